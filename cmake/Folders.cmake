@@ -1,0 +1,19 @@
+# caffe_add_folder(<name> [GLOBS pattern...] [LINK target...])
+#
+# One OBJECT library per folder of src/caffe, so that registrars are never dropped by
+# the linker. Sources are globbed: adding a file edits no list.
+function(caffe_add_folder name)
+  cmake_parse_arguments(ARG "" "" "GLOBS;LINK" ${ARGN})
+  if(NOT ARG_GLOBS)
+    set(ARG_GLOBS *.cpp)
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARG_GLOBS})
+  add_library(caffe_${name} OBJECT ${sources})
+  target_include_directories(caffe_${name} PUBLIC
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(caffe_${name}
+    PUBLIC caffe_proto PkgConfig::GLOG Threads::Threads ${ARG_LINK}
+    PRIVATE caffe_warnings)
+  target_link_libraries(caffe PRIVATE caffe_${name})
+  target_link_libraries(caffe PUBLIC ${ARG_LINK})
+endfunction()

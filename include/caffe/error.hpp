@@ -1,0 +1,89 @@
+// Errors and message building. The library throws; only tools end the process.
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace caffe {
+
+// Base of everything the library throws. Text: "where: what with the values; what to do".
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The definition or the call is wrong; the user can fix it.
+class InvalidArgument : public Error {
+ public:
+  using Error::Error;
+};
+
+// The request is sound, but this build has nothing that serves it.
+class Unsupported : public Error {
+ public:
+  using Error::Error;
+};
+
+// File system or data: missing, truncated, unwritable, not what it should be.
+class IoError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Driver, device memory, communication.
+class DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A broken invariant of ours. Worth a bug report.
+class InternalError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Concatenates anything that has operator<<.
+template <typename... Parts>
+std::string StrCat(const Parts&... parts) {
+  std::ostringstream text;
+  (text << ... << parts);
+  return std::move(text).str();
+}
+
+// Throws InvalidArgument with the concatenated parts unless `condition` holds.
+template <typename... Parts>
+void Require(bool condition, const Parts&... parts) {
+  if (!condition) throw InvalidArgument(StrCat(parts...));
+}
+
+// Runs `fn`; an Error leaving it gets "<where>: " in front and keeps its type.
+// Whoever knows the place (net, reader) says it once, so that layers need not.
+template <typename Fn>
+decltype(auto) WithContext(const std::string& where, Fn&& fn) {
+  try {
+    return std::forward<Fn>(fn)();
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(where + ": " + error.what());
+  } catch (const Unsupported& error) {
+    throw Unsupported(where + ": " + error.what());
+  } catch (const IoError& error) {
+    throw IoError(where + ": " + error.what());
+  } catch (const DeviceError& error) {
+    throw DeviceError(where + ": " + error.what());
+  }
+}
+
+[[noreturn]] void ThrowInternalError(const char* file, int line, const std::string& what);
+
+}  // namespace caffe
+
+// States an invariant of ours (never user input). Costs a branch; stays in release builds.
+#define CAFFE_ASSERT(condition, ...)                                              \
+  do {                                                                            \
+    if (!(condition)) [[unlikely]]                                                \
+      ::caffe::ThrowInternalError(__FILE__, __LINE__,                             \
+                                  ::caffe::StrCat(#condition, " " __VA_OPT__(, ) __VA_ARGS__)); \
+  } while (false)
