@@ -1,0 +1,80 @@
+// Blob: a named tensor of a net, its values (data) and its gradient (diff).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/dtype.hpp"
+#include "caffe/shape.hpp"
+
+namespace caffe {
+
+class Device;
+class SyncedTensor;
+
+// The user's view is always plain row-major N,C,H,W, whatever layout and type the compiled plan
+// uses: cpu_data<T>() converts a copy when it has to, and mutable_cpu_data<T>() is written back
+// before the net runs next. A pointer stays valid until the blob is reshaped; after the net has
+// run, ask again instead of reading an old pointer. One thread at a time.
+class Blob {
+ public:
+  // A host blob of its own, zero-filled.
+  Blob();
+  explicit Blob(const Shape& shape, DType dtype = DType::kFloat);
+  Blob(std::shared_ptr<Device> device, const Shape& shape, DType dtype);
+  ~Blob();
+  Blob(const Blob&) = delete;
+  Blob& operator=(const Blob&) = delete;
+
+  const Shape& shape() const;
+  // Extent of one axis; negative counts from the end. Throws InvalidArgument.
+  int shape(int axis) const { return static_cast<int>(shape()[axis]); }
+  int num_axes() const { return shape().num_axes(); }
+  int64_t count() const { return shape().count(); }
+  // "1 3 4 5 (60)", as Caffe prints it.
+  std::string shape_string() const;
+  // Caffe's legacy N,C,H,W view: 1 for axes that the blob does not have.
+  int num() const { return static_cast<int>(shape().LegacyExtent(0)); }
+  int channels() const { return static_cast<int>(shape().LegacyExtent(1)); }
+  int height() const { return static_cast<int>(shape().LegacyExtent(2)); }
+  int width() const { return static_cast<int>(shape().LegacyExtent(3)); }
+
+  // Changes the shape; contents are kept when the count stays, else zeroed.
+  void Reshape(const Shape& shape);
+  void Reshape(int num, int channels, int height, int width) {
+    Reshape(Shape{num, channels, height, width});
+  }
+
+  // T is double, float, float16 or bfloat16.
+  template <typename T = float>
+  const T* cpu_data() const;
+  template <typename T = float>
+  T* mutable_cpu_data();
+  template <typename T = float>
+  const T* cpu_diff() const;
+  template <typename T = float>
+  T* mutable_cpu_diff();
+
+  // Sum of absolute values and sum of squares, in double.
+  double asum_data() const;
+  double asum_diff() const;
+  double sumsq_data() const;
+  double sumsq_diff() const;
+
+  // Copies values (or gradients) from a blob of equal shape. Throws InvalidArgument.
+  void CopyFrom(const Blob& source, bool copy_diff = false);
+  // Uses the other blob's memory from now on. Counts and types must agree.
+  void ShareData(const Blob& other);
+  void ShareDiff(const Blob& other);
+
+  // For the compiler.
+  SyncedTensor& data_tensor() const { return *data_; }
+  SyncedTensor& diff_tensor() const { return *diff_; }
+
+ private:
+  std::unique_ptr<SyncedTensor> data_;
+  std::unique_ptr<SyncedTensor> diff_;
+};
+
+}  // namespace caffe

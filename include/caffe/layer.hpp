@@ -1,0 +1,73 @@
+// Layer: what a layer type means. No device, no element type, no pointers to data.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/graph_builder.hpp"
+#include "caffe/proto/caffe.pb.h"
+#include "caffe/shape.hpp"
+
+namespace caffe {
+
+// Operand counts and other facts that hold for every use of a layer type. -1: no rule.
+struct LayerTraits {
+  int num_bottoms = -1, min_bottoms = -1, max_bottoms = -1;
+  int num_tops = -1, min_tops = -1, max_tops = -1;
+  bool equal_bottoms_and_tops = false;
+  // A top may have a bottom's name. Numbers are right either way; this only says what Caffe allows.
+  bool can_run_in_place = false;
+  // Loss layers weigh top 0 with 1 unless the file says otherwise, and create it when it is missing.
+  bool is_loss = false;
+  // Its tops are set by the caller, not computed.
+  bool is_input = false;
+  // Layers that produce data: their gradient storage stays FLOAT (see docs/precision).
+  bool is_data = false;
+  bool has_backward = true;
+};
+
+// A parameter blob that a layer owns.
+struct ParamDeclaration {
+  Shape shape;
+  FillerParameter filler;
+  // Statistics: never updated by a solver, whatever the file's lr_mult says.
+  bool is_learnable = true;
+};
+
+// Derived classes read their options in the constructor and throw InvalidArgument for wrong ones;
+// the net adds the layer's name and type in front of the text. A layer is asked again with other
+// shapes when an input blob is reshaped, so it must not keep state about shapes.
+class Layer {
+ public:
+  explicit Layer(const LayerParameter& param) : param_(param) {}
+  virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  virtual LayerTraits traits() const = 0;
+  // Throws InvalidArgument when the bottoms do not fit.
+  virtual std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const = 0;
+  virtual std::vector<ParamDeclaration> Params(const std::vector<Shape>& /*bottoms*/) const {
+    return {};
+  }
+  virtual void EmitForward(GraphBuilder& graph) const = 0;
+  virtual void EmitBackward(GraphBuilder& /*graph*/) const {}
+  // Whether force_backward reaches bottom i (labels: no).
+  virtual bool AllowForceBackward(int /*bottom*/) const { return true; }
+  // Called once, after construction and before shapes are asked for: the net's seed and the
+  // records that this layer has already delivered in the run that is resumed.
+  virtual void Prepare(uint64_t /*seed*/, uint64_t /*records*/) {}
+  // For exact resume: records delivered so far (0 for layers that read none).
+  virtual uint64_t records_delivered() const { return 0; }
+
+  const std::string& name() const { return param_.name(); }
+  const std::string& type() const { return param_.type(); }
+  const LayerParameter& param() const { return param_; }
+  Phase phase() const { return param_.phase(); }
+
+ protected:
+  const LayerParameter param_;
+};
+
+}  // namespace caffe

@@ -1,0 +1,131 @@
+// Net: a compiled network.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+class Executor;
+class Graph;
+
+struct NetOptions {
+  // true: every named blob is readable and writable between any two layers, Forward and Backward
+  // may be partial, gradients add up until ClearParamDiffs. false: the plan of `caffe train`, with
+  // fused steps and reused memory; only inputs, outputs and parameters are readable.
+  bool keep_all = true;
+  // false leaves out everything that only backward needs.
+  bool with_backward = true;
+  // Seed of fillers, dropout and data order; unset: Caffe::set_random_seed or the system's.
+  std::optional<uint64_t> seed;
+  // Optional passes to leave out; CAFFE_DISABLE_PASSES (comma list) adds to it.
+  std::vector<std::string> disabled_passes;
+  // Records that each data layer has delivered in the run that is resumed.
+  std::map<std::string, uint64_t> delivered_records;
+  // false: compile without creating parameters or starting readers beyond their first record
+  // (`caffe plan`).
+  bool allocate = true;
+};
+
+// One thread at a time. Everything throws: InvalidArgument for a wrong definition or name (with the
+// layer's name and the nearest valid one), IoError for files, Unsupported for what this build lacks.
+class Net {
+ public:
+  // `param` may hold both phases; it is filtered by its state. Compiles at once.
+  explicit Net(const NetParameter& param, const NetOptions& options = {});
+  // From a prototxt, for a phase, level and stages.
+  Net(const std::string& file, Phase phase, int level = 0,
+      const std::vector<std::string>& stages = {}, const NetOptions& options = {});
+  ~Net();
+  Net(const Net&) = delete;
+  Net& operator=(const Net&) = delete;
+
+  // Runs all layers; returns the net's outputs (tops that nothing reads) in alphabetical order.
+  // `loss` receives the weighted sum of the losses.
+  const std::vector<Blob*>& Forward(float* loss = nullptr);
+  // Runs layers [start, end] of a keep-all net; returns their part of the loss.
+  float ForwardFromTo(int start, int end);
+  // Gradients of all parameters that learn. In a keep-all net they start from the diffs of the
+  // output blobs (which hold the loss weights) and are added to the parameters' diffs.
+  void Backward();
+  void BackwardFromTo(int start, int end);
+  float ForwardBackward();
+  // After an input blob was reshaped: compiles for the new shapes. Forward does it by itself.
+  void Reshape();
+  void ClearParamDiffs();
+  // For solvers: whether the next Backward adds to parameter gradients or overwrites them.
+  void set_accumulate(bool accumulate);
+  // The number of the next forward pass, which random draws are keyed by.
+  void set_pass(uint64_t pass);
+
+  // Copies parameters by layer name. Layers that this net lacks are skipped with a log line; blob
+  // counts and shapes must fit (leading 1s of old 4-D blobs are allowed).
+  void CopyTrainedLayersFrom(const NetParameter& trained);
+  // A .caffemodel, or HDF5 when the name ends in ".h5".
+  void CopyTrainedLayersFrom(const std::string& file);
+  // Uses the other net's parameter memory for layers of equal name.
+  void ShareTrainedLayersWith(const Net& other);
+  // The definition with the parameters' values.
+  void ToProto(NetParameter* param, bool write_diff = false) const;
+  void ToHDF5(const std::string& file, bool write_diff = false) const;
+
+  const std::string& name() const;
+  Phase phase() const;
+  uint64_t seed() const;
+  const std::vector<std::string>& layer_names() const;
+  const std::vector<std::shared_ptr<Layer>>& layers() const;
+  // In order of first appearance.
+  const std::vector<std::string>& blob_names() const;
+  const std::vector<std::shared_ptr<Blob>>& blobs() const;
+  bool has_blob(const std::string& name) const;
+  // Throws InvalidArgument naming the nearest blob; for a reuse plan also when the blob is not kept.
+  std::shared_ptr<Blob> blob_by_name(const std::string& name) const;
+  bool has_layer(const std::string& name) const;
+  std::shared_ptr<Layer> layer_by_name(const std::string& name) const;
+  // Parameter blobs of one layer.
+  const std::vector<std::shared_ptr<Blob>>& layer_params(int layer) const;
+  const std::vector<std::shared_ptr<Blob>>& layer_params(const std::string& layer) const;
+
+  // Parameters that own their memory, in layer order: what a solver updates.
+  struct LearnableParam {
+    std::shared_ptr<Blob> blob;
+    std::string name;  // "conv1.0"
+    float lr_mult = 1, decay_mult = 1;
+    bool has_gradient = true;
+  };
+  const std::vector<LearnableParam>& learnable_params() const;
+
+  const std::vector<std::string>& input_names() const;
+  const std::vector<std::string>& output_names() const;
+  const std::vector<Blob*>& input_blobs() const;
+  const std::vector<Blob*>& output_blobs() const;
+  // Loss weight of an output blob (0 when it is no loss).
+  float loss_weight(const std::string& blob) const;
+  bool layer_need_backward(int layer) const;
+  // For exact resume: records delivered by each data layer.
+  std::map<std::string, uint64_t> delivered_records() const;
+
+  // The compiled plan, for reports and timing.
+  const Graph& graph() const;
+  Executor& executor();
+  // Bytes of parameters (with gradients where they exist) and of kept blobs.
+  int64_t persistent_bytes() const;
+
+  // Keeps the layers whose include/exclude rules the state meets.
+  static NetParameter FilterNet(const NetParameter& param);
+  static bool StateMeetsRule(const NetState& state, const NetStateRule& rule);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace caffe

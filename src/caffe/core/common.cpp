@@ -1,0 +1,35 @@
+#include "caffe/common.hpp"
+
+#include <random>
+
+#include "caffe/error.hpp"
+
+namespace caffe {
+namespace {
+
+struct Settings {
+  Caffe::Brew mode = Caffe::CPU;
+  int device = 0;
+  std::optional<uint64_t> seed;
+};
+
+Settings& Get() {
+  static Settings settings;
+  return settings;
+}
+
+}  // namespace
+
+Caffe::Brew Caffe::mode() { return Get().mode; }
+void Caffe::set_mode(Brew mode) { Get().mode = mode; }
+int Caffe::device() { return Get().device; }
+void Caffe::SetDevice(int id) { Get().device = id; }
+void Caffe::set_random_seed(uint64_t seed) { Get().seed = seed; }
+
+uint64_t Caffe::NextSeed() {
+  if (Get().seed) return *Get().seed;
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+}  // namespace caffe

@@ -1,0 +1,76 @@
+#include <omp.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "caffe/device/device.hpp"
+#include "caffe/error.hpp"
+
+namespace caffe::cpu {
+namespace {
+
+std::string ModelName() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  }
+  return "unknown processor";
+}
+
+const char* InstructionSet() {
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512bf16")) return "AVX-512 with BF16";
+  if (__builtin_cpu_supports("avx512f")) return "AVX-512";
+  if (__builtin_cpu_supports("avx2")) return "AVX2";
+  return "SSE2";
+}
+
+class CpuDevice final : public Device {
+ public:
+  DeviceKind kind() const override { return DeviceKind::kCpu; }
+  std::string description() const override {
+    return StrCat(ModelName(), ", ", num_threads(), " threads, ", InstructionSet());
+  }
+  int num_threads() const override { return omp_get_max_threads(); }
+
+  // Anonymous pages come zeroed and cost nothing until they are touched; large ones use huge pages.
+  std::shared_ptr<void> Allocate(size_t bytes) override {
+    if (bytes == 0) bytes = 1;
+    if (bytes < kSmallBytes) {
+      void* memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+      if (memory == nullptr) ThrowOutOfMemory(bytes);
+      std::memset(memory, 0, bytes);
+      return {memory, std::free};
+    }
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) ThrowOutOfMemory(bytes);
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    return {memory, [bytes](void* p) { munmap(p, bytes); }};
+  }
+
+  bool is_host_accessible() const override { return true; }
+  void CopyToHost(void* host, const void* device, size_t bytes) override {
+    std::memcpy(host, device, bytes);
+  }
+  void CopyFromHost(void* device, const void* host, size_t bytes) override {
+    std::memcpy(device, host, bytes);
+  }
+  void Synchronize() override {}
+
+ private:
+  static constexpr size_t kSmallBytes = 1 << 20;
+
+  [[noreturn]] static void ThrowOutOfMemory(size_t bytes) {
+    throw DeviceError(StrCat("cpu: out of memory asking for ", bytes / (1 << 20),
+                             " MiB; lower batch_size (caffe plan shows what a net needs)"));
+  }
+};
+
+const DeviceRegistrar registrar(DeviceKind::kCpu, [](int) -> std::shared_ptr<Device> {
+  static const auto device = std::make_shared<CpuDevice>();
+  return device;
+});
+
+}  // namespace
+}  // namespace caffe::cpu

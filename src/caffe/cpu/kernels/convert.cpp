@@ -1,0 +1,137 @@
+#include "caffe/ops/convert.hpp"
+
+#include <cstring>
+
+#include "caffe/cpu/parallel.hpp"
+#include "caffe/ops/kernel.hpp"
+
+namespace caffe::cpu {
+namespace {
+
+template <typename From, typename To>
+CAFFE_CPU_CLONES void CastRange(const From* x, To* y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] = To(static_cast<Accum<From>>(x[i]));
+}
+
+void Cast(const ops::Cast&, const KernelContext& ctx) {
+  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  VisitFloat(x.dtype, [&]<typename From>(TypeTag<From>) {
+    VisitFloat(y.dtype, [&]<typename To>(TypeTag<To>) {
+      ParallelFor(y.count(), kPointwiseGrain, [&](int64_t begin, int64_t end) {
+        CastRange(x.as<const From>() + begin, y.as<To>() + begin, end - begin);
+      });
+    });
+  });
+}
+
+// Transposes a rows x columns matrix in blocks that stay in the first-level cache.
+template <typename T>
+CAFFE_CPU_CLONES void Transpose(const T* x, int64_t rows, int64_t columns, T* y) {
+  constexpr int64_t kBlock = 16;
+  for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
+    for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
+      const int64_t r1 = std::min(r0 + kBlock, rows), c1 = std::min(c0 + kBlock, columns);
+      for (int64_t r = r0; r < r1; ++r) {
+        for (int64_t c = c0; c < c1; ++c) y[c * rows + r] = x[r * columns + c];
+      }
+    }
+  }
+}
+
+void Reorder(const ops::Reorder&, const KernelContext& ctx) {
+  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  const int64_t items = x.shape[0], channels = x.shape[1], pixels = x.shape.count(2);
+  const bool to_last = y.layout == Layout::kChannelsLast;
+  const int64_t rows = to_last ? channels : pixels, columns = to_last ? pixels : channels;
+  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
+    ParallelFor(items, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        const int64_t offset = n * channels * pixels;
+        Transpose(x.as<const T>() + offset, rows, columns, y.as<T>() + offset);
+      }
+    });
+  });
+}
+
+void View(const ops::View&, const KernelContext& ctx) {
+  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  if (x.data == y.data) return;
+  ParallelFor(static_cast<int64_t>(y.bytes()), 1 << 20, [&](int64_t begin, int64_t end) {
+    std::memcpy(y.as<char>() + begin, x.as<const char>() + begin, end - begin);
+  });
+}
+
+void Fill(const ops::Fill& op, const KernelContext& ctx) {
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    std::fill_n(ctx.output(0).as<T>(), ctx.output(0).count(), T(op.value));
+  });
+}
+
+// A tensor seen as outer x extent x inner around an axis of its memory order.
+struct AxisView {
+  int64_t outer = 1, extent = 1, inner = 1;
+};
+
+AxisView AroundAxis(const TensorView& x, int axis) {
+  if (x.layout == Layout::kPlain) {
+    return {x.shape.count(0, axis), x.shape[axis], x.shape.count(axis + 1)};
+  }
+  const int64_t n = x.shape[0], c = x.shape[1], h = x.shape[2], w = x.shape[3];
+  switch (axis) {
+    case 0:
+      return {1, n, c * h * w};
+    case 1:
+      return {n * h * w, c, 1};
+    case 2:
+      return {n, h, w * c};
+    default:
+      return {n * h, w, c};
+  }
+}
+
+// Copies `bytes` long rows, one per outer index.
+void CopyRows(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t bytes,
+              int64_t rows) {
+  ParallelFor(rows, std::max<int64_t>(1, (1 << 18) / std::max<int64_t>(bytes, 1)),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t r = begin; r < end; ++r) {
+                  std::memcpy(to + r * to_stride, from + r * from_stride, bytes);
+                }
+              });
+}
+
+void Concat(const ops::Concat& op, const KernelContext& ctx) {
+  const TensorView& y = ctx.output(0);
+  const int64_t element = static_cast<int64_t>(SizeOf(y.dtype));
+  const AxisView whole = AroundAxis(y, op.axis);
+  int64_t offset = 0;
+  for (const TensorView& x : ctx.inputs) {
+    const AxisView part = AroundAxis(x, op.axis);
+    const int64_t row = part.extent * part.inner * element;
+    CopyRows(x.as<const char>(), row, y.as<char>() + offset, whole.extent * whole.inner * element, row,
+             part.outer);
+    offset += row;
+  }
+}
+
+void SliceOf(const ops::SliceOf& op, const KernelContext& ctx) {
+  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  const int64_t element = static_cast<int64_t>(SizeOf(y.dtype));
+  const AxisView whole = AroundAxis(x, op.axis), part = AroundAxis(y, op.axis);
+  const int64_t row = part.extent * part.inner * element;
+  CopyRows(x.as<const char>() + op.offset * whole.inner * element,
+           whole.extent * whole.inner * element, y.as<char>(), row, row, part.outer);
+}
+
+void HostCall(const ops::HostCall& op, const KernelContext& ctx) { op.call(ctx); }
+
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Cast, Cast);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Reorder, Reorder);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::View, View);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Fill, Fill);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Concat, Concat);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SliceOf, SliceOf);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::HostCall, HostCall);
+
+}  // namespace
+}  // namespace caffe::cpu

@@ -1,0 +1,71 @@
+// Loops over elements: threads outside, vectors inside.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "caffe/dtype.hpp"
+
+// Compiles a function for several instruction sets; the loader picks the best this CPU has.
+// Sanitizers cannot instrument the resolver, so their builds have the baseline only.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
+#define CAFFE_CPU_CLONES
+#else
+#define CAFFE_CPU_CLONES \
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
+
+namespace caffe::cpu {
+
+// Calls fn(begin, end) on parts of [0, count), one per thread, each at least `grain` long. The
+// parts depend on count and thread count alone, so reductions over them are repeatable.
+template <typename Fn>
+void ParallelFor(int64_t count, int64_t grain, const Fn& fn) {
+  if (count <= 0) return;
+  const int64_t most = std::max<int64_t>(1, count / std::max<int64_t>(grain, 1));
+  const int threads = static_cast<int>(std::min<int64_t>(omp_get_max_threads(), most));
+  if (threads == 1) {
+    fn(int64_t{0}, count);
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  {
+    const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
+    const int64_t begin = count * thread / team, end = count * (thread + 1) / team;
+    if (begin < end) fn(begin, end);
+  }
+}
+
+// Elements worth a thread of their own.
+inline constexpr int64_t kPointwiseGrain = 16384;
+
+template <typename T, typename Fn>
+CAFFE_CPU_CLONES void MapRange(Fn fn, const T* x, T* y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] = T(fn(static_cast<Accum<T>>(x[i])));
+}
+
+template <typename T, typename Fn>
+CAFFE_CPU_CLONES void MapRange(Fn fn, const T* x, const T* z, T* y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    y[i] = T(fn(static_cast<Accum<T>>(x[i]), static_cast<Accum<T>>(z[i])));
+  }
+}
+
+// y = fn(x), y = fn(x, z), element by element in the type's arithmetic.
+template <typename T, typename Fn>
+void Map(const Fn& fn, const T* x, T* y, int64_t count) {
+  ParallelFor(count, kPointwiseGrain, [&](int64_t begin, int64_t end) {
+    MapRange<T>(fn, x + begin, y + begin, end - begin);
+  });
+}
+
+template <typename T, typename Fn>
+void Map(const Fn& fn, const T* x, const T* z, T* y, int64_t count) {
+  ParallelFor(count, kPointwiseGrain, [&](int64_t begin, int64_t end) {
+    MapRange<T>(fn, x + begin, z + begin, y + begin, end - begin);
+  });
+}
+
+}  // namespace caffe::cpu

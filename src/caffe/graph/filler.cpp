@@ -1,0 +1,130 @@
+#include "caffe/graph/filler.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "caffe/core/nearest_name.hpp"
+#include "caffe/error.hpp"
+
+namespace caffe {
+namespace {
+
+class Filling {
+ public:
+  Filling(const FillerParameter& filler, const Shape& shape, const RandomStream& random,
+          uint64_t draw, std::span<float> values)
+      : filler_(filler), shape_(shape), random_(random), draw_(draw), values_(values) {}
+
+  void Run() {
+    std::string type = filler_.type();
+    constexpr std::string_view kStatic = "static";
+    if (type.size() > kStatic.size() && type.ends_with(kStatic)) {
+      type.resize(type.size() - kStatic.size());
+    }
+    if (type == "constant") {
+      std::fill(values_.begin(), values_.end(), filler_.value());
+    } else if (type == "uniform") {
+      Uniform(filler_.min(), filler_.max());
+    } else if (type == "gaussian") {
+      Normal(filler_.mean(), filler_.std());
+      if (filler_.sparse() >= 0) Sparsify();
+    } else if (type == "positive_unitball") {
+      UnitBall();
+    } else if (type == "xavier") {
+      const float limit = static_cast<float>(std::sqrt(3.0 / Fan()));
+      Uniform(-limit, limit);
+    } else if (type == "msra") {
+      Normal(0, static_cast<float>(std::sqrt(2.0 / Fan())));
+    } else if (type == "bilinear") {
+      Bilinear();
+    } else {
+      const std::string near = NearestName(
+          type, {"constant", "uniform", "gaussian", "positive_unitball", "xavier", "msra", "bilinear"});
+      throw InvalidArgument(StrCat("unknown filler type '", filler_.type(), "'",
+                                   near.empty() ? "" : "; did you mean '" + near + "'?"));
+    }
+  }
+
+ private:
+  void Uniform(float low, float high) {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      values_[i] = low + (high - low) * ToUniform(random_.Bits(i, draw_));
+    }
+  }
+
+  void Normal(float mean, float deviation) {
+    for (size_t i = 0; i < values_.size(); i += 4) {
+      const auto bits = random_.Block(i / 4, draw_);
+      const auto first = ToNormal(bits[0], bits[1]), second = ToNormal(bits[2], bits[3]);
+      const float normals[4] = {first[0], first[1], second[0], second[1]};
+      for (size_t k = 0; k < 4 && i + k < values_.size(); ++k) {
+        values_[i + k] = mean + deviation * normals[k];
+      }
+    }
+  }
+
+  void Sparsify() {
+    const float keep = static_cast<float>(filler_.sparse()) / static_cast<float>(shape_[0]);
+    const uint64_t offset = (values_.size() + 3) / 4 * 4;  // past the normal numbers
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (ToUniform(random_.Bits(offset + i, draw_)) >= keep) values_[i] = 0;
+    }
+  }
+
+  void UnitBall() {
+    Uniform(0, 1);
+    const size_t item = values_.size() / static_cast<size_t>(std::max<int64_t>(shape_[0], 1));
+    for (size_t begin = 0; item > 0 && begin < values_.size(); begin += item) {
+      double sum = 0;
+      for (size_t i = begin; i < begin + item; ++i) sum += values_[i];
+      for (size_t i = begin; i < begin + item; ++i) values_[i] = static_cast<float>(values_[i] / sum);
+    }
+  }
+
+  double Fan() const {
+    Require(shape_.num_axes() >= 1, "filler '", filler_.type(), "' needs at least one axis");
+    const double count = static_cast<double>(shape_.count());
+    const double fan_in = count / static_cast<double>(shape_[0]);
+    const double fan_out = shape_.num_axes() > 1 ? count / static_cast<double>(shape_[1]) : count;
+    switch (filler_.variance_norm()) {
+      case FillerParameter::FAN_OUT:
+        return fan_out;
+      case FillerParameter::AVERAGE:
+        return (fan_in + fan_out) / 2;
+      default:
+        return fan_in;
+    }
+  }
+
+  // Weight of a pixel at x in a kernel of width k that doubles (or more) the resolution.
+  void Bilinear() {
+    Require(shape_.num_axes() == 4 && shape_[2] == shape_[3],
+            "filler 'bilinear' needs a blob with 4 axes and a square kernel, got ", shape_);
+    const int64_t width = shape_[3];
+    const double factor = std::ceil(static_cast<double>(width) / 2);
+    const double centre = (2 * factor - 1 - std::fmod(factor, 2.0)) / (2 * factor);
+    for (int64_t i = 0; i < shape_.count(); ++i) {
+      const double x = static_cast<double>(i % width);
+      const double y = static_cast<double>((i / width) % shape_[2]);
+      values_[i] = static_cast<float>((1 - std::abs(x / factor - centre)) *
+                                      (1 - std::abs(y / factor - centre)));
+    }
+  }
+
+  const FillerParameter& filler_;
+  const Shape& shape_;
+  const RandomStream& random_;
+  const uint64_t draw_;
+  std::span<float> values_;
+};
+
+}  // namespace
+
+void Fill(const FillerParameter& filler, const Shape& shape, const RandomStream& random,
+          uint64_t draw, std::span<float> values) {
+  CAFFE_ASSERT(static_cast<int64_t>(values.size()) == shape.count());
+  Filling(filler, shape, random, draw, values).Run();
+}
+
+}  // namespace caffe

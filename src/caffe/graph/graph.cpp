@@ -1,0 +1,89 @@
+#include "caffe/graph/graph.hpp"
+
+#include <algorithm>
+
+namespace caffe {
+
+bool CompileOptions::is_disabled(std::string_view pass) const {
+  return std::find(disabled_passes.begin(), disabled_passes.end(), pass) != disabled_passes.end();
+}
+
+Value& Graph::NewValue(std::string name, Shape shape, DType dtype, ValueKind kind) {
+  Value value;
+  value.id = static_cast<int>(values_.size());
+  value.name = std::move(name);
+  value.kind = kind;
+  value.desc = {std::move(shape), dtype, Layout::kPlain};
+  return values_.emplace_back(std::move(value));
+}
+
+std::unique_ptr<Node> Graph::MakeNode(Op op, std::vector<Value*> inputs,
+                                      std::vector<Value*> outputs) {
+  auto node = std::unique_ptr<Node>(new Node{.op = std::move(op)});
+  node->id = next_node_id_++;
+  node->inputs = std::move(inputs);
+  node->outputs = std::move(outputs);
+  return node;
+}
+
+Node& Graph::Append(Op op, std::vector<Value*> inputs, std::vector<Value*> outputs) {
+  nodes_.push_back(MakeNode(std::move(op), std::move(inputs), std::move(outputs)));
+  return *nodes_.back();
+}
+
+Node& Graph::InsertBefore(const Node& reader, Op op, std::vector<Value*> inputs,
+                          std::vector<Value*> outputs) {
+  const auto position = std::find_if(nodes_.begin(), nodes_.end(),
+                                     [&](const auto& node) { return node.get() == &reader; });
+  CAFFE_ASSERT(position != nodes_.end());
+  auto node = MakeNode(std::move(op), std::move(inputs), std::move(outputs));
+  node->layers = reader.layers;
+  node->direction = reader.direction;
+  return **nodes_.insert(position, std::move(node));
+}
+
+Node& Graph::InsertAfter(const Node& writer, Op op, std::vector<Value*> inputs,
+                         std::vector<Value*> outputs) {
+  const auto position = std::find_if(nodes_.begin(), nodes_.end(),
+                                     [&](const auto& node) { return node.get() == &writer; });
+  CAFFE_ASSERT(position != nodes_.end());
+  auto node = MakeNode(std::move(op), std::move(inputs), std::move(outputs));
+  node->layers = writer.layers;
+  node->direction = writer.direction;
+  return **nodes_.insert(position + 1, std::move(node));
+}
+
+void Graph::Erase(const std::vector<Node*>& nodes) {
+  std::erase_if(nodes_, [&](const auto& node) {
+    return std::find(nodes.begin(), nodes.end(), node.get()) != nodes.end();
+  });
+}
+
+std::vector<Node*> Graph::ScheduledNodes() const {
+  std::vector<Node*> nodes;
+  nodes.reserve(nodes_.size());
+  for (const auto& node : nodes_) nodes.push_back(node.get());
+  return nodes;
+}
+
+std::map<const Value*, std::vector<Node*>> Readers(const Graph& graph) {
+  std::map<const Value*, std::vector<Node*>> readers;
+  for (Node* node : graph.ScheduledNodes()) {
+    for (const Value* input : node->inputs) {
+      if (input != nullptr) readers[input].push_back(node);
+    }
+  }
+  return readers;
+}
+
+std::map<const Value*, Node*> Writers(const Graph& graph) {
+  std::map<const Value*, Node*> writers;
+  for (Node* node : graph.ScheduledNodes()) {
+    for (const Value* output : node->outputs) {
+      if (output != nullptr && output->kind == ValueKind::kActivation) writers[output] = node;
+    }
+  }
+  return writers;
+}
+
+}  // namespace caffe

@@ -1,0 +1,163 @@
+// The graph that passes turn from layer calls into kernels: values, nodes, layer calls.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caffe/graph_builder.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/ops/kernel.hpp"
+#include "caffe/ops/op.hpp"
+
+namespace caffe {
+
+class SyncedTensor;
+
+enum class ValueKind {
+  kActivation,  // computed by a node; memory is planned
+  kExternal,    // set from outside: an input blob, the gradient at an output
+  kParam,       // learnable or layer-owned; lives as long as the net
+  kParamGrad,   // gradient of a parameter; lives as long as the net
+};
+
+// One tensor of the program. Assigned once, except parameters and their gradients, which nodes
+// may update in place.
+struct Value {
+  int id = 0;
+  std::string name;
+  ValueKind kind = ValueKind::kActivation;
+  TensorDesc desc;
+  // Never stored in fewer bits than float: labels, statistics, indices, losses.
+  bool at_least_float = false;
+  // The layer call whose top, parameter or intermediate result it is.
+  int layer = -1;
+  // For gradients: the value that this is the gradient of.
+  const Value* gradient_of = nullptr;
+  // Read by the caller after the run, so its memory is not reused.
+  bool is_kept = false;
+  // Parameters shared by name: the value that owns the memory, else null.
+  Value* owner = nullptr;
+  // Memory outside the arena; set by the net for kExternal, kParam, kParamGrad and kept blobs.
+  SyncedTensor* tensor = nullptr;
+  // Set by plan-memory: byte offset in the arena, -1 for values in `tensor`.
+  int64_t arena_offset = -1;
+
+  Value* root() { return owner != nullptr ? owner : this; }
+};
+
+enum class Direction { kForward, kBackward };
+
+struct Node {
+  int id = 0;
+  Op op;
+  std::vector<Value*> inputs;   // null: operand left out
+  std::vector<Value*> outputs;  // null: result not wanted
+  std::vector<int> layers;      // layer calls it came from, first is the owner
+  Direction direction = Direction::kForward;
+  // Bit i: output i is always added to / added to when the run says so (gradient accumulation).
+  uint32_t accumulate_mask = 0;
+  uint32_t accumulate_on_request_mask = 0;
+  // assign-precision: the type in which each input is to arrive and each output is made.
+  std::vector<DType> wanted, made;
+  // select-kernels.
+  Kernel kernel;
+  std::vector<std::string> refusals;  // "conv-onednn: dilated groups are not supported"
+};
+
+// A layer of the prototxt, before lowering.
+struct LayerCall {
+  std::shared_ptr<Layer> layer;
+  std::vector<Value*> bottoms;
+  std::vector<Value*> tops;
+  std::vector<float> loss_weights;  // one per top
+  // infer-shapes.
+  std::vector<ParamDeclaration> params;
+  std::vector<Value*> param_values;
+  std::vector<Value*> param_grads;
+  // mark-gradients.
+  bool needs_backward = false;
+  std::vector<bool> bottom_needs_gradient;
+  std::vector<bool> param_needs_gradient;
+  std::map<std::string, Value*> saved;  // GraphBuilder::Saved
+};
+
+// NetParameter's default_forward_type and its like; unset fields follow precision.md's rules.
+struct PrecisionDefaults {
+  std::optional<DType> forward_type, backward_type, forward_math, backward_math;
+};
+
+// What a net is compiled for.
+struct CompileOptions {
+  std::shared_ptr<Device> device;
+  bool is_training_phase = false;
+  // keep-all: every named blob can be read and written between any two layers; gradients enter
+  // through the diffs of output blobs. Otherwise: loss in, parameter gradients out, memory reused.
+  bool keep_all = true;
+  bool with_backward = true;
+  bool force_backward = false;
+  PrecisionDefaults precision;
+  // Shapes of input blobs that the caller changed; others have the prototxt's.
+  std::map<std::string, Shape> input_shapes;
+  std::vector<std::string> disabled_passes;
+  std::string dump_dir;  // empty: no dumps
+
+  bool is_disabled(std::string_view pass) const;
+};
+
+class Graph {
+ public:
+  explicit Graph(CompileOptions options) : options(std::move(options)) {}
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  Value& NewValue(std::string name, Shape shape, DType dtype, ValueKind kind);
+  // Appends at the end of the schedule.
+  Node& Append(Op op, std::vector<Value*> inputs, std::vector<Value*> outputs);
+  // Inserts into the schedule, with the neighbour's layer and direction.
+  Node& InsertBefore(const Node& reader, Op op, std::vector<Value*> inputs,
+                     std::vector<Value*> outputs);
+  Node& InsertAfter(const Node& writer, Op op, std::vector<Value*> inputs,
+                    std::vector<Value*> outputs);
+  void Erase(const std::vector<Node*>& nodes);
+
+  // A snapshot of the schedule; insertions do not disturb it.
+  std::vector<Node*> ScheduledNodes() const;
+  const std::deque<Value>& values() const { return values_; }
+  std::deque<Value>& values() { return values_; }
+  std::string LayerName(int call) const { return calls[call].layer->name(); }
+
+  CompileOptions options;
+  std::vector<LayerCall> calls;
+  // The last value of each blob name, and the gradient that its diff shows.
+  std::map<std::string, Value*> blobs;
+  std::map<std::string, Value*> blob_grads;
+  // First version of each blob: in-place layers make later ones.
+  std::map<std::string, Value*> first_versions;
+  // kExternal values behind blob data (inputs that are overwritten in place) and diffs.
+  std::map<std::string, Value*> external_data;
+  std::map<std::string, Value*> external_diffs;
+  // lower-layers: the gradient of each value, once known.
+  std::map<const Value*, Value*> gradients;
+  // plan-memory.
+  int64_t arena_bytes = 0;
+  int64_t workspace_bytes = 0;
+
+ private:
+  std::unique_ptr<Node> MakeNode(Op op, std::vector<Value*> inputs, std::vector<Value*> outputs);
+
+  std::deque<Value> values_;  // deque: addresses stay
+  std::vector<std::unique_ptr<Node>> nodes_;
+  int next_node_id_ = 0;
+};
+
+// For each value, the nodes that read it, in schedule order (a node reading it twice is there twice).
+std::map<const Value*, std::vector<Node*>> Readers(const Graph& graph);
+// For each activation, the node that writes it.
+std::map<const Value*, Node*> Writers(const Graph& graph);
+
+}  // namespace caffe

@@ -1,0 +1,97 @@
+#include "caffe/graph/verifier.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "caffe/graph/printer.hpp"
+
+namespace caffe {
+namespace {
+
+// The stages in their order; rules hold from a stage on.
+constexpr std::array<std::string_view, 9> kStages = {
+    "infer-shapes",   "mark-gradients", "lower-layers",   "assign-precision", "insert-casts",
+    "assign-layouts", "fuse-epilogues", "select-kernels", "plan-memory"};
+
+class Verifier {
+ public:
+  Verifier(const Graph& graph, std::string_view pass) : graph_(graph), pass_(pass) {
+    stage_ = std::find(kStages.begin(), kStages.end(), pass) - kStages.begin();
+  }
+
+  void Run() {
+    for (const Node* node : graph_.ScheduledNodes()) {
+      node_ = node;
+      CheckOperands();
+      if (Reached("insert-casts")) CheckTypes();
+      if (Reached("assign-layouts")) CheckLayouts();
+      if (Reached("select-kernels")) Check(static_cast<bool>(node->kernel.run), "it has no kernel");
+      if (Reached("plan-memory")) CheckMemory();
+    }
+  }
+
+ private:
+  bool Reached(std::string_view stage) const {
+    return stage_ >= std::find(kStages.begin(), kStages.end(), stage) - kStages.begin();
+  }
+
+  void Check(bool holds, const std::string& rule) const {
+    if (!holds) {
+      throw InternalError(StrCat("after pass '", pass_, "': ", rule, " in\n  ", PrintNode(*node_),
+                                 "\nPlease report this with the prototxt."));
+    }
+  }
+
+  // A value is written once, before it is read.
+  void CheckOperands() {
+    Check(!node_->layers.empty(), "it belongs to no layer");
+    for (const Value* input : node_->inputs) {
+      if (input == nullptr || input->kind != ValueKind::kActivation) continue;
+      Check(written_.count(input) > 0, "'" + input->name + "' is read before it is written");
+    }
+    for (const Value* output : node_->outputs) {
+      if (output == nullptr) continue;
+      Check(output->kind != ValueKind::kExternal, "'" + output->name + "' is the caller's to write");
+      if (output->kind != ValueKind::kActivation) continue;
+      Check(written_.insert(output).second, "'" + output->name + "' is written twice");
+    }
+  }
+
+  void CheckTypes() {
+    for (size_t i = 0; i < node_->inputs.size(); ++i) {
+      const Value* input = node_->inputs[i];
+      if (input == nullptr) continue;
+      Check(i < node_->wanted.size() && input->desc.dtype == node_->wanted[i],
+            "'" + input->name + "' does not arrive in the type asked for");
+    }
+  }
+
+  void CheckLayouts() {
+    for (const Value* input : node_->inputs) {
+      if (input == nullptr || input->desc.layout == Layout::kPlain) continue;
+      Check(input->desc.shape.num_axes() == 4, "'" + input->name + "' is channels-last without 4 axes");
+    }
+  }
+
+  void CheckMemory() {
+    for (const Value* output : node_->outputs) {
+      if (output == nullptr || output->kind != ValueKind::kActivation || output->is_kept) continue;
+      Check(output->arena_offset >= 0, "'" + output->name + "' has no memory");
+    }
+  }
+
+  const Graph& graph_;
+  std::string_view pass_;
+  long stage_ = 0;
+  const Node* node_ = nullptr;
+  std::set<const Value*> written_;
+};
+
+}  // namespace
+
+void VerifyGraph(const Graph& graph, std::string_view after_pass) {
+  Verifier(graph, after_pass).Run();
+}
+
+}  // namespace caffe

@@ -1,0 +1,80 @@
+#include "caffe/net/build_graph.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "caffe/core/nearest_name.hpp"
+#include "caffe/error.hpp"
+
+namespace caffe {
+namespace {
+
+// Fan-out needs no Split layers here: a value simply has several readers.
+class GraphWiring {
+ public:
+  explicit GraphWiring(Graph* graph) : graph_(*graph) {}
+
+  void Add(const std::shared_ptr<Layer>& layer) {
+    const LayerParameter& param = layer->param();
+    Require(layer_names_.insert(layer->name()).second, "layer name '", layer->name(),
+            "' is used twice; names identify weights and must be unique");
+    LayerCall call;
+    call.layer = layer;
+    for (const std::string& bottom : param.bottom()) call.bottoms.push_back(Find(param, bottom));
+    std::vector<std::string> tops(param.top().begin(), param.top().end());
+    const LayerTraits traits = layer->traits();
+    if (traits.is_loss && tops.empty()) tops.push_back("(automatic)");
+    for (size_t i = 0; i < tops.size(); ++i) {
+      call.tops.push_back(Define(param, tops[i], i));
+      call.loss_weights.push_back(LossWeight(param, traits, i));
+    }
+    Require(param.loss_weight_size() == 0 || param.loss_weight_size() == static_cast<int>(tops.size()),
+            "layer '", param.name(), "' has ", param.loss_weight_size(), " loss_weight entries for ",
+            tops.size(), " top(s); give none or one each");
+    graph_.calls.push_back(std::move(call));
+  }
+
+ private:
+  static float LossWeight(const LayerParameter& param, const LayerTraits& traits, size_t top) {
+    if (static_cast<int>(top) < param.loss_weight_size()) {
+      return param.loss_weight(static_cast<int>(top));
+    }
+    return traits.is_loss && top == 0 && param.loss_weight_size() == 0 ? 1.0f : 0.0f;
+  }
+
+  Value* Find(const LayerParameter& param, const std::string& bottom) const {
+    const auto found = graph_.blobs.find(bottom);
+    if (found != graph_.blobs.end()) return found->second;
+    std::vector<std::string> known;
+    for (const auto& [name, value] : graph_.blobs) known.push_back(name);
+    const std::string near = NearestName(bottom, known);
+    throw InvalidArgument(StrCat("layer '", param.name(), "' (", param.type(), "): unknown bottom '",
+                                 bottom, "'; no layer above it has such a top",
+                                 near.empty() ? "" : "; did you mean '" + near + "'?"));
+  }
+
+  Value* Define(const LayerParameter& param, const std::string& top, size_t index) {
+    const bool is_in_place =
+        static_cast<int>(index) < param.bottom_size() && param.bottom(static_cast<int>(index)) == top;
+    const auto earlier = graph_.blobs.find(top);
+    Require(is_in_place || earlier == graph_.blobs.end(), "layer '", param.name(), "' (", param.type(),
+            "): top '", top, "' is already the top of another layer; give it a new name");
+    Value& value = graph_.NewValue(top, Shape{}, DType::kFloat, ValueKind::kActivation);
+    value.layer = static_cast<int>(graph_.calls.size());
+    graph_.blobs[top] = &value;
+    graph_.first_versions.emplace(top, &value);
+    return &value;
+  }
+
+  Graph& graph_;
+  std::set<std::string> layer_names_;
+};
+
+}  // namespace
+
+void BuildGraph(const std::vector<std::shared_ptr<Layer>>& layers, Graph* graph) {
+  GraphWiring wiring(graph);
+  for (const std::shared_ptr<Layer>& layer : layers) wiring.Add(layer);
+}
+
+}  // namespace caffe

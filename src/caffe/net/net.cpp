@@ -1,0 +1,466 @@
+#include "caffe/net.hpp"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <sstream>
+
+#include "caffe/common.hpp"
+#include "caffe/core/nearest_name.hpp"
+#include "caffe/core/philox.hpp"
+#include "caffe/graph/filler.hpp"
+#include "caffe/graph/graph.hpp"
+#include "caffe/io/net_files.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/net/build_graph.hpp"
+#include "caffe/net/weights.hpp"
+#include "caffe/passes/pass.hpp"
+#include "caffe/plan/executor.hpp"
+#include "caffe/tensor/synced_tensor.hpp"
+
+namespace caffe {
+namespace {
+
+std::vector<std::string> SplitByComma(const char* text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text != nullptr ? text : "");
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+std::optional<DType> DefaultType(bool has, Type type) {
+  if (!has) return std::nullopt;
+  switch (type) {
+    case DOUBLE:
+      return DType::kDouble;
+    case FLOAT:
+      return DType::kFloat;
+    case FLOAT16:
+      return DType::kFloat16;
+    case BFLOAT16:
+      return DType::kBFloat16;
+    default:
+      throw InvalidArgument(StrCat("net: default type ", Type_Name(type),
+                                   " is not a floating-point type; use DOUBLE, FLOAT, FLOAT16 or "
+                                   "BFLOAT16"));
+  }
+}
+
+PrecisionDefaults DefaultsOf(const NetParameter& param) {
+  return {DefaultType(param.has_default_forward_type(), param.default_forward_type()),
+          DefaultType(param.has_default_backward_type(), param.default_backward_type()),
+          DefaultType(param.has_default_forward_math(), param.default_forward_math()),
+          DefaultType(param.has_default_backward_math(), param.default_backward_math())};
+}
+
+NetParameter ReadForState(const std::string& file, Phase phase, int level,
+                          const std::vector<std::string>& stages) {
+  NetParameter param = ReadNetText(file);
+  param.mutable_state()->set_phase(phase);
+  param.mutable_state()->set_level(level);
+  for (const std::string& stage : stages) param.mutable_state()->add_stage(stage);
+  return param;
+}
+
+std::string NotFound(const char* what, const std::string& name, const std::vector<std::string>& known) {
+  const std::string near = NearestName(name, known);
+  return StrCat("the net has no ", what, " '", name, "'",
+                near.empty() ? "" : "; did you mean '" + near + "'?");
+}
+
+}  // namespace
+
+struct Net::Impl {
+  Impl(const NetParameter& definition, const NetOptions& net_options);
+
+  void CreateLayers();
+  void Compile();
+  void CreateBlobs();
+  void BindBlobs();
+  void BindParams();
+  void FindInputsAndOutputs();
+  bool InputsWereReshaped() const;
+  float Run(Direction direction, int first, int last);
+  float Loss(int first, int last) const;
+
+  NetParameter param;  // filtered
+  NetOptions options;
+  uint64_t seed = 0;
+  std::shared_ptr<Device> device;
+  std::vector<std::shared_ptr<Layer>> layers;
+  std::vector<std::string> layer_names;
+  std::vector<std::string> blob_names;
+  std::vector<std::shared_ptr<Blob>> blobs;
+  std::map<std::string, int> blob_index;
+  std::vector<std::vector<std::shared_ptr<Blob>>> layer_params;
+  std::vector<LearnableParam> learnable_params;
+  std::vector<std::string> input_names, output_names;
+  std::vector<Blob*> input_blobs, output_blobs;
+  std::map<std::string, float> loss_weights;
+  // Memory of values that are no blob's last version but outlive a run.
+  std::vector<std::unique_ptr<SyncedTensor>> kept_tensors;
+  std::map<std::string, Shape> input_shapes;  // set by Blob::Reshape
+  std::shared_ptr<Graph> graph;
+  std::unique_ptr<Executor> executor;
+  uint64_t pass = 0, next_pass = 0;  // of the last forward and of the next
+  bool accumulate = true;
+};
+
+Net::Impl::Impl(const NetParameter& definition, const NetOptions& net_options)
+    : param(FilterNet(definition)), options(net_options) {
+  for (std::string& pass_name : SplitByComma(std::getenv("CAFFE_DISABLE_PASSES"))) {
+    options.disabled_passes.push_back(std::move(pass_name));
+  }
+  seed = options.seed ? *options.seed : Caffe::NextSeed();
+  device = MakeDevice(Caffe::mode() == Caffe::CPU ? DeviceKind::kCpu : DeviceKind::kCuda, Caffe::device());
+  accumulate = options.keep_all;
+  CreateLayers();
+  Compile();
+}
+
+void Net::Impl::CreateLayers() {
+  for (LayerParameter layer_param : param.layer()) {
+    if (!layer_param.has_phase()) layer_param.set_phase(param.state().phase());
+    const std::string where = StrCat("layer '", layer_param.name(), "' (", layer_param.type(), ")");
+    WithContext(where, [&] {
+      std::shared_ptr<Layer> layer = LayerRegistry::CreateLayer(layer_param);
+      const auto delivered = options.delivered_records.find(layer->name());
+      layer->Prepare(seed, delivered == options.delivered_records.end() ? 0 : delivered->second);
+      layers.push_back(std::move(layer));
+    });
+    layer_names.push_back(layer_param.name());
+  }
+}
+
+void Net::Impl::Compile() {
+  CompileOptions compile;
+  compile.device = device;
+  compile.is_training_phase = param.state().phase() == TRAIN;
+  compile.keep_all = options.keep_all;
+  compile.with_backward = options.with_backward;
+  compile.force_backward = param.force_backward();
+  compile.precision = DefaultsOf(param);
+  compile.disabled_passes = options.disabled_passes;
+  compile.input_shapes = input_shapes;
+  if (const char* dump_dir = std::getenv("CAFFE_DUMP_GRAPH")) {
+    compile.dump_dir = StrCat(dump_dir, "/", param.name(), "-", Phase_Name(param.state().phase()));
+  }
+  auto compiled = std::make_shared<Graph>(std::move(compile));
+  BuildGraph(layers, compiled.get());
+  RunPasses(StandardPasses(), *compiled);
+  graph = std::move(compiled);
+  executor = std::make_unique<Executor>(graph);
+  if (blobs.empty()) CreateBlobs();
+  kept_tensors.clear();
+  if (!options.allocate) return;
+  BindParams();
+  BindBlobs();
+}
+
+void Net::Impl::CreateBlobs() {
+  for (const LayerCall& call : graph->calls) {
+    for (const Value* top : call.tops) {
+      if (!blob_index.emplace(top->name, static_cast<int>(blobs.size())).second) continue;
+      blob_names.push_back(top->name);
+      blobs.push_back(std::make_shared<Blob>(device, Shape{0}, DType::kFloat));
+    }
+  }
+  FindInputsAndOutputs();
+}
+
+void Net::Impl::FindInputsAndOutputs() {
+  std::set<std::string> read;
+  for (const LayerCall& call : graph->calls) {
+    for (const Value* bottom : call.bottoms) {
+      if (graph->blobs.at(bottom->name) == bottom) read.insert(bottom->name);
+    }
+    for (size_t i = 0; i < call.tops.size(); ++i) {
+      const std::string& name = call.tops[i]->name;
+      if (call.loss_weights[i] != 0) loss_weights[name] = call.loss_weights[i];
+      if (call.layer->traits().is_input) {
+        input_names.push_back(name);
+        input_blobs.push_back(blobs[blob_index.at(name)].get());
+      }
+    }
+  }
+  for (const auto& [name, value] : graph->blobs) {  // a map: alphabetical
+    if (read.count(name) > 0) continue;
+    output_names.push_back(name);
+    output_blobs.push_back(blobs[blob_index.at(name)].get());
+  }
+}
+
+void Net::Impl::BindParams() {
+  const bool is_first = layer_params.empty();
+  if (is_first) layer_params.resize(layers.size());
+  std::map<const Value*, std::shared_ptr<Blob>> owners;
+  for (size_t i = 0; i < graph->calls.size(); ++i) {
+    LayerCall& call = graph->calls[i];
+    for (size_t k = 0; k < call.params.size(); ++k) {
+      Value* value = call.param_values[k];
+      const DType dtype = value->root()->desc.dtype;
+      if (is_first) {
+        auto blob = std::make_shared<Blob>(device, call.params[k].shape, dtype);
+        if (value->owner != nullptr) {
+          blob->ShareData(*owners.at(value->owner));
+          blob->ShareDiff(*owners.at(value->owner));
+        } else {
+          InitializeParam(*call.layer, static_cast<int>(k), call.params[k], seed, blob.get());
+        }
+        layer_params[i].push_back(blob);
+        if (value->owner == nullptr) {
+          learnable_params.push_back(
+              DescribeParam(call.layer->param(), static_cast<int>(k), call.params[k], blob));
+          learnable_params.back().has_gradient = call.param_needs_gradient[k];
+        }
+      }
+      const std::shared_ptr<Blob>& blob = layer_params[i][k];
+      Require(blob->shape() == call.params[k].shape, "layer '", layer_names[i], "': parameter ", k,
+              " has shape ", blob->shape(), " but the new input needs ", call.params[k].shape,
+              "; this layer's input size cannot change");
+      owners[value] = blob;
+      value->tensor = &blob->data_tensor();
+      call.param_grads[k]->tensor = &blob->diff_tensor();
+    }
+  }
+  if (is_first) CheckSharedMultipliers(param);
+}
+
+void Net::Impl::BindBlobs() {
+  const auto bind = [](Value* value, SyncedTensor& tensor) {
+    tensor.Reset(value->desc);
+    value->tensor = &tensor;
+  };
+  for (const auto& [name, value] : graph->blobs) {
+    Blob& blob = *blobs[blob_index.at(name)];
+    if (value->is_kept || value->kind == ValueKind::kExternal) {
+      bind(value, blob.data_tensor());
+    } else {
+      blob.data_tensor().Reset({value->desc.shape, value->desc.dtype, Layout::kPlain});
+    }
+    const auto grad = graph->blob_grads.find(name);
+    if (grad != graph->blob_grads.end() &&
+        (grad->second->is_kept || grad->second->kind == ValueKind::kExternal)) {
+      bind(grad->second, blob.diff_tensor());
+    } else {
+      blob.diff_tensor().Reset({value->desc.shape, value->desc.dtype, Layout::kPlain});
+    }
+  }
+  for (const auto& [name, value] : graph->external_data) value->tensor = &blobs[blob_index.at(name)]->data_tensor();
+  for (const auto& [name, value] : graph->external_diffs) value->tensor = &blobs[blob_index.at(name)]->diff_tensor();
+  for (const auto& [name, weight] : loss_weights) {
+    if (!options.keep_all || graph->external_diffs.count(name) == 0) continue;
+    Blob& blob = *blobs[blob_index.at(name)];
+    std::fill_n(blob.mutable_cpu_diff<float>(), blob.count(), weight);
+  }
+  for (Value& value : graph->values()) {
+    const bool needs_tensor = value.kind == ValueKind::kExternal || value.is_kept;
+    if (!needs_tensor || value.tensor != nullptr) continue;
+    kept_tensors.push_back(std::make_unique<SyncedTensor>(device));
+    bind(&value, *kept_tensors.back());
+  }
+}
+
+bool Net::Impl::InputsWereReshaped() const {
+  for (const auto& [name, value] : graph->external_data) {
+    if (blobs[blob_index.at(name)]->shape() != value->desc.shape) return true;
+  }
+  return false;
+}
+
+float Net::Impl::Run(Direction direction, int first, int last) {
+  if (direction == Direction::kForward && first == 0) pass = next_pass++;
+  Executor::RunOptions run;
+  run.direction = direction;
+  run.first_layer = first;
+  run.last_layer = last;
+  run.random = {seed, pass};
+  run.accumulate = accumulate;
+  executor->Run(run);
+  return direction == Direction::kForward ? Loss(first, last) : 0;
+}
+
+float Net::Impl::Loss(int first, int last) const {
+  double loss = 0;
+  for (int i = first; i <= last; ++i) {
+    const LayerCall& call = graph->calls[i];
+    for (size_t k = 0; k < call.tops.size(); ++k) {
+      if (call.loss_weights[k] == 0) continue;
+      SyncedTensor& tensor = *call.tops[k]->tensor;
+      double sum = 0;
+      const float* values = tensor.host<float>();
+      for (int64_t j = 0; j < tensor.desc().count(); ++j) sum += values[j];
+      loss += call.loss_weights[k] * sum;
+    }
+  }
+  return static_cast<float>(loss);
+}
+
+Net::Net(const NetParameter& param, const NetOptions& options)
+    : impl_(std::make_unique<Impl>(param, options)) {}
+
+Net::Net(const std::string& file, Phase phase, int level, const std::vector<std::string>& stages,
+         const NetOptions& options)
+    : impl_(std::make_unique<Impl>(ReadForState(file, phase, level, stages), options)) {}
+
+Net::~Net() = default;
+
+const std::vector<Blob*>& Net::Forward(float* loss) {
+  if (impl_->InputsWereReshaped()) Reshape();
+  const float value = impl_->Run(Direction::kForward, 0, static_cast<int>(impl_->layers.size()) - 1);
+  if (loss != nullptr) *loss = value;
+  return impl_->output_blobs;
+}
+
+float Net::ForwardFromTo(int start, int end) {
+  const int count = static_cast<int>(impl_->layers.size());
+  Require(0 <= start && end < count, "forward from layer ", start, " to ", end, ": the net has layers 0 to ",
+          count - 1);
+  Require(impl_->options.keep_all, "partial Forward needs a keep-all net");
+  if (impl_->InputsWereReshaped()) Reshape();
+  return impl_->Run(Direction::kForward, start, end);
+}
+
+void Net::Backward() {
+  impl_->Run(Direction::kBackward, 0, static_cast<int>(impl_->layers.size()) - 1);
+}
+
+void Net::BackwardFromTo(int start, int end) {
+  const int count = static_cast<int>(impl_->layers.size());
+  Require(0 <= end && start < count, "backward from layer ", start, " to ", end,
+          ": the net has layers 0 to ", count - 1);
+  Require(impl_->options.keep_all, "partial Backward needs a keep-all net");
+  impl_->Run(Direction::kBackward, end, start);
+}
+
+float Net::ForwardBackward() {
+  float loss = 0;
+  Forward(&loss);
+  Backward();
+  return loss;
+}
+
+void Net::Reshape() {
+  impl_->input_shapes.clear();
+  for (const auto& [name, value] : impl_->graph->external_data) {
+    impl_->input_shapes[name] = impl_->blobs[impl_->blob_index.at(name)]->shape();
+  }
+  impl_->Compile();
+}
+
+void Net::ClearParamDiffs() {
+  for (const LearnableParam& learnable : impl_->learnable_params) learnable.blob->diff_tensor().Zero();
+}
+
+void Net::set_accumulate(bool accumulate) { impl_->accumulate = accumulate; }
+void Net::set_pass(uint64_t pass) { impl_->next_pass = pass; }
+
+const std::string& Net::name() const { return impl_->param.name(); }
+Phase Net::phase() const { return impl_->param.state().phase(); }
+uint64_t Net::seed() const { return impl_->seed; }
+const std::vector<std::string>& Net::layer_names() const { return impl_->layer_names; }
+const std::vector<std::shared_ptr<Layer>>& Net::layers() const { return impl_->layers; }
+const std::vector<std::string>& Net::blob_names() const { return impl_->blob_names; }
+const std::vector<std::shared_ptr<Blob>>& Net::blobs() const { return impl_->blobs; }
+bool Net::has_blob(const std::string& name) const { return impl_->blob_index.count(name) > 0; }
+
+std::shared_ptr<Blob> Net::blob_by_name(const std::string& name) const {
+  const auto found = impl_->blob_index.find(name);
+  if (found == impl_->blob_index.end()) throw InvalidArgument(NotFound("blob", name, impl_->blob_names));
+  return impl_->blobs[found->second];
+}
+
+bool Net::has_layer(const std::string& name) const {
+  return std::find(impl_->layer_names.begin(), impl_->layer_names.end(), name) != impl_->layer_names.end();
+}
+
+std::shared_ptr<Layer> Net::layer_by_name(const std::string& name) const {
+  if (!has_layer(name)) throw InvalidArgument(NotFound("layer", name, impl_->layer_names));
+  return impl_->layers[std::find(impl_->layer_names.begin(), impl_->layer_names.end(), name) -
+                       impl_->layer_names.begin()];
+}
+
+const std::vector<std::shared_ptr<Blob>>& Net::layer_params(int layer) const {
+  return impl_->layer_params.at(layer);
+}
+
+const std::vector<std::shared_ptr<Blob>>& Net::layer_params(const std::string& layer) const {
+  if (!has_layer(layer)) throw InvalidArgument(NotFound("layer", layer, impl_->layer_names));
+  return impl_->layer_params[std::find(impl_->layer_names.begin(), impl_->layer_names.end(), layer) -
+                             impl_->layer_names.begin()];
+}
+
+const std::vector<Net::LearnableParam>& Net::learnable_params() const { return impl_->learnable_params; }
+const std::vector<std::string>& Net::input_names() const { return impl_->input_names; }
+const std::vector<std::string>& Net::output_names() const { return impl_->output_names; }
+const std::vector<Blob*>& Net::input_blobs() const { return impl_->input_blobs; }
+const std::vector<Blob*>& Net::output_blobs() const { return impl_->output_blobs; }
+
+float Net::loss_weight(const std::string& blob) const {
+  const auto found = impl_->loss_weights.find(blob);
+  return found == impl_->loss_weights.end() ? 0 : found->second;
+}
+
+bool Net::layer_need_backward(int layer) const { return impl_->graph->calls.at(layer).needs_backward; }
+
+std::map<std::string, uint64_t> Net::delivered_records() const {
+  std::map<std::string, uint64_t> records;
+  for (const std::shared_ptr<Layer>& layer : impl_->layers) {
+    if (layer->records_delivered() > 0) records[layer->name()] = layer->records_delivered();
+  }
+  return records;
+}
+
+const Graph& Net::graph() const { return *impl_->graph; }
+Executor& Net::executor() { return *impl_->executor; }
+
+int64_t Net::persistent_bytes() const {
+  int64_t bytes = 0;
+  for (const Value& value : impl_->graph->values()) {
+    const bool is_outside = value.kind != ValueKind::kActivation || value.is_kept;
+    if (is_outside && value.owner == nullptr) bytes += static_cast<int64_t>(value.desc.bytes());
+  }
+  return bytes;
+}
+
+void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
+  CopyTrainedLayers(trained, impl_->layer_names, impl_->layer_params);
+}
+
+void Net::CopyTrainedLayersFrom(const std::string& file) {
+  CopyTrainedFile(file, impl_->layer_names, impl_->layer_params);
+}
+
+void Net::ShareTrainedLayersWith(const Net& other) {
+  for (size_t i = 0; i < impl_->layers.size(); ++i) {
+    if (!other.has_layer(impl_->layer_names[i])) continue;
+    const auto& theirs = other.layer_params(impl_->layer_names[i]);
+    const auto& mine = impl_->layer_params[i];
+    Require(theirs.size() == mine.size(), "layer '", impl_->layer_names[i], "' has ", mine.size(),
+            " parameter blob(s) here and ", theirs.size(), " in the net to share with");
+    for (size_t k = 0; k < mine.size(); ++k) {
+      WithContext("layer '" + impl_->layer_names[i] + "'", [&] { mine[k]->ShareData(*theirs[k]); });
+    }
+  }
+}
+
+void Net::ToProto(NetParameter* param, bool write_diff) const {
+  param->Clear();
+  param->set_name(impl_->param.name());
+  for (size_t i = 0; i < impl_->layers.size(); ++i) {
+    LayerParameter* layer = param->add_layer();
+    *layer = impl_->layers[i]->param();
+    WriteLayerBlobs(impl_->layer_params[i], write_diff, layer);
+  }
+}
+
+void Net::ToHDF5(const std::string& file, bool write_diff) const {
+  std::set<const Blob*> owned;
+  for (const LearnableParam& learnable : impl_->learnable_params) owned.insert(learnable.blob.get());
+  WriteTrainedHdf5(file, impl_->layer_names, impl_->layer_params, owned, write_diff);
+}
+
+}  // namespace caffe

@@ -1,0 +1,172 @@
+#include "caffe/net/weights.hpp"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <map>
+
+#include "caffe/core/philox.hpp"
+#include "caffe/error.hpp"
+#include "caffe/graph/filler.hpp"
+#include "caffe/io/blob_proto.hpp"
+#include "caffe/io/hdf5_files.hpp"
+#include "caffe/io/net_files.hpp"
+#include "caffe/tensor/synced_tensor.hpp"
+
+namespace caffe {
+namespace {
+
+// Shapes agree when they are equal after the leading 1s of old files, which had always 4 axes.
+bool FitsLegacy(const Shape& stored, const Shape& wanted) {
+  if (stored == wanted) return true;
+  if (stored.num_axes() != 4 || wanted.num_axes() > 4) return false;
+  const int extra = 4 - wanted.num_axes();
+  for (int axis = 0; axis < 4; ++axis) {
+    const int64_t expected = axis < extra ? 1 : wanted[axis - extra];
+    if (stored[axis] != expected) return false;
+  }
+  return true;
+}
+
+void CopyLayer(const LayerParameter& source, const std::vector<std::shared_ptr<Blob>>& blobs) {
+  Require(source.blobs_size() == static_cast<int>(blobs.size()), "the file has ", source.blobs_size(),
+          " parameter blob(s), the net ", blobs.size(), "; the layers differ");
+  for (int i = 0; i < source.blobs_size(); ++i) {
+    WithContext(StrCat("parameter ", i), [&] { ReadBlob(source.blobs(i), blobs[i].get()); });
+  }
+}
+
+}  // namespace
+
+void ReadBlob(const BlobProto& proto, Blob* blob, bool diff) {
+  const Shape stored = ShapeOf(proto);
+  Require(FitsLegacy(stored, blob->shape()), "the file has shape ", stored, ", the net ", blob->shape(),
+          "; to train this layer anew, rename it");
+  const std::vector<double> values = ReadBlobDoubles(proto, diff);
+  VisitFloat(blob->data_tensor().desc().dtype, [&]<typename T>(TypeTag<T>) {
+    T* elements = diff ? blob->mutable_cpu_diff<T>() : blob->mutable_cpu_data<T>();
+    std::transform(values.begin(), values.end(), elements, [](double x) { return T(x); });
+  });
+}
+
+void WriteBlob(const Blob& blob, bool write_diff, BlobProto* proto) {
+  const size_t count = static_cast<size_t>(blob.count());
+  if (blob.data_tensor().desc().dtype == DType::kDouble) {
+    WriteBlobDoubles(blob.shape(), {blob.cpu_data<double>(), count}, proto);
+    if (write_diff) proto->mutable_double_diff()->Add(blob.cpu_diff<double>(), blob.cpu_diff<double>() + count);
+    return;
+  }
+  WriteBlobFloats(blob.shape(), {blob.cpu_data<float>(), count}, proto);
+  if (write_diff) proto->mutable_diff()->Add(blob.cpu_diff<float>(), blob.cpu_diff<float>() + count);
+}
+
+void InitializeParam(const Layer& layer, int index, const ParamDeclaration& declaration,
+                     uint64_t seed, Blob* blob) {
+  if (index < layer.param().blobs_size()) {
+    WithContext(StrCat("layer '", layer.name(), "' (", layer.type(), "): blobs ", index),
+                [&] { ReadBlob(layer.param().blobs(index), blob); });
+    return;
+  }
+  const std::string name = StrCat(layer.name(), ".", index);
+  std::vector<float> values(static_cast<size_t>(blob->count()));
+  WithContext(StrCat("layer '", layer.name(), "' (", layer.type(), "): parameter ", index), [&] {
+    Fill(declaration.filler, declaration.shape, RandomStream(seed, StreamOf(name)), 0, values);
+  });
+  VisitFloat(blob->data_tensor().desc().dtype, [&]<typename T>(TypeTag<T>) {
+    std::transform(values.begin(), values.end(), blob->mutable_cpu_data<T>(),
+                   [](float x) { return T(x); });
+  });
+}
+
+Net::LearnableParam DescribeParam(const LayerParameter& layer, int index,
+                                  const ParamDeclaration& declaration, std::shared_ptr<Blob> blob) {
+  Net::LearnableParam param;
+  param.blob = std::move(blob);
+  param.name = StrCat(layer.name(), ".", index);
+  if (index < layer.param_size()) {
+    param.lr_mult = layer.param(index).lr_mult();
+    param.decay_mult = layer.param(index).decay_mult();
+  }
+  if (!declaration.is_learnable) param.lr_mult = param.decay_mult = 0;
+  return param;
+}
+
+void CheckSharedMultipliers(const NetParameter& param) {
+  std::map<std::string, ParamSpec> seen;
+  for (const LayerParameter& layer : param.layer()) {
+    for (const ParamSpec& spec : layer.param()) {
+      if (spec.name().empty()) continue;
+      ParamSpec& first = seen.emplace(spec.name(), spec).first->second;
+      Require(!spec.has_lr_mult() || !first.has_lr_mult() || spec.lr_mult() == first.lr_mult(),
+              "layer '", layer.name(), "': shared parameter '", spec.name(), "' has lr_mult ",
+              spec.lr_mult(), " here and ", first.lr_mult(), " elsewhere; make them equal");
+      Require(!spec.has_decay_mult() || !first.has_decay_mult() || spec.decay_mult() == first.decay_mult(),
+              "layer '", layer.name(), "': shared parameter '", spec.name(), "' has decay_mult ",
+              spec.decay_mult(), " here and ", first.decay_mult(), " elsewhere; make them equal");
+      if (!first.has_lr_mult() && spec.has_lr_mult()) first.set_lr_mult(spec.lr_mult());
+      if (!first.has_decay_mult() && spec.has_decay_mult()) first.set_decay_mult(spec.decay_mult());
+    }
+  }
+}
+
+void CopyTrainedLayers(const NetParameter& trained, const std::vector<std::string>& layer_names,
+                       const LayerBlobs& blobs) {
+  for (const LayerParameter& source : trained.layer()) {
+    const auto found = std::find(layer_names.begin(), layer_names.end(), source.name());
+    if (found == layer_names.end()) {
+      LOG(INFO) << "Ignoring source layer " << source.name();
+      continue;
+    }
+    WithContext("layer '" + source.name() + "'",
+                [&] { CopyLayer(source, blobs[found - layer_names.begin()]); });
+  }
+}
+
+void CopyTrainedFile(const std::string& file, const std::vector<std::string>& layer_names,
+                     const LayerBlobs& blobs) {
+  if (!file.ends_with(".h5")) {
+    WithContext(file, [&] { CopyTrainedLayers(ReadNetBinary(file), layer_names, blobs); });
+    return;
+  }
+  Hdf5Reader reader(file);
+  for (const std::string& source : reader.Links("data")) {
+    const auto found = std::find(layer_names.begin(), layer_names.end(), source);
+    if (found == layer_names.end()) {
+      LOG(INFO) << "Ignoring source layer " << source;
+      continue;
+    }
+    LayerParameter layer;
+    for (const std::string& index : reader.Links("data/" + source)) {
+      Shape shape;
+      const std::vector<float> values = reader.ReadFloats("data/" + source + "/" + index, &shape);
+      WriteBlobFloats(shape, values, layer.add_blobs());
+    }
+    WithContext(StrCat(file, ": layer '", source, "'"),
+                [&] { CopyLayer(layer, blobs[found - layer_names.begin()]); });
+  }
+}
+
+void WriteLayerBlobs(const std::vector<std::shared_ptr<Blob>>& blobs, bool write_diff,
+                     LayerParameter* layer) {
+  layer->clear_blobs();
+  for (const std::shared_ptr<Blob>& blob : blobs) WriteBlob(*blob, write_diff, layer->add_blobs());
+}
+
+void WriteTrainedHdf5(const std::string& file, const std::vector<std::string>& layer_names,
+                      const LayerBlobs& blobs, const std::set<const Blob*>& owned, bool write_diff) {
+  Hdf5Writer writer(file);
+  for (size_t i = 0; i < layer_names.size(); ++i) {
+    writer.CreateGroup("data/" + layer_names[i]);
+    for (size_t k = 0; k < blobs[i].size(); ++k) {
+      const Blob& blob = *blobs[i][k];
+      if (owned.count(&blob) == 0) continue;
+      const std::string name = StrCat(layer_names[i], "/", k);
+      const size_t count = static_cast<size_t>(blob.count());
+      writer.WriteFloats("data/" + name, blob.shape(), {blob.cpu_data<float>(), count});
+      if (write_diff) writer.WriteFloats("diff/" + name, blob.shape(), {blob.cpu_diff<float>(), count});
+    }
+  }
+  writer.Commit();
+}
+
+}  // namespace caffe

@@ -1,0 +1,47 @@
+// Parameters of a net: first values, and copies from and to files.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/net.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+// Values from the definition's `blobs` where it has them, else from the filler, drawn from the
+// stream named after layer and index.
+void InitializeParam(const Layer& layer, int index, const ParamDeclaration& declaration,
+                     uint64_t seed, Blob* blob);
+
+Net::LearnableParam DescribeParam(const LayerParameter& layer, int index,
+                                  const ParamDeclaration& declaration, std::shared_ptr<Blob> blob);
+
+// Throws InvalidArgument when sharers of one name give different explicit lr_mult or decay_mult.
+void CheckSharedMultipliers(const NetParameter& param);
+
+using LayerBlobs = std::vector<std::vector<std::shared_ptr<Blob>>>;
+
+void CopyTrainedLayers(const NetParameter& trained, const std::vector<std::string>& layer_names,
+                       const LayerBlobs& blobs);
+// Binary .caffemodel, or HDF5 by its ".h5" ending.
+void CopyTrainedFile(const std::string& file, const std::vector<std::string>& layer_names,
+                     const LayerBlobs& blobs);
+
+// Replaces `layer`'s blobs by these values.
+void WriteLayerBlobs(const std::vector<std::shared_ptr<Blob>>& blobs, bool write_diff,
+                     LayerParameter* layer);
+// Writes only blobs that own their memory, as Caffe does.
+void WriteTrainedHdf5(const std::string& file, const std::vector<std::string>& layer_names,
+                      const LayerBlobs& blobs, const std::set<const Blob*>& owned, bool write_diff);
+
+// Elements of a serialised blob into `blob`, whose shape they must have (leading 1s of legacy 4-D
+// shapes aside). `diff` picks the gradient on both sides.
+void ReadBlob(const BlobProto& proto, Blob* blob, bool diff = false);
+void WriteBlob(const Blob& blob, bool write_diff, BlobProto* proto);
+
+}  // namespace caffe

@@ -1,0 +1,45 @@
+// Ops between a tensor and a smaller one that covers `num_axes` of its axes from `axis` on.
+#pragma once
+
+#include <string>
+
+#include "caffe/ops/op.hpp"
+
+namespace caffe::ops {
+
+struct BroadcastAxes {
+  int axis = 1;      // first covered axis of x
+  int num_axes = 1;  // 0: the smaller operand is a scalar
+
+  std::string Attributes() const { return StrCat("axis ", axis, ", num_axes ", num_axes); }
+  // One factor per channel works in any layout; other shapes are addressed row-major.
+  bool is_per_channel() const { return axis == 1 && num_axes == 1; }
+};
+
+// (x, s[, b]) -> (y):  y = x * s + b.
+struct ScaleShift : BroadcastAxes {
+  static constexpr std::string_view kName = "ScaleShift";
+  static constexpr bool kInPlace = true;
+  LayoutRule layout_rule() const { return is_per_channel() ? kFollowFirstInput : LayoutRule{}; }
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
+    return 2.0 * static_cast<double>(outputs[0].count());
+  }
+};
+
+// (x, b) -> (y):  y = x + b.
+struct AddBias : BroadcastAxes {
+  static constexpr std::string_view kName = "AddBias";
+  static constexpr bool kInPlace = true;
+  LayoutRule layout_rule() const { return is_per_channel() ? kFollowFirstInput : LayoutRule{}; }
+};
+
+// (x[, z]) -> (s):  the sum of x (of x * z) over all axes that s does not cover.
+struct SumToAxes : BroadcastAxes {
+  static constexpr std::string_view kName = "SumToAxes";
+  LayoutRule layout_rule() const { return is_per_channel() ? LayoutRule{.inputs = 3} : LayoutRule{}; }
+  double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc>) const {
+    return static_cast<double>(inputs[0].count()) * static_cast<double>(inputs.size());
+  }
+};
+
+}  // namespace caffe::ops

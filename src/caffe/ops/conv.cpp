@@ -1,0 +1,60 @@
+#include "caffe/ops/conv.hpp"
+
+namespace caffe::ops {
+namespace {
+
+std::string Join(const std::vector<int64_t>& extents) {
+  std::string text;
+  for (const int64_t extent : extents) text += (text.empty() ? "" : "x") + std::to_string(extent);
+  return text;
+}
+
+bool AnyDiffersFrom(const std::vector<int64_t>& extents, int64_t usual) {
+  for (const int64_t extent : extents) {
+    if (extent != usual) return true;
+  }
+  return false;
+}
+
+double ConvFlops(const Shape& weights, const Shape& output) {
+  return 2.0 * static_cast<double>(output.count()) * static_cast<double>(weights.count(1));
+}
+
+}  // namespace
+
+int64_t ConvGeometry::OutputSize(int axis, int64_t input) const {
+  const int64_t extent = dilation[axis] * (kernel[axis] - 1) + 1;
+  const int64_t padded = input + 2 * pad[axis];
+  Require(extent <= padded, "kernel spans ", extent, " along spatial axis ", axis, " (kernel_size ",
+          kernel[axis], ", dilation ", dilation[axis], ") but the padded input has ", padded,
+          "; raise pad or lower kernel_size");
+  return (padded - extent) / stride[axis] + 1;
+}
+
+std::string ConvGeometry::ToString() const {
+  std::string text = "kernel " + Join(kernel);
+  if (AnyDiffersFrom(stride, 1)) text += ", stride " + Join(stride);
+  if (AnyDiffersFrom(pad, 0)) text += ", pad " + Join(pad);
+  if (AnyDiffersFrom(dilation, 1)) text += ", dilation " + Join(dilation);
+  if (group != 1) text += ", group " + std::to_string(group);
+  return text;
+}
+
+std::string Conv::Attributes() const {
+  return geometry.ToString() + (has_relu ? StrCat(", relu", negative_slope == 0 ? "" : " leaky") : "");
+}
+
+double Conv::Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const {
+  return ConvFlops(inputs[1].shape, outputs[0].shape);
+}
+
+double ConvGradData::Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc>) const {
+  return ConvFlops(inputs[1].shape, inputs[0].shape);
+}
+
+double ConvGradWeights::Flops(std::span<const TensorDesc> inputs,
+                              std::span<const TensorDesc> outputs) const {
+  return ConvFlops(outputs[0].shape, inputs[1].shape);
+}
+
+}  // namespace caffe::ops

@@ -1,0 +1,60 @@
+// Convolution in any number of spatial dimensions, with groups and dilation.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "caffe/ops/op.hpp"
+
+namespace caffe::ops {
+
+// Per spatial axis, outermost first.
+struct ConvGeometry {
+  std::vector<int64_t> kernel, stride, pad, dilation;
+  int64_t group = 1;
+
+  int spatial_axes() const { return static_cast<int>(kernel.size()); }
+  // Throws InvalidArgument when the kernel does not fit into the padded input.
+  int64_t OutputSize(int axis, int64_t input) const;
+  std::string ToString() const;
+};
+
+// Shapes: x (N,C,D...), w (K,C/group,kernel...), b (K), y (N,K,D'...). Correlation: the kernel
+// is not flipped. Multiply-adds of one pass: count(y) * count(w) / K.
+//
+// (x, w[, b]) -> (y):  y = x * w + b, then ReLU with negative_slope where has_relu.
+struct Conv {
+  static constexpr std::string_view kName = "Conv";
+  static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  ConvGeometry geometry;
+  bool has_relu = false;
+  float negative_slope = 0;
+
+  std::string Attributes() const;
+  LayoutRule layout_rule() const { return {.inputs = 1, .outputs = 1, .prefers_channels_last = true}; }
+  double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const;
+};
+
+// (dy, w) -> (dx)
+struct ConvGradData {
+  static constexpr std::string_view kName = "ConvGradData";
+  static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  ConvGeometry geometry;
+
+  std::string Attributes() const { return geometry.ToString(); }
+  LayoutRule layout_rule() const { return {.inputs = 1, .outputs = 1, .prefers_channels_last = true}; }
+  double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const;
+};
+
+// (x, dy) -> (dw[, db])
+struct ConvGradWeights {
+  static constexpr std::string_view kName = "ConvGradWeights";
+  static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  ConvGeometry geometry;
+
+  std::string Attributes() const { return geometry.ToString(); }
+  LayoutRule layout_rule() const { return {.inputs = 3, .prefers_channels_last = true}; }
+  double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const;
+};
+
+}  // namespace caffe::ops

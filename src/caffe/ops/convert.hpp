@@ -1,0 +1,65 @@
+// Ops that move or convert elements without computing anything.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/ops/kernel.hpp"
+
+namespace caffe::ops {
+
+// (x) -> (y):  y = x in y's type. The only place where a type changes.
+struct Cast {
+  static constexpr std::string_view kName = "Cast";
+  LayoutRule layout_rule() const { return kFollowFirstInput; }
+};
+
+// (x) -> (y):  y = x in y's layout. The only place where a layout changes. assign-layouts
+// inserts it and sets both layouts itself.
+struct Reorder {
+  static constexpr std::string_view kName = "Reorder";
+};
+
+// (x) -> (y):  y has x's elements in x's order and another shape.
+struct View {
+  static constexpr std::string_view kName = "View";
+  static constexpr bool kIsView = true;
+  static constexpr bool kInPlace = true;
+};
+
+// () -> (y):  y = value.
+struct Fill {
+  static constexpr std::string_view kName = "Fill";
+  double value = 0;
+  std::string Attributes() const { return StrCat("value ", value); }
+};
+
+// (x_0, x_1, ...) -> (y):  joined along `axis`.
+struct Concat {
+  static constexpr std::string_view kName = "Concat";
+  int axis = 1;
+  std::string Attributes() const { return StrCat("axis ", axis); }
+  LayoutRule layout_rule() const { return {.inputs = ~0u, .outputs = 1}; }
+};
+
+// (x) -> (y):  the part of x that begins at `offset` along `axis` and has y's extent there.
+struct SliceOf {
+  static constexpr std::string_view kName = "SliceOf";
+  int axis = 1;
+  int64_t offset = 0;
+  std::string Attributes() const { return StrCat("axis ", axis, ", offset ", offset); }
+  LayoutRule layout_rule() const { return kFollowFirstInput; }
+};
+
+// (...) -> (...):  calls back into the host: data layers and users' own layers. Never fused,
+// never captured. Tensors arrive plain.
+struct HostCall {
+  static constexpr std::string_view kName = "HostCall";
+  std::string what;
+  std::function<void(const KernelContext&)> call;
+  std::string Attributes() const { return what; }
+};
+
+}  // namespace caffe::ops

@@ -1,0 +1,56 @@
+// Ops between several tensors of one shape.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "caffe/ops/op.hpp"
+
+namespace caffe::ops {
+
+inline constexpr LayoutRule kFollowAllInputs{.inputs = ~0u, .outputs = 1};
+
+// (x_0, ..., x_n) -> (y):  y = sum of coefficients_i * x_i (all 1 when empty), then ReLU where
+// has_relu.
+struct EltwiseSum {
+  static constexpr std::string_view kName = "EltwiseSum";
+  static constexpr bool kInPlace = true;
+  std::vector<float> coefficients;
+  bool has_relu = false;
+  std::string Attributes() const { return has_relu ? "relu" : ""; }
+  LayoutRule layout_rule() const { return kFollowAllInputs; }
+  double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const {
+    return static_cast<double>(inputs.size()) * static_cast<double>(outputs[0].count());
+  }
+};
+
+// (x_0, ..., x_n) -> (y):  product.
+struct EltwiseProd {
+  static constexpr std::string_view kName = "EltwiseProd";
+  LayoutRule layout_rule() const { return kFollowAllInputs; }
+};
+
+// (y, dy, x_0, ..., x_n) -> (dx of x_index):  dy times the product of the others; not `stable`:
+// dy * y / x_index.
+struct EltwiseProdGrad {
+  static constexpr std::string_view kName = "EltwiseProdGrad";
+  int index = 0;
+  bool stable = true;
+  LayoutRule layout_rule() const { return kFollowAllInputs; }
+};
+
+// (x_0, ..., x_n) -> (y, mask):  maximum; mask is the winner's index. Of the first two, x_0 wins
+// only when strictly greater; a later operand only when strictly greater than the best so far.
+struct EltwiseMax {
+  static constexpr std::string_view kName = "EltwiseMax";
+  LayoutRule layout_rule() const { return {.inputs = ~0u, .outputs = 3}; }
+};
+
+// (mask, dy) -> (dx of x_index):  dy where mask == index, else 0.
+struct EltwiseMaxGrad {
+  static constexpr std::string_view kName = "EltwiseMaxGrad";
+  int index = 0;
+  LayoutRule layout_rule() const { return kFollowBothInputs; }
+};
+
+}  // namespace caffe::ops

@@ -1,0 +1,29 @@
+// Matrix products.
+#pragma once
+
+#include <string>
+
+#include "caffe/ops/op.hpp"
+
+namespace caffe::ops {
+
+// (a, b[, bias]) -> (c):  c = op(a) op(b) + bias, with op(a) rows x inner and op(b)
+// inner x columns. Operands are read as matrices of these sizes whatever their shapes;
+// bias has `columns` elements and is added to each row.
+struct Gemm {
+  static constexpr std::string_view kName = "Gemm";
+  static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  int64_t rows = 0, columns = 0, inner = 0;
+  bool transpose_a = false, transpose_b = false;
+
+  std::string Attributes() const {
+    return StrCat(rows, "x", inner, transpose_a ? "(T)" : "", " * ", inner, "x", columns,
+                  transpose_b ? "(T)" : "");
+  }
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc>) const {
+    return 2.0 * static_cast<double>(rows) * static_cast<double>(columns) *
+           static_cast<double>(inner);
+  }
+};
+
+}  // namespace caffe::ops

@@ -1,0 +1,48 @@
+#include "caffe/ops/kernel.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace caffe {
+
+KernelRegistry& KernelRegistry::Get() {
+  static KernelRegistry registry;
+  return registry;
+}
+
+void KernelRegistry::Register(DeviceKind device, std::type_index op, std::string_view op_name,
+                              KernelCandidate candidate) {
+  std::vector<KernelCandidate>& list = candidates_[{device, op}];
+  // Ties are broken by name, so that the order does not depend on the linker's.
+  const auto position = std::find_if(list.begin(), list.end(), [&](const KernelCandidate& other) {
+    return std::pair(candidate.rank, candidate.name) < std::pair(other.rank, other.name);
+  });
+  list.insert(position, std::move(candidate));
+  ++names_[device][std::string(op_name)];
+}
+
+const std::vector<KernelCandidate>& KernelRegistry::Candidates(DeviceKind device,
+                                                               std::type_index op) const {
+  static const std::vector<KernelCandidate> none;
+  const auto found = candidates_.find({device, op});
+  return found == candidates_.end() ? none : found->second;
+}
+
+std::vector<std::string> KernelRegistry::OpNames(DeviceKind device) const {
+  std::vector<std::string> names;
+  const auto found = names_.find(device);
+  if (found == names_.end()) return names;
+  for (const auto& [name, candidates] : found->second) names.push_back(name);
+  return names;
+}
+
+std::string KebabCase(std::string_view camel_case) {
+  std::string text;
+  for (const char c : camel_case) {
+    if (std::isupper(static_cast<unsigned char>(c)) && !text.empty()) text += '-';
+    text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return text;
+}
+
+}  // namespace caffe

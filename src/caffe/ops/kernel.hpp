@@ -1,0 +1,145 @@
+// Kernels: how an op runs on a device, and the registry that finds them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <typeindex>
+#include <variant>
+#include <vector>
+
+#include "caffe/device/device.hpp"
+#include "caffe/ops/op.hpp"
+#include "caffe/tensor/tensor_view.hpp"
+
+namespace caffe {
+
+// Names the random numbers of one forward pass; backward of the same pass sees the same.
+struct RandomState {
+  uint64_t seed = 0;
+  uint64_t pass = 0;  // forward passes since iteration 0, so that a resumed run continues
+};
+
+// What a kernel sees when it runs. Everything borrowed, nothing allocated.
+class KernelContext {
+ public:
+  std::span<const TensorView> inputs;
+  std::span<const TensorView> outputs;
+  void* workspace = nullptr;
+  RandomState random;
+  // Bit i: add to output i instead of overwriting it (parameter gradients).
+  uint32_t accumulate_mask = 0;
+
+  const TensorView& input(int i) const { return inputs[i]; }
+  const TensorView& output(int i) const { return outputs[i]; }
+  bool has_input(int i) const {
+    return i < static_cast<int>(inputs.size()) && inputs[i].data != nullptr;
+  }
+  // Outputs that nobody wants (a gradient cut off by propagate_down) have no memory.
+  bool has_output(int i) const {
+    return i < static_cast<int>(outputs.size()) && outputs[i].data != nullptr;
+  }
+  bool accumulates(int output) const { return (accumulate_mask >> output) & 1u; }
+};
+
+// What a kernel factory sees when it decides: shapes, types and layouts, no memory. An absent
+// operand has `present == false`.
+struct OperandDesc : TensorDesc {
+  bool present = true;
+};
+
+struct KernelRequest {
+  const Op& op;
+  std::span<const OperandDesc> inputs;
+  std::span<const OperandDesc> outputs;
+  Device& device;
+};
+
+struct Kernel {
+  std::string name;
+  std::function<void(const KernelContext&)> run;
+  size_t workspace_bytes = 0;
+};
+
+// One sentence why a candidate cannot serve a request.
+struct Refusal {
+  std::string reason;
+};
+
+using KernelOrRefusal = std::variant<Kernel, Refusal>;
+using KernelFactory = std::function<KernelOrRefusal(const KernelRequest&)>;
+
+// Candidates are asked in order of rank; the reference kernel, which never refuses a type that
+// the op is defined for, comes last.
+enum class KernelRank { kBest = 0, kGood = 1, kReference = 9 };
+
+struct KernelCandidate {
+  std::string name;
+  KernelRank rank;
+  KernelFactory factory;
+};
+
+class KernelRegistry {
+ public:
+  static KernelRegistry& Get();
+  void Register(DeviceKind device, std::type_index op, std::string_view op_name,
+                KernelCandidate candidate);
+  // In the order in which they are to be asked; empty when the device has none.
+  const std::vector<KernelCandidate>& Candidates(DeviceKind device, std::type_index op) const;
+  // Names of the ops that `device` has kernels for, sorted.
+  std::vector<std::string> OpNames(DeviceKind device) const;
+
+ private:
+  std::map<std::pair<DeviceKind, std::type_index>, std::vector<KernelCandidate>> candidates_;
+  std::map<DeviceKind, std::map<std::string, int>> names_;
+};
+
+// "conv2d-grad-data" from "Conv2dGradData": kernels are named after their op.
+std::string KebabCase(std::string_view camel_case);
+
+namespace internal {
+
+template <typename T>
+struct KernelRegistrar {
+  // A simple kernel: a function of the op and its context that serves every request.
+  KernelRegistrar(DeviceKind device, void (*function)(const T&, const KernelContext&)) {
+    const std::string name = KebabCase(T::kName) + "-reference";
+    KernelRegistry::Get().Register(
+        device, typeid(T), T::kName,
+        {name, KernelRank::kReference, [function, name](const KernelRequest& request) {
+           return Kernel{name, [function, op = *request.op.As<T>()](const KernelContext& context) {
+                           function(op, context);
+                         }};
+         }});
+  }
+
+  // A heavy kernel: a factory that looks at the request first.
+  KernelRegistrar(DeviceKind device, std::string name, KernelRank rank,
+                  KernelOrRefusal (*factory)(const T&, const KernelRequest&)) {
+    KernelRegistry::Get().Register(
+        device, typeid(T), T::kName,
+        {name, rank, [factory, name](const KernelRequest& request) {
+           KernelOrRefusal answer = factory(*request.op.As<T>(), request);
+           if (Kernel* kernel = std::get_if<Kernel>(&answer)) kernel->name = name;
+           return answer;
+         }});
+  }
+};
+
+}  // namespace internal
+
+#define CAFFE_KERNEL_CONCAT_(a, b) a##b
+#define CAFFE_KERNEL_CONCAT(a, b) CAFFE_KERNEL_CONCAT_(a, b)
+
+// CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Relu, Relu);
+#define CAFFE_REGISTER_KERNEL(device, op, function)                                      \
+  static const ::caffe::internal::KernelRegistrar<op> CAFFE_KERNEL_CONCAT(kernel_registrar_, \
+                                                                          __COUNTER__)(device, function)
+
+// CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-onednn", KernelRank::kBest, MakeConv);
+#define CAFFE_REGISTER_KERNEL_FACTORY(device, op, name, rank, factory)                   \
+  static const ::caffe::internal::KernelRegistrar<op> CAFFE_KERNEL_CONCAT(kernel_registrar_, \
+                                                                          __COUNTER__)(device, name, rank, factory)
+
+}  // namespace caffe

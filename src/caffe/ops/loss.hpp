@@ -1,0 +1,81 @@
+// Softmax, losses and measures.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "caffe/ops/op.hpp"
+
+namespace caffe::ops {
+
+// (x) -> (y):  exp(x - max) / sum along `axis`.
+struct Softmax {
+  static constexpr std::string_view kName = "Softmax";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr bool kInPlace = true;
+  int axis = 1;
+  std::string Attributes() const { return StrCat("axis ", axis); }
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
+    return 5.0 * static_cast<double>(outputs[0].count());
+  }
+};
+
+// (y, dy) -> (dx):  dx = y * (dy - sum of dy * y along `axis`).
+struct SoftmaxGrad {
+  static constexpr std::string_view kName = "SoftmaxGrad";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  int axis = 1;
+};
+
+// How a sum of losses becomes a loss; LossParameter.NormalizationMode's numbers.
+enum class Normalization { kFull = 0, kValid = 1, kBatchSize = 2, kNone = 3 };
+
+struct LabelRule {
+  int axis = 1;                     // the class axis
+  std::optional<int> ignore_label;  // items with this label count nowhere
+  Normalization normalization = Normalization::kValid;
+
+  // The divisor for `outer` items of `inner` positions, `valid` of which are not ignored; >= 1.
+  double Divisor(int64_t outer, int64_t inner, int64_t valid) const;
+};
+
+// (p, label) -> (loss):  loss = -sum log max(p[label], FLT_MIN) / divisor.
+struct SoftmaxLoss {
+  static constexpr std::string_view kName = "SoftmaxLoss";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  LabelRule rule;
+};
+
+// (p, label, dloss) -> (dx):  dx = dloss * (p - onehot(label)) / divisor; 0 where ignored.
+struct SoftmaxLossGrad {
+  static constexpr std::string_view kName = "SoftmaxLossGrad";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr bool kInPlace = true;
+  LabelRule rule;
+};
+
+// (a, b) -> (loss):  loss = sum (a - b)^2 / (2 N), N = extent of axis 0.
+struct EuclideanLoss {
+  static constexpr std::string_view kName = "EuclideanLoss";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+};
+
+// (a, b, dloss) -> (dx):  dx = sign * dloss * (a - b) / N.
+struct EuclideanLossGrad {
+  static constexpr std::string_view kName = "EuclideanLossGrad";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  int sign = 1;
+};
+
+// (scores, label) -> (accuracy[, per_class]):  an item is right when fewer than top_k other
+// classes score at least as much as its label's. 0 when every item is ignored; a class without
+// items has 0.
+struct Accuracy {
+  static constexpr std::string_view kName = "Accuracy";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  int axis = 1;
+  int top_k = 1;
+  std::optional<int> ignore_label;
+};
+
+}  // namespace caffe::ops

@@ -1,0 +1,115 @@
+// Normalisation: batch normalisation and local response normalisation.
+#pragma once
+
+#include <string>
+
+#include "caffe/ops/op.hpp"
+
+namespace caffe::ops {
+
+// Batch normalisation (Ioffe and Szegedy 2015) over every axis but axis 1; m elements a channel.
+//
+// (x[, gamma, beta]) -> (y, mean, variance)
+//   y = gamma * (x - mean) / sqrt(variance + eps) + beta, then max(y, 0) where has_relu;
+//   variance is the biased one (divided by m).
+struct BatchNorm {
+  static constexpr std::string_view kName = "BatchNorm";
+  static constexpr NumericRule kNumericRule = NumericRule::kStorage;
+  static constexpr bool kInPlace = false;  // backward reads x
+  double eps = 1e-5;
+  bool has_relu = false;
+  std::string Attributes() const { return StrCat("eps ", eps, has_relu ? ", relu" : ""); }
+  LayoutRule layout_rule() const { return {.inputs = 1, .outputs = 1, .prefers_channels_last = true}; }
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
+    return 6.0 * static_cast<double>(outputs[0].count());
+  }
+};
+
+// (x, mean, variance, dy[, gamma[, y]]) -> (dx[, dgamma, dbeta]); y is read where has_relu.
+struct BatchNormGrad {
+  static constexpr std::string_view kName = "BatchNormGrad";
+  double eps = 1e-5;
+  bool has_relu = false;
+  std::string Attributes() const { return StrCat("eps ", eps, has_relu ? ", relu" : ""); }
+  LayoutRule layout_rule() const {
+    return {.inputs = 0b101001, .outputs = 1, .prefers_channels_last = true};
+  }
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
+    return 10.0 * static_cast<double>(outputs[0].count());
+  }
+};
+
+// (x, mean, variance, factor[, gamma, beta]) -> (y):  as BatchNorm, with given statistics.
+// mean and variance are divided by factor first (not at all where factor is 0, giving 0).
+struct BatchNormInference {
+  static constexpr std::string_view kName = "BatchNormInference";
+  static constexpr bool kInPlace = true;
+  double eps = 1e-5;
+  bool has_relu = false;
+  std::string Attributes() const { return StrCat("eps ", eps, has_relu ? ", relu" : ""); }
+  LayoutRule layout_rule() const { return {.inputs = 1, .outputs = 1, .prefers_channels_last = true}; }
+};
+
+// (dy, variance, factor[, gamma]) -> (dx):  dx = gamma * dy / sqrt(variance / factor + eps).
+struct BatchNormInferenceGrad {
+  static constexpr std::string_view kName = "BatchNormInferenceGrad";
+  static constexpr bool kInPlace = true;
+  double eps = 1e-5;
+  LayoutRule layout_rule() const { return {.inputs = 1, .outputs = 1, .prefers_channels_last = true}; }
+};
+
+// (batch_mean, batch_variance) -> (mean, variance, factor), each updated in place. The batch
+// variance is made unbiased with m / (m - 1), where `count` is m (1 when m is 1).
+//   decaying sums (BVLC):   factor = f * factor + 1;  mean = f * mean + batch_mean; ...
+//   moving average (NVCaffe): mean = f * mean + (1 - f) * batch_mean, a copy on the first pass.
+struct UpdateRunningStatistics {
+  static constexpr std::string_view kName = "UpdateRunningStatistics";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  double fraction = 0.999;
+  int64_t count = 1;
+  bool decaying_sums = true;
+  std::string Attributes() const { return StrCat("fraction ", fraction); }
+};
+
+// Local response normalisation across channels (Krizhevsky et al. 2012), `size` odd:
+// (x) -> (y, scale):  scale = k + alpha / size * sum of squares over the window; y = x * scale^-beta.
+struct Lrn {
+  static constexpr std::string_view kName = "Lrn";
+  int64_t size = 5;
+  double alpha = 1, beta = 0.75, k = 1;
+  std::string Attributes() const {
+    return StrCat("size ", size, ", alpha ", alpha, ", beta ", beta, ", k ", k);
+  }
+  LayoutRule layout_rule() const { return {.inputs = 1, .outputs = 3, .prefers_channels_last = true}; }
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
+    return (2.0 * static_cast<double>(size) + 10) * static_cast<double>(outputs[0].count());
+  }
+};
+
+// (x, y, scale, dy) -> (dx):
+//   dx_i = scale_i^-beta dy_i - 2 alpha beta / size * x_i * sum_j dy_j y_j / scale_j
+struct LrnGrad {
+  static constexpr std::string_view kName = "LrnGrad";
+  int64_t size = 5;
+  double alpha = 1, beta = 0.75;
+  LayoutRule layout_rule() const { return {.inputs = 15, .outputs = 1, .prefers_channels_last = true}; }
+};
+
+// Local response normalisation within a channel:
+// (x) -> (y, scale):  scale = 1 + alpha * mean of squares over a size x size window (padding
+// counts up to the far edge, as in AvePool); y = x * scale^-beta.
+struct LrnWithin {
+  static constexpr std::string_view kName = "LrnWithin";
+  int64_t size = 5;
+  double alpha = 1, beta = 0.75;
+  std::string Attributes() const { return StrCat("size ", size, ", alpha ", alpha, ", beta ", beta); }
+};
+
+// (x, scale, dy) -> (dx)
+struct LrnWithinGrad {
+  static constexpr std::string_view kName = "LrnWithinGrad";
+  int64_t size = 5;
+  double alpha = 1, beta = 0.75;
+};
+
+}  // namespace caffe::ops

@@ -1,0 +1,72 @@
+// Pooling over the two spatial axes of N,C,H,W tensors.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "caffe/ops/op.hpp"
+
+namespace caffe::ops {
+
+// Index 0 is height, 1 is width.
+struct PoolGeometry {
+  std::array<int64_t, 2> kernel{}, stride{1, 1}, pad{0, 0};
+  bool rounds_down = false;
+
+  // Caffe rounds up and then drops a last window that would start in the padding.
+  int64_t OutputSize(int axis, int64_t input) const;
+  std::string ToString() const;
+};
+
+inline constexpr LayoutRule kPoolLayout{.inputs = 1, .outputs = 3, .prefers_channels_last = true};
+
+// (x) -> (y[, mask]):  maximum of each window clipped to the image; of equal values the first in
+// row-major order wins. mask holds h * W + w of the winner as a number, -1 where a window is empty.
+struct MaxPool {
+  static constexpr std::string_view kName = "MaxPool";
+  PoolGeometry geometry;
+  std::string Attributes() const { return geometry.ToString(); }
+  LayoutRule layout_rule() const { return kPoolLayout; }
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const;
+};
+
+// (mask, dy) -> (dx):  dy is added to the winner's place.
+struct MaxPoolGrad {
+  static constexpr std::string_view kName = "MaxPoolGrad";
+  PoolGeometry geometry;
+  std::string Attributes() const { return geometry.ToString(); }
+  LayoutRule layout_rule() const { return {.inputs = 3, .outputs = 1, .prefers_channels_last = true}; }
+};
+
+// (x) -> (y):  sum of each window over its size, which counts padding up to pad beyond the
+// image's far edge (Caffe's rule), not the part of the window beyond that.
+struct AvePool {
+  static constexpr std::string_view kName = "AvePool";
+  PoolGeometry geometry;
+  std::string Attributes() const { return geometry.ToString(); }
+  LayoutRule layout_rule() const { return kPoolLayout; }
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const;
+};
+
+// (dy) -> (dx)
+struct AvePoolGrad {
+  static constexpr std::string_view kName = "AvePoolGrad";
+  PoolGeometry geometry;
+  std::string Attributes() const { return geometry.ToString(); }
+  LayoutRule layout_rule() const { return kPoolLayout; }
+};
+
+// The part of one axis that an output position's window covers.
+struct PoolWindow {
+  int64_t begin = 0, end = 0;  // clipped to the image
+  int64_t size = 0;            // clipped to image plus padding: AVE's divisor along this axis
+};
+
+inline PoolWindow WindowAt(const PoolGeometry& geometry, int axis, int64_t input, int64_t output) {
+  const int64_t start = output * geometry.stride[axis] - geometry.pad[axis];
+  const int64_t stop = std::min(start + geometry.kernel[axis], input + geometry.pad[axis]);
+  return {std::max<int64_t>(start, 0), std::min(stop, input), stop - start};
+}
+
+}  // namespace caffe::ops

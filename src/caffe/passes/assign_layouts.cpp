@@ -1,0 +1,85 @@
+#include <algorithm>
+
+#include "caffe/ops/convert.hpp"
+#include "caffe/passes/pass.hpp"
+
+namespace caffe::passes {
+namespace {
+
+bool IsImage(const Value& value) { return value.desc.shape.num_axes() == 4; }
+bool InMask(uint32_t mask, size_t index) { return (mask >> std::min<size_t>(index, 31)) & 1u; }
+
+}  // namespace
+
+// After this pass 4-D values are channels-last wherever a convolution, pooling or normalisation
+// runs, pointwise ops follow their inputs, and every node finds its operands in one layout.
+// Conversions are Reorder nodes, one per value however many readers. Values whose memory the
+// caller sees raw (inputs, parameters) stay plain. It follows insert-casts, so that a value is
+// reordered in the type in which it is read.
+class AssignLayouts final : public Pass {
+ public:
+  std::string_view name() const override { return "assign-layouts"; }
+
+  void Run(Graph& graph) override {
+    reorders_.clear();
+    for (Node* node : graph.ScheduledNodes()) Assign(graph, *node);
+  }
+
+ private:
+  void Assign(Graph& graph, Node& node) {
+    const LayoutRule rule = node.op.layout_rule();
+    const Layout layout = Choose(node, rule);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      Value* input = node.inputs[i];
+      if (input == nullptr || !IsImage(*input)) continue;
+      const Layout wanted = InMask(rule.inputs, i) ? layout : Layout::kPlain;
+      if (input->desc.layout != wanted) node.inputs[i] = FindOrInsertReorder(graph, node, *input, wanted);
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      Value* output = node.outputs[i];
+      if (output == nullptr || !IsImage(*output) || !InMask(rule.outputs, i)) continue;
+      if (output->kind == ValueKind::kActivation) output->desc.layout = layout;
+    }
+  }
+
+  static Layout Choose(const Node& node, const LayoutRule& rule) {
+    bool any_image = false, any_channels_last = false;
+    const auto look = [&](const Value* value, bool is_input) {
+      if (value == nullptr) return true;
+      if (!IsImage(*value)) return false;
+      any_image = true;
+      if (is_input) {
+        any_channels_last |= value->desc.layout == Layout::kChannelsLast;
+      }
+      return true;
+    };
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (InMask(rule.inputs, i) && !look(node.inputs[i], true)) return Layout::kPlain;
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (InMask(rule.outputs, i) && !look(node.outputs[i], false)) return Layout::kPlain;
+    }
+    if (!any_image) return Layout::kPlain;
+    return rule.prefers_channels_last || any_channels_last ? Layout::kChannelsLast : Layout::kPlain;
+  }
+
+  Value* FindOrInsertReorder(Graph& graph, const Node& reader, Value& from, Layout to) {
+    Value*& reordered = reorders_[{from.id, to}];
+    if (reordered == nullptr) {
+      reordered = &graph.NewValue(StrCat(from.name, ":", Name(to)), from.desc.shape, from.desc.dtype,
+                                  ValueKind::kActivation);
+      reordered->desc.layout = to;
+      reordered->layer = from.layer;
+      reordered->at_least_float = from.at_least_float;
+      Node& node = graph.InsertBefore(reader, ops::Reorder{}, {&from}, {reordered});
+      node.wanted = node.made = {from.desc.dtype};
+    }
+    return reordered;
+  }
+
+  std::map<std::pair<int, Layout>, Value*> reorders_;
+};
+
+std::unique_ptr<Pass> MakeAssignLayouts() { return std::make_unique<AssignLayouts>(); }
+
+}  // namespace caffe::passes

@@ -1,0 +1,151 @@
+#include <algorithm>
+
+#include "caffe/passes/pass.hpp"
+
+namespace caffe::passes {
+namespace {
+
+struct LayerTypes {
+  DType forward, backward, forward_math, backward_math;
+};
+
+DType FromProto(Type type, const char* field) {
+  switch (type) {
+    case DOUBLE:
+      return DType::kDouble;
+    case FLOAT:
+      return DType::kFloat;
+    case FLOAT16:
+      return DType::kFloat16;
+    case BFLOAT16:
+      return DType::kBFloat16;
+    default:
+      throw InvalidArgument(StrCat(field, ": ", Type_Name(type),
+                                   " is not a floating-point type; use DOUBLE, FLOAT, FLOAT16 or "
+                                   "BFLOAT16"));
+  }
+}
+
+// NVCaffe's rules: an own field, else the layer's own storage type, else the net's defaults.
+LayerTypes ResolveTypes(const LayerCall& call, const PrecisionDefaults& defaults) {
+  const LayerParameter& param = call.layer->param();
+  LayerTypes types;
+  types.forward = param.has_forward_type() ? FromProto(param.forward_type(), "forward_type")
+                                           : defaults.forward_type.value_or(DType::kFloat);
+  if (param.has_backward_type()) {
+    types.backward = FromProto(param.backward_type(), "backward_type");
+  } else {
+    types.backward = call.layer->traits().is_data ? DType::kFloat
+                                                  : defaults.backward_type.value_or(DType::kFloat);
+  }
+  types.forward_math = param.has_forward_math() ? FromProto(param.forward_math(), "forward_math")
+                       : param.has_forward_type()
+                           ? types.forward
+                           : defaults.forward_math.value_or(defaults.forward_type.value_or(DType::kFloat));
+  types.backward_math = param.has_backward_math() ? FromProto(param.backward_math(), "backward_math")
+                        : param.has_backward_type()
+                            ? types.backward
+                            : defaults.backward_math.value_or(
+                                  defaults.backward_type.value_or(DType::kFloat));
+  return types;
+}
+
+DType AtLeastFloat(DType type) { return type == DType::kDouble ? type : DType::kFloat; }
+
+}  // namespace
+
+// After this pass every value has its storage type and every node says in which type it reads each
+// operand and makes each result; insert-casts then bridges the differences. Storage follows
+// forward_type and backward_type of the layer that made a value; losses, statistics, indices and
+// master weights are never smaller than float. On a CPU, FLOAT16 is storage only: convolutions
+// and matrix products of that type compute in float.
+class AssignPrecision final : public Pass {
+ public:
+  std::string_view name() const override { return "assign-precision"; }
+
+  void Run(Graph& graph) override {
+    types_.clear();
+    for (const LayerCall& call : graph.calls) {
+      WithContext(StrCat("layer '", call.layer->name(), "' (", call.layer->type(), ")"),
+                  [&] { types_.push_back(ResolveTypes(call, graph.options.precision)); });
+    }
+    for (Node* node : graph.ScheduledNodes()) {
+      if (node->op.numeric_rule() != NumericRule::kFloat || node->direction != Direction::kForward) {
+        continue;
+      }
+      for (Value* output : node->outputs) {
+        if (output != nullptr) output->at_least_float = true;
+      }
+    }
+    for (Value& value : graph.values()) {
+      if (value.layer >= 0) value.desc.dtype = StorageType(value);
+    }
+    for (Node* node : graph.ScheduledNodes()) AssignOperands(graph, *node);
+  }
+
+ private:
+  DType StorageType(const Value& value) const {
+    const LayerTypes& types = types_[value.layer];
+    if (value.kind == ValueKind::kParam || value.kind == ValueKind::kParamGrad) {
+      return AtLeastFloat(types.forward);
+    }
+    const bool is_gradient = value.gradient_of != nullptr;
+    const DType type = is_gradient ? types.backward : types.forward;
+    const bool wide = value.at_least_float || (is_gradient && value.gradient_of->at_least_float);
+    return wide ? AtLeastFloat(type) : type;
+  }
+
+  // The type that a node's main operands have while it computes.
+  DType ComputeType(const Graph& graph, const Node& node) const {
+    const LayerTypes& types = types_[node.layers.front()];
+    const bool is_forward = node.direction == Direction::kForward;
+    const DType storage = is_forward ? types.forward : types.backward;
+    switch (node.op.numeric_rule()) {
+      case NumericRule::kFloat:
+        return AtLeastFloat(storage);
+      case NumericRule::kMath: {
+        DType math = is_forward ? types.forward_math : types.backward_math;
+        if (storage == DType::kDouble) math = DType::kDouble;
+        const bool is_cpu = graph.options.device->kind() == DeviceKind::kCpu;
+        return is_cpu && math == DType::kFloat16 ? DType::kFloat : math;
+      }
+      case NumericRule::kStorage:
+        break;
+    }
+    return storage;
+  }
+
+  void AssignOperands(const Graph& graph, Node& node) const {
+    const DType compute = ComputeType(graph, node);
+    const bool is_math = node.op.numeric_rule() == NumericRule::kMath;
+    const auto operand_type = [&](const Value* value) {
+      if (value == nullptr) return compute;
+      const bool is_param = value->kind == ValueKind::kParam || value->kind == ValueKind::kParamGrad;
+      const bool is_weight = value->kind == ValueKind::kParam && value->desc.shape.num_axes() >= 2;
+      if (is_param) return is_math && is_weight ? compute : value->desc.dtype;
+      if (value->at_least_float) return value->desc.dtype;
+      return compute;
+    };
+    node.wanted.clear();
+    node.made.clear();
+    for (const Value* input : node.inputs) node.wanted.push_back(operand_type(input));
+    for (const Value* output : node.outputs) {
+      const bool is_main = output != nullptr && output->kind == ValueKind::kActivation &&
+                           !output->at_least_float;
+      node.made.push_back(output == nullptr ? compute : is_main ? compute : output->desc.dtype);
+    }
+    // Moves and fills work in whatever type their result is stored in.
+    if (node.op.is_view() || node.inputs.empty()) {
+      for (size_t i = 0; i < node.outputs.size(); ++i) {
+        if (node.outputs[i] != nullptr) node.made[i] = node.outputs[i]->desc.dtype;
+      }
+      if (node.op.is_view() && node.outputs[0] != nullptr) node.wanted[0] = node.made[0];
+    }
+  }
+
+  std::vector<LayerTypes> types_;
+};
+
+std::unique_ptr<Pass> MakeAssignPrecision() { return std::make_unique<AssignPrecision>(); }
+
+}  // namespace caffe::passes

@@ -1,0 +1,171 @@
+#include <set>
+
+#include "caffe/ops/convert.hpp"
+#include "caffe/ops/eltwise.hpp"
+#include "caffe/passes/pass.hpp"
+
+namespace caffe {
+
+// After this pass the graph consists of nodes: forward in prototxt order, then backward in
+// reverse. A blob read several times gets the sum of its readers' gradients. It follows
+// mark-gradients, so that nothing is emitted which nobody wants.
+class LayerLowering final : public Pass {
+ public:
+  std::string_view name() const override { return "lower-layers"; }
+
+  void Run(Graph& graph) override {
+    contributions_.clear();
+    read_.clear();
+    for (const LayerCall& call : graph.calls) read_.insert(call.bottoms.begin(), call.bottoms.end());
+    for (int i = 0; i < NumCalls(graph); ++i) LowerForward(graph, i);
+    if (graph.options.with_backward) {
+      for (int i = NumCalls(graph) - 1; i >= 0; --i) LowerBackward(graph, i);
+    }
+    MarkAccumulation(graph);
+    KeepResults(graph);
+  }
+
+ private:
+  static int NumCalls(const Graph& graph) { return static_cast<int>(graph.calls.size()); }
+
+  template <typename Fn>
+  static void WithLayer(const LayerCall& call, Fn fn) {
+    WithContext(StrCat("layer '", call.layer->name(), "' (", call.layer->type(), ")"), fn);
+  }
+
+  static void LowerForward(Graph& graph, int index) {
+    LayerCall& call = graph.calls[index];
+    if (call.layer->traits().is_input) {
+      LowerInput(graph, index);
+      return;
+    }
+    GraphBuilder builder(graph, index, /*is_backward=*/false);
+    WithLayer(call, [&] { call.layer->EmitForward(builder); });
+  }
+
+  // An input blob's memory is the user's. When an in-place layer overwrites the blob, the net
+  // computes on a copy, so that backward still finds the input.
+  static void LowerInput(Graph& graph, int index) {
+    for (Value* top : graph.calls[index].tops) {
+      const std::string& blob = top->name;
+      if (graph.blobs.at(blob) == top) {
+        top->kind = ValueKind::kExternal;
+        graph.external_data[blob] = top;
+        continue;
+      }
+      Value& external =
+          graph.NewValue(blob + ".input", top->desc.shape, top->desc.dtype, ValueKind::kExternal);
+      external.layer = index;
+      external.at_least_float = true;
+      graph.external_data[blob] = &external;
+      GraphBuilder(graph, index, /*is_backward=*/false).Emit(ops::View{}, {&external}, {top});
+    }
+  }
+
+  void LowerBackward(Graph& graph, int index) {
+    LayerCall& call = graph.calls[index];
+    const bool is_input = call.layer->traits().is_input;
+    bool any_gradient = false;
+    for (size_t i = 0; i < call.tops.size(); ++i) {
+      Value* gradient = TopGradient(graph, index, static_cast<int>(i));
+      if (gradient == nullptr) continue;
+      any_gradient = true;
+      graph.gradients[call.tops[i]] = gradient;
+      if (graph.first_versions.at(call.tops[i]->name) == call.tops[i]) {
+        graph.blob_grads[call.tops[i]->name] = gradient;
+      }
+    }
+    if (is_input || !call.needs_backward || (!any_gradient && !call.tops.empty())) return;
+    for (Value* top : call.tops) {
+      if (graph.gradients.count(top) == 0) {
+        graph.gradients[top] = &EmitFill(graph, index, *top, 0);
+      }
+    }
+    GraphBuilder builder(graph, index, /*is_backward=*/true);
+    WithLayer(call, [&] { call.layer->EmitBackward(builder); });
+    for (size_t i = 0; i < builder.bottom_diffs_.size(); ++i) {
+      if (builder.bottom_diffs_[i] != nullptr) {
+        contributions_[call.bottoms[i]].push_back(builder.bottom_diffs_[i]);
+      }
+    }
+  }
+
+  // The gradient that arrives at a top: its readers' contributions, its loss weight, and in a
+  // keep-all net whatever the caller put into the diff of an output blob.
+  Value* TopGradient(Graph& graph, int index, int top_index) {
+    LayerCall& call = graph.calls[index];
+    Value* top = call.tops[top_index];
+    std::vector<Value*> parts = contributions_[top];
+    const float loss_weight = call.loss_weights[top_index];
+    const bool is_output = read_.count(top) == 0;
+    if (graph.options.keep_all && is_output && call.needs_backward) {
+      parts.push_back(&ExternalGradient(graph, index, *top));
+    } else if (loss_weight != 0 && call.needs_backward) {
+      parts.push_back(&EmitFill(graph, index, *top, loss_weight));
+    }
+    if (parts.empty()) return nullptr;
+    if (parts.size() == 1) return parts[0];
+    Value& sum = NewGradient(graph, index, *top);
+    GraphBuilder(graph, index, /*is_backward=*/true).Emit(ops::EltwiseSum{}, parts, {&sum});
+    return &sum;
+  }
+
+  static Value& NewGradient(Graph& graph, int index, const Value& of) {
+    Value& gradient =
+        graph.NewValue(of.name + ".diff", of.desc.shape, of.desc.dtype, ValueKind::kActivation);
+    gradient.layer = index;
+    gradient.gradient_of = &of;
+    gradient.at_least_float = of.at_least_float;
+    return gradient;
+  }
+
+  static Value& EmitFill(Graph& graph, int index, const Value& of, double value) {
+    Value& gradient = NewGradient(graph, index, of);
+    GraphBuilder(graph, index, /*is_backward=*/true).Emit(ops::Fill{value}, {}, {&gradient});
+    return gradient;
+  }
+
+  static Value& ExternalGradient(Graph& graph, int index, const Value& top) {
+    Value& external = NewGradient(graph, index, top);
+    external.kind = ValueKind::kExternal;
+    graph.external_diffs[top.name] = &external;
+    if (graph.first_versions.at(top.name) == &top) return external;
+    // The blob's diff will show the gradient of its first version: read it before that is written.
+    Value& copy = NewGradient(graph, index, top);
+    GraphBuilder(graph, index, /*is_backward=*/true).Emit(ops::View{}, {&external}, {&copy});
+    return copy;
+  }
+
+  // The first writer of a parameter gradient overwrites it (adds, when the run accumulates over
+  // several passes); later writers always add: weights shared by layers or by bottoms.
+  static void MarkAccumulation(Graph& graph) {
+    std::set<const Value*> written;
+    for (Node* node : graph.ScheduledNodes()) {
+      for (size_t i = 0; i < node->outputs.size(); ++i) {
+        Value* output = node->outputs[i];
+        if (output == nullptr || output->kind != ValueKind::kParamGrad) continue;
+        const bool is_first = written.insert(output->root()).second;
+        (is_first ? node->accumulate_on_request_mask : node->accumulate_mask) |= 1u << i;
+      }
+    }
+  }
+
+  void KeepResults(Graph& graph) {
+    for (const LayerCall& call : graph.calls) {
+      for (size_t i = 0; i < call.tops.size(); ++i) {
+        Value* top = call.tops[i];
+        top->is_kept = read_.count(top) == 0 || call.loss_weights[i] != 0;
+      }
+    }
+    if (!graph.options.keep_all) return;
+    for (auto& [name, value] : graph.blobs) value->is_kept = true;
+    for (auto& [name, value] : graph.blob_grads) value->is_kept = true;
+  }
+
+  std::map<const Value*, std::vector<Value*>> contributions_;
+  std::set<const Value*> read_;
+};
+
+std::unique_ptr<Pass> passes::MakeLowerLayers() { return std::make_unique<LayerLowering>(); }
+
+}  // namespace caffe

@@ -1,0 +1,42 @@
+// Pass: graph in, graph out. The driver and the order are in standard_passes.cpp.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "caffe/graph/graph.hpp"
+
+namespace caffe {
+
+class Pass {
+ public:
+  virtual ~Pass() = default;
+  virtual std::string_view name() const = 0;
+  // Optional passes change speed or memory, never numbers beyond rounding.
+  virtual bool is_optional() const { return false; }
+  virtual void Run(Graph& graph) = 0;
+};
+
+using PassList = std::vector<std::unique_ptr<Pass>>;
+
+PassList StandardPasses();
+
+// Runs every pass that options do not switch off and verifies the graph after each. With a
+// dump_dir, writes <dir>/NN-<pass>.txt.
+void RunPasses(const PassList& passes, Graph& graph);
+
+namespace passes {
+
+std::unique_ptr<Pass> MakeInferShapes();
+std::unique_ptr<Pass> MakeMarkGradients();
+std::unique_ptr<Pass> MakeLowerLayers();
+std::unique_ptr<Pass> MakeAssignPrecision();
+std::unique_ptr<Pass> MakeFuseEpilogues();
+std::unique_ptr<Pass> MakeInsertCasts();
+std::unique_ptr<Pass> MakeAssignLayouts();
+std::unique_ptr<Pass> MakeSelectKernels();
+std::unique_ptr<Pass> MakePlanMemory();
+
+}  // namespace passes
+}  // namespace caffe

@@ -1,0 +1,53 @@
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "caffe/graph/printer.hpp"
+#include "caffe/graph/verifier.hpp"
+#include "caffe/passes/pass.hpp"
+
+namespace caffe {
+namespace {
+
+template <typename... Passes>
+PassList MakeList(Passes... passes) {
+  PassList list;
+  (list.push_back(std::move(passes)), ...);
+  return list;
+}
+
+void DumpGraph(const Graph& graph, size_t index, std::string_view pass) {
+  const std::filesystem::path folder = graph.options.dump_dir;
+  std::filesystem::create_directories(folder);
+  char number[8];
+  std::snprintf(number, sizeof(number), "%02zu", index);
+  std::ofstream(folder / StrCat(number, "-", pass, ".txt")) << PrintGraph(graph);
+}
+
+}  // namespace
+
+// The compiler, in order. Later groups may assume everything earlier ones established.
+PassList StandardPasses() {
+  using namespace passes;
+  return MakeList(
+      // What is computed.
+      MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(),
+      // In which precision and memory layout.
+      MakeAssignPrecision(), MakeInsertCasts(), MakeAssignLayouts(),
+      // By which kernels.
+      MakeFuseEpilogues(), MakeSelectKernels(),
+      // Where.
+      MakePlanMemory());
+}
+
+void RunPasses(const PassList& passes, Graph& graph) {
+  for (size_t i = 0; i < passes.size(); ++i) {
+    Pass& pass = *passes[i];
+    if (pass.is_optional() && graph.options.is_disabled(pass.name())) continue;
+    pass.Run(graph);
+    VerifyGraph(graph, pass.name());
+    if (!graph.options.dump_dir.empty()) DumpGraph(graph, i, pass.name());
+  }
+}
+
+}  // namespace caffe

@@ -1,0 +1,68 @@
+// Executor: runs a compiled graph. All memory is taken before the first step runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/graph/graph.hpp"
+#include "caffe/ops/kernel.hpp"
+
+namespace caffe {
+
+// Sums of step times, filled when profiling is on.
+struct StepTime {
+  const Node* node = nullptr;
+  double seconds = 0;
+  int64_t runs = 0;
+};
+
+// Owns the plan's arena and workspace. Not thread-safe. Run allocates nothing.
+class Executor {
+ public:
+  explicit Executor(std::shared_ptr<Graph> graph);
+
+  struct RunOptions {
+    Direction direction = Direction::kForward;
+    int first_layer = 0;   // inclusive
+    int last_layer = -1;   // inclusive; -1: to the end
+    RandomState random;
+    bool accumulate = false;  // add to parameter gradients instead of overwriting them
+  };
+  // Forward goes up from first_layer, backward comes down to it.
+  void Run(const RunOptions& options);
+
+  void set_profiling(bool on) { is_profiling_ = on; }
+  const std::vector<StepTime>& step_times() const { return step_times_; }
+  const Graph& graph() const { return *graph_; }
+  // Bytes that this executor holds: arena and workspace.
+  int64_t held_bytes() const { return graph_->arena_bytes + graph_->workspace_bytes; }
+
+ private:
+  struct Step {
+    Node* node = nullptr;
+    std::vector<TensorView> inputs, outputs;
+  };
+  // An operand outside the arena; its address is asked for anew before each run, because its
+  // owner may have reshaped, shared or written it since.
+  struct BoundOperand {
+    TensorView* view = nullptr;
+    SyncedTensor* tensor = nullptr;
+    bool is_output = false;
+  };
+
+  void Allocate();
+  void BindOperands();
+  void RefreshBoundOperands();
+  void RunStep(size_t index, const RunOptions& options);
+
+  std::shared_ptr<Graph> graph_;
+  std::shared_ptr<void> arena_, workspace_;
+  std::vector<Step> steps_;
+  std::vector<BoundOperand> bound_;
+  std::vector<StepTime> step_times_;
+  bool is_profiling_ = false;
+};
+
+}  // namespace caffe

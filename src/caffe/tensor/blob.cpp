@@ -1,0 +1,114 @@
+#include "caffe/blob.hpp"
+
+#include <cmath>
+#include <cstring>
+
+#include "caffe/tensor/synced_tensor.hpp"
+
+namespace caffe {
+namespace {
+
+double SumOfMagnitudes(const double* x, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += std::abs(x[i]);
+  return sum;
+}
+
+double SumOfSquares(const double* x, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += x[i] * x[i];
+  return sum;
+}
+
+// Reduces over a copy in double, so that the blob's own mirror and type stay as they are.
+template <typename Reduction>
+double Reduce(SyncedTensor& tensor, Reduction reduce) {
+  return VisitFloat(tensor.desc().dtype, [&]<typename T>(TypeTag<T>) {
+    const T* elements = tensor.host<T>();
+    std::vector<double> values(elements, elements + tensor.desc().count());
+    return reduce(values.data(), tensor.desc().count());
+  });
+}
+
+void Share(SyncedTensor& mine, SyncedTensor& theirs) {
+  Require(mine.desc().count() == theirs.desc().count(), "cannot share memory of shape ",
+          theirs.desc().shape, " with a blob of shape ", mine.desc().shape,
+          "; the element counts must agree");
+  mine.ShareWith(theirs);
+}
+
+}  // namespace
+
+Blob::Blob() : Blob(Shape{0}) {}
+
+Blob::Blob(const Shape& shape, DType dtype) : Blob(MakeDevice(DeviceKind::kCpu), shape, dtype) {}
+
+Blob::Blob(std::shared_ptr<Device> device, const Shape& shape, DType dtype)
+    : data_(std::make_unique<SyncedTensor>(device)), diff_(std::make_unique<SyncedTensor>(device)) {
+  data_->Reset({shape, dtype, Layout::kPlain});
+  diff_->Reset({shape, dtype, Layout::kPlain});
+}
+
+Blob::~Blob() = default;
+
+const Shape& Blob::shape() const { return data_->desc().shape; }
+
+std::string Blob::shape_string() const {
+  std::string text;
+  for (const int64_t extent : shape().dims()) text += std::to_string(extent) + " ";
+  return text + "(" + std::to_string(count()) + ")";
+}
+
+void Blob::Reshape(const Shape& shape) {
+  for (SyncedTensor* tensor : {data_.get(), diff_.get()}) {
+    tensor->Reset({shape, tensor->desc().dtype, Layout::kPlain});
+  }
+}
+
+template <typename T>
+const T* Blob::cpu_data() const {
+  return data_->host<T>();
+}
+template <typename T>
+T* Blob::mutable_cpu_data() {
+  return data_->mutable_host<T>();
+}
+template <typename T>
+const T* Blob::cpu_diff() const {
+  return diff_->host<T>();
+}
+template <typename T>
+T* Blob::mutable_cpu_diff() {
+  return diff_->mutable_host<T>();
+}
+
+#define CAFFE_INSTANTIATE_BLOB_ACCESS(T)         \
+  template const T* Blob::cpu_data<T>() const;   \
+  template T* Blob::mutable_cpu_data<T>();       \
+  template const T* Blob::cpu_diff<T>() const;   \
+  template T* Blob::mutable_cpu_diff<T>();
+CAFFE_INSTANTIATE_BLOB_ACCESS(double)
+CAFFE_INSTANTIATE_BLOB_ACCESS(float)
+CAFFE_INSTANTIATE_BLOB_ACCESS(float16)
+CAFFE_INSTANTIATE_BLOB_ACCESS(bfloat16)
+#undef CAFFE_INSTANTIATE_BLOB_ACCESS
+
+double Blob::asum_data() const { return Reduce(*data_, SumOfMagnitudes); }
+double Blob::asum_diff() const { return Reduce(*diff_, SumOfMagnitudes); }
+double Blob::sumsq_data() const { return Reduce(*data_, SumOfSquares); }
+double Blob::sumsq_diff() const { return Reduce(*diff_, SumOfSquares); }
+
+void Blob::CopyFrom(const Blob& source, bool copy_diff) {
+  Require(source.shape() == shape(), "cannot copy a blob of shape ", source.shape(),
+          " into one of shape ", shape(), "; reshape it first");
+  SyncedTensor& from = copy_diff ? *source.diff_ : *source.data_;
+  SyncedTensor& to = copy_diff ? *diff_ : *data_;
+  VisitFloat(from.desc().dtype, [&]<typename T>(TypeTag<T>) {
+    std::memcpy(to.mutable_host<T>(), from.host<T>(), sizeof(T) * source.count());
+  });
+}
+
+void Blob::ShareData(const Blob& other) { Share(*data_, *other.data_); }
+void Blob::ShareDiff(const Blob& other) { Share(*diff_, *other.diff_); }
+
+}  // namespace caffe

@@ -1,0 +1,70 @@
+// SyncedTensor: a plan's tensor and the user's plain view of it, kept equal on demand.
+#pragma once
+
+#include <memory>
+
+#include "caffe/device/device.hpp"
+#include "caffe/tensor/tensor_view.hpp"
+
+namespace caffe {
+
+// The plan sees storage in its own dtype, layout and memory. The user sees plain row-major
+// host memory of the type asked for. Where both are the same bytes no copy exists; otherwise
+// a mirror is filled when it is read and written back before the plan runs. One thread at a
+// time. Storage is allocated (zero-filled) on first use.
+class SyncedTensor {
+ public:
+  explicit SyncedTensor(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+  const TensorDesc& desc() const { return desc_; }
+
+  // Changes shape, dtype or layout. Contents survive when the element count and dtype stay,
+  // are zeroed otherwise.
+  void Reset(const TensorDesc& desc);
+
+  // Uses `other`'s storage from now on. Counts must agree.
+  void ShareWith(const SyncedTensor& other);
+
+  // User's side: plain row-major elements of T. mutable_host() makes the user's view the newer.
+  template <typename T>
+  const T* host() {
+    return static_cast<const T*>(Host(kDTypeOf<T>));
+  }
+  template <typename T>
+  T* mutable_host() {
+    T* elements = static_cast<T*>(Host(kDTypeOf<T>));
+    host_is_newer_ = !is_direct(kDTypeOf<T>);
+    return elements;
+  }
+
+  // Plan's side. View() writes back the user's changes first; MarkWritten() says that the plan
+  // has written the storage, so that a mirror is stale.
+  TensorView View();
+  void MarkWritten() { mirror_is_stale_ = true, host_is_newer_ = false; }
+  void WriteBack();
+
+  void Zero();
+
+ private:
+  // Storage is shared by tensors that share parameters.
+  struct Storage {
+    std::shared_ptr<void> memory;
+  };
+
+  bool is_direct(DType dtype) const {
+    return device_->is_host_accessible() && dtype == desc_.dtype && desc_.layout == Layout::kPlain;
+  }
+  void* Host(DType dtype);
+  TensorView StorageView();
+  void EnsureStorage();
+
+  std::shared_ptr<Device> device_;
+  TensorDesc desc_;
+  std::shared_ptr<Storage> storage_ = std::make_shared<Storage>();
+  std::unique_ptr<char[]> mirror_;
+  DType mirror_dtype_ = DType::kFloat;
+  bool mirror_is_stale_ = true;
+  bool host_is_newer_ = false;
+};
+
+}  // namespace caffe
