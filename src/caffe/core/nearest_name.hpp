@@ -1,0 +1,15 @@
+// "did you mean": the candidate that a mistyped name most likely stands for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace caffe {
+
+// Returns the candidate with the fewest edits (insert, delete, replace, swap neighbours; upper
+// and lower case count as equal) from `name`; the earlier one of equals. Empty when even the
+// best one differs in more than a third of its letters.
+std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
+
+}  // namespace caffe

@@ -1,0 +1,90 @@
+#include "caffe/io/binary_format.hpp"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdint>
+#include <fstream>
+#include <limits>
+
+#include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
+
+namespace caffe {
+namespace {
+
+constexpr uint64_t kLimitBytes = std::numeric_limits<int32_t>::max();
+
+// Guesses from the first bytes what the file is instead; empty when there is nothing to say.
+std::string OtherKind(const std::string& head) {
+  if (head.starts_with("\x89HDF\r\n\x1a\n")) {
+    return "an HDF5 file; let its name end in .h5 to have it read as one";
+  }
+  const auto is_text = [](unsigned char letter) {
+    return std::isprint(letter) || std::isspace(letter);
+  };
+  if (std::all_of(head.begin(), head.end(), is_text)) {
+    return "a text file; give the binary file (.caffemodel, .solverstate, .binaryproto)";
+  }
+  return "";
+}
+
+}  // namespace
+
+void ReadBinaryProto(const std::string& path, google::protobuf::Message* message) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) throw IoError(StrCat(path, ": cannot open: ", ErrnoText(errno)));
+  const auto end = file.tellg();
+  if (end < 0 || static_cast<uint64_t>(end) > static_cast<uint64_t>(INT64_MAX) - 1) {
+    throw IoError(path + ": cannot read: not a plain file");
+  }
+  const uint64_t bytes = static_cast<uint64_t>(end);
+  const std::string& type = message->GetDescriptor()->name();
+  if (bytes == 0) throw IoError(StrCat(path, ": not a ", type, ": the file is empty (0 bytes)"));
+  if (bytes > kLimitBytes) {
+    throw IoError(StrCat(path, ": has ", bytes, " bytes, a protobuf message at most ", kLimitBytes,
+                         "; store it as HDF5 (snapshot_format: HDF5)"));
+  }
+  std::string head(std::min<uint64_t>(bytes, 512), '\0');
+  file.seekg(0);
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  if (!file) throw IoError(StrCat(path, ": cannot read: ", ErrnoText(errno)));
+  file.seekg(0);
+
+  google::protobuf::io::IstreamInputStream stream(&file, 1 << 20);
+  google::protobuf::io::CodedInputStream coded(&stream);
+  coded.SetTotalBytesLimit(static_cast<int>(kLimitBytes));
+  message->Clear();
+  const bool parsed = message->MergePartialFromCodedStream(&coded) && coded.ConsumedEntireMessage();
+  if (parsed && message->IsInitialized()) return;
+
+  if (file.bad()) throw IoError(StrCat(path, ": cannot read: ", ErrnoText(errno)));
+  if (const std::string kind = OtherKind(head); !kind.empty()) {
+    throw IoError(StrCat(path, ": not a ", type, " but ", kind));
+  }
+  if (parsed) {
+    throw IoError(StrCat(path, ": not a complete ", type, ": lacks ",
+                         message->InitializationErrorString()));
+  }
+  throw IoError(StrCat(path, ": not a ", type, " or truncated (parse error, file has ", bytes,
+                       " bytes); copy or download it again"));
+}
+
+void WriteBinaryProto(const std::string& path, const google::protobuf::Message& message) {
+  const uint64_t bytes = message.ByteSizeLong();
+  Require(bytes <= kLimitBytes, path, ": a ", message.GetDescriptor()->name(), " of ", bytes,
+          " bytes exceeds protobuf's limit of ", kLimitBytes,
+          "; use HDF5 (snapshot_format: HDF5)");
+  WriteFileAtomically(path, bytes, [&](int file_descriptor) {
+    google::protobuf::io::FileOutputStream stream(file_descriptor, 1 << 20);
+    const bool written = message.SerializePartialToZeroCopyStream(&stream) && stream.Flush();
+    return written ? 0 : (stream.GetErrno() != 0 ? stream.GetErrno() : EIO);
+  });
+}
+
+}  // namespace caffe

@@ -1,0 +1,18 @@
+// Binaryproto: messages as protobuf's wire format (.caffemodel, .solverstate, .binaryproto).
+#pragma once
+
+#include <google/protobuf/message.h>
+
+#include <string>
+
+namespace caffe {
+
+// Reads the whole file at `path` into `message`. Throws IoError that says what is wrong: missing,
+// empty, larger than protobuf's 2 GiB, truncated, or another kind of file (HDF5, text).
+void ReadBinaryProto(const std::string& path, google::protobuf::Message* message);
+
+// Writes `message` atomically. Throws InvalidArgument beyond protobuf's 2 GiB, IoError when the
+// file cannot be written.
+void WriteBinaryProto(const std::string& path, const google::protobuf::Message& message);
+
+}  // namespace caffe

@@ -1,0 +1,107 @@
+#include "caffe/io/text_format.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
+#include "caffe/proto/caffe.pb.h"
+#include "temporary_folder.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string ParseError(const std::string& text) {
+  NetParameter net;
+  return ErrorText<InvalidArgument>([&] { ParseTextProto(text, "net.prototxt", &net); });
+}
+
+TEST(TextFormatTest, SuggestsTheNearestFieldName) {
+  EXPECT_EQ(ParseError("layer {\n"
+                       "  name: 'conv1'\n"
+                       "  convolution_param {\n"
+                       "    num_ouput: 20\n"
+                       "  }\n"
+                       "}\n"),
+            "net.prototxt:4:5: in layer 'conv1': ConvolutionParameter has no field 'num_ouput'; "
+            "did you mean 'num_output'?\n"
+            "      num_ouput: 20\n"
+            "      ^");
+}
+
+TEST(TextFormatTest, CountsColumnsInCharactersWhenLinesHoldTabs) {
+  const std::string error = ParseError("layer {\n\tnme: 'a'\n}");
+  EXPECT_THAT(error, StartsWith("net.prototxt:2:2: LayerParameter has no field 'nme'"));
+  EXPECT_THAT(error, HasSubstr("\n          nme: 'a'\n          ^"));
+}
+
+TEST(TextFormatTest, SuggestsTheNearestEnumValueOfTheRightMessage) {
+  EXPECT_THAT(ParseError("layer { name: 'p' pooling_param { pool: AVG } }"),
+              StartsWith("net.prototxt:1:41: in layer 'p': field 'pool' of PoolingParameter has no "
+                         "value 'AVG'; did you mean 'AVE'? use one of MAX, AVE, STOCHASTIC"));
+  EXPECT_THAT(ParseError("layer { reduction_param { operation: PROD } }"),
+              HasSubstr("field 'operation' of ReductionParameter has no value 'PROD'; use one of "
+                        "SUM, ASUM, SUMSQ, MEAN"));
+}
+
+TEST(TextFormatTest, SaysWhichMessageAMisplacedFieldBelongsTo) {
+  EXPECT_THAT(ParseError("layer { variance_norm: FAN_IN scale_bias: true }"),
+              HasSubstr("LayerParameter has no field 'variance_norm'"));
+  EXPECT_THAT(ParseError("layer { scale_bias: true }"),
+              HasSubstr("LayerParameter has no field 'scale_bias'; it belongs inside "
+                        "batch_norm_param"));
+}
+
+TEST(TextFormatTest, ExplainsMixedUpLayerSyntaxes) {
+  EXPECT_THAT(ParseError("layer { type: CONVOLUTION }"), HasSubstr("type: \"Convolution\""));
+  EXPECT_THAT(ParseError("layers { type: 'Convolution' }"),
+              HasSubstr("'layer { ... }' instead of 'layers { ... }'"));
+}
+
+TEST(TextFormatTest, LocatesSyntaxErrorsAndUnclosedBraces) {
+  EXPECT_THAT(ParseError("name: 'a'\nlayer {\n  name 'b'\n}"), StartsWith("net.prototxt:3:8: "));
+  EXPECT_THAT(ParseError("layer {\n  name: 'b'\n"), StartsWith("net.prototxt:3:1: "));
+}
+
+TEST(TextFormatTest, NamesMissingRequiredFields) {
+  EXPECT_THAT(ParseError("layer { clip_param { min: 0 } }"), HasSubstr("clip_param.max"));
+}
+
+TEST(TextFormatTest, RefusesBinaryInput) {
+  EXPECT_THAT(ParseError(std::string("\x0a\x03net\0\x01", 7)),
+              HasSubstr("net.prototxt: this is not text (byte 6 of 7 is 0)"));
+}
+
+TEST(TextFormatTest, NamesTheFileThatIsMissing) {
+  NetParameter net;
+  EXPECT_EQ(
+      ErrorText<IoError>([&] { ReadTextProto("/nowhere/net.prototxt", &net); }),
+      "/nowhere/net.prototxt: cannot open: No such file or directory");
+}
+
+TEST(TextFormatTest, ReadsBackWhatItWrites) {
+  const TemporaryFolder folder;
+  SolverParameter solver;
+  solver.set_base_lr(0.1f);
+  solver.add_test_iter(7);
+  solver.mutable_net_param()->set_name("it's \"quoted\"");
+  WriteTextProto(folder / "solver.prototxt", solver);
+  SolverParameter copy;
+  ReadTextProto(folder / "solver.prototxt", &copy);
+  EXPECT_EQ(copy.SerializeAsString(), solver.SerializeAsString());
+}
+
+TEST(TextFormatTest, ReplacesWhatTheMessageHeld) {
+  NetParameter net;
+  net.set_name("old");
+  net.add_layer();
+  ParseTextProto("name: 'new'", "net.prototxt", &net);
+  EXPECT_EQ(net.name(), "new");
+  EXPECT_EQ(net.layer_size(), 0);
+}
+
+}  // namespace
+}  // namespace caffe
