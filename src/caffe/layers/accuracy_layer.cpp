@@ -1,0 +1,46 @@
+#include "caffe/error.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/layers/loss_layer.hpp"
+
+namespace caffe {
+namespace {
+
+// Share of items whose label is among the top_k scores; ties count against the label. Top 1, if
+// given, holds the accuracy of each class.
+class AccuracyLayer final : public Layer {
+ public:
+  explicit AccuracyLayer(const LayerParameter& param)
+      : Layer(param), options_(param.accuracy_param()) {}
+
+  LayerTraits traits() const override {
+    return {.num_bottoms = 2, .min_tops = 1, .max_tops = 2, .has_backward = false};
+  }
+
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
+    const int axis = bottoms[0].CanonicalAxis(options_.axis());
+    RequireLabelPerPosition(bottoms[0], axis, bottoms[1]);
+    Require(static_cast<int64_t>(options_.top_k()) <= bottoms[1].count() ||
+                static_cast<int64_t>(options_.top_k()) <= bottoms[0][axis],
+            "top_k is ", options_.top_k(), " but there are only ", bottoms[0][axis], " classes");
+    std::vector<Shape> tops = {Shape{}};
+    if (param().top_size() > 1) tops.push_back(Shape{bottoms[0][axis]});
+    return tops;
+  }
+
+  void EmitForward(GraphBuilder& graph) const override {
+    ops::Accuracy op{.axis = graph.shape(graph.bottom(0)).CanonicalAxis(options_.axis()),
+                     .top_k = static_cast<int>(options_.top_k())};
+    if (options_.has_ignore_label()) op.ignore_label = options_.ignore_label();
+    std::vector<Value*> tops = {graph.top(0)};
+    if (graph.num_tops() > 1) tops.push_back(graph.top(1));
+    graph.Emit(op, {graph.bottom(0), graph.bottom(1)}, tops);
+  }
+
+ private:
+  const AccuracyParameter options_;
+};
+
+REGISTER_LAYER_CLASS(Accuracy);
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,26 @@
+#include "caffe/layers/loss_layer.hpp"
+
+namespace caffe {
+
+ops::LabelRule ParseLabelRule(const LossParameter& loss, int axis, ops::Normalization by_default) {
+  ops::LabelRule rule;
+  rule.axis = axis;
+  if (loss.has_ignore_label()) rule.ignore_label = loss.ignore_label();
+  if (loss.has_normalization()) {
+    rule.normalization = static_cast<ops::Normalization>(loss.normalization());
+  } else if (loss.has_normalize()) {
+    rule.normalization = loss.normalize() ? ops::Normalization::kValid : ops::Normalization::kBatchSize;
+  } else {
+    rule.normalization = by_default;
+  }
+  return rule;
+}
+
+void RequireLabelPerPosition(const Shape& scores, int axis, const Shape& labels) {
+  const int64_t positions = scores.count(0, axis) * scores.count(axis + 1);
+  Require(labels.count() == positions, "the scores have shape ", scores, " with classes on axis ", axis,
+          ", that is ", positions, " positions, but there are ", labels.count(), " labels (shape ",
+          labels, "); give one label per position");
+}
+
+}  // namespace caffe

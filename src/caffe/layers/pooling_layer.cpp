@@ -1,0 +1,103 @@
+#include "caffe/error.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/ops/pool.hpp"
+
+namespace caffe {
+namespace {
+
+// Maximum or average over windows of the image. Top 1 (MAX only) shows where each maximum was.
+class PoolingLayer final : public Layer {
+ public:
+  explicit PoolingLayer(const LayerParameter& param) : Layer(param), options_(param.pooling_param()) {
+    if (options_.pool() == PoolingParameter::STOCHASTIC) {
+      throw Unsupported("pool: STOCHASTIC is not available yet; use MAX or AVE");
+    }
+    const bool has_square = options_.has_kernel_size();
+    const bool has_rectangle = options_.has_kernel_h() && options_.has_kernel_w();
+    if (options_.global_pooling()) {
+      Require(!has_square && !options_.has_kernel_h() && !options_.has_kernel_w(),
+              "global_pooling takes the kernel from the input; leave out kernel_size");
+      Require(Pad()[0] == 0 && Pad()[1] == 0 && Stride()[0] == 1 && Stride()[1] == 1,
+              "global_pooling needs pad 0 and stride 1");
+      return;
+    }
+    Require(has_square != has_rectangle, "needs kernel_size, or kernel_h and kernel_w, but not both");
+    const ops::PoolGeometry geometry = Geometry(Shape{1, 1, 1, 1});
+    for (const int axis : {0, 1}) {
+      Require(geometry.kernel[axis] > 0, "the kernel must be at least 1, got ", geometry.kernel[axis]);
+      Require(geometry.stride[axis] > 0, "the stride must be at least 1, got ", geometry.stride[axis]);
+      Require(geometry.pad[axis] < geometry.kernel[axis], "pad ", geometry.pad[axis],
+              " must be smaller than the kernel ", geometry.kernel[axis]);
+    }
+  }
+
+  LayerTraits traits() const override {
+    return {.num_bottoms = 1, .min_tops = 1, .max_tops = is_max() ? 2 : 1};
+  }
+
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
+    const Shape& bottom = bottoms[0];
+    Require(bottom.num_axes() == 4, "needs a bottom with 4 axes (N,C,H,W), got shape ", bottom);
+    const ops::PoolGeometry geometry = Geometry(bottom);
+    const Shape top{bottom[0], bottom[1], geometry.OutputSize(0, bottom[2]),
+                    geometry.OutputSize(1, bottom[3])};
+    return std::vector<Shape>(param().top_size(), top);
+  }
+
+  void EmitForward(GraphBuilder& graph) const override {
+    const ops::PoolGeometry geometry = Geometry(graph.shape(graph.bottom(0)));
+    if (!is_max()) {
+      graph.Emit(ops::AvePool{geometry}, {graph.bottom(0)}, {graph.top(0)});
+      return;
+    }
+    std::vector<Value*> tops = {graph.top(0)};
+    if (graph.num_tops() > 1 || graph.with_backward()) tops.push_back(Mask(graph));
+    graph.Emit(ops::MaxPool{geometry}, {graph.bottom(0)}, tops);
+  }
+
+  void EmitBackward(GraphBuilder& graph) const override {
+    const ops::PoolGeometry geometry = Geometry(graph.shape(graph.bottom(0)));
+    if (is_max()) {
+      graph.Emit(ops::MaxPoolGrad{geometry}, {Mask(graph), graph.top_diff(0)}, {graph.bottom_diff(0)});
+    } else {
+      graph.Emit(ops::AvePoolGrad{geometry}, {graph.top_diff(0)}, {graph.bottom_diff(0)});
+    }
+  }
+
+ private:
+  bool is_max() const { return options_.pool() == PoolingParameter::MAX; }
+
+  static Value* Mask(GraphBuilder& graph) {
+    return graph.num_tops() > 1 ? graph.top(1) : graph.Saved("mask", graph.shape(graph.top(0)));
+  }
+
+  std::array<int64_t, 2> Pad() const {
+    if (!options_.has_pad_h() && !options_.has_pad_w()) return {options_.pad(), options_.pad()};
+    return {options_.pad_h(), options_.pad_w()};
+  }
+
+  std::array<int64_t, 2> Stride() const {
+    if (!options_.has_stride_h() && !options_.has_stride_w()) return {options_.stride(), options_.stride()};
+    return {options_.stride_h(), options_.stride_w()};
+  }
+
+  ops::PoolGeometry Geometry(const Shape& bottom) const {
+    ops::PoolGeometry geometry{.stride = Stride(), .pad = Pad()};
+    geometry.rounds_down = options_.round_mode() == PoolingParameter::FLOOR;
+    if (options_.global_pooling()) {
+      geometry.kernel = {bottom[2], bottom[3]};
+    } else if (options_.has_kernel_size()) {
+      geometry.kernel = {options_.kernel_size(), options_.kernel_size()};
+    } else {
+      geometry.kernel = {options_.kernel_h(), options_.kernel_w()};
+    }
+    return geometry;
+  }
+
+  const PoolingParameter options_;
+};
+
+REGISTER_LAYER_CLASS(Pooling);
+
+}  // namespace
+}  // namespace caffe

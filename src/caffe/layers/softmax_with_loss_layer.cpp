@@ -1,0 +1,49 @@
+#include "caffe/layer_factory.hpp"
+#include "caffe/layers/loss_layer.hpp"
+
+namespace caffe {
+namespace {
+
+// Cross-entropy of softmax scores with integer labels. Top 1, if given, holds the probabilities.
+class SoftmaxWithLossLayer final : public LossLayer {
+ public:
+  using LossLayer::LossLayer;
+
+  LayerTraits traits() const override {
+    return {.num_bottoms = 2, .min_tops = 1, .max_tops = 2, .is_loss = true};
+  }
+
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
+    RequireLabelPerPosition(bottoms[0], Axis(bottoms[0]), bottoms[1]);
+    std::vector<Shape> tops = {Shape{}};
+    if (param().top_size() > 1) tops.push_back(bottoms[0]);
+    return tops;
+  }
+
+  void EmitForward(GraphBuilder& graph) const override {
+    Value* probabilities = Probabilities(graph);
+    const int axis = Axis(graph.shape(graph.bottom(0)));
+    graph.Emit(ops::Softmax{.axis = axis}, {graph.bottom(0)}, {probabilities});
+    graph.Emit(ops::SoftmaxLoss{Rule(axis)}, {probabilities, graph.bottom(1)}, {graph.top(0)});
+  }
+
+  void EmitBackward(GraphBuilder& graph) const override {
+    graph.Emit(ops::SoftmaxLossGrad{Rule(Axis(graph.shape(graph.bottom(0))))},
+               {Probabilities(graph), graph.bottom(1), graph.top_diff(0)}, {graph.bottom_diff(0)});
+  }
+
+ private:
+  int Axis(const Shape& scores) const { return scores.CanonicalAxis(param().softmax_param().axis()); }
+  ops::LabelRule Rule(int axis) const {
+    return ParseLabelRule(param().loss_param(), axis, ops::Normalization::kValid);
+  }
+  Value* Probabilities(GraphBuilder& graph) const {
+    return graph.num_tops() > 1 ? graph.top(1)
+                                : graph.Saved("probabilities", graph.shape(graph.bottom(0)));
+  }
+};
+
+REGISTER_LAYER_CLASS(SoftmaxWithLoss);
+
+}  // namespace
+}  // namespace caffe
