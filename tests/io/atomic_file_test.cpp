@@ -45,19 +45,20 @@ TEST(AtomicFileTest, KeepsTheOldFileWhenTheWriterFails) {
 
 TEST(AtomicFileTest, SaysHowManyBytesAFullDiskLacks) {
   const TemporaryFolder folder;
-  const std::string error = ErrorText<IoError>([&] {
-    WriteFileAtomically(folder / "a", 123456, [](int) { return ENOSPC; });
-  });
+  const std::string error = ErrorText<IoError>(
+      [&] { WriteFileAtomically(folder / "a", 123456, [](int) { return ENOSPC; }); });
   EXPECT_THAT(error, HasSubstr("cannot write 123456 bytes: No space left on device"));
   EXPECT_EQ(CountFiles(folder.path()), 0);
 }
 
 TEST(AtomicFileTest, NamesTheFileItCannotCreate) {
   const TemporaryFolder folder;
-  EXPECT_THAT(ErrorText<IoError>([&] { WriteFileAtomically(folder / "no/a", std::string_view("x")); }),
-              HasSubstr("no/a: cannot create: No such file or directory"));
-  EXPECT_THAT(ErrorText<IoError>([&] { WriteFileAtomically(folder.path(), std::string_view("x")); }),
-              HasSubstr("is a directory"));
+  EXPECT_THAT(
+      ErrorText<IoError>([&] { WriteFileAtomically(folder / "no/a", std::string_view("x")); }),
+      HasSubstr("no/a: cannot create: No such file or directory"));
+  EXPECT_THAT(
+      ErrorText<IoError>([&] { WriteFileAtomically(folder.path(), std::string_view("x")); }),
+      HasSubstr("is a directory"));
 }
 
 TEST(AtomicFileTest, FollowsLinksAndWritesDevicesInPlace) {

@@ -74,8 +74,7 @@ TEST(BlobProtoTest, ReadsEveryRawType) {
   EXPECT_THAT(read(FLOAT16, std::string("\x00\xc1", 2)), ElementsAre(-2.5f));
   EXPECT_THAT(read(BFLOAT16, std::string("\x20\xc0", 2)), ElementsAre(-2.5f));
   EXPECT_THAT(read(FLOAT, std::string("\x00\x00\x20\xc0", 4)), ElementsAre(-2.5f));
-  EXPECT_THAT(read(DOUBLE, std::string("\x00\x00\x00\x00\x00\x00\x04\xc0", 8)),
-              ElementsAre(-2.5f));
+  EXPECT_THAT(read(DOUBLE, std::string("\x00\x00\x00\x00\x00\x00\x04\xc0", 8)), ElementsAre(-2.5f));
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { read(INT, "1234"); }), HasSubstr("type INT"));
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { read(FLOAT, "12345"); }),
               HasSubstr("5 bytes of raw values, not a multiple of 4"));
@@ -88,8 +87,9 @@ TEST(BlobProtoTest, NamesBothCountsWhenTheyDiffer) {
   blob.add_data(1);
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { ReadBlobFloats(blob); }),
               HasSubstr("blob has 1 values but its shape 2x3 needs 6"));
-  EXPECT_THAT(ErrorText<InvalidArgument>(
-                  [&] { WriteBlobFloats(Shape{4}, std::vector<float>{1, 2}, &blob); }),
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] {
+                WriteBlobFloats(Shape{4}, std::vector<float>{1, 2}, &blob);
+              }),
               HasSubstr("got 2 values for a blob of shape 4, which needs 4"));
 }
 

@@ -77,9 +77,8 @@ TEST(TextFormatTest, RefusesBinaryInput) {
 
 TEST(TextFormatTest, NamesTheFileThatIsMissing) {
   NetParameter net;
-  EXPECT_EQ(
-      ErrorText<IoError>([&] { ReadTextProto("/nowhere/net.prototxt", &net); }),
-      "/nowhere/net.prototxt: cannot open: No such file or directory");
+  EXPECT_EQ(ErrorText<IoError>([&] { ReadTextProto("/nowhere/net.prototxt", &net); }),
+            "/nowhere/net.prototxt: cannot open: No such file or directory");
 }
 
 TEST(TextFormatTest, ReadsBackWhatItWrites) {

@@ -58,7 +58,9 @@ int WriteAll(int file_descriptor, std::string_view bytes) {
 
 }  // namespace
 
-std::string ErrnoText(int error) { return std::generic_category().message(error); }
+std::string ErrnoText(int error) {
+  return std::generic_category().message(error);
+}
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   std::error_code ignored;
@@ -124,9 +126,8 @@ void WriteFileAtomically(const std::string& path, uint64_t bytes,
 }
 
 void WriteFileAtomically(const std::string& path, std::string_view bytes) {
-  WriteFileAtomically(path, bytes.size(), [&](int file_descriptor) {
-    return WriteAll(file_descriptor, bytes);
-  });
+  WriteFileAtomically(path, bytes.size(),
+                      [&](int file_descriptor) { return WriteAll(file_descriptor, bytes); });
 }
 
 std::string ReadFile(const std::string& path) {

@@ -68,8 +68,8 @@ void ReadBinaryProto(const std::string& path, google::protobuf::Message* message
     throw IoError(StrCat(path, ": not a ", type, " but ", kind));
   }
   if (parsed) {
-    throw IoError(StrCat(path, ": not a complete ", type, ": lacks ",
-                         message->InitializationErrorString()));
+    throw IoError(
+        StrCat(path, ": not a complete ", type, ": lacks ", message->InitializationErrorString()));
   }
   throw IoError(StrCat(path, ": not a ", type, " or truncated (parse error, file has ", bytes,
                        " bytes); copy or download it again"));
@@ -78,8 +78,7 @@ void ReadBinaryProto(const std::string& path, google::protobuf::Message* message
 void WriteBinaryProto(const std::string& path, const google::protobuf::Message& message) {
   const uint64_t bytes = message.ByteSizeLong();
   Require(bytes <= kLimitBytes, path, ": a ", message.GetDescriptor()->name(), " of ", bytes,
-          " bytes exceeds protobuf's limit of ", kLimitBytes,
-          "; use HDF5 (snapshot_format: HDF5)");
+          " bytes exceeds protobuf's limit of ", kLimitBytes, "; use HDF5 (snapshot_format: HDF5)");
   WriteFileAtomically(path, bytes, [&](int file_descriptor) {
     google::protobuf::io::FileOutputStream stream(file_descriptor, 1 << 20);
     const bool written = message.SerializePartialToZeroCopyStream(&stream) && stream.Flush();

@@ -228,8 +228,8 @@ std::string LocatedError(std::string_view text, const std::string& source_name,
 
 void ParseTextProto(std::string_view text, const std::string& source_name,
                     google::protobuf::Message* message) {
-  Require(text.find('\0') == std::string_view::npos, source_name,
-          ": this is not text (byte ", text.find('\0') + 1, " of ", text.size(),
+  Require(text.find('\0') == std::string_view::npos, source_name, ": this is not text (byte ",
+          text.find('\0') + 1, " of ", text.size(),
           " is 0); a definition is a prototxt, weights are given separately");
   FirstError error;
   google::protobuf::TextFormat::Parser parser;

@@ -1,0 +1,19 @@
+// Nets and solvers from files, brought into today's form whatever their age or fork.
+#pragma once
+
+#include <string>
+
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+// A net definition (.prototxt), upgraded.
+NetParameter ReadNetText(const std::string& path);
+
+// A net with weights (.caffemodel) of BVLC Caffe, NVCaffe or SSD, upgraded.
+NetParameter ReadNetBinary(const std::string& path);
+
+// A solver definition (.prototxt), upgraded with the nets inside it.
+SolverParameter ReadSolverText(const std::string& path);
+
+}  // namespace caffe

@@ -1,0 +1,144 @@
+#include "caffe/io/hdf5_files.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
+#include "temporary_folder.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+const char kFormats[] = CAFFE_SOURCE_DIR "/tests/golden/formats/";
+
+// Skips in a build without HDF5 instead of failing.
+class Hdf5FilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      Hdf5Writer probe(folder_ / "probe.h5");
+    } catch (const Unsupported& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Hdf5FilesTest, ReadsBackWhatItWrites) {
+  const std::string path = folder_ / "a.h5";
+  Hdf5Writer writer(path);
+  writer.CreateGroup("history");
+  writer.CreateGroup("history");
+  writer.WriteFloats("/data/inception/1x1/0", Shape{2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
+  writer.WriteDoubles("d", Shape{1}, std::vector<double>{0.1});
+  writer.WriteFloats("scalar", Shape{}, std::vector<float>{7});
+  writer.WriteFloats("nothing", Shape{0, 4}, {});
+  writer.WriteInteger("iter", 12);
+  writer.WriteInteger("big", int64_t{1} << 40);
+  writer.WriteString("learned_net", "a_iter_12.caffemodel.h5");
+  writer.Commit();
+
+  const Hdf5Reader reader(path);
+  EXPECT_EQ(reader.ShapeOf("data/inception/1x1/0"), (Shape{2, 3}));
+  EXPECT_THAT(reader.ReadFloats("/data/inception/1x1/0"), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(reader.ReadFloatRows("/data/inception/1x1/0", 1, 1), ElementsAre(4, 5, 6));
+  EXPECT_THAT(reader.ReadDoubles("d"), ElementsAre(0.1));
+  EXPECT_THAT(reader.ReadFloats("d"), ElementsAre(0.1f));
+  EXPECT_THAT(reader.ReadFloats("scalar"), ElementsAre(7));
+  EXPECT_THAT(reader.ReadFloats("nothing"), SizeIs(0));
+  EXPECT_EQ(reader.ReadInteger("iter"), 12);
+  EXPECT_THAT(reader.ReadFloats("iter"), ElementsAre(12));
+  EXPECT_EQ(reader.ReadInteger("big"), int64_t{1} << 40);
+  EXPECT_EQ(reader.ReadString("learned_net"), "a_iter_12.caffemodel.h5");
+  EXPECT_TRUE(reader.IsGroup("history"));
+  EXPECT_FALSE(reader.IsGroup("iter"));
+  EXPECT_FALSE(reader.Contains("data/other/0"));
+  EXPECT_THAT(reader.LinksOf("/data"), ElementsAre("inception"));
+}
+
+TEST_F(Hdf5FilesTest, ListsNumbersInNumericOrderBeforeNames) {
+  Hdf5Writer writer(folder_ / "a.h5");
+  for (const char* name : {"10", "b", "9", "a", "0"}) writer.WriteInteger(name, 1);
+  writer.Commit();
+  EXPECT_THAT(Hdf5Reader(folder_ / "a.h5").LinksOf("/"), ElementsAre("0", "9", "10", "a", "b"));
+}
+
+TEST_F(Hdf5FilesTest, LeavesNothingBehindWithoutCommit) {
+  {
+    Hdf5Writer writer(folder_ / "a.h5");
+    writer.WriteInteger("iter", 1);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(Hdf5FilesTest, NamesFileAndDatasetInErrors) {
+  EXPECT_EQ(ErrorText<IoError>([] { Hdf5Reader("/nowhere/a.h5"); }),
+            "/nowhere/a.h5: cannot open: No such file or directory");
+  WriteFileAtomically(folder_ / "text.h5", std::string_view("not this"));
+  EXPECT_THAT(ErrorText<IoError>([&] { Hdf5Reader(folder_ / "text.h5"); }),
+              HasSubstr("text.h5: not an HDF5 file"));
+  EXPECT_THAT(ErrorText<IoError>([&] { Hdf5Writer(folder_ / "no/a.h5"); }),
+              HasSubstr("no/a.h5: cannot create: "));
+
+  Hdf5Writer writer(folder_ / "a.h5");
+  writer.WriteFloats("group/pair", Shape{2}, std::vector<float>{1, 2});
+  writer.WriteString("word", "yes");
+  EXPECT_THAT(ErrorText<IoError>([&] { writer.WriteInteger("word", 1); }),
+              HasSubstr("a.h5: 'word': cannot write: "));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] {
+                writer.WriteFloats("x", Shape{4, 2}, std::vector<float>{1, 2});
+              }),
+              HasSubstr("'x': got 2 values for shape 4x2, which needs 8"));
+  writer.Commit();
+  const Hdf5Reader reader(folder_ / "a.h5");
+  EXPECT_THAT(ErrorText<IoError>([&] { reader.ReadFloats("group/other"); }),
+              HasSubstr("a.h5: 'group/other': no such dataset"));
+  EXPECT_THAT(ErrorText<IoError>([&] { reader.ReadFloats("group"); }),
+              HasSubstr("'group': is a group, not a dataset"));
+  EXPECT_THAT(ErrorText<IoError>([&] { reader.ReadInteger("group/pair"); }),
+              HasSubstr("has 2 values; exactly 1"));
+  EXPECT_THAT(ErrorText<IoError>([&] { reader.ReadFloatRows("group/pair", 1, 2); }),
+              HasSubstr("has 2 rows; rows 1 to 3"));
+  EXPECT_THAT(ErrorText<IoError>([&] { reader.ReadFloats("word"); }),
+              HasSubstr("neither floating-point numbers nor integers"));
+  EXPECT_THAT(ErrorText<IoError>([&] { reader.ReadString("group/pair"); }),
+              HasSubstr("is not a string"));
+  EXPECT_THAT(ErrorText<IoError>([&] { reader.LinksOf("word"); }), HasSubstr("no such group"));
+}
+
+TEST_F(Hdf5FilesTest, ReadsWeightsThatBvlcCaffeWrote) {
+  const Hdf5Reader reader(std::string(kFormats) + "adam_hdf5_iter_3.caffemodel.h5");
+  int blobs = 0;
+  for (const std::string& layer : reader.LinksOf("data")) {
+    const std::string group = "data/" + layer;
+    if (!reader.IsGroup(group)) continue;
+    for (const std::string& blob : reader.LinksOf(group)) {
+      const std::string name = group + "/" + blob;
+      EXPECT_THAT(reader.ReadFloats(name), SizeIs(reader.ShapeOf(name).count()));
+      ++blobs;
+    }
+  }
+  EXPECT_GT(blobs, 0);
+}
+
+TEST_F(Hdf5FilesTest, ReadsSolverStateThatBvlcCaffeWrote) {
+  const Hdf5Reader reader(std::string(kFormats) + "adam_hdf5_iter_3.solverstate.h5");
+  EXPECT_EQ(reader.ReadInteger("iter"), 3);
+  EXPECT_EQ(reader.ReadInteger("current_step"), 0);
+  EXPECT_THAT(reader.ReadString("learned_net"), HasSubstr("_iter_3.caffemodel.h5"));
+  const std::vector<std::string> history = reader.LinksOf("history");
+  ASSERT_FALSE(history.empty());
+  EXPECT_EQ(history[0], "0");
+  EXPECT_THAT(reader.ReadFloats("history/0"), SizeIs(reader.ShapeOf("history/0").count()));
+}
+
+}  // namespace
+}  // namespace caffe

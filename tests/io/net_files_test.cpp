@@ -1,0 +1,101 @@
+#include "caffe/io/net_files.hpp"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/unknown_field_set.h>
+#include <gtest/gtest.h>
+
+#include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/binary_format.hpp"
+#include "caffe/io/blob_proto.hpp"
+#include "temporary_folder.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::HasSubstr;
+
+void AddUnknown(LayerParameter* layer, int number, const std::string& payload) {
+  layer->GetReflection()->MutableUnknownFields(layer)->AddLengthDelimited(number, payload);
+}
+
+TEST(NetFilesTest, ReadsAndUpgradesTextNets) {
+  const TemporaryFolder folder;
+  WriteFileAtomically(folder / "net.prototxt", std::string_view("layers { name: 'a' type: TANH }"));
+  EXPECT_EQ(ReadNetText(folder / "net.prototxt").layer(0).type(), "TanH");
+}
+
+TEST(NetFilesTest, FindsBvlcFieldsUnderTheNumbersOfNvcaffe) {
+  const TemporaryFolder folder;
+  ParameterParameter parameter;
+  parameter.mutable_shape()->add_dim(3);
+  RecurrentParameter recurrent;
+  recurrent.set_num_output(5);
+  SwishParameter swish;
+  swish.set_beta(2);
+  ClipParameter clip;
+  clip.set_min(-1);
+  clip.set_max(1);
+  NetParameter net;
+  AddUnknown(net.add_layer(), 145, parameter.SerializeAsString());
+  AddUnknown(net.add_layer(), 146, recurrent.SerializeAsString());
+  AddUnknown(net.add_layer(), 147, swish.SerializeAsString());
+  AddUnknown(net.add_layer(), 148, clip.SerializeAsString());
+  net.add_layer()->set_forward_type(FLOAT16);
+  WriteBinaryProto(folder / "bvlc.caffemodel", net);
+
+  const NetParameter read = ReadNetBinary(folder / "bvlc.caffemodel");
+  EXPECT_EQ(read.layer(0).parameter_param().shape().dim(0), 3);
+  EXPECT_EQ(read.layer(1).recurrent_param().num_output(), 5u);
+  EXPECT_EQ(read.layer(2).swish_param().beta(), 2);
+  EXPECT_EQ(read.layer(3).clip_param().max(), 1);
+  EXPECT_FALSE(read.layer(3).has_backward_math());
+  EXPECT_EQ(read.layer(4).forward_type(), FLOAT16);
+  for (const LayerParameter& layer : read.layer()) {
+    EXPECT_TRUE(layer.GetReflection()->GetUnknownFields(layer).empty());
+  }
+}
+
+TEST(NetFilesTest, DropsFieldsThatAreNeitherForksOwn) {
+  const TemporaryFolder folder;
+  NetParameter net;
+  AddUnknown(net.add_layer(), 148, "?");
+  WriteBinaryProto(folder / "other.caffemodel", net);
+  EXPECT_FALSE(ReadNetBinary(folder / "other.caffemodel").layer(0).has_clip_param());
+}
+
+TEST(NetFilesTest, ReadsSolversAndTheNetsInsideThem) {
+  const TemporaryFolder folder;
+  WriteFileAtomically(folder / "solver.prototxt",
+                      std::string_view("solver_type: RMSPROP net_param { layers { type: RELU } } "
+                                       "test_net_param { layers { type: LRN } }"));
+  const SolverParameter solver = ReadSolverText(folder / "solver.prototxt");
+  EXPECT_EQ(solver.type(), "RMSProp");
+  EXPECT_FALSE(solver.has_solver_type());
+  EXPECT_EQ(solver.net_param().layer(0).type(), "ReLU");
+  EXPECT_EQ(solver.test_net_param(0).layer(0).type(), "LRN");
+}
+
+TEST(NetFilesTest, RefusesSolversWithTwoTypes) {
+  const TemporaryFolder folder;
+  WriteFileAtomically(folder / "solver.prototxt",
+                      std::string_view("solver_type: ADAM type: 'SGD'"));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { ReadSolverText(folder / "solver.prototxt"); }),
+              HasSubstr("both solver_type: ADAM and type: \"SGD\" are given; keep type"));
+}
+
+TEST(NetFilesTest, ReadsAModelThatBvlcCaffeWrote) {
+  const std::string path = CAFFE_SOURCE_DIR "/tests/golden/formats/sgd_binary_iter_3.caffemodel";
+  const NetParameter net = ReadNetBinary(path);
+  int blobs = 0;
+  for (const LayerParameter& layer : net.layer()) {
+    for (const BlobProto& blob : layer.blobs()) {
+      EXPECT_EQ(static_cast<int64_t>(ReadBlobFloats(blob).size()), ShapeOf(blob).count());
+      ++blobs;
+    }
+  }
+  EXPECT_GT(blobs, 0);
+}
+
+}  // namespace
+}  // namespace caffe
