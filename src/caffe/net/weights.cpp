@@ -36,6 +36,23 @@ void CopyLayer(const LayerParameter& source, const std::vector<std::shared_ptr<B
   }
 }
 
+// Names of the layers in an HDF5 file. A name with slashes is a path of groups.
+std::vector<std::string> LayersIn(const Hdf5Reader& reader, const std::string& root) {
+  std::vector<std::string> layers;
+  const auto visit = [&](const auto& self, const std::string& name) -> void {
+    bool holds_groups = false;
+    for (const std::string& link : reader.LinksOf(root + "/" + name)) {
+      const std::string child = name.empty() ? link : name + "/" + link;
+      if (!reader.IsGroup(root + "/" + child)) continue;
+      holds_groups = true;
+      self(self, child);
+    }
+    if (!holds_groups && !name.empty()) layers.push_back(name);
+  };
+  visit(visit, "");
+  return layers;
+}
+
 }  // namespace
 
 void ReadBlob(const BlobProto& proto, Blob* blob, bool diff) {
@@ -53,11 +70,11 @@ void WriteBlob(const Blob& blob, bool write_diff, BlobProto* proto) {
   const size_t count = static_cast<size_t>(blob.count());
   if (blob.data_tensor().desc().dtype == DType::kDouble) {
     WriteBlobDoubles(blob.shape(), {blob.cpu_data<double>(), count}, proto);
-    if (write_diff) proto->mutable_double_diff()->Add(blob.cpu_diff<double>(), blob.cpu_diff<double>() + count);
+    if (write_diff) WriteBlobDoubles(blob.shape(), {blob.cpu_diff<double>(), count}, proto, true);
     return;
   }
   WriteBlobFloats(blob.shape(), {blob.cpu_data<float>(), count}, proto);
-  if (write_diff) proto->mutable_diff()->Add(blob.cpu_diff<float>(), blob.cpu_diff<float>() + count);
+  if (write_diff) WriteBlobFloats(blob.shape(), {blob.cpu_diff<float>(), count}, proto, true);
 }
 
 void InitializeParam(const Layer& layer, int index, const ParamDeclaration& declaration,
@@ -128,18 +145,17 @@ void CopyTrainedFile(const std::string& file, const std::vector<std::string>& la
     WithContext(file, [&] { CopyTrainedLayers(ReadNetBinary(file), layer_names, blobs); });
     return;
   }
-  Hdf5Reader reader(file);
-  for (const std::string& source : reader.Links("data")) {
+  const Hdf5Reader reader(file);
+  for (const std::string& source : LayersIn(reader, "data")) {
     const auto found = std::find(layer_names.begin(), layer_names.end(), source);
     if (found == layer_names.end()) {
       LOG(INFO) << "Ignoring source layer " << source;
       continue;
     }
     LayerParameter layer;
-    for (const std::string& index : reader.Links("data/" + source)) {
-      Shape shape;
-      const std::vector<float> values = reader.ReadFloats("data/" + source + "/" + index, &shape);
-      WriteBlobFloats(shape, values, layer.add_blobs());
+    for (const std::string& index : reader.LinksOf("data/" + source)) {
+      const std::string dataset = StrCat("data/", source, "/", index);
+      WriteBlobFloats(reader.ShapeOf(dataset), reader.ReadFloats(dataset), layer.add_blobs());
     }
     WithContext(StrCat(file, ": layer '", source, "'"),
                 [&] { CopyLayer(layer, blobs[found - layer_names.begin()]); });
