@@ -67,6 +67,14 @@ TEST(BinaryFormatTest, RecognisesHdf5AndTextFiles) {
   EXPECT_THAT(ReadError(folder / "b"), HasSubstr("but a text file"));
 }
 
+TEST(BinaryFormatTest, ReadsSolverStateThatBvlcCaffeWrote) {
+  SolverState state;
+  ReadBinaryProto(CAFFE_SOURCE_DIR "/tests/golden/formats/adam_binary_iter_3.solverstate", &state);
+  EXPECT_EQ(state.iter(), 3);
+  EXPECT_THAT(state.learned_net(), HasSubstr("_iter_3.caffemodel"));
+  EXPECT_GT(state.history_size(), 0);
+}
+
 TEST(BinaryFormatTest, NamesMissingRequiredFields) {
   const TemporaryFolder folder;
   NetParameter net;

@@ -303,19 +303,19 @@ struct Hdf5Writer::Impl {
   explicit Impl(const std::string& file_path)
       : path(file_path),
         target(file_path),
+        create_groups(H5Pcreate(H5P_LINK_CREATE), H5Pclose),
         file(H5Fcreate(target.temporary_path().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
-             H5Fclose),
-        create_groups(H5Pcreate(H5P_LINK_CREATE), H5Pclose) {
-    H5Pset_create_intermediate_group(create_groups.get(), 1);
+             H5Fclose) {
+    if (file) H5Pset_create_intermediate_group(create_groups.get(), 1);
   }
 
   void Write(const std::string& name, const Handle& space, hid_t file_type, hid_t memory_type,
              const void* values) {
     if (!file) throw IoError(Place(path, name) + ": cannot write: the file is already committed");
+    const bool has_values = H5Sget_simple_extent_npoints(space.get()) > 0;
     Handle dataset(H5Dcreate2(file.get(), name.c_str(), file_type, space.get(), create_groups.get(),
                               H5P_DEFAULT, H5P_DEFAULT),
                    H5Dclose);
-    const bool has_values = H5Sget_simple_extent_npoints(space.get()) > 0;
     const bool written = dataset && (!has_values || H5Dwrite(dataset.get(), memory_type, H5S_ALL,
                                                              H5S_ALL, H5P_DEFAULT, values) >= 0);
     if (!written || !dataset.Close()) {
@@ -336,8 +336,9 @@ struct Hdf5Writer::Impl {
 
   std::string path;
   AtomicFile target;
-  Handle file;
   Handle create_groups;
+  // Opened last: every later call of the library would wipe out the reason of a failure.
+  Handle file;
 };
 
 Hdf5Writer::Hdf5Writer(const std::string& path) {
