@@ -1,0 +1,259 @@
+// Batch normalisation of channels-last images: two passes over memory, vectors over channels.
+#include <cmath>
+
+#include "caffe/cpu/parallel.hpp"
+#include "caffe/ops/kernel.hpp"
+#include "caffe/ops/norm.hpp"
+#include "caffe/ops/pointwise.hpp"
+
+namespace caffe::cpu {
+namespace {
+
+// Rows summed in float before they are added to the double sums.
+constexpr int64_t kRowBlock = 32;
+
+template <typename T>
+inline CAFFE_FORCE_INLINE float Load(const T* x, int64_t i) {
+  return static_cast<float>(x[i]);
+}
+
+// sum += x - shift, squares += (x - shift)^2 for each channel. The shift (the first pixel) keeps the
+// squares small, so that their difference keeps its digits.
+template <typename T>
+CAFFE_CPU_CLONES void SumRows(const T* x, int64_t rows, int64_t channels, const T* shift, float* sum,
+                              float* squares) {
+  for (int64_t c = 0; c < channels; ++c) sum[c] = squares[c] = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* row = x + r * channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      const float deviation = Load(row, c) - Load(shift, c);
+      sum[c] += deviation;
+      squares[c] += deviation * deviation;
+    }
+  }
+}
+
+// Sums of dy (where y > 0, if y is given) and of dy * (x - mean).
+template <typename T, bool kHasRelu>
+CAFFE_CPU_CLONES void SumGradientRows(const T* x, const T* dy, const T* y, int64_t rows, int64_t channels,
+                                      const float* mean, float* sum, float* dot) {
+  for (int64_t c = 0; c < channels; ++c) sum[c] = dot[c] = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t row = r * channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      float gradient = Load(dy, row + c);
+      if constexpr (kHasRelu) gradient = Load(y, row + c) > 0 ? gradient : 0.0f;
+      sum[c] += gradient;
+      dot[c] += gradient * (Load(x, row + c) - mean[c]);
+    }
+  }
+}
+
+template <typename T, bool kHasRelu>
+CAFFE_CPU_CLONES void NormaliseRows(const T* x, int64_t rows, int64_t channels, const float* factor,
+                                    const float* shift, T* y) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t row = r * channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      const float value = Load(x, row + c) * factor[c] + shift[c];
+      y[row + c] = T(kHasRelu ? (value > 0 ? value : 0.0f) : value);
+    }
+  }
+}
+
+// dx = factor * dy + slope * x + shift.
+template <typename T, bool kHasRelu>
+CAFFE_CPU_CLONES void GradientRows(const T* x, const T* dy, const T* y, int64_t rows, int64_t channels,
+                                   const float* factor, const float* slope, const float* shift, T* dx) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t row = r * channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      float gradient = Load(dy, row + c);
+      if constexpr (kHasRelu) gradient = Load(y, row + c) > 0 ? gradient : 0.0f;
+      dx[row + c] = T(factor[c] * gradient + slope[c] * Load(x, row + c) + shift[c]);
+    }
+  }
+}
+
+template <typename T>
+CAFFE_CPU_CLONES void AddTo(const float* x, T* sum, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) sum[i] += static_cast<T>(x[i]);
+}
+
+// Workspace: per thread two double and two float rows, then four float rows for all.
+struct Workspace {
+  Workspace(void* memory, int threads, int64_t channels) : channels(channels), threads(threads) {
+    doubles = static_cast<double*>(memory);
+    floats = reinterpret_cast<float*>(doubles + 2 * threads * channels);
+    coefficients = floats + 2 * threads * channels;
+  }
+  static size_t Bytes(int threads, int64_t channels) {
+    return static_cast<size_t>(channels) * (threads * (2 * sizeof(double) + 2 * sizeof(float)) +
+                                            4 * sizeof(float));
+  }
+  double* sums(int thread) const { return doubles + 2 * thread * channels; }
+  float* block(int thread) const { return floats + 2 * thread * channels; }
+  float* coefficient(int i) const { return coefficients + i * channels; }
+
+  int64_t channels;
+  int threads;
+  double* doubles;
+  float* floats;
+  float* coefficients;
+};
+
+// Adds up two numbers per channel over all rows: sum_rows(first_row, rows, sums, products) fills a
+// block's. The result is in sums(0)[0, channels) and sums(0)[channels, 2 channels).
+template <typename SumFn>
+void ReduceRows(const Workspace& space, int64_t rows, const SumFn& sum_rows) {
+  const int64_t channels = space.channels;
+  std::fill_n(space.doubles, 2 * space.threads * channels, 0.0);
+  ParallelFor(space.threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t thread = begin; thread < end; ++thread) {
+      double* sums = space.sums(static_cast<int>(thread));
+      float* block = space.block(static_cast<int>(thread));
+      const int64_t last = rows * (thread + 1) / space.threads;
+      for (int64_t row = rows * thread / space.threads; row < last; row += kRowBlock) {
+        sum_rows(row, std::min(kRowBlock, last - row), block, block + channels);
+        AddTo(block, sums, 2 * channels);
+      }
+    }
+  });
+  for (int thread = 1; thread < space.threads; ++thread) {
+    for (int64_t i = 0; i < 2 * channels; ++i) space.doubles[i] += space.sums(thread)[i];
+  }
+}
+
+template <typename Fn>
+void ForRowParts(int64_t rows, int64_t channels, const Fn& fn) {
+  ParallelFor(rows, std::max<int64_t>(1, kPointwiseGrain / channels), fn);
+}
+
+template <typename T>
+void BatchNorm(const ops::BatchNorm& op, int threads, const KernelContext& ctx) {
+  const TensorView& x = ctx.input(0);
+  const int64_t channels = x.shape[1], rows = x.count() / channels;
+  const Workspace space(ctx.workspace, threads, channels);
+  const T* elements = x.as<const T>();
+  ReduceRows(space, rows, [&](int64_t row, int64_t count, float* sum, float* squares) {
+    SumRows<T>(elements + row * channels, count, channels, elements, sum, squares);
+  });
+  float *factor = space.coefficient(0), *shift = space.coefficient(1);
+  const double* sums = space.sums(0);
+  for (int64_t c = 0; c < channels; ++c) {
+    const double deviation = sums[c] / static_cast<double>(rows);
+    const double mean = deviation + static_cast<double>(Load(elements, c));
+    const double variance = std::max(0.0, sums[channels + c] / static_cast<double>(rows) - deviation * deviation);
+    ctx.output(1).as<float>()[c] = static_cast<float>(mean);
+    ctx.output(2).as<float>()[c] = static_cast<float>(variance);
+    const double gamma = ctx.has_input(1) ? ctx.input(1).as<const float>()[c] : 1.0;
+    const double beta = ctx.has_input(2) ? ctx.input(2).as<const float>()[c] : 0.0;
+    const double scale = gamma / std::sqrt(variance + op.eps);
+    factor[c] = static_cast<float>(scale);
+    shift[c] = static_cast<float>(beta - mean * scale);
+  }
+  T* y = ctx.output(0).as<T>();
+  ForRowParts(rows, channels, [&](int64_t begin, int64_t end) {
+    const auto run = op.has_relu ? NormaliseRows<T, true> : NormaliseRows<T, false>;
+    run(elements + begin * channels, end - begin, channels, factor, shift, y + begin * channels);
+  });
+}
+
+template <typename T>
+void BatchNormGrad(const ops::BatchNormGrad& op, int threads, const KernelContext& ctx) {
+  const TensorView& x = ctx.input(0);
+  const int64_t channels = x.shape[1], rows = x.count() / channels;
+  const Workspace space(ctx.workspace, threads, channels);
+  const T *elements = x.as<const T>(), *dy = ctx.input(3).as<const T>();
+  const T* y = op.has_relu ? ctx.input(5).as<const T>() : dy;
+  const float *means = ctx.input(1).as<const float>(), *variances = ctx.input(2).as<const float>();
+  ReduceRows(space, rows, [&](int64_t row, int64_t count, float* sum, float* dot) {
+    const int64_t at = row * channels;
+    const auto run = op.has_relu ? SumGradientRows<T, true> : SumGradientRows<T, false>;
+    run(elements + at, dy + at, y + at, count, channels, means, sum, dot);
+  });
+  float *factor = space.coefficient(0), *slope = space.coefficient(1), *shift = space.coefficient(2);
+  const double* sums = space.sums(0);
+  const auto store = [&](int output, int64_t c, double value) {
+    if (!ctx.has_output(output)) return;
+    float& sum = ctx.output(output).as<float>()[c];
+    sum = static_cast<float>(ctx.accumulates(output) ? sum + value : value);
+  };
+  for (int64_t c = 0; c < channels; ++c) {
+    const double mean = means[c], inverse = 1 / std::sqrt(static_cast<double>(variances[c]) + op.eps);
+    const double sum = sums[c], dot = sums[channels + c] * inverse;
+    const double gamma = ctx.has_input(4) ? ctx.input(4).as<const float>()[c] : 1.0;
+    const double scale = gamma * inverse;
+    const double along_x = -scale * dot * inverse / static_cast<double>(rows);
+    factor[c] = static_cast<float>(scale);
+    slope[c] = static_cast<float>(along_x);
+    shift[c] = static_cast<float>(-scale * sum / static_cast<double>(rows) - along_x * mean);
+    store(1, c, dot);
+    store(2, c, sum);
+  }
+  if (!ctx.has_output(0)) return;
+  T* dx = ctx.output(0).as<T>();
+  ForRowParts(rows, channels, [&](int64_t begin, int64_t end) {
+    const int64_t at = begin * channels;
+    const auto run = op.has_relu ? GradientRows<T, true> : GradientRows<T, false>;
+    run(elements + at, dy + at, y + at, end - begin, channels, factor, slope, shift, dx + at);
+  });
+}
+
+template <typename T>
+void BatchNormInference(const ops::BatchNormInference& op, int threads, const KernelContext& ctx) {
+  const TensorView& x = ctx.input(0);
+  const int64_t channels = x.shape[1], rows = x.count() / channels;
+  const Workspace space(ctx.workspace, threads, channels);
+  float *factor = space.coefficient(0), *shift = space.coefficient(1);
+  const float count = ctx.input(3).as<const float>()[0];
+  const double norm = count == 0 ? 0.0 : 1.0 / count;
+  for (int64_t c = 0; c < channels; ++c) {
+    const double mean = ctx.input(1).as<const float>()[c] * norm;
+    const double variance = ctx.input(2).as<const float>()[c] * norm;
+    const double gamma = ctx.has_input(4) ? ctx.input(4).as<const float>()[c] : 1.0;
+    const double beta = ctx.has_input(5) ? ctx.input(5).as<const float>()[c] : 0.0;
+    const double scale = gamma / std::sqrt(variance + op.eps);
+    factor[c] = static_cast<float>(scale);
+    shift[c] = static_cast<float>(beta - mean * scale);
+  }
+  const T* elements = x.as<const T>();
+  T* y = ctx.output(0).as<T>();
+  ForRowParts(rows, channels, [&](int64_t begin, int64_t end) {
+    const auto run = op.has_relu ? NormaliseRows<T, true> : NormaliseRows<T, false>;
+    run(elements + begin * channels, end - begin, channels, factor, shift, y + begin * channels);
+  });
+}
+
+template <typename Op, void (*kFloat)(const Op&, int, const KernelContext&),
+          void (*kBFloat16)(const Op&, int, const KernelContext&)>
+KernelOrRefusal Make(const Op& op, const KernelRequest& request) {
+  const OperandDesc& x = request.inputs[0];
+  if (x.layout != Layout::kChannelsLast) return Refusal{"only tensors with channels last"};
+  if (x.dtype != DType::kFloat && x.dtype != DType::kBFloat16) {
+    return Refusal{"only float and bfloat16, not " + std::string(Name(x.dtype))};
+  }
+  if (x.count() == 0) return Refusal{"an empty batch"};
+  for (const OperandDesc& operand : request.inputs) {
+    if (operand.present && operand.shape.num_axes() == 1 && operand.dtype != DType::kFloat) {
+      return Refusal{"only float statistics"};
+    }
+  }
+  const int threads = request.device.num_threads();
+  const auto run = x.dtype == DType::kFloat ? kFloat : kBFloat16;
+  return Kernel{"", [=](const KernelContext& ctx) { run(op, threads, ctx); },
+                Workspace::Bytes(threads, x.shape[1])};
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::BatchNorm, "batch-norm-channels-last",
+                              KernelRank::kGood,
+                              (Make<ops::BatchNorm, BatchNorm<float>, BatchNorm<bfloat16>>));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::BatchNormGrad, "batch-norm-grad-channels-last",
+                              KernelRank::kGood,
+                              (Make<ops::BatchNormGrad, BatchNormGrad<float>, BatchNormGrad<bfloat16>>));
+CAFFE_REGISTER_KERNEL_FACTORY(
+    DeviceKind::kCpu, ops::BatchNormInference, "batch-norm-inference-channels-last", KernelRank::kGood,
+    (Make<ops::BatchNormInference, BatchNormInference<float>, BatchNormInference<bfloat16>>));
+
+}  // namespace
+}  // namespace caffe::cpu

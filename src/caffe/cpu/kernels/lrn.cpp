@@ -1,0 +1,274 @@
+#include <cmath>
+
+#include "caffe/cpu/parallel.hpp"
+#include "caffe/ops/kernel.hpp"
+#include "caffe/ops/norm.hpp"
+#include "caffe/ops/pool.hpp"
+#include "caffe/ops/pointwise.hpp"
+
+namespace caffe::cpu {
+namespace {
+
+// Distance between the channels of one pixel, and where a pixel's channels begin.
+struct PixelView {
+  int64_t channels, pixels, step;
+  bool plain;
+
+  explicit PixelView(const TensorView& x)
+      : channels(x.shape[1]), pixels(x.shape.count(2)), plain(x.layout == Layout::kPlain) {
+    step = plain ? pixels : 1;
+  }
+  int64_t Offset(int64_t pixel) const {
+    return plain ? pixel / pixels * channels * pixels + pixel % pixels : pixel * channels;
+  }
+};
+
+void Lrn(const ops::Lrn& op, const KernelContext& ctx) {
+  const TensorView& x = ctx.input(0);
+  const PixelView view(x);
+  const int64_t reach = (op.size - 1) / 2;
+  const double alpha = op.alpha / static_cast<double>(op.size);
+  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
+    VisitFloat(ctx.output(1).dtype, [&]<typename S>(TypeTag<S>) {
+      ParallelFor(x.shape[0] * view.pixels, 16, [&](int64_t begin, int64_t end) {
+        for (int64_t pixel = begin; pixel < end; ++pixel) {
+          const int64_t at = view.Offset(pixel);
+          for (int64_t c = 0; c < view.channels; ++c) {
+            double squares = 0;
+            for (int64_t k = std::max<int64_t>(0, c - reach); k <= std::min(view.channels - 1, c + reach); ++k) {
+              const double value = static_cast<double>(x.as<const T>()[at + k * view.step]);
+              squares += value * value;
+            }
+            const double scale = op.k + alpha * squares;
+            const int64_t i = at + c * view.step;
+            ctx.output(1).as<S>()[i] = S(scale);
+            ctx.output(0).as<T>()[i] =
+                T(static_cast<double>(x.as<const T>()[i]) * std::pow(scale, -op.beta));
+          }
+        }
+      });
+    });
+  });
+}
+
+void LrnGrad(const ops::LrnGrad& op, const KernelContext& ctx) {
+  const TensorView& x = ctx.input(0);
+  const PixelView view(x);
+  const int64_t reach = (op.size - 1) / 2;
+  const double factor = 2 * op.alpha * op.beta / static_cast<double>(op.size);
+  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
+    VisitFloat(ctx.input(2).dtype, [&]<typename S>(TypeTag<S>) {
+      const S* scale = ctx.input(2).as<const S>();
+      const T *y = ctx.input(1).as<const T>(), *dy = ctx.input(3).as<const T>();
+      ParallelFor(x.shape[0] * view.pixels, 16, [&](int64_t begin, int64_t end) {
+        for (int64_t pixel = begin; pixel < end; ++pixel) {
+          const int64_t at = view.Offset(pixel);
+          for (int64_t c = 0; c < view.channels; ++c) {
+            double sum = 0;
+            for (int64_t k = std::max<int64_t>(0, c - reach); k <= std::min(view.channels - 1, c + reach); ++k) {
+              const int64_t j = at + k * view.step;
+              sum += static_cast<double>(dy[j]) * static_cast<double>(y[j]) / static_cast<double>(scale[j]);
+            }
+            const int64_t i = at + c * view.step;
+            const double direct = std::pow(static_cast<double>(scale[i]), -op.beta) * static_cast<double>(dy[i]);
+            ctx.output(0).as<T>()[i] = T(direct - factor * static_cast<double>(x.as<const T>()[i]) * sum);
+          }
+        }
+      });
+    });
+  });
+}
+
+// scale^-beta; AlexNet's and GoogLeNet's 0.75 needs two square roots instead of a power.
+template <bool kThreeQuarters>
+inline CAFFE_FORCE_INLINE float InversePower(float scale, float beta) {
+  if constexpr (kThreeQuarters) {
+    const float root = std::sqrt(scale);
+    return 1.0f / (root * std::sqrt(root));
+  }
+  return std::pow(scale, -beta);
+}
+
+// One pixel of a channels-last image. `padded` has `reach` zeros on both sides of the channels.
+template <bool kThreeQuarters>
+CAFFE_CPU_CLONES void LrnPixel(const float* x, int64_t channels, int64_t size, float k, float alpha,
+                               float beta, float* padded, float* y, float* scale) {
+  const int64_t reach = (size - 1) / 2;
+  for (int64_t c = 0; c < channels; ++c) padded[reach + c] = x[c] * x[c];
+  for (int64_t c = 0; c < channels; ++c) scale[c] = padded[c];
+  for (int64_t j = 1; j < size; ++j) {
+    for (int64_t c = 0; c < channels; ++c) scale[c] += padded[c + j];
+  }
+  for (int64_t c = 0; c < channels; ++c) {
+    const float s = k + alpha * scale[c];
+    scale[c] = s;
+    y[c] = x[c] * InversePower<kThreeQuarters>(s, beta);
+  }
+}
+
+template <bool kThreeQuarters>
+CAFFE_CPU_CLONES void LrnGradPixel(const float* x, const float* y, const float* scale, const float* dy,
+                                   int64_t channels, int64_t size, float factor, float beta,
+                                   float* padded, float* sums, float* dx) {
+  const int64_t reach = (size - 1) / 2;
+  for (int64_t c = 0; c < channels; ++c) padded[reach + c] = dy[c] * y[c] / scale[c];
+  for (int64_t c = 0; c < channels; ++c) sums[c] = padded[c];
+  for (int64_t j = 1; j < size; ++j) {
+    for (int64_t c = 0; c < channels; ++c) sums[c] += padded[c + j];
+  }
+  for (int64_t c = 0; c < channels; ++c) {
+    dx[c] = InversePower<kThreeQuarters>(scale[c], beta) * dy[c] - factor * x[c] * sums[c];
+  }
+}
+
+bool AllFloatChannelsLast(const KernelRequest& request) {
+  const auto fits = [](const OperandDesc& operand) {
+    return operand.dtype == DType::kFloat && operand.layout == Layout::kChannelsLast;
+  };
+  for (const OperandDesc& operand : request.inputs) {
+    if (!fits(operand)) return false;
+  }
+  for (const OperandDesc& operand : request.outputs) {
+    if (!fits(operand)) return false;
+  }
+  return true;
+}
+
+// Runs fn(pixel offset, scratch) for all pixels; scratch has 2 * (channels + size) floats of its
+// thread, zero at first.
+template <typename Fn>
+void ForEachPixel(const TensorView& x, int64_t size, void* workspace, int threads, const Fn& fn) {
+  const int64_t channels = x.shape[1], pixels = x.count() / channels, stride = 2 * (channels + size);
+  ParallelFor(threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t thread = begin; thread < end; ++thread) {
+      float* scratch = static_cast<float*>(workspace) + thread * stride;
+      std::fill_n(scratch, stride, 0.0f);
+      for (int64_t p = pixels * thread / threads; p < pixels * (thread + 1) / threads; ++p) {
+        fn(p * channels, scratch);
+      }
+    }
+  });
+}
+
+size_t ScratchBytes(const OperandDesc& x, int64_t size, int threads) {
+  return static_cast<size_t>(threads) * 2 * (x.shape[1] + size) * sizeof(float);
+}
+
+KernelOrRefusal MakeLrn(const ops::Lrn& op, const KernelRequest& request) {
+  if (!AllFloatChannelsLast(request)) return Refusal{"only float tensors with channels last"};
+  const int threads = request.device.num_threads();
+  const auto pixel = op.beta == 0.75 ? LrnPixel<true> : LrnPixel<false>;
+  return Kernel{"",
+                [=](const KernelContext& ctx) {
+                  const float* x = ctx.input(0).as<const float>();
+                  float *y = ctx.output(0).as<float>(), *scale = ctx.output(1).as<float>();
+                  const float alpha = static_cast<float>(op.alpha / static_cast<double>(op.size));
+                  ForEachPixel(ctx.input(0), op.size, ctx.workspace, threads, [&](int64_t at, float* scratch) {
+                    pixel(x + at, ctx.input(0).shape[1], op.size, static_cast<float>(op.k), alpha,
+                          static_cast<float>(op.beta), scratch, y + at, scale + at);
+                  });
+                },
+                ScratchBytes(request.inputs[0], op.size, threads)};
+}
+
+KernelOrRefusal MakeLrnGrad(const ops::LrnGrad& op, const KernelRequest& request) {
+  if (!AllFloatChannelsLast(request)) return Refusal{"only float tensors with channels last"};
+  const int threads = request.device.num_threads();
+  const auto pixel = op.beta == 0.75 ? LrnGradPixel<true> : LrnGradPixel<false>;
+  return Kernel{"",
+                [=](const KernelContext& ctx) {
+                  const int64_t channels = ctx.input(0).shape[1];
+                  const float factor = static_cast<float>(2 * op.alpha * op.beta / static_cast<double>(op.size));
+                  ForEachPixel(ctx.input(0), op.size, ctx.workspace, threads, [&](int64_t at, float* scratch) {
+                    pixel(ctx.input(0).as<const float>() + at, ctx.input(1).as<const float>() + at,
+                          ctx.input(2).as<const float>() + at, ctx.input(3).as<const float>() + at, channels,
+                          op.size, factor, static_cast<float>(op.beta), scratch,
+                          scratch + channels + op.size, ctx.output(0).as<float>() + at);
+                  });
+                },
+                ScratchBytes(request.inputs[0], op.size, threads)};
+}
+
+// Within a channel: windows over the plane, with AVE pooling's divisor. Always plain.
+ops::PoolGeometry WithinGeometry(int64_t size) {
+  return {.kernel = {size, size}, .stride = {1, 1}, .pad = {(size - 1) / 2, (size - 1) / 2}};
+}
+
+template <typename Fn>
+void ForEachWindow(const TensorView& x, int64_t size, const Fn& fn) {
+  const ops::PoolGeometry geometry = WithinGeometry(size);
+  const int64_t height = x.shape[2], width = x.shape[3];
+  ParallelFor(x.shape[0] * x.shape[1], 1, [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      for (int64_t h = 0; h < height; ++h) {
+        for (int64_t w = 0; w < width; ++w) {
+          fn(plane * height * width, h * width + w, ops::WindowAt(geometry, 0, height, h),
+             ops::WindowAt(geometry, 1, width, w));
+        }
+      }
+    }
+  });
+}
+
+void LrnWithin(const ops::LrnWithin& op, const KernelContext& ctx) {
+  const TensorView& x = ctx.input(0);
+  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
+    VisitFloat(ctx.output(1).dtype, [&]<typename S>(TypeTag<S>) {
+      ForEachWindow(x, op.size, [&](int64_t plane, int64_t at, ops::PoolWindow rows, ops::PoolWindow columns) {
+        double squares = 0;
+        for (int64_t h = rows.begin; h < rows.end; ++h) {
+          for (int64_t w = columns.begin; w < columns.end; ++w) {
+            const double value = static_cast<double>(x.as<const T>()[plane + h * x.shape[3] + w]);
+            squares += value * value;
+          }
+        }
+        const double scale = 1 + op.alpha * squares / static_cast<double>(rows.size * columns.size);
+        ctx.output(1).as<S>()[plane + at] = S(scale);
+        ctx.output(0).as<T>()[plane + at] =
+            T(static_cast<double>(x.as<const T>()[plane + at]) * std::pow(scale, -op.beta));
+      });
+    });
+  });
+}
+
+// dx_i = scale_i^-beta dy_i - 2 alpha beta x_i * sum over the windows j that hold i of
+//        dy_j x_j scale_j^(-beta - 1) / size_j
+void LrnWithinGrad(const ops::LrnWithinGrad& op, const KernelContext& ctx) {
+  const TensorView& x = ctx.input(0);
+  const ops::PoolGeometry geometry = WithinGeometry(op.size);
+  const int64_t height = x.shape[2], width = x.shape[3], reach = (op.size - 1) / 2;
+  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
+    VisitFloat(ctx.input(1).dtype, [&]<typename S>(TypeTag<S>) {
+      const T *in = x.as<const T>(), *dy = ctx.input(2).as<const T>();
+      const S* scale = ctx.input(1).as<const S>();
+      ForEachWindow(x, op.size, [&](int64_t plane, int64_t at, ops::PoolWindow, ops::PoolWindow) {
+        const int64_t h0 = at / width, w0 = at % width;
+        double sum = 0;
+        for (int64_t h = std::max<int64_t>(0, h0 - reach); h <= std::min(height - 1, h0 + reach); ++h) {
+          for (int64_t w = std::max<int64_t>(0, w0 - reach); w <= std::min(width - 1, w0 + reach); ++w) {
+            const int64_t j = plane + h * width + w;
+            const double size = static_cast<double>(ops::WindowAt(geometry, 0, height, h).size *
+                                                    ops::WindowAt(geometry, 1, width, w).size);
+            sum += static_cast<double>(dy[j]) * static_cast<double>(in[j]) *
+                   std::pow(static_cast<double>(scale[j]), -op.beta - 1) / size;
+          }
+        }
+        const int64_t i = plane + at;
+        const double direct = std::pow(static_cast<double>(scale[i]), -op.beta) * static_cast<double>(dy[i]);
+        ctx.output(0).as<T>()[i] =
+            T(direct - 2 * op.alpha * op.beta * static_cast<double>(in[i]) * sum);
+      });
+    });
+  });
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Lrn, "lrn-channels-last", KernelRank::kGood, MakeLrn);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Lrn, Lrn);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::LrnGrad, "lrn-grad-channels-last", KernelRank::kGood,
+                              MakeLrnGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnGrad, LrnGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnWithin, LrnWithin);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnWithinGrad, LrnWithinGrad);
+
+}  // namespace
+}  // namespace caffe::cpu
