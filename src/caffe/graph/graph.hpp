@@ -38,6 +38,8 @@ struct Value {
   int layer = -1;
   // For gradients: the value that this is the gradient of.
   const Value* gradient_of = nullptr;
+  // Shares memory that the caller fills with a plain tensor, so it is plain too.
+  bool must_be_plain = false;
   // Read by the caller after the run, so its memory is not reused.
   bool is_kept = false;
   // Parameters shared by name: the value that owns the memory, else null.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "caffe/graph/graph.hpp"
+#include "caffe/ops/convert.hpp"
 
 namespace caffe {
 
@@ -53,6 +54,10 @@ Value* GraphBuilder::bottom_diff(int i) {
 
 void GraphBuilder::SetBottomDiff(int i, Value* value) {
   if (!wants_bottom_diff(i)) return;
+  if (graph_.options.keep_all) {  // each blob's diff has memory of its own
+    Emit(ops::View{}, {value}, {bottom_diff(i)});
+    return;
+  }
   bottom_diffs_.resize(num_bottoms());
   bottom_diffs_[i] = value;
 }

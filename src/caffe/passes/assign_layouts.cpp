@@ -38,7 +38,12 @@ class AssignLayouts final : public Pass {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       Value* output = node.outputs[i];
       if (output == nullptr || !IsImage(*output) || !InMask(rule.outputs, i)) continue;
-      if (output->kind == ValueKind::kActivation) output->desc.layout = layout;
+      if (output->kind != ValueKind::kActivation) continue;
+      if (output->must_be_plain && layout != Layout::kPlain) {
+        node.outputs[i] = InsertReorderAfter(graph, node, *output, layout);
+      } else {
+        output->desc.layout = layout;
+      }
     }
   }
 
@@ -66,15 +71,27 @@ class AssignLayouts final : public Pass {
   Value* FindOrInsertReorder(Graph& graph, const Node& reader, Value& from, Layout to) {
     Value*& reordered = reorders_[{from.id, to}];
     if (reordered == nullptr) {
-      reordered = &graph.NewValue(StrCat(from.name, ":", Name(to)), from.desc.shape, from.desc.dtype,
-                                  ValueKind::kActivation);
-      reordered->desc.layout = to;
-      reordered->layer = from.layer;
-      reordered->at_least_float = from.at_least_float;
+      reordered = &InOtherLayout(graph, from, to);
       Node& node = graph.InsertBefore(reader, ops::Reorder{}, {&from}, {reordered});
       node.wanted = node.made = {from.desc.dtype};
     }
     return reordered;
+  }
+
+  static Value* InsertReorderAfter(Graph& graph, const Node& writer, Value& to, Layout made) {
+    Value& from = InOtherLayout(graph, to, made);
+    Node& node = graph.InsertAfter(writer, ops::Reorder{}, {&from}, {&to});
+    node.wanted = node.made = {to.desc.dtype};
+    return &from;
+  }
+
+  static Value& InOtherLayout(Graph& graph, const Value& value, Layout layout) {
+    Value& other = graph.NewValue(StrCat(value.name, ":", Name(layout)), value.desc.shape,
+                                  value.desc.dtype, ValueKind::kActivation);
+    other.desc.layout = layout;
+    other.layer = value.layer;
+    other.at_least_float = value.at_least_float;
+    return other;
   }
 
   std::map<std::pair<int, Layout>, Value*> reorders_;

@@ -58,6 +58,7 @@ class LayerLowering final : public Pass {
       external.layer = index;
       external.at_least_float = true;
       graph.external_data[blob] = &external;
+      graph.blobs.at(blob)->must_be_plain = true;
       GraphBuilder(graph, index, /*is_backward=*/false).Emit(ops::View{}, {&external}, {top});
     }
   }
@@ -71,9 +72,10 @@ class LayerLowering final : public Pass {
       if (gradient == nullptr) continue;
       any_gradient = true;
       graph.gradients[call.tops[i]] = gradient;
-      if (graph.first_versions.at(call.tops[i]->name) == call.tops[i]) {
-        graph.blob_grads[call.tops[i]->name] = gradient;
-      }
+      const std::string& blob = call.tops[i]->name;
+      if (graph.first_versions.at(blob) != call.tops[i]) continue;
+      graph.blob_grads[blob] = gradient;
+      gradient->must_be_plain = graph.external_diffs.count(blob) > 0;
     }
     if (is_input || !call.needs_backward || (!any_gradient && !call.tops.empty())) return;
     for (Value* top : call.tops) {
