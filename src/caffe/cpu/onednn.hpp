@@ -1,8 +1,9 @@
-// oneDNN's types as ours. The only header that includes oneDNN.
+// oneDNN in our words. The only header that includes oneDNN; builds with its 2.x and 3.x.
 #pragma once
 
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <vector>
 
 #include "caffe/ops/kernel.hpp"
 
@@ -16,5 +17,42 @@ bool OneDnnComputes(DType dtype);
 dnnl::memory::data_type OneDnnType(DType dtype);
 // The tensor's logical dimensions with the strides of its layout.
 dnnl::memory::desc OneDnnDesc(const TensorDesc& desc);
+
+// A primitive with its operands' memory objects, made once and run often. Run allocates nothing of
+// ours: addresses are set in place, and the argument list is an array.
+class OneDnnPrimitive {
+ public:
+  OneDnnPrimitive() = default;
+  explicit OneDnnPrimitive(dnnl::primitive primitive) : primitive_(std::move(primitive)) {}
+
+  // Declares an operand; its index is the order of declaration.
+  void AddOperand(int dnnl_argument, const dnnl::memory::desc& desc);
+  void SetOperand(int index, void* data);
+  void Run();
+
+ private:
+  dnnl::primitive primitive_;
+  std::vector<dnnl::memory> memories_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+// Copies between two descriptions of one tensor, adding to the destination if asked.
+OneDnnPrimitive MakeOneDnnReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to,
+                                  bool accumulates, size_t* scratchpad_bytes);
+
+// Hands out aligned parts of a kernel's workspace.
+class WorkspaceLayout {
+ public:
+  // Byte offset of a new part.
+  size_t Add(size_t bytes) {
+    const size_t offset = bytes_;
+    bytes_ += (bytes + 63) / 64 * 64;
+    return offset;
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  size_t bytes_ = 0;
+};
 
 }  // namespace caffe::cpu

@@ -1,0 +1,321 @@
+// Convolutions by oneDNN. Images stay in the plan's layout; weights are kept plain by the net and
+// reordered here into whatever form oneDNN prefers, which costs little beside the convolution.
+#include <optional>
+
+#include "caffe/cpu/onednn.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/kernel.hpp"
+
+namespace caffe::cpu {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+using dnnl::prop_kind;
+
+// One convolution's descriptions: images as they are in memory, weights also in the form `any`.
+struct ConvDescs {
+  memory::desc x, y, weights, any_weights, bias;
+  memory::dims strides, dilations, pad_front, pad_back;
+  bool has_bias = false;
+};
+
+memory::dims Less(const std::vector<int64_t>& values, int64_t by) {
+  memory::dims result;
+  for (const int64_t value : values) result.push_back(value - by);
+  return result;
+}
+
+// The padding that makes `output` positions out of `input`; the far side may be cut short.
+memory::dims BackPadding(const ops::ConvGeometry& g, const Shape& x, const Shape& y) {
+  memory::dims padding;
+  for (int i = 0; i < g.spatial_axes(); ++i) {
+    const int64_t extent = g.dilation[i] * (g.kernel[i] - 1) + 1;
+    padding.push_back((y[2 + i] - 1) * g.stride[i] + extent - x[2 + i] - g.pad[i]);
+  }
+  return padding;
+}
+
+ConvDescs Describe(const ops::ConvGeometry& g, const TensorDesc& x, const TensorDesc& weights,
+                   const TensorDesc& y, bool has_bias) {
+  ConvDescs descs;
+  descs.x = OneDnnDesc(x);
+  descs.y = OneDnnDesc(y);
+  std::vector<int64_t> dims = weights.shape.dims();
+  if (g.group > 1) {
+    dims[0] /= g.group;
+    dims.insert(dims.begin(), g.group);
+  }
+  descs.weights = OneDnnDesc({Shape(dims), weights.dtype});
+  descs.any_weights = memory::desc(dims, OneDnnType(weights.dtype), memory::format_tag::any);
+  descs.has_bias = has_bias;
+  if (has_bias) {
+    descs.bias = memory::desc({y.shape[1]}, memory::data_type::f32, memory::format_tag::x);
+  }
+  descs.strides = g.stride;
+  descs.dilations = Less(g.dilation, 1);
+  descs.pad_front = g.pad;
+  descs.pad_back = BackPadding(g, x.shape, y.shape);
+  return descs;
+}
+
+dnnl::primitive_attr Attributes(const ops::Conv* op) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (op != nullptr && op->has_relu) {
+    dnnl::post_ops post;
+#if DNNL_VERSION_MAJOR >= 3
+    post.append_eltwise(algorithm::eltwise_relu, op->negative_slope, 0.0f);
+#else
+    post.append_eltwise(1.0f, algorithm::eltwise_relu, op->negative_slope, 0.0f);
+#endif
+    attributes.set_post_ops(post);
+  }
+  return attributes;
+}
+
+dnnl::convolution_forward::primitive_desc ForwardDesc(const ConvDescs& d,
+                                                      const dnnl::primitive_attr& attributes) {
+#if DNNL_VERSION_MAJOR >= 3
+  if (d.has_bias) {
+    return {OneDnnEngine(), prop_kind::forward_training, algorithm::convolution_direct, d.x,
+            d.any_weights, d.bias, d.y, d.strides, d.dilations, d.pad_front, d.pad_back, attributes};
+  }
+  return {OneDnnEngine(), prop_kind::forward_training, algorithm::convolution_direct, d.x,
+          d.any_weights, d.y, d.strides, d.dilations, d.pad_front, d.pad_back, attributes};
+#else
+  using Desc = dnnl::convolution_forward::desc;
+  const Desc desc = d.has_bias ? Desc(prop_kind::forward_training, algorithm::convolution_direct, d.x,
+                                      d.any_weights, d.bias, d.y, d.strides, d.dilations, d.pad_front,
+                                      d.pad_back)
+                               : Desc(prop_kind::forward_training, algorithm::convolution_direct, d.x,
+                                      d.any_weights, d.y, d.strides, d.dilations, d.pad_front, d.pad_back);
+  return {desc, attributes, OneDnnEngine()};
+#endif
+}
+
+dnnl::convolution_backward_data::primitive_desc BackwardDataDesc(const ConvDescs& d) {
+  const auto hint = ForwardDesc(d, Attributes(nullptr));
+#if DNNL_VERSION_MAJOR >= 3
+  return {OneDnnEngine(), algorithm::convolution_direct, d.x, d.any_weights, d.y, d.strides,
+          d.dilations, d.pad_front, d.pad_back, hint, Attributes(nullptr)};
+#else
+  return {dnnl::convolution_backward_data::desc(algorithm::convolution_direct, d.x, d.any_weights, d.y,
+                                                d.strides, d.dilations, d.pad_front, d.pad_back),
+          Attributes(nullptr), OneDnnEngine(), hint};
+#endif
+}
+
+// `forward` describes the forward pass whose gradient this is: for bfloat16 its weights are
+// bfloat16 while their gradient is float.
+dnnl::convolution_backward_weights::primitive_desc BackwardWeightsDesc(const ConvDescs& d,
+                                                                       const ConvDescs& forward) {
+  const auto hint = ForwardDesc(forward, Attributes(nullptr));
+#if DNNL_VERSION_MAJOR >= 3
+  if (d.has_bias) {
+    return {OneDnnEngine(), algorithm::convolution_direct, d.x, d.any_weights, d.bias, d.y, d.strides,
+            d.dilations, d.pad_front, d.pad_back, hint, Attributes(nullptr)};
+  }
+  return {OneDnnEngine(), algorithm::convolution_direct, d.x, d.any_weights, d.y, d.strides,
+          d.dilations, d.pad_front, d.pad_back, hint, Attributes(nullptr)};
+#else
+  using Desc = dnnl::convolution_backward_weights::desc;
+  const Desc desc = d.has_bias ? Desc(algorithm::convolution_direct, d.x, d.any_weights, d.bias, d.y,
+                                      d.strides, d.dilations, d.pad_front, d.pad_back)
+                               : Desc(algorithm::convolution_direct, d.x, d.any_weights, d.y, d.strides,
+                                      d.dilations, d.pad_front, d.pad_back);
+  return {desc, Attributes(nullptr), OneDnnEngine(), hint};
+#endif
+}
+
+// Why oneDNN cannot take a convolution at all.
+std::optional<Refusal> Refuse(const ops::ConvGeometry& geometry, DType dtype, int64_t count) {
+  if (!OneDnnComputes(dtype)) {
+    return Refusal{"this processor has no fast arithmetic for " + std::string(Name(dtype))};
+  }
+  if (geometry.spatial_axes() > 3) return Refusal{"more than 3 spatial axes"};
+  if (count == 0) return Refusal{"an empty batch"};
+  return std::nullopt;
+}
+
+// Weights on their way from the net's plain form into oneDNN's; nothing when that is the same.
+class WeightsIn {
+ public:
+  WeightsIn(const memory::desc& plain, const memory::desc& preferred, WorkspaceLayout* layout) {
+    if (plain == preferred) return;
+    size_t scratchpad = 0;
+    reorder_ = MakeOneDnnReorder(plain, preferred, /*accumulates=*/false, &scratchpad);
+    weights_offset_ = layout->Add(preferred.get_size());
+    scratchpad_offset_ = layout->Add(scratchpad);
+  }
+
+  // The address of the weights in the preferred form.
+  void* Convert(const KernelContext& ctx, void* plain) {
+    if (!reorder_) return plain;
+    char* workspace = static_cast<char*>(ctx.workspace);
+    reorder_->SetOperand(0, plain);
+    reorder_->SetOperand(1, workspace + weights_offset_);
+    reorder_->SetOperand(2, workspace + scratchpad_offset_);
+    reorder_->Run();
+    return workspace + weights_offset_;
+  }
+
+ private:
+  std::optional<OneDnnPrimitive> reorder_;
+  size_t weights_offset_ = 0, scratchpad_offset_ = 0;
+};
+
+struct ForwardState {
+  OneDnnPrimitive conv;
+  std::optional<WeightsIn> weights;
+  size_t scratchpad_offset = 0;
+};
+
+KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
+  if (const auto refusal = Refuse(op.geometry, request.inputs[0].dtype, request.outputs[0].count())) {
+    return *refusal;
+  }
+  const bool has_bias = request.inputs.size() > 2 && request.inputs[2].present;
+  try {
+    const ConvDescs descs =
+        Describe(op.geometry, request.inputs[0], request.inputs[1], request.outputs[0], has_bias);
+    const auto description = ForwardDesc(descs, Attributes(&op));
+    auto state = std::make_shared<ForwardState>();
+    WorkspaceLayout layout;
+    state->weights.emplace(descs.weights, description.weights_desc(), &layout);
+    state->scratchpad_offset = layout.Add(description.scratchpad_desc().get_size());
+    state->conv = OneDnnPrimitive(dnnl::convolution_forward(description));
+    state->conv.AddOperand(DNNL_ARG_SRC, descs.x);
+    state->conv.AddOperand(DNNL_ARG_WEIGHTS, description.weights_desc());
+    state->conv.AddOperand(DNNL_ARG_DST, descs.y);
+    state->conv.AddOperand(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
+    if (has_bias) state->conv.AddOperand(DNNL_ARG_BIAS, descs.bias);
+    return Kernel{"",
+                  [state, has_bias](const KernelContext& ctx) {
+                    state->conv.SetOperand(0, ctx.input(0).data);
+                    state->conv.SetOperand(1, state->weights->Convert(ctx, ctx.input(1).data));
+                    state->conv.SetOperand(2, ctx.output(0).data);
+                    state->conv.SetOperand(3, static_cast<char*>(ctx.workspace) + state->scratchpad_offset);
+                    if (has_bias) state->conv.SetOperand(4, ctx.input(2).data);
+                    state->conv.Run();
+                  },
+                  layout.bytes()};
+  } catch (const dnnl::error& error) {
+    return Refusal{std::string("oneDNN: ") + error.what()};
+  }
+}
+
+KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelRequest& request) {
+  if (const auto refusal = Refuse(op.geometry, request.inputs[0].dtype, request.outputs[0].count())) {
+    return *refusal;
+  }
+  try {
+    const ConvDescs descs = Describe(op.geometry, request.outputs[0], request.inputs[1],
+                                     request.inputs[0], /*has_bias=*/false);
+    const auto description = BackwardDataDesc(descs);
+    auto state = std::make_shared<ForwardState>();
+    WorkspaceLayout layout;
+    state->weights.emplace(descs.weights, description.weights_desc(), &layout);
+    state->scratchpad_offset = layout.Add(description.scratchpad_desc().get_size());
+    state->conv = OneDnnPrimitive(dnnl::convolution_backward_data(description));
+    state->conv.AddOperand(DNNL_ARG_DIFF_DST, descs.y);
+    state->conv.AddOperand(DNNL_ARG_WEIGHTS, description.weights_desc());
+    state->conv.AddOperand(DNNL_ARG_DIFF_SRC, descs.x);
+    state->conv.AddOperand(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
+    return Kernel{"",
+                  [state](const KernelContext& ctx) {
+                    state->conv.SetOperand(0, ctx.input(0).data);
+                    state->conv.SetOperand(1, state->weights->Convert(ctx, ctx.input(1).data));
+                    state->conv.SetOperand(2, ctx.output(0).data);
+                    state->conv.SetOperand(3, static_cast<char*>(ctx.workspace) + state->scratchpad_offset);
+                    state->conv.Run();
+                  },
+                  layout.bytes()};
+  } catch (const dnnl::error& error) {
+    return Refusal{std::string("oneDNN: ") + error.what()};
+  }
+}
+
+struct GradWeightsState {
+  OneDnnPrimitive conv;
+  OneDnnPrimitive copy, add;  // oneDNN's form -> plain, overwriting or adding
+  bool is_direct = false;     // oneDNN's form is the plain one
+  size_t weights_offset = 0, bias_offset = 0, scratchpad_offset = 0, reorder_scratchpad_offset = 0;
+};
+
+void AddBias(const float* from, float* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] += from[i];
+}
+
+void RunGradWeights(GradWeightsState& state, const KernelContext& ctx) {
+  char* workspace = static_cast<char*>(ctx.workspace);
+  const bool writes_in_place = state.is_direct && !ctx.accumulates(0);
+  void* weights = writes_in_place ? ctx.output(0).data : workspace + state.weights_offset;
+  const bool has_bias = ctx.has_output(1);
+  const bool bias_in_place = has_bias && !ctx.accumulates(1);
+  state.conv.SetOperand(0, ctx.input(0).data);
+  state.conv.SetOperand(1, ctx.input(1).data);
+  state.conv.SetOperand(2, weights);
+  state.conv.SetOperand(3, workspace + state.scratchpad_offset);
+  if (has_bias) state.conv.SetOperand(4, bias_in_place ? ctx.output(1).data : workspace + state.bias_offset);
+  state.conv.Run();
+  if (!writes_in_place) {
+    OneDnnPrimitive& store = ctx.accumulates(0) ? state.add : state.copy;
+    store.SetOperand(0, weights);
+    store.SetOperand(1, ctx.output(0).data);
+    store.SetOperand(2, workspace + state.reorder_scratchpad_offset);
+    store.Run();
+  }
+  if (has_bias && !bias_in_place) {
+    AddBias(reinterpret_cast<const float*>(workspace + state.bias_offset), ctx.output(1).as<float>(),
+            ctx.output(1).count());
+  }
+}
+
+KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const KernelRequest& request) {
+  if (const auto refusal = Refuse(op.geometry, request.inputs[0].dtype, request.inputs[1].count())) {
+    return *refusal;
+  }
+  const OperandDesc& weights = request.outputs[0];
+  if (!weights.present) return Refusal{"only together with the gradient of the weights"};
+  if (weights.dtype != DType::kFloat) return Refusal{"only float gradients"};
+  const bool has_bias = request.outputs.size() > 1 && request.outputs[1].present;
+  try {
+    const ConvDescs descs =
+        Describe(op.geometry, request.inputs[0], weights, request.inputs[1], has_bias);
+    TensorDesc forward_weights = weights;
+    forward_weights.dtype = request.inputs[0].dtype;
+    const ConvDescs forward =
+        Describe(op.geometry, request.inputs[0], forward_weights, request.inputs[1], has_bias);
+    const auto description = BackwardWeightsDesc(descs, forward);
+    auto state = std::make_shared<GradWeightsState>();
+    const memory::desc preferred = description.diff_weights_desc();
+    state->is_direct = preferred == descs.weights;
+    WorkspaceLayout layout;
+    size_t copy_bytes = 0, add_bytes = 0;
+    state->copy = MakeOneDnnReorder(preferred, descs.weights, /*accumulates=*/false, &copy_bytes);
+    state->add = MakeOneDnnReorder(preferred, descs.weights, /*accumulates=*/true, &add_bytes);
+    state->weights_offset = layout.Add(preferred.get_size());
+    state->bias_offset = layout.Add(static_cast<size_t>(request.inputs[1].shape[1]) * sizeof(float));
+    state->scratchpad_offset = layout.Add(description.scratchpad_desc().get_size());
+    state->reorder_scratchpad_offset = layout.Add(std::max(copy_bytes, add_bytes));
+    state->conv = OneDnnPrimitive(dnnl::convolution_backward_weights(description));
+    state->conv.AddOperand(DNNL_ARG_SRC, descs.x);
+    state->conv.AddOperand(DNNL_ARG_DIFF_DST, descs.y);
+    state->conv.AddOperand(DNNL_ARG_DIFF_WEIGHTS, preferred);
+    state->conv.AddOperand(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
+    if (has_bias) state->conv.AddOperand(DNNL_ARG_DIFF_BIAS, descs.bias);
+    return Kernel{"", [state](const KernelContext& ctx) { RunGradWeights(*state, ctx); }, layout.bytes()};
+  } catch (const dnnl::error& error) {
+    return Refusal{std::string("oneDNN: ") + error.what()};
+  }
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-onednn", KernelRank::kBest, MakeConv);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-onednn",
+                              KernelRank::kBest, MakeConvGradData);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradWeights, "conv-grad-weights-onednn",
+                              KernelRank::kBest, MakeConvGradWeights);
+
+}  // namespace
+}  // namespace caffe::cpu
