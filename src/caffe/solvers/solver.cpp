@@ -9,7 +9,7 @@
 
 #include "caffe/common.hpp"
 #include "caffe/error.hpp"
-#include "caffe/io/net_files.hpp"
+#include "caffe/solver_factory.hpp"
 #include "caffe/solvers/schedule.hpp"
 #include "caffe/solvers/snapshot.hpp"
 #include "caffe/solvers/solver_nets.hpp"

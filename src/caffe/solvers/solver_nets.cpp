@@ -6,6 +6,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/net_files.hpp"
+#include "caffe/solver_factory.hpp"
 
 namespace caffe {
 namespace {
