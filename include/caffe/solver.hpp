@@ -20,10 +20,12 @@ struct SolverOptions {
 enum class SolverAction { kNone, kStop, kSnapshot };
 using SolverActionFunction = std::function<SolverAction()>;
 
-// Called inside a step: before the first forward pass, and when all gradients of the iteration have
-// been added up (not yet divided by iter_size). Either may be empty.
+// Called inside a step: before the first forward pass, before each of the iter_size forward passes
+// (the place to fill input blobs), and when all gradients of the iteration have been added up (not
+// yet divided by iter_size). Each may be empty.
 struct SolverCallback {
   std::function<void()> on_start;
+  std::function<void()> on_forward;
   std::function<void()> on_gradients_ready;
 };
 

@@ -205,6 +205,9 @@ double Solver::Impl::ForwardBackward() {
   const int passes = param.iter_size();
   double loss = 0;
   for (int i = 0; i < passes; ++i) {
+    for (const SolverCallback& callback : callbacks) {
+      if (callback.on_forward) callback.on_forward();
+    }
     net->set_pass(static_cast<uint64_t>(iter) * static_cast<uint64_t>(passes) + static_cast<uint64_t>(i));
     net->set_accumulate(keeps_all || i > 0);
     loss += net->ForwardBackward();
