@@ -6,75 +6,68 @@
 #include <string>
 #include <vector>
 
+#include "caffe/blob.hpp"
 #include "caffe/net.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 
+struct SolverAction {
+  enum Enum { NONE, STOP, SNAPSHOT };
+};
+
 struct SolverOptions {
-  // As NetOptions::keep_all, for the training net and the test nets. `caffe train` says false.
+  // The train net's plan: see NetOptions. `caffe train` uses false.
   bool keep_all = true;
+  // The solver's file, for the default snapshot prefix and relative messages.
+  std::string file;
 };
 
-// What a program that watches for signals asks of a running solver.
-enum class SolverAction { kNone, kStop, kSnapshot };
-using SolverActionFunction = std::function<SolverAction()>;
-
-// Called inside a step: before the first forward pass, before each of the iter_size forward passes
-// (the place to fill input blobs), and when all gradients of the iteration have been added up (not
-// yet divided by iter_size). Each may be empty.
-struct SolverCallback {
-  std::function<void()> on_start;
-  std::function<void()> on_forward;
-  std::function<void()> on_gradients_ready;
-};
-
-// Reads a solver.prototxt, brings it into today's form and fills in snapshot_prefix: the file's
-// name without its ending when it is not given, that name inside the folder when it is a folder.
-SolverParameter ReadSolverParameter(const std::string& file);
-
-// One thread at a time. Throws InvalidArgument for a wrong definition, IoError for files,
-// Unsupported for what this build lacks.
+// One thread at a time. Errors are exceptions; a snapshot that cannot be written while training goes
+// on is logged and leaves the last good one in place.
 class Solver {
  public:
-  // Builds the training net and the test nets and loads `weights`.
   explicit Solver(const SolverParameter& param, const SolverOptions& options = {});
   ~Solver();
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  const SolverParameter& param() const;
-  // "SGD".
-  const std::string& type() const;
-  // Restore may replace it, so ask again afterwards.
-  const std::shared_ptr<Net>& net() const;
-  const std::vector<std::shared_ptr<Net>>& test_nets() const;
-  // Updates done so far.
-  int iter() const;
-  // State of the update rule, one or more blobs per learnable parameter.
-  const std::vector<std::shared_ptr<Blob>>& history() const;
-  // The last average loss, as displayed.
-  double smoothed_loss() const;
-
-  // Runs `iterations` updates, with the tests, log lines and snapshots that fall due. A snapshot
-  // that fails here is logged as an error and training goes on.
-  void Step(int iterations);
-  // Trains until max_iter, from a .solverstate[.h5] if one is given, then takes the last snapshot.
+  // Trains to max_iter, resuming from a .solverstate (or .solverstate.h5) if one is given.
   void Solve(const std::string& resume_file = "");
+  void Step(int iterations);
 
-  // Continues as if training had never stopped: weights, history, random draws and data.
+  // Continues a run: iteration, weights, history, and where they are recorded the random state and
+  // the place in the data, so that the result is that of a run without interruption. Throws IoError
+  // or InvalidArgument for a file of another kind, solver type or net.
   void Restore(const std::string& state_file);
-  // Writes <prefix>_iter_<iter>.caffemodel and .solverstate (with snapshot_format HDF5, ".h5" is
-  // appended); returns the state file's name. Throws IoError; earlier snapshots are never touched.
+  // Writes <prefix>_iter_<N>.caffemodel and .solverstate (or .h5), each whole or not at all.
+  // Returns the state file's name. Throws IoError.
   std::string Snapshot();
+  // One pass of the test nets, logged.
+  void TestAll();
 
-  // Runs all test nets, or one of them, and logs their outputs. False when an action stopped it.
-  bool TestAll();
-  bool Test(int test_net);
+  Net& net();
+  const std::vector<std::shared_ptr<Net>>& test_nets() const;
+  int iter() const;
+  const SolverParameter& param() const;
+  const std::string& type() const;
+  // Rate for the current iteration.
+  double LearningRate();
+  // One blob per learnable parameter and state tensor of the rule, in Caffe's order.
+  const std::vector<std::shared_ptr<Blob>>& history() const;
+  // Loss averaged over the last `average_loss` iterations.
+  float smoothed_loss() const;
 
   // Asked after each iteration and before each test batch.
-  void SetActionFunction(SolverActionFunction function);
-  void AddCallback(SolverCallback callback);
+  void SetActionFunction(std::function<SolverAction::Enum()> function);
+
+  struct Callbacks {
+    std::function<void()> on_start;                // before the first forward of an iteration
+    std::function<void()> on_forward;              // before each forward (iter_size of them)
+    std::function<void(float loss)> on_backward;   // after each backward
+    std::function<void()> on_gradients_ready;      // before the update
+  };
+  void AddCallbacks(Callbacks callbacks);
 
  private:
   struct Impl;

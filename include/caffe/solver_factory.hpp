@@ -1,65 +1,29 @@
-// UpdateRule: how a solver type changes the parameters. SolverRegistry: from a solver's `type` to
-// its rule.
+// Solver types by name.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "caffe/net.hpp"
-#include "caffe/proto/caffe.pb.h"
+#include "caffe/solver.hpp"
 
 namespace caffe {
 
-// The numbers of one update.
-struct UpdateScalars {
-  int iter = 0;  // updates done before this one
-  double rate = 0, momentum = 0, weight_decay = 0;
-  double gradient_scale = 1;  // 1 / iter_size, times the factor of clip_gradients
-};
+// Sorted: the values that SolverParameter.type may have.
+std::vector<std::string> SolverTypeList();
 
-class UpdateRule {
- public:
-  // Derived constructors throw InvalidArgument for options that the rule does not allow.
-  explicit UpdateRule(const SolverParameter& param) : param_(param) {}
-  virtual ~UpdateRule() = default;
-  UpdateRule(const UpdateRule&) = delete;
-  UpdateRule& operator=(const UpdateRule&) = delete;
+// Reads a solver prototxt and builds the solver.
+std::unique_ptr<Solver> MakeSolver(const std::string& file, SolverOptions options = {});
 
-  virtual int history_sets() const { return 1; }
-  // Called for each training net before its first update. history[s * params.size() + i] is blob s
-  // of parameter i.
-  virtual void Prepare(const Net& net, const std::vector<std::shared_ptr<Blob>>& history) = 0;
-  virtual void Update(const UpdateScalars& scalars) = 0;
-
- protected:
-  const SolverParameter param_;
-};
-
-class SolverRegistry {
- public:
-  using Creator = std::unique_ptr<UpdateRule> (*)(const SolverParameter&);
-
-  // Throws InternalError when the type is taken.
-  static void AddCreator(const std::string& type, Creator creator);
-  // Throws InvalidArgument naming the nearest known type and all of them.
-  static std::unique_ptr<UpdateRule> CreateRule(const SolverParameter& param);
-  // Sorted.
-  static std::vector<std::string> SolverTypeList();
-};
-
-struct SolverRegistrar {
-  SolverRegistrar(const char* type, SolverRegistry::Creator creator) {
-    SolverRegistry::AddCreator(type, creator);
-  }
-};
+// The parts of a solver that other programs use.
+// A solver prototxt, old fields upgraded.
+SolverParameter ReadSolverText(const std::string& file);
+// The train net as the solver would build it. Exactly one of net, net_param, train_net and
+// train_net_param must be given.
+std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions& options);
+// Loads a comma-separated list of weight files; blanks around names are ignored.
+void LoadWeights(const std::string& list, Net* net);
+// State tensors that the solver's rule keeps for each parameter (1 for SGD).
+int SolverStatesPerParameter(const SolverParameter& param);
 
 }  // namespace caffe
-
-// Registers class <Type>Rule for `type: "<Type>"`.
-#define REGISTER_SOLVER_CLASS(Type)                                                       \
-  static const ::caffe::SolverRegistrar solver_registrar_##Type(                          \
-      #Type,                                                                              \
-      [](const ::caffe::SolverParameter& param) -> std::unique_ptr<::caffe::UpdateRule> { \
-        return std::make_unique<Type##Rule>(param);                                       \
-      })

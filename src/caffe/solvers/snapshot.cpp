@@ -3,180 +3,169 @@
 #include <glog/logging.h>
 
 #include <filesystem>
-#include <vector>
 
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/blob_proto.hpp"
 #include "caffe/io/hdf5_files.hpp"
+#include "caffe/net/weights.hpp"
 
 namespace caffe {
 namespace {
 
-bool IsHdf5(const std::string& file) { return file.ends_with(".h5"); }
-
-std::string FileName(const SolverParameter& param, int iter, const char* ending) {
-  const bool hdf5 = param.snapshot_format() == SolverParameter::HDF5;
-  return StrCat(param.snapshot_prefix(), "_iter_", iter, ending, hdf5 ? ".h5" : "");
-}
-
-[[noreturn]] void ThrowIsModel(const std::string& file) {
-  throw InvalidArgument(file + ": holds weights, not a solver state; give it to -weights, or the "
-                               ".solverstate beside it to -snapshot");
-}
-
-bool IsModel(const std::string& file) {
-  NetParameter net;
-  return net.ParseFromString(ReadFile(file)) && net.layer_size() + net.layers_size() > 0;
-}
-
-SolverState ReadBinaryState(const std::string& file) {
+void WriteBinaryState(const std::string& file, const std::vector<std::shared_ptr<Blob>>& history,
+                      const SolverProgress& progress) {
   SolverState state;
-  try {
-    ReadBinaryProto(file, &state);
-  } catch (const IoError&) {
-    if (std::filesystem::exists(file) && IsModel(file)) ThrowIsModel(file);
-    throw;
+  state.set_iter(progress.iter);
+  state.set_current_step(progress.current_step);
+  state.set_learned_net(progress.learned_net);
+  state.set_solver_type(progress.solver_type);
+  state.set_net_name(progress.net_name);
+  state.set_random_seed(progress.seed);
+  for (const auto& [layer, records] : progress.delivered_records) {
+    DataCursor* cursor = state.add_data_cursor();
+    cursor->set_layer(layer);
+    cursor->set_records(records);
   }
-  if (state.has_iter()) return state;
-  if (IsModel(file)) ThrowIsModel(file);
-  throw IoError(file + ": is no solver state (it has no iter); give a .solverstate file");
+  for (const std::shared_ptr<Blob>& blob : history) WriteBlob(*blob, /*write_diff=*/false, state.add_history());
+  WriteBinaryProto(file, state);
 }
 
-SolverState ReadHdf5State(const std::string& file) {
-  const Hdf5Reader reader(file);
-  if (!reader.Contains("iter")) {
-    if (reader.Contains("data")) ThrowIsModel(file);
-    throw IoError(file + ": is no solver state (it has no iter); give a .solverstate.h5 file");
-  }
-  SolverState state;
-  state.set_iter(static_cast<int>(reader.ReadInteger("iter")));
-  if (reader.Contains("learned_net")) state.set_learned_net(reader.ReadString("learned_net"));
-  if (reader.Contains("current_step")) {
-    state.set_current_step(static_cast<int>(reader.ReadInteger("current_step")));
-  }
-  if (reader.Contains("minimum_loss")) {
-    state.set_minimum_loss(static_cast<float>(reader.ReadDoubles("minimum_loss").at(0)));
-  }
-  if (reader.Contains("iter_last_event")) {
-    state.set_iter_last_event(static_cast<int>(reader.ReadInteger("iter_last_event")));
-  }
-  if (reader.Contains("history")) {
-    for (const std::string& link : reader.LinksOf("history")) {
-      const std::string name = "history/" + link;
-      WriteBlobDoubles(reader.ShapeOf(name), reader.ReadDoubles(name), state.add_history());
-    }
-  }
-  if (reader.Contains("random_seed")) {
-    state.set_random_seed(static_cast<uint64_t>(reader.ReadInteger("random_seed")));
-  }
-  if (reader.Contains("data_cursor")) {
-    for (const std::string& link : reader.LinksOf("data_cursor")) {
-      const std::string group = "data_cursor/" + link;
-      DataCursor* cursor = state.add_data_cursor();
-      cursor->set_layer(reader.ReadString(group + "/layer"));
-      cursor->set_records(static_cast<uint64_t>(reader.ReadInteger(group + "/records")));
-    }
-  }
-  if (reader.Contains("solver_type")) state.set_solver_type(reader.ReadString("solver_type"));
-  if (reader.Contains("net_name")) state.set_net_name(reader.ReadString("net_name"));
-  return state;
-}
-
-void WriteHdf5State(const std::string& file, const SolverState& state) {
+void WriteHdf5State(const std::string& file, const std::vector<std::shared_ptr<Blob>>& history,
+                    const SolverProgress& progress) {
   Hdf5Writer writer(file);
-  writer.WriteInteger("iter", state.iter());
-  writer.WriteString("learned_net", state.learned_net());
-  writer.WriteInteger("current_step", state.current_step());
-  writer.WriteDoubles("minimum_loss", Shape{1}, std::vector<double>{state.minimum_loss()});
-  writer.WriteInteger("iter_last_event", state.iter_last_event());
+  writer.WriteInteger("iter", progress.iter);
+  writer.WriteString("learned_net", progress.learned_net);
+  writer.WriteInteger("current_step", progress.current_step);
   writer.CreateGroup("history");
-  for (int i = 0; i < state.history_size(); ++i) {
-    const BlobProto& blob = state.history(i);
-    const std::string name = StrCat("history/", i);
-    if (blob.double_data_size() > 0) {
-      writer.WriteDoubles(name, ShapeOf(blob), ReadBlobDoubles(blob));
-    } else {
-      writer.WriteFloats(name, ShapeOf(blob), ReadBlobFloats(blob));
-    }
+  for (size_t i = 0; i < history.size(); ++i) {
+    const Blob& blob = *history[i];
+    writer.WriteFloats(StrCat("history/", i), blob.shape(),
+                       {blob.cpu_data<float>(), static_cast<size_t>(blob.count())});
   }
-  writer.WriteInteger("random_seed", static_cast<int64_t>(state.random_seed()));
-  for (int i = 0; i < state.data_cursor_size(); ++i) {
-    const std::string group = StrCat("data_cursor/", i);
-    writer.WriteString(group + "/layer", state.data_cursor(i).layer());
-    writer.WriteInteger(group + "/records", static_cast<int64_t>(state.data_cursor(i).records()));
+  // What BVLC's files do not have goes into a group of its own, which its reader passes over.
+  writer.WriteString("cortado/solver_type", progress.solver_type);
+  writer.WriteString("cortado/net_name", progress.net_name);
+  writer.WriteString("cortado/random_seed", std::to_string(progress.seed));
+  for (const auto& [layer, records] : progress.delivered_records) {
+    writer.WriteInteger("cortado/data_cursor/" + layer, static_cast<int64_t>(records));
   }
-  writer.WriteString("solver_type", state.solver_type());
-  writer.WriteString("net_name", state.net_name());
   writer.Commit();
 }
 
 }  // namespace
 
-std::string ModelFileName(const SolverParameter& param, int iter) {
-  return FileName(param, iter, ".caffemodel");
+std::string SnapshotPrefix(const SolverParameter& param, const std::string& solver_file) {
+  const std::filesystem::path file(solver_file.empty() ? "solver" : solver_file);
+  if (!param.has_snapshot_prefix()) return (file.parent_path() / file.stem()).string();
+  if (std::filesystem::is_directory(param.snapshot_prefix())) {
+    return (std::filesystem::path(param.snapshot_prefix()) / file.stem()).string();
+  }
+  return param.snapshot_prefix();
 }
 
-std::string StateFileName(const SolverParameter& param, int iter) {
-  return FileName(param, iter, ".solverstate");
-}
-
-std::string SnapshotPrefix(const std::string& solver_file, const std::string& given) {
-  const std::filesystem::path path(solver_file);
-  if (given.empty()) return std::filesystem::path(path).replace_extension().string();
-  if (std::filesystem::is_directory(given)) return (std::filesystem::path(given) / path.stem()).string();
-  return given;
-}
-
-void CheckSnapshotPrefix(const std::string& prefix) {
-  Require(!prefix.empty(), "solver: snapshot_prefix is not set; set it, or turn snapshots off with "
-                           "snapshot: 0 and snapshot_after_train: false");
+void CheckSnapshotWritable(const std::string& prefix) {
   const std::string probe = prefix + ".tempfile";
-  try {
-    WriteFileAtomically(probe, std::string_view("probe"));
-  } catch (const IoError& error) {
-    throw IoError(StrCat("solver: snapshots cannot be written to snapshot_prefix '", prefix, "': ",
-                         error.what(), "; create the folder or choose another prefix"));
-  }
-  std::error_code ignored;
-  std::filesystem::remove(probe, ignored);
+  WithContext("solver: snapshot_prefix '" + prefix + "' cannot be written",
+              [&] { WriteFileAtomically(probe, std::string_view("")); });
+  std::filesystem::remove(probe);
 }
 
-void WriteModel(const std::string& file, const Net& net, bool write_diff) {
-  if (IsHdf5(file)) {
-    LOG(INFO) << "Snapshotting to HDF5 file " << file;
-    net.ToHDF5(file, write_diff);
-    return;
-  }
-  LOG(INFO) << "Snapshotting to binary proto file " << file;
-  NetParameter param;
-  net.ToProto(&param, write_diff);
-  WriteBinaryProto(file, param);
-}
-
-void WriteSolverState(const std::string& file, const SolverState& state) {
-  if (IsHdf5(file)) {
-    LOG(INFO) << "Snapshotting solver state to HDF5 file " << file;
-    WriteHdf5State(file, state);
+std::string WriteSnapshot(const std::string& prefix, bool as_hdf5, bool write_diff, const Net& net,
+                          const std::vector<std::shared_ptr<Blob>>& history, SolverProgress progress) {
+  const std::string stem = StrCat(prefix, "_iter_", progress.iter);
+  const std::string model = stem + (as_hdf5 ? ".caffemodel.h5" : ".caffemodel");
+  const std::string state = stem + (as_hdf5 ? ".solverstate.h5" : ".solverstate");
+  const char* kind = as_hdf5 ? "HDF5" : "binary proto";
+  LOG(INFO) << "Snapshotting to " << kind << " file " << model;
+  if (as_hdf5) {
+    net.ToHDF5(model, write_diff);
   } else {
-    LOG(INFO) << "Snapshotting solver state to binary proto file " << file;
-    WriteBinaryProto(file, state);
+    NetParameter param;
+    net.ToProto(&param, write_diff);
+    WriteBinaryProto(model, param);
+  }
+  progress.learned_net = model;
+  LOG(INFO) << "Snapshotting solver state to " << kind << " file " << state;
+  if (as_hdf5) {
+    WriteHdf5State(state, history, progress);
+  } else {
+    WriteBinaryState(state, history, progress);
+  }
+  return state;
+}
+
+SnapshotReader::SnapshotReader(const std::string& file) : file_(file) {
+  file.ends_with(".h5") ? ReadHdf5() : ReadBinary();
+}
+
+void SnapshotReader::ReadBinary() {
+  SolverState state;
+  ReadBinaryProto(file_, &state);
+  if (!state.has_iter()) {
+    NetParameter net;
+    bool is_net = false;
+    try {
+      ReadBinaryProto(file_, &net);
+      is_net = net.layer_size() > 0 || net.layers_size() > 0;
+    } catch (const Error&) {
+    }
+    throw IoError(is_net ? file_ + ": holds weights, not a solver state; give it to -weights, or the .solverstate "
+                                   "beside it to -snapshot"
+                         : file_ + ": not a solver state (it has no iteration)");
+  }
+  progress_.iter = state.iter();
+  progress_.current_step = state.current_step();
+  progress_.learned_net = state.learned_net();
+  progress_.solver_type = state.solver_type();
+  progress_.net_name = state.net_name();
+  progress_.has_seed = state.has_random_seed();
+  progress_.seed = state.random_seed();
+  for (const DataCursor& cursor : state.data_cursor()) {
+    progress_.delivered_records[cursor.layer()] = cursor.records();
+  }
+  history_.assign(state.history().begin(), state.history().end());
+}
+
+void SnapshotReader::ReadHdf5() {
+  const Hdf5Reader reader(file_);
+  if (!reader.Contains("iter")) {
+    throw IoError(file_ + (reader.Contains("data") ? ": holds weights, not a solver state; give it to -weights"
+                                                   : ": not a solver state (it has no 'iter')"));
+  }
+  progress_.iter = static_cast<int>(reader.ReadInteger("iter"));
+  progress_.current_step = static_cast<int>(reader.ReadInteger("current_step"));
+  if (reader.Contains("learned_net")) progress_.learned_net = reader.ReadString("learned_net");
+  for (const std::string& index : reader.LinksOf("history")) {
+    const std::string dataset = "history/" + index;
+    WriteBlobFloats(reader.ShapeOf(dataset), reader.ReadFloats(dataset), &history_.emplace_back());
+  }
+  if (!reader.Contains("cortado")) return;
+  progress_.solver_type = reader.ReadString("cortado/solver_type");
+  progress_.net_name = reader.ReadString("cortado/net_name");
+  progress_.has_seed = true;
+  progress_.seed = std::stoull(reader.ReadString("cortado/random_seed"));
+  if (!reader.Contains("cortado/data_cursor")) return;
+  for (const std::string& layer : reader.LinksOf("cortado/data_cursor")) {
+    progress_.delivered_records[layer] =
+        static_cast<uint64_t>(reader.ReadInteger("cortado/data_cursor/" + layer));
   }
 }
 
-SolverState ReadSolverState(const std::string& file) {
-  return IsHdf5(file) ? ReadHdf5State(file) : ReadBinaryState(file);
+std::string SnapshotReader::WeightsFile() const {
+  const std::filesystem::path recorded = progress_.learned_net;
+  if (recorded.empty() || std::filesystem::exists(recorded)) return recorded;
+  const std::filesystem::path beside = std::filesystem::path(file_).parent_path() / recorded.filename();
+  return std::filesystem::exists(beside) ? beside : recorded;
 }
 
-std::string FindLearnedNet(const SolverState& state, const std::string& state_file) {
-  const std::filesystem::path recorded(state.learned_net());
-  if (std::filesystem::exists(recorded)) return recorded.string();
-  const std::filesystem::path beside =
-      std::filesystem::path(state_file).parent_path() / recorded.filename();
-  if (std::filesystem::exists(beside)) return beside.string();
-  throw IoError(StrCat(state_file, ": its weights are neither at '", recorded.string(), "' nor at '",
-                       beside.string(), "'; put the .caffemodel beside the state file"));
+void SnapshotReader::ReadHistory(const std::vector<std::shared_ptr<Blob>>& history) const {
+  Require(history_.size() == history.size(), file_, ": has ", history_.size(), " history blobs, the solver ",
+          history.size(), "; it was written by another solver type or net");
+  for (size_t i = 0; i < history.size(); ++i) {
+    WithContext(StrCat(file_, ": history blob ", i), [&] { ReadBlob(history_[i], history[i].get()); });
+  }
 }
 
 }  // namespace caffe

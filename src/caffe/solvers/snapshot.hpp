@@ -1,34 +1,58 @@
-// Files of a training run: names, solver states in both formats, checks.
+// Solver state on disk: names, contents, and what makes a resumed run exact.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "caffe/blob.hpp"
 #include "caffe/net.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 
-// "<prefix>_iter_<N>.caffemodel" or ".solverstate", with ".h5" for HDF5.
-std::string ModelFileName(const SolverParameter& param, int iter);
-std::string StateFileName(const SolverParameter& param, int iter);
+// Everything a run continues from, beside the weights.
+struct SolverProgress {
+  int iter = 0;
+  int current_step = 0;
+  std::string learned_net;   // file name of the weights
+  std::string solver_type;   // empty in files of other programs
+  std::string net_name;
+  bool has_seed = false;
+  uint64_t seed = 0;
+  std::map<std::string, uint64_t> delivered_records;  // per data layer
+};
 
-// The prefix for a solver file; see ReadSolverParameter.
-std::string SnapshotPrefix(const std::string& solver_file, const std::string& given);
+// The prefix that BVLC's rules give: the field; in a folder, the solver file's stem; by default the
+// solver file without its extension.
+std::string SnapshotPrefix(const SolverParameter& param, const std::string& solver_file);
 
-// Writes and removes `<prefix>.tempfile`. Throws InvalidArgument without a prefix, IoError when
-// snapshots could not be written.
-void CheckSnapshotPrefix(const std::string& prefix);
+// Throws IoError when no file can be made at the prefix, by making one and removing it.
+void CheckSnapshotWritable(const std::string& prefix);
 
-// Writes the weights, in the format that the name says.
-void WriteModel(const std::string& file, const Net& net, bool write_diff);
+// Writes model, then state; both atomically. Returns the state file's name.
+std::string WriteSnapshot(const std::string& prefix, bool as_hdf5, bool write_diff, const Net& net,
+                          const std::vector<std::shared_ptr<Blob>>& history, SolverProgress progress);
 
-// The format follows the ".h5" ending. Reading throws IoError for a missing or damaged file and
-// InvalidArgument for weights given in place of a state.
-void WriteSolverState(const std::string& file, const SolverState& state);
-SolverState ReadSolverState(const std::string& file);
+// Reads a state file (by its ".h5" ending) without touching the blobs yet.
+class SnapshotReader {
+ public:
+  // Throws IoError for a missing, torn or different file; a weights file is recognised.
+  explicit SnapshotReader(const std::string& file);
+  const SolverProgress& progress() const { return progress_; }
+  // The weights file: as recorded, else beside the state file. Empty when none is recorded.
+  std::string WeightsFile() const;
+  // Throws InvalidArgument when counts or shapes differ.
+  void ReadHistory(const std::vector<std::shared_ptr<Blob>>& history) const;
 
-// Where the weights of `state` are: the name as recorded, else beside `state_file`. Throws IoError
-// naming both places.
-std::string FindLearnedNet(const SolverState& state, const std::string& state_file);
+ private:
+  void ReadHdf5();
+  void ReadBinary();
+
+  std::string file_;
+  SolverProgress progress_;
+  std::vector<BlobProto> history_;
+};
 
 }  // namespace caffe

@@ -1,18 +1,17 @@
-// The nets that a SolverParameter names.
+// Which nets a solver trains and tests: the many ways in which a solver file can name them.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "caffe/net.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 
-// The training net's definition with its state set. Throws InvalidArgument unless exactly one of
-// the four fields is given.
-NetParameter TrainNetDefinition(const SolverParameter& param);
-
-// One definition for each test net, each with its state set. Throws InvalidArgument when the
-// numbers of nets, test_iter and test_state do not agree.
+// test_net_param, then test_net, then the generic net for each remaining test_iter, with phase TEST
+// and the test_state merged in. Throws InvalidArgument when counts do not fit.
 std::vector<NetParameter> TestNetDefinitions(const SolverParameter& param);
 
 }  // namespace caffe
