@@ -39,12 +39,18 @@ run() {
   esac
 }
 
-python3 scripts/check_includes.py
-python3 models/generate.py --check
+# The Python that has the test packages: Debian's, even where another one comes first in PATH.
+python=python3
+for candidate in python3 /usr/bin/python3; do
+  if "$candidate" -c 'import numpy, pytest' 2> /dev/null; then python=$candidate; break; fi
+done
+
+"$python" scripts/check_includes.py
+"$python" models/generate.py --check
 build "$preset"
 run "$preset"
 if [ "$preset" = cpu-release ]; then
-  python3 -m pytest -q tests/scripts tests/smoke
+  "$python" -m pytest -q -p no:cacheprovider tests/scripts tests/smoke
 fi
 if [ -n "$sanitize" ]; then
   for name in asan tsan; do build "$name" && run "$name"; done
