@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace caffe {
 
@@ -21,5 +22,10 @@ class Caffe {
   // The seed for the next net: the one set, or one from the operating system.
   static uint64_t NextSeed();
 };
+
+// "0.1.0".
+const char* Version();
+// The processor, its threads and instruction set.
+std::string DescribeCpu();
 
 }  // namespace caffe

@@ -32,4 +32,6 @@ uint64_t Caffe::NextSeed() {
   return (uint64_t{device()} << 32) | device();
 }
 
+const char* Version() { return CAFFE_VERSION; }
+
 }  // namespace caffe

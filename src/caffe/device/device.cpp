@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "caffe/common.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -28,5 +29,7 @@ std::shared_ptr<Device> MakeDevice(DeviceKind kind, int id) {
   }
   return found->second(id);
 }
+
+std::string DescribeCpu() { return MakeDevice(DeviceKind::kCpu)->description(); }
 
 }  // namespace caffe

@@ -46,7 +46,7 @@ void Executor::BindOperands() {
 }
 
 void Executor::RefreshBoundOperands() {
-  for (BoundOperand& operand : bound_) operand.view->data = operand.tensor->View().data;
+  for (BoundOperand& operand : bound_) operand.view->data = operand.tensor->data();
 }
 
 void Executor::Run(const RunOptions& options) {

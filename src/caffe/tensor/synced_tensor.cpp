@@ -34,9 +34,10 @@ TensorView SyncedTensor::StorageView() {
   return {desc_, storage_->memory.get()};
 }
 
-TensorView SyncedTensor::View() {
+void* SyncedTensor::data() {
   WriteBack();
-  return StorageView();
+  EnsureStorage();
+  return storage_->memory.get();
 }
 
 void SyncedTensor::WriteBack() {

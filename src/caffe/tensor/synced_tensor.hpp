@@ -37,9 +37,11 @@ class SyncedTensor {
     return elements;
   }
 
-  // Plan's side. View() writes back the user's changes first; MarkWritten() says that the plan
-  // has written the storage, so that a mirror is stale.
-  TensorView View();
+  // Plan's side. Both write back the user's changes first; data() allocates nothing once the
+  // storage exists. MarkWritten() says that the plan has written the storage, so that a mirror is
+  // stale.
+  TensorView View() { return {desc_, data()}; }
+  void* data();
   void MarkWritten() { mirror_is_stale_ = true, host_is_newer_ = false; }
   void WriteBack();
 

@@ -1,0 +1,17 @@
+// Everything that an application needs.
+#pragma once
+
+#include <string>
+
+#include "caffe/blob.hpp"
+#include "caffe/common.hpp"
+#include "caffe/dtype.hpp"
+#include "caffe/error.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/net.hpp"
+#include "caffe/plan_report.hpp"
+#include "caffe/proto/caffe.pb.h"
+#include "caffe/shape.hpp"
+#include "caffe/solver.hpp"
+#include "caffe/solver_factory.hpp"

@@ -1,0 +1,49 @@
+// Reports on a compiled net: what `caffe plan` and `caffe time` print.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "caffe/net.hpp"
+
+namespace caffe {
+
+// One step of the plan.
+struct PlanStep {
+  std::string layers;  // the layer it came from; several when fused
+  bool is_backward = false;
+  std::string op;      // with its attributes
+  std::string kernel;
+  std::vector<std::string> refusals;  // "better-kernel: why it refused"
+  std::string operands;               // shapes, types and layouts of inputs -> outputs
+  double bytes = 0;                   // read and written
+  double flops = 0;
+};
+
+// Bytes, each kind of memory once. Of a plan that is not allocated they are what it will take.
+struct PlanMemory {
+  int64_t parameter_count = 0;
+  int64_t parameters = 0, gradients = 0, outputs = 0, activations = 0, workspace = 0;
+  int64_t solver_state = 0;  // of the solver that trains it; 0 if there is none
+  int64_t total() const {
+    return parameters + gradients + outputs + activations + workspace + solver_state;
+  }
+};
+
+std::vector<PlanStep> PlanSteps(const Net& net);
+// `solver_states`: state tensors per parameter (1 for SGD).
+PlanMemory MemoryOfPlan(const Net& net, int solver_states = 0);
+
+// The table of `caffe plan`, and the same as JSON.
+std::string FormatPlan(const Net& net, int solver_states);
+std::string FormatPlanJson(const Net& net, int solver_states);
+
+// Time per layer and direction in milliseconds since profiling began, in layer order.
+struct LayerTime {
+  std::string layer;
+  double forward_ms = 0, backward_ms = 0;
+};
+void SetProfiling(Net& net, bool on);
+std::vector<LayerTime> LayerTimes(Net& net);
+
+}  // namespace caffe

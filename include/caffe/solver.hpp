@@ -1,0 +1,77 @@
+// Solver: trains a net as a SolverParameter says.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/net.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+struct SolverAction {
+  enum Enum { NONE, STOP, SNAPSHOT };
+};
+
+struct SolverOptions {
+  // The train net's plan: see NetOptions. `caffe train` uses false.
+  bool keep_all = true;
+  // The solver's file, for the default snapshot prefix and relative messages.
+  std::string file;
+};
+
+// One thread at a time. Errors are exceptions; a snapshot that cannot be written while training goes
+// on is logged and leaves the last good one in place.
+class Solver {
+ public:
+  explicit Solver(const SolverParameter& param, const SolverOptions& options = {});
+  ~Solver();
+  Solver(const Solver&) = delete;
+  Solver& operator=(const Solver&) = delete;
+
+  // Trains to max_iter, resuming from a .solverstate (or .solverstate.h5) if one is given.
+  void Solve(const std::string& resume_file = "");
+  void Step(int iterations);
+
+  // Continues a run: iteration, weights, history, and where they are recorded the random state and
+  // the place in the data, so that the result is that of a run without interruption. Throws IoError
+  // or InvalidArgument for a file of another kind, solver type or net.
+  void Restore(const std::string& state_file);
+  // Writes <prefix>_iter_<N>.caffemodel and .solverstate (or .h5), each whole or not at all.
+  // Returns the state file's name. Throws IoError.
+  std::string Snapshot();
+  // One pass of the test nets, logged.
+  void TestAll();
+
+  Net& net();
+  const std::vector<std::shared_ptr<Net>>& test_nets() const;
+  int iter() const;
+  const SolverParameter& param() const;
+  const std::string& type() const;
+  // Rate for the current iteration.
+  double LearningRate();
+  // One blob per learnable parameter and state tensor of the rule, in Caffe's order.
+  const std::vector<std::shared_ptr<Blob>>& history() const;
+  // Loss averaged over the last `average_loss` iterations.
+  float smoothed_loss() const;
+
+  // Asked after each iteration and before each test batch.
+  void SetActionFunction(std::function<SolverAction::Enum()> function);
+
+  struct Callbacks {
+    std::function<void()> on_start;                // before the first forward of an iteration
+    std::function<void()> on_forward;              // before each forward (iter_size of them)
+    std::function<void(float loss)> on_backward;   // after each backward
+    std::function<void()> on_gradients_ready;      // before the update
+  };
+  void AddCallbacks(Callbacks callbacks);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace caffe

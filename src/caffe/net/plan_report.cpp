@@ -1,0 +1,192 @@
+#include "caffe/plan_report.hpp"
+
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <cstdio>
+#include <iomanip>
+#include <set>
+#include <sstream>
+
+#include "caffe/error.hpp"
+#include "caffe/graph/graph.hpp"
+#include "caffe/plan/executor.hpp"
+
+namespace caffe {
+namespace {
+
+std::string Describe(const Value* value) {
+  if (value == nullptr) return "-";
+  const TensorDesc& desc = value->desc;
+  return StrCat(desc.shape, " ", Name(desc.dtype), desc.layout == Layout::kPlain ? "" : " nhwc");
+}
+
+std::string Describe(const std::vector<Value*>& values) {
+  std::string text;
+  for (const Value* value : values) text += (text.empty() ? "" : ", ") + Describe(value);
+  return text;
+}
+
+double Bytes(const std::vector<Value*>& values) {
+  double bytes = 0;
+  for (const Value* value : values) bytes += value == nullptr ? 0 : static_cast<double>(value->desc.bytes());
+  return bytes;
+}
+
+std::vector<TensorDesc> Descs(const std::vector<Value*>& values) {
+  std::vector<TensorDesc> descs;
+  for (const Value* value : values) descs.push_back(value == nullptr ? TensorDesc{} : value->desc);
+  return descs;
+}
+
+// 12.3 MiB, 456 B.
+std::string Size(double bytes) {
+  const char* const units[] = {"B", "KiB", "MiB", "GiB"};
+  int unit = 0;
+  while (bytes >= 1024 && unit < 3) bytes /= 1024, ++unit;
+  char text[32];
+  std::snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+  return text;
+}
+
+std::string Count(double count) {
+  const char* const units[] = {"", " K", " M", " G"};
+  int unit = 0;
+  while (count >= 1000 && unit < 3) count /= 1000, ++unit;
+  char text[32];
+  std::snprintf(text, sizeof(text), unit == 0 ? "%.0f%s" : "%.1f%s", count, units[unit]);
+  return text;
+}
+
+}  // namespace
+
+std::vector<PlanStep> PlanSteps(const Net& net) {
+  const Graph& graph = net.graph();
+  std::vector<PlanStep> steps;
+  for (const Node* node : graph.ScheduledNodes()) {
+    PlanStep& step = steps.emplace_back();
+    for (const int layer : node->layers) step.layers += (step.layers.empty() ? "" : "+") + graph.LayerName(layer);
+    step.is_backward = node->direction == Direction::kBackward;
+    const std::string attributes = node->op.Attributes();
+    step.op = std::string(node->op.name()) + (attributes.empty() ? "" : "[" + attributes + "]");
+    step.kernel = node->kernel.name;
+    step.refusals = node->refusals;
+    step.operands = Describe(node->inputs) + " -> " + Describe(node->outputs);
+    step.bytes = Bytes(node->inputs) + Bytes(node->outputs);
+    step.flops = node->op.Flops(Descs(node->inputs), Descs(node->outputs));
+  }
+  return steps;
+}
+
+PlanMemory MemoryOfPlan(const Net& net, int solver_states) {
+  PlanMemory memory;
+  memory.activations = net.graph().arena_bytes;
+  memory.workspace = net.graph().workspace_bytes;
+  std::set<const Value*> used;
+  for (const Node* node : net.graph().ScheduledNodes()) {
+    for (Value* input : node->inputs) used.insert(input);
+    for (Value* output : node->outputs) used.insert(output);
+  }
+  for (const Value& value : net.graph().values()) {
+    if (value.owner != nullptr) continue;
+    const int64_t bytes = static_cast<int64_t>(value.desc.bytes());
+    switch (value.kind) {
+      case ValueKind::kParam:
+        memory.parameter_count += value.desc.count();
+        memory.parameters += bytes;
+        memory.solver_state += solver_states * bytes;
+        break;
+      case ValueKind::kParamGrad:
+        if (used.count(&value) > 0) memory.gradients += bytes;
+        break;
+      case ValueKind::kExternal:
+        memory.outputs += bytes;
+        break;
+      case ValueKind::kActivation:
+        if (value.is_kept) memory.outputs += bytes;
+        break;
+    }
+  }
+  return memory;
+}
+
+std::string FormatPlan(const Net& net, int solver_states) {
+  std::ostringstream out;
+  double flops = 0;
+  out << "Plan of '" << net.name() << "' (" << Phase_Name(net.phase()) << ") on "
+      << net.graph().options.device->description() << "\n\n";
+  int index = 0;
+  for (const PlanStep& step : PlanSteps(net)) {
+    flops += step.flops;
+    out << std::setw(4) << index++ << (step.is_backward ? " B " : " F ") << step.layers << ": " << step.op << "\n"
+        << "       " << step.kernel << "   " << step.operands << "   " << Size(step.bytes) << ", "
+        << Count(step.flops) << "FLOP\n";
+    for (const std::string& refusal : step.refusals) out << "       not " << refusal << "\n";
+  }
+  const PlanMemory memory = MemoryOfPlan(net, solver_states);
+  out << "\nSteps:        " << index << ", " << Count(flops) << "FLOP an iteration\n"
+      << "Parameters:   " << memory.parameter_count << " (" << Size(static_cast<double>(memory.parameters)) << ")\n"
+      << "Gradients:    " << Size(static_cast<double>(memory.gradients)) << "\n"
+      << "Solver state: " << Size(static_cast<double>(memory.solver_state)) << "\n"
+      << "In and out:   " << Size(static_cast<double>(memory.outputs)) << "\n"
+      << "Activations:  " << Size(static_cast<double>(memory.activations)) << "\n"
+      << "Workspace:    " << Size(static_cast<double>(memory.workspace)) << "\n"
+      << "Peak memory:  " << Size(static_cast<double>(memory.total())) << " (" << memory.total() << " bytes)\n";
+  return std::move(out).str();
+}
+
+std::string FormatPlanJson(const Net& net, int solver_states) {
+  google::protobuf::Struct root;
+  const auto set = [](google::protobuf::Struct& object, const char* key, auto value) {
+    google::protobuf::Value& field = (*object.mutable_fields())[key];
+    if constexpr (std::is_convertible_v<decltype(value), std::string>) {
+      field.set_string_value(value);
+    } else {
+      field.set_number_value(static_cast<double>(value));
+    }
+  };
+  auto* steps = (*root.mutable_fields())["steps"].mutable_list_value();
+  for (const PlanStep& step : PlanSteps(net)) {
+    google::protobuf::Struct& object = *steps->add_values()->mutable_struct_value();
+    set(object, "layers", step.layers);
+    set(object, "direction", std::string(step.is_backward ? "backward" : "forward"));
+    set(object, "op", step.op);
+    set(object, "kernel", step.kernel);
+    set(object, "operands", step.operands);
+    set(object, "bytes", step.bytes);
+    set(object, "flops", step.flops);
+    auto* refusals = (*object.mutable_fields())["refusals"].mutable_list_value();
+    for (const std::string& refusal : step.refusals) refusals->add_values()->set_string_value(refusal);
+  }
+  const PlanMemory memory = MemoryOfPlan(net, solver_states);
+  google::protobuf::Struct& bytes = *(*root.mutable_fields())["memory"].mutable_struct_value();
+  set(bytes, "parameters", memory.parameters);
+  set(bytes, "gradients", memory.gradients);
+  set(bytes, "solver_state", memory.solver_state);
+  set(bytes, "in_and_out", memory.outputs);
+  set(bytes, "activations", memory.activations);
+  set(bytes, "workspace", memory.workspace);
+  set(bytes, "total", memory.total());
+  set(root, "parameter_count", memory.parameter_count);
+  set(root, "net", net.name());
+  std::string json;
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  const auto status = google::protobuf::util::MessageToJsonString(root, &json, options);
+  CAFFE_ASSERT(status.ok(), status.ToString());
+  return json;
+}
+
+void SetProfiling(Net& net, bool on) { net.executor().set_profiling(on); }
+
+std::vector<LayerTime> LayerTimes(Net& net) {
+  std::vector<LayerTime> times;
+  for (const std::string& name : net.layer_names()) times.push_back({name});
+  for (const StepTime& step : net.executor().step_times()) {
+    LayerTime& time = times[step.node->layers.front()];
+    (step.node->direction == Direction::kForward ? time.forward_ms : time.backward_ms) += step.seconds * 1e3;
+  }
+  return times;
+}
+
+}  // namespace caffe

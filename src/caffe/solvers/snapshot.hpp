@@ -1,0 +1,58 @@
+// Solver state on disk: names, contents, and what makes a resumed run exact.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/net.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+// Everything a run continues from, beside the weights.
+struct SolverProgress {
+  int iter = 0;
+  int current_step = 0;
+  std::string learned_net;   // file name of the weights
+  std::string solver_type;   // empty in files of other programs
+  std::string net_name;
+  bool has_seed = false;
+  uint64_t seed = 0;
+  std::map<std::string, uint64_t> delivered_records;  // per data layer
+};
+
+// The prefix that BVLC's rules give: the field; in a folder, the solver file's stem; by default the
+// solver file without its extension.
+std::string SnapshotPrefix(const SolverParameter& param, const std::string& solver_file);
+
+// Throws IoError when no file can be made at the prefix, by making one and removing it.
+void CheckSnapshotWritable(const std::string& prefix);
+
+// Writes model, then state; both atomically. Returns the state file's name.
+std::string WriteSnapshot(const std::string& prefix, bool as_hdf5, bool write_diff, const Net& net,
+                          const std::vector<std::shared_ptr<Blob>>& history, SolverProgress progress);
+
+// Reads a state file (by its ".h5" ending) without touching the blobs yet.
+class SnapshotReader {
+ public:
+  // Throws IoError for a missing, torn or different file; a weights file is recognised.
+  explicit SnapshotReader(const std::string& file);
+  const SolverProgress& progress() const { return progress_; }
+  // The weights file: as recorded, else beside the state file. Empty when none is recorded.
+  std::string WeightsFile() const;
+  // Throws InvalidArgument when counts or shapes differ.
+  void ReadHistory(const std::vector<std::shared_ptr<Blob>>& history) const;
+
+ private:
+  void ReadHdf5();
+  void ReadBinary();
+
+  std::string file_;
+  SolverProgress progress_;
+  std::vector<BlobProto> history_;
+};
+
+}  // namespace caffe

@@ -1,0 +1,361 @@
+#include "caffe/solver.hpp"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <sstream>
+
+#include "caffe/common.hpp"
+#include "caffe/error.hpp"
+#include "caffe/solver_factory.hpp"
+#include "caffe/solvers/schedule.hpp"
+#include "caffe/solvers/snapshot.hpp"
+#include "caffe/solvers/solver_nets.hpp"
+#include "caffe/solvers/update_rule.hpp"
+#include "caffe/solvers/updater.hpp"
+
+namespace caffe {
+namespace {
+
+// Mean of the last `window` losses.
+class SmoothedLoss {
+ public:
+  explicit SmoothedLoss(int window) { losses_.reserve(window), window_ = window; }
+
+  void Add(float loss) {
+    if (static_cast<int>(losses_.size()) < window_) {
+      losses_.push_back(loss);
+      mean_ += (loss - mean_) / static_cast<float>(losses_.size());
+      return;
+    }
+    mean_ += (loss - losses_[next_]) / static_cast<float>(window_);
+    losses_[next_] = loss;
+    next_ = (next_ + 1) % window_;
+  }
+  float mean() const { return mean_; }
+
+ private:
+  int window_ = 1, next_ = 0;
+  std::vector<float> losses_;
+  float mean_ = 0;
+};
+
+// "    Train net output #0: loss = 0.3 (* 1 = 0.3 loss)", one line per value.
+void LogOutputs(const char* title, const Net& net, const std::vector<std::vector<float>>& values) {
+  int index = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::string& name = net.output_names()[i];
+    const float weight = net.loss_weight(name);
+    for (const float value : values[i]) {
+      std::ostringstream loss;
+      if (weight != 0) loss << " (* " << weight << " = " << weight * value << " loss)";
+      LOG(INFO) << "    " << title << " net output #" << index++ << ": " << name << " = " << value
+                << loss.str();
+    }
+  }
+}
+
+std::vector<std::vector<float>> OutputValues(const Net& net) {
+  std::vector<std::vector<float>> values;
+  for (const Blob* blob : net.output_blobs()) {
+    values.emplace_back(blob->cpu_data(), blob->cpu_data() + blob->count());
+  }
+  return values;
+}
+
+}  // namespace
+
+struct Solver::Impl {
+  Impl(const SolverParameter& solver_param, const SolverOptions& solver_options);
+
+  void BuildNets(uint64_t seed, const std::map<std::string, uint64_t>& delivered);
+  void Step(int iterations);
+  float ForwardBackward();
+  void ApplyUpdate();
+  void Display(float loss);
+  bool IsDisplayed() const { return param.display() > 0 && iter % param.display() == 0; }
+  bool IsTested() const {
+    return param.test_interval() > 0 && iter % param.test_interval() == 0 &&
+           (iter > 0 || param.test_initialization());
+  }
+  void TestAll();
+  void Test(size_t index);
+  void PollDuringTest();
+  SolverAction::Enum Poll();
+  std::string Snapshot();
+  void SnapshotWhileTraining();
+  void Restore(const std::string& file);
+  double LearningRate();
+
+  SolverParameter param;
+  SolverOptions options;
+  std::string snapshot_prefix;
+  uint64_t seed = 0;
+  std::unique_ptr<UpdateRule> rule;
+  std::unique_ptr<Net> net;
+  std::vector<std::shared_ptr<Net>> test_nets;
+  std::unique_ptr<Updater> updater;
+  int iter = 0;
+  int current_step = 0;
+  SmoothedLoss smoothed_loss;
+  bool stop_requested = false;
+  std::function<SolverAction::Enum()> action_function;
+  std::vector<Callbacks> callbacks;
+  // For the "iter/s" of the display line.
+  std::chrono::steady_clock::time_point last_display = std::chrono::steady_clock::now();
+  int last_display_iter = 0;
+};
+
+Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& solver_options)
+    : param(solver_param), options(solver_options), smoothed_loss(std::max(1, solver_param.average_loss())) {
+  Require(param.average_loss() >= 1, "solver: average_loss is ", param.average_loss(), "; it must be at least 1");
+  Require(param.iter_size() >= 1, "solver: iter_size is ", param.iter_size(), "; it must be at least 1");
+  CheckSchedule(param);
+  rule = MakeUpdateRule(param);
+  snapshot_prefix = SnapshotPrefix(param, options.file);
+  if (param.snapshot() > 0) CheckSnapshotWritable(snapshot_prefix);
+  seed = param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : Caffe::NextSeed();
+  BuildNets(seed, {});
+  for (const std::string& weights : param.weights()) LoadWeights(weights, net.get());
+}
+
+void Solver::Impl::BuildNets(uint64_t net_seed, const std::map<std::string, uint64_t>& delivered) {
+  NetOptions train;
+  train.keep_all = options.keep_all || param.debug_info();
+  train.seed = net_seed;
+  train.delivered_records = delivered;
+  test_nets.clear();
+  net = MakeTrainNet(param, train);
+  for (const NetParameter& definition : TestNetDefinitions(param)) {
+    NetOptions test;
+    test.keep_all = options.keep_all;
+    test.with_backward = false;
+    test.seed = net_seed;
+    test_nets.push_back(std::make_shared<Net>(definition, test));
+    test_nets.back()->ShareTrainedLayersWith(*net);
+  }
+  updater = std::make_unique<Updater>(*rule, *net);
+}
+
+void Solver::Impl::Step(int iterations) {
+  const int stop = iter + iterations;
+  last_display = std::chrono::steady_clock::now();
+  last_display_iter = iter;
+  stop_requested = false;
+  while (iter < stop) {
+    if (IsTested()) {
+      TestAll();
+      if (stop_requested) break;
+    }
+    for (const Callbacks& callback : callbacks) {
+      if (callback.on_start) callback.on_start();
+    }
+    const float loss = ForwardBackward();
+    smoothed_loss.Add(loss);
+    if (IsDisplayed()) Display(smoothed_loss.mean());
+    for (const Callbacks& callback : callbacks) {
+      if (callback.on_gradients_ready) callback.on_gradients_ready();
+    }
+    ApplyUpdate();
+    ++iter;
+    const SolverAction::Enum action = Poll();
+    if ((param.snapshot() > 0 && iter % param.snapshot() == 0) || action == SolverAction::SNAPSHOT) {
+      SnapshotWhileTraining();
+    }
+    if (action == SolverAction::STOP) {
+      stop_requested = true;
+      break;
+    }
+  }
+}
+
+float Solver::Impl::ForwardBackward() {
+  float loss = 0;
+  const bool keeps_all = options.keep_all || param.debug_info();
+  if (keeps_all) net->ClearParamDiffs();
+  for (int i = 0; i < param.iter_size(); ++i) {
+    for (const Callbacks& callback : callbacks) {
+      if (callback.on_forward) callback.on_forward();
+    }
+    net->set_pass(static_cast<uint64_t>(iter) * param.iter_size() + i);
+    net->set_accumulate(keeps_all || i > 0);
+    const float pass_loss = net->ForwardBackward();
+    loss += pass_loss;
+    for (const Callbacks& callback : callbacks) {
+      if (callback.on_backward) callback.on_backward(pass_loss);
+    }
+  }
+  return loss / static_cast<float>(param.iter_size());
+}
+
+void Solver::Impl::ApplyUpdate() {
+  StepScalars step;
+  step.iteration = iter;
+  step.rate = LearningRate();
+  step.momentum = MomentumAt(param, iter, step.rate);
+  step.weight_decay = WeightDecayAt(param, iter);
+  step.gradient_scale = 1.0 / param.iter_size();
+  if (IsDisplayed()) LOG(INFO) << "Iteration " << iter << ", lr = " << step.rate;
+  if (param.clip_gradients() >= 0) {
+    const double norm = updater->GradientNorm();
+    if (norm > param.clip_gradients()) {
+      const double factor = param.clip_gradients() / norm;
+      LOG(INFO) << "Gradient clipping: scaling down gradients (L2 norm " << norm << " > "
+                << param.clip_gradients() << ") by scale factor " << factor;
+      step.gradient_scale *= factor;
+    }
+  }
+  updater->Step(step);
+}
+
+double Solver::Impl::LearningRate() {
+  if (param.lr_policy() == "multistep") {
+    const int reached = MultiStepAt(param, iter, current_step);
+    if (reached != current_step) {
+      current_step = reached;
+      LOG(INFO) << "MultiStep Status: Iteration " << iter << ", step = " << current_step;
+    }
+  }
+  return LearningRateAt(param, iter, current_step);
+}
+
+void Solver::Impl::Display(float loss) {
+  const auto now = std::chrono::steady_clock::now();
+  const double seconds = std::chrono::duration<double>(now - last_display).count();
+  const int iterations = iter - last_display_iter;
+  LOG(INFO) << "Iteration " << iter << " (" << (seconds > 0 ? iterations / seconds : 0) << " iter/s, "
+            << seconds << "s/" << param.display() << " iters), loss = " << loss;
+  last_display = now;
+  last_display_iter = iter;
+  LogOutputs("Train", *net, OutputValues(*net));
+}
+
+void Solver::Impl::TestAll() {
+  for (size_t i = 0; i < test_nets.size() && !stop_requested; ++i) Test(i);
+}
+
+void Solver::Impl::Test(size_t index) {
+  LOG(INFO) << "Iteration " << iter << ", Testing net (#" << index << ")";
+  Net& test_net = *test_nets[index];
+  const int batches = param.test_iter(static_cast<int>(index));
+  std::vector<std::vector<float>> sums;
+  double loss_sum = 0;
+  for (int batch = 0; batch < batches; ++batch) {
+    PollDuringTest();
+    if (stop_requested) {
+      LOG(INFO) << "Test interrupted.";
+      return;
+    }
+    float loss = 0;
+    test_net.Forward(&loss);
+    loss_sum += loss;
+    const std::vector<std::vector<float>> values = OutputValues(test_net);
+    if (sums.empty()) sums.resize(values.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      sums[i].resize(values[i].size());
+      for (size_t k = 0; k < values[i].size(); ++k) sums[i][k] += values[i][k];
+    }
+  }
+  if (param.test_compute_loss()) LOG(INFO) << "Test loss: " << loss_sum / batches;
+  for (std::vector<float>& blob : sums) {
+    for (float& sum : blob) sum /= static_cast<float>(batches);
+  }
+  LogOutputs("Test", test_net, sums);
+}
+
+SolverAction::Enum Solver::Impl::Poll() { return action_function ? action_function() : SolverAction::NONE; }
+
+void Solver::Impl::PollDuringTest() {
+  const SolverAction::Enum action = Poll();
+  if (action == SolverAction::SNAPSHOT) SnapshotWhileTraining();
+  if (action == SolverAction::STOP) stop_requested = true;
+}
+
+std::string Solver::Impl::Snapshot() {
+  SolverProgress progress;
+  progress.iter = iter;
+  progress.current_step = current_step;
+  progress.solver_type = param.type();
+  progress.net_name = net->name();
+  progress.seed = seed;
+  progress.delivered_records = net->delivered_records();
+  return WriteSnapshot(snapshot_prefix, param.snapshot_format() == SolverParameter::HDF5, param.snapshot_diff(),
+                       *net, updater->history(), std::move(progress));
+}
+
+void Solver::Impl::SnapshotWhileTraining() {
+  try {
+    Snapshot();
+  } catch (const Error& error) {
+    LOG(ERROR) << "Snapshot at iteration " << iter << " failed, training goes on: " << error.what();
+  }
+}
+
+void Solver::Impl::Restore(const std::string& file) {
+  const SnapshotReader reader(file);
+  const SolverProgress& progress = reader.progress();
+  Require(progress.solver_type.empty() || progress.solver_type == param.type(), file,
+          ": was written by a solver of type '", progress.solver_type, "', this one is '", param.type(),
+          "'; use the solver file of that run");
+  Require(progress.net_name.empty() || progress.net_name == net->name(), file, ": belongs to net '",
+          progress.net_name, "', this solver trains '", net->name(), "'");
+  if (progress.has_seed) {
+    seed = progress.seed;
+    BuildNets(seed, progress.delivered_records);
+  }
+  if (!reader.WeightsFile().empty()) net->CopyTrainedLayersFrom(reader.WeightsFile());
+  reader.ReadHistory(updater->history());
+  iter = progress.iter;
+  current_step = progress.current_step;
+}
+
+Solver::Solver(const SolverParameter& param, const SolverOptions& options)
+    : impl_(std::make_unique<Impl>(param, options)) {}
+
+Solver::~Solver() = default;
+
+void Solver::Solve(const std::string& resume_file) {
+  Impl& self = *impl_;
+  LOG(INFO) << "Solving " << self.net->name();
+  LOG(INFO) << "Learning Rate Policy: " << self.param.lr_policy();
+  if (!resume_file.empty()) {
+    LOG(INFO) << "Restoring previous solver status from " << resume_file;
+    Restore(resume_file);
+  }
+  self.Step(std::max(0, self.param.max_iter() - self.iter));
+  const bool just_snapshotted = self.param.snapshot() > 0 && self.iter % self.param.snapshot() == 0;
+  if (self.param.snapshot_after_train() && !just_snapshotted) Snapshot();
+  if (self.stop_requested) {
+    LOG(INFO) << "Optimization stopped early.";
+    return;
+  }
+  if (self.IsDisplayed()) {
+    float loss = 0;
+    self.net->Forward(&loss);
+    self.smoothed_loss.Add(loss);
+    LOG(INFO) << "Iteration " << self.iter << ", loss = " << self.smoothed_loss.mean();
+  }
+  if (self.param.test_interval() > 0 && self.iter % self.param.test_interval() == 0) self.TestAll();
+  LOG(INFO) << "Optimization Done.";
+}
+
+void Solver::Step(int iterations) { impl_->Step(iterations); }
+void Solver::Restore(const std::string& state_file) { impl_->Restore(state_file); }
+std::string Solver::Snapshot() { return impl_->Snapshot(); }
+void Solver::TestAll() { impl_->TestAll(); }
+Net& Solver::net() { return *impl_->net; }
+const std::vector<std::shared_ptr<Net>>& Solver::test_nets() const { return impl_->test_nets; }
+int Solver::iter() const { return impl_->iter; }
+const SolverParameter& Solver::param() const { return impl_->param; }
+const std::string& Solver::type() const { return impl_->param.type(); }
+double Solver::LearningRate() { return impl_->LearningRate(); }
+const std::vector<std::shared_ptr<Blob>>& Solver::history() const { return impl_->updater->history(); }
+float Solver::smoothed_loss() const { return impl_->smoothed_loss.mean(); }
+void Solver::SetActionFunction(std::function<SolverAction::Enum()> function) {
+  impl_->action_function = std::move(function);
+}
+void Solver::AddCallbacks(Callbacks callbacks) { impl_->callbacks.push_back(std::move(callbacks)); }
+
+}  // namespace caffe

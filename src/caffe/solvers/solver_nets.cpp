@@ -1,0 +1,79 @@
+#include "caffe/solvers/solver_nets.hpp"
+
+#include <glog/logging.h>
+
+#include <sstream>
+
+#include "caffe/error.hpp"
+#include "caffe/io/net_files.hpp"
+#include "caffe/solver_factory.hpp"
+
+namespace caffe {
+namespace {
+
+// Defaults of the phase, then the net's own state, then the solver's: later ones win.
+void MergeState(Phase phase, const NetState& from_solver, NetParameter* net) {
+  NetState state;
+  state.set_phase(phase);
+  state.MergeFrom(net->state());
+  state.MergeFrom(from_solver);
+  if (!from_solver.has_phase() && !net->state().has_phase()) state.set_phase(phase);
+  *net->mutable_state() = state;
+}
+
+}  // namespace
+
+std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions& options) {
+  const int definitions = param.has_net() + param.has_net_param() + param.has_train_net() +
+                          param.has_train_net_param();
+  Require(definitions == 1, "solver: ", definitions == 0 ? "no train net is given" : "several train nets are given",
+          "; set exactly one of net, train_net, net_param, train_net_param");
+  NetParameter net;
+  if (param.has_train_net_param()) {
+    net = param.train_net_param();
+  } else if (param.has_train_net()) {
+    net = ReadNetText(param.train_net());
+  } else if (param.has_net_param()) {
+    net = param.net_param();
+  } else {
+    net = ReadNetText(param.net());
+  }
+  MergeState(TRAIN, param.train_state(), &net);
+  return std::make_unique<Net>(net, options);
+}
+
+std::vector<NetParameter> TestNetDefinitions(const SolverParameter& param) {
+  const bool has_generic = param.has_net() || param.has_net_param();
+  const int own = param.test_net_param_size() + param.test_net_size();
+  const int wanted = param.test_iter_size();
+  Require(has_generic ? wanted >= own : wanted == own, "solver: ", wanted, " test_iter entries for ", own,
+          " test nets; give one test_iter per test net");
+  const int generic = has_generic ? wanted - own : 0;
+  Require(own + generic == 0 || param.test_interval() > 0, "solver: there are test nets, but test_interval is ",
+          param.test_interval(), "; set it to the iterations between tests");
+  Require(param.test_state_size() == 0 || param.test_state_size() == own + generic, "solver: ",
+          param.test_state_size(), " test_state entries for ", own + generic, " test nets; give none or one each");
+  std::vector<NetParameter> nets(param.test_net_param().begin(), param.test_net_param().end());
+  for (const std::string& file : param.test_net()) nets.push_back(ReadNetText(file));
+  for (int i = 0; i < generic; ++i) {
+    nets.push_back(param.has_net_param() ? param.net_param() : ReadNetText(param.net()));
+  }
+  for (size_t i = 0; i < nets.size(); ++i) {
+    const NetState state = param.test_state_size() > 0 ? param.test_state(static_cast<int>(i)) : NetState();
+    MergeState(TEST, state, &nets[i]);
+  }
+  return nets;
+}
+
+void LoadWeights(const std::string& list, Net* net) {
+  std::istringstream names(list);
+  for (std::string name; std::getline(names, name, ',');) {
+    const size_t begin = name.find_first_not_of(" \t"), end = name.find_last_not_of(" \t");
+    if (begin == std::string::npos) continue;
+    name = name.substr(begin, end - begin + 1);
+    LOG(INFO) << "Finetuning from " << name;
+    net->CopyTrainedLayersFrom(name);
+  }
+}
+
+}  // namespace caffe

@@ -1,0 +1,17 @@
+// Which nets a solver trains and tests: the many ways in which a solver file can name them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/net.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+// test_net_param, then test_net, then the generic net for each remaining test_iter, with phase TEST
+// and the test_state merged in. Throws InvalidArgument when counts do not fit.
+std::vector<NetParameter> TestNetDefinitions(const SolverParameter& param);
+
+}  // namespace caffe

@@ -1,0 +1,48 @@
+#include "caffe/solvers/update_rule.hpp"
+
+#include <map>
+
+#include "caffe/core/nearest_name.hpp"
+#include "caffe/error.hpp"
+#include "caffe/io/net_files.hpp"
+#include "caffe/solver_factory.hpp"
+
+namespace caffe {
+namespace {
+
+std::map<std::string, UpdateRuleCreator>& Creators() {
+  static std::map<std::string, UpdateRuleCreator> creators;
+  return creators;
+}
+
+}  // namespace
+
+UpdateRuleRegistrar::UpdateRuleRegistrar(const char* type, UpdateRuleCreator creator) {
+  const bool is_new = Creators().emplace(type, creator).second;
+  CAFFE_ASSERT(is_new, "solver type '", type, "' is registered twice");
+}
+
+std::vector<std::string> SolverTypeList() {
+  std::vector<std::string> types;
+  for (const auto& [type, creator] : Creators()) types.push_back(type);
+  return types;
+}
+
+std::unique_ptr<UpdateRule> MakeUpdateRule(const SolverParameter& param) {
+  const auto found = Creators().find(param.type());
+  if (found != Creators().end()) return found->second(param);
+  std::string known;
+  for (const std::string& type : SolverTypeList()) known += (known.empty() ? "" : ", ") + type;
+  const std::string near = NearestName(param.type(), SolverTypeList());
+  throw InvalidArgument(StrCat("solver: unknown type '", param.type(), "'; this build has: ", known,
+                               near.empty() ? "" : "; did you mean '" + near + "'?"));
+}
+
+int SolverStatesPerParameter(const SolverParameter& param) { return MakeUpdateRule(param)->num_states(); }
+
+std::unique_ptr<Solver> MakeSolver(const std::string& file, SolverOptions options) {
+  if (options.file.empty()) options.file = file;
+  return std::make_unique<Solver>(ReadSolverText(file), options);
+}
+
+}  // namespace caffe

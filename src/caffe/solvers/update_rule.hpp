@@ -1,0 +1,50 @@
+// UpdateRule: how one step changes a parameter. One file per rule; it registers itself by type.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "caffe/net.hpp"
+#include "caffe/ops/op.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+// What changes from step to step, the same for all parameters.
+struct StepScalars {
+  int iteration = 0;
+  double rate = 0, momentum = 0, weight_decay = 0;
+  double gradient_scale = 1;  // 1 / iter_size, and the clipping factor
+};
+
+class UpdateRule {
+ public:
+  virtual ~UpdateRule() = default;
+  // State tensors of a parameter's shape that the rule keeps.
+  virtual int num_states() const = 0;
+  // The op that makes the step: (gradient, scalars) -> (weights, states...).
+  virtual Op MakeOp(const Net::LearnableParam& param) const = 0;
+  // Fills the op's scalars operand.
+  static constexpr int kMaxScalars = 8;
+  virtual void FillScalars(const StepScalars& step, std::span<double, kMaxScalars> scalars) const = 0;
+};
+
+using UpdateRuleCreator = std::unique_ptr<UpdateRule> (*)(const SolverParameter&);
+
+struct UpdateRuleRegistrar {
+  UpdateRuleRegistrar(const char* type, UpdateRuleCreator creator);
+};
+
+// Throws InvalidArgument naming the nearest known type.
+std::unique_ptr<UpdateRule> MakeUpdateRule(const SolverParameter& param);
+
+}  // namespace caffe
+
+// Registers class <Type>Rule for `type: "<Type>"`.
+#define REGISTER_SOLVER_CLASS(Type)                                                        \
+  static const ::caffe::UpdateRuleRegistrar update_rule_registrar_##Type(                  \
+      #Type, [](const ::caffe::SolverParameter& param) -> std::unique_ptr<::caffe::UpdateRule> { \
+        return std::make_unique<Type##Rule>(param);                                        \
+      })

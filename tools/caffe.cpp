@@ -1,0 +1,299 @@
+// caffe <command>: train, test, time, plan, device_query, data-bench.
+#include <gflags/gflags.h>
+#include <glog/logging.h>
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <sstream>
+
+#include "caffe/caffe.hpp"
+
+DEFINE_string(gpu, "", "GPUs to run on: ids separated by commas, or 'all'. Empty: CPU.");
+DEFINE_string(solver, "", "The solver prototxt (train, plan).");
+DEFINE_string(model, "", "The net prototxt (test, time, plan, data-bench).");
+DEFINE_string(phase, "", "TRAIN or TEST (time, plan; default TRAIN).");
+DEFINE_int32(level, 0, "The network level.");
+DEFINE_string(stage, "", "The network stages, separated by commas.");
+DEFINE_string(snapshot, "", "The .solverstate to resume training from (train).");
+DEFINE_string(weights, "", "The .caffemodel to start from, or several separated by commas (train, test).");
+DEFINE_int32(iterations, 50, "The number of iterations to run (test, time).");
+DEFINE_string(sigint_effect, "stop", "What SIGINT does while training: snapshot, stop or none.");
+DEFINE_string(sighup_effect, "snapshot", "What SIGHUP does while training: snapshot, stop or none.");
+DEFINE_string(ap_version, "11point", "Average precision of detection tests (test_detection).");
+DEFINE_bool(show_per_class_result, true, "Show the precision of each class (test_detection).");
+DEFINE_bool(json, false, "Print JSON instead of a table (plan, data-bench).");
+DEFINE_bool(explain, false, "Also print each step's kernel and why better ones refused (time).");
+DEFINE_double(seconds, 3, "How long to measure each stage (data-bench).");
+
+namespace {
+
+using caffe::InvalidArgument;
+using caffe::Net;
+using caffe::Require;
+
+std::vector<std::string> SplitByComma(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+caffe::Phase PhaseFromFlag() {
+  if (FLAGS_phase.empty() || FLAGS_phase == "TRAIN") return caffe::TRAIN;
+  if (FLAGS_phase == "TEST") return caffe::TEST;
+  throw InvalidArgument("-phase is '" + FLAGS_phase + "'; use TRAIN or TEST");
+}
+
+void RefuseGpus() {
+  if (FLAGS_gpu.empty()) return;
+  throw caffe::Unsupported("-gpu " + FLAGS_gpu + ": this build has no GPU device; leave -gpu out to run on the CPU");
+}
+
+// ---------------------------------------------------------------------------------------------
+// Signals reach the solver through flags that it polls after each iteration.
+
+std::atomic<bool> got_sigint{false}, got_sighup{false};
+
+void OnSignal(int signal) { (signal == SIGINT ? got_sigint : got_sighup) = true; }
+
+caffe::SolverAction::Enum EffectFromFlag(const char* flag, const std::string& value) {
+  if (value == "stop") return caffe::SolverAction::STOP;
+  if (value == "snapshot") return caffe::SolverAction::SNAPSHOT;
+  if (value == "none") return caffe::SolverAction::NONE;
+  throw InvalidArgument(std::string("-") + flag + ": Invalid signal effect \"" + value +
+                        "\" was specified; use snapshot, stop or none");
+}
+
+void HandleSignals(caffe::Solver& solver) {
+  const auto on_sigint = EffectFromFlag("sigint_effect", FLAGS_sigint_effect);
+  const auto on_sighup = EffectFromFlag("sighup_effect", FLAGS_sighup_effect);
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  action.sa_flags = SA_RESTART;
+  sigfillset(&action.sa_mask);
+  if (on_sigint != caffe::SolverAction::NONE) sigaction(SIGINT, &action, nullptr);
+  if (on_sighup != caffe::SolverAction::NONE) sigaction(SIGHUP, &action, nullptr);
+  solver.SetActionFunction([=] {
+    if (got_sigint.exchange(false)) return on_sigint;
+    if (got_sighup.exchange(false)) return on_sighup;
+    return caffe::SolverAction::NONE;
+  });
+}
+
+// ---------------------------------------------------------------------------------------------
+
+caffe::SolverParameter SolverFromFlags() {
+  Require(!FLAGS_solver.empty(), "-solver is missing; give the solver prototxt");
+  caffe::SolverParameter param = caffe::ReadSolverText(FLAGS_solver);
+  param.mutable_train_state()->set_level(FLAGS_level);
+  for (const std::string& stage : SplitByComma(FLAGS_stage)) param.mutable_train_state()->add_stage(stage);
+  return param;
+}
+
+int Train() {
+  Require(FLAGS_snapshot.empty() || FLAGS_weights.empty(),
+          "-snapshot and -weights are both given; give a snapshot to resume training or weights to finetune, "
+          "not both");
+  caffe::SolverParameter param = SolverFromFlags();
+  RefuseGpus();
+  if (param.has_solver_mode() && param.solver_mode() == caffe::SolverParameter::GPU) {
+    throw caffe::Unsupported(FLAGS_solver + ": solver_mode is GPU, but this build has no GPU device; set "
+                             "solver_mode: CPU");
+  }
+  LOG(INFO) << "Use CPU.";
+  caffe::Caffe::set_mode(caffe::Caffe::CPU);
+  caffe::Solver solver(param, {.keep_all = false, .file = FLAGS_solver});
+  HandleSignals(solver);
+  if (!FLAGS_weights.empty()) caffe::LoadWeights(FLAGS_weights, &solver.net());
+  LOG(INFO) << "Starting Optimization";
+  solver.Solve(FLAGS_snapshot);
+  return 0;
+}
+
+int Test() {
+  Require(!FLAGS_model.empty(), "-model is missing; give the net prototxt");
+  Require(!FLAGS_weights.empty(), "-weights is missing; give the .caffemodel to score");
+  RefuseGpus();
+  LOG(INFO) << "Use CPU.";
+  Net net(FLAGS_model, caffe::TEST, FLAGS_level, SplitByComma(FLAGS_stage),
+          {.keep_all = false, .with_backward = false});
+  caffe::LoadWeights(FLAGS_weights, &net);
+  LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
+  std::vector<std::pair<std::string, double>> sums;
+  double loss_sum = 0;
+  for (int i = 0; i < FLAGS_iterations; ++i) {
+    float loss = 0;
+    net.Forward(&loss);
+    loss_sum += loss;
+    size_t index = 0;
+    for (size_t k = 0; k < net.output_blobs().size(); ++k) {
+      const caffe::Blob& blob = *net.output_blobs()[k];
+      for (int64_t j = 0; j < blob.count(); ++j, ++index) {
+        if (i == 0) sums.emplace_back(net.output_names()[k], 0);
+        const float value = blob.cpu_data()[j];
+        sums[index].second += value;
+        LOG(INFO) << "Batch " << i << ", " << net.output_names()[k] << " = " << value;
+      }
+    }
+  }
+  LOG(INFO) << "Loss: " << loss_sum / FLAGS_iterations;
+  for (const auto& [name, sum] : sums) {
+    const double mean = sum / FLAGS_iterations;
+    const float weight = net.loss_weight(name);
+    std::ostringstream loss;
+    if (weight != 0) loss << " (* " << weight << " = " << weight * mean << " loss)";
+    LOG(INFO) << name << " = " << mean << loss.str();
+  }
+  return 0;
+}
+
+// Milliseconds that `fn` takes.
+double Milliseconds(const std::function<void()>& fn) {
+  const auto start = std::chrono::steady_clock::now();
+  fn();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+void LogSteps(const Net& net) {
+  for (const caffe::PlanStep& step : caffe::PlanSteps(net)) {
+    LOG(INFO) << (step.is_backward ? "B " : "F ") << step.layers << ": " << step.op << " by " << step.kernel;
+    for (const std::string& refusal : step.refusals) LOG(INFO) << "    not " << refusal;
+  }
+}
+
+int Time() {
+  Require(!FLAGS_model.empty(), "-model is missing; give the net prototxt");
+  Require(FLAGS_iterations > 0, "-iterations is ", FLAGS_iterations, "; it must be at least 1");
+  RefuseGpus();
+  LOG(INFO) << "Use CPU.";
+  const bool is_training = PhaseFromFlag() == caffe::TRAIN;
+  Net net(FLAGS_model, PhaseFromFlag(), FLAGS_level, SplitByComma(FLAGS_stage),
+          {.keep_all = false, .with_backward = is_training});
+  if (FLAGS_explain) LogSteps(net);
+  LOG(INFO) << "Performing Forward";
+  float initial_loss = 0;
+  net.Forward(&initial_loss);
+  LOG(INFO) << "Initial loss: " << initial_loss;
+  LOG(INFO) << "Performing Backward";
+  net.Backward();
+  LOG(INFO) << "*** Benchmark begins ***";
+  LOG(INFO) << "Testing for " << FLAGS_iterations << " iterations.";
+  caffe::SetProfiling(net, true);
+  double forward = 0, backward = 0;
+  const double total = Milliseconds([&] {
+    for (int i = 0; i < FLAGS_iterations; ++i) {
+      const double up = Milliseconds([&] { net.Forward(); });
+      const double down = Milliseconds([&] { net.Backward(); });
+      forward += up;
+      backward += down;
+      LOG(INFO) << "Iteration: " << i + 1 << " forward-backward time: " << up + down << " ms.";
+    }
+  });
+  LOG(INFO) << "Average time per layer: ";
+  for (const caffe::LayerTime& time : caffe::LayerTimes(net)) {
+    const auto line = [&](const char* direction, double milliseconds) {
+      std::ostringstream name;
+      name.width(10);
+      name << time.layer;
+      LOG(INFO) << name.str() << "\t" << direction << ": " << milliseconds / FLAGS_iterations << " ms.";
+    };
+    line("forward", time.forward_ms);
+    line("backward", time.backward_ms);
+  }
+  LOG(INFO) << "Average Forward pass: " << forward / FLAGS_iterations << " ms.";
+  LOG(INFO) << "Average Backward pass: " << backward / FLAGS_iterations << " ms.";
+  LOG(INFO) << "Average Forward-Backward: " << (forward + backward) / FLAGS_iterations << " ms.";
+  LOG(INFO) << "Total Time: " << total << " ms.";
+  LOG(INFO) << "*** Benchmark ends ***";
+  return 0;
+}
+
+int Plan() {
+  Require(FLAGS_model.empty() != FLAGS_solver.empty(),
+          "plan needs -model (a net prototxt) or -solver (whose net is planned as it trains), not both");
+  RefuseGpus();
+  const bool is_training = PhaseFromFlag() == caffe::TRAIN;
+  caffe::NetOptions options{.keep_all = false, .with_backward = is_training, .allocate = false};
+  std::unique_ptr<Net> net;
+  if (FLAGS_solver.empty()) {
+    net = std::make_unique<Net>(FLAGS_model, PhaseFromFlag(), FLAGS_level, SplitByComma(FLAGS_stage), options);
+  } else {
+    net = caffe::MakeTrainNet(SolverFromFlags(), options);
+  }
+  const int solver_states = FLAGS_solver.empty() ? 0 : caffe::SolverStatesPerParameter(SolverFromFlags());
+  std::cout << (FLAGS_json ? caffe::FormatPlanJson(*net, solver_states) : caffe::FormatPlan(*net, solver_states));
+  return 0;
+}
+
+int DeviceQuery() {
+  if (FLAGS_gpu.empty()) {
+    LOG(INFO) << "Device: " << caffe::DescribeCpu();
+    return 0;
+  }
+  LOG(INFO) << "Querying GPUs " << FLAGS_gpu;
+  RefuseGpus();
+  return 0;
+}
+
+struct Command {
+  int (*run)();
+  const char* help;
+};
+
+const std::map<std::string, Command>& Commands() {
+  static const std::map<std::string, Command> commands = {
+      {"train", {Train, "train or finetune a model"}},
+      {"test", {Test, "score a model"}},
+      {"time", {Time, "measure a model's time per layer"}},
+      {"plan", {Plan, "print what a model will run and how much memory it takes"}},
+      {"device_query", {DeviceQuery, "show this machine's devices"}},
+  };
+  return commands;
+}
+
+std::string Usage() {
+  std::string text = "caffe <command> <flags>\n\ncommands:\n";
+  for (const auto& [name, command] : Commands()) {
+    text += "  " + name + std::string(17 - name.size(), ' ') + command.help + "\n";
+  }
+  return text;
+}
+
+int RunCommand(const std::string& name) {
+  const auto found = Commands().find(name);
+  if (found == Commands().end()) {
+    LOG(ERROR) << "Available caffe actions:";
+    for (const auto& [known, command] : Commands()) LOG(ERROR) << "\t" << known;
+    LOG(ERROR) << "Unknown action: " << name;
+    return 1;
+  }
+  try {
+    return found->second.run();
+  } catch (const std::exception& error) {
+    LOG(ERROR) << "caffe " << name << ": " << error.what();
+    return 1;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  FLAGS_alsologtostderr = true;
+  gflags::SetVersionString(caffe::Version());
+  gflags::SetUsageMessage(Usage());
+  gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
+  FLAGS_logtostderr = FLAGS_alsologtostderr;
+  google::InitGoogleLogging(argv[0]);
+  if (argc != 2) {
+    std::cout << Usage() << "\nflags: caffe --help\n";
+    return 0;
+  }
+  return RunCommand(argv[1]);
+}
