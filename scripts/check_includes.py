@@ -35,7 +35,8 @@ class Rules:
         if parts[:2] == ("src", "caffe"):
             return "/".join(parts[2:])
         if parts[:2] == ("include", "caffe"):
-            return f"{self.owner_of_public(parts[-1]) if len(parts) == 3 else parts[2]}/{parts[-1]}"
+            folder = self.owner_of_public(parts[-1]) or "public" if len(parts) == 3 else parts[2]
+            return f"{folder}/{parts[-1]}"
         return "/".join(parts)
 
     def owner_of_public(self, name):
