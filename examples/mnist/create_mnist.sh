@@ -8,20 +8,6 @@ set -euo pipefail
 folder=$(cd "${1:-$(dirname "${BASH_SOURCE[0]}")/../../data/mnist}" && pwd)
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin="${CAFFE_BIN:-build/cpu-release/bin}"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-plain() {  # plain NAME: path of the uncompressed file
-  if [ -f "$folder/$1" ]; then
-    echo "$folder/$1"
-  elif [ -f "$folder/$1.gz" ]; then
-    gzip -dc "$folder/$1.gz" >"$work/$1"
-    echo "$work/$1"
-  else
-    echo "$folder has neither $1 nor $1.gz" >&2
-    return 1
-  fi
-}
 
 for pair in train:train test:t10k; do
   database="examples/mnist/mnist_${pair%:*}_lmdb" name="${pair#*:}"
@@ -29,11 +15,13 @@ for pair in train:train test:t10k; do
     echo "$database exists"
     continue
   fi
-  images=$(plain "$name-images-idx3-ubyte")
-  labels=$(plain "$name-labels-idx1-ubyte")
+  for file in "$name-images-idx3-ubyte" "$name-labels-idx1-ubyte"; do
+    [ -f "$folder/$file" ] || [ -f "$folder/$file.gz" ] || { echo "$folder has neither $file nor $file.gz" >&2; exit 1; }
+  done
   # Under another name until it is whole.
   rm -rf "$database" "$database.partial"
-  "$bin/convert_mnist_data" --backend=lmdb "$images" "$labels" "$database.partial"
+  "$bin/convert_mnist_data" --backend=lmdb \
+    "$folder/$name-images-idx3-ubyte" "$folder/$name-labels-idx1-ubyte" "$database.partial"
   mv "$database.partial" "$database"
   echo "Made $database"
 done
