@@ -108,7 +108,7 @@ def render(folder):
 def locate(given, home, mirrors=MIRRORS):
     """(folder, description)."""
     if given:
-        folder = pathlib.Path(given)
+        folder = pathlib.Path(given).resolve()
         if absent := missing(folder):
             sys.exit(f"{folder} has no {absent[0]}, plain or .gz (MNIST is four files; missing: {', '.join(absent)})")
         return folder, describe(folder)

@@ -37,7 +37,7 @@ long_step() {  # long_step NAME LOG COMMAND...
   shift 2
   if [ -t 1 ]; then
     echo "== $name"
-    "$@" 2>&1 | tee "$log"
+    "$@"
   else
     echo "== $name (log: $log)"
     "$@" >"$log" 2>&1 || { tail -n 30 "$log" >&2; echo "$name failed; the whole log is $log" >&2; return 1; }
@@ -49,7 +49,7 @@ long_step() {  # long_step NAME LOG COMMAND...
 show_training() {
   local line iteration= loss= rate=
   while IFS= read -r line; do
-    if [[ "$line" =~ Iteration\ ([0-9]+)\ \(([0-9.e+-]+)\ iter/s.*loss\ =\ ([^ ]+) ]]; then
+    if [[ "$line" =~ Iteration\ ([0-9]+)\ \(([^ ]+)\ iter/s.*loss\ =\ ([^ ]+) ]]; then
       iteration="${BASH_REMATCH[1]}" rate="${BASH_REMATCH[2]}" loss="${BASH_REMATCH[3]}"
       [ -t 1 ] && printf '\r   iteration %s of %s, loss %s, %s iterations/s\033[K' "$iteration" "$iterations" "$loss" "$rate"
     elif [[ "$line" =~ Iteration\ ([0-9]+),\ Testing ]]; then
@@ -78,12 +78,12 @@ echo "   $digits"
 
 # The databases remember which digits they hold; weights are good for the databases they are newer than.
 source_note=examples/mnist/mnist_train_lmdb/source.txt
-if [ "$(cat "$source_note" 2>/dev/null)" != "$digits" ]; then
+if [ "$(cat "$source_note" 2>/dev/null)" != "$folder" ]; then
   rm -rf examples/mnist/mnist_train_lmdb examples/mnist/mnist_test_lmdb
 fi
 if [ ! -f "$source_note" ] || [ ! -f examples/mnist/mnist_test_lmdb/data.mdb ]; then
   long_step "Making databases" "$logs/databases.log" env CAFFE_BIN="$bin" bash examples/mnist/create_mnist.sh "$folder"
-  echo "$digits" >"$source_note"
+  echo "$folder" >"$source_note"
 fi
 
 weights="examples/mnist/lenet_iter_$iterations.caffemodel"
