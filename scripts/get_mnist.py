@@ -99,6 +99,7 @@ def download(folder, mirrors=MIRRORS):
 
 def render(folder):
     if missing(folder):
+        print("No mirror answered; rendering digits instead, which takes a quarter of a minute", file=sys.stderr)
         partial = folder.with_name(folder.name + ".partial")
         subprocess.run([sys.executable, ROOT / "scripts" / "make_digits.py", partial], check=True)
         partial.rename(folder)
