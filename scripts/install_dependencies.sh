@@ -13,7 +13,7 @@ build=(
   build-essential 'cmake' 'ninja-build' ccache 'pkg-config|pkgconf' git ca-certificates
   libprotobuf-dev protobuf-compiler
   liblmdb-dev zlib1g-dev
-  libturbojpeg0-dev 'libjpeg-dev|libjpeg62-turbo-dev|libjpeg-turbo8-dev'
+  'libturbojpeg0-dev|libturbojpeg-dev' 'libjpeg-dev|libjpeg62-turbo-dev|libjpeg-turbo8-dev'
   libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev
   libgoogle-glog-dev libgflags-dev libboost-dev
   libdnnl-dev libhdf5-dev

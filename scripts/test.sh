@@ -63,10 +63,10 @@ run_ctest() {
   local arguments=(--preset "$1" --parallel "$(job_count)" --no-tests=error) log="build/ctest-$1.log" status=0 skipped
   [ -n "$slow" ] || arguments+=(-LE slow)
   if [ "$1" = tsan ]; then
-    # OpenMP's own barriers are unknown to the sanitizer, so kernels run on one thread.
-    OMP_NUM_THREADS=1 ctest "${arguments[@]}" -R '^(core|data|solvers)/' | tee "$log" || status=$?
+    # oneDNN and OpenMP's runtime are not instrumented, so kernels run on one thread.
+    OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp" ctest "${arguments[@]}" -R '^(core|data|solvers)/' | tee "$log" || status=$?
   else
-    ctest "${arguments[@]}" | tee "$log" || status=$?
+    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 ctest "${arguments[@]}" | tee "$log" || status=$?
   fi
   skipped=$(grep -c '\*\*\*Skipped' "$log" || true)
   [ "$skipped" -eq 0 ] || notes+=("$skipped of the $1 C++ tests were skipped; $log names them")

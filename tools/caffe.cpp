@@ -120,6 +120,7 @@ int Train() {
 int Test() {
   Require(!FLAGS_model.empty(), "-model is missing; give the net prototxt");
   Require(!FLAGS_weights.empty(), "-weights is missing; give the .caffemodel to score");
+  Require(FLAGS_iterations > 0, "-iterations is ", FLAGS_iterations, "; it must be at least 1");
   RefuseGpus();
   LOG(INFO) << "Use CPU.";
   Net net(FLAGS_model, caffe::TEST, FLAGS_level, SplitByComma(FLAGS_stage),
@@ -136,7 +137,7 @@ int Test() {
     for (size_t k = 0; k < net.output_blobs().size(); ++k) {
       const caffe::Blob& blob = *net.output_blobs()[k];
       for (int64_t j = 0; j < blob.count(); ++j, ++index) {
-        if (i == 0) sums.emplace_back(net.output_names()[k], 0);
+        if (index == sums.size()) sums.emplace_back(net.output_names()[k], 0);
         const float value = blob.cpu_data()[j];
         sums[index].second += value;
         LOG(INFO) << "Batch " << i << ", " << net.output_names()[k] << " = " << value;
@@ -286,6 +287,8 @@ int RunCommand(const std::string& name) {
 
 int main(int argc, char** argv) {
   FLAGS_alsologtostderr = true;
+  // Programs that read Caffe's logs expect "I0210 13:39:22", which newer glogs put a year into.
+  gflags::SetCommandLineOptionWithMode("log_year_in_prefix", "false", gflags::SET_FLAGS_DEFAULT);
   gflags::SetVersionString(caffe::Version());
   gflags::SetUsageMessage(Usage());
   gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);

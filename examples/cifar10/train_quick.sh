@@ -5,4 +5,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin="${CAFFE_BIN:-build/cpu-release/bin}"
 "$bin/caffe" train --solver=examples/cifar10/cifar10_quick_solver.prototxt "$@"
 "$bin/caffe" train --solver=examples/cifar10/cifar10_quick_solver_lr1.prototxt \
-  --snapshot=examples/cifar10/cifar10_quick_iter_4000.solverstate.h5 "$@"
+  --snapshot=examples/cifar10/cifar10_quick_iter_4000.solverstate "$@"

@@ -46,6 +46,7 @@ class Solver {
   // One pass of the test nets, logged.
   void TestAll();
 
+  // Restore may replace it, so ask again afterwards.
   Net& net();
   const std::vector<std::shared_ptr<Net>>& test_nets() const;
   int iter() const;

@@ -82,6 +82,6 @@ def test_cifar10_quick(workplace, tmp_path):
     first = workplace.edit("examples/cifar10/cifar10_quick_solver.prototxt", max_iter=4, test_interval=4, test_iter=1)
     second = workplace.edit("examples/cifar10/cifar10_quick_solver_lr1.prototxt", max_iter=6, test_interval=4, test_iter=1)
     workplace.run("caffe", "train", f"--solver={first}")
-    state = "examples/cifar10/cifar10_quick_iter_4.solverstate.h5"
+    state = "examples/cifar10/cifar10_quick_iter_4.solverstate"
     workplace.run("caffe", "train", f"--solver={second}", f"--snapshot={state}")
     assert (workplace.root / "examples/cifar10/cifar10_quick_iter_6.caffemodel.h5").exists()

@@ -33,7 +33,7 @@ double PolicyRate(const SolverParameter& param, int iteration, int current_step)
   if (policy == "step") return base * std::pow(gamma, iteration / param.stepsize());
   if (policy == "exp") return base * std::pow(gamma, iteration);
   if (policy == "inv") return base * std::pow(1 + gamma * iteration, -param.power());
-  if (policy == "multistep") return base * std::pow(gamma, current_step);
+  if (policy == "multistep" || policy == "plateau") return base * std::pow(gamma, current_step);
   if (policy == "poly") {
     const double floor = std::max<double>(param.min_lr(), 0);
     return (base - floor) * std::pow(1 - Progress(param, iteration), param.power()) + floor;
@@ -46,11 +46,16 @@ double PolicyRate(const SolverParameter& param, int iteration, int current_step)
 
 void CheckSchedule(const SolverParameter& param) {
   RequireKnown("lr_policy", param.lr_policy(),
-               {"fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid"});
+               {"fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid", "plateau"});
   RequireKnown("momentum_policy", param.momentum_policy(), {"fixed", "poly", "opt"});
   RequireKnown("weight_decay_policy", param.weight_decay_policy(), {"fixed", "poly"});
   Require(param.lr_policy() != "step" || param.stepsize() > 0, "solver: lr_policy 'step' needs stepsize > 0, got ",
           param.stepsize());
+  Require(param.has_base_lr(), "solver: base_lr is not set");
+  Require(param.min_lr() >= 0, "solver: min_lr is ", param.min_lr(), "; it must be 0 or more");
+  Require(std::is_sorted(param.stepvalue().begin(), param.stepvalue().end()), "solver: stepvalue must ascend");
+  Require(param.lr_policy() != "plateau" || param.plateau_winsize_size() > 0,
+          "solver: lr_policy 'plateau' needs at least one plateau_winsize");
   const bool is_polynomial = param.lr_policy() == "poly" || param.momentum_policy() == "poly" ||
                              param.weight_decay_policy() == "poly";
   Require(!is_polynomial || param.max_iter() > 0, "solver: a 'poly' policy needs max_iter > 0, got ",
@@ -75,6 +80,18 @@ int MultiStepAt(const SolverParameter& param, int iteration, int current_step) {
     return current_step + 1;
   }
   return current_step;
+}
+
+int PlateauAt(const SolverParameter& param, int iteration, int current_step, double smoothed_loss,
+              PlateauState* state) {
+  if (smoothed_loss < state->minimum_loss) {
+    state->minimum_loss = smoothed_loss;
+    state->iter_last_event = iteration;
+  }
+  if (current_step >= param.plateau_winsize_size()) return current_step;
+  if (iteration - state->iter_last_event < param.plateau_winsize(current_step)) return current_step;
+  state->iter_last_event = iteration;
+  return current_step + 1;
 }
 
 double MomentumAt(const SolverParameter& param, int iteration, double rate) {

@@ -10,6 +10,7 @@
 #include "caffe/io/blob_proto.hpp"
 #include "caffe/io/hdf5_files.hpp"
 #include "caffe/net/weights.hpp"
+#include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
 namespace {
@@ -19,6 +20,10 @@ void WriteBinaryState(const std::string& file, const std::vector<std::shared_ptr
   SolverState state;
   state.set_iter(progress.iter);
   state.set_current_step(progress.current_step);
+  if (progress.plateau.iter_last_event > 0) {
+    state.set_minimum_loss(static_cast<float>(progress.plateau.minimum_loss));
+    state.set_iter_last_event(progress.plateau.iter_last_event);
+  }
   state.set_learned_net(progress.learned_net);
   state.set_solver_type(progress.solver_type);
   state.set_net_name(progress.net_name);
@@ -41,17 +46,40 @@ void WriteHdf5State(const std::string& file, const std::vector<std::shared_ptr<B
   writer.CreateGroup("history");
   for (size_t i = 0; i < history.size(); ++i) {
     const Blob& blob = *history[i];
-    writer.WriteFloats(StrCat("history/", i), blob.shape(),
-                       {blob.cpu_data<float>(), static_cast<size_t>(blob.count())});
+    const std::string dataset = StrCat("history/", i);
+    const size_t count = static_cast<size_t>(blob.count());
+    if (blob.data_tensor().desc().dtype == DType::kDouble) {
+      writer.WriteDoubles(dataset, blob.shape(), {blob.cpu_data<double>(), count});
+    } else {
+      writer.WriteFloats(dataset, blob.shape(), {blob.cpu_data<float>(), count});
+    }
   }
   // What BVLC's files do not have goes into a group of its own, which its reader passes over.
+  writer.WriteDoubles("cortado/minimum_loss", Shape{1}, std::vector<double>{progress.plateau.minimum_loss});
+  writer.WriteInteger("cortado/iter_last_event", progress.plateau.iter_last_event);
   writer.WriteString("cortado/solver_type", progress.solver_type);
   writer.WriteString("cortado/net_name", progress.net_name);
   writer.WriteString("cortado/random_seed", std::to_string(progress.seed));
+  int index = 0;
   for (const auto& [layer, records] : progress.delivered_records) {
-    writer.WriteInteger("cortado/data_cursor/" + layer, static_cast<int64_t>(records));
+    const std::string group = StrCat("cortado/data_cursor/", index++);  // a layer's name may hold slashes
+    writer.WriteString(group + "/layer", layer);
+    writer.WriteInteger(group + "/records", static_cast<int64_t>(records));
   }
   writer.Commit();
+}
+
+// Weights in place of a state are the likeliest mistake, so they get a text of their own.
+void ThrowIfWeights(const std::string& file) {
+  NetParameter net;
+  try {
+    ReadBinaryProto(file, &net);
+  } catch (const Error&) {
+    return;
+  }
+  if (net.layer_size() == 0 && net.layers_size() == 0) return;
+  throw IoError(file + ": holds weights, not a solver state; give it to -weights, or the .solverstate beside it "
+                       "to -snapshot");
 }
 
 }  // namespace
@@ -102,21 +130,19 @@ SnapshotReader::SnapshotReader(const std::string& file) : file_(file) {
 
 void SnapshotReader::ReadBinary() {
   SolverState state;
-  ReadBinaryProto(file_, &state);
+  try {
+    ReadBinaryProto(file_, &state);
+  } catch (const IoError&) {
+    ThrowIfWeights(file_);
+    throw;
+  }
   if (!state.has_iter()) {
-    NetParameter net;
-    bool is_net = false;
-    try {
-      ReadBinaryProto(file_, &net);
-      is_net = net.layer_size() > 0 || net.layers_size() > 0;
-    } catch (const Error&) {
-    }
-    throw IoError(is_net ? file_ + ": holds weights, not a solver state; give it to -weights, or the .solverstate "
-                                   "beside it to -snapshot"
-                         : file_ + ": not a solver state (it has no iteration)");
+    ThrowIfWeights(file_);
+    throw IoError(file_ + ": not a solver state (it has no iteration)");
   }
   progress_.iter = state.iter();
   progress_.current_step = state.current_step();
+  progress_.plateau = {state.minimum_loss(), state.iter_last_event()};
   progress_.learned_net = state.learned_net();
   progress_.solver_type = state.solver_type();
   progress_.net_name = state.net_name();
@@ -139,17 +165,20 @@ void SnapshotReader::ReadHdf5() {
   if (reader.Contains("learned_net")) progress_.learned_net = reader.ReadString("learned_net");
   for (const std::string& index : reader.LinksOf("history")) {
     const std::string dataset = "history/" + index;
-    WriteBlobFloats(reader.ShapeOf(dataset), reader.ReadFloats(dataset), &history_.emplace_back());
+    WriteBlobDoubles(reader.ShapeOf(dataset), reader.ReadDoubles(dataset), &history_.emplace_back());
   }
   if (!reader.Contains("cortado")) return;
+  progress_.plateau.minimum_loss = reader.ReadDoubles("cortado/minimum_loss").at(0);
+  progress_.plateau.iter_last_event = static_cast<int>(reader.ReadInteger("cortado/iter_last_event"));
   progress_.solver_type = reader.ReadString("cortado/solver_type");
   progress_.net_name = reader.ReadString("cortado/net_name");
   progress_.has_seed = true;
   progress_.seed = std::stoull(reader.ReadString("cortado/random_seed"));
   if (!reader.Contains("cortado/data_cursor")) return;
-  for (const std::string& layer : reader.LinksOf("cortado/data_cursor")) {
-    progress_.delivered_records[layer] =
-        static_cast<uint64_t>(reader.ReadInteger("cortado/data_cursor/" + layer));
+  for (const std::string& index : reader.LinksOf("cortado/data_cursor")) {
+    const std::string group = "cortado/data_cursor/" + index;
+    progress_.delivered_records[reader.ReadString(group + "/layer")] =
+        static_cast<uint64_t>(reader.ReadInteger(group + "/records"));
   }
 }
 
@@ -157,12 +186,22 @@ std::string SnapshotReader::WeightsFile() const {
   const std::filesystem::path recorded = progress_.learned_net;
   if (recorded.empty() || std::filesystem::exists(recorded)) return recorded;
   const std::filesystem::path beside = std::filesystem::path(file_).parent_path() / recorded.filename();
-  return std::filesystem::exists(beside) ? beside : recorded;
+  if (std::filesystem::exists(beside)) return beside;
+  throw IoError(StrCat(file_, ": its weights are neither at '", recorded.string(), "' nor at '", beside.string(),
+                       "'; put the .caffemodel beside the state file"));
+}
+
+void SnapshotReader::CheckHistory(const std::vector<std::shared_ptr<Blob>>& history) const {
+  Require(history_.size() == history.size(), file_, ": has ", history_.size(), " history blobs, the solver ",
+          history.size(), "; it was written by another solver type or net");
+  for (size_t i = 0; i < history.size(); ++i) {
+    Require(ShapeOf(history_[i]).count() == history[i]->count(), file_, ": history blob ", i, " has shape ",
+            ShapeOf(history_[i]), ", the parameter ", history[i]->shape(), "; it was written by another net");
+  }
 }
 
 void SnapshotReader::ReadHistory(const std::vector<std::shared_ptr<Blob>>& history) const {
-  Require(history_.size() == history.size(), file_, ": has ", history_.size(), " history blobs, the solver ",
-          history.size(), "; it was written by another solver type or net");
+  CheckHistory(history);
   for (size_t i = 0; i < history.size(); ++i) {
     WithContext(StrCat(file_, ": history blob ", i), [&] { ReadBlob(history_[i], history[i].get()); });
   }

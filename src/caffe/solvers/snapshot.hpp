@@ -9,6 +9,7 @@
 #include "caffe/blob.hpp"
 #include "caffe/net.hpp"
 #include "caffe/proto/caffe.pb.h"
+#include "caffe/solvers/schedule.hpp"
 
 namespace caffe {
 
@@ -16,6 +17,7 @@ namespace caffe {
 struct SolverProgress {
   int iter = 0;
   int current_step = 0;
+  PlateauState plateau;
   std::string learned_net;   // file name of the weights
   std::string solver_type;   // empty in files of other programs
   std::string net_name;
@@ -41,9 +43,11 @@ class SnapshotReader {
   // Throws IoError for a missing, torn or different file; a weights file is recognised.
   explicit SnapshotReader(const std::string& file);
   const SolverProgress& progress() const { return progress_; }
-  // The weights file: as recorded, else beside the state file. Empty when none is recorded.
+  // The weights file: as recorded, else beside the state file. Empty when none is recorded. Throws
+  // IoError naming both places.
   std::string WeightsFile() const;
-  // Throws InvalidArgument when counts or shapes differ.
+  // Throw InvalidArgument when counts or shapes differ.
+  void CheckHistory(const std::vector<std::shared_ptr<Blob>>& history) const;
   void ReadHistory(const std::vector<std::shared_ptr<Blob>>& history) const;
 
  private:

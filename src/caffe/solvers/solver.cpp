@@ -10,6 +10,7 @@
 #include "caffe/common.hpp"
 #include "caffe/error.hpp"
 #include "caffe/solver_factory.hpp"
+#include "caffe/solvers/debug_info.hpp"
 #include "caffe/solvers/schedule.hpp"
 #include "caffe/solvers/snapshot.hpp"
 #include "caffe/solvers/solver_nets.hpp"
@@ -27,13 +28,17 @@ class SmoothedLoss {
   void Add(float loss) {
     if (static_cast<int>(losses_.size()) < window_) {
       losses_.push_back(loss);
-      mean_ += (loss - mean_) / static_cast<float>(losses_.size());
-      return;
+    } else {
+      losses_[next_] = loss;
+      next_ = (next_ + 1) % window_;
     }
-    mean_ += (loss - losses_[next_]) / static_cast<float>(window_);
-    losses_[next_] = loss;
-    next_ = (next_ + 1) % window_;
+    // Added up anew: a running sum would keep one infinite loss for ever.
+    double sum = 0;
+    for (const float one : losses_) sum += one;
+    mean_ = static_cast<float>(sum / static_cast<double>(losses_.size()));
   }
+  // mean() stays until the next loss.
+  void Clear() { losses_.clear(), next_ = 0; }
   float mean() const { return mean_; }
 
  private:
@@ -70,6 +75,7 @@ std::vector<std::vector<float>> OutputValues(const Net& net) {
 struct Solver::Impl {
   Impl(const SolverParameter& solver_param, const SolverOptions& solver_options);
 
+  void CheckTrainable() const;
   void BuildNets(uint64_t seed, const std::map<std::string, uint64_t>& delivered);
   void Step(int iterations);
   float ForwardBackward();
@@ -99,6 +105,8 @@ struct Solver::Impl {
   std::unique_ptr<Updater> updater;
   int iter = 0;
   int current_step = 0;
+  PlateauState plateau;
+  int last_snapshot_iter = -1;
   SmoothedLoss smoothed_loss;
   bool stop_requested = false;
   std::function<SolverAction::Enum()> action_function;
@@ -112,6 +120,13 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
     : param(solver_param), options(solver_options), smoothed_loss(std::max(1, solver_param.average_loss())) {
   Require(param.average_loss() >= 1, "solver: average_loss is ", param.average_loss(), "; it must be at least 1");
   Require(param.iter_size() >= 1, "solver: iter_size is ", param.iter_size(), "; it must be at least 1");
+  for (const int batches : param.test_iter()) {
+    Require(batches >= 1, "solver: test_iter is ", batches, "; it must be at least 1");
+  }
+  if (param.larc()) throw Unsupported("solver: larc is not in this build; remove it");
+  if (param.eval_type() != "classification") {
+    throw Unsupported("solver: eval_type " + param.eval_type() + " is not in this build; remove it");
+  }
   CheckSchedule(param);
   rule = MakeUpdateRule(param);
   snapshot_prefix = SnapshotPrefix(param, options.file);
@@ -127,6 +142,7 @@ void Solver::Impl::BuildNets(uint64_t net_seed, const std::map<std::string, uint
   train.seed = net_seed;
   train.delivered_records = delivered;
   test_nets.clear();
+  net.reset();  // its readers hold the sources that the new ones open
   net = MakeTrainNet(param, train);
   for (const NetParameter& definition : TestNetDefinitions(param)) {
     NetOptions test;
@@ -136,13 +152,29 @@ void Solver::Impl::BuildNets(uint64_t net_seed, const std::map<std::string, uint
     test_nets.push_back(std::make_shared<Net>(definition, test));
     test_nets.back()->ShareTrainedLayersWith(*net);
   }
+  CheckTrainable();
   updater = std::make_unique<Updater>(*rule, *net);
+}
+
+void Solver::Impl::CheckTrainable() const {
+  const auto& params = net->learnable_params();
+  Require(!params.empty(), "solver: net '", net->name(), "' has no parameters in phase TRAIN; check its include rules");
+  if (std::all_of(params.begin(), params.end(), [](const auto& one) { return one.lr_mult == 0; })) {
+    LOG(WARNING) << "Net '" << net->name() << "' does not learn: every lr_mult is 0";
+  }
+  const auto& blobs = net->blob_names();
+  const bool has_loss =
+      std::any_of(blobs.begin(), blobs.end(), [&](const auto& blob) { return net->loss_weight(blob) != 0; });
+  Require(has_loss || options.keep_all, "solver: net '", net->name(),
+          "' has no loss in phase TRAIN; add a loss layer or a loss_weight");
+  if (!has_loss) LOG(WARNING) << "Net '" << net->name() << "' has no loss in phase TRAIN";
 }
 
 void Solver::Impl::Step(int iterations) {
   const int stop = iter + iterations;
   last_display = std::chrono::steady_clock::now();
   last_display_iter = iter;
+  smoothed_loss.Clear();
   stop_requested = false;
   while (iter < stop) {
     if (IsTested()) {
@@ -183,6 +215,7 @@ float Solver::Impl::ForwardBackward() {
     net->set_accumulate(keeps_all || i > 0);
     const float pass_loss = net->ForwardBackward();
     loss += pass_loss;
+    if (param.debug_info() && IsDisplayed()) LogForwardValues(*net), LogBackwardValues(*net);
     for (const Callbacks& callback : callbacks) {
       if (callback.on_backward) callback.on_backward(pass_loss);
     }
@@ -193,6 +226,13 @@ float Solver::Impl::ForwardBackward() {
 void Solver::Impl::ApplyUpdate() {
   StepScalars step;
   step.iteration = iter;
+  if (param.lr_policy() == "plateau") {
+    const int reached = PlateauAt(param, iter, current_step, smoothed_loss.mean(), &plateau);
+    if (reached != current_step) {
+      LOG(INFO) << "Plateau Status: Iteration " << iter << ", step = " << reached;
+    }
+    current_step = reached;
+  }
   step.rate = LearningRate();
   step.momentum = MomentumAt(param, iter, step.rate);
   step.weight_decay = WeightDecayAt(param, iter);
@@ -208,6 +248,7 @@ void Solver::Impl::ApplyUpdate() {
     }
   }
   updater->Step(step);
+  if (param.debug_info() && IsDisplayed()) LogUpdateValues(*net, updater->history());
 }
 
 double Solver::Impl::LearningRate() {
@@ -277,12 +318,16 @@ std::string Solver::Impl::Snapshot() {
   SolverProgress progress;
   progress.iter = iter;
   progress.current_step = current_step;
+  progress.plateau = plateau;
   progress.solver_type = param.type();
   progress.net_name = net->name();
   progress.seed = seed;
   progress.delivered_records = net->delivered_records();
-  return WriteSnapshot(snapshot_prefix, param.snapshot_format() == SolverParameter::HDF5, param.snapshot_diff(),
-                       *net, updater->history(), std::move(progress));
+  const bool as_hdf5 = param.snapshot_format() == SolverParameter::HDF5;
+  const std::string file = WriteSnapshot(snapshot_prefix, as_hdf5, param.snapshot_diff(), *net,
+                                         updater->history(), std::move(progress));
+  last_snapshot_iter = iter;
+  return file;
 }
 
 void Solver::Impl::SnapshotWhileTraining() {
@@ -301,14 +346,19 @@ void Solver::Impl::Restore(const std::string& file) {
           "'; use the solver file of that run");
   Require(progress.net_name.empty() || progress.net_name == net->name(), file, ": belongs to net '",
           progress.net_name, "', this solver trains '", net->name(), "'");
-  if (progress.has_seed) {
+  reader.CheckHistory(updater->history());
+  const std::string weights = reader.WeightsFile();
+  // Only a net with another seed or place in the data has to be built anew; callers may hold this one.
+  if (progress.has_seed &&
+      (progress.seed != seed || progress.delivered_records != net->delivered_records())) {
     seed = progress.seed;
     BuildNets(seed, progress.delivered_records);
   }
-  if (!reader.WeightsFile().empty()) net->CopyTrainedLayersFrom(reader.WeightsFile());
+  if (!weights.empty()) net->CopyTrainedLayersFrom(weights);
   reader.ReadHistory(updater->history());
-  iter = progress.iter;
+  iter = last_snapshot_iter = progress.iter;
   current_step = progress.current_step;
+  plateau = progress.plateau;
 }
 
 Solver::Solver(const SolverParameter& param, const SolverOptions& options)
@@ -318,6 +368,9 @@ Solver::~Solver() = default;
 
 void Solver::Solve(const std::string& resume_file) {
   Impl& self = *impl_;
+  Require(self.param.has_max_iter(), "solver: max_iter is not set; set the number of iterations");
+  // Before hours of training, not after them.
+  if (self.param.snapshot_after_train()) CheckSnapshotWritable(self.snapshot_prefix);
   LOG(INFO) << "Solving " << self.net->name();
   LOG(INFO) << "Learning Rate Policy: " << self.param.lr_policy();
   if (!resume_file.empty()) {
@@ -325,8 +378,8 @@ void Solver::Solve(const std::string& resume_file) {
     Restore(resume_file);
   }
   self.Step(std::max(0, self.param.max_iter() - self.iter));
-  const bool just_snapshotted = self.param.snapshot() > 0 && self.iter % self.param.snapshot() == 0;
-  if (self.param.snapshot_after_train() && !just_snapshotted) Snapshot();
+  // Also when the snapshot that was due at this iteration failed: then the error is the run's.
+  if (self.param.snapshot_after_train() && self.last_snapshot_iter != self.iter) Snapshot();
   if (self.stop_requested) {
     LOG(INFO) << "Optimization stopped early.";
     return;

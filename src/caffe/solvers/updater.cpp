@@ -33,6 +33,7 @@ Updater::Updater(const UpdateRule& rule, Net& net) : rule_(rule) {
   for (const Net::LearnableParam& param : net.learnable_params()) {
     ParamStep step;
     step.blob = param.blob;
+    step.learns = param.lr_mult != 0;
     const TensorDesc desc = param.blob->data_tensor().desc();
     for (int i = 0; i < rule.num_states(); ++i) {
       step.states.push_back(std::make_shared<Blob>(net.graph().options.device, desc.shape, desc.dtype));
@@ -55,6 +56,7 @@ Updater::Updater(const UpdateRule& rule, Net& net) : rule_(rule) {
 double Updater::GradientNorm() {
   gradient_sum_ = 0;
   for (ParamStep& step : steps_) {
+    if (!step.learns) continue;
     step.inputs[0].data = step.blob->diff_tensor().data();
     KernelContext context;
     context.inputs = {step.inputs.data(), 1};
@@ -68,6 +70,7 @@ double Updater::GradientNorm() {
 void Updater::Step(const StepScalars& scalars) {
   rule_.FillScalars(scalars, scalars_);
   for (ParamStep& step : steps_) {
+    if (!step.learns) continue;
     step.inputs[0].data = step.blob->diff_tensor().data();
     step.outputs[0].data = step.blob->data_tensor().data();
     for (size_t i = 0; i < step.states.size(); ++i) {

@@ -12,7 +12,8 @@
 
 namespace caffe {
 
-// Owns the rule's state. Not copyable: its operands point into it. Kernels and memory are found once; a step allocates nothing.
+// Owns the rule's state. Not copyable: its operands point into it. Kernels and memory are found
+// once; a step allocates nothing.
 class Updater {
  public:
   Updater(const UpdateRule& rule, Net& net);
@@ -29,6 +30,7 @@ class Updater {
  private:
   struct ParamStep {
     std::shared_ptr<Blob> blob;
+    bool learns = true;  // false: frozen by lr_mult 0
     std::vector<std::shared_ptr<Blob>> states;
     Kernel update, sum_of_squares;
     std::vector<TensorView> inputs, outputs;

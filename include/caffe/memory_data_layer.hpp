@@ -1,0 +1,35 @@
+// MemoryData: batches of arrays that the caller owns.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "caffe/layer.hpp"
+
+namespace caffe {
+
+// Tops (batch_size,channels,height,width) and (batch_size). Each forward pass delivers the next
+// batch, the first again after the last. One thread at a time.
+class MemoryDataLayer final : public Layer {
+ public:
+  explicit MemoryDataLayer(const LayerParameter& param);
+
+  LayerTraits traits() const override;
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override;
+  void EmitForward(GraphBuilder& graph) const override;
+
+  // `data` has count x channels x height x width elements, `labels` count; both stay the caller's
+  // and must outlive their use. count must be a positive multiple of batch_size (InvalidArgument).
+  void Reset(const float* data, const float* labels, int64_t count);
+
+ private:
+  struct Arrays {
+    const float* data = nullptr;
+    const float* labels = nullptr;
+    int64_t count = 0, next = 0;
+  };
+  Shape shape_;
+  std::shared_ptr<Arrays> arrays_;
+};
+
+}  // namespace caffe

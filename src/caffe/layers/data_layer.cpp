@@ -1,0 +1,67 @@
+#include <algorithm>
+#include <memory>
+
+#include "caffe/data/batch_source.hpp"
+#include "caffe/error.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/ops/convert.hpp"
+
+namespace caffe {
+namespace {
+
+// Batches of a database: top 0 the images, top 1 (if given) their labels.
+class DataLayer final : public Layer {
+ public:
+  explicit DataLayer(const LayerParameter& param) : Layer(param) {
+    const DataParameter& data = param.data_param();
+    Require(!data.source().empty(), "data_param { source } is missing; name the database's folder");
+    if (data.backend() == DataParameter::LEVELDB && data.has_backend()) {
+      throw Unsupported("backend: LEVELDB is not available in this build; convert the database to LMDB");
+    }
+  }
+
+  LayerTraits traits() const override {
+    return {.num_bottoms = 0, .min_tops = 1, .max_tops = 2, .is_data = true, .has_backward = false};
+  }
+
+  void Prepare(uint64_t seed, uint64_t records) override {
+    source_ = std::make_shared<data::BatchSource>(data::BatchSourceOptions{
+        .data = param().data_param(), .transform = param().transform_param(),
+        .is_training = phase() == TRAIN, .seed = seed, .layer = name(), .start_record = records});
+  }
+
+  uint64_t records_delivered() const override { return source_->records_delivered(); }
+
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>&) const override {
+    std::vector<Shape> tops = {source_->shape()};
+    if (param().top_size() > 1) tops.push_back(Shape{source_->shape()[0]});
+    return tops;
+  }
+
+  void EmitForward(GraphBuilder& graph) const override {
+    std::vector<Value*> tops = {graph.top(0)};
+    if (graph.num_tops() > 1) tops.push_back(graph.top(1));
+    graph.Emit(ops::HostCall{.what = "next batch",
+                             .call =
+                                 [source = source_](const KernelContext& ctx) {
+                                   const data::Batch& batch = source->Next();
+                                   Store(batch.data, ctx.output(0));
+                                   if (ctx.has_output(1)) Store(batch.labels, ctx.output(1));
+                                 }},
+               {}, tops);
+  }
+
+ private:
+  static void Store(const float* from, const TensorView& to) {
+    VisitFloat(to.dtype, [&]<typename T>(TypeTag<T>) {
+      std::transform(from, from + to.count(), to.as<T>(), [](float x) { return T(x); });
+    });
+  }
+
+  std::shared_ptr<data::BatchSource> source_;
+};
+
+REGISTER_LAYER_CLASS(Data);
+
+}  // namespace
+}  // namespace caffe

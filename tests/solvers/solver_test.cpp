@@ -1,0 +1,274 @@
+#include "caffe/solver.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/binary_format.hpp"
+#include "caffe/io/text_format.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Least squares in one weight: loss = (w * x - t)^2 / 2 with x = 2, t = 3, so its gradient is
+// 2 * (2 * w - 3).
+constexpr char kLeastSquares[] = R"(
+  name: "line"
+  layer { name: "x" type: "DummyData" top: "x" top: "t"
+    dummy_data_param {
+      shape { dim: 1 dim: 1 } shape { dim: 1 dim: 1 }
+      data_filler { type: "constant" value: 2 } data_filler { type: "constant" value: 3 } } }
+  layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" PARAM
+    inner_product_param { num_output: 1 bias_term: false weight_filler { type: "constant" value: 0.5 } } }
+  layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
+)";
+
+// A net with noise in it: its result depends on every random draw.
+constexpr char kNoisy[] = R"(
+  name: "noisy"
+  layer { name: "x" type: "DummyData" top: "x" top: "t"
+    dummy_data_param {
+      shape { dim: 4 dim: 8 } shape { dim: 4 dim: 2 }
+      data_filler { type: "gaussian" std: 1 } data_filler { type: "gaussian" std: 1 } } }
+  layer { name: "drop" type: "Dropout" bottom: "x" top: "x" }
+  layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
+    inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+  layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
+)";
+
+class SolverTest : public ::testing::Test {
+ protected:
+  SolverParameter Parse(const std::string& options, std::string net = kLeastSquares,
+                        const std::string& param = "") {
+    const size_t at = net.find("PARAM");
+    if (at != std::string::npos) net.replace(at, 5, param.empty() ? "" : "param { " + param + " }");
+    SolverParameter solver;
+    ParseTextProto(options + " solver_mode: CPU random_seed: 7 net_param { " + net + " }", "test", &solver);
+    if (!solver.has_lr_policy()) solver.set_lr_policy("fixed");
+    if (!solver.has_base_lr()) solver.set_base_lr(0.1f);
+    if (!solver.has_snapshot_prefix()) solver.set_snapshot_prefix(folder_.path("run"));
+    return solver;
+  }
+
+  static float Weight(Solver& solver) { return solver.net().layer_params("ip").at(0)->cpu_data()[0]; }
+
+  // The text of the error of type E that `fn` throws.
+  template <typename E, typename Fn>
+  static std::string ErrorOf(Fn&& fn) {
+    try {
+      fn();
+    } catch (const E& error) {
+      return error.what();
+    } catch (const std::exception& error) {
+      return std::string("another type of error: ") + error.what();
+    }
+    return "no error";
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(SolverTest, TakesTheStepsOfTheFormula) {
+  struct Case {
+    const char* options;
+    const char* param;
+    double rate, momentum, l1, l2;
+  };
+  const Case cases[] = {
+      {"", "", 0.1, 0, 0, 0},
+      {"momentum: 0.9", "", 0.1, 0.9, 0, 0},
+      {"momentum: 0.9 weight_decay: 0.25", "", 0.1, 0.9, 0, 0.25},
+      {"momentum: 0.5 weight_decay: 0.25 regularization_type: 'L1'", "", 0.1, 0.5, 0.25, 0},
+      {"weight_decay: 0.25", "lr_mult: 2 decay_mult: 4", 0.2, 0, 0, 1},
+      {"momentum: 0.9 weight_decay: 1", "lr_mult: 0", 0, 0.9, 0, 1},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(std::string(one.options) + " " + one.param);
+    Solver solver(Parse(one.options, kLeastSquares, one.param));
+    double w = 0.5, h = 0;
+    for (int step = 0; step < 2; ++step) {
+      const double gradient = 2 * (2 * w - 3) + one.l2 * w + one.l1 * (w > 0 ? 1 : -1);
+      h = one.momentum * h + one.rate * gradient;
+      w -= h;
+      solver.Step(1);
+      EXPECT_NEAR(Weight(solver), w, 1e-6);
+    }
+  }
+}
+
+TEST_F(SolverTest, ClipsTheNormBeforeDividingByIterSize) {
+  Solver once(Parse("clip_gradients: 1"));
+  once.Step(1);  // gradient -4, clipped to -1
+  EXPECT_NEAR(Weight(once), 0.6, 1e-6);
+  Solver twice(Parse("clip_gradients: 1 iter_size: 2"));
+  twice.Step(1);  // gradients add up to -8, clipped to -1, halved
+  EXPECT_NEAR(Weight(twice), 0.55, 1e-6);
+  Solver loose(Parse("clip_gradients: 5"));
+  loose.Step(1);
+  EXPECT_NEAR(Weight(loose), 0.9, 1e-6);
+}
+
+TEST_F(SolverTest, IterSizeAveragesEqualBatches) {
+  for (const bool keep_all : {true, false}) {
+    Solver one(Parse("momentum: 0.9"), {.keep_all = keep_all});
+    Solver four(Parse("momentum: 0.9 iter_size: 4"), {.keep_all = keep_all});
+    one.Step(3);
+    four.Step(3);
+    EXPECT_NEAR(Weight(one), Weight(four), 1e-6);
+  }
+}
+
+TEST_F(SolverTest, ResumesExactly) {
+  for (const std::string format : {"BINARYPROTO", "HDF5"}) {
+    SCOPED_TRACE(format);
+    const std::string options = "momentum: 0.9 iter_size: 2 max_iter: 6 snapshot_format: " + format;
+    const auto run = [&](const std::string& more, const std::string& resume_file) {
+      SolverParameter param = Parse(options, kNoisy);
+      if (!resume_file.empty()) param.set_random_seed(99);  // the recorded seed wins
+      ParseTextProto(param.DebugString() + more, "test", &param);
+      Solver solver(param, {.keep_all = false});
+      if (resume_file.empty()) {
+        solver.Step(3);
+        solver.Snapshot();
+        solver.Step(3);
+      } else {
+        solver.Solve(resume_file);
+      }
+      EXPECT_EQ(solver.iter(), 6);
+      const Blob& weights = *solver.net().layer_params("ip").at(0);
+      return std::vector<float>(weights.cpu_data(), weights.cpu_data() + weights.count());
+    };
+    const std::string state = folder_.path("run_iter_3.solverstate") + (format == "HDF5" ? ".h5" : "");
+    const std::vector<float> whole = run("", "");
+    EXPECT_EQ(run("", state), whole);
+  }
+}
+
+TEST_F(SolverTest, AFailedSnapshotStopsOnlyTheLastOne) {
+  std::filesystem::create_directory(folder_.path("out"));
+  SolverParameter param = Parse("snapshot: 2 max_iter: 4");
+  param.set_snapshot_prefix(folder_.path("out/run"));
+  Solver solver(param);
+  solver.Step(2);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("out/run_iter_2.solverstate")));
+  // A file where the folder was: nothing can be created below it, not even by root.
+  std::filesystem::rename(folder_.path("out"), folder_.path("kept"));
+  WriteFileAtomically(folder_.path("out"), std::string_view("no folder"));
+  solver.Step(2);
+  EXPECT_EQ(solver.iter(), 4);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("kept/run_iter_2.solverstate")));
+  EXPECT_THAT(ErrorOf<IoError>([&] { solver.Snapshot(); }), HasSubstr("out/run_iter_4.caffemodel"));
+  EXPECT_THAT(ErrorOf<IoError>([&] { solver.Solve(); }), HasSubstr("snapshot_prefix"));
+}
+
+TEST_F(SolverTest, ChecksThePrefixBeforeTraining) {
+  SolverParameter param = Parse("snapshot: 1");
+  param.set_snapshot_prefix(folder_.path("no/such/folder/run"));
+  EXPECT_THAT(ErrorOf<IoError>([&] { Solver solver(param); }), HasSubstr("no/such/folder/run"));
+}
+
+TEST_F(SolverTest, RefusesStatesThatAreNotItsOwn) {
+  Solver solver(Parse("momentum: 0.9"));
+  solver.Step(1);
+  const std::string state_file = solver.Snapshot();
+  const std::string model_file = folder_.path("run_iter_1.caffemodel");
+  EXPECT_THAT(ErrorOf<IoError>([&] { solver.Restore(model_file); }), HasSubstr("give it to -weights"));
+  EXPECT_THAT(ErrorOf<IoError>([&] { solver.Restore(folder_.path("none")); }), HasSubstr("none"));
+
+  const auto restore = [&](const std::function<void(SolverState*)>& change) {
+    SolverState state;
+    ReadBinaryProto(state_file, &state);
+    change(&state);
+    WriteBinaryProto(folder_.path("changed.solverstate"), state);
+    return ErrorOf<Error>([&] { solver.Restore(folder_.path("changed.solverstate")); });
+  };
+  EXPECT_EQ(restore([](SolverState*) {}), "no error");
+  EXPECT_THAT(restore([](SolverState* state) { state->add_history(); }), HasSubstr("has 2 history blobs"));
+  EXPECT_THAT(restore([](SolverState* state) { state->mutable_history(0)->mutable_shape()->set_dim(0, 5); }),
+              HasSubstr("5x1"));
+  EXPECT_THAT(restore([](SolverState* state) { state->set_solver_type("Adam"); }), HasSubstr("'Adam'"));
+  EXPECT_THAT(restore([](SolverState* state) { state->set_net_name("other"); }), HasSubstr("'other'"));
+  EXPECT_THAT(restore([](SolverState* state) { state->set_learned_net("gone"); }), HasSubstr("gone"));
+  WriteFileAtomically(folder_.path("torn.solverstate"), ReadFile(state_file).substr(0, 20));
+  EXPECT_THAT(ErrorOf<IoError>([&] { solver.Restore(folder_.path("torn.solverstate")); }), HasSubstr("torn"));
+}
+
+TEST_F(SolverTest, FindsWeightsBesideTheState) {
+  Solver solver(Parse(""));
+  solver.Step(1);
+  solver.Snapshot();
+  const float weight = Weight(solver);
+  std::filesystem::create_directory(folder_.path("moved"));
+  for (const char* name : {"run_iter_1.caffemodel", "run_iter_1.solverstate"}) {
+    std::filesystem::rename(folder_.path(name), folder_.path("moved") + "/" + name);
+  }
+  Solver other(Parse(""));
+  other.Restore(folder_.path("moved/run_iter_1.solverstate"));
+  EXPECT_EQ(Weight(other), weight);
+}
+
+TEST_F(SolverTest, StopsWhenAsked) {
+  Solver solver(Parse("max_iter: 100"));
+  solver.SetActionFunction([&] { return solver.iter() == 3 ? SolverAction::STOP : SolverAction::NONE; });
+  solver.Solve();
+  EXPECT_EQ(solver.iter(), 3);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("run_iter_3.solverstate")));
+}
+
+TEST_F(SolverTest, LogsInCaffesForm) {
+  ::testing::internal::CaptureStderr();
+  Solver solver(Parse("max_iter: 2 display: 1 test_iter: 2 test_interval: 1 test_compute_loss: true "
+                      "snapshot_after_train: false"));
+  solver.Solve();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  for (const char* line :
+       {"] Solving line\n", "] Learning Rate Policy: fixed\n", "] Iteration 0, Testing net (#0)\n",
+        "] Test loss: 2\n", "]     Test net output #0: loss = 2 (* 1 = 2 loss)\n", "] Iteration 0 (0 iter/s, ",
+        "s/1 iters), loss = 2\n", "]     Train net output #0: loss = 2 (* 1 = 2 loss)\n",
+        "] Iteration 0, lr = 0.1\n", "] Iteration 2, loss = ", "] Iteration 2, Testing net (#0)\n",
+        "] Optimization Done.\n"}) {
+    EXPECT_THAT(log, HasSubstr(line));
+  }
+}
+
+TEST_F(SolverTest, LogsValuesWithDebugInfo) {
+  ::testing::internal::CaptureStderr();
+  Solver solver(Parse("display: 1 debug_info: true"), {.keep_all = false});
+  solver.Step(1);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("    [Forward] Layer ip, top blob y data: 1\n"));
+  EXPECT_THAT(log, HasSubstr("    [Backward] Layer ip, param blob 0 diff: 4\n"));
+  EXPECT_THAT(log, HasSubstr("    [Update] Layer ip, param 0 data: 0.9; diff: 0.4\n"));
+}
+
+TEST_F(SolverTest, ExplainsWrongDefinitions) {
+  const auto error = [&](const std::function<void(SolverParameter*)>& change) {
+    SolverParameter param = Parse("");
+    change(&param);
+    return ErrorOf<Error>([&] { Solver solver(param, {.keep_all = false}); });
+  };
+  EXPECT_THAT(error([](SolverParameter* param) { param->set_type("SDG"); }), HasSubstr("did you mean 'SGD'?"));
+  EXPECT_THAT(error([](SolverParameter* param) { param->clear_net_param(); }),
+              HasSubstr("set exactly one of net, train_net, net_param, train_net_param"));
+  EXPECT_THAT(error([](SolverParameter* param) { param->set_net("x"); }), HasSubstr("several train nets"));
+  EXPECT_THAT(error([](SolverParameter* param) { param->add_test_iter(1); }), HasSubstr("test_interval"));
+  EXPECT_THAT(error([](SolverParameter* param) { param->set_iter_size(0); }), HasSubstr("iter_size is 0"));
+  EXPECT_THAT(error([](SolverParameter* param) { param->set_larc(true); }), HasSubstr("larc"));
+  EXPECT_THAT(error([](SolverParameter* param) {
+                param->mutable_net_param()->mutable_layer()->DeleteSubrange(1, 2);
+              }),
+              HasSubstr("no parameters in phase TRAIN"));
+  EXPECT_THAT(error([](SolverParameter* param) { param->mutable_net_param()->mutable_layer()->RemoveLast(); }),
+              HasSubstr("has no loss in phase TRAIN"));
+  EXPECT_THAT(ErrorOf<Error>([&] { Solver(Parse("")).Solve(); }), HasSubstr("max_iter is not set"));
+}
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,183 @@
+// The program `caffe` from outside: exit status and output.
+#include <gmock/gmock.h>
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "tests/support/temporary_folder.hpp"
+
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+const std::string kCaffe = CAFFE_BINARY_DIR "/bin/caffe";
+
+struct Outcome {
+  int status = -1;  // exit status; -1 when it ended by a signal
+  std::string output;
+};
+
+class CaffeToolTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Write("net.prototxt", R"(
+      name: "line"
+      layer { name: "x" type: "DummyData" top: "x" top: "t"
+        dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 dim: 2 }
+          data_filler { type: "gaussian" } data_filler { type: "gaussian" } } }
+      layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
+        inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+      layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
+    )");
+    WriteSolver("max_iter: 4 snapshot: 2 display: 1");
+  }
+
+  void Write(const std::string& name, const std::string& text) { std::ofstream(folder_.path(name)) << text; }
+  void WriteSolver(const std::string& options) {
+    Write("solver.prototxt", "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' " + options);
+  }
+  bool Exists(const std::string& name) const { return std::filesystem::exists(folder_.path(name)); }
+
+  // Runs in the test's folder, both outputs together.
+  Outcome Run(const std::string& arguments) const {
+    const std::string command = "cd '" + folder_.path() + "' && '" + kCaffe + "' " + arguments + " 2>&1";
+    FILE* pipe = popen(command.c_str(), "r");
+    Outcome outcome;
+    std::array<char, 4096> part;
+    for (size_t count; (count = fread(part.data(), 1, part.size(), pipe)) > 0;) {
+      outcome.output.append(part.data(), count);
+    }
+    const int status = pclose(pipe);
+    outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return outcome;
+  }
+
+  void ExpectFailure(const std::string& arguments, const std::string& text) const {
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.status, 1) << arguments << "\n" << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr(text)) << arguments;
+  }
+
+  caffe::testing::TemporaryFolder folder_;
+};
+
+TEST_F(CaffeToolTest, TrainsResumesAndTests) {
+  const Outcome train = Run("train --solver=solver.prototxt");
+  EXPECT_EQ(train.status, 0) << train.output;
+  for (const char* line : {"] Use CPU.\n", "] Starting Optimization\n", "] Solving line\n",
+                           "] Iteration 3, lr = 0.1\n", "] Optimization Done.\n",
+                           "] Snapshotting to binary proto file solver_iter_4.caffemodel\n",
+                           "] Snapshotting solver state to binary proto file solver_iter_4.solverstate\n"}) {
+    EXPECT_THAT(train.output, HasSubstr(line));
+  }
+  EXPECT_FALSE(Exists("solver.tempfile"));
+  // The line that log parsers take apart: no year before month and day.
+  EXPECT_THAT(train.output, ContainsRegex("(^|\n)I[0-9][0-9][0-9][0-9] [0-9:.]+ +[0-9]+ solver.cpp:[0-9]+] Iteration 0 \\("));
+
+  const Outcome resume = Run("train -solver solver.prototxt -snapshot solver_iter_2.solverstate");
+  EXPECT_EQ(resume.status, 0) << resume.output;
+  EXPECT_THAT(resume.output, AllOf(HasSubstr("Restoring previous solver status from solver_iter_2.solverstate"),
+                                   HasSubstr("Iteration 2 (")));
+
+  const Outcome test = Run("test -model net.prototxt -weights solver_iter_4.caffemodel -iterations 2");
+  EXPECT_EQ(test.status, 0) << test.output;
+  EXPECT_THAT(test.output, AllOf(HasSubstr("] Running for 2 iterations.\n"), HasSubstr("] Batch 1, loss = "),
+                                 HasSubstr("] Loss: "), ContainsRegex("] loss = [0-9.]+ \\(\\* 1 = [0-9.]+ loss\\)")));
+}
+
+TEST_F(CaffeToolTest, TimesLayers) {
+  const Outcome time = Run("time -model net.prototxt -iterations 2 -explain");
+  EXPECT_EQ(time.status, 0) << time.output;
+  for (const char* line : {"] *** Benchmark begins ***\n", "] Testing for 2 iterations.\n",
+                           "] Iteration: 2 forward-backward time: ", "]         ip\tforward: ",
+                           "]         ip\tbackward: ", "] Average Forward-Backward: ", "] *** Benchmark ends ***\n"}) {
+    EXPECT_THAT(time.output, HasSubstr(line));
+  }
+}
+
+TEST_F(CaffeToolTest, PrintsThePlan) {
+  const Outcome plan = Run("plan -solver solver.prototxt");
+  EXPECT_EQ(plan.status, 0) << plan.output;
+  EXPECT_THAT(plan.output, AllOf(HasSubstr("Parameters:   8 (32 B)"), HasSubstr("Solver state: 32 B")));
+  const Outcome json = Run("plan -model net.prototxt -phase TEST -json");
+  EXPECT_EQ(json.status, 0);
+  google::protobuf::Struct root;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(json.output, &root).ok()) << json.output;
+  EXPECT_EQ(root.fields().at("parameter_count").number_value(), 8);
+}
+
+TEST_F(CaffeToolTest, SaysWhatIsWrong) {
+  ExpectFailure("trian", "Unknown action: trian");
+  ExpectFailure("train", "-solver is missing");
+  ExpectFailure("train -solver none.prototxt", "none.prototxt: cannot open: No such file or directory");
+  ExpectFailure("train -solver solver.prototxt -snapshot a -weights b", "not both");
+  ExpectFailure("train -solver solver.prototxt -snapshot none.solverstate", "none.solverstate");
+  ExpectFailure("train -solver solver.prototxt -weights none.caffemodel", "none.caffemodel");
+  ExpectFailure("train -solver solver.prototxt -sigint_effect pause", "Invalid signal effect \"pause\"");
+  ExpectFailure("train -solver solver.prototxt -no_such_flag", "no_such_flag");
+  ExpectFailure("test -model net.prototxt", "-weights is missing");
+  ExpectFailure("test -model net.prototxt -weights x -iterations 0", "-iterations is 0");
+  ExpectFailure("time", "-model is missing");
+  ExpectFailure("time -model net.prototxt -phase VALIDATE", "use TRAIN or TEST");
+  ExpectFailure("plan", "plan needs -model");
+  WriteSolver("snapshot: 1 snapshot_prefix: 'no/such/folder/run'");
+  ExpectFailure("train -solver solver.prototxt", "no/such/folder/run");
+  WriteSolver("max_iter: 1 max_itre: 2");
+  ExpectFailure("train -solver solver.prototxt", "did you mean");
+}
+
+TEST_F(CaffeToolTest, PrintsUsageAndVersion) {
+  const Outcome usage = Run("");
+  EXPECT_EQ(usage.status, 0);
+  EXPECT_THAT(usage.output, HasSubstr("device_query"));
+  const Outcome version = Run("--version");
+  EXPECT_EQ(version.status, 0);
+  EXPECT_THAT(version.output, HasSubstr("caffe version"));
+}
+
+TEST_F(CaffeToolTest, SignalsSnapshotAndStop) {
+  WriteSolver("max_iter: 1000000000");
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (chdir(folder_.path().c_str()) == 0 && freopen("log", "w", stderr) != nullptr) {
+      execl(kCaffe.c_str(), "caffe", "train", "-solver", "solver.prototxt", nullptr);
+    }
+    _exit(127);
+  }
+  const auto log = [&] {
+    std::ostringstream text;
+    text << std::ifstream(folder_.path("log")).rdbuf();
+    return text.str();
+  };
+  const auto wait_for = [&](const std::string& text) {
+    for (int i = 0; i < 500 && !HasFailure() && log().find(text) == std::string::npos; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    EXPECT_THAT(log(), HasSubstr(text));
+  };
+  wait_for("Solving line");
+  kill(child, SIGHUP);
+  wait_for("Snapshotting solver state");
+  kill(child, SIGINT);
+  wait_for("Optimization stopped early.");
+  if (HasFailure()) kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << log();
+}
+
+}  // namespace
