@@ -1,24 +1,40 @@
-// gemm_rate: this machine's rate of float matrix products in GFLOP/s, the limit that training
-// times are compared with. Prints one number: the median of five products of 2048 x 2048.
+// What this machine's matrix product reaches: gemm_rate [SIZE] [SECONDS] prints one JSON object.
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
-int main() {
-  constexpr int kSize = 2048, kRuns = 5;
-  std::vector<float> a(kSize * kSize, 1.0f), b(kSize * kSize, 0.5f), c(kSize * kSize);
-  std::vector<double> rates;
-  for (int run = 0; run <= kRuns; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    dnnl_sgemm('N', 'N', kSize, kSize, kSize, 1.0f, a.data(), kSize, b.data(), kSize, 0.0f, c.data(), kSize);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (run > 0) rates.push_back(2.0 * kSize * kSize * kSize / seconds / 1e9);  // the first warms up
+int main(int argc, char** argv) {
+  const dnnl_dim_t n = argc > 1 ? std::atoi(argv[1]) : 2048;
+  const double seconds = argc > 2 ? std::atof(argv[2]) : 2;
+  if (n < 1 || seconds <= 0) {
+    std::fprintf(stderr, "usage: gemm_rate [SIZE] [SECONDS]\n");
+    return 1;
   }
-  std::sort(rates.begin(), rates.end());
-  std::printf("%.1f\n", rates[kRuns / 2]);
-  return 0;
+  std::vector<float> a(n * n, 0.5f), b(n * n, 0.25f), c(n * n);
+  using Clock = std::chrono::steady_clock;
+  const auto multiply = [&] {
+    const auto start = Clock::now();
+    if (dnnl_sgemm('N', 'N', n, n, n, 1, a.data(), n, b.data(), n, 0, c.data(), n) != dnnl_success) {
+      std::fprintf(stderr, "dnnl_sgemm failed\n");
+      std::exit(1);
+    }
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+
+  multiply();  // threads, code generation and first touch
+  std::vector<double> times;
+  for (double spent = 0; spent < seconds || times.size() < 5;) {
+    times.push_back(multiply());
+    spent += times.back();
+  }
+  std::sort(times.begin(), times.end());
+  const double flop = 2.0 * n * n * n;
+  std::printf("{\"size\": %d, \"threads\": %d, \"runs\": %zu, \"gflops\": %.1f, \"gflops_best\": %.1f}\n",
+              static_cast<int>(n), omp_get_max_threads(), times.size(),
+              flop / times[times.size() / 2] / 1e9, flop / times.front() / 1e9);
 }

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Training speed of the benchmark nets, beside this machine's own matrix product rate.
+"""How fast nets train, in images/s and as a share of what this machine's matrix product reaches.
 
-  benchmarks/step_time.py [--nets lenet,alexnet,googlenet,resnet50] [--rounds 3] [--out FILE.json]
+  benchmarks/step_time.py [NET...] [--rounds 3] [--iterations 10] [--build build/cpu-release] [--output FILE]
 
-Each round measures the matrix product rate and then every net (caffe time, DummyData), so that a
-machine that slows down slows all of them; medians over the rounds are reported. The share is
-FLOP of the plan (forward and backward) over time over the rate: 1 would mean that the whole step
-ran as fast as a large matrix product.
+NET is lenet, alexnet, googlenet or resnet50 (all), or a prototxt whose data comes from DummyData or Input. Rounds
+alternate between the matrix product and each net, so both see the same machine. Prints JSON.
 """
 import argparse
 import json
+import os
 import pathlib
 import platform
 import re
@@ -17,56 +16,78 @@ import statistics
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-BATCH = {"lenet": 64, "alexnet": 32, "googlenet": 16, "resnet50": 16}
-ITERATIONS = {"lenet": 200, "alexnet": 5, "googlenet": 5, "resnet50": 3}
+import net_flops
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+NETS = ("lenet", "alexnet", "googlenet", "resnet50")
+STEP = re.compile(r"Iteration: \d+ forward-backward time: ([\d.e+]+) ms")
 
 
-def output_of(*command):
-    done = subprocess.run([str(c) for c in command], cwd=ROOT, text=True, capture_output=True, check=True)
+def run(*command):
+    done = subprocess.run([str(part) for part in command], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))} failed with status {done.returncode}\n{done.stderr[-2000:]}")
     return done.stdout + done.stderr
 
 
-def plan_flop(caffe, net):
-    plan = json.loads(output_of(caffe, "plan", f"--model=benchmarks/nets/{net}.prototxt", "--json"))
-    return sum(step["flops"] for step in plan["steps"])
+def step_times_ms(log):
+    """Times of the iterations that `caffe time` logs."""
+    times = [float(text) for text in STEP.findall(log)]
+    if not times:
+        raise ValueError("no 'forward-backward time' line in the log of caffe time")
+    return times
 
 
-def step_ms(caffe, net):
-    text = output_of(caffe, "time", f"--model=benchmarks/nets/{net}.prototxt", f"--iterations={ITERATIONS[net]}")
-    times = [float(t) for t in re.findall(r"forward-backward time: (\S+) ms", text)]
-    return statistics.median(times)
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def report(net, times, gemm_gflops):
+    batch, flop = net_flops.batch_size(net), net_flops.training_flop(net)
+    images = batch / statistics.median(times) * 1000
+    gflops = images * flop / 1e9
+    return {"batch": batch, "step_ms": round(statistics.median(times), 3), "step_ms_best": round(min(times), 3),
+            "images_per_s": round(images, 1), "flop_per_image": flop, "gflops": round(gflops, 1),
+            "share_of_gemm": round(gflops / gemm_gflops, 3), "steps": len(times)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="build/cpu-release", help="build folder")
-    parser.add_argument("--nets", default=",".join(BATCH))
+    parser.add_argument("nets", nargs="*", default=NETS, metavar="NET")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--out", help="write the JSON here as well")
-    args = parser.parse_args()
-    programs = ROOT / args.build / "bin"
-    caffe, nets = programs / "caffe", args.nets.split(",")
-    rates, times = [], {net: [] for net in nets}
-    for _ in range(args.rounds):
-        rates.append(float(output_of(programs / "gemm_rate")))
-        for net in nets:
-            times[net].append(step_ms(caffe, net))
-    rate = statistics.median(rates)
-    cpu = output_of(caffe, "device_query").split("Device: ")[-1].strip()
-    result = {"machine": cpu, "system": platform.platform(), "gemm_gflops": rate, "gemm_rounds": rates, "nets": {}}
-    for net in nets:
-        ms, flop = statistics.median(times[net]), plan_flop(caffe, net)
-        result["nets"][net] = {
-            "batch": BATCH[net], "step_ms": round(ms, 2), "step_ms_rounds": times[net],
-            "images_per_second": round(1000 * BATCH[net] / ms, 1), "gflop_per_step": round(flop / 1e9, 2),
-            "gflops": round(flop / ms / 1e6, 1), "share_of_gemm": round(flop / ms / 1e6 / rate, 3)}
+    parser.add_argument("--iterations", type=int, default=10, help="steps per round; LeNet takes 20 times as many")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "cpu-release")
+    parser.add_argument("--output", type=pathlib.Path, help="a file for the JSON, besides standard output")
+    options = parser.parse_args()
+
+    binaries = options.build.resolve() / "bin"
+    paths = {pathlib.Path(n).stem: pathlib.Path(n).resolve() if n.endswith(".prototxt")
+             else HERE / "nets" / f"{n}.prototxt" for n in options.nets}
+    times, gemm = {name: [] for name in paths}, []
+    for round_number in range(options.rounds):
+        for name, path in paths.items():
+            print(f"round {round_number + 1} of {options.rounds}: {name}", file=sys.stderr)
+            gemm.append(json.loads(run(binaries / "gemm_rate"))["gflops"])
+            iterations = options.iterations * (20 if name == "lenet" else 1)
+            times[name] += step_times_ms(run(binaries / "caffe", "time", f"--model={path}", f"--iterations={iterations}"))
+
+    rate = statistics.median(gemm)
+    result = {
+        "machine": {"processor": processor(), "cores": os.cpu_count(), "threads": os.environ.get("OMP_NUM_THREADS", "all"),
+                    "load_before": round(os.getloadavg()[1], 2)},
+        "gemm": {"gflops": rate, "lowest": min(gemm), "highest": max(gemm)},
+        "nets": {name: report(net_flops.parse(paths[name].read_text(encoding="utf-8")), measured, rate)
+                 for name, measured in times.items()},
+    }
     text = json.dumps(result, indent=2)
     print(text)
-    if args.out:
-        pathlib.Path(args.out).write_text(text + "\n")
-    return 0
+    if options.output:
+        options.output.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -4,12 +4,14 @@
   models/generate.py            writes models/*/{train_val,deploy}.prototxt and benchmarks/nets
   models/generate.py --check    exits with 1 when a committed file differs from what it would write
 
-Architectures: AlexNet (Krizhevsky et al. 2012), GoogLeNet (Szegedy et al. 2015), ResNet-50 (He et
-al. 2016, with Caffe's BatchNorm followed by Scale). Needs nothing but Python.
+Architectures: LeNet (LeCun et al. 1998, as Caffe's MNIST example simplifies it), AlexNet (Krizhevsky
+et al. 2012), GoogLeNet (Szegedy et al. 2015), ResNet-50 (He et al. 2016, with Caffe's BatchNorm
+followed by Scale). Layers have the names that published weights use. Needs nothing but Python.
 """
 import argparse
 import pathlib
 import sys
+import typing
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -78,9 +80,19 @@ class Net:
 
 
 # ---------------------------------------------------------------------------------------------
-# Where data comes from and what is done with the scores. Each "head" is (scores, loss weight, tag).
+# Where data comes from and what is done with the scores. Each head is a classifier under training.
 
-def imagenet_data(net, batch, test_batch, crop):
+class Head(typing.NamedTuple):
+    scores: str
+    loss_layer: str = "loss"
+    loss_top: str = "loss"
+    loss_weight: float = 1
+    accuracy: str = "accuracy"
+    accuracy_top5: str = "accuracy_top5"
+
+
+def imagenet_data(net, batch, test_batch, image):
+    crop = image[-1]
     for phase, size, folder, mirror in (("TRAIN", batch, "train", "true"), ("TEST", test_batch, "val", "false")):
         net.layer("data", "Data", [], ["data", "label"], f"""include {{ phase: {phase} }}
 transform_param {{
@@ -98,9 +110,13 @@ data_param {{
     return "data"
 
 
-def dummy_data(net, batch, _, crop):
+def dimensions(*sizes):
+    return " ".join(f"dim: {size}" for size in sizes)
+
+
+def dummy_data(net, batch, _, image):
     net.layer("data", "DummyData", [], ["data", "label"], f"""dummy_data_param {{
-  shape {{ dim: {batch} dim: 3 dim: {crop} dim: {crop} }}
+  shape {{ {dimensions(batch, *image)} }}
   shape {{ dim: {batch} }}
   data_filler {{ type: "constant" value: 0.5 }}
   data_filler {{ type: "constant" value: 0 }}
@@ -108,33 +124,36 @@ def dummy_data(net, batch, _, crop):
     return "data"
 
 
-def deploy_data(net, batch, _, crop):
-    return net.layer("data", "Input", [], ["data"],
-                     f"input_param {{ shape: {{ dim: {batch} dim: 3 dim: {crop} dim: {crop} }} }}")
+def deploy_data(net, batch, _, image):
+    return net.layer("data", "Input", [], ["data"], f"input_param {{ shape {{ {dimensions(batch, *image)} }} }}")
 
 
-def training_heads(net, heads, with_accuracy=True):
-    for scores, weight, tag in heads:
-        body = f"loss_weight: {weight:g}" if weight != 1 else ""
-        net.layer(f"loss{tag}", "SoftmaxWithLoss", [scores, "label"], [f"loss{tag}"], body)
-    if not with_accuracy:
-        return
-    scores = heads[-1][0]
-    for k in (1, 5):
-        top = "accuracy" if k == 1 else "accuracy_top5"
-        extra = f"accuracy_param {{ top_k: {k} }}" if k != 1 else ""
-        net.layer(top, "Accuracy", [scores, "label"], [top], "include { phase: TEST }\n" + extra)
+def losses(net, heads):
+    for head in heads:
+        body = f"loss_weight: {head.loss_weight:g}" if head.loss_weight != 1 else ""
+        net.layer(head.loss_layer, "SoftmaxWithLoss", [head.scores, "label"], [head.loss_top], body)
 
 
-def benchmark_heads(net, heads):
-    training_heads(net, heads, with_accuracy=False)
+def losses_and_accuracy(net, heads):
+    losses(net, heads)
+    for head in heads:
+        for top, k in ((head.accuracy, 1), (head.accuracy_top5, 5)):
+            extra = f"accuracy_param {{ top_k: {k} }}" if k != 1 else ""
+            net.layer(top, "Accuracy", [head.scores, "label"], [top], "include { phase: TEST }\n" + extra)
 
 
-def deploy_heads(net, heads):
-    net.layer("prob", "Softmax", [heads[-1][0]], ["prob"])
+def probabilities(net, heads):
+    net.layer("prob", "Softmax", [heads[-1].scores], ["prob"])
 
 
 # ---------------------------------------------------------------------------------------------
+
+def lenet(net, data):
+    x = net.pool("pool1", net.conv("conv1", data, 20, 5, bias_value=0), "MAX", 2, 2)
+    x = net.pool("pool2", net.conv("conv2", x, 50, 5, bias_value=0), "MAX", 2, 2)
+    x = net.relu("relu1", net.inner_product("ip1", x, 500))
+    return [Head(net.inner_product("ip2", x, 10))]
+
 
 def alexnet(net, data):
     thin, wide = 'type: "gaussian" std: 0.01', 'type: "gaussian" std: 0.005'
@@ -149,7 +168,7 @@ def alexnet(net, data):
     for i in (6, 7):
         x = net.relu(f"relu{i}", net.inner_product(f"fc{i}", x, 4096, wide, 0.1))
         x = net.dropout(f"drop{i}", x, 0.5)
-    return [(net.inner_product("fc8", x, 1000, thin, 0), 1, "")]
+    return [Head(net.inner_product("fc8", x, 1000, thin, 0))]
 
 
 def inception(net, name, x, one, reduce3, three, reduce5, five, pooled):
@@ -166,11 +185,20 @@ def inception(net, name, x, one, reduce3, three, reduce5, five, pooled):
     return net.layer(f"{tag}/output", "Concat", parts, [f"{tag}/output"])
 
 
-def auxiliary_head(net, tag, x):
+def googlenet_head(scores, number, weight):
+    tag = f"loss{number}"
+    loss = f"{tag}/loss" if number < 3 else f"{tag}/loss3"
+    return Head(scores, loss, f"{tag}/loss{1 if number < 3 else 3}", weight, f"{tag}/top-1", f"{tag}/top-5")
+
+
+def auxiliary_head(net, number, x):
+    """A classifier half way up that helps gradients to reach the lower layers; training only."""
+    tag = f"loss{number}"
     x = net.pool(f"{tag}/ave_pool", x, "AVE", 5, 3)
     x = net.relu(f"{tag}/relu_conv", net.conv(f"{tag}/conv", x, 128, 1))
     x = net.relu(f"{tag}/relu_fc", net.inner_product(f"{tag}/fc", x, 1024, bias_value=0.2))
-    return net.inner_product(f"{tag}/classifier", net.dropout(f"{tag}/drop_fc", x, 0.7), 1000)
+    scores = net.inner_product(f"{tag}/classifier", net.dropout(f"{tag}/drop_fc", x, 0.7), 1000)
+    return googlenet_head(scores, number, 0.3)
 
 
 def googlenet(net, data, with_auxiliary=True):
@@ -185,30 +213,31 @@ def googlenet(net, data, with_auxiliary=True):
     heads = []
     x = inception(net, "4a", x, 192, 96, 208, 16, 48, 64)
     if with_auxiliary:
-        heads.append((auxiliary_head(net, "loss1", x), 0.3, "1"))
+        heads.append(auxiliary_head(net, 1, x))
     x = inception(net, "4b", x, 160, 112, 224, 24, 64, 64)
     x = inception(net, "4c", x, 128, 128, 256, 24, 64, 64)
     x = inception(net, "4d", x, 112, 144, 288, 32, 64, 64)
     if with_auxiliary:
-        heads.append((auxiliary_head(net, "loss2", x), 0.3, "2"))
+        heads.append(auxiliary_head(net, 2, x))
     x = inception(net, "4e", x, 256, 160, 320, 32, 128, 128)
     x = net.pool("pool4/3x3_s2", x, "MAX", 3, 2)
     x = inception(net, "5a", x, 256, 160, 320, 32, 128, 128)
     x = inception(net, "5b", x, 384, 192, 384, 48, 128, 128)
     x = net.dropout("pool5/drop_7x7_s1", net.pool("pool5/7x7_s1", x, "AVE", 7, 1), 0.4)
-    heads.append((net.inner_product("loss3/classifier", x, 1000), 1, "3"))
+    heads.append(googlenet_head(net.inner_product("loss3/classifier", x, 1000), 3, 1))
     return heads
 
 
 def conv_norm(net, tag, bottom, outputs, kernel, stride=1, pad=0, relu=True):
-    x = net.conv(f"res{tag}", bottom, outputs, kernel, stride, pad, bias=False, weight='type: "msra"')
+    name = "conv1" if tag == "_conv1" else f"res{tag}"
+    x = net.conv(name, bottom, outputs, kernel, stride, pad, bias=False, weight='type: "msra"')
     net.layer(f"bn{tag}", "BatchNorm", [x], [x])
     net.layer(f"scale{tag}", "Scale", [x], [x], "scale_param { bias_term: true }")
-    return net.relu(f"res{tag}_relu", x) if relu else x
+    return net.relu(f"{name}_relu", x) if relu else x
 
 
 def resnet50(net, data):
-    x = conv_norm(net, "1", data, 64, 7, stride=2, pad=3)
+    x = conv_norm(net, "_conv1", data, 64, 7, stride=2, pad=3)
     x = net.pool("pool1", x, "MAX", 3, 2)
     for stage, (blocks, width) in enumerate(((3, 64), (4, 128), (6, 256), (3, 512)), start=2):
         for block in range(blocks):
@@ -223,28 +252,32 @@ def resnet50(net, data):
             x = net.layer(f"res{tag}", "Eltwise", [shortcut, y], [f"res{tag}"])
             net.relu(f"res{tag}_relu", x)
     x = net.global_pool("pool5", x)
-    return [(net.inner_product("fc1000", x, 1000, 'type: "msra"'), 1, "")]
+    return [Head(net.inner_product("fc1000", x, 1000, 'type: "msra"'))]
 
 
-def build(name, body, data, heads, batch, test_batch, crop, **options):
+def build(name, body, data, finish, batch, test_batch, image, **options):
     net = Net(name)
-    heads(net, body(net, data(net, batch, test_batch, crop), **options))
+    finish(net, body(net, data(net, batch, test_batch, image), **options))
     return net.text()
 
 
 def files():
     """Path (relative to the repository) -> text."""
-    models = (("bvlc_alexnet", "AlexNet", alexnet, 227, 256, 50, "alexnet", 32),
-              ("bvlc_googlenet", "GoogLeNet", googlenet, 224, 32, 50, "googlenet", 16),
-              ("resnet50", "ResNet-50", resnet50, 224, 32, 50, "resnet50", 16))
-    for folder, name, body, crop, batch, test_batch, short, benchmark_batch in models:
-        deploy_options = {"with_auxiliary": False} if body is googlenet else {}
+    models = (("bvlc_alexnet", "AlexNet", alexnet, (3, 227, 227), 256),
+              ("bvlc_googlenet", "GoogLeNet", googlenet, (3, 224, 224), 32),
+              ("resnet50", "ResNet-50", resnet50, (3, 224, 224), 32))
+    for folder, name, body, image, batch in models:
+        options = {"with_auxiliary": False} if body is googlenet else {}
         yield f"models/{folder}/train_val.prototxt", build(
-            name, body, imagenet_data, training_heads, batch, test_batch, crop)
+            name, body, imagenet_data, losses_and_accuracy, batch, 50, image)
         yield f"models/{folder}/deploy.prototxt", build(
-            name, body, deploy_data, deploy_heads, 10, 10, crop, **deploy_options)
-        yield f"benchmarks/nets/{short}.prototxt", build(
-            name, body, dummy_data, benchmark_heads, benchmark_batch, benchmark_batch, crop)
+            name, body, deploy_data, probabilities, 10, 10, image, **options)
+    benchmarks = (("lenet", "LeNet", lenet, (1, 28, 28), 64),
+                  ("alexnet", "AlexNet", alexnet, (3, 227, 227), 32),
+                  ("googlenet", "GoogLeNet", googlenet, (3, 224, 224), 16),
+                  ("resnet50", "ResNet-50", resnet50, (3, 224, 224), 16))
+    for file, name, body, image, batch in benchmarks:
+        yield f"benchmarks/nets/{file}.prototxt", build(name, body, dummy_data, losses, batch, batch, image)
 
 
 def main():

@@ -1,66 +1,87 @@
 #!/usr/bin/env bash
-# Installs what Cortado builds and tests with: the only list of packages.
-# Debian 12 and Ubuntu 24.04, as root or through sudo. Does nothing when all are there.
+# The one list of packages this project needs, under their Debian 12 and Ubuntu 24.04 names.
+#
+#   scripts/install_dependencies.sh           what building needs
+#   scripts/install_dependencies.sh test      and what the tests need (scripts/test.sh)
+#   scripts/install_dependencies.sh develop   and the formatter and linter (the commit hooks)
+#
+# Installs only what is missing, asks nothing, and says nothing when nothing is missing.
 set -euo pipefail
 
-packages=(
-  # build
-  build-essential cmake ninja-build ccache pkg-config git
-  # schema, log, flags
-  protobuf-compiler libprotobuf-dev libgoogle-glog-dev libgflags-dev libboost-dev
-  # data
-  liblmdb-dev libturbojpeg0-dev libhdf5-dev zlib1g-dev
+# "a|b": either will do.
+build=(
+  build-essential 'cmake' 'ninja-build' ccache 'pkg-config|pkgconf' git ca-certificates
+  libprotobuf-dev protobuf-compiler
+  liblmdb-dev zlib1g-dev
+  'libturbojpeg0-dev|libturbojpeg-dev' 'libjpeg-dev|libjpeg62-turbo-dev|libjpeg-turbo8-dev'
   libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev
-  # kernels
-  libdnnl-dev
-  # tests, examples
-  libgtest-dev libgmock-dev python3 python3-numpy python3-protobuf python3-pytest python3-lmdb
+  libgoogle-glog-dev libgflags-dev libboost-dev
+  libdnnl-dev libhdf5-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+  python3 python3-numpy python3-protobuf
 )
+test=(python3-pytest python3-lmdb)
+develop=(clang-format clang-tidy)
 
-# Debian and Ubuntu call TurboJPEG's development package differently.
-alternative() {
-  case "$1" in
-    libturbojpeg0-dev) echo libturbojpeg-dev ;;
-  esac
-}
+case "${1:-build}" in
+  build) wanted=("${build[@]}") ;;
+  test) wanted=("${build[@]}" "${test[@]}") ;;
+  develop) wanted=("${build[@]}" "${test[@]}" "${develop[@]}") ;;
+  *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
 
-is_installed() {
-  dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'
-}
-
-if ! command -v apt-get > /dev/null; then
-  echo "install_dependencies: this system has no apt-get; install the equivalents of:" >&2
-  printf '  %s\n' "${packages[@]}" >&2
-  for tool in cmake ninja protoc g++; do
-    command -v "$tool" > /dev/null || { echo "install_dependencies: $tool is missing" >&2; exit 1; }
+# Without apt there is no list to compare with, so look for the tools themselves.
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+  absent=()
+  for tool in c++ cmake ninja git pkg-config protoc python3; do
+    command -v "$tool" >/dev/null || absent+=("$tool")
   done
-  exit 0
+  for module in protobuf lmdb libturbojpeg libglog gflags; do
+    pkg-config --exists "$module" 2>/dev/null || absent+=("$module (development files)")
+  done
+  [ ${#absent[@]} -eq 0 ] && exit 0
+  {
+    echo "This system has no apt-get, so install these yourself and run again:"
+    printf '  %s\n' "${absent[@]}"
+    echo "The full list, by its Debian names: ${wanted[*]}"
+  } >&2
+  exit 1
 fi
 
+installed=" $(dpkg-query -W -f '${db:Status-Abbrev}|${Package}\n' 2>/dev/null |
+  sed -n 's/^ii *|//p' | tr '\n' ' ') "
 missing=()
-for package in "${packages[@]}"; do
-  other=$(alternative "$package")
-  is_installed "$package" || { [ -n "$other" ] && is_installed "$other"; } || missing+=("$package")
+for entry in "${wanted[@]}"; do
+  found=
+  for name in ${entry//|/ }; do
+    [[ "$installed" == *" $name "* ]] && found=1
+  done
+  [ -n "$found" ] || missing+=("${entry%%|*}")
 done
-[ ${#missing[@]} -eq 0 ] && exit 0
 
-sudo=()
-if [ "$(id -u)" -ne 0 ]; then
-  command -v sudo > /dev/null || { echo "install_dependencies: run as root, or install sudo" >&2; exit 1; }
-  sudo=(sudo)
-fi
-echo "Installing: ${missing[*]}"
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-"${sudo[@]}" apt-get update > "$log" 2>&1 || { tail -n 5 "$log" >&2; echo "install_dependencies: apt-get update failed, trying what is cached" >&2; }
-for i in "${!missing[@]}"; do
-  if ! apt-cache show "${missing[$i]}" > /dev/null 2>&1; then
-    other=$(alternative "${missing[$i]}")
-    [ -n "$other" ] && missing[i]=$other
+if [ ${#missing[@]} -gt 0 ]; then
+  as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+      echo "Missing packages: ${missing[*]}" >&2
+      echo "Neither root nor sudo: as root, run  apt-get install ${missing[*]}" >&2
+      exit 1
+    fi
+    as_root=(sudo)
   fi
-done
-if ! "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" > "$log" 2>&1; then
-  tail -n 20 "$log" >&2
-  echo "install_dependencies: installing failed; packages: ${missing[*]}" >&2
+  echo "Installing ${missing[*]}"
+  apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0
+       -o Acquire::Retries=2 -o Acquire::http::Timeout=20)
+  "${apt[@]}" update </dev/null || echo "apt-get update failed; trying with the lists at hand" >&2
+  if ! "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null; then
+    echo "Could not install: ${missing[*]}" >&2
+    echo "Check the network and the package sources, then run this script again." >&2
+    exit 1
+  fi
+fi
+
+version=$(cmake --version | sed -n '1s/[^0-9]*//p')
+if [ "$(printf '%s\n' 3.25 "$version" | sort -V | head -n 1)" != 3.25 ]; then
+  echo "cmake 3.25 or newer is needed, but $(command -v cmake) is $version" >&2
   exit 1
 fi

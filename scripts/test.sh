@@ -1,58 +1,117 @@
 #!/usr/bin/env bash
-# Builds and runs every test.
-#   scripts/test.sh                  release build, all fast tests
-#   scripts/test.sh --slow           also the slow ones (hours of training are not among them)
-#   scripts/test.sh --preset asan    another preset: cpu-debug, asan, tsan
-#   scripts/test.sh --sanitize       after the release build, the sanitizer builds too
-# Tests on real data need CAFFE_TEST_DATA, a folder with mnist/, cifar10/, imagenet-sample/; without
-# it they say that they were skipped.
+# Builds and runs every test, the fast ones first.
+#
+#   scripts/test.sh [--preset cpu-release|cpu-debug|asan|tsan] [--slow] [--sanitize] [--no-install]
+#
+#   --preset P     build and test this preset (cpu-release). tsan runs the tests that have threads:
+#                  core, data and solvers
+#   --slow         the long tests too
+#   --sanitize     asan and tsan after the preset
+#   --no-install   leave the system's packages alone
+#
+# Tests on real data look for it in the folder that CAFFE_TEST_DATA names (mnist/, cifar10/,
+# imagenet-sample/ in it) and are skipped, with a message, where it is not.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/common.sh
 
-preset=cpu-release
-sanitize=
+preset=cpu-release slow= sanitize= install=1
 while [ $# -gt 0 ]; do
   case "$1" in
-    --preset) preset=$2; shift 2 ;;
-    --slow) export CAFFE_SLOW_TESTS=1; shift ;;
-    --sanitize) sanitize=1; shift ;;
-    *) echo "test.sh: unknown option '$1'" >&2; exit 2 ;;
+    --preset) preset="${2:?--preset needs a name}"; shift ;;
+    --preset=*) preset="${1#*=}" ;;
+    --slow) slow=1 ;;
+    --sanitize) sanitize=1 ;;
+    --no-install) install= ;;
+    -h|--help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
   esac
+  shift
 done
 
-scripts/install_dependencies.sh
-[ -n "${CAFFE_TEST_DATA:-}" ] || echo "CAFFE_TEST_DATA is not set: tests on real data will be skipped"
+failed=() notes=()
+[ -n "$slow" ] && export CAFFE_SLOW_TESTS=1
+# Without a folder of their own, interpreters would leave caches in the source tree.
+export PYTHONDONTWRITEBYTECODE=1
 
-build() {
-  cmake --preset "$1" > "build-$1.log" 2>&1 || { cat "build-$1.log"; rm -f "build-$1.log"; return 1; }
-  rm -f "build-$1.log"
-  cmake --build --preset "$1"
+step() {  # step NAME COMMAND...: runs it, remembers a failure, goes on
+  local name="$1" start=$SECONDS
+  shift
+  echo "== $name"
+  if "$@" </dev/null; then
+    echo "== $name: passed ($(duration $((SECONDS - start))))"
+  else
+    echo "== $name: FAILED ($(duration $((SECONDS - start))))"
+    failed+=("$name")
+    return 1
+  fi
 }
 
-# Sanitizers: oneDNN and libgomp are not instrumented, so one thread, and only what is ours to race.
-run() {
-  case "$1" in
-    tsan) OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp" \
-            ctest --preset tsan -R '^(core|data|solvers)/' -j 2 ;;
-    asan) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 ctest --preset asan -j 2 ;;
-    *) ctest --preset "$1" -j 2 ;;
-  esac
+configure_and_build() {
+  local jobs targets=()
+  jobs=$(job_count)
+  if [ "$1" = tsan ]; then
+    for folder in core data solvers; do
+      compgen -G "tests/$folder/*_test.cpp" >/dev/null && targets+=("${folder}_test")
+    done
+  fi
+  cmake --preset "$1" >"build/configure-$1.log" 2>&1 || { cat "build/configure-$1.log"; return 1; }
+  cmake --build --preset "$1" --parallel "$jobs" ${targets[@]:+--target "${targets[@]}"}
 }
 
-# The Python that has the test packages: Debian's, even where another one comes first in PATH.
-python=python3
-for candidate in python3 /usr/bin/python3; do
-  if "$candidate" -c 'import numpy, pytest' 2> /dev/null; then python=$candidate; break; fi
-done
+run_ctest() {
+  local arguments=(--preset "$1" --parallel "$(job_count)" --no-tests=error) log="build/ctest-$1.log" status=0 skipped
+  [ -n "$slow" ] || arguments+=(-LE slow)
+  if [ "$1" = tsan ]; then
+    # oneDNN and OpenMP's runtime are not instrumented, so kernels run on one thread.
+    OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp" ctest "${arguments[@]}" -R '^(core|data|solvers)/' | tee "$log" || status=$?
+  else
+    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 ctest "${arguments[@]}" | tee "$log" || status=$?
+  fi
+  skipped=$(grep -c '\*\*\*Skipped' "$log" || true)
+  [ "$skipped" -eq 0 ] || notes+=("$skipped of the $1 C++ tests were skipped; $log names them")
+  return "$status"
+}
 
-"$python" scripts/check_includes.py
-"$python" models/generate.py --check
-build "$preset"
-run "$preset"
-if [ "$preset" = cpu-release ]; then
-  "$python" -m pytest -q -p no:cacheprovider tests/scripts tests/smoke
+run_pytest() {
+  local python skipped folders=(tests/scripts tests/smoke)
+  [ -d python/tests ] && folders+=(python/tests)
+  python=$(find_python pytest numpy lmdb google.protobuf)
+  if [ -z "$python" ]; then
+    echo "no Python with pytest, numpy, lmdb and protobuf (scripts/install_dependencies.sh test)"
+    return 1
+  fi
+  CAFFE_BINARY_DIR="$PWD/build/$1" "$python" -m pytest -q -rs -p no:cacheprovider "${folders[@]}" |
+    tee build/pytest.log || return 1
+  skipped=$(sed -n 's/.* \([0-9]*\) skipped.*/\1/p' build/pytest.log | tail -n 1)
+  [ -z "$skipped" ] || notes+=("$skipped of the Python tests were skipped; build/pytest.log says why")
+}
+
+test_preset() {
+  step "build $1" configure_and_build "$1" || return 0
+  step "ctest $1" run_ctest "$1" || true
+  # The Python tests start programs, so they take a build whose programs run at full speed.
+  case "$1" in cpu-*) step "pytest" run_pytest "$1" || true ;; esac
+}
+
+[ -z "$install" ] || bash scripts/install_dependencies.sh test
+mkdir -p build
+if [ ! -d "${CAFFE_TEST_DATA:-}" ]; then
+  notes+=("tests on real data were skipped: CAFFE_TEST_DATA names no folder")
+  echo "CAFFE_TEST_DATA names no folder: tests on real data will be skipped"
 fi
+
+step "include rules" "$(find_python sys)" scripts/check_includes.py || true
+step "generated models" "$(find_python sys)" models/generate.py --check || true
+test_preset "$preset"
 if [ -n "$sanitize" ]; then
-  for name in asan tsan; do build "$name" && run "$name"; done
+  for extra in asan tsan; do [ "$extra" = "$preset" ] || test_preset "$extra"; done
 fi
-echo "test.sh: all tests passed ($preset)"
+
+for note in ${notes[@]:+"${notes[@]}"}; do echo "note: $note"; done
+if [ ${#failed[@]} -gt 0 ]; then
+  echo "FAILED in $(duration $SECONDS): $(printf '%s; ' "${failed[@]}" | sed 's/; $//')"
+  exit 1
+fi
+[ ${#notes[@]} -eq 0 ] && those= || those=" that were not skipped"
+echo "All tests$those passed in $(duration $SECONDS) ($preset${sanitize:+, asan, tsan}${slow:+, slow tests included})"
