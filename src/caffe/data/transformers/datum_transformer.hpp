@@ -1,0 +1,67 @@
+// transform_param: crop, mirror, mean and scale, from pixels to the net's floats.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "caffe/core/philox.hpp"
+#include "caffe/data/parsers/datum_view.hpp"
+#include "caffe/data/parsers/image_codec.hpp"
+#include "caffe/proto/caffe.pb.h"
+#include "caffe/shape.hpp"
+
+namespace caffe::data {
+
+// Computes y = (x - mean) * scale on a window of the image: a random one in training, the centre
+// in testing. A mean image is read at the pixel's place in the whole image, before mirroring.
+// Random choices depend on (seed, stream, draw_index) alone; Transform() may be called from any
+// number of threads.
+class DatumTransformer {
+ public:
+  // Reads the mean file. Throws InvalidArgument for options that exclude each other, Unsupported
+  // for those that this transformer does not know. transform_param.random_seed, when given, takes
+  // the place of `seed`.
+  DatumTransformer(const TransformationParameter& param, bool train, uint64_t seed,
+                   const std::string& stream);
+
+  // Extents of what Transform() writes for an image. Throws InvalidArgument when the crop is larger
+  // than the image or the mean does not fit it.
+  ImageExtents OutputExtents(const ImageExtents& image) const;
+  // The same, for a batch of one.
+  Shape OutputShape(int channels, int height, int width) const;
+
+  void Transform(const ImageView& image, uint64_t draw_index, float* out) const;
+  // A datum that is not encoded.
+  void Transform(const DatumView& datum, uint64_t draw_index, float* out) const {
+    Transform(PixelsOf(datum), draw_index, out);
+  }
+
+  // How encoded images have to be decoded.
+  ColorMode color_mode() const;
+
+ private:
+  struct Window {
+    int top = 0, left = 0;
+    bool mirror = false;
+  };
+
+  Window ChooseWindow(const ImageExtents& image, uint64_t draw_index) const;
+  float MeanOf(int channel) const;
+  // The mean image at the window's row `row`, or null.
+  const float* MeanRow(const ImageExtents& image, const Window& window, int channel, int row) const;
+
+  template <typename T>
+  void TransformPlanes(const T* pixels, const ImageExtents& image, const Window& window,
+                       float* out) const;
+  void TransformInterleaved(const uint8_t* pixels, const ImageExtents& image, const Window& window,
+                            float* out) const;
+
+  const TransformationParameter param_;
+  const bool train_;
+  const RandomStream random_;
+  std::vector<float> mean_image_;
+  ImageExtents mean_extents_;
+};
+
+}  // namespace caffe::data
