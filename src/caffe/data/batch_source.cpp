@@ -1,0 +1,373 @@
+#include "caffe/data/batch_source.hpp"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "caffe/core/bounded_queue.hpp"
+#include "caffe/core/philox.hpp"
+#include "caffe/data/record_loader.hpp"
+#include "caffe/data/record_sequence.hpp"
+#include "caffe/data/transformers/datum_transformer.hpp"
+#include "caffe/error.hpp"
+
+namespace caffe::data {
+namespace {
+
+// Records that one thread takes at a time, at most: few enough to share a batch evenly.
+constexpr int kLargestChunk = 64;
+// Raw records below this size are transformed faster than threads hand them over.
+constexpr size_t kSmallRecordBytes = size_t{32} << 10;
+constexpr unsigned kMostAutomaticThreads = 4;
+// Broken records in a row after which the database itself is taken to be broken.
+constexpr uint64_t kMostBrokenInARow = 1000;
+
+// Floats at 64-byte boundaries; grows and never shrinks.
+class AlignedFloats {
+ public:
+  float* get() const { return floats_.get(); }
+
+  void Reserve(size_t count) {
+    if (count <= capacity_) return;
+    floats_.reset();
+    floats_.reset(static_cast<float*>(::operator new[](count * sizeof(float), kAlignment)));
+    capacity_ = count;
+  }
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
+  struct Deleter {
+    void operator()(float* floats) const { ::operator delete[](floats, kAlignment); }
+  };
+
+  std::unique_ptr<float[], Deleter> floats_;
+  size_t capacity_ = 0;
+};
+
+// A batch on its way round: filled with records by the reader, with floats by the parsers, read by
+// the consumer, given back.
+struct BatchBuffer {
+  std::vector<RecordSequence::Item> items;
+  ImageExtents extents;  // of every image after the transform
+  AlignedFloats data;
+  std::vector<float> labels;
+  Batch batch;
+
+  std::mutex mutex;
+  std::condition_variable finished;
+  int chunks_left = 0;
+  // Of the first bad record in the batch, so that the message does not depend on timing.
+  std::exception_ptr error;
+  int error_slot = 0;
+};
+
+// Some consecutive records of a batch: what a parser thread takes from the queue.
+struct Chunk {
+  BatchBuffer* buffer = nullptr;
+  int begin = 0;
+  int end = 0;
+};
+
+uint64_t ChooseSkip(const BatchSourceOptions& options) {
+  const uint32_t most = options.data.rand_skip();
+  if (most == 0) return 0;
+  const RandomStream random(options.seed, StreamOf(options.layer + "/rand_skip"));
+  const uint32_t skip = ToRange(random.Bits(0), most);
+  LOG(INFO) << "Skipping first " << skip << " data points.";
+  return skip;
+}
+
+RecordSequenceOptions SequenceOptions(const BatchSourceOptions& options) {
+  const DataParameter& data = options.data;
+  Require(!data.source().empty(), "data_param has no source; give the folder of the database");
+  Require(data.batch_size() > 0, "data_param has no batch_size; give a positive one");
+  Require(data.batch_size() <= 1u << 24, "data_param.batch_size is ", data.batch_size(),
+          "; lower it");
+  CAFFE_ASSERT(0 <= options.rank && options.rank < options.ranks, options.rank);
+  const bool deals = options.train && options.ranks > 1;
+  return {.backend = data.backend(),
+          .source = data.source(),
+          .shuffle = data.shuffle() && options.train,
+          .cache = data.cache() && options.train,
+          .precache = data.precache(),
+          .announce_rewinds = options.train,
+          .seed = options.seed,
+          .stream = options.layer,
+          .skip = ChooseSkip(options),
+          .start = options.start_record,
+          .rank = deals ? static_cast<uint64_t>(options.rank) : 0,
+          .ranks = deals ? static_cast<uint64_t>(options.ranks) : 1};
+}
+
+}  // namespace
+
+class BatchSource::Impl {
+ public:
+  explicit Impl(const BatchSourceOptions& options)
+      : batch_size_(static_cast<int>(options.data.batch_size())),
+        records_per_batch_(options.data.batch_size() *
+                           static_cast<uint64_t>(options.train ? options.ranks : 1)),
+        start_record_(options.start_record),
+        with_label_(options.with_label),
+        skips_broken_(options.data.skip_broken()),
+        sequence_(SequenceOptions(options)),
+        transformer_(options.transform, options.train, options.seed, options.layer + "/transform"),
+        color_mode_(ColorModeOf(options.data, transformer_)),
+        first_loader_(transformer_, color_mode_),
+        buffers_(std::max(options.data.prefetch(), 1u) + 1),
+        free_(buffers_.size()),
+        ready_(buffers_.size()),
+        chunks_(2 * buffers_.size() + 16) {
+    InspectFirstRecord(options);
+    chunk_size_ = std::clamp(batch_size_ / (4 * threads_), 1, kLargestChunk);
+    for (BatchBuffer& buffer : buffers_) {
+      buffer.items.resize(batch_size_);
+      buffer.labels.resize(with_label_ ? batch_size_ : 0);
+      buffer.batch.label_shape = with_label_ ? Shape{batch_size_} : Shape{0};
+      free_.Push(&buffer);
+    }
+    try {
+      workers_.emplace_back([this] { RunReader(); });
+      for (int i = 0; i < threads_; ++i) {
+        RecordLoader* loader = &loaders_.emplace_back(transformer_, color_mode_);
+        workers_.emplace_back([this, loader] { RunParser(loader); });
+      }
+    } catch (...) {
+      Stop();
+      throw;
+    }
+  }
+
+  ~Impl() { Stop(); }
+
+  const Shape& data_shape() const { return data_shape_; }
+  Shape label_shape() const { return with_label_ ? Shape{batch_size_} : Shape{0}; }
+
+  const Batch& Next() {
+    if (failure_) std::rethrow_exception(failure_);
+    if (current_ != nullptr) free_.Push(std::exchange(current_, nullptr));
+    try {
+      const auto start = std::chrono::steady_clock::now();
+      current_ = ready_.Pop().value();
+      WaitUntilFinished(current_);
+      wait_seconds_ +=
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    } catch (...) {
+      failure_ = std::current_exception();
+      throw;
+    }
+    ++batches_;
+    if (!(data_shape_ == current_->batch.data_shape)) data_shape_ = current_->batch.data_shape;
+    return current_->batch;
+  }
+
+  uint64_t records_consumed() const { return start_record_ + batches_ * records_per_batch_; }
+
+  Stats stats() const {
+    return {.batches = batches_,
+            .broken_records = broken_records_.load(),
+            .wait_seconds = wait_seconds_,
+            .threads = threads_};
+  }
+
+ private:
+  // Calls `fn`, which uses *item. An error gets the record's place in front; with skip_broken, a
+  // broken record is replaced by the one behind it and `fn` called again.
+  template <typename Fn>
+  auto WithReplacement(RecordSequence::Item* item, Fn&& fn) {
+    const uint64_t tries = std::min(sequence_.count(), kMostBrokenInARow);
+    for (uint64_t attempt = 1;; ++attempt) {
+      std::string reason;
+      try {
+        return fn();
+      } catch (const IoError& error) {
+        reason = StrCat(Describe(sequence_, *item), ": ", error.what());
+      } catch (const InvalidArgument& error) {
+        throw InvalidArgument(StrCat(Describe(sequence_, *item), ": ", error.what()));
+      }
+      if (!skips_broken_) throw IoError(reason);
+      if (attempt == tries) {
+        throw IoError(StrCat(reason, " (the last of ", tries, " broken records in a row)"));
+      }
+      ++broken_records_;
+      LOG(WARNING) << reason << "; the next record takes its place";
+      *item = sequence_.After(*item);
+    }
+  }
+
+  // Shapes are asked for before the first batch exists, and the record tells how many threads are
+  // worth their while.
+  void InspectFirstRecord(const BatchSourceOptions& options) {
+    RecordSequence::Item item = sequence_.Peek();
+    const ImageExtents extents = WithReplacement(
+        &item, [&] { return first_loader_.OutputExtents(item.record.value); });
+    broken_records_ = 0;  // the first batch meets the same ones
+    fixed_extents_ = options.transform.crop_size() > 0;
+    first_extents_ = extents;
+    data_shape_ = ShapeOf(extents);
+    const bool is_encoded = first_loader_.IsEncoded(item.record.value);
+    if (!is_encoded && color_mode_ != ColorMode::kAsStored) {
+      LOG(WARNING) << sequence_.source() << ": force_color, force_gray and force_encoded_color "
+                   << "have no effect on records that are not encoded";
+    }
+    threads_ = ChooseThreads(options.data, is_encoded, item.record.value.size());
+  }
+
+  static int ChooseThreads(const DataParameter& data, bool is_encoded, size_t record_bytes) {
+    if (data.threads() > 0) return static_cast<int>(std::min(data.threads(), 1024u));
+    if (data.parser_threads() > 0) return static_cast<int>(std::min(data.parser_threads(), 1024u));
+    if (!is_encoded && record_bytes < kSmallRecordBytes) return 1;
+    return static_cast<int>(
+        std::clamp(std::thread::hardware_concurrency(), 1u, kMostAutomaticThreads));
+  }
+
+  Shape ShapeOf(const ImageExtents& extents) const {
+    return Shape{batch_size_, extents.channels, extents.height, extents.width};
+  }
+
+  // Deals records to batches, and batches to the parsers in chunks.
+  void RunReader() {
+    try {
+      while (std::optional<BatchBuffer*> free = free_.Pop()) {
+        BatchBuffer* buffer = *free;
+        for (RecordSequence::Item& item : buffer->items) item = sequence_.Next();
+        Prepare(buffer);
+        if (!ready_.Push(buffer)) return;
+        for (int begin = 0; begin < batch_size_; begin += chunk_size_) {
+          const int end = std::min(begin + chunk_size_, batch_size_);
+          if (!chunks_.Push({buffer, begin, end})) return;
+        }
+      }
+    } catch (...) {
+      ready_.Fail(std::current_exception());
+    }
+  }
+
+  // Sizes the buffer for the batch's first image.
+  void Prepare(BatchBuffer* buffer) {
+    ImageExtents extents = first_extents_;
+    if (!fixed_extents_) {
+      try {
+        extents = first_loader_.OutputExtents(buffer->items.front().record.value);
+      } catch (const Error&) {
+        // The parser that meets this record reports it, or replaces it.
+      }
+    }
+    if (!(extents == buffer->extents)) {
+      buffer->extents = extents;
+      buffer->batch.data_shape = ShapeOf(extents);
+      buffer->data.Reserve(static_cast<size_t>(extents.count()) * batch_size_);
+    }
+    buffer->batch.size = batch_size_;
+    buffer->batch.data = buffer->data.get();
+    buffer->batch.labels = with_label_ ? buffer->labels.data() : nullptr;
+    buffer->error = nullptr;
+    buffer->chunks_left = (batch_size_ + chunk_size_ - 1) / chunk_size_;
+  }
+
+  void RunParser(RecordLoader* loader) {
+    while (std::optional<Chunk> chunk = chunks_.Pop()) {
+      BatchBuffer* buffer = chunk->buffer;
+      for (int slot = chunk->begin; slot < chunk->end && !stopping_; ++slot) {
+        try {
+          WithReplacement(&buffer->items[slot], [&] { FillSlot(buffer, slot, loader); });
+        } catch (...) {
+          std::lock_guard lock(buffer->mutex);
+          if (!buffer->error || slot < buffer->error_slot) {
+            buffer->error = std::current_exception();
+            buffer->error_slot = slot;
+          }
+        }
+      }
+      std::lock_guard lock(buffer->mutex);
+      if (--buffer->chunks_left == 0) buffer->finished.notify_one();
+    }
+  }
+
+  void FillSlot(BatchBuffer* buffer, int slot, RecordLoader* loader) {
+    const RecordSequence::Item& item = buffer->items[slot];
+    const RecordLoader::Sample sample = loader->Load(item.record.value);
+    const ImageExtents extents = transformer_.OutputExtents(sample.image.extents);
+    if (!(extents == buffer->extents)) {
+      throw InvalidArgument(StrCat("an image of ", sample.image.extents, ", but this batch is of ",
+                                   buffer->extents, " images, as its first record; set crop_size, "
+                                   "resize while converting, or set batch_size: 1"));
+    }
+    transformer_.Transform(sample.image, item.number,
+                           buffer->data.get() + extents.count() * slot);
+    if (with_label_) buffer->labels[slot] = sample.label;
+  }
+
+  static void WaitUntilFinished(BatchBuffer* buffer) {
+    std::unique_lock lock(buffer->mutex);
+    buffer->finished.wait(lock, [&] { return buffer->chunks_left == 0; });
+    if (buffer->error) std::rethrow_exception(buffer->error);
+  }
+
+  void Stop() {
+    stopping_ = true;
+    free_.Close();
+    ready_.Close();
+    chunks_.Close();
+    for (std::thread& worker : workers_) worker.join();
+    workers_.clear();
+  }
+
+  const int batch_size_;
+  const uint64_t records_per_batch_;  // of all ranks together
+  const uint64_t start_record_;
+  const bool with_label_;
+  const bool skips_broken_;
+
+  RecordSequence sequence_;
+  const DatumTransformer transformer_;
+  const ColorMode color_mode_;
+  RecordLoader first_loader_;  // the reader thread's
+  std::deque<RecordLoader> loaders_;
+  bool fixed_extents_ = false;
+  ImageExtents first_extents_;
+  int threads_ = 1;
+  int chunk_size_ = 1;
+
+  std::vector<BatchBuffer> buffers_;
+  BoundedQueue<BatchBuffer*> free_;   // consumer -> reader
+  BoundedQueue<BatchBuffer*> ready_;  // reader -> consumer, in order; may still be in work
+  BoundedQueue<Chunk> chunks_;        // reader -> parsers
+  std::atomic<bool> stopping_ = false;
+  std::atomic<uint64_t> broken_records_ = 0;
+
+  // The consumer's side.
+  BatchBuffer* current_ = nullptr;
+  Shape data_shape_;
+  std::exception_ptr failure_;
+  uint64_t batches_ = 0;
+  double wait_seconds_ = 0;
+
+  std::vector<std::thread> workers_;
+};
+
+BatchSource::BatchSource(const BatchSourceOptions& options)
+    : impl_(std::make_unique<Impl>(options)) {}
+BatchSource::~BatchSource() = default;
+
+Shape BatchSource::data_shape() const { return impl_->data_shape(); }
+Shape BatchSource::label_shape() const { return impl_->label_shape(); }
+const Batch& BatchSource::Next() { return impl_->Next(); }
+uint64_t BatchSource::records_consumed() const { return impl_->records_consumed(); }
+BatchSource::Stats BatchSource::stats() const { return impl_->stats(); }
+
+std::string Describe(const RecordSequence& sequence, const RecordSequence::Item& item) {
+  return StrCat(sequence.source(), ": record ", item.index, " ('", item.record.key, "')");
+}
+
+}  // namespace caffe::data
