@@ -48,17 +48,27 @@ Image ImageOf(const cv::Mat& mat) {
 }  // namespace
 
 struct ImageDecoder::Impl {
-  explicit Impl(ColorMode wanted) : mode(wanted), jpeg(tjInitDecompress()) {
-    if (jpeg == nullptr) throw IoError(StrCat("cannot start libjpeg-turbo: ", tjGetErrorStr()));
+  explicit Impl(ColorMode wanted) : mode(wanted) { StartJpeg(); }
+
+  void StartJpeg() {
+    jpeg.reset(tjInitDecompress());
+    if (!jpeg) throw IoError(StrCat("cannot start libjpeg-turbo: ", tjGetErrorStr()));
   }
-  ~Impl() { tjDestroy(jpeg); }
+
+  // After an error in a header libjpeg-turbo goes on where it stopped, in the next image.
+  [[noreturn]] void FailJpeg() {
+    const std::string reason = tjGetErrorStr2(jpeg.get());
+    StartJpeg();
+    throw IoError("broken JPEG image: " + reason);
+  }
 
   JpegHeader ReadJpegHeader(std::string_view file) {
     JpegHeader header;
-    if (tjDecompressHeader3(jpeg, BytesOf(file), file.size(), &header.width, &header.height,
-                            &header.subsampling, &header.color_space) != 0) {
-      throw IoError(StrCat("broken JPEG image: ", tjGetErrorStr2(jpeg)));
-    }
+    const int status =
+        tjDecompressHeader3(jpeg.get(), BytesOf(file), file.size(), &header.width, &header.height,
+                            &header.subsampling, &header.color_space);
+    if (status != 0 && tjGetErrorCode(jpeg.get()) != TJERR_WARNING) FailJpeg();
+    if (header.width <= 0 || header.height <= 0) FailJpeg();  // it ends within the header
     return header;
   }
 
@@ -71,14 +81,14 @@ struct ImageDecoder::Impl {
     const int channels = ChannelsOf(header);
     const ImageExtents extents{channels, header.height, header.width};
     if (pixels.size() < static_cast<size_t>(extents.count())) pixels.resize(extents.count());
-    if (tjDecompress2(jpeg, BytesOf(file), file.size(), pixels.data(), header.width,
+    if (tjDecompress2(jpeg.get(), BytesOf(file), file.size(), pixels.data(), header.width,
                       /*pitch=*/header.width * channels, header.height,
                       channels == 3 ? TJPF_BGR : TJPF_GRAY, /*flags=*/0) != 0) {
-      const char* reason = tjGetErrorStr2(jpeg);
       // Widespread sets hold files with stray bytes, which do no harm; missing pixels do.
       const bool is_harmless =
-          tjGetErrorCode(jpeg) == TJERR_WARNING && std::strstr(reason, "remature end") == nullptr;
-      if (!is_harmless) throw IoError(StrCat("broken JPEG image: ", reason));
+          tjGetErrorCode(jpeg.get()) == TJERR_WARNING &&
+          std::strstr(tjGetErrorStr2(jpeg.get()), "remature end") == nullptr;
+      if (!is_harmless) FailJpeg();
     }
     return {extents, pixels.data(), nullptr, /*interleaved=*/true};
   }
@@ -105,7 +115,10 @@ struct ImageDecoder::Impl {
   }
 
   const ColorMode mode;
-  const tjhandle jpeg;
+  struct JpegCloser {
+    void operator()(void* handle) const { tjDestroy(handle); }
+  };
+  std::unique_ptr<void, JpegCloser> jpeg;
   std::vector<uint8_t> pixels;
   cv::Mat decoded;
 };
