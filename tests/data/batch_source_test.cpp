@@ -166,6 +166,7 @@ TEST_F(BatchSourceTest, SizesMayNotVaryWithinABatch) {
 
 TEST_F(BatchSourceTest, AllocatesNothingOnceRunning) {
   WriteDatabase(database(), NumberedRecords(50, 3, 16, 16));
+  ASSERT_GT(AllocationCount(), 0u);  // the counter works
   for (const char* order : {"", "shuffle: true cache: true"}) {
     BatchSource source(Options(std::string("batch_size: 8 threads: 2 ") + order,
                                "crop_size: 12 mirror: true mean_value: 3"));

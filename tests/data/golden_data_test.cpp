@@ -64,6 +64,9 @@ void Replace(const std::string& placeholder, const std::string& value, std::stri
 class GoldenDataTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenDataTest, GivesTheTopsOfTheOriginal) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "protobuf's map fields have another layout under TSan than in the library";
+#endif
   const Npz npz = Npz::Load(GetParam());
   const auto meta = caffe::testing::MetaOf(npz);
   const caffe::testing::TemporaryFolder folder;
