@@ -8,12 +8,15 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <iomanip>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <sstream>
 
 #include "caffe/caffe.hpp"
+#include "caffe/data/pipeline_bench.hpp"
+#include "caffe/io/net_files.hpp"
 
 DEFINE_string(gpu, "", "GPUs to run on: ids separated by commas, or 'all'. Empty: CPU.");
 DEFINE_string(solver, "", "The solver prototxt (train, plan).");
@@ -235,6 +238,44 @@ int Plan() {
   return 0;
 }
 
+// Measures the input pipeline of each Data layer, without a net behind it.
+int DataBench() {
+  Require(!FLAGS_model.empty(), "-model is missing; give a net prototxt with a Data layer");
+  Require(FLAGS_seconds > 0, "-seconds is ", FLAGS_seconds, "; it must be positive");
+  caffe::NetParameter param = caffe::ReadNetText(FLAGS_model);
+  param.mutable_state()->set_phase(PhaseFromFlag());
+  param.mutable_state()->set_level(FLAGS_level);
+  for (const std::string& stage : SplitByComma(FLAGS_stage)) param.mutable_state()->add_stage(stage);
+  const caffe::NetParameter filtered = Net::FilterNet(param);
+  bool has_data = false;
+  for (const caffe::LayerParameter& layer : filtered.layer()) {
+    if (layer.type() != "Data") continue;
+    has_data = true;
+    const caffe::data::PipelineSpeed speed = caffe::data::MeasurePipeline(
+        {.data = layer.data_param(), .transform = layer.transform_param(),
+         .train = PhaseFromFlag() == caffe::TRAIN, .layer = layer.name()},
+        FLAGS_seconds);
+    if (FLAGS_json) {
+      std::cout << speed.ToJson() << "\n";
+      continue;
+    }
+    std::cout << "layer '" << layer.name() << "': " << layer.data_param().source() << ", " << speed.records
+              << " records of " << speed.bytes_per_record << " bytes, images " << speed.image << ", batch "
+              << speed.batch_size << "\n";
+    const auto line = [](const char* stage, double rate) {
+      std::cout << "  " << std::left << std::setw(36) << stage << std::right << std::setw(12) << std::fixed
+                << std::setprecision(0) << rate << " images/s\n";
+    };
+    line("read (1 thread)", speed.read);
+    line("read and parse or decode (1 thread)", speed.parse);
+    line("all of it (1 thread)", speed.transform);
+    line(caffe::StrCat("pipeline (", speed.threads, " threads)").c_str(), speed.pipeline);
+    if (speed.jpeg_decode > 0) line("libjpeg-turbo alone (1 thread)", speed.jpeg_decode);
+  }
+  Require(has_data, FLAGS_model, ": the net has no Data layer in phase ", caffe::Phase_Name(PhaseFromFlag()));
+  return 0;
+}
+
 int DeviceQuery() {
   if (FLAGS_gpu.empty()) {
     LOG(INFO) << "Device: " << caffe::DescribeCpu();
@@ -256,6 +297,7 @@ const std::map<std::string, Command>& Commands() {
       {"test", {Test, "score a model"}},
       {"time", {Time, "measure a model's time per layer"}},
       {"plan", {Plan, "print what a model will run and how much memory it takes"}},
+      {"data-bench", {DataBench, "measure the input pipeline alone, stage by stage"}},
       {"device_query", {DeviceQuery, "show this machine's devices"}},
   };
   return commands;

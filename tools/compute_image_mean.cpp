@@ -1,70 +1,111 @@
-// compute_image_mean DB [OUTPUT]: the mean of all images of a database.
-#include <gflags/gflags.h>
-#include <glog/logging.h>
+// Computes the mean image of a database.
+#include <cstdint>
 
-#include "caffe/dataset.hpp"
+#include "caffe/data/parsers/datum_view.hpp"
+#include "caffe/data/parsers/image_codec.hpp"
+#include "caffe/data/readers/record_reader.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/binary_format.hpp"
+#include "caffe/proto/caffe.pb.h"
+#include "tools/tool_main.hpp"
 
-DEFINE_string(backend, "lmdb", "The backend that the images are stored in.");
+DEFINE_string(backend, "lmdb", "Kind of the database: lmdb or leveldb");
 
+namespace caffe::tools {
 namespace {
 
-void Compute(const std::string& db, const std::string& output) {
-  caffe::DatasetReader reader(db, FLAGS_backend);
-  caffe::Datum datum, first;
-  std::vector<double> sums;
-  LOG(INFO) << "Starting iteration";
-  for (uint64_t i = 0; i < reader.size(); ++i) {
-    reader.Next(&datum);
-    const size_t count = static_cast<size_t>(datum.channels()) * datum.height() * datum.width();
-    if (i == 0) {
-      first = datum;
-      sums.assign(count, 0);
+// Sums of all images, in planes.
+class MeanImage {
+ public:
+  void Add(const data::ImageView& image) {
+    const data::ImageExtents& extents = image.extents;
+    if (count_ == 0) {
+      extents_ = extents;
+      sums_.resize(extents.count());
     }
-    caffe::Require(datum.channels() == first.channels() && datum.height() == first.height() &&
-                       datum.width() == first.width(),
-                   db, ": image ", i, " has ", datum.channels(), "x", datum.height(), "x", datum.width(),
-                   ", the first ", first.channels(), "x", first.height(), "x", first.width(),
-                   "; a mean needs images of one size");
-    const bool has_pixels = !datum.data().empty();
-    for (size_t k = 0; k < count; ++k) {
-      sums[k] += has_pixels ? static_cast<uint8_t>(datum.data()[k]) : datum.float_data(static_cast<int>(k));
+    Require(extents == extents_, "an image of ", extents, ", but the first one has ", extents_,
+            "; convert the set again with --resize_height and --resize_width");
+    const size_t plane = sums_.size() / extents.channels;
+    for (int channel = 0; channel < extents.channels; ++channel) {
+      double* sums = sums_.data() + channel * plane;
+      if (image.floats != nullptr) {
+        AddPlane(image.floats + channel * plane, 1, plane, sums);
+      } else if (image.interleaved) {
+        AddPlane(image.bytes + channel, extents.channels, plane, sums);
+      } else {
+        AddPlane(image.bytes + channel * plane, 1, plane, sums);
+      }
     }
-    if ((i + 1) % 10000 == 0) LOG(INFO) << "Processed " << i + 1 << " files.";
+    ++count_;
   }
-  LOG(INFO) << "Processed " << reader.size() << " files.";
+
+  // The form that every Caffe reads.
+  BlobProto ToProto() const {
+    BlobProto blob;
+    blob.set_num(1);
+    blob.set_channels(extents_.channels);
+    blob.set_height(extents_.height);
+    blob.set_width(extents_.width);
+    for (const double sum : sums_) blob.add_data(static_cast<float>(sum / count_));
+    return blob;
+  }
+
+  const data::ImageExtents& extents() const { return extents_; }
+  double ChannelMean(int channel) const {
+    const size_t plane = sums_.size() / extents_.channels;
+    double total = 0;
+    for (size_t i = 0; i < plane; ++i) total += sums_[channel * plane + i];
+    return total / (static_cast<double>(plane) * count_);
+  }
+
+ private:
+  template <typename T>
+  static void AddPlane(const T* values, size_t step, size_t count, double* sums) {
+    for (size_t i = 0; i < count; ++i) sums[i] += static_cast<double>(values[i * step]);
+  }
+
+  data::ImageExtents extents_;
+  std::vector<double> sums_;
+  int64_t count_ = 0;
+};
+
+void ComputeMean(const std::string& database, const std::string& output) {
+  const auto reader = data::OpenRecordReader(data::ParseBackend(FLAGS_backend), database);
+  data::ImageDecoder decoder(data::ColorMode::kAsStored);
+  std::vector<float> float_storage;
+  MeanImage mean;
+  int64_t count = 0;
+  data::Record record;
+  LOG(INFO) << "Starting iteration";
+  for (bool found = reader->First(&record); found; found = reader->Next(&record)) {
+    WithContext(StrCat(database, ": record ", count, " ('", record.key, "')"), [&] {
+      const data::DatumView datum = data::ParseDatum(record.value, &float_storage);
+      mean.Add(datum.encoded ? decoder.Decode(datum.data) : data::PixelsOf(datum));
+    });
+    if (++count % 1000 == 0) LOG(INFO) << "Processed " << count << " files.";
+  }
+  if (count == 0) throw IoError(database + ": the database has no records; fill it first");
+  if (count % 1000 != 0) LOG(INFO) << "Processed " << count << " files.";
   if (!output.empty()) {
     LOG(INFO) << "Write to " << output;
-    caffe::WriteMeanImage(output, first.channels(), first.height(), first.width(), sums, reader.size());
+    WriteBinaryProto(output, mean.ToProto());
   }
-  LOG(INFO) << "Number of channels: " << first.channels();
-  const size_t pixels = sums.size() / first.channels();
-  for (int c = 0; c < first.channels(); ++c) {
-    double sum = 0;
-    for (size_t p = 0; p < pixels; ++p) sum += sums[c * pixels + p];
-    LOG(INFO) << "mean_value channel [" << c << "]: "
-              << sum / static_cast<double>(pixels) / static_cast<double>(reader.size());
+  LOG(INFO) << "Number of channels: " << mean.extents().channels;
+  for (int channel = 0; channel < mean.extents().channels; ++channel) {
+    LOG(INFO) << "mean_value channel [" << channel << "]: " << mean.ChannelMean(channel);
   }
 }
 
 }  // namespace
+}  // namespace caffe::tools
 
 int main(int argc, char** argv) {
-  FLAGS_logtostderr = true;
-  gflags::SetUsageMessage(
+  return caffe::tools::RunTool(
+      argc, argv,
       "Computes the mean image of a database.\n"
-      "usage: compute_image_mean [flags] INPUT_DB [OUTPUT_FILE]");
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
-  google::InitGoogleLogging(argv[0]);
-  if (argc < 2 || argc > 3) {
-    gflags::ShowUsageWithFlagsRestrict(argv[0], "compute_image_mean");
-    return 1;
-  }
-  try {
-    Compute(argv[1], argc == 3 ? argv[2] : "");
-  } catch (const std::exception& error) {
-    LOG(ERROR) << "compute_image_mean: " << error.what();
-    return 1;
-  }
-  return 0;
+      "Usage: compute_image_mean [FLAGS] INPUT_DB [OUTPUT_FILE]\n"
+      "OUTPUT_FILE is for transform_param.mean_file; the logged values for mean_value.",
+      1, 2, [](const std::vector<std::string>& arguments) {
+        caffe::tools::ComputeMean(arguments[0], arguments.size() > 1 ? arguments[1] : "");
+      });
 }

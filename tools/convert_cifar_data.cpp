@@ -1,71 +1,83 @@
-// convert_cifar_data INPUT_FOLDER OUTPUT_FOLDER DB_TYPE: CIFAR-10's binary batches to databases.
-#include <gflags/gflags.h>
-#include <glog/logging.h>
-
+// Converts CIFAR-10's binary batches to a training and a testing database.
+#include <array>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
-#include "caffe/dataset.hpp"
+#include "caffe/data/readers/record_reader.hpp"
+#include "caffe/data/readers/record_writer.hpp"
 #include "caffe/error.hpp"
+#include "caffe/proto/caffe.pb.h"
+#include "tools/tool_main.hpp"
 
+namespace caffe::tools {
 namespace {
 
-constexpr int kSize = 32, kImageBytes = 3 * kSize * kSize, kImagesPerBatch = 10000;
+constexpr int kSide = 32;
+constexpr int kPixels = 3 * kSide * kSide;
+constexpr int kTrainBatches = 5;
 
-// Appends the 10,000 images of a batch file; keys count on from `first`.
-void AppendBatch(const std::string& file, int first, caffe::DatasetWriter* writer) {
-  std::ifstream batch(file, std::ios::binary);
-  if (!batch) throw caffe::IoError(file + ": cannot open; unpack cifar-10-binary.tar.gz there");
-  caffe::Datum datum;
-  datum.set_channels(3);
-  datum.set_height(kSize);
-  datum.set_width(kSize);
-  std::string record(1 + kImageBytes, '\0');
-  for (int i = 0; i < kImagesPerBatch; ++i) {
-    if (!batch.read(record.data(), static_cast<std::streamsize>(record.size()))) {
-      throw caffe::IoError(caffe::StrCat(file, ": ends after ", i, " of ", kImagesPerBatch, " images"));
-    }
-    datum.set_label(static_cast<uint8_t>(record[0]));
-    datum.set_data(record.data() + 1, kImageBytes);
-    char key[24];
-    std::snprintf(key, sizeof(key), "%05d", first + i);
-    writer->Put(key, datum);
+// Appends the records of one file, a label byte and the planes of an image each, to `writer`.
+int ConvertBatch(const std::filesystem::path& path, int first_index, data::RecordWriter* writer) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    throw IoError(StrCat(path.string(), ": cannot open; INPUT_FOLDER has to hold CIFAR-10's binary "
+                         "version (data_batch_1.bin to data_batch_5.bin and test_batch.bin)"));
   }
+  Datum datum;
+  datum.set_channels(3);
+  datum.set_height(kSide);
+  datum.set_width(kSide);
+  std::array<char, 1 + kPixels> record;
+  int count = 0;
+  while (file.read(record.data(), record.size())) {
+    datum.set_label(static_cast<unsigned char>(record[0]));
+    datum.set_data(record.data() + 1, kPixels);
+    std::array<char, 16> key;
+    std::snprintf(key.data(), key.size(), "%05d", first_index + count);
+    writer->Put(key.data(), datum.SerializeAsString());
+    ++count;
+  }
+  if (count == 0 || file.gcount() != 0) {
+    throw IoError(StrCat(path.string(), ": ends within record ", count, " (", file.gcount(),
+                         " of ", record.size(), " bytes); download it again"));
+  }
+  return count;
 }
 
-void Convert(const std::string& input, const std::string& output, const std::string& backend) {
-  caffe::DatasetWriter train(output + "/cifar10_train_" + backend, backend);
+void Convert(const std::filesystem::path& input, const std::filesystem::path& output,
+             const std::string& type) {
+  const DataParameter::DB backend = data::ParseBackend(type);
+  const std::string train_path = (output / ("cifar10_train_" + type)).string();
   LOG(INFO) << "Writing Training data";
-  for (int i = 0; i < 5; ++i) {
-    LOG(INFO) << "Training Batch " << i + 1;
-    AppendBatch(caffe::StrCat(input, "/data_batch_", i + 1, ".bin"), i * kImagesPerBatch, &train);
+  auto train = data::CreateRecordWriter(backend, train_path);
+  int count = 0;
+  for (int batch = 1; batch <= kTrainBatches; ++batch) {
+    LOG(INFO) << "Training Batch " << batch;
+    count += ConvertBatch(input / StrCat("data_batch_", batch, ".bin"), count, train.get());
   }
-  train.Close();
+  train->Finish();
+  LOG(INFO) << "Wrote " << count << " records to " << train_path;
+
+  const std::string test_path = (output / ("cifar10_test_" + type)).string();
   LOG(INFO) << "Writing Testing data";
-  caffe::DatasetWriter test(output + "/cifar10_test_" + backend, backend);
-  AppendBatch(input + "/test_batch.bin", 0, &test);
-  test.Close();
-  LOG(INFO) << "Processed " << 6 * kImagesPerBatch << " files.";
+  auto test = data::CreateRecordWriter(backend, test_path);
+  count = ConvertBatch(input / "test_batch.bin", 0, test.get());
+  test->Finish();
+  LOG(INFO) << "Wrote " << count << " records to " << test_path;
 }
 
 }  // namespace
+}  // namespace caffe::tools
 
 int main(int argc, char** argv) {
-  FLAGS_logtostderr = true;
-  gflags::SetUsageMessage(
-      "Converts the CIFAR-10 binary batches to databases cifar10_train_<type> and cifar10_test_<type>.\n"
-      "usage: convert_cifar_data INPUT_FOLDER OUTPUT_FOLDER DB_TYPE");
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
-  google::InitGoogleLogging(argv[0]);
-  if (argc != 4) {
-    gflags::ShowUsageWithFlagsRestrict(argv[0], "convert_cifar_data");
-    return 1;
-  }
-  try {
-    Convert(argv[1], argv[2], argv[3]);
-  } catch (const std::exception& error) {
-    LOG(ERROR) << "convert_cifar_data: " << error.what();
-    return 1;
-  }
-  return 0;
+  return caffe::tools::RunTool(
+      argc, argv,
+      "Converts CIFAR-10's binary version to databases cifar10_train_DBTYPE and "
+      "cifar10_test_DBTYPE.\n"
+      "Usage: convert_cifar_data INPUT_FOLDER OUTPUT_FOLDER DBTYPE\n"
+      "DBTYPE is lmdb or leveldb.",
+      3, 3, [](const std::vector<std::string>& arguments) {
+        caffe::tools::Convert(arguments[0], arguments[1], arguments[2]);
+      });
 }

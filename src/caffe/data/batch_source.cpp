@@ -3,243 +3,371 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <numeric>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <thread>
+#include <vector>
 
-#include "caffe/data/parsers/broken_image.hpp"
+#include "caffe/core/bounded_queue.hpp"
+#include "caffe/core/philox.hpp"
+#include "caffe/data/record_loader.hpp"
+#include "caffe/data/record_sequence.hpp"
+#include "caffe/data/transformers/datum_transformer.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
 namespace {
 
-constexpr size_t kTasksPerParser = 16;
+// Records that one thread takes at a time, at most: few enough to share a batch evenly.
+constexpr int kLargestChunk = 64;
+// Raw records below this size are transformed faster than threads hand them over.
+constexpr size_t kSmallRecordBytes = size_t{32} << 10;
+constexpr unsigned kMostAutomaticThreads = 4;
+// Broken records in a row after which the database itself is taken to be broken.
+constexpr uint64_t kMostBrokenInARow = 1000;
 
-ColorMode ColorModeOf(const BatchSourceOptions& options) {
-  if (options.transform.force_color() || options.data.force_encoded_color()) return ColorMode::kColor;
-  return options.transform.force_gray() ? ColorMode::kGray : ColorMode::kAsStored;
+// Floats at 64-byte boundaries; grows and never shrinks.
+class AlignedFloats {
+ public:
+  float* get() const { return floats_.get(); }
+
+  void Reserve(size_t count) {
+    if (count <= capacity_) return;
+    floats_.reset();
+    floats_.reset(static_cast<float*>(::operator new[](count * sizeof(float), kAlignment)));
+    capacity_ = count;
+  }
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
+  struct Deleter {
+    void operator()(float* floats) const { ::operator delete[](floats, kAlignment); }
+  };
+
+  std::unique_ptr<float[], Deleter> floats_;
+  size_t capacity_ = 0;
+};
+
+// A batch on its way round: filled with records by the reader, with floats by the parsers, read by
+// the consumer, given back.
+struct BatchBuffer {
+  std::vector<RecordSequence::Item> items;
+  ImageExtents extents;  // of every image after the transform
+  AlignedFloats data;
+  std::vector<float> labels;
+  Batch batch;
+
+  std::mutex mutex;
+  std::condition_variable finished;
+  int chunks_left = 0;
+  // Of the first bad record in the batch, so that the message does not depend on timing.
+  std::exception_ptr error;
+  int error_slot = 0;
+};
+
+// Some consecutive records of a batch: what a parser thread takes from the queue.
+struct Chunk {
+  BatchBuffer* buffer = nullptr;
+  int begin = 0;
+  int end = 0;
+};
+
+uint64_t ChooseSkip(const BatchSourceOptions& options) {
+  const uint32_t most = options.data.rand_skip();
+  if (most == 0) return 0;
+  const RandomStream random(options.seed, StreamOf(options.layer + "/rand_skip"));
+  const uint32_t skip = ToRange(random.Bits(0), most);
+  LOG(INFO) << "Skipping first " << skip << " data points.";
+  return skip;
 }
 
-// Decoding is worth a thread per core; copying small raw records is not worth a second thread.
-int ChooseParsers(const DataParameter& data, size_t record_bytes, bool is_encoded) {
-  const int asked = static_cast<int>(std::max(data.parser_threads(), data.threads()));
-  if (asked > 0) return asked;
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return is_encoded || record_bytes > (64u << 10) ? std::min(cores, 4) : 1;
+RecordSequenceOptions SequenceOptions(const BatchSourceOptions& options) {
+  const DataParameter& data = options.data;
+  Require(!data.source().empty(), "data_param has no source; give the folder of the database");
+  Require(data.batch_size() > 0, "data_param has no batch_size; give a positive one");
+  Require(data.batch_size() <= 1u << 24, "data_param.batch_size is ", data.batch_size(),
+          "; lower it");
+  CAFFE_ASSERT(0 <= options.rank && options.rank < options.ranks, options.rank);
+  const bool deals = options.train && options.ranks > 1;
+  return {.backend = data.backend(),
+          .source = data.source(),
+          .shuffle = data.shuffle() && options.train,
+          .cache = data.cache() && options.train,
+          .precache = data.precache(),
+          .announce_rewinds = options.train,
+          .seed = options.seed,
+          .stream = options.layer,
+          .skip = ChooseSkip(options),
+          .start = options.start_record,
+          .rank = deals ? static_cast<uint64_t>(options.rank) : 0,
+          .ranks = deals ? static_cast<uint64_t>(options.ranks) : 1};
 }
 
 }  // namespace
 
-BatchSource::BatchSource(BatchSourceOptions options)
-    : options_(std::move(options)),
-      reader_(options_.data.source()),
-      transformer_(options_.transform, options_.is_training, options_.seed, options_.layer),
-      color_(ColorModeOf(options_)),
-      tasks_(kTasksPerParser * 8),
-      delivered_(options_.start_record) {
-  Require(options_.data.batch_size() > 0, "data_param: batch_size is 0; set it to at least 1");
-  Require(!options_.data.shuffle() || reader_.size() <= ~uint32_t{0}, options_.data.source(), ": too many records (",
-          reader_.size(), ") to shuffle");
-  const RecordView first = reader_.Next();
-  reader_.Rewind();
-  WithContext(StrCat(options_.data.source(), ": record 0 ('", first.key, "')"), [&] {
-    DatumParser parser(color_);
-    const DatumView view = parser.Parse(first.value);
-    const Shape item = transformer_.OutputShape(view.channels, view.height, view.width);
-    shape_ = Shape{options_.data.batch_size(), item[0], item[1], item[2]};
-    num_parsers_ = ChooseParsers(options_.data, first.value.size(), view.is_interleaved);
-  });
-  if (options_.data.rand_skip() > 0) {
-    const RandomStream random(options_.seed, StreamOf(options_.layer + "/skip"));
-    random_skip_ = ToRange(random.Bits(0), options_.data.rand_skip());
-    LOG(INFO) << "Skipping first " << random_skip_ << " data points.";
+class BatchSource::Impl {
+ public:
+  explicit Impl(const BatchSourceOptions& options)
+      : batch_size_(static_cast<int>(options.data.batch_size())),
+        records_per_batch_(options.data.batch_size() *
+                           static_cast<uint64_t>(options.train ? options.ranks : 1)),
+        start_record_(options.start_record),
+        with_label_(options.with_label),
+        skips_broken_(options.data.skip_broken()),
+        sequence_(SequenceOptions(options)),
+        transformer_(options.transform, options.train, options.seed, options.layer + "/transform"),
+        color_mode_(ColorModeOf(options.data, transformer_)),
+        first_loader_(transformer_, color_mode_),
+        buffers_(std::max(options.data.prefetch(), 1u) + 1),
+        free_(buffers_.size()),
+        ready_(buffers_.size()),
+        chunks_(2 * buffers_.size() + 16) {
+    InspectFirstRecord(options);
+    chunk_size_ = std::clamp(batch_size_ / (4 * threads_), 1, kLargestChunk);
+    for (BatchBuffer& buffer : buffers_) {
+      buffer.items.resize(batch_size_);
+      buffer.labels.resize(with_label_ ? batch_size_ : 0);
+      buffer.batch.label_shape = with_label_ ? Shape{batch_size_} : Shape{0};
+      free_.Push(&buffer);
+    }
+    try {
+      workers_.emplace_back([this] { RunReader(); });
+      for (int i = 0; i < threads_; ++i) {
+        RecordLoader* loader = &loaders_.emplace_back(transformer_, color_mode_);
+        workers_.emplace_back([this, loader] { RunParser(loader); });
+      }
+    } catch (...) {
+      Stop();
+      throw;
+    }
   }
-}
 
-BatchSource::~BatchSource() {
-  {
-    std::lock_guard lock(mutex_);
-    is_stopping_ = true;
+  ~Impl() { Stop(); }
+
+  const Shape& data_shape() const { return data_shape_; }
+  Shape label_shape() const { return with_label_ ? Shape{batch_size_} : Shape{0}; }
+
+  const Batch& Next() {
+    if (failure_) std::rethrow_exception(failure_);
+    if (current_ != nullptr) free_.Push(std::exchange(current_, nullptr));
+    try {
+      const auto start = std::chrono::steady_clock::now();
+      current_ = ready_.Pop().value();
+      WaitUntilFinished(current_);
+      wait_seconds_ +=
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    } catch (...) {
+      failure_ = std::current_exception();
+      throw;
+    }
+    ++batches_;
+    if (!(data_shape_ == current_->batch.data_shape)) data_shape_ = current_->batch.data_shape;
+    return current_->batch;
   }
-  changed_.notify_all();
-  tasks_.Close();
-  for (std::thread& thread : threads_) thread.join();
-}
 
-void BatchSource::Start() {
-  slots_.resize(std::max<uint32_t>(1, options_.data.prefetch()) + 1);
-  const int64_t batch = shape_[0];
-  for (Slot& slot : slots_) {
-    slot.data.resize(static_cast<size_t>(shape_.count()));
-    slot.labels.resize(static_cast<size_t>(batch));
-    slot.is_hole.resize(static_cast<size_t>(batch));
-    slot.batch = {shape_, slot.data.data(), slot.labels.data()};
+  uint64_t records_consumed() const { return start_record_ + batches_ * records_per_batch_; }
+
+  Stats stats() const {
+    return {.batches = batches_,
+            .broken_records = broken_records_.load(),
+            .wait_seconds = wait_seconds_,
+            .threads = threads_};
   }
-  threads_.emplace_back([this] { ReadRecords(); });
-  for (int i = 0; i < num_parsers_; ++i) threads_.emplace_back([this] { ParseRecords(); });
-}
 
-const Batch& BatchSource::Next() {
-  if (threads_.empty()) Start();
-  std::unique_lock lock(mutex_);
-  if (held_slot_ >= 0) {
-    slots_[held_slot_].is_free = true;
-    held_slot_ = -1;
-    changed_.notify_all();
+ private:
+  // Calls `fn`, which uses *item. An error gets the record's place in front; with skip_broken, a
+  // broken record is replaced by the one behind it and `fn` called again.
+  template <typename Fn>
+  auto WithReplacement(RecordSequence::Item* item, Fn&& fn) {
+    const uint64_t tries = std::min(sequence_.count(), kMostBrokenInARow);
+    for (uint64_t attempt = 1;; ++attempt) {
+      std::string reason;
+      try {
+        return fn();
+      } catch (const IoError& error) {
+        reason = StrCat(Describe(sequence_, *item), ": ", error.what());
+      } catch (const InvalidArgument& error) {
+        throw InvalidArgument(StrCat(Describe(sequence_, *item), ": ", error.what()));
+      }
+      if (!skips_broken_) throw IoError(reason);
+      if (attempt == tries) {
+        throw IoError(StrCat(reason, " (the last of ", tries, " broken records in a row)"));
+      }
+      ++broken_records_;
+      LOG(WARNING) << reason << "; the next record takes its place";
+      *item = sequence_.After(*item);
+    }
   }
-  Slot& slot = slots_[next_slot_];
-  changed_.wait(lock, [&] { return error_ || (!slot.is_free && slot.missing == 0); });
-  if (slot.is_free || slot.missing != 0) std::rethrow_exception(error_);
-  lock.unlock();
-  FillHoles(slot);
-  held_slot_ = next_slot_;
-  next_slot_ = (next_slot_ + 1) % static_cast<int>(slots_.size());
-  delivered_ += static_cast<uint64_t>(shape_[0]);
-  return slot.batch;
-}
 
-void BatchSource::Fail(std::exception_ptr error) {
-  {
-    std::lock_guard lock(mutex_);
-    if (!error_) error_ = std::move(error);
-    is_stopping_ = true;
+  // Shapes are asked for before the first batch exists, and the record tells how many threads are
+  // worth their while.
+  void InspectFirstRecord(const BatchSourceOptions& options) {
+    RecordSequence::Item item = sequence_.Peek();
+    const ImageExtents extents = WithReplacement(
+        &item, [&] { return first_loader_.OutputExtents(item.record.value); });
+    broken_records_ = 0;  // the first batch meets the same ones
+    fixed_extents_ = options.transform.crop_size() > 0;
+    first_extents_ = extents;
+    data_shape_ = ShapeOf(extents);
+    const bool is_encoded = first_loader_.IsEncoded(item.record.value);
+    if (!is_encoded && color_mode_ != ColorMode::kAsStored) {
+      LOG(WARNING) << sequence_.source() << ": force_color, force_gray and force_encoded_color "
+                   << "have no effect on records that are not encoded";
+    }
+    threads_ = ChooseThreads(options.data, is_encoded, item.record.value.size());
   }
-  changed_.notify_all();
-  tasks_.Close();
-}
 
-bool BatchSource::WaitForFreeSlot(int slot) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return slots_[slot].is_free || is_stopping_; });
-  if (is_stopping_) return false;
-  slots_[slot].is_free = false;
-  slots_[slot].missing = static_cast<int>(shape_[0]);
-  return true;
-}
+  static int ChooseThreads(const DataParameter& data, bool is_encoded, size_t record_bytes) {
+    if (data.threads() > 0) return static_cast<int>(std::min(data.threads(), 1024u));
+    if (data.parser_threads() > 0) return static_cast<int>(std::min(data.parser_threads(), 1024u));
+    if (!is_encoded && record_bytes < kSmallRecordBytes) return 1;
+    return static_cast<int>(
+        std::clamp(std::thread::hardware_concurrency(), 1u, kMostAutomaticThreads));
+  }
 
-void BatchSource::ReadRecords() {
-  try {
-    const bool is_sharded = options_.is_training && options_.ranks > 1;
-    const uint64_t step = is_sharded ? options_.ranks : 1;
-    uint64_t number = options_.start_record * step + (is_sharded ? options_.rank : 0);
-    if (options_.data.cache() || options_.data.shuffle()) keys_ = reader_.Keys();
-    SkipTo(number);
-    for (int slot = 0;; slot = (slot + 1) % static_cast<int>(slots_.size())) {
-      if (!WaitForFreeSlot(slot)) return;
-      for (int position = 0; position < shape_[0]; ++position, number += step) {
-        if (!tasks_.Push({RecordAt(number), number, slot, position})) return;
-        for (uint64_t skip = 1; skip < step && keys_.empty(); ++skip) reader_.Next();
+  Shape ShapeOf(const ImageExtents& extents) const {
+    return Shape{batch_size_, extents.channels, extents.height, extents.width};
+  }
+
+  // Deals records to batches, and batches to the parsers in chunks.
+  void RunReader() {
+    try {
+      while (std::optional<BatchBuffer*> free = free_.Pop()) {
+        BatchBuffer* buffer = *free;
+        for (RecordSequence::Item& item : buffer->items) item = sequence_.Next();
+        Prepare(buffer);
+        if (!ready_.Push(buffer)) return;
+        for (int begin = 0; begin < batch_size_; begin += chunk_size_) {
+          const int end = std::min(begin + chunk_size_, batch_size_);
+          if (!chunks_.Push({buffer, begin, end})) return;
+        }
+      }
+    } catch (...) {
+      ready_.Fail(std::current_exception());
+    }
+  }
+
+  // Sizes the buffer for the batch's first image.
+  void Prepare(BatchBuffer* buffer) {
+    ImageExtents extents = first_extents_;
+    if (!fixed_extents_) {
+      try {
+        extents = first_loader_.OutputExtents(buffer->items.front().record.value);
+      } catch (const Error&) {
+        // The parser that meets this record reports it, or replaces it.
       }
     }
-  } catch (...) {
-    Fail(std::current_exception());
-  }
-}
-
-// Brings the sequential cursor to a record.
-void BatchSource::SkipTo(uint64_t number) {
-  if (!keys_.empty()) return;
-  const uint64_t skip = (number + random_skip_) % reader_.size();
-  for (uint64_t i = 0; i < skip; ++i) reader_.Next();
-}
-
-RecordView BatchSource::RecordAt(uint64_t number) {
-  const uint64_t place = number + random_skip_;
-  const uint64_t epoch = place / reader_.size(), index = place % reader_.size();
-  if (index == 0 && epoch > 0 && options_.is_training) LOG(INFO) << "Restarting data prefetching from start.";
-  if (keys_.empty()) return reader_.Next();
-  if (options_.data.shuffle() && epoch != epoch_of_order_) Shuffle(epoch);
-  const uint64_t at = options_.data.shuffle() ? order_[index] : index;
-  if (!options_.data.cache()) return reader_.Find(keys_[at]);
-  if (cached_.empty()) cached_.resize(keys_.size());
-  if (cached_[at].empty()) cached_[at] = reader_.Find(keys_[at]).value;
-  return {keys_[at], cached_[at]};
-}
-
-// The order of an epoch (Fisher and Yates 1938) follows from seed, layer and epoch alone.
-void BatchSource::Shuffle(uint64_t epoch) {
-  order_.resize(keys_.size());
-  std::iota(order_.begin(), order_.end(), 0u);
-  const RandomStream random(options_.seed, StreamOf(options_.layer + "/shuffle"));
-  for (size_t i = order_.size() - 1; i > 0; --i) {
-    std::swap(order_[i], order_[ToRange(random.Bits(i, epoch), static_cast<uint32_t>(i + 1))]);
-  }
-  epoch_of_order_ = epoch;
-}
-
-void BatchSource::ParseRecords() {
-  try {
-    DatumParser parser(color_);
-    while (const std::optional<Task> task = tasks_.Pop()) {
-      ParseInContext(*task, parser);
-      Finish(*task);
+    if (!(extents == buffer->extents)) {
+      buffer->extents = extents;
+      buffer->batch.data_shape = ShapeOf(extents);
+      buffer->data.Reserve(static_cast<size_t>(extents.count()) * batch_size_);
     }
-  } catch (...) {
-    Fail(std::current_exception());
+    buffer->batch.size = batch_size_;
+    buffer->batch.data = buffer->data.get();
+    buffer->batch.labels = with_label_ ? buffer->labels.data() : nullptr;
+    buffer->error = nullptr;
+    buffer->chunks_left = (batch_size_ + chunk_size_ - 1) / chunk_size_;
   }
-}
 
-// The place in the database is put into words only when there is an error to say it of.
-void BatchSource::ParseInContext(const Task& task, DatumParser& parser) {
-  try {
-    Parse(task, parser);
-  } catch (const Error&) {
-    const uint64_t index = (task.number + random_skip_) % reader_.size();
-    WithContext(StrCat(options_.data.source(), ": record ", index, " ('", task.record.key, "')"), [] { throw; });
-  }
-}
-
-void BatchSource::Parse(const Task& task, DatumParser& parser) {
-  Slot& slot = slots_[task.slot];
-  slot.is_hole[task.position] = 0;
-  DatumView datum;
-  try {
-    datum = parser.Parse(task.record.value);
-  } catch (const BrokenImage& error) {
-    if (!options_.data.skip_broken()) throw;
-    LOG(WARNING) << options_.data.source() << ": skipping record '" << task.record.key << "': " << error.what();
-    ++skipped_;
-    slot.is_hole[task.position] = 1;
-    return;
-  }
-  CheckSize(datum);
-  transformer_.Transform(datum, task.number, slot.data.data() + task.position * shape_.count(1));
-  slot.labels[task.position] = static_cast<float>(datum.label);
-}
-
-void BatchSource::CheckSize(const DatumView& datum) const {
-  const bool is_cropped = options_.transform.crop_size() > 0;
-  const bool has_size = is_cropped || (datum.height == shape_[2] && datum.width == shape_[3]);
-  if (datum.channels == shape_[1] && has_size && transformer_.Accepts(datum)) return;
-  const Shape item = transformer_.OutputShape(datum.channels, datum.height, datum.width);
-  Require(item[0] == shape_[1] && item[1] == shape_[2] && item[2] == shape_[3], "its image gives ", item,
-          ", those before ", Shape{shape_[1], shape_[2], shape_[3]},
-          "; images of one database must have one size: resize them, or set crop_size");
-}
-
-void BatchSource::Finish(const Task& task) {
-  bool is_complete = false;
-  {
-    std::lock_guard lock(mutex_);
-    is_complete = --slots_[task.slot].missing == 0;
-  }
-  if (is_complete) changed_.notify_all();
-}
-
-// A broken image is replaced by the good one before it in the batch, or else the first good one.
-void BatchSource::FillHoles(Slot& slot) {
-  const auto first_good = std::find(slot.is_hole.begin(), slot.is_hole.end(), 0);
-  if (first_good == slot.is_hole.end()) {
-    throw IoError(options_.data.source() + ": every image of a batch is broken");
-  }
-  int64_t good = first_good - slot.is_hole.begin();
-  const int64_t item = shape_.count(1);
-  for (int64_t i = 0; i < shape_[0]; ++i) {
-    if (slot.is_hole[i] == 0) {
-      good = i;
-      continue;
+  void RunParser(RecordLoader* loader) {
+    while (std::optional<Chunk> chunk = chunks_.Pop()) {
+      BatchBuffer* buffer = chunk->buffer;
+      for (int slot = chunk->begin; slot < chunk->end && !stopping_; ++slot) {
+        try {
+          WithReplacement(&buffer->items[slot], [&] { FillSlot(buffer, slot, loader); });
+        } catch (...) {
+          std::lock_guard lock(buffer->mutex);
+          if (!buffer->error || slot < buffer->error_slot) {
+            buffer->error = std::current_exception();
+            buffer->error_slot = slot;
+          }
+        }
+      }
+      std::lock_guard lock(buffer->mutex);
+      if (--buffer->chunks_left == 0) buffer->finished.notify_one();
     }
-    std::copy_n(slot.data.data() + good * item, item, slot.data.data() + i * item);
-    slot.labels[i] = slot.labels[good];
   }
+
+  void FillSlot(BatchBuffer* buffer, int slot, RecordLoader* loader) {
+    const RecordSequence::Item& item = buffer->items[slot];
+    const RecordLoader::Sample sample = loader->Load(item.record.value);
+    const ImageExtents extents = transformer_.OutputExtents(sample.image.extents);
+    if (!(extents == buffer->extents)) {
+      throw InvalidArgument(StrCat("an image of ", sample.image.extents, ", but this batch is of ",
+                                   buffer->extents, " images, as its first record; set crop_size, "
+                                   "resize while converting, or set batch_size: 1"));
+    }
+    transformer_.Transform(sample.image, item.number,
+                           buffer->data.get() + extents.count() * slot);
+    if (with_label_) buffer->labels[slot] = sample.label;
+  }
+
+  static void WaitUntilFinished(BatchBuffer* buffer) {
+    std::unique_lock lock(buffer->mutex);
+    buffer->finished.wait(lock, [&] { return buffer->chunks_left == 0; });
+    if (buffer->error) std::rethrow_exception(buffer->error);
+  }
+
+  void Stop() {
+    stopping_ = true;
+    free_.Close();
+    ready_.Close();
+    chunks_.Close();
+    for (std::thread& worker : workers_) worker.join();
+    workers_.clear();
+  }
+
+  const int batch_size_;
+  const uint64_t records_per_batch_;  // of all ranks together
+  const uint64_t start_record_;
+  const bool with_label_;
+  const bool skips_broken_;
+
+  RecordSequence sequence_;
+  const DatumTransformer transformer_;
+  const ColorMode color_mode_;
+  RecordLoader first_loader_;  // the reader thread's
+  std::deque<RecordLoader> loaders_;
+  bool fixed_extents_ = false;
+  ImageExtents first_extents_;
+  int threads_ = 1;
+  int chunk_size_ = 1;
+
+  std::vector<BatchBuffer> buffers_;
+  BoundedQueue<BatchBuffer*> free_;   // consumer -> reader
+  BoundedQueue<BatchBuffer*> ready_;  // reader -> consumer, in order; may still be in work
+  BoundedQueue<Chunk> chunks_;        // reader -> parsers
+  std::atomic<bool> stopping_ = false;
+  std::atomic<uint64_t> broken_records_ = 0;
+
+  // The consumer's side.
+  BatchBuffer* current_ = nullptr;
+  Shape data_shape_;
+  std::exception_ptr failure_;
+  uint64_t batches_ = 0;
+  double wait_seconds_ = 0;
+
+  std::vector<std::thread> workers_;
+};
+
+BatchSource::BatchSource(const BatchSourceOptions& options)
+    : impl_(std::make_unique<Impl>(options)) {}
+BatchSource::~BatchSource() = default;
+
+Shape BatchSource::data_shape() const { return impl_->data_shape(); }
+Shape BatchSource::label_shape() const { return impl_->label_shape(); }
+const Batch& BatchSource::Next() { return impl_->Next(); }
+uint64_t BatchSource::records_consumed() const { return impl_->records_consumed(); }
+BatchSource::Stats BatchSource::stats() const { return impl_->stats(); }
+
+std::string Describe(const RecordSequence& sequence, const RecordSequence::Item& item) {
+  return StrCat(sequence.source(), ": record ", item.index, " ('", item.record.key, "')");
 }
 
 }  // namespace caffe::data

@@ -27,14 +27,15 @@ class DataLayer final : public Layer {
   void Prepare(uint64_t seed, uint64_t records) override {
     source_ = std::make_shared<data::BatchSource>(data::BatchSourceOptions{
         .data = param().data_param(), .transform = param().transform_param(),
-        .is_training = phase() == TRAIN, .seed = seed, .layer = name(), .start_record = records});
+        .train = phase() == TRAIN, .seed = seed, .layer = name(), .start_record = records,
+        .with_label = param().top_size() > 1});
   }
 
-  uint64_t records_delivered() const override { return source_->records_delivered(); }
+  uint64_t records_delivered() const override { return source_->records_consumed(); }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>&) const override {
-    std::vector<Shape> tops = {source_->shape()};
-    if (param().top_size() > 1) tops.push_back(Shape{source_->shape()[0]});
+    std::vector<Shape> tops = {source_->data_shape()};
+    if (param().top_size() > 1) tops.push_back(source_->label_shape());
     return tops;
   }
 
@@ -45,6 +46,7 @@ class DataLayer final : public Layer {
                              .call =
                                  [source = source_](const KernelContext& ctx) {
                                    const data::Batch& batch = source->Next();
+                                   RequireShape(batch.data_shape, ctx.output(0).shape);
                                    Store(batch.data, ctx.output(0));
                                    if (ctx.has_output(1)) Store(batch.labels, ctx.output(1));
                                  }},
@@ -52,6 +54,13 @@ class DataLayer final : public Layer {
   }
 
  private:
+  // With batches of one item the images of a database may differ in size, but a plan is for one.
+  static void RequireShape(const Shape& batch, const Shape& plan) {
+    if (batch == plan) return;
+    throw Unsupported(StrCat("an image gives the shape ", batch, ", the net was compiled for ", plan,
+                             "; resize the images, or set crop_size"));
+  }
+
   static void Store(const float* from, const TensorView& to) {
     VisitFloat(to.dtype, [&]<typename T>(TypeTag<T>) {
       std::transform(from, from + to.count(), to.as<T>(), [](float x) { return T(x); });

@@ -1,18 +1,32 @@
-// DatumView: one record's pixels and label, wherever they are.
+// Datum records, parsed in place.
 #pragma once
 
-#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "caffe/data/parsers/image_view.hpp"
+#include "caffe/proto/caffe.pb.h"
 
 namespace caffe::data {
 
-// Exactly one of pixels and floats is set.
+// A Datum whose bytes stay in the record.
 struct DatumView {
-  int channels = 0, height = 0, width = 0;
+  ImageExtents extents;
   int label = 0;
-  const uint8_t* pixels = nullptr;
-  const char* floats = nullptr;  // little-endian float32, perhaps unaligned
-  // Pixels are interleaved (H,W,C), as decoders give them; otherwise planes (C,H,W).
-  bool is_interleaved = false;
+  bool encoded = false;          // `data` is a compressed image file
+  std::string_view data;         // bytes: planes, or the file
+  const float* floats = nullptr;  // of a record with float_data and without data
 };
+
+// Parses a serialised Datum. float_data has no aligned array on the wire, so that it is copied to
+// `float_storage`, which keeps its memory from call to call. Throws IoError when the bytes are not
+// a Datum, or hold another number of values than the extents say.
+DatumView ParseDatum(std::string_view record, std::vector<float>* float_storage);
+
+// View of a message; valid as long as the message is.
+DatumView ViewOf(const Datum& datum);
+
+// The pixels of a datum that is not encoded.
+ImageView PixelsOf(const DatumView& datum);
 
 }  // namespace caffe::data

@@ -1,143 +1,192 @@
 #include "caffe/data/transformers/datum_transformer.hpp"
 
-#include <cstring>
+#include <algorithm>
+#include <array>
 
+#include "caffe/data/transformers/transform_rows.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/blob_proto.hpp"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
-#define CAFFE_ROW_CLONES
-#else
-#define CAFFE_ROW_CLONES \
-  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#endif
-
 namespace caffe::data {
 namespace {
 
-// One row of `width` output pixels. Element i is at in[i * step]; step 3 is interleaved colour.
-template <int kStep, bool kHasMeanRow>
-CAFFE_ROW_CLONES void Row(const uint8_t* in, const float* mean_row, float mean, float scale, int width,
-                          float* out) {
-  for (int i = 0; i < width; ++i) {
-    out[i] = (static_cast<float>(in[i * kStep]) - (kHasMeanRow ? mean_row[i] : mean)) * scale;
-  }
-}
-template <int kStep, bool kHasMeanRow>
-CAFFE_ROW_CLONES void MirroredRow(const uint8_t* in, const float* mean_row, float mean, float scale,
-                                  int width, float* out) {
-  for (int i = 0; i < width; ++i) {
-    out[width - 1 - i] = (static_cast<float>(in[i * kStep]) - (kHasMeanRow ? mean_row[i] : mean)) * scale;
-  }
-}
+// Pixels split at a time, small enough for the first-level cache.
+constexpr int kSplitPixels = 512;
 
-using RowFunction = void (*)(const uint8_t*, const float*, float, float, int, float*);
-
-template <int kStep>
-RowFunction ChooseRow(bool has_mean_row, bool is_mirrored) {
-  if (is_mirrored) return has_mean_row ? MirroredRow<kStep, true> : MirroredRow<kStep, false>;
-  return has_mean_row ? Row<kStep, true> : Row<kStep, false>;
-}
-
-void FloatRow(const char* in, const float* mean_row, float mean, float scale, int width, bool is_mirrored,
-              float* out) {
-  for (int i = 0; i < width; ++i) {
-    float value;
-    std::memcpy(&value, in + i * sizeof(float), sizeof(float));
-    out[is_mirrored ? width - 1 - i : i] = (value - (mean_row != nullptr ? mean_row[i] : mean)) * scale;
-  }
+void RefuseUnknownOptions(const TransformationParameter& param) {
+  const auto refuse = [](bool is_set, const char* field) {
+    if (is_set) {
+      throw Unsupported(StrCat("transform_param.", field, " is not implemented for this layer; "
+                               "remove it, or resize while converting the data"));
+    }
+  };
+  refuse(param.img_rand_resize_lower() > 0 || param.img_rand_resize_upper() > 0,
+         "img_rand_resize_lower and img_rand_resize_upper");
+  refuse(param.rand_resize_ratio_upper() > 1, "rand_resize_ratio_upper");
+  refuse(param.vertical_stretch_lower() != 1 || param.vertical_stretch_upper() != 1,
+         "vertical_stretch_lower and vertical_stretch_upper");
+  refuse(param.horizontal_stretch_lower() != 1 || param.horizontal_stretch_upper() != 1,
+         "horizontal_stretch_lower and horizontal_stretch_upper");
+  refuse(param.has_resize_param(), "resize_param");
+  refuse(param.has_noise_param(), "noise_param");
+  refuse(param.has_distort_param(), "distort_param");
+  refuse(param.has_expand_param(), "expand_param");
+  refuse(param.crop_h() > 0 || param.crop_w() > 0, "crop_h and crop_w");
 }
 
 }  // namespace
 
-DatumTransformer::DatumTransformer(const TransformationParameter& param, bool is_training, uint64_t seed,
+DatumTransformer::DatumTransformer(const TransformationParameter& param, bool train, uint64_t seed,
                                    const std::string& stream)
     : param_(param),
-      is_training_(is_training),
-      random_(seed, StreamOf(stream + "/transform")),
-      mean_values_(param.mean_value().begin(), param.mean_value().end()) {
-  Require(!param.has_mean_file() || mean_values_.empty(),
-          "transform_param has both mean_file and mean_value; give one of them");
+      train_(train),
+      random_(param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : seed,
+              StreamOf(stream)) {
   Require(!param.force_color() || !param.force_gray(),
-          "transform_param has both force_color and force_gray; give one of them");
+          "transform_param sets both force_color and force_gray; keep one");
+  Require(!param.has_mean_file() || param.mean_value_size() == 0,
+          "transform_param sets both mean_file and mean_value; keep one");
+  RefuseUnknownOptions(param);
   if (!param.has_mean_file()) return;
   BlobProto mean;
   ReadBinaryProto(param.mean_file(), &mean);
-  WithContext(param.mean_file(), [&] {
-    Shape shape = ShapeOf(mean);
-    Require(shape.num_axes() == 3 || (shape.num_axes() == 4 && shape[0] == 1),
-            "a mean image has shape 1xCxHxW, this has ", shape);
-    mean_ = ReadBlobFloats(mean);
-    const int first = shape.num_axes() - 3;
-    mean_shape_ = Shape{shape[first], shape[first + 1], shape[first + 2]};
+  WithContext("mean_file '" + param.mean_file() + "'", [&] {
+    const Shape shape = ShapeOf(mean);
+    const int axes = shape.num_axes();
+    Require(axes == 3 || (axes == 4 && shape[0] == 1), "a mean of shape ", shape,
+            "; it has to be one image (1xCxHxW)");
+    mean_image_ = ReadBlobFloats(mean);
+    mean_extents_ = {static_cast<int>(shape[axes - 3]), static_cast<int>(shape[axes - 2]),
+                     static_cast<int>(shape[axes - 1])};
   });
 }
 
+ColorMode DatumTransformer::color_mode() const {
+  if (param_.force_color()) return ColorMode::kColor;
+  return param_.force_gray() ? ColorMode::kGray : ColorMode::kAsStored;
+}
+
+ImageExtents DatumTransformer::OutputExtents(const ImageExtents& image) const {
+  const int crop = static_cast<int>(param_.crop_size());
+  if (crop > image.height || crop > image.width) {
+    throw InvalidArgument(StrCat("crop_size ", crop, " is larger than the image (", image.height,
+                                 "x", image.width, "); lower it or resize the images"));
+  }
+  if (!mean_image_.empty() && !(image == mean_extents_)) {
+    throw InvalidArgument(StrCat("mean_file '", param_.mean_file(), "' holds a mean of ",
+                                 mean_extents_, ", but the image before cropping is ", image,
+                                 "; compute the mean of this data, or use mean_value"));
+  }
+  const int means = param_.mean_value_size();
+  if (means > 1 && means != image.channels) {
+    throw InvalidArgument(StrCat("transform_param has ", means, " mean_value entries, but the "
+                                 "image has ", image.channels,
+                                 " channels; give one, or one per channel"));
+  }
+  if (crop == 0) return image;
+  return {image.channels, crop, crop};
+}
+
 Shape DatumTransformer::OutputShape(int channels, int height, int width) const {
-  const int crop = static_cast<int>(param_.crop_size());
-  Require(crop <= height && crop <= width, "crop_size ", crop, " is larger than the image (", height, "x", width,
-          ")");
-  CheckMean(channels, height, width);
-  return crop > 0 ? Shape{channels, crop, crop} : Shape{channels, height, width};
+  const ImageExtents extents = OutputExtents({channels, height, width});
+  return Shape{1, extents.channels, extents.height, extents.width};
 }
 
-bool DatumTransformer::Accepts(const DatumView& datum) const {
+DatumTransformer::Window DatumTransformer::ChooseWindow(const ImageExtents& image,
+                                                        uint64_t draw_index) const {
+  Window window;
   const int crop = static_cast<int>(param_.crop_size());
-  const bool fits_mean = mean_.empty() || (datum.channels == mean_shape_[0] && datum.height == mean_shape_[1] &&
-                                           datum.width == mean_shape_[2]);
-  const bool fits_values =
-      mean_values_.size() <= 1 || static_cast<int>(mean_values_.size()) == datum.channels;
-  return crop <= datum.height && crop <= datum.width && fits_mean && fits_values;
-}
-
-void DatumTransformer::CheckMean(int channels, int height, int width) const {
-  if (!mean_.empty()) {
-    const Shape image{channels, height, width};
-    Require(mean_shape_ == image, "mean_file '", param_.mean_file(), "' has shape ", mean_shape_,
-            ", the image ", image, "; compute the mean of this database");
-  }
-  Require(mean_values_.size() <= 1 || static_cast<int>(mean_values_.size()) == channels, "mean_value is given ",
-          mean_values_.size(), " times for ", channels, " channels; give it once or once per channel");
-}
-
-DatumTransformer::Placement DatumTransformer::Place(const DatumView& datum, uint64_t draw) const {
-  const auto bits = random_.Block(draw);
-  Placement place{.height = datum.height, .width = datum.width};
-  place.is_mirrored = param_.mirror() && (bits[0] & 1u) != 0;
-  const int crop = static_cast<int>(param_.crop_size());
-  if (crop == 0) return place;
-  place.height = place.width = crop;
-  if (is_training_) {
-    place.top = static_cast<int>(ToRange(bits[1], static_cast<uint32_t>(datum.height - crop + 1)));
-    place.left = static_cast<int>(ToRange(bits[2], static_cast<uint32_t>(datum.width - crop + 1)));
+  const bool draws_place = train_ && crop > 0;
+  std::array<uint32_t, 4> draws{};
+  if (param_.mirror() || draws_place) draws = random_.Block(draw_index);
+  window.mirror = param_.mirror() && (draws[0] >> 31) != 0;
+  if (crop == 0) return window;
+  const int spare_height = image.height - crop;
+  const int spare_width = image.width - crop;
+  if (train_) {
+    window.top = static_cast<int>(ToRange(draws[1], static_cast<uint32_t>(spare_height) + 1));
+    window.left = static_cast<int>(ToRange(draws[2], static_cast<uint32_t>(spare_width) + 1));
   } else {
-    place.top = (datum.height - crop) / 2;
-    place.left = (datum.width - crop) / 2;
+    window.top = spare_height / 2;
+    window.left = spare_width / 2;
   }
-  return place;
+  return window;
 }
 
-void DatumTransformer::Transform(const DatumView& datum, uint64_t draw, float* out) const {
-  const Placement place = Place(datum, draw);
-  const bool has_mean_image = !mean_.empty();
-  const RowFunction row = datum.is_interleaved ? ChooseRow<3>(has_mean_image, place.is_mirrored)
-                                               : ChooseRow<1>(has_mean_image, place.is_mirrored);
-  for (int c = 0; c < datum.channels; ++c) {
-    const float mean = mean_values_.empty() ? 0 : mean_values_[mean_values_.size() == 1 ? 0 : c];
-    for (int h = 0; h < place.height; ++h) {
-      const int64_t pixel = int64_t{place.top + h} * datum.width + place.left;
-      const int64_t plane = int64_t{c} * datum.height * datum.width + pixel;
-      const float* mean_row = has_mean_image ? mean_.data() + plane : nullptr;
-      if (datum.floats != nullptr) {
-        FloatRow(datum.floats + plane * sizeof(float), mean_row, mean, param_.scale(), place.width,
-                 place.is_mirrored, out);
-      } else {
-        row(datum.is_interleaved ? datum.pixels + pixel * 3 + c : datum.pixels + plane, mean_row, mean,
-            param_.scale(), place.width, out);
-      }
-      out += place.width;
+float DatumTransformer::MeanOf(int channel) const {
+  if (param_.mean_value_size() == 0) return 0;
+  return param_.mean_value(param_.mean_value_size() == 1 ? 0 : channel);
+}
+
+const float* DatumTransformer::MeanRow(const ImageExtents& image, const Window& window,
+                                       int channel, int row) const {
+  if (mean_image_.empty()) return nullptr;
+  const int64_t source_row = int64_t{channel} * image.height + window.top + row;
+  return mean_image_.data() + source_row * image.width + window.left;
+}
+
+template <typename T>
+void DatumTransformer::TransformPlanes(const T* pixels, const ImageExtents& image,
+                                       const Window& window, float* out) const {
+  const ImageExtents output = OutputExtents(image);
+  // Without crop and mirror a plane is one long row.
+  const bool is_whole = output == image && !window.mirror;
+  const int rows = is_whole ? 1 : output.height;
+  const int columns = is_whole ? image.height * image.width : output.width;
+  RowTransform transform{.scale = param_.scale(), .mirror = window.mirror};
+  for (int channel = 0; channel < image.channels; ++channel) {
+    transform.mean_value = MeanOf(channel);
+    for (int row = 0; row < rows; ++row) {
+      const int64_t source_row = int64_t{channel} * image.height + window.top + row;
+      transform.mean_row = MeanRow(image, window, channel, row);
+      TransformRow(transform, pixels + source_row * image.width + window.left, columns, out);
+      out += columns;
     }
+  }
+}
+
+void DatumTransformer::TransformInterleaved(const uint8_t* pixels, const ImageExtents& image,
+                                            const Window& window, float* out) const {
+  const ImageExtents output = OutputExtents(image);
+  const int channels = image.channels;
+  const int64_t plane = int64_t{output.height} * output.width;
+  std::array<std::array<uint8_t, kSplitPixels>, 4> split;
+  CAFFE_ASSERT(channels <= static_cast<int>(split.size()), channels);
+  RowTransform transform{.scale = param_.scale(), .mirror = window.mirror};
+  for (int row = 0; row < output.height; ++row) {
+    const int64_t first_pixel = int64_t{window.top + row} * image.width + window.left;
+    for (int start = 0; start < output.width; start += kSplitPixels) {
+      const int count = std::min(kSplitPixels, output.width - start);
+      const uint8_t* source = pixels + (first_pixel + start) * channels;
+      if (channels == 3) {
+        SplitThreeChannels(source, count, split[0].data(), split[1].data(), split[2].data());
+      } else {
+        for (int channel = 0; channel < channels; ++channel) {
+          for (int i = 0; i < count; ++i) split[channel][i] = source[i * channels + channel];
+        }
+      }
+      const int column = window.mirror ? output.width - start - count : start;
+      for (int channel = 0; channel < channels; ++channel) {
+        transform.mean_value = MeanOf(channel);
+        const float* mean_row = MeanRow(image, window, channel, row);
+        transform.mean_row = mean_row == nullptr ? nullptr : mean_row + start;
+        TransformRow(transform, split[channel].data(), count,
+                     out + channel * plane + int64_t{row} * output.width + column);
+      }
+    }
+  }
+}
+
+void DatumTransformer::Transform(const ImageView& image, uint64_t draw_index, float* out) const {
+  OutputExtents(image.extents);  // throws when crop or mean do not fit
+  const Window window = ChooseWindow(image.extents, draw_index);
+  if (image.floats != nullptr) {
+    TransformPlanes(image.floats, image.extents, window, out);
+  } else if (image.interleaved && image.extents.channels > 1) {
+    TransformInterleaved(image.bytes, image.extents, window, out);
+  } else {
+    TransformPlanes(image.bytes, image.extents, window, out);
   }
 }
 

@@ -1,4 +1,4 @@
-// DatumTransformer: crop, mirror, mean and scale of TransformationParameter.
+// transform_param: crop, mirror, mean and scale, from pixels to the net's floats.
 #pragma once
 
 #include <cstdint>
@@ -7,42 +7,61 @@
 
 #include "caffe/core/philox.hpp"
 #include "caffe/data/parsers/datum_view.hpp"
+#include "caffe/data/parsers/image_codec.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "caffe/shape.hpp"
 
 namespace caffe::data {
 
-// out = (x - mean) * scale, cropped and mirrored. Random choices depend on (seed, stream, draw)
-// alone: in training a mirror (if `mirror`) and the crop's corner; in testing the crop is central.
-// Thread-safe.
+// Computes y = (x - mean) * scale on a window of the image: a random one in training, the centre
+// in testing. A mean image is read at the pixel's place in the whole image, before mirroring.
+// Random choices depend on (seed, stream, draw_index) alone; Transform() may be called from any
+// number of threads.
 class DatumTransformer {
  public:
-  // Throws InvalidArgument for contradictory fields, IoError for the mean file.
-  DatumTransformer(const TransformationParameter& param, bool is_training, uint64_t seed,
+  // Reads the mean file. Throws InvalidArgument for options that exclude each other, Unsupported
+  // for those that this transformer does not know. transform_param.random_seed, when given, takes
+  // the place of `seed`.
+  DatumTransformer(const TransformationParameter& param, bool train, uint64_t seed,
                    const std::string& stream);
 
-  // (C, crop_size, crop_size), or the image's own size. Throws InvalidArgument when it is too small.
+  // Extents of what Transform() writes for an image. Throws InvalidArgument when the crop is larger
+  // than the image or the mean does not fit it.
+  ImageExtents OutputExtents(const ImageExtents& image) const;
+  // The same, for a batch of one.
   Shape OutputShape(int channels, int height, int width) const;
-  // Whether OutputShape would not throw; allocates nothing.
-  bool Accepts(const DatumView& datum) const;
-  // Writes OutputShape's elements to `out`.
-  void Transform(const DatumView& datum, uint64_t draw, float* out) const;
+
+  void Transform(const ImageView& image, uint64_t draw_index, float* out) const;
+  // A datum that is not encoded.
+  void Transform(const DatumView& datum, uint64_t draw_index, float* out) const {
+    Transform(PixelsOf(datum), draw_index, out);
+  }
+
+  // How encoded images have to be decoded.
+  ColorMode color_mode() const;
 
  private:
-  struct Placement {
-    int top = 0, left = 0, height = 0, width = 0;
-    bool is_mirrored = false;
+  struct Window {
+    int top = 0, left = 0;
+    bool mirror = false;
   };
 
-  Placement Place(const DatumView& datum, uint64_t draw) const;
-  void CheckMean(int channels, int height, int width) const;
+  Window ChooseWindow(const ImageExtents& image, uint64_t draw_index) const;
+  float MeanOf(int channel) const;
+  // The mean image at the window's row `row`, or null.
+  const float* MeanRow(const ImageExtents& image, const Window& window, int channel, int row) const;
+
+  template <typename T>
+  void TransformPlanes(const T* pixels, const ImageExtents& image, const Window& window,
+                       float* out) const;
+  void TransformInterleaved(const uint8_t* pixels, const ImageExtents& image, const Window& window,
+                            float* out) const;
 
   const TransformationParameter param_;
-  const bool is_training_;
+  const bool train_;
   const RandomStream random_;
-  Shape mean_shape_;
-  std::vector<float> mean_;         // mean image, C,H,W
-  std::vector<float> mean_values_;  // one, or one per channel
+  std::vector<float> mean_image_;
+  ImageExtents mean_extents_;
 };
 
 }  // namespace caffe::data

@@ -1,0 +1,172 @@
+#include "caffe/data/parsers/image_codec.hpp"
+
+#include <turbojpeg.h>
+
+#include <cstring>
+#include <opencv2/core.hpp>
+#include <opencv2/imgcodecs.hpp>
+#include <opencv2/imgproc.hpp>
+
+#include "caffe/error.hpp"
+
+namespace caffe::data {
+namespace {
+
+struct JpegHeader {
+  int height = 0;
+  int width = 0;
+  int subsampling = 0;
+  int color_space = 0;
+
+  // Four-colour files need a conversion that libjpeg-turbo lacks.
+  bool is_cmyk() const { return color_space == TJCS_CMYK || color_space == TJCS_YCCK; }
+  bool is_gray() const { return color_space == TJCS_GRAY; }
+};
+
+const unsigned char* BytesOf(std::string_view file) {
+  return reinterpret_cast<const unsigned char*>(file.data());
+}
+
+int OpenCvFlags(ColorMode mode) {
+  const int flags = mode == ColorMode::kColor  ? cv::IMREAD_COLOR
+                    : mode == ColorMode::kGray ? cv::IMREAD_GRAYSCALE
+                                               : cv::IMREAD_UNCHANGED;
+  return mode == ColorMode::kAsStored ? flags : flags | cv::IMREAD_IGNORE_ORIENTATION;
+}
+
+cv::Mat MatOf(const Image& image) {
+  return cv::Mat(image.extents.height, image.extents.width, CV_8UC(image.extents.channels),
+                 const_cast<uint8_t*>(image.pixels.data()));
+}
+
+Image ImageOf(const cv::Mat& mat) {
+  CAFFE_ASSERT(mat.isContinuous() && mat.depth() == CV_8U);
+  return {{mat.channels(), mat.rows, mat.cols},
+          std::vector<uint8_t>(mat.data, mat.data + mat.total() * mat.elemSize())};
+}
+
+}  // namespace
+
+struct ImageDecoder::Impl {
+  explicit Impl(ColorMode wanted) : mode(wanted) { StartJpeg(); }
+
+  void StartJpeg() {
+    jpeg.reset(tjInitDecompress());
+    if (!jpeg) throw IoError(StrCat("cannot start libjpeg-turbo: ", tjGetErrorStr()));
+  }
+
+  // After an error in a header libjpeg-turbo goes on where it stopped, in the next image.
+  [[noreturn]] void FailJpeg() {
+    const std::string reason = tjGetErrorStr2(jpeg.get());
+    StartJpeg();
+    throw IoError("broken JPEG image: " + reason);
+  }
+
+  JpegHeader ReadJpegHeader(std::string_view file) {
+    JpegHeader header;
+    const int status =
+        tjDecompressHeader3(jpeg.get(), BytesOf(file), file.size(), &header.width, &header.height,
+                            &header.subsampling, &header.color_space);
+    if (status != 0 && tjGetErrorCode(jpeg.get()) != TJERR_WARNING) FailJpeg();
+    if (header.width <= 0 || header.height <= 0) FailJpeg();  // it ends within the header
+    return header;
+  }
+
+  int ChannelsOf(const JpegHeader& header) const {
+    if (mode == ColorMode::kAsStored) return header.is_gray() ? 1 : 3;
+    return mode == ColorMode::kColor ? 3 : 1;
+  }
+
+  ImageView DecodeJpeg(std::string_view file, const JpegHeader& header) {
+    const int channels = ChannelsOf(header);
+    const ImageExtents extents{channels, header.height, header.width};
+    if (pixels.size() < static_cast<size_t>(extents.count())) pixels.resize(extents.count());
+    if (tjDecompress2(jpeg.get(), BytesOf(file), file.size(), pixels.data(), header.width,
+                      /*pitch=*/header.width * channels, header.height,
+                      channels == 3 ? TJPF_BGR : TJPF_GRAY, /*flags=*/0) != 0) {
+      // Widespread sets hold files with stray bytes, which do no harm; missing pixels do.
+      const bool is_harmless =
+          tjGetErrorCode(jpeg.get()) == TJERR_WARNING &&
+          std::strstr(tjGetErrorStr2(jpeg.get()), "remature end") == nullptr;
+      if (!is_harmless) FailJpeg();
+    }
+    return {extents, pixels.data(), nullptr, /*interleaved=*/true};
+  }
+
+  ImageView DecodeOther(std::string_view file) {
+    const cv::Mat input(1, static_cast<int>(file.size()), CV_8UC1,
+                        const_cast<char*>(file.data()));
+    try {
+      cv::imdecode(input, OpenCvFlags(mode), &decoded);
+    } catch (const cv::Exception& error) {
+      throw IoError(StrCat("cannot decode the image: ", error.what()));
+    }
+    if (decoded.empty()) {
+      throw IoError(StrCat("cannot decode the image (", file.size(),
+                           " bytes): broken, or of an unknown format"));
+    }
+    if (decoded.depth() != CV_8U) {
+      throw IoError("the image has more than 8 bits per channel; set force_color or force_gray, "
+                    "or convert it");
+    }
+    CAFFE_ASSERT(decoded.isContinuous());
+    return {{decoded.channels(), decoded.rows, decoded.cols}, decoded.data, nullptr,
+            /*interleaved=*/true};
+  }
+
+  const ColorMode mode;
+  struct JpegCloser {
+    void operator()(void* handle) const { tjDestroy(handle); }
+  };
+  std::unique_ptr<void, JpegCloser> jpeg;
+  std::vector<uint8_t> pixels;
+  cv::Mat decoded;
+};
+
+ImageDecoder::ImageDecoder(ColorMode mode) : impl_(std::make_unique<Impl>(mode)) {}
+ImageDecoder::~ImageDecoder() = default;
+
+ImageView ImageDecoder::Decode(std::string_view file) {
+  if (IsJpeg(file)) {
+    const JpegHeader header = impl_->ReadJpegHeader(file);
+    if (!header.is_cmyk()) return impl_->DecodeJpeg(file, header);
+  }
+  return impl_->DecodeOther(file);
+}
+
+ImageExtents ImageDecoder::ReadExtents(std::string_view file) {
+  if (IsJpeg(file)) {
+    const JpegHeader header = impl_->ReadJpegHeader(file);
+    if (!header.is_cmyk()) return {impl_->ChannelsOf(header), header.height, header.width};
+  }
+  return impl_->DecodeOther(file).extents;
+}
+
+bool IsJpeg(std::string_view file) { return file.substr(0, 3) == "\xff\xd8\xff"; }
+
+Image DecodeImage(std::string_view file, ColorMode mode) {
+  ImageDecoder decoder(mode);
+  const ImageView view = decoder.Decode(file);
+  return {view.extents, std::vector<uint8_t>(view.bytes, view.bytes + view.extents.count())};
+}
+
+Image ResizeImage(const Image& image, int height, int width) {
+  cv::Mat resized;
+  cv::resize(MatOf(image), resized, cv::Size(width, height), 0, 0, cv::INTER_LINEAR);
+  return ImageOf(resized);
+}
+
+std::string EncodeImage(const Image& image, const std::string& extension) {
+  std::vector<uint8_t> file;
+  try {
+    if (cv::imencode("." + extension, MatOf(image), file)) {
+      return std::string(file.begin(), file.end());
+    }
+  } catch (const cv::Exception&) {
+    // An unknown type, reported below.
+  }
+  throw InvalidArgument(StrCat("cannot encode an image of ", image.extents, " as '", extension,
+                               "'; use jpg or png"));
+}
+
+}  // namespace caffe::data

@@ -1,0 +1,56 @@
+// Compressed images: JPEG through libjpeg-turbo, every other format through OpenCV.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caffe/data/parsers/image_view.hpp"
+
+namespace caffe::data {
+
+enum class ColorMode {
+  kAsStored,  // 1 channel for grey images, 3 (BGR) or 4 (BGRA) for colour
+  kColor,     // 3 channels, BGR
+  kGray,      // 1 channel
+};
+
+// Decodes image files one after the other, reusing its memory. One per thread.
+class ImageDecoder {
+ public:
+  explicit ImageDecoder(ColorMode mode);
+  ~ImageDecoder();
+  ImageDecoder(const ImageDecoder&) = delete;
+  ImageDecoder& operator=(const ImageDecoder&) = delete;
+
+  // Interleaved bytes, valid until the next call. The orientation a camera notes in the file is
+  // not applied. Throws IoError with the reason.
+  ImageView Decode(std::string_view file);
+  // What Decode() would give; needs only the header of a JPEG file.
+  ImageExtents ReadExtents(std::string_view file);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Whether the bytes begin as a JPEG file does.
+bool IsJpeg(std::string_view file);
+
+// An image that owns its pixels, interleaved.
+struct Image {
+  ImageExtents extents;
+  std::vector<uint8_t> pixels;
+
+  ImageView view() const { return {extents, pixels.data(), nullptr, /*interleaved=*/true}; }
+};
+
+Image DecodeImage(std::string_view file, ColorMode mode);
+// Bilinear.
+Image ResizeImage(const Image& image, int height, int width);
+// A file of the type that `extension` ("jpg", "png", ...) names.
+std::string EncodeImage(const Image& image, const std::string& extension);
+
+}  // namespace caffe::data

@@ -1,0 +1,105 @@
+#include "caffe/data/readers/lmdb_reader.hpp"
+
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "caffe/data/readers/lmdb_handles.hpp"
+
+namespace caffe::data {
+namespace {
+
+std::shared_ptr<MDB_env> OpenEnvironment(const std::string& path) {
+  const auto open = [&](unsigned flags, int* status) {
+    MDB_env* raw = nullptr;
+    CheckLmdb(mdb_env_create(&raw), path, "create an LMDB environment");
+    LmdbEnvironment environment(raw);
+    *status = mdb_env_open(raw, path.c_str(), MDB_RDONLY | MDB_NOTLS | flags, 0664);
+    return environment;
+  };
+  int status = MDB_SUCCESS;
+  LmdbEnvironment environment = open(0, &status);
+  // A data folder that its owner shares for reading only has no place for LMDB's lock file.
+  if (status == EACCES || status == EROFS) environment = open(MDB_NOLOCK, &status);
+  if (status == ENOENT) {
+    throw IoError(StrCat(path, ": no LMDB database here (", mdb_strerror(status),
+                         "); give the folder that holds data.mdb"));
+  }
+  CheckLmdb(status, path, "open as LMDB");
+  return environment;
+}
+
+// LMDB forbids a process to open one database twice (the second close would drop the first's
+// locks), yet a net and its test net, or several ranks, may read the same one.
+std::shared_ptr<MDB_env> ShareEnvironment(const std::string& path) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<MDB_env>> environments;
+  std::error_code error;
+  std::filesystem::path canonical = std::filesystem::canonical(path, error);
+  std::lock_guard lock(mutex);
+  std::weak_ptr<MDB_env>& known = environments[error ? path : canonical.string()];
+  std::shared_ptr<MDB_env> environment = known.lock();
+  if (!environment) {
+    environment = OpenEnvironment(path);
+    known = environment;
+  }
+  return environment;
+}
+
+std::string_view ViewOf(const MDB_val& value) {
+  return {static_cast<const char*>(value.mv_data), value.mv_size};
+}
+
+// One read transaction for the reader's whole life: records stay where they are in the memory
+// map, so that their bytes need no copy.
+class LmdbReader final : public RecordReader {
+ public:
+  explicit LmdbReader(const std::string& path)
+      : path_(path), environment_(ShareEnvironment(path)) {
+    MDB_txn* transaction = nullptr;
+    CheckLmdb(mdb_txn_begin(environment_.get(), nullptr, MDB_RDONLY, &transaction), path,
+              "start reading");
+    transaction_.reset(transaction);
+    MDB_dbi database;
+    CheckLmdb(mdb_dbi_open(transaction, nullptr, 0, &database), path, "open the database");
+    MDB_stat statistics;
+    CheckLmdb(mdb_stat(transaction, database, &statistics), path, "read the number of records");
+    count_ = statistics.ms_entries;
+    MDB_cursor* cursor = nullptr;
+    CheckLmdb(mdb_cursor_open(transaction, database, &cursor), path, "open a cursor");
+    cursor_.reset(cursor);
+  }
+
+  uint64_t count() const override { return count_; }
+  bool First(Record* record) override { return Move(MDB_FIRST, {}, record); }
+  bool Next(Record* record) override { return Move(MDB_NEXT, {}, record); }
+  bool Seek(std::string_view key, Record* record) override {
+    return Move(MDB_SET_KEY, key, record);
+  }
+
+ private:
+  bool Move(MDB_cursor_op operation, std::string_view wanted, Record* record) {
+    MDB_val key{wanted.size(), const_cast<char*>(wanted.data())};
+    MDB_val value;
+    const int status = mdb_cursor_get(cursor_.get(), &key, &value, operation);
+    if (status == MDB_NOTFOUND) return false;
+    CheckLmdb(status, path_, "read the next record");
+    *record = {ViewOf(key), ViewOf(value)};
+    return true;
+  }
+
+  const std::string path_;
+  std::shared_ptr<MDB_env> environment_;
+  LmdbTransaction transaction_;
+  LmdbCursor cursor_;  // closed before the transaction, that before the environment
+  uint64_t count_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordReader> OpenLmdbReader(const std::string& path) {
+  return std::make_unique<LmdbReader>(path);
+}
+
+}  // namespace caffe::data

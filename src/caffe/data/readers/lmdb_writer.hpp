@@ -1,0 +1,19 @@
+// New LMDB databases.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "caffe/data/readers/record_writer.hpp"
+
+namespace caffe::data {
+
+struct LmdbWriterOptions {
+  // Size of the memory map to start with; it doubles whenever the records no longer fit.
+  uint64_t map_bytes = uint64_t{1} << 30;
+};
+
+std::unique_ptr<RecordWriter> CreateLmdbWriter(const std::string& path,
+                                               const LmdbWriterOptions& options = {});
+
+}  // namespace caffe::data

@@ -1,0 +1,42 @@
+// Databases of records, read in key order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe::data {
+
+// One record, borrowed: both views stay valid as long as the reader that gave them.
+struct Record {
+  std::string_view key;
+  std::string_view value;
+};
+
+// A cursor over a database as it was when opened. Not thread-safe, but the bytes of records may
+// be read from any thread.
+class RecordReader {
+ public:
+  virtual ~RecordReader() = default;
+
+  // Number of records.
+  virtual uint64_t count() const = 0;
+  // Moves to the first record; false when there is none.
+  virtual bool First(Record* record) = 0;
+  // Moves to the following record; false at the end.
+  virtual bool Next(Record* record) = 0;
+  // Moves to the record with this key; false when there is none.
+  virtual bool Seek(std::string_view key, Record* record) = 0;
+};
+
+// Opens an existing database. Throws IoError when it is missing or damaged, Unsupported for a
+// backend this build lacks.
+std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend, const std::string& path);
+
+// "lmdb" or "leveldb", as the tools' --backend takes it.
+DataParameter::DB ParseBackend(std::string_view name);
+
+}  // namespace caffe::data

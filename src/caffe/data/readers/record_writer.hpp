@@ -1,0 +1,30 @@
+// Writes new databases of records.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe::data {
+
+// Fills a new database. Records are written in groups; Finish() writes the rest and makes the
+// database durable. Without Finish() the destructor removes what was written, so that a failed
+// conversion leaves nothing that looks like a database.
+class RecordWriter {
+ public:
+  virtual ~RecordWriter() = default;
+
+  // A second record with the same key replaces the first.
+  virtual void Put(std::string_view key, std::string_view value) = 0;
+  virtual void Finish() = 0;
+};
+
+// Creates the folder `path`. Throws InvalidArgument when it exists already, IoError when it
+// cannot be created, Unsupported for a backend this build lacks.
+std::unique_ptr<RecordWriter> CreateRecordWriter(DataParameter::DB backend,
+                                                 const std::string& path);
+
+}  // namespace caffe::data

@@ -1,0 +1,55 @@
+// From a record's bytes to a net's floats: parse, decode, transform. One per thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "caffe/data/parsers/datum_view.hpp"
+#include "caffe/data/parsers/image_codec.hpp"
+#include "caffe/data/record_sequence.hpp"
+#include "caffe/data/transformers/datum_transformer.hpp"
+
+namespace caffe::data {
+
+// Keeps its buffers from record to record. Errors are IoError where the record is broken and
+// InvalidArgument where it does not fit the net; the caller adds the place.
+class RecordLoader {
+ public:
+  RecordLoader(const DatumTransformer& transformer, ColorMode mode)
+      : transformer_(&transformer), decoder_(mode) {}
+
+  // Parses and decodes; the result is valid until the next call.
+  struct Sample {
+    ImageView image;
+    float label = 0;
+  };
+  Sample Load(std::string_view value) {
+    const DatumView datum = ParseDatum(value, &floats_);
+    return {datum.encoded ? decoder_.Decode(datum.data) : PixelsOf(datum),
+            static_cast<float>(datum.label)};
+  }
+
+  // Extents after the transform, reading as little as possible.
+  ImageExtents OutputExtents(std::string_view value) {
+    const DatumView datum = ParseDatum(value, &floats_);
+    return transformer_->OutputExtents(datum.encoded ? decoder_.ReadExtents(datum.data)
+                                                     : datum.extents);
+  }
+
+  bool IsEncoded(std::string_view value) { return ParseDatum(value, &floats_).encoded; }
+
+ private:
+  const DatumTransformer* transformer_;
+  ImageDecoder decoder_;
+  std::vector<float> floats_;
+};
+
+// data_param.force_encoded_color is the older name of transform_param.force_color.
+inline ColorMode ColorModeOf(const DataParameter& data, const DatumTransformer& transformer) {
+  return data.force_encoded_color() ? ColorMode::kColor : transformer.color_mode();
+}
+
+// "SOURCE: record 18230 ('00018230')".
+std::string Describe(const RecordSequence& sequence, const RecordSequence::Item& item);
+
+}  // namespace caffe::data

@@ -1,0 +1,158 @@
+#include "caffe/data/record_sequence.hpp"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <numeric>
+
+#include "caffe/error.hpp"
+
+namespace caffe::data {
+namespace {
+
+constexpr size_t kCacheBlockBytes = size_t{16} << 20;
+
+// Memory that can be taken without swapping, or 0 where the system does not tell.
+uint64_t AvailableMemoryBytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  for (uint64_t kibibytes; file >> name >> kibibytes; file.ignore(64, '\n')) {
+    if (name == "MemAvailable:") return kibibytes * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+RecordSequence::RecordSequence(const RecordSequenceOptions& options)
+    : options_(options),
+      reader_(OpenRecordReader(options.backend, options.source)),
+      shuffle_random_(options.seed, StreamOf(options.stream + "/shuffle")),
+      count_(reader_->count()),
+      number_(options.start + options.rank) {
+  if (count_ == 0) throw IoError(options.source + ": the database has no records; fill it first");
+  CAFFE_ASSERT(options.rank < options.ranks, options.rank, " of ", options.ranks);
+  if (options.shuffle || options.cache) {
+    BuildIndex();
+  } else {
+    const uint64_t position = options.skip + number_;
+    cursor_position_ = position - position % count_;
+    reader_->First(&cursor_record_);
+  }
+}
+
+void RecordSequence::BuildIndex() {
+  Require(count_ <= std::numeric_limits<uint32_t>::max(), options_.source, ": ", count_,
+          " records are too many for shuffle or cache; switch them off");
+  is_indexed_ = true;
+  records_.reserve(count_);
+  Record record;
+  for (bool found = reader_->First(&record); found; found = reader_->Next(&record)) {
+    records_.push_back(record);
+  }
+  CAFFE_ASSERT(records_.size() == count_, records_.size(), " of ", count_);
+  order_.resize(count_);
+  epoch_ = (options_.skip + number_) / count_;
+  StartEpoch(epoch_);
+  caches_ = options_.cache && FitsInMemory();
+  if (!caches_) return;
+  is_cached_.resize(count_);
+  if (!options_.precache) return;
+  for (uint64_t index = 0; index < count_; ++index) CacheRecord(index);
+}
+
+bool RecordSequence::FitsInMemory() const {
+  uint64_t bytes = 0;
+  for (const Record& record : records_) bytes += record.value.size();
+  const uint64_t available = AvailableMemoryBytes();
+  if (available == 0 || bytes < available / 10 * 8) return true;
+  LOG(WARNING) << options_.source << ": not cached: its records have " << (bytes >> 20)
+               << " MiB, but only " << (available >> 20) << " MiB of memory are available";
+  return false;
+}
+
+void RecordSequence::CacheRecord(uint64_t index) {
+  if (is_cached_[index]) return;
+  std::string_view& value = records_[index].value;
+  if (cached_blocks_.empty() ||
+      cached_blocks_.back().capacity() - cached_blocks_.back().size() < value.size()) {
+    cached_blocks_.emplace_back().reserve(std::max(kCacheBlockBytes, value.size()));
+  }
+  std::string& block = cached_blocks_.back();
+  const size_t start = block.size();
+  block.append(value);  // within the capacity: earlier records stay where they are
+  value = std::string_view(block).substr(start);
+  is_cached_[index] = true;
+}
+
+// Fisher and Yates's shuffle with numbers that depend on seed, stream and epoch alone.
+void RecordSequence::StartEpoch(uint64_t epoch) {
+  epoch_ = epoch;
+  std::iota(order_.begin(), order_.end(), 0u);
+  if (!options_.shuffle) return;
+  for (uint64_t i = count_ - 1; i > 0; --i) {
+    const uint32_t other =
+        ToRange(shuffle_random_.Bits(i, epoch), static_cast<uint32_t>(i) + 1);
+    std::swap(order_[i], order_[other]);
+  }
+}
+
+void RecordSequence::StepCursor() {
+  ++cursor_position_;
+  if (reader_->Next(&cursor_record_)) return;
+  reader_->First(&cursor_record_);
+  AnnounceRewind();
+}
+
+void RecordSequence::AnnounceRewind() const {
+  LOG_IF(INFO, options_.announce_rewinds) << "Restarting data prefetching from start.";
+}
+
+RecordSequence::Item RecordSequence::Next() {
+  std::lock_guard lock(mutex_);
+  const Item item = Locate(number_);
+  number_ += options_.ranks;
+  return item;
+}
+
+RecordSequence::Item RecordSequence::Peek() {
+  std::lock_guard lock(mutex_);
+  return Locate(number_);
+}
+
+// Never asked for an earlier number than before.
+RecordSequence::Item RecordSequence::Locate(uint64_t number) {
+  const uint64_t position = options_.skip + number;
+  Item item{.number = number, .index = position % count_};
+  if (!is_indexed_) {
+    while (cursor_position_ < position) StepCursor();
+    item.record = cursor_record_;
+    return item;
+  }
+  if (const uint64_t epoch = position / count_; epoch != epoch_) {
+    AnnounceRewind();
+    StartEpoch(epoch);
+  }
+  item.index = order_[item.index];
+  if (caches_) CacheRecord(item.index);
+  item.record = records_[item.index];
+  return item;
+}
+
+RecordSequence::Item RecordSequence::After(const Item& item) {
+  std::lock_guard lock(mutex_);
+  Item next{.number = item.number, .index = (item.index + 1) % count_};
+  if (is_indexed_) {
+    next.record = records_[next.index];
+    return next;
+  }
+  if (!side_reader_) side_reader_ = OpenRecordReader(options_.backend, options_.source);
+  const bool found = side_reader_->Seek(item.record.key, &next.record) &&
+                     side_reader_->Next(&next.record);
+  if (!found) side_reader_->First(&next.record);
+  return next;
+}
+
+}  // namespace caffe::data

@@ -1,0 +1,89 @@
+// The order in which records are used: epochs, shuffling, sharding among ranks, resuming.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "caffe/core/philox.hpp"
+#include "caffe/data/readers/record_reader.hpp"
+
+namespace caffe::data {
+
+struct RecordSequenceOptions {
+  DataParameter::DB backend = DataParameter::LMDB;
+  std::string source;
+  bool shuffle = false;   // a new order in each epoch
+  bool cache = false;     // keep records in memory once read
+  bool precache = false;  // read all of them at once
+  bool announce_rewinds = false;
+  uint64_t seed = 0;
+  std::string stream;     // name under which random numbers are drawn
+  uint64_t skip = 0;      // records left out at the very start
+  uint64_t start = 0;     // records already used by all ranks together
+  uint64_t rank = 0;      // this one takes records rank, rank + ranks, ... from `start` on
+  uint64_t ranks = 1;
+};
+
+// An endless sequence over a database. Every record has a number that counts all records of all
+// epochs and ranks; whatever is random about a record depends on that number alone.
+class RecordSequence {
+ public:
+  struct Item {
+    Record record;
+    uint64_t number = 0;  // in the endless sequence
+    uint64_t index = 0;   // in the database
+  };
+
+  // Throws IoError when the database is missing or empty.
+  explicit RecordSequence(const RecordSequenceOptions& options);
+
+  // Records per epoch.
+  uint64_t count() const { return count_; }
+  const std::string& source() const { return options_.source; }
+
+  // The next record. Its bytes stay valid as long as the sequence lives. Thread-safe, like After.
+  Item Next();
+  // What Next() will give.
+  Item Peek();
+  // The record behind `item` in the database (the first one behind the last), under the same
+  // number: what stands in for a record that cannot be used.
+  Item After(const Item& item);
+
+ private:
+  Item Locate(uint64_t number);
+  void BuildIndex();
+  void CacheRecord(uint64_t index);
+  bool FitsInMemory() const;
+  void StartEpoch(uint64_t epoch);
+  void StepCursor();
+  void AnnounceRewind() const;
+
+  const RecordSequenceOptions options_;
+  std::unique_ptr<RecordReader> reader_;
+  std::unique_ptr<RecordReader> side_reader_;  // for After(), so that the main cursor stays
+  const RandomStream shuffle_random_;
+  uint64_t count_ = 0;
+
+  std::mutex mutex_;
+  uint64_t number_ = 0;  // of the next record
+
+  // Without an index: the cursor, at `cursor_position_` counted over all epochs.
+  Record cursor_record_;
+  uint64_t cursor_position_ = 0;
+
+  // With an index, which shuffling and caching need: all records, and this epoch's order.
+  bool is_indexed_ = false;
+  bool caches_ = false;
+  std::vector<Record> records_;
+  std::vector<uint32_t> order_;
+  uint64_t epoch_ = 0;
+
+  std::vector<bool> is_cached_;
+  std::deque<std::string> cached_blocks_;
+};
+
+}  // namespace caffe::data

@@ -1,0 +1,24 @@
+// The transform's inner loops, compiled for several instruction sets and chosen when the program
+// starts.
+#pragma once
+
+#include <cstdint>
+
+namespace caffe::data {
+
+// What happens to one row of one channel: y = (x - mean) * scale.
+struct RowTransform {
+  const float* mean_row = nullptr;  // one mean per pixel, or
+  float mean_value = 0;             // one for all
+  float scale = 1;
+  bool mirror = false;  // y is written from right to left
+};
+
+void TransformRow(const RowTransform& transform, const uint8_t* x, int count, float* y);
+void TransformRow(const RowTransform& transform, const float* x, int count, float* y);
+
+// Splits `count` pixels of three interleaved channels.
+void SplitThreeChannels(const uint8_t* x, int count, uint8_t* first, uint8_t* second,
+                        uint8_t* third);
+
+}  // namespace caffe::data

@@ -1,0 +1,277 @@
+#include "caffe/data/batch_source.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <numeric>
+#include <thread>
+
+#include "caffe/data/parsers/image_codec.hpp"
+#include "caffe/error.hpp"
+#include "caffe/io/binary_format.hpp"
+#include "caffe/io/blob_proto.hpp"
+#include "caffe/io/text_format.hpp"
+#include "tests/data/allocation_counter.hpp"
+#include "tests/data/databases.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe::data {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+class BatchSourceTest : public ::testing::Test {
+ protected:
+  // Options from the text of the two messages; the source is this test's database.
+  BatchSourceOptions Options(const std::string& data, const std::string& transform = "") {
+    BatchSourceOptions options{.train = true, .seed = 7, .layer = "data"};
+    ParseTextProto(data, "data_param", &options.data);
+    ParseTextProto(transform, "transform_param", &options.transform);
+    options.data.set_backend(DataParameter::LMDB);
+    options.data.set_source(database());
+    return options;
+  }
+
+  std::string database() const { return folder_.path("db"); }
+
+  caffe::testing::TemporaryFolder folder_;
+};
+
+struct Values {
+  std::vector<float> data, labels;
+  friend bool operator==(const Values&, const Values&) = default;
+};
+
+Values Read(BatchSource* source, int batches) {
+  Values values;
+  for (int i = 0; i < batches; ++i) {
+    const Batch& batch = source->Next();
+    values.data.insert(values.data.end(), batch.data, batch.data + batch.data_shape.count());
+    values.labels.insert(values.labels.end(), batch.labels, batch.labels + batch.size);
+  }
+  return values;
+}
+
+std::vector<float> Labels(const BatchSourceOptions& options, int batches) {
+  BatchSource source(options);
+  return Read(&source, batches).labels;
+}
+
+std::string JpegOf(int index, int height, int width) {
+  Image image{{3, height, width}, std::vector<uint8_t>(3 * height * width)};
+  for (size_t i = 0; i < image.pixels.size(); ++i) {
+    image.pixels[i] = static_cast<uint8_t>(index * 40 + i / 64);
+  }
+  return EncodeImage(image, "jpg");
+}
+
+TEST_F(BatchSourceTest, BatchesDoNotDependOnThreadCount) {
+  WriteDatabase(database(), NumberedRecords(23, 3, 12, 10));
+  for (const char* order :
+       {"", "shuffle: true", "shuffle: true cache: true", "cache: true precache: true"}) {
+    BatchSourceOptions options =
+        Options(std::string("batch_size: 7 threads: 1 ") + order, "crop_size: 8 mirror: true");
+    BatchSource one(options);
+    const Values expected = Read(&one, 12);
+    for (const uint32_t threads : {2u, 5u}) {
+      options.data.set_threads(threads);
+      BatchSource many(options);
+      EXPECT_EQ(many.stats().threads, static_cast<int>(threads));
+      EXPECT_EQ(Read(&many, 12), expected) << order << " with " << threads << " threads";
+    }
+  }
+}
+
+TEST_F(BatchSourceTest, EncodedBatchesDoNotDependOnThreadCount) {
+  std::vector<std::string> records;
+  for (int i = 0; i < 9; ++i) records.push_back(EncodedRecord(JpegOf(i, 20, 30), i));
+  WriteDatabase(database(), records);
+  BatchSourceOptions options = Options("batch_size: 4 threads: 1", "crop_size: 16 mirror: true");
+  BatchSource one(options);
+  options.data.set_threads(3);
+  BatchSource many(options);
+  EXPECT_EQ(Read(&one, 7), Read(&many, 7));
+}
+
+TEST_F(BatchSourceTest, ResumesWhereItStopped) {
+  WriteDatabase(database(), NumberedRecords(10, 1, 6, 6));
+  for (const char* order : {"", "shuffle: true", "rand_skip: 5"}) {
+    BatchSourceOptions options =
+        Options(std::string("batch_size: 4 ") + order, "crop_size: 4 mirror: true");
+    BatchSource whole(options);
+    Read(&whole, 6);
+    EXPECT_EQ(whole.records_consumed(), 24u);
+    const Values expected = Read(&whole, 5);
+    options.start_record = 24;
+    BatchSource resumed(options);
+    EXPECT_EQ(Read(&resumed, 5), expected) << order;
+    EXPECT_EQ(resumed.records_consumed(), 44u);
+  }
+}
+
+TEST_F(BatchSourceTest, ReadsInOrderAndStartsOver) {
+  WriteDatabase(database(), NumberedRecords(5, 1, 1, 2));
+  EXPECT_THAT(Labels(Options("batch_size: 3"), 3), ElementsAre(0, 1, 2, 3, 4, 0, 1, 2, 3));
+}
+
+TEST_F(BatchSourceTest, ShufflesEveryEpochAnew) {
+  WriteDatabase(database(), NumberedRecords(20, 1, 1, 1));
+  const std::vector<float> labels = Labels(Options("batch_size: 20 shuffle: true"), 2);
+  std::vector<float> first(labels.begin(), labels.begin() + 20);
+  std::vector<float> second(labels.begin() + 20, labels.end());
+  EXPECT_NE(first, second);
+  std::vector<float> all(20);
+  std::iota(all.begin(), all.end(), 0.0f);
+  EXPECT_THAT(first, ::testing::UnorderedElementsAreArray(all));
+  EXPECT_THAT(second, ::testing::UnorderedElementsAreArray(all));
+}
+
+TEST_F(BatchSourceTest, RanksDealRecordsInTrainingOnly) {
+  WriteDatabase(database(), NumberedRecords(5, 1, 1, 1));
+  BatchSourceOptions options = Options("batch_size: 2");
+  options.ranks = 2;
+  options.rank = 1;
+  EXPECT_THAT(Labels(options, 3), ElementsAre(1, 3, 0, 2, 4, 1));
+  BatchSource source(options);
+  source.Next();
+  EXPECT_EQ(source.records_consumed(), 4u);
+  options.train = false;
+  EXPECT_THAT(Labels(options, 2), ElementsAre(0, 1, 2, 3));
+}
+
+TEST_F(BatchSourceTest, SizesMayVaryFromBatchToBatch) {
+  WriteDatabase(database(), {NumberedDatum(0, 1, 2, 3).SerializeAsString(),
+                             NumberedDatum(1, 1, 4, 5).SerializeAsString()});
+  BatchSource source(Options("batch_size: 1"));
+  EXPECT_EQ(source.data_shape(), (Shape{1, 1, 2, 3}));
+  EXPECT_EQ(source.Next().data_shape, (Shape{1, 1, 2, 3}));
+  EXPECT_EQ(source.Next().data_shape, (Shape{1, 1, 4, 5}));
+  EXPECT_EQ(source.data_shape(), (Shape{1, 1, 4, 5}));
+}
+
+TEST_F(BatchSourceTest, SizesMayNotVaryWithinABatch) {
+  WriteDatabase(database(), {NumberedDatum(0, 1, 2, 3).SerializeAsString(),
+                             NumberedDatum(1, 1, 4, 5).SerializeAsString()});
+  BatchSource source(Options("batch_size: 2"));
+  EXPECT_THAT([&] { source.Next(); },
+              ThrowsMessage<InvalidArgument>(AllOf(
+                  HasSubstr("record 1 ('00000001')"), HasSubstr("1x4x5"), HasSubstr("1x2x3"))));
+}
+
+TEST_F(BatchSourceTest, AllocatesNothingOnceRunning) {
+  WriteDatabase(database(), NumberedRecords(50, 3, 16, 16));
+  ASSERT_GT(AllocationCount(), 0u);  // the counter works
+  for (const char* order : {"", "shuffle: true cache: true"}) {
+    BatchSource source(Options(std::string("batch_size: 8 threads: 2 ") + order,
+                               "crop_size: 12 mirror: true mean_value: 3"));
+    for (int i = 0; i < 20; ++i) source.Next();
+    // Batches up to the end of a rewind's log line are left out: glog allocates.
+    uint64_t least = ~uint64_t{0};
+    for (int i = 0; i < 30; ++i) {
+      const uint64_t before = AllocationCount();
+      source.Next();
+      least = std::min<uint64_t>(least, AllocationCount() - before);
+    }
+    EXPECT_EQ(least, 0u) << order;
+  }
+}
+
+TEST_F(BatchSourceTest, EmptyAndMissingDatabasesAreNamed) {
+  EXPECT_THAT([&] { BatchSource source(Options("batch_size: 1")); },
+              ThrowsMessage<IoError>(HasSubstr(database() + ": no LMDB database here")));
+  WriteDatabase(database(), {});
+  EXPECT_THAT([&] { BatchSource source(Options("batch_size: 1")); },
+              ThrowsMessage<IoError>(HasSubstr(database() + ": the database has no records")));
+  EXPECT_THAT([&] { BatchSource source(Options("")); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("batch_size")));
+}
+
+TEST_F(BatchSourceTest, RecordThatIsNoDatumIsNamed) {
+  std::vector<std::string> records = NumberedRecords(4, 1, 2, 2);
+  records[2] = "no datum at all";
+  WriteDatabase(database(), records);
+  BatchSource source(Options("batch_size: 2"));
+  source.Next();
+  const auto next = [&] { source.Next(); };
+  const auto matcher = ThrowsMessage<IoError>(
+      AllOf(HasSubstr("db: record 2 ('00000002'): not a Datum (parse error at byte 0")));
+  EXPECT_THAT(next, matcher);
+  EXPECT_THAT(next, matcher);  // and again: the source does not hang or go on
+}
+
+TEST_F(BatchSourceTest, TruncatedRecordIsNamed) {
+  std::vector<std::string> records = NumberedRecords(3, 1, 4, 4);
+  records[1].resize(12);
+  WriteDatabase(database(), records);
+  BatchSource source(Options("batch_size: 3"));
+  EXPECT_THAT([&] { source.Next(); },
+              ThrowsMessage<IoError>(HasSubstr("record 1 ('00000001'): not a Datum")));
+}
+
+TEST_F(BatchSourceTest, DatumOfTheWrongSizeIsNamed) {
+  std::vector<std::string> records = NumberedRecords(2, 1, 4, 4);
+  Datum datum = NumberedDatum(1, 1, 4, 4);
+  datum.mutable_data()->resize(15);
+  records[1] = datum.SerializeAsString();
+  WriteDatabase(database(), records);
+  BatchSource source(Options("batch_size: 2"));
+  EXPECT_THAT([&] { source.Next(); },
+              ThrowsMessage<IoError>(AllOf(HasSubstr("1x4x4 needs 16"), HasSubstr("holds 15"))));
+}
+
+TEST_F(BatchSourceTest, BrokenJpegIsAnErrorOrSkipped) {
+  // Broken in the header, and in the pixels.
+  const std::string file = JpegOf(1, 64, 64);
+  for (const size_t size : {file.size() / 2, file.size() * 9 / 10}) {
+    SCOPED_TRACE(size);
+    std::vector<std::string> records;
+    for (int i = 0; i < 4; ++i) records.push_back(EncodedRecord(JpegOf(i, 64, 64), i));
+    records[1] = EncodedRecord(file.substr(0, size), 1);
+    std::filesystem::remove_all(database());
+    WriteDatabase(database(), records);
+    BatchSource source(Options("batch_size: 4"));
+    EXPECT_THAT([&] { source.Next(); }, ThrowsMessage<IoError>(AllOf(
+                                            HasSubstr("record 1 ('00000001')"),
+                                            HasSubstr("broken JPEG image"))));
+    BatchSource skipping(Options("batch_size: 4 skip_broken: true prefetch: 1"));
+    EXPECT_THAT(Read(&skipping, 1).labels, ElementsAre(0, 2, 2, 3));
+    EXPECT_GE(skipping.stats().broken_records, 1u);
+  }
+}
+
+TEST_F(BatchSourceTest, SkippingEndsWhenEveryRecordIsBroken) {
+  WriteDatabase(database(), {"x", "y", "z"});
+  EXPECT_THAT([&] { BatchSource source(Options("batch_size: 2 skip_broken: true")); },
+              ThrowsMessage<IoError>(HasSubstr("the last of 3 broken records in a row")));
+}
+
+TEST_F(BatchSourceTest, EndsAtAnyMoment) {
+  WriteDatabase(database(), NumberedRecords(30, 3, 16, 16));
+  for (int i = 0; i < 30; ++i) {
+    BatchSource source(Options("batch_size: 5 threads: 3 prefetch: 2"));
+    for (int batch = 0; batch < i % 4; ++batch) source.Next();
+    std::this_thread::sleep_for(std::chrono::microseconds(i * 37));
+  }
+}
+
+TEST_F(BatchSourceTest, MeanHasToFitTheImages) {
+  WriteDatabase(database(), NumberedRecords(2, 3, 6, 7));
+  BlobProto mean;
+  WriteBlobFloats(Shape{1, 3, 6, 6}, std::vector<float>(108), &mean);
+  WriteBinaryProto(folder_.path("mean"), mean);
+  EXPECT_THAT(
+      [&] {
+        BatchSource source(
+            Options("batch_size: 1", "mean_file: '" + folder_.path("mean") + "'"));
+      },
+      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("mean of 3x6x6"), HasSubstr("is 3x6x7"))));
+}
+
+}  // namespace
+}  // namespace caffe::data

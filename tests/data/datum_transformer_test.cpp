@@ -1,0 +1,114 @@
+#include "caffe/data/transformers/datum_transformer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "caffe/error.hpp"
+#include "caffe/io/text_format.hpp"
+#include "tests/data/databases.hpp"
+
+namespace caffe::data {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+DatumTransformer Make(const std::string& text, bool train = true, uint64_t seed = 1) {
+  TransformationParameter param;
+  ParseTextProto(text, "transform_param", &param);
+  return DatumTransformer(param, train, seed, "data/transform");
+}
+
+std::vector<float> Apply(const DatumTransformer& transformer, const ImageView& image,
+                         uint64_t draw) {
+  std::vector<float> out(transformer.OutputExtents(image.extents).count());
+  transformer.Transform(image, draw, out.data());
+  return out;
+}
+
+// An image whose pixel at (c, h, w) is 100 c + 10 h + w, planar or interleaved.
+struct TestImage {
+  TestImage(int channels, int height, int width, bool interleaved) {
+    view = {{channels, height, width}, nullptr, nullptr, interleaved};
+    bytes.resize(view.extents.count());
+    for (int c = 0; c < channels; ++c) {
+      for (int h = 0; h < height; ++h) {
+        for (int w = 0; w < width; ++w) {
+          const int place =
+              interleaved ? (h * width + w) * channels + c : (c * height + h) * width + w;
+          bytes[place] = static_cast<uint8_t>(100 * c + 10 * h + w);
+        }
+      }
+    }
+    view.bytes = bytes.data();
+  }
+  std::vector<uint8_t> bytes;
+  ImageView view;
+};
+
+TEST(DatumTransformerTest, SubtractsMeanThenScales) {
+  const TestImage image(2, 1, 2, false);
+  EXPECT_THAT(Apply(Make("mean_value: 1 mean_value: 90 scale: 0.5"), image.view, 0),
+              ElementsAre(-0.5, 0, 5, 5.5));
+}
+
+TEST(DatumTransformerTest, CropsTheCentreInTesting) {
+  const TestImage image(1, 5, 6, false);
+  EXPECT_THAT(Apply(Make("crop_size: 2", /*train=*/false), image.view, 0),
+              ElementsAre(12, 13, 22, 23));
+}
+
+TEST(DatumTransformerTest, MirrorsTheCroppedWindow) {
+  const TestImage image(1, 2, 2, false);
+  const DatumTransformer transformer = Make("mirror: true");
+  std::set<std::vector<float>> seen;
+  for (uint64_t draw = 0; draw < 20; ++draw) seen.insert(Apply(transformer, image.view, draw));
+  EXPECT_THAT(seen, ElementsAre(std::vector<float>{0, 1, 10, 11}, std::vector<float>{1, 0, 11, 10}));
+}
+
+TEST(DatumTransformerTest, RandomCropsReachEveryPlaceAndRepeatWithTheSeed) {
+  const TestImage image(1, 4, 5, false);
+  const DatumTransformer transformer = Make("crop_size: 3");
+  std::set<float> corners;
+  for (uint64_t draw = 0; draw < 200; ++draw) {
+    const std::vector<float> values = Apply(transformer, image.view, draw);
+    corners.insert(values[0]);
+    EXPECT_EQ(values, Apply(Make("crop_size: 3"), image.view, draw));
+  }
+  EXPECT_THAT(corners, ElementsAre(0, 1, 2, 10, 11, 12));
+}
+
+// Rows longer than a vector and than the splitting buffer, so that every loop's end is met.
+TEST(DatumTransformerTest, PlanarInterleavedAndFloatImagesGiveTheSame) {
+  for (const int width : {5, 67, 1100}) {
+    const TestImage planar(3, 3, width, false), interleaved(3, 3, width, true);
+    std::vector<float> floats(planar.bytes.begin(), planar.bytes.end());
+    const ImageView float_view{planar.view.extents, nullptr, floats.data(), false};
+    const DatumTransformer transformer =
+        Make("mirror: true mean_value: 1 mean_value: 2 mean_value: 3 scale: 2");
+    for (uint64_t draw = 0; draw < 4; ++draw) {
+      const std::vector<float> expected = Apply(transformer, planar.view, draw);
+      EXPECT_EQ(Apply(transformer, interleaved.view, draw), expected);
+      EXPECT_EQ(Apply(transformer, float_view, draw), expected);
+    }
+  }
+}
+
+TEST(DatumTransformerTest, WrongOptionsAreNamed) {
+  EXPECT_THAT([] { Make("force_color: true force_gray: true"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("both force_color and force_gray")));
+  EXPECT_THAT([] { Make("mean_file: 'm' mean_value: 1"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("both mean_file and mean_value")));
+  EXPECT_THAT([] { Make("img_rand_resize_lower: 3"); }, ThrowsMessage<Unsupported>(HasSubstr("img_rand_resize_lower")));
+  EXPECT_THAT([] { Make("crop_size: 9").OutputShape(3, 8, 10); },
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("crop_size 9"), HasSubstr("8x10"))));
+  EXPECT_THAT([] { Make("mean_value: 1 mean_value: 2").OutputShape(3, 8, 10); },
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("2 mean_value"), HasSubstr("3 channels"))));
+}
+
+}  // namespace
+}  // namespace caffe::data

@@ -1,0 +1,86 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "caffe/data/readers/lmdb_reader.hpp"
+#include "caffe/data/readers/lmdb_writer.hpp"
+#include "caffe/error.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe::data {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(LmdbTest, GivesRecordsInKeyOrder) {
+  const caffe::testing::TemporaryFolder folder;
+  const std::string path = folder.path() + "/db";
+  const auto writer = CreateLmdbWriter(path);
+  writer->Put("b", "second");
+  writer->Put("a", "first");
+  writer->Finish();
+
+  const auto reader = OpenLmdbReader(path);
+  EXPECT_EQ(reader->count(), 2u);
+  Record record;
+  ASSERT_TRUE(reader->First(&record));
+  EXPECT_EQ(record.value, "first");
+  ASSERT_TRUE(reader->Next(&record));
+  EXPECT_EQ(record.key, "b");
+  EXPECT_FALSE(reader->Next(&record));
+  ASSERT_TRUE(reader->Seek("a", &record));
+  EXPECT_EQ(record.value, "first");
+  EXPECT_FALSE(reader->Seek("c", &record));
+}
+
+TEST(LmdbTest, SeveralReadersShareADatabase) {
+  const caffe::testing::TemporaryFolder folder;
+  const std::string path = folder.path() + "/db";
+  const auto writer = CreateLmdbWriter(path);
+  writer->Put("a", "first");
+  writer->Finish();
+
+  auto one = OpenLmdbReader(path);
+  const auto other = OpenLmdbReader(path + "/.");
+  one.reset();
+  Record record;
+  ASSERT_TRUE(other->First(&record));
+  EXPECT_EQ(record.value, "first");
+}
+
+TEST(LmdbTest, MapGrowsWithTheRecords) {
+  const caffe::testing::TemporaryFolder folder;
+  const std::string path = folder.path() + "/db";
+  const auto writer = CreateLmdbWriter(path, {.map_bytes = 1 << 16});
+  for (int i = 0; i < 2500; ++i) writer->Put(StrCat(10000 + i), std::string(1000, 'x'));
+  writer->Finish();
+  EXPECT_EQ(OpenLmdbReader(path)->count(), 2500u);
+}
+
+TEST(LmdbTest, RefusesToWriteOverADatabase) {
+  const caffe::testing::TemporaryFolder folder;
+  EXPECT_THAT([&] { CreateLmdbWriter(folder.path()); },
+              ThrowsMessage<InvalidArgument>(HasSubstr(folder.path() + ": exists already")));
+}
+
+TEST(LmdbTest, UnfinishedDatabaseIsRemoved) {
+  const caffe::testing::TemporaryFolder folder;
+  const std::string path = folder.path() + "/db";
+  CreateLmdbWriter(path)->Put("a", "first");
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(LmdbTest, MissingDatabaseIsNamed) {
+  EXPECT_THAT([] { OpenLmdbReader("/no/such/db"); },
+              ThrowsMessage<IoError>(HasSubstr("/no/such/db: no LMDB database here")));
+}
+
+TEST(LmdbTest, LevelDbIsUnsupported) {
+  EXPECT_THROW(OpenRecordReader(DataParameter::LEVELDB, "db"), Unsupported);
+  EXPECT_THROW(ParseBackend("sqlite"), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace caffe::data

@@ -1,0 +1,33 @@
+#include "caffe/data/pipeline_bench.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/databases.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe::data {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(PipelineBenchTest, MeasuresEveryStage) {
+  const caffe::testing::TemporaryFolder folder;
+  WriteDatabase(folder.path("db"), NumberedRecords(10, 3, 8, 8));
+  BatchSourceOptions options{.train = true, .layer = "data"};
+  options.data.set_source(folder.path("db"));
+  options.data.set_backend(DataParameter::LMDB);
+  options.data.set_batch_size(4);
+  options.transform.set_crop_size(6);
+  const PipelineSpeed speed = MeasurePipeline(options, 0.01);
+  EXPECT_GT(speed.read, 0);
+  EXPECT_GT(speed.parse, 0);
+  EXPECT_GT(speed.transform, 0);
+  EXPECT_GT(speed.pipeline, 0);
+  EXPECT_EQ(speed.jpeg_decode, 0);  // the records are raw
+  EXPECT_EQ(speed.records, 10u);
+  EXPECT_THAT(speed.ToJson(), HasSubstr("\"image\": \"3x6x6\""));
+}
+
+}  // namespace
+}  // namespace caffe::data

@@ -1,0 +1,37 @@
+// What the small tools share: start-up, and errors as one line with exit status 1.
+#pragma once
+
+#include <gflags/gflags.h>
+#include <glog/logging.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace caffe::tools {
+
+// Parses flags, starts logging to standard error and runs `body` with the remaining arguments.
+// Prints the usage when their number is not within [least, most]. Returns the exit status.
+template <typename Body>
+int RunTool(int argc, char** argv, const std::string& usage, size_t least, size_t most,
+            Body&& body) {
+  FLAGS_alsologtostderr = true;
+  gflags::SetUsageMessage(usage);
+  gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
+  google::InitGoogleLogging(argv[0]);
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.size() < least || arguments.size() > most) {
+    std::fprintf(stderr, "%s\n(--help shows the flags)\n", usage.c_str());
+    return 1;
+  }
+  try {
+    body(arguments);
+    return 0;
+  } catch (const std::exception& error) {
+    LOG(ERROR) << error.what();
+    return 1;
+  }
+}
+
+}  // namespace caffe::tools
