@@ -118,6 +118,8 @@ class Net {
   Executor& executor();
   // Bytes of parameters (with gradients where they exist) and of kept blobs.
   int64_t persistent_bytes() const;
+  // false for a net that was only compiled (NetOptions::allocate).
+  bool is_allocated() const;
 
   // Keeps the layers whose include/exclude rules the state meets.
   static NetParameter FilterNet(const NetParameter& param);

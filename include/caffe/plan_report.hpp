@@ -25,8 +25,9 @@ struct PlanMemory {
   int64_t parameter_count = 0;
   int64_t parameters = 0, gradients = 0, outputs = 0, activations = 0, workspace = 0;
   int64_t solver_state = 0;  // of the solver that trains it; 0 if there is none
+  int64_t program = 0;       // what this process has resident already: code, libraries, the plan
   int64_t total() const {
-    return parameters + gradients + outputs + activations + workspace + solver_state;
+    return parameters + gradients + outputs + activations + workspace + solver_state + program;
   }
 };
 

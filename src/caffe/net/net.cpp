@@ -417,6 +417,8 @@ std::map<std::string, uint64_t> Net::delivered_records() const {
 const Graph& Net::graph() const { return *impl_->graph; }
 Executor& Net::executor() { return *impl_->executor; }
 
+bool Net::is_allocated() const { return impl_->options.allocate; }
+
 int64_t Net::persistent_bytes() const {
   int64_t bytes = 0;
   for (const Value& value : impl_->graph->values()) {

@@ -3,7 +3,10 @@
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 
+#include <unistd.h>
+
 #include <cstdio>
+#include <fstream>
 #include <iomanip>
 #include <set>
 #include <sstream>
@@ -58,6 +61,14 @@ std::string Count(double count) {
   return text;
 }
 
+// Bytes of this process that are in memory.
+int64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t pages = 0, resident = 0;
+  statm >> pages >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
 }  // namespace
 
 std::vector<PlanStep> PlanSteps(const Net& net) {
@@ -82,6 +93,7 @@ PlanMemory MemoryOfPlan(const Net& net, int solver_states) {
   PlanMemory memory;
   memory.activations = net.graph().arena_bytes;
   memory.workspace = net.graph().workspace_bytes;
+  if (!net.is_allocated()) memory.program = ResidentBytes();
   std::set<const Value*> used;
   for (const Node* node : net.graph().ScheduledNodes()) {
     for (Value* input : node->inputs) used.insert(input);
@@ -131,6 +143,7 @@ std::string FormatPlan(const Net& net, int solver_states) {
       << "In and out:   " << Size(static_cast<double>(memory.outputs)) << "\n"
       << "Activations:  " << Size(static_cast<double>(memory.activations)) << "\n"
       << "Workspace:    " << Size(static_cast<double>(memory.workspace)) << "\n"
+      << "Program:      " << Size(static_cast<double>(memory.program)) << "\n"
       << "Peak memory:  " << Size(static_cast<double>(memory.total())) << " (" << memory.total() << " bytes)\n";
   return std::move(out).str();
 }
@@ -166,6 +179,7 @@ std::string FormatPlanJson(const Net& net, int solver_states) {
   set(bytes, "in_and_out", memory.outputs);
   set(bytes, "activations", memory.activations);
   set(bytes, "workspace", memory.workspace);
+  set(bytes, "program", memory.program);
   set(bytes, "total", memory.total());
   set(root, "parameter_count", memory.parameter_count);
   set(root, "net", net.name());
