@@ -9,19 +9,28 @@ folder=$(cd "${1:-$(dirname "${BASH_SOURCE[0]}")/../../data/mnist}" && pwd)
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin="${CAFFE_BIN:-build/cpu-release/bin}"
 
+path_of() {  # path_of NAME: the file, plain or gzipped
+  if [ -f "$folder/$1" ]; then
+    echo "$folder/$1"
+  elif [ -f "$folder/$1.gz" ]; then
+    echo "$folder/$1.gz"
+  else
+    echo "$folder has neither $1 nor $1.gz" >&2
+    return 1
+  fi
+}
+
 for pair in train:train test:t10k; do
   database="examples/mnist/mnist_${pair%:*}_lmdb" name="${pair#*:}"
   if [ -f "$database/data.mdb" ]; then
     echo "$database exists"
     continue
   fi
-  for file in "$name-images-idx3-ubyte" "$name-labels-idx1-ubyte"; do
-    [ -f "$folder/$file" ] || [ -f "$folder/$file.gz" ] || { echo "$folder has neither $file nor $file.gz" >&2; exit 1; }
-  done
+  images=$(path_of "$name-images-idx3-ubyte")
+  labels=$(path_of "$name-labels-idx1-ubyte")
   # Under another name until it is whole.
   rm -rf "$database" "$database.partial"
-  "$bin/convert_mnist_data" --backend=lmdb \
-    "$folder/$name-images-idx3-ubyte" "$folder/$name-labels-idx1-ubyte" "$database.partial"
+  "$bin/convert_mnist_data" --backend=lmdb "$images" "$labels" "$database.partial"
   mv "$database.partial" "$database"
   echo "Made $database"
 done
