@@ -21,7 +21,8 @@ constexpr int kTrainBatches = 5;
 int ConvertBatch(const std::filesystem::path& path, int first_index, data::RecordWriter* writer) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    throw IoError(StrCat(path.string(), ": cannot open; INPUT_FOLDER has to hold CIFAR-10's binary "
+    throw IoError(StrCat(path.string(),
+                         ": cannot open; INPUT_FOLDER has to hold CIFAR-10's binary "
                          "version (data_batch_1.bin to data_batch_5.bin and test_batch.bin)"));
   }
   Datum datum;
@@ -39,8 +40,8 @@ int ConvertBatch(const std::filesystem::path& path, int first_index, data::Recor
     ++count;
   }
   if (count == 0 || file.gcount() != 0) {
-    throw IoError(StrCat(path.string(), ": ends within record ", count, " (", file.gcount(),
-                         " of ", record.size(), " bytes); download it again"));
+    throw IoError(StrCat(path.string(), ": ends within record ", count, " (", file.gcount(), " of ",
+                         record.size(), " bytes); download it again"));
   }
   return count;
 }

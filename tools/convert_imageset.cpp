@@ -47,9 +47,8 @@ std::vector<Line> ReadList(const std::string& list_path) {
     const size_t space = text.find_last_of(" \t");
     Line line;
     const char* end = text.data() + text.size();
-    const bool is_good =
-        space != std::string::npos && space > 0 &&
-        std::from_chars(text.data() + space + 1, end, line.label).ptr == end;
+    const bool is_good = space != std::string::npos && space > 0 &&
+                         std::from_chars(text.data() + space + 1, end, line.label).ptr == end;
     Require(is_good, list_path, ":", number, ": expected 'path label', got '", text, "'");
     line.path = text.substr(0, text.find_last_not_of(" \t", space) + 1);
     lines.push_back(std::move(line));

@@ -11,11 +11,17 @@ void* operator new(size_t bytes) {
   if (void* memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t) noexcept {
+  std::free(memory);
+}
 
 namespace caffe::data {
 
-uint64_t AllocationCount() { return allocation_count; }
+uint64_t AllocationCount() {
+  return allocation_count;
+}
 
 }  // namespace caffe::data

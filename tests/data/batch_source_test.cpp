@@ -160,8 +160,8 @@ TEST_F(BatchSourceTest, SizesMayNotVaryWithinABatch) {
                              NumberedDatum(1, 1, 4, 5).SerializeAsString()});
   BatchSource source(Options("batch_size: 2"));
   EXPECT_THAT([&] { source.Next(); },
-              ThrowsMessage<InvalidArgument>(AllOf(
-                  HasSubstr("record 1 ('00000001')"), HasSubstr("1x4x5"), HasSubstr("1x2x3"))));
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("record 1 ('00000001')"),
+                                                   HasSubstr("1x4x5"), HasSubstr("1x2x3"))));
 }
 
 TEST_F(BatchSourceTest, AllocatesNothingOnceRunning) {
@@ -236,9 +236,9 @@ TEST_F(BatchSourceTest, BrokenJpegIsAnErrorOrSkipped) {
     std::filesystem::remove_all(database());
     WriteDatabase(database(), records);
     BatchSource source(Options("batch_size: 4"));
-    EXPECT_THAT([&] { source.Next(); }, ThrowsMessage<IoError>(AllOf(
-                                            HasSubstr("record 1 ('00000001')"),
-                                            HasSubstr("broken JPEG image"))));
+    EXPECT_THAT([&] { source.Next(); },
+                ThrowsMessage<IoError>(
+                    AllOf(HasSubstr("record 1 ('00000001')"), HasSubstr("broken JPEG image"))));
     BatchSource skipping(Options("batch_size: 4 skip_broken: true prefetch: 1"));
     EXPECT_THAT(Read(&skipping, 1).labels, ElementsAre(0, 2, 2, 3));
     EXPECT_GE(skipping.stats().broken_records, 1u);
@@ -267,8 +267,7 @@ TEST_F(BatchSourceTest, MeanHasToFitTheImages) {
   WriteBinaryProto(folder_.path("mean"), mean);
   EXPECT_THAT(
       [&] {
-        BatchSource source(
-            Options("batch_size: 1", "mean_file: '" + folder_.path("mean") + "'"));
+        BatchSource source(Options("batch_size: 1", "mean_file: '" + folder_.path("mean") + "'"));
       },
       ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("mean of 3x6x6"), HasSubstr("is 3x6x7"))));
 }

@@ -67,7 +67,8 @@ TEST(DatumTransformerTest, MirrorsTheCroppedWindow) {
   const DatumTransformer transformer = Make("mirror: true");
   std::set<std::vector<float>> seen;
   for (uint64_t draw = 0; draw < 20; ++draw) seen.insert(Apply(transformer, image.view, draw));
-  EXPECT_THAT(seen, ElementsAre(std::vector<float>{0, 1, 10, 11}, std::vector<float>{1, 0, 11, 10}));
+  EXPECT_THAT(seen,
+              ElementsAre(std::vector<float>{0, 1, 10, 11}, std::vector<float>{1, 0, 11, 10}));
 }
 
 TEST(DatumTransformerTest, RandomCropsReachEveryPlaceAndRepeatWithTheSeed) {
@@ -103,11 +104,13 @@ TEST(DatumTransformerTest, WrongOptionsAreNamed) {
               ThrowsMessage<InvalidArgument>(HasSubstr("both force_color and force_gray")));
   EXPECT_THAT([] { Make("mean_file: 'm' mean_value: 1"); },
               ThrowsMessage<InvalidArgument>(HasSubstr("both mean_file and mean_value")));
-  EXPECT_THAT([] { Make("img_rand_resize_lower: 3"); }, ThrowsMessage<Unsupported>(HasSubstr("img_rand_resize_lower")));
+  EXPECT_THAT([] { Make("img_rand_resize_lower: 3"); },
+              ThrowsMessage<Unsupported>(HasSubstr("img_rand_resize_lower")));
   EXPECT_THAT([] { Make("crop_size: 9").OutputShape(3, 8, 10); },
               ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("crop_size 9"), HasSubstr("8x10"))));
-  EXPECT_THAT([] { Make("mean_value: 1 mean_value: 2").OutputShape(3, 8, 10); },
-              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("2 mean_value"), HasSubstr("3 channels"))));
+  EXPECT_THAT(
+      [] { Make("mean_value: 1 mean_value: 2").OutputShape(3, 8, 10); },
+      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("2 mean_value"), HasSubstr("3 channels"))));
 }
 
 }  // namespace

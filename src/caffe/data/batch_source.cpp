@@ -209,8 +209,8 @@ class BatchSource::Impl {
   // worth their while.
   void InspectFirstRecord(const BatchSourceOptions& options) {
     RecordSequence::Item item = sequence_.Peek();
-    const ImageExtents extents = WithReplacement(
-        &item, [&] { return first_loader_.OutputExtents(item.record.value); });
+    const ImageExtents extents =
+        WithReplacement(&item, [&] { return first_loader_.OutputExtents(item.record.value); });
     broken_records_ = 0;  // the first batch meets the same ones
     fixed_extents_ = options.transform.crop_size() > 0;
     first_extents_ = extents;
@@ -300,11 +300,11 @@ class BatchSource::Impl {
     const ImageExtents extents = transformer_.OutputExtents(sample.image.extents);
     if (!(extents == buffer->extents)) {
       throw InvalidArgument(StrCat("an image of ", sample.image.extents, ", but this batch is of ",
-                                   buffer->extents, " images, as its first record; set crop_size, "
+                                   buffer->extents,
+                                   " images, as its first record; set crop_size, "
                                    "resize while converting, or set batch_size: 1"));
     }
-    transformer_.Transform(sample.image, item.number,
-                           buffer->data.get() + extents.count() * slot);
+    transformer_.Transform(sample.image, item.number, buffer->data.get() + extents.count() * slot);
     if (with_label_) buffer->labels[slot] = sample.label;
   }
 
@@ -360,11 +360,21 @@ BatchSource::BatchSource(const BatchSourceOptions& options)
     : impl_(std::make_unique<Impl>(options)) {}
 BatchSource::~BatchSource() = default;
 
-Shape BatchSource::data_shape() const { return impl_->data_shape(); }
-Shape BatchSource::label_shape() const { return impl_->label_shape(); }
-const Batch& BatchSource::Next() { return impl_->Next(); }
-uint64_t BatchSource::records_consumed() const { return impl_->records_consumed(); }
-BatchSource::Stats BatchSource::stats() const { return impl_->stats(); }
+Shape BatchSource::data_shape() const {
+  return impl_->data_shape();
+}
+Shape BatchSource::label_shape() const {
+  return impl_->label_shape();
+}
+const Batch& BatchSource::Next() {
+  return impl_->Next();
+}
+uint64_t BatchSource::records_consumed() const {
+  return impl_->records_consumed();
+}
+BatchSource::Stats BatchSource::stats() const {
+  return impl_->stats();
+}
 
 std::string Describe(const RecordSequence& sequence, const RecordSequence::Item& item) {
   return StrCat(sequence.source(), ": record ", item.index, " ('", item.record.key, "')");

@@ -78,9 +78,9 @@ PipelineSpeed MeasurePipeline(const BatchSourceOptions& options, double seconds)
     in_context(item, [&] {
       const ImageView image = loader.Load(item.record.value).image;
       const int64_t count = image.extents.count();
-      Keep(image.bytes != nullptr ? Touch({reinterpret_cast<const char*>(image.bytes),
-                                           static_cast<size_t>(count)})
-                                  : static_cast<uint64_t>(image.floats[count - 1]));
+      Keep(image.bytes != nullptr
+               ? Touch({reinterpret_cast<const char*>(image.bytes), static_cast<size_t>(count)})
+               : static_cast<uint64_t>(image.floats[count - 1]));
     });
   });
 

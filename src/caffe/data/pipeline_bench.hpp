@@ -10,17 +10,17 @@ namespace caffe::data {
 
 // Images per second. Each stage includes those before it; all but the pipeline run on one thread.
 struct PipelineSpeed {
-  double read = 0;           // every byte of the records touched
-  double parse = 0;          // and parsed, and decoded where they are compressed
-  double transform = 0;      // and written to a batch as floats
-  double pipeline = 0;       // Next() with all its threads
-  double jpeg_decode = 0;    // libjpeg-turbo alone, on the same records; 0 unless they are JPEG
-  int threads = 0;           // of the pipeline, besides the reader
+  double read = 0;         // every byte of the records touched
+  double parse = 0;        // and parsed, and decoded where they are compressed
+  double transform = 0;    // and written to a batch as floats
+  double pipeline = 0;     // Next() with all its threads
+  double jpeg_decode = 0;  // libjpeg-turbo alone, on the same records; 0 unless they are JPEG
+  int threads = 0;         // of the pipeline, besides the reader
   int batch_size = 0;
   double bytes_per_record = 0;
-  uint64_t records = 0;      // in the database
+  uint64_t records = 0;  // in the database
   bool is_encoded = false;
-  std::string image;         // "3x227x227": what the net gets
+  std::string image;  // "3x227x227": what the net gets
 
   // One object on one line; keys as the fields.
   std::string ToJson() const;

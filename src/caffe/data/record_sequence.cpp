@@ -93,8 +93,7 @@ void RecordSequence::StartEpoch(uint64_t epoch) {
   std::iota(order_.begin(), order_.end(), 0u);
   if (!options_.shuffle) return;
   for (uint64_t i = count_ - 1; i > 0; --i) {
-    const uint32_t other =
-        ToRange(shuffle_random_.Bits(i, epoch), static_cast<uint32_t>(i) + 1);
+    const uint32_t other = ToRange(shuffle_random_.Bits(i, epoch), static_cast<uint32_t>(i) + 1);
     std::swap(order_[i], order_[other]);
   }
 }
@@ -149,8 +148,8 @@ RecordSequence::Item RecordSequence::After(const Item& item) {
     return next;
   }
   if (!side_reader_) side_reader_ = OpenRecordReader(options_.backend, options_.source);
-  const bool found = side_reader_->Seek(item.record.key, &next.record) &&
-                     side_reader_->Next(&next.record);
+  const bool found =
+      side_reader_->Seek(item.record.key, &next.record) && side_reader_->Next(&next.record);
   if (!found) side_reader_->First(&next.record);
   return next;
 }

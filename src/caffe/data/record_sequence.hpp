@@ -21,10 +21,10 @@ struct RecordSequenceOptions {
   bool precache = false;  // read all of them at once
   bool announce_rewinds = false;
   uint64_t seed = 0;
-  std::string stream;     // name under which random numbers are drawn
-  uint64_t skip = 0;      // records left out at the very start
-  uint64_t start = 0;     // records already used by all ranks together
-  uint64_t rank = 0;      // this one takes records rank, rank + ranks, ... from `start` on
+  std::string stream;  // name under which random numbers are drawn
+  uint64_t skip = 0;   // records left out at the very start
+  uint64_t start = 0;  // records already used by all ranks together
+  uint64_t rank = 0;   // this one takes records rank, rank + ranks, ... from `start` on
   uint64_t ranks = 1;
 };
 

@@ -11,8 +11,8 @@
 namespace caffe::data {
 namespace {
 
-using google::protobuf::io::CodedInputStream;
 using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
 
 bool ReadInt(CodedInputStream* input, int* value) {
   uint64_t number;  // negative int32 numbers have ten bytes
@@ -95,7 +95,8 @@ void CheckExtents(const DatumView& datum, size_t float_count) {
   if (extents.channels <= 0 || extents.height <= 0 || extents.width <= 0 ||
       int64_t{extents.channels} * extents.height > std::numeric_limits<int>::max() ||
       extents.count() > std::numeric_limits<int>::max()) {
-    throw IoError(StrCat("a Datum of ", extents, " (channels x height x width); all three have to "
+    throw IoError(StrCat("a Datum of ", extents,
+                         " (channels x height x width); all three have to "
                          "be positive"));
   }
   const size_t held = datum.data.empty() ? float_count : datum.data.size();

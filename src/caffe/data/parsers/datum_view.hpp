@@ -13,8 +13,8 @@ namespace caffe::data {
 struct DatumView {
   ImageExtents extents;
   int label = 0;
-  bool encoded = false;          // `data` is a compressed image file
-  std::string_view data;         // bytes: planes, or the file
+  bool encoded = false;           // `data` is a compressed image file
+  std::string_view data;          // bytes: planes, or the file
   const float* floats = nullptr;  // of a record with float_data and without data
 };
 

@@ -85,17 +85,15 @@ struct ImageDecoder::Impl {
                       /*pitch=*/header.width * channels, header.height,
                       channels == 3 ? TJPF_BGR : TJPF_GRAY, /*flags=*/0) != 0) {
       // Widespread sets hold files with stray bytes, which do no harm; missing pixels do.
-      const bool is_harmless =
-          tjGetErrorCode(jpeg.get()) == TJERR_WARNING &&
-          std::strstr(tjGetErrorStr2(jpeg.get()), "remature end") == nullptr;
+      const bool is_harmless = tjGetErrorCode(jpeg.get()) == TJERR_WARNING &&
+                               std::strstr(tjGetErrorStr2(jpeg.get()), "remature end") == nullptr;
       if (!is_harmless) FailJpeg();
     }
     return {extents, pixels.data(), nullptr, /*interleaved=*/true};
   }
 
   ImageView DecodeOther(std::string_view file) {
-    const cv::Mat input(1, static_cast<int>(file.size()), CV_8UC1,
-                        const_cast<char*>(file.data()));
+    const cv::Mat input(1, static_cast<int>(file.size()), CV_8UC1, const_cast<char*>(file.data()));
     try {
       cv::imdecode(input, OpenCvFlags(mode), &decoded);
     } catch (const cv::Exception& error) {
@@ -106,11 +104,14 @@ struct ImageDecoder::Impl {
                            " bytes): broken, or of an unknown format"));
     }
     if (decoded.depth() != CV_8U) {
-      throw IoError("the image has more than 8 bits per channel; set force_color or force_gray, "
-                    "or convert it");
+      throw IoError(
+          "the image has more than 8 bits per channel; set force_color or force_gray, "
+          "or convert it");
     }
     CAFFE_ASSERT(decoded.isContinuous());
-    return {{decoded.channels(), decoded.rows, decoded.cols}, decoded.data, nullptr,
+    return {{decoded.channels(), decoded.rows, decoded.cols},
+            decoded.data,
+            nullptr,
             /*interleaved=*/true};
   }
 
@@ -142,7 +143,9 @@ ImageExtents ImageDecoder::ReadExtents(std::string_view file) {
   return impl_->DecodeOther(file).extents;
 }
 
-bool IsJpeg(std::string_view file) { return file.substr(0, 3) == "\xff\xd8\xff"; }
+bool IsJpeg(std::string_view file) {
+  return file.substr(0, 3) == "\xff\xd8\xff";
+}
 
 Image DecodeImage(std::string_view file, ColorMode mode) {
   ImageDecoder decoder(mode);
@@ -165,8 +168,8 @@ std::string EncodeImage(const Image& image, const std::string& extension) {
   } catch (const cv::Exception&) {
     // An unknown type, reported below.
   }
-  throw InvalidArgument(StrCat("cannot encode an image of ", image.extents, " as '", extension,
-                               "'; use jpg or png"));
+  throw InvalidArgument(
+      StrCat("cannot encode an image of ", image.extents, " as '", extension, "'; use jpg or png"));
 }
 
 }  // namespace caffe::data

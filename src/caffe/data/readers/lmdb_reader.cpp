@@ -55,8 +55,7 @@ std::string_view ViewOf(const MDB_val& value) {
 // map, so that their bytes need no copy.
 class LmdbReader final : public RecordReader {
  public:
-  explicit LmdbReader(const std::string& path)
-      : path_(path), environment_(ShareEnvironment(path)) {
+  explicit LmdbReader(const std::string& path) : path_(path), environment_(ShareEnvironment(path)) {
     MDB_txn* transaction = nullptr;
     CheckLmdb(mdb_txn_begin(environment_.get(), nullptr, MDB_RDONLY, &transaction), path,
               "start reading");

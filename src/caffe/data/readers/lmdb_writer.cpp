@@ -81,8 +81,10 @@ class LmdbWriter final : public RecordWriter {
       MDB_val value_bytes{value.size(), value.data()};
       if (int status = mdb_put(raw, database, &key_bytes, &value_bytes, 0)) {
         if (status != MDB_BAD_VALSIZE) return status;
-        throw InvalidArgument(StrCat(path_, ": key '", key, "' has ", key.size(), " bytes, but LMDB "
-                                     "takes 1 to ", mdb_env_get_maxkeysize(environment_.get()),
+        throw InvalidArgument(StrCat(path_, ": key '", key, "' has ", key.size(),
+                                     " bytes, but LMDB "
+                                     "takes 1 to ",
+                                     mdb_env_get_maxkeysize(environment_.get()),
                                      "; shorten the name"));
       }
     }

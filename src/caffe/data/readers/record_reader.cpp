@@ -10,14 +10,14 @@ namespace {
 
 void RequireLmdb(DataParameter::DB backend, const std::string& path) {
   if (backend == DataParameter::LMDB) return;
-  throw Unsupported(StrCat(path, ": this build has no LevelDB backend; set backend to LMDB, and "
-                                 "convert the data if it is a LevelDB"));
+  throw Unsupported(StrCat(path,
+                           ": this build has no LevelDB backend; set backend to LMDB, and "
+                           "convert the data if it is a LevelDB"));
 }
 
 }  // namespace
 
-std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend,
-                                               const std::string& path) {
+std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend, const std::string& path) {
   RequireLmdb(backend, path);
   return OpenLmdbReader(path);
 }

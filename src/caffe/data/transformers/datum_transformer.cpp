@@ -17,7 +17,8 @@ constexpr int kSplitPixels = 512;
 void RefuseUnknownOptions(const TransformationParameter& param) {
   const auto refuse = [](bool is_set, const char* field) {
     if (is_set) {
-      throw Unsupported(StrCat("transform_param.", field, " is not implemented for this layer; "
+      throw Unsupported(StrCat("transform_param.", field,
+                               " is not implemented for this layer; "
                                "remove it, or resize while converting the data"));
     }
   };
@@ -80,9 +81,10 @@ ImageExtents DatumTransformer::OutputExtents(const ImageExtents& image) const {
   }
   const int means = param_.mean_value_size();
   if (means > 1 && means != image.channels) {
-    throw InvalidArgument(StrCat("transform_param has ", means, " mean_value entries, but the "
-                                 "image has ", image.channels,
-                                 " channels; give one, or one per channel"));
+    throw InvalidArgument(StrCat("transform_param has ", means,
+                                 " mean_value entries, but the "
+                                 "image has ",
+                                 image.channels, " channels; give one, or one per channel"));
   }
   if (crop == 0) return image;
   return {image.channels, crop, crop};
@@ -119,8 +121,8 @@ float DatumTransformer::MeanOf(int channel) const {
   return param_.mean_value(param_.mean_value_size() == 1 ? 0 : channel);
 }
 
-const float* DatumTransformer::MeanRow(const ImageExtents& image, const Window& window,
-                                       int channel, int row) const {
+const float* DatumTransformer::MeanRow(const ImageExtents& image, const Window& window, int channel,
+                                       int row) const {
   if (mean_image_.empty()) return nullptr;
   const int64_t source_row = int64_t{channel} * image.height + window.top + row;
   return mean_image_.data() + source_row * image.width + window.left;
