@@ -327,19 +327,20 @@ int RunCommand(const std::string& name) {
   }
 }
 
-// OpenMP's threads spin while they wait for each other. With g++'s default they spin for
-// milliseconds, so that any other load on the machine (data threads, a compiler) slows small nets
-// several times over. The runtime reads the setting when it is loaded, hence the second start.
-void LimitSpinning(char** argv) {
+// OpenMP's threads wait for each other many times in an iteration. With g++'s default they spin
+// meanwhile, so that any other load on the machine (data threads, a compiler) slows small nets
+// tenfold; asleep they cost nothing measurable. The runtime reads the setting when it is loaded,
+// hence the second start of the program.
+void WaitPassively(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
-  setenv("GOMP_SPINCOUNT", "20000", /*overwrite=*/0);
+  setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
   execv("/proc/self/exe", argv);  // returns only on failure, which costs speed and nothing else
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  LimitSpinning(argv);
+  WaitPassively(argv);
   FLAGS_alsologtostderr = true;
   // Programs that read Caffe's logs expect "I0210 13:39:22", which newer glogs put a year into.
   gflags::SetCommandLineOptionWithMode("log_year_in_prefix", "false", gflags::SET_FLAGS_DEFAULT);
