@@ -17,6 +17,7 @@ template <typename Body>
 int RunTool(int argc, char** argv, const std::string& usage, size_t least, size_t most,
             Body&& body) {
   FLAGS_alsologtostderr = true;
+  FLAGS_log_year_in_prefix = false;  // as Caffe's parsers expect
   gflags::SetUsageMessage(usage);
   gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
   google::InitGoogleLogging(argv[0]);
