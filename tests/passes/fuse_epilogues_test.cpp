@@ -1,0 +1,103 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "caffe/graph/graph.hpp"
+#include "caffe/graph/printer.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
+
+namespace caffe {
+namespace {
+
+// A residual block: every pattern that the pass knows, in one net.
+constexpr const char* kResidualNet = R"pb(
+  name: "residual"
+  layer {
+    name: "data" type: "DummyData" top: "data" top: "label"
+    dummy_data_param {
+      shape { dim: 4 dim: 3 dim: 8 dim: 8 } shape { dim: 4 }
+      data_filler { type: "gaussian" } data_filler { type: "constant" value: 1 }
+    }
+  }
+  layer { name: "conv0" type: "Convolution" bottom: "data" top: "conv0"
+          convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+  layer { name: "relu0" type: "ReLU" bottom: "conv0" top: "conv0" }
+  layer { name: "conv1" type: "Convolution" bottom: "conv0" top: "conv1"
+          convolution_param { num_output: 8 kernel_size: 3 pad: 1 bias_term: false weight_filler { type: "xavier" } } }
+  layer { name: "bn1" type: "BatchNorm" bottom: "conv1" top: "conv1" }
+  layer { name: "scale1" type: "Scale" bottom: "conv1" top: "conv1" scale_param { bias_term: true } }
+  layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+  layer { name: "sum" type: "Eltwise" bottom: "conv0" bottom: "conv1" top: "sum" }
+  layer { name: "relu2" type: "ReLU" bottom: "sum" top: "sum" }
+  layer { name: "ip" type: "InnerProduct" bottom: "sum" top: "ip"
+          inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)pb";
+
+NetParameter Parse(Phase phase) {
+  NetParameter param;
+  ParseTextProto(kResidualNet, "residual", &param);
+  param.mutable_state()->set_phase(phase);
+  return param;
+}
+
+// "layers: op" of the forward or backward nodes.
+std::vector<std::string> Ops(const Net& net, Direction direction) {
+  std::vector<std::string> ops;
+  for (const Node* node : net.graph().ScheduledNodes()) {
+    if (node->direction != direction) continue;
+    std::string text;
+    for (const int layer : node->layers) text += (text.empty() ? "" : "+") + net.graph().LayerName(layer);
+    text += ": " + std::string(node->op.name());
+    if (node->op.Attributes().find("relu") != std::string::npos) text += "[relu]";
+    ops.push_back(text);
+  }
+  return ops;
+}
+
+TEST(FuseEpiloguesTest, JoinsReluSumsAndNormalisation) {
+  const Net net(Parse(TRAIN), {.keep_all = false, .seed = 1});
+  const std::vector<std::string> forward = {
+      "data: HostCall", "data: Fill", "conv0: Reorder", "conv0+relu0: Conv[relu]", "conv1: Conv",
+      "bn1+scale1+relu1: BatchNorm[relu]", "bn1: UpdateRunningStatistics", "sum+relu2: EltwiseSum[relu]",
+      "ip: Reorder", "ip: Gemm", "loss: Softmax", "loss: SoftmaxLoss"};
+  EXPECT_EQ(Ops(net, Direction::kForward), forward);
+  const std::vector<std::string> backward = Ops(net, Direction::kBackward);
+  EXPECT_EQ(std::count(backward.begin(), backward.end(), "bn1+scale1+relu1: BatchNormGrad[relu]"), 1);
+  EXPECT_EQ(std::count(backward.begin(), backward.end(), "relu1: ReluGrad"), 0);
+}
+
+TEST(FuseEpiloguesTest, FusesStatisticsInTesting) {
+  const Net net(Parse(TEST), {.keep_all = false, .with_backward = false, .seed = 1});
+  const std::vector<std::string> forward = Ops(net, Direction::kForward);
+  EXPECT_EQ(std::count(forward.begin(), forward.end(), "bn1+scale1+relu1: BatchNormInference[relu]"), 1);
+}
+
+TEST(FuseEpiloguesTest, LeavesNamedBlobsOfKeepAllNetsAlone) {
+  const Net net(Parse(TRAIN), {.keep_all = true, .seed = 1});
+  const std::vector<std::string> forward = Ops(net, Direction::kForward);
+  EXPECT_EQ(std::count(forward.begin(), forward.end(), "relu1: Relu"), 1);
+}
+
+// The same net with the pass off, and as a keep-all net, gives the same loss and gradients.
+TEST(FuseEpiloguesTest, ChangesNoNumbers) {
+  Net fused(Parse(TRAIN), {.keep_all = false, .seed = 1});
+  Net plain(Parse(TRAIN), {.keep_all = false, .seed = 1, .disabled_passes = {"fuse-epilogues"}});
+  Net keep_all(Parse(TRAIN), {.keep_all = true, .seed = 1});
+  const float loss = fused.ForwardBackward();
+  for (Net* other : {&plain, &keep_all}) {
+    EXPECT_NEAR(other->ForwardBackward(), loss, 1e-5);
+    ASSERT_EQ(other->learnable_params().size(), fused.learnable_params().size());
+    for (size_t k = 0; k < fused.learnable_params().size(); ++k) {
+      const Blob &a = *fused.learnable_params()[k].blob, &b = *other->learnable_params()[k].blob;
+      for (int64_t i = 0; i < a.count(); ++i) {
+        ASSERT_NEAR(a.cpu_diff()[i], b.cpu_diff()[i], 2e-5) << fused.learnable_params()[k].name << "[" << i << "]";
+        ASSERT_NEAR(a.cpu_data()[i], b.cpu_data()[i], 1e-6) << fused.learnable_params()[k].name << "[" << i << "]";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace caffe
