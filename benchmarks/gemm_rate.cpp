@@ -19,7 +19,8 @@ int main(int argc, char** argv) {
   using Clock = std::chrono::steady_clock;
   const auto multiply = [&] {
     const auto start = Clock::now();
-    if (dnnl_sgemm('N', 'N', n, n, n, 1, a.data(), n, b.data(), n, 0, c.data(), n) != dnnl_success) {
+    if (dnnl_sgemm('N', 'N', n, n, n, 1, a.data(), n, b.data(), n, 0, c.data(), n) !=
+        dnnl_success) {
       std::fprintf(stderr, "dnnl_sgemm failed\n");
       std::exit(1);
     }
@@ -34,7 +35,8 @@ int main(int argc, char** argv) {
   }
   std::sort(times.begin(), times.end());
   const double flop = 2.0 * n * n * n;
-  std::printf("{\"size\": %d, \"threads\": %d, \"runs\": %zu, \"gflops\": %.1f, \"gflops_best\": %.1f}\n",
-              static_cast<int>(n), omp_get_max_threads(), times.size(),
-              flop / times[times.size() / 2] / 1e9, flop / times.front() / 1e9);
+  std::printf(
+      "{\"size\": %d, \"threads\": %d, \"runs\": %zu, \"gflops\": %.1f, \"gflops_best\": %.1f}\n",
+      static_cast<int>(n), omp_get_max_threads(), times.size(),
+      flop / times[times.size() / 2] / 1e9, flop / times.front() / 1e9);
 }

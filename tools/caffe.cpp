@@ -1,4 +1,6 @@
 // caffe <command>: train, test, time, plan, device_query, data-bench.
+#include "caffe/caffe.hpp"
+
 #include <gflags/gflags.h>
 #include <glog/logging.h>
 #include <signal.h>
@@ -14,7 +16,6 @@
 #include <memory>
 #include <sstream>
 
-#include "caffe/caffe.hpp"
 #include "caffe/data/pipeline_bench.hpp"
 #include "caffe/io/net_files.hpp"
 
@@ -25,10 +26,12 @@ DEFINE_string(phase, "", "TRAIN or TEST (time, plan; default TRAIN).");
 DEFINE_int32(level, 0, "The network level.");
 DEFINE_string(stage, "", "The network stages, separated by commas.");
 DEFINE_string(snapshot, "", "The .solverstate to resume training from (train).");
-DEFINE_string(weights, "", "The .caffemodel to start from, or several separated by commas (train, test).");
+DEFINE_string(weights, "",
+              "The .caffemodel to start from, or several separated by commas (train, test).");
 DEFINE_int32(iterations, 50, "The number of iterations to run (test, time).");
 DEFINE_string(sigint_effect, "stop", "What SIGINT does while training: snapshot, stop or none.");
-DEFINE_string(sighup_effect, "snapshot", "What SIGHUP does while training: snapshot, stop or none.");
+DEFINE_string(sighup_effect, "snapshot",
+              "What SIGHUP does while training: snapshot, stop or none.");
 DEFINE_string(ap_version, "11point", "Average precision of detection tests (test_detection).");
 DEFINE_bool(show_per_class_result, true, "Show the precision of each class (test_detection).");
 DEFINE_bool(json, false, "Print JSON instead of a table (plan, data-bench).");
@@ -58,7 +61,8 @@ caffe::Phase PhaseFromFlag() {
 
 void RefuseGpus() {
   if (FLAGS_gpu.empty()) return;
-  throw caffe::Unsupported("-gpu " + FLAGS_gpu + ": this build has no GPU device; leave -gpu out to run on the CPU");
+  throw caffe::Unsupported("-gpu " + FLAGS_gpu +
+                           ": this build has no GPU device; leave -gpu out to run on the CPU");
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -66,7 +70,9 @@ void RefuseGpus() {
 
 std::atomic<bool> got_sigint{false}, got_sighup{false};
 
-void OnSignal(int signal) { (signal == SIGINT ? got_sigint : got_sighup) = true; }
+void OnSignal(int signal) {
+  (signal == SIGINT ? got_sigint : got_sighup) = true;
+}
 
 caffe::SolverAction::Enum EffectFromFlag(const char* flag, const std::string& value) {
   if (value == "stop") return caffe::SolverAction::STOP;
@@ -98,18 +104,21 @@ caffe::SolverParameter SolverFromFlags() {
   Require(!FLAGS_solver.empty(), "-solver is missing; give the solver prototxt");
   caffe::SolverParameter param = caffe::ReadSolverText(FLAGS_solver);
   param.mutable_train_state()->set_level(FLAGS_level);
-  for (const std::string& stage : SplitByComma(FLAGS_stage)) param.mutable_train_state()->add_stage(stage);
+  for (const std::string& stage : SplitByComma(FLAGS_stage))
+    param.mutable_train_state()->add_stage(stage);
   return param;
 }
 
 int Train() {
   Require(FLAGS_snapshot.empty() || FLAGS_weights.empty(),
-          "-snapshot and -weights are both given; give a snapshot to resume training or weights to finetune, "
+          "-snapshot and -weights are both given; give a snapshot to resume training or weights to "
+          "finetune, "
           "not both");
   caffe::SolverParameter param = SolverFromFlags();
   RefuseGpus();
   if (param.has_solver_mode() && param.solver_mode() == caffe::SolverParameter::GPU) {
-    throw caffe::Unsupported(FLAGS_solver + ": solver_mode is GPU, but this build has no GPU device; set "
+    throw caffe::Unsupported(FLAGS_solver +
+                             ": solver_mode is GPU, but this build has no GPU device; set "
                              "solver_mode: CPU");
   }
   LOG(INFO) << "Use CPU.";
@@ -164,12 +173,14 @@ int Test() {
 double Milliseconds(const std::function<void()>& fn) {
   const auto start = std::chrono::steady_clock::now();
   fn();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
 }
 
 void LogSteps(const Net& net) {
   for (const caffe::PlanStep& step : caffe::PlanSteps(net)) {
-    LOG(INFO) << (step.is_backward ? "B " : "F ") << step.layers << ": " << step.op << " by " << step.kernel;
+    LOG(INFO) << (step.is_backward ? "B " : "F ") << step.layers << ": " << step.op << " by "
+              << step.kernel;
     for (const std::string& refusal : step.refusals) LOG(INFO) << "    not " << refusal;
   }
 }
@@ -208,7 +219,8 @@ int Time() {
       std::ostringstream name;
       name.width(10);
       name << time.layer;
-      LOG(INFO) << name.str() << "\t" << direction << ": " << milliseconds / FLAGS_iterations << " ms.";
+      LOG(INFO) << name.str() << "\t" << direction << ": " << milliseconds / FLAGS_iterations
+                << " ms.";
     };
     line("forward", time.forward_ms);
     line("backward", time.backward_ms);
@@ -223,18 +235,22 @@ int Time() {
 
 int Plan() {
   Require(FLAGS_model.empty() != FLAGS_solver.empty(),
-          "plan needs -model (a net prototxt) or -solver (whose net is planned as it trains), not both");
+          "plan needs -model (a net prototxt) or -solver (whose net is planned as it trains), not "
+          "both");
   RefuseGpus();
   const bool is_training = PhaseFromFlag() == caffe::TRAIN;
   caffe::NetOptions options{.keep_all = false, .with_backward = is_training, .allocate = false};
   std::unique_ptr<Net> net;
   if (FLAGS_solver.empty()) {
-    net = std::make_unique<Net>(FLAGS_model, PhaseFromFlag(), FLAGS_level, SplitByComma(FLAGS_stage), options);
+    net = std::make_unique<Net>(FLAGS_model, PhaseFromFlag(), FLAGS_level,
+                                SplitByComma(FLAGS_stage), options);
   } else {
     net = caffe::MakeTrainNet(SolverFromFlags(), options);
   }
-  const int solver_states = FLAGS_solver.empty() ? 0 : caffe::SolverStatesPerParameter(SolverFromFlags());
-  std::cout << (FLAGS_json ? caffe::FormatPlanJson(*net, solver_states) : caffe::FormatPlan(*net, solver_states));
+  const int solver_states =
+      FLAGS_solver.empty() ? 0 : caffe::SolverStatesPerParameter(SolverFromFlags());
+  std::cout << (FLAGS_json ? caffe::FormatPlanJson(*net, solver_states)
+                           : caffe::FormatPlan(*net, solver_states));
   return 0;
 }
 
@@ -245,26 +261,29 @@ int DataBench() {
   caffe::NetParameter param = caffe::ReadNetText(FLAGS_model);
   param.mutable_state()->set_phase(PhaseFromFlag());
   param.mutable_state()->set_level(FLAGS_level);
-  for (const std::string& stage : SplitByComma(FLAGS_stage)) param.mutable_state()->add_stage(stage);
+  for (const std::string& stage : SplitByComma(FLAGS_stage))
+    param.mutable_state()->add_stage(stage);
   const caffe::NetParameter filtered = Net::FilterNet(param);
   bool has_data = false;
   for (const caffe::LayerParameter& layer : filtered.layer()) {
     if (layer.type() != "Data") continue;
     has_data = true;
-    const caffe::data::PipelineSpeed speed = caffe::data::MeasurePipeline(
-        {.data = layer.data_param(), .transform = layer.transform_param(),
-         .train = PhaseFromFlag() == caffe::TRAIN, .layer = layer.name()},
-        FLAGS_seconds);
+    const caffe::data::PipelineSpeed speed =
+        caffe::data::MeasurePipeline({.data = layer.data_param(),
+                                      .transform = layer.transform_param(),
+                                      .train = PhaseFromFlag() == caffe::TRAIN,
+                                      .layer = layer.name()},
+                                     FLAGS_seconds);
     if (FLAGS_json) {
       std::cout << speed.ToJson() << "\n";
       continue;
     }
-    std::cout << "layer '" << layer.name() << "': " << layer.data_param().source() << ", " << speed.records
-              << " records of " << speed.bytes_per_record << " bytes, images " << speed.image << ", batch "
-              << speed.batch_size << "\n";
+    std::cout << "layer '" << layer.name() << "': " << layer.data_param().source() << ", "
+              << speed.records << " records of " << speed.bytes_per_record << " bytes, images "
+              << speed.image << ", batch " << speed.batch_size << "\n";
     const auto line = [](const char* stage, double rate) {
-      std::cout << "  " << std::left << std::setw(36) << stage << std::right << std::setw(12) << std::fixed
-                << std::setprecision(0) << rate << " images/s\n";
+      std::cout << "  " << std::left << std::setw(36) << stage << std::right << std::setw(12)
+                << std::fixed << std::setprecision(0) << rate << " images/s\n";
     };
     line("read (1 thread)", speed.read);
     line("read and parse or decode (1 thread)", speed.parse);
@@ -272,7 +291,8 @@ int DataBench() {
     line(caffe::StrCat("pipeline (", speed.threads, " threads)").c_str(), speed.pipeline);
     if (speed.jpeg_decode > 0) line("libjpeg-turbo alone (1 thread)", speed.jpeg_decode);
   }
-  Require(has_data, FLAGS_model, ": the net has no Data layer in phase ", caffe::Phase_Name(PhaseFromFlag()));
+  Require(has_data, FLAGS_model, ": the net has no Data layer in phase ",
+          caffe::Phase_Name(PhaseFromFlag()));
   return 0;
 }
 

@@ -41,8 +41,11 @@ struct bfloat16 {
 };
 
 #if defined(__FLT16_MAX__) && !defined(__CUDACC__)
-inline float16::float16(float value) : bits(std::bit_cast<uint16_t>(static_cast<_Float16>(value))) {}
-inline float16::operator float() const { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
+inline float16::float16(float value)
+    : bits(std::bit_cast<uint16_t>(static_cast<_Float16>(value))) {}
+inline float16::operator float() const {
+  return static_cast<float>(std::bit_cast<_Float16>(bits));
+}
 #else
 #error "this compiler has no _Float16; use g++ 12 or newer on x86-64"
 #endif

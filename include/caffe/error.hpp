@@ -81,9 +81,9 @@ decltype(auto) WithContext(const std::string& where, Fn&& fn) {
 }  // namespace caffe
 
 // States an invariant of ours (never user input). Costs a branch; stays in release builds.
-#define CAFFE_ASSERT(condition, ...)                                              \
-  do {                                                                            \
-    if (!(condition)) [[unlikely]]                                                \
-      ::caffe::ThrowInternalError(__FILE__, __LINE__,                             \
+#define CAFFE_ASSERT(condition, ...)                                                            \
+  do {                                                                                          \
+    if (!(condition)) [[unlikely]]                                                              \
+      ::caffe::ThrowInternalError(__FILE__, __LINE__,                                           \
                                   ::caffe::StrCat(#condition, " " __VA_OPT__(, ) __VA_ARGS__)); \
   } while (false)

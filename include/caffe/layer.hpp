@@ -18,7 +18,8 @@ struct LayerTraits {
   bool equal_bottoms_and_tops = false;
   // A top may have a bottom's name. Numbers are right either way; this only says what Caffe allows.
   bool can_run_in_place = false;
-  // Loss layers weigh top 0 with 1 unless the file says otherwise, and create it when it is missing.
+  // Loss layers weigh top 0 with 1 unless the file says otherwise, and create it when it is
+  // missing.
   bool is_loss = false;
   // Its tops are set by the caller, not computed.
   bool is_input = false;

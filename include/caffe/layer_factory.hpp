@@ -30,9 +30,8 @@ struct LayerRegistrar {
 }  // namespace caffe
 
 // Registers class <Type>Layer for `type: "<Type>"`.
-#define REGISTER_LAYER_CLASS(Type)                                           \
-  static const ::caffe::LayerRegistrar layer_registrar_##Type(               \
-      #Type, [](const ::caffe::LayerParameter& param) {                      \
-        return std::static_pointer_cast<::caffe::Layer>(                     \
-            std::make_shared<Type##Layer>(param));                           \
+#define REGISTER_LAYER_CLASS(Type)                                                             \
+  static const ::caffe::LayerRegistrar layer_registrar_##Type(                                 \
+      #Type, [](const ::caffe::LayerParameter& param) {                                        \
+        return std::static_pointer_cast<::caffe::Layer>(std::make_shared<Type##Layer>(param)); \
       })

@@ -36,7 +36,8 @@ struct NetOptions {
 };
 
 // One thread at a time. Everything throws: InvalidArgument for a wrong definition or name (with the
-// layer's name and the nearest valid one), IoError for files, Unsupported for what this build lacks.
+// layer's name and the nearest valid one), IoError for files, Unsupported for what this build
+// lacks.
 class Net {
  public:
   // `param` may hold both phases; it is filtered by its state. Compiles at once.
@@ -86,7 +87,8 @@ class Net {
   const std::vector<std::string>& blob_names() const;
   const std::vector<std::shared_ptr<Blob>>& blobs() const;
   bool has_blob(const std::string& name) const;
-  // Throws InvalidArgument naming the nearest blob; for a reuse plan also when the blob is not kept.
+  // Throws InvalidArgument naming the nearest blob; for a reuse plan also when the blob is not
+  // kept.
   std::shared_ptr<Blob> blob_by_name(const std::string& name) const;
   bool has_layer(const std::string& name) const;
   std::shared_ptr<Layer> layer_by_name(const std::string& name) const;

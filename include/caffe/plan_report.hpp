@@ -12,7 +12,7 @@ namespace caffe {
 struct PlanStep {
   std::string layers;  // the layer it came from; several when fused
   bool is_backward = false;
-  std::string op;      // with its attributes
+  std::string op;  // with its attributes
   std::string kernel;
   std::vector<std::string> refusals;  // "better-kernel: why it refused"
   std::string operands;               // shapes, types and layouts of inputs -> outputs

@@ -23,8 +23,8 @@ struct SolverOptions {
   std::string file;
 };
 
-// One thread at a time. Errors are exceptions; a snapshot that cannot be written while training goes
-// on is logged and leaves the last good one in place.
+// One thread at a time. Errors are exceptions; a snapshot that cannot be written while training
+// goes on is logged and leaves the last good one in place.
 class Solver {
  public:
   explicit Solver(const SolverParameter& param, const SolverOptions& options = {});
@@ -63,10 +63,10 @@ class Solver {
   void SetActionFunction(std::function<SolverAction::Enum()> function);
 
   struct Callbacks {
-    std::function<void()> on_start;                // before the first forward of an iteration
-    std::function<void()> on_forward;              // before each forward (iter_size of them)
-    std::function<void(float loss)> on_backward;   // after each backward
-    std::function<void()> on_gradients_ready;      // before the update
+    std::function<void()> on_start;               // before the first forward of an iteration
+    std::function<void()> on_forward;             // before each forward (iter_size of them)
+    std::function<void(float loss)> on_backward;  // after each backward
+    std::function<void()> on_gradients_ready;     // before the update
   };
   void AddCallbacks(Callbacks callbacks);
 

@@ -1,6 +1,6 @@
-// Each op's every kernel, in every type and layout it takes, against the reference kernel in double.
-// CAFFE_CONFORMANCE_SPEED=1 prints the time of each kernel as well. The reference kernels themselves
-// are held to numbers from another program by the golden cases.
+// Each op's every kernel, in every type and layout it takes, against the reference kernel in
+// double. CAFFE_CONFORMANCE_SPEED=1 prints the time of each kernel as well. The reference kernels
+// themselves are held to numbers from another program by the golden cases.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -48,20 +48,32 @@ struct OpCase {
   Op op;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
-  bool only_wide = false;   // computed in float and double only
-  bool accumulates = false;  // output 0 is added to
+  bool only_wide = false;            // computed in float and double only
+  bool accumulates = false;          // output 0 is added to
   bool only_double_scalars = false;  // SgdUpdate: operand 1 is always double
 };
 
-Input X(Shape shape) { return {.shape = std::move(shape)}; }
-Input Wide(Shape shape) { return {.shape = std::move(shape), .is_wide = true}; }
-Input Positive(Shape shape) { return {.kind = Input::kPositive, .shape = std::move(shape), .is_wide = true}; }
+Input X(Shape shape) {
+  return {.shape = std::move(shape)};
+}
+Input Wide(Shape shape) {
+  return {.shape = std::move(shape), .is_wide = true};
+}
+Input Positive(Shape shape) {
+  return {.kind = Input::kPositive, .shape = std::move(shape), .is_wide = true};
+}
 Input Integers(Shape shape, int below) {
   return {.kind = Input::kIntegers, .shape = std::move(shape), .below = below, .is_wide = true};
 }
-Output Y(Shape shape) { return {.shape = std::move(shape)}; }
-Output WideY(Shape shape) { return {.shape = std::move(shape), .is_wide = true}; }
-Output InPlace(Shape shape) { return {.shape = std::move(shape), .is_wide = true, .is_in_place = true}; }
+Output Y(Shape shape) {
+  return {.shape = std::move(shape)};
+}
+Output WideY(Shape shape) {
+  return {.shape = std::move(shape), .is_wide = true};
+}
+Output InPlace(Shape shape) {
+  return {.shape = std::move(shape), .is_wide = true, .is_in_place = true};
+}
 
 void AddConvCases(std::vector<OpCase>& cases) {
   struct Setting {
@@ -71,31 +83,60 @@ void AddConvCases(std::vector<OpCase>& cases) {
   };
   const std::vector<Setting> settings = {
       {"3x3", {2, 8, 7, 6}, {5, 8, 3, 3}, {2, 5, 7, 6}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}},
-      {"FirstLayer", {2, 3, 19, 19}, {16, 3, 7, 7}, {2, 16, 10, 10}, {{7, 7}, {2, 2}, {3, 3}, {1, 1}, 1}},
-      {"1x1Stride2", {2, 16, 8, 8}, {32, 16, 1, 1}, {2, 32, 4, 4}, {{1, 1}, {2, 2}, {0, 0}, {1, 1}, 1}},
+      {"FirstLayer",
+       {2, 3, 19, 19},
+       {16, 3, 7, 7},
+       {2, 16, 10, 10},
+       {{7, 7}, {2, 2}, {3, 3}, {1, 1}, 1}},
+      {"1x1Stride2",
+       {2, 16, 8, 8},
+       {32, 16, 1, 1},
+       {2, 32, 4, 4},
+       {{1, 1}, {2, 2}, {0, 0}, {1, 1}, 1}},
       {"Group", {2, 8, 6, 6}, {8, 4, 3, 3}, {2, 8, 6, 6}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 2}},
-      {"Depthwise", {2, 16, 6, 6}, {16, 1, 3, 3}, {2, 16, 6, 6}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 16}},
+      {"Depthwise",
+       {2, 16, 6, 6},
+       {16, 1, 3, 3},
+       {2, 16, 6, 6},
+       {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 16}},
       {"Dilated", {1, 4, 9, 9}, {4, 4, 3, 3}, {1, 4, 5, 5}, {{3, 3}, {1, 1}, {0, 0}, {2, 2}, 1}},
       {"Ragged", {1, 4, 8, 9}, {4, 4, 3, 2}, {1, 4, 3, 4}, {{3, 2}, {3, 2}, {1, 0}, {1, 1}, 1}},
       {"1d", {2, 4, 9}, {6, 4, 3}, {2, 6, 9}, {{3}, {1}, {1}, {1}, 1}},
-      {"3d", {1, 2, 4, 5, 4}, {3, 2, 2, 2, 2}, {1, 3, 3, 4, 3}, {{2, 2, 2}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, 1}},
+      {"3d",
+       {1, 2, 4, 5, 4},
+       {3, 2, 2, 2, 2},
+       {1, 3, 3, 4, 3},
+       {{2, 2, 2}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, 1}},
   };
   for (const Setting& s : settings) {
     const Shape bias{s.w[0]};
     const std::string name = s.name;
-    cases.push_back({"Conv" + name, ops::Conv{.geometry = s.geometry}, {X(s.x), X(s.w), Wide(bias)}, {Y(s.y)}});
-    cases.push_back({"ConvRelu" + name, ops::Conv{.geometry = s.geometry, .has_relu = true}, {X(s.x), X(s.w)}, {Y(s.y)}});
-    cases.push_back({"ConvGradData" + name, ops::ConvGradData{s.geometry}, {X(s.y), X(s.w)}, {Y(s.x)}});
-    cases.push_back({"ConvGradWeights" + name, ops::ConvGradWeights{s.geometry}, {X(s.x), X(s.y)}, {WideY(s.w), WideY(bias)}});
-    cases.push_back({"ConvGradWeightsAdd" + name, ops::ConvGradWeights{s.geometry}, {X(s.x), X(s.y)},
-                     {InPlace(s.w), WideY(bias)}, false, true});
+    cases.push_back(
+        {"Conv" + name, ops::Conv{.geometry = s.geometry}, {X(s.x), X(s.w), Wide(bias)}, {Y(s.y)}});
+    cases.push_back({"ConvRelu" + name,
+                     ops::Conv{.geometry = s.geometry, .has_relu = true},
+                     {X(s.x), X(s.w)},
+                     {Y(s.y)}});
+    cases.push_back(
+        {"ConvGradData" + name, ops::ConvGradData{s.geometry}, {X(s.y), X(s.w)}, {Y(s.x)}});
+    cases.push_back({"ConvGradWeights" + name,
+                     ops::ConvGradWeights{s.geometry},
+                     {X(s.x), X(s.y)},
+                     {WideY(s.w), WideY(bias)}});
+    cases.push_back({"ConvGradWeightsAdd" + name,
+                     ops::ConvGradWeights{s.geometry},
+                     {X(s.x), X(s.y)},
+                     {InPlace(s.w), WideY(bias)},
+                     false,
+                     true});
   }
 }
 
 void AddGemmCases(std::vector<OpCase>& cases) {
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {
-      const ops::Gemm gemm{.rows = 7, .columns = 40, .inner = 9, .transpose_a = ta, .transpose_b = tb};
+      const ops::Gemm gemm{
+          .rows = 7, .columns = 40, .inner = 9, .transpose_a = ta, .transpose_b = tb};
       const Shape a = ta ? Shape{9, 7} : Shape{7, 9}, b = tb ? Shape{40, 9} : Shape{9, 40};
       const std::string name = std::string("Gemm") + (ta ? "T" : "N") + (tb ? "T" : "N");
       cases.push_back({name, gemm, {X(a), X(b), Wide({40})}, {Y({7, 40})}});
@@ -112,9 +153,11 @@ std::vector<OpCase> AllCases() {
   Input winners = Wide(pooled);
   winners.value = [=](int64_t i) {
     const ops::PoolWindow rows = ops::WindowAt(pool, 0, 5, i / pooled[3] % pooled[2]);
-    return static_cast<double>((rows.end - 1) * 6 + ops::WindowAt(pool, 1, 6, i % pooled[3]).end - 1);
+    return static_cast<double>((rows.end - 1) * 6 + ops::WindowAt(pool, 1, 6, i % pooled[3]).end -
+                               1);
   };
-  const ops::BroadcastAxes channel{}, inner{.axis = 2, .num_axes = 2}, scalar{.axis = 0, .num_axes = 0};
+  const ops::BroadcastAxes channel{}, inner{.axis = 2, .num_axes = 2},
+      scalar{.axis = 0, .num_axes = 0};
   const ops::LabelRule rule{.axis = 1, .ignore_label = 2};
   std::vector<OpCase> cases = {
       {"Relu", ops::Relu{0.1f}, {X(image)}, {Y(image)}},
@@ -136,22 +179,45 @@ std::vector<OpCase> AllCases() {
       {"AvePool", ops::AvePool{pool}, {X(image)}, {Y(pooled)}},
       {"AvePoolGrad", ops::AvePoolGrad{pool}, {X(pooled)}, {Y(image)}},
       {"BatchNorm", ops::BatchNorm{}, {X(image), Wide(c), Wide(c)}, {Y(image), WideY(c), WideY(c)}},
-      {"BatchNormRelu", ops::BatchNorm{.has_relu = true}, {X(image)}, {Y(image), WideY(c), WideY(c)}},
-      {"BatchNormGrad", ops::BatchNormGrad{}, {X(image), Wide(c), Positive(c), X(image), Wide(c)},
+      {"BatchNormRelu",
+       ops::BatchNorm{.has_relu = true},
+       {X(image)},
        {Y(image), WideY(c), WideY(c)}},
-      {"BatchNormGradRelu", ops::BatchNormGrad{.has_relu = true},
-       {X(image), Wide(c), Positive(c), X(image), Wide(c), X(image)}, {Y(image), WideY(c), WideY(c)}},
-      {"BatchNormInference", ops::BatchNormInference{.has_relu = true},
-       {X(image), Wide(c), Positive(c), Positive({1}), Wide(c), Wide(c)}, {Y(image)}},
-      {"BatchNormInferenceGrad", ops::BatchNormInferenceGrad{}, {X(image), Positive(c), Positive({1}), Wide(c)},
+      {"BatchNormGrad",
+       ops::BatchNormGrad{},
+       {X(image), Wide(c), Positive(c), X(image), Wide(c)},
+       {Y(image), WideY(c), WideY(c)}},
+      {"BatchNormGradRelu",
+       ops::BatchNormGrad{.has_relu = true},
+       {X(image), Wide(c), Positive(c), X(image), Wide(c), X(image)},
+       {Y(image), WideY(c), WideY(c)}},
+      {"BatchNormInference",
+       ops::BatchNormInference{.has_relu = true},
+       {X(image), Wide(c), Positive(c), Positive({1}), Wide(c), Wide(c)},
        {Y(image)}},
-      {"UpdateRunningStatistics", ops::UpdateRunningStatistics{.count = 10}, {Wide(c), Positive(c)},
-       {InPlace(c), InPlace(c), InPlace({1})}, true},
+      {"BatchNormInferenceGrad",
+       ops::BatchNormInferenceGrad{},
+       {X(image), Positive(c), Positive({1}), Wide(c)},
+       {Y(image)}},
+      {"UpdateRunningStatistics",
+       ops::UpdateRunningStatistics{.count = 10},
+       {Wide(c), Positive(c)},
+       {InPlace(c), InPlace(c), InPlace({1})},
+       true},
       {"Lrn", ops::Lrn{.alpha = 0.5, .k = 2}, {X(image)}, {Y(image), WideY(image)}},
-      {"LrnBeta", ops::Lrn{.size = 3, .alpha = 0.5, .beta = 0.6}, {X(image)}, {Y(image), WideY(image)}},
-      {"LrnGrad", ops::LrnGrad{.alpha = 0.5}, {X(image), X(image), Positive(image), X(image)}, {Y(image)}},
+      {"LrnBeta",
+       ops::Lrn{.size = 3, .alpha = 0.5, .beta = 0.6},
+       {X(image)},
+       {Y(image), WideY(image)}},
+      {"LrnGrad",
+       ops::LrnGrad{.alpha = 0.5},
+       {X(image), X(image), Positive(image), X(image)},
+       {Y(image)}},
       {"LrnWithin", ops::LrnWithin{.size = 3}, {X(image)}, {Y(image), WideY(image)}},
-      {"LrnWithinGrad", ops::LrnWithinGrad{.size = 3}, {X(image), Positive(image), X(image)}, {Y(image)}},
+      {"LrnWithinGrad",
+       ops::LrnWithinGrad{.size = 3},
+       {X(image), Positive(image), X(image)},
+       {Y(image)}},
       {"ScaleShift", ops::ScaleShift{channel}, {X(image), Wide(c), Wide(c)}, {Y(image)}},
       {"ScaleShiftInner", ops::ScaleShift{inner}, {X(image), Wide({5, 6})}, {Y(image)}},
       {"AddBias", ops::AddBias{channel}, {X(image), Wide(c)}, {Y(image)}},
@@ -161,23 +227,58 @@ std::vector<OpCase> AllCases() {
       {"SumToAxesInner", ops::SumToAxes{inner}, {X(image)}, {WideY({5, 6})}},
       {"EltwiseSum", ops::EltwiseSum{}, {X(image), X(image)}, {Y(image)}},
       {"EltwiseSumRelu", ops::EltwiseSum{.has_relu = true}, {X(image), X(image)}, {Y(image)}},
-      {"EltwiseSumWeighted", ops::EltwiseSum{.coefficients = {1, -2, 0.5f}}, {X(image), X(image), X(image)}, {Y(image)}},
+      {"EltwiseSumWeighted",
+       ops::EltwiseSum{.coefficients = {1, -2, 0.5f}},
+       {X(image), X(image), X(image)},
+       {Y(image)}},
       {"EltwiseProd", ops::EltwiseProd{}, {X(image), X(image), X(image)}, {Y(image)}},
-      {"EltwiseProdGrad", ops::EltwiseProdGrad{.index = 1}, {X(image), X(image), X(image), X(image)}, {Y(image)}},
+      {"EltwiseProdGrad",
+       ops::EltwiseProdGrad{.index = 1},
+       {X(image), X(image), X(image), X(image)},
+       {Y(image)}},
       {"EltwiseMax", ops::EltwiseMax{}, {X(image), X(image), X(image)}, {Y(image), WideY(image)}},
-      {"EltwiseMaxGrad", ops::EltwiseMaxGrad{.index = 1}, {Integers(image, 3), X(image)}, {Y(image)}},
+      {"EltwiseMaxGrad",
+       ops::EltwiseMaxGrad{.index = 1},
+       {Integers(image, 3), X(image)},
+       {Y(image)}},
       {"Softmax", ops::Softmax{}, {X({3, 5, 4})}, {Y({3, 5, 4})}, true},
       {"SoftmaxGrad", ops::SoftmaxGrad{}, {X({3, 5, 4}), X({3, 5, 4})}, {Y({3, 5, 4})}, true},
-      {"SoftmaxLoss", ops::SoftmaxLoss{rule}, {Positive({3, 5, 4}), Integers({3, 4}, 5)}, {Y({})}, true},
-      {"SoftmaxLossGrad", ops::SoftmaxLossGrad{rule}, {Positive({3, 5, 4}), Integers({3, 4}, 5), Wide({})},
-       {Y({3, 5, 4})}, true},
+      {"SoftmaxLoss",
+       ops::SoftmaxLoss{rule},
+       {Positive({3, 5, 4}), Integers({3, 4}, 5)},
+       {Y({})},
+       true},
+      {"SoftmaxLossGrad",
+       ops::SoftmaxLossGrad{rule},
+       {Positive({3, 5, 4}), Integers({3, 4}, 5), Wide({})},
+       {Y({3, 5, 4})},
+       true},
       {"EuclideanLoss", ops::EuclideanLoss{}, {X({3, 5}), X({3, 5})}, {Y({})}, true},
-      {"EuclideanLossGrad", ops::EuclideanLossGrad{.sign = -1}, {X({3, 5}), X({3, 5}), Wide({})}, {Y({3, 5})}, true},
-      {"Accuracy", ops::Accuracy{.top_k = 2}, {X({30, 5}), Integers({30}, 5)}, {Y({}), Y({5})}, true},
+      {"EuclideanLossGrad",
+       ops::EuclideanLossGrad{.sign = -1},
+       {X({3, 5}), X({3, 5}), Wide({})},
+       {Y({3, 5})},
+       true},
+      {"Accuracy",
+       ops::Accuracy{.top_k = 2},
+       {X({30, 5}), Integers({30}, 5)},
+       {Y({}), Y({5})},
+       true},
       {"Dropout", ops::Dropout{.ratio = 0.3, .stream = 4}, {X(image)}, {Y(image)}},
-      {"SgdUpdateL2", ops::SgdUpdate{}, {Wide({33}), Wide({8})}, {InPlace({33}), InPlace({33})}, true, false, true},
-      {"SgdUpdateL1", ops::SgdUpdate{.regularization = ops::Regularization::kL1, .lr_mult = 2, .decay_mult = 0.5},
-       {Wide({33}), Wide({8})}, {InPlace({33}), InPlace({33})}, true, false, true},
+      {"SgdUpdateL2",
+       ops::SgdUpdate{},
+       {Wide({33}), Wide({8})},
+       {InPlace({33}), InPlace({33})},
+       true,
+       false,
+       true},
+      {"SgdUpdateL1",
+       ops::SgdUpdate{.regularization = ops::Regularization::kL1, .lr_mult = 2, .decay_mult = 0.5},
+       {Wide({33}), Wide({8})},
+       {InPlace({33}), InPlace({33})},
+       true,
+       false,
+       true},
   };
   AddConvCases(cases);
   AddGemmCases(cases);
@@ -237,8 +338,10 @@ class CaseRun {
     const LayoutRule rule = test.op.layout_rule();
     for (size_t k = 0; k < test.inputs.size(); ++k) {
       const bool is_scalars = test.only_double_scalars && k == 1;
-      inputs_.push_back(Make(test.inputs[k].shape, is_scalars ? false : test.inputs[k].is_wide, rule.inputs, k));
-      if (is_scalars) inputs_.back() = std::make_unique<Tensor>(TensorDesc{test.inputs[k].shape, DType::kDouble});
+      inputs_.push_back(
+          Make(test.inputs[k].shape, is_scalars ? false : test.inputs[k].is_wide, rule.inputs, k));
+      if (is_scalars)
+        inputs_.back() = std::make_unique<Tensor>(TensorDesc{test.inputs[k].shape, DType::kDouble});
     }
     for (size_t k = 0; k < test.outputs.size(); ++k) {
       outputs_.push_back(Make(test.outputs[k].shape, test.outputs[k].is_wide, rule.outputs, k));
@@ -249,7 +352,8 @@ class CaseRun {
   void Fill() {
     for (size_t k = 0; k < inputs_.size(); ++k) {
       std::vector<double> values(static_cast<size_t>(test_.inputs[k].shape.count()));
-      for (size_t i = 0; i < values.size(); ++i) values[i] = Draw(test_.inputs[k], k, static_cast<int64_t>(i));
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = Draw(test_.inputs[k], k, static_cast<int64_t>(i));
       inputs_[k]->Set(values);
     }
     for (size_t k = 0; k < outputs_.size(); ++k) {
@@ -268,7 +372,8 @@ class CaseRun {
   KernelOrRefusal Ask(const KernelCandidate& candidate, Device& device) const {
     const auto describe = [](const std::vector<std::unique_ptr<Tensor>>& tensors) {
       std::vector<OperandDesc> operands;
-      for (const auto& tensor : tensors) static_cast<TensorDesc&>(operands.emplace_back()) = tensor->view;
+      for (const auto& tensor : tensors)
+        static_cast<TensorDesc&>(operands.emplace_back()) = tensor->view;
       return operands;
     };
     return candidate.factory({test_.op, describe(inputs_), describe(outputs_), device});
@@ -278,7 +383,8 @@ class CaseRun {
     std::vector<TensorView> in, out;
     for (const auto& tensor : inputs_) in.push_back(tensor->view);
     for (const auto& tensor : outputs_) out.push_back(tensor->view);
-    const std::shared_ptr<void> workspace = MakeDevice(DeviceKind::kCpu)->Allocate(kernel.workspace_bytes);
+    const std::shared_ptr<void> workspace =
+        MakeDevice(DeviceKind::kCpu)->Allocate(kernel.workspace_bytes);
     KernelContext context;
     context.inputs = in;
     context.outputs = out;
@@ -291,7 +397,8 @@ class CaseRun {
   std::vector<double> Result(size_t output) const { return outputs_[output]->Values(); }
 
  private:
-  std::unique_ptr<Tensor> Make(const Shape& shape, bool is_wide, uint32_t layout_mask, size_t index) const {
+  std::unique_ptr<Tensor> Make(const Shape& shape, bool is_wide, uint32_t layout_mask,
+                               size_t index) const {
     TensorDesc desc{shape, variant_.dtype};
     if (is_wide && desc.dtype != DType::kDouble) desc.dtype = DType::kFloat;
     const bool may_be_last = (layout_mask >> std::min<size_t>(index, 31)) & 1u;
@@ -318,7 +425,8 @@ class ConformanceTest : public ::testing::TestWithParam<OpCase> {
       const KernelOrRefusal answer = inputs.Ask(candidate, *device);
       const Kernel* kernel = std::get_if<Kernel>(&answer);
       if (kernel == nullptr) {
-        EXPECT_FALSE(std::get<Refusal>(answer).reason.empty()) << candidate.name << " refuses without a reason";
+        EXPECT_FALSE(std::get<Refusal>(answer).reason.empty())
+            << candidate.name << " refuses without a reason";
         continue;
       }
       CaseRun run(test, variant);
@@ -326,16 +434,19 @@ class ConformanceTest : public ::testing::TestWithParam<OpCase> {
       const auto start = std::chrono::steady_clock::now();
       run.Execute(*kernel);
       if (std::getenv("CAFFE_CONFORMANCE_SPEED") != nullptr) {
-        const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
-        std::printf("%-28s %-9s %-13s %-36s %9.1f us\n", test.name.c_str(), std::string(Name(variant.dtype)).c_str(),
-                    std::string(Name(variant.layout)).c_str(), candidate.name.c_str(), time.count());
+        const std::chrono::duration<double, std::micro> time =
+            std::chrono::steady_clock::now() - start;
+        std::printf("%-28s %-9s %-13s %-36s %9.1f us\n", test.name.c_str(),
+                    std::string(Name(variant.dtype)).c_str(),
+                    std::string(Name(variant.layout)).c_str(), candidate.name.c_str(),
+                    time.count());
       }
       Compare(test, variant, candidate.name, run, reference);
     }
   }
 
-  static void Compare(const OpCase& test, Variant variant, const std::string& kernel, const CaseRun& run,
-                      const CaseRun& reference) {
+  static void Compare(const OpCase& test, Variant variant, const std::string& kernel,
+                      const CaseRun& run, const CaseRun& reference) {
     for (size_t k = 0; k < test.outputs.size(); ++k) {
       const std::vector<double> got = run.Result(k), want = reference.Result(k);
       double largest = 1e-3, worst = 0;
@@ -345,7 +456,8 @@ class ConformanceTest : public ::testing::TestWithParam<OpCase> {
         worst = std::max(worst, std::isnan(error) ? HUGE_VAL : error / largest);
       }
       EXPECT_LE(worst, testing::ToleranceOf(variant.dtype))
-          << kernel << ", " << Name(variant.dtype) << ", " << Name(variant.layout) << ", output " << k;
+          << kernel << ", " << Name(variant.dtype) << ", " << Name(variant.layout) << ", output "
+          << k;
     }
   }
 };
@@ -377,7 +489,8 @@ TEST(CastAndReorderTest, GoThereAndBack) {
     OperandDesc in, out;
     static_cast<TensorDesc&>(in) = from.view;
     static_cast<TensorDesc&>(out) = to.view;
-    const KernelCandidate& candidate = KernelRegistry::Get().Candidates(DeviceKind::kCpu, op.type()).front();
+    const KernelCandidate& candidate =
+        KernelRegistry::Get().Candidates(DeviceKind::kCpu, op.type()).front();
     const Kernel kernel = std::get<Kernel>(candidate.factory({op, {&in, 1}, {&out, 1}, *device}));
     KernelContext context;
     context.inputs = {&from.view, 1};
@@ -387,11 +500,13 @@ TEST(CastAndReorderTest, GoThereAndBack) {
   const Shape shape{2, 19, 5, 7};
   std::vector<double> values(static_cast<size_t>(shape.count()));
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i) - 600;
-  Tensor plain({shape, DType::kFloat}), last({shape, DType::kFloat, Layout::kChannelsLast}), back({shape, DType::kFloat});
+  Tensor plain({shape, DType::kFloat}), last({shape, DType::kFloat, Layout::kChannelsLast}),
+      back({shape, DType::kFloat});
   plain.Set(values);
   run(ops::Reorder{}, plain, last);
   EXPECT_EQ(last.Values(), values);
-  EXPECT_EQ(last.view.as<float>()[1], plain.view.as<float>()[35]);  // the second channel of the first pixel
+  EXPECT_EQ(last.view.as<float>()[1],
+            plain.view.as<float>()[35]);  // the second channel of the first pixel
   run(ops::Reorder{}, last, back);
   EXPECT_EQ(back.Values(), values);
   Tensor half({shape, DType::kFloat16}), wide({shape, DType::kDouble});
@@ -409,8 +524,10 @@ TEST(SumOfSquaresTest, AddsWhenAsked) {
   static_cast<TensorDesc&>(in) = x.view;
   static_cast<TensorDesc&>(out) = sum.view;
   const Op op = ops::SumOfSquares{};
-  const Kernel kernel = std::get<Kernel>(
-      KernelRegistry::Get().Candidates(DeviceKind::kCpu, op.type()).front().factory({op, {&in, 1}, {&out, 1}, *device}));
+  const Kernel kernel = std::get<Kernel>(KernelRegistry::Get()
+                                             .Candidates(DeviceKind::kCpu, op.type())
+                                             .front()
+                                             .factory({op, {&in, 1}, {&out, 1}, *device}));
   KernelContext context;
   context.inputs = {&x.view, 1};
   context.outputs = {&sum.view, 1};

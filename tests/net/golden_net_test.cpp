@@ -38,7 +38,8 @@ class GoldenNetTest : public ::testing::TestWithParam<std::string> {
       WriteBlobFloats(Shape(array.shape), array.floats(), &blob);
       WriteBinaryProto(path, blob);
       for (size_t at; (at = text.find("@" + name)) != std::string::npos;) {
-        const size_t length = text.compare(at + name.size() + 1, 1, "@") == 0 ? name.size() + 2 : name.size() + 1;
+        const size_t length =
+            text.compare(at + name.size() + 1, 1, "@") == 0 ? name.size() + 2 : name.size() + 1;
         text.replace(at, length, path);
       }
     }
@@ -61,13 +62,15 @@ TEST_P(GoldenNetTest, AgreesWithBvlcCaffe) {
   UpgradeNet(GetParam(), &param);
   param.mutable_state()->set_phase(testing::Text(meta, "phase") == "TRAIN" ? TRAIN : TEST);
   param.mutable_state()->set_level(static_cast<int>(Number(meta, "level")));
-  for (const std::string& stage : testing::Texts(meta, "stages")) param.mutable_state()->add_stage(stage);
+  for (const std::string& stage : testing::Texts(meta, "stages"))
+    param.mutable_state()->add_stage(stage);
   Net net(param, {.seed = 1});
 
   std::vector<std::string> outputs = testing::Texts(meta, "outputs");
   std::sort(outputs.begin(), outputs.end());
   EXPECT_EQ(net.output_names(), outputs);
-  for (const std::string& layer : testing::Texts(meta, "layers")) EXPECT_TRUE(net.has_layer(layer)) << layer;
+  for (const std::string& layer : testing::Texts(meta, "layers"))
+    EXPECT_TRUE(net.has_layer(layer)) << layer;
 
   for (const std::string& key : KeysAfter(npz, "param.")) {
     const auto [layer, index] = LayerAndIndex(key);
@@ -105,8 +108,8 @@ TEST_P(GoldenNetTest, AgreesWithBvlcCaffe) {
     net.Backward();
   }
   for (const std::string& blob : KeysAfter(npz, "indiff.")) {
-    ExpectClose("indiff." + blob, net.blob_by_name(blob)->cpu_diff(), npz.at("indiff." + blob).floats(), rtol,
-                atol);
+    ExpectClose("indiff." + blob, net.blob_by_name(blob)->cpu_diff(),
+                npz.at("indiff." + blob).floats(), rtol, atol);
   }
   for (const std::string& key : KeysAfter(npz, "paramdiff.")) {
     const auto [layer, index] = LayerAndIndex(key);

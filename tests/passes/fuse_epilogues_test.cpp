@@ -14,24 +14,64 @@ namespace {
 constexpr const char* kResidualNet = R"pb(
   name: "residual"
   layer {
-    name: "data" type: "DummyData" top: "data" top: "label"
+    name: "data"
+    type: "DummyData"
+    top: "data"
+    top: "label"
     dummy_data_param {
-      shape { dim: 4 dim: 3 dim: 8 dim: 8 } shape { dim: 4 }
-      data_filler { type: "gaussian" } data_filler { type: "constant" value: 1 }
+      shape { dim: 4 dim: 3 dim: 8 dim: 8 }
+      shape { dim: 4 }
+      data_filler { type: "gaussian" }
+      data_filler { type: "constant" value: 1 }
     }
   }
-  layer { name: "conv0" type: "Convolution" bottom: "data" top: "conv0"
-          convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+  layer {
+    name: "conv0"
+    type: "Convolution"
+    bottom: "data"
+    top: "conv0"
+    convolution_param {
+      num_output: 8
+      kernel_size: 3
+      pad: 1
+      weight_filler { type: "xavier" }
+    }
+  }
   layer { name: "relu0" type: "ReLU" bottom: "conv0" top: "conv0" }
-  layer { name: "conv1" type: "Convolution" bottom: "conv0" top: "conv1"
-          convolution_param { num_output: 8 kernel_size: 3 pad: 1 bias_term: false weight_filler { type: "xavier" } } }
+  layer {
+    name: "conv1"
+    type: "Convolution"
+    bottom: "conv0"
+    top: "conv1"
+    convolution_param {
+      num_output: 8
+      kernel_size: 3
+      pad: 1
+      bias_term: false
+      weight_filler { type: "xavier" }
+    }
+  }
   layer { name: "bn1" type: "BatchNorm" bottom: "conv1" top: "conv1" }
-  layer { name: "scale1" type: "Scale" bottom: "conv1" top: "conv1" scale_param { bias_term: true } }
+  layer {
+    name: "scale1"
+    type: "Scale"
+    bottom: "conv1"
+    top: "conv1"
+    scale_param { bias_term: true }
+  }
   layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
   layer { name: "sum" type: "Eltwise" bottom: "conv0" bottom: "conv1" top: "sum" }
   layer { name: "relu2" type: "ReLU" bottom: "sum" top: "sum" }
-  layer { name: "ip" type: "InnerProduct" bottom: "sum" top: "ip"
-          inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+  layer {
+    name: "ip"
+    type: "InnerProduct"
+    bottom: "sum"
+    top: "ip"
+    inner_product_param {
+      num_output: 3
+      weight_filler { type: "xavier" }
+    }
+  }
   layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )pb";
 
@@ -48,7 +88,8 @@ std::vector<std::string> Ops(const Net& net, Direction direction) {
   for (const Node* node : net.graph().ScheduledNodes()) {
     if (node->direction != direction) continue;
     std::string text;
-    for (const int layer : node->layers) text += (text.empty() ? "" : "+") + net.graph().LayerName(layer);
+    for (const int layer : node->layers)
+      text += (text.empty() ? "" : "+") + net.graph().LayerName(layer);
     text += ": " + std::string(node->op.name());
     if (node->op.Attributes().find("relu") != std::string::npos) text += "[relu]";
     ops.push_back(text);
@@ -58,20 +99,30 @@ std::vector<std::string> Ops(const Net& net, Direction direction) {
 
 TEST(FuseEpiloguesTest, JoinsReluSumsAndNormalisation) {
   const Net net(Parse(TRAIN), {.keep_all = false, .seed = 1});
-  const std::vector<std::string> forward = {
-      "data: HostCall", "data: Fill", "conv0: Reorder", "conv0+relu0: Conv[relu]", "conv1: Conv",
-      "bn1+scale1+relu1: BatchNorm[relu]", "bn1: UpdateRunningStatistics", "sum+relu2: EltwiseSum[relu]",
-      "ip: Reorder", "ip: Gemm", "loss: Softmax", "loss: SoftmaxLoss"};
+  const std::vector<std::string> forward = {"data: HostCall",
+                                            "data: Fill",
+                                            "conv0: Reorder",
+                                            "conv0+relu0: Conv[relu]",
+                                            "conv1: Conv",
+                                            "bn1+scale1+relu1: BatchNorm[relu]",
+                                            "bn1: UpdateRunningStatistics",
+                                            "sum+relu2: EltwiseSum[relu]",
+                                            "ip: Reorder",
+                                            "ip: Gemm",
+                                            "loss: Softmax",
+                                            "loss: SoftmaxLoss"};
   EXPECT_EQ(Ops(net, Direction::kForward), forward);
   const std::vector<std::string> backward = Ops(net, Direction::kBackward);
-  EXPECT_EQ(std::count(backward.begin(), backward.end(), "bn1+scale1+relu1: BatchNormGrad[relu]"), 1);
+  EXPECT_EQ(std::count(backward.begin(), backward.end(), "bn1+scale1+relu1: BatchNormGrad[relu]"),
+            1);
   EXPECT_EQ(std::count(backward.begin(), backward.end(), "relu1: ReluGrad"), 0);
 }
 
 TEST(FuseEpiloguesTest, FusesStatisticsInTesting) {
   const Net net(Parse(TEST), {.keep_all = false, .with_backward = false, .seed = 1});
   const std::vector<std::string> forward = Ops(net, Direction::kForward);
-  EXPECT_EQ(std::count(forward.begin(), forward.end(), "bn1+scale1+relu1: BatchNormInference[relu]"), 1);
+  EXPECT_EQ(
+      std::count(forward.begin(), forward.end(), "bn1+scale1+relu1: BatchNormInference[relu]"), 1);
 }
 
 TEST(FuseEpiloguesTest, LeavesNamedBlobsOfKeepAllNetsAlone) {
@@ -92,8 +143,10 @@ TEST(FuseEpiloguesTest, ChangesNoNumbers) {
     for (size_t k = 0; k < fused.learnable_params().size(); ++k) {
       const Blob &a = *fused.learnable_params()[k].blob, &b = *other->learnable_params()[k].blob;
       for (int64_t i = 0; i < a.count(); ++i) {
-        ASSERT_NEAR(a.cpu_diff()[i], b.cpu_diff()[i], 2e-5) << fused.learnable_params()[k].name << "[" << i << "]";
-        ASSERT_NEAR(a.cpu_data()[i], b.cpu_data()[i], 1e-6) << fused.learnable_params()[k].name << "[" << i << "]";
+        ASSERT_NEAR(a.cpu_diff()[i], b.cpu_diff()[i], 2e-5)
+            << fused.learnable_params()[k].name << "[" << i << "]";
+        ASSERT_NEAR(a.cpu_data()[i], b.cpu_data()[i], 1e-6)
+            << fused.learnable_params()[k].name << "[" << i << "]";
       }
     }
   }

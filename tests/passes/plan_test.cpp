@@ -18,7 +18,8 @@ namespace caffe {
 namespace {
 
 NetParameter Benchmark(const std::string& name) {
-  NetParameter param = ReadNetText(std::string(CAFFE_SOURCE_DIR) + "/benchmarks/nets/" + name + ".prototxt");
+  NetParameter param =
+      ReadNetText(std::string(CAFFE_SOURCE_DIR) + "/benchmarks/nets/" + name + ".prototxt");
   param.mutable_state()->set_phase(TRAIN);
   return param;
 }
@@ -51,30 +52,59 @@ TEST_P(PlanMemoryTest, NoValueIsOverwrittenWhileItIsNeeded) {
   std::vector<Life> all;
   for (const auto& [value, life] : lives) all.push_back(life);
   for (const Life& a : all) {
-    EXPECT_LE(a.value->arena_offset + static_cast<int64_t>(a.value->desc.bytes()), net.graph().arena_bytes);
+    EXPECT_LE(a.value->arena_offset + static_cast<int64_t>(a.value->desc.bytes()),
+              net.graph().arena_bytes);
     for (const Life& b : all) {
       if (b.first <= a.first || b.first > a.last || !overlaps(*a.value, *b.value)) continue;
       // b appears while a is needed: only as a's last reader writing in place, or as a view of it.
       const Node& writer = *nodes[b.first];
-      const bool reads_a = std::find(writer.inputs.begin(), writer.inputs.end(), a.value) != writer.inputs.end();
+      const bool reads_a =
+          std::find(writer.inputs.begin(), writer.inputs.end(), a.value) != writer.inputs.end();
       EXPECT_TRUE(reads_a && (writer.op.is_view() || (writer.op.in_place() && a.last == b.first)))
           << b.value->name << " overwrites " << a.value->name << " in " << PrintNode(writer);
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Nets, PlanMemoryTest, ::testing::Values("lenet", "alexnet", "googlenet", "resnet50"));
+INSTANTIATE_TEST_SUITE_P(Nets, PlanMemoryTest,
+                         ::testing::Values("lenet", "alexnet", "googlenet", "resnet50"));
 
 constexpr const char* kSmallNet = R"pb(
   name: "small"
-  layer { name: "data" type: "DummyData" top: "data" top: "label"
-          dummy_data_param { shape { dim: 8 dim: 3 dim: 9 dim: 9 } shape { dim: 8 }
-                             data_filler { type: "gaussian" } data_filler { type: "constant" value: 2 } } }
-  layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
-          convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: "xavier" } } }
+  layer {
+    name: "data"
+    type: "DummyData"
+    top: "data"
+    top: "label"
+    dummy_data_param {
+      shape { dim: 8 dim: 3 dim: 9 dim: 9 }
+      shape { dim: 8 }
+      data_filler { type: "gaussian" }
+      data_filler { type: "constant" value: 2 }
+    }
+  }
+  layer {
+    name: "conv"
+    type: "Convolution"
+    bottom: "data"
+    top: "conv"
+    convolution_param {
+      num_output: 8
+      kernel_size: 3
+      weight_filler { type: "xavier" }
+    }
+  }
   layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
-  layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
-          inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+  layer {
+    name: "ip"
+    type: "InnerProduct"
+    bottom: "conv"
+    top: "ip"
+    inner_product_param {
+      num_output: 4
+      weight_filler { type: "xavier" }
+    }
+  }
   layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )pb";
 
@@ -87,7 +117,8 @@ NetParameter Small(const std::string& defaults) {
 
 int CountOps(const Net& net, std::string_view name) {
   const std::vector<Node*> nodes = net.graph().ScheduledNodes();
-  return static_cast<int>(std::count_if(nodes.begin(), nodes.end(), [&](const Node* node) { return node->op.name() == name; }));
+  return static_cast<int>(std::count_if(nodes.begin(), nodes.end(),
+                                        [&](const Node* node) { return node->op.name() == name; }));
 }
 
 TEST(InsertCastsTest, FloatNetsHaveNone) {
@@ -100,18 +131,21 @@ class StorageTypeTest : public ::testing::TestWithParam<const char*> {};
 TEST_P(StorageTypeTest, GivesNearlyFloatsLoss) {
   const std::string type = GetParam();
   Net exact(Small(""), {.keep_all = false, .seed = 1});
-  Net stored(Small("default_forward_type: " + type + " default_backward_type: " + type), {.keep_all = false, .seed = 1});
+  Net stored(Small("default_forward_type: " + type + " default_backward_type: " + type),
+             {.keep_all = false, .seed = 1});
   EXPECT_EQ(CountOps(stored, "Cast") > 0, type != "DOUBLE");  // doubles are doubles throughout
   const float loss = exact.ForwardBackward();
   EXPECT_NEAR(stored.ForwardBackward(), loss, 0.03 * loss);
   for (size_t k = 0; k < exact.learnable_params().size(); ++k) {
     const Blob &a = *exact.learnable_params()[k].blob, &b = *stored.learnable_params()[k].blob;
-    EXPECT_NEAR(std::sqrt(b.sumsq_diff()), std::sqrt(a.sumsq_diff()), 0.05 * std::sqrt(a.sumsq_diff()) + 1e-3)
+    EXPECT_NEAR(std::sqrt(b.sumsq_diff()), std::sqrt(a.sumsq_diff()),
+                0.05 * std::sqrt(a.sumsq_diff()) + 1e-3)
         << exact.learnable_params()[k].name;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, StorageTypeTest, ::testing::Values("DOUBLE", "FLOAT16", "BFLOAT16"));
+INSTANTIATE_TEST_SUITE_P(Types, StorageTypeTest,
+                         ::testing::Values("DOUBLE", "FLOAT16", "BFLOAT16"));
 
 TEST(AssignLayoutsTest, ImagesAreChannelsLastAndConvertedOnceEachWay) {
   const Net net(Small(""), {.keep_all = false, .seed = 1});
@@ -136,7 +170,8 @@ TEST(VerifierTest, NamesThePassAfterWhichAValueIsReadUnwritten) {
     VerifyGraph(graph, "lower-layers");
     FAIL();
   } catch (const InternalError& error) {
-    EXPECT_NE(std::string(error.what()).find("after pass 'lower-layers': 'x' is read before it is written"),
+    EXPECT_NE(std::string(error.what())
+                  .find("after pass 'lower-layers': 'x' is read before it is written"),
               std::string::npos)
         << error.what();
   }

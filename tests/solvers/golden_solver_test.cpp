@@ -19,7 +19,9 @@ using testing::LayerAndIndex;
 using testing::Npz;
 using testing::Number;
 
-void WriteText(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+void WriteText(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+}
 
 class GoldenSolverTest : public ::testing::TestWithParam<std::string> {
  protected:
@@ -42,7 +44,8 @@ class GoldenSolverTest : public ::testing::TestWithParam<std::string> {
     for (const std::string& key : KeysAfter(npz_, prefix)) {
       const auto [layer, index] = LayerAndIndex(key);
       const std::vector<float> values = npz_.at(prefix + key).floats();
-      std::copy(values.begin(), values.end(), net->layer_params(layer).at(index)->mutable_cpu_data());
+      std::copy(values.begin(), values.end(),
+                net->layer_params(layer).at(index)->mutable_cpu_data());
     }
   }
 
@@ -60,8 +63,10 @@ class GoldenSolverTest : public ::testing::TestWithParam<std::string> {
     const int row = pass * batch % static_cast<int>(Number(meta_, "rows"));
     for (const std::string& name : KeysAfter(npz_, "data.")) {
       const std::vector<float> rows = npz_.at("data." + name).floats();
-      const int64_t width = static_cast<int64_t>(rows.size()) / static_cast<int64_t>(Number(meta_, "rows"));
-      std::copy_n(rows.begin() + row * width, batch * width, net->blob_by_name(name)->mutable_cpu_data());
+      const int64_t width =
+          static_cast<int64_t>(rows.size()) / static_cast<int64_t>(Number(meta_, "rows"));
+      std::copy_n(rows.begin() + row * width, batch * width,
+                  net->blob_by_name(name)->mutable_cpu_data());
     }
   }
 
@@ -89,12 +94,12 @@ TEST_P(GoldenSolverTest, FollowsTheTrajectory) {
     }
     const std::vector<float> want = npz_.at("loss_forward").floats();
     ASSERT_EQ(losses.size(), want.size());
-    ExpectClose("loss_forward", losses.data(), want, Number(meta_, "rtol"),
-                Number(meta_, "atol"));
+    ExpectClose("loss_forward", losses.data(), want, Number(meta_, "rtol"), Number(meta_, "atol"));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Solver, GoldenSolverTest, ::testing::ValuesIn(testing::GoldenCases("solver")),
+INSTANTIATE_TEST_SUITE_P(Solver, GoldenSolverTest,
+                         ::testing::ValuesIn(testing::GoldenCases("solver")),
                          [](const auto& info) { return testing::TestNameOf(info.param); });
 
 class GoldenFormatTest : public GoldenSolverTest {};
@@ -117,7 +122,8 @@ TEST_P(GoldenFormatTest, LoadsAndResumesFromBvlcFiles) {
   ExpectParams("iter6.", solver.net());
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, GoldenFormatTest, ::testing::ValuesIn(testing::GoldenCases("formats")),
+INSTANTIATE_TEST_SUITE_P(Formats, GoldenFormatTest,
+                         ::testing::ValuesIn(testing::GoldenCases("formats")),
                          [](const auto& info) { return testing::TestNameOf(info.param); });
 
 }  // namespace

@@ -35,7 +35,8 @@ std::vector<double> Rates(const SolverParameter& param, int count) {
 
 void ExpectRates(const std::string& text, const std::vector<double>& want) {
   const std::vector<double> rates = Rates(Parse(text), static_cast<int>(want.size()));
-  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(rates[i], want[i], 1e-6) << text << " at " << i;
+  for (size_t i = 0; i < want.size(); ++i)
+    EXPECT_NEAR(rates[i], want[i], 1e-6) << text << " at " << i;
 }
 
 TEST(ScheduleTest, Policies) {
@@ -44,7 +45,8 @@ TEST(ScheduleTest, Policies) {
   ExpectRates("base_lr: 1 lr_policy: 'exp' gamma: 0.5", {1, 0.5, 0.25});
   ExpectRates("base_lr: 1 lr_policy: 'inv' gamma: 1 power: 2", {1, 0.25, 1.0 / 9});
   ExpectRates("base_lr: 1 lr_policy: 'poly' power: 2 max_iter: 4", {1, 0.5625, 0.25, 0.0625, 0, 0});
-  ExpectRates("base_lr: 1 lr_policy: 'sigmoid' gamma: 1 stepsize: 1", {0.26894142, 0.5, 0.73105858});
+  ExpectRates("base_lr: 1 lr_policy: 'sigmoid' gamma: 1 stepsize: 1",
+              {0.26894142, 0.5, 0.73105858});
 }
 
 TEST(ScheduleTest, MultistepTakesOneStepPerIteration) {

@@ -50,14 +50,17 @@ class SolverTest : public ::testing::Test {
     const size_t at = net.find("PARAM");
     if (at != std::string::npos) net.replace(at, 5, param.empty() ? "" : "param { " + param + " }");
     SolverParameter solver;
-    ParseTextProto(options + " solver_mode: CPU random_seed: 7 net_param { " + net + " }", "test", &solver);
+    ParseTextProto(options + " solver_mode: CPU random_seed: 7 net_param { " + net + " }", "test",
+                   &solver);
     if (!solver.has_lr_policy()) solver.set_lr_policy("fixed");
     if (!solver.has_base_lr()) solver.set_base_lr(0.1f);
     if (!solver.has_snapshot_prefix()) solver.set_snapshot_prefix(folder_.path("run"));
     return solver;
   }
 
-  static float Weight(Solver& solver) { return solver.net().layer_params("ip").at(0)->cpu_data()[0]; }
+  static float Weight(Solver& solver) {
+    return solver.net().layer_params("ip").at(0)->cpu_data()[0];
+  }
 
   // The text of the error of type E that `fn` throws.
   template <typename E, typename Fn>
@@ -145,7 +148,8 @@ TEST_F(SolverTest, ResumesExactly) {
       const Blob& weights = *solver.net().layer_params("ip").at(0);
       return std::vector<float>(weights.cpu_data(), weights.cpu_data() + weights.count());
     };
-    const std::string state = folder_.path("run_iter_3.solverstate") + (format == "HDF5" ? ".h5" : "");
+    const std::string state =
+        folder_.path("run_iter_3.solverstate") + (format == "HDF5" ? ".h5" : "");
     const std::vector<float> whole = run("", "");
     EXPECT_EQ(run("", state), whole);
   }
@@ -179,7 +183,8 @@ TEST_F(SolverTest, RefusesStatesThatAreNotItsOwn) {
   solver.Step(1);
   const std::string state_file = solver.Snapshot();
   const std::string model_file = folder_.path("run_iter_1.caffemodel");
-  EXPECT_THAT(ErrorOf<IoError>([&] { solver.Restore(model_file); }), HasSubstr("give it to -weights"));
+  EXPECT_THAT(ErrorOf<IoError>([&] { solver.Restore(model_file); }),
+              HasSubstr("give it to -weights"));
   EXPECT_THAT(ErrorOf<IoError>([&] { solver.Restore(folder_.path("none")); }), HasSubstr("none"));
 
   const auto restore = [&](const std::function<void(SolverState*)>& change) {
@@ -190,14 +195,21 @@ TEST_F(SolverTest, RefusesStatesThatAreNotItsOwn) {
     return ErrorOf<Error>([&] { solver.Restore(folder_.path("changed.solverstate")); });
   };
   EXPECT_EQ(restore([](SolverState*) {}), "no error");
-  EXPECT_THAT(restore([](SolverState* state) { state->add_history(); }), HasSubstr("has 2 history blobs"));
-  EXPECT_THAT(restore([](SolverState* state) { state->mutable_history(0)->mutable_shape()->set_dim(0, 5); }),
+  EXPECT_THAT(restore([](SolverState* state) { state->add_history(); }),
+              HasSubstr("has 2 history blobs"));
+  EXPECT_THAT(restore([](SolverState* state) {
+                state->mutable_history(0)->mutable_shape()->set_dim(0, 5);
+              }),
               HasSubstr("5x1"));
-  EXPECT_THAT(restore([](SolverState* state) { state->set_solver_type("Adam"); }), HasSubstr("'Adam'"));
-  EXPECT_THAT(restore([](SolverState* state) { state->set_net_name("other"); }), HasSubstr("'other'"));
-  EXPECT_THAT(restore([](SolverState* state) { state->set_learned_net("gone"); }), HasSubstr("gone"));
+  EXPECT_THAT(restore([](SolverState* state) { state->set_solver_type("Adam"); }),
+              HasSubstr("'Adam'"));
+  EXPECT_THAT(restore([](SolverState* state) { state->set_net_name("other"); }),
+              HasSubstr("'other'"));
+  EXPECT_THAT(restore([](SolverState* state) { state->set_learned_net("gone"); }),
+              HasSubstr("gone"));
   WriteFileAtomically(folder_.path("torn.solverstate"), ReadFile(state_file).substr(0, 20));
-  EXPECT_THAT(ErrorOf<IoError>([&] { solver.Restore(folder_.path("torn.solverstate")); }), HasSubstr("torn"));
+  EXPECT_THAT(ErrorOf<IoError>([&] { solver.Restore(folder_.path("torn.solverstate")); }),
+              HasSubstr("torn"));
 }
 
 TEST_F(SolverTest, FindsWeightsBesideTheState) {
@@ -216,7 +228,8 @@ TEST_F(SolverTest, FindsWeightsBesideTheState) {
 
 TEST_F(SolverTest, StopsWhenAsked) {
   Solver solver(Parse("max_iter: 100"));
-  solver.SetActionFunction([&] { return solver.iter() == 3 ? SolverAction::STOP : SolverAction::NONE; });
+  solver.SetActionFunction(
+      [&] { return solver.iter() == 3 ? SolverAction::STOP : SolverAction::NONE; });
   solver.Solve();
   EXPECT_EQ(solver.iter(), 3);
   EXPECT_TRUE(std::filesystem::exists(folder_.path("run_iter_3.solverstate")));
@@ -224,16 +237,17 @@ TEST_F(SolverTest, StopsWhenAsked) {
 
 TEST_F(SolverTest, LogsInCaffesForm) {
   ::testing::internal::CaptureStderr();
-  Solver solver(Parse("max_iter: 2 display: 1 test_iter: 2 test_interval: 1 test_compute_loss: true "
-                      "snapshot_after_train: false"));
+  Solver solver(
+      Parse("max_iter: 2 display: 1 test_iter: 2 test_interval: 1 test_compute_loss: true "
+            "snapshot_after_train: false"));
   solver.Solve();
   const std::string log = ::testing::internal::GetCapturedStderr();
   for (const char* line :
        {"] Solving line\n", "] Learning Rate Policy: fixed\n", "] Iteration 0, Testing net (#0)\n",
-        "] Test loss: 2\n", "]     Test net output #0: loss = 2 (* 1 = 2 loss)\n", "] Iteration 0 (0 iter/s, ",
-        "s/1 iters), loss = 2\n", "]     Train net output #0: loss = 2 (* 1 = 2 loss)\n",
-        "] Iteration 0, lr = 0.1\n", "] Iteration 2, loss = ", "] Iteration 2, Testing net (#0)\n",
-        "] Optimization Done.\n"}) {
+        "] Test loss: 2\n", "]     Test net output #0: loss = 2 (* 1 = 2 loss)\n",
+        "] Iteration 0 (0 iter/s, ", "s/1 iters), loss = 2\n",
+        "]     Train net output #0: loss = 2 (* 1 = 2 loss)\n", "] Iteration 0, lr = 0.1\n",
+        "] Iteration 2, loss = ", "] Iteration 2, Testing net (#0)\n", "] Optimization Done.\n"}) {
     EXPECT_THAT(log, HasSubstr(line));
   }
 }
@@ -254,18 +268,24 @@ TEST_F(SolverTest, ExplainsWrongDefinitions) {
     change(&param);
     return ErrorOf<Error>([&] { Solver solver(param, {.keep_all = false}); });
   };
-  EXPECT_THAT(error([](SolverParameter* param) { param->set_type("SDG"); }), HasSubstr("did you mean 'SGD'?"));
+  EXPECT_THAT(error([](SolverParameter* param) { param->set_type("SDG"); }),
+              HasSubstr("did you mean 'SGD'?"));
   EXPECT_THAT(error([](SolverParameter* param) { param->clear_net_param(); }),
               HasSubstr("set exactly one of net, train_net, net_param, train_net_param"));
-  EXPECT_THAT(error([](SolverParameter* param) { param->set_net("x"); }), HasSubstr("several train nets"));
-  EXPECT_THAT(error([](SolverParameter* param) { param->add_test_iter(1); }), HasSubstr("test_interval"));
-  EXPECT_THAT(error([](SolverParameter* param) { param->set_iter_size(0); }), HasSubstr("iter_size is 0"));
+  EXPECT_THAT(error([](SolverParameter* param) { param->set_net("x"); }),
+              HasSubstr("several train nets"));
+  EXPECT_THAT(error([](SolverParameter* param) { param->add_test_iter(1); }),
+              HasSubstr("test_interval"));
+  EXPECT_THAT(error([](SolverParameter* param) { param->set_iter_size(0); }),
+              HasSubstr("iter_size is 0"));
   EXPECT_THAT(error([](SolverParameter* param) { param->set_larc(true); }), HasSubstr("larc"));
   EXPECT_THAT(error([](SolverParameter* param) {
                 param->mutable_net_param()->mutable_layer()->DeleteSubrange(1, 2);
               }),
               HasSubstr("no parameters in phase TRAIN"));
-  EXPECT_THAT(error([](SolverParameter* param) { param->mutable_net_param()->mutable_layer()->RemoveLast(); }),
+  EXPECT_THAT(error([](SolverParameter* param) {
+                param->mutable_net_param()->mutable_layer()->RemoveLast();
+              }),
               HasSubstr("has no loss in phase TRAIN"));
   EXPECT_THAT(ErrorOf<Error>([&] { Solver(Parse("")).Solve(); }), HasSubstr("max_iter is not set"));
 }

@@ -16,7 +16,8 @@ namespace caffe::testing {
 
 std::vector<std::string> GoldenCases(const std::string& group) {
   std::vector<std::string> paths;
-  const std::filesystem::path folder = std::filesystem::path(CAFFE_SOURCE_DIR) / "tests/golden" / group;
+  const std::filesystem::path folder =
+      std::filesystem::path(CAFFE_SOURCE_DIR) / "tests/golden" / group;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".npz") paths.push_back(entry.path());
   }
@@ -54,7 +55,8 @@ std::vector<std::string> Texts(const google::protobuf::Struct& meta, const std::
   std::vector<std::string> texts;
   const auto found = meta.fields().find(key);
   if (found == meta.fields().end()) return texts;
-  for (const auto& value : found->second.list_value().values()) texts.push_back(value.string_value());
+  for (const auto& value : found->second.list_value().values())
+    texts.push_back(value.string_value());
   return texts;
 }
 
@@ -71,8 +73,8 @@ std::pair<std::string, int> LayerAndIndex(const std::string& key) {
   return {key.substr(0, dot), std::stoi(key.substr(dot + 1))};
 }
 
-void ExpectClose(const std::string& what, const float* got, const std::vector<float>& want, double rtol,
-                 double atol) {
+void ExpectClose(const std::string& what, const float* got, const std::vector<float>& want,
+                 double rtol, double atol) {
   size_t worst = 0;
   double worst_excess = 0;
   for (size_t i = 0; i < want.size(); ++i) {
@@ -82,8 +84,8 @@ void ExpectClose(const std::string& what, const float* got, const std::vector<fl
     if (excess > worst_excess) worst = i, worst_excess = excess;
   }
   if (worst_excess > 1) {
-    ADD_FAILURE() << what << "[" << worst << "] of " << want.size() << ": got " << got[worst] << ", want "
-                  << want[worst] << " (" << worst_excess << " times the tolerance)";
+    ADD_FAILURE() << what << "[" << worst << "] of " << want.size() << ": got " << got[worst]
+                  << ", want " << want[worst] << " (" << worst_excess << " times the tolerance)";
   }
 }
 
@@ -94,7 +96,8 @@ std::string MissingLayerTypes(const std::string& prototxt) {
   const std::vector<std::string> known = LayerRegistry::LayerTypeList();
   std::set<std::string> missing;
   for (const LayerParameter& layer : net.layer()) {
-    if (std::find(known.begin(), known.end(), layer.type()) == known.end()) missing.insert(layer.type());
+    if (std::find(known.begin(), known.end(), layer.type()) == known.end())
+      missing.insert(layer.type());
   }
   std::string text;
   for (const std::string& type : missing) text += (text.empty() ? "" : ", ") + type;

@@ -30,8 +30,8 @@ std::pair<std::string, int> LayerAndIndex(const std::string& key);
 
 // Fails the current test, naming `what` and the worst element, where
 // |got - want| > atol + rtol * |want|.
-void ExpectClose(const std::string& what, const float* got, const std::vector<float>& want, double rtol,
-                 double atol);
+void ExpectClose(const std::string& what, const float* got, const std::vector<float>& want,
+                 double rtol, double atol);
 
 // Layer types of the case that this build does not have yet; a case with any is skipped.
 std::string MissingLayerTypes(const std::string& prototxt);

@@ -68,7 +68,9 @@ std::vector<float> NpyArray::floats() const {
   }
 }
 
-std::string NpyArray::text() const { return bytes.substr(0, bytes.find_last_not_of('\0') + 1); }
+std::string NpyArray::text() const {
+  return bytes.substr(0, bytes.find_last_not_of('\0') + 1);
+}
 
 Npz Npz::Load(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -78,7 +80,8 @@ Npz Npz::Load(const std::string& path) {
   constexpr uint32_t kLocalHeader = 0x04034b50;
   for (size_t at = 0; at + 30 <= zip.size() && ReadAt<uint32_t>(zip, at) == kLocalHeader;) {
     const size_t size = ReadAt<uint32_t>(zip, at + 18);
-    const size_t name_length = ReadAt<uint16_t>(zip, at + 26), extra = ReadAt<uint16_t>(zip, at + 28);
+    const size_t name_length = ReadAt<uint16_t>(zip, at + 26),
+                 extra = ReadAt<uint16_t>(zip, at + 28);
     std::string name = zip.substr(at + 30, name_length);
     const size_t begin = at + 30 + name_length + extra;
     name.resize(name.size() - 4);  // ".npy"

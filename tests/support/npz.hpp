@@ -10,9 +10,9 @@ namespace caffe::testing {
 
 struct NpyArray {
   std::vector<int64_t> shape;
-  char kind = 'f';     // f: float, i: signed, u: unsigned, S: bytes
-  int item_size = 4;   // bytes per element
-  std::string bytes;   // elements in C order, little-endian
+  char kind = 'f';    // f: float, i: signed, u: unsigned, S: bytes
+  int item_size = 4;  // bytes per element
+  std::string bytes;  // elements in C order, little-endian
 
   int64_t count() const;
   std::vector<float> floats() const;  // any numeric kind, converted

@@ -45,7 +45,9 @@ class CaffeToolTest : public ::testing::Test {
     WriteSolver("max_iter: 4 snapshot: 2 display: 1");
   }
 
-  void Write(const std::string& name, const std::string& text) { std::ofstream(folder_.path(name)) << text; }
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_.path(name)) << text;
+  }
   void WriteSolver(const std::string& options) {
     Write("solver.prototxt", "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' " + options);
   }
@@ -53,7 +55,8 @@ class CaffeToolTest : public ::testing::Test {
 
   // Runs in the test's folder, both outputs together.
   Outcome Run(const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.path() + "' && '" + kCaffe + "' " + arguments + " 2>&1";
+    const std::string command =
+        "cd '" + folder_.path() + "' && '" + kCaffe + "' " + arguments + " 2>&1";
     FILE* pipe = popen(command.c_str(), "r");
     Outcome outcome;
     std::array<char, 4096> part;
@@ -77,33 +80,41 @@ class CaffeToolTest : public ::testing::Test {
 TEST_F(CaffeToolTest, TrainsResumesAndTests) {
   const Outcome train = Run("train --solver=solver.prototxt");
   EXPECT_EQ(train.status, 0) << train.output;
-  for (const char* line : {"] Use CPU.\n", "] Starting Optimization\n", "] Solving line\n",
-                           "] Iteration 3, lr = 0.1\n", "] Optimization Done.\n",
-                           "] Snapshotting to binary proto file solver_iter_4.caffemodel\n",
-                           "] Snapshotting solver state to binary proto file solver_iter_4.solverstate\n"}) {
+  for (const char* line :
+       {"] Use CPU.\n", "] Starting Optimization\n", "] Solving line\n",
+        "] Iteration 3, lr = 0.1\n", "] Optimization Done.\n",
+        "] Snapshotting to binary proto file solver_iter_4.caffemodel\n",
+        "] Snapshotting solver state to binary proto file solver_iter_4.solverstate\n"}) {
     EXPECT_THAT(train.output, HasSubstr(line));
   }
   EXPECT_FALSE(Exists("solver.tempfile"));
   // The line that log parsers take apart: no year before month and day.
-  EXPECT_THAT(train.output, ContainsRegex("(^|\n)I[0-9][0-9][0-9][0-9] [0-9:.]+ +[0-9]+ solver.cpp:[0-9]+] Iteration 0 \\("));
+  EXPECT_THAT(
+      train.output,
+      ContainsRegex(
+          "(^|\n)I[0-9][0-9][0-9][0-9] [0-9:.]+ +[0-9]+ solver.cpp:[0-9]+] Iteration 0 \\("));
 
   const Outcome resume = Run("train -solver solver.prototxt -snapshot solver_iter_2.solverstate");
   EXPECT_EQ(resume.status, 0) << resume.output;
-  EXPECT_THAT(resume.output, AllOf(HasSubstr("Restoring previous solver status from solver_iter_2.solverstate"),
-                                   HasSubstr("Iteration 2 (")));
+  EXPECT_THAT(resume.output,
+              AllOf(HasSubstr("Restoring previous solver status from solver_iter_2.solverstate"),
+                    HasSubstr("Iteration 2 (")));
 
-  const Outcome test = Run("test -model net.prototxt -weights solver_iter_4.caffemodel -iterations 2");
+  const Outcome test =
+      Run("test -model net.prototxt -weights solver_iter_4.caffemodel -iterations 2");
   EXPECT_EQ(test.status, 0) << test.output;
-  EXPECT_THAT(test.output, AllOf(HasSubstr("] Running for 2 iterations.\n"), HasSubstr("] Batch 1, loss = "),
-                                 HasSubstr("] Loss: "), ContainsRegex("] loss = [0-9.]+ \\(\\* 1 = [0-9.]+ loss\\)")));
+  EXPECT_THAT(test.output, AllOf(HasSubstr("] Running for 2 iterations.\n"),
+                                 HasSubstr("] Batch 1, loss = "), HasSubstr("] Loss: "),
+                                 ContainsRegex("] loss = [0-9.]+ \\(\\* 1 = [0-9.]+ loss\\)")));
 }
 
 TEST_F(CaffeToolTest, TimesLayers) {
   const Outcome time = Run("time -model net.prototxt -iterations 2 -explain");
   EXPECT_EQ(time.status, 0) << time.output;
-  for (const char* line : {"] *** Benchmark begins ***\n", "] Testing for 2 iterations.\n",
-                           "] Iteration: 2 forward-backward time: ", "]         ip\tforward: ",
-                           "]         ip\tbackward: ", "] Average Forward-Backward: ", "] *** Benchmark ends ***\n"}) {
+  for (const char* line :
+       {"] *** Benchmark begins ***\n", "] Testing for 2 iterations.\n",
+        "] Iteration: 2 forward-backward time: ", "]         ip\tforward: ",
+        "]         ip\tbackward: ", "] Average Forward-Backward: ", "] *** Benchmark ends ***\n"}) {
     EXPECT_THAT(time.output, HasSubstr(line));
   }
 }
@@ -111,7 +122,8 @@ TEST_F(CaffeToolTest, TimesLayers) {
 TEST_F(CaffeToolTest, PrintsThePlan) {
   const Outcome plan = Run("plan -solver solver.prototxt");
   EXPECT_EQ(plan.status, 0) << plan.output;
-  EXPECT_THAT(plan.output, AllOf(HasSubstr("Parameters:   8 (32 B)"), HasSubstr("Solver state: 32 B")));
+  EXPECT_THAT(plan.output,
+              AllOf(HasSubstr("Parameters:   8 (32 B)"), HasSubstr("Solver state: 32 B")));
   const Outcome json = Run("plan -model net.prototxt -phase TEST -json");
   EXPECT_EQ(json.status, 0);
   google::protobuf::Struct root;
@@ -122,11 +134,13 @@ TEST_F(CaffeToolTest, PrintsThePlan) {
 TEST_F(CaffeToolTest, SaysWhatIsWrong) {
   ExpectFailure("trian", "Unknown action: trian");
   ExpectFailure("train", "-solver is missing");
-  ExpectFailure("train -solver none.prototxt", "none.prototxt: cannot open: No such file or directory");
+  ExpectFailure("train -solver none.prototxt",
+                "none.prototxt: cannot open: No such file or directory");
   ExpectFailure("train -solver solver.prototxt -snapshot a -weights b", "not both");
   ExpectFailure("train -solver solver.prototxt -snapshot none.solverstate", "none.solverstate");
   ExpectFailure("train -solver solver.prototxt -weights none.caffemodel", "none.caffemodel");
-  ExpectFailure("train -solver solver.prototxt -sigint_effect pause", "Invalid signal effect \"pause\"");
+  ExpectFailure("train -solver solver.prototxt -sigint_effect pause",
+                "Invalid signal effect \"pause\"");
   ExpectFailure("train -solver solver.prototxt -no_such_flag", "no_such_flag");
   ExpectFailure("test -model net.prototxt", "-weights is missing");
   ExpectFailure("test -model net.prototxt -weights x -iterations 0", "-iterations is 0");

@@ -40,8 +40,8 @@ class ConvertToolsTest : public ::testing::Test {
 
   // Runs a program in the test's folder, both outputs together.
   Outcome Run(const std::string& program, const std::string& arguments) const {
-    const std::string command =
-        "cd '" + folder_.path() + "' && '" + CAFFE_BINARY_DIR + "/bin/" + program + "' " + arguments + " 2>&1";
+    const std::string command = "cd '" + folder_.path() + "' && '" + CAFFE_BINARY_DIR + "/bin/" +
+                                program + "' " + arguments + " 2>&1";
     FILE* pipe = popen(command.c_str(), "r");
     Outcome outcome;
     std::array<char, 4096> part;
@@ -52,12 +52,14 @@ class ConvertToolsTest : public ::testing::Test {
     outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return outcome;
   }
-  void ExpectSuccess(const std::string& program, const std::string& arguments, const std::string& text) const {
+  void ExpectSuccess(const std::string& program, const std::string& arguments,
+                     const std::string& text) const {
     const Outcome outcome = Run(program, arguments);
     EXPECT_EQ(outcome.status, 0) << arguments << "\n" << outcome.output;
     EXPECT_THAT(outcome.output, HasSubstr(text)) << arguments;
   }
-  void ExpectFailure(const std::string& program, const std::string& arguments, const std::string& text) const {
+  void ExpectFailure(const std::string& program, const std::string& arguments,
+                     const std::string& text) const {
     const Outcome outcome = Run(program, arguments);
     EXPECT_EQ(outcome.status, 1) << arguments << "\n" << outcome.output;
     EXPECT_THAT(outcome.output, HasSubstr(text)) << arguments;
@@ -70,7 +72,8 @@ class ConvertToolsTest : public ::testing::Test {
     data::Record view;
     for (bool found = reader->First(&view); found; found = reader->Next(&view)) {
       records.push_back({std::string(view.key), {}});
-      EXPECT_TRUE(records.back().datum.ParseFromArray(view.value.data(), static_cast<int>(view.value.size())));
+      EXPECT_TRUE(records.back().datum.ParseFromArray(view.value.data(),
+                                                      static_cast<int>(view.value.size())));
     }
     return records;
   }
@@ -96,7 +99,8 @@ std::string Idx(const std::vector<int>& dims, const std::string& values, int typ
 }
 
 TEST_F(ConvertToolsTest, MnistFromPlainAndGzippedFiles) {
-  const std::string images = Idx({3, 2, 2}, std::string("abcdefgh\xff\0\1\2", 12)), labels = Idx({3}, "\7\1\11");
+  const std::string images = Idx({3, 2, 2}, std::string("abcdefgh\xff\0\1\2", 12)),
+                    labels = Idx({3}, "\7\1\11");
   Write("images", images);
   Write("labels", labels);
   for (const auto& [name, bytes] : {std::pair{"images.gz", images}, {"labels.gz", labels}}) {
@@ -105,7 +109,8 @@ TEST_F(ConvertToolsTest, MnistFromPlainAndGzippedFiles) {
     gzclose(file);
   }
   ExpectSuccess("convert_mnist_data", "images labels plain", "Wrote 3 records");
-  ExpectSuccess("convert_mnist_data", "--backend=lmdb images.gz labels.gz zipped", "Wrote 3 records");
+  ExpectSuccess("convert_mnist_data", "--backend=lmdb images.gz labels.gz zipped",
+                "Wrote 3 records");
   for (const std::string db : {"plain", "zipped"}) {
     const std::vector<Record> records = ReadDatabase(db);
     EXPECT_THAT(KeysOf(db), ElementsAre("00000000", "00000001", "00000002"));
@@ -128,7 +133,8 @@ TEST_F(ConvertToolsTest, MnistRefusesWrongFiles) {
   ExpectFailure("convert_mnist_data", "text labels db", "text: not an IDX file of images");
   ExpectFailure("convert_mnist_data", "shorts labels db", "shorts: not an IDX file of images");
   ExpectFailure("convert_mnist_data", "short labels db", "short: ends after 19 bytes");
-  ExpectFailure("convert_mnist_data", "images three db", "images: holds 2 images, but three holds 3 labels");
+  ExpectFailure("convert_mnist_data", "images three db",
+                "images: holds 2 images, but three holds 3 labels");
   ExpectFailure("convert_mnist_data", "labels images db", "labels: not an IDX file of images");
   ExpectFailure("convert_mnist_data", "-backend leveldb images labels db", "no LevelDB backend");
   EXPECT_FALSE(std::filesystem::exists(folder_.path("db")));
@@ -167,13 +173,15 @@ TEST_F(ConvertImagesetTest, WritesPlanesInListOrder) {
   ASSERT_EQ(datum.data().size(), 72u);
   // Pixel p of channel c was byte 3 p + c of the image.
   for (int c = 0; c < 3; ++c) {
-    for (int p = 0; p < 24; ++p) EXPECT_EQ(static_cast<uint8_t>(datum.data()[c * 24 + p]), 3 * (3 * p + c));
+    for (int p = 0; p < 24; ++p)
+      EXPECT_EQ(static_cast<uint8_t>(datum.data()[c * 24 + p]), 3 * (3 * p + c));
   }
   EXPECT_EQ(ReadDatabase("db")[1].datum.label(), -1);
 }
 
 TEST_F(ConvertImagesetTest, ResizesAndTurnsGray) {
-  ExpectSuccess("convert_imageset", "-resize_height 5 -resize_width 7 -gray -check_size images/ list db",
+  ExpectSuccess("convert_imageset",
+                "-resize_height 5 -resize_width 7 -gray -check_size images/ list db",
                 "Processed 3 files.");
   for (const Record& record : ReadDatabase("db")) {
     EXPECT_EQ(record.datum.channels(), 1);
@@ -190,7 +198,8 @@ TEST_F(ConvertImagesetTest, KeepsCompressedFilesAsTheyAre) {
   EXPECT_TRUE(records[0].datum.encoded());
   EXPECT_EQ(records[0].datum.data(), Bytes("images/a.png"));
   EXPECT_EQ(records[2].datum.data(), Bytes("images/d.jpg"));
-  ExpectSuccess("convert_imageset", "-encode_type png -resize_height 2 -resize_width 2 images/ list small",
+  ExpectSuccess("convert_imageset",
+                "-encode_type png -resize_height 2 -resize_width 2 images/ list small",
                 "assuming encoded=true");
   const cv::Mat small = Decoded(ReadDatabase("small").at(2).datum.data());
   EXPECT_EQ(small.rows, 2);
@@ -203,7 +212,8 @@ TEST_F(ConvertImagesetTest, ShufflesTheSameWayEachTime) {
   for (int i = 0; i < 30; ++i) list += "a.png " + std::to_string(i) + "\n";
   Write("list", list);
   std::vector<std::vector<int>> orders;
-  for (const std::string arguments : {"images/ list plain", "-shuffle images/ list one", "-shuffle images/ list two"}) {
+  for (const std::string arguments :
+       {"images/ list plain", "-shuffle images/ list one", "-shuffle images/ list two"}) {
     ExpectSuccess("convert_imageset", arguments, "Processed 30 files.");
     orders.emplace_back();
     const std::string db = arguments.substr(arguments.rfind(' ') + 1);
@@ -220,8 +230,9 @@ TEST_F(ConvertImagesetTest, LeavesUnreadableFilesOutAndCountsThem) {
   Write("list", "a.png 0\ntext.png 1\nnone.png 2\nd.jpg 3\n");
   const Outcome outcome = Run("convert_imageset", "images/ list db");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("Processed 2 files."), HasSubstr("2 of 4 images were left out"),
-                                    HasSubstr("images/text.png: cannot decode"), HasSubstr("images/none.png")));
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("Processed 2 files."), HasSubstr("2 of 4 images were left out"),
+                    HasSubstr("images/text.png: cannot decode"), HasSubstr("images/none.png")));
   EXPECT_THAT(KeysOf("db"), ElementsAre("00000000_a.png", "00000003_d.jpg"));
   ExpectFailure("convert_imageset", "elsewhere/ list other", "none of the 4 images");
 }
@@ -230,7 +241,8 @@ TEST_F(ConvertImagesetTest, NamesTheMalformedLine) {
   Write("bad", "a.png 0\na.png\n");
   ExpectFailure("convert_imageset", "images/ bad db", "bad:2: expected 'path label', got 'a.png'");
   Write("bad", "a.png zero\n");
-  ExpectFailure("convert_imageset", "images/ bad db", "bad:1: expected 'path label', got 'a.png zero'");
+  ExpectFailure("convert_imageset", "images/ bad db",
+                "bad:1: expected 'path label', got 'a.png zero'");
   Write("bad", "\n");
   ExpectFailure("convert_imageset", "images/ bad db", "the list is empty");
   ExpectFailure("convert_imageset", "images/ none db", "none: cannot open");

@@ -20,11 +20,21 @@ Settings& Get() {
 
 }  // namespace
 
-Caffe::Brew Caffe::mode() { return Get().mode; }
-void Caffe::set_mode(Brew mode) { Get().mode = mode; }
-int Caffe::device() { return Get().device; }
-void Caffe::SetDevice(int id) { Get().device = id; }
-void Caffe::set_random_seed(uint64_t seed) { Get().seed = seed; }
+Caffe::Brew Caffe::mode() {
+  return Get().mode;
+}
+void Caffe::set_mode(Brew mode) {
+  Get().mode = mode;
+}
+int Caffe::device() {
+  return Get().device;
+}
+void Caffe::SetDevice(int id) {
+  Get().device = id;
+}
+void Caffe::set_random_seed(uint64_t seed) {
+  Get().seed = seed;
+}
 
 uint64_t Caffe::NextSeed() {
   if (Get().seed) return *Get().seed;
@@ -32,6 +42,8 @@ uint64_t Caffe::NextSeed() {
   return (uint64_t{device()} << 32) | device();
 }
 
-const char* Version() { return CAFFE_VERSION; }
+const char* Version() {
+  return CAFFE_VERSION;
+}
 
 }  // namespace caffe

@@ -44,8 +44,7 @@ class RandomStream {
   // Four independent 32-bit numbers for block `block` of iteration `iteration`
   // (both up to 2^32; blocks of one iteration never meet those of another).
   constexpr std::array<uint32_t, 4> Block(uint64_t block, uint64_t iteration = 0) const {
-    return Philox4x32({static_cast<uint32_t>(block),
-                       static_cast<uint32_t>(block >> 32) ^ stream_,
+    return Philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32) ^ stream_,
                        static_cast<uint32_t>(iteration), static_cast<uint32_t>(iteration >> 32)},
                       key_);
   }
@@ -60,7 +59,9 @@ class RandomStream {
 };
 
 // [0, 1) with 24 bits.
-constexpr float ToUniform(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
+constexpr float ToUniform(uint32_t bits) {
+  return static_cast<float>(bits >> 8) * 0x1p-24f;
+}
 
 // Integer in [0, range), without the modulo's bias mattering below 2^32 / range draws.
 constexpr uint32_t ToRange(uint32_t bits, uint32_t range) {

@@ -18,7 +18,8 @@ Shape::Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {
 }
 
 int64_t Shape::count(int from, int to) const {
-  CAFFE_ASSERT(0 <= from && from <= to && to <= num_axes(), "range ", from, "..", to, " of ", *this);
+  CAFFE_ASSERT(0 <= from && from <= to && to <= num_axes(), "range ", from, "..", to, " of ",
+               *this);
   int64_t total = 1;
   for (int axis = from; axis < to; ++axis) total *= dims_[axis];
   return total;

@@ -46,8 +46,9 @@ void OneDnnPrimitive::SetOperand(int index, void* data) {
 }
 
 void OneDnnPrimitive::Run() {
-  const auto status = dnnl_primitive_execute(primitive_.get(), OneDnnStream().get(),
-                                             static_cast<int>(arguments_.size()), arguments_.data());
+  const auto status =
+      dnnl_primitive_execute(primitive_.get(), OneDnnStream().get(),
+                             static_cast<int>(arguments_.size()), arguments_.data());
   CAFFE_ASSERT(status == dnnl_success, "oneDNN status ", static_cast<int>(status));
 }
 
@@ -60,7 +61,8 @@ OneDnnPrimitive MakeOneDnnReorder(const dnnl::memory::desc& from, const dnnl::me
     post.append_sum(1.0f);
     attributes.set_post_ops(post);
   }
-  const dnnl::reorder::primitive_desc description(OneDnnEngine(), from, OneDnnEngine(), to, attributes);
+  const dnnl::reorder::primitive_desc description(OneDnnEngine(), from, OneDnnEngine(), to,
+                                                  attributes);
   OneDnnPrimitive primitive{dnnl::reorder(description)};
   primitive.AddOperand(DNNL_ARG_FROM, from);
   primitive.AddOperand(DNNL_ARG_TO, to);

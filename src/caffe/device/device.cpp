@@ -15,7 +15,9 @@ std::map<DeviceKind, DeviceFactory>& Factories() {
 
 }  // namespace
 
-std::string_view Name(DeviceKind kind) { return kind == DeviceKind::kCpu ? "cpu" : "cuda"; }
+std::string_view Name(DeviceKind kind) {
+  return kind == DeviceKind::kCpu ? "cpu" : "cuda";
+}
 
 DeviceRegistrar::DeviceRegistrar(DeviceKind kind, DeviceFactory factory) {
   Factories()[kind] = factory;
@@ -30,6 +32,8 @@ std::shared_ptr<Device> MakeDevice(DeviceKind kind, int id) {
   return found->second(id);
 }
 
-std::string DescribeCpu() { return MakeDevice(DeviceKind::kCpu)->description(); }
+std::string DescribeCpu() {
+  return MakeDevice(DeviceKind::kCpu)->description();
+}
 
 }  // namespace caffe

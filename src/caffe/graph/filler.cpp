@@ -40,7 +40,8 @@ class Filling {
       Bilinear();
     } else {
       const std::string near = NearestName(
-          type, {"constant", "uniform", "gaussian", "positive_unitball", "xavier", "msra", "bilinear"});
+          type,
+          {"constant", "uniform", "gaussian", "positive_unitball", "xavier", "msra", "bilinear"});
       throw InvalidArgument(StrCat("unknown filler type '", filler_.type(), "'",
                                    near.empty() ? "" : "; did you mean '" + near + "'?"));
     }
@@ -78,7 +79,8 @@ class Filling {
     for (size_t begin = 0; item > 0 && begin < values_.size(); begin += item) {
       double sum = 0;
       for (size_t i = begin; i < begin + item; ++i) sum += values_[i];
-      for (size_t i = begin; i < begin + item; ++i) values_[i] = static_cast<float>(values_[i] / sum);
+      for (size_t i = begin; i < begin + item; ++i)
+        values_[i] = static_cast<float>(values_[i] / sum);
     }
   }
 

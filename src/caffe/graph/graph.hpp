@@ -157,7 +157,8 @@ class Graph {
   int next_node_id_ = 0;
 };
 
-// For each value, the nodes that read it, in schedule order (a node reading it twice is there twice).
+// For each value, the nodes that read it, in schedule order (a node reading it twice is there
+// twice).
 std::map<const Value*, std::vector<Node*>> Readers(const Graph& graph);
 // For each activation, the node that writes it.
 std::map<const Value*, Node*> Writers(const Graph& graph);

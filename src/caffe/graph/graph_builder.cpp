@@ -7,23 +7,40 @@
 
 namespace caffe {
 
-LayerCall& GraphBuilder::call() const { return graph_.calls[call_]; }
+LayerCall& GraphBuilder::call() const {
+  return graph_.calls[call_];
+}
 
 std::string GraphBuilder::Prefixed(const std::string& name) const {
   return call().layer->name() + "/" + name;
 }
 
-int GraphBuilder::num_bottoms() const { return static_cast<int>(call().bottoms.size()); }
-int GraphBuilder::num_tops() const { return static_cast<int>(call().tops.size()); }
-Value* GraphBuilder::bottom(int i) const { return call().bottoms.at(i); }
-Value* GraphBuilder::top(int i) const { return call().tops.at(i); }
-Value* GraphBuilder::param(int i) const { return call().param_values.at(i); }
-const Shape& GraphBuilder::shape(const Value* value) const { return value->desc.shape; }
-bool GraphBuilder::with_backward() const { return call().needs_backward; }
+int GraphBuilder::num_bottoms() const {
+  return static_cast<int>(call().bottoms.size());
+}
+int GraphBuilder::num_tops() const {
+  return static_cast<int>(call().tops.size());
+}
+Value* GraphBuilder::bottom(int i) const {
+  return call().bottoms.at(i);
+}
+Value* GraphBuilder::top(int i) const {
+  return call().tops.at(i);
+}
+Value* GraphBuilder::param(int i) const {
+  return call().param_values.at(i);
+}
+const Shape& GraphBuilder::shape(const Value* value) const {
+  return value->desc.shape;
+}
+bool GraphBuilder::with_backward() const {
+  return call().needs_backward;
+}
 
 void GraphBuilder::Emit(Op op, std::vector<Value*> inputs, std::vector<Value*> outputs) {
-  const bool is_wanted = outputs.empty() || std::any_of(outputs.begin(), outputs.end(),
-                                                        [](Value* value) { return value != nullptr; });
+  const bool is_wanted =
+      outputs.empty() ||
+      std::any_of(outputs.begin(), outputs.end(), [](Value* value) { return value != nullptr; });
   if (!is_wanted) return;
   Node& node = graph_.Append(std::move(op), std::move(inputs), std::move(outputs));
   node.layers = {call_};
@@ -35,7 +52,9 @@ Value* GraphBuilder::top_diff(int i) {
   return found == graph_.gradients.end() ? nullptr : found->second;
 }
 
-bool GraphBuilder::wants_bottom_diff(int i) const { return call().bottom_needs_gradient.at(i); }
+bool GraphBuilder::wants_bottom_diff(int i) const {
+  return call().bottom_needs_gradient.at(i);
+}
 
 Value* GraphBuilder::bottom_diff(int i) {
   if (!wants_bottom_diff(i)) return nullptr;

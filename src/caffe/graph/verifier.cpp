@@ -52,7 +52,8 @@ class Verifier {
     }
     for (const Value* output : node_->outputs) {
       if (output == nullptr) continue;
-      Check(output->kind != ValueKind::kExternal, "'" + output->name + "' is the caller's to write");
+      Check(output->kind != ValueKind::kExternal,
+            "'" + output->name + "' is the caller's to write");
       if (output->kind != ValueKind::kActivation) continue;
       Check(written_.insert(output).second, "'" + output->name + "' is written twice");
     }
@@ -70,7 +71,8 @@ class Verifier {
   void CheckLayouts() {
     for (const Value* input : node_->inputs) {
       if (input == nullptr || input->desc.layout == Layout::kPlain) continue;
-      Check(input->desc.shape.num_axes() == 4, "'" + input->name + "' is channels-last without 4 axes");
+      Check(input->desc.shape.num_axes() == 4,
+            "'" + input->name + "' is channels-last without 4 axes");
     }
   }
 

@@ -15,9 +15,10 @@ class BatchNormLayer final : public Layer {
   explicit BatchNormLayer(const LayerParameter& param)
       : Layer(param), options_(param.batch_norm_param()) {
     for (int i = 0; i < std::min(param.param_size(), 3); ++i) {
-      Require(!param.param(i).has_lr_mult() || param.param(i).lr_mult() == 0 || has_scale_and_bias(),
-              "param ", i, " has lr_mult ", param.param(i).lr_mult(),
-              ", but the statistics are not learned; set lr_mult: 0 or leave it out");
+      Require(
+          !param.param(i).has_lr_mult() || param.param(i).lr_mult() == 0 || has_scale_and_bias(),
+          "param ", i, " has lr_mult ", param.param(i).lr_mult(),
+          ", but the statistics are not learned; set lr_mult: 0 or leave it out");
     }
   }
 

@@ -7,12 +7,13 @@ namespace caffe {
 namespace {
 
 // One value for all spatial axes, or one each; `fallback` when none is given.
-std::vector<int64_t> PerAxis(const char* field, const google::protobuf::RepeatedField<uint32_t>& values,
+std::vector<int64_t> PerAxis(const char* field,
+                             const google::protobuf::RepeatedField<uint32_t>& values,
                              int spatial_axes, int64_t fallback) {
   if (values.empty()) return std::vector<int64_t>(spatial_axes, fallback);
   if (values.size() == 1) return std::vector<int64_t>(spatial_axes, values[0]);
-  Require(values.size() == spatial_axes, field, " is given ", values.size(), " times for ", spatial_axes,
-          " spatial axes; give it once or once per axis");
+  Require(values.size() == spatial_axes, field, " is given ", values.size(), " times for ",
+          spatial_axes, " spatial axes; give it once or once per axis");
   return {values.begin(), values.end()};
 }
 
@@ -26,7 +27,8 @@ class ConvolutionLayer final : public Layer {
             "; set convolution_param { num_output } to at least 1");
     Require(options_.group() > 0 && options_.num_output() % options_.group() == 0, "num_output ",
             options_.num_output(), " is not divisible by group ", options_.group());
-    CheckPairs("kernel", options_.has_kernel_h(), options_.has_kernel_w(), options_.kernel_size_size());
+    CheckPairs("kernel", options_.has_kernel_h(), options_.has_kernel_w(),
+               options_.kernel_size_size());
     CheckPairs("stride", options_.has_stride_h(), options_.has_stride_w(), options_.stride_size());
     CheckPairs("pad", options_.has_pad_h(), options_.has_pad_w(), options_.pad_size());
     Require(options_.kernel_size_size() > 0 || options_.has_kernel_h(),
@@ -61,7 +63,8 @@ class ConvolutionLayer final : public Layer {
                                     bottoms[0][ChannelAxis(bottoms[0])] / geometry.group};
     weights.insert(weights.end(), geometry.kernel.begin(), geometry.kernel.end());
     std::vector<ParamDeclaration> params = {{Shape(weights), options_.weight_filler()}};
-    if (options_.bias_term()) params.push_back({Shape{options_.num_output()}, options_.bias_filler()});
+    if (options_.bias_term())
+      params.push_back({Shape{options_.num_output()}, options_.bias_filler()});
     return params;
   }
 
@@ -104,15 +107,15 @@ class ConvolutionLayer final : public Layer {
     const int axes = bottom.num_axes() - ChannelAxis(bottom) - 1;
     Require(axes >= 1, "shape ", bottom, " has no spatial axis after the channel axis ",
             ChannelAxis(bottom));
-    ops::ConvGeometry geometry{
-        .kernel = PerAxis("kernel_size", options_.kernel_size(), axes, 0),
-        .stride = PerAxis("stride", options_.stride(), axes, 1),
-        .pad = PerAxis("pad", options_.pad(), axes, 0),
-        .dilation = PerAxis("dilation", options_.dilation(), axes, 1),
-        .group = options_.group()};
-    const bool has_pairs = options_.has_kernel_h() || options_.has_stride_h() || options_.has_pad_h();
-    Require(!has_pairs || axes == 2, "the _h and _w fields are for 2 spatial axes, shape ", bottom, " has ",
-            axes);
+    ops::ConvGeometry geometry{.kernel = PerAxis("kernel_size", options_.kernel_size(), axes, 0),
+                               .stride = PerAxis("stride", options_.stride(), axes, 1),
+                               .pad = PerAxis("pad", options_.pad(), axes, 0),
+                               .dilation = PerAxis("dilation", options_.dilation(), axes, 1),
+                               .group = options_.group()};
+    const bool has_pairs =
+        options_.has_kernel_h() || options_.has_stride_h() || options_.has_pad_h();
+    Require(!has_pairs || axes == 2, "the _h and _w fields are for 2 spatial axes, shape ", bottom,
+            " has ", axes);
     if (options_.has_kernel_h()) geometry.kernel = {options_.kernel_h(), options_.kernel_w()};
     if (options_.has_stride_h()) geometry.stride = {options_.stride_h(), options_.stride_w()};
     if (options_.has_pad_h()) geometry.pad = {options_.pad_h(), options_.pad_w()};

@@ -16,7 +16,8 @@ class DataLayer final : public Layer {
     const DataParameter& data = param.data_param();
     Require(!data.source().empty(), "data_param { source } is missing; name the database's folder");
     if (data.backend() == DataParameter::LEVELDB && data.has_backend()) {
-      throw Unsupported("backend: LEVELDB is not available in this build; convert the database to LMDB");
+      throw Unsupported(
+          "backend: LEVELDB is not available in this build; convert the database to LMDB");
     }
   }
 
@@ -25,10 +26,14 @@ class DataLayer final : public Layer {
   }
 
   void Prepare(uint64_t seed, uint64_t records) override {
-    source_ = std::make_shared<data::BatchSource>(data::BatchSourceOptions{
-        .data = param().data_param(), .transform = param().transform_param(),
-        .train = phase() == TRAIN, .seed = seed, .layer = name(), .start_record = records,
-        .with_label = param().top_size() > 1});
+    source_ = std::make_shared<data::BatchSource>(
+        data::BatchSourceOptions{.data = param().data_param(),
+                                 .transform = param().transform_param(),
+                                 .train = phase() == TRAIN,
+                                 .seed = seed,
+                                 .layer = name(),
+                                 .start_record = records,
+                                 .with_label = param().top_size() > 1});
   }
 
   uint64_t records_delivered() const override { return source_->records_consumed(); }
@@ -57,8 +62,8 @@ class DataLayer final : public Layer {
   // With batches of one item the images of a database may differ in size, but a plan is for one.
   static void RequireShape(const Shape& batch, const Shape& plan) {
     if (batch == plan) return;
-    throw Unsupported(StrCat("an image gives the shape ", batch, ", the net was compiled for ", plan,
-                             "; resize the images, or set crop_size"));
+    throw Unsupported(StrCat("an image gives the shape ", batch, ", the net was compiled for ",
+                             plan, "; resize the images, or set crop_size"));
   }
 
   static void Store(const float* from, const TensorView& to) {

@@ -24,7 +24,9 @@ class DropoutLayer final : public Layer {
     return {bottoms[0]};
   }
 
-  void EmitForward(GraphBuilder& graph) const override { EmitOn(graph, graph.bottom(0), graph.top(0)); }
+  void EmitForward(GraphBuilder& graph) const override {
+    EmitOn(graph, graph.bottom(0), graph.top(0));
+  }
 
   void EmitBackward(GraphBuilder& graph) const override {
     EmitOn(graph, graph.top_diff(0), graph.bottom_diff(0));

@@ -24,8 +24,10 @@ class DummyDataLayer final : public Layer {
     }
     for (const int size : {options_.num_size(), options_.channels_size(), options_.height_size(),
                            options_.width_size()}) {
-      Require(size == 1 || size == num_tops, "needs shape, or num, channels, height and width, once or "
-              "once per top (", num_tops, ")");
+      Require(size == 1 || size == num_tops,
+              "needs shape, or num, channels, height and width, once or "
+              "once per top (",
+              num_tops, ")");
     }
   }
 

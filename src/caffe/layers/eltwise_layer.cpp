@@ -9,7 +9,8 @@ namespace {
 // Product, weighted sum or maximum of bottoms of one shape.
 class EltwiseLayer final : public Layer {
  public:
-  explicit EltwiseLayer(const LayerParameter& param) : Layer(param), options_(param.eltwise_param()) {
+  explicit EltwiseLayer(const LayerParameter& param)
+      : Layer(param), options_(param.eltwise_param()) {
     Require(options_.coeff_size() == 0 || options_.coeff_size() == param.bottom_size(), "has ",
             options_.coeff_size(), " coeff entries for ", param.bottom_size(),
             " bottoms; give none or one each");
@@ -32,8 +33,9 @@ class EltwiseLayer final : public Layer {
   void EmitForward(GraphBuilder& graph) const override {
     switch (options_.operation()) {
       case EltwiseParameter::SUM:
-        graph.Emit(ops::EltwiseSum{.coefficients = {options_.coeff().begin(), options_.coeff().end()}},
-                   Bottoms(graph), {graph.top(0)});
+        graph.Emit(
+            ops::EltwiseSum{.coefficients = {options_.coeff().begin(), options_.coeff().end()}},
+            Bottoms(graph), {graph.top(0)});
         break;
       case EltwiseParameter::PROD:
         graph.Emit(ops::EltwiseProd{}, Bottoms(graph), {graph.top(0)});
@@ -54,8 +56,8 @@ class EltwiseLayer final : public Layer {
         case EltwiseParameter::PROD: {
           std::vector<Value*> inputs = {graph.top(0), dy};
           for (Value* bottom : Bottoms(graph)) inputs.push_back(bottom);
-          graph.Emit(ops::EltwiseProdGrad{.index = i, .stable = options_.stable_prod_grad()}, inputs,
-                     {graph.bottom_diff(i)});
+          graph.Emit(ops::EltwiseProdGrad{.index = i, .stable = options_.stable_prod_grad()},
+                     inputs, {graph.bottom_diff(i)});
           break;
         }
         case EltwiseParameter::MAX:

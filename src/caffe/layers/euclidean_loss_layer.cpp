@@ -11,8 +11,8 @@ class EuclideanLossLayer final : public LossLayer {
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     LossLayer::InferTopShapes(bottoms);
-    Require(bottoms[0].count() == bottoms[1].count(), "the bottoms have shapes ", bottoms[0], " and ",
-            bottoms[1], "; their element counts must agree");
+    Require(bottoms[0].count() == bottoms[1].count(), "the bottoms have shapes ", bottoms[0],
+            " and ", bottoms[1], "; their element counts must agree");
     return {Shape{}};
   }
 

@@ -13,8 +13,8 @@ class FlattenLayer final : public Layer {
   LayerTraits traits() const override { return {.num_bottoms = 1, .num_tops = 1}; }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
-    Require(param().top(0) != param().bottom(0), "cannot run in place; give top another name than '",
-            param().bottom(0), "'");
+    Require(param().top(0) != param().bottom(0),
+            "cannot run in place; give top another name than '", param().bottom(0), "'");
     const Shape& bottom = bottoms[0];
     const int first = bottom.CanonicalAxis(param().flatten_param().axis());
     const int last = bottom.CanonicalAxis(param().flatten_param().end_axis());

@@ -39,7 +39,9 @@ class InnerProductLayer final : public Layer {
     const auto [rows, inner] = Sizes(graph);
     std::vector<Value*> inputs = {graph.bottom(0), graph.param(0)};
     if (options_.bias_term()) inputs.push_back(graph.param(1));
-    graph.Emit(ops::Gemm{.rows = rows, .columns = columns(), .inner = inner,
+    graph.Emit(ops::Gemm{.rows = rows,
+                         .columns = columns(),
+                         .inner = inner,
                          .transpose_b = !options_.transpose()},
                inputs, {graph.top(0)});
   }
@@ -58,7 +60,9 @@ class InnerProductLayer final : public Layer {
       const int last = graph.shape(dy).num_axes() - 1;
       graph.Emit(ops::SumToAxes{{.axis = last, .num_axes = 1}}, {dy}, {graph.param_diff(1)});
     }
-    graph.Emit(ops::Gemm{.rows = rows, .columns = inner, .inner = columns(),
+    graph.Emit(ops::Gemm{.rows = rows,
+                         .columns = inner,
+                         .inner = columns(),
                          .transpose_b = options_.transpose()},
                {dy, graph.param(0)}, {graph.bottom_diff(0)});
   }

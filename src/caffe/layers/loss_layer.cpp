@@ -9,7 +9,8 @@ ops::LabelRule ParseLabelRule(const LossParameter& loss, int axis, ops::Normaliz
   if (loss.has_normalization()) {
     rule.normalization = static_cast<ops::Normalization>(loss.normalization());
   } else if (loss.has_normalize()) {
-    rule.normalization = loss.normalize() ? ops::Normalization::kValid : ops::Normalization::kBatchSize;
+    rule.normalization =
+        loss.normalize() ? ops::Normalization::kValid : ops::Normalization::kBatchSize;
   } else {
     rule.normalization = by_default;
   }
@@ -18,9 +19,9 @@ ops::LabelRule ParseLabelRule(const LossParameter& loss, int axis, ops::Normaliz
 
 void RequireLabelPerPosition(const Shape& scores, int axis, const Shape& labels) {
   const int64_t positions = scores.count(0, axis) * scores.count(axis + 1);
-  Require(labels.count() == positions, "the scores have shape ", scores, " with classes on axis ", axis,
-          ", that is ", positions, " positions, but there are ", labels.count(), " labels (shape ",
-          labels, "); give one label per position");
+  Require(labels.count() == positions, "the scores have shape ", scores, " with classes on axis ",
+          axis, ", that is ", positions, " positions, but there are ", labels.count(),
+          " labels (shape ", labels, "); give one label per position");
 }
 
 }  // namespace caffe

@@ -15,9 +15,9 @@ class LossLayer : public Layer {
   LayerTraits traits() const override { return {.num_bottoms = 2, .num_tops = 1, .is_loss = true}; }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
-    Require(bottoms[0].LegacyExtent(0) == bottoms[1].LegacyExtent(0),
-            "the bottoms have ", bottoms[0].LegacyExtent(0), " and ", bottoms[1].LegacyExtent(0),
-            " items (shapes ", bottoms[0], " and ", bottoms[1], "); they must agree");
+    Require(bottoms[0].LegacyExtent(0) == bottoms[1].LegacyExtent(0), "the bottoms have ",
+            bottoms[0].LegacyExtent(0), " and ", bottoms[1].LegacyExtent(0), " items (shapes ",
+            bottoms[0], " and ", bottoms[1], "); they must agree");
     return {Shape{}};
   }
 

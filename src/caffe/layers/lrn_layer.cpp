@@ -16,38 +16,45 @@ class LRNLayer final : public Layer {
   LayerTraits traits() const override { return {.num_bottoms = 1, .num_tops = 1}; }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
-    Require(bottoms[0].num_axes() == 4, "needs a bottom with 4 axes (N,C,H,W), got shape ", bottoms[0]);
+    Require(bottoms[0].num_axes() == 4, "needs a bottom with 4 axes (N,C,H,W), got shape ",
+            bottoms[0]);
     return {bottoms[0]};
   }
 
   void EmitForward(GraphBuilder& graph) const override {
     if (is_across()) {
-      graph.Emit(ops::Lrn{.size = options_.local_size(), .alpha = options_.alpha(),
-                          .beta = options_.beta(), .k = options_.k()},
+      graph.Emit(ops::Lrn{.size = options_.local_size(),
+                          .alpha = options_.alpha(),
+                          .beta = options_.beta(),
+                          .k = options_.k()},
                  {graph.bottom(0)}, {graph.top(0), Scale(graph)});
     } else {
-      graph.Emit(ops::LrnWithin{.size = options_.local_size(), .alpha = options_.alpha(),
-                                .beta = options_.beta()},
-                 {graph.bottom(0)}, {graph.top(0), Scale(graph)});
+      graph.Emit(
+          ops::LrnWithin{
+              .size = options_.local_size(), .alpha = options_.alpha(), .beta = options_.beta()},
+          {graph.bottom(0)}, {graph.top(0), Scale(graph)});
     }
   }
 
   void EmitBackward(GraphBuilder& graph) const override {
     if (is_across()) {
-      graph.Emit(ops::LrnGrad{.size = options_.local_size(), .alpha = options_.alpha(),
-                              .beta = options_.beta()},
-                 {graph.bottom(0), graph.top(0), Scale(graph), graph.top_diff(0)},
-                 {graph.bottom_diff(0)});
+      graph.Emit(
+          ops::LrnGrad{
+              .size = options_.local_size(), .alpha = options_.alpha(), .beta = options_.beta()},
+          {graph.bottom(0), graph.top(0), Scale(graph), graph.top_diff(0)}, {graph.bottom_diff(0)});
     } else {
-      graph.Emit(ops::LrnWithinGrad{.size = options_.local_size(), .alpha = options_.alpha(),
-                                    .beta = options_.beta()},
-                 {graph.bottom(0), Scale(graph), graph.top_diff(0)}, {graph.bottom_diff(0)});
+      graph.Emit(
+          ops::LrnWithinGrad{
+              .size = options_.local_size(), .alpha = options_.alpha(), .beta = options_.beta()},
+          {graph.bottom(0), Scale(graph), graph.top_diff(0)}, {graph.bottom_diff(0)});
     }
   }
 
  private:
   bool is_across() const { return options_.norm_region() == LRNParameter::ACROSS_CHANNELS; }
-  static Value* Scale(GraphBuilder& graph) { return graph.Saved("scale", graph.shape(graph.bottom(0))); }
+  static Value* Scale(GraphBuilder& graph) {
+    return graph.Saved("scale", graph.shape(graph.bottom(0)));
+  }
 
   const LRNParameter options_;
 };

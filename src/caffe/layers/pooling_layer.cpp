@@ -8,7 +8,8 @@ namespace {
 // Maximum or average over windows of the image. Top 1 (MAX only) shows where each maximum was.
 class PoolingLayer final : public Layer {
  public:
-  explicit PoolingLayer(const LayerParameter& param) : Layer(param), options_(param.pooling_param()) {
+  explicit PoolingLayer(const LayerParameter& param)
+      : Layer(param), options_(param.pooling_param()) {
     if (options_.pool() == PoolingParameter::STOCHASTIC) {
       throw Unsupported("pool: STOCHASTIC is not available yet; use MAX or AVE");
     }
@@ -21,11 +22,14 @@ class PoolingLayer final : public Layer {
               "global_pooling needs pad 0 and stride 1");
       return;
     }
-    Require(has_square != has_rectangle, "needs kernel_size, or kernel_h and kernel_w, but not both");
+    Require(has_square != has_rectangle,
+            "needs kernel_size, or kernel_h and kernel_w, but not both");
     const ops::PoolGeometry geometry = Geometry(Shape{1, 1, 1, 1});
     for (const int axis : {0, 1}) {
-      Require(geometry.kernel[axis] > 0, "the kernel must be at least 1, got ", geometry.kernel[axis]);
-      Require(geometry.stride[axis] > 0, "the stride must be at least 1, got ", geometry.stride[axis]);
+      Require(geometry.kernel[axis] > 0, "the kernel must be at least 1, got ",
+              geometry.kernel[axis]);
+      Require(geometry.stride[axis] > 0, "the stride must be at least 1, got ",
+              geometry.stride[axis]);
       Require(geometry.pad[axis] < geometry.kernel[axis], "pad ", geometry.pad[axis],
               " must be smaller than the kernel ", geometry.kernel[axis]);
     }
@@ -58,7 +62,8 @@ class PoolingLayer final : public Layer {
   void EmitBackward(GraphBuilder& graph) const override {
     const ops::PoolGeometry geometry = Geometry(graph.shape(graph.bottom(0)));
     if (is_max()) {
-      graph.Emit(ops::MaxPoolGrad{geometry}, {Mask(graph), graph.top_diff(0)}, {graph.bottom_diff(0)});
+      graph.Emit(ops::MaxPoolGrad{geometry}, {Mask(graph), graph.top_diff(0)},
+                 {graph.bottom_diff(0)});
     } else {
       graph.Emit(ops::AvePoolGrad{geometry}, {graph.top_diff(0)}, {graph.bottom_diff(0)});
     }
@@ -77,7 +82,8 @@ class PoolingLayer final : public Layer {
   }
 
   std::array<int64_t, 2> Stride() const {
-    if (!options_.has_stride_h() && !options_.has_stride_w()) return {options_.stride(), options_.stride()};
+    if (!options_.has_stride_h() && !options_.has_stride_w())
+      return {options_.stride(), options_.stride()};
     return {options_.stride_h(), options_.stride_w()};
   }
 

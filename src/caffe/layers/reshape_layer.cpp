@@ -8,10 +8,12 @@ namespace {
 // Replaces axes [axis, axis + num_axes) by `shape`: 0 copies the bottom's extent, -1 is inferred.
 class ReshapeLayer final : public Layer {
  public:
-  explicit ReshapeLayer(const LayerParameter& param) : Layer(param), options_(param.reshape_param()) {
+  explicit ReshapeLayer(const LayerParameter& param)
+      : Layer(param), options_(param.reshape_param()) {
     int inferred = 0;
     for (const int64_t dim : options_.shape().dim()) {
-      Require(dim >= -1, "shape has the dimension ", dim, "; use -1 to infer, 0 to copy, or a size");
+      Require(dim >= -1, "shape has the dimension ", dim,
+              "; use -1 to infer, 0 to copy, or a size");
       inferred += dim == -1;
     }
     Require(inferred <= 1, "shape has ", inferred, " dimensions of -1; only one can be inferred");
@@ -20,16 +22,17 @@ class ReshapeLayer final : public Layer {
   LayerTraits traits() const override { return {.num_bottoms = 1, .num_tops = 1}; }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
-    Require(param().top(0) != param().bottom(0), "cannot run in place; give top another name than '",
-            param().bottom(0), "'");
+    Require(param().top(0) != param().bottom(0),
+            "cannot run in place; give top another name than '", param().bottom(0), "'");
     const Shape& bottom = bottoms[0];
     const int axes = bottom.num_axes();
     const int start = options_.axis() >= 0 ? options_.axis() : axes + options_.axis() + 1;
-    Require(0 <= start && start <= axes, "axis ", options_.axis(), " is out of range for shape ", bottom);
+    Require(0 <= start && start <= axes, "axis ", options_.axis(), " is out of range for shape ",
+            bottom);
     Require(options_.num_axes() >= -1, "num_axes is ", options_.num_axes(), "; use -1 or more");
     const int end = options_.num_axes() == -1 ? axes : start + options_.num_axes();
-    Require(end <= axes, "axis ", start, " + num_axes ", options_.num_axes(), " goes beyond the ", axes,
-            " axes of shape ", bottom);
+    Require(end <= axes, "axis ", start, " + num_axes ", options_.num_axes(), " goes beyond the ",
+            axes, " axes of shape ", bottom);
     return {Shape(Dimensions(bottom, start, end))};
   }
 
@@ -60,12 +63,13 @@ class ReshapeLayer final : public Layer {
     dims.insert(dims.end(), bottom.dims().begin() + end, bottom.dims().end());
     const int64_t count = Shape(dims).count();
     if (inferred >= 0) {
-      Require(count > 0 && bottom.count() % count == 0, "the dimension of -1 cannot be inferred: ",
-              bottom.count(), " elements of shape ", bottom, " are not divisible by ", count);
+      Require(count > 0 && bottom.count() % count == 0,
+              "the dimension of -1 cannot be inferred: ", bottom.count(), " elements of shape ",
+              bottom, " are not divisible by ", count);
       dims[inferred] = bottom.count() / count;
     }
-    Require(Shape(dims).count() == bottom.count(), "shape ", Shape(dims), " has ", Shape(dims).count(),
-            " elements, the bottom (", bottom, ") has ", bottom.count());
+    Require(Shape(dims).count() == bottom.count(), "shape ", Shape(dims), " has ",
+            Shape(dims).count(), " elements, the bottom (", bottom, ") has ", bottom.count());
     return dims;
   }
 

@@ -39,7 +39,8 @@ class ScaleLayer final : public Layer {
     Value* dy = graph.top_diff(0);
     Value* ds = is_learned() ? graph.param_diff(0) : graph.bottom_diff(1);
     graph.Emit(ops::SumToAxes{axes}, {dy, graph.bottom(0)}, {ds});
-    if (options_.bias_term()) graph.Emit(ops::SumToAxes{axes}, {dy}, {graph.param_diff(bias_index())});
+    if (options_.bias_term())
+      graph.Emit(ops::SumToAxes{axes}, {dy}, {graph.param_diff(bias_index())});
     graph.Emit(ops::ScaleShift{axes}, {dy, Factor(graph)}, {graph.bottom_diff(0)});
   }
 
@@ -47,7 +48,9 @@ class ScaleLayer final : public Layer {
   bool is_learned() const { return param().bottom_size() == 1; }
   int bias_index() const { return is_learned() ? 1 : 0; }
 
-  Value* Factor(GraphBuilder& graph) const { return is_learned() ? graph.param(0) : graph.bottom(1); }
+  Value* Factor(GraphBuilder& graph) const {
+    return is_learned() ? graph.param(0) : graph.bottom(1);
+  }
 
   // Unless the file has a filler, scaling starts as the identity.
   FillerParameter ScaleFiller() const {

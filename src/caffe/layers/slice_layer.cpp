@@ -60,8 +60,8 @@ class SliceLayer final : public Layer {
       Require(options_.slice_point_size() == num_tops - 1, "has ", options_.slice_point_size(),
               " slice points for ", num_tops, " tops; give one less than tops");
       for (const int64_t point : options_.slice_point()) {
-        Require(offsets.back() < point && point < extent, "slice point ", point,
-                " must lie after ", offsets.back(), " and before ", extent);
+        Require(offsets.back() < point && point < extent, "slice point ", point, " must lie after ",
+                offsets.back(), " and before ", extent);
         offsets.push_back(point);
       }
     }

@@ -33,7 +33,9 @@ class SoftmaxWithLossLayer final : public LossLayer {
   }
 
  private:
-  int Axis(const Shape& scores) const { return scores.CanonicalAxis(param().softmax_param().axis()); }
+  int Axis(const Shape& scores) const {
+    return scores.CanonicalAxis(param().softmax_param().axis());
+  }
   ops::LabelRule Rule(int axis) const {
     return ParseLabelRule(param().loss_param(), axis, ops::Normalization::kValid);
   }

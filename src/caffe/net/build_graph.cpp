@@ -28,9 +28,10 @@ class GraphWiring {
       call.tops.push_back(Define(param, tops[i], i));
       call.loss_weights.push_back(LossWeight(param, traits, i));
     }
-    Require(param.loss_weight_size() == 0 || param.loss_weight_size() == static_cast<int>(tops.size()),
-            "layer '", param.name(), "' has ", param.loss_weight_size(), " loss_weight entries for ",
-            tops.size(), " top(s); give none or one each");
+    Require(
+        param.loss_weight_size() == 0 || param.loss_weight_size() == static_cast<int>(tops.size()),
+        "layer '", param.name(), "' has ", param.loss_weight_size(), " loss_weight entries for ",
+        tops.size(), " top(s); give none or one each");
     graph_.calls.push_back(std::move(call));
   }
 
@@ -48,17 +49,19 @@ class GraphWiring {
     std::vector<std::string> known;
     for (const auto& [name, value] : graph_.blobs) known.push_back(name);
     const std::string near = NearestName(bottom, known);
-    throw InvalidArgument(StrCat("layer '", param.name(), "' (", param.type(), "): unknown bottom '",
-                                 bottom, "'; no layer above it has such a top",
+    throw InvalidArgument(StrCat("layer '", param.name(), "' (", param.type(),
+                                 "): unknown bottom '", bottom,
+                                 "'; no layer above it has such a top",
                                  near.empty() ? "" : "; did you mean '" + near + "'?"));
   }
 
   Value* Define(const LayerParameter& param, const std::string& top, size_t index) {
-    const bool is_in_place =
-        static_cast<int>(index) < param.bottom_size() && param.bottom(static_cast<int>(index)) == top;
+    const bool is_in_place = static_cast<int>(index) < param.bottom_size() &&
+                             param.bottom(static_cast<int>(index)) == top;
     const auto earlier = graph_.blobs.find(top);
-    Require(is_in_place || earlier == graph_.blobs.end(), "layer '", param.name(), "' (", param.type(),
-            "): top '", top, "' is already the top of another layer; give it a new name");
+    Require(is_in_place || earlier == graph_.blobs.end(), "layer '", param.name(), "' (",
+            param.type(), "): top '", top,
+            "' is already the top of another layer; give it a new name");
     Value& value = graph_.NewValue(top, Shape{}, DType::kFloat, ValueKind::kActivation);
     value.layer = static_cast<int>(graph_.calls.size());
     graph_.blobs[top] = &value;

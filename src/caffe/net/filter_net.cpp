@@ -23,7 +23,9 @@ NetParameter Net::FilterNet(const NetParameter& param) {
   for (const LayerParameter& layer : param.layer()) {
     Require(layer.include_size() == 0 || layer.exclude_size() == 0, "layer '", layer.name(),
             "' has both include and exclude rules; give only one kind");
-    const auto meets = [&](const NetStateRule& rule) { return StateMeetsRule(param.state(), rule); };
+    const auto meets = [&](const NetStateRule& rule) {
+      return StateMeetsRule(param.state(), rule);
+    };
     const bool is_included =
         layer.include_size() > 0
             ? std::any_of(layer.include().begin(), layer.include().end(), meets)

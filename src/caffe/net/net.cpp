@@ -65,7 +65,8 @@ NetParameter ReadForState(const std::string& file, Phase phase, int level,
   return param;
 }
 
-std::string NotFound(const char* what, const std::string& name, const std::vector<std::string>& known) {
+std::string NotFound(const char* what, const std::string& name,
+                     const std::vector<std::string>& known) {
   const std::string near = NearestName(name, known);
   return StrCat("the net has no ", what, " '", name, "'",
                 near.empty() ? "" : "; did you mean '" + near + "'?");
@@ -115,7 +116,8 @@ Net::Impl::Impl(const NetParameter& definition, const NetOptions& net_options)
     options.disabled_passes.push_back(std::move(pass_name));
   }
   seed = options.seed ? *options.seed : Caffe::NextSeed();
-  device = MakeDevice(Caffe::mode() == Caffe::CPU ? DeviceKind::kCpu : DeviceKind::kCuda, Caffe::device());
+  device = MakeDevice(Caffe::mode() == Caffe::CPU ? DeviceKind::kCpu : DeviceKind::kCuda,
+                      Caffe::device());
   accumulate = options.keep_all;
   CreateLayers();
   Compile();
@@ -249,8 +251,10 @@ void Net::Impl::BindBlobs() {
       blob.diff_tensor().Reset({value->desc.shape, value->desc.dtype, Layout::kPlain});
     }
   }
-  for (const auto& [name, value] : graph->external_data) value->tensor = &blobs[blob_index.at(name)]->data_tensor();
-  for (const auto& [name, value] : graph->external_diffs) value->tensor = &blobs[blob_index.at(name)]->diff_tensor();
+  for (const auto& [name, value] : graph->external_data)
+    value->tensor = &blobs[blob_index.at(name)]->data_tensor();
+  for (const auto& [name, value] : graph->external_diffs)
+    value->tensor = &blobs[blob_index.at(name)]->diff_tensor();
   for (const auto& [name, weight] : loss_weights) {
     if (!options.keep_all || graph->external_diffs.count(name) == 0) continue;
     Blob& blob = *blobs[blob_index.at(name)];
@@ -310,15 +314,16 @@ Net::~Net() = default;
 
 const std::vector<Blob*>& Net::Forward(float* loss) {
   if (impl_->InputsWereReshaped()) Reshape();
-  const float value = impl_->Run(Direction::kForward, 0, static_cast<int>(impl_->layers.size()) - 1);
+  const float value =
+      impl_->Run(Direction::kForward, 0, static_cast<int>(impl_->layers.size()) - 1);
   if (loss != nullptr) *loss = value;
   return impl_->output_blobs;
 }
 
 float Net::ForwardFromTo(int start, int end) {
   const int count = static_cast<int>(impl_->layers.size());
-  Require(0 <= start && end < count, "forward from layer ", start, " to ", end, ": the net has layers 0 to ",
-          count - 1);
+  Require(0 <= start && end < count, "forward from layer ", start, " to ", end,
+          ": the net has layers 0 to ", count - 1);
   Require(impl_->options.keep_all, "partial Forward needs a keep-all net");
   if (impl_->InputsWereReshaped()) Reshape();
   return impl_->Run(Direction::kForward, start, end);
@@ -352,29 +357,52 @@ void Net::Reshape() {
 }
 
 void Net::ClearParamDiffs() {
-  for (const LearnableParam& learnable : impl_->learnable_params) learnable.blob->diff_tensor().Zero();
+  for (const LearnableParam& learnable : impl_->learnable_params)
+    learnable.blob->diff_tensor().Zero();
 }
 
-void Net::set_accumulate(bool accumulate) { impl_->accumulate = accumulate; }
-void Net::set_pass(uint64_t pass) { impl_->next_pass = pass; }
+void Net::set_accumulate(bool accumulate) {
+  impl_->accumulate = accumulate;
+}
+void Net::set_pass(uint64_t pass) {
+  impl_->next_pass = pass;
+}
 
-const std::string& Net::name() const { return impl_->param.name(); }
-Phase Net::phase() const { return impl_->param.state().phase(); }
-uint64_t Net::seed() const { return impl_->seed; }
-const std::vector<std::string>& Net::layer_names() const { return impl_->layer_names; }
-const std::vector<std::shared_ptr<Layer>>& Net::layers() const { return impl_->layers; }
-const std::vector<std::string>& Net::blob_names() const { return impl_->blob_names; }
-const std::vector<std::shared_ptr<Blob>>& Net::blobs() const { return impl_->blobs; }
-bool Net::has_blob(const std::string& name) const { return impl_->blob_index.count(name) > 0; }
+const std::string& Net::name() const {
+  return impl_->param.name();
+}
+Phase Net::phase() const {
+  return impl_->param.state().phase();
+}
+uint64_t Net::seed() const {
+  return impl_->seed;
+}
+const std::vector<std::string>& Net::layer_names() const {
+  return impl_->layer_names;
+}
+const std::vector<std::shared_ptr<Layer>>& Net::layers() const {
+  return impl_->layers;
+}
+const std::vector<std::string>& Net::blob_names() const {
+  return impl_->blob_names;
+}
+const std::vector<std::shared_ptr<Blob>>& Net::blobs() const {
+  return impl_->blobs;
+}
+bool Net::has_blob(const std::string& name) const {
+  return impl_->blob_index.count(name) > 0;
+}
 
 std::shared_ptr<Blob> Net::blob_by_name(const std::string& name) const {
   const auto found = impl_->blob_index.find(name);
-  if (found == impl_->blob_index.end()) throw InvalidArgument(NotFound("blob", name, impl_->blob_names));
+  if (found == impl_->blob_index.end())
+    throw InvalidArgument(NotFound("blob", name, impl_->blob_names));
   return impl_->blobs[found->second];
 }
 
 bool Net::has_layer(const std::string& name) const {
-  return std::find(impl_->layer_names.begin(), impl_->layer_names.end(), name) != impl_->layer_names.end();
+  return std::find(impl_->layer_names.begin(), impl_->layer_names.end(), name) !=
+         impl_->layer_names.end();
 }
 
 std::shared_ptr<Layer> Net::layer_by_name(const std::string& name) const {
@@ -389,22 +417,35 @@ const std::vector<std::shared_ptr<Blob>>& Net::layer_params(int layer) const {
 
 const std::vector<std::shared_ptr<Blob>>& Net::layer_params(const std::string& layer) const {
   if (!has_layer(layer)) throw InvalidArgument(NotFound("layer", layer, impl_->layer_names));
-  return impl_->layer_params[std::find(impl_->layer_names.begin(), impl_->layer_names.end(), layer) -
-                             impl_->layer_names.begin()];
+  return impl_
+      ->layer_params[std::find(impl_->layer_names.begin(), impl_->layer_names.end(), layer) -
+                     impl_->layer_names.begin()];
 }
 
-const std::vector<Net::LearnableParam>& Net::learnable_params() const { return impl_->learnable_params; }
-const std::vector<std::string>& Net::input_names() const { return impl_->input_names; }
-const std::vector<std::string>& Net::output_names() const { return impl_->output_names; }
-const std::vector<Blob*>& Net::input_blobs() const { return impl_->input_blobs; }
-const std::vector<Blob*>& Net::output_blobs() const { return impl_->output_blobs; }
+const std::vector<Net::LearnableParam>& Net::learnable_params() const {
+  return impl_->learnable_params;
+}
+const std::vector<std::string>& Net::input_names() const {
+  return impl_->input_names;
+}
+const std::vector<std::string>& Net::output_names() const {
+  return impl_->output_names;
+}
+const std::vector<Blob*>& Net::input_blobs() const {
+  return impl_->input_blobs;
+}
+const std::vector<Blob*>& Net::output_blobs() const {
+  return impl_->output_blobs;
+}
 
 float Net::loss_weight(const std::string& blob) const {
   const auto found = impl_->loss_weights.find(blob);
   return found == impl_->loss_weights.end() ? 0 : found->second;
 }
 
-bool Net::layer_need_backward(int layer) const { return impl_->graph->calls.at(layer).needs_backward; }
+bool Net::layer_need_backward(int layer) const {
+  return impl_->graph->calls.at(layer).needs_backward;
+}
 
 std::map<std::string, uint64_t> Net::delivered_records() const {
   std::map<std::string, uint64_t> records;
@@ -414,10 +455,16 @@ std::map<std::string, uint64_t> Net::delivered_records() const {
   return records;
 }
 
-const Graph& Net::graph() const { return *impl_->graph; }
-Executor& Net::executor() { return *impl_->executor; }
+const Graph& Net::graph() const {
+  return *impl_->graph;
+}
+Executor& Net::executor() {
+  return *impl_->executor;
+}
 
-bool Net::is_allocated() const { return impl_->options.allocate; }
+bool Net::is_allocated() const {
+  return impl_->options.allocate;
+}
 
 int64_t Net::persistent_bytes() const {
   int64_t bytes = 0;
@@ -461,7 +508,8 @@ void Net::ToProto(NetParameter* param, bool write_diff) const {
 
 void Net::ToHDF5(const std::string& file, bool write_diff) const {
   std::set<const Blob*> owned;
-  for (const LearnableParam& learnable : impl_->learnable_params) owned.insert(learnable.blob.get());
+  for (const LearnableParam& learnable : impl_->learnable_params)
+    owned.insert(learnable.blob.get());
   WriteTrainedHdf5(file, impl_->layer_names, impl_->layer_params, owned, write_diff);
 }
 

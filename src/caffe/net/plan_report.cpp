@@ -2,7 +2,6 @@
 
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
-
 #include <unistd.h>
 
 #include <cstdio>
@@ -32,7 +31,8 @@ std::string Describe(const std::vector<Value*>& values) {
 
 double Bytes(const std::vector<Value*>& values) {
   double bytes = 0;
-  for (const Value* value : values) bytes += value == nullptr ? 0 : static_cast<double>(value->desc.bytes());
+  for (const Value* value : values)
+    bytes += value == nullptr ? 0 : static_cast<double>(value->desc.bytes());
   return bytes;
 }
 
@@ -76,7 +76,8 @@ std::vector<PlanStep> PlanSteps(const Net& net) {
   std::vector<PlanStep> steps;
   for (const Node* node : graph.ScheduledNodes()) {
     PlanStep& step = steps.emplace_back();
-    for (const int layer : node->layers) step.layers += (step.layers.empty() ? "" : "+") + graph.LayerName(layer);
+    for (const int layer : node->layers)
+      step.layers += (step.layers.empty() ? "" : "+") + graph.LayerName(layer);
     step.is_backward = node->direction == Direction::kBackward;
     const std::string attributes = node->op.Attributes();
     step.op = std::string(node->op.name()) + (attributes.empty() ? "" : "[" + attributes + "]");
@@ -130,21 +131,24 @@ std::string FormatPlan(const Net& net, int solver_states) {
   int index = 0;
   for (const PlanStep& step : PlanSteps(net)) {
     flops += step.flops;
-    out << std::setw(4) << index++ << (step.is_backward ? " B " : " F ") << step.layers << ": " << step.op << "\n"
+    out << std::setw(4) << index++ << (step.is_backward ? " B " : " F ") << step.layers << ": "
+        << step.op << "\n"
         << "       " << step.kernel << "   " << step.operands << "   " << Size(step.bytes) << ", "
         << Count(step.flops) << "FLOP\n";
     for (const std::string& refusal : step.refusals) out << "       not " << refusal << "\n";
   }
   const PlanMemory memory = MemoryOfPlan(net, solver_states);
   out << "\nSteps:        " << index << ", " << Count(flops) << "FLOP an iteration\n"
-      << "Parameters:   " << memory.parameter_count << " (" << Size(static_cast<double>(memory.parameters)) << ")\n"
+      << "Parameters:   " << memory.parameter_count << " ("
+      << Size(static_cast<double>(memory.parameters)) << ")\n"
       << "Gradients:    " << Size(static_cast<double>(memory.gradients)) << "\n"
       << "Solver state: " << Size(static_cast<double>(memory.solver_state)) << "\n"
       << "In and out:   " << Size(static_cast<double>(memory.outputs)) << "\n"
       << "Activations:  " << Size(static_cast<double>(memory.activations)) << "\n"
       << "Workspace:    " << Size(static_cast<double>(memory.workspace)) << "\n"
       << "Program:      " << Size(static_cast<double>(memory.program)) << "\n"
-      << "Peak memory:  " << Size(static_cast<double>(memory.total())) << " (" << memory.total() << " bytes)\n";
+      << "Peak memory:  " << Size(static_cast<double>(memory.total())) << " (" << memory.total()
+      << " bytes)\n";
   return std::move(out).str();
 }
 
@@ -169,7 +173,8 @@ std::string FormatPlanJson(const Net& net, int solver_states) {
     set(object, "bytes", step.bytes);
     set(object, "flops", step.flops);
     auto* refusals = (*object.mutable_fields())["refusals"].mutable_list_value();
-    for (const std::string& refusal : step.refusals) refusals->add_values()->set_string_value(refusal);
+    for (const std::string& refusal : step.refusals)
+      refusals->add_values()->set_string_value(refusal);
   }
   const PlanMemory memory = MemoryOfPlan(net, solver_states);
   google::protobuf::Struct& bytes = *(*root.mutable_fields())["memory"].mutable_struct_value();
@@ -191,14 +196,17 @@ std::string FormatPlanJson(const Net& net, int solver_states) {
   return json;
 }
 
-void SetProfiling(Net& net, bool on) { net.executor().set_profiling(on); }
+void SetProfiling(Net& net, bool on) {
+  net.executor().set_profiling(on);
+}
 
 std::vector<LayerTime> LayerTimes(Net& net) {
   std::vector<LayerTime> times;
   for (const std::string& name : net.layer_names()) times.push_back({name});
   for (const StepTime& step : net.executor().step_times()) {
     LayerTime& time = times[step.node->layers.front()];
-    (step.node->direction == Direction::kForward ? time.forward_ms : time.backward_ms) += step.seconds * 1e3;
+    (step.node->direction == Direction::kForward ? time.forward_ms : time.backward_ms) +=
+        step.seconds * 1e3;
   }
   return times;
 }

@@ -29,8 +29,8 @@ bool FitsLegacy(const Shape& stored, const Shape& wanted) {
 }
 
 void CopyLayer(const LayerParameter& source, const std::vector<std::shared_ptr<Blob>>& blobs) {
-  Require(source.blobs_size() == static_cast<int>(blobs.size()), "the file has ", source.blobs_size(),
-          " parameter blob(s), the net ", blobs.size(), "; the layers differ");
+  Require(source.blobs_size() == static_cast<int>(blobs.size()), "the file has ",
+          source.blobs_size(), " parameter blob(s), the net ", blobs.size(), "; the layers differ");
   for (int i = 0; i < source.blobs_size(); ++i) {
     WithContext(StrCat("parameter ", i), [&] { ReadBlob(source.blobs(i), blobs[i].get()); });
   }
@@ -57,8 +57,8 @@ std::vector<std::string> LayersIn(const Hdf5Reader& reader, const std::string& r
 
 void ReadBlob(const BlobProto& proto, Blob* blob, bool diff) {
   const Shape stored = ShapeOf(proto);
-  Require(FitsLegacy(stored, blob->shape()), "the file has shape ", stored, ", the net ", blob->shape(),
-          "; to train this layer anew, rename it");
+  Require(FitsLegacy(stored, blob->shape()), "the file has shape ", stored, ", the net ",
+          blob->shape(), "; to train this layer anew, rename it");
   const std::vector<double> values = ReadBlobDoubles(proto, diff);
   VisitFloat(blob->data_tensor().desc().dtype, [&]<typename T>(TypeTag<T>) {
     T* elements = diff ? blob->mutable_cpu_diff<T>() : blob->mutable_cpu_data<T>();
@@ -117,7 +117,8 @@ void CheckSharedMultipliers(const NetParameter& param) {
       Require(!spec.has_lr_mult() || !first.has_lr_mult() || spec.lr_mult() == first.lr_mult(),
               "layer '", layer.name(), "': shared parameter '", spec.name(), "' has lr_mult ",
               spec.lr_mult(), " here and ", first.lr_mult(), " elsewhere; make them equal");
-      Require(!spec.has_decay_mult() || !first.has_decay_mult() || spec.decay_mult() == first.decay_mult(),
+      Require(!spec.has_decay_mult() || !first.has_decay_mult() ||
+                  spec.decay_mult() == first.decay_mult(),
               "layer '", layer.name(), "': shared parameter '", spec.name(), "' has decay_mult ",
               spec.decay_mult(), " here and ", first.decay_mult(), " elsewhere; make them equal");
       if (!first.has_lr_mult() && spec.has_lr_mult()) first.set_lr_mult(spec.lr_mult());
@@ -169,7 +170,8 @@ void WriteLayerBlobs(const std::vector<std::shared_ptr<Blob>>& blobs, bool write
 }
 
 void WriteTrainedHdf5(const std::string& file, const std::vector<std::string>& layer_names,
-                      const LayerBlobs& blobs, const std::set<const Blob*>& owned, bool write_diff) {
+                      const LayerBlobs& blobs, const std::set<const Blob*>& owned,
+                      bool write_diff) {
   Hdf5Writer writer(file);
   for (size_t i = 0; i < layer_names.size(); ++i) {
     writer.CreateGroup("data/" + layer_names[i]);
@@ -179,7 +181,8 @@ void WriteTrainedHdf5(const std::string& file, const std::vector<std::string>& l
       const std::string name = StrCat(layer_names[i], "/", k);
       const size_t count = static_cast<size_t>(blob.count());
       writer.WriteFloats("data/" + name, blob.shape(), {blob.cpu_data<float>(), count});
-      if (write_diff) writer.WriteFloats("diff/" + name, blob.shape(), {blob.cpu_diff<float>(), count});
+      if (write_diff)
+        writer.WriteFloats("diff/" + name, blob.shape(), {blob.cpu_diff<float>(), count});
     }
   }
   writer.Commit();

@@ -36,7 +36,9 @@ struct AddBias : BroadcastAxes {
 // (x[, z]) -> (s):  the sum of x (of x * z) over all axes that s does not cover.
 struct SumToAxes : BroadcastAxes {
   static constexpr std::string_view kName = "SumToAxes";
-  LayoutRule layout_rule() const { return is_per_channel() ? LayoutRule{.inputs = 3} : LayoutRule{}; }
+  LayoutRule layout_rule() const {
+    return is_per_channel() ? LayoutRule{.inputs = 3} : LayoutRule{};
+  }
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc>) const {
     return static_cast<double>(inputs[0].count()) * static_cast<double>(inputs.size());
   }

@@ -41,7 +41,8 @@ std::string ConvGeometry::ToString() const {
 }
 
 std::string Conv::Attributes() const {
-  return geometry.ToString() + (has_relu ? StrCat(", relu", negative_slope == 0 ? "" : " leaky") : "");
+  return geometry.ToString() +
+         (has_relu ? StrCat(", relu", negative_slope == 0 ? "" : " leaky") : "");
 }
 
 double Conv::Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const {

@@ -31,7 +31,9 @@ struct Conv {
   float negative_slope = 0;
 
   std::string Attributes() const;
-  LayoutRule layout_rule() const { return {.inputs = 1, .outputs = 1, .prefers_channels_last = true}; }
+  LayoutRule layout_rule() const {
+    return {.inputs = 1, .outputs = 1, .prefers_channels_last = true};
+  }
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const;
 };
 
@@ -42,7 +44,9 @@ struct ConvGradData {
   ConvGeometry geometry;
 
   std::string Attributes() const { return geometry.ToString(); }
-  LayoutRule layout_rule() const { return {.inputs = 1, .outputs = 1, .prefers_channels_last = true}; }
+  LayoutRule layout_rule() const {
+    return {.inputs = 1, .outputs = 1, .prefers_channels_last = true};
+  }
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const;
 };
 

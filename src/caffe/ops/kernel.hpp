@@ -117,13 +117,14 @@ struct KernelRegistrar {
   // A heavy kernel: a factory that looks at the request first.
   KernelRegistrar(DeviceKind device, std::string name, KernelRank rank,
                   KernelOrRefusal (*factory)(const T&, const KernelRequest&)) {
-    KernelRegistry::Get().Register(
-        device, typeid(T), T::kName,
-        {name, rank, [factory, name](const KernelRequest& request) {
-           KernelOrRefusal answer = factory(*request.op.As<T>(), request);
-           if (Kernel* kernel = std::get_if<Kernel>(&answer)) kernel->name = name;
-           return answer;
-         }});
+    KernelRegistry::Get().Register(device, typeid(T), T::kName,
+                                   {name, rank, [factory, name](const KernelRequest& request) {
+                                      KernelOrRefusal answer =
+                                          factory(*request.op.As<T>(), request);
+                                      if (Kernel* kernel = std::get_if<Kernel>(&answer))
+                                        kernel->name = name;
+                                      return answer;
+                                    }});
   }
 };
 
@@ -133,13 +134,14 @@ struct KernelRegistrar {
 #define CAFFE_KERNEL_CONCAT(a, b) CAFFE_KERNEL_CONCAT_(a, b)
 
 // CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Relu, Relu);
-#define CAFFE_REGISTER_KERNEL(device, op, function)                                      \
-  static const ::caffe::internal::KernelRegistrar<op> CAFFE_KERNEL_CONCAT(kernel_registrar_, \
-                                                                          __COUNTER__)(device, function)
+#define CAFFE_REGISTER_KERNEL(device, op, function)                        \
+  static const ::caffe::internal::KernelRegistrar<op> CAFFE_KERNEL_CONCAT( \
+      kernel_registrar_, __COUNTER__)(device, function)
 
-// CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-onednn", KernelRank::kBest, MakeConv);
-#define CAFFE_REGISTER_KERNEL_FACTORY(device, op, name, rank, factory)                   \
-  static const ::caffe::internal::KernelRegistrar<op> CAFFE_KERNEL_CONCAT(kernel_registrar_, \
-                                                                          __COUNTER__)(device, name, rank, factory)
+// CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-onednn", KernelRank::kBest,
+// MakeConv);
+#define CAFFE_REGISTER_KERNEL_FACTORY(device, op, name, rank, factory)     \
+  static const ::caffe::internal::KernelRegistrar<op> CAFFE_KERNEL_CONCAT( \
+      kernel_registrar_, __COUNTER__)(device, name, rank, factory)
 
 }  // namespace caffe

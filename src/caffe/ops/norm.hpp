@@ -19,7 +19,9 @@ struct BatchNorm {
   double eps = 1e-5;
   bool has_relu = false;
   std::string Attributes() const { return StrCat("eps ", eps, has_relu ? ", relu" : ""); }
-  LayoutRule layout_rule() const { return {.inputs = 1, .outputs = 1, .prefers_channels_last = true}; }
+  LayoutRule layout_rule() const {
+    return {.inputs = 1, .outputs = 1, .prefers_channels_last = true};
+  }
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
     return 6.0 * static_cast<double>(outputs[0].count());
   }
@@ -47,7 +49,9 @@ struct BatchNormInference {
   double eps = 1e-5;
   bool has_relu = false;
   std::string Attributes() const { return StrCat("eps ", eps, has_relu ? ", relu" : ""); }
-  LayoutRule layout_rule() const { return {.inputs = 1, .outputs = 1, .prefers_channels_last = true}; }
+  LayoutRule layout_rule() const {
+    return {.inputs = 1, .outputs = 1, .prefers_channels_last = true};
+  }
 };
 
 // (dy, variance, factor[, gamma]) -> (dx):  dx = gamma * dy / sqrt(variance / factor + eps).
@@ -55,7 +59,9 @@ struct BatchNormInferenceGrad {
   static constexpr std::string_view kName = "BatchNormInferenceGrad";
   static constexpr bool kInPlace = true;
   double eps = 1e-5;
-  LayoutRule layout_rule() const { return {.inputs = 1, .outputs = 1, .prefers_channels_last = true}; }
+  LayoutRule layout_rule() const {
+    return {.inputs = 1, .outputs = 1, .prefers_channels_last = true};
+  }
 };
 
 // (batch_mean, batch_variance) -> (mean, variance, factor), each updated in place. The batch
@@ -72,7 +78,8 @@ struct UpdateRunningStatistics {
 };
 
 // Local response normalisation across channels (Krizhevsky et al. 2012), `size` odd:
-// (x) -> (y, scale):  scale = k + alpha / size * sum of squares over the window; y = x * scale^-beta.
+// (x) -> (y, scale):  scale = k + alpha / size * sum of squares over the window; y = x *
+// scale^-beta.
 struct Lrn {
   static constexpr std::string_view kName = "Lrn";
   int64_t size = 5;
@@ -80,7 +87,9 @@ struct Lrn {
   std::string Attributes() const {
     return StrCat("size ", size, ", alpha ", alpha, ", beta ", beta, ", k ", k);
   }
-  LayoutRule layout_rule() const { return {.inputs = 1, .outputs = 3, .prefers_channels_last = true}; }
+  LayoutRule layout_rule() const {
+    return {.inputs = 1, .outputs = 3, .prefers_channels_last = true};
+  }
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
     return (2.0 * static_cast<double>(size) + 10) * static_cast<double>(outputs[0].count());
   }
@@ -92,7 +101,9 @@ struct LrnGrad {
   static constexpr std::string_view kName = "LrnGrad";
   int64_t size = 5;
   double alpha = 1, beta = 0.75;
-  LayoutRule layout_rule() const { return {.inputs = 15, .outputs = 1, .prefers_channels_last = true}; }
+  LayoutRule layout_rule() const {
+    return {.inputs = 15, .outputs = 1, .prefers_channels_last = true};
+  }
 };
 
 // Local response normalisation within a channel:
@@ -102,7 +113,9 @@ struct LrnWithin {
   static constexpr std::string_view kName = "LrnWithin";
   int64_t size = 5;
   double alpha = 1, beta = 0.75;
-  std::string Attributes() const { return StrCat("size ", size, ", alpha ", alpha, ", beta ", beta); }
+  std::string Attributes() const {
+    return StrCat("size ", size, ", alpha ", alpha, ", beta ", beta);
+  }
 };
 
 // (x, scale, dy) -> (dx)

@@ -40,7 +40,7 @@ enum class NumericRule {
 class Op {
  public:
   template <typename T>
-    requires requires { T::kName; }
+  requires requires { T::kName; }
   Op(T op) : impl_(std::make_shared<Model<T>>(std::move(op))) {}
 
   std::string_view name() const { return impl_->name(); }

@@ -36,7 +36,9 @@ struct MaxPoolGrad {
   static constexpr std::string_view kName = "MaxPoolGrad";
   PoolGeometry geometry;
   std::string Attributes() const { return geometry.ToString(); }
-  LayoutRule layout_rule() const { return {.inputs = 3, .outputs = 1, .prefers_channels_last = true}; }
+  LayoutRule layout_rule() const {
+    return {.inputs = 3, .outputs = 1, .prefers_channels_last = true};
+  }
 };
 
 // (x) -> (y):  sum of each window over its size, which counts padding up to pad beyond the

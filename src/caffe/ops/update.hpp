@@ -19,7 +19,9 @@ struct SgdUpdate {
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
   Regularization regularization = Regularization::kL2;
   double lr_mult = 1, decay_mult = 1;
-  std::string Attributes() const { return StrCat("lr_mult ", lr_mult, ", decay_mult ", decay_mult); }
+  std::string Attributes() const {
+    return StrCat("lr_mult ", lr_mult, ", decay_mult ", decay_mult);
+  }
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
     return 6.0 * static_cast<double>(outputs[0].count());
   }

@@ -6,8 +6,12 @@
 namespace caffe::passes {
 namespace {
 
-bool IsImage(const Value& value) { return value.desc.shape.num_axes() == 4; }
-bool InMask(uint32_t mask, size_t index) { return (mask >> std::min<size_t>(index, 31)) & 1u; }
+bool IsImage(const Value& value) {
+  return value.desc.shape.num_axes() == 4;
+}
+bool InMask(uint32_t mask, size_t index) {
+  return (mask >> std::min<size_t>(index, 31)) & 1u;
+}
 
 }  // namespace
 
@@ -33,7 +37,8 @@ class AssignLayouts final : public Pass {
       Value* input = node.inputs[i];
       if (input == nullptr || !IsImage(*input)) continue;
       const Layout wanted = InMask(rule.inputs, i) ? layout : Layout::kPlain;
-      if (input->desc.layout != wanted) node.inputs[i] = FindOrInsertReorder(graph, node, *input, wanted);
+      if (input->desc.layout != wanted)
+        node.inputs[i] = FindOrInsertReorder(graph, node, *input, wanted);
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       Value* output = node.outputs[i];
@@ -97,6 +102,8 @@ class AssignLayouts final : public Pass {
   std::map<std::pair<int, Layout>, Value*> reorders_;
 };
 
-std::unique_ptr<Pass> MakeAssignLayouts() { return std::make_unique<AssignLayouts>(); }
+std::unique_ptr<Pass> MakeAssignLayouts() {
+  return std::make_unique<AssignLayouts>();
+}
 
 }  // namespace caffe::passes

@@ -38,19 +38,22 @@ LayerTypes ResolveTypes(const LayerCall& call, const PrecisionDefaults& defaults
     types.backward = call.layer->traits().is_data ? DType::kFloat
                                                   : defaults.backward_type.value_or(DType::kFloat);
   }
-  types.forward_math = param.has_forward_math() ? FromProto(param.forward_math(), "forward_math")
-                       : param.has_forward_type()
-                           ? types.forward
-                           : defaults.forward_math.value_or(defaults.forward_type.value_or(DType::kFloat));
-  types.backward_math = param.has_backward_math() ? FromProto(param.backward_math(), "backward_math")
-                        : param.has_backward_type()
-                            ? types.backward
-                            : defaults.backward_math.value_or(
-                                  defaults.backward_type.value_or(DType::kFloat));
+  types.forward_math =
+      param.has_forward_math() ? FromProto(param.forward_math(), "forward_math")
+      : param.has_forward_type()
+          ? types.forward
+          : defaults.forward_math.value_or(defaults.forward_type.value_or(DType::kFloat));
+  types.backward_math =
+      param.has_backward_math() ? FromProto(param.backward_math(), "backward_math")
+      : param.has_backward_type()
+          ? types.backward
+          : defaults.backward_math.value_or(defaults.backward_type.value_or(DType::kFloat));
   return types;
 }
 
-DType AtLeastFloat(DType type) { return type == DType::kDouble ? type : DType::kFloat; }
+DType AtLeastFloat(DType type) {
+  return type == DType::kDouble ? type : DType::kFloat;
+}
 
 }  // namespace
 
@@ -70,7 +73,8 @@ class AssignPrecision final : public Pass {
                   [&] { types_.push_back(ResolveTypes(call, graph.options.precision)); });
     }
     for (Node* node : graph.ScheduledNodes()) {
-      if (node->op.numeric_rule() != NumericRule::kFloat || node->direction != Direction::kForward) {
+      if (node->op.numeric_rule() != NumericRule::kFloat ||
+          node->direction != Direction::kForward) {
         continue;
       }
       for (Value* output : node->outputs) {
@@ -120,7 +124,8 @@ class AssignPrecision final : public Pass {
     const bool is_math = node.op.numeric_rule() == NumericRule::kMath;
     const auto operand_type = [&](const Value* value) {
       if (value == nullptr) return compute;
-      const bool is_param = value->kind == ValueKind::kParam || value->kind == ValueKind::kParamGrad;
+      const bool is_param =
+          value->kind == ValueKind::kParam || value->kind == ValueKind::kParamGrad;
       const bool is_weight = value->kind == ValueKind::kParam && value->desc.shape.num_axes() >= 2;
       if (is_param) return is_math && is_weight ? compute : value->desc.dtype;
       if (value->at_least_float) return value->desc.dtype;
@@ -130,8 +135,8 @@ class AssignPrecision final : public Pass {
     node.made.clear();
     for (const Value* input : node.inputs) node.wanted.push_back(operand_type(input));
     for (const Value* output : node.outputs) {
-      const bool is_main = output != nullptr && output->kind == ValueKind::kActivation &&
-                           !output->at_least_float;
+      const bool is_main =
+          output != nullptr && output->kind == ValueKind::kActivation && !output->at_least_float;
       node.made.push_back(output == nullptr ? compute : is_main ? compute : output->desc.dtype);
     }
     // Moves and fills work in whatever type their result is stored in.
@@ -146,6 +151,8 @@ class AssignPrecision final : public Pass {
   std::vector<LayerTypes> types_;
 };
 
-std::unique_ptr<Pass> MakeAssignPrecision() { return std::make_unique<AssignPrecision>(); }
+std::unique_ptr<Pass> MakeAssignPrecision() {
+  return std::make_unique<AssignPrecision>();
+}
 
 }  // namespace caffe::passes

@@ -53,7 +53,8 @@ class FuseEpilogues final : public Pass {
   template <typename T>
   Node* WriterWith(const Value* value) const {
     const auto found = writers_.find(value);
-    return found != writers_.end() && found->second->op.As<T>() != nullptr ? found->second : nullptr;
+    return found != writers_.end() && found->second->op.As<T>() != nullptr ? found->second
+                                                                           : nullptr;
   }
 
   // The one node with op T that satisfies `accepts` among the readers of `value`.
@@ -180,8 +181,8 @@ class FuseEpilogues final : public Pass {
     Absorb(norm, scale);
   }
 
-  // Training: x^ = BatchNorm(x), y = gamma x^ + beta has four nodes in backward (gradients of gamma,
-  // beta, x^ and x), which BatchNormGrad computes together. All of them must be there.
+  // Training: x^ = BatchNorm(x), y = gamma x^ + beta has four nodes in backward (gradients of
+  // gamma, beta, x^ and x), which BatchNormGrad computes together. All of them must be there.
   void FuseScaleIntoNorm(Node& scale, Node& norm) {
     Node* grad = FindNormGrad(norm);
     const Value* normalised = scale.inputs[0];
@@ -193,7 +194,8 @@ class FuseEpilogues final : public Pass {
       return node.layers.front() == scale.layers.front() && node.direction == Direction::kBackward;
     };
     Node* gamma_grad = ReaderWith<ops::SumToAxes>(normalised, is_same_layer);
-    if (gamma_grad == nullptr || gamma_grad->inputs.size() != 2 || NumReaders(normalised) != 2) return;
+    if (gamma_grad == nullptr || gamma_grad->inputs.size() != 2 || NumReaders(normalised) != 2)
+      return;
     Value* dy = gamma_grad->inputs[0];
     Node* data_grad = ReaderWith<ops::ScaleShift>(dy, is_same_layer);
     Node* beta_grad = ReaderWith<ops::SumToAxes>(
@@ -227,6 +229,8 @@ class FuseEpilogues final : public Pass {
   std::vector<Node*> erased_;
 };
 
-std::unique_ptr<Pass> MakeFuseEpilogues() { return std::make_unique<FuseEpilogues>(); }
+std::unique_ptr<Pass> MakeFuseEpilogues() {
+  return std::make_unique<FuseEpilogues>();
+}
 
 }  // namespace caffe::passes

@@ -53,8 +53,8 @@ class InferShapes final : public Pass {
     const LayerParameter& param = call.layer->param();
     call.params = call.layer->Params(bottoms);
     const int num_params = static_cast<int>(call.params.size());
-    Require(param.param_size() <= num_params, "has ", param.param_size(), " param entries but only ",
-            num_params, " parameter blob(s)");
+    Require(param.param_size() <= num_params, "has ", param.param_size(),
+            " param entries but only ", num_params, " parameter blob(s)");
     for (int i = 0; i < num_params; ++i) {
       const std::string name = StrCat(call.layer->name(), ".", i);
       const Shape& shape = call.params[i].shape;
@@ -88,6 +88,8 @@ class InferShapes final : public Pass {
   std::map<std::string, std::pair<Value*, Value*>> owners_;
 };
 
-std::unique_ptr<Pass> MakeInferShapes() { return std::make_unique<InferShapes>(); }
+std::unique_ptr<Pass> MakeInferShapes() {
+  return std::make_unique<InferShapes>();
+}
 
 }  // namespace caffe::passes

@@ -60,6 +60,8 @@ class InsertCasts final : public Pass {
   std::map<std::pair<int, DType>, Value*> casts_;
 };
 
-std::unique_ptr<Pass> MakeInsertCasts() { return std::make_unique<InsertCasts>(); }
+std::unique_ptr<Pass> MakeInsertCasts() {
+  return std::make_unique<InsertCasts>();
+}
 
 }  // namespace caffe::passes

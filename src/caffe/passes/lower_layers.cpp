@@ -16,7 +16,8 @@ class LayerLowering final : public Pass {
   void Run(Graph& graph) override {
     contributions_.clear();
     read_.clear();
-    for (const LayerCall& call : graph.calls) read_.insert(call.bottoms.begin(), call.bottoms.end());
+    for (const LayerCall& call : graph.calls)
+      read_.insert(call.bottoms.begin(), call.bottoms.end());
     for (int i = 0; i < NumCalls(graph); ++i) LowerForward(graph, i);
     if (graph.options.with_backward) {
       for (int i = NumCalls(graph) - 1; i >= 0; --i) LowerBackward(graph, i);
@@ -168,6 +169,8 @@ class LayerLowering final : public Pass {
   std::set<const Value*> read_;
 };
 
-std::unique_ptr<Pass> passes::MakeLowerLayers() { return std::make_unique<LayerLowering>(); }
+std::unique_ptr<Pass> passes::MakeLowerLayers() {
+  return std::make_unique<LayerLowering>();
+}
 
 }  // namespace caffe

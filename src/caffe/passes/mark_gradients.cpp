@@ -38,15 +38,17 @@ class MarkGradients final : public Pass {
     Require(param.propagate_down_size() == 0 ||
                 param.propagate_down_size() == static_cast<int>(call.bottoms.size()),
             "layer '", call.layer->name(), "' has ", param.propagate_down_size(),
-            " propagate_down entries for ", call.bottoms.size(), " bottom(s); give none or one each");
+            " propagate_down entries for ", call.bottoms.size(),
+            " bottom(s); give none or one each");
     call.needs_backward = false;
     call.bottom_needs_gradient.clear();
     call.param_needs_gradient.clear();
     for (size_t i = 0; i < call.bottoms.size(); ++i) {
       const bool learns_above = learns_.count(call.bottoms[i]) > 0;
       call.needs_backward |= learns_above;
-      call.bottom_needs_gradient.push_back(
-          param.propagate_down_size() > 0 ? param.propagate_down(static_cast<int>(i)) : learns_above);
+      call.bottom_needs_gradient.push_back(param.propagate_down_size() > 0
+                                               ? param.propagate_down(static_cast<int>(i))
+                                               : learns_above);
     }
     for (size_t i = 0; i < call.params.size(); ++i) {
       call.param_needs_gradient.push_back(LrMult(call, static_cast<int>(i)) != 0);
@@ -97,6 +99,8 @@ class MarkGradients final : public Pass {
   std::set<const Value*> learns_;  // values that something which learns has contributed to
 };
 
-std::unique_ptr<Pass> MakeMarkGradients() { return std::make_unique<MarkGradients>(); }
+std::unique_ptr<Pass> MakeMarkGradients() {
+  return std::make_unique<MarkGradients>();
+}
 
 }  // namespace caffe::passes

@@ -8,7 +8,9 @@ namespace {
 
 constexpr int64_t kAlignment = 64;  // a cache line, and the widest vector
 
-int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t Aligned(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 }  // namespace
 
@@ -117,14 +119,16 @@ class PlanMemory final : public Pass {
         group->offset = graph.arena_bytes;
       } else {
         group->offset = FirstFit(placed, *group);
-        placed.insert(std::upper_bound(placed.begin(), placed.end(), group,
-                                       [](const Group* a, const Group* b) { return a->offset < b->offset; }),
-                      group);
+        placed.insert(
+            std::upper_bound(placed.begin(), placed.end(), group,
+                             [](const Group* a, const Group* b) { return a->offset < b->offset; }),
+            group);
       }
       graph.arena_bytes = std::max(graph.arena_bytes, group->offset + group->bytes);
     }
     for (Value& value : graph.values()) {
-      value.arena_offset = IsPlanned(&value) && GroupOf(value).last >= 0 ? GroupOf(value).offset : -1;
+      value.arena_offset =
+          IsPlanned(&value) && GroupOf(value).last >= 0 ? GroupOf(value).offset : -1;
     }
   }
 
@@ -144,6 +148,8 @@ class PlanMemory final : public Pass {
   std::vector<int> parent_;
 };
 
-std::unique_ptr<Pass> MakePlanMemory() { return std::make_unique<PlanMemory>(); }
+std::unique_ptr<Pass> MakePlanMemory() {
+  return std::make_unique<PlanMemory>();
+}
 
 }  // namespace caffe::passes

@@ -54,6 +54,8 @@ class SelectKernels final : public Pass {
   }
 };
 
-std::unique_ptr<Pass> MakeSelectKernels() { return std::make_unique<SelectKernels>(); }
+std::unique_ptr<Pass> MakeSelectKernels() {
+  return std::make_unique<SelectKernels>();
+}
 
 }  // namespace caffe::passes

@@ -27,7 +27,8 @@ void Executor::BindOperands() {
   const auto make_view = [&](Value* value) -> TensorView {
     if (value == nullptr) return {};
     TensorView view{value->desc, nullptr};
-    if (value->arena_offset >= 0) view.data = static_cast<char*>(arena_.get()) + value->arena_offset;
+    if (value->arena_offset >= 0)
+      view.data = static_cast<char*>(arena_.get()) + value->arena_offset;
     return view;
   };
   for (Step& step : steps_) {
@@ -40,8 +41,10 @@ void Executor::BindOperands() {
       CAFFE_ASSERT(value->tensor != nullptr, "'", value->name, "' has no memory");
       bound_.push_back({&view, value->tensor, is_output});
     };
-    for (size_t i = 0; i < step.inputs.size(); ++i) bind(step.node->inputs[i], step.inputs[i], false);
-    for (size_t i = 0; i < step.outputs.size(); ++i) bind(step.node->outputs[i], step.outputs[i], true);
+    for (size_t i = 0; i < step.inputs.size(); ++i)
+      bind(step.node->inputs[i], step.inputs[i], false);
+    for (size_t i = 0; i < step.outputs.size(); ++i)
+      bind(step.node->outputs[i], step.outputs[i], true);
   }
 }
 
@@ -57,7 +60,8 @@ void Executor::Run(const RunOptions& options) {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Node& node = *steps_[i].node;
     const int layer = node.layers.front();
-    if (node.direction != options.direction || layer < options.first_layer || layer > last) continue;
+    if (node.direction != options.direction || layer < options.first_layer || layer > last)
+      continue;
     RunStep(i, options);
   }
   for (const BoundOperand& operand : bound_) {

@@ -25,8 +25,8 @@ class Executor {
 
   struct RunOptions {
     Direction direction = Direction::kForward;
-    int first_layer = 0;   // inclusive
-    int last_layer = -1;   // inclusive; -1: to the end
+    int first_layer = 0;  // inclusive
+    int last_layer = -1;  // inclusive; -1: to the end
     RandomState random;
     bool accumulate = false;  // add to parameter gradients instead of overwriting them
   };

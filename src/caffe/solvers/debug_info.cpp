@@ -55,8 +55,9 @@ void LogBackwardValues(const Net& net) {
     l1_data += param.blob->asum_data(), l1_diff += param.blob->asum_diff();
     squares_data += param.blob->sumsq_data(), squares_diff += param.blob->sumsq_diff();
   }
-  LOG(ERROR) << "    [Backward] All net params (data, diff): L1 norm = (" << l1_data << ", " << l1_diff
-             << "); L2 norm = (" << std::sqrt(squares_data) << ", " << std::sqrt(squares_diff) << ")";
+  LOG(ERROR) << "    [Backward] All net params (data, diff): L1 norm = (" << l1_data << ", "
+             << l1_diff << "); L2 norm = (" << std::sqrt(squares_data) << ", "
+             << std::sqrt(squares_diff) << ")";
 }
 
 void LogUpdateValues(const Net& net, const std::vector<std::shared_ptr<Blob>>& history) {
@@ -64,7 +65,8 @@ void LogUpdateValues(const Net& net, const std::vector<std::shared_ptr<Blob>>& h
     const Net::LearnableParam& param = net.learnable_params()[i];
     const size_t dot = param.name.rfind('.');
     LOG(INFO) << "    [Update] Layer " << param.name.substr(0, dot) << ", param "
-              << param.name.substr(dot + 1) << " data: " << Mean(param.blob->asum_data(), *param.blob)
+              << param.name.substr(dot + 1)
+              << " data: " << Mean(param.blob->asum_data(), *param.blob)
               << "; diff: " << Mean(history[i]->asum_data(), *history[i]);
   }
 }

@@ -11,7 +11,8 @@
 namespace caffe {
 namespace {
 
-void RequireKnown(const char* field, const std::string& policy, const std::vector<std::string>& known) {
+void RequireKnown(const char* field, const std::string& policy,
+                  const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), policy) != known.end()) return;
   const std::string near = NearestName(policy, known);
   std::string list;
@@ -49,17 +50,18 @@ void CheckSchedule(const SolverParameter& param) {
                {"fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid", "plateau"});
   RequireKnown("momentum_policy", param.momentum_policy(), {"fixed", "poly", "opt"});
   RequireKnown("weight_decay_policy", param.weight_decay_policy(), {"fixed", "poly"});
-  Require(param.lr_policy() != "step" || param.stepsize() > 0, "solver: lr_policy 'step' needs stepsize > 0, got ",
-          param.stepsize());
+  Require(param.lr_policy() != "step" || param.stepsize() > 0,
+          "solver: lr_policy 'step' needs stepsize > 0, got ", param.stepsize());
   Require(param.has_base_lr(), "solver: base_lr is not set");
   Require(param.min_lr() >= 0, "solver: min_lr is ", param.min_lr(), "; it must be 0 or more");
-  Require(std::is_sorted(param.stepvalue().begin(), param.stepvalue().end()), "solver: stepvalue must ascend");
+  Require(std::is_sorted(param.stepvalue().begin(), param.stepvalue().end()),
+          "solver: stepvalue must ascend");
   Require(param.lr_policy() != "plateau" || param.plateau_winsize_size() > 0,
           "solver: lr_policy 'plateau' needs at least one plateau_winsize");
   const bool is_polynomial = param.lr_policy() == "poly" || param.momentum_policy() == "poly" ||
                              param.weight_decay_policy() == "poly";
-  Require(!is_polynomial || param.max_iter() > 0, "solver: a 'poly' policy needs max_iter > 0, got ",
-          param.max_iter());
+  Require(!is_polynomial || param.max_iter() > 0,
+          "solver: a 'poly' policy needs max_iter > 0, got ", param.max_iter());
   Require(param.lr_policy() != "poly" || param.base_lr() >= param.min_lr(), "solver: base_lr ",
           param.base_lr(), " is below min_lr ", param.min_lr());
 }
@@ -67,7 +69,8 @@ void CheckSchedule(const SolverParameter& param) {
 double LearningRateAt(const SolverParameter& param, int iteration, int current_step) {
   double rate = 0;
   if (iteration < param.rampup_interval()) {
-    const double progress = static_cast<double>(iteration) / static_cast<double>(param.rampup_interval());
+    const double progress =
+        static_cast<double>(iteration) / static_cast<double>(param.rampup_interval());
     rate = param.rampup_lr() + (param.base_lr() - param.rampup_lr()) * progress * progress;
   } else {
     rate = PolicyRate(param, iteration, current_step);
@@ -97,7 +100,8 @@ int PlateauAt(const SolverParameter& param, int iteration, int current_step, dou
 double MomentumAt(const SolverParameter& param, int iteration, double rate) {
   const double momentum = param.momentum(), most = param.max_momentum();
   if (param.momentum_policy() == "poly") {
-    return momentum + (most - momentum) * std::pow(Progress(param, iteration), param.momentum_power());
+    return momentum +
+           (most - momentum) * std::pow(Progress(param, iteration), param.momentum_power());
   }
   if (param.momentum_policy() == "opt") {
     const double root = 1 - 0.5 * std::sqrt(rate);

@@ -15,7 +15,8 @@ class SGDRule final : public UpdateRule {
   int num_states() const override { return 1; }
 
   Op MakeOp(const Net::LearnableParam& param) const override {
-    return ops::SgdUpdate{.regularization = regularization_, .lr_mult = param.lr_mult,
+    return ops::SgdUpdate{.regularization = regularization_,
+                          .lr_mult = param.lr_mult,
                           .decay_mult = param.decay_mult};
   }
 

@@ -33,7 +33,8 @@ void WriteBinaryState(const std::string& file, const std::vector<std::shared_ptr
     cursor->set_layer(layer);
     cursor->set_records(records);
   }
-  for (const std::shared_ptr<Blob>& blob : history) WriteBlob(*blob, /*write_diff=*/false, state.add_history());
+  for (const std::shared_ptr<Blob>& blob : history)
+    WriteBlob(*blob, /*write_diff=*/false, state.add_history());
   WriteBinaryProto(file, state);
 }
 
@@ -55,14 +56,16 @@ void WriteHdf5State(const std::string& file, const std::vector<std::shared_ptr<B
     }
   }
   // What BVLC's files do not have goes into a group of its own, which its reader passes over.
-  writer.WriteDoubles("cortado/minimum_loss", Shape{1}, std::vector<double>{progress.plateau.minimum_loss});
+  writer.WriteDoubles("cortado/minimum_loss", Shape{1},
+                      std::vector<double>{progress.plateau.minimum_loss});
   writer.WriteInteger("cortado/iter_last_event", progress.plateau.iter_last_event);
   writer.WriteString("cortado/solver_type", progress.solver_type);
   writer.WriteString("cortado/net_name", progress.net_name);
   writer.WriteString("cortado/random_seed", std::to_string(progress.seed));
   int index = 0;
   for (const auto& [layer, records] : progress.delivered_records) {
-    const std::string group = StrCat("cortado/data_cursor/", index++);  // a layer's name may hold slashes
+    const std::string group =
+        StrCat("cortado/data_cursor/", index++);  // a layer's name may hold slashes
     writer.WriteString(group + "/layer", layer);
     writer.WriteInteger(group + "/records", static_cast<int64_t>(records));
   }
@@ -78,8 +81,10 @@ void ThrowIfWeights(const std::string& file) {
     return;
   }
   if (net.layer_size() == 0 && net.layers_size() == 0) return;
-  throw IoError(file + ": holds weights, not a solver state; give it to -weights, or the .solverstate beside it "
-                       "to -snapshot");
+  throw IoError(
+      file +
+      ": holds weights, not a solver state; give it to -weights, or the .solverstate beside it "
+      "to -snapshot");
 }
 
 }  // namespace
@@ -101,7 +106,8 @@ void CheckSnapshotWritable(const std::string& prefix) {
 }
 
 std::string WriteSnapshot(const std::string& prefix, bool as_hdf5, bool write_diff, const Net& net,
-                          const std::vector<std::shared_ptr<Blob>>& history, SolverProgress progress) {
+                          const std::vector<std::shared_ptr<Blob>>& history,
+                          SolverProgress progress) {
   const std::string stem = StrCat(prefix, "_iter_", progress.iter);
   const std::string model = stem + (as_hdf5 ? ".caffemodel.h5" : ".caffemodel");
   const std::string state = stem + (as_hdf5 ? ".solverstate.h5" : ".solverstate");
@@ -157,19 +163,22 @@ void SnapshotReader::ReadBinary() {
 void SnapshotReader::ReadHdf5() {
   const Hdf5Reader reader(file_);
   if (!reader.Contains("iter")) {
-    throw IoError(file_ + (reader.Contains("data") ? ": holds weights, not a solver state; give it to -weights"
-                                                   : ": not a solver state (it has no 'iter')"));
+    throw IoError(file_ + (reader.Contains("data")
+                               ? ": holds weights, not a solver state; give it to -weights"
+                               : ": not a solver state (it has no 'iter')"));
   }
   progress_.iter = static_cast<int>(reader.ReadInteger("iter"));
   progress_.current_step = static_cast<int>(reader.ReadInteger("current_step"));
   if (reader.Contains("learned_net")) progress_.learned_net = reader.ReadString("learned_net");
   for (const std::string& index : reader.LinksOf("history")) {
     const std::string dataset = "history/" + index;
-    WriteBlobDoubles(reader.ShapeOf(dataset), reader.ReadDoubles(dataset), &history_.emplace_back());
+    WriteBlobDoubles(reader.ShapeOf(dataset), reader.ReadDoubles(dataset),
+                     &history_.emplace_back());
   }
   if (!reader.Contains("cortado")) return;
   progress_.plateau.minimum_loss = reader.ReadDoubles("cortado/minimum_loss").at(0);
-  progress_.plateau.iter_last_event = static_cast<int>(reader.ReadInteger("cortado/iter_last_event"));
+  progress_.plateau.iter_last_event =
+      static_cast<int>(reader.ReadInteger("cortado/iter_last_event"));
   progress_.solver_type = reader.ReadString("cortado/solver_type");
   progress_.net_name = reader.ReadString("cortado/net_name");
   progress_.has_seed = true;
@@ -185,25 +194,29 @@ void SnapshotReader::ReadHdf5() {
 std::string SnapshotReader::WeightsFile() const {
   const std::filesystem::path recorded = progress_.learned_net;
   if (recorded.empty() || std::filesystem::exists(recorded)) return recorded;
-  const std::filesystem::path beside = std::filesystem::path(file_).parent_path() / recorded.filename();
+  const std::filesystem::path beside =
+      std::filesystem::path(file_).parent_path() / recorded.filename();
   if (std::filesystem::exists(beside)) return beside;
-  throw IoError(StrCat(file_, ": its weights are neither at '", recorded.string(), "' nor at '", beside.string(),
-                       "'; put the .caffemodel beside the state file"));
+  throw IoError(StrCat(file_, ": its weights are neither at '", recorded.string(), "' nor at '",
+                       beside.string(), "'; put the .caffemodel beside the state file"));
 }
 
 void SnapshotReader::CheckHistory(const std::vector<std::shared_ptr<Blob>>& history) const {
-  Require(history_.size() == history.size(), file_, ": has ", history_.size(), " history blobs, the solver ",
-          history.size(), "; it was written by another solver type or net");
+  Require(history_.size() == history.size(), file_, ": has ", history_.size(),
+          " history blobs, the solver ", history.size(),
+          "; it was written by another solver type or net");
   for (size_t i = 0; i < history.size(); ++i) {
-    Require(ShapeOf(history_[i]).count() == history[i]->count(), file_, ": history blob ", i, " has shape ",
-            ShapeOf(history_[i]), ", the parameter ", history[i]->shape(), "; it was written by another net");
+    Require(ShapeOf(history_[i]).count() == history[i]->count(), file_, ": history blob ", i,
+            " has shape ", ShapeOf(history_[i]), ", the parameter ", history[i]->shape(),
+            "; it was written by another net");
   }
 }
 
 void SnapshotReader::ReadHistory(const std::vector<std::shared_ptr<Blob>>& history) const {
   CheckHistory(history);
   for (size_t i = 0; i < history.size(); ++i) {
-    WithContext(StrCat(file_, ": history blob ", i), [&] { ReadBlob(history_[i], history[i].get()); });
+    WithContext(StrCat(file_, ": history blob ", i),
+                [&] { ReadBlob(history_[i], history[i].get()); });
   }
 }
 

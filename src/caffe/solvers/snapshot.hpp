@@ -18,8 +18,8 @@ struct SolverProgress {
   int iter = 0;
   int current_step = 0;
   PlateauState plateau;
-  std::string learned_net;   // file name of the weights
-  std::string solver_type;   // empty in files of other programs
+  std::string learned_net;  // file name of the weights
+  std::string solver_type;  // empty in files of other programs
   std::string net_name;
   bool has_seed = false;
   uint64_t seed = 0;
@@ -35,7 +35,8 @@ void CheckSnapshotWritable(const std::string& prefix);
 
 // Writes model, then state; both atomically. Returns the state file's name.
 std::string WriteSnapshot(const std::string& prefix, bool as_hdf5, bool write_diff, const Net& net,
-                          const std::vector<std::shared_ptr<Blob>>& history, SolverProgress progress);
+                          const std::vector<std::shared_ptr<Blob>>& history,
+                          SolverProgress progress);
 
 // Reads a state file (by its ".h5" ending) without touching the blobs yet.
 class SnapshotReader {

@@ -117,15 +117,20 @@ struct Solver::Impl {
 };
 
 Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& solver_options)
-    : param(solver_param), options(solver_options), smoothed_loss(std::max(1, solver_param.average_loss())) {
-  Require(param.average_loss() >= 1, "solver: average_loss is ", param.average_loss(), "; it must be at least 1");
-  Require(param.iter_size() >= 1, "solver: iter_size is ", param.iter_size(), "; it must be at least 1");
+    : param(solver_param),
+      options(solver_options),
+      smoothed_loss(std::max(1, solver_param.average_loss())) {
+  Require(param.average_loss() >= 1, "solver: average_loss is ", param.average_loss(),
+          "; it must be at least 1");
+  Require(param.iter_size() >= 1, "solver: iter_size is ", param.iter_size(),
+          "; it must be at least 1");
   for (const int batches : param.test_iter()) {
     Require(batches >= 1, "solver: test_iter is ", batches, "; it must be at least 1");
   }
   if (param.larc()) throw Unsupported("solver: larc is not in this build; remove it");
   if (param.eval_type() != "classification") {
-    throw Unsupported("solver: eval_type " + param.eval_type() + " is not in this build; remove it");
+    throw Unsupported("solver: eval_type " + param.eval_type() +
+                      " is not in this build; remove it");
   }
   CheckSchedule(param);
   rule = MakeUpdateRule(param);
@@ -158,13 +163,14 @@ void Solver::Impl::BuildNets(uint64_t net_seed, const std::map<std::string, uint
 
 void Solver::Impl::CheckTrainable() const {
   const auto& params = net->learnable_params();
-  Require(!params.empty(), "solver: net '", net->name(), "' has no parameters in phase TRAIN; check its include rules");
+  Require(!params.empty(), "solver: net '", net->name(),
+          "' has no parameters in phase TRAIN; check its include rules");
   if (std::all_of(params.begin(), params.end(), [](const auto& one) { return one.lr_mult == 0; })) {
     LOG(WARNING) << "Net '" << net->name() << "' does not learn: every lr_mult is 0";
   }
   const auto& blobs = net->blob_names();
-  const bool has_loss =
-      std::any_of(blobs.begin(), blobs.end(), [&](const auto& blob) { return net->loss_weight(blob) != 0; });
+  const bool has_loss = std::any_of(blobs.begin(), blobs.end(),
+                                    [&](const auto& blob) { return net->loss_weight(blob) != 0; });
   Require(has_loss || options.keep_all, "solver: net '", net->name(),
           "' has no loss in phase TRAIN; add a loss layer or a loss_weight");
   if (!has_loss) LOG(WARNING) << "Net '" << net->name() << "' has no loss in phase TRAIN";
@@ -193,7 +199,8 @@ void Solver::Impl::Step(int iterations) {
     ApplyUpdate();
     ++iter;
     const SolverAction::Enum action = Poll();
-    if ((param.snapshot() > 0 && iter % param.snapshot() == 0) || action == SolverAction::SNAPSHOT) {
+    if ((param.snapshot() > 0 && iter % param.snapshot() == 0) ||
+        action == SolverAction::SNAPSHOT) {
       SnapshotWhileTraining();
     }
     if (action == SolverAction::STOP) {
@@ -266,8 +273,8 @@ void Solver::Impl::Display(float loss) {
   const auto now = std::chrono::steady_clock::now();
   const double seconds = std::chrono::duration<double>(now - last_display).count();
   const int iterations = iter - last_display_iter;
-  LOG(INFO) << "Iteration " << iter << " (" << (seconds > 0 ? iterations / seconds : 0) << " iter/s, "
-            << seconds << "s/" << param.display() << " iters), loss = " << loss;
+  LOG(INFO) << "Iteration " << iter << " (" << (seconds > 0 ? iterations / seconds : 0)
+            << " iter/s, " << seconds << "s/" << param.display() << " iters), loss = " << loss;
   last_display = now;
   last_display_iter = iter;
   LogOutputs("Train", *net, OutputValues(*net));
@@ -306,7 +313,9 @@ void Solver::Impl::Test(size_t index) {
   LogOutputs("Test", test_net, sums);
 }
 
-SolverAction::Enum Solver::Impl::Poll() { return action_function ? action_function() : SolverAction::NONE; }
+SolverAction::Enum Solver::Impl::Poll() {
+  return action_function ? action_function() : SolverAction::NONE;
+}
 
 void Solver::Impl::PollDuringTest() {
   const SolverAction::Enum action = Poll();
@@ -342,13 +351,14 @@ void Solver::Impl::Restore(const std::string& file) {
   const SnapshotReader reader(file);
   const SolverProgress& progress = reader.progress();
   Require(progress.solver_type.empty() || progress.solver_type == param.type(), file,
-          ": was written by a solver of type '", progress.solver_type, "', this one is '", param.type(),
-          "'; use the solver file of that run");
+          ": was written by a solver of type '", progress.solver_type, "', this one is '",
+          param.type(), "'; use the solver file of that run");
   Require(progress.net_name.empty() || progress.net_name == net->name(), file, ": belongs to net '",
           progress.net_name, "', this solver trains '", net->name(), "'");
   reader.CheckHistory(updater->history());
   const std::string weights = reader.WeightsFile();
-  // Only a net with another seed or place in the data has to be built anew; callers may hold this one.
+  // Only a net with another seed or place in the data has to be built anew; callers may hold this
+  // one.
   if (progress.has_seed &&
       (progress.seed != seed || progress.delivered_records != net->delivered_records())) {
     seed = progress.seed;
@@ -394,21 +404,47 @@ void Solver::Solve(const std::string& resume_file) {
   LOG(INFO) << "Optimization Done.";
 }
 
-void Solver::Step(int iterations) { impl_->Step(iterations); }
-void Solver::Restore(const std::string& state_file) { impl_->Restore(state_file); }
-std::string Solver::Snapshot() { return impl_->Snapshot(); }
-void Solver::TestAll() { impl_->TestAll(); }
-Net& Solver::net() { return *impl_->net; }
-const std::vector<std::shared_ptr<Net>>& Solver::test_nets() const { return impl_->test_nets; }
-int Solver::iter() const { return impl_->iter; }
-const SolverParameter& Solver::param() const { return impl_->param; }
-const std::string& Solver::type() const { return impl_->param.type(); }
-double Solver::LearningRate() { return impl_->LearningRate(); }
-const std::vector<std::shared_ptr<Blob>>& Solver::history() const { return impl_->updater->history(); }
-float Solver::smoothed_loss() const { return impl_->smoothed_loss.mean(); }
+void Solver::Step(int iterations) {
+  impl_->Step(iterations);
+}
+void Solver::Restore(const std::string& state_file) {
+  impl_->Restore(state_file);
+}
+std::string Solver::Snapshot() {
+  return impl_->Snapshot();
+}
+void Solver::TestAll() {
+  impl_->TestAll();
+}
+Net& Solver::net() {
+  return *impl_->net;
+}
+const std::vector<std::shared_ptr<Net>>& Solver::test_nets() const {
+  return impl_->test_nets;
+}
+int Solver::iter() const {
+  return impl_->iter;
+}
+const SolverParameter& Solver::param() const {
+  return impl_->param;
+}
+const std::string& Solver::type() const {
+  return impl_->param.type();
+}
+double Solver::LearningRate() {
+  return impl_->LearningRate();
+}
+const std::vector<std::shared_ptr<Blob>>& Solver::history() const {
+  return impl_->updater->history();
+}
+float Solver::smoothed_loss() const {
+  return impl_->smoothed_loss.mean();
+}
 void Solver::SetActionFunction(std::function<SolverAction::Enum()> function) {
   impl_->action_function = std::move(function);
 }
-void Solver::AddCallbacks(Callbacks callbacks) { impl_->callbacks.push_back(std::move(callbacks)); }
+void Solver::AddCallbacks(Callbacks callbacks) {
+  impl_->callbacks.push_back(std::move(callbacks));
+}
 
 }  // namespace caffe

@@ -24,9 +24,10 @@ void MergeState(Phase phase, const NetState& from_solver, NetParameter* net) {
 }  // namespace
 
 std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions& options) {
-  const int definitions = param.has_net() + param.has_net_param() + param.has_train_net() +
-                          param.has_train_net_param();
-  Require(definitions == 1, "solver: ", definitions == 0 ? "no train net is given" : "several train nets are given",
+  const int definitions =
+      param.has_net() + param.has_net_param() + param.has_train_net() + param.has_train_net_param();
+  Require(definitions == 1,
+          "solver: ", definitions == 0 ? "no train net is given" : "several train nets are given",
           "; set exactly one of net, train_net, net_param, train_net_param");
   NetParameter net;
   if (param.has_train_net_param()) {
@@ -46,20 +47,23 @@ std::vector<NetParameter> TestNetDefinitions(const SolverParameter& param) {
   const bool has_generic = param.has_net() || param.has_net_param();
   const int own = param.test_net_param_size() + param.test_net_size();
   const int wanted = param.test_iter_size();
-  Require(has_generic ? wanted >= own : wanted == own, "solver: ", wanted, " test_iter entries for ", own,
-          " test nets; give one test_iter per test net");
+  Require(has_generic ? wanted >= own : wanted == own, "solver: ", wanted,
+          " test_iter entries for ", own, " test nets; give one test_iter per test net");
   const int generic = has_generic ? wanted - own : 0;
-  Require(own + generic == 0 || param.test_interval() > 0, "solver: there are test nets, but test_interval is ",
-          param.test_interval(), "; set it to the iterations between tests");
-  Require(param.test_state_size() == 0 || param.test_state_size() == own + generic, "solver: ",
-          param.test_state_size(), " test_state entries for ", own + generic, " test nets; give none or one each");
+  Require(own + generic == 0 || param.test_interval() > 0,
+          "solver: there are test nets, but test_interval is ", param.test_interval(),
+          "; set it to the iterations between tests");
+  Require(param.test_state_size() == 0 || param.test_state_size() == own + generic,
+          "solver: ", param.test_state_size(), " test_state entries for ", own + generic,
+          " test nets; give none or one each");
   std::vector<NetParameter> nets(param.test_net_param().begin(), param.test_net_param().end());
   for (const std::string& file : param.test_net()) nets.push_back(ReadNetText(file));
   for (int i = 0; i < generic; ++i) {
     nets.push_back(param.has_net_param() ? param.net_param() : ReadNetText(param.net()));
   }
   for (size_t i = 0; i < nets.size(); ++i) {
-    const NetState state = param.test_state_size() > 0 ? param.test_state(static_cast<int>(i)) : NetState();
+    const NetState state =
+        param.test_state_size() > 0 ? param.test_state(static_cast<int>(i)) : NetState();
     MergeState(TEST, state, &nets[i]);
   }
   return nets;

@@ -38,7 +38,9 @@ std::unique_ptr<UpdateRule> MakeUpdateRule(const SolverParameter& param) {
                                near.empty() ? "" : "; did you mean '" + near + "'?"));
 }
 
-int SolverStatesPerParameter(const SolverParameter& param) { return MakeUpdateRule(param)->num_states(); }
+int SolverStatesPerParameter(const SolverParameter& param) {
+  return MakeUpdateRule(param)->num_states();
+}
 
 std::unique_ptr<Solver> MakeSolver(const std::string& file, SolverOptions options) {
   if (options.file.empty()) options.file = file;

@@ -28,7 +28,8 @@ class UpdateRule {
   virtual Op MakeOp(const Net::LearnableParam& param) const = 0;
   // Fills the op's scalars operand.
   static constexpr int kMaxScalars = 8;
-  virtual void FillScalars(const StepScalars& step, std::span<double, kMaxScalars> scalars) const = 0;
+  virtual void FillScalars(const StepScalars& step,
+                           std::span<double, kMaxScalars> scalars) const = 0;
 };
 
 using UpdateRuleCreator = std::unique_ptr<UpdateRule> (*)(const SolverParameter&);
@@ -43,8 +44,8 @@ std::unique_ptr<UpdateRule> MakeUpdateRule(const SolverParameter& param);
 }  // namespace caffe
 
 // Registers class <Type>Rule for `type: "<Type>"`.
-#define REGISTER_SOLVER_CLASS(Type)                                                        \
-  static const ::caffe::UpdateRuleRegistrar update_rule_registrar_##Type(                  \
+#define REGISTER_SOLVER_CLASS(Type)                                                              \
+  static const ::caffe::UpdateRuleRegistrar update_rule_registrar_##Type(                        \
       #Type, [](const ::caffe::SolverParameter& param) -> std::unique_ptr<::caffe::UpdateRule> { \
-        return std::make_unique<Type##Rule>(param);                                        \
+        return std::make_unique<Type##Rule>(param);                                              \
       })

@@ -18,7 +18,8 @@ OperandDesc Present(const TensorDesc& desc) {
 
 Kernel FindKernel(const Op& op, const std::vector<OperandDesc>& inputs,
                   const std::vector<OperandDesc>& outputs, Device& device) {
-  for (const KernelCandidate& candidate : KernelRegistry::Get().Candidates(device.kind(), op.type())) {
+  for (const KernelCandidate& candidate :
+       KernelRegistry::Get().Candidates(device.kind(), op.type())) {
     KernelOrRefusal answer = candidate.factory({op, inputs, outputs, device});
     if (Kernel* kernel = std::get_if<Kernel>(&answer)) return std::move(*kernel);
   }
@@ -36,10 +37,12 @@ Updater::Updater(const UpdateRule& rule, Net& net) : rule_(rule) {
     step.learns = param.lr_mult != 0;
     const TensorDesc desc = param.blob->data_tensor().desc();
     for (int i = 0; i < rule.num_states(); ++i) {
-      step.states.push_back(std::make_shared<Blob>(net.graph().options.device, desc.shape, desc.dtype));
+      step.states.push_back(
+          std::make_shared<Blob>(net.graph().options.device, desc.shape, desc.dtype));
     }
     std::vector<OperandDesc> outputs(1 + step.states.size(), Present(desc));
-    step.update = FindKernel(rule.MakeOp(param), {Present(desc), Present(scalars)}, outputs, device);
+    step.update =
+        FindKernel(rule.MakeOp(param), {Present(desc), Present(scalars)}, outputs, device);
     step.sum_of_squares = FindKernel(ops::SumOfSquares{}, {Present(desc)},
                                      {Present({Shape{}, DType::kDouble})}, device);
     step.inputs = {{desc}, {scalars}};

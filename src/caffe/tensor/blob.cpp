@@ -51,7 +51,9 @@ Blob::Blob(std::shared_ptr<Device> device, const Shape& shape, DType dtype)
 
 Blob::~Blob() = default;
 
-const Shape& Blob::shape() const { return data_->desc().shape; }
+const Shape& Blob::shape() const {
+  return data_->desc().shape;
+}
 
 std::string Blob::shape_string() const {
   std::string text;
@@ -82,10 +84,10 @@ T* Blob::mutable_cpu_diff() {
   return diff_->mutable_host<T>();
 }
 
-#define CAFFE_INSTANTIATE_BLOB_ACCESS(T)         \
-  template const T* Blob::cpu_data<T>() const;   \
-  template T* Blob::mutable_cpu_data<T>();       \
-  template const T* Blob::cpu_diff<T>() const;   \
+#define CAFFE_INSTANTIATE_BLOB_ACCESS(T)       \
+  template const T* Blob::cpu_data<T>() const; \
+  template T* Blob::mutable_cpu_data<T>();     \
+  template const T* Blob::cpu_diff<T>() const; \
   template T* Blob::mutable_cpu_diff<T>();
 CAFFE_INSTANTIATE_BLOB_ACCESS(double)
 CAFFE_INSTANTIATE_BLOB_ACCESS(float)
@@ -93,10 +95,18 @@ CAFFE_INSTANTIATE_BLOB_ACCESS(float16)
 CAFFE_INSTANTIATE_BLOB_ACCESS(bfloat16)
 #undef CAFFE_INSTANTIATE_BLOB_ACCESS
 
-double Blob::asum_data() const { return Reduce(*data_, SumOfMagnitudes); }
-double Blob::asum_diff() const { return Reduce(*diff_, SumOfMagnitudes); }
-double Blob::sumsq_data() const { return Reduce(*data_, SumOfSquares); }
-double Blob::sumsq_diff() const { return Reduce(*diff_, SumOfSquares); }
+double Blob::asum_data() const {
+  return Reduce(*data_, SumOfMagnitudes);
+}
+double Blob::asum_diff() const {
+  return Reduce(*diff_, SumOfMagnitudes);
+}
+double Blob::sumsq_data() const {
+  return Reduce(*data_, SumOfSquares);
+}
+double Blob::sumsq_diff() const {
+  return Reduce(*diff_, SumOfSquares);
+}
 
 void Blob::CopyFrom(const Blob& source, bool copy_diff) {
   Require(source.shape() == shape(), "cannot copy a blob of shape ", source.shape(),
@@ -108,7 +118,11 @@ void Blob::CopyFrom(const Blob& source, bool copy_diff) {
   });
 }
 
-void Blob::ShareData(const Blob& other) { Share(*data_, *other.data_); }
-void Blob::ShareDiff(const Blob& other) { Share(*diff_, *other.diff_); }
+void Blob::ShareData(const Blob& other) {
+  Share(*data_, *other.data_);
+}
+void Blob::ShareDiff(const Blob& other) {
+  Share(*diff_, *other.diff_);
+}
 
 }  // namespace caffe

@@ -39,9 +39,11 @@ void CopyTensor(const TensorView& from, const TensorView& to) {
       if (from.layout == to.layout) {
         for (int64_t i = 0; i < from.count(); ++i) out[i] = convert(in[i]);
       } else if (from.layout == Layout::kPlain) {
-        ForEachElement(from.shape, [&](int64_t plain, int64_t last) { out[last] = convert(in[plain]); });
+        ForEachElement(from.shape,
+                       [&](int64_t plain, int64_t last) { out[last] = convert(in[plain]); });
       } else {
-        ForEachElement(from.shape, [&](int64_t plain, int64_t last) { out[plain] = convert(in[last]); });
+        ForEachElement(from.shape,
+                       [&](int64_t plain, int64_t last) { out[plain] = convert(in[last]); });
       }
     });
   });

@@ -50,8 +50,8 @@ double Gamma(const KernelContext& ctx, int operand, int64_t c) {
 }
 
 template <typename T>
-void Normalise(const KernelContext& ctx, const ChannelView& view, int64_t c, double factor, double shift,
-               bool has_relu) {
+void Normalise(const KernelContext& ctx, const ChannelView& view, int64_t c, double factor,
+               double shift, bool has_relu) {
   const T* x = ctx.input(0).as<const T>();
   T* y = ctx.output(0).as<T>();
   view.ForEach(c, [&](int64_t i) {
@@ -135,7 +135,8 @@ void BatchNormInference(const ops::BatchNormInference& op, const KernelContext& 
     ParallelFor(view.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
         const double mean = Element(ctx.input(1), c) * scale;
-        const double factor = Gamma(ctx, 4, c) / std::sqrt(Element(ctx.input(2), c) * scale + op.eps);
+        const double factor =
+            Gamma(ctx, 4, c) / std::sqrt(Element(ctx.input(2), c) * scale + op.eps);
         const double beta = ctx.has_input(5) ? Element(ctx.input(5), c) : 0;
         Normalise<T>(ctx, view, c, factor, beta - mean * factor, op.has_relu);
       }
@@ -149,7 +150,8 @@ void BatchNormInferenceGrad(const ops::BatchNormInferenceGrad& op, const KernelC
   VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
     ParallelFor(view.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
-        const double factor = Gamma(ctx, 3, c) / std::sqrt(Element(ctx.input(1), c) * scale + op.eps);
+        const double factor =
+            Gamma(ctx, 3, c) / std::sqrt(Element(ctx.input(1), c) * scale + op.eps);
         Normalise<T>(ctx, view, c, factor, 0, /*has_relu=*/false);
       }
     });
@@ -158,7 +160,8 @@ void BatchNormInferenceGrad(const ops::BatchNormInferenceGrad& op, const KernelC
 
 void UpdateRunningStatistics(const ops::UpdateRunningStatistics& op, const KernelContext& ctx) {
   const TensorView &mean = ctx.output(0), &variance = ctx.output(1), &factor = ctx.output(2);
-  const double unbias = op.count > 1 ? static_cast<double>(op.count) / static_cast<double>(op.count - 1) : 1;
+  const double unbias =
+      op.count > 1 ? static_cast<double>(op.count) / static_cast<double>(op.count - 1) : 1;
   double keep = op.fraction, take = 1;
   if (!op.decaying_sums) {
     keep = ctx.random.pass == 0 ? 0 : op.fraction;

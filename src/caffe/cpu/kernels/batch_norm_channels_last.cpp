@@ -17,11 +17,11 @@ inline CAFFE_FORCE_INLINE float Load(const T* x, int64_t i) {
   return static_cast<float>(x[i]);
 }
 
-// sum += x - shift, squares += (x - shift)^2 for each channel. The shift (the first pixel) keeps the
-// squares small, so that their difference keeps its digits.
+// sum += x - shift, squares += (x - shift)^2 for each channel. The shift (the first pixel) keeps
+// the squares small, so that their difference keeps its digits.
 template <typename T>
-CAFFE_CPU_CLONES void SumRows(const T* x, int64_t rows, int64_t channels, const T* shift, float* sum,
-                              float* squares) {
+CAFFE_CPU_CLONES void SumRows(const T* x, int64_t rows, int64_t channels, const T* shift,
+                              float* sum, float* squares) {
   for (int64_t c = 0; c < channels; ++c) sum[c] = squares[c] = 0;
   for (int64_t r = 0; r < rows; ++r) {
     const T* row = x + r * channels;
@@ -35,8 +35,8 @@ CAFFE_CPU_CLONES void SumRows(const T* x, int64_t rows, int64_t channels, const 
 
 // Sums of dy (where y > 0, if y is given) and of dy * (x - mean).
 template <typename T, bool kHasRelu>
-CAFFE_CPU_CLONES void SumGradientRows(const T* x, const T* dy, const T* y, int64_t rows, int64_t channels,
-                                      const float* mean, float* sum, float* dot) {
+CAFFE_CPU_CLONES void SumGradientRows(const T* x, const T* dy, const T* y, int64_t rows,
+                                      int64_t channels, const float* mean, float* sum, float* dot) {
   for (int64_t c = 0; c < channels; ++c) sum[c] = dot[c] = 0;
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = r * channels;
@@ -63,8 +63,9 @@ CAFFE_CPU_CLONES void NormaliseRows(const T* x, int64_t rows, int64_t channels, 
 
 // dx = factor * dy + slope * x + shift.
 template <typename T, bool kHasRelu>
-CAFFE_CPU_CLONES void GradientRows(const T* x, const T* dy, const T* y, int64_t rows, int64_t channels,
-                                   const float* factor, const float* slope, const float* shift, T* dx) {
+CAFFE_CPU_CLONES void GradientRows(const T* x, const T* dy, const T* y, int64_t rows,
+                                   int64_t channels, const float* factor, const float* slope,
+                                   const float* shift, T* dx) {
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = r * channels;
     for (int64_t c = 0; c < channels; ++c) {
@@ -88,8 +89,8 @@ struct Workspace {
     coefficients = floats + 2 * threads * channels;
   }
   static size_t Bytes(int threads, int64_t channels) {
-    return static_cast<size_t>(channels) * (threads * (2 * sizeof(double) + 2 * sizeof(float)) +
-                                            4 * sizeof(float));
+    return static_cast<size_t>(channels) *
+           (threads * (2 * sizeof(double) + 2 * sizeof(float)) + 4 * sizeof(float));
   }
   double* sums(int thread) const { return doubles + 2 * thread * channels; }
   float* block(int thread) const { return floats + 2 * thread * channels; }
@@ -143,7 +144,8 @@ void BatchNorm(const ops::BatchNorm& op, int threads, const KernelContext& ctx) 
   for (int64_t c = 0; c < channels; ++c) {
     const double deviation = sums[c] / static_cast<double>(rows);
     const double mean = deviation + static_cast<double>(Load(elements, c));
-    const double variance = std::max(0.0, sums[channels + c] / static_cast<double>(rows) - deviation * deviation);
+    const double variance =
+        std::max(0.0, sums[channels + c] / static_cast<double>(rows) - deviation * deviation);
     ctx.output(1).as<float>()[c] = static_cast<float>(mean);
     ctx.output(2).as<float>()[c] = static_cast<float>(variance);
     const double gamma = ctx.has_input(1) ? ctx.input(1).as<const float>()[c] : 1.0;
@@ -172,7 +174,8 @@ void BatchNormGrad(const ops::BatchNormGrad& op, int threads, const KernelContex
     const auto run = op.has_relu ? SumGradientRows<T, true> : SumGradientRows<T, false>;
     run(elements + at, dy + at, y + at, count, channels, means, sum, dot);
   });
-  float *factor = space.coefficient(0), *slope = space.coefficient(1), *shift = space.coefficient(2);
+  float *factor = space.coefficient(0), *slope = space.coefficient(1),
+        *shift = space.coefficient(2);
   const double* sums = space.sums(0);
   const auto store = [&](int output, int64_t c, double value) {
     if (!ctx.has_output(output)) return;
@@ -180,7 +183,8 @@ void BatchNormGrad(const ops::BatchNormGrad& op, int threads, const KernelContex
     sum = static_cast<float>(ctx.accumulates(output) ? sum + value : value);
   };
   for (int64_t c = 0; c < channels; ++c) {
-    const double mean = means[c], inverse = 1 / std::sqrt(static_cast<double>(variances[c]) + op.eps);
+    const double mean = means[c],
+                 inverse = 1 / std::sqrt(static_cast<double>(variances[c]) + op.eps);
     const double sum = sums[c], dot = sums[channels + c] * inverse;
     const double gamma = ctx.has_input(4) ? ctx.input(4).as<const float>()[c] : 1.0;
     const double scale = gamma * inverse;
@@ -248,11 +252,12 @@ KernelOrRefusal Make(const Op& op, const KernelRequest& request) {
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::BatchNorm, "batch-norm-channels-last",
                               KernelRank::kGood,
                               (Make<ops::BatchNorm, BatchNorm<float>, BatchNorm<bfloat16>>));
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::BatchNormGrad, "batch-norm-grad-channels-last",
-                              KernelRank::kGood,
-                              (Make<ops::BatchNormGrad, BatchNormGrad<float>, BatchNormGrad<bfloat16>>));
 CAFFE_REGISTER_KERNEL_FACTORY(
-    DeviceKind::kCpu, ops::BatchNormInference, "batch-norm-inference-channels-last", KernelRank::kGood,
+    DeviceKind::kCpu, ops::BatchNormGrad, "batch-norm-grad-channels-last", KernelRank::kGood,
+    (Make<ops::BatchNormGrad, BatchNormGrad<float>, BatchNormGrad<bfloat16>>));
+CAFFE_REGISTER_KERNEL_FACTORY(
+    DeviceKind::kCpu, ops::BatchNormInference, "batch-norm-inference-channels-last",
+    KernelRank::kGood,
     (Make<ops::BatchNormInference, BatchNormInference<float>, BatchNormInference<bfloat16>>));
 
 }  // namespace

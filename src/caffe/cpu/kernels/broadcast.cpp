@@ -53,32 +53,38 @@ void ScaleAndShift(const ops::BroadcastAxes& axes, const KernelContext& ctx, int
     T* y = ctx.output(0).as<T>();
     const auto factor = [&](int64_t c) { return static_cast<A>(ElementOr(ctx, scale, c, 1)); };
     const auto offset = [&](int64_t c) { return static_cast<A>(ElementOr(ctx, shift, c, 0)); };
-    ParallelFor(view.outer, std::max<int64_t>(1, kPointwiseGrain / std::max<int64_t>(1, view.covered * view.inner)),
-                [&](int64_t begin, int64_t end) {
-                  // Rows of channels-last images: factors are gathered per block of channels once.
-                  constexpr int64_t kBlock = 256;
-                  A s[kBlock], b[kBlock];
-                  for (int64_t c0 = 0; c0 < view.covered; c0 += kBlock) {
-                    const int64_t block = std::min(kBlock, view.covered - c0);
-                    for (int64_t c = 0; c < block; ++c) s[c] = factor(c0 + c), b[c] = offset(c0 + c);
-                    for (int64_t o = begin; o < end; ++o) {
-                      const int64_t row = (o * view.covered + c0) * view.inner;
-                      if (view.inner == 1) {
-                        ScaleShiftRow<T, A>(x + row, s, b, y + row, block);
-                        continue;
-                      }
-                      for (int64_t c = 0; c < block; ++c) {
-                        ScaleShiftRow<T, A>(x + row + c * view.inner, s[c], b[c], y + row + c * view.inner,
-                                            view.inner);
-                      }
-                    }
-                  }
-                });
+    ParallelFor(
+        view.outer,
+        std::max<int64_t>(1, kPointwiseGrain / std::max<int64_t>(1, view.covered * view.inner)),
+        [&](int64_t begin, int64_t end) {
+          // Rows of channels-last images: factors are gathered per block of channels once.
+          constexpr int64_t kBlock = 256;
+          A s[kBlock], b[kBlock];
+          for (int64_t c0 = 0; c0 < view.covered; c0 += kBlock) {
+            const int64_t block = std::min(kBlock, view.covered - c0);
+            for (int64_t c = 0; c < block; ++c) s[c] = factor(c0 + c), b[c] = offset(c0 + c);
+            for (int64_t o = begin; o < end; ++o) {
+              const int64_t row = (o * view.covered + c0) * view.inner;
+              if (view.inner == 1) {
+                ScaleShiftRow<T, A>(x + row, s, b, y + row, block);
+                continue;
+              }
+              for (int64_t c = 0; c < block; ++c) {
+                ScaleShiftRow<T, A>(x + row + c * view.inner, s[c], b[c], y + row + c * view.inner,
+                                    view.inner);
+              }
+            }
+          }
+        });
   });
 }
 
-void ScaleShift(const ops::ScaleShift& op, const KernelContext& ctx) { ScaleAndShift(op, ctx, 1, 2); }
-void AddBias(const ops::AddBias& op, const KernelContext& ctx) { ScaleAndShift(op, ctx, -1, 1); }
+void ScaleShift(const ops::ScaleShift& op, const KernelContext& ctx) {
+  ScaleAndShift(op, ctx, 1, 2);
+}
+void AddBias(const ops::AddBias& op, const KernelContext& ctx) {
+  ScaleAndShift(op, ctx, -1, 1);
+}
 
 // Sums of `covered` columns over rows, in double so that the order matters little.
 template <typename T>
@@ -98,7 +104,8 @@ CAFFE_CPU_CLONES double SumRow(const T* x, const T* z, int64_t count) {
   int64_t i = 0;
   for (; i + 8 <= count; i += 8) {
     for (int k = 0; k < 8; ++k) {
-      const double factor = z == nullptr ? 1.0 : static_cast<double>(static_cast<Accum<T>>(z[i + k]));
+      const double factor =
+          z == nullptr ? 1.0 : static_cast<double>(static_cast<Accum<T>>(z[i + k]));
       sum[k] += static_cast<double>(static_cast<Accum<T>>(x[i + k])) * factor;
     }
   }
@@ -130,7 +137,8 @@ void SumToAxes(const ops::SumToAxes& op, const KernelContext& ctx) {
         for (int64_t o = 0; o < view.outer; ++o) {
           const int64_t row = (o * view.covered + c0) * view.inner;
           if (view.inner == 1) {
-            z == nullptr ? AddRow<T>(x + row, sums, width) : AddRow<T>(x + row, z + row, sums, width);
+            z == nullptr ? AddRow<T>(x + row, sums, width)
+                         : AddRow<T>(x + row, z + row, sums, width);
             continue;
           }
           for (int64_t c = 0; c < width; ++c) {

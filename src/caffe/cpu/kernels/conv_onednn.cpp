@@ -78,18 +78,37 @@ dnnl::convolution_forward::primitive_desc ForwardDesc(const ConvDescs& d,
                                                       const dnnl::primitive_attr& attributes) {
 #if DNNL_VERSION_MAJOR >= 3
   if (d.has_bias) {
-    return {OneDnnEngine(), prop_kind::forward_training, algorithm::convolution_direct, d.x,
-            d.any_weights, d.bias, d.y, d.strides, d.dilations, d.pad_front, d.pad_back, attributes};
+    return {OneDnnEngine(),
+            prop_kind::forward_training,
+            algorithm::convolution_direct,
+            d.x,
+            d.any_weights,
+            d.bias,
+            d.y,
+            d.strides,
+            d.dilations,
+            d.pad_front,
+            d.pad_back,
+            attributes};
   }
-  return {OneDnnEngine(), prop_kind::forward_training, algorithm::convolution_direct, d.x,
-          d.any_weights, d.y, d.strides, d.dilations, d.pad_front, d.pad_back, attributes};
+  return {OneDnnEngine(),
+          prop_kind::forward_training,
+          algorithm::convolution_direct,
+          d.x,
+          d.any_weights,
+          d.y,
+          d.strides,
+          d.dilations,
+          d.pad_front,
+          d.pad_back,
+          attributes};
 #else
   using Desc = dnnl::convolution_forward::desc;
-  const Desc desc = d.has_bias ? Desc(prop_kind::forward_training, algorithm::convolution_direct, d.x,
-                                      d.any_weights, d.bias, d.y, d.strides, d.dilations, d.pad_front,
-                                      d.pad_back)
-                               : Desc(prop_kind::forward_training, algorithm::convolution_direct, d.x,
-                                      d.any_weights, d.y, d.strides, d.dilations, d.pad_front, d.pad_back);
+  const Desc desc =
+      d.has_bias ? Desc(prop_kind::forward_training, algorithm::convolution_direct, d.x,
+                        d.any_weights, d.bias, d.y, d.strides, d.dilations, d.pad_front, d.pad_back)
+                 : Desc(prop_kind::forward_training, algorithm::convolution_direct, d.x,
+                        d.any_weights, d.y, d.strides, d.dilations, d.pad_front, d.pad_back);
   return {desc, attributes, OneDnnEngine()};
 #endif
 }
@@ -97,12 +116,22 @@ dnnl::convolution_forward::primitive_desc ForwardDesc(const ConvDescs& d,
 dnnl::convolution_backward_data::primitive_desc BackwardDataDesc(const ConvDescs& d) {
   const auto hint = ForwardDesc(d, Attributes(nullptr));
 #if DNNL_VERSION_MAJOR >= 3
-  return {OneDnnEngine(), algorithm::convolution_direct, d.x, d.any_weights, d.y, d.strides,
-          d.dilations, d.pad_front, d.pad_back, hint, Attributes(nullptr)};
+  return {OneDnnEngine(),
+          algorithm::convolution_direct,
+          d.x,
+          d.any_weights,
+          d.y,
+          d.strides,
+          d.dilations,
+          d.pad_front,
+          d.pad_back,
+          hint,
+          Attributes(nullptr)};
 #else
-  return {dnnl::convolution_backward_data::desc(algorithm::convolution_direct, d.x, d.any_weights, d.y,
-                                                d.strides, d.dilations, d.pad_front, d.pad_back),
-          Attributes(nullptr), OneDnnEngine(), hint};
+  return {
+      dnnl::convolution_backward_data::desc(algorithm::convolution_direct, d.x, d.any_weights, d.y,
+                                            d.strides, d.dilations, d.pad_front, d.pad_back),
+      Attributes(nullptr), OneDnnEngine(), hint};
 #endif
 }
 
@@ -113,17 +142,36 @@ dnnl::convolution_backward_weights::primitive_desc BackwardWeightsDesc(const Con
   const auto hint = ForwardDesc(forward, Attributes(nullptr));
 #if DNNL_VERSION_MAJOR >= 3
   if (d.has_bias) {
-    return {OneDnnEngine(), algorithm::convolution_direct, d.x, d.any_weights, d.bias, d.y, d.strides,
-            d.dilations, d.pad_front, d.pad_back, hint, Attributes(nullptr)};
+    return {OneDnnEngine(),
+            algorithm::convolution_direct,
+            d.x,
+            d.any_weights,
+            d.bias,
+            d.y,
+            d.strides,
+            d.dilations,
+            d.pad_front,
+            d.pad_back,
+            hint,
+            Attributes(nullptr)};
   }
-  return {OneDnnEngine(), algorithm::convolution_direct, d.x, d.any_weights, d.y, d.strides,
-          d.dilations, d.pad_front, d.pad_back, hint, Attributes(nullptr)};
+  return {OneDnnEngine(),
+          algorithm::convolution_direct,
+          d.x,
+          d.any_weights,
+          d.y,
+          d.strides,
+          d.dilations,
+          d.pad_front,
+          d.pad_back,
+          hint,
+          Attributes(nullptr)};
 #else
   using Desc = dnnl::convolution_backward_weights::desc;
-  const Desc desc = d.has_bias ? Desc(algorithm::convolution_direct, d.x, d.any_weights, d.bias, d.y,
-                                      d.strides, d.dilations, d.pad_front, d.pad_back)
-                               : Desc(algorithm::convolution_direct, d.x, d.any_weights, d.y, d.strides,
-                                      d.dilations, d.pad_front, d.pad_back);
+  const Desc desc = d.has_bias ? Desc(algorithm::convolution_direct, d.x, d.any_weights, d.bias,
+                                      d.y, d.strides, d.dilations, d.pad_front, d.pad_back)
+                               : Desc(algorithm::convolution_direct, d.x, d.any_weights, d.y,
+                                      d.strides, d.dilations, d.pad_front, d.pad_back);
   return {desc, Attributes(nullptr), OneDnnEngine(), hint};
 #endif
 }
@@ -172,7 +220,8 @@ struct ForwardState {
 };
 
 KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
-  if (const auto refusal = Refuse(op.geometry, request.inputs[0].dtype, request.outputs[0].count())) {
+  if (const auto refusal =
+          Refuse(op.geometry, request.inputs[0].dtype, request.outputs[0].count())) {
     return *refusal;
   }
   const bool has_bias = request.inputs.size() > 2 && request.inputs[2].present;
@@ -195,7 +244,8 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
                     state->conv.SetOperand(0, ctx.input(0).data);
                     state->conv.SetOperand(1, state->weights->Convert(ctx, ctx.input(1).data));
                     state->conv.SetOperand(2, ctx.output(0).data);
-                    state->conv.SetOperand(3, static_cast<char*>(ctx.workspace) + state->scratchpad_offset);
+                    state->conv.SetOperand(
+                        3, static_cast<char*>(ctx.workspace) + state->scratchpad_offset);
                     if (has_bias) state->conv.SetOperand(4, ctx.input(2).data);
                     state->conv.Run();
                   },
@@ -206,7 +256,8 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
 }
 
 KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelRequest& request) {
-  if (const auto refusal = Refuse(op.geometry, request.inputs[0].dtype, request.outputs[0].count())) {
+  if (const auto refusal =
+          Refuse(op.geometry, request.inputs[0].dtype, request.outputs[0].count())) {
     return *refusal;
   }
   try {
@@ -227,7 +278,8 @@ KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelReques
                     state->conv.SetOperand(0, ctx.input(0).data);
                     state->conv.SetOperand(1, state->weights->Convert(ctx, ctx.input(1).data));
                     state->conv.SetOperand(2, ctx.output(0).data);
-                    state->conv.SetOperand(3, static_cast<char*>(ctx.workspace) + state->scratchpad_offset);
+                    state->conv.SetOperand(
+                        3, static_cast<char*>(ctx.workspace) + state->scratchpad_offset);
                     state->conv.Run();
                   },
                   layout.bytes()};
@@ -257,7 +309,8 @@ void RunGradWeights(GradWeightsState& state, const KernelContext& ctx) {
   state.conv.SetOperand(1, ctx.input(1).data);
   state.conv.SetOperand(2, weights);
   state.conv.SetOperand(3, workspace + state.scratchpad_offset);
-  if (has_bias) state.conv.SetOperand(4, bias_in_place ? ctx.output(1).data : workspace + state.bias_offset);
+  if (has_bias)
+    state.conv.SetOperand(4, bias_in_place ? ctx.output(1).data : workspace + state.bias_offset);
   state.conv.Run();
   if (!writes_in_place) {
     OneDnnPrimitive& store = ctx.accumulates(0) ? state.add : state.copy;
@@ -267,13 +320,14 @@ void RunGradWeights(GradWeightsState& state, const KernelContext& ctx) {
     store.Run();
   }
   if (has_bias && !bias_in_place) {
-    AddBias(reinterpret_cast<const float*>(workspace + state.bias_offset), ctx.output(1).as<float>(),
-            ctx.output(1).count());
+    AddBias(reinterpret_cast<const float*>(workspace + state.bias_offset),
+            ctx.output(1).as<float>(), ctx.output(1).count());
   }
 }
 
 KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const KernelRequest& request) {
-  if (const auto refusal = Refuse(op.geometry, request.inputs[0].dtype, request.inputs[1].count())) {
+  if (const auto refusal =
+          Refuse(op.geometry, request.inputs[0].dtype, request.inputs[1].count())) {
     return *refusal;
   }
   const OperandDesc& weights = request.outputs[0];
@@ -296,7 +350,8 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
     state->copy = MakeOneDnnReorder(preferred, descs.weights, /*accumulates=*/false, &copy_bytes);
     state->add = MakeOneDnnReorder(preferred, descs.weights, /*accumulates=*/true, &add_bytes);
     state->weights_offset = layout.Add(preferred.get_size());
-    state->bias_offset = layout.Add(static_cast<size_t>(request.inputs[1].shape[1]) * sizeof(float));
+    state->bias_offset =
+        layout.Add(static_cast<size_t>(request.inputs[1].shape[1]) * sizeof(float));
     state->scratchpad_offset = layout.Add(description.scratchpad_desc().get_size());
     state->reorder_scratchpad_offset = layout.Add(std::max(copy_bytes, add_bytes));
     state->conv = OneDnnPrimitive(dnnl::convolution_backward_weights(description));
@@ -305,13 +360,15 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
     state->conv.AddOperand(DNNL_ARG_DIFF_WEIGHTS, preferred);
     state->conv.AddOperand(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
     if (has_bias) state->conv.AddOperand(DNNL_ARG_DIFF_BIAS, descs.bias);
-    return Kernel{"", [state](const KernelContext& ctx) { RunGradWeights(*state, ctx); }, layout.bytes()};
+    return Kernel{"", [state](const KernelContext& ctx) { RunGradWeights(*state, ctx); },
+                  layout.bytes()};
   } catch (const dnnl::error& error) {
     return Refusal{std::string("oneDNN: ") + error.what()};
   }
 }
 
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-onednn", KernelRank::kBest, MakeConv);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-onednn", KernelRank::kBest,
+                              MakeConv);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-onednn",
                               KernelRank::kBest, MakeConvGradData);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradWeights, "conv-grad-weights-onednn",

@@ -23,7 +23,8 @@ class ConvIndex {
         out_last_(y.layout == Layout::kChannelsLast) {
     taps = 1;
     for (const int64_t extent : geometry.kernel) taps *= extent;
-    for (int i = 0; i < axes_; ++i) in_extents_[i] = x.shape[2 + i], out_extents_[i] = y.shape[2 + i];
+    for (int i = 0; i < axes_; ++i)
+      in_extents_[i] = x.shape[2 + i], out_extents_[i] = y.shape[2 + i];
   }
 
   int64_t X(int64_t n, int64_t c, int64_t p) const {
@@ -121,8 +122,9 @@ void ConvGradData(const ops::ConvGradData& op, const KernelContext& ctx) {
             const int64_t position = at.Input(p, tap);
             if (position < 0) continue;
             for (int64_t k = group * outputs_per_group; k < (group + 1) * outputs_per_group; ++k) {
-              sums[position] += static_cast<A>(dy.as<const T>()[at.Y(n, k, p)]) *
-                                static_cast<A>(w.as<const T>()[(k * per_group + c % per_group) * at.taps + tap]);
+              sums[position] +=
+                  static_cast<A>(dy.as<const T>()[at.Y(n, k, p)]) *
+                  static_cast<A>(w.as<const T>()[(k * per_group + c % per_group) * at.taps + tap]);
             }
           }
         }
@@ -158,7 +160,8 @@ void ConvGradWeights(const ops::ConvGradWeights& op, const KernelContext& ctx) {
         if (!ctx.has_output(1)) continue;
         double sum = 0;
         for (int64_t n = 0; n < at.items; ++n) {
-          for (int64_t p = 0; p < at.out_pixels; ++p) sum += static_cast<double>(dy.as<const T>()[at.Y(n, k, p)]);
+          for (int64_t p = 0; p < at.out_pixels; ++p)
+            sum += static_cast<double>(dy.as<const T>()[at.Y(n, k, p)]);
         }
         StoreSum(ctx, 1, k, sum);
       }

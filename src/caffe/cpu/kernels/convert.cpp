@@ -108,8 +108,8 @@ void Concat(const ops::Concat& op, const KernelContext& ctx) {
   for (const TensorView& x : ctx.inputs) {
     const AxisView part = AroundAxis(x, op.axis);
     const int64_t row = part.extent * part.inner * element;
-    CopyRows(x.as<const char>(), row, y.as<char>() + offset, whole.extent * whole.inner * element, row,
-             part.outer);
+    CopyRows(x.as<const char>(), row, y.as<char>() + offset, whole.extent * whole.inner * element,
+             row, part.outer);
     offset += row;
   }
 }
@@ -123,7 +123,9 @@ void SliceOf(const ops::SliceOf& op, const KernelContext& ctx) {
            whole.extent * whole.inner * element, y.as<char>(), row, row, part.outer);
 }
 
-void HostCall(const ops::HostCall& op, const KernelContext& ctx) { op.call(ctx); }
+void HostCall(const ops::HostCall& op, const KernelContext& ctx) {
+  op.call(ctx);
+}
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Cast, Cast);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Reorder, Reorder);

@@ -10,9 +10,11 @@ namespace {
 
 // y = c0 * x0 + c1 * x1, the common case, and y += c * x for further operands.
 template <typename T>
-CAFFE_CPU_CLONES void SumPair(const T* x0, Accum<T> c0, const T* x1, Accum<T> c1, T* y, int64_t count) {
+CAFFE_CPU_CLONES void SumPair(const T* x0, Accum<T> c0, const T* x1, Accum<T> c1, T* y,
+                              int64_t count) {
   using A = Accum<T>;
-  for (int64_t i = 0; i < count; ++i) y[i] = T(c0 * static_cast<A>(x0[i]) + c1 * static_cast<A>(x1[i]));
+  for (int64_t i = 0; i < count; ++i)
+    y[i] = T(c0 * static_cast<A>(x0[i]) + c1 * static_cast<A>(x1[i]));
 }
 template <typename T>
 CAFFE_CPU_CLONES void SumPairRelu(const T* x0, const T* x1, T* y, int64_t count) {
@@ -27,7 +29,9 @@ template <typename T>
 void SumOperands(const ops::EltwiseSum& op, const KernelContext& ctx, int64_t begin, int64_t end) {
   using A = Accum<T>;
   const int count = static_cast<int>(ctx.inputs.size());
-  const auto coefficient = [&](int i) { return op.coefficients.empty() ? A(1) : A(op.coefficients[i]); };
+  const auto coefficient = [&](int i) {
+    return op.coefficients.empty() ? A(1) : A(op.coefficients[i]);
+  };
   T* y = ctx.output(0).as<T>();
   if (count == 2) {
     const T *x0 = ctx.input(0).as<const T>() + begin, *x1 = ctx.input(1).as<const T>() + begin;
@@ -42,7 +46,8 @@ void SumOperands(const ops::EltwiseSum& op, const KernelContext& ctx, int64_t be
   }
   for (int64_t i = begin; i < end; ++i) {
     A sum = 0;
-    for (int k = 0; k < count; ++k) sum += coefficient(k) * static_cast<A>(ctx.input(k).as<const T>()[i]);
+    for (int k = 0; k < count; ++k)
+      sum += coefficient(k) * static_cast<A>(ctx.input(k).as<const T>()[i]);
     y[i] = T(op.has_relu && !(sum > A(0)) ? A(0) : sum);
   }
 }
@@ -50,7 +55,8 @@ void SumOperands(const ops::EltwiseSum& op, const KernelContext& ctx, int64_t be
 template <typename Fn>
 void ForElements(const TensorView& y, Fn fn) {
   VisitFloat(y.dtype, [&]<typename T>(TypeTag<T> tag) {
-    ParallelFor(y.count(), kPointwiseGrain, [&](int64_t begin, int64_t end) { fn(tag, begin, end); });
+    ParallelFor(y.count(), kPointwiseGrain,
+                [&](int64_t begin, int64_t end) { fn(tag, begin, end); });
   });
 }
 
@@ -94,20 +100,21 @@ void EltwiseProdGrad(const ops::EltwiseProdGrad& op, const KernelContext& ctx) {
 void EltwiseMax(const ops::EltwiseMax&, const KernelContext& ctx) {
   ForElements(ctx.output(0), [&]<typename T>(TypeTag<T>, int64_t begin, int64_t end) {
     using A = Accum<T>;
-    VisitFloat(ctx.has_output(1) ? ctx.output(1).dtype : DType::kFloat, [&]<typename M>(TypeTag<M>) {
-      for (int64_t i = begin; i < end; ++i) {
-        const A first = static_cast<A>(ctx.input(0).as<const T>()[i]);
-        A best = static_cast<A>(ctx.input(1).as<const T>()[i]);
-        int winner = 1;
-        if (first > best) best = first, winner = 0;
-        for (int k = 2; k < static_cast<int>(ctx.inputs.size()); ++k) {
-          const A x = static_cast<A>(ctx.input(k).as<const T>()[i]);
-          if (x > best) best = x, winner = k;
-        }
-        ctx.output(0).as<T>()[i] = T(best);
-        if (ctx.has_output(1)) ctx.output(1).as<M>()[i] = M(static_cast<float>(winner));
-      }
-    });
+    VisitFloat(ctx.has_output(1) ? ctx.output(1).dtype : DType::kFloat,
+               [&]<typename M>(TypeTag<M>) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const A first = static_cast<A>(ctx.input(0).as<const T>()[i]);
+                   A best = static_cast<A>(ctx.input(1).as<const T>()[i]);
+                   int winner = 1;
+                   if (first > best) best = first, winner = 0;
+                   for (int k = 2; k < static_cast<int>(ctx.inputs.size()); ++k) {
+                     const A x = static_cast<A>(ctx.input(k).as<const T>()[i]);
+                     if (x > best) best = x, winner = k;
+                   }
+                   ctx.output(0).as<T>()[i] = T(best);
+                   if (ctx.has_output(1)) ctx.output(1).as<M>()[i] = M(static_cast<float>(winner));
+                 }
+               });
   });
 }
 

@@ -15,7 +15,8 @@ void GemmReference(const ops::Gemm& op, const KernelContext& ctx) {
     C* c = ctx.output(0).as<C>();
     using Sum = Accum<A>;
     const int64_t a_row = op.transpose_a ? 1 : op.inner, a_inner = op.transpose_a ? op.rows : 1;
-    const int64_t b_inner = op.transpose_b ? 1 : op.columns, b_column = op.transpose_b ? op.inner : 1;
+    const int64_t b_inner = op.transpose_b ? 1 : op.columns,
+                  b_column = op.transpose_b ? op.inner : 1;
     const bool accumulates = ctx.accumulates(0);
     ParallelFor(op.rows, 1, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
@@ -49,14 +50,14 @@ CAFFE_CPU_CLONES void AddToRows(const float* bias, int64_t columns, float* c, in
 
 void Sgemm(char transpose_a, char transpose_b, int64_t rows, int64_t columns, int64_t inner,
            const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c) {
-  const dnnl_status_t status = dnnl_sgemm(transpose_a, transpose_b, rows, columns, inner, 1.0f, a, lda,
-                                          b, ldb, beta, c, columns);
+  const dnnl_status_t status = dnnl_sgemm(transpose_a, transpose_b, rows, columns, inner, 1.0f, a,
+                                          lda, b, ldb, beta, c, columns);
   CAFFE_ASSERT(status == dnnl_success, "dnnl_sgemm status ", static_cast<int>(status));
 }
 
 // c (rows x columns) = or += the transpose of `from`, plus bias.
-void StoreTransposed(const float* from, int64_t rows, int64_t columns, const float* bias, bool accumulates,
-                     float* c) {
+void StoreTransposed(const float* from, int64_t rows, int64_t columns, const float* bias,
+                     bool accumulates, float* c) {
   ParallelFor(rows, 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       for (int64_t k = 0; k < columns; ++k) {
@@ -76,27 +77,28 @@ KernelOrRefusal MakeSgemm(const ops::Gemm& op, const KernelRequest& request) {
   // transposed product w x^T reads w in place and was 2 to 4 times faster.
   const bool swaps = !op.transpose_a && op.transpose_b && op.rows * 4 <= op.columns;
   const size_t workspace = swaps ? static_cast<size_t>(op.rows * op.columns) * sizeof(float) : 0;
-  return Kernel{"",
-                [op, swaps](const KernelContext& ctx) {
-                  const float *a = ctx.input(0).as<float>(), *b = ctx.input(1).as<float>();
-                  const float* bias = ctx.has_input(2) ? ctx.input(2).as<float>() : nullptr;
-                  float* c = ctx.output(0).as<float>();
-                  if (swaps) {
-                    float* transposed = static_cast<float*>(ctx.workspace);
-                    Sgemm('N', 'T', op.columns, op.rows, op.inner, b, op.inner, a, op.inner, 0, transposed);
-                    StoreTransposed(transposed, op.rows, op.columns, bias, ctx.accumulates(0), c);
-                    return;
-                  }
-                  Sgemm(op.transpose_a ? 'T' : 'N', op.transpose_b ? 'T' : 'N', op.rows, op.columns, op.inner, a,
-                        op.transpose_a ? op.rows : op.inner, b, op.transpose_b ? op.inner : op.columns,
-                        ctx.accumulates(0) ? 1.0f : 0.0f, c);
-                  if (bias == nullptr) return;
-                  ParallelFor(op.rows, std::max<int64_t>(1, kPointwiseGrain / op.columns),
-                              [&](int64_t begin, int64_t end) {
-                                AddToRows(bias, op.columns, c + begin * op.columns, end - begin);
-                              });
-                },
-                workspace};
+  return Kernel{
+      "",
+      [op, swaps](const KernelContext& ctx) {
+        const float *a = ctx.input(0).as<float>(), *b = ctx.input(1).as<float>();
+        const float* bias = ctx.has_input(2) ? ctx.input(2).as<float>() : nullptr;
+        float* c = ctx.output(0).as<float>();
+        if (swaps) {
+          float* transposed = static_cast<float*>(ctx.workspace);
+          Sgemm('N', 'T', op.columns, op.rows, op.inner, b, op.inner, a, op.inner, 0, transposed);
+          StoreTransposed(transposed, op.rows, op.columns, bias, ctx.accumulates(0), c);
+          return;
+        }
+        Sgemm(op.transpose_a ? 'T' : 'N', op.transpose_b ? 'T' : 'N', op.rows, op.columns, op.inner,
+              a, op.transpose_a ? op.rows : op.inner, b, op.transpose_b ? op.inner : op.columns,
+              ctx.accumulates(0) ? 1.0f : 0.0f, c);
+        if (bias == nullptr) return;
+        ParallelFor(op.rows, std::max<int64_t>(1, kPointwiseGrain / op.columns),
+                    [&](int64_t begin, int64_t end) {
+                      AddToRows(bias, op.columns, c + begin * op.columns, end - begin);
+                    });
+      },
+      workspace};
 }
 
 struct MatmulState {
@@ -135,7 +137,8 @@ KernelOrRefusal MakeMatmul(const ops::Gemm& op, const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype, result = request.outputs[0].dtype;
   if (dtype != DType::kBFloat16) return Refusal{"only bfloat16 operands"};
   if (!OneDnnComputes(dtype)) return Refusal{"this processor has no bfloat16 arithmetic"};
-  if (result != DType::kBFloat16 && result != DType::kFloat) return Refusal{"only bfloat16 and float results"};
+  if (result != DType::kBFloat16 && result != DType::kFloat)
+    return Refusal{"only bfloat16 and float results"};
   const bool has_bias = request.inputs.size() > 2 && request.inputs[2].present;
   if (has_bias && request.inputs[2].dtype != DType::kFloat) return Refusal{"only a float bias"};
   try {
@@ -172,7 +175,8 @@ KernelOrRefusal MakeMatmul(const ops::Gemm& op, const KernelRequest& request) {
   }
 }
 
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-onednn-sgemm", KernelRank::kBest, MakeSgemm);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-onednn-sgemm", KernelRank::kBest,
+                              MakeSgemm);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-onednn-matmul", KernelRank::kGood,
                               MakeMatmul);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Gemm, GemmReference);

@@ -36,21 +36,22 @@ void Softmax(const ops::Softmax& op, const KernelContext& ctx) {
   VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     const T* x = ctx.input(0).as<const T>();
     T* y = ctx.output(0).as<T>();
-    ParallelFor(view.outer * view.inner, std::max<int64_t>(1, 4096 / view.classes),
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t p = begin; p < end; ++p) {
-                    const int64_t offset = p / view.inner * view.classes * view.inner + p % view.inner;
-                    T largest = x[offset];
-                    for (int64_t c = 1; c < view.classes; ++c) {
-                      largest = std::max(largest, x[offset + c * view.inner]);
-                    }
-                    T sum = 0;
-                    for (int64_t c = 0; c < view.classes; ++c) {
-                      sum += y[offset + c * view.inner] = std::exp(x[offset + c * view.inner] - largest);
-                    }
-                    for (int64_t c = 0; c < view.classes; ++c) y[offset + c * view.inner] /= sum;
-                  }
-                });
+    ParallelFor(
+        view.outer * view.inner, std::max<int64_t>(1, 4096 / view.classes),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t p = begin; p < end; ++p) {
+            const int64_t offset = p / view.inner * view.classes * view.inner + p % view.inner;
+            T largest = x[offset];
+            for (int64_t c = 1; c < view.classes; ++c) {
+              largest = std::max(largest, x[offset + c * view.inner]);
+            }
+            T sum = 0;
+            for (int64_t c = 0; c < view.classes; ++c) {
+              sum += y[offset + c * view.inner] = std::exp(x[offset + c * view.inner] - largest);
+            }
+            for (int64_t c = 0; c < view.classes; ++c) y[offset + c * view.inner] /= sum;
+          }
+        });
   });
 }
 
@@ -63,7 +64,8 @@ void SoftmaxGrad(const ops::SoftmaxGrad& op, const KernelContext& ctx) {
     ParallelFor(view.outer * view.inner, std::max<int64_t>(1, 4096 / view.classes),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t p = begin; p < end; ++p) {
-                    const int64_t offset = p / view.inner * view.classes * view.inner + p % view.inner;
+                    const int64_t offset =
+                        p / view.inner * view.classes * view.inner + p % view.inner;
                     T dot = 0;
                     for (int64_t c = 0; c < view.classes; ++c) {
                       dot += y[offset + c * view.inner] * dy[offset + c * view.inner];

@@ -3,8 +3,8 @@
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/norm.hpp"
-#include "caffe/ops/pool.hpp"
 #include "caffe/ops/pointwise.hpp"
+#include "caffe/ops/pool.hpp"
 
 namespace caffe::cpu {
 namespace {
@@ -35,7 +35,8 @@ void Lrn(const ops::Lrn& op, const KernelContext& ctx) {
           const int64_t at = view.Offset(pixel);
           for (int64_t c = 0; c < view.channels; ++c) {
             double squares = 0;
-            for (int64_t k = std::max<int64_t>(0, c - reach); k <= std::min(view.channels - 1, c + reach); ++k) {
+            for (int64_t k = std::max<int64_t>(0, c - reach);
+                 k <= std::min(view.channels - 1, c + reach); ++k) {
               const double value = static_cast<double>(x.as<const T>()[at + k * view.step]);
               squares += value * value;
             }
@@ -65,13 +66,17 @@ void LrnGrad(const ops::LrnGrad& op, const KernelContext& ctx) {
           const int64_t at = view.Offset(pixel);
           for (int64_t c = 0; c < view.channels; ++c) {
             double sum = 0;
-            for (int64_t k = std::max<int64_t>(0, c - reach); k <= std::min(view.channels - 1, c + reach); ++k) {
+            for (int64_t k = std::max<int64_t>(0, c - reach);
+                 k <= std::min(view.channels - 1, c + reach); ++k) {
               const int64_t j = at + k * view.step;
-              sum += static_cast<double>(dy[j]) * static_cast<double>(y[j]) / static_cast<double>(scale[j]);
+              sum += static_cast<double>(dy[j]) * static_cast<double>(y[j]) /
+                     static_cast<double>(scale[j]);
             }
             const int64_t i = at + c * view.step;
-            const double direct = std::pow(static_cast<double>(scale[i]), -op.beta) * static_cast<double>(dy[i]);
-            ctx.output(0).as<T>()[i] = T(direct - factor * static_cast<double>(x.as<const T>()[i]) * sum);
+            const double direct =
+                std::pow(static_cast<double>(scale[i]), -op.beta) * static_cast<double>(dy[i]);
+            ctx.output(0).as<T>()[i] =
+                T(direct - factor * static_cast<double>(x.as<const T>()[i]) * sum);
           }
         }
       });
@@ -107,9 +112,9 @@ CAFFE_CPU_CLONES void LrnPixel(const float* x, int64_t channels, int64_t size, f
 }
 
 template <bool kThreeQuarters>
-CAFFE_CPU_CLONES void LrnGradPixel(const float* x, const float* y, const float* scale, const float* dy,
-                                   int64_t channels, int64_t size, float factor, float beta,
-                                   float* padded, float* sums, float* dx) {
+CAFFE_CPU_CLONES void LrnGradPixel(const float* x, const float* y, const float* scale,
+                                   const float* dy, int64_t channels, int64_t size, float factor,
+                                   float beta, float* padded, float* sums, float* dx) {
   const int64_t reach = (size - 1) / 2;
   for (int64_t c = 0; c < channels; ++c) padded[reach + c] = dy[c] * y[c] / scale[c];
   for (int64_t c = 0; c < channels; ++c) sums[c] = padded[c];
@@ -138,7 +143,8 @@ bool AllFloatChannelsLast(const KernelRequest& request) {
 // thread, zero at first.
 template <typename Fn>
 void ForEachPixel(const TensorView& x, int64_t size, void* workspace, int threads, const Fn& fn) {
-  const int64_t channels = x.shape[1], pixels = x.count() / channels, stride = 2 * (channels + size);
+  const int64_t channels = x.shape[1], pixels = x.count() / channels,
+                stride = 2 * (channels + size);
   ParallelFor(threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t thread = begin; thread < end; ++thread) {
       float* scratch = static_cast<float*>(workspace) + thread * stride;
@@ -163,10 +169,12 @@ KernelOrRefusal MakeLrn(const ops::Lrn& op, const KernelRequest& request) {
                   const float* x = ctx.input(0).as<const float>();
                   float *y = ctx.output(0).as<float>(), *scale = ctx.output(1).as<float>();
                   const float alpha = static_cast<float>(op.alpha / static_cast<double>(op.size));
-                  ForEachPixel(ctx.input(0), op.size, ctx.workspace, threads, [&](int64_t at, float* scratch) {
-                    pixel(x + at, ctx.input(0).shape[1], op.size, static_cast<float>(op.k), alpha,
-                          static_cast<float>(op.beta), scratch, y + at, scale + at);
-                  });
+                  ForEachPixel(ctx.input(0), op.size, ctx.workspace, threads,
+                               [&](int64_t at, float* scratch) {
+                                 pixel(x + at, ctx.input(0).shape[1], op.size,
+                                       static_cast<float>(op.k), alpha, static_cast<float>(op.beta),
+                                       scratch, y + at, scale + at);
+                               });
                 },
                 ScratchBytes(request.inputs[0], op.size, threads)};
 }
@@ -175,18 +183,21 @@ KernelOrRefusal MakeLrnGrad(const ops::LrnGrad& op, const KernelRequest& request
   if (!AllFloatChannelsLast(request)) return Refusal{"only float tensors with channels last"};
   const int threads = request.device.num_threads();
   const auto pixel = op.beta == 0.75 ? LrnGradPixel<true> : LrnGradPixel<false>;
-  return Kernel{"",
-                [=](const KernelContext& ctx) {
-                  const int64_t channels = ctx.input(0).shape[1];
-                  const float factor = static_cast<float>(2 * op.alpha * op.beta / static_cast<double>(op.size));
-                  ForEachPixel(ctx.input(0), op.size, ctx.workspace, threads, [&](int64_t at, float* scratch) {
-                    pixel(ctx.input(0).as<const float>() + at, ctx.input(1).as<const float>() + at,
-                          ctx.input(2).as<const float>() + at, ctx.input(3).as<const float>() + at, channels,
-                          op.size, factor, static_cast<float>(op.beta), scratch,
-                          scratch + channels + op.size, ctx.output(0).as<float>() + at);
-                  });
-                },
-                ScratchBytes(request.inputs[0], op.size, threads)};
+  return Kernel{
+      "",
+      [=](const KernelContext& ctx) {
+        const int64_t channels = ctx.input(0).shape[1];
+        const float factor =
+            static_cast<float>(2 * op.alpha * op.beta / static_cast<double>(op.size));
+        ForEachPixel(
+            ctx.input(0), op.size, ctx.workspace, threads, [&](int64_t at, float* scratch) {
+              pixel(ctx.input(0).as<const float>() + at, ctx.input(1).as<const float>() + at,
+                    ctx.input(2).as<const float>() + at, ctx.input(3).as<const float>() + at,
+                    channels, op.size, factor, static_cast<float>(op.beta), scratch,
+                    scratch + channels + op.size, ctx.output(0).as<float>() + at);
+            });
+      },
+      ScratchBytes(request.inputs[0], op.size, threads)};
 }
 
 // Within a channel: windows over the plane, with AVE pooling's divisor. Always plain.
@@ -214,19 +225,23 @@ void LrnWithin(const ops::LrnWithin& op, const KernelContext& ctx) {
   const TensorView& x = ctx.input(0);
   VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
     VisitFloat(ctx.output(1).dtype, [&]<typename S>(TypeTag<S>) {
-      ForEachWindow(x, op.size, [&](int64_t plane, int64_t at, ops::PoolWindow rows, ops::PoolWindow columns) {
-        double squares = 0;
-        for (int64_t h = rows.begin; h < rows.end; ++h) {
-          for (int64_t w = columns.begin; w < columns.end; ++w) {
-            const double value = static_cast<double>(x.as<const T>()[plane + h * x.shape[3] + w]);
-            squares += value * value;
-          }
-        }
-        const double scale = 1 + op.alpha * squares / static_cast<double>(rows.size * columns.size);
-        ctx.output(1).as<S>()[plane + at] = S(scale);
-        ctx.output(0).as<T>()[plane + at] =
-            T(static_cast<double>(x.as<const T>()[plane + at]) * std::pow(scale, -op.beta));
-      });
+      ForEachWindow(
+          x, op.size,
+          [&](int64_t plane, int64_t at, ops::PoolWindow rows, ops::PoolWindow columns) {
+            double squares = 0;
+            for (int64_t h = rows.begin; h < rows.end; ++h) {
+              for (int64_t w = columns.begin; w < columns.end; ++w) {
+                const double value =
+                    static_cast<double>(x.as<const T>()[plane + h * x.shape[3] + w]);
+                squares += value * value;
+              }
+            }
+            const double scale =
+                1 + op.alpha * squares / static_cast<double>(rows.size * columns.size);
+            ctx.output(1).as<S>()[plane + at] = S(scale);
+            ctx.output(0).as<T>()[plane + at] =
+                T(static_cast<double>(x.as<const T>()[plane + at]) * std::pow(scale, -op.beta));
+          });
     });
   });
 }
@@ -244,8 +259,10 @@ void LrnWithinGrad(const ops::LrnWithinGrad& op, const KernelContext& ctx) {
       ForEachWindow(x, op.size, [&](int64_t plane, int64_t at, ops::PoolWindow, ops::PoolWindow) {
         const int64_t h0 = at / width, w0 = at % width;
         double sum = 0;
-        for (int64_t h = std::max<int64_t>(0, h0 - reach); h <= std::min(height - 1, h0 + reach); ++h) {
-          for (int64_t w = std::max<int64_t>(0, w0 - reach); w <= std::min(width - 1, w0 + reach); ++w) {
+        for (int64_t h = std::max<int64_t>(0, h0 - reach); h <= std::min(height - 1, h0 + reach);
+             ++h) {
+          for (int64_t w = std::max<int64_t>(0, w0 - reach); w <= std::min(width - 1, w0 + reach);
+               ++w) {
             const int64_t j = plane + h * width + w;
             const double size = static_cast<double>(ops::WindowAt(geometry, 0, height, h).size *
                                                     ops::WindowAt(geometry, 1, width, w).size);
@@ -254,7 +271,8 @@ void LrnWithinGrad(const ops::LrnWithinGrad& op, const KernelContext& ctx) {
           }
         }
         const int64_t i = plane + at;
-        const double direct = std::pow(static_cast<double>(scale[i]), -op.beta) * static_cast<double>(dy[i]);
+        const double direct =
+            std::pow(static_cast<double>(scale[i]), -op.beta) * static_cast<double>(dy[i]);
         ctx.output(0).as<T>()[i] =
             T(direct - 2 * op.alpha * op.beta * static_cast<double>(in[i]) * sum);
       });
@@ -262,10 +280,11 @@ void LrnWithinGrad(const ops::LrnWithinGrad& op, const KernelContext& ctx) {
   });
 }
 
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Lrn, "lrn-channels-last", KernelRank::kGood, MakeLrn);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Lrn, "lrn-channels-last", KernelRank::kGood,
+                              MakeLrn);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Lrn, Lrn);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::LrnGrad, "lrn-grad-channels-last", KernelRank::kGood,
-                              MakeLrnGrad);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::LrnGrad, "lrn-grad-channels-last",
+                              KernelRank::kGood, MakeLrnGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnGrad, LrnGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnWithin, LrnWithin);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnWithinGrad, LrnWithinGrad);

@@ -129,7 +129,8 @@ void AvePoolGrad(const ops::AvePoolGrad& op, const KernelContext& ctx) {
         for (int64_t ow = 0; ow < dy.shape[3]; ++ow) {
           const ops::PoolWindow columns = ops::WindowAt(op.geometry, 1, dx.shape[3], ow);
           const int64_t at = n * out.item + c * out.channel + oh * out.row + ow * out.column;
-          const A share = static_cast<A>(dy.as<const T>()[at]) / static_cast<A>(rows.size * columns.size);
+          const A share =
+              static_cast<A>(dy.as<const T>()[at]) / static_cast<A>(rows.size * columns.size);
           for (int64_t h = rows.begin; h < rows.end; ++h) {
             for (int64_t w = columns.begin; w < columns.end; ++w) {
               T& sum = plane[h * in.row + w * in.column];

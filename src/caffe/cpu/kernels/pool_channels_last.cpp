@@ -8,7 +8,8 @@
 namespace caffe::cpu {
 namespace {
 
-CAFFE_CPU_CLONES void MaxStep(const float* x, float where, float* y, float* mask, int64_t channels) {
+CAFFE_CPU_CLONES void MaxStep(const float* x, float where, float* y, float* mask,
+                              int64_t channels) {
   for (int64_t c = 0; c < channels; ++c) {
     const bool wins = x[c] > y[c];
     y[c] = wins ? x[c] : y[c];
@@ -109,7 +110,8 @@ void AvePool(const ops::AvePool& op, const KernelContext& ctx) {
       const float share = 1.0f / static_cast<float>(rows.size * columns.size);
       for (int64_t h = rows.begin; h < rows.end; ++h) {
         for (int64_t w = columns.begin; w < columns.end; ++w) {
-          AddStep(x.as<const float>() + ((n * height + h) * width + w) * channels, share, sum, channels);
+          AddStep(x.as<const float>() + ((n * height + h) * width + w) * channels, share, sum,
+                  channels);
         }
       }
     }
@@ -140,12 +142,12 @@ KernelOrRefusal MakeChannelsLast(const Op& op, const KernelRequest& request) {
   return Kernel{"", [op](const KernelContext& ctx) { kRun(op, ctx); }};
 }
 
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::MaxPool, "max-pool-channels-last", KernelRank::kGood,
-                              (MakeChannelsLast<ops::MaxPool, MaxPool>));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::MaxPool, "max-pool-channels-last",
+                              KernelRank::kGood, (MakeChannelsLast<ops::MaxPool, MaxPool>));
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::MaxPoolGrad, "max-pool-grad-channels-last",
                               KernelRank::kGood, (MakeChannelsLast<ops::MaxPoolGrad, MaxPoolGrad>));
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::AvePool, "ave-pool-channels-last", KernelRank::kGood,
-                              (MakeChannelsLast<ops::AvePool, AvePool>));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::AvePool, "ave-pool-channels-last",
+                              KernelRank::kGood, (MakeChannelsLast<ops::AvePool, AvePool>));
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::AvePoolGrad, "ave-pool-grad-channels-last",
                               KernelRank::kGood, (MakeChannelsLast<ops::AvePoolGrad, AvePoolGrad>));
 
