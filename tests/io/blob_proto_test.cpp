@@ -75,7 +75,7 @@ TEST(BlobProtoTest, ReadsEveryRawType) {
   EXPECT_THAT(read(BFLOAT16, std::string("\x20\xc0", 2)), ElementsAre(-2.5f));
   EXPECT_THAT(read(FLOAT, std::string("\x00\x00\x20\xc0", 4)), ElementsAre(-2.5f));
   EXPECT_THAT(read(DOUBLE, std::string("\x00\x00\x00\x00\x00\x00\x04\xc0", 8)), ElementsAre(-2.5f));
-  EXPECT_THAT(ErrorText<InvalidArgument>([&] { read(INT, "1234"); }), HasSubstr("type INT"));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { read(INT, "1234"); }), HasSubstr("is INT"));
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { read(FLOAT, "12345"); }),
               HasSubstr("5 bytes of raw values, not a multiple of 4"));
 }

@@ -6,6 +6,7 @@
 
 #include "caffe/dtype.hpp"
 #include "caffe/error.hpp"
+#include "caffe/tensor/proto_dtype.hpp"
 
 namespace caffe {
 namespace {
@@ -13,25 +14,9 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "raw_data holds little-endian values; a big-endian machine needs a byte swap here");
 
-DType RawDType(Type type) {
-  switch (type) {
-    case DOUBLE:
-      return DType::kDouble;
-    case FLOAT:
-      return DType::kFloat;
-    case FLOAT16:
-      return DType::kFloat16;
-    case BFLOAT16:
-      return DType::kBFloat16;
-    default:
-      throw InvalidArgument(StrCat("blob has raw values of type ", Type_Name(type),
-                                   "; known are DOUBLE, FLOAT, FLOAT16 and BFLOAT16"));
-  }
-}
-
 template <typename T>
 std::vector<T> ReadRaw(const std::string& bytes, Type type) {
-  const DType dtype = RawDType(type);
+  const DType dtype = DTypeFromProto(type, "the type of a blob's raw values");
   Require(bytes.size() % SizeOf(dtype) == 0, "blob has ", bytes.size(),
           " bytes of raw values, not a multiple of ", SizeOf(dtype), ", the size of ", Name(dtype));
   std::vector<T> values(bytes.size() / SizeOf(dtype));

@@ -1,9 +1,9 @@
-#include <algorithm>
 #include <memory>
 
 #include "caffe/data/batch_source.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
+#include "caffe/layers/store_batch.hpp"
 #include "caffe/ops/convert.hpp"
 
 namespace caffe {
@@ -52,8 +52,8 @@ class DataLayer final : public Layer {
                                  [source = source_](const KernelContext& ctx) {
                                    const data::Batch& batch = source->Next();
                                    RequireShape(batch.data_shape, ctx.output(0).shape);
-                                   Store(batch.data, ctx.output(0));
-                                   if (ctx.has_output(1)) Store(batch.labels, ctx.output(1));
+                                   StoreBatch(batch.data, ctx.output(0));
+                                   if (ctx.has_output(1)) StoreBatch(batch.labels, ctx.output(1));
                                  }},
                {}, tops);
   }
@@ -64,12 +64,6 @@ class DataLayer final : public Layer {
     if (batch == plan) return;
     throw Unsupported(StrCat("an image gives the shape ", batch, ", the net was compiled for ",
                              plan, "; resize the images, or set crop_size"));
-  }
-
-  static void Store(const float* from, const TensorView& to) {
-    VisitFloat(to.dtype, [&]<typename T>(TypeTag<T>) {
-      std::transform(from, from + to.count(), to.as<T>(), [](float x) { return T(x); });
-    });
   }
 
   std::shared_ptr<data::BatchSource> source_;

@@ -1,22 +1,11 @@
 #include "caffe/memory_data_layer.hpp"
 
-#include <algorithm>
-
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
+#include "caffe/layers/store_batch.hpp"
 #include "caffe/ops/convert.hpp"
 
 namespace caffe {
-namespace {
-
-void Store(const float* from, const TensorView& to) {
-  VisitFloat(to.dtype, [&]<typename T>(TypeTag<T>) {
-    std::transform(from, from + to.count(), to.as<T>(), [](float x) { return T(x); });
-  });
-}
-
-}  // namespace
-
 MemoryDataLayer::MemoryDataLayer(const LayerParameter& param)
     : Layer(param), arrays_(std::make_shared<Arrays>()) {
   const MemoryDataParameter& options = param.memory_data_param();
@@ -40,8 +29,8 @@ void MemoryDataLayer::EmitForward(GraphBuilder& graph) const {
                                 batch = shape_[0]](const KernelContext& ctx) {
                                  Require(arrays->count > 0, "layer '", name,
                                          "' (MemoryData) has no data yet; call Reset first");
-                                 Store(arrays->data + arrays->next * item, ctx.output(0));
-                                 Store(arrays->labels + arrays->next, ctx.output(1));
+                                 StoreBatch(arrays->data + arrays->next * item, ctx.output(0));
+                                 StoreBatch(arrays->labels + arrays->next, ctx.output(1));
                                  arrays->next = (arrays->next + batch) % arrays->count;
                                }},
              {}, {graph.top(0), graph.top(1)});

@@ -19,6 +19,7 @@
 #include "caffe/net/weights.hpp"
 #include "caffe/passes/pass.hpp"
 #include "caffe/plan/executor.hpp"
+#include "caffe/tensor/proto_dtype.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
@@ -33,20 +34,7 @@ std::vector<std::string> SplitByComma(const char* text) {
 
 std::optional<DType> DefaultType(bool has, Type type) {
   if (!has) return std::nullopt;
-  switch (type) {
-    case DOUBLE:
-      return DType::kDouble;
-    case FLOAT:
-      return DType::kFloat;
-    case FLOAT16:
-      return DType::kFloat16;
-    case BFLOAT16:
-      return DType::kBFloat16;
-    default:
-      throw InvalidArgument(StrCat("net: default type ", Type_Name(type),
-                                   " is not a floating-point type; use DOUBLE, FLOAT, FLOAT16 or "
-                                   "BFLOAT16"));
-  }
+  return DTypeFromProto(type, "the net's default type");
 }
 
 PrecisionDefaults DefaultsOf(const NetParameter& param) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "caffe/passes/pass.hpp"
+#include "caffe/tensor/proto_dtype.hpp"
 
 namespace caffe::passes {
 namespace {
@@ -9,42 +10,25 @@ struct LayerTypes {
   DType forward, backward, forward_math, backward_math;
 };
 
-DType FromProto(Type type, const char* field) {
-  switch (type) {
-    case DOUBLE:
-      return DType::kDouble;
-    case FLOAT:
-      return DType::kFloat;
-    case FLOAT16:
-      return DType::kFloat16;
-    case BFLOAT16:
-      return DType::kBFloat16;
-    default:
-      throw InvalidArgument(StrCat(field, ": ", Type_Name(type),
-                                   " is not a floating-point type; use DOUBLE, FLOAT, FLOAT16 or "
-                                   "BFLOAT16"));
-  }
-}
-
 // NVCaffe's rules: an own field, else the layer's own storage type, else the net's defaults.
 LayerTypes ResolveTypes(const LayerCall& call, const PrecisionDefaults& defaults) {
   const LayerParameter& param = call.layer->param();
   LayerTypes types;
-  types.forward = param.has_forward_type() ? FromProto(param.forward_type(), "forward_type")
+  types.forward = param.has_forward_type() ? DTypeFromProto(param.forward_type(), "forward_type")
                                            : defaults.forward_type.value_or(DType::kFloat);
   if (param.has_backward_type()) {
-    types.backward = FromProto(param.backward_type(), "backward_type");
+    types.backward = DTypeFromProto(param.backward_type(), "backward_type");
   } else {
     types.backward = call.layer->traits().is_data ? DType::kFloat
                                                   : defaults.backward_type.value_or(DType::kFloat);
   }
   types.forward_math =
-      param.has_forward_math() ? FromProto(param.forward_math(), "forward_math")
+      param.has_forward_math() ? DTypeFromProto(param.forward_math(), "forward_math")
       : param.has_forward_type()
           ? types.forward
           : defaults.forward_math.value_or(defaults.forward_type.value_or(DType::kFloat));
   types.backward_math =
-      param.has_backward_math() ? FromProto(param.backward_math(), "backward_math")
+      param.has_backward_math() ? DTypeFromProto(param.backward_math(), "backward_math")
       : param.has_backward_type()
           ? types.backward
           : defaults.backward_math.value_or(defaults.backward_type.value_or(DType::kFloat));
