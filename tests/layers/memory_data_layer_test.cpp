@@ -1,0 +1,63 @@
+#include "caffe/memory_data_layer.hpp"
+
+#include <gtest/gtest.h>
+
+#include "caffe/error.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
+#include "tests/support/golden.hpp"
+
+namespace caffe {
+namespace {
+
+using testing::Npz;
+
+class MemoryDataLayerTest : public ::testing::Test {
+ protected:
+  MemoryDataLayerTest()
+      : npz_(Npz::Load(std::string(CAFFE_SOURCE_DIR) + "/tests/golden/data/MemoryData-basic.npz")) {
+    ParseTextProto(npz_.at("prototxt").text(), "MemoryData-basic", &param_);
+    param_.mutable_state()->set_phase(TEST);
+  }
+
+  static MemoryDataLayer& LayerOf(Net& net) {
+    return dynamic_cast<MemoryDataLayer&>(*net.layers().front());
+  }
+
+  const Npz npz_;
+  NetParameter param_;
+};
+
+TEST_F(MemoryDataLayerTest, DeliversBatchesInTurnAsCaffeDoes) {
+  Net net(param_);
+  const std::vector<float> data = npz_.at("memory.data").floats();
+  const std::vector<float> labels = npz_.at("memory.label").floats();
+  LayerOf(net).Reset(data.data(), labels.data(), static_cast<int64_t>(labels.size()));
+  const auto meta = testing::MetaOf(npz_);
+  for (int pass = 0; pass < testing::Number(meta, "forward_passes"); ++pass) {
+    net.Forward();
+    const std::string prefix = "out" + std::to_string(pass) + ".";
+    for (const std::string& top : testing::KeysAfter(npz_, prefix)) {
+      testing::ExpectClose(prefix + top, net.blob_by_name(top)->cpu_data(),
+                           npz_.at(prefix + top).floats(), testing::Number(meta, "rtol"),
+                           testing::Number(meta, "atol"));
+    }
+  }
+}
+
+TEST_F(MemoryDataLayerTest, RefusesPartsOfABatchAndForwardWithoutData) {
+  Net net(param_);
+  EXPECT_THROW(net.Forward(), InvalidArgument);
+  const float value = 0;
+  try {
+    LayerOf(net).Reset(&value, &value, 1);
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_NE(std::string(error.what()).find("1 items are no positive multiple of batch_size"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace caffe
