@@ -143,7 +143,8 @@ void CopyTrainedLayers(const NetParameter& trained, const std::vector<std::strin
 void CopyTrainedFile(const std::string& file, const std::vector<std::string>& layer_names,
                      const LayerBlobs& blobs) {
   if (!file.ends_with(".h5")) {
-    WithContext(file, [&] { CopyTrainedLayers(ReadNetBinary(file), layer_names, blobs); });
+    const NetParameter trained = ReadNetBinary(file);
+    WithContext(file, [&] { CopyTrainedLayers(trained, layer_names, blobs); });
     return;
   }
   const Hdf5Reader reader(file);
