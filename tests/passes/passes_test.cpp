@@ -105,6 +105,20 @@ std::unique_ptr<Net> Reusing(const std::string& body, std::vector<std::string> d
 
 std::string Printed(const Net& net) { return PrintGraph(net.graph()); }
 
+// The schedule without what depends on the machine or the numbering: kernels, places, ids.
+std::string Schedule(const Net& net) {
+  std::string text;
+  for (const Node* node : net.graph().ScheduledNodes()) {
+    const Value& output = *node->outputs[0];
+    text += StrCat(output.name, " = ", node->op.name());
+    if (const std::string attributes = node->op.Attributes(); !attributes.empty()) text += "[" + attributes + "]";
+    std::string inputs;
+    for (const Value* input : node->inputs) inputs += StrCat(inputs.empty() ? "" : ", ", input ? input->name : "-");
+    text += StrCat("(", inputs, ") ", Name(output.desc.dtype), " ", Name(output.desc.layout), "\n");
+  }
+  return text;
+}
+
 int CountOps(const Net& net, std::string_view name) {
   int count = 0;
   for (const Node* node : net.graph().ScheduledNodes()) count += node->op.name() == name;
@@ -146,6 +160,64 @@ void ExpectSameStep(const Step& got, const Step& want, double tolerance) {
     double worst = 0;
     for (size_t i = 0; i < values.size(); ++i) worst = std::max<double>(worst, std::abs(other[i] - values[i]));
     EXPECT_LE(worst, tolerance * largest) << name;
+  }
+}
+
+// The constants below are what the compiler makes of a convolution, a ReLU and a loss.
+constexpr char kUnfused[] =
+    "data:channels-last = Reorder(data) float channels-last\n"
+    "conv = Conv[kernel 3x3, pad 1x1](data:channels-last, conv.0, conv.1) float channels-last\n"
+    "conv = Relu(conv) float channels-last\n"
+    "last = MaxPool[kernel 2x2, stride 2x2](conv) float channels-last\n"
+    "last:plain = Reorder(last) float plain\n"
+    "ip = Gemm[4x288 * 288x5(T)](last:plain, ip.0, ip.1) float plain\n"
+    "loss/probabilities = Softmax[axis 1](ip) float plain\n"
+    "loss = SoftmaxLoss(loss/probabilities, label) float plain\n";
+constexpr char kFused[] =
+    "data:channels-last = Reorder(data) float channels-last\n"
+    "conv = Conv[kernel 3x3, pad 1x1, relu](data:channels-last, conv.0, conv.1) float channels-last\n"
+    "last = MaxPool[kernel 2x2, stride 2x2](conv) float channels-last\n"
+    "last:plain = Reorder(last) float plain\n"
+    "ip = Gemm[4x288 * 288x5(T)](last:plain, ip.0, ip.1) float plain\n"
+    "loss/probabilities = Softmax[axis 1](ip) float plain\n"
+    "loss = SoftmaxLoss(loss/probabilities, label) float plain\n";
+constexpr char kBFloat16[] =
+    "conv.0:bfloat16 = Cast(conv.0) bfloat16 plain\n"
+    "data:channels-last = Reorder(data) bfloat16 channels-last\n"
+    "conv = Conv[kernel 3x3, pad 1x1, relu](data:channels-last, conv.0:bfloat16, conv.1) bfloat16 channels-last\n"
+    "last = MaxPool[kernel 2x2, stride 2x2](conv) bfloat16 channels-last\n"
+    "ip.0:bfloat16 = Cast(ip.0) bfloat16 plain\n"
+    "last:plain = Reorder(last) bfloat16 plain\n"
+    "ip = Gemm[4x288 * 288x5(T)](last:plain, ip.0:bfloat16, ip.1) bfloat16 plain\n"
+    "ip:float = Cast(ip) float plain\n"
+    "loss/probabilities = Softmax[axis 1](ip:float) float plain\n"
+    "loss = SoftmaxLoss(loss/probabilities, label) float plain\n";
+
+TEST(ScheduleTest, Text) {
+  EXPECT_EQ(Schedule(*Reusing(ConvRelu(), {"fuse-epilogues"}, "", TEST)), kUnfused);
+  EXPECT_EQ(Schedule(*Reusing(ConvRelu(), {}, "", TEST)), kFused);
+  EXPECT_EQ(Schedule(*Reusing(ConvRelu(), {}, "default_forward_type: BFLOAT16 ", TEST)), kBFloat16);
+}
+
+TEST(AssignPrecisionTest, LabelsAreExactInBFloat16) {
+  // 300 classes: label 299 is no bfloat16.
+  NetParameter param;
+  ParseTextProto(R"(
+    default_forward_type: BFLOAT16
+    layer { name: 'in' type: 'Input' top: 'scores' input_param { shape { dim: 1 dim: 300 } } }
+    layer { name: 'label' type: 'Input' top: 'label' input_param { shape { dim: 1 dim: 1 } } }
+    layer { name: 'flat' type: 'Flatten' bottom: 'label' top: 'flat' }
+    layer { name: 'accuracy' type: 'Accuracy' bottom: 'scores' bottom: 'flat' top: 'accuracy' })",
+                 "test", &param);
+  param.mutable_state()->set_phase(TEST);
+  for (const bool keep_all : {true, false}) {
+    Net net(param, {.keep_all = keep_all, .with_backward = false});
+    float* scores = net.blob_by_name("scores")->mutable_cpu_data();
+    std::fill_n(scores, 300, 0.0f);
+    scores[299] = 1;
+    net.blob_by_name("label")->mutable_cpu_data()[0] = 299;
+    net.Forward();
+    EXPECT_EQ(net.blob_by_name("accuracy")->cpu_data()[0], 1) << PrintGraph(net.graph());
   }
 }
 
