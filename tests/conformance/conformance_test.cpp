@@ -24,9 +24,12 @@ using testing::OpCase;
 using testing::T;
 
 // CAFFE_CONFORMANCE_SPEED=1 prints the time of each case and kernel.
-bool PrintsSpeed() { return std::getenv("CAFFE_CONFORMANCE_SPEED") != nullptr; }
+bool PrintsSpeed() {
+  return std::getenv("CAFFE_CONFORMANCE_SPEED") != nullptr;
+}
 
-void ExpectNear(const std::string& what, const Elements& got, const Elements& want, double tolerance) {
+void ExpectNear(const std::string& what, const Elements& got, const Elements& want,
+                double tolerance) {
   ASSERT_EQ(got.size(), want.size()) << what;
   double squares = 0, worst = 0;
   for (const double value : want) squares += value * value;
@@ -39,8 +42,8 @@ void ExpectNear(const std::string& what, const Elements& got, const Elements& wa
     if (excess > worst) worst = excess, where = i;
   }
   if (worst > 1) {
-    ADD_FAILURE() << what << " [" << where << "] of " << want.size() << ": got " << got[where] << ", want "
-                  << want[where] << " (" << worst << " times the tolerance)";
+    ADD_FAILURE() << what << " [" << where << "] of " << want.size() << ": got " << got[where]
+                  << ", want " << want[where] << " (" << worst << " times the tolerance)";
   }
 }
 
@@ -53,7 +56,8 @@ TEST(ConformanceTest, EveryOpHasACase) {
 
 TEST(ConformanceTest, CaseNamesAreUnique) {
   std::set<std::string> names;
-  for (const OpCase& test : testing::OpCases()) EXPECT_TRUE(names.insert(test.name).second) << test.name;
+  for (const OpCase& test : testing::OpCases())
+    EXPECT_TRUE(names.insert(test.name).second) << test.name;
 }
 
 TEST(ConformanceTest, ReferenceComesLast) {
@@ -61,6 +65,28 @@ TEST(ConformanceTest, ReferenceComesLast) {
     const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, test.op.type());
     ASSERT_FALSE(candidates.empty()) << test.name;
     EXPECT_EQ(candidates.back().rank, KernelRank::kReference) << test.name;
+  }
+}
+
+TEST(ConformanceTest, EveryKernelServesACase) {
+  std::set<std::string> served, refused, excused;
+  for (const OpCase& test : testing::OpCases()) {
+    for (const KernelCandidate& candidate :
+         KernelRegistry::Get().Candidates(DeviceKind::kCpu, test.op.type())) {
+      for (const DType dtype : test.DTypes()) {
+        for (const Layout layout : test.Layouts()) {
+          if (served.count(candidate.name) > 0) continue;
+          std::string refusal;
+          const auto result = testing::RunCase(test, candidate, dtype, layout, false,
+                                               testing::MakeData(test, dtype), 1, &refusal);
+          (result ? served : refused).insert(candidate.name);
+          if (refusal.find("this processor") != std::string::npos) excused.insert(candidate.name);
+        }
+      }
+    }
+  }
+  for (const std::string& name : refused) {
+    EXPECT_TRUE(served.count(name) > 0 || excused.count(name) > 0) << name << " took no case";
   }
 }
 
@@ -92,27 +118,35 @@ TEST_P(KernelTest, AgreesWithReferenceInDouble) {
           for (size_t i = 0; i < want.size(); ++i) {
             ExpectNear(StrCat(what, ", output ", i), got->outputs[i], want[i], tolerance);
           }
-          if (PrintsSpeed()) std::printf("%-36s %-70s %10.1f us\n", test.name.c_str(), what.c_str(), got->seconds * 1e6);
+          if (PrintsSpeed())
+            std::printf("%-36s %-70s %10.1f us\n", test.name.c_str(), what.c_str(),
+                        got->seconds * 1e6);
         }
       }
     }
   }
 }
 
-std::string NameOfCase(const ::testing::TestParamInfo<OpCase>& info) { return info.param.name; }
+std::string NameOfCase(const ::testing::TestParamInfo<OpCase>& info) {
+  return info.param.name;
+}
 
 INSTANTIATE_TEST_SUITE_P(Cases, KernelTest, ::testing::ValuesIn(testing::OpCases()), NameOfCase);
 
 // Independent computations, written from the ops' comments.
 
-CaseData DataOf(const OpCase& test) { return testing::MakeData(test, DType::kDouble); }
+CaseData DataOf(const OpCase& test) {
+  return testing::MakeData(test, DType::kDouble);
+}
 
 void ExpectOutputs(const OpCase& test, const CaseData& data, const std::vector<Elements>& want) {
   const std::vector<Elements> got = testing::RunReference(test, false, data);
-  for (size_t i = 0; i < want.size(); ++i) ExpectNear(StrCat(test.name, ", output ", i), got[i], want[i], 1e-11);
+  for (size_t i = 0; i < want.size(); ++i)
+    ExpectNear(StrCat(test.name, ", output ", i), got[i], want[i], 1e-11);
 }
 
-OpCase Case(const char* name, Op op, std::vector<testing::CaseOperand> in, std::vector<testing::CaseOperand> out) {
+OpCase Case(const char* name, Op op, std::vector<testing::CaseOperand> in,
+            std::vector<testing::CaseOperand> out) {
   return {name, std::move(op), std::move(in), std::move(out)};
 }
 
@@ -121,7 +155,9 @@ TEST(ReferenceTest, ConvLiteral) {
   const OpCase test = Case("conv", ops::Conv{{{2, 2}, {1, 1}, {0, 0}, {1, 1}, 1}},
                            {T({1, 1, 3, 3}), T({1, 1, 2, 2}), T({1})}, {T({1, 1, 2, 2})});
   const CaseData data{{{1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 2, 3, 4}, {10}}, {{0, 0, 0, 0}}};
-  ExpectOutputs(test, data, {{1 + 4 + 12 + 20 + 10, 2 + 6 + 15 + 24 + 10, 4 + 10 + 21 + 32 + 10, 5 + 12 + 24 + 36 + 10}});
+  ExpectOutputs(
+      test, data,
+      {{1 + 4 + 12 + 20 + 10, 2 + 6 + 15 + 24 + 10, 4 + 10 + 21 + 32 + 10, 5 + 12 + 24 + 36 + 10}});
 }
 
 struct ConvSizes {
@@ -139,54 +175,72 @@ void ForEachProduct(const ConvSizes& s, int64_t oh_count, int64_t ow_count, Fn f
           for (int64_t c = 0; c < cg; ++c)
             for (int64_t i = 0; i < s.kernel; ++i)
               for (int64_t j = 0; j < s.kernel; ++j) {
-                const int64_t h = oh * s.stride - s.pad + i * s.dilation, w = ow * s.stride - s.pad + j * s.dilation;
+                const int64_t h = oh * s.stride - s.pad + i * s.dilation,
+                              w = ow * s.stride - s.pad + j * s.dilation;
                 if (h < 0 || h >= s.h || w < 0 || w >= s.w) continue;
-                fn(((n * s.k + k) * oh_count + oh) * ow_count + ow, ((n * s.c + k / kg * cg + c) * s.h + h) * s.w + w,
+                fn(((n * s.k + k) * oh_count + oh) * ow_count + ow,
+                   ((n * s.c + k / kg * cg + c) * s.h + h) * s.w + w,
                    ((k * cg + c) * s.kernel + i) * s.kernel + j);
               }
 }
 
 TEST(ReferenceTest, ConvAndItsGradientsByBruteForce) {
-  for (const ConvSizes& s : {ConvSizes{2, 4, 6, 5, 6, 3, 2, 1, 1, 2}, ConvSizes{1, 2, 9, 8, 3, 3, 1, 2, 2, 1},
-                             ConvSizes{2, 3, 4, 4, 2, 1, 1, 0, 1, 1}}) {
-    const ops::ConvGeometry g{{s.kernel, s.kernel}, {s.stride, s.stride}, {s.pad, s.pad}, {s.dilation, s.dilation}, s.group};
+  for (const ConvSizes& s :
+       {ConvSizes{2, 4, 6, 5, 6, 3, 2, 1, 1, 2}, ConvSizes{1, 2, 9, 8, 3, 3, 1, 2, 2, 1},
+        ConvSizes{2, 3, 4, 4, 2, 1, 1, 0, 1, 1}}) {
+    const ops::ConvGeometry g{{s.kernel, s.kernel},
+                              {s.stride, s.stride},
+                              {s.pad, s.pad},
+                              {s.dilation, s.dilation},
+                              s.group};
     const int64_t reach = s.dilation * (s.kernel - 1) + 1;
-    const int64_t oh = (s.h + 2 * s.pad - reach) / s.stride + 1, ow = (s.w + 2 * s.pad - reach) / s.stride + 1;
-    const auto x = T({s.n, s.c, s.h, s.w}), w = T({s.k, s.c / s.group, s.kernel, s.kernel}), y = T({s.n, s.k, oh, ow});
+    const int64_t oh = (s.h + 2 * s.pad - reach) / s.stride + 1,
+                  ow = (s.w + 2 * s.pad - reach) / s.stride + 1;
+    const auto x = T({s.n, s.c, s.h, s.w}), w = T({s.k, s.c / s.group, s.kernel, s.kernel}),
+               y = T({s.n, s.k, oh, ow});
     const OpCase forward = Case("Conv", ops::Conv{g}, {x, w}, {y});
     CaseData data = DataOf(forward);
     Elements want(y.shape.count());
-    ForEachProduct(s, oh, ow, [&](int64_t o, int64_t i, int64_t k) { want[o] += data.inputs[0][i] * data.inputs[1][k]; });
+    ForEachProduct(s, oh, ow, [&](int64_t o, int64_t i, int64_t k) {
+      want[o] += data.inputs[0][i] * data.inputs[1][k];
+    });
     ExpectOutputs(forward, data, {want});
 
     const OpCase grad_data = Case("ConvGradData", ops::ConvGradData{g}, {y, w}, {x});
     data = DataOf(grad_data);
     want.assign(x.shape.count(), 0);
-    ForEachProduct(s, oh, ow, [&](int64_t o, int64_t i, int64_t k) { want[i] += data.inputs[0][o] * data.inputs[1][k]; });
+    ForEachProduct(s, oh, ow, [&](int64_t o, int64_t i, int64_t k) {
+      want[i] += data.inputs[0][o] * data.inputs[1][k];
+    });
     ExpectOutputs(grad_data, data, {want});
 
     const OpCase grad_weights = Case("ConvGradWeights", ops::ConvGradWeights{g}, {x, y}, {w});
     data = DataOf(grad_weights);
     want.assign(w.shape.count(), 0);
-    ForEachProduct(s, oh, ow, [&](int64_t o, int64_t i, int64_t k) { want[k] += data.inputs[0][i] * data.inputs[1][o]; });
+    ForEachProduct(s, oh, ow, [&](int64_t o, int64_t i, int64_t k) {
+      want[k] += data.inputs[0][i] * data.inputs[1][o];
+    });
     ExpectOutputs(grad_weights, data, {want});
   }
 }
 
 TEST(ReferenceTest, Gemm) {
   const CaseData literal{{{1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12}, {100, 200}}, {{0, 0, 0, 0}}};
-  ExpectOutputs(Case("NN", ops::Gemm{2, 2, 3, false, false}, {T({2, 3}), T({3, 2}), T({2})}, {T({2, 2})}), literal,
-                {{158, 264, 239, 354}});
+  ExpectOutputs(
+      Case("NN", ops::Gemm{2, 2, 3, false, false}, {T({2, 3}), T({3, 2}), T({2})}, {T({2, 2})}),
+      literal, {{158, 264, 239, 354}});
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {
       const int64_t m = 3, n = 4, k = 5;
-      const OpCase test = Case("Gemm", ops::Gemm{m, n, k, ta, tb}, {T({m * k}), T({k * n})}, {T({m, n})});
+      const OpCase test =
+          Case("Gemm", ops::Gemm{m, n, k, ta, tb}, {T({m * k}), T({k * n})}, {T({m, n})});
       const CaseData data = DataOf(test);
       Elements want(m * n);
       for (int64_t r = 0; r < m; ++r)
         for (int64_t c = 0; c < n; ++c)
           for (int64_t i = 0; i < k; ++i)
-            want[r * n + c] += data.inputs[0][ta ? i * m + r : r * k + i] * data.inputs[1][tb ? c * k + i : i * n + c];
+            want[r * n + c] += data.inputs[0][ta ? i * m + r : r * k + i] *
+                               data.inputs[1][tb ? c * k + i : i * n + c];
       ExpectOutputs(test, data, {want});
     }
   }
@@ -194,28 +248,37 @@ TEST(ReferenceTest, Gemm) {
 
 TEST(ReferenceTest, MaxPool) {
   const CaseData tie{{{5, 5, 1, 5}}, {{0}, {0}}};
-  ExpectOutputs(Case("Tie", ops::MaxPool{{{2, 2}, {2, 2}, {0, 0}, false}}, {T({1, 1, 2, 2})}, {T({1, 1, 1, 1}), T({1, 1, 1, 1})}),
+  ExpectOutputs(Case("Tie", ops::MaxPool{{{2, 2}, {2, 2}, {0, 0}, false}}, {T({1, 1, 2, 2})},
+                     {T({1, 1, 1, 1}), T({1, 1, 1, 1})}),
                 tie, {{5}, {0}});
-  // 3x3 windows with stride 2 and pad 1 over 4x4: begins at -1 and 1; a third window would begin at 3.
-  const CaseData data{{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}}, {Elements(9), Elements(9)}};
-  ExpectOutputs(Case("Padded", ops::MaxPool{{{3, 3}, {2, 2}, {1, 1}, false}}, {T({1, 1, 4, 4})}, {T({1, 1, 3, 3}), T({1, 1, 3, 3})}),
+  // 3x3 windows with stride 2 and pad 1 over 4x4: begins at -1 and 1; a third window would begin
+  // at 3.
+  const CaseData data{{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}},
+                      {Elements(9), Elements(9)}};
+  ExpectOutputs(Case("Padded", ops::MaxPool{{{3, 3}, {2, 2}, {1, 1}, false}}, {T({1, 1, 4, 4})},
+                     {T({1, 1, 3, 3}), T({1, 1, 3, 3})}),
                 data, {{6, 8, 8, 14, 16, 16, 14, 16, 16}, {5, 7, 7, 13, 15, 15, 13, 15, 15}});
   const CaseData grad{{{0, 3, 3, -1}, {1, 2, 3, 4}}, {{9, 9, 9, 9}}};
-  ExpectOutputs(Case("Grad", ops::MaxPoolGrad{{{1, 1}, {1, 1}, {0, 0}, false}}, {T({1, 1, 2, 2}), T({1, 1, 2, 2})}, {T({1, 1, 2, 2})}),
+  ExpectOutputs(Case("Grad", ops::MaxPoolGrad{{{1, 1}, {1, 1}, {0, 0}, false}},
+                     {T({1, 1, 2, 2}), T({1, 1, 2, 2})}, {T({1, 1, 2, 2})}),
                 grad, {{1, 0, 0, 5}});
 }
 
 TEST(ReferenceTest, AvePool) {
   // The divisor counts one row and column of padding at the far edge, and no more.
   const CaseData data{{{1, 2, 3, 4}}, {Elements(4)}};
-  ExpectOutputs(Case("Padded", ops::AvePool{{{2, 2}, {2, 2}, {1, 1}, false}}, {T({1, 1, 2, 2})}, {T({1, 1, 2, 2})}), data,
-                {{0.25, 0.5, 0.75, 1}});
+  ExpectOutputs(Case("Padded", ops::AvePool{{{2, 2}, {2, 2}, {1, 1}, false}}, {T({1, 1, 2, 2})},
+                     {T({1, 1, 2, 2})}),
+                data, {{0.25, 0.5, 0.75, 1}});
   // A 3 wide window at 2 of 4 columns without padding: 2 columns count.
   const CaseData row{{{1, 2, 3, 5}}, {Elements(2)}};
-  ExpectOutputs(Case("Clipped", ops::AvePool{{{1, 3}, {1, 2}, {0, 0}, false}}, {T({1, 1, 1, 4})}, {T({1, 1, 1, 2})}), row, {{2, 4}});
+  ExpectOutputs(Case("Clipped", ops::AvePool{{{1, 3}, {1, 2}, {0, 0}, false}}, {T({1, 1, 1, 4})},
+                     {T({1, 1, 1, 2})}),
+                row, {{2, 4}});
   const CaseData grad{{{6, 4}}, {Elements(4)}};
-  ExpectOutputs(Case("Grad", ops::AvePoolGrad{{{1, 3}, {1, 2}, {0, 0}, false}}, {T({1, 1, 1, 2})}, {T({1, 1, 1, 4})}), grad,
-                {{2, 2, 4, 2}});
+  ExpectOutputs(Case("Grad", ops::AvePoolGrad{{{1, 3}, {1, 2}, {0, 0}, false}}, {T({1, 1, 1, 2})},
+                     {T({1, 1, 1, 4})}),
+                grad, {{2, 2, 4, 2}});
 }
 
 TEST(ReferenceTest, WindowsBeyondTheImageAreEmpty) {
@@ -224,8 +287,10 @@ TEST(ReferenceTest, WindowsBeyondTheImageAreEmpty) {
   for (const DType dtype : {DType::kDouble, DType::kFloat}) {
     for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
       const OpCase test = Case("Empty", ops::AvePool{g}, {T({1, 1, 1, 3})}, {T({1, 1, 1, 2})});
-      for (const KernelCandidate& candidate : KernelRegistry::Get().Candidates(DeviceKind::kCpu, test.op.type())) {
-        const auto got = testing::RunCase(test, candidate, dtype, layout, false, {{{1, 2, 3}}, {{9, 9}}}, 1, nullptr);
+      for (const KernelCandidate& candidate :
+           KernelRegistry::Get().Candidates(DeviceKind::kCpu, test.op.type())) {
+        const auto got = testing::RunCase(test, candidate, dtype, layout, false,
+                                          {{{1, 2, 3}}, {{9, 9}}}, 1, nullptr);
         if (got) {
           EXPECT_EQ(got->outputs[0], (Elements{1, 0})) << candidate.name;
         }
@@ -237,8 +302,9 @@ TEST(ReferenceTest, WindowsBeyondTheImageAreEmpty) {
 TEST(ReferenceTest, BatchNorm) {
   // Channel 0: 1, 3 (mean 2, variance 1); channel 1: 0, 4 (mean 2, variance 4).
   const CaseData data{{{1, 0, 3, 4}, {2, 1}, {10, 0}}, {Elements(4), Elements(2), Elements(2)}};
-  ExpectOutputs(Case("BatchNorm", ops::BatchNorm{0, true}, {T({2, 2}), T({2}), T({2})}, {T({2, 2}), T({2}), T({2})}), data,
-                {{8, 0, 12, 1}, {2, 2}, {1, 4}});
+  ExpectOutputs(Case("BatchNorm", ops::BatchNorm{0, true}, {T({2, 2}), T({2}), T({2})},
+                     {T({2, 2}), T({2}), T({2})}),
+                data, {{8, 0, 12, 1}, {2, 2}, {1, 4}});
   // Three equal steps around the mean: dx by the chain rule, written out.
   const Elements x = {-1, 0, 2}, dy = {0.5, -1, 0.25};
   const double mean = 1.0 / 3, eps = 0.1;
@@ -253,10 +319,13 @@ TEST(ReferenceTest, BatchNorm) {
     }
   }
   const CaseData grad{{x, {mean}, {variance}, dy}, {Elements(3)}};
-  ExpectOutputs(Case("Grad", ops::BatchNormGrad{eps, false}, {T({3, 1}), T({1}), T({1}), T({3, 1})}, {T({3, 1})}), grad, {dx});
+  ExpectOutputs(Case("Grad", ops::BatchNormGrad{eps, false}, {T({3, 1}), T({1}), T({1}), T({3, 1})},
+                     {T({3, 1})}),
+                grad, {dx});
   const CaseData given{{{1, 2}, {4, 6}, {8, 2}, {2}}, {Elements(2)}};
-  ExpectOutputs(Case("Inference", ops::BatchNormInference{0, false}, {T({1, 2}), T({2}), T({2}), T({1})}, {T({1, 2})}), given,
-                {{(1 - 2) / 2.0, (2 - 3) / 1.0}});
+  ExpectOutputs(Case("Inference", ops::BatchNormInference{0, false},
+                     {T({1, 2}), T({2}), T({2}), T({1})}, {T({1, 2})}),
+                given, {{(1 - 2) / 2.0, (2 - 3) / 1.0}});
 }
 
 TEST(ReferenceTest, Lrn) {
@@ -279,19 +348,24 @@ TEST(ReferenceTest, Lrn) {
   ExpectOutputs(test, data, {y, scale});
   // One channel: dx = scale^-b dy - 2 a b / size * x * dy * y / scale.
   const CaseData one{{{2}, {3}, {4}, {5}}, {{0}}};
-  ExpectOutputs(Case("Grad", ops::LrnGrad{3, 0.6, 0.5}, {T({1, 1, 1, 1}), T({1, 1, 1, 1}), T({1, 1, 1, 1}), T({1, 1, 1, 1})}, {T({1, 1, 1, 1})}),
-                one, {{0.5 * 5 - 2 * 0.6 * 0.5 / 3 * 2 * 5 * 3 / 4}});
+  ExpectOutputs(
+      Case("Grad", ops::LrnGrad{3, 0.6, 0.5},
+           {T({1, 1, 1, 1}), T({1, 1, 1, 1}), T({1, 1, 1, 1}), T({1, 1, 1, 1})}, {T({1, 1, 1, 1})}),
+      one, {{0.5 * 5 - 2 * 0.6 * 0.5 / 3 * 2 * 5 * 3 / 4}});
 }
 
 TEST(ReferenceTest, Softmax) {
-  const CaseData data{{{std::log(1.0), std::log(2.0), std::log(3.0), 0, 1000, 1000}}, {Elements(6)}};
-  ExpectOutputs(Case("Softmax", ops::Softmax{1}, {T({2, 3})}, {T({2, 3})}), data, {{1 / 6.0, 2 / 6.0, 3 / 6.0, 0, 0.5, 0.5}});
+  const CaseData data{{{std::log(1.0), std::log(2.0), std::log(3.0), 0, 1000, 1000}},
+                      {Elements(6)}};
+  ExpectOutputs(Case("Softmax", ops::Softmax{1}, {T({2, 3})}, {T({2, 3})}), data,
+                {{1 / 6.0, 2 / 6.0, 3 / 6.0, 0, 0.5, 0.5}});
   // The gradient through the Jacobian y_i (delta_ij - y_j).
   const Elements y = {0.2, 0.3, 0.5}, dy = {1, -2, 0.5};
   Elements dx(3);
   for (int i = 0; i < 3; ++i)
     for (int j = 0; j < 3; ++j) dx[i] += dy[j] * y[j] * ((i == j) - y[i]);
-  ExpectOutputs(Case("Grad", ops::SoftmaxGrad{1}, {T({1, 3}), T({1, 3})}, {T({1, 3})}), {{y, dy}, {Elements(3)}}, {dx});
+  ExpectOutputs(Case("Grad", ops::SoftmaxGrad{1}, {T({1, 3}), T({1, 3})}, {T({1, 3})}),
+                {{y, dy}, {Elements(3)}}, {dx});
 }
 
 }  // namespace
