@@ -8,7 +8,9 @@
 namespace caffe {
 namespace {
 
-uint16_t BFloat16Bits(uint32_t word) { return bfloat16(std::bit_cast<float>(word)).bits; }
+uint16_t BFloat16Bits(uint32_t word) {
+  return bfloat16(std::bit_cast<float>(word)).bits;
+}
 
 TEST(DTypeTest, BFloat16RoundsToNearestEven) {
   EXPECT_EQ(BFloat16Bits(0x3f800000), 0x3f80);  // exact
@@ -45,10 +47,10 @@ TEST(DTypeTest, EveryBFloat16SurvivesTheRoundTrip) {
 TEST(DTypeTest, Float16) {
   EXPECT_EQ(float16(1.0f).bits, 0x3c00);
   EXPECT_EQ(float16(65504.0f).bits, 0x7bff);
-  EXPECT_EQ(float16(65520.0f).bits, 0x7c00);              // infinity
-  EXPECT_EQ(float16(1.0f + 0x1p-11f).bits, 0x3c00);       // half, even below
-  EXPECT_EQ(float16(1.0f + 3 * 0x1p-11f).bits, 0x3c02);   // half, even above
-  EXPECT_EQ(float16(0x1p-24f).bits, 0x0001);              // the smallest subnormal
+  EXPECT_EQ(float16(65520.0f).bits, 0x7c00);             // infinity
+  EXPECT_EQ(float16(1.0f + 0x1p-11f).bits, 0x3c00);      // half, even below
+  EXPECT_EQ(float16(1.0f + 3 * 0x1p-11f).bits, 0x3c02);  // half, even above
+  EXPECT_EQ(float16(0x1p-24f).bits, 0x0001);             // the smallest subnormal
   EXPECT_TRUE(std::isnan(static_cast<float>(float16(std::nanf("")))));
 }
 

@@ -23,7 +23,9 @@ std::string TextOf(const std::function<void()>& fn) {
 }
 
 TEST(ErrorTest, ContextKeepsTheType) {
-  EXPECT_EQ(TextOf<InvalidArgument>([] { WithContext("net 'a'", [] { throw InvalidArgument("b"); }); }), "net 'a': b");
+  EXPECT_EQ(
+      TextOf<InvalidArgument>([] { WithContext("net 'a'", [] { throw InvalidArgument("b"); }); }),
+      "net 'a': b");
   EXPECT_EQ(TextOf<Unsupported>([] { WithContext("x", [] { throw Unsupported("b"); }); }), "x: b");
   EXPECT_EQ(TextOf<IoError>([] { WithContext("x", [] { throw IoError("b"); }); }), "x: b");
   EXPECT_EQ(TextOf<DeviceError>([] { WithContext("x", [] { throw DeviceError("b"); }); }), "x: b");
@@ -34,14 +36,16 @@ TEST(ErrorTest, ContextKeepsTheType) {
 TEST(ErrorTest, ContextsNestAndPassResultsThrough) {
   EXPECT_EQ(WithContext("x", [] { return 5; }), 5);
   EXPECT_EQ(TextOf<InvalidArgument>([] {
-              WithContext("outer", [] { WithContext("inner", [] { Require(false, "n is ", 3); }); });
+              WithContext("outer",
+                          [] { WithContext("inner", [] { Require(false, "n is ", 3); }); });
             }),
             "outer: inner: n is 3");
 }
 
 TEST(ErrorTest, RequireAndAssert) {
   EXPECT_NO_THROW(Require(true, "unused"));
-  const std::string text = TextOf<InternalError>([] { CAFFE_ASSERT(1 > 2, "sizes ", 1, " and ", 2); });
+  const std::string text =
+      TextOf<InternalError>([] { CAFFE_ASSERT(1 > 2, "sizes ", 1, " and ", 2); });
   EXPECT_THAT(text, StartsWith("internal error at "));
   EXPECT_THAT(text, HasSubstr("1 > 2 sizes 1 and 2"));
   EXPECT_THAT(text, HasSubstr("error_test.cpp"));

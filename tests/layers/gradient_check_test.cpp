@@ -21,40 +21,49 @@ struct GradientCase {
   std::string layers;  // reads x0, x1, ...
   // Inputs are drawn from [low, high), at least `gap` away from 0.
   double low = -1, high = 1, gap = 0;
-  std::string constant_inputs;  // not differentiated: labels (drawn as whole numbers below `classes`)
+  std::string
+      constant_inputs;  // not differentiated: labels (drawn as whole numbers below `classes`)
   int classes = 3;
-  bool is_distinct = false;     // inputs are a shuffle of well separated numbers
+  bool is_distinct = false;  // inputs are a shuffle of well separated numbers
   bool is_test_phase = false;
   double tolerance = 1e-6;
 };
 
-void PrintTo(const GradientCase& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const GradientCase& test, std::ostream* out) {
+  *out << test.name;
+}
 
 GradientCase Layer1(std::string name, std::string shape, std::string type, std::string options) {
   return {std::move(name), std::move(shape),
           "layer { name: 'l' type: '" + type + "' bottom: 'x0' top: 'y' " + options + " }"};
 }
 
-constexpr char kGaussian[] = "weight_filler { type: 'gaussian' std: 0.5 } bias_filler { type: 'gaussian' std: 0.5 } ";
+constexpr char kGaussian[] =
+    "weight_filler { type: 'gaussian' std: 0.5 } bias_filler { type: 'gaussian' std: 0.5 } ";
 constexpr char kFiller[] = "filler { type: 'uniform' min: 0.5 max: 1.5 } ";
 
 std::vector<GradientCase> Cases() {
   std::vector<GradientCase> cases;
-  const auto add = [&](GradientCase test) -> GradientCase& { return cases.emplace_back(std::move(test)); };
-  const auto conv = [&](const std::string& name, const std::string& shape, const std::string& options) {
+  const auto add = [&](GradientCase test) -> GradientCase& {
+    return cases.emplace_back(std::move(test));
+  };
+  const auto conv = [&](const std::string& name, const std::string& shape,
+                        const std::string& options) {
     add(Layer1("Convolution" + name, shape, "Convolution",
                StrCat("convolution_param { ", kGaussian, options, " }")));
   };
   conv("", "2x3x5x4", "num_output: 4 kernel_size: 3 pad: 1");
   conv("1x1", "2x3x3x3", "num_output: 4 kernel_size: 1");
-  conv("Stride", "2x2x6x5", "num_output: 3 kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 1 pad_h: 1");
+  conv("Stride", "2x2x6x5",
+       "num_output: 3 kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 1 pad_h: 1");
   conv("Group", "2x4x4x4", "num_output: 6 kernel_size: 3 group: 2");
   conv("Dilation", "1x2x7x7", "num_output: 2 kernel_size: 3 dilation: 2 pad: 1");
   conv("NoBias", "1x2x4x4", "num_output: 2 kernel_size: 2 bias_term: false");
   conv("1D", "2x3x8", "num_output: 2 kernel_size: 3 stride: 2");
   conv("3D", "1x2x4x3x4", "num_output: 2 kernel_size: 2");
   const auto pool = [&](const std::string& name, const std::string& options) {
-    add(Layer1("Pooling" + name, "2x3x6x5", "Pooling", "pooling_param { " + options + " }")).is_distinct = true;
+    add(Layer1("Pooling" + name, "2x3x6x5", "Pooling", "pooling_param { " + options + " }"))
+        .is_distinct = true;
   };
   pool("Max", "pool: MAX kernel_size: 2 stride: 2");
   pool("MaxPad", "pool: MAX kernel_size: 3 stride: 2 pad: 1");
@@ -73,29 +82,38 @@ std::vector<GradientCase> Cases() {
   add(Layer1("ReLULeaky", "2x3x4x2", "ReLU", "relu_param { negative_slope: 0.2 }")).gap = 0.1;
   add(Layer1("Sigmoid", "2x7", "Sigmoid", ""));
   add(Layer1("TanH", "2x7", "TanH", ""));
-  add(Layer1("LRNAcross", "2x7x2x3", "LRN", "lrn_param { local_size: 5 alpha: 0.8 beta: 0.75 k: 2 }"));
+  add(Layer1("LRNAcross", "2x7x2x3", "LRN",
+             "lrn_param { local_size: 5 alpha: 0.8 beta: 0.75 k: 2 }"));
   add(Layer1("LRNWithin", "2x3x5x4", "LRN",
              "lrn_param { local_size: 3 alpha: 0.8 beta: 0.75 norm_region: WITHIN_CHANNEL }"));
   add(Layer1("Dropout", "4x9", "Dropout", "dropout_param { dropout_ratio: 0.4 }"));
   add(Layer1("DropoutTest", "4x9", "Dropout", "")).is_test_phase = true;
-  add(Layer1("BatchNormTrain", "3x2x3x2", "BatchNorm", "batch_norm_param { eps: 0.01 }")).tolerance = 1e-5;
+  add(Layer1("BatchNormTrain", "3x2x3x2", "BatchNorm", "batch_norm_param { eps: 0.01 }"))
+      .tolerance = 1e-5;
   add(Layer1("BatchNorm2D", "6x3", "BatchNorm", "batch_norm_param { eps: 0.01 }")).tolerance = 1e-5;
-  add(Layer1("BatchNormGlobal", "3x2x3x2", "BatchNorm", "batch_norm_param { use_global_stats: true eps: 0.01 }"))
+  add(Layer1("BatchNormGlobal", "3x2x3x2", "BatchNorm",
+             "batch_norm_param { use_global_stats: true eps: 0.01 }"))
       .is_test_phase = true;
-  add(Layer1("BatchNormScaleBias", "3x2x3x2", "BatchNorm", "batch_norm_param { scale_bias: true eps: 0.01 }"))
+  add(Layer1("BatchNormScaleBias", "3x2x3x2", "BatchNorm",
+             "batch_norm_param { scale_bias: true eps: 0.01 }"))
       .tolerance = 1e-5;
   add(Layer1("Scale", "2x3x2x2", "Scale", StrCat("scale_param { bias_term: true ", kFiller, "}")));
-  add(Layer1("ScaleAxis0", "2x3x2", "Scale", StrCat("scale_param { axis: 0 num_axes: 2 ", kFiller, "}")));
+  add(Layer1("ScaleAxis0", "2x3x2", "Scale",
+             StrCat("scale_param { axis: 0 num_axes: 2 ", kFiller, "}")));
   add({"ScaleTwoBottoms", "2x3x2x2 3x2",
-       "layer { name: 'l' type: 'Scale' bottom: 'x0' bottom: 'x1' top: 'y' scale_param { axis: 1 } }"});
+       "layer { name: 'l' type: 'Scale' bottom: 'x0' bottom: 'x1' top: 'y' scale_param { axis: 1 } "
+       "}"});
   add({"ScaleScalar", "2x3 scalar",
-       "layer { name: 'l' type: 'Scale' bottom: 'x0' bottom: 'x1' top: 'y' scale_param { axis: 0 } }"});
+       "layer { name: 'l' type: 'Scale' bottom: 'x0' bottom: 'x1' top: 'y' scale_param { axis: 0 } "
+       "}"});
   add(Layer1("Bias", "2x3x2x2", "Bias", StrCat("bias_param { ", kFiller, "}")));
   add({"BiasTwoBottoms", "2x3x2x2 3x2",
-       "layer { name: 'l' type: 'Bias' bottom: 'x0' bottom: 'x1' top: 'y' bias_param { axis: 1 } }"});
+       "layer { name: 'l' type: 'Bias' bottom: 'x0' bottom: 'x1' top: 'y' bias_param { axis: 1 } "
+       "}"});
   const auto eltwise = [&](const std::string& name, const std::string& options) -> GradientCase& {
     return add({"Eltwise" + name, "2x3x2 2x3x2 2x3x2",
-                "layer { name: 'l' type: 'Eltwise' bottom: 'x0' bottom: 'x1' bottom: 'x2' top: 'y' eltwise_param { " +
+                "layer { name: 'l' type: 'Eltwise' bottom: 'x0' bottom: 'x1' bottom: 'x2' top: 'y' "
+                "eltwise_param { " +
                     options + " } }"});
   };
   eltwise("Sum", "operation: SUM");
@@ -103,37 +121,51 @@ std::vector<GradientCase> Cases() {
   eltwise("Prod", "operation: PROD");
   eltwise("ProdUnstable", "operation: PROD stable_prod_grad: false").gap = 0.2;
   eltwise("Max", "operation: MAX").is_distinct = true;
-  add({"EltwiseSameTwice", "2x3", "layer { name: 'l' type: 'Eltwise' bottom: 'x0' bottom: 'x0' top: 'y' "
-                                  "eltwise_param { operation: PROD } }"});
+  add({"EltwiseSameTwice", "2x3",
+       "layer { name: 'l' type: 'Eltwise' bottom: 'x0' bottom: 'x0' top: 'y' "
+       "eltwise_param { operation: PROD } }"});
   add({"Concat", "2x3x2 2x1x2 2x2x2",
        "layer { name: 'l' type: 'Concat' bottom: 'x0' bottom: 'x1' bottom: 'x2' top: 'y' }"});
   add({"ConcatAxis0", "2x3 1x3",
-       "layer { name: 'l' type: 'Concat' bottom: 'x0' bottom: 'x1' top: 'y' concat_param { axis: 0 } }"});
-  add({"Slice", "2x6x2", "layer { name: 'l' type: 'Slice' bottom: 'x0' top: 'y0' top: 'y1' top: 'y2' "
-                         "slice_param { slice_point: 1 slice_point: 4 } }"});
+       "layer { name: 'l' type: 'Concat' bottom: 'x0' bottom: 'x1' top: 'y' concat_param { axis: 0 "
+       "} }"});
+  add({"Slice", "2x6x2",
+       "layer { name: 'l' type: 'Slice' bottom: 'x0' top: 'y0' top: 'y1' top: 'y2' "
+       "slice_param { slice_point: 1 slice_point: 4 } }"});
   add({"Split", "2x3", "layer { name: 'l' type: 'Split' bottom: 'x0' top: 'y0' top: 'y1' }"});
-  add({"SplitImplicit", "2x3", "layer { name: 'a' type: 'TanH' bottom: 'x0' top: 'y0' } "
-                               "layer { name: 'b' type: 'Sigmoid' bottom: 'x0' top: 'y1' }"});
+  add({"SplitImplicit", "2x3",
+       "layer { name: 'a' type: 'TanH' bottom: 'x0' top: 'y0' } "
+       "layer { name: 'b' type: 'Sigmoid' bottom: 'x0' top: 'y1' }"});
   add(Layer1("Flatten", "2x3x2", "Flatten", ""));
   add(Layer1("Reshape", "2x3x2", "Reshape", "reshape_param { shape { dim: 0 dim: -1 } }"));
   add(Layer1("Softmax", "3x4x2", "Softmax", ""));
   add(Layer1("SoftmaxAxis0", "3x4", "Softmax", "softmax_param { axis: 0 }"));
-  add({"Silence", "2x3", "layer { name: 'a' type: 'TanH' bottom: 'x0' top: 'y' } "
-                         "layer { name: 'b' type: 'Sigmoid' bottom: 'x0' top: 'unused' } "
-                         "layer { name: 's' type: 'Silence' bottom: 'unused' }"});
+  add({"Silence", "2x3",
+       "layer { name: 'a' type: 'TanH' bottom: 'x0' top: 'y' } "
+       "layer { name: 'b' type: 'Sigmoid' bottom: 'x0' top: 'unused' } "
+       "layer { name: 's' type: 'Silence' bottom: 'unused' }"});
   add({"SoftmaxWithLoss", "4x3x2",
-       "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'x0' bottom: 'c0' top: 'y' }", -1, 1, 0, "4x2"});
+       "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'x0' bottom: 'c0' top: 'y' }", -1, 1, 0,
+       "4x2"});
   add({"SoftmaxWithLossIgnore", "6x3",
-       "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'x0' bottom: 'c0' top: 'y' loss_weight: 2 "
+       "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'x0' bottom: 'c0' top: 'y' loss_weight: "
+       "2 "
        "loss_param { ignore_label: 1 normalization: FULL } }",
        -1, 1, 0, "6"});
-  add({"EuclideanLoss", "4x3 4x3", "layer { name: 'l' type: 'EuclideanLoss' bottom: 'x0' bottom: 'x1' top: 'y' }"});
+  add({"EuclideanLoss", "4x3 4x3",
+       "layer { name: 'l' type: 'EuclideanLoss' bottom: 'x0' bottom: 'x1' top: 'y' }"});
   // In place, and a chain that a training plan would fuse.
   add({"InPlaceChain", "2x3x4x4",
-       StrCat("layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'y' convolution_param { num_output: 3 "
-              "kernel_size: 3 pad: 1 ", kGaussian, "} } "
-              "layer { name: 'n' type: 'BatchNorm' bottom: 'y' top: 'y' batch_norm_param { eps: 0.01 } } "
-              "layer { name: 's' type: 'Scale' bottom: 'y' top: 'y' scale_param { bias_term: true ", kFiller, "} } "
+       StrCat("layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'y' convolution_param { "
+              "num_output: 3 "
+              "kernel_size: 3 pad: 1 ",
+              kGaussian,
+              "} } "
+              "layer { name: 'n' type: 'BatchNorm' bottom: 'y' top: 'y' batch_norm_param { eps: "
+              "0.01 } } "
+              "layer { name: 's' type: 'Scale' bottom: 'y' top: 'y' scale_param { bias_term: true ",
+              kFiller,
+              "} } "
               "layer { name: 't' type: 'TanH' bottom: 'y' top: 'y' }")})
       .tolerance = 1e-5;
   return cases;
@@ -152,15 +184,19 @@ std::string InputLayer(const std::string& name, const std::string& shape) {
     std::istringstream stream(shape);
     for (std::string dim; std::getline(stream, dim, 'x');) dims += " dim: " + dim;
   }
-  return "layer { name: '" + name + "' type: 'Input' top: '" + name + "' input_param { shape {" + dims + " } } }\n";
+  return "layer { name: '" + name + "' type: 'Input' top: '" + name + "' input_param { shape {" +
+         dims + " } } }\n";
 }
 
 class GradientTest : public ::testing::TestWithParam<GradientCase> {
  protected:
   void Build() {
     const GradientCase& test = GetParam();
-    std::string text = "name: 'check' force_backward: true default_forward_type: DOUBLE default_backward_type: DOUBLE\n";
-    const std::vector<std::string> shapes = Words(test.inputs), constants = Words(test.constant_inputs);
+    std::string text =
+        "name: 'check' force_backward: true default_forward_type: DOUBLE default_backward_type: "
+        "DOUBLE\n";
+    const std::vector<std::string> shapes = Words(test.inputs),
+                                   constants = Words(test.constant_inputs);
     for (size_t i = 0; i < shapes.size(); ++i) text += InputLayer(StrCat("x", i), shapes[i]);
     for (size_t i = 0; i < constants.size(); ++i) text += InputLayer(StrCat("c", i), constants[i]);
     NetParameter param;
@@ -182,7 +218,8 @@ class GradientTest : public ::testing::TestWithParam<GradientCase> {
       if (net_->layer_by_name(layer)->type() == "BatchNorm" && !learnable.has_gradient) {
         // Global statistics: anything positive.
         double* values = learnable.blob->mutable_cpu_data<double>();
-        for (int64_t k = 0; k < learnable.blob->count(); ++k) values[k] = 0.7 + 0.1 * static_cast<double>(k);
+        for (int64_t k = 0; k < learnable.blob->count(); ++k)
+          values[k] = 0.7 + 0.1 * static_cast<double>(k);
       } else if (learnable.has_gradient) {
         variables_.push_back({learnable.name, learnable.blob.get()});
       }
@@ -220,7 +257,9 @@ class GradientTest : public ::testing::TestWithParam<GradientCase> {
 
   double Coefficient(const std::string& name, int64_t i) const {
     const float weight = net_->loss_weight(name);
-    return weight != 0 ? weight : 2 * static_cast<double>(ToUniform(RandomStream(9, StreamOf(name)).Bits(i))) - 1;
+    return weight != 0
+               ? weight
+               : 2 * static_cast<double>(ToUniform(RandomStream(9, StreamOf(name)).Bits(i))) - 1;
   }
 
   std::unique_ptr<Net> net_;
@@ -239,7 +278,8 @@ TEST_P(GradientTest, AgreesWithFiniteDifferences) {
   }
   net_->Backward();
   for (const auto& [name, blob] : variables_) {
-    const std::vector<double> gradient(blob->cpu_diff<double>(), blob->cpu_diff<double>() + blob->count());
+    const std::vector<double> gradient(blob->cpu_diff<double>(),
+                                       blob->cpu_diff<double>() + blob->count());
     double largest = 0;
     for (const double g : gradient) largest = std::max(largest, std::abs(g));
     for (int64_t i = 0; i < blob->count(); ++i) {

@@ -32,18 +32,23 @@ constexpr char kLoss[] = R"(
   layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }
 )";
 
-std::string Conv(const std::string& name, const std::string& bottom, const std::string& top,
-                 const std::string& options = "bias_term: true bias_filler { type: 'constant' value: 0.1 }") {
+std::string Conv(
+    const std::string& name, const std::string& bottom, const std::string& top,
+    const std::string& options = "bias_term: true bias_filler { type: 'constant' value: 0.1 }") {
   return "layer { name: '" + name + "' type: 'Convolution' bottom: '" + bottom + "' top: '" + top +
-         "' convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } " + options + " } }\n";
+         "' convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: 'msra' "
+         "} " +
+         options + " } }\n";
 }
 
 std::string Unary(const std::string& type, const std::string& name, const std::string& bottom,
                   const std::string& top, const std::string& options = "") {
-  return "layer { name: '" + name + "' type: '" + type + "' bottom: '" + bottom + "' top: '" + top + "' " + options + " }\n";
+  return "layer { name: '" + name + "' type: '" + type + "' bottom: '" + bottom + "' top: '" + top +
+         "' " + options + " }\n";
 }
 
-constexpr char kScaleBias[] = "scale_param { bias_term: true filler { value: 0.8 } bias_filler { value: 0.2 } }";
+constexpr char kScaleBias[] =
+    "scale_param { bias_term: true filler { value: 0.8 } bias_filler { value: 0.2 } }";
 constexpr char kMaxPool[] = "pooling_param { pool: MAX kernel_size: 2 stride: 2 }";
 
 std::string ConvRelu() {
@@ -60,35 +65,40 @@ std::string LeNetLike() {
 }
 
 std::string NormScaleRelu(const std::string& name, const std::string& blob) {
-  return Unary("BatchNorm", name + "_bn", blob, blob) + Unary("Scale", name + "_scale", blob, blob, kScaleBias) +
+  return Unary("BatchNorm", name + "_bn", blob, blob) +
+         Unary("Scale", name + "_scale", blob, blob, kScaleBias) +
          Unary("ReLU", name + "_relu", blob, blob);
 }
 
 std::string Residual() {
   const std::string no_bias = "bias_term: false";
-  return Conv("stem", "data", "stem", no_bias) + NormScaleRelu("stem", "stem") + Conv("a", "stem", "a", no_bias) +
-         NormScaleRelu("a", "a") + Conv("b", "a", "b", no_bias) + Unary("BatchNorm", "b_bn", "b", "b") +
-         Unary("Scale", "b_scale", "b", "b", kScaleBias) +
+  return Conv("stem", "data", "stem", no_bias) + NormScaleRelu("stem", "stem") +
+         Conv("a", "stem", "a", no_bias) + NormScaleRelu("a", "a") + Conv("b", "a", "b", no_bias) +
+         Unary("BatchNorm", "b_bn", "b", "b") + Unary("Scale", "b_scale", "b", "b", kScaleBias) +
          "layer { name: 'sum' type: 'Eltwise' bottom: 'stem' bottom: 'b' top: 'sum' }\n" +
          Unary("ReLU", "sum_relu", "sum", "sum") +
-         Unary("Pooling", "pool", "sum", "last", "pooling_param { pool: AVE global_pooling: true }");
+         Unary("Pooling", "pool", "sum", "last",
+               "pooling_param { pool: AVE global_pooling: true }");
 }
 
 std::string Branches() {
   return Conv("a", "data", "a") + Conv("b", "data", "b") +
-         "layer { name: 'sum' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'sum' eltwise_param { coeff: 1 coeff: -0.5 } }\n" +
+         "layer { name: 'sum' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'sum' eltwise_param { "
+         "coeff: 1 coeff: -0.5 } }\n" +
          Unary("ReLU", "relu", "sum", "r") + Unary("LRN", "norm", "r", "n") +
          "layer { name: 'cat' type: 'Concat' bottom: 'n' bottom: 'a' bottom: 'b' top: 'cat' }\n" +
-         "layer { name: 'cut' type: 'Slice' bottom: 'cat' top: 's0' top: 's1' top: 'unused' slice_param { slice_point: 5 "
+         "layer { name: 'cut' type: 'Slice' bottom: 'cat' top: 's0' top: 's1' top: 'unused' "
+         "slice_param { slice_point: 5 "
          "slice_point: 13 } }\n" +
          "layer { name: 'quiet' type: 'Silence' bottom: 'unused' }\n" +
-         Unary("Pooling", "p0", "s0", "p0", kMaxPool) + Unary("Pooling", "p1", "s1", "p1", kMaxPool) +
-         Unary("Flatten", "f0", "p0", "f0") + Unary("Flatten", "f1", "p1", "f1") +
+         Unary("Pooling", "p0", "s0", "p0", kMaxPool) +
+         Unary("Pooling", "p1", "s1", "p1", kMaxPool) + Unary("Flatten", "f0", "p0", "f0") +
+         Unary("Flatten", "f1", "p1", "f1") +
          "layer { name: 'cat2' type: 'Concat' bottom: 'f0' bottom: 'f1' top: 'last' }\n";
 }
 
-std::unique_ptr<Net> MakeNet(const std::string& body, NetOptions options, const std::string& header = "",
-                             Phase phase = TRAIN) {
+std::unique_ptr<Net> MakeNet(const std::string& body, NetOptions options,
+                             const std::string& header = "", Phase phase = TRAIN) {
   NetParameter param;
   ParseTextProto("name: 'net' " + header + kData + body + kLoss, "test", &param);
   param.mutable_state()->set_phase(phase);
@@ -103,7 +113,9 @@ std::unique_ptr<Net> Reusing(const std::string& body, std::vector<std::string> d
   return MakeNet(body, options, header, phase);
 }
 
-std::string Printed(const Net& net) { return PrintGraph(net.graph()); }
+std::string Printed(const Net& net) {
+  return PrintGraph(net.graph());
+}
 
 // The schedule without what depends on the machine or the numbering: kernels, places, ids.
 std::string Schedule(const Net& net) {
@@ -111,9 +123,11 @@ std::string Schedule(const Net& net) {
   for (const Node* node : net.graph().ScheduledNodes()) {
     const Value& output = *node->outputs[0];
     text += StrCat(output.name, " = ", node->op.name());
-    if (const std::string attributes = node->op.Attributes(); !attributes.empty()) text += "[" + attributes + "]";
+    if (const std::string attributes = node->op.Attributes(); !attributes.empty())
+      text += "[" + attributes + "]";
     std::string inputs;
-    for (const Value* input : node->inputs) inputs += StrCat(inputs.empty() ? "" : ", ", input ? input->name : "-");
+    for (const Value* input : node->inputs)
+      inputs += StrCat(inputs.empty() ? "" : ", ", input ? input->name : "-");
     text += StrCat("(", inputs, ") ", Name(output.desc.dtype), " ", Name(output.desc.layout), "\n");
   }
   return text;
@@ -137,7 +151,8 @@ Step RunStep(Net& net) {
     data.mutable_cpu_data()[i] = 2 * ToUniform(RandomStream(4, 1).Bits(i)) - 1;
   }
   Blob& label = *net.blob_by_name("label");
-  for (int64_t i = 0; i < label.count(); ++i) label.mutable_cpu_data()[i] = static_cast<float>(i % 5);
+  for (int64_t i = 0; i < label.count(); ++i)
+    label.mutable_cpu_data()[i] = static_cast<float>(i % 5);
   net.ClearParamDiffs();
   Step step;
   step.loss = net.ForwardBackward();
@@ -158,7 +173,8 @@ void ExpectSameStep(const Step& got, const Step& want, double tolerance) {
     EXPECT_GT(largest, 0) << name;
     const std::vector<float>& other = got.gradients.at(name);
     double worst = 0;
-    for (size_t i = 0; i < values.size(); ++i) worst = std::max<double>(worst, std::abs(other[i] - values[i]));
+    for (size_t i = 0; i < values.size(); ++i)
+      worst = std::max<double>(worst, std::abs(other[i] - values[i]));
     EXPECT_LE(worst, tolerance * largest) << name;
   }
 }
@@ -175,7 +191,8 @@ constexpr char kUnfused[] =
     "loss = SoftmaxLoss(loss/probabilities, label) float plain\n";
 constexpr char kFused[] =
     "data:channels-last = Reorder(data) float channels-last\n"
-    "conv = Conv[kernel 3x3, pad 1x1, relu](data:channels-last, conv.0, conv.1) float channels-last\n"
+    "conv = Conv[kernel 3x3, pad 1x1, relu](data:channels-last, conv.0, conv.1) float "
+    "channels-last\n"
     "last = MaxPool[kernel 2x2, stride 2x2](conv) float channels-last\n"
     "last:plain = Reorder(last) float plain\n"
     "ip = Gemm[4x288 * 288x5(T)](last:plain, ip.0, ip.1) float plain\n"
@@ -184,7 +201,8 @@ constexpr char kFused[] =
 constexpr char kBFloat16[] =
     "conv.0:bfloat16 = Cast(conv.0) bfloat16 plain\n"
     "data:channels-last = Reorder(data) bfloat16 channels-last\n"
-    "conv = Conv[kernel 3x3, pad 1x1, relu](data:channels-last, conv.0:bfloat16, conv.1) bfloat16 channels-last\n"
+    "conv = Conv[kernel 3x3, pad 1x1, relu](data:channels-last, conv.0:bfloat16, conv.1) bfloat16 "
+    "channels-last\n"
     "last = MaxPool[kernel 2x2, stride 2x2](conv) bfloat16 channels-last\n"
     "ip.0:bfloat16 = Cast(ip.0) bfloat16 plain\n"
     "last:plain = Reorder(last) bfloat16 plain\n"
@@ -239,15 +257,16 @@ TEST(FuseEpiloguesTest, ScaleAndReluJoinBatchNorm) {
     EXPECT_EQ(CountOps(*net, phase == TRAIN ? "BatchNorm" : "BatchNormInference"), 3) << text;
     if (phase == TRAIN) {
       EXPECT_EQ(CountOps(*net, "SumToAxes"), 1) << text;  // of the inner product's bias
-      EXPECT_EQ(CountOps(*net, "ReluGrad"), 1) << text;  // the sum's
+      EXPECT_EQ(CountOps(*net, "ReluGrad"), 1) << text;   // the sum's
     }
   }
 }
 
 TEST(FuseEpiloguesTest, ABlobWithOtherReadersStays) {
   // Both the convolution's result and its ReLU are read.
-  const std::string body = Conv("conv", "data", "conv") + Unary("ReLU", "relu", "conv", "r") +
-                           "layer { name: 'sum' type: 'Eltwise' bottom: 'conv' bottom: 'r' top: 'last' }\n";
+  const std::string body =
+      Conv("conv", "data", "conv") + Unary("ReLU", "relu", "conv", "r") +
+      "layer { name: 'sum' type: 'Eltwise' bottom: 'conv' bottom: 'r' top: 'last' }\n";
   EXPECT_EQ(CountOps(*Reusing(body), "Relu"), 1);
 }
 
@@ -282,7 +301,8 @@ TEST(AssignLayoutsTest, ImagesAreChannelsLastBetweenReorders) {
   for (const Node* node : net->graph().ScheduledNodes()) {
     if (node->op.name() == "Reorder") {
       EXPECT_NE(node->inputs[0]->desc.layout, node->outputs[0]->desc.layout) << PrintNode(*node);
-      EXPECT_TRUE(reordered.insert(node->inputs[0]).second) << "reordered twice: " << PrintNode(*node);
+      EXPECT_TRUE(reordered.insert(node->inputs[0]).second)
+          << "reordered twice: " << PrintNode(*node);
     } else if (node->op.name() == "Conv" || node->op.name() == "MaxPool") {
       EXPECT_EQ(node->inputs[0]->desc.layout, Layout::kChannelsLast) << PrintNode(*node);
       EXPECT_EQ(node->outputs[0]->desc.layout, Layout::kChannelsLast) << PrintNode(*node);
@@ -298,7 +318,8 @@ TEST(AssignLayoutsTest, ImagesAreChannelsLastBetweenReorders) {
 }
 
 // Runs the schedule on the planned places: whoever reads a value must find that the last writer of
-// each of its bytes was the value itself, or one that it shares its place with by a view or in place.
+// each of its bytes was the value itself, or one that it shares its place with by a view or in
+// place.
 void ExpectNoValueIsOverwritten(const Net& net) {
   constexpr int64_t kGrain = 64;
   const Graph& graph = net.graph();
@@ -309,7 +330,8 @@ void ExpectNoValueIsOverwritten(const Net& net) {
     return value;
   };
   const auto for_each_grain = [&](const Value* value, const auto& fn) {
-    const int64_t begin = value->arena_offset, end = begin + static_cast<int64_t>(value->desc.bytes());
+    const int64_t begin = value->arena_offset,
+                  end = begin + static_cast<int64_t>(value->desc.bytes());
     EXPECT_EQ(begin % kGrain, 0);
     EXPECT_LE(end, graph.arena_bytes) << value->name;
     for (int64_t at = begin / kGrain; at * kGrain < end; ++at) fn(holder[at]);
@@ -318,7 +340,8 @@ void ExpectNoValueIsOverwritten(const Net& net) {
     for (const Value* input : node->inputs) {
       if (input == nullptr || input->arena_offset < 0) continue;
       for_each_grain(input, [&](const Value* held) {
-        ASSERT_EQ(root(held), root(input)) << "'" << input->name << "' is lost before " << PrintNode(*node);
+        ASSERT_EQ(root(held), root(input))
+            << "'" << input->name << "' is lost before " << PrintNode(*node);
       });
     }
     for (size_t i = 0; i < node->outputs.size(); ++i) {
@@ -331,15 +354,18 @@ void ExpectNoValueIsOverwritten(const Net& net) {
         const bool overlaps = a < b + static_cast<int64_t>(output->desc.bytes()) &&
                               b < a + static_cast<int64_t>(input->desc.bytes());
         if (overlaps) {
-          EXPECT_TRUE(a == b && i == 0 && (node->op.in_place() || node->op.is_view())) << PrintNode(*node);
+          EXPECT_TRUE(a == b && i == 0 && (node->op.in_place() || node->op.is_view()))
+              << PrintNode(*node);
         }
         if (overlaps && node->op.is_view()) viewed[output] = input;
       }
       for (size_t k = 0; k < i; ++k) {
         const Value* other = node->outputs[k];
         if (other == nullptr || other->arena_offset < 0) continue;
-        EXPECT_TRUE(other->arena_offset >= output->arena_offset + static_cast<int64_t>(output->desc.bytes()) ||
-                    output->arena_offset >= other->arena_offset + static_cast<int64_t>(other->desc.bytes()))
+        EXPECT_TRUE(other->arena_offset >=
+                        output->arena_offset + static_cast<int64_t>(output->desc.bytes()) ||
+                    output->arena_offset >=
+                        other->arena_offset + static_cast<int64_t>(other->desc.bytes()))
             << PrintNode(*node);
       }
       for_each_grain(output, [&](const Value*& held) { held = output; });
@@ -351,15 +377,19 @@ struct NetCase {
   std::string name, body;
 };
 
-void PrintTo(const NetCase& test, std::ostream* out) { *out << test.name; }
+void PrintTo(const NetCase& test, std::ostream* out) {
+  *out << test.name;
+}
 
 class NetTest : public ::testing::TestWithParam<NetCase> {};
 
 TEST_P(NetTest, ValuesThatLiveTogetherDoNotOverlap) {
-  for (const std::string header : {"", "default_forward_type: BFLOAT16 default_backward_type: BFLOAT16 "}) {
+  for (const std::string header :
+       {"", "default_forward_type: BFLOAT16 default_backward_type: BFLOAT16 "}) {
     for (const Phase phase : {TRAIN, TEST}) {
       for (const bool fuses : {true, false}) {
-        const std::vector<std::string> disabled = fuses ? std::vector<std::string>{} : std::vector<std::string>{"fuse-epilogues"};
+        const std::vector<std::string> disabled =
+            fuses ? std::vector<std::string>{} : std::vector<std::string>{"fuse-epilogues"};
         ExpectNoValueIsOverwritten(*Reusing(GetParam().body, disabled, header, phase));
       }
     }
@@ -373,7 +403,8 @@ TEST_P(NetTest, ReusesMemory) {
 }
 
 TEST_P(NetTest, FusionKeepsTheNumbers) {
-  const auto fused = Reusing(GetParam().body), unfused = Reusing(GetParam().body, {"fuse-epilogues"});
+  const auto fused = Reusing(GetParam().body),
+             unfused = Reusing(GetParam().body, {"fuse-epilogues"});
   ExpectSameStep(RunStep(*fused), RunStep(*unfused), 1e-4);
 }
 
@@ -391,7 +422,8 @@ TEST_P(NetTest, RepeatingAPassRepeatsTheNumbers) {
 }
 
 TEST_P(NetTest, BFloat16IsCloseToFloat) {
-  const auto narrow = Reusing(GetParam().body, {}, "default_forward_type: BFLOAT16 default_backward_type: BFLOAT16 ");
+  const auto narrow = Reusing(GetParam().body, {},
+                              "default_forward_type: BFLOAT16 default_backward_type: BFLOAT16 ");
   const auto wide = Reusing(GetParam().body);
   const Step got = RunStep(*narrow), want = RunStep(*wide);
   EXPECT_NEAR(got.loss, want.loss, 0.03 * want.loss);
@@ -406,8 +438,10 @@ TEST_P(NetTest, BFloat16IsCloseToFloat) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, NetTest,
-                         ::testing::Values(NetCase{"ConvRelu", ConvRelu()}, NetCase{"LeNetLike", LeNetLike()},
-                                           NetCase{"Residual", Residual()}, NetCase{"Branches", Branches()}),
+                         ::testing::Values(NetCase{"ConvRelu", ConvRelu()},
+                                           NetCase{"LeNetLike", LeNetLike()},
+                                           NetCase{"Residual", Residual()},
+                                           NetCase{"Branches", Branches()}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(VerifierTest, RejectsAValueReadBeforeItIsWritten) {

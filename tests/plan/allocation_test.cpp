@@ -24,7 +24,8 @@ std::array<void*, kMaxRecorded> callers;  // of ours
 bool IsLibrary(void* address) {
   Dl_info info;
   if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return false;
-  return std::strstr(info.dli_fname, "dnnl") != nullptr || std::strstr(info.dli_fname, "gomp") != nullptr;
+  return std::strstr(info.dli_fname, "dnnl") != nullptr ||
+         std::strstr(info.dli_fname, "gomp") != nullptr;
 }
 
 void* Allocate(size_t bytes, size_t alignment, void* caller) {
@@ -37,29 +38,50 @@ void* Allocate(size_t bytes, size_t alignment, void* caller) {
     }
   }
   bytes = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-  void* memory = alignment <= alignof(std::max_align_t) ? std::malloc(bytes) : std::aligned_alloc(alignment, bytes);
+  void* memory = alignment <= alignof(std::max_align_t) ? std::malloc(bytes)
+                                                        : std::aligned_alloc(alignment, bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 
 }  // namespace
 
-void* operator new(size_t bytes) { return Allocate(bytes, 1, __builtin_return_address(0)); }
-void* operator new[](size_t bytes) { return Allocate(bytes, 1, __builtin_return_address(0)); }
+void* operator new(size_t bytes) {
+  return Allocate(bytes, 1, __builtin_return_address(0));
+}
+void* operator new[](size_t bytes) {
+  return Allocate(bytes, 1, __builtin_return_address(0));
+}
 void* operator new(size_t bytes, std::align_val_t alignment) {
   return Allocate(bytes, static_cast<size_t>(alignment), __builtin_return_address(0));
 }
 void* operator new[](size_t bytes, std::align_val_t alignment) {
   return Allocate(bytes, static_cast<size_t>(alignment), __builtin_return_address(0));
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
 
 namespace caffe {
 namespace {
@@ -93,10 +115,11 @@ constexpr char kLeNet[] = R"(
 
 void ExpectNoAllocations(const std::string& header, bool keep_all) {
   SolverParameter param;
-  ParseTextProto("base_lr: 0.01 lr_policy: 'step' gamma: 0.1 stepsize: 2 momentum: 0.9 weight_decay: 0.001 "
-                 "clip_gradients: 10 display: 0 max_iter: 100 random_seed: 3 solver_mode: CPU net_param { " +
-                     header + kLeNet + " }",
-                 "test", &param);
+  ParseTextProto(
+      "base_lr: 0.01 lr_policy: 'step' gamma: 0.1 stepsize: 2 momentum: 0.9 weight_decay: 0.001 "
+      "clip_gradients: 10 display: 0 max_iter: 100 random_seed: 3 solver_mode: CPU net_param { " +
+          header + kLeNet + " }",
+      "test", &param);
   Solver solver(param, {.keep_all = keep_all});
   solver.Step(2);
   ours = theirs = 0;
@@ -104,14 +127,16 @@ void ExpectNoAllocations(const std::string& header, bool keep_all) {
   solver.Step(3);
   is_counting = false;
   ::testing::Test::RecordProperty("library_allocations", theirs.load());
-  std::printf("operator new in 3 iterations: %d by us, %d by libdnnl and libgomp\n", ours.load(), theirs.load());
+  std::printf("operator new in 3 iterations: %d by us, %d by libdnnl and libgomp\n", ours.load(),
+              theirs.load());
   EXPECT_EQ(ours, 0);
   for (int i = 0; i < std::min(ours.load(), 20); ++i) {
     Dl_info info{};
     dladdr(callers[i], &info);
-    std::printf("  %s+0x%zx %s\n", info.dli_fname,
-                static_cast<size_t>(static_cast<char*>(callers[i]) - static_cast<char*>(info.dli_fbase)),
-                info.dli_sname != nullptr ? info.dli_sname : "");
+    std::printf(
+        "  %s+0x%zx %s\n", info.dli_fname,
+        static_cast<size_t>(static_cast<char*>(callers[i]) - static_cast<char*>(info.dli_fbase)),
+        info.dli_sname != nullptr ? info.dli_sname : "");
   }
 }
 
@@ -125,8 +150,12 @@ TEST(AllocationTest, TheCounterCounts) {
   EXPECT_GE(ours, 1);
 }
 
-TEST(AllocationTest, TrainingAllocatesNothing) { ExpectNoAllocations("", false); }
-TEST(AllocationTest, KeepAllAllocatesNothing) { ExpectNoAllocations("", true); }
+TEST(AllocationTest, TrainingAllocatesNothing) {
+  ExpectNoAllocations("", false);
+}
+TEST(AllocationTest, KeepAllAllocatesNothing) {
+  ExpectNoAllocations("", true);
+}
 TEST(AllocationTest, BFloat16AllocatesNothing) {
   ExpectNoAllocations("default_forward_type: BFLOAT16 default_backward_type: BFLOAT16 ", false);
 }

@@ -28,7 +28,9 @@ DType TypeOf(const CaseOperand& operand, DType dtype) {
   return operand.is_wide && dtype != DType::kDouble ? DType::kFloat : dtype;
 }
 
-bool InMask(uint32_t mask, size_t index) { return (mask >> std::min<size_t>(index, 31)) & 1u; }
+bool InMask(uint32_t mask, size_t index) {
+  return (mask >> std::min<size_t>(index, 31)) & 1u;
+}
 
 Layout LayoutOf(const CaseOperand& operand, uint32_t mask, size_t index, Layout layout) {
   if (operand.layout) return *operand.layout;
@@ -39,7 +41,8 @@ double Rounded(double value, DType dtype) {
   return VisitFloat(dtype, [&]<typename E>(TypeTag<E>) { return static_cast<double>(E(value)); });
 }
 
-Elements Draw(const CaseOperand& operand, DType dtype, uint64_t stream, const std::vector<Elements>& before) {
+Elements Draw(const CaseOperand& operand, DType dtype, uint64_t stream,
+              const std::vector<Elements>& before) {
   if (!operand.is_present) return {};
   Elements values(operand.shape.count());
   const RandomStream random(1, stream);
@@ -48,7 +51,8 @@ Elements Draw(const CaseOperand& operand, DType dtype, uint64_t stream, const st
     if (operand.value) {
       values[i] = operand.value(before, static_cast<int64_t>(i));
     } else if (operand.is_integer) {
-      values[i] = operand.low + ToRange(bits, static_cast<uint32_t>(operand.high - operand.low) + 1);
+      values[i] =
+          operand.low + ToRange(bits, static_cast<uint32_t>(operand.high - operand.low) + 1);
     } else {
       values[i] = operand.low + (operand.high - operand.low) * static_cast<double>(ToUniform(bits));
     }
@@ -78,7 +82,8 @@ class Buffer {
   const TensorView& view() const { return view_; }
   void Set(const Elements& values) {
     if (view_.data == nullptr) return;
-    CopyTensor({{view_.shape, DType::kDouble, Layout::kPlain}, const_cast<double*>(values.data())}, view_);
+    CopyTensor({{view_.shape, DType::kDouble, Layout::kPlain}, const_cast<double*>(values.data())},
+               view_);
   }
   Elements Get() const {
     if (view_.data == nullptr) return {};
@@ -93,8 +98,9 @@ class Buffer {
 };
 
 std::optional<CaseResult> Run(const OpCase& test, const KernelCandidate& candidate,
-                              const std::vector<OperandDesc>& in, const std::vector<OperandDesc>& out,
-                              bool accumulates, const CaseData& data, int runs, std::string* refusal) {
+                              const std::vector<OperandDesc>& in,
+                              const std::vector<OperandDesc>& out, bool accumulates,
+                              const CaseData& data, int runs, std::string* refusal) {
   static const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCpu);
   KernelOrRefusal answer = candidate.factory({test.op, in, out, *device});
   if (const Refusal* reason = std::get_if<Refusal>(&answer)) {
@@ -126,8 +132,9 @@ std::optional<CaseResult> Run(const OpCase& test, const KernelCandidate& candida
     for (size_t i = 0; i < out.size(); ++i) outputs[i].Set(data.outputs[i]);
     const auto start = std::chrono::steady_clock::now();
     kernel.run(context);
-    result.seconds = std::min(
-        result.seconds, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    result.seconds =
+        std::min(result.seconds,
+                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   for (const Buffer& output : outputs) result.outputs.push_back(output.Get());
   return result;
@@ -144,7 +151,8 @@ CaseOperand MaskOf(const ops::PoolGeometry& geometry, std::vector<int64_t> outpu
     if (rows.begin >= rows.end || columns.begin >= columns.end || i % 13 == 5) return -1;
     const uint32_t bits = RandomStream(1, 77).Bits(i);
     const int64_t h = rows.begin + bits % (rows.end - rows.begin);
-    return static_cast<double>(h * width + columns.begin + (bits >> 8) % (columns.end - columns.begin));
+    return static_cast<double>(h * width + columns.begin +
+                               (bits >> 8) % (columns.end - columns.begin));
   };
   return mask;
 }
@@ -181,7 +189,8 @@ void AddConvCases(std::vector<OpCase>* cases) {
     const CaseOperand bias = T({shape.outputs}).Wide();
     const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
                          std::vector<CaseOperand> out, uint32_t accumulates = 0) {
-      cases->push_back({name + shape.name, std::move(op), std::move(in), std::move(out), accumulates});
+      cases->push_back(
+          {name + shape.name, std::move(op), std::move(in), std::move(out), accumulates});
     };
     add("Conv", ops::Conv{g}, {T(shape.x), T(w), bias}, {T(y)});
     add("ConvNoBias", ops::Conv{g}, {T(shape.x), T(w)}, {T(y)});
@@ -198,13 +207,15 @@ void AddGemmCases(std::vector<OpCase>* cases) {
   struct Size {
     int64_t rows, columns, inner;
   };
-  for (const Size s : {Size{1, 40, 64}, Size{3, 33, 50}, Size{64, 10, 500}, Size{37, 45, 29}, Size{8, 300, 257}}) {
+  for (const Size s :
+       {Size{1, 40, 64}, Size{3, 33, 50}, Size{64, 10, 500}, Size{37, 45, 29}, Size{8, 300, 257}}) {
     for (const bool ta : {false, true}) {
       for (const bool tb : {false, true}) {
         const ops::Gemm op{s.rows, s.columns, s.inner, ta, tb};
         const CaseOperand a = ta ? T({s.inner, s.rows}) : T({s.rows, s.inner});
         const CaseOperand b = tb ? T({s.columns, s.inner}) : T({s.inner, s.columns});
-        const std::string name = StrCat("Gemm", s.rows, "x", s.columns, "x", s.inner, ta ? "T" : "N", tb ? "T" : "N");
+        const std::string name =
+            StrCat("Gemm", s.rows, "x", s.columns, "x", s.inner, ta ? "T" : "N", tb ? "T" : "N");
         const CaseOperand c = T({s.rows, s.columns});
         cases->push_back({name, op, {a, b}, {c}, 1});
         cases->push_back({name + "Bias", op, {a, b, T({s.columns}).Wide()}, {c}, 1});
@@ -236,8 +247,8 @@ void AddPoolCases(std::vector<OpCase>* cases) {
     const CaseOperand mask = MaskOf(g, y, shape.x[2], shape.x[3]);
     cases->push_back({"MaxPool" + shape.name, ops::MaxPool{g}, {T(shape.x)}, {T(y), T(y).Wide()}});
     cases->push_back({"MaxPoolNoMask" + shape.name, ops::MaxPool{g}, {T(shape.x)}, {T(y)}});
-    cases->push_back({"MaxPoolTies" + shape.name, ops::MaxPool{g},
-                      {T(shape.x).Labels(3)}, {T(y), T(y).Wide()}});
+    cases->push_back(
+        {"MaxPoolTies" + shape.name, ops::MaxPool{g}, {T(shape.x).Labels(3)}, {T(y), T(y).Wide()}});
     cases->push_back({"MaxPoolGrad" + shape.name, ops::MaxPoolGrad{g}, {mask, T(y)}, {T(shape.x)}});
     cases->push_back({"AvePool" + shape.name, ops::AvePool{g}, {T(shape.x)}, {T(y)}});
     cases->push_back({"AvePoolGrad" + shape.name, ops::AvePoolGrad{g}, {T(y)}, {T(shape.x)}});
@@ -259,8 +270,10 @@ void AddNormCases(std::vector<OpCase>* cases) {
       const std::string r = relu ? "Relu" : "";
       add("BatchNorm" + r, ops::BatchNorm{1e-3, relu}, {x}, {x, c, c});
       add("BatchNormScale" + r, ops::BatchNorm{1e-3, relu}, {x, c, c}, {x, c, c});
-      add("BatchNormInference" + r, ops::BatchNormInference{1e-3, relu}, {x, c, variance, one}, {x});
-      add("BatchNormInferenceScale" + r, ops::BatchNormInference{1e-3, relu}, {x, c, variance, one, c, c}, {x});
+      add("BatchNormInference" + r, ops::BatchNormInference{1e-3, relu}, {x, c, variance, one},
+          {x});
+      add("BatchNormInferenceScale" + r, ops::BatchNormInference{1e-3, relu},
+          {x, c, variance, one, c, c}, {x});
       std::vector<CaseOperand> in = {x, c, variance, x, Absent()};
       if (relu) in.push_back(x);
       add("BatchNormGrad" + r, ops::BatchNormGrad{1e-3, relu}, in, {x});
@@ -269,27 +282,36 @@ void AddNormCases(std::vector<OpCase>* cases) {
       add("BatchNormGradNoData" + r, ops::BatchNormGrad{1e-3, relu}, in, {Absent(), c, c}, 6);
     }
     add("BatchNormInferenceGrad", ops::BatchNormInferenceGrad{1e-3}, {x, variance, one}, {x});
-    add("BatchNormInferenceGradScale", ops::BatchNormInferenceGrad{1e-3}, {x, variance, one, c}, {x});
+    add("BatchNormInferenceGradScale", ops::BatchNormInferenceGrad{1e-3}, {x, variance, one, c},
+        {x});
   }
   const CaseOperand c = T({7}).Wide(), one = T({1}).Wide();
   for (const bool sums : {true, false}) {
     for (const uint64_t pass : {uint64_t{0}, uint64_t{3}}) {
       cases->push_back({StrCat("UpdateRunningStatistics", sums ? "Sums" : "Average", pass),
-                        ops::UpdateRunningStatistics{0.9, 12, sums}, {c, c}, {c, c, one}, 0, pass});
+                        ops::UpdateRunningStatistics{0.9, 12, sums},
+                        {c, c},
+                        {c, c, one},
+                        0,
+                        pass});
     }
   }
   for (const int64_t size : {3, 5}) {
     const CaseOperand x = T({2, 9, 4, 5}), scale = x.Wide().In(1, 2);
     cases->push_back({StrCat("Lrn", size), ops::Lrn{size, 0.7, 0.75, 2}, {x}, {x, x.Wide()}});
-    cases->push_back({StrCat("LrnGrad", size), ops::LrnGrad{size, 0.7, 0.75}, {x, x, scale, x}, {x}});
+    cases->push_back(
+        {StrCat("LrnGrad", size), ops::LrnGrad{size, 0.7, 0.75}, {x, x, scale, x}, {x}});
     cases->push_back({StrCat("LrnOddBeta", size), ops::Lrn{size, 0.7, 0.6, 1}, {x}, {x, x.Wide()}});
-    cases->push_back({StrCat("LrnWithin", size), ops::LrnWithin{size, 0.7, 0.75}, {x}, {x, x.Wide()}});
-    cases->push_back({StrCat("LrnWithinGrad", size), ops::LrnWithinGrad{size, 0.7, 0.75}, {x, scale, x}, {x}});
+    cases->push_back(
+        {StrCat("LrnWithin", size), ops::LrnWithin{size, 0.7, 0.75}, {x}, {x, x.Wide()}});
+    cases->push_back(
+        {StrCat("LrnWithinGrad", size), ops::LrnWithinGrad{size, 0.7, 0.75}, {x, scale, x}, {x}});
   }
 }
 
 void AddPointwiseCases(std::vector<OpCase>* cases) {
-  for (const std::vector<int64_t>& dims : std::vector<std::vector<int64_t>>{{2, 19, 5, 3}, {1}, {70, 1000}}) {
+  for (const std::vector<int64_t>& dims :
+       std::vector<std::vector<int64_t>>{{2, 19, 5, 3}, {1}, {70, 1000}}) {
     const CaseOperand x = T(dims), p = x.In(0.1, 0.9);
     const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in) {
       cases->push_back({name + x.shape.ToString(), std::move(op), std::move(in), {x}});
@@ -312,7 +334,8 @@ void AddPointwiseCases(std::vector<OpCase>* cases) {
     add("EltwiseProd", ops::EltwiseProd{}, {x, x, x});
     add("EltwiseProdGrad", ops::EltwiseProdGrad{1, true}, {x, x, x, x, x});
     add("EltwiseProdGradUnstable", ops::EltwiseProdGrad{1, false}, {x, x, x, p});
-    cases->push_back({"EltwiseMax" + x.shape.ToString(), ops::EltwiseMax{}, {x, x, x}, {x, x.Wide()}});
+    cases->push_back(
+        {"EltwiseMax" + x.shape.ToString(), ops::EltwiseMax{}, {x, x, x}, {x, x.Wide()}});
     add("EltwiseMaxGrad", ops::EltwiseMaxGrad{1}, {x.Labels(3).Wide(), x});
   }
 }
@@ -342,7 +365,8 @@ void AddMoveCases(std::vector<OpCase>* cases) {
     });
   };
   cases->push_back({"HostCall", ops::HostCall{"twice", twice}, {x}, {x}});
-  for (const auto& [axis, num_axes] : std::vector<std::pair<int, int>>{{1, 1}, {0, 1}, {1, 2}, {0, 4}, {2, 0}}) {
+  for (const auto& [axis, num_axes] :
+       std::vector<std::pair<int, int>>{{1, 1}, {0, 1}, {1, 2}, {0, 4}, {2, 0}}) {
     const std::vector<int64_t> dims = x.shape.dims();
     const CaseOperand s = T({dims.begin() + axis, dims.begin() + axis + num_axes}).Wide();
     const ops::BroadcastAxes axes{axis, num_axes};
@@ -372,7 +396,8 @@ void AddLossCases(std::vector<OpCase>* cases) {
       rule.normalization = static_cast<ops::Normalization>(normalization);
       const std::string suffix = StrCat(normalization, ignores ? "Ignore" : "");
       cases->push_back({"SoftmaxLoss" + suffix, ops::SoftmaxLoss{rule}, {p, labels}, {loss}});
-      cases->push_back({"SoftmaxLossGrad" + suffix, ops::SoftmaxLossGrad{rule}, {p, labels, loss}, {x}});
+      cases->push_back(
+          {"SoftmaxLossGrad" + suffix, ops::SoftmaxLossGrad{rule}, {p, labels, loss}, {x}});
     }
   }
   cases->push_back({"EuclideanLoss", ops::EuclideanLoss{}, {x, x}, {loss}});
@@ -384,8 +409,12 @@ void AddLossCases(std::vector<OpCase>* cases) {
     cases->push_back({StrCat("AccuracyIgnore", k), op, {x, labels}, {loss}});
   }
   const CaseOperand w = T({5000}), scalars = T({8}).As(DType::kDouble).In(0.1, 0.9);
-  for (const auto rule : {ops::Regularization::kNone, ops::Regularization::kL1, ops::Regularization::kL2}) {
-    cases->push_back({StrCat("SgdUpdate", static_cast<int>(rule)), ops::SgdUpdate{rule, 2, 0.5}, {w, scalars}, {w, w}});
+  for (const auto rule :
+       {ops::Regularization::kNone, ops::Regularization::kL1, ops::Regularization::kL2}) {
+    cases->push_back({StrCat("SgdUpdate", static_cast<int>(rule)),
+                      ops::SgdUpdate{rule, 2, 0.5},
+                      {w, scalars},
+                      {w, w}});
   }
   cases->push_back({"SumOfSquares", ops::SumOfSquares{}, {w}, {T({}).As(DType::kDouble)}, 1});
 }
@@ -461,19 +490,23 @@ std::optional<CaseResult> RunCase(const OpCase& test, const KernelCandidate& can
     in.push_back(Describe(test.inputs[i], dtype, LayoutOf(test.inputs[i], rule.inputs, i, layout)));
   }
   for (size_t i = 0; i < test.outputs.size(); ++i) {
-    out.push_back(Describe(test.outputs[i], dtype, LayoutOf(test.outputs[i], rule.outputs, i, layout)));
+    out.push_back(
+        Describe(test.outputs[i], dtype, LayoutOf(test.outputs[i], rule.outputs, i, layout)));
   }
   return Run(test, candidate, in, out, accumulates, data, runs, refusal);
 }
 
 std::vector<Elements> RunReference(const OpCase& test, bool accumulates, const CaseData& data) {
   std::vector<OperandDesc> in, out;
-  for (const CaseOperand& x : test.inputs) in.push_back(Describe(x, DType::kDouble, x.layout.value_or(Layout::kPlain)));
-  for (const CaseOperand& y : test.outputs) out.push_back(Describe(y, DType::kDouble, y.layout.value_or(Layout::kPlain)));
+  for (const CaseOperand& x : test.inputs)
+    in.push_back(Describe(x, DType::kDouble, x.layout.value_or(Layout::kPlain)));
+  for (const CaseOperand& y : test.outputs)
+    out.push_back(Describe(y, DType::kDouble, y.layout.value_or(Layout::kPlain)));
   for (OperandDesc& desc : in) desc.dtype = DType::kDouble;
   for (OperandDesc& desc : out) desc.dtype = DType::kDouble;
   const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, test.op.type());
-  const std::optional<CaseResult> result = Run(test, candidates.back(), in, out, accumulates, data, 1, nullptr);
+  const std::optional<CaseResult> result =
+      Run(test, candidates.back(), in, out, accumulates, data, 1, nullptr);
   if (!result) throw std::runtime_error(candidates.back().name + " refuses double");
   return result->outputs;
 }

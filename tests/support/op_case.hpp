@@ -24,7 +24,9 @@ struct CaseOperand {
   // Element i given the inputs before this one, for operands that are not free.
   std::function<double(const std::vector<Elements>& before, int64_t i)> value;
 
-  CaseOperand Wide() const { return With([](CaseOperand& x) { x.is_wide = true; }); }
+  CaseOperand Wide() const {
+    return With([](CaseOperand& x) { x.is_wide = true; });
+  }
   CaseOperand In(double low, double high) const {
     return With([&](CaseOperand& x) { x.low = low, x.high = high; });
   }
@@ -63,7 +65,9 @@ struct OpCase {
   std::vector<Layout> Layouts() const;
 };
 
-inline void PrintTo(const OpCase& test, std::ostream* out) { *out << test.name; }
+inline void PrintTo(const OpCase& test, std::ostream* out) {
+  *out << test.name;
+}
 
 // At least one for each op.
 const std::vector<OpCase>& OpCases();
