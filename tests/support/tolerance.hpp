@@ -1,20 +1,21 @@
-// How far results may be from the float64 reference, relative to the largest reference value.
+// How far a kernel's result may be from exact arithmetic on the same inputs.
 #pragma once
 
 #include "caffe/dtype.hpp"
 
 namespace caffe::testing {
 
-inline double ToleranceOf(DType dtype) {
+// An element may be off by relative * (|want| + root mean square of the tensor).
+constexpr double RelativeTolerance(DType dtype) {
   switch (dtype) {
     case DType::kDouble:
       return 1e-11;
     case DType::kFloat:
       return 2e-5;
     case DType::kFloat16:
-      return 4e-3;  // a few units in the last of 11 bits
+      return 2e-3;
     case DType::kBFloat16:
-      return 3e-2;  // a few units in the last of 8 bits
+      return 1.2e-2;
   }
   return 0;
 }

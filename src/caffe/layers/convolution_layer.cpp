@@ -30,7 +30,8 @@ class ConvolutionLayer final : public Layer {
     CheckPairs("kernel", options_.has_kernel_h(), options_.has_kernel_w(),
                options_.kernel_size_size());
     CheckPairs("stride", options_.has_stride_h(), options_.has_stride_w(), options_.stride_size());
-    CheckPairs("pad", options_.has_pad_h(), options_.has_pad_w(), options_.pad_size());
+    // Either may be left out: their default is 0.
+    CheckPairs("pad", has_pad_pair(), has_pad_pair(), options_.pad_size());
     Require(options_.kernel_size_size() > 0 || options_.has_kernel_h(),
             "kernel_size is missing; set convolution_param { kernel_size }");
   }
@@ -95,6 +96,8 @@ class ConvolutionLayer final : public Layer {
   }
 
  private:
+  bool has_pad_pair() const { return options_.has_pad_h() || options_.has_pad_w(); }
+
   static void CheckPairs(const char* what, bool has_h, bool has_w, int repeated) {
     Require(has_h == has_w, what, "_h and ", what, "_w must be given together");
     Require(!has_h || repeated == 0, "has both ", what, "_h/", what,
@@ -107,18 +110,18 @@ class ConvolutionLayer final : public Layer {
     const int axes = bottom.num_axes() - ChannelAxis(bottom) - 1;
     Require(axes >= 1, "shape ", bottom, " has no spatial axis after the channel axis ",
             ChannelAxis(bottom));
-    ops::ConvGeometry geometry{.kernel = PerAxis("kernel_size", options_.kernel_size(), axes, 0),
-                               .stride = PerAxis("stride", options_.stride(), axes, 1),
-                               .pad = PerAxis("pad", options_.pad(), axes, 0),
-                               .dilation = PerAxis("dilation", options_.dilation(), axes, 1),
-                               .group = options_.group()};
-    const bool has_pairs =
-        options_.has_kernel_h() || options_.has_stride_h() || options_.has_pad_h();
-    Require(!has_pairs || axes == 2, "the _h and _w fields are for 2 spatial axes, shape ", bottom,
-            " has ", axes);
+    ops::ConvGeometry geometry{
+        .kernel = PerAxis("kernel_size", options_.kernel_size(), axes, 0),
+        .stride = PerAxis("stride", options_.stride(), axes, 1),
+        .pad = PerAxis("pad", options_.pad(), axes, 0),
+        .dilation = PerAxis("dilation", options_.dilation(), axes, 1),
+        .group = options_.group()};
+    const bool has_pairs = options_.has_kernel_h() || options_.has_stride_h() || has_pad_pair();
+    Require(!has_pairs || axes == 2, "the _h and _w fields are for 2 spatial axes, shape ", bottom, " has ",
+            axes);
     if (options_.has_kernel_h()) geometry.kernel = {options_.kernel_h(), options_.kernel_w()};
     if (options_.has_stride_h()) geometry.stride = {options_.stride_h(), options_.stride_w()};
-    if (options_.has_pad_h()) geometry.pad = {options_.pad_h(), options_.pad_w()};
+    if (has_pad_pair()) geometry.pad = {options_.pad_h(), options_.pad_w()};
     for (int i = 0; i < axes; ++i) {
       Require(geometry.kernel[i] > 0, "kernel_size must be at least 1, got ", geometry.kernel[i]);
       Require(geometry.stride[i] > 0, "stride must be at least 1, got ", geometry.stride[i]);

@@ -57,7 +57,10 @@ class DummyDataLayer final : public Layer {
                                    [=](const KernelContext& ctx) {
                                      const TensorView& y = ctx.output(0);
                                      Fill(filler, y.shape, random, ctx.random.pass, *values);
-                                     CopyTensor({{y.shape}, values->data()}, y);
+                                     VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
+                                       std::transform(values->begin(), values->end(), y.as<T>(),
+                                                      [](float value) { return T(value); });
+                                     });
                                    }},
                  {}, {graph.top(i)});
     }

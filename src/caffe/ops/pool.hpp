@@ -62,13 +62,13 @@ struct AvePoolGrad {
 // The part of one axis that an output position's window covers.
 struct PoolWindow {
   int64_t begin = 0, end = 0;  // clipped to the image
-  int64_t size = 0;            // clipped to image plus padding: AVE's divisor along this axis
+  int64_t size = 1;            // clipped to image plus padding, >= 1: AVE's divisor along this axis
 };
 
 inline PoolWindow WindowAt(const PoolGeometry& geometry, int axis, int64_t input, int64_t output) {
   const int64_t start = output * geometry.stride[axis] - geometry.pad[axis];
   const int64_t stop = std::min(start + geometry.kernel[axis], input + geometry.pad[axis]);
-  return {std::max<int64_t>(start, 0), std::min(stop, input), stop - start};
+  return {std::max<int64_t>(start, 0), std::min(stop, input), std::max<int64_t>(stop - start, 1)};
 }
 
 }  // namespace caffe::ops

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "caffe/ops/convert.hpp"
+#include "caffe/ops/loss.hpp"
 #include "caffe/passes/pass.hpp"
 #include "caffe/tensor/proto_dtype.hpp"
 
@@ -65,6 +67,7 @@ class AssignPrecision final : public Pass {
         if (output != nullptr) output->at_least_float = true;
       }
     }
+    KeepLabelsExact(graph);
     for (Value& value : graph.values()) {
       if (value.layer >= 0) value.desc.dtype = StorageType(value);
     }
@@ -72,6 +75,23 @@ class AssignPrecision final : public Pass {
   }
 
  private:
+  // Class numbers above 256 are not exact in bfloat16, so labels stay float from where they are made,
+  // through ops that only move them.
+  static void KeepLabelsExact(Graph& graph) {
+    std::vector<Node*> nodes = graph.ScheduledNodes();
+    std::reverse(nodes.begin(), nodes.end());
+    for (Node* node : nodes) {
+      if (node->direction != Direction::kForward) continue;
+      const Op& op = node->op;
+      if (op.As<ops::SoftmaxLoss>() != nullptr || op.As<ops::Accuracy>() != nullptr) {
+        if (node->inputs[1] != nullptr) node->inputs[1]->at_least_float = true;
+      }
+      const bool moves = op.is_view() || op.As<ops::SliceOf>() != nullptr || op.As<ops::Concat>() != nullptr;
+      if (!moves || node->outputs[0] == nullptr || !node->outputs[0]->at_least_float) continue;
+      for (Value* input : node->inputs) input->at_least_float = true;
+    }
+  }
+
   DType StorageType(const Value& value) const {
     const LayerTypes& types = types_[value.layer];
     if (value.kind == ValueKind::kParam || value.kind == ValueKind::kParamGrad) {

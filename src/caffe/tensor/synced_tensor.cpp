@@ -58,7 +58,8 @@ void* SyncedTensor::Host(DType dtype) {
   if (is_direct(dtype)) {
     if (host_is_newer_) WriteBack();
     device_->Synchronize();
-    return StorageView().data;
+    EnsureStorage();
+    return storage_->memory.get();
   }
   if (mirror_ && mirror_dtype_ != dtype) {
     WriteBack();
@@ -86,12 +87,13 @@ void* SyncedTensor::Host(DType dtype) {
 }
 
 void SyncedTensor::Zero() {
-  const TensorView storage = StorageView();
+  EnsureStorage();
+  void* const storage = storage_->memory.get();
   if (device_->is_host_accessible()) {
-    std::memset(storage.data, 0, storage.bytes());
+    std::memset(storage, 0, desc_.bytes());
   } else {
-    std::vector<char> zeros(storage.bytes());
-    device_->CopyFromHost(storage.data, zeros.data(), zeros.size());
+    const std::vector<char> zeros(desc_.bytes());
+    device_->CopyFromHost(storage, zeros.data(), zeros.size());
   }
   MarkWritten();
 }

@@ -1,0 +1,525 @@
+#include "tests/support/op_case.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "caffe/core/philox.hpp"
+#include "caffe/ops/broadcast.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/convert.hpp"
+#include "caffe/ops/eltwise.hpp"
+#include "caffe/ops/gemm.hpp"
+#include "caffe/ops/loss.hpp"
+#include "caffe/ops/norm.hpp"
+#include "caffe/ops/pointwise.hpp"
+#include "caffe/ops/pool.hpp"
+#include "caffe/ops/random.hpp"
+#include "caffe/ops/update.hpp"
+
+namespace caffe::testing {
+namespace {
+
+DType TypeOf(const CaseOperand& operand, DType dtype) {
+  if (operand.dtype) return *operand.dtype;
+  return operand.is_wide && dtype != DType::kDouble ? DType::kFloat : dtype;
+}
+
+bool InMask(uint32_t mask, size_t index) {
+  return (mask >> std::min<size_t>(index, 31)) & 1u;
+}
+
+Layout LayoutOf(const CaseOperand& operand, uint32_t mask, size_t index, Layout layout) {
+  if (operand.layout) return *operand.layout;
+  return operand.shape.num_axes() == 4 && InMask(mask, index) ? layout : Layout::kPlain;
+}
+
+double Rounded(double value, DType dtype) {
+  return VisitFloat(dtype, [&]<typename E>(TypeTag<E>) { return static_cast<double>(E(value)); });
+}
+
+Elements Draw(const CaseOperand& operand, DType dtype, uint64_t stream,
+              const std::vector<Elements>& before) {
+  if (!operand.is_present) return {};
+  Elements values(operand.shape.count());
+  const RandomStream random(1, stream);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint32_t bits = random.Bits(i);
+    if (operand.value) {
+      values[i] = operand.value(before, static_cast<int64_t>(i));
+    } else if (operand.is_integer) {
+      values[i] =
+          operand.low + ToRange(bits, static_cast<uint32_t>(operand.high - operand.low) + 1);
+    } else {
+      values[i] = operand.low + (operand.high - operand.low) * static_cast<double>(ToUniform(bits));
+    }
+    values[i] = Rounded(values[i], TypeOf(operand, dtype));
+  }
+  return values;
+}
+
+OperandDesc Describe(const CaseOperand& operand, DType dtype, Layout layout) {
+  OperandDesc desc;
+  desc.shape = operand.shape;
+  desc.dtype = TypeOf(operand, dtype);
+  desc.layout = layout;
+  desc.present = operand.is_present;
+  return desc;
+}
+
+// An operand's memory in the form that a kernel sees.
+class Buffer {
+ public:
+  Buffer(const OperandDesc& desc, Device& device) {
+    static_cast<TensorDesc&>(view_) = desc;
+    if (!desc.present) return;
+    memory_ = device.Allocate(desc.bytes());
+    view_.data = memory_.get();
+  }
+  const TensorView& view() const { return view_; }
+  void Set(const Elements& values) {
+    if (view_.data == nullptr) return;
+    CopyTensor({{view_.shape, DType::kDouble, Layout::kPlain}, const_cast<double*>(values.data())},
+               view_);
+  }
+  Elements Get() const {
+    if (view_.data == nullptr) return {};
+    Elements values(view_.count());
+    CopyTensor(view_, {{view_.shape, DType::kDouble, Layout::kPlain}, values.data()});
+    return values;
+  }
+
+ private:
+  std::shared_ptr<void> memory_;
+  TensorView view_;
+};
+
+std::optional<CaseResult> Run(const OpCase& test, const KernelCandidate& candidate,
+                              const std::vector<OperandDesc>& in,
+                              const std::vector<OperandDesc>& out, bool accumulates,
+                              const CaseData& data, int runs, std::string* refusal) {
+  static const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCpu);
+  KernelOrRefusal answer = candidate.factory({test.op, in, out, *device});
+  if (const Refusal* reason = std::get_if<Refusal>(&answer)) {
+    if (refusal != nullptr) *refusal = reason->reason;
+    return std::nullopt;
+  }
+  const Kernel& kernel = std::get<Kernel>(answer);
+  std::vector<Buffer> inputs, outputs;
+  std::vector<TensorView> input_views, output_views;
+  for (size_t i = 0; i < in.size(); ++i) {
+    inputs.emplace_back(in[i], *device).Set(data.inputs[i]);
+    input_views.push_back(inputs.back().view());
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    output_views.push_back(outputs.emplace_back(out[i], *device).view());
+  }
+  // Kernels may not rely on a workspace's contents.
+  const std::shared_ptr<void> workspace = device->Allocate(kernel.workspace_bytes);
+  std::memset(workspace.get(), 0x7f, kernel.workspace_bytes);
+  KernelContext context;
+  context.inputs = input_views;
+  context.outputs = output_views;
+  context.workspace = workspace.get();
+  context.random = {5, test.pass};
+  context.accumulate_mask = accumulates ? test.accumulates : 0;
+  CaseResult result;
+  result.seconds = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < runs; ++run) {
+    for (size_t i = 0; i < out.size(); ++i) outputs[i].Set(data.outputs[i]);
+    const auto start = std::chrono::steady_clock::now();
+    kernel.run(context);
+    result.seconds =
+        std::min(result.seconds,
+                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  for (const Buffer& output : outputs) result.outputs.push_back(output.Get());
+  return result;
+}
+
+// The i-th output position's winner somewhere in its window, -1 for a few.
+CaseOperand MaskOf(const ops::PoolGeometry& geometry, std::vector<int64_t> output, int64_t height,
+                   int64_t width) {
+  CaseOperand mask = T(output).Wide();
+  mask.value = [=](const std::vector<Elements>&, int64_t i) -> double {
+    const int64_t ow = i % output[3], oh = i / output[3] % output[2];
+    const ops::PoolWindow rows = ops::WindowAt(geometry, 0, height, oh);
+    const ops::PoolWindow columns = ops::WindowAt(geometry, 1, width, ow);
+    if (rows.begin >= rows.end || columns.begin >= columns.end || i % 13 == 5) return -1;
+    const uint32_t bits = RandomStream(1, 77).Bits(i);
+    const int64_t h = rows.begin + bits % (rows.end - rows.begin);
+    return static_cast<double>(h * width + columns.begin +
+                               (bits >> 8) % (columns.end - columns.begin));
+  };
+  return mask;
+}
+
+struct ConvShape {
+  std::string name;
+  std::vector<int64_t> x;
+  int64_t outputs;
+  ops::ConvGeometry geometry;
+};
+
+void AddConvCases(std::vector<OpCase>* cases) {
+  const std::vector<ConvShape> shapes = {
+      {"3x3", {2, 16, 9, 7}, 24, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}},
+      {"1x1", {2, 32, 6, 5}, 16, {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}},
+      {"1x1Strided", {2, 16, 7, 7}, 8, {{1, 1}, {2, 2}, {0, 0}, {1, 1}, 1}},
+      {"Strided", {2, 8, 11, 10}, 8, {{5, 3}, {2, 3}, {2, 1}, {1, 1}, 1}},
+      {"Groups", {2, 8, 6, 6}, 12, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 2}},
+      {"Depthwise", {2, 16, 6, 6}, 16, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 16}},
+      {"Dilated", {1, 6, 12, 9}, 5, {{3, 3}, {1, 1}, {2, 2}, {2, 2}, 1}},
+      {"3Channels", {2, 3, 15, 15}, 16, {{7, 7}, {2, 2}, {3, 3}, {1, 1}, 1}},
+      {"1Channel", {2, 1, 12, 12}, 20, {{5, 5}, {1, 1}, {0, 0}, {1, 1}, 1}},
+      {"1D", {2, 5, 17}, 6, {{4}, {2}, {1}, {1}, 1}},
+      {"3D", {1, 3, 5, 6, 4}, 4, {{3, 2, 3}, {1, 2, 1}, {1, 0, 1}, {1, 1, 1}, 1}},
+      {"4D", {1, 2, 3, 3, 3, 3}, 2, {{2, 2, 2, 2}, {1, 1, 1, 1}, {0, 0, 0, 0}, {1, 1, 1, 1}, 1}},
+  };
+  for (const ConvShape& shape : shapes) {
+    const ops::ConvGeometry& g = shape.geometry;
+    std::vector<int64_t> y = {shape.x[0], shape.outputs}, w = {shape.outputs, shape.x[1] / g.group};
+    for (int i = 0; i < g.spatial_axes(); ++i) {
+      y.push_back(g.OutputSize(i, shape.x[2 + i]));
+      w.push_back(g.kernel[i]);
+    }
+    const CaseOperand bias = T({shape.outputs}).Wide();
+    const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
+                         std::vector<CaseOperand> out, uint32_t accumulates = 0) {
+      cases->push_back(
+          {name + shape.name, std::move(op), std::move(in), std::move(out), accumulates});
+    };
+    add("Conv", ops::Conv{g}, {T(shape.x), T(w), bias}, {T(y)});
+    add("ConvNoBias", ops::Conv{g}, {T(shape.x), T(w)}, {T(y)});
+    add("ConvRelu", ops::Conv{g, true, 0}, {T(shape.x), T(w), bias}, {T(y)});
+    add("ConvLeaky", ops::Conv{g, true, 0.25f}, {T(shape.x), T(w), bias}, {T(y)});
+    add("ConvGradData", ops::ConvGradData{g}, {T(y), T(w)}, {T(shape.x)});
+    add("ConvGradWeights", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {T(w).Wide(), bias}, 3);
+    add("ConvGradWeightsNoBias", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {T(w).Wide()}, 1);
+    add("ConvGradBiasOnly", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {Absent(), bias}, 2);
+  }
+}
+
+void AddGemmCases(std::vector<OpCase>* cases) {
+  struct Size {
+    int64_t rows, columns, inner;
+  };
+  for (const Size s :
+       {Size{1, 40, 64}, Size{3, 33, 50}, Size{64, 10, 500}, Size{37, 45, 29}, Size{8, 300, 257}}) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        const ops::Gemm op{s.rows, s.columns, s.inner, ta, tb};
+        const CaseOperand a = ta ? T({s.inner, s.rows}) : T({s.rows, s.inner});
+        const CaseOperand b = tb ? T({s.columns, s.inner}) : T({s.inner, s.columns});
+        const std::string name =
+            StrCat("Gemm", s.rows, "x", s.columns, "x", s.inner, ta ? "T" : "N", tb ? "T" : "N");
+        const CaseOperand c = T({s.rows, s.columns});
+        cases->push_back({name, op, {a, b}, {c}, 1});
+        cases->push_back({name + "Bias", op, {a, b, T({s.columns}).Wide()}, {c}, 1});
+        cases->push_back({name + "Wide", op, {a, b}, {c.Wide()}, 1});
+      }
+    }
+  }
+}
+
+void AddPoolCases(std::vector<OpCase>* cases) {
+  struct PoolShape {
+    std::string name;
+    std::vector<int64_t> x;
+    ops::PoolGeometry geometry;
+  };
+  const std::vector<PoolShape> shapes = {
+      {"2x2", {2, 5, 8, 6}, {{2, 2}, {2, 2}, {0, 0}, false}},
+      {"Overlapping", {2, 16, 9, 7}, {{3, 3}, {2, 2}, {0, 0}, false}},
+      {"Padded", {2, 8, 7, 8}, {{3, 3}, {2, 2}, {1, 1}, false}},
+      {"Uneven", {1, 33, 10, 5}, {{4, 2}, {3, 1}, {2, 1}, false}},
+      {"RoundsDown", {2, 8, 8, 8}, {{3, 3}, {2, 2}, {1, 1}, true}},
+      {"Global", {2, 64, 7, 7}, {{7, 7}, {1, 1}, {0, 0}, false}},
+      {"Gaps", {1, 3, 8, 8}, {{2, 2}, {3, 3}, {0, 0}, false}},
+  };
+  for (const PoolShape& shape : shapes) {
+    const ops::PoolGeometry& g = shape.geometry;
+    const std::vector<int64_t> y = {shape.x[0], shape.x[1], g.OutputSize(0, shape.x[2]),
+                                    g.OutputSize(1, shape.x[3])};
+    const CaseOperand mask = MaskOf(g, y, shape.x[2], shape.x[3]);
+    cases->push_back({"MaxPool" + shape.name, ops::MaxPool{g}, {T(shape.x)}, {T(y), T(y).Wide()}});
+    cases->push_back({"MaxPoolNoMask" + shape.name, ops::MaxPool{g}, {T(shape.x)}, {T(y)}});
+    cases->push_back(
+        {"MaxPoolTies" + shape.name, ops::MaxPool{g}, {T(shape.x).Labels(3)}, {T(y), T(y).Wide()}});
+    cases->push_back({"MaxPoolGrad" + shape.name, ops::MaxPoolGrad{g}, {mask, T(y)}, {T(shape.x)}});
+    cases->push_back({"AvePool" + shape.name, ops::AvePool{g}, {T(shape.x)}, {T(y)}});
+    cases->push_back({"AvePoolGrad" + shape.name, ops::AvePoolGrad{g}, {T(y)}, {T(shape.x)}});
+  }
+}
+
+void AddNormCases(std::vector<OpCase>* cases) {
+  for (const std::vector<int64_t>& dims : std::vector<std::vector<int64_t>>{
+           {4, 5, 3, 4}, {2, 64, 5, 7}, {3, 17, 1, 1}, {8, 6}, {5, 3, 7}}) {
+    const int64_t channels = dims[1];
+    const std::string suffix = Shape(dims).ToString();
+    const CaseOperand x = T(dims), c = T({channels}).Wide(), variance = c.In(0.5, 2);
+    const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
+                         std::vector<CaseOperand> out, uint32_t accumulates = 0) {
+      cases->push_back({name + suffix, std::move(op), std::move(in), std::move(out), accumulates});
+    };
+    const CaseOperand one = T({1}).Wide().In(1.5, 2.5);
+    for (const bool relu : {false, true}) {
+      const std::string r = relu ? "Relu" : "";
+      add("BatchNorm" + r, ops::BatchNorm{1e-3, relu}, {x}, {x, c, c});
+      add("BatchNormScale" + r, ops::BatchNorm{1e-3, relu}, {x, c, c}, {x, c, c});
+      add("BatchNormInference" + r, ops::BatchNormInference{1e-3, relu}, {x, c, variance, one},
+          {x});
+      add("BatchNormInferenceScale" + r, ops::BatchNormInference{1e-3, relu},
+          {x, c, variance, one, c, c}, {x});
+      std::vector<CaseOperand> in = {x, c, variance, x, Absent()};
+      if (relu) in.push_back(x);
+      add("BatchNormGrad" + r, ops::BatchNormGrad{1e-3, relu}, in, {x});
+      in[4] = c;
+      add("BatchNormGradScale" + r, ops::BatchNormGrad{1e-3, relu}, in, {x, c, c}, 6);
+      add("BatchNormGradNoData" + r, ops::BatchNormGrad{1e-3, relu}, in, {Absent(), c, c}, 6);
+    }
+    add("BatchNormInferenceGrad", ops::BatchNormInferenceGrad{1e-3}, {x, variance, one}, {x});
+    add("BatchNormInferenceGradScale", ops::BatchNormInferenceGrad{1e-3}, {x, variance, one, c},
+        {x});
+  }
+  const CaseOperand c = T({7}).Wide(), one = T({1}).Wide();
+  for (const bool sums : {true, false}) {
+    for (const uint64_t pass : {uint64_t{0}, uint64_t{3}}) {
+      cases->push_back({StrCat("UpdateRunningStatistics", sums ? "Sums" : "Average", pass),
+                        ops::UpdateRunningStatistics{0.9, 12, sums},
+                        {c, c},
+                        {c, c, one},
+                        0,
+                        pass});
+    }
+  }
+  for (const int64_t size : {3, 5}) {
+    const CaseOperand x = T({2, 9, 4, 5}), scale = x.Wide().In(1, 2);
+    cases->push_back({StrCat("Lrn", size), ops::Lrn{size, 0.7, 0.75, 2}, {x}, {x, x.Wide()}});
+    cases->push_back(
+        {StrCat("LrnGrad", size), ops::LrnGrad{size, 0.7, 0.75}, {x, x, scale, x}, {x}});
+    cases->push_back({StrCat("LrnOddBeta", size), ops::Lrn{size, 0.7, 0.6, 1}, {x}, {x, x.Wide()}});
+    cases->push_back(
+        {StrCat("LrnWithin", size), ops::LrnWithin{size, 0.7, 0.75}, {x}, {x, x.Wide()}});
+    cases->push_back(
+        {StrCat("LrnWithinGrad", size), ops::LrnWithinGrad{size, 0.7, 0.75}, {x, scale, x}, {x}});
+  }
+}
+
+void AddPointwiseCases(std::vector<OpCase>* cases) {
+  for (const std::vector<int64_t>& dims :
+       std::vector<std::vector<int64_t>>{{2, 19, 5, 3}, {1}, {70, 1000}}) {
+    const CaseOperand x = T(dims), p = x.In(0.1, 0.9);
+    const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in) {
+      cases->push_back({name + x.shape.ToString(), std::move(op), std::move(in), {x}});
+    };
+    add("Relu", ops::Relu{}, {x});
+    add("ReluLeaky", ops::Relu{0.1f}, {x});
+    add("ReluGrad", ops::ReluGrad{}, {x, x});
+    add("ReluGradLeaky", ops::ReluGrad{0.1f}, {x, x});
+    add("Sigmoid", ops::Sigmoid{}, {x.In(-8, 8)});
+    add("SigmoidGrad", ops::SigmoidGrad{}, {p, x});
+    add("Tanh", ops::Tanh{}, {x.In(-4, 4)});
+    add("TanhGrad", ops::TanhGrad{}, {x, x});
+    add("ScaleBy", ops::ScaleBy{-2.5}, {x});
+    add("Dropout", ops::Dropout{0.4, 11}, {x});
+    add("EltwiseSum", ops::EltwiseSum{}, {x, x});
+    add("EltwiseSumRelu", ops::EltwiseSum{{}, true}, {x, x});
+    add("EltwiseSumCoefficients", ops::EltwiseSum{{1.0f, -2.0f, 0.5f}}, {x, x, x});
+    add("EltwiseSumCoefficientsRelu", ops::EltwiseSum{{1.0f, -2.0f}, true}, {x, x});
+    add("EltwiseSum4", ops::EltwiseSum{}, {x, x, x, x});
+    add("EltwiseProd", ops::EltwiseProd{}, {x, x, x});
+    add("EltwiseProdGrad", ops::EltwiseProdGrad{1, true}, {x, x, x, x, x});
+    add("EltwiseProdGradUnstable", ops::EltwiseProdGrad{1, false}, {x, x, x, p});
+    cases->push_back(
+        {"EltwiseMax" + x.shape.ToString(), ops::EltwiseMax{}, {x, x, x}, {x, x.Wide()}});
+    add("EltwiseMaxGrad", ops::EltwiseMaxGrad{1}, {x.Labels(3).Wide(), x});
+  }
+}
+
+void AddMoveCases(std::vector<OpCase>* cases) {
+  const CaseOperand x = T({2, 6, 5, 4});
+  for (const DType dtype : {DType::kDouble, DType::kFloat, DType::kFloat16, DType::kBFloat16}) {
+    cases->push_back({StrCat("CastTo_", Name(dtype)), ops::Cast{}, {x}, {x.As(dtype)}});
+  }
+  const CaseOperand plain = x.As(Layout::kPlain), last = x.As(Layout::kChannelsLast);
+  cases->push_back({"ReorderToLast", ops::Reorder{}, {plain}, {last}});
+  cases->push_back({"ReorderToPlain", ops::Reorder{}, {last}, {plain}});
+  cases->push_back({"View", ops::View{}, {T({2, 6, 20})}, {T({12, 20})}});
+  cases->push_back({"Fill", ops::Fill{2.5}, {}, {T({3, 4})}});
+  for (int axis = 0; axis < 4; ++axis) {
+    std::vector<int64_t> part = {2, 6, 5, 4}, whole = part;
+    part[axis] = 3;
+    whole[axis] += 3 + whole[axis];
+    cases->push_back({StrCat("Concat", axis), ops::Concat{axis}, {x, T(part), x}, {T(whole)}});
+    cases->push_back({StrCat("SliceOf", axis), ops::SliceOf{axis, 2}, {T(whole)}, {x}});
+  }
+  const auto twice = [](const KernelContext& ctx) {
+    VisitFloat(ctx.input(0).dtype, [&]<typename E>(TypeTag<E>) {
+      for (int64_t i = 0; i < ctx.input(0).count(); ++i) {
+        ctx.output(0).as<E>()[i] = E(2 * static_cast<double>(ctx.input(0).as<const E>()[i]));
+      }
+    });
+  };
+  cases->push_back({"HostCall", ops::HostCall{"twice", twice}, {x}, {x}});
+  for (const auto& [axis, num_axes] :
+       std::vector<std::pair<int, int>>{{1, 1}, {0, 1}, {1, 2}, {0, 4}, {2, 0}}) {
+    const std::vector<int64_t> dims = x.shape.dims();
+    const CaseOperand s = T({dims.begin() + axis, dims.begin() + axis + num_axes}).Wide();
+    const ops::BroadcastAxes axes{axis, num_axes};
+    const std::string suffix = StrCat(axis, "_", num_axes);
+    cases->push_back({"ScaleShift" + suffix, ops::ScaleShift{axes}, {x, s, s}, {x}});
+    cases->push_back({"ScaleOnly" + suffix, ops::ScaleShift{axes}, {x, s}, {x}});
+    cases->push_back({"AddBias" + suffix, ops::AddBias{axes}, {x, s}, {x}});
+    cases->push_back({"SumToAxes" + suffix, ops::SumToAxes{axes}, {x}, {s}, 1});
+    cases->push_back({"SumOfProducts" + suffix, ops::SumToAxes{axes}, {x, x}, {s}, 1});
+  }
+  const CaseOperand wide = T({2, 300, 3, 3}), c = T({300}).Wide();
+  cases->push_back({"ScaleShift300", ops::ScaleShift{{1, 1}}, {wide, c, c}, {wide}});
+  cases->push_back({"SumOfProducts300", ops::SumToAxes{{1, 1}}, {wide, wide}, {c}, 1});
+}
+
+void AddLossCases(std::vector<OpCase>* cases) {
+  const CaseOperand x = T({4, 7, 3}), p = x.In(0.01, 0.9), labels = T({4, 3}).Labels(7);
+  const CaseOperand loss = T({});
+  for (const int axis : {0, 1, 2}) {
+    cases->push_back({StrCat("Softmax", axis), ops::Softmax{axis}, {x.In(-5, 5)}, {x}});
+    cases->push_back({StrCat("SoftmaxGrad", axis), ops::SoftmaxGrad{axis}, {p, x}, {x}});
+  }
+  for (const int normalization : {0, 1, 2, 3}) {
+    for (const bool ignores : {false, true}) {
+      ops::LabelRule rule;
+      if (ignores) rule.ignore_label = 2;
+      rule.normalization = static_cast<ops::Normalization>(normalization);
+      const std::string suffix = StrCat(normalization, ignores ? "Ignore" : "");
+      cases->push_back({"SoftmaxLoss" + suffix, ops::SoftmaxLoss{rule}, {p, labels}, {loss}});
+      cases->push_back(
+          {"SoftmaxLossGrad" + suffix, ops::SoftmaxLossGrad{rule}, {p, labels, loss}, {x}});
+    }
+  }
+  cases->push_back({"EuclideanLoss", ops::EuclideanLoss{}, {x, x}, {loss}});
+  cases->push_back({"EuclideanLossGrad", ops::EuclideanLossGrad{-1}, {x, x, loss}, {x}});
+  for (const int k : {1, 3}) {
+    ops::Accuracy op{1, k, std::nullopt};
+    cases->push_back({StrCat("Accuracy", k), op, {x, labels}, {loss, T({7})}});
+    op.ignore_label = 1;
+    cases->push_back({StrCat("AccuracyIgnore", k), op, {x, labels}, {loss}});
+  }
+  const CaseOperand w = T({5000}), scalars = T({8}).As(DType::kDouble).In(0.1, 0.9);
+  for (const auto rule :
+       {ops::Regularization::kNone, ops::Regularization::kL1, ops::Regularization::kL2}) {
+    cases->push_back({StrCat("SgdUpdate", static_cast<int>(rule)),
+                      ops::SgdUpdate{rule, 2, 0.5},
+                      {w, scalars},
+                      {w, w}});
+  }
+  cases->push_back({"SumOfSquares", ops::SumOfSquares{}, {w}, {T({}).As(DType::kDouble)}, 1});
+}
+
+}  // namespace
+
+CaseOperand T(std::vector<int64_t> dims) {
+  CaseOperand operand;
+  operand.shape = Shape(std::move(dims));
+  return operand;
+}
+
+CaseOperand Absent() {
+  CaseOperand operand;
+  operand.is_present = false;
+  operand.shape = Shape{0};
+  return operand;
+}
+
+std::vector<DType> OpCase::DTypes() const {
+  if (op.numeric_rule() == NumericRule::kFloat) return {DType::kDouble, DType::kFloat};
+  return {DType::kDouble, DType::kFloat, DType::kFloat16, DType::kBFloat16};
+}
+
+std::vector<Layout> OpCase::Layouts() const {
+  const LayoutRule rule = op.layout_rule();
+  bool any = false;
+  const auto allows = [&](const std::vector<CaseOperand>& operands, uint32_t mask) {
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (!operands[i].is_present || !InMask(mask, i)) continue;
+      if (operands[i].shape.num_axes() != 4) return false;
+      any = true;
+    }
+    return true;
+  };
+  const bool allowed = allows(inputs, rule.inputs) && allows(outputs, rule.outputs) && any;
+  if (!allowed) return {Layout::kPlain};
+  return {Layout::kPlain, Layout::kChannelsLast};
+}
+
+const std::vector<OpCase>& OpCases() {
+  static const std::vector<OpCase> cases = [] {
+    std::vector<OpCase> list;
+    AddConvCases(&list);
+    AddGemmCases(&list);
+    AddPoolCases(&list);
+    AddNormCases(&list);
+    AddPointwiseCases(&list);
+    AddMoveCases(&list);
+    AddLossCases(&list);
+    return list;
+  }();
+  return cases;
+}
+
+CaseData MakeData(const OpCase& test, DType dtype) {
+  CaseData data;
+  for (const CaseOperand& input : test.inputs) {
+    data.inputs.push_back(Draw(input, dtype, data.inputs.size(), data.inputs));
+  }
+  for (const CaseOperand& output : test.outputs) {
+    data.outputs.push_back(Draw(output, dtype, 100 + data.outputs.size(), {}));
+  }
+  return data;
+}
+
+std::optional<CaseResult> RunCase(const OpCase& test, const KernelCandidate& candidate, DType dtype,
+                                  Layout layout, bool accumulates, const CaseData& data, int runs,
+                                  std::string* refusal) {
+  const LayoutRule rule = test.op.layout_rule();
+  std::vector<OperandDesc> in, out;
+  for (size_t i = 0; i < test.inputs.size(); ++i) {
+    in.push_back(Describe(test.inputs[i], dtype, LayoutOf(test.inputs[i], rule.inputs, i, layout)));
+  }
+  for (size_t i = 0; i < test.outputs.size(); ++i) {
+    out.push_back(
+        Describe(test.outputs[i], dtype, LayoutOf(test.outputs[i], rule.outputs, i, layout)));
+  }
+  return Run(test, candidate, in, out, accumulates, data, runs, refusal);
+}
+
+std::vector<Elements> RunReference(const OpCase& test, bool accumulates, const CaseData& data) {
+  std::vector<OperandDesc> in, out;
+  for (const CaseOperand& x : test.inputs)
+    in.push_back(Describe(x, DType::kDouble, x.layout.value_or(Layout::kPlain)));
+  for (const CaseOperand& y : test.outputs)
+    out.push_back(Describe(y, DType::kDouble, y.layout.value_or(Layout::kPlain)));
+  for (OperandDesc& desc : in) desc.dtype = DType::kDouble;
+  for (OperandDesc& desc : out) desc.dtype = DType::kDouble;
+  const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, test.op.type());
+  const std::optional<CaseResult> result =
+      Run(test, candidates.back(), in, out, accumulates, data, 1, nullptr);
+  if (!result) throw std::runtime_error(candidates.back().name + " refuses double");
+  return result->outputs;
+}
+
+DType CoarsestType(const OpCase& test, DType dtype) {
+  const auto rank = [](DType type) {
+    return type == DType::kDouble ? 0 : type == DType::kFloat ? 1 : type == DType::kFloat16 ? 2 : 3;
+  };
+  DType coarsest = dtype;
+  for (const CaseOperand& output : test.outputs) {
+    if (rank(TypeOf(output, dtype)) > rank(coarsest)) coarsest = TypeOf(output, dtype);
+  }
+  return coarsest;
+}
+
+}  // namespace caffe::testing

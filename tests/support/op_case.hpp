@@ -1,0 +1,97 @@
+// One use of an op, with random operands: what the conformance test runs on every kernel.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caffe/ops/kernel.hpp"
+
+namespace caffe::testing {
+
+// Elements in row-major order; empty where the operand is absent.
+using Elements = std::vector<double>;
+
+struct CaseOperand {
+  Shape shape;
+  double low = -1, high = 1;  // range of the values
+  bool is_integer = false;    // labels: whole numbers in [low, high]
+  bool is_wide = false;       // statistics, masks, parameters: never fewer bits than float
+  bool is_present = true;
+  std::optional<DType> dtype;    // whatever the case's type is
+  std::optional<Layout> layout;  // whatever the case's layout is
+  // Element i given the inputs before this one, for operands that are not free.
+  std::function<double(const std::vector<Elements>& before, int64_t i)> value;
+
+  CaseOperand Wide() const {
+    return With([](CaseOperand& x) { x.is_wide = true; });
+  }
+  CaseOperand In(double low, double high) const {
+    return With([&](CaseOperand& x) { x.low = low, x.high = high; });
+  }
+  CaseOperand Labels(int classes) const {
+    return With([&](CaseOperand& x) { x.low = 0, x.high = classes - 1, x.is_integer = true; });
+  }
+  CaseOperand As(DType type) const {
+    return With([&](CaseOperand& x) { x.dtype = type; });
+  }
+  CaseOperand As(Layout order) const {
+    return With([&](CaseOperand& x) { x.layout = order; });
+  }
+
+ private:
+  template <typename Fn>
+  CaseOperand With(Fn change) const {
+    CaseOperand copy = *this;
+    change(copy);
+    return copy;
+  }
+};
+
+// An operand of a shape; an operand left out.
+CaseOperand T(std::vector<int64_t> dims);
+CaseOperand Absent();
+
+struct OpCase {
+  std::string name;
+  Op op;
+  std::vector<CaseOperand> inputs, outputs;
+  uint32_t accumulates = 0;  // outputs that can be added to
+  uint64_t pass = 3;
+
+  std::vector<DType> DTypes() const;
+  // Plain, and channels-last where the op allows it and the operands have 4 axes.
+  std::vector<Layout> Layouts() const;
+};
+
+inline void PrintTo(const OpCase& test, std::ostream* out) {
+  *out << test.name;
+}
+
+// At least one for each op.
+const std::vector<OpCase>& OpCases();
+
+// Input values, and what the outputs hold before the op runs; rounded to the types of `dtype`.
+struct CaseData {
+  std::vector<Elements> inputs, outputs;
+};
+CaseData MakeData(const OpCase& test, DType dtype);
+
+struct CaseResult {
+  std::vector<Elements> outputs;
+  double seconds = 0;  // of the fastest run
+};
+
+// Runs one kernel; `refusal` gets the reason when it does not serve the request.
+std::optional<CaseResult> RunCase(const OpCase& test, const KernelCandidate& candidate, DType dtype,
+                                  Layout layout, bool accumulates, const CaseData& data, int runs,
+                                  std::string* refusal);
+
+// The op's reference kernel in double on plain tensors.
+std::vector<Elements> RunReference(const OpCase& test, bool accumulates, const CaseData& data);
+
+// The coarsest type that an operand has when the case runs in `dtype`.
+DType CoarsestType(const OpCase& test, DType dtype);
+
+}  // namespace caffe::testing
