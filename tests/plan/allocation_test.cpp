@@ -14,6 +14,9 @@
 #include "caffe/net.hpp"
 #include "caffe/solver.hpp"
 
+// The replaced operators are a pair, which g++ does not see once it has inlined one of them.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
 namespace {
 
 constexpr int kMaxRecorded = 64;

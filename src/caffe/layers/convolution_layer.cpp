@@ -110,15 +110,14 @@ class ConvolutionLayer final : public Layer {
     const int axes = bottom.num_axes() - ChannelAxis(bottom) - 1;
     Require(axes >= 1, "shape ", bottom, " has no spatial axis after the channel axis ",
             ChannelAxis(bottom));
-    ops::ConvGeometry geometry{
-        .kernel = PerAxis("kernel_size", options_.kernel_size(), axes, 0),
-        .stride = PerAxis("stride", options_.stride(), axes, 1),
-        .pad = PerAxis("pad", options_.pad(), axes, 0),
-        .dilation = PerAxis("dilation", options_.dilation(), axes, 1),
-        .group = options_.group()};
+    ops::ConvGeometry geometry{.kernel = PerAxis("kernel_size", options_.kernel_size(), axes, 0),
+                               .stride = PerAxis("stride", options_.stride(), axes, 1),
+                               .pad = PerAxis("pad", options_.pad(), axes, 0),
+                               .dilation = PerAxis("dilation", options_.dilation(), axes, 1),
+                               .group = options_.group()};
     const bool has_pairs = options_.has_kernel_h() || options_.has_stride_h() || has_pad_pair();
-    Require(!has_pairs || axes == 2, "the _h and _w fields are for 2 spatial axes, shape ", bottom, " has ",
-            axes);
+    Require(!has_pairs || axes == 2, "the _h and _w fields are for 2 spatial axes, shape ", bottom,
+            " has ", axes);
     if (options_.has_kernel_h()) geometry.kernel = {options_.kernel_h(), options_.kernel_w()};
     if (options_.has_stride_h()) geometry.stride = {options_.stride_h(), options_.stride_w()};
     if (has_pad_pair()) geometry.pad = {options_.pad_h(), options_.pad_w()};

@@ -75,8 +75,8 @@ class AssignPrecision final : public Pass {
   }
 
  private:
-  // Class numbers above 256 are not exact in bfloat16, so labels stay float from where they are made,
-  // through ops that only move them.
+  // Class numbers above 256 are not exact in bfloat16, so labels stay float from where they are
+  // made, through ops that only move them.
   static void KeepLabelsExact(Graph& graph) {
     std::vector<Node*> nodes = graph.ScheduledNodes();
     std::reverse(nodes.begin(), nodes.end());
@@ -86,7 +86,8 @@ class AssignPrecision final : public Pass {
       if (op.As<ops::SoftmaxLoss>() != nullptr || op.As<ops::Accuracy>() != nullptr) {
         if (node->inputs[1] != nullptr) node->inputs[1]->at_least_float = true;
       }
-      const bool moves = op.is_view() || op.As<ops::SliceOf>() != nullptr || op.As<ops::Concat>() != nullptr;
+      const bool moves =
+          op.is_view() || op.As<ops::SliceOf>() != nullptr || op.As<ops::Concat>() != nullptr;
       if (!moves || node->outputs[0] == nullptr || !node->outputs[0]->at_least_float) continue;
       for (Value* input : node->inputs) input->at_least_float = true;
     }
