@@ -61,6 +61,13 @@ void* operator new(size_t bytes, std::align_val_t alignment) {
 void* operator new[](size_t bytes, std::align_val_t alignment) {
   return Allocate(bytes, static_cast<size_t>(alignment), __builtin_return_address(0));
 }
+// std::stable_sort asks for its buffer this way.
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return Allocate(bytes, 1, __builtin_return_address(0));
+}
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
+  return Allocate(bytes, 1, __builtin_return_address(0));
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
