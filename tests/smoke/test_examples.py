@@ -44,9 +44,10 @@ def test_lenet_learns_real_mnist(workplace):
     digits = real_data("mnist")
     need_program("convert_mnist_data")
     workplace.run("examples/mnist/create_mnist.sh", digits)
-    path = workplace.edit("examples/mnist/lenet_solver.prototxt", max_iter=200)
+    path = workplace.edit("examples/mnist/lenet_solver.prototxt", max_iter=500)
     workplace.run("caffe", "train", f"--solver={path}")
-    assert accuracy(workplace, "examples/mnist/lenet_train_test.prototxt", "examples/mnist/lenet_iter_200.caffemodel") > 0.9
+    # Over seeds 0.965 to 0.974 here.
+    assert accuracy(workplace, "examples/mnist/lenet_train_test.prototxt", "examples/mnist/lenet_iter_500.caffemodel") > 0.95
 
 
 def test_lenet_learns_rendered_digits(workplace, tmp_path):
