@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "caffe/data/readers/lmdb_reader.hpp"
 #include "caffe/data/readers/lmdb_writer.hpp"
@@ -11,6 +12,7 @@
 namespace caffe::data {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -75,6 +77,47 @@ TEST(LmdbTest, UnfinishedDatabaseIsRemoved) {
 TEST(LmdbTest, MissingDatabaseIsNamed) {
   EXPECT_THAT([] { OpenLmdbReader("/no/such/db"); },
               ThrowsMessage<IoError>(HasSubstr("/no/such/db: no LMDB database here")));
+}
+
+class BrokenLmdbTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto writer = CreateLmdbWriter(path_);
+    for (int i = 0; i < 100; ++i) writer->Put(StrCat(1000 + i), std::string(2000, 'x'));
+    writer->Finish();
+  }
+  void ExpectError(const char* message) {
+    EXPECT_THAT([&] { OpenLmdbReader(path_); },
+                ThrowsMessage<IoError>(AllOf(HasSubstr("data.mdb"), HasSubstr(message))));
+  }
+
+  const caffe::testing::TemporaryFolder folder_;
+  const std::string path_ = folder_.path() + "/db";
+  const std::string file_ = path_ + "/data.mdb";
+};
+
+TEST_F(BrokenLmdbTest, EmptyFile) {
+  std::filesystem::resize_file(file_, 0);
+  ExpectError("empty file");
+}
+
+TEST_F(BrokenLmdbTest, TruncatedFile) {
+  const uintmax_t whole = std::filesystem::file_size(file_);
+  std::filesystem::resize_file(file_, whole / 2);
+  ExpectError("truncated");
+  std::filesystem::resize_file(file_, whole / 2 + 100);
+  ExpectError("truncated");
+}
+
+// Only the two header pages are left.
+TEST_F(BrokenLmdbTest, HeaderAlone) {
+  std::filesystem::resize_file(file_, 8192);
+  ExpectError("truncated");
+}
+
+TEST_F(BrokenLmdbTest, NotLmdb) {
+  std::ofstream(file_) << std::string(20000, 'z');
+  EXPECT_THAT([&] { OpenLmdbReader(path_); }, ThrowsMessage<IoError>(HasSubstr("LMDB")));
 }
 
 TEST(LmdbTest, LevelDbIsUnsupported) {

@@ -10,6 +10,32 @@
 namespace caffe::data {
 namespace {
 
+// An empty file is what an interrupted copy leaves; LMDB itself would only speak of a bad file
+// descriptor.
+void CheckNotEmpty(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::path(path) / "data.mdb";
+  if (std::filesystem::file_size(file, error) == 0 && !error) {
+    throw IoError(
+        StrCat(file.string(), ": empty file, not an LMDB database; make or copy it again"));
+  }
+}
+
+// Reading a page of the memory map that lies behind the file's end would kill the process, so a
+// file shorter than its header says is refused before a record is read.
+void CheckWhole(MDB_env* environment, const std::string& path) {
+  MDB_envinfo info;
+  MDB_stat statistics;
+  CheckLmdb(mdb_env_info(environment, &info), path, "read the header");
+  CheckLmdb(mdb_env_stat(environment, &statistics), path, "read the header");
+  const uint64_t wanted = (static_cast<uint64_t>(info.me_last_pgno) + 1) * statistics.ms_psize;
+  const uint64_t found = std::filesystem::file_size(std::filesystem::path(path) / "data.mdb");
+  if (found < wanted) {
+    throw IoError(StrCat(path, "/data.mdb: truncated, ", found, " of ", wanted,
+                         " bytes are there; copy or make the database again"));
+  }
+}
+
 std::shared_ptr<MDB_env> OpenEnvironment(const std::string& path) {
   const auto open = [&](unsigned flags, int* status) {
     MDB_env* raw = nullptr;
@@ -18,6 +44,7 @@ std::shared_ptr<MDB_env> OpenEnvironment(const std::string& path) {
     *status = mdb_env_open(raw, path.c_str(), MDB_RDONLY | MDB_NOTLS | flags, 0664);
     return environment;
   };
+  CheckNotEmpty(path);
   int status = MDB_SUCCESS;
   LmdbEnvironment environment = open(0, &status);
   // A data folder that its owner shares for reading only has no place for LMDB's lock file.
@@ -27,6 +54,7 @@ std::shared_ptr<MDB_env> OpenEnvironment(const std::string& path) {
                          "); give the folder that holds data.mdb"));
   }
   CheckLmdb(status, path, "open as LMDB");
+  CheckWhole(environment.get(), path);
   return environment;
 }
 
