@@ -4,9 +4,9 @@
 
 #include <cstring>
 #include <opencv2/core.hpp>
-#include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 
+#include "caffe/data/parsers/image_formats.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
@@ -27,13 +27,6 @@ const unsigned char* BytesOf(std::string_view file) {
   return reinterpret_cast<const unsigned char*>(file.data());
 }
 
-int OpenCvFlags(ColorMode mode) {
-  const int flags = mode == ColorMode::kColor  ? cv::IMREAD_COLOR
-                    : mode == ColorMode::kGray ? cv::IMREAD_GRAYSCALE
-                                               : cv::IMREAD_UNCHANGED;
-  return mode == ColorMode::kAsStored ? flags : flags | cv::IMREAD_IGNORE_ORIENTATION;
-}
-
 cv::Mat MatOf(const Image& image) {
   return cv::Mat(image.extents.height, image.extents.width, CV_8UC(image.extents.channels),
                  const_cast<uint8_t*>(image.pixels.data()));
@@ -43,6 +36,23 @@ Image ImageOf(const cv::Mat& mat) {
   CAFFE_ASSERT(mat.isContinuous() && mat.depth() == CV_8U);
   return {{mat.channels(), mat.rows, mat.cols},
           std::vector<uint8_t>(mat.data, mat.data + mat.total() * mat.elemSize())};
+}
+
+// The quality and the subsampling that OpenCV, and so BVLC's convert_imageset, writes with.
+std::string EncodeJpeg(const Image& image) {
+  constexpr int kQuality = 95;
+  const bool is_gray = image.extents.channels == 1;
+  const std::unique_ptr<void, int (*)(tjhandle)> encoder(tjInitCompress(), tjDestroy);
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;  // NOLINT: libjpeg-turbo's type
+  const int status =
+      !encoder ? -1
+               : tjCompress2(encoder.get(), image.pixels.data(), image.extents.width, /*pitch=*/0,
+                             image.extents.height, is_gray ? TJPF_GRAY : TJPF_BGR, &bytes, &size,
+                             is_gray ? TJSAMP_GRAY : TJSAMP_420, kQuality, /*flags=*/0);
+  const std::unique_ptr<unsigned char, void (*)(unsigned char*)> owner(bytes, tjFree);
+  if (status != 0) throw IoError(StrCat("cannot encode a JPEG image: ", tjGetErrorStr()));
+  return {reinterpret_cast<const char*>(bytes), size};
 }
 
 }  // namespace
@@ -93,26 +103,8 @@ struct ImageDecoder::Impl {
   }
 
   ImageView DecodeOther(std::string_view file) {
-    const cv::Mat input(1, static_cast<int>(file.size()), CV_8UC1, const_cast<char*>(file.data()));
-    try {
-      cv::imdecode(input, OpenCvFlags(mode), &decoded);
-    } catch (const cv::Exception& error) {
-      throw IoError(StrCat("cannot decode the image: ", error.what()));
-    }
-    if (decoded.empty()) {
-      throw IoError(StrCat("cannot decode the image (", file.size(),
-                           " bytes): broken, or of an unknown format"));
-    }
-    if (decoded.depth() != CV_8U) {
-      throw IoError(
-          "the image has more than 8 bits per channel; set force_color or force_gray, "
-          "or convert it");
-    }
-    CAFFE_ASSERT(decoded.isContinuous());
-    return {{decoded.channels(), decoded.rows, decoded.cols},
-            decoded.data,
-            nullptr,
-            /*interleaved=*/true};
+    const ImageExtents extents = ImageFormats::Get().Decode(file, mode, &pixels);
+    return {extents, pixels.data(), nullptr, /*interleaved=*/true};
   }
 
   const ColorMode mode;
@@ -121,7 +113,6 @@ struct ImageDecoder::Impl {
   };
   std::unique_ptr<void, JpegCloser> jpeg;
   std::vector<uint8_t> pixels;
-  cv::Mat decoded;
 };
 
 ImageDecoder::ImageDecoder(ColorMode mode) : impl_(std::make_unique<Impl>(mode)) {}
@@ -160,16 +151,15 @@ Image ResizeImage(const Image& image, int height, int width) {
 }
 
 std::string EncodeImage(const Image& image, const std::string& extension) {
-  std::vector<uint8_t> file;
-  try {
-    if (cv::imencode("." + extension, MatOf(image), file)) {
-      return std::string(file.begin(), file.end());
-    }
-  } catch (const cv::Exception&) {
-    // An unknown type, reported below.
+  const bool is_jpeg = extension == "jpg" || extension == "jpeg";
+  const bool has_jpeg_channels = image.extents.channels == 1 || image.extents.channels == 3;
+  std::string file = is_jpeg && has_jpeg_channels ? EncodeJpeg(image)
+                                                  : ImageFormats::Get().Encode(image, extension);
+  if (file.empty()) {
+    throw InvalidArgument(StrCat("cannot encode an image of ", image.extents, " as '", extension,
+                                 "'; use jpg or png"));
   }
-  throw InvalidArgument(
-      StrCat("cannot encode an image of ", image.extents, " as '", extension, "'; use jpg or png"));
+  return file;
 }
 
 }  // namespace caffe::data

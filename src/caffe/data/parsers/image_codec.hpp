@@ -1,4 +1,5 @@
-// Compressed images: JPEG through libjpeg-turbo, every other format through OpenCV.
+// Compressed images: JPEG through libjpeg-turbo, every other format through OpenCV
+// (image_formats.hpp).
 #pragma once
 
 #include <cstdint>
