@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Packs a build into a bundle that runs on other machines.
+
+  scripts/pack.py [BUILD] [--output FILE] [--limit-mb N]
+
+Installs BUILD (build/cuda-release, or build/cpu-release where that is not there) into a fresh folder, adds every
+library that its programs need, and writes cortado-VERSION-linux-x86_64[-cuda].tar.gz next to it. Left out are the
+C library's own parts (the target has glibc 2.36 or newer), the NVIDIA driver, and cuDNN, cuBLAS and NCCL, which are
+looked for where the bundle runs. The module for images other than JPEG goes along; OpenCV's imgcodecs, for which
+it asks and which brings a hundred libraries, does not.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+# Parts of glibc: they have to be those of the running system's loader.
+SYSTEM = re.compile(r"(ld-linux.*|linux-vdso|libc|libm|libdl|librt|libpthread|libresolv|libutil|libnss_.*|libanl)\.so")
+# Too large to carry, or tied to the driver.
+NVIDIA = re.compile(r"lib(cuda|cudnn.*|cublas.*|nccl|nvrtc.*|nvidia.*)\.so")
+LIMIT_MB = 60
+
+
+def needed_libraries(file):
+    """Paths of all libraries that a program or library loads at its start, by name."""
+    output = subprocess.run(["ldd", file], check=True, text=True, stdout=subprocess.PIPE).stdout
+    missing = re.findall(r"(\S+) => not found", output)
+    if missing:
+        sys.exit(f"{file}: {', '.join(missing)} not found")
+    return dict(re.findall(r"(\S+) => (/\S+)", output))
+
+
+def add_libraries(stage):
+    """Copies what the staged programs need into lib/."""
+    ours = {path.name for path in (stage / "lib").iterdir()}
+    for program in [*(stage / "bin").iterdir(), stage / "lib" / "libcaffe.so"]:
+        if program.read_bytes()[:4] != b"\x7fELF":
+            continue
+        for name, path in needed_libraries(program).items():
+            if name in ours or SYSTEM.match(name) or NVIDIA.match(name):
+                continue
+            shutil.copy(path, stage / "lib" / name)  # follows the link
+            ours.add(name)
+
+
+def strip(stage):
+    for file in [*(stage / "bin").iterdir(), *(stage / "lib").iterdir()]:
+        if file.read_bytes()[:4] == b"\x7fELF":
+            file.chmod(0o755)
+            subprocess.run(["strip", "--strip-unneeded", file], check=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    builds = [ROOT / "build" / preset for preset in ("cuda-release", "cpu-release")]
+    parser.add_argument("build", nargs="?", type=pathlib.Path,
+                        default=next((build for build in builds if build.is_dir()), builds[-1]))
+    parser.add_argument("--output", type=pathlib.Path, help="the archive to write")
+    parser.add_argument("--limit-mb", type=int, default=LIMIT_MB, help="fail above this size (%(default)s)")
+    options = parser.parse_args()
+
+    cache = (options.build / "CMakeCache.txt").read_text()
+    version = re.search(r"^CMAKE_PROJECT_VERSION:\w+=(.*)$", cache, re.M).group(1)
+    kind = "-cuda" if re.search(r"^CAFFE_CUDA_FOUND:\w+=(ON|TRUE|1)$", cache, re.M) else ""
+    name = f"cortado-{version}-linux-{os.uname().machine}{kind}"
+    stage = options.build / "bundle" / name
+    if stage.parent.exists():
+        shutil.rmtree(stage.parent)
+    install = ["cmake", "--install", options.build, "--prefix", stage]
+    subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
+    add_libraries(stage)
+    strip(stage)
+
+    archive = options.output or options.build / f"{name}.tar.gz"
+    with tarfile.open(archive, "w:gz", compresslevel=9) as tar:
+        tar.add(stage, arcname=name)
+    megabytes = archive.stat().st_size / 1e6
+    print(f"{archive}: {megabytes:.1f} MB")
+    if megabytes > options.limit_mb:
+        sys.exit(f"more than {options.limit_mb} MB; largest files: " + ", ".join(
+            f"{file.name} {file.stat().st_size / 1e6:.0f}" for file in sorted(
+                (path for path in stage.rglob("*") if path.is_file()), key=lambda path: -path.stat().st_size)[:8]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""The bundle runs from wherever it is unpacked, with its own libraries."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARIES = pathlib.Path(os.environ.get("CAFFE_BINARY_DIR", ROOT / "build" / "cpu-release")).resolve()
+SYSTEM = re.compile(r"lib(c|m|dl|rt|pthread|resolv|anl|util)\.so")
+
+NET = """
+name: 'tiny'
+layer { name: 'data' type: 'DummyData' top: 'x' top: 'y'
+        dummy_data_param { shape { dim: 4 dim: 8 } shape { dim: 4 dim: 2 } data_filler { type: 'gaussian' } } }
+layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'ip'
+        inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }
+layer { name: 'loss' type: 'EuclideanLoss' bottom: 'ip' bottom: 'y' }
+"""
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    if not (BINARIES / "CMakeCache.txt").exists() or not (BINARIES / "bin" / "caffe").exists():
+        pytest.skip(f"{BINARIES} holds no build")
+    if "CAFFE_SANITIZE:STRING=\n" not in (BINARIES / "CMakeCache.txt").read_text():
+        pytest.skip("a build with sanitizers is not for other machines")
+    folder = tmp_path_factory.mktemp("pack")
+    archive = folder / "bundle.tar.gz"
+    subprocess.run([sys.executable, ROOT / "scripts" / "pack.py", BINARIES, f"--output={archive}"], check=True)
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder)
+    shutil.rmtree(BINARIES / "bundle")  # so that nothing can be found where it was installed
+    return next(path for path in folder.iterdir() if path.is_dir())
+
+
+def run(bundle, *command, cwd):
+    """With an empty environment: nothing but the bundle says where things are."""
+    return subprocess.run([bundle / "bin" / command[0], *command[1:]], cwd=cwd, env={}, text=True, check=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+
+
+def test_every_library_comes_from_the_bundle(bundle):
+    for program in (bundle / "bin").iterdir():
+        if program.read_bytes()[:4] != b"\x7fELF":
+            continue
+        output = subprocess.run(["ldd", program], env={}, text=True, check=True, stdout=subprocess.PIPE).stdout
+        assert "not found" not in output
+        for name, path in re.findall(r"(\S+) => (/\S+)", output):
+            assert SYSTEM.match(name) or pathlib.Path(path).resolve().is_relative_to(bundle.resolve()), path
+
+
+def test_trains_where_it_was_unpacked(bundle, tmp_path):
+    (tmp_path / "net.prototxt").write_text(NET)
+    (tmp_path / "solver.prototxt").write_text(
+        "net: 'net.prototxt' base_lr: 0.01 lr_policy: 'fixed' max_iter: 3 snapshot_prefix: 'tiny'")
+    assert "Optimization Done." in run(bundle, "caffe", "train", "--solver=solver.prototxt", cwd=tmp_path)
+    assert (tmp_path / "tiny_iter_3.caffemodel").exists()
+
+
+def test_holds_models_and_examples(bundle):
+    share = bundle / "share" / "cortado"
+    assert (share / "examples" / "mnist" / "lenet_solver.prototxt").exists()
+    assert "conv1" in run(bundle, "caffe", "plan", f"--model={share}/models/bvlc_alexnet/deploy.prototxt", cwd=share)
