@@ -82,6 +82,15 @@ std::vector<GradientCase> Cases() {
   add(Layer1("ReLULeaky", "2x3x4x2", "ReLU", "relu_param { negative_slope: 0.2 }")).gap = 0.1;
   add(Layer1("Sigmoid", "2x7", "Sigmoid", ""));
   add(Layer1("TanH", "2x7", "TanH", ""));
+  add(Layer1("AbsVal", "2x7", "AbsVal", "")).gap = 0.1;
+  add(Layer1("BNLL", "2x7", "BNLL", ""));
+  add(Layer1("ELU", "2x7", "ELU", "elu_param { alpha: 0.7 lambda: 1.1 }")).gap = 0.1;
+  add(Layer1("Swish", "2x7", "Swish", "swish_param { beta: 1.5 }"));
+  add(Layer1("Clip", "2x7", "Clip", "clip_param { min: -0.405 max: 0.515 }")).is_distinct = true;
+  add(Layer1("Power", "2x7", "Power", "power_param { power: 3 scale: 0.5 shift: 2 }"));
+  add(Layer1("PowerFraction", "2x7", "Power", "power_param { power: 0.37 shift: 2 }"));
+  add(Layer1("Exp", "2x7", "Exp", "exp_param { base: 2 scale: 0.5 shift: 1 }"));
+  add(Layer1("Log", "2x7", "Log", "log_param { base: 10 scale: 0.5 shift: 2 }"));
   add(Layer1("LRNAcross", "2x7x2x3", "LRN",
              "lrn_param { local_size: 5 alpha: 0.8 beta: 0.75 k: 2 }"));
   add(Layer1("LRNWithin", "2x3x5x4", "LRN",

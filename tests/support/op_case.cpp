@@ -19,6 +19,7 @@
 #include "caffe/ops/pool.hpp"
 #include "caffe/ops/random.hpp"
 #include "caffe/ops/update.hpp"
+#include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
 namespace {
@@ -465,6 +466,7 @@ const std::vector<OpCase>& OpCases() {
     AddPointwiseCases(&list);
     AddMoveCases(&list);
     AddLossCases(&list);
+    AddActivationCases(&list);
     return list;
   }();
   return cases;

@@ -1,13 +1,18 @@
 #include "caffe/layer_factory.hpp"
-#include "caffe/layers/activation_layer.hpp"
+#include "caffe/layers/neuron_layer.hpp"
 
 namespace caffe {
 namespace {
 
 // Hyperbolic tangent:  y = tanh(x).
-class TanHLayer final : public ActivationLayer<ops::Tanh, ops::TanhGrad> {
+class TanHLayer final : public NeuronLayer {
  public:
-  using ActivationLayer::ActivationLayer;
+  using NeuronLayer::NeuronLayer;
+
+ private:
+  Op ForwardOp() const override { return ops::Tanh{}; }
+  Op GradientOp() const override { return ops::TanhGrad{}; }
+  bool gradient_reads_top() const override { return true; }
 };
 
 REGISTER_LAYER_CLASS(TanH);

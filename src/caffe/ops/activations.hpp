@@ -1,0 +1,225 @@
+// Pointwise ops with parameters: activations, powers and exponentials.
+#pragma once
+
+#include "caffe/ops/pointwise.hpp"
+
+namespace caffe::ops {
+
+// (x) -> (y):  y = |x|.
+struct Abs : UnaryPointwise {
+  static constexpr std::string_view kName = "Abs";
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x) const {
+    return x < A(0) ? -x : x;
+  }
+};
+
+// (x, dy) -> (dx):  dx = dy * sign(x), 0 at 0.
+struct AbsGrad : BinaryPointwise {
+  static constexpr std::string_view kName = "AbsGrad";
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x, A dy) const {
+    return x > A(0) ? dy : x < A(0) ? -dy : A(0);
+  }
+};
+
+// (x) -> (y):  y = lambda * x for x > 0, lambda * alpha * (exp(x) - 1) otherwise (Clevert et al.
+// 2016; with lambda the scaled form of Klambauer et al. 2017).
+struct Elu : UnaryPointwise {
+  static constexpr std::string_view kName = "Elu";
+  float alpha = 1, lambda = 1;
+
+  Elu(float alpha, float lambda) : alpha(alpha), lambda(lambda) {}
+  std::string Attributes() const { return StrCat("alpha ", alpha, ", lambda ", lambda); }
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x) const {
+    return x > A(0) ? A(lambda) * x : A(lambda) * A(alpha) * (std::exp(x) - A(1));
+  }
+};
+
+// (x, dy) -> (dx)
+struct EluGrad : BinaryPointwise {
+  static constexpr std::string_view kName = "EluGrad";
+  float alpha = 1, lambda = 1;
+
+  EluGrad(float alpha, float lambda) : alpha(alpha), lambda(lambda) {}
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x, A dy) const {
+    return A(lambda) * (x > A(0) ? dy : dy * A(alpha) * std::exp(x));
+  }
+};
+
+// (x) -> (y):  y = log(1 + exp(x)), in the form that does not overflow.
+struct Bnll : UnaryPointwise {
+  static constexpr std::string_view kName = "Bnll";
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x) const {
+    return x > A(0) ? x + std::log(A(1) + std::exp(-x)) : std::log(A(1) + std::exp(x));
+  }
+};
+
+// (x, dy) -> (dx):  dx = dy * e / (1 + e), e = exp(min(x, 50)).
+struct BnllGrad : BinaryPointwise {
+  static constexpr std::string_view kName = "BnllGrad";
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x, A dy) const {
+    const A e = std::exp(x < A(50) ? x : A(50));
+    return dy * e / (e + A(1));
+  }
+};
+
+// (x) -> (y):  y = x * sigmoid(beta * x) (Ramachandran et al. 2017).
+struct Swish : UnaryPointwise {
+  static constexpr std::string_view kName = "Swish";
+  float beta = 1;
+
+  explicit Swish(float beta) : beta(beta) {}
+  std::string Attributes() const { return StrCat("beta ", beta); }
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x) const {
+    return x * Sigmoid{}.Apply(A(beta) * x);
+  }
+};
+
+// (x, dy) -> (dx):  dx = dy * (beta * y + sigmoid(beta * x) * (1 - beta * y)).
+struct SwishGrad : BinaryPointwise {
+  static constexpr std::string_view kName = "SwishGrad";
+  float beta = 1;
+
+  explicit SwishGrad(float beta) : beta(beta) {}
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x, A dy) const {
+    const A s = Sigmoid{}.Apply(A(beta) * x), beta_y = A(beta) * x * s;
+    return dy * (beta_y + s * (A(1) - beta_y));
+  }
+};
+
+// (x) -> (y):  y = x limited to [least, most].
+struct Clip : UnaryPointwise {
+  static constexpr std::string_view kName = "Clip";
+  float least = 0, most = 0;
+
+  Clip(float least, float most) : least(least), most(most) {}
+  std::string Attributes() const { return StrCat("[", least, ", ", most, "]"); }
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x) const {
+    return x < A(least) ? A(least) : x > A(most) ? A(most) : x;
+  }
+};
+
+// (x, dy) -> (dx):  dy within [least, most], both included, 0 outside.
+struct ClipGrad : BinaryPointwise {
+  static constexpr std::string_view kName = "ClipGrad";
+  float least = 0, most = 0;
+
+  ClipGrad(float least, float most) : least(least), most(most) {}
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x, A dy) const {
+    return x >= A(least) && x <= A(most) ? dy : A(0);
+  }
+};
+
+// (x) -> (y):  y = 1 for x > threshold, 0 otherwise.
+struct Threshold : UnaryPointwise {
+  static constexpr std::string_view kName = "Threshold";
+  float threshold = 0;
+
+  explicit Threshold(float threshold) : threshold(threshold) {}
+  std::string Attributes() const { return StrCat("threshold ", threshold); }
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x) const {
+    return x > A(threshold) ? A(1) : A(0);
+  }
+};
+
+// base^power for the powers that nets use, without the cost of pow.
+template <typename A>
+CAFFE_HOST_DEVICE inline A RaisedTo(A base, A power) {
+  if (power == A(0)) return A(1);
+  if (power == A(1)) return base;
+  if (power == A(2)) return base * base;
+  if (power == A(0.5)) return std::sqrt(base);
+  return std::pow(base, power);
+}
+
+// (x) -> (y):  y = (shift + scale * x)^power.
+struct Power : UnaryPointwise {
+  static constexpr std::string_view kName = "Power";
+  float power = 1, scale = 1, shift = 0;
+
+  Power(float power, float scale, float shift) : power(power), scale(scale), shift(shift) {}
+  std::string Attributes() const { return StrCat("(", shift, " + ", scale, " x)^", power); }
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x) const {
+    return RaisedTo(A(shift) + A(scale) * x, A(power));
+  }
+};
+
+// (x, dy) -> (dx):  dx = dy * scale * power * (shift + scale * x)^(power - 1); 0 where y is
+// constant.
+struct PowerGrad : BinaryPointwise {
+  static constexpr std::string_view kName = "PowerGrad";
+  float power = 1, scale = 1, shift = 0;
+
+  PowerGrad(float power, float scale, float shift) : power(power), scale(scale), shift(shift) {}
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x, A dy) const {
+    const A factor = A(scale) * A(power);
+    if (factor == A(0)) return A(0);
+    return dy * factor * RaisedTo(A(shift) + A(scale) * x, A(power) - A(1));
+  }
+};
+
+// (x) -> (y):  y = exp(shift + scale * x).
+struct Exp : UnaryPointwise {
+  static constexpr std::string_view kName = "Exp";
+  double scale = 1, shift = 0;
+
+  Exp(double scale, double shift) : scale(scale), shift(shift) {}
+  std::string Attributes() const { return StrCat("exp(", shift, " + ", scale, " x)"); }
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x) const {
+    return std::exp(A(shift) + A(scale) * x);
+  }
+};
+
+// (y, dy) -> (dx):  dx = dy * scale * y.
+struct ExpGrad : BinaryPointwise {
+  static constexpr std::string_view kName = "ExpGrad";
+  double scale = 1;
+
+  explicit ExpGrad(double scale) : scale(scale) {}
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A y, A dy) const {
+    return dy * A(scale) * y;
+  }
+};
+
+// (x) -> (y):  y = factor * log(shift + scale * x).
+struct Log : UnaryPointwise {
+  static constexpr std::string_view kName = "Log";
+  double factor = 1;
+  float scale = 1, shift = 0;
+
+  Log(double factor, float scale, float shift) : factor(factor), scale(scale), shift(shift) {}
+  std::string Attributes() const { return StrCat(factor, " * log(", shift, " + ", scale, " x)"); }
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x) const {
+    return A(factor) * std::log(A(shift) + A(scale) * x);
+  }
+};
+
+// (x, dy) -> (dx):  dx = dy * factor * scale / (shift + scale * x).
+struct LogGrad : BinaryPointwise {
+  static constexpr std::string_view kName = "LogGrad";
+  double factor = 1;
+  float scale = 1, shift = 0;
+
+  LogGrad(double factor, float scale, float shift) : factor(factor), scale(scale), shift(shift) {}
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x, A dy) const {
+    return dy * A(factor) * A(scale) / (A(shift) + A(scale) * x);
+  }
+};
+
+}  // namespace caffe::ops

@@ -1,0 +1,36 @@
+#include "caffe/ops/activations.hpp"
+#include "tests/support/op_case_families.hpp"
+
+namespace caffe::testing {
+
+void AddActivationCases(std::vector<OpCase>* cases) {
+  for (const std::vector<int64_t>& dims :
+       std::vector<std::vector<int64_t>>{{2, 19, 5, 3}, {1}, {33, 1000}}) {
+    const CaseOperand x = T(dims), positive = x.In(0.1, 0.9), wide = x.In(-4, 4);
+    const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in) {
+      cases->push_back({name + x.shape.ToString(), std::move(op), std::move(in), {x}});
+    };
+    add("Abs", ops::Abs{}, {x});
+    add("AbsGrad", ops::AbsGrad{}, {x, x});
+    add("Elu", ops::Elu(0.7f, 1.1f), {wide});
+    add("EluGrad", ops::EluGrad(0.7f, 1.1f), {wide, x});
+    add("Bnll", ops::Bnll{}, {x.In(-60, 60)});
+    add("BnllGrad", ops::BnllGrad{}, {x.In(-60, 60), x});
+    add("Swish", ops::Swish(1.5f), {wide});
+    add("SwishGrad", ops::SwishGrad(1.5f), {wide, x});
+    add("Clip", ops::Clip(-0.5f, 0.25f), {x});
+    add("ClipGrad", ops::ClipGrad(-0.5f, 0.25f), {x, x});
+    add("Threshold", ops::Threshold(0.25f), {x});
+    for (const auto& [name, power] : std::vector<std::pair<std::string, float>>{
+             {"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}, {"Half", 0.5f}, {"Minus1", -1}}) {
+      add("Power" + name, ops::Power(power, 2.0f, 1.0f), {positive});
+      add("PowerGrad" + name, ops::PowerGrad(power, 2.0f, 1.0f), {positive, x});
+    }
+    add("Exp", ops::Exp(0.7, 0.5), {x});
+    add("ExpGrad", ops::ExpGrad(0.7), {positive, x});
+    add("Log", ops::Log(1.4, 2.0f, 0.5f), {positive});
+    add("LogGrad", ops::LogGrad(1.4, 2.0f, 0.5f), {positive, x});
+  }
+}
+
+}  // namespace caffe::testing

@@ -1,0 +1,10 @@
+// The families of cases that OpCases() is made of, one file each.
+#pragma once
+
+#include "tests/support/op_case.hpp"
+
+namespace caffe::testing {
+
+void AddActivationCases(std::vector<OpCase>* cases);
+
+}  // namespace caffe::testing
