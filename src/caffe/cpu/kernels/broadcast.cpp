@@ -2,27 +2,12 @@
 
 #include <algorithm>
 
+#include "caffe/cpu/kernels/covered_view.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe::cpu {
 namespace {
-
-// A tensor in memory order as outer x covered x inner, covered being what the smaller operand has.
-struct CoveredView {
-  int64_t outer = 1, covered = 1, inner = 1;
-
-  CoveredView(const TensorView& x, const ops::BroadcastAxes& axes) {
-    if (x.layout == Layout::kChannelsLast) {
-      covered = x.shape[1];
-      outer = x.count() / std::max<int64_t>(covered, 1);
-      return;
-    }
-    outer = x.shape.count(0, axes.axis);
-    covered = x.shape.count(axes.axis, axes.axis + axes.num_axes);
-    inner = x.shape.count(axes.axis + axes.num_axes);
-  }
-};
 
 // y = x * s + b over one row of `covered` elements (inner == 1), or one of `inner` elements.
 template <typename T, typename A>
@@ -38,10 +23,7 @@ CAFFE_CPU_CLONES void ScaleShiftRow(const T* x, A s, A b, T* y, int64_t count) {
 // Reads element i of an operand that may be absent or of another type.
 double ElementOr(const KernelContext& ctx, int operand, int64_t i, double fallback) {
   if (operand < 0 || !ctx.has_input(operand)) return fallback;
-  const TensorView& view = ctx.input(operand);
-  return VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
-    return static_cast<double>(view.as<const T>()[i]);
-  });
+  return ElementOf(ctx.input(operand), i);
 }
 
 // Operand indices of scale and shift; -1: none.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "caffe/cpu/kernels/wide.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -16,14 +17,6 @@ struct ClassView {
   ClassView(const Shape& shape, int axis)
       : outer(shape.count(0, axis)), classes(shape[axis]), inner(shape.count(axis + 1)) {}
 };
-
-// Floating types from float up: losses are never computed in 16 bits.
-template <typename Fn>
-void VisitWide(DType dtype, Fn&& fn) {
-  if (dtype == DType::kDouble) return fn(TypeTag<double>{});
-  CAFFE_ASSERT(dtype == DType::kFloat, "losses compute in float or double, not ", Name(dtype));
-  fn(TypeTag<float>{});
-}
 
 // Label of position (o, i), read from a tensor of any floating type.
 template <typename T>

@@ -1,0 +1,138 @@
+#include "caffe/ops/row_norm.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "caffe/cpu/kernels/wide.hpp"
+#include "caffe/cpu/parallel.hpp"
+#include "caffe/ops/kernel.hpp"
+
+namespace caffe::cpu {
+namespace {
+
+// Calls fn(row) in parallel, rows being long enough to be worth it together.
+template <typename Fn>
+void ForRows(int64_t rows, int64_t length, const Fn& fn) {
+  ParallelFor(rows, std::max<int64_t>(1, kPointwiseGrain / std::max<int64_t>(length, 1)),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) fn(row);
+              });
+}
+
+void Mvn(const ops::Mvn& op, const KernelContext& ctx) {
+  const Shape& shape = ctx.input(0).shape;
+  const int64_t rows = shape.count(0, op.axis), length = shape.count(op.axis);
+  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForRows(rows, length, [&](int64_t row) {
+      const T* x = ctx.input(0).as<const T>() + row * length;
+      T* y = ctx.output(0).as<T>() + row * length;
+      double sum = 0, squares = 0;
+      for (int64_t i = 0; i < length; ++i) sum += static_cast<double>(x[i]);
+      const double mean = sum / static_cast<double>(length);
+      for (int64_t i = 0; i < length; ++i) {
+        const double centred = static_cast<double>(x[i]) - mean;
+        squares += centred * centred;
+      }
+      const double deviation =
+          op.divides ? std::sqrt(squares / static_cast<double>(length)) + op.eps : 1;
+      for (int64_t i = 0; i < length; ++i) {
+        y[i] = static_cast<T>((static_cast<double>(x[i]) - mean) / deviation);
+      }
+      if (ctx.has_output(1)) ctx.output(1).as<T>()[row] = static_cast<T>(deviation);
+    });
+  });
+}
+
+void MvnGrad(const ops::MvnGrad& op, const KernelContext& ctx) {
+  const Shape& shape = ctx.output(0).shape;
+  const int64_t rows = shape.count(0, op.axis), length = shape.count(op.axis);
+  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForRows(rows, length, [&](int64_t row) {
+      const T* dy = ctx.input(2).as<const T>() + row * length;
+      T* dx = ctx.output(0).as<T>() + row * length;
+      double sum = 0, dot = 0;
+      for (int64_t i = 0; i < length; ++i) sum += static_cast<double>(dy[i]);
+      const double mean = sum / static_cast<double>(length);
+      if (!op.divides) {
+        for (int64_t i = 0; i < length; ++i) {
+          dx[i] = static_cast<T>(static_cast<double>(dy[i]) - mean);
+        }
+        return;
+      }
+      const T* y = ctx.input(0).as<const T>() + row * length;
+      const double deviation = static_cast<double>(ctx.input(1).as<const T>()[row]);
+      for (int64_t i = 0; i < length; ++i) {
+        dot += static_cast<double>(dy[i]) * static_cast<double>(y[i]);
+      }
+      const double mean_dot = dot / static_cast<double>(length);
+      for (int64_t i = 0; i < length; ++i) {
+        dx[i] = static_cast<T>(
+            (static_cast<double>(dy[i]) - mean - static_cast<double>(y[i]) * mean_dot) / deviation);
+      }
+    });
+  });
+}
+
+// A tensor as groups that share one norm: group g's element i is at Offset(g) + i * step.
+struct NormGroups {
+  int64_t count, length, step, plane;
+
+  NormGroups(const Shape& shape, bool across_spatial)
+      : count(across_spatial ? shape[0] : shape[0] * shape.count(2)),
+        length(across_spatial ? shape.count(1) : shape[1]),
+        step(across_spatial ? 1 : shape.count(2)),
+        plane(step) {}
+  int64_t Offset(int64_t group) const {
+    return step == 1 ? group * length : group / plane * length * plane + group % plane;
+  }
+};
+
+void L2Normalize(const ops::L2Normalize& op, const KernelContext& ctx) {
+  const NormGroups groups(ctx.input(0).shape, op.across_spatial);
+  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForRows(groups.count, groups.length, [&](int64_t group) {
+      const T* x = ctx.input(0).as<const T>() + groups.Offset(group);
+      T* y = ctx.output(0).as<T>() + groups.Offset(group);
+      double sum = op.eps;
+      for (int64_t i = 0; i < groups.length; ++i) {
+        const double value = static_cast<double>(x[i * groups.step]);
+        sum += value * value;
+      }
+      const double norm = std::sqrt(sum);
+      for (int64_t i = 0; i < groups.length; ++i) {
+        y[i * groups.step] = static_cast<T>(static_cast<double>(x[i * groups.step]) / norm);
+      }
+      if (ctx.has_output(1)) ctx.output(1).as<T>()[group] = static_cast<T>(norm);
+    });
+  });
+}
+
+void L2NormalizeGrad(const ops::L2NormalizeGrad& op, const KernelContext& ctx) {
+  const NormGroups groups(ctx.output(0).shape, op.across_spatial);
+  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForRows(groups.count, groups.length, [&](int64_t group) {
+      const int64_t offset = groups.Offset(group);
+      const T* y = ctx.input(0).as<const T>() + offset;
+      const T* dy = ctx.input(2).as<const T>() + offset;
+      T* dx = ctx.output(0).as<T>() + offset;
+      const double norm = static_cast<double>(ctx.input(1).as<const T>()[group]);
+      double dot = 0;
+      for (int64_t i = 0; i < groups.length; ++i) {
+        dot += static_cast<double>(dy[i * groups.step]) * static_cast<double>(y[i * groups.step]);
+      }
+      for (int64_t i = 0; i < groups.length; ++i) {
+        const int64_t at = i * groups.step;
+        dx[at] =
+            static_cast<T>((static_cast<double>(dy[at]) - static_cast<double>(y[at]) * dot) / norm);
+      }
+    });
+  });
+}
+
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Mvn, Mvn);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::MvnGrad, MvnGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::L2Normalize, L2Normalize);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::L2NormalizeGrad, L2NormalizeGrad);
+
+}  // namespace
+}  // namespace caffe::cpu

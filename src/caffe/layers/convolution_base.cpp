@@ -1,0 +1,105 @@
+#include "caffe/layers/convolution_base.hpp"
+
+#include "caffe/error.hpp"
+#include "caffe/ops/convert.hpp"
+
+namespace caffe {
+namespace {
+
+// One value for all spatial axes, or one each; `fallback` when none is given.
+std::vector<int64_t> PerAxis(const char* field,
+                             const google::protobuf::RepeatedField<uint32_t>& values,
+                             int spatial_axes, int64_t fallback) {
+  if (values.empty()) return std::vector<int64_t>(spatial_axes, fallback);
+  if (values.size() == 1) return std::vector<int64_t>(spatial_axes, values[0]);
+  Require(values.size() == spatial_axes, field, " is given ", values.size(), " times for ",
+          spatial_axes, " spatial axes; give it once or once per axis");
+  return {values.begin(), values.end()};
+}
+
+void CheckPairs(const char* what, bool has_h, bool has_w, int repeated) {
+  Require(has_h == has_w, what, "_h and ", what, "_w must be given together");
+  Require(!has_h || repeated == 0, "has both ", what, "_h/", what,
+          "_w and the repeated form; give one of the two");
+}
+
+bool HasPadPair(const ConvolutionParameter& options) {
+  return options.has_pad_h() || options.has_pad_w();
+}
+
+}  // namespace
+
+ConvolutionBase::ConvolutionBase(const LayerParameter& param)
+    : Layer(param), options_(param.convolution_param()) {
+  CheckPairs("kernel", options_.has_kernel_h(), options_.has_kernel_w(),
+             options_.kernel_size_size());
+  CheckPairs("stride", options_.has_stride_h(), options_.has_stride_w(), options_.stride_size());
+  // Either may be left out: their default is 0.
+  CheckPairs("pad", HasPadPair(options_), HasPadPair(options_), options_.pad_size());
+  Require(options_.kernel_size_size() > 0 || options_.has_kernel_h(),
+          "kernel_size is missing; set convolution_param { kernel_size }");
+}
+
+void ConvolutionBase::CheckOutputs() const {
+  Require(options_.num_output() > 0, "num_output is ", options_.num_output(),
+          "; set convolution_param { num_output } to at least 1");
+  Require(options_.group() > 0 && options_.num_output() % options_.group() == 0, "num_output ",
+          options_.num_output(), " is not divisible by group ", options_.group());
+}
+
+void ConvolutionBase::CheckEqual(const std::vector<Shape>& bottoms) {
+  for (const Shape& bottom : bottoms) {
+    Require(bottom == bottoms[0], "bottoms of shapes ", bottoms[0], " and ", bottom,
+            " cannot share one convolution; they must be equal");
+  }
+}
+
+ops::ConvGeometry ConvolutionBase::Geometry(const Shape& bottom) const {
+  const int axes = bottom.num_axes() - ChannelAxis(bottom) - 1;
+  Require(axes >= 1, "shape ", bottom, " has no spatial axis after the channel axis ",
+          ChannelAxis(bottom));
+  ops::ConvGeometry geometry{.kernel = PerAxis("kernel_size", options_.kernel_size(), axes, 0),
+                             .stride = PerAxis("stride", options_.stride(), axes, 1),
+                             .pad = PerAxis("pad", options_.pad(), axes, 0),
+                             .dilation = PerAxis("dilation", options_.dilation(), axes, 1),
+                             .group = Groups(bottom)};
+  const bool has_pairs = options_.has_kernel_h() || options_.has_stride_h() || HasPadPair(options_);
+  Require(!has_pairs || axes == 2, "the _h and _w fields are for 2 spatial axes, shape ", bottom,
+          " has ", axes);
+  if (options_.has_kernel_h()) geometry.kernel = {options_.kernel_h(), options_.kernel_w()};
+  if (options_.has_stride_h()) geometry.stride = {options_.stride_h(), options_.stride_w()};
+  if (HasPadPair(options_)) geometry.pad = {options_.pad_h(), options_.pad_w()};
+  for (int i = 0; i < axes; ++i) {
+    Require(geometry.kernel[i] > 0, "kernel_size must be at least 1, got ", geometry.kernel[i]);
+    Require(geometry.stride[i] > 0, "stride must be at least 1, got ", geometry.stride[i]);
+    Require(geometry.dilation[i] > 0, "dilation must be at least 1, got ", geometry.dilation[i]);
+  }
+  return geometry;
+}
+
+Shape ConvolutionBase::Folded(const Shape& shape) const {
+  const int axis = ChannelAxis(shape);
+  std::vector<int64_t> dims = {shape.count(0, axis)};
+  dims.insert(dims.end(), shape.dims().begin() + axis, shape.dims().end());
+  return Shape(dims);
+}
+
+Value* ConvolutionBase::FoldedInput(GraphBuilder& graph, const std::string& name, int i,
+                                    Value* value) const {
+  if (ChannelAxis(graph.shape(value)) == 1) return value;
+  Value* folded = graph.Scratch(StrCat(name, i), Folded(graph.shape(value)));
+  graph.Emit(ops::View{}, {value}, {folded});
+  return folded;
+}
+
+Value* ConvolutionBase::FoldedOutput(GraphBuilder& graph, const std::string& name, int i,
+                                     Value* value) const {
+  if (ChannelAxis(graph.shape(value)) == 1) return value;
+  return graph.Scratch(StrCat(name, i), Folded(graph.shape(value)));
+}
+
+void ConvolutionBase::FinishOutput(GraphBuilder& graph, Value* folded, Value* value) {
+  if (folded != value) graph.Emit(ops::View{}, {folded}, {value});
+}
+
+}  // namespace caffe

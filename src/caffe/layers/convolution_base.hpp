@@ -1,0 +1,54 @@
+// What Convolution, Deconvolution and Im2col have in common: convolution_param and its geometry.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "caffe/layer.hpp"
+#include "caffe/ops/conv.hpp"
+
+namespace caffe {
+
+// Windows over the axes after the channel axis `axis`; all axes before it are batch.
+class ConvolutionBase : public Layer {
+ public:
+  explicit ConvolutionBase(const LayerParameter& param);
+
+ protected:
+  const ConvolutionParameter& options() const { return options_; }
+  int ChannelAxis(const Shape& bottom) const { return bottom.CanonicalAxis(options_.axis()); }
+  // Throws InvalidArgument where the fields do not fit the number of spatial axes.
+  ops::ConvGeometry Geometry(const Shape& bottom) const;
+  // How many groups the channels form; layers that are depthwise by name know better than the file.
+  virtual int64_t Groups(const Shape& /*bottom*/) const { return options_.group(); }
+
+  // num_output is there and divisible by the groups.
+  void CheckOutputs() const;
+  // Several bottoms can share weights when they have one shape.
+  static void CheckEqual(const std::vector<Shape>& bottoms);
+
+  // Ops know one batch axis: with a channel axis other than 1, those before it are seen as one.
+  // A value to read in that form, and one to write; FinishOutput() gives the latter its shape back.
+  Value* FoldedInput(GraphBuilder& graph, const std::string& name, int i, Value* value) const;
+  Value* FoldedOutput(GraphBuilder& graph, const std::string& name, int i, Value* value) const;
+  static void FinishOutput(GraphBuilder& graph, Value* folded, Value* value);
+
+ private:
+  Shape Folded(const Shape& shape) const;
+
+  const ConvolutionParameter options_;
+};
+
+// Convolution: correlation with learned kernels, which are not flipped.
+class ConvolutionLayer : public ConvolutionBase {
+ public:
+  explicit ConvolutionLayer(const LayerParameter& param);
+
+  LayerTraits traits() const override { return {.min_bottoms = 1, .equal_bottoms_and_tops = true}; }
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override;
+  std::vector<ParamDeclaration> Params(const std::vector<Shape>& bottoms) const override;
+  void EmitForward(GraphBuilder& graph) const override;
+  void EmitBackward(GraphBuilder& graph) const override;
+};
+
+}  // namespace caffe

@@ -1,0 +1,49 @@
+// Normalisation of rows: MVN and Normalize.
+#pragma once
+
+#include <string>
+
+#include "caffe/ops/op.hpp"
+
+namespace caffe::ops {
+
+// A row is what remains from `axis` on: axis 1 for items, 2 for planes.
+//
+// (x) -> (y[, deviation]):  y = x - mean of the row, and with `divides` over deviation =
+// sqrt(variance) + eps (one per row).
+struct Mvn {
+  static constexpr std::string_view kName = "Mvn";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  int axis = 2;
+  bool divides = true;
+  double eps = 1e-9;
+  std::string Attributes() const { return StrCat("axis ", axis, divides ? "" : ", mean only"); }
+};
+
+// (y, deviation, dy) -> (dx):  dx = (dy - mean(dy) - y * mean(dy * y)) / deviation; without
+// `divides` dy - mean(dy).
+struct MvnGrad {
+  static constexpr std::string_view kName = "MvnGrad";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  int axis = 2;
+  bool divides = true;
+};
+
+// (x) -> (y, norm):  y = x / norm, norm = sqrt(sum of x^2 + eps): over an item (one norm each), or
+// over the channels of each position (N x positions norms). x is N,C,...
+struct L2Normalize {
+  static constexpr std::string_view kName = "L2Normalize";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  bool across_spatial = true;
+  double eps = 1e-10;
+  std::string Attributes() const { return across_spatial ? "per item" : "per position"; }
+};
+
+// (y, norm, dy) -> (dx):  dx = (dy - y * sum(dy * y)) / norm.
+struct L2NormalizeGrad {
+  static constexpr std::string_view kName = "L2NormalizeGrad";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  bool across_spatial = true;
+};
+
+}  // namespace caffe::ops
