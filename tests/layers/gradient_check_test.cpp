@@ -42,6 +42,13 @@ constexpr char kGaussian[] =
     "weight_filler { type: 'gaussian' std: 0.5 } bias_filler { type: 'gaussian' std: 0.5 } ";
 constexpr char kFiller[] = "filler { type: 'uniform' min: 0.5 max: 1.5 } ";
 
+std::vector<std::string> Words(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream stream(text);
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
 std::vector<GradientCase> Cases() {
   std::vector<GradientCase> cases;
   const auto add = [&](GradientCase test) -> GradientCase& {
@@ -163,6 +170,81 @@ std::vector<GradientCase> Cases() {
        -1, 1, 0, "6"});
   add({"EuclideanLoss", "4x3 4x3",
        "layer { name: 'l' type: 'EuclideanLoss' bottom: 'x0' bottom: 'x1' top: 'y' }"});
+  add(Layer1("PReLU", "2x3x4", "PReLU", "")).gap = 0.1;
+  add(Layer1("PReLUShared", "2x3x4", "PReLU", "prelu_param { channel_shared: true }")).gap = 0.1;
+  const auto deconv = [&](const std::string& name, const std::string& shape,
+                          const std::string& options) {
+    add(Layer1("Deconvolution" + name, shape, "Deconvolution",
+               StrCat("convolution_param { ", kGaussian, options, " }")));
+  };
+  deconv("", "2x3x4x3", "num_output: 4 kernel_size: 4 stride: 2 pad: 1");
+  deconv("Group", "1x4x3x3", "num_output: 6 kernel_size: 2 group: 2 bias_term: false");
+  deconv("Axis2", "1x2x2x3x3", "axis: 2 num_output: 2 kernel_size: 2");
+  add(Layer1("DepthwiseConvolution", "2x3x4x4", "DepthwiseConvolution",
+             StrCat("convolution_param { ", kGaussian, "num_output: 3 kernel_size: 3 group: 3 }")));
+  add(Layer1("ConvolutionDepthwise", "2x3x4x4", "ConvolutionDepthwise",
+             StrCat("convolution_param { ", kGaussian, "num_output: 3 kernel_size: 3 }")));
+  add(Layer1("Im2col", "2x2x5x4", "Im2col",
+             "convolution_param { kernel_size: 3 stride: 2 pad: 1 }"));
+  add(Layer1("SPP", "2x2x7x6", "SPP", "spp_param { pyramid_height: 2 }")).is_distinct = true;
+  add(Layer1("SPPAverage", "2x2x7x6", "SPP", "spp_param { pyramid_height: 3 pool: AVE }"));
+  add(Layer1("SPPOneLevel", "1x2x4x4", "SPP", "spp_param { pyramid_height: 1 pool: AVE }"));
+  add(Layer1("MVN", "2x3x4x3", "MVN", ""));
+  add(Layer1("MVNAcross", "2x3x2x3", "MVN", "mvn_param { across_channels: true }"));
+  add(Layer1("MVNMeanOnly", "2x3x4x3", "MVN", "mvn_param { normalize_variance: false }"));
+  add(Layer1("Normalize", "2x3x2x3", "Normalize", ""));
+  add(Layer1("NormalizePerPosition", "2x3x2x3", "Normalize",
+             "norm_param { across_spatial: false channel_shared: false scale_filler { value: 20 } "
+             "}"))
+      .tolerance = 1e-5;
+  add(Layer1("Permute", "2x3x4x5", "Permute", "permute_param { order: 0 order: 2 order: 3 }"));
+  add(Layer1("Tile", "2x3x4", "Tile", "tile_param { tiles: 3 }"));
+  for (const char* operation : {"SUM", "ASUM", "SUMSQ", "MEAN"}) {
+    add(Layer1(StrCat("Reduction", operation), "2x3x4", "Reduction",
+               StrCat("reduction_param { axis: 1 coeff: 1.5 operation: ", operation, " }")))
+        .gap = 0.1;
+  }
+  add({"Crop", "2x3x6x5 2x3x3x2",
+       "layer { name: 'l' type: 'Crop' bottom: 'x0' bottom: 'x1' top: 'y' crop_param { offset: 1 "
+       "offset: 2 } } layer { name: 's' type: 'TanH' bottom: 'x1' top: 'z' }"});
+  add({"BatchReindex", "3x4",
+       "layer { name: 'l' type: 'BatchReindex' bottom: 'x0' bottom: 'c0' top: 'y' }", -1, 1, 0,
+       "7"});
+  add({"Embed", "",
+       StrCat("layer { name: 'l' type: 'Embed' bottom: 'c0' top: 'y' embed_param { input_dim: 3 "
+              "num_output: 4 ",
+              kGaussian, "} }"),
+       -1, 1, 0, "2x5"});
+  add({"Axpy", "2x3 2x3x4x2 2x3x4x2",
+       "layer { name: 'l' type: 'Axpy' bottom: 'x0' bottom: 'x1' bottom: 'x2' top: 'y' }"});
+  add({"Axpy4D", "2x3x1x1 2x3x4x2 2x3x4x2",
+       "layer { name: 'l' type: 'Axpy' bottom: 'x0' bottom: 'x1' bottom: 'x2' top: 'y' }"});
+  add({"Parameter", "3x4",
+       "layer { name: 'p' type: 'Parameter' top: 'w' parameter_param { shape { dim: 3 dim: 4 } } } "
+       "layer { name: 'l' type: 'Eltwise' bottom: 'x0' bottom: 'w' top: 'y' }"});
+  const auto loss = [&](const std::string& name, const std::string& type, const std::string& inputs,
+                        const std::string& constants, const std::string& options) -> GradientCase& {
+    std::string bottoms;
+    for (size_t i = 0; i < Words(inputs).size(); ++i) bottoms += StrCat("bottom: 'x", i, "' ");
+    for (size_t i = 0; i < Words(constants).size(); ++i) bottoms += StrCat("bottom: 'c", i, "' ");
+    return add({name, inputs,
+                StrCat("layer { name: 'l' type: '", type, "' ", bottoms, "top: 'y' loss_weight: 2 ",
+                       options, " }"),
+                -1, 1, 0, constants});
+  };
+  loss("HingeLoss", "HingeLoss", "4x3", "4", "");
+  loss("HingeLossL2", "HingeLoss", "4x3", "4", "hinge_loss_param { norm: L2 }");
+  loss("MultinomialLogisticLoss", "MultinomialLogisticLoss", "4x3", "4", "").low = 0.1;
+  loss("SigmoidCrossEntropyLoss", "SigmoidCrossEntropyLoss", "4x3", "4x3",
+       "loss_param { ignore_label: 2 normalization: VALID }");
+  loss("L1Loss", "L1Loss", "4x3 4x3", "", "").is_distinct = true;
+  loss("SmoothL1Loss", "SmoothL1Loss", "4x3 4x3", "", "").high = 3;
+  loss("SmoothL1LossWeighted", "SmoothL1Loss", "4x3 4x3", "4x3", "").classes = 2;
+  loss("ContrastiveLoss", "ContrastiveLoss", "4x3 4x3", "4", "contrastive_loss_param { margin: 2 }")
+      .tolerance = 1e-3;  // the formula guards the distance with 1e-4
+  loss("ContrastiveLossLegacy", "ContrastiveLoss", "4x3 4x3", "4",
+       "contrastive_loss_param { margin: 4 legacy_version: true }");
+  loss("InfogainLoss", "InfogainLoss", "4x3", "4 3x3", "");
   // In place, and a chain that a training plan would fuse.
   add({"InPlaceChain", "2x3x4x4",
        StrCat("layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'y' convolution_param { "
@@ -178,13 +260,6 @@ std::vector<GradientCase> Cases() {
               "layer { name: 't' type: 'TanH' bottom: 'y' top: 'y' }")})
       .tolerance = 1e-5;
   return cases;
-}
-
-std::vector<std::string> Words(const std::string& text) {
-  std::vector<std::string> words;
-  std::istringstream stream(text);
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
 }
 
 std::string InputLayer(const std::string& name, const std::string& shape) {

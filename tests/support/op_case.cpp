@@ -467,6 +467,9 @@ const std::vector<OpCase>& OpCases() {
     AddMoveCases(&list);
     AddLossCases(&list);
     AddActivationCases(&list);
+    AddArrangeCases(&list);
+    AddLabelLossCases(&list);
+    AddReduceCases(&list);
     return list;
   }();
   return cases;

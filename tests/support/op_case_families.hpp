@@ -6,5 +6,8 @@
 namespace caffe::testing {
 
 void AddActivationCases(std::vector<OpCase>* cases);
+void AddArrangeCases(std::vector<OpCase>* cases);
+void AddLabelLossCases(std::vector<OpCase>* cases);
+void AddReduceCases(std::vector<OpCase>* cases);
 
 }  // namespace caffe::testing

@@ -10,10 +10,8 @@ class EuclideanLossLayer final : public LossLayer {
   using LossLayer::LossLayer;
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
-    LossLayer::InferTopShapes(bottoms);
-    Require(bottoms[0].count() == bottoms[1].count(), "the bottoms have shapes ", bottoms[0],
-            " and ", bottoms[1], "; their element counts must agree");
-    return {Shape{}};
+    RequireEqualCounts(bottoms[0], bottoms[1]);
+    return LossLayer::InferTopShapes(bottoms);
   }
 
   bool AllowForceBackward(int) const override { return true; }

@@ -17,6 +17,16 @@ ops::LabelRule ParseLabelRule(const LossParameter& loss, int axis, ops::Normaliz
   return rule;
 }
 
+void RequireLabelPerItem(const Shape& scores, const Shape& labels) {
+  Require(scores.num_axes() >= 1 && labels.count() == scores[0], "the scores have shape ", scores,
+          " and the labels ", labels, "; give one label per item");
+}
+
+void RequireEqualCounts(const Shape& first, const Shape& second) {
+  Require(first.count() == second.count(), "the bottoms have shapes ", first, " and ", second,
+          "; they must have as many elements");
+}
+
 void RequireLabelPerPosition(const Shape& scores, int axis, const Shape& labels) {
   const int64_t positions = scores.count(0, axis) * scores.count(axis + 1);
   Require(labels.count() == positions, "the scores have shape ", scores, " with classes on axis ",

@@ -28,6 +28,10 @@ class LossLayer : public Layer {
 // loss_param's normalisation and ignore_label, with Caffe's rule for the old `normalize` field.
 ops::LabelRule ParseLabelRule(const LossParameter& loss, int axis, ops::Normalization by_default);
 
+// One label per item, or an error; two bottoms of as many elements, or an error.
+void RequireLabelPerItem(const Shape& scores, const Shape& labels);
+void RequireEqualCounts(const Shape& first, const Shape& second);
+
 // One label per position of the scores' other axes.
 void RequireLabelPerPosition(const Shape& scores, int axis, const Shape& labels);
 

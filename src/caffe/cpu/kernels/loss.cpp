@@ -4,25 +4,13 @@
 #include <cmath>
 #include <vector>
 
+#include "caffe/cpu/kernels/labels.hpp"
 #include "caffe/cpu/kernels/wide.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe::cpu {
 namespace {
-
-// A tensor seen as outer x classes x inner around the class axis.
-struct ClassView {
-  int64_t outer, classes, inner;
-  ClassView(const Shape& shape, int axis)
-      : outer(shape.count(0, axis)), classes(shape[axis]), inner(shape.count(axis + 1)) {}
-};
-
-// Label of position (o, i), read from a tensor of any floating type.
-template <typename T>
-int64_t LabelAt(const TensorView& labels, int64_t index) {
-  return static_cast<int64_t>(labels.as<const T>()[index]);
-}
 
 void Softmax(const ops::Softmax& op, const KernelContext& ctx) {
   const ClassView view(ctx.output(0).shape, op.axis);
@@ -72,15 +60,6 @@ void SoftmaxGrad(const ops::SoftmaxGrad& op, const KernelContext& ctx) {
   });
 }
 
-bool IsIgnored(const std::optional<int>& ignore_label, int64_t label) {
-  return ignore_label && label == *ignore_label;
-}
-
-void RequireLabel(int64_t label, int64_t classes) {
-  Require(0 <= label && label < classes, "label ", label, " is outside 0..", classes - 1,
-          "; check num_output and the labels, or set ignore_label");
-}
-
 void SoftmaxLoss(const ops::SoftmaxLoss& op, const KernelContext& ctx) {
   const ClassView view(ctx.input(0).shape, op.rule.axis);
   VisitWide(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
@@ -91,7 +70,7 @@ void SoftmaxLoss(const ops::SoftmaxLoss& op, const KernelContext& ctx) {
       for (int64_t i = 0; i < view.inner; ++i) {
         const int64_t label = LabelAt<T>(ctx.input(1), o * view.inner + i);
         if (IsIgnored(op.rule.ignore_label, label)) continue;
-        RequireLabel(label, view.classes);
+        RequireLabel(label, view.classes, o * view.inner + i);
         sum -= std::log(std::max<double>(p[(o * view.classes + label) * view.inner + i], FLT_MIN));
         ++valid;
       }
@@ -164,7 +143,7 @@ void Accuracy(const ops::Accuracy& op, const KernelContext& ctx) {
       for (int64_t i = 0; i < view.inner; ++i) {
         const int64_t label = LabelAt<T>(ctx.input(1), o * view.inner + i);
         if (IsIgnored(op.ignore_label, label)) continue;
-        RequireLabel(label, view.classes);
+        RequireLabel(label, view.classes, o * view.inner + i);
         const T score = x[(o * view.classes + label) * view.inner + i];
         int64_t at_least_as_good = -1;  // the label's own class
         for (int64_t c = 0; c < view.classes; ++c) {

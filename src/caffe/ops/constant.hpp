@@ -1,0 +1,17 @@
+// Numbers that are known when the net is built.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "caffe/ops/op.hpp"
+
+namespace caffe::ops {
+
+// () -> (y):  the elements of `values`, as many as y has.
+struct Constant {
+  static constexpr std::string_view kName = "Constant";
+  std::shared_ptr<const std::vector<float>> values;
+};
+
+}  // namespace caffe::ops

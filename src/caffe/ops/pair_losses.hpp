@@ -1,0 +1,69 @@
+// Losses between two tensors of one shape.
+#pragma once
+
+#include "caffe/ops/loss.hpp"
+
+namespace caffe::ops {
+
+// (a, b) -> (loss):  loss = sum |a - b| / N, N = extent of axis 0.
+struct L1Loss {
+  static constexpr std::string_view kName = "L1Loss";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+};
+
+// (a, b, dloss) -> (dx):  dx = sign * dloss * sign(a - b) / N.
+struct L1LossGrad {
+  static constexpr std::string_view kName = "L1LossGrad";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  int sign = 1;
+};
+
+// (a, b[, w]) -> (loss):  d = w (a - b); loss = sum of d^2 / 2 where |d| < 1, |d| - 1/2 elsewhere,
+// / N (Girshick 2015, "Fast R-CNN").
+struct SmoothL1Loss {
+  static constexpr std::string_view kName = "SmoothL1Loss";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+};
+
+// (a, b, dloss[, w]) -> (dx):  dx = sign * dloss * (d limited to [-1, 1]) / N. As in NVCaffe the
+// weight is not applied a second time, which is the derivative for weights of 0 and 1.
+struct SmoothL1LossGrad {
+  static constexpr std::string_view kName = "SmoothL1LossGrad";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  int sign = 1;
+};
+
+// (x, t) -> (loss):  the cross-entropy of sigmoid(x) with targets t, in the form that does not
+// overflow, / divisor. Targets whose whole part is the ignored label count nowhere.
+struct SigmoidCrossEntropyLoss {
+  static constexpr std::string_view kName = "SigmoidCrossEntropyLoss";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  LabelRule rule;
+};
+
+// (x, t, dloss) -> (dx):  dx = dloss * (sigmoid(x) - t) / divisor; 0 where ignored.
+struct SigmoidCrossEntropyLossGrad {
+  static constexpr std::string_view kName = "SigmoidCrossEntropyLossGrad";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  LabelRule rule;
+};
+
+// (a, b, similar) -> (loss):  rows a, b at distance d; similar: d^2, else max(0, margin - d)^2
+// (legacy: max(0, margin - d^2)); sum / (2 N) (Hadsell et al. 2006).
+struct ContrastiveLoss {
+  static constexpr std::string_view kName = "ContrastiveLoss";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  float margin = 1;
+  bool legacy = false;
+};
+
+// (a, b, similar, dloss) -> (dx), with `sign` -1 for b. A distance of 0 is guarded by 1e-4.
+struct ContrastiveLossGrad {
+  static constexpr std::string_view kName = "ContrastiveLossGrad";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  float margin = 1;
+  bool legacy = false;
+  int sign = 1;
+};
+
+}  // namespace caffe::ops

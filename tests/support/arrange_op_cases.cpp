@@ -1,0 +1,65 @@
+#include "caffe/ops/arrange.hpp"
+#include "caffe/ops/constant.hpp"
+#include "caffe/ops/im2col.hpp"
+#include "tests/support/op_case_families.hpp"
+
+namespace caffe::testing {
+namespace {
+
+std::shared_ptr<const std::vector<float>> SomeNumbers(int count) {
+  std::vector<float> numbers(count);
+  for (int i = 0; i < count; ++i) numbers[i] = 0.25f * static_cast<float>(i % 7) - 0.5f;
+  return std::make_shared<const std::vector<float>>(std::move(numbers));
+}
+
+void AddIm2colCases(std::vector<OpCase>* cases) {
+  struct Image {
+    std::string name;
+    std::vector<int64_t> x;
+    ops::ConvGeometry geometry;
+  };
+  for (const Image& image :
+       std::vector<Image>{{"Padded", {2, 3, 6, 5}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}},
+                          {"Strided", {2, 2, 7, 9}, {{2, 3}, {2, 3}, {0, 1}, {1, 1}}},
+                          {"Dilated", {1, 2, 9, 8}, {{3, 2}, {1, 2}, {2, 0}, {2, 3}}},
+                          {"3D", {1, 2, 4, 3, 5}, {{2, 2, 2}, {1, 1, 2}, {0, 1, 0}, {1, 1, 1}}}}) {
+    std::vector<int64_t> columns = {image.x[0], image.x[1]};
+    for (int i = 0; i < image.geometry.spatial_axes(); ++i) {
+      columns[1] *= image.geometry.kernel[i];
+      columns.push_back(image.geometry.OutputSize(i, image.x[2 + i]));
+    }
+    cases->push_back(
+        {"Im2col" + image.name, ops::Im2col{image.geometry}, {T(image.x)}, {T(columns)}});
+    cases->push_back(
+        {"Col2im" + image.name, ops::Col2im{image.geometry}, {T(columns)}, {T(image.x)}});
+  }
+}
+
+}  // namespace
+
+void AddArrangeCases(std::vector<OpCase>* cases) {
+  const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
+                       std::vector<CaseOperand> out, uint32_t accumulates = 0) {
+    cases->push_back({name, std::move(op), std::move(in), std::move(out), accumulates});
+  };
+  add("Permute0231", ops::Permute{{0, 2, 3, 1}}, {T({2, 3, 4, 5})}, {T({2, 4, 5, 3})});
+  add("Permute10", ops::Permute{{1, 0}}, {T({70, 33})}, {T({33, 70})});
+  add("PermuteNothing", ops::Permute{{0, 1, 2}}, {T({2, 3, 4})}, {T({2, 3, 4})});
+  for (const int axis : {0, 1, 2}) {
+    const CaseOperand x = T({2, 3, 40});
+    CaseOperand y = x;
+    y.shape = y.shape.With(axis, y.shape[axis] * 3);
+    add(StrCat("Tile", axis), ops::Tile{axis, 3}, {x}, {y});
+    add(StrCat("TileGrad", axis), ops::TileGrad{axis, 3}, {y}, {x});
+  }
+  add("Crop", ops::Crop{{0, 1, 2, 3}}, {T({2, 4, 7, 9})}, {T({2, 3, 4, 5})});
+  add("CropGrad", ops::CropGrad{{0, 1, 2, 3}}, {T({2, 3, 4, 5})}, {T({2, 4, 7, 9})});
+  const CaseOperand index = T({9}).Labels(5).Wide();
+  add("Gather", ops::Gather{}, {T({5, 3, 4}), index}, {T({9, 3, 4})});
+  add("GatherGrad", ops::GatherGrad{}, {T({9, 3, 4}), index}, {T({5, 3, 4})}, 1);
+  add("GatherGradWide", ops::GatherGrad{}, {T({9, 12}), index}, {T({5, 12}).Wide()}, 1);
+  add("Constant", ops::Constant{SomeNumbers(30)}, {}, {T({5, 6})});
+  AddIm2colCases(cases);
+}
+
+}  // namespace caffe::testing

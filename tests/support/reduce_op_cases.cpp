@@ -1,0 +1,57 @@
+#include "caffe/ops/prelu.hpp"
+#include "caffe/ops/reduce.hpp"
+#include "caffe/ops/row_norm.hpp"
+#include "tests/support/op_case_families.hpp"
+
+namespace caffe::testing {
+
+void AddReduceCases(std::vector<OpCase>* cases) {
+  const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
+                       std::vector<CaseOperand> out, uint32_t accumulates = 0) {
+    cases->push_back({name, std::move(op), std::move(in), std::move(out), accumulates});
+  };
+  for (const auto& [name, kind] : std::vector<std::pair<std::string, ops::Reduction>>{
+           {"Sum", ops::Reduction::kSum},
+           {"AbsSum", ops::Reduction::kAbsSum},
+           {"SumOfSquares", ops::Reduction::kSumOfSquares},
+           {"Mean", ops::Reduction::kMean}}) {
+    const CaseOperand x = T({3, 5, 40});
+    add("Reduce" + name, ops::Reduce{kind, 1.5}, {x}, {T({3, 5})});
+    add("ReduceAll" + name, ops::Reduce{kind, -0.5}, {x}, {T({})});
+    add("ReduceGrad" + name, ops::ReduceGrad{kind, 1.5}, {x, T({3, 5})}, {x});
+    add("ReduceAllGrad" + name, ops::ReduceGrad{kind, -0.5}, {x, T({})}, {x});
+  }
+  const CaseOperand ties = T({4, 6, 5}).Labels(4);
+  add("ArgMax", ops::ArgMax{1, 3}, {ties}, {T({4, 3, 5}).Wide(), T({4, 3, 5}).Wide()});
+  add("ArgMaxLast", ops::ArgMax{2, 1}, {ties}, {T({4, 6, 1}).Wide()});
+  add("ArgMaxValues", ops::ArgMax{0, 2}, {ties}, {Absent(), T({2, 6, 5}).Wide()});
+  for (const std::vector<int64_t>& dims :
+       std::vector<std::vector<int64_t>>{{2, 5, 4, 3}, {3, 70}, {2, 3, 5}}) {
+    const CaseOperand x = T(dims);
+    const std::string suffix = x.shape.ToString();
+    const ops::BroadcastAxes channels{1, 1}, all{0, 0};
+    add("PRelu" + suffix, ops::PRelu{channels}, {x, T({dims[1]}).Wide()}, {x});
+    add("PReluShared" + suffix, ops::PRelu{all}, {x, T({}).Wide()}, {x});
+    add("PReluGrad" + suffix, ops::PReluGrad{channels}, {x, T({dims[1]}).Wide(), x}, {x});
+    add("PReluGradShared" + suffix, ops::PReluGrad{all}, {x, T({}).Wide(), x}, {x});
+    add("PReluGradSlope" + suffix, ops::PReluGradSlope{channels}, {x, x}, {T({dims[1]}).Wide()}, 1);
+    add("PReluGradSlopeShared" + suffix, ops::PReluGradSlope{all}, {x, x}, {T({}).Wide()}, 1);
+  }
+  const CaseOperand x = T({3, 4, 5, 6}).Wide();
+  for (const int axis : {1, 2}) {
+    const CaseOperand rows = T({axis == 1 ? 3 : 12}).Wide().In(0.5, 2);
+    const std::string suffix = StrCat(axis);
+    add("Mvn" + suffix, ops::Mvn{axis, true, 1e-3}, {x}, {x, rows});
+    add("MvnMeanOnly" + suffix, ops::Mvn{axis, false}, {x}, {x});
+    add("MvnGrad" + suffix, ops::MvnGrad{axis, true}, {x, rows, x}, {x});
+    add("MvnGradMeanOnly" + suffix, ops::MvnGrad{axis, false}, {Absent(), Absent(), x}, {x});
+  }
+  for (const bool across : {true, false}) {
+    const CaseOperand norms = T({across ? 3 : 90}).Wide().In(0.5, 2);
+    const std::string suffix = across ? "PerItem" : "PerPosition";
+    add("L2Normalize" + suffix, ops::L2Normalize{across, 1e-10}, {x}, {x, norms});
+    add("L2NormalizeGrad" + suffix, ops::L2NormalizeGrad{across}, {x, norms, x}, {x});
+  }
+}
+
+}  // namespace caffe::testing
