@@ -47,6 +47,9 @@ class GraphBuilder {
   // A value of this layer that backward reads again: the same name gives the same value in both.
   // Statistics and indices are never stored in 16 bits.
   Value* Saved(const std::string& name, const Shape& shape);
+  // A value that the layer carries from one forward pass to the next, zero at first and after a
+  // change of input shapes. Reading it before the op that writes it gives the last pass's.
+  Value* State(const std::string& name, const Shape& shape);
   // A value between two ops of this layer.
   Value* Scratch(const std::string& name, const Shape& shape);
 

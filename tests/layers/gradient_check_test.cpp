@@ -222,6 +222,29 @@ std::vector<GradientCase> Cases() {
   add({"Parameter", "3x4",
        "layer { name: 'p' type: 'Parameter' top: 'w' parameter_param { shape { dim: 3 dim: 4 } } } "
        "layer { name: 'l' type: 'Eltwise' bottom: 'x0' bottom: 'w' top: 'y' }"});
+  // States are exposed, so that each pass begins with the same; as in Caffe no gradient comes from
+  // those at the end, so that they are not to count.
+  const auto recurrent = [&](const std::string& type, const std::string& name,
+                             const std::string& static_input) {
+    const bool is_lstm = type == "LSTM";
+    add({type + name, "3x2x4" + static_input,
+         StrCat("layer { name: 'l' type: '", type, "' bottom: 'x0' bottom: 'c0' ",
+                static_input.empty() ? "" : "bottom: 'x1' ", "bottom: 'c1' ",
+                is_lstm ? "bottom: 'c2' " : "", "top: 'y' top: 'h' ", is_lstm ? "top: 'c' " : "",
+                "recurrent_param { expose_hidden: true num_output: 3 ", kGaussian, "} } ",
+                "layer { name: 's' type: 'Silence' bottom: 'h' ", is_lstm ? "bottom: 'c' }" : "}"),
+         -1, 1, 0, is_lstm ? "3x2 1x2x3 1x2x3" : "3x2 1x2x3"})
+        .classes = 2;
+  };
+  for (const char* type : {"LSTM", "RNN"}) {
+    recurrent(type, "", "");
+    recurrent(type, "Static", " 2x5");
+  }
+  add({"LSTMUnit", "1x2x3 1x2x12",
+       "layer { name: 'l' type: 'LSTMUnit' bottom: 'x0' bottom: 'x1' bottom: 'c0' top: 'y' top: "
+       "'z' }",
+       -1, 1, 0, "1x2"})
+      .classes = 2;
   const auto loss = [&](const std::string& name, const std::string& type, const std::string& inputs,
                         const std::string& constants, const std::string& options) -> GradientCase& {
     std::string bottoms;

@@ -1,3 +1,4 @@
+#include "caffe/ops/lstm_unit.hpp"
 #include "caffe/ops/prelu.hpp"
 #include "caffe/ops/reduce.hpp"
 #include "caffe/ops/row_norm.hpp"
@@ -37,6 +38,14 @@ void AddReduceCases(std::vector<OpCase>* cases) {
     add("PReluGradSlope" + suffix, ops::PReluGradSlope{channels}, {x, x}, {T({dims[1]}).Wide()}, 1);
     add("PReluGradSlopeShared" + suffix, ops::PReluGradSlope{all}, {x, x}, {T({}).Wide()}, 1);
   }
+  const CaseOperand unit = T({4, 5}).Wide(), gates = T({4, 20}).Wide().In(-3, 3),
+                    cont = T({4}).Wide().Labels(2);
+  add("LstmUnit", ops::LstmUnit{}, {unit, gates, cont}, {unit, unit});
+  add("LstmUnitGrad", ops::LstmUnitGrad{}, {unit, gates, cont, unit, unit, unit}, {unit, gates});
+  add("LstmUnitGradLast", ops::LstmUnitGrad{}, {unit, gates, cont, unit, Absent(), unit},
+      {unit, gates});
+  add("LstmUnitGradFirst", ops::LstmUnitGrad{}, {unit, gates, cont, unit, unit, Absent()},
+      {Absent(), gates});
   const CaseOperand x = T({3, 4, 5, 6}).Wide();
   for (const int axis : {1, 2}) {
     const CaseOperand rows = T({axis == 1 ? 3 : 12}).Wide().In(0.5, 2);

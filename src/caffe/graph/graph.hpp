@@ -23,10 +23,11 @@ enum class ValueKind {
   kExternal,    // set from outside: an input blob, the gradient at an output
   kParam,       // learnable or layer-owned; lives as long as the net
   kParamGrad,   // gradient of a parameter; lives as long as the net
+  kState,       // what a layer carries from one pass to the next; zero at first
 };
 
-// One tensor of the program. Assigned once, except parameters and their gradients, which nodes
-// may update in place.
+// One tensor of the program. Assigned once, except parameters, their gradients and states, which
+// nodes may update in place.
 struct Value {
   int id = 0;
   std::string name;

@@ -95,6 +95,12 @@ Value* GraphBuilder::Saved(const std::string& name, const Shape& shape) {
   return value;
 }
 
+Value* GraphBuilder::State(const std::string& name, const Shape& shape) {
+  Value* value = Saved(name, shape);
+  value->kind = ValueKind::kState;
+  return value;
+}
+
 Value* GraphBuilder::Scratch(const std::string& name, const Shape& shape) {
   Value& value = graph_.NewValue(Prefixed(name), shape, DType::kFloat, ValueKind::kActivation);
   value.layer = call_;

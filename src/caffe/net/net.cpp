@@ -249,7 +249,8 @@ void Net::Impl::BindBlobs() {
     std::fill_n(blob.mutable_cpu_diff<float>(), blob.count(), weight);
   }
   for (Value& value : graph->values()) {
-    const bool needs_tensor = value.kind == ValueKind::kExternal || value.is_kept;
+    const bool needs_tensor =
+        value.kind == ValueKind::kExternal || value.kind == ValueKind::kState || value.is_kept;
     if (!needs_tensor || value.tensor != nullptr) continue;
     kept_tensors.push_back(std::make_unique<SyncedTensor>(device));
     bind(&value, *kept_tensors.back());

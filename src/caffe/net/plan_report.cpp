@@ -113,6 +113,7 @@ PlanMemory MemoryOfPlan(const Net& net, int solver_states) {
         if (used.count(&value) > 0) memory.gradients += bytes;
         break;
       case ValueKind::kExternal:
+      case ValueKind::kState:
         memory.outputs += bytes;
         break;
       case ValueKind::kActivation:

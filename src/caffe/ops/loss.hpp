@@ -43,6 +43,7 @@ struct LabelRule {
 struct SoftmaxLoss {
   static constexpr std::string_view kName = "SoftmaxLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr uint32_t kExactInputs = 2;
   LabelRule rule;
 };
 
@@ -73,6 +74,7 @@ struct EuclideanLossGrad {
 struct Accuracy {
   static constexpr std::string_view kName = "Accuracy";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr uint32_t kExactInputs = 2;
   int axis = 1;
   int top_k = 1;
   std::optional<int> ignore_label;

@@ -34,6 +34,9 @@ enum class NumericRule {
 //   static constexpr bool kInPlace          output 0 may share memory with input 0 (default false)
 //   static constexpr bool kIsView           output 0 has input 0's bytes (default false)
 //   static constexpr NumericRule kNumericRule      default kStorage
+//   static constexpr uint32_t kExactInputs  bit i: input i holds labels, indices or flags, which
+//   are
+//                                           never stored in 16 bits (default none)
 //   LayoutRule layout_rule() const                 default: all operands plain
 //   std::string Attributes() const                 "kernel 3x3, stride 1x1", for the printer
 //   double Flops(inputs, outputs) const            default: one per element of output 0
@@ -48,6 +51,7 @@ class Op {
   bool in_place() const { return impl_->in_place(); }
   bool is_view() const { return impl_->is_view(); }
   NumericRule numeric_rule() const { return impl_->numeric_rule(); }
+  uint32_t exact_inputs() const { return impl_->exact_inputs(); }
   LayoutRule layout_rule() const { return impl_->layout_rule(); }
   std::string Attributes() const { return impl_->Attributes(); }
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const {
@@ -68,6 +72,7 @@ class Op {
     virtual bool in_place() const = 0;
     virtual bool is_view() const = 0;
     virtual NumericRule numeric_rule() const = 0;
+    virtual uint32_t exact_inputs() const = 0;
     virtual LayoutRule layout_rule() const = 0;
     virtual std::string Attributes() const = 0;
     virtual double Flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) const = 0;
@@ -89,6 +94,10 @@ class Op {
     NumericRule numeric_rule() const override {
       if constexpr (requires { T::kNumericRule; }) return T::kNumericRule;
       return NumericRule::kStorage;
+    }
+    uint32_t exact_inputs() const override {
+      if constexpr (requires { T::kExactInputs; }) return T::kExactInputs;
+      return 0;
     }
     LayoutRule layout_rule() const override {
       if constexpr (requires { op.layout_rule(); }) return op.layout_rule();

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "caffe/ops/convert.hpp"
-#include "caffe/ops/loss.hpp"
 #include "caffe/passes/pass.hpp"
 #include "caffe/tensor/proto_dtype.hpp"
 
@@ -83,8 +82,10 @@ class AssignPrecision final : public Pass {
     for (Node* node : nodes) {
       if (node->direction != Direction::kForward) continue;
       const Op& op = node->op;
-      if (op.As<ops::SoftmaxLoss>() != nullptr || op.As<ops::Accuracy>() != nullptr) {
-        if (node->inputs[1] != nullptr) node->inputs[1]->at_least_float = true;
+      for (size_t i = 0; i < node->inputs.size(); ++i) {
+        if (((op.exact_inputs() >> i) & 1u) != 0 && node->inputs[i] != nullptr) {
+          node->inputs[i]->at_least_float = true;
+        }
       }
       const bool moves =
           op.is_view() || op.As<ops::SliceOf>() != nullptr || op.As<ops::Concat>() != nullptr;

@@ -1,0 +1,84 @@
+// What RNN and LSTM have in common: bottoms, tops, and the parts of their step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "caffe/layer.hpp"
+#include "caffe/ops/broadcast.hpp"
+
+namespace caffe {
+
+// Bottoms: x (T,N,...), cont (T,N) (0 where a sequence begins), x_static (N,...) if there is one
+// more, then with expose_hidden the states to begin with (1,N,D each). Tops: the output (T,N,D),
+// then with expose_hidden the last states. Without expose_hidden states are carried to the next
+// pass.
+//
+// The T steps are unrolled into ops when the net is compiled. What does not depend on the step
+// before, the products with x and all weight gradients, is one matrix product for all steps.
+class RecurrentBase : public Layer {
+ public:
+  explicit RecurrentBase(const LayerParameter& param);
+
+  LayerTraits traits() const override;
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override;
+  bool AllowForceBackward(int bottom) const override {
+    return bottom != 1 && bottom < first_state_bottom();
+  }
+
+ protected:
+  // States that a step hands on: h, and for LSTM also c.
+  virtual int num_states() const = 0;
+
+  const RecurrentParameter& options() const { return param().recurrent_param(); }
+  int64_t width() const { return options().num_output(); }
+  bool exposes_states() const { return options().expose_hidden(); }
+  bool has_static_input() const {
+    return param().bottom_size() == 3 + (exposes_states() ? num_states() : 0);
+  }
+  int first_state_bottom() const { return has_static_input() ? 3 : 2; }
+
+  struct Sizes {
+    int64_t steps, items, inputs, static_inputs;
+  };
+  Sizes SizesOf(const std::vector<Shape>& bottoms) const;
+  Sizes SizesOf(GraphBuilder& graph) const;
+
+  // W x + b for all steps and items, plus the static input's part: (T N, columns). Parameters
+  // `weights`, `bias` and `weights + 2` (static).
+  Value* InputProducts(GraphBuilder& graph, int weights, int64_t columns) const;
+  // The gradients of what InputProducts read, given that of its result.
+  void InputProductsGrad(GraphBuilder& graph, int weights, int64_t columns, Value* dproducts) const;
+
+  // Rows of step t of a (T N, columns) value.
+  Value* Step(GraphBuilder& graph, const std::string& name, Value* all, int64_t step,
+              int64_t columns) const;
+  // cont of step t: (N). Forward loads it, backward finds it there.
+  void LoadCont(GraphBuilder& graph, int64_t step) const;
+  Value* Cont(GraphBuilder& graph, int64_t step) const;
+  // Joins (N, columns) values of all steps: (T N, columns).
+  Value* Join(GraphBuilder& graph, const std::string& name, const std::vector<Value*>& steps,
+              int64_t columns) const;
+  // A state before the first step, (N,D): a bottom, or what the last pass left. Forward loads it.
+  void LoadInitialState(GraphBuilder& graph, int state) const;
+  Value* InitialState(GraphBuilder& graph, int state) const;
+  // What follows from a state after the last step: a top, or the next pass's.
+  void KeepState(GraphBuilder& graph, int state, Value* value) const;
+  // Axis 0, one number per item.
+  static constexpr ops::BroadcastAxes kItems{.axis = 0, .num_axes = 1};
+
+  // c = a w^T, a being (rows, inner) and w (columns, inner).
+  static Value* Times(GraphBuilder& graph, const std::string& name, Value* a, Value* weights,
+                      int64_t rows, int64_t columns, int64_t inner, Value* bias = nullptr);
+  // da = dc w.
+  static Value* TimesGrad(GraphBuilder& graph, const std::string& name, Value* dc, Value* weights,
+                          int64_t rows, int64_t columns, int64_t inner);
+  // dw = dc^T a.
+  static void WeightsGrad(GraphBuilder& graph, Value* dc, Value* a, Value* dweights, int64_t rows,
+                          int64_t columns, int64_t inner);
+  // x scaled by one number per item; the sum of values that are not null.
+  static Value* ScaleItems(GraphBuilder& graph, const std::string& name, Value* x, Value* factors);
+  static Value* Sum(GraphBuilder& graph, const std::string& name, const std::vector<Value*>& parts);
+};
+
+}  // namespace caffe

@@ -1,0 +1,24 @@
+// The pointwise part of a long short-term memory step.
+#pragma once
+
+#include "caffe/ops/op.hpp"
+
+namespace caffe::ops {
+
+// (c_prev, gates, cont) -> (c, h):  gates (N,4D) hold i, f, o, g side by side, cont one number per
+// item, 0 where a sequence begins:
+//   c = cont * sigmoid(f) * c_prev + sigmoid(i) * tanh(g);  h = sigmoid(o) * tanh(c)
+// (Hochreiter and Schmidhuber 1997, with Gers's forget gate.) c_prev, c and h have N D elements.
+struct LstmUnit {
+  static constexpr std::string_view kName = "LstmUnit";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr uint32_t kExactInputs = 4;
+};
+
+// (c_prev, gates, cont, c, dc, dh) -> (dc_prev, dgates); dc or dh may be absent (zero).
+struct LstmUnitGrad {
+  static constexpr std::string_view kName = "LstmUnitGrad";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+};
+
+}  // namespace caffe::ops
