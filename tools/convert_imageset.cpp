@@ -85,7 +85,7 @@ Datum MakeDatum(const std::string& path, int label, bool encoded, const std::str
     return data::DecodeImage(file, FLAGS_gray ? data::ColorMode::kGray : data::ColorMode::kColor);
   });
   const bool resizes = FLAGS_resize_height > 0 && FLAGS_resize_width > 0;
-  if (resizes) image = data::ResizeImage(image, FLAGS_resize_height, FLAGS_resize_width);
+  if (resizes) image = data::ResizeImage(image.view(), FLAGS_resize_height, FLAGS_resize_width);
   Datum datum;
   datum.set_channels(image.extents.channels);
   datum.set_height(image.extents.height);

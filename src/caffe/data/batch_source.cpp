@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -16,6 +15,8 @@
 
 #include "caffe/core/bounded_queue.hpp"
 #include "caffe/core/philox.hpp"
+#include "caffe/data/image_file_loader.hpp"
+#include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/data/record_loader.hpp"
 #include "caffe/data/record_sequence.hpp"
 #include "caffe/data/transformers/datum_transformer.hpp"
@@ -78,8 +79,8 @@ struct Chunk {
   int end = 0;
 };
 
-uint64_t ChooseSkip(const BatchSourceOptions& options) {
-  const uint32_t most = options.data.rand_skip();
+uint64_t ChooseSkip(const BatchSourceOptions& options, const DataParameter& data) {
+  const uint32_t most = data.rand_skip();
   if (most == 0) return 0;
   const RandomStream random(options.seed, StreamOf(options.layer + "/rand_skip"));
   const uint32_t skip = ToRange(random.Bits(0), most);
@@ -87,23 +88,48 @@ uint64_t ChooseSkip(const BatchSourceOptions& options) {
   return skip;
 }
 
+// What an image list says in other words, or data_param as it is.
+DataParameter DataOptions(const BatchSourceOptions& options) {
+  if (!options.images) return options.data;
+  const ImageDataParameter& images = *options.images;
+  Require(!images.source().empty(),
+          "image_data_param has no source; give a text file with lines \"path label\"");
+  DataParameter data;
+  data.set_source(images.source());
+  data.set_batch_size(images.batch_size());
+  data.set_shuffle(images.shuffle());
+  data.set_rand_skip(images.rand_skip());
+  data.set_threads(images.threads());
+  return data;
+}
+
+std::unique_ptr<RecordLoader> MakeLoader(const BatchSourceOptions& options, ColorMode mode) {
+  if (options.images) return std::make_unique<ImageFileLoader>(*options.images);
+  return std::make_unique<DatumLoader>(mode);
+}
+
 RecordSequenceOptions SequenceOptions(const BatchSourceOptions& options) {
-  const DataParameter& data = options.data;
+  const DataParameter data = DataOptions(options);
   Require(!data.source().empty(), "data_param has no source; give the folder of the database");
   Require(data.batch_size() > 0, "data_param has no batch_size; give a positive one");
   Require(data.batch_size() <= 1u << 24, "data_param.batch_size is ", data.batch_size(),
           "; lower it");
   CAFFE_ASSERT(0 <= options.rank && options.rank < options.ranks, options.rank);
   const bool deals = options.train && options.ranks > 1;
-  return {.backend = data.backend(),
-          .source = data.source(),
-          .shuffle = data.shuffle() && options.train,
+  const auto open = [backend = data.backend(), source = data.source(),
+                     is_list = options.images.has_value()] {
+    return is_list ? OpenImageList(source) : OpenRecordReader(backend, source);
+  };
+  // Caffe shuffles a list of images when testing, too.
+  return {.source = data.source(),
+          .open = open,
+          .shuffle = data.shuffle() && (options.train || options.images),
           .cache = data.cache() && options.train,
           .precache = data.precache(),
           .announce_rewinds = options.train,
           .seed = options.seed,
           .stream = options.layer,
-          .skip = ChooseSkip(options),
+          .skip = ChooseSkip(options, data),
           .start = options.start_record,
           .rank = deals ? static_cast<uint64_t>(options.rank) : 0,
           .ranks = deals ? static_cast<uint64_t>(options.ranks) : 1};
@@ -114,17 +140,18 @@ RecordSequenceOptions SequenceOptions(const BatchSourceOptions& options) {
 class BatchSource::Impl {
  public:
   explicit Impl(const BatchSourceOptions& options)
-      : batch_size_(static_cast<int>(options.data.batch_size())),
-        records_per_batch_(options.data.batch_size() *
+      : data_(DataOptions(options)),
+        batch_size_(static_cast<int>(data_.batch_size())),
+        records_per_batch_(data_.batch_size() *
                            static_cast<uint64_t>(options.train ? options.ranks : 1)),
         start_record_(options.start_record),
         with_label_(options.with_label),
-        skips_broken_(options.data.skip_broken()),
+        skips_broken_(data_.skip_broken()),
         sequence_(SequenceOptions(options)),
         transformer_(options.transform, options.train, options.seed, options.layer + "/transform"),
-        color_mode_(ColorModeOf(options.data, transformer_)),
-        first_loader_(transformer_, color_mode_),
-        buffers_(std::max(options.data.prefetch(), 1u) + 1),
+        color_mode_(ColorModeOf(data_, transformer_)),
+        first_loader_(MakeLoader(options, color_mode_)),
+        buffers_(std::max(data_.prefetch(), 1u) + 1),
         free_(buffers_.size()),
         ready_(buffers_.size()),
         chunks_(2 * buffers_.size() + 16) {
@@ -139,7 +166,7 @@ class BatchSource::Impl {
     try {
       workers_.emplace_back([this] { RunReader(); });
       for (int i = 0; i < threads_; ++i) {
-        RecordLoader* loader = &loaders_.emplace_back(transformer_, color_mode_);
+        RecordLoader* loader = loaders_.emplace_back(MakeLoader(options, color_mode_)).get();
         workers_.emplace_back([this, loader] { RunParser(loader); });
       }
     } catch (...) {
@@ -210,17 +237,22 @@ class BatchSource::Impl {
   void InspectFirstRecord(const BatchSourceOptions& options) {
     RecordSequence::Item item = sequence_.Peek();
     const ImageExtents extents =
-        WithReplacement(&item, [&] { return first_loader_.OutputExtents(item.record.value); });
+        WithReplacement(&item, [&] { return OutputExtents(item.record.value); });
     broken_records_ = 0;  // the first batch meets the same ones
     fixed_extents_ = options.transform.crop_size() > 0;
     first_extents_ = extents;
     data_shape_ = ShapeOf(extents);
-    const bool is_encoded = first_loader_.IsEncoded(item.record.value);
+    const bool is_encoded = first_loader_->IsEncoded(item.record.value);
     if (!is_encoded && color_mode_ != ColorMode::kAsStored) {
       LOG(WARNING) << sequence_.source() << ": force_color, force_gray and force_encoded_color "
                    << "have no effect on records that are not encoded";
     }
-    threads_ = ChooseThreads(options.data, is_encoded, item.record.value.size());
+    threads_ = ChooseThreads(data_, is_encoded, item.record.value.size());
+  }
+
+  // Of what the first record of a batch will be; the reader thread's.
+  ImageExtents OutputExtents(std::string_view record) {
+    return transformer_.OutputExtents(first_loader_->ReadExtents(record));
   }
 
   static int ChooseThreads(const DataParameter& data, bool is_encoded, size_t record_bytes) {
@@ -258,7 +290,7 @@ class BatchSource::Impl {
     ImageExtents extents = first_extents_;
     if (!fixed_extents_) {
       try {
-        extents = first_loader_.OutputExtents(buffer->items.front().record.value);
+        extents = OutputExtents(buffer->items.front().record.value);
       } catch (const Error&) {
         // The parser that meets this record reports it, or replaces it.
       }
@@ -323,6 +355,7 @@ class BatchSource::Impl {
     workers_.clear();
   }
 
+  const DataParameter data_;
   const int batch_size_;
   const uint64_t records_per_batch_;  // of all ranks together
   const uint64_t start_record_;
@@ -332,8 +365,8 @@ class BatchSource::Impl {
   RecordSequence sequence_;
   const DatumTransformer transformer_;
   const ColorMode color_mode_;
-  RecordLoader first_loader_;  // the reader thread's
-  std::deque<RecordLoader> loaders_;
+  const std::unique_ptr<RecordLoader> first_loader_;  // the reader thread's
+  std::vector<std::unique_ptr<RecordLoader>> loaders_;
   bool fixed_extents_ = false;
   ImageExtents first_extents_;
   int threads_ = 1;

@@ -1,8 +1,10 @@
-// What the Data layer reads: an endless row of transformed batches, prepared ahead by threads.
+// What the Data and ImageData layers read: an endless row of transformed batches, prepared ahead by
+// threads.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "caffe/proto/caffe.pb.h"
@@ -12,6 +14,8 @@ namespace caffe::data {
 
 struct BatchSourceOptions {
   DataParameter data;
+  // Set: records are the lines of an image list, and `data` follows from this.
+  std::optional<ImageDataParameter> images;
   TransformationParameter transform;
   bool train = false;
   uint64_t seed = 0;

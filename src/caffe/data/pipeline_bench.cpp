@@ -55,10 +55,11 @@ PipelineSpeed MeasurePipeline(const BatchSourceOptions& options, double seconds)
     speed.pipeline = Rate(seconds, speed.batch_size, [&] { source.Next(); });
   }
 
-  RecordSequence sequence({.backend = options.data.backend(), .source = options.data.source()});
+  const auto open = [&] { return OpenRecordReader(options.data.backend(), options.data.source()); };
+  RecordSequence sequence({.source = options.data.source(), .open = open});
   const DatumTransformer transformer(options.transform, options.train, options.seed,
                                      options.layer + "/transform");
-  RecordLoader loader(transformer, ColorModeOf(options.data, transformer));
+  DatumLoader loader(ColorModeOf(options.data, transformer));
   const auto in_context = [&](const RecordSequence::Item& item, auto&& work) {
     WithContext(Describe(sequence, item), work);
   };

@@ -15,31 +15,39 @@ namespace caffe::data {
 // InvalidArgument where it does not fit the net; the caller adds the place.
 class RecordLoader {
  public:
-  RecordLoader(const DatumTransformer& transformer, ColorMode mode)
-      : transformer_(&transformer), decoder_(mode) {}
-
-  // Parses and decodes; the result is valid until the next call.
   struct Sample {
     ImageView image;
     float label = 0;
   };
-  Sample Load(std::string_view value) {
+
+  virtual ~RecordLoader() = default;
+  // Parses and decodes; the result is valid until the next call.
+  virtual Sample Load(std::string_view value) = 0;
+  // Extents of the image before the transform, reading as little as possible.
+  virtual ImageExtents ReadExtents(std::string_view value) = 0;
+  // Whether there is something to decode.
+  virtual bool IsEncoded(std::string_view value) = 0;
+};
+
+// Records that are Datum messages.
+class DatumLoader final : public RecordLoader {
+ public:
+  explicit DatumLoader(ColorMode mode) : decoder_(mode) {}
+
+  Sample Load(std::string_view value) override {
     const DatumView datum = ParseDatum(value, &floats_);
     return {datum.encoded ? decoder_.Decode(datum.data) : PixelsOf(datum),
             static_cast<float>(datum.label)};
   }
 
-  // Extents after the transform, reading as little as possible.
-  ImageExtents OutputExtents(std::string_view value) {
+  ImageExtents ReadExtents(std::string_view value) override {
     const DatumView datum = ParseDatum(value, &floats_);
-    return transformer_->OutputExtents(datum.encoded ? decoder_.ReadExtents(datum.data)
-                                                     : datum.extents);
+    return datum.encoded ? decoder_.ReadExtents(datum.data) : datum.extents;
   }
 
-  bool IsEncoded(std::string_view value) { return ParseDatum(value, &floats_).encoded; }
+  bool IsEncoded(std::string_view value) override { return ParseDatum(value, &floats_).encoded; }
 
  private:
-  const DatumTransformer* transformer_;
   ImageDecoder decoder_;
   std::vector<float> floats_;
 };

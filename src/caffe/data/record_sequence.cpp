@@ -28,7 +28,7 @@ uint64_t AvailableMemoryBytes() {
 
 RecordSequence::RecordSequence(const RecordSequenceOptions& options)
     : options_(options),
-      reader_(OpenRecordReader(options.backend, options.source)),
+      reader_(options.open()),
       shuffle_random_(options.seed, StreamOf(options.stream + "/shuffle")),
       count_(reader_->count()),
       number_(options.start + options.rank) {
@@ -147,7 +147,7 @@ RecordSequence::Item RecordSequence::After(const Item& item) {
     next.record = records_[next.index];
     return next;
   }
-  if (!side_reader_) side_reader_ = OpenRecordReader(options_.backend, options_.source);
+  if (!side_reader_) side_reader_ = options_.open();
   const bool found =
       side_reader_->Seek(item.record.key, &next.record) && side_reader_->Next(&next.record);
   if (!found) side_reader_->First(&next.record);

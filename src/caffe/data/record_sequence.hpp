@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,8 +15,8 @@
 namespace caffe::data {
 
 struct RecordSequenceOptions {
-  DataParameter::DB backend = DataParameter::LMDB;
-  std::string source;
+  std::string source;  // for messages
+  std::function<std::unique_ptr<RecordReader>()> open;
   bool shuffle = false;   // a new order in each epoch
   bool cache = false;     // keep records in memory once read
   bool precache = false;  // read all of them at once

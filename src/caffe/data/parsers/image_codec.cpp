@@ -27,9 +27,9 @@ const unsigned char* BytesOf(std::string_view file) {
   return reinterpret_cast<const unsigned char*>(file.data());
 }
 
-cv::Mat MatOf(const Image& image) {
+cv::Mat MatOf(const ImageView& image) {
   return cv::Mat(image.extents.height, image.extents.width, CV_8UC(image.extents.channels),
-                 const_cast<uint8_t*>(image.pixels.data()));
+                 const_cast<uint8_t*>(image.bytes));
 }
 
 Image ImageOf(const cv::Mat& mat) {
@@ -144,7 +144,7 @@ Image DecodeImage(std::string_view file, ColorMode mode) {
   return {view.extents, std::vector<uint8_t>(view.bytes, view.bytes + view.extents.count())};
 }
 
-Image ResizeImage(const Image& image, int height, int width) {
+Image ResizeImage(const ImageView& image, int height, int width) {
   cv::Mat resized;
   cv::resize(MatOf(image), resized, cv::Size(width, height), 0, 0, cv::INTER_LINEAR);
   return ImageOf(resized);

@@ -49,8 +49,8 @@ struct Image {
 };
 
 Image DecodeImage(std::string_view file, ColorMode mode);
-// Bilinear.
-Image ResizeImage(const Image& image, int height, int width);
+// Bilinear. The image is interleaved bytes.
+Image ResizeImage(const ImageView& image, int height, int width);
 // A file of the type that `extension` ("jpg", "png", ...) names.
 std::string EncodeImage(const Image& image, const std::string& extension);
 

@@ -1,0 +1,67 @@
+#include "caffe/data/readers/image_list_reader.hpp"
+
+#include <charconv>
+#include <fstream>
+#include <vector>
+
+#include "caffe/error.hpp"
+
+namespace caffe::data {
+namespace {
+
+class ImageListReader final : public RecordReader {
+ public:
+  explicit ImageListReader(const std::string& path) {
+    std::ifstream file(path);
+    if (!file) throw IoError(StrCat(path, ": cannot open the list of images"));
+    int number = 0;
+    for (std::string line; std::getline(file, line);) {
+      ++number;
+      line.erase(line.find_last_not_of(" \t\r") + 1);
+      if (line.empty()) continue;
+      const ImageListEntry entry =
+          WithContext(StrCat(path, ":", number), [&] { return ParseImageListLine(line); });
+      keys_.push_back(StrCat(number, ": ", entry.path));
+      lines_.push_back(std::move(line));
+    }
+  }
+
+  uint64_t count() const override { return lines_.size(); }
+  bool First(Record* record) override { return Move(0, record); }
+  bool Next(Record* record) override { return Move(position_ + 1, record); }
+  bool Seek(std::string_view key, Record* record) override {
+    size_t position = 0;
+    while (position < keys_.size() && keys_[position] != key) ++position;
+    return Move(position, record);
+  }
+
+ private:
+  bool Move(size_t position, Record* record) {
+    if (position >= lines_.size()) return false;
+    position_ = position;
+    *record = {keys_[position], lines_[position]};
+    return true;
+  }
+
+  std::vector<std::string> keys_, lines_;
+  size_t position_ = 0;
+};
+
+}  // namespace
+
+ImageListEntry ParseImageListLine(std::string_view line) {
+  const size_t space = line.find_last_of(" \t");
+  ImageListEntry entry;
+  const std::string_view label = space == line.npos ? std::string_view() : line.substr(space + 1);
+  const auto [end, error] = std::from_chars(label.data(), label.data() + label.size(), entry.label);
+  Require(!label.empty() && error == std::errc() && end == label.data() + label.size(), "'", line,
+          "' has no label; lines are a path, a space and a whole number");
+  entry.path = line.substr(0, line.find_last_not_of(" \t", space) + 1);
+  return entry;
+}
+
+std::unique_ptr<RecordReader> OpenImageList(const std::string& path) {
+  return std::make_unique<ImageListReader>(path);
+}
+
+}  // namespace caffe::data

@@ -1,0 +1,85 @@
+#include <memory>
+
+#include "caffe/data/hdf5_rows.hpp"
+#include "caffe/error.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/layers/store_batch.hpp"
+#include "caffe/ops/convert.hpp"
+
+namespace caffe {
+namespace {
+
+// Batches of rows from HDF5 files; each top is the dataset of its name.
+class HDF5DataLayer final : public Layer {
+ public:
+  explicit HDF5DataLayer(const LayerParameter& param)
+      : Layer(param), options_(param.hdf5_data_param()) {
+    Require(!options_.source().empty(),
+            "hdf5_data_param { source } is missing; name a text file that lists HDF5 files");
+    Require(options_.batch_size() > 0, "batch_size is ", options_.batch_size(),
+            "; it must be at least 1");
+    Require(!param.has_transform_param(),
+            "transform_param is not for this layer; transform the data before it is written");
+  }
+
+  LayerTraits traits() const override {
+    return {.num_bottoms = 0, .min_tops = 1, .is_data = true, .has_backward = false};
+  }
+
+  void Prepare(uint64_t seed, uint64_t records) override {
+    rows_ = std::make_shared<data::Hdf5Rows>(
+        data::Hdf5RowsOptions{.list = options_.source(),
+                              .datasets = {param().top().begin(), param().top().end()},
+                              .shuffle = options_.shuffle(),
+                              .seed = seed,
+                              .stream = name(),
+                              .start = records});
+  }
+
+  uint64_t records_delivered() const override { return rows_->rows_consumed(); }
+
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>&) const override {
+    std::vector<Shape> tops;
+    for (const Shape& row : rows_->row_shapes()) {
+      std::vector<int64_t> top = {options_.batch_size()};
+      top.insert(top.end(), row.dims().begin(), row.dims().end());
+      tops.emplace_back(std::move(top));
+    }
+    return tops;
+  }
+
+  void EmitForward(GraphBuilder& graph) const override {
+    std::vector<Value*> tops;
+    for (int i = 0; i < graph.num_tops(); ++i) tops.push_back(graph.top(i));
+    graph.Emit(ops::HostCall{.what = "next rows",
+                             .call =
+                                 [rows = rows_](const KernelContext& ctx) {
+                                   const int64_t batch = ctx.output(0).shape[0];
+                                   for (int64_t item = 0; item < batch; ++item) {
+                                     StoreRow(rows->Next(), item, ctx);
+                                   }
+                                 }},
+               {}, tops);
+  }
+
+ private:
+  static void StoreRow(const std::vector<const float*>& row, int64_t item,
+                       const KernelContext& ctx) {
+    for (int i = 0; i < static_cast<int>(row.size()); ++i) {
+      const TensorView& top = ctx.output(i);
+      const int64_t count = top.shape.count(1);
+      TensorView place = top;
+      place.shape = Shape{count};
+      place.data = top.as<char>() + item * count * static_cast<int64_t>(SizeOf(top.dtype));
+      StoreBatch(row[i], place);
+    }
+  }
+
+  const HDF5DataParameter options_;
+  std::shared_ptr<data::Hdf5Rows> rows_;
+};
+
+REGISTER_LAYER_CLASS(HDF5Data);
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,25 @@
+#include "caffe/data/batch_source.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/layers/batch_data_layer.hpp"
+
+namespace caffe {
+namespace {
+
+// Batches of image files that a list names, resized on request: images and their labels.
+class ImageDataLayer final : public BatchDataLayer {
+ public:
+  explicit ImageDataLayer(const LayerParameter& param) : BatchDataLayer(param) {
+    Require(!param.image_data_param().source().empty(),
+            "image_data_param { source } is missing; name a text file with lines \"path label\"");
+  }
+
+ private:
+  data::BatchSourceOptions SourceOptions() const override {
+    return {.images = param().image_data_param()};
+  }
+};
+
+REGISTER_LAYER_CLASS(ImageData);
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,82 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "caffe/data/batch_source.hpp"
+#include "caffe/data/parsers/image_codec.hpp"
+#include "caffe/data/readers/image_list_reader.hpp"
+#include "caffe/error.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe::data {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+class ImageListTest : public ::testing::Test {
+ protected:
+  // A grey image of one value, 8 pixels high and 6 wide.
+  void AddImage(const std::string& name, uint8_t value, int label) {
+    const Image image{{1, 8, 6}, std::vector<uint8_t>(48, value)};
+    std::ofstream(folder_.path(name)) << EncodeImage(image, "png");
+    AddLine(StrCat(name, " ", label));
+  }
+  void AddLine(const std::string& line) { std::ofstream(list_, std::ios::app) << line << "\n"; }
+
+  ImageDataParameter Options(int batch_size) const {
+    ImageDataParameter options;
+    options.set_source(list_);
+    options.set_root_folder(folder_.path(""));
+    options.set_batch_size(batch_size);
+    options.set_is_color(false);
+    return options;
+  }
+
+  const caffe::testing::TemporaryFolder folder_;
+  const std::string list_ = folder_.path("list.txt");
+};
+
+TEST_F(ImageListTest, PathsMayContainSpaces) {
+  AddImage("a cat.png", 10, 3);
+  AddImage("dog.png", 20, 5);
+  BatchSource source({.images = Options(3), .layer = "l"});
+  const Batch& batch = source.Next();
+  EXPECT_EQ(batch.data_shape, (Shape{3, 1, 8, 6}));
+  EXPECT_EQ(std::vector<float>(batch.labels, batch.labels + 3), (std::vector<float>{3, 5, 3}));
+  EXPECT_EQ(batch.data[0], 10);
+  EXPECT_EQ(batch.data[48], 20);
+}
+
+TEST_F(ImageListTest, ShortSideKeepsTheAspect) {
+  AddImage("a.png", 10, 0);
+  ImageDataParameter options = Options(1);
+  options.set_short_side(12);
+  BatchSource source({.images = options, .layer = "l"});
+  EXPECT_EQ(source.data_shape(), (Shape{1, 1, 16, 12}));
+}
+
+TEST_F(ImageListTest, NamesTheLineAndTheFile) {
+  const auto expect_error = [&](const ImageDataParameter& options, auto matcher) {
+    EXPECT_THAT([&] { BatchSource({.images = options, .layer = "l"}).Next(); },
+                ThrowsMessage<Error>(matcher));
+  };
+  expect_error(Options(1), HasSubstr("list.txt: cannot open"));
+  AddLine("missing.png 4");
+  expect_error(Options(1), AllOf(HasSubstr("missing.png"), HasSubstr("cannot open")));
+  AddLine("cat.png");
+  expect_error(Options(1), AllOf(HasSubstr("list.txt:2"), HasSubstr("has no label")));
+}
+
+TEST_F(ImageListTest, SizeNeedsBothSides) {
+  AddImage("a.png", 10, 0);
+  ImageDataParameter options = Options(1);
+  options.set_new_height(4);
+  EXPECT_THAT([&] { BatchSource({.images = options, .layer = "l"}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("new_width 0")));
+}
+
+}  // namespace
+}  // namespace caffe::data
