@@ -210,6 +210,11 @@ std::vector<GradientCase> Cases() {
   add({"BatchReindex", "3x4",
        "layer { name: 'l' type: 'BatchReindex' bottom: 'x0' bottom: 'c0' top: 'y' }", -1, 1, 0,
        "7"});
+  add({"Filter", "5x3 5x2",
+       "layer { name: 'l' type: 'Filter' bottom: 'x0' bottom: 'x1' bottom: 'c0' top: 'y' top: 'z' "
+       "}",
+       -1, 1, 0, "5"})
+      .classes = 2;
   add({"Embed", "",
        StrCat("layer { name: 'l' type: 'Embed' bottom: 'c0' top: 'y' embed_param { input_dim: 3 "
               "num_output: 4 ",

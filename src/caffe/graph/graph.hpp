@@ -106,6 +106,8 @@ struct CompileOptions {
   PrecisionDefaults precision;
   // Shapes of input blobs that the caller changed; others have the prototxt's.
   std::map<std::string, Shape> input_shapes;
+  // Shapes of tops that depend on data, as the last pass found them, by layer call.
+  std::map<int, std::vector<Shape>> found_top_shapes;
   std::vector<std::string> disabled_passes;
   std::string dump_dir;  // empty: no dumps
 

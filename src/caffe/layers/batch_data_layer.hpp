@@ -28,29 +28,24 @@ class BatchDataLayer : public Layer {
     options.layer = name();
     options.start_record = records;
     options.with_label = param().top_size() > 1;
-    source_ = std::make_shared<data::BatchSource>(options);
+    stream_ = std::make_shared<Stream>(options);
   }
 
-  uint64_t records_delivered() const override { return source_->records_consumed(); }
+  uint64_t records_delivered() const override { return stream_->source.records_consumed(); }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>&) const override {
-    std::vector<Shape> tops = {source_->data_shape()};
-    if (param().top_size() > 1) tops.push_back(source_->label_shape());
+    std::vector<Shape> tops = {stream_->source.data_shape()};
+    if (param().top_size() > 1) tops.push_back(stream_->source.label_shape());
     return tops;
   }
 
   void EmitForward(GraphBuilder& graph) const override {
     std::vector<Value*> tops = {graph.top(0)};
     if (graph.num_tops() > 1) tops.push_back(graph.top(1));
-    graph.Emit(ops::HostCall{.what = "next batch",
-                             .call =
-                                 [source = source_](const KernelContext& ctx) {
-                                   const data::Batch& batch = source->Next();
-                                   RequireShape(batch.data_shape, ctx.output(0).shape);
-                                   StoreBatch(batch.data, ctx.output(0));
-                                   if (ctx.has_output(1)) StoreBatch(batch.labels, ctx.output(1));
-                                 }},
-               {}, tops);
+    graph.Emit(
+        ops::HostCall{.what = "next batch",
+                      .call = [stream = stream_](const KernelContext& ctx) { stream->Store(ctx); }},
+        {}, tops);
   }
 
  protected:
@@ -58,14 +53,29 @@ class BatchDataLayer : public Layer {
   virtual data::BatchSourceOptions SourceOptions() const = 0;
 
  private:
-  // With batches of one item the images of a database may differ in size, but a plan is for one.
-  static void RequireShape(const Shape& batch, const Shape& plan) {
-    if (batch == plan) return;
-    throw Unsupported(StrCat("an image gives the shape ", batch, ", the net was compiled for ",
-                             plan, "; resize the images, or set crop_size"));
-  }
+  // With batches of one item the images of a database may differ in size. The net is then planned
+  // anew and asks again for the same batch, which is held until it fits.
+  struct Stream {
+    explicit Stream(const data::BatchSourceOptions& options) : source(options) {}
 
-  std::shared_ptr<data::BatchSource> source_;
+    void Store(const KernelContext& ctx) {
+      const data::Batch& batch = held != nullptr ? *held : source.Next();
+      if (!(batch.data_shape == ctx.output(0).shape)) {
+        held = &batch;
+        ops::TopShapesDiffer differ{{batch.data_shape}};
+        if (ctx.outputs.size() > 1) differ.tops.push_back(ctx.output(1).shape);
+        throw differ;
+      }
+      StoreBatch(batch.data, ctx.output(0));
+      if (ctx.has_output(1)) StoreBatch(batch.labels, ctx.output(1));
+      held = nullptr;
+    }
+
+    data::BatchSource source;
+    const data::Batch* held = nullptr;
+  };
+
+  std::shared_ptr<Stream> stream_;
 };
 
 }  // namespace caffe

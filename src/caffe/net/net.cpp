@@ -73,6 +73,7 @@ struct Net::Impl {
   void FindInputsAndOutputs();
   bool InputsWereReshaped() const;
   float Run(Direction direction, int first, int last);
+  void AdaptTo(const Executor::ShapeChange& change);
   float Loss(int first, int last) const;
 
   NetParameter param;  // filtered
@@ -89,9 +90,11 @@ struct Net::Impl {
   std::vector<std::string> input_names, output_names;
   std::vector<Blob*> input_blobs, output_blobs;
   std::map<std::string, float> loss_weights;
-  // Memory of values that are no blob's last version but outlive a run.
-  std::vector<std::unique_ptr<SyncedTensor>> kept_tensors;
+  // Memory of values that are no blob's last version but outlive a run. A plan for other shapes
+  // finds it again under the value's name and version.
+  std::map<std::string, std::unique_ptr<SyncedTensor>> kept_tensors;
   std::map<std::string, Shape> input_shapes;  // set by Blob::Reshape
+  std::map<int, std::vector<Shape>> found_top_shapes;
   std::shared_ptr<Graph> graph;
   std::unique_ptr<Executor> executor;
   uint64_t pass = 0, next_pass = 0;  // of the last forward and of the next
@@ -135,6 +138,7 @@ void Net::Impl::Compile() {
   compile.precision = DefaultsOf(param);
   compile.disabled_passes = options.disabled_passes;
   compile.input_shapes = input_shapes;
+  compile.found_top_shapes = found_top_shapes;
   if (const char* dump_dir = std::getenv("CAFFE_DUMP_GRAPH")) {
     compile.dump_dir = StrCat(dump_dir, "/", param.name(), "-", Phase_Name(param.state().phase()));
   }
@@ -144,7 +148,6 @@ void Net::Impl::Compile() {
   graph = std::move(compiled);
   executor = std::make_unique<Executor>(graph);
   if (blobs.empty()) CreateBlobs();
-  kept_tensors.clear();
   if (!options.allocate) return;
   BindParams();
   BindBlobs();
@@ -248,12 +251,15 @@ void Net::Impl::BindBlobs() {
     Blob& blob = *blobs[blob_index.at(name)];
     std::fill_n(blob.mutable_cpu_diff<float>(), blob.count(), weight);
   }
+  std::map<std::string, int> versions;
   for (Value& value : graph->values()) {
+    const int version = versions[value.name]++;
     const bool needs_tensor =
         value.kind == ValueKind::kExternal || value.kind == ValueKind::kState || value.is_kept;
     if (!needs_tensor || value.tensor != nullptr) continue;
-    kept_tensors.push_back(std::make_unique<SyncedTensor>(device));
-    bind(&value, *kept_tensors.back());
+    std::unique_ptr<SyncedTensor>& tensor = kept_tensors[StrCat(value.name, '#', version)];
+    if (!tensor) tensor = std::make_unique<SyncedTensor>(device);
+    bind(&value, *tensor);
   }
 }
 
@@ -272,8 +278,21 @@ float Net::Impl::Run(Direction direction, int first, int last) {
   run.last_layer = last;
   run.random = {seed, pass};
   run.accumulate = accumulate;
-  executor->Run(run);
+  while (const std::optional<Executor::ShapeChange> change = executor->Run(run)) {
+    AdaptTo(*change);
+    run.first_layer = change->layer;
+  }
   return direction == Direction::kForward ? Loss(first, last) : 0;
+}
+
+// Plans anew with the shapes that a layer's data turned out to have; what the layers before it have
+// computed is kept.
+void Net::Impl::AdaptTo(const Executor::ShapeChange& change) {
+  found_top_shapes[change.layer] = change.tops;
+  const std::shared_ptr<Graph> previous_graph = graph;
+  const std::unique_ptr<Executor> previous = std::move(executor);
+  Compile();
+  executor->TakeOver(*previous, change.layer);
 }
 
 float Net::Impl::Loss(int first, int last) const {
@@ -339,6 +358,7 @@ float Net::ForwardBackward() {
 
 void Net::Reshape() {
   impl_->input_shapes.clear();
+  impl_->found_top_shapes.clear();
   for (const auto& [name, value] : impl_->graph->external_data) {
     impl_->input_shapes[name] = impl_->blobs[impl_->blob_index.at(name)]->shape();
   }

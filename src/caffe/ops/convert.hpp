@@ -53,6 +53,12 @@ struct SliceOf {
   LayoutRule layout_rule() const { return kFollowFirstInput; }
 };
 
+// What a host call throws when it finds, before it writes anything, that its layer's tops have other
+// shapes than the plan assumed: the plan is made anew and the call repeated.
+struct TopShapesDiffer {
+  std::vector<Shape> tops;
+};
+
 // (...) -> (...):  calls back into the host: data layers and users' own layers. Never fused,
 // never captured. Tensors arrive plain.
 struct HostCall {

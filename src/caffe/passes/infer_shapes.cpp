@@ -38,7 +38,9 @@ class InferShapes final : public Pass {
             " bottom(s) and ", num_tops, " top(s); it needs as many of one as of the other");
     std::vector<Shape> bottoms;
     for (const Value* bottom : call.bottoms) bottoms.push_back(bottom->desc.shape);
-    const std::vector<Shape> tops = call.layer->InferTopShapes(bottoms);
+    std::vector<Shape> tops = call.layer->InferTopShapes(bottoms);
+    const auto found = graph.options.found_top_shapes.find(index);
+    if (found != graph.options.found_top_shapes.end()) tops = found->second;
     CAFFE_ASSERT(tops.size() == call.tops.size(), tops.size(), " shapes for ", num_tops, " tops");
     for (int i = 0; i < num_tops; ++i) {
       const auto reshaped = graph.options.input_shapes.find(call.tops[i]->name);

@@ -1,7 +1,10 @@
 #include "caffe/plan/executor.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <tuple>
 
+#include "caffe/ops/convert.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
@@ -12,6 +15,7 @@ Executor::Executor(std::shared_ptr<Graph> graph) : graph_(std::move(graph)) {
   step_times_.resize(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
     steps_[i].node = nodes[i];
+    steps_[i].work = WorkOf(*nodes[i]);
     step_times_[i].node = nodes[i];
   }
 }
@@ -26,10 +30,7 @@ void Executor::Allocate() {
 void Executor::BindOperands() {
   const auto make_view = [&](Value* value) -> TensorView {
     if (value == nullptr) return {};
-    TensorView view{value->desc, nullptr};
-    if (value->arena_offset >= 0)
-      view.data = static_cast<char*>(arena_.get()) + value->arena_offset;
-    return view;
+    return value->arena_offset >= 0 ? ArenaView(*value) : TensorView{value->desc, nullptr};
   };
   for (Step& step : steps_) {
     for (Value* input : step.node->inputs) step.inputs.push_back(make_view(input));
@@ -52,20 +53,106 @@ void Executor::RefreshBoundOperands() {
   for (BoundOperand& operand : bound_) operand.view->data = operand.tensor->data();
 }
 
-void Executor::Run(const RunOptions& options) {
+std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
   if (!arena_) Allocate();
   RefreshBoundOperands();
   const int num_layers = static_cast<int>(graph_->calls.size());
   const int last = options.last_layer < 0 ? num_layers - 1 : options.last_layer;
-  for (size_t i = 0; i < steps_.size(); ++i) {
+  std::optional<ShapeChange> change;
+  for (size_t i = 0; i < steps_.size() && !change; ++i) {
     const Node& node = *steps_[i].node;
     const int layer = node.layers.front();
     if (node.direction != options.direction || layer < options.first_layer || layer > last)
       continue;
-    RunStep(i, options);
+    try {
+      RunStep(i, options);
+    } catch (const ops::TopShapesDiffer& found) {
+      change = {layer, found.tops};
+    }
   }
   for (const BoundOperand& operand : bound_) {
     if (operand.is_output) operand.tensor->MarkWritten();
+  }
+  return change;
+}
+
+std::map<std::string, const Value*> Executor::ArenaValues() const {
+  std::map<std::string, int> versions;
+  std::map<std::string, const Value*> values;
+  for (const Value& value : graph_->values()) {
+    const std::string name = StrCat(value.name, '#', versions[value.name]++);
+    if (value.arena_offset >= 0) values[name] = &value;
+  }
+  return values;
+}
+
+TensorView Executor::ArenaView(const Value& value) const {
+  return {value.desc, static_cast<char*>(arena_.get()) + value.arena_offset};
+}
+
+std::set<const Value*> Executor::AliveBefore(int layer) const {
+  std::set<const Value*> written, alive;
+  bool is_before = true;
+  for (const Step& step : steps_) {
+    const Node& node = *step.node;
+    is_before =
+        is_before && !(node.direction == Direction::kForward && node.layers.front() >= layer);
+    if (is_before) {
+      written.insert(node.outputs.begin(), node.outputs.end());
+    } else {
+      for (const Value* input : node.inputs) {
+        if (written.count(input) > 0) alive.insert(input);
+      }
+    }
+  }
+  return alive;
+}
+
+void Executor::TakeOver(const Executor& previous, int layer) {
+  if (!arena_) Allocate();
+  Device& device = *graph_->options.device;
+  device.Synchronize();
+  // Only what is alive at that point: other values' places may hold it.
+  const std::set<const Value*> alive = AliveBefore(layer);
+  const std::map<std::string, const Value*> theirs = previous.ArenaValues();
+  std::vector<char> from, to;
+  for (const auto& [name, value] : ArenaValues()) {
+    const auto found = theirs.find(name);
+    if (alive.count(value) == 0 || found == theirs.end()) continue;
+    CAFFE_ASSERT(found->second->desc.count() == value->desc.count(), name);
+    from.resize(found->second->desc.bytes());
+    to.resize(value->desc.bytes());
+    device.CopyToHost(from.data(), previous.ArenaView(*found->second).data, from.size());
+    CopyTensor({found->second->desc, from.data()}, {value->desc, to.data()});
+    device.CopyFromHost(ArenaView(*value).data, to.data(), to.size());
+  }
+}
+
+Executor::Work Executor::WorkOf(const Node& node) {
+  if (node.op.As<ops::HostCall>() != nullptr) return Work::kRun;
+  const auto is_empty = [](const Value* value) {
+    return value == nullptr || value->desc.count() == 0;
+  };
+  const auto is_full_activation = [&](const Value* value) {
+    return !is_empty(value) && value->kind == ValueKind::kActivation;
+  };
+  const auto& [inputs, outputs] = std::tie(node.inputs, node.outputs);
+  if (std::all_of(outputs.begin(), outputs.end(), is_empty)) {
+    return outputs.empty() ? Work::kRun : Work::kNothing;
+  }
+  const bool reads_empty = std::any_of(inputs.begin(), inputs.end(), [&](const Value* value) {
+    return value != nullptr && value->desc.count() == 0;
+  });
+  const bool reads_items = std::any_of(inputs.begin(), inputs.end(), is_full_activation);
+  return reads_empty && !reads_items ? Work::kZero : Work::kRun;
+}
+
+void Executor::ZeroOutputs(const KernelContext& context) {
+  for (size_t i = 0; i < context.outputs.size(); ++i) {
+    const TensorView& output = context.outputs[i];
+    if (output.data == nullptr || context.accumulates(static_cast<int>(i))) continue;
+    const std::vector<char> zeros(output.bytes());
+    graph_->options.device->CopyFromHost(output.data, zeros.data(), zeros.size());
   }
 }
 
@@ -78,6 +165,8 @@ void Executor::RunStep(size_t index, const RunOptions& options) {
   context.random = options.random;
   context.accumulate_mask = step.node->accumulate_mask;
   if (options.accumulate) context.accumulate_mask |= step.node->accumulate_on_request_mask;
+  if (step.work == Work::kNothing) return;
+  if (step.work == Work::kZero) return ZeroOutputs(context);
   if (!is_profiling_) {
     step.node->kernel.run(context);
     return;

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,8 +33,17 @@ class Executor {
     RandomState random;
     bool accumulate = false;  // add to parameter gradients instead of overwriting them
   };
-  // Forward goes up from first_layer, backward comes down to it.
-  void Run(const RunOptions& options);
+  // A layer whose tops turned out to have other shapes than planned.
+  struct ShapeChange {
+    int layer = 0;
+    std::vector<Shape> tops;
+  };
+  // Forward goes up from first_layer, backward comes down to it. A shape change stops the run
+  // before that layer has written anything.
+  std::optional<ShapeChange> Run(const RunOptions& options);
+  // Takes over what `previous`, a plan of the same net with other shapes from `layer` on, computed
+  // before `layer` and what this plan reads later.
+  void TakeOver(const Executor& previous, int layer);
 
   void set_profiling(bool on) { is_profiling_ = on; }
   const std::vector<StepTime>& step_times() const { return step_times_; }
@@ -40,9 +52,16 @@ class Executor {
   int64_t held_bytes() const { return graph_->arena_bytes + graph_->workspace_bytes; }
 
  private:
+  // Tensors without elements (no item was selected) are not handed to kernels.
+  enum class Work {
+    kRun,
+    kNothing,  // all results are empty
+    kZero,     // results of nothing: sums over no items
+  };
   struct Step {
     Node* node = nullptr;
     std::vector<TensorView> inputs, outputs;
+    Work work = Work::kRun;
   };
   // An operand outside the arena; its address is asked for anew before each run, because its
   // owner may have reshaped, shared or written it since.
@@ -52,9 +71,17 @@ class Executor {
     bool is_output = false;
   };
 
+  // Values in the arena under names that two plans of one net agree on.
+  std::map<std::string, const Value*> ArenaValues() const;
+  TensorView ArenaView(const Value& value) const;
+  // What is computed before a layer's first step and read later.
+  std::set<const Value*> AliveBefore(int layer) const;
+
   void Allocate();
   void BindOperands();
   void RefreshBoundOperands();
+  static Work WorkOf(const Node& node);
+  void ZeroOutputs(const KernelContext& context);
   void RunStep(size_t index, const RunOptions& options);
 
   std::shared_ptr<Graph> graph_;
