@@ -10,6 +10,7 @@
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/text_format.hpp"
+#include "caffe/solver_factory.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
@@ -129,29 +130,68 @@ TEST_F(SolverTest, IterSizeAveragesEqualBatches) {
 }
 
 TEST_F(SolverTest, ResumesExactly) {
-  for (const std::string format : {"BINARYPROTO", "HDF5"}) {
-    SCOPED_TRACE(format);
-    const std::string options = "momentum: 0.9 iter_size: 2 max_iter: 6 snapshot_format: " + format;
-    const auto run = [&](const std::string& more, const std::string& resume_file) {
-      SolverParameter param = Parse(options, kNoisy);
-      if (!resume_file.empty()) param.set_random_seed(99);  // the recorded seed wins
-      ParseTextProto(param.DebugString() + more, "test", &param);
-      Solver solver(param, {.keep_all = false});
-      if (resume_file.empty()) {
-        solver.Step(3);
-        solver.Snapshot();
-        solver.Step(3);
-      } else {
-        solver.Solve(resume_file);
-      }
-      EXPECT_EQ(solver.iter(), 6);
-      const Blob& weights = *solver.net().layer_params("ip").at(0);
-      return std::vector<float>(weights.cpu_data(), weights.cpu_data() + weights.count());
-    };
-    const std::string state =
-        folder_.path("run_iter_3.solverstate") + (format == "HDF5" ? ".h5" : "");
-    const std::vector<float> whole = run("", "");
-    EXPECT_EQ(run("", state), whole);
+  for (const std::string& type : SolverTypeList()) {
+    for (const std::string format : {"BINARYPROTO", "HDF5"}) {
+      SCOPED_TRACE(type + " " + format);
+      const bool knows_momentum = type != "AdaGrad" && type != "RMSProp";
+      const std::string options = StrCat(
+          "type: '", type, "' iter_size: 2 max_iter: 6 weight_decay: 0.1 snapshot_format: ", format,
+          knows_momentum ? " momentum: 0.9" : "");
+      const auto run = [&](const std::string& resume_file) {
+        SolverParameter param = Parse(options, kNoisy);
+        if (!resume_file.empty()) param.set_random_seed(99);  // the recorded seed wins
+        Solver solver(param, {.keep_all = false});
+        if (resume_file.empty()) {
+          solver.Step(3);
+          solver.Snapshot();
+          solver.Step(3);
+        } else {
+          solver.Solve(resume_file);
+        }
+        EXPECT_EQ(solver.iter(), 6);
+        const Blob& weights = *solver.net().layer_params("ip").at(0);
+        return std::vector<float>(weights.cpu_data(), weights.cpu_data() + weights.count());
+      };
+      const std::string state =
+          folder_.path("run_iter_3.solverstate") + (format == "HDF5" ? ".h5" : "");
+      const std::vector<float> whole = run("");
+      EXPECT_EQ(run(state), whole);
+    }
+  }
+}
+
+// What the papers' formulas give by hand for the rules that no recorded trajectory covers.
+TEST_F(SolverTest, TakesTheStepsOfAdamWSagAndLamb) {
+  const auto gradient = [](double w) { return 2 * (2 * w - 3); };
+  const auto steps = [&](const std::string& options) {
+    Solver solver(Parse(options + " momentum: 0.9 weight_decay: 0.25 delta: 0.001"));
+    std::vector<double> weights;
+    for (int step = 0; step < 3; ++step) {
+      solver.Step(1);
+      weights.push_back(Weight(solver));
+    }
+    return weights;
+  };
+  for (const std::string type : {"AdamW", "LAMB"}) {
+    SCOPED_TRACE(type);
+    double w = 0.5, m = 0, v = 0;
+    for (const double found : steps("type: '" + type + "' momentum2: 0.99")) {
+      static int t = 0;
+      t = t % 3 + 1;
+      m = 0.9 * m + 0.1 * gradient(w);
+      v = 0.99 * v + 0.01 * gradient(w) * gradient(w);
+      const double correction = std::sqrt(1 - std::pow(0.99, t)) / (1 - std::pow(0.9, t));
+      const double direction = correction * m / (std::sqrt(v) + 0.001) + 0.25 * w;
+      const double trust = type == "LAMB" ? std::abs(w / direction) : 1;
+      w -= 0.1 * trust * direction;
+      EXPECT_NEAR(found, w, 1e-6);
+    }
+  }
+  double w = 0.5, h = 0;
+  for (const double found : steps("type: 'SAG'")) {
+    h = 0.9 * h + 0.1 * (gradient(w) + 0.25 * w);
+    w -= 0.1 * h;
+    EXPECT_NEAR(found, w, 1e-6);
   }
 }
 
@@ -268,8 +308,8 @@ TEST_F(SolverTest, ExplainsWrongDefinitions) {
     change(&param);
     return ErrorOf<Error>([&] { Solver solver(param, {.keep_all = false}); });
   };
-  EXPECT_THAT(error([](SolverParameter* param) { param->set_type("SDG"); }),
-              HasSubstr("did you mean 'SGD'?"));
+  EXPECT_THAT(error([](SolverParameter* param) { param->set_type("RMSprop"); }),
+              HasSubstr("did you mean 'RMSProp'?"));
   EXPECT_THAT(error([](SolverParameter* param) { param->clear_net_param(); }),
               HasSubstr("set exactly one of net, train_net, net_param, train_net_param"));
   EXPECT_THAT(error([](SolverParameter* param) { param->set_net("x"); }),

@@ -470,6 +470,7 @@ const std::vector<OpCase>& OpCases() {
     AddArrangeCases(&list);
     AddLabelLossCases(&list);
     AddReduceCases(&list);
+    AddUpdateCases(&list);
     return list;
   }();
   return cases;

@@ -9,5 +9,6 @@ void AddActivationCases(std::vector<OpCase>* cases);
 void AddArrangeCases(std::vector<OpCase>* cases);
 void AddLabelLossCases(std::vector<OpCase>* cases);
 void AddReduceCases(std::vector<OpCase>* cases);
+void AddUpdateCases(std::vector<OpCase>* cases);
 
 }  // namespace caffe::testing

@@ -1,0 +1,17 @@
+#include "caffe/solvers/elementwise_rule.hpp"
+
+namespace caffe {
+namespace {
+
+// AdaDelta (Zeiler 2012); momentum is its decay.
+class AdaDeltaRule final : public ElementwiseRule<ops::AdaDeltaUpdate> {
+ public:
+  explicit AdaDeltaRule(const SolverParameter& param) : ElementwiseRule(param) {
+    op_.eps = param.delta();
+  }
+};
+
+REGISTER_SOLVER_CLASS(AdaDelta);
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,23 @@
+#include "caffe/solvers/elementwise_rule.hpp"
+
+namespace caffe {
+namespace {
+
+// Adam (Kingma and Ba 2015).
+class AdamRule final : public ElementwiseRule<ops::AdamUpdate> {
+ public:
+  explicit AdamRule(const SolverParameter& param) : ElementwiseRule(param) {
+    op_.eps = param.delta();
+    op_.momentum2 = param.momentum2();
+  }
+
+ private:
+  double Correction(const StepScalars& step) const override {
+    return AdamCorrection(step, op_.momentum2);
+  }
+};
+
+REGISTER_SOLVER_CLASS(Adam);
+
+}  // namespace
+}  // namespace caffe

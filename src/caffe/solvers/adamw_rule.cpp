@@ -1,0 +1,25 @@
+#include "caffe/solvers/elementwise_rule.hpp"
+
+namespace caffe {
+namespace {
+
+// Adam with decoupled weight decay (Loshchilov and Hutter 2019): regularization_type plays no part.
+class AdamWRule final : public ElementwiseRule<ops::AdamUpdate> {
+ public:
+  explicit AdamWRule(const SolverParameter& param) : ElementwiseRule(param) {
+    op_.regularization = ops::Regularization::kNone;
+    op_.decoupled = true;
+    op_.eps = param.delta();
+    op_.momentum2 = param.momentum2();
+  }
+
+ private:
+  double Correction(const StepScalars& step) const override {
+    return AdamCorrection(step, op_.momentum2);
+  }
+};
+
+REGISTER_SOLVER_CLASS(AdamW);
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,55 @@
+// What rules have in common whose step is one formula per element.
+#pragma once
+
+#include <cmath>
+
+#include "caffe/error.hpp"
+#include "caffe/ops/adaptive_updates.hpp"
+#include "caffe/solvers/regularization.hpp"
+#include "caffe/solvers/update_rule.hpp"
+
+namespace caffe {
+
+template <typename UpdateOp>
+class ElementwiseRule : public UpdateRule {
+ public:
+  explicit ElementwiseRule(const SolverParameter& param) {
+    op_.regularization = ParseRegularization(param);
+  }
+
+  int num_states() const override { return UpdateOp::kStates; }
+
+  Op MakeOp(const Net::LearnableParam& param) const override {
+    UpdateOp op = op_;
+    op.lr_mult = param.lr_mult;
+    op.decay_mult = param.decay_mult;
+    return op;
+  }
+
+  void FillScalars(const StepScalars& step, std::span<double, kMaxScalars> scalars) const override {
+    scalars[0] = step.rate;
+    scalars[1] = step.momentum;
+    scalars[2] = step.weight_decay;
+    scalars[3] = step.gradient_scale;
+    scalars[4] = Correction(step);
+  }
+
+ protected:
+  virtual double Correction(const StepScalars&) const { return 1; }
+
+  static void RequireNoMomentum(const SolverParameter& param) {
+    Require(param.momentum() == 0, "solver: momentum is ", param.momentum(), ", but ", param.type(),
+            " knows none; set momentum: 0 or leave it out");
+  }
+
+  UpdateOp op_;
+};
+
+// sqrt(1 - momentum2^t) / (1 - momentum^t) in step t, counted from 1: takes out what moments that
+// start at 0 are short of (Kingma and Ba 2015).
+inline double AdamCorrection(const StepScalars& step, double momentum2) {
+  const double t = step.iteration + 1;
+  return std::sqrt(1 - std::pow(momentum2, t)) / (1 - std::pow(step.momentum, t));
+}
+
+}  // namespace caffe

@@ -1,0 +1,24 @@
+#include "caffe/solvers/elementwise_rule.hpp"
+
+namespace caffe {
+namespace {
+
+// Layer-wise adaptive moments (You et al. 2020); weight decay is part of the direction.
+class LAMBRule final : public ElementwiseRule<ops::LambUpdate> {
+ public:
+  explicit LAMBRule(const SolverParameter& param) : ElementwiseRule(param) {
+    op_.regularization = ops::Regularization::kNone;
+    op_.eps = param.delta();
+    op_.momentum2 = param.momentum2();
+  }
+
+ private:
+  double Correction(const StepScalars& step) const override {
+    return AdamCorrection(step, op_.momentum2);
+  }
+};
+
+REGISTER_SOLVER_CLASS(LAMB);
+
+}  // namespace
+}  // namespace caffe
