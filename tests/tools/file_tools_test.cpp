@@ -1,0 +1,145 @@
+// The small programs that read and write nets, label maps and features, from outside.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "caffe/data/parsers/image_codec.hpp"
+#include "caffe/data/readers/record_reader.hpp"
+#include "caffe/io/net_files.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::HasSubstr;
+
+class FileToolsTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_.path(name), std::ios::binary) << text;
+  }
+  std::string Read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(folder_.path(name)).rdbuf();
+    return text.str();
+  }
+
+  // Runs a program in the test's folder and expects its exit status; returns what it said.
+  std::string Run(const std::string& command, int status = 0) const {
+    const std::string line =
+        "cd '" + folder_.path("") + "' && '" CAFFE_BINARY_DIR "/bin/'" + command + " 2>&1";
+    FILE* pipe = popen(line.c_str(), "r");
+    std::string output;
+    std::array<char, 4096> part;
+    for (size_t count; (count = fread(part.data(), 1, part.size(), pipe)) > 0;) {
+      output.append(part.data(), count);
+    }
+    const int ended = pclose(pipe);
+    EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == status) << command << "\n" << output;
+    return output;
+  }
+
+  const testing::TemporaryFolder folder_;
+};
+
+TEST_F(FileToolsTest, UpgradesNetsAndSolvers) {
+  Write("old.prototxt",
+        "name: 'old' input: 'x' input_dim: 2 input_dim: 3 input_dim: 1 input_dim: 1 "
+        "layers { name: 'r' type: RELU bottom: 'x' top: 'y' }");
+  EXPECT_THAT(Run("upgrade_net_proto_text old.prototxt new.prototxt"),
+              HasSubstr("Wrote upgraded NetParameter text proto to new.prototxt"));
+  EXPECT_EQ(ReadNetText(folder_.path("new.prototxt")).layer(1).type(), "ReLU");
+  EXPECT_THAT(Run("upgrade_net_proto_text new.prototxt same.prototxt"),
+              HasSubstr("File already in latest proto format: new.prototxt"));
+  EXPECT_EQ(Read("same.prototxt"), Read("new.prototxt"));
+  Write("solver.prototxt", "net: 'n' base_lr: 0.1 solver_type: ADAM");
+  Run("upgrade_solver_proto_text solver.prototxt new_solver.prototxt");
+  EXPECT_THAT(Read("new_solver.prototxt"), HasSubstr("type: \"Adam\""));
+  Write("broken.prototxt", "layer { nam: 'x' }");
+  EXPECT_THAT(Run("upgrade_net_proto_text broken.prototxt out.prototxt", 1),
+              HasSubstr("broken.prototxt:1:9"));
+  EXPECT_THAT(Run("upgrade_net_proto_binary broken.prototxt out.caffemodel", 1),
+              HasSubstr("broken.prototxt"));
+}
+
+TEST_F(FileToolsTest, UpgradesBinaryNets) {
+  NetParameter old;
+  ParseTextProto("name: 'old' layers { name: 'd' type: DROPOUT bottom: 'x' top: 'y' }", "test",
+                 &old);
+  Write("old.caffemodel", old.SerializeAsString());
+  Run("upgrade_net_proto_binary old.caffemodel new.caffemodel");
+  NetParameter upgraded;
+  ASSERT_TRUE(upgraded.ParseFromString(Read("new.caffemodel")));
+  EXPECT_EQ(upgraded.layers_size(), 0);
+  EXPECT_EQ(upgraded.layer(0).type(), "Dropout");
+}
+
+TEST_F(FileToolsTest, MakesLabelMaps) {
+  Write("names.txt", "cat 1 Cat\ndog 2 Dog\n\n");
+  Run("create_label_map --include_background names.txt map.prototxt");
+  LabelMap map;
+  ReadTextProto(folder_.path("map.prototxt"), &map);
+  ASSERT_EQ(map.item_size(), 3);
+  EXPECT_EQ(map.item(0).name(), "none_of_the_above");
+  EXPECT_EQ(map.item(2).label(), 2);
+  EXPECT_EQ(map.item(2).display_name(), "Dog");
+  Write("names.txt", "cat,1,Big cat\n");
+  Run("create_label_map --delimiter=, names.txt map.prototxt");
+  ReadTextProto(folder_.path("map.prototxt"), &map);
+  EXPECT_EQ(map.item(0).display_name(), "Big cat");
+  Write("names.txt", "cat 1 Cat\ndog 1 Dog\n");
+  EXPECT_THAT(Run("create_label_map names.txt map.prototxt", 1),
+              HasSubstr("names.txt:2: 'dog' or label 1"));
+  Write("names.txt", "cat Cat\n");
+  EXPECT_THAT(Run("create_label_map names.txt map.prototxt", 1), HasSubstr("has 2 parts"));
+}
+
+TEST_F(FileToolsTest, WritesImageSizes) {
+  const data::Image image{{3, 5, 7}, std::vector<uint8_t>(105)};
+  Write("a.jpg", data::EncodeImage(image, "jpg"));
+  Write("b.png", data::EncodeImage(image, "png"));
+  Write("list.txt", "a.jpg a.xml\nb.png b.xml\n");
+  Run("get_image_size ./ list.txt sizes.txt");
+  EXPECT_EQ(Read("sizes.txt"), "a 5 7\nb 5 7\n");
+  Write("ids.txt", "a 11\nb 12\n");
+  Run("get_image_size --name_id_file=ids.txt ./ list.txt sizes.txt");
+  EXPECT_EQ(Read("sizes.txt"), "11 5 7\n12 5 7\n");
+  Write("list.txt", "missing.jpg\n");
+  EXPECT_THAT(Run("get_image_size ./ list.txt sizes.txt", 1), HasSubstr("missing.jpg"));
+}
+
+TEST_F(FileToolsTest, ExtractsFeatures) {
+  Write("net.prototxt", R"(
+    name: 'features'
+    layer { name: 'x' type: 'DummyData' top: 'x'
+            dummy_data_param { shape { dim: 3 dim: 2 } data_filler { value: 2 } } }
+    layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'ip'
+            inner_product_param { num_output: 4 weight_filler { value: 0.5 } } })");
+  NetParameter weights;
+  Net(folder_.path("net.prototxt"), TEST).ToProto(&weights);
+  Write("net.caffemodel", weights.SerializeAsString());
+  EXPECT_THAT(Run("extract_features net.caffemodel net.prototxt ip,x ip_db,x_db 2 lmdb"),
+              HasSubstr("Successfully extracted the features!"));
+  const auto reader = data::OpenRecordReader(DataParameter::LMDB, folder_.path("ip_db"));
+  EXPECT_EQ(reader->count(), 6u);
+  data::Record record;
+  ASSERT_TRUE(reader->Seek("0000000005", &record));
+  Datum datum;
+  ASSERT_TRUE(datum.ParseFromArray(record.value.data(), static_cast<int>(record.value.size())));
+  EXPECT_EQ(datum.channels(), 4);
+  EXPECT_EQ(datum.float_data(3), 2);
+  EXPECT_THAT(Run("extract_features net.caffemodel net.prototxt ipp db 2 lmdb", 1),
+              HasSubstr("did you mean 'ip'?"));
+  EXPECT_THAT(Run("extract_features net.caffemodel net.prototxt ip,x db 2 lmdb", 1),
+              HasSubstr("2 blobs but 1 databases"));
+}
+
+}  // namespace
+}  // namespace caffe

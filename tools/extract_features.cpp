@@ -1,0 +1,102 @@
+// Runs a net over its data and stores blobs as databases of float Datums.
+#include <iomanip>
+#include <memory>
+#include <sstream>
+
+#include "caffe/caffe.hpp"
+#include "caffe/data/readers/record_reader.hpp"
+#include "caffe/data/readers/record_writer.hpp"
+#include "tools/tool_main.hpp"
+
+namespace caffe::tools {
+namespace {
+
+std::vector<std::string> SplitByComma(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+int64_t ParseCount(const std::string& text) {
+  std::istringstream stream(text);
+  int64_t count = 0;
+  Require(static_cast<bool>(stream >> count) && stream.eof() && count > 0,
+          "the number of batches is '", text, "'; give a positive whole number");
+  return count;
+}
+
+// One blob and the database that its items go to.
+struct Output {
+  std::string blob, database;
+  std::unique_ptr<data::RecordWriter> writer;
+  int64_t items = 0;
+
+  // One Datum for each item of the batch.
+  void Add(const Blob& values) {
+    const Shape& shape = values.shape();
+    const int64_t batch = shape.LegacyExtent(0);
+    const int64_t size = batch == 0 ? 0 : values.count() / batch;
+    for (int64_t item = 0; item < batch; ++item) {
+      Datum datum;
+      datum.set_channels(static_cast<int>(shape.LegacyExtent(1)));
+      datum.set_height(static_cast<int>(shape.LegacyExtent(2)));
+      datum.set_width(static_cast<int>(shape.LegacyExtent(3)));
+      const float* first = values.cpu_data() + item * size;
+      datum.mutable_float_data()->Add(first, first + size);
+      std::ostringstream key;
+      key << std::setw(10) << std::setfill('0') << items++;
+      writer->Put(key.str(), datum.SerializeAsString());
+    }
+    if (items % 1000 < batch) {
+      LOG(INFO) << "Extracted features of " << items << " query images for feature blob " << blob;
+    }
+  }
+};
+
+void ExtractFeatures(const std::vector<std::string>& arguments) {
+  const std::string &weights = arguments[0], &model = arguments[1];
+  const std::vector<std::string> blobs = SplitByComma(arguments[2]),
+                                 databases = SplitByComma(arguments[3]);
+  Require(blobs.size() == databases.size(), blobs.size(), " blobs but ", databases.size(),
+          " databases are named; give as many of one as of the other");
+  const int64_t batches = ParseCount(arguments[4]);
+  const DataParameter::DB backend = data::ParseBackend(arguments[5]);
+  if (arguments.size() > 6 && arguments[6] == "GPU") {
+    Caffe::SetDevice(arguments.size() > 7 ? std::stoi(arguments[7]) : 0);
+    Caffe::set_mode(Caffe::GPU);
+  } else {
+    Caffe::set_mode(Caffe::CPU);
+  }
+  Net net(model, TEST, /*level=*/0, /*stages=*/{}, {.with_backward = false});
+  net.CopyTrainedLayersFrom(weights);
+  std::vector<Output> outputs;
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    net.blob_by_name(blobs[i]);  // throws for an unknown one, before anything is made
+    outputs.push_back({blobs[i], databases[i], nullptr});
+  }
+  for (Output& output : outputs) output.writer = data::CreateRecordWriter(backend, output.database);
+  LOG(INFO) << "Extracting features";
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    net.Forward();
+    for (Output& output : outputs) output.Add(*net.blob_by_name(output.blob));
+  }
+  for (Output& output : outputs) {
+    output.writer->Finish();
+    LOG(INFO) << "Extracted features of " << output.items << " query images for feature blob "
+              << output.blob;
+  }
+  LOG(INFO) << "Successfully extracted the features!";
+}
+
+}  // namespace
+}  // namespace caffe::tools
+
+int main(int argc, char** argv) {
+  return caffe::tools::RunTool(
+      argc, argv,
+      "Runs a net in phase TEST and stores blobs as databases of float Datums.\n"
+      "Usage: extract_features WEIGHTS MODEL BLOB1[,BLOB2...] DB1[,DB2...] BATCHES lmdb|leveldb "
+      "[CPU|GPU] [DEVICE_ID]",
+      6, 8, caffe::tools::ExtractFeatures);
+}
