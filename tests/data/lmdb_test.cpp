@@ -120,8 +120,13 @@ TEST_F(BrokenLmdbTest, NotLmdb) {
   EXPECT_THAT([&] { OpenLmdbReader(path_); }, ThrowsMessage<IoError>(HasSubstr("LMDB")));
 }
 
-TEST(LmdbTest, LevelDbIsUnsupported) {
-  EXPECT_THROW(OpenRecordReader(DataParameter::LEVELDB, "db"), Unsupported);
+TEST(LmdbTest, FilesTellTheBackend) {
+  const caffe::testing::TemporaryFolder folder;
+  const std::string path = folder.path() + "/db";
+  const auto writer = CreateRecordWriter(DataParameter::LMDB, path);
+  writer->Put("a", "first");
+  writer->Finish();
+  EXPECT_EQ(OpenRecordReader(DataParameter::LEVELDB, path)->count(), 1u);
   EXPECT_THROW(ParseBackend("sqlite"), InvalidArgument);
 }
 

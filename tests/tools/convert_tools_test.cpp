@@ -136,7 +136,8 @@ TEST_F(ConvertToolsTest, MnistRefusesWrongFiles) {
   ExpectFailure("convert_mnist_data", "images three db",
                 "images: holds 2 images, but three holds 3 labels");
   ExpectFailure("convert_mnist_data", "labels images db", "labels: not an IDX file of images");
-  ExpectFailure("convert_mnist_data", "-backend leveldb images labels db", "no LevelDB backend");
+  ExpectFailure("convert_mnist_data", "-backend sqlite images labels db",
+                "unknown backend 'sqlite'");
   EXPECT_FALSE(std::filesystem::exists(folder_.path("db")));
   ExpectSuccess("convert_mnist_data", "images labels db", "Wrote 2 records");
   ExpectFailure("convert_mnist_data", "images labels db", "exists already");
@@ -302,7 +303,7 @@ TEST_F(ConvertToolsTest, CifarBatches) {
   EXPECT_EQ(datum.height(), 32);
   EXPECT_EQ(datum.data(), std::string(3072, static_cast<char>(9999 % 251)));
   ExpectFailure("convert_cifar_data", "in . lmdb", "exists already");
-  ExpectFailure("convert_cifar_data", "none . leveldb", "no LevelDB backend");
+  ExpectFailure("convert_cifar_data", "none . leveldb", "none");
   ExpectFailure("convert_cifar_data", "in .", "Usage");
 }
 

@@ -8,12 +8,8 @@ namespace {
 class DataLayer final : public BatchDataLayer {
  public:
   explicit DataLayer(const LayerParameter& param) : BatchDataLayer(param) {
-    const DataParameter& data = param.data_param();
-    Require(!data.source().empty(), "data_param { source } is missing; name the database's folder");
-    if (data.backend() == DataParameter::LEVELDB && data.has_backend()) {
-      throw Unsupported(
-          "backend: LEVELDB is not available in this build; convert the database to LMDB");
-    }
+    Require(!param.data_param().source().empty(),
+            "data_param { source } is missing; name the database's folder");
   }
 
  private:

@@ -1,30 +1,28 @@
 #include "caffe/data/readers/record_reader.hpp"
 
+#include <filesystem>
+
+#include "caffe/data/readers/leveldb_reader.hpp"
 #include "caffe/data/readers/lmdb_reader.hpp"
 #include "caffe/data/readers/lmdb_writer.hpp"
 #include "caffe/data/readers/record_writer.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
-namespace {
-
-void RequireLmdb(DataParameter::DB backend, const std::string& path) {
-  if (backend == DataParameter::LMDB) return;
-  throw Unsupported(StrCat(path,
-                           ": this build has no LevelDB backend; set backend to LMDB, and "
-                           "convert the data if it is a LevelDB"));
-}
-
-}  // namespace
-
 std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend, const std::string& path) {
-  RequireLmdb(backend, path);
-  return OpenLmdbReader(path);
+  // The default of data_param.backend is LEVELDB, so files that mean LMDB often leave it out.
+  const bool is_lmdb = std::filesystem::exists(std::filesystem::path(path) / "data.mdb");
+  const bool is_leveldb = std::filesystem::exists(std::filesystem::path(path) / "CURRENT");
+  if (is_lmdb) return OpenLmdbReader(path);
+  if (is_leveldb) return OpenLevelDbReader(path);
+  if (backend == DataParameter::LMDB) return OpenLmdbReader(path);  // says what is missing
+  throw IoError(StrCat(path, ": no LMDB or LevelDB database here; give the folder that holds ",
+                       "data.mdb or CURRENT"));
 }
 
 std::unique_ptr<RecordWriter> CreateRecordWriter(DataParameter::DB backend,
                                                  const std::string& path) {
-  RequireLmdb(backend, path);
+  if (backend == DataParameter::LEVELDB) return CreateLevelDbWriter(path);
   return CreateLmdbWriter(path);
 }
 

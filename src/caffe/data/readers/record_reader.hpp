@@ -10,10 +10,12 @@
 
 namespace caffe::data {
 
-// One record, borrowed: both views stay valid as long as the reader that gave them.
+// One record, borrowed: both views stay valid as long as the reader that gave them, or as `owner`
+// where the reader had to copy them.
 struct Record {
   std::string_view key;
   std::string_view value;
+  std::shared_ptr<const void> owner = nullptr;
 };
 
 // A cursor over a database as it was when opened. Not thread-safe, but the bytes of records may
@@ -32,8 +34,8 @@ class RecordReader {
   virtual bool Seek(std::string_view key, Record* record) = 0;
 };
 
-// Opens an existing database. Throws IoError when it is missing or damaged, Unsupported for a
-// backend this build lacks.
+// Opens an existing database. Its files tell which kind it is; `backend` is for the message when
+// there are none. Throws IoError when it is missing or damaged.
 std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend, const std::string& path);
 
 // "lmdb" or "leveldb", as the tools' --backend takes it.

@@ -23,7 +23,7 @@ class RecordWriter {
 };
 
 // Creates the folder `path`. Throws InvalidArgument when it exists already, IoError when it
-// cannot be created, Unsupported for a backend this build lacks.
+// cannot be created.
 std::unique_ptr<RecordWriter> CreateRecordWriter(DataParameter::DB backend,
                                                  const std::string& path);
 

@@ -1,0 +1,142 @@
+#include "caffe/data/readers/leveldb_reader.hpp"
+
+#include <leveldb/db.h>
+#include <leveldb/write_batch.h>
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "caffe/error.hpp"
+
+namespace caffe::data {
+namespace {
+
+constexpr size_t kBytesPerWrite = size_t{16} << 20;
+
+void Check(const leveldb::Status& status, const std::string& path, const char* what) {
+  if (!status.ok()) throw IoError(StrCat(path, ": cannot ", what, ": ", status.ToString()));
+}
+
+leveldb::Slice SliceOf(std::string_view bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+// LevelDB locks a database against a second opening, in the same process too; a net and its test
+// net, or several ranks, may read the same one.
+std::shared_ptr<leveldb::DB> ShareDatabase(const std::string& path) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<leveldb::DB>> databases;
+  std::error_code error;
+  const std::filesystem::path canonical = std::filesystem::canonical(path, error);
+  std::lock_guard lock(mutex);
+  std::weak_ptr<leveldb::DB>& known = databases[error ? path : canonical.string()];
+  std::shared_ptr<leveldb::DB> database = known.lock();
+  if (!database) {
+    leveldb::Options options;
+    options.max_open_files = 100;
+    leveldb::DB* raw = nullptr;
+    Check(leveldb::DB::Open(options, path, &raw), path, "open as LevelDB");
+    database.reset(raw);
+    known = database;
+  }
+  return database;
+}
+
+class LevelDbReader final : public RecordReader {
+ public:
+  explicit LevelDbReader(const std::string& path) : path_(path), database_(ShareDatabase(path)) {
+    leveldb::ReadOptions options;
+    options.fill_cache = false;
+    iterator_.reset(database_->NewIterator(options));
+    for (iterator_->SeekToFirst(); iterator_->Valid(); iterator_->Next()) ++count_;
+    Check(iterator_->status(), path_, "read");
+  }
+
+  uint64_t count() const override { return count_; }
+  bool First(Record* record) override {
+    iterator_->SeekToFirst();
+    return Give(record);
+  }
+  bool Next(Record* record) override {
+    iterator_->Next();
+    return Give(record);
+  }
+  bool Seek(std::string_view key, Record* record) override {
+    iterator_->Seek(SliceOf(key));
+    return iterator_->Valid() && iterator_->key() == SliceOf(key) && Give(record);
+  }
+
+ private:
+  bool Give(Record* record) {
+    Check(iterator_->status(), path_, "read the next record");
+    if (!iterator_->Valid()) return false;
+    const auto copy = std::make_shared<std::pair<std::string, std::string>>(
+        iterator_->key().ToString(), iterator_->value().ToString());
+    *record = {copy->first, copy->second, copy};
+    return true;
+  }
+
+  const std::string path_;
+  std::shared_ptr<leveldb::DB> database_;
+  std::unique_ptr<leveldb::Iterator> iterator_;  // closed before the database
+  uint64_t count_ = 0;
+};
+
+class LevelDbWriter final : public RecordWriter {
+ public:
+  explicit LevelDbWriter(const std::string& path) : path_(path) {
+    if (std::filesystem::exists(path)) {
+      throw InvalidArgument(
+          StrCat(path, ": exists already; remove it or choose another name for the database"));
+    }
+    leveldb::Options options;
+    options.create_if_missing = true;
+    options.error_if_exists = true;
+    leveldb::DB* raw = nullptr;
+    Check(leveldb::DB::Open(options, path, &raw), path, "create a LevelDB");
+    database_.reset(raw);
+  }
+
+  ~LevelDbWriter() override {
+    if (finished_) return;
+    database_.reset();
+    leveldb::DestroyDB(path_, leveldb::Options());
+  }
+
+  void Put(std::string_view key, std::string_view value) override {
+    batch_.Put(SliceOf(key), SliceOf(value));
+    if (batch_.ApproximateSize() >= kBytesPerWrite) Commit(/*sync=*/false);
+  }
+
+  void Finish() override {
+    Commit(/*sync=*/true);
+    finished_ = true;
+    database_.reset();
+  }
+
+ private:
+  void Commit(bool sync) {
+    leveldb::WriteOptions options;
+    options.sync = sync;
+    Check(database_->Write(options, &batch_), path_, "write records");
+    batch_.Clear();
+  }
+
+  const std::string path_;
+  std::unique_ptr<leveldb::DB> database_;
+  leveldb::WriteBatch batch_;
+  bool finished_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordReader> OpenLevelDbReader(const std::string& path) {
+  return std::make_unique<LevelDbReader>(path);
+}
+
+std::unique_ptr<RecordWriter> CreateLevelDbWriter(const std::string& path) {
+  return std::make_unique<LevelDbWriter>(path);
+}
+
+}  // namespace caffe::data

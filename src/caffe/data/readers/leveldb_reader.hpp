@@ -1,0 +1,17 @@
+// LevelDB databases: those that older Caffes made.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "caffe/data/readers/record_reader.hpp"
+#include "caffe/data/readers/record_writer.hpp"
+
+namespace caffe::data {
+
+// LevelDB gives no bytes that stay where they are and no number of records, so records are copied
+// and opening a database counts them.
+std::unique_ptr<RecordReader> OpenLevelDbReader(const std::string& path);
+std::unique_ptr<RecordWriter> CreateLevelDbWriter(const std::string& path);
+
+}  // namespace caffe::data

@@ -1,0 +1,91 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "caffe/data/batch_source.hpp"
+#include "caffe/data/readers/leveldb_reader.hpp"
+#include "caffe/error.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe::data {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+class LevelDbTest : public ::testing::Test {
+ protected:
+  // Records 0, 1, ...: a Datum of one byte and its label.
+  void Fill(int count) {
+    const auto writer = CreateRecordWriter(DataParameter::LEVELDB, path_);
+    for (int i = 0; i < count; ++i) {
+      Datum datum;
+      datum.set_channels(1);
+      datum.set_height(1);
+      datum.set_width(1);
+      datum.set_data(std::string(1, static_cast<char>(i)));
+      datum.set_label(i);
+      writer->Put(StrCat(1000 + i), datum.SerializeAsString());
+    }
+    writer->Finish();
+  }
+
+  const caffe::testing::TemporaryFolder folder_;
+  const std::string path_ = folder_.path("db");
+};
+
+TEST_F(LevelDbTest, GivesRecordsInKeyOrder) {
+  Fill(3);
+  const auto reader = OpenLevelDbReader(path_);
+  const auto other = OpenLevelDbReader(path_ + "/.");  // at the same time
+  EXPECT_EQ(reader->count(), 3u);
+  Record first, record;
+  ASSERT_TRUE(reader->First(&first));
+  ASSERT_TRUE(reader->Next(&record));
+  EXPECT_EQ(first.key, "1000");  // still there
+  EXPECT_EQ(record.key, "1001");
+  ASSERT_TRUE(reader->Next(&record));
+  EXPECT_FALSE(reader->Next(&record));
+  ASSERT_TRUE(other->Seek("1002", &record));
+  EXPECT_FALSE(other->Seek("1003", &record));
+}
+
+TEST_F(LevelDbTest, FeedsBatches) {
+  Fill(5);
+  for (const bool shuffle : {false, true}) {
+    DataParameter data;
+    data.set_source(path_);
+    data.set_batch_size(4);
+    data.set_shuffle(shuffle);
+    data.set_threads(2);
+    BatchSource source({.data = data, .train = true, .seed = 3, .layer = "data"});
+    for (int pass = 0; pass < 5; ++pass) {
+      const Batch& batch = source.Next();
+      for (int i = 0; i < 4; ++i) EXPECT_EQ(batch.data[i], batch.labels[i]);
+      if (!shuffle) {
+        EXPECT_EQ(batch.labels[0], pass * 4 % 5);
+      }
+    }
+  }
+}
+
+TEST_F(LevelDbTest, ExplainsWhatIsWrong) {
+  EXPECT_THAT([&] { OpenRecordReader(DataParameter::LEVELDB, path_); },
+              ThrowsMessage<IoError>(HasSubstr("no LMDB or LevelDB database here")));
+  Fill(1);
+  EXPECT_THAT([&] { CreateLevelDbWriter(path_); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("exists already")));
+  std::ofstream(path_ + "/CURRENT") << "nonsense";
+  EXPECT_THAT([&] { OpenLevelDbReader(path_); },
+              ThrowsMessage<IoError>(HasSubstr("cannot open as LevelDB")));
+}
+
+TEST_F(LevelDbTest, UnfinishedDatabaseIsRemoved) {
+  CreateLevelDbWriter(path_)->Put("a", "first");
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/CURRENT"));
+}
+
+}  // namespace
+}  // namespace caffe::data
