@@ -76,6 +76,13 @@ std::vector<GradientCase> Cases() {
   pool("MaxPad", "pool: MAX kernel_size: 3 stride: 2 pad: 1");
   pool("Ave", "pool: AVE kernel_size: 3 stride: 2");
   pool("AvePad", "pool: AVE kernel_size: 3 stride: 2 pad: 1");
+  const auto stochastic = [&](const std::string& name, bool is_test) {
+    GradientCase& test = add(Layer1("PoolingStochastic" + name, "2x3x6x5", "Pooling",
+                                    "pooling_param { pool: STOCHASTIC kernel_size: 3 stride: 2 }"));
+    test.low = 0.1;
+    test.is_test_phase = is_test;
+  };
+  stochastic("Mean", true);
   pool("AveGlobal", "pool: AVE global_pooling: true");
   const auto inner_product = [&](const std::string& name, const std::string& options) {
     add(Layer1("InnerProduct" + name, "2x3x4", "InnerProduct",

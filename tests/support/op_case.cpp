@@ -251,6 +251,19 @@ void AddPoolCases(std::vector<OpCase>* cases) {
     cases->push_back(
         {"MaxPoolTies" + shape.name, ops::MaxPool{g}, {T(shape.x).Labels(3)}, {T(y), T(y).Wide()}});
     cases->push_back({"MaxPoolGrad" + shape.name, ops::MaxPoolGrad{g}, {mask, T(y)}, {T(shape.x)}});
+    if (g.pad == std::array<int64_t, 2>{0, 0}) {
+      const CaseOperand positive = T(shape.x).In(0.1, 1);
+      cases->push_back({"StochasticPool" + shape.name,
+                        ops::StochasticPool{g, 5},
+                        {T(shape.x).Labels(5)},
+                        {T(y), T(y).Wide()}});
+      cases->push_back(
+          {"StochasticPoolMean" + shape.name, ops::StochasticPoolMean{g}, {positive}, {T(y)}});
+      cases->push_back({"StochasticPoolMeanGrad" + shape.name,
+                        ops::StochasticPoolMeanGrad{g},
+                        {positive, T(y).In(0.1, 1), T(y)},
+                        {T(shape.x)}});
+    }
     cases->push_back({"AvePool" + shape.name, ops::AvePool{g}, {T(shape.x)}, {T(y)}});
     cases->push_back({"AvePoolGrad" + shape.name, ops::AvePoolGrad{g}, {T(y)}, {T(shape.x)}});
   }

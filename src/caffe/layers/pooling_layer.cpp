@@ -1,3 +1,4 @@
+#include "caffe/core/philox.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/ops/pool.hpp"
@@ -5,14 +6,14 @@
 namespace caffe {
 namespace {
 
-// Maximum or average over windows of the image. Top 1 (MAX only) shows where each maximum was.
+// Maximum, average or (in training) a random element of each window of the image. Top 1 (MAX only)
+// shows where each maximum was.
 class PoolingLayer final : public Layer {
  public:
   explicit PoolingLayer(const LayerParameter& param)
       : Layer(param), options_(param.pooling_param()) {
-    if (options_.pool() == PoolingParameter::STOCHASTIC) {
-      throw Unsupported("pool: STOCHASTIC is not available yet; use MAX or AVE");
-    }
+    Require(!is_stochastic() || (Pad()[0] == 0 && Pad()[1] == 0),
+            "pool: STOCHASTIC knows no padding; set pad: 0");
     const bool has_square = options_.has_kernel_size();
     const bool has_rectangle = options_.has_kernel_h() && options_.has_kernel_w();
     if (options_.global_pooling()) {
@@ -50,20 +51,30 @@ class PoolingLayer final : public Layer {
 
   void EmitForward(GraphBuilder& graph) const override {
     const ops::PoolGeometry geometry = Geometry(graph.shape(graph.bottom(0)));
-    if (!is_max()) {
-      graph.Emit(ops::AvePool{geometry}, {graph.bottom(0)}, {graph.top(0)});
-      return;
+    Value *x = graph.bottom(0), *y = graph.top(0);
+    std::vector<Value*> tops = {y};
+    if (draws() || is_max()) {
+      if (graph.num_tops() > 1 || graph.with_backward()) tops.push_back(Mask(graph));
     }
-    std::vector<Value*> tops = {graph.top(0)};
-    if (graph.num_tops() > 1 || graph.with_backward()) tops.push_back(Mask(graph));
-    graph.Emit(ops::MaxPool{geometry}, {graph.bottom(0)}, tops);
+    if (is_max()) {
+      graph.Emit(ops::MaxPool{geometry}, {x}, tops);
+    } else if (draws()) {
+      graph.Emit(ops::StochasticPool{.geometry = geometry, .stream = StreamOf(name())}, {x}, tops);
+    } else if (is_stochastic()) {
+      graph.Emit(ops::StochasticPoolMean{geometry}, {x}, tops);
+    } else {
+      graph.Emit(ops::AvePool{geometry}, {x}, tops);
+    }
   }
 
   void EmitBackward(GraphBuilder& graph) const override {
     const ops::PoolGeometry geometry = Geometry(graph.shape(graph.bottom(0)));
-    if (is_max()) {
+    if (is_max() || draws()) {
       graph.Emit(ops::MaxPoolGrad{geometry}, {Mask(graph), graph.top_diff(0)},
                  {graph.bottom_diff(0)});
+    } else if (is_stochastic()) {
+      graph.Emit(ops::StochasticPoolMeanGrad{geometry},
+                 {graph.bottom(0), graph.top(0), graph.top_diff(0)}, {graph.bottom_diff(0)});
     } else {
       graph.Emit(ops::AvePoolGrad{geometry}, {graph.top_diff(0)}, {graph.bottom_diff(0)});
     }
@@ -71,6 +82,9 @@ class PoolingLayer final : public Layer {
 
  private:
   bool is_max() const { return options_.pool() == PoolingParameter::MAX; }
+  // Stochastic pooling draws in training and averages in testing.
+  bool is_stochastic() const { return options_.pool() == PoolingParameter::STOCHASTIC; }
+  bool draws() const { return is_stochastic() && phase() == TRAIN; }
 
   static Value* Mask(GraphBuilder& graph) {
     return graph.num_tops() > 1 ? graph.top(1) : graph.Saved("mask", graph.shape(graph.top(0)));

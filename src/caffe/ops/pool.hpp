@@ -59,6 +59,31 @@ struct AvePoolGrad {
   LayoutRule layout_rule() const { return kPoolLayout; }
 };
 
+// (x) -> (y, mask):  one element of each window (of numbers >= 0), drawn with a probability in
+// proportion to its value (Zeiler and Fergus 2013); mask as in MaxPool, so that its gradient op
+// serves here, too. Output i in row-major order draws number i of `stream`.
+struct StochasticPool {
+  static constexpr std::string_view kName = "StochasticPool";
+  PoolGeometry geometry;
+  uint64_t stream = 0;
+  std::string Attributes() const { return geometry.ToString(); }
+};
+
+// (x) -> (y):  what StochasticPool gives on average: sum of x^2 / sum of x; 0 for a window of
+// zeros.
+struct StochasticPoolMean {
+  static constexpr std::string_view kName = "StochasticPoolMean";
+  PoolGeometry geometry;
+  std::string Attributes() const { return geometry.ToString(); }
+};
+
+// (x, y, dy) -> (dx):  dx = dy * (2 x - y) / sum of x, added up over windows.
+struct StochasticPoolMeanGrad {
+  static constexpr std::string_view kName = "StochasticPoolMeanGrad";
+  PoolGeometry geometry;
+  std::string Attributes() const { return geometry.ToString(); }
+};
+
 // The part of one axis that an output position's window covers.
 struct PoolWindow {
   int64_t begin = 0, end = 0;  // clipped to the image
