@@ -306,6 +306,14 @@ int DeviceQuery() {
   return 0;
 }
 
+// What follows the command: the layer type of `caffe layers Convolution`.
+std::string argument;
+
+int Layers() {
+  std::cout << (argument.empty() ? caffe::FormatLayerTypes() : caffe::FormatLayerType(argument));
+  return 0;
+}
+
 struct Command {
   int (*run)();
   const char* help;
@@ -318,6 +326,7 @@ const std::map<std::string, Command>& Commands() {
       {"time", {Time, "measure a model's time per layer"}},
       {"plan", {Plan, "print what a model will run and how much memory it takes"}},
       {"data-bench", {DataBench, "measure the input pipeline alone, stage by stage"}},
+      {"layers", {Layers, "list the layer types, or the options of one: caffe layers Convolution"}},
       {"device_query", {DeviceQuery, "show this machine's devices"}},
   };
   return commands;
@@ -369,7 +378,9 @@ int main(int argc, char** argv) {
   gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
   FLAGS_logtostderr = FLAGS_alsologtostderr;
   google::InitGoogleLogging(argv[0]);
-  if (argc != 2) {
+  const bool takes_argument = argc == 3 && std::string(argv[1]) == "layers";
+  if (takes_argument) argument = argv[2];
+  if (argc != 2 && !takes_argument) {
     std::cout << Usage() << "\nflags: caffe --help\n";
     return 0;
   }

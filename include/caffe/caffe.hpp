@@ -8,6 +8,7 @@
 #include "caffe/dtype.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer.hpp"
+#include "caffe/layer_catalogue.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/net.hpp"
 #include "caffe/plan_report.hpp"

@@ -1,6 +1,7 @@
 // LayerRegistry: from a prototxt's `type` to a layer.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,25 +14,33 @@ class LayerRegistry {
  public:
   using Creator = std::shared_ptr<Layer> (*)(const LayerParameter&);
 
-  // Throws InternalError when the type is taken.
-  static void AddCreator(const std::string& type, Creator creator);
+  // Throws InternalError when the type is taken. `param_fields`: see ParamFields().
+  static void AddCreator(const std::string& type, Creator creator,
+                         std::vector<std::string> param_fields = {});
   // Throws InvalidArgument naming the nearest known type.
   static std::shared_ptr<Layer> CreateLayer(const LayerParameter& param);
   // Sorted.
   static std::vector<std::string> LayerTypeList();
+  // Fields of LayerParameter that hold a type's options: that of message <Type>Parameter, and those
+  // named at its registration. Throws as CreateLayer for an unknown type.
+  static std::vector<std::string> ParamFields(const std::string& type);
 };
 
 struct LayerRegistrar {
-  LayerRegistrar(const char* type, LayerRegistry::Creator creator) {
-    LayerRegistry::AddCreator(type, creator);
+  LayerRegistrar(const char* type, LayerRegistry::Creator creator,
+                 std::initializer_list<std::string> param_fields = {}) {
+    LayerRegistry::AddCreator(type, creator, param_fields);
   }
 };
 
 }  // namespace caffe
 
-// Registers class <Type>Layer for `type: "<Type>"`.
-#define REGISTER_LAYER_CLASS(Type)                                                             \
+// Registers class <Type>Layer for `type: "<Type>"`. Names of option fields follow where message
+// <Type>Parameter is not all there is: REGISTER_LAYER_CLASS(Deconvolution, "convolution_param").
+#define REGISTER_LAYER_CLASS(Type, ...)                                                        \
   static const ::caffe::LayerRegistrar layer_registrar_##Type(                                 \
-      #Type, [](const ::caffe::LayerParameter& param) {                                        \
+      #Type,                                                                                   \
+      [](const ::caffe::LayerParameter& param) {                                               \
         return std::static_pointer_cast<::caffe::Layer>(std::make_shared<Type##Layer>(param)); \
-      })
+      },                                                                                       \
+      {__VA_ARGS__})

@@ -131,6 +131,25 @@ TEST_F(CaffeToolTest, PrintsThePlan) {
   EXPECT_EQ(root.fields().at("parameter_count").number_value(), 8);
 }
 
+TEST_F(CaffeToolTest, ListsLayersAndTheirOptions) {
+  const Outcome list = Run("layers");
+  EXPECT_EQ(list.status, 0);
+  EXPECT_THAT(list.output,
+              AllOf(HasSubstr("\nDeconvolution             convolution_param\n"),
+                    HasSubstr("\nSoftmaxWithLoss           softmax_param loss_param\n")));
+  const Outcome pooling = Run("layers Pooling");
+  EXPECT_EQ(pooling.status, 0);
+  EXPECT_THAT(pooling.output, AllOf(HasSubstr("MAX | AVE | STOCHASTIC  (default MAX)"),
+                                    HasSubstr("stride          uint32  (default 1)")));
+  std::istringstream lines(list.output);
+  for (std::string type; lines >> type; std::getline(lines, type)) {
+    EXPECT_EQ(Run("layers " + type).status, 0) << type;
+  }
+  const Outcome unknown = Run("layers Poolin");
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_THAT(unknown.output, HasSubstr("did you mean 'Pooling'?"));
+}
+
 TEST_F(CaffeToolTest, SaysWhatIsWrong) {
   ExpectFailure("trian", "Unknown action: trian");
   ExpectFailure("train", "-solver is missing");

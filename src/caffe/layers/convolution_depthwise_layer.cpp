@@ -13,7 +13,7 @@ class ConvolutionDepthwiseLayer final : public ConvolutionLayer {
   int64_t Groups(const Shape& bottom) const override { return bottom[ChannelAxis(bottom)]; }
 };
 
-REGISTER_LAYER_CLASS(ConvolutionDepthwise);
+REGISTER_LAYER_CLASS(ConvolutionDepthwise, "convolution_param");
 
 }  // namespace
 }  // namespace caffe

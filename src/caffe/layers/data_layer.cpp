@@ -16,7 +16,7 @@ class DataLayer final : public BatchDataLayer {
   data::BatchSourceOptions SourceOptions() const override { return {.data = param().data_param()}; }
 };
 
-REGISTER_LAYER_CLASS(Data);
+REGISTER_LAYER_CLASS(Data, "transform_param");
 
 }  // namespace
 }  // namespace caffe

@@ -84,7 +84,7 @@ class DeconvolutionLayer final : public ConvolutionBase {
   static constexpr ops::BroadcastAxes kChannels{.axis = 1, .num_axes = 1};
 };
 
-REGISTER_LAYER_CLASS(Deconvolution);
+REGISTER_LAYER_CLASS(Deconvolution, "convolution_param");
 
 }  // namespace
 }  // namespace caffe

@@ -11,7 +11,7 @@ class DepthwiseConvolutionLayer final : public ConvolutionLayer {
   using ConvolutionLayer::ConvolutionLayer;
 };
 
-REGISTER_LAYER_CLASS(DepthwiseConvolution);
+REGISTER_LAYER_CLASS(DepthwiseConvolution, "convolution_param");
 
 }  // namespace
 }  // namespace caffe

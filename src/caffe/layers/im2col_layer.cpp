@@ -39,7 +39,7 @@ class Im2colLayer final : public ConvolutionBase {
   }
 };
 
-REGISTER_LAYER_CLASS(Im2col);
+REGISTER_LAYER_CLASS(Im2col, "convolution_param");
 
 }  // namespace
 }  // namespace caffe

@@ -19,7 +19,7 @@ class ImageDataLayer final : public BatchDataLayer {
   }
 };
 
-REGISTER_LAYER_CLASS(ImageData);
+REGISTER_LAYER_CLASS(ImageData, "transform_param");
 
 }  // namespace
 }  // namespace caffe

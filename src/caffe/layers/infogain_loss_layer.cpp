@@ -75,7 +75,7 @@ class InfogainLossLayer final : public LossLayer {
   std::shared_ptr<const std::vector<float>> matrix_;  // null: bottom 2
 };
 
-REGISTER_LAYER_CLASS(InfogainLoss);
+REGISTER_LAYER_CLASS(InfogainLoss, "loss_param");
 
 }  // namespace
 }  // namespace caffe

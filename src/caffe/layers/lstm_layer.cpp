@@ -97,7 +97,7 @@ class LSTMLayer final : public RecurrentBase {
   int recurrent_weights() const { return has_static_input() ? 3 : 2; }
 };
 
-REGISTER_LAYER_CLASS(LSTM);
+REGISTER_LAYER_CLASS(LSTM, "recurrent_param");
 
 }  // namespace
 }  // namespace caffe

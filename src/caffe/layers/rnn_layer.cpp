@@ -104,7 +104,7 @@ class RNNLayer final : public RecurrentBase {
   }
 };
 
-REGISTER_LAYER_CLASS(RNN);
+REGISTER_LAYER_CLASS(RNN, "recurrent_param");
 
 }  // namespace
 }  // namespace caffe

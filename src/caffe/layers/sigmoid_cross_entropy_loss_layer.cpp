@@ -32,7 +32,7 @@ class SigmoidCrossEntropyLossLayer final : public LossLayer {
   }
 };
 
-REGISTER_LAYER_CLASS(SigmoidCrossEntropyLoss);
+REGISTER_LAYER_CLASS(SigmoidCrossEntropyLoss, "loss_param");
 
 }  // namespace
 }  // namespace caffe

@@ -45,7 +45,7 @@ class SoftmaxWithLossLayer final : public LossLayer {
   }
 };
 
-REGISTER_LAYER_CLASS(SoftmaxWithLoss);
+REGISTER_LAYER_CLASS(SoftmaxWithLoss, "softmax_param", "loss_param");
 
 }  // namespace
 }  // namespace caffe
