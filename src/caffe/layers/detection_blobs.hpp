@@ -1,0 +1,60 @@
+// How detection layers read their bottoms.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "caffe/error.hpp"
+#include "caffe/ops/boxes.hpp"
+#include "caffe/ops/kernel.hpp"
+
+namespace caffe {
+
+// An operand's elements, row-major.
+inline std::vector<double> ValuesOf(const TensorView& view) {
+  std::vector<double> values(view.count());
+  CopyTensor(view, {{view.shape, DType::kDouble, Layout::kPlain}, values.data()});
+  return values;
+}
+
+// PriorBox's top: boxes and what their codes are scaled by.
+struct PriorBoxes {
+  std::vector<ops::Box> boxes;
+  std::vector<ops::BoxCodes> variances;
+
+  explicit PriorBoxes(const std::vector<double>& values) {
+    const size_t count = values.size() / 8;
+    for (size_t i = 0; i < count; ++i) {
+      const double *box = &values[i * 4], *variance = &values[(count + i) * 4];
+      boxes.push_back({box[0], box[1], box[2], box[3]});
+      variances.push_back({variance[0], variance[1], variance[2], variance[3]});
+    }
+  }
+};
+
+// An object of the ground truth: rows of (item, label, instance, xmin, ymin, xmax, ymax,
+// difficult).
+struct GroundTruth {
+  int label = 0;
+  ops::Box box;
+  bool is_difficult = false;
+};
+
+// By item; rows that say item -1 stand for an image without objects.
+inline std::map<int, std::vector<GroundTruth>> GroundTruths(const std::vector<double>& values) {
+  std::map<int, std::vector<GroundTruth>> items;
+  for (size_t i = 0; i + 8 <= values.size(); i += 8) {
+    const double* row = &values[i];
+    if (row[0] < 0) continue;
+    items[static_cast<int>(row[0])].push_back(
+        {static_cast<int>(row[1]), {row[3], row[4], row[5], row[6]}, row[7] != 0});
+  }
+  return items;
+}
+
+inline ops::BoxCodes CodesAt(const std::vector<double>& values, size_t index) {
+  const double* codes = &values[index * 4];
+  return {codes[0], codes[1], codes[2], codes[3]};
+}
+
+}  // namespace caffe

@@ -1,0 +1,130 @@
+#include <algorithm>
+
+#include "caffe/layer_factory.hpp"
+#include "caffe/layers/detection_blobs.hpp"
+#include "caffe/ops/convert.hpp"
+
+namespace caffe {
+namespace {
+
+// From codes, scores and prior boxes to detections: rows of (item, label, score, xmin, ymin, xmax,
+// ymax), as many as there are. Bottoms: loc (N, priors x 4), conf (N, priors x classes), priors.
+class DetectionOutputLayer final : public Layer {
+ public:
+  explicit DetectionOutputLayer(const LayerParameter& param)
+      : Layer(param), options_(param.detection_output_param()) {
+    Require(options_.has_num_classes(), "detection_output_param { num_classes } is missing");
+    Require(options_.nms_param().nms_threshold() >= 0, "nms_threshold is ",
+            options_.nms_param().nms_threshold(), "; it must not be negative");
+    Require(options_.nms_param().eta() > 0 && options_.nms_param().eta() <= 1, "eta is ",
+            options_.nms_param().eta(), "; it must be above 0 and at most 1");
+    if (options_.visualize()) {
+      throw Unsupported("visualize: there is no window here; read the top instead");
+    }
+    if (!options_.save_output_param().output_directory().empty()) {
+      throw Unsupported("save_output_param is not available; write the top's rows instead");
+    }
+  }
+
+  LayerTraits traits() const override {
+    return {.num_bottoms = 3, .num_tops = 1, .has_backward = false};
+  }
+
+  // Until data has been seen, one detection is taken to be there.
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
+    const int64_t priors = bottoms[2].count() / 8;
+    const int64_t locations = options_.share_location() ? 1 : options_.num_classes();
+    Require(bottoms[0].count(1) == priors * locations * 4, "bottom 0 has shape ", bottoms[0], "; ",
+            priors, " prior boxes need ", priors * locations * 4, " numbers per item");
+    Require(bottoms[1].count(1) == priors * options_.num_classes(), "bottom 1 has shape ",
+            bottoms[1], "; ", priors, " prior boxes of ", options_.num_classes(), " classes need ",
+            priors * options_.num_classes(), " scores per item");
+    return {Shape{1, 1, 1, kColumns}};
+  }
+
+  void EmitForward(GraphBuilder& graph) const override {
+    graph.Emit(ops::HostCall{.what = "detections",
+                             .call = [options = options_](
+                                         const KernelContext& ctx) { Run(options, ctx); }},
+               {graph.bottom(0), graph.bottom(1), graph.bottom(2)}, {graph.top(0)});
+  }
+
+ private:
+  static constexpr int64_t kColumns = 7;
+
+  struct Detection {
+    int label = 0;
+    double score = 0;
+    ops::Box box;
+  };
+
+  static void Run(const DetectionOutputParameter& options, const KernelContext& ctx) {
+    const std::vector<double> loc = ValuesOf(ctx.input(0)), conf = ValuesOf(ctx.input(1));
+    const PriorBoxes priors(ValuesOf(ctx.input(2)));
+    const int64_t items = ctx.input(0).shape[0];
+    std::vector<double> rows;
+    for (int64_t item = 0; item < items; ++item) {
+      for (const Detection& one : Detect(options, priors, loc, conf, item)) {
+        rows.insert(rows.end(),
+                    {static_cast<double>(item), static_cast<double>(one.label), one.score,
+                     one.box.xmin, one.box.ymin, one.box.xmax, one.box.ymax});
+      }
+    }
+    if (rows.empty()) {  // a row per item that says so
+      for (int64_t item = 0; item < items; ++item) {
+        rows.push_back(static_cast<double>(item));
+        rows.insert(rows.end(), kColumns - 1, -1.0);
+      }
+    }
+    const Shape shape{1, 1, static_cast<int64_t>(rows.size()) / kColumns, kColumns};
+    if (!(ctx.output(0).shape == shape)) throw ops::TopShapesDiffer{{shape}};
+    CopyTensor({{shape, DType::kDouble, Layout::kPlain}, rows.data()}, ctx.output(0));
+  }
+
+  static std::vector<Detection> Detect(const DetectionOutputParameter& options,
+                                       const PriorBoxes& priors, const std::vector<double>& loc,
+                                       const std::vector<double>& conf, int64_t item) {
+    const int classes = static_cast<int>(options.num_classes());
+    const int locations = options.share_location() ? 1 : classes;
+    const size_t count = priors.boxes.size();
+    const NonMaximumSuppressionParameter& nms = options.nms_param();
+    std::vector<Detection> detections;
+    std::vector<ops::Box> boxes(count);
+    for (int label = 0; label < classes; ++label) {
+      if (label == options.background_label_id()) continue;
+      const int slot = options.share_location() ? 0 : label;
+      std::vector<ops::ScoredBox> candidates;
+      for (size_t i = 0; i < count; ++i) {
+        const double score = conf[(item * count + i) * classes + label];
+        if (score > options.confidence_threshold()) {
+          candidates.push_back({score, static_cast<int64_t>(i)});
+          boxes[i] =
+              ops::Decode(CodesAt(loc, (item * count + i) * locations + slot), priors.boxes[i],
+                          priors.variances[i], static_cast<ops::BoxCode>(options.code_type()),
+                          !options.variance_encoded_in_target());
+        }
+      }
+      ops::KeepBest(&candidates, nms.has_top_k() ? nms.top_k() : -1);
+      for (const ops::ScoredBox& kept :
+           ops::Suppress(candidates, boxes, nms.nms_threshold(), nms.eta())) {
+        detections.push_back({label, kept.score, boxes[kept.index]});
+      }
+    }
+    const int keep = options.keep_top_k();
+    if (keep >= 0 && static_cast<size_t>(keep) < detections.size()) {
+      std::stable_sort(detections.begin(), detections.end(),
+                       [](const Detection& a, const Detection& b) { return a.score > b.score; });
+      detections.resize(keep);
+      std::stable_sort(detections.begin(), detections.end(),
+                       [](const Detection& a, const Detection& b) { return a.label < b.label; });
+    }
+    return detections;
+  }
+
+  const DetectionOutputParameter options_;
+};
+
+REGISTER_LAYER_CLASS(DetectionOutput);
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,104 @@
+#include "caffe/ops/boxes.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace caffe::ops {
+namespace {
+
+struct Center {
+  double x, y, width, height;
+  explicit Center(const Box& box)
+      : x((box.xmin + box.xmax) / 2),
+        y((box.ymin + box.ymax) / 2),
+        width(box.width()),
+        height(box.height()) {}
+};
+
+double IntersectionArea(const Box& a, const Box& b) {
+  const double width = std::min(a.xmax, b.xmax) - std::max(a.xmin, b.xmin);
+  const double height = std::min(a.ymax, b.ymax) - std::max(a.ymin, b.ymin);
+  return width <= 0 || height <= 0 ? 0 : width * height;
+}
+
+}  // namespace
+
+Box Box::Clipped() const {
+  const auto limit = [](double x) { return std::clamp(x, 0.0, 1.0); };
+  return {limit(xmin), limit(ymin), limit(xmax), limit(ymax)};
+}
+
+double Overlap(const Box& a, const Box& b) {
+  const double common = IntersectionArea(a, b);
+  return common <= 0 ? 0 : common / (a.area() + b.area() - common);
+}
+
+double Coverage(const Box& of, const Box& by) {
+  const double common = IntersectionArea(of, by);
+  return common <= 0 ? 0 : common / of.area();
+}
+
+BoxCodes Encode(const Box& box, const Box& prior, const BoxCodes& variances, BoxCode code,
+                bool divides) {
+  BoxCodes codes{};
+  switch (code) {
+    case BoxCode::kCorner:
+      codes = {box.xmin - prior.xmin, box.ymin - prior.ymin, box.xmax - prior.xmax,
+               box.ymax - prior.ymax};
+      break;
+    case BoxCode::kCenterSize: {
+      const Center of(box), from(prior);
+      codes = {(of.x - from.x) / from.width, (of.y - from.y) / from.height,
+               std::log(of.width / from.width), std::log(of.height / from.height)};
+      break;
+    }
+    case BoxCode::kCornerSize:
+      codes = {(box.xmin - prior.xmin) / prior.width(), (box.ymin - prior.ymin) / prior.height(),
+               (box.xmax - prior.xmax) / prior.width(), (box.ymax - prior.ymax) / prior.height()};
+      break;
+  }
+  for (int i = 0; divides && i < 4; ++i) codes[i] /= variances[i];
+  return codes;
+}
+
+Box Decode(const BoxCodes& codes, const Box& prior, const BoxCodes& variances, BoxCode code,
+           bool multiplies) {
+  BoxCodes c = codes;
+  for (int i = 0; multiplies && i < 4; ++i) c[i] *= variances[i];
+  switch (code) {
+    case BoxCode::kCorner:
+      return {prior.xmin + c[0], prior.ymin + c[1], prior.xmax + c[2], prior.ymax + c[3]};
+    case BoxCode::kCenterSize: {
+      const Center from(prior);
+      const double x = from.x + c[0] * from.width, y = from.y + c[1] * from.height;
+      const double width = std::exp(c[2]) * from.width, height = std::exp(c[3]) * from.height;
+      return {x - width / 2, y - height / 2, x + width / 2, y + height / 2};
+    }
+    case BoxCode::kCornerSize:
+      break;
+  }
+  return {prior.xmin + c[0] * prior.width(), prior.ymin + c[1] * prior.height(),
+          prior.xmax + c[2] * prior.width(), prior.ymax + c[3] * prior.height()};
+}
+
+std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candidates,
+                                const std::vector<Box>& boxes, double threshold, double eta) {
+  std::vector<ScoredBox> kept;
+  for (const ScoredBox& candidate : candidates) {
+    const bool stays = std::all_of(kept.begin(), kept.end(), [&](const ScoredBox& better) {
+      return Overlap(boxes[candidate.index], boxes[better.index]) <= threshold;
+    });
+    if (!stays) continue;
+    kept.push_back(candidate);
+    if (eta < 1 && threshold > 0.5) threshold *= eta;
+  }
+  return kept;
+}
+
+void KeepBest(std::vector<ScoredBox>* candidates, int top_k) {
+  std::stable_sort(candidates->begin(), candidates->end(),
+                   [](const ScoredBox& a, const ScoredBox& b) { return a.score > b.score; });
+  if (top_k >= 0 && static_cast<size_t>(top_k) < candidates->size()) candidates->resize(top_k);
+}
+
+}  // namespace caffe::ops

@@ -1,0 +1,54 @@
+// Boxes of detection nets: overlap, encoding against prior boxes, suppression (Liu et al. 2016,
+// "SSD: Single shot multibox detector").
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace caffe::ops {
+
+// In units of the image: 0 is its left or top edge, 1 its right or bottom one.
+struct Box {
+  double xmin = 0, ymin = 0, xmax = 0, ymax = 0;
+
+  double width() const { return xmax - xmin; }
+  double height() const { return ymax - ymin; }
+  // 0 for a box that is inside out.
+  double area() const { return width() < 0 || height() < 0 ? 0 : width() * height(); }
+  bool is_inside() const { return xmin >= 0 && ymin >= 0 && xmax <= 1 && ymax <= 1; }
+  Box Clipped() const;
+  friend bool operator==(const Box&, const Box&) = default;
+};
+
+// Intersection over union, in [0, 1].
+double Overlap(const Box& a, const Box& b);
+// The part of `of` that `by` covers, in [0, 1].
+double Coverage(const Box& of, const Box& by);
+
+// How a box is written relative to a prior box; PriorBoxParameter.CodeType's numbers.
+enum class BoxCode { kCorner = 1, kCenterSize = 2, kCornerSize = 3 };
+
+using BoxCodes = std::array<double, 4>;
+
+// With `divides`, codes are divided by the prior's variances; otherwise the loss allows for them.
+BoxCodes Encode(const Box& box, const Box& prior, const BoxCodes& variances, BoxCode code,
+                bool divides);
+// The inverse.
+Box Decode(const BoxCodes& codes, const Box& prior, const BoxCodes& variances, BoxCode code,
+           bool multiplies);
+
+struct ScoredBox {
+  double score = 0;
+  int64_t index = 0;  // of its prior
+};
+
+// Which of `candidates`, best first, stay: each drops those that overlap it by more than
+// `threshold`; with eta < 1 the threshold is multiplied by it after each kept box while above 0.5.
+std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candidates,
+                                const std::vector<Box>& boxes, double threshold, double eta);
+
+// Sorts by score, best first (of equal ones the lower index), and keeps at most top_k (-1: all).
+void KeepBest(std::vector<ScoredBox>* candidates, int top_k);
+
+}  // namespace caffe::ops

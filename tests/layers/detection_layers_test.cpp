@@ -1,0 +1,151 @@
+// The SSD layers on examples small enough to be worked out by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "caffe/blob.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+std::unique_ptr<Net> MakeNet(const std::string& text) {
+  NetParameter param;
+  ParseTextProto(text, "detection", &param);
+  return std::make_unique<Net>(param);
+}
+
+std::string Input(const std::string& name, const std::string& dims) {
+  return "layer { name: '" + name + "' type: 'Input' top: '" + name + "' input_param { shape { " +
+         dims + " } } } ";
+}
+
+void Set(Net& net, const std::string& blob, const std::vector<float>& values) {
+  ASSERT_EQ(net.blob_by_name(blob)->count(), static_cast<int64_t>(values.size()));
+  std::copy(values.begin(), values.end(), net.blob_by_name(blob)->mutable_cpu_data<float>());
+}
+
+std::vector<float> Get(Net& net, const std::string& name) {
+  const Blob& blob = *net.blob_by_name(name);
+  return {blob.cpu_data<float>(), blob.cpu_data<float>() + blob.count()};
+}
+
+void ExpectNear(const std::vector<float>& found, const std::vector<float>& want) {
+  ASSERT_EQ(found.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(found[i], want[i], 1e-5) << i;
+}
+
+TEST(PriorBoxTest, ListsBoxesCellByCell) {
+  const auto net =
+      MakeNet(Input("map", "dim: 1 dim: 1 dim: 1 dim: 2") +
+              Input("image", "dim: 1 dim: 3 dim: 100 dim: 200") +
+              "layer { name: 'p' type: 'PriorBox' bottom: 'map' bottom: 'image' top: "
+              "'p' prior_box_param { min_size: 20.9 max_size: 45 aspect_ratio: 4 flip: "
+              "true variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2 } }");
+  net->Forward();
+  EXPECT_EQ(net->blob_by_name("p")->shape(), (Shape{1, 2, 2 * 4 * 4}));
+  const std::vector<float> p = Get(*net, "p");
+  // Cells of 100 x 100 pixels, the first one's centre at (50, 50) of 200 x 100.
+  const auto box = [](float width, float height) {
+    return std::vector<float>{(50 - width / 2) / 200, (50 - height / 2) / 100,
+                              (50 + width / 2) / 200, (50 + height / 2) / 100};
+  };
+  ExpectNear({p.begin(), p.begin() + 4}, box(20, 20));
+  ExpectNear({p.begin() + 4, p.begin() + 8}, box(30, 30));  // sqrt(20 * 45)
+  ExpectNear({p.begin() + 8, p.begin() + 12}, box(40, 10));
+  ExpectNear({p.begin() + 12, p.begin() + 16}, box(10, 40));
+  EXPECT_NEAR(p[16] - p[0], 0.5, 1e-6);  // the second cell
+  ExpectNear({p.begin() + 32, p.begin() + 36}, {0.1f, 0.1f, 0.2f, 0.2f});
+}
+
+class DetectionTest : public ::testing::Test {
+ protected:
+  // Two items, three prior boxes, two classes beside background.
+  std::unique_ptr<Net> MakeDetector(const std::string& options) {
+    auto net = MakeNet(
+        Input("loc", "dim: 2 dim: 12") + Input("conf", "dim: 2 dim: 9") +
+        Input("prior", "dim: 1 dim: 2 dim: 12") + Input("gt", "dim: 1 dim: 1 dim: 2 dim: 8") +
+        "layer { name: 'd' type: 'DetectionOutput' bottom: 'loc' bottom: 'conf' bottom: 'prior' "
+        "top: 'd' detection_output_param { num_classes: 3 confidence_threshold: 0.3 nms_param { "
+        "nms_threshold: 0.5 } " +
+        options +
+        " } } "
+        "layer { name: 'e' type: 'DetectionEvaluate' bottom: 'd' bottom: 'gt' top: 'e' "
+        "detection_evaluate_param { num_classes: 3 evaluate_difficult_gt: false } }");
+    std::vector<float> prior = {0, 0, 0.4f, 0.4f, 0, 0, 0.4f, 0.36f, 0.5f, 0.5f, 1, 1};
+    prior.resize(24, 0.1f);
+    Set(*net, "prior", prior);
+    std::vector<float> loc(24, 0);
+    loc[8] = 1;  // the third box of item 0: xmin moves by 0.1
+    Set(*net, "loc", loc);
+    Set(*net, "conf",
+        {0.1f, 0.8f, 0.1f, 0.1f, 0.7f, 0.2f, 0.2f, 0.4f, 0.4f, 0.9f, 0.1f, 0.0f, 0.9f, 0.1f, 0.0f,
+         0.4f, 0.1f, 0.5f});
+    // Item 0 has an object of class 1 at the first box, item 1 a difficult one of class 2.
+    Set(*net, "gt", {0, 1, 0, 0, 0, 0.4f, 0.4f, 0, 1, 2, 0, 0.5f, 0.5f, 1, 1, 1});
+    return net;
+  }
+};
+
+TEST_F(DetectionTest, FindsWhatIsLeftAfterSuppression) {
+  const auto net = MakeDetector("");
+  net->Forward();
+  ExpectNear(Get(*net, "d"), {0, 1, 0.8f, 0,    0,    0.4f, 0.4f,  //
+                              0, 1, 0.4f, 0.6f, 0.5f, 1,    1,     //
+                              0, 2, 0.4f, 0.6f, 0.5f, 1,    1,     //
+                              1, 2, 0.5f, 0.5f, 0.5f, 1,    1});
+  // One object of class 1; the difficult one counts neither as found nor as missed.
+  ExpectNear(Get(*net, "e"), {-1, 1, 1,    -1, -1,  //
+                              -1, 2, 0,    -1, -1,  //
+                              0,  1, 0.8f, 1,  0,   //
+                              0,  1, 0.4f, 0,  1,   //
+                              0,  2, 0.4f, 0,  1,   //
+                              1,  2, 0.5f, 0,  0});
+  // Other scores, another number of detections.
+  Set(*net, "conf", std::vector<float>(18, 0.2f));
+  net->Forward();
+  EXPECT_EQ(net->blob_by_name("d")->shape(), (Shape{1, 1, 2, 7}));
+  ExpectNear(Get(*net, "d"), {0, -1, -1, -1, -1, -1, -1, 1, -1, -1, -1, -1, -1, -1});
+  EXPECT_EQ(net->blob_by_name("e")->shape(), (Shape{1, 1, 2, 5}));
+}
+
+TEST_F(DetectionTest, KeepsTheBest) {
+  const auto net = MakeDetector("keep_top_k: 1");
+  net->Forward();
+  ExpectNear(Get(*net, "d"), {0, 1, 0.8f, 0, 0, 0.4f, 0.4f, 1, 2, 0.5f, 0.5f, 0.5f, 1, 1});
+}
+
+TEST(MultiBoxLossTest, CountsMatchesAndTheHardestNegatives) {
+  const auto net = MakeNet(
+      Input("loc", "dim: 1 dim: 16") + Input("conf", "dim: 1 dim: 8") +
+      Input("prior", "dim: 1 dim: 2 dim: 16") + Input("gt", "dim: 1 dim: 1 dim: 1 dim: 8") +
+      "layer { name: 'l' type: 'MultiBoxLoss' bottom: 'loc' bottom: 'conf' bottom: 'prior' bottom: "
+      "'gt' top: 'l' multibox_loss_param { num_classes: 2 neg_pos_ratio: 2 } }");
+  std::vector<float> prior = {0,    0,    0.4f, 0.4f, 0.5f, 0,    0.9f, 0.4f,
+                              0.0f, 0.5f, 0.4f, 0.9f, 0.5f, 0.5f, 0.9f, 0.9f};
+  prior.resize(32, 0.1f);
+  Set(*net, "prior", prior);
+  Set(*net, "loc", std::vector<float>(16, 0));
+  Set(*net, "conf", {0, 0, 0, 1, 0, 2, 3, 0});
+  Set(*net, "gt", {0, 1, 0, 0, 0, 0.44f, 0.4f, 0});
+  net->Forward();
+  // The first box is matched: its right edge is 0.04 / 0.1 off, its class is even. Of the others
+  // the second and third look most like objects.
+  const double location = 0.4 * 0.4 / 2, positive = std::log(2.0);
+  const double negatives = std::log(1 + std::exp(1.0)) + std::log(1 + std::exp(2.0));
+  EXPECT_NEAR(Get(*net, "l")[0], location + positive + negatives, 1e-5);
+  Set(*net, "gt", {0, 7, 0, 0, 0, 0.44f, 0.4f, 0});
+  EXPECT_THAT([&] { net->Forward(); },
+              ThrowsMessage<std::exception>(HasSubstr("label 7 of item 0 is outside 0..1")));
+  Set(*net, "gt", {-1, -1, -1, -1, -1, -1, -1, -1});  // an image without objects
+  net->Forward();
+  EXPECT_EQ(Get(*net, "l")[0], 0);
+}
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,53 @@
+#include "caffe/ops/boxes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace caffe::ops {
+namespace {
+
+TEST(BoxesTest, OverlapAndCoverage) {
+  const Box a{0, 0, 0.4, 0.4}, b{0.2, 0.2, 0.6, 0.6};
+  EXPECT_NEAR(Overlap(a, b), 0.04 / 0.28, 1e-12);
+  EXPECT_NEAR(Coverage(a, b), 0.25, 1e-12);
+  EXPECT_EQ(Overlap(a, Box{0.4, 0, 0.8, 0.4}), 0);  // they only touch
+  EXPECT_EQ((Box{0.4, 0.4, 0.2, 0.6}).area(), 0);
+  EXPECT_EQ((Box{-1, 0.5, 2, 0.75}).Clipped(), (Box{0, 0.5, 1, 0.75}));
+}
+
+TEST(BoxesTest, CodesAreUndone) {
+  const Box box{0.1, 0.2, 0.5, 0.7}, prior{0.15, 0.1, 0.45, 0.8};
+  const BoxCodes variances{0.1, 0.1, 0.2, 0.2};
+  for (const BoxCode code : {BoxCode::kCorner, BoxCode::kCenterSize, BoxCode::kCornerSize}) {
+    for (const bool scales : {true, false}) {
+      const Box again =
+          Decode(Encode(box, prior, variances, code, scales), prior, variances, code, scales);
+      EXPECT_NEAR(again.xmin, box.xmin, 1e-12);
+      EXPECT_NEAR(again.ymax, box.ymax, 1e-12);
+    }
+  }
+  // Centre (0.3, 0.45) against (0.3, 0.45), sides 0.4 and 0.5 against 0.3 and 0.7.
+  const BoxCodes codes = Encode(box, prior, variances, BoxCode::kCenterSize, true);
+  EXPECT_NEAR(codes[0], 0, 1e-12);
+  EXPECT_NEAR(codes[2], std::log(4.0 / 3) / 0.2, 1e-12);
+  EXPECT_NEAR(codes[3], std::log(5.0 / 7) / 0.2, 1e-12);
+}
+
+TEST(BoxesTest, SuppressionKeepsTheBest) {
+  const std::vector<Box> boxes = {{0, 0, 0.4, 0.4}, {0, 0, 0.4, 0.36}, {0.5, 0.5, 1, 1}};
+  std::vector<ScoredBox> candidates = {{0.3, 2}, {0.9, 1}, {0.8, 0}};
+  KeepBest(&candidates, 3);
+  std::vector<ScoredBox> kept = Suppress(candidates, boxes, 0.5, 1);
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_EQ(kept[0].index, 1);
+  EXPECT_EQ(kept[1].index, 2);
+  EXPECT_EQ(Suppress(candidates, boxes, 0.95, 1).size(), 3u);
+  // After the first kept box the threshold is 0.95 * 0.9, below their overlap of 0.9.
+  EXPECT_EQ(Suppress(candidates, boxes, 0.95, 0.9).size(), 2u);
+  KeepBest(&candidates, 1);
+  EXPECT_EQ(candidates.size(), 1u);
+}
+
+}  // namespace
+}  // namespace caffe::ops
