@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -14,6 +15,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "caffe/data/pipeline_bench.hpp"
@@ -34,6 +36,9 @@ DEFINE_string(sighup_effect, "snapshot",
               "What SIGHUP does while training: snapshot, stop or none.");
 DEFINE_string(ap_version, "11point", "Average precision of detection tests (test_detection).");
 DEFINE_bool(show_per_class_result, true, "Show the precision of each class (test_detection).");
+DEFINE_string(precision, "",
+              "Storage and arithmetic of nets that do not say themselves: fp32, fp16, bf16 or fp64 "
+              "(train, test, time, plan).");
 DEFINE_bool(json, false, "Print JSON instead of a table (plan, data-bench).");
 DEFINE_bool(explain, false, "Also print each step's kernel and why better ones refused (time).");
 DEFINE_double(seconds, 3, "How long to measure each stage (data-bench).");
@@ -57,6 +62,23 @@ caffe::Phase PhaseFromFlag() {
   if (FLAGS_phase.empty() || FLAGS_phase == "TRAIN") return caffe::TRAIN;
   if (FLAGS_phase == "TEST") return caffe::TEST;
   throw InvalidArgument("-phase is '" + FLAGS_phase + "'; use TRAIN or TEST");
+}
+
+// Empty without the flag: then the solver's own field holds.
+std::optional<caffe::Precision> PrecisionFromFlag() {
+  if (FLAGS_precision.empty()) return std::nullopt;
+  std::string name = FLAGS_precision;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return toupper(c); });
+  caffe::Precision precision;
+  if (caffe::Precision_Parse(name, &precision)) return precision;
+  throw InvalidArgument("-precision is '" + FLAGS_precision + "'; use fp32, fp16, bf16 or fp64");
+}
+
+caffe::NetOptions NetOptionsFromFlags(bool with_backward) {
+  caffe::NetOptions options{.keep_all = false, .with_backward = with_backward};
+  options.precision = PrecisionFromFlag().value_or(caffe::FP32);
+  return options;
 }
 
 void RefuseGpus() {
@@ -106,6 +128,7 @@ caffe::SolverParameter SolverFromFlags() {
   param.mutable_train_state()->set_level(FLAGS_level);
   for (const std::string& stage : SplitByComma(FLAGS_stage))
     param.mutable_train_state()->add_stage(stage);
+  if (PrecisionFromFlag()) param.set_precision(*PrecisionFromFlag());
   return param;
 }
 
@@ -138,7 +161,7 @@ int Test() {
   RefuseGpus();
   LOG(INFO) << "Use CPU.";
   Net net(FLAGS_model, caffe::TEST, FLAGS_level, SplitByComma(FLAGS_stage),
-          {.keep_all = false, .with_backward = false});
+          NetOptionsFromFlags(/*with_backward=*/false));
   caffe::LoadWeights(FLAGS_weights, &net);
   LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
   std::vector<std::pair<std::string, double>> sums;
@@ -192,7 +215,7 @@ int Time() {
   LOG(INFO) << "Use CPU.";
   const bool is_training = PhaseFromFlag() == caffe::TRAIN;
   Net net(FLAGS_model, PhaseFromFlag(), FLAGS_level, SplitByComma(FLAGS_stage),
-          {.keep_all = false, .with_backward = is_training});
+          NetOptionsFromFlags(is_training));
   if (FLAGS_explain) LogSteps(net);
   LOG(INFO) << "Performing Forward";
   float initial_loss = 0;
@@ -239,13 +262,16 @@ int Plan() {
           "both");
   RefuseGpus();
   const bool is_training = PhaseFromFlag() == caffe::TRAIN;
-  caffe::NetOptions options{.keep_all = false, .with_backward = is_training, .allocate = false};
+  caffe::NetOptions options = NetOptionsFromFlags(is_training);
+  options.allocate = false;
   std::unique_ptr<Net> net;
   if (FLAGS_solver.empty()) {
     net = std::make_unique<Net>(FLAGS_model, PhaseFromFlag(), FLAGS_level,
                                 SplitByComma(FLAGS_stage), options);
   } else {
-    net = caffe::MakeTrainNet(SolverFromFlags(), options);
+    const caffe::SolverParameter solver = SolverFromFlags();
+    options.precision = solver.precision();
+    net = caffe::MakeTrainNet(solver, options);
   }
   const int solver_states =
       FLAGS_solver.empty() ? 0 : caffe::SolverStatesPerParameter(SolverFromFlags());

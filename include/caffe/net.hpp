@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "caffe/blob.hpp"
+#include "caffe/dtype.hpp"
 #include "caffe/layer.hpp"
 #include "caffe/proto/caffe.pb.h"
 
@@ -30,6 +31,9 @@ struct NetOptions {
   std::vector<std::string> disabled_passes;
   // Records that each data layer has delivered in the run that is resumed.
   std::map<std::string, uint64_t> delivered_records;
+  // Storage and arithmetic of a net whose definition has no default_* fields; layers' own fields
+  // still win.
+  Precision precision = FP32;
   // false: compile without creating parameters or starting readers beyond their first record
   // (`caffe plan`).
   bool allocate = true;
@@ -64,6 +68,9 @@ class Net {
   void ClearParamDiffs();
   // For solvers: whether the next Backward adds to parameter gradients or overwrites them.
   void set_accumulate(bool accumulate);
+  // Multiplies all losses in the following backward passes, and with them all gradients; see
+  // NetParameter.global_grad_scale.
+  void set_loss_scale(double scale);
   // The number of the next forward pass, which random draws are keyed by.
   void set_pass(uint64_t pass);
 
@@ -102,8 +109,18 @@ class Net {
     std::string name;  // "conv1.0"
     float lr_mult = 1, decay_mult = 1;
     bool has_gradient = true;
+    // Type in which the layer stores gradients of activations (backward_type).
+    DType backward_type = DType::kFloat;
   };
   const std::vector<LearnableParam>& learnable_params() const;
+
+  // The definition's global_grad_scale fields.
+  struct GradientScaling {
+    bool is_given = false;  // the definition sets one of them
+    double factor = 1;
+    bool adaptive = false;
+  };
+  GradientScaling gradient_scaling() const;
 
   const std::vector<std::string>& input_names() const;
   const std::vector<std::string>& output_names() const;

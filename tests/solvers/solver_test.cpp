@@ -318,7 +318,16 @@ TEST_F(SolverTest, ExplainsWrongDefinitions) {
               HasSubstr("test_interval"));
   EXPECT_THAT(error([](SolverParameter* param) { param->set_iter_size(0); }),
               HasSubstr("iter_size is 0"));
-  EXPECT_THAT(error([](SolverParameter* param) { param->set_larc(true); }), HasSubstr("larc"));
+  EXPECT_THAT(error([](SolverParameter* param) {
+                param->set_larc(true);
+                param->set_type("Adam");
+              }),
+              HasSubstr("LARC belongs to SGD and SAG"));
+  EXPECT_THAT(error([](SolverParameter* param) {
+                param->set_larc(true);
+                param->set_larc_policy("crop");
+              }),
+              HasSubstr("larc_policy is 'crop'; use scale or clip"));
   EXPECT_THAT(error([](SolverParameter* param) {
                 param->mutable_net_param()->mutable_layer()->DeleteSubrange(1, 2);
               }),

@@ -126,6 +126,7 @@ std::optional<CaseResult> Run(const OpCase& test, const KernelCandidate& candida
   context.outputs = output_views;
   context.workspace = workspace.get();
   context.random = {5, test.pass};
+  context.loss_scale = 4;
   context.accumulate_mask = accumulates ? test.accumulates : 0;
   CaseResult result;
   result.seconds = std::numeric_limits<double>::infinity();
@@ -364,6 +365,7 @@ void AddMoveCases(std::vector<OpCase>* cases) {
   cases->push_back({"ReorderToPlain", ops::Reorder{}, {last}, {plain}});
   cases->push_back({"View", ops::View{}, {T({2, 6, 20})}, {T({12, 20})}});
   cases->push_back({"Fill", ops::Fill{2.5}, {}, {T({3, 4})}});
+  cases->push_back({"LossWeight", ops::LossWeight{2.5}, {}, {T({3, 4})}});
   for (int axis = 0; axis < 4; ++axis) {
     std::vector<int64_t> part = {2, 6, 5, 4}, whole = part;
     part[axis] = 3;
@@ -430,6 +432,8 @@ void AddLossCases(std::vector<OpCase>* cases) {
                       {w, scalars},
                       {w, w}});
   }
+  cases->push_back({"Dot", ops::Dot{}, {w, w}, {T({}).As(DType::kDouble)}, 1});
+  cases->push_back({"MaxAbs", ops::MaxAbs{}, {w}, {T({}).As(DType::kDouble).In(0.5, 2)}, 1});
   cases->push_back({"SumOfSquares", ops::SumOfSquares{}, {w}, {T({}).As(DType::kDouble)}, 1});
 }
 

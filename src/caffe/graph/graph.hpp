@@ -87,6 +87,8 @@ struct LayerCall {
   std::vector<bool> bottom_needs_gradient;
   std::vector<bool> param_needs_gradient;
   std::map<std::string, Value*> saved;  // GraphBuilder::Saved
+  // assign-precision: the layer's backward_type.
+  DType backward_type = DType::kFloat;
 };
 
 // NetParameter's default_forward_type and its like; unset fields follow precision.md's rules.

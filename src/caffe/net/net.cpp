@@ -37,7 +37,27 @@ std::optional<DType> DefaultType(bool has, Type type) {
   return DTypeFromProto(type, "the net's default type");
 }
 
-PrecisionDefaults DefaultsOf(const NetParameter& param) {
+DType TypeOf(Precision precision) {
+  switch (precision) {
+    case FP32:
+      return DType::kFloat;
+    case FP16:
+      return DType::kFloat16;
+    case BF16:
+      return DType::kBFloat16;
+    case FP64:
+      return DType::kDouble;
+  }
+  throw InvalidArgument("net: unknown precision");
+}
+
+PrecisionDefaults DefaultsOf(const NetParameter& param, Precision precision) {
+  const bool has_own = param.has_default_forward_type() || param.has_default_backward_type() ||
+                       param.has_default_forward_math() || param.has_default_backward_math();
+  if (!has_own) {
+    const DType type = TypeOf(precision);
+    return {type, type, type, type};
+  }
   return {DefaultType(param.has_default_forward_type(), param.default_forward_type()),
           DefaultType(param.has_default_backward_type(), param.default_backward_type()),
           DefaultType(param.has_default_forward_math(), param.default_forward_math()),
@@ -70,6 +90,7 @@ struct Net::Impl {
   void CreateBlobs();
   void BindBlobs();
   void BindParams();
+  void FillLossDiffs();
   void FindInputsAndOutputs();
   bool InputsWereReshaped() const;
   float Run(Direction direction, int first, int last);
@@ -99,6 +120,7 @@ struct Net::Impl {
   std::unique_ptr<Executor> executor;
   uint64_t pass = 0, next_pass = 0;  // of the last forward and of the next
   bool accumulate = true;
+  double loss_scale = 1;
 };
 
 Net::Impl::Impl(const NetParameter& definition, const NetOptions& net_options)
@@ -135,7 +157,7 @@ void Net::Impl::Compile() {
   compile.keep_all = options.keep_all;
   compile.with_backward = options.with_backward;
   compile.force_backward = param.force_backward();
-  compile.precision = DefaultsOf(param);
+  compile.precision = DefaultsOf(param, options.precision);
   compile.disabled_passes = options.disabled_passes;
   compile.input_shapes = input_shapes;
   compile.found_top_shapes = found_top_shapes;
@@ -208,6 +230,7 @@ void Net::Impl::BindParams() {
           learnable_params.push_back(
               DescribeParam(call.layer->param(), static_cast<int>(k), call.params[k], blob));
           learnable_params.back().has_gradient = call.param_needs_gradient[k];
+          learnable_params.back().backward_type = call.backward_type;
         }
       }
       const std::shared_ptr<Blob>& blob = layer_params[i][k];
@@ -246,11 +269,7 @@ void Net::Impl::BindBlobs() {
     value->tensor = &blobs[blob_index.at(name)]->data_tensor();
   for (const auto& [name, value] : graph->external_diffs)
     value->tensor = &blobs[blob_index.at(name)]->diff_tensor();
-  for (const auto& [name, weight] : loss_weights) {
-    if (!options.keep_all || graph->external_diffs.count(name) == 0) continue;
-    Blob& blob = *blobs[blob_index.at(name)];
-    std::fill_n(blob.mutable_cpu_diff<float>(), blob.count(), weight);
-  }
+  FillLossDiffs();
   std::map<std::string, int> versions;
   for (Value& value : graph->values()) {
     const int version = versions[value.name]++;
@@ -260,6 +279,16 @@ void Net::Impl::BindBlobs() {
     std::unique_ptr<SyncedTensor>& tensor = kept_tensors[StrCat(value.name, '#', version)];
     if (!tensor) tensor = std::make_unique<SyncedTensor>(device);
     bind(&value, *tensor);
+  }
+}
+
+// In a keep-all net gradients begin in the diffs of the output blobs.
+void Net::Impl::FillLossDiffs() {
+  for (const auto& [name, weight] : loss_weights) {
+    if (!options.keep_all || graph->external_diffs.count(name) == 0) continue;
+    Blob& blob = *blobs[blob_index.at(name)];
+    std::fill_n(blob.mutable_cpu_diff<float>(), blob.count(),
+                static_cast<float>(weight * loss_scale));
   }
 }
 
@@ -278,6 +307,7 @@ float Net::Impl::Run(Direction direction, int first, int last) {
   run.last_layer = last;
   run.random = {seed, pass};
   run.accumulate = accumulate;
+  run.loss_scale = loss_scale;
   while (const std::optional<Executor::ShapeChange> change = executor->Run(run)) {
     AdaptTo(*change);
     run.first_layer = change->layer;
@@ -372,6 +402,16 @@ void Net::ClearParamDiffs() {
 
 void Net::set_accumulate(bool accumulate) {
   impl_->accumulate = accumulate;
+}
+void Net::set_loss_scale(double scale) {
+  if (scale == impl_->loss_scale) return;
+  impl_->loss_scale = scale;
+  impl_->FillLossDiffs();
+}
+Net::GradientScaling Net::gradient_scaling() const {
+  const NetParameter& param = impl_->param;
+  return {param.has_global_grad_scale() || param.has_global_grad_scale_adaptive(),
+          param.global_grad_scale(), param.global_grad_scale_adaptive()};
 }
 void Net::set_pass(uint64_t pass) {
   impl_->next_pass = pass;

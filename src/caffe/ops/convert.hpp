@@ -36,6 +36,13 @@ struct Fill {
   std::string Attributes() const { return StrCat("value ", value); }
 };
 
+// () -> (y):  y = weight * the pass's loss scale: where gradients begin.
+struct LossWeight {
+  static constexpr std::string_view kName = "LossWeight";
+  double weight = 1;
+  std::string Attributes() const { return StrCat("weight ", weight); }
+};
+
 // (x_0, x_1, ...) -> (y):  joined along `axis`.
 struct Concat {
   static constexpr std::string_view kName = "Concat";

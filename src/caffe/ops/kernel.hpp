@@ -28,6 +28,7 @@ class KernelContext {
   std::span<const TensorView> outputs;
   void* workspace = nullptr;
   RandomState random;
+  double loss_scale = 1;  // what losses are multiplied by in the backward pass
   // Bit i: add to output i instead of overwriting it (parameter gradients).
   uint32_t accumulate_mask = 0;
 

@@ -33,4 +33,17 @@ struct SumOfSquares {
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
 };
 
+// (x) -> (max):  largest absolute value in double, NaN when x holds one; where the step accumulates,
+// the larger of it and what is there.
+struct MaxAbs {
+  static constexpr std::string_view kName = "MaxAbs";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+};
+
+// (x, y) -> (sum):  the sum of x * y in double, added to where the step accumulates.
+struct Dot {
+  static constexpr std::string_view kName = "Dot";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+};
+
 }  // namespace caffe::ops

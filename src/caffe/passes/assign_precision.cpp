@@ -53,9 +53,10 @@ class AssignPrecision final : public Pass {
 
   void Run(Graph& graph) override {
     types_.clear();
-    for (const LayerCall& call : graph.calls) {
+    for (LayerCall& call : graph.calls) {
       WithContext(StrCat("layer '", call.layer->name(), "' (", call.layer->type(), ")"),
                   [&] { types_.push_back(ResolveTypes(call, graph.options.precision)); });
+      call.backward_type = types_.back().backward;
     }
     for (Node* node : graph.ScheduledNodes()) {
       if (node->op.numeric_rule() != NumericRule::kFloat ||

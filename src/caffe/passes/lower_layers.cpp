@@ -81,7 +81,7 @@ class LayerLowering final : public Pass {
     if (is_input || !call.needs_backward || (!any_gradient && !call.tops.empty())) return;
     for (Value* top : call.tops) {
       if (graph.gradients.count(top) == 0) {
-        graph.gradients[top] = &EmitFill(graph, index, *top, 0);
+        graph.gradients[top] = &EmitGradient(graph, index, *top, ops::Fill{0});
       }
     }
     GraphBuilder builder(graph, index, /*is_backward=*/true);
@@ -104,7 +104,7 @@ class LayerLowering final : public Pass {
     if (graph.options.keep_all && is_output && call.needs_backward) {
       parts.push_back(&ExternalGradient(graph, index, *top));
     } else if (loss_weight != 0 && call.needs_backward) {
-      parts.push_back(&EmitFill(graph, index, *top, loss_weight));
+      parts.push_back(&EmitGradient(graph, index, *top, ops::LossWeight{loss_weight}));
     }
     if (parts.empty()) return nullptr;
     if (parts.size() == 1) return parts[0];
@@ -122,9 +122,9 @@ class LayerLowering final : public Pass {
     return gradient;
   }
 
-  static Value& EmitFill(Graph& graph, int index, const Value& of, double value) {
+  static Value& EmitGradient(Graph& graph, int index, const Value& of, Op op) {
     Value& gradient = NewGradient(graph, index, of);
-    GraphBuilder(graph, index, /*is_backward=*/true).Emit(ops::Fill{value}, {}, {&gradient});
+    GraphBuilder(graph, index, /*is_backward=*/true).Emit(std::move(op), {}, {&gradient});
     return gradient;
   }
 

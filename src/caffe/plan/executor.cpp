@@ -163,6 +163,7 @@ void Executor::RunStep(size_t index, const RunOptions& options) {
   context.outputs = step.outputs;
   context.workspace = workspace_.get();
   context.random = options.random;
+  context.loss_scale = options.loss_scale;
   context.accumulate_mask = step.node->accumulate_mask;
   if (options.accumulate) context.accumulate_mask |= step.node->accumulate_on_request_mask;
   if (step.work == Work::kNothing) return;

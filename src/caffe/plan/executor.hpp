@@ -31,6 +31,7 @@ class Executor {
     int first_layer = 0;  // inclusive
     int last_layer = -1;  // inclusive; -1: to the end
     RandomState random;
+    double loss_scale = 1;
     bool accumulate = false;  // add to parameter gradients instead of overwriting them
   };
   // A layer whose tops turned out to have other shapes than planned.

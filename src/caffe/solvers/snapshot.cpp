@@ -15,6 +15,10 @@
 namespace caffe {
 namespace {
 
+bool IsDefault(const GradientScaler::State& state) {
+  return state.scale == 1 && state.skipped_steps == 0;
+}
+
 void WriteBinaryState(const std::string& file, const std::vector<std::shared_ptr<Blob>>& history,
                       const SolverProgress& progress) {
   SolverState state;
@@ -33,6 +37,14 @@ void WriteBinaryState(const std::string& file, const std::vector<std::shared_ptr
     cursor->set_layer(layer);
     cursor->set_records(records);
   }
+  if (!IsDefault(progress.gradient_scale)) {
+    GradientScaleState* scale = state.mutable_gradient_scale();
+    scale->set_scale(progress.gradient_scale.scale);
+    scale->set_limit(progress.gradient_scale.limit);
+    scale->set_good_steps(progress.gradient_scale.good_steps);
+    scale->set_skipped_steps(progress.gradient_scale.skipped_steps);
+  }
+  state.mutable_larc_cosine()->Assign(progress.larc_cosines.begin(), progress.larc_cosines.end());
   for (const std::shared_ptr<Blob>& blob : history)
     WriteBlob(*blob, /*write_diff=*/false, state.add_history());
   WriteBinaryProto(file, state);
@@ -62,6 +74,17 @@ void WriteHdf5State(const std::string& file, const std::vector<std::shared_ptr<B
   writer.WriteString("cortado/solver_type", progress.solver_type);
   writer.WriteString("cortado/net_name", progress.net_name);
   writer.WriteString("cortado/random_seed", std::to_string(progress.seed));
+  const GradientScaler::State& scale = progress.gradient_scale;
+  if (!IsDefault(scale)) {
+    const std::vector<double> values = {scale.scale, scale.limit,
+                                        static_cast<double>(scale.good_steps),
+                                        static_cast<double>(scale.skipped_steps)};
+    writer.WriteDoubles("cortado/gradient_scale", Shape{4}, values);
+  }
+  if (!progress.larc_cosines.empty()) {
+    const auto count = static_cast<int64_t>(progress.larc_cosines.size());
+    writer.WriteFloats("cortado/larc_cosine", Shape{count}, progress.larc_cosines);
+  }
   int index = 0;
   for (const auto& [layer, records] : progress.delivered_records) {
     const std::string group =
@@ -157,6 +180,12 @@ void SnapshotReader::ReadBinary() {
   for (const DataCursor& cursor : state.data_cursor()) {
     progress_.delivered_records[cursor.layer()] = cursor.records();
   }
+  if (state.has_gradient_scale()) {
+    const GradientScaleState& scale = state.gradient_scale();
+    progress_.gradient_scale = {scale.scale(), scale.limit(), scale.good_steps(),
+                                scale.skipped_steps()};
+  }
+  progress_.larc_cosines.assign(state.larc_cosine().begin(), state.larc_cosine().end());
   history_.assign(state.history().begin(), state.history().end());
 }
 
@@ -183,6 +212,15 @@ void SnapshotReader::ReadHdf5() {
   progress_.net_name = reader.ReadString("cortado/net_name");
   progress_.has_seed = true;
   progress_.seed = std::stoull(reader.ReadString("cortado/random_seed"));
+  if (reader.Contains("cortado/gradient_scale")) {
+    const std::vector<double> scale = reader.ReadDoubles("cortado/gradient_scale");
+    progress_.gradient_scale = {scale.at(0), scale.at(1), static_cast<int>(scale.at(2)),
+                                static_cast<int64_t>(scale.at(3))};
+  }
+  if (reader.Contains("cortado/larc_cosine")) {
+    const std::vector<double> cosines = reader.ReadDoubles("cortado/larc_cosine");
+    progress_.larc_cosines.assign(cosines.begin(), cosines.end());
+  }
   if (!reader.Contains("cortado/data_cursor")) return;
   for (const std::string& index : reader.LinksOf("cortado/data_cursor")) {
     const std::string group = "cortado/data_cursor/" + index;

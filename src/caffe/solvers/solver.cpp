@@ -11,9 +11,12 @@
 #include "caffe/error.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solvers/debug_info.hpp"
+#include "caffe/solvers/gradient_scaler.hpp"
+#include "caffe/solvers/larc.hpp"
 #include "caffe/solvers/schedule.hpp"
 #include "caffe/solvers/snapshot.hpp"
 #include "caffe/solvers/solver_nets.hpp"
+#include "caffe/solvers/statistics_keeper.hpp"
 #include "caffe/solvers/update_rule.hpp"
 #include "caffe/solvers/updater.hpp"
 
@@ -80,6 +83,7 @@ struct Solver::Impl {
   void Step(int iterations);
   float ForwardBackward();
   void ApplyUpdate();
+  bool SkipsStep(double* largest_half);
   void Display(float loss);
   bool IsDisplayed() const { return param.display() > 0 && iter % param.display() == 0; }
   bool IsTested() const {
@@ -100,9 +104,12 @@ struct Solver::Impl {
   std::string snapshot_prefix;
   uint64_t seed = 0;
   std::unique_ptr<UpdateRule> rule;
+  Larc larc;
   std::unique_ptr<Net> net;
   std::vector<std::shared_ptr<Net>> test_nets;
   std::unique_ptr<Updater> updater;
+  GradientScaler scaler;
+  std::unique_ptr<StatisticsKeeper> statistics;
   int iter = 0;
   int current_step = 0;
   PlateauState plateau;
@@ -119,6 +126,7 @@ struct Solver::Impl {
 Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& solver_options)
     : param(solver_param),
       options(solver_options),
+      larc(solver_param),
       smoothed_loss(std::max(1, solver_param.average_loss())) {
   Require(param.average_loss() >= 1, "solver: average_loss is ", param.average_loss(),
           "; it must be at least 1");
@@ -127,7 +135,10 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
   for (const int batches : param.test_iter()) {
     Require(batches >= 1, "solver: test_iter is ", batches, "; it must be at least 1");
   }
-  if (param.larc()) throw Unsupported("solver: larc is not in this build; remove it");
+  if (param.has_solver_data_type() && param.solver_data_type() != FLOAT) {
+    LOG(WARNING) << "solver: solver_data_type is " << Type_Name(param.solver_data_type())
+                 << "; weights and history are kept in float (in double for nets in double)";
+  }
   if (param.eval_type() != "classification") {
     throw Unsupported("solver: eval_type " + param.eval_type() +
                       " is not in this build; remove it");
@@ -143,6 +154,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
 
 void Solver::Impl::BuildNets(uint64_t net_seed, const std::map<std::string, uint64_t>& delivered) {
   NetOptions train;
+  train.precision = param.precision();
   train.keep_all = options.keep_all || param.debug_info();
   train.seed = net_seed;
   train.delivered_records = delivered;
@@ -151,6 +163,7 @@ void Solver::Impl::BuildNets(uint64_t net_seed, const std::map<std::string, uint
   net = MakeTrainNet(param, train);
   for (const NetParameter& definition : TestNetDefinitions(param)) {
     NetOptions test;
+    test.precision = param.precision();
     test.keep_all = options.keep_all;
     test.with_backward = false;
     test.seed = net_seed;
@@ -158,7 +171,11 @@ void Solver::Impl::BuildNets(uint64_t net_seed, const std::map<std::string, uint
     test_nets.back()->ShareTrainedLayersWith(*net);
   }
   CheckTrainable();
-  updater = std::make_unique<Updater>(*rule, *net);
+  updater = std::make_unique<Updater>(*rule, larc, *net);
+  Net::GradientScaling scaling = net->gradient_scaling();
+  if (param.precision() == FP16 && !scaling.is_given) scaling.adaptive = true;
+  scaler = GradientScaler(scaling);
+  statistics = std::make_unique<StatisticsKeeper>(*net);
 }
 
 void Solver::Impl::CheckTrainable() const {
@@ -214,6 +231,8 @@ float Solver::Impl::ForwardBackward() {
   float loss = 0;
   const bool keeps_all = options.keep_all || param.debug_info();
   if (keeps_all) net->ClearParamDiffs();
+  if (scaler.is_on()) statistics->Save();
+  net->set_loss_scale(scaler.scale());
   for (int i = 0; i < param.iter_size(); ++i) {
     for (const Callbacks& callback : callbacks) {
       if (callback.on_forward) callback.on_forward();
@@ -243,10 +262,15 @@ void Solver::Impl::ApplyUpdate() {
   step.rate = LearningRate();
   step.momentum = MomentumAt(param, iter, step.rate);
   step.weight_decay = WeightDecayAt(param, iter);
-  step.gradient_scale = 1.0 / param.iter_size();
-  if (IsDisplayed()) LOG(INFO) << "Iteration " << iter << ", lr = " << step.rate;
+  step.gradient_scale = 1.0 / param.iter_size() / scaler.scale();
+  if (IsDisplayed()) {
+    LOG(INFO) << "Iteration " << iter << ", lr = " << step.rate
+              << (scaler.is_on() ? StrCat(", gs = ", scaler.scale()) : "");
+  }
+  double largest_half = 0;
+  if (scaler.is_on() && SkipsStep(&largest_half)) return;
   if (param.clip_gradients() >= 0) {
-    const double norm = updater->GradientNorm();
+    const double norm = updater->GradientNorm() / scaler.scale();
     if (norm > param.clip_gradients()) {
       const double factor = param.clip_gradients() / norm;
       LOG(INFO) << "Gradient clipping: scaling down gradients (L2 norm " << norm << " > "
@@ -255,7 +279,22 @@ void Solver::Impl::ApplyUpdate() {
     }
   }
   updater->Step(step);
+  scaler.Advance(largest_half);
   if (param.debug_info() && IsDisplayed()) LogUpdateValues(*net, updater->history());
+}
+
+// True when the gradients are not finite: then nothing of this step remains.
+bool Solver::Impl::SkipsStep(double* largest_half) {
+  const double scale = scaler.scale();
+  const Updater::GradientRange range = updater->RangeOfGradients();
+  *largest_half = range.largest_half / scale;
+  if (range.is_finite) return false;
+  statistics->Restore();
+  scaler.Skip();
+  LOG(WARNING) << "Iteration " << iter << ": gradients are not finite at gs = " << scale
+               << "; step skipped (" << scaler.state().skipped_steps
+               << " so far), now gs = " << scaler.scale();
+  return true;
 }
 
 double Solver::Impl::LearningRate() {
@@ -332,6 +371,8 @@ std::string Solver::Impl::Snapshot() {
   progress.net_name = net->name();
   progress.seed = seed;
   progress.delivered_records = net->delivered_records();
+  progress.gradient_scale = scaler.state();
+  if (larc.is_turbo()) progress.larc_cosines = updater->larc_cosines();
   const bool as_hdf5 = param.snapshot_format() == SolverParameter::HDF5;
   const std::string file = WriteSnapshot(snapshot_prefix, as_hdf5, param.snapshot_diff(), *net,
                                          updater->history(), std::move(progress));
@@ -369,6 +410,10 @@ void Solver::Impl::Restore(const std::string& file) {
   iter = last_snapshot_iter = progress.iter;
   current_step = progress.current_step;
   plateau = progress.plateau;
+  if (scaler.is_on()) scaler.set_state(progress.gradient_scale);
+  if (progress.larc_cosines.size() == updater->larc_cosines().size()) {
+    updater->set_larc_cosines(progress.larc_cosines);
+  }
 }
 
 Solver::Solver(const SolverParameter& param, const SolverOptions& options)

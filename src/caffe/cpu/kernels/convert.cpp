@@ -67,6 +67,13 @@ void Fill(const ops::Fill& op, const KernelContext& ctx) {
   });
 }
 
+void LossWeight(const ops::LossWeight& op, const KernelContext& ctx) {
+  const double value = op.weight * ctx.loss_scale;
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    std::fill_n(ctx.output(0).as<T>(), ctx.output(0).count(), T(value));
+  });
+}
+
 // A tensor seen as outer x extent x inner around an axis of its memory order.
 struct AxisView {
   int64_t outer = 1, extent = 1, inner = 1;
@@ -131,6 +138,7 @@ CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Cast, Cast);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Reorder, Reorder);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::View, View);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Fill, Fill);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LossWeight, LossWeight);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Concat, Concat);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SliceOf, SliceOf);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::HostCall, HostCall);

@@ -1,0 +1,159 @@
+#include "caffe/solvers/gradient_scaler.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "caffe/error.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/solver.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(GradientScalerTest, FollowsTheLargestGradient) {
+  GradientScaler scaler({.is_given = true, .factor = 3, .adaptive = true});
+  EXPECT_TRUE(scaler.is_on());
+  EXPECT_EQ(scaler.scale(), 1);
+  scaler.Advance(0.25);
+  EXPECT_EQ(scaler.scale(), 48);
+  scaler.Advance(0);
+  EXPECT_EQ(scaler.scale(), 3);
+}
+
+TEST(GradientScalerTest, AFixedFactorHoldsFromTheSecondStepOn) {
+  GradientScaler scaler({.is_given = true, .factor = 1000});
+  EXPECT_TRUE(scaler.is_on());
+  EXPECT_EQ(scaler.scale(), 1);
+  scaler.Advance(0.25);
+  EXPECT_EQ(scaler.scale(), 1000);
+  EXPECT_FALSE(GradientScaler(Net::GradientScaling{}).is_on());
+}
+
+TEST(GradientScalerTest, SkippedStepsLowerItForAWhile) {
+  GradientScaler scaler({.is_given = true, .factor = 1, .adaptive = true});
+  scaler.Advance(4.0 / 1024);
+  EXPECT_EQ(scaler.scale(), 1024);
+  scaler.Skip();
+  EXPECT_EQ(scaler.scale(), 512);
+  for (int step = 0; step < GradientScaler::kStepsToRaise - 1; ++step) scaler.Advance(4.0 / 1024);
+  EXPECT_EQ(scaler.scale(), 512);
+  scaler.Advance(4.0 / 1024);
+  EXPECT_EQ(scaler.scale(), 1024);
+  EXPECT_EQ(scaler.state().skipped_steps, 1);
+}
+
+TEST(GradientScalerTest, GivesUpWhenNoScaleHelps) {
+  GradientScaler scaler({.is_given = true, .factor = 1, .adaptive = true});
+  for (int step = 0; step < GradientScaler::kMostSkipped - 1; ++step) scaler.Skip();
+  EXPECT_THROW(scaler.Skip(), Error);
+  EXPECT_THROW(GradientScaler({.is_given = true, .factor = 0}), InvalidArgument);
+}
+
+// With BatchNorm, so that there are statistics to keep, in 16-bit gradients.
+constexpr char kNet[] = R"(
+  name: "half" default_backward_type: FLOAT16
+  layer { name: "x" type: "DummyData" top: "x" top: "t"
+    dummy_data_param {
+      shape { dim: 8 dim: 4 } shape { dim: 8 dim: 2 }
+      data_filler { type: "gaussian" std: 1 } data_filler { type: "gaussian" std: 1 } } }
+  layer { name: "bn" type: "BatchNorm" bottom: "x" top: "n" }
+  layer { name: "ip" type: "InnerProduct" bottom: "n" top: "y"
+    inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+  layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
+)";
+
+class GradientScalingTest : public ::testing::Test {
+ protected:
+  SolverParameter Parse(const std::string& options, const std::string& net_fields) {
+    SolverParameter param;
+    ParseTextProto("base_lr: 0.1 lr_policy: 'fixed' momentum: 0.9 display: 1 random_seed: 3 " +
+                       options + " net_param { " + net_fields + kNet + " }",
+                   "test", &param);
+    param.set_snapshot_prefix(folder_.path("run"));
+    return param;
+  }
+
+  // Weights, history and statistics, one after the other.
+  static std::vector<float> Everything(Solver& solver) {
+    std::vector<float> all;
+    const auto append = [&](const Blob& blob) {
+      all.insert(all.end(), blob.cpu_data(), blob.cpu_data() + blob.count());
+    };
+    for (const char* layer : {"ip", "bn"}) {
+      for (const auto& blob : solver.net().layer_params(layer)) append(*blob);
+    }
+    for (const auto& blob : solver.history()) append(*blob);
+    return all;
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(GradientScalingTest, GivesTheStepsOfAnUnscaledNet) {
+  // A power of two costs no digits, so the weights are the same to the last bit or nearly.
+  Solver plain(Parse("clip_gradients: 1", "")),
+      scaled(Parse("clip_gradients: 1", "global_grad_scale: 256 "));
+  plain.Step(4);
+  ::testing::internal::CaptureStderr();
+  scaled.Step(4);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("Iteration 0, lr = 0.1, gs = 1\n"));
+  EXPECT_THAT(log, HasSubstr("Iteration 1, lr = 0.1, gs = 256\n"));
+  const std::vector<float> expected = Everything(plain), found = Everything(scaled);
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-4);
+}
+
+TEST_F(GradientScalingTest, ASkippedStepLeavesNothingBehind) {
+  for (const bool keep_all : {true, false}) {
+    Solver solver(Parse("", "global_grad_scale: 1e6 global_grad_scale_adaptive: true "),
+                  {.keep_all = keep_all});
+    solver.Step(1);
+    const std::vector<float> before = Everything(solver);
+    ::testing::internal::CaptureStderr();
+    solver.Step(1);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                HasSubstr("Iteration 1: gradients are not finite at gs = "));
+    EXPECT_EQ(Everything(solver), before);
+    ::testing::internal::CaptureStderr();
+    solver.Step(3);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("not finite")));
+    EXPECT_NE(Everything(solver), before);
+  }
+}
+
+TEST_F(GradientScalingTest, ResumesExactly) {
+  for (const std::string format : {"BINARYPROTO", "HDF5"}) {
+    const std::string options = "larc: true larc_turbo: true snapshot_format: " + format;
+    const SolverParameter param =
+        Parse(options, "global_grad_scale: 1e6 global_grad_scale_adaptive: true ");
+    Solver whole(param, {.keep_all = false});
+    whole.Step(3);
+    const std::string state = whole.Snapshot();
+    whole.Step(3);
+    Solver resumed(param, {.keep_all = false});
+    resumed.Restore(state);
+    resumed.Step(3);
+    EXPECT_EQ(Everything(resumed), Everything(whole)) << format;
+  }
+}
+
+TEST_F(GradientScalingTest, Fp16IsScaledUnlessTheNetSaysOtherwise) {
+  const auto log_of = [&](const std::string& fields) {
+    SolverParameter param = Parse("precision: FP16", fields);
+    param.mutable_net_param()->clear_default_backward_type();
+    ::testing::internal::CaptureStderr();
+    Solver(param).Step(1);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(log_of(""), HasSubstr("gs = 1\n"));
+  EXPECT_THAT(log_of("global_grad_scale: 1 "), Not(HasSubstr("gs = ")));
+}
+
+}  // namespace
+}  // namespace caffe
