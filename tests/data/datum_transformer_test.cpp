@@ -104,8 +104,8 @@ TEST(DatumTransformerTest, WrongOptionsAreNamed) {
               ThrowsMessage<InvalidArgument>(HasSubstr("both force_color and force_gray")));
   EXPECT_THAT([] { Make("mean_file: 'm' mean_value: 1"); },
               ThrowsMessage<InvalidArgument>(HasSubstr("both mean_file and mean_value")));
-  EXPECT_THAT([] { Make("img_rand_resize_lower: 3"); },
-              ThrowsMessage<Unsupported>(HasSubstr("img_rand_resize_lower")));
+  EXPECT_THAT([] { Make("crop_h: 3"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("crop_h is 3 and crop_w 0")));
   EXPECT_THAT([] { Make("crop_size: 9").OutputShape(3, 8, 10); },
               ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("crop_size 9"), HasSubstr("8x10"))));
   EXPECT_THAT(

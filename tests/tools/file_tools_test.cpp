@@ -115,6 +115,58 @@ TEST_F(FileToolsTest, WritesImageSizes) {
   EXPECT_THAT(Run("get_image_size ./ list.txt sizes.txt", 1), HasSubstr("missing.jpg"));
 }
 
+// The same two boxes in each of the three formats.
+TEST_F(FileToolsTest, ConvertsAnnotations) {
+  const data::Image image{{3, 20, 40}, std::vector<uint8_t>(3 * 20 * 40, 7)};
+  Write("cat.jpg", data::EncodeImage(image, "jpg"));
+  Write("map", "item { name: 'cat' label: 3 } item { name: 'dog' label: 5 }");
+  Write("cat.xml", R"(<annotation><size><width>40</width><height>20</height></size>
+    <object><name>cat</name><difficult>0</difficult>
+      <bndbox><xmin>4</xmin><ymin>5</ymin><xmax>20</xmax><ymax>10</ymax></bndbox></object>
+    <object><name>dog</name><difficult>1</difficult>
+      <bndbox><xmin>0</xmin><ymin>0</ymin><xmax>40</xmax><ymax>20</ymax></bndbox></object>
+    </annotation>)");
+  Write("cat.json", R"({"image": {"width": 40, "height": 20}, "annotation": [
+    {"bbox": [4, 5, 16, 5], "category_id": "cat", "iscrowd": 0},
+    {"bbox": [0, 0, 40, 20], "category_id": "dog", "iscrowd": 1}]})");
+  Write("cat.txt", "cat 4 5 20 10\ndog 0 0 40 20\n");
+  for (const std::string type : {"xml", "json", "txt"}) {
+    SCOPED_TRACE(type);
+    Write("list", "cat.jpg cat." + type + "\n");
+    const std::string flags =
+        "convert_annoset --anno_type=detection --label_map_file=map --encoded --min_dim=10 "
+        "--label_type=" +
+        type;
+    EXPECT_THAT(Run(flags + " ./ list db_" + type), HasSubstr("Processed 1 files."));
+    const auto reader = data::OpenRecordReader(DataParameter::LMDB, folder_.path("db_" + type));
+    data::Record stored;
+    ASSERT_TRUE(reader->First(&stored));
+    AnnotatedDatum record;
+    ASSERT_TRUE(record.ParseFromString(std::string(stored.value)));
+    EXPECT_EQ(record.datum().height(), 10);
+    EXPECT_EQ(record.datum().width(), 20);
+    EXPECT_TRUE(record.datum().encoded());
+    ASSERT_EQ(record.annotation_group_size(), 2);
+    EXPECT_EQ(record.annotation_group(0).group_label(), 3);
+    EXPECT_EQ(record.annotation_group(1).group_label(), 5);
+    const NormalizedBBox& box = record.annotation_group(0).annotation(0).bbox();
+    EXPECT_FLOAT_EQ(box.xmin(), 0.1f);
+    EXPECT_FLOAT_EQ(box.ymin(), 0.25f);
+    EXPECT_FLOAT_EQ(box.xmax(), 0.5f);
+    EXPECT_FLOAT_EQ(box.ymax(), 0.5f);
+    EXPECT_EQ(record.annotation_group(1).annotation(0).bbox().difficult(), type != "txt");
+  }
+  Write("bad", "cat.jpg cat.jpg\n");
+  EXPECT_THAT(Run("convert_annoset --anno_type=detection --label_map_file=map ./ bad db_bad", 1),
+              HasSubstr("cat.jpg:1: expected <"));
+  Write("cow.txt", "cow 1 1 2 2");
+  Write("cow", "cat.jpg cow.txt\n");
+  EXPECT_THAT(Run("convert_annoset --anno_type=detection --label_type=txt --label_map_file=map ./ "
+                  "cow db_cow",
+                  1),
+              HasSubstr("class 'cow' is not in map"));
+}
+
 TEST_F(FileToolsTest, ExtractsFeatures) {
   Write("net.prototxt", R"(
     name: 'features'

@@ -15,11 +15,14 @@
 
 #include "caffe/core/bounded_queue.hpp"
 #include "caffe/core/philox.hpp"
+#include "caffe/data/annotated_loader.hpp"
+#include "caffe/data/augmenting_loader.hpp"
 #include "caffe/data/image_file_loader.hpp"
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/data/record_loader.hpp"
 #include "caffe/data/record_sequence.hpp"
 #include "caffe/data/transformers/datum_transformer.hpp"
+#include "caffe/data/window_loader.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
@@ -30,6 +33,8 @@ constexpr int kLargestChunk = 64;
 // Raw records below this size are transformed faster than threads hand them over.
 constexpr size_t kSmallRecordBytes = size_t{32} << 10;
 constexpr unsigned kMostAutomaticThreads = 4;
+// Columns of a label that is rows of boxes: item, class, instance, four corners, difficult.
+constexpr int64_t kBoxColumns = 8;
 // Broken records in a row after which the database itself is taken to be broken.
 constexpr uint64_t kMostBrokenInARow = 1000;
 
@@ -62,6 +67,7 @@ struct BatchBuffer {
   ImageExtents extents;  // of every image after the transform
   AlignedFloats data;
   std::vector<float> labels;
+  std::vector<std::vector<ObjectBox>> boxes;  // of each item of annotated records
   Batch batch;
 
   std::mutex mutex;
@@ -88,8 +94,14 @@ uint64_t ChooseSkip(const BatchSourceOptions& options, const DataParameter& data
   return skip;
 }
 
-// What an image list says in other words, or data_param as it is.
+// What an image list or a window file says in other words, or data_param as it is.
 DataParameter DataOptions(const BatchSourceOptions& options) {
+  if (options.windows) {
+    DataParameter data;
+    data.set_source(options.windows->source());
+    data.set_batch_size(options.windows->batch_size());
+    return data;
+  }
   if (!options.images) return options.data;
   const ImageDataParameter& images = *options.images;
   Require(!images.source().empty(),
@@ -103,9 +115,29 @@ DataParameter DataOptions(const BatchSourceOptions& options) {
   return data;
 }
 
-std::unique_ptr<RecordLoader> MakeLoader(const BatchSourceOptions& options, ColorMode mode) {
+// Windows are cut, scaled and freed of their mean by their loader.
+TransformationParameter TransformOf(const BatchSourceOptions& options) {
+  return options.windows ? TransformationParameter() : options.transform;
+}
+
+std::shared_ptr<const WindowSet> MakeWindowSet(const BatchSourceOptions& options) {
+  if (!options.windows) return nullptr;
+  const bool deals = options.train && options.ranks > 1;
+  return std::make_shared<WindowSet>(*options.windows, options.transform,
+                                     deals ? static_cast<uint64_t>(options.ranks) : 1, options.seed,
+                                     options.layer + "/windows");
+}
+
+std::unique_ptr<RecordLoader> MakeRecordLoader(const BatchSourceOptions& options, ColorMode mode) {
   if (options.images) return std::make_unique<ImageFileLoader>(*options.images);
+  if (options.annotated) return std::make_unique<AnnotatedLoader>(*options.annotated, mode);
   return std::make_unique<DatumLoader>(mode);
+}
+
+RandomStream AugmentationStream(const BatchSourceOptions& options) {
+  const int64_t own_seed = options.transform.random_seed();
+  return {own_seed >= 0 ? static_cast<uint64_t>(own_seed) : options.seed,
+          StreamOf(options.layer + "/augment")};
 }
 
 RecordSequenceOptions SequenceOptions(const BatchSourceOptions& options) {
@@ -117,7 +149,9 @@ RecordSequenceOptions SequenceOptions(const BatchSourceOptions& options) {
   CAFFE_ASSERT(0 <= options.rank && options.rank < options.ranks, options.rank);
   const bool deals = options.train && options.ranks > 1;
   const auto open = [backend = data.backend(), source = data.source(),
-                     is_list = options.images.has_value()] {
+                     is_list = options.images.has_value(),
+                     are_windows = options.windows.has_value()] {
+    if (are_windows) return OpenNumbers(ReadWindowFile(source).windows.size());
     return is_list ? OpenImageList(source) : OpenRecordReader(backend, source);
   };
   // Caffe shuffles a list of images when testing, too.
@@ -148,25 +182,31 @@ class BatchSource::Impl {
         with_label_(options.with_label),
         skips_broken_(data_.skip_broken()),
         sequence_(SequenceOptions(options)),
-        transformer_(options.transform, options.train, options.seed, options.layer + "/transform"),
+        windows_(MakeWindowSet(options)),
+        transformer_(TransformOf(options), options.train, options.seed,
+                     options.layer + "/transform"),
         color_mode_(ColorModeOf(data_, transformer_)),
-        first_loader_(MakeLoader(options, color_mode_)),
+        augmentations_(MakeAugmentations(TransformOf(options),
+                                         options.annotated.value_or(AnnotatedDataParameter()))),
+        has_boxes_(options.annotated.has_value()),
+        first_loader_(MakeLoader(options)),
         buffers_(std::max(data_.prefetch(), 1u) + 1),
         free_(buffers_.size()),
         ready_(buffers_.size()),
         chunks_(2 * buffers_.size() + 16) {
-    InspectFirstRecord(options);
+    InspectFirstRecord();
     chunk_size_ = std::clamp(batch_size_ / (4 * threads_), 1, kLargestChunk);
     for (BatchBuffer& buffer : buffers_) {
       buffer.items.resize(batch_size_);
       buffer.labels.resize(with_label_ ? batch_size_ : 0);
-      buffer.batch.label_shape = with_label_ ? Shape{batch_size_} : Shape{0};
+      buffer.boxes.resize(has_boxes_ ? batch_size_ : 0);
+      buffer.batch.label_shape = label_shape();
       free_.Push(&buffer);
     }
     try {
       workers_.emplace_back([this] { RunReader(); });
       for (int i = 0; i < threads_; ++i) {
-        RecordLoader* loader = loaders_.emplace_back(MakeLoader(options, color_mode_)).get();
+        RecordLoader* loader = loaders_.emplace_back(MakeLoader(options)).get();
         workers_.emplace_back([this, loader] { RunParser(loader); });
       }
     } catch (...) {
@@ -178,7 +218,10 @@ class BatchSource::Impl {
   ~Impl() { Stop(); }
 
   const Shape& data_shape() const { return data_shape_; }
-  Shape label_shape() const { return with_label_ ? Shape{batch_size_} : Shape{0}; }
+  Shape label_shape() const {
+    if (!with_label_) return Shape{0};
+    return has_boxes_ ? Shape{1, 1, box_rows_, kBoxColumns} : Shape{batch_size_};
+  }
 
   const Batch& Next() {
     if (failure_) std::rethrow_exception(failure_);
@@ -187,6 +230,7 @@ class BatchSource::Impl {
       const auto start = std::chrono::steady_clock::now();
       current_ = ready_.Pop().value();
       WaitUntilFinished(current_);
+      if (has_boxes_ && with_label_) WriteBoxRows(current_);
       wait_seconds_ +=
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     } catch (...) {
@@ -208,6 +252,40 @@ class BatchSource::Impl {
   }
 
  private:
+  std::unique_ptr<RecordLoader> MakeLoader(const BatchSourceOptions& options) const {
+    if (windows_ != nullptr) return std::make_unique<WindowLoader>(windows_);
+    std::unique_ptr<RecordLoader> loader = MakeRecordLoader(options, color_mode_);
+    if (augmentations_.empty()) return loader;
+    return std::make_unique<AugmentingLoader>(std::move(loader), augmentations_,
+                                              AugmentationStream(options));
+  }
+
+  // The boxes of all items one below the other; the rows that are left over are -1.
+  void WriteBoxRows(BatchBuffer* buffer) {
+    int64_t rows = 0;
+    for (const std::vector<ObjectBox>& boxes : buffer->boxes) {
+      rows += static_cast<int64_t>(boxes.size());
+    }
+    while (box_rows_ < rows) box_rows_ *= 2;
+    buffer->labels.assign(static_cast<size_t>(box_rows_ * kBoxColumns), -1.0f);
+    float* row = buffer->labels.data();
+    for (size_t item = 0; item < buffer->boxes.size(); ++item) {
+      for (const ObjectBox& box : buffer->boxes[item]) {
+        const float values[kBoxColumns] = {static_cast<float>(item),
+                                           static_cast<float>(box.label),
+                                           static_cast<float>(box.instance),
+                                           box.xmin,
+                                           box.ymin,
+                                           box.xmax,
+                                           box.ymax,
+                                           box.difficult ? 1.0f : 0.0f};
+        row = std::copy(std::begin(values), std::end(values), row);
+      }
+    }
+    buffer->batch.labels = buffer->labels.data();
+    buffer->batch.label_shape = label_shape();
+  }
+
   // Calls `fn`, which uses *item. An error gets the record's place in front; with skip_broken, a
   // broken record is replaced by the one behind it and `fn` called again.
   template <typename Fn>
@@ -234,12 +312,11 @@ class BatchSource::Impl {
 
   // Shapes are asked for before the first batch exists, and the record tells how many threads are
   // worth their while.
-  void InspectFirstRecord(const BatchSourceOptions& options) {
+  void InspectFirstRecord() {
     RecordSequence::Item item = sequence_.Peek();
-    const ImageExtents extents =
-        WithReplacement(&item, [&] { return OutputExtents(item.record.value); });
+    const ImageExtents extents = WithReplacement(&item, [&] { return OutputExtents(item); });
     broken_records_ = 0;  // the first batch meets the same ones
-    fixed_extents_ = options.transform.crop_size() > 0;
+    fixed_extents_ = transformer_.has_fixed_size();
     first_extents_ = extents;
     data_shape_ = ShapeOf(extents);
     const bool is_encoded = first_loader_->IsEncoded(item.record.value);
@@ -251,8 +328,8 @@ class BatchSource::Impl {
   }
 
   // Of what the first record of a batch will be; the reader thread's.
-  ImageExtents OutputExtents(std::string_view record) {
-    return transformer_.OutputExtents(first_loader_->ReadExtents(record));
+  ImageExtents OutputExtents(const RecordSequence::Item& item) {
+    return transformer_.OutputExtents(first_loader_->ReadExtents(item.record.value, item.number));
   }
 
   static int ChooseThreads(const DataParameter& data, bool is_encoded, size_t record_bytes) {
@@ -290,7 +367,7 @@ class BatchSource::Impl {
     ImageExtents extents = first_extents_;
     if (!fixed_extents_) {
       try {
-        extents = OutputExtents(buffer->items.front().record.value);
+        extents = OutputExtents(buffer->items.front());
       } catch (const Error&) {
         // The parser that meets this record reports it, or replaces it.
       }
@@ -328,7 +405,7 @@ class BatchSource::Impl {
 
   void FillSlot(BatchBuffer* buffer, int slot, RecordLoader* loader) {
     const RecordSequence::Item& item = buffer->items[slot];
-    const RecordLoader::Sample sample = loader->Load(item.record.value);
+    RecordLoader::Sample sample = loader->Load(item.record.value, item.number);
     const ImageExtents extents = transformer_.OutputExtents(sample.image.extents);
     if (!(extents == buffer->extents)) {
       throw InvalidArgument(StrCat("an image of ", sample.image.extents, ", but this batch is of ",
@@ -337,7 +414,13 @@ class BatchSource::Impl {
                                    "resize while converting, or set batch_size: 1"));
     }
     transformer_.Transform(sample.image, item.number, buffer->data.get() + extents.count() * slot);
-    if (with_label_) buffer->labels[slot] = sample.label;
+    if (!with_label_) return;
+    if (has_boxes_) {
+      transformer_.TransformBoxes(sample.image.extents, item.number, &sample.boxes);
+      buffer->boxes[slot] = std::move(sample.boxes);
+    } else {
+      buffer->labels[slot] = sample.label;
+    }
   }
 
   static void WaitUntilFinished(BatchBuffer* buffer) {
@@ -363,8 +446,11 @@ class BatchSource::Impl {
   const bool skips_broken_;
 
   RecordSequence sequence_;
+  const std::shared_ptr<const WindowSet> windows_;  // of window files
   const DatumTransformer transformer_;
   const ColorMode color_mode_;
+  const AugmentingLoader::Steps augmentations_;
+  const bool has_boxes_;
   const std::unique_ptr<RecordLoader> first_loader_;  // the reader thread's
   std::vector<std::unique_ptr<RecordLoader>> loaders_;
   bool fixed_extents_ = false;
@@ -382,6 +468,7 @@ class BatchSource::Impl {
   // The consumer's side.
   BatchBuffer* current_ = nullptr;
   Shape data_shape_;
+  int64_t box_rows_ = 8;
   std::exception_ptr failure_;
   uint64_t batches_ = 0;
   double wait_seconds_ = 0;

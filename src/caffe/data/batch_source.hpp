@@ -16,6 +16,10 @@ struct BatchSourceOptions {
   DataParameter data;
   // Set: records are the lines of an image list, and `data` follows from this.
   std::optional<ImageDataParameter> images;
+  // Set: records are boxes cut out of images, and `data` follows from this.
+  std::optional<WindowDataParameter> windows;
+  // Set: records are images with boxes, and labels are rows of boxes.
+  std::optional<AnnotatedDataParameter> annotated;
   TransformationParameter transform;
   bool train = false;
   uint64_t seed = 0;
@@ -32,7 +36,9 @@ struct Batch {
   const float* data = nullptr;    // 64-byte aligned
   const float* labels = nullptr;  // null without labels
   Shape data_shape;               // N,C,H,W
-  Shape label_shape;              // N
+  // N; of annotated records 1x1xRx8 with rows (item in the batch, class, instance, xmin, ymin,
+  // xmax, ymax, difficult), unused rows -1 throughout. R only grows, so that a net seldom changes.
+  Shape label_shape;
   int size = 0;
 };
 

@@ -26,7 +26,7 @@ void ImageFileLoader::ReadFile(std::string_view path) {
   if (!file) throw IoError(StrCat("cannot read '", name, "'"));
 }
 
-RecordLoader::Sample ImageFileLoader::Load(std::string_view line) {
+RecordLoader::Sample ImageFileLoader::Load(std::string_view line, uint64_t) {
   const ImageListEntry entry = ParseImageListLine(line);
   ReadFile(entry.path);
   const ImageView image = decoder_.Decode(file_);
@@ -40,9 +40,10 @@ RecordLoader::Sample ImageFileLoader::Load(std::string_view line) {
     height = static_cast<int>(std::lround(from.height * factor));
     width = static_cast<int>(std::lround(from.width * factor));
   }
-  if (height == 0 || (height == from.height && width == from.width)) return {image, label};
+  if (height == 0 || (height == from.height && width == from.width))
+    return {.image = image, .label = label};
   resized_ = ResizeImage(image, height, width);
-  return {resized_.view(), label};
+  return {.image = resized_.view(), .label = label};
 }
 
 }  // namespace caffe::data

@@ -12,8 +12,10 @@ class ImageFileLoader final : public RecordLoader {
   // Throws InvalidArgument for a size of which only one side is given.
   explicit ImageFileLoader(const ImageDataParameter& options);
 
-  Sample Load(std::string_view line) override;
-  ImageExtents ReadExtents(std::string_view line) override { return Load(line).image.extents; }
+  Sample Load(std::string_view line, uint64_t draw) override;
+  ImageExtents ReadExtents(std::string_view line, uint64_t draw) override {
+    return Load(line, draw).image.extents;
+  }
   bool IsEncoded(std::string_view) override { return true; }
 
  private:

@@ -77,7 +77,7 @@ PipelineSpeed MeasurePipeline(const BatchSourceOptions& options, double seconds)
   speed.parse = Rate(seconds, 1, [&] {
     const RecordSequence::Item item = sequence.Next();
     in_context(item, [&] {
-      const ImageView image = loader.Load(item.record.value).image;
+      const ImageView image = loader.Load(item.record.value, item.number).image;
       const int64_t count = image.extents.count();
       Keep(image.bytes != nullptr
                ? Touch({reinterpret_cast<const char*>(image.bytes), static_cast<size_t>(count)})
@@ -91,7 +91,7 @@ PipelineSpeed MeasurePipeline(const BatchSourceOptions& options, double seconds)
   speed.transform = Rate(seconds, 1, [&] {
     const RecordSequence::Item item = sequence.Next();
     in_context(item, [&] {
-      const ImageView image = loader.Load(item.record.value).image;
+      const ImageView image = loader.Load(item.record.value, item.number).image;
       const size_t count = transformer.OutputExtents(image.extents).count();
       if (batch.size() < count * speed.batch_size) batch.resize(count * speed.batch_size);
       transformer.Transform(image, item.number, batch.data() + count * slot);

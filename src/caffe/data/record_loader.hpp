@@ -1,4 +1,4 @@
-// From a record's bytes to a net's floats: parse, decode, transform. One per thread.
+// From a record's bytes to an image: parse, decode, augment. One per thread.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 #include "caffe/data/parsers/image_codec.hpp"
 #include "caffe/data/record_sequence.hpp"
 #include "caffe/data/transformers/datum_transformer.hpp"
+#include "caffe/data/transformers/object_box.hpp"
 
 namespace caffe::data {
 
@@ -18,13 +19,14 @@ class RecordLoader {
   struct Sample {
     ImageView image;
     float label = 0;
+    std::vector<ObjectBox> boxes;  // of annotated records
   };
 
   virtual ~RecordLoader() = default;
-  // Parses and decodes; the result is valid until the next call.
-  virtual Sample Load(std::string_view value) = 0;
-  // Extents of the image before the transform, reading as little as possible.
-  virtual ImageExtents ReadExtents(std::string_view value) = 0;
+  // Parses and decodes; the result is valid until the next call. `draw` keys random choices.
+  virtual Sample Load(std::string_view value, uint64_t draw) = 0;
+  // Extents of the image that Load() would give, reading as little as possible.
+  virtual ImageExtents ReadExtents(std::string_view value, uint64_t draw) = 0;
   // Whether there is something to decode.
   virtual bool IsEncoded(std::string_view value) = 0;
 };
@@ -34,13 +36,13 @@ class DatumLoader final : public RecordLoader {
  public:
   explicit DatumLoader(ColorMode mode) : decoder_(mode) {}
 
-  Sample Load(std::string_view value) override {
+  Sample Load(std::string_view value, uint64_t) override {
     const DatumView datum = ParseDatum(value, &floats_);
-    return {datum.encoded ? decoder_.Decode(datum.data) : PixelsOf(datum),
-            static_cast<float>(datum.label)};
+    return {.image = datum.encoded ? decoder_.Decode(datum.data) : PixelsOf(datum),
+            .label = static_cast<float>(datum.label)};
   }
 
-  ImageExtents ReadExtents(std::string_view value) override {
+  ImageExtents ReadExtents(std::string_view value, uint64_t) override {
     const DatumView datum = ParseDatum(value, &floats_);
     return datum.encoded ? decoder_.ReadExtents(datum.data) : datum.extents;
   }

@@ -53,17 +53,20 @@ class BatchDataLayer : public Layer {
   virtual data::BatchSourceOptions SourceOptions() const = 0;
 
  private:
-  // With batches of one item the images of a database may differ in size. The net is then planned
-  // anew and asks again for the same batch, which is held until it fits.
+  // With batches of one item the images of a database may differ in size, and annotated batches in
+  // the number of boxes. The net is then planned anew and asks again for the same batch, which is
+  // held until it fits.
   struct Stream {
     explicit Stream(const data::BatchSourceOptions& options) : source(options) {}
 
     void Store(const KernelContext& ctx) {
       const data::Batch& batch = held != nullptr ? *held : source.Next();
-      if (!(batch.data_shape == ctx.output(0).shape)) {
+      const bool has_labels = ctx.outputs.size() > 1;
+      if (!(batch.data_shape == ctx.output(0).shape) ||
+          (has_labels && !(batch.label_shape == ctx.output(1).shape))) {
         held = &batch;
         ops::TopShapesDiffer differ{{batch.data_shape}};
-        if (ctx.outputs.size() > 1) differ.tops.push_back(ctx.output(1).shape);
+        if (has_labels) differ.tops.push_back(batch.label_shape);
         throw differ;
       }
       StoreBatch(batch.data, ctx.output(0));

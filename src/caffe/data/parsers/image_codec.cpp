@@ -38,23 +38,6 @@ Image ImageOf(const cv::Mat& mat) {
           std::vector<uint8_t>(mat.data, mat.data + mat.total() * mat.elemSize())};
 }
 
-// The quality and the subsampling that OpenCV, and so BVLC's convert_imageset, writes with.
-std::string EncodeJpeg(const Image& image) {
-  constexpr int kQuality = 95;
-  const bool is_gray = image.extents.channels == 1;
-  const std::unique_ptr<void, int (*)(tjhandle)> encoder(tjInitCompress(), tjDestroy);
-  unsigned char* bytes = nullptr;
-  unsigned long size = 0;  // NOLINT: libjpeg-turbo's type
-  const int status =
-      !encoder ? -1
-               : tjCompress2(encoder.get(), image.pixels.data(), image.extents.width, /*pitch=*/0,
-                             image.extents.height, is_gray ? TJPF_GRAY : TJPF_BGR, &bytes, &size,
-                             is_gray ? TJSAMP_GRAY : TJSAMP_420, kQuality, /*flags=*/0);
-  const std::unique_ptr<unsigned char, void (*)(unsigned char*)> owner(bytes, tjFree);
-  if (status != 0) throw IoError(StrCat("cannot encode a JPEG image: ", tjGetErrorStr()));
-  return {reinterpret_cast<const char*>(bytes), size};
-}
-
 }  // namespace
 
 struct ImageDecoder::Impl {
@@ -150,10 +133,26 @@ Image ResizeImage(const ImageView& image, int height, int width) {
   return ImageOf(resized);
 }
 
+std::string EncodeJpegImage(const Image& image, int quality) {
+  const bool is_gray = image.extents.channels == 1;
+  const std::unique_ptr<void, int (*)(tjhandle)> encoder(tjInitCompress(), tjDestroy);
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;  // NOLINT: libjpeg-turbo's type
+  const int status =
+      !encoder ? -1
+               : tjCompress2(encoder.get(), image.pixels.data(), image.extents.width, /*pitch=*/0,
+                             image.extents.height, is_gray ? TJPF_GRAY : TJPF_BGR, &bytes, &size,
+                             is_gray ? TJSAMP_GRAY : TJSAMP_420, quality, /*flags=*/0);
+  const std::unique_ptr<unsigned char, void (*)(unsigned char*)> owner(bytes, tjFree);
+  if (status != 0) throw IoError(StrCat("cannot encode a JPEG image: ", tjGetErrorStr()));
+  return {reinterpret_cast<const char*>(bytes), size};
+}
+
 std::string EncodeImage(const Image& image, const std::string& extension) {
+  constexpr int kQuality = 95;  // OpenCV's
   const bool is_jpeg = extension == "jpg" || extension == "jpeg";
   const bool has_jpeg_channels = image.extents.channels == 1 || image.extents.channels == 3;
-  std::string file = is_jpeg && has_jpeg_channels ? EncodeJpeg(image)
+  std::string file = is_jpeg && has_jpeg_channels ? EncodeJpegImage(image, kQuality)
                                                   : ImageFormats::Get().Encode(image, extension);
   if (file.empty()) {
     throw InvalidArgument(StrCat("cannot encode an image of ", image.extents, " as '", extension,

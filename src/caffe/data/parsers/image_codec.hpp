@@ -51,6 +51,9 @@ struct Image {
 Image DecodeImage(std::string_view file, ColorMode mode);
 // Bilinear. The image is interleaved bytes.
 Image ResizeImage(const ImageView& image, int height, int width);
+// A JPEG file of 1 or 3 channels, with the subsampling (4:2:0) that OpenCV writes with. Quality: 0
+// to 100.
+std::string EncodeJpegImage(const Image& image, int quality);
 // A file of the type that `extension` ("jpg", "png", ...) names.
 std::string EncodeImage(const Image& image, const std::string& extension);
 

@@ -2,39 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "caffe/data/transformers/boxes_in_window.hpp"
 #include "caffe/data/transformers/transform_rows.hpp"
 #include "caffe/error.hpp"
-#include "caffe/io/binary_format.hpp"
-#include "caffe/io/blob_proto.hpp"
 
 namespace caffe::data {
 namespace {
 
 // Pixels split at a time, small enough for the first-level cache.
 constexpr int kSplitPixels = 512;
-
-void RefuseUnknownOptions(const TransformationParameter& param) {
-  const auto refuse = [](bool is_set, const char* field) {
-    if (is_set) {
-      throw Unsupported(StrCat("transform_param.", field,
-                               " is not implemented for this layer; "
-                               "remove it, or resize while converting the data"));
-    }
-  };
-  refuse(param.img_rand_resize_lower() > 0 || param.img_rand_resize_upper() > 0,
-         "img_rand_resize_lower and img_rand_resize_upper");
-  refuse(param.rand_resize_ratio_upper() > 1, "rand_resize_ratio_upper");
-  refuse(param.vertical_stretch_lower() != 1 || param.vertical_stretch_upper() != 1,
-         "vertical_stretch_lower and vertical_stretch_upper");
-  refuse(param.horizontal_stretch_lower() != 1 || param.horizontal_stretch_upper() != 1,
-         "horizontal_stretch_lower and horizontal_stretch_upper");
-  refuse(param.has_resize_param(), "resize_param");
-  refuse(param.has_noise_param(), "noise_param");
-  refuse(param.has_distort_param(), "distort_param");
-  refuse(param.has_expand_param(), "expand_param");
-  refuse(param.crop_h() > 0 || param.crop_w() > 0, "crop_h and crop_w");
-}
 
 }  // namespace
 
@@ -48,19 +26,11 @@ DatumTransformer::DatumTransformer(const TransformationParameter& param, bool tr
           "transform_param sets both force_color and force_gray; keep one");
   Require(!param.has_mean_file() || param.mean_value_size() == 0,
           "transform_param sets both mean_file and mean_value; keep one");
-  RefuseUnknownOptions(param);
-  if (!param.has_mean_file()) return;
-  BlobProto mean;
-  ReadBinaryProto(param.mean_file(), &mean);
-  WithContext("mean_file '" + param.mean_file() + "'", [&] {
-    const Shape shape = ShapeOf(mean);
-    const int axes = shape.num_axes();
-    Require(axes == 3 || (axes == 4 && shape[0] == 1), "a mean of shape ", shape,
-            "; it has to be one image (1xCxHxW)");
-    mean_image_ = ReadBlobFloats(mean);
-    mean_extents_ = {static_cast<int>(shape[axes - 3]), static_cast<int>(shape[axes - 2]),
-                     static_cast<int>(shape[axes - 1])};
-  });
+  Require((param.crop_h() > 0) == (param.crop_w() > 0), "transform_param: crop_h is ",
+          param.crop_h(), " and crop_w ", param.crop_w(), "; give both, or crop_size for a square");
+  crop_height_ = static_cast<int>(param.crop_h() > 0 ? param.crop_h() : param.crop_size());
+  crop_width_ = static_cast<int>(param.crop_w() > 0 ? param.crop_w() : param.crop_size());
+  if (param.has_mean_file()) mean_ = ReadMeanImage(param.mean_file());
 }
 
 ColorMode DatumTransformer::color_mode() const {
@@ -69,14 +39,15 @@ ColorMode DatumTransformer::color_mode() const {
 }
 
 ImageExtents DatumTransformer::OutputExtents(const ImageExtents& image) const {
-  const int crop = static_cast<int>(param_.crop_size());
-  if (crop > image.height || crop > image.width) {
-    throw InvalidArgument(StrCat("crop_size ", crop, " is larger than the image (", image.height,
-                                 "x", image.width, "); lower it or resize the images"));
+  if (crop_height_ > image.height || crop_width_ > image.width) {
+    throw InvalidArgument(StrCat("crop_size ", crop_height_,
+                                 crop_height_ == crop_width_ ? "" : StrCat("x", crop_width_),
+                                 " is larger than the image (", image.height, "x", image.width,
+                                 "); lower it or resize the images"));
   }
-  if (!mean_image_.empty() && !(image == mean_extents_)) {
+  if (!mean_.values.empty() && !(image == mean_.extents)) {
     throw InvalidArgument(StrCat("mean_file '", param_.mean_file(), "' holds a mean of ",
-                                 mean_extents_, ", but the image before cropping is ", image,
+                                 mean_.extents, ", but the image before cropping is ", image,
                                  "; compute the mean of this data, or use mean_value"));
   }
   const int means = param_.mean_value_size();
@@ -86,8 +57,8 @@ ImageExtents DatumTransformer::OutputExtents(const ImageExtents& image) const {
                                  "image has ",
                                  image.channels, " channels; give one, or one per channel"));
   }
-  if (crop == 0) return image;
-  return {image.channels, crop, crop};
+  if (crop_height_ == 0) return image;
+  return {image.channels, crop_height_, crop_width_};
 }
 
 Shape DatumTransformer::OutputShape(int channels, int height, int width) const {
@@ -98,14 +69,13 @@ Shape DatumTransformer::OutputShape(int channels, int height, int width) const {
 DatumTransformer::Window DatumTransformer::ChooseWindow(const ImageExtents& image,
                                                         uint64_t draw_index) const {
   Window window;
-  const int crop = static_cast<int>(param_.crop_size());
-  const bool draws_place = train_ && crop > 0;
+  const bool draws_place = train_ && crop_height_ > 0;
   std::array<uint32_t, 4> draws{};
   if (param_.mirror() || draws_place) draws = random_.Block(draw_index);
   window.mirror = param_.mirror() && (draws[0] >> 31) != 0;
-  if (crop == 0) return window;
-  const int spare_height = image.height - crop;
-  const int spare_width = image.width - crop;
+  if (crop_height_ == 0) return window;
+  const int spare_height = image.height - crop_height_;
+  const int spare_width = image.width - crop_width_;
   if (train_) {
     window.top = static_cast<int>(ToRange(draws[1], static_cast<uint32_t>(spare_height) + 1));
     window.left = static_cast<int>(ToRange(draws[2], static_cast<uint32_t>(spare_width) + 1));
@@ -123,9 +93,9 @@ float DatumTransformer::MeanOf(int channel) const {
 
 const float* DatumTransformer::MeanRow(const ImageExtents& image, const Window& window, int channel,
                                        int row) const {
-  if (mean_image_.empty()) return nullptr;
+  if (mean_.values.empty()) return nullptr;
   const int64_t source_row = int64_t{channel} * image.height + window.top + row;
-  return mean_image_.data() + source_row * image.width + window.left;
+  return mean_.values.data() + source_row * image.width + window.left;
 }
 
 template <typename T>
@@ -189,6 +159,25 @@ void DatumTransformer::Transform(const ImageView& image, uint64_t draw_index, fl
     TransformInterleaved(image.bytes, image.extents, window, out);
   } else {
     TransformPlanes(image.bytes, image.extents, window, out);
+  }
+}
+
+void DatumTransformer::TransformBoxes(const ImageExtents& image, uint64_t draw_index,
+                                      std::vector<ObjectBox>* boxes) const {
+  const Window window = ChooseWindow(image, draw_index);
+  const ImageExtents output = OutputExtents(image);
+  const auto part = [](int pixels, int of) {
+    return static_cast<float>(pixels) / static_cast<float>(of);
+  };
+  ObjectBox cut;
+  cut.xmin = part(window.left, image.width);
+  cut.xmax = part(window.left + output.width, image.width);
+  cut.ymin = part(window.top, image.height);
+  cut.ymax = part(window.top + output.height, image.height);
+  *boxes = BoxesInWindow(param_, cut, *boxes);
+  if (!window.mirror) return;
+  for (ObjectBox& box : *boxes) {
+    box.xmin = 1 - std::exchange(box.xmax, 1 - box.xmin);
   }
 }
 

@@ -8,6 +8,8 @@
 #include "caffe/core/philox.hpp"
 #include "caffe/data/parsers/datum_view.hpp"
 #include "caffe/data/parsers/image_codec.hpp"
+#include "caffe/data/transformers/mean_image.hpp"
+#include "caffe/data/transformers/object_box.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "caffe/shape.hpp"
 
@@ -19,9 +21,8 @@ namespace caffe::data {
 // number of threads.
 class DatumTransformer {
  public:
-  // Reads the mean file. Throws InvalidArgument for options that exclude each other, Unsupported
-  // for those that this transformer does not know. transform_param.random_seed, when given, takes
-  // the place of `seed`.
+  // Reads the mean file. Throws InvalidArgument for options that exclude each other.
+  // transform_param.random_seed, when given, takes the place of `seed`.
   DatumTransformer(const TransformationParameter& param, bool train, uint64_t seed,
                    const std::string& stream);
 
@@ -36,6 +37,14 @@ class DatumTransformer {
   void Transform(const DatumView& datum, uint64_t draw_index, float* out) const {
     Transform(PixelsOf(datum), draw_index, out);
   }
+
+  // Moves the boxes of that image along: into the window, and mirrored with it. emit_constraint
+  // decides which stay.
+  void TransformBoxes(const ImageExtents& image, uint64_t draw_index,
+                      std::vector<ObjectBox>* boxes) const;
+
+  // Whether all results have the same height and width, whatever the images have.
+  bool has_fixed_size() const { return crop_height_ > 0; }
 
   // How encoded images have to be decoded.
   ColorMode color_mode() const;
@@ -60,8 +69,8 @@ class DatumTransformer {
   const TransformationParameter param_;
   const bool train_;
   const RandomStream random_;
-  std::vector<float> mean_image_;
-  ImageExtents mean_extents_;
+  int crop_height_ = 0, crop_width_ = 0;  // 0: the whole image
+  MeanImage mean_;
 };
 
 }  // namespace caffe::data

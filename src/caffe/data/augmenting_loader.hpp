@@ -1,0 +1,33 @@
+// Another loader's images, augmented.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "caffe/data/record_loader.hpp"
+#include "caffe/data/transformers/augmentation.hpp"
+
+namespace caffe::data {
+
+class AugmentingLoader final : public RecordLoader {
+ public:
+  using Steps = std::vector<std::unique_ptr<Augmentation>>;
+
+  // `steps` outlive the loader and may be shared by several.
+  AugmentingLoader(std::unique_ptr<RecordLoader> loader, const Steps& steps, RandomStream random)
+      : loader_(std::move(loader)), steps_(steps), random_(random) {}
+
+  Sample Load(std::string_view value, uint64_t draw) override;
+  ImageExtents ReadExtents(std::string_view value, uint64_t draw) override {
+    return Load(value, draw).image.extents;
+  }
+  bool IsEncoded(std::string_view value) override { return loader_->IsEncoded(value); }
+
+ private:
+  std::unique_ptr<RecordLoader> loader_;
+  const Steps& steps_;
+  const RandomStream random_;
+  Picture picture_;
+};
+
+}  // namespace caffe::data

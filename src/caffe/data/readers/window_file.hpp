@@ -1,0 +1,39 @@
+// A text file of images and boxes in them, as R-CNN (Girshick et al. 2014, arXiv 1311.2524) trains
+// on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "caffe/data/readers/record_reader.hpp"
+
+namespace caffe::data {
+
+// A box in pixels, both corners inside.
+struct Window {
+  int image = 0;  // index in WindowFile::images
+  int label = 0;
+  float overlap = 0;  // intersection over union with an object of that class
+  int x1 = 0, y1 = 0, x2 = 0, y2 = 0;
+};
+
+// Blocks of
+//     # INDEX
+//     PATH
+//     CHANNELS
+//     HEIGHT
+//     WIDTH
+//     COUNT
+// and COUNT lines "LABEL OVERLAP X1 Y1 X2 Y2".
+struct WindowFile {
+  std::vector<std::string> images;
+  std::vector<Window> windows;
+};
+
+// Throws IoError naming file and line.
+WindowFile ReadWindowFile(const std::string& path);
+
+// A database of `count` records without contents: where only a record's number matters.
+std::unique_ptr<RecordReader> OpenNumbers(uint64_t count);
+
+}  // namespace caffe::data

@@ -1,0 +1,41 @@
+// Augmentations: what may happen to an image and its boxes before crop, mean and mirror.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "caffe/data/transformers/picture.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe::data {
+
+// One step. Apply() may be called from any number of threads and depends on `draws` alone.
+class Augmentation {
+ public:
+  virtual ~Augmentation() = default;
+  virtual void Apply(Draws& draws, Picture* picture) const = 0;
+};
+
+// Each returns null where the parameters leave the image as it is, and throws InvalidArgument for
+// values out of range.
+
+// img_rand_resize_*, rand_resize_ratio_*, *_stretch_* (NVCaffe).
+std::unique_ptr<Augmentation> MakeRandomResize(const TransformationParameter& param);
+// distort_param: brightness, contrast, saturation, hue, order of channels (SSD, Liu et al. 2016,
+// arXiv 1512.02325; after Howard 2013, arXiv 1312.5402).
+std::unique_ptr<Augmentation> MakeDistortion(const TransformationParameter& param);
+// expand_param: the image somewhere on a larger canvas (SSD, section 3.6).
+std::unique_ptr<Augmentation> MakeExpansion(const TransformationParameter& param);
+// annotated_data_param { batch_sampler }: a patch that satisfies one of the samplers (SSD, 2.2).
+std::unique_ptr<Augmentation> MakeBatchSamplers(const AnnotatedDataParameter& annotated,
+                                                const TransformationParameter& param);
+// resize_param.
+std::unique_ptr<Augmentation> MakeFit(const TransformationParameter& param);
+// noise_param.
+std::unique_ptr<Augmentation> MakeNoise(const TransformationParameter& param);
+
+// All that are on, in the order above.
+std::vector<std::unique_ptr<Augmentation>> MakeAugmentations(
+    const TransformationParameter& param, const AnnotatedDataParameter& annotated);
+
+}  // namespace caffe::data

@@ -1,0 +1,40 @@
+#include "caffe/data/transformers/mean_image.hpp"
+
+#include <numeric>
+
+#include "caffe/error.hpp"
+#include "caffe/io/binary_format.hpp"
+#include "caffe/io/blob_proto.hpp"
+
+namespace caffe::data {
+
+MeanImage ReadMeanImage(const std::string& file) {
+  BlobProto blob;
+  ReadBinaryProto(file, &blob);
+  MeanImage mean;
+  WithContext("mean_file '" + file + "'", [&] {
+    const Shape shape = ShapeOf(blob);
+    const int axes = shape.num_axes();
+    Require(axes == 3 || (axes == 4 && shape[0] == 1), "a mean of shape ", shape,
+            "; it has to be one image (1xCxHxW)");
+    mean.values = ReadBlobFloats(blob);
+    mean.extents = {static_cast<int>(shape[axes - 3]), static_cast<int>(shape[axes - 2]),
+                    static_cast<int>(shape[axes - 1])};
+  });
+  return mean;
+}
+
+std::vector<float> ChannelMeans(const TransformationParameter& param) {
+  if (!param.has_mean_file()) return {param.mean_value().begin(), param.mean_value().end()};
+  const MeanImage mean = ReadMeanImage(param.mean_file());
+  const int64_t plane = int64_t{mean.extents.height} * mean.extents.width;
+  std::vector<float> means;
+  for (int channel = 0; channel < mean.extents.channels; ++channel) {
+    const auto begin = mean.values.begin() + channel * plane;
+    means.push_back(static_cast<float>(std::accumulate(begin, begin + plane, 0.0) /
+                                       static_cast<double>(plane)));
+  }
+  return means;
+}
+
+}  // namespace caffe::data

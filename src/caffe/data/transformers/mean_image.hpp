@@ -1,0 +1,23 @@
+// What transform_param subtracts: a mean image or mean values.
+#pragma once
+
+#include <vector>
+
+#include "caffe/data/parsers/image_view.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe::data {
+
+struct MeanImage {
+  ImageExtents extents;
+  std::vector<float> values;  // in planes
+};
+
+// Reads mean_file. Throws IoError or InvalidArgument naming it.
+MeanImage ReadMeanImage(const std::string& file);
+
+// The mean of each channel: mean_value as it stands (none, one, or one per channel), or averages
+// over mean_file.
+std::vector<float> ChannelMeans(const TransformationParameter& param);
+
+}  // namespace caffe::data

@@ -1,0 +1,67 @@
+// Boxes cut out of images, foreground and background in a fixed proportion: WindowData's batches.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/core/philox.hpp"
+#include "caffe/data/readers/window_file.hpp"
+#include "caffe/data/record_loader.hpp"
+#include "caffe/data/transformers/mean_image.hpp"
+
+namespace caffe::data {
+
+// What all threads share: the windows in their two groups, the mean, and the image files if they
+// are kept in memory.
+class WindowSet {
+ public:
+  // Reads the window file. Throws IoError for it, InvalidArgument for options out of range, groups
+  // that are needed and empty, and foreground windows of class 0.
+  WindowSet(const WindowDataParameter& options, const TransformationParameter& transform,
+            uint64_t ranks, uint64_t seed, const std::string& stream);
+
+  const WindowDataParameter& options() const { return options_; }
+  const TransformationParameter& transform() const { return transform_; }
+  const MeanImage& mean() const { return mean_; }
+
+  struct Choice {
+    const Window* window;
+    bool is_foreground;
+    bool mirror;
+  };
+  // The window of record `number`, counted over all ranks: background in the first places of a
+  // batch.
+  Choice Choose(uint64_t number) const;
+  // The bytes of an image file, from memory or into `storage`.
+  std::string_view ReadImage(int image, std::string* storage) const;
+
+ private:
+  const WindowDataParameter options_;
+  const TransformationParameter transform_;
+  const uint64_t ranks_;
+  const RandomStream random_;
+  WindowFile file_;
+  std::vector<Window> foreground_, background_;
+  std::vector<std::string> cached_;
+  MeanImage mean_;
+};
+
+class WindowLoader final : public RecordLoader {
+ public:
+  explicit WindowLoader(std::shared_ptr<const WindowSet> windows);
+
+  // Cut with context, warped to crop_size, mirrored, less the mean, times the scale; what lies
+  // outside the image is 0.
+  Sample Load(std::string_view value, uint64_t number) override;
+  ImageExtents ReadExtents(std::string_view value, uint64_t number) override;
+  bool IsEncoded(std::string_view) override { return true; }
+
+ private:
+  const std::shared_ptr<const WindowSet> windows_;
+  ImageDecoder decoder_;
+  std::string file_;
+  std::vector<float> pixels_;
+};
+
+}  // namespace caffe::data

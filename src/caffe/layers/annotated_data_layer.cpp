@@ -1,0 +1,26 @@
+#include "caffe/data/batch_source.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/layers/batch_data_layer.hpp"
+
+namespace caffe {
+namespace {
+
+// Batches of a database of AnnotatedDatum records (SSD, Liu et al. 2016): images, and rows of boxes
+// (item, class, instance, xmin, ymin, xmax, ymax, difficult).
+class AnnotatedDataLayer final : public BatchDataLayer {
+ public:
+  explicit AnnotatedDataLayer(const LayerParameter& param) : BatchDataLayer(param) {
+    Require(!param.data_param().source().empty(),
+            "data_param { source } is missing; name the database's folder");
+  }
+
+ private:
+  data::BatchSourceOptions SourceOptions() const override {
+    return {.data = param().data_param(), .annotated = param().annotated_data_param()};
+  }
+};
+
+REGISTER_LAYER_CLASS(AnnotatedData, "data_param", "transform_param");
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,26 @@
+#include "caffe/data/batch_source.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/layers/batch_data_layer.hpp"
+
+namespace caffe {
+namespace {
+
+// Batches of boxes cut out of images, foreground and background (R-CNN, Girshick et al. 2014):
+// images and their classes.
+class WindowDataLayer final : public BatchDataLayer {
+ public:
+  explicit WindowDataLayer(const LayerParameter& param) : BatchDataLayer(param) {
+    Require(!param.window_data_param().source().empty(),
+            "window_data_param { source } is missing; name the window file");
+  }
+
+ private:
+  data::BatchSourceOptions SourceOptions() const override {
+    return {.windows = param().window_data_param()};
+  }
+};
+
+REGISTER_LAYER_CLASS(WindowData, "transform_param");
+
+}  // namespace
+}  // namespace caffe
