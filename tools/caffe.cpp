@@ -192,6 +192,35 @@ int Test() {
   return 0;
 }
 
+// Scores a net that ends in DetectionEvaluate layers.
+int TestDetection() {
+  Require(!FLAGS_model.empty(), "-model is missing; give the net prototxt");
+  Require(!FLAGS_weights.empty(), "-weights is missing; give the .caffemodel to score");
+  Require(FLAGS_iterations > 0, "-iterations is ", FLAGS_iterations, "; it must be at least 1");
+  RefuseGpus();
+  LOG(INFO) << "Use CPU.";
+  Net net(FLAGS_model, caffe::TEST, FLAGS_level, SplitByComma(FLAGS_stage),
+          NetOptionsFromFlags(/*with_backward=*/false));
+  caffe::LoadWeights(FLAGS_weights, &net);
+  std::vector<caffe::DetectionScore> scores(net.output_blobs().size(),
+                                            caffe::DetectionScore(FLAGS_ap_version));
+  LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
+  for (int i = 0; i < FLAGS_iterations; ++i) {
+    net.Forward();
+    for (size_t k = 0; k < scores.size(); ++k) scores[k].Add(*net.output_blobs()[k]);
+  }
+  for (size_t k = 0; k < scores.size(); ++k) {
+    if (FLAGS_show_per_class_result) {
+      for (const auto& [label, precision] : scores[k].AveragePrecisions()) {
+        LOG(INFO) << "class AP " << label << ": " << precision;
+      }
+    }
+    LOG(INFO) << "Test net output mAP #" << k << ": " << net.output_names()[k] << " = "
+              << scores[k].MeanAveragePrecision();
+  }
+  return 0;
+}
+
 // Milliseconds that `fn` takes.
 double Milliseconds(const std::function<void()>& fn) {
   const auto start = std::chrono::steady_clock::now();
@@ -349,6 +378,7 @@ const std::map<std::string, Command>& Commands() {
   static const std::map<std::string, Command> commands = {
       {"train", {Train, "train or finetune a model"}},
       {"test", {Test, "score a model"}},
+      {"test_detection", {TestDetection, "score a detector: mean average precision"}},
       {"time", {Time, "measure a model's time per layer"}},
       {"plan", {Plan, "print what a model will run and how much memory it takes"}},
       {"data-bench", {DataBench, "measure the input pipeline alone, stage by stage"}},

@@ -5,6 +5,7 @@
 
 #include "caffe/blob.hpp"
 #include "caffe/common.hpp"
+#include "caffe/detection_score.hpp"
 #include "caffe/dtype.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer.hpp"

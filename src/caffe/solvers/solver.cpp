@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "caffe/common.hpp"
+#include "caffe/detection_score.hpp"
 #include "caffe/error.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solvers/debug_info.hpp"
@@ -63,6 +64,17 @@ void LogOutputs(const char* title, const Net& net, const std::vector<std::vector
                 << loss.str();
     }
   }
+}
+
+void LogDetectionScore(const DetectionScore& score, size_t index, const std::string& name,
+                       bool per_class) {
+  if (per_class) {
+    for (const auto& [label, precision] : score.AveragePrecisions()) {
+      LOG(INFO) << "class AP " << label << ": " << precision;
+    }
+  }
+  LOG(INFO) << "    Test net output mAP #" << index << ": " << name << " = "
+            << score.MeanAveragePrecision();
 }
 
 std::vector<std::vector<float>> OutputValues(const Net& net) {
@@ -139,10 +151,9 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
     LOG(WARNING) << "solver: solver_data_type is " << Type_Name(param.solver_data_type())
                  << "; weights and history are kept in float (in double for nets in double)";
   }
-  if (param.eval_type() != "classification") {
-    throw Unsupported("solver: eval_type " + param.eval_type() +
-                      " is not in this build; remove it");
-  }
+  Require(param.eval_type() == "classification" || param.eval_type() == "detection",
+          "solver: eval_type is '", param.eval_type(), "'; use classification or detection");
+  DetectionScore{param.ap_version()};  // throws for an unknown version
   CheckSchedule(param);
   rule = MakeUpdateRule(param);
   snapshot_prefix = SnapshotPrefix(param, options.file);
@@ -327,6 +338,9 @@ void Solver::Impl::Test(size_t index) {
   LOG(INFO) << "Iteration " << iter << ", Testing net (#" << index << ")";
   Net& test_net = *test_nets[index];
   const int batches = param.test_iter(static_cast<int>(index));
+  const bool is_detection = param.eval_type() == "detection";
+  std::vector<DetectionScore> scores(is_detection ? test_net.output_blobs().size() : 0,
+                                     DetectionScore(param.ap_version()));
   std::vector<std::vector<float>> sums;
   double loss_sum = 0;
   for (int batch = 0; batch < batches; ++batch) {
@@ -338,6 +352,10 @@ void Solver::Impl::Test(size_t index) {
     float loss = 0;
     test_net.Forward(&loss);
     loss_sum += loss;
+    if (is_detection) {
+      for (size_t i = 0; i < scores.size(); ++i) scores[i].Add(*test_net.output_blobs()[i]);
+      continue;
+    }
     const std::vector<std::vector<float>> values = OutputValues(test_net);
     if (sums.empty()) sums.resize(values.size());
     for (size_t i = 0; i < values.size(); ++i) {
@@ -346,6 +364,9 @@ void Solver::Impl::Test(size_t index) {
     }
   }
   if (param.test_compute_loss()) LOG(INFO) << "Test loss: " << loss_sum / batches;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    LogDetectionScore(scores[i], i, test_net.output_names()[i], param.show_per_class_result());
+  }
   for (std::vector<float>& blob : sums) {
     for (float& sum : blob) sum /= static_cast<float>(batches);
   }
