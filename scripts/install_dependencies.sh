@@ -4,6 +4,7 @@
 #   scripts/install_dependencies.sh           what building needs
 #   scripts/install_dependencies.sh test      and what the tests need (scripts/test.sh)
 #   scripts/install_dependencies.sh develop   and the formatter and linter (the commit hooks)
+#   scripts/install_dependencies.sh fuzz      what building needs, and scripts/fuzz.sh
 #
 # Installs only what is missing, asks nothing, and says nothing when nothing is missing.
 set -euo pipefail
@@ -22,12 +23,15 @@ build=(
 )
 test=(python3-pytest python3-lmdb)
 develop=(clang-format clang-tidy)
+# Debian 12's first clang with half floats, or Ubuntu's own.
+fuzz=('clang-16|clang-18' 'libclang-rt-16-dev|libclang-rt-18-dev' 'libomp-16-dev|libomp-18-dev')
 
 case "${1:-build}" in
   build) wanted=("${build[@]}") ;;
   test) wanted=("${build[@]}" "${test[@]}") ;;
   develop) wanted=("${build[@]}" "${test[@]}" "${develop[@]}") ;;
-  *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  fuzz) wanted=("${build[@]}" "${fuzz[@]}") ;;
+  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 # Without apt there is no list to compare with, so look for the tools themselves.

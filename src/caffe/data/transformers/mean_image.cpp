@@ -17,6 +17,7 @@ MeanImage ReadMeanImage(const std::string& file) {
     const int axes = shape.num_axes();
     Require(axes == 3 || (axes == 4 && shape[0] == 1), "a mean of shape ", shape,
             "; it has to be one image (1xCxHxW)");
+    Require(shape.count() > 0, "a mean of shape ", shape, " has no pixels");
     mean.values = ReadBlobFloats(blob);
     mean.extents = {static_cast<int>(shape[axes - 3]), static_cast<int>(shape[axes - 2]),
                     static_cast<int>(shape[axes - 1])};

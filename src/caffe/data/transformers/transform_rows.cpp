@@ -1,8 +1,8 @@
 #include "caffe/data/transformers/transform_rows.hpp"
 
 // Sanitizers cannot run the resolvers that choose a clone before they have started themselves.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_THREAD__) && \
-    !defined(__SANITIZE_ADDRESS__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define CAFFE_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define CAFFE_CLONES

@@ -1,0 +1,58 @@
+// What fuzz targets share. A target defines LLVMFuzzerTestOneInput; built with the preset `fuzz` it
+// is a libFuzzer program, otherwise one that replays the files it is given.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "caffe/error.hpp"
+
+namespace caffe::fuzz {
+
+// The input as a file that only this process sees.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view contents) : descriptor_(memfd_create("input", 0)) {
+    if (descriptor_ < 0) std::abort();
+    for (size_t done = 0; done < contents.size();) {
+      const ssize_t count = write(descriptor_, contents.data() + done, contents.size() - done);
+      if (count <= 0) std::abort();
+      done += static_cast<size_t>(count);
+    }
+    path_ = "/proc/self/fd/" + std::to_string(descriptor_);
+  }
+  ~MemoryFile() { close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  int descriptor_;
+  std::string path_;
+};
+
+// Runs `fn`. Bad input may end in a user's error and in nothing else: our own InternalError and any
+// foreign exception end the process, which the fuzzer reports.
+template <typename Fn>
+int Try(Fn&& fn) {
+  try {
+    fn();
+  } catch (const InternalError&) {
+    throw;
+  } catch (const Error&) {
+  }
+  return 0;
+}
+
+inline std::string_view View(const uint8_t* data, size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+}  // namespace caffe::fuzz

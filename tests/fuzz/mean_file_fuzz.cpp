@@ -1,0 +1,12 @@
+// Mean images.
+#include "caffe/data/transformers/mean_image.hpp"
+#include "tests/fuzz/fuzz_input.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return caffe::fuzz::Try([&] {
+    const caffe::fuzz::MemoryFile file(caffe::fuzz::View(data, size));
+    caffe::TransformationParameter param;
+    param.set_mean_file(file.path());
+    caffe::data::ChannelMeans(param);
+  });
+}
