@@ -133,7 +133,7 @@ TEST_F(SolverTest, ResumesExactly) {
   for (const std::string& type : SolverTypeList()) {
     for (const std::string format : {"BINARYPROTO", "HDF5"}) {
       SCOPED_TRACE(type + " " + format);
-      const bool knows_momentum = type != "AdaGrad" && type != "RMSProp";
+      const bool knows_momentum = type != "AdaGrad" && type != "RMSProp" && type != "AdaSecant";
       const std::string options = StrCat(
           "type: '", type, "' iter_size: 2 max_iter: 6 weight_decay: 0.1 snapshot_format: ", format,
           knows_momentum ? " momentum: 0.9" : "");
@@ -193,6 +193,22 @@ TEST_F(SolverTest, TakesTheStepsOfAdamWSagAndLamb) {
     w -= 0.1 * h;
     EXPECT_NEAR(found, w, 1e-6);
   }
+}
+
+TEST_F(SolverTest, AdaSecantFindsItsOwnRate) {
+  Solver solver(Parse("type: 'AdaSecant' base_lr: 1 delta: 0.0001"));
+  solver.Step(1);
+  EXPECT_FLOAT_EQ(Weight(solver), 0.51f);  // sqrt(delta) against the gradient's sign
+  solver.Step(1);
+  // By hand: g = -3.96, a = 0.04, an outlier (until now all gradients were -4), so a memory of 2.2;
+  // E[a^2] = 0.04^2 / 2.2, E[d^2] = E[d]^2 = 0.01^2, E[a d] = 0.04 * 0.01 / 2.2.
+  const double square = 0.04 * 0.04 / 2.2, covariance = 0.04 * 0.01 / 2.2 - 0.04 / 2.2 * 0.01;
+  const double step = 0.01 / std::sqrt(square) - covariance / square;
+  const double mean = -4 + 0.04 / 2.2, corrected = (-3.96 + 1.8 * mean) / 2.8;
+  EXPECT_NEAR(Weight(solver), 0.51 - step * corrected, 1e-5);
+  Solver slow(Parse("type: 'AdaSecant' base_lr: 0.1 delta: 0.0001"));
+  slow.Step(500);
+  EXPECT_NEAR(Weight(slow), 1.5, 1e-3);
 }
 
 TEST_F(SolverTest, AFailedSnapshotStopsOnlyTheLastOne) {

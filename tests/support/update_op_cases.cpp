@@ -28,6 +28,7 @@ void AddUpdateCases(std::vector<OpCase>* cases) {
   Add<ops::AdaDeltaUpdate>(cases);
   Add<ops::AdamUpdate>(cases);
   Add<ops::SagUpdate>(cases);
+  Add<ops::AdaSecantUpdate>(cases);
   Add<ops::LambUpdate>(cases);
 }
 

@@ -124,6 +124,89 @@ struct SagUpdate : ElementwiseUpdate {
   }
 };
 
+// Robust adaptive secant method (Gulcehre, Sotelo, Moczulski, Bengio 2017, arXiv 1703.00788),
+// element by element. With d the last step, a = g - (last g) and averages E over a memory of t
+// steps:
+//   t = (1 - E[d]^2 / E[d^2]) t + 1, or 2.2 after an outlier (g or a further than two standard
+//     deviations from its mean);  E[x] = (1 - 1/t) E[x] + x / t
+//   c = E[(g - last g)(g - E[g])] / E[(g - E[g])(last g - E[g])], within 0 .. 1.8
+//   g' = (g + c E[g]) / (1 + c)                    (less noise)
+//   step = sqrt(E[d^2]) / sqrt(E[a^2]) - (E[a d] - E[a] E[d]) / E[a^2]
+//   delta = rate * step * g'
+// The first step has the length sqrt(eps). The paper also divides the gradient by its block's norm,
+// which the step's length does not depend on; that is left out.
+struct AdaSecantUpdate : ElementwiseUpdate {
+  static constexpr std::string_view kName = "AdaSecantUpdate";
+  enum State {
+    kMemory,
+    kLastGradient,
+    kLastStep,
+    kGradient,
+    kGradientSquare,
+    kStep,
+    kStepSquare,
+    kCurvature,
+    kCurvatureSquare,
+    kCurvatureStep,
+    kNoise,
+    kCorrelation
+  };
+  static constexpr int kStates = 12;
+  double eps = 1e-8;
+
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Delta(const UpdateScalars<A>& s, A g, A, A* h) const {
+    const A tiny = A(1e-30);
+    if (h[kMemory] == A(0)) return FirstDelta(s, g, h);
+    const A d = h[kLastStep], a = g - h[kLastGradient];
+    const A memory =
+        IsOutlier(g, h[kGradient], h[kGradientSquare]) ||
+                IsOutlier(a, h[kCurvature], h[kCurvatureSquare])
+            ? A(2.2)
+            : (A(1) - h[kStep] * h[kStep] / (h[kStepSquare] + tiny)) * h[kMemory] + A(1);
+    h[kMemory] = memory < A(1.5) ? A(1.5) : memory > A(1e8) ? A(1e8) : memory;
+    const A part = A(1) / h[kMemory];
+    h[kNoise] += part * (a * (g - h[kGradient]) - h[kNoise]);
+    h[kCorrelation] +=
+        part * ((g - h[kGradient]) * (h[kLastGradient] - h[kGradient]) - h[kCorrelation]);
+    h[kGradient] += part * (g - h[kGradient]);
+    h[kGradientSquare] += part * (g * g - h[kGradientSquare]);
+    h[kStep] += part * (d - h[kStep]);
+    h[kStepSquare] += part * (d * d - h[kStepSquare]);
+    h[kCurvature] += part * (a - h[kCurvature]);
+    h[kCurvatureSquare] += part * (a * a - h[kCurvatureSquare]);
+    h[kCurvatureStep] += part * (a * d - h[kCurvatureStep]);
+    A c = h[kCorrelation] > tiny ? h[kNoise] / h[kCorrelation] : A(1.8);
+    c = c < A(0) ? A(0) : c > A(1.8) ? A(1.8) : c;
+    const A corrected = (g + c * h[kGradient]) / (A(1) + c);
+    const A square = h[kCurvatureSquare] + tiny;
+    const A covariance = h[kCurvatureStep] - h[kCurvature] * h[kStep];
+    const A step = std::sqrt(h[kStepSquare] / square) - covariance / square;
+    const A delta = s.rate * (step > A(0) ? step : A(0)) * corrected;
+    h[kLastGradient] = g;
+    h[kLastStep] = -delta;
+    return delta;
+  }
+
+ private:
+  template <typename A>
+  CAFFE_HOST_DEVICE static inline bool IsOutlier(A x, A mean, A square) {
+    const A variance = square - mean * mean;
+    return (x - mean) * (x - mean) > A(4) * (variance > A(0) ? variance : A(0));
+  }
+
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A FirstDelta(const UpdateScalars<A>& s, A g, A* h) const {
+    const A delta = s.rate * A(std::sqrt(eps)) * (A(g > A(0)) - A(g < A(0)));
+    h[kMemory] = A(2.2);
+    h[kLastGradient] = h[kGradient] = g;
+    h[kGradientSquare] = g * g;
+    h[kLastStep] = h[kStep] = -delta;
+    h[kStepSquare] = delta * delta;
+    return delta;
+  }
+};
+
 // Layer-wise adaptive moments (You et al. 2020): Adam's direction with bias correction, plus
 // decay * w, made as long as `norm(w) / norm(direction)` says. m and v as in AdamUpdate;
 // (g, scalars) -> (w, m, v); correction as there.

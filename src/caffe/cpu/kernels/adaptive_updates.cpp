@@ -102,6 +102,7 @@ CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::RmsPropUpdate, Update<ops::RmsPropU
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::AdaDeltaUpdate, Update<ops::AdaDeltaUpdate>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::AdamUpdate, Update<ops::AdamUpdate>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SagUpdate, Update<ops::SagUpdate>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::AdaSecantUpdate, Update<ops::AdaSecantUpdate>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LambUpdate, LambUpdate);
 
 }  // namespace
