@@ -61,6 +61,8 @@ class Layer {
   virtual void Prepare(uint64_t /*seed*/, uint64_t /*records*/) {}
   // For exact resume: records delivered so far (0 for layers that read none).
   virtual uint64_t records_delivered() const { return 0; }
+  // The next forward pass gives the same batch once more, where the layer can.
+  virtual void RepeatBatch() {}
 
   const std::string& name() const { return param_.name(); }
   const std::string& type() const { return param_.type(); }

@@ -74,11 +74,28 @@ class Net {
   // The number of the next forward pass, which random draws are keyed by.
   void set_pass(uint64_t pass);
 
+  // Where a NaN or infinity of the last forward pass came from: a parameter, or the first layer and
+  // blob when the pass is made again on the same batch (data layers of databases and lists repeat
+  // theirs; others go on). Empty when all is finite. For error messages: statistics move on.
+  std::string DescribeFirstNonFinite();
+
+  // What became of one layer when weights were copied.
+  struct WeightTransfer {
+    std::string layer;
+    enum Outcome {
+      kCopied,   // values from the file
+      kKept,     // a layer of this net that the source does not have
+      kIgnored,  // a layer of the source that this net does not have
+    } outcome;
+    int blobs = 0;
+    int64_t values = 0;
+  };
   // Copies parameters by layer name. Layers that this net lacks are skipped with a log line; blob
-  // counts and shapes must fit (leading 1s of old 4-D blobs are allowed).
-  void CopyTrainedLayersFrom(const NetParameter& trained);
+  // counts and shapes must fit (leading 1s of old 4-D blobs are allowed). Returns one entry for
+  // each layer with parameters, of the source first.
+  std::vector<WeightTransfer> CopyTrainedLayersFrom(const NetParameter& trained);
   // A .caffemodel, or HDF5 when the name ends in ".h5".
-  void CopyTrainedLayersFrom(const std::string& file);
+  std::vector<WeightTransfer> CopyTrainedLayersFrom(const std::string& file);
   // Uses the other net's parameter memory for layers of equal name.
   void ShareTrainedLayersWith(const Net& other);
   // The definition with the parameters' values.

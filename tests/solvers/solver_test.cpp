@@ -211,6 +211,48 @@ TEST_F(SolverTest, AdaSecantFindsItsOwnRate) {
   EXPECT_NEAR(Weight(slow), 1.5, 1e-3);
 }
 
+TEST_F(SolverTest, NamesWhereALossStopsBeingANumber) {
+  // log(0 * x) is -inf; the loss is then NaN.
+  std::string net = kLeastSquares;
+  net.replace(net.find("bottom: \"y\" bottom: \"t\""), 23, "bottom: \"log\" bottom: \"log\"");
+  net += " layer { name: 'log' type: 'Log' bottom: 'y' top: 'log' }";
+  SolverParameter param = Parse("", net);
+  auto* layers = param.mutable_net_param()->mutable_layer();
+  layers->SwapElements(2, 3);
+  layers->Mutable(2)->mutable_log_param()->set_scale(0);
+  for (const bool keep_all : {true, false}) {
+    Solver solver(param, {.keep_all = keep_all});
+    EXPECT_THAT(ErrorOf<Error>([&] { solver.Step(1); }),
+                HasSubstr("the loss of iteration 0 is not a number: layer 'log' (Log) is the first "
+                          "whose blob 'log' is not finite (element 0)"));
+  }
+  Solver diverging(Parse("base_lr: 1e30"), {.keep_all = false});
+  EXPECT_THAT(ErrorOf<Error>([&] { diverging.Step(10); }),
+              HasSubstr("is not a number: parameter ip.0 is not finite at element 0: an update was "
+                        "too large"));
+}
+
+TEST_F(SolverTest, TellsWhatBecameOfWeights) {
+  Solver solver(Parse(""));
+  NetParameter weights;
+  solver.net().ToProto(&weights);
+  for (LayerParameter& layer : *weights.mutable_layer()) {
+    if (layer.name() == "ip") layer.set_name("other");
+  }
+  WriteBinaryProto(folder_.path("w.caffemodel"), weights);
+  ::testing::internal::CaptureStderr();
+  LoadWeights(folder_.path("w.caffemodel"), &solver.net());
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("  other  ignored  the net has no layer of this name\n"));
+  EXPECT_THAT(log, HasSubstr("  ip     kept     the file has no layer of this name\n"));
+  solver.net().ToProto(&weights);
+  WriteBinaryProto(folder_.path("w.caffemodel"), weights);
+  ::testing::internal::CaptureStderr();
+  LoadWeights(folder_.path("w.caffemodel"), &solver.net());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("  ip  copied   1 blobs, 1 values\n"));
+}
+
 TEST_F(SolverTest, AFailedSnapshotStopsOnlyTheLastOne) {
   std::filesystem::create_directory(folder_.path("out"));
   SolverParameter param = Parse("snapshot: 2 max_iter: 4");

@@ -33,6 +33,8 @@ class BatchDataLayer : public Layer {
 
   uint64_t records_delivered() const override { return stream_->source.records_consumed(); }
 
+  void RepeatBatch() override { stream_->held = stream_->last; }
+
   std::vector<Shape> InferTopShapes(const std::vector<Shape>&) const override {
     std::vector<Shape> tops = {stream_->source.data_shape()};
     if (param().top_size() > 1) tops.push_back(stream_->source.label_shape());
@@ -61,6 +63,7 @@ class BatchDataLayer : public Layer {
 
     void Store(const KernelContext& ctx) {
       const data::Batch& batch = held != nullptr ? *held : source.Next();
+      last = &batch;  // the source's until its next Next()
       const bool has_labels = ctx.outputs.size() > 1;
       if (!(batch.data_shape == ctx.output(0).shape) ||
           (has_labels && !(batch.label_shape == ctx.output(1).shape))) {
@@ -76,6 +79,7 @@ class BatchDataLayer : public Layer {
 
     data::BatchSource source;
     const data::Batch* held = nullptr;
+    const data::Batch* last = nullptr;
   };
 
   std::shared_ptr<Stream> stream_;

@@ -80,6 +80,22 @@ std::string NotFound(const char* what, const std::string& name,
                 near.empty() ? "" : "; did you mean '" + near + "'?");
 }
 
+// Element, in memory order, of the first NaN or infinity of a floating-point tensor.
+std::optional<int64_t> FirstNonFinite(const TensorView& view, Device& device) {
+  if (view.data == nullptr) return std::nullopt;
+  std::vector<char> bytes(view.bytes());
+  device.CopyToHost(bytes.data(), view.data, bytes.size());
+  std::optional<int64_t> found;
+  VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
+    const T* elements = reinterpret_cast<const T*>(bytes.data());
+    const auto count = static_cast<int64_t>(bytes.size() / sizeof(T));
+    for (int64_t i = 0; i < count && !found; ++i) {
+      if (!std::isfinite(static_cast<double>(static_cast<Accum<T>>(elements[i])))) found = i;
+    }
+  });
+  return found;
+}
+
 }  // namespace
 
 struct Net::Impl {
@@ -524,12 +540,45 @@ int64_t Net::persistent_bytes() const {
   return bytes;
 }
 
-void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
-  CopyTrainedLayers(trained, impl_->layer_names, impl_->layer_params);
+std::string Net::DescribeFirstNonFinite() {
+  Device& device = *impl_->device;
+  for (const LearnableParam& param : impl_->learnable_params) {
+    const SyncedTensor& tensor = param.blob->data_tensor();
+    const TensorView view{tensor.desc(), param.blob->data_tensor().data()};
+    if (const std::optional<int64_t> at = FirstNonFinite(view, device)) {
+      return StrCat("parameter ", param.name, " is not finite at element ", *at,
+                    ": an update was too large; lower base_lr or set clip_gradients");
+    }
+  }
+  for (LayerCall& call : impl_->graph->calls) call.layer->RepeatBatch();
+  std::string found;
+  Executor::RunOptions run;
+  run.random = {impl_->seed, impl_->pass};
+  run.inspect = [&](const Node& node, std::span<const TensorView> outputs) {
+    for (size_t i = 0; i < outputs.size() && found.empty(); ++i) {
+      if (node.outputs[i] == nullptr || node.outputs[i]->desc.count() == 0) continue;
+      if (const std::optional<int64_t> at = FirstNonFinite(outputs[i], device)) {
+        const Layer& layer = *impl_->graph->calls[node.layers.front()].layer;
+        found = StrCat("layer '", layer.name(), "' (", layer.type(), ") is the first whose blob '",
+                       node.outputs[i]->name, "' is not finite (element ", *at,
+                       "), from parameters that are; look for a logarithm or a division of 0, too "
+                       "large a rate, or such values in the data");
+      }
+    }
+  };
+  while (const std::optional<Executor::ShapeChange> change = impl_->executor->Run(run)) {
+    impl_->AdaptTo(*change);
+    run.first_layer = change->layer;
+  }
+  return found;
 }
 
-void Net::CopyTrainedLayersFrom(const std::string& file) {
-  CopyTrainedFile(file, impl_->layer_names, impl_->layer_params);
+std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const NetParameter& trained) {
+  return CopyTrainedLayers(trained, impl_->layer_names, impl_->layer_params);
+}
+
+std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const std::string& file) {
+  return CopyTrainedFile(file, impl_->layer_names, impl_->layer_params);
 }
 
 void Net::ShareTrainedLayersWith(const Net& other) {

@@ -53,6 +53,49 @@ std::vector<std::string> LayersIn(const Hdf5Reader& reader, const std::string& r
   return layers;
 }
 
+// Copies layer by layer and keeps account.
+class Transfer {
+ public:
+  Transfer(const std::vector<std::string>& names, const LayerBlobs& blobs)
+      : names_(names), blobs_(blobs), is_copied_(names.size()) {}
+
+  bool Ignores(const std::string& name, int source_blobs) {
+    if (std::find(names_.begin(), names_.end(), name) != names_.end()) return false;
+    LOG(INFO) << "Ignoring source layer " << name;
+    if (source_blobs > 0) {
+      report_.push_back({name, Net::WeightTransfer::kIgnored, source_blobs, 0});
+    }
+    return true;
+  }
+
+  void Copy(const std::string& name, const LayerParameter& source) {
+    const size_t index = std::find(names_.begin(), names_.end(), name) - names_.begin();
+    CopyLayer(source, blobs_[index]);
+    is_copied_[index] = true;
+    Add(index, Net::WeightTransfer::kCopied);
+  }
+
+  std::vector<Net::WeightTransfer> Report() {
+    for (size_t i = 0; i < names_.size(); ++i) {
+      if (!is_copied_[i]) Add(i, Net::WeightTransfer::kKept);
+    }
+    return std::move(report_);
+  }
+
+ private:
+  void Add(size_t index, Net::WeightTransfer::Outcome outcome) {
+    if (blobs_[index].empty()) return;
+    int64_t values = 0;
+    for (const std::shared_ptr<Blob>& blob : blobs_[index]) values += blob->count();
+    report_.push_back({names_[index], outcome, static_cast<int>(blobs_[index].size()), values});
+  }
+
+  const std::vector<std::string>& names_;
+  const LayerBlobs& blobs_;
+  std::vector<bool> is_copied_;
+  std::vector<Net::WeightTransfer> report_;
+};
+
 }  // namespace
 
 void ReadBlob(const BlobProto& proto, Blob* blob, bool diff) {
@@ -127,41 +170,38 @@ void CheckSharedMultipliers(const NetParameter& param) {
   }
 }
 
-void CopyTrainedLayers(const NetParameter& trained, const std::vector<std::string>& layer_names,
-                       const LayerBlobs& blobs) {
+std::vector<Net::WeightTransfer> CopyTrainedLayers(const NetParameter& trained,
+                                                   const std::vector<std::string>& layer_names,
+                                                   const LayerBlobs& blobs) {
+  Transfer transfer(layer_names, blobs);
   for (const LayerParameter& source : trained.layer()) {
-    const auto found = std::find(layer_names.begin(), layer_names.end(), source.name());
-    if (found == layer_names.end()) {
-      LOG(INFO) << "Ignoring source layer " << source.name();
-      continue;
+    if (!transfer.Ignores(source.name(), source.blobs_size())) {
+      WithContext("layer '" + source.name() + "'", [&] { transfer.Copy(source.name(), source); });
     }
-    WithContext("layer '" + source.name() + "'",
-                [&] { CopyLayer(source, blobs[found - layer_names.begin()]); });
   }
+  return transfer.Report();
 }
 
-void CopyTrainedFile(const std::string& file, const std::vector<std::string>& layer_names,
-                     const LayerBlobs& blobs) {
+std::vector<Net::WeightTransfer> CopyTrainedFile(const std::string& file,
+                                                 const std::vector<std::string>& layer_names,
+                                                 const LayerBlobs& blobs) {
   if (!file.ends_with(".h5")) {
     const NetParameter trained = ReadNetBinary(file);
-    WithContext(file, [&] { CopyTrainedLayers(trained, layer_names, blobs); });
-    return;
+    return WithContext(file, [&] { return CopyTrainedLayers(trained, layer_names, blobs); });
   }
   const Hdf5Reader reader(file);
+  Transfer transfer(layer_names, blobs);
   for (const std::string& source : LayersIn(reader, "data")) {
-    const auto found = std::find(layer_names.begin(), layer_names.end(), source);
-    if (found == layer_names.end()) {
-      LOG(INFO) << "Ignoring source layer " << source;
-      continue;
-    }
+    const std::vector<std::string> indices = reader.LinksOf("data/" + source);
+    if (transfer.Ignores(source, static_cast<int>(indices.size()))) continue;
     LayerParameter layer;
-    for (const std::string& index : reader.LinksOf("data/" + source)) {
+    for (const std::string& index : indices) {
       const std::string dataset = StrCat("data/", source, "/", index);
       WriteBlobFloats(reader.ShapeOf(dataset), reader.ReadFloats(dataset), layer.add_blobs());
     }
-    WithContext(StrCat(file, ": layer '", source, "'"),
-                [&] { CopyLayer(layer, blobs[found - layer_names.begin()]); });
+    WithContext(StrCat(file, ": layer '", source, "'"), [&] { transfer.Copy(source, layer); });
   }
+  return transfer.Report();
 }
 
 void WriteLayerBlobs(const std::vector<std::shared_ptr<Blob>>& blobs, bool write_diff,

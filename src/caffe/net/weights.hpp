@@ -26,11 +26,13 @@ void CheckSharedMultipliers(const NetParameter& param);
 
 using LayerBlobs = std::vector<std::vector<std::shared_ptr<Blob>>>;
 
-void CopyTrainedLayers(const NetParameter& trained, const std::vector<std::string>& layer_names,
-                       const LayerBlobs& blobs);
+std::vector<Net::WeightTransfer> CopyTrainedLayers(const NetParameter& trained,
+                                                   const std::vector<std::string>& layer_names,
+                                                   const LayerBlobs& blobs);
 // Binary .caffemodel, or HDF5 by its ".h5" ending.
-void CopyTrainedFile(const std::string& file, const std::vector<std::string>& layer_names,
-                     const LayerBlobs& blobs);
+std::vector<Net::WeightTransfer> CopyTrainedFile(const std::string& file,
+                                                 const std::vector<std::string>& layer_names,
+                                                 const LayerBlobs& blobs);
 
 // Replaces `layer`'s blobs by these values.
 void WriteLayerBlobs(const std::vector<std::shared_ptr<Blob>>& blobs, bool write_diff,

@@ -170,6 +170,7 @@ void Executor::RunStep(size_t index, const RunOptions& options) {
   if (step.work == Work::kZero) return ZeroOutputs(context);
   if (!is_profiling_) {
     step.node->kernel.run(context);
+    if (options.inspect) options.inspect(*step.node, step.outputs);
     return;
   }
   const auto start = std::chrono::steady_clock::now();

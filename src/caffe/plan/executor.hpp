@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ class Executor {
     RandomState random;
     double loss_scale = 1;
     bool accumulate = false;  // add to parameter gradients instead of overwriting them
+    // Called after each step with what it wrote; for looking for errors.
+    std::function<void(const Node&, std::span<const TensorView> outputs)> inspect;
   };
   // A layer whose tops turned out to have other shapes than planned.
   struct ShapeChange {

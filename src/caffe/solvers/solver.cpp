@@ -96,6 +96,7 @@ struct Solver::Impl {
   float ForwardBackward();
   void ApplyUpdate();
   bool SkipsStep(double* largest_half);
+  [[noreturn]] void ThrowNotANumber();
   void Display(float loss);
   bool IsDisplayed() const { return param.display() > 0 && iter % param.display() == 0; }
   bool IsTested() const {
@@ -219,6 +220,8 @@ void Solver::Impl::Step(int iterations) {
       if (callback.on_start) callback.on_start();
     }
     const float loss = ForwardBackward();
+    // With gradient scaling a bad step is skipped, or ends the run when they do not stop.
+    if (std::isnan(loss) && !scaler.is_on()) ThrowNotANumber();
     smoothed_loss.Add(loss);
     if (IsDisplayed()) Display(smoothed_loss.mean());
     for (const Callbacks& callback : callbacks) {
@@ -292,6 +295,15 @@ void Solver::Impl::ApplyUpdate() {
   updater->Step(step);
   scaler.Advance(largest_half);
   if (param.debug_info() && IsDisplayed()) LogUpdateValues(*net, updater->history());
+}
+
+void Solver::Impl::ThrowNotANumber() {
+  const std::string cause = net->DescribeFirstNonFinite();
+  throw Error(StrCat("solver: the loss of iteration ", iter,
+                     " is not a number: ", cause.empty() ? "its cause did not show again" : cause,
+                     last_snapshot_iter >= 0
+                         ? StrCat(" (the last snapshot is of iteration ", last_snapshot_iter, ")")
+                         : ""));
 }
 
 // True when the gradients are not finite: then nothing of this step remains.

@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "caffe/error.hpp"
@@ -19,6 +20,27 @@ void MergeState(Phase phase, const NetState& from_solver, NetParameter* net) {
   state.MergeFrom(from_solver);
   if (!from_solver.has_phase() && !net->state().has_phase()) state.set_phase(phase);
   *net->mutable_state() = state;
+}
+
+// One line per layer with parameters: what was copied, what was not, and why.
+void LogTransfers(const std::vector<Net::WeightTransfer>& transfers) {
+  size_t width = 0;
+  for (const Net::WeightTransfer& one : transfers) width = std::max(width, one.layer.size());
+  for (const Net::WeightTransfer& one : transfers) {
+    const std::string name = one.layer + std::string(width - one.layer.size(), ' ');
+    switch (one.outcome) {
+      case Net::WeightTransfer::kCopied:
+        LOG(INFO) << "  " << name << "  copied   " << one.blobs << " blobs, " << one.values
+                  << " values";
+        break;
+      case Net::WeightTransfer::kKept:
+        LOG(INFO) << "  " << name << "  kept     the file has no layer of this name";
+        break;
+      case Net::WeightTransfer::kIgnored:
+        LOG(INFO) << "  " << name << "  ignored  the net has no layer of this name";
+        break;
+    }
+  }
 }
 
 }  // namespace
@@ -76,7 +98,7 @@ void LoadWeights(const std::string& list, Net* net) {
     if (begin == std::string::npos) continue;
     name = name.substr(begin, end - begin + 1);
     LOG(INFO) << "Finetuning from " << name;
-    net->CopyTrainedLayersFrom(name);
+    LogTransfers(net->CopyTrainedLayersFrom(name));
   }
 }
 
