@@ -3,7 +3,10 @@ add_library(caffe_warnings INTERFACE)
 # Designated initialisers leave the other fields at their defaults on purpose; g++ 12's
 # -Wrestrict reports std::string's own operator+.
 target_compile_options(caffe_warnings INTERFACE
-  -Wall -Wextra -Wno-missing-field-initializers $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+  "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-missing-field-initializers>"
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Wno-restrict>")
 if(CAFFE_WARNINGS_AS_ERRORS)
-  target_compile_options(caffe_warnings INTERFACE -Werror)
+  target_compile_options(caffe_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Werror>")
 endif()

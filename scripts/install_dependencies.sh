@@ -5,6 +5,9 @@
 #   scripts/install_dependencies.sh test      and what the tests need (scripts/test.sh)
 #   scripts/install_dependencies.sh develop   and the formatter and linter (the commit hooks)
 #   scripts/install_dependencies.sh fuzz      what building needs, and scripts/fuzz.sh
+#   scripts/install_dependencies.sh cuda      what building needs, and the header files of
+#                                             cudnn-frontend, into ~/.cache/cortado; the CUDA
+#                                             toolkit and cuDNN 9 themselves are NVIDIA's to install
 #
 # Installs only what is missing, asks nothing, and says nothing when nothing is missing.
 set -euo pipefail
@@ -25,13 +28,16 @@ test=(python3-pytest python3-lmdb)
 develop=(clang-format clang-tidy)
 # Debian 12's first clang with half floats, or Ubuntu's own.
 fuzz=('clang-16|clang-18' 'libclang-rt-16-dev|libclang-rt-18-dev' 'libomp-16-dev|libomp-18-dev')
+cuda=(python3-pip)
+cudnn_frontend=nvidia-cudnn-frontend==1.23.0 # a wheel of the Python package index
 
 case "${1:-build}" in
   build) wanted=("${build[@]}") ;;
+  cuda) wanted=("${build[@]}" "${cuda[@]}") ;;
   test) wanted=("${build[@]}" "${test[@]}") ;;
   develop) wanted=("${build[@]}" "${test[@]}" "${develop[@]}") ;;
   fuzz) wanted=("${build[@]}" "${fuzz[@]}") ;;
-  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 # Without apt there is no list to compare with, so look for the tools themselves.
@@ -88,4 +94,25 @@ version=$(cmake --version | sed -n '1s/[^0-9]*//p')
 if [ "$(printf '%s\n' 3.25 "$version" | sort -V | head -n 1)" != 3.25 ]; then
   echo "cmake 3.25 or newer is needed, but $(command -v cmake) is $version" >&2
   exit 1
+fi
+
+if [ "${1:-build}" = cuda ]; then
+  folder=${XDG_CACHE_HOME:-$HOME/.cache}/cortado/cudnn-frontend
+  if [ ! -e "$folder/include/cudnn_frontend.h" ] ||
+     [ "$(cat "$folder/version" 2>/dev/null)" != "$cudnn_frontend" ]; then
+    echo "Fetching $cudnn_frontend into $folder"
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    if ! python3 -m pip download --quiet --disable-pip-version-check --no-deps \
+         --only-binary :all: --dest "$scratch" "$cudnn_frontend" ||
+       ! python3 -m zipfile -e "$scratch"/*.whl "$scratch/wheel"; then
+      echo "Could not fetch $cudnn_frontend; check the network (pip's settings are honoured), or" >&2
+      echo "point CMake at the headers: -DCUDNN_FRONTEND_INCLUDE_DIR=folder" >&2
+      exit 1
+    fi
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    mv "$scratch/wheel/include" "$folder/include"
+    echo "$cudnn_frontend" >"$folder/version"
+  fi
 fi

@@ -125,7 +125,8 @@ std::optional<CaseResult> Run(const OpCase& test, const KernelCandidate& candida
   context.inputs = input_views;
   context.outputs = output_views;
   context.workspace = workspace.get();
-  context.random = {5, test.pass};
+  context.stream = &device->compute_stream();
+  context.random = {.seed = 5, .pass = test.pass};
   context.loss_scale = 4;
   context.accumulate_mask = accumulates ? test.accumulates : 0;
   CaseResult result;

@@ -67,10 +67,12 @@ class CpuDevice final : public Device {
   }
 };
 
-const DeviceRegistrar registrar(DeviceKind::kCpu, [](int) -> std::shared_ptr<Device> {
-  static const auto device = std::make_shared<CpuDevice>();
-  return device;
-});
+const DeviceRegistrar registrar(DeviceKind::kCpu, {.make = [](int) -> std::shared_ptr<Device> {
+                                                     static const auto device =
+                                                         std::make_shared<CpuDevice>();
+                                                     return device;
+                                                   },
+                                                   .count = [] { return 1; }});
 
 }  // namespace
 }  // namespace caffe::cpu

@@ -1,5 +1,7 @@
 #include "caffe/device/device.hpp"
 
+#include <chrono>
+#include <cstring>
 #include <map>
 
 #include "caffe/common.hpp"
@@ -13,10 +15,61 @@ std::map<DeviceKind, DeviceFactory>& Factories() {
   return factories;
 }
 
+const DeviceFactory& FactoryOf(DeviceKind kind) {
+  const auto found = Factories().find(kind);
+  if (found == Factories().end()) {
+    throw Unsupported(StrCat("this build has no ", Name(kind),
+                             " device; set solver_mode: CPU or leave out -gpu"));
+  }
+  return found->second;
+}
+
+class HostEvent final : public Event {
+ public:
+  void Synchronize() override {}
+  double SecondsSince(const Event& earlier) const override {
+    return std::chrono::duration<double>(time - static_cast<const HostEvent&>(earlier).time)
+        .count();
+  }
+
+  std::chrono::steady_clock::time_point time;
+};
+
+// The caller is the stream.
+class HostStream final : public Stream {
+ public:
+  void* native() const override { return nullptr; }
+  void Synchronize() override {}
+  void Record(Event& event) override {
+    static_cast<HostEvent&>(event).time = std::chrono::steady_clock::now();
+  }
+  void Wait(const Event&) override {}
+  void CopyFromHost(void* device, const void* host, size_t bytes) override {
+    std::memcpy(device, host, bytes);
+  }
+  void CopyToHost(void* host, const void* device, size_t bytes) override {
+    std::memcpy(host, device, bytes);
+  }
+  void FillZero(void* device, size_t bytes) override { std::memset(device, 0, bytes); }
+};
+
 }  // namespace
 
 std::string_view Name(DeviceKind kind) {
   return kind == DeviceKind::kCpu ? "cpu" : "cuda";
+}
+
+Stream& Device::compute_stream() {
+  static HostStream stream;
+  return stream;
+}
+
+std::unique_ptr<Stream> Device::MakeStream() {
+  return std::make_unique<HostStream>();
+}
+
+std::unique_ptr<Event> Device::MakeEvent() {
+  return std::make_unique<HostEvent>();
 }
 
 DeviceRegistrar::DeviceRegistrar(DeviceKind kind, DeviceFactory factory) {
@@ -24,12 +77,23 @@ DeviceRegistrar::DeviceRegistrar(DeviceKind kind, DeviceFactory factory) {
 }
 
 std::shared_ptr<Device> MakeDevice(DeviceKind kind, int id) {
-  const auto found = Factories().find(kind);
-  if (found == Factories().end()) {
-    throw Unsupported(StrCat("this build has no ", Name(kind),
-                             " device; set solver_mode: CPU or leave out -gpu"));
+  return FactoryOf(kind).make(id);
+}
+
+std::shared_ptr<Device> DescribeDevice(DeviceKind kind, std::string_view name) {
+  const DeviceFactory& factory = FactoryOf(kind);
+  if (factory.describe == nullptr) {
+    throw Unsupported(StrCat("a ", Name(kind), " device cannot be described; plan on a real one"));
   }
-  return found->second(id);
+  return factory.describe(name);
+}
+
+int NumDevices(DeviceKind kind) {
+  return FactoryOf(kind).count();
+}
+
+bool IsDeviceBuilt(DeviceKind kind) {
+  return Factories().count(kind) > 0;
 }
 
 std::string DescribeCpu() {

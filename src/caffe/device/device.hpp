@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
+
+#include "caffe/device/stream.hpp"
 
 namespace caffe {
 
@@ -28,13 +31,31 @@ class Device {
   virtual std::shared_ptr<void> Allocate(size_t bytes) = 0;
   // True when the host may dereference this device's pointers.
   virtual bool is_host_accessible() const = 0;
+  // Ordered after everything launched on the compute stream so far.
   virtual void CopyToHost(void* host, const void* device, size_t bytes) = 0;
   virtual void CopyFromHost(void* device, const void* host, size_t bytes) = 0;
   // Waits until everything launched so far has finished.
   virtual void Synchronize() = 0;
+
+  // What the calling thread launches from now on goes to this device.
+  virtual void MakeCurrent() {}
+  // The stream of kernels. Lives as long as the device.
+  virtual Stream& compute_stream();
+  virtual std::unique_ptr<Stream> MakeStream();
+  virtual std::unique_ptr<Event> MakeEvent();
+
+  // A described device stands for a chip that is not there: nets are planned for it, not run.
+  virtual bool is_described() const { return false; }
 };
 
-using DeviceFactory = std::shared_ptr<Device> (*)(int id);
+struct DeviceFactory {
+  // Throws DeviceError saying why there is none, or none with that number.
+  std::shared_ptr<Device> (*make)(int id) = nullptr;
+  // How many there are; throws DeviceError where they cannot be counted.
+  int (*count)() = nullptr;
+  // A described device; throws InvalidArgument naming the known ones. May be left out.
+  std::shared_ptr<Device> (*describe)(std::string_view name) = nullptr;
+};
 
 struct DeviceRegistrar {
   DeviceRegistrar(DeviceKind kind, DeviceFactory factory);
@@ -42,5 +63,9 @@ struct DeviceRegistrar {
 
 // Throws Unsupported naming the kind when this build has no such device.
 std::shared_ptr<Device> MakeDevice(DeviceKind kind, int id = 0);
+// A described device: "H200". Throws Unsupported when this build cannot plan for the kind.
+std::shared_ptr<Device> DescribeDevice(DeviceKind kind, std::string_view name);
+int NumDevices(DeviceKind kind);
+bool IsDeviceBuilt(DeviceKind kind);
 
 }  // namespace caffe

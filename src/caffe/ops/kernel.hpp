@@ -19,6 +19,10 @@ namespace caffe {
 struct RandomState {
   uint64_t seed = 0;
   uint64_t pass = 0;  // forward passes since iteration 0, so that a resumed run continues
+  // The same two numbers in device memory, {seed, pass}. A kernel of a device whose work is
+  // recorded and replayed reads them there and nowhere else: those above are the recording's. Null
+  // on the CPU.
+  const uint64_t* on_device = nullptr;
 };
 
 // What a kernel sees when it runs. Everything borrowed, nothing allocated.
@@ -27,6 +31,8 @@ class KernelContext {
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;
   void* workspace = nullptr;
+  // Where to launch. Nothing else of the host may be waited for or called back from a kernel.
+  Stream* stream = nullptr;
   RandomState random;
   double loss_scale = 1;  // what losses are multiplied by in the backward pass
   // Bit i: add to output i instead of overwriting it (parameter gradients).

@@ -54,6 +54,7 @@ void Executor::RefreshBoundOperands() {
 }
 
 std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
+  graph_->options.device->MakeCurrent();
   if (!arena_) Allocate();
   RefreshBoundOperands();
   const int num_layers = static_cast<int>(graph_->calls.size());
@@ -151,8 +152,7 @@ void Executor::ZeroOutputs(const KernelContext& context) {
   for (size_t i = 0; i < context.outputs.size(); ++i) {
     const TensorView& output = context.outputs[i];
     if (output.data == nullptr || context.accumulates(static_cast<int>(i))) continue;
-    const std::vector<char> zeros(output.bytes());
-    graph_->options.device->CopyFromHost(output.data, zeros.data(), zeros.size());
+    context.stream->FillZero(output.data, output.bytes());
   }
 }
 
@@ -162,6 +162,7 @@ void Executor::RunStep(size_t index, const RunOptions& options) {
   context.inputs = step.inputs;
   context.outputs = step.outputs;
   context.workspace = workspace_.get();
+  context.stream = &graph_->options.device->compute_stream();
   context.random = options.random;
   context.loss_scale = options.loss_scale;
   context.accumulate_mask = step.node->accumulate_mask;

@@ -1,0 +1,175 @@
+#include "caffe/cuda/cuda_device.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+
+#include "caffe/cuda/cuda_check.hpp"
+#include "caffe/cuda/cuda_stream.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+std::string Version(int version) {
+  return StrCat(version / 1000, ".", version % 1000 / 10);
+}
+
+// "NVIDIA H200 (compute capability 9.0, 132 multiprocessors, 139 GiB)".
+std::string Describe(const ChipProperties& chip) {
+  return StrCat(chip.name, " (compute capability ", chip.compute_major, ".", chip.compute_minor,
+                ", ", chip.multiprocessors, " multiprocessors, ", chip.memory_bytes >> 30, " GiB)");
+}
+
+// Says in one sentence why there is no GPU to be had; the first call into CUDA of the process.
+int CountDevices() {
+  int driver = 0, runtime = 0, count = 0;
+  CAFFE_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    throw DeviceError(
+        "cuda: no NVIDIA driver is loaded (libcuda.so.1); install one, or leave out -gpu");
+  }
+  // Drivers serve every runtime of their major version.
+  if (driver / 1000 < runtime / 1000) {
+    throw DeviceError(StrCat("cuda: the NVIDIA driver serves CUDA up to ", Version(driver),
+                             " but this build needs ", Version(runtime / 1000 * 1000),
+                             "; install a newer driver, or leave out -gpu"));
+  }
+  CAFFE_CUDA_CHECK(cudaGetDeviceCount(&count));
+  return count;
+}
+
+ChipProperties PropertiesOf(int id) {
+  cudaDeviceProp properties;
+  CAFFE_CUDA_CHECK(cudaGetDeviceProperties(&properties, id));
+  return {properties.name,           properties.major,
+          properties.minor,          properties.multiProcessorCount,
+          properties.totalGlobalMem, properties.sharedMemPerBlockOptin};
+}
+
+class RealCudaDevice final : public CudaDevice {
+ public:
+  explicit RealCudaDevice(int id) : CudaDevice(id, PropertiesOf(id)) {
+    MakeCurrent();
+    stream_ = MakeCudaStream();
+  }
+
+  std::string description() const override { return Describe(chip()); }
+
+  void MakeCurrent() override { CAFFE_CUDA_CHECK(cudaSetDevice(id())); }
+
+  std::shared_ptr<void> Allocate(size_t bytes) override {
+    MakeCurrent();
+    void* memory = nullptr;
+    const cudaError_t status = cudaMalloc(&memory, std::max<size_t>(bytes, 1));
+    if (status == cudaErrorMemoryAllocation) ThrowOutOfMemory(bytes);
+    CheckCuda(status, "cudaMalloc");
+    std::shared_ptr<void> owned(memory, [](void* p) { cudaFree(p); });
+    // On the compute stream, because that is where the memory is used first.
+    stream_->FillZero(memory, bytes);
+    return owned;
+  }
+
+  void CopyToHost(void* host, const void* device, size_t bytes) override {
+    MakeCurrent();
+    stream_->CopyToHost(host, device, bytes);
+    stream_->Synchronize();
+  }
+  void CopyFromHost(void* device, const void* host, size_t bytes) override {
+    MakeCurrent();
+    stream_->CopyFromHost(device, host, bytes);
+  }
+  void Synchronize() override {
+    MakeCurrent();
+    CAFFE_CUDA_CHECK(cudaDeviceSynchronize());
+  }
+
+  Stream& compute_stream() override { return *stream_; }
+  std::unique_ptr<Stream> MakeStream() override {
+    MakeCurrent();
+    return MakeCudaStream();
+  }
+  std::unique_ptr<Event> MakeEvent() override {
+    MakeCurrent();
+    return MakeCudaEvent();
+  }
+
+ private:
+  [[noreturn]] void ThrowOutOfMemory(size_t bytes) const {
+    cudaGetLastError();
+    size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    throw DeviceError(
+        StrCat("cuda: out of memory on device ", id(), " asking for ", bytes >> 20,
+               " MiB: ", free >> 20, " of ", total >> 20,
+               " MiB are free; lower batch_size (caffe plan shows what a net needs)"));
+  }
+
+  std::unique_ptr<Stream> stream_;
+};
+
+// A chip that nets are planned for where it is not there.
+class DescribedCudaDevice final : public CudaDevice {
+ public:
+  explicit DescribedCudaDevice(ChipProperties chip) : CudaDevice(-1, std::move(chip)) {}
+
+  std::string description() const override {
+    return Describe(chip()) + ", described: no such device is used";
+  }
+  bool is_described() const override { return true; }
+
+  std::shared_ptr<void> Allocate(size_t) override { ThrowDescribed(); }
+  void CopyToHost(void*, const void*, size_t) override { ThrowDescribed(); }
+  void CopyFromHost(void*, const void*, size_t) override { ThrowDescribed(); }
+  void Synchronize() override { ThrowDescribed(); }
+
+ private:
+  [[noreturn]] void ThrowDescribed() const {
+    throw DeviceError(StrCat("cuda: ", chip().name,
+                             " is only described, so nets are planned for it but not run"));
+  }
+};
+
+// Chips by the names that users give them. From NVIDIA's data sheets.
+const std::array<ChipProperties, 6> kKnownChips = {{
+    {"T4", 7, 5, 40, size_t{15} << 30, 65536},
+    {"A100", 8, 0, 108, size_t{79} << 30, 166912},
+    {"L40S", 8, 9, 142, size_t{44} << 30, 101376},
+    {"H100", 9, 0, 132, size_t{79} << 30, 232448},
+    {"H200", 9, 0, 132, size_t{139} << 30, 232448},
+    {"B200", 10, 0, 148, size_t{179} << 30, 232448},
+}};
+
+std::shared_ptr<Device> DescribeChip(std::string_view name) {
+  std::string known;
+  for (const ChipProperties& chip : kKnownChips) {
+    if (chip.name == name) return std::make_shared<DescribedCudaDevice>(chip);
+    known += (known.empty() ? "" : ", ") + chip.name;
+  }
+  throw InvalidArgument(StrCat("no CUDA chip is known as '", name, "'; known are ", known));
+}
+
+// One object per device, so that nets on it share its stream and are in order.
+std::shared_ptr<Device> MakeRealDevice(int id) {
+  static std::mutex mutex;
+  static std::map<int, std::shared_ptr<Device>> devices;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<Device>& device = devices[id];
+  if (device == nullptr) {
+    const int count = CountDevices();
+    if (id < 0 || id >= count) {
+      throw DeviceError(StrCat("cuda: there is no device ", id, "; this machine has ", count,
+                               count > 0 ? StrCat(", numbered 0 to ", count - 1) : "",
+                               " (CUDA_VISIBLE_DEVICES may hide some)"));
+    }
+    device = std::make_shared<RealCudaDevice>(id);
+  }
+  return device;
+}
+
+const DeviceRegistrar registrar(DeviceKind::kCuda, {.make = MakeRealDevice,
+                                                    .count = CountDevices,
+                                                    .describe = DescribeChip});
+
+}  // namespace
+}  // namespace caffe::cuda

@@ -1,0 +1,48 @@
+// What kernel factories may ask of a CUDA device, whether it is there or only described.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "caffe/device/device.hpp"
+#include "caffe/ops/kernel.hpp"
+
+namespace caffe::cuda {
+
+struct ChipProperties {
+  std::string name;       // "NVIDIA H200"
+  int compute_major = 0;  // compute capability 9.0
+  int compute_minor = 0;
+  int multiprocessors = 0;
+  size_t memory_bytes = 0;
+  size_t shared_memory_per_block = 0;  // the most that a kernel may ask for
+};
+
+class CudaDevice : public Device {
+ public:
+  DeviceKind kind() const final { return DeviceKind::kCuda; }
+  int num_threads() const final { return chip_.multiprocessors; }
+  bool is_host_accessible() const final { return false; }
+
+  const ChipProperties& chip() const { return chip_; }
+  // Ordinal of the device; -1 where it is described.
+  int id() const { return id_; }
+
+ protected:
+  CudaDevice(int id, ChipProperties chip) : id_(id), chip_(std::move(chip)) {}
+
+ private:
+  const int id_;
+  const ChipProperties chip_;
+};
+
+inline CudaDevice& CudaDeviceOf(const KernelRequest& request) {
+  return static_cast<CudaDevice&>(request.device);
+}
+
+inline cudaStream_t StreamOf(const KernelContext& context) {
+  return static_cast<cudaStream_t>(context.stream->native());
+}
+
+}  // namespace caffe::cuda
