@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "caffe/error.hpp"
+#include "caffe/host_device.hpp"
 
 namespace caffe {
 
@@ -19,28 +20,52 @@ enum class DType : uint8_t { kDouble = 0, kFloat = 1, kFloat16 = 2, kBFloat16 = 
 struct float16 {
   uint16_t bits = 0;
   float16() = default;
-  explicit float16(float value);
-  explicit float16(double value) : float16(static_cast<float>(value)) {}
-  explicit operator float() const;
-  explicit operator double() const { return static_cast<float>(*this); }
+  CAFFE_HOST_DEVICE inline explicit float16(float value);
+  CAFFE_HOST_DEVICE explicit float16(double value) : float16(static_cast<float>(value)) {}
+  CAFFE_HOST_DEVICE inline explicit operator float() const;
+  CAFFE_HOST_DEVICE explicit operator double() const { return static_cast<float>(*this); }
 };
 
 // The upper half of a binary32. Storage only; rounds to nearest even.
 struct bfloat16 {
   uint16_t bits = 0;
   bfloat16() = default;
-  explicit bfloat16(float value) {
+  CAFFE_HOST_DEVICE explicit bfloat16(float value) {
     const uint32_t word = std::bit_cast<uint32_t>(value);
     const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
     bits = is_nan ? static_cast<uint16_t>((word >> 16) | 0x40u)
                   : static_cast<uint16_t>((word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
   }
-  explicit bfloat16(double value) : bfloat16(static_cast<float>(value)) {}
-  explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
-  explicit operator double() const { return static_cast<float>(*this); }
+  CAFFE_HOST_DEVICE explicit bfloat16(double value) : bfloat16(static_cast<float>(value)) {}
+  CAFFE_HOST_DEVICE explicit operator float() const {
+    return std::bit_cast<float>(uint32_t{bits} << 16);
+  }
+  CAFFE_HOST_DEVICE explicit operator double() const { return static_cast<float>(*this); }
 };
 
-#if defined(__FLT16_MAX__) && !defined(__CUDACC__)
+#ifdef __CUDACC__
+// nvcc's front end has no _Float16: kernels use the chip's instruction, the host code beside them
+// the library's functions.
+uint16_t Float16Bits(float value);
+float Float16Value(uint16_t bits);
+
+inline float16::float16(float value) {
+#ifdef __CUDA_ARCH__
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+#else
+  bits = Float16Bits(value);
+#endif
+}
+inline float16::operator float() const {
+#ifdef __CUDA_ARCH__
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+#else
+  return Float16Value(bits);
+#endif
+}
+#elif defined(__FLT16_MAX__)
 inline float16::float16(float value)
     : bits(std::bit_cast<uint16_t>(static_cast<_Float16>(value))) {}
 inline float16::operator float() const {

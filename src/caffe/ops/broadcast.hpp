@@ -1,6 +1,7 @@
 // Ops between a tensor and a smaller one that covers `num_axes` of its axes from `axis` on.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "caffe/ops/op.hpp"
@@ -14,6 +15,22 @@ struct BroadcastAxes {
   std::string Attributes() const { return StrCat("axis ", axis, ", num_axes ", num_axes); }
   // One factor per channel works in any layout; other shapes are addressed row-major.
   bool is_per_channel() const { return axis == 1 && num_axes == 1; }
+};
+
+// A tensor in memory order as outer x covered x inner, covered being what the smaller operand has.
+struct CoveredView {
+  int64_t outer = 1, covered = 1, inner = 1;
+
+  CoveredView(const TensorDesc& x, const BroadcastAxes& axes) {
+    if (x.layout == Layout::kChannelsLast) {
+      covered = x.shape[1];
+      outer = x.count() / std::max<int64_t>(covered, 1);
+      return;
+    }
+    outer = x.shape.count(0, axes.axis);
+    covered = x.shape.count(axes.axis, axes.axis + axes.num_axes);
+    inner = x.shape.count(axes.axis + axes.num_axes);
+  }
 };
 
 // (x, s[, b]) -> (y):  y = x * s + b.

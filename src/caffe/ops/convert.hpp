@@ -43,6 +43,28 @@ struct LossWeight {
   std::string Attributes() const { return StrCat("weight ", weight); }
 };
 
+// A tensor seen as outer x extent x inner around an axis of its memory order.
+struct AxisView {
+  int64_t outer = 1, extent = 1, inner = 1;
+};
+
+inline AxisView AroundAxis(const TensorDesc& x, int axis) {
+  if (x.layout == Layout::kPlain) {
+    return {x.shape.count(0, axis), x.shape[axis], x.shape.count(axis + 1)};
+  }
+  const int64_t n = x.shape[0], c = x.shape[1], h = x.shape[2], w = x.shape[3];
+  switch (axis) {
+    case 0:
+      return {1, n, c * h * w};
+    case 1:
+      return {n * h * w, c, 1};
+    case 2:
+      return {n, h, w * c};
+    default:
+      return {n * h, w, c};
+  }
+}
+
 // (x_0, x_1, ...) -> (y):  joined along `axis`.
 struct Concat {
   static constexpr std::string_view kName = "Concat";
@@ -60,8 +82,8 @@ struct SliceOf {
   LayoutRule layout_rule() const { return kFollowFirstInput; }
 };
 
-// What a host call throws when it finds, before it writes anything, that its layer's tops have other
-// shapes than the plan assumed: the plan is made anew and the call repeated.
+// What a host call throws when it finds, before it writes anything, that its layer's tops have
+// other shapes than the plan assumed: the plan is made anew and the call repeated.
 struct TopShapesDiffer {
   std::vector<Shape> tops;
 };

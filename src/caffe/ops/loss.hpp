@@ -1,12 +1,27 @@
 // Softmax, losses and measures.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
+#include "caffe/host_device.hpp"
 #include "caffe/ops/op.hpp"
 
 namespace caffe::ops {
+
+// A tensor seen as outer x classes x inner around the class axis.
+struct ClassView {
+  int64_t outer, classes, inner;
+  ClassView(const Shape& shape, int axis)
+      : outer(shape.count(0, axis)), classes(shape[axis]), inner(shape.count(axis + 1)) {}
+
+  int64_t positions() const { return outer * inner; }
+  // Index of a class's element at a position (outer and inner together).
+  CAFFE_HOST_DEVICE int64_t At(int64_t position, int64_t c) const {
+    return (position / inner * classes + c) * inner + position % inner;
+  }
+};
 
 // (x) -> (y):  exp(x - max) / sum along `axis`.
 struct Softmax {
@@ -36,8 +51,18 @@ struct LabelRule {
   Normalization normalization = Normalization::kValid;
 
   // The divisor for `outer` items of `inner` positions, `valid` of which are not ignored; >= 1.
-  double Divisor(int64_t outer, int64_t inner, int64_t valid) const;
+  CAFFE_HOST_DEVICE double Divisor(int64_t outer, int64_t inner, int64_t valid) const {
+    const int64_t count = normalization == Normalization::kFull        ? outer * inner
+                          : normalization == Normalization::kValid     ? valid
+                          : normalization == Normalization::kBatchSize ? outer
+                                                                       : 1;
+    return static_cast<double>(std::max<int64_t>(1, count));
+  }
 };
+
+CAFFE_HOST_DEVICE inline bool IsIgnored(const std::optional<int>& ignore_label, int64_t label) {
+  return ignore_label && label == *ignore_label;
+}
 
 // (p, label) -> (loss):  loss = -sum log max(p[label], FLT_MIN) / divisor.
 struct SoftmaxLoss {

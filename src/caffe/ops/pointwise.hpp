@@ -4,15 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "caffe/host_device.hpp"
 #include "caffe/ops/op.hpp"
-
-// Formulas are inlined into loops that are compiled for several instruction sets.
-#define CAFFE_FORCE_INLINE __attribute__((always_inline))
-#ifdef __CUDACC__
-#define CAFFE_HOST_DEVICE __host__ __device__
-#else
-#define CAFFE_HOST_DEVICE CAFFE_FORCE_INLINE
-#endif
 
 namespace caffe::ops {
 

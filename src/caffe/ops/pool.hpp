@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "caffe/host_device.hpp"
 #include "caffe/ops/op.hpp"
 
 namespace caffe::ops {
@@ -90,7 +91,8 @@ struct PoolWindow {
   int64_t size = 1;            // clipped to image plus padding, >= 1: AVE's divisor along this axis
 };
 
-inline PoolWindow WindowAt(const PoolGeometry& geometry, int axis, int64_t input, int64_t output) {
+CAFFE_HOST_DEVICE inline PoolWindow WindowAt(const PoolGeometry& geometry, int axis, int64_t input,
+                                             int64_t output) {
   const int64_t start = output * geometry.stride[axis] - geometry.pad[axis];
   const int64_t stop = std::min(start + geometry.kernel[axis], input + geometry.pad[axis]);
   return {std::max<int64_t>(start, 0), std::min(stop, input), std::max<int64_t>(stop - start, 1)};

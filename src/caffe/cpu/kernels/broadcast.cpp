@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "caffe/cpu/kernels/covered_view.hpp"
+#include "caffe/cpu/kernels/element.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -28,7 +28,7 @@ double ElementOr(const KernelContext& ctx, int operand, int64_t i, double fallba
 
 // Operand indices of scale and shift; -1: none.
 void ScaleAndShift(const ops::BroadcastAxes& axes, const KernelContext& ctx, int scale, int shift) {
-  const CoveredView view(ctx.input(0), axes);
+  const ops::CoveredView view(ctx.input(0), axes);
   VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     using A = Accum<T>;
     const T* x = ctx.input(0).as<const T>();
@@ -99,7 +99,7 @@ CAFFE_CPU_CLONES double SumRow(const T* x, const T* z, int64_t count) {
 }
 
 void SumToAxes(const ops::SumToAxes& op, const KernelContext& ctx) {
-  const CoveredView view(ctx.input(0), op);
+  const ops::CoveredView view(ctx.input(0), op);
   const TensorView& s = ctx.output(0);
   const auto store = [&](int64_t c, double sum) {
     VisitFloat(s.dtype, [&]<typename S>(TypeTag<S>) {

@@ -74,28 +74,6 @@ void LossWeight(const ops::LossWeight& op, const KernelContext& ctx) {
   });
 }
 
-// A tensor seen as outer x extent x inner around an axis of its memory order.
-struct AxisView {
-  int64_t outer = 1, extent = 1, inner = 1;
-};
-
-AxisView AroundAxis(const TensorView& x, int axis) {
-  if (x.layout == Layout::kPlain) {
-    return {x.shape.count(0, axis), x.shape[axis], x.shape.count(axis + 1)};
-  }
-  const int64_t n = x.shape[0], c = x.shape[1], h = x.shape[2], w = x.shape[3];
-  switch (axis) {
-    case 0:
-      return {1, n, c * h * w};
-    case 1:
-      return {n * h * w, c, 1};
-    case 2:
-      return {n, h, w * c};
-    default:
-      return {n * h, w, c};
-  }
-}
-
 // Copies `bytes` long rows, one per outer index.
 void CopyRows(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t bytes,
               int64_t rows) {
@@ -110,10 +88,10 @@ void CopyRows(const char* from, int64_t from_stride, char* to, int64_t to_stride
 void Concat(const ops::Concat& op, const KernelContext& ctx) {
   const TensorView& y = ctx.output(0);
   const int64_t element = static_cast<int64_t>(SizeOf(y.dtype));
-  const AxisView whole = AroundAxis(y, op.axis);
+  const ops::AxisView whole = ops::AroundAxis(y, op.axis);
   int64_t offset = 0;
   for (const TensorView& x : ctx.inputs) {
-    const AxisView part = AroundAxis(x, op.axis);
+    const ops::AxisView part = ops::AroundAxis(x, op.axis);
     const int64_t row = part.extent * part.inner * element;
     CopyRows(x.as<const char>(), row, y.as<char>() + offset, whole.extent * whole.inner * element,
              row, part.outer);
@@ -124,7 +102,7 @@ void Concat(const ops::Concat& op, const KernelContext& ctx) {
 void SliceOf(const ops::SliceOf& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   const int64_t element = static_cast<int64_t>(SizeOf(y.dtype));
-  const AxisView whole = AroundAxis(x, op.axis), part = AroundAxis(y, op.axis);
+  const ops::AxisView whole = ops::AroundAxis(x, op.axis), part = ops::AroundAxis(y, op.axis);
   const int64_t row = part.extent * part.inner * element;
   CopyRows(x.as<const char>() + op.offset * whole.inner * element,
            whole.extent * whole.inner * element, y.as<char>(), row, row, part.outer);

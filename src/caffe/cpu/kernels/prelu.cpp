@@ -1,6 +1,6 @@
 #include "caffe/ops/prelu.hpp"
 
-#include "caffe/cpu/kernels/covered_view.hpp"
+#include "caffe/cpu/kernels/element.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 
 // Calls fn(i, slope) for each element, where slope is a float or double as the type computes in.
 template <typename T, typename Fn>
-void ForElements(const TensorView& slope, const CoveredView& view, const Fn& fn) {
+void ForElements(const TensorView& slope, const ops::CoveredView& view, const Fn& fn) {
   ParallelFor(view.outer * view.covered,
               std::max<int64_t>(1, kPointwiseGrain / std::max<int64_t>(view.inner, 1)),
               [&](int64_t begin, int64_t end) {
@@ -21,7 +21,7 @@ void ForElements(const TensorView& slope, const CoveredView& view, const Fn& fn)
 }
 
 void PRelu(const ops::PRelu& op, const KernelContext& ctx) {
-  const CoveredView view(ctx.input(0), op);
+  const ops::CoveredView view(ctx.input(0), op);
   VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     using A = Accum<T>;
     const T* x = ctx.input(0).as<const T>();
@@ -34,7 +34,7 @@ void PRelu(const ops::PRelu& op, const KernelContext& ctx) {
 }
 
 void PReluGrad(const ops::PReluGrad& op, const KernelContext& ctx) {
-  const CoveredView view(ctx.input(0), op);
+  const ops::CoveredView view(ctx.input(0), op);
   VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     using A = Accum<T>;
     const T* x = ctx.input(0).as<const T>();
@@ -48,7 +48,7 @@ void PReluGrad(const ops::PReluGrad& op, const KernelContext& ctx) {
 }
 
 void PReluGradSlope(const ops::PReluGradSlope& op, const KernelContext& ctx) {
-  const CoveredView view(ctx.input(0), op);
+  const ops::CoveredView view(ctx.input(0), op);
   VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
     const T* x = ctx.input(0).as<const T>();
     const T* dy = ctx.input(1).as<const T>();
