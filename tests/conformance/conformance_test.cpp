@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <set>
 
 #include "caffe/ops/conv.hpp"
@@ -22,11 +21,6 @@ using testing::CaseData;
 using testing::Elements;
 using testing::OpCase;
 using testing::T;
-
-// CAFFE_CONFORMANCE_SPEED=1 prints the time of each case and kernel.
-bool PrintsSpeed() {
-  return std::getenv("CAFFE_CONFORMANCE_SPEED") != nullptr;
-}
 
 void ExpectNear(const std::string& what, const Elements& got, const Elements& want,
                 double tolerance) {
@@ -47,10 +41,29 @@ void ExpectNear(const std::string& what, const Elements& got, const Elements& wa
   }
 }
 
-TEST(ConformanceTest, EveryOpHasACase) {
+std::string TitleOf(DeviceKind kind) {
+  return kind == DeviceKind::kCpu ? "Cpu" : "Cuda";
+}
+
+const std::vector<KernelCandidate>& CandidatesOf(DeviceKind device, const OpCase& test) {
+  return KernelRegistry::Get().Candidates(device, test.op.type());
+}
+
+// What this build has kernels for, whether or not the machine has the device.
+std::vector<DeviceKind> BuiltDevices() {
+  std::vector<DeviceKind> kinds;
+  for (const DeviceKind kind : {DeviceKind::kCpu, DeviceKind::kCuda}) {
+    if (IsDeviceBuilt(kind)) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+class ConformanceTest : public ::testing::TestWithParam<DeviceKind> {};
+
+TEST_P(ConformanceTest, EveryOpHasACaseAndAKernel) {
   std::set<std::string> tested;
   for (const OpCase& test : testing::OpCases()) tested.insert(std::string(test.op.name()));
-  const std::vector<std::string> names = KernelRegistry::Get().OpNames(DeviceKind::kCpu);
+  const std::vector<std::string> names = KernelRegistry::Get().OpNames(GetParam());
   EXPECT_EQ(tested, std::set<std::string>(names.begin(), names.end()));
 }
 
@@ -60,24 +73,25 @@ TEST(ConformanceTest, CaseNamesAreUnique) {
     EXPECT_TRUE(names.insert(test.name).second) << test.name;
 }
 
-TEST(ConformanceTest, ReferenceComesLast) {
+TEST_P(ConformanceTest, ReferenceComesLast) {
   for (const OpCase& test : testing::OpCases()) {
-    const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, test.op.type());
+    const auto& candidates = CandidatesOf(GetParam(), test);
     ASSERT_FALSE(candidates.empty()) << test.name;
     EXPECT_EQ(candidates.back().rank, KernelRank::kReference) << test.name;
   }
 }
 
-TEST(ConformanceTest, EveryKernelServesACase) {
+TEST_P(ConformanceTest, EveryKernelServesACase) {
+  Device* device = testing::DeviceOrNull(GetParam());
+  if (device == nullptr) GTEST_SKIP() << "no " << Name(GetParam()) << " device";
   std::set<std::string> served, refused, excused;
   for (const OpCase& test : testing::OpCases()) {
-    for (const KernelCandidate& candidate :
-         KernelRegistry::Get().Candidates(DeviceKind::kCpu, test.op.type())) {
+    for (const KernelCandidate& candidate : CandidatesOf(GetParam(), test)) {
       for (const DType dtype : test.DTypes()) {
         for (const Layout layout : test.Layouts()) {
           if (served.count(candidate.name) > 0) continue;
           std::string refusal;
-          const auto result = testing::RunCase(test, candidate, dtype, layout, false,
+          const auto result = testing::RunCase(test, *device, candidate, dtype, layout, false,
                                                testing::MakeData(test, dtype), 1, &refusal);
           (result ? served : refused).insert(candidate.name);
           if (refusal.find("this processor") != std::string::npos) excused.insert(candidate.name);
@@ -90,10 +104,19 @@ TEST(ConformanceTest, EveryKernelServesACase) {
   }
 }
 
-class KernelTest : public ::testing::TestWithParam<OpCase> {};
+std::string NameOfDevice(const ::testing::TestParamInfo<DeviceKind>& info) {
+  return TitleOf(info.param);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, ConformanceTest, ::testing::ValuesIn(BuiltDevices()),
+                         NameOfDevice);
+
+class KernelTest : public ::testing::TestWithParam<std::tuple<DeviceKind, OpCase>> {};
 
 TEST_P(KernelTest, AgreesWithReferenceInDouble) {
-  const OpCase& test = GetParam();
+  const auto& [kind, test] = GetParam();
+  Device* device = testing::DeviceOrNull(kind);
+  if (device == nullptr) GTEST_SKIP() << "no " << Name(kind) << " device";
   std::vector<bool> modes = {false};
   if (test.accumulates != 0) modes.push_back(true);
   for (const DType dtype : test.DTypes()) {
@@ -102,14 +125,13 @@ TEST_P(KernelTest, AgreesWithReferenceInDouble) {
     for (const bool accumulates : modes) {
       const std::vector<Elements> want = testing::RunReference(test, accumulates, data);
       for (const Layout layout : test.Layouts()) {
-        for (const KernelCandidate& candidate :
-             KernelRegistry::Get().Candidates(DeviceKind::kCpu, test.op.type())) {
+        for (const KernelCandidate& candidate : CandidatesOf(kind, test)) {
           const std::string what = StrCat(candidate.name, " ", Name(dtype), " ", Name(layout),
                                           accumulates ? " accumulating" : "");
           std::string refusal;
           // Twice: a kernel must not depend on what it left in its workspace.
-          const auto got = testing::RunCase(test, candidate, dtype, layout, accumulates, data,
-                                            PrintsSpeed() ? 10 : 2, &refusal);
+          const auto got = testing::RunCase(test, *device, candidate, dtype, layout, accumulates,
+                                            data, 2, &refusal);
           if (!got) {
             EXPECT_NE(candidate.rank, KernelRank::kReference) << what << ": " << refusal;
             EXPECT_NE(refusal, "") << what;
@@ -118,20 +140,20 @@ TEST_P(KernelTest, AgreesWithReferenceInDouble) {
           for (size_t i = 0; i < want.size(); ++i) {
             ExpectNear(StrCat(what, ", output ", i), got->outputs[i], want[i], tolerance);
           }
-          if (PrintsSpeed())
-            std::printf("%-36s %-70s %10.1f us\n", test.name.c_str(), what.c_str(),
-                        got->seconds * 1e6);
         }
       }
     }
   }
 }
 
-std::string NameOfCase(const ::testing::TestParamInfo<OpCase>& info) {
-  return info.param.name;
+std::string NameOfCase(const ::testing::TestParamInfo<KernelTest::ParamType>& info) {
+  return StrCat(TitleOf(std::get<DeviceKind>(info.param)), "_", std::get<OpCase>(info.param).name);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, KernelTest, ::testing::ValuesIn(testing::OpCases()), NameOfCase);
+INSTANTIATE_TEST_SUITE_P(Cases, KernelTest,
+                         ::testing::Combine(::testing::ValuesIn(BuiltDevices()),
+                                            ::testing::ValuesIn(testing::OpCases())),
+                         NameOfCase);
 
 // Independent computations, written from the ops' comments.
 
@@ -287,12 +309,15 @@ TEST(ReferenceTest, WindowsBeyondTheImageAreEmpty) {
   for (const DType dtype : {DType::kDouble, DType::kFloat}) {
     for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
       const OpCase test = Case("Empty", ops::AvePool{g}, {T({1, 1, 1, 3})}, {T({1, 1, 1, 2})});
-      for (const KernelCandidate& candidate :
-           KernelRegistry::Get().Candidates(DeviceKind::kCpu, test.op.type())) {
-        const auto got = testing::RunCase(test, candidate, dtype, layout, false,
-                                          {{{1, 2, 3}}, {{9, 9}}}, 1, nullptr);
-        if (got) {
-          EXPECT_EQ(got->outputs[0], (Elements{1, 0})) << candidate.name;
+      for (const DeviceKind kind : BuiltDevices()) {
+        Device* device = testing::DeviceOrNull(kind);
+        if (device == nullptr) continue;
+        for (const KernelCandidate& candidate : CandidatesOf(kind, test)) {
+          const auto got = testing::RunCase(test, *device, candidate, dtype, layout, false,
+                                            {{{1, 2, 3}}, {{9, 9}}}, 1, nullptr);
+          if (got) {
+            EXPECT_EQ(got->outputs[0], (Elements{1, 0})) << candidate.name;
+          }
         }
       }
     }
@@ -368,5 +393,43 @@ TEST(ReferenceTest, Softmax) {
                 {{y, dy}, {Elements(3)}}, {dx});
 }
 
+// With --speed: how fast each kernel is. A line per case, kernel, type and layout.
+void PrintSpeed(std::string_view filter) {
+  for (const DeviceKind kind : BuiltDevices()) {
+    Device* device = testing::DeviceOrNull(kind);
+    if (device == nullptr) continue;
+    std::printf("%s\n%-26s %-34s %-9s %-14s %12s %9s %11s\n", device->description().c_str(), "case",
+                "kernel", "type", "layout", "us", "GB/s", "GFLOP/s");
+    for (const OpCase& test : testing::SpeedCases()) {
+      if (test.name.find(filter) == std::string::npos) continue;
+      for (const DType dtype : test.DTypes()) {
+        for (const Layout layout : test.Layouts()) {
+          for (const KernelCandidate& candidate : CandidatesOf(kind, test)) {
+            const auto speed = testing::MeasureCase(test, *device, candidate, dtype, layout);
+            if (!speed) continue;
+            std::printf("%-26s %-34s %-9s %-14s %12.1f %9.1f %11.1f\n", test.name.c_str(),
+                        candidate.name.c_str(), Name(dtype).data(), Name(layout).data(),
+                        speed->seconds * 1e6, speed->bytes / speed->seconds * 1e-9,
+                        speed->flops / speed->seconds * 1e-9);
+            std::fflush(stdout);
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace caffe
+
+// --speed[=part of a case's name] measures instead of testing.
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument.substr(0, 7) != "--speed") continue;
+    caffe::PrintSpeed(argument.size() > 8 ? argument.substr(8) : std::string_view());
+    return 0;
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,10 +1,9 @@
 #include "tests/support/op_case.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstring>
-#include <limits>
+#include <cstdio>
+#include <map>
 #include <stdexcept>
 
 #include "caffe/core/philox.hpp"
@@ -74,7 +73,7 @@ OperandDesc Describe(const CaseOperand& operand, DType dtype, Layout layout) {
 // An operand's memory in the form that a kernel sees.
 class Buffer {
  public:
-  Buffer(const OperandDesc& desc, Device& device) {
+  Buffer(const OperandDesc& desc, Device& device) : device_(&device) {
     static_cast<TensorDesc&>(view_) = desc;
     if (!desc.present) return;
     memory_ = device.Allocate(desc.bytes());
@@ -83,64 +82,139 @@ class Buffer {
   const TensorView& view() const { return view_; }
   void Set(const Elements& values) {
     if (view_.data == nullptr) return;
+    std::vector<char> bytes(view_.bytes());
     CopyTensor({{view_.shape, DType::kDouble, Layout::kPlain}, const_cast<double*>(values.data())},
-               view_);
+               {view_, bytes.data()});
+    device_->CopyFromHost(view_.data, bytes.data(), bytes.size());
   }
   Elements Get() const {
     if (view_.data == nullptr) return {};
+    std::vector<char> bytes(view_.bytes());
+    device_->CopyToHost(bytes.data(), view_.data, bytes.size());
     Elements values(view_.count());
-    CopyTensor(view_, {{view_.shape, DType::kDouble, Layout::kPlain}, values.data()});
+    CopyTensor({view_, bytes.data()},
+               {{view_.shape, DType::kDouble, Layout::kPlain}, values.data()});
     return values;
   }
 
  private:
+  Device* device_;
   std::shared_ptr<void> memory_;
   TensorView view_;
 };
 
-std::optional<CaseResult> Run(const OpCase& test, const KernelCandidate& candidate,
+// Kernels may not rely on a workspace's contents, and find random numbers as they do in a net.
+class Scratch {
+ public:
+  Scratch(size_t workspace_bytes, const RandomState& random, Device& device)
+      : workspace_(device.Allocate(workspace_bytes)), random_(random) {
+    const std::vector<char> noise(workspace_bytes, 0x7f);
+    device.CopyFromHost(workspace_.get(), noise.data(), noise.size());
+    if (device.kind() == DeviceKind::kCpu) return;
+    const uint64_t numbers[] = {random.seed, random.pass};
+    numbers_ = device.Allocate(sizeof(numbers));
+    device.CopyFromHost(numbers_.get(), numbers, sizeof(numbers));
+    random_ = {.seed = 0, .pass = 0, .on_device = static_cast<const uint64_t*>(numbers_.get())};
+  }
+  void* workspace() const { return workspace_.get(); }
+  const RandomState& random() const { return random_; }
+
+ private:
+  std::shared_ptr<void> workspace_, numbers_;
+  RandomState random_;
+};
+
+// A kernel and the operands that a case gives it.
+class PreparedCase {
+ public:
+  PreparedCase(const OpCase& test, Device& device, Kernel kernel,
+               const std::vector<OperandDesc>& in, const std::vector<OperandDesc>& out)
+      : kernel_(std::move(kernel)),
+        scratch_(kernel_.workspace_bytes, {.seed = 5, .pass = test.pass}, device) {
+    for (const OperandDesc& desc : in) {
+      input_views_.push_back(inputs_.emplace_back(desc, device).view());
+    }
+    for (const OperandDesc& desc : out) {
+      output_views_.push_back(outputs_.emplace_back(desc, device).view());
+    }
+    context_.inputs = input_views_;
+    context_.outputs = output_views_;
+    context_.workspace = scratch_.workspace();
+    context_.stream = &device.compute_stream();
+    context_.random = scratch_.random();
+    context_.loss_scale = 4;
+  }
+  PreparedCase(const PreparedCase&) = delete;
+  PreparedCase& operator=(const PreparedCase&) = delete;
+
+  void SetInputs(const std::vector<Elements>& values) {
+    for (size_t i = 0; i < inputs_.size(); ++i) inputs_[i].Set(values[i]);
+  }
+  void SetOutputs(const std::vector<Elements>& values) {
+    for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i].Set(values[i]);
+  }
+  void Accumulate(uint32_t mask) { context_.accumulate_mask = mask; }
+  void Run() const { kernel_.run(context_); }
+  std::vector<Elements> Outputs() const {
+    std::vector<Elements> values;
+    for (const Buffer& output : outputs_) values.push_back(output.Get());
+    return values;
+  }
+
+ private:
+  const Kernel kernel_;
+  const Scratch scratch_;
+  std::vector<Buffer> inputs_, outputs_;
+  std::vector<TensorView> input_views_, output_views_;
+  KernelContext context_;
+};
+
+std::optional<Kernel> MakeKernel(const OpCase& test, Device& device,
+                                 const KernelCandidate& candidate,
+                                 const std::vector<OperandDesc>& in,
+                                 const std::vector<OperandDesc>& out, std::string* refusal) {
+  KernelOrRefusal answer = candidate.factory({test.op, in, out, device});
+  if (Kernel* kernel = std::get_if<Kernel>(&answer)) return std::move(*kernel);
+  if (refusal != nullptr) *refusal = std::get<Refusal>(answer).reason;
+  return std::nullopt;
+}
+
+std::optional<CaseResult> Run(const OpCase& test, Device& device, const KernelCandidate& candidate,
                               const std::vector<OperandDesc>& in,
                               const std::vector<OperandDesc>& out, bool accumulates,
                               const CaseData& data, int runs, std::string* refusal) {
-  static const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCpu);
-  KernelOrRefusal answer = candidate.factory({test.op, in, out, *device});
-  if (const Refusal* reason = std::get_if<Refusal>(&answer)) {
-    if (refusal != nullptr) *refusal = reason->reason;
-    return std::nullopt;
-  }
-  const Kernel& kernel = std::get<Kernel>(answer);
-  std::vector<Buffer> inputs, outputs;
-  std::vector<TensorView> input_views, output_views;
-  for (size_t i = 0; i < in.size(); ++i) {
-    inputs.emplace_back(in[i], *device).Set(data.inputs[i]);
-    input_views.push_back(inputs.back().view());
-  }
-  for (size_t i = 0; i < out.size(); ++i) {
-    output_views.push_back(outputs.emplace_back(out[i], *device).view());
-  }
-  // Kernels may not rely on a workspace's contents.
-  const std::shared_ptr<void> workspace = device->Allocate(kernel.workspace_bytes);
-  std::memset(workspace.get(), 0x7f, kernel.workspace_bytes);
-  KernelContext context;
-  context.inputs = input_views;
-  context.outputs = output_views;
-  context.workspace = workspace.get();
-  context.stream = &device->compute_stream();
-  context.random = {.seed = 5, .pass = test.pass};
-  context.loss_scale = 4;
-  context.accumulate_mask = accumulates ? test.accumulates : 0;
-  CaseResult result;
-  result.seconds = std::numeric_limits<double>::infinity();
+  std::optional<Kernel> kernel = MakeKernel(test, device, candidate, in, out, refusal);
+  if (!kernel) return std::nullopt;
+  PreparedCase prepared(test, device, std::move(*kernel), in, out);
+  prepared.SetInputs(data.inputs);
+  if (accumulates) prepared.Accumulate(test.accumulates);
   for (int run = 0; run < runs; ++run) {
-    for (size_t i = 0; i < out.size(); ++i) outputs[i].Set(data.outputs[i]);
-    const auto start = std::chrono::steady_clock::now();
-    kernel.run(context);
-    result.seconds =
-        std::min(result.seconds,
-                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    prepared.SetOutputs(data.outputs);
+    prepared.Run();
   }
-  for (const Buffer& output : outputs) result.outputs.push_back(output.Get());
-  return result;
+  return CaseResult{prepared.Outputs()};
+}
+
+std::vector<OperandDesc> DescribeAll(const std::vector<CaseOperand>& operands, uint32_t mask,
+                                     DType dtype, Layout layout) {
+  std::vector<OperandDesc> descs;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    descs.push_back(Describe(operands[i], dtype, LayoutOf(operands[i], mask, i, layout)));
+  }
+  return descs;
+}
+
+// A few drawn values over and over: large operands that do not take long to make.
+std::vector<Elements> RepeatedData(const std::vector<CaseOperand>& operands, DType dtype) {
+  std::vector<Elements> data;
+  for (const CaseOperand& operand : operands) {
+    CaseOperand few = operand;
+    few.shape = Shape{std::min<int64_t>(operand.shape.count(), 4099)};
+    const Elements values = Draw(few, dtype, data.size(), {});
+    Elements& all = data.emplace_back(operand.is_present ? operand.shape.count() : 0);
+    for (size_t i = 0; i < all.size(); ++i) all[i] = values[i % values.size()];
+  }
+  return data;
 }
 
 // The i-th output position's winner somewhere in its window, -1 for a few.
@@ -505,19 +579,61 @@ CaseData MakeData(const OpCase& test, DType dtype) {
   return data;
 }
 
-std::optional<CaseResult> RunCase(const OpCase& test, const KernelCandidate& candidate, DType dtype,
-                                  Layout layout, bool accumulates, const CaseData& data, int runs,
+Device* DeviceOrNull(DeviceKind kind) {
+  static std::map<DeviceKind, std::shared_ptr<Device>> devices;
+  if (!IsDeviceBuilt(kind)) return nullptr;
+  const auto [entry, is_new] = devices.try_emplace(kind);
+  if (is_new) {
+    try {
+      entry->second = MakeDevice(kind);
+    } catch (const DeviceError& error) {
+      std::printf("no %s device here: %s\n", Name(kind).data(), error.what());
+    }
+  }
+  return entry->second.get();
+}
+
+std::optional<CaseResult> RunCase(const OpCase& test, Device& device,
+                                  const KernelCandidate& candidate, DType dtype, Layout layout,
+                                  bool accumulates, const CaseData& data, int runs,
                                   std::string* refusal) {
   const LayoutRule rule = test.op.layout_rule();
-  std::vector<OperandDesc> in, out;
-  for (size_t i = 0; i < test.inputs.size(); ++i) {
-    in.push_back(Describe(test.inputs[i], dtype, LayoutOf(test.inputs[i], rule.inputs, i, layout)));
+  return Run(test, device, candidate, DescribeAll(test.inputs, rule.inputs, dtype, layout),
+             DescribeAll(test.outputs, rule.outputs, dtype, layout), accumulates, data, runs,
+             refusal);
+}
+
+std::optional<CaseSpeed> MeasureCase(const OpCase& test, Device& device,
+                                     const KernelCandidate& candidate, DType dtype, Layout layout) {
+  constexpr double kSeconds = 0.05;
+  const LayoutRule rule = test.op.layout_rule();
+  const auto in = DescribeAll(test.inputs, rule.inputs, dtype, layout);
+  const auto out = DescribeAll(test.outputs, rule.outputs, dtype, layout);
+  std::optional<Kernel> kernel = MakeKernel(test, device, candidate, in, out, nullptr);
+  if (!kernel) return std::nullopt;
+  PreparedCase prepared(test, device, std::move(*kernel), in, out);
+  prepared.SetInputs(RepeatedData(test.inputs, dtype));
+  prepared.SetOutputs(RepeatedData(test.outputs, dtype));
+  prepared.Run();
+  Stream& stream = device.compute_stream();
+  const auto start = device.MakeEvent(), stop = device.MakeEvent();
+  CaseSpeed speed;
+  for (int runs = 1;; runs *= 4) {
+    stream.Record(*start);
+    for (int run = 0; run < runs; ++run) prepared.Run();
+    stream.Record(*stop);
+    stop->Synchronize();
+    speed.seconds = std::max(stop->SecondsSince(*start) / runs, 1e-9);
+    if (speed.seconds * runs >= kSeconds) break;
   }
-  for (size_t i = 0; i < test.outputs.size(); ++i) {
-    out.push_back(
-        Describe(test.outputs[i], dtype, LayoutOf(test.outputs[i], rule.outputs, i, layout)));
+  for (const auto* operands : {&in, &out}) {
+    for (const OperandDesc& operand : *operands) {
+      if (operand.present) speed.bytes += static_cast<double>(operand.bytes());
+    }
   }
-  return Run(test, candidate, in, out, accumulates, data, runs, refusal);
+  speed.flops = test.op.Flops(std::vector<TensorDesc>(in.begin(), in.end()),
+                              std::vector<TensorDesc>(out.begin(), out.end()));
+  return speed;
 }
 
 std::vector<Elements> RunReference(const OpCase& test, bool accumulates, const CaseData& data) {
@@ -530,7 +646,8 @@ std::vector<Elements> RunReference(const OpCase& test, bool accumulates, const C
   for (OperandDesc& desc : out) desc.dtype = DType::kDouble;
   const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, test.op.type());
   const std::optional<CaseResult> result =
-      Run(test, candidates.back(), in, out, accumulates, data, 1, nullptr);
+      Run(test, *DeviceOrNull(DeviceKind::kCpu), candidates.back(), in, out, accumulates, data, 1,
+          nullptr);
   if (!result) throw std::runtime_error(candidates.back().name + " refuses double");
   return result->outputs;
 }

@@ -80,13 +80,28 @@ CaseData MakeData(const OpCase& test, DType dtype);
 
 struct CaseResult {
   std::vector<Elements> outputs;
-  double seconds = 0;  // of the fastest run
 };
 
-// Runs one kernel; `refusal` gets the reason when it does not serve the request.
-std::optional<CaseResult> RunCase(const OpCase& test, const KernelCandidate& candidate, DType dtype,
-                                  Layout layout, bool accumulates, const CaseData& data, int runs,
+// The device of a kind, or null after saying why this machine has none.
+Device* DeviceOrNull(DeviceKind kind);
+
+// Runs one kernel on its device; `refusal` gets the reason when it does not serve the request.
+std::optional<CaseResult> RunCase(const OpCase& test, Device& device,
+                                  const KernelCandidate& candidate, DType dtype, Layout layout,
+                                  bool accumulates, const CaseData& data, int runs,
                                   std::string* refusal);
+
+// Cases of the size that nets have, for MeasureCase.
+const std::vector<OpCase>& SpeedCases();
+
+struct CaseSpeed {
+  double seconds = 0;           // of one run
+  double bytes = 0, flops = 0;  // that all operands hold; that the op counts
+};
+
+// Nothing where the kernel does not serve the request.
+std::optional<CaseSpeed> MeasureCase(const OpCase& test, Device& device,
+                                     const KernelCandidate& candidate, DType dtype, Layout layout);
 
 // The op's reference kernel in double on plain tensors.
 std::vector<Elements> RunReference(const OpCase& test, bool accumulates, const CaseData& data);

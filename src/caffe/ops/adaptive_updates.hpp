@@ -36,6 +36,28 @@ struct ElementwiseUpdate {
   }
 };
 
+// Of the numbers that the op's `scalars` holds.
+template <typename A>
+CAFFE_HOST_DEVICE inline UpdateScalars<A> ScalarsOf(const ElementwiseUpdate& op,
+                                                    const double* scalars) {
+  const A decay = static_cast<A>(scalars[2] * op.decay_mult);
+  UpdateScalars<A> s{};
+  s.rate = static_cast<A>(scalars[0] * op.lr_mult);
+  s.momentum = static_cast<A>(scalars[1]);
+  s.gradient_scale = static_cast<A>(scalars[3]);
+  s.correction = static_cast<A>(scalars[4]);
+  s.decay = decay;
+  if (op.regularization == Regularization::kL1) s.l1 = decay;
+  if (op.regularization == Regularization::kL2) s.l2 = decay;
+  return s;
+}
+
+// What Delta() gets.
+template <typename A>
+CAFFE_HOST_DEVICE inline A RegularizedGradient(const UpdateScalars<A>& s, A g, A w) {
+  return s.gradient_scale * g + s.l2 * w + s.l1 * (A(w > 0) - A(w < 0));
+}
+
 // Accelerated gradient (Nesterov 1983, in Sutskever's form of 2013):
 //   h' = momentum * h + rate * g;  delta = (1 + momentum) * h' - momentum * h
 struct NesterovUpdate : ElementwiseUpdate {

@@ -10,26 +10,6 @@
 namespace caffe::cpu {
 namespace {
 
-template <typename T>
-ops::UpdateScalars<T> ScalarsOf(const ops::ElementwiseUpdate& op, const TensorView& scalars) {
-  const double* given = scalars.as<const double>();
-  const T decay = static_cast<T>(given[2] * op.decay_mult);
-  ops::UpdateScalars<T> s{};
-  s.rate = static_cast<T>(given[0] * op.lr_mult);
-  s.momentum = static_cast<T>(given[1]);
-  s.gradient_scale = static_cast<T>(given[3]);
-  s.correction = static_cast<T>(given[4]);
-  s.decay = decay;
-  if (op.regularization == ops::Regularization::kL1) s.l1 = decay;
-  if (op.regularization == ops::Regularization::kL2) s.l2 = decay;
-  return s;
-}
-
-template <typename T>
-inline CAFFE_FORCE_INLINE T Gradient(const ops::UpdateScalars<T>& s, T g, T w) {
-  return s.gradient_scale * g + s.l2 * w + s.l1 * (T(w > 0) - T(w < 0));
-}
-
 // Pointers to the states' elements from `begin` on.
 template <typename Op, typename T>
 std::array<T*, Op::kStates> StatesAt(const KernelContext& ctx, int64_t begin) {
@@ -44,7 +24,7 @@ CAFFE_CPU_CLONES void UpdateRange(const Op op, const ops::UpdateScalars<T> s, co
   for (int64_t i = 0; i < count; ++i) {
     T h[Op::kStates];
     for (int k = 0; k < Op::kStates; ++k) h[k] = states[k][i];
-    w[i] -= op.Delta(s, Gradient(s, g[i], w[i]), w[i], h);
+    w[i] -= op.Delta(s, ops::RegularizedGradient(s, g[i], w[i]), w[i], h);
     for (int k = 0; k < Op::kStates; ++k) states[k][i] = h[k];
   }
 }
@@ -52,7 +32,7 @@ CAFFE_CPU_CLONES void UpdateRange(const Op op, const ops::UpdateScalars<T> s, co
 template <typename Op>
 void Update(const Op& op, const KernelContext& ctx) {
   VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const auto scalars = ScalarsOf<T>(op, ctx.input(1));
+    const auto scalars = ops::ScalarsOf<T>(op, ctx.input(1).as<const double>());
     ParallelFor(ctx.output(0).count(), kPointwiseGrain, [&](int64_t begin, int64_t end) {
       UpdateRange<Op, T>(op, scalars, ctx.input(0).as<const T>() + begin,
                          ctx.output(0).as<T>() + begin, StatesAt<Op, T>(ctx, begin), end - begin);
@@ -65,7 +45,7 @@ void Update(const Op& op, const KernelContext& ctx) {
 void LambUpdate(const ops::LambUpdate& op, const KernelContext& ctx) {
   VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     constexpr int64_t kBlocks = 64;
-    const auto s = ScalarsOf<T>(op, ctx.input(1));
+    const auto s = ops::ScalarsOf<T>(op, ctx.input(1).as<const double>());
     const int64_t count = ctx.output(0).count();
     const T* g = ctx.input(0).as<const T>();
     T* w = ctx.output(0).as<T>();
@@ -75,7 +55,8 @@ void LambUpdate(const ops::LambUpdate& op, const KernelContext& ctx) {
       for (int64_t block = begin; block < end; ++block) {
         for (int64_t i = count * block / kBlocks; i < count * (block + 1) / kBlocks; ++i) {
           T h[2] = {states[0][i], states[1][i]};
-          const double direction = op.Direction(s, Gradient(s, g[i], w[i]), w[i], h);
+          const double direction =
+              op.Direction(s, ops::RegularizedGradient(s, g[i], w[i]), w[i], h);
           states[0][i] = h[0], states[1][i] = h[1];
           weight_sums[block] += static_cast<double>(w[i]) * static_cast<double>(w[i]);
           direction_sums[block] += direction * direction;

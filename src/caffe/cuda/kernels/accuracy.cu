@@ -1,0 +1,96 @@
+#include "caffe/cuda/groups.cuh"
+#include "caffe/cuda/kernels/sum_loss.cuh"
+
+namespace caffe::cuda {
+namespace {
+
+// Whole numbers may be added by any thread in any order: their sum is the same.
+struct Counters {
+  unsigned* counts;  // items that count, right ones, then the two of each class
+
+  __device__ void Add(int64_t which, bool is_right) const {
+    atomicAdd(&counts[2 * which], 1u);
+    if (is_right) atomicAdd(&counts[2 * which + 1], 1u);
+  }
+};
+
+template <typename T>
+struct RankLabel {
+  Rows rows;
+  std::optional<int> ignore_label;
+  int top_k;
+  const T *x, *labels;
+  Counters counters;
+  unsigned* bad_labels;
+
+  template <typename Group>
+  __device__ void operator()(int64_t position, const Group& group) const {
+    const int64_t label = LabelAt(labels, position);
+    if (IsIgnored(ignore_label, label)) return;
+    if (!IsClass(label, rows.length)) {
+      if (group.rank() == 0) atomicAdd(bad_labels, 1u);
+      return;
+    }
+    const int64_t offset = rows.Offset(position);
+    const T score = x[offset + label * rows.step];
+    int at_least_as_good = 0;
+    for (int64_t c = group.rank(); c < rows.length; c += group.size()) {
+      at_least_as_good += c != label && x[offset + c * rows.step] >= score;
+    }
+    at_least_as_good = group.Reduce(Sum{}, at_least_as_good);
+    if (group.rank() != 0) return;
+    // A score that is not a number is not as good as itself.
+    const bool is_right = at_least_as_good - (score == score ? 0 : 1) < top_k;
+    counters.Add(0, is_right);
+    counters.Add(1 + label, is_right);
+  }
+};
+
+// 0 where nothing counts; NaN when a label was no class.
+template <typename T>
+struct StoreAccuracies {
+  Counters counters;
+  const unsigned* bad_labels;
+  T *accuracy, *per_class;
+
+  __device__ void operator()(int64_t which) const {
+    const unsigned items = counters.counts[2 * which], right = counters.counts[2 * which + 1];
+    const T value = *bad_labels != 0 ? static_cast<T>(NAN)
+                    : items == 0     ? T(0)
+                                     : static_cast<T>(right) / static_cast<T>(items);
+    if (which > 0) {
+      if (per_class != nullptr) per_class[which - 1] = value;
+    } else if (accuracy != nullptr) {
+      *accuracy = value;
+    }
+  }
+};
+
+KernelOrRefusal MakeAccuracy(const ops::Accuracy& op, const KernelRequest& request) {
+  const ClassView view(request.inputs[0].shape, op.axis);
+  const Rows rows{view.positions(), view.classes, view.inner};
+  const size_t bytes = static_cast<size_t>(2 * (1 + view.classes) + 1) * sizeof(unsigned);
+  return Kernel{
+      "",
+      [=](const KernelContext& ctx) {
+        VisitWide(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
+          const Counters counters{static_cast<unsigned*>(ctx.workspace)};
+          unsigned* bad_labels = counters.counts + 2 * (1 + rows.length);
+          CAFFE_CUDA_CHECK(cudaMemsetAsync(ctx.workspace, 0, bytes, StreamOf(ctx)));
+          ForRows(ctx, rows,
+                  RankLabel<T>{rows, op.ignore_label, op.top_k, ctx.input(0).as<const T>(),
+                               ctx.input(1).as<const T>(), counters, bad_labels});
+          ForEach(ctx, 1 + rows.length,
+                  StoreAccuracies<T>{counters, bad_labels,
+                                     ctx.has_output(0) ? ctx.output(0).as<T>() : nullptr,
+                                     ctx.has_output(1) ? ctx.output(1).as<T>() : nullptr});
+        });
+      },
+      bytes};
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Accuracy, "accuracy", KernelRank::kReference,
+                              MakeAccuracy);
+
+}  // namespace
+}  // namespace caffe::cuda

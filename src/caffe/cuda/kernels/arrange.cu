@@ -1,0 +1,207 @@
+#include <cmath>
+#include <vector>
+
+#include "caffe/cuda/kernels/element_bits.cuh"
+#include "caffe/cuda/numbers.cuh"
+#include "caffe/ops/arrange.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+// Row-major positions of a shape and where they are in another tensor.
+struct Placement {
+  int axes = 0;
+  int64_t start = 0;
+  int32_t extents[kMaxAxes];  // a tensor has fewer than 2^31 elements
+  int32_t strides[kMaxAxes];
+
+  // Axes of 1 are left out and neighbours that lie as one are joined.
+  void Add(int64_t extent, int64_t stride) {
+    if (extent == 1) return;
+    if (axes > 0 && strides[axes - 1] == extent * stride) {
+      extents[axes - 1] *= static_cast<int32_t>(extent);
+      strides[axes - 1] = static_cast<int32_t>(stride);
+      return;
+    }
+    extents[axes] = static_cast<int32_t>(extent);
+    strides[axes++] = static_cast<int32_t>(stride);
+  }
+  __device__ int64_t At(int64_t i) const {
+    int64_t at = start;
+    for (int axis = axes - 1; axis >= 0; --axis) {
+      int64_t coordinate;
+      i = Divide(i, extents[axis], &coordinate);
+      at += coordinate * strides[axis];
+    }
+    return at;
+  }
+};
+
+std::vector<int64_t> Strides(const Shape& shape) {
+  std::vector<int64_t> strides(shape.num_axes(), 1);
+  for (int i = shape.num_axes() - 2; i >= 0; --i) strides[i] = strides[i + 1] * shape[i + 1];
+  return strides;
+}
+
+template <typename Bits>
+struct Collect {
+  Placement source;
+  const Bits* x;
+  Bits* y;
+
+  __device__ void operator()(int64_t i) const { y[i] = x[source.At(i)]; }
+};
+
+template <typename Bits>
+struct Scatter {
+  Placement target;
+  const Bits* x;
+  Bits* y;
+
+  __device__ void operator()(int64_t i) const { y[target.At(i)] = x[i]; }
+};
+
+void Permute(const ops::Permute& op, const KernelContext& ctx) {
+  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  const std::vector<int64_t> strides = Strides(x.shape);
+  Placement source;
+  for (int i = 0; i < y.shape.num_axes(); ++i) source.Add(y.shape[i], strides[op.order[i]]);
+  VisitSize(y.dtype, [&]<typename Bits>(TypeTag<Bits>) {
+    ForEach(ctx, y.count(), Collect<Bits>{source, x.as<const Bits>(), y.as<Bits>()});
+  });
+}
+
+// Where the elements of `part` are in `whole`.
+Placement PlaceOf(const Shape& part, const Shape& whole, const std::vector<int64_t>& offsets) {
+  const std::vector<int64_t> strides = Strides(whole);
+  Placement place;
+  for (int i = 0; i < whole.num_axes(); ++i) {
+    place.start += offsets[i] * strides[i];
+    place.Add(part[i], strides[i]);
+  }
+  return place;
+}
+
+void Crop(const ops::Crop& op, const KernelContext& ctx) {
+  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  VisitSize(y.dtype, [&]<typename Bits>(TypeTag<Bits>) {
+    ForEach(ctx, y.count(),
+            Collect<Bits>{PlaceOf(y.shape, x.shape, op.offsets), x.as<const Bits>(), y.as<Bits>()});
+  });
+}
+
+void CropGrad(const ops::CropGrad& op, const KernelContext& ctx) {
+  const TensorView &dy = ctx.input(0), &dx = ctx.output(0);
+  CAFFE_CUDA_CHECK(cudaMemsetAsync(dx.data, 0, dx.bytes(), StreamOf(ctx)));
+  VisitSize(dx.dtype, [&]<typename Bits>(TypeTag<Bits>) {
+    ForEach(
+        ctx, dy.count(),
+        Scatter<Bits>{PlaceOf(dy.shape, dx.shape, op.offsets), dy.as<const Bits>(), dx.as<Bits>()});
+  });
+}
+
+void Tile(const ops::Tile& op, const KernelContext& ctx) {
+  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  Placement source;
+  source.Add(x.shape.count(0, op.axis), x.shape.count(op.axis));
+  source.Add(op.tiles, 0);
+  source.Add(x.shape.count(op.axis), 1);
+  VisitSize(y.dtype, [&]<typename Bits>(TypeTag<Bits>) {
+    ForEach(ctx, y.count(), Collect<Bits>{source, x.as<const Bits>(), y.as<Bits>()});
+  });
+}
+
+template <typename T>
+struct SumTiles {
+  int64_t tiles, inner;
+  const T* dy;
+  T* dx;
+
+  __device__ void operator()(int64_t i) const {
+    int64_t within;
+    const int64_t outer = Divide(i, inner, &within);
+    const T* first = dy + outer * tiles * inner + within;
+    Accum<T> sum = 0;
+    for (int64_t k = 0; k < tiles; ++k) sum += Wide(first[k * inner]);
+    dx[i] = T(sum);
+  }
+};
+
+void TileGrad(const ops::TileGrad& op, const KernelContext& ctx) {
+  const TensorView& dx = ctx.output(0);
+  VisitFloat(dx.dtype, [&]<typename T>(TypeTag<T>) {
+    ForEach(ctx, dx.count(),
+            SumTiles<T>{op.tiles, dx.shape.count(op.axis), ctx.input(0).as<const T>(), dx.as<T>()});
+  });
+}
+
+// The row that element i of an index tensor names; -1 where there is no such row.
+__device__ inline int64_t RowAt(const Numbers& index, int64_t i, int64_t rows) {
+  const double value = index.Get<double>(i);
+  return value >= 0 && value < static_cast<double>(rows) ? static_cast<int64_t>(value) : -1;
+}
+
+// A row that is not in the table is NaN: a kernel cannot throw.
+template <typename T>
+struct GatherElement {
+  int64_t rows, width;
+  const T* table;
+  Numbers index;
+  T* y;
+
+  __device__ void operator()(int64_t i) const {
+    int64_t column;
+    const int64_t row = RowAt(index, Divide(i, width, &column), rows);
+    y[i] = row < 0 ? T(static_cast<Accum<T>>(NAN)) : table[row * width + column];
+  }
+};
+
+void Gather(const ops::Gather&, const KernelContext& ctx) {
+  const TensorView &table = ctx.input(0), &y = ctx.output(0);
+  VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
+    ForEach(ctx, y.count(),
+            GatherElement<T>{table.shape[0], table.shape.count(1), table.as<const T>(),
+                             InputNumbers(ctx, 1), y.as<T>()});
+  });
+}
+
+// Each thread owns an element of the table and looks through the whole index, so that repeated rows
+// are added in order.
+template <typename T>
+struct SumGathered {
+  int64_t rows, width, count;
+  const T* dy;
+  Numbers index;
+  Gradient table;
+
+  __device__ void operator()(int64_t i) const {
+    int64_t column;
+    const int64_t row = Divide(i, width, &column);
+    Accum<T> sum = 0;
+    for (int64_t k = 0; k < count; ++k) {
+      if (RowAt(index, k, rows) == row) sum += Wide(dy[k * width + column]);
+    }
+    table.Store(i, sum);
+  }
+};
+
+void GatherGrad(const ops::GatherGrad&, const KernelContext& ctx) {
+  const TensorView& table = ctx.output(0);
+  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForEach(
+        ctx, table.count(),
+        SumGathered<T>{table.shape[0], table.shape.count(1), ctx.input(1).count(),
+                       ctx.input(0).as<const T>(), InputNumbers(ctx, 1), OutputGradient(ctx, 0)});
+  });
+}
+
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Permute, Permute);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Tile, Tile);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::TileGrad, TileGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Crop, Crop);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::CropGrad, CropGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Gather, Gather);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::GatherGrad, GatherGrad);
+
+}  // namespace
+}  // namespace caffe::cuda

@@ -1,0 +1,297 @@
+// Batch normalisation of any type and layout: sums over all elements of a channel, then one pass
+// over the elements.
+#include <cmath>
+
+#include "caffe/cuda/map.cuh"
+#include "caffe/cuda/numbers.cuh"
+#include "caffe/cuda/random_on_device.cuh"
+#include "caffe/cuda/reduce.cuh"
+#include "caffe/ops/norm.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+Covered ChannelsOf(const TensorDesc& x) {
+  if (x.shape.num_axes() == 1) return {1, 1, x.count()};
+  return Covered(ops::CoveredView(x, {1, 1}));
+}
+
+// y = x * factor + shift with one pair per channel, then ReLU.
+template <typename A>
+struct Affine {
+  A factor, shift;
+};
+
+// Sums of x and x^2 about the channel's first element, so that a large mean costs no digits.
+template <typename T>
+struct AddMoments {
+  const T* x;
+  int64_t inner;
+
+  __device__ void operator()(int64_t c, int64_t i, Sums<2, Accum<T>>& sums) const {
+    const Accum<T> deviation = Wide(x[i]) - Wide(x[c * inner]);
+    sums.values[0] += deviation;
+    sums.values[1] += deviation * deviation;
+  }
+};
+
+template <typename T>
+struct StoreMoments {
+  const T* x;
+  int64_t inner;
+  Accum<T> count;
+  Numbers mean, variance;
+
+  __device__ void operator()(int64_t c, const Sums<2, Accum<T>>& sums) const {
+    using A = Accum<T>;
+    const A deviation = sums.values[0] / count;
+    const A square = sums.values[1] / count - deviation * deviation;
+    mean.Set(c, Wide(x[c * inner]) + deviation);
+    variance.Set(c, square > A(0) ? square : A(0));
+  }
+};
+
+// The pair of a channel from statistics; `statistics_factor` is BVLC's running one, where given.
+template <typename A>
+struct Normalisation {
+  Numbers mean, variance, statistics_factor, gamma, beta;
+  A eps;
+
+  __device__ A InverseFactor() const {
+    if (!statistics_factor.is_present()) return A(1);
+    const A factor = statistics_factor.Get<A>(0);
+    return factor == A(0) ? A(0) : A(1) / factor;
+  }
+  __device__ Affine<A> At(int64_t c) const {
+    const A inverse = InverseFactor();
+    const A factor = gamma.GetOr<A>(c, A(1)) / std::sqrt(variance.Get<A>(c) * inverse + eps);
+    return {factor, beta.GetOr<A>(c, A(0)) - mean.GetOr<A>(c, A(0)) * inverse * factor};
+  }
+};
+
+template <typename T, int N>
+struct Normalise {
+  using A = Accum<T>;
+  Normalisation<A> normalisation;
+  const T* x;
+  T* y;
+  int64_t channels, inner;
+  bool has_relu;
+
+  __device__ void operator()(int64_t pack) const {
+    const Pack<T, N> in = PackAt<T, N>(x, pack);
+    Pack<T, N> out;
+    const int64_t first = Remainder(Divide(pack * N, inner), channels);
+    Affine<A> affine{};
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      if (k == 0 || inner == 1) affine = normalisation.At(first + k);
+      const A value = Wide(in.values[k]) * affine.factor + affine.shift;
+      out.values[k] = T(has_relu && !(value > A(0)) ? A(0) : value);
+    }
+    reinterpret_cast<Pack<T, N>*>(y)[pack] = out;
+  }
+};
+
+// Calls run(N) with as many elements as a thread may take together: one row or neighbouring
+// channels.
+template <typename T, typename Fn>
+void VisitPack(const Covered& view, std::initializer_list<const void*> pointers, const Fn& run) {
+  constexpr int N = static_cast<int>(16 / sizeof(T));
+  bool is_packed = (view.inner == 1 ? view.covered : view.inner) % N == 0;
+  for (const void* pointer : pointers) {
+    is_packed = is_packed && IsPackAligned<T, N>(static_cast<const T*>(pointer));
+  }
+  if (is_packed) {
+    run(std::integral_constant<int, N>{});
+  } else {
+    run(std::integral_constant<int, 1>{});
+  }
+}
+
+template <typename T>
+void NormaliseWith(const Normalisation<Accum<T>>& normalisation, bool has_relu,
+                   const KernelContext& ctx) {
+  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  const Covered view = ChannelsOf(x);
+  VisitPack<T>(view, {x.data, y.data}, [&]<int N>(std::integral_constant<int, N>) {
+    ForEach(ctx, y.count() / N,
+            Normalise<T, N>{normalisation, x.as<const T>(), y.as<T>(), view.covered, view.inner,
+                            has_relu});
+  });
+}
+
+KernelOrRefusal MakeBatchNorm(const ops::BatchNorm& op, const KernelRequest& request) {
+  const Covered view = ChannelsOf(request.inputs[0]);
+  return VisitFloat(request.inputs[0].dtype, [&]<typename T>(TypeTag<T>) {
+    using A = Accum<T>;
+    return Kernel{"",
+                  [=](const KernelContext& ctx) {
+                    const T* x = ctx.input(0).as<const T>();
+                    const Numbers mean = OutputNumbers(ctx, 1), variance = OutputNumbers(ctx, 2);
+                    SumCovered<2, A>(ctx, view, ctx.workspace, AddMoments<T>{x, view.inner},
+                                     StoreMoments<T>{x, view.inner, static_cast<A>(view.length()),
+                                                     mean, variance});
+                    NormaliseWith<T>({mean,
+                                      variance,
+                                      {},
+                                      InputNumbers(ctx, 1),
+                                      InputNumbers(ctx, 2),
+                                      static_cast<A>(op.eps)},
+                                     op.has_relu, ctx);
+                  },
+                  SumWorkspace<2, A>(view)};
+  });
+}
+
+void BatchNormInference(const ops::BatchNormInference& op, const KernelContext& ctx) {
+  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
+    NormaliseWith<T>({InputNumbers(ctx, 1), InputNumbers(ctx, 2), InputNumbers(ctx, 3),
+                      InputNumbers(ctx, 4), InputNumbers(ctx, 5), static_cast<Accum<T>>(op.eps)},
+                     op.has_relu, ctx);
+  });
+}
+
+void BatchNormInferenceGrad(const ops::BatchNormInferenceGrad& op, const KernelContext& ctx) {
+  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
+    NormaliseWith<T>({{},
+                      InputNumbers(ctx, 1),
+                      InputNumbers(ctx, 2),
+                      InputNumbers(ctx, 3),
+                      {},
+                      static_cast<Accum<T>>(op.eps)},
+                     /*has_relu=*/false, ctx);
+  });
+}
+
+// What the gradient's two passes read.
+template <typename T>
+struct GradientOperands {
+  using A = Accum<T>;
+  const T *x, *dy, *y;  // y is null without ReLU
+  Numbers mean, variance;
+  A eps;
+
+  __device__ A Dy(int64_t i) const {
+    return y != nullptr && !(Wide(y[i]) > A(0)) ? A(0) : Wide(dy[i]);
+  }
+  __device__ A InverseDeviation(int64_t c) const {
+    return A(1) / std::sqrt(variance.Get<A>(c) + eps);
+  }
+};
+
+// Sums of dy and of dy * (x - mean).
+template <typename T>
+struct AddGradients {
+  GradientOperands<T> operands;
+
+  __device__ void operator()(int64_t c, int64_t i, Sums<2, Accum<T>>& sums) const {
+    using A = Accum<T>;
+    const A dy = operands.Dy(i);
+    sums.values[0] += dy;
+    sums.values[1] += dy * (Wide(operands.x[i]) - operands.mean.template Get<A>(c));
+  }
+};
+
+// Keeps the sums for the second pass, dbeta and dgamma in full precision.
+template <typename T>
+struct StoreGradients {
+  using A = Accum<T>;
+  GradientOperands<T> operands;
+  A* sums;
+  int64_t channels;
+  Gradient dgamma, dbeta;
+
+  __device__ void operator()(int64_t c, const Sums<2, A>& total) const {
+    const A dot = total.values[1] * operands.InverseDeviation(c);
+    sums[c] = total.values[0];
+    sums[channels + c] = dot;
+    dgamma.Store(c, dot);
+    dbeta.Store(c, total.values[0]);
+  }
+};
+
+template <typename T>
+struct GradientOfInput {
+  using A = Accum<T>;
+  GradientOperands<T> operands;
+  Numbers gamma;
+  const A* sums;
+  int64_t channels, inner;
+  A count;
+  T* dx;
+
+  __device__ void operator()(int64_t i) const {
+    const int64_t c = Remainder(Divide(i, inner), channels);
+    const A inverse = operands.InverseDeviation(c);
+    const A normalised = (Wide(operands.x[i]) - operands.mean.template Get<A>(c)) * inverse;
+    const A centre = (sums[c] + normalised * sums[channels + c]) / count;
+    dx[i] = T(gamma.GetOr<A>(c, A(1)) * inverse * (operands.Dy(i) - centre));
+  }
+};
+
+KernelOrRefusal MakeBatchNormGrad(const ops::BatchNormGrad& op, const KernelRequest& request) {
+  const Covered view = ChannelsOf(request.inputs[0]);
+  return VisitFloat(request.inputs[0].dtype, [&]<typename T>(TypeTag<T>) {
+    using A = Accum<T>;
+    const size_t sums_bytes = static_cast<size_t>(2 * view.covered) * sizeof(A);
+    return Kernel{
+        "",
+        [=](const KernelContext& ctx) {
+          A* sums = static_cast<A*>(ctx.workspace);
+          const GradientOperands<T> operands{ctx.input(0).as<const T>(),
+                                             ctx.input(3).as<const T>(),
+                                             op.has_relu ? ctx.input(5).as<const T>() : nullptr,
+                                             InputNumbers(ctx, 1),
+                                             InputNumbers(ctx, 2),
+                                             static_cast<A>(op.eps)};
+          SumCovered<2, A>(ctx, view, sums + 2 * view.covered, AddGradients<T>{operands},
+                           StoreGradients<T>{operands, sums, view.covered, OutputGradient(ctx, 1),
+                                             OutputGradient(ctx, 2)});
+          if (!ctx.has_output(0)) return;
+          ForEach(ctx, ctx.output(0).count(),
+                  GradientOfInput<T>{operands, InputNumbers(ctx, 4), sums, view.covered, view.inner,
+                                     static_cast<A>(view.length()), ctx.output(0).as<T>()});
+        },
+        sums_bytes + SumWorkspace<2, A>(view)};
+  });
+}
+
+// Running statistics, whose first pass is told from the others on the device.
+struct AverageStatistics {
+  Numbers batch_mean, batch_variance, mean, variance, factor;
+  double fraction, unbias;
+  bool decaying_sums;
+  RandomOnDevice random;
+
+  __device__ void operator()(int64_t c) const {
+    double keep = fraction, take = 1;
+    if (!decaying_sums) {
+      keep = random.pass() == 0 ? 0 : fraction;
+      take = 1 - keep;
+    }
+    mean.Set(c, keep * mean.Get<double>(c) + take * batch_mean.Get<double>(c));
+    variance.Set(c, keep * variance.Get<double>(c) + take * unbias * batch_variance.Get<double>(c));
+    if (decaying_sums && c == 0) factor.Set(0, fraction * factor.Get<double>(0) + 1);
+  }
+};
+
+void UpdateRunningStatistics(const ops::UpdateRunningStatistics& op, const KernelContext& ctx) {
+  const double unbias =
+      op.count > 1 ? static_cast<double>(op.count) / static_cast<double>(op.count - 1) : 1;
+  ForEach(ctx, ctx.output(0).count(),
+          AverageStatistics{InputNumbers(ctx, 0), InputNumbers(ctx, 1), OutputNumbers(ctx, 0),
+                            OutputNumbers(ctx, 1), OutputNumbers(ctx, 2), op.fraction, unbias,
+                            op.decaying_sums, RandomOnDevice(ctx)});
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNorm, "batch-norm",
+                              KernelRank::kReference, MakeBatchNorm);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormGrad, "batch-norm-grad",
+                              KernelRank::kReference, MakeBatchNormGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::BatchNormInference, BatchNormInference);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::BatchNormInferenceGrad, BatchNormInferenceGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::UpdateRunningStatistics, UpdateRunningStatistics);
+
+}  // namespace
+}  // namespace caffe::cuda

@@ -1,0 +1,173 @@
+#include "caffe/cuda/map.cuh"
+#include "caffe/cuda/numbers.cuh"
+#include "caffe/ops/eltwise.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+// y = c0 * x0 + c1 * x1, then ReLU: the common case.
+template <typename A>
+struct SumPair {
+  A c0, c1;
+  bool has_relu;
+
+  __device__ A operator()(A x0, A x1) const {
+    const A sum = c0 * x0 + c1 * x1;
+    return has_relu && !(sum > A(0)) ? A(0) : sum;
+  }
+};
+
+// Any number of operands: as many as fit into a launch's parameters.
+inline constexpr int kMaxOperands = 64;
+
+template <typename T>
+struct Operands {
+  const T* x[kMaxOperands];
+  int count;
+
+  explicit Operands(std::span<const TensorView> views) : count(static_cast<int>(views.size())) {
+    Require(count <= kMaxOperands, "an Eltwise layer with ", count,
+            " bottoms; the CUDA kernels take at most ", kMaxOperands,
+            ": split it into several layers");
+    for (int k = 0; k < count; ++k) x[k] = views[k].as<const T>();
+  }
+  __device__ Accum<T> At(int k, int64_t i) const { return Wide(x[k][i]); }
+};
+
+template <typename T>
+struct SumAll {
+  using A = Accum<T>;
+  Operands<T> x;
+  A coefficients[kMaxOperands];
+  bool has_relu;
+  T* y;
+
+  __device__ void operator()(int64_t i) const {
+    A sum = 0;
+    for (int k = 0; k < x.count; ++k) sum += coefficients[k] * x.At(k, i);
+    y[i] = T(has_relu && !(sum > A(0)) ? A(0) : sum);
+  }
+};
+
+void EltwiseSum(const ops::EltwiseSum& op, const KernelContext& ctx) {
+  const TensorView& y = ctx.output(0);
+  VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
+    using A = Accum<T>;
+    const auto coefficient = [&](size_t k) {
+      return op.coefficients.empty() ? A(1) : A(op.coefficients[k]);
+    };
+    if (ctx.inputs.size() == 2) {
+      Map(ctx, SumPair<A>{coefficient(0), coefficient(1), op.has_relu}, y.count(), y.as<T>(),
+          ctx.input(0).as<const T>(), ctx.input(1).as<const T>());
+      return;
+    }
+    SumAll<T> body{Operands<T>(ctx.inputs), {}, op.has_relu, y.as<T>()};
+    for (int k = 0; k < body.x.count; ++k) body.coefficients[k] = coefficient(k);
+    ForEach(ctx, y.count(), body);
+  });
+}
+
+template <typename T>
+struct ProductOfAll {
+  Operands<T> x;
+  T* y;
+
+  __device__ void operator()(int64_t i) const {
+    Accum<T> product = 1;
+    for (int k = 0; k < x.count; ++k) product *= x.At(k, i);
+    y[i] = T(product);
+  }
+};
+
+void EltwiseProd(const ops::EltwiseProd&, const KernelContext& ctx) {
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForEach(ctx, ctx.output(0).count(),
+            ProductOfAll<T>{Operands<T>(ctx.inputs), ctx.output(0).as<T>()});
+  });
+}
+
+// Operands 0 and 1 are y and dy.
+template <typename T>
+struct ProductGradient {
+  static constexpr int kFirst = 2;
+  Operands<T> x;
+  int index;
+  bool stable;
+  T* dx;
+
+  __device__ void operator()(int64_t i) const {
+    Accum<T> others = 1;
+    if (stable) {
+      for (int k = kFirst; k < x.count; ++k) {
+        if (k - kFirst != index) others *= x.At(k, i);
+      }
+    } else {
+      others = x.At(0, i) / x.At(kFirst + index, i);
+    }
+    dx[i] = T(others * x.At(1, i));
+  }
+};
+
+void EltwiseProdGrad(const ops::EltwiseProdGrad& op, const KernelContext& ctx) {
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForEach(
+        ctx, ctx.output(0).count(),
+        ProductGradient<T>{Operands<T>(ctx.inputs), op.index, op.stable, ctx.output(0).as<T>()});
+  });
+}
+
+template <typename T>
+struct MaximumOfAll {
+  Operands<T> x;
+  T* y;
+  Numbers mask;
+
+  __device__ void operator()(int64_t i) const {
+    const Accum<T> first = x.At(0, i);
+    Accum<T> best = x.At(1, i);
+    int winner = 1;
+    if (first > best) best = first, winner = 0;
+    for (int k = 2; k < x.count; ++k) {
+      const Accum<T> value = x.At(k, i);
+      if (value > best) best = value, winner = k;
+    }
+    y[i] = T(best);
+    if (mask.is_present()) mask.Set(i, static_cast<float>(winner));
+  }
+};
+
+void EltwiseMax(const ops::EltwiseMax&, const KernelContext& ctx) {
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForEach(ctx, ctx.output(0).count(),
+            MaximumOfAll<T>{Operands<T>(ctx.inputs), ctx.output(0).as<T>(), OutputNumbers(ctx, 1)});
+  });
+}
+
+template <typename T>
+struct MaximumGradient {
+  Numbers mask;
+  const T* dy;
+  float index;
+  T* dx;
+
+  __device__ void operator()(int64_t i) const {
+    dx[i] = mask.Get<float>(i) == index ? dy[i] : T(0.0f);
+  }
+};
+
+void EltwiseMaxGrad(const ops::EltwiseMaxGrad& op, const KernelContext& ctx) {
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForEach(ctx, ctx.output(0).count(),
+            MaximumGradient<T>{InputNumbers(ctx, 0), ctx.input(1).as<const T>(),
+                               static_cast<float>(op.index), ctx.output(0).as<T>()});
+  });
+}
+
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::EltwiseSum, EltwiseSum);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::EltwiseProd, EltwiseProd);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::EltwiseProdGrad, EltwiseProdGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::EltwiseMax, EltwiseMax);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::EltwiseMaxGrad, EltwiseMaxGrad);
+
+}  // namespace
+}  // namespace caffe::cuda

@@ -1,0 +1,249 @@
+// Pooling in both layouts. Gradients are gathered: each input position asks the windows that hold
+// it, so that no two threads add to one element.
+#include <cfloat>
+
+#include "caffe/cuda/map.cuh"
+#include "caffe/cuda/numbers.cuh"
+#include "caffe/ops/pool.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+// An image tensor whose elements are visited in memory order, N neighbouring channels at a time
+// where they lie last (N is 1 otherwise).
+template <int N>
+struct Image {
+  int64_t channels, height, width;
+  bool is_plain;
+
+  explicit Image(const TensorDesc& x)
+      : channels(x.shape[1]),
+        height(x.shape[2]),
+        width(x.shape[3]),
+        is_plain(x.layout == Layout::kPlain) {}
+
+  struct Place {
+    int64_t item, c, h, w;
+  };
+  __device__ Place At(int64_t pack) const {
+    Place p;
+    if (is_plain) {
+      int64_t rest = Divide(pack, width, &p.w);
+      rest = Divide(rest, height, &p.h);
+      p.item = Divide(rest, channels, &p.c);
+      return p;
+    }
+    int64_t rest = Divide(pack, channels / N, &p.c);
+    p.c *= N;
+    rest = Divide(rest, width, &p.w);
+    p.item = Divide(rest, height, &p.h);
+    return p;
+  }
+  __device__ int64_t Pack(const Place& p, int64_t h, int64_t w) const {
+    const int64_t at = is_plain ? ((p.item * channels + p.c) * height + h) * width + w
+                                : ((p.item * height + h) * width + w) * channels + p.c;
+    return at / N;
+  }
+};
+
+// The windows that hold position `at` of an axis: output positions [begin, end).
+struct Holders {
+  int64_t begin, end;
+
+  __device__ Holders(const ops::PoolGeometry& geometry, int axis, int64_t outputs, int64_t at) {
+    const int64_t padded = at + geometry.pad[axis], stride = geometry.stride[axis];
+    const int64_t past = padded - geometry.kernel[axis];  // the last window that ends before `at`
+    begin = past < 0 ? 0 : Divide(past, stride) + 1;
+    end = std::min(Divide(padded, stride) + 1, outputs);
+  }
+};
+
+template <typename T, int N>
+struct MaxPoolForward {
+  using A = Accum<T>;
+  ops::PoolGeometry geometry;
+  Image<N> in, out;
+  const T* x;
+  T* y;
+  Numbers mask;
+
+  __device__ void operator()(int64_t pack) const {
+    const auto place = out.At(pack);
+    const ops::PoolWindow rows = ops::WindowAt(geometry, 0, in.height, place.h);
+    const ops::PoolWindow columns = ops::WindowAt(geometry, 1, in.width, place.w);
+    A best[N];
+    int winner[N];
+#pragma unroll
+    for (int k = 0; k < N; ++k) best[k] = -FLT_MAX, winner[k] = -1;
+    for (int64_t h = rows.begin; h < rows.end; ++h) {
+      for (int64_t w = columns.begin; w < columns.end; ++w) {
+        const Pack<T, N> values = PackAt<T, N>(x, in.Pack(place, h, w));
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+          const A value = Wide(values.values[k]);
+          if (value > best[k]) {
+            best[k] = value;
+            winner[k] = static_cast<int>(h * in.width + w);
+          }
+        }
+      }
+    }
+    Pack<T, N> result;
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      result.values[k] = T(best[k]);
+      if (mask.is_present()) mask.Set(pack * N + k, static_cast<float>(winner[k]));
+    }
+    reinterpret_cast<Pack<T, N>*>(y)[pack] = result;
+  }
+};
+
+template <typename T, int N>
+struct MaxPoolBackward {
+  using A = Accum<T>;
+  ops::PoolGeometry geometry;
+  Image<N> in, out;
+  Numbers mask;
+  const T* dy;
+  T* dx;
+
+  __device__ void operator()(int64_t pack) const {
+    const auto place = in.At(pack);
+    const Holders rows(geometry, 0, out.height, place.h);
+    const Holders columns(geometry, 1, out.width, place.w);
+    const float where = static_cast<float>(place.h * in.width + place.w);
+    A sums[N] = {};
+    for (int64_t h = rows.begin; h < rows.end; ++h) {
+      for (int64_t w = columns.begin; w < columns.end; ++w) {
+        const int64_t at = out.Pack(place, h, w);
+        const Pack<T, N> values = PackAt<T, N>(dy, at);
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+          if (mask.Get<float>(at * N + k) == where) sums[k] += Wide(values.values[k]);
+        }
+      }
+    }
+    Pack<T, N> result;
+#pragma unroll
+    for (int k = 0; k < N; ++k) result.values[k] = T(sums[k]);
+    reinterpret_cast<Pack<T, N>*>(dx)[pack] = result;
+  }
+};
+
+template <typename T, int N>
+struct AvePoolForward {
+  using A = Accum<T>;
+  ops::PoolGeometry geometry;
+  Image<N> in, out;
+  const T* x;
+  T* y;
+
+  __device__ void operator()(int64_t pack) const {
+    const auto place = out.At(pack);
+    const ops::PoolWindow rows = ops::WindowAt(geometry, 0, in.height, place.h);
+    const ops::PoolWindow columns = ops::WindowAt(geometry, 1, in.width, place.w);
+    A sums[N] = {};
+    for (int64_t h = rows.begin; h < rows.end; ++h) {
+      for (int64_t w = columns.begin; w < columns.end; ++w) {
+        const Pack<T, N> values = PackAt<T, N>(x, in.Pack(place, h, w));
+#pragma unroll
+        for (int k = 0; k < N; ++k) sums[k] += Wide(values.values[k]);
+      }
+    }
+    const A size = static_cast<A>(rows.size * columns.size);
+    Pack<T, N> result;
+#pragma unroll
+    for (int k = 0; k < N; ++k) result.values[k] = T(sums[k] / size);
+    reinterpret_cast<Pack<T, N>*>(y)[pack] = result;
+  }
+};
+
+template <typename T, int N>
+struct AvePoolBackward {
+  using A = Accum<T>;
+  ops::PoolGeometry geometry;
+  Image<N> in, out;
+  const T* dy;
+  T* dx;
+
+  __device__ void operator()(int64_t pack) const {
+    const auto place = in.At(pack);
+    const Holders rows(geometry, 0, out.height, place.h);
+    const Holders columns(geometry, 1, out.width, place.w);
+    A sums[N] = {};
+    for (int64_t h = rows.begin; h < rows.end; ++h) {
+      const int64_t height = ops::WindowAt(geometry, 0, in.height, h).size;
+      for (int64_t w = columns.begin; w < columns.end; ++w) {
+        const int64_t width = ops::WindowAt(geometry, 1, in.width, w).size;
+        const A share = A(1) / static_cast<A>(height * width);
+        const Pack<T, N> values = PackAt<T, N>(dy, out.Pack(place, h, w));
+#pragma unroll
+        for (int k = 0; k < N; ++k) sums[k] += Wide(values.values[k]) * share;
+      }
+    }
+    Pack<T, N> result;
+#pragma unroll
+    for (int k = 0; k < N; ++k) result.values[k] = T(sums[k]);
+    reinterpret_cast<Pack<T, N>*>(dx)[pack] = result;
+  }
+};
+
+// Calls run(TypeTag<T>, N): 16 bytes of channels at a time where they lie last and divide evenly.
+template <typename Fn>
+void VisitPacks(const TensorView& a, const TensorView& b, const Fn& run) {
+  VisitFloat(a.dtype, [&]<typename T>(TypeTag<T> tag) {
+    constexpr int N = static_cast<int>(16 / sizeof(T));
+    const bool is_packed = a.layout == Layout::kChannelsLast && b.layout == Layout::kChannelsLast &&
+                           a.shape[1] % N == 0 && IsPackAligned<T, N>(a.as<T>()) &&
+                           IsPackAligned<T, N>(b.as<T>());
+    if (is_packed) {
+      run(tag, std::integral_constant<int, N>{});
+    } else {
+      run(tag, std::integral_constant<int, 1>{});
+    }
+  });
+}
+
+void MaxPool(const ops::MaxPool& op, const KernelContext& ctx) {
+  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  VisitPacks(x, y, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
+    ForEach(ctx, y.count() / N,
+            MaxPoolForward<T, N>{op.geometry, Image<N>(x), Image<N>(y), x.as<const T>(), y.as<T>(),
+                                 OutputNumbers(ctx, 1)});
+  });
+}
+
+void MaxPoolGrad(const ops::MaxPoolGrad& op, const KernelContext& ctx) {
+  const TensorView &dy = ctx.input(1), &dx = ctx.output(0);
+  VisitPacks(dx, dy, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
+    ForEach(ctx, dx.count() / N,
+            MaxPoolBackward<T, N>{op.geometry, Image<N>(dx), Image<N>(dy), InputNumbers(ctx, 0),
+                                  dy.as<const T>(), dx.as<T>()});
+  });
+}
+
+void AvePool(const ops::AvePool& op, const KernelContext& ctx) {
+  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  VisitPacks(x, y, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
+    ForEach(
+        ctx, y.count() / N,
+        AvePoolForward<T, N>{op.geometry, Image<N>(x), Image<N>(y), x.as<const T>(), y.as<T>()});
+  });
+}
+
+void AvePoolGrad(const ops::AvePoolGrad& op, const KernelContext& ctx) {
+  const TensorView &dy = ctx.input(0), &dx = ctx.output(0);
+  VisitPacks(dx, dy, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
+    ForEach(ctx, dx.count() / N,
+            AvePoolBackward<T, N>{op.geometry, Image<N>(dx), Image<N>(dy), dy.as<const T>(),
+                                  dx.as<T>()});
+  });
+}
+
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::MaxPool, MaxPool);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::MaxPoolGrad, MaxPoolGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::AvePool, AvePool);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::AvePoolGrad, AvePoolGrad);
+
+}  // namespace
+}  // namespace caffe::cuda

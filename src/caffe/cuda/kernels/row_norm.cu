@@ -1,0 +1,161 @@
+#include <cmath>
+
+#include "caffe/cuda/groups.cuh"
+#include "caffe/cuda/kernels/wide.cuh"
+#include "caffe/ops/row_norm.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+// What remains from `axis` on.
+Rows RowsFrom(const Shape& shape, int axis) {
+  return {shape.count(0, axis), shape.count(axis), 1};
+}
+
+// fn(element index) summed over a row, in each thread of the group.
+template <typename Group, typename Fn>
+__device__ auto SumRow(const Rows& rows, int64_t row, const Group& group, const Fn& fn) {
+  const int64_t offset = rows.Offset(row);
+  decltype(fn(offset)) sum = 0;
+  for (int64_t i = group.rank(); i < rows.length; i += group.size()) {
+    sum += fn(offset + i * rows.step);
+  }
+  return group.Reduce(Sum{}, sum);
+}
+
+template <typename Group, typename Fn>
+__device__ void ForRow(const Rows& rows, int64_t row, const Group& group, const Fn& fn) {
+  const int64_t offset = rows.Offset(row);
+  for (int64_t i = group.rank(); i < rows.length; i += group.size()) fn(offset + i * rows.step);
+}
+
+template <typename T>
+struct MvnRow {
+  Rows rows;
+  bool divides;
+  T eps;
+  const T* x;
+  T *y, *deviations;
+
+  template <typename Group>
+  __device__ void operator()(int64_t row, const Group& group) const {
+    const T count = static_cast<T>(rows.length);
+    const T mean = SumRow(rows, row, group, [this](int64_t i) { return x[i]; }) / count;
+    T deviation = 1;
+    if (divides) {
+      const T squares = SumRow(rows, row, group,
+                               [this, mean](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
+      deviation = std::sqrt(squares / count) + eps;
+    }
+    ForRow(rows, row, group,
+           [this, mean, deviation](int64_t i) { y[i] = (x[i] - mean) / deviation; });
+    if (deviations != nullptr && group.rank() == 0) deviations[row] = deviation;
+  }
+};
+
+void Mvn(const ops::Mvn& op, const KernelContext& ctx) {
+  const Rows rows = RowsFrom(ctx.input(0).shape, op.axis);
+  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForRows(ctx, rows,
+            MvnRow<T>{rows, op.divides, static_cast<T>(op.eps), ctx.input(0).as<const T>(),
+                      ctx.output(0).as<T>(), ctx.has_output(1) ? ctx.output(1).as<T>() : nullptr});
+  });
+}
+
+template <typename T>
+struct MvnGradRow {
+  Rows rows;
+  bool divides;
+  const T *y, *deviations, *dy;
+  T* dx;
+
+  template <typename Group>
+  __device__ void operator()(int64_t row, const Group& group) const {
+    const T count = static_cast<T>(rows.length);
+    const T mean = SumRow(rows, row, group, [this](int64_t i) { return dy[i]; }) / count;
+    if (!divides) {
+      ForRow(rows, row, group, [this, mean](int64_t i) { dx[i] = dy[i] - mean; });
+      return;
+    }
+    const T dot = SumRow(rows, row, group, [this](int64_t i) { return dy[i] * y[i]; }) / count;
+    const T deviation = deviations[row];
+    ForRow(rows, row, group, [this, mean, dot, deviation](int64_t i) {
+      dx[i] = (dy[i] - mean - y[i] * dot) / deviation;
+    });
+  }
+};
+
+void MvnGrad(const ops::MvnGrad& op, const KernelContext& ctx) {
+  const Rows rows = RowsFrom(ctx.output(0).shape, op.axis);
+  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    const auto operand = [&](int i) {
+      return ctx.has_input(i) ? ctx.input(i).as<const T>() : nullptr;
+    };
+    ForRows(
+        ctx, rows,
+        MvnGradRow<T>{rows, op.divides, operand(0), operand(1), operand(2), ctx.output(0).as<T>()});
+  });
+}
+
+// Groups that share one norm: an item, or the channels of a position.
+Rows NormRows(const Shape& shape, bool across_spatial) {
+  if (across_spatial) return RowsFrom(shape, 1);
+  return {shape[0] * shape.count(2), shape[1], shape.count(2)};
+}
+
+template <typename T>
+struct L2NormalizeRow {
+  Rows rows;
+  T eps;
+  const T* x;
+  T *y, *norms;
+
+  template <typename Group>
+  __device__ void operator()(int64_t row, const Group& group) const {
+    const T norm =
+        std::sqrt(SumRow(rows, row, group, [this](int64_t i) { return x[i] * x[i]; }) + eps);
+    ForRow(rows, row, group, [this, norm](int64_t i) { y[i] = x[i] / norm; });
+    if (norms != nullptr && group.rank() == 0) norms[row] = norm;
+  }
+};
+
+void L2Normalize(const ops::L2Normalize& op, const KernelContext& ctx) {
+  const Rows rows = NormRows(ctx.input(0).shape, op.across_spatial);
+  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForRows(ctx, rows,
+            L2NormalizeRow<T>{rows, static_cast<T>(op.eps), ctx.input(0).as<const T>(),
+                              ctx.output(0).as<T>(),
+                              ctx.has_output(1) ? ctx.output(1).as<T>() : nullptr});
+  });
+}
+
+template <typename T>
+struct L2NormalizeGradRow {
+  Rows rows;
+  const T *y, *norms, *dy;
+  T* dx;
+
+  template <typename Group>
+  __device__ void operator()(int64_t row, const Group& group) const {
+    const T dot = SumRow(rows, row, group, [this](int64_t i) { return dy[i] * y[i]; });
+    const T norm = norms[row];
+    ForRow(rows, row, group, [this, dot, norm](int64_t i) { dx[i] = (dy[i] - y[i] * dot) / norm; });
+  }
+};
+
+void L2NormalizeGrad(const ops::L2NormalizeGrad& op, const KernelContext& ctx) {
+  const Rows rows = NormRows(ctx.output(0).shape, op.across_spatial);
+  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForRows(ctx, rows,
+            L2NormalizeGradRow<T>{rows, ctx.input(0).as<const T>(), ctx.input(1).as<const T>(),
+                                  ctx.input(2).as<const T>(), ctx.output(0).as<T>()});
+  });
+}
+
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Mvn, Mvn);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::MvnGrad, MvnGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::L2Normalize, L2Normalize);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::L2NormalizeGrad, L2NormalizeGrad);
+
+}  // namespace
+}  // namespace caffe::cuda

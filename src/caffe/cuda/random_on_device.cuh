@@ -1,0 +1,24 @@
+// The numbers of a pass, read where a replayed graph finds them anew.
+#pragma once
+
+#include "caffe/core/philox.hpp"
+#include "caffe/cuda/launch.cuh"
+
+namespace caffe::cuda {
+
+class RandomOnDevice {
+ public:
+  explicit RandomOnDevice(const KernelContext& ctx)
+      : seed_(ctx.random.seed), pass_(ctx.random.pass), on_device_(ctx.random.on_device) {}
+
+  __device__ uint64_t pass() const { return on_device_ == nullptr ? pass_ : on_device_[1]; }
+  __device__ RandomStream Stream(uint64_t stream) const {
+    return {on_device_ == nullptr ? seed_ : on_device_[0], stream};
+  }
+
+ private:
+  uint64_t seed_, pass_;
+  const uint64_t* on_device_;
+};
+
+}  // namespace caffe::cuda

@@ -1,0 +1,116 @@
+// The part of the CUDA runtime that our kernels and their launches use, done by the host: with this
+// folder before the toolkit's, src/caffe/cuda/kernels/*.cu are C++ and run where there is no GPU.
+//
+// A block's threads take turns. Each runs until it waits for others, so that whoever reads what
+// another thread has yet to write, or writes what another has yet to read, without a barrier
+// between them gets a wrong result, and the order of the turns is reversed at each barrier. Blocks
+// run one after the other; a grid must not depend on their order, so they too run forwards and
+// backwards in turn. Only what is used is here: one-dimensional grids, static shared memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <source_location>
+#include <type_traits>
+
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static
+#define __launch_bounds__(...)
+
+using cudaStream_t = struct CUstream_st*;
+enum cudaError_t { cudaSuccess };
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice
+};
+
+struct uint3 {
+  unsigned x, y, z;
+};
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+};
+
+inline cudaError_t cudaGetLastError() {
+  return cudaSuccess;
+}
+inline cudaError_t cudaMallocHost(void** memory, size_t bytes) {
+  *memory = std::malloc(bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaFreeHost(void* memory) {
+  std::free(memory);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                                   cudaStream_t) {
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
+  std::memset(to, value, bytes);
+  return cudaSuccess;
+}
+
+namespace cuda_on_host {
+
+// Runs thread() once for each thread of the grid.
+void RunGrid(const cudaLaunchConfig_t& config, const std::function<void()>& thread);
+
+// The running thread waits: for all of its block, or for its warp. Returns when all are at `site`.
+enum class Barrier { kBlock, kWarp };
+void Wait(Barrier barrier, const std::source_location& site);
+
+// 16 bytes of a lane of the running thread's warp, for this exchange.
+void* ExchangeSlot(unsigned lane);
+void NextExchange();
+
+}  // namespace cuda_on_host
+
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+
+template <typename... Parameters, typename... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  static_assert((std::is_trivially_copyable_v<Parameters> && ...),
+                "a kernel's parameters are copied to the device as bytes");
+  cuda_on_host::RunGrid(*config, [&] { kernel(Parameters(arguments)...); });
+  return cudaSuccess;
+}
+
+inline void __syncthreads(const std::source_location& site = std::source_location::current()) {
+  cuda_on_host::Wait(cuda_on_host::Barrier::kBlock, site);
+}
+
+inline unsigned atomicAdd(unsigned* to, unsigned value) {
+  const unsigned before = *to;
+  *to += value;
+  return before;
+}
+
+template <typename T>
+T __shfl_xor_sync(unsigned, T value, int lanes,
+                  const std::source_location& site = std::source_location::current()) {
+  static_assert(sizeof(T) <= 16);
+  const unsigned lane = threadIdx.x % 32;
+  cuda_on_host::NextExchange();
+  std::memcpy(cuda_on_host::ExchangeSlot(lane), &value, sizeof(T));
+  cuda_on_host::Wait(cuda_on_host::Barrier::kWarp, site);
+  std::memcpy(&value, cuda_on_host::ExchangeSlot(lane ^ static_cast<unsigned>(lanes)), sizeof(T));
+  return value;
+}
