@@ -561,6 +561,7 @@ const std::vector<OpCase>& OpCases() {
     AddActivationCases(&list);
     AddArrangeCases(&list);
     AddLabelLossCases(&list);
+    AddLongCases(&list);
     AddReduceCases(&list);
     AddUpdateCases(&list);
     return list;

@@ -8,6 +8,7 @@ namespace caffe::testing {
 void AddActivationCases(std::vector<OpCase>* cases);
 void AddArrangeCases(std::vector<OpCase>* cases);
 void AddLabelLossCases(std::vector<OpCase>* cases);
+void AddLongCases(std::vector<OpCase>* cases);
 void AddReduceCases(std::vector<OpCase>* cases);
 void AddUpdateCases(std::vector<OpCase>* cases);
 
