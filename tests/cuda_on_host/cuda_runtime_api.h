@@ -3,9 +3,10 @@
 //
 // A block's threads take turns. Each runs until it waits for others, so that whoever reads what
 // another thread has yet to write, or writes what another has yet to read, without a barrier
-// between them gets a wrong result, and the order of the turns is reversed at each barrier. Blocks
-// run one after the other; a grid must not depend on their order, so they too run forwards and
-// backwards in turn. Only what is used is here: one-dimensional grids, static shared memory.
+// between them gets a wrong result. A warp whose threads wait for each other goes on before the
+// next warp's turn, and turns are taken forwards and backwards by turns. Blocks run one after the
+// other, in an order that changes from grid to grid. Only what is used is here: one-dimensional
+// grids, static shared memory.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -31,6 +32,7 @@ bool IsSameSite(const std::source_location& a, const std::source_location& b) {
   return a.line() == b.line() && a.column() == b.column() && a.file_name() == b.file_name();
 }
 
+// Where a thread goes on.
 struct Fiber {
   std::unique_ptr<char[]> stack = std::make_unique<char[]>(kStackBytes);
   jmp_buf at;
@@ -52,23 +54,12 @@ class Block {
     threads_.resize(threads);
     for (Thread& thread : threads_) thread.fiber = nullptr;
     body_ = &body;
-    num_begun_ = num_ended_ = 0;
-    while (num_begun_ < threads) Switch(FreeFiber());
+    num_ended_ = 0;
+    ForWarps([&](const Warp& warp) { Begin(warp); });
     while (num_ended_ < threads) {
-      // Warps that are complete go on; the rest may wait for them.
-      bool went_on = false;
-      for (unsigned first = 0; first < threads; first += kWarpThreads) {
-        if (threads - first < kWarpThreads || !AllWait(Barrier::kWarp, first, kWarpThreads)) {
-          continue;
-        }
-        GoOn(first, kWarpThreads);
-        went_on = true;
-      }
-      if (went_on) continue;
-      if (!AllWait(Barrier::kBlock, 0, threads)) FailStuck();
-      GoOn(0, threads);
+      if (!AllWait(Barrier::kBlock, {0, threads})) FailStuck();
+      ForWarps([&](const Warp& warp) { GoOn(warp); });
     }
-    is_backwards_ = !is_backwards_;
   }
 
   void Wait(Barrier barrier, const std::source_location& site) {
@@ -82,10 +73,45 @@ class Block {
   Thread& thread(unsigned index) { return threads_[index]; }
 
  private:
-  bool AllWait(Barrier barrier, unsigned first, unsigned count) const {
-    for (unsigned i = first; i < first + count; ++i) {
+  struct Warp {
+    unsigned first, count;
+  };
+
+  // Each warp in turn, as far as it can go without the others.
+  template <typename Fn>
+  void ForWarps(Fn fn) {
+    const bool is_backwards = is_backwards_ = !is_backwards_;
+    const auto threads = static_cast<unsigned>(threads_.size());
+    const unsigned warps = (threads + kWarpThreads - 1) / kWarpThreads;
+    for (unsigned i = 0; i < warps; ++i) {
+      const unsigned first = (is_backwards ? warps - 1 - i : i) * kWarpThreads;
+      const Warp warp{first, std::min(kWarpThreads, threads - first)};
+      fn(warp);
+      while (warp.count == kWarpThreads && AllWait(Barrier::kWarp, warp)) GoOn(warp);
+    }
+  }
+
+  void Begin(const Warp& warp) {
+    beginning_ = warp;
+    num_begun_ = 0;
+    while (num_begun_ < warp.count) Switch(FreeFiber());
+  }
+  void GoOn(const Warp& warp) {
+    is_backwards_ = !is_backwards_;
+    for (unsigned i = 0; i < warp.count; ++i) {
+      threadIdx.x = InTurn(warp, i);
+      Switch(std::exchange(threads_[threadIdx.x].fiber, nullptr));
+    }
+  }
+  unsigned InTurn(const Warp& warp, unsigned i) const {
+    return warp.first + (is_backwards_ ? warp.count - 1 - i : i);
+  }
+
+  bool AllWait(Barrier barrier, const Warp& threads) const {
+    const Thread& first = threads_[threads.first];
+    for (unsigned i = threads.first; i < threads.first + threads.count; ++i) {
       if (threads_[i].fiber == nullptr || threads_[i].barrier != barrier ||
-          !IsSameSite(threads_[i].site, threads_[first].site)) {
+          !IsSameSite(threads_[i].site, first.site)) {
         return false;
       }
     }
@@ -100,15 +126,6 @@ class Block {
       Fail("waits for threads that have ended or wait elsewhere", threads_[i].site);
     }
     std::abort();
-  }
-
-  void GoOn(unsigned first, unsigned count) {
-    is_backwards_ = !is_backwards_;
-    for (unsigned i = 0; i < count; ++i) {
-      threadIdx.x = first + (is_backwards_ ? count - 1 - i : i);
-      Thread& thread = threads_[threadIdx.x];
-      Switch(std::exchange(thread.fiber, nullptr));
-    }
   }
 
   Fiber* FreeFiber() {
@@ -139,10 +156,8 @@ class Block {
   static void FiberMain();
   void RunThreads() {
     for (;;) {
-      const auto count = static_cast<unsigned>(threads_.size());
-      while (num_begun_ < count) {
-        const unsigned next = num_begun_++;
-        threadIdx.x = is_backwards_ ? count - 1 - next : next;
+      while (num_begun_ < beginning_.count) {
+        threadIdx.x = InTurn(beginning_, num_begun_++);
         (*body_)();
         ++num_ended_;
       }
@@ -153,7 +168,8 @@ class Block {
 
   const std::function<void()>* body_ = nullptr;
   std::vector<Thread> threads_;
-  unsigned num_begun_ = 0, num_ended_ = 0;
+  Warp beginning_{};
+  unsigned num_begun_ = 0, num_ended_ = 0;  // of the warp that begins; of the block
   bool is_backwards_ = false;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> free_;
