@@ -63,6 +63,8 @@ void AddTotals(const Add& add) {
   add("SoftmaxLossGradLong", ops::SoftmaxLossGrad{rule}, {p, labels, dloss}, {x}, 0);
   const CaseOperand total = T({}).As(DType::kDouble).In(0.5, 2);
   add("SumOfSquaresLong", ops::SumOfSquares{}, {x}, {total}, 1);
+  add("DotLong", ops::Dot{}, {x, p}, {total}, 1);
+  add("MaxAbsLong", ops::MaxAbs{}, {x}, {total}, 1);
 }
 
 }  // namespace

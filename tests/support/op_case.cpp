@@ -1,6 +1,7 @@
 #include "tests/support/op_case.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -103,25 +104,33 @@ class Buffer {
   TensorView view_;
 };
 
-// Kernels may not rely on a workspace's contents, and find random numbers as they do in a net.
-class Scratch {
+// What a pass gives its kernels; on a device that replays its work, in its memory alone. Kernels
+// may not rely on a workspace's contents.
+class Pass {
  public:
-  Scratch(size_t workspace_bytes, const RandomState& random, Device& device)
-      : workspace_(device.Allocate(workspace_bytes)), random_(random) {
+  Pass(size_t workspace_bytes, const RandomState& random, Device& device)
+      : workspace_(device.Allocate(workspace_bytes)) {
+    constexpr double kLossScale = 4;
     const std::vector<char> noise(workspace_bytes, 0x7f);
     device.CopyFromHost(workspace_.get(), noise.data(), noise.size());
-    if (device.kind() == DeviceKind::kCpu) return;
-    const uint64_t numbers[] = {random.seed, random.pass};
+    context_.workspace = workspace_.get();
+    context_.stream = &device.compute_stream();
+    if (device.kind() == DeviceKind::kCpu) {
+      context_.random = random;
+      context_.loss_scale = kLossScale;
+      return;
+    }
+    const uint64_t numbers[] = {random.seed, random.pass, std::bit_cast<uint64_t>(kLossScale)};
     numbers_ = device.Allocate(sizeof(numbers));
     device.CopyFromHost(numbers_.get(), numbers, sizeof(numbers));
-    random_ = {.seed = 0, .pass = 0, .on_device = static_cast<const uint64_t*>(numbers_.get())};
+    context_.random.on_device = static_cast<const uint64_t*>(numbers_.get());
+    context_.loss_scale_on_device = static_cast<const double*>(numbers_.get()) + 2;
   }
-  void* workspace() const { return workspace_.get(); }
-  const RandomState& random() const { return random_; }
+  const KernelContext& context() const { return context_; }
 
  private:
   std::shared_ptr<void> workspace_, numbers_;
-  RandomState random_;
+  KernelContext context_;
 };
 
 // A kernel and the operands that a case gives it.
@@ -130,7 +139,8 @@ class PreparedCase {
   PreparedCase(const OpCase& test, Device& device, Kernel kernel,
                const std::vector<OperandDesc>& in, const std::vector<OperandDesc>& out)
       : kernel_(std::move(kernel)),
-        scratch_(kernel_.workspace_bytes, {.seed = 5, .pass = test.pass}, device) {
+        pass_(kernel_.workspace_bytes, {.seed = 5, .pass = test.pass}, device),
+        context_(pass_.context()) {
     for (const OperandDesc& desc : in) {
       input_views_.push_back(inputs_.emplace_back(desc, device).view());
     }
@@ -139,10 +149,6 @@ class PreparedCase {
     }
     context_.inputs = input_views_;
     context_.outputs = output_views_;
-    context_.workspace = scratch_.workspace();
-    context_.stream = &device.compute_stream();
-    context_.random = scratch_.random();
-    context_.loss_scale = 4;
   }
   PreparedCase(const PreparedCase&) = delete;
   PreparedCase& operator=(const PreparedCase&) = delete;
@@ -163,7 +169,7 @@ class PreparedCase {
 
  private:
   const Kernel kernel_;
-  const Scratch scratch_;
+  const Pass pass_;
   std::vector<Buffer> inputs_, outputs_;
   std::vector<TensorView> input_views_, output_views_;
   KernelContext context_;

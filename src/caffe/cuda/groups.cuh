@@ -85,6 +85,13 @@ __global__ void __launch_bounds__(kBlockThreads) ForRowsKernel(Body body, int64_
   for (int64_t row = Group::First(); row < rows; row += Group::Stride()) body(row, Group{});
 }
 
+// body(row, group) for each row, a block each.
+template <typename Body>
+void ForBlocks(const KernelContext& ctx, int64_t rows, const Body& body) {
+  Launch(ctx, ForRowsKernel<BlockGroup, Body>, std::min(rows, kMaxBlocks), kBlockThreads, body,
+         rows);
+}
+
 // body(row, group) for each row of `length` elements that lie `step` apart. All threads of a group
 // call its Reduce equally often. Rows whose neighbours lie between their elements get one thread
 // each, so that a warp reads neighbours.
@@ -98,8 +105,7 @@ void ForRows(const KernelContext& ctx, int64_t rows, int64_t length, int64_t ste
     Launch(ctx, ForRowsKernel<WarpGroup, Body>, BlocksFor(rows * kWarpThreads), kBlockThreads, body,
            rows);
   } else {
-    Launch(ctx, ForRowsKernel<BlockGroup, Body>, std::min(rows, kMaxBlocks), kBlockThreads, body,
-           rows);
+    ForBlocks(ctx, rows, body);
   }
 }
 

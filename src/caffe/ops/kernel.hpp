@@ -34,7 +34,10 @@ class KernelContext {
   // Where to launch. Nothing else of the host may be waited for or called back from a kernel.
   Stream* stream = nullptr;
   RandomState random;
-  double loss_scale = 1;  // what losses are multiplied by in the backward pass
+  // What losses are multiplied by in the backward pass; as with random numbers, a kernel of a
+  // device that replays its work reads the copy in device memory. Null on the CPU.
+  double loss_scale = 1;
+  const double* loss_scale_on_device = nullptr;
   // Bit i: add to output i instead of overwriting it (parameter gradients).
   uint32_t accumulate_mask = 0;
 

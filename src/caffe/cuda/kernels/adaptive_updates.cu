@@ -111,6 +111,7 @@ CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::RmsPropUpdate, Update<ops::RmsProp
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::AdaDeltaUpdate, Update<ops::AdaDeltaUpdate>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::AdamUpdate, Update<ops::AdamUpdate>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::SagUpdate, Update<ops::SagUpdate>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::AdaSecantUpdate, Update<ops::AdaSecantUpdate>);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::LambUpdate, "lamb-update",
                               KernelRank::kReference, MakeLambUpdate);
 

@@ -87,6 +87,26 @@ void Fill(const ops::Fill& op, const KernelContext& ctx) {
   });
 }
 
+// The scale is read on the device, where a replayed graph finds its pass's.
+template <typename T>
+struct StoreScaled {
+  double weight, scale;
+  const double* scale_on_device;
+  T* y;
+
+  __device__ void operator()(int64_t i) const {
+    y[i] = T(weight * (scale_on_device == nullptr ? scale : *scale_on_device));
+  }
+};
+
+void LossWeight(const ops::LossWeight& op, const KernelContext& ctx) {
+  const TensorView& y = ctx.output(0);
+  VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
+    ForEach(ctx, y.count(),
+            StoreScaled<T>{op.weight, ctx.loss_scale, ctx.loss_scale_on_device, y.as<T>()});
+  });
+}
+
 // Unit u of row r, rows being so many bytes apart.
 template <typename Unit>
 struct CopyUnit {
@@ -193,6 +213,7 @@ CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Cast, Cast);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Reorder, Reorder);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::View, View);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Fill, Fill);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::LossWeight, LossWeight);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Concat, Concat);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::SliceOf, SliceOf);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::HostCall, "host-call", KernelRank::kReference,
