@@ -25,6 +25,13 @@ void SyncedTensor::ShareWith(const SyncedTensor& other) {
   host_is_newer_ = false;
 }
 
+void SyncedTensor::MoveTo(std::shared_ptr<void> memory) {
+  std::vector<char> contents(desc_.bytes());
+  device_->CopyToHost(contents.data(), data(), contents.size());
+  device_->CopyFromHost(memory.get(), contents.data(), contents.size());
+  storage_->memory = std::move(memory);
+}
+
 void SyncedTensor::EnsureStorage() {
   if (!storage_->memory) storage_->memory = device_->Allocate(desc_.bytes());
 }

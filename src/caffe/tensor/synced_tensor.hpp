@@ -25,6 +25,10 @@ class SyncedTensor {
   // Uses `other`'s storage from now on. Counts must agree.
   void ShareWith(const SyncedTensor& other);
 
+  // Keeps the elements in `memory`, of at least their size on this device, from now on; contents
+  // move along, and tensors that share the storage too.
+  void MoveTo(std::shared_ptr<void> memory);
+
   // User's side: plain row-major elements of T. mutable_host() makes the user's view the newer.
   template <typename T>
   const T* host() {

@@ -1,0 +1,68 @@
+// GradientReducer: makes gradients those of all ranks, bucket by bucket, while backward goes on.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "caffe/distributed/communicator.hpp"
+#include "caffe/tensor/synced_tensor.hpp"
+#include "caffe/trace.hpp"
+
+namespace caffe {
+
+// Moves the gradients of one rank into one block of memory per bucket. A bucket is reduced by a
+// thread of its own as soon as all its gradients are there and the buckets before it are done, so
+// that all ranks keep one order, whatever the timing. Between Start and the end of Wait, nothing
+// else may use the communicator.
+class GradientReducer {
+ public:
+  // `gradients` in the order in which backward will finish them, alike on all ranks; they must
+  // outlive this. Buckets are of about equal size, at most `buckets` of them for each type of
+  // element; throws InvalidArgument unless that is positive. `trace` may be null.
+  GradientReducer(std::shared_ptr<Communicator> communicator, Device& device,
+                  std::vector<SyncedTensor*> gradients, int buckets, Trace* trace = nullptr);
+  // Waits for the bucket under way. After an error, abort the communicator before.
+  ~GradientReducer();
+  GradientReducer(const GradientReducer&) = delete;
+  GradientReducer& operator=(const GradientReducer&) = delete;
+
+  // Before a backward pass whose gradients are to be reduced.
+  void Start();
+  // Gradient `index` of the list is final. From the thread that called Start.
+  void MarkReady(size_t index);
+  // Returns when all gradients are those of all ranks. Throws what went wrong on any rank.
+  void Wait();
+
+  // Bytes of each bucket, in order.
+  std::vector<size_t> bucket_bytes() const;
+
+ private:
+  struct Bucket {
+    TensorView memory;
+    std::shared_ptr<void> owner;
+    size_t gradients = 0;
+    size_t missing = 0;  // of them, before the bucket can be reduced
+    std::string name;    // in the trace
+  };
+
+  void FormBuckets(Device& device, int buckets);
+  void Run();
+
+  const std::shared_ptr<Communicator> communicator_;
+  const std::vector<SyncedTensor*> gradients_;
+  std::vector<size_t> bucket_of_;  // by gradient
+  std::vector<Bucket> buckets_;
+  Trace* const trace_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t next_ = 0;  // bucket to reduce; all done at first
+  bool stops_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+}  // namespace caffe

@@ -1,0 +1,145 @@
+#include "caffe/distributed/local_communicator.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "caffe/error.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::HasSubstr;
+
+template <typename T>
+TensorView ViewOf(std::vector<T>& values) {
+  return {{Shape{static_cast<int64_t>(values.size())}, kDTypeOf<T>}, values.data()};
+}
+
+// Runs `body` on a thread per rank; returns what each threw ("" for nothing).
+std::vector<std::string> RunRanks(int ranks, const std::function<void(Communicator&)>& body) {
+  const auto communicators = MakeLocalCommunicators(ranks);
+  std::vector<std::string> errors(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        body(*communicators[rank]);
+      } catch (const std::exception& error) {
+        errors[rank] = error.what();
+        communicators[rank]->Abort(std::current_exception());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+template <typename T>
+std::vector<std::vector<T>> RandomValues(int ranks, size_t count) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  std::vector<std::vector<T>> values(ranks, std::vector<T>(count));
+  for (auto& row : values) {
+    for (T& value : row) value = T(normal(random));
+  }
+  return values;
+}
+
+template <typename T>
+class LocalCommunicatorTest : public ::testing::Test {};
+using Types = ::testing::Types<double, float, float16, bfloat16>;
+TYPED_TEST_SUITE(LocalCommunicatorTest, Types);
+
+TYPED_TEST(LocalCommunicatorTest, TakesTheMeanInOrderOfRank) {
+  using T = TypeParam;
+  for (const int ranks : {1, 2, 3, 5}) {
+    for (const size_t count : {size_t{0}, size_t{1}, size_t{4}, size_t{5000}}) {
+      auto values = RandomValues<T>(ranks, count);
+      std::vector<T> expected(count);
+      for (size_t i = 0; i < count; ++i) {
+        double sum = 0;
+        for (int rank = 0; rank < ranks; ++rank) sum += static_cast<double>(values[rank][i]);
+        expected[i] = T(sum * (1.0 / ranks));
+      }
+      const auto errors = RunRanks(ranks, [&](Communicator& communicator) {
+        communicator.AllReduceMean(ViewOf(values[communicator.rank()]));
+      });
+      for (int rank = 0; rank < ranks; ++rank) {
+        EXPECT_EQ(errors[rank], "");
+        EXPECT_EQ(std::memcmp(values[rank].data(), expected.data(), count * sizeof(T)), 0)
+            << "rank " << rank << " of " << ranks << ", " << count << " elements";
+      }
+    }
+  }
+}
+
+TEST(LocalCommunicator, ManyCollectivesKeepTheirOrder) {
+  const auto errors = RunRanks(4, [](Communicator& communicator) {
+    for (int i = 0; i < 500; ++i) {
+      std::array<double, 3> numbers = {1, 1.0 * communicator.rank(), 1.0 * i};
+      communicator.AllReduceSum(numbers);
+      if (numbers != std::array<double, 3>{4, 6, 4.0 * i}) throw InternalError(StrCat("round ", i));
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(4));
+}
+
+TEST(LocalCommunicator, PassesOnWhatIsNotFinite) {
+  std::vector<std::vector<float>> values(2, std::vector<float>{1, 2, 3});
+  values[1][0] = INFINITY;
+  values[0][2] = NAN;
+  RunRanks(2, [&](Communicator& communicator) {
+    communicator.AllReduceMean(ViewOf(values[communicator.rank()]));
+  });
+  for (const std::vector<float>& one : values) {
+    EXPECT_TRUE(std::isinf(one[0]));
+    EXPECT_EQ(one[1], 2);
+    EXPECT_TRUE(std::isnan(one[2]));
+  }
+}
+
+TEST(LocalCommunicator, RefusesTensorsThatDiffer) {
+  const auto errors = RunRanks(3, [](Communicator& communicator) {
+    std::vector<float> values(communicator.rank() == 1 ? 5 : 4);
+    communicator.AllReduceMean(ViewOf(values));
+  });
+  for (const std::string& error : errors) EXPECT_THAT(error, HasSubstr("train the same net"));
+}
+
+TEST(LocalCommunicator, AFailureOfOneRankReachesAll) {
+  const auto errors = RunRanks(4, [](Communicator& communicator) {
+    double number = 1;
+    for (int i = 0;; ++i) {
+      if (communicator.rank() == 2 && i == 10) throw IoError("disk 7 is gone");
+      communicator.AllReduceSum({&number, 1});
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(4, "disk 7 is gone"));
+}
+
+TEST(LocalCommunicator, TheFirstErrorStays) {
+  const auto communicators = MakeLocalCommunicators(2);
+  communicators[1]->Abort(std::make_exception_ptr(IoError("first")));
+  communicators[0]->Abort(std::make_exception_ptr(IoError("second")));
+  double number = 0;
+  try {
+    communicators[0]->AllReduceSum({&number, 1});
+    FAIL() << "nothing was thrown";
+  } catch (const IoError& error) {
+    EXPECT_STREQ(error.what(), "first");
+  }
+}
+
+TEST(LocalCommunicator, NeedsARank) {
+  EXPECT_THROW(MakeLocalCommunicators(0), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace caffe
