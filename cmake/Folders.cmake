@@ -1,13 +1,16 @@
-# caffe_add_folder(<name> [GLOBS pattern...] [LINK target...])
+# caffe_add_folder(<name> [GLOBS pattern...] [EXCLUDE regex] [LINK target...])
 #
 # One OBJECT library per folder of src/caffe, so that registrars are never dropped by
 # the linker. Sources are globbed: adding a file edits no list.
 function(caffe_add_folder name)
-  cmake_parse_arguments(ARG "" "" "GLOBS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "EXCLUDE" "GLOBS;LINK" ${ARGN})
   if(NOT ARG_GLOBS)
     set(ARG_GLOBS *.cpp)
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARG_GLOBS})
+  if(ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${ARG_EXCLUDE})
+  endif()
   if(NOT sources)
     return()
   endif()

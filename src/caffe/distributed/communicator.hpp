@@ -19,9 +19,9 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
 
-  // Each element becomes the mean of this element over all ranks, added up in order of rank in the
-  // tensor's type or a wider one. Memory of this rank's device. Throws InvalidArgument on all ranks
-  // when the tensors differ, and whatever Abort was given.
+  // Each element becomes the mean of this element over all ranks, added up in an order
+  // that no timing changes, in the tensor's type or a wider one. Memory of this rank's device.
+  // Throws InvalidArgument on all ranks when the tensors differ, and whatever Abort was given.
   virtual void AllReduceMean(const TensorView& tensor) = 0;
   // The same for sums of numbers in host memory: losses, scores, decisions.
   virtual void AllReduceSum(std::span<double> numbers) = 0;

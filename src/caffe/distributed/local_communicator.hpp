@@ -9,7 +9,8 @@
 namespace caffe {
 
 // Communicators of ranks 0 to ranks - 1, over host memory. A collective divides the elements among
-// the ranks' threads. Throws InvalidArgument unless ranks is positive.
+// the ranks' threads, and adds each up in double, in order of rank. Throws InvalidArgument unless
+// ranks is positive.
 std::vector<std::shared_ptr<Communicator>> MakeLocalCommunicators(int ranks);
 
 }  // namespace caffe
