@@ -4,7 +4,7 @@
 #   scripts/test.sh [--preset cpu-release|cpu-debug|asan|tsan] [--slow] [--sanitize] [--no-install]
 #
 #   --preset P     build and test this preset (cpu-release). tsan runs the tests that have threads:
-#                  core, data and solvers
+#                  core, data, distributed and solvers
 #   --slow         the long tests too
 #   --sanitize     asan and tsan after the preset
 #   --no-install   leave the system's packages alone
@@ -64,7 +64,7 @@ run_ctest() {
   [ -n "$slow" ] || arguments+=(-LE slow)
   if [ "$1" = tsan ]; then
     # oneDNN and OpenMP's runtime are not instrumented, so kernels run on one thread.
-    OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp" ctest "${arguments[@]}" -R '^(core|data|solvers)/' | tee "$log" || status=$?
+    OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp" ctest "${arguments[@]}" -R '^(core|data|distributed|solvers)/' | tee "$log" || status=$?
   else
     ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 ctest "${arguments[@]}" | tee "$log" || status=$?
   fi

@@ -19,6 +19,7 @@
 #include <sstream>
 
 #include "caffe/data/pipeline_bench.hpp"
+#include "caffe/io/atomic_file.hpp"
 #include "caffe/io/net_files.hpp"
 
 DEFINE_string(gpu, "", "GPUs to run on: ids separated by commas, or 'all'. Empty: CPU.");
@@ -39,6 +40,11 @@ DEFINE_bool(show_per_class_result, true, "Show the precision of each class (test
 DEFINE_string(precision, "",
               "Storage and arithmetic of nets that do not say themselves: fp32, fp16, bf16 or fp64 "
               "(train, test, time, plan).");
+DEFINE_int32(workers, 1,
+             "Copies of the net that train together, each on its part of the data and of the "
+             "processor (train).");
+DEFINE_string(trace, "",
+              "File to write a timeline to, for chrome://tracing or ui.perfetto.dev (train).");
 DEFINE_bool(json, false, "Print JSON instead of a table (plan, data-bench).");
 DEFINE_bool(explain, false, "Also print each step's kernel and why better ones refused (time).");
 DEFINE_double(seconds, 3, "How long to measure each stage (data-bench).");
@@ -132,6 +138,39 @@ caffe::SolverParameter SolverFromFlags() {
   return param;
 }
 
+// Writes what was recorded when it ends, however the training ended.
+class TraceFile {
+ public:
+  explicit TraceFile(const std::string& file) : file_(file) {
+    if (file.empty()) return;
+    trace_.emplace();
+    Write();  // throws before hours of training, not after them
+  }
+  ~TraceFile() {
+    if (!trace_) return;
+    try {
+      Write();
+      LOG(INFO) << "Wrote the timeline to " << file_;
+    } catch (const caffe::Error& error) {
+      LOG(ERROR) << error.what();
+    }
+  }
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+  caffe::Trace* trace() { return trace_ ? &*trace_ : nullptr; }
+
+ private:
+  void Write() {
+    std::ostringstream json;
+    trace_->WriteJson(json);
+    caffe::WriteFileAtomically(file_, json.str());
+  }
+
+  const std::string file_;
+  std::optional<caffe::Trace> trace_;
+};
+
 int Train() {
   Require(FLAGS_snapshot.empty() || FLAGS_weights.empty(),
           "-snapshot and -weights are both given; give a snapshot to resume training or weights to "
@@ -146,11 +185,13 @@ int Train() {
   }
   LOG(INFO) << "Use CPU.";
   caffe::Caffe::set_mode(caffe::Caffe::CPU);
-  caffe::Solver solver(param, {.keep_all = false, .file = FLAGS_solver});
-  HandleSignals(solver);
-  if (!FLAGS_weights.empty()) caffe::LoadWeights(FLAGS_weights, &solver.net());
+  if (!FLAGS_weights.empty()) param.add_weights(FLAGS_weights);
+  TraceFile file(FLAGS_trace);
+  caffe::SolverGroup group(param, {.keep_all = false, .file = FLAGS_solver, .trace = file.trace()},
+                           FLAGS_workers);
+  HandleSignals(group.solver(0));
   LOG(INFO) << "Starting Optimization";
-  solver.Solve(FLAGS_snapshot);
+  group.Solve(FLAGS_snapshot);
   return 0;
 }
 

@@ -17,3 +17,5 @@
 #include "caffe/shape.hpp"
 #include "caffe/solver.hpp"
 #include "caffe/solver_factory.hpp"
+#include "caffe/solver_group.hpp"
+#include "caffe/trace.hpp"

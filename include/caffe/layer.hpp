@@ -36,6 +36,16 @@ struct ParamDeclaration {
   bool is_learnable = true;
 };
 
+// Where a net's data and random draws begin.
+struct DataPlace {
+  uint64_t seed = 0;
+  // Records that this layer has already delivered in the run that is resumed, to all ranks
+  // together.
+  uint64_t records = 0;
+  // Of the ranks that train one net on the same data, each its own part.
+  int rank = 0, ranks = 1;
+};
+
 // Derived classes read their options in the constructor and throw InvalidArgument for wrong ones;
 // the net adds the layer's name and type in front of the text. A layer is asked again with other
 // shapes when an input blob is reshaped, so it must not keep state about shapes.
@@ -56,10 +66,9 @@ class Layer {
   virtual void EmitBackward(GraphBuilder& /*graph*/) const {}
   // Whether force_backward reaches bottom i (labels: no).
   virtual bool AllowForceBackward(int /*bottom*/) const { return true; }
-  // Called once, after construction and before shapes are asked for: the net's seed and the
-  // records that this layer has already delivered in the run that is resumed.
-  virtual void Prepare(uint64_t /*seed*/, uint64_t /*records*/) {}
-  // For exact resume: records delivered so far (0 for layers that read none).
+  // Called once, after construction and before shapes are asked for.
+  virtual void Prepare(const DataPlace& /*place*/) {}
+  // For exact resume: records delivered so far to all ranks (0 for layers that read none).
   virtual uint64_t records_delivered() const { return 0; }
   // The next forward pass gives the same batch once more, where the layer can.
   virtual void RepeatBatch() {}

@@ -15,6 +15,7 @@ class MemoryDataLayer final : public Layer {
   explicit MemoryDataLayer(const LayerParameter& param);
 
   LayerTraits traits() const override;
+  void Prepare(const DataPlace& place) override;
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override;
   void EmitForward(GraphBuilder& graph) const override;
 

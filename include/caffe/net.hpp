@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@ namespace caffe {
 
 class Executor;
 class Graph;
+class SyncedTensor;
 
 struct NetOptions {
   // true: every named blob is readable and writable between any two layers, Forward and Backward
@@ -31,6 +33,8 @@ struct NetOptions {
   std::vector<std::string> disabled_passes;
   // Records that each data layer has delivered in the run that is resumed.
   std::map<std::string, uint64_t> delivered_records;
+  // Of the ranks that work on one net: data layers give each its own part of the data.
+  int rank = 0, ranks = 1;
   // Storage and arithmetic of a net whose definition has no default_* fields; layers' own fields
   // still win.
   Precision precision = FP32;
@@ -71,6 +75,9 @@ class Net {
   // Multiplies all losses in the following backward passes, and with them all gradients; see
   // NetParameter.global_grad_scale.
   void set_loss_scale(double scale);
+  // For solvers: called in Backward whenever a parameter's gradient is final, so that it can be
+  // used while the rest is computed. Empty: nothing is called.
+  void set_gradient_listener(std::function<void(const SyncedTensor& gradient)> listener);
   // The number of the next forward pass, which random draws are keyed by.
   void set_pass(uint64_t pass);
 
@@ -138,6 +145,8 @@ class Net {
     bool adaptive = false;
   };
   GradientScaling gradient_scaling() const;
+  // The definition's number of pieces in which workers reduce gradients.
+  int reduce_buckets() const;
 
   const std::vector<std::string>& input_names() const;
   const std::vector<std::string>& output_names() const;

@@ -12,6 +12,9 @@
 
 namespace caffe {
 
+class Communicator;
+class Trace;
+
 struct SolverAction {
   enum Enum { NONE, STOP, SNAPSHOT };
 };
@@ -21,6 +24,10 @@ struct SolverOptions {
   bool keep_all = true;
   // The solver's file, for the default snapshot prefix and relative messages.
   std::string file;
+  // One of several solvers that train one net together; see SolverGroup, which sets it.
+  std::shared_ptr<Communicator> communicator;
+  // Where the times of gradient reductions are recorded; may be null, else outlives the solver.
+  Trace* trace = nullptr;
 };
 
 // One thread at a time. Errors are exceptions; a snapshot that cannot be written while training

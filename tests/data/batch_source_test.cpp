@@ -132,7 +132,7 @@ TEST_F(BatchSourceTest, ShufflesEveryEpochAnew) {
   EXPECT_THAT(second, ::testing::UnorderedElementsAreArray(all));
 }
 
-TEST_F(BatchSourceTest, RanksDealRecordsInTrainingOnly) {
+TEST_F(BatchSourceTest, RanksDealRecordsInTrainingAndBatchesInTests) {
   WriteDatabase(database(), NumberedRecords(5, 1, 1, 1));
   BatchSourceOptions options = Options("batch_size: 2");
   options.ranks = 2;
@@ -142,7 +142,7 @@ TEST_F(BatchSourceTest, RanksDealRecordsInTrainingOnly) {
   source.Next();
   EXPECT_EQ(source.records_consumed(), 4u);
   options.train = false;
-  EXPECT_THAT(Labels(options, 2), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Labels(options, 2), ElementsAre(2, 3, 1, 2));
 }
 
 TEST_F(BatchSourceTest, SizesMayVaryFromBatchToBatch) {

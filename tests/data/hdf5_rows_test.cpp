@@ -86,6 +86,17 @@ TEST_F(Hdf5RowsTest, RanksDealRowsAmongThemselves) {
   EXPECT_EQ(Take(rows, 5), (std::vector<int>{1, 3, 0, 2, 4}));
 }
 
+TEST_F(Hdf5RowsTest, RanksMayTakeTurnsWithBlocks) {
+  AddFile("a.h5", 0, 5, 5);
+  Hdf5RowsOptions options = Options();
+  options.ranks = 2;
+  options.rank = 1;
+  options.block = 2;
+  Hdf5Rows rows(options);
+  EXPECT_EQ(Take(rows, 6), (std::vector<int>{2, 3, 1, 2, 0, 1}));
+  EXPECT_EQ(rows.rows_consumed(), 12u);
+}
+
 TEST_F(Hdf5RowsTest, NamesWhatIsWrong) {
   const auto expect_error = [&](const Hdf5RowsOptions& options, const std::string& part) {
     EXPECT_THAT([&] { Hdf5Rows rows(options); }, ThrowsMessage<Error>(HasSubstr(part)));

@@ -147,7 +147,6 @@ RecordSequenceOptions SequenceOptions(const BatchSourceOptions& options) {
   Require(data.batch_size() <= 1u << 24, "data_param.batch_size is ", data.batch_size(),
           "; lower it");
   CAFFE_ASSERT(0 <= options.rank && options.rank < options.ranks, options.rank);
-  const bool deals = options.train && options.ranks > 1;
   const auto open = [backend = data.backend(), source = data.source(),
                      is_list = options.images.has_value(),
                      are_windows = options.windows.has_value()] {
@@ -160,13 +159,14 @@ RecordSequenceOptions SequenceOptions(const BatchSourceOptions& options) {
           .shuffle = data.shuffle() && (options.train || options.images),
           .cache = data.cache() && options.train,
           .precache = data.precache(),
-          .announce_rewinds = options.train,
+          .announce_rewinds = options.train && options.rank == 0,
           .seed = options.seed,
           .stream = options.layer,
           .skip = ChooseSkip(options, data),
           .start = options.start_record,
-          .rank = deals ? static_cast<uint64_t>(options.rank) : 0,
-          .ranks = deals ? static_cast<uint64_t>(options.ranks) : 1};
+          .rank = static_cast<uint64_t>(options.rank),
+          .ranks = static_cast<uint64_t>(options.ranks),
+          .block = options.train ? 1 : data.batch_size()};
 }
 
 }  // namespace
@@ -176,8 +176,7 @@ class BatchSource::Impl {
   explicit Impl(const BatchSourceOptions& options)
       : data_(DataOptions(options)),
         batch_size_(static_cast<int>(data_.batch_size())),
-        records_per_batch_(data_.batch_size() *
-                           static_cast<uint64_t>(options.train ? options.ranks : 1)),
+        records_per_batch_(data_.batch_size() * static_cast<uint64_t>(options.ranks)),
         start_record_(options.start_record),
         with_label_(options.with_label),
         skips_broken_(data_.skip_broken()),

@@ -24,7 +24,8 @@ struct BatchSourceOptions {
   bool train = false;
   uint64_t seed = 0;
   std::string layer;  // the layer's name: two layers draw different random numbers
-  // In training, ranks deal the records among themselves; all of them need the same seed.
+  // In training, ranks deal the records among themselves, else whole batches; all of them need the
+  // same seed.
   int rank = 0;
   int ranks = 1;
   uint64_t start_record = 0;  // records_consumed() of the run that is resumed

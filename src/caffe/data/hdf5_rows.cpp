@@ -29,7 +29,7 @@ Hdf5Rows::Hdf5Rows(const Hdf5RowsOptions& options)
     : options_(options), random_(options.seed, StreamOf(options.stream + "/rows")) {
   ReadList();
   CheckFiles();
-  number_ = options.start + options.rank;
+  number_ = options.start + options.rank * options.block;
   epoch_ = number_ / count_;
   file_order_.resize(files_.size());
   row_.resize(options.datasets.size());
@@ -97,7 +97,11 @@ const std::vector<const float*>& Hdf5Rows::Next() {
   for (size_t i = 0; i < row_.size(); ++i) {
     row_[i] = loaded_[i].data() + row_order_[position] * row_shapes_[i].count();
   }
-  number_ += options_.ranks;
+  ++number_;
+  if (++taken_of_block_ == options_.block) {
+    number_ += (options_.ranks - 1) * options_.block;
+    taken_of_block_ = 0;
+  }
   return row_;
 }
 

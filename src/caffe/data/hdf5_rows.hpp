@@ -17,8 +17,10 @@ struct Hdf5RowsOptions {
   uint64_t seed = 0;
   std::string stream;  // name under which random numbers are drawn
   uint64_t start = 0;  // rows already used by all ranks together
-  uint64_t rank = 0;   // this one takes rows rank, rank + ranks, ... from `start` on
+  // From `start` on, ranks take turns with `block` rows each; this one's turn is `rank`.
+  uint64_t rank = 0;
   uint64_t ranks = 1;
+  uint64_t block = 1;
 };
 
 // An endless sequence of rows over all files. One file is in memory at a time. Rows follow from
@@ -33,8 +35,8 @@ class Hdf5Rows {
   const std::vector<Shape>& row_shapes() const { return row_shapes_; }
   // Rows of all files.
   uint64_t count() const { return count_; }
-  // Counted over all ranks.
-  uint64_t rows_consumed() const { return number_ - options_.rank; }
+  // Counted over all ranks, between blocks.
+  uint64_t rows_consumed() const { return number_ - options_.rank * options_.block; }
 
   // Points to the next row of each dataset, valid until the next call.
   const std::vector<const float*>& Next();
@@ -52,6 +54,7 @@ class Hdf5Rows {
   std::vector<Shape> row_shapes_;
   uint64_t count_ = 0;
   uint64_t number_ = 0;  // of the next row of this rank
+  uint64_t taken_of_block_ = 0;
 
   uint64_t epoch_ = 0;
   std::vector<uint32_t> file_order_;

@@ -31,7 +31,7 @@ RecordSequence::RecordSequence(const RecordSequenceOptions& options)
       reader_(options.open()),
       shuffle_random_(options.seed, StreamOf(options.stream + "/shuffle")),
       count_(reader_->count()),
-      number_(options.start + options.rank) {
+      number_(options.start + options.rank * options.block) {
   if (count_ == 0) throw IoError(options.source + ": the database has no records; fill it first");
   CAFFE_ASSERT(options.rank < options.ranks, options.rank, " of ", options.ranks);
   if (options.shuffle || options.cache) {
@@ -112,7 +112,11 @@ void RecordSequence::AnnounceRewind() const {
 RecordSequence::Item RecordSequence::Next() {
   std::lock_guard lock(mutex_);
   const Item item = Locate(number_);
-  number_ += options_.ranks;
+  ++number_;
+  if (++taken_of_block_ == options_.block) {
+    number_ += (options_.ranks - 1) * options_.block;
+    taken_of_block_ = 0;
+  }
   return item;
 }
 

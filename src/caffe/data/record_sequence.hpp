@@ -25,8 +25,10 @@ struct RecordSequenceOptions {
   std::string stream;  // name under which random numbers are drawn
   uint64_t skip = 0;   // records left out at the very start
   uint64_t start = 0;  // records already used by all ranks together
-  uint64_t rank = 0;   // this one takes records rank, rank + ranks, ... from `start` on
+  // From `start` on, ranks take turns with `block` records each; this one's turn is `rank`.
+  uint64_t rank = 0;
   uint64_t ranks = 1;
+  uint64_t block = 1;
 };
 
 // An endless sequence over a database. Every record has a number that counts all records of all
@@ -71,6 +73,7 @@ class RecordSequence {
 
   std::mutex mutex_;
   uint64_t number_ = 0;  // of the next record
+  uint64_t taken_of_block_ = 0;
 
   // Without an index: the cursor, at `cursor_position_` counted over all epochs.
   Record cursor_record_;

@@ -8,6 +8,7 @@
 #include "caffe/layer.hpp"
 #include "caffe/layers/store_batch.hpp"
 #include "caffe/ops/convert.hpp"
+#include "caffe/trace.hpp"
 
 namespace caffe {
 
@@ -20,13 +21,15 @@ class BatchDataLayer : public Layer {
     return {.num_bottoms = 0, .min_tops = 1, .max_tops = 2, .is_data = true, .has_backward = false};
   }
 
-  void Prepare(uint64_t seed, uint64_t records) override {
+  void Prepare(const DataPlace& place) override {
     data::BatchSourceOptions options = SourceOptions();
     options.transform = param().transform_param();
     options.train = phase() == TRAIN;
-    options.seed = seed;
+    options.seed = place.seed;
     options.layer = name();
-    options.start_record = records;
+    options.start_record = place.records;
+    options.rank = place.rank;
+    options.ranks = place.ranks;
     options.with_label = param().top_size() > 1;
     stream_ = std::make_shared<Stream>(options);
   }
@@ -62,7 +65,7 @@ class BatchDataLayer : public Layer {
     explicit Stream(const data::BatchSourceOptions& options) : source(options) {}
 
     void Store(const KernelContext& ctx) {
-      const data::Batch& batch = held != nullptr ? *held : source.Next();
+      const data::Batch& batch = held != nullptr ? *held : Next();
       last = &batch;  // the source's until its next Next()
       const bool has_labels = ctx.outputs.size() > 1;
       if (!(batch.data_shape == ctx.output(0).shape) ||
@@ -75,6 +78,11 @@ class BatchDataLayer : public Layer {
       StoreBatch(batch.data, ctx.output(0));
       if (ctx.has_output(1)) StoreBatch(batch.labels, ctx.output(1));
       held = nullptr;
+    }
+
+    const data::Batch& Next() {
+      const TraceSpan span("wait for data");
+      return source.Next();
     }
 
     data::BatchSource source;

@@ -35,7 +35,7 @@ class DummyDataLayer final : public Layer {
     return {.num_bottoms = 0, .min_tops = 1, .is_data = true, .has_backward = false};
   }
 
-  void Prepare(uint64_t seed, uint64_t) override { seed_ = seed; }
+  void Prepare(const DataPlace& place) override { seed_ = place.seed; }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>&) const override {
     std::vector<Shape> tops;

@@ -26,14 +26,17 @@ class HDF5DataLayer final : public Layer {
     return {.num_bottoms = 0, .min_tops = 1, .is_data = true, .has_backward = false};
   }
 
-  void Prepare(uint64_t seed, uint64_t records) override {
+  void Prepare(const DataPlace& place) override {
     rows_ = std::make_shared<data::Hdf5Rows>(
         data::Hdf5RowsOptions{.list = options_.source(),
                               .datasets = {param().top().begin(), param().top().end()},
                               .shuffle = options_.shuffle(),
-                              .seed = seed,
+                              .seed = place.seed,
                               .stream = name(),
-                              .start = records});
+                              .start = place.records,
+                              .rank = static_cast<uint64_t>(place.rank),
+                              .ranks = static_cast<uint64_t>(place.ranks),
+                              .block = phase() == TRAIN ? 1 : options_.batch_size()});
   }
 
   uint64_t records_delivered() const override { return rows_->rows_consumed(); }

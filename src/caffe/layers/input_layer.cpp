@@ -13,6 +13,11 @@ class InputLayer final : public Layer {
     return {.num_bottoms = 0, .min_tops = 1, .is_input = true, .has_backward = false};
   }
 
+  void Prepare(const DataPlace& place) override {
+    Require(place.ranks == 1, "is set by the caller, so it cannot be divided among ", place.ranks,
+            " workers; train with one, or read the data with a Data layer");
+  }
+
   std::vector<Shape> InferTopShapes(const std::vector<Shape>&) const override {
     const InputParameter& input = param().input_param();
     const int num_tops = param().top_size();

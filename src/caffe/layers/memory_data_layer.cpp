@@ -18,6 +18,11 @@ LayerTraits MemoryDataLayer::traits() const {
   return {.num_bottoms = 0, .num_tops = 2, .is_data = true, .has_backward = false};
 }
 
+void MemoryDataLayer::Prepare(const DataPlace& place) {
+  Require(place.ranks == 1, "is set by the caller, so it cannot be divided among ", place.ranks,
+          " workers; train with one, or read the data with a Data layer");
+}
+
 std::vector<Shape> MemoryDataLayer::InferTopShapes(const std::vector<Shape>&) const {
   return {shape_, Shape{shape_[0]}};
 }

@@ -21,6 +21,7 @@
 #include "caffe/plan/executor.hpp"
 #include "caffe/tensor/proto_dtype.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
+#include "caffe/trace.hpp"
 
 namespace caffe {
 namespace {
@@ -137,6 +138,7 @@ struct Net::Impl {
   uint64_t pass = 0, next_pass = 0;  // of the last forward and of the next
   bool accumulate = true;
   double loss_scale = 1;
+  Executor::GradientListener gradient_listener;
 };
 
 Net::Impl::Impl(const NetParameter& definition, const NetOptions& net_options)
@@ -159,7 +161,9 @@ void Net::Impl::CreateLayers() {
     WithContext(where, [&] {
       std::shared_ptr<Layer> layer = LayerRegistry::CreateLayer(layer_param);
       const auto delivered = options.delivered_records.find(layer->name());
-      layer->Prepare(seed, delivered == options.delivered_records.end() ? 0 : delivered->second);
+      DataPlace place{.seed = seed, .rank = options.rank, .ranks = options.ranks};
+      if (delivered != options.delivered_records.end()) place.records = delivered->second;
+      layer->Prepare(place);
       layers.push_back(std::move(layer));
     });
     layer_names.push_back(layer_param.name());
@@ -324,6 +328,8 @@ float Net::Impl::Run(Direction direction, int first, int last) {
   run.random = {seed, pass};
   run.accumulate = accumulate;
   run.loss_scale = loss_scale;
+  if (gradient_listener) run.on_gradient = &gradient_listener;
+  const TraceSpan span(direction == Direction::kForward ? "forward" : "backward");
   while (const std::optional<Executor::ShapeChange> change = executor->Run(run)) {
     AdaptTo(*change);
     run.first_layer = change->layer;
@@ -419,6 +425,9 @@ void Net::ClearParamDiffs() {
 void Net::set_accumulate(bool accumulate) {
   impl_->accumulate = accumulate;
 }
+void Net::set_gradient_listener(std::function<void(const SyncedTensor& gradient)> listener) {
+  impl_->gradient_listener = std::move(listener);
+}
 void Net::set_loss_scale(double scale) {
   if (scale == impl_->loss_scale) return;
   impl_->loss_scale = scale;
@@ -428,6 +437,9 @@ Net::GradientScaling Net::gradient_scaling() const {
   const NetParameter& param = impl_->param;
   return {param.has_global_grad_scale() || param.has_global_grad_scale_adaptive(),
           param.global_grad_scale(), param.global_grad_scale_adaptive()};
+}
+int Net::reduce_buckets() const {
+  return impl_->param.reduce_buckets();
 }
 void Net::set_pass(uint64_t pass) {
   impl_->next_pass = pass;

@@ -6,6 +6,7 @@
 
 #include "caffe/ops/convert.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
+#include "caffe/trace.hpp"
 
 namespace caffe {
 
@@ -17,7 +18,33 @@ Executor::Executor(std::shared_ptr<Graph> graph) : graph_(std::move(graph)) {
     steps_[i].node = nodes[i];
     steps_[i].work = WorkOf(*nodes[i]);
     step_times_[i].node = nodes[i];
+    steps_[i].layer = graph_->LayerName(nodes[i]->layers.front());
   }
+  FindFinalGradients();
+}
+
+void Executor::FindFinalGradients() {
+  std::map<Value*, size_t> last_writers;  // by root
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    for (Value* output : steps_[i].node->outputs) {
+      if (output != nullptr && output->kind == ValueKind::kParamGrad) {
+        last_writers[output->root()] = i;
+      }
+    }
+  }
+  for (const auto& [gradient, step] : last_writers) steps_[step].final_grads.push_back(gradient);
+  for (Step& step : steps_) {
+    std::sort(step.final_grads.begin(), step.final_grads.end(),
+              [](const Value* a, const Value* b) { return a->id < b->id; });
+  }
+}
+
+std::vector<SyncedTensor*> Executor::Gradients() const {
+  std::vector<SyncedTensor*> gradients;
+  for (const Step& step : steps_) {
+    for (const Value* gradient : step.final_grads) gradients.push_back(gradient->tensor);
+  }
+  return gradients;
 }
 
 void Executor::Allocate() {
@@ -70,6 +97,8 @@ std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
     } catch (const ops::TopShapesDiffer& found) {
       change = {layer, found.tops};
     }
+    if (options.on_gradient == nullptr) continue;
+    for (const Value* gradient : steps_[i].final_grads) (*options.on_gradient)(*gradient->tensor);
   }
   for (const BoundOperand& operand : bound_) {
     if (operand.is_output) operand.tensor->MarkWritten();
@@ -169,6 +198,7 @@ void Executor::RunStep(size_t index, const RunOptions& options) {
   if (options.accumulate) context.accumulate_mask |= step.node->accumulate_on_request_mask;
   if (step.work == Work::kNothing) return;
   if (step.work == Work::kZero) return ZeroOutputs(context);
+  const TraceSpan span(step.layer);
   if (!is_profiling_) {
     step.node->kernel.run(context);
     if (options.inspect) options.inspect(*step.node, step.outputs);

@@ -25,6 +25,8 @@ struct StepTime {
 // Owns the plan's arena and workspace. Not thread-safe. Run allocates nothing.
 class Executor {
  public:
+  using GradientListener = std::function<void(const SyncedTensor& gradient)>;
+
   explicit Executor(std::shared_ptr<Graph> graph);
 
   struct RunOptions {
@@ -34,6 +36,8 @@ class Executor {
     RandomState random;
     double loss_scale = 1;
     bool accumulate = false;  // add to parameter gradients instead of overwriting them
+    // Called when no later step of the run writes this parameter gradient. May be null.
+    const GradientListener* on_gradient = nullptr;
     // Called after each step with what it wrote; for looking for errors.
     std::function<void(const Node&, std::span<const TensorView> outputs)> inspect;
   };
@@ -48,6 +52,9 @@ class Executor {
   // Takes over what `previous`, a plan of the same net with other shapes from `layer` on, computed
   // before `layer` and what this plan reads later.
   void TakeOver(const Executor& previous, int layer);
+
+  // Parameter gradients that backward writes, in the order in which they become final.
+  std::vector<SyncedTensor*> Gradients() const;
 
   void set_profiling(bool on) { is_profiling_ = on; }
   const std::vector<StepTime>& step_times() const { return step_times_; }
@@ -66,6 +73,8 @@ class Executor {
     Node* node = nullptr;
     std::vector<TensorView> inputs, outputs;
     Work work = Work::kRun;
+    std::string layer;                // its first one's name
+    std::vector<Value*> final_grads;  // parameter gradients that it writes last
   };
   // An operand outside the arena; its address is asked for anew before each run, because its
   // owner may have reshaped, shared or written it since.
@@ -81,6 +90,7 @@ class Executor {
   // What is computed before a layer's first step and read later.
   std::set<const Value*> AliveBefore(int layer) const;
 
+  void FindFinalGradients();
   void Allocate();
   void BindOperands();
   void RefreshBoundOperands();

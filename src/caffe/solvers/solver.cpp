@@ -11,6 +11,7 @@
 #include "caffe/detection_score.hpp"
 #include "caffe/error.hpp"
 #include "caffe/solver_factory.hpp"
+#include "caffe/solvers/data_parallel.hpp"
 #include "caffe/solvers/debug_info.hpp"
 #include "caffe/solvers/gradient_scaler.hpp"
 #include "caffe/solvers/larc.hpp"
@@ -20,6 +21,7 @@
 #include "caffe/solvers/statistics_keeper.hpp"
 #include "caffe/solvers/update_rule.hpp"
 #include "caffe/solvers/updater.hpp"
+#include "caffe/trace.hpp"
 
 namespace caffe {
 namespace {
@@ -85,6 +87,33 @@ std::vector<std::vector<float>> OutputValues(const Net& net) {
   return values;
 }
 
+// What a test batch is remembered by: its loss, then for each output its values and before them how
+// many they are.
+std::vector<double> TestRecord(float loss, const Net& net) {
+  std::vector<double> record = {loss};
+  for (const std::vector<float>& values : OutputValues(net)) {
+    record.push_back(static_cast<double>(values.size()));
+    record.insert(record.end(), values.begin(), values.end());
+  }
+  return record;
+}
+
+// Takes the values of the next output from a record.
+std::vector<float> TakeValues(std::vector<double>::const_iterator* next) {
+  const auto count = static_cast<std::ptrdiff_t>(**next);
+  const auto begin = *next + 1;
+  *next = begin + count;
+  return {begin, begin + count};
+}
+
+// The rows of a DetectionEvaluate layer, as the blob that they came from on whichever rank.
+Blob& FillRows(const std::vector<float>& values, const Blob& like, Blob* rows) {
+  const int64_t columns = like.num_axes() > 0 ? like.shape(-1) : 1;
+  rows->Reshape(Shape{static_cast<int64_t>(values.size()) / columns, columns});
+  std::copy(values.begin(), values.end(), rows->mutable_cpu_data());
+  return *rows;
+}
+
 }  // namespace
 
 struct Solver::Impl {
@@ -99,12 +128,14 @@ struct Solver::Impl {
   [[noreturn]] void ThrowNotANumber();
   void Display(float loss);
   bool IsDisplayed() const { return param.display() > 0 && iter % param.display() == 0; }
+  bool LogsValues() const { return param.debug_info() && IsDisplayed() && parallel.is_root(); }
   bool IsTested() const {
     return param.test_interval() > 0 && iter % param.test_interval() == 0 &&
            (iter > 0 || param.test_initialization());
   }
   void TestAll();
   void Test(size_t index);
+  void ReportTest(size_t index, const std::vector<std::vector<double>>& batches);
   void PollDuringTest();
   SolverAction::Enum Poll();
   std::string Snapshot();
@@ -120,6 +151,8 @@ struct Solver::Impl {
   Larc larc;
   std::unique_ptr<Net> net;
   std::vector<std::shared_ptr<Net>> test_nets;
+  std::vector<uint64_t> tested_batches;  // by all ranks, of each test net
+  DataParallel parallel;
   std::unique_ptr<Updater> updater;
   GradientScaler scaler;
   std::unique_ptr<StatisticsKeeper> statistics;
@@ -140,6 +173,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
     : param(solver_param),
       options(solver_options),
       larc(solver_param),
+      parallel(solver_options.communicator, solver_options.trace),
       smoothed_loss(std::max(1, solver_param.average_loss())) {
   Require(param.average_loss() >= 1, "solver: average_loss is ", param.average_loss(),
           "; it must be at least 1");
@@ -158,7 +192,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
   CheckSchedule(param);
   rule = MakeUpdateRule(param);
   snapshot_prefix = SnapshotPrefix(param, options.file);
-  if (param.snapshot() > 0) CheckSnapshotWritable(snapshot_prefix);
+  if (param.snapshot() > 0 && parallel.is_root()) CheckSnapshotWritable(snapshot_prefix);
   seed = param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : Caffe::NextSeed();
   BuildNets(seed, {});
   for (const std::string& weights : param.weights()) LoadWeights(weights, net.get());
@@ -170,7 +204,10 @@ void Solver::Impl::BuildNets(uint64_t net_seed, const std::map<std::string, uint
   train.keep_all = options.keep_all || param.debug_info();
   train.seed = net_seed;
   train.delivered_records = delivered;
+  train.rank = parallel.rank();
+  train.ranks = parallel.ranks();
   test_nets.clear();
+  parallel.Detach();
   net.reset();  // its readers hold the sources that the new ones open
   net = MakeTrainNet(param, train);
   for (const NetParameter& definition : TestNetDefinitions(param)) {
@@ -179,10 +216,14 @@ void Solver::Impl::BuildNets(uint64_t net_seed, const std::map<std::string, uint
     test.keep_all = options.keep_all;
     test.with_backward = false;
     test.seed = net_seed;
+    test.rank = parallel.rank();
+    test.ranks = parallel.ranks();
     test_nets.push_back(std::make_shared<Net>(definition, test));
     test_nets.back()->ShareTrainedLayersWith(*net);
   }
+  tested_batches.assign(test_nets.size(), 0);
   CheckTrainable();
+  parallel.Attach(*net, net->reduce_buckets());
   updater = std::make_unique<Updater>(*rule, larc, *net);
   Net::GradientScaling scaling = net->gradient_scaling();
   if (param.precision() == FP16 && !scaling.is_given) scaling.adaptive = true;
@@ -251,25 +292,32 @@ float Solver::Impl::ForwardBackward() {
     for (const Callbacks& callback : callbacks) {
       if (callback.on_forward) callback.on_forward();
     }
-    net->set_pass(static_cast<uint64_t>(iter) * param.iter_size() + i);
+    // Each rank draws its own random numbers.
+    const uint64_t pass = static_cast<uint64_t>(iter) * param.iter_size() + i;
+    net->set_pass(pass * parallel.ranks() + parallel.rank());
     net->set_accumulate(keeps_all || i > 0);
+    const bool is_last = i + 1 == param.iter_size();
+    if (is_last) parallel.StartReduction();
     const float pass_loss = net->ForwardBackward();
+    if (is_last) parallel.FinishReduction();
     loss += pass_loss;
-    if (param.debug_info() && IsDisplayed()) LogForwardValues(*net), LogBackwardValues(*net);
+    if (LogsValues()) LogForwardValues(*net), LogBackwardValues(*net);
     for (const Callbacks& callback : callbacks) {
       if (callback.on_backward) callback.on_backward(pass_loss);
     }
   }
-  return loss / static_cast<float>(param.iter_size());
+  return static_cast<float>(parallel.Mean(loss / static_cast<float>(param.iter_size())));
 }
 
 void Solver::Impl::ApplyUpdate() {
+  const TraceSpan span("update");
   StepScalars step;
   step.iteration = iter;
   if (param.lr_policy() == "plateau") {
     const int reached = PlateauAt(param, iter, current_step, smoothed_loss.mean(), &plateau);
     if (reached != current_step) {
-      LOG(INFO) << "Plateau Status: Iteration " << iter << ", step = " << reached;
+      LOG_IF(INFO, parallel.is_root())
+          << "Plateau Status: Iteration " << iter << ", step = " << reached;
     }
     current_step = reached;
   }
@@ -277,7 +325,7 @@ void Solver::Impl::ApplyUpdate() {
   step.momentum = MomentumAt(param, iter, step.rate);
   step.weight_decay = WeightDecayAt(param, iter);
   step.gradient_scale = 1.0 / param.iter_size() / scaler.scale();
-  if (IsDisplayed()) {
+  if (IsDisplayed() && parallel.is_root()) {
     LOG(INFO) << "Iteration " << iter << ", lr = " << step.rate
               << (scaler.is_on() ? StrCat(", gs = ", scaler.scale()) : "");
   }
@@ -287,14 +335,15 @@ void Solver::Impl::ApplyUpdate() {
     const double norm = updater->GradientNorm() / scaler.scale();
     if (norm > param.clip_gradients()) {
       const double factor = param.clip_gradients() / norm;
-      LOG(INFO) << "Gradient clipping: scaling down gradients (L2 norm " << norm << " > "
-                << param.clip_gradients() << ") by scale factor " << factor;
+      LOG_IF(INFO, parallel.is_root())
+          << "Gradient clipping: scaling down gradients (L2 norm " << norm << " > "
+          << param.clip_gradients() << ") by scale factor " << factor;
       step.gradient_scale *= factor;
     }
   }
   updater->Step(step);
   scaler.Advance(largest_half);
-  if (param.debug_info() && IsDisplayed()) LogUpdateValues(*net, updater->history());
+  if (LogsValues()) LogUpdateValues(*net, updater->history());
 }
 
 void Solver::Impl::ThrowNotANumber() {
@@ -314,9 +363,10 @@ bool Solver::Impl::SkipsStep(double* largest_half) {
   if (range.is_finite) return false;
   statistics->Restore();
   scaler.Skip();
-  LOG(WARNING) << "Iteration " << iter << ": gradients are not finite at gs = " << scale
-               << "; step skipped (" << scaler.state().skipped_steps
-               << " so far), now gs = " << scaler.scale();
+  LOG_IF(WARNING, parallel.is_root())
+      << "Iteration " << iter << ": gradients are not finite at gs = " << scale
+      << "; step skipped (" << scaler.state().skipped_steps
+      << " so far), now gs = " << scaler.scale();
   return true;
 }
 
@@ -325,13 +375,15 @@ double Solver::Impl::LearningRate() {
     const int reached = MultiStepAt(param, iter, current_step);
     if (reached != current_step) {
       current_step = reached;
-      LOG(INFO) << "MultiStep Status: Iteration " << iter << ", step = " << current_step;
+      LOG_IF(INFO, parallel.is_root())
+          << "MultiStep Status: Iteration " << iter << ", step = " << current_step;
     }
   }
   return LearningRateAt(param, iter, current_step);
 }
 
 void Solver::Impl::Display(float loss) {
+  if (!parallel.is_root()) return;
   const auto now = std::chrono::steady_clock::now();
   const double seconds = std::chrono::duration<double>(now - last_display).count();
   const int iterations = iter - last_display_iter;
@@ -347,46 +399,69 @@ void Solver::Impl::TestAll() {
 }
 
 void Solver::Impl::Test(size_t index) {
-  LOG(INFO) << "Iteration " << iter << ", Testing net (#" << index << ")";
+  const TraceSpan span("test");
+  LOG_IF(INFO, parallel.is_root()) << "Iteration " << iter << ", Testing net (#" << index << ")";
   Net& test_net = *test_nets[index];
-  const int batches = param.test_iter(static_cast<int>(index));
-  const bool is_detection = param.eval_type() == "detection";
-  std::vector<DetectionScore> scores(is_detection ? test_net.output_blobs().size() : 0,
-                                     DetectionScore(param.ap_version()));
-  std::vector<std::vector<float>> sums;
-  double loss_sum = 0;
-  for (int batch = 0; batch < batches; ++batch) {
-    PollDuringTest();
+  // Ranks take turns at the batches that one rank alone would see, so that results do not depend on
+  // their number.
+  std::vector<std::vector<double>> batches(param.test_iter(static_cast<int>(index)));
+  const auto ranks = static_cast<uint64_t>(parallel.ranks());
+  for (std::vector<double>& record : batches) {
+    const uint64_t batch = tested_batches[index]++;
+    if (&record == batches.data() || batch % ranks == 0) PollDuringTest();
     if (stop_requested) {
-      LOG(INFO) << "Test interrupted.";
+      LOG_IF(INFO, parallel.is_root()) << "Test interrupted.";
       return;
     }
+    if (batch % ranks != static_cast<uint64_t>(parallel.rank())) continue;
     float loss = 0;
+    test_net.set_pass(batch);
     test_net.Forward(&loss);
-    loss_sum += loss;
-    if (is_detection) {
-      for (size_t i = 0; i < scores.size(); ++i) scores[i].Add(*test_net.output_blobs()[i]);
-      continue;
-    }
-    const std::vector<std::vector<float>> values = OutputValues(test_net);
-    if (sums.empty()) sums.resize(values.size());
-    for (size_t i = 0; i < values.size(); ++i) {
-      sums[i].resize(values[i].size());
-      for (size_t k = 0; k < values[i].size(); ++k) sums[i][k] += values[i][k];
+    record = TestRecord(loss, test_net);
+  }
+  parallel.Share(&batches);
+  if (parallel.is_root()) ReportTest(index, batches);
+}
+
+void Solver::Impl::ReportTest(size_t index, const std::vector<std::vector<double>>& batches) {
+  const Net& test_net = *test_nets[index];
+  const bool is_detection = param.eval_type() == "detection";
+  const size_t outputs = test_net.output_blobs().size();
+  std::vector<DetectionScore> scores(is_detection ? outputs : 0,
+                                     DetectionScore(param.ap_version()));
+  std::vector<std::vector<float>> sums(is_detection ? 0 : outputs);
+  Blob rows;
+  double loss_sum = 0;
+  for (const std::vector<double>& record : batches) {
+    loss_sum += record[0];
+    auto next = record.begin() + 1;
+    for (size_t i = 0; i < outputs; ++i) {
+      const std::vector<float> values = TakeValues(&next);
+      if (is_detection) {
+        scores[i].Add(FillRows(values, *test_net.output_blobs()[i], &rows));
+        continue;
+      }
+      sums[i].resize(values.size());
+      for (size_t k = 0; k < values.size(); ++k) sums[i][k] += values[k];
     }
   }
-  if (param.test_compute_loss()) LOG(INFO) << "Test loss: " << loss_sum / batches;
+  const auto count = static_cast<float>(batches.size());
+  if (param.test_compute_loss()) {
+    LOG(INFO) << "Test loss: " << loss_sum / static_cast<double>(batches.size());
+  }
   for (size_t i = 0; i < scores.size(); ++i) {
     LogDetectionScore(scores[i], i, test_net.output_names()[i], param.show_per_class_result());
   }
   for (std::vector<float>& blob : sums) {
-    for (float& sum : blob) sum /= static_cast<float>(batches);
+    for (float& sum : blob) sum /= count;
   }
   LogOutputs("Test", test_net, sums);
 }
 
 SolverAction::Enum Solver::Impl::Poll() {
-  return action_function ? action_function() : SolverAction::NONE;
+  const bool asks = action_function && parallel.is_root();
+  return static_cast<SolverAction::Enum>(
+      parallel.OfRoot(asks ? action_function() : SolverAction::NONE));
 }
 
 void Solver::Impl::PollDuringTest() {
@@ -396,6 +471,11 @@ void Solver::Impl::PollDuringTest() {
 }
 
 std::string Solver::Impl::Snapshot() {
+  if (!parallel.is_root()) {
+    last_snapshot_iter = iter;
+    return "";
+  }
+  const TraceSpan span("snapshot");
   SolverProgress progress;
   progress.iter = iter;
   progress.current_step = current_step;
@@ -458,28 +538,29 @@ void Solver::Solve(const std::string& resume_file) {
   Impl& self = *impl_;
   Require(self.param.has_max_iter(), "solver: max_iter is not set; set the number of iterations");
   // Before hours of training, not after them.
-  if (self.param.snapshot_after_train()) CheckSnapshotWritable(self.snapshot_prefix);
-  LOG(INFO) << "Solving " << self.net->name();
-  LOG(INFO) << "Learning Rate Policy: " << self.param.lr_policy();
+  const bool is_root = self.parallel.is_root();
+  if (self.param.snapshot_after_train() && is_root) CheckSnapshotWritable(self.snapshot_prefix);
+  LOG_IF(INFO, is_root) << "Solving " << self.net->name();
+  LOG_IF(INFO, is_root) << "Learning Rate Policy: " << self.param.lr_policy();
   if (!resume_file.empty()) {
-    LOG(INFO) << "Restoring previous solver status from " << resume_file;
+    LOG_IF(INFO, is_root) << "Restoring previous solver status from " << resume_file;
     Restore(resume_file);
   }
   self.Step(std::max(0, self.param.max_iter() - self.iter));
   // Also when the snapshot that was due at this iteration failed: then the error is the run's.
   if (self.param.snapshot_after_train() && self.last_snapshot_iter != self.iter) Snapshot();
   if (self.stop_requested) {
-    LOG(INFO) << "Optimization stopped early.";
+    LOG_IF(INFO, is_root) << "Optimization stopped early.";
     return;
   }
   if (self.IsDisplayed()) {
     float loss = 0;
     self.net->Forward(&loss);
-    self.smoothed_loss.Add(loss);
-    LOG(INFO) << "Iteration " << self.iter << ", loss = " << self.smoothed_loss.mean();
+    self.smoothed_loss.Add(static_cast<float>(self.parallel.Mean(loss)));
+    LOG_IF(INFO, is_root) << "Iteration " << self.iter << ", loss = " << self.smoothed_loss.mean();
   }
   if (self.param.test_interval() > 0 && self.iter % self.param.test_interval() == 0) self.TestAll();
-  LOG(INFO) << "Optimization Done.";
+  LOG_IF(INFO, is_root) << "Optimization Done.";
 }
 
 void Solver::Step(int iterations) {

@@ -8,6 +8,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/solver_factory.hpp"
+#include "caffe/solvers/batch_division.hpp"
 
 namespace caffe {
 namespace {
@@ -62,6 +63,15 @@ std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions
     net = ReadNetText(param.net());
   }
   MergeState(TRAIN, param.train_state(), &net);
+  if (options.ranks > 1) {
+    net = Net::FilterNet(net);
+    const std::string reason = WhyBatchIsOfAll(param, net);
+    LOG_IF(INFO, options.rank == 0)
+        << options.ranks << " workers; batch_size is that of "
+        << (reason.empty() ? std::string("each of them, as in BVLC Caffe")
+                           : "all of them together, as in NVCaffe (" + reason + ")");
+    if (!reason.empty()) DivideBatchSizes(options.ranks, &net);
+  }
   return std::make_unique<Net>(net, options);
 }
 

@@ -6,17 +6,23 @@
 
 namespace caffe {
 
-StatisticsKeeper::StatisticsKeeper(const Net& net) : device_(*net.graph().options.device) {
+std::vector<SyncedTensor*> RunningStatistics(const Net& net) {
+  std::vector<SyncedTensor*> statistics;
   std::set<SyncedTensor*> seen;
   for (const Node* node : net.graph().ScheduledNodes()) {
     if (node->direction != Direction::kForward) continue;
     for (Value* value : node->outputs) {
       if (value == nullptr || value->root()->kind != ValueKind::kParam) continue;
       SyncedTensor* tensor = value->root()->tensor;
-      if (seen.insert(tensor).second) {
-        kept_.push_back({tensor, std::vector<char>(tensor->desc().bytes())});
-      }
+      if (seen.insert(tensor).second) statistics.push_back(tensor);
     }
+  }
+  return statistics;
+}
+
+StatisticsKeeper::StatisticsKeeper(const Net& net) : device_(*net.graph().options.device) {
+  for (SyncedTensor* tensor : RunningStatistics(net)) {
+    kept_.push_back({tensor, std::vector<char>(tensor->desc().bytes())});
   }
 }
 

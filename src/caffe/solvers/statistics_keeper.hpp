@@ -8,8 +8,10 @@
 
 namespace caffe {
 
-// Parameters that the forward pass itself writes (BatchNorm's running mean and variance). A skipped
-// step must leave them as they were.
+// Parameters that the forward pass itself writes: BatchNorm's running mean and variance.
+std::vector<SyncedTensor*> RunningStatistics(const Net& net);
+
+// A skipped step must leave the running statistics as they were.
 class StatisticsKeeper {
  public:
   explicit StatisticsKeeper(const Net& net);

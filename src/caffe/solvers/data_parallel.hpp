@@ -1,0 +1,52 @@
+// DataParallel: what one of several solvers does together with the others.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "caffe/distributed/communicator.hpp"
+#include "caffe/distributed/gradient_reducer.hpp"
+#include "caffe/net.hpp"
+
+namespace caffe {
+
+// Without a communicator, or with one of a single rank, nothing is changed and nothing waits. All
+// ranks make the same calls in the same order.
+class DataParallel {
+ public:
+  DataParallel(std::shared_ptr<Communicator> communicator, Trace* trace);
+
+  int rank() const { return ranks_ == 1 ? 0 : communicator_->rank(); }
+  int ranks() const { return ranks_; }
+  bool is_root() const { return rank() == 0; }
+
+  // The net that the following steps are of; it stays where it is until Detach.
+  void Attach(Net& net, int reduce_buckets);
+  void Detach();
+
+  // Before the last backward pass of a step: its gradients are reduced as they become final.
+  void StartReduction();
+  // After it: gradients and running statistics are now the mean of all ranks'.
+  void FinishReduction();
+
+  // The mean over all ranks.
+  double Mean(double number);
+  // What rank 0 says.
+  int OfRoot(int number);
+  // Each batch's numbers come from one rank, which has them here; the others have nothing, and get
+  // them.
+  void Share(std::vector<std::vector<double>>* batches);
+
+ private:
+  std::shared_ptr<Communicator> communicator_;
+  int ranks_ = 1;
+  Trace* trace_ = nullptr;
+  Net* net_ = nullptr;
+  std::unordered_map<const SyncedTensor*, size_t> index_;  // of gradients in the reducer
+  std::vector<SyncedTensor*> statistics_;
+  std::optional<GradientReducer> reducer_;
+};
+
+}  // namespace caffe
