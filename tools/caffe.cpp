@@ -24,7 +24,10 @@
 
 DEFINE_string(gpu, "", "GPUs to run on: ids separated by commas, or 'all'. Empty: CPU.");
 DEFINE_string(solver, "", "The solver prototxt (train, plan).");
-DEFINE_string(model, "", "The net prototxt (test, time, plan, data-bench).");
+DEFINE_string(
+    model, "",
+    "The net prototxt (test, time, plan, data-bench); test and test_detection take several, "
+    "separated by commas.");
 DEFINE_string(phase, "", "TRAIN or TEST (time, plan; default TRAIN).");
 DEFINE_int32(level, 0, "The network level.");
 DEFINE_string(stage, "", "The network stages, separated by commas.");
@@ -195,16 +198,26 @@ int Train() {
   return 0;
 }
 
-int Test() {
+// Calls `score` with each net of -model, in turn, with the weights in it.
+int ScoreNets(const std::function<void(Net& net)>& score) {
   Require(!FLAGS_model.empty(), "-model is missing; give the net prototxt");
   Require(!FLAGS_weights.empty(), "-weights is missing; give the .caffemodel to score");
   Require(FLAGS_iterations > 0, "-iterations is ", FLAGS_iterations, "; it must be at least 1");
   RefuseGpus();
   LOG(INFO) << "Use CPU.";
-  Net net(FLAGS_model, caffe::TEST, FLAGS_level, SplitByComma(FLAGS_stage),
-          NetOptionsFromFlags(/*with_backward=*/false));
-  caffe::LoadWeights(FLAGS_weights, &net);
-  LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
+  const std::vector<std::string> models = SplitByComma(FLAGS_model);
+  for (const std::string& model : models) {
+    if (models.size() > 1) LOG(INFO) << "Net " << model;
+    Net net(model, caffe::TEST, FLAGS_level, SplitByComma(FLAGS_stage),
+            NetOptionsFromFlags(/*with_backward=*/false));
+    caffe::LoadWeights(FLAGS_weights, &net);
+    LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
+    score(net);
+  }
+  return 0;
+}
+
+void LogMeanOutputs(Net& net) {
   std::vector<std::pair<std::string, double>> sums;
   double loss_sum = 0;
   for (int i = 0; i < FLAGS_iterations; ++i) {
@@ -230,22 +243,16 @@ int Test() {
     if (weight != 0) loss << " (* " << weight << " = " << weight * mean << " loss)";
     LOG(INFO) << name << " = " << mean << loss.str();
   }
-  return 0;
 }
 
-// Scores a net that ends in DetectionEvaluate layers.
-int TestDetection() {
-  Require(!FLAGS_model.empty(), "-model is missing; give the net prototxt");
-  Require(!FLAGS_weights.empty(), "-weights is missing; give the .caffemodel to score");
-  Require(FLAGS_iterations > 0, "-iterations is ", FLAGS_iterations, "; it must be at least 1");
-  RefuseGpus();
-  LOG(INFO) << "Use CPU.";
-  Net net(FLAGS_model, caffe::TEST, FLAGS_level, SplitByComma(FLAGS_stage),
-          NetOptionsFromFlags(/*with_backward=*/false));
-  caffe::LoadWeights(FLAGS_weights, &net);
+int Test() {
+  return ScoreNets(LogMeanOutputs);
+}
+
+// Of a net that ends in DetectionEvaluate layers.
+void LogMeanPrecision(Net& net) {
   std::vector<caffe::DetectionScore> scores(net.output_blobs().size(),
                                             caffe::DetectionScore(FLAGS_ap_version));
-  LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
   for (int i = 0; i < FLAGS_iterations; ++i) {
     net.Forward();
     for (size_t k = 0; k < scores.size(); ++k) scores[k].Add(*net.output_blobs()[k]);
@@ -259,7 +266,10 @@ int TestDetection() {
     LOG(INFO) << "Test net output mAP #" << k << ": " << net.output_names()[k] << " = "
               << scores[k].MeanAveragePrecision();
   }
-  return 0;
+}
+
+int TestDetection() {
+  return ScoreNets(LogMeanPrecision);
 }
 
 // Milliseconds that `fn` takes.

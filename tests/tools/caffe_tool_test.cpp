@@ -22,6 +22,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kCaffe = CAFFE_BINARY_DIR "/bin/caffe";
 
@@ -106,6 +107,20 @@ TEST_F(CaffeToolTest, TrainsResumesAndTests) {
   EXPECT_THAT(test.output, AllOf(HasSubstr("] Running for 2 iterations.\n"),
                                  HasSubstr("] Batch 1, loss = "), HasSubstr("] Loss: "),
                                  ContainsRegex("] loss = [0-9.]+ \\(\\* 1 = [0-9.]+ loss\\)")));
+}
+
+TEST_F(CaffeToolTest, TestsSeveralNetsInTurn) {
+  ASSERT_EQ(Run("train --solver=solver.prototxt").status, 0);
+  const std::string weights = " -weights solver_iter_4.caffemodel -iterations 1";
+  const Outcome one = Run("test -model net.prototxt" + weights);
+  EXPECT_THAT(one.output, Not(HasSubstr("Net net.prototxt")));
+  const Outcome two = Run("test -model net.prototxt,net.prototxt" + weights);
+  EXPECT_EQ(two.status, 0) << two.output;
+  const size_t second =
+      two.output.find("Net net.prototxt", two.output.find("Net net.prototxt") + 1);
+  ASSERT_NE(second, std::string::npos) << two.output;
+  EXPECT_THAT(two.output.substr(0, second), HasSubstr("Loss: "));
+  EXPECT_THAT(two.output.substr(second), HasSubstr("Loss: "));
 }
 
 TEST_F(CaffeToolTest, TimesLayers) {
