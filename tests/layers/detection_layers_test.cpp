@@ -5,8 +5,11 @@
 #include <cmath>
 
 #include "caffe/blob.hpp"
+#include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "tests/io/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
@@ -118,6 +121,50 @@ TEST_F(DetectionTest, KeepsTheBest) {
   const auto net = MakeDetector("keep_top_k: 1");
   net->Forward();
   ExpectNear(Get(*net, "d"), {0, 1, 0.8f, 0, 0, 0.4f, 0.4f, 1, 2, 0.5f, 0.5f, 0.5f, 1, 1});
+}
+
+TEST_F(DetectionTest, WritesWhatItFindsOncePerImage) {
+  const TemporaryFolder folder;
+  WriteFileAtomically(folder / "labels", "item { name: 'a' label: 1 } item { name: 'b' label: 2 }");
+  WriteFileAtomically(folder / "sizes", "first 100 200\nsecond 10 10\n");
+  const auto net = MakeDetector("save_output_param { output_directory: '" + folder.path() +
+                                "' output_format: 'VOC' label_map_file: '" + (folder / "labels") +
+                                "' name_size_file: '" + (folder / "sizes") + "' }");
+  for (int pass = 0; pass < 2; ++pass) {  // in the first, the top's shape changes
+    net->Forward();
+    EXPECT_EQ(ReadFile(folder / "a.txt"), "first 0.8 0 0 80 40\nfirst 0.4 120 50 200 100\n");
+    EXPECT_EQ(ReadFile(folder / "b.txt"), "first 0.4 120 50 200 100\nsecond 0.5 5 5 10 10\n");
+  }
+}
+
+TEST(DetectNetTransformationTest, GivesImagesAndGrids) {
+  const std::string layer =
+      "layer { name: 't' type: 'DetectNetTransformation' bottom: 'image' bottom: 'label' top: 'x' "
+      "top: 'grid' detectnet_groundtruth_param { stride: 4 image_size_x: 8 image_size_y: 4 } "
+      "transform_param { mean_value: 1 } include { phase: TEST } }";
+  NetParameter param;
+  ParseTextProto("state { phase: TEST } " + Input("image", "dim: 2 dim: 3 dim: 4 dim: 8") +
+                     Input("label", "dim: 2 dim: 1 dim: 3 dim: 16") + layer,
+                 "detectnet", &param);
+  Net net(param);
+  EXPECT_EQ(net.blob_by_name("grid")->shape(), (Shape{2, 9, 1, 2}));
+  std::vector<float> labels(2 * 3 * 16);
+  labels[1] = labels[48 + 1] = 16;
+  labels[48] = 1;                                                  // item 1 has one box
+  labels[64] = 4, labels[66] = 4, labels[67] = 4, labels[69] = 1;  // its right half
+  Set(net, "label", labels);
+  Set(net, "image", std::vector<float>(2 * 3 * 32, 5));
+  net.Forward();
+  EXPECT_EQ(Get(net, "x"), std::vector<float>(2 * 3 * 32, 4));
+  std::vector<float> want(2 * 9 * 2);
+  const std::vector<float> cell = {1, 0, 0, 4, 4, 0.25f, 0.25f, 1, 1};
+  for (size_t i = 0; i < cell.size(); ++i) want[(9 + i) * 2 + 1] = cell[i];
+  EXPECT_EQ(Get(net, "grid"), want);
+  labels[48] = 3;
+  Set(net, "label", labels);
+  EXPECT_THAT([&] { net.Forward(); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("item 1 of the batch: the labels start with "
+                                                       "3 boxes of 16 numbers each")));
 }
 
 TEST(MultiBoxLossTest, CountsMatchesAndTheHardestNegatives) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "caffe/io/detection_files.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/detection_blobs.hpp"
 #include "caffe/ops/convert.hpp"
@@ -22,7 +23,7 @@ class DetectionOutputLayer final : public Layer {
       throw Unsupported("visualize: there is no window here; read the top instead");
     }
     if (!options_.save_output_param().output_directory().empty()) {
-      throw Unsupported("save_output_param is not available; write the top's rows instead");
+      files_ = std::make_shared<DetectionFiles>(options_.save_output_param());
     }
   }
 
@@ -43,10 +44,11 @@ class DetectionOutputLayer final : public Layer {
   }
 
   void EmitForward(GraphBuilder& graph) const override {
-    graph.Emit(ops::HostCall{.what = "detections",
-                             .call = [options = options_](
-                                         const KernelContext& ctx) { Run(options, ctx); }},
-               {graph.bottom(0), graph.bottom(1), graph.bottom(2)}, {graph.top(0)});
+    graph.Emit(
+        ops::HostCall{.what = "detections",
+                      .call = [options = options_, files = files_](
+                                  const KernelContext& ctx) { Run(options, files.get(), ctx); }},
+        {graph.bottom(0), graph.bottom(1), graph.bottom(2)}, {graph.top(0)});
   }
 
  private:
@@ -58,13 +60,16 @@ class DetectionOutputLayer final : public Layer {
     ops::Box box;
   };
 
-  static void Run(const DetectionOutputParameter& options, const KernelContext& ctx) {
+  static void Run(const DetectionOutputParameter& options, DetectionFiles* files,
+                  const KernelContext& ctx) {
     const std::vector<double> loc = ValuesOf(ctx.input(0)), conf = ValuesOf(ctx.input(1));
     const PriorBoxes priors(ValuesOf(ctx.input(2)));
     const int64_t items = ctx.input(0).shape[0];
+    std::vector<std::vector<Detection>> detections(items);
     std::vector<double> rows;
     for (int64_t item = 0; item < items; ++item) {
-      for (const Detection& one : Detect(options, priors, loc, conf, item)) {
+      detections[item] = Detect(options, priors, loc, conf, item);
+      for (const Detection& one : detections[item]) {
         rows.insert(rows.end(),
                     {static_cast<double>(item), static_cast<double>(one.label), one.score,
                      one.box.xmin, one.box.ymin, one.box.xmax, one.box.ymax});
@@ -79,6 +84,18 @@ class DetectionOutputLayer final : public Layer {
     const Shape shape{1, 1, static_cast<int64_t>(rows.size()) / kColumns, kColumns};
     if (!(ctx.output(0).shape == shape)) throw ops::TopShapesDiffer{{shape}};
     CopyTensor({{shape, DType::kDouble, Layout::kPlain}, rows.data()}, ctx.output(0));
+    if (files != nullptr) Save(detections, files);
+  }
+
+  static void Save(const std::vector<std::vector<Detection>>& detections, DetectionFiles* files) {
+    std::vector<DetectionFiles::Detection> image;
+    for (const std::vector<Detection>& item : detections) {
+      image.clear();
+      for (const auto& [label, score, box] : item) {
+        image.push_back({label, score, box.xmin, box.ymin, box.xmax, box.ymax});
+      }
+      files->AddImage(image);
+    }
   }
 
   static std::vector<Detection> Detect(const DetectionOutputParameter& options,
@@ -122,6 +139,7 @@ class DetectionOutputLayer final : public Layer {
   }
 
   const DetectionOutputParameter options_;
+  std::shared_ptr<DetectionFiles> files_;  // null: none are written
 };
 
 REGISTER_LAYER_CLASS(DetectionOutput);

@@ -1,0 +1,66 @@
+// DetectionFiles: the result files that the VOC, COCO and ILSVRC challenges read.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+// Of an image, in pixels.
+struct ImageSize {
+  std::string name;
+  int height = 0, width = 0;
+};
+
+// Lines of "name height width". Throws IoError, or InvalidArgument naming the line.
+std::vector<ImageSize> ReadImageSizes(const std::string& path);
+
+// Collects the detections of a test set, image by image in the order of its name_size_file, and
+// writes the files when num_test_image images (all of that file, if not given) are there; then it
+// starts anew.
+//
+//   VOC     DIR/PREFIXclass.txt for each class: image score xmin ymin xmax ymax
+//   COCO    DIR/PREFIX.json: [{"image_id", "category_id", "bbox": [x, y, width, height], "score"}]
+//   ILSVRC  DIR/PREFIX.txt: image class score xmin ymin xmax ymax
+//
+// in pixels of the original image. COCO and ILSVRC need images and classes whose names are numbers.
+class DetectionFiles {
+ public:
+  struct Detection {
+    int label = 0;
+    double score = 0;
+    double xmin = 0, ymin = 0, xmax = 0, ymax = 0;  // parts of the net's input, 0 to 1
+  };
+
+  // Throws InvalidArgument for options that are missing or wrong, and IoError.
+  explicit DetectionFiles(const SaveOutputParameter& param);
+
+  // Throws InvalidArgument for a label that the label map lacks, and IoError.
+  void AddImage(const std::vector<Detection>& detections);
+
+ private:
+  struct Row {
+    const ImageSize* image;
+    Detection detection;  // in pixels of the image
+  };
+
+  void RequireNumbers() const;
+  Detection InPixels(const Detection& detection, const ImageSize& size) const;
+  void Write() const;
+  void WriteVoc() const;
+  void WriteCoco() const;
+  void WriteIlsvrc() const;
+  std::string PathOf(const std::string& ending) const;
+
+  const SaveOutputParameter param_;
+  std::vector<ImageSize> sizes_;
+  std::map<int, std::string> class_names_;
+  size_t images_ = 0;  // of the test set
+  size_t next_ = 0;
+  std::vector<Row> rows_;
+};
+
+}  // namespace caffe
