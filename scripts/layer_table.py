@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Writes docs/layers.md: what stands behind each layer type.
+
+  scripts/layer_table.py [--caffe build/cpu-release/bin/caffe] [--check]
+
+The types and their options come from `caffe layers`, goldens and gradient checks from tests/, the notes from the
+table that is there. --check changes nothing and fails when the page is out of date.
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "layers.md"
+HEAD = """# Layers
+
+Made by `scripts/layer_table.py` from `caffe layers`, `tests/golden` and the gradient checks; the last column is kept by hand.
+
+* *types*: every layer takes DOUBLE, FLOAT, FLOAT16 and BFLOAT16 on the CPU; [precision.md](precision.md) says what is computed in
+  float all the same.
+* *CUDA*: "kernels" where every op of the layer has a CUDA kernel. They are compiled and run on emulated grids
+  (`tests/cuda_on_host`), but have not run on a GPU. "host" where the layer's own work is done by the processor.
+* *goldens*: cases recorded from BVLC Caffe, forward and backward.
+* *gradient*: checked against finite differences in double; "none" where the layer has no backward pass.
+
+| type | options | CPU | CUDA | types | goldens | gradient | deliberate differences, notes |
+|---|---|---|---|---|---|---|---|
+"""
+TAIL = """
+`VideoData` (a camera or a film as input) and `TRT` (an engine of TensorRT) are unknown here; both serve other programs' runtimes.
+"""
+
+
+def layer_types(caffe):
+    lines = subprocess.run([caffe, "layers"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return [(parts[0], parts[1:]) for parts in (line.split() for line in lines) if parts]
+
+
+FEEDERS = {"Input", "DummyData"}  # they stand in the checked nets to feed the others
+
+
+def goldens(layer):
+    return sum(1 for folder in ("layers", "data") for _ in (ROOT / "tests/golden" / folder).glob(f"{layer}-*.npz"))
+
+
+def notes():
+    if not PAGE.exists():
+        return {}
+    rows = (line.split("|")[1:-1] for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `"))
+    return {row[0].strip(" `"): row[-1].strip() for row in rows}
+
+
+def runs_on_host(layer):
+    """Whether the layer's source hands its work to the processor; data layers do."""
+    sources = [path for path in (ROOT / "src/caffe/layers").glob("*.cpp")
+               if re.search(rf"REGISTER_LAYER_CLASS\({layer}\b", path.read_text(encoding="utf-8"))]
+    if len(sources) != 1:
+        sys.exit(f"{layer}: {len(sources)} sources register it")
+    text = sources[0].read_text(encoding="utf-8")
+    return "HostCall" in text or "public BatchDataLayer" in text
+
+
+def page(caffe):
+    cases = (ROOT / "tests/layers/gradient_check_test.cpp").read_text(encoding="utf-8").split("TEST(LayersTest")[0]
+    kept, text = notes(), HEAD
+    for layer, options in layer_types(caffe):
+        is_checked = layer not in FEEDERS and re.search(rf"""['"]{layer}['"]""", cases) is not None
+        text += (f"| `{layer}` | {', '.join(options)} | yes | {'host' if runs_on_host(layer) else 'kernels'} | all | "
+                 f"{goldens(layer) or '-'} | {'yes' if is_checked else 'none'} | {kept.get(layer, '')} |\n")
+    return text + TAIL
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--caffe", default=str(ROOT / "build/cpu-release/bin/caffe"))
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    text = page(options.caffe)
+    if not options.check:
+        PAGE.write_text(text, encoding="utf-8")
+    elif PAGE.read_text(encoding="utf-8") != text:
+        sys.exit("docs/layers.md is out of date; run scripts/layer_table.py")
+
+
+if __name__ == "__main__":
+    main()
