@@ -5,7 +5,7 @@
 
 RECIPE is lenet or cifar10_quick (after examples/mnist/create_mnist.sh, examples/cifar10/create_cifar10.sh), or
 lenet_4096 or cifar10_quick_4096: the same number of epochs times two with batches of 4,096. Each job runs on one
-thread. Prints JSON: the test accuracies by variant, one per seed.
+thread. Prints JSON: the test accuracies by variant, one per seed, null where the loss was no number any more.
 """
 import argparse
 import concurrent.futures
@@ -20,6 +20,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ACCURACY = re.compile(r"Test net output #\d+: accuracy = ([\d.e+-]+)")
+DIVERGED = re.compile(r"the loss of iteration \d+ is not a number")
 SKIPPED = re.compile(r"step skipped \((\d+) so far\)")
 
 LENET = """net: "examples/mnist/lenet_train_test.prototxt" test_iter: 100 test_interval: 10000
@@ -59,7 +60,7 @@ BY_TYPE, BY_BATCH = ["FLOAT", "BFLOAT16", "FLOAT16", "mixed"], ["SGD, scaled rat
 
 
 def train(recipe, variant, seed, build, folder):
-    """Trains once; returns (accuracy, skipped steps, seconds)."""
+    """Trains once; returns (accuracy or None, skipped steps, seconds)."""
     solver, batch = RECIPES[recipe]
     solver_lines, net_lines = VARIANTS[variant]
     net_file = re.search(r'net: "([^"]+)"', solver).group(1)
@@ -77,10 +78,11 @@ def train(recipe, variant, seed, build, folder):
     start = time.monotonic()
     done = subprocess.run([build / "bin" / "caffe", "train", f"--solver={stem.with_suffix('.solver')}"], cwd=ROOT,
                           capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    if done.returncode:
+    diverged = done.returncode == 1 and DIVERGED.search(done.stderr)
+    if done.returncode and not diverged:
         raise RuntimeError(f"{variant}, seed {seed}: status {done.returncode}\n{done.stderr[-1500:]}")
     skipped = SKIPPED.findall(done.stderr)
-    return float(ACCURACY.findall(done.stderr)[-1]), int(skipped[-1]) if skipped else 0, time.monotonic() - start
+    return None if diverged else float(ACCURACY.findall(done.stderr)[-1]), int(skipped[-1]) if skipped else 0, time.monotonic() - start
 
 
 def main():
@@ -101,7 +103,7 @@ def main():
                 for variant in variants for seed in options.seeds}
         for (variant, seed), run in runs.items():
             accuracy, skipped, seconds = run.result()
-            print(f"{variant}, seed {seed}: {accuracy} ({seconds:.0f} s, {skipped} steps skipped)", file=sys.stderr)
+            print(f"{variant}, seed {seed}: {'diverged' if accuracy is None else accuracy} ({seconds:.0f} s, {skipped} steps skipped)", file=sys.stderr)
             entry = result["variants"].setdefault(variant, {"accuracy": [], "skipped_steps": []})
             entry["accuracy"].append(accuracy)
             entry["skipped_steps"].append(skipped)
