@@ -66,10 +66,13 @@ void DetectNetAugmentation::ChangeColors(Draws& draws, cv::Mat* image) const {
   if (turn == 0 && kept == 1) return;
   cv::Mat hsv;
   cv::cvtColor(*image, hsv, cv::COLOR_BGR2HSV);
-  hsv.forEach<cv::Vec3f>([turn, kept](cv::Vec3f& pixel, const int*) {
-    pixel[0] += turn + (pixel[0] + turn < 0 ? 360.0f : pixel[0] + turn >= 360 ? -360.0f : 0.0f);
-    pixel[1] *= kept;
-  });
+  auto* pixels = hsv.ptr<cv::Vec3f>();  // in one piece, as it is newly made
+  for (size_t i = 0; i < hsv.total(); ++i) {
+    float& hue = pixels[i][0];
+    hue += turn;
+    hue += hue < 0 ? 360.0f : hue >= 360 ? -360.0f : 0.0f;
+    pixels[i][1] *= kept;
+  }
   cv::cvtColor(hsv, *image, cv::COLOR_HSV2BGR);
 }
 
