@@ -74,14 +74,13 @@ run_ctest() {
 }
 
 run_pytest() {
-  local python skipped folders=(tests/scripts tests/smoke)
-  [ -d python/tests ] && folders+=(python/tests)
+  local python skipped
   python=$(find_python pytest numpy lmdb google.protobuf)
   if [ -z "$python" ]; then
     echo "no Python with pytest, numpy, lmdb and protobuf (scripts/install_dependencies.sh test)"
     return 1
   fi
-  CAFFE_BINARY_DIR="$PWD/build/$1" "$python" -m pytest -q -rs -p no:cacheprovider "${folders[@]}" |
+  CAFFE_BINARY_DIR="$PWD/build/$1" "$python" -m pytest -q -rs -p no:cacheprovider tests/scripts tests/python tests/smoke |
     tee build/pytest.log || return 1
   skipped=$(sed -n 's/.* \([0-9]*\) skipped.*/\1/p' build/pytest.log | tail -n 1)
   [ -z "$skipped" ] || notes+=("$skipped of the Python tests were skipped; build/pytest.log says why")

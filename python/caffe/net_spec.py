@@ -1,0 +1,279 @@
+"""Nets written in Python: layers are calls, blobs are variables, the result is a NetParameter.
+
+    from caffe import layers as L, params as P, NetSpec
+
+    n = NetSpec()
+    n.data, n.label = L.Data(source="train_lmdb", backend=P.Data.LMDB, batch_size=64, ntop=2)
+    n.conv1 = L.Convolution(n.data, num_output=20, kernel_size=5)
+    n.pool1 = L.Pooling(n.conv1, pool=P.Pooling.MAX, kernel_size=2, stride=2)
+    n.loss = L.SoftmaxWithLoss(n.pool1, n.label)
+    print(n.to_proto())
+
+`L.Type(*bottoms, **options)` gives the layer's top: a tuple of them with ntop=2 or more, the layer
+itself with ntop=0. in_place=True writes the tops over the bottoms. Every other keyword is a field:
+
+* of the type's own message (`num_output` of ConvolutionParameter), else of LayerParameter
+  (`include`, `loss_weight`, `name`);
+* the other way round if it ends in "param": `param`, `transform_param`, or the whole message of a
+  type that shares another's (`L.Deconvolution(x, convolution_param=dict(num_output=2))`).
+
+A value is what the field holds: a number, text, a `P` enum, a dict for a message, a list for a
+repeated field; a single value does for a list of one. Which message belongs to which type, and all
+enums, are read from the schema.
+"""
+from __future__ import annotations
+
+import collections
+from typing import Any, Callable, Counter, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+
+from google.protobuf.message import Message
+
+from .proto import caffe_pb2
+
+OPTIONS = "Parameter"
+FIELD = "_param"
+
+
+def param_name_dict() -> Dict[str, str]:
+    """Layer type -> its field of LayerParameter without "_param": {"Convolution": "convolution", ...}."""
+    fields = caffe_pb2.LayerParameter.DESCRIPTOR.fields
+    return {field.message_type.name[:-len(OPTIONS)]: field.name[:-len(FIELD)] for field in fields
+            if field.name.endswith(FIELD) and field.message_type.name.endswith(OPTIONS)}
+
+
+_OPTIONS_OF_TYPE = param_name_dict()
+
+
+def assign_proto(proto: Message, name: str, value: Any) -> None:
+    """Sets a field of a message from plain Python values, as the module's text describes.
+
+    Raises AttributeError where the message has no such field, TypeError or ValueError where the
+    value does not fit it.
+    """
+    field = proto.DESCRIPTOR.fields_by_name.get(name)
+    if field is None:
+        raise AttributeError(f"{proto.DESCRIPTOR.name} has no field {name!r}")
+    if field.label == field.LABEL_REPEATED:
+        values = value if isinstance(value, (list, tuple)) else [value]
+        target = getattr(proto, name)
+        if field.message_type is None:
+            target.extend(values)
+        else:
+            for item in values:
+                _assign_message(target.add(), item)
+    elif field.message_type is not None:
+        _assign_message(getattr(proto, name), value)
+    else:
+        setattr(proto, name, value)
+
+
+def _assign_message(proto: Message, value: Union[Mapping[str, Any], Message]) -> None:
+    if isinstance(value, Message):
+        proto.CopyFrom(value)
+        return
+    if not isinstance(value, collections.abc.Mapping):
+        raise TypeError(f"{proto.DESCRIPTOR.name} is set from a dict, not from {value!r}")
+    proto.SetInParent()
+    for name, item in value.items():
+        assign_proto(proto, name, item)
+
+
+class Top:
+    """One output of a layer: what other layers are given as a bottom.
+
+    fn: the Function it comes from. n: its index among the layer's tops.
+    """
+
+    def __init__(self, fn: Function, n: int) -> None:
+        self.fn = fn
+        self.n = n
+
+    def update(self, params: Mapping[str, Any]) -> None:
+        """Changes or adds keywords of the layer this top comes from."""
+        self.fn.params.update(params)
+
+    def to_proto(self) -> Message:
+        """A NetParameter with this top's layer and all it depends on, named by type and count."""
+        return to_proto(self)
+
+
+class Function:
+    """A layer that has not been written yet.
+
+    type_name: the layer type. inputs: Tops. params: keywords that are fields. tops: its Tops.
+    """
+
+    def __init__(self, type_name: str, inputs: Iterable[Top], params: Mapping[str, Any]) -> None:
+        self.type_name = type_name
+        self.inputs: Tuple[Top, ...] = tuple(inputs)
+        for index, top in enumerate(self.inputs):
+            if not isinstance(top, Top):
+                raise TypeError(f"{type_name} input {index} is not a Top (type is {type(top)})")
+        self.params: Dict[str, Any] = dict(params)
+        self.ntop: int = self.params.pop("ntop", 1)
+        self.in_place: bool = self.params.pop("in_place", False)
+        if self.in_place and self.ntop != len(self.inputs):
+            raise TypeError(f"{type_name} in place needs as many bottoms as tops; it has {len(self.inputs)} bottoms, "
+                            f"ntop={self.ntop}")
+        self.tops: Tuple[Top, ...] = tuple(Top(self, n) for n in range(self.ntop))
+
+    def to_layer(self, bottoms: Iterable[str], tops: Iterable[str], name: str) -> Message:
+        """The LayerParameter. Raises AttributeError for a keyword that is no field of this type."""
+        layer = caffe_pb2.LayerParameter(type=self.type_name, bottom=bottoms, top=tops, name=name)
+        for keyword, value in self.params.items():
+            self._assign(layer, keyword, value)
+        return layer
+
+    def _assign(self, layer: Message, keyword: str, value: Any) -> None:
+        own = getattr(layer, _OPTIONS_OF_TYPE[self.type_name] + FIELD) if self.type_name in _OPTIONS_OF_TYPE else None
+        holders = [layer] if own is None else [own, layer]
+        if keyword.endswith("param"):
+            holders.reverse()
+        for holder in holders:
+            if keyword in holder.DESCRIPTOR.fields_by_name:
+                assign_proto(holder, keyword, value)
+                return
+        searched = " nor ".join(holder.DESCRIPTOR.name for holder in holders)
+        hint = "" if own is not None else f"; options of other types need their message: x_param=dict({keyword}=...)"
+        raise AttributeError(f"{self.type_name}: no field {keyword!r} in {searched}{hint}")
+
+
+class _Writer:
+    """Writes layers in the order of their dependencies, each once, and names what has no name."""
+
+    def __init__(self, names: Mapping[Union[Top, Function], str]) -> None:
+        self.layers: Dict[Function, Message] = {}
+        self._names = names
+        self._counts: Counter[str] = collections.Counter()
+
+    def write(self, function: Function) -> None:
+        # A stack, not recursion: a deep net has more layers than Python has frames.
+        stack = [function]
+        while stack:
+            top = stack[-1]
+            missing = [t.fn for t in top.inputs if t.fn not in self.layers]
+            if top not in self.layers and missing:
+                stack.append(missing[0])
+                continue
+            stack.pop()
+            if top not in self.layers:
+                self.layers[top] = self._layer(top)
+
+    def net(self) -> Message:
+        return caffe_pb2.NetParameter(layer=self.layers.values())
+
+    def _layer(self, function: Function) -> Message:
+        bottoms = [self.layers[top.fn].top[top.n] for top in function.inputs]
+        own = [self._name(top, function) for top in ([] if function.in_place else function.tops)]
+        tops = bottoms if function.in_place else own
+        # An in-place layer keeps the name of its variable though its top has the bottom's.
+        named = function.tops[0] if function.tops else function
+        name = own[0] if own else self._name(named, function)
+        return function.to_layer(bottoms, tops, name)
+
+    def _name(self, key: Union[Top, Function], function: Function) -> str:
+        if key in self._names:
+            return self._names[key]
+        self._counts[function.type_name] += 1
+        return f"{function.type_name}{self._counts[function.type_name]}"
+
+
+class NetSpec:
+    """A net whose blobs are its attributes, `spec.conv1`, or items, `spec["conv1/3x3"]`.
+
+    A layer is called like its first top, or as its keyword `name` says. Layers come after what they
+    read, else in the order in which their tops were set.
+    """
+
+    tops: Dict[str, Union[Top, Function]]
+
+    def __init__(self) -> None:
+        super().__setattr__("tops", collections.OrderedDict())
+
+    def __setattr__(self, name: str, value: Union[Top, Function]) -> None:
+        self.tops[name] = value
+
+    def __getattr__(self, name: str) -> Union[Top, Function]:
+        # Also asked for "tops" itself while an object is being copied.
+        if name == "tops" or name not in self.tops:
+            raise AttributeError(f"the net has no blob {name!r}")
+        return self.tops[name]
+
+    def __delattr__(self, name: str) -> None:
+        if name not in self.tops:
+            raise AttributeError(f"the net has no blob {name!r}")
+        del self.tops[name]
+
+    def __setitem__(self, name: str, value: Union[Top, Function]) -> None:
+        self.tops[name] = value
+
+    def __getitem__(self, name: str) -> Union[Top, Function]:
+        return self.tops[name]
+
+    def __delitem__(self, name: str) -> None:
+        """Forgets the name; the layer stays as long as another one reads it."""
+        del self.tops[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.tops
+
+    def keys(self) -> List[str]:
+        """Names of the blobs, in the order in which they were set."""
+        return list(self.tops.keys())
+
+    def vals(self) -> List[Union[Top, Function]]:
+        """The Tops (Functions where ntop=0), in the same order."""
+        return list(self.tops.values())
+
+    def update(self, name: str, params: Mapping[str, Any]) -> None:
+        """Changes or adds keywords of the layer of blob `name`."""
+        top = self.tops[name]
+        (top if isinstance(top, Function) else top.fn).params.update(params)
+
+    def to_proto(self, verbose: bool = False) -> Message:
+        """The NetParameter; verbose prints each name with its layer type on the way."""
+        writer = _Writer({top: name for name, top in self.tops.items()})
+        for name, top in self.tops.items():
+            function = top if isinstance(top, Function) else top.fn
+            if verbose:
+                print(name, function.type_name)
+            writer.write(function)
+        return writer.net()
+
+
+def to_proto(*tops: Union[Top, Function]) -> Message:
+    """A NetParameter that computes the tops given; layers and blobs are called Type1, Type2, ..."""
+    writer = _Writer({})
+    for top in tops:
+        writer.write(top if isinstance(top, Function) else top.fn)
+    return writer.net()
+
+
+class Layers:
+    """`Layers().Convolution(...)` and so on for any type: a net may use types of other libraries."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def layer(*bottoms: Top, **params: Any) -> Union[Top, Tuple[Top, ...], Function]:
+            function = Function(name, bottoms, params)
+            if function.ntop == 0:
+                return function
+            return function.tops[0] if function.ntop == 1 else function.tops
+
+        return layer
+
+
+class Parameters:
+    """`Parameters().Pooling` is the message PoolingParameter, which holds the enums: P.Pooling.MAX."""
+
+    def __getattr__(self, name: str) -> Any:
+        message: Optional[Any] = getattr(caffe_pb2, name + OPTIONS, None)
+        if message is None:
+            raise AttributeError(f"the schema has no message {name}{OPTIONS}")
+        return message
+
+
+layers = Layers()
+params = Parameters()

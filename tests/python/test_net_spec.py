@@ -1,0 +1,204 @@
+"""NetSpec: from calls to the NetParameter that they mean."""
+import copy
+import sys
+
+import pytest
+from google.protobuf import text_format
+
+from caffe import net_spec
+from caffe.net_spec import NetSpec, layers as L, params as P, to_proto
+from caffe.proto import caffe_pb2
+
+
+def parse(text):
+    return text_format.Parse(text, caffe_pb2.NetParameter())
+
+
+def lenet():
+    n = NetSpec()
+    n.data, n.label = L.DummyData(shape=[dict(dim=[8, 1, 28, 28]), dict(dim=[8])], ntop=2)
+    n.conv1 = L.Convolution(n.data, kernel_size=5, num_output=20, weight_filler=dict(type="xavier"))
+    n.pool1 = L.Pooling(n.conv1, kernel_size=2, stride=2, pool=P.Pooling.MAX)
+    n.ip1 = L.InnerProduct(n.pool1, num_output=10)
+    n.relu1 = L.ReLU(n.ip1, in_place=True)
+    n.loss = L.SoftmaxWithLoss(n.relu1, n.label)
+    return n
+
+
+def test_a_net_is_what_was_called():
+    assert lenet().to_proto() == parse("""
+layer { name: "data" type: "DummyData" top: "data" top: "label"
+        dummy_data_param { shape { dim: 8 dim: 1 dim: 28 dim: 28 } shape { dim: 8 } } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
+        convolution_param { num_output: 20 kernel_size: 5 weight_filler { type: "xavier" } } }
+layer { name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1"
+        pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
+layer { name: "ip1" type: "InnerProduct" bottom: "pool1" top: "ip1" inner_product_param { num_output: 10 } }
+layer { name: "relu1" type: "ReLU" bottom: "ip1" top: "ip1" }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip1" bottom: "label" top: "loss" }
+""")
+
+
+def test_text_of_a_net_reads_back():
+    net = lenet().to_proto()
+    assert parse(str(net)) == net
+
+
+def test_layers_without_tops():
+    n = NetSpec()
+    n.data = L.DummyData(shape=dict(dim=[3]))
+    n.silence = L.Silence(n.data, ntop=0)
+    assert [(layer.name, layer.type, list(layer.top)) for layer in n.to_proto().layer] == [
+        ("data", "DummyData", ["data"]), ("silence", "Silence", [])]
+
+
+def test_names_count_by_type_without_a_spec():
+    data = L.DummyData(shape=dict(dim=[3, 4]))
+    one = L.InnerProduct(data, num_output=2)
+    net = to_proto(L.EuclideanLoss(one, L.InnerProduct(data, num_output=2)), L.Silence(one, ntop=0))
+    assert [layer.name for layer in net.layer] == [
+        "DummyData1", "InnerProduct1", "InnerProduct2", "EuclideanLoss1", "Silence1"]
+    assert list(net.layer[3].bottom) == ["InnerProduct1", "InnerProduct2"]
+
+
+def test_all_tops_of_one_call_share_a_layer():
+    assert len(to_proto(*L.Slice(L.Input(), ntop=3)).layer) == 2
+
+
+def test_layers_come_after_what_they_read():
+    n = NetSpec()
+    late = L.Input(shape=dict(dim=[1]))
+    n.relu = L.ReLU(late)
+    n.late = late
+    assert [layer.name for layer in n.to_proto().layer] == ["late", "relu"]
+
+
+def test_depth_is_not_limited_by_the_stack_of_python():
+    n = NetSpec()
+    top = L.Input(shape=dict(dim=[1]))
+    for _ in range(sys.getrecursionlimit() + 10):
+        top = L.ReLU(top)
+    n.out = top
+    assert len(n.to_proto().layer) == sys.getrecursionlimit() + 11
+
+
+def test_an_in_place_layer_has_a_name_of_its_own():
+    n = NetSpec()
+    n.x = L.Input(shape=dict(dim=[1]))
+    n.y = L.ReLU(L.Dropout(n.x, in_place=True), in_place=True)
+    assert [(layer.name, layer.top[0]) for layer in n.to_proto().layer] == [
+        ("x", "x"), ("Dropout1", "x"), ("y", "x")]
+
+
+def test_in_place_needs_a_bottom_for_each_top():
+    with pytest.raises(TypeError, match="Eltwise in place.* 2 bottoms"):
+        L.Eltwise(L.Input(), L.Input(), in_place=True)
+
+
+def test_name_can_differ_from_the_top():
+    n = NetSpec()
+    n["conv/1"] = L.Input(name="first", shape=dict(dim=[1]))
+    layer = n.to_proto().layer[0]
+    assert (layer.name, list(layer.top)) == ("first", ["conv/1"])
+
+
+@pytest.mark.parametrize("call, field, text", [
+    # The type's own message first ...
+    (L.Accuracy(L.Input(), top_k=5), "accuracy_param", "top_k: 5"),
+    (L.HDF5Data(source="x"), "hdf5_data_param", 'source: "x"'),
+    (L.Normalize(L.Input(), across_spatial=False), "norm_param", "across_spatial: false"),
+    (L.BatchNorm(L.Input(), scale_bias=True), "batch_norm_param", "scale_bias: true"),
+    (L.Python(module="m", layer="l", param_str="p"), "python_param", 'module: "m" layer: "l" param_str: "p"'),
+    # ... but the layer's before it where the name ends in param, and the message's where the layer has none.
+    (L.Data(transform_param=dict(mirror=True)), "transform_param", "mirror: true"),
+    (L.DetectionOutput(L.Input(), nms_param=dict(top_k=3)), "detection_output_param", "nms_param { top_k: 3 }"),
+    (L.Deconvolution(L.Input(), convolution_param=dict(num_output=2)), "convolution_param", "num_output: 2"),
+    # An empty dict is a message that is there.
+    (L.ReLU(L.Input(), relu_param={}), "relu_param", ""),
+    # A message as it is.
+    (L.Input(shape=[caffe_pb2.BlobShape(dim=[1, 2])]), "input_param", "shape { dim: 1 dim: 2 }"),
+])
+def test_where_a_keyword_goes(call, field, text):
+    layer = to_proto(call).layer[-1]
+    assert [f.name for f, _ in layer.ListFields() if f.name.endswith("_param")] == [field]
+    value = getattr(layer, field)
+    assert value == text_format.Parse(text, type(value)())
+
+
+def test_keywords_of_the_layer():
+    x = L.Input()
+    layer = to_proto(L.InnerProduct(x, param=[dict(lr_mult=1), dict(lr_mult=2, decay_mult=0)], loss_weight=0.5,
+                                    include=dict(phase=caffe_pb2.TRAIN, not_stage="deploy"),
+                                    propagate_down=[True])).layer[1]
+    assert layer == text_format.Parse(f"""
+name: "InnerProduct1" type: "InnerProduct" bottom: "Input1" top: "InnerProduct1" loss_weight: 0.5
+param {{ lr_mult: 1 }} param {{ lr_mult: 2 decay_mult: 0 }}
+include {{ phase: TRAIN not_stage: "deploy" }} propagate_down: true""", caffe_pb2.LayerParameter())
+
+
+def test_every_message_of_options_belongs_to_a_type():
+    names = net_spec.param_name_dict()
+    assert names["Convolution"] == "convolution"
+    assert names["MultiBoxLoss"] == "multibox_loss"
+    assert names["Normalize"] == "norm"
+    assert len(names) == sum(f.name.endswith("_param") for f in caffe_pb2.LayerParameter.DESCRIPTOR.fields)
+
+
+def test_enums():
+    assert P.Pooling.AVE == caffe_pb2.PoolingParameter.AVE
+    assert P.Data.LMDB == caffe_pb2.DataParameter.LMDB
+    with pytest.raises(AttributeError, match="PoollingParameter"):
+        P.Poolling  # pylint: disable=pointless-statement
+    with pytest.raises(AttributeError):
+        P.Pooling.AVERAGE  # pylint: disable=pointless-statement
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda: L.Silence((L.Input(), L.Input()), ntop=0), TypeError,
+     r"^Silence input 0 is not a Top \(type is <class 'tuple'>\)$"),
+    (lambda: to_proto(L.Convolution(L.Input(), kernel=3)), AttributeError,
+     "Convolution: no field 'kernel' in ConvolutionParameter nor LayerParameter$"),
+    (lambda: to_proto(L.Deconvolution(L.Input(), num_output=3)), AttributeError, "Deconvolution: .*_param=dict"),
+    (lambda: to_proto(L.Convolution(L.Input(), weight_filler=dict(kind="xavier"))), AttributeError,
+     "FillerParameter has no field 'kind'"),
+    (lambda: to_proto(L.Convolution(L.Input(), weight_filler="xavier")), TypeError,
+     "FillerParameter is set from a dict, not from 'xavier'"),
+    (lambda: to_proto(L.Convolution(L.Input(), num_output="many")), TypeError, "many"),
+])
+def test_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_spec_is_a_mapping_of_tops():
+    n = lenet()
+    assert n.keys() == ["data", "label", "conv1", "pool1", "ip1", "relu1", "loss"]
+    assert n.vals()[2] is n.conv1 is n["conv1"]
+    assert "pool1" in n and "pool2" not in n
+    with pytest.raises(AttributeError, match="pool2"):
+        n.pool2  # pylint: disable=pointless-statement
+    del n["loss"]
+    del n.relu1
+    assert [layer.name for layer in n.to_proto().layer] == ["data", "conv1", "pool1", "ip1"]
+
+
+def test_update_changes_a_layer():
+    n = lenet()
+    n.update("ip1", dict(num_output=7, name="classes"))
+    n.conv1.update(dict(num_output=6))
+    layers = {layer.name: layer for layer in n.to_proto().layer}
+    assert layers["classes"].inner_product_param.num_output == 7
+    assert layers["conv1"].convolution_param.num_output == 6
+
+
+def test_a_copy_is_apart():
+    n = lenet()
+    other = copy.deepcopy(n)
+    other.update("ip1", dict(num_output=7))
+    assert n.to_proto().layer[3].inner_product_param.num_output == 10
+    assert other.to_proto().layer[3].inner_product_param.num_output == 7
+
+
+def test_verbose_prints_what_is_written(capsys):
+    lenet().to_proto(verbose=True)
+    assert capsys.readouterr().out.splitlines()[2] == "conv1 Convolution"
