@@ -18,7 +18,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def provide():
-    """Puts a package `caffe` in place whose modules are those of python/caffe and of the schema."""
+    """Puts a package `caffe` in place whose modules are those of python/caffe and of the schema.
+
+    Does nothing where a package `caffe` was imported already.
+    """
+    if "caffe" in sys.modules:
+        return
     generated = tempfile.mkdtemp(prefix="caffe-definitions-")
     atexit.register(shutil.rmtree, generated, ignore_errors=True)
     subprocess.run(["protoc", f"--proto_path={ROOT / 'proto'}", f"--python_out={generated}",

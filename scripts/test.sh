@@ -101,7 +101,7 @@ if [ ! -d "${CAFFE_TEST_DATA:-}" ]; then
 fi
 
 step "include rules" "$(find_python sys)" scripts/check_includes.py || true
-step "generated models" "$(find_python sys)" models/generate.py --check || true
+step "generated models" "$(find_python google.protobuf)" models/generate.py --check || true
 test_preset "$preset"
 if [ -n "$sanitize" ]; then
   for extra in asan tsan; do [ "$extra" = "$preset" ] || test_preset "$extra"; done

@@ -130,10 +130,10 @@ def test_keywords_of_the_layer():
     layer = to_proto(L.InnerProduct(x, param=[dict(lr_mult=1), dict(lr_mult=2, decay_mult=0)], loss_weight=0.5,
                                     include=dict(phase=caffe_pb2.TRAIN, not_stage="deploy"),
                                     propagate_down=[True])).layer[1]
-    assert layer == text_format.Parse(f"""
+    assert layer == text_format.Parse("""
 name: "InnerProduct1" type: "InnerProduct" bottom: "Input1" top: "InnerProduct1" loss_weight: 0.5
-param {{ lr_mult: 1 }} param {{ lr_mult: 2 decay_mult: 0 }}
-include {{ phase: TRAIN not_stage: "deploy" }} propagate_down: true""", caffe_pb2.LayerParameter())
+param { lr_mult: 1 } param { lr_mult: 2 decay_mult: 0 }
+include { phase: TRAIN not_stage: "deploy" } propagate_down: true""", caffe_pb2.LayerParameter())
 
 
 def test_every_message_of_options_belongs_to_a_type():

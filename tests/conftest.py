@@ -1,9 +1,9 @@
-"""Tests of the Python package: of a build where there is one, else of the part that needs none."""
+"""Which package `caffe` the tests import: that of a build, else the part that needs no compiled module."""
 import os
 import pathlib
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILT = pathlib.Path(os.environ.get("CAFFE_BINARY_DIR", ROOT / "build" / "cpu-release")).resolve() / "python"
 
 if list((BUILT / "caffe").glob("_caffe*.so")):

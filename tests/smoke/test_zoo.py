@@ -1,0 +1,138 @@
+"""Every model of the zoo: it compiles, has the weights of its paper, and trains for an iteration on the data it names."""
+import re
+
+import lmdb
+import numpy as np
+import pytest
+from google.protobuf import text_format
+
+from caffe.proto import caffe_pb2
+from conftest import ROOT, slow
+
+# Learned parameters as published, and the statistics that normalisation stores beside them: 2 C + 1 each.
+WEIGHTS = {
+    "bvlc_alexnet": (60965224, 0),
+    "bvlc_reference_caffenet": (60965224, 0),
+    "bvlc_reference_rcnn_ilsvrc13": (60965224 - 800 * 4097, 0),
+    "finetune_flickr_style": (60965224 - 980 * 4097, 0),
+    "alexnet_bn": (60965224, 2 * (96 + 256 + 384 + 384) + 4),
+    "alexnet_owt": (61100840, 0),
+    "bvlc_googlenet": (6998552, 0),
+    # Published with a bias in each of its convolutions, which normalisation takes away again.
+    "inception_v2": (11295240 - 10016, 2 * 10016 + 69),
+    "inception_v3": (23834568, 2 * 17216 + 94),
+    "vgg16": (138357544, 0),
+    "vgg19": (143667240, 0),
+    "resnet18": (11689512, 2 * 4800 + 20),
+    "resnet50": (25557032, 2 * 26560 + 53),
+    "resnet101": (44549160, 2 * 52672 + 104),
+    "resnet152": (60192808, 2 * 75712 + 155),
+    "cifar10_resnet20": (269722, 2 * 688 + 19),
+    "cifar10_resnet56": (853018, 2 * 2032 + 55),
+    "squeezenet": (1235496, 0),
+    "mobilenet_v1": (4231976, 2 * 10944 + 27),
+    # 1,088 more than in the paper: the first block of the weights published for Caffe expands, too.
+    "mobilenet_v2": (3504872 + 1088, 2 * 17088 + 53),
+    "VGGNet/VOC0712/SSD_300x300": (26285486, 0),
+    # 60 classes more, for each of 4 or 6 boxes a cell, from 3x3 windows of six maps.
+    "VGGNet/coco/SSD_300x300": (26285486 + sum(60 * boxes * (9 * channels + 1) for boxes, channels in (
+        (4, 512), (6, 1024), (6, 512), (6, 256), (4, 256), (4, 256))), 0),
+}
+# More than some seconds for an iteration.
+SLOW = re.compile("vgg|VGG|resnet101|resnet152|resnet50/solver_1K|inception_v3|_fp16|8K")
+SOLVERS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "models").rglob("*solver*.prototxt"))
+
+
+def parameters(workplace, model):
+    output = workplace.run("caffe", "plan", f"--model={model}", "--phase=TEST")
+    return int(re.search(r"Parameters:\s+(\d+)", output).group(1))
+
+
+def test_every_folder_is_listed():
+    assert {str(path.parent.relative_to(ROOT / "models")) for path in (ROOT / "models").rglob("deploy.prototxt")} == set(WEIGHTS)
+
+
+@pytest.mark.parametrize("folder", WEIGHTS)
+def test_weights_are_those_of_the_paper(workplace, folder):
+    assert parameters(workplace, f"models/{folder}/deploy.prototxt") == sum(WEIGHTS[folder])
+
+
+def test_sixteen_bits_need_no_other_weights(workplace):
+    assert parameters(workplace, "models/bvlc_alexnet/deploy_fp16.prototxt") == WEIGHTS["bvlc_alexnet"][0]
+
+
+def noise(side, seed):
+    return np.random.RandomState(seed).randint(0, 256, (side, side, 3), np.uint8)
+
+
+def datum(side, seed):
+    return caffe_pb2.Datum(channels=3, height=side, width=side, data=noise(side, seed).tobytes(), label=seed % 10)
+
+
+def annotated(side, seed):
+    box = dict(xmin=0.2, ymin=0.3, xmax=0.7, ymax=0.9)
+    return caffe_pb2.AnnotatedDatum(datum=datum(side, seed), type=caffe_pb2.AnnotatedDatum.BBOX, annotation_group=[
+        dict(group_label=1 + seed, annotation=[dict(instance_id=0, bbox=box)])])
+
+
+def write_database(path, records):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with lmdb.open(str(path), map_size=1 << 26) as database, database.begin(write=True) as transaction:
+        for number, record in enumerate(records):
+            transaction.put(b"%08d" % number, record.SerializeToString())
+
+
+def write_list(workplace, path):
+    names = []
+    for number in range(4):
+        name = workplace.root / f"{number}.ppm"
+        name.write_bytes(b"P6 40 30 255\n" + noise(40, number)[:30].tobytes())
+        names.append(f"{name} {number}\n")
+    (workplace.root / path).parent.mkdir(parents=True, exist_ok=True)
+    (workplace.root / path).write_text("".join(names))
+
+
+def write_data(workplace, net):
+    """Data of the kind and at the place that each data layer names."""
+    for layer in net.layer:
+        if layer.type == "ImageData":
+            write_list(workplace, layer.image_data_param.source)
+        elif layer.type == "AnnotatedData":
+            write_database(workplace.root / layer.data_param.source, [annotated(64, i) for i in range(4)])
+        elif layer.type == "Data":
+            # As large as the least that the cut-out needs, where images of ImageNet are concerned.
+            side = 40 if "cifar10" in layer.data_param.source else 320 if "320" in layer.data_param.source else 256
+            write_database(workplace.root / layer.data_param.source, [datum(side, i) for i in range(4)])
+
+
+def parse(path, message):
+    return text_format.Parse(path.read_text(), message)
+
+
+def shrink(workplace, path):
+    """Batches of two, with data for them."""
+    target = workplace.root / path
+    net = parse(target, caffe_pb2.NetParameter())
+    for layer in net.layer:
+        for options in (layer.data_param, layer.image_data_param):
+            if options.HasField("batch_size"):
+                options.batch_size = 2
+    target.write_text(str(net))
+    write_data(workplace, net)
+
+
+@pytest.mark.parametrize("path", SOLVERS)
+def test_an_iteration_of_training_and_a_test(workplace, path):
+    if SLOW.search(path):
+        slow()
+    solver = parse(ROOT / path, caffe_pb2.SolverParameter())
+    for net in {solver.net, solver.train_net, *solver.test_net} - {""}:
+        shrink(workplace, net)
+    solver.max_iter = solver.test_interval = solver.display = solver.iter_size = 1
+    solver.test_iter[:] = [1]
+    solver.snapshot_after_train = False
+    (workplace.root / "solver.prototxt").write_text(str(solver))
+    log = workplace.run("caffe", "train", "--solver=solver.prototxt")
+    assert float(re.search(r"Iteration 0 .*loss = ([\d.e+]+|nan|inf)", log).group(1)) > 0
+    assert "detection_eval" in log if solver.eval_type == "detection" else "Test net output #0: " in log
+    assert "Optimization Done." in log
