@@ -201,7 +201,6 @@ int Train() {
 // Calls `score` with each net of -model, in turn, with the weights in it.
 int ScoreNets(const std::function<void(Net& net)>& score) {
   Require(!FLAGS_model.empty(), "-model is missing; give the net prototxt");
-  Require(!FLAGS_weights.empty(), "-weights is missing; give the .caffemodel to score");
   Require(FLAGS_iterations > 0, "-iterations is ", FLAGS_iterations, "; it must be at least 1");
   RefuseGpus();
   LOG(INFO) << "Use CPU.";
@@ -210,7 +209,9 @@ int ScoreNets(const std::function<void(Net& net)>& score) {
     if (models.size() > 1) LOG(INFO) << "Net " << model;
     Net net(model, caffe::TEST, FLAGS_level, SplitByComma(FLAGS_stage),
             NetOptionsFromFlags(/*with_backward=*/false));
-    caffe::LoadWeights(FLAGS_weights, &net);
+    Require(!FLAGS_weights.empty() || net.learnable_params().empty(),
+            "-weights is missing; give the .caffemodel to score");
+    if (!FLAGS_weights.empty()) caffe::LoadWeights(FLAGS_weights, &net);
     LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
     score(net);
   }

@@ -187,6 +187,17 @@ TEST_F(CaffeToolTest, SaysWhatIsWrong) {
   ExpectFailure("train -solver solver.prototxt", "did you mean");
 }
 
+TEST_F(CaffeToolTest, TestsANetWithoutParametersWithoutWeights) {
+  Write("none.prototxt", R"(
+    layer { name: "x" type: "DummyData" top: "x"
+      dummy_data_param { shape { dim: 2 } data_filler { type: "constant" value: 3 } } }
+    layer { name: "sum" type: "Reduction" bottom: "x" top: "sum" reduction_param { axis: 0 } }
+  )");
+  const Outcome test = Run("test -model none.prototxt -iterations 1");
+  EXPECT_EQ(test.status, 0) << test.output;
+  EXPECT_THAT(test.output, HasSubstr("sum = 6"));
+}
+
 TEST_F(CaffeToolTest, PrintsUsageAndVersion) {
   const Outcome usage = Run("");
   EXPECT_EQ(usage.status, 0);
