@@ -1,7 +1,8 @@
 """AlexNet (Krizhevsky et al. 2012) and the nets that were made of it."""
 from caffe.net_spec import layers as L
 
-from .common import FLOAT16, FLOAT16_MATH, Head, Images, benchmark, deploy, gaussian, solver, train_val
+from .common import (FLOAT16, FLOAT16_MATH, TEST, Head, Images, Model, benchmark, deploy, gaussian, solver, train_val,
+                     write)
 
 SHAPE = (3, 227, 227)
 IMAGES = Images(SHAPE)
@@ -48,6 +49,15 @@ def rcnn(model, data):
 def flickr_style(model, data):
     return [Head(h.scores, accuracy_top5=None) for h in
             classifier(model, caffenet_trunk(model, data), "fc8_flickr", 20, rate=10, hidden_bias=1)]
+
+
+def feature_extraction():
+    """CaffeNet on the photographs of a list."""
+    model = Model()
+    photographs = IMAGES._replace(test="examples/feature_extraction/file_list.txt", layer="ImageData")
+    model.spec.data, model.spec.label = photographs.layers(TEST, 50)
+    caffenet(model, model.spec.data)
+    return write(model.spec, "CaffeNet")
 
 
 def alexnet_bn(model, data):
@@ -101,6 +111,7 @@ def files():
     yield f"{folder}/deploy.prototxt", deploy("CaffeNet", caffenet, SHAPE), ""
     yield f"{folder}/solver.prototxt", solver(folder, prefix="caffenet", **STEPS), PER_STEP
 
+    yield "examples/feature_extraction/imagenet_val.prototxt", feature_extraction(), ""
     yield "models/bvlc_reference_rcnn_ilsvrc13/deploy.prototxt", deploy(
         "R-CNN-ilsvrc13", rcnn, SHAPE, softmax=False), "Scores of 200 detection classes for image regions; no softmax."
 

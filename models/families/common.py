@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Tuple
 
-from caffe.net_spec import NetSpec, Top, layers as L, params as P
+from caffe.net_spec import NetSpec, Top, assign_proto, layers as L, params as P
 from caffe.proto import caffe_pb2
 
 TRAIN, TEST = dict(phase=caffe_pb2.TRAIN), dict(phase=caffe_pb2.TEST)
@@ -177,9 +177,13 @@ def benchmark(name: str, body: Body, shape: Tuple[int, int, int], batch: int) ->
 
 
 def solver(folder: str, net: Optional[str] = "train_val.prototxt", prefix: Optional[str] = None, **fields: Any) -> Any:
-    """A SolverParameter with momentum 0.9, tests over ImageNet's 50,000 images in batches of 50."""
+    """A SolverParameter with momentum 0.9, tests over ImageNet's 50,000 images in batches of 50; None unsets a field."""
     settings = dict(net=net and f"{folder}/{net}", test_iter=[1000], test_interval=5000, test_initialization=False, display=20,
                     average_loss=20, momentum=0.9, lr_policy="poly", snapshot=10000,
                     snapshot_prefix=f"{folder}/{prefix or folder.split('/')[-1]}")
     settings.update(fields)
-    return caffe_pb2.SolverParameter(**{key: value for key, value in settings.items() if value is not None})
+    message = caffe_pb2.SolverParameter()
+    for name, value in settings.items():
+        if value is not None:
+            assign_proto(message, name, value)
+    return message

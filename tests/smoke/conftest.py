@@ -16,7 +16,7 @@ class Workplace:
 
     def __init__(self, root):
         self.root = root
-        leave_out = shutil.ignore_patterns("*_lmdb*", "*_iter_*", "*.binaryproto", "__pycache__")
+        leave_out = shutil.ignore_patterns("*_lmdb*", "*_iter_*", "*.binaryproto", "*.h5", "__pycache__")
         for folder in ("examples", "models", "benchmarks"):
             shutil.copytree(ROOT / folder, root / folder, ignore=leave_out)
 

@@ -23,7 +23,9 @@ def accuracy(workplace, model, weights, iterations=10):
     return float(re.findall(r"\] accuracy = ([\d.e+-]+)", output)[-1])
 
 
-@pytest.mark.parametrize("solver, prefix", [("lenet_solver", "lenet"), ("lenet_multistep_solver", "lenet_multistep")])
+@pytest.mark.parametrize("solver, prefix", [
+    ("lenet_solver", "lenet"), ("lenet_multistep_solver", "lenet_multistep"), ("lenet_solver_adam", "lenet_adam"),
+    ("lenet_solver_rmsprop", "lenet_rmsprop"), ("lenet_adadelta_solver", "lenet_adadelta")])
 def test_mnist_on_rendered_digits(workplace, tmp_path, solver, prefix):
     need_program("convert_mnist_data")
     workplace.run("examples/mnist/create_mnist.sh", render_digits(tmp_path / "digits", 500, 100))
@@ -62,6 +64,57 @@ def test_lenet_learns_rendered_digits(workplace, tmp_path):
     assert accuracy(workplace, "examples/mnist/lenet_train_test.prototxt", "examples/mnist/lenet_iter_2000.caffemodel", 20) > 0.97
 
 
+@pytest.mark.parametrize("rule", ["", "_nesterov", "_adagrad", "_adadelta"])
+def test_autoencoder(workplace, tmp_path, rule):
+    need_program("convert_mnist_data")
+    workplace.run("examples/mnist/create_mnist.sh", render_digits(tmp_path / "digits", 300, 100))
+    path = workplace.edit(f"examples/mnist/mnist_autoencoder_solver{rule}.prototxt", max_iter=30, test_iter=1,
+                          test_interval=30, display=30)
+    log = workplace.run("caffe", "train", f"--solver={path}")
+    for number in (0, 1):
+        first, last = (float(text) for text in re.findall(
+            rf"Testing net \(#{number}\).*?l2_error = ([\d.]+)", log, re.DOTALL))
+        assert last < 0.9 * first
+
+
+def test_siamese(workplace, tmp_path):
+    digits = render_digits(tmp_path / "digits", 600, 200)
+    script = ROOT / "examples/siamese/create_mnist_siamese.py"
+    for said in ("Made examples/siamese/mnist_siamese_train_lmdb", "mnist_siamese_test_lmdb exists"):
+        done = subprocess.run([sys.executable, script, digits], cwd=workplace.root, check=True, capture_output=True, text=True)
+        assert said in done.stdout
+    path = workplace.edit("examples/siamese/mnist_siamese_solver.prototxt", max_iter=60, test_iter=2, test_interval=60)
+    log = workplace.run("caffe", "train", f"--solver={path}")
+    first, last = (float(text) for text in re.findall(r"Test net output #0: loss = ([\d.]+)", log))
+    assert last < first
+    # One of the two reads the weights of both.
+    half = workplace.root / "examples/siamese/mnist_siamese.prototxt"
+    half.write_text(half.read_text().replace("dim: 10000", "dim: 2"))
+    workplace.run("caffe", "test", f"--model={half}", "--weights=examples/siamese/mnist_siamese_iter_60.caffemodel",
+                  "--iterations=1")
+
+
+def test_hdf5_classification(workplace):
+    folder = "examples/hdf5_classification"
+    assert f"Made {folder}/test.h5" in workplace.run(f"{folder}/create_data.sh")
+    assert f"{folder}/train.h5 exists" in workplace.run(f"{folder}/create_data.sh")
+    scores = []
+    for solver in ("solver", "nonlinear_solver"):
+        path = workplace.edit(f"{folder}/{solver}.prototxt", max_iter=1500, test_interval=1500)
+        log = workplace.run("caffe", "train", f"--solver={path}")
+        scores.append(float(re.findall(r"accuracy = ([\d.]+)", log)[-1]))
+    # A line between the classes gets about 0.73 right; the hidden layer above 0.97.
+    assert 0.6 < scores[0] < 0.8 and scores[1] > 0.93
+
+
+def test_lstm_remembers(workplace):
+    solver = workplace.root / "examples/sequences/solver.prototxt"
+    solver.write_text(solver.read_text() + "random_seed: 1\n")
+    log = workplace.run("caffe", "train", f"--solver={solver}")
+    scores = [float(text) for text in re.findall(r"accuracy = ([\d.]+)", log)]
+    assert scores[0] < 0.7 and scores[-1] > 0.95
+
+
 def some_of_cifar10(source, folder, count):
     """The first images of both lists, as files with their lists."""
     folder.mkdir()
@@ -89,6 +142,20 @@ def test_cifar10_quick(workplace, tmp_path):
     state = "examples/cifar10/cifar10_quick_iter_4.solverstate"
     workplace.run("caffe", "train", f"--solver={second}", f"--snapshot={state}")
     assert (workplace.root / "examples/cifar10/cifar10_quick_iter_6.caffemodel.h5").exists()
+
+
+def test_cifar10_full(workplace, tmp_path):
+    source = real_data("cifar10")
+    need_program("convert_imageset")
+    need_program("compute_image_mean")
+    workplace.run("examples/cifar10/create_cifar10.sh", some_of_cifar10(source, tmp_path / "cifar10", 200))
+    stages, state = (("", 2), ("_lr1", 4), ("_lr2", 6)), []
+    for stage, iterations in stages:
+        path = workplace.edit(f"examples/cifar10/cifar10_full_solver{stage}.prototxt", max_iter=iterations,
+                              test_interval=2, test_iter=1)
+        workplace.run("caffe", "train", f"--solver={path}", *state)
+        state = [f"--snapshot=examples/cifar10/cifar10_full_iter_{iterations}.solverstate.h5"]
+    assert (workplace.root / "examples/cifar10/cifar10_full_iter_6.caffemodel.h5").exists()
 
 
 def test_padded_images_have_a_border(tmp_path):
