@@ -12,6 +12,8 @@ import importlib
 import pathlib
 import sys
 
+from google.protobuf import text_format
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "models")]
 
@@ -22,7 +24,6 @@ WIDTH = 100
 
 def lines(message, indent=""):
     """The text form of a message: a line for each field, and for each message that fits on one."""
-    from google.protobuf import text_format  # pylint: disable=import-outside-toplevel
     for field, value in message.ListFields():
         for item in value if field.label == field.LABEL_REPEATED else [value]:
             if field.message_type is None:

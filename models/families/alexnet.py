@@ -1,8 +1,10 @@
 """AlexNet (Krizhevsky et al. 2012) and the nets that were made of it."""
+from typing import NamedTuple
+
 from caffe.net_spec import layers as L
 
-from .common import (FLOAT16, FLOAT16_MATH, TEST, Head, Images, Model, benchmark, deploy, gaussian, solver, train_val,
-                     write)
+from .common import (FLOAT16, FLOAT16_MATH, TEST, TRAIN, Head, Images, Model, benchmark, deploy, gaussian, solver,
+                     train_val, write)
 
 SHAPE = (3, 227, 227)
 IMAGES = Images(SHAPE)
@@ -49,6 +51,25 @@ def rcnn(model, data):
 def flickr_style(model, data):
     return [Head(h.scores, accuracy_top5=None) for h in
             classifier(model, caffenet_trunk(model, data), "fc8_flickr", 20, rate=10, hidden_bias=1)]
+
+
+class Windows(NamedTuple):
+    """Regions of photographs, with 16 pixels of context, a quarter of them objects."""
+
+    folder: str
+
+    def layers(self, phase, batch):
+        part = "trainval" if phase is TRAIN else "test"
+        return L.WindowData(
+            ntop=2, name="data", include=phase,
+            transform_param=dict(mirror=True, crop_size=SHAPE[-1], mean_value=list(IMAGES.mean)),
+            window_data_param=dict(source=f"{self.folder}/window_file_2007_{part}.txt", batch_size=batch, fg_threshold=0.5,
+                                   bg_threshold=0.5, fg_fraction=0.25, context_pad=16, crop_mode="warp"))
+
+
+def pascal(model, data):
+    return [Head(h.scores, accuracy_top5=None) for h in
+            classifier(model, caffenet_trunk(model, data), "fc8_pascal", 21, rate=10, hidden_bias=1)]
 
 
 def feature_extraction():
@@ -112,6 +133,12 @@ def files():
     yield f"{folder}/solver.prototxt", solver(folder, prefix="caffenet", **STEPS), PER_STEP
 
     yield "examples/feature_extraction/imagenet_val.prototxt", feature_extraction(), ""
+    folder = "examples/finetune_pascal_detection"
+    yield f"{folder}/pascal_finetune_trainval_test.prototxt", train_val("CaffeNet", pascal, Windows(folder), 128, 128), ""
+    yield f"{folder}/pascal_finetune_solver.prototxt", solver(
+        folder, "pascal_finetune_trainval_test.prototxt", "pascal_det_finetune", base_lr=0.001, lr_policy="step", gamma=0.1,
+        stepsize=20000, max_iter=100000, weight_decay=0.0005, test_iter=[100], test_interval=1000), (
+            "A tenth of the rate the net was trained with.")
     yield "models/bvlc_reference_rcnn_ilsvrc13/deploy.prototxt", deploy(
         "R-CNN-ilsvrc13", rcnn, SHAPE, softmax=False), "Scores of 200 detection classes for image regions; no softmax."
 

@@ -1,5 +1,5 @@
 """VGG, configurations D and E (Simonyan and Zisserman 2015)."""
-from .common import FLOAT16, FLOAT_MATH, Head, Images, deploy, gaussian, solver, train_val
+from .common import FLOAT16, FLOAT_MATH, MSRA, Head, Images, deploy, gaussian, solver, train_val
 
 CONVOLUTIONS = {16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 WIDTHS = (64, 128, 256, 512, 512)
@@ -12,7 +12,7 @@ def stages(model, x, depth):
             x = model.pool(f"pool{stage - 1}", x, "MAX", 2, 2)
         for i in range(1, count + 1):
             # The msra filler stands for the paper's pre-training of a smaller net.
-            x = model.conv(f"conv{stage}_{i}", x, width, 3, pad=1, weight=dict(type="msra"))
+            x = model.conv(f"conv{stage}_{i}", x, width, 3, pad=1, weight=MSRA)
             x = model.relu(f"relu{stage}_{i}", x)
     return x
 

@@ -105,3 +105,18 @@ def test_from_photographs_to_predictions(workplace, images):
     (workplace.root / "labels.txt").write_text("one\n")
     wrong = workplace.run("classification", deploy, weights, "104,117,123", "labels.txt", picture, status=1)
     assert "has 1 lines; the net tells 1000 classes" in wrong
+
+
+def test_regions_of_photographs(workplace, tmp_path):
+    folder, examples = tmp_path, "examples/finetune_pascal_detection"
+    for part in ("trainval", "test"):
+        text = ""
+        for number, line in enumerate(generated(folder)):
+            # Class, overlap with the object, left, top, right, bottom: an object and background.
+            text += f"# {number}\n{folder}/{line.split()[0]}\n3\n90\n90\n2\n{1 + number} 0.8 2 3 20 25\n0 0.1 5 5 28 28\n"
+        (workplace.root / f"{examples}/window_file_2007_{part}.txt").write_text(text)
+    shrink(workplace, f"{examples}/pascal_finetune_trainval_test.prototxt", 4)
+    solver = workplace.edit(f"{examples}/pascal_finetune_solver.prototxt", max_iter=1, test_interval=1, test_iter=1,
+                            display=1)
+    log = workplace.run("caffe", "train", f"--solver={solver}")
+    assert len(accuracies(log)) == 1 and "loss = " in log
