@@ -158,6 +158,17 @@ def test_cifar10_full(workplace, tmp_path):
     assert (workplace.root / "examples/cifar10/cifar10_full_iter_6.caffemodel.h5").exists()
 
 
+@pytest.mark.parametrize("suffix", ["", "_bn"])
+def test_cifar10_sigmoid(workplace, tmp_path, suffix):
+    source = real_data("cifar10")
+    need_program("convert_imageset")
+    need_program("compute_image_mean")
+    workplace.run("examples/cifar10/create_cifar10.sh", some_of_cifar10(source, tmp_path / "cifar10", 200))
+    path = workplace.edit(f"examples/cifar10/cifar10_full_sigmoid_solver{suffix}.prototxt", max_iter=2, test_interval=2,
+                          test_iter=1)
+    assert "accuracy = " in workplace.run("caffe", "train", f"--solver={path}")
+
+
 def test_padded_images_have_a_border(tmp_path):
     pixels = np.arange(1, 13, dtype=np.uint8).reshape(3, 2, 2)
     datum = caffe_pb2.Datum(channels=3, height=2, width=2, data=pixels.tobytes(), label=7)
