@@ -4,6 +4,9 @@ import subprocess
 import sys
 
 import pytest
+from google.protobuf import text_format
+
+from caffe.proto import caffe_pb2
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -45,6 +48,49 @@ def test_deploy_nets_end_in_probabilities(folder, last):
     assert net["layer"][-1]["type"] == ["Softmax"]
     assert shapes["prob"] == (1000,)
     assert last in shapes
+
+
+SOLVERS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "models").rglob("*solver*.prototxt"))
+
+
+def message(path, kind):
+    return text_format.Parse((ROOT / path).read_text(), kind())
+
+
+@pytest.mark.parametrize("path", SOLVERS)
+def test_solvers_name_nets_and_places_of_their_own_folder(path):
+    solver = message(path, caffe_pb2.SolverParameter)
+    folder = path.rsplit("/", 1)[0] + "/"
+    for net in [solver.net or solver.train_net, *solver.test_net]:
+        assert net.startswith(folder) and (ROOT / net).exists()
+    assert solver.snapshot_prefix.startswith(folder)
+    assert not solver.HasField("solver_mode")  # the build decides
+
+
+def test_snapshots_of_different_recipes_do_not_meet():
+    prefixes = [message(path, caffe_pb2.SolverParameter).snapshot_prefix for path in SOLVERS]
+    assert len(set(prefixes)) == len(prefixes)
+
+
+@pytest.mark.parametrize("path", [path for path in SOLVERS if "cifar10" not in path and "flickr" not in path])
+def test_tests_cover_the_validation_set_once(path):
+    solver = message(path, caffe_pb2.SolverParameter)
+    net = message(solver.net or solver.test_net[0], caffe_pb2.NetParameter)
+    batch = next(layer.data_param.batch_size for layer in net.layer if layer.data_param.HasField("batch_size") and
+                 (not layer.include or layer.include[0].phase == caffe_pb2.TEST))
+    images = 4952 if "VOC" in path else 5000 if "coco" in path else 50000
+    assert 0 <= solver.test_iter[0] * batch - images < batch
+
+
+@pytest.mark.parametrize("path", sorted(str(path.relative_to(ROOT)) for path in (ROOT / "models").rglob("*_fp16.prototxt")
+                                        if "solver" not in path.name))
+def test_sixteen_bits_change_no_layer(path):
+    half, single = (message(name, caffe_pb2.NetParameter) for name in (path, path.replace("_fp16", "")))
+    assert half.default_forward_type == half.default_backward_type == caffe_pb2.FLOAT16
+    for net in (half, single):
+        for layer in net.layer:
+            layer.data_param.ClearField("batch_size")
+    assert half.layer == single.layer
 
 
 # Multiply-adds as the literature counts them: 0.72, 1.6 and 3.8 thousand million.
