@@ -1,10 +1,11 @@
 # -DCAFFE_CUDA=AUTO (the default) builds the CUDA backend where the toolkit, cuDNN's headers and
 # cudnn-frontend's are found; ON insists on them; OFF leaves no trace of them. Of the libraries only
 # the runtime is linked, statically: cuDNN, cuBLASLt and the driver are looked for when a CUDA
-# device is first used (src/caffe/cuda/vendor_libraries.hpp).
+# device is first used (src/caffe/cuda/vendor_library.hpp).
 set(CAFFE_CUDA AUTO CACHE STRING "CUDA backend: AUTO, ON or OFF")
 set_property(CACHE CAFFE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(CAFFE_HAS_CUDA OFF)
+set(CAFFE_CUDA_FOUND OFF CACHE INTERNAL "whether this build has the CUDA backend")
 
 if(CAFFE_CUDA)
   set(missing)
@@ -40,10 +41,17 @@ if(CAFFE_CUDA)
       set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
     endif()
     enable_language(CUDA)
+    # CMake 3.25 does not know how nvcc is told its C++ standard.
+    foreach(kind STANDARD EXTENSION)
+      if(NOT CMAKE_CUDA20_${kind}_COMPILE_OPTION)
+        set(CMAKE_CUDA20_${kind}_COMPILE_OPTION -std=c++20)
+      endif()
+    endforeach()
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     find_package(CUDAToolkit 12.4 REQUIRED)
     set(CAFFE_HAS_CUDA ON)
+    set(CAFFE_CUDA_FOUND ON CACHE INTERNAL "whether this build has the CUDA backend")
   elseif(CAFFE_CUDA STREQUAL "AUTO")
     list(JOIN missing ", " missing)
     message(STATUS "Building without CUDA; not found: ${missing}")

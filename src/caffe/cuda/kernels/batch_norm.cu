@@ -69,10 +69,19 @@ struct Normalisation {
   }
 };
 
+// Worked out once per channel: a division and a root, of numbers of any type.
+template <typename A>
+struct StoreAffine {
+  Normalisation<A> normalisation;
+  Affine<A>* channels;
+
+  __device__ void operator()(int64_t c) const { channels[c] = normalisation.At(c); }
+};
+
 template <typename T, int N>
 struct Normalise {
   using A = Accum<T>;
-  Normalisation<A> normalisation;
+  const Affine<A>* affines;
   const T* x;
   T* y;
   int64_t channels, inner;
@@ -85,7 +94,7 @@ struct Normalise {
     Affine<A> affine{};
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      if (k == 0 || inner == 1) affine = normalisation.At(first + k);
+      if (k == 0 || inner == 1) affine = affines[first + k];
       const A value = Wide(in.values[k]) * affine.factor + affine.shift;
       out.values[k] = T(has_relu && !(value > A(0)) ? A(0) : value);
     }
@@ -110,14 +119,22 @@ void VisitPack(const Covered& view, std::initializer_list<const void*> pointers,
 }
 
 template <typename T>
+size_t AffineBytes(const Covered& view) {
+  return static_cast<size_t>(view.covered) * sizeof(Affine<Accum<T>>);
+}
+
+// The workspace begins with AffineBytes().
+template <typename T>
 void NormaliseWith(const Normalisation<Accum<T>>& normalisation, bool has_relu,
                    const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   const Covered view = ChannelsOf(x);
+  auto* const affines = static_cast<Affine<Accum<T>>*>(ctx.workspace);
+  ForEach(ctx, view.covered, StoreAffine<Accum<T>>{normalisation, affines});
   VisitPack<T>(view, {x.data, y.data}, [&]<int N>(std::integral_constant<int, N>) {
-    ForEach(ctx, y.count() / N,
-            Normalise<T, N>{normalisation, x.as<const T>(), y.as<T>(), view.covered, view.inner,
-                            has_relu});
+    ForEach(
+        ctx, y.count() / N,
+        Normalise<T, N>{affines, x.as<const T>(), y.as<T>(), view.covered, view.inner, has_relu});
   });
 }
 
@@ -125,42 +142,55 @@ KernelOrRefusal MakeBatchNorm(const ops::BatchNorm& op, const KernelRequest& req
   const Covered view = ChannelsOf(request.inputs[0]);
   return VisitFloat(request.inputs[0].dtype, [&]<typename T>(TypeTag<T>) {
     using A = Accum<T>;
+    return Kernel{
+        "",
+        [=](const KernelContext& ctx) {
+          const T* x = ctx.input(0).as<const T>();
+          const Numbers mean = OutputNumbers(ctx, 1), variance = OutputNumbers(ctx, 2);
+          SumCovered<2, A>(
+              ctx, view, static_cast<char*>(ctx.workspace) + AffineBytes<T>(view),
+              AddMoments<T>{x, view.inner},
+              StoreMoments<T>{x, view.inner, static_cast<A>(view.length()), mean, variance});
+          NormaliseWith<T>({mean,
+                            variance,
+                            {},
+                            InputNumbers(ctx, 1),
+                            InputNumbers(ctx, 2),
+                            static_cast<A>(op.eps)},
+                           op.has_relu, ctx);
+        },
+        AffineBytes<T>(view) + SumWorkspace<2, A>(view)};
+  });
+}
+
+KernelOrRefusal MakeBatchNormInference(const ops::BatchNormInference& op,
+                                       const KernelRequest& request) {
+  return VisitFloat(request.inputs[0].dtype, [&]<typename T>(TypeTag<T>) {
     return Kernel{"",
-                  [=](const KernelContext& ctx) {
-                    const T* x = ctx.input(0).as<const T>();
-                    const Numbers mean = OutputNumbers(ctx, 1), variance = OutputNumbers(ctx, 2);
-                    SumCovered<2, A>(ctx, view, ctx.workspace, AddMoments<T>{x, view.inner},
-                                     StoreMoments<T>{x, view.inner, static_cast<A>(view.length()),
-                                                     mean, variance});
-                    NormaliseWith<T>({mean,
-                                      variance,
-                                      {},
+                  [op](const KernelContext& ctx) {
+                    NormaliseWith<T>(
+                        {InputNumbers(ctx, 1), InputNumbers(ctx, 2), InputNumbers(ctx, 3),
+                         InputNumbers(ctx, 4), InputNumbers(ctx, 5), static_cast<Accum<T>>(op.eps)},
+                        op.has_relu, ctx);
+                  },
+                  AffineBytes<T>(ChannelsOf(request.inputs[0]))};
+  });
+}
+
+KernelOrRefusal MakeBatchNormInferenceGrad(const ops::BatchNormInferenceGrad& op,
+                                           const KernelRequest& request) {
+  return VisitFloat(request.inputs[0].dtype, [&]<typename T>(TypeTag<T>) {
+    return Kernel{"",
+                  [op](const KernelContext& ctx) {
+                    NormaliseWith<T>({{},
                                       InputNumbers(ctx, 1),
                                       InputNumbers(ctx, 2),
-                                      static_cast<A>(op.eps)},
-                                     op.has_relu, ctx);
+                                      InputNumbers(ctx, 3),
+                                      {},
+                                      static_cast<Accum<T>>(op.eps)},
+                                     /*has_relu=*/false, ctx);
                   },
-                  SumWorkspace<2, A>(view)};
-  });
-}
-
-void BatchNormInference(const ops::BatchNormInference& op, const KernelContext& ctx) {
-  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    NormaliseWith<T>({InputNumbers(ctx, 1), InputNumbers(ctx, 2), InputNumbers(ctx, 3),
-                      InputNumbers(ctx, 4), InputNumbers(ctx, 5), static_cast<Accum<T>>(op.eps)},
-                     op.has_relu, ctx);
-  });
-}
-
-void BatchNormInferenceGrad(const ops::BatchNormInferenceGrad& op, const KernelContext& ctx) {
-  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    NormaliseWith<T>({{},
-                      InputNumbers(ctx, 1),
-                      InputNumbers(ctx, 2),
-                      InputNumbers(ctx, 3),
-                      {},
-                      static_cast<Accum<T>>(op.eps)},
-                     /*has_relu=*/false, ctx);
+                  AffineBytes<T>(ChannelsOf(request.inputs[0]))};
   });
 }
 
@@ -289,8 +319,11 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNorm, "batch-norm",
                               KernelRank::kReference, MakeBatchNorm);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormGrad, "batch-norm-grad",
                               KernelRank::kReference, MakeBatchNormGrad);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::BatchNormInference, BatchNormInference);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::BatchNormInferenceGrad, BatchNormInferenceGrad);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormInference, "batch-norm-inference",
+                              KernelRank::kReference, MakeBatchNormInference);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormInferenceGrad,
+                              "batch-norm-inference-grad", KernelRank::kReference,
+                              MakeBatchNormInferenceGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::UpdateRunningStatistics, UpdateRunningStatistics);
 
 }  // namespace

@@ -11,8 +11,13 @@ ClassView RowsOf(const Shape& shape) {
   return ClassView(Shape{shape[0], shape.count(1)}, 1);
 }
 
+// NaN stays NaN. (std::max takes references, which a constant of the host has none of here.)
+__device__ double AtLeast(double probability) {
+  return probability < kLeastProbability ? kLeastProbability : probability;
+}
+
 __device__ double LogOf(double probability) {
-  return std::log(std::max(probability, kLeastProbability));
+  return std::log(AtLeast(probability));
 }
 
 // max(0, 1 - s x) and s of element i.
@@ -125,7 +130,7 @@ struct LogProbabilityGradient {
     int64_t c;
     const int64_t label = LabelAt(labels, Divide(i, classes, &c));
     if (c == label) {
-      const double probability = std::max<double>(p[i], kLeastProbability);
+      const double probability = AtLeast(p[i]);
       dp[i] = static_cast<T>(-static_cast<double>(*dloss) / items / probability);
     } else {
       dp[i] = IsClass(label, classes) ? T(0) : static_cast<T>(NAN);
