@@ -505,14 +505,7 @@ void AddLossCases(std::vector<OpCase>* cases) {
     op.ignore_label = 1;
     cases->push_back({StrCat("AccuracyIgnore", k), op, {x, labels}, {loss}});
   }
-  const CaseOperand w = T({5000}), scalars = T({8}).As(DType::kDouble).In(0.1, 0.9);
-  for (const auto rule :
-       {ops::Regularization::kNone, ops::Regularization::kL1, ops::Regularization::kL2}) {
-    cases->push_back({StrCat("SgdUpdate", static_cast<int>(rule)),
-                      ops::SgdUpdate{rule, 2, 0.5},
-                      {w, scalars},
-                      {w, w}});
-  }
+  const CaseOperand w = T({5000});
   cases->push_back({"Dot", ops::Dot{}, {w, w}, {T({}).As(DType::kDouble)}, 1});
   cases->push_back({"MaxAbs", ops::MaxAbs{}, {w}, {T({}).As(DType::kDouble).In(0.5, 2)}, 1});
   cases->push_back({"SumOfSquares", ops::SumOfSquares{}, {w}, {T({}).As(DType::kDouble)}, 1});

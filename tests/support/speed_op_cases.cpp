@@ -1,5 +1,4 @@
 // The sizes of ResNet-50, AlexNet and their solver at a batch of 32.
-#include "caffe/ops/adaptive_updates.hpp"
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/convert.hpp"
@@ -10,6 +9,8 @@
 #include "caffe/ops/pointwise.hpp"
 #include "caffe/ops/pool.hpp"
 #include "caffe/ops/random.hpp"
+#include "caffe/ops/update.hpp"
+#include "caffe/ops/update_rules.hpp"
 #include "tests/support/op_case.hpp"
 
 namespace caffe::testing {
@@ -75,9 +76,9 @@ std::vector<OpCase> MakeCases() {
   add("Softmax", ops::Softmax{1}, {scores}, {scores});
   add("SoftmaxLoss", ops::SoftmaxLoss{}, {scores.In(0.1, 0.9), labels}, {loss});
 
-  const CaseOperand w = T({25'000'000}).Wide(), scalars = T({8}).As(DType::kDouble).In(0.1, 0.9);
-  add("SgdUpdate", ops::SgdUpdate{}, {w, scalars}, {w, w});
-  add("AdamUpdate", ops::AdamUpdate{}, {w, scalars}, {w, w, w.In(0, 1)});
+  const CaseOperand w = T({25'000'000}).Wide(), scalars = T({1, 8}).As(DType::kDouble).In(0.1, 0.9);
+  add("SgdUpdate", ops::UpdateAll<ops::SgdUpdate>{{{}}}, {w, scalars}, {w, w});
+  add("AdamUpdate", ops::UpdateAll<ops::AdamUpdate>{{{}}}, {w, scalars}, {w, w, w.In(0, 1)});
   add("SumOfSquares", ops::SumOfSquares{}, {w}, {T({}).As(DType::kDouble)});
   return cases;
 }

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "caffe/error.hpp"
-#include "caffe/ops/adaptive_updates.hpp"
+#include "caffe/ops/update_rules.hpp"
 #include "caffe/solvers/regularization.hpp"
 #include "caffe/solvers/update_rule.hpp"
 
@@ -19,11 +19,14 @@ class ElementwiseRule : public UpdateRule {
 
   int num_states() const override { return UpdateOp::kStates; }
 
-  Op MakeOp(const Net::LearnableParam& param) const override {
-    UpdateOp op = op_;
-    op.lr_mult = param.lr_mult;
-    op.decay_mult = param.decay_mult;
-    return op;
+  Op MakeOp(std::span<const Net::LearnableParam> params) const override {
+    ops::UpdateAll<UpdateOp> all;
+    for (const Net::LearnableParam& param : params) {
+      UpdateOp& op = all.each.emplace_back(op_);
+      op.lr_mult = param.lr_mult;
+      op.decay_mult = param.decay_mult;
+    }
+    return all;
   }
 
   void FillScalars(const StepScalars& step, std::span<double, kMaxScalars> scalars) const override {

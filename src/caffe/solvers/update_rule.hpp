@@ -24,9 +24,9 @@ class UpdateRule {
   virtual ~UpdateRule() = default;
   // State tensors of a parameter's shape that the rule keeps.
   virtual int num_states() const = 0;
-  // The op that makes the step: (gradient, scalars) -> (weights, states...).
-  virtual Op MakeOp(const Net::LearnableParam& param) const = 0;
-  // Fills the op's scalars operand.
+  // The op that makes the step of all these parameters: ops::UpdateAll of the rule.
+  virtual Op MakeOp(std::span<const Net::LearnableParam> params) const = 0;
+  // Fills a row of the op's scalars operand.
   static constexpr int kMaxScalars = 8;
   virtual void FillScalars(const StepScalars& step,
                            std::span<double, kMaxScalars> scalars) const = 0;

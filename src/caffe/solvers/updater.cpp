@@ -5,7 +5,6 @@
 
 #include "caffe/graph/graph.hpp"
 #include "caffe/ops/update.hpp"
-#include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
 namespace {
@@ -17,11 +16,15 @@ OperandDesc Present(const TensorDesc& desc) {
 }
 
 Kernel FindKernel(const Op& op, const std::vector<OperandDesc>& inputs,
-                  const std::vector<OperandDesc>& outputs, Device& device) {
+                  const std::vector<OperandDesc>& outputs, Device& device,
+                  size_t* workspace_bytes) {
   for (const KernelCandidate& candidate :
        KernelRegistry::Get().Candidates(device.kind(), op.type())) {
     KernelOrRefusal answer = candidate.factory({op, inputs, outputs, device});
-    if (Kernel* kernel = std::get_if<Kernel>(&answer)) return std::move(*kernel);
+    if (Kernel* kernel = std::get_if<Kernel>(&answer)) {
+      *workspace_bytes = std::max(*workspace_bytes, kernel->workspace_bytes);
+      return std::move(*kernel);
+    }
   }
   throw Unsupported(StrCat("solver: no kernel for ", op.name(), " on ", Name(device.kind())));
 }
@@ -31,109 +34,146 @@ Kernel FindKernel(const Op& op, const std::vector<OperandDesc>& inputs,
 Updater::Updater(const UpdateRule& rule, const Larc& larc, Net& net)
     : rule_(rule),
       larc_(larc),
-      larc_cosines_(net.learnable_params().size()),
-      reduced_view_{{Shape{}, DType::kDouble}, &reduced_} {
-  Device& device = *net.graph().options.device;
-  const TensorDesc scalars{Shape{UpdateRule::kMaxScalars}, DType::kDouble};
+      device_(net.graph().options.device),
+      larc_cosines_(net.learnable_params().size()) {
   const std::vector<OperandDesc> number = {Present({Shape{}, DType::kDouble})};
-  for (Net::LearnableParam param : net.learnable_params()) {
-    ParamStep step;
-    step.blob = param.blob;
-    step.learns = param.lr_mult != 0;
-    step.has_half_gradient = param.backward_type == DType::kFloat16;
-    if (larc.is_on()) param.lr_mult = 1;  // LARC's own factor takes its place
+  size_t workspace_bytes = 0;
+  const auto find = [&](const Op& op, const std::vector<OperandDesc>& inputs,
+                        const std::vector<OperandDesc>& outputs) {
+    return FindKernel(op, inputs, outputs, *device_, &workspace_bytes);
+  };
+  std::vector<Net::LearnableParam> learning;
+  std::vector<std::vector<std::shared_ptr<Blob>>> states;
+  std::vector<OperandDesc> inputs, outputs;
+  for (size_t i = 0; i < net.learnable_params().size(); ++i) {
+    Net::LearnableParam param = net.learnable_params()[i];
     const TensorDesc desc = param.blob->data_tensor().desc();
-    for (int i = 0; i < rule.num_states(); ++i) {
-      step.states.push_back(
-          std::make_shared<Blob>(net.graph().options.device, desc.shape, desc.dtype));
-    }
-    std::vector<OperandDesc> outputs(1 + step.states.size(), Present(desc));
-    step.update =
-        FindKernel(rule.MakeOp(param), {Present(desc), Present(scalars)}, outputs, device);
-    step.sum_of_squares = FindKernel(ops::SumOfSquares{}, {Present(desc)}, number, device);
-    step.dot = FindKernel(ops::Dot{}, {Present(desc), Present(desc)}, number, device);
-    step.max_abs = FindKernel(ops::MaxAbs{}, {Present(desc)}, number, device);
-    step.inputs = {{desc}, {scalars}};
-    step.inputs[1].data = scalars_.data();
-    step.outputs.assign(outputs.size(), TensorView{desc});
-    step.gradient_and_history = {TensorView{desc}, TensorView{desc}};
-    steps_.push_back(std::move(step));
+    auto& own = states.emplace_back();
+    for (int k = 0; k < rule.num_states(); ++k)
+      own.push_back(std::make_shared<Blob>(device_, desc.shape, desc.dtype));
+    if (param.lr_mult == 0) continue;     // frozen
+    if (larc.is_on()) param.lr_mult = 1;  // LARC's own factor takes its place
+    ParamStep& step = steps_.emplace_back();
+    step.blob = param.blob;
+    step.index = i;
+    step.states = own;
+    step.has_half_gradient = param.backward_type == DType::kFloat16;
+    step.sum_of_squares = find(ops::SumOfSquares{}, {Present(desc)}, number);
+    step.dot = find(ops::Dot{}, {Present(desc), Present(desc)}, number);
+    step.max_abs = find(ops::MaxAbs{}, {Present(desc)}, number);
+    step.gradient_and_history = {TensorView{desc, nullptr}, TensorView{desc, nullptr}};
+    inputs.push_back(Present(desc));
+    outputs.insert(outputs.end(), 1 + own.size(), Present(desc));
+    learning.push_back(param);
   }
-  for (int i = 0; i < rule.num_states(); ++i) {
-    for (const ParamStep& step : steps_) history_.push_back(step.states[i]);
+  for (int k = 0; k < rule.num_states(); ++k) {
+    for (const auto& own : states) history_.push_back(own[k]);
+  }
+  results_on_device_ = device_->Allocate(kResults * sizeof(double));
+  if (steps_.empty()) return;
+  scalars_.resize(steps_.size() * UpdateRule::kMaxScalars);
+  const TensorDesc scalars{Shape{static_cast<int64_t>(steps_.size()), UpdateRule::kMaxScalars},
+                           DType::kDouble};
+  scalars_on_device_ = device_->Allocate(scalars.bytes());
+  inputs.push_back(Present(scalars));
+  update_ = find(rule.MakeOp(learning), inputs, outputs);
+  for (const OperandDesc& input : inputs) inputs_.push_back({input, nullptr});
+  inputs_.back().data = scalars_on_device_.get();
+  for (const OperandDesc& output : outputs) outputs_.push_back({output, nullptr});
+  workspace_ = device_->Allocate(workspace_bytes);
+}
+
+void Updater::BindTensors() {
+  for (size_t i = 0, output = 0; i < steps_.size(); ++i) {
+    inputs_[i].data = steps_[i].blob->diff_tensor().data();
+    outputs_[output++].data = steps_[i].blob->data_tensor().data();
+    for (const std::shared_ptr<Blob>& state : steps_[i].states)
+      outputs_[output++].data = state->data_tensor().data();
   }
 }
 
-void Updater::BindTensors(ParamStep& step) {
-  step.inputs[0].data = step.blob->diff_tensor().data();
-  step.outputs[0].data = step.blob->data_tensor().data();
-  for (size_t i = 0; i < step.states.size(); ++i) {
-    step.outputs[1 + i].data = step.states[i]->data_tensor().data();
-  }
-}
-
-double Updater::Reduce(const Kernel& kernel, std::span<const TensorView> inputs, double start) {
-  reduced_ = start;
+KernelContext Updater::NewContext() {
   KernelContext context;
+  context.workspace = workspace_.get();
+  context.stream = &device_->compute_stream();
+  return context;
+}
+
+void Updater::ClearResults() {
+  device_->MakeCurrent();
+  device_->compute_stream().FillZero(results_on_device_.get(), kResults * sizeof(double));
+}
+
+void Updater::Reduce(const Kernel& kernel, std::span<const TensorView> inputs, int result) {
+  result_.data = static_cast<double*>(results_on_device_.get()) + result;
+  KernelContext context = NewContext();
   context.inputs = inputs;
-  context.outputs = {&reduced_view_, 1};
+  context.outputs = {&result_, 1};
   context.accumulate_mask = 1;
   kernel.run(context);
-  return reduced_;
+}
+
+Updater::Results Updater::ReadResults() {
+  Results results;
+  device_->CopyToHost(results.data(), results_on_device_.get(), sizeof(results));
+  return results;
 }
 
 double Updater::GradientNorm() {
-  double sum = 0;
-  for (ParamStep& step : steps_) {
-    if (!step.learns) continue;
-    BindTensors(step);
-    sum = Reduce(step.sum_of_squares, {step.inputs.data(), 1}, sum);
-  }
-  return std::sqrt(sum);
+  ClearResults();
+  BindTensors();
+  for (size_t i = 0; i < steps_.size(); ++i)
+    Reduce(steps_[i].sum_of_squares, {&GradientOf(i), 1}, 0);
+  return std::sqrt(ReadResults()[0]);
 }
 
 Updater::GradientRange Updater::RangeOfGradients() {
-  double half = 0, other = 0;
-  for (ParamStep& step : steps_) {
-    if (!step.learns) continue;
-    BindTensors(step);
-    double& largest = step.has_half_gradient ? half : other;
-    largest = Reduce(step.max_abs, {step.inputs.data(), 1}, largest);
-  }
-  return {std::isfinite(half) && std::isfinite(other), half};
+  ClearResults();
+  BindTensors();
+  for (size_t i = 0; i < steps_.size(); ++i)
+    Reduce(steps_[i].max_abs, {&GradientOf(i), 1}, steps_[i].has_half_gradient ? 0 : 1);
+  const Results largest = ReadResults();
+  return {std::isfinite(largest[0]) && std::isfinite(largest[1]), largest[0]};
 }
 
-Larc::Norms Updater::NormsOf(ParamStep& step, double gradient_scale) {
-  const TensorView &gradient = step.inputs[0], &weights = step.outputs[0],
-                   &history = step.outputs[1];
-  Larc::Norms norms;
-  norms.weights = std::sqrt(Reduce(step.sum_of_squares, {&weights, 1}, 0));
-  norms.gradient = std::sqrt(Reduce(step.sum_of_squares, {&gradient, 1}, 0)) * gradient_scale;
-  norms.history = std::sqrt(Reduce(step.sum_of_squares, {&history, 1}, 0));
-  if (larc_.is_turbo()) {
-    step.gradient_and_history[0].data = gradient.data;
-    step.gradient_and_history[1].data = history.data;
-    norms.gradient_dot_history = Reduce(step.dot, step.gradient_and_history, 0) * gradient_scale;
-  }
-  return norms;
+Larc::Norms Updater::NormsOf(size_t index, double gradient_scale) {
+  ParamStep& step = steps_[index];
+  step.gradient_and_history[0].data = GradientOf(index).data;
+  step.gradient_and_history[1].data = step.states[0]->data_tensor().data();
+  const std::span<const TensorView> both = step.gradient_and_history;
+  ClearResults();
+  Reduce(step.sum_of_squares, {&WeightsOf(index), 1}, 0);
+  Reduce(step.sum_of_squares, both.first(1), 1);
+  Reduce(step.sum_of_squares, both.last(1), 2);
+  if (larc_.is_turbo()) Reduce(step.dot, both, 3);
+  const Results sums = ReadResults();
+  return {.weights = std::sqrt(sums[0]),
+          .gradient = std::sqrt(sums[1]) * gradient_scale,
+          .history = std::sqrt(sums[2]),
+          .gradient_dot_history = sums[3] * gradient_scale};
 }
 
 void Updater::Step(const StepScalars& scalars) {
-  rule_.FillScalars(scalars, scalars_);
+  if (steps_.empty()) return;
+  device_->MakeCurrent();
+  BindTensors();
   for (size_t i = 0; i < steps_.size(); ++i) {
-    ParamStep& step = steps_[i];
-    if (!step.learns) continue;
-    BindTensors(step);
+    StepScalars local = scalars;
     if (larc_.is_on()) {
-      StepScalars local = scalars;
-      local.rate =
-          larc_.LocalRate(scalars, NormsOf(step, scalars.gradient_scale), &larc_cosines_[i]);
-      rule_.FillScalars(local, scalars_);
+      local.rate = larc_.LocalRate(scalars, NormsOf(i, scalars.gradient_scale),
+                                   &larc_cosines_[steps_[i].index]);
     }
-    KernelContext context;
-    context.inputs = step.inputs;
-    context.outputs = step.outputs;
-    step.update.run(context);
+    rule_.FillScalars(local,
+                      std::span<double, UpdateRule::kMaxScalars>(
+                          scalars_.data() + i * UpdateRule::kMaxScalars, UpdateRule::kMaxScalars));
+  }
+  KernelContext context = NewContext();
+  context.stream->CopyFromHost(scalars_on_device_.get(), scalars_.data(),
+                               scalars_.size() * sizeof(double));
+  context.inputs = inputs_;
+  context.outputs = outputs_;
+  update_.run(context);
+  for (const ParamStep& step : steps_) {
     step.blob->data_tensor().MarkWritten();
     for (const std::shared_ptr<Blob>& state : step.states) state->data_tensor().MarkWritten();
   }

@@ -10,11 +10,13 @@
 #include "caffe/ops/kernel.hpp"
 #include "caffe/solvers/larc.hpp"
 #include "caffe/solvers/update_rule.hpp"
+#include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
 
 // Owns the rule's state. Not copyable: its operands point into it. Kernels and memory are found
-// once; a step allocates nothing.
+// once; a step allocates nothing. The rule's numbers go to the device with each step, and only the
+// functions that return a number wait for it.
 class Updater {
  public:
   Updater(const UpdateRule& rule, const Larc& larc, Net& net);
@@ -40,29 +42,42 @@ class Updater {
   void Step(const StepScalars& scalars);
 
  private:
+  // A parameter that learns.
   struct ParamStep {
     std::shared_ptr<Blob> blob;
-    bool learns = true;  // false: frozen by lr_mult 0
+    size_t index = 0;  // among all learnable parameters
     std::vector<std::shared_ptr<Blob>> states;
     bool has_half_gradient = false;
-    Kernel update, sum_of_squares, dot, max_abs;
-    std::vector<TensorView> inputs, outputs;           // of the update
+    Kernel sum_of_squares, dot, max_abs;
     std::array<TensorView, 2> gradient_and_history{};  // of the cosine
   };
+  // Numbers of a reduction, in device memory.
+  static constexpr int kResults = 4;
+  using Results = std::array<double, kResults>;
 
-  static void BindTensors(ParamStep& step);
-  // The number that `kernel` makes of `inputs`, going on from `start`.
-  double Reduce(const Kernel& kernel, std::span<const TensorView> inputs, double start);
-  Larc::Norms NormsOf(ParamStep& step, double gradient_scale);
+  void BindTensors();
+  const TensorView& GradientOf(size_t step) const { return inputs_[step]; }
+  const TensorView& WeightsOf(size_t step) const {
+    return outputs_[step * (1 + steps_[step].states.size())];
+  }
+  void ClearResults();
+  // Adds what `kernel` makes of `inputs` to result i, or takes the larger.
+  void Reduce(const Kernel& kernel, std::span<const TensorView> inputs, int result);
+  Results ReadResults();
+  Larc::Norms NormsOf(size_t step, double gradient_scale);
+  KernelContext NewContext();
 
   const UpdateRule& rule_;
   const Larc& larc_;
+  std::shared_ptr<Device> device_;
   std::vector<float> larc_cosines_;
   std::vector<std::shared_ptr<Blob>> history_;
   std::vector<ParamStep> steps_;
-  std::array<double, UpdateRule::kMaxScalars> scalars_{};
-  double reduced_ = 0;
-  TensorView reduced_view_;
+  Kernel update_;
+  std::vector<TensorView> inputs_, outputs_;               // of the update
+  TensorView result_{{Shape{}, DType::kDouble}, nullptr};  // of the reduction that runs
+  std::vector<double> scalars_;                            // a row per parameter that learns
+  std::shared_ptr<void> scalars_on_device_, results_on_device_, workspace_;
 };
 
 }  // namespace caffe

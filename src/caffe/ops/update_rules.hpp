@@ -1,11 +1,11 @@
-// Parameter updates of the solvers besides SGD: the formula of one element, shared by every device.
+// Parameter updates of the solvers: the formula of one element, shared by every device.
 #pragma once
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "caffe/ops/pointwise.hpp"
-#include "caffe/ops/update.hpp"
 
 namespace caffe::ops {
 
@@ -21,22 +21,36 @@ struct UpdateScalars {
   A correction;  // of the rule's own: Adam's bias correction
 };
 
-// (g, scalars) -> (w, states...), w and states updated in place:  w = w - Delta(...).
-// scalars, in double: [rate, momentum, weight_decay, gradient_scale, correction].
+enum class Regularization { kNone, kL1, kL2 };
+
+// What a rule says of one parameter.
 struct ElementwiseUpdate {
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
   Regularization regularization = Regularization::kL2;
   double lr_mult = 1, decay_mult = 1;
+};
 
-  std::string Attributes() const {
-    return StrCat("lr_mult ", lr_mult, ", decay_mult ", decay_mult);
-  }
+// One step of a rule for n parameters, every pass over memory in one:
+// (g_0, ..., g_n-1, scalars) -> (w_0, states of 0..., w_1, states of 1..., ...), w and states
+// updated in place:  w = w - Delta(...). scalars is n x kScalars, in double: [rate, momentum,
+// weight_decay, gradient_scale, correction].
+template <typename Rule>
+struct UpdateAll {
+  static constexpr std::string_view kName = Rule::kName;
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr int kScalars = 8;
+  static constexpr int kOutputs = 1 + Rule::kStates;  // of one parameter
+  std::vector<Rule> each;                             // one per parameter
+
+  std::string Attributes() const { return StrCat(each.size(), " parameters"); }
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
-    return 10.0 * static_cast<double>(outputs[0].count());
+    double flops = 0;
+    for (size_t i = 0; i < each.size(); ++i)
+      flops += 10.0 * static_cast<double>(outputs[i * kOutputs].count());
+    return flops;
   }
 };
 
-// Of the numbers that the op's `scalars` holds.
+// Of the numbers that a parameter's row of `scalars` holds.
 template <typename A>
 CAFFE_HOST_DEVICE inline UpdateScalars<A> ScalarsOf(const ElementwiseUpdate& op,
                                                     const double* scalars) {
@@ -57,6 +71,18 @@ template <typename A>
 CAFFE_HOST_DEVICE inline A RegularizedGradient(const UpdateScalars<A>& s, A g, A w) {
   return s.gradient_scale * g + s.l2 * w + s.l1 * (A(w > 0) - A(w < 0));
 }
+
+// Polyak 1964:  h = momentum * h + rate * g;  delta = h
+struct SgdUpdate : ElementwiseUpdate {
+  static constexpr std::string_view kName = "SgdUpdate";
+  static constexpr int kStates = 1;
+
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Delta(const UpdateScalars<A>& s, A g, A, A* h) const {
+    h[0] = s.momentum * h[0] + s.rate * g;
+    return h[0];
+  }
+};
 
 // Accelerated gradient (Nesterov 1983, in Sutskever's form of 2013):
 //   h' = momentum * h + rate * g;  delta = (1 + momentum) * h' - momentum * h
@@ -230,8 +256,8 @@ struct AdaSecantUpdate : ElementwiseUpdate {
 };
 
 // Layer-wise adaptive moments (You et al. 2020): Adam's direction with bias correction, plus
-// decay * w, made as long as `norm(w) / norm(direction)` says. m and v as in AdamUpdate;
-// (g, scalars) -> (w, m, v); correction as there.
+// decay * w, made as long as `norm(w) / norm(direction)` says. m, v and correction as in
+// AdamUpdate.
 struct LambUpdate : ElementwiseUpdate {
   static constexpr std::string_view kName = "LambUpdate";
   static constexpr int kStates = 2;
