@@ -38,9 +38,15 @@ struct NetOptions {
   // Storage and arithmetic of a net whose definition has no default_* fields; layers' own fields
   // still win.
   Precision precision = FP32;
+  // Products of floats keep all their bits, where GPUs would round factors to TF32; results are the
+  // same bits on each run. NetParameter's fields of these names switch them on as well.
+  bool strict_fp32 = false, deterministic = false;
   // false: compile without creating parameters or starting readers beyond their first record
   // (`caffe plan`).
   bool allocate = true;
+  // A chip that need not be there ("H200"): the net is planned for it whatever Caffe::mode() is.
+  // Only without `allocate`.
+  std::string described_device;
 };
 
 // One thread at a time. Everything throws: InvalidArgument for a wrong definition or name (with the
@@ -67,6 +73,10 @@ class Net {
   void Backward();
   void BackwardFromTo(int start, int end);
   float ForwardBackward();
+  // The same without waiting for a device: AwaitLoss() waits for the oldest pass whose loss has not
+  // been asked for yet and returns it. Few passes should be on their way at a time.
+  void LaunchForwardBackward();
+  float AwaitLoss();
   // After an input blob was reshaped: compiles for the new shapes. Forward does it by itself.
   void Reshape();
   void ClearParamDiffs();

@@ -7,7 +7,10 @@
 #include <set>
 
 #include "caffe/blob.hpp"
+#include "caffe/common.hpp"
 #include "caffe/core/philox.hpp"
+#include "caffe/device/device.hpp"
+#include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/net.hpp"
@@ -28,6 +31,7 @@ struct GradientCase {
   bool is_distinct = false;       // inputs are a shuffle of well separated numbers
   bool is_test_phase = false;
   double tolerance = 1e-6;
+  DeviceKind device = DeviceKind::kCpu;
 };
 
 void PrintTo(const GradientCase& test, std::ostream* out) {
@@ -335,6 +339,17 @@ std::string InputLayer(const std::string& name, const std::string& shape) {
 
 class GradientTest : public ::testing::TestWithParam<GradientCase> {
  protected:
+  void SetUp() override {
+    if (GetParam().device == DeviceKind::kCpu) return;
+    try {
+      MakeDevice(GetParam().device);
+    } catch (const DeviceError& error) {
+      GTEST_SKIP() << error.what();
+    }
+    Caffe::set_mode(Caffe::GPU);
+  }
+  void TearDown() override { Caffe::set_mode(Caffe::CPU); }
+
   void Build() {
     const GradientCase& test = GetParam();
     std::string text =
@@ -445,6 +460,16 @@ TEST_P(GradientTest, AgreesWithFiniteDifferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, GradientTest, ::testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+std::vector<GradientCase> CasesOnGpu() {
+  std::vector<GradientCase> cases;
+  if (IsDeviceBuilt(DeviceKind::kCuda)) cases = Cases();
+  for (GradientCase& test : cases) test.device = DeviceKind::kCuda;
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, GradientTest, ::testing::ValuesIn(CasesOnGpu()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(LayersTest, EveryLayerWithABackwardIsChecked) {

@@ -178,8 +178,9 @@ class PreparedCase {
 std::optional<Kernel> MakeKernel(const OpCase& test, Device& device,
                                  const KernelCandidate& candidate,
                                  const std::vector<OperandDesc>& in,
-                                 const std::vector<OperandDesc>& out, std::string* refusal) {
-  KernelOrRefusal answer = candidate.factory({test.op, in, out, device});
+                                 const std::vector<OperandDesc>& out,
+                                 const KernelSettings& settings, std::string* refusal) {
+  KernelOrRefusal answer = candidate.factory({test.op, in, out, device, settings});
   if (Kernel* kernel = std::get_if<Kernel>(&answer)) return std::move(*kernel);
   if (refusal != nullptr) *refusal = std::get<Refusal>(answer).reason;
   return std::nullopt;
@@ -189,7 +190,10 @@ std::optional<CaseResult> Run(const OpCase& test, Device& device, const KernelCa
                               const std::vector<OperandDesc>& in,
                               const std::vector<OperandDesc>& out, bool accumulates,
                               const CaseData& data, int runs, std::string* refusal) {
-  std::optional<Kernel> kernel = MakeKernel(test, device, candidate, in, out, refusal);
+  // Rounding to TF32 is allowed by default, and wrong in no way that a tolerance for floats has
+  // room for.
+  std::optional<Kernel> kernel =
+      MakeKernel(test, device, candidate, in, out, {.strict_fp32 = true}, refusal);
   if (!kernel) return std::nullopt;
   PreparedCase prepared(test, device, std::move(*kernel), in, out);
   prepared.SetInputs(data.inputs);
@@ -462,6 +466,15 @@ void AddMoveCases(std::vector<OpCase>* cases) {
     });
   };
   cases->push_back({"HostCall", ops::HostCall{"twice", twice}, {x}, {x}});
+  const auto count = [](const KernelContext& ctx) {
+    for (const TensorView& y : ctx.outputs) {
+      VisitFloat(y.dtype, [&]<typename E>(TypeTag<E>) {
+        for (int64_t i = 0; i < y.count(); ++i) y.as<E>()[i] = E(static_cast<float>(i % 97));
+      });
+    }
+  };
+  cases->push_back(
+      {"HostCallSource", ops::HostCall{"count", count, true}, {}, {T({5, 40}), T({5})}});
   for (const auto& [axis, num_axes] :
        std::vector<std::pair<int, int>>{{1, 1}, {0, 1}, {1, 2}, {0, 4}, {2, 0}}) {
     const std::vector<int64_t> dims = x.shape.dims();
@@ -609,7 +622,7 @@ std::optional<CaseSpeed> MeasureCase(const OpCase& test, Device& device,
   const LayoutRule rule = test.op.layout_rule();
   const auto in = DescribeAll(test.inputs, rule.inputs, dtype, layout);
   const auto out = DescribeAll(test.outputs, rule.outputs, dtype, layout);
-  std::optional<Kernel> kernel = MakeKernel(test, device, candidate, in, out, nullptr);
+  std::optional<Kernel> kernel = MakeKernel(test, device, candidate, in, out, {}, nullptr);
   if (!kernel) return std::nullopt;
   PreparedCase prepared(test, device, std::move(*kernel), in, out);
   prepared.SetInputs(RepeatedData(test.inputs, dtype));

@@ -7,6 +7,8 @@
 
 #include "caffe/cuda/cuda_check.hpp"
 #include "caffe/cuda/cuda_stream.hpp"
+#include "caffe/cuda/pinned_memory.hpp"
+#include "caffe/device/host_memory.hpp"
 
 namespace caffe::cuda {
 namespace {
@@ -70,6 +72,13 @@ class RealCudaDevice final : public CudaDevice {
     return owned;
   }
 
+  std::optional<size_t> FreeBytes() override {
+    MakeCurrent();
+    size_t free = 0, total = 0;
+    CAFFE_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    return free;
+  }
+
   void CopyToHost(void* host, const void* device, size_t bytes) override {
     MakeCurrent();
     stream_->CopyToHost(host, device, bytes);
@@ -117,6 +126,7 @@ class DescribedCudaDevice final : public CudaDevice {
     return Describe(chip()) + ", described: no such device is used";
   }
   bool is_described() const override { return true; }
+  std::optional<size_t> FreeBytes() override { return chip().memory_bytes; }
 
   std::shared_ptr<void> Allocate(size_t) override { ThrowDescribed(); }
   void CopyToHost(void*, const void*, size_t) override { ThrowDescribed(); }
@@ -143,10 +153,12 @@ const std::array<ChipProperties, 6> kKnownChips = {{
 std::shared_ptr<Device> DescribeChip(std::string_view name) {
   std::string known;
   for (const ChipProperties& chip : kKnownChips) {
-    if (chip.name == name) return std::make_shared<DescribedCudaDevice>(chip);
+    if (chip.name == name || StrCat(chip.compute_major, ".", chip.compute_minor) == name)
+      return std::make_shared<DescribedCudaDevice>(chip);
     known += (known.empty() ? "" : ", ") + chip.name;
   }
-  throw InvalidArgument(StrCat("no CUDA chip is known as '", name, "'; known are ", known));
+  throw InvalidArgument(StrCat("no CUDA chip is known as '", name, "'; known are ", known,
+                               " and their compute capabilities"));
 }
 
 // One object per device, so that nets on it share its stream and are in order.
@@ -167,6 +179,7 @@ std::shared_ptr<Device> MakeRealDevice(int id) {
   return device;
 }
 
+const HostMemoryRegistrar host_memory_registrar(DeviceKind::kCuda, AllocatePinned);
 const DeviceRegistrar registrar(DeviceKind::kCuda, {.make = MakeRealDevice,
                                                     .count = CountDevices,
                                                     .describe = DescribeChip});

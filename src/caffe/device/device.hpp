@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,8 @@ class Device {
 
   // Zero-filled memory, aligned for the widest vector. Throws DeviceError when there is none.
   virtual std::shared_ptr<void> Allocate(size_t bytes) = 0;
+  // Bytes that can still be allocated; nothing where that has no meaning.
+  virtual std::optional<size_t> FreeBytes() { return std::nullopt; }
   // True when the host may dereference this device's pointers.
   virtual bool is_host_accessible() const = 0;
   // Ordered after everything launched on the compute stream so far.

@@ -110,6 +110,7 @@ struct CompileOptions {
   std::map<std::string, Shape> input_shapes;
   // Shapes of tops that depend on data, as the last pass found them, by layer call.
   std::map<int, std::vector<Shape>> found_top_shapes;
+  KernelSettings kernels;
   std::vector<std::string> disabled_passes;
   std::string dump_dir;  // empty: no dumps
 

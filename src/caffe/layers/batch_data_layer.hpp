@@ -49,7 +49,8 @@ class BatchDataLayer : public Layer {
     if (graph.num_tops() > 1) tops.push_back(graph.top(1));
     graph.Emit(
         ops::HostCall{.what = "next batch",
-                      .call = [stream = stream_](const KernelContext& ctx) { stream->Store(ctx); }},
+                      .call = [stream = stream_](const KernelContext& ctx) { stream->Store(ctx); },
+                      .is_source = true},
         {}, tops);
   }
 

@@ -61,7 +61,8 @@ class DummyDataLayer final : public Layer {
                                        std::transform(values->begin(), values->end(), y.as<T>(),
                                                       [](float value) { return T(value); });
                                      });
-                                   }},
+                                   },
+                               .is_source = true},
                  {}, {graph.top(i)});
     }
   }

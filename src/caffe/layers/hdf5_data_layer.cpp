@@ -61,7 +61,8 @@ class HDF5DataLayer final : public Layer {
                                    for (int64_t item = 0; item < batch; ++item) {
                                      StoreRow(rows->Next(), item, ctx);
                                    }
-                                 }},
+                                 },
+                             .is_source = true},
                {}, tops);
   }
 

@@ -37,7 +37,8 @@ void MemoryDataLayer::EmitForward(GraphBuilder& graph) const {
                                  StoreBatch(arrays->data + arrays->next * item, ctx.output(0));
                                  StoreBatch(arrays->labels + arrays->next, ctx.output(1));
                                  arrays->next = (arrays->next + batch) % arrays->count;
-                               }},
+                               },
+                           .is_source = true},
              {}, {graph.top(0), graph.top(1)});
 }
 

@@ -5,17 +5,20 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <set>
 #include <sstream>
 
 #include "caffe/common.hpp"
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/core/philox.hpp"
+#include "caffe/device/host_memory.hpp"
 #include "caffe/graph/filler.hpp"
 #include "caffe/graph/graph.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/net/build_graph.hpp"
+#include "caffe/net/memory_shortage.hpp"
 #include "caffe/net/weights.hpp"
 #include "caffe/passes/pass.hpp"
 #include "caffe/plan/executor.hpp"
@@ -65,6 +68,17 @@ PrecisionDefaults DefaultsOf(const NetParameter& param, Precision precision) {
           DefaultType(param.has_default_backward_math(), param.default_backward_math())};
 }
 
+// Fields of a layer that the net has defaults for and that no pass looks at.
+void FillDefaults(const NetParameter& net, LayerParameter* layer) {
+  if (net.has_default_cudnn_math_override() && !layer->has_cudnn_math_override()) {
+    layer->set_cudnn_math_override(net.default_cudnn_math_override());
+  }
+  if (net.has_default_conv_algos_override() && layer->has_convolution_param() &&
+      !layer->convolution_param().has_conv_algos_override()) {
+    layer->mutable_convolution_param()->set_conv_algos_override(net.default_conv_algos_override());
+  }
+}
+
 NetParameter ReadForState(const std::string& file, Phase phase, int level,
                           const std::vector<std::string>& stages) {
   NetParameter param = ReadNetText(file);
@@ -104,15 +118,19 @@ struct Net::Impl {
 
   void CreateLayers();
   void Compile();
+  void CheckMemory() const;
+  int64_t PersistentBytes() const;
   void CreateBlobs();
   void BindBlobs();
   void BindParams();
   void FillLossDiffs();
   void FindInputsAndOutputs();
   bool InputsWereReshaped() const;
-  float Run(Direction direction, int first, int last);
+  void Run(Direction direction, int first, int last);
   void AdaptTo(const Executor::ShapeChange& change);
   float Loss(int first, int last) const;
+  void SendLosses();
+  float AwaitLosses();
 
   NetParameter param;  // filtered
   NetOptions options;
@@ -139,6 +157,14 @@ struct Net::Impl {
   bool accumulate = true;
   double loss_scale = 1;
   Executor::GradientListener gradient_listener;
+
+  // Losses on their way to the host, and memory that served earlier ones.
+  struct LossesUnderWay {
+    std::shared_ptr<void> memory;
+    std::unique_ptr<Event> arrived;
+    size_t bytes = 0;
+  };
+  std::deque<LossesUnderWay> losses_under_way, idle_losses;
 };
 
 Net::Impl::Impl(const NetParameter& definition, const NetOptions& net_options)
@@ -147,8 +173,14 @@ Net::Impl::Impl(const NetParameter& definition, const NetOptions& net_options)
     options.disabled_passes.push_back(std::move(pass_name));
   }
   seed = options.seed ? *options.seed : Caffe::NextSeed();
-  device = MakeDevice(Caffe::mode() == Caffe::CPU ? DeviceKind::kCpu : DeviceKind::kCuda,
-                      Caffe::device());
+  if (options.described_device.empty()) {
+    device = MakeDevice(Caffe::mode() == Caffe::CPU ? DeviceKind::kCpu : DeviceKind::kCuda,
+                        Caffe::device());
+  } else {
+    Require(!options.allocate, "device '", options.described_device,
+            "' is only described: plan for it with allocate = false, or run on a real one");
+    device = DescribeDevice(DeviceKind::kCuda, options.described_device);
+  }
   accumulate = options.keep_all;
   CreateLayers();
   Compile();
@@ -157,6 +189,7 @@ Net::Impl::Impl(const NetParameter& definition, const NetOptions& net_options)
 void Net::Impl::CreateLayers() {
   for (LayerParameter layer_param : param.layer()) {
     if (!layer_param.has_phase()) layer_param.set_phase(param.state().phase());
+    FillDefaults(param, &layer_param);
     const std::string where = StrCat("layer '", layer_param.name(), "' (", layer_param.type(), ")");
     WithContext(where, [&] {
       std::shared_ptr<Layer> layer = LayerRegistry::CreateLayer(layer_param);
@@ -178,6 +211,8 @@ void Net::Impl::Compile() {
   compile.with_backward = options.with_backward;
   compile.force_backward = param.force_backward();
   compile.precision = DefaultsOf(param, options.precision);
+  compile.kernels = {.strict_fp32 = options.strict_fp32 || param.strict_fp32(),
+                     .deterministic = options.deterministic || param.deterministic()};
   compile.disabled_passes = options.disabled_passes;
   compile.input_shapes = input_shapes;
   compile.found_top_shapes = found_top_shapes;
@@ -191,8 +226,34 @@ void Net::Impl::Compile() {
   executor = std::make_unique<Executor>(graph);
   if (blobs.empty()) CreateBlobs();
   if (!options.allocate) return;
+  if (layer_params.empty()) CheckMemory();
   BindParams();
   BindBlobs();
+}
+
+int64_t Net::Impl::PersistentBytes() const {
+  int64_t bytes = 0;
+  for (const Value& value : graph->values()) {
+    const bool is_outside = value.kind != ValueKind::kActivation || value.is_kept;
+    if (is_outside && value.owner == nullptr) bytes += static_cast<int64_t>(value.desc.bytes());
+  }
+  return bytes;
+}
+
+void Net::Impl::CheckMemory() const {
+  const std::optional<size_t> free = device->FreeBytes();
+  if (!free) return;
+  int64_t batch = 0;
+  for (const LayerCall& call : graph->calls) {
+    const bool is_source = call.bottoms.empty() && !call.tops.empty();
+    if (is_source && batch == 0) batch = call.tops[0]->desc.shape.LegacyExtent(0);
+  }
+  const std::string shortage =
+      MemoryShortage({graph->arena_bytes, graph->workspace_bytes, PersistentBytes()},
+                     static_cast<int64_t>(*free), batch);
+  if (shortage.empty()) return;
+  throw DeviceError(StrCat("net '", param.name(), "' (", Phase_Name(param.state().phase()), ") on ",
+                           device->description(), ": out of memory: ", shortage));
 }
 
 void Net::Impl::CreateBlobs() {
@@ -319,7 +380,7 @@ bool Net::Impl::InputsWereReshaped() const {
   return false;
 }
 
-float Net::Impl::Run(Direction direction, int first, int last) {
+void Net::Impl::Run(Direction direction, int first, int last) {
   if (direction == Direction::kForward && first == 0) pass = next_pass++;
   Executor::RunOptions run;
   run.direction = direction;
@@ -334,7 +395,6 @@ float Net::Impl::Run(Direction direction, int first, int last) {
     AdaptTo(*change);
     run.first_layer = change->layer;
   }
-  return direction == Direction::kForward ? Loss(first, last) : 0;
 }
 
 // Plans anew with the shapes that a layer's data turned out to have; what the layers before it have
@@ -363,6 +423,59 @@ float Net::Impl::Loss(int first, int last) const {
   return static_cast<float>(loss);
 }
 
+// Sends the tops that have a loss weight, one after the other.
+void Net::Impl::SendLosses() {
+  std::vector<SyncedTensor*> losses;
+  size_t bytes = 0;
+  for (const LayerCall& call : graph->calls) {
+    for (size_t k = 0; k < call.tops.size(); ++k) {
+      if (call.loss_weights[k] == 0) continue;
+      losses.push_back(call.tops[k]->tensor);
+      bytes += losses.back()->desc().bytes();
+    }
+  }
+  LossesUnderWay under_way;
+  if (!idle_losses.empty() && idle_losses.front().bytes == bytes) {
+    under_way = std::move(idle_losses.front());
+    idle_losses.pop_front();
+  } else {
+    under_way = {AllocateHostMemory(*device, bytes), device->MakeEvent(), bytes};
+  }
+  Stream& stream = device->compute_stream();
+  char* to = static_cast<char*>(under_way.memory.get());
+  for (SyncedTensor* loss : losses) {
+    stream.CopyToHost(to, loss->data(), loss->desc().bytes());
+    to += loss->desc().bytes();
+  }
+  stream.Record(*under_way.arrived);
+  losses_under_way.push_back(std::move(under_way));
+}
+
+float Net::Impl::AwaitLosses() {
+  CAFFE_ASSERT(!losses_under_way.empty(), "AwaitLoss without LaunchForwardBackward");
+  LossesUnderWay under_way = std::move(losses_under_way.front());
+  losses_under_way.pop_front();
+  under_way.arrived->Synchronize();
+  const char* from = static_cast<const char*>(under_way.memory.get());
+  double loss = 0;
+  for (const LayerCall& call : graph->calls) {
+    for (size_t k = 0; k < call.tops.size(); ++k) {
+      if (call.loss_weights[k] == 0) continue;
+      const TensorDesc& desc = call.tops[k]->tensor->desc();
+      VisitFloat(desc.dtype, [&]<typename T>(TypeTag<T>) {
+        const T* values = reinterpret_cast<const T*>(from);
+        double sum = 0;
+        for (int64_t i = 0; i < desc.count(); ++i)
+          sum += static_cast<double>(static_cast<Accum<T>>(values[i]));
+        loss += call.loss_weights[k] * sum;
+      });
+      from += desc.bytes();
+    }
+  }
+  idle_losses.push_back(std::move(under_way));
+  return static_cast<float>(loss);
+}
+
 Net::Net(const NetParameter& param, const NetOptions& options)
     : impl_(std::make_unique<Impl>(param, options)) {}
 
@@ -374,9 +487,9 @@ Net::~Net() = default;
 
 const std::vector<Blob*>& Net::Forward(float* loss) {
   if (impl_->InputsWereReshaped()) Reshape();
-  const float value =
-      impl_->Run(Direction::kForward, 0, static_cast<int>(impl_->layers.size()) - 1);
-  if (loss != nullptr) *loss = value;
+  const int last = static_cast<int>(impl_->layers.size()) - 1;
+  impl_->Run(Direction::kForward, 0, last);
+  if (loss != nullptr) *loss = impl_->Loss(0, last);
   return impl_->output_blobs;
 }
 
@@ -386,7 +499,8 @@ float Net::ForwardFromTo(int start, int end) {
           ": the net has layers 0 to ", count - 1);
   Require(impl_->options.keep_all, "partial Forward needs a keep-all net");
   if (impl_->InputsWereReshaped()) Reshape();
-  return impl_->Run(Direction::kForward, start, end);
+  impl_->Run(Direction::kForward, start, end);
+  return impl_->Loss(start, end);
 }
 
 void Net::Backward() {
@@ -402,10 +516,20 @@ void Net::BackwardFromTo(int start, int end) {
 }
 
 float Net::ForwardBackward() {
-  float loss = 0;
-  Forward(&loss);
+  Forward();
   Backward();
-  return loss;
+  // Asked for last, because a device is waited for.
+  return impl_->Loss(0, static_cast<int>(impl_->layers.size()) - 1);
+}
+
+void Net::LaunchForwardBackward() {
+  Forward();
+  Backward();
+  impl_->SendLosses();
+}
+
+float Net::AwaitLoss() {
+  return impl_->AwaitLosses();
 }
 
 void Net::Reshape() {
@@ -544,12 +668,7 @@ bool Net::is_allocated() const {
 }
 
 int64_t Net::persistent_bytes() const {
-  int64_t bytes = 0;
-  for (const Value& value : impl_->graph->values()) {
-    const bool is_outside = value.kind != ValueKind::kActivation || value.is_kept;
-    if (is_outside && value.owner == nullptr) bytes += static_cast<int64_t>(value.desc.bytes());
-  }
-  return bytes;
+  return impl_->PersistentBytes();
 }
 
 std::string Net::DescribeFirstNonFinite() {

@@ -94,6 +94,9 @@ struct HostCall {
   static constexpr std::string_view kName = "HostCall";
   std::string what;
   std::function<void(const KernelContext&)> call;
+  // Writes every element of its outputs, and has no inputs: batches. A device then takes them while
+  // it still computes, and the host does not wait for it.
+  bool is_source = false;
   std::string Attributes() const { return what; }
 };
 

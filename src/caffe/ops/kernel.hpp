@@ -59,17 +59,29 @@ struct OperandDesc : TensorDesc {
   bool present = true;
 };
 
+// What the user allows and forbids kernels, whatever their op.
+struct KernelSettings {
+  // Products of floats are made of all their bits; otherwise a device may round factors to TF32,
+  // which has 10 bits of fraction.
+  bool strict_fp32 = false;
+  // The same bits on each run.
+  bool deterministic = false;
+};
+
 struct KernelRequest {
   const Op& op;
   std::span<const OperandDesc> inputs;
   std::span<const OperandDesc> outputs;
   Device& device;
+  KernelSettings settings = {};
 };
 
 struct Kernel {
   std::string name;
   std::function<void(const KernelContext&)> run;
   size_t workspace_bytes = 0;
+  // The vendor's algorithms that could serve, the one taken first. Empty where there is no choice.
+  std::vector<std::string> algorithms = {};
 };
 
 // One sentence why a candidate cannot serve a request.

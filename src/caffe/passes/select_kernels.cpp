@@ -38,7 +38,7 @@ class SelectKernels final : public Pass {
     node.refusals.clear();
     for (const KernelCandidate& candidate :
          KernelRegistry::Get().Candidates(device.kind(), node.op.type())) {
-      KernelOrRefusal answer = candidate.factory({node.op, inputs, outputs, device});
+      KernelOrRefusal answer = candidate.factory({node.op, inputs, outputs, device, graph.options.kernels});
       if (Kernel* kernel = std::get_if<Kernel>(&answer)) {
         node.kernel = std::move(*kernel);
         return;

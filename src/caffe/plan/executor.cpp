@@ -1,9 +1,9 @@
 #include "caffe/plan/executor.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <tuple>
 
+#include "caffe/error.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 #include "caffe/trace.hpp"
@@ -51,6 +51,7 @@ void Executor::Allocate() {
   Device& device = *graph_->options.device;
   arena_ = device.Allocate(static_cast<size_t>(graph_->arena_bytes));
   workspace_ = device.Allocate(static_cast<size_t>(graph_->workspace_bytes));
+  if (!device.is_host_accessible()) pass_numbers_ = device.Allocate(sizeof(PassNumbers));
   BindOperands();
 }
 
@@ -77,33 +78,103 @@ void Executor::BindOperands() {
 }
 
 void Executor::RefreshBoundOperands() {
-  for (BoundOperand& operand : bound_) operand.view->data = operand.tensor->data();
+  bool has_moved = false;
+  for (BoundOperand& operand : bound_) {
+    void* const data = operand.tensor->data();
+    has_moved |= operand.view->data != data;
+    operand.view->data = data;
+  }
+  if (has_moved) segments_.clear();  // recorded work keeps its addresses
+}
+
+void Executor::SendPassNumbers(const RunOptions& options) {
+  if (pass_numbers_ == nullptr) return;
+  const PassNumbers numbers{options.random.seed, options.random.pass, options.loss_scale};
+  graph_->options.device->compute_stream().CopyFromHost(pass_numbers_.get(), &numbers,
+                                                        sizeof(numbers));
+}
+
+bool Executor::IsPartOf(const Node& node, const RunOptions& options) const {
+  const int last =
+      options.last_layer < 0 ? static_cast<int>(graph_->calls.size()) - 1 : options.last_layer;
+  const int layer = node.layers.front();
+  return node.direction == options.direction && layer >= options.first_layer && layer <= last;
 }
 
 std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
   graph_->options.device->MakeCurrent();
   if (!arena_) Allocate();
   RefreshBoundOperands();
-  const int num_layers = static_cast<int>(graph_->calls.size());
-  const int last = options.last_layer < 0 ? num_layers - 1 : options.last_layer;
+  SendPassNumbers(options);
   std::optional<ShapeChange> change;
   for (size_t i = 0; i < steps_.size() && !change; ++i) {
     const Node& node = *steps_[i].node;
-    const int layer = node.layers.front();
-    if (node.direction != options.direction || layer < options.first_layer || layer > last)
+    if (!IsPartOf(node, options)) continue;
+    const auto calls_host = [&](size_t step) {
+      return steps_[step].node->op.As<ops::HostCall>() != nullptr;
+    };
+    if (!calls_host(i)) {
+      const size_t first = i;
+      while (i + 1 < steps_.size() && IsPartOf(*steps_[i + 1].node, options) && !calls_host(i + 1))
+        ++i;
+      RunSegment(first, i + 1, options);
       continue;
+    }
     try {
       RunStep(i, options);
     } catch (const ops::TopShapesDiffer& found) {
-      change = {layer, found.tops};
+      change = {node.layers.front(), found.tops};
     }
-    if (options.on_gradient == nullptr) continue;
-    for (const Value* gradient : steps_[i].final_grads) (*options.on_gradient)(*gradient->tensor);
   }
+  if (is_profiling_) AddTimes();
   for (const BoundOperand& operand : bound_) {
     if (operand.is_output) operand.tensor->MarkWritten();
   }
   return change;
+}
+
+void Executor::RunSteps(size_t first, size_t last, const RunOptions& options) {
+  for (size_t i = first; i < last; ++i) {
+    RunStep(i, options);
+    ReportGradients(i, options);
+  }
+}
+
+void Executor::RunSegment(size_t first, size_t last, const RunOptions& options) {
+  Stream& stream = graph_->options.device->compute_stream();
+  if (!stream.can_capture() || is_profiling_ || options.inspect ||
+      graph_->options.is_disabled("capture-graph")) {
+    return RunSteps(first, last, options);
+  }
+  Segment& segment = segments_[{first, last, options.accumulate}];
+  // The first time kernels may still send tables and load code.
+  if (segment.runs++ == 0 || segment.cannot_be_recorded) return RunSteps(first, last, options);
+  if (segment.recorded == nullptr) segment.recorded = Record(first, last, options);
+  if (segment.recorded == nullptr) {
+    segment.cannot_be_recorded = true;
+    return RunSteps(first, last, options);
+  }
+  stream.Launch(*segment.recorded);
+  for (size_t i = first; i < last; ++i) ReportGradients(i, options);
+}
+
+void Executor::ReportGradients(size_t step, const RunOptions& options) const {
+  if (options.on_gradient == nullptr) return;
+  for (const Value* gradient : steps_[step].final_grads) (*options.on_gradient)(*gradient->tensor);
+}
+
+// Null when a step does what cannot be recorded.
+std::unique_ptr<CapturedGraph> Executor::Record(size_t first, size_t last,
+                                                const RunOptions& options) {
+  Stream& stream = graph_->options.device->compute_stream();
+  stream.BeginCapture();
+  try {
+    for (size_t i = first; i < last; ++i) RunStep(i, options);
+  } catch (const DeviceError&) {
+    stream.EndCapture();
+    return nullptr;
+  }
+  return stream.EndCapture();
 }
 
 std::map<std::string, const Value*> Executor::ArenaValues() const {
@@ -194,22 +265,42 @@ void Executor::RunStep(size_t index, const RunOptions& options) {
   context.stream = &graph_->options.device->compute_stream();
   context.random = options.random;
   context.loss_scale = options.loss_scale;
+  if (const auto* numbers = static_cast<const PassNumbers*>(pass_numbers_.get())) {
+    context.random.on_device = &numbers->seed;
+    context.loss_scale_on_device = &numbers->loss_scale;
+  }
   context.accumulate_mask = step.node->accumulate_mask;
   if (options.accumulate) context.accumulate_mask |= step.node->accumulate_on_request_mask;
   if (step.work == Work::kNothing) return;
   if (step.work == Work::kZero) return ZeroOutputs(context);
   const TraceSpan span(step.layer);
-  if (!is_profiling_) {
-    step.node->kernel.run(context);
-    if (options.inspect) options.inspect(*step.node, step.outputs);
-    return;
-  }
-  const auto start = std::chrono::steady_clock::now();
+  if (is_profiling_) BeginTiming(index);
   step.node->kernel.run(context);
-  graph_->options.device->Synchronize();
-  step_times_[index].seconds +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  ++step_times_[index].runs;
+  if (is_profiling_) EndTiming(index);
+  if (options.inspect) options.inspect(*step.node, step.outputs);
+}
+
+void Executor::BeginTiming(size_t index) {
+  Device& device = *graph_->options.device;
+  if (events_.empty()) events_.resize(steps_.size());
+  auto& [begin, end] = events_[index];
+  if (begin == nullptr) begin = device.MakeEvent(), end = device.MakeEvent();
+  device.compute_stream().Record(*begin);
+}
+
+void Executor::EndTiming(size_t index) {
+  graph_->options.device->compute_stream().Record(*events_[index].second);
+  timed_.push_back(index);
+}
+
+void Executor::AddTimes() {
+  for (const size_t index : timed_) {
+    const auto& [begin, end] = events_[index];
+    end->Synchronize();
+    step_times_[index].seconds += end->SecondsSince(*begin);
+    ++step_times_[index].runs;
+  }
+  timed_.clear();
 }
 
 }  // namespace caffe

@@ -22,7 +22,11 @@ struct StepTime {
   int64_t runs = 0;
 };
 
-// Owns the plan's arena and workspace. Not thread-safe. Run allocates nothing.
+// Owns the plan's arena and workspace. Not thread-safe. Run allocates nothing after its first call.
+//
+// On a device that can record work, steps between two calls of the host are recorded when they run
+// for the second time, and from then on launched as one: the numbers that change from pass to pass
+// are in device memory. `capture-graph` among the disabled passes switches that off.
 class Executor {
  public:
   using GradientListener = std::function<void(const SyncedTensor& gradient)>;
@@ -56,6 +60,7 @@ class Executor {
   // Parameter gradients that backward writes, in the order in which they become final.
   std::vector<SyncedTensor*> Gradients() const;
 
+  // Times of steps, which then run one by one. On a GPU they are the device's own.
   void set_profiling(bool on) { is_profiling_ = on; }
   const std::vector<StepTime>& step_times() const { return step_times_; }
   const Graph& graph() const { return *graph_; }
@@ -84,6 +89,23 @@ class Executor {
     bool is_output = false;
   };
 
+  // Steps [first, last) of one direction, none of which calls the host.
+  struct Segment {
+    int runs = 0;
+    bool cannot_be_recorded = false;
+    std::unique_ptr<CapturedGraph> recorded;
+  };
+  struct SegmentKey {
+    size_t first = 0, last = 0;
+    bool accumulate = false;
+    auto operator<=>(const SegmentKey&) const = default;
+  };
+  // What kernels of a device that replays its work read in its memory.
+  struct PassNumbers {
+    uint64_t seed = 0, pass = 0;
+    double loss_scale = 1;
+  };
+
   // Values in the arena under names that two plans of one net agree on.
   std::map<std::string, const Value*> ArenaValues() const;
   TensorView ArenaView(const Value& value) const;
@@ -94,15 +116,29 @@ class Executor {
   void Allocate();
   void BindOperands();
   void RefreshBoundOperands();
+  void SendPassNumbers(const RunOptions& options);
+  bool IsPartOf(const Node& node, const RunOptions& options) const;
+  void RunSegment(size_t first, size_t last, const RunOptions& options);
+  void RunSteps(size_t first, size_t last, const RunOptions& options);
+  void ReportGradients(size_t step, const RunOptions& options) const;
+  std::unique_ptr<CapturedGraph> Record(size_t first, size_t last, const RunOptions& options);
+  void BeginTiming(size_t index);
+  void EndTiming(size_t index);
+  void AddTimes();
   static Work WorkOf(const Node& node);
   void ZeroOutputs(const KernelContext& context);
   void RunStep(size_t index, const RunOptions& options);
 
   std::shared_ptr<Graph> graph_;
   std::shared_ptr<void> arena_, workspace_;
+  std::shared_ptr<void> pass_numbers_;  // null where kernels see the context's
+  std::map<SegmentKey, Segment> segments_;
   std::vector<Step> steps_;
   std::vector<BoundOperand> bound_;
   std::vector<StepTime> step_times_;
+  // One pair of events per step, and the steps that ran since times were added up.
+  std::vector<std::pair<std::unique_ptr<Event>, std::unique_ptr<Event>>> events_;
+  std::vector<size_t> timed_;
   bool is_profiling_ = false;
 };
 

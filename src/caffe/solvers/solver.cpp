@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <sstream>
 
 #include "caffe/common.hpp"
 #include "caffe/detection_score.hpp"
 #include "caffe/error.hpp"
+#include "caffe/graph/graph.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solvers/data_parallel.hpp"
 #include "caffe/solvers/debug_info.hpp"
@@ -123,9 +125,15 @@ struct Solver::Impl {
   void BuildNets(uint64_t seed, const std::map<std::string, uint64_t>& delivered);
   void Step(int iterations);
   float ForwardBackward();
+  void PrepareIteration();
+  void PreparePass(int pass);
+  bool LossMayLag() const;
+  void LaunchIteration();
+  void TakeLosses(size_t left_under_way);
+  void TakeLoss(int iteration, float loss);
   void ApplyUpdate();
   bool SkipsStep(double* largest_half);
-  [[noreturn]] void ThrowNotANumber();
+  [[noreturn]] void ThrowNotANumber(int iteration);
   void Display(float loss);
   bool IsDisplayed() const { return param.display() > 0 && iter % param.display() == 0; }
   bool LogsValues() const { return param.debug_info() && IsDisplayed() && parallel.is_root(); }
@@ -161,6 +169,7 @@ struct Solver::Impl {
   PlateauState plateau;
   int last_snapshot_iter = -1;
   SmoothedLoss smoothed_loss;
+  std::deque<int> launched;  // iterations whose loss is not there yet
   bool stop_requested = false;
   std::function<SolverAction::Enum()> action_function;
   std::vector<Callbacks> callbacks;
@@ -201,6 +210,8 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
 void Solver::Impl::BuildNets(uint64_t net_seed, const std::map<std::string, uint64_t>& delivered) {
   NetOptions train;
   train.precision = param.precision();
+  train.strict_fp32 = param.strict_fp32();
+  train.deterministic = param.deterministic();
   train.keep_all = options.keep_all || param.debug_info();
   train.seed = net_seed;
   train.delivered_records = delivered;
@@ -213,6 +224,8 @@ void Solver::Impl::BuildNets(uint64_t net_seed, const std::map<std::string, uint
   for (const NetParameter& definition : TestNetDefinitions(param)) {
     NetOptions test;
     test.precision = param.precision();
+    test.strict_fp32 = param.strict_fp32();
+    test.deterministic = param.deterministic();
     test.keep_all = options.keep_all;
     test.with_backward = false;
     test.seed = net_seed;
@@ -260,10 +273,13 @@ void Solver::Impl::Step(int iterations) {
     for (const Callbacks& callback : callbacks) {
       if (callback.on_start) callback.on_start();
     }
-    const float loss = ForwardBackward();
-    // With gradient scaling a bad step is skipped, or ends the run when they do not stop.
-    if (std::isnan(loss) && !scaler.is_on()) ThrowNotANumber();
-    smoothed_loss.Add(loss);
+    if (LossMayLag()) {
+      LaunchIteration();
+      // While the device computes this iteration, the host looks at the one before.
+      TakeLosses(IsDisplayed() ? 0 : 1);
+    } else {
+      TakeLoss(iter, ForwardBackward());
+    }
     if (IsDisplayed()) Display(smoothed_loss.mean());
     for (const Callbacks& callback : callbacks) {
       if (callback.on_gradients_ready) callback.on_gradients_ready();
@@ -273,6 +289,7 @@ void Solver::Impl::Step(int iterations) {
     const SolverAction::Enum action = Poll();
     if ((param.snapshot() > 0 && iter % param.snapshot() == 0) ||
         action == SolverAction::SNAPSHOT) {
+      TakeLosses(0);
       SnapshotWhileTraining();
     }
     if (action == SolverAction::STOP) {
@@ -280,22 +297,62 @@ void Solver::Impl::Step(int iterations) {
       break;
     }
   }
+  TakeLosses(0);
+}
+
+// A device that the host cannot look into works on while the host goes on, so a loss is asked for
+// one iteration later, unless something needs it at once.
+bool Solver::Impl::LossMayLag() const {
+  return !net->graph().options.device->is_host_accessible() && parallel.ranks() == 1 &&
+         callbacks.empty() && !scaler.is_on() && !param.debug_info() && param.lr_policy() != "plateau";
+}
+
+void Solver::Impl::LaunchIteration() {
+  PrepareIteration();
+  for (int i = 0; i < param.iter_size(); ++i) {
+    PreparePass(i);
+    net->LaunchForwardBackward();
+  }
+  launched.push_back(iter);
+}
+
+void Solver::Impl::TakeLosses(size_t left_under_way) {
+  while (launched.size() > left_under_way) {
+    float loss = 0;
+    for (int i = 0; i < param.iter_size(); ++i) loss += net->AwaitLoss();
+    const int iteration = launched.front();
+    launched.pop_front();
+    TakeLoss(iteration, loss / static_cast<float>(param.iter_size()));
+  }
+}
+
+void Solver::Impl::TakeLoss(int iteration, float loss) {
+  // With gradient scaling a bad step is skipped, or ends the run when they do not stop.
+  if (std::isnan(loss) && !scaler.is_on()) ThrowNotANumber(iteration);
+  smoothed_loss.Add(loss);
+}
+
+void Solver::Impl::PrepareIteration() {
+  if (options.keep_all || param.debug_info()) net->ClearParamDiffs();
+  if (scaler.is_on()) statistics->Save();
+  net->set_loss_scale(scaler.scale());
+}
+
+void Solver::Impl::PreparePass(int pass) {
+  // Each rank draws its own random numbers.
+  const uint64_t number = static_cast<uint64_t>(iter) * param.iter_size() + pass;
+  net->set_pass(number * parallel.ranks() + parallel.rank());
+  net->set_accumulate(options.keep_all || param.debug_info() || pass > 0);
 }
 
 float Solver::Impl::ForwardBackward() {
   float loss = 0;
-  const bool keeps_all = options.keep_all || param.debug_info();
-  if (keeps_all) net->ClearParamDiffs();
-  if (scaler.is_on()) statistics->Save();
-  net->set_loss_scale(scaler.scale());
+  PrepareIteration();
   for (int i = 0; i < param.iter_size(); ++i) {
     for (const Callbacks& callback : callbacks) {
       if (callback.on_forward) callback.on_forward();
     }
-    // Each rank draws its own random numbers.
-    const uint64_t pass = static_cast<uint64_t>(iter) * param.iter_size() + i;
-    net->set_pass(pass * parallel.ranks() + parallel.rank());
-    net->set_accumulate(keeps_all || i > 0);
+    PreparePass(i);
     const bool is_last = i + 1 == param.iter_size();
     if (is_last) parallel.StartReduction();
     const float pass_loss = net->ForwardBackward();
@@ -346,9 +403,9 @@ void Solver::Impl::ApplyUpdate() {
   if (LogsValues()) LogUpdateValues(*net, updater->history());
 }
 
-void Solver::Impl::ThrowNotANumber() {
+void Solver::Impl::ThrowNotANumber(int iteration) {
   const std::string cause = net->DescribeFirstNonFinite();
-  throw Error(StrCat("solver: the loss of iteration ", iter,
+  throw Error(StrCat("solver: the loss of iteration ", iteration,
                      " is not a number: ", cause.empty() ? "its cause did not show again" : cause,
                      last_snapshot_iter >= 0
                          ? StrCat(" (the last snapshot is of iteration ", last_snapshot_iter, ")")

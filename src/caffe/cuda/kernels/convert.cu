@@ -1,6 +1,7 @@
 #include "caffe/cuda/kernels/element_bits.cuh"
 #include "caffe/cuda/map.cuh"
 #include "caffe/cuda/pinned_memory.hpp"
+#include "caffe/cuda/transpose.cuh"
 #include "caffe/ops/convert.hpp"
 
 namespace caffe::cuda {
@@ -22,46 +23,20 @@ void Cast(const ops::Cast&, const KernelContext& ctx) {
   });
 }
 
-// Transposes `items` matrices of rows x columns through tiles, so that reads and writes both go
-// along memory. One column of padding keeps a tile's columns in different banks.
-constexpr int kTile = 32;
-
-template <typename Bits>
-__global__ void __launch_bounds__(kBlockThreads)
-    TransposeKernel(const Bits* x, int64_t items, int64_t rows, int64_t columns, Bits* y) {
-  __shared__ Bits tile[kTile][kTile + 1];
-  const int lane = threadIdx.x % kTile, warp = threadIdx.x / kTile,
-            warps = static_cast<int>(blockDim.x) / kTile;
-  const int64_t row_tiles = (rows + kTile - 1) / kTile,
-                column_tiles = (columns + kTile - 1) / kTile;
-  for (int64_t block = blockIdx.x; block < items * row_tiles * column_tiles; block += gridDim.x) {
-    int64_t column_tile, row_tile;
-    const int64_t item = Divide(Divide(block, column_tiles, &column_tile), row_tiles, &row_tile);
-    const int64_t r0 = row_tile * kTile, c0 = column_tile * kTile, offset = item * rows * columns;
-    for (int i = warp; i < kTile; i += warps) {
-      if (r0 + i < rows && c0 + lane < columns) {
-        tile[i][lane] = x[offset + (r0 + i) * columns + c0 + lane];
-      }
-    }
-    __syncthreads();
-    for (int i = warp; i < kTile; i += warps) {
-      if (c0 + i < columns && r0 + lane < rows) {
-        y[offset + (c0 + i) * rows + r0 + lane] = tile[lane][i];
-      }
-    }
-    __syncthreads();
+struct Assign {
+  template <typename T>
+  __device__ void operator()(T value, T& to) const {
+    to = value;
   }
-}
+};
 
 void Reorder(const ops::Reorder&, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   const int64_t items = x.shape[0], channels = x.shape[1], pixels = x.shape.count(2);
   const bool to_last = y.layout == Layout::kChannelsLast;
   const int64_t rows = to_last ? channels : pixels, columns = to_last ? pixels : channels;
-  const int64_t tiles = items * ((rows + kTile - 1) / kTile) * ((columns + kTile - 1) / kTile);
   VisitSize(x.dtype, [&]<typename Bits>(TypeTag<Bits>) {
-    Launch(ctx, TransposeKernel<Bits>, std::min(tiles, kMaxBlocks), kBlockThreads,
-           x.as<const Bits>(), items, rows, columns, y.as<Bits>());
+    Transpose(ctx, Assign{}, x.as<const Bits>(), items, rows, columns, y.as<Bits>());
   });
 }
 
@@ -190,8 +165,57 @@ void CopyViews(std::span<const TensorView> from, std::span<const TensorView> to,
   }
 }
 
+// Batches on their way to the device. Two sets of pinned memory take turns, so that the host fills
+// one while the other is copied, on a stream of its own and into memory of its own: the arena's may
+// still be in use by the pass before.
+class Batches {
+ public:
+  Batches(std::span<const OperandDesc> outputs, Device& device)
+      : pinned_{HostOperands(outputs, device), HostOperands(outputs, device)},
+        stream_(device.MakeStream()),
+        arrived_{device.MakeEvent(), device.MakeEvent()},
+        taken_(device.MakeEvent()) {
+    for (const OperandDesc& output : outputs)
+      staging_.push_back(output.present ? device.Allocate(output.bytes()) : nullptr);
+  }
+
+  void Run(const ops::HostCall& op, const KernelContext& ctx) {
+    Event& arrived = *arrived_[turn_];
+    arrived.Synchronize();  // the memory's last copy
+    const std::vector<TensorView> batch = pinned_[turn_].Views(ctx.outputs);
+    KernelContext host = ctx;
+    host.outputs = batch;
+    op.call(host);
+    turn_ = 1 - turn_;
+    stream_->Wait(*taken_);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      if (batch[i].data == nullptr) continue;
+      stream_->CopyFromHost(staging_[i].get(), batch[i].data, batch[i].bytes());
+    }
+    stream_->Record(arrived);
+    ctx.stream->Wait(arrived);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      if (batch[i].data == nullptr) continue;
+      CAFFE_CUDA_CHECK(cudaMemcpyAsync(ctx.outputs[i].data, staging_[i].get(), batch[i].bytes(),
+                                       cudaMemcpyDeviceToDevice, StreamOf(ctx)));
+    }
+    ctx.stream->Record(*taken_);
+  }
+
+ private:
+  HostOperands pinned_[2];
+  std::vector<std::shared_ptr<void>> staging_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Event> arrived_[2], taken_;
+  int turn_ = 0;
+};
+
 // Outputs go to the host too: a call may add to them or leave elements as they are.
 KernelOrRefusal MakeHostCall(const ops::HostCall& op, const KernelRequest& request) {
+  if (op.is_source && !request.device.is_described()) {
+    const auto batches = std::make_shared<Batches>(request.outputs, request.device);
+    return Kernel{"", [op, batches](const KernelContext& ctx) { batches->Run(op, ctx); }};
+  }
   const auto inputs = std::make_shared<HostOperands>(request.inputs, request.device);
   const auto outputs = std::make_shared<HostOperands>(request.outputs, request.device);
   return Kernel{"", [=](const KernelContext& ctx) {

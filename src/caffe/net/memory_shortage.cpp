@@ -1,0 +1,36 @@
+#include "caffe/net/memory_shortage.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "caffe/error.hpp"
+
+namespace caffe {
+namespace {
+
+std::string Gibibytes(int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  return text;
+}
+
+std::string WhatFits(const MemoryNeed& need, int64_t free_bytes, int64_t batch) {
+  if (batch <= 0) return "lower batch_size";
+  const int64_t left = std::max<int64_t>(0, free_bytes - need.workspace - need.persistent);
+  const auto fits = static_cast<int64_t>(static_cast<double>(left) /
+                                         (static_cast<double>(need.activations) / batch));
+  if (fits < 1) return "not even batch_size 1 fits";
+  return StrCat("batch_size ", std::min(fits, batch - 1), " fits, ", batch, " does not");
+}
+
+}  // namespace
+
+std::string MemoryShortage(const MemoryNeed& need, int64_t free_bytes, int64_t batch) {
+  if (need.total() <= free_bytes) return "";
+  return StrCat("the plan needs ", Gibibytes(need.total()), " (activations ",
+                Gibibytes(need.activations), ", workspace ", Gibibytes(need.workspace),
+                ", parameters and blobs ", Gibibytes(need.persistent), ") but ",
+                Gibibytes(free_bytes), " are free; ", WhatFits(need, free_bytes, batch));
+}
+
+}  // namespace caffe

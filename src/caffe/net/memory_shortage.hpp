@@ -1,0 +1,21 @@
+// Whether a plan fits into a device's memory, said before the first byte is taken.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace caffe {
+
+// Bytes that a plan takes.
+struct MemoryNeed {
+  int64_t activations = 0;  // grow with the batch
+  int64_t workspace = 0;
+  int64_t persistent = 0;  // parameters, gradients, kept blobs
+  int64_t total() const { return activations + workspace + persistent; }
+};
+
+// Empty where the need fits into what is free. Otherwise one sentence: what is needed for what,
+// what is free, and the largest batch that fits (`batch` is the plan's; 0: unknown).
+std::string MemoryShortage(const MemoryNeed& need, int64_t free_bytes, int64_t batch);
+
+}  // namespace caffe

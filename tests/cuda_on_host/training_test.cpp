@@ -1,0 +1,131 @@
+// Whole nets on the emulated device: what the executor, the data layers and the solver do for a
+// device whose memory the host cannot look into.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "caffe/common.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
+#include "caffe/solver.hpp"
+
+namespace caffe {
+namespace {
+
+constexpr const char* kNet = R"pb(
+  name: "small"
+  layer {
+    name: "data"
+    type: "DummyData"
+    top: "data"
+    top: "label"
+    dummy_data_param {
+      shape { dim: 6 dim: 3 dim: 8 dim: 8 }
+      shape { dim: 6 }
+      data_filler { type: "gaussian" }
+      data_filler { type: "constant" value: 2 }
+    }
+  }
+  layer {
+    name: "conv"
+    type: "Convolution"
+    bottom: "data"
+    top: "conv"
+    convolution_param {
+      num_output: 5
+      kernel_size: 3
+      bias_term: false  # its gradient would be rounding errors, which some rules blow up
+      weight_filler { type: "xavier" }
+    }
+  }
+  layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "bn" }
+  layer {
+    name: "scale"
+    type: "Scale"
+    bottom: "bn"
+    top: "bn"
+    scale_param { bias_term: true }
+  }
+  layer { name: "relu" type: "ReLU" bottom: "bn" top: "bn" }
+  layer {
+    name: "pool"
+    type: "Pooling"
+    bottom: "bn"
+    top: "pool"
+    pooling_param { pool: MAX kernel_size: 2 stride: 2 }
+  }
+  layer { name: "drop" type: "Dropout" bottom: "pool" top: "drop" }
+  layer {
+    name: "ip"
+    type: "InnerProduct"
+    bottom: "drop"
+    top: "ip"
+    inner_product_param {
+      num_output: 4
+      weight_filler { type: "xavier" }
+    }
+  }
+  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)pb";
+
+struct Trained {
+  std::vector<float> parameters;
+  float smoothed_loss = 0;
+};
+
+Trained Train(Caffe::Brew mode, const std::string& options) {
+  Caffe::set_mode(mode);
+  SolverParameter param;
+  ParseTextProto(
+      "lr_policy: 'fixed' weight_decay: 0.01 random_seed: 3 display: 0 "
+      "max_iter: 7 snapshot_after_train: false " +
+          options + " net_param { " + kNet + " }",
+      "solver", &param);
+  Solver solver(param, {.keep_all = false});
+  solver.Step(7);
+  Trained trained{.smoothed_loss = solver.smoothed_loss()};
+  for (const Net::LearnableParam& learnable : solver.net().learnable_params()) {
+    const float* values = learnable.blob->cpu_data<float>();
+    trained.parameters.insert(trained.parameters.end(), values, values + learnable.blob->count());
+  }
+  Caffe::set_mode(Caffe::CPU);
+  return trained;
+}
+
+class CudaTrainingTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(CudaTrainingTest, EndsWhereTheCpuDoes) {
+  const Trained cpu = Train(Caffe::CPU, GetParam());
+  const Trained gpu = Train(Caffe::GPU, GetParam());
+  ASSERT_EQ(gpu.parameters.size(), cpu.parameters.size());
+  for (size_t i = 0; i < cpu.parameters.size(); ++i)
+    ASSERT_NEAR(gpu.parameters[i], cpu.parameters[i], 2e-3) << i;
+  EXPECT_NEAR(gpu.smoothed_loss, cpu.smoothed_loss, 1e-2);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Solvers, CudaTrainingTest,
+    ::testing::Values("type: 'SGD' base_lr: 0.05 momentum: 0.9 average_loss: 4",
+                      "type: 'Nesterov' base_lr: 0.05 momentum: 0.9 iter_size: 2",
+                      "type: 'Adam' base_lr: 0.002 momentum: 0.9",
+                      "type: 'LAMB' base_lr: 0.01 momentum: 0.9",
+                      "type: 'SGD' base_lr: 0.05 momentum: 0.9 clip_gradients: 0.5",
+                      "type: 'SGD' base_lr: 0.05 momentum: 0.9 larc: true larc_policy: 'clip' "
+                      "larc_eta: 0.01 larc_turbo: true"));
+
+// The host reads a loss one iteration late, but none is lost or counted twice.
+TEST(CudaTrainingTest, SmoothedLossIsThatOfTheLastIterations) {
+  const std::string options = "type: 'SGD' base_lr: 0 average_loss: 1";
+  EXPECT_NEAR(Train(Caffe::GPU, options).smoothed_loss, Train(Caffe::CPU, options).smoothed_loss,
+              1e-4);
+}
+
+TEST(CudaTrainingTest, ScaledGradientsOf16BitNetsTrain) {
+  const std::string options = "type: 'SGD' base_lr: 0.05 momentum: 0.9 precision: FP16";
+  const Trained cpu = Train(Caffe::CPU, options), gpu = Train(Caffe::GPU, options);
+  for (size_t i = 0; i < cpu.parameters.size(); ++i)
+    ASSERT_NEAR(gpu.parameters[i], cpu.parameters[i], 0.05) << i;
+}
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,142 @@
+// A device that can record work gets each stretch of steps once and replays it. The device here is
+// the CPU with a stream that counts.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "caffe/device/device.hpp"
+#include "caffe/graph/graph.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
+#include "caffe/plan/executor.hpp"
+
+namespace caffe {
+namespace {
+
+struct Counts {
+  int recorded = 0, launched = 0;
+};
+
+class CountedGraph final : public CapturedGraph {
+ public:
+  size_t num_nodes() const override { return 1; }
+};
+
+class CountingStream final : public Stream {
+ public:
+  void* native() const override { return nullptr; }
+  void Synchronize() override {}
+  void Record(Event&) override {}
+  void Wait(const Event&) override {}
+  void CopyFromHost(void* device, const void* host, size_t bytes) override {
+    std::memcpy(device, host, bytes);
+  }
+  void CopyToHost(void* host, const void* device, size_t bytes) override {
+    std::memcpy(host, device, bytes);
+  }
+  void FillZero(void* device, size_t bytes) override { std::memset(device, 0, bytes); }
+  bool can_capture() const override { return true; }
+  std::unique_ptr<CapturedGraph> EndCapture() override {
+    if (cannot_record) return nullptr;
+    ++counts.recorded;
+    return std::make_unique<CountedGraph>();
+  }
+  void Launch(const CapturedGraph&) override { ++counts.launched; }
+
+  Counts counts;
+  bool cannot_record = false;
+};
+
+class RecordingDevice final : public Device {
+ public:
+  DeviceKind kind() const override { return DeviceKind::kCpu; }
+  std::string description() const override { return "a CPU that records"; }
+  int num_threads() const override { return 1; }
+  std::shared_ptr<void> Allocate(size_t bytes) override { return cpu_->Allocate(bytes); }
+  bool is_host_accessible() const override { return true; }
+  void CopyToHost(void* host, const void* device, size_t bytes) override {
+    std::memcpy(host, device, bytes);
+  }
+  void CopyFromHost(void* device, const void* host, size_t bytes) override {
+    std::memcpy(device, host, bytes);
+  }
+  void Synchronize() override {}
+  Stream& compute_stream() override { return stream; }
+
+  CountingStream stream;
+
+ private:
+  const std::shared_ptr<Device> cpu_ = MakeDevice(DeviceKind::kCpu);
+};
+
+// Data from the host, then two layers.
+constexpr const char* kNet = R"pb(
+  name: "net"
+  layer {
+    name: "data"
+    type: "DummyData"
+    top: "x"
+    dummy_data_param {
+      shape { dim: 4 dim: 3 }
+      data_filler { type: "gaussian" }
+    }
+  }
+  layer { name: "a" type: "TanH" bottom: "x" top: "a" }
+  layer { name: "b" type: "Sigmoid" bottom: "a" top: "b" }
+)pb";
+
+class RecordedStepsTest : public ::testing::Test {
+ protected:
+  // An executor of the net's own graph with its device exchanged.
+  RecordedStepsTest() : net_(Definition(), Options()) {
+    graph_ = std::const_pointer_cast<Graph>(
+        std::shared_ptr<const Graph>(&net_.graph(), [](const Graph*) {}));
+    graph_->options.device = device_;
+    executor_ = std::make_unique<Executor>(graph_);
+  }
+  static NetParameter Definition() {
+    NetParameter param;
+    ParseTextProto(kNet, "net", &param);
+    return param;
+  }
+  static NetOptions Options() { return {.keep_all = false, .with_backward = false, .seed = 1}; }
+
+  Counts RunTimes(int times) {
+    for (int i = 0; i < times; ++i) executor_->Run({});
+    return device_->stream.counts;
+  }
+
+  const std::shared_ptr<RecordingDevice> device_ = std::make_shared<RecordingDevice>();
+  Net net_;
+  std::shared_ptr<Graph> graph_;
+  std::unique_ptr<Executor> executor_;
+};
+
+TEST_F(RecordedStepsTest, StepsAfterAHostCallAreRecordedInTheSecondRunAndThenLaunched) {
+  EXPECT_EQ(RunTimes(1).recorded, 0);
+  EXPECT_EQ(RunTimes(1).recorded, 1);
+  const Counts counts = RunTimes(3);
+  EXPECT_EQ(counts.recorded, 1);
+  EXPECT_EQ(counts.launched, 4);
+}
+
+TEST_F(RecordedStepsTest, WhatCannotBeRecordedRunsStepByStep) {
+  device_->stream.cannot_record = true;
+  EXPECT_EQ(RunTimes(4).launched, 0);
+}
+
+TEST_F(RecordedStepsTest, ProfiledStepsRunOneByOne) {
+  RunTimes(3);
+  executor_->set_profiling(true);
+  const int launched = device_->stream.counts.launched;
+  EXPECT_EQ(RunTimes(2).launched, launched);
+}
+
+TEST_F(RecordedStepsTest, TheOptionSwitchesItOff) {
+  graph_->options.disabled_passes.push_back("capture-graph");
+  EXPECT_EQ(RunTimes(4).recorded, 0);
+}
+
+}  // namespace
+}  // namespace caffe
