@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <functional>
 #include <iomanip>
@@ -22,7 +23,10 @@
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/net_files.hpp"
 
-DEFINE_string(gpu, "", "GPUs to run on: ids separated by commas, or 'all'. Empty: CPU.");
+DEFINE_string(gpu, "",
+              "The GPU to run on, by number. Empty: CPU. plan also takes a chip that need not be "
+              "there, by name or compute capability: H200, A100, 9.0; device_query also takes "
+              "several separated by commas, or 'all'.");
 DEFINE_string(solver, "", "The solver prototxt (train, plan).");
 DEFINE_string(
     model, "",
@@ -90,10 +94,22 @@ caffe::NetOptions NetOptionsFromFlags(bool with_backward) {
   return options;
 }
 
-void RefuseGpus() {
-  if (FLAGS_gpu.empty()) return;
-  throw caffe::Unsupported("-gpu " + FLAGS_gpu +
-                           ": this build has no GPU device; leave -gpu out to run on the CPU");
+// Nets built from now on run on the device of -gpu. Throws DeviceError where there is none.
+void UseDevice() {
+  if (FLAGS_gpu.empty()) {
+    LOG(INFO) << "Use CPU.";
+    caffe::Caffe::set_mode(caffe::Caffe::CPU);
+    return;
+  }
+  int id = 0;
+  const char* end = FLAGS_gpu.data() + FLAGS_gpu.size();
+  const auto [rest, error] = std::from_chars(FLAGS_gpu.data(), end, id);
+  Require(error == std::errc() && rest == end && id >= 0, "-gpu is '", FLAGS_gpu,
+          "'; give the number of one GPU (caffe device_query -gpu all lists them)");
+  const std::string description = caffe::DescribeGpu(id);
+  LOG(INFO) << "Use GPU " << id << ": " << description;
+  caffe::Caffe::SetDevice(id);
+  caffe::Caffe::set_mode(caffe::Caffe::GPU);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -180,14 +196,17 @@ int Train() {
           "finetune, "
           "not both");
   caffe::SolverParameter param = SolverFromFlags();
-  RefuseGpus();
-  if (param.has_solver_mode() && param.solver_mode() == caffe::SolverParameter::GPU) {
-    throw caffe::Unsupported(FLAGS_solver +
-                             ": solver_mode is GPU, but this build has no GPU device; set "
-                             "solver_mode: CPU");
+  // As in Caffe, the flag wins over the file.
+  if (FLAGS_gpu.empty() && param.has_solver_mode() &&
+      param.solver_mode() == caffe::SolverParameter::GPU) {
+    FLAGS_gpu = std::to_string(param.device_id());
   }
-  LOG(INFO) << "Use CPU.";
-  caffe::Caffe::set_mode(caffe::Caffe::CPU);
+  if (!FLAGS_gpu.empty() && FLAGS_workers > 1) {
+    throw caffe::Unsupported(
+        "-workers trains copies on the CPU; several GPUs are not available. Leave out -gpu or "
+        "-workers");
+  }
+  UseDevice();
   if (!FLAGS_weights.empty()) param.add_weights(FLAGS_weights);
   TraceFile file(FLAGS_trace);
   caffe::SolverGroup group(param, {.keep_all = false, .file = FLAGS_solver, .trace = file.trace()},
@@ -202,8 +221,7 @@ int Train() {
 int ScoreNets(const std::function<void(Net& net)>& score) {
   Require(!FLAGS_model.empty(), "-model is missing; give the net prototxt");
   Require(FLAGS_iterations > 0, "-iterations is ", FLAGS_iterations, "; it must be at least 1");
-  RefuseGpus();
-  LOG(INFO) << "Use CPU.";
+  UseDevice();
   const std::vector<std::string> models = SplitByComma(FLAGS_model);
   for (const std::string& model : models) {
     if (models.size() > 1) LOG(INFO) << "Net " << model;
@@ -292,8 +310,7 @@ void LogSteps(const Net& net) {
 int Time() {
   Require(!FLAGS_model.empty(), "-model is missing; give the net prototxt");
   Require(FLAGS_iterations > 0, "-iterations is ", FLAGS_iterations, "; it must be at least 1");
-  RefuseGpus();
-  LOG(INFO) << "Use CPU.";
+  UseDevice();
   const bool is_training = PhaseFromFlag() == caffe::TRAIN;
   Net net(FLAGS_model, PhaseFromFlag(), FLAGS_level, SplitByComma(FLAGS_stage),
           NetOptionsFromFlags(is_training));
@@ -337,14 +354,30 @@ int Time() {
   return 0;
 }
 
+// The chip that a plan is for when it need not be there; empty where -gpu means this machine's GPU
+// or the CPU. A machine without a GPU plans for kAssumedChip.
+constexpr const char* kAssumedChip = "H200";
+std::string DescribedChip() {
+  if (FLAGS_gpu.empty()) return "";
+  if (FLAGS_gpu.find_first_not_of("0123456789") != std::string::npos) return FLAGS_gpu;
+  try {
+    if (caffe::NumGpus() > 0) return "";
+    LOG(WARNING) << "This machine has no GPU: the plan is for an " << kAssumedChip;
+  } catch (const caffe::DeviceError& error) {
+    LOG(WARNING) << error.what() << ". The plan is for an " << kAssumedChip;
+  }
+  return kAssumedChip;
+}
+
 int Plan() {
   Require(FLAGS_model.empty() != FLAGS_solver.empty(),
           "plan needs -model (a net prototxt) or -solver (whose net is planned as it trains), not "
           "both");
-  RefuseGpus();
   const bool is_training = PhaseFromFlag() == caffe::TRAIN;
   caffe::NetOptions options = NetOptionsFromFlags(is_training);
   options.allocate = false;
+  options.described_device = DescribedChip();
+  if (options.described_device.empty()) UseDevice();
   std::unique_ptr<Net> net;
   if (FLAGS_solver.empty()) {
     net = std::make_unique<Net>(FLAGS_model, PhaseFromFlag(), FLAGS_level,
@@ -409,7 +442,17 @@ int DeviceQuery() {
     return 0;
   }
   LOG(INFO) << "Querying GPUs " << FLAGS_gpu;
-  RefuseGpus();
+  std::vector<std::string> ids = SplitByComma(FLAGS_gpu);
+  if (FLAGS_gpu == "all") {
+    ids.clear();
+    for (int id = 0; id < caffe::NumGpus(); ++id) ids.push_back(std::to_string(id));
+  }
+  for (const std::string& id : ids) {
+    Require(!id.empty() && id.size() < 6 && id.find_first_not_of("0123456789") == std::string::npos,
+            "-gpu is '", FLAGS_gpu, "'; use numbers separated by commas, or all");
+    const std::string description = caffe::DescribeGpu(std::stoi(id));
+    LOG(INFO) << "Device " << id << ": " << description;
+  }
   return 0;
 }
 

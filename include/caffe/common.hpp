@@ -27,5 +27,9 @@ class Caffe {
 const char* Version();
 // The processor, its threads and instruction set.
 std::string DescribeCpu();
+// A GPU's chip. Throws DeviceError where there is none with that number or no driver, Unsupported
+// in a build without GPUs.
+std::string DescribeGpu(int id);
+int NumGpus();
 
 }  // namespace caffe

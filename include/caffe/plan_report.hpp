@@ -15,8 +15,10 @@ struct PlanStep {
   std::string op;  // with its attributes
   std::string kernel;
   std::vector<std::string> refusals;  // "better-kernel: why it refused"
-  std::string operands;               // shapes, types and layouts of inputs -> outputs
-  double bytes = 0;                   // read and written
+  // The vendor's algorithms that could serve, the one taken first; empty where there is no choice.
+  std::vector<std::string> algorithms;
+  std::string operands;  // shapes, types and layouts of inputs -> outputs
+  double bytes = 0;      // read and written
   double flops = 0;
 };
 

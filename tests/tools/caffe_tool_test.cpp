@@ -78,6 +78,39 @@ class CaffeToolTest : public ::testing::Test {
   caffe::testing::TemporaryFolder folder_;
 };
 
+// Where there is a GPU these commands would run on it.
+TEST_F(CaffeToolTest, AGpuThatIsNotThereIsOneMessage) {
+  const Outcome query = Run("device_query -gpu 0");
+  if (query.status == 0) GTEST_SKIP() << "this machine has a GPU";
+  for (const std::string& command :
+       {"device_query -gpu 0", "device_query -gpu all", "train -solver solver.prototxt -gpu 0",
+        "time -model net.prototxt -gpu 0", "train -solver gpu_solver.prototxt"}) {
+    Write("gpu_solver.prototxt",
+          "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 solver_mode: GPU");
+    const Outcome outcome = Run(command);
+    EXPECT_EQ(outcome.status, 1) << command;
+    // Of a build without CUDA, of a machine without a driver, with an old one, without a GPU.
+    EXPECT_THAT(outcome.output,
+                ContainsRegex("this build has no cuda device|no NVIDIA driver is loaded|install a "
+                              "newer driver|there is no device|check with nvidia-smi"))
+        << command;
+  }
+  ExpectFailure("time -model net.prototxt -gpu first", "-gpu is 'first'");
+}
+
+TEST_F(CaffeToolTest, PlansForAGpuThatNeedNotBeThere) {
+  const Outcome plan = Run("plan -model net.prototxt -gpu H200");
+  if (plan.output.find("this build has no cuda device") != std::string::npos) {
+    EXPECT_EQ(plan.status, 1);
+    return;
+  }
+  EXPECT_EQ(plan.status, 0) << plan.output;
+  EXPECT_THAT(plan.output, AllOf(HasSubstr("on H200 (compute capability 9.0"),
+                                 HasSubstr("gemm-cublaslt"), HasSubstr("Free on it:")));
+  ExpectFailure("plan -model net.prototxt -gpu H2O", "no CUDA chip is known as 'H2O'");
+  EXPECT_EQ(Run("plan -model net.prototxt -gpu 0").status, 0) << "there or not";
+}
+
 TEST_F(CaffeToolTest, TrainsResumesAndTests) {
   const Outcome train = Run("train --solver=solver.prototxt");
   EXPECT_EQ(train.status, 0) << train.output;

@@ -100,4 +100,12 @@ std::string DescribeCpu() {
   return MakeDevice(DeviceKind::kCpu)->description();
 }
 
+std::string DescribeGpu(int id) {
+  return MakeDevice(DeviceKind::kCuda, id)->description();
+}
+
+int NumGpus() {
+  return NumDevices(DeviceKind::kCuda);
+}
+
 }  // namespace caffe

@@ -1,5 +1,8 @@
 #include "caffe/layers/convolution_base.hpp"
 
+#include <algorithm>
+#include <sstream>
+
 #include "caffe/error.hpp"
 #include "caffe/ops/convert.hpp"
 
@@ -27,10 +30,27 @@ bool HasPadPair(const ConvolutionParameter& options) {
   return options.has_pad_h() || options.has_pad_w();
 }
 
+// "forward,gradient of data,gradient of weights", each -1 or a number.
+std::array<int, 3> ParseAlgorithms(const std::string& text) {
+  std::array<int, 3> numbers{};
+  char first = 0, second = 0;
+  std::istringstream stream(text);
+  stream >> numbers[0] >> first >> numbers[1] >> second >> numbers[2];
+  const bool is_whole =
+      !stream.fail() && (stream >> std::ws).eof() && first == ',' && second == ',';
+  Require(is_whole && *std::min_element(numbers.begin(), numbers.end()) >= -1,
+          "conv_algos_override is '", text, "'; give three numbers of -1 or more: \"-1,-1,-1\"");
+  return numbers;
+}
+
 }  // namespace
 
 ConvolutionBase::ConvolutionBase(const LayerParameter& param)
-    : Layer(param), options_(param.convolution_param()) {
+    : Layer(param),
+      options_(param.convolution_param()),
+      algorithms_(ParseAlgorithms(options_.conv_algos_override())) {
+  Require(param.cudnn_math_override() >= -1 && param.cudnn_math_override() <= 1,
+          "cudnn_math_override is ", param.cudnn_math_override(), "; use -1, 0 or 1");
   CheckPairs("kernel", options_.has_kernel_h(), options_.has_kernel_w(),
              options_.kernel_size_size());
   CheckPairs("stride", options_.has_stride_h(), options_.has_stride_w(), options_.stride_size());
@@ -75,6 +95,12 @@ ops::ConvGeometry ConvolutionBase::Geometry(const Shape& bottom) const {
     Require(geometry.dilation[i] > 0, "dilation must be at least 1, got ", geometry.dilation[i]);
   }
   return geometry;
+}
+
+ops::ConvChoice ConvolutionBase::Choice(Pass pass) const {
+  return {.algorithm = algorithms_[pass],
+          .math = param().cudnn_math_override(),
+          .is_measured = options_.cudnn_convolution_algo_seeker() != ConvolutionParameter::GET};
 }
 
 Shape ConvolutionBase::Folded(const Shape& shape) const {

@@ -1,6 +1,7 @@
 // What Convolution, Deconvolution and Im2col have in common: convolution_param and its geometry.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ class ConvolutionBase : public Layer {
   int ChannelAxis(const Shape& bottom) const { return bottom.CanonicalAxis(options_.axis()); }
   // Throws InvalidArgument where the fields do not fit the number of spatial axes.
   ops::ConvGeometry Geometry(const Shape& bottom) const;
+  // Places in conv_algos_override, by op: a deconvolution's forward is a gradient of data.
+  enum Pass { kForward, kGradData, kGradWeights };
+  // What conv_algos_override, cudnn_math_override and cudnn_convolution_algo_seeker ask for.
+  ops::ConvChoice Choice(Pass pass) const;
   // How many groups the channels form; layers that are depthwise by name know better than the file.
   virtual int64_t Groups(const Shape& /*bottom*/) const { return options_.group(); }
 
@@ -37,6 +42,7 @@ class ConvolutionBase : public Layer {
   Shape Folded(const Shape& shape) const;
 
   const ConvolutionParameter options_;
+  std::array<int, 3> algorithms_{};  // conv_algos_override
 };
 
 // Convolution: correlation with learned kernels, which are not flipped.

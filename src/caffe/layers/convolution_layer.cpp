@@ -41,7 +41,7 @@ void ConvolutionLayer::EmitForward(GraphBuilder& graph) const {
     Value* y = FoldedOutput(graph, "y", i, graph.top(i));
     std::vector<Value*> inputs = {FoldedInput(graph, "x", i, graph.bottom(i)), graph.param(0)};
     if (options().bias_term()) inputs.push_back(graph.param(1));
-    graph.Emit(ops::Conv{.geometry = geometry}, inputs, {y});
+    graph.Emit(ops::Conv{.geometry = geometry, .choice = Choice(kForward)}, inputs, {y});
     FinishOutput(graph, y, graph.top(i));
   }
 }
@@ -53,10 +53,10 @@ void ConvolutionLayer::EmitBackward(GraphBuilder& graph) const {
     Value* x = FoldedInput(graph, "dx_x", i, graph.bottom(i));
     std::vector<Value*> parameter_grads = {graph.param_diff(0)};
     if (options().bias_term()) parameter_grads.push_back(graph.param_diff(1));
-    graph.Emit(ops::ConvGradWeights{geometry}, {x, dy}, parameter_grads);
+    graph.Emit(ops::ConvGradWeights{geometry, Choice(kGradWeights)}, {x, dy}, parameter_grads);
     if (!graph.wants_bottom_diff(i)) continue;
     Value* dx = FoldedOutput(graph, "dx", i, graph.bottom_diff(i));
-    graph.Emit(ops::ConvGradData{geometry}, {dy, graph.param(0)}, {dx});
+    graph.Emit(ops::ConvGradData{geometry, Choice(kGradData)}, {dy, graph.param(0)}, {dx});
     FinishOutput(graph, dx, graph.bottom_diff(i));
   }
 }

@@ -55,10 +55,10 @@ class DeconvolutionLayer final : public ConvolutionBase {
       Value* y = FoldedOutput(graph, "y", i, graph.top(i));
       if (options().bias_term()) {
         Value* sums = graph.Scratch(StrCat("sums", i), graph.shape(y));
-        graph.Emit(ops::ConvGradData{geometry}, {x, graph.param(0)}, {sums});
+        graph.Emit(ops::ConvGradData{geometry, Choice(kGradData)}, {x, graph.param(0)}, {sums});
         graph.Emit(ops::AddBias{kChannels}, {sums, graph.param(1)}, {y});
       } else {
-        graph.Emit(ops::ConvGradData{geometry}, {x, graph.param(0)}, {y});
+        graph.Emit(ops::ConvGradData{geometry, Choice(kGradData)}, {x, graph.param(0)}, {y});
       }
       FinishOutput(graph, y, graph.top(i));
     }
@@ -69,13 +69,15 @@ class DeconvolutionLayer final : public ConvolutionBase {
     for (int i = 0; i < graph.num_bottoms(); ++i) {
       Value* dy = FoldedInput(graph, "dy", i, graph.top_diff(i));
       Value* x = FoldedInput(graph, "dx_x", i, graph.bottom(i));
-      graph.Emit(ops::ConvGradWeights{geometry}, {dy, x}, {graph.param_diff(0)});
+      graph.Emit(ops::ConvGradWeights{geometry, Choice(kGradWeights)}, {dy, x},
+                 {graph.param_diff(0)});
       if (options().bias_term()) {
         graph.Emit(ops::SumToAxes{kChannels}, {dy}, {graph.param_diff(1)});
       }
       if (!graph.wants_bottom_diff(i)) continue;
       Value* dx = FoldedOutput(graph, "dx", i, graph.bottom_diff(i));
-      graph.Emit(ops::Conv{.geometry = geometry}, {dy, graph.param(0)}, {dx});
+      graph.Emit(ops::Conv{.geometry = geometry, .choice = Choice(kForward)}, {dy, graph.param(0)},
+                 {dx});
       FinishOutput(graph, dx, graph.bottom_diff(i));
     }
   }

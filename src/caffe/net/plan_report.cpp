@@ -83,6 +83,7 @@ std::vector<PlanStep> PlanSteps(const Net& net) {
     step.op = std::string(node->op.name()) + (attributes.empty() ? "" : "[" + attributes + "]");
     step.kernel = node->kernel.name;
     step.refusals = node->refusals;
+    step.algorithms = node->kernel.algorithms;
     step.operands = Describe(node->inputs) + " -> " + Describe(node->outputs);
     step.bytes = Bytes(node->inputs) + Bytes(node->outputs);
     step.flops = node->op.Flops(Descs(node->inputs), Descs(node->outputs));
@@ -94,7 +95,10 @@ PlanMemory MemoryOfPlan(const Net& net, int solver_states) {
   PlanMemory memory;
   memory.activations = net.graph().arena_bytes;
   memory.workspace = net.graph().workspace_bytes;
-  if (!net.is_allocated()) memory.program = ResidentBytes();
+  // A GPU's memory holds none of it.
+  if (!net.is_allocated() && net.graph().options.device->is_host_accessible()) {
+    memory.program = ResidentBytes();
+  }
   std::set<const Value*> used;
   for (const Node* node : net.graph().ScheduledNodes()) {
     for (Value* input : node->inputs) used.insert(input);
@@ -137,6 +141,10 @@ std::string FormatPlan(const Net& net, int solver_states) {
         << "       " << step.kernel << "   " << step.operands << "   " << Size(step.bytes) << ", "
         << Count(step.flops) << "FLOP\n";
     for (const std::string& refusal : step.refusals) out << "       not " << refusal << "\n";
+    if (!step.algorithms.empty()) {
+      out << "       " << step.algorithms.front() << ", first of " << step.algorithms.size()
+          << " algorithms\n";
+    }
   }
   const PlanMemory memory = MemoryOfPlan(net, solver_states);
   out << "\nSteps:        " << index << ", " << Count(flops) << "FLOP an iteration\n"
@@ -147,9 +155,12 @@ std::string FormatPlan(const Net& net, int solver_states) {
       << "In and out:   " << Size(static_cast<double>(memory.outputs)) << "\n"
       << "Activations:  " << Size(static_cast<double>(memory.activations)) << "\n"
       << "Workspace:    " << Size(static_cast<double>(memory.workspace)) << "\n"
-      << "Program:      " << Size(static_cast<double>(memory.program)) << "\n"
       << "Peak memory:  " << Size(static_cast<double>(memory.total())) << " (" << memory.total()
       << " bytes)\n";
+  if (memory.program > 0)
+    out << "  with this program's own " << Size(static_cast<double>(memory.program)) << "\n";
+  if (const std::optional<size_t> free = net.graph().options.device->FreeBytes())
+    out << "Free on it:   " << Size(static_cast<double>(*free)) << "\n";
   return std::move(out).str();
 }
 
@@ -176,6 +187,9 @@ std::string FormatPlanJson(const Net& net, int solver_states) {
     auto* refusals = (*object.mutable_fields())["refusals"].mutable_list_value();
     for (const std::string& refusal : step.refusals)
       refusals->add_values()->set_string_value(refusal);
+    auto* algorithms = (*object.mutable_fields())["algorithms"].mutable_list_value();
+    for (const std::string& algorithm : step.algorithms)
+      algorithms->add_values()->set_string_value(algorithm);
   }
   const PlanMemory memory = MemoryOfPlan(net, solver_states);
   google::protobuf::Struct& bytes = *(*root.mutable_fields())["memory"].mutable_struct_value();

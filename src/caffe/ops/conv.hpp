@@ -19,6 +19,14 @@ struct ConvGeometry {
   std::string ToString() const;
 };
 
+// What the user asks of the choice among a vendor's algorithms (docs/gpu.md); kernels without such
+// a choice do not look at it.
+struct ConvChoice {
+  int algorithm = -1;       // the number of one; -1: any
+  int math = -1;            // 0: none that uses tensor cores; -1 and 1: any
+  bool is_measured = true;  // false: the vendor's first guess, untimed
+};
+
 // Shapes: x (N,C,D...), w (K,C/group,kernel...), b (K), y (N,K,D'...). Correlation: the kernel
 // is not flipped. Multiply-adds of one pass: count(y) * count(w) / K.
 //
@@ -29,6 +37,7 @@ struct Conv {
   ConvGeometry geometry;
   bool has_relu = false;
   float negative_slope = 0;
+  ConvChoice choice = {};
 
   std::string Attributes() const;
   LayoutRule layout_rule() const {
@@ -42,6 +51,7 @@ struct ConvGradData {
   static constexpr std::string_view kName = "ConvGradData";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
   ConvGeometry geometry;
+  ConvChoice choice = {};
 
   std::string Attributes() const { return geometry.ToString(); }
   LayoutRule layout_rule() const {
@@ -55,6 +65,7 @@ struct ConvGradWeights {
   static constexpr std::string_view kName = "ConvGradWeights";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
   ConvGeometry geometry;
+  ConvChoice choice = {};
 
   std::string Attributes() const { return geometry.ToString(); }
   LayoutRule layout_rule() const { return {.inputs = 3, .prefers_channels_last = true}; }

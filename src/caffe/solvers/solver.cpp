@@ -304,7 +304,8 @@ void Solver::Impl::Step(int iterations) {
 // one iteration later, unless something needs it at once.
 bool Solver::Impl::LossMayLag() const {
   return !net->graph().options.device->is_host_accessible() && parallel.ranks() == 1 &&
-         callbacks.empty() && !scaler.is_on() && !param.debug_info() && param.lr_policy() != "plateau";
+         callbacks.empty() && !scaler.is_on() && !param.debug_info() &&
+         param.lr_policy() != "plateau";
 }
 
 void Solver::Impl::LaunchIteration() {

@@ -1,0 +1,268 @@
+// Convolution and its gradients by cuDNN, with bias and ReLU in the same pass over memory where it
+// has an engine for that.
+#include "caffe/cuda/cudnn_graph.hpp"
+#include "caffe/cuda/matrix_kernels.hpp"
+#include "caffe/cuda/vendor_types.hpp"
+#include "caffe/ops/conv.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+// Numbers of tensors in the graphs.
+enum Tensor : int64_t { kX, kW, kY, kBias };
+
+// A convolution's operands as all three ops see them.
+struct Problem {
+  TensorDesc x, y;
+  std::vector<int64_t> filter;  // K, C / group, height, width
+  DType filter_type = DType::kFloat;
+  const ops::ConvGeometry& geometry;
+
+  int64_t taps() const { return filter[2] * filter[3]; }
+  int64_t filter_count() const { return filter[0] * filter[1] * taps(); }
+  size_t filter_bytes() const { return static_cast<size_t>(filter_count()) * SizeOf(filter_type); }
+  // A filter's channels lie last, as the images' do.
+  std::vector<int64_t> filter_strides() const {
+    return {filter[1] * taps(), 1, filter[3] * filter[1], filter[1]};
+  }
+  // Where the plain order is that order.
+  bool is_filter_as_it_lies() const { return taps() == 1 || filter[1] == 1; }
+
+  template <typename Attributes>
+  Attributes Window() const {
+    return Attributes()
+        .set_padding(geometry.pad)
+        .set_stride(geometry.stride)
+        .set_dilation(geometry.dilation);
+  }
+  std::string Key(std::string_view op) const {
+    return StrCat(op, " ", geometry.ToString(), " ", x.shape, " ", Shape(filter), " ",
+                  caffe::Name(x.dtype), " ", caffe::Name(filter_type), " ", caffe::Name(x.layout),
+                  " ", caffe::Name(y.layout));
+  }
+};
+
+// Why cuDNN is not asked at all; empty where it is.
+std::string Unfit(const Problem& problem) {
+  if (problem.geometry.spatial_axes() != 2) return "cuDNN's engines have two spatial axes";
+  if (problem.x.dtype != problem.y.dtype) return "x and y are of two types";
+  if (problem.x.layout != problem.y.layout) return "x and y are of two layouts";
+  return "";
+}
+
+std::shared_ptr<CudnnGraph> NewGraph(const KernelRequest& request, const Problem& problem) {
+  return std::make_shared<CudnnGraph>(CudaDeviceOf(request), problem.x.dtype);
+}
+
+EngineChoice ChoiceOf(const KernelRequest& request, const Problem& problem,
+                      const ops::ConvChoice& choice, std::string_view op) {
+  const bool is_strict = request.settings.strict_fp32 && problem.x.dtype == DType::kFloat;
+  EngineChoice engines{.allows_tensor_cores = !is_strict && choice.math != 0,
+                       .is_deterministic = request.settings.deterministic,
+                       .is_measured = choice.is_measured,
+                       .engine = choice.algorithm};
+  engines.key = StrCat(problem.Key(op), engines.allows_tensor_cores ? "" : " plain math",
+                       engines.is_deterministic ? " deterministic" : "");
+  return engines;
+}
+
+// The workspace's parts: the filter with its channels last, then what is left.
+class FilterPlace {
+ public:
+  explicit FilterPlace(const Problem& problem)
+      : outputs_(problem.filter[0]),
+        channels_(problem.filter[1]),
+        taps_(problem.taps()),
+        type_(problem.filter_type),
+        bytes_(problem.is_filter_as_it_lies() ? 0 : AlignWorkspace(problem.filter_bytes())) {}
+
+  size_t bytes() const { return bytes_; }
+  static void* After(void* workspace, size_t bytes) {
+    return static_cast<char*>(workspace) + bytes;
+  }
+  // The filter as cuDNN reads it.
+  void* Turned(const KernelContext& ctx, const TensorView& filter) const {
+    if (bytes_ == 0) return filter.data;
+    TransposeMatrices(ctx, {filter.data, filter.dtype}, outputs_, channels_, taps_, false,
+                      {ctx.workspace, type_});
+    return ctx.workspace;
+  }
+  // filter = or += what cuDNN wrote.
+  void TurnBack(const KernelContext& ctx, void* from, const TensorView& filter, bool adds) const {
+    TransposeMatrices(ctx, {from, type_}, outputs_, taps_, channels_, adds,
+                      {filter.data, filter.dtype});
+  }
+
+ private:
+  int64_t outputs_, channels_, taps_;
+  DType type_;
+  size_t bytes_;
+};
+
+// An engine that does everything, or the reason why there is none.
+std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanForward(const ops::Conv& op,
+                                                                   const KernelRequest& request,
+                                                                   const Problem& problem,
+                                                                   bool has_bias, bool has_relu) {
+  auto conv = NewGraph(request, problem);
+  fe::graph::Graph& graph = conv->graph();
+  const CudnnTensor x = conv->Input(kX, problem.x);
+  const CudnnTensor w =
+      conv->Input(kW, problem.filter, problem.filter_strides(), problem.filter_type);
+  CudnnTensor y = graph.conv_fprop(x, w, problem.Window<fe::graph::Conv_fprop_attributes>());
+  if (has_bias) {
+    const int64_t k = problem.filter[0];
+    const CudnnTensor bias =
+        conv->Input(kBias, {1, k, 1, 1}, {k, 1, k, k}, request.inputs[2].dtype);
+    y = graph.pointwise(y, bias,
+                        fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
+  }
+  if (has_relu) {
+    auto relu = fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD);
+    if (op.negative_slope != 0) relu.set_relu_lower_clip_slope(op.negative_slope);
+    y = graph.pointwise(y, relu);
+  }
+  conv->Output(kY, y, problem.y);
+  const std::string_view name = has_bias   ? has_relu ? "conv+bias+relu" : "conv+bias"
+                                : has_relu ? "conv+relu"
+                                           : "conv";
+  std::string why = conv->Plan(ChoiceOf(request, problem, op.choice, name));
+  if (!why.empty()) return why;
+  return conv;
+}
+
+KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
+  const Problem problem{request.inputs[0], request.outputs[0], request.inputs[1].shape.dims(),
+                        request.inputs[1].dtype, op.geometry};
+  if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
+  if (problem.filter_type != problem.x.dtype) return Refusal{"x and w are of two types"};
+  const bool has_bias = request.inputs.size() > 2 && request.inputs[2].present;
+  auto planned = PlanForward(op, request, problem, has_bias, op.has_relu);
+  BiasAndRelu after;  // what the engine leaves to a kernel of ours
+  bool is_bias_after = false;
+  if (std::holds_alternative<std::string>(planned) && (has_bias || op.has_relu)) {
+    planned = PlanForward(op, request, problem, false, false);
+    is_bias_after = has_bias;
+    if (op.has_relu) after.negative_slope = op.negative_slope;
+    after.channels = problem.filter[0];
+    after.inner = problem.y.layout == Layout::kPlain ? problem.y.shape.count(2) : 1;
+  }
+  if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
+  const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
+  const FilterPlace filter(problem);
+  const bool has_after = is_bias_after || after.negative_slope != 1;
+  return Kernel{"",
+                [=](const KernelContext& ctx) {
+                  const TensorView& y = ctx.output(0);
+                  CudnnPointers pointers = {{kX, ctx.input(0).data},
+                                            {kW, filter.Turned(ctx, ctx.input(1))},
+                                            {kY, y.data}};
+                  if (has_bias && !is_bias_after) pointers[kBias] = ctx.input(2).data;
+                  conv->Run(std::move(pointers), FilterPlace::After(ctx.workspace, filter.bytes()),
+                            StreamOf(ctx));
+                  if (!has_after) return;
+                  BiasAndRelu what = after;
+                  if (is_bias_after) what.bias = {ctx.input(2).data, ctx.input(2).dtype};
+                  AddBiasAndRelu(ctx, what, y.count(), {y.data, y.dtype});
+                },
+                filter.bytes() + conv->workspace_bytes(), conv->engines()};
+}
+
+KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelRequest& request) {
+  const Problem problem{request.outputs[0], request.inputs[0], request.inputs[1].shape.dims(),
+                        request.inputs[1].dtype, op.geometry};
+  if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
+  if (problem.filter_type != problem.x.dtype) return Refusal{"dy and w are of two types"};
+  auto conv = NewGraph(request, problem);
+  const CudnnTensor dx = conv->graph().conv_dgrad(
+      conv->Input(kY, problem.y),
+      conv->Input(kW, problem.filter, problem.filter_strides(), problem.filter_type),
+      problem.Window<fe::graph::Conv_dgrad_attributes>());
+  conv->Output(kX, dx, problem.x);
+  if (std::string why = conv->Plan(ChoiceOf(request, problem, op.choice, "conv dx")); !why.empty())
+    return Refusal{why};
+  const FilterPlace filter(problem);
+  return Kernel{"",
+                [=](const KernelContext& ctx) {
+                  conv->Run({{kX, ctx.output(0).data},
+                             {kW, filter.Turned(ctx, ctx.input(1))},
+                             {kY, ctx.input(0).data}},
+                            FilterPlace::After(ctx.workspace, filter.bytes()), StreamOf(ctx));
+                },
+                filter.bytes() + conv->workspace_bytes(), conv->engines()};
+}
+
+// An engine for dw in `type`.
+std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanGradWeights(
+    const ops::ConvGradWeights& op, const KernelRequest& request, const Problem& problem) {
+  auto conv = NewGraph(request, problem);
+  const CudnnTensor dw =
+      conv->graph().conv_wgrad(conv->Input(kY, problem.y), conv->Input(kX, problem.x),
+                               problem.Window<fe::graph::Conv_wgrad_attributes>());
+  conv->Output(kW, dw, problem.filter, problem.filter_strides(), problem.filter_type);
+  std::string why = conv->Plan(ChoiceOf(request, problem, op.choice, "conv dw"));
+  if (!why.empty()) return why;
+  return conv;
+}
+
+// The bias's gradient, a sum over images and pixels, by kernels of our own.
+struct BiasGradient {
+  bool is_wanted = false;
+  int64_t rows = 0, columns = 0;
+
+  BiasGradient(const KernelRequest& request, const TensorDesc& dy)
+      : is_wanted(request.outputs.size() > 1 && request.outputs[1].present),
+        rows(dy.shape[0] * dy.shape.count(2)),
+        columns(dy.shape[1]) {}
+
+  size_t workspace_bytes() const { return is_wanted ? SumRowsWorkspace(rows, columns) : 0; }
+  void Run(const KernelContext& ctx, void* workspace) const {
+    if (!is_wanted || !ctx.has_output(1)) return;
+    SumRows(ctx, {ctx.input(1).data, ctx.input(1).dtype}, rows, columns, ctx.accumulates(1),
+            {ctx.output(1).data, ctx.output(1).dtype}, workspace);
+  }
+};
+
+KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const KernelRequest& request) {
+  if (!request.outputs[0].present) return Refusal{"only the bias's gradient is wanted"};
+  const DType type = request.outputs[0].dtype;
+  Problem problem{request.inputs[0], request.inputs[1], request.outputs[0].shape.dims(), type,
+                  op.geometry};
+  if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
+  const BiasGradient bias(request, problem.y);
+  if (bias.is_wanted && problem.y.layout == Layout::kPlain)
+    return Refusal{"the bias's gradient is summed over pixels whose channels lie last"};
+  auto planned = PlanGradWeights(op, request, problem);
+  if (std::holds_alternative<std::string>(planned) && type != problem.x.dtype) {
+    problem.filter_type = problem.x.dtype;  // sums are float, the result has fewer bits
+    planned = PlanGradWeights(op, request, problem);
+  }
+  if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
+  const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
+  const FilterPlace filter(problem);
+  const size_t place_bytes = AlignWorkspace(problem.filter_bytes());
+  // Written where it belongs when nothing is to be turned, converted or added.
+  const bool is_direct = problem.is_filter_as_it_lies() && problem.filter_type == type;
+  return Kernel{"",
+                [=](const KernelContext& ctx) {
+                  void* const rest = FilterPlace::After(ctx.workspace, place_bytes);
+                  bias.Run(ctx, rest);
+                  const bool adds = ctx.accumulates(0);
+                  void* const dw = is_direct && !adds ? ctx.output(0).data : ctx.workspace;
+                  conv->Run({{kX, ctx.input(0).data}, {kW, dw}, {kY, ctx.input(1).data}}, rest,
+                            StreamOf(ctx));
+                  if (dw != ctx.output(0).data) filter.TurnBack(ctx, dw, ctx.output(0), adds);
+                },
+                place_bytes + std::max(conv->workspace_bytes(), bias.workspace_bytes()),
+                conv->engines()};
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Conv, "conv-cudnn", KernelRank::kBest,
+                              MakeConv);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradData, "conv-grad-data-cudnn",
+                              KernelRank::kBest, MakeConvGradData);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradWeights, "conv-grad-weights-cudnn",
+                              KernelRank::kBest, MakeConvGradWeights);
+
+}  // namespace
+}  // namespace caffe::cuda

@@ -1,0 +1,32 @@
+// Our element types in CUDA's terms.
+#pragma once
+
+#include <library_types.h>
+
+#include "caffe/dtype.hpp"
+
+namespace caffe::cuda {
+
+inline cudaDataType_t CudaType(DType type) {
+  switch (type) {
+    case DType::kDouble:
+      return CUDA_R_64F;
+    case DType::kFloat:
+      return CUDA_R_32F;
+    case DType::kFloat16:
+      return CUDA_R_16F;
+    case DType::kBFloat16:
+      return CUDA_R_16BF;
+  }
+  throw InternalError("cuda: unknown element type");
+}
+
+// Beyond this a faster algorithm is not worth its memory.
+inline constexpr size_t kWorkspaceLimit = size_t{256} << 20;
+// Parts of a workspace begin where every library is content.
+inline constexpr size_t kWorkspaceAlignment = 256;
+inline size_t AlignWorkspace(size_t bytes) {
+  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+}
+
+}  // namespace caffe::cuda

@@ -1,0 +1,81 @@
+// What cuDNN and cuBLASLt need around them, on emulated grids.
+#include "caffe/cuda/matrix_kernels.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+namespace caffe::cuda {
+namespace {
+
+class CudaMatrixKernelsTest : public ::testing::Test {
+ protected:
+  CudaMatrixKernelsTest() { context_.stream = &device_->compute_stream(); }
+
+  static std::vector<float> Counted(size_t count) {
+    std::vector<float> values(count);
+    std::iota(values.begin(), values.end(), 1.f);
+    return values;
+  }
+  static Matrices Of(std::vector<float>& values) { return {values.data(), DType::kFloat}; }
+
+  const std::shared_ptr<Device> device_ = MakeDevice(DeviceKind::kCuda);
+  KernelContext context_;
+};
+
+TEST_F(CudaMatrixKernelsTest, TransposesEachMatrix) {
+  constexpr int64_t kCount = 3, kRows = 35, kColumns = 70;
+  std::vector<float> from = Counted(kCount * kRows * kColumns), to(from.size(), 1000);
+  for (const bool adds : {false, true}) {
+    TransposeMatrices(context_, Of(from), kCount, kRows, kColumns, adds, Of(to));
+    for (int64_t i = 0; i < kCount; ++i) {
+      for (int64_t r = 0; r < kRows; ++r) {
+        for (int64_t c = 0; c < kColumns; ++c) {
+          const float element = from[(i * kRows + r) * kColumns + c];
+          ASSERT_EQ(to[(i * kColumns + c) * kRows + r], adds ? 2 * element : element);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaMatrixKernelsTest, TransposingConverts) {
+  std::vector<float16> from = {float16(1.f), float16(2.f), float16(3.f), float16(4.f)};
+  std::vector<float> to(4);
+  TransposeMatrices(context_, {from.data(), DType::kFloat16}, 1, 2, 2, false, Of(to));
+  EXPECT_EQ(to, (std::vector<float>{1, 3, 2, 4}));
+}
+
+TEST_F(CudaMatrixKernelsTest, SumsOverRows) {
+  for (const int64_t rows : {1, 7, 5000}) {
+    constexpr int64_t kColumns = 40;
+    std::vector<float> matrix(rows * kColumns), sums(kColumns, 10);
+    for (int64_t i = 0; i < rows * kColumns; ++i) matrix[i] = static_cast<float>(i % kColumns);
+    std::vector<char> workspace(SumRowsWorkspace(rows, kColumns) + 16);
+    for (const bool adds : {false, true}) {
+      SumRows(context_, Of(matrix), rows, kColumns, adds, Of(sums), workspace.data());
+      for (int64_t c = 0; c < kColumns; ++c)
+        ASSERT_EQ(sums[c], static_cast<float>(rows * c * (adds ? 2 : 1))) << rows << " " << c;
+    }
+  }
+}
+
+TEST_F(CudaMatrixKernelsTest, AddsBiasAndAppliesRelu) {
+  std::vector<float> bias = {1, -10};
+  // Channels last: of two pixels.
+  std::vector<float> y = {1, 2, -3, 30};
+  AddBiasAndRelu(context_, {.bias = Of(bias), .channels = 2, .negative_slope = 0.5}, 4, Of(y));
+  EXPECT_EQ(y, (std::vector<float>{2, -4, -1, 20}));
+  // Plain: of two channels of two pixels, without ReLU.
+  y = {1, 2, -3, 30};
+  AddBiasAndRelu(context_, {.bias = Of(bias), .channels = 2, .inner = 2}, 4, Of(y));
+  EXPECT_EQ(y, (std::vector<float>{2, 3, -13, 20}));
+  // ReLU alone.
+  y = {1, -2};
+  AddBiasAndRelu(context_, {.negative_slope = 0}, 2, Of(y));
+  EXPECT_EQ(y, (std::vector<float>{1, 0}));
+}
+
+}  // namespace
+}  // namespace caffe::cuda
