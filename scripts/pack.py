@@ -3,10 +3,11 @@
 
   scripts/pack.py [BUILD] [--output FILE] [--limit-mb N]
 
-Installs BUILD (build/cuda-release, or build/cpu-release where that is not there) into a fresh folder, adds every
+Installs BUILD (build/cuda-distribution, else build/cuda-release, else build/cpu-release) into a fresh folder, adds every
 library that its programs need, and writes cortado-VERSION-linux-x86_64[-cuda].tar.gz next to it. Left out are the
 C library's own parts (the target has glibc 2.36 or newer), the NVIDIA driver, and cuDNN, cuBLAS and NCCL, which are
-looked for where the bundle runs. The module for images other than JPEG goes along; OpenCV's imgcodecs, for which
+looked for where the bundle runs. With a CUDA build goes bin/caffe-gpu-check, which runs the tests and benchmarks of libexec/ on the GPU
+that it finds. The module for images other than JPEG goes along; OpenCV's imgcodecs, for which
 it asks and which brings a hundred libraries, does not.
 """
 import argparse
@@ -35,10 +36,14 @@ def needed_libraries(file):
     return dict(re.findall(r"(\S+) => (/\S+)", output))
 
 
+def programs(stage):
+    return [path for folder in ("bin", "libexec/cortado") for path in sorted((stage / folder).glob("*"))]
+
+
 def add_libraries(stage):
     """Copies what the staged programs need into lib/."""
     ours = {path.name for path in (stage / "lib").iterdir()}
-    for program in [*(stage / "bin").iterdir(), stage / "lib" / "libcaffe.so"]:
+    for program in [*programs(stage), stage / "lib" / "libcaffe.so"]:
         if program.read_bytes()[:4] != b"\x7fELF":
             continue
         for name, path in needed_libraries(program).items():
@@ -49,7 +54,7 @@ def add_libraries(stage):
 
 
 def strip(stage):
-    for file in [*(stage / "bin").iterdir(), *(stage / "lib").iterdir()]:
+    for file in [*programs(stage), *(stage / "lib").iterdir()]:
         if file.read_bytes()[:4] == b"\x7fELF":
             file.chmod(0o755)
             subprocess.run(["strip", "--strip-unneeded", file], check=True)
@@ -57,7 +62,7 @@ def strip(stage):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    builds = [ROOT / "build" / preset for preset in ("cuda-release", "cpu-release")]
+    builds = [ROOT / "build" / preset for preset in ("cuda-distribution", "cuda-release", "cpu-release")]
     parser.add_argument("build", nargs="?", type=pathlib.Path,
                         default=next((build for build in builds if build.is_dir()), builds[-1]))
     parser.add_argument("--output", type=pathlib.Path, help="the archive to write")
@@ -73,6 +78,8 @@ def main():
         shutil.rmtree(stage.parent)
     install = ["cmake", "--install", options.build, "--prefix", stage]
     subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
+    if kind:
+        subprocess.run([*install, "--component", "gpu_check"], check=True, stdout=subprocess.DEVNULL)
     add_libraries(stage)
     strip(stage)
 
