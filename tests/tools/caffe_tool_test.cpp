@@ -82,7 +82,7 @@ class CaffeToolTest : public ::testing::Test {
 TEST_F(CaffeToolTest, AGpuThatIsNotThereIsOneMessage) {
   const Outcome query = Run("device_query -gpu 0");
   if (query.status == 0) GTEST_SKIP() << "this machine has a GPU";
-  for (const std::string& command :
+  for (const char* command :
        {"device_query -gpu 0", "device_query -gpu all", "train -solver solver.prototxt -gpu 0",
         "time -model net.prototxt -gpu 0", "train -solver gpu_solver.prototxt"}) {
     Write("gpu_solver.prototxt",
