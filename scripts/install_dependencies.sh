@@ -22,9 +22,9 @@ build=(
   libgoogle-glog-dev libgflags-dev libboost-dev
   libdnnl-dev libhdf5-dev
   libgtest-dev libgmock-dev libbenchmark-dev
-  python3 python3-numpy python3-protobuf
+  python3 python3-dev pybind11-dev python3-numpy python3-protobuf
 )
-test=(python3-pytest python3-lmdb)
+test=(python3-pytest python3-lmdb python3-h5py python3-pil python3-pydot graphviz)
 develop=(clang-format clang-tidy)
 # Debian 12's first clang with half floats, or Ubuntu's own.
 fuzz=('clang-16|clang-18' 'libclang-rt-16-dev|libclang-rt-18-dev' 'libomp-16-dev|libomp-18-dev')

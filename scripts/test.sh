@@ -75,9 +75,10 @@ run_ctest() {
 
 run_pytest() {
   local python skipped
-  python=$(find_python pytest numpy lmdb google.protobuf)
+  python=$(PYTHONPATH="$PWD/build/$1/python" find_python pytest numpy lmdb google.protobuf caffe)
   if [ -z "$python" ]; then
-    echo "no Python with pytest, numpy, lmdb and protobuf (scripts/install_dependencies.sh test)"
+    echo "no Python with pytest, numpy, lmdb and protobuf (scripts/install_dependencies.sh test) that can"
+    echo "import caffe from build/$1/python; the package is built for $(sed -n 's/^_Python_EXECUTABLE:[A-Z]*=//p' "build/$1/CMakeCache.txt")"
     return 1
   fi
   CAFFE_BINARY_DIR="$PWD/build/$1" "$python" -m pytest -q -rs -p no:cacheprovider tests/scripts tests/python tests/smoke |

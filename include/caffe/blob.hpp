@@ -12,6 +12,7 @@ namespace caffe {
 
 class Device;
 class SyncedTensor;
+class ThreadClaim;
 
 // The user's view is always plain row-major N,C,H,W, whatever layout and type the compiled plan
 // uses: cpu_data<T>() converts a copy when it has to, and mutable_cpu_data<T>() is written back
@@ -22,12 +23,16 @@ class Blob {
   // A host blob of its own, zero-filled.
   Blob();
   explicit Blob(const Shape& shape, DType dtype = DType::kFloat);
-  Blob(std::shared_ptr<Device> device, const Shape& shape, DType dtype);
+  // A net's: while another thread runs it, everything below throws InvalidArgument.
+  Blob(std::shared_ptr<Device> device, const Shape& shape, DType dtype,
+       std::shared_ptr<const ThreadClaim> net = nullptr);
   ~Blob();
   Blob(const Blob&) = delete;
   Blob& operator=(const Blob&) = delete;
 
   const Shape& shape() const;
+  // In which the net stores it.
+  DType dtype() const;
   // Extent of one axis; negative counts from the end. Throws InvalidArgument.
   int shape(int axis) const { return static_cast<int>(shape()[axis]); }
   int num_axes() const { return shape().num_axes(); }
@@ -55,6 +60,14 @@ class Blob {
   const T* cpu_diff() const;
   template <typename T = float>
   T* mutable_cpu_diff();
+  // The same memory for as long as somebody keeps the pointer, whatever becomes of the blob and its
+  // net. What is written there is taken over before each run, what a run computed is there after
+  // it; reshaping to another count and sharing end that. Where the net stores another layout or
+  // type, or on another device, this costs a copy for each run while the pointer is kept.
+  template <typename T = float>
+  std::shared_ptr<T> hold_cpu_data();
+  template <typename T = float>
+  std::shared_ptr<T> hold_cpu_diff();
 
   // Sum of absolute values and sum of squares, in double.
   double asum_data() const;
@@ -73,8 +86,11 @@ class Blob {
   SyncedTensor& diff_tensor() const { return *diff_; }
 
  private:
+  void CheckNetIsIdle() const;
+
   std::unique_ptr<SyncedTensor> data_;
   std::unique_ptr<SyncedTensor> diff_;
+  std::shared_ptr<const ThreadClaim> net_;
 };
 
 }  // namespace caffe

@@ -34,6 +34,8 @@ struct ParamDeclaration {
   FillerParameter filler;
   // Statistics: never updated by a solver, whatever the file's lr_mult says.
   bool is_learnable = true;
+  // Given: what it starts from instead of the filler's draw, one number per element.
+  std::vector<float> values = {};
 };
 
 // Where a net's data and random draws begin.
@@ -66,7 +68,7 @@ class Layer {
   virtual void EmitBackward(GraphBuilder& /*graph*/) const {}
   // Whether force_backward reaches bottom i (labels: no).
   virtual bool AllowForceBackward(int /*bottom*/) const { return true; }
-  // Called once, after construction and before shapes are asked for.
+  // Called after construction, before shapes are asked for, and again when another run is resumed.
   virtual void Prepare(const DataPlace& /*place*/) {}
   // For exact resume: records delivered so far to all ranks (0 for layers that read none).
   virtual uint64_t records_delivered() const { return 0; }

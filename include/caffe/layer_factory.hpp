@@ -17,6 +17,9 @@ class LayerRegistry {
   // Throws InternalError when the type is taken. `param_fields`: see ParamFields().
   static void AddCreator(const std::string& type, Creator creator,
                          std::vector<std::string> param_fields = {});
+  // From now on `creator` makes the layers of a type that is registered: for a module loaded later
+  // that can do more, as the Python module can for type "Python".
+  static void ReplaceCreator(const std::string& type, Creator creator);
   // Throws InvalidArgument naming the nearest known type.
   static std::shared_ptr<Layer> CreateLayer(const LayerParameter& param);
   // Sorted.

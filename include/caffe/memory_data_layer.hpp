@@ -8,7 +8,8 @@
 
 namespace caffe {
 
-// Tops (batch_size,channels,height,width) and (batch_size). Each forward pass delivers the next
+// Tops (batch_size,channels,height,width) and, as Caffe's after the first pass,
+// (batch_size,1,1,1). Each forward pass delivers the next
 // batch, the first again after the last. One thread at a time.
 class MemoryDataLayer final : public Layer {
  public:

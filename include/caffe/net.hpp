@@ -49,9 +49,9 @@ struct NetOptions {
   std::string described_device;
 };
 
-// One thread at a time. Everything throws: InvalidArgument for a wrong definition or name (with the
-// layer's name and the nearest valid one), IoError for files, Unsupported for what this build
-// lacks.
+// One thread at a time: a second one gets InvalidArgument. Everything throws: InvalidArgument for a
+// wrong definition or name (with the layer's name and the nearest valid one), IoError for files,
+// Unsupported for what this build lacks.
 class Net {
  public:
   // `param` may hold both phases; it is filtered by its state. Compiles at once.
@@ -80,6 +80,15 @@ class Net {
   // After an input blob was reshaped: compiles for the new shapes. Forward does it by itself.
   void Reshape();
   void ClearParamDiffs();
+  // Called in the running thread around each layer, with its number; the layers then run one by
+  // one, so blobs can be read and changed in between. An exception ends the run and reaches its
+  // caller. Keep-all nets only (InvalidArgument).
+  using LayerCallback = std::function<void(int layer)>;
+  void AddBeforeForward(LayerCallback callback);
+  void AddAfterForward(LayerCallback callback);
+  void AddBeforeBackward(LayerCallback callback);
+  void AddAfterBackward(LayerCallback callback);
+
   // For solvers: whether the next Backward adds to parameter gradients or overwrites them.
   void set_accumulate(bool accumulate);
   // Multiplies all losses in the following backward passes, and with them all gradients; see
@@ -113,12 +122,22 @@ class Net {
   std::vector<WeightTransfer> CopyTrainedLayersFrom(const NetParameter& trained);
   // A .caffemodel, or HDF5 when the name ends in ".h5".
   std::vector<WeightTransfer> CopyTrainedLayersFrom(const std::string& file);
+  // HDF5 whatever the file's name.
+  std::vector<WeightTransfer> CopyTrainedLayersFromHDF5(const std::string& file);
   // Uses the other net's parameter memory for layers of equal name.
   void ShareTrainedLayersWith(const Net& other);
   // The definition with the parameters' values.
   void ToProto(NetParameter* param, bool write_diff = false) const;
   void ToHDF5(const std::string& file, bool write_diff = false) const;
+  // ToProto as a .caffemodel, whole or not at all. Throws IoError.
+  void Save(const std::string& file, bool write_diff = false) const;
+  // Continues another run in place: its seed, and after the records that its data layers have
+  // delivered. Blobs, parameters and pointers to them stay.
+  void ResumeFrom(uint64_t seed, const std::map<std::string, uint64_t>& delivered_records);
 
+  // What was compiled: upgraded, and filtered by its state. Without weights, unless it came with
+  // them.
+  const NetParameter& definition() const;
   const std::string& name() const;
   Phase phase() const;
   uint64_t seed() const;
@@ -127,6 +146,9 @@ class Net {
   // In order of first appearance.
   const std::vector<std::string>& blob_names() const;
   const std::vector<std::shared_ptr<Blob>>& blobs() const;
+  // The blobs that layer i reads and writes, as indices into blobs().
+  const std::vector<int>& bottom_ids(int layer) const;
+  const std::vector<int>& top_ids(int layer) const;
   bool has_blob(const std::string& name) const;
   // Throws InvalidArgument naming the nearest blob; for a reuse plan also when the blob is not
   // kept.

@@ -50,11 +50,15 @@ class Solver {
   // Writes <prefix>_iter_<N>.caffemodel and .solverstate (or .h5), each whole or not at all.
   // Returns the state file's name. Throws IoError.
   std::string Snapshot();
+  // Updates the parameters from their gradients, at the rate of the current iteration, which it
+  // leaves as it is: for callers who run the net themselves.
+  void ApplyUpdate();
   // One pass of the test nets, logged.
   void TestAll();
 
-  // Restore may replace it, so ask again afterwards.
   Net& net();
+  // It outlives the solver for those who keep it.
+  const std::shared_ptr<Net>& shared_net() const;
   const std::vector<std::shared_ptr<Net>>& test_nets() const;
   int iter() const;
   const SolverParameter& param() const;

@@ -46,6 +46,11 @@ void LayerRegistry::AddCreator(const std::string& type, Creator creator,
   CAFFE_ASSERT(is_new, "layer type '", type, "' is registered twice");
 }
 
+void LayerRegistry::ReplaceCreator(const std::string& type, Creator creator) {
+  Find(type);  // throws when there is none
+  Entries().at(type).creator = creator;
+}
+
 std::shared_ptr<Layer> LayerRegistry::CreateLayer(const LayerParameter& param) {
   return Find(param.type()).creator(param);
 }

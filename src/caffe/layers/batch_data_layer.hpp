@@ -31,6 +31,7 @@ class BatchDataLayer : public Layer {
     options.rank = place.rank;
     options.ranks = place.ranks;
     options.with_label = param().top_size() > 1;
+    stream_.reset();  // a source is open once
     stream_ = std::make_shared<Stream>(options);
   }
 

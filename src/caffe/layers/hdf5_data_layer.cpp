@@ -27,6 +27,7 @@ class HDF5DataLayer final : public Layer {
   }
 
   void Prepare(const DataPlace& place) override {
+    rows_.reset();  // a source is open once
     rows_ = std::make_shared<data::Hdf5Rows>(
         data::Hdf5RowsOptions{.list = options_.source(),
                               .datasets = {param().top().begin(), param().top().end()},

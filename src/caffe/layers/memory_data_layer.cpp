@@ -24,7 +24,7 @@ void MemoryDataLayer::Prepare(const DataPlace& place) {
 }
 
 std::vector<Shape> MemoryDataLayer::InferTopShapes(const std::vector<Shape>&) const {
-  return {shape_, Shape{shape_[0]}};
+  return {shape_, Shape{shape_[0], 1, 1, 1}};
 }
 
 void MemoryDataLayer::EmitForward(GraphBuilder& graph) const {

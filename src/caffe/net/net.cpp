@@ -12,9 +12,11 @@
 #include "caffe/common.hpp"
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/core/philox.hpp"
+#include "caffe/core/thread_claim.hpp"
 #include "caffe/device/host_memory.hpp"
 #include "caffe/graph/filler.hpp"
 #include "caffe/graph/graph.hpp"
+#include "caffe/io/binary_format.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/net/build_graph.hpp"
@@ -117,16 +119,23 @@ struct Net::Impl {
   Impl(const NetParameter& definition, const NetOptions& net_options);
 
   void CreateLayers();
+  void PrepareLayers();
   void Compile();
   void CheckMemory() const;
   int64_t PersistentBytes() const;
   void CreateBlobs();
   void BindBlobs();
+  void CheckParamShapes(const Graph& compiled) const;
   void BindParams();
   void FillLossDiffs();
   void FindInputsAndOutputs();
+  void CheckCompiled() const;
   bool InputsWereReshaped() const;
+  void Reshape();
   void Run(Direction direction, int first, int last);
+  void RunLayers(Direction direction, int first, int last);
+  void CheckLayers(const char* what, int first, int last) const;
+  void AddCallback(std::vector<LayerCallback>* callbacks, LayerCallback callback);
   void AdaptTo(const Executor::ShapeChange& change);
   float Loss(int first, int last) const;
   void SendLosses();
@@ -138,6 +147,7 @@ struct Net::Impl {
   std::shared_ptr<Device> device;
   std::vector<std::shared_ptr<Layer>> layers;
   std::vector<std::string> layer_names;
+  std::vector<std::vector<int>> bottom_ids, top_ids;
   std::vector<std::string> blob_names;
   std::vector<std::shared_ptr<Blob>> blobs;
   std::map<std::string, int> blob_index;
@@ -153,6 +163,8 @@ struct Net::Impl {
   std::map<int, std::vector<Shape>> found_top_shapes;
   std::shared_ptr<Graph> graph;
   std::unique_ptr<Executor> executor;
+  std::shared_ptr<ThreadClaim> claim = std::make_shared<ThreadClaim>();
+  std::vector<LayerCallback> before_forward, after_forward, before_backward, after_backward;
   uint64_t pass = 0, next_pass = 0;  // of the last forward and of the next
   bool accumulate = true;
   double loss_scale = 1;
@@ -191,15 +203,20 @@ void Net::Impl::CreateLayers() {
     if (!layer_param.has_phase()) layer_param.set_phase(param.state().phase());
     FillDefaults(param, &layer_param);
     const std::string where = StrCat("layer '", layer_param.name(), "' (", layer_param.type(), ")");
-    WithContext(where, [&] {
-      std::shared_ptr<Layer> layer = LayerRegistry::CreateLayer(layer_param);
+    WithContext(where, [&] { layers.push_back(LayerRegistry::CreateLayer(layer_param)); });
+    layer_names.push_back(layer_param.name());
+  }
+  PrepareLayers();
+}
+
+void Net::Impl::PrepareLayers() {
+  for (const std::shared_ptr<Layer>& layer : layers) {
+    WithContext(StrCat("layer '", layer->name(), "' (", layer->type(), ")"), [&] {
       const auto delivered = options.delivered_records.find(layer->name());
       DataPlace place{.seed = seed, .rank = options.rank, .ranks = options.ranks};
       if (delivered != options.delivered_records.end()) place.records = delivered->second;
       layer->Prepare(place);
-      layers.push_back(std::move(layer));
     });
-    layer_names.push_back(layer_param.name());
   }
 }
 
@@ -222,6 +239,7 @@ void Net::Impl::Compile() {
   auto compiled = std::make_shared<Graph>(std::move(compile));
   BuildGraph(layers, compiled.get());
   RunPasses(StandardPasses(), *compiled);
+  CheckParamShapes(*compiled);
   graph = std::move(compiled);
   executor = std::make_unique<Executor>(graph);
   if (blobs.empty()) CreateBlobs();
@@ -261,8 +279,17 @@ void Net::Impl::CreateBlobs() {
     for (const Value* top : call.tops) {
       if (!blob_index.emplace(top->name, static_cast<int>(blobs.size())).second) continue;
       blob_names.push_back(top->name);
-      blobs.push_back(std::make_shared<Blob>(device, Shape{0}, DType::kFloat));
+      blobs.push_back(std::make_shared<Blob>(device, Shape{0}, DType::kFloat, claim));
     }
+  }
+  const auto ids = [&](const std::vector<Value*>& values) {
+    std::vector<int> indices;
+    for (const Value* value : values) indices.push_back(blob_index.at(value->name));
+    return indices;
+  };
+  for (const LayerCall& call : graph->calls) {
+    bottom_ids.push_back(ids(call.bottoms));
+    top_ids.push_back(ids(call.tops));
   }
   FindInputsAndOutputs();
 }
@@ -289,6 +316,17 @@ void Net::Impl::FindInputsAndOutputs() {
   }
 }
 
+// A plan that the parameters do not fit must not take the place of one that they do.
+void Net::Impl::CheckParamShapes(const Graph& compiled) const {
+  for (size_t i = 0; i < layer_params.size(); ++i) {
+    for (size_t k = 0; k < layer_params[i].size(); ++k) {
+      const Shape &has = layer_params[i][k]->shape(), &needs = compiled.calls[i].params[k].shape;
+      Require(has == needs, "layer '", layer_names[i], "': parameter ", k, " has shape ", has,
+              " but the new input needs ", needs, "; this layer's input size cannot change");
+    }
+  }
+}
+
 void Net::Impl::BindParams() {
   const bool is_first = layer_params.empty();
   if (is_first) layer_params.resize(layers.size());
@@ -299,7 +337,7 @@ void Net::Impl::BindParams() {
       Value* value = call.param_values[k];
       const DType dtype = value->root()->desc.dtype;
       if (is_first) {
-        auto blob = std::make_shared<Blob>(device, call.params[k].shape, dtype);
+        auto blob = std::make_shared<Blob>(device, call.params[k].shape, dtype, claim);
         if (value->owner != nullptr) {
           blob->ShareData(*owners.at(value->owner));
           blob->ShareDiff(*owners.at(value->owner));
@@ -315,9 +353,6 @@ void Net::Impl::BindParams() {
         }
       }
       const std::shared_ptr<Blob>& blob = layer_params[i][k];
-      Require(blob->shape() == call.params[k].shape, "layer '", layer_names[i], "': parameter ", k,
-              " has shape ", blob->shape(), " but the new input needs ", call.params[k].shape,
-              "; this layer's input size cannot change");
       owners[value] = blob;
       value->tensor = &blob->data_tensor();
       call.param_grads[k]->tensor = &blob->diff_tensor();
@@ -373,15 +408,51 @@ void Net::Impl::FillLossDiffs() {
   }
 }
 
+void Net::Impl::CheckCompiled() const {
+  Require(executor != nullptr, "net '", param.name(),
+          "' could not be resumed (an earlier error says why); build it anew");
+}
+
 bool Net::Impl::InputsWereReshaped() const {
+  CheckCompiled();
   for (const auto& [name, value] : graph->external_data) {
     if (blobs[blob_index.at(name)]->shape() != value->desc.shape) return true;
   }
   return false;
 }
 
+// The range counts upwards in both directions.
+void Net::Impl::CheckLayers(const char* what, int first, int last) const {
+  const int count = static_cast<int>(layers.size());
+  Require(0 <= first && last < count, what, " of layers ", first, " to ", last,
+          ": the net has layers 0 to ", count - 1);
+  Require(options.keep_all, "a partial ", what, " needs a keep-all net");
+}
+
+void Net::Impl::AddCallback(std::vector<LayerCallback>* callbacks, LayerCallback callback) {
+  Require(options.keep_all, "callbacks around layers need a keep-all net");
+  callbacks->push_back(std::move(callback));
+}
+
 void Net::Impl::Run(Direction direction, int first, int last) {
-  if (direction == Direction::kForward && first == 0) pass = next_pass++;
+  CheckCompiled();
+  const bool is_forward = direction == Direction::kForward;
+  if (is_forward && first == 0) pass = next_pass++;
+  const std::vector<LayerCallback>& before = is_forward ? before_forward : before_backward;
+  const std::vector<LayerCallback>& after = is_forward ? after_forward : after_backward;
+  if (before.empty() && after.empty()) {
+    RunLayers(direction, first, last);
+  } else {
+    for (int i = 0; i <= last - first; ++i) {
+      const int layer = is_forward ? first + i : last - i;
+      for (const LayerCallback& callback : before) callback(layer);
+      RunLayers(direction, layer, layer);
+      for (const LayerCallback& callback : after) callback(layer);
+    }
+  }
+}
+
+void Net::Impl::RunLayers(Direction direction, int first, int last) {
   Executor::RunOptions run;
   run.direction = direction;
   run.first_layer = first;
@@ -402,8 +473,14 @@ void Net::Impl::Run(Direction direction, int first, int last) {
 void Net::Impl::AdaptTo(const Executor::ShapeChange& change) {
   found_top_shapes[change.layer] = change.tops;
   const std::shared_ptr<Graph> previous_graph = graph;
-  const std::unique_ptr<Executor> previous = std::move(executor);
-  Compile();
+  std::unique_ptr<Executor> previous = std::move(executor);
+  try {
+    Compile();
+  } catch (...) {
+    executor = std::move(previous);
+    found_top_shapes.erase(change.layer);
+    throw;
+  }
   executor->TakeOver(*previous, change.layer);
 }
 
@@ -486,7 +563,8 @@ Net::Net(const std::string& file, Phase phase, int level, const std::vector<std:
 Net::~Net() = default;
 
 const std::vector<Blob*>& Net::Forward(float* loss) {
-  if (impl_->InputsWereReshaped()) Reshape();
+  const ThreadClaim::Scope scope(*impl_->claim, "net", name());
+  if (impl_->InputsWereReshaped()) impl_->Reshape();
   const int last = static_cast<int>(impl_->layers.size()) - 1;
   impl_->Run(Direction::kForward, 0, last);
   if (loss != nullptr) *loss = impl_->Loss(0, last);
@@ -494,24 +572,21 @@ const std::vector<Blob*>& Net::Forward(float* loss) {
 }
 
 float Net::ForwardFromTo(int start, int end) {
-  const int count = static_cast<int>(impl_->layers.size());
-  Require(0 <= start && end < count, "forward from layer ", start, " to ", end,
-          ": the net has layers 0 to ", count - 1);
-  Require(impl_->options.keep_all, "partial Forward needs a keep-all net");
-  if (impl_->InputsWereReshaped()) Reshape();
+  const ThreadClaim::Scope scope(*impl_->claim, "net", name());
+  impl_->CheckLayers("forward", start, end);
+  if (impl_->InputsWereReshaped()) impl_->Reshape();
   impl_->Run(Direction::kForward, start, end);
   return impl_->Loss(start, end);
 }
 
 void Net::Backward() {
+  const ThreadClaim::Scope scope(*impl_->claim, "net", name());
   impl_->Run(Direction::kBackward, 0, static_cast<int>(impl_->layers.size()) - 1);
 }
 
 void Net::BackwardFromTo(int start, int end) {
-  const int count = static_cast<int>(impl_->layers.size());
-  Require(0 <= end && start < count, "backward from layer ", start, " to ", end,
-          ": the net has layers 0 to ", count - 1);
-  Require(impl_->options.keep_all, "partial Backward needs a keep-all net");
+  const ThreadClaim::Scope scope(*impl_->claim, "net", name());
+  impl_->CheckLayers("backward", end, start);
   impl_->Run(Direction::kBackward, end, start);
 }
 
@@ -533,15 +608,46 @@ float Net::AwaitLoss() {
 }
 
 void Net::Reshape() {
-  impl_->input_shapes.clear();
-  impl_->found_top_shapes.clear();
-  for (const auto& [name, value] : impl_->graph->external_data) {
-    impl_->input_shapes[name] = impl_->blobs[impl_->blob_index.at(name)]->shape();
+  const ThreadClaim::Scope scope(*impl_->claim, "net", name());
+  impl_->Reshape();
+}
+
+void Net::Impl::Reshape() {
+  CheckCompiled();
+  input_shapes.clear();
+  found_top_shapes.clear();
+  for (const auto& [name, value] : graph->external_data) {
+    input_shapes[name] = blobs[blob_index.at(name)]->shape();
   }
+  Compile();
+}
+
+void Net::AddBeforeForward(LayerCallback callback) {
+  impl_->AddCallback(&impl_->before_forward, std::move(callback));
+}
+void Net::AddAfterForward(LayerCallback callback) {
+  impl_->AddCallback(&impl_->after_forward, std::move(callback));
+}
+void Net::AddBeforeBackward(LayerCallback callback) {
+  impl_->AddCallback(&impl_->before_backward, std::move(callback));
+}
+void Net::AddAfterBackward(LayerCallback callback) {
+  impl_->AddCallback(&impl_->after_backward, std::move(callback));
+}
+
+void Net::ResumeFrom(uint64_t seed, const std::map<std::string, uint64_t>& delivered_records) {
+  const ThreadClaim::Scope scope(*impl_->claim, "net", name());
+  impl_->seed = seed;
+  impl_->options.delivered_records = delivered_records;
+  impl_->found_top_shapes.clear();
+  impl_->executor.reset();  // its steps hold the sources that the layers open again
+  impl_->graph.reset();
+  impl_->PrepareLayers();
   impl_->Compile();
 }
 
 void Net::ClearParamDiffs() {
+  const ThreadClaim::Scope scope(*impl_->claim, "net", name());
   for (const LearnableParam& learnable : impl_->learnable_params)
     learnable.blob->diff_tensor().Zero();
 }
@@ -569,6 +675,9 @@ void Net::set_pass(uint64_t pass) {
   impl_->next_pass = pass;
 }
 
+const NetParameter& Net::definition() const {
+  return impl_->param;
+}
 const std::string& Net::name() const {
   return impl_->param.name();
 }
@@ -589,6 +698,12 @@ const std::vector<std::string>& Net::blob_names() const {
 }
 const std::vector<std::shared_ptr<Blob>>& Net::blobs() const {
   return impl_->blobs;
+}
+const std::vector<int>& Net::bottom_ids(int layer) const {
+  return impl_->bottom_ids.at(layer);
+}
+const std::vector<int>& Net::top_ids(int layer) const {
+  return impl_->top_ids.at(layer);
 }
 bool Net::has_blob(const std::string& name) const {
   return impl_->blob_index.count(name) > 0;
@@ -705,14 +820,22 @@ std::string Net::DescribeFirstNonFinite() {
 }
 
 std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const NetParameter& trained) {
+  const ThreadClaim::Scope scope(*impl_->claim, "net", name());
   return CopyTrainedLayers(trained, impl_->layer_names, impl_->layer_params);
 }
 
 std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const std::string& file) {
+  const ThreadClaim::Scope scope(*impl_->claim, "net", name());
   return CopyTrainedFile(file, impl_->layer_names, impl_->layer_params);
 }
 
+std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFromHDF5(const std::string& file) {
+  const ThreadClaim::Scope scope(*impl_->claim, "net", name());
+  return CopyTrainedHdf5(file, impl_->layer_names, impl_->layer_params);
+}
+
 void Net::ShareTrainedLayersWith(const Net& other) {
+  const ThreadClaim::Scope scope(*impl_->claim, "net", name());
   for (size_t i = 0; i < impl_->layers.size(); ++i) {
     if (!other.has_layer(impl_->layer_names[i])) continue;
     const auto& theirs = other.layer_params(impl_->layer_names[i]);
@@ -733,6 +856,12 @@ void Net::ToProto(NetParameter* param, bool write_diff) const {
     *layer = impl_->layers[i]->param();
     WriteLayerBlobs(impl_->layer_params[i], write_diff, layer);
   }
+}
+
+void Net::Save(const std::string& file, bool write_diff) const {
+  NetParameter trained;
+  ToProto(&trained, write_diff);
+  WriteBinaryProto(file, trained);
 }
 
 void Net::ToHDF5(const std::string& file, bool write_diff) const {

@@ -128,10 +128,14 @@ void InitializeParam(const Layer& layer, int index, const ParamDeclaration& decl
     return;
   }
   const std::string name = StrCat(layer.name(), ".", index);
-  std::vector<float> values(static_cast<size_t>(blob->count()));
-  WithContext(StrCat("layer '", layer.name(), "' (", layer.type(), "): parameter ", index), [&] {
-    Fill(declaration.filler, declaration.shape, RandomStream(seed, StreamOf(name)), 0, values);
-  });
+  std::vector<float> values = declaration.values;
+  if (values.empty()) {
+    values.resize(static_cast<size_t>(blob->count()));
+    WithContext(StrCat("layer '", layer.name(), "' (", layer.type(), "): parameter ", index), [&] {
+      Fill(declaration.filler, declaration.shape, RandomStream(seed, StreamOf(name)), 0, values);
+    });
+  }
+  CAFFE_ASSERT(static_cast<int64_t>(values.size()) == blob->count(), name);
   VisitFloat(blob->data_tensor().desc().dtype, [&]<typename T>(TypeTag<T>) {
     std::transform(values.begin(), values.end(), blob->mutable_cpu_data<T>(),
                    [](float x) { return T(x); });
@@ -189,6 +193,12 @@ std::vector<Net::WeightTransfer> CopyTrainedFile(const std::string& file,
     const NetParameter trained = ReadNetBinary(file);
     return WithContext(file, [&] { return CopyTrainedLayers(trained, layer_names, blobs); });
   }
+  return CopyTrainedHdf5(file, layer_names, blobs);
+}
+
+std::vector<Net::WeightTransfer> CopyTrainedHdf5(const std::string& file,
+                                                 const std::vector<std::string>& layer_names,
+                                                 const LayerBlobs& blobs) {
   const Hdf5Reader reader(file);
   Transfer transfer(layer_names, blobs);
   for (const std::string& source : LayersIn(reader, "data")) {

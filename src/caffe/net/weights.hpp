@@ -34,6 +34,10 @@ std::vector<Net::WeightTransfer> CopyTrainedFile(const std::string& file,
                                                  const std::vector<std::string>& layer_names,
                                                  const LayerBlobs& blobs);
 
+std::vector<Net::WeightTransfer> CopyTrainedHdf5(const std::string& file,
+                                                 const std::vector<std::string>& layer_names,
+                                                 const LayerBlobs& blobs);
+
 // Replaces `layer`'s blobs by these values.
 void WriteLayerBlobs(const std::vector<std::shared_ptr<Blob>>& blobs, bool write_diff,
                      LayerParameter* layer);

@@ -21,13 +21,6 @@ void DataParallel::Attach(Net& net, int reduce_buckets) {
   reducer_.emplace(communicator_, *net.graph().options.device, gradients, reduce_buckets, trace_);
 }
 
-void DataParallel::Detach() {
-  reducer_.reset();
-  index_.clear();
-  statistics_.clear();
-  net_ = nullptr;
-}
-
 void DataParallel::StartReduction() {
   if (ranks_ == 1) return;
   reducer_->Start();

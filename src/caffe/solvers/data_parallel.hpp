@@ -22,9 +22,8 @@ class DataParallel {
   int ranks() const { return ranks_; }
   bool is_root() const { return rank() == 0; }
 
-  // The net that the following steps are of; it stays where it is until Detach.
+  // The net that the following steps are of; called once.
   void Attach(Net& net, int reduce_buckets);
-  void Detach();
 
   // Before the last backward pass of a step: its gradients are reduced as they become final.
   void StartReduction();

@@ -122,7 +122,7 @@ struct Solver::Impl {
   Impl(const SolverParameter& solver_param, const SolverOptions& solver_options);
 
   void CheckTrainable() const;
-  void BuildNets(uint64_t seed, const std::map<std::string, uint64_t>& delivered);
+  void BuildNets();
   void Step(int iterations);
   float ForwardBackward();
   void PrepareIteration();
@@ -157,7 +157,7 @@ struct Solver::Impl {
   uint64_t seed = 0;
   std::unique_ptr<UpdateRule> rule;
   Larc larc;
-  std::unique_ptr<Net> net;
+  std::shared_ptr<Net> net;
   std::vector<std::shared_ptr<Net>> test_nets;
   std::vector<uint64_t> tested_batches;  // by all ranks, of each test net
   DataParallel parallel;
@@ -203,23 +203,19 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
   snapshot_prefix = SnapshotPrefix(param, options.file);
   if (param.snapshot() > 0 && parallel.is_root()) CheckSnapshotWritable(snapshot_prefix);
   seed = param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : Caffe::NextSeed();
-  BuildNets(seed, {});
+  BuildNets();
   for (const std::string& weights : param.weights()) LoadWeights(weights, net.get());
 }
 
-void Solver::Impl::BuildNets(uint64_t net_seed, const std::map<std::string, uint64_t>& delivered) {
+void Solver::Impl::BuildNets() {
   NetOptions train;
   train.precision = param.precision();
   train.strict_fp32 = param.strict_fp32();
   train.deterministic = param.deterministic();
   train.keep_all = options.keep_all || param.debug_info();
-  train.seed = net_seed;
-  train.delivered_records = delivered;
+  train.seed = seed;
   train.rank = parallel.rank();
   train.ranks = parallel.ranks();
-  test_nets.clear();
-  parallel.Detach();
-  net.reset();  // its readers hold the sources that the new ones open
   net = MakeTrainNet(param, train);
   for (const NetParameter& definition : TestNetDefinitions(param)) {
     NetOptions test;
@@ -228,7 +224,7 @@ void Solver::Impl::BuildNets(uint64_t net_seed, const std::map<std::string, uint
     test.deterministic = param.deterministic();
     test.keep_all = options.keep_all;
     test.with_backward = false;
-    test.seed = net_seed;
+    test.seed = seed;
     test.rank = parallel.rank();
     test.ranks = parallel.ranks();
     test_nets.push_back(std::make_shared<Net>(definition, test));
@@ -569,12 +565,12 @@ void Solver::Impl::Restore(const std::string& file) {
           progress.net_name, "', this solver trains '", net->name(), "'");
   reader.CheckHistory(updater->history());
   const std::string weights = reader.WeightsFile();
-  // Only a net with another seed or place in the data has to be built anew; callers may hold this
-  // one.
   if (progress.has_seed &&
       (progress.seed != seed || progress.delivered_records != net->delivered_records())) {
     seed = progress.seed;
-    BuildNets(seed, progress.delivered_records);
+    net->ResumeFrom(seed, progress.delivered_records);
+    for (const std::shared_ptr<Net>& test_net : test_nets) test_net->ResumeFrom(seed, {});
+    tested_batches.assign(test_nets.size(), 0);
   }
   if (!weights.empty()) net->CopyTrainedLayersFrom(weights);
   reader.ReadHistory(updater->history());
@@ -635,6 +631,12 @@ void Solver::TestAll() {
 }
 Net& Solver::net() {
   return *impl_->net;
+}
+const std::shared_ptr<Net>& Solver::shared_net() const {
+  return impl_->net;
+}
+void Solver::ApplyUpdate() {
+  impl_->ApplyUpdate();
 }
 const std::vector<std::shared_ptr<Net>>& Solver::test_nets() const {
   return impl_->test_nets;

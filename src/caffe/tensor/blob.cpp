@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "caffe/core/thread_claim.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
@@ -20,10 +21,11 @@ double SumOfSquares(const double* x, int64_t count) {
   return sum;
 }
 
-// Reduces over a copy in double, so that the blob's own mirror and type stay as they are.
+// Reduces in double over the view that users most often have of this type already.
 template <typename Reduction>
 double Reduce(SyncedTensor& tensor, Reduction reduce) {
-  return VisitFloat(tensor.desc().dtype, [&]<typename T>(TypeTag<T>) {
+  const bool is_double = tensor.desc().dtype == DType::kDouble;
+  return VisitFloat(is_double ? DType::kDouble : DType::kFloat, [&]<typename T>(TypeTag<T>) {
     const T* elements = tensor.host<T>();
     std::vector<double> values(elements, elements + tensor.desc().count());
     return reduce(values.data(), tensor.desc().count());
@@ -43,8 +45,11 @@ Blob::Blob() : Blob(Shape{0}) {}
 
 Blob::Blob(const Shape& shape, DType dtype) : Blob(MakeDevice(DeviceKind::kCpu), shape, dtype) {}
 
-Blob::Blob(std::shared_ptr<Device> device, const Shape& shape, DType dtype)
-    : data_(std::make_unique<SyncedTensor>(device)), diff_(std::make_unique<SyncedTensor>(device)) {
+Blob::Blob(std::shared_ptr<Device> device, const Shape& shape, DType dtype,
+           std::shared_ptr<const ThreadClaim> net)
+    : data_(std::make_unique<SyncedTensor>(device)),
+      diff_(std::make_unique<SyncedTensor>(device)),
+      net_(std::move(net)) {
   data_->Reset({shape, dtype, Layout::kPlain});
   diff_->Reset({shape, dtype, Layout::kPlain});
 }
@@ -55,6 +60,14 @@ const Shape& Blob::shape() const {
   return data_->desc().shape;
 }
 
+DType Blob::dtype() const {
+  return data_->desc().dtype;
+}
+
+void Blob::CheckNetIsIdle() const {
+  if (net_ != nullptr) net_->CheckNotElsewhere("blob");
+}
+
 std::string Blob::shape_string() const {
   std::string text;
   for (const int64_t extent : shape().dims()) text += std::to_string(extent) + " ";
@@ -62,6 +75,7 @@ std::string Blob::shape_string() const {
 }
 
 void Blob::Reshape(const Shape& shape) {
+  CheckNetIsIdle();
   for (SyncedTensor* tensor : {data_.get(), diff_.get()}) {
     tensor->Reset({shape, tensor->desc().dtype, Layout::kPlain});
   }
@@ -69,26 +83,42 @@ void Blob::Reshape(const Shape& shape) {
 
 template <typename T>
 const T* Blob::cpu_data() const {
+  CheckNetIsIdle();
   return data_->host<T>();
 }
 template <typename T>
 T* Blob::mutable_cpu_data() {
+  CheckNetIsIdle();
   return data_->mutable_host<T>();
 }
 template <typename T>
 const T* Blob::cpu_diff() const {
+  CheckNetIsIdle();
   return diff_->host<T>();
 }
 template <typename T>
 T* Blob::mutable_cpu_diff() {
+  CheckNetIsIdle();
   return diff_->mutable_host<T>();
 }
+template <typename T>
+std::shared_ptr<T> Blob::hold_cpu_data() {
+  CheckNetIsIdle();
+  return std::static_pointer_cast<T>(data_->HoldHost(kDTypeOf<T>));
+}
+template <typename T>
+std::shared_ptr<T> Blob::hold_cpu_diff() {
+  CheckNetIsIdle();
+  return std::static_pointer_cast<T>(diff_->HoldHost(kDTypeOf<T>));
+}
 
-#define CAFFE_INSTANTIATE_BLOB_ACCESS(T)       \
-  template const T* Blob::cpu_data<T>() const; \
-  template T* Blob::mutable_cpu_data<T>();     \
-  template const T* Blob::cpu_diff<T>() const; \
-  template T* Blob::mutable_cpu_diff<T>();
+#define CAFFE_INSTANTIATE_BLOB_ACCESS(T)                \
+  template const T* Blob::cpu_data<T>() const;          \
+  template T* Blob::mutable_cpu_data<T>();              \
+  template const T* Blob::cpu_diff<T>() const;          \
+  template T* Blob::mutable_cpu_diff<T>();              \
+  template std::shared_ptr<T> Blob::hold_cpu_data<T>(); \
+  template std::shared_ptr<T> Blob::hold_cpu_diff<T>();
 CAFFE_INSTANTIATE_BLOB_ACCESS(double)
 CAFFE_INSTANTIATE_BLOB_ACCESS(float)
 CAFFE_INSTANTIATE_BLOB_ACCESS(float16)

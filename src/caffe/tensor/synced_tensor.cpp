@@ -9,18 +9,21 @@ void SyncedTensor::Reset(const TensorDesc& desc) {
   if (desc.shape == desc_.shape && desc.dtype == desc_.dtype && desc.layout == desc_.layout) return;
   const bool keeps_contents = desc.count() == desc_.count() && desc.dtype == desc_.dtype &&
                               desc.layout == Layout::kPlain && desc_.layout == Layout::kPlain;
-  if (host_is_newer_ && keeps_contents) WriteBack();
+  if (keeps_contents) WriteBack();
   desc_ = desc;
   if (!keeps_contents) storage_ = std::make_shared<Storage>();
-  mirror_.reset();
-  mirror_is_stale_ = true;
-  host_is_newer_ = false;
+  DropMirror();
 }
 
 void SyncedTensor::ShareWith(const SyncedTensor& other) {
   CAFFE_ASSERT(other.desc_.count() == desc_.count() && other.desc_.dtype == desc_.dtype);
   storage_ = other.storage_;
+  DropMirror();
+}
+
+void SyncedTensor::DropMirror() {
   mirror_.reset();
+  filled_with_.clear();
   mirror_is_stale_ = true;
   host_is_newer_ = false;
 }
@@ -48,7 +51,11 @@ void* SyncedTensor::data() {
 }
 
 void SyncedTensor::WriteBack() {
-  if (!host_is_newer_) return;
+  const bool holder_wrote =
+      !filled_with_.empty() && !mirror_is_stale_ &&
+      std::memcmp(mirror_.get(), filled_with_.data(), filled_with_.size()) != 0;
+  RememberMirror();
+  if (!host_is_newer_ && !holder_wrote) return;
   host_is_newer_ = false;
   const TensorView storage = StorageView();
   TensorView mirror{{desc_.shape, mirror_dtype_, Layout::kPlain}, mirror_.get()};
@@ -63,34 +70,53 @@ void SyncedTensor::WriteBack() {
 
 void* SyncedTensor::Host(DType dtype) {
   if (is_direct(dtype)) {
-    if (host_is_newer_) WriteBack();
+    WriteBack();
     device_->Synchronize();
     EnsureStorage();
     return storage_->memory.get();
   }
   if (mirror_ && mirror_dtype_ != dtype) {
     WriteBack();
-    mirror_.reset();
+    DropMirror();
   }
   if (!mirror_) {
-    mirror_ = std::make_unique<char[]>(static_cast<size_t>(desc_.count()) * SizeOf(dtype));
     mirror_dtype_ = dtype;
-    mirror_is_stale_ = true;
+    mirror_ = std::shared_ptr<char[]>(new char[mirror_bytes()]());
   }
-  if (mirror_is_stale_ && !host_is_newer_) {
-    device_->Synchronize();
-    TensorView mirror{{desc_.shape, dtype, Layout::kPlain}, mirror_.get()};
-    const TensorView storage = StorageView();
-    if (device_->is_host_accessible()) {
-      CopyTensor(storage, mirror);
-    } else {
-      std::vector<char> staging(storage.bytes());
-      device_->CopyToHost(staging.data(), storage.data, staging.size());
-      CopyTensor({desc_, staging.data()}, mirror);
-    }
-    mirror_is_stale_ = false;
-  }
+  if (mirror_is_stale_ && !host_is_newer_) FillMirror();
   return mirror_.get();
+}
+
+void SyncedTensor::FillMirror() {
+  device_->Synchronize();
+  TensorView mirror{{desc_.shape, mirror_dtype_, Layout::kPlain}, mirror_.get()};
+  const TensorView storage = StorageView();
+  if (device_->is_host_accessible()) {
+    CopyTensor(storage, mirror);
+  } else {
+    std::vector<char> staging(storage.bytes());
+    device_->CopyToHost(staging.data(), storage.data, staging.size());
+    CopyTensor({desc_, staging.data()}, mirror);
+  }
+  mirror_is_stale_ = false;
+  RememberMirror();
+}
+
+// A holder that let go may have written last; after this nobody can any more.
+void SyncedTensor::RememberMirror() {
+  if (is_held()) {
+    filled_with_.assign(mirror_.get(), mirror_.get() + mirror_bytes());
+  } else {
+    filled_with_.clear();
+  }
+}
+
+std::shared_ptr<void> SyncedTensor::HoldHost(DType dtype) {
+  void* const elements = Host(dtype);
+  if (is_direct(dtype)) return storage_->memory;
+  std::shared_ptr<void> held(mirror_, elements);
+  if (filled_with_.empty()) RememberMirror();
+  return held;
 }
 
 void SyncedTensor::Zero() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "caffe/device/device.hpp"
 #include "caffe/tensor/tensor_view.hpp"
@@ -38,15 +39,23 @@ class SyncedTensor {
   T* mutable_host() {
     T* elements = static_cast<T*>(Host(kDTypeOf<T>));
     host_is_newer_ = !is_direct(kDTypeOf<T>);
+    if (!host_is_newer_) mirror_is_stale_ = true;
     return elements;
   }
+  // The same memory, for as long as the pointer is kept. A mirror that somebody holds is compared
+  // before the plan runs and filled after it, so that both sides see each other's writes. Reset()
+  // to other contents and ShareWith() leave the holder with what was there.
+  std::shared_ptr<void> HoldHost(DType dtype);
 
   // Plan's side. Both write back the user's changes first; data() allocates nothing once the
   // storage exists. MarkWritten() says that the plan has written the storage, so that a mirror is
   // stale.
   TensorView View() { return {desc_, data()}; }
   void* data();
-  void MarkWritten() { mirror_is_stale_ = true, host_is_newer_ = false; }
+  void MarkWritten() {
+    mirror_is_stale_ = true, host_is_newer_ = false;
+    if (is_held()) FillMirror();
+  }
   void WriteBack();
 
   void Zero();
@@ -60,14 +69,22 @@ class SyncedTensor {
   bool is_direct(DType dtype) const {
     return device_->is_host_accessible() && dtype == desc_.dtype && desc_.layout == Layout::kPlain;
   }
+  bool is_held() const { return mirror_ != nullptr && mirror_.use_count() > 1; }
+  size_t mirror_bytes() const { return static_cast<size_t>(desc_.count()) * SizeOf(mirror_dtype_); }
   void* Host(DType dtype);
+  void FillMirror();
+  void RememberMirror();
+  void DropMirror();
   TensorView StorageView();
   void EnsureStorage();
 
   std::shared_ptr<Device> device_;
   TensorDesc desc_;
   std::shared_ptr<Storage> storage_ = std::make_shared<Storage>();
-  std::unique_ptr<char[]> mirror_;
+  std::shared_ptr<char[]> mirror_;
+  // What a mirror that was held since had in it. Its holder's silence must not undo what another
+  // tensor with this storage has written.
+  std::vector<char> filled_with_;
   DType mirror_dtype_ = DType::kFloat;
   bool mirror_is_stale_ = true;
   bool host_is_newer_ = false;

@@ -1,0 +1,110 @@
+"""Plans and nets as tables and drawings, for terminals and notebooks."""
+from html import escape
+
+
+class Plan:
+    """What a net was compiled to. `steps`: a list of PlanStep, in order; `memory`: a PlanMemory, bytes by kind.
+
+    print(plan) shows a table; a notebook shows it as HTML. len(), indexing and iteration go over the steps.
+    """
+
+    COLUMNS = ("layers", "way", "op", "kernel", "operands", "MFLOP", "KiB")
+
+    def __init__(self, steps, memory):
+        self.steps, self.memory = steps, memory
+
+    def __len__(self):
+        return len(self.steps)
+
+    def __getitem__(self, index):
+        return self.steps[index]
+
+    def __iter__(self):
+        return iter(self.steps)
+
+    def _rows(self):
+        for step in self.steps:
+            yield (step.layers, "backward" if step.is_backward else "forward", step.op, step.kernel, step.operands,
+                   f"{step.flops / 1e6:.3g}", f"{step.bytes / 1024:.4g}")
+
+    def _memory_text(self):
+        kinds = ("parameters", "gradients", "outputs", "activations", "workspace")
+        parts = ", ".join(f"{kind} {getattr(self.memory, kind) / 2**20:.2f}" for kind in kinds)
+        return f"Memory: {self.memory.total / 2**20:.2f} MiB ({parts}); {self.memory.parameter_count} parameters"
+
+    def __str__(self):
+        rows = [self.COLUMNS, *self._rows()]
+        widths = [max(len(row[k]) for row in rows) for k in range(len(self.COLUMNS))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+        return "\n".join([*lines, self._memory_text()])
+
+    def __repr__(self):
+        return f"<caffe plan of {len(self.steps)} steps, {self.memory.total / 2**20:.2f} MiB>"
+
+    def _repr_html_(self):
+        return _table(self.COLUMNS, self._rows()) + f"<p>{escape(self._memory_text())}</p>"
+
+
+def net_html(net):
+    """A net for notebooks: the drawing of its layers, and a table of their blobs and parameters."""
+    rows = [(name, layer.type, "; ".join(_described(net, blob) for blob in net.bottom_names[name]),
+             "; ".join(_described(net, blob) for blob in net.top_names[name]),
+             ", ".join("x".join(map(str, blob.shape)) for blob in net.params.get(name, ())))
+            for name, layer in zip(net._layer_names, net.layers)]
+    count = sum(blob.count for blobs in net.params.values() for blob in blobs)
+    return (f"<b>{escape(net.name)}</b>: {len(rows)} layers, {count:,} parameters"
+            f"<details><summary>drawing</summary>{net_svg(net)}</details>"
+            + _table(("layer", "type", "reads", "writes", "parameters"), rows))
+
+
+def _described(net, blob):
+    return f"{blob} ({'x'.join(map(str, net.blobs[blob].shape)) or 'scalar'})"
+
+
+def _table(columns, rows):
+    def line(cells, tag):
+        return "<tr>" + "".join(f"<{tag} style='text-align:left'>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    return "<table>" + line(columns, "th") + "".join(line(row, "td") for row in rows) + "</table>"
+
+
+WIDTH, HEIGHT, GAP_X, GAP_Y = 150, 34, 20, 26
+
+
+def net_svg(net):
+    """The net's layers as SVG text, without other programs: a layer stands one row below the lowest that it reads."""
+    from .draw import choose_color_by_layertype
+    layers, depth, writer, places, used, edges = net._layer_names, {}, {}, {}, {}, []
+    for name in layers:
+        above = [writer[blob] for blob in net.bottom_names[name]]
+        depth[name] = 1 + max((depth[layer] for layer in above), default=-1)
+        # Below the first that it reads, if that place is free: chains become straight columns.
+        column = places[above[0]][0] if above else 0
+        while (column, depth[name]) in used:
+            column += 1
+        places[name] = used[(column, depth[name])] = (column, depth[name])
+        edges += [(layer, name) for layer in dict.fromkeys(above)]
+        writer.update((blob, name) for blob in net.top_names[name])
+
+    def corner(name):
+        column, row = places[name]
+        return 10 + column * (WIDTH + GAP_X), 10 + row * (HEIGHT + GAP_Y)
+
+    parts = []
+    for source, target in edges:
+        (x1, y1), (x2, y2) = corner(source), corner(target)
+        x1, y1, x2 = x1 + WIDTH // 2, y1 + HEIGHT, x2 + WIDTH // 2
+        # Around the layers in between, when there are any.
+        bend = WIDTH // 2 + GAP_X // 2 if x1 == x2 and places[target][1] - places[source][1] > 1 else 0
+        parts.append(f'<path d="M{x1},{y1} C{x1 + bend},{y1 + GAP_Y} {x2 + bend},{y2 - GAP_Y} {x2},{y2}" fill="none" '
+                     'stroke="#666"/>')
+    for name, layer in zip(layers, net.layers):
+        x, y = corner(name)
+        parts.append(f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="5" fill-opacity="0.5" '
+                     f'fill="{choose_color_by_layertype(layer.type)}"/>'
+                     f'<text x="{x + WIDTH // 2}" y="{y + 14}" text-anchor="middle">{escape(name[:24])}</text>'
+                     f'<text x="{x + WIDTH // 2}" y="{y + 27}" text-anchor="middle" fill="#555">{escape(layer.type)}</text>')
+    width = 20 + max((x for x, _ in places.values()), default=0) * (WIDTH + GAP_X) + WIDTH
+    height = 20 + max((y for _, y in places.values()), default=0) * (HEIGHT + GAP_Y) + HEIGHT
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
+            f'font-size="11">{"".join(parts)}</svg>')

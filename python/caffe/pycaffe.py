@@ -1,0 +1,279 @@
+"""What a Net does in Python beyond the extension: names, whole batches, callbacks."""
+from collections import OrderedDict
+from itertools import zip_longest
+
+import numpy as np
+
+from ._caffe import InvalidArgument, Layer, Net
+
+
+def as_array(values, what="the array"):
+    """`values` as a NumPy array of numbers: arrays, lists, Blobs, and tensors of other libraries (DLPack)."""
+    foreign = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
+    array = np.from_dlpack(values) if foreign else np.asarray(values)
+    if array.dtype.kind not in "biufV" or array.dtype.fields is not None:
+        raise InvalidArgument(f"{what} has dtype {array.dtype}; give real numbers, e.g. np.float32")
+    return array
+
+
+def _cached(name, make):
+    """A property that is computed once per net: blobs, layers and names of a net do not change."""
+    key = "_cached_" + name
+
+    def get(self):
+        found = self.__dict__.get(key)
+        if found is None:
+            found = self.__dict__[key] = make(self)
+        return found
+
+    return property(get, doc=make.__doc__)
+
+
+def _blobs(net):
+    """Blobs by name, in the net's order: OrderedDict of Blob."""
+    return OrderedDict(zip(net._blob_names, net._blobs))
+
+
+def _params(net):
+    """Parameter blobs by layer name: OrderedDict of BlobVec (0: weights, 1: biases), of layers that have any."""
+    return OrderedDict(net._params)
+
+
+def _layers(net):
+    """The layers in order. One written in Python is the object of its class."""
+    return net._layers
+
+
+def _layer_dict(net):
+    """Layers by name: OrderedDict."""
+    return OrderedDict(zip(net._layer_names, net.layers))
+
+
+def _blob_loss_weights(net):
+    """Loss weight by blob name (0 for blobs that are no loss): OrderedDict of float."""
+    return OrderedDict(zip(net._blob_names, net._blob_loss_weights))
+
+
+def _top_names(net):
+    """Names of the blobs that each layer writes, by layer name: OrderedDict of lists."""
+    names = net._blob_names
+    return OrderedDict((layer, [names[i] for i in net._top_ids(k)]) for k, layer in enumerate(net._layer_names))
+
+
+def _bottom_names(net):
+    """Names of the blobs that each layer reads, by layer name: OrderedDict of lists."""
+    names = net._blob_names
+    return OrderedDict((layer, [names[i] for i in net._bottom_ids(k)]) for k, layer in enumerate(net._layer_names))
+
+
+def _layer_index(self, name):
+    try:
+        return self._layer_names.index(name)
+    except ValueError:
+        raise InvalidArgument(f"the net has no layer {name!r}; its layers: {', '.join(self._layer_names)}") from None
+
+
+def _set(blob, name, values, diff=False):
+    array = as_array(values, name)
+    if array.ndim == 0 or not blob.shape or array.shape[0] != blob.shape[0]:
+        if array.shape != blob.shape:
+            raise InvalidArgument(f"{'Diff' if diff else 'Input'} is not batch sized: {name} has shape {array.shape}, "
+                                  f"its blob {blob.shape}; reshape the blob, or use forward_all for other numbers "
+                                  "of items")
+    view = blob.diff if diff else blob.data
+    try:
+        view[...] = array
+    except ValueError as error:
+        raise InvalidArgument(f"{name} has shape {array.shape}, its blob {blob.shape}: {error}") from None
+
+
+def _named(self, names):
+    missing = [name for name in names if name not in self.blobs]
+    if missing:
+        raise InvalidArgument(f"the net has no blob {missing[0]!r}; its blobs: {', '.join(self.blobs)}")
+    return names
+
+
+def forward(self, blobs=None, start=None, end=None, **kwargs):
+    """Runs the layers from `start` to `end` (names, inclusive; default all).
+
+    kwargs: arrays by input name, all inputs or none: float32 or what converts to it, of the input blob's shape.
+    Without them the values in the input blobs are used. Returns a dict of the net's outputs (with `end`, of that
+    layer's tops) and of the blobs named in `blobs`: float32 views, which the next forward overwrites; copy what is to
+    stay.
+
+    Raises InvalidArgument for unknown names and shapes that do not fit, and whatever a layer in Python raises.
+    """
+    if blobs is None and start is None and end is None:
+        if kwargs:
+            _set_inputs(self, kwargs)
+        return self._forward_all_layers()
+    first = 0 if start is None else _layer_index(self, start)
+    last = len(self._layer_names) - 1 if end is None else _layer_index(self, end)
+    outputs = _named(self, [*(self.outputs if end is None else self.top_names[end]), *(blobs or [])])
+    if kwargs:
+        _set_inputs(self, kwargs)
+    self._forward(first, last)
+    return {name: self.blobs[name].data for name in outputs}
+
+
+def _set_inputs(self, arrays):
+    if set(arrays) != set(self.inputs):
+        raise InvalidArgument("Input blob arguments do not match net inputs. "
+                              f"Given: {sorted(arrays)}; inputs: {sorted(self.inputs)}")
+    for name, values in arrays.items():
+        _set(self.blobs[name], name, values)
+
+
+def backward(self, diffs=None, start=None, end=None, **kwargs):
+    """Runs the layers from `start` down to `end` (names, inclusive; default all, from the last).
+
+    kwargs: gradients by output name, all outputs or none. Without them the gradient starts from the output blobs'
+    diffs, which hold the loss weights. Gradients of parameters are added to their diffs (see clear_param_diffs). Returns
+    a dict of the diffs of the net's inputs (with `end`, of that layer's bottoms) and of the blobs named in `diffs`. The
+    inputs have one only under something that learns, or with force_backward: true.
+    """
+    first = len(self._layer_names) - 1 if start is None else _layer_index(self, start)
+    last = 0 if end is None else _layer_index(self, end)
+    wanted = _named(self, [*(self.inputs if end is None else self.bottom_names[end]), *(diffs or [])])
+    if kwargs:
+        if set(kwargs) != set(self.outputs):
+            raise InvalidArgument("Top diff arguments do not match net outputs. "
+                                  f"Given: {sorted(kwargs)}; outputs: {sorted(self.outputs)}")
+        for name, values in kwargs.items():
+            _set(self.blobs[name], name, values, diff=True)
+    self._backward(first, last)
+    return {name: self.blobs[name].diff for name in wanted}
+
+
+def forward_all(self, blobs=None, **kwargs):
+    """forward() for any number of items: batches of the net's size, the last filled up with zeros and cut again.
+
+    Returns a dict of arrays of their own, with as many items as were given.
+    """
+    collected = {name: [] for name in _named(self, [*self.outputs, *(blobs or [])])}
+    for batch in self._batch(kwargs):
+        outputs = self.forward(blobs=blobs, **batch)
+        for name, rows in collected.items():
+            rows.extend(outputs[name].copy())
+    return _cut(collected, kwargs)
+
+
+def forward_backward_all(self, blobs=None, diffs=None, **kwargs):
+    """forward() and backward() in batches. kwargs hold inputs and, if wanted, the diffs of outputs.
+
+    Returns two dicts of arrays: outputs with `blobs`, and the inputs' diffs with `diffs`.
+    """
+    all_outs = {name: [] for name in _named(self, [*self.outputs, *(blobs or [])])}
+    all_diffs = {name: [] for name in _named(self, [*self.inputs, *(diffs or [])])}
+    inputs = {name: kwargs[name] for name in self.inputs if name in kwargs}
+    tops = {name: kwargs[name] for name in self.outputs if name in kwargs}
+    unknown = set(kwargs) - set(inputs) - set(tops)
+    if unknown:
+        raise InvalidArgument(f"{sorted(unknown)[0]!r} is neither an input nor an output of the net")
+    for batch, gradients in zip_longest(self._batch(inputs), self._batch(tops) if tops else (), fillvalue={}):
+        outputs = self.forward(blobs=blobs, **batch)
+        for name, rows in all_outs.items():
+            rows.extend(outputs[name].copy())
+        found = self.backward(diffs=diffs, **gradients)
+        for name, rows in all_diffs.items():
+            rows.extend(found[name].copy())
+    return _cut(all_outs, inputs), _cut(all_diffs, inputs)
+
+
+def _cut(collected, given):
+    items = len(next(iter(given.values())))
+    return {name: np.asarray(rows)[:items] for name, rows in collected.items()}
+
+
+def _batch(self, arrays):
+    """Yields dicts of arrays with as many items as the net's batch; the last is filled up with zeros."""
+    if not arrays:
+        raise InvalidArgument(f"no arrays given; the net's inputs: {', '.join(self.inputs)}")
+    arrays = {name: as_array(values, name) for name, values in arrays.items()}
+    counts = {name: len(values) for name, values in arrays.items()}
+    if len(set(counts.values())) != 1:
+        raise InvalidArgument(f"the arrays have different numbers of items: {counts}")
+    items = next(iter(counts.values()))
+    size = self.blobs[_named(self, [next(iter(arrays))])[0]].shape[0]
+    for begin in range(0, items, size):
+        batch = {name: values[begin:begin + size] for name, values in arrays.items()}
+        missing = size - len(next(iter(batch.values())))
+        if missing:
+            batch = {name: np.concatenate([rows, np.zeros((missing, *rows.shape[1:]), rows.dtype)])
+                     for name, rows in batch.items()}
+        yield batch
+
+
+def set_input_arrays(self, data, labels):
+    """Gives a net whose first layer is MemoryData its items.
+
+    data: float32, C-contiguous, (items, channels, height, width); labels: float32, (items,) or (items, 1, 1, 1). The
+    number of items is a multiple of batch_size. The arrays are used where they are, and kept.
+    """
+    labels = np.asarray(labels)
+    if labels.ndim == 1:
+        labels = np.ascontiguousarray(labels[:, np.newaxis, np.newaxis, np.newaxis])
+    self._set_input_arrays(np.asarray(data), labels)
+
+
+def _hook(name, when):
+    add = getattr(Net, "_add_" + name)
+
+    def hook(self, f):
+        add(self, f)
+
+    hook.__doc__ = f"Calls f(layer_index) {when} each layer; what it raises ends the run and reaches its caller."
+    hook.__name__ = name
+    return hook
+
+
+def plan(self):
+    """The compiled net as objects: `plan.steps` (a list of PlanStep) and `plan.memory` (bytes by kind)."""
+    from .display import Plan
+    return Plan(self._plan_steps(), self._plan_memory())
+
+
+def _definition(net):
+    from .proto import caffe_pb2
+    return caffe_pb2.NetParameter.FromString(net._definition())
+
+
+def _layer_param(layer):
+    from .proto import caffe_pb2
+    return caffe_pb2.LayerParameter.FromString(layer._layer_param())
+
+
+def _repr(self):
+    return f"<caffe.Net {self.name!r}: {len(self._layer_names)} layers, inputs {self.inputs}, outputs {self.outputs}>"
+
+
+def _repr_html(self):
+    from .display import net_html
+    return net_html(self)
+
+
+Net.blobs = _cached("blobs", _blobs)
+Net.params = _cached("params", _params)
+Net.layers = _cached("layers", _layers)
+Net.layer_dict = _cached("layer_dict", _layer_dict)
+Net.blob_loss_weights = _cached("blob_loss_weights", _blob_loss_weights)
+Net.top_names = _cached("top_names", _top_names)
+Net.bottom_names = _cached("bottom_names", _bottom_names)
+Net.inputs = _cached("inputs", lambda net: net._inputs)
+Net.outputs = _cached("outputs", lambda net: net._outputs)
+Net.definition = property(_definition, doc="What was compiled: a caffe_pb2.NetParameter.")
+Net.forward = forward
+Net.backward = backward
+Net.forward_all = forward_all
+Net.forward_backward_all = forward_backward_all
+Net._batch = _batch
+Net.set_input_arrays = set_input_arrays
+Net.before_forward = _hook("before_forward", "before the forward of")
+Net.after_forward = _hook("after_forward", "after the forward of")
+Net.before_backward = _hook("before_backward", "before the backward of")
+Net.after_backward = _hook("after_backward", "after the backward of")
+Net.plan = plan
+Net.__repr__ = _repr
+Layer.layer_param = property(_layer_param, doc="The layer's definition: a copy, as a caffe_pb2.LayerParameter.")
+Net._repr_html_ = _repr_html

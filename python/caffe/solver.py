@@ -1,0 +1,104 @@
+"""Solvers: one class per type, get_solver, and train."""
+import sys
+import time
+
+from . import _caffe
+from ._caffe import InvalidArgument, Solver
+
+__all__ = [name + "Solver" for name in _caffe.solver_type_list()]
+
+
+def _class_of(type_name):
+    def __init__(self, solver_file):
+        Solver.__init__(self, solver_file, type_name)
+
+    return type(type_name + "Solver", (Solver,), {
+        "__init__": __init__, "__module__": "caffe",
+        "__doc__": f"{type_name}Solver(solver_file): trains by the rule {type_name}, whatever the file's `type`."})
+
+
+globals().update({name + "Solver": _class_of(name) for name in _caffe.solver_type_list()})
+
+
+def get_solver(solver_file):
+    """The solver of a solver prototxt: an object of the class that its `type` names."""
+    # Of an unknown type, Solver itself says which there are.
+    return globals().get(_caffe._solver_type(solver_file) + "Solver", Solver)(solver_file)
+
+
+def _param(self):
+    """The solver's definition: a copy, as a caffe_pb2.SolverParameter."""
+    from .proto import caffe_pb2
+    return caffe_pb2.SolverParameter.FromString(self._param())
+
+
+def _repr(self):
+    return f"<caffe.{self.type}Solver of net {self.net.name!r} at iteration {self.iter}>"
+
+
+Solver.param = property(_param, doc=_param.__doc__)
+Solver.__repr__ = _repr
+
+
+def train(solver, iterations=None, callback=None, progress=True, resume_file=None):
+    """Trains and shows how it goes.
+
+    solver: a solver, or a solver prototxt's name. iterations: how many from here; without it, to max_iter with the final
+    snapshot and test, as `caffe train` does. callback(solver): after each iteration; training stops when it returns
+    False. progress: a line on stderr with iteration, loss, rate and time left. resume_file: a .solverstate. Returns the
+    solver. Ctrl-C stops after the iteration, with a KeyboardInterrupt.
+    """
+    if not isinstance(solver, Solver):
+        solver = get_solver(solver)
+    if iterations is not None and resume_file is not None:
+        solver.restore(resume_file)
+    if iterations is None and not solver.param.HasField("max_iter"):
+        raise InvalidArgument("train: the solver has no max_iter; set it, or give iterations")
+    last = solver.param.max_iter if iterations is None else solver.iter + iterations
+    line = _ProgressLine(last) if progress else None
+
+    def after_iteration():
+        if line is not None:
+            line.show(solver)
+        return callback is None or callback(solver) is not False
+
+    try:
+        if iterations is None:
+            solver._solve(resume_file, after_iteration)
+        else:
+            solver._step(iterations, after_iteration)
+    finally:
+        if line is not None:
+            line.end(solver)
+    return solver
+
+
+class _ProgressLine:
+    """One line of a terminal, written again at most ten times a second."""
+
+    def __init__(self, last):
+        self.last, self.first, self.start, self.shown = last, None, time.monotonic(), 0.0
+
+    def show(self, solver, final=False):
+        now = time.monotonic()
+        if self.first is None:
+            self.first, self.start = solver.iter, now
+        if not final and now - self.shown < 0.1:
+            return
+        self.shown = now
+        done = solver.iter - self.first
+        rate = done / (now - self.start) if done and now > self.start else 0
+        left = f", {_clock((self.last - solver.iter) / rate)} left" if rate and not final else ""
+        text = f"iteration {solver.iter}/{self.last}, loss {solver.loss:.4g}, lr {solver.lr:.3g}, {rate:.1f} it/s{left}"
+        print("\r" + text.ljust(79), end="", file=sys.stderr, flush=True)
+
+    def end(self, solver):
+        if self.first is not None:
+            self.show(solver, final=True)
+            print(file=sys.stderr, flush=True)
+
+
+def _clock(seconds):
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -1,0 +1,63 @@
+// What the parts of module _caffe share. Each Bind function adds its part to the module.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/caffe.hpp"
+
+namespace caffe::python {
+
+namespace py = pybind11;
+using ReleaseGil = py::call_guard<py::gil_scoped_release>;
+
+void BindErrors(py::module_& module);
+void BindSettings(py::module_& module);
+void BindBlob(py::module_& module);
+void BindLayer(py::module_& module);
+void BindNet(py::module_& module);
+void BindSolver(py::module_& module);
+
+// The parameter blobs of one layer.
+struct BlobVec {
+  std::vector<std::shared_ptr<Blob>> blobs;
+};
+
+// What Python sees of a layer, and what classes of Python layers derive from.
+struct LayerView {
+  LayerParameter param;
+  std::shared_ptr<BlobVec> blobs = std::make_shared<BlobVec>();
+};
+
+// The layer's own object where it is written in Python, else a view of it.
+py::object ViewOf(const std::shared_ptr<Layer>& layer,
+                  const std::vector<std::shared_ptr<Blob>>& params);
+
+// Throws caffe::IoError "Could not open file F" unless F can be read.
+void CheckReadable(const std::string& file);
+// A file name: str, bytes or os.PathLike.
+std::string PathOf(const py::handle& path);
+
+// A Python function that C++ keeps: it may be called and dropped without the interpreter's lock.
+template <typename... Arguments>
+std::function<void(Arguments...)> KeptFunction(py::function function) {
+  std::shared_ptr<py::function> kept(new py::function(std::move(function)), [](py::function* last) {
+    const py::gil_scoped_acquire gil;
+    delete last;
+  });
+  return [kept](Arguments... arguments) {
+    const py::gil_scoped_acquire gil;
+    (*kept)(arguments...);
+  };
+}
+
+// float32 view of a blob's values (or gradients) that writes through.
+py::array DataOf(Blob& blob);
+
+}  // namespace caffe::python

@@ -1,0 +1,26 @@
+// Module caffe._caffe.
+#include <unistd.h>
+
+#include "bindings.hpp"
+
+namespace caffe::python {
+
+void CheckReadable(const std::string& file) {
+  if (access(file.c_str(), R_OK) != 0) throw IoError("Could not open file " + file);
+}
+
+std::string PathOf(const py::handle& path) {
+  return py::cast<std::string>(py::module_::import("os").attr("fsdecode")(path));
+}
+
+}  // namespace caffe::python
+
+PYBIND11_MODULE(_caffe, module) {
+  module.doc() = "Cortado's library. Use package caffe, which adds Python's conveniences.";
+  caffe::python::BindErrors(module);
+  caffe::python::BindSettings(module);
+  caffe::python::BindBlob(module);
+  caffe::python::BindLayer(module);
+  caffe::python::BindNet(module);
+  caffe::python::BindSolver(module);
+}

@@ -1,0 +1,252 @@
+// Net.
+#include "caffe/net.hpp"
+
+#include "bindings.hpp"
+#include "caffe/memory_data_layer.hpp"
+#include "caffe/plan_report.hpp"
+
+namespace caffe::python {
+namespace {
+
+std::shared_ptr<Net> FromMessage(const std::string& bytes, Phase phase, int level,
+                                 const std::vector<std::string>& stages) {
+  NetParameter param;
+  Require(param.ParseFromString(bytes), "Net: this message is no NetParameter");
+  param.mutable_state()->set_phase(phase);
+  param.mutable_state()->set_level(level);
+  for (const std::string& stage : stages) param.mutable_state()->add_stage(stage);
+  return std::make_shared<Net>(param);
+}
+
+std::shared_ptr<Net> Build(const py::object& definition, int phase, int level,
+                           const py::object& stages, const py::object& weights) {
+  Require(Phase_IsValid(phase), "Net: phase is ", phase, "; use caffe.TRAIN or caffe.TEST");
+  if (py::isinstance<py::str>(stages)) {
+    throw py::type_error("Net: stages is a string; give a list of strings");
+  }
+  const auto names =
+      stages.is_none() ? std::vector<std::string>() : py::cast<std::vector<std::string>>(stages);
+  const bool is_message = py::hasattr(definition, "SerializeToString");
+  if (is_message) {
+    const auto kind = py::cast<std::string>(definition.attr("DESCRIPTOR").attr("full_name"));
+    Require(kind == "caffe.NetParameter", "Net: network_file is a message of type ", kind,
+            "; give a file's name or a caffe.NetParameter");
+  }
+  const std::string text =
+      is_message ? py::cast<std::string>(py::bytes(definition.attr("SerializePartialToString")()))
+                 : PathOf(definition);
+  const std::string weights_file = weights.is_none() ? "" : PathOf(weights);
+  const py::gil_scoped_release release;
+  if (!is_message) CheckReadable(text);
+  if (!weights_file.empty()) CheckReadable(weights_file);
+  std::shared_ptr<Net> net = is_message ? FromMessage(text, Phase(phase), level, names)
+                                        : std::make_shared<Net>(text, Phase(phase), level, names);
+  if (!weights_file.empty()) net->CopyTrainedLayersFrom(weights_file);
+  return net;
+}
+
+std::shared_ptr<Net> BuildLegacy(const py::object& definition, const py::object& weights,
+                                 int phase) {
+  py::module_::import("sys").attr("stderr").attr("write")(
+      "DEPRECATION WARNING - deprecated use of Python interface\n"
+      "Use this instead (with the named \"weights\" parameter):\n"
+      "Net('" +
+      PathOf(definition) + "', " + std::to_string(phase) + ", weights='" + PathOf(weights) +
+      "')\n");
+  return Build(definition, phase, 0, py::none(), weights);
+}
+
+// Where a call without arguments spends its time: no Python code runs.
+py::dict ForwardAll(Net& net) {
+  {
+    const py::gil_scoped_release release;
+    net.Forward();
+  }
+  py::dict outputs;
+  for (size_t i = 0; i < net.output_names().size(); ++i) {
+    outputs[py::str(net.output_names()[i])] = DataOf(*net.output_blobs()[i]);
+  }
+  return outputs;
+}
+
+using FloatArray = py::array_t<float, py::array::c_style>;
+
+void SetInputArrays(const py::object& self, const py::array& data, const py::array& labels) {
+  Net& net = py::cast<Net&>(self);
+  const auto layer = net.layers().empty()
+                         ? nullptr
+                         : std::dynamic_pointer_cast<MemoryDataLayer>(net.layers().front());
+  Require(layer != nullptr, "set_input_arrays: the net's first layer must be of type MemoryData",
+          net.layers().empty() ? "" : "; it is " + net.layers().front()->type());
+  const auto check = [](const py::array& array, const char* name) {
+    Require(py::isinstance<FloatArray>(array), "set_input_arrays: ", name, " is an array of ",
+            py::cast<std::string>(py::str(array.dtype())),
+            (array.flags() & py::array::c_style) != 0 ? "" : ", not C-contiguous",
+            "; give np.ascontiguousarray(", name, ", dtype=np.float32)");
+    Require(array.ndim() == 4, "set_input_arrays: ", name, " has ", array.ndim(),
+            " axes; it must have 4 (items, channels, height, width)");
+  };
+  check(data, "data");
+  check(labels, "labels");
+  const Shape& top = net.blobs()[net.top_ids(0)[0]]->shape();
+  for (int axis = 1; axis < 4; ++axis) {
+    Require(data.shape(axis) == top[axis], "set_input_arrays: data has extent ", data.shape(axis),
+            " on axis ", axis, ", the layer's memory_data_param says ", top[axis]);
+    Require(labels.shape(axis) == 1, "set_input_arrays: labels have extent ", labels.shape(axis),
+            " on axis ", axis, "; there is one label per item: shape (items, 1, 1, 1)");
+  }
+  Require(labels.shape(0) == data.shape(0), "set_input_arrays: ", data.shape(0), " items but ",
+          labels.shape(0), " labels");
+  layer->Reset(static_cast<const float*>(data.data()), static_cast<const float*>(labels.data()),
+               data.shape(0));
+  self.attr("_input_arrays") = py::make_tuple(data, labels);  // the layer reads them later
+}
+
+py::list Layers(const Net& net) {
+  py::list views;
+  for (size_t i = 0; i < net.layers().size(); ++i) {
+    views.append(ViewOf(net.layers()[i], net.layer_params(static_cast<int>(i))));
+  }
+  return views;
+}
+
+// (layer name, its parameter blobs) for layers that have any.
+py::list Params(const Net& net) {
+  py::list params;
+  for (size_t i = 0; i < net.layers().size(); ++i) {
+    const auto& blobs = net.layer_params(static_cast<int>(i));
+    if (blobs.empty()) continue;
+    params.append(py::make_tuple(net.layer_names()[i], std::make_shared<BlobVec>(BlobVec{blobs})));
+  }
+  return params;
+}
+
+std::vector<float> LossWeights(const Net& net) {
+  std::vector<float> weights;
+  for (const std::string& name : net.blob_names()) weights.push_back(net.loss_weight(name));
+  return weights;
+}
+
+const std::vector<int>& Ids(const Net& net, int layer, bool tops) {
+  const int count = static_cast<int>(net.layers().size());
+  Require(0 <= layer && layer < count, "layer ", layer, ": the net has layers 0 to ", count - 1);
+  return tops ? net.top_ids(layer) : net.bottom_ids(layer);
+}
+
+void BindPlan(py::module_& module) {
+  py::class_<PlanStep>(module, "PlanStep", "One step of a compiled net.")
+      .def_readonly("layers", &PlanStep::layers,
+                    "The layer it came from; several, joined by '+', "
+                    "when fused.")
+      .def_readonly("is_backward", &PlanStep::is_backward)
+      .def_readonly("op", &PlanStep::op, "What is computed, with its attributes.")
+      .def_readonly("kernel", &PlanStep::kernel, "By what.")
+      .def_readonly("refusals", &PlanStep::refusals, "Better kernels, and why they refused.")
+      .def_readonly("operands", &PlanStep::operands, "Shapes, types and layouts.")
+      .def_readonly("bytes", &PlanStep::bytes, "Read and written.")
+      .def_readonly("flops", &PlanStep::flops);
+  py::class_<PlanMemory>(module, "PlanMemory", "Bytes that a net takes, by kind.")
+      .def_readonly("parameter_count", &PlanMemory::parameter_count)
+      .def_readonly("parameters", &PlanMemory::parameters)
+      .def_readonly("gradients", &PlanMemory::gradients)
+      .def_readonly("outputs", &PlanMemory::outputs)
+      .def_readonly("activations", &PlanMemory::activations)
+      .def_readonly("workspace", &PlanMemory::workspace)
+      .def_property_readonly("total", &PlanMemory::total);
+}
+
+}  // namespace
+
+void BindNet(py::module_& module) {
+  py::class_<Net, std::shared_ptr<Net>>(
+      module, "Net", py::dynamic_attr(),
+      "A compiled network.\n\n"
+      "Net(network_file, phase, level=0, stages=None, weights=None)\n\n"
+      "network_file: a prototxt's name, or a caffe_pb2.NetParameter (of NetSpec.to_proto(), say). "
+      "phase: caffe.TRAIN or caffe.TEST. weights: a .caffemodel, or HDF5 when it ends in .h5.\n\n"
+      "Raises IoError for files that cannot be read, InvalidArgument for wrong definitions, "
+      "Unsupported for what this build lacks. One thread at a time: a second one gets "
+      "InvalidArgument.")
+      .def(py::init(&Build), py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
+           py::arg("stages") = py::none(), py::arg("weights") = py::none())
+      .def(py::init(&BuildLegacy), py::arg("network_file"), py::arg("weights"), py::arg("phase"))
+      .def_property_readonly("name", &Net::name)
+      .def_property_readonly("phase",
+                             [](const Net& self) { return static_cast<int>(self.phase()); })
+      .def_property_readonly("_blobs", &Net::blobs)
+      .def_property_readonly("_blob_names", &Net::blob_names)
+      .def_property_readonly("_layer_names", &Net::layer_names)
+      .def_property_readonly("_layers", Layers)
+      .def_property_readonly("_params", Params)
+      .def_property_readonly("_inputs", [](const Net& self) { return self.input_names(); })
+      .def_property_readonly("_outputs", [](const Net& self) { return self.output_names(); })
+      .def_property_readonly("_blob_loss_weights", LossWeights)
+      .def("_top_ids", [](const Net& self, int layer) { return Ids(self, layer, true); })
+      .def("_bottom_ids", [](const Net& self, int layer) { return Ids(self, layer, false); })
+      .def("_forward", &Net::ForwardFromTo, py::arg("start"), py::arg("end"), ReleaseGil(),
+           "Runs layers start to end, inclusive, by number; returns their part of the loss.")
+      .def("_backward", &Net::BackwardFromTo, py::arg("start"), py::arg("end"), ReleaseGil(),
+           "Runs layers start down to end, inclusive, backward.")
+      .def("_forward_all_layers", ForwardAll)
+      .def("_set_input_arrays", [](const py::object& self, const py::array& data,
+                                   const py::array& labels) { SetInputArrays(self, data, labels); })
+      .def("reshape", &Net::Reshape, ReleaseGil(),
+           "Compiles for the shapes that the input blobs were given. forward() does it by itself.")
+      .def("clear_param_diffs", &Net::ClearParamDiffs, ReleaseGil(),
+           "Sets the parameters' gradients to 0; backward() adds to them.")
+      .def(
+          "copy_from",
+          [](Net& self, const py::object& file) {
+            const std::string name = PathOf(file);
+            const py::gil_scoped_release release;
+            CheckReadable(name);
+            self.CopyTrainedLayersFrom(name);
+          },
+          py::arg("file"),
+          "Loads weights by layer name: a .caffemodel, or HDF5 when it ends in .h5. Layers that "
+          "only "
+          "one side has are left as they are. Raises InvalidArgument where shapes differ.")
+      .def(
+          "load_hdf5",
+          [](Net& self, const py::object& file) {
+            const std::string name = PathOf(file);
+            const py::gil_scoped_release release;
+            CheckReadable(name);
+            self.CopyTrainedLayersFromHDF5(name);
+          },
+          py::arg("file"), "Loads weights by layer name from HDF5, whatever the file's name.")
+      .def("share_with", &Net::ShareTrainedLayersWith, py::arg("net"), ReleaseGil(),
+           "Uses the other net's weights, in its memory, for layers of equal name.")
+      .def(
+          "save",
+          [](const Net& self, const py::object& file) {
+            const std::string name = PathOf(file);
+            const py::gil_scoped_release release;
+            self.Save(name);
+          },
+          py::arg("file"), "Writes definition and weights as a .caffemodel, whole or not at all.")
+      .def(
+          "save_hdf5",
+          [](const Net& self, const py::object& file, bool write_diff) {
+            const std::string name = PathOf(file);
+            const py::gil_scoped_release release;
+            self.ToHDF5(name, write_diff);
+          },
+          py::arg("file"), py::arg("write_diff") = false,
+          "Writes the weights as HDF5; their gradients too with write_diff.")
+      .def("_add_before_forward",
+           [](Net& self, py::function f) { self.AddBeforeForward(KeptFunction<int>(f)); })
+      .def("_add_after_forward",
+           [](Net& self, py::function f) { self.AddAfterForward(KeptFunction<int>(f)); })
+      .def("_add_before_backward",
+           [](Net& self, py::function f) { self.AddBeforeBackward(KeptFunction<int>(f)); })
+      .def("_add_after_backward",
+           [](Net& self, py::function f) { self.AddAfterBackward(KeptFunction<int>(f)); })
+      .def("_plan_steps", PlanSteps)
+      .def("_plan_memory", [](const Net& self) { return MemoryOfPlan(self); })
+      .def("_definition",
+           [](const Net& self) { return py::bytes(self.definition().SerializePartialAsString()); });
+  BindPlan(module);
+}
+
+}  // namespace caffe::python

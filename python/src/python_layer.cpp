@@ -1,0 +1,296 @@
+// Layers written in Python, and what Python sees of the others.
+#include <algorithm>
+#include <map>
+
+#include "bindings.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/ops/convert.hpp"
+
+namespace caffe::python {
+namespace {
+
+using Blobs = std::vector<std::shared_ptr<Blob>>;
+
+void Store(const Blob& blob, bool diff, const TensorView& view) {
+  const float* values = diff ? blob.cpu_diff() : blob.cpu_data();
+  VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
+    std::transform(values, values + view.count(), view.as<T>(), [](float x) { return T(x); });
+  });
+}
+
+void Load(const TensorView& view, bool diff, Blob& blob) {
+  float* values = diff ? blob.mutable_cpu_diff() : blob.mutable_cpu_data();
+  VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
+    std::transform(view.as<const T>(), view.as<const T>() + view.count(), values,
+                   [](T x) { return static_cast<float>(static_cast<Accum<T>>(x)); });
+  });
+}
+
+void Reshape(Blob& blob, const Shape& shape) {
+  if (!(blob.shape() == shape)) blob.Reshape(shape);
+}
+
+// An object of the user's class and the blobs it works on. They are the layer's own, so that what
+// it keeps of them stays valid between forward and backward and after the net is gone; values are
+// copied in and out around each call.
+struct Instance {
+  py::object object;
+  std::shared_ptr<BlobVec> params = std::make_shared<BlobVec>();
+  Blobs bottoms, tops;
+  bool is_set_up = false;
+  // reshape() has been called for the pass that is about to run again with a plan that fits.
+  bool is_reshaped = false;
+
+  ~Instance() {
+    const py::gil_scoped_acquire gil;
+    object = py::object();
+  }
+
+  std::vector<Shape> TopShapes() const {
+    std::vector<Shape> shapes;
+    for (const auto& top : tops) shapes.push_back(top->shape());
+    return shapes;
+  }
+
+  void CallReshape() { object.attr("reshape")(bottoms, tops); }
+};
+
+// Adds to a Python exception where it came from; its traceback stays.
+template <typename Fn>
+auto WithNote(const std::string& note, Fn fn) {
+  try {
+    return fn();
+  } catch (py::error_already_set& error) {
+    if (py::hasattr(error.value(), "add_note")) error.value().attr("add_note")(note);
+    throw;
+  }
+}
+
+class PythonLayer final : public Layer {
+ public:
+  explicit PythonLayer(const LayerParameter& param)
+      : Layer(param), instance_(std::make_shared<Instance>()) {
+    const PythonParameter& options = param.python_param();
+    Require(!options.module().empty() && !options.layer().empty(),
+            "python_param needs both a module and a layer (the class's name)");
+    const py::gil_scoped_acquire gil;
+    WithNote(Where("__init__"), [&] { Make(options); });
+    // A bottom that is also a top is one blob, as in place layers expect.
+    std::map<std::string, std::shared_ptr<Blob>> by_name;
+    const auto blob = [&](const std::string& name) {
+      std::shared_ptr<Blob>& found = by_name[name];
+      if (found == nullptr) found = std::make_shared<Blob>();
+      return found;
+    };
+    for (const std::string& name : param.bottom()) instance_->bottoms.push_back(blob(name));
+    for (const std::string& name : param.top()) instance_->tops.push_back(blob(name));
+  }
+
+  LayerTraits traits() const override { return {.can_run_in_place = true}; }
+
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
+    Instance& self = *instance_;
+    if (self.is_reshaped) return self.TopShapes();
+    const py::gil_scoped_acquire gil;
+    for (size_t i = 0; i < bottoms.size(); ++i) Reshape(*self.bottoms[i], bottoms[i]);
+    if (!self.is_set_up) {
+      WithNote(Where("setup"), [&] { self.object.attr("setup")(self.bottoms, self.tops); });
+      self.is_set_up = true;
+    }
+    WithNote(Where("reshape"), [&] { self.CallReshape(); });
+    return self.TopShapes();
+  }
+
+  std::vector<ParamDeclaration> Params(const std::vector<Shape>&) const override {
+    std::vector<ParamDeclaration> params;
+    for (const auto& blob : instance_->params->blobs) {
+      const float* values = blob->cpu_data();
+      params.push_back({.shape = blob->shape(), .values = {values, values + blob->count()}});
+    }
+    return params;
+  }
+
+  // (bottoms, params) -> (tops, params): a layer may change its parameters in forward.
+  void EmitForward(GraphBuilder& graph) const override {
+    std::vector<Value*> inputs, outputs;
+    for (int i = 0; i < graph.num_bottoms(); ++i) inputs.push_back(graph.bottom(i));
+    for (int i = 0; i < graph.num_tops(); ++i) outputs.push_back(graph.top(i));
+    AppendParams(graph, &inputs);
+    AppendParams(graph, &outputs);
+    graph.Emit(
+        ops::HostCall{.what = ClassName(),
+                      .call = [instance = instance_, where = Where("forward")](
+                                  const KernelContext& ctx) { Forward(*instance, where, ctx); }},
+        inputs, outputs);
+  }
+
+  // (bottoms, tops, top diffs, params) -> (bottom diffs, param diffs)
+  void EmitBackward(GraphBuilder& graph) const override {
+    std::vector<Value*> inputs, outputs;
+    for (int i = 0; i < graph.num_bottoms(); ++i) inputs.push_back(graph.bottom(i));
+    for (int i = 0; i < graph.num_tops(); ++i) inputs.push_back(graph.top(i));
+    for (int i = 0; i < graph.num_tops(); ++i) inputs.push_back(graph.top_diff(i));
+    AppendParams(graph, &inputs);
+    for (int i = 0; i < graph.num_bottoms(); ++i) outputs.push_back(graph.bottom_diff(i));
+    for (int i = 0; i < NumParams(); ++i) outputs.push_back(graph.param_diff(i));
+    graph.Emit(
+        ops::HostCall{.what = ClassName(),
+                      .call = [instance = instance_, where = Where("backward")](
+                                  const KernelContext& ctx) { Backward(*instance, where, ctx); }},
+        inputs, outputs);
+  }
+
+  const py::object& object() const { return instance_->object; }
+
+ private:
+  std::string ClassName() const {
+    return param().python_param().module() + "." + param().python_param().layer();
+  }
+  std::string Where(const char* method) const {
+    return StrCat("in ", method, " of layer '", name(), "' (", ClassName(), ")");
+  }
+  int NumParams() const { return static_cast<int>(instance_->params->blobs.size()); }
+
+  void AppendParams(GraphBuilder& graph, std::vector<Value*>* values) const {
+    for (int i = 0; i < NumParams(); ++i) values->push_back(graph.param(i));
+  }
+
+  void Make(const PythonParameter& options) {
+    const py::module_ module = py::module_::import(options.module().c_str());
+    if (!py::hasattr(module, options.layer().c_str())) {
+      throw InvalidArgument(
+          StrCat("module '", options.module(), "' has no class '", options.layer(), "'"));
+    }
+    const py::object type = module.attr(options.layer().c_str());
+    const py::object base = py::type::of<LayerView>();
+    if (!PyType_Check(type.ptr()) || PyObject_IsSubclass(type.ptr(), base.ptr()) != 1) {
+      throw InvalidArgument(
+          StrCat(ClassName(), " is no subclass of caffe.Layer; derive it from that"));
+    }
+    for (const char* method : {"setup", "reshape", "forward"}) {
+      Require(py::hasattr(type, method), ClassName(), " has no method ", method,
+              "; a layer has setup, reshape and forward, and backward if it has a gradient");
+    }
+    instance_->object = type(LayerView{param(), instance_->params});
+  }
+
+  static void Forward(Instance& self, const std::string& where, const KernelContext& ctx) {
+    const py::gil_scoped_acquire gil;
+    const size_t num_bottoms = self.bottoms.size(), num_tops = self.tops.size();
+    for (size_t i = 0; i < num_bottoms; ++i) {
+      Reshape(*self.bottoms[i], ctx.inputs[i].shape);
+      Load(ctx.inputs[i], /*diff=*/false, *self.bottoms[i]);
+    }
+    LoadParams(self, ctx, num_bottoms);
+    WithNote(where, [&] {
+      if (!self.is_reshaped) self.CallReshape();
+      for (size_t i = 0; i < num_tops; ++i) {
+        if (self.tops[i]->shape() == ctx.outputs[i].shape) continue;
+        self.is_reshaped = true;
+        throw ops::TopShapesDiffer{self.TopShapes()};
+      }
+      self.is_reshaped = false;
+      self.object.attr("forward")(self.bottoms, self.tops);
+    });
+    for (size_t i = 0; i < num_tops; ++i) {
+      Require(self.tops[i]->shape() == ctx.outputs[i].shape, where, ": top ", i, " has shape ",
+              self.tops[i]->shape(), " after forward and had ", ctx.outputs[i].shape,
+              " before it; reshape tops in reshape()");
+      if (ctx.has_output(static_cast<int>(i))) Store(*self.tops[i], false, ctx.outputs[i]);
+    }
+    for (size_t i = 0; i < self.params->blobs.size(); ++i) {
+      Store(*self.params->blobs[i], false, ctx.outputs[num_tops + i]);
+    }
+  }
+
+  static void Backward(Instance& self, const std::string& where, const KernelContext& ctx) {
+    const py::gil_scoped_acquire gil;
+    const size_t num_bottoms = self.bottoms.size(), num_tops = self.tops.size();
+    // The blobs still hold the values of forward; the caller may have changed the net's since.
+    for (size_t i = 0; i < num_bottoms; ++i) Load(ctx.inputs[i], false, *self.bottoms[i]);
+    for (size_t i = 0; i < num_tops; ++i) {
+      Load(ctx.inputs[num_bottoms + i], false, *self.tops[i]);
+      Load(ctx.inputs[num_bottoms + num_tops + i], true, *self.tops[i]);
+    }
+    LoadParams(self, ctx, num_bottoms + 2 * num_tops);
+    for (size_t i = 0; i < self.params->blobs.size(); ++i) {
+      Blob& param = *self.params->blobs[i];
+      const int output = static_cast<int>(num_bottoms + i);
+      if (ctx.has_output(output) && ctx.accumulates(output)) {
+        Load(ctx.outputs[output], true, param);
+      } else {
+        std::fill_n(param.mutable_cpu_diff(), param.count(), 0.0f);
+      }
+    }
+    py::list propagate_down;
+    for (size_t i = 0; i < num_bottoms; ++i) {
+      propagate_down.append(ctx.has_output(static_cast<int>(i)));
+    }
+    WithNote(where, [&] { self.object.attr("backward")(self.tops, propagate_down, self.bottoms); });
+    for (size_t i = 0; i < num_bottoms; ++i) {
+      if (ctx.has_output(static_cast<int>(i))) Store(*self.bottoms[i], true, ctx.outputs[i]);
+    }
+    for (size_t i = 0; i < self.params->blobs.size(); ++i) {
+      const size_t output = num_bottoms + i;
+      if (ctx.has_output(static_cast<int>(output))) {
+        Store(*self.params->blobs[i], true, ctx.outputs[output]);
+      }
+    }
+  }
+
+  static void LoadParams(Instance& self, const KernelContext& ctx, size_t first) {
+    for (size_t i = 0; i < self.params->blobs.size(); ++i) {
+      Load(ctx.inputs[first + i], false, *self.params->blobs[i]);
+    }
+  }
+
+  std::shared_ptr<Instance> instance_;
+};
+
+}  // namespace
+
+py::object ViewOf(const std::shared_ptr<Layer>& layer, const Blobs& params) {
+  if (const auto python = std::dynamic_pointer_cast<PythonLayer>(layer)) {
+    return python->object();
+  }
+  return py::cast(LayerView{layer->param(), std::make_shared<BlobVec>(BlobVec{params})});
+}
+
+void BindLayer(py::module_& module) {
+  LayerRegistry::ReplaceCreator("Python", [](const LayerParameter& param) {
+    return std::static_pointer_cast<Layer>(std::make_shared<PythonLayer>(param));
+  });
+  const auto no_backward = [](const py::object& self, const py::args&) {
+    throw py::type_error(py::cast<std::string>(py::str(py::type::of(self))) +
+                         " has no method backward, but a layer below it learns; write one, or set "
+                         "propagate_down: false");
+  };
+  py::class_<LayerView, std::shared_ptr<LayerView>>(
+      module, "Layer",
+      "A layer of a net, and the base of layers in Python: a class with\n\n"
+      "  setup(self, bottom, top)      once; reads self.param_str, adds self.blobs\n"
+      "  reshape(self, bottom, top)    before each forward; top[i].reshape(...)\n"
+      "  forward(self, bottom, top)    top[i].data[...] = ...\n"
+      "  backward(self, top, propagate_down, bottom)    bottom[i].diff[...] = ...\n\n"
+      "bottom and top are lists of Blob. What a method raises ends forward() or backward() of the "
+      "net and reaches its caller with its traceback.")
+      .def(py::init<const LayerView&>(), py::arg("layer_param"))
+      .def_property_readonly("name", [](const LayerView& self) { return self.param.name(); })
+      .def_property_readonly("type", [](const LayerView& self) { return self.param.type(); })
+      .def_property_readonly(
+          "phase", [](const LayerView& self) { return static_cast<int>(self.param.phase()); })
+      .def_property_readonly(
+          "param_str", [](const LayerView& self) { return self.param.python_param().param_str(); },
+          "python_param { param_str }: text whose format is the layer's own.")
+      .def_property_readonly(
+          "blobs", [](const LayerView& self) { return self.blobs; },
+          "The layer's parameters: a BlobVec.")
+      .def("_layer_param",
+           [](const LayerView& self) { return py::bytes(self.param.SerializePartialAsString()); })
+      .def("backward", no_backward)
+      .def("__repr__", [](const LayerView& self) {
+        return StrCat("<caffe.Layer '", self.param.name(), "' (", self.param.type(), ")>");
+      });
+}
+
+}  // namespace caffe::python

@@ -1,0 +1,136 @@
+// Solver.
+#include "caffe/solver.hpp"
+
+#include <optional>
+
+#include "bindings.hpp"
+#include "caffe/solver_factory.hpp"
+
+namespace caffe::python {
+namespace {
+
+std::shared_ptr<Solver> Build(const py::object& file, const std::string& type) {
+  const std::string name = PathOf(file);
+  const py::gil_scoped_release release;
+  CheckReadable(name);
+  SolverParameter param = ReadSolverText(name);
+  if (!type.empty()) param.set_type(type);
+  return std::make_shared<Solver>(param, SolverOptions{.file = name});
+}
+
+// Runs `train` without the interpreter's lock; Python's signals (Ctrl-C) are looked after between
+// iterations, and what their handlers raise ends the training. So does `after_iteration` (or None)
+// by returning False.
+template <typename Fn>
+void Interruptible(Solver& solver, const py::object& after_iteration, Fn train) {
+  std::optional<py::error_already_set> raised;
+  int last_iter = solver.iter();
+  solver.SetActionFunction([&] {
+    const py::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) {
+      raised.emplace();
+      return SolverAction::STOP;
+    }
+    // The function is asked between test batches too.
+    if (after_iteration.is_none() || solver.iter() == last_iter) return SolverAction::NONE;
+    last_iter = solver.iter();
+    const bool goes_on = py::cast<bool>(after_iteration());
+    return goes_on ? SolverAction::NONE : SolverAction::STOP;
+  });
+  try {
+    const py::gil_scoped_release release;
+    train();
+  } catch (...) {
+    solver.SetActionFunction(nullptr);
+    throw;
+  }
+  solver.SetActionFunction(nullptr);
+  if (raised) throw py::error_already_set(*raised);
+}
+
+void Solve(Solver& solver, const py::object& resume_file, const py::object& after_iteration) {
+  const std::string file = resume_file.is_none() ? "" : PathOf(resume_file);
+  if (!file.empty()) CheckReadable(file);
+  Interruptible(solver, after_iteration, [&] { solver.Solve(file); });
+}
+
+void Step(Solver& solver, int iterations, const py::object& after_iteration) {
+  Require(iterations >= 0, "step: ", iterations, " iterations; give 0 or more");
+  Interruptible(solver, after_iteration, [&] { solver.Step(iterations); });
+}
+
+void AddCallback(Solver& solver, const py::function& on_start,
+                 const py::function& on_gradients_ready) {
+  Solver::Callbacks callbacks;
+  callbacks.on_start = KeptFunction<>(on_start);
+  callbacks.on_gradients_ready = KeptFunction<>(on_gradients_ready);
+  solver.AddCallbacks(std::move(callbacks));
+}
+
+}  // namespace
+
+void BindSolver(py::module_& module) {
+  module.def("_solver_type", [](const py::object& file) {
+    const std::string name = PathOf(file);
+    CheckReadable(name);
+    return ReadSolverText(name).type();
+  });
+  py::class_<Solver, std::shared_ptr<Solver>>(
+      module, "Solver", py::dynamic_attr(),
+      "Trains a net as a solver prototxt says. One thread at a time.\n\nRaises IoError for files "
+      "that "
+      "cannot be read, InvalidArgument for wrong definitions.")
+      .def(py::init(&Build), py::arg("solver_file"), py::arg("type") = "",
+           "type: instead of the file's.")
+      .def_property_readonly("net", &Solver::shared_net,
+                             "The train net. It stays valid when the solver is gone.")
+      .def_property_readonly("test_nets", &Solver::test_nets)
+      .def_property_readonly("iter", &Solver::iter, "Iterations done.")
+      .def_property_readonly("type", &Solver::type)
+      .def_property_readonly("lr", &Solver::LearningRate, "Rate for the current iteration.")
+      .def_property_readonly("loss", &Solver::smoothed_loss,
+                             "Mean over the last `average_loss` iterations.")
+      .def_property_readonly("history", &Solver::history,
+                             "The update rule's state, one blob per parameter and kind.")
+      .def("_param", [](const Solver& self) { return py::bytes(self.param().SerializeAsString()); })
+      .def(
+          "solve",
+          [](Solver& self, const py::object& resume_file) { Solve(self, resume_file, py::none()); },
+          py::arg("resume_file") = py::none(),
+          "Trains to max_iter, from a .solverstate if one is given. Ctrl-C stops it after the "
+          "iteration, with a KeyboardInterrupt (and a snapshot, if snapshot_after_train is set).")
+      .def(
+          "step", [](Solver& self, int iterations) { Step(self, iterations, py::none()); },
+          py::arg("n"),
+          "Trains n iterations. Ctrl-C stops it between two, with a KeyboardInterrupt.")
+      .def("_solve", Solve)
+      .def("_step", Step)
+      .def(
+          "restore",
+          [](Solver& self, const py::object& file) {
+            const std::string name = PathOf(file);
+            const py::gil_scoped_release release;
+            CheckReadable(name);
+            self.Restore(name);
+          },
+          py::arg("state_file"),
+          "Continues the run of a .solverstate: iteration, weights, history, random state, place "
+          "in "
+          "the data. `net` stays the same object.")
+      .def("snapshot", &Solver::Snapshot, ReleaseGil(),
+           "Writes <prefix>_iter_<N>.caffemodel and .solverstate; returns the latter's name.")
+      .def(
+          "apply_update", &Solver::ApplyUpdate, ReleaseGil(),
+          "Updates the weights from their gradients, without counting an iteration: for loops that "
+          "call net.forward() and net.backward() themselves.")
+      .def(
+          "share_weights",
+          [](Solver& self, Net& net) { net.ShareTrainedLayersWith(*self.shared_net()); },
+          py::arg("net"), "`net` uses the weights of self.net, in its memory, from now on.")
+      .def("test", &Solver::TestAll, ReleaseGil(), "Runs the test nets once and logs the results.")
+      .def("add_callback", AddCallback, py::arg("on_start"), py::arg("on_gradients_ready"),
+           "Functions without arguments: before the first forward of each iteration, and between "
+           "the last backward and the update. What they raise ends the training.");
+}
+
+}  // namespace caffe::python

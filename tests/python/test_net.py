@@ -1,0 +1,253 @@
+"""Net: construction, names, forward and backward, files, hooks."""
+import threading
+import pathlib
+
+import caffe
+import numpy as np
+import pytest
+
+from conftest import SIMPLE
+
+
+def test_constructors(write, simple, capfd, tmp_path):
+    file, weights = write(SIMPLE), str(tmp_path / "w.caffemodel")
+    simple.save(weights)
+    for net in (caffe.Net(file, caffe.TRAIN, weights=weights), caffe.Net(network_file=file, phase=0, weights=weights),
+                caffe.Net(pathlib.Path(file), caffe.TRAIN, 0, None, pathlib.Path(weights)),
+                caffe.Net(simple.definition, caffe.TEST, weights=weights)):
+        assert (net.params["ip"][0].data == simple.params["ip"][0].data).all()
+    assert "DEPRECATION" not in capfd.readouterr().err
+    net = caffe.Net(file, weights, caffe.TEST)
+    assert "DEPRECATION WARNING" in capfd.readouterr().err
+    assert (net.params["ip"][0].data == simple.params["ip"][0].data).all()
+    for arguments in [(file + "x", caffe.TEST), (file, caffe.TEST, 0, None, weights + "x"),
+                      (file + "x", weights, caffe.TEST), (file, weights + "x", caffe.TEST)]:
+        with pytest.raises(RuntimeError, match="Could not open file"):
+            caffe.Net(*arguments)
+
+
+def test_phase_level_and_stages(write):
+    def layer(name, rule):
+        return f"layer {{ name: '{name}' type: 'DummyData' top: '{name}' {rule} dummy_data_param {{ shape {{ dim: 1 }} }} }}"
+
+    file = write("name: 'rules'" + layer("always", "") + layer("train", "include { phase: TRAIN }")
+                 + layer("high", "include { min_level: 2 }") + layer("both", "include { stage: 'a' stage: 'b' }")
+                 + layer("not_c", "exclude { stage: 'c' }"))
+
+    def names(*arguments, **options):
+        return set(caffe.Net(file, *arguments, **options)._layer_names)
+
+    assert names(caffe.TRAIN) == {"always", "train", "not_c"}
+    assert names(caffe.TEST, level=2) == {"always", "high", "not_c"}
+    assert names(caffe.TEST, 0, ["a", "b"]) == {"always", "both", "not_c"}
+    assert names(caffe.TEST, stages=["c"]) == {"always"}
+    with pytest.raises(TypeError, match="list of strings"):
+        names(caffe.TEST, stages="c")
+
+
+def test_names(simple):
+    assert list(simple.blobs) == ["data", "label", "conv", "relu", "ip", "loss"]
+    assert list(simple.params) == ["conv", "ip"] and simple.inputs == ["data", "label"] and simple.outputs == ["loss"]
+    assert list(simple.top_names.items())[:3] == [("data", ["data"]), ("label", ["label"]), ("conv", ["conv"])]
+    assert simple.bottom_names["loss"] == ["ip", "label"]
+    assert simple.blob_loss_weights["loss"] == 1 and simple.blob_loss_weights["ip"] == 0
+    assert list(simple._top_ids(2)) == [2] and list(simple._bottom_ids(5)) == [4, 1]
+    assert [layer.type for layer in simple.layers] == [
+        "Input", "Input", "Convolution", "ReLU", "InnerProduct", "SoftmaxWithLoss"]
+    assert simple.layer_dict["conv"].blobs[1].shape == (11,)
+    assert simple.blobs["conv"] is simple.blobs["conv"]
+    assert repr(simple).startswith("<caffe.Net 'simple': 6 layers")
+    assert caffe.layer_type_list() == sorted(caffe.layer_type_list()) and "Python" in caffe.layer_type_list()
+
+
+def test_forward_of_given_arrays(simple):
+    data, label = np.full((5, 2, 6, 7), 0.5), np.arange(5) % 4
+    out = simple.forward(data=data, label=label)
+    assert list(out) == ["loss"] and (simple.blobs["data"].data == 0.5).all()
+    out = simple.forward(["ip"], data=data.tolist(), label=label.astype(np.int64))
+    assert set(out) == {"loss", "ip"} and out["ip"].shape == (5, 4)
+    assert np.shares_memory(out["ip"], simple.blobs["ip"].data)
+
+
+def test_partial_forward_and_backward(simple):
+    whole = simple.forward(["ip"])
+    ip, loss = whole["ip"].copy(), float(whole["loss"])
+    simple.blobs["ip"].data[...] = 0
+    assert set(simple.forward(end="relu")) == {"relu"} and (simple.blobs["ip"].data == 0).all()
+    assert simple.forward(start="ip", end="ip")["ip"] == pytest.approx(ip)
+    assert simple._forward(0, 5) == pytest.approx(loss)
+    simple.clear_param_diffs()
+    first = simple.backward(["conv"])
+    assert set(first) == {"data", "label", "conv"} and np.abs(first["data"]).sum() > 0
+    expected = first["data"].copy()
+    simple.blobs["data"].diff[...] = 0
+    assert set(simple.backward(end="ip")) == {"relu"} and (simple.blobs["data"].diff == 0).all()
+    assert simple.backward(start="relu")["data"] == pytest.approx(expected)
+
+
+def test_backward_of_given_diffs_and_accumulation(simple):
+    simple.forward()
+    simple.clear_param_diffs()
+    simple.backward(loss=1)
+    once = simple.params["ip"][0].diff.copy()
+    simple.backward(loss=2)
+    assert simple.params["ip"][0].diff == pytest.approx(3 * once, rel=1e-4)
+    simple.clear_param_diffs()
+    assert (simple.params["ip"][0].diff == 0).all()
+
+
+def test_batches_of_any_size(write):
+    net = caffe.Net(write(SIMPLE.replace("layer { name: 'label' type: 'Input' top: 'label' input_param { shape { dim: 5 } "
+                                         "} }", "").split("layer { name: 'loss'")[0]), caffe.TEST)
+    items = np.random.default_rng(0).standard_normal((13, 2, 6, 7)).astype(np.float32)
+    out = net.forward_all(["relu"], data=items)
+    assert out["ip"].shape == (13, 4) and out["relu"].shape == (13, 11, 6, 7)
+    for i in (0, 4, 5, 12):
+        batch = np.zeros((5, 2, 6, 7))
+        batch[0] = items[i]
+        assert net.forward(data=batch)["ip"][0] == pytest.approx(out["ip"][i], rel=1e-4, abs=1e-5)
+    outs, diffs = net.forward_backward_all(diffs=["relu"], data=items, ip=np.ones((13, 4)))
+    assert outs["ip"] == pytest.approx(out["ip"], rel=1e-4, abs=1e-5)
+    assert diffs["data"].shape == items.shape and diffs["relu"].shape == (13, 11, 6, 7)
+    assert diffs["relu"][12].ravel() == pytest.approx(net.params["ip"][0].data.sum(0), rel=1e-4, abs=1e-5)
+
+
+def test_reshaped_inputs(simple):
+    simple.blobs["data"].reshape(3, 2, 6, 7)
+    simple.blobs["label"].reshape(3)
+    simple.reshape()
+    assert simple.blobs["ip"].shape == (3, 4)
+    assert simple.forward(["ip"])["ip"].shape == (3, 4)
+    simple.blobs["data"].reshape(3, 2, 9, 9)
+    for _ in range(2):
+        with pytest.raises(caffe.InvalidArgument, match="'ip'.*input size cannot change"):
+            simple.forward()
+    simple.blobs["data"].reshape(2, 2, 6, 7)
+    simple.blobs["label"].reshape(2)
+    assert simple.forward(["ip"])["ip"].shape == (2, 4)
+
+
+@pytest.mark.parametrize("kind", ["binary", "hdf5"])
+def test_weights_to_files_and_back(simple, write, tmp_path, kind):
+    pytest.importorskip("h5py")
+    file = tmp_path / ("w.caffemodel" if kind == "binary" else "w.h5")
+    (simple.save if kind == "binary" else simple.save_hdf5)(file)
+    other = caffe.Net(write(SIMPLE), caffe.TEST)
+    other.copy_from(str(file))
+    for name, blobs in simple.params.items():
+        for mine, theirs in zip(blobs, other.params[name]):
+            assert (mine.data == theirs.data).all()
+    if kind == "hdf5":
+        moved = tmp_path / "weights"
+        file.rename(moved)
+        other.params["ip"][0].data[...] = 0
+        other.load_hdf5(moved)
+        assert (other.params["ip"][0].data == simple.params["ip"][0].data).all()
+        simple.forward()
+        simple.backward()
+        simple.save_hdf5(tmp_path / "diff.h5", write_diff=True)
+        import h5py
+        with h5py.File(tmp_path / "diff.h5") as h5:
+            assert (h5["diff/ip/0"][()] == simple.params["ip"][0].diff).all()
+
+
+def test_hooks_run_around_each_layer_and_can_change_blobs(simple):
+    seen = []
+    simple.before_forward(lambda layer: seen.append(("<", layer)))
+    simple.after_forward(lambda layer: seen.append((">", layer)))
+
+    def double_conv(layer):
+        if layer == 2:
+            simple.blobs["conv"].data[...] = 1
+
+    simple.after_forward(double_conv)
+    assert (simple.forward(["relu"])["relu"] == 1).all()
+    assert seen == [(sign, layer) for layer in range(6) for sign in "<>"]
+    seen.clear()
+    simple.before_backward(lambda layer: seen.append(("<", layer)))
+    simple.after_backward(lambda layer: seen.append((">", layer)))
+    simple.backward(start="ip", end="conv")
+    assert seen == [(sign, layer) for layer in (4, 3, 2) for sign in "<>"]
+
+
+def test_what_a_hook_raises_reaches_the_caller(simple):
+    def stop(layer):
+        if layer == 3:
+            raise KeyError("enough")
+
+    simple.before_forward(stop)
+    with pytest.raises(KeyError, match="enough"):
+        simple.forward()
+    with pytest.raises(KeyError, match="enough"):
+        simple.forward()
+    assert simple.forward(end="conv")["conv"].shape == (5, 11, 6, 7)
+
+
+def test_a_net_serves_one_thread_at_a_time(simple):
+    inside, done, errors = threading.Event(), threading.Event(), []
+
+    def wait(layer):
+        inside.set()
+        done.wait(10)
+
+    simple.before_forward(wait)
+    runner = threading.Thread(target=simple.forward)
+    runner.start()
+    assert inside.wait(10)
+    for call in (simple.forward, simple.backward, simple.reshape, lambda: simple.blobs["data"].data,
+                 lambda: simple.blobs["data"].reshape(1), simple.clear_param_diffs):
+        with pytest.raises(caffe.InvalidArgument, match="running in another thread; use one per thread"):
+            call()
+    done.set()
+    runner.join()
+    simple.forward()
+
+
+def test_nets_of_several_threads_run_beside_each_other(write):
+    file = write(SIMPLE)
+    nets = [caffe.Net(file, caffe.TEST) for _ in range(4)]
+    for net in nets[1:]:
+        net.share_with(nets[0])
+    data = np.random.default_rng(0).standard_normal((5, 2, 6, 7)).astype(np.float32)
+    results = [None] * 4
+
+    def work(i):
+        for _ in range(20):
+            results[i] = nets[i].forward(["ip"], data=data, label=np.zeros(5))["ip"].copy()
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    for result in results[1:]:
+        assert (result == results[0]).all()
+
+
+def test_memory_data(write):
+    net = caffe.Net(write("""
+        layer { name: 'm' type: 'MemoryData' top: 'x' top: 'y'
+                memory_data_param { batch_size: 2 channels: 3 height: 1 width: 2 } }"""), caffe.TEST)
+    with pytest.raises(caffe.InvalidArgument, match="has no data yet"):
+        net.forward()
+    data, labels = np.arange(24, dtype=np.float32).reshape(4, 3, 1, 2), np.arange(4, dtype=np.float32)
+    net.set_input_arrays(data, labels)
+    del labels
+    for batch in (0, 1, 0):
+        out = net.forward()
+        assert (out["x"] == data[2 * batch:2 * batch + 2]).all()
+        assert out["y"].ravel().tolist() == [2 * batch, 2 * batch + 1]
+    wrong = [(data.astype(np.float64), "float64"), (data[:, :, :, ::-1], "C-contiguous"), (data[:3], "multiple"),
+             (data[:, :2].copy(), "axis 1"), (data[0], "axes")]
+    for values, text in wrong:
+        with pytest.raises(caffe.InvalidArgument, match=text):
+            net.set_input_arrays(values, np.zeros(len(values), np.float32))
+    with pytest.raises(caffe.InvalidArgument, match="4 items but 2 labels"):
+        net.set_input_arrays(data, np.zeros(2, np.float32))
+
+
+def test_wrong_definitions_say_where(write):
+    with pytest.raises(caffe.InvalidArgument, match="did you mean 'Convolution'"):
+        caffe.Net(write("layer { name: 'a' type: 'Convolutoin' top: 'x' }"), caffe.TEST)
+    with pytest.raises(caffe.Error, match="net.prototxt"):
+        caffe.Net(write("layer { nam: 'a' }"), caffe.TEST)
+    with pytest.raises(caffe.InvalidArgument, match="phase is 7"):
+        caffe.Net(write(SIMPLE), 7)

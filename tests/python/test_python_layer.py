@@ -1,0 +1,235 @@
+"""Layers written in Python."""
+import traceback
+
+import caffe
+import numpy as np
+import pytest
+
+
+class Times(caffe.Layer):
+    """y = factor * x, the factor from param_str."""
+
+    def setup(self, bottom, top):
+        self.factor = float(self.param_str or 10)
+
+    def reshape(self, bottom, top):
+        top[0].reshape(*bottom[0].data.shape)
+
+    def forward(self, bottom, top):
+        top[0].data[...] = self.factor * bottom[0].data
+
+    def backward(self, top, propagate_down, bottom):
+        if propagate_down[0]:
+            bottom[0].diff[...] = self.factor * top[0].diff
+
+
+class TimesInPlace(Times):
+    def forward(self, bottom, top):
+        top[0].data[...] *= self.factor
+
+    def backward(self, top, propagate_down, bottom):
+        bottom[0].diff[...] *= self.factor
+
+
+class NoBackward(Times):
+    backward = caffe.Layer.backward
+
+
+class Raises(Times):
+    def forward(self, bottom, top):
+        broken = {}
+        broken["what a typo"]  # the line that the traceback shows
+
+
+class WrongShape(Times):
+    def forward(self, bottom, top):
+        top[0].reshape(1, 2)
+
+
+class Phase(caffe.Layer):
+    def setup(self, bottom, top):
+        pass
+
+    def reshape(self, bottom, top):
+        top[0].reshape(1)
+
+    def forward(self, bottom, top):
+        top[0].data[()] = self.phase
+
+
+class Learned(caffe.Layer):
+    """A parameter; its gradient is 1 in each pass."""
+
+    def setup(self, bottom, top):
+        self.blobs.add_blob(1)
+        self.blobs[0].data[0] = 4
+
+    def reshape(self, bottom, top):
+        top[0].reshape(1)
+
+    def forward(self, bottom, top):
+        top[0].data[()] = self.blobs[0].data
+
+    def backward(self, top, propagate_down, bottom):
+        self.blobs[0].diff[...] += 1
+
+
+class Growing(caffe.Layer):
+    """A data layer whose batch has one item more in each pass."""
+
+    def setup(self, bottom, top):
+        self.items = 1
+
+    def reshape(self, bottom, top):
+        top[0].reshape(self.items, 2)
+
+    def forward(self, bottom, top):
+        top[0].data[...] = self.items
+        self.items += 1
+
+
+class Euclidean(caffe.Layer):
+    """The loss, with what forward kept for backward."""
+
+    def setup(self, bottom, top):
+        self.difference = bottom[0].diff
+
+    def reshape(self, bottom, top):
+        top[0].reshape()
+        self.difference = np.zeros(bottom[0].shape)
+
+    def forward(self, bottom, top):
+        self.kept = bottom[0].data
+        self.difference[...] = self.kept - bottom[1].data
+        top[0].data[...] = (self.difference ** 2).sum() / bottom[0].num / 2
+
+    def backward(self, top, propagate_down, bottom):
+        assert propagate_down[0] and not propagate_down[1]
+        assert (self.kept - bottom[1].data == self.difference).all()
+        bottom[0].diff[...] = top[0].diff * self.difference / bottom[0].num
+
+
+def python(layer, bottom="", top="", more=""):
+    wires = "".join(f" bottom: '{b}'" for b in bottom.split()) + "".join(f" top: '{t}'" for t in top.split())
+    name = (top or "out").split()[0] + "_" + layer
+    return (f"layer {{ name: '{name}' type: 'Python'{wires} "
+            f"python_param {{ module: '{__name__}' layer: '{layer}' {more} }} }} ")
+
+
+INPUT = "force_backward: true layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } } "
+
+
+@pytest.fixture
+def net(write):
+    def make(*layers, phase=caffe.TRAIN):
+        return caffe.Net(write(INPUT + "".join(layers)), phase)
+
+    return make
+
+
+def test_forward_backward_and_param_str(net):
+    chain = net(python("Times", "x", "a"), python("Times", "a", "b", "param_str: '2.5'"),
+                python("Times", "b", "c", "share_in_parallel: true"))
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert chain.forward(x=x)["c"] == pytest.approx(250 * x)
+    assert chain.backward(c=x + 1)["x"] == pytest.approx(250 * (x + 1))
+    assert [layer.type for layer in chain.layers] == ["Input"] + ["Python"] * 3
+    assert isinstance(chain.layers[1], Times) and chain.layers[2].factor == 2.5
+    assert chain.layers[2].param_str == "2.5" and chain.layer_dict["a_Times"] is chain.layers[1]
+    assert chain.layers[2].layer_param.python_param.layer == "Times"
+
+
+def test_in_place(net):
+    chain = net(python("Times", "x", "a"), python("TimesInPlace", "a", "a", "param_str: '3'"),
+                python("Times", "a", "b"))
+    assert chain.forward(x=np.ones((2, 3)))["b"] == pytest.approx(np.full((2, 3), 300))
+    assert chain.backward(b=np.ones((2, 3)))["x"] == pytest.approx(np.full((2, 3), 300))
+
+
+def test_reshaped_input(net):
+    chain = net(python("Times", "x", "a"), python("Times", "a", "b"))
+    chain.blobs["x"].reshape(4, 1, 2)
+    chain.blobs["x"].data[...] = 1
+    assert (chain.forward()["b"] == np.full((4, 1, 2), 100)).all()
+
+
+def test_phase(net):
+    for phase in (caffe.TRAIN, caffe.TEST):
+        assert net(python("Phase", "", "p"), phase=phase).forward()["p"] == phase
+
+
+def test_shapes_that_change_with_each_pass(net):
+    growing = net(python("Growing", "", "data"), python("Times", "data", "y"))
+    for items in (1, 2, 3, 4):
+        assert growing.forward()["y"].tolist() == [[10.0 * items] * 2] * items
+
+
+def test_parameters_learn_are_saved_and_shared(write, net, tmp_path):
+    file = write(INPUT + python("Learned", "", "y"))
+    solver = caffe.SGDSolver(write(f"net: '{file}' base_lr: 1 lr_policy: 'fixed' max_iter: 9", "solver.prototxt"))
+    blob = solver.net.params["y_Learned"][0]
+    assert blob.data[0] == 4
+    solver.step(1)
+    assert blob.data[0] == 3 and solver.net.forward()["y"] == 3
+    solver.net.clear_param_diffs()
+    solver.net.backward()
+    solver.net.backward()
+    assert blob.diff[0] == 2
+    solver.net.save(tmp_path / "w.caffemodel")
+    other = caffe.Net(file, caffe.TEST, weights=tmp_path / "w.caffemodel")
+    assert other.forward()["y"] == 3
+
+
+def test_a_loss(write):
+    text = INPUT.replace("force_backward: true", "") + """
+        layer { name: 't' type: 'Input' top: 't' input_param { shape { dim: 2 dim: 3 } } }
+        layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'ip'
+                inner_product_param { num_output: 3 weight_filler { type: 'gaussian' std: 1 } } } """
+    loss = ("layer { name: 'loss' type: '%s' bottom: 'ip' bottom: 't' top: 'loss' loss_weight: 2 propagate_down: true "
+            "propagate_down: false %s }")
+    python_param = f"python_param {{ module: '{__name__}' layer: 'Euclidean' }}"
+    ours = caffe.Net(write(text + loss % ("Python", python_param)), caffe.TRAIN)
+    theirs = caffe.Net(write(text + loss % ("EuclideanLoss", "")), caffe.TRAIN)
+    theirs.share_with(ours)
+    random = np.random.default_rng(0)
+    x, t = random.standard_normal((2, 2, 3))
+    assert ours.forward(x=x, t=t)["loss"] == pytest.approx(theirs.forward(x=x, t=t)["loss"], rel=1e-5)
+    assert ours.backward(["ip"])["ip"] == pytest.approx(theirs.backward(["ip"])["ip"], rel=1e-4)
+    assert ours.params["ip"][0].diff == pytest.approx(theirs.params["ip"][0].diff, rel=1e-4)
+
+
+def test_what_a_layer_raises_surfaces_with_its_traceback(net):
+    raising = net(python("Raises", "x", "y"))
+    with pytest.raises(KeyError, match="what a typo") as caught:
+        raising.forward()
+    text = "".join(traceback.format_exception(caught.value))
+    assert 'broken["what a typo"]  # the line that the traceback shows' in text
+    assert "in forward of layer 'y_Raises'" in text
+    with pytest.raises(KeyError):
+        raising.forward()
+
+
+def test_mistakes_say_what_to_do(net):
+    cases = [
+        (python("Missing", "x", "y"), caffe.InvalidArgument, "has no class 'Missing'"),
+        (python("Times", "x", "y").replace(__name__, "no_such_module"), ModuleNotFoundError, "no_such_module"),
+        ("layer { name: 'l' type: 'Python' bottom: 'x' top: 'y' }", caffe.InvalidArgument, "both a module and a layer"),
+        (python("np", "x", "y"), caffe.InvalidArgument, "no subclass of caffe.Layer"),
+        (python("Times", "x", "y", "param_str: 'ten'"), ValueError, "could not convert"),
+    ]
+    for text, error, match in cases:
+        with pytest.raises(error, match=match):
+            net(text)
+    with pytest.raises(caffe.InvalidArgument, match="reshape tops in reshape"):
+        net(python("WrongShape", "x", "y")).forward()
+    without = net(python("NoBackward", "x", "y"))
+    without.forward()
+    with pytest.raises(TypeError, match="has no method backward"):
+        without.backward()
+
+
+def test_a_layer_cannot_run_its_own_net(net):
+    chain = net(python("Times", "x", "a"))
+    chain.layers[1].forward = lambda bottom, top: chain.forward()
+    with pytest.raises(caffe.InvalidArgument, match="is running"):
+        chain.forward()

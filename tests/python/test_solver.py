@@ -1,0 +1,187 @@
+"""Solvers: types, stepping, callbacks, state files, interruption."""
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import caffe
+import numpy as np
+import pytest
+
+from conftest import PACKAGE
+
+NET = """
+name: 'line'
+layer {{ name: 'x' type: 'DummyData' top: 'x' top: 't' dummy_data_param {{
+  shape {{ dim: 4 dim: 3 }} shape {{ dim: 4 dim: 1 }}
+  data_filler {{ type: 'gaussian' std: 1 }} data_filler {{ type: 'constant' value: 3 }} }} }}
+layer {{ name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'
+  inner_product_param {{ num_output: 1 weight_filler {{ type: 'constant' value: {weight} }} }} }}
+layer {{ name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'loss' }}
+"""
+OPTIONS = "base_lr: 0.1 lr_policy: 'step' gamma: 0.5 stepsize: 10 max_iter: 20 display: 0 "
+
+
+@pytest.fixture
+def solver_file(write, tmp_path):
+    def make(options="", weight=0.5):
+        options += "" if "random_seed" in options else " random_seed: 5"
+        net = write(NET.format(weight=weight))
+        return write(f"net: '{net}' {OPTIONS} snapshot_prefix: '{tmp_path}/run' {options}", "solver.prototxt")
+
+    return make
+
+
+def test_classes_and_types(solver_file):
+    solver = caffe.get_solver(solver_file("type: 'Adam'"))
+    assert type(solver) is caffe.AdamSolver and isinstance(solver, caffe.Solver) and solver.type == "Adam"
+    assert type(caffe.get_solver(solver_file("solver_type: NESTEROV"))) is caffe.NesterovSolver
+    for name in ("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"):
+        extra = "rms_decay: 0.9" if name == "RMSProp" else ""
+        solver = getattr(caffe, name + "Solver")(solver_file(extra))
+        assert solver.type == name
+        before = solver.net.params["ip"][0].data.copy()
+        solver.step(2)
+        assert solver.iter == 2 and (solver.net.params["ip"][0].data != before).all()
+    with pytest.raises(caffe.InvalidArgument):
+        caffe.get_solver(solver_file("type: 'Adams'"))
+    with pytest.raises(RuntimeError, match="Could not open file"):
+        caffe.get_solver(solver_file() + "x")
+
+
+def test_param_rate_and_nets(solver_file):
+    solver = caffe.get_solver(solver_file("test_iter: 2 test_interval: 100"))
+    param = solver.param
+    assert (param.max_iter, param.display, param.layer_wise_reduce) == (20, 0, True)
+    assert param.base_lr == pytest.approx(0.1) and solver.lr == pytest.approx(0.1)
+    assert len(solver.test_nets) == 1 and solver.test_nets[0].phase == caffe.TEST and solver.net.phase == caffe.TRAIN
+    solver.step(11)
+    assert solver.lr == pytest.approx(0.05)
+    assert solver.net is solver.net and solver.net.forward()["loss"].shape == ()
+    assert (solver.test_nets[0].params["ip"][0].data == solver.net.params["ip"][0].data).all()
+    solver.test()
+
+
+def test_a_step_by_hand(solver_file):
+    one, two = caffe.SGDSolver(solver_file()), caffe.SGDSolver(solver_file())
+    one.step(1)
+    two.net.clear_param_diffs()
+    two.net.forward()
+    two.net.backward()
+    two.apply_update()
+    assert (one.net.params["ip"][0].data == two.net.params["ip"][0].data).all() and two.iter == 0
+
+
+def test_the_net_outlives_the_solver(solver_file):
+    solver = caffe.get_solver(solver_file())
+    net, tests = solver.net, solver.test_nets
+    del solver
+    assert float(net.forward()["loss"]) > 0 and net.backward() == {} and len(tests) == 0
+
+
+def test_solve_and_its_files(solver_file, tmp_path):
+    solver = caffe.get_solver(solver_file("snapshot: 10"))
+    solver.solve()
+    assert solver.iter == 20
+    names = {f"run_iter_{i}.{kind}" for i in (10, 20) for kind in ("caffemodel", "solverstate")}
+    assert names <= {path.name for path in tmp_path.iterdir()}
+    resumed = caffe.get_solver(solver_file())
+    resumed.solve(str(tmp_path / "run_iter_10.solverstate"))
+    assert (resumed.net.params["ip"][0].data == solver.net.params["ip"][0].data).all()
+    assert resumed.snapshot().endswith("run_iter_20.solverstate")
+
+
+def test_restore_keeps_the_net_object_and_its_views(solver_file):
+    first = caffe.get_solver(solver_file())
+    first.step(3)
+    state = first.snapshot()
+    first.step(2)
+    for seed in (5, 6):  # of another seed, the net's random numbers change too
+        solver = caffe.get_solver(solver_file(f"random_seed: {seed}"))
+        net, param = solver.net, solver.net.params["ip"][0]
+        view = param.data
+        solver.restore(state)
+        assert solver.iter == 3 and solver.net is net
+        solver.step(2)
+        assert (view == first.net.params["ip"][0].data).all() and (view == param.data).all()
+
+
+def test_callbacks(solver_file):
+    solver = caffe.get_solver(solver_file("iter_size: 2"))
+    calls = []
+    weights = solver.net.params["ip"][0]
+    solver.add_callback(lambda: calls.append("start"),
+                        lambda: calls.append(np.abs(weights.diff).sum() > 0))
+    solver.step(2)
+    assert calls == ["start", True, "start", True]
+
+    def stop():
+        raise LookupError("stop here")
+
+    solver.add_callback(stop, stop)
+    with pytest.raises(LookupError, match="stop here"):
+        solver.step(1)
+    assert solver.iter == 2
+
+
+def test_gradients_changed_in_a_callback_are_applied(solver_file):
+    solver = caffe.SGDSolver(solver_file())
+    before = {i: blob.data.copy() for i, blob in enumerate(solver.net.params["ip"])}
+
+    def clear():
+        for blob in solver.net.params["ip"]:
+            blob.diff[...] = 0
+
+    solver.add_callback(lambda: None, clear)
+    solver.step(1)
+    for i, blob in enumerate(solver.net.params["ip"]):
+        assert (blob.data == before[i]).all()
+
+
+def test_share_weights(solver_file, write):
+    solver = caffe.get_solver(solver_file())
+    other = caffe.Net(write(NET.format(weight=9), "other.prototxt"), caffe.TEST)
+    solver.share_weights(other)
+    solver.step(1)
+    assert (other.params["ip"][0].data == solver.net.params["ip"][0].data).all()
+
+
+def test_train_shows_progress_and_calls_back(solver_file, capsys):
+    losses = []
+    solver = caffe.train(solver_file("average_loss: 5"), callback=lambda solver: losses.append(solver.loss))
+    assert solver.iter == 20 and len(losses) == 20 and losses[-1] < losses[0]
+    shown = capsys.readouterr().err
+    assert "iteration 20/20" in shown and "lr 0.025" in shown and shown.endswith("\n")
+    caffe.train(solver, iterations=30, progress=False, callback=lambda solver: solver.iter < 25)
+    assert solver.iter == 25 and capsys.readouterr().err == ""
+    with pytest.raises(ZeroDivisionError):
+        caffe.train(solver, iterations=3, progress=False, callback=lambda solver: 1 / 0)
+
+
+def test_a_thread_may_train_while_others_work(solver_file):
+    solver = caffe.get_solver(solver_file())
+    trainer = threading.Thread(target=solver.step, args=(300000,))
+    trainer.start()
+    turns = 0
+    while trainer.is_alive():
+        turns += 1
+        time.sleep(0.001)
+    assert solver.iter == 300000 and turns > 1
+
+
+def test_ctrl_c_stops_between_iterations(solver_file):
+    script = f"""
+import caffe, os, signal, threading
+solver = caffe.get_solver({solver_file()!r})
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    solver.step(1 << 30)
+except KeyboardInterrupt:
+    done = solver.iter
+    solver.step(1)
+    print('stopped', done > 0, solver.iter == done + 1)
+"""
+    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(PACKAGE)}, text=True,
+                          capture_output=True, timeout=60, check=False)
+    assert done.stdout.strip() == "stopped True True", done.stderr
