@@ -66,6 +66,16 @@ def _bottom_names(net):
     return OrderedDict((layer, [names[i] for i in net._bottom_ids(k)]) for k, layer in enumerate(net._layer_names))
 
 
+def _inputs(net):
+    """Names of the blobs that the caller sets: tops of Input layers."""
+    return net._inputs
+
+
+def _outputs(net):
+    """Names of the blobs that no layer reads, sorted."""
+    return net._outputs
+
+
 def _layer_index(self, name):
     try:
         return self._layer_names.index(name)
@@ -260,8 +270,8 @@ Net.layer_dict = _cached("layer_dict", _layer_dict)
 Net.blob_loss_weights = _cached("blob_loss_weights", _blob_loss_weights)
 Net.top_names = _cached("top_names", _top_names)
 Net.bottom_names = _cached("bottom_names", _bottom_names)
-Net.inputs = _cached("inputs", lambda net: net._inputs)
-Net.outputs = _cached("outputs", lambda net: net._outputs)
+Net.inputs = _cached("inputs", _inputs)
+Net.outputs = _cached("outputs", _outputs)
 Net.definition = property(_definition, doc="What was compiled: a caffe_pb2.NetParameter.")
 Net.forward = forward
 Net.backward = backward

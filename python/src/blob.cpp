@@ -97,6 +97,8 @@ void BindBlob(py::module_& module) {
       "(N, C, H, W for images).\n\nThe arrays are views: what is written there is what the net "
       "reads. "
       "They stay valid after the net is gone, and show later results until the blob is reshaped.")
+      .def(py::init([](const py::args& dims) { return std::make_shared<Blob>(ShapeOf(dims)); }),
+           "Blob(2, 3): a blob of its own, of this shape, filled with 0.")
       .def_property_readonly("shape", ShapeTuple, "Extents, outermost first: a tuple of int.")
       .def_property_readonly("count", &Blob::count, "Number of elements.")
       .def_property_readonly(

@@ -170,9 +170,10 @@ void BindNet(py::module_& module) {
       .def(py::init(&Build), py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
            py::arg("stages") = py::none(), py::arg("weights") = py::none())
       .def(py::init(&BuildLegacy), py::arg("network_file"), py::arg("weights"), py::arg("phase"))
-      .def_property_readonly("name", &Net::name)
-      .def_property_readonly("phase",
-                             [](const Net& self) { return static_cast<int>(self.phase()); })
+      .def_property_readonly("name", &Net::name, "The prototxt's.")
+      .def_property_readonly(
+          "phase", [](const Net& self) { return static_cast<int>(self.phase()); },
+          "caffe.TRAIN or caffe.TEST.")
       .def_property_readonly("_blobs", &Net::blobs)
       .def_property_readonly("_blob_names", &Net::blob_names)
       .def_property_readonly("_layer_names", &Net::layer_names)

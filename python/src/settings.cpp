@@ -82,6 +82,18 @@ void BindSettings(py::module_& module) {
       },
       py::arg("id"), "The GPU for nets built from now on.");
   module.def(
+      "set_devices",
+      [](const std::vector<int>& ids) {
+        Require(!ids.empty() && ids.front() >= 0,
+                "set_devices: give the numbers of the GPUs, from 0");
+        if (ids.size() > 1) {
+          throw Unsupported(
+              "set_devices: nets in Python use one GPU; train on several with caffe train");
+        }
+        Caffe::SetDevice(ids.front());
+      },
+      py::arg("ids"), "The GPUs for nets built from now on: one.");
+  module.def(
       "set_random_seed",
       [](int64_t seed) {
         Require(seed >= 0, "set_random_seed: ", seed, " is negative; give 0 or more");

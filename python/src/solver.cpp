@@ -2,6 +2,7 @@
 #include "caffe/solver.hpp"
 
 #include <optional>
+#include <thread>
 
 #include "bindings.hpp"
 #include "caffe/solver_factory.hpp"
@@ -9,20 +10,55 @@
 namespace caffe::python {
 namespace {
 
-std::shared_ptr<Solver> Build(const py::object& file, const std::string& type) {
+// Which thread trains, so that another one, or what training calls back, is told. Only touched with
+// the interpreter's lock.
+class OwnedSolver final : public Solver {
+ public:
+  using Solver::Solver;
+
+  class Run {
+   public:
+    explicit Run(OwnedSolver& solver) : solver_(solver) {
+      solver.CheckIdle("train");
+      solver.runner_ = std::this_thread::get_id();
+    }
+    ~Run() { solver_.runner_ = std::thread::id(); }
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+
+   private:
+    OwnedSolver& solver_;
+  };
+
+  void CheckIdle(const char* what) const {
+    Require(runner_ == std::thread::id(), "solver: cannot ", what, " while it is training",
+            runner_ == std::this_thread::get_id()
+                ? ": this was called by its own callback"
+                : " in another thread; wait for that one to finish");
+  }
+  void CheckNotElsewhere(const char* what) const {
+    if (runner_ != std::this_thread::get_id()) CheckIdle(what);
+  }
+
+ private:
+  std::thread::id runner_;
+};
+
+std::shared_ptr<OwnedSolver> Build(const py::object& file, const std::string& type) {
   const std::string name = PathOf(file);
   const py::gil_scoped_release release;
   CheckReadable(name);
   SolverParameter param = ReadSolverText(name);
   if (!type.empty()) param.set_type(type);
-  return std::make_shared<Solver>(param, SolverOptions{.file = name});
+  return std::make_shared<OwnedSolver>(param, SolverOptions{.file = name});
 }
 
 // Runs `train` without the interpreter's lock; Python's signals (Ctrl-C) are looked after between
 // iterations, and what their handlers raise ends the training. So does `after_iteration` (or None)
 // by returning False.
 template <typename Fn>
-void Interruptible(Solver& solver, const py::object& after_iteration, Fn train) {
+void Interruptible(OwnedSolver& solver, const py::object& after_iteration, Fn train) {
+  const OwnedSolver::Run run(solver);
   std::optional<py::error_already_set> raised;
   int last_iter = solver.iter();
   solver.SetActionFunction([&] {
@@ -48,19 +84,20 @@ void Interruptible(Solver& solver, const py::object& after_iteration, Fn train) 
   if (raised) throw py::error_already_set(*raised);
 }
 
-void Solve(Solver& solver, const py::object& resume_file, const py::object& after_iteration) {
+void Solve(OwnedSolver& solver, const py::object& resume_file, const py::object& after_iteration) {
   const std::string file = resume_file.is_none() ? "" : PathOf(resume_file);
   if (!file.empty()) CheckReadable(file);
   Interruptible(solver, after_iteration, [&] { solver.Solve(file); });
 }
 
-void Step(Solver& solver, int iterations, const py::object& after_iteration) {
+void Step(OwnedSolver& solver, int iterations, const py::object& after_iteration) {
   Require(iterations >= 0, "step: ", iterations, " iterations; give 0 or more");
   Interruptible(solver, after_iteration, [&] { solver.Step(iterations); });
 }
 
-void AddCallback(Solver& solver, const py::function& on_start,
+void AddCallback(OwnedSolver& solver, const py::function& on_start,
                  const py::function& on_gradients_ready) {
+  solver.CheckIdle("add a callback");
   Solver::Callbacks callbacks;
   callbacks.on_start = KeptFunction<>(on_start);
   callbacks.on_gradients_ready = KeptFunction<>(on_gradients_ready);
@@ -75,7 +112,7 @@ void BindSolver(py::module_& module) {
     CheckReadable(name);
     return ReadSolverText(name).type();
   });
-  py::class_<Solver, std::shared_ptr<Solver>>(
+  py::class_<OwnedSolver, std::shared_ptr<OwnedSolver>>(
       module, "Solver", py::dynamic_attr(),
       "Trains a net as a solver prototxt says. One thread at a time.\n\nRaises IoError for files "
       "that "
@@ -84,31 +121,36 @@ void BindSolver(py::module_& module) {
            "type: instead of the file's.")
       .def_property_readonly("net", &Solver::shared_net,
                              "The train net. It stays valid when the solver is gone.")
-      .def_property_readonly("test_nets", &Solver::test_nets)
+      .def_property_readonly("test_nets", &Solver::test_nets,
+                             "The test nets, which share the train net's weights.")
       .def_property_readonly("iter", &Solver::iter, "Iterations done.")
-      .def_property_readonly("type", &Solver::type)
+      .def_property_readonly("type", &Solver::type, "Name of the update rule.")
       .def_property_readonly("lr", &Solver::LearningRate, "Rate for the current iteration.")
       .def_property_readonly("loss", &Solver::smoothed_loss,
                              "Mean over the last `average_loss` iterations.")
       .def_property_readonly("history", &Solver::history,
                              "The update rule's state, one blob per parameter and kind.")
-      .def("_param", [](const Solver& self) { return py::bytes(self.param().SerializeAsString()); })
+      .def("_param",
+           [](const OwnedSolver& self) { return py::bytes(self.param().SerializeAsString()); })
       .def(
           "solve",
-          [](Solver& self, const py::object& resume_file) { Solve(self, resume_file, py::none()); },
+          [](OwnedSolver& self, const py::object& resume_file) {
+            Solve(self, resume_file, py::none());
+          },
           py::arg("resume_file") = py::none(),
           "Trains to max_iter, from a .solverstate if one is given. Ctrl-C stops it after the "
           "iteration, with a KeyboardInterrupt (and a snapshot, if snapshot_after_train is set).")
       .def(
-          "step", [](Solver& self, int iterations) { Step(self, iterations, py::none()); },
+          "step", [](OwnedSolver& self, int iterations) { Step(self, iterations, py::none()); },
           py::arg("n"),
           "Trains n iterations. Ctrl-C stops it between two, with a KeyboardInterrupt.")
       .def("_solve", Solve)
       .def("_step", Step)
       .def(
           "restore",
-          [](Solver& self, const py::object& file) {
+          [](OwnedSolver& self, const py::object& file) {
             const std::string name = PathOf(file);
+            const OwnedSolver::Run run(self);
             const py::gil_scoped_release release;
             CheckReadable(name);
             self.Restore(name);
@@ -117,17 +159,35 @@ void BindSolver(py::module_& module) {
           "Continues the run of a .solverstate: iteration, weights, history, random state, place "
           "in "
           "the data. `net` stays the same object.")
-      .def("snapshot", &Solver::Snapshot, ReleaseGil(),
-           "Writes <prefix>_iter_<N>.caffemodel and .solverstate; returns the latter's name.")
       .def(
-          "apply_update", &Solver::ApplyUpdate, ReleaseGil(),
+          "snapshot",
+          [](OwnedSolver& self) {
+            self.CheckNotElsewhere("write a snapshot");
+            const py::gil_scoped_release release;
+            return self.Snapshot();
+          },
+          "Writes <prefix>_iter_<N>.caffemodel and .solverstate; returns the latter's name.")
+      .def(
+          "apply_update",
+          [](OwnedSolver& self) {
+            const OwnedSolver::Run run(self);
+            const py::gil_scoped_release release;
+            self.ApplyUpdate();
+          },
           "Updates the weights from their gradients, without counting an iteration: for loops that "
           "call net.forward() and net.backward() themselves.")
       .def(
           "share_weights",
-          [](Solver& self, Net& net) { net.ShareTrainedLayersWith(*self.shared_net()); },
+          [](OwnedSolver& self, Net& net) { net.ShareTrainedLayersWith(*self.shared_net()); },
           py::arg("net"), "`net` uses the weights of self.net, in its memory, from now on.")
-      .def("test", &Solver::TestAll, ReleaseGil(), "Runs the test nets once and logs the results.")
+      .def(
+          "test",
+          [](OwnedSolver& self) {
+            self.CheckNotElsewhere("test");
+            const py::gil_scoped_release release;
+            self.TestAll();
+          },
+          "Runs the test nets once and logs the results.")
       .def("add_callback", AddCallback, py::arg("on_start"), py::arg("on_gradients_ready"),
            "Functions without arguments: before the first forward of each iteration, and between "
            "the last backward and the update. What they raise ends the training.");

@@ -5,6 +5,8 @@ import caffe
 import numpy as np
 import pytest
 
+from conftest import SIMPLE
+
 
 def test_shape_and_legacy_extents(simple):
     blob = simple.blobs["data"]
@@ -57,6 +59,16 @@ def test_a_view_of_an_inner_blob_can_be_written_between_layers(simple):
     conv[:, 3] = 5
     relu = simple.forward(start="relu", end="relu")["relu"]
     assert (relu[:, 3] == 5).all() and relu.sum() == 5 * 5 * 6 * 7
+
+
+def test_a_changed_blob_reaches_every_reader(write):
+    text = SIMPLE.split("layer { name: 'ip'")[0] + "".join(
+        f"layer {{ name: 'flat{i}' type: 'Flatten' bottom: 'conv' top: 'flat{i}' }}" for i in range(2))
+    net = caffe.Net(write(text), caffe.TEST)
+    net.forward()
+    net.blobs["conv"].data[...] = 3
+    for name in ("flat1", "flat0"):
+        assert (net.forward(start=name, end=name)[name] == 3).all()
 
 
 def test_a_held_view_does_not_undo_what_a_sharing_net_wrote(simple):

@@ -170,6 +170,31 @@ def test_a_thread_may_train_while_others_work(solver_file):
     assert solver.iter == 300000 and turns > 1
 
 
+def test_a_solver_trains_once_at_a_time(solver_file):
+    solver = caffe.get_solver(solver_file())
+    inside, done, within = threading.Event(), threading.Event(), []
+
+    def wait():
+        for call in (lambda: solver.step(1), solver.solve, solver.apply_update, lambda: solver.restore(__file__),
+                     lambda: solver.add_callback(wait, wait)):
+            with pytest.raises(caffe.InvalidArgument, match="its own callback"):
+                call()
+        within.append(solver.snapshot())
+        inside.set()
+        done.wait(10)
+
+    solver.add_callback(wait, lambda: None)
+    trainer = threading.Thread(target=solver.step, args=(1,))
+    trainer.start()
+    assert inside.wait(10)
+    for call in (lambda: solver.step(1), solver.snapshot, solver.test, solver.apply_update):
+        with pytest.raises(caffe.InvalidArgument, match="in another thread"):
+            call()
+    done.set()
+    trainer.join()
+    assert solver.iter == 1 and within[0].endswith("run_iter_0.solverstate")
+
+
 def test_ctrl_c_stops_between_iterations(solver_file):
     script = f"""
 import caffe, os, signal, threading

@@ -84,7 +84,7 @@ def calls(net, file, folder):
     yield "data = shape", lambda: setattr(blob, "data", np.zeros((9, 9)))
     yield "data[...] = shape", lambda: blob.data.__setitem__(Ellipsis, np.zeros(3))
     yield "params[0] = ", lambda: net.params["ip"].__setitem__(0, 1)
-    yield "Blob()", lambda: caffe.Blob()
+    yield "Blob(-1)", lambda: caffe.Blob(-1)
     yield "BlobVec()", lambda: caffe.BlobVec()
     yield "Layer()", lambda: caffe.Layer()
     yield "Layer(3)", lambda: caffe.Layer(3)

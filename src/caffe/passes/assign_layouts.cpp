@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "caffe/ops/convert.hpp"
 #include "caffe/passes/pass.hpp"
@@ -17,7 +19,8 @@ bool InMask(uint32_t mask, size_t index) {
 
 // After this pass 4-D values are channels-last wherever a convolution, pooling or normalisation
 // runs, pointwise ops follow their inputs, and every node finds its operands in one layout.
-// Conversions are Reorder nodes, one per value however many readers. Values whose memory the
+// Conversions are Reorder nodes, one per value however many readers; in a keep-all plan one per
+// reading layer, because the caller may change the blob and run from there. Values whose memory the
 // caller sees raw (inputs, parameters) stay plain. It follows insert-casts, so that a value is
 // reordered in the type in which it is read.
 class AssignLayouts final : public Pass {
@@ -74,7 +77,8 @@ class AssignLayouts final : public Pass {
   }
 
   Value* FindOrInsertReorder(Graph& graph, const Node& reader, Value& from, Layout to) {
-    Value*& reordered = reorders_[{from.id, to}];
+    const int layer = graph.options.keep_all ? reader.layers.front() : -1;
+    Value*& reordered = reorders_[{from.id, to, layer}];
     if (reordered == nullptr) {
       reordered = &InOtherLayout(graph, from, to);
       Node& node = graph.InsertBefore(reader, ops::Reorder{}, {&from}, {reordered});
@@ -99,7 +103,7 @@ class AssignLayouts final : public Pass {
     return other;
   }
 
-  std::map<std::pair<int, Layout>, Value*> reorders_;
+  std::map<std::tuple<int, Layout, int>, Value*> reorders_;
 };
 
 std::unique_ptr<Pass> MakeAssignLayouts() {

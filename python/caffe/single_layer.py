@@ -1,0 +1,107 @@
+"""One layer without a net, with NVCaffe's names: create_layer, LayerParameter, LayerBase."""
+from ._caffe import InvalidArgument
+from .proto import caffe_pb2
+from .pycaffe import Net
+
+
+class LayerParameter:
+    """A layer's definition. message: a caffe_pb2.LayerParameter, or None for an empty one."""
+
+    def __init__(self, message=None):
+        self._message = caffe_pb2.LayerParameter()
+        if message is not None:
+            self.from_python(message)
+
+    def from_python(self, message):
+        """Takes over a caffe_pb2.LayerParameter."""
+        self._message.CopyFrom(message)
+
+    def to_python(self):
+        """The definition as a caffe_pb2.LayerParameter: a copy."""
+        return caffe_pb2.LayerParameter.FromString(self._message.SerializePartialToString())
+
+
+class LayerBase:
+    """A layer that is run by itself, on blobs of the caller: lists of caffe.Blob, all of which it may reshape or write.
+
+    SetUp first; then Forward and Backward in any number. The bottoms and tops of the definition do not matter.
+    """
+
+    def __init__(self, param):
+        message = param.to_python() if isinstance(param, LayerParameter) else param
+        self._param = caffe_pb2.LayerParameter()
+        self._param.CopyFrom(message)
+        for field in ("bottom", "top", "include", "exclude", "propagate_down"):
+            self._param.ClearField(field)
+        self._net = None
+
+    @property
+    def type(self):
+        """The layer's type."""
+        return self._param.type
+
+    @property
+    def blobs(self):
+        """Its parameters: a BlobVec, empty before SetUp and for layers that have none."""
+        return () if self._net is None else self._net.params.get(self._param.name, ())
+
+    def SetUp(self, bottom, top):
+        """Makes the parameters and shapes the tops. Raises InvalidArgument for numbers and shapes that do not fit."""
+        definition = caffe_pb2.NetParameter(name=self._param.name, force_backward=True)
+        names = [f"bottom{i}" for i in range(len(bottom))]
+        for name, blob in zip(names, bottom):
+            data = definition.layer.add(name=name, type="Input", top=[name])
+            data.input_param.shape.add().dim.extend(blob.shape)
+        layer = definition.layer.add()
+        layer.CopyFrom(self._param)
+        layer.bottom.extend(names)
+        layer.top.extend(f"top{i}" for i in range(len(top)))
+        self._net = Net(definition, self._param.phase)
+        self._shape(top)
+
+    def Reshape(self, bottom, top):
+        """Shapes the tops for the bottoms' shapes."""
+        net = self._ready()
+        for i, blob in enumerate(bottom):
+            if net.blobs[f"bottom{i}"].shape != blob.shape:
+                net.blobs[f"bottom{i}"].reshape(*blob.shape)
+        net.reshape()
+        self._shape(top)
+
+    def Forward(self, bottom, top):
+        """Computes the tops; returns the loss (0 of layers that are none)."""
+        net = self._ready()
+        self.Reshape(bottom, top)
+        for i, blob in enumerate(bottom):
+            net.blobs[f"bottom{i}"].data[...] = blob.data
+        loss = net._forward(0, len(bottom))
+        self._shape(top)  # of layers whose shapes depend on data
+        for i, blob in enumerate(top):
+            blob.data[...] = net.blobs[f"top{i}"].data
+        return loss
+
+    def Backward(self, top, propagate_down, bottom):
+        """From the tops' diffs to those of the bottoms that propagate_down (a list of bool) names; gradients of the
+        parameters are added to their diffs. Forward comes first."""
+        net = self._ready()
+        for i, blob in enumerate(top):
+            net.blobs[f"top{i}"].diff[...] = blob.diff
+        net._backward(len(bottom), 0)
+        for i, blob in enumerate(bottom):
+            if propagate_down[i]:
+                blob.diff[...] = net.blobs[f"bottom{i}"].diff
+
+    def _ready(self):
+        if self._net is None:
+            raise InvalidArgument(f"layer '{self._param.name}' ({self.type}) is not set up; call SetUp(bottom, top) first")
+        return self._net
+
+    def _shape(self, top):
+        for i, blob in enumerate(top):
+            if blob.shape != self._net.blobs[f"top{i}"].shape:
+                blob.reshape(*self._net.blobs[f"top{i}"].shape)
+
+
+def create_layer(layer_param):
+    """A layer of a LayerParameter (of this module or of caffe_pb2), to be run by itself."""
+    return LayerBase(layer_param)

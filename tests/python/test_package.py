@@ -1,0 +1,114 @@
+"""The module's own surface: names, settings, type stubs, documentation."""
+import ast
+import inspect
+import os
+import subprocess
+import sys
+
+import caffe
+import caffe._caffe
+import caffe.solver
+import pytest
+
+from conftest import PACKAGE, ROOT
+
+
+def run(script, **environment):
+    return subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(PACKAGE), **environment},
+                          text=True, capture_output=True, timeout=120, check=False)
+
+
+def test_names_that_scripts_use():
+    for name in ("Net SGDSolver NesterovSolver AdaGradSolver RMSPropSolver AdaDeltaSolver AdamSolver NCCL Timer init_log "
+                 "log set_mode_cpu set_mode_gpu set_device Layer get_solver layer_type_list set_random_seed solver_count "
+                 "set_solver_count solver_rank set_solver_rank set_multiprocess has_nccl __version__ TRAIN TEST "
+                 "Classifier Detector io").split():
+        assert hasattr(caffe, name), name
+    assert (caffe.TRAIN, caffe.TEST) == (0, 1)
+
+
+def test_settings():
+    assert (caffe.solver_count(), caffe.solver_rank()) == (1, 0)
+    caffe.set_solver_count(2)
+    caffe.set_solver_rank(1)
+    caffe.set_multiprocess(True)
+    assert (caffe.solver_count(), caffe.solver_rank()) == (2, 1)
+    caffe.set_solver_count(1)
+    caffe.set_solver_rank(0)
+    caffe.set_multiprocess(False)
+    assert caffe.has_nccl() is False
+    with pytest.raises(caffe.Unsupported, match="no communication between GPUs"):
+        caffe.NCCL.new_uid()
+    timer = caffe.Timer()
+    timer.start()
+    timer.stop()
+    assert 0 <= timer.ms < 1000 and timer.ms == timer.ms
+
+
+def test_seeds_repeat(write):
+    file = write("""layer { name: 'x' type: 'DummyData' top: 'x'
+                    dummy_data_param { shape { dim: 4 } data_filler { type: 'gaussian' } } }""")
+
+    def draw():
+        caffe.set_random_seed(11)
+        return caffe.Net(file, caffe.TEST).forward()["x"].tolist()
+
+    assert draw() == draw()
+
+
+def test_log():
+    done = run("import caffe; caffe.init_log(0, True); caffe.log('a line')\n"
+               "try: caffe.init_log()\nexcept caffe.InvalidArgument as error: print(error)", GLOG_minloglevel="0")
+    assert "a line" in done.stderr and "initialised already" in done.stdout and done.returncode == 0
+    assert "a line" not in run("import caffe; caffe.init_log(1); caffe.log('a line')").stderr
+    quiet = run("import caffe; caffe.log('a line')", GLOG_minloglevel="2")
+    assert quiet.stderr == ""
+
+
+def test_errors_are_of_documented_classes():
+    bases = {caffe.InvalidArgument: ValueError, caffe.Unsupported: NotImplementedError, caffe.IoError: OSError,
+             caffe.DeviceError: RuntimeError, caffe.InternalError: RuntimeError}
+    for error, base in bases.items():
+        assert issubclass(error, caffe.Error) and issubclass(error, base) and issubclass(error, RuntimeError)
+        assert error.__doc__ and error.__module__ == "caffe"
+
+
+def test_python_layers_need_python(write):
+    file = write("layer { name: 'l' type: 'Python' top: 'y' python_param { module: 'm' layer: 'L' } }")
+    done = subprocess.run([PACKAGE.parent / "bin" / "caffe", "time", f"--model={file}"], text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 1 and "this program holds no interpreter; run the net from Python" in done.stderr
+
+
+def members(tree):
+    """Public names that a stub's class or module defines."""
+    names = set()
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.AnnAssign):
+            names.add(node.target.id)
+    return {name for name in names if not name.startswith("_") or name == "__version__"}
+
+
+def public(value):
+    return {name for name in vars(value) if not name.startswith("_")}
+
+
+def test_stubs_match_the_modules():
+    tree = ast.parse((ROOT / "python/caffe/_caffe.pyi").read_text())
+    assert members(tree) == public(caffe._caffe) | {"__version__"}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and "Error" not in node.name and node.name not in ("InvalidArgument",
+                                                                                               "Unsupported"):
+            assert members(node) == public(getattr(caffe._caffe, node.name)), node.name
+    solver = ast.parse((ROOT / "python/caffe/solver.pyi").read_text())
+    assert members(solver) == set(caffe.solver.__all__) | {"get_solver", "train"}
+
+
+def test_everything_public_is_documented():
+    for owner in (caffe.Net, caffe.Solver, caffe.Blob, caffe.io, caffe.Classifier, caffe.Detector, caffe.draw):
+        for name, value in inspect.getmembers(owner):
+            if name.startswith("_") or inspect.ismodule(value) or not (callable(value) or isinstance(value, property)):
+                continue
+            assert inspect.getdoc(value), f"{owner}.{name}"
