@@ -21,7 +21,7 @@ class ThreadClaim {
       if (claim_.owner_.compare_exchange_strong(owner, std::this_thread::get_id())) return;
       Require(owner != std::this_thread::get_id(), what, " '", name,
               "' is running: what it calls back cannot run or change it");
-      throw InvalidArgument(StrCat(what, " '", name, kElsewhere));
+      throw InvalidArgument(StrCat(what, " '", name, "'", kElsewhere));
     }
     ~Scope() { claim_.owner_ = std::thread::id(); }
     Scope(const Scope&) = delete;
