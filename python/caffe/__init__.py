@@ -9,13 +9,14 @@ Exceptions: caffe.Error (a RuntimeError) and its classes InvalidArgument (a Valu
 (a NotImplementedError), IoError (an OSError), DeviceError, InternalError. Every text says where,
 what, and what to do. The import reads no files and starts no threads.
 """
-from . import display, draw, io
+from . import coord_map, display, draw, io
 from ._caffe import (NCCL, Blob, BlobVec, DeviceError, Error, InternalError, InvalidArgument, IoError, Layer, Timer,
                      Unsupported, __version__, has_nccl, init_log, layer_type_list, log, set_device, set_devices,
                      set_mode_cpu, set_mode_gpu, set_multiprocess, set_random_seed, set_solver_count, set_solver_rank,
                      solver_count, solver_rank, solver_type_list)
 from .classifier import Classifier
 from .detector import Detector
+from .net_spec import NetSpec, layers, params, to_proto
 from .proto.caffe_pb2 import TEST, TRAIN
 from .pycaffe import Net
 from .single_layer import LayerBase, LayerParameter, create_layer
