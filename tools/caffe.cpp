@@ -23,10 +23,12 @@
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/net_files.hpp"
 
-DEFINE_string(gpu, "",
-              "The GPU to run on, by number. Empty: CPU. plan also takes a chip that need not be "
-              "there, by name or compute capability: H200, A100, 9.0; device_query also takes "
-              "several separated by commas, or 'all'.");
+DEFINE_string(
+    gpu, "",
+    "GPUs to train on, by number separated by commas, or 'all'; the other commands use the "
+    "first. Empty: CPU. plan also takes a chip that need not be "
+    "there, by name or compute capability: H200, A100, 9.0; device_query also takes "
+    "several separated by commas, or 'all'.");
 DEFINE_string(solver, "", "The solver prototxt (train, plan).");
 DEFINE_string(
     model, "",
@@ -94,21 +96,43 @@ caffe::NetOptions NetOptionsFromFlags(bool with_backward) {
   return options;
 }
 
-// Nets built from now on run on the device of -gpu. Throws DeviceError where there is none.
-void UseDevice() {
-  if (FLAGS_gpu.empty()) {
-    LOG(INFO) << "Use CPU.";
-    caffe::Caffe::set_mode(caffe::Caffe::CPU);
-    return;
+// The numbers in -gpu; none on the CPU.
+std::vector<int> GpusFromFlag() {
+  std::vector<int> gpus;
+  if (FLAGS_gpu == "all") {
+    for (int id = 0; id < caffe::NumGpus(); ++id) gpus.push_back(id);
+    Require(!gpus.empty(), "-gpu all: this machine has no GPU; leave out -gpu");
+    return gpus;
   }
-  int id = 0;
-  const char* end = FLAGS_gpu.data() + FLAGS_gpu.size();
-  const auto [rest, error] = std::from_chars(FLAGS_gpu.data(), end, id);
-  Require(error == std::errc() && rest == end && id >= 0, "-gpu is '", FLAGS_gpu,
-          "'; give the number of one GPU (caffe device_query -gpu all lists them)");
-  const std::string description = caffe::DescribeGpu(id);
-  LOG(INFO) << "Use GPU " << id << ": " << description;
-  caffe::Caffe::SetDevice(id);
+  for (const std::string& part : SplitByComma(FLAGS_gpu)) {
+    int id = 0;
+    const char *begin = part.data() + std::min(part.find_first_not_of(' '), part.size()),
+               *end = part.data() + part.size();
+    const auto [rest, error] = std::from_chars(begin, end, id);
+    Require(error == std::errc() && rest == end && id >= 0, "-gpu is '", FLAGS_gpu,
+            "'; give numbers of GPUs separated by commas, or 'all' (caffe device_query -gpu all "
+            "lists them)");
+    gpus.push_back(id);
+  }
+  return gpus;
+}
+
+void UseCpu() {
+  LOG(INFO) << "Use CPU.";
+  caffe::Caffe::set_mode(caffe::Caffe::CPU);
+}
+
+// Nets built from now on run on the first device of -gpu. Throws DeviceError where there is none.
+void UseDevice() {
+  const std::vector<int> gpus = GpusFromFlag();
+  if (gpus.empty()) return UseCpu();
+  const std::string description = caffe::DescribeGpu(gpus[0]);
+  LOG(INFO) << "Use GPU with device ID " << gpus[0];
+  LOG(INFO) << "GPU device name: " << description;
+  for (size_t i = 1; i < gpus.size(); ++i) {
+    LOG(INFO) << "Not using GPU #" << gpus[i] << " for single-GPU function";
+  }
+  caffe::Caffe::SetDevice(gpus[0]);
   caffe::Caffe::set_mode(caffe::Caffe::GPU);
 }
 
@@ -190,6 +214,15 @@ class TraceFile {
   std::optional<caffe::Trace> trace_;
 };
 
+void UseGpus(const std::vector<int>& gpus) {
+  std::ostringstream numbers;
+  for (size_t i = 0; i < gpus.size(); ++i) numbers << (i == 0 ? "" : ", ") << gpus[i];
+  LOG(INFO) << "Using GPUs " << numbers.str();
+  for (const int gpu : gpus) LOG(INFO) << "GPU " << gpu << ": " << caffe::DescribeGpu(gpu);
+  caffe::Caffe::SetDevice(gpus[0]);
+  caffe::Caffe::set_mode(caffe::Caffe::GPU);
+}
+
 int Train() {
   Require(FLAGS_snapshot.empty() || FLAGS_weights.empty(),
           "-snapshot and -weights are both given; give a snapshot to resume training or weights to "
@@ -201,19 +234,25 @@ int Train() {
       param.solver_mode() == caffe::SolverParameter::GPU) {
     FLAGS_gpu = std::to_string(param.device_id());
   }
-  if (!FLAGS_gpu.empty() && FLAGS_workers > 1) {
-    throw caffe::Unsupported(
-        "-workers trains copies on the CPU; several GPUs are not available. Leave out -gpu or "
-        "-workers");
-  }
-  UseDevice();
+  Require(FLAGS_gpu.empty() || FLAGS_workers == 1,
+          "-gpu and -workers are both given; -workers trains copies on the CPU, -gpu 0,1 one on "
+          "each GPU");
   if (!FLAGS_weights.empty()) param.add_weights(FLAGS_weights);
   TraceFile file(FLAGS_trace);
-  caffe::SolverGroup group(param, {.keep_all = false, .file = FLAGS_solver, .trace = file.trace()},
-                           FLAGS_workers);
-  HandleSignals(group.solver(0));
+  const caffe::SolverOptions options{
+      .keep_all = false, .file = FLAGS_solver, .trace = file.trace()};
+  const std::vector<int> gpus = GpusFromFlag();
+  std::optional<caffe::SolverGroup> group;
+  if (gpus.empty()) {
+    UseCpu();
+    group.emplace(param, options, FLAGS_workers);
+  } else {
+    UseGpus(gpus);
+    group.emplace(param, options, gpus);
+  }
+  HandleSignals(group->solver(0));
   LOG(INFO) << "Starting Optimization";
-  group.Solve(FLAGS_snapshot);
+  group->Solve(FLAGS_snapshot);
   return 0;
 }
 

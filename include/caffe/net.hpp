@@ -33,6 +33,8 @@ struct NetOptions {
   std::vector<std::string> disabled_passes;
   // Records that each data layer has delivered in the run that is resumed.
   std::map<std::string, uint64_t> delivered_records;
+  // The GPU's number, while Caffe::mode() is GPU; Caffe::device() if there is none.
+  std::optional<int> gpu;
   // Of the ranks that work on one net: data layers give each its own part of the data.
   int rank = 0, ranks = 1;
   // Storage and arithmetic of a net whose definition has no default_* fields; layers' own fields

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct SolverOptions {
   bool keep_all = true;
   // The solver's file, for the default snapshot prefix and relative messages.
   std::string file;
+  // The GPU's number; see NetOptions.
+  std::optional<int> gpu;
   // One of several solvers that train one net together; see SolverGroup, which sets it.
   std::shared_ptr<Communicator> communicator;
   // Where the times of gradient reductions are recorded; may be null, else outlives the solver.

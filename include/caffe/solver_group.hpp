@@ -25,6 +25,10 @@ class SolverGroup {
   // With one worker, the solver of `param` itself, in the calling thread. Throws InvalidArgument
   // unless `workers` is positive, and what Solver's constructor throws.
   SolverGroup(const SolverParameter& param, const SolverOptions& options, int workers);
+  // One worker for each of these GPUs, by number; Caffe::mode() is GPU. Throws InvalidArgument
+  // where there is none or one is named twice, and Unsupported for several without NCCL.
+  SolverGroup(const SolverParameter& param, const SolverOptions& options,
+              const std::vector<int>& gpus);
   ~SolverGroup();
   SolverGroup(const SolverGroup&) = delete;
   SolverGroup& operator=(const SolverGroup&) = delete;
@@ -41,6 +45,8 @@ class SolverGroup {
   Solver& solver(int worker) { return *solvers_.at(worker); }
 
  private:
+  void MakeSolvers(SolverParameter param, const SolverOptions& options,
+                   const std::vector<int>& gpus);
   void RunAll(const std::function<void(int worker)>& work);
 
   std::vector<std::shared_ptr<Communicator>> communicators_;

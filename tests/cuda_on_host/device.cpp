@@ -3,6 +3,8 @@
 
 #include "caffe/cuda/cuda_check.hpp"
 #include "caffe/cuda/cuda_device.hpp"
+#include "caffe/distributed/gpu_communicators.hpp"
+#include "caffe/distributed/local_communicator.hpp"
 
 namespace caffe::cuda {
 
@@ -39,6 +41,10 @@ const DeviceRegistrar registrar(DeviceKind::kCuda, {.make = [](int) -> std::shar
                                                       return device;
                                                     },
                                                     .count = [] { return 1; }});
+
+const GpuCommunicatorRegistrar communicators([](const std::vector<int>& gpus) {
+  return MakeLocalCommunicators(static_cast<int>(gpus.size()));
+});
 
 }  // namespace
 }  // namespace caffe::cuda

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -186,6 +187,8 @@ void Block::FiberMain() {
 }  // namespace
 
 void RunGrid(const cudaLaunchConfig_t& config, const std::function<void()>& thread) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   blockDim = config.blockDim;
   gridDim = config.gridDim;
   if (blockDim.x == 0 || blockDim.x > kMaxThreads || gridDim.x == 0 ||

@@ -8,6 +8,7 @@
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 #include "caffe/solver.hpp"
+#include "caffe/solver_group.hpp"
 
 namespace caffe {
 namespace {
@@ -73,21 +74,30 @@ struct Trained {
   float smoothed_loss = 0;
 };
 
-Trained Train(Caffe::Brew mode, const std::string& options) {
-  Caffe::set_mode(mode);
+SolverParameter Parse(const std::string& options) {
   SolverParameter param;
   ParseTextProto(
       "lr_policy: 'fixed' weight_decay: 0.01 random_seed: 3 display: 0 "
       "max_iter: 7 snapshot_after_train: false " +
           options + " net_param { " + kNet + " }",
       "solver", &param);
-  Solver solver(param, {.keep_all = false});
-  solver.Step(7);
+  return param;
+}
+
+Trained StateOf(Solver& solver) {
   Trained trained{.smoothed_loss = solver.smoothed_loss()};
   for (const Net::LearnableParam& learnable : solver.net().learnable_params()) {
     const float* values = learnable.blob->cpu_data<float>();
     trained.parameters.insert(trained.parameters.end(), values, values + learnable.blob->count());
   }
+  return trained;
+}
+
+Trained Train(Caffe::Brew mode, const std::string& options) {
+  Caffe::set_mode(mode);
+  Solver solver(Parse(options), {.keep_all = false});
+  solver.Step(7);
+  const Trained trained = StateOf(solver);
   Caffe::set_mode(Caffe::CPU);
   return trained;
 }
@@ -125,6 +135,25 @@ TEST(CudaTrainingTest, ScaledGradientsOf16BitNetsTrain) {
   const Trained cpu = Train(Caffe::CPU, options), gpu = Train(Caffe::GPU, options);
   for (size_t i = 0; i < cpu.parameters.size(); ++i)
     ASSERT_NEAR(gpu.parameters[i], cpu.parameters[i], 0.05) << i;
+}
+
+// The two share the emulated device.
+TEST(CudaTrainingTest, SeveralGpusEndWhereSeveralWorkersDo) {
+  const SolverParameter param = Parse("type: 'SGD' base_lr: 0.05 momentum: 0.9 iter_size: 2");
+  SolverGroup workers(param, {.keep_all = false}, 2);
+  workers.Step(7);
+  Caffe::set_mode(Caffe::GPU);
+  SolverGroup gpus(param, {.keep_all = false}, std::vector<int>{0, 1});
+  gpus.Step(7);
+  Caffe::set_mode(Caffe::CPU);
+  const Trained want = StateOf(workers.solver(1));
+  for (int gpu = 0; gpu < 2; ++gpu) {
+    const Trained found = StateOf(gpus.solver(gpu));
+    ASSERT_EQ(found.parameters.size(), want.parameters.size());
+    for (size_t i = 0; i < want.parameters.size(); ++i)
+      ASSERT_NEAR(found.parameters[i], want.parameters[i], 2e-3) << i;
+    EXPECT_NEAR(found.smoothed_loss, want.smoothed_loss, 1e-2);
+  }
 }
 
 }  // namespace

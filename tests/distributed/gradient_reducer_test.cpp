@@ -122,9 +122,9 @@ class WatchedCommunicator final : public Communicator {
 
   int rank() const override { return inner_->rank(); }
   int ranks() const override { return inner_->ranks(); }
-  void AllReduceMean(const TensorView& tensor) override {
+  void AllReduceMean(const TensorView& tensor, Stream& filled_by) override {
     if (reductions == fails_at_) throw DeviceError("link 3 is down");
-    inner_->AllReduceMean(tensor);
+    inner_->AllReduceMean(tensor, filled_by);
     ++reductions;
   }
   void AllReduceSum(std::span<double> numbers) override { inner_->AllReduceSum(numbers); }

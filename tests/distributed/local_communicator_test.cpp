@@ -10,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "caffe/device/device.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -20,6 +21,11 @@ using ::testing::HasSubstr;
 template <typename T>
 TensorView ViewOf(std::vector<T>& values) {
   return {{Shape{static_cast<int64_t>(values.size())}, kDTypeOf<T>}, values.data()};
+}
+
+Stream& HostStream() {
+  static const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCpu);
+  return device->compute_stream();
 }
 
 // Runs `body` on a thread per rank; returns what each threw ("" for nothing).
@@ -69,7 +75,7 @@ TYPED_TEST(LocalCommunicatorTest, TakesTheMeanInOrderOfRank) {
         expected[i] = T(sum * (1.0 / ranks));
       }
       const auto errors = RunRanks(ranks, [&](Communicator& communicator) {
-        communicator.AllReduceMean(ViewOf(values[communicator.rank()]));
+        communicator.AllReduceMean(ViewOf(values[communicator.rank()]), HostStream());
       });
       for (int rank = 0; rank < ranks; ++rank) {
         EXPECT_EQ(errors[rank], "");
@@ -96,7 +102,7 @@ TEST(LocalCommunicator, PassesOnWhatIsNotFinite) {
   values[1][0] = INFINITY;
   values[0][2] = NAN;
   RunRanks(2, [&](Communicator& communicator) {
-    communicator.AllReduceMean(ViewOf(values[communicator.rank()]));
+    communicator.AllReduceMean(ViewOf(values[communicator.rank()]), HostStream());
   });
   for (const std::vector<float>& one : values) {
     EXPECT_TRUE(std::isinf(one[0]));
@@ -108,7 +114,7 @@ TEST(LocalCommunicator, PassesOnWhatIsNotFinite) {
 TEST(LocalCommunicator, RefusesTensorsThatDiffer) {
   const auto errors = RunRanks(3, [](Communicator& communicator) {
     std::vector<float> values(communicator.rank() == 1 ? 5 : 4);
-    communicator.AllReduceMean(ViewOf(values));
+    communicator.AllReduceMean(ViewOf(values), HostStream());
   });
   for (const std::string& error : errors) EXPECT_THAT(error, HasSubstr("train the same net"));
 }

@@ -96,6 +96,8 @@ TEST_F(CaffeToolTest, AGpuThatIsNotThereIsOneMessage) {
         << command;
   }
   ExpectFailure("time -model net.prototxt -gpu first", "-gpu is 'first'");
+  ExpectFailure("train -solver solver.prototxt -gpu 0,x", "-gpu is '0,x'");
+  ExpectFailure("train -solver solver.prototxt -gpu 0 -workers 2", "-gpu and -workers are both");
 }
 
 TEST_F(CaffeToolTest, PlansForAGpuThatNeedNotBeThere) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "caffe/device/stream.hpp"
 #include "caffe/tensor/tensor_view.hpp"
 
 namespace caffe {
@@ -20,9 +21,10 @@ class Communicator {
   virtual int ranks() const = 0;
 
   // Each element becomes the mean of this element over all ranks, added up in an order
-  // that no timing changes, in the tensor's type or a wider one. Memory of this rank's device.
-  // Throws InvalidArgument on all ranks when the tensors differ, and whatever Abort was given.
-  virtual void AllReduceMean(const TensorView& tensor) = 0;
+  // that no timing changes, in the tensor's type or a wider one. Memory of this rank's device,
+  // which `filled_by` has filled when it is done with what it was given by now. Throws
+  // InvalidArgument on all ranks when the tensors differ, and whatever Abort was given.
+  virtual void AllReduceMean(const TensorView& tensor, Stream& filled_by) = 0;
   // The same for sums of numbers in host memory: losses, scores, decisions.
   virtual void AllReduceSum(std::span<double> numbers) = 0;
 

@@ -17,6 +17,7 @@ size_t PaddedBytes(const TensorDesc& desc) {
 GradientReducer::GradientReducer(std::shared_ptr<Communicator> communicator, Device& device,
                                  std::vector<SyncedTensor*> gradients, int buckets, Trace* trace)
     : communicator_(std::move(communicator)),
+      stream_(device.compute_stream()),
       gradients_(std::move(gradients)),
       bucket_of_(gradients_.size()),
       trace_(trace) {
@@ -100,7 +101,7 @@ void GradientReducer::Run() {
     std::exception_ptr error;
     try {
       const TraceSpan span(bucket.name);
-      communicator_->AllReduceMean(bucket.memory);
+      communicator_->AllReduceMean(bucket.memory, stream_);
     } catch (...) {
       error = std::current_exception();
       communicator_->Abort(error);

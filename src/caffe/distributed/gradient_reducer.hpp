@@ -52,6 +52,7 @@ class GradientReducer {
   void Run();
 
   const std::shared_ptr<Communicator> communicator_;
+  Stream& stream_;  // which computes the gradients
   const std::vector<SyncedTensor*> gradients_;
   std::vector<size_t> bucket_of_;  // by gradient
   std::vector<Bucket> buckets_;

@@ -77,7 +77,10 @@ class LocalCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int ranks() const override { return static_cast<int>(group_->tensors.size()); }
 
-  void AllReduceMean(const TensorView& tensor) override { Reduce(tensor, 1.0 / ranks()); }
+  void AllReduceMean(const TensorView& tensor, Stream& filled_by) override {
+    filled_by.Synchronize();
+    Reduce(tensor, 1.0 / ranks());
+  }
   void AllReduceSum(std::span<double> numbers) override {
     const Shape shape{static_cast<int64_t>(numbers.size())};
     Reduce({{shape, DType::kDouble}, numbers.data()}, 1);

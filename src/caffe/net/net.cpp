@@ -187,7 +187,7 @@ Net::Impl::Impl(const NetParameter& definition, const NetOptions& net_options)
   seed = options.seed ? *options.seed : Caffe::NextSeed();
   if (options.described_device.empty()) {
     device = MakeDevice(Caffe::mode() == Caffe::CPU ? DeviceKind::kCpu : DeviceKind::kCuda,
-                        Caffe::device());
+                        options.gpu.value_or(Caffe::device()));
   } else {
     Require(!options.allocate, "device '", options.described_device,
             "' is only described: plan for it with allocate = false, or run on a real one");

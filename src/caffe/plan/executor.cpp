@@ -115,8 +115,14 @@ std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
     };
     if (!calls_host(i)) {
       const size_t first = i;
-      while (i + 1 < steps_.size() && IsPartOf(*steps_[i + 1].node, options) && !calls_host(i + 1))
+      // Gradients that are waited for end a segment, so that they need not wait for the whole.
+      const auto ends = [&](size_t step) {
+        return options.on_gradient != nullptr && !steps_[step].final_grads.empty();
+      };
+      while (i + 1 < steps_.size() && IsPartOf(*steps_[i + 1].node, options) &&
+             !calls_host(i + 1) && !ends(i)) {
         ++i;
+      }
       RunSegment(first, i + 1, options);
       continue;
     }

@@ -34,7 +34,7 @@ void DataParallel::FinishReduction() {
   const TraceSpan span("wait for reduction");
   reducer_->Wait();
   for (SyncedTensor* tensor : statistics_) {
-    communicator_->AllReduceMean(tensor->View());
+    communicator_->AllReduceMean(tensor->View(), net_->graph().options.device->compute_stream());
     tensor->MarkWritten();
   }
 }

@@ -209,6 +209,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
 
 void Solver::Impl::BuildNets() {
   NetOptions train;
+  train.gpu = options.gpu;
   train.precision = param.precision();
   train.strict_fp32 = param.strict_fp32();
   train.deterministic = param.deterministic();
@@ -219,6 +220,7 @@ void Solver::Impl::BuildNets() {
   net = MakeTrainNet(param, train);
   for (const NetParameter& definition : TestNetDefinitions(param)) {
     NetOptions test;
+    test.gpu = options.gpu;
     test.precision = param.precision();
     test.strict_fp32 = param.strict_fp32();
     test.deterministic = param.deterministic();

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <limits>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "caffe/common.hpp"
+#include "caffe/distributed/gpu_communicators.hpp"
 #include "caffe/distributed/local_communicator.hpp"
 #include "caffe/error.hpp"
 #include "caffe/trace.hpp"
@@ -18,16 +20,31 @@ SolverGroup::SolverGroup(const SolverParameter& param, const SolverOptions& opti
     : trace_(options.trace) {
   Require(workers > 0, "there cannot be ", workers, " workers; give a positive number");
   communicators_ = MakeLocalCommunicators(workers);
-  solvers_.resize(static_cast<size_t>(workers));
-  SolverParameter common = param;
-  if (workers > 1 && common.random_seed() < 0) {  // all need the same
-    common.set_random_seed(
+  MakeSolvers(param, options, {});
+}
+
+SolverGroup::SolverGroup(const SolverParameter& param, const SolverOptions& options,
+                         const std::vector<int>& gpus)
+    : trace_(options.trace) {
+  Require(!gpus.empty(), "no GPU is named; give the number of at least one");
+  Require(std::set<int>(gpus.begin(), gpus.end()).size() == gpus.size(),
+          "a GPU is named twice; each trains one copy of the net");
+  communicators_ = gpus.size() == 1 ? MakeLocalCommunicators(1) : MakeGpuCommunicators(gpus);
+  MakeSolvers(param, options, gpus);
+}
+
+void SolverGroup::MakeSolvers(SolverParameter param, const SolverOptions& options,
+                              const std::vector<int>& gpus) {
+  solvers_.resize(communicators_.size());
+  if (workers() > 1 && param.random_seed() < 0) {  // all need the same
+    param.set_random_seed(
         static_cast<int64_t>(Caffe::NextSeed() & std::numeric_limits<int64_t>::max()));
   }
   RunAll([&](int worker) {
     SolverOptions own = options;
     own.communicator = communicators_[worker];
-    solvers_[worker] = std::make_unique<Solver>(common, own);
+    if (!gpus.empty()) own.gpu = gpus[worker];
+    solvers_[worker] = std::make_unique<Solver>(param, own);
   });
 }
 

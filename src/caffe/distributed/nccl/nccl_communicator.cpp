@@ -2,6 +2,7 @@
 
 #include <shared_mutex>
 
+#include "caffe/distributed/gpu_communicators.hpp"
 #include "caffe/distributed/local_communicator.hpp"
 #include "caffe/distributed/nccl/nccl_library.hpp"
 #include "caffe/error.hpp"
@@ -30,12 +31,10 @@ ncclDataType_t TypeOf(DType dtype) {
 // another.
 class Group {
  public:
-  explicit Group(const std::vector<NcclRank>& ranks) : communicators_(ranks.size()) {
-    std::vector<int> devices;
-    for (const NcclRank& rank : ranks) devices.push_back(rank.device);
-    Check(GetLibrary().CommInitAll(communicators_.data(), static_cast<int>(ranks.size()),
-                                   devices.data()),
-          "ncclCommInitAll");
+  explicit Group(const std::vector<int>& gpus) : communicators_(gpus.size()) {
+    Check(
+        GetLibrary().CommInitAll(communicators_.data(), static_cast<int>(gpus.size()), gpus.data()),
+        "ncclCommInitAll");
   }
   ~Group() {
     for (ncclComm_t communicator : communicators_) {
@@ -68,10 +67,9 @@ class Group {
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(std::shared_ptr<Group> group, std::shared_ptr<Communicator> host,
-                   const NcclRank& place)
-      : group_(std::move(group)), host_(std::move(host)), place_(place) {
-    Check(cudaSetDevice(place.device), "cudaSetDevice");
+  NcclCommunicator(std::shared_ptr<Group> group, std::shared_ptr<Communicator> host, int gpu)
+      : group_(std::move(group)), host_(std::move(host)), gpu_(gpu) {
+    Check(cudaSetDevice(gpu_), "cudaSetDevice");
     Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
     Check(cudaEventCreateWithFlags(&filled_, cudaEventDisableTiming), "cudaEventCreate");
     Check(cudaMalloc(&warm_up_, sizeof(float)), "cudaMalloc");
@@ -85,9 +83,9 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return host_->rank(); }
   int ranks() const override { return host_->ranks(); }
 
-  void AllReduceMean(const TensorView& tensor) override {
-    Check(cudaSetDevice(place_.device), "cudaSetDevice");
-    Check(cudaEventRecord(filled_, static_cast<cudaStream_t>(place_.compute_stream)),
+  void AllReduceMean(const TensorView& tensor, Stream& filled_by) override {
+    Check(cudaSetDevice(gpu_), "cudaSetDevice");
+    Check(cudaEventRecord(filled_, static_cast<cudaStream_t>(filled_by.native())),
           "cudaEventRecord");
     Check(cudaStreamWaitEvent(stream_, filled_, 0), "cudaStreamWaitEvent");
     const bool is_under_way =
@@ -124,21 +122,22 @@ class NcclCommunicator final : public Communicator {
 
   const std::shared_ptr<Group> group_;
   const std::shared_ptr<Communicator> host_;
-  const NcclRank place_;
+  const int gpu_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t filled_ = nullptr;
   void* warm_up_ = nullptr;
 };
 
+const GpuCommunicatorRegistrar registrar(MakeNcclCommunicators);
+
 }  // namespace
 
-std::vector<std::shared_ptr<Communicator>> MakeNcclCommunicators(
-    const std::vector<NcclRank>& ranks) {
-  const auto hosts = MakeLocalCommunicators(static_cast<int>(ranks.size()));
-  const auto group = std::make_shared<Group>(ranks);
+std::vector<std::shared_ptr<Communicator>> MakeNcclCommunicators(const std::vector<int>& gpus) {
+  const auto hosts = MakeLocalCommunicators(static_cast<int>(gpus.size()));
+  const auto group = std::make_shared<Group>(gpus);
   std::vector<std::shared_ptr<NcclCommunicator>> communicators;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    communicators.push_back(std::make_shared<NcclCommunicator>(group, hosts[i], ranks[i]));
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    communicators.push_back(std::make_shared<NcclCommunicator>(group, hosts[i], gpus[i]));
   }
   Check(GetLibrary().GroupStart(), "ncclGroupStart");
   for (const auto& communicator : communicators) communicator->WarmUp();
