@@ -1,30 +1,7 @@
-"""Tests of package caffe as the build left it, in the interpreter that it was built for."""
-import os
-import pathlib
-import sys
-
+"""Fixtures of the tests of package caffe."""
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("CAFFE_BINARY_DIR", ROOT / "build" / "cpu-release")).resolve()
-PACKAGE = BUILD / "python"
-os.environ.setdefault("GLOG_minloglevel", "2")
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # small nets beside other load
-sys.path.insert(0, str(PACKAGE))
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-
-SIMPLE = """
-name: 'simple'
-force_backward: true
-layer { name: 'data' type: 'Input' top: 'data' input_param { shape { dim: 5 dim: 2 dim: 6 dim: 7 } } }
-layer { name: 'label' type: 'Input' top: 'label' input_param { shape { dim: 5 } } }
-layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv'
-        convolution_param { num_output: 11 kernel_size: 3 pad: 1 weight_filler { type: 'xavier' } } }
-layer { name: 'relu' type: 'ReLU' bottom: 'conv' top: 'relu' }
-layer { name: 'ip' type: 'InnerProduct' bottom: 'relu' top: 'ip'
-        inner_product_param { num_output: 4 weight_filler { type: 'xavier' } } }
-layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }
-"""
+from built_package import SIMPLE
 
 
 @pytest.fixture

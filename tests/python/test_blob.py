@@ -5,7 +5,7 @@ import caffe
 import numpy as np
 import pytest
 
-from conftest import SIMPLE
+from built_package import SIMPLE
 
 
 def test_shape_and_legacy_extents(simple):

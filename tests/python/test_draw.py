@@ -8,7 +8,7 @@ import pytest
 from caffe.proto import caffe_pb2
 from google.protobuf import text_format
 
-from conftest import ROOT
+from built_package import ROOT
 
 
 def definition(name="examples/mnist/lenet_train_test.prototxt"):

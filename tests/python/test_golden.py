@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from conftest import PACKAGE, ROOT
+from built_package import PACKAGE, ROOT
 
 GOLDEN = ROOT / "tests" / "golden"
 

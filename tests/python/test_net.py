@@ -6,7 +6,7 @@ import caffe
 import numpy as np
 import pytest
 
-from conftest import SIMPLE
+from built_package import SIMPLE
 
 
 def test_constructors(write, simple, capfd, tmp_path):

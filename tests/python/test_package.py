@@ -10,7 +10,7 @@ import caffe._caffe
 import caffe.solver
 import pytest
 
-from conftest import PACKAGE, ROOT
+from built_package import PACKAGE, ROOT
 
 
 def run(script, **environment):

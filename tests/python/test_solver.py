@@ -9,7 +9,7 @@ import caffe
 import numpy as np
 import pytest
 
-from conftest import PACKAGE
+from built_package import PACKAGE
 
 NET = """
 name: 'line'

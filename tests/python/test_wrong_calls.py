@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from caffe.proto import caffe_pb2
 
-from conftest import SIMPLE
+from built_package import SIMPLE
 
 
 def wrong_values():
