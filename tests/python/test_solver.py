@@ -197,7 +197,9 @@ def test_a_solver_trains_once_at_a_time(solver_file):
 
 def test_ctrl_c_stops_between_iterations(solver_file):
     script = f"""
-import caffe, os, signal, threading
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a script starts in the background
+import caffe, os, threading
 solver = caffe.get_solver({solver_file()!r})
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
