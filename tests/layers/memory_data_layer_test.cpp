@@ -1,5 +1,6 @@
 #include "caffe/memory_data_layer.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "caffe/error.hpp"
@@ -11,6 +12,8 @@ namespace caffe {
 namespace {
 
 using testing::Npz;
+using ::testing::StrEq;
+using ::testing::ThrowsMessage;
 
 class MemoryDataLayerTest : public ::testing::Test {
  protected:
@@ -47,7 +50,9 @@ TEST_F(MemoryDataLayerTest, DeliversBatchesInTurnAsCaffeDoes) {
 
 TEST_F(MemoryDataLayerTest, RefusesPartsOfABatchAndForwardWithoutData) {
   Net net(param_);
-  EXPECT_THROW(net.Forward(), InvalidArgument);
+  EXPECT_THAT([&] { net.Forward(); },
+              ThrowsMessage<InvalidArgument>(
+                  StrEq("layer 'data' (MemoryData): has no data yet; call Reset first")));
   const float value = 0;
   try {
     LayerOf(net).Reset(&value, &value, 1);

@@ -30,10 +30,9 @@ std::vector<Shape> MemoryDataLayer::InferTopShapes(const std::vector<Shape>&) co
 void MemoryDataLayer::EmitForward(GraphBuilder& graph) const {
   graph.Emit(ops::HostCall{.what = "next batch",
                            .call =
-                               [arrays = arrays_, name = name(), item = shape_.count(1),
+                               [arrays = arrays_, item = shape_.count(1),
                                 batch = shape_[0]](const KernelContext& ctx) {
-                                 Require(arrays->count > 0, "layer '", name,
-                                         "' (MemoryData) has no data yet; call Reset first");
+                                 Require(arrays->count > 0, "has no data yet; call Reset first");
                                  StoreBatch(arrays->data + arrays->next * item, ctx.output(0));
                                  StoreBatch(arrays->labels + arrays->next, ctx.output(1));
                                  arrays->next = (arrays->next + batch) % arrays->count;

@@ -18,7 +18,9 @@ Executor::Executor(std::shared_ptr<Graph> graph) : graph_(std::move(graph)) {
     steps_[i].node = nodes[i];
     steps_[i].work = WorkOf(*nodes[i]);
     step_times_[i].node = nodes[i];
-    steps_[i].layer = graph_->LayerName(nodes[i]->layers.front());
+    const Layer& layer = *graph_->calls[nodes[i]->layers.front()].layer;
+    steps_[i].layer = layer.name();
+    steps_[i].where = StrCat("layer '", layer.name(), "' (", layer.type(), ")");
   }
   FindFinalGradients();
 }
@@ -127,7 +129,7 @@ std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
       continue;
     }
     try {
-      RunStep(i, options);
+      WithContext(steps_[i].where, [&] { RunStep(i, options); });
     } catch (const ops::TopShapesDiffer& found) {
       change = {node.layers.front(), found.tops};
     }
@@ -141,7 +143,7 @@ std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
 
 void Executor::RunSteps(size_t first, size_t last, const RunOptions& options) {
   for (size_t i = first; i < last; ++i) {
-    RunStep(i, options);
+    WithContext(steps_[i].where, [&] { RunStep(i, options); });
     ReportGradients(i, options);
   }
 }

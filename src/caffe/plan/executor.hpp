@@ -79,6 +79,7 @@ class Executor {
     std::vector<TensorView> inputs, outputs;
     Work work = Work::kRun;
     std::string layer;                // its first one's name
+    std::string where;                // that layer for errors: "layer 'fc' (InnerProduct)"
     std::vector<Value*> final_grads;  // parameter gradients that it writes last
   };
   // An operand outside the arena; its address is asked for anew before each run, because its
