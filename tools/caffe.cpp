@@ -1,4 +1,4 @@
-// caffe <command>: train, test, time, plan, device_query, data-bench.
+// The program `caffe`; Commands() lists what it does.
 #include "caffe/caffe.hpp"
 
 #include <gflags/gflags.h>
@@ -575,6 +575,7 @@ void WaitPassively(char** argv) {
 
 int main(int argc, char** argv) {
   WaitPassively(argv);
+  const bool has_arguments = argc > 1;  // before the flags among them are taken away
   FLAGS_alsologtostderr = true;
   // Programs that read Caffe's logs expect "I0210 13:39:22", which newer glogs put a year into.
   gflags::SetCommandLineOptionWithMode("log_year_in_prefix", "false", gflags::SET_FLAGS_DEFAULT);
@@ -583,11 +584,22 @@ int main(int argc, char** argv) {
   gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
   FLAGS_logtostderr = FLAGS_alsologtostderr;
   google::InitGoogleLogging(argv[0]);
-  const bool takes_argument = argc == 3 && std::string(argv[1]) == "layers";
-  if (takes_argument) argument = argv[2];
-  if (argc != 2 && !takes_argument) {
+  if (!has_arguments) {
     std::cout << Usage() << "\nflags: caffe --help\n";
     return 0;
   }
+  if (argc < 2) {
+    LOG(ERROR)
+        << "caffe: there are flags but no command; give one, as in caffe train --solver=FILE";
+    return 1;
+  }
+  const int arguments = std::string(argv[1]) == "layers" ? 1 : 0;
+  if (argc > 2 + arguments) {
+    LOG(ERROR)
+        << "caffe " << argv[1] << ": '" << argv[2 + arguments]
+        << "' is neither a flag nor its value; flags begin with a dash, lists have no spaces";
+    return 1;
+  }
+  if (argc == 3) argument = argv[2];
   return RunCommand(argv[1]);
 }

@@ -242,6 +242,13 @@ TEST_F(CaffeToolTest, PrintsUsageAndVersion) {
   EXPECT_THAT(version.output, HasSubstr("caffe version"));
 }
 
+TEST_F(CaffeToolTest, RefusesWhatItWouldNotObey) {
+  ExpectFailure("train solver=solver.prototxt", "'solver=solver.prototxt' is neither a flag");
+  ExpectFailure("train --solver=solver.prototxt again", "'again' is neither a flag");
+  ExpectFailure("layers ReLU Power", "'Power' is neither a flag");
+  ExpectFailure("--solver=solver.prototxt", "no command");
+}
+
 TEST_F(CaffeToolTest, SignalsSnapshotAndStop) {
   WriteSolver("max_iter: 1000000000");
   const pid_t child = fork();
