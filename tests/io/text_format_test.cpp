@@ -11,6 +11,7 @@
 namespace caffe {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -53,6 +54,20 @@ TEST(TextFormatTest, SaysWhichMessageAMisplacedFieldBelongsTo) {
   EXPECT_THAT(ParseError("layer { scale_bias: true }"),
               HasSubstr("LayerParameter has no field 'scale_bias'; it belongs inside "
                         "batch_norm_param"));
+}
+
+TEST(TextFormatTest, SuspectsAMissingBraceWhereALayerBeginsWithinAnother) {
+  EXPECT_THAT(ParseError("layer {\n  name: 'a'\nlayer {\n  name: 'b'\n}\n"),
+              AllOf(StartsWith("net.prototxt:3:1: in layer 'a': "),
+                    HasSubstr("is a '}' missing before it, for the '{' of line 1?")));
+  EXPECT_THAT(ParseError("layer {\n  pooling_param {\n    pad: 1\n}\nlayer { }\n"),
+              HasSubstr("is a '}' missing before it, for the '{' of line 1?"));
+}
+
+TEST(TextFormatTest, PassesOverAByteOrderMark) {
+  NetParameter net;
+  ParseTextProto("\xef\xbb\xbfname: 'a'\r\n", "net.prototxt", &net);
+  EXPECT_EQ(net.name(), "a");
 }
 
 TEST(TextFormatTest, ExplainsMixedUpLayerSyntaxes) {

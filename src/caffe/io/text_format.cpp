@@ -54,6 +54,9 @@ struct Surroundings {
   std::string field;
   std::string layer_name;
   Position previous_token;
+  // Of the enclosing messages, outermost first, and the lines (from 0) that opened them.
+  std::vector<const Descriptor*> enclosing;
+  std::vector<int> opened_at;
 };
 
 // Follows braces from the start of the text up to `end`. Protobuf's errors say neither which
@@ -63,6 +66,7 @@ Surroundings Locate(std::string_view text, const Descriptor* root, const Positio
     const Descriptor* message;
     std::string opened_by;
     std::string name;
+    int line = 0;
   };
   std::vector<Frame> frames = {{root, "", ""}};
   Surroundings result;
@@ -88,7 +92,7 @@ Surroundings Locate(std::string_view text, const Descriptor* root, const Positio
     if (token.text == "{" || token.text == "<") {
       const Descriptor* parent = frames.back().message;
       const FieldDescriptor* descriptor = parent ? parent->FindFieldByName(field) : nullptr;
-      frames.push_back({descriptor ? descriptor->message_type() : nullptr, field, ""});
+      frames.push_back({descriptor ? descriptor->message_type() : nullptr, field, "", token.line});
     } else if ((token.text == "}" || token.text == ">") && frames.size() > 1) {
       field = frames.back().opened_by;
       frames.pop_back();
@@ -98,6 +102,8 @@ Surroundings Locate(std::string_view text, const Descriptor* root, const Positio
   result.message = frames.back().message;
   result.field = field;
   for (const Frame& frame : frames) {
+    result.enclosing.push_back(frame.message);
+    result.opened_at.push_back(frame.line);
     const bool is_layer = frame.opened_by == "layer" || frame.opened_by == "layers";
     if (is_layer && !frame.name.empty()) result.layer_name = frame.name;
   }
@@ -120,7 +126,21 @@ std::string JoinWithCommas(const std::vector<std::string>& names) {
   return joined;
 }
 
-std::string DescribeUnknownField(const Descriptor* message, const std::string& name) {
+// A layer within a layer is what a forgotten brace looks like: the field is one of a message
+// further out. Empty when it is not.
+std::string SuspectMissingBrace(const Surroundings& around, const std::string& name) {
+  for (size_t i = around.enclosing.size() - 1; i-- > 0;) {
+    const Descriptor* outer = around.enclosing[i];
+    const FieldDescriptor* field = outer != nullptr ? outer->FindFieldByName(name) : nullptr;
+    if (field == nullptr || !field->is_repeated() || field->message_type() == nullptr) continue;
+    return StrCat("; is a '}' missing before it, for the '{' of line ", around.opened_at.back() + 1,
+                  "?");
+  }
+  return "";
+}
+
+std::string DescribeUnknownField(const Surroundings& around, const std::string& name) {
+  const Descriptor* message = around.message;
   std::vector<std::string> names;
   std::vector<std::string> holders;
   for (int i = 0; i < message->field_count(); ++i) {
@@ -130,6 +150,9 @@ std::string DescribeUnknownField(const Descriptor* message, const std::string& n
     if (inner && inner->FindFieldByName(name)) holders.push_back(field->name());
   }
   std::string text = StrCat(message->name(), " has no field '", name, "'");
+  if (const std::string brace = SuspectMissingBrace(around, name); !brace.empty()) {
+    return text + brace;
+  }
   if (const std::string nearest = NearestName(name, names); !nearest.empty()) {
     return StrCat(text, "; did you mean '", nearest, "'?");
   }
@@ -159,7 +182,7 @@ std::string DescribeUnknownEnumValue(const FieldDescriptor* field, const std::st
 std::string Explain(const std::string& message, const Surroundings& around, Position* position) {
   if (const auto name = QuotedAfter(message, "has no field named "); name && around.message) {
     *position = around.previous_token;
-    return DescribeUnknownField(around.message, *name);
+    return DescribeUnknownField(around, *name);
   }
   if (const auto value = QuotedAfter(message, "Unknown enumeration value of ")) {
     const auto field_name = QuotedAfter(message, "for field ");
@@ -228,6 +251,8 @@ std::string LocatedError(std::string_view text, const std::string& source_name,
 
 void ParseTextProto(std::string_view text, const std::string& source_name,
                     google::protobuf::Message* message) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // as editors on Windows write it
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Require(text.find('\0') == std::string_view::npos, source_name, ": this is not text (byte ",
           text.find('\0') + 1, " of ", text.size(),
           " is 0); a definition is a prototxt, weights are given separately");
