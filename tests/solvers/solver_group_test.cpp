@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <cmath>
 #include <functional>
@@ -25,6 +26,8 @@ using ::testing::HasSubstr;
 
 // Data that a test chooses for each rank and pass; the choice may also throw.
 std::function<float(int rank, uint64_t pass)> choose_number;
+// Called while a worker builds its net; may be empty.
+std::function<void()> on_build;
 
 class ChosenNumberLayer final : public Layer {
  public:
@@ -32,7 +35,10 @@ class ChosenNumberLayer final : public Layer {
   LayerTraits traits() const override {
     return {.num_bottoms = 0, .num_tops = 1, .is_data = true, .has_backward = false};
   }
-  void Prepare(const DataPlace& place) override { place_ = place; }
+  void Prepare(const DataPlace& place) override {
+    place_ = place;
+    if (on_build) on_build();
+  }
   std::vector<Shape> InferTopShapes(const std::vector<Shape>&) const override {
     return {Shape{2, 3}};
   }
@@ -286,6 +292,19 @@ TEST_F(SolverGroupTest, AnErrorOfOneWorkerEndsAll) {
   } catch (const IoError& error) {
     EXPECT_THAT(error.what(), HasSubstr("the disk of worker 2 is gone"));
   }
+}
+
+TEST_F(SolverGroupTest, AWorkerWithoutAThreadEndsAll) {
+  pthread_attr_t usual, impossible;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(pthread_attr_init(&impossible), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&impossible, size_t{1} << 47), 0);  // all of user space
+  on_build = [&] { pthread_setattr_default_np(&impossible); };
+  EXPECT_THAT([&] { SolverGroup(Parse("", kChosen), {}, 1000); },
+              ::testing::ThrowsMessage<DeviceError>(
+                  AllOf(HasSubstr("cannot start a thread"), HasSubstr("fewer workers"))));
+  on_build = nullptr;
+  pthread_setattr_default_np(&usual);
 }
 
 TEST_F(SolverGroupTest, AllSkipAStepThatOneSpoils) {

@@ -15,6 +15,7 @@
 
 #include "caffe/core/bounded_queue.hpp"
 #include "caffe/core/philox.hpp"
+#include "caffe/core/start_thread.hpp"
 #include "caffe/data/annotated_loader.hpp"
 #include "caffe/data/augmenting_loader.hpp"
 #include "caffe/data/image_file_loader.hpp"
@@ -203,10 +204,10 @@ class BatchSource::Impl {
       free_.Push(&buffer);
     }
     try {
-      workers_.emplace_back([this] { RunReader(); });
+      workers_.push_back(StartThread("reading records", [this] { RunReader(); }));
       for (int i = 0; i < threads_; ++i) {
         RecordLoader* loader = loaders_.emplace_back(MakeLoader(options)).get();
-        workers_.emplace_back([this, loader] { RunParser(loader); });
+        workers_.push_back(StartThread("parsing records", [this, loader] { RunParser(loader); }));
       }
     } catch (...) {
       Stop();

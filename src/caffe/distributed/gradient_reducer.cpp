@@ -1,5 +1,6 @@
 #include "caffe/distributed/gradient_reducer.hpp"
 
+#include "caffe/core/start_thread.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -24,7 +25,7 @@ GradientReducer::GradientReducer(std::shared_ptr<Communicator> communicator, Dev
   Require(buckets > 0, "reduce_buckets is ", buckets, "; it must be at least 1");
   FormBuckets(device, buckets);
   next_ = buckets_.size();
-  thread_ = std::thread([this] { Run(); });
+  thread_ = StartThread("the reduction of gradients", [this] { Run(); });
 }
 
 GradientReducer::~GradientReducer() {

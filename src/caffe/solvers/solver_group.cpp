@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "caffe/common.hpp"
+#include "caffe/core/start_thread.hpp"
 #include "caffe/distributed/gpu_communicators.hpp"
 #include "caffe/distributed/local_communicator.hpp"
 #include "caffe/error.hpp"
@@ -62,18 +63,26 @@ void SolverGroup::RunAll(const std::function<void(int)>& work) {
   std::mutex mutex;
   std::exception_ptr first_error;
   std::vector<std::thread> threads;
+  const auto fail = [&](int worker, const std::exception_ptr& error) {
+    std::lock_guard lock(mutex);
+    if (!first_error) first_error = error;
+    communicators_[worker]->Abort(first_error);
+  };
   for (int worker = 0; worker < workers(); ++worker) {
-    threads.emplace_back([&, worker] {
-      omp_set_num_threads(share);  // of this thread's kernels
-      const TraceRow row(trace_, worker, "compute");
-      try {
-        work(worker);
-      } catch (...) {
-        std::lock_guard lock(mutex);
-        if (!first_error) first_error = std::current_exception();
-        communicators_[worker]->Abort(first_error);
-      }
-    });
+    try {
+      threads.push_back(StartThread(StrCat("worker ", worker, " of ", workers()), [&, worker] {
+        omp_set_num_threads(share);  // of this thread's kernels
+        const TraceRow row(trace_, worker, "compute");
+        try {
+          work(worker);
+        } catch (...) {
+          fail(worker, std::current_exception());
+        }
+      }));
+    } catch (const Error&) {
+      fail(worker, std::current_exception());
+      break;  // those that run see the error and end
+    }
   }
   for (std::thread& thread : threads) thread.join();
   if (first_error) std::rethrow_exception(first_error);
