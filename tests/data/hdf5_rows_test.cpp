@@ -109,6 +109,8 @@ TEST_F(Hdf5RowsTest, NamesWhatIsWrong) {
   Hdf5RowsOptions options = Options();
   options.datasets = {"data", "labels"};
   expect_error(options, "a.h5: no dataset 'labels'");
+  options.list = folder_.path("a.h5");
+  expect_error(options, "a.h5: an HDF5 file, where a text file that names HDF5 files is wanted");
 }
 
 }  // namespace

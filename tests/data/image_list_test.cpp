@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "caffe/data/batch_source.hpp"
@@ -68,6 +69,29 @@ TEST_F(ImageListTest, NamesTheLineAndTheFile) {
   expect_error(Options(1), AllOf(HasSubstr("missing.png"), HasSubstr("cannot open")));
   AddLine("cat.png");
   expect_error(Options(1), AllOf(HasSubstr("list.txt:2"), HasSubstr("has no label")));
+}
+
+TEST_F(ImageListTest, SaysWhatAFileWithoutAnImageIs) {
+  const auto expect_error = [&](const std::string& part) {
+    EXPECT_THAT([&] { BatchSource source({.images = Options(1), .layer = "l"}); },
+                ThrowsMessage<IoError>(HasSubstr(part)));
+  };
+  std::filesystem::create_directory(folder_.path("folder"));
+  std::ofstream(list_) << "folder 0\n";
+  expect_error("folder' is a directory");
+  std::ofstream(folder_.path("empty.png"));
+  std::ofstream(list_) << "empty.png 0\n";
+  expect_error("it has no bytes");
+}
+
+TEST_F(ImageListTest, SaysWhichImageCannotBecomeThatLarge) {
+  AddImage("a.png", 10, 0);
+  ImageDataParameter options = Options(1);
+  options.set_new_height(2000000000);
+  options.set_new_width(2000000000);
+  EXPECT_THAT([&] { BatchSource source({.images = options, .layer = "l"}); },
+              ThrowsMessage<InvalidArgument>(
+                  AllOf(HasSubstr("a.png"), HasSubstr("to 2000000000x2000000000"))));
 }
 
 TEST_F(ImageListTest, SizeNeedsBothSides) {

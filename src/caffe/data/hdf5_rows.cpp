@@ -40,6 +40,8 @@ void Hdf5Rows::ReadList() {
   std::ifstream list(options_.list);
   if (!list) throw IoError(StrCat(options_.list, ": cannot open the list of HDF5 files"));
   for (std::string line; std::getline(list, line);) {
+    Require(!files_.empty() || !line.starts_with("\x89HDF"), options_.list,
+            ": an HDF5 file, where a text file that names HDF5 files is wanted, one on each line");
     const size_t last = line.find_last_not_of(" \t\r");
     if (last != std::string::npos) files_.push_back(line.substr(0, last + 1));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include "caffe/data/readers/image_list_reader.hpp"
@@ -20,6 +21,7 @@ void ImageFileLoader::ReadFile(std::string_view path) {
   const std::string name = options_.root_folder() + std::string(path);
   std::ifstream file(name, std::ios::binary | std::ios::ate);
   if (!file) throw IoError(StrCat("cannot open '", name, "'"));
+  if (std::filesystem::is_directory(name)) throw IoError(StrCat("'", name, "' is a directory"));
   file_.resize(static_cast<size_t>(file.tellg()));
   file.seekg(0);
   file.read(file_.data(), static_cast<std::streamsize>(file_.size()));

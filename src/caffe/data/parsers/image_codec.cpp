@@ -102,6 +102,7 @@ ImageDecoder::ImageDecoder(ColorMode mode) : impl_(std::make_unique<Impl>(mode))
 ImageDecoder::~ImageDecoder() = default;
 
 ImageView ImageDecoder::Decode(std::string_view file) {
+  if (file.empty()) throw IoError("cannot decode the image: it has no bytes");
   if (IsJpeg(file)) {
     const JpegHeader header = impl_->ReadJpegHeader(file);
     if (!header.is_cmyk()) return impl_->DecodeJpeg(file, header);
@@ -129,7 +130,13 @@ Image DecodeImage(std::string_view file, ColorMode mode) {
 
 Image ResizeImage(const ImageView& image, int height, int width) {
   cv::Mat resized;
-  cv::resize(MatOf(image), resized, cv::Size(width, height), 0, 0, cv::INTER_LINEAR);
+  try {
+    cv::resize(MatOf(image), resized, cv::Size(width, height), 0, 0, cv::INTER_LINEAR);
+  } catch (const cv::Exception& error) {
+    throw InvalidArgument(StrCat("cannot resize the image from ", image.extents.height, "x",
+                                 image.extents.width, " to ", height, "x", width, ": ",
+                                 error.what()));
+  }
   return ImageOf(resized);
 }
 
