@@ -49,12 +49,15 @@ class Filling {
 
  private:
   void Uniform(float low, float high) {
+    Require(low <= high, "filler '", filler_.type(), "' has min ", low, " above max ", high);
     for (size_t i = 0; i < values_.size(); ++i) {
       values_[i] = low + (high - low) * ToUniform(random_.Bits(i, draw_));
     }
   }
 
   void Normal(float mean, float deviation) {
+    Require(deviation >= 0, "filler '", filler_.type(), "' has std ", deviation,
+            "; it must be 0 or more");
     for (size_t i = 0; i < values_.size(); i += 4) {
       const auto bits = random_.Block(i / 4, draw_);
       const auto first = ToNormal(bits[0], bits[1]), second = ToNormal(bits[2], bits[3]);
@@ -66,6 +69,8 @@ class Filling {
   }
 
   void Sparsify() {
+    Require(filler_.sparse() <= shape_[0], "filler 'gaussian' has sparse ", filler_.sparse(),
+            ", but the blob has only ", shape_[0], " outputs");
     const float keep = static_cast<float>(filler_.sparse()) / static_cast<float>(shape_[0]);
     const uint64_t offset = (values_.size() + 3) / 4 * 4;  // past the normal numbers
     for (size_t i = 0; i < values_.size(); ++i) {
