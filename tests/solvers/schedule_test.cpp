@@ -90,7 +90,7 @@ TEST(ScheduleTest, RefusesWhatItCannotCompute) {
     return "no error";
   };
   EXPECT_THAT(error("base_lr: 1 lr_policy: 'multstep'"), HasSubstr("did you mean 'multistep'?"));
-  EXPECT_THAT(error("base_lr: 1"), HasSubstr("use one of fixed, step"));
+  EXPECT_THAT(error("base_lr: 1"), HasSubstr("lr_policy is not set; use one of fixed, step"));
   EXPECT_THAT(error("lr_policy: 'fixed'"), HasSubstr("base_lr is not set"));
   EXPECT_THAT(error("base_lr: 1 lr_policy: 'step'"), HasSubstr("stepsize > 0"));
   EXPECT_THAT(error("base_lr: 1 lr_policy: 'poly'"), HasSubstr("max_iter > 0"));

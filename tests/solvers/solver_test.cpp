@@ -245,6 +245,9 @@ TEST_F(SolverTest, TellsWhatBecameOfWeights) {
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, HasSubstr("  other  ignored  the net has no layer of this name\n"));
   EXPECT_THAT(log, HasSubstr("  ip     kept     the file has no layer of this name\n"));
+  EXPECT_THAT(log, HasSubstr("no layer of the net takes its weights from this file"));
+  EXPECT_THAT(ErrorOf<InvalidArgument>([&] { LoadWeights(", ", &solver.net()); }),
+              HasSubstr("names no file"));
   solver.net().ToProto(&weights);
   WriteBinaryProto(folder_.path("w.caffemodel"), weights);
   ::testing::internal::CaptureStderr();
@@ -376,6 +379,20 @@ TEST_F(SolverTest, ExplainsWrongDefinitions) {
               HasSubstr("test_interval"));
   EXPECT_THAT(error([](SolverParameter* param) { param->set_iter_size(0); }),
               HasSubstr("iter_size is 0"));
+  EXPECT_THAT(error([](SolverParameter* param) { param->set_max_iter(-5); }),
+              HasSubstr("max_iter is -5"));
+  EXPECT_THAT(error([](SolverParameter* param) { param->set_snapshot(-5); }),
+              HasSubstr("snapshot is -5"));
+  EXPECT_THAT(error([](SolverParameter* param) { param->mutable_net_param()->clear_layer(); }),
+              HasSubstr("net 'line' has no layers"));
+  const auto layer_error = [&](const std::function<void(LayerParameter*)>& change) {
+    return error(
+        [&](SolverParameter* param) { change(param->mutable_net_param()->mutable_layer(1)); });
+  };
+  EXPECT_THAT(layer_error([](LayerParameter* layer) { layer->clear_type(); }),
+              HasSubstr("layer 'ip' (): the type is missing"));
+  EXPECT_THAT(layer_error([](LayerParameter* layer) { layer->set_name("x"); }),
+              HasSubstr("layer name 'x' is used twice, the second time for type InnerProduct"));
   EXPECT_THAT(error([](SolverParameter* param) {
                 param->set_larc(true);
                 param->set_type("Adam");

@@ -21,6 +21,7 @@ std::map<std::string, Entry>& Entries() {
 const Entry& Find(const std::string& type) {
   const auto found = Entries().find(type);
   if (found != Entries().end()) return found->second;
+  Require(!type.empty(), "the type is missing; write type: \"...\"");
   const std::string near = NearestName(type, LayerRegistry::LayerTypeList());
   throw InvalidArgument(StrCat("unknown layer type '", type, "'",
                                near.empty() ? "" : "; did you mean '" + near + "'?"));

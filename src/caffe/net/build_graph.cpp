@@ -17,7 +17,8 @@ class GraphWiring {
   void Add(const std::shared_ptr<Layer>& layer) {
     const LayerParameter& param = layer->param();
     Require(layer_names_.insert(layer->name()).second, "layer name '", layer->name(),
-            "' is used twice; names identify weights and must be unique");
+            "' is used twice, the second time for type ", layer->type(),
+            "; names identify weights and must be unique");
     LayerCall call;
     call.layer = layer;
     for (const std::string& bottom : param.bottom()) call.bottoms.push_back(Find(param, bottom));

@@ -181,6 +181,11 @@ struct Net::Impl {
 
 Net::Impl::Impl(const NetParameter& definition, const NetOptions& net_options)
     : param(FilterNet(definition)), options(net_options) {
+  Require(definition.layer_size() > 0, "net '", param.name(),
+          "' has no layers; is its file empty?");
+  Require(param.layer_size() > 0, "net '", param.name(), "' has none of its ",
+          definition.layer_size(), " layers in phase ", Phase_Name(param.state().phase()),
+          "; check their include rules");
   for (std::string& pass_name : SplitByComma(std::getenv("CAFFE_DISABLE_PASSES"))) {
     options.disabled_passes.push_back(std::move(pass_name));
   }

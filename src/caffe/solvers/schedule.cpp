@@ -17,6 +17,7 @@ void RequireKnown(const char* field, const std::string& policy,
   const std::string near = NearestName(policy, known);
   std::string list;
   for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+  Require(!policy.empty(), "solver: ", field, " is not set; use one of ", list);
   throw InvalidArgument(StrCat("solver: unknown ", field, " '", policy, "'; use one of ", list,
                                near.empty() ? "" : "; did you mean '" + near + "'?"));
 }

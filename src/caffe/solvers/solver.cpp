@@ -188,6 +188,10 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
           "; it must be at least 1");
   Require(param.iter_size() >= 1, "solver: iter_size is ", param.iter_size(),
           "; it must be at least 1");
+  Require(param.max_iter() >= 0, "solver: max_iter is ", param.max_iter(),
+          "; it must be 0 or more");
+  Require(param.snapshot() >= 0, "solver: snapshot is ", param.snapshot(),
+          "; set the iterations between snapshots, or 0 for none on the way");
   for (const int batches : param.test_iter()) {
     Require(batches >= 1, "solver: test_iter is ", batches, "; it must be at least 1");
   }

@@ -103,12 +103,20 @@ std::vector<NetParameter> TestNetDefinitions(const SolverParameter& param) {
 
 void LoadWeights(const std::string& list, Net* net) {
   std::istringstream names(list);
+  Require(list.find_first_not_of(", \t") != std::string::npos, "weights: '", list,
+          "' names no file");
   for (std::string name; std::getline(names, name, ',');) {
     const size_t begin = name.find_first_not_of(" \t"), end = name.find_last_not_of(" \t");
     if (begin == std::string::npos) continue;
     name = name.substr(begin, end - begin + 1);
     LOG(INFO) << "Finetuning from " << name;
-    LogTransfers(net->CopyTrainedLayersFrom(name));
+    const std::vector<Net::WeightTransfer> transfers = net->CopyTrainedLayersFrom(name);
+    LogTransfers(transfers);
+    const bool has_copied = std::any_of(transfers.begin(), transfers.end(), [](const auto& one) {
+      return one.outcome == Net::WeightTransfer::kCopied;
+    });
+    LOG_IF(WARNING, !has_copied) << name << ": no layer of the net takes its weights from this "
+                                 << "file; is it that of another net?";
   }
 }
 
