@@ -16,6 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/common.sh
 
 preset=cpu-release slow= sanitize= install=1
+tsan_folders=(core data distributed solvers) # whose tests have threads
 while [ $# -gt 0 ]; do
   case "$1" in
     --preset) preset="${2:?--preset needs a name}"; shift ;;
@@ -51,7 +52,7 @@ configure_and_build() {
   local jobs targets=()
   jobs=$(job_count)
   if [ "$1" = tsan ]; then
-    for folder in core data solvers; do
+    for folder in "${tsan_folders[@]}"; do
       compgen -G "tests/$folder/*_test.cpp" >/dev/null && targets+=("${folder}_test")
     done
   fi
@@ -64,7 +65,7 @@ run_ctest() {
   [ -n "$slow" ] || arguments+=(-LE slow)
   if [ "$1" = tsan ]; then
     # oneDNN and OpenMP's runtime are not instrumented, so kernels run on one thread.
-    OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp" ctest "${arguments[@]}" -R '^(core|data|distributed|solvers)/' | tee "$log" || status=$?
+    OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp" ctest "${arguments[@]}" -R "^($(IFS='|'; echo "${tsan_folders[*]}"))/" | tee "$log" || status=$?
   else
     ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 ctest "${arguments[@]}" | tee "$log" || status=$?
   fi
