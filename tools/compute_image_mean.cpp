@@ -78,10 +78,11 @@ void ComputeMean(const std::string& database, const std::string& output) {
   data::Record record;
   LOG(INFO) << "Starting iteration";
   for (bool found = reader->First(&record); found; found = reader->Next(&record)) {
-    WithContext(StrCat(database, ": record ", count, " ('", record.key, "')"), [&] {
-      const data::DatumView datum = data::ParseDatum(record.value, &float_storage);
-      mean.Add(datum.encoded ? decoder.Decode(datum.data) : data::PixelsOf(datum));
-    });
+    WithContext(StrCat(database, ": record ", count, " ('", data::PrintableKey(record.key), "')"),
+                [&] {
+                  const data::DatumView datum = data::ParseDatum(record.value, &float_storage);
+                  mean.Add(datum.encoded ? decoder.Decode(datum.data) : data::PixelsOf(datum));
+                });
     if (++count % 1000 == 0) LOG(INFO) << "Processed " << count << " files.";
   }
   if (count == 0) throw IoError(database + ": the database has no records; fill it first");

@@ -205,6 +205,15 @@ TEST_F(BatchSourceTest, RecordThatIsNoDatumIsNamed) {
   EXPECT_THAT(next, matcher);  // and again: the source does not hang or go on
 }
 
+TEST_F(BatchSourceTest, AKeyOfBytesDoesNotEndTheMessage) {
+  const auto writer = CreateLmdbWriter(database(), {.map_bytes = 1 << 20});
+  writer->Put(std::string("\0\n1", 3), "not a datum");
+  writer->Finish();
+  EXPECT_THAT([&] { BatchSource(Options("batch_size: 1")); },
+              ThrowsMessage<IoError>(
+                  AllOf(HasSubstr("record 0 ('\\x00\\x0a1'): "), HasSubstr("not a Datum"))));
+}
+
 TEST_F(BatchSourceTest, TruncatedRecordIsNamed) {
   std::vector<std::string> records = NumberedRecords(3, 1, 4, 4);
   records[1].resize(12);

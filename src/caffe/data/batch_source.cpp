@@ -497,7 +497,8 @@ BatchSource::Stats BatchSource::stats() const {
 }
 
 std::string Describe(const RecordSequence& sequence, const RecordSequence::Item& item) {
-  return StrCat(sequence.source(), ": record ", item.index, " ('", item.record.key, "')");
+  return StrCat(sequence.source(), ": record ", item.index, " ('", PrintableKey(item.record.key),
+                "')");
 }
 
 }  // namespace caffe::data

@@ -32,4 +32,19 @@ DataParameter::DB ParseBackend(std::string_view name) {
   throw InvalidArgument(StrCat("unknown backend '", name, "'; give lmdb or leveldb"));
 }
 
+std::string PrintableKey(std::string_view key) {
+  constexpr size_t kLongest = 200;
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const char letter : key.substr(0, kLongest)) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (byte >= 0x20 && byte != 0x7f) {
+      text += letter;
+    } else {
+      text += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
+    }
+  }
+  return key.size() > kLongest ? text + "..." : text;
+}
+
 }  // namespace caffe::data

@@ -34,6 +34,10 @@ class RecordReader {
   virtual bool Seek(std::string_view key, Record* record) = 0;
 };
 
+// A key for an error's text, which ends at a zero byte: control characters as \x00, and no more
+// than the beginning of a long one.
+std::string PrintableKey(std::string_view key);
+
 // Opens an existing database. Its files tell which kind it is; `backend` is for the message when
 // there are none. Throws IoError when it is missing or damaged.
 std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend, const std::string& path);
