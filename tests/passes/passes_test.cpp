@@ -239,6 +239,16 @@ TEST(AssignPrecisionTest, LabelsAreExactInBFloat16) {
   }
 }
 
+TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
+  for (const char* name : {"fuse-epilogue", "plan-memory"}) {
+    EXPECT_THAT([&] { Reusing(ConvRelu(), {name}); },
+                ::testing::ThrowsMessage<InvalidArgument>(
+                    HasSubstr(StrCat("'", name,
+                                     "' is no pass that can be disabled; those are: "
+                                     "fuse-epilogues"))));
+  }
+}
+
 TEST(FuseEpiloguesTest, ReluJoinsTheConvolution) {
   const auto net = Reusing(ConvRelu());
   EXPECT_EQ(CountOps(*net, "Relu"), 0) << Printed(*net);

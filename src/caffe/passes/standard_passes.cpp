@@ -24,6 +24,20 @@ void DumpGraph(const Graph& graph, size_t index, std::string_view pass) {
   std::ofstream(folder / StrCat(number, "-", pass, ".txt")) << PrintGraph(graph);
 }
 
+// A misspelt name would leave on what the user believes to be off.
+void CheckDisabled(const PassList& passes, const CompileOptions& options) {
+  for (const std::string& name : options.disabled_passes) {
+    std::string optional;
+    bool is_known = false;
+    for (const auto& pass : passes) {
+      if (!pass->is_optional()) continue;
+      optional += (optional.empty() ? "" : ", ") + std::string(pass->name());
+      is_known = is_known || pass->name() == name;
+    }
+    Require(is_known, "'", name, "' is no pass that can be disabled; those are: ", optional);
+  }
+}
+
 }  // namespace
 
 // The compiler, in order. Later groups may assume everything earlier ones established.
@@ -41,6 +55,7 @@ PassList StandardPasses() {
 }
 
 void RunPasses(const PassList& passes, Graph& graph) {
+  CheckDisabled(passes, graph.options);
   for (size_t i = 0; i < passes.size(); ++i) {
     Pass& pass = *passes[i];
     if (pass.is_optional() && graph.options.is_disabled(pass.name())) continue;
