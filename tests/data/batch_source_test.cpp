@@ -205,6 +205,12 @@ TEST_F(BatchSourceTest, RecordThatIsNoDatumIsNamed) {
   EXPECT_THAT(next, matcher);  // and again: the source does not hang or go on
 }
 
+TEST_F(BatchSourceTest, PrefetchIsNotUnbounded) {
+  WriteDatabase(database(), NumberedRecords(2, 1, 2, 2));
+  EXPECT_THAT([&] { BatchSource(Options("batch_size: 1 prefetch: 4000000000")); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("prefetch is 4000000000 batches")));
+}
+
 TEST_F(BatchSourceTest, AKeyOfBytesDoesNotEndTheMessage) {
   const auto writer = CreateLmdbWriter(database(), {.map_bytes = 1 << 20});
   writer->Put(std::string("\0\n1", 3), "not a datum");

@@ -147,6 +147,8 @@ RecordSequenceOptions SequenceOptions(const BatchSourceOptions& options) {
   Require(data.batch_size() > 0, "data_param has no batch_size; give a positive one");
   Require(data.batch_size() <= 1u << 24, "data_param.batch_size is ", data.batch_size(),
           "; lower it");
+  Require(data.prefetch() <= 1u << 16, "data_param.prefetch is ", data.prefetch(),
+          " batches; lower it");
   CAFFE_ASSERT(0 <= options.rank && options.rank < options.ranks, options.rank);
   const auto open = [backend = data.backend(), source = data.source(),
                      is_list = options.images.has_value(),
