@@ -19,9 +19,9 @@ class AccuracyLayer final : public Layer {
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     const int axis = bottoms[0].CanonicalAxis(options_.axis());
     RequireLabelPerPosition(bottoms[0], axis, bottoms[1]);
-    Require(static_cast<int64_t>(options_.top_k()) <= bottoms[1].count() ||
-                static_cast<int64_t>(options_.top_k()) <= bottoms[0][axis],
-            "top_k is ", options_.top_k(), " but there are only ", bottoms[0][axis], " classes");
+    const auto top_k = static_cast<int64_t>(options_.top_k());
+    Require(1 <= top_k && top_k <= bottoms[0][axis], "top_k is ", top_k, ", but there are ",
+            bottoms[0][axis], " classes; it must lie between 1 and their number");
     std::vector<Shape> tops = {Shape{}};
     if (param().top_size() > 1) tops.push_back(Shape{bottoms[0][axis]});
     return tops;
