@@ -24,7 +24,10 @@ build=(
   libgtest-dev libgmock-dev libbenchmark-dev
   python3 python3-dev pybind11-dev python3-numpy python3-protobuf
 )
-test=(python3-pytest python3-lmdb python3-h5py python3-pil python3-pydot graphviz)
+test=(
+  python3-pytest python3-lmdb python3-h5py python3-pil python3-pydot graphviz
+  python3-tqdm python3-matplotlib
+)
 develop=(clang-format clang-tidy)
 # Debian 12's first clang with half floats, or Ubuntu's own.
 fuzz=('clang-16|clang-18' 'libclang-rt-16-dev|libclang-rt-18-dev' 'libomp-16-dev|libomp-18-dev')

@@ -9,7 +9,7 @@ Exceptions: caffe.Error (a RuntimeError) and its classes InvalidArgument (a Valu
 (a NotImplementedError), IoError (an OSError), DeviceError, InternalError. Every text says where,
 what, and what to do. The import reads no files and starts no threads.
 """
-from . import coord_map, display, draw, io
+from . import coord_map, display, draw, io, summary
 from ._caffe import (NCCL, Blob, BlobVec, DeviceError, Error, InternalError, InvalidArgument, IoError, Layer, Timer,
                      Unsupported, __version__, has_nccl, init_log, layer_type_list, log, set_device, set_devices,
                      set_mode_cpu, set_mode_gpu, set_multiprocess, set_random_seed, set_solver_count, set_solver_rank,
