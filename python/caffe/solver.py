@@ -32,11 +32,25 @@ def _param(self):
     return caffe_pb2.SolverParameter.FromString(self._param())
 
 
+def _made_once(name):
+    """The extension's property, asked once per solver: what nets keep in Python (set_input_arrays) stays with them."""
+    made, key = getattr(Solver, name), "_made_" + name
+
+    def get(self):
+        if key not in self.__dict__:
+            self.__dict__[key] = made.__get__(self)
+        return self.__dict__[key]
+
+    return property(get, doc=made.__doc__)
+
+
 def _repr(self):
     return f"<caffe.{self.type}Solver of net {self.net.name!r} at iteration {self.iter}>"
 
 
 Solver.param = property(_param, doc=_param.__doc__)
+Solver.net = _made_once("net")
+Solver.test_nets = _made_once("test_nets")
 Solver.__repr__ = _repr
 
 
