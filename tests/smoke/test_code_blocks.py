@@ -1,0 +1,142 @@
+"""Every fenced block of README.md and docs/*.md does what the page says.
+
+    ```python            runs; the blocks of a page are one program
+    ```prototxt [FILE]   is a net or a solver (or some of its fields); with FILE it is written for the blocks after it
+    ```cpp [FILE]        compiles, by itself
+    ```sh run            each line runs, in a copy of the repository with the programs of the build
+    ```sh                is a shell script, not run
+    ```text              says nothing to a machine
+
+What a page does not show, the test does first: <!-- before the blocks: ... --> holds Python.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from google.protobuf import text_format
+
+from caffe.proto import caffe_pb2
+from conftest import BINARIES, ROOT, Workplace
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\S*) *(.*)\n((?:.*\n)*?)^```$", re.MULTILINE)
+BEFORE = re.compile(r"<!-- before the blocks:\n(.*?)-->", re.DOTALL)
+
+
+def blocks_of(text):
+    """(line, language, argument, source) of the fenced blocks of a page."""
+    return [(text.count("\n", 0, found.start()) + 2, found[1], found[2].strip(), found[3]) for found in BLOCK.finditer(text)]
+
+
+class Page:
+    """Runs the blocks of a page in a folder, in order."""
+
+    def __init__(self, name, text, folder):
+        self.name, self.source, self.folder, self.namespace = name, text, folder, {"__name__": "__main__"}
+
+    def run(self):
+        before = BEFORE.search(self.source)
+        if before:
+            self.python(self.source.count("\n", 0, before.start(1)) + 1, "", before[1])
+        for line, language, argument, source in blocks_of(self.source):
+            act = getattr(self, language, None) if language in ("python", "prototxt", "cpp", "sh", "text") else None
+            assert act, f"{self.name}:{line}: the block's language is {language!r}; one of python, prototxt, cpp, sh, text"
+            act(line, argument, source)
+
+    def python(self, line, argument, source):
+        # Tracebacks and assertions show the page's own lines.
+        exec(compile("\n" * (line - 1) + source, self.name, "exec"), self.namespace)  # pylint: disable=exec-used
+
+    def prototxt(self, line, argument, source):
+        errors = []
+        for message in (caffe_pb2.NetParameter, caffe_pb2.SolverParameter):
+            try:
+                text_format.Parse(source, message())
+                break
+            except text_format.ParseError as error:
+                errors.append(f"{message.DESCRIPTOR.name}: {error}")
+        else:
+            pytest.fail(f"{self.name}:{line}: neither a net nor a solver: {'; '.join(errors)}")
+        self._write(argument, source)
+
+    def cpp(self, line, argument, source):
+        compiler = shutil.which(os.environ.get("CXX", "c++"))
+        assert compiler, "no C++ compiler; CXX names one"
+        self._write(argument or "block.cpp", source)
+        done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", f"-I{ROOT / 'include'}",
+                               f"-I{ROOT / 'src'}", f"-I{BINARIES.parent / 'proto'}", argument or "block.cpp"],
+                              cwd=self.folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and not done.stderr, f"{self.name}:{line}: {done.stderr[-4000:]}"
+
+    def sh(self, line, argument, source):
+        assert argument in ("", "run"), f"{self.name}:{line}: '```sh {argument}': only 'run' is known"
+        shell = ["bash", "-euo", "pipefail"] if argument else ["bash", "-n"]
+        done = subprocess.run([*shell, "-c", source], cwd=self.folder, text=True, check=False, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, env={
+                                  **os.environ, "CAFFE_BIN": str(BINARIES), "PYTHONPATH": str(BINARIES.parent / "python"),
+                                  "PATH": f"{self.folder / '.path'}:{BINARIES}:{os.environ['PATH']}"})
+        assert done.returncode == 0, f"{self.name}:{line}: {done.stdout[-4000:]}"
+
+    def text(self, line, argument, source):
+        pass
+
+    def _write(self, name, source):
+        if name:
+            (self.folder / name).write_text(source)
+
+
+def repository(folder):
+    """A copy of the definitions, with the scripts and the build where a user has them."""
+    Workplace(folder)
+    for name in ("scripts", "python", "tools"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "build").mkdir()
+    (folder / "build" / "cpu-release").symlink_to(BINARIES.parent)
+    (folder / ".path").mkdir()
+    (folder / ".path" / "python3").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (folder / ".path" / "python3").chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_page(page, tmp_path, monkeypatch):
+    text = page.read_text(encoding="utf-8")
+    languages = {language for _, language, _, _ in blocks_of(text)}
+    if {"python", "sh"} & languages and not list((BINARIES.parent / "python" / "caffe").glob("_caffe*.so")):
+        pytest.skip("package caffe is not built")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(repository(tmp_path) if languages else tmp_path)
+    Page(page.name, text, tmp_path).run()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_code_is_in_fences(page):
+    """What is indented is not run, so it may not be code."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    fenced = False
+    for number, line in enumerate(lines, 1):
+        fenced ^= line.startswith("```")
+        before = lines[number - 2] if number > 1 else ""
+        assert fenced or not line.startswith("    ") or before.strip(), \
+            f"{page.name}:{number}: an indented block; put it between ```LANGUAGE and ```"
+
+
+@pytest.mark.parametrize("block, error", [
+    ("python\nx = 1\nassert x == 2, f'x is {x}'", "x is 1"), ("prototxt\nlayer { nome: 'x' }", "page.md:4: neither"),
+    ("prototxt\nbase_lr: 'x'", "neither"), ("cpp\nint f() { return g(); }", "page.md:4"), ("sh run\nfalse | true", "page.md:4"),
+    ("sh\nif", "syntax error"), ("sh later\ntrue", "only 'run'"), ("\nx", "language is ''"), ("yaml\nx", "language is 'yaml'")])
+def test_wrong_blocks_are_found(block, error, tmp_path):
+    page = Page("page.md", f"# Title\n\n```{block}\n```\n", tmp_path)
+    with pytest.raises((AssertionError, pytest.fail.Exception), match=re.escape(error)):
+        page.run()
+
+
+def test_blocks_of_a_page_are_one_program(tmp_path):
+    page = Page("page.md", "<!-- before the blocks:\nx = [1]\n-->\n```python\nx.append(2)\n```\ntext\n```prototxt a.prototxt\n"
+                "base_lr: 1\n```\n```python\ny = x\n```\n", tmp_path)
+    page.run()
+    assert page.namespace["y"] == [1, 2] and (tmp_path / "a.prototxt").read_text() == "base_lr: 1\n"
