@@ -2,6 +2,7 @@
 import csv
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -13,8 +14,10 @@ from caffe import summary
 from caffe.proto import caffe_pb2
 from google.protobuf import text_format
 
-from conftest import BUILD, ROOT
 from test_classifier_detector import MEANS
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(caffe.__file__).parents[2]
 
 
 def run(script, *arguments, status=0):
