@@ -16,6 +16,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <sstream>
 
@@ -555,6 +556,12 @@ int RunCommand(const std::string& name) {
   }
   try {
     return found->second.run();
+  } catch (const std::bad_alloc&) {
+    LOG(ERROR)
+        << "caffe " << name
+        << ": the machine's memory is used up; lower batch_size or prefetch (caffe plan shows "
+           "what a net needs)";
+    return 1;
   } catch (const std::exception& error) {
     LOG(ERROR) << "caffe " << name << ": " << error.what();
     return 1;
