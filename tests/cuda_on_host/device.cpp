@@ -1,4 +1,5 @@
 // The device whose kernels run on emulated grids.
+#include <algorithm>
 #include <cstdlib>
 
 #include "caffe/cuda/cuda_check.hpp"
@@ -27,10 +28,10 @@ class EmulatedDevice final : public CudaDevice {
     return {memory, std::free};
   }
   void CopyToHost(void* host, const void* device, size_t bytes) override {
-    std::memcpy(host, device, bytes);
+    std::copy_n(static_cast<const char*>(device), bytes, static_cast<char*>(host));
   }
   void CopyFromHost(void* device, const void* host, size_t bytes) override {
-    std::memcpy(device, host, bytes);
+    std::copy_n(static_cast<const char*>(host), bytes, static_cast<char*>(device));
   }
   void Synchronize() override {}
 };

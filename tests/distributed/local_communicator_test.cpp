@@ -79,7 +79,8 @@ TYPED_TEST(LocalCommunicatorTest, TakesTheMeanInOrderOfRank) {
       });
       for (int rank = 0; rank < ranks; ++rank) {
         EXPECT_EQ(errors[rank], "");
-        EXPECT_EQ(std::memcmp(values[rank].data(), expected.data(), count * sizeof(T)), 0)
+        EXPECT_TRUE(count == 0 ||
+                    std::memcmp(values[rank].data(), expected.data(), count * sizeof(T)) == 0)
             << "rank " << rank << " of " << ranks << ", " << count << " elements";
       }
     }

@@ -1,6 +1,7 @@
 #include <omp.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
@@ -51,10 +52,10 @@ class CpuDevice final : public Device {
 
   bool is_host_accessible() const override { return true; }
   void CopyToHost(void* host, const void* device, size_t bytes) override {
-    std::memcpy(host, device, bytes);
+    std::copy_n(static_cast<const char*>(device), bytes, static_cast<char*>(host));
   }
   void CopyFromHost(void* device, const void* host, size_t bytes) override {
-    std::memcpy(device, host, bytes);
+    std::copy_n(static_cast<const char*>(host), bytes, static_cast<char*>(device));
   }
   void Synchronize() override {}
 

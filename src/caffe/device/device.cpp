@@ -1,5 +1,6 @@
 #include "caffe/device/device.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -45,10 +46,10 @@ class HostStream final : public Stream {
   }
   void Wait(const Event&) override {}
   void CopyFromHost(void* device, const void* host, size_t bytes) override {
-    std::memcpy(device, host, bytes);
+    std::copy_n(static_cast<const char*>(host), bytes, static_cast<char*>(device));
   }
   void CopyToHost(void* host, const void* device, size_t bytes) override {
-    std::memcpy(host, device, bytes);
+    std::copy_n(static_cast<const char*>(device), bytes, static_cast<char*>(host));
   }
   void FillZero(void* device, size_t bytes) override { std::memset(device, 0, bytes); }
 };
