@@ -116,6 +116,9 @@ struct LrnWithin {
   std::string Attributes() const {
     return StrCat("size ", size, ", alpha ", alpha, ", beta ", beta);
   }
+  LayoutRule layout_rule() const {
+    return {.inputs = 1, .outputs = 3, .prefers_channels_last = true};
+  }
 };
 
 // (x, scale, dy) -> (dx)
@@ -123,6 +126,9 @@ struct LrnWithinGrad {
   static constexpr std::string_view kName = "LrnWithinGrad";
   int64_t size = 5;
   double alpha = 1, beta = 0.75;
+  LayoutRule layout_rule() const {
+    return {.inputs = 7, .outputs = 1, .prefers_channels_last = true};
+  }
 };
 
 }  // namespace caffe::ops

@@ -1,10 +1,11 @@
+// Local response normalisation across channels.
 #include <cmath>
 
+#include "caffe/cpu/kernels/channels_last.hpp"
+#include "caffe/cpu/kernels/inverse_power.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/norm.hpp"
-#include "caffe/ops/pointwise.hpp"
-#include "caffe/ops/pool.hpp"
 
 namespace caffe::cpu {
 namespace {
@@ -84,16 +85,6 @@ void LrnGrad(const ops::LrnGrad& op, const KernelContext& ctx) {
   });
 }
 
-// scale^-beta; AlexNet's and GoogLeNet's 0.75 needs two square roots instead of a power.
-template <bool kThreeQuarters>
-inline CAFFE_FORCE_INLINE float InversePower(float scale, float beta) {
-  if constexpr (kThreeQuarters) {
-    const float root = std::sqrt(scale);
-    return 1.0f / (root * std::sqrt(root));
-  }
-  return std::pow(scale, -beta);
-}
-
 // One pixel of a channels-last image. `padded` has `reach` zeros on both sides of the channels.
 template <bool kThreeQuarters>
 CAFFE_CPU_CLONES void LrnPixel(const float* x, int64_t channels, int64_t size, float k, float alpha,
@@ -126,19 +117,6 @@ CAFFE_CPU_CLONES void LrnGradPixel(const float* x, const float* y, const float* 
   }
 }
 
-bool AllFloatChannelsLast(const KernelRequest& request) {
-  const auto fits = [](const OperandDesc& operand) {
-    return operand.dtype == DType::kFloat && operand.layout == Layout::kChannelsLast;
-  };
-  for (const OperandDesc& operand : request.inputs) {
-    if (!fits(operand)) return false;
-  }
-  for (const OperandDesc& operand : request.outputs) {
-    if (!fits(operand)) return false;
-  }
-  return true;
-}
-
 // Runs fn(pixel offset, scratch) for all pixels; scratch has 2 * (channels + size) floats of its
 // thread, zero at first.
 template <typename Fn>
@@ -161,7 +139,7 @@ size_t ScratchBytes(const OperandDesc& x, int64_t size, int threads) {
 }
 
 KernelOrRefusal MakeLrn(const ops::Lrn& op, const KernelRequest& request) {
-  if (!AllFloatChannelsLast(request)) return Refusal{"only float tensors with channels last"};
+  if (!AllFloatChannelsLast(request)) return Refusal{kOnlyFloatChannelsLast};
   const int threads = request.device.num_threads();
   const auto pixel = op.beta == 0.75 ? LrnPixel<true> : LrnPixel<false>;
   return Kernel{"",
@@ -180,7 +158,7 @@ KernelOrRefusal MakeLrn(const ops::Lrn& op, const KernelRequest& request) {
 }
 
 KernelOrRefusal MakeLrnGrad(const ops::LrnGrad& op, const KernelRequest& request) {
-  if (!AllFloatChannelsLast(request)) return Refusal{"only float tensors with channels last"};
+  if (!AllFloatChannelsLast(request)) return Refusal{kOnlyFloatChannelsLast};
   const int threads = request.device.num_threads();
   const auto pixel = op.beta == 0.75 ? LrnGradPixel<true> : LrnGradPixel<false>;
   return Kernel{
@@ -200,94 +178,12 @@ KernelOrRefusal MakeLrnGrad(const ops::LrnGrad& op, const KernelRequest& request
       ScratchBytes(request.inputs[0], op.size, threads)};
 }
 
-// Within a channel: windows over the plane, with AVE pooling's divisor. Always plain.
-ops::PoolGeometry WithinGeometry(int64_t size) {
-  return {.kernel = {size, size}, .stride = {1, 1}, .pad = {(size - 1) / 2, (size - 1) / 2}};
-}
-
-template <typename Fn>
-void ForEachWindow(const TensorView& x, int64_t size, const Fn& fn) {
-  const ops::PoolGeometry geometry = WithinGeometry(size);
-  const int64_t height = x.shape[2], width = x.shape[3];
-  ParallelFor(x.shape[0] * x.shape[1], 1, [&](int64_t begin, int64_t end) {
-    for (int64_t plane = begin; plane < end; ++plane) {
-      for (int64_t h = 0; h < height; ++h) {
-        for (int64_t w = 0; w < width; ++w) {
-          fn(plane * height * width, h * width + w, ops::WindowAt(geometry, 0, height, h),
-             ops::WindowAt(geometry, 1, width, w));
-        }
-      }
-    }
-  });
-}
-
-void LrnWithin(const ops::LrnWithin& op, const KernelContext& ctx) {
-  const TensorView& x = ctx.input(0);
-  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
-    VisitFloat(ctx.output(1).dtype, [&]<typename S>(TypeTag<S>) {
-      ForEachWindow(
-          x, op.size,
-          [&](int64_t plane, int64_t at, ops::PoolWindow rows, ops::PoolWindow columns) {
-            double squares = 0;
-            for (int64_t h = rows.begin; h < rows.end; ++h) {
-              for (int64_t w = columns.begin; w < columns.end; ++w) {
-                const double value =
-                    static_cast<double>(x.as<const T>()[plane + h * x.shape[3] + w]);
-                squares += value * value;
-              }
-            }
-            const double scale =
-                1 + op.alpha * squares / static_cast<double>(rows.size * columns.size);
-            ctx.output(1).as<S>()[plane + at] = S(scale);
-            ctx.output(0).as<T>()[plane + at] =
-                T(static_cast<double>(x.as<const T>()[plane + at]) * std::pow(scale, -op.beta));
-          });
-    });
-  });
-}
-
-// dx_i = scale_i^-beta dy_i - 2 alpha beta x_i * sum over the windows j that hold i of
-//        dy_j x_j scale_j^(-beta - 1) / size_j
-void LrnWithinGrad(const ops::LrnWithinGrad& op, const KernelContext& ctx) {
-  const TensorView& x = ctx.input(0);
-  const ops::PoolGeometry geometry = WithinGeometry(op.size);
-  const int64_t height = x.shape[2], width = x.shape[3], reach = (op.size - 1) / 2;
-  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
-    VisitFloat(ctx.input(1).dtype, [&]<typename S>(TypeTag<S>) {
-      const T *in = x.as<const T>(), *dy = ctx.input(2).as<const T>();
-      const S* scale = ctx.input(1).as<const S>();
-      ForEachWindow(x, op.size, [&](int64_t plane, int64_t at, ops::PoolWindow, ops::PoolWindow) {
-        const int64_t h0 = at / width, w0 = at % width;
-        double sum = 0;
-        for (int64_t h = std::max<int64_t>(0, h0 - reach); h <= std::min(height - 1, h0 + reach);
-             ++h) {
-          for (int64_t w = std::max<int64_t>(0, w0 - reach); w <= std::min(width - 1, w0 + reach);
-               ++w) {
-            const int64_t j = plane + h * width + w;
-            const double size = static_cast<double>(ops::WindowAt(geometry, 0, height, h).size *
-                                                    ops::WindowAt(geometry, 1, width, w).size);
-            sum += static_cast<double>(dy[j]) * static_cast<double>(in[j]) *
-                   std::pow(static_cast<double>(scale[j]), -op.beta - 1) / size;
-          }
-        }
-        const int64_t i = plane + at;
-        const double direct =
-            std::pow(static_cast<double>(scale[i]), -op.beta) * static_cast<double>(dy[i]);
-        ctx.output(0).as<T>()[i] =
-            T(direct - 2 * op.alpha * op.beta * static_cast<double>(in[i]) * sum);
-      });
-    });
-  });
-}
-
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Lrn, "lrn-channels-last", KernelRank::kGood,
                               MakeLrn);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Lrn, Lrn);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::LrnGrad, "lrn-grad-channels-last",
                               KernelRank::kGood, MakeLrnGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnGrad, LrnGrad);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnWithin, LrnWithin);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnWithinGrad, LrnWithinGrad);
 
 }  // namespace
 }  // namespace caffe::cpu

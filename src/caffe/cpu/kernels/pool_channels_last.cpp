@@ -1,6 +1,7 @@
 // Pooling of channels-last float images: the inner loop runs over channels and vectorises.
 #include <limits>
 
+#include "caffe/cpu/kernels/channels_last.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/pool.hpp"
@@ -129,16 +130,7 @@ void AvePoolGrad(const ops::AvePoolGrad& op, const KernelContext& ctx) {
 
 template <typename Op, void (*kRun)(const Op&, const KernelContext&)>
 KernelOrRefusal MakeChannelsLast(const Op& op, const KernelRequest& request) {
-  const auto fits = [](const OperandDesc& operand) {
-    return !operand.present ||
-           (operand.dtype == DType::kFloat && operand.layout == Layout::kChannelsLast);
-  };
-  for (const OperandDesc& operand : request.inputs) {
-    if (!fits(operand)) return Refusal{"only float tensors with channels last"};
-  }
-  for (const OperandDesc& operand : request.outputs) {
-    if (!fits(operand)) return Refusal{"only float tensors with channels last"};
-  }
+  if (!AllFloatChannelsLast(request)) return Refusal{kOnlyFloatChannelsLast};
   return Kernel{"", [op](const KernelContext& ctx) { kRun(op, ctx); }};
 }
 

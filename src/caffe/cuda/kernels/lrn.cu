@@ -110,26 +110,32 @@ void LrnGrad(const ops::LrnGrad& op, const KernelContext& ctx) {
   });
 }
 
-// Windows over a plane, with AVE pooling's divisor. Always plain.
+// Windows over a plane, with AVE pooling's divisor.
 struct PlaneWindow {
   ops::PoolGeometry geometry;
-  int64_t height, width;
+  int64_t channels, height, width;
+  bool plain;
 
   PlaneWindow(const TensorDesc& x, int64_t size)
       : geometry{.kernel = {size, size}, .stride = {1, 1}, .pad = {(size - 1) / 2, (size - 1) / 2}},
+        channels(x.shape[1]),
         height(x.shape[2]),
-        width(x.shape[3]) {}
+        width(x.shape[3]),
+        plain(x.layout == Layout::kPlain) {}
 
-  // Rows and columns that the window around an element covers.
+  // Rows and columns that the window around an element covers, and where its plane lies.
   struct Part {
-    int64_t plane;  // where its image plane begins
+    int64_t begin, row_step, step;
     ops::PoolWindow rows, columns;
+    __device__ int64_t At(int64_t h, int64_t w) const { return begin + h * row_step + w * step; }
   };
   __device__ Part Around(int64_t i) const {
-    int64_t w, h;
-    const int64_t plane = Divide(Divide(i, width, &w), height, &h);
-    return {plane * height * width, ops::WindowAt(geometry, 0, height, h),
-            ops::WindowAt(geometry, 1, width, w)};
+    int64_t c = 0, h, w;
+    const int64_t step = plain ? 1 : channels;
+    const int64_t pixel = plain ? i : Divide(i, channels, &c);
+    const int64_t plane = Divide(Divide(pixel, width, &w), height, &h);
+    return {plane * height * width * step + c, width * step, step,
+            ops::WindowAt(geometry, 0, height, h), ops::WindowAt(geometry, 1, width, w)};
   }
   __device__ int64_t SizeAt(int64_t h, int64_t w) const {
     return ops::WindowAt(geometry, 0, height, h).size * ops::WindowAt(geometry, 1, width, w).size;
@@ -150,7 +156,7 @@ struct LrnWithinForward {
     A squares = 0;
     for (int64_t h = part.rows.begin; h < part.rows.end; ++h) {
       for (int64_t w = part.columns.begin; w < part.columns.end; ++w) {
-        const A value = Wide(x[part.plane + h * window.width + w]);
+        const A value = Wide(x[part.At(h, w)]);
         squares += value * value;
       }
     }
@@ -187,7 +193,7 @@ struct LrnWithinBackward {
     A sum = 0;
     for (int64_t h = part.rows.begin; h < part.rows.end; ++h) {
       for (int64_t w = part.columns.begin; w < part.columns.end; ++w) {
-        const int64_t j = part.plane + h * window.width + w;
+        const int64_t j = part.At(h, w);
         const A scale = scales.Get<A>(j);
         sum += Wide(dy[j]) * Wide(x[j]) * InversePower(scale, beta) /
                (scale * static_cast<A>(window.SizeAt(h, w)));

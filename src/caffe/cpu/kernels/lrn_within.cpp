@@ -1,0 +1,238 @@
+// Local response normalisation within a channel: windows over the plane, with AVE pooling's
+// divisor.
+#include <cmath>
+
+#include "caffe/cpu/kernels/channels_last.hpp"
+#include "caffe/cpu/kernels/inverse_power.hpp"
+#include "caffe/cpu/parallel.hpp"
+#include "caffe/ops/norm.hpp"
+#include "caffe/ops/pool.hpp"
+
+namespace caffe::cpu {
+namespace {
+
+// The windows of stride 1 around each element of N,C,H,W images. They are odd and clipped alike, so
+// the windows that hold an element are those around the elements of its own.
+struct Windows {
+  int64_t channels, height, width, images;
+  ops::PoolGeometry geometry;
+
+  Windows(const Shape& shape, int64_t size)
+      : channels(shape[1]),
+        height(shape[2]),
+        width(shape[3]),
+        images(shape[0]),
+        geometry{
+            .kernel = {size, size}, .stride = {1, 1}, .pad = {(size - 1) / 2, (size - 1) / 2}} {}
+
+  ops::PoolWindow Rows(int64_t h) const { return ops::WindowAt(geometry, 0, height, h); }
+  ops::PoolWindow Columns(int64_t w) const { return ops::WindowAt(geometry, 1, width, w); }
+  int64_t SizeAt(int64_t h, int64_t w) const { return Rows(h).size * Columns(w).size; }
+
+  // fn(h, w) for the elements of the window around (h, w) that lie in the image.
+  template <typename Fn>
+  void ForEachIn(int64_t h, int64_t w, const Fn& fn) const {
+    const ops::PoolWindow rows = Rows(h), columns = Columns(w);
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      for (int64_t j = columns.begin; j < columns.end; ++j) fn(i, j);
+    }
+  }
+};
+
+// Where the elements of one channel of one image lie.
+struct Plane {
+  int64_t begin, step, width;
+  int64_t At(int64_t h, int64_t w) const { return begin + (h * width + w) * step; }
+};
+
+// Calls fn(plane, h, w) for every element, over threads.
+template <typename Fn>
+void ForEachElement(const Windows& windows, Layout layout, const Fn& fn) {
+  const int64_t pixels = windows.height * windows.width;
+  ParallelFor(windows.images * windows.channels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t n = p / windows.channels, c = p % windows.channels;
+      const Plane plane = layout == Layout::kPlain ? Plane{p * pixels, 1, windows.width}
+                                                   : Plane{n * pixels * windows.channels + c,
+                                                           windows.channels, windows.width};
+      for (int64_t h = 0; h < windows.height; ++h) {
+        for (int64_t w = 0; w < windows.width; ++w) fn(plane, h, w);
+      }
+    }
+  });
+}
+
+void LrnWithin(const ops::LrnWithin& op, const KernelContext& ctx) {
+  const TensorView& x = ctx.input(0);
+  const Windows windows(x.shape, op.size);
+  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
+    VisitFloat(ctx.output(1).dtype, [&]<typename S>(TypeTag<S>) {
+      const T* in = x.as<const T>();
+      ForEachElement(windows, x.layout, [&](const Plane& plane, int64_t h, int64_t w) {
+        double squares = 0;
+        windows.ForEachIn(h, w, [&](int64_t i, int64_t j) {
+          const double value = static_cast<double>(in[plane.At(i, j)]);
+          squares += value * value;
+        });
+        const double scale = 1 + op.alpha * squares / static_cast<double>(windows.SizeAt(h, w));
+        const int64_t at = plane.At(h, w);
+        ctx.output(1).as<S>()[at] = S(scale);
+        ctx.output(0).as<T>()[at] = T(static_cast<double>(in[at]) * std::pow(scale, -op.beta));
+      });
+    });
+  });
+}
+
+// dx_i = scale_i^-beta dy_i - 2 alpha beta x_i * sum over the windows j that hold i of
+//        dy_j x_j scale_j^(-beta - 1) / size_j
+void LrnWithinGrad(const ops::LrnWithinGrad& op, const KernelContext& ctx) {
+  const TensorView& x = ctx.input(0);
+  const Windows windows(x.shape, op.size);
+  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
+    VisitFloat(ctx.input(1).dtype, [&]<typename S>(TypeTag<S>) {
+      const T *in = x.as<const T>(), *dy = ctx.input(2).as<const T>();
+      const S* scale = ctx.input(1).as<const S>();
+      ForEachElement(windows, x.layout, [&](const Plane& plane, int64_t h, int64_t w) {
+        double sum = 0;
+        windows.ForEachIn(h, w, [&](int64_t i, int64_t j) {
+          const int64_t k = plane.At(i, j);
+          sum += static_cast<double>(dy[k]) * static_cast<double>(in[k]) *
+                 std::pow(static_cast<double>(scale[k]), -op.beta - 1) /
+                 static_cast<double>(windows.SizeAt(i, j));
+        });
+        const int64_t at = plane.At(h, w);
+        const double direct =
+            std::pow(static_cast<double>(scale[at]), -op.beta) * static_cast<double>(dy[at]);
+        ctx.output(0).as<T>()[at] =
+            T(direct - 2 * op.alpha * op.beta * static_cast<double>(in[at]) * sum);
+      });
+    });
+  });
+}
+
+// The channels of one pixel each, in channels-last images: the inner loops are over channels.
+CAFFE_CPU_CLONES void Add(const float* x, float* sum, int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c) sum[c] += x[c];
+}
+CAFFE_CPU_CLONES void AddSquares(const float* x, float* sum, int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c) sum[c] += x[c] * x[c];
+}
+// `scale` holds the sums of squares before, the scales after.
+template <bool kThreeQuarters>
+CAFFE_CPU_CLONES void Normalise(const float* x, float share, float beta, float* scale, float* y,
+                                int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c) {
+    scale[c] = 1 + share * scale[c];
+    y[c] = x[c] * InversePower<kThreeQuarters>(scale[c], beta);
+  }
+}
+// What an element adds to the gradients of all elements of its window.
+template <bool kThreeQuarters>
+CAFFE_CPU_CLONES void Spread(const float* x, const float* scale, const float* dy, float share,
+                             float beta, float* spread, int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c) {
+    spread[c] = share * dy[c] * x[c] * InversePower<kThreeQuarters>(scale[c], beta) / scale[c];
+  }
+}
+// `dx` holds the sums of what was spread before.
+template <bool kThreeQuarters>
+CAFFE_CPU_CLONES void Gradient(const float* x, const float* scale, const float* dy, float factor,
+                               float beta, float* dx, int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c) {
+    dx[c] = InversePower<kThreeQuarters>(scale[c], beta) * dy[c] - factor * x[c] * dx[c];
+  }
+}
+
+template <bool kThreeQuarters>
+void LrnWithinChannelsLast(const ops::LrnWithin& op, const KernelContext& ctx) {
+  const Windows windows(ctx.input(0).shape, op.size);
+  const int64_t channels = windows.channels, row_step = windows.width * channels;
+  const float beta = static_cast<float>(op.beta);
+  ParallelFor(windows.images * windows.height, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t image = row / windows.height * windows.height * row_step;
+      const float* x = ctx.input(0).as<const float>() + image;
+      float *y = ctx.output(0).as<float>() + image, *scale = ctx.output(1).as<float>() + image;
+      const int64_t h = row % windows.height;
+      for (int64_t w = 0; w < windows.width; ++w) {
+        const int64_t at = h * row_step + w * channels;
+        std::fill_n(scale + at, channels, 0.0f);
+        windows.ForEachIn(h, w, [&](int64_t i, int64_t j) {
+          AddSquares(x + i * row_step + j * channels, scale + at, channels);
+        });
+        const double share = op.alpha / static_cast<double>(windows.SizeAt(h, w));
+        Normalise<kThreeQuarters>(x + at, static_cast<float>(share), beta, scale + at, y + at,
+                                  channels);
+      }
+    }
+  });
+}
+
+// `workspace` has one image for each of `threads`.
+template <bool kThreeQuarters>
+void LrnWithinGradChannelsLast(const ops::LrnWithinGrad& op, const KernelContext& ctx,
+                               int threads) {
+  const Windows windows(ctx.input(0).shape, op.size);
+  const int64_t channels = windows.channels, row_step = windows.width * channels;
+  const int64_t image_size = windows.height * row_step;
+  const float beta = static_cast<float>(op.beta);
+  const float factor = static_cast<float>(2 * op.alpha * op.beta);
+  const auto image_of_thread = [&](int64_t n, float* spread) {
+    const float* x = ctx.input(0).as<const float>() + n * image_size;
+    const float* scale = ctx.input(1).as<const float>() + n * image_size;
+    const float* dy = ctx.input(2).as<const float>() + n * image_size;
+    float* dx = ctx.output(0).as<float>() + n * image_size;
+    for (int64_t h = 0; h < windows.height; ++h) {
+      for (int64_t w = 0; w < windows.width; ++w) {
+        const int64_t at = h * row_step + w * channels;
+        Spread<kThreeQuarters>(x + at, scale + at, dy + at,
+                               1.0f / static_cast<float>(windows.SizeAt(h, w)), beta, spread + at,
+                               channels);
+      }
+    }
+    std::fill_n(dx, image_size, 0.0f);
+    for (int64_t h = 0; h < windows.height; ++h) {
+      for (int64_t w = 0; w < windows.width; ++w) {
+        const int64_t at = h * row_step + w * channels;
+        windows.ForEachIn(h, w, [&](int64_t i, int64_t j) {
+          Add(spread + i * row_step + j * channels, dx + at, channels);
+        });
+        Gradient<kThreeQuarters>(x + at, scale + at, dy + at, factor, beta, dx + at, channels);
+      }
+    }
+  };
+  ParallelFor(threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t thread = begin; thread < end; ++thread) {
+      float* spread = static_cast<float*>(ctx.workspace) + thread * image_size;
+      for (int64_t n = windows.images * thread / threads;
+           n < windows.images * (thread + 1) / threads; ++n) {
+        image_of_thread(n, spread);
+      }
+    }
+  });
+}
+
+KernelOrRefusal MakeLrnWithin(const ops::LrnWithin& op, const KernelRequest& request) {
+  if (!AllFloatChannelsLast(request)) return Refusal{kOnlyFloatChannelsLast};
+  const auto run = op.beta == 0.75 ? LrnWithinChannelsLast<true> : LrnWithinChannelsLast<false>;
+  return Kernel{"", [=](const KernelContext& ctx) { run(op, ctx); }};
+}
+
+KernelOrRefusal MakeLrnWithinGrad(const ops::LrnWithinGrad& op, const KernelRequest& request) {
+  if (!AllFloatChannelsLast(request)) return Refusal{kOnlyFloatChannelsLast};
+  const int threads = request.device.num_threads();
+  const auto run =
+      op.beta == 0.75 ? LrnWithinGradChannelsLast<true> : LrnWithinGradChannelsLast<false>;
+  return Kernel{"", [=](const KernelContext& ctx) { run(op, ctx, threads); },
+                static_cast<size_t>(threads * request.inputs[0].shape.count(1)) * sizeof(float)};
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::LrnWithin, "lrn-within-channels-last",
+                              KernelRank::kGood, MakeLrnWithin);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnWithin, LrnWithin);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::LrnWithinGrad, "lrn-within-grad-channels-last",
+                              KernelRank::kGood, MakeLrnWithinGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnWithinGrad, LrnWithinGrad);
+
+}  // namespace
+}  // namespace caffe::cpu
