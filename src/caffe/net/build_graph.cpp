@@ -5,6 +5,7 @@
 
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/error.hpp"
+#include "caffe/graph/layer_place.hpp"
 
 namespace caffe {
 namespace {
@@ -50,8 +51,7 @@ class GraphWiring {
     std::vector<std::string> known;
     for (const auto& [name, value] : graph_.blobs) known.push_back(name);
     const std::string near = NearestName(bottom, known);
-    throw InvalidArgument(StrCat("layer '", param.name(), "' (", param.type(),
-                                 "): unknown bottom '", bottom,
+    throw InvalidArgument(StrCat(PlaceOf(param), ": unknown bottom '", bottom,
                                  "'; no layer above it has such a top",
                                  near.empty() ? "" : "; did you mean '" + near + "'?"));
   }
@@ -60,8 +60,7 @@ class GraphWiring {
     const bool is_in_place = static_cast<int>(index) < param.bottom_size() &&
                              param.bottom(static_cast<int>(index)) == top;
     const auto earlier = graph_.blobs.find(top);
-    Require(is_in_place || earlier == graph_.blobs.end(), "layer '", param.name(), "' (",
-            param.type(), "): top '", top,
+    Require(is_in_place || earlier == graph_.blobs.end(), PlaceOf(param), ": top '", top,
             "' is already the top of another layer; give it a new name");
     Value& value = graph_.NewValue(top, Shape{}, DType::kFloat, ValueKind::kActivation);
     value.layer = static_cast<int>(graph_.calls.size());

@@ -16,6 +16,7 @@
 #include "caffe/device/host_memory.hpp"
 #include "caffe/graph/filler.hpp"
 #include "caffe/graph/graph.hpp"
+#include "caffe/graph/layer_place.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/layer_factory.hpp"
@@ -134,6 +135,8 @@ struct Net::Impl {
   void Reshape();
   void Run(Direction direction, int first, int last);
   void RunLayers(Direction direction, int first, int last);
+  // Plans anew where a layer's data turns out to have another shape, and goes on from there.
+  void RunAdapting(Executor::RunOptions run);
   void CheckLayers(const char* what, int first, int last) const;
   void AddCallback(std::vector<LayerCallback>* callbacks, LayerCallback callback);
   void AdaptTo(const Executor::ShapeChange& change);
@@ -207,8 +210,8 @@ void Net::Impl::CreateLayers() {
   for (LayerParameter layer_param : param.layer()) {
     if (!layer_param.has_phase()) layer_param.set_phase(param.state().phase());
     FillDefaults(param, &layer_param);
-    const std::string where = StrCat("layer '", layer_param.name(), "' (", layer_param.type(), ")");
-    WithContext(where, [&] { layers.push_back(LayerRegistry::CreateLayer(layer_param)); });
+    WithContext(PlaceOf(layer_param),
+                [&] { layers.push_back(LayerRegistry::CreateLayer(layer_param)); });
     layer_names.push_back(layer_param.name());
   }
   PrepareLayers();
@@ -216,7 +219,7 @@ void Net::Impl::CreateLayers() {
 
 void Net::Impl::PrepareLayers() {
   for (const std::shared_ptr<Layer>& layer : layers) {
-    WithContext(StrCat("layer '", layer->name(), "' (", layer->type(), ")"), [&] {
+    WithContext(PlaceOf(layer->param()), [&] {
       const auto delivered = options.delivered_records.find(layer->name());
       DataPlace place{.seed = seed, .rank = options.rank, .ranks = options.ranks};
       if (delivered != options.delivered_records.end()) place.records = delivered->second;
@@ -467,6 +470,10 @@ void Net::Impl::RunLayers(Direction direction, int first, int last) {
   run.loss_scale = loss_scale;
   if (gradient_listener) run.on_gradient = &gradient_listener;
   const TraceSpan span(direction == Direction::kForward ? "forward" : "backward");
+  RunAdapting(run);
+}
+
+void Net::Impl::RunAdapting(Executor::RunOptions run) {
   while (const std::optional<Executor::ShapeChange> change = executor->Run(run)) {
     AdaptTo(*change);
     run.first_layer = change->layer;
@@ -792,6 +799,7 @@ int64_t Net::persistent_bytes() const {
 }
 
 std::string Net::DescribeFirstNonFinite() {
+  const ThreadClaim::Scope scope(*impl_->claim, "net", name());
   Device& device = *impl_->device;
   for (const LearnableParam& param : impl_->learnable_params) {
     const SyncedTensor& tensor = param.blob->data_tensor();
@@ -810,17 +818,14 @@ std::string Net::DescribeFirstNonFinite() {
       if (node.outputs[i] == nullptr || node.outputs[i]->desc.count() == 0) continue;
       if (const std::optional<int64_t> at = FirstNonFinite(outputs[i], device)) {
         const Layer& layer = *impl_->graph->calls[node.layers.front()].layer;
-        found = StrCat("layer '", layer.name(), "' (", layer.type(), ") is the first whose blob '",
-                       node.outputs[i]->name, "' is not finite (element ", *at,
+        found = StrCat(PlaceOf(layer.param()), " is the first whose blob '", node.outputs[i]->name,
+                       "' is not finite (element ", *at,
                        "), from parameters that are; look for a logarithm or a division of 0, too "
                        "large a rate, or such values in the data");
       }
     }
   };
-  while (const std::optional<Executor::ShapeChange> change = impl_->executor->Run(run)) {
-    impl_->AdaptTo(*change);
-    run.first_layer = change->layer;
-  }
+  impl_->RunAdapting(run);
   return found;
 }
 

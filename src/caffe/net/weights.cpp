@@ -8,6 +8,7 @@
 #include "caffe/core/philox.hpp"
 #include "caffe/error.hpp"
 #include "caffe/graph/filler.hpp"
+#include "caffe/graph/layer_place.hpp"
 #include "caffe/io/blob_proto.hpp"
 #include "caffe/io/hdf5_files.hpp"
 #include "caffe/io/net_files.hpp"
@@ -123,7 +124,7 @@ void WriteBlob(const Blob& blob, bool write_diff, BlobProto* proto) {
 void InitializeParam(const Layer& layer, int index, const ParamDeclaration& declaration,
                      uint64_t seed, Blob* blob) {
   if (index < layer.param().blobs_size()) {
-    WithContext(StrCat("layer '", layer.name(), "' (", layer.type(), "): blobs ", index),
+    WithContext(StrCat(PlaceOf(layer.param()), ": blobs ", index),
                 [&] { ReadBlob(layer.param().blobs(index), blob); });
     return;
   }
@@ -131,7 +132,7 @@ void InitializeParam(const Layer& layer, int index, const ParamDeclaration& decl
   std::vector<float> values = declaration.values;
   if (values.empty()) {
     values.resize(static_cast<size_t>(blob->count()));
-    WithContext(StrCat("layer '", layer.name(), "' (", layer.type(), "): parameter ", index), [&] {
+    WithContext(StrCat(PlaceOf(layer.param()), ": parameter ", index), [&] {
       Fill(declaration.filler, declaration.shape, RandomStream(seed, StreamOf(name)), 0, values);
     });
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "caffe/graph/layer_place.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/passes/pass.hpp"
 #include "caffe/tensor/proto_dtype.hpp"
@@ -54,7 +55,7 @@ class AssignPrecision final : public Pass {
   void Run(Graph& graph) override {
     types_.clear();
     for (LayerCall& call : graph.calls) {
-      WithContext(StrCat("layer '", call.layer->name(), "' (", call.layer->type(), ")"),
+      WithContext(PlaceOf(call.layer->param()),
                   [&] { types_.push_back(ResolveTypes(call, graph.options.precision)); });
       call.backward_type = types_.back().backward;
     }

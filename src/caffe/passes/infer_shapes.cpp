@@ -1,3 +1,4 @@
+#include "caffe/graph/layer_place.hpp"
 #include "caffe/passes/pass.hpp"
 
 namespace caffe::passes {
@@ -21,8 +22,7 @@ class InferShapes final : public Pass {
     owners_.clear();
     for (size_t i = 0; i < graph.calls.size(); ++i) {
       const Layer& layer = *graph.calls[i].layer;
-      WithContext(StrCat("layer '", layer.name(), "' (", layer.type(), ")"),
-                  [&] { InferCall(graph, static_cast<int>(i)); });
+      WithContext(PlaceOf(layer.param()), [&] { InferCall(graph, static_cast<int>(i)); });
     }
   }
 

@@ -1,5 +1,6 @@
 #include <set>
 
+#include "caffe/graph/layer_place.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/eltwise.hpp"
 #include "caffe/passes/pass.hpp"
@@ -31,7 +32,7 @@ class LayerLowering final : public Pass {
 
   template <typename Fn>
   static void WithLayer(const LayerCall& call, Fn fn) {
-    WithContext(StrCat("layer '", call.layer->name(), "' (", call.layer->type(), ")"), fn);
+    WithContext(PlaceOf(call.layer->param()), fn);
   }
 
   static void LowerForward(Graph& graph, int index) {

@@ -1,3 +1,4 @@
+#include "caffe/graph/layer_place.hpp"
 #include "caffe/passes/pass.hpp"
 
 namespace caffe::passes {
@@ -38,7 +39,8 @@ class SelectKernels final : public Pass {
     node.refusals.clear();
     for (const KernelCandidate& candidate :
          KernelRegistry::Get().Candidates(device.kind(), node.op.type())) {
-      KernelOrRefusal answer = candidate.factory({node.op, inputs, outputs, device, graph.options.kernels});
+      KernelOrRefusal answer =
+          candidate.factory({node.op, inputs, outputs, device, graph.options.kernels});
       if (Kernel* kernel = std::get_if<Kernel>(&answer)) {
         node.kernel = std::move(*kernel);
         return;
@@ -48,9 +50,8 @@ class SelectKernels final : public Pass {
     std::string tried;
     for (const std::string& refusal : node.refusals) tried += "; " + refusal;
     const Layer& layer = *graph.calls[node.layers.front()].layer;
-    throw Unsupported(StrCat("layer '", layer.name(), "' (", layer.type(), "): no kernel for ",
-                             node.op.name(), " on ", Name(device.kind()),
-                             tried.empty() ? "; this build has none" : tried));
+    throw Unsupported(StrCat(PlaceOf(layer.param()), ": no kernel for ", node.op.name(), " on ",
+                             Name(device.kind()), tried.empty() ? "; this build has none" : tried));
   }
 };
 

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "caffe/error.hpp"
+#include "caffe/graph/layer_place.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 #include "caffe/trace.hpp"
@@ -20,7 +21,7 @@ Executor::Executor(std::shared_ptr<Graph> graph) : graph_(std::move(graph)) {
     step_times_[i].node = nodes[i];
     const Layer& layer = *graph_->calls[nodes[i]->layers.front()].layer;
     steps_[i].layer = layer.name();
-    steps_[i].where = StrCat("layer '", layer.name(), "' (", layer.type(), ")");
+    steps_[i].where = PlaceOf(layer.param());
   }
   FindFinalGradients();
 }
