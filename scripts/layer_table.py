@@ -54,10 +54,9 @@ def notes():
 
 def runs_on_host(layer):
     """Whether the layer's source hands its work to the processor; data layers do."""
-    sources = [path for path in (ROOT / "src/caffe/layers").glob("*.cpp")
-               if re.search(rf"REGISTER_LAYER_CLASS\({layer}\b", path.read_text(encoding="utf-8"))]
-    if layer == "Python":  # what it does is registered when it runs in Python
-        return True
+    registration = re.compile(rf'REGISTER_LAYER_CLASS\({layer}\b|ReplaceCreator\("{layer}"')
+    sources = [path for folder in ("src/caffe/layers", "python/src") for path in (ROOT / folder).glob("*.cpp")
+               if registration.search(path.read_text(encoding="utf-8"))]
     if len(sources) != 1:
         sys.exit(f"{layer}: {len(sources)} sources register it")
     text = sources[0].read_text(encoding="utf-8")

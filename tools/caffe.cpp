@@ -497,15 +497,8 @@ int DeviceQuery() {
     return 0;
   }
   LOG(INFO) << "Querying GPUs " << FLAGS_gpu;
-  std::vector<std::string> ids = SplitByComma(FLAGS_gpu);
-  if (FLAGS_gpu == "all") {
-    ids.clear();
-    for (int id = 0; id < caffe::NumGpus(); ++id) ids.push_back(std::to_string(id));
-  }
-  for (const std::string& id : ids) {
-    Require(!id.empty() && id.size() < 6 && id.find_first_not_of("0123456789") == std::string::npos,
-            "-gpu is '", FLAGS_gpu, "'; use numbers separated by commas, or all");
-    const std::string description = caffe::DescribeGpu(std::stoi(id));
+  for (const int id : GpusFromFlag()) {
+    const std::string description = caffe::DescribeGpu(id);
     LOG(INFO) << "Device " << id << ": " << description;
   }
   return 0;

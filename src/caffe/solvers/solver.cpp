@@ -223,16 +223,9 @@ void Solver::Impl::BuildNets() {
   train.ranks = parallel.ranks();
   net = MakeTrainNet(param, train);
   for (const NetParameter& definition : TestNetDefinitions(param)) {
-    NetOptions test;
-    test.gpu = options.gpu;
-    test.precision = param.precision();
-    test.strict_fp32 = param.strict_fp32();
-    test.deterministic = param.deterministic();
+    NetOptions test = train;
     test.keep_all = options.keep_all;
     test.with_backward = false;
-    test.seed = seed;
-    test.rank = parallel.rank();
-    test.ranks = parallel.ranks();
     test_nets.push_back(std::make_shared<Net>(definition, test));
     test_nets.back()->ShareTrainedLayersWith(*net);
   }
