@@ -8,10 +8,14 @@
 #include <stdexcept>
 
 #include "caffe/error.hpp"
-#include "temporary_folder.hpp"
+#include "tests/support/error_text.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
+
+using testing::ErrorText;
+using testing::TemporaryFolder;
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;

@@ -8,12 +8,15 @@
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/proto/caffe.pb.h"
-#include "temporary_folder.hpp"
+#include "tests/support/error_text.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
+using testing::TemporaryFolder;
 
 NetParameter SmallNet() {
   NetParameter net;

@@ -4,12 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "caffe/error.hpp"
-#include "temporary_folder.hpp"
+#include "tests/support/error_text.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 

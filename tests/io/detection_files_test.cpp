@@ -7,12 +7,13 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::TemporaryFolder;
 using ::testing::ThrowsMessage;
 
 class DetectionFilesTest : public ::testing::Test {

@@ -7,15 +7,18 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
-#include "temporary_folder.hpp"
+#include "tests/support/error_text.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using testing::TemporaryFolder;
 
 const char kFormats[] = CAFFE_SOURCE_DIR "/tests/golden/formats/";
 

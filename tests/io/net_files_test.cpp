@@ -8,12 +8,15 @@
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/blob_proto.hpp"
-#include "temporary_folder.hpp"
+#include "tests/support/error_text.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
+using testing::TemporaryFolder;
 
 void AddUnknown(LayerParameter* layer, int number, const std::string& payload) {
   layer->GetReflection()->MutableUnknownFields(layer)->AddLengthDelimited(number, payload);

@@ -6,14 +6,17 @@
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/proto/caffe.pb.h"
-#include "temporary_folder.hpp"
+#include "tests/support/error_text.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::AllOf;
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+using testing::TemporaryFolder;
 
 std::string ParseError(const std::string& text) {
   NetParameter net;

@@ -5,11 +5,12 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
-#include "temporary_folder.hpp"
+#include "tests/support/error_text.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
 
 NetParameter Parse(const std::string& text) {

@@ -9,12 +9,13 @@
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::TemporaryFolder;
 using ::testing::ThrowsMessage;
 
 std::unique_ptr<Net> MakeNet(const std::string& text) {

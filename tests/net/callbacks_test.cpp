@@ -7,11 +7,13 @@
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/error_text.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::ErrorText;
 using ::testing::HasSubstr;
 
 constexpr char kNet[] = R"(
@@ -53,24 +55,15 @@ TEST(NetCallbacksTest, NeedAKeepAllNet) {
   EXPECT_THROW(net.AddBeforeForward([](int) {}), InvalidArgument);
 }
 
-std::string ErrorOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(NetCallbacksTest, ASecondThreadAndACallbackThatRunsTheNetAreTold) {
   Net net(Parse());
   std::string within, beside;
   net.AddBeforeForward([&](int layer) {
     if (layer > 0) return;
-    within = ErrorOf([&] { net.Forward(); });
+    within = ErrorText<InvalidArgument>([&] { net.Forward(); });
     beside = std::async(std::launch::async, [&] {
-               return ErrorOf([&] { net.Forward(); }) +
-                      ErrorOf([&] { net.blob_by_name("ip")->cpu_data(); });
+               return ErrorText<InvalidArgument>([&] { net.Forward(); }) +
+                      ErrorText<InvalidArgument>([&] { net.blob_by_name("ip")->cpu_data(); });
              }).get();
     net.blob_by_name("ip")->cpu_data();
   });

@@ -23,6 +23,7 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   std::string path(const std::string& name = "") const { return (root_ / name).string(); }
+  std::string operator/(const std::string& name) const { return path(name); }
 
  private:
   std::filesystem::path root_;
