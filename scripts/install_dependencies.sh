@@ -5,6 +5,7 @@
 #   scripts/install_dependencies.sh test      and what the tests need (scripts/test.sh)
 #   scripts/install_dependencies.sh develop   and the formatter and linter (the commit hooks)
 #   scripts/install_dependencies.sh fuzz      what building needs, and scripts/fuzz.sh
+#   scripts/install_dependencies.sh video     what building needs, and what reads films (VideoData)
 #   scripts/install_dependencies.sh cuda      what building needs, and the header files of
 #                                             cudnn-frontend, into ~/.cache/cortado; the CUDA
 #                                             toolkit and cuDNN 9 themselves are NVIDIA's to install
@@ -31,16 +32,18 @@ test=(
 develop=(clang-format clang-tidy)
 # Debian 12's first clang with half floats, or Ubuntu's own.
 fuzz=('clang-16|clang-18' 'libclang-rt-16-dev|libclang-rt-18-dev' 'libomp-16-dev|libomp-18-dev')
+video=(libopencv-videoio-dev)
 cuda=(python3-pip)
 cudnn_frontend=nvidia-cudnn-frontend==1.23.0 # a wheel of the Python package index
 
 case "${1:-build}" in
   build) wanted=("${build[@]}") ;;
+  video) wanted=("${build[@]}" "${video[@]}") ;;
   cuda) wanted=("${build[@]}" "${cuda[@]}") ;;
   test) wanted=("${build[@]}" "${test[@]}") ;;
   develop) wanted=("${build[@]}" "${test[@]}" "${develop[@]}") ;;
   fuzz) wanted=("${build[@]}" "${fuzz[@]}") ;;
-  *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 # Without apt there is no list to compare with, so look for the tools themselves.

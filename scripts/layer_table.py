@@ -28,9 +28,6 @@ Made by `scripts/layer_table.py` from `caffe layers`, `tests/golden` and the gra
 | type | options | CPU | CUDA | types | goldens | gradient | deliberate differences, notes |
 |---|---|---|---|---|---|---|---|
 """
-TAIL = """
-`VideoData` (a camera or a film as input) and `TRT` (an engine of TensorRT) are unknown here; both serve other programs' runtimes.
-"""
 
 
 def layer_types(caffe):
@@ -52,15 +49,17 @@ def notes():
     return {row[0].strip(" `"): row[-1].strip() for row in rows}
 
 
-def runs_on_host(layer):
-    """Whether the layer's source hands its work to the processor; data layers do."""
+def places(layer):
+    """What stands in the columns CPU and CUDA: a layer's source may hand its work to the processor, as data layers do."""
     registration = re.compile(rf'REGISTER_LAYER_CLASS\({layer}\b|ReplaceCreator\("{layer}"')
     sources = [path for folder in ("src/caffe/layers", "python/src") for path in (ROOT / folder).glob("*.cpp")
                if registration.search(path.read_text(encoding="utf-8"))]
-    if len(sources) != 1:
+    if not sources:  # registered by what refuses it
+        return "no", "no"
+    if len(sources) > 1:
         sys.exit(f"{layer}: {len(sources)} sources register it")
     text = sources[0].read_text(encoding="utf-8")
-    return "HostCall" in text or "public BatchDataLayer" in text
+    return "yes", "host" if "HostCall" in text or "public BatchDataLayer" in text else "kernels"
 
 
 def page(caffe):
@@ -68,9 +67,10 @@ def page(caffe):
     kept, text = notes(), HEAD
     for layer, options in layer_types(caffe):
         is_checked = layer not in FEEDERS and re.search(rf"""['"]{layer}['"]""", cases) is not None
-        text += (f"| `{layer}` | {', '.join(options)} | yes | {'host' if runs_on_host(layer) else 'kernels'} | all | "
+        cpu, cuda = places(layer)
+        text += (f"| `{layer}` | {', '.join(options)} | {cpu} | {cuda} | {'all' if cpu == 'yes' else '-'} | "
                  f"{goldens(layer) or '-'} | {'yes' if is_checked else 'none'} | {kept.get(layer, '')} |\n")
-    return text + TAIL
+    return text
 
 
 def main():

@@ -20,6 +20,7 @@
 #include "caffe/data/augmenting_loader.hpp"
 #include "caffe/data/image_file_loader.hpp"
 #include "caffe/data/readers/image_list_reader.hpp"
+#include "caffe/data/readers/video_reader.hpp"
 #include "caffe/data/record_loader.hpp"
 #include "caffe/data/record_sequence.hpp"
 #include "caffe/data/transformers/datum_transformer.hpp"
@@ -103,6 +104,11 @@ DataParameter DataOptions(const BatchSourceOptions& options) {
     data.set_batch_size(options.windows->batch_size());
     return data;
   }
+  if (options.video) {
+    DataParameter data = options.data;
+    data.set_source(NameOfVideo(*options.video));
+    return data;
+  }
   if (!options.images) return options.data;
   const ImageDataParameter& images = *options.images;
   Require(!images.source().empty(),
@@ -152,7 +158,8 @@ RecordSequenceOptions SequenceOptions(const BatchSourceOptions& options) {
   CAFFE_ASSERT(0 <= options.rank && options.rank < options.ranks, options.rank);
   const auto open = [backend = data.backend(), source = data.source(),
                      is_list = options.images.has_value(),
-                     are_windows = options.windows.has_value()] {
+                     are_windows = options.windows.has_value(), video = options.video] {
+    if (video) return OpenVideo(*video);
     if (are_windows) return OpenNumbers(ReadWindowFile(source).windows.size());
     return is_list ? OpenImageList(source) : OpenRecordReader(backend, source);
   };

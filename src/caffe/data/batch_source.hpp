@@ -16,6 +16,8 @@ struct BatchSourceOptions {
   DataParameter data;
   // Set: records are the lines of an image list, and `data` follows from this.
   std::optional<ImageDataParameter> images;
+  // Set: records are frames, `data` says how many make a batch.
+  std::optional<VideoDataParameter> video;
   // Set: records are boxes cut out of images, and `data` follows from this.
   std::optional<WindowDataParameter> windows;
   // Set: records are images with boxes, and labels are rows of boxes.

@@ -1,0 +1,24 @@
+#include "caffe/data/module.hpp"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "caffe/error.hpp"
+
+namespace caffe::data {
+
+void* LoadModule(const std::string& name, const char* symbol, const std::string& need) {
+  Dl_info library;
+  const bool is_known = dladdr(reinterpret_cast<const void*>(&LoadModule), &library) != 0;
+  CAFFE_ASSERT(is_known);
+  const std::string path =
+      std::filesystem::path(library.dli_fname).replace_filename("lib" + name + ".so").string();
+  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr) throw Unsupported(StrCat(need, " (", dlerror(), ")"));
+  void* address = dlsym(module, symbol);
+  CAFFE_ASSERT(address != nullptr, path, " is not the module that this library expects");
+  return address;
+}
+
+}  // namespace caffe::data

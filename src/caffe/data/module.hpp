@@ -1,0 +1,14 @@
+// Modules: parts of the library that are loaded when first used, because what they link with is
+// large and seldom needed.
+#pragma once
+
+#include <string>
+
+namespace caffe::data {
+
+// The address of `symbol` in the module lib<name>.so, which lies beside libcaffe. Throws
+// Unsupported, which says what `need` needs: "images other than JPEG need OpenCV's imgcodecs
+// library".
+void* LoadModule(const std::string& name, const char* symbol, const std::string& need);
+
+}  // namespace caffe::data

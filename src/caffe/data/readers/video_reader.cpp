@@ -1,0 +1,113 @@
+#include "caffe/data/readers/video_reader.hpp"
+
+#include <limits>
+
+#include "caffe/data/readers/video_frames.hpp"
+#include "caffe/error.hpp"
+
+namespace caffe::data {
+namespace {
+
+// What a camera will give: more than anybody waits for.
+constexpr uint64_t kEndless = std::numeric_limits<uint32_t>::max();
+
+struct Frame {
+  std::string key, datum;
+};
+
+class VideoReader final : public RecordReader {
+ public:
+  explicit VideoReader(const VideoDataParameter& options)
+      : options_(options), is_film_(options.video_type() == VideoDataParameter::VIDEO) {
+    Start();
+    count_ = is_film_ ? Count() : kEndless;
+  }
+
+  uint64_t count() const override { return count_; }
+
+  bool First(Record* record) override {
+    if (frames_ == nullptr || next_ > 0) Start();
+    return Next(record);
+  }
+
+  bool Next(Record* record) override {
+    // The header may promise more frames than there are, or fewer.
+    if (is_film_ && next_ == count_) return false;
+    for (uint32_t i = 0; i < options_.skip_frames() && next_ > 0; ++i) {
+      if (!frames_->Skip()) return false;
+    }
+    if (!frames_->Read(&image_)) {
+      if (is_film_ && next_ > 0) return false;
+      throw IoError(NameOfVideo(options_) + ": gives no frame");
+    }
+    auto frame = std::make_shared<Frame>();
+    frame->key = StrCat("frame ", next_ * (options_.skip_frames() + 1));
+    frame->datum = ToDatum();
+    ++next_;
+    *record = {frame->key, frame->datum, frame};
+    return true;
+  }
+
+  bool Seek(std::string_view key, Record* record) override {
+    for (bool found = First(record); found && is_film_; found = Next(record)) {
+      if (record->key == key) return true;
+    }
+    return false;
+  }
+
+ private:
+  void Start() {
+    frames_.reset();  // a camera is open once
+    frames_ =
+        VideoFrames::Open(is_film_ ? options_.video_file().c_str() : nullptr, options_.device_id());
+    next_ = 0;
+  }
+
+  uint64_t Count() {
+    uint64_t count = frames_->count();
+    if (count == 0) {
+      while (frames_->Skip()) ++count;
+      Start();
+    }
+    return (count + options_.skip_frames()) / (options_.skip_frames() + 1);
+  }
+
+  // Planes, as a Datum has them.
+  std::string ToDatum() {
+    const auto [channels, height, width] = image_.extents;
+    const size_t pixels = static_cast<size_t>(height) * static_cast<size_t>(width);
+    Datum datum;
+    datum.set_channels(channels);
+    datum.set_height(height);
+    datum.set_width(width);
+    datum.set_label(0);
+    std::string* planes = datum.mutable_data();
+    planes->resize(pixels * static_cast<size_t>(channels));
+    for (int c = 0; c < channels; ++c) {
+      char* plane = planes->data() + static_cast<size_t>(c) * pixels;
+      const uint8_t* from = image_.pixels.data() + c;
+      for (size_t i = 0; i < pixels; ++i) plane[i] = static_cast<char>(from[i * channels]);
+    }
+    return datum.SerializeAsString();
+  }
+
+  const VideoDataParameter options_;
+  const bool is_film_;
+  std::unique_ptr<VideoFrames> frames_;
+  Image image_;
+  uint64_t count_ = 0;
+  uint64_t next_ = 0;  // number of the next record
+};
+
+}  // namespace
+
+std::unique_ptr<RecordReader> OpenVideo(const VideoDataParameter& options) {
+  return std::make_unique<VideoReader>(options);
+}
+
+std::string NameOfVideo(const VideoDataParameter& options) {
+  return options.video_type() == VideoDataParameter::VIDEO ? options.video_file()
+                                                           : StrCat("camera ", options.device_id());
+}
+
+}  // namespace caffe::data

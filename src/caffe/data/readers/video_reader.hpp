@@ -1,0 +1,19 @@
+// A film or a camera as a database of images.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "caffe/data/readers/record_reader.hpp"
+
+namespace caffe::data {
+
+// Records are Datum messages with the frames' pixels and label 0; of each skip_frames + 1 frames
+// the first is one. Their keys are "frame N". A film ends and starts again like any database; a
+// camera never ends. Throws as VideoFrames::Open does.
+std::unique_ptr<RecordReader> OpenVideo(const VideoDataParameter& options);
+
+// For messages: the file's name, or "camera 0".
+std::string NameOfVideo(const VideoDataParameter& options);
+
+}  // namespace caffe::data

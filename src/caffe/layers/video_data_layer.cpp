@@ -1,0 +1,28 @@
+#include "caffe/data/batch_source.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/layers/batch_data_layer.hpp"
+
+namespace caffe {
+namespace {
+
+// Batches of a film's or a camera's frames; the label is 0 (SSD).
+class VideoDataLayer final : public BatchDataLayer {
+ public:
+  explicit VideoDataLayer(const LayerParameter& param) : BatchDataLayer(param) {
+    const VideoDataParameter& options = param.video_data_param();
+    Require(options.video_type() != VideoDataParameter::VIDEO || !options.video_file().empty(),
+            "video_data_param { video_file } is missing; name the film");
+    Require(options.device_id() >= 0, "video_data_param { device_id } is ", options.device_id(),
+            "; cameras count from 0");
+  }
+
+ private:
+  data::BatchSourceOptions SourceOptions() const override {
+    return {.data = param().data_param(), .video = param().video_data_param()};
+  }
+};
+
+REGISTER_LAYER_CLASS(VideoData, "data_param", "transform_param");
+
+}  // namespace
+}  // namespace caffe

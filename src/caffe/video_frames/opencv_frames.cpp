@@ -1,0 +1,51 @@
+// The module libcaffe_video_frames: films and cameras by OpenCV.
+#include <algorithm>
+#include <opencv2/core.hpp>
+#include <opencv2/videoio.hpp>
+
+#include "caffe/data/readers/video_frames.hpp"
+#include "caffe/error.hpp"
+
+namespace caffe::data {
+namespace {
+
+class OpenCvFrames final : public VideoFrames {
+ public:
+  bool Open(const char* file, int camera) {
+    return file != nullptr ? capture_.open(file) : capture_.open(camera);
+  }
+
+  uint64_t count() const override {
+    return static_cast<uint64_t>(std::max(0.0, capture_.get(cv::CAP_PROP_FRAME_COUNT)));
+  }
+
+  bool Skip() override { return capture_.grab(); }
+
+  bool Read(Image* frame) override {
+    if (!capture_.read(frame_)) return false;
+    if (frame_.type() != CV_8UC3) {
+      throw IoError("the frame does not have three channels of 8 bits; convert the film");
+    }
+    CAFFE_ASSERT(frame_.isContinuous());
+    frame->extents = {frame_.channels(), frame_.rows, frame_.cols};
+    frame->pixels.assign(frame_.data, frame_.data + frame_.total() * frame_.elemSize());
+    return true;
+  }
+
+ private:
+  cv::VideoCapture capture_;
+  cv::Mat frame_;
+};
+
+}  // namespace
+}  // namespace caffe::data
+
+// Null where the film or the camera cannot be opened.
+extern "C" caffe::data::VideoFrames* caffe_open_video(const char* file, int camera) {
+  auto frames = std::make_unique<caffe::data::OpenCvFrames>();
+  try {
+    return frames->Open(file, camera) ? frames.release() : nullptr;
+  } catch (const cv::Exception&) {
+    return nullptr;
+  }
+}
