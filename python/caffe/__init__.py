@@ -16,7 +16,8 @@ from ._caffe import (NCCL, Blob, BlobVec, DeviceError, Error, InternalError, Inv
                      solver_count, solver_rank, solver_type_list)
 from .classifier import Classifier
 from .detector import Detector
-from .net_spec import NetSpec, layers, params, to_proto
+from . import layers
+from .net_spec import NetSpec, params, to_proto
 from .proto.caffe_pb2 import TEST, TRAIN
 from .pycaffe import Net
 from .single_layer import LayerBase, LayerParameter, create_layer

@@ -1,0 +1,1 @@
+"""What DetectNet does after its last layer: boxes from grids, and their score."""
