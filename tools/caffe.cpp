@@ -45,6 +45,9 @@ DEFINE_int32(iterations, 50, "The number of iterations to run (test, time).");
 DEFINE_string(sigint_effect, "stop", "What SIGINT does while training: snapshot, stop or none.");
 DEFINE_string(sighup_effect, "snapshot",
               "What SIGHUP does while training: snapshot, stop or none.");
+DEFINE_string(sigterm_effect, "stop",
+              "What SIGTERM, by which clusters end jobs, does while training: snapshot, stop or "
+              "none. Stopping snapshots, unless snapshot_after_train is false.");
 DEFINE_string(ap_version, "11point", "Average precision of detection tests (test_detection).");
 DEFINE_bool(show_per_class_result, true, "Show the precision of each class (test_detection).");
 DEFINE_string(precision, "",
@@ -140,10 +143,10 @@ void UseDevice() {
 // ---------------------------------------------------------------------------------------------
 // Signals reach the solver through flags that it polls after each iteration.
 
-std::atomic<bool> got_sigint{false}, got_sighup{false};
+std::atomic<bool> has_come[NSIG];
 
 void OnSignal(int signal) {
-  (signal == SIGINT ? got_sigint : got_sighup) = true;
+  has_come[signal] = true;
 }
 
 caffe::SolverAction::Enum EffectFromFlag(const char* flag, const std::string& value) {
@@ -155,17 +158,24 @@ caffe::SolverAction::Enum EffectFromFlag(const char* flag, const std::string& va
 }
 
 void HandleSignals(caffe::Solver& solver) {
-  const auto on_sigint = EffectFromFlag("sigint_effect", FLAGS_sigint_effect);
-  const auto on_sighup = EffectFromFlag("sighup_effect", FLAGS_sighup_effect);
+  struct Effect {
+    int signal;
+    caffe::SolverAction::Enum action;
+  };
+  const Effect effects[] = {{SIGINT, EffectFromFlag("sigint_effect", FLAGS_sigint_effect)},
+                            {SIGTERM, EffectFromFlag("sigterm_effect", FLAGS_sigterm_effect)},
+                            {SIGHUP, EffectFromFlag("sighup_effect", FLAGS_sighup_effect)}};
   struct sigaction action {};
   action.sa_handler = OnSignal;
   action.sa_flags = SA_RESTART;
   sigfillset(&action.sa_mask);
-  if (on_sigint != caffe::SolverAction::NONE) sigaction(SIGINT, &action, nullptr);
-  if (on_sighup != caffe::SolverAction::NONE) sigaction(SIGHUP, &action, nullptr);
+  for (const Effect& effect : effects) {
+    if (effect.action != caffe::SolverAction::NONE) sigaction(effect.signal, &action, nullptr);
+  }
   solver.SetActionFunction([=] {
-    if (got_sigint.exchange(false)) return on_sigint;
-    if (got_sighup.exchange(false)) return on_sighup;
+    for (const Effect& effect : effects) {
+      if (has_come[effect.signal].exchange(false)) return effect.action;
+    }
     return caffe::SolverAction::NONE;
   });
 }

@@ -208,6 +208,7 @@ TEST_F(CaffeToolTest, SaysWhatIsWrong) {
   ExpectFailure("train -solver solver.prototxt -snapshot a -weights b", "not both");
   ExpectFailure("train -solver solver.prototxt -snapshot none.solverstate", "none.solverstate");
   ExpectFailure("train -solver solver.prototxt -weights none.caffemodel", "none.caffemodel");
+  ExpectFailure("train -solver solver.prototxt -sigterm_effect pause", "\"pause\"");
   ExpectFailure("train -solver solver.prototxt -sigint_effect pause",
                 "Invalid signal effect \"pause\"");
   ExpectFailure("train -solver solver.prototxt -no_such_flag", "no_such_flag");
@@ -249,7 +250,11 @@ TEST_F(CaffeToolTest, RefusesWhatItWouldNotObey) {
   ExpectFailure("--solver=solver.prototxt", "no command");
 }
 
-TEST_F(CaffeToolTest, SignalsSnapshotAndStop) {
+class SignalTest : public CaffeToolTest, public ::testing::WithParamInterface<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Stop, SignalTest, ::testing::Values(SIGINT, SIGTERM));
+
+TEST_P(SignalTest, SnapshotsAndStops) {
   WriteSolver("max_iter: 1000000000");
   const pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -273,7 +278,7 @@ TEST_F(CaffeToolTest, SignalsSnapshotAndStop) {
   wait_for("Solving line");
   kill(child, SIGHUP);
   wait_for("Snapshotting solver state");
-  kill(child, SIGINT);
+  kill(child, GetParam());
   wait_for("Optimization stopped early.");
   if (HasFailure()) kill(child, SIGKILL);
   int status = 0;
