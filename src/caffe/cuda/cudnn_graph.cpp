@@ -1,11 +1,10 @@
 #include "caffe/cuda/cudnn_graph.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <mutex>
 
-#include "caffe/cuda/algorithm_cache.hpp"
+#include "caffe/cuda/algorithm_choice.hpp"
 #include "caffe/cuda/cuda_check.hpp"
 #include "caffe/cuda/cuda_stream.hpp"
 #include "caffe/cuda/vendor_types.hpp"
@@ -13,10 +12,6 @@
 
 namespace caffe::cuda {
 namespace {
-
-// Engines that are timed, of those that cuDNN's heuristics put first.
-constexpr size_t kMeasured = 8;
-constexpr int kMeasuredRuns = 3;
 
 void Check(cudnnStatus_t status, const char* call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
@@ -128,7 +123,7 @@ void CudnnGraph::Output(int64_t number, const CudnnTensor& tensor, std::vector<i
 
 std::vector<CudnnGraph::Candidate> CudnnGraph::Candidates(const EngineChoice& choice) const {
   std::vector<Candidate> candidates;
-  const size_t wanted = handle_ == nullptr || !choice.is_measured ? 1 : kMeasured;
+  const size_t wanted = choice.is_timed ? kTimedAlgorithms : 1;
   for (int64_t i = 0; i < graph_->get_execution_plan_count() && candidates.size() < wanted; ++i) {
     Candidate candidate{.index = i};
     if (graph_->get_plan_name_at_index(i, candidate.name).is_bad()) continue;
@@ -169,64 +164,39 @@ std::string CudnnGraph::Plan(const EngineChoice& choice) {
                : StrCat("cuDNN has no engine for it within ", kWorkspaceLimit >> 20,
                         " MiB of workspace");
   }
-  const size_t chosen = Choose(candidates, choice);
-  std::swap(candidates[0], candidates[chosen]);
+  for (const Candidate& candidate : candidates) engines_.push_back(candidate.name);
+  if (choice.is_timed) {
+    const size_t chosen = ChooseAlgorithm(
+        AlgorithmCache::OfUser(), AlgorithmKey(device_, "cudnn", cudnnGetVersion(), choice.problem),
+        engines_, [&] { return Times(candidates); });
+    std::swap(candidates[0], candidates[chosen]);
+    std::swap(engines_[0], engines_[chosen]);
+  }
   index_ = candidates[0].index;
   workspace_bytes_ = candidates[0].workspace_bytes;
-  for (const Candidate& candidate : candidates) engines_.push_back(candidate.name);
   return "";
 }
 
-size_t CudnnGraph::Choose(const std::vector<Candidate>& candidates,
-                          const EngineChoice& choice) const {
-  if (handle_ == nullptr || !choice.is_measured || candidates.size() == 1) return 0;
-  const std::string key =
-      StrCat(device_.chip().name, "|cudnn ", cudnnGetVersion(), "|", choice.key);
-  if (const std::optional<std::string> known = AlgorithmCache::OfUser().Find(key)) {
-    for (size_t i = 0; i < candidates.size(); ++i) {
-      if (candidates[i].name == *known) return i;
-    }
+std::vector<double> CudnnGraph::Times(const std::vector<Candidate>& candidates) const {
+  std::vector<int64_t> numbers;
+  std::vector<size_t> bytes;
+  for (const auto& [number, tensor_bytes] : tensor_bytes_) {
+    numbers.push_back(number);
+    bytes.push_back(tensor_bytes);
   }
-  const size_t fastest = Measure(candidates);
-  AlgorithmCache::OfUser().Store(key, candidates[fastest].name);
-  return fastest;
-}
-
-// The fastest of the candidates, by its best run; the first where there is no memory to try them.
-size_t CudnnGraph::Measure(const std::vector<Candidate>& candidates) const {
-  std::vector<std::shared_ptr<void>> memory;
-  CudnnPointers pointers;
   size_t workspace_bytes = 0;
   for (const Candidate& candidate : candidates)
     workspace_bytes = std::max(workspace_bytes, candidate.workspace_bytes);
-  try {
-    for (const auto& [number, bytes] : tensor_bytes_) {
-      memory.push_back(device_.Allocate(bytes));
-      pointers[number] = memory.back().get();
-    }
-    memory.push_back(device_.Allocate(workspace_bytes));
-  } catch (const DeviceError&) {
-    return 0;
-  }
-  Stream& stream = device_.compute_stream();
-  Check(cudnnSetStream(handle_, static_cast<cudaStream_t>(stream.native())), "cudnnSetStream");
-  const std::unique_ptr<Event> begin = device_.MakeEvent(), end = device_.MakeEvent();
-  size_t fastest = 0;
-  double least = std::numeric_limits<double>::infinity();
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    for (int run = 0; run <= kMeasuredRuns; ++run) {  // the first one warms up
-      stream.Record(*begin);
-      if (graph_->execute_plan_at_index(handle_, pointers, memory.back().get(), candidates[i].index)
-              .is_bad()) {
-        break;
-      }
-      stream.Record(*end);
-      end->Synchronize();
-      const double seconds = end->SecondsSince(*begin);
-      if (run > 0 && seconds < least) least = seconds, fastest = i;
-    }
-  }
-  return fastest;
+  bytes.push_back(workspace_bytes);
+  const auto stream = static_cast<cudaStream_t>(device_.compute_stream().native());
+  Check(cudnnSetStream(handle_, stream), "cudnnSetStream");
+  return TimeAlgorithms(
+      device_, bytes, candidates.size(), [&](size_t i, std::span<void* const> buffers) {
+        CudnnPointers pointers;
+        for (size_t k = 0; k < numbers.size(); ++k) pointers[numbers[k]] = buffers[k];
+        return graph_->execute_plan_at_index(handle_, pointers, buffers.back(), candidates[i].index)
+            .is_good();
+      });
 }
 
 void CudnnGraph::Run(CudnnPointers pointers, void* workspace, cudaStream_t stream) const {

@@ -30,10 +30,10 @@ std::vector<int64_t> StridesOf(const TensorDesc& tensor);
 struct EngineChoice {
   bool allows_tensor_cores = true;
   bool is_deterministic = false;
-  bool is_measured = true;
-  int engine = -1;  // the number of one; -1: any
-  // Names op, shapes and types: what a measurement holds for.
-  std::string key;
+  bool is_timed = true;  // false: cuDNN's first guess
+  int engine = -1;       // the number of one; -1: any
+  // What a timing holds for, all of the above included.
+  std::string problem;
 };
 
 // Made once per op, then run any number of times.
@@ -70,8 +70,7 @@ class CudnnGraph {
     size_t workspace_bytes = 0;
   };
   std::vector<Candidate> Candidates(const EngineChoice& choice) const;
-  size_t Measure(const std::vector<Candidate>& candidates) const;
-  size_t Choose(const std::vector<Candidate>& candidates, const EngineChoice& choice) const;
+  std::vector<double> Times(const std::vector<Candidate>& candidates) const;
 
   CudaDevice& device_;
   cudnnHandle_t handle_ = nullptr;  // null for a described device

@@ -1,5 +1,6 @@
 // Convolution and its gradients by cuDNN, with bias and ReLU in the same pass over memory where it
 // has an engine for that.
+#include "caffe/cuda/algorithm_choice.hpp"
 #include "caffe/cuda/cudnn_graph.hpp"
 #include "caffe/cuda/matrix_kernels.hpp"
 #include "caffe/cuda/vendor_types.hpp"
@@ -35,11 +36,6 @@ struct Problem {
         .set_stride(geometry.stride)
         .set_dilation(geometry.dilation);
   }
-  std::string Key(std::string_view op) const {
-    return StrCat(op, " ", geometry.ToString(), " ", x.shape, " ", Shape(filter), " ",
-                  caffe::Name(x.dtype), " ", caffe::Name(filter_type), " ", caffe::Name(x.layout),
-                  " ", caffe::Name(y.layout));
-  }
 };
 
 // Why cuDNN is not asked at all; empty where it is.
@@ -55,14 +51,15 @@ std::shared_ptr<CudnnGraph> NewGraph(const KernelRequest& request, const Problem
 }
 
 EngineChoice ChoiceOf(const KernelRequest& request, const Problem& problem,
-                      const ops::ConvChoice& choice, std::string_view op) {
+                      const ops::ConvChoice& choice, std::string_view graph) {
   const bool is_strict = request.settings.strict_fp32 && problem.x.dtype == DType::kFloat;
   EngineChoice engines{.allows_tensor_cores = !is_strict && choice.math != 0,
                        .is_deterministic = request.settings.deterministic,
-                       .is_measured = choice.is_measured,
+                       .is_timed = choice.is_measured && AreAlgorithmsTimed(request),
                        .engine = choice.algorithm};
-  engines.key = StrCat(problem.Key(op), engines.allows_tensor_cores ? "" : " plain math",
-                       engines.is_deterministic ? " deterministic" : "");
+  engines.problem = StrCat(ProblemOf(request), " by ", graph, " ", caffe::Name(problem.filter_type),
+                           engines.allows_tensor_cores ? "" : " plain math",
+                           engines.engine < 0 ? "" : StrCat(" engine ", engines.engine));
   return engines;
 }
 

@@ -1,10 +1,13 @@
 // Matrix products by cuBLASLt, with the bias added in the epilogue.
 #include <cublasLt.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
 
+#include "caffe/cuda/algorithm_choice.hpp"
 #include "caffe/cuda/cuda_device.hpp"
 #include "caffe/cuda/matrix_kernels.hpp"
 #include "caffe/cuda/vendor_library.hpp"
@@ -22,11 +25,11 @@ VendorLibrary& CublasLt() {
 
 // Call<&cublasLtCreate>("cublasLtCreate", ...): through the library that was found.
 template <auto Function, typename... Arguments>
-cublasStatus_t Call(const char* name, Arguments... arguments) {
+auto Call(const char* name, Arguments... arguments) {
   static const auto function = reinterpret_cast<decltype(Function)>(CublasLt().Symbol(name));
   return function(arguments...);
 }
-#define CAFFE_CUBLASLT(name, ...) Call<&name>(#name, __VA_ARGS__)
+#define CAFFE_CUBLASLT(name, ...) Call<&name>(#name __VA_OPT__(, ) __VA_ARGS__)
 
 void Check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -50,7 +53,9 @@ cublasLtHandle_t HandleOf(int device) {
 struct Product {
   cublasLtMatmulDesc_t desc = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
-  cublasLtMatmulHeuristicResult_t choice{};
+  cublasLtMatmulHeuristicResult_t algorithm{};  // the chosen one
+  cublasLtHandle_t handle = nullptr;
+  bool is_double = false;
 
   Product() = default;
   Product(const Product&) = delete;
@@ -58,6 +63,19 @@ struct Product {
     if (desc != nullptr) CAFFE_CUBLASLT(cublasLtMatmulDescDestroy, desc);
     for (cublasLtMatrixLayout_t layout : {first, second, result})
       if (layout != nullptr) CAFFE_CUBLASLT(cublasLtMatrixLayoutDestroy, layout);
+  }
+
+  // c = or += a b, launched.
+  cublasStatus_t Launch(const cublasLtMatmulHeuristicResult_t& by, const void* a, const void* b,
+                        void* c, bool adds, void* workspace, cudaStream_t stream) const {
+    const double one = 1, add = adds ? 1 : 0;
+    const float one_float = 1, add_float = adds ? 1 : 0;
+    return CAFFE_CUBLASLT(
+        cublasLtMatmul, handle, desc,
+        is_double ? static_cast<const void*>(&one) : static_cast<const void*>(&one_float), b, first,
+        a, second,
+        is_double ? static_cast<const void*>(&add) : static_cast<const void*>(&add_float), c,
+        result, c, result, &by.algo, workspace, by.workspaceSize, stream);
   }
 };
 
@@ -71,6 +89,100 @@ cublasLtMatrixLayout_t Layout(cudaDataType_t type, int64_t lines, int64_t line) 
 template <typename T>
 void Set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, T value) {
   CAFFE_CUBLASLT_CHECK(cublasLtMatmulDescSetAttribute, desc, attribute, &value, sizeof(value));
+}
+
+// What cuBLASLt may take for one product: products are many and gain little from more.
+constexpr size_t kProductWorkspaceLimit = kWorkspaceLimit / 8;
+
+// The heuristics' candidates, best first. Partial sums of a product that is split stay in the type
+// that it is computed in and are added in a fixed order.
+std::vector<cublasLtMatmulHeuristicResult_t> Candidates(const Product& product, int wanted,
+                                                        cublasStatus_t* status) {
+  cublasLtMatmulPreference_t preference;
+  CAFFE_CUBLASLT_CHECK(cublasLtMatmulPreferenceCreate, &preference);
+  const std::unique_ptr<void, void (*)(void*)> owned(preference, [](void* p) {
+    CAFFE_CUBLASLT(cublasLtMatmulPreferenceDestroy, static_cast<cublasLtMatmulPreference_t>(p));
+  });
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+    CAFFE_CUBLASLT_CHECK(cublasLtMatmulPreferenceSetAttribute, preference, attribute, &value,
+                         sizeof(value));
+  };
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kProductWorkspaceLimit);
+  set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  for (const auto operand :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    set(operand, uint32_t{64});  // plan-memory's
+  }
+  std::vector<cublasLtMatmulHeuristicResult_t> candidates(wanted);
+  int found = 0;
+  *status = CAFFE_CUBLASLT(cublasLtMatmulAlgoGetHeuristic, product.handle, product.desc,
+                           product.first, product.second, product.result, product.result,
+                           preference, wanted, candidates.data(), &found);
+  candidates.resize(*status == CUBLAS_STATUS_SUCCESS ? found : 0);
+  return candidates;
+}
+
+// "alg66_tile20_stages8_...": all that cuBLASLt tells of an algorithm.
+std::string NameOf(const cublasLtMatmulAlgo_t& algorithm) {
+  struct Attribute {
+    cublasLtMatmulAlgoConfigAttributes_t id;
+    const char* name;
+    size_t bytes;
+  };
+  static constexpr std::array<Attribute, 9> kAttributes = {{
+      {CUBLASLT_ALGO_CONFIG_ID, "alg", 4},
+      {CUBLASLT_ALGO_CONFIG_TILE_ID, "_tile", 4},
+      {CUBLASLT_ALGO_CONFIG_STAGES_ID, "_stages", 4},
+      {CUBLASLT_ALGO_CONFIG_SPLITK_NUM, "_split", 4},
+      {CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, "_sum", 4},
+      {CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, "_swizzle", 4},
+      {CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, "_option", 4},
+      {CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, "_inner", 2},
+      {CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, "_cluster", 2},
+  }};
+  std::string name;
+  for (const Attribute& attribute : kAttributes) {
+    uint32_t value = 0;  // the low bytes of which are written
+    size_t written = 0;
+    CAFFE_CUBLASLT_CHECK(cublasLtMatmulAlgoConfigGetAttribute, &algorithm, attribute.id, &value,
+                         attribute.bytes, &written);
+    name += StrCat(attribute.name, value);
+  }
+  return name;
+}
+
+// Removes candidates that cannot be told from one before them.
+std::vector<std::string> NamesOfDistinct(std::vector<cublasLtMatmulHeuristicResult_t>* candidates) {
+  std::vector<std::string> names;
+  std::erase_if(*candidates, [&](const cublasLtMatmulHeuristicResult_t& candidate) {
+    std::string name = NameOf(candidate.algo);
+    if (std::find(names.begin(), names.end(), name) != names.end()) return true;
+    names.push_back(std::move(name));
+    return false;
+  });
+  return names;
+}
+
+// In the order of the products' operands: a, b, c, the epilogue's bias or nothing, workspace.
+std::vector<double> Times(const Product& product,
+                          const std::vector<cublasLtMatmulHeuristicResult_t>& candidates,
+                          const KernelRequest& request, bool has_epilogue) {
+  size_t workspace_bytes = 0;
+  for (const cublasLtMatmulHeuristicResult_t& candidate : candidates)
+    workspace_bytes = std::max(workspace_bytes, candidate.workspaceSize);
+  const std::array<size_t, 5> bytes = {
+      request.inputs[0].bytes(), request.inputs[1].bytes(), request.outputs[0].bytes(),
+      has_epilogue ? request.inputs[2].bytes() : 0, workspace_bytes};
+  const auto stream = static_cast<cudaStream_t>(request.device.compute_stream().native());
+  return TimeAlgorithms(
+      request.device, bytes, candidates.size(), [&](size_t i, std::span<void* const> buffers) {
+        if (has_epilogue)
+          Set<const void*>(product.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, buffers[3]);
+        return product.Launch(candidates[i], buffers[0], buffers[1], buffers[2], false, buffers[4],
+                              stream) == CUBLAS_STATUS_SUCCESS;
+      });
 }
 
 KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
@@ -98,10 +210,12 @@ KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
     const auto run = [](const KernelContext&) {
       throw DeviceError("cuda: a device that is only described runs nothing");
     };
-    return Kernel{"", run, kWorkspaceLimit / 8};
+    return Kernel{"", run, kProductWorkspaceLimit};
   }
 
   auto product = std::make_shared<Product>();
+  product->handle = HandleOf(device.id());
+  product->is_double = is_double;
   CAFFE_CUBLASLT_CHECK(cublasLtMatmulDescCreate, &product->desc, compute,
                        is_double ? CUDA_R_64F : CUDA_R_32F);
   Set<int32_t>(product->desc, CUBLASLT_MATMUL_DESC_TRANSA,
@@ -120,37 +234,30 @@ KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
       op.transpose_a ? Layout(cuda_type, op.inner, op.rows) : Layout(cuda_type, op.rows, op.inner);
   product->result = Layout(CudaType(result_type), op.rows, op.columns);
 
-  cublasLtMatmulPreference_t preference;
-  CAFFE_CUBLASLT_CHECK(cublasLtMatmulPreferenceCreate, &preference);
-  const std::unique_ptr<void, void (*)(void*)> owned(preference, [](void* p) {
-    CAFFE_CUBLASLT(cublasLtMatmulPreferenceDestroy, static_cast<cublasLtMatmulPreference_t>(p));
-  });
-  const size_t limit = kWorkspaceLimit / 8;
-  CAFFE_CUBLASLT_CHECK(cublasLtMatmulPreferenceSetAttribute, preference,
-                       CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof(limit));
-  const cublasLtHandle_t handle = HandleOf(device.id());
-  int found = 0;
-  const cublasStatus_t status = CAFFE_CUBLASLT(
-      cublasLtMatmulAlgoGetHeuristic, handle, product->desc, product->first, product->second,
-      product->result, product->result, preference, 1, &product->choice, &found);
-  if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
+  const bool is_timed = AreAlgorithmsTimed(request);
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+  auto candidates = Candidates(*product, is_timed ? kTimedAlgorithms : 1, &status);
+  if (candidates.empty()) {
     return Refusal{StrCat("cuBLASLt has no algorithm (status ", static_cast<int>(status), ")")};
   }
+  std::vector<std::string> names = NamesOfDistinct(&candidates);
+  const size_t chosen =
+      is_timed ? ChooseAlgorithm(
+                     AlgorithmCache::OfUser(),
+                     AlgorithmKey(device, "cublasLt", CAFFE_CUBLASLT(cublasLtGetVersion),
+                                  ProblemOf(request)),
+                     names, [&] { return Times(*product, candidates, request, has_epilogue); })
+               : 0;
+  std::swap(names[0], names[chosen]);
+  product->algorithm = candidates[chosen];
   return Kernel{
       "",
-      [product, handle, is_double, has_epilogue, has_bias_after,
-       columns = op.columns](const KernelContext& ctx) {
-        const double one = 1, add = ctx.accumulates(0) ? 1 : 0;
-        const float one_float = 1, add_float = static_cast<float>(add);
+      [product, has_epilogue, has_bias_after, columns = op.columns](const KernelContext& ctx) {
         if (has_epilogue)
           Set<const void*>(product->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, ctx.input(2).data);
-        CAFFE_CUBLASLT_CHECK(
-            cublasLtMatmul, handle, product->desc,
-            is_double ? static_cast<const void*>(&one) : static_cast<const void*>(&one_float),
-            ctx.input(1).data, product->first, ctx.input(0).data, product->second,
-            is_double ? static_cast<const void*>(&add) : static_cast<const void*>(&add_float),
-            ctx.output(0).data, product->result, ctx.output(0).data, product->result,
-            &product->choice.algo, ctx.workspace, product->choice.workspaceSize, StreamOf(ctx));
+        Check(product->Launch(product->algorithm, ctx.input(0).data, ctx.input(1).data,
+                              ctx.output(0).data, ctx.accumulates(0), ctx.workspace, StreamOf(ctx)),
+              "cublasLtMatmul");
         if (has_bias_after) {
           const TensorView& c = ctx.output(0);
           AddBiasAndRelu(ctx,
@@ -158,7 +265,7 @@ KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
                          c.count(), {c.data, c.dtype});
         }
       },
-      product->choice.workspaceSize};
+      product->algorithm.workspaceSize, std::move(names)};
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Gemm, "gemm-cublaslt", KernelRank::kBest,

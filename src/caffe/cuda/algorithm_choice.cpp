@@ -1,0 +1,90 @@
+#include "caffe/cuda/algorithm_choice.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "caffe/error.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+constexpr int kTimedRuns = 3;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::string TextOf(std::span<const OperandDesc> operands) {
+  std::string text;
+  for (const OperandDesc& operand : operands) {
+    text += text.empty() ? "" : ", ";
+    text += operand.present ? StrCat(operand.shape, " ", caffe::Name(operand.dtype), " ",
+                                     caffe::Name(operand.layout))
+                            : "none";
+  }
+  return text;
+}
+
+}  // namespace
+
+bool AreAlgorithmsTimed(const KernelRequest& request) {
+  const char* variable = std::getenv("CAFFE_TIME_ALGORITHMS");
+  return !request.device.is_described() && !request.settings.deterministic &&
+         (variable == nullptr || std::string_view(variable) != "0");
+}
+
+std::string ProblemOf(const KernelRequest& request) {
+  return StrCat(request.op.name(), " ", request.op.Attributes(), " (", TextOf(request.inputs),
+                ") -> (", TextOf(request.outputs), ")",
+                request.settings.strict_fp32 ? " strict_fp32" : "");
+}
+
+std::string AlgorithmKey(const CudaDevice& device, std::string_view library, size_t version,
+                         std::string_view problem) {
+  return StrCat(device.chip().name, "|", library, " ", version, "|", problem);
+}
+
+size_t ChooseAlgorithm(AlgorithmCache& cache, const std::string& key,
+                       std::span<const std::string> names, const AlgorithmTimer& timer) {
+  if (names.size() <= 1) return 0;
+  if (const std::optional<std::string> known = cache.Find(key)) {
+    const auto found = std::find(names.begin(), names.end(), *known);
+    if (found != names.end()) return static_cast<size_t>(found - names.begin());
+  }
+  const std::vector<double> seconds = timer();
+  const auto least = std::min_element(seconds.begin(), seconds.end());
+  if (least == seconds.end() || std::isinf(*least)) return 0;
+  const size_t fastest = static_cast<size_t>(least - seconds.begin());
+  cache.Store(key, names[fastest]);
+  return fastest;
+}
+
+std::vector<double> TimeAlgorithms(Device& device, std::span<const size_t> buffer_bytes,
+                                   size_t count, const AlgorithmLaunch& launch) {
+  std::vector<std::shared_ptr<void>> memory;
+  std::vector<void*> buffers;
+  try {
+    for (const size_t bytes : buffer_bytes) {
+      memory.push_back(device.Allocate(bytes));
+      buffers.push_back(memory.back().get());
+    }
+  } catch (const DeviceError&) {
+    return {};
+  }
+  Stream& stream = device.compute_stream();
+  const std::unique_ptr<Event> begin = device.MakeEvent(), end = device.MakeEvent();
+  std::vector<double> seconds(count, kNever);
+  for (size_t algorithm = 0; algorithm < count; ++algorithm) {
+    for (int run = 0; run <= kTimedRuns; ++run) {  // the first one warms up
+      stream.Record(*begin);
+      if (!launch(algorithm, buffers)) break;
+      stream.Record(*end);
+      end->Synchronize();
+      if (run > 0) seconds[algorithm] = std::min(seconds[algorithm], end->SecondsSince(*begin));
+    }
+  }
+  return seconds;
+}
+
+}  // namespace caffe::cuda

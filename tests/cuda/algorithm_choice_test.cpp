@@ -1,0 +1,318 @@
+#include "caffe/cuda/algorithm_choice.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "caffe/error.hpp"
+#include "caffe/ops/gemm.hpp"
+#include "tests/support/op_case.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+class ChooseAlgorithmTest : public ::testing::Test {
+ protected:
+  // The chosen name, where the candidates take these times.
+  std::string Choose(const std::vector<double>& seconds, const std::string& key = "gemm") {
+    AlgorithmCache cache(file_);  // as a process of its own would
+    return names_[ChooseAlgorithm(cache, key, names_, [&] {
+      ++timings_;
+      return seconds;
+    })];
+  }
+
+  testing::TemporaryFolder folder_;
+  const std::string file_ = folder_.path("algorithms.tsv");
+  std::vector<std::string> names_ = {"alg0", "alg1", "alg2"};
+  int timings_ = 0;
+};
+
+TEST_F(ChooseAlgorithmTest, TakesTheFastest) {
+  EXPECT_EQ(Choose({3, 2, 4}), "alg1");
+  EXPECT_EQ(Choose({3, 3, 3}, "equal times"), "alg0");
+}
+
+TEST_F(ChooseAlgorithmTest, TheNextProcessTakesTheSameWithoutTiming) {
+  EXPECT_EQ(Choose({3, 2, 1}), "alg2");
+  EXPECT_EQ(Choose({1, 2, 3}), "alg2");
+  EXPECT_EQ(timings_, 1);
+}
+
+TEST_F(ChooseAlgorithmTest, TheHeuristicsOrderMayChange) {
+  Choose({3, 2, 1});
+  std::swap(names_[0], names_[2]);
+  EXPECT_EQ(Choose({}), "alg2");
+  EXPECT_EQ(timings_, 1);
+}
+
+TEST_F(ChooseAlgorithmTest, EachKeyIsTimed) {
+  EXPECT_EQ(Choose({3, 2, 1}, "gemm"), "alg2");
+  EXPECT_EQ(Choose({1, 2, 3}, "conv"), "alg0");
+  EXPECT_EQ(timings_, 2);
+}
+
+TEST_F(ChooseAlgorithmTest, AKnownAlgorithmThatIsNoCandidateIsTimedAnew) {
+  AlgorithmCache(file_).Store("gemm", "alg9");
+  EXPECT_EQ(Choose({3, 1, 2}), "alg1");
+  EXPECT_EQ(Choose({1, 2, 3}), "alg1");
+  EXPECT_EQ(timings_, 1);
+}
+
+TEST_F(ChooseAlgorithmTest, OneCandidateIsNotTimed) {
+  names_ = {"alg0"};
+  EXPECT_EQ(Choose({1}), "alg0");
+  EXPECT_EQ(timings_, 0);
+}
+
+TEST_F(ChooseAlgorithmTest, ThoseThatDoNotRunAreNotTaken) {
+  EXPECT_EQ(Choose({kNever, 2, kNever}), "alg1");
+}
+
+// No memory, or nothing that runs: the heuristics' first, and the next process tries again.
+TEST_F(ChooseAlgorithmTest, LearnsNothingWhereNothingCouldBeTimed) {
+  EXPECT_EQ(Choose({}), "alg0");
+  EXPECT_EQ(Choose({kNever, kNever, kNever}), "alg0");
+  EXPECT_EQ(Choose({3, 2, 1}), "alg2");
+  EXPECT_EQ(timings_, 3);
+}
+
+// A device whose clock moves when the test says so.
+class ClockEvent final : public Event {
+ public:
+  void Synchronize() override {}
+  double SecondsSince(const Event& earlier) const override {
+    return seconds - static_cast<const ClockEvent&>(earlier).seconds;
+  }
+  double seconds = 0;
+};
+
+class ClockStream final : public Stream {
+ public:
+  void* native() const override { return nullptr; }
+  void Synchronize() override {}
+  void Record(Event& event) override { static_cast<ClockEvent&>(event).seconds = clock; }
+  void Wait(const Event&) override {}
+  void CopyFromHost(void*, const void*, size_t) override {}
+  void CopyToHost(void*, const void*, size_t) override {}
+  void FillZero(void*, size_t) override {}
+  double clock = 0;
+};
+
+class ClockDevice final : public Device {
+ public:
+  DeviceKind kind() const override { return DeviceKind::kCuda; }
+  std::string description() const override { return "a clock"; }
+  int num_threads() const override { return 1; }
+  std::shared_ptr<void> Allocate(size_t bytes) override {
+    if (bytes > memory_bytes) throw DeviceError("no memory");
+    return std::shared_ptr<void>(std::calloc(std::max<size_t>(bytes, 1), 1), std::free);
+  }
+  bool is_host_accessible() const override { return true; }
+  void CopyToHost(void*, const void*, size_t) override {}
+  void CopyFromHost(void*, const void*, size_t) override {}
+  void Synchronize() override {}
+  Stream& compute_stream() override { return stream; }
+  std::unique_ptr<Event> MakeEvent() override { return std::make_unique<ClockEvent>(); }
+  bool is_described() const override { return described; }
+
+  ClockStream stream;
+  size_t memory_bytes = 1 << 20;
+  bool described = false;
+};
+
+TEST(TimeAlgorithmsTest, CountsTheBestRunButNotTheFirst) {
+  ClockDevice device;
+  const std::vector<std::vector<double>> runs = {{1, 7, 5, 6}, {9, 2, 3, 4}};
+  std::vector<size_t> done(runs.size(), 0);
+  const std::vector<double> seconds =
+      TimeAlgorithms(device, std::vector<size_t>{}, runs.size(), [&](size_t i, auto) {
+        device.stream.clock += runs[i].at(done[i]++);
+        return true;
+      });
+  EXPECT_THAT(seconds, ElementsAre(5, 2));
+  EXPECT_THAT(done, Each(4));
+}
+
+TEST(TimeAlgorithmsTest, AnAlgorithmThatDoesNotRunTakesForever) {
+  ClockDevice device;
+  const std::vector<double> seconds =
+      TimeAlgorithms(device, std::vector<size_t>{}, 2, [&](size_t i, auto) {
+        device.stream.clock += 1;
+        return i == 1;
+      });
+  EXPECT_THAT(seconds, ElementsAre(kNever, 1));
+}
+
+TEST(TimeAlgorithmsTest, GivesEachItsBuffers) {
+  ClockDevice device;
+  TimeAlgorithms(device, std::vector<size_t>{16, 0, 4}, 1,
+                 [&](size_t, std::span<void* const> buffers) {
+                   EXPECT_THAT(buffers, ::testing::SizeIs(3));
+                   EXPECT_THAT(buffers, Each(::testing::NotNull()));
+                   return true;
+                 });
+}
+
+TEST(TimeAlgorithmsTest, WithoutMemoryNothingIsTried) {
+  ClockDevice device;
+  device.memory_bytes = 100;
+  EXPECT_THAT(TimeAlgorithms(device, std::vector<size_t>{16, 200}, 1,
+                             [](size_t, auto) {
+                               ADD_FAILURE() << "launched";
+                               return true;
+                             }),
+              IsEmpty());
+}
+
+// A product as a kernel's factory is asked for it.
+struct AskedProduct {
+  ops::Gemm gemm{.rows = 2, .columns = 4, .inner = 3};
+  DType type = DType::kFloat;
+  bool has_bias = false;
+  KernelSettings settings = {};
+
+  template <typename Answer>
+  auto Ask(Device& device, Answer answer) const {
+    const auto operand = [&](Shape shape, bool present = true) {
+      OperandDesc desc;
+      desc.shape = std::move(shape);
+      desc.dtype = type;
+      desc.present = present;
+      return desc;
+    };
+    const auto matrix = [&](int64_t lines, int64_t line, bool transposed) {
+      return operand(transposed ? Shape({line, lines}) : Shape({lines, line}));
+    };
+    const std::vector<OperandDesc> inputs = {matrix(gemm.rows, gemm.inner, gemm.transpose_a),
+                                             matrix(gemm.inner, gemm.columns, gemm.transpose_b),
+                                             operand({gemm.columns}, has_bias)};
+    const std::vector<OperandDesc> outputs = {matrix(gemm.rows, gemm.columns, false)};
+    return answer(KernelRequest{gemm, inputs, outputs, device, settings});
+  }
+  std::string Key() const {
+    const std::shared_ptr<Device> chip = DescribeDevice(DeviceKind::kCuda, "H200");
+    return Ask(*chip, [&](const KernelRequest& request) {
+      return AlgorithmKey(CudaDeviceOf(request), "cublasLt", 130000, ProblemOf(request));
+    });
+  }
+  bool IsTimed(Device& device) const { return Ask(device, AreAlgorithmsTimed); }
+};
+
+TEST(AlgorithmKeyTest, NamesAllThatATimingHoldsFor) {
+  AskedProduct asked;
+  asked.gemm.transpose_b = true;
+  EXPECT_EQ(
+      asked.Key(),
+      "H200|cublasLt 130000|Gemm 2x3 * 3x4(T) (2x3 float plain, 4x3 float plain, none) -> (2x4 "
+      "float plain)");
+}
+
+TEST(AlgorithmKeyTest, OtherProblemsHaveOtherKeys) {
+  const AskedProduct plain;
+  std::vector<AskedProduct> others(5);
+  others[0].gemm.transpose_a = true;
+  others[1].gemm.transpose_b = true;
+  others[2].type = DType::kBFloat16;
+  others[3].has_bias = true;
+  others[4].settings.strict_fp32 = true;
+  std::vector<std::string> keys = {plain.Key()};
+  for (const AskedProduct& other : others) {
+    EXPECT_THAT(keys, Not(::testing::Contains(other.Key())));
+    keys.push_back(other.Key());
+  }
+  EXPECT_EQ(plain.Key(), AskedProduct().Key());
+}
+
+TEST(AlgorithmKeyTest, ChipsAndVersionsShareNothing) {
+  const auto key = [](const char* chip, size_t version) {
+    const std::shared_ptr<Device> device = DescribeDevice(DeviceKind::kCuda, chip);
+    return AlgorithmKey(static_cast<CudaDevice&>(*device), "cudnn", version, "conv");
+  };
+  EXPECT_NE(key("H200", 91300), key("A100", 91300));
+  EXPECT_NE(key("H200", 91300), key("H200", 91301));
+}
+
+TEST(AreAlgorithmsTimedTest, OnADeviceThatIsThere) {
+  ClockDevice device;
+  EXPECT_TRUE(AskedProduct().IsTimed(device));
+  device.described = true;
+  EXPECT_FALSE(AskedProduct().IsTimed(device));
+}
+
+TEST(AreAlgorithmsTimedTest, NotWhereEachRunIsToHaveTheSameBits) {
+  ClockDevice device;
+  AskedProduct asked;
+  asked.settings.deterministic = true;
+  EXPECT_FALSE(asked.IsTimed(device));
+}
+
+TEST(AreAlgorithmsTimedTest, NotWhereTheEnvironmentForbidsIt) {
+  ClockDevice device;
+  setenv("CAFFE_TIME_ALGORITHMS", "0", 1);
+  EXPECT_FALSE(AskedProduct().IsTimed(device));
+  setenv("CAFFE_TIME_ALGORITHMS", "1", 1);
+  EXPECT_TRUE(AskedProduct().IsTimed(device));
+  unsetenv("CAFFE_TIME_ALGORITHMS");
+}
+
+class ProductOnGpuTest : public ::testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override {
+    device_ = testing::DeviceOrNull(DeviceKind::kCuda);
+    if (device_ == nullptr) GTEST_SKIP() << "no cuda device";
+    asked_.gemm = {.rows = 64, .columns = 512, .inner = 800, .transpose_b = true};
+    asked_.type = GetParam();
+    asked_.has_bias = true;
+  }
+  // The algorithms of cuBLASLt's kernel, the chosen one first.
+  std::vector<std::string> Algorithms() const {
+    return asked_.Ask(*device_, [&](const KernelRequest& request) -> std::vector<std::string> {
+      for (const KernelCandidate& candidate :
+           KernelRegistry::Get().Candidates(DeviceKind::kCuda, typeid(ops::Gemm))) {
+        if (candidate.name != "gemm-cublaslt") continue;
+        const KernelOrRefusal answer = candidate.factory(request);
+        if (const Refusal* refusal = std::get_if<Refusal>(&answer)) {
+          ADD_FAILURE() << refusal->reason;
+          return {};
+        }
+        return std::get<Kernel>(answer).algorithms;
+      }
+      return {};
+    });
+  }
+
+  Device* device_ = nullptr;
+  AskedProduct asked_;
+};
+
+TEST_P(ProductOnGpuTest, TheFastestAlgorithmIsTakenAgain) {
+  const std::vector<std::string> first = Algorithms();
+  ASSERT_THAT(first, Not(IsEmpty()));
+  EXPECT_LE(first.size(), kTimedAlgorithms);
+  EXPECT_EQ(Algorithms(), first);
+}
+
+TEST_P(ProductOnGpuTest, DeterministicTakesTheHeuristicsFirst) {
+  asked_.settings.deterministic = true;
+  EXPECT_THAT(Algorithms(), ::testing::SizeIs(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, ProductOnGpuTest,
+                         ::testing::Values(DType::kFloat, DType::kFloat16, DType::kBFloat16,
+                                           DType::kDouble),
+                         [](const auto& info) { return std::string(Name(info.param)); });
+
+}  // namespace
+}  // namespace caffe::cuda
