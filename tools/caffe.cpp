@@ -100,7 +100,7 @@ caffe::NetOptions NetOptionsFromFlags(bool with_backward) {
   return options;
 }
 
-// The numbers in -gpu; none on the CPU.
+// The numbers in -gpu, of one GPU at least; none where the flag is not given.
 std::vector<int> GpusFromFlag() {
   std::vector<int> gpus;
   if (FLAGS_gpu == "all") {
@@ -108,17 +108,26 @@ std::vector<int> GpusFromFlag() {
     Require(!gpus.empty(), "-gpu all: this machine has no GPU; leave out -gpu");
     return gpus;
   }
+  bool is_understood = true;
   for (const std::string& part : SplitByComma(FLAGS_gpu)) {
-    int id = 0;
     const char *begin = part.data() + std::min(part.find_first_not_of(' '), part.size()),
                *end = part.data() + part.size();
-    const auto [rest, error] = std::from_chars(begin, end, id);
-    Require(error == std::errc() && rest == end && id >= 0, "-gpu is '", FLAGS_gpu,
-            "'; give numbers of GPUs separated by commas, or 'all' (caffe device_query -gpu all "
-            "lists them)");
-    gpus.push_back(id);
+    const auto [rest, error] = std::from_chars(begin, end, gpus.emplace_back());
+    is_understood = is_understood && error == std::errc() && rest == end && gpus.back() >= 0;
   }
+  Require(
+      FLAGS_gpu.empty() || (is_understood && !gpus.empty()), "-gpu is '", FLAGS_gpu,
+      "'; give numbers of GPUs separated by commas, or 'all' (caffe device_query -gpu all lists "
+      "them)");
   return gpus;
+}
+
+// What each GPU is, in their order. Throws DeviceError where one is not there; nothing has been
+// logged by then that would tell of it as if it were.
+std::vector<std::string> DescribeGpus(const std::vector<int>& gpus) {
+  std::vector<std::string> descriptions;
+  for (const int gpu : gpus) descriptions.push_back(caffe::DescribeGpu(gpu));
+  return descriptions;
 }
 
 void UseCpu() {
@@ -226,10 +235,12 @@ class TraceFile {
 };
 
 void UseGpus(const std::vector<int>& gpus) {
+  const std::vector<std::string> descriptions = DescribeGpus(gpus);
   std::ostringstream numbers;
   for (size_t i = 0; i < gpus.size(); ++i) numbers << (i == 0 ? "" : ", ") << gpus[i];
   LOG(INFO) << "Using GPUs " << numbers.str();
-  for (const int gpu : gpus) LOG(INFO) << "GPU " << gpu << ": " << caffe::DescribeGpu(gpu);
+  for (size_t i = 0; i < gpus.size(); ++i)
+    LOG(INFO) << "GPU " << gpus[i] << ": " << descriptions[i];
   caffe::Caffe::SetDevice(gpus[0]);
   caffe::Caffe::set_mode(caffe::Caffe::GPU);
 }
@@ -506,11 +517,11 @@ int DeviceQuery() {
     LOG(INFO) << "Device: " << caffe::DescribeCpu();
     return 0;
   }
+  const std::vector<int> gpus = GpusFromFlag();
+  const std::vector<std::string> descriptions = DescribeGpus(gpus);
   LOG(INFO) << "Querying GPUs " << FLAGS_gpu;
-  for (const int id : GpusFromFlag()) {
-    const std::string description = caffe::DescribeGpu(id);
-    LOG(INFO) << "Device " << id << ": " << description;
-  }
+  for (size_t i = 0; i < gpus.size(); ++i)
+    LOG(INFO) << "Device " << gpus[i] << ": " << descriptions[i];
   return 0;
 }
 

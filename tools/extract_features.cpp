@@ -18,12 +18,19 @@ std::vector<std::string> SplitByComma(const std::string& text) {
   return parts;
 }
 
-int64_t ParseCount(const std::string& text) {
+// `what` names the argument.
+int ParseNumber(const char* what, const std::string& text, int least) {
   std::istringstream stream(text);
-  int64_t count = 0;
-  Require(static_cast<bool>(stream >> count) && stream.eof() && count > 0,
-          "the number of batches is '", text, "'; give a positive whole number");
-  return count;
+  int number = 0;
+  Require(static_cast<bool>(stream >> number) && stream.eof() && number >= least, what, " is '",
+          text, "'; give a whole number from ", least, " on");
+  return number;
+}
+
+void SetDevice(const std::string& mode, const std::string& gpu) {
+  Require(mode == "CPU" || mode == "GPU", "the device is '", mode, "'; give CPU or GPU");
+  Caffe::SetDevice(ParseNumber("the number of the GPU", gpu, 0));
+  Caffe::set_mode(mode == "GPU" ? Caffe::GPU : Caffe::CPU);
 }
 
 // One blob and the database that its items go to.
@@ -60,14 +67,9 @@ void ExtractFeatures(const std::vector<std::string>& arguments) {
                                  databases = SplitByComma(arguments[3]);
   Require(blobs.size() == databases.size(), blobs.size(), " blobs but ", databases.size(),
           " databases are named; give as many of one as of the other");
-  const int64_t batches = ParseCount(arguments[4]);
+  const int batches = ParseNumber("the number of batches", arguments[4], 1);
   const DataParameter::DB backend = data::ParseBackend(arguments[5]);
-  if (arguments.size() > 6 && arguments[6] == "GPU") {
-    Caffe::SetDevice(arguments.size() > 7 ? std::stoi(arguments[7]) : 0);
-    Caffe::set_mode(Caffe::GPU);
-  } else {
-    Caffe::set_mode(Caffe::CPU);
-  }
+  SetDevice(arguments.size() > 6 ? arguments[6] : "CPU", arguments.size() > 7 ? arguments[7] : "0");
   Net net(model, TEST, /*level=*/0, /*stages=*/{}, {.with_backward = false});
   net.CopyTrainedLayersFrom(weights);
   std::vector<Output> outputs;
@@ -77,7 +79,7 @@ void ExtractFeatures(const std::vector<std::string>& arguments) {
   }
   for (Output& output : outputs) output.writer = data::CreateRecordWriter(backend, output.database);
   LOG(INFO) << "Extracting features";
-  for (int64_t batch = 0; batch < batches; ++batch) {
+  for (int batch = 0; batch < batches; ++batch) {
     net.Forward();
     for (Output& output : outputs) output.Add(*net.blob_by_name(output.blob));
   }

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -52,6 +53,11 @@ class CaffeToolTest : public ::testing::Test {
   void WriteSolver(const std::string& options) {
     Write("solver.prototxt", "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' " + options);
   }
+  std::string Read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(folder_.path(name)).rdbuf();
+    return text.str();
+  }
   bool Exists(const std::string& name) const { return std::filesystem::exists(folder_.path(name)); }
 
   // Runs in the test's folder, both outputs together.
@@ -79,24 +85,53 @@ class CaffeToolTest : public ::testing::Test {
 };
 
 // Where there is a GPU these commands would run on it.
-TEST_F(CaffeToolTest, AGpuThatIsNotThereIsOneMessage) {
-  const Outcome query = Run("device_query -gpu 0");
-  if (query.status == 0) GTEST_SKIP() << "this machine has a GPU";
-  for (const char* command :
-       {"device_query -gpu 0", "device_query -gpu all", "train -solver solver.prototxt -gpu 0",
-        "time -model net.prototxt -gpu 0", "train -solver gpu_solver.prototxt"}) {
-    Write("gpu_solver.prototxt",
-          "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 solver_mode: GPU");
+TEST_F(CaffeToolTest, AGpuThatIsNotThereIsOneLine) {
+  if (Run("device_query -gpu 0").status == 0) GTEST_SKIP() << "this machine has a GPU";
+  ASSERT_EQ(Run("train -solver solver.prototxt").status, 0);
+  const std::string weights = Read("solver_iter_4.caffemodel");
+  const std::string state = Read("solver_iter_4.solverstate");
+  for (const std::string gpu : {"0", "7"}) {
+    Write("gpu_" + gpu + ".prototxt",
+          "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 4 "
+          "snapshot_prefix: 'solver' solver_mode: GPU device_id: " +
+              gpu);
+  }
+  for (const std::string command :
+       {"device_query -gpu 0", "device_query -gpu all", "device_query -gpu 7",
+        "train -solver solver.prototxt -gpu 0", "train -solver solver.prototxt -gpu 7",
+        "train -solver solver.prototxt -gpu 0,1", "train -solver solver.prototxt -gpu all",
+        "train -solver solver.prototxt -snapshot solver_iter_4.solverstate -gpu 0",
+        "train -solver gpu_0.prototxt", "train -solver gpu_7.prototxt",
+        "test -model net.prototxt -weights solver_iter_4.caffemodel -gpu 0",
+        "test -model net.prototxt -weights solver_iter_4.caffemodel -gpu all",
+        "time -model net.prototxt -gpu 0", "time -model net.prototxt -gpu 7",
+        "time -model net.prototxt -gpu all"}) {
     const Outcome outcome = Run(command);
     EXPECT_EQ(outcome.status, 1) << command;
+    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << command << "\n"
+                                                                                 << outcome.output;
     // Of a build without CUDA, of a machine without a driver, with an old one, without a GPU.
     EXPECT_THAT(outcome.output,
                 ContainsRegex("this build has no cuda device|no NVIDIA driver is loaded|install a "
                               "newer driver|there is no device|check with nvidia-smi"))
         << command;
   }
-  ExpectFailure("time -model net.prototxt -gpu first", "-gpu is 'first'");
-  ExpectFailure("train -solver solver.prototxt -gpu 0,x", "-gpu is '0,x'");
+  EXPECT_EQ(Read("solver_iter_4.caffemodel"), weights);
+  EXPECT_EQ(Read("solver_iter_4.solverstate"), state);
+}
+
+TEST_F(CaffeToolTest, ANumberOfAGpuThatIsNoneIsOneLine) {
+  for (const std::string gpu : {"x", "0,x", "-1", "1.5", ",", "99999999999", "0x1"}) {
+    for (const std::string command :
+         {"device_query", "train -solver solver.prototxt", "time -model net.prototxt",
+          "test -model net.prototxt -weights net.caffemodel"}) {
+      const Outcome outcome = Run(command + " -gpu=" + gpu);
+      EXPECT_EQ(outcome.status, 1) << command << " -gpu=" << gpu;
+      EXPECT_THAT(outcome.output, HasSubstr("-gpu is '" + gpu + "'; give numbers of GPUs"));
+      EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1)
+          << outcome.output;
+    }
+  }
   ExpectFailure("train -solver solver.prototxt -gpu 0 -workers 2", "-gpu and -workers are both");
 }
 

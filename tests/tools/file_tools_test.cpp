@@ -191,6 +191,12 @@ TEST_F(FileToolsTest, ExtractsFeatures) {
               HasSubstr("did you mean 'ip'?"));
   EXPECT_THAT(Run("extract_features net.caffemodel net.prototxt ip,x db 2 lmdb", 1),
               HasSubstr("2 blobs but 1 databases"));
+  EXPECT_THAT(Run("extract_features net.caffemodel net.prototxt ip db 0 lmdb", 1),
+              HasSubstr("the number of batches is '0'"));
+  EXPECT_THAT(Run("extract_features net.caffemodel net.prototxt ip db 2 lmdb TPU", 1),
+              HasSubstr("the device is 'TPU'"));
+  EXPECT_THAT(Run("extract_features net.caffemodel net.prototxt ip db 2 lmdb GPU x", 1),
+              HasSubstr("the number of the GPU is 'x'"));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ const DeviceFactory& FactoryOf(DeviceKind kind) {
   const auto found = Factories().find(kind);
   if (found == Factories().end()) {
     throw Unsupported(StrCat("this build has no ", Name(kind),
-                             " device; set solver_mode: CPU or leave out -gpu"));
+                             " device; run on the CPU (solver_mode: CPU and no -gpu)"));
   }
   return found->second;
 }
