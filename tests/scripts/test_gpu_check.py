@@ -51,6 +51,14 @@ def test_times_are_read_from_the_log():
     assert gpu_check.times_of(log) == [10, 12.5]
 
 
+def test_the_reason_of_a_failure_is_one_line():
+    failed = gpu_check.summary_of_tests(report_of(PASSED, FAILED))
+    assert gpu_check.reason_of(failed).startswith("1 of 2 tests failed, the first ")
+    benchmarks = {"passed": False, "results": {"lenet fp32": {"best_ms": 1}, "alexnet fp32": {"output": "a\nb\n"}}}
+    assert gpu_check.reason_of(benchmarks) == "b"
+    assert gpu_check.reason_of({"passed": False}) == "see the report"
+
+
 def fake_bundle(folder, device_query):
     """Where `caffe` prints what device_query says."""
     (folder / "bin").mkdir()
@@ -67,9 +75,11 @@ def run(check, *arguments, **environment):
 
 
 def test_without_a_gpu_the_report_says_why_and_nothing_else_runs(tmp_path):
-    check = fake_bundle(tmp_path, "echo 'cuda: no NVIDIA driver is loaded'; exit 1")
+    log = "E1121 12:02:45.685636 20712 caffe.cpp:566] caffe device_query: cuda: no NVIDIA driver is loaded"
+    check = fake_bundle(tmp_path, f"echo '{log}'; exit 1")
     done = run(check, f"--output={tmp_path / 'report.json'}")
     assert done.returncode == 1
+    assert done.stderr.splitlines()[1:] == ["  caffe device_query: cuda: no NVIDIA driver is loaded"]
     report = json.loads((tmp_path / "report.json").read_text())
     assert not report["passed"]
     assert list(report["checks"]) == ["device"]
