@@ -38,6 +38,12 @@ def bundle(tmp_path_factory):
     return next(path for path in folder.iterdir() if path.is_dir())
 
 
+def elf_files(bundle):
+    files = [path for path in bundle.rglob("*") if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
+    assert len(files) > 10
+    return files
+
+
 def run(bundle, *command, cwd):
     """With an empty environment: nothing but the bundle says where things are."""
     return subprocess.run([bundle / "bin" / command[0], *command[1:]], cwd=cwd, env={}, text=True, check=True,
@@ -52,6 +58,20 @@ def test_every_library_comes_from_the_bundle(bundle):
         assert "not found" not in output
         for name, path in re.findall(r"(\S+) => (/\S+)", output):
             assert SYSTEM.match(name) or pathlib.Path(path).resolve().is_relative_to(bundle.resolve()), path
+
+
+def test_libraries_are_looked_for_in_the_bundle_alone(bundle):
+    for file in elf_files(bundle):
+        dynamic = subprocess.run(["readelf", "-d", file], text=True, check=True, stdout=subprocess.PIPE).stdout
+        for folders in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic):
+            assert all(folder.startswith("$ORIGIN") for folder in folders.split(":")), f"{file}: {folders}"
+
+
+def test_runs_with_glibc_2_36(bundle):
+    for file in elf_files(bundle):
+        versions = subprocess.run(["readelf", "-VW", file], text=True, check=True, stdout=subprocess.PIPE).stdout
+        newer = [version for version in re.findall(r"GLIBC_2\.(\d+)", versions) if int(version) > 36]
+        assert not newer, f"{file} wants GLIBC_2.{newer[0]}"
 
 
 def test_trains_where_it_was_unpacked(bundle, tmp_path):
