@@ -82,7 +82,8 @@ def train(recipe, variant, seed, build, folder):
     if done.returncode and not diverged:
         raise RuntimeError(f"{variant}, seed {seed}: status {done.returncode}\n{done.stderr[-1500:]}")
     skipped = SKIPPED.findall(done.stderr)
-    return None if diverged else float(ACCURACY.findall(done.stderr)[-1]), int(skipped[-1]) if skipped else 0, time.monotonic() - start
+    accuracy = None if diverged else float(ACCURACY.findall(done.stderr)[-1])
+    return accuracy, int(skipped[-1]) if skipped else 0, time.monotonic() - start
 
 
 def main():
@@ -103,7 +104,8 @@ def main():
                 for variant in variants for seed in options.seeds}
         for (variant, seed), run in runs.items():
             accuracy, skipped, seconds = run.result()
-            print(f"{variant}, seed {seed}: {'diverged' if accuracy is None else accuracy} ({seconds:.0f} s, {skipped} steps skipped)", file=sys.stderr)
+            print(f"{variant}, seed {seed}: {'diverged' if accuracy is None else accuracy} "
+                  f"({seconds:.0f} s, {skipped} steps skipped)", file=sys.stderr)
             entry = result["variants"].setdefault(variant, {"accuracy": [], "skipped_steps": []})
             entry["accuracy"].append(accuracy)
             entry["skipped_steps"].append(skipped)
