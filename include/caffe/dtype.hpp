@@ -13,8 +13,9 @@
 
 namespace caffe {
 
-// Storage types of blobs. Numbers follow `enum Type` of caffe.proto where that has them.
-enum class DType : uint8_t { kDouble = 0, kFloat = 1, kFloat16 = 2, kBFloat16 = 6 };
+// Storage types. Numbers follow `enum Type` of caffe.proto where that has them. kUInt8 is what
+// pixels are before a net computes with them; no blob has it.
+enum class DType : uint8_t { kDouble = 0, kFloat = 1, kFloat16 = 2, kBFloat16 = 6, kUInt8 = 7 };
 
 // IEEE 754 binary16. Storage only: arithmetic happens in float.
 struct float16 {
@@ -92,15 +93,19 @@ template <>
 inline constexpr DType kDTypeOf<float16> = DType::kFloat16;
 template <>
 inline constexpr DType kDTypeOf<bfloat16> = DType::kBFloat16;
+template <>
+inline constexpr DType kDTypeOf<uint8_t> = DType::kUInt8;
 
 constexpr size_t SizeOf(DType dtype) {
+  if (dtype == DType::kUInt8) return 1;
   return dtype == DType::kDouble ? 8 : dtype == DType::kFloat ? 4 : 2;
 }
 
-// "double", "float", "float16", "bfloat16".
+// "double", "float", "float16", "bfloat16", "uint8".
 std::string_view Name(DType dtype);
 
-// Calls fn(TypeTag<T>{}) with the C++ type of `dtype`. The only switch over types.
+// Calls fn(TypeTag<T>{}) with the C++ type of `dtype`, which is none of bytes. The only switch over
+// types.
 template <typename Fn>
 decltype(auto) VisitFloat(DType dtype, Fn&& fn) {
   switch (dtype) {
@@ -112,8 +117,10 @@ decltype(auto) VisitFloat(DType dtype, Fn&& fn) {
       return fn(TypeTag<float16>{});
     case DType::kBFloat16:
       return fn(TypeTag<bfloat16>{});
+    case DType::kUInt8:
+      break;
   }
-  throw InternalError("VisitFloat: unknown dtype");
+  throw InternalError("VisitFloat: bytes or an unknown dtype");
 }
 
 }  // namespace caffe

@@ -52,6 +52,8 @@ class GraphBuilder {
   Value* State(const std::string& name, const Shape& shape);
   // A value between two ops of this layer.
   Value* Scratch(const std::string& name, const Shape& shape);
+  // The same of whole numbers 0 to 255, one byte each whatever the net's precision.
+  Value* Bytes(const std::string& name, const Shape& shape);
 
   // Training phase and gradients wanted at all: whether to emit masks and statistics.
   bool with_backward() const;

@@ -46,6 +46,8 @@ struct DataPlace {
   uint64_t records = 0;
   // Of the ranks that train one net on the same data, each its own part.
   int rank = 0, ranks = 1;
+  // The net computes on a device with memory of its own.
+  bool has_device_memory = false;
 };
 
 // Derived classes read their options in the constructor and throw InvalidArgument for wrong ones;

@@ -14,6 +14,8 @@
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/blob_proto.hpp"
 #include "caffe/io/text_format.hpp"
+#include "caffe/ops/images.hpp"
+#include "caffe/ops/kernel.hpp"
 #include "tests/data/allocation_counter.hpp"
 #include "tests/data/databases.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -285,6 +287,125 @@ TEST_F(BatchSourceTest, MeanHasToFitTheImages) {
         BatchSource source(Options("batch_size: 1", "mean_file: '" + folder_.path("mean") + "'"));
       },
       ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("mean of 3x6x6"), HasSubstr("is 3x6x7"))));
+}
+
+// The same row of batches, left to a device: what its reference kernel makes of the bytes.
+std::vector<float> ReadAndTransform(BatchSource* source, int batches) {
+  const DeviceTransform& transform = *source->device_transform();
+  const std::shared_ptr<Device> cpu = MakeDevice(DeviceKind::kCpu);
+  const auto& reference =
+      KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::TransformImages)).back();
+  const Op op = ops::TransformImages{transform.scale};
+  const Kernel kernel = std::get<Kernel>(reference.factory({op, {}, {}, *cpu}));
+  std::vector<float> values;
+  for (int i = 0; i < batches; ++i) {
+    const Batch& batch = source->Next();
+    EXPECT_EQ(batch.data, nullptr);
+    std::vector<float> y(batch.data_shape.count());
+    std::vector<TensorView> inputs = {
+        {{batch.image_shape, DType::kUInt8}, const_cast<uint8_t*>(batch.images)},
+        {{Shape{batch.size, ops::ImageWindow::kNumbers}}, const_cast<float*>(batch.windows)}};
+    if (transform.mean != nullptr) {
+      inputs.push_back({{transform.mean_shape}, const_cast<float*>(transform.mean->data())});
+    }
+    const std::vector<TensorView> outputs = {{{batch.data_shape}, y.data()}};
+    KernelContext context;
+    context.inputs = inputs;
+    context.outputs = outputs;
+    kernel.run(context);
+    values.insert(values.end(), y.begin(), y.end());
+  }
+  return values;
+}
+
+class DeviceTransformTest : public BatchSourceTest {
+ protected:
+  // Three batches of both, for training and for testing.
+  void ExpectSameNumbers(BatchSourceOptions options) {
+    for (const bool train : {true, false}) {
+      options.train = train;
+      options.leave_transform = false;
+      BatchSource host(options);
+      EXPECT_EQ(host.device_transform(), nullptr);
+      options.leave_transform = true;
+      BatchSource device(options);
+      ASSERT_NE(device.device_transform(), nullptr);
+      EXPECT_EQ(device.data_shape(), host.data_shape());
+      EXPECT_EQ(ReadAndTransform(&device, 3), Read(&host, 3).data);
+    }
+  }
+};
+
+TEST_F(DeviceTransformTest, OfRawRecords) {
+  WriteDatabase(database(), NumberedRecords(10, 3, 7, 9));
+  for (const char* transform :
+       {"", "scale: 0.25", "mirror: true", "crop_size: 5 mirror: true mean_value: 104.5",
+        "crop_h: 4 crop_w: 8 mean_value: 1 mean_value: 2.5 mean_value: 3 scale: 0.1"}) {
+    SCOPED_TRACE(transform);
+    ExpectSameNumbers(Options("batch_size: 4", transform));
+  }
+}
+
+TEST_F(DeviceTransformTest, WithAMeanImage) {
+  WriteDatabase(database(), NumberedRecords(10, 2, 7, 9));
+  BlobProto mean;
+  for (const int extent : {1, 2, 7, 9}) mean.mutable_shape()->add_dim(extent);
+  for (int i = 0; i < 2 * 7 * 9; ++i) mean.add_data(static_cast<float>(i) * 0.3f);
+  WriteBinaryProto(folder_.path("mean"), mean);
+  ExpectSameNumbers(Options("batch_size: 4", "crop_size: 5 mirror: true scale: 0.5 mean_file: '" +
+                                                 folder_.path("mean") + "'"));
+}
+
+// Files beside raw records, and images that are larger than the first: only their windows are sent.
+TEST_F(DeviceTransformTest, OfImagesOfAllKinds) {
+  std::vector<std::string> records;
+  for (int i = 0; i < 9; ++i) {
+    const int height = 8 + i % 3 * 4, width = 9 + i % 2 * 5;
+    Datum datum = NumberedDatum(i, 3, height, width);
+    if (i % 4 == 3) {
+      records.push_back(datum.SerializeAsString());
+      continue;
+    }
+    const std::string& bytes = datum.data();
+    const Image image{{3, height, width}, std::vector<uint8_t>(bytes.begin(), bytes.end())};
+    records.push_back(EncodedRecord(EncodeImage(image, i % 2 == 0 ? "png" : "jpg"), i));
+  }
+  WriteDatabase(database(), records);
+  ExpectSameNumbers(
+      Options("batch_size: 4 threads: 3", "crop_size: 7 mirror: true mean_value: 100 scale: 0.01"));
+  ExpectSameNumbers(Options("batch_size: 1", "mirror: true"));  // each of its own shape
+}
+
+TEST_F(DeviceTransformTest, IsTheHostsWhereADeviceCannot) {
+  Datum floats = NumberedDatum(0, 1, 4, 4);
+  floats.clear_data();
+  for (int i = 0; i < 16; ++i) floats.add_float_data(static_cast<float>(i) * 0.5f);
+  WriteDatabase(database(), {floats.SerializeAsString()});
+  BatchSourceOptions options = Options("batch_size: 2");
+  options.leave_transform = true;
+  BatchSource source(options);
+  EXPECT_EQ(source.device_transform(), nullptr);
+  EXPECT_EQ(source.Next().data[1], 0.5f);
+
+  WriteDatabase(folder_.path("bytes"), NumberedRecords(2, 3, 8, 8));
+  options = Options("batch_size: 2", "crop_size: 4 vertical_stretch_upper: 1.5");
+  options.data.set_source(folder_.path("bytes"));
+  options.leave_transform = true;
+  EXPECT_EQ(BatchSource(options).device_transform(), nullptr);
+}
+
+TEST_F(DeviceTransformTest, RefusesFloatsAmongBytes) {
+  Datum floats = NumberedDatum(1, 1, 2, 2);
+  floats.clear_data();
+  for (int i = 0; i < 4; ++i) floats.add_float_data(1);
+  WriteDatabase(database(),
+                {NumberedDatum(0, 1, 2, 2).SerializeAsString(), floats.SerializeAsString()});
+  BatchSourceOptions options = Options("batch_size: 2");
+  options.leave_transform = true;
+  BatchSource source(options);
+  EXPECT_THAT([&] { source.Next(); },
+              ThrowsMessage<InvalidArgument>(
+                  AllOf(HasSubstr("record 1"), HasSubstr("use_gpu_transform: false"))));
 }
 
 }  // namespace

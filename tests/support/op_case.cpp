@@ -39,6 +39,7 @@ Layout LayoutOf(const CaseOperand& operand, uint32_t mask, size_t index, Layout 
 }
 
 double Rounded(double value, DType dtype) {
+  if (dtype == DType::kUInt8) return std::round(value);
   return VisitFloat(dtype, [&]<typename E>(TypeTag<E>) { return static_cast<double>(E(value)); });
 }
 
@@ -572,6 +573,7 @@ const std::vector<OpCase>& OpCases() {
     AddLossCases(&list);
     AddActivationCases(&list);
     AddArrangeCases(&list);
+    AddImageCases(&list);
     AddLabelLossCases(&list);
     AddLongCases(&list);
     AddReduceCases(&list);
@@ -655,8 +657,11 @@ std::vector<Elements> RunReference(const OpCase& test, bool accumulates, const C
     in.push_back(Describe(x, DType::kDouble, x.layout.value_or(Layout::kPlain)));
   for (const CaseOperand& y : test.outputs)
     out.push_back(Describe(y, DType::kDouble, y.layout.value_or(Layout::kPlain)));
-  for (OperandDesc& desc : in) desc.dtype = DType::kDouble;
-  for (OperandDesc& desc : out) desc.dtype = DType::kDouble;
+  for (auto* operands : {&in, &out}) {
+    for (OperandDesc& desc : *operands) {
+      if (desc.dtype != DType::kUInt8) desc.dtype = DType::kDouble;
+    }
+  }
   const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, test.op.type());
   const std::optional<CaseResult> result =
       Run(test, *DeviceOrNull(DeviceKind::kCpu), candidates.back(), in, out, accumulates, data, 1,

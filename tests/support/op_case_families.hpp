@@ -7,6 +7,7 @@ namespace caffe::testing {
 
 void AddActivationCases(std::vector<OpCase>* cases);
 void AddArrangeCases(std::vector<OpCase>* cases);
+void AddImageCases(std::vector<OpCase>* cases);
 void AddLabelLossCases(std::vector<OpCase>* cases);
 void AddLongCases(std::vector<OpCase>* cases);
 void AddReduceCases(std::vector<OpCase>* cases);

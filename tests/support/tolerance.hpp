@@ -16,6 +16,8 @@ constexpr double RelativeTolerance(DType dtype) {
       return 2e-3;
     case DType::kBFloat16:
       return 1.2e-2;
+    case DType::kUInt8:
+      return 0;
   }
   return 0;
 }

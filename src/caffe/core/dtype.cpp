@@ -12,6 +12,8 @@ std::string_view Name(DType dtype) {
       return "float16";
     case DType::kBFloat16:
       return "bfloat16";
+    case DType::kUInt8:
+      return "uint8";
   }
   return "?";
 }

@@ -76,6 +76,8 @@ fe::DataType_t CudnnType(DType type) {
       return fe::DataType_t::HALF;
     case DType::kBFloat16:
       return fe::DataType_t::BFLOAT16;
+    case DType::kUInt8:
+      return fe::DataType_t::UINT8;
   }
   throw InternalError("cuda: unknown element type");
 }

@@ -17,6 +17,8 @@ inline cudaDataType_t CudaType(DType type) {
       return CUDA_R_16F;
     case DType::kBFloat16:
       return CUDA_R_16BF;
+    case DType::kUInt8:
+      return CUDA_R_8U;
   }
   throw InternalError("cuda: unknown element type");
 }

@@ -26,6 +26,7 @@
 #include "caffe/data/transformers/datum_transformer.hpp"
 #include "caffe/data/window_loader.hpp"
 #include "caffe/error.hpp"
+#include "caffe/ops/images.hpp"
 
 namespace caffe::data {
 namespace {
@@ -40,25 +41,26 @@ constexpr int64_t kBoxColumns = 8;
 // Broken records in a row after which the database itself is taken to be broken.
 constexpr uint64_t kMostBrokenInARow = 1000;
 
-// Floats at 64-byte boundaries; grows and never shrinks.
-class AlignedFloats {
+// Numbers at 64-byte boundaries; grows and never shrinks.
+template <typename T>
+class AlignedArray {
  public:
-  float* get() const { return floats_.get(); }
+  T* get() const { return elements_.get(); }
 
   void Reserve(size_t count) {
     if (count <= capacity_) return;
-    floats_.reset();
-    floats_.reset(static_cast<float*>(::operator new[](count * sizeof(float), kAlignment)));
+    elements_.reset();
+    elements_.reset(static_cast<T*>(::operator new[](count * sizeof(T), kAlignment)));
     capacity_ = count;
   }
 
  private:
   static constexpr std::align_val_t kAlignment{64};
   struct Deleter {
-    void operator()(float* floats) const { ::operator delete[](floats, kAlignment); }
+    void operator()(T* elements) const { ::operator delete[](elements, kAlignment); }
   };
 
-  std::unique_ptr<float[], Deleter> floats_;
+  std::unique_ptr<T[], Deleter> elements_;
   size_t capacity_ = 0;
 };
 
@@ -66,8 +68,12 @@ class AlignedFloats {
 // the consumer, given back.
 struct BatchBuffer {
   std::vector<RecordSequence::Item> items;
-  ImageExtents extents;  // of every image after the transform
-  AlignedFloats data;
+  ImageExtents extents;        // of every image after the transform
+  ImageExtents image_extents;  // of batches of bytes: before it
+  AlignedArray<float> data;
+  // Of batches of bytes, in place of `data`.
+  AlignedArray<uint8_t> images;
+  std::vector<float> windows;
   std::vector<float> labels;
   std::vector<std::vector<ObjectBox>> boxes;  // of each item of annotated records
   Batch batch;
@@ -141,6 +147,14 @@ std::unique_ptr<RecordLoader> MakeRecordLoader(const BatchSourceOptions& options
   return std::make_unique<DatumLoader>(mode);
 }
 
+// Why batches cannot be of bytes; empty when they can.
+std::string WhyHostTransforms(const BatchSourceOptions& options, bool augments, bool has_floats) {
+  if (options.windows) return "windows are cut out of their images and scaled there";
+  if (augments) return "resizing, distortion, expansion, sampling and noise happen there";
+  if (has_floats) return "the records are floats, not bytes";
+  return "";
+}
+
 RandomStream AugmentationStream(const BatchSourceOptions& options) {
   const int64_t own_seed = options.transform.random_seed();
   return {own_seed >= 0 ? static_cast<uint64_t>(own_seed) : options.seed,
@@ -204,6 +218,7 @@ class BatchSource::Impl {
         ready_(buffers_.size()),
         chunks_(2 * buffers_.size() + 16) {
     InspectFirstRecord();
+    if (options.leave_transform) LeaveTransform(options);
     chunk_size_ = std::clamp(batch_size_ / (4 * threads_), 1, kLargestChunk);
     for (BatchBuffer& buffer : buffers_) {
       buffer.items.resize(batch_size_);
@@ -230,6 +245,11 @@ class BatchSource::Impl {
   Shape label_shape() const {
     if (!with_label_) return Shape{0};
     return has_boxes_ ? Shape{1, 1, box_rows_, kBoxColumns} : Shape{batch_size_};
+  }
+
+  Shape image_shape() const { return fixed_extents_ ? ShapeOf(first_image_) : data_shape_; }
+  const DeviceTransform* device_transform() const {
+    return device_transform_ ? &*device_transform_ : nullptr;
   }
 
   const Batch& Next() {
@@ -323,7 +343,12 @@ class BatchSource::Impl {
   // worth their while.
   void InspectFirstRecord() {
     RecordSequence::Item item = sequence_.Peek();
-    const ImageExtents extents = WithReplacement(&item, [&] { return OutputExtents(item); });
+    first_image_ = WithReplacement(&item, [&] {
+      const ImageExtents image = first_loader_->ReadExtents(item.record.value, item.number);
+      transformer_.OutputExtents(image);  // throws when crop or mean do not fit
+      return image;
+    });
+    const ImageExtents extents = transformer_.OutputExtents(first_image_);
     broken_records_ = 0;  // the first batch meets the same ones
     fixed_extents_ = transformer_.has_fixed_size();
     first_extents_ = extents;
@@ -334,6 +359,30 @@ class BatchSource::Impl {
                    << "have no effect on records that are not encoded";
     }
     threads_ = ChooseThreads(data_, is_encoded, item.record.value.size());
+  }
+
+  void LeaveTransform(const BatchSourceOptions& options) {
+    RecordSequence::Item item = sequence_.Peek();
+    const bool has_floats = WithReplacement(&item, [&] {
+      return first_loader_->Load(item.record.value, item.number).image.floats != nullptr;
+    });
+    broken_records_ = 0;  // the first batch meets the same ones
+    const std::string reason = WhyHostTransforms(options, !augmentations_.empty(), has_floats);
+    if (!reason.empty()) {
+      LOG(INFO) << "layer '" << options.layer
+                << "': use_gpu_transform has no effect, images are transformed on the host: "
+                << reason;
+      return;
+    }
+    DeviceTransform& transform = device_transform_.emplace();
+    transform.scale = transformer_.scale();
+    MeanImage mean = transformer_.Mean(first_image_.channels);
+    if (mean.values.empty()) return;
+    const ImageExtents& extents = mean.extents;
+    transform.mean_shape = static_cast<size_t>(extents.channels) == mean.values.size()
+                               ? Shape{extents.channels}
+                               : Shape{extents.channels, extents.height, extents.width};
+    transform.mean = std::make_shared<const std::vector<float>>(std::move(mean.values));
   }
 
   // Of what the first record of a batch will be; the reader thread's.
@@ -384,10 +433,19 @@ class BatchSource::Impl {
     if (!(extents == buffer->extents)) {
       buffer->extents = extents;
       buffer->batch.data_shape = ShapeOf(extents);
-      buffer->data.Reserve(static_cast<size_t>(extents.count()) * batch_size_);
+      if (device_transform_) {
+        buffer->image_extents = fixed_extents_ ? first_image_ : extents;
+        buffer->batch.image_shape = ShapeOf(buffer->image_extents);
+        buffer->images.Reserve(static_cast<size_t>(buffer->image_extents.count()) * batch_size_);
+        buffer->windows.resize(static_cast<size_t>(ops::ImageWindow::kNumbers) * batch_size_);
+      } else {
+        buffer->data.Reserve(static_cast<size_t>(extents.count()) * batch_size_);
+      }
     }
     buffer->batch.size = batch_size_;
     buffer->batch.data = buffer->data.get();
+    buffer->batch.images = buffer->images.get();
+    buffer->batch.windows = buffer->windows.data();
     buffer->batch.labels = with_label_ ? buffer->labels.data() : nullptr;
     buffer->error = nullptr;
     buffer->chunks_left = (batch_size_ + chunk_size_ - 1) / chunk_size_;
@@ -422,7 +480,14 @@ class BatchSource::Impl {
                                    " images, as its first record; set crop_size, "
                                    "resize while converting, or set batch_size: 1"));
     }
-    transformer_.Transform(sample.image, item.number, buffer->data.get() + extents.count() * slot);
+    if (device_transform_) {
+      transformer_.Pack(sample.image, item.number, buffer->image_extents,
+                        buffer->images.get() + buffer->image_extents.count() * slot,
+                        buffer->windows.data() + ops::ImageWindow::kNumbers * slot);
+    } else {
+      transformer_.Transform(sample.image, item.number,
+                             buffer->data.get() + extents.count() * slot);
+    }
     if (!with_label_) return;
     if (has_boxes_) {
       transformer_.TransformBoxes(sample.image.extents, item.number, &sample.boxes);
@@ -463,7 +528,8 @@ class BatchSource::Impl {
   const std::unique_ptr<RecordLoader> first_loader_;  // the reader thread's
   std::vector<std::unique_ptr<RecordLoader>> loaders_;
   bool fixed_extents_ = false;
-  ImageExtents first_extents_;
+  ImageExtents first_image_, first_extents_;         // before and after the transform
+  std::optional<DeviceTransform> device_transform_;  // of batches of bytes
   int threads_ = 1;
   int chunk_size_ = 1;
 
@@ -494,6 +560,12 @@ Shape BatchSource::data_shape() const {
 }
 Shape BatchSource::label_shape() const {
   return impl_->label_shape();
+}
+Shape BatchSource::image_shape() const {
+  return impl_->image_shape();
+}
+const DeviceTransform* BatchSource::device_transform() const {
+  return impl_->device_transform();
 }
 const Batch& BatchSource::Next() {
   return impl_->Next();

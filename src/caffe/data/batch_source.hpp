@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "caffe/proto/caffe.pb.h"
 #include "caffe/shape.hpp"
@@ -32,13 +33,26 @@ struct BatchSourceOptions {
   int ranks = 1;
   uint64_t start_record = 0;  // records_consumed() of the run that is resumed
   bool with_label = true;
+  // Batches are of bytes where that can be (BatchSource::device_transform()): crop, mirror, mean
+  // and scale are left to the device.
+  bool leave_transform = false;
+};
+
+// What a device does with batches of bytes: ops::TransformImages and its third operand.
+struct DeviceTransform {
+  float scale = 1;
+  Shape mean_shape;                                // C or C,H,W
+  std::shared_ptr<const std::vector<float>> mean;  // null: none
 };
 
 // Borrowed from the source until its next Next().
 struct Batch {
-  const float* data = nullptr;    // 64-byte aligned
-  const float* labels = nullptr;  // null without labels
-  Shape data_shape;               // N,C,H,W
+  const float* data = nullptr;      // 64-byte aligned; null in batches of bytes
+  const uint8_t* images = nullptr;  // N times C*H*W of image_shape
+  const float* windows = nullptr;   // N times ops::ImageWindow
+  const float* labels = nullptr;    // null without labels
+  Shape data_shape;                 // N,C,H,W
+  Shape image_shape;                // of batches of bytes: N,C,H,W before the crop
   // N; of annotated records 1x1xRx8 with rows (item in the batch, class, instance, xmin, ymin,
   // xmax, ymax, difficult), unused rows -1 throughout. R only grows, so that a net seldom changes.
   Shape label_shape;
@@ -69,6 +83,10 @@ class BatchSource {
   // from batch to batch where images do.
   Shape data_shape() const;
   Shape label_shape() const;
+  // Of batches of bytes.
+  Shape image_shape() const;
+  // Null where batches are of floats: not asked for, or not possible, which the log explains.
+  const DeviceTransform* device_transform() const;
 
   // The next batch; takes back the buffers of the previous one. Rethrows here whatever went wrong
   // in a thread, with the record's place and key; from then on, every call does.

@@ -107,4 +107,11 @@ Value* GraphBuilder::Scratch(const std::string& name, const Shape& shape) {
   return &value;
 }
 
+Value* GraphBuilder::Bytes(const std::string& name, const Shape& shape) {
+  Value* value = Scratch(name, shape);
+  value->desc.dtype = DType::kUInt8;
+  value->at_least_float = true;  // its type is not the layer's
+  return value;
+}
+
 }  // namespace caffe

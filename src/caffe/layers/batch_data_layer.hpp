@@ -1,13 +1,17 @@
 // What layers have in common whose tops are the batches of a data::BatchSource.
 #pragma once
 
+#include <cstring>
 #include <memory>
+#include <vector>
 
 #include "caffe/data/batch_source.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer.hpp"
 #include "caffe/layers/store_batch.hpp"
+#include "caffe/ops/constant.hpp"
 #include "caffe/ops/convert.hpp"
+#include "caffe/ops/images.hpp"
 #include "caffe/trace.hpp"
 
 namespace caffe {
@@ -31,6 +35,8 @@ class BatchDataLayer : public Layer {
     options.rank = place.rank;
     options.ranks = place.ranks;
     options.with_label = param().top_size() > 1;
+    options.leave_transform =
+        place.has_device_memory && param().transform_param().use_gpu_transform();
     stream_.reset();  // a source is open once
     stream_ = std::make_shared<Stream>(options);
   }
@@ -46,13 +52,25 @@ class BatchDataLayer : public Layer {
   }
 
   void EmitForward(GraphBuilder& graph) const override {
-    std::vector<Value*> tops = {graph.top(0)};
-    if (graph.num_tops() > 1) tops.push_back(graph.top(1));
-    graph.Emit(
-        ops::HostCall{.what = "next batch",
-                      .call = [stream = stream_](const KernelContext& ctx) { stream->Store(ctx); },
-                      .is_source = true},
-        {}, tops);
+    const bool has_labels = graph.num_tops() > 1;
+    const data::DeviceTransform* transform = stream_->source.device_transform();
+    if (transform == nullptr) {
+      std::vector<Value*> outputs = {graph.top(0)};
+      if (has_labels) outputs.push_back(graph.top(1));
+      return EmitNextBatch(graph, "next batch", outputs);
+    }
+    const Shape images = stream_->source.image_shape();
+    std::vector<Value*> operands = {
+        graph.Bytes("images", images),
+        graph.Scratch("windows", {images[0], ops::ImageWindow::kNumbers})};
+    std::vector<Value*> outputs = operands;
+    if (has_labels) outputs.push_back(graph.top(1));
+    EmitNextBatch(graph, "next batch of bytes", outputs);
+    if (transform->mean != nullptr) {
+      operands.push_back(graph.Scratch("mean", transform->mean_shape));
+      graph.Emit(ops::Constant{transform->mean}, {}, {operands.back()});
+    }
+    graph.Emit(ops::TransformImages{transform->scale}, operands, {graph.top(0)});
   }
 
  protected:
@@ -60,6 +78,15 @@ class BatchDataLayer : public Layer {
   virtual data::BatchSourceOptions SourceOptions() const = 0;
 
  private:
+  void EmitNextBatch(GraphBuilder& graph, const char* what,
+                     const std::vector<Value*>& outputs) const {
+    graph.Emit(
+        ops::HostCall{.what = what,
+                      .call = [stream = stream_](const KernelContext& ctx) { stream->Store(ctx); },
+                      .is_source = true},
+        {}, outputs);
+  }
+
   // With batches of one item the images of a database may differ in size, and annotated batches in
   // the number of boxes. The net is then planned anew and asks again for the same batch, which is
   // held until it fits.
@@ -69,16 +96,24 @@ class BatchDataLayer : public Layer {
     void Store(const KernelContext& ctx) {
       const data::Batch& batch = held != nullptr ? *held : Next();
       last = &batch;  // the source's until its next Next()
-      const bool has_labels = ctx.outputs.size() > 1;
-      if (!(batch.data_shape == ctx.output(0).shape) ||
-          (has_labels && !(batch.label_shape == ctx.output(1).shape))) {
+      const bool is_bytes = source.device_transform() != nullptr;
+      const int label = is_bytes ? 2 : 1;
+      const bool has_labels = static_cast<int>(ctx.outputs.size()) > label;
+      const Shape& first = is_bytes ? batch.image_shape : batch.data_shape;
+      if (!(first == ctx.output(0).shape) ||
+          (has_labels && !(batch.label_shape == ctx.output(label).shape))) {
         held = &batch;
         ops::TopShapesDiffer differ{{batch.data_shape}};
         if (has_labels) differ.tops.push_back(batch.label_shape);
         throw differ;
       }
-      StoreBatch(batch.data, ctx.output(0));
-      if (ctx.has_output(1)) StoreBatch(batch.labels, ctx.output(1));
+      if (is_bytes) {
+        std::memcpy(ctx.output(0).data, batch.images, ctx.output(0).bytes());
+        StoreBatch(batch.windows, ctx.output(1));
+      } else {
+        StoreBatch(batch.data, ctx.output(0));
+      }
+      if (ctx.has_output(label)) StoreBatch(batch.labels, ctx.output(label));
       held = nullptr;
     }
 

@@ -221,7 +221,10 @@ void Net::Impl::PrepareLayers() {
   for (const std::shared_ptr<Layer>& layer : layers) {
     WithContext(PlaceOf(layer->param()), [&] {
       const auto delivered = options.delivered_records.find(layer->name());
-      DataPlace place{.seed = seed, .rank = options.rank, .ranks = options.ranks};
+      DataPlace place{.seed = seed,
+                      .rank = options.rank,
+                      .ranks = options.ranks,
+                      .has_device_memory = !device->is_host_accessible()};
       if (delivered != options.delivered_records.end()) place.records = delivered->second;
       layer->Prepare(place);
     });

@@ -97,6 +97,7 @@ class AssignPrecision final : public Pass {
   }
 
   DType StorageType(const Value& value) const {
+    if (value.desc.dtype == DType::kUInt8) return DType::kUInt8;
     const LayerTypes& types = types_[value.layer];
     if (value.kind == ValueKind::kParam || value.kind == ValueKind::kParamGrad) {
       return AtLeastFloat(types.forward);

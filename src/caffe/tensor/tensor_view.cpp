@@ -23,6 +23,13 @@ void ForEachElement(const Shape& shape, Fn&& fn) {
   }
 }
 
+// Bytes too.
+template <typename Fn>
+void VisitElement(DType dtype, Fn&& fn) {
+  if (dtype == DType::kUInt8) return fn(TypeTag<uint8_t>{});
+  VisitFloat(dtype, fn);
+}
+
 }  // namespace
 
 void CopyTensor(const TensorView& from, const TensorView& to) {
@@ -31,8 +38,8 @@ void CopyTensor(const TensorView& from, const TensorView& to) {
     if (from.count() > 0) std::memmove(to.data, from.data, from.bytes());
     return;
   }
-  VisitFloat(from.dtype, [&]<typename From>(TypeTag<From>) {
-    VisitFloat(to.dtype, [&]<typename To>(TypeTag<To>) {
+  VisitElement(from.dtype, [&]<typename From>(TypeTag<From>) {
+    VisitElement(to.dtype, [&]<typename To>(TypeTag<To>) {
       const From* in = from.as<From>();
       To* out = to.as<To>();
       const auto convert = [](From x) { return To(static_cast<Accum<From>>(x)); };

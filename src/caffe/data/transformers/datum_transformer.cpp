@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "caffe/data/transformers/boxes_in_window.hpp"
 #include "caffe/data/transformers/transform_rows.hpp"
 #include "caffe/error.hpp"
+#include "caffe/ops/images.hpp"
 
 namespace caffe::data {
 namespace {
@@ -160,6 +162,44 @@ void DatumTransformer::Transform(const ImageView& image, uint64_t draw_index, fl
   } else {
     TransformPlanes(image.bytes, image.extents, window, out);
   }
+}
+
+void DatumTransformer::Pack(const ImageView& image, uint64_t draw_index,
+                            const ImageExtents& slot_extents, uint8_t* slot, float* window) const {
+  Require(image.bytes != nullptr,
+          "a record of floats among records of bytes; set use_gpu_transform: false");
+  const ImageExtents output = OutputExtents(image.extents);
+  const Window chosen = ChooseWindow(image.extents, draw_index);
+  ops::ImageWindow packed{chosen.top, chosen.left, chosen.mirror, image.interleaved};
+  if (image.extents == slot_extents) {
+    std::memcpy(slot, image.bytes, static_cast<size_t>(image.extents.count()));
+    packed.Store(window);
+    return;
+  }
+  // Rows of the window, into the slot's first corner.
+  const int planes = image.interleaved ? 1 : output.channels;
+  const int64_t pixel = image.interleaved ? output.channels : 1;
+  for (int plane = 0; plane < planes; ++plane) {
+    for (int row = 0; row < output.height; ++row) {
+      const int64_t from =
+          (int64_t{plane} * image.extents.height + chosen.top + row) * image.extents.width +
+          chosen.left;
+      const int64_t to = (int64_t{plane} * slot_extents.height + row) * slot_extents.width;
+      std::memcpy(slot + to * pixel, image.bytes + from * pixel,
+                  static_cast<size_t>(output.width * pixel));
+    }
+  }
+  packed.top = packed.left = 0;
+  packed.Store(window);
+}
+
+MeanImage DatumTransformer::Mean(int channels) const {
+  if (!mean_.values.empty()) return mean_;
+  MeanImage mean;
+  if (param_.mean_value_size() == 0) return mean;
+  mean.extents = {channels, 1, 1};
+  for (int channel = 0; channel < channels; ++channel) mean.values.push_back(MeanOf(channel));
+  return mean;
 }
 
 void DatumTransformer::TransformBoxes(const ImageExtents& image, uint64_t draw_index,

@@ -38,6 +38,15 @@ class DatumTransformer {
     Transform(PixelsOf(datum), draw_index, out);
   }
 
+  // Leaves the same to a device: the image's bytes as they are go to `slot`, which has room for one
+  // of `slot_extents`, and four numbers (ops::ImageWindow) to `window`. An image of other extents
+  // is cut on the way. Throws InvalidArgument for an image of floats.
+  void Pack(const ImageView& image, uint64_t draw_index, const ImageExtents& slot_extents,
+            uint8_t* slot, float* window) const;
+  // What is subtracted: nothing (no values), one value per channel, or the mean image.
+  MeanImage Mean(int channels) const;
+  float scale() const { return param_.scale(); }
+
   // Moves the boxes of that image along: into the window, and mirrored with it. emit_constraint
   // decides which stay.
   void TransformBoxes(const ImageExtents& image, uint64_t draw_index,

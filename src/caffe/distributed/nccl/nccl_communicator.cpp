@@ -23,6 +23,8 @@ ncclDataType_t TypeOf(DType dtype) {
       return ncclFloat16;
     case DType::kBFloat16:
       return ncclBfloat16;
+    case DType::kUInt8:
+      return ncclUint8;
   }
   throw InternalError("nccl: unknown dtype");
 }

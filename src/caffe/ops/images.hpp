@@ -1,0 +1,57 @@
+// Images on their way from bytes to what a net computes with.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "caffe/host_device.hpp"
+#include "caffe/ops/op.hpp"
+
+namespace caffe::ops {
+
+// How one image is read: a row of four numbers.
+struct ImageWindow {
+  static constexpr int64_t kNumbers = 4;
+  int64_t top = 0, left = 0;  // the first row and column that are read
+  bool mirror = false;        // columns from right to left
+  bool interleaved = false;   // the image is H,W,C instead of C,H,W
+
+  template <typename T>
+  void Store(T* row) const {
+    row[0] = static_cast<T>(top);
+    row[1] = static_cast<T>(left);
+    row[2] = mirror ? T(1) : T(0);
+    row[3] = interleaved ? T(1) : T(0);
+  }
+};
+
+// (images, windows[, mean]) -> (y):  y = (pixel - mean) * scale, computed in float.
+//   images   N,C,H,W bytes, each image in its own order
+//   windows  N,4: ImageWindow
+//   mean     C, or C,H,W read where the pixel is; 0 where left out
+//   y        N,C,h,w: the windows
+struct TransformImages {
+  static constexpr std::string_view kName = "TransformImages";
+  static constexpr uint32_t kExactInputs = 0b110;
+  float scale = 1;
+  std::string Attributes() const { return StrCat("scale ", scale); }
+  LayoutRule layout_rule() const {
+    return {.inputs = 0, .outputs = 1, .prefers_channels_last = true};
+  }
+};
+
+// Where y's pixel (row, column) of `width` columns is in an image and in its mean.
+struct PixelPlace {
+  int64_t byte, byte_stride;  // of channel 0, and from channel to channel
+  int64_t mean;               // of channel 0 in planes
+
+  CAFFE_HOST_DEVICE PixelPlace(const ImageWindow& window, int64_t channels, int64_t image_height,
+                               int64_t image_width, int64_t width, int64_t row, int64_t column) {
+    const int64_t x = window.left + (window.mirror ? width - 1 - column : column);
+    mean = (window.top + row) * image_width + x;
+    byte = window.interleaved ? mean * channels : mean;
+    byte_stride = window.interleaved ? 1 : image_height * image_width;
+  }
+};
+
+}  // namespace caffe::ops
