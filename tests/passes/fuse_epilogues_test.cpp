@@ -131,11 +131,196 @@ TEST(FuseEpiloguesTest, LeavesNamedBlobsOfKeepAllNetsAlone) {
   EXPECT_EQ(std::count(forward.begin(), forward.end(), "relu1: Relu"), 1);
 }
 
-// The same net with the pass off, and as a keep-all net, gives the same loss and gradients.
-TEST(FuseEpiloguesTest, ChangesNoNumbers) {
-  Net fused(Parse(TRAIN), {.keep_all = false, .seed = 1});
-  Net plain(Parse(TRAIN), {.keep_all = false, .seed = 1, .disabled_passes = {"fuse-epilogues"}});
-  Net keep_all(Parse(TRAIN), {.keep_all = true, .seed = 1});
+// Three residual blocks: one whose shortcut is normalised too, one that ends without ReLU, and one
+// whose normalisation has no Scale.
+constexpr const char* kResidualBlocks = R"pb(
+  name: "blocks"
+  layer {
+    name: "data"
+    type: "DummyData"
+    top: "data"
+    top: "label"
+    dummy_data_param {
+      shape { dim: 4 dim: 3 dim: 8 dim: 8 }
+      shape { dim: 4 }
+      data_filler { type: "gaussian" }
+      data_filler { type: "constant" value: 1 }
+    }
+  }
+  layer {
+    name: "conv0"
+    type: "Convolution"
+    bottom: "data"
+    top: "conv0"
+    convolution_param {
+      num_output: 8
+      kernel_size: 3
+      pad: 1
+      weight_filler { type: "xavier" }
+    }
+  }
+  layer {
+    name: "shortcut"
+    type: "Convolution"
+    bottom: "conv0"
+    top: "shortcut"
+    convolution_param {
+      num_output: 8
+      kernel_size: 1
+      bias_term: false
+      weight_filler { type: "xavier" }
+    }
+  }
+  layer { name: "bn0" type: "BatchNorm" bottom: "shortcut" top: "shortcut" }
+  layer {
+    name: "scale0"
+    type: "Scale"
+    bottom: "shortcut"
+    top: "shortcut"
+    scale_param { bias_term: true }
+  }
+  layer {
+    name: "conv1"
+    type: "Convolution"
+    bottom: "conv0"
+    top: "conv1"
+    convolution_param {
+      num_output: 8
+      kernel_size: 3
+      pad: 1
+      bias_term: false
+      weight_filler { type: "xavier" }
+    }
+  }
+  layer { name: "bn1" type: "BatchNorm" bottom: "conv1" top: "conv1" }
+  layer {
+    name: "scale1"
+    type: "Scale"
+    bottom: "conv1"
+    top: "conv1"
+    scale_param { bias_term: true }
+  }
+  layer { name: "sum1" type: "Eltwise" bottom: "conv1" bottom: "shortcut" top: "sum1" }
+  layer { name: "relu1" type: "ReLU" bottom: "sum1" top: "sum1" }
+  layer {
+    name: "conv2"
+    type: "Convolution"
+    bottom: "sum1"
+    top: "conv2"
+    convolution_param {
+      num_output: 8
+      kernel_size: 3
+      pad: 1
+      bias_term: false
+      weight_filler { type: "xavier" }
+    }
+  }
+  layer { name: "bn2" type: "BatchNorm" bottom: "conv2" top: "conv2" }
+  layer {
+    name: "scale2"
+    type: "Scale"
+    bottom: "conv2"
+    top: "conv2"
+    scale_param { bias_term: true }
+  }
+  layer { name: "sum2" type: "Eltwise" bottom: "sum1" bottom: "conv2" top: "sum2" }
+  layer {
+    name: "conv3"
+    type: "Convolution"
+    bottom: "sum2"
+    top: "conv3"
+    convolution_param {
+      num_output: 8
+      kernel_size: 3
+      pad: 1
+      bias_term: false
+      weight_filler { type: "xavier" }
+    }
+  }
+  layer { name: "bn3" type: "BatchNorm" bottom: "conv3" top: "conv3" }
+  layer { name: "sum3" type: "Eltwise" bottom: "sum2" bottom: "conv3" top: "sum3" }
+  layer { name: "relu3" type: "ReLU" bottom: "sum3" top: "sum3" }
+  layer {
+    name: "ip"
+    type: "InnerProduct"
+    bottom: "sum3"
+    top: "ip"
+    inner_product_param {
+      num_output: 3
+      weight_filler { type: "xavier" }
+    }
+  }
+  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)pb";
+
+NetParameter ParseBlocks(Phase phase) {
+  NetParameter param;
+  ParseTextProto(kResidualBlocks, "blocks", &param);
+  param.mutable_state()->set_phase(phase);
+  return param;
+}
+
+TEST(FuseEpiloguesTest, JoinsNormalisationAndResiduals) {
+  const Net net(ParseBlocks(TRAIN), {.keep_all = false, .seed = 1});
+  const std::vector<std::string> forward = {"data: HostCall",
+                                            "data: Fill",
+                                            "conv0: Reorder",
+                                            "conv0: Conv",
+                                            "shortcut: Conv",
+                                            "bn0+scale0: BatchNorm",
+                                            "bn0: UpdateRunningStatistics",
+                                            "conv1: Conv",
+                                            "bn1+scale1+sum1+relu1: BatchNorm[relu]",
+                                            "bn1: UpdateRunningStatistics",
+                                            "conv2: Conv",
+                                            "bn2+scale2+sum2: BatchNorm",
+                                            "bn2: UpdateRunningStatistics",
+                                            "conv3: Conv",
+                                            "bn3+sum3+relu3: BatchNorm[relu]",
+                                            "bn3: UpdateRunningStatistics",
+                                            "ip: Reorder",
+                                            "ip: Gemm",
+                                            "loss: Softmax",
+                                            "loss: SoftmaxLoss"};
+  EXPECT_EQ(Ops(net, Direction::kForward), forward);
+  const std::vector<std::string> backward = Ops(net, Direction::kBackward);
+  const auto count = [&](const char* op) {
+    return std::count(backward.begin(), backward.end(), op);
+  };
+  // On a GPU these are one (tests/cuda_on_host).
+  for (const char* op : {"relu3: ReluGrad", "bn3: BatchNormGrad", "bn2+scale2: BatchNormGrad",
+                         "relu1: ReluGrad", "bn1+scale1: BatchNormGrad"}) {
+    EXPECT_EQ(count(op), 1) << op;
+  }
+}
+
+TEST(FuseEpiloguesTest, JoinsStatisticsAndResidualsInTesting) {
+  const Net net(ParseBlocks(TEST), {.keep_all = false, .with_backward = false, .seed = 1});
+  const std::vector<std::string> forward = Ops(net, Direction::kForward);
+  const auto count = [&](const char* op) { return std::count(forward.begin(), forward.end(), op); };
+  EXPECT_EQ(count("bn1+scale1+sum1+relu1: BatchNormInference[relu]"), 1);
+  EXPECT_EQ(count("bn2+scale2+sum2: BatchNormInference"), 1);
+  EXPECT_EQ(count("bn3+sum3+relu3: BatchNormInference[relu]"), 1);
+}
+
+TEST(FuseEpiloguesTest, KeepsSumsWhoseTermsOthersNeed) {
+  NetParameter param = ParseBlocks(TRAIN);
+  for (LayerParameter& layer : *param.mutable_layer()) {
+    if (layer.name() == "sum2") layer.mutable_eltwise_param()->add_coeff(1);
+    if (layer.name() == "sum2") layer.mutable_eltwise_param()->add_coeff(0.5f);
+    if (layer.name() == "conv2") layer.set_bottom(0, "conv1");  // what sum1 adds has two readers
+  }
+  const Net net(param, {.keep_all = false, .seed = 1});
+  const std::vector<std::string> forward = Ops(net, Direction::kForward);
+  const auto count = [&](const char* op) { return std::count(forward.begin(), forward.end(), op); };
+  EXPECT_EQ(count("sum1+relu1: EltwiseSum[relu]"), 1);
+  EXPECT_EQ(count("sum2: EltwiseSum"), 1);
+}
+
+void ExpectSameNumbers(const NetParameter& param) {
+  Net fused(param, {.keep_all = false, .seed = 1});
+  Net plain(param, {.keep_all = false, .seed = 1, .disabled_passes = {"fuse-epilogues"}});
+  Net keep_all(param, {.keep_all = true, .seed = 1});
   const float loss = fused.ForwardBackward();
   for (Net* other : {&plain, &keep_all}) {
     EXPECT_NEAR(other->ForwardBackward(), loss, 1e-5);
@@ -150,6 +335,25 @@ TEST(FuseEpiloguesTest, ChangesNoNumbers) {
       }
     }
   }
+}
+
+// A net with the pass off, and as a keep-all net, gives the same loss and gradients.
+TEST(FuseEpiloguesTest, ChangesNoNumbers) {
+  ExpectSameNumbers(Parse(TRAIN));
+  ExpectSameNumbers(ParseBlocks(TRAIN));
+}
+
+TEST(FuseEpiloguesTest, ChangesNoNumbersInTesting) {
+  const NetParameter param = ParseBlocks(TEST);
+  Net fused(param, {.keep_all = false, .with_backward = false, .seed = 1});
+  Net plain(param, {.keep_all = false,
+                    .with_backward = false,
+                    .seed = 1,
+                    .disabled_passes = {"fuse-epilogues"}});
+  fused.Forward();
+  plain.Forward();
+  EXPECT_NEAR(fused.blob_by_name("loss")->cpu_data()[0], plain.blob_by_name("loss")->cpu_data()[0],
+              1e-5);
 }
 
 }  // namespace

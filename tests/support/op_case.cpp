@@ -375,11 +375,19 @@ void AddNormCases(std::vector<OpCase>* cases) {
           {x});
       add("BatchNormInferenceScale" + r, ops::BatchNormInference{1e-3, relu},
           {x, c, variance, one, c, c}, {x});
+      add("BatchNormResidual" + r, ops::BatchNorm{1e-3, relu}, {x, Absent(), Absent(), x},
+          {x, c, c});
+      add("BatchNormScaleResidual" + r, ops::BatchNorm{1e-3, relu}, {x, c, c, x}, {x, c, c});
+      add("BatchNormInferenceResidual" + r, ops::BatchNormInference{1e-3, relu},
+          {x, c, variance, one, c, c, x}, {x});
       std::vector<CaseOperand> in = {x, c, variance, x, Absent()};
       if (relu) in.push_back(x);
       add("BatchNormGrad" + r, ops::BatchNormGrad{1e-3, relu}, in, {x});
       in[4] = c;
       add("BatchNormGradScale" + r, ops::BatchNormGrad{1e-3, relu}, in, {x, c, c}, 6);
+      add("BatchNormGradResidual" + r, ops::BatchNormGrad{1e-3, relu}, in, {x, c, Absent(), x}, 2);
+      add("BatchNormGradOnlyResidual" + r, ops::BatchNormGrad{1e-3, relu}, in,
+          {Absent(), Absent(), Absent(), x});
       add("BatchNormGradNoData" + r, ops::BatchNormGrad{1e-3, relu}, in, {Absent(), c, c}, 6);
     }
     add("BatchNormInferenceGrad", ops::BatchNormInferenceGrad{1e-3}, {x, variance, one}, {x});

@@ -9,9 +9,9 @@ namespace caffe::ops {
 
 // Batch normalisation (Ioffe and Szegedy 2015) over every axis but axis 1; m elements a channel.
 //
-// (x[, gamma, beta]) -> (y, mean, variance)
-//   y = gamma * (x - mean) / sqrt(variance + eps) + beta, then max(y, 0) where has_relu;
-//   variance is the biased one (divided by m).
+// (x[, gamma, beta[, residual]]) -> (y, mean, variance)
+//   y = gamma * (x - mean) / sqrt(variance + eps) + beta + residual, then max(y, 0) where
+//   has_relu; variance is the biased one (divided by m).
 struct BatchNorm {
   static constexpr std::string_view kName = "BatchNorm";
   static constexpr NumericRule kNumericRule = NumericRule::kStorage;
@@ -20,29 +20,31 @@ struct BatchNorm {
   bool has_relu = false;
   std::string Attributes() const { return StrCat("eps ", eps, has_relu ? ", relu" : ""); }
   LayoutRule layout_rule() const {
-    return {.inputs = 1, .outputs = 1, .prefers_channels_last = true};
+    return {.inputs = 0b1001, .outputs = 1, .prefers_channels_last = true};
   }
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
     return 6.0 * static_cast<double>(outputs[0].count());
   }
 };
 
-// (x, mean, variance, dy[, gamma[, y]]) -> (dx[, dgamma, dbeta]); y is read where has_relu.
+// (x, mean, variance, dy[, gamma[, y]]) -> (dx[, dgamma, dbeta[, dresidual]])
+//   y is read where has_relu; dresidual is dy, 0 where ReLU cut y off.
 struct BatchNormGrad {
   static constexpr std::string_view kName = "BatchNormGrad";
   double eps = 1e-5;
   bool has_relu = false;
   std::string Attributes() const { return StrCat("eps ", eps, has_relu ? ", relu" : ""); }
   LayoutRule layout_rule() const {
-    return {.inputs = 0b101001, .outputs = 1, .prefers_channels_last = true};
+    return {.inputs = 0b101001, .outputs = 0b1001, .prefers_channels_last = true};
   }
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
     return 10.0 * static_cast<double>(outputs[0].count());
   }
 };
 
-// (x, mean, variance, factor[, gamma, beta]) -> (y):  as BatchNorm, with given statistics.
-// mean and variance are divided by factor first (not at all where factor is 0, giving 0).
+// (x, mean, variance, factor[, gamma, beta[, residual]]) -> (y):  as BatchNorm, with given
+// statistics. mean and variance are divided by factor first (not at all where factor is 0, giving
+// 0).
 struct BatchNormInference {
   static constexpr std::string_view kName = "BatchNormInference";
   static constexpr bool kInPlace = true;
@@ -50,7 +52,7 @@ struct BatchNormInference {
   bool has_relu = false;
   std::string Attributes() const { return StrCat("eps ", eps, has_relu ? ", relu" : ""); }
   LayoutRule layout_rule() const {
-    return {.inputs = 1, .outputs = 1, .prefers_channels_last = true};
+    return {.inputs = 0b1000001, .outputs = 1, .prefers_channels_last = true};
   }
 };
 

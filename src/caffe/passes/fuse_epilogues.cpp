@@ -16,6 +16,8 @@ namespace caffe::passes {
 //   EltwiseSum, Relu                  -> EltwiseSum[relu]
 //   BatchNorm, ScaleShift[, Relu]     -> BatchNorm(gamma, beta)[relu], and its gradient likewise
 //   BatchNormInference, ...           -> the same
+//   BatchNorm, EltwiseSum of two      -> BatchNorm(gamma, beta, residual), and on a GPU its
+//                                        gradient gives the residual's
 //
 // It follows assign-layouts, because a conversion between two ops keeps them apart, and comes
 // before select-kernels. A keep-all plan is left alone: its blobs must exist.
@@ -29,6 +31,7 @@ class FuseEpilogues final : public Pass {
     graph_ = &graph;
     ForEach<ops::ScaleShift>([&](Node& scale) { FuseScale(scale); });
     ForEach<ops::Relu>([&](Node& relu) { FuseRelu(relu); });
+    ForEach<ops::EltwiseSum>([&](Node& sum) { FuseSum(sum); });
   }
 
  private:
@@ -47,6 +50,8 @@ class FuseEpilogues final : public Pass {
   void Refresh() {
     readers_ = Readers(*graph_);
     writers_ = Writers(*graph_);
+    steps_.clear();
+    for (const Node* node : graph_->ScheduledNodes()) steps_.emplace(node, steps_.size());
   }
 
   // The node that writes `value`, if its op is T.
@@ -90,6 +95,12 @@ class FuseEpilogues final : public Pass {
         into.layers.push_back(layer);
       }
     }
+  }
+
+  // Null operands up to number `index`, then `value`.
+  static void SetInput(Node& node, size_t index, Value* value) {
+    while (node.inputs.size() < index) AppendInput(node, nullptr);
+    AppendInput(node, value);
   }
 
   static void AppendInput(Node& node, Value* value) {
@@ -215,6 +226,79 @@ class FuseEpilogues final : public Pass {
     AppendScale(norm, scale);
   }
 
+  // A residual block's end: what normalisation makes is added to what came round it.
+  void FuseSum(Node& sum) {
+    const ops::EltwiseSum op = *sum.op.As<ops::EltwiseSum>();
+    const auto is_one = [](float coefficient) { return coefficient == 1; };
+    if (sum.inputs.size() != 2 ||
+        !std::all_of(op.coefficients.begin(), op.coefficients.end(), is_one)) {
+      return;
+    }
+    // The later one of two: what it adds is there when it runs.
+    const int last = StepOf(sum.inputs[1]) > StepOf(sum.inputs[0]) ? 1 : 0;
+    const Value* normalised = sum.inputs[last];
+    Value* residual = sum.inputs[1 - last];
+    if (normalised->is_kept || NumReaders(normalised) != 1 ||
+        !SameStorage(*normalised, *residual) || !SameStorage(*normalised, *sum.outputs[0])) {
+      return;
+    }
+    if (Node* inference = WriterWith<ops::BatchNormInference>(normalised)) {
+      FuseSumInto<ops::BatchNormInference>(sum, *inference, 6, residual);
+    } else if (Node* norm = WriterWith<ops::BatchNorm>(normalised)) {
+      if (norm->op.As<ops::BatchNorm>()->has_relu || !FuseSumGrad(sum, *norm)) return;
+      FuseSumInto<ops::BatchNorm>(sum, *norm, 3, residual);
+    }
+  }
+
+  // -1 for what no node writes.
+  int64_t StepOf(const Value* value) const {
+    const auto writer = writers_.find(value);
+    return writer == writers_.end() ? -1 : static_cast<int64_t>(steps_.at(writer->second));
+  }
+
+  template <typename T>
+  void FuseSumInto(Node& sum, Node& norm, size_t operand, Value* residual) {
+    T op = *norm.op.As<T>();
+    if (op.has_relu) return;
+    op.has_relu = sum.op.As<ops::EltwiseSum>()->has_relu;
+    norm.op = op;
+    SetInput(norm, operand, residual);
+    Absorb(norm, sum);
+  }
+
+  // Without ReLU the sum's gradient is that of both operands already. With it, one node cuts off
+  // what both get: BatchNormGrad does that itself and hands it on, if it runs before its readers.
+  // Not on a CPU, where ReluGrad works in place: as many bytes would move, and one tensor more be
+  // alive.
+  bool FuseSumGrad(const Node& sum, const Node& norm) {
+    Node* grad = FindNormGrad(norm);
+    const bool is_cpu = graph_->options.device->kind() == DeviceKind::kCpu;
+    if (is_cpu || grad == nullptr || !sum.op.As<ops::EltwiseSum>()->has_relu) return true;
+    Value* y = sum.outputs[0];
+    Node* relu_grad = ReaderWith<ops::ReluGrad>(y, [&](const Node& node) {
+      return node.inputs[0] == y && node.outputs[0] == grad->inputs[3];
+    });
+    if (relu_grad == nullptr) return false;
+    Value *dy = relu_grad->inputs[1], *cut_off = relu_grad->outputs[0];
+    const bool runs_first =
+        std::all_of(readers_.at(cut_off).begin(), readers_.at(cut_off).end(),
+                    [&](const Node* node) { return steps_.at(node) >= steps_.at(grad); });
+    if (!runs_first || cut_off->is_kept || !SameStorage(*dy, *cut_off)) return false;
+    ops::BatchNormGrad op = *grad->op.As<ops::BatchNormGrad>();
+    op.has_relu = true;
+    grad->op = op;
+    grad->inputs[3] = dy;
+    SetInput(*grad, 5, y);
+    while (grad->outputs.size() < 3) {
+      grad->outputs.push_back(nullptr);
+      grad->made.push_back(grad->made.front());
+    }
+    AppendGradOutput(*grad, *relu_grad);
+    AddLayers(*grad, *relu_grad);
+    erased_.push_back(relu_grad);
+    return true;
+  }
+
   static void AppendGradOutput(Node& into, const Node& from) {
     const size_t index = into.outputs.size();
     into.outputs.push_back(from.outputs[0]);
@@ -226,6 +310,7 @@ class FuseEpilogues final : public Pass {
   Graph* graph_ = nullptr;
   std::map<const Value*, std::vector<Node*>> readers_;
   std::map<const Value*, Node*> writers_;
+  std::map<const Node*, size_t> steps_;  // places in the schedule
   std::vector<Node*> erased_;
 };
 

@@ -1,5 +1,6 @@
 // Reference kernels of batch normalisation: any type, any layout, sums in double.
 #include <cmath>
+#include <limits>
 
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
@@ -49,13 +50,18 @@ double Gamma(const KernelContext& ctx, int operand, int64_t c) {
   return ctx.has_input(operand) ? Element(ctx.input(operand), c) : 1;
 }
 
+constexpr int kNoResidual = std::numeric_limits<int>::max();
+
+// `residual` is the number of that operand, which may be absent.
 template <typename T>
 void Normalise(const KernelContext& ctx, const ChannelView& view, int64_t c, double factor,
-               double shift, bool has_relu) {
+               double shift, int residual, bool has_relu) {
   const T* x = ctx.input(0).as<const T>();
+  const T* added = ctx.has_input(residual) ? ctx.input(residual).as<const T>() : nullptr;
   T* y = ctx.output(0).as<T>();
   view.ForEach(c, [&](int64_t i) {
-    const double value = static_cast<double>(x[i]) * factor + shift;
+    double value = static_cast<double>(x[i]) * factor + shift;
+    if (added != nullptr) value += static_cast<double>(added[i]);
     y[i] = T(has_relu && !(value > 0) ? 0.0 : value);
   });
 }
@@ -78,7 +84,7 @@ void BatchNorm(const ops::BatchNorm& op, const KernelContext& ctx) {
         Store(ctx.output(2), c, variance);
         const double factor = Gamma(ctx, 1, c) / std::sqrt(variance + op.eps);
         const double beta = ctx.has_input(2) ? Element(ctx.input(2), c) : 0;
-        Normalise<T>(ctx, view, c, factor, beta - mean * factor, op.has_relu);
+        Normalise<T>(ctx, view, c, factor, beta - mean * factor, 3, op.has_relu);
       }
     });
   });
@@ -115,6 +121,10 @@ void BatchNormGrad(const ops::BatchNormGrad& op, const KernelContext& ctx) {
             dx[i] = T(factor * (gradient(i) - (sum + normalised * dot) / view.count()));
           });
         }
+        if (ctx.has_output(3)) {
+          T* residual = ctx.output(3).as<T>();
+          view.ForEach(c, [&](int64_t i) { residual[i] = T(gradient(i)); });
+        }
         add(1, c, dot);
         add(2, c, sum);
       }
@@ -138,7 +148,7 @@ void BatchNormInference(const ops::BatchNormInference& op, const KernelContext& 
         const double factor =
             Gamma(ctx, 4, c) / std::sqrt(Element(ctx.input(2), c) * scale + op.eps);
         const double beta = ctx.has_input(5) ? Element(ctx.input(5), c) : 0;
-        Normalise<T>(ctx, view, c, factor, beta - mean * factor, op.has_relu);
+        Normalise<T>(ctx, view, c, factor, beta - mean * factor, 6, op.has_relu);
       }
     });
   });
@@ -152,7 +162,7 @@ void BatchNormInferenceGrad(const ops::BatchNormInferenceGrad& op, const KernelC
       for (int64_t c = begin; c < end; ++c) {
         const double factor =
             Gamma(ctx, 3, c) / std::sqrt(Element(ctx.input(1), c) * scale + op.eps);
-        Normalise<T>(ctx, view, c, factor, 0, /*has_relu=*/false);
+        Normalise<T>(ctx, view, c, factor, 0, kNoResidual, /*has_relu=*/false);
       }
     });
   });

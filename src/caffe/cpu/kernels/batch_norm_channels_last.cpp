@@ -33,29 +33,32 @@ CAFFE_CPU_CLONES void SumRows(const T* x, int64_t rows, int64_t channels, const 
   }
 }
 
-// Sums of dy (where y > 0, if y is given) and of dy * (x - mean).
-template <typename T, bool kHasRelu>
+// Sums of dy (where y > 0, if y is given) and of dy * (x - mean); that dy is kept on request.
+template <typename T, bool kHasRelu, bool kKeeps>
 CAFFE_CPU_CLONES void SumGradientRows(const T* x, const T* dy, const T* y, int64_t rows,
-                                      int64_t channels, const float* mean, float* sum, float* dot) {
+                                      int64_t channels, const float* mean, float* __restrict sum,
+                                      float* __restrict dot, T* __restrict kept) {
   for (int64_t c = 0; c < channels; ++c) sum[c] = dot[c] = 0;
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = r * channels;
     for (int64_t c = 0; c < channels; ++c) {
       float gradient = Load(dy, row + c);
       if constexpr (kHasRelu) gradient = Load(y, row + c) > 0 ? gradient : 0.0f;
+      if constexpr (kKeeps) kept[row + c] = T(gradient);
       sum[c] += gradient;
       dot[c] += gradient * (Load(x, row + c) - mean[c]);
     }
   }
 }
 
-template <typename T, bool kHasRelu>
-CAFFE_CPU_CLONES void NormaliseRows(const T* x, int64_t rows, int64_t channels, const float* factor,
-                                    const float* shift, T* y) {
+template <typename T, bool kHasRelu, bool kHasResidual>
+CAFFE_CPU_CLONES void NormaliseRows(const T* x, const T* residual, int64_t rows, int64_t channels,
+                                    const float* factor, const float* shift, T* y) {
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = r * channels;
     for (int64_t c = 0; c < channels; ++c) {
-      const float value = Load(x, row + c) * factor[c] + shift[c];
+      float value = Load(x, row + c) * factor[c] + shift[c];
+      if constexpr (kHasResidual) value += Load(residual, row + c);
       y[row + c] = T(kHasRelu ? (value > 0 ? value : 0.0f) : value);
     }
   }
@@ -130,6 +133,25 @@ void ForRowParts(int64_t rows, int64_t channels, const Fn& fn) {
   ParallelFor(rows, std::max<int64_t>(1, kPointwiseGrain / channels), fn);
 }
 
+// y = factor * x + shift + residual; `residual` is the number of that operand, if it is there.
+template <typename T>
+void NormaliseAll(const KernelContext& ctx, int residual, bool has_relu, const float* factor,
+                  const float* shift) {
+  const TensorView& x = ctx.input(0);
+  const int64_t channels = x.shape[1], rows = x.count() / channels;
+  const bool adds = ctx.has_input(residual);
+  const T* elements = x.as<const T>();
+  const T* added = adds ? ctx.input(residual).as<const T>() : elements;
+  T* y = ctx.output(0).as<T>();
+  const auto run =
+      adds ? (has_relu ? NormaliseRows<T, true, true> : NormaliseRows<T, false, true>)
+           : (has_relu ? NormaliseRows<T, true, false> : NormaliseRows<T, false, false>);
+  ForRowParts(rows, channels, [&](int64_t begin, int64_t end) {
+    const int64_t at = begin * channels;
+    run(elements + at, added + at, end - begin, channels, factor, shift, y + at);
+  });
+}
+
 template <typename T>
 void BatchNorm(const ops::BatchNorm& op, int threads, const KernelContext& ctx) {
   const TensorView& x = ctx.input(0);
@@ -154,11 +176,7 @@ void BatchNorm(const ops::BatchNorm& op, int threads, const KernelContext& ctx) 
     factor[c] = static_cast<float>(scale);
     shift[c] = static_cast<float>(beta - mean * scale);
   }
-  T* y = ctx.output(0).as<T>();
-  ForRowParts(rows, channels, [&](int64_t begin, int64_t end) {
-    const auto run = op.has_relu ? NormaliseRows<T, true> : NormaliseRows<T, false>;
-    run(elements + begin * channels, end - begin, channels, factor, shift, y + begin * channels);
-  });
+  NormaliseAll<T>(ctx, /*residual=*/3, op.has_relu, factor, shift);
 }
 
 template <typename T>
@@ -168,11 +186,16 @@ void BatchNormGrad(const ops::BatchNormGrad& op, int threads, const KernelContex
   const Workspace space(ctx.workspace, threads, channels);
   const T *elements = x.as<const T>(), *dy = ctx.input(3).as<const T>();
   const T* y = op.has_relu ? ctx.input(5).as<const T>() : dy;
+  const bool keeps = ctx.has_output(3);
+  T* kept = keeps ? ctx.output(3).as<T>() : nullptr;
+  const auto sum_rows =
+      keeps ? (op.has_relu ? SumGradientRows<T, true, true> : SumGradientRows<T, false, true>)
+            : (op.has_relu ? SumGradientRows<T, true, false> : SumGradientRows<T, false, false>);
   const float *means = ctx.input(1).as<const float>(), *variances = ctx.input(2).as<const float>();
   ReduceRows(space, rows, [&](int64_t row, int64_t count, float* sum, float* dot) {
     const int64_t at = row * channels;
-    const auto run = op.has_relu ? SumGradientRows<T, true> : SumGradientRows<T, false>;
-    run(elements + at, dy + at, y + at, count, channels, means, sum, dot);
+    sum_rows(elements + at, dy + at, y + at, count, channels, means, sum, dot,
+             keeps ? kept + at : nullptr);
   });
   float *factor = space.coefficient(0), *slope = space.coefficient(1),
         *shift = space.coefficient(2);
@@ -197,9 +220,10 @@ void BatchNormGrad(const ops::BatchNormGrad& op, int threads, const KernelContex
   }
   if (!ctx.has_output(0)) return;
   T* dx = ctx.output(0).as<T>();
+  if (keeps) dy = kept;  // what ReLU cuts off is cut off
+  const auto run = op.has_relu && !keeps ? GradientRows<T, true> : GradientRows<T, false>;
   ForRowParts(rows, channels, [&](int64_t begin, int64_t end) {
     const int64_t at = begin * channels;
-    const auto run = op.has_relu ? GradientRows<T, true> : GradientRows<T, false>;
     run(elements + at, dy + at, y + at, end - begin, channels, factor, slope, shift, dx + at);
   });
 }
@@ -207,7 +231,7 @@ void BatchNormGrad(const ops::BatchNormGrad& op, int threads, const KernelContex
 template <typename T>
 void BatchNormInference(const ops::BatchNormInference& op, int threads, const KernelContext& ctx) {
   const TensorView& x = ctx.input(0);
-  const int64_t channels = x.shape[1], rows = x.count() / channels;
+  const int64_t channels = x.shape[1];
   const Workspace space(ctx.workspace, threads, channels);
   float *factor = space.coefficient(0), *shift = space.coefficient(1);
   const float count = ctx.input(3).as<const float>()[0];
@@ -221,12 +245,7 @@ void BatchNormInference(const ops::BatchNormInference& op, int threads, const Ke
     factor[c] = static_cast<float>(scale);
     shift[c] = static_cast<float>(beta - mean * scale);
   }
-  const T* elements = x.as<const T>();
-  T* y = ctx.output(0).as<T>();
-  ForRowParts(rows, channels, [&](int64_t begin, int64_t end) {
-    const auto run = op.has_relu ? NormaliseRows<T, true> : NormaliseRows<T, false>;
-    run(elements + begin * channels, end - begin, channels, factor, shift, y + begin * channels);
-  });
+  NormaliseAll<T>(ctx, /*residual=*/6, op.has_relu, factor, shift);
 }
 
 template <typename Op, void (*kFloat)(const Op&, int, const KernelContext&),

@@ -1,6 +1,7 @@
 // Batch normalisation of any type and layout: sums over all elements of a channel, then one pass
 // over the elements.
 #include <cmath>
+#include <limits>
 
 #include "caffe/cuda/map.cuh"
 #include "caffe/cuda/numbers.cuh"
@@ -16,7 +17,7 @@ Covered ChannelsOf(const TensorDesc& x) {
   return Covered(ops::CoveredView(x, {1, 1}));
 }
 
-// y = x * factor + shift with one pair per channel, then ReLU.
+// y = x * factor + shift with one pair per channel, plus a residual, then ReLU.
 template <typename A>
 struct Affine {
   A factor, shift;
@@ -82,20 +83,22 @@ template <typename T, int N>
 struct Normalise {
   using A = Accum<T>;
   const Affine<A>* affines;
-  const T* x;
+  const T *x, *residual;  // the second may be null
   T* y;
   int64_t channels, inner;
   bool has_relu;
 
   __device__ void operator()(int64_t pack) const {
     const Pack<T, N> in = PackAt<T, N>(x, pack);
-    Pack<T, N> out;
+    Pack<T, N> added{}, out;
+    if (residual != nullptr) added = PackAt<T, N>(residual, pack);
     const int64_t first = Remainder(Divide(pack * N, inner), channels);
     Affine<A> affine{};
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       if (k == 0 || inner == 1) affine = affines[first + k];
-      const A value = Wide(in.values[k]) * affine.factor + affine.shift;
+      A value = Wide(in.values[k]) * affine.factor + affine.shift;
+      if (residual != nullptr) value += Wide(added.values[k]);
       out.values[k] = T(has_relu && !(value > A(0)) ? A(0) : value);
     }
     reinterpret_cast<Pack<T, N>*>(y)[pack] = out;
@@ -123,18 +126,22 @@ size_t AffineBytes(const Covered& view) {
   return static_cast<size_t>(view.covered) * sizeof(Affine<Accum<T>>);
 }
 
-// The workspace begins with AffineBytes().
+constexpr int kNoResidual = std::numeric_limits<int>::max();
+
+// The workspace begins with AffineBytes(); `residual` is the number of that operand, which may be
+// absent.
 template <typename T>
-void NormaliseWith(const Normalisation<Accum<T>>& normalisation, bool has_relu,
+void NormaliseWith(const Normalisation<Accum<T>>& normalisation, int residual, bool has_relu,
                    const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  const T* added = ctx.has_input(residual) ? ctx.input(residual).as<const T>() : nullptr;
   const Covered view = ChannelsOf(x);
   auto* const affines = static_cast<Affine<Accum<T>>*>(ctx.workspace);
   ForEach(ctx, view.covered, StoreAffine<Accum<T>>{normalisation, affines});
-  VisitPack<T>(view, {x.data, y.data}, [&]<int N>(std::integral_constant<int, N>) {
-    ForEach(
-        ctx, y.count() / N,
-        Normalise<T, N>{affines, x.as<const T>(), y.as<T>(), view.covered, view.inner, has_relu});
+  VisitPack<T>(view, {x.data, y.data, added}, [&]<int N>(std::integral_constant<int, N>) {
+    ForEach(ctx, y.count() / N,
+            Normalise<T, N>{affines, x.as<const T>(), added, y.as<T>(), view.covered, view.inner,
+                            has_relu});
   });
 }
 
@@ -157,7 +164,7 @@ KernelOrRefusal MakeBatchNorm(const ops::BatchNorm& op, const KernelRequest& req
                             InputNumbers(ctx, 1),
                             InputNumbers(ctx, 2),
                             static_cast<A>(op.eps)},
-                           op.has_relu, ctx);
+                           /*residual=*/3, op.has_relu, ctx);
         },
         AffineBytes<T>(view) + SumWorkspace<2, A>(view)};
   });
@@ -171,7 +178,7 @@ KernelOrRefusal MakeBatchNormInference(const ops::BatchNormInference& op,
                     NormaliseWith<T>(
                         {InputNumbers(ctx, 1), InputNumbers(ctx, 2), InputNumbers(ctx, 3),
                          InputNumbers(ctx, 4), InputNumbers(ctx, 5), static_cast<Accum<T>>(op.eps)},
-                        op.has_relu, ctx);
+                        /*residual=*/6, op.has_relu, ctx);
                   },
                   AffineBytes<T>(ChannelsOf(request.inputs[0]))};
   });
@@ -188,7 +195,7 @@ KernelOrRefusal MakeBatchNormInferenceGrad(const ops::BatchNormInferenceGrad& op
                                       InputNumbers(ctx, 3),
                                       {},
                                       static_cast<Accum<T>>(op.eps)},
-                                     /*has_relu=*/false, ctx);
+                                     kNoResidual, /*has_relu=*/false, ctx);
                   },
                   AffineBytes<T>(ChannelsOf(request.inputs[0]))};
   });
@@ -210,14 +217,16 @@ struct GradientOperands {
   }
 };
 
-// Sums of dy and of dy * (x - mean).
+// Sums of dy and of dy * (x - mean); that dy is the residual's gradient, where one is wanted.
 template <typename T>
 struct AddGradients {
   GradientOperands<T> operands;
+  T* dresidual;
 
   __device__ void operator()(int64_t c, int64_t i, Sums<2, Accum<T>>& sums) const {
     using A = Accum<T>;
     const A dy = operands.Dy(i);
+    if (dresidual != nullptr) dresidual[i] = T(dy);
     sums.values[0] += dy;
     sums.values[1] += dy * (Wide(operands.x[i]) - operands.mean.template Get<A>(c));
   }
@@ -269,16 +278,18 @@ KernelOrRefusal MakeBatchNormGrad(const ops::BatchNormGrad& op, const KernelRequ
         "",
         [=](const KernelContext& ctx) {
           A* sums = static_cast<A*>(ctx.workspace);
-          const GradientOperands<T> operands{ctx.input(0).as<const T>(),
-                                             ctx.input(3).as<const T>(),
-                                             op.has_relu ? ctx.input(5).as<const T>() : nullptr,
-                                             InputNumbers(ctx, 1),
-                                             InputNumbers(ctx, 2),
-                                             static_cast<A>(op.eps)};
-          SumCovered<2, A>(ctx, view, sums + 2 * view.covered, AddGradients<T>{operands},
+          GradientOperands<T> operands{ctx.input(0).as<const T>(),
+                                       ctx.input(3).as<const T>(),
+                                       op.has_relu ? ctx.input(5).as<const T>() : nullptr,
+                                       InputNumbers(ctx, 1),
+                                       InputNumbers(ctx, 2),
+                                       static_cast<A>(op.eps)};
+          T* dresidual = ctx.has_output(3) ? ctx.output(3).as<T>() : nullptr;
+          SumCovered<2, A>(ctx, view, sums + 2 * view.covered, AddGradients<T>{operands, dresidual},
                            StoreGradients<T>{operands, sums, view.covered, OutputGradient(ctx, 1),
                                              OutputGradient(ctx, 2)});
           if (!ctx.has_output(0)) return;
+          if (dresidual != nullptr) operands.dy = dresidual, operands.y = nullptr;
           ForEach(ctx, ctx.output(0).count(),
                   GradientOfInput<T>{operands, InputNumbers(ctx, 4), sums, view.covered, view.inner,
                                      static_cast<A>(view.length()), ctx.output(0).as<T>()});
