@@ -93,9 +93,10 @@ class Net {
 
   // For solvers: whether the next Backward adds to parameter gradients or overwrites them.
   void set_accumulate(bool accumulate);
-  // Multiplies all losses in the following backward passes, and with them all gradients; see
-  // NetParameter.global_grad_scale.
-  void set_loss_scale(double scale);
+  // A factor of all losses in the following backward passes, and so of all gradients; see
+  // NetParameter.global_grad_scale. It is in memory of the net's device, where each backward pass
+  // looks it up; a keep-all net, whose output blobs' diffs show it, does so in this call alone.
+  void set_loss_scale(std::shared_ptr<const double> scale);
   // For solvers: called in Backward whenever a parameter's gradient is final, so that it can be
   // used while the rest is computed. Empty: nothing is called.
   void set_gradient_listener(std::function<void(const SyncedTensor& gradient)> listener);

@@ -1,5 +1,6 @@
 // Whole nets on the emulated device: what the executor, the data layers and the solver do for a
 // device whose memory the host cannot look into.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,6 +13,9 @@
 
 namespace caffe {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kNet = R"pb(
   name: "small"
@@ -121,7 +125,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "type: 'LAMB' base_lr: 0.01 momentum: 0.9",
                       "type: 'SGD' base_lr: 0.05 momentum: 0.9 clip_gradients: 0.5",
                       "type: 'SGD' base_lr: 0.05 momentum: 0.9 larc: true larc_policy: 'clip' "
-                      "larc_eta: 0.01 larc_turbo: true"));
+                      "larc_eta: 0.01 larc_turbo: true",
+                      "type: 'LAMB' base_lr: 0.01 momentum: 0.9 clip_gradients: 0.5 iter_size: 2"));
 
 // The host reads a loss one iteration late, but none is lost or counted twice.
 TEST(CudaTrainingTest, SmoothedLossIsThatOfTheLastIterations) {
@@ -135,6 +140,42 @@ TEST(CudaTrainingTest, ScaledGradientsOf16BitNetsTrain) {
   const Trained cpu = Train(Caffe::CPU, options), gpu = Train(Caffe::GPU, options);
   for (size_t i = 0; i < cpu.parameters.size(); ++i)
     ASSERT_NEAR(gpu.parameters[i], cpu.parameters[i], 0.05) << i;
+}
+
+TEST(CudaTrainingTest, ASkippedStepLeavesNothingBehind) {
+  Caffe::set_mode(Caffe::GPU);
+  SolverParameter param = Parse("type: 'SGD' base_lr: 0.05 momentum: 0.9 precision: FP16");
+  param.mutable_net_param()->set_global_grad_scale(1e9);
+  param.mutable_net_param()->set_global_grad_scale_adaptive(true);
+  Solver solver(param, {.keep_all = false});
+  Caffe::set_mode(Caffe::CPU);
+  solver.Step(1);  // with a scale of 1
+  const Trained before = StateOf(solver);
+  ::testing::internal::CaptureStderr();
+  solver.Step(1);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("Iteration 1: gradients are not finite at gs = "));
+  EXPECT_EQ(StateOf(solver).parameters, before.parameters);
+  ::testing::internal::CaptureStderr();
+  solver.Step(3);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("not finite")));
+  EXPECT_NE(StateOf(solver).parameters, before.parameters);
+}
+
+// The host hears of clipped and skipped steps while the next one runs, and of none twice.
+TEST(CudaTrainingTest, EachStepIsReportedOnce) {
+  Caffe::set_mode(Caffe::GPU);
+  Solver solver(Parse("type: 'SGD' base_lr: 0.05 clip_gradients: 0.001"), {.keep_all = false});
+  Caffe::set_mode(Caffe::CPU);
+  ::testing::internal::CaptureStderr();
+  solver.Step(5);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  int reports = 0;
+  for (size_t at = log.find("Gradient clipping"); at != std::string::npos;
+       at = log.find("Gradient clipping", at + 1)) {
+    ++reports;
+  }
+  EXPECT_EQ(reports, 5);
 }
 
 // The two share the emulated device.

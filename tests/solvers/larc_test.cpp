@@ -18,42 +18,40 @@ SolverParameter Parse(const std::string& text) {
   return param;
 }
 
-StepScalars Scalars() {
-  StepScalars step;
-  step.rate = 0.5;
-  step.momentum = 0.9;
-  return step;
+constexpr double kRate = 0.5, kMomentum = 0.9;
+using Norms = ops::LarcRule::Norms;
+
+double LocalRate(const std::string& options, const Norms& norms, double* cosine) {
+  return ParseLarc(Parse(options)).LocalRate(kRate, kMomentum, norms, cosine);
 }
 
 TEST(LarcTest, FollowsTheRatioOfNorms) {
-  const Larc::Norms norms = {.weights = 6, .gradient = 2, .history = 3};
-  float cosine = 0;
+  const Norms norms = {.weights = 6, .gradient = 2, .history = 3};
+  double cosine = 0;
   const double trust = 0.1 * 0.01 * 6 / 2;
-  EXPECT_FLOAT_EQ(Larc(Parse("")).LocalRate(Scalars(), norms, &cosine), 0.5 * trust);
-  EXPECT_FLOAT_EQ(Larc(Parse("larc_policy: 'clip'")).LocalRate(Scalars(), norms, &cosine), trust);
-  EXPECT_FLOAT_EQ(Larc(Parse("type: 'SAG'")).LocalRate(Scalars(), norms, &cosine),
-                  0.5 * 0.01 * 6 / 3);
+  EXPECT_FLOAT_EQ(LocalRate("", norms, &cosine), 0.5 * trust);
+  EXPECT_FLOAT_EQ(LocalRate("larc_policy: 'clip'", norms, &cosine), trust);
+  EXPECT_FLOAT_EQ(LocalRate("type: 'SAG'", norms, &cosine), 0.5 * 0.01 * 6 / 3);
   EXPECT_EQ(cosine, 0);
 }
 
 TEST(LarcTest, IsPlainWhereANormIsZero) {
-  float cosine = 0;
-  for (const Larc::Norms& norms : {Larc::Norms{.weights = 0, .gradient = 2, .history = 1},
-                                   Larc::Norms{.weights = 2, .gradient = 0, .history = 1}}) {
-    EXPECT_DOUBLE_EQ(Larc(Parse("")).LocalRate(Scalars(), norms, &cosine), 0.5);
-    EXPECT_DOUBLE_EQ(Larc(Parse("larc_policy: 'clip'")).LocalRate(Scalars(), norms, &cosine), 0.5);
+  double cosine = 0;
+  for (const Norms& norms : {Norms{.weights = 0, .gradient = 2, .history = 1},
+                             Norms{.weights = 2, .gradient = 0, .history = 1}}) {
+    EXPECT_DOUBLE_EQ(LocalRate("", norms, &cosine), 0.5);
+    EXPECT_DOUBLE_EQ(LocalRate("larc_policy: 'clip'", norms, &cosine), 0.5);
   }
 }
 
 TEST(LarcTest, TurboSlowsDownAlongTheHistory) {
-  const Larc::Norms norms = {.weights = 6, .gradient = 2, .history = 3, .gradient_dot_history = 3};
-  float cosine = 0.2f;
+  const Norms norms = {.weights = 6, .gradient = 2, .history = 3, .gradient_dot_history = 3};
+  double cosine = 0.2f;
   const float next = 0.95f * 0.2f + 0.05f * 0.5f;
-  EXPECT_NEAR(Larc(Parse("larc_turbo: true")).LocalRate(Scalars(), norms, &cosine),
-              0.5 * (0.003 - 0.9 * next), 1e-6);
+  EXPECT_NEAR(LocalRate("larc_turbo: true", norms, &cosine), 0.5 * (0.003 - 0.9 * next), 1e-6);
   EXPECT_FLOAT_EQ(cosine, next);
   cosine = 0.2f;
-  EXPECT_NEAR(Larc(Parse("larc_turbo: true type: 'SAG'")).LocalRate(Scalars(), norms, &cosine),
+  EXPECT_NEAR(LocalRate("larc_turbo: true type: 'SAG'", norms, &cosine),
               0.5 * 0.02 * (1 - 0.9 * next), 1e-6);
 }
 

@@ -7,7 +7,6 @@
 #include "caffe/ops/pair_losses.hpp"
 #include "caffe/ops/reduce.hpp"
 #include "caffe/ops/row_norm.hpp"
-#include "caffe/ops/update.hpp"
 #include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
@@ -61,10 +60,6 @@ void AddTotals(const Add& add) {
   rule.normalization = ops::Normalization::kValid;
   add("SoftmaxLossLong", ops::SoftmaxLoss{rule}, {p, labels}, {loss}, 0);
   add("SoftmaxLossGradLong", ops::SoftmaxLossGrad{rule}, {p, labels, dloss}, {x}, 0);
-  const CaseOperand total = T({}).As(DType::kDouble).In(0.5, 2);
-  add("SumOfSquaresLong", ops::SumOfSquares{}, {x}, {total}, 1);
-  add("DotLong", ops::Dot{}, {x, p}, {total}, 1);
-  add("MaxAbsLong", ops::MaxAbs{}, {x}, {total}, 1);
 }
 
 }  // namespace

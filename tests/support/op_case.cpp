@@ -18,7 +18,6 @@
 #include "caffe/ops/pointwise.hpp"
 #include "caffe/ops/pool.hpp"
 #include "caffe/ops/random.hpp"
-#include "caffe/ops/update.hpp"
 #include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
@@ -116,16 +115,15 @@ class Pass {
     device.CopyFromHost(workspace_.get(), noise.data(), noise.size());
     context_.workspace = workspace_.get();
     context_.stream = &device.compute_stream();
-    if (device.kind() == DeviceKind::kCpu) {
-      context_.random = random;
-      context_.loss_scale = kLossScale;
-      return;
-    }
     const uint64_t numbers[] = {random.seed, random.pass, std::bit_cast<uint64_t>(kLossScale)};
     numbers_ = device.Allocate(sizeof(numbers));
     device.CopyFromHost(numbers_.get(), numbers, sizeof(numbers));
-    context_.random.on_device = static_cast<const uint64_t*>(numbers_.get());
-    context_.loss_scale_on_device = static_cast<const double*>(numbers_.get()) + 2;
+    context_.loss_scale = static_cast<const double*>(numbers_.get()) + 2;
+    if (device.kind() == DeviceKind::kCpu) {
+      context_.random = random;
+    } else {
+      context_.random.on_device = static_cast<const uint64_t*>(numbers_.get());
+    }
   }
   const KernelContext& context() const { return context_; }
 
@@ -527,10 +525,6 @@ void AddLossCases(std::vector<OpCase>* cases) {
     op.ignore_label = 1;
     cases->push_back({StrCat("AccuracyIgnore", k), op, {x, labels}, {loss}});
   }
-  const CaseOperand w = T({5000});
-  cases->push_back({"Dot", ops::Dot{}, {w, w}, {T({}).As(DType::kDouble)}, 1});
-  cases->push_back({"MaxAbs", ops::MaxAbs{}, {w}, {T({}).As(DType::kDouble).In(0.5, 2)}, 1});
-  cases->push_back({"SumOfSquares", ops::SumOfSquares{}, {w}, {T({}).As(DType::kDouble)}, 1});
 }
 
 }  // namespace

@@ -76,10 +76,12 @@ std::vector<OpCase> MakeCases() {
   add("Softmax", ops::Softmax{1}, {scores}, {scores});
   add("SoftmaxLoss", ops::SoftmaxLoss{}, {scores.In(0.1, 0.9), labels}, {loss});
 
-  const CaseOperand w = T({25'000'000}).Wide(), scalars = T({1, 8}).As(DType::kDouble).In(0.1, 0.9);
-  add("SgdUpdate", ops::UpdateAll<ops::SgdUpdate>{{{}}}, {w, scalars}, {w, w});
-  add("AdamUpdate", ops::UpdateAll<ops::AdamUpdate>{{{}}}, {w, scalars}, {w, w, w.In(0, 1)});
-  add("SumOfSquares", ops::SumOfSquares{}, {w}, {T({}).As(DType::kDouble)});
+  const CaseOperand w = T({25'000'000}).Wide(),
+                    step = T({ops::kStepNumbers}).As(DType::kDouble).In(0.1, 0.9);
+  add("SgdUpdate", ops::UpdateAll<ops::SgdUpdate>{{{}}}, {w, step, Absent()}, {w, w});
+  add("AdamUpdate", ops::UpdateAll<ops::AdamUpdate>{{{}}}, {w, step, Absent()}, {w, w, w.In(0, 1)});
+  add("MeasureParameters", ops::MeasureParameters{{false}}, {w, w, w},
+      {T({2, ops::kMeasures}).As(DType::kDouble)});
   return cases;
 }
 

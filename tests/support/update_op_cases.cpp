@@ -1,27 +1,106 @@
+#include <cmath>
+
 #include "caffe/ops/update_rules.hpp"
 #include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
 namespace {
 
-// Two parameters, one of them larger than what a block takes at a time.
+// One of them larger than what a block takes at a time.
+const std::vector<CaseOperand>& Parameters() {
+  static const std::vector<CaseOperand> parameters = {T({17, 300}).Wide(), T({7}).Wide(),
+                                                      T({4097}).Wide()};
+  return parameters;
+}
+
+CaseOperand Numbers(int64_t count) {
+  return T({count}).As(DType::kDouble).In(0.1, 0.9);
+}
+
+// That parameters make the step, or do not.
+CaseOperand DecisionOf(bool takes_step) {
+  CaseOperand decision = Numbers(ops::kFirstRate + static_cast<int64_t>(Parameters().size()));
+  decision.value = [=](const std::vector<Elements>&, int64_t i) {
+    return i == ops::kTakesStep ? (takes_step ? 1.0 : 0.0) : 0.3 + 0.1 * static_cast<double>(i);
+  };
+  return decision;
+}
+
 template <typename Rule>
 void Add(std::vector<OpCase>* cases) {
+  ops::UpdateAll<Rule> op;
+  std::vector<CaseOperand> inputs, outputs;
+  for (const CaseOperand& w : Parameters()) {
+    Rule& rule = op.each.emplace_back();
+    rule.lr_mult = 1 + static_cast<double>(op.each.size());
+    rule.decay_mult = 0.5;
+    inputs.push_back(w);
+    outputs.push_back(w);
+    outputs.insert(outputs.end(), Rule::kStates, w.In(0.01, 1));
+  }
+  inputs.push_back(Numbers(ops::kStepNumbers));
+  inputs.push_back(Absent());
   for (const ops::Regularization regularization :
        {ops::Regularization::kNone, ops::Regularization::kL1, ops::Regularization::kL2}) {
-    ops::UpdateAll<Rule> op;
-    std::vector<CaseOperand> inputs, outputs;
-    for (const CaseOperand& w : {T({17, 300}).Wide(), T({7}).Wide(), T({4097}).Wide()}) {
-      Rule& rule = op.each.emplace_back();
-      rule.regularization = regularization;
-      rule.lr_mult = 1 + static_cast<double>(op.each.size());
-      rule.decay_mult = 0.5;
-      inputs.push_back(w);
-      outputs.push_back(w);
-      outputs.insert(outputs.end(), Rule::kStates, w.In(0.01, 1));
-    }
-    inputs.push_back(T({3, op.kScalars}).As(DType::kDouble).In(0.1, 0.9));
+    for (Rule& rule : op.each) rule.regularization = regularization;
     cases->push_back({StrCat(Rule::kName, static_cast<int>(regularization)), op, inputs, outputs});
+  }
+  for (const bool takes_step : {true, false}) {
+    inputs.back() = DecisionOf(takes_step);
+    cases->push_back(
+        {StrCat(Rule::kName, takes_step ? "Decided" : "Skipped"), op, inputs, outputs});
+  }
+}
+
+void AddMeasureCases(std::vector<OpCase>* cases) {
+  for (const bool gradients_alone : {false, true}) {
+    const ops::MeasureParameters op{{false, true, true}};
+    std::vector<CaseOperand> inputs;
+    for (const CaseOperand& parameter : Parameters()) {
+      const CaseOperand other = gradients_alone ? Absent() : parameter;
+      inputs.insert(inputs.end(), {parameter, other, other});
+    }
+    const auto rows = static_cast<int64_t>(Parameters().size()) + 1;
+    cases->push_back({StrCat("MeasureParameters", gradients_alone ? "Gradients" : ""),
+                      op,
+                      inputs,
+                      {T({rows, ops::kMeasures}).As(DType::kDouble)}});
+  }
+}
+
+// 300 parameters: more than a block has threads.
+void AddDecideCases(std::vector<OpCase>* cases) {
+  constexpr int64_t kParameters = 300;
+  const auto add = [&](const char* name, const ops::DecideStep& op, bool is_finite) {
+    CaseOperand measures = T({kParameters + 1, ops::kMeasures}).As(DType::kDouble).In(0.1, 4);
+    measures.value = [=](const std::vector<Elements>&, int64_t i) {
+      const bool is_largest = i == kParameters * ops::kMeasures + ops::kLargestGradient;
+      return is_largest && !is_finite ? NAN : 0.1 + 0.7 * static_cast<double>(i % 5);
+    };
+    cases->push_back(
+        {name,
+         op,
+         {Numbers(ops::kStepNumbers), measures},
+         {Numbers(ops::kFirstRate + kParameters), Numbers(op.kStateNumbers + kParameters)}});
+  };
+  const ops::GradientScaleRule scaling = {.factor = 3, .adaptive = true};
+  ops::LarcRule larc = {.is_on = true, .is_turbo = true, .eta = 0.1};
+  add("DecideStepClips", {.clip_gradients = 0.5}, true);
+  add("DecideStepScales", {.scaling = scaling}, true);
+  add("DecideStepSkips", {.clip_gradients = 0.5, .scaling = scaling, .larc = larc}, false);
+  add("DecideStepLarc", {.clip_gradients = 0.5, .scaling = scaling, .larc = larc}, true);
+  larc.clips = larc.is_sag = true;
+  add("DecideStepLarcSag", {.larc = larc}, true);
+}
+
+void AddCopyCases(std::vector<OpCase>* cases) {
+  std::vector<CaseOperand> inputs = Parameters();
+  cases->push_back({"CopyAll", ops::CopyAll{}, inputs, Parameters()});
+  for (const bool takes_step : {true, false}) {
+    inputs = Parameters();
+    inputs.push_back(DecisionOf(takes_step));
+    cases->push_back({StrCat("CopyAll", takes_step ? "Decided" : "Skipped"), ops::CopyAll{}, inputs,
+                      Parameters()});
   }
 }
 
@@ -37,6 +116,9 @@ void AddUpdateCases(std::vector<OpCase>* cases) {
   Add<ops::SagUpdate>(cases);
   Add<ops::AdaSecantUpdate>(cases);
   Add<ops::LambUpdate>(cases);
+  AddMeasureCases(cases);
+  AddDecideCases(cases);
+  AddCopyCases(cases);
 }
 
 }  // namespace caffe::testing

@@ -170,7 +170,8 @@ struct Net::Impl {
   std::vector<LayerCallback> before_forward, after_forward, before_backward, after_backward;
   uint64_t pass = 0, next_pass = 0;  // of the last forward and of the next
   bool accumulate = true;
-  double loss_scale = 1;
+  std::shared_ptr<const double> loss_scale;  // in device memory
+  double shown_loss_scale = 1;               // in a keep-all net's diffs
   Executor::GradientListener gradient_listener;
 
   // Losses on their way to the host, and memory that served earlier ones.
@@ -415,7 +416,7 @@ void Net::Impl::FillLossDiffs() {
     if (!options.keep_all || graph->external_diffs.count(name) == 0) continue;
     Blob& blob = *blobs[blob_index.at(name)];
     std::fill_n(blob.mutable_cpu_diff<float>(), blob.count(),
-                static_cast<float>(weight * loss_scale));
+                static_cast<float>(weight * shown_loss_scale));
   }
 }
 
@@ -470,7 +471,7 @@ void Net::Impl::RunLayers(Direction direction, int first, int last) {
   run.last_layer = last;
   run.random = {seed, pass};
   run.accumulate = accumulate;
-  run.loss_scale = loss_scale;
+  run.loss_scale = loss_scale.get();
   if (gradient_listener) run.on_gradient = &gradient_listener;
   const TraceSpan span(direction == Direction::kForward ? "forward" : "backward");
   RunAdapting(run);
@@ -673,9 +674,13 @@ void Net::set_accumulate(bool accumulate) {
 void Net::set_gradient_listener(std::function<void(const SyncedTensor& gradient)> listener) {
   impl_->gradient_listener = std::move(listener);
 }
-void Net::set_loss_scale(double scale) {
-  if (scale == impl_->loss_scale) return;
-  impl_->loss_scale = scale;
+void Net::set_loss_scale(std::shared_ptr<const double> scale) {
+  impl_->loss_scale = std::move(scale);
+  if (!impl_->options.keep_all) return;
+  double shown = 1;
+  impl_->device->CopyToHost(&shown, impl_->loss_scale.get(), sizeof(shown));
+  if (shown == impl_->shown_loss_scale) return;
+  impl_->shown_loss_scale = shown;
   impl_->FillLossDiffs();
 }
 Net::GradientScaling Net::gradient_scaling() const {

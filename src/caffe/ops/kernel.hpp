@@ -34,10 +34,8 @@ class KernelContext {
   // Where to launch. Nothing else of the host may be waited for or called back from a kernel.
   Stream* stream = nullptr;
   RandomState random;
-  // What losses are multiplied by in the backward pass; as with random numbers, a kernel of a
-  // device that replays its work reads the copy in device memory. Null on the CPU.
-  double loss_scale = 1;
-  const double* loss_scale_on_device = nullptr;
+  // What losses are multiplied by in the backward pass, in device memory. Null: by nothing.
+  const double* loss_scale = nullptr;
   // Bit i: add to output i instead of overwriting it (parameter gradients).
   uint32_t accumulate_mask = 0;
 

@@ -1,26 +1,102 @@
-// What solvers ask of gradients before an update: one number each.
+// What precedes an update: the numbers that it depends on, and what follows from them.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "caffe/ops/op.hpp"
+#include "caffe/ops/step_rules.hpp"
 
 namespace caffe::ops {
 
-// (x) -> (sum):  sum of squares in double, added to where the step accumulates.
-struct SumOfSquares {
-  static constexpr std::string_view kName = "SumOfSquares";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+// Columns of what MeasureParameters finds.
+enum Measure {
+  kWeightSquares,
+  kGradientSquares,
+  kHistorySquares,
+  kGradientDotHistory,
+  kLargestGradient,      // largest absolute value, NaN when one is
+  kLargestHalfGradient,  // the same for parameters with 16-bit gradients, 0 for others
+  kMeasures
 };
 
-// (x) -> (max):  largest absolute value in double, NaN when x holds one; where the step
-// accumulates, the larger of it and what is there.
-struct MaxAbs {
-  static constexpr std::string_view kName = "MaxAbs";
+// (g_0, w_0, h_0, g_1, w_1, h_1, ...) -> (measures):  (n + 1) x kMeasures in double, a row per
+// parameter and one of all together. Sums over a w or h that is left out are 0.
+struct MeasureParameters {
+  static constexpr std::string_view kName = "MeasureParameters";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  std::vector<bool> is_half;  // one per parameter: its gradient was made in 16 bits
+
+  std::string Attributes() const { return StrCat(is_half.size(), " parameters"); }
 };
 
-// (x, y) -> (sum):  the sum of x * y in double, added to where the step accumulates.
-struct Dot {
-  static constexpr std::string_view kName = "Dot";
+// A step's numbers from the host, of all parameters: a vector of kStepNumbers doubles.
+enum StepNumber {
+  kRate,
+  kMomentum,
+  kWeightDecay,
+  kGradientFactor,  // what gradients are multiplied by; un-scaling and clipping not included
+  kCorrection,      // of the rule's own: Adam's bias correction
+  kStepNumbers
+};
+
+// A decision: 2 + n doubles.
+enum Decision {
+  kTakesStep,    // 0: nothing is to change
+  kWholeFactor,  // gradient factor, un-scaling and clipping together
+  kFirstRate,    // parameter i's rate is at kFirstRate + i
+};
+
+// (step, measures) -> (decision, state):  what a step is that depends on norms. `state` is a
+// StepState followed by LARC's cosines, one per parameter; updated in place.
+struct DecideStep {
+  static constexpr std::string_view kName = "DecideStep";
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr int kStateNumbers = sizeof(StepState) / sizeof(double);
+  double clip_gradients = -1;  // largest L2 norm of all gradients together; negative: any
+  GradientScaleRule scaling;
+  LarcRule larc;
+
+  // False when a step depends on its schedule alone.
+  bool decides() const { return clip_gradients >= 0 || scaling.is_on() || larc.is_on; }
+
+  // All but the parameters' rates. `total` is the measures' last row.
+  CAFFE_HOST_DEVICE inline void DecideAll(const double* step, const double* total, double* decision,
+                                          StepState* state) const {
+    const double scale = state->scale;
+    state->used_scale = scale;
+    state->gradient_norm = 0;
+    state->clip_factor = 1;
+    decision[kWholeFactor] = step[kGradientFactor] / scale;
+    const bool skips = scaling.is_on() && !std::isfinite(total[kLargestGradient]);
+    state->is_skipped = skips ? 1 : 0;
+    decision[kTakesStep] = skips ? 0 : 1;
+    if (skips) return scaling.Skip(state);
+    if (clip_gradients >= 0) {
+      const double norm = std::sqrt(total[kGradientSquares]) / scale;
+      state->gradient_norm = norm;
+      if (norm > clip_gradients) state->clip_factor = clip_gradients / norm;
+      decision[kWholeFactor] *= state->clip_factor;
+    }
+    scaling.Advance(total[kLargestHalfGradient] / scale, state);
+  }
+
+  // The rate of a parameter, whose measures and cosine these are, after DecideAll.
+  CAFFE_HOST_DEVICE inline double RateOf(const double* step, const double* measures,
+                                         const double* decision, double* cosine) const {
+    if (!larc.is_on || decision[kTakesStep] == 0) return step[kRate];
+    const double factor = decision[kWholeFactor];
+    const LarcRule::Norms norms = {
+        std::sqrt(measures[kWeightSquares]), std::sqrt(measures[kGradientSquares]) * factor,
+        std::sqrt(measures[kHistorySquares]), measures[kGradientDotHistory] * factor};
+    return larc.LocalRate(step[kRate], step[kMomentum], norms, cosine);
+  }
+};
+
+// (x_0, ..., x_n-1, decision) -> (y_0, ..., y_n-1):  y = x, byte by byte. With a decision only when
+// it is against the step.
+struct CopyAll {
+  static constexpr std::string_view kName = "CopyAll";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
 };
 

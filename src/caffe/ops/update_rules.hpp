@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "caffe/ops/pointwise.hpp"
+#include "caffe/ops/update.hpp"
 
 namespace caffe::ops {
 
@@ -30,14 +31,13 @@ struct ElementwiseUpdate {
 };
 
 // One step of a rule for n parameters, every pass over memory in one:
-// (g_0, ..., g_n-1, scalars) -> (w_0, states of 0..., w_1, states of 1..., ...), w and states
-// updated in place:  w = w - Delta(...). scalars is n x kScalars, in double: [rate, momentum,
-// weight_decay, gradient_scale, correction].
+// (g_0, ..., g_n-1, step, decision) -> (w_0, states of 0..., w_1, states of 1..., ...), w and
+// states updated in place:  w = w - Delta(...). step holds kStepNumbers doubles; the decision, of
+// DecideStep, may be left out.
 template <typename Rule>
 struct UpdateAll {
   static constexpr std::string_view kName = Rule::kName;
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
-  static constexpr int kScalars = 8;
   static constexpr int kOutputs = 1 + Rule::kStates;  // of one parameter
   std::vector<Rule> each;                             // one per parameter
 
@@ -50,20 +50,27 @@ struct UpdateAll {
   }
 };
 
-// Of the numbers that a parameter's row of `scalars` holds.
+// The numbers of parameter i. Null: no decision.
 template <typename A>
-CAFFE_HOST_DEVICE inline UpdateScalars<A> ScalarsOf(const ElementwiseUpdate& op,
-                                                    const double* scalars) {
-  const A decay = static_cast<A>(scalars[2] * op.decay_mult);
+CAFFE_HOST_DEVICE inline UpdateScalars<A> ScalarsOf(const ElementwiseUpdate& op, const double* step,
+                                                    const double* decision, size_t i) {
+  const bool decides = decision != nullptr;
+  const double rate = decides ? decision[kFirstRate + i] : step[kRate];
+  const A decay = static_cast<A>(step[kWeightDecay] * op.decay_mult);
   UpdateScalars<A> s{};
-  s.rate = static_cast<A>(scalars[0] * op.lr_mult);
-  s.momentum = static_cast<A>(scalars[1]);
-  s.gradient_scale = static_cast<A>(scalars[3]);
-  s.correction = static_cast<A>(scalars[4]);
+  s.rate = static_cast<A>(rate * op.lr_mult);
+  s.momentum = static_cast<A>(step[kMomentum]);
+  s.gradient_scale = static_cast<A>(decides ? decision[kWholeFactor] : step[kGradientFactor]);
+  s.correction = static_cast<A>(step[kCorrection]);
   s.decay = decay;
   if (op.regularization == Regularization::kL1) s.l1 = decay;
   if (op.regularization == Regularization::kL2) s.l2 = decay;
   return s;
+}
+
+// True when the decision, if there is one, is against the step.
+CAFFE_HOST_DEVICE inline bool Skips(const double* decision) {
+  return decision != nullptr && decision[kTakesStep] == 0;
 }
 
 // What Delta() gets.

@@ -90,9 +90,14 @@ void Executor::RefreshBoundOperands() {
   if (has_moved) segments_.clear();  // recorded work keeps its addresses
 }
 
+void Executor::ForgetSegmentsOfOther(const RunOptions& options) {
+  if (options.loss_scale != recorded_loss_scale_) segments_.clear();
+  recorded_loss_scale_ = options.loss_scale;
+}
+
 void Executor::SendPassNumbers(const RunOptions& options) {
   if (pass_numbers_ == nullptr) return;
-  const PassNumbers numbers{options.random.seed, options.random.pass, options.loss_scale};
+  const PassNumbers numbers{options.random.seed, options.random.pass};
   graph_->options.device->compute_stream().CopyFromHost(pass_numbers_.get(), &numbers,
                                                         sizeof(numbers));
 }
@@ -108,6 +113,7 @@ std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
   graph_->options.device->MakeCurrent();
   if (!arena_) Allocate();
   RefreshBoundOperands();
+  ForgetSegmentsOfOther(options);
   SendPassNumbers(options);
   std::optional<ShapeChange> change;
   for (size_t i = 0; i < steps_.size() && !change; ++i) {
@@ -276,7 +282,6 @@ void Executor::RunStep(size_t index, const RunOptions& options) {
   context.loss_scale = options.loss_scale;
   if (const auto* numbers = static_cast<const PassNumbers*>(pass_numbers_.get())) {
     context.random.on_device = &numbers->seed;
-    context.loss_scale_on_device = &numbers->loss_scale;
   }
   context.accumulate_mask = step.node->accumulate_mask;
   if (options.accumulate) context.accumulate_mask |= step.node->accumulate_on_request_mask;

@@ -38,7 +38,8 @@ class Executor {
     int first_layer = 0;  // inclusive
     int last_layer = -1;  // inclusive; -1: to the end
     RandomState random;
-    double loss_scale = 1;
+    // What losses are multiplied by in backward, in device memory. Null: by nothing.
+    const double* loss_scale = nullptr;
     bool accumulate = false;  // add to parameter gradients instead of overwriting them
     // Called when no later step of the run writes this parameter gradient. May be null.
     const GradientListener* on_gradient = nullptr;
@@ -104,7 +105,6 @@ class Executor {
   // What kernels of a device that replays its work read in its memory.
   struct PassNumbers {
     uint64_t seed = 0, pass = 0;
-    double loss_scale = 1;
   };
 
   // Values in the arena under names that two plans of one net agree on.
@@ -117,6 +117,7 @@ class Executor {
   void Allocate();
   void BindOperands();
   void RefreshBoundOperands();
+  void ForgetSegmentsOfOther(const RunOptions& options);
   void SendPassNumbers(const RunOptions& options);
   bool IsPartOf(const Node& node, const RunOptions& options) const;
   void RunSegment(size_t first, size_t last, const RunOptions& options);
@@ -134,6 +135,7 @@ class Executor {
   std::shared_ptr<void> arena_, workspace_;
   std::shared_ptr<void> pass_numbers_;  // null where kernels see the context's
   std::map<SegmentKey, Segment> segments_;
+  const double* recorded_loss_scale_ = nullptr;
   std::vector<Step> steps_;
   std::vector<BoundOperand> bound_;
   std::vector<StepTime> step_times_;

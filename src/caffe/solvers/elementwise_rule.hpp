@@ -29,12 +29,13 @@ class ElementwiseRule : public UpdateRule {
     return all;
   }
 
-  void FillScalars(const StepScalars& step, std::span<double, kMaxScalars> scalars) const override {
-    scalars[0] = step.rate;
-    scalars[1] = step.momentum;
-    scalars[2] = step.weight_decay;
-    scalars[3] = step.gradient_scale;
-    scalars[4] = Correction(step);
+  void FillNumbers(const StepScalars& step,
+                   std::span<double, ops::kStepNumbers> numbers) const override {
+    numbers[ops::kRate] = step.rate;
+    numbers[ops::kMomentum] = step.momentum;
+    numbers[ops::kWeightDecay] = step.weight_decay;
+    numbers[ops::kGradientFactor] = step.gradient_factor;
+    numbers[ops::kCorrection] = Correction(step);
   }
 
  protected:

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "caffe/error.hpp"
-#include "caffe/ops/update.hpp"
+#include "caffe/ops/update_rules.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe {

@@ -15,7 +15,7 @@
 namespace caffe {
 namespace {
 
-bool IsDefault(const GradientScaler::State& state) {
+bool IsDefault(const ops::StepState& state) {
   return state.scale == 1 && state.skipped_steps == 0;
 }
 
@@ -41,8 +41,8 @@ void WriteBinaryState(const std::string& file, const std::vector<std::shared_ptr
     GradientScaleState* scale = state.mutable_gradient_scale();
     scale->set_scale(progress.gradient_scale.scale);
     scale->set_limit(progress.gradient_scale.limit);
-    scale->set_good_steps(progress.gradient_scale.good_steps);
-    scale->set_skipped_steps(progress.gradient_scale.skipped_steps);
+    scale->set_good_steps(static_cast<int>(progress.gradient_scale.good_steps));
+    scale->set_skipped_steps(static_cast<int64_t>(progress.gradient_scale.skipped_steps));
   }
   state.mutable_larc_cosine()->Assign(progress.larc_cosines.begin(), progress.larc_cosines.end());
   for (const std::shared_ptr<Blob>& blob : history)
@@ -74,11 +74,10 @@ void WriteHdf5State(const std::string& file, const std::vector<std::shared_ptr<B
   writer.WriteString("cortado/solver_type", progress.solver_type);
   writer.WriteString("cortado/net_name", progress.net_name);
   writer.WriteString("cortado/random_seed", std::to_string(progress.seed));
-  const GradientScaler::State& scale = progress.gradient_scale;
+  const ops::StepState& scale = progress.gradient_scale;
   if (!IsDefault(scale)) {
-    const std::vector<double> values = {scale.scale, scale.limit,
-                                        static_cast<double>(scale.good_steps),
-                                        static_cast<double>(scale.skipped_steps)};
+    const std::vector<double> values = {scale.scale, scale.limit, scale.good_steps,
+                                        scale.skipped_steps};
     writer.WriteDoubles("cortado/gradient_scale", Shape{4}, values);
   }
   if (!progress.larc_cosines.empty()) {
@@ -182,8 +181,10 @@ void SnapshotReader::ReadBinary() {
   }
   if (state.has_gradient_scale()) {
     const GradientScaleState& scale = state.gradient_scale();
-    progress_.gradient_scale = {scale.scale(), scale.limit(), scale.good_steps(),
-                                scale.skipped_steps()};
+    progress_.gradient_scale = {.scale = scale.scale(),
+                                .limit = scale.limit(),
+                                .good_steps = static_cast<double>(scale.good_steps()),
+                                .skipped_steps = static_cast<double>(scale.skipped_steps())};
   }
   progress_.larc_cosines.assign(state.larc_cosine().begin(), state.larc_cosine().end());
   history_.assign(state.history().begin(), state.history().end());
@@ -214,8 +215,10 @@ void SnapshotReader::ReadHdf5() {
   progress_.seed = std::stoull(reader.ReadString("cortado/random_seed"));
   if (reader.Contains("cortado/gradient_scale")) {
     const std::vector<double> scale = reader.ReadDoubles("cortado/gradient_scale");
-    progress_.gradient_scale = {scale.at(0), scale.at(1), static_cast<int>(scale.at(2)),
-                                static_cast<int64_t>(scale.at(3))};
+    progress_.gradient_scale = {.scale = scale.at(0),
+                                .limit = scale.at(1),
+                                .good_steps = scale.at(2),
+                                .skipped_steps = scale.at(3)};
   }
   if (reader.Contains("cortado/larc_cosine")) {
     const std::vector<double> cosines = reader.ReadDoubles("cortado/larc_cosine");

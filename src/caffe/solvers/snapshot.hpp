@@ -8,8 +8,8 @@
 
 #include "caffe/blob.hpp"
 #include "caffe/net.hpp"
+#include "caffe/ops/step_rules.hpp"
 #include "caffe/proto/caffe.pb.h"
-#include "caffe/solvers/gradient_scaler.hpp"
 #include "caffe/solvers/schedule.hpp"
 
 namespace caffe {
@@ -25,8 +25,8 @@ struct SolverProgress {
   bool has_seed = false;
   uint64_t seed = 0;
   std::map<std::string, uint64_t> delivered_records;  // per data layer
-  GradientScaler::State gradient_scale;
-  std::vector<float> larc_cosines;  // empty without larc_turbo
+  ops::StepState gradient_scale;                      // of gradient scaling: scale to skipped_steps
+  std::vector<float> larc_cosines;                    // empty without larc_turbo
 };
 
 // The prefix that BVLC's rules give: the field; in a folder, the solver file's stem; by default the

@@ -15,12 +15,12 @@
 #include "caffe/solver_factory.hpp"
 #include "caffe/solvers/data_parallel.hpp"
 #include "caffe/solvers/debug_info.hpp"
-#include "caffe/solvers/gradient_scaler.hpp"
+#include "caffe/solvers/gradient_scaling.hpp"
 #include "caffe/solvers/larc.hpp"
 #include "caffe/solvers/schedule.hpp"
 #include "caffe/solvers/snapshot.hpp"
 #include "caffe/solvers/solver_nets.hpp"
-#include "caffe/solvers/statistics_keeper.hpp"
+#include "caffe/solvers/step_reports.hpp"
 #include "caffe/solvers/update_rule.hpp"
 #include "caffe/solvers/updater.hpp"
 #include "caffe/trace.hpp"
@@ -132,7 +132,8 @@ struct Solver::Impl {
   void TakeLosses(size_t left_under_way);
   void TakeLoss(int iteration, float loss);
   void ApplyUpdate();
-  bool SkipsStep(double* largest_half);
+  StepScalars ScheduleStep();
+  void TakeReports();
   [[noreturn]] void ThrowNotANumber(int iteration);
   void Display(float loss);
   bool IsDisplayed() const { return param.display() > 0 && iter % param.display() == 0; }
@@ -156,14 +157,14 @@ struct Solver::Impl {
   std::string snapshot_prefix;
   uint64_t seed = 0;
   std::unique_ptr<UpdateRule> rule;
-  Larc larc;
   std::shared_ptr<Net> net;
   std::vector<std::shared_ptr<Net>> test_nets;
   std::vector<uint64_t> tested_batches;  // by all ranks, of each test net
   DataParallel parallel;
   std::unique_ptr<Updater> updater;
-  GradientScaler scaler;
-  std::unique_ptr<StatisticsKeeper> statistics;
+  ops::DecideStep decide;
+  std::unique_ptr<StepReports> reports;
+  ops::StepState step_state;  // as last reported
   int iter = 0;
   int current_step = 0;
   PlateauState plateau;
@@ -181,7 +182,6 @@ struct Solver::Impl {
 Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& solver_options)
     : param(solver_param),
       options(solver_options),
-      larc(solver_param),
       parallel(solver_options.communicator, solver_options.trace),
       smoothed_loss(std::max(1, solver_param.average_loss())) {
   Require(param.average_loss() >= 1, "solver: average_loss is ", param.average_loss(),
@@ -204,6 +204,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
   DetectionScore{param.ap_version()};  // throws for an unknown version
   CheckSchedule(param);
   rule = MakeUpdateRule(param);
+  decide.larc = ParseLarc(param);
   snapshot_prefix = SnapshotPrefix(param, options.file);
   if (param.snapshot() > 0 && parallel.is_root()) CheckSnapshotWritable(snapshot_prefix);
   seed = param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : Caffe::NextSeed();
@@ -232,11 +233,12 @@ void Solver::Impl::BuildNets() {
   tested_batches.assign(test_nets.size(), 0);
   CheckTrainable();
   parallel.Attach(*net, net->reduce_buckets());
-  updater = std::make_unique<Updater>(*rule, larc, *net);
   Net::GradientScaling scaling = net->gradient_scaling();
   if (param.precision() == FP16 && !scaling.is_given) scaling.adaptive = true;
-  scaler = GradientScaler(scaling);
-  statistics = std::make_unique<StatisticsKeeper>(*net);
+  decide.clip_gradients = param.clip_gradients();
+  decide.scaling = MakeGradientScaleRule(scaling);
+  updater = std::make_unique<Updater>(*rule, decide, *net);
+  reports = std::make_unique<StepReports>(net->graph().options.device);
 }
 
 void Solver::Impl::CheckTrainable() const {
@@ -293,14 +295,14 @@ void Solver::Impl::Step(int iterations) {
     }
   }
   TakeLosses(0);
+  TakeReports();
 }
 
 // A device that the host cannot look into works on while the host goes on, so a loss is asked for
 // one iteration later, unless something needs it at once.
 bool Solver::Impl::LossMayLag() const {
   return !net->graph().options.device->is_host_accessible() && parallel.ranks() == 1 &&
-         callbacks.empty() && !scaler.is_on() && !param.debug_info() &&
-         param.lr_policy() != "plateau";
+         callbacks.empty() && !param.debug_info() && param.lr_policy() != "plateau";
 }
 
 void Solver::Impl::LaunchIteration() {
@@ -324,14 +326,14 @@ void Solver::Impl::TakeLosses(size_t left_under_way) {
 
 void Solver::Impl::TakeLoss(int iteration, float loss) {
   // With gradient scaling a bad step is skipped, or ends the run when they do not stop.
-  if (std::isnan(loss) && !scaler.is_on()) ThrowNotANumber(iteration);
+  if (std::isnan(loss) && !decide.scaling.is_on()) ThrowNotANumber(iteration);
   smoothed_loss.Add(loss);
 }
 
 void Solver::Impl::PrepareIteration() {
   if (options.keep_all || param.debug_info()) net->ClearParamDiffs();
-  if (scaler.is_on()) statistics->Save();
-  net->set_loss_scale(scaler.scale());
+  updater->BeginIteration();
+  if (decide.scaling.is_on()) net->set_loss_scale(updater->loss_scale());
 }
 
 void Solver::Impl::PreparePass(int pass) {
@@ -364,8 +366,14 @@ float Solver::Impl::ForwardBackward() {
 
 void Solver::Impl::ApplyUpdate() {
   const TraceSpan span("update");
-  StepScalars step;
-  step.iteration = iter;
+  TakeReports();  // of the iteration before, so nothing that runs is waited for
+  updater->Step(ScheduleStep());
+  if (decide.decides()) reports->Send(iter, updater->state_on_device());
+  if (net->graph().options.device->is_host_accessible() || LogsValues()) TakeReports();
+  if (LogsValues() && step_state.is_skipped == 0) LogUpdateValues(*net, updater->history());
+}
+
+StepScalars Solver::Impl::ScheduleStep() {
   if (param.lr_policy() == "plateau") {
     const int reached = PlateauAt(param, iter, current_step, smoothed_loss.mean(), &plateau);
     if (reached != current_step) {
@@ -374,29 +382,34 @@ void Solver::Impl::ApplyUpdate() {
     }
     current_step = reached;
   }
+  StepScalars step;
+  step.iteration = iter;
   step.rate = LearningRate();
   step.momentum = MomentumAt(param, iter, step.rate);
   step.weight_decay = WeightDecayAt(param, iter);
-  step.gradient_scale = 1.0 / param.iter_size() / scaler.scale();
+  step.gradient_factor = 1.0 / param.iter_size();
   if (IsDisplayed() && parallel.is_root()) {
     LOG(INFO) << "Iteration " << iter << ", lr = " << step.rate
-              << (scaler.is_on() ? StrCat(", gs = ", scaler.scale()) : "");
+              << (decide.scaling.is_on() ? StrCat(", gs = ", step_state.scale) : "");
   }
-  double largest_half = 0;
-  if (scaler.is_on() && SkipsStep(&largest_half)) return;
-  if (param.clip_gradients() >= 0) {
-    const double norm = updater->GradientNorm() / scaler.scale();
-    if (norm > param.clip_gradients()) {
-      const double factor = param.clip_gradients() / norm;
+  return step;
+}
+
+void Solver::Impl::TakeReports() {
+  while (!reports->is_empty()) {
+    const auto [iteration, state] = reports->Take();
+    step_state = state;
+    if (state.is_skipped != 0) {
+      LOG_IF(WARNING, parallel.is_root())
+          << "Iteration " << iteration << ": gradients are not finite at gs = " << state.used_scale
+          << "; step skipped (" << state.skipped_steps << " so far), now gs = " << state.scale;
+      CheckSkippedSteps(state);
+    } else if (state.clip_factor != 1) {
       LOG_IF(INFO, parallel.is_root())
-          << "Gradient clipping: scaling down gradients (L2 norm " << norm << " > "
-          << param.clip_gradients() << ") by scale factor " << factor;
-      step.gradient_scale *= factor;
+          << "Gradient clipping: scaling down gradients (L2 norm " << state.gradient_norm << " > "
+          << param.clip_gradients() << ") by scale factor " << state.clip_factor;
     }
   }
-  updater->Step(step);
-  scaler.Advance(largest_half);
-  if (LogsValues()) LogUpdateValues(*net, updater->history());
 }
 
 void Solver::Impl::ThrowNotANumber(int iteration) {
@@ -406,21 +419,6 @@ void Solver::Impl::ThrowNotANumber(int iteration) {
                      last_snapshot_iter >= 0
                          ? StrCat(" (the last snapshot is of iteration ", last_snapshot_iter, ")")
                          : ""));
-}
-
-// True when the gradients are not finite: then nothing of this step remains.
-bool Solver::Impl::SkipsStep(double* largest_half) {
-  const double scale = scaler.scale();
-  const Updater::GradientRange range = updater->RangeOfGradients();
-  *largest_half = range.largest_half / scale;
-  if (range.is_finite) return false;
-  statistics->Restore();
-  scaler.Skip();
-  LOG_IF(WARNING, parallel.is_root())
-      << "Iteration " << iter << ": gradients are not finite at gs = " << scale
-      << "; step skipped (" << scaler.state().skipped_steps
-      << " so far), now gs = " << scaler.scale();
-  return true;
 }
 
 double Solver::Impl::LearningRate() {
@@ -537,8 +535,8 @@ std::string Solver::Impl::Snapshot() {
   progress.net_name = net->name();
   progress.seed = seed;
   progress.delivered_records = net->delivered_records();
-  progress.gradient_scale = scaler.state();
-  if (larc.is_turbo()) progress.larc_cosines = updater->larc_cosines();
+  progress.gradient_scale = updater->ReadState();
+  if (decide.larc.is_turbo) progress.larc_cosines = updater->ReadCosines();
   const bool as_hdf5 = param.snapshot_format() == SolverParameter::HDF5;
   const std::string file = WriteSnapshot(snapshot_prefix, as_hdf5, param.snapshot_diff(), *net,
                                          updater->history(), std::move(progress));
@@ -576,9 +574,12 @@ void Solver::Impl::Restore(const std::string& file) {
   iter = last_snapshot_iter = progress.iter;
   current_step = progress.current_step;
   plateau = progress.plateau;
-  if (scaler.is_on()) scaler.set_state(progress.gradient_scale);
-  if (progress.larc_cosines.size() == updater->larc_cosines().size()) {
-    updater->set_larc_cosines(progress.larc_cosines);
+  TakeReports();
+  step_state = {};
+  if (decide.scaling.is_on()) step_state = progress.gradient_scale;
+  updater->WriteState(step_state);
+  if (progress.larc_cosines.size() == net->learnable_params().size()) {
+    updater->WriteCosines(progress.larc_cosines);
   }
 }
 

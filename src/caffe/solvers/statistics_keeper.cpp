@@ -3,6 +3,8 @@
 #include <set>
 
 #include "caffe/graph/graph.hpp"
+#include "caffe/ops/update.hpp"
+#include "caffe/solvers/find_kernel.hpp"
 
 namespace caffe {
 
@@ -20,23 +22,48 @@ std::vector<SyncedTensor*> RunningStatistics(const Net& net) {
   return statistics;
 }
 
-StatisticsKeeper::StatisticsKeeper(const Net& net) : device_(*net.graph().options.device) {
-  for (SyncedTensor* tensor : RunningStatistics(net)) {
-    kept_.push_back({tensor, std::vector<char>(tensor->desc().bytes())});
+StatisticsKeeper::StatisticsKeeper(const Net& net)
+    : device_(net.graph().options.device), tensors_(RunningStatistics(net)) {
+  if (tensors_.empty()) return;
+  std::vector<OperandDesc> operands;
+  for (const SyncedTensor* tensor : tensors_) {
+    memory_.push_back(device_->Allocate(tensor->desc().bytes()));
+    kept_.push_back({tensor->desc(), memory_.back().get()});
+    statistics_.push_back({tensor->desc(), nullptr});
+    operands.push_back(Present(tensor->desc()));
   }
+  save_ = FindKernel(ops::CopyAll{}, operands, operands, *device_);
+  const std::vector<OperandDesc> copies = operands;
+  operands.push_back(Present({Shape{ops::kFirstRate}, DType::kDouble}));
+  restore_ = FindKernel(ops::CopyAll{}, operands, copies, *device_);
+  kept_.emplace_back();
+}
+
+void StatisticsKeeper::BindStatistics() {
+  device_->MakeCurrent();
+  for (size_t i = 0; i < tensors_.size(); ++i) statistics_[i].data = tensors_[i]->data();
 }
 
 void StatisticsKeeper::Save() {
-  for (Kept& kept : kept_) {
-    device_.CopyToHost(kept.bytes.data(), kept.tensor->data(), kept.bytes.size());
-  }
+  if (tensors_.empty()) return;
+  BindStatistics();
+  KernelContext context;
+  context.inputs = statistics_;
+  context.outputs = std::span(kept_).first(tensors_.size());
+  context.stream = &device_->compute_stream();
+  save_.run(context);
 }
 
-void StatisticsKeeper::Restore() {
-  for (Kept& kept : kept_) {
-    device_.CopyFromHost(kept.tensor->data(), kept.bytes.data(), kept.bytes.size());
-    kept.tensor->MarkWritten();
-  }
+void StatisticsKeeper::RestoreIfSkipped(const TensorView& decision) {
+  if (tensors_.empty()) return;
+  BindStatistics();
+  kept_.back() = decision;
+  KernelContext context;
+  context.inputs = kept_;
+  context.outputs = statistics_;
+  context.stream = &device_->compute_stream();
+  restore_.run(context);
+  for (SyncedTensor* tensor : tensors_) tensor->MarkWritten();
 }
 
 }  // namespace caffe

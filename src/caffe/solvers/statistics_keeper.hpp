@@ -1,9 +1,11 @@
 // StatisticsKeeper: takes back what forward passes did to a net's running statistics.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "caffe/net.hpp"
+#include "caffe/ops/kernel.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
@@ -11,20 +13,23 @@ namespace caffe {
 // Parameters that the forward pass itself writes: BatchNorm's running mean and variance.
 std::vector<SyncedTensor*> RunningStatistics(const Net& net);
 
-// A skipped step must leave the running statistics as they were.
+// A skipped step must leave the running statistics as they were. The copy is in the device's
+// memory, and whether it is needed is decided there, so nothing waits.
 class StatisticsKeeper {
  public:
   explicit StatisticsKeeper(const Net& net);
   void Save();
-  void Restore();
+  // `decision` is what ops::DecideStep made.
+  void RestoreIfSkipped(const TensorView& decision);
 
  private:
-  struct Kept {
-    SyncedTensor* tensor;
-    std::vector<char> bytes;
-  };
-  Device& device_;
-  std::vector<Kept> kept_;
+  void BindStatistics();
+
+  std::shared_ptr<Device> device_;
+  std::vector<SyncedTensor*> tensors_;
+  std::vector<std::shared_ptr<void>> memory_;
+  std::vector<TensorView> statistics_, kept_;  // kept_ also has room for the decision
+  Kernel save_, restore_;
 };
 
 }  // namespace caffe

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "caffe/net.hpp"
-#include "caffe/ops/op.hpp"
+#include "caffe/ops/update.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
@@ -16,7 +16,7 @@ namespace caffe {
 struct StepScalars {
   int iteration = 0;
   double rate = 0, momentum = 0, weight_decay = 0;
-  double gradient_scale = 1;  // 1 / iter_size, and the clipping factor
+  double gradient_factor = 1;  // 1 / iter_size
 };
 
 class UpdateRule {
@@ -26,10 +26,9 @@ class UpdateRule {
   virtual int num_states() const = 0;
   // The op that makes the step of all these parameters: ops::UpdateAll of the rule.
   virtual Op MakeOp(std::span<const Net::LearnableParam> params) const = 0;
-  // Fills a row of the op's scalars operand.
-  static constexpr int kMaxScalars = 8;
-  virtual void FillScalars(const StepScalars& step,
-                           std::span<double, kMaxScalars> scalars) const = 0;
+  // Fills the op's step operand.
+  virtual void FillNumbers(const StepScalars& step,
+                           std::span<double, ops::kStepNumbers> numbers) const = 0;
 };
 
 using UpdateRuleCreator = std::unique_ptr<UpdateRule> (*)(const SolverParameter&);

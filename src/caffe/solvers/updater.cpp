@@ -1,86 +1,119 @@
 #include "caffe/solvers/updater.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "caffe/graph/graph.hpp"
-#include "caffe/ops/update.hpp"
+#include "caffe/solvers/find_kernel.hpp"
 
 namespace caffe {
 namespace {
 
-OperandDesc Present(const TensorDesc& desc) {
-  OperandDesc operand;
-  static_cast<TensorDesc&>(operand) = desc;
-  return operand;
-}
-
-Kernel FindKernel(const Op& op, const std::vector<OperandDesc>& inputs,
-                  const std::vector<OperandDesc>& outputs, Device& device,
-                  size_t* workspace_bytes) {
-  for (const KernelCandidate& candidate :
-       KernelRegistry::Get().Candidates(device.kind(), op.type())) {
-    KernelOrRefusal answer = candidate.factory({op, inputs, outputs, device});
-    if (Kernel* kernel = std::get_if<Kernel>(&answer)) {
-      *workspace_bytes = std::max(*workspace_bytes, kernel->workspace_bytes);
-      return std::move(*kernel);
-    }
-  }
-  throw Unsupported(StrCat("solver: no kernel for ", op.name(), " on ", Name(device.kind())));
+std::vector<OperandDesc> Describe(std::span<const TensorView> views) {
+  std::vector<OperandDesc> operands;
+  for (const TensorView& view : views) operands.push_back(Present(view));
+  return operands;
 }
 
 }  // namespace
 
-Updater::Updater(const UpdateRule& rule, const Larc& larc, Net& net)
-    : rule_(rule),
-      larc_(larc),
-      device_(net.graph().options.device),
-      larc_cosines_(net.learnable_params().size()) {
-  const std::vector<OperandDesc> number = {Present({Shape{}, DType::kDouble})};
-  size_t workspace_bytes = 0;
-  const auto find = [&](const Op& op, const std::vector<OperandDesc>& inputs,
-                        const std::vector<OperandDesc>& outputs) {
-    return FindKernel(op, inputs, outputs, *device_, &workspace_bytes);
-  };
+Updater::Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net)
+    : rule_(rule), decide_(decide), device_(net.graph().options.device) {
+  ops::MeasureParameters measure;
   std::vector<Net::LearnableParam> learning;
   std::vector<std::vector<std::shared_ptr<Blob>>> states;
-  std::vector<OperandDesc> inputs, outputs;
   for (size_t i = 0; i < net.learnable_params().size(); ++i) {
     Net::LearnableParam param = net.learnable_params()[i];
     const TensorDesc desc = param.blob->data_tensor().desc();
     auto& own = states.emplace_back();
     for (int k = 0; k < rule.num_states(); ++k)
       own.push_back(std::make_shared<Blob>(device_, desc.shape, desc.dtype));
-    if (param.lr_mult == 0) continue;     // frozen
-    if (larc.is_on()) param.lr_mult = 1;  // LARC's own factor takes its place
-    ParamStep& step = steps_.emplace_back();
-    step.blob = param.blob;
-    step.index = i;
-    step.states = own;
-    step.has_half_gradient = param.backward_type == DType::kFloat16;
-    step.sum_of_squares = find(ops::SumOfSquares{}, {Present(desc)}, number);
-    step.dot = find(ops::Dot{}, {Present(desc), Present(desc)}, number);
-    step.max_abs = find(ops::MaxAbs{}, {Present(desc)}, number);
-    step.gradient_and_history = {TensorView{desc, nullptr}, TensorView{desc, nullptr}};
-    inputs.push_back(Present(desc));
-    outputs.insert(outputs.end(), 1 + own.size(), Present(desc));
+    if (param.lr_mult == 0) continue;          // frozen
+    if (decide.larc.is_on) param.lr_mult = 1;  // LARC's own factor takes its place
+    steps_.push_back({param.blob, i, own});
     learning.push_back(param);
+    measure.is_half.push_back(param.backward_type == DType::kFloat16);
+    inputs_.push_back({desc, nullptr});
+    outputs_.insert(outputs_.end(), 1 + own.size(), {desc, nullptr});
   }
   for (int k = 0; k < rule.num_states(); ++k) {
     for (const auto& own : states) history_.push_back(own[k]);
   }
-  results_on_device_ = device_->Allocate(kResults * sizeof(double));
+  const auto numbers = [&](int64_t count) {
+    const TensorDesc desc{Shape{count}, DType::kDouble};
+    memory_.push_back(device_->Allocate(desc.bytes()));
+    return TensorView{desc, memory_.back().get()};
+  };
+  const auto count = static_cast<int64_t>(steps_.size());
+  state_ = numbers(ops::DecideStep::kStateNumbers + count);
+  WriteState({});
   if (steps_.empty()) return;
-  scalars_.resize(steps_.size() * UpdateRule::kMaxScalars);
-  const TensorDesc scalars{Shape{static_cast<int64_t>(steps_.size()), UpdateRule::kMaxScalars},
-                           DType::kDouble};
-  scalars_on_device_ = device_->Allocate(scalars.bytes());
-  inputs.push_back(Present(scalars));
-  update_ = find(rule.MakeOp(learning), inputs, outputs);
-  for (const OperandDesc& input : inputs) inputs_.push_back({input, nullptr});
-  inputs_.back().data = scalars_on_device_.get();
-  for (const OperandDesc& output : outputs) outputs_.push_back({output, nullptr});
-  workspace_ = device_->Allocate(workspace_bytes);
+  step_ = numbers(ops::kStepNumbers);
+  inputs_.push_back(step_);
+  std::vector<OperandDesc> input_descs = Describe(inputs_);
+  if (decide_.decides()) {
+    measures_ = numbers((count + 1) * ops::kMeasures);
+    decision_ = numbers(ops::kFirstRate + count);
+    FindDecisionKernels(measure);
+    inputs_.push_back(decision_);
+  }
+  input_descs.push_back(decide_.decides() ? Present(decision_) : Absent());
+  update_ = FindKernel(rule.MakeOp(learning), input_descs, Describe(outputs_), *device_);
+  workspace_ = device_->Allocate(std::max(
+      {measure_.workspace_bytes, decide_kernel_.workspace_bytes, update_.workspace_bytes}));
+  if (decide_.scaling.is_on()) statistics_ = std::make_unique<StatisticsKeeper>(net);
+}
+
+void Updater::FindDecisionKernels(const ops::MeasureParameters& measure) {
+  std::vector<OperandDesc> measured;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const OperandDesc operand = Present(inputs_[i]);
+    const OperandDesc others = decide_.larc.is_on ? operand : Absent();
+    measured.insert(measured.end(), {operand, others, others});
+    measured_.insert(measured_.end(), 3, inputs_[i]);
+  }
+  measure_ = FindKernel(measure, measured, Describe({&measures_, 1}), *device_);
+  decide_inputs_ = {step_, measures_};
+  decide_outputs_ = {decision_, state_};
+  decide_kernel_ =
+      FindKernel(decide_, Describe(decide_inputs_), Describe(decide_outputs_), *device_);
+}
+
+ops::StepState Updater::ReadState() const {
+  ops::StepState state;
+  device_->CopyToHost(&state, state_.data, sizeof(state));
+  return state;
+}
+
+void Updater::WriteState(const ops::StepState& state) {
+  device_->CopyFromHost(state_.data, &state, sizeof(state));
+}
+
+const ops::StepState* Updater::state_on_device() const {
+  return state_.as<const ops::StepState>();
+}
+
+std::shared_ptr<const double> Updater::loss_scale() const {
+  return {memory_.front(), &state_on_device()->scale};
+}
+
+std::vector<float> Updater::ReadCosines() const {
+  std::vector<double> state(state_.count());
+  device_->CopyToHost(state.data(), state_.data, state_.bytes());
+  std::vector<float> cosines(history_.size() / std::max(rule_.num_states(), 1));
+  for (size_t i = 0; i < steps_.size(); ++i)
+    cosines[steps_[i].index] = static_cast<float>(state[ops::DecideStep::kStateNumbers + i]);
+  return cosines;
+}
+
+void Updater::WriteCosines(const std::vector<float>& cosines) {
+  std::vector<double> own;
+  for (const ParamStep& step : steps_) own.push_back(cosines.at(step.index));
+  device_->CopyFromHost(state_.as<double>() + ops::DecideStep::kStateNumbers, own.data(),
+                        own.size() * sizeof(double));
+}
+
+void Updater::BeginIteration() {
+  if (statistics_ != nullptr) statistics_->Save();
 }
 
 void Updater::BindTensors() {
@@ -89,90 +122,36 @@ void Updater::BindTensors() {
     outputs_[output++].data = steps_[i].blob->data_tensor().data();
     for (const std::shared_ptr<Blob>& state : steps_[i].states)
       outputs_[output++].data = state->data_tensor().data();
+    if (!decide_.decides()) continue;
+    measured_[3 * i].data = inputs_[i].data;
+    measured_[3 * i + 1].data = decide_.larc.is_on ? steps_[i].blob->data_tensor().data() : nullptr;
+    measured_[3 * i + 2].data =
+        decide_.larc.is_on ? steps_[i].states[0]->data_tensor().data() : nullptr;
   }
 }
 
-KernelContext Updater::NewContext() {
+void Updater::Run(const Kernel& kernel, std::span<const TensorView> inputs,
+                  std::span<const TensorView> outputs) {
   KernelContext context;
+  context.inputs = inputs;
+  context.outputs = outputs;
   context.workspace = workspace_.get();
   context.stream = &device_->compute_stream();
-  return context;
-}
-
-void Updater::ClearResults() {
-  device_->MakeCurrent();
-  device_->compute_stream().FillZero(results_on_device_.get(), kResults * sizeof(double));
-}
-
-void Updater::Reduce(const Kernel& kernel, std::span<const TensorView> inputs, int result) {
-  result_.data = static_cast<double*>(results_on_device_.get()) + result;
-  KernelContext context = NewContext();
-  context.inputs = inputs;
-  context.outputs = {&result_, 1};
-  context.accumulate_mask = 1;
   kernel.run(context);
-}
-
-Updater::Results Updater::ReadResults() {
-  Results results;
-  device_->CopyToHost(results.data(), results_on_device_.get(), sizeof(results));
-  return results;
-}
-
-double Updater::GradientNorm() {
-  ClearResults();
-  BindTensors();
-  for (size_t i = 0; i < steps_.size(); ++i)
-    Reduce(steps_[i].sum_of_squares, {&GradientOf(i), 1}, 0);
-  return std::sqrt(ReadResults()[0]);
-}
-
-Updater::GradientRange Updater::RangeOfGradients() {
-  ClearResults();
-  BindTensors();
-  for (size_t i = 0; i < steps_.size(); ++i)
-    Reduce(steps_[i].max_abs, {&GradientOf(i), 1}, steps_[i].has_half_gradient ? 0 : 1);
-  const Results largest = ReadResults();
-  return {std::isfinite(largest[0]) && std::isfinite(largest[1]), largest[0]};
-}
-
-Larc::Norms Updater::NormsOf(size_t index, double gradient_scale) {
-  ParamStep& step = steps_[index];
-  step.gradient_and_history[0].data = GradientOf(index).data;
-  step.gradient_and_history[1].data = step.states[0]->data_tensor().data();
-  const std::span<const TensorView> both = step.gradient_and_history;
-  ClearResults();
-  Reduce(step.sum_of_squares, {&WeightsOf(index), 1}, 0);
-  Reduce(step.sum_of_squares, both.first(1), 1);
-  Reduce(step.sum_of_squares, both.last(1), 2);
-  if (larc_.is_turbo()) Reduce(step.dot, both, 3);
-  const Results sums = ReadResults();
-  return {.weights = std::sqrt(sums[0]),
-          .gradient = std::sqrt(sums[1]) * gradient_scale,
-          .history = std::sqrt(sums[2]),
-          .gradient_dot_history = sums[3] * gradient_scale};
 }
 
 void Updater::Step(const StepScalars& scalars) {
   if (steps_.empty()) return;
   device_->MakeCurrent();
   BindTensors();
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    StepScalars local = scalars;
-    if (larc_.is_on()) {
-      local.rate = larc_.LocalRate(scalars, NormsOf(i, scalars.gradient_scale),
-                                   &larc_cosines_[steps_[i].index]);
-    }
-    rule_.FillScalars(local,
-                      std::span<double, UpdateRule::kMaxScalars>(
-                          scalars_.data() + i * UpdateRule::kMaxScalars, UpdateRule::kMaxScalars));
+  rule_.FillNumbers(scalars, numbers_);
+  device_->compute_stream().CopyFromHost(step_.data, numbers_.data(), sizeof(numbers_));
+  if (decide_.decides()) {
+    Run(measure_, measured_, {&measures_, 1});
+    Run(decide_kernel_, decide_inputs_, decide_outputs_);
   }
-  KernelContext context = NewContext();
-  context.stream->CopyFromHost(scalars_on_device_.get(), scalars_.data(),
-                               scalars_.size() * sizeof(double));
-  context.inputs = inputs_;
-  context.outputs = outputs_;
-  update_.run(context);
+  Run(update_, inputs_, outputs_);
+  if (statistics_ != nullptr) statistics_->RestoreIfSkipped(decision_);
   for (const ParamStep& step : steps_) {
     step.blob->data_tensor().MarkWritten();
     for (const std::shared_ptr<Blob>& state : step.states) state->data_tensor().MarkWritten();

@@ -8,37 +8,38 @@
 #include "caffe/blob.hpp"
 #include "caffe/net.hpp"
 #include "caffe/ops/kernel.hpp"
-#include "caffe/solvers/larc.hpp"
+#include "caffe/ops/update.hpp"
+#include "caffe/solvers/statistics_keeper.hpp"
 #include "caffe/solvers/update_rule.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
 
-// Owns the rule's state. Not copyable: its operands point into it. Kernels and memory are found
-// once; a step allocates nothing. The rule's numbers go to the device with each step, and only the
-// functions that return a number wait for it.
+// Owns the rule's state, and that of what steps decide by norms, in the device's memory. Not
+// copyable: its operands point into it. Kernels and memory are found once; a step allocates nothing
+// and waits for nothing. The Read functions do wait.
 class Updater {
  public:
-  Updater(const UpdateRule& rule, const Larc& larc, Net& net);
+  Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net);
   Updater(const Updater&) = delete;
   Updater& operator=(const Updater&) = delete;
 
   // History blobs in Caffe's order: state 0 of every parameter, then state 1, ...
   const std::vector<std::shared_ptr<Blob>>& history() const { return history_; }
 
+  // Gradient scaling, and what the last step came to.
+  ops::StepState ReadState() const;
+  void WriteState(const ops::StepState& state);
+  const ops::StepState* state_on_device() const;
+  // What the losses of the next backward pass are to be multiplied by.
+  std::shared_ptr<const double> loss_scale() const;
+
   // LARC's running cosines, one per learnable parameter.
-  const std::vector<float>& larc_cosines() const { return larc_cosines_; }
-  void set_larc_cosines(const std::vector<float>& cosines) { larc_cosines_ = cosines; }
+  std::vector<float> ReadCosines() const;
+  void WriteCosines(const std::vector<float>& cosines);
 
-  // L2 norm of all gradients together.
-  double GradientNorm();
-
-  struct GradientRange {
-    bool is_finite = true;
-    double largest_half = 0;  // of layers whose backward_type is FLOAT16
-  };
-  GradientRange RangeOfGradients();
-
+  // Before the first forward pass of an iteration: what a skipped step gives back.
+  void BeginIteration();
   void Step(const StepScalars& scalars);
 
  private:
@@ -47,37 +48,27 @@ class Updater {
     std::shared_ptr<Blob> blob;
     size_t index = 0;  // among all learnable parameters
     std::vector<std::shared_ptr<Blob>> states;
-    bool has_half_gradient = false;
-    Kernel sum_of_squares, dot, max_abs;
-    std::array<TensorView, 2> gradient_and_history{};  // of the cosine
   };
-  // Numbers of a reduction, in device memory.
-  static constexpr int kResults = 4;
-  using Results = std::array<double, kResults>;
 
+  void FindDecisionKernels(const ops::MeasureParameters& measure);
   void BindTensors();
-  const TensorView& GradientOf(size_t step) const { return inputs_[step]; }
-  const TensorView& WeightsOf(size_t step) const {
-    return outputs_[step * (1 + steps_[step].states.size())];
-  }
-  void ClearResults();
-  // Adds what `kernel` makes of `inputs` to result i, or takes the larger.
-  void Reduce(const Kernel& kernel, std::span<const TensorView> inputs, int result);
-  Results ReadResults();
-  Larc::Norms NormsOf(size_t step, double gradient_scale);
-  KernelContext NewContext();
+  void Run(const Kernel& kernel, std::span<const TensorView> inputs,
+           std::span<const TensorView> outputs);
 
   const UpdateRule& rule_;
-  const Larc& larc_;
+  const ops::DecideStep decide_;
   std::shared_ptr<Device> device_;
-  std::vector<float> larc_cosines_;
   std::vector<std::shared_ptr<Blob>> history_;
   std::vector<ParamStep> steps_;
-  Kernel update_;
-  std::vector<TensorView> inputs_, outputs_;               // of the update
-  TensorView result_{{Shape{}, DType::kDouble}, nullptr};  // of the reduction that runs
-  std::vector<double> scalars_;                            // a row per parameter that learns
-  std::shared_ptr<void> scalars_on_device_, results_on_device_, workspace_;
+  Kernel measure_, decide_kernel_, update_;
+  std::array<double, ops::kStepNumbers> numbers_{};
+  // In the device's memory.
+  TensorView step_, measures_, decision_, state_;
+  std::vector<std::shared_ptr<void>> memory_;
+  std::shared_ptr<void> workspace_;
+  // Operands of measure_, decide_kernel_ and update_.
+  std::vector<TensorView> measured_, decide_inputs_, decide_outputs_, inputs_, outputs_;
+  std::unique_ptr<StatisticsKeeper> statistics_;  // where steps may be skipped
 };
 
 }  // namespace caffe

@@ -68,7 +68,7 @@ void Fill(const ops::Fill& op, const KernelContext& ctx) {
 }
 
 void LossWeight(const ops::LossWeight& op, const KernelContext& ctx) {
-  const double value = op.weight * ctx.loss_scale;
+  const double value = ctx.loss_scale == nullptr ? op.weight : op.weight * *ctx.loss_scale;
   VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     std::fill_n(ctx.output(0).as<T>(), ctx.output(0).count(), T(value));
   });

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
@@ -22,38 +23,23 @@ std::array<double, kBlocks> ReduceBlocks(int64_t count, const Fn& fn) {
   return partial;
 }
 
-void StoreSum(const KernelContext& ctx, const std::array<double, kBlocks>& partial) {
-  double total = ctx.accumulates(0) ? *ctx.output(0).as<double>() : 0;
-  for (const double sum : partial) total += sum;
-  *ctx.output(0).as<double>() = total;
-}
-
-template <typename T>
-double SumOfProducts(const T* x, const T* y, int64_t begin, int64_t end) {
+// The sum of x * y, also added to `total`.
+double SumOfProducts(const TensorView& x, const TensorView& y, double* total) {
+  if (x.data == nullptr || y.data == nullptr) return 0;
   double sum = 0;
-  for (int64_t i = begin; i < end; ++i) {
-    sum += static_cast<double>(static_cast<Accum<T>>(x[i])) *
-           static_cast<double>(static_cast<Accum<T>>(y[i]));
-  }
+  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
+    const T *a = x.as<const T>(), *b = y.as<const T>();
+    const auto partial = ReduceBlocks(x.count(), [&](int64_t begin, int64_t end) {
+      double part = 0;
+      for (int64_t i = begin; i < end; ++i) {
+        part += static_cast<double>(static_cast<Accum<T>>(a[i])) *
+                static_cast<double>(static_cast<Accum<T>>(b[i]));
+      }
+      return part;
+    });
+    for (const double part : partial) sum += part, *total += part;
+  });
   return sum;
-}
-
-void SumOfSquares(const ops::SumOfSquares&, const KernelContext& ctx) {
-  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const T* x = ctx.input(0).as<const T>();
-    StoreSum(ctx, ReduceBlocks(ctx.input(0).count(), [&](int64_t begin, int64_t end) {
-               return SumOfProducts(x, x, begin, end);
-             }));
-  });
-}
-
-void Dot(const ops::Dot&, const KernelContext& ctx) {
-  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const T *x = ctx.input(0).as<const T>(), *y = ctx.input(1).as<const T>();
-    StoreSum(ctx, ReduceBlocks(ctx.input(0).count(), [&](int64_t begin, int64_t end) {
-               return SumOfProducts(x, y, begin, end);
-             }));
-  });
 }
 
 // std::max drops a NaN in its second operand; this keeps it.
@@ -61,25 +47,65 @@ double LargerOrNan(double a, double b) {
   return std::isnan(a) || a > b ? a : b;
 }
 
-void MaxAbs(const ops::MaxAbs&, const KernelContext& ctx) {
-  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const T* x = ctx.input(0).as<const T>();
-    const auto partial = ReduceBlocks(ctx.input(0).count(), [&](int64_t begin, int64_t end) {
-      double largest = 0;
+double LargestOf(const TensorView& x) {
+  double largest = 0;
+  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
+    const T* elements = x.as<const T>();
+    const auto partial = ReduceBlocks(x.count(), [&](int64_t begin, int64_t end) {
+      double part = 0;
       for (int64_t i = begin; i < end; ++i) {
-        largest = LargerOrNan(std::abs(static_cast<double>(static_cast<Accum<T>>(x[i]))), largest);
+        part = LargerOrNan(std::abs(static_cast<double>(static_cast<Accum<T>>(elements[i]))), part);
       }
-      return largest;
+      return part;
     });
-    double largest = ctx.accumulates(0) ? *ctx.output(0).as<double>() : 0;
-    for (const double one : partial) largest = LargerOrNan(one, largest);
-    *ctx.output(0).as<double>() = largest;
+    for (const double part : partial) largest = LargerOrNan(part, largest);
   });
+  return largest;
 }
 
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SumOfSquares, SumOfSquares);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Dot, Dot);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::MaxAbs, MaxAbs);
+void MeasureParameters(const ops::MeasureParameters& op, const KernelContext& ctx) {
+  const size_t count = op.is_half.size();
+  double* row = ctx.output(0).as<double>();
+  double* total = row + count * ops::kMeasures;
+  std::fill_n(total, ops::kMeasures, 0);
+  for (size_t i = 0; i < count; ++i, row += ops::kMeasures) {
+    const TensorView &g = ctx.inputs[3 * i], &w = ctx.inputs[3 * i + 1], &h = ctx.inputs[3 * i + 2];
+    row[ops::kWeightSquares] = SumOfProducts(w, w, &total[ops::kWeightSquares]);
+    row[ops::kGradientSquares] = SumOfProducts(g, g, &total[ops::kGradientSquares]);
+    row[ops::kHistorySquares] = SumOfProducts(h, h, &total[ops::kHistorySquares]);
+    row[ops::kGradientDotHistory] = SumOfProducts(g, h, &total[ops::kGradientDotHistory]);
+    row[ops::kLargestGradient] = LargestOf(g);
+    row[ops::kLargestHalfGradient] = op.is_half[i] ? row[ops::kLargestGradient] : 0;
+    for (const ops::Measure largest : {ops::kLargestGradient, ops::kLargestHalfGradient})
+      total[largest] = LargerOrNan(row[largest], total[largest]);
+  }
+}
+
+void DecideStep(const ops::DecideStep& op, const KernelContext& ctx) {
+  const double* step = ctx.input(0).as<const double>();
+  const double* measures = ctx.input(1).as<const double>();
+  double* decision = ctx.output(0).as<double>();
+  double* state = ctx.output(1).as<double>();
+  const int64_t count = ctx.output(1).count() - op.kStateNumbers;
+  op.DecideAll(step, measures + count * ops::kMeasures, decision,
+               reinterpret_cast<ops::StepState*>(state));
+  for (int64_t i = 0; i < count; ++i) {
+    decision[ops::kFirstRate + i] =
+        op.RateOf(step, measures + i * ops::kMeasures, decision, &state[op.kStateNumbers + i]);
+  }
+}
+
+void CopyAll(const ops::CopyAll&, const KernelContext& ctx) {
+  const size_t count = ctx.outputs.size();
+  const bool has_decision = ctx.has_input(static_cast<int>(count));
+  if (has_decision && ctx.inputs[count].as<const double>()[ops::kTakesStep] != 0) return;
+  for (size_t i = 0; i < count; ++i)
+    std::memcpy(ctx.outputs[i].data, ctx.inputs[i].data, ctx.outputs[i].bytes());
+}
+
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::MeasureParameters, MeasureParameters);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::DecideStep, DecideStep);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::CopyAll, CopyAll);
 
 }  // namespace
 }  // namespace caffe::cpu

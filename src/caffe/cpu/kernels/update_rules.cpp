@@ -13,8 +13,14 @@ namespace {
 // The operands of one parameter.
 struct Parameter {
   const TensorView& g;
-  const double* scalars;
+  const double *step, *decision;
+  size_t index;
   std::span<const TensorView> outputs;
+
+  template <typename T>
+  ops::UpdateScalars<T> Scalars(const ops::ElementwiseUpdate& op) const {
+    return ops::ScalarsOf<T>(op, step, decision, index);
+  }
 
   const TensorView& w() const { return outputs[0]; }
   // Pointers to the states' elements from `begin` on.
@@ -40,7 +46,7 @@ CAFFE_CPU_CLONES void UpdateRange(const Op op, const ops::UpdateScalars<T> s, co
 template <typename Op>
 void Update(const Op& op, const Parameter& parameter) {
   VisitWide(parameter.w().dtype, [&]<typename T>(TypeTag<T>) {
-    const auto scalars = ops::ScalarsOf<T>(op, parameter.scalars);
+    const auto scalars = parameter.Scalars<T>(op);
     ParallelFor(parameter.w().count(), kPointwiseGrain, [&](int64_t begin, int64_t end) {
       UpdateRange<Op, T>(op, scalars, parameter.g.as<const T>() + begin,
                          parameter.w().as<T>() + begin, parameter.StatesAt<Op, T>(begin),
@@ -54,7 +60,7 @@ void Update(const Op& op, const Parameter& parameter) {
 void Update(const ops::LambUpdate& op, const Parameter& parameter) {
   VisitWide(parameter.w().dtype, [&]<typename T>(TypeTag<T>) {
     constexpr int64_t kBlocks = 64;
-    const auto s = ops::ScalarsOf<T>(op, parameter.scalars);
+    const auto s = parameter.Scalars<T>(op);
     const int64_t count = parameter.w().count();
     const T* g = parameter.g.as<const T>();
     T* w = parameter.w().as<T>();
@@ -88,10 +94,12 @@ void Update(const ops::LambUpdate& op, const Parameter& parameter) {
 
 template <typename Rule>
 void UpdateAll(const ops::UpdateAll<Rule>& op, const KernelContext& ctx) {
-  const size_t count = op.each.size();
-  const double* scalars = ctx.inputs[count].as<const double>();
-  for (size_t i = 0; i < count; ++i) {
-    Update(op.each[i], Parameter{ctx.inputs[i], scalars + i * op.kScalars,
+  const int count = static_cast<int>(op.each.size());
+  const double* step = ctx.input(count).as<const double>();
+  const double* decision = ctx.has_input(count + 1) ? ctx.input(count + 1).as<double>() : nullptr;
+  if (ops::Skips(decision)) return;
+  for (size_t i = 0; i < op.each.size(); ++i) {
+    Update(op.each[i], Parameter{ctx.inputs[i], step, decision, i,
                                  ctx.outputs.subspan(i * op.kOutputs, op.kOutputs)});
   }
 }

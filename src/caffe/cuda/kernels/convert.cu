@@ -65,20 +65,19 @@ void Fill(const ops::Fill& op, const KernelContext& ctx) {
 // The scale is read on the device, where a replayed graph finds its pass's.
 template <typename T>
 struct StoreScaled {
-  double weight, scale;
-  const double* scale_on_device;
+  double weight;
+  const double* scale;
   T* y;
 
   __device__ void operator()(int64_t i) const {
-    y[i] = T(weight * (scale_on_device == nullptr ? scale : *scale_on_device));
+    y[i] = T(scale == nullptr ? weight : weight * *scale);
   }
 };
 
 void LossWeight(const ops::LossWeight& op, const KernelContext& ctx) {
   const TensorView& y = ctx.output(0);
   VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
-    ForEach(ctx, y.count(),
-            StoreScaled<T>{op.weight, ctx.loss_scale, ctx.loss_scale_on_device, y.as<T>()});
+    ForEach(ctx, y.count(), StoreScaled<T>{op.weight, ctx.loss_scale, y.as<T>()});
   });
 }
 

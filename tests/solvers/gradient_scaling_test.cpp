@@ -1,9 +1,8 @@
-#include "caffe/solvers/gradient_scaler.hpp"
+#include "caffe/solvers/gradient_scaling.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
 
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
@@ -16,43 +15,53 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(GradientScalerTest, FollowsTheLargestGradient) {
-  GradientScaler scaler({.is_given = true, .factor = 3, .adaptive = true});
-  EXPECT_TRUE(scaler.is_on());
-  EXPECT_EQ(scaler.scale(), 1);
-  scaler.Advance(0.25);
-  EXPECT_EQ(scaler.scale(), 48);
-  scaler.Advance(0);
-  EXPECT_EQ(scaler.scale(), 3);
+constexpr Net::GradientScaling kAdaptive = {.is_given = true, .factor = 1, .adaptive = true};
+
+TEST(GradientScaleRuleTest, FollowsTheLargestGradient) {
+  const ops::GradientScaleRule rule =
+      MakeGradientScaleRule({.is_given = true, .factor = 3, .adaptive = true});
+  EXPECT_TRUE(rule.is_on());
+  ops::StepState state;
+  EXPECT_EQ(state.scale, 1);
+  rule.Advance(0.25, &state);
+  EXPECT_EQ(state.scale, 48);
+  rule.Advance(0, &state);
+  EXPECT_EQ(state.scale, 3);
 }
 
-TEST(GradientScalerTest, AFixedFactorHoldsFromTheSecondStepOn) {
-  GradientScaler scaler({.is_given = true, .factor = 1000});
-  EXPECT_TRUE(scaler.is_on());
-  EXPECT_EQ(scaler.scale(), 1);
-  scaler.Advance(0.25);
-  EXPECT_EQ(scaler.scale(), 1000);
-  EXPECT_FALSE(GradientScaler(Net::GradientScaling{}).is_on());
+TEST(GradientScaleRuleTest, AFixedFactorHoldsFromTheSecondStepOn) {
+  const ops::GradientScaleRule rule = MakeGradientScaleRule({.is_given = true, .factor = 1000});
+  EXPECT_TRUE(rule.is_on());
+  ops::StepState state;
+  rule.Advance(0.25, &state);
+  EXPECT_EQ(state.scale, 1000);
+  EXPECT_FALSE(MakeGradientScaleRule({}).is_on());
 }
 
-TEST(GradientScalerTest, SkippedStepsLowerItForAWhile) {
-  GradientScaler scaler({.is_given = true, .factor = 1, .adaptive = true});
-  scaler.Advance(4.0 / 1024);
-  EXPECT_EQ(scaler.scale(), 1024);
-  scaler.Skip();
-  EXPECT_EQ(scaler.scale(), 512);
-  for (int step = 0; step < GradientScaler::kStepsToRaise - 1; ++step) scaler.Advance(4.0 / 1024);
-  EXPECT_EQ(scaler.scale(), 512);
-  scaler.Advance(4.0 / 1024);
-  EXPECT_EQ(scaler.scale(), 1024);
-  EXPECT_EQ(scaler.state().skipped_steps, 1);
+TEST(GradientScaleRuleTest, SkippedStepsLowerItForAWhile) {
+  const ops::GradientScaleRule rule = MakeGradientScaleRule(kAdaptive);
+  ops::StepState state;
+  rule.Advance(4.0 / 1024, &state);
+  EXPECT_EQ(state.scale, 1024);
+  rule.Skip(&state);
+  EXPECT_EQ(state.scale, 512);
+  for (int step = 0; step < rule.kStepsToRaise - 1; ++step) rule.Advance(4.0 / 1024, &state);
+  EXPECT_EQ(state.scale, 512);
+  rule.Advance(4.0 / 1024, &state);
+  EXPECT_EQ(state.scale, 1024);
+  EXPECT_EQ(state.skipped_steps, 1);
 }
 
-TEST(GradientScalerTest, GivesUpWhenNoScaleHelps) {
-  GradientScaler scaler({.is_given = true, .factor = 1, .adaptive = true});
-  for (int step = 0; step < GradientScaler::kMostSkipped - 1; ++step) scaler.Skip();
-  EXPECT_THROW(scaler.Skip(), Error);
-  EXPECT_THROW(GradientScaler({.is_given = true, .factor = 0}), InvalidArgument);
+TEST(GradientScaleRuleTest, GivesUpWhenNoScaleHelps) {
+  const ops::GradientScaleRule rule = MakeGradientScaleRule(kAdaptive);
+  ops::StepState state;
+  for (int step = 0; step < kMostSkippedSteps - 1; ++step) rule.Skip(&state);
+  EXPECT_NO_THROW(CheckSkippedSteps(state));
+  rule.Skip(&state);
+  EXPECT_THROW(CheckSkippedSteps(state), Error);
+  rule.Advance(1, &state);
+  EXPECT_NO_THROW(CheckSkippedSteps(state));
+  EXPECT_THROW(MakeGradientScaleRule({.is_given = true, .factor = 0}), InvalidArgument);
 }
 
 // With BatchNorm, so that there are statistics to keep, in 16-bit gradients.

@@ -1,0 +1,95 @@
+// What a solver's step depends on beside its schedule, one rule each: formulas that every device
+// shares.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "caffe/host_device.hpp"
+
+namespace caffe::ops {
+
+// What steps remember of each other and tell the host. It lies in the device's memory, as doubles,
+// and LARC's running cosines follow it, one per parameter.
+struct StepState {
+  // Of gradient scaling.
+  double scale = 1;  // of the next backward pass
+  double limit = std::numeric_limits<double>::max();
+  double good_steps = 0;     // since the last skipped one
+  double skipped_steps = 0;  // so far
+  double skipped_in_a_row = 0;
+  // Of the last step.
+  double is_skipped = 0;
+  double used_scale = 1;
+  double gradient_norm = 0;  // L2, of all gradients together, un-scaled; 0 where nothing clips
+  double clip_factor = 1;
+};
+
+// The factor that keeps small 16-bit gradients from vanishing, and what happens when it was too
+// large (Micikevicius et al. 2018, arXiv 1710.03740, section 3.2).
+struct GradientScaleRule {
+  static constexpr int kStepsToRaise = 200;
+  double factor = 1;
+  bool adaptive = false;
+
+  CAFFE_HOST_DEVICE inline bool is_on() const { return adaptive || factor != 1; }
+
+  // After a step: the scale of the next is factor * 4 / `largest`, the largest un-scaled 16-bit
+  // gradient (factor where that is 0), or `factor` when it does not adapt. At most the limit, which
+  // rises again after kStepsToRaise steps.
+  CAFFE_HOST_DEVICE inline void Advance(double largest, StepState* state) const {
+    state->skipped_in_a_row = 0;
+    if (state->limit < std::numeric_limits<double>::max() && ++state->good_steps == kStepsToRaise) {
+      state->good_steps = 0;
+      state->limit *= 2;
+    }
+    const double wanted = adaptive && largest > 0 ? factor * 4 / largest : factor;
+    state->scale = std::min(wanted, state->limit);
+  }
+
+  // After a step whose gradients were not finite, and which was therefore skipped.
+  CAFFE_HOST_DEVICE inline void Skip(StepState* state) const {
+    // No 16-bit gradient survives a scale above the largest half, so it need not be tried.
+    const double largest_half = 65504;
+    ++state->skipped_steps;
+    ++state->skipped_in_a_row;
+    state->good_steps = 0;
+    state->limit = state->scale = std::min(state->scale, largest_half) / 2;
+  }
+};
+
+// LARC: layer-wise adaptive rate control (You, Gitman, Ginsburg 2017, arXiv 1708.03888), with
+// NVCaffe's additions.
+struct LarcRule {
+  bool is_on = false, is_turbo = false, clips = false, is_sag = false;
+  double eta = 0;
+
+  // L2 norms of one parameter, its gradient (un-scaled, before weight decay) and its history.
+  struct Norms {
+    double weights = 0, gradient = 0, history = 0;
+    double gradient_dot_history = 0;
+  };
+
+  // The rate that replaces rate * lr_mult:
+  //   trust = (1 - momentum) * eta * |w| / |g|     (SAG: eta * |w| / |h|), 1 if a norm is 0
+  //   turbo: c = 0.95 c + 0.05 cos(g, h);  trust = trust - 0.9 c     (SAG: trust * (1 - 0.9 c))
+  //   scale: rate * trust;  clip: min(rate, trust)
+  // `cosine` is c of this parameter, 0 at first, kept to a float's digits as in snapshots.
+  CAFFE_HOST_DEVICE inline double LocalRate(double rate, double momentum, const Norms& norms,
+                                            double* cosine) const {
+    const double numerator = is_sag ? norms.weights : (1 - momentum) * norms.weights;
+    const double denominator = is_sag ? norms.history : norms.gradient;
+    double trust = numerator > 0 && denominator > 0 ? eta * numerator / denominator : 1;
+    if (is_turbo) {
+      const double norm = norms.gradient * norms.history;
+      const double now = norm > 0 ? norms.gradient_dot_history / norm : 0;
+      const double c = static_cast<float>(0.95 * *cosine + 0.05 * now);
+      *cosine = c;
+      trust = is_sag ? trust * (1 - 0.9 * c) : trust - 0.9 * c;
+    }
+    return clips ? std::min(rate, trust) : rate * trust;
+  }
+};
+
+}  // namespace caffe::ops
