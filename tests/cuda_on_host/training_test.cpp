@@ -3,11 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "caffe/common.hpp"
+#include "caffe/error.hpp"
+#include "caffe/graph/weight_copies.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "caffe/plan/executor.hpp"
 #include "caffe/solver.hpp"
 #include "caffe/solver_group.hpp"
 
@@ -160,6 +165,54 @@ TEST(CudaTrainingTest, ASkippedStepLeavesNothingBehind) {
   solver.Step(3);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("not finite")));
   EXPECT_NE(StateOf(solver).parameters, before.parameters);
+}
+
+// How often steps ran that make copies of weights in another type or layout.
+int64_t CopiesMade(Net& net) {
+  std::set<const Node*> copies;
+  for (const WeightCopy& copy : WeightCopies(net.graph())) copies.insert(copy.node);
+  EXPECT_FALSE(copies.empty());
+  int64_t runs = 0;
+  for (const StepTime& step : net.executor().step_times())
+    runs += copies.count(step.node) > 0 ? step.runs : 0;
+  return runs;
+}
+
+TEST(CudaTrainingTest, TheUpdateWritesCopiesOfWeights) {
+  for (const char* rule : {"type: 'SGD' momentum: 0.9", "type: 'LAMB' momentum: 0.9"}) {
+    Caffe::set_mode(Caffe::GPU);
+    Solver solver(Parse(StrCat("base_lr: 0.05 precision: BF16 ", rule)), {.keep_all = false});
+    Caffe::set_mode(Caffe::CPU);
+    Net& net = solver.net();
+    net.executor().set_profiling(true);
+    solver.Step(1);
+    const int64_t first = CopiesMade(net);
+    EXPECT_GT(first, 0);
+    solver.Step(3);
+    EXPECT_EQ(CopiesMade(net), first);
+    // What it has written is what the weights are.
+    float loss = 0, anew = 0;
+    net.set_pass(100);
+    net.Forward(&loss);
+    for (const Net::LearnableParam& learnable : net.learnable_params())
+      learnable.blob->mutable_cpu_data<float>();
+    net.set_pass(100);
+    net.Forward(&anew);
+    EXPECT_GT(CopiesMade(net), first);
+    EXPECT_EQ(anew, loss);
+  }
+}
+
+TEST(CudaTrainingTest, WeightsFromOutsideAreConvertedAnew) {
+  Caffe::set_mode(Caffe::GPU);
+  Solver solver(Parse("type: 'SGD' base_lr: 0.05 precision: BF16"), {.keep_all = false});
+  Caffe::set_mode(Caffe::CPU);
+  solver.Step(2);
+  for (const auto& blob : solver.net().layer_params("ip"))
+    std::fill_n(blob->mutable_cpu_data<float>(), blob->count(), 0.0f);
+  float loss = 0;
+  solver.net().Forward(&loss);
+  EXPECT_NEAR(loss, std::log(4.0f), 1e-2);
 }
 
 // The host hears of clipped and skipped steps while the next one runs, and of none twice.

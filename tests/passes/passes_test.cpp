@@ -245,8 +245,9 @@ TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
                 ::testing::ThrowsMessage<InvalidArgument>(
                     HasSubstr(StrCat("'", name,
                                      "' is no pass that can be disabled; those are: "
-                                     "fuse-epilogues"))));
+                                     "capture-graph, fuse-epilogues, keep-weight-copies"))));
   }
+  EXPECT_NO_THROW(Reusing(ConvRelu(), {"capture-graph", "keep-weight-copies"}));
 }
 
 TEST(FuseEpiloguesTest, ReluJoinsTheConvolution) {

@@ -8,7 +8,7 @@ namespace {
 
 // One of them larger than what a block takes at a time.
 const std::vector<CaseOperand>& Parameters() {
-  static const std::vector<CaseOperand> parameters = {T({17, 300}).Wide(), T({7}).Wide(),
+  static const std::vector<CaseOperand> parameters = {T({17, 10, 5, 6}).Wide(), T({7}).Wide(),
                                                       T({4097}).Wide()};
   return parameters;
 }
@@ -40,6 +40,13 @@ void Add(std::vector<OpCase>* cases) {
   }
   inputs.push_back(Numbers(ops::kStepNumbers));
   inputs.push_back(Absent());
+  ops::UpdateAll<Rule> copying = op;
+  copying.copies = {0, 2, 0};
+  std::vector<CaseOperand> with_copies = outputs;
+  with_copies.insert(with_copies.end(),
+                     {Parameters()[0].As(Layout::kChannelsLast).As(DType::kBFloat16),
+                      Parameters()[2].As(DType::kFloat16), Parameters()[0].As(DType::kFloat16)});
+  cases->push_back({StrCat(Rule::kName, "Copies"), copying, inputs, with_copies});
   for (const ops::Regularization regularization :
        {ops::Regularization::kNone, ops::Regularization::kL1, ops::Regularization::kL2}) {
     for (Rule& rule : op.each) rule.regularization = regularization;

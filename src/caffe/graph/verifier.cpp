@@ -10,9 +10,9 @@ namespace caffe {
 namespace {
 
 // The stages in their order; rules hold from a stage on.
-constexpr std::array<std::string_view, 9> kStages = {
-    "infer-shapes",   "mark-gradients", "lower-layers",   "assign-precision", "insert-casts",
-    "assign-layouts", "fuse-epilogues", "select-kernels", "plan-memory"};
+constexpr std::array<std::string_view, 10> kStages = {
+    "infer-shapes",   "mark-gradients", "lower-layers",       "assign-precision", "insert-casts",
+    "assign-layouts", "fuse-epilogues", "keep-weight-copies", "select-kernels",   "plan-memory"};
 
 class Verifier {
  public:

@@ -12,6 +12,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/graph/graph.hpp"
+#include "caffe/graph/weight_copies.hpp"
 #include "caffe/plan/executor.hpp"
 
 namespace caffe {
@@ -74,7 +75,10 @@ int64_t ResidentBytes() {
 std::vector<PlanStep> PlanSteps(const Net& net) {
   const Graph& graph = net.graph();
   std::vector<PlanStep> steps;
+  std::set<const Node*> copies;  // not steps of an iteration
+  for (const WeightCopy& copy : WeightCopies(graph)) copies.insert(copy.node);
   for (const Node* node : graph.ScheduledNodes()) {
+    if (copies.count(node) > 0) continue;
     PlanStep& step = steps.emplace_back();
     for (const int layer : node->layers)
       step.layers += (step.layers.empty() ? "" : "+") + graph.LayerName(layer);
@@ -145,6 +149,17 @@ std::string FormatPlan(const Net& net, int solver_states) {
       out << "       " << step.algorithms.front() << ", first of " << step.algorithms.size()
           << " algorithms\n";
     }
+  }
+  double copied = 0;
+  int copies = 0;
+  for (const WeightCopy& copy : WeightCopies(net.graph())) {
+    if (!copy.is_read) continue;
+    ++copies;
+    copied += static_cast<double>(copy.copy->desc.bytes());
+  }
+  if (copies > 0) {
+    out << "\nWeights in other types and layouts: " << copies << " copies, " << Size(copied)
+        << ", which the update writes along\n";
   }
   const PlanMemory memory = MemoryOfPlan(net, solver_states);
   out << "\nSteps:        " << index << ", " << Count(flops) << "FLOP an iteration\n"

@@ -33,15 +33,20 @@ struct ElementwiseUpdate {
 // One step of a rule for n parameters, every pass over memory in one:
 // (g_0, ..., g_n-1, step, decision) -> (w_0, states of 0..., w_1, states of 1..., ...), w and
 // states updated in place:  w = w - Delta(...). step holds kStepNumbers doubles; the decision, of
-// DecideStep, may be left out.
+// DecideStep, may be left out. Further outputs get weights as they are after the step, in another
+// type or layout; a step that is skipped leaves them.
 template <typename Rule>
 struct UpdateAll {
   static constexpr std::string_view kName = Rule::kName;
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
   static constexpr int kOutputs = 1 + Rule::kStates;  // of one parameter
+  static constexpr int kMostCopies = 2;               // of one parameter
   std::vector<Rule> each;                             // one per parameter
+  std::vector<int> copies;  // of which parameter, one per further output; at most kMostCopies alike
 
-  std::string Attributes() const { return StrCat(each.size(), " parameters"); }
+  std::string Attributes() const {
+    return StrCat(each.size(), " parameters, ", copies.size(), " copies");
+  }
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
     double flops = 0;
     for (size_t i = 0; i < each.size(); ++i)

@@ -35,6 +35,7 @@ std::unique_ptr<Pass> MakeAssignPrecision();
 std::unique_ptr<Pass> MakeFuseEpilogues();
 std::unique_ptr<Pass> MakeInsertCasts();
 std::unique_ptr<Pass> MakeAssignLayouts();
+std::unique_ptr<Pass> MakeKeepWeightCopies();
 std::unique_ptr<Pass> MakeSelectKernels();
 std::unique_ptr<Pass> MakePlanMemory();
 

@@ -27,11 +27,11 @@ void DumpGraph(const Graph& graph, size_t index, std::string_view pass) {
 // A misspelt name would leave on what the user believes to be off.
 void CheckDisabled(const PassList& passes, const CompileOptions& options) {
   for (const std::string& name : options.disabled_passes) {
-    std::string optional;
-    bool is_known = false;
+    std::string optional = "capture-graph";  // the executor's
+    bool is_known = name == optional;
     for (const auto& pass : passes) {
       if (!pass->is_optional()) continue;
-      optional += (optional.empty() ? "" : ", ") + std::string(pass->name());
+      optional += ", " + std::string(pass->name());
       is_known = is_known || pass->name() == name;
     }
     Require(is_known, "'", name, "' is no pass that can be disabled; those are: ", optional);
@@ -49,7 +49,7 @@ PassList StandardPasses() {
       // In which precision and memory layout.
       MakeAssignPrecision(), MakeInsertCasts(), MakeAssignLayouts(),
       // By which kernels.
-      MakeFuseEpilogues(), MakeSelectKernels(),
+      MakeFuseEpilogues(), MakeKeepWeightCopies(), MakeSelectKernels(),
       // Where.
       MakePlanMemory());
 }

@@ -12,7 +12,14 @@
 namespace caffe {
 
 Executor::Executor(std::shared_ptr<Graph> graph) : graph_(std::move(graph)) {
-  const std::vector<Node*> nodes = graph_->ScheduledNodes();
+  std::vector<Node*> nodes = graph_->ScheduledNodes();
+  std::set<const Node*> copies;
+  for (const WeightCopy& copy : WeightCopies(*graph_)) {
+    copies_.push_back({copy});
+    copies.insert(copy.node);
+  }
+  std::stable_partition(nodes.begin(), nodes.end(),
+                        [&](const Node* node) { return copies.count(node) > 0; });
   steps_.resize(nodes.size());
   step_times_.resize(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -48,6 +55,29 @@ std::vector<SyncedTensor*> Executor::Gradients() const {
     for (const Value* gradient : step.final_grads) gradients.push_back(gradient->tensor);
   }
   return gradients;
+}
+
+std::vector<Executor::KeptCopy> Executor::KeptCopies() const {
+  std::vector<KeptCopy> kept;
+  for (const CopyState& state : copies_) {
+    if (state.plan.is_read) kept.push_back({state.plan.weights->tensor, state.plan.copy->tensor});
+  }
+  return kept;
+}
+
+void Executor::MarkMade(const KeptCopy& copy) {
+  for (CopyState& state : copies_) {
+    if (state.plan.copy->tensor == copy.copy) state.made_of = copy.weights->version();
+  }
+}
+
+void Executor::MakeCopy(size_t index, const RunOptions& options) {
+  CopyState& state = copies_[index];
+  const uint64_t version = state.plan.weights->tensor->version();
+  if (state.made_of == version) return;
+  if (state.plan.source >= 0) MakeCopy(static_cast<size_t>(state.plan.source), options);
+  WithContext(steps_[index].where, [&] { RunStep(index, options); });
+  state.made_of = version;
 }
 
 void Executor::Allocate() {
@@ -115,8 +145,11 @@ std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
   RefreshBoundOperands();
   ForgetSegmentsOfOther(options);
   SendPassNumbers(options);
+  for (size_t i = 0; i < copies_.size(); ++i) {
+    if (copies_[i].plan.is_read) MakeCopy(i, options);
+  }
   std::optional<ShapeChange> change;
-  for (size_t i = 0; i < steps_.size() && !change; ++i) {
+  for (size_t i = copies_.size(); i < steps_.size() && !change; ++i) {
     const Node& node = *steps_[i].node;
     if (!IsPartOf(node, options)) continue;
     const auto calls_host = [&](size_t step) {
@@ -209,8 +242,8 @@ TensorView Executor::ArenaView(const Value& value) const {
 std::set<const Value*> Executor::AliveBefore(int layer) const {
   std::set<const Value*> written, alive;
   bool is_before = true;
-  for (const Step& step : steps_) {
-    const Node& node = *step.node;
+  for (size_t i = copies_.size(); i < steps_.size(); ++i) {
+    const Node& node = *steps_[i].node;
     is_before =
         is_before && !(node.direction == Direction::kForward && node.layers.front() >= layer);
     if (is_before) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "caffe/graph/graph.hpp"
+#include "caffe/graph/weight_copies.hpp"
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe {
@@ -57,6 +58,18 @@ class Executor {
   // Takes over what `previous`, a plan of the same net with other shapes from `layer` on, computed
   // before `layer` and what this plan reads later.
   void TakeOver(const Executor& previous, int layer);
+
+  // Copies of weights that outlive a run; see graph/weight_copies.hpp. A run first makes those anew
+  // whose weights have changed.
+  struct KeptCopy {
+    const SyncedTensor* weights = nullptr;
+    SyncedTensor* copy = nullptr;
+    bool operator==(const KeptCopy&) const = default;
+  };
+  // Those that steps read.
+  std::vector<KeptCopy> KeptCopies() const;
+  // Whoever has changed weights has written this copy of them, too.
+  void MarkMade(const KeptCopy& copy);
 
   // Parameter gradients that backward writes, in the order in which they become final.
   std::vector<SyncedTensor*> Gradients() const;
@@ -107,6 +120,12 @@ class Executor {
     uint64_t seed = 0, pass = 0;
   };
 
+  // Step i of the first ones makes copy i.
+  struct CopyState {
+    WeightCopy plan;
+    uint64_t made_of = 0;  // the version of the weights
+  };
+
   // Values in the arena under names that two plans of one net agree on.
   std::map<std::string, const Value*> ArenaValues() const;
   TensorView ArenaView(const Value& value) const;
@@ -114,6 +133,7 @@ class Executor {
   std::set<const Value*> AliveBefore(int layer) const;
 
   void FindFinalGradients();
+  void MakeCopy(size_t index, const RunOptions& options);
   void Allocate();
   void BindOperands();
   void RefreshBoundOperands();
@@ -136,7 +156,8 @@ class Executor {
   std::shared_ptr<void> pass_numbers_;  // null where kernels see the context's
   std::map<SegmentKey, Segment> segments_;
   const double* recorded_loss_scale_ = nullptr;
-  std::vector<Step> steps_;
+  std::vector<CopyState> copies_;
+  std::vector<Step> steps_;  // those that make copies, then the schedule's
   std::vector<BoundOperand> bound_;
   std::vector<StepTime> step_times_;
   // One pair of events per step, and the steps that ran since times were added up.

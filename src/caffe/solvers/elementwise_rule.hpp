@@ -19,8 +19,10 @@ class ElementwiseRule : public UpdateRule {
 
   int num_states() const override { return UpdateOp::kStates; }
 
-  Op MakeOp(std::span<const Net::LearnableParam> params) const override {
+  Op MakeOp(std::span<const Net::LearnableParam> params,
+            const std::vector<int>& copies) const override {
     ops::UpdateAll<UpdateOp> all;
+    all.copies = copies;
     for (const Net::LearnableParam& param : params) {
       UpdateOp& op = all.each.emplace_back(op_);
       op.lr_mult = param.lr_mult;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "caffe/net.hpp"
-#include "caffe/ops/update.hpp"
+#include "caffe/ops/update_rules.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
@@ -24,8 +24,12 @@ class UpdateRule {
   virtual ~UpdateRule() = default;
   // State tensors of a parameter's shape that the rule keeps.
   virtual int num_states() const = 0;
-  // The op that makes the step of all these parameters: ops::UpdateAll of the rule.
-  virtual Op MakeOp(std::span<const Net::LearnableParam> params) const = 0;
+  // The op that makes the step of all these parameters and writes copies of those whose numbers
+  // `copies` has: ops::UpdateAll of the rule.
+  virtual Op MakeOp(std::span<const Net::LearnableParam> params,
+                    const std::vector<int>& copies) const = 0;
+  // Copies of one parameter that the op can write.
+  static constexpr int kMostCopies = ops::UpdateAll<ops::SgdUpdate>::kMostCopies;
   // Fills the op's step operand.
   virtual void FillNumbers(const StepScalars& step,
                            std::span<double, ops::kStepNumbers> numbers) const = 0;

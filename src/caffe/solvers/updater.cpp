@@ -17,9 +17,8 @@ std::vector<OperandDesc> Describe(std::span<const TensorView> views) {
 }  // namespace
 
 Updater::Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net)
-    : rule_(rule), decide_(decide), device_(net.graph().options.device) {
+    : rule_(rule), net_(net), decide_(decide), device_(net.graph().options.device) {
   ops::MeasureParameters measure;
-  std::vector<Net::LearnableParam> learning;
   std::vector<std::vector<std::shared_ptr<Blob>>> states;
   for (size_t i = 0; i < net.learnable_params().size(); ++i) {
     Net::LearnableParam param = net.learnable_params()[i];
@@ -30,7 +29,7 @@ Updater::Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net
     if (param.lr_mult == 0) continue;          // frozen
     if (decide.larc.is_on) param.lr_mult = 1;  // LARC's own factor takes its place
     steps_.push_back({param.blob, i, own});
-    learning.push_back(param);
+    learning_.push_back(param);
     measure.is_half.push_back(param.backward_type == DType::kFloat16);
     inputs_.push_back({desc, nullptr});
     outputs_.insert(outputs_.end(), 1 + own.size(), {desc, nullptr});
@@ -49,17 +48,13 @@ Updater::Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net
   if (steps_.empty()) return;
   step_ = numbers(ops::kStepNumbers);
   inputs_.push_back(step_);
-  std::vector<OperandDesc> input_descs = Describe(inputs_);
   if (decide_.decides()) {
     measures_ = numbers((count + 1) * ops::kMeasures);
     decision_ = numbers(ops::kFirstRate + count);
     FindDecisionKernels(measure);
-    inputs_.push_back(decision_);
   }
-  input_descs.push_back(decide_.decides() ? Present(decision_) : Absent());
-  update_ = FindKernel(rule.MakeOp(learning), input_descs, Describe(outputs_), *device_);
-  workspace_ = device_->Allocate(std::max(
-      {measure_.workspace_bytes, decide_kernel_.workspace_bytes, update_.workspace_bytes}));
+  inputs_.push_back(decision_);
+  FindUpdateKernel();
   if (decide_.scaling.is_on()) statistics_ = std::make_unique<StatisticsKeeper>(net);
 }
 
@@ -76,6 +71,30 @@ void Updater::FindDecisionKernels(const ops::MeasureParameters& measure) {
   decide_outputs_ = {decision_, state_};
   decide_kernel_ =
       FindKernel(decide_, Describe(decide_inputs_), Describe(decide_outputs_), *device_);
+}
+
+// A plan for other shapes may have other copies.
+void Updater::FindUpdateKernel() {
+  net_copies_ = net_.executor().KeptCopies();
+  copies_.clear();
+  outputs_.resize(steps_.size() * (1 + rule_.num_states()));
+  std::vector<int> parameters;
+  for (const Executor::KeptCopy& copy : net_copies_) {
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const auto index = static_cast<int>(i);
+      if (&steps_[i].blob->data_tensor() != copy.weights) continue;
+      if (std::count(parameters.begin(), parameters.end(), index) == UpdateRule::kMostCopies)
+        continue;
+      parameters.push_back(index);
+      copies_.push_back(copy);
+      outputs_.push_back({copy.copy->desc(), nullptr});
+    }
+  }
+  std::vector<OperandDesc> inputs = Describe(inputs_);
+  if (!decide_.decides()) inputs.back() = Absent();
+  update_ = FindKernel(rule_.MakeOp(learning_, parameters), inputs, Describe(outputs_), *device_);
+  workspace_ = device_->Allocate(std::max(
+      {measure_.workspace_bytes, decide_kernel_.workspace_bytes, update_.workspace_bytes}));
 }
 
 ops::StepState Updater::ReadState() const {
@@ -117,6 +136,9 @@ void Updater::BeginIteration() {
 }
 
 void Updater::BindTensors() {
+  if (net_.executor().KeptCopies() != net_copies_) FindUpdateKernel();
+  for (size_t i = 0; i < copies_.size(); ++i)
+    outputs_[outputs_.size() - copies_.size() + i].data = copies_[i].copy->data();
   for (size_t i = 0, output = 0; i < steps_.size(); ++i) {
     inputs_[i].data = steps_[i].blob->diff_tensor().data();
     outputs_[output++].data = steps_[i].blob->data_tensor().data();
@@ -156,6 +178,7 @@ void Updater::Step(const StepScalars& scalars) {
     step.blob->data_tensor().MarkWritten();
     for (const std::shared_ptr<Blob>& state : step.states) state->data_tensor().MarkWritten();
   }
+  for (const Executor::KeptCopy& copy : copies_) net_.executor().MarkMade(copy);
 }
 
 }  // namespace caffe

@@ -9,6 +9,7 @@
 #include "caffe/net.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/update.hpp"
+#include "caffe/plan/executor.hpp"
 #include "caffe/solvers/statistics_keeper.hpp"
 #include "caffe/solvers/update_rule.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
@@ -51,15 +52,20 @@ class Updater {
   };
 
   void FindDecisionKernels(const ops::MeasureParameters& measure);
+  void FindUpdateKernel();
   void BindTensors();
   void Run(const Kernel& kernel, std::span<const TensorView> inputs,
            std::span<const TensorView> outputs);
 
   const UpdateRule& rule_;
+  Net& net_;
   const ops::DecideStep decide_;
   std::shared_ptr<Device> device_;
   std::vector<std::shared_ptr<Blob>> history_;
   std::vector<ParamStep> steps_;
+  std::vector<Net::LearnableParam> learning_;   // as the rule sees them
+  std::vector<Executor::KeptCopy> net_copies_;  // all of the plan that copies_ was chosen from
+  std::vector<Executor::KeptCopy> copies_;      // that the update writes
   Kernel measure_, decide_kernel_, update_;
   std::array<double, ops::kStepNumbers> numbers_{};
   // In the device's memory.

@@ -1,5 +1,6 @@
 #include "caffe/tensor/synced_tensor.hpp"
 
+#include <atomic>
 #include <cstring>
 #include <vector>
 
@@ -19,6 +20,11 @@ void SyncedTensor::ShareWith(const SyncedTensor& other) {
   CAFFE_ASSERT(other.desc_.count() == desc_.count() && other.desc_.dtype == desc_.dtype);
   storage_ = other.storage_;
   DropMirror();
+}
+
+uint64_t SyncedTensor::NextVersion() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
 }
 
 void SyncedTensor::DropMirror() {
@@ -57,6 +63,7 @@ void SyncedTensor::WriteBack() {
   RememberMirror();
   if (!host_is_newer_ && !holder_wrote) return;
   host_is_newer_ = false;
+  storage_->version = NextVersion();
   const TensorView storage = StorageView();
   TensorView mirror{{desc_.shape, mirror_dtype_, Layout::kPlain}, mirror_.get()};
   if (device_->is_host_accessible()) {

@@ -1,6 +1,7 @@
 // SyncedTensor: a plan's tensor and the user's plain view of it, kept equal on demand.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -18,6 +19,10 @@ class SyncedTensor {
   explicit SyncedTensor(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
   const TensorDesc& desc() const { return desc_; }
+  // Another number whenever the storage has been written, by the plan or by the user's view (which
+  // reaches it in data()), and for other storage. A user who writes device memory that the host
+  // shares is not noticed.
+  uint64_t version() const { return storage_->version; }
 
   // Changes shape, dtype or layout. Contents survive when the element count and dtype stay,
   // are zeroed otherwise.
@@ -54,6 +59,7 @@ class SyncedTensor {
   void* data();
   void MarkWritten() {
     mirror_is_stale_ = true, host_is_newer_ = false;
+    storage_->version = NextVersion();
     if (is_held()) FillMirror();
   }
   void WriteBack();
@@ -64,7 +70,9 @@ class SyncedTensor {
   // Storage is shared by tensors that share parameters.
   struct Storage {
     std::shared_ptr<void> memory;
+    uint64_t version = NextVersion();
   };
+  static uint64_t NextVersion();
 
   bool is_direct(DType dtype) const {
     return device_->is_host_accessible() && dtype == desc_.dtype && desc_.layout == Layout::kPlain;

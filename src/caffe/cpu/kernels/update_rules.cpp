@@ -102,6 +102,10 @@ void UpdateAll(const ops::UpdateAll<Rule>& op, const KernelContext& ctx) {
     Update(op.each[i], Parameter{ctx.inputs[i], step, decision, i,
                                  ctx.outputs.subspan(i * op.kOutputs, op.kOutputs)});
   }
+  for (size_t i = 0; i < op.copies.size(); ++i) {
+    CopyTensor(ctx.outputs[op.copies[i] * op.kOutputs],
+               ctx.outputs[op.each.size() * op.kOutputs + i]);
+  }
 }
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::UpdateAll<ops::SgdUpdate>, UpdateAll<ops::SgdUpdate>);

@@ -1,10 +1,34 @@
 #include "caffe/cuda/kernels/wide.cuh"
+#include "caffe/cuda/numbers.cuh"
 #include "caffe/cuda/reduce.cuh"
 #include "caffe/cuda/tensor_table.cuh"
 #include "caffe/ops/update_rules.hpp"
 
 namespace caffe::cuda {
 namespace {
+
+// Weights in another type or layout.
+struct Copy {
+  Numbers to;
+  int64_t channels = 1, pixels = 1;  // channels-last: rows of pixels become rows of channels
+
+  Copy() = default;
+  explicit Copy(const TensorView& view) : to{view.data, view.dtype} {
+    if (view.layout == Layout::kPlain) return;
+    channels = view.shape[1];
+    pixels = view.shape[2] * view.shape[3];
+  }
+  template <typename T>
+  __device__ void Store(int64_t i, T w) const {
+    if (!to.is_present()) return;
+    if (channels > 1 && pixels > 1) {
+      int64_t pixel, channel;
+      const int64_t row = Divide(Divide(i, pixels, &pixel), channels, &channel);
+      i = (row * pixels + pixel) * channels + channel;
+    }
+    to.Set(i, w);
+  }
+};
 
 // The operands of one parameter's update. The step's numbers are read on the device, where a
 // replayed graph finds its own.
@@ -17,6 +41,7 @@ struct Operands {
   T* w;
   T* states[Rule::kStates];
   int64_t count;
+  Copy copies[ops::UpdateAll<Rule>::kMostCopies];
 
   Operands(const ops::UpdateAll<Rule>& op, const KernelContext& ctx, size_t i)
       : rule(op.each[i]), index(i), g(ctx.inputs[i].as<const T>()) {
@@ -28,17 +53,26 @@ struct Operands {
     w = outputs[0].as<T>();
     for (int k = 0; k < Rule::kStates; ++k) states[k] = outputs[1 + k].as<T>();
     count = outputs[0].count();
+    int found = 0;
+    for (size_t k = 0; k < op.copies.size(); ++k) {
+      if (op.copies[k] == static_cast<int>(i))
+        copies[found++] = Copy(ctx.outputs[op.each.size() * op.kOutputs + k]);
+    }
   }
   __device__ bool skips() const { return ops::Skips(decision); }
   __device__ ops::UpdateScalars<T> Scalars() const {
     return ops::ScalarsOf<T>(rule, step, decision, index);
+  }
+  __device__ void Store(int64_t i, T weight) const {
+    w[i] = weight;
+    for (const Copy& copy : copies) copy.Store(i, weight);
   }
   __device__ void Update(const ops::UpdateScalars<T>& s, int64_t i) const {
     const T before = w[i];
     T h[Rule::kStates];
 #pragma unroll
     for (int k = 0; k < Rule::kStates; ++k) h[k] = states[k][i];
-    w[i] = before - rule.Delta(s, ops::RegularizedGradient(s, g[i], before), before, h);
+    Store(i, before - rule.Delta(s, ops::RegularizedGradient(s, g[i], before), before, h));
 #pragma unroll
     for (int k = 0; k < Rule::kStates; ++k) states[k][i] = h[k];
   }
@@ -114,8 +148,8 @@ struct TakeStep {
     if (operands.skips()) return;
     const ops::UpdateScalars<T> s = operands.Scalars();
     const T h[2] = {operands.states[0][i], operands.states[1][i]};
-    T& w = operands.w[i];
-    w -= s.rate * static_cast<T>(*trust) * operands.rule.DirectionOf(s, w, h);
+    const T w = operands.w[i];
+    operands.Store(i, w - s.rate * static_cast<T>(*trust) * operands.rule.DirectionOf(s, w, h));
   }
 };
 

@@ -1,0 +1,44 @@
+#include <set>
+
+#include "caffe/ops/convert.hpp"
+#include "caffe/passes/pass.hpp"
+
+namespace caffe::passes {
+
+// After this pass weights that are read in another type or layout have copies that outlive a run
+// (kState), which are made anew only when the weights have changed; see graph/weight_copies.hpp. On
+// a device whose memory the host can write directly nobody can tell when that is, so there they are
+// converted in each pass. It follows assign-layouts and fuse-epilogues, when all conversions are
+// there.
+class KeepWeightCopies final : public Pass {
+ public:
+  std::string_view name() const override { return "keep-weight-copies"; }
+  bool is_optional() const override { return true; }
+
+  void Run(Graph& graph) override {
+    if (graph.options.device->is_host_accessible()) return;
+    std::set<const Value*> written;  // statistics change within a run
+    for (const Node* node : graph.ScheduledNodes()) {
+      for (Value* output : node->outputs) {
+        if (output != nullptr) written.insert(output->root());
+      }
+    }
+    std::set<const Value*> copies;
+    for (Node* node : graph.ScheduledNodes()) {
+      if (node->op.As<ops::Cast>() == nullptr && node->op.As<ops::Reorder>() == nullptr) continue;
+      Value& from = *node->inputs[0];
+      Value& to = *node->outputs[0];
+      const bool is_weight = from.kind == ValueKind::kParam && written.count(from.root()) == 0;
+      if (!is_weight && copies.count(&from) == 0) continue;
+      if (to.kind != ValueKind::kActivation || to.is_kept) continue;
+      to.kind = ValueKind::kState;
+      copies.insert(&to);
+    }
+  }
+};
+
+std::unique_ptr<Pass> MakeKeepWeightCopies() {
+  return std::make_unique<KeepWeightCopies>();
+}
+
+}  // namespace caffe::passes
