@@ -29,6 +29,8 @@ WEIGHTS = {
     "resnet152": (60192808, 2 * 75712 + 155),
     "cifar10_resnet20": (269722, 2 * 688 + 19),
     "cifar10_resnet56": (853018, 2 * 2032 + 55),
+    # 1.4 million in the paper, and a factor and a shift for each of 96 and 192 maps.
+    "cifar10_nv": (1369738 + 2 * 288, 2 * 288 + 2),
     "squeezenet": (1235496, 0),
     "mobilenet_v1": (4231976, 2 * 10944 + 27),
     # 1,088 more than in the paper: the first block of the weights published for Caffe expands, too.
@@ -59,6 +61,15 @@ def test_weights_are_those_of_the_paper(workplace, folder):
 
 def test_sixteen_bits_need_no_other_weights(workplace):
     assert parameters(workplace, "models/bvlc_alexnet/deploy_fp16.prototxt") == WEIGHTS["bvlc_alexnet"][0]
+
+
+def test_the_large_form_has_the_widths_of_its_name(workplace):
+    one, two, three = 128, 512, 1024
+    spatial = 3 * one + 2 * one * one + one * two + 2 * two * two + two * three
+    pointwise = three * three + three * 10
+    biases, factors_and_shifts, statistics = 3 * one + 3 * two + 2 * three + 10, 2 * (one + two), 2 * (one + two) + 2
+    assert parameters(workplace, "models/cifar10_nv/deploy_large.prototxt") == (
+        9 * spatial + pointwise + biases + factors_and_shifts + statistics)
 
 
 def noise(side, seed):
