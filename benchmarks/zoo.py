@@ -26,20 +26,30 @@ from google.protobuf import text_format  # noqa: E402
 
 
 def constant_data(net, batch):
-    """The net with `batch` constant images in place of its data; for boxes, one box of class 0 an image."""
-    side = 0
+    """The net with `batch` constant images in place of its data; for boxes, one box of class 0 an image or an empty grid."""
+    data = caffe_pb2.LayerParameter(name="data", type="DummyData")
     for layer in list(net.layer):
         if layer.type == "Input":
             layer.input_param.shape[0].dim[0] = batch
-        elif layer.type in ("Data", "ImageData", "AnnotatedData"):
-            side = side or layer.transform_param.crop_size or layer.transform_param.resize_param.height
-            net.layer.remove(layer)
-    if side:
-        labels = [1, 1, batch, 8] if net.layer[-1].type == "MultiBoxLoss" else [batch]
-        data = caffe_pb2.LayerParameter(name="data", type="DummyData", top=["data", "label"])
-        for shape in ([batch, 3, side, side], labels):
-            data.dummy_data_param.shape.add(dim=shape)
-            data.dummy_data_param.data_filler.add(type="constant", value=0)
+            continue
+        if layer.type in ("Data", "ImageData", "AnnotatedData"):
+            side = layer.transform_param.crop_size or layer.transform_param.resize_param.height
+            labels = [1, 1, batch, 8] if net.layer[-1].type == "MultiBoxLoss" else [batch]
+            shapes = [[batch, 3, side, side], labels] if side else []
+        elif layer.type == "DetectNetTransformation":
+            grid = layer.detectnet_groundtruth_param
+            height, width = grid.image_size_y, grid.image_size_x
+            shapes = [[batch, 3, height, width],
+                      [batch, 8 + len(grid.object_class), height // grid.stride, width // grid.stride]]
+        else:
+            continue
+        net.layer.remove(layer)
+        if shapes and not data.top:
+            data.top.extend(layer.top)
+            for shape in shapes:
+                data.dummy_data_param.shape.add(dim=shape)
+                data.dummy_data_param.data_filler.add(type="constant", value=0)
+    if data.top:
         net.layer.insert(0, data)
     return net
 

@@ -33,7 +33,9 @@ def auxiliary_head(model, number, x):
     return head(model.inner_product(f"{tag}/classifier", model.dropout(f"{tag}/drop_fc", x, 0.7), 1000), number, 0.3)
 
 
-def googlenet(model, data, with_auxiliary=True):
+def trunk(model, data, branch=lambda x: None, stride=32):
+    """The nine modules, up to a cell for `stride` pixels a side: 32, or 16 without the pooling before the last two.
+    What the auxiliary classifiers look at is handed to `branch`."""
     x = model.relu("conv1/relu_7x7", model.conv("conv1/7x7_s2", data, 64, 7, stride=2, pad=3, bias=BIAS))
     x = model.lrn("pool1/norm1", model.pool("pool1/3x3_s2", x, "MAX", 3, 2))
     x = model.relu("conv2/relu_3x3_reduce", model.conv("conv2/3x3_reduce", x, 64, 1, bias=BIAS))
@@ -42,19 +44,27 @@ def googlenet(model, data, with_auxiliary=True):
     x = inception(model, "3a", x, 64, 96, 128, 16, 32, 32)
     x = inception(model, "3b", x, 128, 128, 192, 32, 96, 64)
     x = model.pool("pool3/3x3_s2", x, "MAX", 3, 2)
-    heads = []
     x = inception(model, "4a", x, 192, 96, 208, 16, 48, 64)
-    if with_auxiliary:
-        heads.append(auxiliary_head(model, 1, x))
+    branch(x)
     x = inception(model, "4b", x, 160, 112, 224, 24, 64, 64)
     x = inception(model, "4c", x, 128, 128, 256, 24, 64, 64)
     x = inception(model, "4d", x, 112, 144, 288, 32, 64, 64)
-    if with_auxiliary:
-        heads.append(auxiliary_head(model, 2, x))
+    branch(x)
     x = inception(model, "4e", x, 256, 160, 320, 32, 128, 128)
-    x = model.pool("pool4/3x3_s2", x, "MAX", 3, 2)
+    if stride == 32:
+        x = model.pool("pool4/3x3_s2", x, "MAX", 3, 2)
     x = inception(model, "5a", x, 256, 160, 320, 32, 128, 128)
-    x = inception(model, "5b", x, 384, 192, 384, 48, 128, 128)
+    return inception(model, "5b", x, 384, 192, 384, 48, 128, 128)
+
+
+def googlenet(model, data, with_auxiliary=True):
+    heads = []
+
+    def branch(x):
+        if with_auxiliary:
+            heads.append(auxiliary_head(model, len(heads) + 1, x))
+
+    x = trunk(model, data, branch)
     x = model.dropout("pool5/drop_7x7_s1", model.pool("pool5/7x7_s1", x, "AVE", 7, 1), 0.4)
     return [*heads, head(model.inner_product("loss3/classifier", x, 1000), 3, 1)]
 

@@ -4,11 +4,13 @@ import pathlib
 import shutil
 import struct
 import subprocess
+import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARIES = pathlib.Path(os.environ.get("CAFFE_BINARY_DIR", ROOT / "build" / "cpu-release")).resolve() / "bin"
+PACKAGE = BINARIES.parent / "python"
 
 
 class Workplace:
@@ -24,9 +26,18 @@ class Workplace:
         """Runs a program of the build, or a script of the examples; returns its output."""
         script = self.root / program
         command = ["bash", script] if program.endswith(".sh") else [BINARIES / program]
-        done = subprocess.run([str(part) for part in (*command, *arguments)], cwd=self.root, text=True, check=False,
+        return self._output([*command, *arguments], status, CAFFE_BIN=BINARIES)
+
+    def run_python(self, *arguments, status=0):
+        """Runs Python with the package of the build; returns its output."""
+        if not list(PACKAGE.glob("caffe/_caffe*.so")):
+            pytest.skip(f"package caffe is not built in {PACKAGE}")
+        return self._output([sys.executable, *arguments], status, PYTHONPATH=PACKAGE)
+
+    def _output(self, command, status, **environment):
+        done = subprocess.run([str(part) for part in command], cwd=self.root, text=True, check=False,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              env={**os.environ, "CAFFE_BIN": str(BINARIES)}, timeout=600)
+                              env={**os.environ, **{name: str(value) for name, value in environment.items()}}, timeout=600)
         assert done.returncode == status, done.stdout[-4000:]
         return done.stdout
 

@@ -1,9 +1,6 @@
 """The examples that import caffe."""
 import importlib.util
-import os
 import re
-import subprocess
-import sys
 
 import caffe
 import numpy as np
@@ -11,19 +8,10 @@ import pytest
 from google.protobuf import text_format
 
 from caffe.proto import caffe_pb2
-from conftest import BINARIES, ROOT
+from conftest import PACKAGE, ROOT
 
-PACKAGE = BINARIES.parent / "python"
 if not list((PACKAGE / "caffe").glob("_caffe*.so")):
     pytest.skip(f"package caffe is not built in {PACKAGE}", allow_module_level=True)
-
-
-def run(workplace, script, *arguments, status=0):
-    done = subprocess.run([sys.executable, script, *map(str, arguments)], cwd=workplace.root, text=True, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600,
-                          env={**os.environ, "PYTHONPATH": str(PACKAGE)})
-    assert done.returncode == status, done.stdout[-4000:]
-    return done.stdout
 
 
 def module(path):
@@ -34,7 +22,7 @@ def module(path):
 
 
 def test_linear_regression(workplace):
-    line = re.search(r"^y = .*", run(workplace, "examples/python_layer/train.py"), re.MULTILINE).group()
+    line = re.search(r"^y = .*", workplace.run_python("examples/python_layer/train.py"), re.MULTILINE).group()
     assert [float(text) for text in re.findall(r"(-?\d\.\d+)", line)] == pytest.approx([2, -1, 0.5, 3], abs=0.05)
 
 
@@ -60,7 +48,7 @@ def test_the_loss_is_that_of_euclidean_loss(monkeypatch):
 
 
 def test_filters_find_edges(workplace):
-    lines = run(workplace, "examples/net_surgery/edit_weights.py", "new.caffemodel").splitlines()
+    lines = workplace.run_python("examples/net_surgery/edit_weights.py", "new.caffemodel").splitlines()
     found = {line[:12].strip(): dict(re.findall(r"(\w+) +(-?[\d.]+)(?:  |$)", line[12:])) for line in lines}
     assert float(found["blur"]["centre"]) == pytest.approx(1.5)
     across, down = found["edge across"], found["edge down"]
@@ -73,8 +61,8 @@ def test_lenet_at_every_place(workplace):
     folder = workplace.root
     old = caffe.Net(str(folder / "examples/mnist/lenet.prototxt"), caffe.TEST)
     old.save(str(folder / "old.caffemodel"))
-    text = run(workplace, "examples/net_surgery/fully_convolutional.py", "examples/mnist/lenet.prototxt", "old.caffemodel",
-               "new.prototxt", "new.caffemodel", "--input_size=56,56")
+    text = workplace.run_python("examples/net_surgery/fully_convolutional.py", "examples/mnist/lenet.prototxt",
+                                "old.caffemodel", "new.prototxt", "new.caffemodel", "--input_size=56,56")
     assert "prob: 64x10 is now 1x10x8x8" in text
     new = caffe.Net(str(folder / "new.prototxt"), caffe.TEST, weights=str(folder / "new.caffemodel"))
     image = np.random.default_rng(1).random((1, 1, 56, 56), np.float32)

@@ -1,5 +1,7 @@
 """Every model of the zoo: it compiles, has the weights of its paper, and trains for an iteration on the data it names."""
 import re
+import subprocess
+import sys
 
 import lmdb
 import numpy as np
@@ -35,6 +37,8 @@ WEIGHTS = {
     "mobilenet_v1": (4231976, 2 * 10944 + 27),
     # 1,088 more than in the paper: the first block of the weights published for Caffe expands, too.
     "mobilenet_v2": (3504872 + 1088, 2 * 17088 + 53),
+    # GoogLeNet without its classifier, with one coverage and four corners from 1,024 maps.
+    "kitti_detectnet": (6998552 - 1025 * 1000 + 1025 * 5, 0),
     "VGGNet/VOC0712/SSD_300x300": (26285486, 0),
     # 60 classes more, for each of 4 or 6 boxes a cell, from 3x3 windows of six maps.
     "VGGNet/coco/SSD_300x300": (26285486 + sum(60 * boxes * (9 * channels + 1) for boxes, channels in (
@@ -61,6 +65,10 @@ def test_weights_are_those_of_the_paper(workplace, folder):
 
 def test_sixteen_bits_need_no_other_weights(workplace):
     assert parameters(workplace, "models/bvlc_alexnet/deploy_fp16.prototxt") == WEIGHTS["bvlc_alexnet"][0]
+
+
+def test_another_class_of_detectnet_is_another_coverage(workplace):
+    assert parameters(workplace, "models/kitti_detectnet/deploy_2classes.prototxt") == WEIGHTS["kitti_detectnet"][0] + 1025
 
 
 def test_the_large_form_has_the_widths_of_its_name(workplace):
@@ -103,8 +111,46 @@ def write_list(workplace, path):
     (workplace.root / path).write_text("".join(names))
 
 
+def write_kitti(workplace):
+    """Databases as create_databases.py makes them of four photographs, each with a car and a pedestrian."""
+    image = pytest.importorskip("PIL.Image", reason="no python3-pil")
+    for kind in ("image_2", "label_2"):
+        (workplace.root / "kitti" / kind).mkdir(parents=True, exist_ok=True)
+    for i in range(4):
+        image.fromarray(noise(300, i)).save(workplace.root / f"kitti/image_2/{i:06}.png")
+        (workplace.root / f"kitti/label_2/{i:06}.txt").write_text("".join(
+            f"{kind} 0.00 0 -1.57 {box} 1.5 1.6 3.9 1.0 1.7 20.0 -1.6\n" for kind, box in (
+                ("Car", "20.00 30.50 220.00 150.50"), ("Van", "1.00 2.00 90.00 100.00"),
+                ("Pedestrian", f"230.00 100.00 {270 + i}.00 220.00"), ("DontCare", "0.00 0.00 10.00 10.00"))))
+    done = subprocess.run([sys.executable, ROOT / "models/kitti_detectnet/create_databases.py", workplace.root / "kitti", "--test=1",
+                           f"--output={workplace.root / 'models/kitti_detectnet'}"], text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+
+
+def test_kitti_becomes_databases(workplace):
+    write_kitti(workplace)
+    records = {}
+    for name in ("train_images", "train_labels", "test_images", "test_labels"):
+        with lmdb.open(str(workplace.root / f"models/kitti_detectnet/kitti_{name}_lmdb"), readonly=True, lock=False) as database, \
+                database.begin() as transaction:
+            records[name] = {key: caffe_pb2.Datum.FromString(value) for key, value in transaction.cursor()}
+    assert list(records["train_images"]) == list(records["train_labels"]) == [b"000000", b"000001", b"000002"]
+    assert list(records["test_images"]) == list(records["test_labels"]) == [b"000003"]
+    label = records["test_labels"][b"000003"]
+    assert (label.channels, label.height, label.width) == (1, 3, 16)
+    rows = np.array(label.float_data).reshape(3, 16)
+    assert rows[0, :2].tolist() == [2, 16]
+    assert rows[1:, :6].tolist() == [[20, 30.5, 200, 120, 0, 1], [230, 100, 43, 120, 0, 2]]
+    photograph = records["test_images"][b"000003"]
+    assert (photograph.encoded, photograph.height, photograph.width) == (True, 384, 1248)
+
+
 def write_data(workplace, net):
     """Data of the kind and at the place that each data layer names."""
+    if any("kitti" in layer.data_param.source for layer in net.layer):
+        write_kitti(workplace)
+        return
     for layer in net.layer:
         if layer.type == "ImageData":
             write_list(workplace, layer.image_data_param.source)
@@ -121,15 +167,19 @@ def parse(path, message):
 
 
 def shrink(workplace, path):
-    """Batches of two, with data for them."""
+    """Batches of two, of DetectNet's images a third of the side, with data for them."""
     target = workplace.root / path
     net = parse(target, caffe_pb2.NetParameter())
     for layer in net.layer:
         for options in (layer.data_param, layer.image_data_param):
             if options.HasField("batch_size"):
                 options.batch_size = 2
+        if layer.HasField("detectnet_groundtruth_param"):
+            layer.detectnet_groundtruth_param.image_size_x //= 3
+            layer.detectnet_groundtruth_param.image_size_y //= 3
     target.write_text(str(net))
     write_data(workplace, net)
+    return net
 
 
 @pytest.mark.parametrize("path", SOLVERS)
@@ -137,13 +187,17 @@ def test_an_iteration_of_training_and_a_test(workplace, path):
     if SLOW.search(path):
         slow()
     solver = parse(ROOT / path, caffe_pb2.SolverParameter())
-    for net in {solver.net, solver.train_net, *solver.test_net} - {""}:
-        shrink(workplace, net)
+    nets = [shrink(workplace, net) for net in {solver.net, solver.train_net, *solver.test_net} - {""}]
     solver.max_iter = solver.test_interval = solver.display = solver.iter_size = 1
     solver.test_iter[:] = [1]
     solver.snapshot_after_train = False
     (workplace.root / "solver.prototxt").write_text(str(solver))
-    log = workplace.run("caffe", "train", "--solver=solver.prototxt")
+    if any(layer.type == "Python" for net in nets for layer in net.layer):
+        log = workplace.run_python("-c", "import caffe; caffe.get_solver('solver.prototxt').solve()")
+    else:
+        log = workplace.run("caffe", "train", "--solver=solver.prototxt")
     assert float(re.search(r"Iteration 0 .*loss = ([\d.e+]+|nan|inf)", log).group(1)) > 0
     assert "detection_eval" in log if solver.eval_type == "detection" else "Test net output #0: " in log
+    if "detectnet" in path:
+        assert len(re.findall(r"Test net output #\d+: (mAP|precision|recall)", log)) == (6 if "2classes" in path else 3)
     assert "Optimization Done." in log
