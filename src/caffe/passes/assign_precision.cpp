@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/ops/convert.hpp"
@@ -54,18 +55,20 @@ class AssignPrecision final : public Pass {
 
   void Run(Graph& graph) override {
     types_.clear();
+    aside_.clear();
     for (LayerCall& call : graph.calls) {
+      for (const auto& [name, value] : call.saved) aside_.insert(value);
       WithContext(PlaceOf(call.layer->param()),
                   [&] { types_.push_back(ResolveTypes(call, graph.options.precision)); });
       call.backward_type = types_.back().backward;
     }
     for (Node* node : graph.ScheduledNodes()) {
-      if (node->op.numeric_rule() != NumericRule::kFloat ||
-          node->direction != Direction::kForward) {
-        continue;
-      }
+      if (node->direction != Direction::kForward) continue;
+      if (!node->outputs.empty()) aside_.erase(node->outputs[0]);
+      if (node->op.numeric_rule() != NumericRule::kFloat) continue;
       for (Value* output : node->outputs) {
         if (output != nullptr) output->at_least_float = true;
+        aside_.erase(output);
       }
     }
     KeepLabelsExact(graph);
@@ -125,7 +128,22 @@ class AssignPrecision final : public Pass {
       case NumericRule::kStorage:
         break;
     }
-    return storage;
+    return MovesWideValues(node) ? AtLeastFloat(storage) : storage;
+  }
+
+  // Kernels that compute in storage types have one for all they move, so an op that reads or makes
+  // what is never stored in 16 bits (the top of a Softmax, the gradient of one) computes in float
+  // as a whole. Masks and statistics, which are saved aside, are read as they are.
+  bool MovesWideValues(const Node& node) const {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Value* input = node.inputs[i];
+      const bool is_exact = ((node.op.exact_inputs() >> i) & 1u) != 0;
+      if (input != nullptr && !is_exact && input->at_least_float && !aside_.contains(input)) {
+        return true;
+      }
+    }
+    const Value* output = node.outputs.empty() ? nullptr : node.outputs[0];
+    return output != nullptr && output->at_least_float;
   }
 
   void AssignOperands(const Graph& graph, Node& node) const {
@@ -137,15 +155,15 @@ class AssignPrecision final : public Pass {
           value->kind == ValueKind::kParam || value->kind == ValueKind::kParamGrad;
       const bool is_weight = value->kind == ValueKind::kParam && value->desc.shape.num_axes() >= 2;
       if (is_param) return is_math && is_weight ? compute : value->desc.dtype;
-      if (value->at_least_float) return value->desc.dtype;
-      return compute;
+      // What products are made of has the math type, even where it is stored in more bits.
+      return value->at_least_float && !is_math ? value->desc.dtype : compute;
     };
     node.wanted.clear();
     node.made.clear();
     for (const Value* input : node.inputs) node.wanted.push_back(operand_type(input));
     for (const Value* output : node.outputs) {
-      const bool is_main =
-          output != nullptr && output->kind == ValueKind::kActivation && !output->at_least_float;
+      const bool is_main = output != nullptr && output->kind == ValueKind::kActivation &&
+                           (is_math || !output->at_least_float);
       node.made.push_back(output == nullptr ? compute : is_main ? compute : output->desc.dtype);
     }
     // Moves and fills work in whatever type their result is stored in.
@@ -158,6 +176,8 @@ class AssignPrecision final : public Pass {
   }
 
   std::vector<LayerTypes> types_;
+  // Saved values that ops of rule kStorage or kMath make beside their first result.
+  std::set<const Value*> aside_;
 };
 
 std::unique_ptr<Pass> MakeAssignPrecision() {
