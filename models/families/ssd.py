@@ -7,7 +7,7 @@ from caffe.net_spec import layers as L, params as P
 from caffe.proto import caffe_pb2
 
 from . import vgg
-from .common import Model, solver, write
+from .common import Model, constant, solver, write
 
 MEAN = [104, 117, 123]
 VARIANCE = [0.1, 0.1, 0.2, 0.2]
@@ -53,20 +53,48 @@ TASKS = (
 )
 
 
+def normalize(model, name, x, scale):
+    """Each cell's values at length `scale`, which is then learned for each channel."""
+    return model.add(name, L.Normalize(x, across_spatial=False, channel_shared=False, scale_filler=constant(scale)))
+
+
+def next_map(model, stage, x, reduced, outputs, stride, pad):
+    x = model.relu(f"conv{stage}_1_relu", model.conv(f"conv{stage}_1", x, reduced, 1))
+    return model.relu(f"conv{stage}_2_relu", model.conv(f"conv{stage}_2", x, outputs, 3, stride, pad))
+
+
 def extra_layers(model, x):
     """From the last convolutions of VGG to 1x1; returns the maps that boxes are predicted from."""
-    maps = [model.add("conv4_3_norm", L.Normalize(model.spec.relu4_3, across_spatial=False, channel_shared=False,
-                                                  scale_filler=dict(type="constant", value=20)))]
+    maps = [normalize(model, "conv4_3_norm", model.spec.relu4_3, 20)]
     x = model.pool("pool5", x, "MAX", 3, 1, 1)
     x = model.relu("relu6", model.conv("fc6", x, 1024, 3, pad=6, dilation=6))
     x = model.relu("relu7", model.conv("fc7", x, 1024, 1))
     maps.append(x)
     for stage, reduced, outputs, stride, pad in ((6, 256, 512, 2, 1), (7, 128, 256, 2, 1), (8, 128, 256, 1, 0),
                                                  (9, 128, 256, 1, 0)):
-        x = model.relu(f"conv{stage}_1_relu", model.conv(f"conv{stage}_1", x, reduced, 1))
-        x = model.relu(f"conv{stage}_2_relu", model.conv(f"conv{stage}_2", x, outputs, 3, stride, pad))
+        x = next_map(model, stage, x, reduced, outputs, stride, pad)
         maps.append(x)
     return maps
+
+
+def predict(model, name, x, data, count, scores, prior, change=lambda tag, y: y):
+    """From a map, for `count` boxes a cell: offsets, `scores` numbers that `change` may combine, and the boxes themselves."""
+    parts = []
+    for kind, outputs in (("loc", 4 * count), ("conf", scores * count)):
+        tag = f"{name}_mbox_{kind}"
+        y = model.conv(tag, x, outputs, 3, pad=1)
+        y = change(tag, y) if kind == "conf" else y
+        y = model.add(f"{tag}_perm", L.Permute(y, order=[0, 2, 3, 1]))
+        parts.append(model.add(f"{tag}_flat", L.Flatten(y, axis=1)))
+    parts.append(model.add(f"{name}_mbox_priorbox", L.PriorBox(
+        x, data, clip=False, variance=VARIANCE, offset=0.5, **prior)))
+    return parts
+
+
+def join(model, predicted):
+    """What `predict` says of each map, as one."""
+    return [model.add(f"mbox_{kind}", L.Concat(*parts, axis=2 if kind == "priorbox" else 1))
+            for kind, parts in zip(("loc", "conf", "priorbox"), zip(*predicted))]
 
 
 def boxes(model, task, data, maps):
@@ -74,19 +102,10 @@ def boxes(model, task, data, maps):
     names = ("conv4_3_norm", "fc7", "conv6_2", "conv7_2", "conv8_2", "conv9_2")
     ratios = ([2], [2, 3], [2, 3], [2, 3], [2], [2])
     steps = (8, 16, 32, 64, 100, 300)
-    predicted = {"loc": [], "conf": [], "priorbox": []}
-    for i, (name, x) in enumerate(zip(names, maps)):
-        count = 2 + 2 * len(ratios[i])
-        for kind, outputs in (("loc", 4 * count), ("conf", task.classes * count)):
-            tag = f"{name}_mbox_{kind}"
-            y = model.conv(tag, x, outputs, 3, pad=1)
-            y = model.add(f"{tag}_perm", L.Permute(y, order=[0, 2, 3, 1]))
-            predicted[kind].append(model.add(f"{tag}_flat", L.Flatten(y, axis=1)))
-        predicted["priorbox"].append(model.add(f"{name}_mbox_priorbox", L.PriorBox(
-            x, data, min_size=task.sizes[i], max_size=task.sizes[i + 1], aspect_ratio=ratios[i], flip=True, clip=False,
-            variance=VARIANCE, step=steps[i], offset=0.5)))
-    return [model.add(f"mbox_{kind}", L.Concat(*parts, axis=2 if kind == "priorbox" else 1))
-            for kind, parts in predicted.items()]
+    return join(model, [
+        predict(model, name, x, data, 2 + 2 * len(ratios[i]), task.classes, dict(
+            min_size=task.sizes[i], max_size=task.sizes[i + 1], aspect_ratio=ratios[i], flip=True, step=steps[i]))
+        for i, (name, x) in enumerate(zip(names, maps))])
 
 
 def body(model, task, data):
@@ -94,22 +113,22 @@ def body(model, task, data):
     return boxes(model, task, data, extra_layers(model, x))
 
 
-def samplers():
+def samplers(overlaps, **shape):
     """The whole image, or a part that overlaps an object by at least so much, or any part."""
-    shape = dict(min_scale=0.3, max_scale=1, min_aspect_ratio=0.5, max_aspect_ratio=2)
-    constraints = [dict(min_jaccard_overlap=overlap) for overlap in OVERLAPS] + [dict(max_jaccard_overlap=1)]
+    constraints = [dict(min_jaccard_overlap=overlap) for overlap in overlaps] + [dict(max_jaccard_overlap=1)]
     return [dict(use_original_image=True, max_sample=1, max_trials=1)] + [
-        dict(sampler=shape, sample_constraint=constraint, max_sample=1, max_trials=50) for constraint in constraints]
+        dict(sampler=dict(min_scale=0.3, max_scale=1, **shape), sample_constraint=constraint, max_sample=1, max_trials=50)
+        for constraint in constraints]
 
 
-def training_data(task, batch):
+def training_data(source, label_map, batch, side, batch_sampler):
     interpolations = [P.Resize.LINEAR, P.Resize.AREA, P.Resize.NEAREST, P.Resize.CUBIC, P.Resize.LANCZOS4]
     return L.AnnotatedData(
-        ntop=2, data_param=dict(source=task.train, batch_size=batch, backend=P.Data.LMDB),
-        annotated_data_param=dict(batch_sampler=samplers(), label_map_file=task.label_map),
+        ntop=2, data_param=dict(source=source, batch_size=batch, backend=P.Data.LMDB),
+        annotated_data_param=dict(batch_sampler=batch_sampler, label_map_file=label_map),
         transform_param=dict(
             mirror=True, mean_value=MEAN,
-            resize_param=dict(prob=1, resize_mode=P.Resize.WARP, height=300, width=300, interp_mode=interpolations),
+            resize_param=dict(prob=1, resize_mode=P.Resize.WARP, height=side, width=side, interp_mode=interpolations),
             emit_constraint={},
             distort_param=dict(brightness_prob=0.5, brightness_delta=32, contrast_prob=0.5, contrast_lower=0.5,
                                contrast_upper=1.5, hue_prob=0.5, hue_delta=18, saturation_prob=0.5,
@@ -125,33 +144,39 @@ def test_data(task, batch):
             prob=1, resize_mode=P.Resize.WARP, height=300, width=300, interp_mode=[P.Resize.LINEAR])))
 
 
-def detections(model, task, predicted):
+def loss(model, predicted, label, classes, overlap, negative_overlap, **options):
+    return model.add("mbox_loss", L.MultiBoxLoss(
+        *predicted, label, propagate_down=[True, True, False, False],
+        loss_param=dict(normalization=P.Loss.VALID), num_classes=classes, share_location=True,
+        match_type=P.MultiBoxLoss.PER_PREDICTION, overlap_threshold=overlap, use_prior_for_matching=True,
+        background_label_id=0, use_difficult_gt=True, neg_pos_ratio=3, neg_overlap=negative_overlap,
+        code_type=P.PriorBox.CENTER_SIZE, mining_type=P.MultiBoxLoss.MAX_NEGATIVE, **options))
+
+
+def detections(model, classes, predicted, overlap=0.45, top_k=400, keep=200, confidence=0.01):
+    """Of the `top_k` surest boxes of each class those that overlap no surer one, `keep` in all."""
     location, scores, priors = predicted
-    x = model.add("mbox_conf_reshape", L.Reshape(scores, shape=dict(dim=[0, -1, task.classes])))
+    x = model.add("mbox_conf_reshape", L.Reshape(scores, shape=dict(dim=[0, -1, classes])))
     x = model.add("mbox_conf_softmax", L.Softmax(x, axis=2))
     x = model.add("mbox_conf_flatten", L.Flatten(x, axis=1))
     return model.add("detection_out", L.DetectionOutput(
-        location, x, priors, num_classes=task.classes, share_location=True, background_label_id=0,
-        nms_param=dict(nms_threshold=0.45, top_k=400), code_type=P.PriorBox.CENTER_SIZE,
-        keep_top_k=200, confidence_threshold=0.01))
+        location, x, priors, num_classes=classes, share_location=True, background_label_id=0,
+        nms_param=dict(nms_threshold=overlap, top_k=top_k), code_type=P.PriorBox.CENTER_SIZE,
+        keep_top_k=keep, confidence_threshold=confidence))
 
 
 def train(task):
     model = Model()
-    data, label = model.spec.data, model.spec.label = training_data(task, 32)
-    model.add("mbox_loss", L.MultiBoxLoss(
-        *body(model, task, data), label, propagate_down=[True, True, False, False],
-        loss_param=dict(normalization=P.Loss.VALID), num_classes=task.classes, share_location=True,
-        match_type=P.MultiBoxLoss.PER_PREDICTION, overlap_threshold=0.5, use_prior_for_matching=True,
-        background_label_id=0, use_difficult_gt=True, neg_pos_ratio=3, neg_overlap=0.5,
-        code_type=P.PriorBox.CENTER_SIZE, mining_type=P.MultiBoxLoss.MAX_NEGATIVE))
+    data, label = model.spec.data, model.spec.label = training_data(
+        task.train, task.label_map, 32, 300, samplers(OVERLAPS, min_aspect_ratio=0.5, max_aspect_ratio=2))
+    loss(model, body(model, task, data), label, task.classes, 0.5, 0.5)
     return write(model.spec, f"{task.name}_train")
 
 
 def test(task):
     model = Model()
     data, label = model.spec.data, model.spec.label = test_data(task, 8)
-    found = detections(model, task, body(model, task, data))
+    found = detections(model, task.classes, body(model, task, data))
     model.add("detection_eval", L.DetectionEvaluate(
         found, label, num_classes=task.classes, background_label_id=0, overlap_threshold=0.5,
         evaluate_difficult_gt=False))
@@ -161,19 +186,19 @@ def test(task):
 def for_use(task):
     model = Model()
     model.spec.data = L.Input(shape=dict(dim=[1, 3, 300, 300]))
-    detections(model, task, body(model, task, model.spec.data))
+    detections(model, task.classes, body(model, task, model.spec.data))
     return write(model.spec, f"{task.name}_deploy")
 
 
-def label_map(task):
-    names = (("none_of_the_above", "background"), *task.labels)
+def label_map(labels):
+    names = (("none_of_the_above", "background"), *labels)
     return caffe_pb2.LabelMap(item=[dict(name=name, label=label, display_name=shown)
                                     for label, (name, shown) in enumerate(names)])
 
 
 def files():
     for task in TASKS:
-        yield task.label_map, label_map(task), ""
+        yield task.label_map, label_map(task.labels), ""
         yield f"{task.folder}/train.prototxt", train(task), ""
         yield f"{task.folder}/test.prototxt", test(task), ""
         yield f"{task.folder}/deploy.prototxt", for_use(task), ""
