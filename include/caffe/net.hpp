@@ -16,6 +16,7 @@
 
 namespace caffe {
 
+class AppendedWork;
 class Executor;
 class Graph;
 class SyncedTensor;
@@ -76,8 +77,9 @@ class Net {
   void BackwardFromTo(int start, int end);
   float ForwardBackward();
   // The same without waiting for a device: AwaitLoss() waits for the oldest pass whose loss has not
-  // been asked for yet and returns it. Few passes should be on their way at a time.
-  void LaunchForwardBackward();
+  // been asked for yet and returns it. Few passes should be on their way at a time. `appended`, for
+  // solvers, follows the pass and is part of what a device replays; not in keep-all nets.
+  void LaunchForwardBackward(AppendedWork* appended = nullptr);
   float AwaitLoss();
   // After an input blob was reshaped: compiles for the new shapes. Forward does it by itself.
   void Reshape();

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <functional>
 #include <source_location>
+#include <tuple>
 #include <type_traits>
 
 #define __global__
@@ -57,17 +58,10 @@ inline cudaError_t cudaFreeHost(void* memory) {
   std::free(memory);
   return cudaSuccess;
 }
-inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
-                                   cudaStream_t) {
-  std::memcpy(to, from, bytes);
-  return cudaSuccess;
-}
-inline cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
-  std::memset(to, value, bytes);
-  return cudaSuccess;
-}
-
 namespace cuda_on_host {
+
+// Does the work, or keeps it while the calling thread records; see recording.hpp.
+void Submit(std::function<void()> work);
 
 // Runs thread() once for each thread of the grid.
 void RunGrid(const cudaLaunchConfig_t& config, const std::function<void()>& thread);
@@ -90,7 +84,20 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
                                Arguments&&... arguments) {
   static_assert((std::is_trivially_copyable_v<Parameters> && ...),
                 "a kernel's parameters are copied to the device as bytes");
-  cuda_on_host::RunGrid(*config, [&] { kernel(Parameters(arguments)...); });
+  const std::tuple<Parameters...> copied(static_cast<Parameters>(arguments)...);
+  cuda_on_host::Submit([config = *config, kernel, copied] {
+    cuda_on_host::RunGrid(config, [&] { std::apply(kernel, copied); });
+  });
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                                   cudaStream_t) {
+  cuda_on_host::Submit([=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
+  cuda_on_host::Submit([=] { std::memset(to, value, bytes); });
   return cudaSuccess;
 }
 

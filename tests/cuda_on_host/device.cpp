@@ -1,11 +1,13 @@
 // The device whose kernels run on emulated grids.
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "caffe/cuda/cuda_check.hpp"
 #include "caffe/cuda/cuda_device.hpp"
 #include "caffe/distributed/gpu_communicators.hpp"
 #include "caffe/distributed/local_communicator.hpp"
+#include "recording.hpp"
 
 namespace caffe::cuda {
 
@@ -14,6 +16,48 @@ void ThrowCudaError(cudaError_t, const char* call) {
 }
 
 namespace {
+
+// Records and replays as a GPU does: recorded kernels keep their parameters, so work whose
+// addresses or numbers would have to change between replays comes to wrong results.
+class EmulatedStream final : public Stream {
+ public:
+  explicit EmulatedStream(std::unique_ptr<Stream> host) : host_(std::move(host)) {}
+
+  void* native() const override { return nullptr; }
+  void Synchronize() override { CheckNotRecording("waits"); }
+  void Record(Event& event) override {
+    CheckNotRecording("records an event");
+    host_->Record(event);
+  }
+  void Wait(const Event&) override { CheckNotRecording("waits for an event"); }
+  // A GPU would read the host's memory anew at each replay, when something else may be there.
+  void CopyFromHost(void* device, const void* host, size_t bytes) override {
+    CheckNotRecording("reads the host's memory");
+    host_->CopyFromHost(device, host, bytes);
+  }
+  void CopyToHost(void* host, const void* device, size_t bytes) override {
+    CheckNotRecording("writes the host's memory");
+    host_->CopyToHost(host, device, bytes);
+  }
+  void FillZero(void* device, size_t bytes) override {
+    cuda_on_host::Submit([=] { std::memset(device, 0, bytes); });
+  }
+
+  bool can_capture() const override { return true; }
+  void BeginCapture() override { cuda_on_host::BeginRecording(); }
+  std::unique_ptr<CapturedGraph> EndCapture() override { return cuda_on_host::EndRecording(); }
+  void Launch(const CapturedGraph& graph) override {
+    CheckNotRecording("launches a graph");
+    cuda_on_host::Replay(static_cast<const cuda_on_host::Recording&>(graph));
+  }
+
+ private:
+  static void CheckNotRecording(const char* what) {
+    CAFFE_ASSERT(!cuda_on_host::IsRecording(), "recorded work ", what);
+  }
+
+  const std::unique_ptr<Stream> host_;
+};
 
 class EmulatedDevice final : public CudaDevice {
  public:
@@ -33,7 +77,11 @@ class EmulatedDevice final : public CudaDevice {
   void CopyFromHost(void* device, const void* host, size_t bytes) override {
     std::copy_n(static_cast<const char*>(host), bytes, static_cast<char*>(device));
   }
-  void Synchronize() override {}
+  void Synchronize() override { stream_.Synchronize(); }
+  Stream& compute_stream() override { return stream_; }
+
+ private:
+  EmulatedStream stream_{MakeStream()};
 };
 
 const DeviceRegistrar registrar(DeviceKind::kCuda, {.make = [](int) -> std::shared_ptr<Device> {

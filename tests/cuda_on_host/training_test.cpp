@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <functional>
 #include <set>
 
 #include "caffe/common.hpp"
@@ -15,6 +17,8 @@
 #include "caffe/plan/executor.hpp"
 #include "caffe/solver.hpp"
 #include "caffe/solver_group.hpp"
+#include "recording.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
@@ -81,15 +85,66 @@ constexpr const char* kNet = R"pb(
 struct Trained {
   std::vector<float> parameters;
   float smoothed_loss = 0;
+  bool operator==(const Trained&) const = default;
 };
 
-SolverParameter Parse(const std::string& options) {
+// How many items reach the loss differs from batch to batch.
+constexpr const char* kFilteredNet = R"pb(
+  name: "filtered"
+  layer {
+    name: "data"
+    type: "DummyData"
+    top: "x"
+    top: "t"
+    top: "s"
+    dummy_data_param {
+      shape { dim: 8 dim: 3 }
+      shape { dim: 8 dim: 2 }
+      shape { dim: 8 }
+      data_filler { type: "gaussian" }
+      data_filler { type: "gaussian" }
+      data_filler { type: "gaussian" }
+    }
+  }
+  layer {
+    name: "first"
+    type: "InnerProduct"
+    bottom: "x"
+    top: "first"
+    inner_product_param {
+      num_output: 4
+      weight_filler { type: "xavier" }
+    }
+  }
+  layer { name: "pick" type: "Threshold" bottom: "s" top: "pick" }
+  layer {
+    name: "filter"
+    type: "Filter"
+    bottom: "first"
+    bottom: "t"
+    bottom: "pick"
+    top: "some"
+    top: "some_t"
+  }
+  layer {
+    name: "ip"
+    type: "InnerProduct"
+    bottom: "some"
+    top: "y"
+    inner_product_param {
+      num_output: 2
+      weight_filler { type: "xavier" }
+    }
+  }
+  layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "some_t" top: "loss" }
+)pb";
+
+SolverParameter Parse(const std::string& options, const char* net = kNet) {
   SolverParameter param;
-  ParseTextProto(
-      "lr_policy: 'fixed' weight_decay: 0.01 random_seed: 3 display: 0 "
-      "max_iter: 7 snapshot_after_train: false " +
-          options + " net_param { " + kNet + " }",
-      "solver", &param);
+  ParseTextProto("weight_decay: 0.01 random_seed: 3 max_iter: 7 snapshot_after_train: false " +
+                     options + " net_param { " + net + " }",
+                 "solver", &param);
+  if (!param.has_lr_policy()) param.set_lr_policy("fixed");
   return param;
 }
 
@@ -102,9 +157,9 @@ Trained StateOf(Solver& solver) {
   return trained;
 }
 
-Trained Train(Caffe::Brew mode, const std::string& options) {
+Trained Train(Caffe::Brew mode, const std::string& options, const char* net = kNet) {
   Caffe::set_mode(mode);
-  Solver solver(Parse(options), {.keep_all = false});
+  Solver solver(Parse(options, net), {.keep_all = false});
   solver.Step(7);
   const Trained trained = StateOf(solver);
   Caffe::set_mode(Caffe::CPU);
@@ -132,6 +187,146 @@ INSTANTIATE_TEST_SUITE_P(
                       "type: 'SGD' base_lr: 0.05 momentum: 0.9 larc: true larc_policy: 'clip' "
                       "larc_eta: 0.01 larc_turbo: true",
                       "type: 'LAMB' base_lr: 0.01 momentum: 0.9 clip_gradients: 0.5 iter_size: 2"));
+
+// What the emulated GPU has come to after `train`, with recorded steps or with none.
+Trained TrainOnGpu(bool replays, const SolverParameter& param,
+                   const std::function<void(Solver&)>& train) {
+  if (!replays) ::setenv("CAFFE_DISABLE_PASSES", "capture-graph", 1);
+  Caffe::set_mode(Caffe::GPU);
+  Solver solver(param, {.keep_all = false});
+  Caffe::set_mode(Caffe::CPU);
+  ::unsetenv("CAFFE_DISABLE_PASSES");
+  const cuda_on_host::Launches before = cuda_on_host::LaunchesSoFar();
+  train(solver);
+  EXPECT_EQ(cuda_on_host::LaunchesSoFar().graphs > before.graphs, replays);
+  Trained trained = StateOf(solver);
+  for (const std::shared_ptr<Blob>& state : solver.history()) {
+    const float* values = state->cpu_data<float>();
+    trained.parameters.insert(trained.parameters.end(), values, values + state->count());
+  }
+  return trained;
+}
+
+void ExpectReplayedAsStepByStep(const SolverParameter& param,
+                                const std::function<void(Solver&)>& train) {
+  const Trained replayed = TrainOnGpu(true, param, train);
+  for (const float value : replayed.parameters) ASSERT_TRUE(std::isfinite(value));
+  EXPECT_TRUE(replayed == TrainOnGpu(false, param, train));
+}
+
+class ReplayedCudaTrainingTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ReplayedCudaTrainingTest, ComesToTheSameAsStepByStep) {
+  ExpectReplayedAsStepByStep(Parse(GetParam()), [](Solver& solver) { solver.Step(7); });
+}
+
+// Rates differ from step to step, so numbers of a recorded one would show.
+INSTANTIATE_TEST_SUITE_P(
+    Solvers, ReplayedCudaTrainingTest,
+    ::testing::Values(
+        "type: 'SGD' base_lr: 0.05 momentum: 0.9 lr_policy: 'inv' gamma: 0.1 power: 0.75",
+        "type: 'SGD' base_lr: 0.05 lr_policy: 'step' gamma: 0.1 stepsize: 2 iter_size: 2",
+        "type: 'SGD' base_lr: 0.05 lr_policy: 'exp' gamma: 0.9 display: 3 average_loss: 5",
+        "type: 'Adam' base_lr: 0.002 momentum: 0.9 lr_policy: 'exp' gamma: 0.9",
+        "type: 'LAMB' base_lr: 0.01 momentum: 0.9 precision: BF16",
+        "type: 'LAMB' base_lr: 0.01 momentum: 0.9 clip_gradients: 0.5 iter_size: 2",
+        "type: 'AdaSecant' base_lr: 0.01 lr_policy: 'exp' gamma: 0.9",
+        "type: 'SGD' base_lr: 0.05 momentum: 0.9 precision: BF16 lr_policy: 'exp' gamma: 0.9",
+        "type: 'SGD' base_lr: 0.05 momentum: 0.9 precision: FP16 clip_gradients: 0.5",
+        "type: 'SGD' base_lr: 0.05 momentum: 0.9 larc: true larc_policy: 'clip' larc_eta: 0.01 "
+        "larc_turbo: true"));
+
+TEST(ReplayedCudaTrainingTest, SkipsStepsAsStepByStep) {
+  SolverParameter param = Parse("type: 'SGD' base_lr: 0.05 momentum: 0.9 precision: FP16");
+  param.mutable_net_param()->set_global_grad_scale(1e9);
+  param.mutable_net_param()->set_global_grad_scale_adaptive(true);
+  ::testing::internal::CaptureStderr();
+  ExpectReplayedAsStepByStep(param, [](Solver& solver) { solver.Step(30); });
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("step skipped"));
+}
+
+TEST(ReplayedCudaTrainingTest, GoesOnFromASnapshot) {
+  const testing::TemporaryFolder folder;
+  SolverParameter param =
+      Parse("type: 'Adam' base_lr: 0.01 momentum: 0.9 lr_policy: 'exp' gamma: 0.7 precision: BF16");
+  param.set_snapshot_prefix(folder / "replayed");
+  ExpectReplayedAsStepByStep(param, [](Solver& solver) {
+    solver.Step(3);
+    const std::string state = solver.Snapshot();
+    solver.Step(4);
+    solver.Restore(state);
+    solver.Step(4);
+  });
+}
+
+TEST(ReplayedCudaTrainingTest, GoesOnWithWeightsFromOutside) {
+  for (const char* precision : {"FP32", "BF16"}) {
+    const SolverParameter param =
+        Parse(StrCat("type: 'SGD' base_lr: 0.05 momentum: 0.9 precision: ", precision));
+    ExpectReplayedAsStepByStep(param, [](Solver& solver) {
+      solver.Step(3);
+      for (const auto& blob : solver.net().layer_params("ip"))
+        std::fill_n(blob->mutable_cpu_data<float>(), blob->count(), 0.125f);
+      solver.Step(3);
+      solver.ApplyUpdate();
+      solver.Step(3);
+    });
+  }
+}
+
+// Recorded work keeps its addresses.
+TEST(ReplayedCudaTrainingTest, FollowsWeightsAndHistoryToOtherMemory) {
+  const SolverParameter param = Parse("type: 'SGD' base_lr: 0.05 momentum: 0.9");
+  ExpectReplayedAsStepByStep(param, [&](Solver& solver) {
+    solver.Step(3);
+    Caffe::set_mode(Caffe::GPU);
+    const Net other(param.net_param(), {.keep_all = false, .seed = 8});
+    Caffe::set_mode(Caffe::CPU);
+    solver.net().ShareTrainedLayersWith(other);
+    solver.Step(3);
+    Blob& history = *solver.history().front();
+    Blob moved(solver.net().graph().options.device, history.shape(), DType::kFloat);
+    history.ShareData(moved);
+    solver.Step(4);
+  });
+}
+
+TEST(ReplayedCudaTrainingTest, AnIterationIsOneLaunchAndTheDataFromTheHost) {
+  const auto launches_of = [](const char* options) {
+    Caffe::set_mode(Caffe::GPU);
+    Solver solver(Parse(options), {.keep_all = false});
+    Caffe::set_mode(Caffe::CPU);
+    solver.Step(3);
+    cuda_on_host::Launches launches = cuda_on_host::LaunchesSoFar();
+    solver.Step(2);
+    const cuda_on_host::Launches after = cuda_on_host::LaunchesSoFar();
+    return cuda_on_host::Launches{after.graphs - launches.graphs, after.singly - launches.singly};
+  };
+  using cuda_on_host::Launches;
+  const int data = 1;  // a copy; labels are constant
+  for (const char* options : {"type: 'SGD' base_lr: 0.05", "type: 'LAMB' base_lr: 0.01",
+                              "type: 'SGD' base_lr: 0.05 clip_gradients: 0.1"}) {
+    EXPECT_EQ(launches_of(options), (Launches{.graphs = 2, .singly = 2 * data})) << options;
+  }
+  EXPECT_EQ(launches_of("type: 'Adam' base_lr: 0.01 iter_size: 3"),
+            (Launches{.graphs = 2 * 3, .singly = 2 * 3 * data}));
+  // Running statistics are kept before the pass, for a step that may be skipped.
+  EXPECT_EQ(launches_of("type: 'SGD' base_lr: 0.05 precision: FP16"),
+            (Launches{.graphs = 2, .singly = 2 * (data + 1)}));
+  // Displayed iterations wait for the loss, so that the update comes after it.
+  const Launches displayed = launches_of("type: 'SGD' base_lr: 0.05 display: 1");
+  EXPECT_EQ(displayed, (Launches{.graphs = 2, .singly = 2 * (data + 1)}));
+}
+
+TEST(CudaTrainingTest, BatchesOfOtherSizesEndWhereTheCpuDoes) {
+  const std::string options = "type: 'SGD' base_lr: 0.05 momentum: 0.9";
+  const Trained cpu = Train(Caffe::CPU, options, kFilteredNet);
+  const Trained gpu = Train(Caffe::GPU, options, kFilteredNet);
+  ASSERT_EQ(gpu.parameters.size(), cpu.parameters.size());
+  for (size_t i = 0; i < cpu.parameters.size(); ++i)
+    ASSERT_NEAR(gpu.parameters[i], cpu.parameters[i], 1e-4) << i;
+  EXPECT_NEAR(gpu.smoothed_loss, cpu.smoothed_loss, 1e-3);
+}
 
 // The host reads a loss one iteration late, but none is lost or counted twice.
 TEST(CudaTrainingTest, SmoothedLossIsThatOfTheLastIterations) {

@@ -48,6 +48,19 @@ class CountingStream final : public Stream {
   bool cannot_record = false;
 };
 
+class CountedWork final : public AppendedWork {
+ public:
+  uint64_t Prepare() override {
+    ++prepared;
+    return version;
+  }
+  void Launch() override { ++launched; }
+  void Finish() override { ++finished; }
+
+  uint64_t version = 1;
+  int prepared = 0, launched = 0, finished = 0;
+};
+
 class RecordingDevice final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::kCpu; }
@@ -102,8 +115,8 @@ class RecordedStepsTest : public ::testing::Test {
   }
   static NetOptions Options() { return {.keep_all = false, .with_backward = false, .seed = 1}; }
 
-  Counts RunTimes(int times) {
-    for (int i = 0; i < times; ++i) executor_->Run({});
+  Counts RunTimes(int times, const Executor::RunOptions& options = {}) {
+    for (int i = 0; i < times; ++i) executor_->Run(options);
     return device_->stream.counts;
   }
 
@@ -119,6 +132,54 @@ TEST_F(RecordedStepsTest, StepsAfterAHostCallAreRecordedInTheSecondRunAndThenLau
   const Counts counts = RunTimes(3);
   EXPECT_EQ(counts.recorded, 1);
   EXPECT_EQ(counts.launched, 4);
+}
+
+TEST_F(RecordedStepsTest, AppendedWorkIsInTheRecordingOfTheLastSteps) {
+  CountedWork work;
+  const Counts counts = RunTimes(5, {.appended = &work});
+  EXPECT_EQ(counts.recorded, 1);
+  EXPECT_EQ(counts.launched, 4);
+  EXPECT_EQ(work.launched, 2);  // by the first run and into the recording
+  EXPECT_EQ(work.prepared, 5);
+  EXPECT_EQ(work.finished, 5);
+}
+
+TEST_F(RecordedStepsTest, AppendedWorkThatHasChangedIsRecordedAnew) {
+  CountedWork work;
+  RunTimes(3, {.appended = &work});
+  work.version = 2;
+  EXPECT_EQ(RunTimes(1, {.appended = &work}).recorded, 1);
+  EXPECT_EQ(work.launched, 3);
+  EXPECT_EQ(RunTimes(3, {.appended = &work}).recorded, 2);
+  EXPECT_EQ(work.launched, 4);
+}
+
+TEST_F(RecordedStepsTest, RunsWithAndWithoutAppendedWorkHaveTheirOwnRecordings) {
+  CountedWork work;
+  RunTimes(3, {.appended = &work});
+  EXPECT_EQ(RunTimes(3).recorded, 2);
+  EXPECT_EQ(work.launched, 2);
+  EXPECT_EQ(RunTimes(3, {.appended = &work}).recorded, 2);
+  EXPECT_EQ(work.finished, 6);
+}
+
+TEST_F(RecordedStepsTest, AppendedWorkAfterAHostCallIsRecordedAlone) {
+  CountedWork work;
+  const Counts counts = RunTimes(5, {.last_layer = 0, .appended = &work});
+  EXPECT_EQ(counts.recorded, 1);
+  EXPECT_EQ(counts.launched, 4);
+  EXPECT_EQ(work.launched, 2);
+}
+
+TEST_F(RecordedStepsTest, AppendedWorkIsLaunchedInEachRunWhereNothingIsRecorded) {
+  CountedWork work;
+  device_->stream.cannot_record = true;
+  RunTimes(4, {.appended = &work});
+  EXPECT_EQ(work.launched, 5);  // once into the recording that failed
+  executor_->set_profiling(true);
+  RunTimes(2, {.appended = &work});
+  EXPECT_EQ(work.launched, 7);
+  EXPECT_EQ(work.finished, 6);
 }
 
 TEST_F(RecordedStepsTest, WhatCannotBeRecordedRunsStepByStep) {

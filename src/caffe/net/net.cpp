@@ -135,6 +135,9 @@ struct Net::Impl {
   void Reshape();
   void Run(Direction direction, int first, int last);
   void RunLayers(Direction direction, int first, int last);
+  bool RunsBothAtOnce() const;
+  void RunForwardBackward(AppendedWork* appended);
+  Executor::RunOptions OptionsOfRun() const;
   // Plans anew where a layer's data turns out to have another shape, and goes on from there.
   void RunAdapting(Executor::RunOptions run);
   void CheckLayers(const char* what, int first, int last) const;
@@ -465,16 +468,43 @@ void Net::Impl::Run(Direction direction, int first, int last) {
 }
 
 void Net::Impl::RunLayers(Direction direction, int first, int last) {
-  Executor::RunOptions run;
+  Executor::RunOptions run = OptionsOfRun();
   run.direction = direction;
   run.first_layer = first;
   run.last_layer = last;
+  const TraceSpan span(direction == Direction::kForward ? "forward" : "backward");
+  RunAdapting(run);
+}
+
+// What is between the two passes can be in one recording only if they are one run.
+bool Net::Impl::RunsBothAtOnce() const {
+  return !options.keep_all && !device->is_host_accessible();
+}
+
+void Net::Impl::RunForwardBackward(AppendedWork* appended) {
+  if (InputsWereReshaped()) Reshape();
+  const int last = static_cast<int>(layers.size()) - 1;
+  if (!RunsBothAtOnce()) {
+    CAFFE_ASSERT(appended == nullptr, "this net runs forward and backward apart");
+    Run(Direction::kForward, 0, last);
+    Run(Direction::kBackward, 0, last);
+    return;
+  }
+  pass = next_pass++;
+  Executor::RunOptions run = OptionsOfRun();
+  run.direction.reset();
+  run.appended = appended;
+  const TraceSpan span("forward-backward");
+  RunAdapting(run);
+}
+
+Executor::RunOptions Net::Impl::OptionsOfRun() const {
+  Executor::RunOptions run;
   run.random = {seed, pass};
   run.accumulate = accumulate;
   run.loss_scale = loss_scale.get();
   if (gradient_listener) run.on_gradient = &gradient_listener;
-  const TraceSpan span(direction == Direction::kForward ? "forward" : "backward");
-  RunAdapting(run);
+  return run;
 }
 
 void Net::Impl::RunAdapting(Executor::RunOptions run) {
@@ -607,15 +637,15 @@ void Net::BackwardFromTo(int start, int end) {
 }
 
 float Net::ForwardBackward() {
-  Forward();
-  Backward();
+  const ThreadClaim::Scope scope(*impl_->claim, "net", name());
+  impl_->RunForwardBackward(nullptr);
   // Asked for last, because a device is waited for.
   return impl_->Loss(0, static_cast<int>(impl_->layers.size()) - 1);
 }
 
-void Net::LaunchForwardBackward() {
-  Forward();
-  Backward();
+void Net::LaunchForwardBackward(AppendedWork* appended) {
+  const ThreadClaim::Scope scope(*impl_->claim, "net", name());
+  impl_->RunForwardBackward(appended);
   impl_->SendLosses();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "caffe/error.hpp"
 #include "caffe/graph/layer_place.hpp"
@@ -125,6 +126,13 @@ void Executor::ForgetSegmentsOfOther(const RunOptions& options) {
   recorded_loss_scale_ = options.loss_scale;
 }
 
+void Executor::PrepareAppended(const RunOptions& options) {
+  if (options.appended == nullptr) return;
+  const uint64_t work = options.appended->Prepare();
+  if (work != recorded_work_) segments_.clear();
+  recorded_work_ = work;
+}
+
 void Executor::SendPassNumbers(const RunOptions& options) {
   if (pass_numbers_ == nullptr) return;
   const PassNumbers numbers{options.random.seed, options.random.pass};
@@ -136,7 +144,10 @@ bool Executor::IsPartOf(const Node& node, const RunOptions& options) const {
   const int last =
       options.last_layer < 0 ? static_cast<int>(graph_->calls.size()) - 1 : options.last_layer;
   const int layer = node.layers.front();
-  return node.direction == options.direction && layer >= options.first_layer && layer <= last;
+  const bool runs_both = !options.direction;
+  if (runs_both && node.direction == Direction::kBackward) return true;
+  return (runs_both || node.direction == *options.direction) && layer >= options.first_layer &&
+         layer <= last;
 }
 
 std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
@@ -144,63 +155,71 @@ std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
   if (!arena_) Allocate();
   RefreshBoundOperands();
   ForgetSegmentsOfOther(options);
+  PrepareAppended(options);
   SendPassNumbers(options);
   for (size_t i = 0; i < copies_.size(); ++i) {
     if (copies_[i].plan.is_read) MakeCopy(i, options);
   }
+  const auto is_part = [&](size_t step) { return IsPartOf(*steps_[step].node, options); };
+  const auto calls_host = [&](size_t step) {
+    return steps_[step].node->op.As<ops::HostCall>() != nullptr;
+  };
+  // Gradients that are waited for end a segment, so that they need not wait for the whole.
+  const auto ends = [&](size_t step) {
+    return options.on_gradient != nullptr && !steps_[step].final_grads.empty();
+  };
+  size_t end = steps_.size();  // of the run
+  while (end > copies_.size() && !is_part(end - 1)) --end;
+  AppendedWork* appended = options.appended;
   std::optional<ShapeChange> change;
-  for (size_t i = copies_.size(); i < steps_.size() && !change; ++i) {
-    const Node& node = *steps_[i].node;
-    if (!IsPartOf(node, options)) continue;
-    const auto calls_host = [&](size_t step) {
-      return steps_[step].node->op.As<ops::HostCall>() != nullptr;
-    };
+  for (size_t i = copies_.size(); i < end && !change; ++i) {
+    if (!is_part(i)) continue;
     if (!calls_host(i)) {
       const size_t first = i;
-      // Gradients that are waited for end a segment, so that they need not wait for the whole.
-      const auto ends = [&](size_t step) {
-        return options.on_gradient != nullptr && !steps_[step].final_grads.empty();
-      };
-      while (i + 1 < steps_.size() && IsPartOf(*steps_[i + 1].node, options) &&
-             !calls_host(i + 1) && !ends(i)) {
-        ++i;
-      }
-      RunSegment(first, i + 1, options);
+      while (i + 1 < end && is_part(i + 1) && !calls_host(i + 1) && !ends(i)) ++i;
+      const bool is_last = i + 1 == end;
+      RunSegment(first, i + 1, is_last ? std::exchange(appended, nullptr) : nullptr, options);
       continue;
     }
     try {
       WithContext(steps_[i].where, [&] { RunStep(i, options); });
     } catch (const ops::TopShapesDiffer& found) {
-      change = {node.layers.front(), found.tops};
+      change = {steps_[i].node->layers.front(), found.tops};
     }
   }
+  if (appended != nullptr && !change) RunSegment(end, end, appended, options);
   if (is_profiling_) AddTimes();
   for (const BoundOperand& operand : bound_) {
     if (operand.is_output) operand.tensor->MarkWritten();
   }
+  if (options.appended != nullptr && !change) options.appended->Finish();
   return change;
 }
 
-void Executor::RunSteps(size_t first, size_t last, const RunOptions& options) {
+void Executor::RunSteps(size_t first, size_t last, AppendedWork* appended,
+                        const RunOptions& options) {
   for (size_t i = first; i < last; ++i) {
     WithContext(steps_[i].where, [&] { RunStep(i, options); });
     ReportGradients(i, options);
   }
+  if (appended != nullptr) appended->Launch();
 }
 
-void Executor::RunSegment(size_t first, size_t last, const RunOptions& options) {
+void Executor::RunSegment(size_t first, size_t last, AppendedWork* appended,
+                          const RunOptions& options) {
   Stream& stream = graph_->options.device->compute_stream();
   if (!stream.can_capture() || is_profiling_ || options.inspect ||
       graph_->options.is_disabled("capture-graph")) {
-    return RunSteps(first, last, options);
+    return RunSteps(first, last, appended, options);
   }
-  Segment& segment = segments_[{first, last, options.accumulate}];
+  Segment& segment = segments_[{first, last, options.accumulate, appended != nullptr}];
   // The first time kernels may still send tables and load code.
-  if (segment.runs++ == 0 || segment.cannot_be_recorded) return RunSteps(first, last, options);
-  if (segment.recorded == nullptr) segment.recorded = Record(first, last, options);
+  if (segment.runs++ == 0 || segment.cannot_be_recorded)
+    return RunSteps(first, last, appended, options);
+  if (segment.recorded == nullptr) segment.recorded = Record(first, last, appended, options);
   if (segment.recorded == nullptr) {
     segment.cannot_be_recorded = true;
-    return RunSteps(first, last, options);
+    return RunSteps(first, last, appended, options);
   }
   stream.Launch(*segment.recorded);
   for (size_t i = first; i < last; ++i) ReportGradients(i, options);
@@ -212,12 +231,13 @@ void Executor::ReportGradients(size_t step, const RunOptions& options) const {
 }
 
 // Null when a step does what cannot be recorded.
-std::unique_ptr<CapturedGraph> Executor::Record(size_t first, size_t last,
+std::unique_ptr<CapturedGraph> Executor::Record(size_t first, size_t last, AppendedWork* appended,
                                                 const RunOptions& options) {
   Stream& stream = graph_->options.device->compute_stream();
   stream.BeginCapture();
   try {
     for (size_t i = first; i < last; ++i) RunStep(i, options);
+    if (appended != nullptr) appended->Launch();
   } catch (const DeviceError&) {
     stream.EndCapture();
     return nullptr;

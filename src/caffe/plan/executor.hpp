@@ -13,6 +13,7 @@
 #include "caffe/graph/graph.hpp"
 #include "caffe/graph/weight_copies.hpp"
 #include "caffe/ops/kernel.hpp"
+#include "caffe/plan/appended_work.hpp"
 
 namespace caffe {
 
@@ -35,7 +36,8 @@ class Executor {
   explicit Executor(std::shared_ptr<Graph> graph);
 
   struct RunOptions {
-    Direction direction = Direction::kForward;
+    // Nothing: forward, then backward through all layers.
+    std::optional<Direction> direction = Direction::kForward;
     int first_layer = 0;  // inclusive
     int last_layer = -1;  // inclusive; -1: to the end
     RandomState random;
@@ -46,14 +48,16 @@ class Executor {
     const GradientListener* on_gradient = nullptr;
     // Called after each step with what it wrote; for looking for errors.
     std::function<void(const Node&, std::span<const TensorView> outputs)> inspect;
+    // What follows the last step. May be null.
+    AppendedWork* appended = nullptr;
   };
   // A layer whose tops turned out to have other shapes than planned.
   struct ShapeChange {
     int layer = 0;
     std::vector<Shape> tops;
   };
-  // Forward goes up from first_layer, backward comes down to it. A shape change stops the run
-  // before that layer has written anything.
+  // Forward goes up from first_layer, backward comes down to it, or to layer 0 in a run of both. A
+  // shape change stops the run before that layer has written anything.
   std::optional<ShapeChange> Run(const RunOptions& options);
   // Takes over what `previous`, a plan of the same net with other shapes from `layer` on, computed
   // before `layer` and what this plan reads later.
@@ -104,7 +108,7 @@ class Executor {
     bool is_output = false;
   };
 
-  // Steps [first, last) of one direction, none of which calls the host.
+  // Steps [first, last) of a run, none of which calls the host, and the appended work.
   struct Segment {
     int runs = 0;
     bool cannot_be_recorded = false;
@@ -112,7 +116,7 @@ class Executor {
   };
   struct SegmentKey {
     size_t first = 0, last = 0;
-    bool accumulate = false;
+    bool accumulate = false, has_appended = false;
     auto operator<=>(const SegmentKey&) const = default;
   };
   // What kernels of a device that replays its work read in its memory.
@@ -138,12 +142,15 @@ class Executor {
   void BindOperands();
   void RefreshBoundOperands();
   void ForgetSegmentsOfOther(const RunOptions& options);
+  void PrepareAppended(const RunOptions& options);
   void SendPassNumbers(const RunOptions& options);
   bool IsPartOf(const Node& node, const RunOptions& options) const;
-  void RunSegment(size_t first, size_t last, const RunOptions& options);
-  void RunSteps(size_t first, size_t last, const RunOptions& options);
+  // Steps [first, last), and the appended work if there is one.
+  void RunSegment(size_t first, size_t last, AppendedWork* appended, const RunOptions& options);
+  void RunSteps(size_t first, size_t last, AppendedWork* appended, const RunOptions& options);
   void ReportGradients(size_t step, const RunOptions& options) const;
-  std::unique_ptr<CapturedGraph> Record(size_t first, size_t last, const RunOptions& options);
+  std::unique_ptr<CapturedGraph> Record(size_t first, size_t last, AppendedWork* appended,
+                                        const RunOptions& options);
   void BeginTiming(size_t index);
   void EndTiming(size_t index);
   void AddTimes();
@@ -156,6 +163,7 @@ class Executor {
   std::shared_ptr<void> pass_numbers_;  // null where kernels see the context's
   std::map<SegmentKey, Segment> segments_;
   const double* recorded_loss_scale_ = nullptr;
+  uint64_t recorded_work_ = 0;  // what the appended work's Prepare() returned
   std::vector<CopyState> copies_;
   std::vector<Step> steps_;  // those that make copies, then the schedule's
   std::vector<BoundOperand> bound_;

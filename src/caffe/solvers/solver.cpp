@@ -128,11 +128,14 @@ struct Solver::Impl {
   void PrepareIteration();
   void PreparePass(int pass);
   bool LossMayLag() const;
-  void LaunchIteration();
+  bool UpdatesWithBackward() const;
+  void LaunchIteration(AppendedWork* update);
+  void LaunchIterationWithUpdate();
   void TakeLosses(size_t left_under_way);
   void TakeLoss(int iteration, float loss);
   void ApplyUpdate();
   StepScalars ScheduleStep();
+  void SendReport();
   void TakeReports();
   [[noreturn]] void ThrowNotANumber(int iteration);
   void Display(float loss);
@@ -270,18 +273,22 @@ void Solver::Impl::Step(int iterations) {
     for (const Callbacks& callback : callbacks) {
       if (callback.on_start) callback.on_start();
     }
-    if (LossMayLag()) {
-      LaunchIteration();
-      // While the device computes this iteration, the host looks at the one before.
-      TakeLosses(IsDisplayed() ? 0 : 1);
+    if (UpdatesWithBackward()) {
+      LaunchIterationWithUpdate();
     } else {
-      TakeLoss(iter, ForwardBackward());
+      if (LossMayLag()) {
+        LaunchIteration(nullptr);
+        // While the device computes this iteration, the host looks at the one before.
+        TakeLosses(IsDisplayed() ? 0 : 1);
+      } else {
+        TakeLoss(iter, ForwardBackward());
+      }
+      if (IsDisplayed()) Display(smoothed_loss.mean());
+      for (const Callbacks& callback : callbacks) {
+        if (callback.on_gradients_ready) callback.on_gradients_ready();
+      }
+      ApplyUpdate();
     }
-    if (IsDisplayed()) Display(smoothed_loss.mean());
-    for (const Callbacks& callback : callbacks) {
-      if (callback.on_gradients_ready) callback.on_gradients_ready();
-    }
-    ApplyUpdate();
     ++iter;
     const SolverAction::Enum action = Poll();
     if ((param.snapshot() > 0 && iter % param.snapshot() == 0) ||
@@ -305,13 +312,32 @@ bool Solver::Impl::LossMayLag() const {
          callbacks.empty() && !param.debug_info() && param.lr_policy() != "plateau";
 }
 
-void Solver::Impl::LaunchIteration() {
+// When nothing of the host lies between backward and the update, so that a device can replay both
+// as one. Displayed iterations wait for their loss, and what it is made of is to be seen as it was.
+bool Solver::Impl::UpdatesWithBackward() const {
+  return LossMayLag() && !options.keep_all && !IsDisplayed();
+}
+
+// `update` follows the last pass; null where it comes later.
+void Solver::Impl::LaunchIteration(AppendedWork* update) {
   PrepareIteration();
   for (int i = 0; i < param.iter_size(); ++i) {
     PreparePass(i);
-    net->LaunchForwardBackward();
+    net->LaunchForwardBackward(i + 1 == param.iter_size() ? update : nullptr);
   }
   launched.push_back(iter);
+}
+
+void Solver::Impl::LaunchIterationWithUpdate() {
+  updater->Schedule(ScheduleStep());
+  LaunchIteration(updater.get());
+  TakeLosses(1);
+  TakeReports();  // of the iteration before, as in ApplyUpdate
+  SendReport();
+}
+
+void Solver::Impl::SendReport() {
+  if (decide.decides()) reports->Send(iter, updater->state_on_device());
 }
 
 void Solver::Impl::TakeLosses(size_t left_under_way) {
@@ -368,7 +394,7 @@ void Solver::Impl::ApplyUpdate() {
   const TraceSpan span("update");
   TakeReports();  // of the iteration before, so nothing that runs is waited for
   updater->Step(ScheduleStep());
-  if (decide.decides()) reports->Send(iter, updater->state_on_device());
+  SendReport();
   if (net->graph().options.device->is_host_accessible() || LogsValues()) TakeReports();
   if (LogsValues() && step_state.is_skipped == 0) LogUpdateValues(*net, updater->history());
 }

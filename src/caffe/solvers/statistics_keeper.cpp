@@ -39,14 +39,14 @@ StatisticsKeeper::StatisticsKeeper(const Net& net)
   kept_.emplace_back();
 }
 
-void StatisticsKeeper::BindStatistics() {
+void StatisticsKeeper::Bind() {
   device_->MakeCurrent();
   for (size_t i = 0; i < tensors_.size(); ++i) statistics_[i].data = tensors_[i]->data();
 }
 
 void StatisticsKeeper::Save() {
   if (tensors_.empty()) return;
-  BindStatistics();
+  Bind();
   KernelContext context;
   context.inputs = statistics_;
   context.outputs = std::span(kept_).first(tensors_.size());
@@ -56,13 +56,15 @@ void StatisticsKeeper::Save() {
 
 void StatisticsKeeper::RestoreIfSkipped(const TensorView& decision) {
   if (tensors_.empty()) return;
-  BindStatistics();
   kept_.back() = decision;
   KernelContext context;
   context.inputs = kept_;
   context.outputs = statistics_;
   context.stream = &device_->compute_stream();
   restore_.run(context);
+}
+
+void StatisticsKeeper::MarkWritten() {
   for (SyncedTensor* tensor : tensors_) tensor->MarkWritten();
 }
 

@@ -19,12 +19,12 @@ class StatisticsKeeper {
  public:
   explicit StatisticsKeeper(const Net& net);
   void Save();
-  // `decision` is what ops::DecideStep made.
+  // `decision` is what ops::DecideStep made. Launches only; after Bind(), before MarkWritten().
   void RestoreIfSkipped(const TensorView& decision);
+  void Bind();
+  void MarkWritten();
 
  private:
-  void BindStatistics();
-
   std::shared_ptr<Device> device_;
   std::vector<SyncedTensor*> tensors_;
   std::vector<std::shared_ptr<void>> memory_;

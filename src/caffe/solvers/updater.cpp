@@ -1,6 +1,7 @@
 #include "caffe/solvers/updater.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "caffe/graph/graph.hpp"
 #include "caffe/solvers/find_kernel.hpp"
@@ -12,6 +13,12 @@ std::vector<OperandDesc> Describe(std::span<const TensorView> views) {
   std::vector<OperandDesc> operands;
   for (const TensorView& view : views) operands.push_back(Present(view));
   return operands;
+}
+
+// Never the same number twice, also of two updaters of one net.
+uint64_t NextVersion() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
 }
 
 }  // namespace
@@ -95,6 +102,7 @@ void Updater::FindUpdateKernel() {
   update_ = FindKernel(rule_.MakeOp(learning_, parameters), inputs, Describe(outputs_), *device_);
   workspace_ = device_->Allocate(std::max(
       {measure_.workspace_bytes, decide_kernel_.workspace_bytes, update_.workspace_bytes}));
+  version_ = NextVersion();
 }
 
 ops::StepState Updater::ReadState() const {
@@ -137,19 +145,26 @@ void Updater::BeginIteration() {
 
 void Updater::BindTensors() {
   if (net_.executor().KeptCopies() != net_copies_) FindUpdateKernel();
+  bool has_moved = false;
+  const auto bind = [&](TensorView& view, SyncedTensor& tensor) {
+    void* const data = tensor.data();
+    has_moved |= view.data != data;
+    view.data = data;
+  };
   for (size_t i = 0; i < copies_.size(); ++i)
-    outputs_[outputs_.size() - copies_.size() + i].data = copies_[i].copy->data();
+    bind(outputs_[outputs_.size() - copies_.size() + i], *copies_[i].copy);
   for (size_t i = 0, output = 0; i < steps_.size(); ++i) {
-    inputs_[i].data = steps_[i].blob->diff_tensor().data();
-    outputs_[output++].data = steps_[i].blob->data_tensor().data();
+    bind(inputs_[i], steps_[i].blob->diff_tensor());
+    bind(outputs_[output++], steps_[i].blob->data_tensor());
     for (const std::shared_ptr<Blob>& state : steps_[i].states)
-      outputs_[output++].data = state->data_tensor().data();
+      bind(outputs_[output++], state->data_tensor());
     if (!decide_.decides()) continue;
     measured_[3 * i].data = inputs_[i].data;
-    measured_[3 * i + 1].data = decide_.larc.is_on ? steps_[i].blob->data_tensor().data() : nullptr;
-    measured_[3 * i + 2].data =
-        decide_.larc.is_on ? steps_[i].states[0]->data_tensor().data() : nullptr;
+    if (!decide_.larc.is_on) continue;
+    bind(measured_[3 * i + 1], steps_[i].blob->data_tensor());
+    bind(measured_[3 * i + 2], steps_[i].states[0]->data_tensor());
   }
+  if (has_moved) version_ = NextVersion();
 }
 
 void Updater::Run(const Kernel& kernel, std::span<const TensorView> inputs,
@@ -162,18 +177,38 @@ void Updater::Run(const Kernel& kernel, std::span<const TensorView> inputs,
   kernel.run(context);
 }
 
+void Updater::Schedule(const StepScalars& scalars) {
+  rule_.FillNumbers(scalars, numbers_);
+}
+
 void Updater::Step(const StepScalars& scalars) {
-  if (steps_.empty()) return;
+  Schedule(scalars);
+  Prepare();
+  Launch();
+  Finish();
+}
+
+uint64_t Updater::Prepare() {
+  if (steps_.empty()) return version_;
   device_->MakeCurrent();
   BindTensors();
-  rule_.FillNumbers(scalars, numbers_);
+  if (statistics_ != nullptr) statistics_->Bind();
   device_->compute_stream().CopyFromHost(step_.data, numbers_.data(), sizeof(numbers_));
+  return version_;
+}
+
+void Updater::Launch() {
+  if (steps_.empty()) return;
   if (decide_.decides()) {
     Run(measure_, measured_, {&measures_, 1});
     Run(decide_kernel_, decide_inputs_, decide_outputs_);
   }
   Run(update_, inputs_, outputs_);
   if (statistics_ != nullptr) statistics_->RestoreIfSkipped(decision_);
+}
+
+void Updater::Finish() {
+  if (statistics_ != nullptr) statistics_->MarkWritten();
   for (const ParamStep& step : steps_) {
     step.blob->data_tensor().MarkWritten();
     for (const std::shared_ptr<Blob>& state : step.states) state->data_tensor().MarkWritten();

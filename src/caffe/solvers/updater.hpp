@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "caffe/net.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/update.hpp"
+#include "caffe/plan/appended_work.hpp"
 #include "caffe/plan/executor.hpp"
 #include "caffe/solvers/statistics_keeper.hpp"
 #include "caffe/solvers/update_rule.hpp"
@@ -19,7 +21,9 @@ namespace caffe {
 // Owns the rule's state, and that of what steps decide by norms, in the device's memory. Not
 // copyable: its operands point into it. Kernels and memory are found once; a step allocates nothing
 // and waits for nothing. The Read functions do wait.
-class Updater {
+//
+// A step is made by Step(), or as work appended to the net's backward pass after Schedule().
+class Updater final : public AppendedWork {
  public:
   Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net);
   Updater(const Updater&) = delete;
@@ -41,7 +45,13 @@ class Updater {
 
   // Before the first forward pass of an iteration: what a skipped step gives back.
   void BeginIteration();
+  // The next step's numbers.
+  void Schedule(const StepScalars& scalars);
   void Step(const StepScalars& scalars);
+
+  uint64_t Prepare() override;
+  void Launch() override;
+  void Finish() override;
 
  private:
   // A parameter that learns.
@@ -67,6 +77,7 @@ class Updater {
   std::vector<Executor::KeptCopy> net_copies_;  // all of the plan that copies_ was chosen from
   std::vector<Executor::KeptCopy> copies_;      // that the update writes
   Kernel measure_, decide_kernel_, update_;
+  uint64_t version_ = 0;  // of kernels and operands, for recordings
   std::array<double, ops::kStepNumbers> numbers_{};
   // In the device's memory.
   TensorView step_, measures_, decision_, state_;

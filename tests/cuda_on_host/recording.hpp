@@ -1,0 +1,35 @@
+// What the emulated device does at once, and what it records and replays.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "caffe/device/stream.hpp"
+
+namespace cuda_on_host {
+
+// Kernels, copies and fills of one capture, with the parameters that they were launched with.
+class Recording final : public caffe::CapturedGraph {
+ public:
+  size_t num_nodes() const override { return work.size(); }
+
+  std::vector<std::function<void()>> work;
+};
+
+// What the calling thread submits from now on is kept instead of done.
+void BeginRecording();
+std::unique_ptr<Recording> EndRecording();
+bool IsRecording();
+void Replay(const Recording& recording);
+
+// What the calling thread has had done.
+struct Launches {
+  int64_t graphs = 0;
+  int64_t singly = 0;  // kernels, copies and fills outside of graphs
+  bool operator==(const Launches&) const = default;
+};
+Launches LaunchesSoFar();
+
+}  // namespace cuda_on_host
