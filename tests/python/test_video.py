@@ -88,6 +88,14 @@ def test_missing_camera_is_named(tmp_path, write):
                         "data_param { batch_size: 1 } }"), caffe.TEST)
 
 
+@pytest.mark.parametrize("option", ["shuffle: true", "cache: true"])
+def test_frames_keep_their_order(tmp_path, write, option):
+    film(tmp_path / "film.avi", COLOURS)
+    text = NET.format(file=tmp_path / "film.avi", skip=0, transform="").replace("batch_size: 2", f"batch_size: 2 {option}")
+    with pytest.raises(caffe.Error, match="shuffle or cache"):
+        caffe.Net(write(text), caffe.TRAIN)
+
+
 def test_film_needs_a_name(write):
     with pytest.raises(caffe.Error, match="video_file"):
         caffe.Net(write('layer { name: "film" type: "VideoData" top: "data" video_data_param { video_type: VIDEO } '

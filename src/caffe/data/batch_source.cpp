@@ -161,8 +161,21 @@ RandomStream AugmentationStream(const BatchSourceOptions& options) {
           StreamOf(options.layer + "/augment")};
 }
 
+bool IsCamera(const BatchSourceOptions& options) {
+  return options.video && options.video->video_type() == VideoDataParameter::WEBCAM;
+}
+
+// Frames come in their order, and a camera's only once.
+void CheckVideo(const BatchSourceOptions& options) {
+  Require(!options.data.shuffle() && !options.data.cache(), NameOfVideo(*options.video),
+          ": data_param has shuffle or cache, but frames are read in their order; leave them out");
+  Require(!IsCamera(options) || options.ranks == 1, NameOfVideo(*options.video), ": cannot serve ",
+          options.ranks, " workers; a camera is open once");
+}
+
 RecordSequenceOptions SequenceOptions(const BatchSourceOptions& options) {
   const DataParameter data = DataOptions(options);
+  if (options.video) CheckVideo(options);
   Require(!data.source().empty(), "data_param has no source; give the folder of the database");
   Require(data.batch_size() > 0, "data_param has no batch_size; give a positive one");
   Require(data.batch_size() <= 1u << 24, "data_param.batch_size is ", data.batch_size(),
@@ -187,7 +200,7 @@ RecordSequenceOptions SequenceOptions(const BatchSourceOptions& options) {
           .seed = options.seed,
           .stream = options.layer,
           .skip = ChooseSkip(options, data),
-          .start = options.start_record,
+          .start = IsCamera(options) ? 0 : options.start_record,  // what it showed is gone
           .rank = static_cast<uint64_t>(options.rank),
           .ranks = static_cast<uint64_t>(options.ranks),
           .block = options.train ? 1 : data.batch_size()};
