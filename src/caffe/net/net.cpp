@@ -396,10 +396,16 @@ void Net::Impl::BindBlobs() {
       blob.diff_tensor().Reset({value->desc.shape, value->desc.dtype, Layout::kPlain});
     }
   }
+  const auto bind_external = [](Value* value, SyncedTensor& tensor) {
+    CAFFE_ASSERT(
+        value->desc.bytes() == tensor.desc().bytes() && value->desc.layout == tensor.desc().layout,
+        "'", value->name, "' does not fit its blob");
+    value->tensor = &tensor;
+  };
   for (const auto& [name, value] : graph->external_data)
-    value->tensor = &blobs[blob_index.at(name)]->data_tensor();
+    bind_external(value, blobs[blob_index.at(name)]->data_tensor());
   for (const auto& [name, value] : graph->external_diffs)
-    value->tensor = &blobs[blob_index.at(name)]->diff_tensor();
+    bind_external(value, blobs[blob_index.at(name)]->diff_tensor());
   FillLossDiffs();
   std::map<std::string, int> versions;
   for (Value& value : graph->values()) {

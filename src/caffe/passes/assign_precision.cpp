@@ -75,6 +75,12 @@ class AssignPrecision final : public Pass {
     for (Value& value : graph.values()) {
       if (value.layer >= 0) value.desc.dtype = StorageType(value);
     }
+    // What a user hands over lies where the blob's last version (its gradient) will.
+    for (const auto& [name, value] : graph.external_data) ShareType(*value, *graph.blobs.at(name));
+    for (const auto& [name, value] : graph.external_diffs) {
+      const auto gradient = graph.blob_grads.find(name);
+      if (gradient != graph.blob_grads.end()) ShareType(*value, *gradient->second);
+    }
     for (Node* node : graph.ScheduledNodes()) AssignOperands(graph, *node);
   }
 
@@ -99,16 +105,25 @@ class AssignPrecision final : public Pass {
     }
   }
 
+  // Gives two values that share memory the wider of their types.
+  static void ShareType(Value& one, Value& other) {
+    if (one.desc.dtype == other.desc.dtype) return;
+    const bool is_double = one.desc.dtype == DType::kDouble || other.desc.dtype == DType::kDouble;
+    one.desc.dtype = other.desc.dtype = is_double ? DType::kDouble : DType::kFloat;
+  }
+
   DType StorageType(const Value& value) const {
     if (value.desc.dtype == DType::kUInt8) return DType::kUInt8;
     const LayerTypes& types = types_[value.layer];
-    if (value.kind == ValueKind::kParam || value.kind == ValueKind::kParamGrad) {
-      return AtLeastFloat(types.forward);
-    }
+    if (IsParam(value)) return AtLeastFloat(types.forward);
     const bool is_gradient = value.gradient_of != nullptr;
     const DType type = is_gradient ? types.backward : types.forward;
     const bool wide = value.at_least_float || (is_gradient && value.gradient_of->at_least_float);
     return wide ? AtLeastFloat(type) : type;
+  }
+
+  static bool IsParam(const Value& value) {
+    return value.kind == ValueKind::kParam || value.kind == ValueKind::kParamGrad;
   }
 
   // The type that a node's main operands have while it computes.
@@ -118,6 +133,9 @@ class AssignPrecision final : public Pass {
     const DType storage = is_forward ? types.forward : types.backward;
     switch (node.op.numeric_rule()) {
       case NumericRule::kFloat:
+        for (const Value* output : node.outputs) {  // one type for all, so the master weights'
+          if (output != nullptr && output->kind == ValueKind::kParamGrad) return output->desc.dtype;
+        }
         return AtLeastFloat(storage);
       case NumericRule::kMath: {
         DType math = is_forward ? types.forward_math : types.backward_math;
@@ -138,9 +156,9 @@ class AssignPrecision final : public Pass {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Value* input = node.inputs[i];
       const bool is_exact = ((node.op.exact_inputs() >> i) & 1u) != 0;
-      if (input != nullptr && !is_exact && input->at_least_float && !aside_.contains(input)) {
-        return true;
-      }
+      const bool is_wide =
+          input != nullptr && input->at_least_float && input->desc.dtype != DType::kUInt8;
+      if (is_wide && !is_exact && !aside_.contains(input)) return true;
     }
     const Value* output = node.outputs.empty() ? nullptr : node.outputs[0];
     return output != nullptr && output->at_least_float;
@@ -149,22 +167,27 @@ class AssignPrecision final : public Pass {
   void AssignOperands(const Graph& graph, Node& node) const {
     const DType compute = ComputeType(graph, node);
     const bool is_math = node.op.numeric_rule() == NumericRule::kMath;
-    const auto operand_type = [&](const Value* value) {
-      if (value == nullptr) return compute;
-      const bool is_param =
-          value->kind == ValueKind::kParam || value->kind == ValueKind::kParamGrad;
+    const bool is_float = node.op.numeric_rule() == NumericRule::kFloat;
+    const auto input_type = [&](const Value* value, bool is_exact) {
+      if (value == nullptr || is_float) return compute;  // such kernels have one type for all
+      if (value->desc.dtype == DType::kUInt8) return DType::kUInt8;
       const bool is_weight = value->kind == ValueKind::kParam && value->desc.shape.num_axes() >= 2;
-      if (is_param) return is_math && is_weight ? compute : value->desc.dtype;
-      // What products are made of has the math type, even where it is stored in more bits.
-      return value->at_least_float && !is_math ? value->desc.dtype : compute;
+      if (IsParam(*value)) return is_math && is_weight ? compute : value->desc.dtype;
+      const bool stands_alone = is_exact || aside_.contains(value);
+      return value->at_least_float && stands_alone && !is_math ? value->desc.dtype : compute;
     };
     node.wanted.clear();
     node.made.clear();
-    for (const Value* input : node.inputs) node.wanted.push_back(operand_type(input));
-    for (const Value* output : node.outputs) {
-      const bool is_main = output != nullptr && output->kind == ValueKind::kActivation &&
-                           (is_math || !output->at_least_float);
-      node.made.push_back(output == nullptr ? compute : is_main ? compute : output->desc.dtype);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool is_exact = ((node.op.exact_inputs() >> i) & 1u) != 0;
+      node.wanted.push_back(input_type(node.inputs[i], is_exact));
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const Value* output = node.outputs[i];
+      const bool is_main =
+          output == nullptr || (output->kind == ValueKind::kActivation &&
+                                (i == 0 || is_math || is_float || !output->at_least_float));
+      node.made.push_back(is_main ? compute : output->desc.dtype);
     }
     // Moves and fills work in whatever type their result is stored in.
     if (node.op.is_view() || node.inputs.empty()) {
