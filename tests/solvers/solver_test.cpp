@@ -296,11 +296,34 @@ TEST_F(SolverTest, RefusesStatesThatAreNotItsOwn) {
               HasSubstr("'Adam'"));
   EXPECT_THAT(restore([](SolverState* state) { state->set_net_name("other"); }),
               HasSubstr("'other'"));
+  EXPECT_THAT(restore([](SolverState* state) {
+                state->add_larc_cosine(0);
+                state->add_larc_cosine(0);
+              }),
+              HasSubstr("has 2 LARC cosines, the net 1 parameters"));
   EXPECT_THAT(restore([](SolverState* state) { state->set_learned_net("gone"); }),
               HasSubstr("gone"));
   WriteFileAtomically(folder_.path("torn.solverstate"), ReadFile(state_file).substr(0, 20));
   EXPECT_THAT(ErrorText<IoError>([&] { solver.Restore(folder_.path("torn.solverstate")); }),
               HasSubstr("torn"));
+}
+
+TEST_F(SolverTest, AStateWithoutCosinesLeavesNoneOfTheRunBefore) {
+  const std::string options = "momentum: 0.9 larc: true larc_turbo: true";
+  Solver fresh(Parse(options), {.keep_all = false}), trained(Parse(options), {.keep_all = false});
+  fresh.Step(1);
+  const std::string file = fresh.Snapshot();
+  SolverState state;
+  ReadBinaryProto(file, &state);
+  ASSERT_EQ(state.larc_cosine_size(), 1);
+  state.clear_larc_cosine();
+  WriteBinaryProto(file, state);
+  trained.Step(5);
+  for (Solver* solver : {&fresh, &trained}) {
+    solver->Restore(file);
+    solver->Step(2);
+  }
+  EXPECT_EQ(Weight(trained), Weight(fresh));
 }
 
 TEST_F(SolverTest, FindsWeightsBesideTheState) {

@@ -587,6 +587,12 @@ void Solver::Impl::Restore(const std::string& file) {
   Require(progress.net_name.empty() || progress.net_name == net->name(), file, ": belongs to net '",
           progress.net_name, "', this solver trains '", net->name(), "'");
   reader.CheckHistory(updater->history());
+  const size_t params = net->learnable_params().size();
+  std::vector<float> cosines = progress.larc_cosines;
+  // A run without larc_turbo has none, and is gone on with as one that begins.
+  if (cosines.empty()) cosines.resize(params);
+  Require(cosines.size() == params, file, ": has ", cosines.size(), " LARC cosines, the net ",
+          params, " parameters; it was written by another net");
   const std::string weights = reader.WeightsFile();
   if (progress.has_seed &&
       (progress.seed != seed || progress.delivered_records != net->delivered_records())) {
@@ -604,9 +610,7 @@ void Solver::Impl::Restore(const std::string& file) {
   step_state = {};
   if (decide.scaling.is_on()) step_state = progress.gradient_scale;
   updater->WriteState(step_state);
-  if (progress.larc_cosines.size() == net->learnable_params().size()) {
-    updater->WriteCosines(progress.larc_cosines);
-  }
+  updater->WriteCosines(cosines);
 }
 
 Solver::Solver(const SolverParameter& param, const SolverOptions& options)
