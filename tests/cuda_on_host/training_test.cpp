@@ -410,6 +410,26 @@ TEST(CudaTrainingTest, WeightsFromOutsideAreConvertedAnew) {
   EXPECT_NEAR(loss, std::log(4.0f), 1e-2);
 }
 
+// The update would have written the copies of these weights, but skips.
+TEST(CudaTrainingTest, WeightsFromOutsideBeforeASkippedStepAreConvertedAnew) {
+  SolverParameter param = Parse("type: 'SGD' base_lr: 0.05 precision: FP16");
+  param.mutable_net_param()->set_global_grad_scale(1e9);
+  Caffe::set_mode(Caffe::GPU);
+  Solver solver(param, {.keep_all = false});
+  Caffe::set_mode(Caffe::CPU);
+  solver.Step(1);
+  solver.AddCallbacks({.on_gradients_ready = [&] {
+    for (const auto& blob : solver.net().layer_params("ip"))
+      std::fill_n(blob->mutable_cpu_data<float>(), blob->count(), 0.0f);
+  }});
+  ::testing::internal::CaptureStderr();
+  solver.Step(1);
+  ASSERT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("step skipped"));
+  float loss = 0;
+  solver.net().Forward(&loss);
+  EXPECT_NEAR(loss, std::log(4.0f), 1e-2);
+}
+
 // The host hears of clipped and skipped steps while the next one runs, and of none twice.
 TEST(CudaTrainingTest, EachStepIsReportedOnce) {
   Caffe::set_mode(Caffe::GPU);

@@ -66,6 +66,12 @@ std::vector<Executor::KeptCopy> Executor::KeptCopies() const {
   return kept;
 }
 
+bool Executor::IsMade(const KeptCopy& copy) const {
+  return std::any_of(copies_.begin(), copies_.end(), [&](const CopyState& state) {
+    return state.plan.copy->tensor == copy.copy && state.made_of == copy.weights->version();
+  });
+}
+
 void Executor::MarkMade(const KeptCopy& copy) {
   for (CopyState& state : copies_) {
     if (state.plan.copy->tensor == copy.copy) state.made_of = copy.weights->version();

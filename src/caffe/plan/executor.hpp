@@ -72,6 +72,8 @@ class Executor {
   };
   // Those that steps read.
   std::vector<KeptCopy> KeptCopies() const;
+  // Whether a copy is of the weights as they are.
+  bool IsMade(const KeptCopy& copy) const;
   // Whoever has changed weights has written this copy of them, too.
   void MarkMade(const KeptCopy& copy);
 

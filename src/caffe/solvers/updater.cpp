@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 
 #include "caffe/graph/graph.hpp"
 #include "caffe/solvers/find_kernel.hpp"
@@ -208,12 +209,16 @@ void Updater::Launch() {
 }
 
 void Updater::Finish() {
+  // A skipped step writes no copies, and the host does not know yet: what was stale stays stale.
+  made_.clear();
+  std::copy_if(copies_.begin(), copies_.end(), std::back_inserter(made_),
+               [&](const auto& copy) { return net_.executor().IsMade(copy); });
   if (statistics_ != nullptr) statistics_->MarkWritten();
   for (const ParamStep& step : steps_) {
     step.blob->data_tensor().MarkWritten();
     for (const std::shared_ptr<Blob>& state : step.states) state->data_tensor().MarkWritten();
   }
-  for (const Executor::KeptCopy& copy : copies_) net_.executor().MarkMade(copy);
+  for (const Executor::KeptCopy& copy : made_) net_.executor().MarkMade(copy);
 }
 
 }  // namespace caffe

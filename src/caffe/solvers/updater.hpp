@@ -76,6 +76,7 @@ class Updater final : public AppendedWork {
   std::vector<Net::LearnableParam> learning_;   // as the rule sees them
   std::vector<Executor::KeptCopy> net_copies_;  // all of the plan that copies_ was chosen from
   std::vector<Executor::KeptCopy> copies_;      // that the update writes
+  std::vector<Executor::KeptCopy> made_;        // those that were right before it
   Kernel measure_, decide_kernel_, update_;
   uint64_t version_ = 0;  // of kernels and operands, for recordings
   std::array<double, ops::kStepNumbers> numbers_{};
