@@ -428,5 +428,34 @@ TEST_F(SolverTest, ExplainsWrongDefinitions) {
               HasSubstr("max_iter is not set"));
 }
 
+TEST_F(SolverTest, RefusesNumbersThatNoStepCanUse) {
+  const auto error = [&](const std::string& options) {
+    return ErrorText<InvalidArgument>([&] { Solver solver(Parse(options), {.keep_all = false}); });
+  };
+  for (const std::string field :
+       {"base_lr", "momentum", "weight_decay", "clip_gradients", "power", "gamma"}) {
+    EXPECT_THAT(error(field + ": nan"), HasSubstr("solver: " + field + " is nan"));
+    EXPECT_THAT(error(field + ": inf"), HasSubstr("solver: " + field + " is inf"));
+  }
+  EXPECT_THAT(error("clip_gradients: 0"),
+              HasSubstr("clip_gradients is 0; leave it out or give a positive norm"));
+  EXPECT_NO_THROW(Solver(Parse("clip_gradients: -1")));
+  for (const std::string type : {"Adam", "AdamW", "LAMB"}) {
+    const std::string solver = "type: '" + type + "' ";
+    EXPECT_THAT(error(solver + "momentum2: 1"),
+                HasSubstr("momentum2 is 1; " + type + " needs it in [0, 1)"));
+    EXPECT_THAT(error(solver + "momentum2: -0.5"), HasSubstr("momentum2 is -0.5"));
+    EXPECT_THAT(error(solver + "momentum2: nan"), HasSubstr("momentum2 is nan"));
+    EXPECT_THAT(error(solver + "momentum: 1"),
+                HasSubstr("momentum is 1; " + type + " needs it in [0, 1)"));
+    EXPECT_THAT(error(solver + "momentum: -0.5"), HasSubstr("momentum is -0.5"));
+    EXPECT_NO_THROW(Solver(Parse(solver + "momentum: 0 momentum2: 0 delta: 0")));
+  }
+  for (const std::string type : {"Adam", "AdamW", "LAMB", "RMSProp", "AdaGrad", "AdaDelta"}) {
+    EXPECT_THAT(error("type: '" + type + "' delta: -1e-8"),
+                HasSubstr("delta is -1e-08; it must be 0 or more"));
+  }
+}
+
 }  // namespace
 }  // namespace caffe

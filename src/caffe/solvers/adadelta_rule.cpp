@@ -7,7 +7,7 @@ namespace {
 class AdaDeltaRule final : public ElementwiseRule<ops::AdaDeltaUpdate> {
  public:
   explicit AdaDeltaRule(const SolverParameter& param) : ElementwiseRule(param) {
-    op_.eps = param.delta();
+    op_.eps = DeltaOf(param);
   }
 };
 

@@ -8,7 +8,7 @@ class AdaGradRule final : public ElementwiseRule<ops::AdaGradUpdate> {
  public:
   explicit AdaGradRule(const SolverParameter& param) : ElementwiseRule(param) {
     RequireNoMomentum(param);
-    op_.eps = param.delta();
+    op_.eps = DeltaOf(param);
   }
 };
 

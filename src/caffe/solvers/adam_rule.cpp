@@ -7,8 +7,8 @@ namespace {
 class AdamRule final : public ElementwiseRule<ops::AdamUpdate> {
  public:
   explicit AdamRule(const SolverParameter& param) : ElementwiseRule(param) {
-    op_.eps = param.delta();
-    op_.momentum2 = param.momentum2();
+    op_.eps = DeltaOf(param);
+    op_.momentum2 = Momentum2Of(param);
   }
 
  private:

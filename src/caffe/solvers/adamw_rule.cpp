@@ -9,8 +9,8 @@ class AdamWRule final : public ElementwiseRule<ops::AdamUpdate> {
   explicit AdamWRule(const SolverParameter& param) : ElementwiseRule(param) {
     op_.regularization = ops::Regularization::kNone;
     op_.decoupled = true;
-    op_.eps = param.delta();
-    op_.momentum2 = param.momentum2();
+    op_.eps = DeltaOf(param);
+    op_.momentum2 = Momentum2Of(param);
   }
 
  private:

@@ -9,7 +9,7 @@ class AdaSecantRule final : public ElementwiseRule<ops::AdaSecantUpdate> {
  public:
   explicit AdaSecantRule(const SolverParameter& param) : ElementwiseRule(param) {
     RequireNoMomentum(param);
-    op_.eps = param.delta();
+    op_.eps = DeltaOf(param);
     Require(op_.eps > 0, "solver: delta is ", param.delta(),
             "; AdaSecant's first step has the length sqrt(delta), so give a positive one");
   }

@@ -48,6 +48,22 @@ class ElementwiseRule : public UpdateRule {
             " knows none; set momentum: 0 or leave it out");
   }
 
+  // delta, where it keeps a division finite.
+  static double DeltaOf(const SolverParameter& param) {
+    Require(std::isfinite(param.delta()) && param.delta() >= 0, "solver: delta is ", param.delta(),
+            "; it must be 0 or more and finite");
+    return param.delta();
+  }
+
+  // momentum2, of rules whose two moments are corrected as Adam's.
+  static double Momentum2Of(const SolverParameter& param) {
+    Require(param.momentum() >= 0 && param.momentum() < 1, "solver: momentum is ", param.momentum(),
+            "; ", param.type(), " needs it in [0, 1)");
+    Require(param.momentum2() >= 0 && param.momentum2() < 1, "solver: momentum2 is ",
+            param.momentum2(), "; ", param.type(), " needs it in [0, 1)");
+    return param.momentum2();
+  }
+
   UpdateOp op_;
 };
 

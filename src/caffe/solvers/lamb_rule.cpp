@@ -8,8 +8,8 @@ class LAMBRule final : public ElementwiseRule<ops::LambUpdate> {
  public:
   explicit LAMBRule(const SolverParameter& param) : ElementwiseRule(param) {
     op_.regularization = ops::Regularization::kNone;
-    op_.eps = param.delta();
-    op_.momentum2 = param.momentum2();
+    op_.eps = DeltaOf(param);
+    op_.momentum2 = Momentum2Of(param);
   }
 
  private:

@@ -10,7 +10,7 @@ class RMSPropRule final : public ElementwiseRule<ops::RmsPropUpdate> {
     RequireNoMomentum(param);
     Require(param.rms_decay() >= 0 && param.rms_decay() < 1, "solver: rms_decay is ",
             param.rms_decay(), "; it must be in [0, 1)");
-    op_.eps = param.delta();
+    op_.eps = DeltaOf(param);
     op_.rms_decay = param.rms_decay();
   }
 };

@@ -22,6 +22,10 @@ void RequireKnown(const char* field, const std::string& policy,
                                near.empty() ? "" : "; did you mean '" + near + "'?"));
 }
 
+void RequireFinite(const char* field, float value) {
+  Require(std::isfinite(value), "solver: ", field, " is ", value, "; it must be a finite number");
+}
+
 // Progress from 0 to 1, which polynomials are functions of. Beyond max_iter it stays 1, where a
 // fractional power of a negative number would be no number.
 double Progress(const SolverParameter& param, int iteration) {
@@ -54,6 +58,17 @@ void CheckSchedule(const SolverParameter& param) {
   Require(param.lr_policy() != "step" || param.stepsize() > 0,
           "solver: lr_policy 'step' needs stepsize > 0, got ", param.stepsize());
   Require(param.has_base_lr(), "solver: base_lr is not set");
+  RequireFinite("base_lr", param.base_lr());
+  RequireFinite("gamma", param.gamma());
+  RequireFinite("power", param.power());
+  RequireFinite("rampup_lr", param.rampup_lr());
+  RequireFinite("min_lr", param.min_lr());
+  RequireFinite("momentum", param.momentum());
+  RequireFinite("max_momentum", param.max_momentum());
+  RequireFinite("momentum_power", param.momentum_power());
+  RequireFinite("weight_decay", param.weight_decay());
+  RequireFinite("max_weight_decay", param.max_weight_decay());
+  RequireFinite("weight_decay_power", param.weight_decay_power());
   Require(param.min_lr() >= 0, "solver: min_lr is ", param.min_lr(), "; it must be 0 or more");
   Require(std::is_sorted(param.stepvalue().begin(), param.stepvalue().end()),
           "solver: stepvalue must ascend");

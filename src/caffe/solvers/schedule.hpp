@@ -5,7 +5,8 @@
 
 namespace caffe {
 
-// Throws InvalidArgument for an unknown policy or a missing field, before training starts.
+// Throws InvalidArgument for an unknown policy, a missing field or a number that is not finite,
+// before training starts.
 void CheckSchedule(const SolverParameter& param);
 
 // The rate at `iteration`, by lr_policy:

@@ -195,6 +195,9 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
           "; it must be 0 or more");
   Require(param.snapshot() >= 0, "solver: snapshot is ", param.snapshot(),
           "; set the iterations between snapshots, or 0 for none on the way");
+  Require(std::isfinite(param.clip_gradients()) && param.clip_gradients() != 0,
+          "solver: clip_gradients is ", param.clip_gradients(),
+          "; leave it out or give a positive norm (0 would make every gradient 0)");
   for (const int batches : param.test_iter()) {
     Require(batches >= 1, "solver: test_iter is ", batches, "; it must be at least 1");
   }
