@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <vector>
 
 #include "caffe/data/readers/lmdb_reader.hpp"
 #include "caffe/data/readers/lmdb_writer.hpp"
@@ -49,6 +51,20 @@ TEST(LmdbTest, SeveralReadersShareADatabase) {
   one.reset();
   Record record;
   ASSERT_TRUE(other->First(&record));
+  EXPECT_EQ(record.value, "first");
+}
+
+TEST(LmdbTest, AThousandReadersShareADatabase) {
+  const caffe::testing::TemporaryFolder folder;
+  const std::string path = folder.path() + "/db";
+  const auto writer = CreateLmdbWriter(path);
+  writer->Put("a", "first");
+  writer->Finish();
+
+  std::vector<std::unique_ptr<RecordReader>> readers;
+  for (int i = 0; i < 1000; ++i) readers.push_back(OpenLmdbReader(path));
+  Record record;
+  ASSERT_TRUE(readers.back()->First(&record));
   EXPECT_EQ(record.value, "first");
 }
 

@@ -10,6 +10,11 @@
 namespace caffe::data {
 namespace {
 
+// Readers of one database at once, in all processes: each worker's data layers and those of their
+// test nets are some. LMDB's own limit of 126 is soon reached; a place takes 64 bytes of the lock
+// file.
+constexpr unsigned kMostReaders = 1 << 14;
+
 // An empty file is what an interrupted copy leaves; LMDB itself would only speak of a bad file
 // descriptor.
 void CheckNotEmpty(const std::string& path) {
@@ -41,6 +46,7 @@ std::shared_ptr<MDB_env> OpenEnvironment(const std::string& path) {
     MDB_env* raw = nullptr;
     CheckLmdb(mdb_env_create(&raw), path, "create an LMDB environment");
     LmdbEnvironment environment(raw);
+    CheckLmdb(mdb_env_set_maxreaders(raw, kMostReaders), path, "set LMDB's number of readers");
     *status = mdb_env_open(raw, path.c_str(), MDB_RDONLY | MDB_NOTLS | flags, 0664);
     return environment;
   };
@@ -85,8 +91,16 @@ class LmdbReader final : public RecordReader {
  public:
   explicit LmdbReader(const std::string& path) : path_(path), environment_(ShareEnvironment(path)) {
     MDB_txn* transaction = nullptr;
-    CheckLmdb(mdb_txn_begin(environment_.get(), nullptr, MDB_RDONLY, &transaction), path,
-              "start reading");
+    const int status = mdb_txn_begin(environment_.get(), nullptr, MDB_RDONLY, &transaction);
+    // Fewer than asked for where another process has made the lock file.
+    if (status == MDB_READERS_FULL) {
+      unsigned most = 0;
+      CheckLmdb(mdb_env_get_maxreaders(environment_.get(), &most), path, "start reading");
+      throw IoError(StrCat(path, ": all of its ", most,
+                           " places for readers are taken; train with fewer -workers, or end other "
+                           "programs that read it"));
+    }
+    CheckLmdb(status, path, "start reading");
     transaction_.reset(transaction);
     MDB_dbi database;
     CheckLmdb(mdb_dbi_open(transaction, nullptr, 0, &database), path, "open the database");
