@@ -254,6 +254,10 @@ int Train() {
   // As in Caffe, the flag wins over the file.
   if (FLAGS_gpu.empty() && param.has_solver_mode() &&
       param.solver_mode() == caffe::SolverParameter::GPU) {
+    Require(FLAGS_workers == 1, FLAGS_solver, ": solver_mode is GPU, but -workers is ",
+            FLAGS_workers,
+            ", which trains copies on the CPU; set solver_mode: CPU, or give -gpu 0,1 in place of "
+            "-workers for a copy on each GPU");
     FLAGS_gpu = std::to_string(param.device_id());
   }
   Require(FLAGS_gpu.empty() || FLAGS_workers == 1,

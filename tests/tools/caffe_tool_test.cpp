@@ -133,6 +133,10 @@ TEST_F(CaffeToolTest, ANumberOfAGpuThatIsNoneIsOneLine) {
     }
   }
   ExpectFailure("train -solver solver.prototxt -gpu 0 -workers 2", "-gpu and -workers are both");
+  Write("on_gpu.prototxt",
+        "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 solver_mode: GPU");
+  ExpectFailure("train -solver on_gpu.prototxt -workers 2",
+                "on_gpu.prototxt: solver_mode is GPU, but -workers is 2");
 }
 
 TEST_F(CaffeToolTest, PlansForAGpuThatNeedNotBeThere) {
