@@ -162,7 +162,7 @@ RandomStream AugmentationStream(const BatchSourceOptions& options) {
 }
 
 bool IsCamera(const BatchSourceOptions& options) {
-  return options.video && options.video->video_type() == VideoDataParameter::WEBCAM;
+  return options.video && !IsFilm(*options.video);
 }
 
 // Frames come in their order, and a camera's only once.

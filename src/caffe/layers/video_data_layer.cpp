@@ -1,4 +1,5 @@
 #include "caffe/data/batch_source.hpp"
+#include "caffe/data/readers/video_reader.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/batch_data_layer.hpp"
 
@@ -10,7 +11,7 @@ class VideoDataLayer final : public BatchDataLayer {
  public:
   explicit VideoDataLayer(const LayerParameter& param) : BatchDataLayer(param) {
     const VideoDataParameter& options = param.video_data_param();
-    Require(options.video_type() != VideoDataParameter::VIDEO || !options.video_file().empty(),
+    Require(!data::IsFilm(options) || !options.video_file().empty(),
             "video_data_param { video_file } is missing; name the film");
     Require(options.device_id() >= 0, "video_data_param { device_id } is ", options.device_id(),
             "; cameras count from 0");

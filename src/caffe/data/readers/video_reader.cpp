@@ -18,7 +18,7 @@ struct Frame {
 class VideoReader final : public RecordReader {
  public:
   explicit VideoReader(const VideoDataParameter& options)
-      : options_(options), is_film_(options.video_type() == VideoDataParameter::VIDEO) {
+      : options_(options), is_film_(IsFilm(options)) {
     Start();
     count_ = is_film_ ? Count() : kEndless;
   }
@@ -106,8 +106,7 @@ std::unique_ptr<RecordReader> OpenVideo(const VideoDataParameter& options) {
 }
 
 std::string NameOfVideo(const VideoDataParameter& options) {
-  return options.video_type() == VideoDataParameter::VIDEO ? options.video_file()
-                                                           : StrCat("camera ", options.device_id());
+  return IsFilm(options) ? options.video_file() : StrCat("camera ", options.device_id());
 }
 
 }  // namespace caffe::data

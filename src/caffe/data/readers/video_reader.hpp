@@ -13,6 +13,11 @@ namespace caffe::data {
 // camera never ends. Throws as VideoFrames::Open does.
 std::unique_ptr<RecordReader> OpenVideo(const VideoDataParameter& options);
 
+// Whether it is a film, which has an end and can be started again, or else a camera.
+inline bool IsFilm(const VideoDataParameter& options) {
+  return options.video_type() == VideoDataParameter::VIDEO;
+}
+
 // For messages: the file's name, or "camera 0".
 std::string NameOfVideo(const VideoDataParameter& options);
 
