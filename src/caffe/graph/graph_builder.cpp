@@ -110,7 +110,6 @@ Value* GraphBuilder::Scratch(const std::string& name, const Shape& shape) {
 Value* GraphBuilder::Bytes(const std::string& name, const Shape& shape) {
   Value* value = Scratch(name, shape);
   value->desc.dtype = DType::kUInt8;
-  value->at_least_float = true;  // its type is not the layer's
   return value;
 }
 

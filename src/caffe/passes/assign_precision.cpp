@@ -94,7 +94,7 @@ class AssignPrecision final : public Pass {
       if (node->direction != Direction::kForward) continue;
       const Op& op = node->op;
       for (size_t i = 0; i < node->inputs.size(); ++i) {
-        if (((op.exact_inputs() >> i) & 1u) != 0 && node->inputs[i] != nullptr) {
+        if (IsExactInput(*node, i) && node->inputs[i] != nullptr) {
           node->inputs[i]->at_least_float = true;
         }
       }
@@ -126,6 +126,15 @@ class AssignPrecision final : public Pass {
     return value.kind == ValueKind::kParam || value.kind == ValueKind::kParamGrad;
   }
 
+  static bool IsExactInput(const Node& node, size_t i) {
+    return ((node.op.exact_inputs() >> i) & 1u) != 0;
+  }
+
+  // Labels, masks and statistics, which kernels read in a type of their own.
+  bool StandsAlone(const Node& node, size_t i) const {
+    return IsExactInput(node, i) || aside_.contains(node.inputs[i]);
+  }
+
   // The type that a node's main operands have while it computes.
   DType ComputeType(const Graph& graph, const Node& node) const {
     const LayerTypes& types = types_[node.layers.front()];
@@ -155,10 +164,7 @@ class AssignPrecision final : public Pass {
   bool MovesWideValues(const Node& node) const {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Value* input = node.inputs[i];
-      const bool is_exact = ((node.op.exact_inputs() >> i) & 1u) != 0;
-      const bool is_wide =
-          input != nullptr && input->at_least_float && input->desc.dtype != DType::kUInt8;
-      if (is_wide && !is_exact && !aside_.contains(input)) return true;
+      if (input != nullptr && input->at_least_float && !StandsAlone(node, i)) return true;
     }
     const Value* output = node.outputs.empty() ? nullptr : node.outputs[0];
     return output != nullptr && output->at_least_float;
@@ -168,20 +174,18 @@ class AssignPrecision final : public Pass {
     const DType compute = ComputeType(graph, node);
     const bool is_math = node.op.numeric_rule() == NumericRule::kMath;
     const bool is_float = node.op.numeric_rule() == NumericRule::kFloat;
-    const auto input_type = [&](const Value* value, bool is_exact) {
+    const auto input_type = [&](size_t i) {
+      const Value* value = node.inputs[i];
       if (value == nullptr || is_float) return compute;  // such kernels have one type for all
       if (value->desc.dtype == DType::kUInt8) return DType::kUInt8;
       const bool is_weight = value->kind == ValueKind::kParam && value->desc.shape.num_axes() >= 2;
       if (IsParam(*value)) return is_math && is_weight ? compute : value->desc.dtype;
-      const bool stands_alone = is_exact || aside_.contains(value);
-      return value->at_least_float && stands_alone && !is_math ? value->desc.dtype : compute;
+      const bool keeps_type = value->at_least_float && StandsAlone(node, i) && !is_math;
+      return keeps_type ? value->desc.dtype : compute;
     };
     node.wanted.clear();
     node.made.clear();
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool is_exact = ((node.op.exact_inputs() >> i) & 1u) != 0;
-      node.wanted.push_back(input_type(node.inputs[i], is_exact));
-    }
+    for (size_t i = 0; i < node.inputs.size(); ++i) node.wanted.push_back(input_type(i));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const Value* output = node.outputs[i];
       const bool is_main =
