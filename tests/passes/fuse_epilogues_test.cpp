@@ -10,9 +10,8 @@
 namespace caffe {
 namespace {
 
-// A residual block: every pattern that the pass knows, in one net.
-constexpr const char* kResidualNet = R"pb(
-  name: "residual"
+// What the nets begin with: images, labels and a convolution.
+constexpr const char* kStem = R"pb(
   layer {
     name: "data"
     type: "DummyData"
@@ -37,6 +36,10 @@ constexpr const char* kResidualNet = R"pb(
       weight_filler { type: "xavier" }
     }
   }
+)pb";
+
+// A residual block: every pattern that the pass knows, in one net.
+constexpr const char* kResidualNet = R"pb(
   layer { name: "relu0" type: "ReLU" bottom: "conv0" top: "conv0" }
   layer {
     name: "conv1"
@@ -75,9 +78,9 @@ constexpr const char* kResidualNet = R"pb(
   layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )pb";
 
-NetParameter Parse(Phase phase) {
+NetParameter Parse(const char* blocks, Phase phase) {
   NetParameter param;
-  ParseTextProto(kResidualNet, "residual", &param);
+  ParseTextProto(StrCat(kStem, blocks), "residual", &param);
   param.mutable_state()->set_phase(phase);
   return param;
 }
@@ -98,7 +101,7 @@ std::vector<std::string> Ops(const Net& net, Direction direction) {
 }
 
 TEST(FuseEpiloguesTest, JoinsReluSumsAndNormalisation) {
-  const Net net(Parse(TRAIN), {.keep_all = false, .seed = 1});
+  const Net net(Parse(kResidualNet, TRAIN), {.keep_all = false, .seed = 1});
   const std::vector<std::string> forward = {"data: HostCall",
                                             "data: Fill",
                                             "conv0: Reorder",
@@ -119,14 +122,14 @@ TEST(FuseEpiloguesTest, JoinsReluSumsAndNormalisation) {
 }
 
 TEST(FuseEpiloguesTest, FusesStatisticsInTesting) {
-  const Net net(Parse(TEST), {.keep_all = false, .with_backward = false, .seed = 1});
+  const Net net(Parse(kResidualNet, TEST), {.keep_all = false, .with_backward = false, .seed = 1});
   const std::vector<std::string> forward = Ops(net, Direction::kForward);
   EXPECT_EQ(
       std::count(forward.begin(), forward.end(), "bn1+scale1+relu1: BatchNormInference[relu]"), 1);
 }
 
 TEST(FuseEpiloguesTest, LeavesNamedBlobsOfKeepAllNetsAlone) {
-  const Net net(Parse(TRAIN), {.keep_all = true, .seed = 1});
+  const Net net(Parse(kResidualNet, TRAIN), {.keep_all = true, .seed = 1});
   const std::vector<std::string> forward = Ops(net, Direction::kForward);
   EXPECT_EQ(std::count(forward.begin(), forward.end(), "relu1: Relu"), 1);
 }
@@ -134,31 +137,6 @@ TEST(FuseEpiloguesTest, LeavesNamedBlobsOfKeepAllNetsAlone) {
 // Three residual blocks: one whose shortcut is normalised too, one that ends without ReLU, and one
 // whose normalisation has no Scale.
 constexpr const char* kResidualBlocks = R"pb(
-  name: "blocks"
-  layer {
-    name: "data"
-    type: "DummyData"
-    top: "data"
-    top: "label"
-    dummy_data_param {
-      shape { dim: 4 dim: 3 dim: 8 dim: 8 }
-      shape { dim: 4 }
-      data_filler { type: "gaussian" }
-      data_filler { type: "constant" value: 1 }
-    }
-  }
-  layer {
-    name: "conv0"
-    type: "Convolution"
-    bottom: "data"
-    top: "conv0"
-    convolution_param {
-      num_output: 8
-      kernel_size: 3
-      pad: 1
-      weight_filler { type: "xavier" }
-    }
-  }
   layer {
     name: "shortcut"
     type: "Convolution"
@@ -253,15 +231,8 @@ constexpr const char* kResidualBlocks = R"pb(
   layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )pb";
 
-NetParameter ParseBlocks(Phase phase) {
-  NetParameter param;
-  ParseTextProto(kResidualBlocks, "blocks", &param);
-  param.mutable_state()->set_phase(phase);
-  return param;
-}
-
 TEST(FuseEpiloguesTest, JoinsNormalisationAndResiduals) {
-  const Net net(ParseBlocks(TRAIN), {.keep_all = false, .seed = 1});
+  const Net net(Parse(kResidualBlocks, TRAIN), {.keep_all = false, .seed = 1});
   const std::vector<std::string> forward = {"data: HostCall",
                                             "data: Fill",
                                             "conv0: Reorder",
@@ -295,7 +266,8 @@ TEST(FuseEpiloguesTest, JoinsNormalisationAndResiduals) {
 }
 
 TEST(FuseEpiloguesTest, JoinsStatisticsAndResidualsInTesting) {
-  const Net net(ParseBlocks(TEST), {.keep_all = false, .with_backward = false, .seed = 1});
+  const Net net(Parse(kResidualBlocks, TEST),
+                {.keep_all = false, .with_backward = false, .seed = 1});
   const std::vector<std::string> forward = Ops(net, Direction::kForward);
   const auto count = [&](const char* op) { return std::count(forward.begin(), forward.end(), op); };
   EXPECT_EQ(count("bn1+scale1+sum1+relu1: BatchNormInference[relu]"), 1);
@@ -304,7 +276,7 @@ TEST(FuseEpiloguesTest, JoinsStatisticsAndResidualsInTesting) {
 }
 
 TEST(FuseEpiloguesTest, KeepsSumsWhoseTermsOthersNeed) {
-  NetParameter param = ParseBlocks(TRAIN);
+  NetParameter param = Parse(kResidualBlocks, TRAIN);
   for (LayerParameter& layer : *param.mutable_layer()) {
     if (layer.name() == "sum2") layer.mutable_eltwise_param()->add_coeff(1);
     if (layer.name() == "sum2") layer.mutable_eltwise_param()->add_coeff(0.5f);
@@ -339,12 +311,12 @@ void ExpectSameNumbers(const NetParameter& param) {
 
 // A net with the pass off, and as a keep-all net, gives the same loss and gradients.
 TEST(FuseEpiloguesTest, ChangesNoNumbers) {
-  ExpectSameNumbers(Parse(TRAIN));
-  ExpectSameNumbers(ParseBlocks(TRAIN));
+  ExpectSameNumbers(Parse(kResidualNet, TRAIN));
+  ExpectSameNumbers(Parse(kResidualBlocks, TRAIN));
 }
 
 TEST(FuseEpiloguesTest, ChangesNoNumbersInTesting) {
-  const NetParameter param = ParseBlocks(TEST);
+  const NetParameter param = Parse(kResidualBlocks, TEST);
   Net fused(param, {.keep_all = false, .with_backward = false, .seed = 1});
   Net plain(param, {.keep_all = false,
                     .with_backward = false,
