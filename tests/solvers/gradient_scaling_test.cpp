@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
@@ -149,6 +150,26 @@ TEST_F(GradientScalingTest, ResumesExactly) {
     resumed.Restore(state);
     resumed.Step(3);
     EXPECT_EQ(Everything(resumed), Everything(whole)) << format;
+  }
+}
+
+// Else a job that is started again whenever it fails would never end.
+TEST_F(GradientScalingTest, ARunThatSkipsIsNotGivenMoreStepsByASnapshot) {
+  for (const std::string format : {"BINARYPROTO", "HDF5"}) {
+    SolverParameter param = Parse("snapshot_format: " + format, "global_grad_scale: 2 ");
+    // An infinite target: no scale helps.
+    param.mutable_net_param()
+        ->mutable_layer(0)
+        ->mutable_dummy_data_param()
+        ->mutable_data_filler(1)
+        ->set_std(std::numeric_limits<float>::infinity());
+    Solver whole(param, {.keep_all = false}), resumed(param, {.keep_all = false});
+    ::testing::internal::CaptureStderr();
+    whole.Step(kMostSkippedSteps - 2);
+    resumed.Restore(whole.Snapshot());
+    EXPECT_NO_THROW(resumed.Step(1)) << format;
+    EXPECT_THROW(resumed.Step(1), Error) << format;
+    ::testing::internal::GetCapturedStderr();
   }
 }
 

@@ -43,6 +43,7 @@ void WriteBinaryState(const std::string& file, const std::vector<std::shared_ptr
     scale->set_limit(progress.gradient_scale.limit);
     scale->set_good_steps(static_cast<int>(progress.gradient_scale.good_steps));
     scale->set_skipped_steps(static_cast<int64_t>(progress.gradient_scale.skipped_steps));
+    scale->set_skipped_in_a_row(static_cast<int>(progress.gradient_scale.skipped_in_a_row));
   }
   state.mutable_larc_cosine()->Assign(progress.larc_cosines.begin(), progress.larc_cosines.end());
   for (const std::shared_ptr<Blob>& blob : history)
@@ -77,8 +78,9 @@ void WriteHdf5State(const std::string& file, const std::vector<std::shared_ptr<B
   const ops::StepState& scale = progress.gradient_scale;
   if (!IsDefault(scale)) {
     const std::vector<double> values = {scale.scale, scale.limit, scale.good_steps,
-                                        scale.skipped_steps};
-    writer.WriteDoubles("cortado/gradient_scale", Shape{4}, values);
+                                        scale.skipped_steps, scale.skipped_in_a_row};
+    const auto count = static_cast<int64_t>(values.size());
+    writer.WriteDoubles("cortado/gradient_scale", Shape{count}, values);
   }
   if (!progress.larc_cosines.empty()) {
     const auto count = static_cast<int64_t>(progress.larc_cosines.size());
@@ -184,7 +186,8 @@ void SnapshotReader::ReadBinary() {
     progress_.gradient_scale = {.scale = scale.scale(),
                                 .limit = scale.limit(),
                                 .good_steps = static_cast<double>(scale.good_steps()),
-                                .skipped_steps = static_cast<double>(scale.skipped_steps())};
+                                .skipped_steps = static_cast<double>(scale.skipped_steps()),
+                                .skipped_in_a_row = static_cast<double>(scale.skipped_in_a_row())};
   }
   progress_.larc_cosines.assign(state.larc_cosine().begin(), state.larc_cosine().end());
   history_.assign(state.history().begin(), state.history().end());
@@ -218,7 +221,8 @@ void SnapshotReader::ReadHdf5() {
     progress_.gradient_scale = {.scale = scale.at(0),
                                 .limit = scale.at(1),
                                 .good_steps = scale.at(2),
-                                .skipped_steps = scale.at(3)};
+                                .skipped_steps = scale.at(3),
+                                .skipped_in_a_row = scale.size() > 4 ? scale[4] : 0};
   }
   if (reader.Contains("cortado/larc_cosine")) {
     const std::vector<double> cosines = reader.ReadDoubles("cortado/larc_cosine");

@@ -25,8 +25,8 @@ struct SolverProgress {
   bool has_seed = false;
   uint64_t seed = 0;
   std::map<std::string, uint64_t> delivered_records;  // per data layer
-  ops::StepState gradient_scale;                      // of gradient scaling: scale to skipped_steps
-  std::vector<float> larc_cosines;                    // empty without larc_turbo
+  ops::StepState gradient_scale;    // of gradient scaling: scale to skipped_in_a_row
+  std::vector<float> larc_cosines;  // empty without larc_turbo
 };
 
 // The prefix that BVLC's rules give: the field; in a folder, the solver file's stem; by default the
