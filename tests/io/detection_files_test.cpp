@@ -40,9 +40,9 @@ class DetectionFilesTest : public ::testing::Test {
 TEST_F(DetectionFilesTest, WritesVoc) {
   param_.set_output_format("VOC");
   DetectionFiles files(param_);
-  files.AddImage({{1, 0.5, 0.25, 0.5, 0.75, 1.5}, {2, 0.25, 0, 0, 1, 1}});
+  files.AddImage({{1, 0.5, {0.25, 0.5, 0.75, 1.5}}, {2, 0.25, {0, 0, 1, 1}}});
   EXPECT_FALSE(Has("found_11.txt"));  // not before all images are there
-  files.AddImage({{1, 0.75, -1, 0, 0.5, 0.5}});
+  files.AddImage({{1, 0.75, {-1, 0, 0.5, 0.5}}});
   EXPECT_EQ(Read("found_11.txt"), "7 0.5 50 50 150 100\n8 0.75 0 0 25 25\n");
   EXPECT_EQ(Read("found_12.txt"), "7 0.25 0 0 200 100\n");
   files.AddImage({});
@@ -53,8 +53,8 @@ TEST_F(DetectionFilesTest, WritesVoc) {
 TEST_F(DetectionFilesTest, WritesCoco) {
   param_.set_output_format("COCO");
   DetectionFiles files(param_);
-  files.AddImage({{1, 0.5, 0.25, 0.5, 0.75, 1}});
-  files.AddImage({{2, 0.25, 0, 0, 1, 1}});
+  files.AddImage({{1, 0.5, {0.25, 0.5, 0.75, 1}}});
+  files.AddImage({{2, 0.25, {0, 0, 1, 1}}});
   EXPECT_EQ(
       Read("found_.json"),
       "[\n{\"image_id\": 7, \"category_id\": 11, \"bbox\": [50, 50, 100, 50], \"score\": 0.5},\n"
@@ -68,7 +68,7 @@ TEST_F(DetectionFilesTest, WritesIlsvrcOfTheFirstImages) {
   param_.set_output_format("ILSVRC");
   param_.set_num_test_image(1);
   DetectionFiles files(param_);
-  files.AddImage({{2, 0.5, 0.25, 0.5, 0.75, 1}});
+  files.AddImage({{2, 0.5, {0.25, 0.5, 0.75, 1}}});
   EXPECT_EQ(Read("found_.txt"), "7 12 0.5 50 50 150 100\n");
 }
 
@@ -79,7 +79,7 @@ TEST_F(DetectionFilesTest, TakesBackPadding) {
   resize.set_resize_mode(ResizeParameter::FIT_LARGE_SIZE_AND_PAD);
   resize.set_height(300), resize.set_width(300);
   DetectionFiles files(param_);
-  files.AddImage({{1, 0.5, 0, 0.25, 1, 0.75}});  // 200 x 100 fill the middle half
+  files.AddImage({{1, 0.5, {0, 0.25, 1, 0.75}}});  // 200 x 100 fill the middle half
   EXPECT_EQ(Read("found_11.txt"), "7 0.5 0 0 200 100\n");
 }
 
@@ -105,7 +105,7 @@ TEST_F(DetectionFilesTest, RefusesAnUnknownClass) {
   DetectionFiles files(param_);
   EXPECT_THAT(
       [&] {
-        files.AddImage({{3, 0.5, 0, 0, 1, 1}});
+        files.AddImage({{3, 0.5, {0, 0, 1, 1}}});
       },
       ThrowsMessage<InvalidArgument>(HasSubstr("a detection has class 3")));
 }

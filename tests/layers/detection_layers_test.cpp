@@ -124,6 +124,25 @@ TEST_F(DetectionTest, KeepsTheBest) {
   ExpectNear(Get(*net, "d"), {0, 1, 0.8f, 0, 0, 0.4f, 0.4f, 1, 2, 0.5f, 0.5f, 0.5f, 1, 1});
 }
 
+// Boxes of a few pixels overlap by more where pixels are counted. The sizes are taken in turn, from
+// the first again after the last.
+TEST(DetectionEvaluateTest, ComparesInPixelsOfTheImagesThatNameSizeFileNames) {
+  const TemporaryFolder folder;
+  WriteFileAtomically(folder / "sizes", "large 1000 1000\nsmall 10 10\n");
+  const auto net = MakeNet(
+      Input("d", "dim: 1 dim: 1 dim: 1 dim: 7") + Input("gt", "dim: 1 dim: 1 dim: 1 dim: 8") +
+      "layer { name: 'e' type: 'DetectionEvaluate' bottom: 'd' bottom: 'gt' top: 'e' "
+      "detection_evaluate_param { num_classes: 2 name_size_file: '" +
+      folder / "sizes" + "' } }");
+  Set(*net, "gt", {0, 1, 0, 0, 0, 0.4f, 0.4f, 0});
+  Set(*net, "d", {0, 1, 0.9f, 0, 0, 0.4f, 0.16f});
+  for (const double is_right : {0, 1, 0}) {  // overlaps of 0.401, 5 x 2.6 / 25 = 0.52 and 0.401
+    net->Forward();
+    ExpectNear(Get(*net, "e"), {-1, 1, 1, -1, -1, 0, 1, 0.9f, static_cast<float>(is_right),
+                                static_cast<float>(1 - is_right)});
+  }
+}
+
 TEST_F(DetectionTest, WritesWhatItFindsOncePerImage) {
   const TemporaryFolder folder;
   WriteFileAtomically(folder / "labels", "item { name: 'a' label: 1 } item { name: 'b' label: 2 }");

@@ -1,7 +1,5 @@
 #include "caffe/io/detection_files.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <sstream>
 
@@ -17,22 +15,6 @@ bool IsNumber(const std::string& text) {
 }
 
 }  // namespace
-
-std::vector<ImageSize> ReadImageSizes(const std::string& path) {
-  std::istringstream file(ReadFile(path));
-  std::vector<ImageSize> sizes;
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    std::istringstream words(line);
-    ImageSize size;
-    words >> size.name >> size.height >> size.width;
-    Require(words && size.height > 0 && size.width > 0, path, ":", number, ": '", line,
-            "' is not an image's name, height and width");
-    sizes.push_back(std::move(size));
-  }
-  return sizes;
-}
 
 DetectionFiles::DetectionFiles(const SaveOutputParameter& param) : param_(param) {
   const std::string& format = param.output_format();
@@ -71,31 +53,12 @@ void DetectionFiles::AddImage(const std::vector<Detection>& detections) {
   for (const Detection& one : detections) {
     Require(class_names_.count(one.label) == 1, "a detection has class ", one.label, ", which ",
             param_.label_map_file(), " does not name");
-    rows_.push_back({&size, InPixels(one, size)});
+    rows_.push_back({&size, one.label, one.score, InPixels(one.box, size, param_.resize_param())});
   }
   if (++next_ < images_) return;
   Write();
   rows_.clear();
   next_ = 0;
-}
-
-// Takes back what resize_param made of the original image.
-DetectionFiles::Detection DetectionFiles::InPixels(const Detection& detection,
-                                                   const ImageSize& size) const {
-  Detection found = detection;
-  if (param_.has_resize_param() &&
-      param_.resize_param().resize_mode() == ResizeParameter::FIT_LARGE_SIZE_AND_PAD) {
-    const double height = param_.resize_param().height(), width = param_.resize_param().width();
-    const double factor = std::min(height / size.height, width / size.width);
-    const double part_x = factor * size.width / width, part_y = factor * size.height / height;
-    const auto unpad = [](double at, double part) { return (at - (1 - part) / 2) / part; };
-    found.xmin = unpad(found.xmin, part_x), found.xmax = unpad(found.xmax, part_x);
-    found.ymin = unpad(found.ymin, part_y), found.ymax = unpad(found.ymax, part_y);
-  }
-  const auto scaled = [](double at, int side) { return std::clamp(at, 0.0, 1.0) * side; };
-  found.xmin = scaled(found.xmin, size.width), found.xmax = scaled(found.xmax, size.width);
-  found.ymin = scaled(found.ymin, size.height), found.ymax = scaled(found.ymax, size.height);
-  return found;
 }
 
 std::string DetectionFiles::PathOf(const std::string& ending) const {
@@ -111,12 +74,12 @@ void DetectionFiles::Write() const {
 
 // A class without detections has an empty file, which the challenge's tools ask for.
 void DetectionFiles::WriteVoc() const {
-  for (const auto& [label, name] : class_names_) {
+  for (const auto& [class_label, name] : class_names_) {
     std::ostringstream text;
-    for (const auto& [image, one] : rows_) {
-      if (one.label != label) continue;
-      text << image->name << ' ' << one.score << ' ' << one.xmin << ' ' << one.ymin << ' '
-           << one.xmax << ' ' << one.ymax << '\n';
+    for (const auto& [image, label, score, box] : rows_) {
+      if (label != class_label) continue;
+      text << image->name << ' ' << score << ' ' << box.xmin << ' ' << box.ymin << ' ' << box.xmax
+           << ' ' << box.ymax << '\n';
     }
     WriteFileAtomically(PathOf(name + ".txt"), text.str());
   }
@@ -125,11 +88,11 @@ void DetectionFiles::WriteVoc() const {
 void DetectionFiles::WriteCoco() const {
   std::ostringstream text;
   const char* separator = "[\n";
-  for (const auto& [image, one] : rows_) {
+  for (const auto& [image, label, score, box] : rows_) {
     text << separator << "{\"image_id\": " << image->name
-         << ", \"category_id\": " << class_names_.at(one.label) << ", \"bbox\": [" << one.xmin
-         << ", " << one.ymin << ", " << one.xmax - one.xmin << ", " << one.ymax - one.ymin
-         << "], \"score\": " << one.score << '}';
+         << ", \"category_id\": " << class_names_.at(label) << ", \"bbox\": [" << box.xmin << ", "
+         << box.ymin << ", " << box.xmax - box.xmin << ", " << box.ymax - box.ymin
+         << "], \"score\": " << score << '}';
     separator = ",\n";
   }
   text << (rows_.empty() ? "[]\n" : "\n]\n");
@@ -138,9 +101,9 @@ void DetectionFiles::WriteCoco() const {
 
 void DetectionFiles::WriteIlsvrc() const {
   std::ostringstream text;
-  for (const auto& [image, one] : rows_) {
-    text << image->name << ' ' << class_names_.at(one.label) << ' ' << one.score << ' ' << one.xmin
-         << ' ' << one.ymin << ' ' << one.xmax << ' ' << one.ymax << '\n';
+  for (const auto& [image, label, score, box] : rows_) {
+    text << image->name << ' ' << class_names_.at(label) << ' ' << score << ' ' << box.xmin << ' '
+         << box.ymin << ' ' << box.xmax << ' ' << box.ymax << '\n';
   }
   WriteFileAtomically(PathOf(".txt"), text.str());
 }

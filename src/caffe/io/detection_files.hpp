@@ -5,18 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "caffe/io/image_sizes.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
-
-// Of an image, in pixels.
-struct ImageSize {
-  std::string name;
-  int height = 0, width = 0;
-};
-
-// Lines of "name height width". Throws IoError, or InvalidArgument naming the line.
-std::vector<ImageSize> ReadImageSizes(const std::string& path);
 
 // Collects the detections of a test set, image by image in the order of its name_size_file, and
 // writes the files when num_test_image images (all of that file, if not given) are there; then it
@@ -32,7 +24,7 @@ class DetectionFiles {
   struct Detection {
     int label = 0;
     double score = 0;
-    double xmin = 0, ymin = 0, xmax = 0, ymax = 0;  // parts of the net's input, 0 to 1
+    ImageBox box;  // parts of the net's input, 0 to 1
   };
 
   // Throws InvalidArgument for options that are missing or wrong, and IoError.
@@ -44,11 +36,12 @@ class DetectionFiles {
  private:
   struct Row {
     const ImageSize* image;
-    Detection detection;  // in pixels of the image
+    int label;
+    double score;
+    ImageBox box;  // in pixels of the image
   };
 
   void RequireNumbers() const;
-  Detection InPixels(const Detection& detection, const ImageSize& size) const;
   void Write() const;
   void WriteVoc() const;
   void WriteCoco() const;

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <memory>
 
+#include "caffe/io/image_sizes.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/detection_blobs.hpp"
 #include "caffe/ops/convert.hpp"
@@ -19,8 +21,7 @@ class DetectionEvaluateLayer final : public Layer {
     Require(options_.overlap_threshold() > 0, "overlap_threshold is ", options_.overlap_threshold(),
             "; it must be positive");
     if (!options_.name_size_file().empty()) {
-      throw Unsupported(
-          "name_size_file is not available; boxes are compared in units of the image");
+      images_ = std::make_shared<TestImages>(ReadImageSizes(options_.name_size_file()));
     }
   }
 
@@ -37,10 +38,11 @@ class DetectionEvaluateLayer final : public Layer {
   }
 
   void EmitForward(GraphBuilder& graph) const override {
-    graph.Emit(ops::HostCall{.what = "evaluate detections",
-                             .call = [options = options_](
-                                         const KernelContext& ctx) { Run(options, ctx); }},
-               {graph.bottom(0), graph.bottom(1)}, {graph.top(0)});
+    graph.Emit(
+        ops::HostCall{.what = "evaluate detections",
+                      .call = [options = options_, images = images_](
+                                  const KernelContext& ctx) { Run(options, images.get(), ctx); }},
+        {graph.bottom(0), graph.bottom(1)}, {graph.top(0)});
   }
 
  private:
@@ -49,8 +51,19 @@ class DetectionEvaluateLayer final : public Layer {
     ops::Box box;
   };
 
-  static void Run(const DetectionEvaluateParameter& options, const KernelContext& ctx) {
-    const auto truths = GroundTruths(ValuesOf(ctx.input(1)));
+  // The images that name_size_file names, batch after batch, from the start again after the last.
+  struct TestImages {
+    explicit TestImages(std::vector<ImageSize> all) : sizes(std::move(all)) {}
+
+    const ImageSize& at(int item) const { return sizes[(next + item) % sizes.size()]; }
+
+    std::vector<ImageSize> sizes;
+    size_t next = 0;  // the coming batch's first
+  };
+
+  static void Run(const DetectionEvaluateParameter& options, TestImages* images,
+                  const KernelContext& ctx) {
+    auto truths = GroundTruths(ValuesOf(ctx.input(1)));
     const std::vector<double> found = ValuesOf(ctx.input(0));
     std::vector<double> rows;
     for (int label = 0; label < static_cast<int>(options.num_classes()); ++label) {
@@ -64,39 +77,79 @@ class DetectionEvaluateLayer final : public Layer {
       rows.insert(rows.end(),
                   {-1, static_cast<double>(label), static_cast<double>(objects), -1, -1});
     }
+    // The bottoms do not say how many images the batch has: it ends with the last one that has an
+    // object or a detection.
+    int items = truths.empty() ? 0 : truths.rbegin()->first + 1;
     std::map<int, std::map<int, std::vector<Detection>>> detections;  // by item and label
     for (size_t i = 0; i + 7 <= found.size(); i += 7) {
       const double* row = &found[i];
+      items = std::max(items, static_cast<int>(row[0]) + 1);
       if (row[1] < 0) continue;  // an item without detections
       detections[static_cast<int>(row[0])][static_cast<int>(row[1])].push_back(
           {row[2], {row[3], row[4], row[5], row[6]}});
     }
+    if (images != nullptr) {
+      ToPixels(*images, options.resize_param(), &truths, &detections);
+    }
+    const bool is_in_pixels = images != nullptr;
     for (auto& [item, labels] : detections) {
       const auto truth = truths.find(item);
       for (auto& [label, list] : labels) {
         Judge(options, item, label, list,
-              truth == truths.end() ? std::vector<GroundTruth>() : truth->second, &rows);
+              truth == truths.end() ? std::vector<GroundTruth>() : truth->second, is_in_pixels,
+              &rows);
       }
     }
     const Shape shape{1, 1, static_cast<int64_t>(rows.size()) / 5, 5};
     if (!(ctx.output(0).shape == shape)) throw ops::TopShapesDiffer{{shape}};
     CopyTensor({{shape, DType::kDouble, Layout::kPlain}, rows.data()}, ctx.output(0));
+    if (images != nullptr) images->next = (images->next + items) % images->sizes.size();
+  }
+
+  static void ToPixels(const TestImages& images, const ResizeParameter& resize,
+                       std::map<int, std::vector<GroundTruth>>* truths,
+                       std::map<int, std::map<int, std::vector<Detection>>>* detections) {
+    const auto convert = [&](int item, ops::Box* box) {
+      const auto [xmin, ymin, xmax, ymax] =
+          InPixels({box->xmin, box->ymin, box->xmax, box->ymax}, images.at(item), resize);
+      *box = {xmin, ymin, xmax, ymax};
+    };
+    for (auto& [item, list] : *truths) {
+      for (GroundTruth& one : list) convert(item, &one.box);
+    }
+    for (auto& [item, labels] : *detections) {
+      for (auto& [label, list] : labels) {
+        for (Detection& one : list) convert(item, &one.box);
+      }
+    }
+  }
+
+  // Intersection over union where a box from pixel 3 to pixel 5 is three pixels wide, as VOC's
+  // tools count.
+  static double OverlapInPixels(const ops::Box& a, const ops::Box& b) {
+    const auto counted = [](const ops::Box& box) {
+      return ops::Box{box.xmin, box.ymin, box.xmax + 1, box.ymax + 1};
+    };
+    // Boxes that only the added pixel joins do not overlap.
+    if (a.xmax < b.xmin || b.xmax < a.xmin || a.ymax < b.ymin || b.ymax < a.ymin) return 0;
+    return ops::Overlap(counted(a), counted(b));
   }
 
   // Best detections first; each object is found once.
   static void Judge(const DetectionEvaluateParameter& options, int item, int label,
                     std::vector<Detection>& list, const std::vector<GroundTruth>& truths,
-                    std::vector<double>* rows) {
+                    bool is_in_pixels, std::vector<double>* rows) {
     std::stable_sort(list.begin(), list.end(),
                      [](const Detection& a, const Detection& b) { return a.score > b.score; });
     std::vector<bool> is_taken(truths.size(), false);
     for (const Detection& one : list) {
-      const ops::Box box = one.box.Clipped();
+      const ops::Box box = is_in_pixels ? one.box : one.box.Clipped();
       double best = -1;
       size_t match = 0;
       for (size_t i = 0; i < truths.size(); ++i) {
         if (truths[i].label != label) continue;
-        const double overlap = ops::Overlap(box, truths[i].box);
+        const double overlap =
+            is_in_pixels ? OverlapInPixels(box, truths[i].box) : ops::Overlap(box, truths[i].box);
         if (overlap > best) best = overlap, match = i;
       }
       double right = 0, wrong = 1;
@@ -112,6 +165,7 @@ class DetectionEvaluateLayer final : public Layer {
   }
 
   const DetectionEvaluateParameter options_;
+  std::shared_ptr<TestImages> images_;  // null: boxes are compared in units of the image
 };
 
 REGISTER_LAYER_CLASS(DetectionEvaluate);

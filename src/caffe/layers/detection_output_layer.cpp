@@ -92,7 +92,7 @@ class DetectionOutputLayer final : public Layer {
     for (const std::vector<Detection>& item : detections) {
       image.clear();
       for (const auto& [label, score, box] : item) {
-        image.push_back({label, score, box.xmin, box.ymin, box.xmax, box.ymax});
+        image.push_back({label, score, {box.xmin, box.ymin, box.xmax, box.ymax}});
       }
       files->AddImage(image);
     }
