@@ -17,7 +17,7 @@ ClassView Rows(const Shape& shape) {
   return ClassView(Shape{shape[0], shape.count(1)}, 1);
 }
 
-// Calls fn(index, margin, s) for each score.
+// Calls fn(index, margin, s) for each score; a NaN's margin is NaN.
 template <typename T, typename Fn>
 void ForMargins(const KernelContext& ctx, const Fn& fn) {
   const ClassView view = Rows(ctx.input(0).shape);
@@ -28,7 +28,7 @@ void ForMargins(const KernelContext& ctx, const Fn& fn) {
     for (int64_t c = 0; c < view.classes; ++c) {
       const int64_t i = n * view.classes + c;
       const double s = c == label ? 1 : -1;
-      fn(i, std::max(0.0, 1 - s * static_cast<double>(x[i])), s);
+      fn(i, std::max(1 - s * static_cast<double>(x[i]), 0.0), s);
     }
   }
 }

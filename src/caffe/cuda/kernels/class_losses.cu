@@ -20,7 +20,7 @@ __device__ double LogOf(double probability) {
   return std::log(AtLeast(probability));
 }
 
-// max(0, 1 - s x) and s of element i.
+// max(1 - s x, 0) and s of element i; of a NaN, NaN.
 template <typename T>
 struct Margins {
   int64_t classes;
@@ -30,7 +30,7 @@ struct Margins {
     int64_t c;
     const int64_t label = LabelAt(labels, Divide(i, classes, &c));
     *sign = c == label ? 1 : -1;
-    return IsClass(label, classes) ? std::max(0.0, 1 - *sign * static_cast<double>(x[i]))
+    return IsClass(label, classes) ? std::max(1 - *sign * static_cast<double>(x[i]), 0.0)
                                    : static_cast<double>(NAN);
   }
 };

@@ -1,0 +1,45 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
+
+namespace caffe {
+namespace {
+
+// A loss that hid them would let a run go on with weights that are lost: the solver names the blob
+// in which a loss stopped being a number. Each case: the loss layer and what it compares with.
+class LossOfNaNTest : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(LossOfNaNTest, IsNaN) {
+  const auto& [layer, targets] = GetParam();
+  NetParameter param;
+  ParseTextProto(StrCat("layer { name: 'in' type: 'Input' top: 'x' top: 't' "
+                        "input_param { shape { dim: 2 dim: 3 } shape { ",
+                        targets, " } } } layer { name: 'loss' bottom: 'x' bottom: 't' top: 'loss' ",
+                        layer, " }"),
+                 "loss", &param);
+  Net net(param);
+  float* x = net.blob_by_name("x")->mutable_cpu_data<float>();
+  std::fill(x, x + 6, 0.25f);
+  for (int i = 0; i < 6; ++i) {  // a target's class or another
+    x[i] = std::numeric_limits<float>::quiet_NaN();
+    net.Forward();
+    EXPECT_TRUE(std::isnan(net.blob_by_name("loss")->cpu_data<float>()[0])) << "x[" << i << ']';
+    x[i] = 0.25f;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layers, LossOfNaNTest,
+    ::testing::Values(std::pair("type: 'HingeLoss'", "dim: 2"),
+                      std::pair("type: 'HingeLoss' hinge_loss_param { norm: L2 }", "dim: 2"),
+                      std::pair("type: 'SoftmaxWithLoss'", "dim: 2"),
+                      std::pair("type: 'SigmoidCrossEntropyLoss'", "dim: 2 dim: 3"),
+                      std::pair("type: 'EuclideanLoss'", "dim: 2 dim: 3"),
+                      std::pair("type: 'L1Loss'", "dim: 2 dim: 3")));
+
+}  // namespace
+}  // namespace caffe
