@@ -517,6 +517,8 @@ void AddLossCases(std::vector<OpCase>* cases) {
           {"SoftmaxLossGrad" + suffix, ops::SoftmaxLossGrad{rule}, {p, labels, loss}, {x}});
     }
   }
+  cases->push_back(
+      {"SoftmaxLossGradSmoothed", ops::SoftmaxLossGrad{{}, 0.2f}, {p, labels, loss}, {x}});
   cases->push_back({"EuclideanLoss", ops::EuclideanLoss{}, {x, x}, {loss}});
   cases->push_back({"EuclideanLossGrad", ops::EuclideanLossGrad{-1}, {x, x, loss}, {x}});
   for (const int k : {1, 3}) {

@@ -14,6 +14,9 @@ class PoolingLayer final : public Layer {
       : Layer(param), options_(param.pooling_param()) {
     Require(!is_stochastic() || (Pad()[0] == 0 && Pad()[1] == 0),
             "pool: STOCHASTIC knows no padding; set pad: 0");
+    RequireOneForm("pad", options_.has_pad(), options_.has_pad_h(), options_.has_pad_w());
+    RequireOneForm("stride", options_.has_stride(), options_.has_stride_h(),
+                   options_.has_stride_w());
     const bool has_square = options_.has_kernel_size();
     const bool has_rectangle = options_.has_kernel_h() && options_.has_kernel_w();
     if (options_.global_pooling()) {
@@ -88,6 +91,12 @@ class PoolingLayer final : public Layer {
 
   static Value* Mask(GraphBuilder& graph) {
     return graph.num_tops() > 1 ? graph.top(1) : graph.Saved("mask", graph.shape(graph.top(0)));
+  }
+
+  // A second spelling would be passed over in silence, and half of one is 0 on the other axis.
+  static void RequireOneForm(const char* field, bool has_square, bool has_h, bool has_w) {
+    Require(has_h == has_w && !(has_square && has_h), "needs ", field, ", or ", field, "_h and ",
+            field, "_w, but not both");
   }
 
   std::array<int64_t, 2> Pad() const {

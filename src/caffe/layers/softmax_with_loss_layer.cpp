@@ -1,3 +1,4 @@
+#include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/loss_layer.hpp"
 
@@ -5,9 +6,15 @@ namespace caffe {
 namespace {
 
 // Cross-entropy of softmax scores with integer labels. Top 1, if given, holds the probabilities.
+// label_smoothing takes part in the gradient alone: as in NVCaffe, the loss that is reported does
+// not know of it.
 class SoftmaxWithLossLayer final : public LossLayer {
  public:
-  using LossLayer::LossLayer;
+  explicit SoftmaxWithLossLayer(const LayerParameter& param)
+      : LossLayer(param), label_smoothing_(param.loss_param().label_smoothing()) {
+    Require(label_smoothing_ >= 0 && label_smoothing_ < 1, "label_smoothing is ", label_smoothing_,
+            "; it must be at least 0 and below 1");
+  }
 
   LayerTraits traits() const override {
     return {.num_bottoms = 2, .min_tops = 1, .max_tops = 2, .is_loss = true};
@@ -28,7 +35,8 @@ class SoftmaxWithLossLayer final : public LossLayer {
   }
 
   void EmitBackward(GraphBuilder& graph) const override {
-    graph.Emit(ops::SoftmaxLossGrad{Rule(Axis(graph.shape(graph.bottom(0))))},
+    const int axis = Axis(graph.shape(graph.bottom(0)));
+    graph.Emit(ops::SoftmaxLossGrad{Rule(axis), label_smoothing_},
                {Probabilities(graph), graph.bottom(1), graph.top_diff(0)}, {graph.bottom_diff(0)});
   }
 
@@ -43,6 +51,8 @@ class SoftmaxWithLossLayer final : public LossLayer {
     return graph.num_tops() > 1 ? graph.top(1)
                                 : graph.Saved("probabilities", graph.shape(graph.bottom(0)));
   }
+
+  const float label_smoothing_;
 };
 
 REGISTER_LAYER_CLASS(SoftmaxWithLoss, "softmax_param", "loss_param");

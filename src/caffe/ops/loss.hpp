@@ -72,12 +72,24 @@ struct SoftmaxLoss {
   LabelRule rule;
 };
 
-// (p, label, dloss) -> (dx):  dx = dloss * (p - onehot(label)) / divisor; 0 where ignored.
+// (p, label, dloss) -> (dx):  dx = dloss * (p - target) / divisor; 0 where ignored.
 struct SoftmaxLossGrad {
   static constexpr std::string_view kName = "SoftmaxLossGrad";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
   static constexpr bool kInPlace = true;
   LabelRule rule;
+  float label_smoothing = 0;
+
+  // What is wanted of the label's class, and of each other one. NVCaffe spreads the share over all
+  // numbers of an item but one, not only over the classes at one position.
+  double target() const { return 1 - static_cast<double>(label_smoothing); }
+  double target_of_others(int64_t classes, int64_t inner) const {
+    const int64_t others = classes * inner - 1;
+    return others > 0 ? static_cast<double>(label_smoothing) / static_cast<double>(others) : 0;
+  }
+  std::string Attributes() const {
+    return label_smoothing == 0 ? "" : StrCat("label smoothing ", label_smoothing);
+  }
 };
 
 // (a, b) -> (loss):  loss = sum (a - b)^2 / (2 N), N = extent of axis 0.

@@ -91,6 +91,8 @@ void SoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const KernelContext& ctx) {
     }
     const T factor = static_cast<T>(*ctx.input(2).as<const T>() /
                                     op.rule.Divisor(view.outer, view.inner, valid));
+    const T target = static_cast<T>(op.target());
+    const T others = static_cast<T>(op.target_of_others(view.classes, view.inner));
     ParallelFor(view.outer, 1, [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
         for (int64_t i = 0; i < view.inner; ++i) {
@@ -98,7 +100,7 @@ void SoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const KernelContext& ctx) {
           const bool ignored = IsIgnored(op.rule.ignore_label, label);
           for (int64_t c = 0; c < view.classes; ++c) {
             const int64_t k = (o * view.classes + c) * view.inner + i;
-            dx[k] = ignored ? T(0) : (p[k] - T(c == label)) * factor;
+            dx[k] = ignored ? T(0) : (p[k] - (c == label ? target : others)) * factor;
           }
         }
       }

@@ -43,6 +43,7 @@ struct SoftmaxLossGradient {
   ops::LabelRule rule;
   ClassView view;
   GradientFactor<T> factor;
+  T target, others;
   const T *p, *labels;
   T* dx;
 
@@ -55,7 +56,7 @@ struct SoftmaxLossGradient {
     } else if (!IsClass(label, view.classes)) {
       dx[i] = static_cast<T>(NAN);
     } else {
-      dx[i] = (p[i] - (c == label ? T(1) : T(0))) * static_cast<T>(factor());
+      dx[i] = (p[i] - (c == label ? target : others)) * static_cast<T>(factor());
     }
   }
 };
@@ -67,11 +68,15 @@ KernelOrRefusal MakeSoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const Kernel
                   VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
                     const T* labels = ctx.input(1).as<const T>();
                     const double* valid = CountValidInto(ctx, op.rule, labels, view.positions());
+                    const T target = static_cast<T>(op.target());
+                    const T others = static_cast<T>(op.target_of_others(view.classes, view.inner));
                     ForEach(ctx, ctx.output(0).count(),
                             SoftmaxLossGradient<T>{op.rule,
                                                    view,
                                                    {op.rule, view.outer, view.inner,
                                                     ctx.input(2).as<const T>(), valid},
+                                                   target,
+                                                   others,
                                                    ctx.input(0).as<const T>(),
                                                    labels,
                                                    ctx.output(0).as<T>()});
