@@ -10,6 +10,8 @@ class ClipLayer final : public NeuronLayer {
  public:
   explicit ClipLayer(const LayerParameter& param)
       : NeuronLayer(param), min_(param.clip_param().min()), max_(param.clip_param().max()) {
+    // Without bounds everything would be clipped to 0.
+    Require(param.has_clip_param(), "clip_param { min max } is missing");
     Require(min_ <= max_, "clip_param has min ", min_, " above max ", max_, "; exchange them");
   }
 
