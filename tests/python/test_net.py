@@ -85,6 +85,68 @@ def test_partial_forward_and_backward(simple):
     assert simple.backward(start="relu")["data"] == pytest.approx(expected)
 
 
+IN_PLACE = SIMPLE.replace("top: 'relu'", "top: 'conv'").replace("bottom: 'relu'", "bottom: 'conv'")
+
+
+def test_partial_runs_show_what_in_place_layers_overwrite(write):
+    net = caffe.Net(write(IN_PLACE), caffe.TRAIN)
+    data = np.random.default_rng(0).standard_normal((5, 2, 6, 7))
+    net.forward(data=data, label=np.arange(5) % 4)
+    after = net.blobs["conv"].data.copy()
+    before = net.forward(end="conv")["conv"].copy()
+    assert before.min() < 0 and np.array_equal(np.maximum(before, 0), after)
+    assert np.array_equal(net.forward(start="relu", end="relu")["conv"], after)
+    net.blobs["conv"].data[...] = -1
+    assert (net.forward(start="relu", end="relu")["conv"] == 0).all()
+    seen = {}
+    net.after_forward(lambda i: seen.update({net._layer_names[i]: net.blobs["conv"].data.copy()}))
+    net.forward(data=data, label=np.arange(5) % 4)
+    assert np.array_equal(seen["conv"], before) and np.array_equal(seen["loss"], after)
+
+
+def test_backward_from_an_in_place_layer_begins_with_the_blobs_diff(write):
+    net = caffe.Net(write(IN_PLACE), caffe.TRAIN)
+    net.forward(data=np.random.default_rng(0).standard_normal((5, 2, 6, 7)), label=np.arange(5) % 4)
+    net.blobs["conv"].diff[...] = 2
+    assert np.array_equal(net.backward(start="relu", end="relu")["conv"], 2 * (net.blobs["conv"].data > 0))
+    # As one run does.
+    whole = net.backward()["data"].copy()
+    arriving = net.backward(end="ip")["conv"].copy()
+    assert (arriving[net.blobs["conv"].data == 0] != 0).any()
+    net.blobs["data"].diff[...] = 0
+    assert np.array_equal(net.backward(start="relu")["data"], whole)
+    diffs = {}
+    net.after_backward(lambda i: diffs.update({net._layer_names[i]: net.blobs["conv"].diff.copy()}))
+    assert np.array_equal(net.backward()["data"], whole)
+    assert np.array_equal(diffs["ip"], arriving)
+    assert np.array_equal(diffs["relu"], np.where(net.blobs["conv"].data > 0, arriving, 0))
+
+
+def test_backward_begins_with_the_diff_of_a_blob_with_several_readers(write):
+    readers = "".join(f"layer {{ name: '{name}' type: 'Power' bottom: 'conv' top: '{name}' power_param {{ scale: 3 }} }}"
+                      for name in ("one", "two"))
+    net = caffe.Net(write(SIMPLE.split("layer { name: 'label'")[0] + "layer { name: 'conv'" +
+                          SIMPLE.split("layer { name: 'conv'")[1].split("layer { name: 'relu'")[0] + readers),
+                    caffe.TEST)
+    net.forward(data=np.ones((5, 2, 6, 7)))
+    net.blobs["conv"].diff[...] = 1
+    given = net.backward(start="conv")["data"].copy()
+    assert np.abs(given).sum() > 0 and (net.blobs["conv"].diff == 1).all()
+    ones = np.ones(net.blobs["one"].shape)
+    assert net.backward(one=ones, two=ones)["data"] == pytest.approx(6 * given, rel=1e-5, abs=1e-5)
+    assert (net.blobs["conv"].diff == 6).all()
+
+
+def test_forced_backward_begins_with_the_diff_of_a_blob_whose_readers_have_no_gradient(write):
+    text = SIMPLE.split("layer { name: 'loss'")[0].replace(
+        "layer { name: 'label' type: 'Input' top: 'label' input_param { shape { dim: 5 } } }", "")
+    net = caffe.Net(write(text + "layer { name: 'best' type: 'ArgMax' bottom: 'ip' top: 'best' }"), caffe.TEST)
+    net.forward(data=np.random.default_rng(0).standard_normal((5, 2, 6, 7)))
+    net.blobs["ip"].diff[:, 1] = 1
+    gradient = net.backward(start="ip", end="ip")["relu"]
+    assert gradient.reshape(5, -1) == pytest.approx(np.tile(net.params["ip"][0].data[1], (5, 1)), rel=1e-5)
+
+
 def test_backward_of_given_diffs_and_accumulation(simple):
     simple.forward()
     simple.clear_param_diffs()

@@ -114,6 +114,40 @@ std::optional<int64_t> FirstNonFinite(const TensorView& view, Device& device) {
   return found;
 }
 
+// One of the values that a blob's name has in turn, because in-place layers write it again.
+struct BlobVersion {
+  int writer = 0;  // layers, by number
+  std::set<int> readers;
+  Value* value = nullptr;
+  Value* gradient = nullptr;  // null: none
+};
+
+struct RewrittenBlob {
+  Blob* blob = nullptr;
+  std::vector<BlobVersion> versions;  // as they are written
+
+  // The version that the layers up to this one leave; null if none of them writes the blob.
+  const BlobVersion* After(int layer) const {
+    const BlobVersion* latest = nullptr;
+    for (const BlobVersion& version : versions) {
+      if (version.writer <= layer) latest = &version;
+    }
+    return latest;
+  }
+};
+
+void CopyElements(SyncedTensor& from, SyncedTensor& to) {
+  if (&from == &to || from.desc().count() != to.desc().count()) return;
+  const auto copy = [&]<typename T>(TypeTag<T>) {
+    std::copy_n(from.host<T>(), from.desc().count(), to.mutable_host<T>());
+  };
+  if (to.desc().dtype == DType::kDouble) {
+    copy(TypeTag<double>());
+  } else {
+    copy(TypeTag<float>());
+  }
+}
+
 }  // namespace
 
 struct Net::Impl {
@@ -135,6 +169,9 @@ struct Net::Impl {
   void Reshape();
   void Run(Direction direction, int first, int last);
   void RunLayers(Direction direction, int first, int last);
+  void FindRewritten();
+  void TakeFromBlobs(Direction direction, int first, int last);
+  void ShowInBlobs(Direction direction, int first, int last);
   bool RunsBothAtOnce() const;
   void RunForwardBackward(AppendedWork* appended);
   Executor::RunOptions OptionsOfRun() const;
@@ -165,6 +202,7 @@ struct Net::Impl {
   // Memory of values that are no blob's last version but outlive a run. A plan for other shapes
   // finds it again under the value's name and version.
   std::map<std::string, std::unique_ptr<SyncedTensor>> kept_tensors;
+  std::vector<RewrittenBlob> rewritten;       // in a keep-all net
   std::map<std::string, Shape> input_shapes;  // set by Blob::Reshape
   std::map<int, std::vector<Shape>> found_top_shapes;
   std::shared_ptr<Graph> graph;
@@ -417,6 +455,67 @@ void Net::Impl::BindBlobs() {
     if (!tensor) tensor = std::make_unique<SyncedTensor>(device);
     bind(&value, *tensor);
   }
+  if (options.keep_all) FindRewritten();
+}
+
+void Net::Impl::FindRewritten() {
+  std::map<const Value*, std::set<int>> readers;
+  std::map<std::string, std::vector<BlobVersion>> versions;
+  for (size_t i = 0; i < graph->calls.size(); ++i) {
+    const LayerCall& call = graph->calls[i];
+    for (const Value* bottom : call.bottoms) readers[bottom].insert(static_cast<int>(i));
+    for (Value* top : call.tops) {
+      const auto gradient = graph->gradients.find(top);
+      versions[top->name].push_back(
+          {static_cast<int>(i),
+           {},
+           top,
+           gradient == graph->gradients.end() ? nullptr : gradient->second});
+    }
+  }
+  rewritten.clear();
+  for (auto& [name, of_blob] : versions) {
+    if (of_blob.size() == 1) continue;
+    for (BlobVersion& version : of_blob) version.readers = readers[version.value];
+    rewritten.push_back({blobs[blob_index.at(name)].get(), std::move(of_blob)});
+  }
+}
+
+// In Caffe each blob is one piece of memory, which in-place layers write again and again. Here each
+// version has its own. These two make a run of some layers look as if there were one: before it,
+// what the caller sees in a blob becomes the version that the run begins with, and after it the
+// caller sees the version that the run has ended with.
+void Net::Impl::TakeFromBlobs(Direction direction, int first, int last) {
+  for (const RewrittenBlob& blob : rewritten) {
+    if (direction == Direction::kForward) {
+      const BlobVersion* version = blob.After(first - 1);
+      if (version == nullptr) continue;
+      const auto reader = version->readers.lower_bound(first);
+      if (reader == version->readers.end() || *reader > last) continue;
+      CopyElements(blob.blob->data_tensor(), *version->value->tensor);
+    } else {
+      const BlobVersion* version = blob.After(last);
+      if (version == nullptr || version->writer < first || version->gradient == nullptr) continue;
+      CopyElements(blob.blob->diff_tensor(), *version->gradient->tensor);
+    }
+  }
+}
+
+void Net::Impl::ShowInBlobs(Direction direction, int first, int last) {
+  for (const RewrittenBlob& blob : rewritten) {
+    if (direction == Direction::kForward) {
+      const BlobVersion* version = blob.After(last);
+      if (version == nullptr || version->writer < first) continue;
+      CopyElements(*version->value->tensor, blob.blob->data_tensor());
+    } else {
+      const BlobVersion* version = blob.After(first - 1);
+      if (version == nullptr || version->gradient == nullptr || version->readers.empty()) continue;
+      // A gradient is complete after the first reader.
+      const int reader = *version->readers.begin();
+      if (reader < first || reader > last) continue;
+      CopyElements(*version->gradient->tensor, blob.blob->diff_tensor());
+    }
+  }
 }
 
 // In a keep-all net gradients begin in the diffs of the output blobs.
@@ -479,7 +578,10 @@ void Net::Impl::RunLayers(Direction direction, int first, int last) {
   run.first_layer = first;
   run.last_layer = last;
   const TraceSpan span(direction == Direction::kForward ? "forward" : "backward");
+  const bool is_whole = first == 0 && last == static_cast<int>(layers.size()) - 1;
+  if (!is_whole) TakeFromBlobs(direction, first, last);
   RunAdapting(run);
+  if (!is_whole) ShowInBlobs(direction, first, last);
 }
 
 // What is between the two passes can be in one recording only if they are one run.
