@@ -60,6 +60,12 @@ def test_names(simple):
     assert caffe.layer_type_list() == sorted(caffe.layer_type_list()) and "Python" in caffe.layer_type_list()
 
 
+def test_scripts_name_nets(simple):
+    assert simple.name == "simple"
+    simple.name = "vgg_iter_10"
+    assert simple.name == "vgg_iter_10" and "vgg_iter_10" in repr(simple)
+
+
 def test_forward_of_given_arrays(simple):
     data, label = np.full((5, 2, 6, 7), 0.5), np.arange(5) % 4
     out = simple.forward(data=data, label=label)

@@ -178,6 +178,20 @@ def test_shapes_that_change_with_each_pass(net):
         assert growing.forward()["y"].tolist() == [[10.0 * items] * 2] * items
 
 
+class Named(Times):
+    def setup(self, bottom, top):
+        self.name, self.phase, self.layer_param = "mine", "train", {"scale": 2}
+        self.param_str = self.param_str * 2
+        self.factor = float(self.param_str)
+
+
+def test_layers_may_have_attributes_of_any_name(net):
+    one = net(python("Named", "x", "y", "param_str: '1'"), python("Times", "y", "z"))
+    layer = one.layers[1]
+    assert (layer.name, layer.phase, layer.layer_param, layer.factor) == ("mine", "train", {"scale": 2}, 11)
+    assert one.layers[2].name == "z_Times" and one.layers[2].phase == caffe.TRAIN
+
+
 def test_tops_may_be_reshaped_in_forward(net):
     proposing = net(python("Proposals", "x", "rois"), python("Times", "rois", "y"))
     for run, items in enumerate((1, 4, 2, 2, 3), 1):
