@@ -5,6 +5,7 @@ import pathlib
 import caffe
 import numpy as np
 import pytest
+from caffe import layers as L
 
 from built_package import SIMPLE
 
@@ -126,6 +127,54 @@ def test_backward_from_an_in_place_layer_begins_with_the_blobs_diff(write):
     assert np.array_equal(net.backward()["data"], whole)
     assert np.array_equal(diffs["ip"], arriving)
     assert np.array_equal(diffs["relu"], np.where(net.blobs["conv"].data > 0, arriving, 0))
+
+
+def test_layer_by_layer_is_as_one_run():
+    n = caffe.NetSpec()
+    filler = dict(weight_filler=dict(type="gaussian", std=0.3))
+    n.data = L.Input(shape=dict(dim=[2, 3, 9, 9]))
+    n.power = L.Power(n.data, scale=0.5, in_place=True)
+    n.conv = L.Convolution(n.power, num_output=4, kernel_size=3, pad=1, **filler)
+    n.norm = L.BatchNorm(n.conv, in_place=True)
+    n.scale = L.Scale(n.norm, bias_term=True, in_place=True)
+    n.relu = L.ReLU(n.scale, in_place=True)
+    n.inner = L.Convolution(n.relu, num_output=4, kernel_size=1, **filler)
+    n.sum = L.Eltwise(n.relu, n.inner)
+    n.leaky = L.ReLU(n.sum, in_place=True, negative_slope=0.1)
+    n.one, n.two = L.Pooling(n.leaky, kernel_size=3, stride=2), L.TanH(n.leaky)
+    n.loss = L.Reduction(n.two, loss_weight=0.1)
+    n.ip = L.InnerProduct(n.one, num_output=5, **filler)
+    n.elu = L.ELU(n.ip, in_place=True)
+    definition = n.to_proto()
+    definition.force_backward = True
+
+    def results(run, hook=False):
+        caffe.set_random_seed(5)
+        net = caffe.Net(definition, caffe.TRAIN)
+        net.blobs["data"].data[...] = np.random.default_rng(0).standard_normal((2, 3, 9, 9))
+        net.blobs["ip"].diff[...] = 1
+        if hook:
+            net.after_forward(lambda layer: None)
+            net.before_backward(lambda layer: None)
+        run(net, len(net.layers))
+        blobs = [array for blob in net.blobs.values() for array in (blob.data, blob.diff)]
+        return blobs + [blob.diff for blobs in net.params.values() for blob in blobs]
+
+    def whole(net, count):
+        net.forward()
+        net.backward()
+
+    def single(net, count):
+        for i in range(count):
+            net._forward(i, i)
+        for i in reversed(range(count)):
+            net._backward(i, i)
+
+    expected = results(whole)
+    assert np.abs(expected[1]).sum() > 0
+    for found in (results(single), results(whole, hook=True)):
+        for a, b in zip(expected, found):
+            np.testing.assert_allclose(a, b, atol=1e-6)
 
 
 def test_backward_begins_with_the_diff_of_a_blob_with_several_readers(write):
