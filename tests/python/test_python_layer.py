@@ -178,6 +178,47 @@ def test_shapes_that_change_with_each_pass(net):
         assert growing.forward()["y"].tolist() == [[10.0 * items] * 2] * items
 
 
+class Targets(caffe.Layer):
+    """One row per row of its bottom, as its forward finds out."""
+
+    def setup(self, bottom, top):
+        top[0].reshape(1, 2)
+
+    def reshape(self, bottom, top):
+        pass
+
+    def forward(self, bottom, top):
+        top[0].reshape(*bottom[0].data.shape)
+        top[0].data[...] = bottom[0].data / 2
+
+    def backward(self, top, propagate_down, bottom):
+        pass
+
+
+def test_tops_reshaped_in_forward_meet_again(net):
+    """Until Targets has run for the new rows, its top does not fit the loss."""
+    meeting = net(python("Proposals", "x", "rois"),
+                  "layer { name: 'ip' type: 'InnerProduct' bottom: 'rois' top: 'ip' inner_product_param { num_output: 2"
+                  " weight_filler { type: 'constant' value: 1 } } } layer { name: 'relu' type: 'ReLU' bottom: 'ip' top: 'ip' }",
+                  python("Targets", "rois", "targets"),
+                  "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'ip' bottom: 'targets' top: 'loss' }")
+    for run, items in enumerate((1, 4, 2, 2, 3), 1):
+        x = np.zeros((2, 3))
+        x[0, 0] = items
+        difference = 2 * run - run / 2
+        assert meeting.forward(x=x)["loss"] == pytest.approx(difference ** 2)
+        assert meeting.blobs["ip"].data.tolist() == [[2.0 * run] * 2] * items and meeting.layers[1].runs == run
+        meeting.clear_param_diffs()
+        meeting.backward()
+        assert meeting.params["ip"][0].diff == pytest.approx(np.full((2, 2), difference * run))
+    meeting.layers[4].forward = lambda bottom, top: top[0].reshape(7, 2)
+    x[0, 0] = 5
+    with pytest.raises(caffe.InvalidArgument, match="as many|elements|shape"):
+        meeting.forward(x=x)
+    with pytest.raises(caffe.InvalidArgument, match="build it anew"):
+        meeting.forward(x=x)
+
+
 class Named(Times):
     def setup(self, bottom, top):
         self.name, self.phase, self.layer_param = "mine", "train", {"scale": 2}

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <set>
 #include <sstream>
 
@@ -156,6 +157,11 @@ struct Net::Impl {
   void CreateLayers();
   void PrepareLayers();
   void Compile();
+  std::shared_ptr<Graph> Plan(size_t num_layers) const;
+  std::shared_ptr<Graph> PlanWhatFits(size_t done) const;
+  void Install(std::shared_ptr<Graph> plan);
+  bool IsWholeNetPlanned() const { return graph->calls.size() == layers.size(); }
+  void Replan(const std::function<std::shared_ptr<Graph>()>& make_plan, int layer);
   void CheckMemory() const;
   int64_t PersistentBytes() const;
   void CreateBlobs();
@@ -274,12 +280,18 @@ void Net::Impl::PrepareLayers() {
 }
 
 void Net::Impl::Compile() {
+  Install(Plan(layers.size()));
+}
+
+// Of the first layers only: what the others will want of them is not known, so gradients are
+// prepared for.
+std::shared_ptr<Graph> Net::Impl::Plan(size_t num_layers) const {
   CompileOptions compile;
   compile.device = device;
   compile.is_training_phase = param.state().phase() == TRAIN;
   compile.keep_all = options.keep_all;
   compile.with_backward = options.with_backward;
-  compile.force_backward = param.force_backward();
+  compile.force_backward = param.force_backward() || num_layers < layers.size();
   compile.precision = DefaultsOf(param, options.precision);
   compile.kernels = {.strict_fp32 = options.strict_fp32 || param.strict_fp32(),
                      .deterministic = options.deterministic || param.deterministic()};
@@ -290,10 +302,38 @@ void Net::Impl::Compile() {
     compile.dump_dir = StrCat(dump_dir, "/", param.name(), "-", Phase_Name(param.state().phase()));
   }
   auto compiled = std::make_shared<Graph>(std::move(compile));
-  BuildGraph(layers, compiled.get());
+  BuildGraph({layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(num_layers)},
+             compiled.get());
   RunPasses(StandardPasses(), *compiled);
   CheckParamShapes(*compiled);
-  graph = std::move(compiled);
+  return compiled;
+}
+
+// A shape that was found may not fit others that are going to be found by later layers. Then the
+// plan ends before the layer where they do not fit; these later layers have to run first.
+std::shared_ptr<Graph> Net::Impl::PlanWhatFits(size_t done) const {
+  try {
+    return Plan(layers.size());
+  } catch (const InvalidArgument&) {
+    if (!options.keep_all) throw;
+    std::shared_ptr<Graph> plan;
+    size_t fits = done, too_many = layers.size();
+    while (too_many - fits > 1) {
+      const size_t middle = fits + (too_many - fits) / 2;
+      try {
+        plan = Plan(middle);
+        fits = middle;
+      } catch (const InvalidArgument&) {
+        too_many = middle;
+      }
+    }
+    if (plan == nullptr) throw;
+    return plan;
+  }
+}
+
+void Net::Impl::Install(std::shared_ptr<Graph> plan) {
+  graph = std::move(plan);
   executor = std::make_unique<Executor>(graph);
   if (blobs.empty()) CreateBlobs();
   if (!options.allocate) return;
@@ -371,7 +411,7 @@ void Net::Impl::FindInputsAndOutputs() {
 
 // A plan that the parameters do not fit must not take the place of one that they do.
 void Net::Impl::CheckParamShapes(const Graph& compiled) const {
-  for (size_t i = 0; i < layer_params.size(); ++i) {
+  for (size_t i = 0; i < std::min(layer_params.size(), compiled.calls.size()); ++i) {
     for (size_t k = 0; k < layer_params[i].size(); ++k) {
       const Shape &has = layer_params[i][k]->shape(), &needs = compiled.calls[i].params[k].shape;
       Require(has == needs, "layer '", layer_names[i], "': parameter ", k, " has shape ", has,
@@ -616,26 +656,45 @@ Executor::RunOptions Net::Impl::OptionsOfRun() const {
 }
 
 void Net::Impl::RunAdapting(Executor::RunOptions run) {
-  while (const std::optional<Executor::ShapeChange> change = executor->Run(run)) {
-    AdaptTo(*change);
-    run.first_layer = change->layer;
+  while (true) {
+    if (const std::optional<Executor::ShapeChange> change = executor->Run(run)) {
+      AdaptTo(*change);
+      run.first_layer = change->layer;
+      continue;
+    }
+    if (IsWholeNetPlanned()) return;
+    const int done = static_cast<int>(graph->calls.size());
+    Replan([&] { return Plan(layers.size()); }, done);
+    if (run.last_layer < done) return;
+    run.first_layer = done;
   }
 }
 
-// Plans anew with the shapes that a layer's data turned out to have; what the layers before it have
-// computed is kept.
+// Plans anew with the shapes that a layer's data turned out to have.
 void Net::Impl::AdaptTo(const Executor::ShapeChange& change) {
   found_top_shapes[change.layer] = change.tops;
-  const std::shared_ptr<Graph> previous_graph = graph;
-  std::unique_ptr<Executor> previous = std::move(executor);
   try {
-    Compile();
+    Replan([&] { return PlanWhatFits(static_cast<size_t>(change.layer) + 1); }, change.layer);
   } catch (...) {
-    executor = std::move(previous);
     found_top_shapes.erase(change.layer);
     throw;
   }
-  executor->TakeOver(*previous, change.layer);
+}
+
+// What the layers before `layer` have computed is kept.
+void Net::Impl::Replan(const std::function<std::shared_ptr<Graph>()>& make_plan, int layer) {
+  const bool was_whole = IsWholeNetPlanned();
+  const std::shared_ptr<Graph> previous_graph = graph;
+  std::unique_ptr<Executor> previous = std::move(executor);
+  try {
+    Install(make_plan());
+  } catch (...) {
+    if (was_whole) executor = std::move(previous);
+    throw;
+  }
+  executor->TakeOver(*previous, layer);
+  // The last version that a plan of the first layers knew may be an earlier one.
+  if (!was_whole) TakeFromBlobs(Direction::kForward, layer, static_cast<int>(layers.size()) - 1);
 }
 
 float Net::Impl::Loss(int first, int last) const {
