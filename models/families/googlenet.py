@@ -76,8 +76,8 @@ def for_use(model, data):
 def files():
     folder, images = "models/bvlc_googlenet", Images()
     common = dict(test_interval=4000, display=40, average_loss=40, snapshot=40000)
-    yield f"{folder}/train_val.prototxt", train_val("GoogLeNet", googlenet, images, 32, 50), ""
-    yield f"{folder}/deploy.prototxt", deploy("GoogLeNet", for_use, images.shape), ""
+    yield f"{folder}/train_val.prototxt", train_val("GoogleNet", googlenet, images, 32, 50), ""
+    yield f"{folder}/deploy.prototxt", deploy("GoogleNet", for_use, images.shape), ""
     yield f"{folder}/solver.prototxt", solver(
         folder, prefix="googlenet_slow", base_lr=0.01, lr_policy="step", gamma=0.96, stepsize=320000,
         max_iter=10000000, weight_decay=0.0002, **common), "The paper's schedule: 4 % less each 8 epochs of batches of 32."
@@ -85,7 +85,7 @@ def files():
         folder, prefix="googlenet", base_lr=0.01, power=0.5, max_iter=2400000, weight_decay=0.0002, **common), (
             "60 epochs of batches of 32; the rate falls as the square root of what is left.")
     yield f"{folder}/train_val_fp16.prototxt", train_val(
-        "GoogLeNet-fp16", googlenet, images, 256, 50, **FLOAT16, global_grad_scale=100), ""
+        "GoogleNet_fp16", googlenet, images, 256, 50, **FLOAT16, global_grad_scale=100), ""
     yield f"{folder}/solver_fp16.prototxt", solver(
         folder, "train_val_fp16.prototxt", "googlenet_fp16", base_lr=0.02, power=2, max_iter=500000,
         weight_decay=0.0001), "100 epochs of batches of 256."

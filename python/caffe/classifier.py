@@ -36,7 +36,7 @@ class Classifier(Net):
         Net.__init__(self, model_file, TEST, weights=pretrained_file)
         self.transformer = make_transformer(self, mean, input_scale, raw_scale, channel_swap)
         self.crop_dims = np.array(self.blobs[self.inputs[0]].data.shape[2:])
-        self.image_dims = self.crop_dims if not image_dims else image_dims
+        self.image_dims = self.crop_dims if image_dims is None else image_dims
 
     def predict(self, inputs, oversample=True):
         """inputs: images (H, W, C) as load_image gives them. Returns (number of images, classes): class probabilities,

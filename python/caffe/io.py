@@ -74,7 +74,8 @@ def datum_to_array(datum):
     if datum.encoded:
         raise InvalidArgument("datum_to_array: the datum holds an encoded image; decode datum.data first")
     shape = (datum.channels, datum.height, datum.width)
-    array = np.frombuffer(datum.data, dtype=np.uint8) if len(datum.data) else np.array(datum.float_data, dtype=float)
+    array = (np.frombuffer(datum.data, dtype=np.uint8).copy() if len(datum.data) else
+             np.array(datum.float_data, dtype=float))
     if array.size != int(np.prod(shape)):
         raise InvalidArgument(f"datum_to_array: {array.size} numbers for shape {shape}")
     return array.reshape(shape)
@@ -211,8 +212,9 @@ def load_image(filename, color=True):
 def resize_image(im, new_dims, interp_order=1):
     """An image (H, W, C) at new_dims (height, width), float32, C as it was.
 
-    interp_order: 0 nearest, 1 linear; higher spline orders need SciPy. Pixel centres are mapped to pixel centres; beyond
-    the image lies its smallest value, as in Caffe, which darkens the rim of enlarged images.
+    interp_order: 0 nearest, 1 linear; higher spline orders need SciPy. With 1 or 3 channels pixel centres are mapped to
+    pixel centres, and beyond the image lies its smallest value, as in Caffe, which darkens the rim of enlarged images.
+    With other numbers of channels, as in Caffe, the centres of the corners stay where they are.
     """
     im = np.asarray(im, dtype=np.float32)
     if im.ndim != 3:
@@ -220,20 +222,29 @@ def resize_image(im, new_dims, interp_order=1):
     height, width = (int(extent) for extent in new_dims)
     if min(height, width, *im.shape) < 1:
         raise InvalidArgument(f"resize_image: from {im.shape[:2]} to {(height, width)}; extents must be at least 1")
+    is_picture = im.shape[2] in (1, 3)
     if interp_order not in (0, 1):
-        return _zoom(im, (height, width), interp_order)
+        return _spline(im, (height, width), interp_order, is_picture)
+    centres = _centres_to_centres if is_picture else _corners_to_corners
     low = im.min()
-    rows = _interpolation(im.shape[0], height, interp_order)
-    columns = _interpolation(im.shape[1], width, interp_order)
+    rows = _interpolation(centres(im.shape[0], height), im.shape[0], interp_order)
+    columns = _interpolation(centres(im.shape[1], width), im.shape[1], interp_order)
     return (np.einsum("ih,hwc,jw->ijc", rows, im - low, columns, optimize=True) + low).astype(np.float32)
 
 
-def _interpolation(old, new, order):
+def _centres_to_centres(old, new):
+    return (np.arange(new) + 0.5) * old / new - 0.5
+
+
+def _corners_to_corners(old, new):
+    return np.arange(new) * (old - 1) / max(new - 1, 1)
+
+
+def _interpolation(centre, old, order):
     """Matrix (new, old) of weights; rows lack the weight that falls beyond the image."""
-    centre = (np.arange(new) + 0.5) * old / new - 0.5
-    weights = np.zeros((new, old), np.float32)
+    weights = np.zeros((len(centre), old), np.float32)
     if order == 0:
-        weights[np.arange(new), np.clip(np.rint(centre).astype(int), 0, old - 1)] = 1
+        weights[np.arange(len(centre)), np.clip(np.rint(centre).astype(int), 0, old - 1)] = 1
         return weights
     below = np.floor(centre).astype(int)
     for offset, share in ((0, 1 - (centre - below)), (1, centre - below)):
@@ -243,14 +254,18 @@ def _interpolation(old, new, order):
     return weights
 
 
-def _zoom(im, new_dims, interp_order):
+def _spline(im, new_dims, interp_order, is_picture):
     try:
         from scipy.ndimage import zoom
     except ImportError:
         raise Unsupported(f"resize_image with interp_order {interp_order} needs SciPy: pip install scipy "
                           "(Debian: python3-scipy); orders 0 and 1 do not") from None
     factors = (new_dims[0] / im.shape[0], new_dims[1] / im.shape[1], 1)
-    return zoom(im, factors, order=interp_order).astype(np.float32)
+    if not is_picture:
+        return zoom(im, factors, order=interp_order).astype(np.float32)
+    low, high = im.min(), im.max()
+    resized = zoom(im - low, factors, order=interp_order, mode="grid-constant", grid_mode=True) + low
+    return np.clip(resized, low, high).astype(np.float32)  # splines overshoot
 
 
 def oversample(images, crop_dims):

@@ -263,6 +263,19 @@ def _repr_html(self):
     return net_html(self)
 
 
+def _replaceable(of, name):
+    """pycaffe's objects have no such attribute, so scripts and layers keep things of their own under its name."""
+    own, key = getattr(of, name), "_own_" + name
+
+    def get(self):
+        return getattr(self, "__dict__", {}).get(key, own.fget(self))
+
+    def put(self, value):
+        self.__dict__[key] = value
+
+    return property(get, put, doc=own.__doc__)
+
+
 Net.blobs = _cached("blobs", _blobs)
 Net.params = _cached("params", _params)
 Net.layers = _cached("layers", _layers)
@@ -287,3 +300,6 @@ Net.plan = plan
 Net.__repr__ = _repr
 Layer.layer_param = property(_layer_param, doc="The layer's definition: a copy, as a caffe_pb2.LayerParameter.")
 Net._repr_html_ = _repr_html
+for _of, _names in ((Net, ("name", "phase")), (Layer, ("name", "layer_param", "phase", "param_str"))):
+    for _name in _names:
+        setattr(_of, _name, _replaceable(_of, _name))

@@ -60,8 +60,9 @@ void BindBlobVec(py::module_& module) {
            })
       .def("__getitem__",
            [](const BlobVec& self, const py::slice& slice) {
-             py::list all = py::cast(self.blobs);
-             return all[slice];
+             // An object, not pybind11's accessor: that one would outlive the list it points into.
+             const py::list all = py::cast(self.blobs);
+             return py::object(all[slice]);
            })
       .def(
           "__iter__",

@@ -1,6 +1,7 @@
 // Layers written in Python, and what Python sees of the others.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "bindings.hpp"
 #include "caffe/layer_factory.hpp"
@@ -36,10 +37,14 @@ void Reshape(Blob& blob, const Shape& shape) {
 struct Instance {
   py::object object;
   std::shared_ptr<BlobVec> params = std::make_shared<BlobVec>();
+  // The blobs that setup() added, when the net's have taken their places in `params`. They follow
+  // those, for a layer that has kept views of them.
+  Blobs own_params;
   Blobs bottoms, tops;
   bool is_set_up = false;
-  // reshape() has been called for the pass that is about to run again with a plan that fits.
-  bool is_reshaped = false;
+  // reshape(), or forward() too, has been called for the pass that is about to run again with a
+  // plan that fits.
+  bool is_reshaped = false, has_run = false;
 
   ~Instance() {
     const py::gil_scoped_acquire gil;
@@ -142,6 +147,12 @@ class PythonLayer final : public Layer {
 
   const py::object& object() const { return instance_->object; }
 
+  // self.blobs is the net's from now on.
+  void UseParams(const Blobs& params) const {
+    if (instance_->params->blobs == params) return;
+    instance_->own_params = std::exchange(instance_->params->blobs, params);
+  }
+
  private:
   std::string ClassName() const {
     return param().python_param().module() + "." + param().python_param().layer();
@@ -184,22 +195,28 @@ class PythonLayer final : public Layer {
     LoadParams(self, ctx, num_bottoms);
     WithNote(where, [&] {
       if (!self.is_reshaped) self.CallReshape();
-      for (size_t i = 0; i < num_tops; ++i) {
-        if (self.tops[i]->shape() == ctx.outputs[i].shape) continue;
-        self.is_reshaped = true;
-        throw ops::TopShapesDiffer{self.TopShapes()};
-      }
+      RequireShapesOfPlan(self, ctx);
       self.is_reshaped = false;
+      if (std::exchange(self.has_run, false)) return;
       self.object.attr("forward")(self.bottoms, self.tops);
+      // Layers whose number of items is a result, like those that propose boxes, know it only now.
+      self.has_run = true;
+      RequireShapesOfPlan(self, ctx);
+      self.has_run = false;
     });
     for (size_t i = 0; i < num_tops; ++i) {
-      Require(self.tops[i]->shape() == ctx.outputs[i].shape, where, ": top ", i, " has shape ",
-              self.tops[i]->shape(), " after forward and had ", ctx.outputs[i].shape,
-              " before it; reshape tops in reshape()");
       if (ctx.has_output(static_cast<int>(i))) Store(*self.tops[i], false, ctx.outputs[i]);
     }
     for (size_t i = 0; i < self.params->blobs.size(); ++i) {
       Store(*self.params->blobs[i], false, ctx.outputs[num_tops + i]);
+    }
+  }
+
+  static void RequireShapesOfPlan(Instance& self, const KernelContext& ctx) {
+    for (size_t i = 0; i < self.tops.size(); ++i) {
+      if (self.tops[i]->shape() == ctx.outputs[i].shape) continue;
+      self.is_reshaped = true;
+      throw ops::TopShapesDiffer{self.TopShapes()};
     }
   }
 
@@ -242,6 +259,9 @@ class PythonLayer final : public Layer {
     for (size_t i = 0; i < self.params->blobs.size(); ++i) {
       Load(ctx.inputs[first + i], false, *self.params->blobs[i]);
     }
+    for (size_t i = 0; i < self.own_params.size(); ++i) {
+      Load(ctx.inputs[first + i], false, *self.own_params[i]);
+    }
   }
 
   std::shared_ptr<Instance> instance_;
@@ -251,6 +271,7 @@ class PythonLayer final : public Layer {
 
 py::object ViewOf(const std::shared_ptr<Layer>& layer, const Blobs& params) {
   if (const auto python = std::dynamic_pointer_cast<PythonLayer>(layer)) {
+    python->UseParams(params);
     return python->object();
   }
   return py::cast(LayerView{layer->param(), std::make_shared<BlobVec>(BlobVec{params})});

@@ -115,6 +115,8 @@ def test_parameter_vectors(simple):
     params = simple.params["conv"]
     assert len(params) == 2 and [tuple(p.shape) for p in params] == [(11, 2, 3, 3), (11,)]
     assert params[-1].shape == (11,) and len(params[:1]) == 1
+    for _ in range(20):  # what a slice holds outlives it
+        assert [p.shape for p in params[:]] == [p.shape for p in params]
     with pytest.raises(IndexError, match="blob 2"):
         params[2]
 

@@ -33,7 +33,8 @@ def test_datum_and_back():
     image = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
     datum = caffe.io.array_to_datum(image, label=1)
     assert datum.label == 1 and datum.data == image.tobytes() and not datum.float_data
-    assert (caffe.io.datum_to_array(datum) == image).all()
+    back = caffe.io.datum_to_array(datum)
+    assert (back == image).all() and back.flags.writeable
     datum = caffe.io.array_to_datum(image / 2)
     assert not datum.data and (caffe.io.datum_to_array(datum) == image / 2).all()
     with pytest.raises(ValueError, match="3 axes"):
@@ -109,6 +110,28 @@ def test_resize_image():
         caffe.io.resize_image(np.zeros((3, 3)), (2, 2))
     with pytest.raises(ValueError, match="at least 1"):
         caffe.io.resize_image(ramp, (0, 2))
+
+
+def test_resize_image_of_other_channel_counts_keeps_the_corners():
+    ramp = np.tile(np.arange(8, dtype=np.float32)[None, :, None], (8, 1, 4))
+    assert caffe.io.resize_image(ramp, (4, 4))[:, :, 3] == pytest.approx(np.tile(np.arange(4) * 7 / 3, (4, 1)))
+    assert caffe.io.resize_image(ramp, (8, 15))[4, :, 0] == pytest.approx(np.arange(15) / 2)
+    assert caffe.io.resize_image(ramp, (8, 15), interp_order=0)[4, ::2, 0].tolist() == list(range(8))
+    assert caffe.io.resize_image(ramp, (1, 1))[0, 0].tolist() == [0] * 4
+    ndimage = pytest.importorskip("scipy.ndimage")
+    image = np.random.default_rng(0).random((10, 12, 2)).astype(np.float32)
+    for height, width in ((5, 6), (20, 24), (13, 12)):
+        expected = ndimage.zoom(image, (height / 10, width / 12, 1), order=1)
+        assert caffe.io.resize_image(image, (height, width)) == pytest.approx(expected, abs=1e-5)
+
+
+def test_resize_image_by_splines():
+    pytest.importorskip("scipy.ndimage")
+    ramp = np.tile(np.arange(16, dtype=np.float32)[None, :, None], (16, 1, 3))
+    half = caffe.io.resize_image(ramp, (8, 8), interp_order=3)
+    assert half[4, 2:6, 0] == pytest.approx([4.5, 6.5, 8.5, 10.5], abs=0.02)
+    assert half.min() >= 0 and half.max() <= 15
+    assert caffe.io.resize_image(np.full((3, 3, 3), 4), (7, 5), interp_order=2) == pytest.approx(np.full((7, 5, 3), 4))
 
 
 def test_oversample():

@@ -5,6 +5,7 @@ import pathlib
 import caffe
 import numpy as np
 import pytest
+from caffe import layers as L
 
 from built_package import SIMPLE
 
@@ -60,6 +61,12 @@ def test_names(simple):
     assert caffe.layer_type_list() == sorted(caffe.layer_type_list()) and "Python" in caffe.layer_type_list()
 
 
+def test_scripts_name_nets(simple):
+    assert simple.name == "simple"
+    simple.name = "vgg_iter_10"
+    assert simple.name == "vgg_iter_10" and "vgg_iter_10" in repr(simple)
+
+
 def test_forward_of_given_arrays(simple):
     data, label = np.full((5, 2, 6, 7), 0.5), np.arange(5) % 4
     out = simple.forward(data=data, label=label)
@@ -83,6 +90,116 @@ def test_partial_forward_and_backward(simple):
     simple.blobs["data"].diff[...] = 0
     assert set(simple.backward(end="ip")) == {"relu"} and (simple.blobs["data"].diff == 0).all()
     assert simple.backward(start="relu")["data"] == pytest.approx(expected)
+
+
+IN_PLACE = SIMPLE.replace("top: 'relu'", "top: 'conv'").replace("bottom: 'relu'", "bottom: 'conv'")
+
+
+def test_partial_runs_show_what_in_place_layers_overwrite(write):
+    net = caffe.Net(write(IN_PLACE), caffe.TRAIN)
+    data = np.random.default_rng(0).standard_normal((5, 2, 6, 7))
+    net.forward(data=data, label=np.arange(5) % 4)
+    after = net.blobs["conv"].data.copy()
+    before = net.forward(end="conv")["conv"].copy()
+    assert before.min() < 0 and np.array_equal(np.maximum(before, 0), after)
+    assert np.array_equal(net.forward(start="relu", end="relu")["conv"], after)
+    net.blobs["conv"].data[...] = -1
+    assert (net.forward(start="relu", end="relu")["conv"] == 0).all()
+    seen = {}
+    net.after_forward(lambda i: seen.update({net._layer_names[i]: net.blobs["conv"].data.copy()}))
+    net.forward(data=data, label=np.arange(5) % 4)
+    assert np.array_equal(seen["conv"], before) and np.array_equal(seen["loss"], after)
+
+
+def test_backward_from_an_in_place_layer_begins_with_the_blobs_diff(write):
+    net = caffe.Net(write(IN_PLACE), caffe.TRAIN)
+    net.forward(data=np.random.default_rng(0).standard_normal((5, 2, 6, 7)), label=np.arange(5) % 4)
+    net.blobs["conv"].diff[...] = 2
+    assert np.array_equal(net.backward(start="relu", end="relu")["conv"], 2 * (net.blobs["conv"].data > 0))
+    # As one run does.
+    whole = net.backward()["data"].copy()
+    arriving = net.backward(end="ip")["conv"].copy()
+    assert (arriving[net.blobs["conv"].data == 0] != 0).any()
+    net.blobs["data"].diff[...] = 0
+    assert np.array_equal(net.backward(start="relu")["data"], whole)
+    diffs = {}
+    net.after_backward(lambda i: diffs.update({net._layer_names[i]: net.blobs["conv"].diff.copy()}))
+    assert np.array_equal(net.backward()["data"], whole)
+    assert np.array_equal(diffs["ip"], arriving)
+    assert np.array_equal(diffs["relu"], np.where(net.blobs["conv"].data > 0, arriving, 0))
+
+
+def test_layer_by_layer_is_as_one_run():
+    n = caffe.NetSpec()
+    filler = dict(weight_filler=dict(type="gaussian", std=0.3))
+    n.data = L.Input(shape=dict(dim=[2, 3, 9, 9]))
+    n.power = L.Power(n.data, scale=0.5, in_place=True)
+    n.conv = L.Convolution(n.power, num_output=4, kernel_size=3, pad=1, **filler)
+    n.norm = L.BatchNorm(n.conv, in_place=True)
+    n.scale = L.Scale(n.norm, bias_term=True, in_place=True)
+    n.relu = L.ReLU(n.scale, in_place=True)
+    n.inner = L.Convolution(n.relu, num_output=4, kernel_size=1, **filler)
+    n.sum = L.Eltwise(n.relu, n.inner)
+    n.leaky = L.ReLU(n.sum, in_place=True, negative_slope=0.1)
+    n.one, n.two = L.Pooling(n.leaky, kernel_size=3, stride=2), L.TanH(n.leaky)
+    n.loss = L.Reduction(n.two, loss_weight=0.1)
+    n.ip = L.InnerProduct(n.one, num_output=5, **filler)
+    n.elu = L.ELU(n.ip, in_place=True)
+    definition = n.to_proto()
+    definition.force_backward = True
+
+    def results(run, hook=False):
+        caffe.set_random_seed(5)
+        net = caffe.Net(definition, caffe.TRAIN)
+        net.blobs["data"].data[...] = np.random.default_rng(0).standard_normal((2, 3, 9, 9))
+        net.blobs["ip"].diff[...] = 1
+        if hook:
+            net.after_forward(lambda layer: None)
+            net.before_backward(lambda layer: None)
+        run(net, len(net.layers))
+        blobs = [array for blob in net.blobs.values() for array in (blob.data, blob.diff)]
+        return blobs + [blob.diff for blobs in net.params.values() for blob in blobs]
+
+    def whole(net, count):
+        net.forward()
+        net.backward()
+
+    def single(net, count):
+        for i in range(count):
+            net._forward(i, i)
+        for i in reversed(range(count)):
+            net._backward(i, i)
+
+    expected = results(whole)
+    assert np.abs(expected[1]).sum() > 0
+    for found in (results(single), results(whole, hook=True)):
+        for a, b in zip(expected, found):
+            np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_backward_begins_with_the_diff_of_a_blob_with_several_readers(write):
+    readers = "".join(f"layer {{ name: '{name}' type: 'Power' bottom: 'conv' top: '{name}' power_param {{ scale: 3 }} }}"
+                      for name in ("one", "two"))
+    net = caffe.Net(write(SIMPLE.split("layer { name: 'label'")[0] + "layer { name: 'conv'" +
+                          SIMPLE.split("layer { name: 'conv'")[1].split("layer { name: 'relu'")[0] + readers),
+                    caffe.TEST)
+    net.forward(data=np.ones((5, 2, 6, 7)))
+    net.blobs["conv"].diff[...] = 1
+    given = net.backward(start="conv")["data"].copy()
+    assert np.abs(given).sum() > 0 and (net.blobs["conv"].diff == 1).all()
+    ones = np.ones(net.blobs["one"].shape)
+    assert net.backward(one=ones, two=ones)["data"] == pytest.approx(6 * given, rel=1e-5, abs=1e-5)
+    assert (net.blobs["conv"].diff == 6).all()
+
+
+def test_forced_backward_begins_with_the_diff_of_a_blob_whose_readers_have_no_gradient(write):
+    text = SIMPLE.split("layer { name: 'loss'")[0].replace(
+        "layer { name: 'label' type: 'Input' top: 'label' input_param { shape { dim: 5 } } }", "")
+    net = caffe.Net(write(text + "layer { name: 'best' type: 'ArgMax' bottom: 'ip' top: 'best' }"), caffe.TEST)
+    net.forward(data=np.random.default_rng(0).standard_normal((5, 2, 6, 7)))
+    net.blobs["ip"].diff[:, 1] = 1
+    gradient = net.backward(start="ip", end="ip")["relu"]
+    assert gradient.reshape(5, -1) == pytest.approx(np.tile(net.params["ip"][0].data[1], (5, 1)), rel=1e-5)
 
 
 def test_backward_of_given_diffs_and_accumulation(simple):

@@ -41,9 +41,23 @@ class Raises(Times):
         broken["what a typo"]  # the line that the traceback shows
 
 
-class WrongShape(Times):
-    def forward(self, bottom, top):
+class Proposals(caffe.Layer):
+    """As many items as the input's sum says, which is known in forward only."""
+
+    def setup(self, bottom, top):
+        self.runs = 0
         top[0].reshape(1, 2)
+
+    def reshape(self, bottom, top):
+        pass
+
+    def forward(self, bottom, top):
+        self.runs += 1
+        top[0].reshape(int(bottom[0].data.sum()), 2)
+        top[0].data[...] = self.runs
+
+    def backward(self, top, propagate_down, bottom):
+        bottom[0].diff[...] = top[0].diff.sum()
 
 
 class Phase(caffe.Layer):
@@ -164,6 +178,98 @@ def test_shapes_that_change_with_each_pass(net):
         assert growing.forward()["y"].tolist() == [[10.0 * items] * 2] * items
 
 
+class Targets(caffe.Layer):
+    """One row per row of its bottom, as its forward finds out."""
+
+    def setup(self, bottom, top):
+        top[0].reshape(1, 2)
+
+    def reshape(self, bottom, top):
+        pass
+
+    def forward(self, bottom, top):
+        top[0].reshape(*bottom[0].data.shape)
+        top[0].data[...] = bottom[0].data / 2
+
+    def backward(self, top, propagate_down, bottom):
+        pass
+
+
+def test_tops_reshaped_in_forward_meet_again(net):
+    """Until Targets has run for the new rows, its top does not fit the loss."""
+    meeting = net(python("Proposals", "x", "rois"),
+                  "layer { name: 'ip' type: 'InnerProduct' bottom: 'rois' top: 'ip' inner_product_param { num_output: 2"
+                  " weight_filler { type: 'constant' value: 1 } } } layer { name: 'relu' type: 'ReLU' bottom: 'ip' top: 'ip' }",
+                  python("Targets", "rois", "targets"),
+                  "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'ip' bottom: 'targets' top: 'loss' }")
+    for run, items in enumerate((1, 4, 2, 2, 3), 1):
+        x = np.zeros((2, 3))
+        x[0, 0] = items
+        difference = 2 * run - run / 2
+        assert meeting.forward(x=x)["loss"] == pytest.approx(difference ** 2)
+        assert meeting.blobs["ip"].data.tolist() == [[2.0 * run] * 2] * items and meeting.layers[1].runs == run
+        meeting.clear_param_diffs()
+        meeting.backward()
+        assert meeting.params["ip"][0].diff == pytest.approx(np.full((2, 2), difference * run))
+    meeting.layers[4].forward = lambda bottom, top: top[0].reshape(7, 2)
+    x[0, 0] = 5
+    with pytest.raises(caffe.InvalidArgument, match="as many|elements|shape"):
+        meeting.forward(x=x)
+    with pytest.raises(caffe.InvalidArgument, match="build it anew"):
+        meeting.forward(x=x)
+
+
+class Named(Times):
+    def setup(self, bottom, top):
+        self.name, self.phase, self.layer_param = "mine", "train", {"scale": 2}
+        self.param_str = self.param_str * 2
+        self.factor = float(self.param_str)
+
+
+def test_layers_may_have_attributes_of_any_name(net):
+    one = net(python("Named", "x", "y", "param_str: '1'"), python("Times", "y", "z"))
+    layer = one.layers[1]
+    assert (layer.name, layer.phase, layer.layer_param, layer.factor) == ("mine", "train", {"scale": 2}, 11)
+    assert one.layers[2].name == "z_Times" and one.layers[2].phase == caffe.TRAIN
+
+
+def test_tops_may_be_reshaped_in_forward(net):
+    proposing = net(python("Proposals", "x", "rois"), python("Times", "rois", "y"))
+    for run, items in enumerate((1, 4, 2, 2, 3), 1):
+        x = np.zeros((2, 3))
+        x[0, 0] = items
+        assert proposing.forward(x=x)["y"].tolist() == [[10.0 * run] * 2] * items
+        assert proposing.layers[1].runs == run
+        assert (proposing.backward(y=np.ones((items, 2)))["x"] == 20 * items).all()
+
+
+class Keeps(Learned):
+    """Works with the view that it took of its parameter in setup."""
+
+    def setup(self, bottom, top):
+        super().setup(bottom, top)
+        self.kept = self.blobs[0].data
+
+    def forward(self, bottom, top):
+        top[0].data[()] = self.kept
+
+
+def test_the_blobs_of_a_layer_are_those_of_the_net(net, tmp_path):
+    first, second = net(python("Keeps", "", "y")), net(python("Keeps", "", "y"))
+    blob = first.layers[1].blobs[0]
+    first.backward()
+    assert blob.data[0] == 4 and blob.diff[0] == 1
+    blob.data[0] += blob.diff[0]
+    assert first.params["y_Keeps"][0].data[0] == 5 and first.forward()["y"] == 5
+    first.save(tmp_path / "w.caffemodel")
+    blob.data[0] = -1
+    first.copy_from(tmp_path / "w.caffemodel")
+    assert blob.data[0] == 5
+    second.share_with(first)
+    blob.data[0] = 6
+    assert second.layers[1].blobs[0].data[0] == 6 and second.forward()["y"] == 6
+
+
 def test_parameters_learn_are_saved_and_shared(write, net, tmp_path):
     file = write(INPUT + python("Learned", "", "y"))
     solver = caffe.SGDSolver(write(f"net: '{file}' base_lr: 1 lr_policy: 'fixed' max_iter: 9", "solver.prototxt"))
@@ -220,8 +326,6 @@ def test_mistakes_say_what_to_do(net):
     for text, error, match in cases:
         with pytest.raises(error, match=match):
             net(text)
-    with pytest.raises(caffe.InvalidArgument, match="reshape tops in reshape"):
-        net(python("WrongShape", "x", "y")).forward()
     without = net(python("NoBackward", "x", "y"))
     without.forward()
     with pytest.raises(TypeError, match="has no method backward"):

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <set>
 #include <sstream>
 
@@ -114,6 +115,40 @@ std::optional<int64_t> FirstNonFinite(const TensorView& view, Device& device) {
   return found;
 }
 
+// One of the values that a blob's name has in turn, because in-place layers write it again.
+struct BlobVersion {
+  int writer = 0;  // layers, by number
+  std::set<int> readers;
+  Value* value = nullptr;
+  Value* gradient = nullptr;  // null: none
+};
+
+struct RewrittenBlob {
+  Blob* blob = nullptr;
+  std::vector<BlobVersion> versions;  // as they are written
+
+  // The version that the layers up to this one leave; null if none of them writes the blob.
+  const BlobVersion* After(int layer) const {
+    const BlobVersion* latest = nullptr;
+    for (const BlobVersion& version : versions) {
+      if (version.writer <= layer) latest = &version;
+    }
+    return latest;
+  }
+};
+
+void CopyElements(SyncedTensor& from, SyncedTensor& to) {
+  if (&from == &to || from.desc().count() != to.desc().count()) return;
+  const auto copy = [&]<typename T>(TypeTag<T>) {
+    std::copy_n(from.host<T>(), from.desc().count(), to.mutable_host<T>());
+  };
+  if (to.desc().dtype == DType::kDouble) {
+    copy(TypeTag<double>());
+  } else {
+    copy(TypeTag<float>());
+  }
+}
+
 }  // namespace
 
 struct Net::Impl {
@@ -122,6 +157,11 @@ struct Net::Impl {
   void CreateLayers();
   void PrepareLayers();
   void Compile();
+  std::shared_ptr<Graph> Plan(size_t num_layers) const;
+  std::shared_ptr<Graph> PlanWhatFits(size_t done) const;
+  void Install(std::shared_ptr<Graph> plan);
+  bool IsWholeNetPlanned() const { return graph->calls.size() == layers.size(); }
+  void Replan(const std::function<std::shared_ptr<Graph>()>& make_plan, int layer);
   void CheckMemory() const;
   int64_t PersistentBytes() const;
   void CreateBlobs();
@@ -135,6 +175,9 @@ struct Net::Impl {
   void Reshape();
   void Run(Direction direction, int first, int last);
   void RunLayers(Direction direction, int first, int last);
+  void FindRewritten();
+  void TakeFromBlobs(Direction direction, int first, int last);
+  void ShowInBlobs(Direction direction, int first, int last);
   bool RunsBothAtOnce() const;
   void RunForwardBackward(AppendedWork* appended);
   Executor::RunOptions OptionsOfRun() const;
@@ -165,6 +208,7 @@ struct Net::Impl {
   // Memory of values that are no blob's last version but outlive a run. A plan for other shapes
   // finds it again under the value's name and version.
   std::map<std::string, std::unique_ptr<SyncedTensor>> kept_tensors;
+  std::vector<RewrittenBlob> rewritten;       // in a keep-all net
   std::map<std::string, Shape> input_shapes;  // set by Blob::Reshape
   std::map<int, std::vector<Shape>> found_top_shapes;
   std::shared_ptr<Graph> graph;
@@ -236,12 +280,18 @@ void Net::Impl::PrepareLayers() {
 }
 
 void Net::Impl::Compile() {
+  Install(Plan(layers.size()));
+}
+
+// Of the first layers only: what the others will want of them is not known, so gradients are
+// prepared for.
+std::shared_ptr<Graph> Net::Impl::Plan(size_t num_layers) const {
   CompileOptions compile;
   compile.device = device;
   compile.is_training_phase = param.state().phase() == TRAIN;
   compile.keep_all = options.keep_all;
   compile.with_backward = options.with_backward;
-  compile.force_backward = param.force_backward();
+  compile.force_backward = param.force_backward() || num_layers < layers.size();
   compile.precision = DefaultsOf(param, options.precision);
   compile.kernels = {.strict_fp32 = options.strict_fp32 || param.strict_fp32(),
                      .deterministic = options.deterministic || param.deterministic()};
@@ -252,10 +302,38 @@ void Net::Impl::Compile() {
     compile.dump_dir = StrCat(dump_dir, "/", param.name(), "-", Phase_Name(param.state().phase()));
   }
   auto compiled = std::make_shared<Graph>(std::move(compile));
-  BuildGraph(layers, compiled.get());
+  BuildGraph({layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(num_layers)},
+             compiled.get());
   RunPasses(StandardPasses(), *compiled);
   CheckParamShapes(*compiled);
-  graph = std::move(compiled);
+  return compiled;
+}
+
+// A shape that was found may not fit others that are going to be found by later layers. Then the
+// plan ends before the layer where they do not fit; these later layers have to run first.
+std::shared_ptr<Graph> Net::Impl::PlanWhatFits(size_t done) const {
+  try {
+    return Plan(layers.size());
+  } catch (const InvalidArgument&) {
+    if (!options.keep_all) throw;
+    std::shared_ptr<Graph> plan;
+    size_t fits = done, too_many = layers.size();
+    while (too_many - fits > 1) {
+      const size_t middle = fits + (too_many - fits) / 2;
+      try {
+        plan = Plan(middle);
+        fits = middle;
+      } catch (const InvalidArgument&) {
+        too_many = middle;
+      }
+    }
+    if (plan == nullptr) throw;
+    return plan;
+  }
+}
+
+void Net::Impl::Install(std::shared_ptr<Graph> plan) {
+  graph = std::move(plan);
   executor = std::make_unique<Executor>(graph);
   if (blobs.empty()) CreateBlobs();
   if (!options.allocate) return;
@@ -333,7 +411,7 @@ void Net::Impl::FindInputsAndOutputs() {
 
 // A plan that the parameters do not fit must not take the place of one that they do.
 void Net::Impl::CheckParamShapes(const Graph& compiled) const {
-  for (size_t i = 0; i < layer_params.size(); ++i) {
+  for (size_t i = 0; i < std::min(layer_params.size(), compiled.calls.size()); ++i) {
     for (size_t k = 0; k < layer_params[i].size(); ++k) {
       const Shape &has = layer_params[i][k]->shape(), &needs = compiled.calls[i].params[k].shape;
       Require(has == needs, "layer '", layer_names[i], "': parameter ", k, " has shape ", has,
@@ -417,6 +495,67 @@ void Net::Impl::BindBlobs() {
     if (!tensor) tensor = std::make_unique<SyncedTensor>(device);
     bind(&value, *tensor);
   }
+  if (options.keep_all) FindRewritten();
+}
+
+void Net::Impl::FindRewritten() {
+  std::map<const Value*, std::set<int>> readers;
+  std::map<std::string, std::vector<BlobVersion>> versions;
+  for (size_t i = 0; i < graph->calls.size(); ++i) {
+    const LayerCall& call = graph->calls[i];
+    for (const Value* bottom : call.bottoms) readers[bottom].insert(static_cast<int>(i));
+    for (Value* top : call.tops) {
+      const auto gradient = graph->gradients.find(top);
+      versions[top->name].push_back(
+          {static_cast<int>(i),
+           {},
+           top,
+           gradient == graph->gradients.end() ? nullptr : gradient->second});
+    }
+  }
+  rewritten.clear();
+  for (auto& [name, of_blob] : versions) {
+    if (of_blob.size() == 1) continue;
+    for (BlobVersion& version : of_blob) version.readers = readers[version.value];
+    rewritten.push_back({blobs[blob_index.at(name)].get(), std::move(of_blob)});
+  }
+}
+
+// In Caffe each blob is one piece of memory, which in-place layers write again and again. Here each
+// version has its own. These two make a run of some layers look as if there were one: before it,
+// what the caller sees in a blob becomes the version that the run begins with, and after it the
+// caller sees the version that the run has ended with.
+void Net::Impl::TakeFromBlobs(Direction direction, int first, int last) {
+  for (const RewrittenBlob& blob : rewritten) {
+    if (direction == Direction::kForward) {
+      const BlobVersion* version = blob.After(first - 1);
+      if (version == nullptr) continue;
+      const auto reader = version->readers.lower_bound(first);
+      if (reader == version->readers.end() || *reader > last) continue;
+      CopyElements(blob.blob->data_tensor(), *version->value->tensor);
+    } else {
+      const BlobVersion* version = blob.After(last);
+      if (version == nullptr || version->writer < first || version->gradient == nullptr) continue;
+      CopyElements(blob.blob->diff_tensor(), *version->gradient->tensor);
+    }
+  }
+}
+
+void Net::Impl::ShowInBlobs(Direction direction, int first, int last) {
+  for (const RewrittenBlob& blob : rewritten) {
+    if (direction == Direction::kForward) {
+      const BlobVersion* version = blob.After(last);
+      if (version == nullptr || version->writer < first) continue;
+      CopyElements(*version->value->tensor, blob.blob->data_tensor());
+    } else {
+      const BlobVersion* version = blob.After(first - 1);
+      if (version == nullptr || version->gradient == nullptr || version->readers.empty()) continue;
+      // A gradient is complete after the first reader.
+      const int reader = *version->readers.begin();
+      if (reader < first || reader > last) continue;
+      CopyElements(*version->gradient->tensor, blob.blob->diff_tensor());
+    }
+  }
 }
 
 // In a keep-all net gradients begin in the diffs of the output blobs.
@@ -479,7 +618,10 @@ void Net::Impl::RunLayers(Direction direction, int first, int last) {
   run.first_layer = first;
   run.last_layer = last;
   const TraceSpan span(direction == Direction::kForward ? "forward" : "backward");
+  const bool is_whole = first == 0 && last == static_cast<int>(layers.size()) - 1;
+  if (!is_whole) TakeFromBlobs(direction, first, last);
   RunAdapting(run);
+  if (!is_whole) ShowInBlobs(direction, first, last);
 }
 
 // What is between the two passes can be in one recording only if they are one run.
@@ -514,26 +656,45 @@ Executor::RunOptions Net::Impl::OptionsOfRun() const {
 }
 
 void Net::Impl::RunAdapting(Executor::RunOptions run) {
-  while (const std::optional<Executor::ShapeChange> change = executor->Run(run)) {
-    AdaptTo(*change);
-    run.first_layer = change->layer;
+  while (true) {
+    if (const std::optional<Executor::ShapeChange> change = executor->Run(run)) {
+      AdaptTo(*change);
+      run.first_layer = change->layer;
+      continue;
+    }
+    if (IsWholeNetPlanned()) return;
+    const int done = static_cast<int>(graph->calls.size());
+    Replan([&] { return Plan(layers.size()); }, done);
+    if (run.last_layer < done) return;
+    run.first_layer = done;
   }
 }
 
-// Plans anew with the shapes that a layer's data turned out to have; what the layers before it have
-// computed is kept.
+// Plans anew with the shapes that a layer's data turned out to have.
 void Net::Impl::AdaptTo(const Executor::ShapeChange& change) {
   found_top_shapes[change.layer] = change.tops;
-  const std::shared_ptr<Graph> previous_graph = graph;
-  std::unique_ptr<Executor> previous = std::move(executor);
   try {
-    Compile();
+    Replan([&] { return PlanWhatFits(static_cast<size_t>(change.layer) + 1); }, change.layer);
   } catch (...) {
-    executor = std::move(previous);
     found_top_shapes.erase(change.layer);
     throw;
   }
-  executor->TakeOver(*previous, change.layer);
+}
+
+// What the layers before `layer` have computed is kept.
+void Net::Impl::Replan(const std::function<std::shared_ptr<Graph>()>& make_plan, int layer) {
+  const bool was_whole = IsWholeNetPlanned();
+  const std::shared_ptr<Graph> previous_graph = graph;
+  std::unique_ptr<Executor> previous = std::move(executor);
+  try {
+    Install(make_plan());
+  } catch (...) {
+    if (was_whole) executor = std::move(previous);
+    throw;
+  }
+  executor->TakeOver(*previous, layer);
+  // The last version that a plan of the first layers knew may be an earlier one.
+  if (!was_whole) TakeFromBlobs(Direction::kForward, layer, static_cast<int>(layers.size()) - 1);
 }
 
 float Net::Impl::Loss(int first, int last) const {

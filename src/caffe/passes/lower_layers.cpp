@@ -8,20 +8,26 @@
 namespace caffe {
 
 // After this pass the graph consists of nodes: forward in prototxt order, then backward in
-// reverse. A blob read several times gets the sum of its readers' gradients. It follows
-// mark-gradients, so that nothing is emitted which nobody wants.
+// reverse. A blob read several times gets the sum of its readers' gradients, as part of its first
+// reader's backward: a caller who sets the blob's diff and starts at the layer that wrote it starts
+// from what was set. It follows mark-gradients, so that nothing is emitted which nobody wants.
 class LayerLowering final : public Pass {
  public:
   std::string_view name() const override { return "lower-layers"; }
 
   void Run(Graph& graph) override {
     contributions_.clear();
-    read_.clear();
-    for (const LayerCall& call : graph.calls)
-      read_.insert(call.bottoms.begin(), call.bottoms.end());
+    arrived_.clear();
+    first_readers_.clear();
+    for (int i = 0; i < NumCalls(graph); ++i) {
+      for (const Value* bottom : graph.calls[i].bottoms) first_readers_.emplace(bottom, i);
+    }
     for (int i = 0; i < NumCalls(graph); ++i) LowerForward(graph, i);
     if (graph.options.with_backward) {
-      for (int i = NumCalls(graph) - 1; i >= 0; --i) LowerBackward(graph, i);
+      for (int i = NumCalls(graph) - 1; i >= 0; --i) {
+        LowerBackward(graph, i);
+        AddUpBottoms(graph, i);
+      }
     }
     MarkAccumulation(graph);
     KeepResults(graph);
@@ -94,48 +100,65 @@ class LayerLowering final : public Pass {
     }
   }
 
-  // The gradient that arrives at a top: its readers' contributions, its loss weight, and in a
-  // keep-all net whatever the caller put into the diff of an output blob.
+  // The gradient that arrives at a top: of its readers, or in a keep-all net whatever the caller
+  // put into the diff of a blob that has none, or its loss weight.
   Value* TopGradient(Graph& graph, int index, int top_index) {
     LayerCall& call = graph.calls[index];
     Value* top = call.tops[top_index];
-    std::vector<Value*> parts = contributions_[top];
-    const float loss_weight = call.loss_weights[top_index];
-    const bool is_output = read_.count(top) == 0;
-    if (graph.options.keep_all && is_output && call.needs_backward) {
-      parts.push_back(&ExternalGradient(graph, index, *top));
-    } else if (loss_weight != 0 && call.needs_backward) {
-      parts.push_back(&EmitGradient(graph, index, *top, ops::LossWeight{loss_weight}));
+    const auto arrived = arrived_.find(top);
+    if (arrived != arrived_.end()) return arrived->second;
+    if (!call.needs_backward) return nullptr;
+    const bool is_output = first_readers_.count(top) == 0;
+    if (graph.options.keep_all && (is_output || graph.options.force_backward)) {
+      return &ExternalGradient(graph, index, *top);
     }
-    if (parts.empty()) return nullptr;
-    if (parts.size() == 1) return parts[0];
-    Value& sum = NewGradient(graph, index, *top);
-    GraphBuilder(graph, index, /*is_backward=*/true).Emit(ops::EltwiseSum{}, parts, {&sum});
-    return &sum;
+    const float loss_weight = call.loss_weights[top_index];
+    if (loss_weight == 0 || !is_output) return nullptr;
+    return &EmitGradient(graph, index, *top, ops::LossWeight{loss_weight});
   }
 
-  static Value& NewGradient(Graph& graph, int index, const Value& of) {
+  // All readers of the values whose first reader this call is have given their gradients.
+  void AddUpBottoms(Graph& graph, int reader) {
+    for (Value* bottom : graph.calls[reader].bottoms) {
+      if (first_readers_.at(bottom) != reader || arrived_.count(bottom) > 0) continue;
+      std::vector<Value*> parts = contributions_[bottom];
+      const LayerCall& writer = graph.calls[bottom->layer];
+      for (size_t i = 0; i < writer.tops.size(); ++i) {
+        const float loss_weight = writer.loss_weights[i];
+        if (writer.tops[i] != bottom || loss_weight == 0 || !writer.needs_backward) continue;
+        parts.push_back(&EmitGradient(graph, reader, *bottom, ops::LossWeight{loss_weight}));
+      }
+      if (parts.empty()) continue;
+      Value*& sum = arrived_[bottom];
+      sum = parts[0];
+      if (parts.size() == 1) continue;
+      sum = &NewGradient(graph, *bottom);
+      GraphBuilder(graph, reader, /*is_backward=*/true).Emit(ops::EltwiseSum{}, parts, {sum});
+    }
+  }
+
+  static Value& NewGradient(Graph& graph, const Value& of) {
     Value& gradient =
         graph.NewValue(of.name + ".diff", of.desc.shape, of.desc.dtype, ValueKind::kActivation);
-    gradient.layer = index;
+    gradient.layer = of.layer;
     gradient.gradient_of = &of;
     gradient.at_least_float = of.at_least_float;
     return gradient;
   }
 
   static Value& EmitGradient(Graph& graph, int index, const Value& of, Op op) {
-    Value& gradient = NewGradient(graph, index, of);
+    Value& gradient = NewGradient(graph, of);
     GraphBuilder(graph, index, /*is_backward=*/true).Emit(std::move(op), {}, {&gradient});
     return gradient;
   }
 
   static Value& ExternalGradient(Graph& graph, int index, const Value& top) {
-    Value& external = NewGradient(graph, index, top);
+    Value& external = NewGradient(graph, top);
     external.kind = ValueKind::kExternal;
     graph.external_diffs[top.name] = &external;
     if (graph.first_versions.at(top.name) == &top) return external;
     // The blob's diff will show the gradient of its first version: read it before that is written.
-    Value& copy = NewGradient(graph, index, top);
+    Value& copy = NewGradient(graph, top);
     GraphBuilder(graph, index, /*is_backward=*/true).Emit(ops::View{}, {&external}, {&copy});
     return copy;
   }
@@ -158,16 +181,19 @@ class LayerLowering final : public Pass {
     for (const LayerCall& call : graph.calls) {
       for (size_t i = 0; i < call.tops.size(); ++i) {
         Value* top = call.tops[i];
-        top->is_kept = read_.count(top) == 0 || call.loss_weights[i] != 0;
+        top->is_kept = first_readers_.count(top) == 0 || call.loss_weights[i] != 0;
+        if (!graph.options.keep_all) continue;
+        // Versions that in-place layers overwrite too: partial runs show them.
+        top->is_kept = true;
+        const auto gradient = graph.gradients.find(top);
+        if (gradient != graph.gradients.end()) gradient->second->is_kept = true;
       }
     }
-    if (!graph.options.keep_all) return;
-    for (auto& [name, value] : graph.blobs) value->is_kept = true;
-    for (auto& [name, value] : graph.blob_grads) value->is_kept = true;
   }
 
   std::map<const Value*, std::vector<Value*>> contributions_;
-  std::set<const Value*> read_;
+  std::map<const Value*, Value*> arrived_;  // the sums
+  std::map<const Value*, int> first_readers_;
 };
 
 std::unique_ptr<Pass> passes::MakeLowerLayers() {
