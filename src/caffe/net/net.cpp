@@ -130,6 +130,7 @@ struct Net::Impl {
   void BindParams();
   void FillLossDiffs();
   void FindInputsAndOutputs();
+  std::set<const Blob*> OwnedParams() const;
   void CheckCompiled() const;
   bool InputsWereReshaped() const;
   void Reshape();
@@ -873,6 +874,12 @@ std::string Net::DescribeFirstNonFinite() {
   return found;
 }
 
+std::set<const Blob*> Net::Impl::OwnedParams() const {
+  std::set<const Blob*> owned;
+  for (const LearnableParam& learnable : learnable_params) owned.insert(learnable.blob.get());
+  return owned;
+}
+
 std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const NetParameter& trained) {
   const ThreadClaim::Scope scope(*impl_->claim, "net", name());
   return CopyTrainedLayers(trained, impl_->layer_names, impl_->layer_params);
@@ -880,12 +887,12 @@ std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const NetParameter& 
 
 std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const std::string& file) {
   const ThreadClaim::Scope scope(*impl_->claim, "net", name());
-  return CopyTrainedFile(file, impl_->layer_names, impl_->layer_params);
+  return CopyTrainedFile(file, impl_->layer_names, impl_->layer_params, impl_->OwnedParams());
 }
 
 std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFromHDF5(const std::string& file) {
   const ThreadClaim::Scope scope(*impl_->claim, "net", name());
-  return CopyTrainedHdf5(file, impl_->layer_names, impl_->layer_params);
+  return CopyTrainedHdf5(file, impl_->layer_names, impl_->layer_params, impl_->OwnedParams());
 }
 
 void Net::ShareTrainedLayersWith(const Net& other) {
@@ -919,10 +926,7 @@ void Net::Save(const std::string& file, bool write_diff) const {
 }
 
 void Net::ToHDF5(const std::string& file, bool write_diff) const {
-  std::set<const Blob*> owned;
-  for (const LearnableParam& learnable : impl_->learnable_params)
-    owned.insert(learnable.blob.get());
-  WriteTrainedHdf5(file, impl_->layer_names, impl_->layer_params, owned, write_diff);
+  WriteTrainedHdf5(file, impl_->layer_names, impl_->layer_params, impl_->OwnedParams(), write_diff);
 }
 
 }  // namespace caffe

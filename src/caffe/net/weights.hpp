@@ -29,14 +29,17 @@ using LayerBlobs = std::vector<std::vector<std::shared_ptr<Blob>>>;
 std::vector<Net::WeightTransfer> CopyTrainedLayers(const NetParameter& trained,
                                                    const std::vector<std::string>& layer_names,
                                                    const LayerBlobs& blobs);
-// Binary .caffemodel, or HDF5 by its ".h5" ending.
+// Binary .caffemodel, or HDF5 by its ".h5" ending. `owned` as in WriteTrainedHdf5.
 std::vector<Net::WeightTransfer> CopyTrainedFile(const std::string& file,
                                                  const std::vector<std::string>& layer_names,
-                                                 const LayerBlobs& blobs);
+                                                 const LayerBlobs& blobs,
+                                                 const std::set<const Blob*>& owned);
 
+// What the file has; it may lack what is not owned.
 std::vector<Net::WeightTransfer> CopyTrainedHdf5(const std::string& file,
                                                  const std::vector<std::string>& layer_names,
-                                                 const LayerBlobs& blobs);
+                                                 const LayerBlobs& blobs,
+                                                 const std::set<const Blob*>& owned);
 
 // Replaces `layer`'s blobs by these values.
 void WriteLayerBlobs(const std::vector<std::shared_ptr<Blob>>& blobs, bool write_diff,
