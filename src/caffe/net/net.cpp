@@ -345,7 +345,11 @@ void Net::Impl::CheckParamShapes(const Graph& compiled) const {
 
 void Net::Impl::BindParams() {
   const bool is_first = layer_params.empty();
-  if (is_first) layer_params.resize(layers.size());
+  SharedSpecs shared;
+  if (is_first) {
+    layer_params.resize(layers.size());
+    shared = MergeSharedSpecs(param);
+  }
   std::map<const Value*, std::shared_ptr<Blob>> owners;
   for (size_t i = 0; i < graph->calls.size(); ++i) {
     LayerCall& call = graph->calls[i];
@@ -362,8 +366,8 @@ void Net::Impl::BindParams() {
         }
         layer_params[i].push_back(blob);
         if (value->owner == nullptr) {
-          learnable_params.push_back(
-              DescribeParam(call.layer->param(), static_cast<int>(k), call.params[k], blob));
+          learnable_params.push_back(DescribeParam(call.layer->param(), static_cast<int>(k),
+                                                   call.params[k], shared, blob));
           learnable_params.back().has_gradient = call.param_needs_gradient[k];
           learnable_params.back().backward_type = call.backward_type;
         }
@@ -374,7 +378,6 @@ void Net::Impl::BindParams() {
       call.param_grads[k]->tensor = &blob->diff_tensor();
     }
   }
-  if (is_first) CheckSharedMultipliers(param);
 }
 
 void Net::Impl::BindBlobs() {

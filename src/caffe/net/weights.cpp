@@ -3,7 +3,6 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <map>
 
 #include "caffe/core/philox.hpp"
 #include "caffe/error.hpp"
@@ -182,25 +181,12 @@ void InitializeParam(const Layer& layer, int index, const ParamDeclaration& decl
   });
 }
 
-Net::LearnableParam DescribeParam(const LayerParameter& layer, int index,
-                                  const ParamDeclaration& declaration, std::shared_ptr<Blob> blob) {
-  Net::LearnableParam param;
-  param.blob = std::move(blob);
-  param.name = StrCat(layer.name(), ".", index);
-  if (index < layer.param_size()) {
-    param.lr_mult = layer.param(index).lr_mult();
-    param.decay_mult = layer.param(index).decay_mult();
-  }
-  if (!declaration.is_learnable) param.lr_mult = param.decay_mult = 0;
-  return param;
-}
-
-void CheckSharedMultipliers(const NetParameter& param) {
-  std::map<std::string, ParamSpec> seen;
+SharedSpecs MergeSharedSpecs(const NetParameter& param) {
+  SharedSpecs merged;
   for (const LayerParameter& layer : param.layer()) {
     for (const ParamSpec& spec : layer.param()) {
       if (spec.name().empty()) continue;
-      ParamSpec& first = seen.emplace(spec.name(), spec).first->second;
+      ParamSpec& first = merged.emplace(spec.name(), spec).first->second;
       Require(!spec.has_lr_mult() || !first.has_lr_mult() || spec.lr_mult() == first.lr_mult(),
               "layer '", layer.name(), "': shared parameter '", spec.name(), "' has lr_mult ",
               spec.lr_mult(), " here and ", first.lr_mult(), " elsewhere; make them equal");
@@ -212,6 +198,23 @@ void CheckSharedMultipliers(const NetParameter& param) {
       if (!first.has_decay_mult() && spec.has_decay_mult()) first.set_decay_mult(spec.decay_mult());
     }
   }
+  return merged;
+}
+
+Net::LearnableParam DescribeParam(const LayerParameter& layer, int index,
+                                  const ParamDeclaration& declaration, const SharedSpecs& shared,
+                                  std::shared_ptr<Blob> blob) {
+  Net::LearnableParam param;
+  param.blob = std::move(blob);
+  param.name = StrCat(layer.name(), ".", index);
+  if (index < layer.param_size()) {
+    const auto found = shared.find(layer.param(index).name());
+    const ParamSpec& spec = found == shared.end() ? layer.param(index) : found->second;
+    param.lr_mult = spec.lr_mult();
+    param.decay_mult = spec.decay_mult();
+  }
+  if (!declaration.is_learnable) param.lr_mult = param.decay_mult = 0;
+  return param;
 }
 
 std::vector<Net::WeightTransfer> CopyTrainedLayers(const NetParameter& trained,

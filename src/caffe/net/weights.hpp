@@ -1,6 +1,7 @@
 // Parameters of a net: first values, and copies from and to files.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -18,11 +19,14 @@ namespace caffe {
 void InitializeParam(const Layer& layer, int index, const ParamDeclaration& declaration,
                      uint64_t seed, Blob* blob);
 
-Net::LearnableParam DescribeParam(const LayerParameter& layer, int index,
-                                  const ParamDeclaration& declaration, std::shared_ptr<Blob> blob);
+// By the parameter's name: lr_mult and decay_mult of the first sharer that gives them, which count
+// for all. Throws InvalidArgument when sharers give different ones.
+using SharedSpecs = std::map<std::string, ParamSpec>;
+SharedSpecs MergeSharedSpecs(const NetParameter& param);
 
-// Throws InvalidArgument when sharers of one name give different explicit lr_mult or decay_mult.
-void CheckSharedMultipliers(const NetParameter& param);
+Net::LearnableParam DescribeParam(const LayerParameter& layer, int index,
+                                  const ParamDeclaration& declaration, const SharedSpecs& shared,
+                                  std::shared_ptr<Blob> blob);
 
 using LayerBlobs = std::vector<std::vector<std::shared_ptr<Blob>>>;
 
