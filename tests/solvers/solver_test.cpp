@@ -357,7 +357,9 @@ TEST_F(SolverTest, LogsInCaffesForm) {
   solver.Solve();
   const std::string log = ::testing::internal::GetCapturedStderr();
   for (const char* line :
-       {"] Solving line\n", "] Learning Rate Policy: fixed\n", "] Iteration 0, Testing net (#0)\n",
+       {"] ip needs backward computation.\n", "] x does not need backward computation.\n",
+        "] This network produces output loss\n", "] Network initialization done.\n",
+        "] Solving line\n", "] Learning Rate Policy: fixed\n", "] Iteration 0, Testing net (#0)\n",
         "] Test loss: 2\n", "]     Test net output #0: loss = 2 (* 1 = 2 loss)\n",
         "] Iteration 0 (0 iter/s, ", "s/1 iters), loss = 2\n",
         "]     Train net output #0: loss = 2 (* 1 = 2 loss)\n", "] Iteration 0, lr = 0.1\n",
