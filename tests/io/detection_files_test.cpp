@@ -23,7 +23,9 @@ class DetectionFilesTest : public ::testing::Test {
     param_.set_output_name_prefix("found_");
     param_.set_label_map_file(folder_ / "labels.prototxt");
     param_.set_name_size_file(folder_ / "sizes.txt");
-    Write("labels.prototxt", "item { name: '11' label: 1 } item { name: '12' label: 2 }");
+    Write("labels.prototxt",
+          "item { name: 'none_of_the_above' label: 0 } item { name: '11' label: 1 } "
+          "item { name: '12' label: 2 }");
     Write("sizes.txt", "7 100 200\n8 50 50\n");
   }
 
@@ -39,7 +41,7 @@ class DetectionFilesTest : public ::testing::Test {
 
 TEST_F(DetectionFilesTest, WritesVoc) {
   param_.set_output_format("VOC");
-  DetectionFiles files(param_);
+  DetectionFiles files(param_, 0);
   files.AddImage({{1, 0.5, {0.25, 0.5, 0.75, 1.5}}, {2, 0.25, {0, 0, 1, 1}}});
   EXPECT_FALSE(Has("found_11.txt"));  // not before all images are there
   files.AddImage({{1, 0.75, {-1, 0, 0.5, 0.5}}});
@@ -48,11 +50,12 @@ TEST_F(DetectionFilesTest, WritesVoc) {
   files.AddImage({});
   files.AddImage({});
   EXPECT_EQ(Read("found_11.txt"), "");
+  EXPECT_FALSE(Has("found_none_of_the_above.txt"));
 }
 
 TEST_F(DetectionFilesTest, WritesCoco) {
   param_.set_output_format("COCO");
-  DetectionFiles files(param_);
+  DetectionFiles files(param_, 0);
   files.AddImage({{1, 0.5, {0.25, 0.5, 0.75, 1}}});
   files.AddImage({{2, 0.25, {0, 0, 1, 1}}});
   EXPECT_EQ(
@@ -64,12 +67,14 @@ TEST_F(DetectionFilesTest, WritesCoco) {
   EXPECT_EQ(Read("found_.json"), "[]\n");
 }
 
+// By number, as its classes' names are none.
 TEST_F(DetectionFilesTest, WritesIlsvrcOfTheFirstImages) {
+  Write("labels.prototxt", "item { name: 'n02672831' label: 1 } item { name: 'n2' label: 2 }");
   param_.set_output_format("ILSVRC");
   param_.set_num_test_image(1);
-  DetectionFiles files(param_);
+  DetectionFiles files(param_, 0);
   files.AddImage({{2, 0.5, {0.25, 0.5, 0.75, 1}}});
-  EXPECT_EQ(Read("found_.txt"), "7 12 0.5 50 50 150 100\n");
+  EXPECT_EQ(Read("found_.txt"), "7 2 0.5 50 50 150 100\n");
 }
 
 TEST_F(DetectionFilesTest, TakesBackPadding) {
@@ -78,14 +83,14 @@ TEST_F(DetectionFilesTest, TakesBackPadding) {
   ResizeParameter& resize = *param_.mutable_resize_param();
   resize.set_resize_mode(ResizeParameter::FIT_LARGE_SIZE_AND_PAD);
   resize.set_height(300), resize.set_width(300);
-  DetectionFiles files(param_);
+  DetectionFiles files(param_, 0);
   files.AddImage({{1, 0.5, {0, 0.25, 1, 0.75}}});  // 200 x 100 fill the middle half
   EXPECT_EQ(Read("found_11.txt"), "7 0.5 0 0 200 100\n");
 }
 
 TEST_F(DetectionFilesTest, SaysWhatIsWrong) {
   const auto refuses = [&](const std::string& text) {
-    EXPECT_THAT([&] { DetectionFiles files(param_); },
+    EXPECT_THAT([&] { DetectionFiles files(param_, 0); },
                 ThrowsMessage<InvalidArgument>(HasSubstr(text)));
   };
   refuses("output_format is ''; give VOC, COCO or ILSVRC");
@@ -96,13 +101,20 @@ TEST_F(DetectionFilesTest, SaysWhatIsWrong) {
   refuses("'house' is none");
   Write("sizes.txt", "7 100 200\n8 50\n");
   refuses("sizes.txt:2: '8 50' is not an image's name, height and width");
-  param_.set_output_directory(folder_ / "nowhere");
+  param_.set_output_directory(folder_ / "sizes.txt");
   refuses("is no folder");
+}
+
+TEST_F(DetectionFilesTest, MakesTheFolder) {
+  param_.set_output_format("VOC");
+  param_.set_output_directory(folder_ / "results/Main");
+  DetectionFiles files(param_, 0);
+  EXPECT_TRUE(Has("results/Main"));
 }
 
 TEST_F(DetectionFilesTest, RefusesAnUnknownClass) {
   param_.set_output_format("VOC");
-  DetectionFiles files(param_);
+  DetectionFiles files(param_, 0);
   EXPECT_THAT(
       [&] {
         files.AddImage({{3, 0.5, {0, 0, 1, 1}}});

@@ -52,6 +52,10 @@ TEST(ScheduleTest, Policies) {
 TEST(ScheduleTest, MultistepTakesOneStepPerIteration) {
   ExpectRates("base_lr: 1 lr_policy: 'multistep' gamma: 0.5 stepvalue: 1 stepvalue: 1 stepvalue: 4",
               {1, 0.5, 0.25, 0.25, 0.125});
+  ExpectRates(
+      "base_lr: 1 lr_policy: 'multistep' gamma: 0.5 stepvalue: 1 stepvalue: 2 "
+      "rampup_interval: 3 rampup_lr: 1",
+      {1, 1, 1, 0.5, 0.25});
 }
 
 TEST(ScheduleTest, PlateauStepsWhenTheLossStopsFalling) {
@@ -64,6 +68,7 @@ TEST(ScheduleTest, RampAndLowerBound) {
               {0.2, 0.25, 0.4, 0.65, 1});
   ExpectRates("base_lr: 1 lr_policy: 'exp' gamma: 0.5 min_lr: 0.3", {1, 0.5, 0.3, 0.3});
   ExpectRates("base_lr: 1 lr_policy: 'poly' power: 1 max_iter: 2 min_lr: 0.2", {1, 0.6, 0.2, 0.2});
+  ExpectRates("base_lr: -1 lr_policy: 'exp' gamma: 0.5", {-1, -0.5});
 }
 
 TEST(ScheduleTest, MomentumAndWeightDecay) {

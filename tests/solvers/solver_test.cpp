@@ -96,6 +96,22 @@ TEST_F(SolverTest, TakesTheStepsOfTheFormula) {
   }
 }
 
+// NVCaffe's WD: the decay passes by the momentum.
+TEST_F(SolverTest, DecaysWeightsApartFromTheGradient) {
+  Solver solver(Parse("momentum: 0.9 weight_decay: 0.25 regularization_type: 'WD'", kLeastSquares,
+                      "lr_mult: 0.5 decay_mult: 2"));
+  double w = 0.5, h = 0;
+  for (int step = 0; step < 3; ++step) {
+    h = 0.9 * h + 0.05 * 2 * (2 * w - 3);
+    w -= h + 0.05 * 0.5 * w;
+    solver.Step(1);
+    EXPECT_NEAR(Weight(solver), w, 1e-6);
+  }
+  EXPECT_THAT(ErrorText<InvalidArgument>(
+                  [&] { Solver adam(Parse("type: 'Adam' regularization_type: 'WD'")); }),
+              HasSubstr("regularization_type is WD, but the type is Adam"));
+}
+
 TEST_F(SolverTest, ClipsTheNormBeforeDividingByIterSize) {
   Solver once(Parse("clip_gradients: 1"));
   once.Step(1);  // gradient -4, clipped to -1
@@ -357,7 +373,9 @@ TEST_F(SolverTest, LogsInCaffesForm) {
   solver.Solve();
   const std::string log = ::testing::internal::GetCapturedStderr();
   for (const char* line :
-       {"] Solving line\n", "] Learning Rate Policy: fixed\n", "] Iteration 0, Testing net (#0)\n",
+       {"] ip needs backward computation.\n", "] x does not need backward computation.\n",
+        "] This network produces output loss\n", "] Network initialization done.\n",
+        "] Solving line\n", "] Learning Rate Policy: fixed\n", "] Iteration 0, Testing net (#0)\n",
         "] Test loss: 2\n", "]     Test net output #0: loss = 2 (* 1 = 2 loss)\n",
         "] Iteration 0 (0 iter/s, ", "s/1 iters), loss = 2\n",
         "]     Train net output #0: loss = 2 (* 1 = 2 loss)\n", "] Iteration 0, lr = 0.1\n",

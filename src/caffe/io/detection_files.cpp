@@ -16,21 +16,25 @@ bool IsNumber(const std::string& text) {
 
 }  // namespace
 
-DetectionFiles::DetectionFiles(const SaveOutputParameter& param) : param_(param) {
+DetectionFiles::DetectionFiles(const SaveOutputParameter& param, int background_label)
+    : param_(param) {
   const std::string& format = param.output_format();
   Require(format == "VOC" || format == "COCO" || format == "ILSVRC",
           "save_output_param: output_format is '", format, "'; give VOC, COCO or ILSVRC");
   Require(!param.label_map_file().empty() && !param.name_size_file().empty(),
           "save_output_param: give label_map_file and name_size_file, the names of classes and "
           "images");
+  std::error_code error;
+  std::filesystem::create_directories(param.output_directory(), error);
   Require(std::filesystem::is_directory(param.output_directory()),
           "save_output_param: output_directory '", param.output_directory(),
-          "' is no folder; make it");
+          "' is no folder and cannot be made: ", error.message());
   LabelMap labels;
   ReadTextProto(param.label_map_file(), &labels);
   for (const LabelMapItem& item : labels.item()) class_names_[item.label()] = item.name();
+  class_names_.erase(background_label);
   sizes_ = ReadImageSizes(param.name_size_file());
-  if (format != "VOC") RequireNumbers();
+  if (format == "COCO") RequireNumbers();
   images_ = param.has_num_test_image() ? param.num_test_image() : sizes_.size();
   Require(0 < images_ && images_ <= sizes_.size(), "save_output_param: num_test_image is ", images_,
           ", and ", param.name_size_file(), " has ", sizes_.size(), " images");
@@ -38,13 +42,12 @@ DetectionFiles::DetectionFiles(const SaveOutputParameter& param) : param_(param)
 
 void DetectionFiles::RequireNumbers() const {
   for (const auto& [label, name] : class_names_) {
-    Require(IsNumber(name), param_.label_map_file(), ": output_format ", param_.output_format(),
-            " needs classes whose names are numbers; '", name, "' is none");
+    Require(IsNumber(name), param_.label_map_file(),
+            ": output_format COCO needs classes whose names are numbers; '", name, "' is none");
   }
   for (const ImageSize& size : sizes_) {
-    Require(IsNumber(size.name), param_.name_size_file(), ": output_format ",
-            param_.output_format(), " needs images whose names are numbers; '", size.name,
-            "' is none");
+    Require(IsNumber(size.name), param_.name_size_file(),
+            ": output_format COCO needs images whose names are numbers; '", size.name, "' is none");
   }
 }
 
@@ -102,8 +105,8 @@ void DetectionFiles::WriteCoco() const {
 void DetectionFiles::WriteIlsvrc() const {
   std::ostringstream text;
   for (const auto& [image, label, score, box] : rows_) {
-    text << image->name << ' ' << class_names_.at(label) << ' ' << score << ' ' << box.xmin << ' '
-         << box.ymin << ' ' << box.xmax << ' ' << box.ymax << '\n';
+    text << image->name << ' ' << label << ' ' << score << ' ' << box.xmin << ' ' << box.ymin << ' '
+         << box.xmax << ' ' << box.ymax << '\n';
   }
   WriteFileAtomically(PathOf(".txt"), text.str());
 }

@@ -16,9 +16,9 @@ namespace caffe {
 //
 //   VOC     DIR/PREFIXclass.txt for each class: image score xmin ymin xmax ymax
 //   COCO    DIR/PREFIX.json: [{"image_id", "category_id", "bbox": [x, y, width, height], "score"}]
-//   ILSVRC  DIR/PREFIX.txt: image class score xmin ymin xmax ymax
+//   ILSVRC  DIR/PREFIX.txt: image label score xmin ymin xmax ymax
 //
-// in pixels of the original image. COCO and ILSVRC need images and classes whose names are numbers.
+// in pixels of the original image. COCO needs images and classes whose names are numbers.
 class DetectionFiles {
  public:
   struct Detection {
@@ -27,8 +27,9 @@ class DetectionFiles {
     ImageBox box;  // parts of the net's input, 0 to 1
   };
 
-  // Throws InvalidArgument for options that are missing or wrong, and IoError.
-  explicit DetectionFiles(const SaveOutputParameter& param);
+  // No detection has `background_label`, so its name in the label map plays no part. Makes the
+  // folder. Throws InvalidArgument for options that are missing or wrong, and IoError.
+  DetectionFiles(const SaveOutputParameter& param, int background_label);
 
   // Throws InvalidArgument for a label that the label map lacks, and IoError.
   void AddImage(const std::vector<Detection>& detections);

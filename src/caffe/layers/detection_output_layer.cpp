@@ -23,7 +23,8 @@ class DetectionOutputLayer final : public Layer {
       throw Unsupported("visualize: there is no window here; read the top instead");
     }
     if (!options_.save_output_param().output_directory().empty()) {
-      files_ = std::make_shared<DetectionFiles>(options_.save_output_param());
+      files_ = std::make_shared<DetectionFiles>(options_.save_output_param(),
+                                                options_.background_label_id());
     }
   }
 

@@ -170,6 +170,7 @@ struct Net::Impl {
   void BindParams();
   void FillLossDiffs();
   void FindInputsAndOutputs();
+  std::set<const Blob*> OwnedParams() const;
   void CheckCompiled() const;
   bool InputsWereReshaped() const;
   void Reshape();
@@ -422,7 +423,11 @@ void Net::Impl::CheckParamShapes(const Graph& compiled) const {
 
 void Net::Impl::BindParams() {
   const bool is_first = layer_params.empty();
-  if (is_first) layer_params.resize(layers.size());
+  SharedSpecs shared;
+  if (is_first) {
+    layer_params.resize(layers.size());
+    shared = MergeSharedSpecs(param);
+  }
   std::map<const Value*, std::shared_ptr<Blob>> owners;
   for (size_t i = 0; i < graph->calls.size(); ++i) {
     LayerCall& call = graph->calls[i];
@@ -439,8 +444,8 @@ void Net::Impl::BindParams() {
         }
         layer_params[i].push_back(blob);
         if (value->owner == nullptr) {
-          learnable_params.push_back(
-              DescribeParam(call.layer->param(), static_cast<int>(k), call.params[k], blob));
+          learnable_params.push_back(DescribeParam(call.layer->param(), static_cast<int>(k),
+                                                   call.params[k], shared, blob));
           learnable_params.back().has_gradient = call.param_needs_gradient[k];
           learnable_params.back().backward_type = call.backward_type;
         }
@@ -451,7 +456,6 @@ void Net::Impl::BindParams() {
       call.param_grads[k]->tensor = &blob->diff_tensor();
     }
   }
-  if (is_first) CheckSharedMultipliers(param);
 }
 
 void Net::Impl::BindBlobs() {
@@ -1034,6 +1038,12 @@ std::string Net::DescribeFirstNonFinite() {
   return found;
 }
 
+std::set<const Blob*> Net::Impl::OwnedParams() const {
+  std::set<const Blob*> owned;
+  for (const LearnableParam& learnable : learnable_params) owned.insert(learnable.blob.get());
+  return owned;
+}
+
 std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const NetParameter& trained) {
   const ThreadClaim::Scope scope(*impl_->claim, "net", name());
   return CopyTrainedLayers(trained, impl_->layer_names, impl_->layer_params);
@@ -1041,12 +1051,12 @@ std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const NetParameter& 
 
 std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const std::string& file) {
   const ThreadClaim::Scope scope(*impl_->claim, "net", name());
-  return CopyTrainedFile(file, impl_->layer_names, impl_->layer_params);
+  return CopyTrainedFile(file, impl_->layer_names, impl_->layer_params, impl_->OwnedParams());
 }
 
 std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFromHDF5(const std::string& file) {
   const ThreadClaim::Scope scope(*impl_->claim, "net", name());
-  return CopyTrainedHdf5(file, impl_->layer_names, impl_->layer_params);
+  return CopyTrainedHdf5(file, impl_->layer_names, impl_->layer_params, impl_->OwnedParams());
 }
 
 void Net::ShareTrainedLayersWith(const Net& other) {
@@ -1080,10 +1090,7 @@ void Net::Save(const std::string& file, bool write_diff) const {
 }
 
 void Net::ToHDF5(const std::string& file, bool write_diff) const {
-  std::set<const Blob*> owned;
-  for (const LearnableParam& learnable : impl_->learnable_params)
-    owned.insert(learnable.blob.get());
-  WriteTrainedHdf5(file, impl_->layer_names, impl_->layer_params, owned, write_diff);
+  WriteTrainedHdf5(file, impl_->layer_names, impl_->layer_params, impl_->OwnedParams(), write_diff);
 }
 
 }  // namespace caffe

@@ -3,7 +3,6 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <map>
 
 #include "caffe/core/philox.hpp"
 #include "caffe/error.hpp"
@@ -29,7 +28,9 @@ bool FitsLegacy(const Shape& stored, const Shape& wanted) {
   return true;
 }
 
-void CopyLayer(const LayerParameter& source, const std::vector<std::shared_ptr<Blob>>& blobs) {
+using ParamBlobs = std::vector<std::shared_ptr<Blob>>;
+
+void CopyLayer(const LayerParameter& source, const ParamBlobs& blobs) {
   Require(source.blobs_size() == static_cast<int>(blobs.size()), "the file has ",
           source.blobs_size(), " parameter blob(s), the net ", blobs.size(), "; the layers differ");
   for (int i = 0; i < source.blobs_size(); ++i) {
@@ -37,21 +38,56 @@ void CopyLayer(const LayerParameter& source, const std::vector<std::shared_ptr<B
   }
 }
 
-// Names of the layers in an HDF5 file. A name with slashes is a path of groups.
-std::vector<std::string> LayersIn(const Hdf5Reader& reader, const std::string& root) {
-  std::vector<std::string> layers;
+// A layer in an HDF5 file and the numbers of the parameters that the file has of it.
+struct Hdf5Layer {
+  std::string name;
+  std::vector<std::string> params;
+};
+
+// A name with slashes is a path of groups, so the group of layer 'a' may hold that of 'a/b'.
+std::vector<Hdf5Layer> LayersIn(const Hdf5Reader& reader, const std::string& root) {
+  std::vector<Hdf5Layer> layers;
   const auto visit = [&](const auto& self, const std::string& name) -> void {
     bool holds_groups = false;
+    Hdf5Layer layer{name, {}};
     for (const std::string& link : reader.LinksOf(root + "/" + name)) {
       const std::string child = name.empty() ? link : name + "/" + link;
-      if (!reader.IsGroup(root + "/" + child)) continue;
-      holds_groups = true;
-      self(self, child);
+      if (reader.IsGroup(root + "/" + child)) {
+        holds_groups = true;
+        self(self, child);
+      } else {
+        layer.params.push_back(link);
+      }
     }
-    if (!holds_groups && !name.empty()) layers.push_back(name);
+    if (!name.empty() && (!holds_groups || !layer.params.empty())) layers.push_back(layer);
   };
   visit(visit, "");
   return layers;
+}
+
+// Parameters are found by their numbers, as a file leaves out those that belong to another layer.
+void CopyHdf5Layer(const Hdf5Reader& reader, const Hdf5Layer& source,
+                   const std::set<const Blob*>& owned, const ParamBlobs& blobs) {
+  for (const std::string& number : source.params) {
+    const bool is_wanted = std::any_of(blobs.begin(), blobs.end(), [&, i = 0](const auto&) mutable {
+      return number == std::to_string(i++);
+    });
+    Require(is_wanted, "the file has parameter ", number, ", the net ", blobs.size(),
+            " parameter blob(s); the layers differ");
+  }
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    const std::string dataset = StrCat("data/", source.name, "/", i);
+    if (!reader.Contains(dataset)) {
+      Require(owned.count(blobs[i].get()) == 0, "the file lacks parameter ", i, " of ",
+              blobs.size(), ", which the net shares with no earlier layer; the layers differ");
+      continue;
+    }
+    WithContext(StrCat("parameter ", i), [&] {
+      BlobProto proto;
+      WriteBlobDoubles(reader.ShapeOf(dataset), reader.ReadDoubles(dataset), &proto);
+      ReadBlob(proto, blobs[i].get());
+    });
+  }
 }
 
 // Copies layer by layer and keeps account.
@@ -69,9 +105,11 @@ class Transfer {
     return true;
   }
 
-  void Copy(const std::string& name, const LayerParameter& source) {
+  // copy(blobs) fills those of the layer.
+  template <typename CopyBlobs>
+  void Copy(const std::string& name, const CopyBlobs& copy) {
     const size_t index = std::find(names_.begin(), names_.end(), name) - names_.begin();
-    CopyLayer(source, blobs_[index]);
+    WithContext("layer '" + name + "'", [&] { copy(blobs_[index]); });
     is_copied_[index] = true;
     Add(index, Net::WeightTransfer::kCopied);
   }
@@ -143,25 +181,12 @@ void InitializeParam(const Layer& layer, int index, const ParamDeclaration& decl
   });
 }
 
-Net::LearnableParam DescribeParam(const LayerParameter& layer, int index,
-                                  const ParamDeclaration& declaration, std::shared_ptr<Blob> blob) {
-  Net::LearnableParam param;
-  param.blob = std::move(blob);
-  param.name = StrCat(layer.name(), ".", index);
-  if (index < layer.param_size()) {
-    param.lr_mult = layer.param(index).lr_mult();
-    param.decay_mult = layer.param(index).decay_mult();
-  }
-  if (!declaration.is_learnable) param.lr_mult = param.decay_mult = 0;
-  return param;
-}
-
-void CheckSharedMultipliers(const NetParameter& param) {
-  std::map<std::string, ParamSpec> seen;
+SharedSpecs MergeSharedSpecs(const NetParameter& param) {
+  SharedSpecs merged;
   for (const LayerParameter& layer : param.layer()) {
     for (const ParamSpec& spec : layer.param()) {
       if (spec.name().empty()) continue;
-      ParamSpec& first = seen.emplace(spec.name(), spec).first->second;
+      ParamSpec& first = merged.emplace(spec.name(), spec).first->second;
       Require(!spec.has_lr_mult() || !first.has_lr_mult() || spec.lr_mult() == first.lr_mult(),
               "layer '", layer.name(), "': shared parameter '", spec.name(), "' has lr_mult ",
               spec.lr_mult(), " here and ", first.lr_mult(), " elsewhere; make them equal");
@@ -173,6 +198,23 @@ void CheckSharedMultipliers(const NetParameter& param) {
       if (!first.has_decay_mult() && spec.has_decay_mult()) first.set_decay_mult(spec.decay_mult());
     }
   }
+  return merged;
+}
+
+Net::LearnableParam DescribeParam(const LayerParameter& layer, int index,
+                                  const ParamDeclaration& declaration, const SharedSpecs& shared,
+                                  std::shared_ptr<Blob> blob) {
+  Net::LearnableParam param;
+  param.blob = std::move(blob);
+  param.name = StrCat(layer.name(), ".", index);
+  if (index < layer.param_size()) {
+    const auto found = shared.find(layer.param(index).name());
+    const ParamSpec& spec = found == shared.end() ? layer.param(index) : found->second;
+    param.lr_mult = spec.lr_mult();
+    param.decay_mult = spec.decay_mult();
+  }
+  if (!declaration.is_learnable) param.lr_mult = param.decay_mult = 0;
+  return param;
 }
 
 std::vector<Net::WeightTransfer> CopyTrainedLayers(const NetParameter& trained,
@@ -180,37 +222,33 @@ std::vector<Net::WeightTransfer> CopyTrainedLayers(const NetParameter& trained,
                                                    const LayerBlobs& blobs) {
   Transfer transfer(layer_names, blobs);
   for (const LayerParameter& source : trained.layer()) {
-    if (!transfer.Ignores(source.name(), source.blobs_size())) {
-      WithContext("layer '" + source.name() + "'", [&] { transfer.Copy(source.name(), source); });
-    }
+    if (transfer.Ignores(source.name(), source.blobs_size())) continue;
+    transfer.Copy(source.name(), [&](const ParamBlobs& own) { CopyLayer(source, own); });
   }
   return transfer.Report();
 }
 
 std::vector<Net::WeightTransfer> CopyTrainedFile(const std::string& file,
                                                  const std::vector<std::string>& layer_names,
-                                                 const LayerBlobs& blobs) {
-  if (!file.ends_with(".h5")) {
-    const NetParameter trained = ReadNetBinary(file);
-    return WithContext(file, [&] { return CopyTrainedLayers(trained, layer_names, blobs); });
-  }
-  return CopyTrainedHdf5(file, layer_names, blobs);
+                                                 const LayerBlobs& blobs,
+                                                 const std::set<const Blob*>& owned) {
+  if (file.ends_with(".h5")) return CopyTrainedHdf5(file, layer_names, blobs, owned);
+  const NetParameter trained = ReadNetBinary(file);
+  return WithContext(file, [&] { return CopyTrainedLayers(trained, layer_names, blobs); });
 }
 
 std::vector<Net::WeightTransfer> CopyTrainedHdf5(const std::string& file,
                                                  const std::vector<std::string>& layer_names,
-                                                 const LayerBlobs& blobs) {
+                                                 const LayerBlobs& blobs,
+                                                 const std::set<const Blob*>& owned) {
   const Hdf5Reader reader(file);
   Transfer transfer(layer_names, blobs);
-  for (const std::string& source : LayersIn(reader, "data")) {
-    const std::vector<std::string> indices = reader.LinksOf("data/" + source);
-    if (transfer.Ignores(source, static_cast<int>(indices.size()))) continue;
-    LayerParameter layer;
-    for (const std::string& index : indices) {
-      const std::string dataset = StrCat("data/", source, "/", index);
-      WriteBlobFloats(reader.ShapeOf(dataset), reader.ReadFloats(dataset), layer.add_blobs());
-    }
-    WithContext(StrCat(file, ": layer '", source, "'"), [&] { transfer.Copy(source, layer); });
+  for (const Hdf5Layer& source : LayersIn(reader, "data")) {
+    if (transfer.Ignores(source.name, static_cast<int>(source.params.size()))) continue;
+    WithContext(file, [&] {
+      transfer.Copy(source.name,
+                    [&](const ParamBlobs& own) { CopyHdf5Layer(reader, source, owned, own); });
+    });
   }
   return transfer.Report();
 }
@@ -232,6 +270,12 @@ void WriteTrainedHdf5(const std::string& file, const std::vector<std::string>& l
       if (owned.count(&blob) == 0) continue;
       const std::string name = StrCat(layer_names[i], "/", k);
       const size_t count = static_cast<size_t>(blob.count());
+      if (blob.data_tensor().desc().dtype == DType::kDouble) {
+        writer.WriteDoubles("data/" + name, blob.shape(), {blob.cpu_data<double>(), count});
+        if (write_diff)
+          writer.WriteDoubles("diff/" + name, blob.shape(), {blob.cpu_diff<double>(), count});
+        continue;
+      }
       writer.WriteFloats("data/" + name, blob.shape(), {blob.cpu_data<float>(), count});
       if (write_diff)
         writer.WriteFloats("diff/" + name, blob.shape(), {blob.cpu_diff<float>(), count});

@@ -1,6 +1,7 @@
 // Parameters of a net: first values, and copies from and to files.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -18,25 +19,31 @@ namespace caffe {
 void InitializeParam(const Layer& layer, int index, const ParamDeclaration& declaration,
                      uint64_t seed, Blob* blob);
 
-Net::LearnableParam DescribeParam(const LayerParameter& layer, int index,
-                                  const ParamDeclaration& declaration, std::shared_ptr<Blob> blob);
+// By the parameter's name: lr_mult and decay_mult of the first sharer that gives them, which count
+// for all. Throws InvalidArgument when sharers give different ones.
+using SharedSpecs = std::map<std::string, ParamSpec>;
+SharedSpecs MergeSharedSpecs(const NetParameter& param);
 
-// Throws InvalidArgument when sharers of one name give different explicit lr_mult or decay_mult.
-void CheckSharedMultipliers(const NetParameter& param);
+Net::LearnableParam DescribeParam(const LayerParameter& layer, int index,
+                                  const ParamDeclaration& declaration, const SharedSpecs& shared,
+                                  std::shared_ptr<Blob> blob);
 
 using LayerBlobs = std::vector<std::vector<std::shared_ptr<Blob>>>;
 
 std::vector<Net::WeightTransfer> CopyTrainedLayers(const NetParameter& trained,
                                                    const std::vector<std::string>& layer_names,
                                                    const LayerBlobs& blobs);
-// Binary .caffemodel, or HDF5 by its ".h5" ending.
+// Binary .caffemodel, or HDF5 by its ".h5" ending. `owned` as in WriteTrainedHdf5.
 std::vector<Net::WeightTransfer> CopyTrainedFile(const std::string& file,
                                                  const std::vector<std::string>& layer_names,
-                                                 const LayerBlobs& blobs);
+                                                 const LayerBlobs& blobs,
+                                                 const std::set<const Blob*>& owned);
 
+// What the file has; it may lack what is not owned.
 std::vector<Net::WeightTransfer> CopyTrainedHdf5(const std::string& file,
                                                  const std::vector<std::string>& layer_names,
-                                                 const LayerBlobs& blobs);
+                                                 const LayerBlobs& blobs,
+                                                 const std::set<const Blob*>& owned);
 
 // Replaces `layer`'s blobs by these values.
 void WriteLayerBlobs(const std::vector<std::shared_ptr<Blob>>& blobs, bool write_diff,

@@ -85,14 +85,16 @@ CAFFE_HOST_DEVICE inline A RegularizedGradient(const UpdateScalars<A>& s, A g, A
 }
 
 // Polyak 1964:  h = momentum * h + rate * g;  delta = h
+// `decoupled` adds rate * decay * w to delta, as NVCaffe's regularization_type WD does.
 struct SgdUpdate : ElementwiseUpdate {
   static constexpr std::string_view kName = "SgdUpdate";
   static constexpr int kStates = 1;
+  bool decoupled = false;
 
   template <typename A>
-  CAFFE_HOST_DEVICE inline A Delta(const UpdateScalars<A>& s, A g, A, A* h) const {
+  CAFFE_HOST_DEVICE inline A Delta(const UpdateScalars<A>& s, A g, A w, A* h) const {
     h[0] = s.momentum * h[0] + s.rate * g;
-    return h[0];
+    return decoupled ? h[0] + s.rate * s.decay * w : h[0];
   }
 };
 

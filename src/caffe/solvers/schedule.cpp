@@ -91,10 +91,12 @@ double LearningRateAt(const SolverParameter& param, int iteration, int current_s
   } else {
     rate = PolicyRate(param, iteration, current_step);
   }
-  return std::max(rate, static_cast<double>(param.min_lr()));
+  // Not where min_lr is left out: BVLC's rates may be negative, to climb.
+  return param.has_min_lr() ? std::max(rate, static_cast<double>(param.min_lr())) : rate;
 }
 
 int MultiStepAt(const SolverParameter& param, int iteration, int current_step) {
+  if (iteration < param.rampup_interval()) return current_step;  // the policy is not asked yet
   if (current_step < param.stepvalue_size() && iteration >= param.stepvalue(current_step)) {
     return current_step + 1;
   }

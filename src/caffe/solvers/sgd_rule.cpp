@@ -6,7 +6,9 @@ namespace {
 // Stochastic gradient descent with momentum (Polyak 1964).
 class SGDRule final : public ElementwiseRule<ops::SgdUpdate> {
  public:
-  using ElementwiseRule::ElementwiseRule;
+  explicit SGDRule(const SolverParameter& param) : ElementwiseRule(param) {
+    op_.decoupled = param.regularization_type() == "WD";
+  }
 };
 
 REGISTER_SOLVER_CLASS(SGD);

@@ -17,6 +17,7 @@
 #include "caffe/solvers/debug_info.hpp"
 #include "caffe/solvers/gradient_scaling.hpp"
 #include "caffe/solvers/larc.hpp"
+#include "caffe/solvers/log_net.hpp"
 #include "caffe/solvers/schedule.hpp"
 #include "caffe/solvers/snapshot.hpp"
 #include "caffe/solvers/solver_nets.hpp"
@@ -229,11 +230,13 @@ void Solver::Impl::BuildNets() {
   train.rank = parallel.rank();
   train.ranks = parallel.ranks();
   net = MakeTrainNet(param, train);
+  if (parallel.is_root()) LogNet(*net);
   for (const NetParameter& definition : TestNetDefinitions(param)) {
     NetOptions test = train;
     test.keep_all = options.keep_all;
     test.with_backward = false;
     test_nets.push_back(std::make_shared<Net>(definition, test));
+    if (parallel.is_root()) LogNet(*test_nets.back());
     test_nets.back()->ShareTrainedLayersWith(*net);
   }
   tested_batches.assign(test_nets.size(), 0);
