@@ -1,4 +1,4 @@
-// What the small tools share: start-up, and errors as one line with exit status 1.
+// What the small tools share: start-up, and errors as one line with an exit status.
 #pragma once
 
 #include <gflags/gflags.h>
@@ -12,10 +12,11 @@
 namespace caffe::tools {
 
 // Parses flags, starts logging to standard error and runs `body` with the remaining arguments.
-// Prints the usage when their number is not within [least, most]. Returns the exit status.
+// Prints the usage when their number is not within [least, most]. Returns the exit status: 1 then,
+// and `failure` after an exception.
 template <typename Body>
-int RunTool(int argc, char** argv, const std::string& usage, size_t least, size_t most,
-            Body&& body) {
+int RunTool(int argc, char** argv, const std::string& usage, size_t least, size_t most, Body&& body,
+            int failure = 1) {
   FLAGS_alsologtostderr = true;
   FLAGS_log_year_in_prefix = false;  // as Caffe's parsers expect
   gflags::SetUsageMessage(usage);
@@ -31,7 +32,7 @@ int RunTool(int argc, char** argv, const std::string& usage, size_t least, size_
     return 0;
   } catch (const std::exception& error) {
     LOG(ERROR) << error.what();
-    return 1;
+    return failure;
   }
 }
 

@@ -63,10 +63,11 @@ TEST_F(FileToolsTest, UpgradesNetsAndSolvers) {
   Run("upgrade_solver_proto_text solver.prototxt new_solver.prototxt");
   EXPECT_THAT(Read("new_solver.prototxt"), HasSubstr("type: \"Adam\""));
   Write("broken.prototxt", "layer { nam: 'x' }");
-  EXPECT_THAT(Run("upgrade_net_proto_text broken.prototxt out.prototxt", 1),
+  EXPECT_THAT(Run("upgrade_net_proto_text broken.prototxt out.prototxt", 2),
               HasSubstr("broken.prototxt:1:9"));
-  EXPECT_THAT(Run("upgrade_net_proto_binary broken.prototxt out.caffemodel", 1),
+  EXPECT_THAT(Run("upgrade_net_proto_binary broken.prototxt out.caffemodel", 2),
               HasSubstr("broken.prototxt"));
+  EXPECT_THAT(Run("upgrade_net_proto_text broken.prototxt", 1), HasSubstr("Usage"));
 }
 
 TEST_F(FileToolsTest, UpgradesBinaryNets) {
