@@ -52,6 +52,8 @@ TEST(ScheduleTest, Policies) {
 TEST(ScheduleTest, MultistepTakesOneStepPerIteration) {
   ExpectRates("base_lr: 1 lr_policy: 'multistep' gamma: 0.5 stepvalue: 1 stepvalue: 1 stepvalue: 4",
               {1, 0.5, 0.25, 0.25, 0.125});
+  ExpectRates("base_lr: 1 lr_policy: 'multistep' gamma: 0.5 stepvalue: 3 stepvalue: 1",
+              {1, 1, 1, 0.5, 0.25, 0.25});
   ExpectRates(
       "base_lr: 1 lr_policy: 'multistep' gamma: 0.5 stepvalue: 1 stepvalue: 2 "
       "rampup_interval: 3 rampup_lr: 1",

@@ -1,5 +1,7 @@
 #include "caffe/solvers/schedule.hpp"
 
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -70,8 +72,10 @@ void CheckSchedule(const SolverParameter& param) {
   RequireFinite("max_weight_decay", param.max_weight_decay());
   RequireFinite("weight_decay_power", param.weight_decay_power());
   Require(param.min_lr() >= 0, "solver: min_lr is ", param.min_lr(), "; it must be 0 or more");
-  Require(std::is_sorted(param.stepvalue().begin(), param.stepvalue().end()),
-          "solver: stepvalue must ascend");
+  // Caffe takes them: the rate steps at once where the next value has been passed already.
+  LOG_IF(WARNING, !std::is_sorted(param.stepvalue().begin(), param.stepvalue().end()))
+      << "solver: the stepvalues do not ascend; the rate steps once per iteration until it has "
+         "caught up";
   Require(param.lr_policy() != "plateau" || param.plateau_winsize_size() > 0,
           "solver: lr_policy 'plateau' needs at least one plateau_winsize");
   const bool is_polynomial = param.lr_policy() == "poly" || param.momentum_policy() == "poly" ||
