@@ -423,7 +423,7 @@ TEST_F(SolverTest, ExplainsWrongDefinitions) {
   EXPECT_THAT(layer_error([](LayerParameter* layer) { layer->clear_type(); }),
               HasSubstr("layer 'ip' (): the type is missing"));
   EXPECT_THAT(layer_error([](LayerParameter* layer) { layer->set_name("x"); }),
-              HasSubstr("layer name 'x' is used twice, the second time for type InnerProduct"));
+              HasSubstr("layer 'x' (InnerProduct): has weights and a name that another layer has"));
   EXPECT_THAT(error([](SolverParameter* param) {
                 param->set_larc(true);
                 param->set_type("Adam");

@@ -1,7 +1,6 @@
 #include "caffe/net/build_graph.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/error.hpp"
@@ -17,9 +16,6 @@ class GraphWiring {
 
   void Add(const std::shared_ptr<Layer>& layer) {
     const LayerParameter& param = layer->param();
-    Require(layer_names_.insert(layer->name()).second, "layer name '", layer->name(),
-            "' is used twice, the second time for type ", layer->type(),
-            "; names identify weights and must be unique");
     LayerCall call;
     call.layer = layer;
     for (const std::string& bottom : param.bottom()) call.bottoms.push_back(Find(param, bottom));
@@ -70,7 +66,6 @@ class GraphWiring {
   }
 
   Graph& graph_;
-  std::set<std::string> layer_names_;
 };
 
 }  // namespace

@@ -20,6 +20,8 @@ class InferShapes final : public Pass {
 
   void Run(Graph& graph) override {
     owners_.clear();
+    layers_of_name_.clear();
+    for (const LayerCall& call : graph.calls) ++layers_of_name_[call.layer->name()];
     for (size_t i = 0; i < graph.calls.size(); ++i) {
       const Layer& layer = *graph.calls[i].layer;
       WithContext(PlaceOf(layer.param()), [&] { InferCall(graph, static_cast<int>(i)); });
@@ -55,6 +57,8 @@ class InferShapes final : public Pass {
     const LayerParameter& param = call.layer->param();
     call.params = call.layer->Params(bottoms);
     const int num_params = static_cast<int>(call.params.size());
+    Require(num_params == 0 || layers_of_name_.at(param.name()) == 1,
+            "has weights and a name that another layer has too; names identify weights: rename one");
     Require(param.param_size() <= num_params, "has ", param.param_size(),
             " param entries but only ", num_params, " parameter blob(s)");
     for (int i = 0; i < num_params; ++i) {
@@ -87,6 +91,7 @@ class InferShapes final : public Pass {
     grad.owner = owner_grad;
   }
 
+  std::map<std::string, int> layers_of_name_;
   std::map<std::string, std::pair<Value*, Value*>> owners_;
 };
 

@@ -1,0 +1,45 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "caffe/error.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
+#include "tests/support/error_text.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::unique_ptr<Net> NetOf(const std::string& layers) {
+  NetParameter param;
+  ParseTextProto(
+      "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 2 } } } " +
+          layers,
+      "net", &param);
+  return std::make_unique<Net>(param);
+}
+
+// Published nets have layers like two 'relu' by mistake, which Caffe takes.
+TEST(LayerNamesTest, MayBeUsedTwiceByLayersWithoutWeights) {
+  const auto net = NetOf(
+      "layer { name: 'a' type: 'Power' bottom: 'x' top: 'y' power_param { scale: 2 } } "
+      "layer { name: 'a' type: 'Power' bottom: 'y' top: 'z' power_param { shift: 1 } }");
+  net->blob_by_name("x")->mutable_cpu_data<float>()[0] = 3;
+  net->Forward();
+  EXPECT_EQ(net->blob_by_name("z")->cpu_data<float>()[0], 7);
+}
+
+TEST(LayerNamesTest, IdentifyWeights) {
+  const std::string product =
+      "layer { name: 'a' type: 'InnerProduct' bottom: 'x' top: 'TOP' "
+      "inner_product_param { num_output: 2 } } ";
+  std::string second = product;
+  second.replace(second.find("TOP"), 3, "SUM");
+  EXPECT_THAT(testing::ErrorText<InvalidArgument>([&] { NetOf(product + second); }),
+              HasSubstr("layer 'a' (InnerProduct): has weights and a name that another layer has "
+                        "too; names identify weights: rename one"));
+}
+
+}  // namespace
+}  // namespace caffe
