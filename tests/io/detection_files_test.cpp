@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "caffe/error.hpp"
@@ -110,6 +111,20 @@ TEST_F(DetectionFilesTest, MakesTheFolder) {
   param_.set_output_directory(folder_ / "results/Main");
   DetectionFiles files(param_, 0);
   EXPECT_TRUE(Has("results/Main"));
+}
+
+TEST_F(DetectionFilesTest, WritesNumbersAsJsonHasThem) {
+  Write("labels.prototxt", "item { name: '07' label: 1 }");
+  Write("sizes.txt", "000139 10 10\n");
+  param_.set_output_format("COCO");
+  DetectionFiles files(param_, 0);
+  EXPECT_THAT(
+      [&] {
+        files.AddImage({{1, INFINITY, {0, 0, 1, 1}}});
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("in image 000139 has score inf")));
+  files.AddImage({{1, 0.5, {0, 0, 1, 1}}});
+  EXPECT_THAT(Read("found_.json"), HasSubstr("{\"image_id\": 139, \"category_id\": 7,"));
 }
 
 TEST_F(DetectionFilesTest, RefusesAnUnknownClass) {

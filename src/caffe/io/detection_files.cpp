@@ -1,5 +1,6 @@
 #include "caffe/io/detection_files.hpp"
 
+#include <cmath>
 #include <filesystem>
 #include <sstream>
 
@@ -11,7 +12,13 @@ namespace caffe {
 namespace {
 
 bool IsNumber(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return !text.empty() && text.size() < 19 &&
+         text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// JSON has no leading zeros.
+int64_t Number(const std::string& text) {
+  return std::stoll(text);
 }
 
 }  // namespace
@@ -54,6 +61,7 @@ void DetectionFiles::RequireNumbers() const {
 void DetectionFiles::AddImage(const std::vector<Detection>& detections) {
   const ImageSize& size = sizes_[next_];
   for (const Detection& one : detections) {
+    Require(std::isfinite(one.score), "a detection in image ", size.name, " has score ", one.score);
     Require(class_names_.count(one.label) == 1, "a detection has class ", one.label, ", which ",
             param_.label_map_file(), " does not name");
     rows_.push_back({&size, one.label, one.score, InPixels(one.box, size, param_.resize_param())});
@@ -92,9 +100,9 @@ void DetectionFiles::WriteCoco() const {
   std::ostringstream text;
   const char* separator = "[\n";
   for (const auto& [image, label, score, box] : rows_) {
-    text << separator << "{\"image_id\": " << image->name
-         << ", \"category_id\": " << class_names_.at(label) << ", \"bbox\": [" << box.xmin << ", "
-         << box.ymin << ", " << box.xmax - box.xmin << ", " << box.ymax - box.ymin
+    text << separator << "{\"image_id\": " << Number(image->name)
+         << ", \"category_id\": " << Number(class_names_.at(label)) << ", \"bbox\": [" << box.xmin
+         << ", " << box.ymin << ", " << box.xmax - box.xmin << ", " << box.ymax - box.ymin
          << "], \"score\": " << score << '}';
     separator = ",\n";
   }
