@@ -27,6 +27,7 @@ void BindSolver(py::module_& module);
 // The parameter blobs of one layer.
 struct BlobVec {
   std::vector<std::shared_ptr<Blob>> blobs;
+  bool can_grow = false;  // until the layer has been set up
 };
 
 // What Python sees of a layer, and what classes of Python layers derive from.

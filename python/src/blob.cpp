@@ -73,6 +73,10 @@ void BindBlobVec(py::module_& module) {
       .def(
           "add_blob",
           [](BlobVec& self, const py::args& dims) {
+            Require(
+                self.can_grow,
+                "a layer's blobs are added in setup(); then the net knows them and their number "
+                "is fixed");
             self.blobs.push_back(std::make_shared<Blob>(ShapeOf(dims)));
           },
           "Adds a blob of this shape, filled with 0; for setup() of layers in Python.")

@@ -13,17 +13,11 @@ namespace {
 using Blobs = std::vector<std::shared_ptr<Blob>>;
 
 void Store(const Blob& blob, bool diff, const TensorView& view) {
+  Require(blob.shape() == view.shape, "a blob of shape ", view.shape, " was reshaped to ",
+          blob.shape(), "; only tops may be, in reshape() and forward()");
   const float* values = diff ? blob.cpu_diff() : blob.cpu_data();
   VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
     std::transform(values, values + view.count(), view.as<T>(), [](float x) { return T(x); });
-  });
-}
-
-void Load(const TensorView& view, bool diff, Blob& blob) {
-  float* values = diff ? blob.mutable_cpu_diff() : blob.mutable_cpu_data();
-  VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
-    std::transform(view.as<const T>(), view.as<const T>() + view.count(), values,
-                   [](T x) { return static_cast<float>(static_cast<Accum<T>>(x)); });
   });
 }
 
@@ -31,12 +25,22 @@ void Reshape(Blob& blob, const Shape& shape) {
   if (!(blob.shape() == shape)) blob.Reshape(shape);
 }
 
+// The blob gets the view's shape: the user's code may have given it another.
+void Load(const TensorView& view, bool diff, Blob& blob) {
+  Reshape(blob, view.shape);
+  float* values = diff ? blob.mutable_cpu_diff() : blob.mutable_cpu_data();
+  VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
+    std::transform(view.as<const T>(), view.as<const T>() + view.count(), values,
+                   [](T x) { return static_cast<float>(static_cast<Accum<T>>(x)); });
+  });
+}
+
 // An object of the user's class and the blobs it works on. They are the layer's own, so that what
 // it keeps of them stays valid between forward and backward and after the net is gone; values are
 // copied in and out around each call.
 struct Instance {
   py::object object;
-  std::shared_ptr<BlobVec> params = std::make_shared<BlobVec>();
+  std::shared_ptr<BlobVec> params = std::make_shared<BlobVec>(BlobVec{.can_grow = true});
   // The blobs that setup() added, when the net's have taken their places in `params`. They follow
   // those, for a layer that has kept views of them.
   Blobs own_params;
@@ -103,6 +107,7 @@ class PythonLayer final : public Layer {
       self.is_set_up = true;
     }
     WithNote(Where("reshape"), [&] { self.CallReshape(); });
+    self.params->can_grow = false;
     return self.TopShapes();
   }
 
@@ -188,13 +193,17 @@ class PythonLayer final : public Layer {
   static void Forward(Instance& self, const std::string& where, const KernelContext& ctx) {
     const py::gil_scoped_acquire gil;
     const size_t num_bottoms = self.bottoms.size(), num_tops = self.tops.size();
-    for (size_t i = 0; i < num_bottoms; ++i) {
-      Reshape(*self.bottoms[i], ctx.inputs[i].shape);
-      Load(ctx.inputs[i], /*diff=*/false, *self.bottoms[i]);
-    }
+    for (size_t i = 0; i < num_bottoms; ++i) Load(ctx.inputs[i], false, *self.bottoms[i]);
     LoadParams(self, ctx, num_bottoms);
     WithNote(where, [&] {
       if (!self.is_reshaped) self.CallReshape();
+      for (size_t i = 0; i < num_bottoms; ++i) {
+        const bool is_top =
+            std::find(self.tops.begin(), self.tops.end(), self.bottoms[i]) != self.tops.end();
+        Require(is_top || self.bottoms[i]->shape() == ctx.inputs[i].shape, where, ": bottom ", i,
+                " of shape ", ctx.inputs[i].shape, " was reshaped to ", self.bottoms[i]->shape(),
+                " in reshape(); only tops may be");
+      }
       RequireShapesOfPlan(self, ctx);
       self.is_reshaped = false;
       if (std::exchange(self.has_run, false)) return;
@@ -204,12 +213,14 @@ class PythonLayer final : public Layer {
       RequireShapesOfPlan(self, ctx);
       self.has_run = false;
     });
-    for (size_t i = 0; i < num_tops; ++i) {
-      if (ctx.has_output(static_cast<int>(i))) Store(*self.tops[i], false, ctx.outputs[i]);
-    }
-    for (size_t i = 0; i < self.params->blobs.size(); ++i) {
-      Store(*self.params->blobs[i], false, ctx.outputs[num_tops + i]);
-    }
+    WithContext(where, [&] {
+      for (size_t i = 0; i < num_tops; ++i) {
+        if (ctx.has_output(static_cast<int>(i))) Store(*self.tops[i], false, ctx.outputs[i]);
+      }
+      for (size_t i = 0; i < self.params->blobs.size(); ++i) {
+        Store(*self.params->blobs[i], false, ctx.outputs[num_tops + i]);
+      }
+    });
   }
 
   static void RequireShapesOfPlan(Instance& self, const KernelContext& ctx) {
@@ -244,15 +255,17 @@ class PythonLayer final : public Layer {
       propagate_down.append(ctx.has_output(static_cast<int>(i)));
     }
     WithNote(where, [&] { self.object.attr("backward")(self.tops, propagate_down, self.bottoms); });
-    for (size_t i = 0; i < num_bottoms; ++i) {
-      if (ctx.has_output(static_cast<int>(i))) Store(*self.bottoms[i], true, ctx.outputs[i]);
-    }
-    for (size_t i = 0; i < self.params->blobs.size(); ++i) {
-      const size_t output = num_bottoms + i;
-      if (ctx.has_output(static_cast<int>(output))) {
-        Store(*self.params->blobs[i], true, ctx.outputs[output]);
+    WithContext(where, [&] {
+      for (size_t i = 0; i < num_bottoms; ++i) {
+        if (ctx.has_output(static_cast<int>(i))) Store(*self.bottoms[i], true, ctx.outputs[i]);
       }
-    }
+      for (size_t i = 0; i < self.params->blobs.size(); ++i) {
+        const size_t output = num_bottoms + i;
+        if (ctx.has_output(static_cast<int>(output))) {
+          Store(*self.params->blobs[i], true, ctx.outputs[output]);
+        }
+      }
+    });
   }
 
   static void LoadParams(Instance& self, const KernelContext& ctx, size_t first) {

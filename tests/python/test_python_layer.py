@@ -60,6 +60,50 @@ class Proposals(caffe.Layer):
         bottom[0].diff[...] = top[0].diff.sum()
 
 
+class Some(caffe.Layer):
+    """As many of the items as the first number says; reshape() knows better than to say nothing, but not how many."""
+
+    def setup(self, bottom, top):
+        pass
+
+    def reshape(self, bottom, top):
+        top[0].reshape(1, bottom[0].shape[1])
+
+    def forward(self, bottom, top):
+        items = int(bottom[0].data[0, 0])
+        top[0].reshape(items, bottom[0].shape[1])
+        top[0].data[...] = bottom[0].data[:items]
+
+    def backward(self, top, propagate_down, bottom):
+        assert top[0].data.shape == top[0].diff.shape == (int(bottom[0].data[0, 0]), 3)
+        bottom[0].diff[...] = 0
+        bottom[0].diff[:len(top[0].diff)] = top[0].diff
+
+
+class Misshapes(Times):
+    """Gives another shape to what param_str says, in the method that it says."""
+
+    def setup(self, bottom, top):
+        self.method, self.victim = self.param_str.split()
+        self.blobs.add_blob(5)
+
+    def misshape(self, method, bottom, top):
+        if method == self.method:
+            eval(self.victim)
+
+    def reshape(self, bottom, top):
+        top[0].reshape(*bottom[0].shape)
+        self.misshape("reshape", bottom, top)
+
+    def forward(self, bottom, top):
+        top[0].data[...] = bottom[0].data
+        self.misshape("forward", bottom, top)
+
+    def backward(self, top, propagate_down, bottom):
+        bottom[0].diff[...] = top[0].diff
+        self.misshape("backward", bottom, top)
+
+
 class Phase(caffe.Layer):
     def setup(self, bottom, top):
         pass
@@ -241,6 +285,38 @@ def test_tops_may_be_reshaped_in_forward(net):
         assert proposing.forward(x=x)["y"].tolist() == [[10.0 * run] * 2] * items
         assert proposing.layers[1].runs == run
         assert (proposing.backward(y=np.ones((items, 2)))["x"] == 20 * items).all()
+
+
+def test_layers_side_by_side_may_reshape_their_tops_in_forward(net):
+    both = net(python("Some", "x", "a"), python("Some", "x", "b"),
+               "layer { name: 'sum' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'y' }")
+    both.blobs["x"].reshape(40, 3)
+    for items in (1, 2, 40, 3):
+        x = np.full((40, 3), items)
+        assert (both.forward(x=x)["y"] == np.full((items, 3), 2 * items)).all()
+        assert both.backward(y=np.ones((items, 3)))["x"].sum() == 2 * 3 * items
+
+
+@pytest.mark.parametrize("what, error", [
+    ("reshape bottom[0].reshape(100000)", "in reshape.*; only tops may be"), ("forward bottom[0].reshape(1)", None),
+    ("backward bottom[0].reshape(1)", "in backward of layer 'y_Misshapes'.*was reshaped to 1; only tops may be"),
+    ("forward self.blobs[0].reshape(1)", "in forward of layer 'y_Misshapes'.*was reshaped to 1"),
+    ("forward self.blobs.add_blob(1000)", r"are added in setup\(\)"),
+    ("backward self.blobs.add_blob(1000)", r"are added in setup\(\)")])
+def test_blobs_that_a_layer_may_not_reshape(net, what, error):
+    def run():
+        wrong.forward(x=np.ones((2, 3)))
+        wrong.backward(y=np.ones((2, 3)))
+
+    if error is None:
+        wrong = net(python("Misshapes", "x", "y", f"param_str: '{what}'"))
+        for _ in range(2):
+            run()
+        assert (wrong.blobs["x"].diff == 1).all()
+        return
+    with pytest.raises(caffe.InvalidArgument, match=error):
+        wrong = net(python("Misshapes", "x", "y", f"param_str: '{what}'"))
+        run()
 
 
 class Keeps(Learned):

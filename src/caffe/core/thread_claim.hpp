@@ -31,11 +31,19 @@ class ThreadClaim {
     ThreadClaim& claim_;
   };
 
-  // For those who may look on only in the owner's thread: its callbacks, say.
+  // For those who may look on only in the owner's thread: its callbacks, say. `what` is what is
+  // claimed, in the message.
   void CheckNotElsewhere(const char* what) const {
     const std::thread::id owner = owner_.load(std::memory_order_relaxed);
     if (owner == std::thread::id() || owner == std::this_thread::get_id()) return;
-    throw InvalidArgument(StrCat("the ", what, "'s net", kElsewhere));
+    throw InvalidArgument(StrCat("the ", what, kElsewhere));
+  }
+
+  // For what the owner's callbacks may not do either.
+  void CheckIdle(const char* what) const {
+    CheckNotElsewhere(what);
+    Require(owner_.load(std::memory_order_relaxed) == std::thread::id(), "the ", what,
+            " is running: what it calls back cannot change it");
   }
 
  private:

@@ -173,6 +173,7 @@ struct Net::Impl {
   std::set<const Blob*> OwnedParams() const;
   void CheckCompiled() const;
   bool InputsWereReshaped() const;
+  void TakeBackShapes();
   void Reshape();
   void Run(Direction direction, int first, int last);
   void RunLayers(Direction direction, int first, int last);
@@ -316,7 +317,7 @@ std::shared_ptr<Graph> Net::Impl::PlanWhatFits(size_t done) const {
   try {
     return Plan(layers.size());
   } catch (const InvalidArgument&) {
-    if (!options.keep_all) throw;
+    if (!options.keep_all || done == layers.size()) throw;
     std::shared_ptr<Graph> plan;
     size_t fits = done, too_many = layers.size();
     while (too_many - fits > 1) {
@@ -328,8 +329,7 @@ std::shared_ptr<Graph> Net::Impl::PlanWhatFits(size_t done) const {
         too_many = middle;
       }
     }
-    if (plan == nullptr) throw;
-    return plan;
+    return plan == nullptr ? Plan(done) : plan;
   }
 }
 
@@ -585,22 +585,46 @@ bool Net::Impl::InputsWereReshaped() const {
   return false;
 }
 
+// Shapes of blobs that are no inputs follow from the inputs'; what a caller has made of them is
+// undone, as Caffe's layers undo it. Weights cannot be had again: they have to have their shape.
+void Net::Impl::TakeBackShapes() {
+  for (size_t i = 0; i < graph->calls.size(); ++i) {
+    for (size_t k = 0; k < layer_params[i].size(); ++k) {
+      const Shape &has = layer_params[i][k]->shape(), &needs = graph->calls[i].params[k].shape;
+      Require(has == needs, "layer '", layer_names[i], "': parameter ", k, " was reshaped to ", has,
+              "; the layer needs ", needs);
+    }
+  }
+  for (const auto& [name, value] : graph->blobs) {
+    const bool is_input = graph->external_data.count(name) > 0;
+    if (is_input || blobs[blob_index.at(name)]->shape() == value->desc.shape) continue;
+    BindBlobs();
+    return;
+  }
+}
+
 // The range counts upwards in both directions.
 void Net::Impl::CheckLayers(const char* what, int first, int last) const {
   const int count = static_cast<int>(layers.size());
   Require(0 <= first && last < count, what, " of layers ", first, " to ", last,
           ": the net has layers 0 to ", count - 1);
+  Require(first <= last, what, " has nothing to run: layer ", last, " ('", layer_names[last],
+          "') comes before layer ", first, " ('", layer_names[first], "')");
   Require(options.keep_all, "a partial ", what, " needs a keep-all net");
 }
 
 void Net::Impl::AddCallback(std::vector<LayerCallback>* callbacks, LayerCallback callback) {
   Require(options.keep_all, "callbacks around layers need a keep-all net");
+  claim->CheckIdle("net");
   callbacks->push_back(std::move(callback));
 }
 
 void Net::Impl::Run(Direction direction, int first, int last) {
   CheckCompiled();
+  TakeBackShapes();
   const bool is_forward = direction == Direction::kForward;
+  Require(is_forward || !InputsWereReshaped(),
+          "an input was reshaped after forward; run forward again");
   if (is_forward && first == 0) pass = next_pass++;
   const std::vector<LayerCallback>& before = is_forward ? before_forward : before_backward;
   const std::vector<LayerCallback>& after = is_forward ? after_forward : after_backward;
@@ -642,6 +666,7 @@ void Net::Impl::RunForwardBackward(AppendedWork* appended) {
     Run(Direction::kBackward, 0, last);
     return;
   }
+  TakeBackShapes();
   pass = next_pass++;
   Executor::RunOptions run = OptionsOfRun();
   run.direction.reset();
@@ -791,7 +816,12 @@ const std::vector<Blob*>& Net::Forward(float* loss) {
 float Net::ForwardFromTo(int start, int end) {
   const ThreadClaim::Scope scope(*impl_->claim, "net", name());
   impl_->CheckLayers("forward", start, end);
-  if (impl_->InputsWereReshaped()) impl_->Reshape();
+  if (impl_->InputsWereReshaped()) {
+    Require(start == 0, "an input was reshaped, so that no blob before layer ", start, " ('",
+            impl_->layer_names[start],
+            "') has a value: run forward from layer 0, or call Reshape() and set them");
+    impl_->Reshape();
+  }
   impl_->Run(Direction::kForward, start, end);
   return impl_->Loss(start, end);
 }

@@ -65,7 +65,7 @@ DType Blob::dtype() const {
 }
 
 void Blob::CheckNetIsIdle() const {
-  if (net_ != nullptr) net_->CheckNotElsewhere("blob");
+  if (net_ != nullptr) net_->CheckNotElsewhere("blob's net");
 }
 
 std::string Blob::shape_string() const {
@@ -75,7 +75,7 @@ std::string Blob::shape_string() const {
 }
 
 void Blob::Reshape(const Shape& shape) {
-  CheckNetIsIdle();
+  if (net_ != nullptr) net_->CheckIdle("blob's net");
   for (SyncedTensor* tensor : {data_.get(), diff_.get()}) {
     tensor->Reset({shape, tensor->desc().dtype, Layout::kPlain});
   }
