@@ -1,6 +1,8 @@
 """Plans and nets as tables and drawings, for terminals and notebooks."""
 from html import escape
 
+from .pycaffe import bottoms_of, tops_of
+
 
 class Plan:
     """What a net was compiled to. `steps`: a list of PlanStep, in order; `memory`: a PlanMemory, bytes by kind.
@@ -47,10 +49,10 @@ class Plan:
 
 def net_html(net):
     """A net for notebooks: the drawing of its layers, and a table of their blobs and parameters."""
-    rows = [(name, layer.type, "; ".join(_described(net, blob) for blob in net.bottom_names[name]),
-             "; ".join(_described(net, blob) for blob in net.top_names[name]),
+    rows = [(name, layer.type, "; ".join(_described(net, blob) for blob in bottoms_of(net, k)),
+             "; ".join(_described(net, blob) for blob in tops_of(net, k)),
              ", ".join("x".join(map(str, blob.shape)) for blob in net.params.get(name, ())))
-            for name, layer in zip(net._layer_names, net.layers)]
+            for k, (name, layer) in enumerate(zip(net._layer_names, net.layers))]
     count = sum(blob.count for blobs in net.params.values() for blob in blobs)
     return (f"<b>{escape(net.name)}</b>: {len(rows)} layers, {count:,} parameters"
             f"<details><summary>drawing</summary>{net_svg(net)}</details>"
@@ -74,20 +76,20 @@ WIDTH, HEIGHT, GAP_X, GAP_Y = 150, 34, 20, 26
 def net_svg(net):
     """The net's layers as SVG text, without other programs: a layer stands one row below the lowest that it reads."""
     from .draw import choose_color_by_layertype
-    layers, depth, writer, places, used, edges = net._layer_names, {}, {}, {}, {}, []
-    for name in layers:
-        above = [writer[blob] for blob in net.bottom_names[name]]
-        depth[name] = 1 + max((depth[layer] for layer in above), default=-1)
+    depth, writer, places, used, edges = {}, {}, {}, {}, []  # layers by number
+    for k in range(len(net.layers)):
+        above = [writer[blob] for blob in bottoms_of(net, k)]
+        depth[k] = 1 + max((depth[layer] for layer in above), default=-1)
         # Below the first that it reads, if that place is free: chains become straight columns.
         column = places[above[0]][0] if above else 0
-        while (column, depth[name]) in used:
+        while (column, depth[k]) in used:
             column += 1
-        places[name] = used[(column, depth[name])] = (column, depth[name])
-        edges += [(layer, name) for layer in dict.fromkeys(above)]
-        writer.update((blob, name) for blob in net.top_names[name])
+        places[k] = used[(column, depth[k])] = (column, depth[k])
+        edges += [(layer, k) for layer in dict.fromkeys(above)]
+        writer.update((blob, k) for blob in tops_of(net, k))
 
-    def corner(name):
-        column, row = places[name]
+    def corner(layer):
+        column, row = places[layer]
         return 10 + column * (WIDTH + GAP_X), 10 + row * (HEIGHT + GAP_Y)
 
     parts = []
@@ -98,8 +100,8 @@ def net_svg(net):
         bend = WIDTH // 2 + GAP_X // 2 if x1 == x2 and places[target][1] - places[source][1] > 1 else 0
         parts.append(f'<path d="M{x1},{y1} C{x1 + bend},{y1 + GAP_Y} {x2 + bend},{y2 - GAP_Y} {x2},{y2}" fill="none" '
                      'stroke="#666"/>')
-    for name, layer in zip(layers, net.layers):
-        x, y = corner(name)
+    for k, (name, layer) in enumerate(zip(net._layer_names, net.layers)):
+        x, y = corner(k)
         parts.append(f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="5" fill-opacity="0.5" '
                      f'fill="{choose_color_by_layertype(layer.type)}"/>'
                      f'<text x="{x + WIDTH // 2}" y="{y + 14}" text-anchor="middle">{escape(name[:24])}</text>'

@@ -44,9 +44,27 @@ def _layers(net):
     return net._layers
 
 
+def tops_of(net, layer):
+    """Names of the blobs that layer number `layer` writes."""
+    return [net._blob_names[i] for i in net._top_ids(layer)]
+
+
+def bottoms_of(net, layer):
+    """Names of the blobs that layer number `layer` reads."""
+    return [net._blob_names[i] for i in net._bottom_ids(layer)]
+
+
+def _by_layer_name(net, values):
+    """Layers without weights may share a name: it stands for the first, also as start and end of a run."""
+    result = OrderedDict()
+    for name, value in zip(net._layer_names, values):
+        result.setdefault(name, value)
+    return result
+
+
 def _layer_dict(net):
     """Layers by name: OrderedDict."""
-    return OrderedDict(zip(net._layer_names, net.layers))
+    return _by_layer_name(net, net.layers)
 
 
 def _blob_loss_weights(net):
@@ -56,14 +74,12 @@ def _blob_loss_weights(net):
 
 def _top_names(net):
     """Names of the blobs that each layer writes, by layer name: OrderedDict of lists."""
-    names = net._blob_names
-    return OrderedDict((layer, [names[i] for i in net._top_ids(k)]) for k, layer in enumerate(net._layer_names))
+    return _by_layer_name(net, (tops_of(net, k) for k in range(len(net._layer_names))))
 
 
 def _bottom_names(net):
     """Names of the blobs that each layer reads, by layer name: OrderedDict of lists."""
-    names = net._blob_names
-    return OrderedDict((layer, [names[i] for i in net._bottom_ids(k)]) for k, layer in enumerate(net._layer_names))
+    return _by_layer_name(net, (bottoms_of(net, k) for k in range(len(net._layer_names))))
 
 
 def _inputs(net):

@@ -3,6 +3,7 @@ from math import prod
 
 from ._caffe import InvalidArgument
 from .proto import caffe_pb2
+from .pycaffe import bottoms_of, tops_of
 
 COLUMNS = ("layer", "type", "reads", "output shape", "parameters", "multiply-adds")
 
@@ -15,10 +16,10 @@ def summarize(net):
     they are what most time goes to. Other layers count as 0. A shared parameter counts in each layer that uses it.
     """
     rows = []
-    for name, layer in zip(net._layer_names, net.layers):
+    for k, (name, layer) in enumerate(zip(net._layer_names, net.layers)):
         blobs = net.params.get(name, ())
-        rows.append({"layer": name, "type": layer.type, "reads": list(net.bottom_names[name]),
-                     "shapes": [tuple(net.blobs[top].shape) for top in net.top_names[name]],
+        rows.append({"layer": name, "type": layer.type, "reads": bottoms_of(net, k),
+                     "shapes": [tuple(net.blobs[top].shape) for top in tops_of(net, k)],
                      "parameters": sum(blob.count for blob in blobs),
                      "multiply_adds": _multiply_adds(net, name, layer.type, blobs)})
     return rows

@@ -368,3 +368,58 @@ def test_wrong_definitions_say_where(write):
         caffe.Net(write("layer { nam: 'a' }"), caffe.TEST)
     with pytest.raises(caffe.InvalidArgument, match="phase is 7"):
         caffe.Net(write(SIMPLE), 7)
+
+
+def test_shapes_that_callers_give_to_blobs_that_are_no_inputs(write):
+    text = ("force_backward: true layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: 8 } } } "
+            "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 90000 } } "
+            "layer { name: 'relu' type: 'ReLU' bottom: 'y' top: 'z' }")
+    net = caffe.Net(write(text), caffe.TEST)
+    net.forward()
+    for blob in ("y", "z"):  # these follow from the inputs
+        net.blobs[blob].reshape(1)
+        assert net.forward()["z"].shape == (4, 90000)
+        net.blobs[blob].reshape(3, 5)
+        net.backward()
+        assert net.blobs[blob].data.shape == (4, 90000)
+    net.params["ip"][0].reshape(1)
+    with pytest.raises(caffe.InvalidArgument, match="layer 'ip': parameter 0 was reshaped to 1; the layer needs 90000x8"):
+        net.forward()
+    net.params["ip"][0].reshape(90000, 8)
+    net.forward()
+    net.blobs["x"].reshape(1, 8)
+    with pytest.raises(caffe.InvalidArgument, match="an input was reshaped after forward"):
+        net.backward()
+    with pytest.raises(caffe.InvalidArgument, match=r"no blob before layer 2 \('relu'\) has a value"):
+        net.forward(start="relu")
+    net.reshape()
+    net.blobs["y"].data[...] = 3
+    assert (net.forward(start="relu")["z"] == np.full((1, 90000), 3)).all()
+    with pytest.raises(caffe.InvalidArgument, match="layer 1 .'ip'. comes before layer 2 .'relu'."):
+        net.forward(start="relu", end="ip")
+
+
+def test_hooks_change_neither_shapes_nor_hooks(simple):
+    calls = []
+    simple.before_forward(lambda _: calls.append(simple.blobs["data"].reshape(1, 2, 6, 7)))
+    with pytest.raises(caffe.InvalidArgument, match="is running: what it calls back cannot change it"):
+        simple.forward()
+    assert not calls and simple.blobs["data"].shape[0] == 5
+
+
+def test_a_hook_adds_no_hook(simple):
+    simple.after_forward(lambda _: simple.after_forward(print))
+    with pytest.raises(caffe.InvalidArgument, match="the net is running"):
+        simple.forward()
+
+
+def test_a_name_of_two_layers_is_that_of_the_first(write):
+    net = caffe.Net(write("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 } } } "
+                          "layer { name: 'c' type: 'Power' bottom: 'x' top: 'a' power_param { scale: 2 } } "
+                          "layer { name: 'm' type: 'Power' bottom: 'a' top: 'b' power_param { scale: 2 } } "
+                          "layer { name: 'c' type: 'Exp' bottom: 'b' top: 'd' }"), caffe.TEST)
+    net.blobs["x"].data[...] = 5
+    assert net.forward(end="c") == {"a": 10}
+    assert net.top_names["c"] == ["a"] and net.bottom_names["c"] == ["x"] and net.layer_dict["c"].type == "Power"
+    assert [row["reads"] for row in caffe.summary.summarize(net)] == [[], ["x"], ["a"], ["b"]]
+    assert net._repr_html_().count(">c<") == 4  # in the drawing and in the table
