@@ -36,6 +36,7 @@ LayerTraits RecurrentBase::traits() const {
 std::vector<Shape> RecurrentBase::InferTopShapes(const std::vector<Shape>& bottoms) const {
   const Shape &x = bottoms[0], &cont = bottoms[1];
   Require(x.num_axes() >= 2, "bottom 0 has shape ", x, "; it must be T x N x ...");
+  Require(x[0] > 0, "bottom 0 has shape ", x, "; there must be a step in time");
   Require(cont == (Shape{x[0], x[1]}), "bottom 1 has shape ", cont, "; it must be ", x[0], "x",
           x[1], ", one number for each step and item of bottom 0");
   if (has_static_input()) {
