@@ -1,24 +1,12 @@
 // Brings a net definition of any age into today's form.
-#include "caffe/io/binary_format.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/io/upgrade_net.hpp"
-#include "tools/tool_main.hpp"
+#include "tools/upgrade_main.hpp"
 
 int main(int argc, char** argv) {
-  return caffe::tools::RunTool(
-      argc, argv,
-      "Brings a net definition of any age into today's form.\nUsage: "
-      "upgrade_net_proto_text INPUT OUTPUT",
-      2, 2,
-      [](const std::vector<std::string>& arguments) {
-        const std::string &input = arguments[0], &output = arguments[1];
-        caffe::NetParameter net;
-        caffe::ReadTextProto(input, &net);
-        if (!caffe::UpgradeNet(input, &net)) {
-          LOG(WARNING) << "File already in latest proto format: " << input;
-        }
-        caffe::WriteTextProto(output, net);
-        LOG(INFO) << "Wrote upgraded NetParameter text proto to " << output;
-      },
-      /*failure=*/2);  // as in Caffe, where scripts tell it from wrong usage
+  return caffe::tools::RunUpgrade<caffe::NetParameter>(
+      argc, argv, "upgrade_net_proto_text", "net definition", "NetParameter text",
+      [](const std::string& input, auto* net) { caffe::ReadTextProto(input, net); },
+      [](const std::string& input, auto* net) { return caffe::UpgradeNet(input, net); },
+      [](const std::string& output, const auto& net) { caffe::WriteTextProto(output, net); });
 }
