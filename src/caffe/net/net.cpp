@@ -166,7 +166,8 @@ struct Net::Impl {
   int64_t PersistentBytes() const;
   void CreateBlobs();
   void BindBlobs();
-  void CheckParamShapes(const Graph& compiled) const;
+  template <typename Explain>
+  void CheckParamShapes(const Graph& plan, const Explain& explain) const;
   void BindParams();
   void FillLossDiffs();
   void FindInputsAndOutputs();
@@ -285,6 +286,19 @@ void Net::Impl::Compile() {
   Install(Plan(layers.size()));
 }
 
+// explain(shape that a parameter has, shape that it needs) is what the error says of it.
+template <typename Explain>
+void Net::Impl::CheckParamShapes(const Graph& plan, const Explain& explain) const {
+  for (size_t i = 0; i < std::min(layer_params.size(), plan.calls.size()); ++i) {
+    for (size_t k = 0; k < layer_params[i].size(); ++k) {
+      const Shape &has = layer_params[i][k]->shape(), &needs = plan.calls[i].params[k].shape;
+      if (has == needs) continue;
+      throw InvalidArgument(
+          StrCat("layer '", layer_names[i], "': parameter ", k, " ", explain(has, needs)));
+    }
+  }
+}
+
 // Of the first layers only: what the others will want of them is not known, so gradients are
 // prepared for.
 std::shared_ptr<Graph> Net::Impl::Plan(size_t num_layers) const {
@@ -307,7 +321,11 @@ std::shared_ptr<Graph> Net::Impl::Plan(size_t num_layers) const {
   BuildGraph({layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(num_layers)},
              compiled.get());
   RunPasses(StandardPasses(), *compiled);
-  CheckParamShapes(*compiled);
+  // A plan that the parameters do not fit must not take the place of one that they do.
+  CheckParamShapes(*compiled, [](const Shape& has, const Shape& needs) {
+    return StrCat("has shape ", has, " but the new input needs ", needs,
+                  "; this layer's input size cannot change");
+  });
   return compiled;
 }
 
@@ -407,17 +425,6 @@ void Net::Impl::FindInputsAndOutputs() {
     if (read.count(name) > 0) continue;
     output_names.push_back(name);
     output_blobs.push_back(blobs[blob_index.at(name)].get());
-  }
-}
-
-// A plan that the parameters do not fit must not take the place of one that they do.
-void Net::Impl::CheckParamShapes(const Graph& compiled) const {
-  for (size_t i = 0; i < std::min(layer_params.size(), compiled.calls.size()); ++i) {
-    for (size_t k = 0; k < layer_params[i].size(); ++k) {
-      const Shape &has = layer_params[i][k]->shape(), &needs = compiled.calls[i].params[k].shape;
-      Require(has == needs, "layer '", layer_names[i], "': parameter ", k, " has shape ", has,
-              " but the new input needs ", needs, "; this layer's input size cannot change");
-    }
   }
 }
 
@@ -588,13 +595,9 @@ bool Net::Impl::InputsWereReshaped() const {
 // Shapes of blobs that are no inputs follow from the inputs'; what a caller has made of them is
 // undone, as Caffe's layers undo it. Weights cannot be had again: they have to have their shape.
 void Net::Impl::TakeBackShapes() {
-  for (size_t i = 0; i < graph->calls.size(); ++i) {
-    for (size_t k = 0; k < layer_params[i].size(); ++k) {
-      const Shape &has = layer_params[i][k]->shape(), &needs = graph->calls[i].params[k].shape;
-      Require(has == needs, "layer '", layer_names[i], "': parameter ", k, " was reshaped to ", has,
-              "; the layer needs ", needs);
-    }
-  }
+  CheckParamShapes(*graph, [](const Shape& has, const Shape& needs) {
+    return StrCat("was reshaped to ", has, "; the layer needs ", needs);
+  });
   for (const auto& [name, value] : graph->blobs) {
     const bool is_input = graph->external_data.count(name) > 0;
     if (is_input || blobs[blob_index.at(name)]->shape() == value->desc.shape) continue;
