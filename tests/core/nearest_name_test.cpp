@@ -14,6 +14,12 @@ TEST(NearestNameTest, TreatsUpperAndLowerCaseAsEqual) {
   EXPECT_EQ(NearestName("RELU", {"ELU", "ReLU", "PReLU"}), "ReLU");
 }
 
+TEST(NearestNameTest, FindsTheShortestNameThatBeginsWithIt) {
+  EXPECT_EQ(NearestName("conv", {"Deconvolution", "ConvolutionDepthwise", "Convolution"}),
+            "Convolution");
+  EXPECT_EQ(NearestName("co", {"Deconvolution", "Convolution"}), "");
+}
+
 TEST(NearestNameTest, IsEmptyWhenNothingIsNear) {
   EXPECT_EQ(NearestName("momentum", {"pad", "stride"}), "");
   EXPECT_EQ(NearestName("x", {}), "");

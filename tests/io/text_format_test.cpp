@@ -15,6 +15,7 @@ namespace {
 using ::testing::AllOf;
 using testing::ErrorText;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using testing::TemporaryFolder;
 
@@ -57,6 +58,13 @@ TEST(TextFormatTest, SaysWhichMessageAMisplacedFieldBelongsTo) {
   EXPECT_THAT(ParseError("layer { scale_bias: true }"),
               HasSubstr("LayerParameter has no field 'scale_bias'; it belongs inside "
                         "batch_norm_param"));
+}
+
+TEST(TextFormatTest, SuspectsTheWrongFileWhenItsFirstFieldIsTheOthers) {
+  const std::string wrong_file = "; SolverParameter has one: is this the right file?";
+  EXPECT_THAT(ParseError("# a solver\nnet: 'net.prototxt'\nbase_lr: 1"),
+              HasSubstr("NetParameter has no field 'net'" + wrong_file));
+  EXPECT_THAT(ParseError("name: 'a'\nnet: 'net.prototxt'"), Not(HasSubstr(wrong_file)));
 }
 
 TEST(TextFormatTest, SuspectsAMissingBraceWhereALayerBeginsWithinAnother) {

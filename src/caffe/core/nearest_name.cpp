@@ -7,6 +7,9 @@
 namespace caffe {
 namespace {
 
+// Fewer letters begin too many names to mean one of them.
+constexpr size_t kShortestStem = 3;
+
 std::string ToLower(std::string_view text) {
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),
@@ -45,6 +48,11 @@ std::string NearestName(std::string_view name, const std::vector<std::string>& c
       fewest_edits = edits;
       nearest = candidate;
     }
+  }
+  if (!nearest.empty() || wanted.size() < kShortestStem) return nearest;
+  for (const std::string& candidate : candidates) {
+    const bool begins = ToLower(candidate).compare(0, wanted.size(), wanted) == 0;
+    if (begins && (nearest.empty() || candidate.size() < nearest.size())) nearest = candidate;
   }
   return nearest;
 }

@@ -54,6 +54,7 @@ struct Surroundings {
   std::string field;
   std::string layer_name;
   Position previous_token;
+  int tokens_before = 0;
   // Of the enclosing messages, outermost first, and the lines (from 0) that opened them.
   std::vector<const Descriptor*> enclosing;
   std::vector<int> opened_at;
@@ -85,6 +86,7 @@ Surroundings Locate(std::string_view text, const Descriptor* root, const Positio
     const Position position{token.line, token.column};
     if (!(position < end)) break;
     result.previous_token = position;
+    ++result.tokens_before;
     if (token.type == Tokenizer::TYPE_IDENTIFIER && !expects_value) field = token.text;
     if (token.type == Tokenizer::TYPE_STRING && field == "name") {
       Tokenizer::ParseString(token.text, &frames.back().name);
@@ -139,6 +141,17 @@ std::string SuspectMissingBrace(const Surroundings& around, const std::string& n
   return "";
 }
 
+// A net where a solver should be, or the reverse: the very first field is one of the other's.
+std::string SuspectOtherFile(const Surroundings& around, const std::string& name) {
+  if (around.tokens_before != 1) return "";
+  for (const char* kind : {"NetParameter", "SolverParameter"}) {
+    const Descriptor* other = around.message->file()->FindMessageTypeByName(kind);
+    if (other == nullptr || other == around.message || !other->FindFieldByName(name)) continue;
+    return StrCat("; ", kind, " has one: is this the right file?");
+  }
+  return "";
+}
+
 std::string DescribeUnknownField(const Surroundings& around, const std::string& name) {
   const Descriptor* message = around.message;
   std::vector<std::string> names;
@@ -153,6 +166,7 @@ std::string DescribeUnknownField(const Surroundings& around, const std::string& 
   if (const std::string brace = SuspectMissingBrace(around, name); !brace.empty()) {
     return text + brace;
   }
+  if (const std::string other = SuspectOtherFile(around, name); !other.empty()) return text + other;
   if (const std::string nearest = NearestName(name, names); !nearest.empty()) {
     return StrCat(text, "; did you mean '", nearest, "'?");
   }
