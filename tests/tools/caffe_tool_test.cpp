@@ -8,29 +8,22 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
 #include "tests/support/temporary_folder.hpp"
+#include "tests/tools/run_program.hpp"
 
 namespace {
 
+using caffe::testing::Outcome;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-const std::string kCaffe = CAFFE_BINARY_DIR "/bin/caffe";
-
-struct Outcome {
-  int status = -1;  // exit status; -1 when it ended by a signal
-  std::string output;
-};
 
 class CaffeToolTest : public ::testing::Test {
  protected:
@@ -60,19 +53,8 @@ class CaffeToolTest : public ::testing::Test {
   }
   bool Exists(const std::string& name) const { return std::filesystem::exists(folder_.path(name)); }
 
-  // Runs in the test's folder, both outputs together.
   Outcome Run(const std::string& arguments) const {
-    const std::string command =
-        "cd '" + folder_.path() + "' && '" + kCaffe + "' " + arguments + " 2>&1";
-    FILE* pipe = popen(command.c_str(), "r");
-    Outcome outcome;
-    std::array<char, 4096> part;
-    for (size_t count; (count = fread(part.data(), 1, part.size(), pipe)) > 0;) {
-      outcome.output.append(part.data(), count);
-    }
-    const int status = pclose(pipe);
-    outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return outcome;
+    return caffe::testing::RunProgram(folder_.path(), "caffe " + arguments);
   }
 
   void ExpectFailure(const std::string& arguments, const std::string& text) const {
@@ -299,7 +281,7 @@ TEST_P(SignalTest, SnapshotsAndStops) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     if (chdir(folder_.path().c_str()) == 0 && freopen("log", "w", stderr) != nullptr) {
-      execl(kCaffe.c_str(), "caffe", "train", "-solver", "solver.prototxt", nullptr);
+      execl(CAFFE_BINARY_DIR "/bin/caffe", "caffe", "train", "-solver", "solver.prototxt", nullptr);
     }
     _exit(127);
   }

@@ -1,12 +1,9 @@
 // The programs that make databases, from outside: exit status, output and what they write.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <opencv2/imgcodecs.hpp>
@@ -14,6 +11,7 @@
 #include "caffe/data/readers/record_reader.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "tests/tools/run_program.hpp"
 
 namespace caffe {
 namespace {
@@ -21,11 +19,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-struct Outcome {
-  int status = -1;  // exit status; -1 when it ended by a signal
-  std::string output;
-};
+using testing::Outcome;
 
 struct Record {
   std::string key;
@@ -38,19 +32,8 @@ class ConvertToolsTest : public ::testing::Test {
     std::ofstream(folder_.path(name), std::ios::binary) << bytes;
   }
 
-  // Runs a program in the test's folder, both outputs together.
   Outcome Run(const std::string& program, const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.path() + "' && '" + CAFFE_BINARY_DIR + "/bin/" +
-                                program + "' " + arguments + " 2>&1";
-    FILE* pipe = popen(command.c_str(), "r");
-    Outcome outcome;
-    std::array<char, 4096> part;
-    for (size_t count; (count = fread(part.data(), 1, part.size(), pipe)) > 0;) {
-      outcome.output.append(part.data(), count);
-    }
-    const int status = pclose(pipe);
-    outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return outcome;
+    return testing::RunProgram(folder_.path(), program + " " + arguments);
   }
   void ExpectSuccess(const std::string& program, const std::string& arguments,
                      const std::string& text) const {

@@ -1,10 +1,7 @@
 // The small programs that read and write nets, label maps and features, from outside.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <fstream>
 #include <sstream>
 
@@ -14,6 +11,7 @@
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "tests/tools/run_program.hpp"
 
 namespace caffe {
 namespace {
@@ -33,17 +31,9 @@ class FileToolsTest : public ::testing::Test {
 
   // Runs a program in the test's folder and expects its exit status; returns what it said.
   std::string Run(const std::string& command, int status = 0) const {
-    const std::string line =
-        "cd '" + folder_.path("") + "' && '" CAFFE_BINARY_DIR "/bin/'" + command + " 2>&1";
-    FILE* pipe = popen(line.c_str(), "r");
-    std::string output;
-    std::array<char, 4096> part;
-    for (size_t count; (count = fread(part.data(), 1, part.size(), pipe)) > 0;) {
-      output.append(part.data(), count);
-    }
-    const int ended = pclose(pipe);
-    EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == status) << command << "\n" << output;
-    return output;
+    const testing::Outcome outcome = testing::RunProgram(folder_.path(), command);
+    EXPECT_EQ(outcome.status, status) << command << "\n" << outcome.output;
+    return outcome.output;
   }
 
   const testing::TemporaryFolder folder_;

@@ -1,0 +1,32 @@
+// Runs a program of the build from outside, as a shell does.
+#pragma once
+
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+namespace caffe::testing {
+
+struct Outcome {
+  int status = -1;  // exit status; -1 when it ended by a signal
+  std::string output;
+};
+
+// `command` is the name of a program in the build's bin/ and its arguments; it runs in `folder`.
+// Standard output and standard error come together.
+inline Outcome RunProgram(const std::string& folder, const std::string& command) {
+  const std::string line = "cd '" + folder + "' && '" CAFFE_BINARY_DIR "/bin/'" + command + " 2>&1";
+  FILE* pipe = popen(line.c_str(), "r");
+  Outcome outcome;
+  std::array<char, 4096> part;
+  for (size_t count; (count = fread(part.data(), 1, part.size(), pipe)) > 0;) {
+    outcome.output.append(part.data(), count);
+  }
+  const int status = pclose(pipe);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+}  // namespace caffe::testing
