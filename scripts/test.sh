@@ -62,7 +62,6 @@ configure_and_build() {
 
 run_ctest() {
   local arguments=(--preset "$1" --parallel "$(job_count)" --no-tests=error) log="build/ctest-$1.log" status=0 skipped
-  [ -n "$slow" ] || arguments+=(-LE slow)
   if [ "$1" = tsan ]; then
     # oneDNN and OpenMP's runtime are not instrumented, so kernels run on one thread.
     OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp" ctest "${arguments[@]}" -R "^($(IFS='|'; echo "${tsan_folders[*]}"))/" | tee "$log" || status=$?
