@@ -22,6 +22,7 @@ void AddIm2colCases(std::vector<OpCase>* cases) {
        std::vector<Image>{{"Padded", {2, 3, 6, 5}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}},
                           {"Strided", {2, 2, 7, 9}, {{2, 3}, {2, 3}, {0, 1}, {1, 1}}},
                           {"Dilated", {1, 2, 9, 8}, {{3, 2}, {1, 2}, {2, 0}, {2, 3}}},
+                          {"BeyondInput", {1, 2, 2, 3}, {{3, 5}, {2, 3}, {0, 0}, {1, 1}}},
                           {"3D", {1, 2, 4, 3, 5}, {{2, 2, 2}, {1, 1, 2}, {0, 1, 0}, {1, 1, 1}}}}) {
     std::vector<int64_t> columns = {image.x[0], image.x[1]};
     for (int i = 0; i < image.geometry.spatial_axes(); ++i) {

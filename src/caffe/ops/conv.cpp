@@ -25,9 +25,9 @@ double ConvFlops(const Shape& weights, const Shape& output) {
 int64_t ConvGeometry::OutputSize(int axis, int64_t input) const {
   const int64_t extent = dilation[axis] * (kernel[axis] - 1) + 1;
   const int64_t padded = input + 2 * pad[axis];
-  Require(extent <= padded, "kernel spans ", extent, " along spatial axis ", axis, " (kernel_size ",
-          kernel[axis], ", dilation ", dilation[axis], ") but the padded input has ", padded,
-          "; raise pad or lower kernel_size");
+  Require(padded - extent > -stride[axis], "kernel spans ", extent, " along spatial axis ", axis,
+          " (kernel_size ", kernel[axis], ", dilation ", dilation[axis],
+          ") but the padded input has ", padded, "; raise pad or lower kernel_size");
   return (padded - extent) / stride[axis] + 1;
 }
 

@@ -14,7 +14,9 @@ struct ConvGeometry {
   int64_t group = 1;
 
   int spatial_axes() const { return static_cast<int>(kernel.size()); }
-  // Throws InvalidArgument when the kernel does not fit into the padded input.
+  // (padded input - what the kernel spans) / stride + 1, divided as whole numbers in C++ as the
+  // originals do: an input that lacks less than a stride gives one output, zeros beyond its end.
+  // Throws InvalidArgument when the kernel lacks more.
   int64_t OutputSize(int axis, int64_t input) const;
   std::string ToString() const;
 };

@@ -4,9 +4,10 @@ namespace caffe::ops {
 
 int64_t PoolGeometry::OutputSize(int axis, int64_t input) const {
   const int64_t room = input + 2 * pad[axis] - kernel[axis];
-  Require(room >= 0, "pooling kernel ", kernel[axis], " is larger than the padded input ",
-          input + 2 * pad[axis], " along ", axis == 0 ? "height" : "width",
-          "; raise pad or lower kernel_size");
+  // Rounded up, what lacks less than a stride is one window.
+  Require(room > (rounds_down ? -1 : -stride[axis]), "pooling kernel ", kernel[axis],
+          " is too large for the padded input ", input + 2 * pad[axis], " along ",
+          axis == 0 ? "height" : "width", "; raise pad or lower kernel_size");
   int64_t output = (rounds_down ? room : room + stride[axis] - 1) / stride[axis] + 1;
   const bool is_padded = pad[0] != 0 || pad[1] != 0;
   if (is_padded && (output - 1) * stride[axis] >= input + pad[axis]) --output;

@@ -15,7 +15,8 @@ struct PoolGeometry {
   std::array<int64_t, 2> kernel{}, stride{1, 1}, pad{0, 0};
   bool rounds_down = false;
 
-  // Caffe rounds up and then drops a last window that would start in the padding.
+  // Caffe rounds up and then drops a last window that would start in the padding. Throws
+  // InvalidArgument where no window is left.
   int64_t OutputSize(int axis, int64_t input) const;
   std::string ToString() const;
 };

@@ -43,6 +43,11 @@ std::string Unfit(const Problem& problem) {
   if (problem.geometry.spatial_axes() != 2) return "cuDNN's engines have two spatial axes";
   if (problem.x.dtype != problem.y.dtype) return "x and y are of two types";
   if (problem.x.layout != problem.y.layout) return "x and y are of two layouts";
+  const ops::ConvGeometry& g = problem.geometry;
+  for (int i = 0; i < g.spatial_axes(); ++i) {
+    const int64_t span = g.dilation[i] * (g.kernel[i] - 1) + 1;
+    if (span > problem.x.shape[2 + i] + 2 * g.pad[i]) return "the kernel spans more than the input";
+  }
   return "";
 }
 
