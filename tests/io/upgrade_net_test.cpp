@@ -119,10 +119,16 @@ TEST(UpgradeNetTest, MovesTransformFieldsOutOfDataParameters) {
                      crop_size: 7 mean_file: "m" } })",
                 R"(layer { type: "Data" data_param { source: "db" } transform_param {
                      scale: 0.5 mirror: true crop_size: 7 mean_file: "m" } })");
-  ExpectUpgrade(R"(layer { type: "ImageData" image_data_param { crop_size: 7 scale: 2 }
-                     transform_param { scale: 3 } })",
+  ExpectUpgrade(R"(layers { type: IMAGE_DATA image_data_param { crop_size: 7 scale: 2 }
+                     transform_param { scale: 3 mirror: true } })",
                 R"(layer { type: "ImageData" image_data_param { }
-                     transform_param { scale: 3 crop_size: 7 } })");
+                     transform_param { scale: 2 crop_size: 7 mirror: true } })");
+}
+
+TEST(UpgradeNetTest, LeavesTransformFieldsInDataParametersOfALayerWithoutEffect) {
+  NetParameter net = Parse(R"(layer { type: "Data" data_param { scale: 0.5 crop_size: 7 } })");
+  EXPECT_FALSE(UpgradeNet("net.prototxt", &net));
+  EXPECT_FALSE(net.layer(0).has_transform_param());
 }
 
 TEST(UpgradeNetTest, TurnsInputFieldsIntoAnInputLayerPlacedFirst) {
@@ -143,6 +149,21 @@ TEST(UpgradeNetTest, SetsMultipliersOfBatchNormStatisticsToZero) {
                 R"(layer { type: "BatchNorm" param { lr_mult: 0 decay_mult: 0 }
                      param { name: "v" lr_mult: 0 decay_mult: 0 }
                      param { lr_mult: 0 decay_mult: 0 } })");
+}
+
+TEST(UpgradeNetTest, PutsBlobsOfOldBatchNormFilesInTodaysOrder) {
+  ExpectUpgrade(R"(layer { type: "BatchNorm"
+                     blobs { shape { dim: 1 dim: 2 dim: 1 dim: 1 } data: 1 data: 2 }
+                     blobs { num: 1 channels: 2 height: 1 width: 1 data: 3 data: 4 }
+                     blobs { shape { dim: 2 } data: 5 data: 6 }
+                     blobs { shape { dim: 2 } data: 7 data: 8 }
+                     blobs { shape { dim: 1 } data: 0 } })",
+                R"(layer { type: "BatchNorm"
+                     blobs { shape { dim: 2 } data: 5 data: 6 }
+                     blobs { shape { dim: 2 } data: 7 data: 8 }
+                     blobs { shape { dim: 1 } data: 1 }
+                     blobs { shape { dim: 2 } data: 1 data: 2 }
+                     blobs { shape { dim: 2 } data: 3 data: 4 } })");
 }
 
 TEST(UpgradeNetTest, LeavesTodaysDefinitionsAlone) {

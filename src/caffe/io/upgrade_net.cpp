@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "caffe/error.hpp"
+#include "caffe/io/blob_proto.hpp"
 
 namespace caffe {
 namespace {
@@ -202,25 +203,23 @@ V1LayerParameter UpgradeV0Layer(const std::string& source_name, const V1LayerPar
 
 // Data parameters --------------------------------------------------------------------------------
 
-// Moves scale, mean_file, crop_size and mirror of `data` into `transform`; returns whether any was
-// there. What `transform` already says stays.
+constexpr const char* kMovedFields[] = {"scale", "mean_file", "crop_size", "mirror"};
+
+// Moves scale, mean_file, crop_size and mirror of `data` into `transform`, whatever that says
+// already; returns whether any was there.
 bool MoveTransformFields(Message* data, TransformationParameter* transform) {
   bool moved = false;
-  for (const char* name : {"scale", "mean_file", "crop_size", "mirror"}) {
+  for (const char* name : kMovedFields) {
     const FieldDescriptor* from = data->GetDescriptor()->FindFieldByName(name);
-    const FieldDescriptor* to = transform->GetDescriptor()->FindFieldByName(name);
     if (!data->GetReflection()->HasField(*data, from)) continue;
-    if (!transform->GetReflection()->HasField(*transform, to)) {
-      CopyField(*data, from, transform, to);
-    }
+    CopyField(*data, from, transform, transform->GetDescriptor()->FindFieldByName(name));
     data->GetReflection()->ClearField(data, from);
     moved = true;
   }
   return moved;
 }
 
-template <typename AnyLayer>
-bool UpgradeDataParameters(AnyLayer* layer) {
+bool UpgradeDataParameters(V1LayerParameter* layer) {
   TransformationParameter transform = layer->transform_param();
   bool moved = false;
   if (layer->has_data_param()) {
@@ -234,6 +233,22 @@ bool UpgradeDataParameters(AnyLayer* layer) {
   }
   if (moved) *layer->mutable_transform_param() = transform;
   return moved;
+}
+
+// In a `layer` these fields never had an effect, and a net that was trained without must not get
+// one now.
+void WarnOfUnusedFields(const std::string& source_name, const LayerParameter& layer) {
+  for (const char* options : {"data_param", "image_data_param", "window_data_param"}) {
+    const FieldDescriptor* field = layer.GetDescriptor()->FindFieldByName(options);
+    if (!layer.GetReflection()->HasField(layer, field)) continue;
+    const Message& data = layer.GetReflection()->GetMessage(layer, field);
+    for (const char* name : kMovedFields) {
+      const FieldDescriptor* unused = data.GetDescriptor()->FindFieldByName(name);
+      if (!data.GetReflection()->HasField(data, unused)) continue;
+      LOG(WARNING) << source_name << ": layer '" << layer.name() << "': " << options << " { "
+                   << name << " } has no effect; say it in transform_param";
+    }
+  }
 }
 
 // V1 -------------------------------------------------------------------------------------------
@@ -367,6 +382,31 @@ bool UpgradeBatchNorm(LayerParameter* layer) {
   return changed;
 }
 
+// Old files of NVCaffe hold scale, bias, mean, variance and a number that means nothing; today's
+// hold mean, variance, 1, scale and bias. All of them have been seen with four axes.
+bool UpgradeBatchNormBlobs(LayerParameter* layer) {
+  constexpr int kBlobs = 5, kFactor = 2;
+  if (layer->type() != "BatchNorm") return false;
+  bool changed = false;
+  for (BlobProto& blob : *layer->mutable_blobs()) {
+    const Shape shape = ShapeOf(blob);
+    if (shape.num_axes() == 1) continue;
+    blob.clear_num(), blob.clear_channels(), blob.clear_height(), blob.clear_width();
+    blob.mutable_shape()->clear_dim();
+    blob.mutable_shape()->add_dim(shape.count());
+    changed = true;
+  }
+  const auto count = [&](int i) { return ShapeOf(layer->blobs(i)).count(); };
+  // With one channel the order cannot be told, and is today's.
+  if (layer->blobs_size() != kBlobs || count(kBlobs - 1) != 1 || count(kFactor) == 1)
+    return changed;
+  auto* blobs = layer->mutable_blobs();
+  std::rotate(blobs->pointer_begin(), blobs->pointer_begin() + kFactor, blobs->pointer_end());
+  const float one = 1;
+  WriteBlobFloats(Shape{1}, {&one, 1}, blobs->Mutable(kFactor));
+  return true;
+}
+
 bool UpgradeNetSteps(const std::string& source_name, NetParameter* net) {
   Require(net->layers_size() == 0 || net->layer_size() == 0, "has ", net->layers_size(),
           " old 'layers' and ", net->layer_size(), " 'layer'; write all of them as 'layer'");
@@ -388,7 +428,7 @@ bool UpgradeNetSteps(const std::string& source_name, NetParameter* net) {
 
   bool moved = false;
   for (V1LayerParameter& layer : *net->mutable_layers()) moved |= UpgradeDataParameters(&layer);
-  for (LayerParameter& layer : *net->mutable_layer()) moved |= UpgradeDataParameters(&layer);
+  for (const LayerParameter& layer : net->layer()) WarnOfUnusedFields(source_name, layer);
   report(moved, "scale, mean_file, crop_size and mirror of data parameters to transform_param");
 
   const bool has_v1 = net->layers_size() > 0;
@@ -401,6 +441,10 @@ bool UpgradeNetSteps(const std::string& source_name, NetParameter* net) {
   bool has_statistics = false;
   for (LayerParameter& layer : *net->mutable_layer()) has_statistics |= UpgradeBatchNorm(&layer);
   report(has_statistics, "lr_mult and decay_mult of BatchNorm statistics to 0");
+  bool has_old_blobs = false;
+  for (LayerParameter& layer : *net->mutable_layer())
+    has_old_blobs |= UpgradeBatchNormBlobs(&layer);
+  report(has_old_blobs, "order and axes of BatchNorm's blobs");
   return changed;
 }
 
