@@ -17,7 +17,7 @@ namespace caffe::tools {
 
 // One object, in pixels.
 struct AnnotatedObject {
-  std::string name;
+  std::string name;  // of the class; in lines of text the label itself
   float xmin = 0, ymin = 0, xmax = 0, ymax = 0;
   bool difficult = false;
 };
@@ -65,7 +65,7 @@ inline ImageAnnotation ReadJsonAnnotation(const std::string& path) {
   return image;
 }
 
-// Lines "label xmin ymin xmax ymax".
+// Lines "label xmin ymin xmax ymax", the label a number.
 inline ImageAnnotation ReadTextAnnotation(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw IoError("cannot open; does the file exist?");

@@ -55,6 +55,7 @@ std::vector<Line> ReadList(const std::string& list_path) {
 }
 
 std::map<std::string, int> ReadLabels(const std::string& path) {
+  if (path.empty() && FLAGS_label_type == "txt") return {};
   Require(!path.empty(), "--label_map_file is missing; give the LabelMap prototxt of the classes");
   LabelMap map;
   ReadTextProto(path, &map);
@@ -69,25 +70,43 @@ std::map<std::string, int> ReadLabels(const std::string& path) {
   return labels;
 }
 
+// `text` as a number; `place` and `advice` are for the error.
+int ParseLabel(const std::string& text, const std::string& place, const char* advice) {
+  int label = 0;
+  const char* end = text.data() + text.size();
+  Require(std::from_chars(text.data(), end, label).ptr == end, place, ": '", text,
+          "' is no class index; ", advice);
+  return label;
+}
+
+int LabelOf(const AnnotatedObject& object, const std::map<std::string, int>& labels,
+            const std::string& path) {
+  if (FLAGS_label_type == "txt") {
+    return ParseLabel(object.name, path, "lines of text begin with the label's number");
+  }
+  const auto found = labels.find(object.name);
+  Require(found != labels.end(), path, ": class '", object.name, "' is not in ",
+          FLAGS_label_map_file);
+  return found->second;
+}
+
 // Adds the objects, in parts of the image's sides, grouped by class.
 void AddObjects(const ImageAnnotation& image, const std::map<std::string, int>& labels,
                 const std::string& path, AnnotatedDatum* record) {
   const auto height = static_cast<float>(image.height), width = static_cast<float>(image.width);
   std::map<int, AnnotationGroup*> groups;
   for (const AnnotatedObject& object : image.objects) {
-    const auto found = labels.find(object.name);
-    Require(found != labels.end(), path, ": class '", object.name, "' is not in ",
-            FLAGS_label_map_file);
+    const int label = LabelOf(object, labels, path);
     if (object.xmin >= object.xmax || object.ymin >= object.ymax || object.xmin < 0 ||
         object.ymin < 0 || object.xmax > width || object.ymax > height) {
       LOG(WARNING) << path << ": the box (" << object.xmin << ", " << object.ymin << ", "
                    << object.xmax << ", " << object.ymax << ") of a " << object.name
                    << " is empty or leaves the image of " << width << "x" << height;
     }
-    AnnotationGroup*& group = groups[found->second];
+    AnnotationGroup*& group = groups[label];
     if (group == nullptr) {
       group = record->add_annotation_group();
-      group->set_group_label(found->second);
+      group->set_group_label(label);
     }
     Annotation* annotation = group->add_annotation();
     annotation->set_instance_id(group->annotation_size() - 1);
@@ -98,14 +117,6 @@ void AddObjects(const ImageAnnotation& image, const std::map<std::string, int>& 
     box->set_ymax(object.ymax / height);
     box->set_difficult(object.difficult);
   }
-}
-
-int ParseLabel(const std::string& text, const std::string& path) {
-  int label = 0;
-  const char* end = text.data() + text.size();
-  Require(std::from_chars(text.data(), end, label).ptr == end, path, ": '", text,
-          "' is no class index; for files of boxes give --anno_type=detection");
-  return label;
 }
 
 void Convert(const std::string& root, const std::string& list_path, const std::string& database) {
@@ -131,7 +142,9 @@ void Convert(const std::string& root, const std::string& list_path, const std::s
   const auto writer = data::CreateRecordWriter(data::ParseBackend(FLAGS_backend), database);
   WriteImageRecords(lines, root, options, *writer, [&](const Line& line, std::string* value) {
     AnnotatedDatum record;
-    const int label = is_detection ? -1 : ParseLabel(line.annotation, line.path);
+    const int label = is_detection ? -1
+                                   : ParseLabel(line.annotation, line.path,
+                                                "for files of boxes give --anno_type=detection");
     *record.mutable_datum() = MakeDatum(root + line.path, label, options);
     const Datum& datum = record.datum();
     if (is_detection) {

@@ -56,7 +56,7 @@ struct Output {
       writer->Put(key.str(), datum.SerializeAsString());
     }
     if (items % 1000 < batch) {
-      LOG(INFO) << "Extracted features of " << items << " query images for feature blob " << blob;
+      LOG(ERROR) << "Extracted features of " << items << " query images for feature blob " << blob;
     }
   }
 };
@@ -85,10 +85,10 @@ void ExtractFeatures(const std::vector<std::string>& arguments) {
   }
   for (Output& output : outputs) {
     output.writer->Finish();
-    LOG(INFO) << "Extracted features of " << output.items << " query images for feature blob "
-              << output.blob;
+    LOG(ERROR) << "Extracted features of " << output.items << " query images for feature blob "
+               << output.blob;
   }
-  LOG(INFO) << "Successfully extracted the features!";
+  LOG(ERROR) << "Successfully extracted the features!";
 }
 
 }  // namespace

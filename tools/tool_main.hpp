@@ -6,17 +6,25 @@
 
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace caffe::tools {
 
+// What a body throws to end with a status of its own.
+struct ToolFailure : std::runtime_error {
+  ToolFailure(int status, const std::string& message)
+      : std::runtime_error(message), status(status) {}
+  int status;
+};
+
 // Parses flags, starts logging to standard error and runs `body` with the remaining arguments.
-// Prints the usage when their number is not within [least, most]. Returns the exit status: 1 then,
-// and `failure` after an exception.
+// Prints the usage when their number is not within [least, most]. Returns the exit status: 1 then
+// and after any other exception than a ToolFailure.
 template <typename Body>
-int RunTool(int argc, char** argv, const std::string& usage, size_t least, size_t most, Body&& body,
-            int failure = 1) {
+int RunTool(int argc, char** argv, const std::string& usage, size_t least, size_t most,
+            Body&& body) {
   FLAGS_alsologtostderr = true;
   FLAGS_log_year_in_prefix = false;  // as Caffe's parsers expect
   gflags::SetUsageMessage(usage);
@@ -30,9 +38,12 @@ int RunTool(int argc, char** argv, const std::string& usage, size_t least, size_
   try {
     body(arguments);
     return 0;
+  } catch (const ToolFailure& failure) {
+    LOG(ERROR) << failure.what();
+    return failure.status;
   } catch (const std::exception& error) {
     LOG(ERROR) << error.what();
-    return failure;
+    return 1;
   }
 }
 

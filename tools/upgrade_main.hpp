@@ -10,7 +10,7 @@ namespace caffe::tools {
 
 // read(INPUT, &message), upgrade(INPUT, &message), which says whether there was anything to do, and
 // write(OUTPUT, message). `what` is the file and `written` the result, in messages. Exits with 2
-// where that fails, as in Caffe, where scripts tell it from wrong usage.
+// where the input cannot be read and 1 where the rest fails, as in Caffe; scripts tell them apart.
 template <typename Message, typename Read, typename Upgrade, typename Write>
 int RunUpgrade(int argc, char** argv, const std::string& tool, const std::string& what,
                const std::string& written, Read read, Upgrade upgrade, Write write) {
@@ -20,14 +20,17 @@ int RunUpgrade(int argc, char** argv, const std::string& tool, const std::string
       [&](const std::vector<std::string>& arguments) {
         const std::string &input = arguments[0], &output = arguments[1];
         Message message;
-        read(input, &message);
+        try {
+          read(input, &message);
+        } catch (const std::exception& error) {
+          throw ToolFailure(2, error.what());
+        }
         if (!upgrade(input, &message)) {
-          LOG(WARNING) << "File already in latest proto format: " << input;
+          LOG(ERROR) << "File already in latest proto format: " << input;
         }
         write(output, message);
         LOG(INFO) << "Wrote upgraded " << written << " proto to " << output;
-      },
-      /*failure=*/2);
+      });
 }
 
 }  // namespace caffe::tools

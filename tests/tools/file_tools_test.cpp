@@ -58,6 +58,9 @@ TEST_F(FileToolsTest, UpgradesNetsAndSolvers) {
   EXPECT_THAT(Run("upgrade_net_proto_binary broken.prototxt out.caffemodel", 2),
               HasSubstr("broken.prototxt"));
   EXPECT_THAT(Run("upgrade_net_proto_text broken.prototxt", 1), HasSubstr("Usage"));
+  Write("mixed.prototxt", "layer { name: 'x' } layers { name: 'y' type: RELU }");
+  EXPECT_THAT(Run("upgrade_net_proto_text mixed.prototxt out.prototxt", 1),
+              HasSubstr("write all of them as 'layer'"));
 }
 
 TEST_F(FileToolsTest, UpgradesBinaryNets) {
@@ -120,7 +123,7 @@ TEST_F(FileToolsTest, ConvertsAnnotations) {
   Write("cat.json", R"({"image": {"width": 40, "height": 20}, "annotation": [
     {"bbox": [4, 5, 16, 5], "category_id": "cat", "iscrowd": 0},
     {"bbox": [0, 0, 40, 20], "category_id": "dog", "iscrowd": 1}]})");
-  Write("cat.txt", "cat 4 5 20 10\ndog 0 0 40 20\n");
+  Write("cat.txt", "3 4 5 20 10\n5 0 0 40 20\n");
   for (const std::string type : {"xml", "json", "txt"}) {
     SCOPED_TRACE(type);
     Write("list", "cat.jpg cat." + type + "\n");
@@ -155,7 +158,7 @@ TEST_F(FileToolsTest, ConvertsAnnotations) {
   EXPECT_THAT(Run("convert_annoset --anno_type=detection --label_type=txt --label_map_file=map ./ "
                   "cow db_cow",
                   1),
-              HasSubstr("class 'cow' is not in map"));
+              HasSubstr("cow.txt: 'cow' is no class index"));
 }
 
 TEST_F(FileToolsTest, ExtractsFeatures) {
