@@ -391,7 +391,19 @@ TEST_F(SolverTest, LogsValuesWithDebugInfo) {
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, HasSubstr("    [Forward] Layer ip, top blob y data: 1\n"));
   EXPECT_THAT(log, HasSubstr("    [Backward] Layer ip, param blob 0 diff: 4\n"));
-  EXPECT_THAT(log, HasSubstr("    [Update] Layer ip, param 0 data: 0.9; diff: 0.4\n"));
+  EXPECT_THAT(log, HasSubstr("    [Update] Layer ip, param 0 data: 0.5; diff: 0.4\n"));
+}
+
+TEST_F(SolverTest, LogsWhatAnUpdateTookUnderTheParametersName) {
+  ::testing::internal::CaptureStderr();
+  Solver solver(Parse("type: 'Adam' momentum2: 0.999 display: 1 debug_info: true", kLeastSquares,
+                      "name: 'w'"),
+                {.keep_all = false});
+  solver.Step(1);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("    [Forward] Layer ip, param blob w data: 0.5\n"));
+  // Adam's first step is the rate, whatever the gradient.
+  EXPECT_THAT(log, HasSubstr("    [Update] Layer ip, param w data: 0.5; diff: 0.1\n"));
 }
 
 TEST_F(SolverTest, ExplainsWrongDefinitions) {

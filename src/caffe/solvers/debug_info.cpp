@@ -5,12 +5,21 @@
 #include <cmath>
 
 #include "caffe/graph/graph.hpp"
+#include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
 namespace {
 
 double Mean(double sum, const Blob& blob) {
   return blob.count() == 0 ? 0 : sum / static_cast<double>(blob.count());
+}
+
+// A parameter's own name, or its number in the layer.
+std::string DisplayName(const LayerCall& call, size_t param) {
+  const LayerParameter& layer = call.layer->param();
+  const int i = static_cast<int>(param);
+  const bool is_named = i < layer.param_size() && !layer.param(i).name().empty();
+  return is_named ? layer.param(i).name() : std::to_string(i);
 }
 
 }  // namespace
@@ -26,7 +35,7 @@ void LogForwardValues(const Net& net) {
     }
     const auto& params = net.layer_params(static_cast<int>(i));
     for (size_t k = 0; k < params.size(); ++k) {
-      LOG(INFO) << "    [Forward] Layer " << layer << ", param blob " << k
+      LOG(INFO) << "    [Forward] Layer " << layer << ", param blob " << DisplayName(calls[i], k)
                 << " data: " << Mean(params[k]->asum_data(), *params[k]);
     }
   }
@@ -60,14 +69,38 @@ void LogBackwardValues(const Net& net) {
              << std::sqrt(squares_diff) << ")";
 }
 
-void LogUpdateValues(const Net& net, const std::vector<std::shared_ptr<Blob>>& history) {
-  for (size_t i = 0; i < net.learnable_params().size(); ++i) {
-    const Net::LearnableParam& param = net.learnable_params()[i];
-    const size_t dot = param.name.rfind('.');
-    LOG(INFO) << "    [Update] Layer " << param.name.substr(0, dot) << ", param "
-              << param.name.substr(dot + 1)
-              << " data: " << Mean(param.blob->asum_data(), *param.blob)
-              << "; diff: " << Mean(history[i]->asum_data(), *history[i]);
+std::map<const Blob*, std::vector<double>> ParamValues(const Net& net) {
+  std::map<const Blob*, std::vector<double>> values;
+  for (const Net::LearnableParam& param : net.learnable_params()) {
+    const Blob* blob = param.blob.get();
+    VisitFloat(blob->data_tensor().desc().dtype, [&]<typename T>(TypeTag<T>) {
+      const T* elements = blob->cpu_data<T>();
+      values[blob] = std::vector<double>(elements, elements + blob->count());
+    });
+  }
+  return values;
+}
+
+void LogUpdateValues(const Net& net, const std::map<const Blob*, std::vector<double>>& before) {
+  std::map<const Blob*, std::vector<double>> after = ParamValues(net);
+  const auto& calls = net.graph().calls;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const auto& params = net.layer_params(static_cast<int>(i));
+    for (size_t k = 0; k < params.size(); ++k) {
+      const Blob& blob = *params[k];
+      const auto found = after.find(&blob);
+      if (found == after.end()) continue;
+      const std::vector<double>&old = before.at(&blob), &updated = found->second;
+      double data = 0, update = 0;
+      for (size_t j = 0; j < old.size(); ++j) {
+        data += std::abs(old[j]);
+        update += std::abs(old[j] - updated[j]);
+      }
+      LOG(INFO) << "    [Update] Layer " << net.layer_names()[i] << ", param "
+                << DisplayName(calls[i], k) << " data: " << Mean(data, blob)
+                << "; diff: " << Mean(update, blob);
+      after.erase(found);  // shared parameters belong to their first layer
+    }
   }
 }
 

@@ -399,10 +399,12 @@ float Solver::Impl::ForwardBackward() {
 void Solver::Impl::ApplyUpdate() {
   const TraceSpan span("update");
   TakeReports();  // of the iteration before, so nothing that runs is waited for
+  std::map<const Blob*, std::vector<double>> before;
+  if (LogsValues()) before = ParamValues(*net);
   updater->Step(ScheduleStep());
   SendReport();
   if (net->graph().options.device->is_host_accessible() || LogsValues()) TakeReports();
-  if (LogsValues() && step_state.is_skipped == 0) LogUpdateValues(*net, updater->history());
+  if (LogsValues() && step_state.is_skipped == 0) LogUpdateValues(*net, before);
 }
 
 StepScalars Solver::Impl::ScheduleStep() {
