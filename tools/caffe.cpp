@@ -387,6 +387,9 @@ int Time() {
   float initial_loss = 0;
   net.Forward(&initial_loss);
   LOG(INFO) << "Initial loss: " << initial_loss;
+  if (!is_training) {
+    LOG(INFO) << "A net of the TEST phase is compiled without backward; -phase TRAIN times both";
+  }
   LOG(INFO) << "Performing Backward";
   net.Backward();
   LOG(INFO) << "*** Benchmark begins ***";

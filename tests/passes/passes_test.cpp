@@ -9,11 +9,13 @@
 
 #include "caffe/blob.hpp"
 #include "caffe/core/philox.hpp"
+#include "caffe/error.hpp"
 #include "caffe/graph/printer.hpp"
 #include "caffe/graph/verifier.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 #include "caffe/ops/pointwise.hpp"
+#include "tests/support/error_text.hpp"
 
 namespace caffe {
 namespace {
@@ -217,6 +219,18 @@ TEST(ScheduleTest, Text) {
   EXPECT_EQ(Schedule(*Reusing(ConvRelu(), {"fuse-epilogues"}, "", TEST)), kUnfused);
   EXPECT_EQ(Schedule(*Reusing(ConvRelu(), {}, "", TEST)), kFused);
   EXPECT_EQ(Schedule(*Reusing(ConvRelu(), {}, "default_forward_type: BFLOAT16 ", TEST)), kBFloat16);
+}
+
+TEST(InferShapesTest, RefusesATopInPlaceOfABottomWithAnotherShape) {
+  NetParameter param;
+  ParseTextProto(
+      "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } } "
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'x' "
+      "inner_product_param { num_output: 4 } }",
+      "in place", &param);
+  EXPECT_THAT(testing::ErrorText<InvalidArgument>([&] { Net net(param); }),
+              HasSubstr("layer 'ip' (InnerProduct): changes the shape of 'x' from 2x3 to 2x4 and "
+                        "cannot run in place; give top another name"));
 }
 
 TEST(AssignPrecisionTest, LabelsAreExactInBFloat16) {

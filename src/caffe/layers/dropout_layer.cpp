@@ -13,7 +13,8 @@ class DropoutLayer final : public Layer {
  public:
   explicit DropoutLayer(const LayerParameter& param)
       : Layer(param), ratio_(param.dropout_param().dropout_ratio()) {
-    Require(0 < ratio_ && ratio_ < 1, "dropout_ratio is ", ratio_, "; it must lie between 0 and 1");
+    Require(0 <= ratio_ && ratio_ < 1, "dropout_ratio is ", ratio_,
+            "; it must be at least 0 and less than 1");
   }
 
   LayerTraits traits() const override {
@@ -34,7 +35,7 @@ class DropoutLayer final : public Layer {
 
  private:
   void EmitOn(GraphBuilder& graph, Value* from, Value* to) const {
-    if (phase() == TRAIN) {
+    if (phase() == TRAIN && ratio_ > 0) {
       graph.Emit(ops::Dropout{.ratio = ratio_, .stream = StreamOf(name())}, {from}, {to});
     } else {
       graph.Emit(ops::View{}, {from}, {to});

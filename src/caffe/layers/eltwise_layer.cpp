@@ -1,3 +1,5 @@
+#include <glog/logging.h>
+
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/ops/eltwise.hpp"
@@ -14,8 +16,11 @@ class EltwiseLayer final : public Layer {
     Require(options_.coeff_size() == 0 || options_.coeff_size() == param.bottom_size(), "has ",
             options_.coeff_size(), " coeff entries for ", param.bottom_size(),
             " bottoms; give none or one each");
-    Require(options_.coeff_size() == 0 || options_.operation() == EltwiseParameter::SUM,
-            "coeff is only for operation: SUM");
+    if (options_.coeff_size() == 0) return;
+    Require(options_.operation() != EltwiseParameter::PROD, "coeff is only for operation: SUM");
+    if (options_.operation() == EltwiseParameter::MAX) {
+      LOG(WARNING) << "layer '" << param.name() << "': coeff has no effect on operation: MAX";
+    }
   }
 
   LayerTraits traits() const override {

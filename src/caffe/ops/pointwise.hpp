@@ -21,7 +21,7 @@ struct BinaryPointwise {
   LayoutRule layout_rule() const { return kFollowBothInputs; }
 };
 
-// (x) -> (y):  y = x for x > 0, negative_slope * x otherwise.
+// (x) -> (y):  y = x for x > 0, negative_slope * x otherwise; never -0, which max(x, 0) is not.
 struct Relu : UnaryPointwise {
   static constexpr std::string_view kName = "Relu";
   float negative_slope = 0;
@@ -32,7 +32,7 @@ struct Relu : UnaryPointwise {
   }
   template <typename A>
   CAFFE_HOST_DEVICE inline A Apply(A x) const {
-    return x > A(0) ? x : A(negative_slope) * x;
+    return x > A(0) ? x : A(negative_slope) * x + A(0);
   }
 };
 

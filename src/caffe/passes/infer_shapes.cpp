@@ -44,12 +44,25 @@ class InferShapes final : public Pass {
     const auto found = graph.options.found_top_shapes.find(index);
     if (found != graph.options.found_top_shapes.end()) tops = found->second;
     CAFFE_ASSERT(tops.size() == call.tops.size(), tops.size(), " shapes for ", num_tops, " tops");
+    CheckInPlace(call.layer->param(), bottoms, tops);
     for (int i = 0; i < num_tops; ++i) {
       const auto reshaped = graph.options.input_shapes.find(call.tops[i]->name);
       const bool is_reshaped = traits.is_input && reshaped != graph.options.input_shapes.end();
       call.tops[i]->desc.shape = is_reshaped ? reshaped->second : tops[i];
     }
     DeclareParams(graph, index, bottoms);
+  }
+
+  // A blob has one shape, so a top may have a bottom's name only if it has its shape.
+  static void CheckInPlace(const LayerParameter& param, const std::vector<Shape>& bottoms,
+                           const std::vector<Shape>& tops) {
+    for (int i = 0; i < param.top_size(); ++i) {
+      for (int k = 0; k < param.bottom_size(); ++k) {
+        Require(param.top(i) != param.bottom(k) || tops[i] == bottoms[k], "changes the shape of '",
+                param.top(i), "' from ", bottoms[k], " to ", tops[i],
+                " and cannot run in place; give top another name");
+      }
+    }
   }
 
   void DeclareParams(Graph& graph, int index, const std::vector<Shape>& bottoms) {
