@@ -44,8 +44,9 @@ void WriteSizes(const std::string& root, const std::string& list, const std::str
     std::string image;
     if (!(std::istringstream(line) >> image)) continue;
     const std::string path = root + image;
+    const std::string bytes = ReadFile(path);
     const data::ImageExtents extents =
-        WithContext(path, [&] { return decoder.ReadExtents(ReadFile(path)); });
+        WithContext(path, [&] { return decoder.ReadExtents(bytes); });
     std::string stem = std::filesystem::path(image).stem();
     if (!ids.empty()) {
       const auto found = ids.find(stem);

@@ -189,7 +189,7 @@ TEST_F(BatchSourceTest, EmptyAndMissingDatabasesAreNamed) {
               ThrowsMessage<IoError>(HasSubstr(database() + ": no LMDB database here")));
   WriteDatabase(database(), {});
   EXPECT_THAT([&] { BatchSource source(Options("batch_size: 1")); },
-              ThrowsMessage<IoError>(HasSubstr(database() + ": the database has no records")));
+              ThrowsMessage<IoError>(HasSubstr(database() + ": has no records")));
   EXPECT_THAT([&] { BatchSource source(Options("")); },
               ThrowsMessage<InvalidArgument>(HasSubstr("batch_size")));
 }

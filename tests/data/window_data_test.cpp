@@ -112,6 +112,8 @@ TEST_F(WindowDataTest, NamesWhatIsWrong) {
   expect_error(batch, crop, "ends where a window should follow");
   Write("# 0\na.png\n3\n20\n30\n1\n2 0.9 10 4 17\n");
   expect_error(batch, crop, "windows:7: expected 'LABEL OVERLAP X1 Y1 X2 Y2', got '2 0.9 10 4 17'");
+  Write("# 0\na.png\n3\n20\n30\n1\n2 0.9 -2000000000 4 2000000000 11\n");
+  expect_error(batch, crop, "windows:7: a window at -2000000000 4 2000000000 11; coordinates");
   Write("# 0\na.png\n3\n20\n30\n1\n0 0.9 10 4 17 11\n");
   expect_error(batch, crop, "foreground needs a label from 1 on");
   Write("# 0\nb.png\n3\n20\n30\n1\n1 0.9 10 4 17 11\n");

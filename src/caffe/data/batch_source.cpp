@@ -173,12 +173,18 @@ void CheckVideo(const BatchSourceOptions& options) {
           options.ranks, " workers; a camera is open once");
 }
 
+const char* NameOfParam(const BatchSourceOptions& options) {
+  if (options.images) return "image_data_param";
+  if (options.windows) return "window_data_param";
+  return "data_param";
+}
+
 RecordSequenceOptions SequenceOptions(const BatchSourceOptions& options) {
   const DataParameter data = DataOptions(options);
   if (options.video) CheckVideo(options);
   Require(!data.source().empty(), "data_param has no source; give the folder of the database");
-  Require(data.batch_size() > 0, "data_param has no batch_size; give a positive one");
-  Require(data.batch_size() <= 1u << 24, "data_param.batch_size is ", data.batch_size(),
+  Require(data.batch_size() > 0, NameOfParam(options), " has no batch_size; give a positive one");
+  Require(data.batch_size() <= 1u << 24, NameOfParam(options), ".batch_size is ", data.batch_size(),
           "; lower it");
   Require(data.prefetch() <= 1u << 16, "data_param.prefetch is ", data.prefetch(),
           " batches; lower it");

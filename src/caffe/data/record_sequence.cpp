@@ -32,7 +32,7 @@ RecordSequence::RecordSequence(const RecordSequenceOptions& options)
       shuffle_random_(options.seed, StreamOf(options.stream + "/shuffle")),
       count_(reader_->count()),
       number_(options.start + options.rank * options.block) {
-  if (count_ == 0) throw IoError(options.source + ": the database has no records; fill it first");
+  if (count_ == 0) throw IoError(options.source + ": has no records; fill it first");
   CAFFE_ASSERT(options.rank < options.ranks, options.rank, " of ", options.ranks);
   if (options.shuffle || options.cache) {
     BuildIndex();

@@ -96,8 +96,9 @@ void CheckExtents(const DatumView& datum, size_t float_count) {
       int64_t{extents.channels} * extents.height > std::numeric_limits<int>::max() ||
       extents.count() > std::numeric_limits<int>::max()) {
     throw IoError(StrCat("a Datum of ", extents,
-                         " (channels x height x width); all three have to "
-                         "be positive"));
+                         " (channels x height x width); each has to be positive and their product "
+                         "at most ",
+                         std::numeric_limits<int>::max()));
   }
   const size_t held = datum.data.empty() ? float_count : datum.data.size();
   if (held != static_cast<size_t>(extents.count())) {

@@ -1,5 +1,6 @@
 #include "caffe/data/readers/window_file.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -7,6 +8,9 @@
 
 namespace caffe::data {
 namespace {
+
+// Of a pixel; larger than any image, and small enough to compute with.
+constexpr int kLargestCoordinate = 1 << 24;
 
 class Lines {
  public:
@@ -40,6 +44,8 @@ class Lines {
       throw IoError(StrCat(path_, ":", number_, ": expected ", what, ", got '", line, "'"));
     }
   }
+
+  int number() const { return number_; }
 
  private:
   const std::string path_;
@@ -88,6 +94,12 @@ WindowFile ReadWindowFile(const std::string& path) {
       window.image = static_cast<int>(file.images.size()) - 1;
       lines.Parse(lines.Expect("a window"), "'LABEL OVERLAP X1 Y1 X2 Y2'", &window.label,
                   &window.overlap, &window.x1, &window.y1, &window.x2, &window.y2);
+      const auto [least, most] = std::minmax({window.x1, window.y1, window.x2, window.y2});
+      if (least < -kLargestCoordinate || most > kLargestCoordinate) {
+        throw IoError(StrCat(path, ":", lines.number(), ": a window at ", window.x1, " ", window.y1,
+                             " ", window.x2, " ", window.y2, "; coordinates are pixels, at most ",
+                             kLargestCoordinate));
+      }
       file.windows.push_back(window);
     }
   }
