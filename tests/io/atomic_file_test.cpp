@@ -55,6 +55,11 @@ TEST(AtomicFileTest, SaysHowManyBytesAFullDiskLacks) {
   EXPECT_EQ(CountFiles(folder.path()), 0);
 }
 
+TEST(AtomicFileTest, RefusesAnEmptyName) {
+  EXPECT_THAT(ErrorText<IoError>([] { WriteFileAtomically("", std::string_view("x")); }),
+              HasSubstr("the file's name is empty"));
+}
+
 TEST(AtomicFileTest, NamesTheFileItCannotCreate) {
   const TemporaryFolder folder;
   EXPECT_THAT(

@@ -87,6 +87,12 @@ TEST(NetFilesTest, RefusesSolversWithTwoTypes) {
               HasSubstr("both solver_type: ADAM and type: \"SGD\" are given; keep type"));
 }
 
+TEST(NetFilesTest, RefusesASolverStateAsWeights) {
+  const std::string path = CAFFE_SOURCE_DIR "/tests/golden/formats/sgd_binary_iter_3.solverstate";
+  EXPECT_THAT(ErrorText<IoError>([&] { ReadNetBinary(path); }),
+              HasSubstr(path + ": holds a solver's state, not weights"));
+}
+
 TEST(NetFilesTest, ReadsAModelThatBvlcCaffeWrote) {
   const std::string path = CAFFE_SOURCE_DIR "/tests/golden/formats/sgd_binary_iter_3.caffemodel";
   const NetParameter net = ReadNetBinary(path);

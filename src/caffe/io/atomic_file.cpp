@@ -63,6 +63,7 @@ std::string ErrnoText(int error) {
 }
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {
+  if (path.empty()) throw IoError("cannot write: the file's name is empty; give a path");
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
   if (fs::is_directory(status)) {
