@@ -210,9 +210,8 @@ constexpr char kBFloat16[] =
     "last = Cast(last:float) bfloat16 channels-last\n"
     "ip.0:bfloat16 = Cast(ip.0) bfloat16 plain\n"
     "last:plain = Reorder(last) bfloat16 plain\n"
-    "ip = Gemm[4x288 * 288x5(T)](last:plain, ip.0:bfloat16, ip.1) bfloat16 plain\n"
-    "ip:float = Cast(ip) float plain\n"
-    "loss/probabilities = Softmax[axis 1](ip:float) float plain\n"
+    "ip = Gemm[4x288 * 288x5(T)](last:plain, ip.0:bfloat16, ip.1) float plain\n"
+    "loss/probabilities = Softmax[axis 1](ip) float plain\n"
     "loss = SoftmaxLoss(loss/probabilities, label) float plain\n";
 
 TEST(ScheduleTest, Text) {
@@ -253,6 +252,28 @@ TEST(AssignPrecisionTest, LabelsAreExactInBFloat16) {
     net.Forward();
     EXPECT_EQ(net.blob_by_name("accuracy")->cpu_data()[0], 1) << PrintGraph(net.graph());
   }
+}
+
+TEST(AssignPrecisionTest, ScoresThatALossReadsAreStoredInFloat) {
+  const auto type_of = [](const std::string& name, const std::string& own) {
+    NetParameter param;
+    ParseTextProto(StrCat(R"(
+        default_forward_type: BFLOAT16 default_backward_type: BFLOAT16
+        layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 } } }
+        layer { name: 'label' type: 'Input' top: 'label' input_param { shape { dim: 2 } } }
+        layer { name: 'ip1' type: 'InnerProduct' bottom: 'x' top: 'hidden'
+                inner_product_param { num_output: 5 } }
+        layer { name: 'relu' type: 'ReLU' bottom: 'hidden' top: 'relu' }
+        layer { name: 'ip2' type: 'InnerProduct' bottom: 'relu' top: 'scores' )",
+                          own, R"( inner_product_param { num_output: 3 } }
+        layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'scores' bottom: 'label' top: 'loss' })"),
+                   "test", &param);
+    const Net net(param);
+    return net.graph().blobs.at(name)->desc.dtype;
+  };
+  EXPECT_EQ(type_of("hidden", ""), DType::kBFloat16);
+  EXPECT_EQ(type_of("scores", ""), DType::kFloat);
+  EXPECT_EQ(type_of("scores", "forward_type: BFLOAT16"), DType::kBFloat16);
 }
 
 TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
