@@ -1,10 +1,14 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/error_text.hpp"
 
 namespace caffe {
 namespace {
@@ -40,6 +44,30 @@ INSTANTIATE_TEST_SUITE_P(
                       std::pair("type: 'SigmoidCrossEntropyLoss'", "dim: 2 dim: 3"),
                       std::pair("type: 'EuclideanLoss'", "dim: 2 dim: 3"),
                       std::pair("type: 'L1Loss'", "dim: 2 dim: 3")));
+
+// Labels are the caller's memory: what they hold at backward need not be what forward saw.
+class ChangedLabelTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ChangedLabelTest, IsAnErrorInBackward) {
+  NetParameter param;
+  ParseTextProto(
+      StrCat("force_backward: true layer { name: 'in' type: 'Input' top: 'x' top: 't' top: 'h' "
+             "input_param { shape { dim: 2 dim: 3 } shape { dim: 2 } shape { dim: 1 "
+             "dim: 1 dim: 3 dim: 3 } } } "
+             "layer { name: 'loss' bottom: 'x' bottom: 't' top: 'loss' ",
+             GetParam(), " }"),
+      "loss", &param);
+  Net net(param);
+  std::fill_n(net.blob_by_name("x")->mutable_cpu_data<float>(), 6, 0.25f);
+  net.Forward();
+  net.blob_by_name("t")->mutable_cpu_data<float>()[1] = 99;
+  EXPECT_THAT(testing::ErrorText<InvalidArgument>([&] { net.Backward(); }),
+              ::testing::HasSubstr("label 99 at position 1 of the batch is outside 0..2"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, ChangedLabelTest,
+                         ::testing::Values("type: 'MultinomialLogisticLoss'",
+                                           "type: 'InfogainLoss' bottom: 'h'"));
 
 }  // namespace
 }  // namespace caffe

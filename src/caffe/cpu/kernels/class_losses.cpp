@@ -78,7 +78,9 @@ void MultinomialLogisticLossGrad(const ops::MultinomialLogisticLossGrad&,
         static_cast<double>(*ctx.input(2).as<const T>()) / static_cast<double>(view.outer);
     std::fill_n(dp, ctx.output(0).count(), T(0));
     for (int64_t n = 0; n < view.outer; ++n) {
-      const int64_t at = n * view.classes + LabelAt<T>(ctx.input(1), n);
+      const int64_t label = LabelAt<T>(ctx.input(1), n);
+      RequireLabel(label, view.classes, n);  // it may have been changed since forward
+      const int64_t at = n * view.classes + label;
       dp[at] = static_cast<T>(-factor / std::max<double>(p[at], kLeastProbability));
     }
   });
@@ -121,6 +123,7 @@ void InfogainLossGrad(const ops::InfogainLossGrad& op, const KernelContext& ctx)
     for (int64_t position = 0; position < view.positions(); ++position) {
       const int64_t label = LabelAt<T>(ctx.input(1), position);
       const bool ignored = IsIgnored(op.rule.ignore_label, label);
+      if (!ignored) RequireLabel(label, view.classes, position);
       double row_sum = 0;
       for (int64_t c = 0; c < view.classes && !ignored; ++c) {
         row_sum += static_cast<double>(h[label * view.classes + c]);
