@@ -187,6 +187,20 @@ TEST(DetectNetTransformationTest, GivesImagesAndGrids) {
                                                        "3 boxes of 16 numbers each")));
 }
 
+TEST(MultiBoxLossTest, NeedsAClassForTheBackground) {
+  const auto make = [](const std::string& options) {
+    MakeNet(Input("loc", "dim: 1 dim: 16") + Input("conf", "dim: 1 dim: 8") +
+            Input("prior", "dim: 1 dim: 2 dim: 16") + Input("gt", "dim: 1 dim: 1 dim: 1 dim: 8") +
+            "layer { name: 'l' type: 'MultiBoxLoss' bottom: 'loc' bottom: 'conf' bottom: 'prior' "
+            "bottom: 'gt' top: 'l' multibox_loss_param { num_classes: 2 " +
+            options + " } }");
+  };
+  EXPECT_THAT([&] { make("background_label_id: 2"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("background_label_id 2 does not fit")));
+  EXPECT_THAT([&] { make("background_label_id: 1 map_object_to_agnostic: true"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("do not fit into num_classes 2")));
+}
+
 TEST(MultiBoxLossTest, CountsMatchesAndTheHardestNegatives) {
   const auto net = MakeNet(
       Input("loc", "dim: 1 dim: 16") + Input("conf", "dim: 1 dim: 8") +

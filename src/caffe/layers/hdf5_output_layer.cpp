@@ -33,10 +33,10 @@ class HDF5OutputLayer final : public Layer {
 
   void EmitForward(GraphBuilder& graph) const override {
     graph.Emit(
-        ops::HostCall{.what = "write HDF5",
-                      .call = [file = param().hdf5_output_param().file_name(),
-                               is_written = std::make_shared<bool>(false)](
-                                  const KernelContext& ctx) { Write(file, *is_written, ctx); }},
+        ops::HostCall{
+            .what = "write HDF5",
+            .call = [file = param().hdf5_output_param().file_name(), is_written = is_written_](
+                        const KernelContext& ctx) { Write(file, *is_written, ctx); }},
         {graph.bottom(0), graph.bottom(1)}, {});
   }
 
@@ -61,6 +61,9 @@ class HDF5OutputLayer final : public Layer {
     writer.Commit();
     is_written = true;
   }
+
+  // Outlives the plan: shapes may change between two passes.
+  const std::shared_ptr<bool> is_written_ = std::make_shared<bool>(false);
 };
 
 REGISTER_LAYER_CLASS(HDF5Output);

@@ -91,7 +91,7 @@ class ClassLoss {
     for (int c = 0; c < classes_; ++c) {
       const double x = scores_[c];
       const double p = is_softmax_ ? std::exp(x - largest_) / sum_ : 0.5 * std::tanh(0.5 * x) + 0.5;
-      gradient[c] += static_cast<double>(factor * (p - static_cast<double>(c == label)));
+      gradient[c] += factor * (p - static_cast<double>(c == label));
     }
   }
 
@@ -190,8 +190,7 @@ class Computation {
         for (size_t i = 0; i < count; ++i) {
           if (matches.object[i] != kUnmatched || matches.overlap[i] >= options_.neg_overlap())
             continue;
-          candidates.push_back(
-              {static_cast<double>(Scores(item, i).Loss(class_of(i))), static_cast<int64_t>(i)});
+          candidates.push_back({Scores(item, i).Loss(class_of(i)), static_cast<int64_t>(i)});
         }
         const double most = static_cast<double>(options_.neg_pos_ratio()) * positives.size();
         ops::KeepBest(&candidates, static_cast<int>(most));
@@ -221,7 +220,7 @@ class Computation {
       if (options_.ignore_difficult_gt() && object >= 0 && objects[object].is_difficult) continue;
       double loss = Scores(item, i).Loss(class_of(i));
       if (object >= 0) loss += LocationLoss({item, i, &objects[object]}, 0);
-      candidates.push_back({static_cast<double>(loss), static_cast<int64_t>(i)});
+      candidates.push_back({loss, static_cast<int64_t>(i)});
       if (!options_.use_prior_for_nms()) boxes[i] = Predicted(item, i);
     }
     if (options_.has_nms_param()) {
@@ -280,8 +279,7 @@ class Computation {
           options_.loc_loss_type() == MultiBoxLossParameter::L2 || std::abs(d) < 1;
       loss += is_square ? d * d / 2 : std::abs(d) - 0.5;
       const double slope = is_square ? d : (d > 0 ? 1 : -1);
-      if (gradient != nullptr)
-        (*gradient)[at * 4 + i] += static_cast<double>(factor * slope * scale);
+      if (gradient != nullptr) (*gradient)[at * 4 + i] += factor * slope * scale;
     }
     return loss;
   }
@@ -319,6 +317,11 @@ class MultiBoxLossLayer final : public Layer {
   explicit MultiBoxLossLayer(const LayerParameter& param)
       : Layer(param), options_(param.multibox_loss_param()) {
     Require(options_.num_classes() >= 1, "multibox_loss_param { num_classes } is missing");
+    const bool is_agnostic = options_.map_object_to_agnostic();
+    Require(int64_t{options_.background_label_id()} + is_agnostic < options_.num_classes(),
+            "background_label_id ", options_.background_label_id(),
+            is_agnostic ? " and the class of all objects after it do" : " does",
+            " not fit into num_classes ", options_.num_classes());
     if (options_.has_do_neg_mining() && !options_.has_mining_type()) {
       options_.set_mining_type(options_.do_neg_mining() ? MultiBoxLossParameter::MAX_NEGATIVE
                                                         : MultiBoxLossParameter::NONE);
