@@ -3,10 +3,7 @@
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
 
-#include <filesystem>
-#include <map>
-#include <mutex>
-
+#include "caffe/data/readers/open_once.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
@@ -25,22 +22,14 @@ leveldb::Slice SliceOf(std::string_view bytes) {
 // LevelDB locks a database against a second opening, in the same process too; a net and its test
 // net, or several ranks, may read the same one.
 std::shared_ptr<leveldb::DB> ShareDatabase(const std::string& path) {
-  static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<leveldb::DB>> databases;
-  std::error_code error;
-  const std::filesystem::path canonical = std::filesystem::canonical(path, error);
-  std::lock_guard lock(mutex);
-  std::weak_ptr<leveldb::DB>& known = databases[error ? path : canonical.string()];
-  std::shared_ptr<leveldb::DB> database = known.lock();
-  if (!database) {
+  static auto* const databases = new OpenOnce<std::unique_ptr<leveldb::DB>>;
+  return databases->Get(path, [](const std::string& folder) {
     leveldb::Options options;
     options.max_open_files = 100;
     leveldb::DB* raw = nullptr;
-    Check(leveldb::DB::Open(options, path, &raw), path, "open as LevelDB");
-    database.reset(raw);
-    known = database;
-  }
-  return database;
+    Check(leveldb::DB::Open(options, folder, &raw), folder, "open as LevelDB");
+    return std::unique_ptr<leveldb::DB>(raw);
+  });
 }
 
 class LevelDbReader final : public RecordReader {

@@ -2,10 +2,9 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <map>
-#include <mutex>
 
 #include "caffe/data/readers/lmdb_handles.hpp"
+#include "caffe/data/readers/open_once.hpp"
 
 namespace caffe::data {
 namespace {
@@ -41,7 +40,7 @@ void CheckWhole(MDB_env* environment, const std::string& path) {
   }
 }
 
-std::shared_ptr<MDB_env> OpenEnvironment(const std::string& path) {
+LmdbEnvironment OpenEnvironment(const std::string& path) {
   const auto open = [&](unsigned flags, int* status) {
     MDB_env* raw = nullptr;
     CheckLmdb(mdb_env_create(&raw), path, "create an LMDB environment");
@@ -67,18 +66,8 @@ std::shared_ptr<MDB_env> OpenEnvironment(const std::string& path) {
 // LMDB forbids a process to open one database twice (the second close would drop the first's
 // locks), yet a net and its test net, or several ranks, may read the same one.
 std::shared_ptr<MDB_env> ShareEnvironment(const std::string& path) {
-  static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<MDB_env>> environments;
-  std::error_code error;
-  std::filesystem::path canonical = std::filesystem::canonical(path, error);
-  std::lock_guard lock(mutex);
-  std::weak_ptr<MDB_env>& known = environments[error ? path : canonical.string()];
-  std::shared_ptr<MDB_env> environment = known.lock();
-  if (!environment) {
-    environment = OpenEnvironment(path);
-    known = environment;
-  }
-  return environment;
+  static auto* const environments = new OpenOnce<LmdbEnvironment>;
+  return environments->Get(path, OpenEnvironment);
 }
 
 std::string_view ViewOf(const MDB_val& value) {

@@ -1,0 +1,47 @@
+// Databases that a process may open only once, however many readers it has.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace caffe::data {
+
+// `Handle` owns an open database (a unique_ptr); the last reader of a folder closes it, and whoever
+// opens it meanwhile waits for that.
+template <typename Handle>
+class OpenOnce {
+ public:
+  using Database = typename Handle::element_type;
+
+  // open(path) gives the handle where the folder is not open yet.
+  template <typename Open>
+  std::shared_ptr<Database> Get(const std::string& path, const Open& open) {
+    std::error_code error;
+    const std::filesystem::path canonical = std::filesystem::canonical(path, error);
+    const std::string key = error ? path : canonical.string();
+    std::lock_guard lock(mutex_);
+    if (users_.count(key) == 0) users_.emplace(key, Users{open(path)});
+    Users& users = users_.at(key);
+    ++users.count;
+    return {users.handle.get(), [this, key](Database*) { Release(key); }};
+  }
+
+ private:
+  struct Users {
+    Handle handle;
+    int count = 0;
+  };
+
+  void Release(const std::string& key) {
+    std::lock_guard lock(mutex_);
+    if (--users_.at(key).count == 0) users_.erase(key);
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, Users> users_;
+};
+
+}  // namespace caffe::data
