@@ -262,6 +262,32 @@ TEST_F(BatchSourceTest, BrokenJpegIsAnErrorOrSkipped) {
   }
 }
 
+TEST_F(BatchSourceTest, AJpegCannotPromiseMorePixelsThanItsBytesHold) {
+  std::string file = JpegOf(0, 16, 16);
+  const size_t frame = file.find("\xff\xc0");  // marker, length, precision, height, width
+  ASSERT_NE(frame, std::string::npos);
+  file.replace(frame + 5, 4, "\xff\x00\xff\x00", 4);
+  WriteDatabase(database(), {EncodedRecord(file, 0)});
+  EXPECT_THAT([&] { BatchSource source(Options("batch_size: 1")); },
+              ThrowsMessage<IoError>(HasSubstr("bytes cannot hold 65280x65280 pixels")));
+}
+
+TEST_F(BatchSourceTest, WhatTakesABrokenImagesPlaceMayBeOfAnotherSize) {
+  const std::string file = JpegOf(1, 64, 64);
+  for (const size_t size : {size_t{10}, file.size() * 9 / 10}) {  // in the header, in the pixels
+    SCOPED_TRACE(size);
+    std::filesystem::remove_all(database());
+    WriteDatabase(database(),
+                  {EncodedRecord(JpegOf(0, 20, 30), 0), EncodedRecord(file.substr(0, size), 1),
+                   EncodedRecord(JpegOf(2, 40, 24), 2)});
+    BatchSource source(Options("batch_size: 1 skip_broken: true prefetch: 1"));
+    EXPECT_EQ(source.Next().data_shape, (Shape{1, 3, 20, 30}));
+    const Batch& second = source.Next();
+    EXPECT_EQ(second.data_shape, (Shape{1, 3, 40, 24}));
+    EXPECT_EQ(second.labels[0], 2);
+  }
+}
+
 TEST_F(BatchSourceTest, SkippingEndsWhenEveryRecordIsBroken) {
   WriteDatabase(database(), {"x", "y", "z"});
   EXPECT_THAT([&] { BatchSource source(Options("batch_size: 2 skip_broken: true")); },

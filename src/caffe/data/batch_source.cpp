@@ -444,7 +444,12 @@ class BatchSource::Impl {
     ImageExtents extents = first_extents_;
     if (!fixed_extents_) {
       try {
-        extents = OutputExtents(buffer->items.front());
+        RecordSequence::Item& first = buffer->items.front();
+        if (skips_broken_) {  // what takes a broken image's place may be of another size
+          WithReplacement(&first,
+                          [&] { return first_loader_->Load(first.record.value, first.number); });
+        }
+        extents = OutputExtents(first);
       } catch (const Error&) {
         // The parser that meets this record reports it, or replaces it.
       }

@@ -12,6 +12,10 @@
 namespace caffe::data {
 namespace {
 
+// One colour takes a bit or two for each 8x8 block. A header that promises far more than the file
+// can hold must not take gigabytes before its end is met.
+constexpr int64_t kMostPixelsPerByte = 16384;
+
 struct JpegHeader {
   int height = 0;
   int width = 0;
@@ -62,6 +66,11 @@ struct ImageDecoder::Impl {
                             &header.subsampling, &header.color_space);
     if (status != 0 && tjGetErrorCode(jpeg.get()) != TJERR_WARNING) FailJpeg();
     if (header.width <= 0 || header.height <= 0) FailJpeg();  // it ends within the header
+    const int64_t pixels = int64_t{header.width} * header.height;
+    if (pixels > static_cast<int64_t>(file.size()) * kMostPixelsPerByte) {
+      throw IoError(StrCat("broken JPEG image: ", file.size(), " bytes cannot hold ", header.width,
+                           "x", header.height, " pixels"));
+    }
     return header;
   }
 

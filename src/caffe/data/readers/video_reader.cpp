@@ -41,7 +41,7 @@ class VideoReader final : public RecordReader {
       throw IoError(NameOfVideo(options_) + ": gives no frame");
     }
     auto frame = std::make_shared<Frame>();
-    frame->key = StrCat("frame ", next_ * (options_.skip_frames() + 1));
+    frame->key = StrCat("frame ", next_ * (uint64_t{options_.skip_frames()} + 1));
     frame->datum = ToDatum();
     ++next_;
     *record = {frame->key, frame->datum, frame};
@@ -69,7 +69,8 @@ class VideoReader final : public RecordReader {
       while (frames_->Skip()) ++count;
       Start();
     }
-    return (count + options_.skip_frames()) / (options_.skip_frames() + 1);
+    const uint64_t skipped = options_.skip_frames();
+    return (count + skipped) / (skipped + 1);
   }
 
   // Planes, as a Datum has them.
