@@ -214,7 +214,7 @@ class TraceFile {
     try {
       Write();
       LOG(INFO) << "Wrote the timeline to " << file_;
-    } catch (const caffe::Error& error) {
+    } catch (const std::exception& error) {
       LOG(ERROR) << error.what();
     }
   }

@@ -74,8 +74,9 @@ std::map<std::string, int> ReadLabels(const std::string& path) {
 int ParseLabel(const std::string& text, const std::string& place, const char* advice) {
   int label = 0;
   const char* end = text.data() + text.size();
-  Require(std::from_chars(text.data(), end, label).ptr == end, place, ": '", text,
-          "' is no class index; ", advice);
+  const auto [parsed, error] = std::from_chars(text.data(), end, label);
+  Require(error == std::errc() && parsed == end, place, ": '", text, "' is no class index; ",
+          advice);
   return label;
 }
 

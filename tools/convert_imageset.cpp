@@ -1,8 +1,8 @@
 // Converts a list of image files and labels to a database of Datum records.
-#include <charconv>
 #include <fstream>
 #include <random>
 
+#include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/data/readers/record_reader.hpp"
 #include "tools/image_records.hpp"
 #include "tools/tool_main.hpp"
@@ -36,14 +36,9 @@ std::vector<Line> ReadList(const std::string& list_path) {
     ++number;
     while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
     if (text.empty()) continue;
-    const size_t space = text.find_last_of(" \t");
-    Line line;
-    const char* end = text.data() + text.size();
-    const bool is_good = space != std::string::npos && space > 0 &&
-                         std::from_chars(text.data() + space + 1, end, line.label).ptr == end;
-    Require(is_good, list_path, ":", number, ": expected 'path label', got '", text, "'");
-    line.path = text.substr(0, text.find_last_not_of(" \t", space) + 1);
-    lines.push_back(std::move(line));
+    const data::ImageListEntry entry =
+        WithContext(StrCat(list_path, ":", number), [&] { return data::ParseImageListLine(text); });
+    lines.push_back({std::string(entry.path), entry.label});
   }
   Require(!lines.empty(), list_path, ": the list is empty; write lines 'path label'");
   return lines;

@@ -25,14 +25,6 @@ std::map<std::string, std::string> ReadIds(const std::string& path) {
   return ids;
 }
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw IoError(path + ": cannot open the image");
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return bytes.str();
-}
-
 void WriteSizes(const std::string& root, const std::string& list, const std::string& output) {
   const std::map<std::string, std::string> ids = ReadIds(FLAGS_name_id_file);
   std::ifstream lines(list);

@@ -223,10 +223,9 @@ TEST_F(ConvertImagesetTest, LeavesUnreadableFilesOutAndCountsThem) {
 
 TEST_F(ConvertImagesetTest, NamesTheMalformedLine) {
   Write("bad", "a.png 0\na.png\n");
-  ExpectFailure("convert_imageset", "images/ bad db", "bad:2: expected 'path label', got 'a.png'");
+  ExpectFailure("convert_imageset", "images/ bad db", "bad:2: 'a.png' has no label");
   Write("bad", "a.png zero\n");
-  ExpectFailure("convert_imageset", "images/ bad db",
-                "bad:1: expected 'path label', got 'a.png zero'");
+  ExpectFailure("convert_imageset", "images/ bad db", "bad:1: 'a.png zero' has no label");
   Write("bad", "\n");
   ExpectFailure("convert_imageset", "images/ bad db", "the list is empty");
   ExpectFailure("convert_imageset", "images/ none db", "none: cannot open");

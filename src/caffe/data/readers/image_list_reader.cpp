@@ -57,6 +57,7 @@ ImageListEntry ParseImageListLine(std::string_view line) {
   Require(!label.empty() && error == std::errc() && end == label.data() + label.size(), "'", line,
           "' has no label; lines are a path, a space and a whole number");
   entry.path = line.substr(0, line.find_last_not_of(" \t", space) + 1);
+  Require(!entry.path.empty(), "'", line, "' has no path before the label");
   return entry;
 }
 
