@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -32,7 +33,18 @@ TEST(AtomicFileTest, ReplacesTheFileAndLeavesNothingElse) {
   WriteFileAtomically(folder / "a", std::string_view("new"));
   EXPECT_EQ(ReadFile(folder / "a"), "new");
   EXPECT_EQ(CountFiles(folder.path()), 1);
-  EXPECT_EQ(fs::status(folder / "a").permissions(), fs::perms(0644));
+}
+
+TEST(AtomicFileTest, FollowsTheUmaskAndKeepsTheModeOfAFileThatIsReplaced) {
+  const TemporaryFolder folder;
+  const auto mode_of = [&](const char* name) { return fs::status(folder / name).permissions(); };
+  const mode_t before = ::umask(027);
+  WriteFileAtomically(folder / "new", std::string_view("x"));
+  ::umask(before);
+  EXPECT_EQ(mode_of("new"), fs::perms(0640));
+  fs::permissions(folder / "new", fs::perms(0600));
+  WriteFileAtomically(folder / "new", std::string_view("y"));
+  EXPECT_EQ(mode_of("new"), fs::perms(0600));
 }
 
 TEST(AtomicFileTest, KeepsTheOldFileWhenTheWriterFails) {

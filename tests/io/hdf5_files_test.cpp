@@ -53,7 +53,6 @@ TEST_F(Hdf5FilesTest, ReadsBackWhatItWrites) {
   const Hdf5Reader reader(path);
   EXPECT_EQ(reader.ShapeOf("data/inception/1x1/0"), (Shape{2, 3}));
   EXPECT_THAT(reader.ReadFloats("/data/inception/1x1/0"), ElementsAre(1, 2, 3, 4, 5, 6));
-  EXPECT_THAT(reader.ReadFloatRows("/data/inception/1x1/0", 1, 1), ElementsAre(4, 5, 6));
   EXPECT_THAT(reader.ReadDoubles("d"), ElementsAre(0.1));
   EXPECT_THAT(reader.ReadFloats("d"), ElementsAre(0.1f));
   EXPECT_THAT(reader.ReadFloats("scalar"), ElementsAre(7));
@@ -109,8 +108,6 @@ TEST_F(Hdf5FilesTest, NamesFileAndDatasetInErrors) {
               HasSubstr("'group': is a group, not a dataset"));
   EXPECT_THAT(ErrorText<IoError>([&] { reader.ReadInteger("group/pair"); }),
               HasSubstr("has 2 values; exactly 1"));
-  EXPECT_THAT(ErrorText<IoError>([&] { reader.ReadFloatRows("group/pair", 1, 2); }),
-              HasSubstr("has 2 rows; rows 1 to 3"));
   EXPECT_THAT(ErrorText<IoError>([&] { reader.ReadFloats("word"); }),
               HasSubstr("neither floating-point numbers nor integers"));
   EXPECT_THAT(ErrorText<IoError>([&] { reader.ReadString("group/pair"); }),

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 class FileDescriptor {
  public:
   FileDescriptor(const std::string& path, int flags)
-      : value_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+      : value_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
   ~FileDescriptor() {
     if (value_ >= 0) ::close(value_);
   }
@@ -87,7 +87,10 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::Commit() {
   if (in_place_) return;
   FileDescriptor file(temporary_path_, O_RDONLY);
-  if (file.get() < 0 || ::fchmod(file.get(), 0644) != 0 || ::fsync(file.get()) != 0) {
+  struct stat old;  // a file that is replaced keeps who may read and write it
+  const bool is_replaced = ::stat(path_.c_str(), &old) == 0;
+  if (file.get() < 0 || (is_replaced && ::fchmod(file.get(), old.st_mode & 0777) != 0) ||
+      ::fsync(file.get()) != 0) {
     const int error = errno;
     throw IoError(StrCat(path_, ": cannot write: ", ErrnoText(error)));
   }

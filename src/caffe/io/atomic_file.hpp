@@ -22,7 +22,8 @@ class AtomicFile {
   // Where the writer has to put the bytes.
   const std::string& temporary_path() const { return temporary_path_; }
 
-  // fsync, mode 0644, rename, fsync of the folder. Throws IoError.
+  // fsync, rename, fsync of the folder. The mode is that of the file that is replaced, or the one
+  // that the umask leaves a new file. Throws IoError.
   void Commit();
 
  private:

@@ -232,36 +232,6 @@ std::vector<double> Hdf5Reader::ReadDoubles(const std::string& dataset) const {
   return impl_->Read<double>(dataset);
 }
 
-std::vector<float> Hdf5Reader::ReadFloatRows(const std::string& name, int64_t first,
-                                             int64_t count) const {
-  const LibraryLock lock;
-  const Handle dataset = impl_->OpenDataset(name);
-  impl_->RequireNumbers(dataset, name);
-  // A whole data file may exceed what a Shape holds; only the rows asked for have to fit.
-  std::vector<int64_t> extents = impl_->Extents(dataset, name);
-  if (extents.empty() || first < 0 || count < 0 || first + count > extents[0]) {
-    throw IoError(StrCat(Place(impl_->path, name), ": has ", extents.empty() ? 0 : extents[0],
-                         " rows; rows ", first, " to ", first + count, " were asked for"));
-  }
-  std::vector<hsize_t> start(extents.size(), 0);
-  start[0] = static_cast<hsize_t>(first);
-  extents[0] = count;
-  const Shape shape = WithContext(Place(impl_->path, name), [&] { return Shape(extents); });
-  const std::vector<hsize_t> block(extents.begin(), extents.end());
-  std::vector<float> values(static_cast<size_t>(shape.count()));
-  if (values.empty()) return values;
-  const Handle file_space(H5Dget_space(dataset.get()), H5Sclose);
-  const Handle memory_space(H5Screate_simple(static_cast<int>(block.size()), block.data(), nullptr),
-                            H5Sclose);
-  H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start.data(), nullptr, block.data(),
-                      nullptr);
-  if (H5Dread(dataset.get(), H5T_NATIVE_FLOAT, memory_space.get(), file_space.get(), H5P_DEFAULT,
-              values.data()) < 0) {
-    throw IoError(Place(impl_->path, name) + ": cannot read: " + LibraryReason());
-  }
-  return values;
-}
-
 int64_t Hdf5Reader::ReadInteger(const std::string& dataset) const {
   const std::vector<int64_t> values = impl_->Read<int64_t>(dataset);
   if (values.size() != 1) {
@@ -437,9 +407,6 @@ std::vector<float> Hdf5Reader::ReadFloats(const std::string& dataset) const {
   Refuse(dataset);
 }
 std::vector<double> Hdf5Reader::ReadDoubles(const std::string& dataset) const {
-  Refuse(dataset);
-}
-std::vector<float> Hdf5Reader::ReadFloatRows(const std::string& dataset, int64_t, int64_t) const {
   Refuse(dataset);
 }
 int64_t Hdf5Reader::ReadInteger(const std::string& dataset) const {

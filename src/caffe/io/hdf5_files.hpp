@@ -38,9 +38,6 @@ class Hdf5Reader {
   std::vector<float> ReadFloats(const std::string& dataset) const;
   std::vector<double> ReadDoubles(const std::string& dataset) const;
 
-  // Rows [first, first + count) along axis 0.
-  std::vector<float> ReadFloatRows(const std::string& dataset, int64_t first, int64_t count) const;
-
   // A dataset of exactly one integer, or one string.
   int64_t ReadInteger(const std::string& dataset) const;
   std::string ReadString(const std::string& dataset) const;
