@@ -9,8 +9,10 @@
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
+#include "caffe/io/hdf5_files.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/solver_factory.hpp"
+#include "caffe/solvers/snapshot.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -404,6 +406,36 @@ TEST_F(SolverTest, LogsWhatAnUpdateTookUnderTheParametersName) {
   EXPECT_THAT(log, HasSubstr("    [Forward] Layer ip, param blob w data: 0.5\n"));
   // Adam's first step is the rate, whatever the gradient.
   EXPECT_THAT(log, HasSubstr("    [Update] Layer ip, param w data: 0.5; diff: 0.1\n"));
+}
+
+TEST_F(SolverTest, NamesWhatIsDamagedInAnHdf5State) {
+  const std::string file = folder_.path("damaged.solverstate.h5");
+  const auto error = [&](const char* seed, std::vector<double> scale, int64_t iteration) {
+    Hdf5Writer writer(file);
+    writer.WriteInteger("iter", iteration);
+    writer.WriteInteger("current_step", 0);
+    writer.CreateGroup("history");
+    writer.CreateGroup("cortado");
+    writer.WriteDoubles("cortado/minimum_loss", Shape{1}, std::vector<double>{1});
+    writer.WriteInteger("cortado/iter_last_event", 0);
+    writer.WriteString("cortado/solver_type", "SGD");
+    writer.WriteString("cortado/net_name", "line");
+    writer.WriteString("cortado/random_seed", seed);
+    writer.WriteDoubles("cortado/gradient_scale", Shape{static_cast<int64_t>(scale.size())}, scale);
+    writer.Commit();
+    return ErrorText<IoError>([&] { Solver(Parse("")).Restore(file); });
+  };
+  EXPECT_THAT(error("x", {1, 2, 3, 4}, 3), HasSubstr(file + ": 'cortado/random_seed' is 'x'"));
+  EXPECT_THAT(error("7", {1, 2}, 3), HasSubstr("'cortado/gradient_scale' has 2 of 4 numbers"));
+  EXPECT_THAT(error("7", {1, 2, 3, 4}, int64_t{1} << 40), HasSubstr("'iter' is 1099511627776"));
+}
+
+TEST_F(SolverTest, RefusesSnapshotsThatNoBinaryFileHolds) {
+  EXPECT_NO_THROW(CheckSnapshotFits(uint64_t{1} << 30, uint64_t{1} << 30));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { CheckSnapshotFits(uint64_t{1} << 31, 0); }),
+              HasSubstr("weights of 2147483648 bytes cannot be snapshotted"));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { CheckSnapshotFits(0, uint64_t{1} << 32); }),
+              HasSubstr("set snapshot_format: HDF5"));
 }
 
 TEST_F(SolverTest, ExplainsWrongDefinitions) {

@@ -9,15 +9,12 @@
 #include <cerrno>
 #include <cstdint>
 #include <fstream>
-#include <limits>
 
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 
 namespace caffe {
 namespace {
-
-constexpr uint64_t kLimitBytes = std::numeric_limits<int32_t>::max();
 
 // Guesses from the first bytes what the file is instead; empty when there is nothing to say.
 std::string OtherKind(const std::string& head) {
@@ -46,9 +43,9 @@ void ReadBinaryProto(const std::string& path, google::protobuf::Message* message
   const uint64_t bytes = static_cast<uint64_t>(end);
   const std::string& type = message->GetDescriptor()->name();
   if (bytes == 0) throw IoError(StrCat(path, ": not a ", type, ": the file is empty (0 bytes)"));
-  if (bytes > kLimitBytes) {
-    throw IoError(StrCat(path, ": has ", bytes, " bytes, a protobuf message at most ", kLimitBytes,
-                         "; store it as HDF5 (snapshot_format: HDF5)"));
+  if (bytes > kMostBinaryProtoBytes) {
+    throw IoError(StrCat(path, ": has ", bytes, " bytes, a protobuf message at most ",
+                         kMostBinaryProtoBytes, "; store it as HDF5 (snapshot_format: HDF5)"));
   }
   std::string head(std::min<uint64_t>(bytes, 512), '\0');
   file.seekg(0);
@@ -58,7 +55,7 @@ void ReadBinaryProto(const std::string& path, google::protobuf::Message* message
 
   google::protobuf::io::IstreamInputStream stream(&file, 1 << 20);
   google::protobuf::io::CodedInputStream coded(&stream);
-  coded.SetTotalBytesLimit(static_cast<int>(kLimitBytes));
+  coded.SetTotalBytesLimit(static_cast<int>(kMostBinaryProtoBytes));
   message->Clear();
   const bool parsed = message->MergePartialFromCodedStream(&coded) && coded.ConsumedEntireMessage();
   if (parsed && message->IsInitialized()) return;
@@ -77,8 +74,9 @@ void ReadBinaryProto(const std::string& path, google::protobuf::Message* message
 
 void WriteBinaryProto(const std::string& path, const google::protobuf::Message& message) {
   const uint64_t bytes = message.ByteSizeLong();
-  Require(bytes <= kLimitBytes, path, ": a ", message.GetDescriptor()->name(), " of ", bytes,
-          " bytes exceeds protobuf's limit of ", kLimitBytes, "; use HDF5 (snapshot_format: HDF5)");
+  Require(bytes <= kMostBinaryProtoBytes, path, ": a ", message.GetDescriptor()->name(), " of ",
+          bytes, " bytes exceeds protobuf's limit of ", kMostBinaryProtoBytes,
+          "; use HDF5 (snapshot_format: HDF5)");
   WriteFileAtomically(path, bytes, [&](int file_descriptor) {
     google::protobuf::io::FileOutputStream stream(file_descriptor, 1 << 20);
     const bool written = message.SerializePartialToZeroCopyStream(&stream) && stream.Flush();

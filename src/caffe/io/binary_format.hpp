@@ -3,9 +3,14 @@
 
 #include <google/protobuf/message.h>
 
+#include <cstdint>
+#include <limits>
 #include <string>
 
 namespace caffe {
+
+// Protobuf's limit for a message.
+inline constexpr uint64_t kMostBinaryProtoBytes = std::numeric_limits<int32_t>::max();
 
 // Reads the whole file at `path` into `message`. Throws IoError that says what is wrong: missing,
 // empty, larger than protobuf's 2 GiB, truncated, or another kind of file (HDF5, text).

@@ -2,7 +2,9 @@
 
 #include <glog/logging.h>
 
+#include <charconv>
 #include <filesystem>
+#include <limits>
 
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
@@ -129,6 +131,19 @@ void CheckSnapshotWritable(const std::string& prefix) {
   std::filesystem::remove(probe);
 }
 
+void CheckSnapshotFits(uint64_t weight_bytes, uint64_t history_bytes) {
+  // Names, shapes and the net's definition take some, too.
+  static constexpr uint64_t kMost = kMostBinaryProtoBytes - (uint64_t{1} << 20);
+  const auto check = [](const char* what, uint64_t bytes) {
+    Require(bytes <= kMost, "solver: ", what, " of ", bytes,
+            " bytes cannot be snapshotted: a binary "
+            "file holds at most ",
+            kMost, "; set snapshot_format: HDF5");
+  };
+  check("weights", weight_bytes);
+  check("history", history_bytes);
+}
+
 std::string WriteSnapshot(const std::string& prefix, bool as_hdf5, bool write_diff, const Net& net,
                           const std::vector<std::shared_ptr<Blob>>& history,
                           SolverProgress progress) {
@@ -195,13 +210,26 @@ void SnapshotReader::ReadBinary() {
 
 void SnapshotReader::ReadHdf5() {
   const Hdf5Reader reader(file_);
+  const auto refuse = [&](const std::string& name, const auto&... what) {
+    throw IoError(StrCat(file_, ": '", name, "' ", what..., "; the file is damaged"));
+  };
+  const auto read_int = [&](const std::string& name) {
+    const int64_t value = reader.ReadInteger(name);
+    if (value < 0 || value > std::numeric_limits<int>::max()) refuse(name, "is ", value);
+    return static_cast<int>(value);
+  };
+  const auto read_numbers = [&](const std::string& name, size_t least) {
+    std::vector<double> numbers = reader.ReadDoubles(name);
+    if (numbers.size() < least) refuse(name, "has ", numbers.size(), " of ", least, " numbers");
+    return numbers;
+  };
   if (!reader.Contains("iter")) {
     throw IoError(file_ + (reader.Contains("data")
                                ? ": holds weights, not a solver state; give it to -weights"
                                : ": not a solver state (it has no 'iter')"));
   }
-  progress_.iter = static_cast<int>(reader.ReadInteger("iter"));
-  progress_.current_step = static_cast<int>(reader.ReadInteger("current_step"));
+  progress_.iter = read_int("iter");
+  progress_.current_step = read_int("current_step");
   if (reader.Contains("learned_net")) progress_.learned_net = reader.ReadString("learned_net");
   for (const std::string& index : reader.LinksOf("history")) {
     const std::string dataset = "history/" + index;
@@ -209,19 +237,22 @@ void SnapshotReader::ReadHdf5() {
                      &history_.emplace_back());
   }
   if (!reader.Contains("cortado")) return;
-  progress_.plateau.minimum_loss = reader.ReadDoubles("cortado/minimum_loss").at(0);
-  progress_.plateau.iter_last_event =
-      static_cast<int>(reader.ReadInteger("cortado/iter_last_event"));
+  progress_.plateau.minimum_loss = read_numbers("cortado/minimum_loss", 1)[0];
+  progress_.plateau.iter_last_event = read_int("cortado/iter_last_event");
   progress_.solver_type = reader.ReadString("cortado/solver_type");
   progress_.net_name = reader.ReadString("cortado/net_name");
   progress_.has_seed = true;
-  progress_.seed = std::stoull(reader.ReadString("cortado/random_seed"));
+  const std::string seed = reader.ReadString("cortado/random_seed");
+  const char* end = seed.data() + seed.size();
+  if (std::from_chars(seed.data(), end, progress_.seed).ptr != end) {
+    refuse("cortado/random_seed", "is '", seed, "'");
+  }
   if (reader.Contains("cortado/gradient_scale")) {
-    const std::vector<double> scale = reader.ReadDoubles("cortado/gradient_scale");
-    progress_.gradient_scale = {.scale = scale.at(0),
-                                .limit = scale.at(1),
-                                .good_steps = scale.at(2),
-                                .skipped_steps = scale.at(3),
+    const std::vector<double> scale = read_numbers("cortado/gradient_scale", 4);
+    progress_.gradient_scale = {.scale = scale[0],
+                                .limit = scale[1],
+                                .good_steps = scale[2],
+                                .skipped_steps = scale[3],
                                 .skipped_in_a_row = scale.size() > 4 ? scale[4] : 0};
   }
   if (reader.Contains("cortado/larc_cosine")) {

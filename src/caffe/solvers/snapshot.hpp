@@ -36,6 +36,9 @@ std::string SnapshotPrefix(const SolverParameter& param, const std::string& solv
 // Throws IoError when no file can be made at the prefix, by making one and removing it.
 void CheckSnapshotWritable(const std::string& prefix);
 
+// Throws InvalidArgument when weights or history of so many bytes are too much for binary files.
+void CheckSnapshotFits(uint64_t weight_bytes, uint64_t history_bytes);
+
 // Writes model, then state; both atomically. Returns the state file's name.
 std::string WriteSnapshot(const std::string& prefix, bool as_hdf5, bool write_diff, const Net& net,
                           const std::vector<std::shared_ptr<Blob>>& history,

@@ -123,6 +123,7 @@ struct Solver::Impl {
   Impl(const SolverParameter& solver_param, const SolverOptions& solver_options);
 
   void CheckTrainable() const;
+  void CheckSnapshotSize() const;
   void BuildNets();
   void Step(int iterations);
   float ForwardBackward();
@@ -216,6 +217,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
   if (param.snapshot() > 0 && parallel.is_root()) CheckSnapshotWritable(snapshot_prefix);
   seed = param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : Caffe::NextSeed();
   BuildNets();
+  if (param.snapshot() > 0 && parallel.is_root()) CheckSnapshotSize();
   for (const std::string& weights : param.weights()) LoadWeights(weights, net.get());
 }
 
@@ -265,8 +267,18 @@ void Solver::Impl::CheckTrainable() const {
   if (!has_loss) LOG(WARNING) << "Net '" << net->name() << "' has no loss in phase TRAIN";
 }
 
+void Solver::Impl::CheckSnapshotSize() const {
+  if (param.snapshot_format() == SolverParameter::HDF5) return;
+  uint64_t weight_bytes = 0, history_bytes = 0;
+  for (const Net::LearnableParam& one : net->learnable_params()) {
+    weight_bytes += one.blob->data_tensor().desc().bytes() * (param.snapshot_diff() ? 2 : 1);
+  }
+  for (const auto& blob : updater->history()) history_bytes += blob->data_tensor().desc().bytes();
+  CheckSnapshotFits(weight_bytes, history_bytes);
+}
+
 void Solver::Impl::Step(int iterations) {
-  const int stop = iter + iterations;
+  const int64_t stop = int64_t{iter} + iterations;
   last_display = std::chrono::steady_clock::now();
   last_display_iter = iter;
   smoothed_loss.Clear();
@@ -631,7 +643,10 @@ void Solver::Solve(const std::string& resume_file) {
   Require(self.param.has_max_iter(), "solver: max_iter is not set; set the number of iterations");
   // Before hours of training, not after them.
   const bool is_root = self.parallel.is_root();
-  if (self.param.snapshot_after_train() && is_root) CheckSnapshotWritable(self.snapshot_prefix);
+  if (self.param.snapshot_after_train() && is_root) {
+    CheckSnapshotWritable(self.snapshot_prefix);
+    self.CheckSnapshotSize();
+  }
   LOG_IF(INFO, is_root) << "Solving " << self.net->name();
   LOG_IF(INFO, is_root) << "Learning Rate Policy: " << self.param.lr_policy();
   if (!resume_file.empty()) {
