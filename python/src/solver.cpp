@@ -18,8 +18,8 @@ class OwnedSolver final : public Solver {
 
   class Run {
    public:
-    explicit Run(OwnedSolver& solver) : solver_(solver) {
-      solver.CheckIdle("train");
+    explicit Run(OwnedSolver& solver, const char* what = "train") : solver_(solver) {
+      solver.CheckIdle(what);
       solver.runner_ = std::this_thread::get_id();
     }
     ~Run() { solver_.runner_ = std::thread::id(); }
@@ -31,13 +31,18 @@ class OwnedSolver final : public Solver {
   };
 
   void CheckIdle(const char* what) const {
-    Require(runner_ == std::thread::id(), "solver: cannot ", what, " while it is training",
+    Require(runner_ == std::thread::id(), "solver: cannot ", what, " while it is at work",
             runner_ == std::this_thread::get_id()
                 ? ": this was called by its own callback"
                 : " in another thread; wait for that one to finish");
   }
-  void CheckNotElsewhere(const char* what) const {
-    if (runner_ != std::this_thread::get_id()) CheckIdle(what);
+  // Runs `fn` without the interpreter's lock, alone but for a training that calls this back.
+  template <typename Fn>
+  auto Alone(const char* what, const Fn& fn) {
+    std::optional<Run> run;
+    if (runner_ != std::this_thread::get_id()) run.emplace(*this, what);
+    const py::gil_scoped_release release;
+    return fn();
   }
 
  private:
@@ -162,9 +167,7 @@ void BindSolver(py::module_& module) {
       .def(
           "snapshot",
           [](OwnedSolver& self) {
-            self.CheckNotElsewhere("write a snapshot");
-            const py::gil_scoped_release release;
-            return self.Snapshot();
+            return self.Alone("write a snapshot", [&] { return self.Snapshot(); });
           },
           "Writes <prefix>_iter_<N>.caffemodel and .solverstate; returns the latter's name.")
       .def(
@@ -181,12 +184,7 @@ void BindSolver(py::module_& module) {
           [](OwnedSolver& self, Net& net) { net.ShareTrainedLayersWith(*self.shared_net()); },
           py::arg("net"), "`net` uses the weights of self.net, in its memory, from now on.")
       .def(
-          "test",
-          [](OwnedSolver& self) {
-            self.CheckNotElsewhere("test");
-            const py::gil_scoped_release release;
-            self.TestAll();
-          },
+          "test", [](OwnedSolver& self) { self.Alone("test", [&] { self.TestAll(); }); },
           "Runs the test nets once and logs the results.")
       .def("add_callback", AddCallback, py::arg("on_start"), py::arg("on_gradients_ready"),
            "Functions without arguments: before the first forward of each iteration, and between "

@@ -195,6 +195,27 @@ def test_a_solver_trains_once_at_a_time(solver_file):
     assert solver.iter == 1 and within[0].endswith("run_iter_0.solverstate")
 
 
+def test_no_training_while_another_thread_tests(solver_file):
+    solver = caffe.get_solver(solver_file("test_iter: 1 test_interval: 100"))
+    inside, done = threading.Event(), threading.Event()
+
+    def hold(_):
+        inside.set()
+        done.wait(10)
+
+    solver.test_nets[0].before_forward(hold)
+    tester = threading.Thread(target=solver.test)
+    tester.start()
+    assert inside.wait(10)
+    for call in (lambda: solver.step(1), solver.snapshot):
+        with pytest.raises(caffe.InvalidArgument, match="in another thread"):
+            call()
+    done.set()
+    tester.join()
+    solver.step(1)
+    assert solver.iter == 1
+
+
 def test_ctrl_c_stops_between_iterations(solver_file):
     script = f"""
 import signal
