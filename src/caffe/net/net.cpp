@@ -465,6 +465,11 @@ void Net::Impl::BindParams() {
   }
 }
 
+// In blobs, where others can reach it.
+bool HasOwnMemory(const Value& value) {
+  return value.is_kept || value.kind == ValueKind::kExternal;
+}
+
 void Net::Impl::BindBlobs() {
   const auto bind = [](Value* value, SyncedTensor& tensor) {
     tensor.Reset(value->desc);
@@ -472,14 +477,13 @@ void Net::Impl::BindBlobs() {
   };
   for (const auto& [name, value] : graph->blobs) {
     Blob& blob = *blobs[blob_index.at(name)];
-    if (value->is_kept || value->kind == ValueKind::kExternal) {
+    if (HasOwnMemory(*value)) {
       bind(value, blob.data_tensor());
     } else {
       blob.data_tensor().Reset({value->desc.shape, value->desc.dtype, Layout::kPlain});
     }
     const auto grad = graph->blob_grads.find(name);
-    if (grad != graph->blob_grads.end() &&
-        (grad->second->is_kept || grad->second->kind == ValueKind::kExternal)) {
+    if (grad != graph->blob_grads.end() && HasOwnMemory(*grad->second)) {
       bind(grad->second, blob.diff_tensor());
     } else {
       blob.diff_tensor().Reset({value->desc.shape, value->desc.dtype, Layout::kPlain});
@@ -721,7 +725,11 @@ void Net::Impl::Replan(const std::function<std::shared_ptr<Graph>()>& make_plan,
   try {
     Install(make_plan());
   } catch (...) {
-    if (was_whole) executor = std::move(previous);
+    if (was_whole) {
+      executor = std::move(previous);
+      const bool is_bound_anew = std::exchange(graph, previous_graph) != previous_graph;
+      if (is_bound_anew && options.allocate) BindParams(), BindBlobs();
+    }
     throw;
   }
   executor->TakeOver(*previous, layer);

@@ -36,7 +36,8 @@ class KernelContext {
   RandomState random;
   // What losses are multiplied by in the backward pass, in device memory. Null: by nothing.
   const double* loss_scale = nullptr;
-  // Bit i: add to output i instead of overwriting it (parameter gradients).
+  // Bit i: add to output i instead of overwriting it (parameter gradients, of which an op has 32 at
+  // the most).
   uint32_t accumulate_mask = 0;
 
   const TensorView& input(int i) const { return inputs[i]; }
@@ -48,7 +49,9 @@ class KernelContext {
   bool has_output(int i) const {
     return i < static_cast<int>(outputs.size()) && outputs[i].data != nullptr;
   }
-  bool accumulates(int output) const { return (accumulate_mask >> output) & 1u; }
+  bool accumulates(int output) const {
+    return output < 32 && ((accumulate_mask >> output) & 1u) != 0;
+  }
 };
 
 // What a kernel factory sees when it decides: shapes, types and layouts, no memory. An absent

@@ -150,7 +150,7 @@ class AssignPrecision final : public Pass {
   }
 
   static bool IsExactInput(const Node& node, size_t i) {
-    return ((node.op.exact_inputs() >> i) & 1u) != 0;
+    return i < 32 && ((node.op.exact_inputs() >> i) & 1u) != 0;
   }
 
   // Labels, masks and statistics, which kernels read in a type of their own.

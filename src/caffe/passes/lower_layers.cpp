@@ -171,6 +171,8 @@ class LayerLowering final : public Pass {
       for (size_t i = 0; i < node->outputs.size(); ++i) {
         Value* output = node->outputs[i];
         if (output == nullptr || output->kind != ValueKind::kParamGrad) continue;
+        Require(i < 32, PlaceOf(graph.calls[node->layers.front()].layer->param()),
+                ": has more than 32 parameters");
         const bool is_first = written.insert(output->root()).second;
         (is_first ? node->accumulate_on_request_mask : node->accumulate_mask) |= 1u << i;
       }

@@ -247,6 +247,9 @@ std::unique_ptr<CapturedGraph> Executor::Record(size_t first, size_t last, Appen
   } catch (const DeviceError&) {
     stream.EndCapture();
     return nullptr;
+  } catch (...) {
+    stream.EndCapture();  // while it records, nothing else could be run on it
+    throw;
   }
   return stream.EndCapture();
 }

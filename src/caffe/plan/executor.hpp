@@ -84,8 +84,6 @@ class Executor {
   void set_profiling(bool on) { is_profiling_ = on; }
   const std::vector<StepTime>& step_times() const { return step_times_; }
   const Graph& graph() const { return *graph_; }
-  // Bytes that this executor holds: arena and workspace.
-  int64_t held_bytes() const { return graph_->arena_bytes + graph_->workspace_bytes; }
 
  private:
   // Tensors without elements (no item was selected) are not handed to kernels.
