@@ -46,7 +46,7 @@ pids=()
 for target in "${targets[@]}"; do
   mkdir -p "build/fuzz/corpus/$target" "build/fuzz/found/$target"
   # OpenMP's threads would outnumber the cores; one is enough for inputs of this size.
-  OMP_NUM_THREADS=1 GLOG_minloglevel=3 ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+  OMP_NUM_THREADS=1 GLOG_minloglevel=3 ASAN_OPTIONS=allocator_may_return_null=1 \
     "build/fuzz/bin/${target}_fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
     -malloc_limit_mb=2048 -print_final_stats=1 -close_fd_mask=2 -artifact_prefix="build/fuzz/found/$target/" \
     "build/fuzz/corpus/$target" "tests/fuzz/corpus/$target" >"build/fuzz/$target.log" 2>&1 &

@@ -66,7 +66,7 @@ run_ctest() {
     # oneDNN and OpenMP's runtime are not instrumented, so kernels run on one thread.
     OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp:allocator_may_return_null=1" ctest "${arguments[@]}" -R "^($(IFS='|'; echo "${tsan_folders[*]}"))/" | tee "$log" || status=$?
   else
-    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 ctest "${arguments[@]}" | tee "$log" || status=$?
+    ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 ctest "${arguments[@]}" | tee "$log" || status=$?
   fi
   skipped=$(grep -c '\*\*\*Skipped' "$log" || true)
   [ "$skipped" -eq 0 ] || notes+=("$skipped of the $1 C++ tests were skipped; $log names them")

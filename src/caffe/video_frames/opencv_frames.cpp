@@ -19,10 +19,12 @@ class OpenCvFrames final : public VideoFrames {
     return static_cast<uint64_t>(std::max(0.0, capture_.get(cv::CAP_PROP_FRAME_COUNT)));
   }
 
-  bool Skip() override { return capture_.grab(); }
+  bool Skip() override {
+    return Try([&] { return capture_.grab(); });
+  }
 
   bool Read(Image* frame) override {
-    if (!capture_.read(frame_)) return false;
+    if (!Try([&] { return capture_.read(frame_); })) return false;
     if (frame_.type() != CV_8UC3) {
       throw IoError("the frame does not have three channels of 8 bits; convert the film");
     }
@@ -33,6 +35,15 @@ class OpenCvFrames final : public VideoFrames {
   }
 
  private:
+  template <typename Fn>
+  static bool Try(const Fn& fn) {
+    try {
+      return fn();
+    } catch (const cv::Exception& error) {
+      throw IoError(StrCat("cannot read the next frame: ", error.what()));
+    }
+  }
+
   cv::VideoCapture capture_;
   cv::Mat frame_;
 };
