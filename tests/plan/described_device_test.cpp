@@ -54,7 +54,8 @@ class DescribedDeviceTest : public ::testing::TestWithParam<PlannedNet> {
 
 TEST_P(DescribedDeviceTest, ConvolutionsAndProductsRunByTheVendorsLibraries) {
   const Net net(Benchmark(GetParam().file), For(GetParam().chip, GetParam().precision));
-  VerifyGraph(net.graph(), "all passes");
+  VerifyGraph(net.graph(), "all passes",
+              {.types = true, .layouts = true, .kernels = true, .memory = true});
   int convolutions = 0;
   int64_t workspace = 0;
   for (const Node* node : net.graph().ScheduledNodes())

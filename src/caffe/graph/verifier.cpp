@@ -1,7 +1,5 @@
 #include "caffe/graph/verifier.hpp"
 
-#include <algorithm>
-#include <array>
 #include <set>
 
 #include "caffe/graph/printer.hpp"
@@ -9,33 +7,23 @@
 namespace caffe {
 namespace {
 
-// The stages in their order; rules hold from a stage on.
-constexpr std::array<std::string_view, 10> kStages = {
-    "infer-shapes",   "mark-gradients", "lower-layers",       "assign-precision", "insert-casts",
-    "assign-layouts", "fuse-epilogues", "keep-weight-copies", "select-kernels",   "plan-memory"};
-
 class Verifier {
  public:
-  Verifier(const Graph& graph, std::string_view pass) : graph_(graph), pass_(pass) {
-    stage_ = std::find(kStages.begin(), kStages.end(), pass) - kStages.begin();
-  }
+  Verifier(const Graph& graph, std::string_view pass, const Established& established)
+      : graph_(graph), pass_(pass), established_(established) {}
 
   void Run() {
     for (const Node* node : graph_.ScheduledNodes()) {
       node_ = node;
       CheckOperands();
-      if (Reached("insert-casts")) CheckTypes();
-      if (Reached("assign-layouts")) CheckLayouts();
-      if (Reached("select-kernels")) Check(static_cast<bool>(node->kernel.run), "it has no kernel");
-      if (Reached("plan-memory")) CheckMemory();
+      if (established_.types) CheckTypes();
+      if (established_.layouts) CheckLayouts();
+      if (established_.kernels) Check(static_cast<bool>(node->kernel.run), "it has no kernel");
+      if (established_.memory) CheckMemory();
     }
   }
 
  private:
-  bool Reached(std::string_view stage) const {
-    return stage_ >= std::find(kStages.begin(), kStages.end(), stage) - kStages.begin();
-  }
-
   void Check(bool holds, const std::string& rule) const {
     if (!holds) {
       throw InternalError(StrCat("after pass '", pass_, "': ", rule, " in\n  ", PrintNode(*node_),
@@ -85,15 +73,15 @@ class Verifier {
 
   const Graph& graph_;
   std::string_view pass_;
-  long stage_ = 0;
+  const Established established_;
   const Node* node_ = nullptr;
   std::set<const Value*> written_;
 };
 
 }  // namespace
 
-void VerifyGraph(const Graph& graph, std::string_view after_pass) {
-  Verifier(graph, after_pass).Run();
+void VerifyGraph(const Graph& graph, std::string_view after_pass, const Established& established) {
+  Verifier(graph, after_pass, established).Run();
 }
 
 }  // namespace caffe

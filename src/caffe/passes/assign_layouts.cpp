@@ -26,6 +26,7 @@ bool InMask(uint32_t mask, size_t index) {
 class AssignLayouts final : public Pass {
  public:
   std::string_view name() const override { return "assign-layouts"; }
+  Established establishes() const override { return {.layouts = true}; }
 
   void Run(Graph& graph) override {
     reorders_.clear();

@@ -70,8 +70,9 @@ class InferShapes final : public Pass {
     const LayerParameter& param = call.layer->param();
     call.params = call.layer->Params(bottoms);
     const int num_params = static_cast<int>(call.params.size());
-    Require(num_params == 0 || layers_of_name_.at(param.name()) == 1,
-            "has weights and a name that another layer has too; names identify weights: rename one");
+    Require(
+        num_params == 0 || layers_of_name_.at(param.name()) == 1,
+        "has weights and a name that another layer has too; names identify weights: rename one");
     Require(param.param_size() <= num_params, "has ", param.param_size(),
             " param entries but only ", num_params, " parameter blob(s)");
     for (int i = 0; i < num_params; ++i) {

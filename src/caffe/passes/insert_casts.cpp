@@ -9,6 +9,7 @@ namespace caffe::passes {
 class InsertCasts final : public Pass {
  public:
   std::string_view name() const override { return "insert-casts"; }
+  Established establishes() const override { return {.types = true}; }
 
   void Run(Graph& graph) override {
     casts_.clear();

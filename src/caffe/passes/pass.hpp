@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "caffe/graph/graph.hpp"
+#include "caffe/graph/verifier.hpp"
 
 namespace caffe {
 
@@ -15,6 +16,8 @@ class Pass {
   virtual std::string_view name() const = 0;
   // Optional passes change speed or memory, never numbers beyond rounding.
   virtual bool is_optional() const { return false; }
+  // What is verified from this pass on.
+  virtual Established establishes() const { return {}; }
   virtual void Run(Graph& graph) = 0;
 };
 

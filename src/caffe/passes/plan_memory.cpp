@@ -22,6 +22,7 @@ int64_t Aligned(int64_t bytes) {
 class PlanMemory final : public Pass {
  public:
   std::string_view name() const override { return "plan-memory"; }
+  Established establishes() const override { return {.memory = true}; }
 
   void Run(Graph& graph) override {
     const std::vector<Node*> nodes = graph.ScheduledNodes();

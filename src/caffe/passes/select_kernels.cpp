@@ -22,6 +22,7 @@ std::vector<OperandDesc> Describe(const std::vector<Value*>& values) {
 class SelectKernels final : public Pass {
  public:
   std::string_view name() const override { return "select-kernels"; }
+  Established establishes() const override { return {.kernels = true}; }
 
   void Run(Graph& graph) override {
     graph.workspace_bytes = 0;

@@ -56,11 +56,13 @@ PassList StandardPasses() {
 
 void RunPasses(const PassList& passes, Graph& graph) {
   CheckDisabled(passes, graph.options);
+  Established established;
   for (size_t i = 0; i < passes.size(); ++i) {
     Pass& pass = *passes[i];
     if (pass.is_optional() && graph.options.is_disabled(pass.name())) continue;
     pass.Run(graph);
-    VerifyGraph(graph, pass.name());
+    established.Add(pass.establishes());
+    VerifyGraph(graph, pass.name(), established);
     if (!graph.options.dump_dir.empty()) DumpGraph(graph, i, pass.name());
   }
 }
