@@ -426,6 +426,7 @@ TEST_F(SolverTest, NamesWhatIsDamagedInAnHdf5State) {
     return ErrorText<IoError>([&] { Solver(Parse("")).Restore(file); });
   };
   EXPECT_THAT(error("x", {1, 2, 3, 4}, 3), HasSubstr(file + ": 'cortado/random_seed' is 'x'"));
+  EXPECT_THAT(error("99999999999999999999", {1, 2, 3, 4}, 3), HasSubstr("random_seed' is '9999"));
   EXPECT_THAT(error("7", {1, 2}, 3), HasSubstr("'cortado/gradient_scale' has 2 of 4 numbers"));
   EXPECT_THAT(error("7", {1, 2, 3, 4}, int64_t{1} << 40), HasSubstr("'iter' is 1099511627776"));
 }

@@ -244,7 +244,8 @@ void SnapshotReader::ReadHdf5() {
   progress_.has_seed = true;
   const std::string seed = reader.ReadString("cortado/random_seed");
   const char* end = seed.data() + seed.size();
-  if (std::from_chars(seed.data(), end, progress_.seed).ptr != end) {
+  const auto [parsed, error] = std::from_chars(seed.data(), end, progress_.seed);
+  if (error != std::errc() || parsed != end) {
     refuse("cortado/random_seed", "is '", seed, "'");
   }
   if (reader.Contains("cortado/gradient_scale")) {
