@@ -9,20 +9,16 @@
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/net_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::NetOf;
 using testing::TemporaryFolder;
 using ::testing::ThrowsMessage;
-
-std::unique_ptr<Net> MakeNet(const std::string& text) {
-  NetParameter param;
-  ParseTextProto(text, "detection", &param);
-  return std::make_unique<Net>(param);
-}
 
 std::string Input(const std::string& name, const std::string& dims) {
   return "layer { name: '" + name + "' type: 'Input' top: '" + name + "' input_param { shape { " +
@@ -45,12 +41,11 @@ void ExpectNear(const std::vector<float>& found, const std::vector<float>& want)
 }
 
 TEST(PriorBoxTest, ListsBoxesCellByCell) {
-  const auto net =
-      MakeNet(Input("map", "dim: 1 dim: 1 dim: 1 dim: 2") +
-              Input("image", "dim: 1 dim: 3 dim: 100 dim: 200") +
-              "layer { name: 'p' type: 'PriorBox' bottom: 'map' bottom: 'image' top: "
-              "'p' prior_box_param { min_size: 20.9 max_size: 45 aspect_ratio: 4 flip: "
-              "true variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2 } }");
+  const auto net = NetOf(Input("map", "dim: 1 dim: 1 dim: 1 dim: 2") +
+                         Input("image", "dim: 1 dim: 3 dim: 100 dim: 200") +
+                         "layer { name: 'p' type: 'PriorBox' bottom: 'map' bottom: 'image' top: "
+                         "'p' prior_box_param { min_size: 20.9 max_size: 45 aspect_ratio: 4 flip: "
+                         "true variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2 } }");
   net->Forward();
   EXPECT_EQ(net->blob_by_name("p")->shape(), (Shape{1, 2, 2 * 4 * 4}));
   const std::vector<float> p = Get(*net, "p");
@@ -71,7 +66,7 @@ class DetectionTest : public ::testing::Test {
  protected:
   // Two items, three prior boxes, two classes beside background.
   std::unique_ptr<Net> MakeDetector(const std::string& options) {
-    auto net = MakeNet(
+    auto net = NetOf(
         Input("loc", "dim: 2 dim: 12") + Input("conf", "dim: 2 dim: 9") +
         Input("prior", "dim: 1 dim: 2 dim: 12") + Input("gt", "dim: 1 dim: 1 dim: 2 dim: 8") +
         "layer { name: 'd' type: 'DetectionOutput' bottom: 'loc' bottom: 'conf' bottom: 'prior' "
@@ -129,11 +124,11 @@ TEST_F(DetectionTest, KeepsTheBest) {
 TEST(DetectionEvaluateTest, ComparesInPixelsOfTheImagesThatNameSizeFileNames) {
   const TemporaryFolder folder;
   WriteFileAtomically(folder / "sizes", "large 1000 1000\nsmall 10 10\n");
-  const auto net = MakeNet(
-      Input("d", "dim: 1 dim: 1 dim: 1 dim: 7") + Input("gt", "dim: 1 dim: 1 dim: 1 dim: 8") +
-      "layer { name: 'e' type: 'DetectionEvaluate' bottom: 'd' bottom: 'gt' top: 'e' "
-      "detection_evaluate_param { num_classes: 2 name_size_file: '" +
-      folder / "sizes" + "' } }");
+  const auto net =
+      NetOf(Input("d", "dim: 1 dim: 1 dim: 1 dim: 7") + Input("gt", "dim: 1 dim: 1 dim: 1 dim: 8") +
+            "layer { name: 'e' type: 'DetectionEvaluate' bottom: 'd' bottom: 'gt' top: 'e' "
+            "detection_evaluate_param { num_classes: 2 name_size_file: '" +
+            folder / "sizes" + "' } }");
   Set(*net, "gt", {0, 1, 0, 0, 0, 0.4f, 0.4f, 0});
   Set(*net, "d", {0, 1, 0.9f, 0, 0, 0.4f, 0.16f});
   for (const double is_right : {0, 1, 0}) {  // overlaps of 0.401, 5 x 2.6 / 25 = 0.52 and 0.401
@@ -189,11 +184,11 @@ TEST(DetectNetTransformationTest, GivesImagesAndGrids) {
 
 TEST(MultiBoxLossTest, NeedsAClassForTheBackground) {
   const auto make = [](const std::string& options) {
-    MakeNet(Input("loc", "dim: 1 dim: 16") + Input("conf", "dim: 1 dim: 8") +
-            Input("prior", "dim: 1 dim: 2 dim: 16") + Input("gt", "dim: 1 dim: 1 dim: 1 dim: 8") +
-            "layer { name: 'l' type: 'MultiBoxLoss' bottom: 'loc' bottom: 'conf' bottom: 'prior' "
-            "bottom: 'gt' top: 'l' multibox_loss_param { num_classes: 2 " +
-            options + " } }");
+    NetOf(Input("loc", "dim: 1 dim: 16") + Input("conf", "dim: 1 dim: 8") +
+          Input("prior", "dim: 1 dim: 2 dim: 16") + Input("gt", "dim: 1 dim: 1 dim: 1 dim: 8") +
+          "layer { name: 'l' type: 'MultiBoxLoss' bottom: 'loc' bottom: 'conf' bottom: 'prior' "
+          "bottom: 'gt' top: 'l' multibox_loss_param { num_classes: 2 " +
+          options + " } }");
   };
   EXPECT_THAT([&] { make("background_label_id: 2"); },
               ThrowsMessage<InvalidArgument>(HasSubstr("background_label_id 2 does not fit")));
@@ -202,7 +197,7 @@ TEST(MultiBoxLossTest, NeedsAClassForTheBackground) {
 }
 
 TEST(MultiBoxLossTest, CountsMatchesAndTheHardestNegatives) {
-  const auto net = MakeNet(
+  const auto net = NetOf(
       Input("loc", "dim: 1 dim: 16") + Input("conf", "dim: 1 dim: 8") +
       Input("prior", "dim: 1 dim: 2 dim: 16") + Input("gt", "dim: 1 dim: 1 dim: 1 dim: 8") +
       "layer { name: 'l' type: 'MultiBoxLoss' bottom: 'loc' bottom: 'conf' bottom: 'prior' bottom: "

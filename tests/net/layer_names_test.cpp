@@ -2,27 +2,23 @@
 #include <gtest/gtest.h>
 
 #include "caffe/error.hpp"
-#include "caffe/io/text_format.hpp"
-#include "caffe/net.hpp"
 #include "tests/support/error_text.hpp"
+#include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::HasSubstr;
 
-std::unique_ptr<Net> NetOf(const std::string& layers) {
-  NetParameter param;
-  ParseTextProto(
+std::unique_ptr<Net> NetWith(const std::string& layers) {
+  return testing::NetOf(
       "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 2 } } } " +
-          layers,
-      "net", &param);
-  return std::make_unique<Net>(param);
+      layers);
 }
 
 // Published nets have layers like two 'relu' by mistake, which Caffe takes.
 TEST(LayerNamesTest, MayBeUsedTwiceByLayersWithoutWeights) {
-  const auto net = NetOf(
+  const auto net = NetWith(
       "layer { name: 'a' type: 'Power' bottom: 'x' top: 'y' power_param { scale: 2 } } "
       "layer { name: 'a' type: 'Power' bottom: 'y' top: 'z' power_param { shift: 1 } }");
   net->blob_by_name("x")->mutable_cpu_data<float>()[0] = 3;
@@ -36,7 +32,7 @@ TEST(LayerNamesTest, IdentifyWeights) {
       "inner_product_param { num_output: 2 } } ";
   std::string second = product;
   second.replace(second.find("TOP"), 3, "SUM");
-  EXPECT_THAT(testing::ErrorText<InvalidArgument>([&] { NetOf(product + second); }),
+  EXPECT_THAT(testing::ErrorText<InvalidArgument>([&] { NetWith(product + second); }),
               HasSubstr("layer 'a' (InnerProduct): has weights and a name that another layer has "
                         "too; names identify weights: rename one"));
 }
