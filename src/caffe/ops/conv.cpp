@@ -23,12 +23,12 @@ double ConvFlops(const Shape& weights, const Shape& output) {
 }  // namespace
 
 int64_t ConvGeometry::OutputSize(int axis, int64_t input) const {
-  const int64_t extent = dilation[axis] * (kernel[axis] - 1) + 1;
+  const int64_t span = Span(axis);
   const int64_t padded = input + 2 * pad[axis];
-  Require(padded - extent > -stride[axis], "kernel spans ", extent, " along spatial axis ", axis,
+  Require(padded - span > -stride[axis], "kernel spans ", span, " along spatial axis ", axis,
           " (kernel_size ", kernel[axis], ", dilation ", dilation[axis],
           ") but the padded input has ", padded, "; raise pad or lower kernel_size");
-  return (padded - extent) / stride[axis] + 1;
+  return (padded - span) / stride[axis] + 1;
 }
 
 std::string ConvGeometry::ToString() const {

@@ -14,6 +14,8 @@ struct ConvGeometry {
   int64_t group = 1;
 
   int spatial_axes() const { return static_cast<int>(kernel.size()); }
+  // Positions from the kernel's first to its last, with the gaps of dilation.
+  int64_t Span(int axis) const { return dilation[axis] * (kernel[axis] - 1) + 1; }
   // (padded input - what the kernel spans) / stride + 1, divided as whole numbers in C++ as the
   // originals do: an input that lacks less than a stride gives one output, zeros beyond its end.
   // Throws InvalidArgument when the kernel lacks more.

@@ -30,8 +30,7 @@ memory::dims Less(const std::vector<int64_t>& values, int64_t by) {
 memory::dims BackPadding(const ops::ConvGeometry& g, const Shape& x, const Shape& y) {
   memory::dims padding;
   for (int i = 0; i < g.spatial_axes(); ++i) {
-    const int64_t extent = g.dilation[i] * (g.kernel[i] - 1) + 1;
-    padding.push_back((y[2 + i] - 1) * g.stride[i] + extent - x[2 + i] - g.pad[i]);
+    padding.push_back((y[2 + i] - 1) * g.stride[i] + g.Span(i) - x[2 + i] - g.pad[i]);
   }
   return padding;
 }

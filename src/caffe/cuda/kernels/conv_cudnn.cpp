@@ -45,8 +45,8 @@ std::string Unfit(const Problem& problem) {
   if (problem.x.layout != problem.y.layout) return "x and y are of two layouts";
   const ops::ConvGeometry& g = problem.geometry;
   for (int i = 0; i < g.spatial_axes(); ++i) {
-    const int64_t span = g.dilation[i] * (g.kernel[i] - 1) + 1;
-    if (span > problem.x.shape[2 + i] + 2 * g.pad[i]) return "the kernel spans more than the input";
+    const int64_t padded = problem.x.shape[2 + i] + 2 * g.pad[i];
+    if (g.Span(i) > padded) return "the kernel spans more than the input";
   }
   return "";
 }
