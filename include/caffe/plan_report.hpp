@@ -15,6 +15,8 @@ struct PlanStep {
   std::string op;  // with its attributes
   std::string kernel;
   std::vector<std::string> refusals;  // "better-kernel: why it refused"
+  // Why it is not computed in the types that the prototxt asks for; empty where it is.
+  std::string precision_note;
   // The vendor's algorithms that could serve, the one taken first; empty where there is no choice.
   std::vector<std::string> algorithms;
   std::string operands;  // shapes, types and layouts of inputs -> outputs
@@ -33,12 +35,22 @@ struct PlanMemory {
   }
 };
 
+// One pass of the compiler.
+struct PlanPass {
+  std::string name;
+  double seconds = 0;
+  size_t nodes_before = 0, nodes_after = 0;
+};
+
 std::vector<PlanStep> PlanSteps(const Net& net);
+// In the order in which they ran.
+std::vector<PlanPass> PlanPasses(const Net& net);
 // `solver_states`: state tensors per parameter (1 for SGD).
 PlanMemory MemoryOfPlan(const Net& net, int solver_states = 0);
 
 // The table of `caffe plan`, and the same as JSON.
-std::string FormatPlan(const Net& net, int solver_states);
+// `with_passes`: also the time of each pass, and the nodes before and after it; JSON always has them.
+std::string FormatPlan(const Net& net, int solver_states, bool with_passes = false);
 std::string FormatPlanJson(const Net& net, int solver_states);
 
 // Time per layer and direction in milliseconds since profiling began, in layer order.

@@ -118,7 +118,7 @@ TEST_P(KernelTest, AgreesWithReferenceInDouble) {
   Device* device = testing::DeviceOrNull(kind);
   if (device == nullptr) GTEST_SKIP() << "no " << Name(kind) << " device";
   std::vector<bool> modes = {false};
-  if (test.accumulates != 0) modes.push_back(true);
+  if (test.CanAccumulate()) modes.push_back(true);
   for (const DType dtype : test.DTypes()) {
     const CaseData data = testing::MakeData(test, dtype);
     const double tolerance = testing::RelativeTolerance(testing::CoarsestType(test, dtype));
@@ -327,8 +327,8 @@ TEST(ReferenceTest, WindowsBeyondTheImageAreEmpty) {
 TEST(ReferenceTest, BatchNorm) {
   // Channel 0: 1, 3 (mean 2, variance 1); channel 1: 0, 4 (mean 2, variance 4).
   const CaseData data{{{1, 0, 3, 4}, {2, 1}, {10, 0}}, {Elements(4), Elements(2), Elements(2)}};
-  ExpectOutputs(Case("BatchNorm", ops::BatchNorm{0, true}, {T({2, 2}), T({2}), T({2})},
-                     {T({2, 2}), T({2}), T({2})}),
+  ExpectOutputs(Case("BatchNorm", ops::BatchNorm{0, {{ops::Pointwise::Kind::kRelu}}},
+                     {T({2, 2}), T({2}), T({2})}, {T({2, 2}), T({2}), T({2})}),
                 data, {{8, 0, 12, 1}, {2, 2}, {1, 4}});
   // Three equal steps around the mean: dx by the chain rule, written out.
   const Elements x = {-1, 0, 2}, dy = {0.5, -1, 0.25};
@@ -344,12 +344,12 @@ TEST(ReferenceTest, BatchNorm) {
     }
   }
   const CaseData grad{{x, {mean}, {variance}, dy}, {Elements(3)}};
-  ExpectOutputs(Case("Grad", ops::BatchNormGrad{eps, false}, {T({3, 1}), T({1}), T({1}), T({3, 1})},
-                     {T({3, 1})}),
-                grad, {dx});
+  ExpectOutputs(
+      Case("Grad", ops::BatchNormGrad{eps}, {T({3, 1}), T({1}), T({1}), T({3, 1})}, {T({3, 1})}),
+      grad, {dx});
   const CaseData given{{{1, 2}, {4, 6}, {8, 2}, {2}}, {Elements(2)}};
-  ExpectOutputs(Case("Inference", ops::BatchNormInference{0, false},
-                     {T({1, 2}), T({2}), T({2}), T({1})}, {T({1, 2})}),
+  ExpectOutputs(Case("Inference", ops::BatchNormInference{0}, {T({1, 2}), T({2}), T({2}), T({1})},
+                     {T({1, 2})}),
                 given, {{(1 - 2) / 2.0, (2 - 3) / 1.0}});
 }
 

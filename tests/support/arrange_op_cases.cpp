@@ -40,7 +40,7 @@ void AddIm2colCases(std::vector<OpCase>* cases) {
 
 void AddArrangeCases(std::vector<OpCase>* cases) {
   const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
-                       std::vector<CaseOperand> out, uint32_t accumulates = 0) {
+                       std::vector<CaseOperand> out, OperandSet accumulates = {}) {
     cases->push_back({name, std::move(op), std::move(in), std::move(out), accumulates});
   };
   add("Permute0231", ops::Permute{{0, 2, 3, 1}}, {T({2, 3, 4, 5})}, {T({2, 4, 5, 3})});
@@ -57,8 +57,8 @@ void AddArrangeCases(std::vector<OpCase>* cases) {
   add("CropGrad", ops::CropGrad{{0, 1, 2, 3}}, {T({2, 3, 4, 5})}, {T({2, 4, 7, 9})});
   const CaseOperand index = T({9}).Labels(5).Wide();
   add("Gather", ops::Gather{}, {T({5, 3, 4}), index}, {T({9, 3, 4})});
-  add("GatherGrad", ops::GatherGrad{}, {T({9, 3, 4}), index}, {T({5, 3, 4})}, 1);
-  add("GatherGradWide", ops::GatherGrad{}, {T({9, 12}), index}, {T({5, 12}).Wide()}, 1);
+  add("GatherGrad", ops::GatherGrad{}, {T({9, 3, 4}), index}, {T({5, 3, 4})}, {0});
+  add("GatherGradWide", ops::GatherGrad{}, {T({9, 12}), index}, {T({5, 12}).Wide()}, {0});
   add("Constant", ops::Constant{SomeNumbers(30)}, {}, {T({5, 6})});
   AddIm2colCases(cases);
 }

@@ -13,7 +13,7 @@ namespace caffe::testing {
 namespace {
 
 using Add = std::function<void(const std::string&, Op, std::vector<CaseOperand>,
-                               std::vector<CaseOperand>, uint32_t)>;
+                               std::vector<CaseOperand>, OperandSet)>;
 
 // One sum per channel, of elements and of columns, in one part and in several.
 void AddSumsPerChannel(const Add& add) {
@@ -21,52 +21,53 @@ void AddSumsPerChannel(const Add& add) {
        std::vector<std::vector<int64_t>>{{3, 3, 25, 24}, {2, 3, 70, 60}, {100, 40}, {700, 40}}) {
     const std::string suffix = "Long" + Shape(dims).ToString();
     const CaseOperand x = T(dims), c = T({dims[1]}).Wide(), variance = c.In(0.5, 2);
-    add("BatchNormScale" + suffix, ops::BatchNorm{1e-3, true}, {x, c, c}, {x, c, c}, 0);
-    add("BatchNormGradScale" + suffix, ops::BatchNormGrad{1e-3, true}, {x, c, variance, x, c, x},
-        {x, c, c}, 6);
-    add("SumToAxes" + suffix, ops::SumToAxes{{1, 1}}, {x}, {c}, 1);
-    add("SumOfProducts" + suffix, ops::SumToAxes{{1, 1}}, {x, x}, {c}, 1);
+    add("BatchNormScale" + suffix, ops::BatchNorm{1e-3, {{ops::Pointwise::Kind::kRelu}}}, {x, c, c},
+        {x, c, c}, {});
+    add("BatchNormGradScale" + suffix, ops::BatchNormGrad{1e-3}, {x, c, variance, x, c, x},
+        {x, c, c}, {1, 2});
+    add("SumToAxes" + suffix, ops::SumToAxes{{1, 1}}, {x}, {c}, {0});
+    add("SumOfProducts" + suffix, ops::SumToAxes{{1, 1}}, {x, x}, {c}, {0});
   }
 }
 
 // One row per block of threads, and several elements per thread.
 void AddRows(const Add& add) {
   const CaseOperand x = T({3, 1500}), wide = x.Wide();
-  add("SoftmaxLong", ops::Softmax{1}, {x.In(-5, 5)}, {x}, 0);
-  add("SoftmaxGradLong", ops::SoftmaxGrad{1}, {x.In(0.001, 0.01), x}, {x}, 0);
-  add("ArgMaxLong", ops::ArgMax{1, 3}, {x}, {T({3, 3}).Wide(), T({3, 3}).Wide()}, 0);
+  add("SoftmaxLong", ops::Softmax{1}, {x.In(-5, 5)}, {x}, {});
+  add("SoftmaxGradLong", ops::SoftmaxGrad{1}, {x.In(0.001, 0.01), x}, {x}, {});
+  add("ArgMaxLong", ops::ArgMax{1, 3}, {x}, {T({3, 3}).Wide(), T({3, 3}).Wide()}, {});
   const CaseOperand rows = T({3}).Wide().In(0.5, 2);
-  add("MvnLong", ops::Mvn{1, true, 1e-3}, {wide}, {wide, rows}, 0);
-  add("MvnGradLong", ops::MvnGrad{1, true}, {wide, rows, wide}, {wide}, 0);
-  add("L2NormalizeLong", ops::L2Normalize{true, 1e-10}, {wide}, {wide, rows}, 0);
-  add("L2NormalizeGradLong", ops::L2NormalizeGrad{true}, {wide, rows, wide}, {wide}, 0);
+  add("MvnLong", ops::Mvn{1, true, 1e-3}, {wide}, {wide, rows}, {});
+  add("MvnGradLong", ops::MvnGrad{1, true}, {wide, rows, wide}, {wide}, {});
+  add("L2NormalizeLong", ops::L2Normalize{true, 1e-10}, {wide}, {wide, rows}, {});
+  add("L2NormalizeGradLong", ops::L2NormalizeGrad{true}, {wide, rows, wide}, {wide}, {});
   add("AccuracyLong", ops::Accuracy{1, 700, std::nullopt}, {x, T({3}).Labels(1500)},
-      {T({}), T({1500})}, 0);
+      {T({}), T({1500})}, {});
   const CaseOperand similar = T({3}).Labels(2);
-  add("ContrastiveLossLong", ops::ContrastiveLoss{30, false}, {x, x, similar}, {T({})}, 0);
+  add("ContrastiveLossLong", ops::ContrastiveLoss{30, false}, {x, x, similar}, {T({})}, {});
   const ops::ConvGeometry g{{3}, {1}, {1}, {1}, 1};
   add("ConvGradWeightsLong", ops::ConvGradWeights{g}, {T({2, 2, 700}), T({2, 3, 700})},
-      {T({3, 2, 3}).Wide(), T({3}).Wide()}, 3);
+      {T({3, 2, 3}).Wide(), T({3}).Wide()}, {0, 1});
 }
 
 // One sum of all elements.
 void AddTotals(const Add& add) {
   const CaseOperand x = T({4, 3, 5000}), p = x.In(0.01, 0.9), labels = T({4, 5000}).Labels(3);
   const CaseOperand loss = T({}), dloss = loss.In(100, 200);
-  add("ReduceAllLong", ops::Reduce{ops::Reduction::kAbsSum, 1.5}, {x}, {loss}, 0);
-  add("EuclideanLossLong", ops::EuclideanLoss{}, {x, x}, {loss}, 0);
+  add("ReduceAllLong", ops::Reduce{ops::Reduction::kAbsSum, 1.5}, {x}, {loss}, {});
+  add("EuclideanLossLong", ops::EuclideanLoss{}, {x, x}, {loss}, {});
   ops::LabelRule rule;
   rule.ignore_label = 1;
   rule.normalization = ops::Normalization::kValid;
-  add("SoftmaxLossLong", ops::SoftmaxLoss{rule}, {p, labels}, {loss}, 0);
-  add("SoftmaxLossGradLong", ops::SoftmaxLossGrad{rule}, {p, labels, dloss}, {x}, 0);
+  add("SoftmaxLossLong", ops::SoftmaxLoss{rule}, {p, labels}, {loss}, {});
+  add("SoftmaxLossGradLong", ops::SoftmaxLossGrad{rule}, {p, labels, dloss}, {x}, {});
 }
 
 }  // namespace
 
 void AddLongCases(std::vector<OpCase>* cases) {
   const Add add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
-                      std::vector<CaseOperand> out, uint32_t accumulates) {
+                      std::vector<CaseOperand> out, OperandSet accumulates) {
     cases->push_back({name, std::move(op), std::move(in), std::move(out), accumulates});
   };
   AddSumsPerChannel(add);

@@ -1,4 +1,4 @@
-// A net from its definition as text.
+// A net, or its definition, from text.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,14 @@
 
 namespace caffe::testing {
 
-inline std::unique_ptr<Net> NetOf(const std::string& text) {
+inline NetParameter ParseNet(const std::string& text) {
   NetParameter param;
   ParseTextProto(text, "net", &param);
-  return std::make_unique<Net>(param);
+  return param;
+}
+
+inline std::unique_ptr<Net> NetOf(const std::string& text) {
+  return std::make_unique<Net>(ParseNet(text));
 }
 
 }  // namespace caffe::testing

@@ -28,13 +28,13 @@ DType TypeOf(const CaseOperand& operand, DType dtype) {
   return operand.is_wide && dtype != DType::kDouble ? DType::kFloat : dtype;
 }
 
-bool InMask(uint32_t mask, size_t index) {
-  return (mask >> std::min<size_t>(index, 31)) & 1u;
+ops::Pointwise Relu(float slope = 0) {
+  return {ops::Pointwise::Kind::kRelu, slope};
 }
 
-Layout LayoutOf(const CaseOperand& operand, uint32_t mask, size_t index, Layout layout) {
+Layout LayoutOf(const CaseOperand& operand, OperandSet followers, size_t index, Layout layout) {
   if (operand.layout) return *operand.layout;
-  return operand.shape.num_axes() == 4 && InMask(mask, index) ? layout : Layout::kPlain;
+  return operand.shape.num_axes() == 4 && followers.contains(index) ? layout : Layout::kPlain;
 }
 
 double Rounded(double value, DType dtype) {
@@ -158,7 +158,7 @@ class PreparedCase {
   void SetOutputs(const std::vector<Elements>& values) {
     for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i].Set(values[i]);
   }
-  void Accumulate(uint32_t mask) { context_.accumulate_mask = mask; }
+  void Accumulate(OperandSet outputs) { context_.accumulated = outputs; }
   void Run() const { kernel_.run(context_); }
   std::vector<Elements> Outputs() const {
     std::vector<Elements> values;
@@ -204,11 +204,17 @@ std::optional<CaseResult> Run(const OpCase& test, Device& device, const KernelCa
   return CaseResult{prepared.Outputs()};
 }
 
-std::vector<OperandDesc> DescribeAll(const std::vector<CaseOperand>& operands, uint32_t mask,
+bool Fuses(const KernelCandidate& candidate, const Op& op) {
+  const ops::Epilogue* epilogue = op.epilogue();
+  return epilogue == nullptr || epilogue->empty() ||
+         (candidate.traits.fuses != nullptr && candidate.traits.fuses(*epilogue));
+}
+
+std::vector<OperandDesc> DescribeAll(const std::vector<CaseOperand>& operands, OperandSet followers,
                                      DType dtype, Layout layout) {
   std::vector<OperandDesc> descs;
   for (size_t i = 0; i < operands.size(); ++i) {
-    descs.push_back(Describe(operands[i], dtype, LayoutOf(operands[i], mask, i, layout)));
+    descs.push_back(Describe(operands[i], dtype, LayoutOf(operands[i], followers, i, layout)));
   }
   return descs;
 }
@@ -275,18 +281,28 @@ void AddConvCases(std::vector<OpCase>* cases) {
     }
     const CaseOperand bias = T({shape.outputs}).Wide();
     const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
-                         std::vector<CaseOperand> out, uint32_t accumulates = 0) {
+                         std::vector<CaseOperand> out, OperandSet accumulates = {}) {
       cases->push_back(
           {name + shape.name, std::move(op), std::move(in), std::move(out), accumulates});
     };
     add("Conv", ops::Conv{g}, {T(shape.x), T(w), bias}, {T(y)});
     add("ConvNoBias", ops::Conv{g}, {T(shape.x), T(w)}, {T(y)});
-    add("ConvRelu", ops::Conv{g, true, 0}, {T(shape.x), T(w), bias}, {T(y)});
-    add("ConvLeaky", ops::Conv{g, true, 0.25f}, {T(shape.x), T(w), bias}, {T(y)});
+    add("ConvRelu", ops::Conv{g, {}, {Relu()}}, {T(shape.x), T(w), bias}, {T(y)});
+    add("ConvLeaky", ops::Conv{g, {}, {Relu(0.25f)}}, {T(shape.x), T(w), bias}, {T(y)});
+    using Kind = ops::Pointwise::Kind;
+    const CaseOperand x_of_y = T(y);
+    add("ConvClip", ops::Conv{g, {}, {{Kind::kClip, -0.5f, 0.75f}}}, {T(shape.x), T(w), bias},
+        {T(y)});
+    add("ConvSwish", ops::Conv{g, {}, {{Kind::kSwish, 1.5f}}}, {T(shape.x), T(w), bias}, {T(y)});
+    add("ConvAddRelu", ops::Conv{g, {}, {{Kind::kAdd, 0, 0, 3}, Relu()}},
+        {T(shape.x), T(w), bias, x_of_y}, {T(y)});
+    add("ConvScaleShift", ops::Conv{g, {}, {{Kind::kScale, 0, 0, 3}, {Kind::kShift, 0, 0, 4}}},
+        {T(shape.x), T(w), Absent(), bias, bias}, {T(y)});
     add("ConvGradData", ops::ConvGradData{g}, {T(y), T(w)}, {T(shape.x)});
-    add("ConvGradWeights", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {T(w).Wide(), bias}, 3);
-    add("ConvGradWeightsNoBias", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {T(w).Wide()}, 1);
-    add("ConvGradBiasOnly", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {Absent(), bias}, 2);
+    add("ConvGradWeights", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {T(w).Wide(), bias},
+        {0, 1});
+    add("ConvGradWeightsNoBias", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {T(w).Wide()}, {0});
+    add("ConvGradBiasOnly", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {Absent(), bias}, {1});
   }
 }
 
@@ -304,9 +320,12 @@ void AddGemmCases(std::vector<OpCase>* cases) {
         const std::string name =
             StrCat("Gemm", s.rows, "x", s.columns, "x", s.inner, ta ? "T" : "N", tb ? "T" : "N");
         const CaseOperand c = T({s.rows, s.columns});
-        cases->push_back({name, op, {a, b}, {c}, 1});
-        cases->push_back({name + "Bias", op, {a, b, T({s.columns}).Wide()}, {c}, 1});
-        cases->push_back({name + "Wide", op, {a, b}, {c.Wide()}, 1});
+        cases->push_back({name, op, {a, b}, {c}, {0}});
+        cases->push_back({name + "Bias", op, {a, b, T({s.columns}).Wide()}, {c}, {0}});
+        cases->push_back({name + "Wide", op, {a, b}, {c.Wide()}, {0}});
+        ops::Gemm relu = op;
+        relu.epilogue = {Relu()};
+        cases->push_back({name + "Relu", relu, {a, b}, {c}, {}});
       }
     }
   }
@@ -363,32 +382,38 @@ void AddNormCases(std::vector<OpCase>* cases) {
     const std::string suffix = Shape(dims).ToString();
     const CaseOperand x = T(dims), c = T({channels}).Wide(), variance = c.In(0.5, 2);
     const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
-                         std::vector<CaseOperand> out, uint32_t accumulates = 0) {
+                         std::vector<CaseOperand> out, OperandSet accumulates = {}) {
       cases->push_back({name + suffix, std::move(op), std::move(in), std::move(out), accumulates});
     };
     const CaseOperand one = T({1}).Wide().In(1.5, 2.5);
     for (const bool relu : {false, true}) {
       const std::string r = relu ? "Relu" : "";
-      add("BatchNorm" + r, ops::BatchNorm{1e-3, relu}, {x}, {x, c, c});
-      add("BatchNormScale" + r, ops::BatchNorm{1e-3, relu}, {x, c, c}, {x, c, c});
-      add("BatchNormInference" + r, ops::BatchNormInference{1e-3, relu}, {x, c, variance, one},
+      const ops::Epilogue after = relu ? ops::Epilogue{Relu()} : ops::Epilogue{};
+      const auto added = [&](int operand) {
+        ops::Epilogue epilogue = {{ops::Pointwise::Kind::kAdd, 0, 0, operand}};
+        epilogue.insert(epilogue.end(), after.begin(), after.end());
+        return epilogue;
+      };
+      add("BatchNorm" + r, ops::BatchNorm{1e-3, after}, {x}, {x, c, c});
+      add("BatchNormScale" + r, ops::BatchNorm{1e-3, after}, {x, c, c}, {x, c, c});
+      add("BatchNormInference" + r, ops::BatchNormInference{1e-3, after}, {x, c, variance, one},
           {x});
-      add("BatchNormInferenceScale" + r, ops::BatchNormInference{1e-3, relu},
+      add("BatchNormInferenceScale" + r, ops::BatchNormInference{1e-3, after},
           {x, c, variance, one, c, c}, {x});
-      add("BatchNormResidual" + r, ops::BatchNorm{1e-3, relu}, {x, Absent(), Absent(), x},
+      add("BatchNormResidual" + r, ops::BatchNorm{1e-3, added(3)}, {x, Absent(), Absent(), x},
           {x, c, c});
-      add("BatchNormScaleResidual" + r, ops::BatchNorm{1e-3, relu}, {x, c, c, x}, {x, c, c});
-      add("BatchNormInferenceResidual" + r, ops::BatchNormInference{1e-3, relu},
+      add("BatchNormScaleResidual" + r, ops::BatchNorm{1e-3, added(3)}, {x, c, c, x}, {x, c, c});
+      add("BatchNormInferenceResidual" + r, ops::BatchNormInference{1e-3, added(6)},
           {x, c, variance, one, c, c, x}, {x});
       std::vector<CaseOperand> in = {x, c, variance, x, Absent()};
       if (relu) in.push_back(x);
-      add("BatchNormGrad" + r, ops::BatchNormGrad{1e-3, relu}, in, {x});
-      in[4] = c;
-      add("BatchNormGradScale" + r, ops::BatchNormGrad{1e-3, relu}, in, {x, c, c}, 6);
-      add("BatchNormGradResidual" + r, ops::BatchNormGrad{1e-3, relu}, in, {x, c, Absent(), x}, 2);
-      add("BatchNormGradOnlyResidual" + r, ops::BatchNormGrad{1e-3, relu}, in,
+      add("BatchNormGrad" + r, ops::BatchNormGrad{1e-3}, in, {x});
+      in[ops::BatchNormGrad::kGamma] = c;
+      add("BatchNormGradScale" + r, ops::BatchNormGrad{1e-3}, in, {x, c, c}, {1, 2});
+      add("BatchNormGradResidual" + r, ops::BatchNormGrad{1e-3}, in, {x, c, Absent(), x}, {1});
+      add("BatchNormGradOnlyResidual" + r, ops::BatchNormGrad{1e-3}, in,
           {Absent(), Absent(), Absent(), x});
-      add("BatchNormGradNoData" + r, ops::BatchNormGrad{1e-3, relu}, in, {Absent(), c, c}, 6);
+      add("BatchNormGradNoData" + r, ops::BatchNormGrad{1e-3}, in, {Absent(), c, c}, {1, 2});
     }
     add("BatchNormInferenceGrad", ops::BatchNormInferenceGrad{1e-3}, {x, variance, one}, {x});
     add("BatchNormInferenceGradScale", ops::BatchNormInferenceGrad{1e-3}, {x, variance, one, c},
@@ -401,7 +426,7 @@ void AddNormCases(std::vector<OpCase>* cases) {
                         ops::UpdateRunningStatistics{0.9, 12, sums},
                         {c, c},
                         {c, c, one},
-                        0,
+                        {},
                         pass});
     }
   }
@@ -436,9 +461,9 @@ void AddPointwiseCases(std::vector<OpCase>* cases) {
     add("ScaleBy", ops::ScaleBy{-2.5}, {x});
     add("Dropout", ops::Dropout{0.4, 11}, {x});
     add("EltwiseSum", ops::EltwiseSum{}, {x, x});
-    add("EltwiseSumRelu", ops::EltwiseSum{{}, true}, {x, x});
+    add("EltwiseSumRelu", ops::EltwiseSum{{}, {Relu()}}, {x, x});
     add("EltwiseSumCoefficients", ops::EltwiseSum{{1.0f, -2.0f, 0.5f}}, {x, x, x});
-    add("EltwiseSumCoefficientsRelu", ops::EltwiseSum{{1.0f, -2.0f}, true}, {x, x});
+    add("EltwiseSumCoefficientsRelu", ops::EltwiseSum{{1.0f, -2.0f}, {Relu()}}, {x, x});
     add("EltwiseSum4", ops::EltwiseSum{}, {x, x, x, x});
     add("EltwiseProd", ops::EltwiseProd{}, {x, x, x});
     add("EltwiseProdGrad", ops::EltwiseProdGrad{1, true}, {x, x, x, x, x});
@@ -493,12 +518,12 @@ void AddMoveCases(std::vector<OpCase>* cases) {
     cases->push_back({"ScaleShift" + suffix, ops::ScaleShift{axes}, {x, s, s}, {x}});
     cases->push_back({"ScaleOnly" + suffix, ops::ScaleShift{axes}, {x, s}, {x}});
     cases->push_back({"AddBias" + suffix, ops::AddBias{axes}, {x, s}, {x}});
-    cases->push_back({"SumToAxes" + suffix, ops::SumToAxes{axes}, {x}, {s}, 1});
-    cases->push_back({"SumOfProducts" + suffix, ops::SumToAxes{axes}, {x, x}, {s}, 1});
+    cases->push_back({"SumToAxes" + suffix, ops::SumToAxes{axes}, {x}, {s}, {0}});
+    cases->push_back({"SumOfProducts" + suffix, ops::SumToAxes{axes}, {x, x}, {s}, {0}});
   }
   const CaseOperand wide = T({2, 300, 3, 3}), c = T({300}).Wide();
   cases->push_back({"ScaleShift300", ops::ScaleShift{{1, 1}}, {wide, c, c}, {wide}});
-  cases->push_back({"SumOfProducts300", ops::SumToAxes{{1, 1}}, {wide, wide}, {c}, 1});
+  cases->push_back({"SumOfProducts300", ops::SumToAxes{{1, 1}}, {wide, wide}, {c}, {0}});
 }
 
 void AddLossCases(std::vector<OpCase>* cases) {
@@ -551,12 +576,19 @@ std::vector<DType> OpCase::DTypes() const {
   return {DType::kDouble, DType::kFloat, DType::kFloat16, DType::kBFloat16};
 }
 
+bool OpCase::CanAccumulate() const {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (accumulates.contains(i)) return true;
+  }
+  return false;
+}
+
 std::vector<Layout> OpCase::Layouts() const {
   const LayoutRule rule = op.layout_rule();
   bool any = false;
-  const auto allows = [&](const std::vector<CaseOperand>& operands, uint32_t mask) {
+  const auto allows = [&](const std::vector<CaseOperand>& operands, OperandSet followers) {
     for (size_t i = 0; i < operands.size(); ++i) {
-      if (!operands[i].is_present || !InMask(mask, i)) continue;
+      if (!operands[i].is_present || !followers.contains(i)) continue;
       if (operands[i].shape.num_axes() != 4) return false;
       any = true;
     }
@@ -618,6 +650,11 @@ std::optional<CaseResult> RunCase(const OpCase& test, Device& device,
                                   const KernelCandidate& candidate, DType dtype, Layout layout,
                                   bool accumulates, const CaseData& data, int runs,
                                   std::string* refusal) {
+  const DType compute = dtype == DType::kDouble ? dtype : DType::kFloat;
+  if (!candidate.Serves({dtype, compute}) || !Fuses(candidate, test.op)) {
+    if (refusal != nullptr) *refusal = "does not declare it";
+    return std::nullopt;
+  }
   const LayoutRule rule = test.op.layout_rule();
   return Run(test, device, candidate, DescribeAll(test.inputs, rule.inputs, dtype, layout),
              DescribeAll(test.outputs, rule.outputs, dtype, layout), accumulates, data, runs,
@@ -630,6 +667,10 @@ std::optional<CaseSpeed> MeasureCase(const OpCase& test, Device& device,
   const LayoutRule rule = test.op.layout_rule();
   const auto in = DescribeAll(test.inputs, rule.inputs, dtype, layout);
   const auto out = DescribeAll(test.outputs, rule.outputs, dtype, layout);
+  if (!candidate.Serves({dtype, dtype == DType::kDouble ? dtype : DType::kFloat}) ||
+      !Fuses(candidate, test.op)) {
+    return std::nullopt;
+  }
   std::optional<Kernel> kernel = MakeKernel(test, device, candidate, in, out, {}, nullptr);
   if (!kernel) return std::nullopt;
   PreparedCase prepared(test, device, std::move(*kernel), in, out);

@@ -57,7 +57,8 @@ struct OpCase {
   std::string name;
   Op op;
   std::vector<CaseOperand> inputs, outputs;
-  uint32_t accumulates = 0;  // outputs that can be added to
+  OperandSet accumulates;
+  bool CanAccumulate() const;  // outputs that can be added to
   uint64_t pass = 3;
 
   std::vector<DType> DTypes() const;

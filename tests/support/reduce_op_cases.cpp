@@ -8,7 +8,7 @@ namespace caffe::testing {
 
 void AddReduceCases(std::vector<OpCase>* cases) {
   const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
-                       std::vector<CaseOperand> out, uint32_t accumulates = 0) {
+                       std::vector<CaseOperand> out, OperandSet accumulates = {}) {
     cases->push_back({name, std::move(op), std::move(in), std::move(out), accumulates});
   };
   for (const auto& [name, kind] : std::vector<std::pair<std::string, ops::Reduction>>{
@@ -35,8 +35,9 @@ void AddReduceCases(std::vector<OpCase>* cases) {
     add("PReluShared" + suffix, ops::PRelu{all}, {x, T({}).Wide()}, {x});
     add("PReluGrad" + suffix, ops::PReluGrad{channels}, {x, T({dims[1]}).Wide(), x}, {x});
     add("PReluGradShared" + suffix, ops::PReluGrad{all}, {x, T({}).Wide(), x}, {x});
-    add("PReluGradSlope" + suffix, ops::PReluGradSlope{channels}, {x, x}, {T({dims[1]}).Wide()}, 1);
-    add("PReluGradSlopeShared" + suffix, ops::PReluGradSlope{all}, {x, x}, {T({}).Wide()}, 1);
+    add("PReluGradSlope" + suffix, ops::PReluGradSlope{channels}, {x, x}, {T({dims[1]}).Wide()},
+        {0});
+    add("PReluGradSlopeShared" + suffix, ops::PReluGradSlope{all}, {x, x}, {T({}).Wide()}, {0});
   }
   const CaseOperand unit = T({4, 5}).Wide(), gates = T({4, 20}).Wide().In(-3, 3),
                     cont = T({4}).Wide().Labels(2);

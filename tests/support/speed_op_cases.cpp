@@ -23,7 +23,8 @@ void AddConv(std::vector<OpCase>* cases, const std::string& name, std::vector<in
   const CaseOperand in = T(x), w = T({outputs, x[1], kernel, kernel});
   const CaseOperand y = T({x[0], outputs, g.OutputSize(0, x[2]), g.OutputSize(1, x[3])});
   const CaseOperand bias = T({outputs}).Wide();
-  cases->push_back({"Conv" + name, ops::Conv{g, true, 0}, {in, w, bias}, {y}});
+  cases->push_back(
+      {"Conv" + name, ops::Conv{g, {}, {{ops::Pointwise::Kind::kRelu}}}, {in, w, bias}, {y}});
   cases->push_back({"ConvGradData" + name, ops::ConvGradData{g}, {y, w}, {in}});
   cases->push_back({"ConvGradWeights" + name, ops::ConvGradWeights{g}, {in, y}, {w.Wide()}});
 }
@@ -46,12 +47,12 @@ std::vector<OpCase> MakeCases() {
   const CaseOperand x = T({32, 256, 56, 56}), c = T({256}).Wide(), variance = c.In(0.5, 2);
   add("Relu", ops::Relu{}, {x}, {x});
   add("ReluGrad", ops::ReluGrad{}, {x, x}, {x});
-  add("EltwiseSumRelu", ops::EltwiseSum{{}, true}, {x, x}, {x});
+  add("EltwiseSumRelu", ops::EltwiseSum{{}, {{ops::Pointwise::Kind::kRelu}}}, {x, x}, {x});
   add("Dropout", ops::Dropout{0.5, 11}, {x}, {x});
-  add("BatchNormScaleRelu", ops::BatchNorm{1e-5, true}, {x, c, c}, {x, c, c});
-  add("BatchNormGradScaleRelu", ops::BatchNormGrad{1e-5, true}, {x, c, variance, x, c, x},
+  add("BatchNormScaleRelu", ops::BatchNorm{1e-5, {{ops::Pointwise::Kind::kRelu}}}, {x, c, c},
       {x, c, c});
-  add("BatchNormInferenceScale", ops::BatchNormInference{1e-5, false},
+  add("BatchNormGradScaleRelu", ops::BatchNormGrad{1e-5}, {x, c, variance, x, c, x}, {x, c, c});
+  add("BatchNormInferenceScale", ops::BatchNormInference{1e-5},
       {x, c, variance, T({1}).Wide().In(1, 1), c, c}, {x});
   add("ScaleShift", ops::ScaleShift{{1, 1}}, {x, c, c}, {x});
   add("SumToAxes", ops::SumToAxes{{1, 1}}, {x}, {c});

@@ -13,8 +13,22 @@ dnnl::stream& OneDnnStream() {
 }
 
 bool OneDnnComputes(DType dtype) {
-  static const bool has_bfloat16 = __builtin_cpu_supports("avx512bf16") != 0;
+  static const bool has_bfloat16 = [] {
+    __builtin_cpu_init();  // kernels are registered before main() begins
+    return __builtin_cpu_supports("avx512bf16") != 0;
+  }();
   return dtype == DType::kFloat || (dtype == DType::kBFloat16 && has_bfloat16);
+}
+
+std::vector<Signature> OneDnnSignatures() {
+  std::vector<Signature> signatures = {{DType::kFloat, DType::kFloat}};
+  if (OneDnnComputes(DType::kBFloat16)) signatures.push_back({DType::kBFloat16, DType::kFloat});
+  return signatures;
+}
+
+bool OneDnnFuses(const ops::Epilogue& epilogue) {
+  return epilogue.empty() ||
+         (epilogue.size() == 1 && epilogue[0].kind == ops::Pointwise::Kind::kRelu);
 }
 
 dnnl::memory::data_type OneDnnType(DType dtype) {
@@ -69,6 +83,56 @@ OneDnnPrimitive MakeOneDnnReorder(const dnnl::memory::desc& from, const dnnl::me
   primitive.AddOperand(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
   *scratchpad_bytes = description.scratchpad_desc().get_size();
   return primitive;
+}
+
+namespace {
+
+// Row-major, or the transpose of such a matrix read from its memory.
+dnnl::memory::desc MatrixDesc(int64_t rows, int64_t columns, bool is_transposed, DType dtype) {
+  using dnnl::memory;
+  return memory::desc({rows, columns}, OneDnnType(dtype),
+                      is_transposed ? memory::format_tag::ba : memory::format_tag::ab);
+}
+
+}  // namespace
+
+OneDnnProduct::OneDnnProduct(const Shape& shape, bool accumulates) : has_bias_(shape.has_bias) {
+  const auto a = MatrixDesc(shape.rows, shape.inner, shape.transpose_a, shape.factors);
+  const auto b = MatrixDesc(shape.inner, shape.columns, shape.transpose_b, shape.factors);
+  const auto bias = MatrixDesc(1, shape.columns, false, DType::kFloat);
+  const auto c = MatrixDesc(shape.rows, shape.columns, false, shape.result);
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (accumulates) {
+    dnnl::post_ops post;
+    post.append_sum(1.0f);
+    attributes.set_post_ops(post);
+  }
+#if DNNL_VERSION_MAJOR >= 3
+  const dnnl::matmul::primitive_desc description =
+      has_bias_ ? dnnl::matmul::primitive_desc(OneDnnEngine(), a, b, bias, c, attributes)
+                : dnnl::matmul::primitive_desc(OneDnnEngine(), a, b, c, attributes);
+#else
+  const dnnl::matmul::primitive_desc description(
+      has_bias_ ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c), attributes,
+      OneDnnEngine());
+#endif
+  workspace_bytes_ = description.scratchpad_desc().get_size();
+  primitive_ = OneDnnPrimitive(dnnl::matmul(description));
+  primitive_.AddOperand(DNNL_ARG_SRC, a);
+  primitive_.AddOperand(DNNL_ARG_WEIGHTS, b);
+  primitive_.AddOperand(DNNL_ARG_DST, c);
+  primitive_.AddOperand(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
+  if (has_bias_) primitive_.AddOperand(DNNL_ARG_BIAS, bias);
+}
+
+void OneDnnProduct::Run(void* a, void* b, void* bias, void* c, void* workspace) {
+  primitive_.SetOperand(0, a);
+  primitive_.SetOperand(1, b);
+  primitive_.SetOperand(2, c);
+  primitive_.SetOperand(3, workspace);
+  if (has_bias_) primitive_.SetOperand(4, bias);
+  primitive_.Run();
 }
 
 }  // namespace caffe::cpu

@@ -14,6 +14,10 @@ dnnl::stream& OneDnnStream();
 
 // True for float and, where the processor multiplies it natively, bfloat16.
 bool OneDnnComputes(DType dtype);
+// {float} and, where the processor multiplies it natively, {bfloat16}, both with float sums.
+std::vector<Signature> OneDnnSignatures();
+// Whether a convolution applies an epilogue as its post-ops.
+bool OneDnnFuses(const ops::Epilogue& epilogue);
 dnnl::memory::data_type OneDnnType(DType dtype);
 // The tensor's logical dimensions with the strides of its layout.
 dnnl::memory::desc OneDnnDesc(const TensorDesc& desc);
@@ -28,6 +32,7 @@ class OneDnnPrimitive {
   // Declares an operand; its index is the order of declaration.
   void AddOperand(int dnnl_argument, const dnnl::memory::desc& desc);
   void SetOperand(int index, void* data);
+  int num_operands() const { return static_cast<int>(memories_.size()); }
   void Run();
 
  private:
@@ -39,6 +44,29 @@ class OneDnnPrimitive {
 // Copies between two descriptions of one tensor, adding to the destination if asked.
 OneDnnPrimitive MakeOneDnnReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to,
                                   bool accumulates, size_t* scratchpad_bytes);
+
+// c = or += op(a) op(b) + bias, all matrices row-major: by oneDNN's matmul.
+class OneDnnProduct {
+ public:
+  struct Shape {
+    int64_t rows = 0, columns = 0, inner = 0;
+    bool transpose_a = false, transpose_b = false;
+    DType factors = DType::kFloat, result = DType::kFloat;
+    bool has_bias = false;  // float, one for each column
+  };
+
+  OneDnnProduct() = default;
+  // Throws dnnl::error where oneDNN has none.
+  OneDnnProduct(const Shape& shape, bool accumulates);
+
+  size_t workspace_bytes() const { return workspace_bytes_; }
+  void Run(void* a, void* b, void* bias, void* c, void* workspace);
+
+ private:
+  OneDnnPrimitive primitive_;
+  bool has_bias_ = false;
+  size_t workspace_bytes_ = 0;
+};
 
 // Hands out aligned parts of a kernel's workspace.
 class WorkspaceLayout {

@@ -48,7 +48,7 @@ struct BiasAndReluElement {
   __device__ void operator()(int64_t i) const {
     using A = Accum<T>;
     const A sum = Wide(y[i]) + bias.GetOr(Remainder(Divide(i, inner), channels), A(0));
-    y[i] = T(sum > A(0) ? sum : sum * negative_slope);
+    y[i] = T(sum > A(0) ? sum : sum * negative_slope + A(0));
   }
 };
 

@@ -21,8 +21,14 @@ std::unique_ptr<Node> Graph::MakeNode(Op op, std::vector<Value*> inputs,
                                       std::vector<Value*> outputs) {
   auto node = std::unique_ptr<Node>(new Node{.op = std::move(op)});
   node->id = next_node_id_++;
-  node->inputs = std::move(inputs);
-  node->outputs = std::move(outputs);
+  node->inputs.assign(inputs.begin(), inputs.end());
+  node->outputs.assign(outputs.begin(), outputs.end());
+  for (Operand& input : node->inputs) {
+    if (input != nullptr) input.dtype = input->desc.dtype;
+  }
+  for (Result& output : node->outputs) {
+    if (output != nullptr) output.dtype = output->desc.dtype;
+  }
   return node;
 }
 
@@ -37,7 +43,7 @@ Node& Graph::InsertBefore(const Node& reader, Op op, std::vector<Value*> inputs,
                                      [&](const auto& node) { return node.get() == &reader; });
   CAFFE_ASSERT(position != nodes_.end());
   auto node = MakeNode(std::move(op), std::move(inputs), std::move(outputs));
-  node->layers = reader.layers;
+  node->layers = {reader.layers.front()};
   node->direction = reader.direction;
   return **nodes_.insert(position, std::move(node));
 }
@@ -48,7 +54,7 @@ Node& Graph::InsertAfter(const Node& writer, Op op, std::vector<Value*> inputs,
                                      [&](const auto& node) { return node.get() == &writer; });
   CAFFE_ASSERT(position != nodes_.end());
   auto node = MakeNode(std::move(op), std::move(inputs), std::move(outputs));
-  node->layers = writer.layers;
+  node->layers = {writer.layers.front()};
   node->direction = writer.direction;
   return **nodes_.insert(position + 1, std::move(node));
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "caffe/graph/layer_types.hpp"
 #include "caffe/graph_builder.hpp"
 #include "caffe/layer.hpp"
 #include "caffe/ops/kernel.hpp"
@@ -55,18 +56,43 @@ struct Value {
 
 enum class Direction { kForward, kBackward };
 
+// What a node reads: a value, and how the node sees it. Behaves as a pointer to the value.
+struct Operand {
+  Value* value = nullptr;  // null: left out, or a result that nobody wants
+  // assign-precision: the type in which the node reads or makes it. insert-casts then makes it the
+  // value's own.
+  DType dtype = DType::kFloat;
+  Role role = Role::kData;
+
+  Operand(Value* value = nullptr) : value(value) {}
+  operator Value*() const { return value; }
+  Value* operator->() const { return value; }
+};
+
+// Whether a result is added to what is there: gradients of parameters.
+enum class Accumulation : uint8_t {
+  kNever,
+  kOnRequest,  // when the run says so, over several passes
+  kAlways,     // an earlier node of the schedule has written the same gradient
+};
+
+// What a node makes.
+struct Result : Operand {
+  using Operand::Operand;
+  Accumulation accumulation = Accumulation::kNever;
+};
+
 struct Node {
   int id = 0;
   Op op;
-  std::vector<Value*> inputs;   // null: operand left out
-  std::vector<Value*> outputs;  // null: result not wanted
-  std::vector<int> layers;      // layer calls it came from, first is the owner
+  std::vector<Operand> inputs;
+  std::vector<Result> outputs;
+  std::vector<int> layers;  // layer calls it came from, first is the owner
   Direction direction = Direction::kForward;
-  // Bit i: output i is always added to / added to when the run says so (gradient accumulation).
-  uint32_t accumulate_mask = 0;
-  uint32_t accumulate_on_request_mask = 0;
-  // assign-precision: the type in which each input is to arrive and each output is made.
-  std::vector<DType> wanted, made;
+  // assign-precision: the types that it is computed in, and why they are not those asked for (empty
+  // where they are).
+  Signature signature;
+  std::string precision_note;
   // select-kernels.
   Kernel kernel;
   std::vector<std::string> refusals;  // "conv-onednn: dilated groups are not supported"
@@ -75,6 +101,7 @@ struct Node {
 // A layer of the prototxt, before lowering.
 struct LayerCall {
   std::shared_ptr<Layer> layer;
+  LayerTypes types;
   std::vector<Value*> bottoms;
   std::vector<Value*> tops;
   std::vector<float> loss_weights;  // one per top
@@ -87,13 +114,6 @@ struct LayerCall {
   std::vector<bool> bottom_needs_gradient;
   std::vector<bool> param_needs_gradient;
   std::map<std::string, Value*> saved;  // GraphBuilder::Saved
-  // assign-precision: the layer's backward_type.
-  DType backward_type = DType::kFloat;
-};
-
-// NetParameter's default_forward_type and its like; unset fields follow precision.md's rules.
-struct PrecisionDefaults {
-  std::optional<DType> forward_type, backward_type, forward_math, backward_math;
 };
 
 // What a net is compiled for.
@@ -115,6 +135,13 @@ struct CompileOptions {
   std::string dump_dir;  // empty: no dumps
 
   bool is_disabled(std::string_view pass) const;
+};
+
+// What one pass did, for `caffe plan -v`.
+struct PassReport {
+  std::string name;
+  double seconds = 0;
+  size_t nodes_before = 0, nodes_after = 0;
 };
 
 class Graph {
@@ -154,6 +181,7 @@ class Graph {
   // plan-memory.
   int64_t arena_bytes = 0;
   int64_t workspace_bytes = 0;
+  std::vector<PassReport> pass_reports;  // in the order in which passes ran
 
  private:
   std::unique_ptr<Node> MakeNode(Op op, std::vector<Value*> inputs, std::vector<Value*> outputs);

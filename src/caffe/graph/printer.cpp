@@ -1,5 +1,6 @@
 #include "caffe/graph/printer.hpp"
 
+#include <algorithm>
 #include <sstream>
 
 namespace caffe {
@@ -9,7 +10,8 @@ std::string Reference(const Value* value) {
   return value == nullptr ? "-" : StrCat("%", value->id, " ", value->name);
 }
 
-std::string Join(const std::vector<Value*>& values) {
+template <typename Operands>
+std::string Join(const Operands& values) {
   std::string text;
   for (const Value* value : values) text += (text.empty() ? "" : ", ") + Reference(value);
   return text;
@@ -31,8 +33,15 @@ std::string PrintNode(const Node& node) {
   for (const Value* output : node.outputs) {
     if (output != nullptr) out << "  " << Describe(output->desc);
   }
-  if ((node.accumulate_mask | node.accumulate_on_request_mask) != 0) {
-    out << "  " << (node.accumulate_mask != 0 ? "accumulates" : "accumulates on request");
+  const auto any = [&](Accumulation accumulation) {
+    return std::ranges::any_of(node.outputs, [&](const Result& output) {
+      return output != nullptr && output.accumulation == accumulation;
+    });
+  };
+  if (any(Accumulation::kAlways)) {
+    out << "  accumulates";
+  } else if (any(Accumulation::kOnRequest)) {
+    out << "  accumulates on request";
   }
   if (!node.kernel.name.empty()) out << "  " << node.kernel.name;
   for (const Value* output : node.outputs) {

@@ -1,8 +1,11 @@
 #include "caffe/graph/verifier.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <set>
 
 #include "caffe/graph/printer.hpp"
+#include "caffe/ops/convert.hpp"
 
 namespace caffe {
 namespace {
@@ -13,12 +16,16 @@ class Verifier {
       : graph_(graph), pass_(pass), established_(established) {}
 
   void Run() {
-    for (const Node* node : graph_.ScheduledNodes()) {
-      node_ = node;
+    nodes_ = graph_.ScheduledNodes();
+    if (established_.liveness || established_.memory) FindReaders();
+    for (step_ = 0; step_ < nodes_.size(); ++step_) {
+      node_ = nodes_[step_];
       CheckOperands();
+      if (established_.accumulation) CheckAccumulation();
       if (established_.types) CheckTypes();
       if (established_.layouts) CheckLayouts();
-      if (established_.kernels) Check(static_cast<bool>(node->kernel.run), "it has no kernel");
+      if (established_.liveness) CheckLiveness();
+      if (established_.kernels) Check(static_cast<bool>(node_->kernel.run), "it has no kernel");
       if (established_.memory) CheckMemory();
     }
   }
@@ -48,34 +55,125 @@ class Verifier {
   }
 
   void CheckTypes() {
-    for (size_t i = 0; i < node_->inputs.size(); ++i) {
-      const Value* input = node_->inputs[i];
-      if (input == nullptr) continue;
-      Check(i < node_->wanted.size() && input->desc.dtype == node_->wanted[i],
-            "'" + input->name + "' does not arrive in the type asked for");
+    for (const Operand& input : node_->inputs) CheckType(input);
+    for (const Result& output : node_->outputs) CheckType(output);
+  }
+
+  // The node sees an operand in the type of its memory, which its owner has.
+  void CheckType(const Operand& operand) {
+    if (operand == nullptr) return;
+    Check(operand->desc.dtype == operand.dtype,
+          StrCat("'", operand->name, "' is ", Name(operand->desc.dtype), " where ",
+                 Name(operand.dtype), " is expected"));
+    Check(operand->desc.dtype == operand.value->root()->desc.dtype,
+          StrCat("'", operand->name, "' is ", Name(operand->desc.dtype), " in the memory of '",
+                 operand.value->root()->name, "', which is ",
+                 Name(operand.value->root()->desc.dtype)));
+  }
+
+  // The first writer of a parameter's gradient adds on request, the others always.
+  void CheckAccumulation() {
+    for (const Result& output : node_->outputs) {
+      if (output == nullptr || output->kind != ValueKind::kParamGrad) continue;
+      const bool is_first = gradients_.insert(output.value->root()).second;
+      Check(output.accumulation == (is_first ? Accumulation::kOnRequest : Accumulation::kAlways),
+            StrCat("'", output->name, "' is ", is_first ? "first written" : "added to",
+                   " here, but marked otherwise"));
     }
   }
 
+  // All operands that may be channels-last have one layout; the others are plain.
   void CheckLayouts() {
-    for (const Value* input : node_->inputs) {
-      if (input == nullptr || input->desc.layout == Layout::kPlain) continue;
-      Check(input->desc.shape.num_axes() == 4,
-            "'" + input->name + "' is channels-last without 4 axes");
+    if (node_->op.As<ops::Reorder>() != nullptr) return;
+    const LayoutRule rule = node_->op.layout_rule();
+    std::optional<Layout> common;
+    const auto check = [&](const Operand& operand, bool may_differ) {
+      if (operand == nullptr || operand->desc.shape.num_axes() != 4) {
+        Check(operand == nullptr || operand->desc.layout == Layout::kPlain,
+              "an operand is channels-last without 4 axes");
+        return;
+      }
+      const Layout layout = operand->desc.layout;
+      Check(may_differ ? !common || *common == layout : layout == Layout::kPlain,
+            StrCat("'", operand->name, "' is ", Name(layout), ", which the op does not take ",
+                   may_differ ? "beside its other operands" : "there"));
+      if (may_differ) common = layout;
+    };
+    for (size_t i = 0; i < node_->inputs.size(); ++i)
+      check(node_->inputs[i], rule.inputs.contains(i));
+    for (size_t i = 0; i < node_->outputs.size(); ++i)
+      check(node_->outputs[i], rule.outputs.contains(i));
+  }
+
+  void FindReaders() {
+    for (size_t step = 0; step < nodes_.size(); ++step) {
+      for (const Value* input : nodes_[step]->inputs) {
+        if (input != nullptr) last_read_[input] = step;
+      }
+      // Memory that a view shares is alive as long as any value in it.
+      const Node& node = *nodes_[step];
+      if (node.op.is_view() && node.inputs[0] != nullptr && node.outputs[0] != nullptr)
+        view_of_[node.outputs[0]] = Origin(node.inputs[0]);
     }
+  }
+
+  const Value* Origin(const Value* value) const {
+    const auto found = view_of_.find(value);
+    return found == view_of_.end() ? value : found->second;
+  }
+
+  void CheckLiveness() {
+    if (node_->outputs.empty() || node_->op.As<ops::HostCall>() != nullptr) return;
+    const bool is_read = std::ranges::any_of(node_->outputs, [&](const Result& output) {
+      return output != nullptr && (output->kind != ValueKind::kActivation || output->is_kept ||
+                                   last_read_.contains(output));
+    });
+    Check(is_read, "nobody reads what it makes");
   }
 
   void CheckMemory() {
-    for (const Value* output : node_->outputs) {
+    for (const Result& output : node_->outputs) {
       if (output == nullptr || output->kind != ValueKind::kActivation || output->is_kept) continue;
       Check(output->arena_offset >= 0, "'" + output->name + "' has no memory");
+      if (!graph_.options.keep_all) CheckPlace(*output.value);
+      alive_.insert(output);
+    }
+    std::erase_if(alive_, [&](const Value* value) {
+      const auto read = last_read_.find(value);
+      return read == last_read_.end() || read->second <= step_;
+    });
+  }
+
+  // No value that is still read lies where this one is written, but one that it is a view of, or
+  // that an in-place op reads for the last time.
+  void CheckPlace(const Value& output) {
+    const int64_t begin = output.arena_offset,
+                  end = begin + static_cast<int64_t>(output.desc.bytes());
+    for (const Value* other : alive_) {
+      const bool is_apart =
+          other->arena_offset >= end ||
+          other->arena_offset + static_cast<int64_t>(other->desc.bytes()) <= begin;
+      if (is_apart || other == &output || Origin(other) == Origin(&output)) continue;
+      const bool is_input =
+          std::ranges::any_of(node_->inputs, [&](const Value* input) { return input == other; });
+      const bool is_in_place = is_input && node_->op.in_place() && last_read_.at(other) == step_ &&
+                               other->arena_offset == begin;
+      Check(is_in_place,
+            StrCat("'", output.name, "' overwrites '", other->name, "', which is still read"));
     }
   }
 
   const Graph& graph_;
   std::string_view pass_;
   const Established established_;
+  std::vector<Node*> nodes_;
+  size_t step_ = 0;
   const Node* node_ = nullptr;
+  std::map<const Value*, size_t> last_read_;
+  std::map<const Value*, const Value*> view_of_;
+  std::set<const Value*> alive_;  // in the arena, and read by a later step
   std::set<const Value*> written_;
+  std::set<const Value*> gradients_;  // that have been written, by root
 };
 
 }  // namespace

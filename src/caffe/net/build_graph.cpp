@@ -21,6 +21,9 @@ class GraphWiring {
     for (const std::string& bottom : param.bottom()) call.bottoms.push_back(Find(param, bottom));
     std::vector<std::string> tops(param.top().begin(), param.top().end());
     const LayerTraits traits = layer->traits();
+    WithContext(PlaceOf(param), [&] {
+      call.types = ResolveTypes(param, traits.is_data, graph_.options.precision);
+    });
     if (traits.is_loss && tops.empty()) tops.push_back("(automatic)");
     for (size_t i = 0; i < tops.size(); ++i) {
       call.tops.push_back(Define(param, tops[i], i));

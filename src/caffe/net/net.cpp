@@ -23,6 +23,7 @@
 #include "caffe/layer_factory.hpp"
 #include "caffe/net/build_graph.hpp"
 #include "caffe/net/memory_shortage.hpp"
+#include "caffe/net/plan_cache.hpp"
 #include "caffe/net/weights.hpp"
 #include "caffe/passes/pass.hpp"
 #include "caffe/plan/executor.hpp"
@@ -176,6 +177,8 @@ struct Net::Impl {
   bool InputsWereReshaped() const;
   void TakeBackShapes();
   void Reshape();
+  void SwitchTo(const PlanKey& wanted, const PlanKey& current);
+  void BindAnew();
   void Run(Direction direction, int first, int last);
   void RunLayers(Direction direction, int first, int last);
   void FindRewritten();
@@ -216,6 +219,8 @@ struct Net::Impl {
   std::map<int, std::vector<Shape>> found_top_shapes;
   std::shared_ptr<Graph> graph;
   std::unique_ptr<Executor> executor;
+  PlanCache plan_cache;
+  std::map<std::string, Shape> defined_input_shapes;  // the prototxt's
   std::shared_ptr<ThreadClaim> claim = std::make_shared<ThreadClaim>();
   std::vector<LayerCallback> before_forward, after_forward, before_backward, after_backward;
   uint64_t pass = 0, next_pass = 0;  // of the last forward and of the next
@@ -403,6 +408,8 @@ void Net::Impl::CreateBlobs() {
     bottom_ids.push_back(ids(call.bottoms));
     top_ids.push_back(ids(call.tops));
   }
+  for (const auto& [name, value] : graph->external_data)
+    defined_input_shapes[name] = value->desc.shape;
   FindInputsAndOutputs();
 }
 
@@ -454,7 +461,7 @@ void Net::Impl::BindParams() {
           learnable_params.push_back(DescribeParam(call.layer->param(), static_cast<int>(k),
                                                    call.params[k], shared, blob));
           learnable_params.back().has_gradient = call.param_needs_gradient[k];
-          learnable_params.back().backward_type = call.backward_type;
+          learnable_params.back().backward_type = call.types.backward;
         }
       }
       const std::shared_ptr<Blob>& blob = layer_params[i][k];
@@ -872,12 +879,46 @@ void Net::Reshape() {
 
 void Net::Impl::Reshape() {
   CheckCompiled();
+  const PlanKey current{input_shapes, found_top_shapes};
   input_shapes.clear();
   found_top_shapes.clear();
   for (const auto& [name, value] : graph->external_data) {
-    input_shapes[name] = blobs[blob_index.at(name)]->shape();
+    const Shape& shape = blobs[blob_index.at(name)]->shape();
+    if (shape != defined_input_shapes.at(name)) input_shapes[name] = shape;
   }
-  Compile();
+  const PlanKey wanted{input_shapes, found_top_shapes};
+  if (!(wanted == current) || !IsWholeNetPlanned()) SwitchTo(wanted, current);
+  TakeBackShapes();
+}
+
+// Exchanges the plan for one that was in use before, or compiles it.
+void Net::Impl::SwitchTo(const PlanKey& wanted, const PlanKey& current) {
+  std::optional<PlanCache::Entry> known = plan_cache.Take(wanted);
+  std::shared_ptr<Graph> plan;
+  try {
+    plan = known ? std::move(known->graph) : Plan(layers.size());
+  } catch (...) {
+    input_shapes = current.input_shapes;
+    found_top_shapes = current.found_top_shapes;
+    throw;
+  }
+  Executor::Memory memory = executor->ReleaseMemory();
+  if (IsWholeNetPlanned()) plan_cache.Put({current, graph, std::move(executor)});
+  if (known) {
+    graph = std::move(plan);
+    executor = std::move(known->executor);
+    executor->ForgetCopies();
+    if (options.allocate) BindAnew();
+  } else {
+    Install(std::move(plan));
+  }
+  executor->OfferMemory(std::move(memory));
+}
+
+void Net::Impl::BindAnew() {
+  for (Value& value : graph->values()) value.tensor = nullptr;
+  BindParams();
+  BindBlobs();
 }
 
 void Net::AddBeforeForward(LayerCallback callback) {
@@ -898,6 +939,7 @@ void Net::ResumeFrom(uint64_t seed, const std::map<std::string, uint64_t>& deliv
   impl_->seed = seed;
   impl_->options.delivered_records = delivered_records;
   impl_->found_top_shapes.clear();
+  impl_->plan_cache.Clear();
   impl_->executor.reset();  // its steps hold the sources that the layers open again
   impl_->graph.reset();
   impl_->PrepareLayers();

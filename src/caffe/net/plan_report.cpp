@@ -24,20 +24,23 @@ std::string Describe(const Value* value) {
   return StrCat(desc.shape, " ", Name(desc.dtype), desc.layout == Layout::kPlain ? "" : " nhwc");
 }
 
-std::string Describe(const std::vector<Value*>& values) {
+template <typename Operands>
+std::string Describe(const Operands& values) {
   std::string text;
   for (const Value* value : values) text += (text.empty() ? "" : ", ") + Describe(value);
   return text;
 }
 
-double Bytes(const std::vector<Value*>& values) {
+template <typename Operands>
+double Bytes(const Operands& values) {
   double bytes = 0;
   for (const Value* value : values)
     bytes += value == nullptr ? 0 : static_cast<double>(value->desc.bytes());
   return bytes;
 }
 
-std::vector<TensorDesc> Descs(const std::vector<Value*>& values) {
+template <typename Operands>
+std::vector<TensorDesc> Descs(const Operands& values) {
   std::vector<TensorDesc> descs;
   for (const Value* value : values) descs.push_back(value == nullptr ? TensorDesc{} : value->desc);
   return descs;
@@ -87,12 +90,20 @@ std::vector<PlanStep> PlanSteps(const Net& net) {
     step.op = std::string(node->op.name()) + (attributes.empty() ? "" : "[" + attributes + "]");
     step.kernel = node->kernel.name;
     step.refusals = node->refusals;
+    step.precision_note = node->precision_note;
     step.algorithms = node->kernel.algorithms;
     step.operands = Describe(node->inputs) + " -> " + Describe(node->outputs);
     step.bytes = Bytes(node->inputs) + Bytes(node->outputs);
     step.flops = node->op.Flops(Descs(node->inputs), Descs(node->outputs));
   }
   return steps;
+}
+
+std::vector<PlanPass> PlanPasses(const Net& net) {
+  std::vector<PlanPass> passes;
+  for (const PassReport& report : net.graph().pass_reports)
+    passes.push_back({report.name, report.seconds, report.nodes_before, report.nodes_after});
+  return passes;
 }
 
 PlanMemory MemoryOfPlan(const Net& net, int solver_states) {
@@ -132,7 +143,18 @@ PlanMemory MemoryOfPlan(const Net& net, int solver_states) {
   return memory;
 }
 
-std::string FormatPlan(const Net& net, int solver_states) {
+static std::string FormatPasses(const Net& net) {
+  std::ostringstream out;
+  out << "Pass                      time    nodes before  after\n";
+  for (const PlanPass& pass : PlanPasses(net)) {
+    out << std::left << std::setw(22) << pass.name << std::right << std::fixed
+        << std::setprecision(1) << std::setw(8) << pass.seconds * 1e3 << " ms" << std::setw(15)
+        << pass.nodes_before << std::setw(7) << pass.nodes_after << "\n";
+  }
+  return std::move(out).str();
+}
+
+std::string FormatPlan(const Net& net, int solver_states, bool with_passes) {
   std::ostringstream out;
   double flops = 0;
   out << "Plan of '" << net.name() << "' (" << Phase_Name(net.phase()) << ") on "
@@ -144,6 +166,7 @@ std::string FormatPlan(const Net& net, int solver_states) {
         << step.op << "\n"
         << "       " << step.kernel << "   " << step.operands << "   " << Size(step.bytes) << ", "
         << Count(step.flops) << "FLOP\n";
+    if (!step.precision_note.empty()) out << "       " << step.precision_note << "\n";
     for (const std::string& refusal : step.refusals) out << "       not " << refusal << "\n";
     if (!step.algorithms.empty()) {
       out << "       " << step.algorithms.front() << ", first of " << step.algorithms.size()
@@ -159,7 +182,8 @@ std::string FormatPlan(const Net& net, int solver_states) {
   }
   if (copies > 0) {
     out << "\nWeights in other types and layouts: " << copies << " copies, " << Size(copied)
-        << ", which the update writes along\n";
+        << (net.graph().options.device->is_host_accessible() ? ", made anew in each run\n"
+                                                             : ", which the update writes along\n");
   }
   const PlanMemory memory = MemoryOfPlan(net, solver_states);
   out << "\nSteps:        " << index << ", " << Count(flops) << "FLOP an iteration\n"
@@ -176,6 +200,7 @@ std::string FormatPlan(const Net& net, int solver_states) {
     out << "  with this program's own " << Size(static_cast<double>(memory.program)) << "\n";
   if (const std::optional<size_t> free = net.graph().options.device->FreeBytes())
     out << "Free on it:   " << Size(static_cast<double>(*free)) << "\n";
+  if (with_passes) out << "\n" << FormatPasses(net);
   return std::move(out).str();
 }
 
@@ -199,12 +224,21 @@ std::string FormatPlanJson(const Net& net, int solver_states) {
     set(object, "operands", step.operands);
     set(object, "bytes", step.bytes);
     set(object, "flops", step.flops);
+    if (!step.precision_note.empty()) set(object, "precision_note", step.precision_note);
     auto* refusals = (*object.mutable_fields())["refusals"].mutable_list_value();
     for (const std::string& refusal : step.refusals)
       refusals->add_values()->set_string_value(refusal);
     auto* algorithms = (*object.mutable_fields())["algorithms"].mutable_list_value();
     for (const std::string& algorithm : step.algorithms)
       algorithms->add_values()->set_string_value(algorithm);
+  }
+  auto* passes = (*root.mutable_fields())["passes"].mutable_list_value();
+  for (const PlanPass& pass : PlanPasses(net)) {
+    google::protobuf::Struct& object = *passes->add_values()->mutable_struct_value();
+    set(object, "name", pass.name);
+    set(object, "seconds", pass.seconds);
+    set(object, "nodes_before", pass.nodes_before);
+    set(object, "nodes_after", pass.nodes_after);
   }
   const PlanMemory memory = MemoryOfPlan(net, solver_states);
   google::protobuf::Struct& bytes = *(*root.mutable_fields())["memory"].mutable_struct_value();

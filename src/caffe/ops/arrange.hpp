@@ -55,7 +55,7 @@ struct CropGrad {
 // InvalidArgument for an index outside the table.
 struct Gather {
   static constexpr std::string_view kName = "Gather";
-  static constexpr uint32_t kExactInputs = 2;
+  static constexpr OperandSet kExactInputs = {1};
 };
 
 // (dy, index) -> (dtable):  rows of dy added where they came from; other rows are 0.

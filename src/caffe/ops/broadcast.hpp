@@ -54,7 +54,7 @@ struct AddBias : BroadcastAxes {
 struct SumToAxes : BroadcastAxes {
   static constexpr std::string_view kName = "SumToAxes";
   LayoutRule layout_rule() const {
-    return is_per_channel() ? LayoutRule{.inputs = 3} : LayoutRule{};
+    return is_per_channel() ? LayoutRule{.inputs = {0, 1}} : LayoutRule{};
   }
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc>) const {
     return static_cast<double>(inputs[0].count()) * static_cast<double>(inputs.size());

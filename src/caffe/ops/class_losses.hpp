@@ -10,7 +10,7 @@ namespace caffe::ops {
 struct HingeLoss {
   static constexpr std::string_view kName = "HingeLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
-  static constexpr uint32_t kExactInputs = 2;
+  static constexpr OperandSet kExactInputs = {1};
   bool squared = false;
 };
 
@@ -25,7 +25,7 @@ struct HingeLossGrad {
 struct MultinomialLogisticLoss {
   static constexpr std::string_view kName = "MultinomialLogisticLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
-  static constexpr uint32_t kExactInputs = 2;
+  static constexpr OperandSet kExactInputs = {1};
 };
 
 // (p, label, dloss) -> (dp)
@@ -39,7 +39,7 @@ struct MultinomialLogisticLossGrad {
 struct InfogainLoss {
   static constexpr std::string_view kName = "InfogainLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
-  static constexpr uint32_t kExactInputs = 2;
+  static constexpr OperandSet kExactInputs = {1};
   LabelRule rule;
 };
 

@@ -40,22 +40,17 @@ std::string ConvGeometry::ToString() const {
   return text;
 }
 
-std::string Conv::Attributes() const {
-  return geometry.ToString() +
-         (has_relu ? StrCat(", relu", negative_slope == 0 ? "" : " leaky") : "");
-}
-
 double Conv::Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const {
-  return ConvFlops(inputs[1].shape, outputs[0].shape);
+  return ConvFlops(inputs[kW].shape, outputs[0].shape);
 }
 
 double ConvGradData::Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc>) const {
-  return ConvFlops(inputs[1].shape, inputs[0].shape);
+  return ConvFlops(inputs[kW].shape, inputs[kDy].shape);
 }
 
 double ConvGradWeights::Flops(std::span<const TensorDesc> inputs,
                               std::span<const TensorDesc> outputs) const {
-  return ConvFlops(outputs[0].shape, inputs[1].shape);
+  return ConvFlops(outputs[kDw].shape, inputs[kDy].shape);
 }
 
 }  // namespace caffe::ops

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "caffe/ops/epilogue.hpp"
 #include "caffe/ops/op.hpp"
 
 namespace caffe::ops {
@@ -34,18 +35,19 @@ struct ConvChoice {
 // Shapes: x (N,C,D...), w (K,C/group,kernel...), b (K), y (N,K,D'...). Correlation: the kernel
 // is not flipped. Multiply-adds of one pass: count(y) * count(w) / K.
 //
-// (x, w[, b]) -> (y):  y = x * w + b, then ReLU with negative_slope where has_relu.
+// (x, w[, bias]) -> (y):  y = x * w + bias, then the epilogue.
 struct Conv {
   static constexpr std::string_view kName = "Conv";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  enum Input { kX, kW, kBias };
   ConvGeometry geometry;
-  bool has_relu = false;
-  float negative_slope = 0;
   ConvChoice choice = {};
+  Epilogue epilogue = {};
 
-  std::string Attributes() const;
+  std::string Attributes() const { return geometry.ToString() + EpilogueText(epilogue); }
   LayoutRule layout_rule() const {
-    return {.inputs = 1, .outputs = 1, .prefers_channels_last = true};
+    return {
+        .inputs = WithEpilogueData({kX}, epilogue), .outputs = {0}, .prefers_channels_last = true};
   }
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const;
 };
@@ -54,25 +56,28 @@ struct Conv {
 struct ConvGradData {
   static constexpr std::string_view kName = "ConvGradData";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  enum Input { kDy, kW };
   ConvGeometry geometry;
   ConvChoice choice = {};
 
   std::string Attributes() const { return geometry.ToString(); }
   LayoutRule layout_rule() const {
-    return {.inputs = 1, .outputs = 1, .prefers_channels_last = true};
+    return {.inputs = {kDy}, .outputs = {0}, .prefers_channels_last = true};
   }
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const;
 };
 
-// (x, dy) -> (dw[, db])
+// (x, dy) -> (dw[, dbias])
 struct ConvGradWeights {
   static constexpr std::string_view kName = "ConvGradWeights";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  enum Input { kX, kDy };
+  enum Output { kDw, kDbias };
   ConvGeometry geometry;
   ConvChoice choice = {};
 
   std::string Attributes() const { return geometry.ToString(); }
-  LayoutRule layout_rule() const { return {.inputs = 3, .prefers_channels_last = true}; }
+  LayoutRule layout_rule() const { return {.inputs = {kX, kDy}, .prefers_channels_last = true}; }
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const;
 };
 

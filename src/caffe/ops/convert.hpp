@@ -10,14 +10,14 @@
 
 namespace caffe::ops {
 
-// (x) -> (y):  y = x in y's type. The only place where a type changes.
+// (x) -> (y):  y = x in y's type.
 struct Cast {
   static constexpr std::string_view kName = "Cast";
   LayoutRule layout_rule() const { return kFollowFirstInput; }
 };
 
-// (x) -> (y):  y = x in y's layout. The only place where a layout changes. assign-layouts
-// inserts it and sets both layouts itself.
+// (x) -> (y):  y = x in y's layout and type. assign-layouts inserts it and sets both layouts
+// itself. No type or layout changes but in these two.
 struct Reorder {
   static constexpr std::string_view kName = "Reorder";
 };
@@ -70,7 +70,7 @@ struct Concat {
   static constexpr std::string_view kName = "Concat";
   int axis = 1;
   std::string Attributes() const { return StrCat("axis ", axis); }
-  LayoutRule layout_rule() const { return {.inputs = ~0u, .outputs = 1}; }
+  LayoutRule layout_rule() const { return {.inputs = OperandSet::All(), .outputs = {0}}; }
 };
 
 // (x) -> (y):  the part of x that begins at `offset` along `axis` and has y's extent there.

@@ -4,20 +4,23 @@
 #include <string>
 #include <vector>
 
+#include "caffe/ops/epilogue.hpp"
 #include "caffe/ops/op.hpp"
 
 namespace caffe::ops {
 
-inline constexpr LayoutRule kFollowAllInputs{.inputs = ~0u, .outputs = 1};
+inline constexpr LayoutRule kFollowAllInputs{.inputs = OperandSet::All(), .outputs = {0}};
 
-// (x_0, ..., x_n) -> (y):  y = sum of coefficients_i * x_i (all 1 when empty), then ReLU where
-// has_relu.
+// (x_0, ..., x_n) -> (y):  y = sum of coefficients_i * x_i (all 1 when empty), then the epilogue,
+// whose entries read no operands.
 struct EltwiseSum {
   static constexpr std::string_view kName = "EltwiseSum";
   static constexpr bool kInPlace = true;
   std::vector<float> coefficients;
-  bool has_relu = false;
-  std::string Attributes() const { return has_relu ? "relu" : ""; }
+  Epilogue epilogue = {};
+  std::string Attributes() const {
+    return epilogue.empty() ? "" : EpilogueText(epilogue).substr(2);
+  }
   LayoutRule layout_rule() const { return kFollowAllInputs; }
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const {
     return static_cast<double>(inputs.size()) * static_cast<double>(outputs[0].count());
@@ -43,7 +46,7 @@ struct EltwiseProdGrad {
 // only when strictly greater; a later operand only when strictly greater than the best so far.
 struct EltwiseMax {
   static constexpr std::string_view kName = "EltwiseMax";
-  LayoutRule layout_rule() const { return {.inputs = ~0u, .outputs = 3}; }
+  LayoutRule layout_rule() const { return {.inputs = OperandSet::All(), .outputs = {0, 1}}; }
 };
 
 // (mask, dy) -> (dx of x_index):  dy where mask == index, else 0.

@@ -32,11 +32,11 @@ struct ImageWindow {
 //   y        N,C,h,w: the windows
 struct TransformImages {
   static constexpr std::string_view kName = "TransformImages";
-  static constexpr uint32_t kExactInputs = 0b110;
+  static constexpr OperandSet kExactInputs = {1, 2};
   float scale = 1;
   std::string Attributes() const { return StrCat("scale ", scale); }
   LayoutRule layout_rule() const {
-    return {.inputs = 0, .outputs = 1, .prefers_channels_last = true};
+    return {.inputs = {}, .outputs = {0}, .prefers_channels_last = true};
   }
 };
 

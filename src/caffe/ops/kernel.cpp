@@ -5,6 +5,21 @@
 
 namespace caffe {
 
+std::vector<Signature> EverySignature() {
+  return {{DType::kDouble, DType::kDouble},
+          {DType::kFloat, DType::kFloat},
+          {DType::kFloat16, DType::kFloat},
+          {DType::kBFloat16, DType::kFloat}};
+}
+
+std::vector<Signature> WideSignatures() {
+  return {{DType::kDouble, DType::kDouble}, {DType::kFloat, DType::kFloat}};
+}
+
+bool KernelCandidate::Serves(const Signature& signature) const {
+  return std::ranges::find(traits.signatures, signature) != traits.signatures.end();
+}
+
 KernelRegistry& KernelRegistry::Get() {
   static KernelRegistry registry;
   return registry;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <typeindex>
@@ -36,9 +37,8 @@ class KernelContext {
   RandomState random;
   // What losses are multiplied by in the backward pass, in device memory. Null: by nothing.
   const double* loss_scale = nullptr;
-  // Bit i: add to output i instead of overwriting it (parameter gradients, of which an op has 32 at
-  // the most).
-  uint32_t accumulate_mask = 0;
+  // Outputs that are added to instead of overwritten: parameter gradients.
+  OperandSet accumulated;
 
   const TensorView& input(int i) const { return inputs[i]; }
   const TensorView& output(int i) const { return outputs[i]; }
@@ -49,9 +49,7 @@ class KernelContext {
   bool has_output(int i) const {
     return i < static_cast<int>(outputs.size()) && outputs[i].data != nullptr;
   }
-  bool accumulates(int output) const {
-    return output < 32 && ((accumulate_mask >> output) & 1u) != 0;
-  }
+  bool accumulates(int output) const { return accumulated.contains(static_cast<size_t>(output)); }
 };
 
 // What a kernel factory sees when it decides: shapes, types and layouts, no memory. An absent
@@ -93,15 +91,46 @@ struct Refusal {
 using KernelOrRefusal = std::variant<Kernel, Refusal>;
 using KernelFactory = std::function<KernelOrRefusal(const KernelRequest&)>;
 
-// Candidates are asked in order of rank; the reference kernel, which never refuses a type that
-// the op is defined for, comes last.
+// Cost class: candidates are asked in this order. The reference kernel, which never refuses a type
+// that the op is defined for, comes last.
 enum class KernelRank { kBest = 0, kGood = 1, kReference = 9 };
+
+// Types that a kernel serves: of the op's data and factors, and of its arithmetic. Operands of
+// other roles arrive in the types of their memory.
+struct Signature {
+  DType data = DType::kFloat;
+  DType compute = DType::kFloat;
+  bool operator==(const Signature&) const = default;
+};
+
+// Each type of numbers, in the arithmetic of Accum<>.
+std::vector<Signature> EverySignature();
+// Float and double.
+std::vector<Signature> WideSignatures();
+
+// What a candidate declares, so that passes know it before there are shapes to ask its factory
+// with.
+struct KernelTraits {
+  std::vector<Signature> signatures;
+  // Layout that it wants of operands which may be channels-last; nothing: either.
+  std::optional<Layout> layout = {};
+  // Whether it applies such an epilogue. Null: none.
+  bool (*fuses)(const ops::Epilogue&) = nullptr;
+};
 
 struct KernelCandidate {
   std::string name;
   KernelRank rank;
+  KernelTraits traits;
   KernelFactory factory;
+
+  bool Serves(const Signature& signature) const;
 };
+
+// For kernels that apply every epilogue.
+inline bool FusesAny(const ops::Epilogue&) {
+  return true;
+}
 
 class KernelRegistry {
  public:
@@ -124,30 +153,47 @@ std::string KebabCase(std::string_view camel_case);
 namespace internal {
 
 template <typename T>
+std::vector<Signature> DefaultSignatures() {
+  if constexpr (requires { T::kNumericRule; }) {
+    if (T::kNumericRule == NumericRule::kFloat) return WideSignatures();
+  }
+  return EverySignature();
+}
+
+template <typename T>
 struct KernelRegistrar {
   // A simple kernel: a function of the op and its context that serves every request.
-  KernelRegistrar(DeviceKind device, void (*function)(const T&, const KernelContext&)) {
+  KernelRegistrar(DeviceKind device, void (*function)(const T&, const KernelContext&),
+                  bool (*fuses)(const ops::Epilogue&) = nullptr) {
     const std::string name = KebabCase(T::kName) + "-reference";
-    KernelRegistry::Get().Register(
-        device, typeid(T), T::kName,
-        {name, KernelRank::kReference, [function, name](const KernelRequest& request) {
-           return Kernel{name, [function, op = *request.op.As<T>()](const KernelContext& context) {
-                           function(op, context);
-                         }};
-         }});
+    Register(device, name, KernelRank::kReference, {.signatures = {}, .fuses = fuses},
+             [function](const KernelRequest& request) -> KernelOrRefusal {
+               return Kernel{"", [function, op = *request.op.As<T>()](
+                                     const KernelContext& context) { function(op, context); }};
+             });
   }
 
   // A heavy kernel: a factory that looks at the request first.
   KernelRegistrar(DeviceKind device, std::string name, KernelRank rank,
-                  KernelOrRefusal (*factory)(const T&, const KernelRequest&)) {
-    KernelRegistry::Get().Register(device, typeid(T), T::kName,
-                                   {name, rank, [factory, name](const KernelRequest& request) {
-                                      KernelOrRefusal answer =
-                                          factory(*request.op.As<T>(), request);
-                                      if (Kernel* kernel = std::get_if<Kernel>(&answer))
-                                        kernel->name = name;
-                                      return answer;
-                                    }});
+                  KernelOrRefusal (*factory)(const T&, const KernelRequest&),
+                  KernelTraits traits = {}) {
+    Register(
+        device, std::move(name), rank, std::move(traits),
+        [factory](const KernelRequest& request) { return factory(*request.op.As<T>(), request); });
+  }
+
+ private:
+  static void Register(DeviceKind device, const std::string& name, KernelRank rank,
+                       KernelTraits traits, KernelFactory factory) {
+    if (traits.signatures.empty()) traits.signatures = DefaultSignatures<T>();
+    KernelRegistry::Get().Register(
+        device, typeid(T), T::kName,
+        {name, rank, std::move(traits),
+         [factory = std::move(factory), name](const KernelRequest& request) {
+           KernelOrRefusal answer = factory(request);
+           if (Kernel* kernel = std::get_if<Kernel>(&answer)) kernel->name = name;
+           return answer;
+         }});
   }
 };
 
@@ -157,14 +203,16 @@ struct KernelRegistrar {
 #define CAFFE_KERNEL_CONCAT(a, b) CAFFE_KERNEL_CONCAT_(a, b)
 
 // CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Relu, Relu);
-#define CAFFE_REGISTER_KERNEL(device, op, function)                        \
+// CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Conv, Conv, FusesAny);
+#define CAFFE_REGISTER_KERNEL(device, op, function, ...)                   \
   static const ::caffe::internal::KernelRegistrar<op> CAFFE_KERNEL_CONCAT( \
-      kernel_registrar_, __COUNTER__)(device, function)
+      kernel_registrar_, __COUNTER__)(device, function __VA_OPT__(, ) __VA_ARGS__)
 
 // CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-onednn", KernelRank::kBest,
-// MakeConv);
-#define CAFFE_REGISTER_KERNEL_FACTORY(device, op, name, rank, factory)     \
-  static const ::caffe::internal::KernelRegistrar<op> CAFFE_KERNEL_CONCAT( \
-      kernel_registrar_, __COUNTER__)(device, name, rank, factory)
+//                               MakeConv, {.signatures = {{DType::kFloat, DType::kFloat}}});
+// Without traits it serves every type that the op is defined for, and no epilogue.
+#define CAFFE_REGISTER_KERNEL_FACTORY(device, op, name, rank, factory, ...) \
+  static const ::caffe::internal::KernelRegistrar<op> CAFFE_KERNEL_CONCAT(  \
+      kernel_registrar_, __COUNTER__)(device, name, rank, factory __VA_OPT__(, ) __VA_ARGS__)
 
 }  // namespace caffe

@@ -68,7 +68,7 @@ CAFFE_HOST_DEVICE inline bool IsIgnored(const std::optional<int>& ignore_label, 
 struct SoftmaxLoss {
   static constexpr std::string_view kName = "SoftmaxLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
-  static constexpr uint32_t kExactInputs = 2;
+  static constexpr OperandSet kExactInputs = {1};
   LabelRule rule;
 };
 
@@ -111,7 +111,7 @@ struct EuclideanLossGrad {
 struct Accuracy {
   static constexpr std::string_view kName = "Accuracy";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
-  static constexpr uint32_t kExactInputs = 2;
+  static constexpr OperandSet kExactInputs = {1};
   int axis = 1;
   int top_k = 1;
   std::optional<int> ignore_label;

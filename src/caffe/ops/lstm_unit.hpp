@@ -12,7 +12,7 @@ namespace caffe::ops {
 struct LstmUnit {
   static constexpr std::string_view kName = "LstmUnit";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
-  static constexpr uint32_t kExactInputs = 4;
+  static constexpr OperandSet kExactInputs = {2};
 };
 
 // (c_prev, gates, cont, c, dc, dh) -> (dc_prev, dgates); dc or dh may be absent (zero).

@@ -3,24 +3,26 @@
 
 #include <string>
 
+#include "caffe/ops/epilogue.hpp"
 #include "caffe/ops/op.hpp"
 
 namespace caffe::ops {
 
 // Batch normalisation (Ioffe and Szegedy 2015) over every axis but axis 1; m elements a channel.
 //
-// (x[, gamma, beta[, residual]]) -> (y, mean, variance)
-//   y = gamma * (x - mean) / sqrt(variance + eps) + beta + residual, then max(y, 0) where
-//   has_relu; variance is the biased one (divided by m).
+// (x[, gamma, beta]) -> (y, mean, variance)
+//   y = gamma * (x - mean) / sqrt(variance + eps) + beta, then the epilogue; variance is the biased
+//   one (divided by m).
 struct BatchNorm {
   static constexpr std::string_view kName = "BatchNorm";
-  static constexpr NumericRule kNumericRule = NumericRule::kStorage;
-  static constexpr bool kInPlace = false;  // backward reads x
+  enum Input { kX, kGamma, kBeta };
+  enum Output { kY, kMean, kVariance };
   double eps = 1e-5;
-  bool has_relu = false;
-  std::string Attributes() const { return StrCat("eps ", eps, has_relu ? ", relu" : ""); }
+  Epilogue epilogue = {};
+  std::string Attributes() const { return StrCat("eps ", eps, EpilogueText(epilogue)); }
   LayoutRule layout_rule() const {
-    return {.inputs = 0b1001, .outputs = 1, .prefers_channels_last = true};
+    return {
+        .inputs = WithEpilogueData({kX}, epilogue), .outputs = {kY}, .prefers_channels_last = true};
   }
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
     return 6.0 * static_cast<double>(outputs[0].count());
@@ -28,41 +30,45 @@ struct BatchNorm {
 };
 
 // (x, mean, variance, dy[, gamma[, y]]) -> (dx[, dgamma, dbeta[, dresidual]])
-//   y is read where has_relu; dresidual is dy, 0 where ReLU cut y off.
+//   With y, the result behind a ReLU, dy counts as 0 where y is not above 0; dresidual is that dy.
 struct BatchNormGrad {
   static constexpr std::string_view kName = "BatchNormGrad";
+  static constexpr bool kInPlace = true;
+  enum Input { kX, kMean, kVariance, kDy, kGamma, kY };
+  enum Output { kDx, kDgamma, kDbeta, kDresidual };
   double eps = 1e-5;
-  bool has_relu = false;
-  std::string Attributes() const { return StrCat("eps ", eps, has_relu ? ", relu" : ""); }
+  std::string Attributes() const { return StrCat("eps ", eps); }
   LayoutRule layout_rule() const {
-    return {.inputs = 0b101001, .outputs = 0b1001, .prefers_channels_last = true};
+    return {.inputs = {kX, kDy, kY}, .outputs = {kDx, kDresidual}, .prefers_channels_last = true};
   }
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
     return 10.0 * static_cast<double>(outputs[0].count());
   }
 };
 
-// (x, mean, variance, factor[, gamma, beta[, residual]]) -> (y):  as BatchNorm, with given
-// statistics. mean and variance are divided by factor first (not at all where factor is 0, giving
-// 0).
+// (x, mean, variance, factor[, gamma, beta]) -> (y):  as BatchNorm, with given statistics. mean and
+// variance are divided by factor first (not at all where factor is 0, giving 0).
 struct BatchNormInference {
   static constexpr std::string_view kName = "BatchNormInference";
   static constexpr bool kInPlace = true;
+  enum Input { kX, kMean, kVariance, kFactor, kGamma, kBeta };
   double eps = 1e-5;
-  bool has_relu = false;
-  std::string Attributes() const { return StrCat("eps ", eps, has_relu ? ", relu" : ""); }
+  Epilogue epilogue = {};
+  std::string Attributes() const { return StrCat("eps ", eps, EpilogueText(epilogue)); }
   LayoutRule layout_rule() const {
-    return {.inputs = 0b1000001, .outputs = 1, .prefers_channels_last = true};
+    return {
+        .inputs = WithEpilogueData({kX}, epilogue), .outputs = {0}, .prefers_channels_last = true};
   }
 };
 
 // (dy, variance, factor[, gamma]) -> (dx):  dx = gamma * dy / sqrt(variance / factor + eps).
 struct BatchNormInferenceGrad {
   static constexpr std::string_view kName = "BatchNormInferenceGrad";
+  enum Input { kDy, kVariance, kFactor, kGamma };
   static constexpr bool kInPlace = true;
   double eps = 1e-5;
   LayoutRule layout_rule() const {
-    return {.inputs = 1, .outputs = 1, .prefers_channels_last = true};
+    return {.inputs = {0}, .outputs = {0}, .prefers_channels_last = true};
   }
 };
 
@@ -72,6 +78,8 @@ struct BatchNormInferenceGrad {
 //   moving average (NVCaffe): mean = f * mean + (1 - f) * batch_mean, a copy on the first pass.
 struct UpdateRunningStatistics {
   static constexpr std::string_view kName = "UpdateRunningStatistics";
+  enum Input { kBatchMean, kBatchVariance };
+  enum Output { kMean, kVariance, kFactor };
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
   double fraction = 0.999;
   int64_t count = 1;
@@ -90,7 +98,7 @@ struct Lrn {
     return StrCat("size ", size, ", alpha ", alpha, ", beta ", beta, ", k ", k);
   }
   LayoutRule layout_rule() const {
-    return {.inputs = 1, .outputs = 3, .prefers_channels_last = true};
+    return {.inputs = {0}, .outputs = {0, 1}, .prefers_channels_last = true};
   }
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
     return (2.0 * static_cast<double>(size) + 10) * static_cast<double>(outputs[0].count());
@@ -101,10 +109,11 @@ struct Lrn {
 //   dx_i = scale_i^-beta dy_i - 2 alpha beta / size * x_i * sum_j dy_j y_j / scale_j
 struct LrnGrad {
   static constexpr std::string_view kName = "LrnGrad";
+  enum Input { kX, kY, kScale, kDy };
   int64_t size = 5;
   double alpha = 1, beta = 0.75;
   LayoutRule layout_rule() const {
-    return {.inputs = 15, .outputs = 1, .prefers_channels_last = true};
+    return {.inputs = {0, 1, 2, 3}, .outputs = {0}, .prefers_channels_last = true};
   }
 };
 
@@ -119,17 +128,18 @@ struct LrnWithin {
     return StrCat("size ", size, ", alpha ", alpha, ", beta ", beta);
   }
   LayoutRule layout_rule() const {
-    return {.inputs = 1, .outputs = 3, .prefers_channels_last = true};
+    return {.inputs = {0}, .outputs = {0, 1}, .prefers_channels_last = true};
   }
 };
 
 // (x, scale, dy) -> (dx)
 struct LrnWithinGrad {
   static constexpr std::string_view kName = "LrnWithinGrad";
+  enum Input { kX, kScale, kDy };
   int64_t size = 5;
   double alpha = 1, beta = 0.75;
   LayoutRule layout_rule() const {
-    return {.inputs = 7, .outputs = 1, .prefers_channels_last = true};
+    return {.inputs = {0, 1, 2}, .outputs = {0}, .prefers_channels_last = true};
   }
 };
 

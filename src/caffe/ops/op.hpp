@@ -2,6 +2,7 @@
 // comment lists its operands; this wrapper lets the graph hold any of them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -10,33 +11,43 @@
 #include <typeindex>
 #include <vector>
 
+#include "caffe/ops/epilogue.hpp"
+#include "caffe/ops/operand_set.hpp"
 #include "caffe/tensor/tensor_view.hpp"
 
 namespace caffe {
 
-// Which operands may be channels-last. All operands named in the masks have the same layout in
-// one call; the others are plain. Bit i stands for operand i.
+// Which operands may be channels-last. All operands named have the same layout in one call; the
+// others are plain.
 struct LayoutRule {
-  uint32_t inputs = 0;
-  uint32_t outputs = 0;
+  OperandSet inputs, outputs;
   // True: wants channels-last (convolution, pooling, normalisation). False: follows its inputs.
   bool prefers_channels_last = false;
 };
 
-// In which types an op is computed; see passes/assign_precision.cpp.
+// Which wishes of a prototxt decide the types of an op; see passes/assign_precision.cpp.
 enum class NumericRule {
-  kStorage,  // in the types its operands are stored in
-  kMath,     // in the layer's math type (convolutions and matrix products)
-  kFloat,    // at least float: softmax, losses, statistics, updates
+  kStorage,  // forward_type and backward_type
+  kMath,     // and forward_math and backward_math: convolutions and matrix products
+  kFloat,    // never fewer bits than float: softmax, losses, statistics, updates
+};
+
+// What an operand is to its op, which decides the type in which it is read or made.
+enum class Role : uint8_t {
+  kData,       // activations and their gradients: the signature's data type
+  kFactor,     // weights of a product: the signature's data type
+  kParameter,  // other parameters, and all parameters' gradients: the type of their memory
+  kExact,      // labels, indices, flags, masks, statistics: at least float, as they are stored
 };
 
 // An op struct T has `static constexpr std::string_view kName` and may have
 //   static constexpr bool kInPlace          output 0 may share memory with input 0 (default false)
 //   static constexpr bool kIsView           output 0 has input 0's bytes (default false)
 //   static constexpr NumericRule kNumericRule      default kStorage
-//   static constexpr uint32_t kExactInputs  bit i: input i holds labels, indices or flags, which
-//   are
-//                                           never stored in 16 bits (default none)
+//   static constexpr OperandSet kExactInputs       hold labels, indices or flags, which are never
+//                                                  stored in 16 bits (default none)
+//   static constexpr bool kMakesFloat              output 0 may be float beside 16-bit data
+//   ops::Epilogue epilogue                         what it applies to output 0 (ops/epilogue.hpp)
 //   LayoutRule layout_rule() const                 default: all operands plain
 //   std::string Attributes() const                 "kernel 3x3, stride 1x1", for the printer
 //   double Flops(inputs, outputs) const            default: one per element of output 0
@@ -51,8 +62,13 @@ class Op {
   bool in_place() const { return impl_->in_place(); }
   bool is_view() const { return impl_->is_view(); }
   NumericRule numeric_rule() const { return impl_->numeric_rule(); }
-  uint32_t exact_inputs() const { return impl_->exact_inputs(); }
+  OperandSet exact_inputs() const { return impl_->exact_inputs(); }
+  bool makes_float() const { return impl_->makes_float(); }
   LayoutRule layout_rule() const { return impl_->layout_rule(); }
+  // Null where the op has none, not even an empty one.
+  const ops::Epilogue* epilogue() const { return impl_->epilogue(); }
+  // The same op with another epilogue. It has to have one.
+  Op WithEpilogue(ops::Epilogue epilogue) const { return impl_->WithEpilogue(std::move(epilogue)); }
   std::string Attributes() const { return impl_->Attributes(); }
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const {
     return impl_->Flops(inputs, outputs);
@@ -72,8 +88,11 @@ class Op {
     virtual bool in_place() const = 0;
     virtual bool is_view() const = 0;
     virtual NumericRule numeric_rule() const = 0;
-    virtual uint32_t exact_inputs() const = 0;
+    virtual OperandSet exact_inputs() const = 0;
+    virtual bool makes_float() const = 0;
     virtual LayoutRule layout_rule() const = 0;
+    virtual const ops::Epilogue* epilogue() const = 0;
+    virtual Op WithEpilogue(ops::Epilogue epilogue) const = 0;
     virtual std::string Attributes() const = 0;
     virtual double Flops(std::span<const TensorDesc> in, std::span<const TensorDesc> out) const = 0;
   };
@@ -95,13 +114,26 @@ class Op {
       if constexpr (requires { T::kNumericRule; }) return T::kNumericRule;
       return NumericRule::kStorage;
     }
-    uint32_t exact_inputs() const override {
+    OperandSet exact_inputs() const override {
       if constexpr (requires { T::kExactInputs; }) return T::kExactInputs;
-      return 0;
+      return {};
+    }
+    bool makes_float() const override {
+      if constexpr (requires { T::kMakesFloat; }) return T::kMakesFloat;
+      return false;
     }
     LayoutRule layout_rule() const override {
       if constexpr (requires { op.layout_rule(); }) return op.layout_rule();
       return {};
+    }
+    const ops::Epilogue* epilogue() const override {
+      if constexpr (requires { op.epilogue; }) return &op.epilogue;
+      return nullptr;
+    }
+    Op WithEpilogue(ops::Epilogue epilogue) const override {
+      T changed = op;
+      if constexpr (requires { changed.epilogue; }) changed.epilogue = std::move(epilogue);
+      return Op(std::move(changed));
     }
     std::string Attributes() const override {
       if constexpr (requires { op.Attributes(); }) return op.Attributes();
@@ -118,7 +150,7 @@ class Op {
 };
 
 // Layout rules most ops need.
-inline constexpr LayoutRule kFollowFirstInput{.inputs = 1, .outputs = 1};
-inline constexpr LayoutRule kFollowBothInputs{.inputs = 3, .outputs = 1};
+inline constexpr LayoutRule kFollowFirstInput{.inputs = {0}, .outputs = {0}};
+inline constexpr LayoutRule kFollowBothInputs{.inputs = {0, 1}, .outputs = {0}};
 
 }  // namespace caffe

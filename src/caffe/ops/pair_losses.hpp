@@ -38,7 +38,7 @@ struct SmoothL1LossGrad {
 struct SigmoidCrossEntropyLoss {
   static constexpr std::string_view kName = "SigmoidCrossEntropyLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
-  static constexpr uint32_t kExactInputs = 2;
+  static constexpr OperandSet kExactInputs = {1};
   LabelRule rule;
 };
 
@@ -54,7 +54,7 @@ struct SigmoidCrossEntropyLossGrad {
 struct ContrastiveLoss {
   static constexpr std::string_view kName = "ContrastiveLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kFloat;
-  static constexpr uint32_t kExactInputs = 4;
+  static constexpr OperandSet kExactInputs = {2};
   float margin = 1;
   bool legacy = false;
 };

@@ -21,7 +21,8 @@ struct PoolGeometry {
   std::string ToString() const;
 };
 
-inline constexpr LayoutRule kPoolLayout{.inputs = 1, .outputs = 3, .prefers_channels_last = true};
+inline constexpr LayoutRule kPoolLayout{
+    .inputs = {0}, .outputs = {0, 1}, .prefers_channels_last = true};
 
 // (x) -> (y[, mask]):  maximum of each window clipped to the image; of equal values the first in
 // row-major order wins. mask holds h * W + w of the winner as a number, -1 where a window is empty.
@@ -39,7 +40,7 @@ struct MaxPoolGrad {
   PoolGeometry geometry;
   std::string Attributes() const { return geometry.ToString(); }
   LayoutRule layout_rule() const {
-    return {.inputs = 3, .outputs = 1, .prefers_channels_last = true};
+    return {.inputs = {0, 1}, .outputs = {0}, .prefers_channels_last = true};
   }
 };
 

@@ -15,7 +15,7 @@ struct PRelu : BroadcastAxes {
 struct PReluGrad : BroadcastAxes {
   static constexpr std::string_view kName = "PReluGrad";
   LayoutRule layout_rule() const {
-    return is_per_channel() ? LayoutRule{.inputs = 5, .outputs = 1} : LayoutRule{};
+    return is_per_channel() ? LayoutRule{.inputs = {0, 2}, .outputs = {0}} : LayoutRule{};
   }
 };
 
@@ -23,7 +23,7 @@ struct PReluGrad : BroadcastAxes {
 struct PReluGradSlope : BroadcastAxes {
   static constexpr std::string_view kName = "PReluGradSlope";
   LayoutRule layout_rule() const {
-    return is_per_channel() ? LayoutRule{.inputs = 3} : LayoutRule{};
+    return is_per_channel() ? LayoutRule{.inputs = {0, 1}} : LayoutRule{};
   }
 };
 

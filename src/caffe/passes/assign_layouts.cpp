@@ -11,9 +11,6 @@ namespace {
 bool IsImage(const Value& value) {
   return value.desc.shape.num_axes() == 4;
 }
-bool InMask(uint32_t mask, size_t index) {
-  return (mask >> std::min<size_t>(index, 31)) & 1u;
-}
 
 }  // namespace
 
@@ -40,16 +37,16 @@ class AssignLayouts final : public Pass {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       Value* input = node.inputs[i];
       if (input == nullptr || !IsImage(*input)) continue;
-      const Layout wanted = InMask(rule.inputs, i) ? layout : Layout::kPlain;
+      const Layout wanted = rule.inputs.contains(i) ? layout : Layout::kPlain;
       if (input->desc.layout != wanted)
-        node.inputs[i] = FindOrInsertReorder(graph, node, *input, wanted);
+        node.inputs[i].value = FindOrInsertReorder(graph, node, *input, wanted);
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       Value* output = node.outputs[i];
-      if (output == nullptr || !IsImage(*output) || !InMask(rule.outputs, i)) continue;
+      if (output == nullptr || !IsImage(*output) || !rule.outputs.contains(i)) continue;
       if (output->kind != ValueKind::kActivation) continue;
       if (output->must_be_plain && layout != Layout::kPlain) {
-        node.outputs[i] = InsertReorderAfter(graph, node, *output, layout);
+        node.outputs[i].value = InsertReorderAfter(graph, node, *output, layout);
       } else {
         output->desc.layout = layout;
       }
@@ -68,10 +65,10 @@ class AssignLayouts final : public Pass {
       return true;
     };
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (InMask(rule.inputs, i) && !look(node.inputs[i], true)) return Layout::kPlain;
+      if (rule.inputs.contains(i) && !look(node.inputs[i], true)) return Layout::kPlain;
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (InMask(rule.outputs, i) && !look(node.outputs[i], false)) return Layout::kPlain;
+      if (rule.outputs.contains(i) && !look(node.outputs[i], false)) return Layout::kPlain;
     }
     if (!any_image) return Layout::kPlain;
     return rule.prefers_channels_last || any_channels_last ? Layout::kChannelsLast : Layout::kPlain;
@@ -82,16 +79,14 @@ class AssignLayouts final : public Pass {
     Value*& reordered = reorders_[{from.id, to, layer}];
     if (reordered == nullptr) {
       reordered = &InOtherLayout(graph, from, to);
-      Node& node = graph.InsertBefore(reader, ops::Reorder{}, {&from}, {reordered});
-      node.wanted = node.made = {from.desc.dtype};
+      graph.InsertBefore(reader, ops::Reorder{}, {&from}, {reordered});
     }
     return reordered;
   }
 
   static Value* InsertReorderAfter(Graph& graph, const Node& writer, Value& to, Layout made) {
     Value& from = InOtherLayout(graph, to, made);
-    Node& node = graph.InsertAfter(writer, ops::Reorder{}, {&from}, {&to});
-    node.wanted = node.made = {to.desc.dtype};
+    graph.InsertAfter(writer, ops::Reorder{}, {&from}, {&to});
     return &from;
   }
 

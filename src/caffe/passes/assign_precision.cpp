@@ -1,82 +1,67 @@
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/ops/convert.hpp"
-#include "caffe/ops/gemm.hpp"
 #include "caffe/passes/pass.hpp"
-#include "caffe/tensor/proto_dtype.hpp"
 
 namespace caffe::passes {
 namespace {
-
-struct LayerTypes {
-  DType forward, backward, forward_math, backward_math;
-};
-
-// NVCaffe's rules: an own field, else the layer's own storage type, else the net's defaults.
-LayerTypes ResolveTypes(const LayerCall& call, const PrecisionDefaults& defaults) {
-  const LayerParameter& param = call.layer->param();
-  LayerTypes types;
-  types.forward = param.has_forward_type() ? DTypeFromProto(param.forward_type(), "forward_type")
-                                           : defaults.forward_type.value_or(DType::kFloat);
-  if (param.has_backward_type()) {
-    types.backward = DTypeFromProto(param.backward_type(), "backward_type");
-  } else {
-    types.backward = call.layer->traits().is_data ? DType::kFloat
-                                                  : defaults.backward_type.value_or(DType::kFloat);
-  }
-  types.forward_math =
-      param.has_forward_math() ? DTypeFromProto(param.forward_math(), "forward_math")
-      : param.has_forward_type()
-          ? types.forward
-          : defaults.forward_math.value_or(defaults.forward_type.value_or(DType::kFloat));
-  types.backward_math =
-      param.has_backward_math() ? DTypeFromProto(param.backward_math(), "backward_math")
-      : param.has_backward_type()
-          ? types.backward
-          : defaults.backward_math.value_or(defaults.backward_type.value_or(DType::kFloat));
-  return types;
-}
 
 DType AtLeastFloat(DType type) {
   return type == DType::kDouble ? type : DType::kFloat;
 }
 
+bool IsHalf(DType type) {
+  return SizeOf(type) == 2;
+}
+
+bool IsParam(const Value& value) {
+  return value.kind == ValueKind::kParam || value.kind == ValueKind::kParamGrad;
+}
+
+// How far `to` is from what was asked for; nothing where it holds fewer numbers than that.
+std::optional<int> Distance(DType asked, DType to) {
+  if (asked == to) return 0;
+  if (to == DType::kFloat && IsHalf(asked)) return 1;
+  if (to == DType::kDouble) return 2;
+  return std::nullopt;
+}
+
+// The types that a product is asked to be computed in: operands of the storage type, unless the
+// math type is the narrower one or double; sums are never narrower than float.
+Signature ProductWish(DType storage, DType math) {
+  if (storage == DType::kDouble || math == DType::kDouble) return {DType::kDouble, DType::kDouble};
+  return {IsHalf(math) ? math : storage, DType::kFloat};
+}
+
+std::string TypesOf(const KernelCandidate& candidate) {
+  std::string text;
+  for (const Signature& signature : candidate.traits.signatures)
+    text += StrCat(text.empty() ? "" : ", ", Name(signature.data));
+  return StrCat(candidate.name, " (", text, ")");
+}
+
 }  // namespace
 
-// After this pass every value has its storage type and every node says in which type it reads each
-// operand and makes each result; insert-casts then bridges the differences. Storage follows
-// forward_type and backward_type of the layer that made a value; losses and the scores they read,
-// statistics, indices and master weights are never smaller than float. On a CPU, FLOAT16 is storage
-// only: convolutions and matrix products of that type compute in float, and so does what has a
-// kernel written for speed there (pooling, LRN), which takes float alone.
+// After this pass every value has its storage type, every node the signature that it is computed in
+// and every operand the type in which the node sees it; insert-casts then bridges the differences.
+// Storage follows forward_type and backward_type of the layer that made a value; losses and the
+// scores they read, statistics, indices and master weights are never narrower than float. A node's
+// signature is what the device's best kernel declares that honours the layer's types, else the
+// nearest wider one.
 class AssignPrecision final : public Pass {
  public:
   std::string_view name() const override { return "assign-precision"; }
 
   void Run(Graph& graph) override {
-    types_.clear();
-    aside_.clear();
-    for (LayerCall& call : graph.calls) {
-      for (const auto& [name, value] : call.saved) aside_.insert(value);
-      WithContext(PlaceOf(call.layer->param()),
-                  [&] { types_.push_back(ResolveTypes(call, graph.options.precision)); });
-      call.backward_type = types_.back().backward;
-    }
-    for (Node* node : graph.ScheduledNodes()) {
-      if (node->direction != Direction::kForward) continue;
-      if (!node->outputs.empty()) aside_.erase(node->outputs[0]);
-      if (node->op.numeric_rule() != NumericRule::kFloat) continue;
-      for (Value* output : node->outputs) {
-        if (output != nullptr) output->at_least_float = true;
-        aside_.erase(output);
-      }
-    }
+    FindSideResults(graph);
     KeepLabelsExact(graph);
     KeepScoresWide(graph);
+    StoreParameters(graph);
     for (Value& value : graph.values()) {
-      if (value.layer >= 0) value.desc.dtype = StorageType(value);
+      if (value.layer >= 0 && !IsParam(value)) value.desc.dtype = StorageType(graph, value);
     }
     // What a user hands over lies where the blob's last version (its gradient) will.
     for (const auto& [name, value] : graph.external_data) ShareType(*value, *graph.blobs.at(name));
@@ -84,10 +69,31 @@ class AssignPrecision final : public Pass {
       const auto gradient = graph.blob_grads.find(name);
       if (gradient != graph.blob_grads.end()) ShareType(*value, *gradient->second);
     }
-    for (Node* node : graph.ScheduledNodes()) AssignOperands(graph, *node);
+    for (Node* node : graph.ScheduledNodes()) {
+      AssignRoles(*node);
+      ChooseSignature(graph, *node);
+      AssignOperands(graph, *node);
+    }
   }
 
  private:
+  // Saved values that are made beside a node's first result (masks, statistics) keep their type.
+  void FindSideResults(Graph& graph) {
+    side_results_.clear();
+    for (LayerCall& call : graph.calls) {
+      for (const auto& [name, value] : call.saved) side_results_.insert(value);
+    }
+    for (Node* node : graph.ScheduledNodes()) {
+      if (node->direction != Direction::kForward) continue;
+      if (!node->outputs.empty()) side_results_.erase(node->outputs[0]);
+      if (node->op.numeric_rule() != NumericRule::kFloat) continue;
+      for (Value* output : node->outputs) {
+        if (output != nullptr) output->at_least_float = true;
+        side_results_.erase(output);
+      }
+    }
+  }
+
   // Class numbers above 256 are not exact in bfloat16, so labels stay float from where they are
   // made, through ops that only move them.
   static void KeepLabelsExact(Graph& graph) {
@@ -97,7 +103,7 @@ class AssignPrecision final : public Pass {
       if (node->direction != Direction::kForward) continue;
       const Op& op = node->op;
       for (size_t i = 0; i < node->inputs.size(); ++i) {
-        if (IsExactInput(*node, i) && node->inputs[i] != nullptr) {
+        if (op.exact_inputs().contains(i) && node->inputs[i] != nullptr) {
           node->inputs[i]->at_least_float = true;
         }
       }
@@ -111,21 +117,52 @@ class AssignPrecision final : public Pass {
   // A matrix product's sums are float already. Where only ops that compute in float read them (a
   // loss, an accuracy), rounding between would save nothing, and scores that are rounded to
   // bfloat16 tie, which counts against the label: 0.2 points of CIFAR-10 quick. A layer's own
-  // forward_type is obeyed.
-  static void KeepScoresWide(Graph& graph) {
+  // forward_type is obeyed. The gradient of scores has the layer's backward_type.
+  void KeepScoresWide(Graph& graph) {
+    scores_.clear();
     const auto readers = Readers(graph);
     const auto reads_narrow = [](const Node* reader) {
       return reader->direction == Direction::kForward &&
              reader->op.numeric_rule() != NumericRule::kFloat;
     };
     for (const Node* node : graph.ScheduledNodes()) {
-      if (node->direction != Direction::kForward || node->op.As<ops::Gemm>() == nullptr) continue;
-      if (graph.calls[node->layers.front()].layer->param().has_forward_type()) continue;
+      if (node->direction != Direction::kForward || !node->op.makes_float() ||
+          node->op.numeric_rule() != NumericRule::kMath) {
+        continue;
+      }
       Value* scores = node->outputs[0];
+      if (graph.calls[node->layers.front()].types.has_own_forward || scores->at_least_float)
+        continue;
       const auto found = readers.find(scores);
       if (found != readers.end() && std::ranges::any_of(found->second, reads_narrow)) continue;
       scores->at_least_float = true;
+      scores_.insert(scores);
     }
+  }
+
+  // Parameters that layers share have one memory, so one type: the widest that a layer asks for.
+  static void StoreParameters(Graph& graph) {
+    for (Value& value : graph.values()) {
+      if (IsParam(value)) value.root()->desc.dtype = DType::kFloat;
+    }
+    for (Value& value : graph.values()) {
+      if (!IsParam(value)) continue;
+      if (graph.calls[value.layer].types.parameters() == DType::kDouble)
+        value.root()->desc.dtype = DType::kDouble;
+    }
+    for (Value& value : graph.values()) {
+      if (IsParam(value)) value.desc.dtype = value.root()->desc.dtype;
+    }
+  }
+
+  DType StorageType(const Graph& graph, const Value& value) const {
+    if (value.desc.dtype == DType::kUInt8) return DType::kUInt8;
+    const LayerTypes& types = graph.calls[value.layer].types;
+    const bool is_gradient = value.gradient_of != nullptr;
+    const DType type = is_gradient ? types.backward : types.forward;
+    const bool wide = is_gradient ? value.at_least_float && !scores_.contains(value.gradient_of)
+                                  : value.at_least_float;
+    return wide ? AtLeastFloat(type) : type;
   }
 
   // Gives two values that share memory the wider of their types.
@@ -135,112 +172,142 @@ class AssignPrecision final : public Pass {
     one.desc.dtype = other.desc.dtype = is_double ? DType::kDouble : DType::kFloat;
   }
 
-  DType StorageType(const Value& value) const {
-    if (value.desc.dtype == DType::kUInt8) return DType::kUInt8;
-    const LayerTypes& types = types_[value.layer];
-    if (IsParam(value)) return AtLeastFloat(types.forward);
-    const bool is_gradient = value.gradient_of != nullptr;
-    const DType type = is_gradient ? types.backward : types.forward;
-    const bool wide = value.at_least_float || (is_gradient && value.gradient_of->at_least_float);
-    return wide ? AtLeastFloat(type) : type;
-  }
-
-  static bool IsParam(const Value& value) {
-    return value.kind == ValueKind::kParam || value.kind == ValueKind::kParamGrad;
-  }
-
-  static bool IsExactInput(const Node& node, size_t i) {
-    return i < 32 && ((node.op.exact_inputs() >> i) & 1u) != 0;
-  }
-
-  // Labels, masks and statistics, which kernels read in a type of their own.
-  bool StandsAlone(const Node& node, size_t i) const {
-    return IsExactInput(node, i) || aside_.contains(node.inputs[i]);
-  }
-
-  // The type that a node's main operands have while it computes.
-  DType ComputeType(const Graph& graph, const Node& node) const {
-    const LayerTypes& types = types_[node.layers.front()];
-    const bool is_forward = node.direction == Direction::kForward;
-    const DType storage = is_forward ? types.forward : types.backward;
-    switch (node.op.numeric_rule()) {
-      case NumericRule::kFloat:
-        for (const Value* output : node.outputs) {  // one type for all, so the master weights'
-          if (output != nullptr && output->kind == ValueKind::kParamGrad) return output->desc.dtype;
-        }
-        return AtLeastFloat(storage);
-      case NumericRule::kMath: {
-        DType math = is_forward ? types.forward_math : types.backward_math;
-        if (storage == DType::kDouble) math = DType::kDouble;
-        const bool is_cpu = graph.options.device->kind() == DeviceKind::kCpu;
-        return is_cpu && math == DType::kFloat16 ? DType::kFloat : math;
+  void AssignRoles(Node& node) const {
+    const NumericRule rule = node.op.numeric_rule();
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      Operand& input = node.inputs[i];
+      if (input == nullptr) continue;
+      if (node.op.exact_inputs().contains(i) && rule != NumericRule::kFloat) {
+        input.role = Role::kExact;
+      } else if (rule == NumericRule::kFloat) {
+        input.role = Role::kData;  // such kernels have one type for all
+      } else if (IsParam(*input.value)) {
+        const bool is_factor = rule == NumericRule::kMath && input->desc.shape.num_axes() >= 2;
+        input.role = is_factor ? Role::kFactor : Role::kParameter;
+      } else if (rule != NumericRule::kMath && side_results_.contains(input.value)) {
+        input.role = Role::kExact;
       }
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      Result& output = node.outputs[i];
+      if (output == nullptr) continue;
+      if (output->kind != ValueKind::kActivation) {
+        output.role = Role::kParameter;
+      } else if (output->at_least_float && rule != NumericRule::kFloat &&
+                 (i == 0 ? node.op.makes_float() : rule == NumericRule::kStorage)) {
+        output.role = Role::kExact;
+      }
+    }
+  }
+
+  // Kernels that compute in storage types have one for all data that they move, so an op that reads
+  // or makes what is never stored in 16 bits (the top of a Softmax, the gradient of one) computes
+  // in float as a whole.
+  static bool MovesWideValues(const Node& node) {
+    const auto is_wide = [](const Operand& operand) {
+      return operand != nullptr && operand.role == Role::kData &&
+             AtLeastFloat(operand->desc.dtype) == operand->desc.dtype && operand->at_least_float;
+    };
+    return std::ranges::any_of(node.inputs, is_wide) ||
+           (!node.outputs.empty() && is_wide(node.outputs[0]));
+  }
+
+  static Signature Wish(const Graph& graph, const Node& node) {
+    const LayerTypes& types = graph.calls[node.layers.front()].types;
+    const bool is_forward = node.direction == Direction::kForward;
+    DType storage = is_forward ? types.forward : types.backward;
+    switch (node.op.numeric_rule()) {
+      case NumericRule::kMath:
+        return ProductWish(storage, is_forward ? types.forward_math : types.backward_math);
+      case NumericRule::kFloat:
+        storage = AtLeastFloat(storage);
+        for (const Value* output : node.outputs) {  // one type for all, so the master weights'
+          if (output != nullptr && output->kind == ValueKind::kParamGrad)
+            storage = output->desc.dtype;
+        }
+        break;
       case NumericRule::kStorage:
+        if (MovesWideValues(node)) storage = AtLeastFloat(storage);
         break;
     }
-    const bool in_float = MovesWideValues(node) || IsFasterInFloat(graph, node);
-    return in_float ? AtLeastFloat(storage) : storage;
+    return {storage, AtLeastFloat(storage)};
   }
 
-  // A conversion costs a CPU less than a plain kernel's window loops over 16-bit numbers: a step of
-  // CIFAR-10 quick in FLOAT16 takes a quarter of the time.
-  static bool IsFasterInFloat(const Graph& graph, const Node& node) {
-    if (graph.options.device->kind() != DeviceKind::kCpu) return false;
-    const auto& kernels = KernelRegistry::Get().Candidates(DeviceKind::kCpu, node.op.type());
-    return std::any_of(kernels.begin(), kernels.end(), [](const KernelCandidate& kernel) {
-      return kernel.rank != KernelRank::kReference;
-    });
-  }
-
-  // Kernels that compute in storage types have one for all they move, so an op that reads or makes
-  // what is never stored in 16 bits (the top of a Softmax, the gradient of one) computes in float
-  // as a whole. Masks and statistics, which are saved aside, are read as they are.
-  bool MovesWideValues(const Node& node) const {
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const Value* input = node.inputs[i];
-      if (input != nullptr && input->at_least_float && !StandsAlone(node, i)) return true;
+  // The cheapest class of kernels decides, and among its signatures the nearest.
+  static void ChooseSignature(const Graph& graph, Node& node) {
+    const Signature wish = Wish(graph, node);
+    const DeviceKind device = graph.options.device->kind();
+    const auto& candidates = KernelRegistry::Get().Candidates(device, node.op.type());
+    std::optional<std::tuple<KernelRank, int>> best;
+    const KernelCandidate* chosen = nullptr;
+    for (const KernelCandidate& candidate : candidates) {
+      for (const Signature& signature : candidate.traits.signatures) {
+        const std::optional<int> distance = Distance(wish.data, signature.data);
+        if (!distance || !Distance(wish.compute, signature.compute)) continue;
+        const std::tuple cost(candidate.rank, *distance);
+        if (best && *best <= cost) continue;
+        best = cost;
+        chosen = &candidate;
+        node.signature = signature;
+      }
     }
-    const Value* output = node.outputs.empty() ? nullptr : node.outputs[0];
-    return output != nullptr && output->at_least_float;
+    if (chosen == nullptr) ThrowUnserved(graph, node, wish, candidates);
+    node.precision_note.clear();
+    if (node.signature.data != wish.data) {
+      node.precision_note = StrCat("computes in ", Name(node.signature.data), " instead of ",
+                                   Name(wish.data), ", which ", chosen->name, " does not take");
+    }
   }
 
-  void AssignOperands(const Graph& graph, Node& node) const {
-    const DType compute = ComputeType(graph, node);
-    const bool is_math = node.op.numeric_rule() == NumericRule::kMath;
-    const bool is_float = node.op.numeric_rule() == NumericRule::kFloat;
-    const auto input_type = [&](size_t i) {
-      const Value* value = node.inputs[i];
-      if (value == nullptr || is_float) return compute;  // such kernels have one type for all
-      if (value->desc.dtype == DType::kUInt8) return DType::kUInt8;
-      const bool is_weight = value->kind == ValueKind::kParam && value->desc.shape.num_axes() >= 2;
-      if (IsParam(*value)) return is_math && is_weight ? compute : value->desc.dtype;
-      const bool keeps_type = value->at_least_float && StandsAlone(node, i) && !is_math;
-      return keeps_type ? value->desc.dtype : compute;
-    };
-    node.wanted.clear();
-    node.made.clear();
-    for (size_t i = 0; i < node.inputs.size(); ++i) node.wanted.push_back(input_type(i));
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      const Value* output = node.outputs[i];
-      const bool is_main =
-          output == nullptr || (output->kind == ValueKind::kActivation &&
-                                (i == 0 || is_math || is_float || !output->at_least_float));
-      const bool is_wide_product =
-          output != nullptr && output->at_least_float && node.op.As<ops::Gemm>() != nullptr;
-      node.made.push_back(is_main && !is_wide_product ? compute : output->desc.dtype);
+  [[noreturn]] static void ThrowUnserved(const Graph& graph, const Node& node,
+                                         const Signature& wish,
+                                         const std::vector<KernelCandidate>& candidates) {
+    std::string served;
+    for (const KernelCandidate& candidate : candidates)
+      served += (served.empty() ? "" : ", ") + TypesOf(candidate);
+    const Layer& layer = *graph.calls[node.layers.front()].layer;
+    throw Unsupported(
+        StrCat(PlaceOf(layer.param()), ": no kernel for ", node.op.name(), " in ", Name(wish.data),
+               " on ", Name(graph.options.device->kind()),
+               served.empty() ? "; this build has none for any type" : "; there are " + served));
+  }
+
+  static void AssignOperands(const Graph& graph, Node& node) {
+    const LayerTypes& types = graph.calls[node.layers.front()].types;
+    for (Operand& input : node.inputs) {
+      input.dtype = input == nullptr ? node.signature.data : InputType(input, node, types);
+    }
+    for (Result& output : node.outputs) {
+      const bool is_data =
+          output == nullptr || (output.role == Role::kData && output->desc.dtype != DType::kUInt8);
+      output.dtype = is_data ? node.signature.data : output->desc.dtype;
     }
     // Moves and fills work in whatever type their result is stored in.
-    if (node.op.is_view() || node.inputs.empty()) {
-      for (size_t i = 0; i < node.outputs.size(); ++i) {
-        if (node.outputs[i] != nullptr) node.made[i] = node.outputs[i]->desc.dtype;
-      }
-      if (node.op.is_view() && node.outputs[0] != nullptr) node.wanted[0] = node.made[0];
+    if (!node.op.is_view() && !node.inputs.empty()) return;
+    for (Result& output : node.outputs) {
+      if (output != nullptr) output.dtype = output->desc.dtype;
     }
+    if (node.op.is_view() && node.outputs[0] != nullptr)
+      node.inputs[0].dtype = node.outputs[0].dtype;
   }
 
-  std::vector<LayerTypes> types_;
-  // Saved values that ops of rule kStorage or kMath make beside their first result.
-  std::set<const Value*> aside_;
+  static DType InputType(const Operand& input, const Node& node, const LayerTypes& types) {
+    const DType stored = input->desc.dtype;
+    if (stored == DType::kUInt8) return stored;
+    switch (input.role) {
+      case Role::kData:
+      case Role::kFactor:
+        return node.signature.data;
+      case Role::kParameter:
+        return types.parameters();  // the memory's may be wider, for the sake of another layer
+      case Role::kExact:
+        break;
+    }
+    return stored;
+  }
+
+  std::set<const Value*> side_results_;
+  std::set<const Value*> scores_;  // what KeepScoresWide() has widened
 };
 
 std::unique_ptr<Pass> MakeAssignPrecision() {

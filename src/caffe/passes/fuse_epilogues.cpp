@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "caffe/ops/activations.hpp"
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/eltwise.hpp"
@@ -8,19 +9,41 @@
 #include "caffe/passes/pass.hpp"
 
 namespace caffe::passes {
+namespace {
 
-// After this pass what follows a convolution, a sum or a batch normalisation element by element
-// happens while that result is still in registers: one pass over memory instead of up to four.
+using ops::Pointwise;
+
+// The epilogue entry that does what a node with one data operand does; nothing where none does.
+std::optional<Pointwise> EntryOf(const Node& node) {
+  if (const auto* relu = node.op.As<ops::Relu>(); relu != nullptr && relu->negative_slope >= 0)
+    return Pointwise{Pointwise::Kind::kRelu, relu->negative_slope};
+  if (const auto* clip = node.op.As<ops::Clip>())
+    return Pointwise{Pointwise::Kind::kClip, clip->least, clip->most};
+  if (const auto* swish = node.op.As<ops::Swish>())
+    return Pointwise{Pointwise::Kind::kSwish, swish->beta};
+  return std::nullopt;
+}
+
+bool IsPlainSumOfTwo(const Node& node) {
+  const auto* sum = node.op.As<ops::EltwiseSum>();
+  return sum != nullptr && node.inputs.size() == 2 && sum->epilogue.empty() &&
+         std::ranges::all_of(sum->coefficients, [](float c) { return c == 1; });
+}
+
+}  // namespace
+
+// After this pass what follows a convolution, a product, a sum or a normalisation element by
+// element happens while that result is still in registers: one pass over memory instead of several.
 //
-//   Conv, Relu                        -> Conv[relu]
-//   EltwiseSum, Relu                  -> EltwiseSum[relu]
-//   BatchNorm, ScaleShift[, Relu]     -> BatchNorm(gamma, beta)[relu], and its gradient likewise
-//   BatchNormInference, ...           -> the same
-//   BatchNorm, EltwiseSum of two      -> BatchNorm(gamma, beta, residual), and on a GPU its
-//                                        gradient gives the residual's
+//   X, Relu | Clip | Swish                -> X[..., relu], X being any op with an epilogue
+//   X, EltwiseSum of two                  -> X[..., add]
+//   BatchNorm, ScaleShift                 -> BatchNorm(gamma, beta), and its gradient likewise
+//   BatchNorm[..., relu] and its gradient -> the gradient reads y in place of a ReluGrad before it
 //
-// It follows assign-layouts, because a conversion between two ops keeps them apart, and comes
-// before select-kernels. A keep-all plan is left alone: its blobs must exist.
+// An entry is added where every kernel of the device that serves the node's types declares that it
+// applies the longer epilogue. It follows assign-precision, so that it knows those types, and comes
+// before conversions are inserted, which would stand between the nodes. A keep-all plan is left
+// alone: its blobs must exist.
 class FuseEpilogues final : public Pass {
  public:
   std::string_view name() const override { return "fuse-epilogues"; }
@@ -29,37 +52,39 @@ class FuseEpilogues final : public Pass {
   void Run(Graph& graph) override {
     if (graph.options.keep_all) return;
     graph_ = &graph;
-    ForEach<ops::ScaleShift>([&](Node& scale) { FuseScale(scale); });
-    ForEach<ops::Relu>([&](Node& relu) { FuseRelu(relu); });
-    ForEach<ops::EltwiseSum>([&](Node& sum) { FuseSum(sum); });
+    ForEachForward([&](Node& node) { FuseScale(node); });
+    // Sums wait: most of them become entries themselves, with what follows them.
+    ForEachForward([&](Node& node) {
+      const Node* writer = node.inputs.empty() ? nullptr : WriterOf(node.inputs[0]);
+      if (writer != nullptr && writer->op.As<ops::EltwiseSum>() == nullptr) FuseEntry(node);
+    });
+    ForEachForward([&](Node& node) { FuseSum(node); });
+    ForEachForward([&](Node& node) { FuseEntry(node); });
   }
 
  private:
-  // Visits the forward nodes with op T; the maps are anew for each, and fused nodes go away.
-  template <typename T, typename Fn>
-  void ForEach(Fn fn) {
-    Refresh();
-    for (Node* node : graph_->ScheduledNodes()) {
-      if (node->op.As<T>() == nullptr || node->direction != Direction::kForward) continue;
-      if (std::find(erased_.begin(), erased_.end(), node) == erased_.end()) fn(*node);
+  // Visits the forward nodes. The maps are made anew for each visit, and fused nodes go away.
+  template <typename Fn>
+  void ForEachForward(Fn fn) {
+    readers_ = Readers(*graph_);
+    writers_ = Writers(*graph_);
+    steps_.clear();
+    const std::vector<Node*> nodes = graph_->ScheduledNodes();
+    for (const Node* node : nodes) steps_.emplace(node, steps_.size());
+    for (Node* node : nodes) {
+      if (node->direction == Direction::kForward && !IsErased(node)) fn(*node);
     }
     graph_->Erase(erased_);
     erased_.clear();
   }
 
-  void Refresh() {
-    readers_ = Readers(*graph_);
-    writers_ = Writers(*graph_);
-    steps_.clear();
-    for (const Node* node : graph_->ScheduledNodes()) steps_.emplace(node, steps_.size());
+  bool IsErased(const Node* node) const {
+    return std::find(erased_.begin(), erased_.end(), node) != erased_.end();
   }
 
-  // The node that writes `value`, if its op is T.
-  template <typename T>
-  Node* WriterWith(const Value* value) const {
+  Node* WriterOf(const Value* value) const {
     const auto found = writers_.find(value);
-    return found != writers_.end() && found->second->op.As<T>() != nullptr ? found->second
-                                                                           : nullptr;
+    return found == writers_.end() ? nullptr : found->second;
   }
 
   // The one node with op T that satisfies `accepts` among the readers of `value`.
@@ -68,7 +93,7 @@ class FuseEpilogues final : public Pass {
     const auto found = readers_.find(value);
     if (found == readers_.end()) return nullptr;
     for (Node* node : found->second) {
-      if (node->op.As<T>() != nullptr && accepts(*node)) return node;
+      if (node->op.As<T>() != nullptr && !IsErased(node) && accepts(*node)) return node;
     }
     return nullptr;
   }
@@ -78,117 +103,138 @@ class FuseEpilogues final : public Pass {
     return found == readers_.end() ? 0 : found->second.size();
   }
 
-  static bool SameStorage(const Value& a, const Value& b) {
-    return a.desc.dtype == b.desc.dtype && a.desc.layout == b.desc.layout;
+  // No conversion is going to stand between `from`, which makes the value, and `to`, which reads it
+  // and makes a result of the same type.
+  static bool HaveOneType(const Node& from, const Operand& read, const Node& to) {
+    const DType type = read->desc.dtype;
+    return from.outputs[0].dtype == type && read.dtype == type && to.outputs[0] != nullptr &&
+           to.outputs[0].dtype == type && to.outputs[0]->desc.dtype == type;
+  }
+
+  // Whichever kernel is going to be chosen applies the epilogue.
+  bool IsServed(const Node& node, const ops::Epilogue& epilogue) const {
+    const auto& candidates =
+        KernelRegistry::Get().Candidates(graph_->options.device->kind(), node.op.type());
+    return std::ranges::all_of(candidates, [&](const KernelCandidate& candidate) {
+      return !candidate.Serves(node.signature) ||
+             (candidate.traits.fuses != nullptr && candidate.traits.fuses(epilogue));
+    });
   }
 
   // `from` goes; `into` computes its output 0.
   void Absorb(Node& into, Node& from) {
-    into.outputs[0] = from.outputs[0];
+    static_cast<Operand&>(into.outputs[0]) = from.outputs[0];
+    writers_[into.outputs[0]] = &into;
     AddLayers(into, from);
     erased_.push_back(&from);
   }
 
   static void AddLayers(Node& into, const Node& from) {
     for (const int layer : from.layers) {
-      if (std::find(into.layers.begin(), into.layers.end(), layer) == into.layers.end()) {
+      if (std::find(into.layers.begin(), into.layers.end(), layer) == into.layers.end())
         into.layers.push_back(layer);
-      }
     }
   }
 
-  // Null operands up to number `index`, then `value`.
-  static void SetInput(Node& node, size_t index, Value* value) {
-    while (node.inputs.size() < index) AppendInput(node, nullptr);
-    AppendInput(node, value);
+  static void SetInput(Node& node, size_t index, const Operand& operand) {
+    while (node.inputs.size() <= index) {
+      node.inputs.emplace_back();
+      node.inputs.back().dtype = node.signature.data;
+    }
+    node.inputs[index] = operand;
   }
 
-  static void AppendInput(Node& node, Value* value) {
-    node.inputs.push_back(value);
-    node.wanted.push_back(value != nullptr ? value->desc.dtype : node.wanted.front());
-  }
-
-  void FuseRelu(Node& relu) {
-    const Value* input = relu.inputs[0];
-    const float slope = relu.op.As<ops::Relu>()->negative_slope;
-    if (input->is_kept || NumReaders(input) != 1 || !SameStorage(*input, *relu.outputs[0])) return;
-    if (Node* conv = WriterWith<ops::Conv>(input)) {
-      ops::Conv op = *conv->op.As<ops::Conv>();
-      if (op.has_relu || slope < 0) return;
-      op.has_relu = true;
-      op.negative_slope = slope;
-      conv->op = op;
-      Absorb(*conv, relu);
-    } else if (slope != 0) {
+  void FuseEntry(Node& node) {
+    const std::optional<Pointwise> entry = EntryOf(node);
+    if (!entry) return;
+    const Operand& input = node.inputs[0];
+    Node* writer = WriterOf(input);
+    if (writer == nullptr || writer->op.epilogue() == nullptr || writer->outputs[0] != input ||
+        input->is_kept || NumReaders(input) != 1 || !HaveOneType(*writer, input, node)) {
       return;
-    } else if (Node* sum = WriterWith<ops::EltwiseSum>(input)) {
-      ops::EltwiseSum op = *sum->op.As<ops::EltwiseSum>();
-      if (op.has_relu) return;
-      op.has_relu = true;
-      sum->op = op;
-      Absorb(*sum, relu);
-    } else if (Node* inference = WriterWith<ops::BatchNormInference>(input)) {
-      ops::BatchNormInference op = *inference->op.As<ops::BatchNormInference>();
-      if (op.has_relu) return;
-      op.has_relu = true;
-      inference->op = op;
-      Absorb(*inference, relu);
-    } else if (Node* norm = WriterWith<ops::BatchNorm>(input)) {
-      FuseReluIntoNorm(relu, *norm);
     }
+    ops::Epilogue epilogue = *writer->op.epilogue();
+    epilogue.push_back(*entry);
+    if (!IsServed(*writer, epilogue)) return;
+    if (writer->op.As<ops::BatchNorm>() != nullptr && !FuseGradient(node, *writer, *entry)) return;
+    writer->op = writer->op.WithEpilogue(std::move(epilogue));
+    Absorb(*writer, node);
   }
 
-  void FuseReluIntoNorm(Node& relu, Node& norm) {
-    ops::BatchNorm op = *norm.op.As<ops::BatchNorm>();
-    if (op.has_relu) return;
-    Value* y = relu.outputs[0];
+  // The gradient of a normalisation takes the place of the ReluGrad before it. False where there is
+  // a gradient that could not be computed behind the entry.
+  bool FuseGradient(const Node& relu, Node& norm, const Pointwise& entry) {
     Node* grad = FindNormGrad(norm);
+    Value* y = relu.outputs[0];
     Node* relu_grad = ReaderWith<ops::ReluGrad>(y, [&](const Node& node) {
       return node.inputs[0] == y && node.layers.front() == relu.layers.front();
     });
-    if ((grad == nullptr) != (relu_grad == nullptr)) return;
-    if (grad != nullptr) {
-      const Value* dy = relu_grad->inputs[1];
-      if (grad->inputs[3] != relu_grad->outputs[0] || NumReaders(relu_grad->outputs[0]) != 1 ||
-          !SameStorage(*dy, *grad->inputs[3])) {
-        return;
-      }
-      ops::BatchNormGrad grad_op = *grad->op.As<ops::BatchNormGrad>();
-      grad_op.has_relu = true;
-      grad->op = grad_op;
-      grad->inputs[3] = relu_grad->inputs[1];
-      if (grad->inputs.size() == 4) AppendInput(*grad, nullptr);
-      AppendInput(*grad, y);
-      AddLayers(*grad, *relu_grad);
-      erased_.push_back(relu_grad);
+    if (grad == nullptr) return relu_grad == nullptr;
+    if (relu_grad == nullptr || entry.kind != Pointwise::Kind::kRelu || entry.a != 0) return false;
+    const Operand dy = relu_grad->inputs[1];
+    Value* masked = relu_grad->outputs[0];
+    if (grad->inputs[ops::BatchNormGrad::kDy] != masked ||
+        !IsOneType(dy, grad->inputs[ops::BatchNormGrad::kDy], relu_grad->outputs[0])) {
+      return false;
     }
-    op.has_relu = true;
-    norm.op = op;
-    Absorb(norm, relu);
+    const bool has_residual = ops::AddedOperand(*norm.op.epilogue()) >= 0;
+    if (has_residual ? !HandOverResidual(*grad, *relu_grad) : NumReaders(masked) != 1) return false;
+    grad->inputs[ops::BatchNormGrad::kDy] = dy;
+    Operand mask = relu_grad->inputs[0];
+    SetInput(*grad, ops::BatchNormGrad::kY, mask);
+    AddLayers(*grad, *relu_grad);
+    erased_.push_back(relu_grad);
+    return true;
+  }
+
+  static bool IsOneType(const Operand& a, const Operand& b, const Operand& c) {
+    return a->desc.dtype == a.dtype && b.dtype == a.dtype && b->desc.dtype == a.dtype &&
+           c.dtype == a.dtype;
+  }
+
+  // Behind a sum the cut-off gradient is also that of the other operand. BatchNormGrad makes it
+  // beside its own results, if it runs before whoever else reads it.
+  bool HandOverResidual(Node& grad, const Node& relu_grad) {
+    const Result& masked = relu_grad.outputs[0];
+    const bool runs_first = std::ranges::all_of(
+        readers_.at(masked), [&](const Node* node) { return steps_.at(node) >= steps_.at(&grad); });
+    if (!runs_first || masked->is_kept) return false;
+    while (grad.outputs.size() <= ops::BatchNormGrad::kDresidual) {
+      grad.outputs.emplace_back();
+      grad.outputs.back().dtype = grad.signature.data;
+    }
+    grad.outputs[ops::BatchNormGrad::kDresidual] = masked;
+    return true;
   }
 
   Node* FindNormGrad(const Node& norm) const {
-    return ReaderWith<ops::BatchNormGrad>(norm.outputs[1], [](const Node&) { return true; });
+    return ReaderWith<ops::BatchNormGrad>(norm.outputs[ops::BatchNorm::kMean],
+                                          [](const Node&) { return true; });
   }
 
   void FuseScale(Node& scale) {
-    const Value* input = scale.inputs[0];
-    const bool is_per_channel = scale.op.As<ops::ScaleShift>()->is_per_channel();
-    if (!is_per_channel || input->is_kept || scale.inputs[1]->kind != ValueKind::kParam ||
-        !SameStorage(*input, *scale.outputs[0])) {
+    const auto* op = scale.op.As<ops::ScaleShift>();
+    if (op == nullptr || !op->is_per_channel()) return;
+    const Operand& input = scale.inputs[0];
+    Node* norm = WriterOf(input);
+    if (norm == nullptr || input->is_kept || scale.inputs[1]->kind != ValueKind::kParam ||
+        !HaveOneType(*norm, input, scale)) {
       return;
     }
-    Node* inference = WriterWith<ops::BatchNormInference>(input);
-    if (inference != nullptr && inference->inputs.size() == 4 && NumReaders(input) == 1) {
-      AppendScale(*inference, scale);
-    } else if (Node* norm = WriterWith<ops::BatchNorm>(input)) {
-      if (norm->inputs.size() == 1) FuseScaleIntoNorm(scale, *norm);
+    const size_t gamma = norm->op.As<ops::BatchNorm>() != nullptr
+                             ? static_cast<size_t>(ops::BatchNorm::kGamma)
+                             : static_cast<size_t>(ops::BatchNormInference::kGamma);
+    if (norm->inputs.size() > gamma) return;
+    if (norm->op.As<ops::BatchNormInference>() != nullptr) {
+      if (NumReaders(input) == 1) AppendScale(*norm, scale, gamma);
+    } else if (norm->op.As<ops::BatchNorm>() != nullptr) {
+      FuseScaleIntoNorm(scale, *norm);
     }
   }
 
-  void AppendScale(Node& norm, Node& scale) {
-    AppendInput(norm, scale.inputs[1]);
-    AppendInput(norm, scale.inputs.size() > 2 ? scale.inputs[2] : nullptr);
+  void AppendScale(Node& norm, Node& scale, size_t gamma) {
+    SetInput(norm, gamma, scale.inputs[1]);
+    SetInput(norm, gamma + 1, scale.inputs.size() > 2 ? scale.inputs[2] : Operand());
     Absorb(norm, scale);
   }
 
@@ -196,9 +242,9 @@ class FuseEpilogues final : public Pass {
   // gamma, beta, x^ and x), which BatchNormGrad computes together. All of them must be there.
   void FuseScaleIntoNorm(Node& scale, Node& norm) {
     Node* grad = FindNormGrad(norm);
-    const Value* normalised = scale.inputs[0];
+    const Operand normalised = scale.inputs[0];
     if (grad == nullptr) {
-      if (NumReaders(normalised) == 1) AppendScale(norm, scale);
+      if (NumReaders(normalised) == 1) AppendScale(norm, scale, ops::BatchNorm::kGamma);
       return;
     }
     const auto is_same_layer = [&](const Node& node) {
@@ -207,104 +253,61 @@ class FuseEpilogues final : public Pass {
     Node* gamma_grad = ReaderWith<ops::SumToAxes>(normalised, is_same_layer);
     if (gamma_grad == nullptr || gamma_grad->inputs.size() != 2 || NumReaders(normalised) != 2)
       return;
-    Value* dy = gamma_grad->inputs[0];
+    const Operand dy = gamma_grad->inputs[0];
     Node* data_grad = ReaderWith<ops::ScaleShift>(dy, is_same_layer);
     Node* beta_grad = ReaderWith<ops::SumToAxes>(
         dy, [&](const Node& node) { return is_same_layer(node) && node.inputs.size() == 1; });
     const bool has_beta = scale.inputs.size() > 2;
     if (data_grad == nullptr || has_beta != (beta_grad != nullptr)) return;
-    Value* dx_hat = data_grad->outputs[0];
-    if (grad->inputs[3] != dx_hat || NumReaders(dx_hat) != 1 || !SameStorage(*dy, *dx_hat)) return;
-    grad->inputs[3] = dy;
-    AppendInput(*grad, scale.inputs[1]);
-    AppendGradOutput(*grad, *gamma_grad);
-    if (beta_grad != nullptr) AppendGradOutput(*grad, *beta_grad);
+    Operand& norm_dy = grad->inputs[ops::BatchNormGrad::kDy];
+    if (norm_dy != data_grad->outputs[0] || NumReaders(norm_dy) != 1 ||
+        !IsOneType(dy, norm_dy, data_grad->outputs[0])) {
+      return;
+    }
+    norm_dy = dy;
+    SetInput(*grad, ops::BatchNormGrad::kGamma, scale.inputs[1]);
+    grad->outputs.push_back(gamma_grad->outputs[0]);
+    grad->outputs.push_back(beta_grad != nullptr ? beta_grad->outputs[0] : Result());
     AddLayers(*grad, *gamma_grad);
     for (Node* node : {gamma_grad, beta_grad, data_grad}) {
       if (node != nullptr) erased_.push_back(node);
     }
-    AppendScale(norm, scale);
+    AppendScale(norm, scale, ops::BatchNorm::kGamma);
   }
 
-  // A residual block's end: what normalisation makes is added to what came round it.
+  // A residual block's end: what was computed last is added to what came round it.
   void FuseSum(Node& sum) {
-    const ops::EltwiseSum op = *sum.op.As<ops::EltwiseSum>();
-    const auto is_one = [](float coefficient) { return coefficient == 1; };
-    if (sum.inputs.size() != 2 ||
-        !std::all_of(op.coefficients.begin(), op.coefficients.end(), is_one)) {
-      return;
-    }
+    if (!IsPlainSumOfTwo(sum)) return;
     // The later one of two: what it adds is there when it runs.
     const int last = StepOf(sum.inputs[1]) > StepOf(sum.inputs[0]) ? 1 : 0;
-    const Value* normalised = sum.inputs[last];
-    Value* residual = sum.inputs[1 - last];
-    if (normalised->is_kept || NumReaders(normalised) != 1 ||
-        !SameStorage(*normalised, *residual) || !SameStorage(*normalised, *sum.outputs[0])) {
+    const Operand computed = sum.inputs[last], residual = sum.inputs[1 - last];
+    Node* writer = WriterOf(computed);
+    if (writer == nullptr || writer->op.epilogue() == nullptr || writer->outputs[0] != computed ||
+        writer->op.As<ops::EltwiseSum>() != nullptr || computed->is_kept ||
+        NumReaders(computed) != 1 || !HaveOneType(*writer, computed, sum) ||
+        residual.dtype != computed.dtype || residual->desc.dtype != residual.dtype ||
+        residual->desc.shape != computed->desc.shape) {
       return;
     }
-    if (Node* inference = WriterWith<ops::BatchNormInference>(normalised)) {
-      FuseSumInto<ops::BatchNormInference>(sum, *inference, 6, residual);
-    } else if (Node* norm = WriterWith<ops::BatchNorm>(normalised)) {
-      if (norm->op.As<ops::BatchNorm>()->has_relu || !FuseSumGrad(sum, *norm)) return;
-      FuseSumInto<ops::BatchNorm>(sum, *norm, 3, residual);
-    }
+    const size_t operand = std::max(writer->inputs.size(), NumOwnInputs(*writer));
+    ops::Epilogue epilogue = *writer->op.epilogue();
+    epilogue.push_back({Pointwise::Kind::kAdd, 0, 0, static_cast<int>(operand)});
+    if (!IsServed(*writer, epilogue)) return;
+    SetInput(*writer, operand, residual);
+    writer->op = writer->op.WithEpilogue(std::move(epilogue));
+    Absorb(*writer, sum);
+  }
+
+  // Operands that the op itself may have; those of the epilogue come after them.
+  static size_t NumOwnInputs(const Node& node) {
+    if (node.op.As<ops::BatchNormInference>() != nullptr) return ops::BatchNormInference::kBeta + 1;
+    return 3;  // x, gamma, beta; x, w, bias; a, b, bias
   }
 
   // -1 for what no node writes.
   int64_t StepOf(const Value* value) const {
-    const auto writer = writers_.find(value);
-    return writer == writers_.end() ? -1 : static_cast<int64_t>(steps_.at(writer->second));
-  }
-
-  template <typename T>
-  void FuseSumInto(Node& sum, Node& norm, size_t operand, Value* residual) {
-    T op = *norm.op.As<T>();
-    if (op.has_relu) return;
-    op.has_relu = sum.op.As<ops::EltwiseSum>()->has_relu;
-    norm.op = op;
-    SetInput(norm, operand, residual);
-    Absorb(norm, sum);
-  }
-
-  // Without ReLU the sum's gradient is that of both operands already. With it, one node cuts off
-  // what both get: BatchNormGrad does that itself and hands it on, if it runs before its readers.
-  // Not on a CPU, where ReluGrad works in place: as many bytes would move, and one tensor more be
-  // alive.
-  bool FuseSumGrad(const Node& sum, const Node& norm) {
-    Node* grad = FindNormGrad(norm);
-    const bool is_cpu = graph_->options.device->kind() == DeviceKind::kCpu;
-    if (is_cpu || grad == nullptr || !sum.op.As<ops::EltwiseSum>()->has_relu) return true;
-    Value* y = sum.outputs[0];
-    Node* relu_grad = ReaderWith<ops::ReluGrad>(y, [&](const Node& node) {
-      return node.inputs[0] == y && node.outputs[0] == grad->inputs[3];
-    });
-    if (relu_grad == nullptr) return false;
-    Value *dy = relu_grad->inputs[1], *cut_off = relu_grad->outputs[0];
-    const bool runs_first =
-        std::all_of(readers_.at(cut_off).begin(), readers_.at(cut_off).end(),
-                    [&](const Node* node) { return steps_.at(node) >= steps_.at(grad); });
-    if (!runs_first || cut_off->is_kept || !SameStorage(*dy, *cut_off)) return false;
-    ops::BatchNormGrad op = *grad->op.As<ops::BatchNormGrad>();
-    op.has_relu = true;
-    grad->op = op;
-    grad->inputs[3] = dy;
-    SetInput(*grad, 5, y);
-    while (grad->outputs.size() < 3) {
-      grad->outputs.push_back(nullptr);
-      grad->made.push_back(grad->made.front());
-    }
-    AppendGradOutput(*grad, *relu_grad);
-    AddLayers(*grad, *relu_grad);
-    erased_.push_back(relu_grad);
-    return true;
-  }
-
-  static void AppendGradOutput(Node& into, const Node& from) {
-    const size_t index = into.outputs.size();
-    into.outputs.push_back(from.outputs[0]);
-    into.made.push_back(from.outputs[0]->desc.dtype);
-    into.accumulate_mask |= (from.accumulate_mask & 1u) << index;
-    into.accumulate_on_request_mask |= (from.accumulate_on_request_mask & 1u) << index;
+    const Node* writer = WriterOf(value);
+    return writer == nullptr ? -1 : static_cast<int64_t>(steps_.at(writer));
   }
 
   Graph* graph_ = nullptr;

@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include "caffe/ops/convert.hpp"
 #include "caffe/passes/pass.hpp"
 
@@ -5,7 +7,8 @@ namespace caffe::passes {
 
 // After this pass every node reads its operands in the dtype it asked for and makes its results in
 // the dtype they are stored in. Conversions are ordinary Cast nodes, so they are visible in the
-// plan, timed by the profiler and shared: one Cast per (value, dtype), however many readers.
+// plan, timed by the profiler and shared: one Cast per (value, dtype), however many readers; in a
+// keep-all plan one per reading layer, because the caller may change the blob and run from there.
 class InsertCasts final : public Pass {
  public:
   std::string_view name() const override { return "insert-casts"; }
@@ -14,17 +17,13 @@ class InsertCasts final : public Pass {
   void Run(Graph& graph) override {
     casts_.clear();
     for (Node* node : graph.ScheduledNodes()) {
-      for (size_t i = 0; i < node->inputs.size(); ++i) {
-        Value* input = node->inputs[i];
-        if (input != nullptr && input->desc.dtype != node->wanted[i]) {
-          node->inputs[i] = FindOrInsertCast(graph, *node, *input, node->wanted[i]);
-        }
+      for (Operand& input : node->inputs) {
+        if (input != nullptr && input->desc.dtype != input.dtype)
+          input.value = FindOrInsertCast(graph, *node, *input.value, input.dtype);
       }
-      for (size_t i = 0; i < node->outputs.size(); ++i) {
-        Value* output = node->outputs[i];
-        if (output != nullptr && output->desc.dtype != node->made[i]) {
-          node->outputs[i] = InsertCastAfter(graph, *node, *output, node->made[i]);
-        }
+      for (Result& output : node->outputs) {
+        if (output != nullptr && output->desc.dtype != output.dtype)
+          output.value = InsertCastAfter(graph, *node, *output.value, output.dtype);
       }
     }
   }
@@ -38,27 +37,24 @@ class InsertCasts final : public Pass {
   }
 
   Value* FindOrInsertCast(Graph& graph, const Node& reader, Value& from, DType to) {
-    Value*& cast = casts_[{from.id, to}];
+    const int layer = graph.options.keep_all ? reader.layers.front() : -1;
+    Value*& cast = casts_[{from.id, to, layer}];
     if (cast == nullptr) {
       cast = &Converted(graph, from, to);
-      Node& node = graph.InsertBefore(reader, ops::Cast{}, {&from}, {cast});
-      node.wanted = {from.desc.dtype};
-      node.made = {to};
+      graph.InsertBefore(reader, ops::Cast{}, {&from}, {cast});
     }
     return cast;
   }
 
   Value* InsertCastAfter(Graph& graph, const Node& writer, Value& to, DType made) {
     Value& from = Converted(graph, to, made);
-    Node& node = graph.InsertAfter(writer, ops::Cast{}, {&from}, {&to});
-    node.wanted = {made};
-    node.made = {to.desc.dtype};
+    graph.InsertAfter(writer, ops::Cast{}, {&from}, {&to});
     // Readers that want the made type again need no second conversion.
-    casts_[{to.id, made}] = &from;
+    if (!graph.options.keep_all) casts_[{to.id, made, -1}] = &from;
     return &from;
   }
 
-  std::map<std::pair<int, DType>, Value*> casts_;
+  std::map<std::tuple<int, DType, int>, Value*> casts_;
 };
 
 std::unique_ptr<Pass> MakeInsertCasts() {

@@ -6,17 +6,15 @@
 namespace caffe::passes {
 
 // After this pass weights that are read in another type or layout have copies that outlive a run
-// (kState), which are made anew only when the weights have changed; see graph/weight_copies.hpp. On
-// a device whose memory the host can write directly nobody can tell when that is, so there they are
-// converted in each pass. It follows assign-layouts and fuse-epilogues, when all conversions are
-// there.
+// (kState), outside the arena. On a device with memory of its own they are made anew only when the
+// weights have changed; see graph/weight_copies.hpp. It follows the passes that insert and simplify
+// conversions.
 class KeepWeightCopies final : public Pass {
  public:
   std::string_view name() const override { return "keep-weight-copies"; }
   bool is_optional() const override { return true; }
 
   void Run(Graph& graph) override {
-    if (graph.options.device->is_host_accessible()) return;
     std::set<const Value*> written;  // statistics change within a run
     for (const Node* node : graph.ScheduledNodes()) {
       for (Value* output : node->outputs) {

@@ -1,5 +1,3 @@
-#include <set>
-
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/eltwise.hpp"
@@ -29,7 +27,6 @@ class LayerLowering final : public Pass {
         AddUpBottoms(graph, i);
       }
     }
-    MarkAccumulation(graph);
     KeepResults(graph);
   }
 
@@ -161,22 +158,6 @@ class LayerLowering final : public Pass {
     Value& copy = NewGradient(graph, top);
     GraphBuilder(graph, index, /*is_backward=*/true).Emit(ops::View{}, {&external}, {&copy});
     return copy;
-  }
-
-  // The first writer of a parameter gradient overwrites it (adds, when the run accumulates over
-  // several passes); later writers always add: weights shared by layers or by bottoms.
-  static void MarkAccumulation(Graph& graph) {
-    std::set<const Value*> written;
-    for (Node* node : graph.ScheduledNodes()) {
-      for (size_t i = 0; i < node->outputs.size(); ++i) {
-        Value* output = node->outputs[i];
-        if (output == nullptr || output->kind != ValueKind::kParamGrad) continue;
-        Require(i < 32, PlaceOf(graph.calls[node->layers.front()].layer->param()),
-                ": has more than 32 parameters");
-        const bool is_first = written.insert(output->root()).second;
-        (is_first ? node->accumulate_on_request_mask : node->accumulate_mask) |= 1u << i;
-      }
-    }
   }
 
   void KeepResults(Graph& graph) {

@@ -4,7 +4,8 @@
 namespace caffe::passes {
 namespace {
 
-std::vector<OperandDesc> Describe(const std::vector<Value*>& values) {
+template <typename Operands>
+std::vector<OperandDesc> Describe(const Operands& values) {
   std::vector<OperandDesc> operands;
   for (const Value* value : values) {
     OperandDesc& operand = operands.emplace_back();
@@ -40,6 +41,11 @@ class SelectKernels final : public Pass {
     node.refusals.clear();
     for (const KernelCandidate& candidate :
          KernelRegistry::Get().Candidates(device.kind(), node.op.type())) {
+      if (!candidate.Serves(node.signature)) {
+        node.refusals.push_back(
+            StrCat(candidate.name, ": does not take ", Name(node.signature.data)));
+        continue;
+      }
       KernelOrRefusal answer =
           candidate.factory({node.op, inputs, outputs, device, graph.options.kernels});
       if (Kernel* kernel = std::get_if<Kernel>(&answer)) {

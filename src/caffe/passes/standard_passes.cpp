@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +25,16 @@ void DumpGraph(const Graph& graph, size_t index, std::string_view pass) {
   std::ofstream(folder / StrCat(number, "-", pass, ".txt")) << PrintGraph(graph);
 }
 
+void RunTimed(Pass& pass, Graph& graph) {
+  PassReport report{std::string(pass.name())};
+  report.nodes_before = graph.ScheduledNodes().size();
+  const auto start = std::chrono::steady_clock::now();
+  pass.Run(graph);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.nodes_after = graph.ScheduledNodes().size();
+  graph.pass_reports.push_back(std::move(report));
+}
+
 // A misspelt name would leave on what the user believes to be off.
 void CheckDisabled(const PassList& passes, const CompileOptions& options) {
   for (const std::string& name : options.disabled_passes) {
@@ -44,14 +55,15 @@ void CheckDisabled(const PassList& passes, const CompileOptions& options) {
 PassList StandardPasses() {
   using namespace passes;
   return MakeList(
-      // What is computed.
-      MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(),
-      // In which precision and memory layout.
-      MakeAssignPrecision(), MakeInsertCasts(), MakeAssignLayouts(),
-      // By which kernels.
-      MakeFuseEpilogues(), MakeKeepWeightCopies(), MakeSelectKernels(),
-      // Where.
-      MakePlanMemory());
+      // What is computed, and in which types.
+      MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(), MakeAssignPrecision(),
+      // In how few steps.
+      MakeFuseEpilogues(), MakeMarkAccumulation(),
+      // With which conversions between them.
+      MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(), MakeEliminateDeadNodes(),
+      MakeKeepWeightCopies(),
+      // By which kernels, and where.
+      MakeSelectKernels(), MakePlanMemory());
 }
 
 void RunPasses(const PassList& passes, Graph& graph) {
@@ -60,7 +72,7 @@ void RunPasses(const PassList& passes, Graph& graph) {
   for (size_t i = 0; i < passes.size(); ++i) {
     Pass& pass = *passes[i];
     if (pass.is_optional() && graph.options.is_disabled(pass.name())) continue;
-    pass.Run(graph);
+    RunTimed(pass, graph);
     established.Add(pass.establishes());
     VerifyGraph(graph, pass.name(), established);
     if (!graph.options.dump_dir.empty()) DumpGraph(graph, i, pass.name());

@@ -32,6 +32,7 @@ Executor::Executor(std::shared_ptr<Graph> graph) : graph_(std::move(graph)) {
     steps_[i].where = PlaceOf(layer.param());
   }
   FindFinalGradients();
+  FindReadersOfCopies();
 }
 
 void Executor::FindFinalGradients() {
@@ -60,6 +61,7 @@ std::vector<SyncedTensor*> Executor::Gradients() const {
 
 std::vector<Executor::KeptCopy> Executor::KeptCopies() const {
   std::vector<KeptCopy> kept;
+  if (graph_->options.device->is_host_accessible()) return kept;
   for (const CopyState& state : copies_) {
     if (state.plan.is_read) kept.push_back({state.plan.weights->tensor, state.plan.copy->tensor});
   }
@@ -78,21 +80,63 @@ void Executor::MarkMade(const KeptCopy& copy) {
   }
 }
 
-void Executor::MakeCopy(size_t index, const RunOptions& options) {
+void Executor::FindReadersOfCopies() {
+  std::map<const Value*, CopyState*> states;
+  for (CopyState& state : copies_) states[state.plan.copy] = &state;
+  for (size_t i = copies_.size(); i < steps_.size(); ++i) {
+    for (const Value* input : steps_[i].node->inputs) {
+      const auto found = states.find(input);
+      if (found != states.end() && found->second->first_reader == nullptr)
+        found->second->first_reader = steps_[i].node;
+    }
+  }
+}
+
+void Executor::MakeCopies(const RunOptions& options) {
+  const bool may_be_stale = graph_->options.device->is_host_accessible();
+  for (size_t i = 0; i < copies_.size(); ++i) {
+    const Node* reader = copies_[i].first_reader;
+    if (reader == nullptr) continue;
+    MakeCopy(i, options, may_be_stale && IsPartOf(*reader, options));
+  }
+}
+
+void Executor::MakeCopy(size_t index, const RunOptions& options, bool even_if_current) {
   CopyState& state = copies_[index];
   const uint64_t version = state.plan.weights->tensor->version();
-  if (state.made_of == version) return;
-  if (state.plan.source >= 0) MakeCopy(static_cast<size_t>(state.plan.source), options);
+  if (state.made_of == version && !even_if_current) return;
+  if (state.plan.source >= 0)
+    MakeCopy(static_cast<size_t>(state.plan.source), options, even_if_current);
   WithContext(steps_[index].where, [&] { RunStep(index, options); });
   state.made_of = version;
 }
 
 void Executor::Allocate() {
   Device& device = *graph_->options.device;
-  arena_ = device.Allocate(static_cast<size_t>(graph_->arena_bytes));
-  workspace_ = device.Allocate(static_cast<size_t>(graph_->workspace_bytes));
-  if (!device.is_host_accessible()) pass_numbers_ = device.Allocate(sizeof(PassNumbers));
+  Memory memory = std::exchange(offered_, {});
+  const auto take = [&](std::shared_ptr<void>* mine, int64_t* mine_bytes,
+                        const std::shared_ptr<void>& offered, int64_t offered_bytes,
+                        int64_t needed) {
+    const bool serves = offered != nullptr && offered_bytes >= needed;
+    *mine_bytes = serves ? offered_bytes : needed;
+    *mine = serves ? offered : device.Allocate(static_cast<size_t>(needed));
+  };
+  take(&arena_, &arena_bytes_, memory.arena, memory.arena_bytes, graph_->arena_bytes);
+  take(&workspace_, &workspace_bytes_, memory.workspace, memory.workspace_bytes,
+       graph_->workspace_bytes);
+  if (!device.is_host_accessible() && pass_numbers_ == nullptr)
+    pass_numbers_ = device.Allocate(sizeof(PassNumbers));
   BindOperands();
+}
+
+Executor::Memory Executor::ReleaseMemory() {
+  segments_.clear();
+  return {std::exchange(arena_, nullptr), std::exchange(workspace_, nullptr),
+          std::exchange(arena_bytes_, 0), std::exchange(workspace_bytes_, 0)};
+}
+
+void Executor::ForgetCopies() {
+  for (CopyState& state : copies_) state.made_of = 0;
 }
 
 void Executor::BindOperands() {
@@ -100,7 +144,10 @@ void Executor::BindOperands() {
     if (value == nullptr) return {};
     return value->arena_offset >= 0 ? ArenaView(*value) : TensorView{value->desc, nullptr};
   };
+  bound_.clear();
   for (Step& step : steps_) {
+    step.inputs.clear();
+    step.outputs.clear();
     for (Value* input : step.node->inputs) step.inputs.push_back(make_view(input));
     for (Value* output : step.node->outputs) step.outputs.push_back(make_view(output));
   }
@@ -163,9 +210,7 @@ std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
   ForgetSegmentsOfOther(options);
   PrepareAppended(options);
   SendPassNumbers(options);
-  for (size_t i = 0; i < copies_.size(); ++i) {
-    if (copies_[i].plan.is_read) MakeCopy(i, options);
-  }
+  MakeCopies(options);
   const auto is_part = [&](size_t step) { return IsPartOf(*steps_[step].node, options); };
   const auto calls_host = [&](size_t step) {
     return steps_[step].node->op.As<ops::HostCall>() != nullptr;
@@ -345,8 +390,13 @@ void Executor::RunStep(size_t index, const RunOptions& options) {
   if (const auto* numbers = static_cast<const PassNumbers*>(pass_numbers_.get())) {
     context.random.on_device = &numbers->seed;
   }
-  context.accumulate_mask = step.node->accumulate_mask;
-  if (options.accumulate) context.accumulate_mask |= step.node->accumulate_on_request_mask;
+  for (size_t i = 0; i < step.node->outputs.size(); ++i) {
+    const Accumulation accumulation = step.node->outputs[i].accumulation;
+    if (accumulation == Accumulation::kAlways ||
+        (accumulation == Accumulation::kOnRequest && options.accumulate)) {
+      context.accumulated.insert(i);
+    }
+  }
   if (step.work == Work::kNothing) return;
   if (step.work == Work::kZero) return ZeroOutputs(context);
   const TraceSpan span(step.layer);

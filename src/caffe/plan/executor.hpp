@@ -59,18 +59,31 @@ class Executor {
   // Forward goes up from first_layer, backward comes down to it, or to layer 0 in a run of both. A
   // shape change stops the run before that layer has written anything.
   std::optional<ShapeChange> Run(const RunOptions& options);
+  // The plan's memory, for a plan that takes its place. The next run of this one takes memory anew,
+  // unless it is offered some before.
+  struct Memory {
+    std::shared_ptr<void> arena, workspace;
+    int64_t arena_bytes = 0, workspace_bytes = 0;
+  };
+  Memory ReleaseMemory();
+  // What is too small is not used.
+  void OfferMemory(Memory memory) { offered_ = std::move(memory); }
+  // Copies of weights are made anew in the next run.
+  void ForgetCopies();
+
   // Takes over what `previous`, a plan of the same net with other shapes from `layer` on, computed
   // before `layer` and what this plan reads later.
   void TakeOver(const Executor& previous, int layer);
 
   // Copies of weights that outlive a run; see graph/weight_copies.hpp. A run first makes those anew
-  // whose weights have changed.
+  // whose weights have changed. Where the host can write a device's memory directly nobody can tell
+  // when that is, so there it makes all those anew that its steps are the first to read.
   struct KeptCopy {
     const SyncedTensor* weights = nullptr;
     SyncedTensor* copy = nullptr;
     bool operator==(const KeptCopy&) const = default;
   };
-  // Those that steps read.
+  // Those that steps read and that others may write; none where the host can write memory directly.
   std::vector<KeptCopy> KeptCopies() const;
   // Whether a copy is of the weights as they are.
   bool IsMade(const KeptCopy& copy) const;
@@ -127,7 +140,8 @@ class Executor {
   // Step i of the first ones makes copy i.
   struct CopyState {
     WeightCopy plan;
-    uint64_t made_of = 0;  // the version of the weights
+    uint64_t made_of = 0;                // the version of the weights
+    const Node* first_reader = nullptr;  // null: only other copies are made of it
   };
 
   // Values in the arena under names that two plans of one net agree on.
@@ -137,7 +151,9 @@ class Executor {
   std::set<const Value*> AliveBefore(int layer) const;
 
   void FindFinalGradients();
-  void MakeCopy(size_t index, const RunOptions& options);
+  void FindReadersOfCopies();
+  void MakeCopies(const RunOptions& options);
+  void MakeCopy(size_t index, const RunOptions& options, bool even_if_current);
   void Allocate();
   void BindOperands();
   void RefreshBoundOperands();
@@ -160,6 +176,8 @@ class Executor {
 
   std::shared_ptr<Graph> graph_;
   std::shared_ptr<void> arena_, workspace_;
+  int64_t arena_bytes_ = 0, workspace_bytes_ = 0;  // may be more than the plan needs
+  Memory offered_;
   std::shared_ptr<void> pass_numbers_;  // null where kernels see the context's
   std::map<SegmentKey, Segment> segments_;
   const double* recorded_loss_scale_ = nullptr;

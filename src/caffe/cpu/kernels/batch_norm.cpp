@@ -1,7 +1,7 @@
 // Reference kernels of batch normalisation: any type, any layout, sums in double.
 #include <cmath>
-#include <limits>
 
+#include "caffe/cpu/kernels/epilogue.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/norm.hpp"
@@ -35,41 +35,29 @@ struct ChannelView {
   }
 };
 
-double Element(const TensorView& view, int64_t i) {
-  return VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
-    return static_cast<double>(view.as<const T>()[i]);
-  });
-}
-
 void Store(const TensorView& view, int64_t i, double value) {
   VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) { view.as<T>()[i] = T(value); });
 }
 
-// gamma, 1 where absent.
-double Gamma(const KernelContext& ctx, int operand, int64_t c) {
-  return ctx.has_input(operand) ? Element(ctx.input(operand), c) : 1;
+double ElementOr(const KernelContext& ctx, int operand, int64_t c, double otherwise) {
+  return ctx.has_input(operand) ? ElementOf(ctx.input(operand), c) : otherwise;
 }
 
-constexpr int kNoResidual = std::numeric_limits<int>::max();
-
-// `residual` is the number of that operand, which may be absent.
 template <typename T>
 void Normalise(const KernelContext& ctx, const ChannelView& view, int64_t c, double factor,
-               double shift, int residual, bool has_relu) {
+               double shift, const ops::Epilogue& epilogue) {
   const T* x = ctx.input(0).as<const T>();
-  const T* added = ctx.has_input(residual) ? ctx.input(residual).as<const T>() : nullptr;
   T* y = ctx.output(0).as<T>();
   view.ForEach(c, [&](int64_t i) {
-    double value = static_cast<double>(x[i]) * factor + shift;
-    if (added != nullptr) value += static_cast<double>(added[i]);
-    y[i] = T(has_relu && !(value > 0) ? 0.0 : value);
+    y[i] = T(ApplyEpilogue(ctx, epilogue, c, i, static_cast<double>(x[i]) * factor + shift));
   });
 }
 
 void BatchNorm(const ops::BatchNorm& op, const KernelContext& ctx) {
-  const ChannelView view(ctx.input(0));
-  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const T* x = ctx.input(0).as<const T>();
+  using Norm = ops::BatchNorm;
+  const ChannelView view(ctx.input(Norm::kX));
+  VisitFloat(ctx.input(Norm::kX).dtype, [&]<typename T>(TypeTag<T>) {
+    const T* x = ctx.input(Norm::kX).as<const T>();
     ParallelFor(view.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
         double mean = 0, variance = 0;
@@ -80,53 +68,54 @@ void BatchNorm(const ops::BatchNorm& op, const KernelContext& ctx) {
           variance += deviation * deviation;
         });
         variance /= view.count();
-        Store(ctx.output(1), c, mean);
-        Store(ctx.output(2), c, variance);
-        const double factor = Gamma(ctx, 1, c) / std::sqrt(variance + op.eps);
-        const double beta = ctx.has_input(2) ? Element(ctx.input(2), c) : 0;
-        Normalise<T>(ctx, view, c, factor, beta - mean * factor, 3, op.has_relu);
+        Store(ctx.output(Norm::kMean), c, mean);
+        Store(ctx.output(Norm::kVariance), c, variance);
+        const double factor = ElementOr(ctx, Norm::kGamma, c, 1) / std::sqrt(variance + op.eps);
+        const double beta = ElementOr(ctx, Norm::kBeta, c, 0);
+        Normalise<T>(ctx, view, c, factor, beta - mean * factor, op.epilogue);
       }
     });
   });
 }
 
 void BatchNormGrad(const ops::BatchNormGrad& op, const KernelContext& ctx) {
-  const ChannelView view(ctx.input(0));
+  using Grad = ops::BatchNormGrad;
+  const ChannelView view(ctx.input(Grad::kX));
   const auto add = [&](int output, int64_t c, double value) {
     if (!ctx.has_output(output)) return;
     const TensorView& sum = ctx.output(output);
-    Store(sum, c, ctx.accumulates(output) ? Element(sum, c) + value : value);
+    Store(sum, c, ctx.accumulates(output) ? ElementOf(sum, c) + value : value);
   };
-  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const T* x = ctx.input(0).as<const T>();
-    const T* dy = ctx.input(3).as<const T>();
-    const T* y = op.has_relu ? ctx.input(5).as<const T>() : nullptr;
+  VisitFloat(ctx.input(Grad::kX).dtype, [&]<typename T>(TypeTag<T>) {
+    const T* x = ctx.input(Grad::kX).as<const T>();
+    const T* dy = ctx.input(Grad::kDy).as<const T>();
+    const T* y = ctx.has_input(Grad::kY) ? ctx.input(Grad::kY).as<const T>() : nullptr;
     const auto gradient = [&](int64_t i) {
       return y != nullptr && !(static_cast<double>(y[i]) > 0) ? 0.0 : static_cast<double>(dy[i]);
     };
     ParallelFor(view.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
-        const double mean = Element(ctx.input(1), c);
-        const double inverse = 1 / std::sqrt(Element(ctx.input(2), c) + op.eps);
+        const double mean = ElementOf(ctx.input(Grad::kMean), c);
+        const double inverse = 1 / std::sqrt(ElementOf(ctx.input(Grad::kVariance), c) + op.eps);
         double sum = 0, dot = 0;  // of dy, and of dy with the normalised x
         view.ForEach(c, [&](int64_t i) {
           sum += gradient(i);
           dot += gradient(i) * (static_cast<double>(x[i]) - mean) * inverse;
         });
-        if (ctx.has_output(0)) {
-          const double factor = Gamma(ctx, 4, c) * inverse;
-          T* dx = ctx.output(0).as<T>();
+        if (ctx.has_output(Grad::kDresidual)) {  // first, because dx may take dy's place
+          T* residual = ctx.output(Grad::kDresidual).as<T>();
+          view.ForEach(c, [&](int64_t i) { residual[i] = T(gradient(i)); });
+        }
+        if (ctx.has_output(Grad::kDx)) {
+          const double factor = ElementOr(ctx, Grad::kGamma, c, 1) * inverse;
+          T* dx = ctx.output(Grad::kDx).as<T>();
           view.ForEach(c, [&](int64_t i) {
             const double normalised = (static_cast<double>(x[i]) - mean) * inverse;
             dx[i] = T(factor * (gradient(i) - (sum + normalised * dot) / view.count()));
           });
         }
-        if (ctx.has_output(3)) {
-          T* residual = ctx.output(3).as<T>();
-          view.ForEach(c, [&](int64_t i) { residual[i] = T(gradient(i)); });
-        }
-        add(1, c, dot);
-        add(2, c, sum);
+        add(Grad::kDgamma, c, dot);
+        add(Grad::kDbeta, c, sum);
       }
     });
   });
@@ -134,35 +123,37 @@ void BatchNormGrad(const ops::BatchNormGrad& op, const KernelContext& ctx) {
 
 // 1 / factor, 0 where the factor is 0: statistics that were never updated count as 0.
 double InverseFactor(const TensorView& factor) {
-  const double value = Element(factor, 0);
+  const double value = ElementOf(factor, 0);
   return value == 0 ? 0 : 1 / value;
 }
 
 void BatchNormInference(const ops::BatchNormInference& op, const KernelContext& ctx) {
-  const ChannelView view(ctx.input(0));
-  const double scale = InverseFactor(ctx.input(3));
-  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
+  using Norm = ops::BatchNormInference;
+  const ChannelView view(ctx.input(Norm::kX));
+  const double scale = InverseFactor(ctx.input(Norm::kFactor));
+  VisitFloat(ctx.input(Norm::kX).dtype, [&]<typename T>(TypeTag<T>) {
     ParallelFor(view.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
-        const double mean = Element(ctx.input(1), c) * scale;
-        const double factor =
-            Gamma(ctx, 4, c) / std::sqrt(Element(ctx.input(2), c) * scale + op.eps);
-        const double beta = ctx.has_input(5) ? Element(ctx.input(5), c) : 0;
-        Normalise<T>(ctx, view, c, factor, beta - mean * factor, 6, op.has_relu);
+        const double mean = ElementOf(ctx.input(Norm::kMean), c) * scale;
+        const double variance = ElementOf(ctx.input(Norm::kVariance), c) * scale;
+        const double factor = ElementOr(ctx, Norm::kGamma, c, 1) / std::sqrt(variance + op.eps);
+        const double beta = ElementOr(ctx, Norm::kBeta, c, 0);
+        Normalise<T>(ctx, view, c, factor, beta - mean * factor, op.epilogue);
       }
     });
   });
 }
 
 void BatchNormInferenceGrad(const ops::BatchNormInferenceGrad& op, const KernelContext& ctx) {
-  const ChannelView view(ctx.input(0));
-  const double scale = InverseFactor(ctx.input(2));
-  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
+  using Grad = ops::BatchNormInferenceGrad;
+  const ChannelView view(ctx.input(Grad::kDy));
+  const double scale = InverseFactor(ctx.input(Grad::kFactor));
+  VisitFloat(ctx.input(Grad::kDy).dtype, [&]<typename T>(TypeTag<T>) {
     ParallelFor(view.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
-        const double factor =
-            Gamma(ctx, 3, c) / std::sqrt(Element(ctx.input(1), c) * scale + op.eps);
-        Normalise<T>(ctx, view, c, factor, 0, kNoResidual, /*has_relu=*/false);
+        const double variance = ElementOf(ctx.input(Grad::kVariance), c) * scale;
+        const double factor = ElementOr(ctx, Grad::kGamma, c, 1) / std::sqrt(variance + op.eps);
+        Normalise<T>(ctx, view, c, factor, 0, {});
       }
     });
   });
@@ -178,15 +169,15 @@ void UpdateRunningStatistics(const ops::UpdateRunningStatistics& op, const Kerne
     take = 1 - keep;
   }
   for (int64_t c = 0; c < mean.count(); ++c) {
-    Store(mean, c, keep * Element(mean, c) + take * Element(ctx.input(0), c));
-    Store(variance, c, keep * Element(variance, c) + take * unbias * Element(ctx.input(1), c));
+    Store(mean, c, keep * ElementOf(mean, c) + take * ElementOf(ctx.input(0), c));
+    Store(variance, c, keep * ElementOf(variance, c) + take * unbias * ElementOf(ctx.input(1), c));
   }
-  if (op.decaying_sums) Store(factor, 0, op.fraction * Element(factor, 0) + 1);
+  if (op.decaying_sums) Store(factor, 0, op.fraction * ElementOf(factor, 0) + 1);
 }
 
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::BatchNorm, BatchNorm);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::BatchNorm, BatchNorm, FusesAny);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::BatchNormGrad, BatchNormGrad);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::BatchNormInference, BatchNormInference);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::BatchNormInference, BatchNormInference, FusesAny);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::BatchNormInferenceGrad, BatchNormInferenceGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::UpdateRunningStatistics, UpdateRunningStatistics);
 

@@ -1,6 +1,7 @@
 // Batch normalisation of channels-last images: two passes over memory, vectors over channels.
 #include <cmath>
 
+#include "caffe/cpu/kernels/channels_last.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/norm.hpp"
@@ -59,7 +60,8 @@ CAFFE_CPU_CLONES void NormaliseRows(const T* x, const T* residual, int64_t rows,
     for (int64_t c = 0; c < channels; ++c) {
       float value = Load(x, row + c) * factor[c] + shift[c];
       if constexpr (kHasResidual) value += Load(residual, row + c);
-      y[row + c] = T(kHasRelu ? (value > 0 ? value : 0.0f) : value);
+      if constexpr (kHasRelu) value = value > 0 ? value : 0.0f * value + 0.0f;  // NaN stays
+      y[row + c] = T(value);
     }
   }
 }
@@ -133,13 +135,15 @@ void ForRowParts(int64_t rows, int64_t channels, const Fn& fn) {
   ParallelFor(rows, std::max<int64_t>(1, kPointwiseGrain / channels), fn);
 }
 
-// y = factor * x + shift + residual; `residual` is the number of that operand, if it is there.
+// y = factor * x + shift, then an epilogue of IsAddRelu().
 template <typename T>
-void NormaliseAll(const KernelContext& ctx, int residual, bool has_relu, const float* factor,
+void NormaliseAll(const KernelContext& ctx, const ops::Epilogue& epilogue, const float* factor,
                   const float* shift) {
+  const int residual = ops::AddedOperand(epilogue);
+  const bool has_relu = ops::EndsInRelu(epilogue);
   const TensorView& x = ctx.input(0);
   const int64_t channels = x.shape[1], rows = x.count() / channels;
-  const bool adds = ctx.has_input(residual);
+  const bool adds = residual >= 0;
   const T* elements = x.as<const T>();
   const T* added = adds ? ctx.input(residual).as<const T>() : elements;
   T* y = ctx.output(0).as<T>();
@@ -152,9 +156,14 @@ void NormaliseAll(const KernelContext& ctx, int residual, bool has_relu, const f
   });
 }
 
+float ChannelOr(const KernelContext& ctx, int operand, int64_t c, float otherwise) {
+  return ctx.has_input(operand) ? ctx.input(operand).as<const float>()[c] : otherwise;
+}
+
 template <typename T>
 void BatchNorm(const ops::BatchNorm& op, int threads, const KernelContext& ctx) {
-  const TensorView& x = ctx.input(0);
+  using Norm = ops::BatchNorm;
+  const TensorView& x = ctx.input(Norm::kX);
   const int64_t channels = x.shape[1], rows = x.count() / channels;
   const Workspace space(ctx.workspace, threads, channels);
   const T* elements = x.as<const T>();
@@ -166,37 +175,43 @@ void BatchNorm(const ops::BatchNorm& op, int threads, const KernelContext& ctx) 
   for (int64_t c = 0; c < channels; ++c) {
     const double deviation = sums[c] / static_cast<double>(rows);
     const double mean = deviation + static_cast<double>(Load(elements, c));
-    const double variance =
-        std::max(0.0, sums[channels + c] / static_cast<double>(rows) - deviation * deviation);
-    ctx.output(1).as<float>()[c] = static_cast<float>(mean);
-    ctx.output(2).as<float>()[c] = static_cast<float>(variance);
-    const double gamma = ctx.has_input(1) ? ctx.input(1).as<const float>()[c] : 1.0;
-    const double beta = ctx.has_input(2) ? ctx.input(2).as<const float>()[c] : 0.0;
-    const double scale = gamma / std::sqrt(variance + op.eps);
+    const double square = sums[channels + c] / static_cast<double>(rows) - deviation * deviation;
+    const double variance = square < 0 ? 0 : square;  // NaN stays
+    ctx.output(Norm::kMean).as<float>()[c] = static_cast<float>(mean);
+    ctx.output(Norm::kVariance).as<float>()[c] = static_cast<float>(variance);
+    const double scale = ChannelOr(ctx, Norm::kGamma, c, 1) / std::sqrt(variance + op.eps);
     factor[c] = static_cast<float>(scale);
-    shift[c] = static_cast<float>(beta - mean * scale);
+    shift[c] = static_cast<float>(ChannelOr(ctx, Norm::kBeta, c, 0) - mean * scale);
   }
-  NormaliseAll<T>(ctx, /*residual=*/3, op.has_relu, factor, shift);
+  NormaliseAll<T>(ctx, op.epilogue, factor, shift);
+}
+
+// The sums of the gradient's first pass, and dy as the second pass reads it.
+template <typename T>
+void SumGradient(const Workspace& space, int64_t rows, const KernelContext& ctx) {
+  using Grad = ops::BatchNormGrad;
+  const int64_t channels = space.channels;
+  const T *x = ctx.input(Grad::kX).as<const T>(), *dy = ctx.input(Grad::kDy).as<const T>();
+  const bool is_masked = ctx.has_input(Grad::kY), keeps = ctx.has_output(Grad::kDresidual);
+  const T* y = is_masked ? ctx.input(Grad::kY).as<const T>() : dy;
+  T* kept = keeps ? ctx.output(Grad::kDresidual).as<T>() : nullptr;
+  const auto run =
+      keeps ? (is_masked ? SumGradientRows<T, true, true> : SumGradientRows<T, false, true>)
+            : (is_masked ? SumGradientRows<T, true, false> : SumGradientRows<T, false, false>);
+  const float* means = ctx.input(Grad::kMean).as<const float>();
+  ReduceRows(space, rows, [&](int64_t row, int64_t count, float* sum, float* dot) {
+    const int64_t at = row * channels;
+    run(x + at, dy + at, y + at, count, channels, means, sum, dot, keeps ? kept + at : nullptr);
+  });
 }
 
 template <typename T>
 void BatchNormGrad(const ops::BatchNormGrad& op, int threads, const KernelContext& ctx) {
-  const TensorView& x = ctx.input(0);
+  using Grad = ops::BatchNormGrad;
+  const TensorView& x = ctx.input(Grad::kX);
   const int64_t channels = x.shape[1], rows = x.count() / channels;
   const Workspace space(ctx.workspace, threads, channels);
-  const T *elements = x.as<const T>(), *dy = ctx.input(3).as<const T>();
-  const T* y = op.has_relu ? ctx.input(5).as<const T>() : dy;
-  const bool keeps = ctx.has_output(3);
-  T* kept = keeps ? ctx.output(3).as<T>() : nullptr;
-  const auto sum_rows =
-      keeps ? (op.has_relu ? SumGradientRows<T, true, true> : SumGradientRows<T, false, true>)
-            : (op.has_relu ? SumGradientRows<T, true, false> : SumGradientRows<T, false, false>);
-  const float *means = ctx.input(1).as<const float>(), *variances = ctx.input(2).as<const float>();
-  ReduceRows(space, rows, [&](int64_t row, int64_t count, float* sum, float* dot) {
-    const int64_t at = row * channels;
-    sum_rows(elements + at, dy + at, y + at, count, channels, means, sum, dot,
-             keeps ? kept + at : nullptr);
-  });
+  SumGradient<T>(space, rows, ctx);
   float *factor = space.coefficient(0), *slope = space.coefficient(1),
         *shift = space.coefficient(2);
   const double* sums = space.sums(0);
@@ -205,79 +220,98 @@ void BatchNormGrad(const ops::BatchNormGrad& op, int threads, const KernelContex
     float& sum = ctx.output(output).as<float>()[c];
     sum = static_cast<float>(ctx.accumulates(output) ? sum + value : value);
   };
+  const float *means = ctx.input(Grad::kMean).as<const float>(),
+              *variances = ctx.input(Grad::kVariance).as<const float>();
   for (int64_t c = 0; c < channels; ++c) {
-    const double mean = means[c],
-                 inverse = 1 / std::sqrt(static_cast<double>(variances[c]) + op.eps);
+    const double inverse = 1 / std::sqrt(static_cast<double>(variances[c]) + op.eps);
     const double sum = sums[c], dot = sums[channels + c] * inverse;
-    const double gamma = ctx.has_input(4) ? ctx.input(4).as<const float>()[c] : 1.0;
-    const double scale = gamma * inverse;
+    const double scale = ChannelOr(ctx, Grad::kGamma, c, 1) * inverse;
     const double along_x = -scale * dot * inverse / static_cast<double>(rows);
     factor[c] = static_cast<float>(scale);
     slope[c] = static_cast<float>(along_x);
-    shift[c] = static_cast<float>(-scale * sum / static_cast<double>(rows) - along_x * mean);
-    store(1, c, dot);
-    store(2, c, sum);
+    shift[c] = static_cast<float>(-scale * sum / static_cast<double>(rows) - along_x * means[c]);
+    store(Grad::kDgamma, c, dot);
+    store(Grad::kDbeta, c, sum);
   }
-  if (!ctx.has_output(0)) return;
-  T* dx = ctx.output(0).as<T>();
-  if (keeps) dy = kept;  // what ReLU cuts off is cut off
-  const auto run = op.has_relu && !keeps ? GradientRows<T, true> : GradientRows<T, false>;
+  if (!ctx.has_output(Grad::kDx)) return;
+  // What ReLU cuts off is cut off in a residual's gradient already.
+  const bool keeps = ctx.has_output(Grad::kDresidual);
+  const bool is_masked = ctx.has_input(Grad::kY) && !keeps;
+  const T* dy =
+      (keeps ? ctx.output(Grad::kDresidual) : ctx.input(Grad::kDy)).template as<const T>();
+  const T* y = is_masked ? ctx.input(Grad::kY).as<const T>() : dy;
+  T* dx = ctx.output(Grad::kDx).as<T>();
+  const auto run = is_masked ? GradientRows<T, true> : GradientRows<T, false>;
   ForRowParts(rows, channels, [&](int64_t begin, int64_t end) {
     const int64_t at = begin * channels;
-    run(elements + at, dy + at, y + at, end - begin, channels, factor, slope, shift, dx + at);
+    run(x.as<const T>() + at, dy + at, y + at, end - begin, channels, factor, slope, shift,
+        dx + at);
   });
 }
 
 template <typename T>
 void BatchNormInference(const ops::BatchNormInference& op, int threads, const KernelContext& ctx) {
-  const TensorView& x = ctx.input(0);
+  using Norm = ops::BatchNormInference;
+  const TensorView& x = ctx.input(Norm::kX);
   const int64_t channels = x.shape[1];
   const Workspace space(ctx.workspace, threads, channels);
   float *factor = space.coefficient(0), *shift = space.coefficient(1);
-  const float count = ctx.input(3).as<const float>()[0];
+  const float count = ctx.input(Norm::kFactor).as<const float>()[0];
   const double norm = count == 0 ? 0.0 : 1.0 / count;
   for (int64_t c = 0; c < channels; ++c) {
-    const double mean = ctx.input(1).as<const float>()[c] * norm;
-    const double variance = ctx.input(2).as<const float>()[c] * norm;
-    const double gamma = ctx.has_input(4) ? ctx.input(4).as<const float>()[c] : 1.0;
-    const double beta = ctx.has_input(5) ? ctx.input(5).as<const float>()[c] : 0.0;
-    const double scale = gamma / std::sqrt(variance + op.eps);
+    const double mean = ctx.input(Norm::kMean).as<const float>()[c] * norm;
+    const double variance = ctx.input(Norm::kVariance).as<const float>()[c] * norm;
+    const double scale = ChannelOr(ctx, Norm::kGamma, c, 1) / std::sqrt(variance + op.eps);
     factor[c] = static_cast<float>(scale);
-    shift[c] = static_cast<float>(beta - mean * scale);
+    shift[c] = static_cast<float>(ChannelOr(ctx, Norm::kBeta, c, 0) - mean * scale);
   }
-  NormaliseAll<T>(ctx, /*residual=*/6, op.has_relu, factor, shift);
+  NormaliseAll<T>(ctx, op.epilogue, factor, shift);
 }
 
-template <typename Op, void (*kFloat)(const Op&, int, const KernelContext&),
-          void (*kBFloat16)(const Op&, int, const KernelContext&)>
+template <typename Op, const auto& kRun>
 KernelOrRefusal Make(const Op& op, const KernelRequest& request) {
   const OperandDesc& x = request.inputs[0];
-  if (x.layout != Layout::kChannelsLast) return Refusal{"only tensors with channels last"};
-  if (x.dtype != DType::kFloat && x.dtype != DType::kBFloat16) {
-    return Refusal{"only float and bfloat16, not " + std::string(Name(x.dtype))};
-  }
+  if (const auto refusal = RefuseUnlessChannelsLast(request)) return *refusal;
   if (x.count() == 0) return Refusal{"an empty batch"};
   for (const OperandDesc& operand : request.inputs) {
-    if (operand.present && operand.shape.num_axes() == 1 && operand.dtype != DType::kFloat) {
+    if (operand.present && operand.shape.num_axes() == 1 && operand.dtype != DType::kFloat)
       return Refusal{"only float statistics"};
-    }
   }
   const int threads = request.device.num_threads();
-  const auto run = x.dtype == DType::kFloat ? kFloat : kBFloat16;
-  return Kernel{"", [=](const KernelContext& ctx) { run(op, threads, ctx); },
+  return Kernel{"",
+                [=, type = x.dtype](const KernelContext& ctx) {
+                  VisitNarrow(type, [&](auto tag) { kRun(tag, op, threads, ctx); });
+                },
                 Workspace::Bytes(threads, x.shape[1])};
 }
 
+constexpr auto kBatchNorm = []<typename T>(TypeTag<T>, const auto& op, int threads,
+                                           const KernelContext& ctx) {
+  BatchNorm<T>(op, threads, ctx);
+};
+constexpr auto kBatchNormGrad = []<typename T>(TypeTag<T>, const auto& op, int threads,
+                                               const KernelContext& ctx) {
+  BatchNormGrad<T>(op, threads, ctx);
+};
+constexpr auto kBatchNormInference = []<typename T>(TypeTag<T>, const auto& op, int threads,
+                                                    const KernelContext& ctx) {
+  BatchNormInference<T>(op, threads, ctx);
+};
+
+KernelTraits NormTraits() {
+  KernelTraits traits = ChannelsLastTraits();
+  traits.fuses = ops::IsAddRelu;
+  return traits;
+}
+
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::BatchNorm, "batch-norm-channels-last",
-                              KernelRank::kGood,
-                              (Make<ops::BatchNorm, BatchNorm<float>, BatchNorm<bfloat16>>));
-CAFFE_REGISTER_KERNEL_FACTORY(
-    DeviceKind::kCpu, ops::BatchNormGrad, "batch-norm-grad-channels-last", KernelRank::kGood,
-    (Make<ops::BatchNormGrad, BatchNormGrad<float>, BatchNormGrad<bfloat16>>));
-CAFFE_REGISTER_KERNEL_FACTORY(
-    DeviceKind::kCpu, ops::BatchNormInference, "batch-norm-inference-channels-last",
-    KernelRank::kGood,
-    (Make<ops::BatchNormInference, BatchNormInference<float>, BatchNormInference<bfloat16>>));
+                              KernelRank::kGood, (Make<ops::BatchNorm, kBatchNorm>), NormTraits());
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::BatchNormGrad, "batch-norm-grad-channels-last",
+                              KernelRank::kGood, (Make<ops::BatchNormGrad, kBatchNormGrad>),
+                              NormTraits());
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::BatchNormInference,
+                              "batch-norm-inference-channels-last", KernelRank::kGood,
+                              (Make<ops::BatchNormInference, kBatchNormInference>), NormTraits());
 
 }  // namespace
 }  // namespace caffe::cpu

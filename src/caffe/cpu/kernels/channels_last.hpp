@@ -1,21 +1,53 @@
-// What kernels ask that only serve float tensors whose channels lie together.
+// What kernels have in common that only serve images whose channels lie together, in float or a
+// 16-bit type with float arithmetic.
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe::cpu {
 
-inline constexpr char kOnlyFloatChannelsLast[] = "only float tensors with channels last";
+inline KernelTraits ChannelsLastTraits() {
+  return {.signatures = {{DType::kFloat, DType::kFloat},
+                         {DType::kFloat16, DType::kFloat},
+                         {DType::kBFloat16, DType::kFloat}},
+          .layout = Layout::kChannelsLast};
+}
 
-inline bool AllFloatChannelsLast(const KernelRequest& request) {
-  const auto fits = [](const OperandDesc& operand) {
-    return !operand.present ||
-           (operand.dtype == DType::kFloat && operand.layout == Layout::kChannelsLast);
+// Calls fn(TypeTag<T>{}) with float or a 16-bit type.
+template <typename Fn>
+void VisitNarrow(DType dtype, Fn&& fn) {
+  if (dtype == DType::kFloat16) return fn(TypeTag<float16>{});
+  if (dtype == DType::kBFloat16) return fn(TypeTag<bfloat16>{});
+  CAFFE_ASSERT(dtype == DType::kFloat, "no kernel for ", Name(dtype));
+  fn(TypeTag<float>{});
+}
+
+// Images have their channels last; masks and scales, whose type is their memory's, are float.
+inline std::optional<Refusal> RefuseUnlessChannelsLast(const KernelRequest& request) {
+  const DType data = request.outputs[0].dtype;
+  const auto fits = [&](const OperandDesc& operand) {
+    return !operand.present || operand.shape.num_axes() != 4 ||
+           (operand.layout == Layout::kChannelsLast &&
+            (operand.dtype == data || operand.dtype == DType::kFloat));
   };
-  return std::all_of(request.inputs.begin(), request.inputs.end(), fits) &&
-         std::all_of(request.outputs.begin(), request.outputs.end(), fits);
+  const bool all = request.outputs[0].layout == Layout::kChannelsLast &&
+                   std::ranges::all_of(request.inputs, fits) &&
+                   std::ranges::all_of(request.outputs, fits);
+  if (all) return std::nullopt;
+  return Refusal{"only tensors with channels last"};
+}
+
+// Channels whose sums a thread keeps at a time.
+inline constexpr int64_t kChannelBlock = 512;
+
+// Calls fn(first channel, count) for blocks of at most kChannelBlock channels.
+template <typename Fn>
+void ForEachChannelBlock(int64_t channels, const Fn& fn) {
+  for (int64_t first = 0; first < channels; first += kChannelBlock)
+    fn(first, std::min(kChannelBlock, channels - first));
 }
 
 }  // namespace caffe::cpu

@@ -58,18 +58,47 @@ ConvDescs Describe(const ops::ConvGeometry& g, const TensorDesc& x, const Tensor
   return descs;
 }
 
-dnnl::primitive_attr Attributes(const ops::Conv* op) {
+void AppendEltwise(algorithm what, float alpha, float beta, dnnl::post_ops* post) {
+#if DNNL_VERSION_MAJOR >= 3
+  post->append_eltwise(what, alpha, beta);
+#else
+  post->append_eltwise(1.0f, what, alpha, beta);
+#endif
+}
+
+// What AppendRelu() takes back, as a tensor of one element.
+float minus_tiny = -0x1p-40f;
+memory::desc MinusTinyDesc() {
+  return {{1, 1, 1, 1}, memory::data_type::f32, memory::format_tag::nchw};
+}
+
+// oneDNN's ReLU with a slope of 0 is max(x, 0), which turns NaN into 0 and so hides where a net
+// went wrong. With any other slope NaN stays, so the slope is 2^-100 here, and what that leaves of
+// negative numbers vanishes when 2^-40 is added and subtracted again. Positive numbers below 2^-16
+// are rounded to a multiple of 2^-64. (Two linear post-ops would share their numbers.)
+void AppendRelu(float slope, dnnl::post_ops* post) {
+  AppendEltwise(algorithm::eltwise_relu, slope == 0 ? 0x1p-100f : slope, 0, post);
+  if (slope != 0) return;
+  AppendEltwise(algorithm::eltwise_linear, 1, -minus_tiny, post);
+  post->append_binary(algorithm::binary_add, MinusTinyDesc());
+}
+
+// The operands that post-ops read.
+void AddPostOperands(const ops::Epilogue& epilogue, OneDnnPrimitive* primitive) {
+  if (epilogue.empty() || epilogue[0].a != 0) return;
+  primitive->AddOperand(DNNL_ARG_ATTR_MULTIPLE_POST_OP(2) | DNNL_ARG_SRC_1, MinusTinyDesc());
+  primitive->SetOperand(primitive->num_operands() - 1, &minus_tiny);
+}
+
+dnnl::primitive_attr Attributes(const ops::Epilogue& epilogue = {}) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (op != nullptr && op->has_relu) {
-    dnnl::post_ops post;
-#if DNNL_VERSION_MAJOR >= 3
-    post.append_eltwise(algorithm::eltwise_relu, op->negative_slope, 0.0f);
-#else
-    post.append_eltwise(1.0f, algorithm::eltwise_relu, op->negative_slope, 0.0f);
-#endif
-    attributes.set_post_ops(post);
+  dnnl::post_ops post;
+  for (const ops::Pointwise& entry : epilogue) {
+    CAFFE_ASSERT(entry.kind == ops::Pointwise::Kind::kRelu);
+    AppendRelu(entry.a, &post);
   }
+  attributes.set_post_ops(post);
   return attributes;
 }
 
@@ -113,7 +142,7 @@ dnnl::convolution_forward::primitive_desc ForwardDesc(const ConvDescs& d,
 }
 
 dnnl::convolution_backward_data::primitive_desc BackwardDataDesc(const ConvDescs& d) {
-  const auto hint = ForwardDesc(d, Attributes(nullptr));
+  const auto hint = ForwardDesc(d, Attributes());
 #if DNNL_VERSION_MAJOR >= 3
   return {OneDnnEngine(),
           algorithm::convolution_direct,
@@ -125,12 +154,12 @@ dnnl::convolution_backward_data::primitive_desc BackwardDataDesc(const ConvDescs
           d.pad_front,
           d.pad_back,
           hint,
-          Attributes(nullptr)};
+          Attributes()};
 #else
   return {
       dnnl::convolution_backward_data::desc(algorithm::convolution_direct, d.x, d.any_weights, d.y,
                                             d.strides, d.dilations, d.pad_front, d.pad_back),
-      Attributes(nullptr), OneDnnEngine(), hint};
+      Attributes(), OneDnnEngine(), hint};
 #endif
 }
 
@@ -138,7 +167,7 @@ dnnl::convolution_backward_data::primitive_desc BackwardDataDesc(const ConvDescs
 // bfloat16 while their gradient is float.
 dnnl::convolution_backward_weights::primitive_desc BackwardWeightsDesc(const ConvDescs& d,
                                                                        const ConvDescs& forward) {
-  const auto hint = ForwardDesc(forward, Attributes(nullptr));
+  const auto hint = ForwardDesc(forward, Attributes());
 #if DNNL_VERSION_MAJOR >= 3
   if (d.has_bias) {
     return {OneDnnEngine(),
@@ -152,7 +181,7 @@ dnnl::convolution_backward_weights::primitive_desc BackwardWeightsDesc(const Con
             d.pad_front,
             d.pad_back,
             hint,
-            Attributes(nullptr)};
+            Attributes()};
   }
   return {OneDnnEngine(),
           algorithm::convolution_direct,
@@ -164,14 +193,14 @@ dnnl::convolution_backward_weights::primitive_desc BackwardWeightsDesc(const Con
           d.pad_front,
           d.pad_back,
           hint,
-          Attributes(nullptr)};
+          Attributes()};
 #else
   using Desc = dnnl::convolution_backward_weights::desc;
   const Desc desc = d.has_bias ? Desc(algorithm::convolution_direct, d.x, d.any_weights, d.bias,
                                       d.y, d.strides, d.dilations, d.pad_front, d.pad_back)
                                : Desc(algorithm::convolution_direct, d.x, d.any_weights, d.y,
                                       d.strides, d.dilations, d.pad_front, d.pad_back);
-  return {desc, Attributes(nullptr), OneDnnEngine(), hint};
+  return {desc, Attributes(), OneDnnEngine(), hint};
 #endif
 }
 
@@ -227,7 +256,7 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
   try {
     const ConvDescs descs =
         Describe(op.geometry, request.inputs[0], request.inputs[1], request.outputs[0], has_bias);
-    const auto description = ForwardDesc(descs, Attributes(&op));
+    const auto description = ForwardDesc(descs, Attributes(op.epilogue));
     auto state = std::make_shared<ForwardState>();
     WorkspaceLayout layout;
     state->weights.emplace(descs.weights, description.weights_desc(), &layout);
@@ -238,6 +267,7 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
     state->conv.AddOperand(DNNL_ARG_DST, descs.y);
     state->conv.AddOperand(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
     if (has_bias) state->conv.AddOperand(DNNL_ARG_BIAS, descs.bias);
+    AddPostOperands(op.epilogue, &state->conv);
     return Kernel{"",
                   [state, has_bias](const KernelContext& ctx) {
                     state->conv.SetOperand(0, ctx.input(0).data);
@@ -367,11 +397,13 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-onednn", KernelRank::kBest,
-                              MakeConv);
+                              MakeConv, {.signatures = OneDnnSignatures(), .fuses = OneDnnFuses});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-onednn",
-                              KernelRank::kBest, MakeConvGradData);
+                              KernelRank::kBest, MakeConvGradData,
+                              {.signatures = OneDnnSignatures()});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradWeights, "conv-grad-weights-onednn",
-                              KernelRank::kBest, MakeConvGradWeights);
+                              KernelRank::kBest, MakeConvGradWeights,
+                              {.signatures = OneDnnSignatures()});
 
 }  // namespace
 }  // namespace caffe::cpu

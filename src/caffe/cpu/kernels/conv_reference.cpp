@@ -1,6 +1,7 @@
 // Convolution by its definition: any number of axes, any type, any layout. The oracle and fallback.
 #include <array>
 
+#include "caffe/cpu/kernels/epilogue.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/kernel.hpp"
@@ -62,12 +63,6 @@ class ConvIndex {
   const bool in_last_, out_last_;
 };
 
-double Element(const TensorView& view, int64_t i) {
-  return VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
-    return static_cast<double>(view.as<const T>()[i]);
-  });
-}
-
 void StoreSum(const KernelContext& ctx, int output, int64_t i, double sum) {
   const TensorView& view = ctx.output(output);
   VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
@@ -77,7 +72,7 @@ void StoreSum(const KernelContext& ctx, int output, int64_t i, double sum) {
 }
 
 void Conv(const ops::Conv& op, const KernelContext& ctx) {
-  const TensorView &x = ctx.input(0), &w = ctx.input(1), &y = ctx.output(0);
+  const TensorView &x = ctx.input(op.kX), &w = ctx.input(op.kW), &y = ctx.output(0);
   const ConvIndex at(op.geometry, x, y);
   const int64_t per_group = at.channels / op.geometry.group;
   const int64_t outputs_per_group = at.outputs / op.geometry.group;
@@ -88,7 +83,8 @@ void Conv(const ops::Conv& op, const KernelContext& ctx) {
         const int64_t n = plane / at.outputs, k = plane % at.outputs;
         const int64_t first = k / outputs_per_group * per_group;
         for (int64_t p = 0; p < at.out_pixels; ++p) {
-          A sum = ctx.has_input(2) ? static_cast<A>(Element(ctx.input(2), k)) : A(0);
+          A sum =
+              ctx.has_input(op.kBias) ? static_cast<A>(ElementOf(ctx.input(op.kBias), k)) : A(0);
           for (int64_t tap = 0; tap < at.taps; ++tap) {
             const int64_t position = at.Input(p, tap);
             if (position < 0) continue;
@@ -97,8 +93,8 @@ void Conv(const ops::Conv& op, const KernelContext& ctx) {
                      static_cast<A>(w.as<const T>()[(k * per_group + c) * at.taps + tap]);
             }
           }
-          if (op.has_relu && !(sum > A(0))) sum *= static_cast<A>(op.negative_slope);
-          y.as<T>()[at.Y(n, k, p)] = T(sum);
+          const int64_t element = at.Y(n, k, p);
+          y.as<T>()[element] = T(ApplyEpilogue(ctx, op.epilogue, k, element, sum));
         }
       }
     });
@@ -169,7 +165,7 @@ void ConvGradWeights(const ops::ConvGradWeights& op, const KernelContext& ctx) {
   });
 }
 
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Conv, Conv);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Conv, Conv, FusesAny);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::ConvGradData, ConvGradData);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::ConvGradWeights, ConvGradWeights);
 

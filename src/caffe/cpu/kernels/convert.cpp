@@ -1,7 +1,9 @@
 #include "caffe/ops/convert.hpp"
 
 #include <cstring>
+#include <type_traits>
 
+#include "caffe/cpu/half_rows.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -10,6 +12,7 @@ namespace {
 
 template <typename From, typename To>
 CAFFE_CPU_CLONES void CastRange(const From* x, To* y, int64_t count) {
+  if constexpr (requires { ConvertRow(x, y, count); }) return ConvertRow(x, y, count);
   for (int64_t i = 0; i < count; ++i) y[i] = To(static_cast<Accum<From>>(x[i]));
 }
 
@@ -25,14 +28,20 @@ void Cast(const ops::Cast&, const KernelContext& ctx) {
 }
 
 // Transposes a rows x columns matrix in blocks that stay in the first-level cache.
-template <typename T>
-CAFFE_CPU_CLONES void Transpose(const T* x, int64_t rows, int64_t columns, T* y) {
+template <typename From, typename To>
+CAFFE_CPU_CLONES void Transpose(const From* x, int64_t rows, int64_t columns, To* y) {
   constexpr int64_t kBlock = 16;
   for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
     for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
       const int64_t r1 = std::min(r0 + kBlock, rows), c1 = std::min(c0 + kBlock, columns);
       for (int64_t r = r0; r < r1; ++r) {
-        for (int64_t c = c0; c < c1; ++c) y[c * rows + r] = x[r * columns + c];
+        for (int64_t c = c0; c < c1; ++c) {
+          if constexpr (std::is_same_v<From, To>) {
+            y[c * rows + r] = x[r * columns + c];
+          } else {
+            y[c * rows + r] = To(static_cast<Accum<From>>(x[r * columns + c]));
+          }
+        }
       }
     }
   }
@@ -43,12 +52,14 @@ void Reorder(const ops::Reorder&, const KernelContext& ctx) {
   const int64_t items = x.shape[0], channels = x.shape[1], pixels = x.shape.count(2);
   const bool to_last = y.layout == Layout::kChannelsLast;
   const int64_t rows = to_last ? channels : pixels, columns = to_last ? pixels : channels;
-  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
-    ParallelFor(items, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t n = begin; n < end; ++n) {
-        const int64_t offset = n * channels * pixels;
-        Transpose(x.as<const T>() + offset, rows, columns, y.as<T>() + offset);
-      }
+  VisitFloat(x.dtype, [&]<typename From>(TypeTag<From>) {
+    VisitFloat(y.dtype, [&]<typename To>(TypeTag<To>) {
+      ParallelFor(items, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t n = begin; n < end; ++n) {
+          const int64_t offset = n * channels * pixels;
+          Transpose(x.as<const From>() + offset, rows, columns, y.as<To>() + offset);
+        }
+      });
     });
   });
 }

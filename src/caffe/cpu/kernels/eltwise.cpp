@@ -21,7 +21,7 @@ CAFFE_CPU_CLONES void SumPairRelu(const T* x0, const T* x1, T* y, int64_t count)
   using A = Accum<T>;
   for (int64_t i = 0; i < count; ++i) {
     const A sum = static_cast<A>(x0[i]) + static_cast<A>(x1[i]);
-    y[i] = T(sum > A(0) ? sum : A(0));
+    y[i] = T(sum > A(0) ? sum : A(0) * sum + A(0));  // NaN stays
   }
 }
 
@@ -35,11 +35,11 @@ void SumOperands(const ops::EltwiseSum& op, const KernelContext& ctx, int64_t be
   T* y = ctx.output(0).as<T>();
   if (count == 2) {
     const T *x0 = ctx.input(0).as<const T>() + begin, *x1 = ctx.input(1).as<const T>() + begin;
-    if (op.has_relu && op.coefficients.empty()) {
+    if (op.coefficients.empty() && !op.epilogue.empty() && ops::IsAddRelu(op.epilogue)) {
       SumPairRelu<T>(x0, x1, y + begin, end - begin);
       return;
     }
-    if (!op.has_relu) {
+    if (op.epilogue.empty()) {
       SumPair<T>(x0, coefficient(0), x1, coefficient(1), y + begin, end - begin);
       return;
     }
@@ -48,7 +48,8 @@ void SumOperands(const ops::EltwiseSum& op, const KernelContext& ctx, int64_t be
     A sum = 0;
     for (int k = 0; k < count; ++k)
       sum += coefficient(k) * static_cast<A>(ctx.input(k).as<const T>()[i]);
-    y[i] = T(op.has_relu && !(sum > A(0)) ? A(0) : sum);
+    for (const ops::Pointwise& entry : op.epilogue) sum = ops::ApplyPointwise(entry, sum);
+    y[i] = T(sum);
   }
 }
 
@@ -130,7 +131,7 @@ void EltwiseMaxGrad(const ops::EltwiseMaxGrad& op, const KernelContext& ctx) {
   });
 }
 
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::EltwiseSum, EltwiseSum);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::EltwiseSum, EltwiseSum, FusesAny);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::EltwiseProd, EltwiseProd);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::EltwiseProdGrad, EltwiseProdGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::EltwiseMax, EltwiseMax);

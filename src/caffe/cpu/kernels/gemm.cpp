@@ -1,5 +1,6 @@
 #include "caffe/ops/gemm.hpp"
 
+#include "caffe/cpu/kernels/epilogue.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
@@ -26,13 +27,14 @@ void GemmReference(const ops::Gemm& op, const KernelContext& ctx) {
             sum += static_cast<Sum>(a[r * a_row + i * a_inner]) *
                    static_cast<Sum>(b[i * b_inner + k * b_column]);
           }
-          if (ctx.has_input(2)) {
-            VisitFloat(ctx.input(2).dtype, [&]<typename B>(TypeTag<B>) {
-              sum += static_cast<Sum>(ctx.input(2).as<const B>()[k]);
+          if (ctx.has_input(op.kBias)) {
+            VisitFloat(ctx.input(op.kBias).dtype, [&]<typename B>(TypeTag<B>) {
+              sum += static_cast<Sum>(ctx.input(op.kBias).as<const B>()[k]);
             });
           }
           C& out = c[r * op.columns + k];
-          out = C(accumulates ? sum + static_cast<Sum>(static_cast<Accum<C>>(out)) : sum);
+          if (accumulates) sum += static_cast<Sum>(static_cast<Accum<C>>(out));
+          out = C(ApplyEpilogue(ctx, op.epilogue, k, r * op.columns + k, sum));
         }
       }
     });
@@ -81,7 +83,7 @@ KernelOrRefusal MakeSgemm(const ops::Gemm& op, const KernelRequest& request) {
       "",
       [op, swaps](const KernelContext& ctx) {
         const float *a = ctx.input(0).as<float>(), *b = ctx.input(1).as<float>();
-        const float* bias = ctx.has_input(2) ? ctx.input(2).as<float>() : nullptr;
+        const float* bias = ctx.has_input(op.kBias) ? ctx.input(op.kBias).as<float>() : nullptr;
         float* c = ctx.output(0).as<float>();
         if (swaps) {
           float* transposed = static_cast<float*>(ctx.workspace);
@@ -101,85 +103,55 @@ KernelOrRefusal MakeSgemm(const ops::Gemm& op, const KernelRequest& request) {
       workspace};
 }
 
-struct MatmulState {
-  OneDnnPrimitive overwrite, add;
-  size_t scratchpad_offset = 0;
-};
-
-// Row-major matrix, or its transpose read from the same memory.
-dnnl::memory::desc Matrix(int64_t rows, int64_t columns, bool is_transposed, DType dtype) {
-  using dnnl::memory;
-  return memory::desc({rows, columns}, OneDnnType(dtype),
-                      is_transposed ? memory::format_tag::ba : memory::format_tag::ab);
-}
-
-dnnl::matmul::primitive_desc MatmulDesc(const dnnl::memory::desc& a, const dnnl::memory::desc& b,
-                                        const dnnl::memory::desc& bias, const dnnl::memory::desc& c,
-                                        bool has_bias, bool accumulates) {
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (accumulates) {
-    dnnl::post_ops post;
-    post.append_sum(1.0f);
-    attributes.set_post_ops(post);
-  }
-#if DNNL_VERSION_MAJOR >= 3
-  if (has_bias) return {OneDnnEngine(), a, b, bias, c, attributes};
-  return {OneDnnEngine(), a, b, c, attributes};
-#else
-  if (has_bias) return {dnnl::matmul::desc(a, b, bias, c), attributes, OneDnnEngine()};
-  return {dnnl::matmul::desc(a, b, c), attributes, OneDnnEngine()};
-#endif
-}
-
 // For bfloat16, which dnnl_sgemm does not take.
 KernelOrRefusal MakeMatmul(const ops::Gemm& op, const KernelRequest& request) {
-  const DType dtype = request.inputs[0].dtype, result = request.outputs[0].dtype;
-  if (dtype != DType::kBFloat16) return Refusal{"only bfloat16 operands"};
-  if (!OneDnnComputes(dtype)) return Refusal{"this processor has no bfloat16 arithmetic"};
-  if (result != DType::kBFloat16 && result != DType::kFloat)
-    return Refusal{"only bfloat16 and float results"};
-  const bool has_bias = request.inputs.size() > 2 && request.inputs[2].present;
-  if (has_bias && request.inputs[2].dtype != DType::kFloat) return Refusal{"only a float bias"};
+  const OperandDesc& a = request.inputs[ops::Gemm::kA];
+  const DType result = request.outputs[0].dtype;
+  if (result != a.dtype && result != DType::kFloat)
+    return Refusal{"a result neither of the factors' type nor float"};
+  const bool has_bias =
+      request.inputs.size() > ops::Gemm::kBias && request.inputs[ops::Gemm::kBias].present;
+  if (has_bias && request.inputs[ops::Gemm::kBias].dtype != DType::kFloat)
+    return Refusal{"only a float bias"};
   try {
-    const dnnl::memory::desc a = Matrix(op.rows, op.inner, op.transpose_a, dtype);
-    const dnnl::memory::desc b = Matrix(op.inner, op.columns, op.transpose_b, dtype);
-    const dnnl::memory::desc bias = Matrix(1, op.columns, false, DType::kFloat);
-    const dnnl::memory::desc c = Matrix(op.rows, op.columns, false, result);
-    auto state = std::make_shared<MatmulState>();
-    size_t scratchpad = 0;
-    for (const bool accumulates : {false, true}) {
-      const auto description = MatmulDesc(a, b, bias, c, has_bias, accumulates);
-      OneDnnPrimitive primitive{dnnl::matmul(description)};
-      primitive.AddOperand(DNNL_ARG_SRC, a);
-      primitive.AddOperand(DNNL_ARG_WEIGHTS, b);
-      primitive.AddOperand(DNNL_ARG_DST, c);
-      primitive.AddOperand(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
-      if (has_bias) primitive.AddOperand(DNNL_ARG_BIAS, bias);
-      scratchpad = std::max(scratchpad, description.scratchpad_desc().get_size());
-      (accumulates ? state->add : state->overwrite) = std::move(primitive);
-    }
+    struct State {
+      OneDnnProduct overwrite, add;
+    };
+    const OneDnnProduct::Shape shape{.rows = op.rows,
+                                     .columns = op.columns,
+                                     .inner = op.inner,
+                                     .transpose_a = op.transpose_a,
+                                     .transpose_b = op.transpose_b,
+                                     .factors = a.dtype,
+                                     .result = result,
+                                     .has_bias = has_bias};
+    auto state = std::make_shared<State>();
+    state->overwrite = OneDnnProduct(shape, /*accumulates=*/false);
+    state->add = OneDnnProduct(shape, /*accumulates=*/true);
     return Kernel{"",
                   [state, has_bias](const KernelContext& ctx) {
-                    OneDnnPrimitive& primitive = ctx.accumulates(0) ? state->add : state->overwrite;
-                    primitive.SetOperand(0, ctx.input(0).data);
-                    primitive.SetOperand(1, ctx.input(1).data);
-                    primitive.SetOperand(2, ctx.output(0).data);
-                    primitive.SetOperand(3, ctx.workspace);
-                    if (has_bias) primitive.SetOperand(4, ctx.input(2).data);
-                    primitive.Run();
+                    OneDnnProduct& product = ctx.accumulates(0) ? state->add : state->overwrite;
+                    product.Run(ctx.input(ops::Gemm::kA).data, ctx.input(ops::Gemm::kB).data,
+                                has_bias ? ctx.input(ops::Gemm::kBias).data : nullptr,
+                                ctx.output(0).data, ctx.workspace);
                   },
-                  scratchpad};
+                  std::max(state->overwrite.workspace_bytes(), state->add.workspace_bytes())};
   } catch (const dnnl::error& error) {
     return Refusal{std::string("oneDNN: ") + error.what()};
   }
 }
 
+// bfloat16, where the processor multiplies it; otherwise nothing that any op asks for.
+KernelTraits MatmulTraits() {
+  const DType type = OneDnnComputes(DType::kBFloat16) ? DType::kBFloat16 : DType::kUInt8;
+  return {.signatures = {{type, DType::kFloat}}};
+}
+
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-onednn-sgemm", KernelRank::kBest,
-                              MakeSgemm);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-onednn-matmul", KernelRank::kGood,
-                              MakeMatmul);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Gemm, GemmReference);
+                              MakeSgemm, {.signatures = {{DType::kFloat, DType::kFloat}}});
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-onednn-matmul", KernelRank::kBest,
+                              MakeMatmul, MatmulTraits());
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Gemm, GemmReference, FusesAny);
 
 }  // namespace
 }  // namespace caffe::cpu

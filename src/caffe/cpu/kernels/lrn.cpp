@@ -86,11 +86,14 @@ void LrnGrad(const ops::LrnGrad& op, const KernelContext& ctx) {
 }
 
 // One pixel of a channels-last image. `padded` has `reach` zeros on both sides of the channels.
-template <bool kThreeQuarters>
-CAFFE_CPU_CLONES void LrnPixel(const float* x, int64_t channels, int64_t size, float k, float alpha,
-                               float beta, float* padded, float* y, float* scale) {
+template <bool kThreeQuarters, typename T>
+CAFFE_CPU_CLONES void LrnPixel(const T* x, int64_t channels, int64_t size, float k, float alpha,
+                               float beta, float* padded, T* y, float* scale) {
   const int64_t reach = (size - 1) / 2;
-  for (int64_t c = 0; c < channels; ++c) padded[reach + c] = x[c] * x[c];
+  for (int64_t c = 0; c < channels; ++c) {
+    const float value = static_cast<float>(x[c]);
+    padded[reach + c] = value * value;
+  }
   for (int64_t c = 0; c < channels; ++c) scale[c] = padded[c];
   for (int64_t j = 1; j < size; ++j) {
     for (int64_t c = 0; c < channels; ++c) scale[c] += padded[c + j];
@@ -98,22 +101,24 @@ CAFFE_CPU_CLONES void LrnPixel(const float* x, int64_t channels, int64_t size, f
   for (int64_t c = 0; c < channels; ++c) {
     const float s = k + alpha * scale[c];
     scale[c] = s;
-    y[c] = x[c] * InversePower<kThreeQuarters>(s, beta);
+    y[c] = T(static_cast<float>(x[c]) * InversePower<kThreeQuarters>(s, beta));
   }
 }
 
-template <bool kThreeQuarters>
-CAFFE_CPU_CLONES void LrnGradPixel(const float* x, const float* y, const float* scale,
-                                   const float* dy, int64_t channels, int64_t size, float factor,
-                                   float beta, float* padded, float* sums, float* dx) {
+template <bool kThreeQuarters, typename T>
+CAFFE_CPU_CLONES void LrnGradPixel(const T* x, const T* y, const float* scale, const T* dy,
+                                   int64_t channels, int64_t size, float factor, float beta,
+                                   float* padded, float* sums, T* dx) {
   const int64_t reach = (size - 1) / 2;
-  for (int64_t c = 0; c < channels; ++c) padded[reach + c] = dy[c] * y[c] / scale[c];
+  for (int64_t c = 0; c < channels; ++c)
+    padded[reach + c] = static_cast<float>(dy[c]) * static_cast<float>(y[c]) / scale[c];
   for (int64_t c = 0; c < channels; ++c) sums[c] = padded[c];
   for (int64_t j = 1; j < size; ++j) {
     for (int64_t c = 0; c < channels; ++c) sums[c] += padded[c + j];
   }
   for (int64_t c = 0; c < channels; ++c) {
-    dx[c] = InversePower<kThreeQuarters>(scale[c], beta) * dy[c] - factor * x[c] * sums[c];
+    const float direct = InversePower<kThreeQuarters>(scale[c], beta) * static_cast<float>(dy[c]);
+    dx[c] = T(direct - factor * static_cast<float>(x[c]) * sums[c]);
   }
 }
 
@@ -138,51 +143,62 @@ size_t ScratchBytes(const OperandDesc& x, int64_t size, int threads) {
   return static_cast<size_t>(threads) * 2 * (x.shape[1] + size) * sizeof(float);
 }
 
-KernelOrRefusal MakeLrn(const ops::Lrn& op, const KernelRequest& request) {
-  if (!AllFloatChannelsLast(request)) return Refusal{kOnlyFloatChannelsLast};
+template <typename T>
+void LrnChannelsLast(const ops::Lrn& op, int threads, const KernelContext& ctx) {
+  const auto pixel = op.beta == 0.75 ? LrnPixel<true, T> : LrnPixel<false, T>;
+  const T* x = ctx.input(0).as<const T>();
+  T* y = ctx.output(0).as<T>();
+  float* scale = ctx.output(1).as<float>();
+  const float alpha = static_cast<float>(op.alpha / static_cast<double>(op.size));
+  ForEachPixel(ctx.input(0), op.size, ctx.workspace, threads, [&](int64_t at, float* scratch) {
+    pixel(x + at, ctx.input(0).shape[1], op.size, static_cast<float>(op.k), alpha,
+          static_cast<float>(op.beta), scratch, y + at, scale + at);
+  });
+}
+
+template <typename T>
+void LrnGradChannelsLast(const ops::LrnGrad& op, int threads, const KernelContext& ctx) {
+  using Grad = ops::LrnGrad;
+  const auto pixel = op.beta == 0.75 ? LrnGradPixel<true, T> : LrnGradPixel<false, T>;
+  const T *x = ctx.input(Grad::kX).as<const T>(), *y = ctx.input(Grad::kY).as<const T>(),
+          *dy = ctx.input(Grad::kDy).as<const T>();
+  const float* scale = ctx.input(Grad::kScale).as<const float>();
+  T* dx = ctx.output(0).as<T>();
+  const int64_t channels = ctx.input(0).shape[1];
+  const float factor = static_cast<float>(2 * op.alpha * op.beta / static_cast<double>(op.size));
+  ForEachPixel(ctx.input(0), op.size, ctx.workspace, threads, [&](int64_t at, float* scratch) {
+    pixel(x + at, y + at, scale + at, dy + at, channels, op.size, factor,
+          static_cast<float>(op.beta), scratch, scratch + channels + op.size, dx + at);
+  });
+}
+
+template <typename Op, const auto& kRun>
+KernelOrRefusal MakeChannelsLast(const Op& op, const KernelRequest& request) {
+  if (const auto refusal = RefuseUnlessChannelsLast(request)) return *refusal;
   const int threads = request.device.num_threads();
-  const auto pixel = op.beta == 0.75 ? LrnPixel<true> : LrnPixel<false>;
+  const DType type = request.outputs[0].dtype;
   return Kernel{"",
                 [=](const KernelContext& ctx) {
-                  const float* x = ctx.input(0).as<const float>();
-                  float *y = ctx.output(0).as<float>(), *scale = ctx.output(1).as<float>();
-                  const float alpha = static_cast<float>(op.alpha / static_cast<double>(op.size));
-                  ForEachPixel(ctx.input(0), op.size, ctx.workspace, threads,
-                               [&](int64_t at, float* scratch) {
-                                 pixel(x + at, ctx.input(0).shape[1], op.size,
-                                       static_cast<float>(op.k), alpha, static_cast<float>(op.beta),
-                                       scratch, y + at, scale + at);
-                               });
+                  VisitNarrow(type, [&](auto tag) { kRun(tag, op, threads, ctx); });
                 },
                 ScratchBytes(request.inputs[0], op.size, threads)};
 }
 
-KernelOrRefusal MakeLrnGrad(const ops::LrnGrad& op, const KernelRequest& request) {
-  if (!AllFloatChannelsLast(request)) return Refusal{kOnlyFloatChannelsLast};
-  const int threads = request.device.num_threads();
-  const auto pixel = op.beta == 0.75 ? LrnGradPixel<true> : LrnGradPixel<false>;
-  return Kernel{
-      "",
-      [=](const KernelContext& ctx) {
-        const int64_t channels = ctx.input(0).shape[1];
-        const float factor =
-            static_cast<float>(2 * op.alpha * op.beta / static_cast<double>(op.size));
-        ForEachPixel(
-            ctx.input(0), op.size, ctx.workspace, threads, [&](int64_t at, float* scratch) {
-              pixel(ctx.input(0).as<const float>() + at, ctx.input(1).as<const float>() + at,
-                    ctx.input(2).as<const float>() + at, ctx.input(3).as<const float>() + at,
-                    channels, op.size, factor, static_cast<float>(op.beta), scratch,
-                    scratch + channels + op.size, ctx.output(0).as<float>() + at);
-            });
-      },
-      ScratchBytes(request.inputs[0], op.size, threads)};
-}
+constexpr auto kLrn = []<typename T>(TypeTag<T>, const auto& op, int threads,
+                                     const KernelContext& ctx) {
+  LrnChannelsLast<T>(op, threads, ctx);
+};
+constexpr auto kLrnGrad = []<typename T>(TypeTag<T>, const auto& op, int threads,
+                                         const KernelContext& ctx) {
+  LrnGradChannelsLast<T>(op, threads, ctx);
+};
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Lrn, "lrn-channels-last", KernelRank::kGood,
-                              MakeLrn);
+                              (MakeChannelsLast<ops::Lrn, kLrn>), ChannelsLastTraits());
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Lrn, Lrn);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::LrnGrad, "lrn-grad-channels-last",
-                              KernelRank::kGood, MakeLrnGrad);
+                              KernelRank::kGood, (MakeChannelsLast<ops::LrnGrad, kLrnGrad>),
+                              ChannelsLastTraits());
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnGrad, LrnGrad);
 
 }  // namespace

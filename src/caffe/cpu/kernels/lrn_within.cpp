@@ -114,36 +114,42 @@ void LrnWithinGrad(const ops::LrnWithinGrad& op, const KernelContext& ctx) {
 CAFFE_CPU_CLONES void Add(const float* x, float* sum, int64_t channels) {
   for (int64_t c = 0; c < channels; ++c) sum[c] += x[c];
 }
-CAFFE_CPU_CLONES void AddSquares(const float* x, float* sum, int64_t channels) {
-  for (int64_t c = 0; c < channels; ++c) sum[c] += x[c] * x[c];
+template <typename T>
+CAFFE_CPU_CLONES void AddSquares(const T* x, float* sum, int64_t channels) {
+  for (int64_t c = 0; c < channels; ++c) {
+    const float value = static_cast<float>(x[c]);
+    sum[c] += value * value;
+  }
 }
 // `scale` holds the sums of squares before, the scales after.
-template <bool kThreeQuarters>
-CAFFE_CPU_CLONES void Normalise(const float* x, float share, float beta, float* scale, float* y,
+template <bool kThreeQuarters, typename T>
+CAFFE_CPU_CLONES void Normalise(const T* x, float share, float beta, float* scale, T* y,
                                 int64_t channels) {
   for (int64_t c = 0; c < channels; ++c) {
     scale[c] = 1 + share * scale[c];
-    y[c] = x[c] * InversePower<kThreeQuarters>(scale[c], beta);
+    y[c] = T(static_cast<float>(x[c]) * InversePower<kThreeQuarters>(scale[c], beta));
   }
 }
 // What an element adds to the gradients of all elements of its window.
-template <bool kThreeQuarters>
-CAFFE_CPU_CLONES void Spread(const float* x, const float* scale, const float* dy, float share,
-                             float beta, float* spread, int64_t channels) {
+template <bool kThreeQuarters, typename T>
+CAFFE_CPU_CLONES void Spread(const T* x, const float* scale, const T* dy, float share, float beta,
+                             float* spread, int64_t channels) {
   for (int64_t c = 0; c < channels; ++c) {
-    spread[c] = share * dy[c] * x[c] * InversePower<kThreeQuarters>(scale[c], beta) / scale[c];
+    spread[c] = share * static_cast<float>(dy[c]) * static_cast<float>(x[c]) *
+                InversePower<kThreeQuarters>(scale[c], beta) / scale[c];
   }
 }
-// `dx` holds the sums of what was spread before.
-template <bool kThreeQuarters>
-CAFFE_CPU_CLONES void Gradient(const float* x, const float* scale, const float* dy, float factor,
-                               float beta, float* dx, int64_t channels) {
+// `sums` are of what was spread before.
+template <bool kThreeQuarters, typename T>
+CAFFE_CPU_CLONES void Gradient(const T* x, const float* scale, const T* dy, float factor,
+                               float beta, const float* sums, T* dx, int64_t channels) {
   for (int64_t c = 0; c < channels; ++c) {
-    dx[c] = InversePower<kThreeQuarters>(scale[c], beta) * dy[c] - factor * x[c] * dx[c];
+    const float direct = InversePower<kThreeQuarters>(scale[c], beta) * static_cast<float>(dy[c]);
+    dx[c] = T(direct - factor * static_cast<float>(x[c]) * sums[c]);
   }
 }
 
-template <bool kThreeQuarters>
+template <bool kThreeQuarters, typename T>
 void LrnWithinChannelsLast(const ops::LrnWithin& op, const KernelContext& ctx) {
   const Windows windows(ctx.input(0).shape, op.size);
   const int64_t channels = windows.channels, row_step = windows.width * channels;
@@ -151,8 +157,9 @@ void LrnWithinChannelsLast(const ops::LrnWithin& op, const KernelContext& ctx) {
   ParallelFor(windows.images * windows.height, 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t image = row / windows.height * windows.height * row_step;
-      const float* x = ctx.input(0).as<const float>() + image;
-      float *y = ctx.output(0).as<float>() + image, *scale = ctx.output(1).as<float>() + image;
+      const T* x = ctx.input(0).as<const T>() + image;
+      T* y = ctx.output(0).as<T>() + image;
+      float* scale = ctx.output(1).as<float>() + image;
       const int64_t h = row % windows.height;
       for (int64_t w = 0; w < windows.width; ++w) {
         const int64_t at = h * row_step + w * channels;
@@ -169,19 +176,20 @@ void LrnWithinChannelsLast(const ops::LrnWithin& op, const KernelContext& ctx) {
 }
 
 // `workspace` has one image for each of `threads`.
-template <bool kThreeQuarters>
+template <bool kThreeQuarters, typename T>
 void LrnWithinGradChannelsLast(const ops::LrnWithinGrad& op, const KernelContext& ctx,
                                int threads) {
+  using Grad = ops::LrnWithinGrad;
   const Windows windows(ctx.input(0).shape, op.size);
   const int64_t channels = windows.channels, row_step = windows.width * channels;
   const int64_t image_size = windows.height * row_step;
   const float beta = static_cast<float>(op.beta);
   const float factor = static_cast<float>(2 * op.alpha * op.beta);
   const auto image_of_thread = [&](int64_t n, float* spread) {
-    const float* x = ctx.input(0).as<const float>() + n * image_size;
-    const float* scale = ctx.input(1).as<const float>() + n * image_size;
-    const float* dy = ctx.input(2).as<const float>() + n * image_size;
-    float* dx = ctx.output(0).as<float>() + n * image_size;
+    const T* x = ctx.input(Grad::kX).as<const T>() + n * image_size;
+    const float* scale = ctx.input(Grad::kScale).as<const float>() + n * image_size;
+    const T* dy = ctx.input(Grad::kDy).as<const T>() + n * image_size;
+    T* dx = ctx.output(0).as<T>() + n * image_size;
     for (int64_t h = 0; h < windows.height; ++h) {
       for (int64_t w = 0; w < windows.width; ++w) {
         const int64_t at = h * row_step + w * channels;
@@ -190,14 +198,17 @@ void LrnWithinGradChannelsLast(const ops::LrnWithinGrad& op, const KernelContext
                                channels);
       }
     }
-    std::fill_n(dx, image_size, 0.0f);
     for (int64_t h = 0; h < windows.height; ++h) {
       for (int64_t w = 0; w < windows.width; ++w) {
         const int64_t at = h * row_step + w * channels;
-        windows.ForEachIn(h, w, [&](int64_t i, int64_t j) {
-          Add(spread + i * row_step + j * channels, dx + at, channels);
+        ForEachChannelBlock(channels, [&](int64_t first, int64_t count) {
+          float sums[kChannelBlock] = {};
+          windows.ForEachIn(h, w, [&](int64_t i, int64_t j) {
+            Add(spread + i * row_step + j * channels + first, sums, count);
+          });
+          const int64_t k = at + first;
+          Gradient<kThreeQuarters>(x + k, scale + k, dy + k, factor, beta, sums, dx + k, count);
         });
-        Gradient<kThreeQuarters>(x + at, scale + at, dy + at, factor, beta, dx + at, channels);
       }
     }
   };
@@ -213,25 +224,37 @@ void LrnWithinGradChannelsLast(const ops::LrnWithinGrad& op, const KernelContext
 }
 
 KernelOrRefusal MakeLrnWithin(const ops::LrnWithin& op, const KernelRequest& request) {
-  if (!AllFloatChannelsLast(request)) return Refusal{kOnlyFloatChannelsLast};
-  const auto run = op.beta == 0.75 ? LrnWithinChannelsLast<true> : LrnWithinChannelsLast<false>;
-  return Kernel{"", [=](const KernelContext& ctx) { run(op, ctx); }};
+  if (const auto refusal = RefuseUnlessChannelsLast(request)) return *refusal;
+  const DType type = request.outputs[0].dtype;
+  return Kernel{"", [=](const KernelContext& ctx) {
+                  VisitNarrow(type, [&]<typename T>(TypeTag<T>) {
+                    const auto run = op.beta == 0.75 ? LrnWithinChannelsLast<true, T>
+                                                     : LrnWithinChannelsLast<false, T>;
+                    run(op, ctx);
+                  });
+                }};
 }
 
 KernelOrRefusal MakeLrnWithinGrad(const ops::LrnWithinGrad& op, const KernelRequest& request) {
-  if (!AllFloatChannelsLast(request)) return Refusal{kOnlyFloatChannelsLast};
+  if (const auto refusal = RefuseUnlessChannelsLast(request)) return *refusal;
   const int threads = request.device.num_threads();
-  const auto run =
-      op.beta == 0.75 ? LrnWithinGradChannelsLast<true> : LrnWithinGradChannelsLast<false>;
-  return Kernel{"", [=](const KernelContext& ctx) { run(op, ctx, threads); },
+  const DType type = request.outputs[0].dtype;
+  return Kernel{"",
+                [=](const KernelContext& ctx) {
+                  VisitNarrow(type, [&]<typename T>(TypeTag<T>) {
+                    const auto run = op.beta == 0.75 ? LrnWithinGradChannelsLast<true, T>
+                                                     : LrnWithinGradChannelsLast<false, T>;
+                    run(op, ctx, threads);
+                  });
+                },
                 static_cast<size_t>(threads * request.inputs[0].shape.count(1)) * sizeof(float)};
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::LrnWithin, "lrn-within-channels-last",
-                              KernelRank::kGood, MakeLrnWithin);
+                              KernelRank::kGood, MakeLrnWithin, ChannelsLastTraits());
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnWithin, LrnWithin);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::LrnWithinGrad, "lrn-within-grad-channels-last",
-                              KernelRank::kGood, MakeLrnWithinGrad);
+                              KernelRank::kGood, MakeLrnWithinGrad, ChannelsLastTraits());
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnWithinGrad, LrnWithinGrad);
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Batch normalisation of any type and layout: sums over all elements of a channel, then one pass
 // over the elements.
 #include <cmath>
-#include <limits>
 
 #include "caffe/cuda/map.cuh"
 #include "caffe/cuda/numbers.cuh"
@@ -99,7 +98,8 @@ struct Normalise {
       if (k == 0 || inner == 1) affine = affines[first + k];
       A value = Wide(in.values[k]) * affine.factor + affine.shift;
       if (residual != nullptr) value += Wide(added.values[k]);
-      out.values[k] = T(has_relu && !(value > A(0)) ? A(0) : value);
+      if (has_relu) value = value > A(0) ? value : A(0) * value + A(0);  // NaN stays
+      out.values[k] = T(value);
     }
     reinterpret_cast<Pack<T, N>*>(y)[pack] = out;
   }
@@ -126,22 +126,20 @@ size_t AffineBytes(const Covered& view) {
   return static_cast<size_t>(view.covered) * sizeof(Affine<Accum<T>>);
 }
 
-constexpr int kNoResidual = std::numeric_limits<int>::max();
-
-// The workspace begins with AffineBytes(); `residual` is the number of that operand, which may be
-// absent.
+// The workspace begins with AffineBytes(); the epilogue is one of IsAddRelu().
 template <typename T>
-void NormaliseWith(const Normalisation<Accum<T>>& normalisation, int residual, bool has_relu,
+void NormaliseWith(const Normalisation<Accum<T>>& normalisation, const ops::Epilogue& epilogue,
                    const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
-  const T* added = ctx.has_input(residual) ? ctx.input(residual).as<const T>() : nullptr;
+  const int residual = ops::AddedOperand(epilogue);
+  const T* added = residual >= 0 ? ctx.input(residual).as<const T>() : nullptr;
   const Covered view = ChannelsOf(x);
   auto* const affines = static_cast<Affine<Accum<T>>*>(ctx.workspace);
   ForEach(ctx, view.covered, StoreAffine<Accum<T>>{normalisation, affines});
   VisitPack<T>(view, {x.data, y.data, added}, [&]<int N>(std::integral_constant<int, N>) {
     ForEach(ctx, y.count() / N,
             Normalise<T, N>{affines, x.as<const T>(), added, y.as<T>(), view.covered, view.inner,
-                            has_relu});
+                            ops::EndsInRelu(epilogue)});
   });
 }
 
@@ -164,7 +162,7 @@ KernelOrRefusal MakeBatchNorm(const ops::BatchNorm& op, const KernelRequest& req
                             InputNumbers(ctx, 1),
                             InputNumbers(ctx, 2),
                             static_cast<A>(op.eps)},
-                           /*residual=*/3, op.has_relu, ctx);
+                           op.epilogue, ctx);
         },
         AffineBytes<T>(view) + SumWorkspace<2, A>(view)};
   });
@@ -178,7 +176,7 @@ KernelOrRefusal MakeBatchNormInference(const ops::BatchNormInference& op,
                     NormaliseWith<T>(
                         {InputNumbers(ctx, 1), InputNumbers(ctx, 2), InputNumbers(ctx, 3),
                          InputNumbers(ctx, 4), InputNumbers(ctx, 5), static_cast<Accum<T>>(op.eps)},
-                        /*residual=*/6, op.has_relu, ctx);
+                        op.epilogue, ctx);
                   },
                   AffineBytes<T>(ChannelsOf(request.inputs[0]))};
   });
@@ -195,7 +193,7 @@ KernelOrRefusal MakeBatchNormInferenceGrad(const ops::BatchNormInferenceGrad& op
                                       InputNumbers(ctx, 3),
                                       {},
                                       static_cast<Accum<T>>(op.eps)},
-                                     kNoResidual, /*has_relu=*/false, ctx);
+                                     {}, ctx);
                   },
                   AffineBytes<T>(ChannelsOf(request.inputs[0]))};
   });
@@ -270,6 +268,7 @@ struct GradientOfInput {
 };
 
 KernelOrRefusal MakeBatchNormGrad(const ops::BatchNormGrad& op, const KernelRequest& request) {
+  using Grad = ops::BatchNormGrad;
   const Covered view = ChannelsOf(request.inputs[0]);
   return VisitFloat(request.inputs[0].dtype, [&]<typename T>(TypeTag<T>) {
     using A = Accum<T>;
@@ -278,20 +277,22 @@ KernelOrRefusal MakeBatchNormGrad(const ops::BatchNormGrad& op, const KernelRequ
         "",
         [=](const KernelContext& ctx) {
           A* sums = static_cast<A*>(ctx.workspace);
-          GradientOperands<T> operands{ctx.input(0).as<const T>(),
-                                       ctx.input(3).as<const T>(),
-                                       op.has_relu ? ctx.input(5).as<const T>() : nullptr,
-                                       InputNumbers(ctx, 1),
-                                       InputNumbers(ctx, 2),
+          GradientOperands<T> operands{ctx.input(Grad::kX).as<const T>(),
+                                       ctx.input(Grad::kDy).as<const T>(),
+                                       ctx.has_input(Grad::kY) ? ctx.input(Grad::kY).as<const T>() : nullptr,
+                                       InputNumbers(ctx, Grad::kMean),
+                                       InputNumbers(ctx, Grad::kVariance),
                                        static_cast<A>(op.eps)};
-          T* dresidual = ctx.has_output(3) ? ctx.output(3).as<T>() : nullptr;
+          T* dresidual =
+              ctx.has_output(Grad::kDresidual) ? ctx.output(Grad::kDresidual).as<T>() : nullptr;
           SumCovered<2, A>(ctx, view, sums + 2 * view.covered, AddGradients<T>{operands, dresidual},
-                           StoreGradients<T>{operands, sums, view.covered, OutputGradient(ctx, 1),
-                                             OutputGradient(ctx, 2)});
+                           StoreGradients<T>{operands, sums, view.covered,
+                                             OutputGradient(ctx, Grad::kDgamma),
+                                             OutputGradient(ctx, Grad::kDbeta)});
           if (!ctx.has_output(0)) return;
           if (dresidual != nullptr) operands.dy = dresidual, operands.y = nullptr;
           ForEach(ctx, ctx.output(0).count(),
-                  GradientOfInput<T>{operands, InputNumbers(ctx, 4), sums, view.covered, view.inner,
+                  GradientOfInput<T>{operands, InputNumbers(ctx, Grad::kGamma), sums, view.covered, view.inner,
                                      static_cast<A>(view.length()), ctx.output(0).as<T>()});
         },
         sums_bytes + SumWorkspace<2, A>(view)};
@@ -327,11 +328,12 @@ void UpdateRunningStatistics(const ops::UpdateRunningStatistics& op, const Kerne
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNorm, "batch-norm",
-                              KernelRank::kReference, MakeBatchNorm);
+                              KernelRank::kReference, MakeBatchNorm, {.fuses = ops::IsAddRelu});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormGrad, "batch-norm-grad",
                               KernelRank::kReference, MakeBatchNormGrad);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormInference, "batch-norm-inference",
-                              KernelRank::kReference, MakeBatchNormInference);
+                              KernelRank::kReference, MakeBatchNormInference,
+                              {.fuses = ops::IsAddRelu});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormInferenceGrad,
                               "batch-norm-inference-grad", KernelRank::kReference,
                               MakeBatchNormInferenceGrad);

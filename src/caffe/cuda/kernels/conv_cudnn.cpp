@@ -105,7 +105,8 @@ class FilterPlace {
 std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanForward(const ops::Conv& op,
                                                                    const KernelRequest& request,
                                                                    const Problem& problem,
-                                                                   bool has_bias, bool has_relu) {
+                                                                   bool has_bias,
+                                                                   const ops::Epilogue& epilogue) {
   auto conv = NewGraph(request, problem);
   fe::graph::Graph& graph = conv->graph();
   const CudnnTensor x = conv->Input(kX, problem.x);
@@ -115,19 +116,17 @@ std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanForward(const ops::Co
   if (has_bias) {
     const int64_t k = problem.filter[0];
     const CudnnTensor bias =
-        conv->Input(kBias, {1, k, 1, 1}, {k, 1, k, k}, request.inputs[2].dtype);
+        conv->Input(kBias, {1, k, 1, 1}, {k, 1, k, k}, request.inputs[ops::Conv::kBias].dtype);
     y = graph.pointwise(y, bias,
                         fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
   }
-  if (has_relu) {
+  for (const ops::Pointwise& entry : epilogue) {
     auto relu = fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_FWD);
-    if (op.negative_slope != 0) relu.set_relu_lower_clip_slope(op.negative_slope);
+    if (entry.a != 0) relu.set_relu_lower_clip_slope(entry.a);
     y = graph.pointwise(y, relu);
   }
   conv->Output(kY, y, problem.y);
-  const std::string_view name = has_bias   ? has_relu ? "conv+bias+relu" : "conv+bias"
-                                : has_relu ? "conv+relu"
-                                           : "conv";
+  const std::string name = StrCat("conv", has_bias ? "+bias" : "", epilogue.empty() ? "" : "+relu");
   std::string why = conv->Plan(ChoiceOf(request, problem, op.choice, name));
   if (!why.empty()) return why;
   return conv;
@@ -138,14 +137,14 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
                         request.inputs[1].dtype, op.geometry};
   if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
   if (problem.filter_type != problem.x.dtype) return Refusal{"x and w are of two types"};
-  const bool has_bias = request.inputs.size() > 2 && request.inputs[2].present;
-  auto planned = PlanForward(op, request, problem, has_bias, op.has_relu);
+  const bool has_bias = request.inputs.size() > 2 && request.inputs[ops::Conv::kBias].present;
+  auto planned = PlanForward(op, request, problem, has_bias, op.epilogue);
   BiasAndRelu after;  // what the engine leaves to a kernel of ours
   bool is_bias_after = false;
-  if (std::holds_alternative<std::string>(planned) && (has_bias || op.has_relu)) {
-    planned = PlanForward(op, request, problem, false, false);
+  if (std::holds_alternative<std::string>(planned) && (has_bias || !op.epilogue.empty())) {
+    planned = PlanForward(op, request, problem, false, {});
     is_bias_after = has_bias;
-    if (op.has_relu) after.negative_slope = op.negative_slope;
+    if (!op.epilogue.empty()) after.negative_slope = op.epilogue[0].a;
     after.channels = problem.filter[0];
     after.inner = problem.y.layout == Layout::kPlain ? problem.y.shape.count(2) : 1;
   }
@@ -153,21 +152,22 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
   const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
   const FilterPlace filter(problem);
   const bool has_after = is_bias_after || after.negative_slope != 1;
-  return Kernel{"",
-                [=](const KernelContext& ctx) {
-                  const TensorView& y = ctx.output(0);
-                  CudnnPointers pointers = {{kX, ctx.input(0).data},
-                                            {kW, filter.Turned(ctx, ctx.input(1))},
-                                            {kY, y.data}};
-                  if (has_bias && !is_bias_after) pointers[kBias] = ctx.input(2).data;
-                  conv->Run(std::move(pointers), FilterPlace::After(ctx.workspace, filter.bytes()),
-                            StreamOf(ctx));
-                  if (!has_after) return;
-                  BiasAndRelu what = after;
-                  if (is_bias_after) what.bias = {ctx.input(2).data, ctx.input(2).dtype};
-                  AddBiasAndRelu(ctx, what, y.count(), {y.data, y.dtype});
-                },
-                filter.bytes() + conv->workspace_bytes(), conv->engines()};
+  return Kernel{
+      "",
+      [=](const KernelContext& ctx) {
+        const TensorView& y = ctx.output(0);
+        CudnnPointers pointers = {
+            {kX, ctx.input(0).data}, {kW, filter.Turned(ctx, ctx.input(1))}, {kY, y.data}};
+        if (has_bias && !is_bias_after) pointers[kBias] = ctx.input(ops::Conv::kBias).data;
+        conv->Run(std::move(pointers), FilterPlace::After(ctx.workspace, filter.bytes()),
+                  StreamOf(ctx));
+        if (!has_after) return;
+        BiasAndRelu what = after;
+        if (is_bias_after)
+          what.bias = {ctx.input(ops::Conv::kBias).data, ctx.input(ops::Conv::kBias).dtype};
+        AddBiasAndRelu(ctx, what, y.count(), {y.data, y.dtype});
+      },
+      filter.bytes() + conv->workspace_bytes(), conv->engines()};
 }
 
 KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelRequest& request) {
@@ -259,12 +259,24 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
                 conv->engines()};
 }
 
+// cuDNN sums 16-bit products in float.
+std::vector<Signature> Signatures() {
+  return {{DType::kFloat, DType::kFloat},
+          {DType::kFloat16, DType::kFloat},
+          {DType::kBFloat16, DType::kFloat}};
+}
+
+bool IsRelu(const ops::Epilogue& epilogue) {
+  return epilogue.empty() ||
+         (epilogue.size() == 1 && epilogue[0].kind == ops::Pointwise::Kind::kRelu);
+}
+
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Conv, "conv-cudnn", KernelRank::kBest,
-                              MakeConv);
+                              MakeConv, {.signatures = Signatures(), .fuses = IsRelu});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradData, "conv-grad-data-cudnn",
-                              KernelRank::kBest, MakeConvGradData);
+                              KernelRank::kBest, MakeConvGradData, {.signatures = Signatures()});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradWeights, "conv-grad-weights-cudnn",
-                              KernelRank::kBest, MakeConvGradWeights);
+                              KernelRank::kBest, MakeConvGradWeights, {.signatures = Signatures()});
 
 }  // namespace
 }  // namespace caffe::cuda

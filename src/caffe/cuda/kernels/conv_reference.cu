@@ -1,4 +1,5 @@
 // Convolution by its definition: any number of axes, any type, any layout. For what cuDNN refuses.
+#include "caffe/cuda/entries.cuh"
 #include "caffe/cuda/groups.cuh"
 #include "caffe/cuda/kernels/windows.cuh"
 #include "caffe/cuda/numbers.cuh"
@@ -54,8 +55,7 @@ struct Correlate {
   ConvIndex at;
   const T *x, *w;
   Numbers bias;
-  bool has_relu;
-  Accum<T> negative_slope;
+  Entries entries;
   T* y;
 
   __device__ void operator()(int64_t i) const {
@@ -70,8 +70,7 @@ struct Correlate {
         sum += Wide(x[at.X(to.n, first + c, position)]) * Wide(w[at.W(to.c, c, tap)]);
       }
     }
-    if (has_relu && !(sum > A(0))) sum *= negative_slope;
-    y[i] = T(sum);
+    y[i] = T(entries.Apply(sum));
   }
 };
 
@@ -81,7 +80,7 @@ void Conv(const ops::Conv& op, const KernelContext& ctx) {
   VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
     ForEach(ctx, y.count(),
             Correlate<T>{at, x.as<const T>(), ctx.input(1).as<const T>(), InputNumbers(ctx, 2),
-                         op.has_relu, static_cast<Accum<T>>(op.negative_slope), y.as<T>()});
+                         Entries(op.epilogue), y.as<T>()});
   });
 }
 
@@ -175,7 +174,7 @@ void ConvGradWeights(const ops::ConvGradWeights& op, const KernelContext& ctx) {
   });
 }
 
-CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Conv, Conv);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Conv, Conv, EntriesFit);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::ConvGradData, ConvGradData);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::ConvGradWeights, ConvGradWeights);
 

@@ -1,5 +1,6 @@
 #include "caffe/cuda/kernels/element_bits.cuh"
 #include "caffe/cuda/map.cuh"
+#include "caffe/cuda/matrix_kernels.hpp"
 #include "caffe/cuda/pinned_memory.hpp"
 #include "caffe/cuda/transpose.cuh"
 #include "caffe/ops/convert.hpp"
@@ -35,6 +36,10 @@ void Reorder(const ops::Reorder&, const KernelContext& ctx) {
   const int64_t items = x.shape[0], channels = x.shape[1], pixels = x.shape.count(2);
   const bool to_last = y.layout == Layout::kChannelsLast;
   const int64_t rows = to_last ? channels : pixels, columns = to_last ? pixels : channels;
+  if (x.dtype != y.dtype) {
+    TransposeMatrices(ctx, {x.data, x.dtype}, items, rows, columns, false, {y.data, y.dtype});
+    return;
+  }
   VisitSize(x.dtype, [&]<typename Bits>(TypeTag<Bits>) {
     Transpose(ctx, Assign{}, x.as<const Bits>(), items, rows, columns, y.as<Bits>());
   });

@@ -1,3 +1,4 @@
+#include "caffe/cuda/entries.cuh"
 #include "caffe/cuda/map.cuh"
 #include "caffe/cuda/numbers.cuh"
 #include "caffe/ops/eltwise.hpp"
@@ -5,16 +6,13 @@
 namespace caffe::cuda {
 namespace {
 
-// y = c0 * x0 + c1 * x1, then ReLU: the common case.
+// y = c0 * x0 + c1 * x1, then an epilogue: the common case.
 template <typename A>
 struct SumPair {
   A c0, c1;
-  bool has_relu;
+  Entries entries;
 
-  __device__ A operator()(A x0, A x1) const {
-    const A sum = c0 * x0 + c1 * x1;
-    return has_relu && !(sum > A(0)) ? A(0) : sum;
-  }
+  __device__ A operator()(A x0, A x1) const { return entries.Apply(c0 * x0 + c1 * x1); }
 };
 
 // Any number of operands: as many as fit into a launch's parameters.
@@ -39,13 +37,13 @@ struct SumAll {
   using A = Accum<T>;
   Operands<T> x;
   A coefficients[kMaxOperands];
-  bool has_relu;
+  Entries entries;
   T* y;
 
   __device__ void operator()(int64_t i) const {
     A sum = 0;
     for (int k = 0; k < x.count; ++k) sum += coefficients[k] * x.At(k, i);
-    y[i] = T(has_relu && !(sum > A(0)) ? A(0) : sum);
+    y[i] = T(entries.Apply(sum));
   }
 };
 
@@ -57,11 +55,11 @@ void EltwiseSum(const ops::EltwiseSum& op, const KernelContext& ctx) {
       return op.coefficients.empty() ? A(1) : A(op.coefficients[k]);
     };
     if (ctx.inputs.size() == 2) {
-      Map(ctx, SumPair<A>{coefficient(0), coefficient(1), op.has_relu}, y.count(), y.as<T>(),
+      Map(ctx, SumPair<A>{coefficient(0), coefficient(1), Entries(op.epilogue)}, y.count(), y.as<T>(),
           ctx.input(0).as<const T>(), ctx.input(1).as<const T>());
       return;
     }
-    SumAll<T> body{Operands<T>(ctx.inputs), {}, op.has_relu, y.as<T>()};
+    SumAll<T> body{Operands<T>(ctx.inputs), {}, Entries(op.epilogue), y.as<T>()};
     for (int k = 0; k < body.x.count; ++k) body.coefficients[k] = coefficient(k);
     ForEach(ctx, y.count(), body);
   });
@@ -163,7 +161,7 @@ void EltwiseMaxGrad(const ops::EltwiseMaxGrad& op, const KernelContext& ctx) {
   });
 }
 
-CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::EltwiseSum, EltwiseSum);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::EltwiseSum, EltwiseSum, EntriesFit);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::EltwiseProd, EltwiseProd);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::EltwiseProdGrad, EltwiseProdGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::EltwiseMax, EltwiseMax);

@@ -1,0 +1,54 @@
+#include "caffe/cpu/half_rows.hpp"
+
+#include <immintrin.h>
+
+#include "caffe/cpu/parallel.hpp"
+
+namespace caffe::cpu {
+namespace {
+
+template <typename From, typename To>
+CAFFE_CPU_CLONES void ConvertEach(const From* __restrict x, To* __restrict y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] = To(static_cast<float>(x[i]));
+}
+
+// g++ 12 does not vectorise conversions of _Float16, so these use the instruction.
+__attribute__((target("avx,f16c"))) void ConvertByF16c(const float16* x, float* y, int64_t count) {
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
+    _mm256_storeu_ps(y + i, _mm256_cvtph_ps(half));
+  }
+  for (; i < count; ++i) y[i] = static_cast<float>(x[i]);
+}
+
+__attribute__((target("avx,f16c"))) void ConvertByF16c(const float* x, float16* y, int64_t count) {
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), half);
+  }
+  for (; i < count; ++i) y[i] = float16(x[i]);
+}
+
+bool HasF16c() {
+  static const bool has = __builtin_cpu_supports("f16c") != 0 && __builtin_cpu_supports("avx") != 0;
+  return has;
+}
+
+}  // namespace
+
+void ConvertRow(const float16* x, float* y, int64_t count) {
+  HasF16c() ? ConvertByF16c(x, y, count) : ConvertEach(x, y, count);
+}
+void ConvertRow(const bfloat16* x, float* y, int64_t count) {
+  ConvertEach(x, y, count);
+}
+void ConvertRow(const float* x, float16* y, int64_t count) {
+  HasF16c() ? ConvertByF16c(x, y, count) : ConvertEach(x, y, count);
+}
+void ConvertRow(const float* x, bfloat16* y, int64_t count) {
+  ConvertEach(x, y, count);
+}
+
+}  // namespace caffe::cpu

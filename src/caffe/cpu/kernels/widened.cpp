@@ -1,0 +1,211 @@
+// Convolutions and products of 16-bit operands by the kernels for float: for types in which the
+// processor has no arithmetic. Some images at a time are converted into the workspace and stay in
+// the cache, so that no tensor exists twice.
+#include <algorithm>
+
+#include "caffe/cpu/half_rows.hpp"
+#include "caffe/cpu/onednn.hpp"
+#include "caffe/cpu/parallel.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/gemm.hpp"
+#include "caffe/ops/kernel.hpp"
+
+namespace caffe::cpu {
+namespace {
+
+// Bytes of float images that a part should not exceed: about a second-level cache.
+constexpr int64_t kPartBytes = 4 << 20;
+
+bool IsHalf(const TensorDesc& desc) {
+  return SizeOf(desc.dtype) == 2;
+}
+
+void Convert(const TensorView& from, const TensorView& to) {
+  ParallelFor(to.count(), kPointwiseGrain, [&](int64_t begin, int64_t end) {
+    if (IsHalf(from)) {
+      VisitFloat(from.dtype, [&]<typename T>(TypeTag<T>) {
+        if constexpr (sizeof(T) == 2)
+          ConvertRow(from.as<const T>() + begin, to.as<float>() + begin, end - begin);
+      });
+    } else {
+      VisitFloat(to.dtype, [&]<typename T>(TypeTag<T>) {
+        if constexpr (sizeof(T) == 2)
+          ConvertRow(from.as<const float>() + begin, to.as<T>() + begin, end - begin);
+      });
+    }
+  });
+}
+
+// One operand as the kernel for float sees it.
+struct Widened {
+  OperandDesc part;       // of some images, in float
+  bool is_split = false;  // by images; otherwise whole in each part
+  bool is_half = false;
+  size_t offset = 0;  // of its place in the workspace, where it is converted
+  int64_t images = 0;
+  size_t image_bytes = 0;  // in the operand's own type
+
+  TensorView Original(const TensorView& whole, int64_t first) const {
+    TensorView view = whole;
+    static_cast<TensorDesc&>(view) = part;
+    view.dtype = whole.dtype;
+    view.data = whole.as<char>() + (is_split ? static_cast<size_t>(first) * image_bytes : 0);
+    return view;
+  }
+};
+
+struct State {
+  std::vector<Widened> inputs, outputs;
+  Kernel kernel;
+  int64_t parts = 1, images_of_part = 0;
+  // What the kernel sees.
+  std::vector<TensorView> input_views, output_views;
+};
+
+int64_t ImagesOfPart(const KernelRequest& request, const LayoutRule& rule) {
+  int64_t images = 0, bytes = 0;
+  const auto look = [&](const auto& operands, const OperandSet& split) {
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (!split.contains(i) || !operands[i].present) continue;
+      images = operands[i].shape[0];
+      bytes += operands[i].count() * static_cast<int64_t>(sizeof(float));
+    }
+  };
+  look(request.inputs, rule.inputs);
+  look(request.outputs, rule.outputs);
+  if (images == 0) return 0;
+  int64_t part = std::clamp<int64_t>(kPartBytes * images / std::max<int64_t>(bytes, 1), 1, images);
+  while (images % part != 0) --part;
+  return part;
+}
+
+std::vector<Widened> Widen(std::span<const OperandDesc> operands, const OperandSet& split,
+                           int64_t images_of_part, WorkspaceLayout* layout) {
+  std::vector<Widened> widened;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const OperandDesc& operand = operands[i];
+    Widened& wide = widened.emplace_back();
+    wide.part = operand;
+    wide.is_half = operand.present && IsHalf(operand);
+    wide.is_split = operand.present && images_of_part > 0 && split.contains(i);
+    if (wide.is_split) {
+      wide.images = operand.shape[0];
+      wide.image_bytes = operand.bytes() / static_cast<size_t>(wide.images);
+      std::vector<int64_t> dims = operand.shape.dims();
+      dims[0] = images_of_part;
+      wide.part.shape = Shape(dims);
+    }
+    if (!wide.is_half) continue;
+    wide.part.dtype = DType::kFloat;
+    wide.offset = layout->Add(wide.part.bytes());
+  }
+  return widened;
+}
+
+std::vector<OperandDesc> Parts(const std::vector<Widened>& operands) {
+  std::vector<OperandDesc> parts;
+  for (const Widened& operand : operands) parts.push_back(operand.part);
+  return parts;
+}
+
+TensorView ViewOf(const Widened& operand, const TensorView& whole, int64_t first, void* workspace) {
+  if (whole.data == nullptr) return {};
+  TensorView view = operand.Original(whole, first);
+  if (!operand.is_half) return view;
+  static_cast<TensorDesc&>(view) = operand.part;
+  view.data = static_cast<char*>(workspace) + operand.offset;
+  return view;
+}
+
+void Run(State& state, size_t inner_offset, const KernelContext& ctx) {
+  KernelContext inner = ctx;
+  inner.workspace = static_cast<char*>(ctx.workspace) + inner_offset;
+  for (int64_t part = 0; part < state.parts; ++part) {
+    const int64_t first = part * state.images_of_part;
+    for (size_t i = 0; i < state.inputs.size(); ++i) {
+      const Widened& operand = state.inputs[i];
+      state.input_views[i] = ViewOf(operand, ctx.inputs[i], first, ctx.workspace);
+      const bool is_due = operand.is_half && (operand.is_split || part == 0);
+      if (is_due && ctx.inputs[i].data != nullptr)
+        Convert(operand.Original(ctx.inputs[i], first), state.input_views[i]);
+    }
+    for (size_t i = 0; i < state.outputs.size(); ++i) {
+      const Widened& operand = state.outputs[i];
+      state.output_views[i] = ViewOf(operand, ctx.outputs[i], first, ctx.workspace);
+      const bool is_due = operand.is_half && (operand.is_split || part == 0);
+      if (is_due && ctx.accumulates(static_cast<int>(i)) && ctx.outputs[i].data != nullptr)
+        Convert(operand.Original(ctx.outputs[i], first), state.output_views[i]);
+      // Each part adds to what is made of all images.
+      if (part > 0 && !operand.is_split) inner.accumulated.insert(i);
+    }
+    inner.inputs = state.input_views;
+    inner.outputs = state.output_views;
+    state.kernel.run(inner);
+    for (size_t i = 0; i < state.outputs.size(); ++i) {
+      const Widened& operand = state.outputs[i];
+      const bool is_due = operand.is_half && (operand.is_split || part + 1 == state.parts);
+      if (is_due && ctx.outputs[i].data != nullptr)
+        Convert(state.output_views[i], operand.Original(ctx.outputs[i], first));
+    }
+  }
+}
+
+template <typename T>
+KernelOrRefusal MakeWidened(const T&, const KernelRequest& request) {
+  const LayoutRule rule = request.op.layout_rule();
+  auto state = std::make_shared<State>();
+  WorkspaceLayout layout;
+  state->images_of_part = ImagesOfPart(request, rule);
+  state->inputs = Widen(request.inputs, rule.inputs, state->images_of_part, &layout);
+  state->outputs = Widen(request.outputs, rule.outputs, state->images_of_part, &layout);
+  for (const std::vector<Widened>* operands : {&state->inputs, &state->outputs}) {
+    for (const Widened& operand : *operands) {
+      if (operand.is_split) state->parts = operand.images / state->images_of_part;
+    }
+  }
+  const std::vector<OperandDesc> inputs = Parts(state->inputs), outputs = Parts(state->outputs);
+  std::string refusals;
+  for (const KernelCandidate& candidate :
+       KernelRegistry::Get().Candidates(request.device.kind(), typeid(T))) {
+    if (candidate.rank == KernelRank::kReference ||
+        !candidate.Serves({DType::kFloat, DType::kFloat})) {
+      continue;
+    }
+    KernelOrRefusal answer =
+        candidate.factory({request.op, inputs, outputs, request.device, request.settings});
+    if (const Refusal* refusal = std::get_if<Refusal>(&answer)) {
+      refusals += (refusals.empty() ? "" : "; ") + refusal->reason;
+      continue;
+    }
+    state->kernel = std::move(std::get<Kernel>(answer));
+    state->input_views.resize(inputs.size());
+    state->output_views.resize(outputs.size());
+    const size_t inner_offset = layout.bytes();
+    return Kernel{
+        "", [state, inner_offset](const KernelContext& ctx) { Run(*state, inner_offset, ctx); },
+        inner_offset + state->kernel.workspace_bytes};
+  }
+  return Refusal{"no kernel for float serves: " + refusals};
+}
+
+// Of the types in which the processor has no arithmetic.
+KernelTraits WidenedTraits(bool (*fuses)(const ops::Epilogue&)) {
+  KernelTraits traits{.signatures = {{DType::kFloat16, DType::kFloat}}, .fuses = fuses};
+  if (!OneDnnComputes(DType::kBFloat16))
+    traits.signatures.push_back({DType::kBFloat16, DType::kFloat});
+  return traits;
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-widened", KernelRank::kBest,
+                              MakeWidened<ops::Conv>, WidenedTraits(OneDnnFuses));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-widened",
+                              KernelRank::kBest, MakeWidened<ops::ConvGradData>,
+                              WidenedTraits(nullptr));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradWeights, "conv-grad-weights-widened",
+                              KernelRank::kBest, MakeWidened<ops::ConvGradWeights>,
+                              WidenedTraits(nullptr));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-widened", KernelRank::kBest,
+                              MakeWidened<ops::Gemm>, WidenedTraits(nullptr));
+
+}  // namespace
+}  // namespace caffe::cpu

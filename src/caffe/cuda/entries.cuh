@@ -1,0 +1,35 @@
+// The entries of an epilogue that read no operands, as a kernel's parameter.
+#pragma once
+
+#include "caffe/ops/epilogue.hpp"
+
+namespace caffe::cuda {
+
+class Entries {
+ public:
+  static constexpr size_t kMost = 2;
+
+  // `epilogue` satisfies EntriesFit().
+  explicit Entries(const ops::Epilogue& epilogue) {
+    for (const ops::Pointwise& entry : epilogue) entries_[count_++] = entry;
+  }
+  template <typename A>
+  __device__ A Apply(A value) const {
+    for (int i = 0; i < count_; ++i) value = ops::ApplyPointwise(entries_[i], value);
+    return value;
+  }
+
+ private:
+  ops::Pointwise entries_[kMost];
+  int count_ = 0;
+};
+
+inline bool EntriesFit(const ops::Epilogue& epilogue) {
+  if (epilogue.size() > Entries::kMost) return false;
+  for (const ops::Pointwise& entry : epilogue) {
+    if (entry.operand >= 0) return false;
+  }
+  return true;
+}
+
+}  // namespace caffe::cuda

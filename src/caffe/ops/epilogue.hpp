@@ -1,0 +1,106 @@
+// Epilogue: what an op does to each element of its result before storing it, which saves a pass
+// over memory for each entry.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "caffe/error.hpp"
+#include "caffe/host_device.hpp"
+#include "caffe/ops/operand_set.hpp"
+
+namespace caffe::ops {
+
+// One entry; value is the element so far.
+struct Pointwise {
+  enum class Kind : uint8_t {
+    kRelu,   // value > 0 ? value : a * value; NaN stays NaN, and -inf becomes it where a is 0
+    kClip,   // value limited to [a, b]; NaN stays NaN
+    kSwish,  // value * sigmoid(a * value)
+    kAdd,    // value + the same element of input `operand`
+    kScale,  // value * element c of input `operand`, c being the channel (axis 1)
+    kShift,  // value + element c of input `operand`
+  };
+  Kind kind = Kind::kRelu;
+  float a = 0, b = 0;
+  int operand = -1;  // number of the node's input; -1 where the entry reads none
+
+  bool operator==(const Pointwise&) const = default;
+  // Whether it reads a tensor of the result's shape.
+  bool reads_data() const { return kind == Kind::kAdd; }
+};
+
+// Of kRelu, kClip and kSwish.
+template <typename A>
+CAFFE_HOST_DEVICE inline A ApplyPointwise(const Pointwise& entry, A value) {
+  switch (entry.kind) {
+    case Pointwise::Kind::kRelu:
+      return value > A(0) ? value : A(entry.a) * value + A(0);  // never -0
+    case Pointwise::Kind::kClip:
+      return value < A(entry.a) ? A(entry.a) : (value > A(entry.b) ? A(entry.b) : value);
+    case Pointwise::Kind::kSwish:
+      return value * (A(0.5) * std::tanh(A(0.5) * A(entry.a) * value) + A(0.5));
+    default:
+      return value;
+  }
+}
+
+// Entries in the order in which they are applied.
+using Epilogue = std::vector<Pointwise>;
+
+// ", relu", ", add, relu leaky": what Attributes() appends.
+inline std::string EpilogueText(const Epilogue& epilogue) {
+  std::string text;
+  for (const Pointwise& entry : epilogue) {
+    switch (entry.kind) {
+      case Pointwise::Kind::kRelu:
+        text += entry.a == 0 ? ", relu" : ", relu leaky";
+        break;
+      case Pointwise::Kind::kClip:
+        text += StrCat(", clip ", entry.a, " to ", entry.b);
+        break;
+      case Pointwise::Kind::kSwish:
+        text += ", swish";
+        break;
+      case Pointwise::Kind::kAdd:
+        text += ", add";
+        break;
+      case Pointwise::Kind::kScale:
+        text += ", scale";
+        break;
+      case Pointwise::Kind::kShift:
+        text += ", shift";
+        break;
+    }
+  }
+  return text;
+}
+
+// The first inputs, and those that the epilogue reads element by element, which have the result's
+// layout.
+inline OperandSet WithEpilogueData(OperandSet inputs, const Epilogue& epilogue) {
+  for (const Pointwise& entry : epilogue) {
+    if (entry.reads_data()) inputs.insert(static_cast<size_t>(entry.operand));
+  }
+  return inputs;
+}
+
+// Whether the epilogue is nothing but, at most, a sum and a ReLU that is not leaky, in this order.
+inline bool IsAddRelu(const Epilogue& epilogue) {
+  size_t i = 0;
+  if (i < epilogue.size() && epilogue[i].kind == Pointwise::Kind::kAdd) ++i;
+  if (i < epilogue.size() && epilogue[i].kind == Pointwise::Kind::kRelu && epilogue[i].a == 0) ++i;
+  return i == epilogue.size();
+}
+
+// The operand that an IsAddRelu() epilogue adds; -1: none.
+inline int AddedOperand(const Epilogue& epilogue) {
+  return !epilogue.empty() && epilogue[0].reads_data() ? epilogue[0].operand : -1;
+}
+inline bool EndsInRelu(const Epilogue& epilogue) {
+  return !epilogue.empty() && epilogue.back().kind == Pointwise::Kind::kRelu;
+}
+
+}  // namespace caffe::ops

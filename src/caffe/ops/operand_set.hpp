@@ -1,0 +1,33 @@
+// OperandSet: some of an op's operands.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+namespace caffe {
+
+// A set of an op's operands, by number.
+class OperandSet {
+ public:
+  constexpr OperandSet() = default;
+  constexpr OperandSet(std::initializer_list<int> operands) {
+    for (const int operand : operands) bits_ |= uint64_t{1} << operand;
+  }
+  // However many there are.
+  static constexpr OperandSet All() {
+    OperandSet all;
+    all.bits_ = ~uint64_t{0};
+    return all;
+  }
+  // Operands beyond the last of 64 are in a set of all.
+  constexpr bool contains(size_t operand) const {
+    return (bits_ >> (operand < 63 ? operand : 63)) & 1u;
+  }
+  constexpr void insert(size_t operand) { bits_ |= uint64_t{1} << operand; }
+
+ private:
+  uint64_t bits_ = 0;
+};
+
+}  // namespace caffe
