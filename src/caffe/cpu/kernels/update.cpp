@@ -1,84 +1,67 @@
 #include "caffe/ops/update.hpp"
 
 #include <array>
-#include <cmath>
 #include <cstring>
+#include <span>
 
-#include "caffe/cpu/parallel.hpp"
+#include "caffe/cpu/block_sums.hpp"
+#include "caffe/cpu/block_sweep.hpp"
+#include "caffe/cpu/kernels/wide.hpp"
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe::cpu {
 namespace {
 
-// fn(begin, end) of 64 blocks, so that a sum does not depend on threads.
-constexpr int64_t kBlocks = 64;
-template <typename Fn>
-std::array<double, kBlocks> ReduceBlocks(int64_t count, const Fn& fn) {
-  std::array<double, kBlocks> partial{};
-  ParallelFor(kBlocks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      partial[block] = fn(count * block / kBlocks, count * (block + 1) / kBlocks);
-    }
-  });
-  return partial;
+// A row of measures, of some elements or of all.
+using Row = std::array<double, ops::kMeasures>;
+
+void AddTo(Row& sum, const Row& row) {
+  for (int k = 0; k < ops::kMeasures; ++k)
+    sum[k] = k < ops::kLargestGradient ? sum[k] + row[k] : LargerOrNan(row[k], sum[k]);
 }
 
-// The sum of x * y, also added to `total`.
-double SumOfProducts(const TensorView& x, const TensorView& y, double* total) {
-  if (x.data == nullptr || y.data == nullptr) return 0;
-  double sum = 0;
-  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
-    const T *a = x.as<const T>(), *b = y.as<const T>();
-    const auto partial = ReduceBlocks(x.count(), [&](int64_t begin, int64_t end) {
-      double part = 0;
-      for (int64_t i = begin; i < end; ++i) {
-        part += static_cast<double>(static_cast<Accum<T>>(a[i])) *
-                static_cast<double>(static_cast<Accum<T>>(b[i]));
-      }
-      return part;
-    });
-    for (const double part : partial) sum += part, *total += part;
-  });
-  return sum;
-}
-
-// std::max drops a NaN in its second operand; this keeps it.
-double LargerOrNan(double a, double b) {
-  return std::isnan(a) || a > b ? a : b;
-}
-
-double LargestOf(const TensorView& x) {
-  double largest = 0;
-  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
-    const T* elements = x.as<const T>();
-    const auto partial = ReduceBlocks(x.count(), [&](int64_t begin, int64_t end) {
-      double part = 0;
-      for (int64_t i = begin; i < end; ++i) {
-        part = LargerOrNan(std::abs(static_cast<double>(static_cast<Accum<T>>(elements[i]))), part);
-      }
-      return part;
-    });
-    for (const double part : partial) largest = LargerOrNan(part, largest);
-  });
-  return largest;
-}
-
-void MeasureParameters(const ops::MeasureParameters& op, const KernelContext& ctx) {
-  const size_t count = op.is_half.size();
-  double* row = ctx.output(0).as<double>();
-  double* total = row + count * ops::kMeasures;
-  std::fill_n(total, ops::kMeasures, 0);
-  for (size_t i = 0; i < count; ++i, row += ops::kMeasures) {
-    const TensorView &g = ctx.inputs[3 * i], &w = ctx.inputs[3 * i + 1], &h = ctx.inputs[3 * i + 2];
-    row[ops::kWeightSquares] = SumOfProducts(w, w, &total[ops::kWeightSquares]);
-    row[ops::kGradientSquares] = SumOfProducts(g, g, &total[ops::kGradientSquares]);
-    row[ops::kHistorySquares] = SumOfProducts(h, h, &total[ops::kHistorySquares]);
-    row[ops::kGradientDotHistory] = SumOfProducts(g, h, &total[ops::kGradientDotHistory]);
-    row[ops::kLargestGradient] = LargestOf(g);
-    row[ops::kLargestHalfGradient] = op.is_half[i] ? row[ops::kLargestGradient] : 0;
-    for (const ops::Measure largest : {ops::kLargestGradient, ops::kLargestHalfGradient})
-      total[largest] = LargerOrNan(row[largest], total[largest]);
+// Of elements [begin, end) of a parameter.
+template <typename T>
+Row MeasureBlock(std::span<const TensorView, 3> operands, int64_t begin, int64_t end,
+                 bool is_half) {
+  const T* g = operands[0].as<const T>() + begin;
+  Row row{};
+  row[ops::kGradientSquares] = SumOfSquares(g, end - begin, &row[ops::kLargestGradient]);
+  if (is_half) row[ops::kLargestHalfGradient] = row[ops::kLargestGradient];
+  if (operands[1].data != nullptr)
+    row[ops::kWeightSquares] = SumOfSquares(operands[1].as<const T>() + begin, end - begin);
+  if (operands[2].data != nullptr) {
+    row[ops::kGradientDotHistory] = SumOfProducts(g, operands[2].as<const T>() + begin, end - begin,
+                                                  &row[ops::kHistorySquares]);
   }
+  return row;
+}
+
+void MeasureParameters(const ops::MeasureParameters& op, const BlockSweep& sweep,
+                       const KernelContext& ctx) {
+  Row* of_blocks = static_cast<Row*>(ctx.workspace);
+  sweep.Run([&](const BlockSweep::Block& block, size_t number) {
+    const auto operands = ctx.inputs.subspan(3 * block.tensor).first<3>();
+    VisitWide(operands[0].dtype, [&]<typename T>(TypeTag<T>) {
+      of_blocks[number] =
+          MeasureBlock<T>(operands, block.begin, block.end, op.is_half[block.tensor]);
+    });
+  });
+  const size_t count = op.is_half.size();
+  Row* rows = reinterpret_cast<Row*>(ctx.output(0).as<double>());
+  std::fill_n(rows, count + 1, Row{});
+  for (size_t i = 0; i < sweep.blocks().size(); ++i)
+    AddTo(rows[sweep.blocks()[i].tensor], of_blocks[i]);
+  for (size_t i = 0; i < count; ++i) AddTo(rows[count], rows[i]);
+}
+
+KernelOrRefusal MakeMeasureParameters(const ops::MeasureParameters& op,
+                                      const KernelRequest& request) {
+  std::vector<int64_t> counts;
+  for (size_t i = 0; i < op.is_half.size(); ++i) counts.push_back(request.inputs[3 * i].count());
+  const BlockSweep sweep(counts);
+  const size_t bytes = sweep.blocks().size() * sizeof(Row);
+  return Kernel{"", [=](const KernelContext& ctx) { MeasureParameters(op, sweep, ctx); }, bytes};
 }
 
 void DecideStep(const ops::DecideStep& op, const KernelContext& ctx) {
@@ -103,7 +86,8 @@ void CopyAll(const ops::CopyAll&, const KernelContext& ctx) {
     std::memcpy(ctx.outputs[i].data, ctx.inputs[i].data, ctx.outputs[i].bytes());
 }
 
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::MeasureParameters, MeasureParameters);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::MeasureParameters, "measure-parameters",
+                              KernelRank::kReference, MakeMeasureParameters);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::DecideStep, DecideStep);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::CopyAll, CopyAll);
 

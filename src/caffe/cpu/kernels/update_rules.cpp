@@ -2,7 +2,11 @@
 
 #include <array>
 #include <cmath>
+#include <type_traits>
+#include <vector>
 
+#include "caffe/cpu/block_sums.hpp"
+#include "caffe/cpu/block_sweep.hpp"
 #include "caffe/cpu/kernels/wide.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
@@ -16,6 +20,14 @@ struct Parameter {
   const double *step, *decision;
   size_t index;
   std::span<const TensorView> outputs;
+
+  template <typename Rule>
+  Parameter(const ops::UpdateAll<Rule>& op, const KernelContext& ctx, size_t i)
+      : g(ctx.inputs[i]), index(i), outputs(ctx.outputs.subspan(i * op.kOutputs, op.kOutputs)) {
+    const int parameters = static_cast<int>(op.each.size());
+    step = ctx.input(parameters).as<const double>();
+    decision = ctx.has_input(parameters + 1) ? ctx.input(parameters + 1).as<double>() : nullptr;
+  }
 
   template <typename T>
   ops::UpdateScalars<T> Scalars(const ops::ElementwiseUpdate& op) const {
@@ -43,87 +55,142 @@ CAFFE_CPU_CLONES void UpdateRange(const Op op, const ops::UpdateScalars<T> s, co
   }
 }
 
-template <typename Op>
-void Update(const Op& op, const Parameter& parameter) {
-  VisitWide(parameter.w().dtype, [&]<typename T>(TypeTag<T>) {
-    const auto scalars = parameter.Scalars<T>(op);
-    ParallelFor(parameter.w().count(), kPointwiseGrain, [&](int64_t begin, int64_t end) {
-      UpdateRange<Op, T>(op, scalars, parameter.g.as<const T>() + begin,
-                         parameter.w().as<T>() + begin, parameter.StatesAt<Op, T>(begin),
-                         end - begin);
+template <typename Rule>
+void MakeStep(const ops::UpdateAll<Rule>& op, const BlockSweep& sweep, const KernelContext& ctx) {
+  sweep.RunBackwards([&](const BlockSweep::Block& block, size_t) {
+    const Parameter parameter(op, ctx, block.tensor);
+    VisitWide(parameter.w().dtype, [&]<typename T>(TypeTag<T>) {
+      const Rule& rule = op.each[block.tensor];
+      UpdateRange<Rule, T>(rule, parameter.Scalars<T>(rule),
+                           parameter.g.as<const T>() + block.begin,
+                           parameter.w().as<T>() + block.begin,
+                           parameter.StatesAt<Rule, T>(block.begin), block.end - block.begin);
     });
   });
 }
 
-// Two passes: the moments and both norms, then the step. Sums go block by block, so that they do
-// not depend on threads.
-void Update(const ops::LambUpdate& op, const Parameter& parameter) {
-  VisitWide(parameter.w().dtype, [&]<typename T>(TypeTag<T>) {
-    constexpr int64_t kBlocks = 64;
-    const auto s = parameter.Scalars<T>(op);
-    const int64_t count = parameter.w().count();
-    const T* g = parameter.g.as<const T>();
-    T* w = parameter.w().as<T>();
-    const auto states = parameter.StatesAt<ops::LambUpdate, T>(0);
-    std::array<double, kBlocks> weight_sums{}, direction_sums{};
-    ParallelFor(kBlocks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block) {
-        for (int64_t i = count * block / kBlocks; i < count * (block + 1) / kBlocks; ++i) {
-          T h[2] = {states[0][i], states[1][i]};
-          const double direction =
-              op.Direction(s, ops::RegularizedGradient(s, g[i], w[i]), w[i], h);
-          states[0][i] = h[0], states[1][i] = h[1];
-          weight_sums[block] += static_cast<double>(w[i]) * static_cast<double>(w[i]);
-          direction_sums[block] += direction * direction;
-        }
-      }
+// Squares of the norms that LAMB's step depends on, of a block or a parameter.
+struct LambSums {
+  double weights = 0, directions = 0;
+
+  void operator+=(const LambSums& other) {
+    weights += other.weights;
+    directions += other.directions;
+  }
+  double Trust() const {
+    return weights > 0 && directions > 0 ? std::sqrt(weights / directions) : 1;
+  }
+};
+
+// Writes the directions of the elements of a block.
+template <typename T>
+CAFFE_CPU_CLONES void UpdateMoments(const ops::LambUpdate op, const ops::UpdateScalars<T> s,
+                                    const T* g, const T* w, const std::array<T*, 2> states,
+                                    T* directions, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    T h[2] = {states[0][i], states[1][i]};
+    directions[i] = op.Direction(s, ops::RegularizedGradient(s, g[i], w[i]), w[i], h);
+    states[0][i] = h[0], states[1][i] = h[1];
+  }
+}
+
+template <typename T>
+CAFFE_CPU_CLONES void TakeLambStep(const ops::LambUpdate op, const ops::UpdateScalars<T> s, T rate,
+                                   T* w, const std::array<T*, 2> states, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const T h[2] = {states[0][i], states[1][i]};
+    w[i] -= rate * op.DirectionOf(s, w[i], h);
+  }
+}
+
+template <typename T>
+LambSums UpdateMoments(const ops::LambUpdate& op, const Parameter& parameter,
+                       const BlockSweep::Block& block) {
+  const auto scalars = parameter.Scalars<T>(op);
+  constexpr int64_t kPiece = 1024;
+  T directions[kPiece];
+  LambSums sums;
+  for (int64_t begin = block.begin; begin < block.end; begin += kPiece) {
+    const int64_t count = std::min(kPiece, block.end - begin);
+    const T* w = parameter.w().as<T>() + begin;
+    UpdateMoments<T>(op, scalars, parameter.g.as<const T>() + begin, w,
+                     parameter.StatesAt<ops::LambUpdate, T>(begin), directions, count);
+    sums += {SumOfSquares(w, count), SumOfSquares(directions, count)};
+  }
+  return sums;
+}
+
+// Two sweeps: the moments and both norms, then the step.
+void MakeStep(const ops::UpdateAll<ops::LambUpdate>& op, const BlockSweep& sweep,
+              const KernelContext& ctx) {
+  LambSums* of_blocks = static_cast<LambSums*>(ctx.workspace);
+  LambSums* of_parameters = of_blocks + sweep.blocks().size();
+  sweep.Run([&](const BlockSweep::Block& block, size_t number) {
+    const Parameter parameter(op, ctx, block.tensor);
+    VisitWide(parameter.w().dtype, [&]<typename T>(TypeTag<T>) {
+      of_blocks[number] = UpdateMoments<T>(op.each[block.tensor], parameter, block);
     });
-    double weights = 0, directions = 0;
-    for (int64_t i = 0; i < kBlocks; ++i)
-      weights += weight_sums[i], directions += direction_sums[i];
-    const double trust = weights > 0 && directions > 0 ? std::sqrt(weights / directions) : 1;
-    const T rate = s.rate * static_cast<T>(trust);
-    ParallelFor(count, kPointwiseGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const T h[2] = {states[0][i], states[1][i]};
-        w[i] -= rate * op.DirectionOf(s, w[i], h);
-      }
+  });
+  std::fill_n(of_parameters, op.each.size(), LambSums{});
+  for (size_t i = 0; i < sweep.blocks().size(); ++i)
+    of_parameters[sweep.blocks()[i].tensor] += of_blocks[i];
+  sweep.RunBackwards([&](const BlockSweep::Block& block, size_t) {
+    const Parameter parameter(op, ctx, block.tensor);
+    const double trust = of_parameters[block.tensor].Trust();
+    VisitWide(parameter.w().dtype, [&]<typename T>(TypeTag<T>) {
+      const auto scalars = parameter.Scalars<T>(op.each[block.tensor]);
+      TakeLambStep<T>(op.each[block.tensor], scalars, scalars.rate * static_cast<T>(trust),
+                      parameter.w().as<T>() + block.begin,
+                      parameter.StatesAt<ops::LambUpdate, T>(block.begin), block.end - block.begin);
     });
   });
 }
 
 template <typename Rule>
-void UpdateAll(const ops::UpdateAll<Rule>& op, const KernelContext& ctx) {
+void UpdateAll(const ops::UpdateAll<Rule>& op, const BlockSweep& sweep, const KernelContext& ctx) {
   const int count = static_cast<int>(op.each.size());
-  const double* step = ctx.input(count).as<const double>();
-  const double* decision = ctx.has_input(count + 1) ? ctx.input(count + 1).as<double>() : nullptr;
-  if (ops::Skips(decision)) return;
-  for (size_t i = 0; i < op.each.size(); ++i) {
-    Update(op.each[i], Parameter{ctx.inputs[i], step, decision, i,
-                                 ctx.outputs.subspan(i * op.kOutputs, op.kOutputs)});
-  }
+  if (ops::Skips(ctx.has_input(count + 1) ? ctx.input(count + 1).as<double>() : nullptr)) return;
+  MakeStep(op, sweep, ctx);
   for (size_t i = 0; i < op.copies.size(); ++i) {
     CopyTensor(ctx.outputs[op.copies[i] * op.kOutputs],
                ctx.outputs[op.each.size() * op.kOutputs + i]);
   }
 }
 
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::UpdateAll<ops::SgdUpdate>, UpdateAll<ops::SgdUpdate>);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::UpdateAll<ops::NesterovUpdate>,
-                      UpdateAll<ops::NesterovUpdate>);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::UpdateAll<ops::AdaGradUpdate>,
-                      UpdateAll<ops::AdaGradUpdate>);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::UpdateAll<ops::RmsPropUpdate>,
-                      UpdateAll<ops::RmsPropUpdate>);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::UpdateAll<ops::AdaDeltaUpdate>,
-                      UpdateAll<ops::AdaDeltaUpdate>);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::UpdateAll<ops::AdamUpdate>,
-                      UpdateAll<ops::AdamUpdate>);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::UpdateAll<ops::SagUpdate>, UpdateAll<ops::SagUpdate>);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::UpdateAll<ops::AdaSecantUpdate>,
-                      UpdateAll<ops::AdaSecantUpdate>);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::UpdateAll<ops::LambUpdate>,
-                      UpdateAll<ops::LambUpdate>);
+template <typename Rule>
+KernelOrRefusal MakeUpdateAll(const ops::UpdateAll<Rule>& op, const KernelRequest& request) {
+  std::vector<int64_t> counts;
+  for (size_t i = 0; i < op.each.size(); ++i)
+    counts.push_back(request.outputs[i * op.kOutputs].count());
+  const BlockSweep sweep(counts);
+  const size_t sums = sweep.blocks().size() + op.each.size();
+  return Kernel{"", [=](const KernelContext& ctx) { UpdateAll(op, sweep, ctx); },
+                std::is_same_v<Rule, ops::LambUpdate> ? sums * sizeof(LambSums) : 0};
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::SgdUpdate>, "sgd-update",
+                              KernelRank::kReference, MakeUpdateAll<ops::SgdUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::NesterovUpdate>,
+                              "nesterov-update", KernelRank::kReference,
+                              MakeUpdateAll<ops::NesterovUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::AdaGradUpdate>,
+                              "ada-grad-update", KernelRank::kReference,
+                              MakeUpdateAll<ops::AdaGradUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::RmsPropUpdate>,
+                              "rms-prop-update", KernelRank::kReference,
+                              MakeUpdateAll<ops::RmsPropUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::AdaDeltaUpdate>,
+                              "ada-delta-update", KernelRank::kReference,
+                              MakeUpdateAll<ops::AdaDeltaUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::AdamUpdate>, "adam-update",
+                              KernelRank::kReference, MakeUpdateAll<ops::AdamUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::SagUpdate>, "sag-update",
+                              KernelRank::kReference, MakeUpdateAll<ops::SagUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::AdaSecantUpdate>,
+                              "ada-secant-update", KernelRank::kReference,
+                              MakeUpdateAll<ops::AdaSecantUpdate>);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::UpdateAll<ops::LambUpdate>, "lamb-update",
+                              KernelRank::kReference, MakeUpdateAll<ops::LambUpdate>);
 
 }  // namespace
 }  // namespace caffe::cpu
