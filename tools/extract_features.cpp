@@ -4,19 +4,13 @@
 #include <sstream>
 
 #include "caffe/caffe.hpp"
+#include "caffe/core/split.hpp"
 #include "caffe/data/readers/record_reader.hpp"
 #include "caffe/data/readers/record_writer.hpp"
 #include "tools/tool_main.hpp"
 
 namespace caffe::tools {
 namespace {
-
-std::vector<std::string> SplitByComma(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
-  return parts;
-}
 
 // `what` names the argument.
 int ParseNumber(const char* what, const std::string& text, int least) {

@@ -2,6 +2,7 @@
 #include "caffe/net.hpp"
 
 #include "bindings.hpp"
+#include "caffe/io/net_files.hpp"
 #include "caffe/memory_data_layer.hpp"
 #include "caffe/plan_report.hpp"
 
@@ -12,9 +13,7 @@ std::shared_ptr<Net> FromMessage(const std::string& bytes, Phase phase, int leve
                                  const std::vector<std::string>& stages) {
   NetParameter param;
   Require(param.ParseFromString(bytes), "Net: this message is no NetParameter");
-  param.mutable_state()->set_phase(phase);
-  param.mutable_state()->set_level(level);
-  for (const std::string& stage : stages) param.mutable_state()->add_stage(stage);
+  SetNetState(phase, level, stages, &param);
   return std::make_shared<Net>(param);
 }
 

@@ -29,6 +29,14 @@ NetParameter ReadNetText(const std::string& path) {
   return net;
 }
 
+void SetNetState(Phase phase, int level, const std::vector<std::string>& stages,
+                 NetParameter* net) {
+  NetState* state = net->mutable_state();
+  state->set_phase(phase);
+  state->set_level(level);
+  for (const std::string& stage : stages) state->add_stage(stage);
+}
+
 NetParameter ReadNetBinary(const std::string& path) {
   NetParameter net;
   try {

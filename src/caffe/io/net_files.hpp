@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "caffe/proto/caffe.pb.h"
 
@@ -9,6 +10,10 @@ namespace caffe {
 
 // A net definition (.prototxt), upgraded.
 NetParameter ReadNetText(const std::string& path);
+
+// Sets the state that the layers' include and exclude rules are compared with; `stages` are added to
+// those that the definition has.
+void SetNetState(Phase phase, int level, const std::vector<std::string>& stages, NetParameter* net);
 
 // A net with weights (.caffemodel) of BVLC Caffe, NVCaffe or SSD, upgraded.
 NetParameter ReadNetBinary(const std::string& path);

@@ -3,8 +3,8 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <sstream>
 
+#include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/solver_factory.hpp"
@@ -102,13 +102,9 @@ std::vector<NetParameter> TestNetDefinitions(const SolverParameter& param) {
 }
 
 void LoadWeights(const std::string& list, Net* net) {
-  std::istringstream names(list);
-  Require(list.find_first_not_of(", \t") != std::string::npos, "weights: '", list,
-          "' names no file");
-  for (std::string name; std::getline(names, name, ',');) {
-    const size_t begin = name.find_first_not_of(" \t"), end = name.find_last_not_of(" \t");
-    if (begin == std::string::npos) continue;
-    name = name.substr(begin, end - begin + 1);
+  const std::vector<std::string> files = SplitByComma(list);
+  Require(!files.empty(), "weights: '", list, "' names no file");
+  for (const std::string& name : files) {
     LOG(INFO) << "Finetuning from " << name;
     const std::vector<Net::WeightTransfer> transfers = net->CopyTrainedLayersFrom(name);
     LogTransfers(transfers);
