@@ -1,0 +1,61 @@
+// caffe test: the mean of each of a net's outputs over its test data.
+#include <glog/logging.h>
+
+#include <sstream>
+
+#include "tools/caffe/command.hpp"
+#include "tools/caffe/flags.hpp"
+#include "tools/caffe/score_nets.hpp"
+
+namespace caffe::tools {
+namespace {
+
+// Sums of each number of the net's outputs over batches, with the name of its blob.
+class OutputSums {
+ public:
+  void Add(const Net& net, int batch) {
+    size_t index = 0;
+    for (size_t k = 0; k < net.output_blobs().size(); ++k) {
+      const Blob& blob = *net.output_blobs()[k];
+      for (int64_t i = 0; i < blob.count(); ++i, ++index) {
+        if (index == sums_.size()) sums_.emplace_back(net.output_names()[k], 0);
+        const float value = blob.cpu_data()[i];
+        sums_[index].second += value;
+        LOG(INFO) << "Batch " << batch << ", " << net.output_names()[k] << " = " << value;
+      }
+    }
+  }
+
+  void LogMeans(const Net& net) const {
+    for (const auto& [name, sum] : sums_) {
+      const double mean = sum / FLAGS_iterations;
+      const float weight = net.loss_weight(name);
+      std::ostringstream loss;
+      if (weight != 0) loss << " (* " << weight << " = " << weight * mean << " loss)";
+      LOG(INFO) << name << " = " << mean << loss.str();
+    }
+  }
+
+ private:
+  std::vector<std::pair<std::string, double>> sums_;
+};
+
+void LogMeanOutputs(Net& net) {
+  OutputSums sums;
+  double loss_sum = 0;
+  for (int i = 0; i < FLAGS_iterations; ++i) {
+    float loss = 0;
+    net.Forward(&loss);
+    loss_sum += loss;
+    sums.Add(net, i);
+  }
+  LOG(INFO) << "Loss: " << loss_sum / FLAGS_iterations;
+  sums.LogMeans(net);
+}
+
+const CommandRegistrar registrar("test", {.help = "score a model", .run = [](const std::string&) {
+                                            ScoreNets(LogMeanOutputs);
+                                          }});
+
+}  // namespace
+}  // namespace caffe::tools
