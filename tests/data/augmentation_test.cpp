@@ -8,10 +8,10 @@
 #include <numeric>
 #include <set>
 
-#include "caffe/data/batch_source.hpp"
 #include "caffe/data/parsers/image_codec.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
+#include "tests/data/batches.hpp"
 #include "tests/data/databases.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -308,17 +308,18 @@ class AnnotatedSourceTest : public ::testing::Test {
     return record;
   }
 
-  BatchSourceOptions Options(int batch_size, const std::string& transform = "") const {
+  AnnotatedOptions Options(int batch_size, const std::string& transform = "") const {
     DataParameter data;
     data.set_source(folder_.path("db"));
     data.set_backend(DataParameter::LMDB);
     data.set_batch_size(batch_size);
-    return {.data = data,
-            .annotated = AnnotatedDataParameter(),
-            .transform = Parse(transform),
-            .train = true,
-            .seed = 3,
-            .layer = "l"};
+    AnnotatedOptions options;
+    options.data = data;
+    options.transform = Parse(transform);
+    options.train = true;
+    options.seed = 3;
+    options.layer = "l";
+    return options;
   }
 
   void WriteRecords(int first, int count) const {
@@ -332,7 +333,7 @@ class AnnotatedSourceTest : public ::testing::Test {
 
 TEST_F(AnnotatedSourceTest, GivesRowsOfBoxes) {
   WriteRecords(0, 4);
-  BatchSource source(Options(3));
+  AnnotatedBatches source(Options(3));
   EXPECT_EQ(source.data_shape(), (Shape{3, 3, 12, 16}));
   EXPECT_EQ(source.label_shape(), (Shape{1, 1, 8, 8}));
   const Batch& batch = source.Next();
@@ -348,14 +349,14 @@ TEST_F(AnnotatedSourceTest, GivesRowsOfBoxes) {
 
 TEST_F(AnnotatedSourceTest, GrowsWithTheBoxes) {
   WriteRecords(6, 3);  // 6 + 7 + 8 boxes
-  BatchSource source(Options(3));
+  AnnotatedBatches source(Options(3));
   EXPECT_EQ(source.Next().label_shape, (Shape{1, 1, 32, 8}));
   EXPECT_EQ(source.label_shape(), (Shape{1, 1, 32, 8}));
 }
 
 TEST_F(AnnotatedSourceTest, BoxesFollowMirrorAndCrop) {
   WriteRecords(1, 1);
-  BatchSource source(Options(1, "mirror: true crop_h: 12 crop_w: 8"));
+  AnnotatedBatches source(Options(1, "mirror: true crop_h: 12 crop_w: 8"));
   std::set<std::vector<float>> rows;
   for (int i = 0; i < 200; ++i) {
     const Batch& batch = source.Next();
@@ -374,15 +375,15 @@ TEST_F(AnnotatedSourceTest, BoxesFollowMirrorAndCrop) {
 TEST_F(AnnotatedSourceTest, TheSameSeedGivesTheSameBatchesForAnyThreads) {
   WriteRecords(0, 6);
   const auto batches = [&](int threads) {
-    BatchSourceOptions options = Options(
+    AnnotatedOptions options = Options(
         4,
         "resize_param { height: 10 width: 10 interp_mode: LINEAR interp_mode: AREA } mirror: "
         "true expand_param { max_expand_ratio: 2 } distort_param { brightness_prob: 0.5 "
         "brightness_delta: 32 }");
     options.data.set_threads(threads);
     ParseTextProto("batch_sampler { sampler { min_scale: 0.3 } max_sample: 1 max_trials: 5 }",
-                   "test", &*options.annotated);
-    BatchSource source(options);
+                   "test", &options.annotated);
+    AnnotatedBatches source(options);
     std::vector<float> all;
     for (int i = 0; i < 5; ++i) {
       const Batch& batch = source.Next();
@@ -396,11 +397,11 @@ TEST_F(AnnotatedSourceTest, TheSameSeedGivesTheSameBatchesForAnyThreads) {
 }
 
 TEST_F(AnnotatedSourceTest, NamesWhatIsWrong) {
-  const auto expect_error = [&](const AnnotatedDatum& record, const BatchSourceOptions& options,
+  const auto expect_error = [&](const AnnotatedDatum& record, const AnnotatedOptions& options,
                                 const char* text) {
     std::filesystem::remove_all(folder_.path("db"));
     WriteDatabase(folder_.path("db"), {record.SerializeAsString()});
-    EXPECT_THAT([&] { BatchSource(options).Next(); }, ThrowsMessage<Error>(HasSubstr(text)));
+    EXPECT_THAT([&] { AnnotatedBatches(options).Next(); }, ThrowsMessage<Error>(HasSubstr(text)));
   };
   AnnotatedDatum no_box = Record(1);
   no_box.mutable_annotation_group(0)->mutable_annotation(0)->clear_bbox();
@@ -410,9 +411,9 @@ TEST_F(AnnotatedSourceTest, NamesWhatIsWrong) {
   expect_error(short_image, Options(1), "a Datum of 3x13x16 needs 624 values");
   AnnotatedDatum empty;
   expect_error(empty, Options(1), "not an AnnotatedDatum");
-  BatchSourceOptions mapped = Options(1);
+  AnnotatedOptions mapped = Options(1);
   std::ofstream(folder_.path("map")) << "item { name: 'cat' label: 2 }";
-  mapped.annotated->set_label_map_file(folder_.path("map"));
+  mapped.annotated.set_label_map_file(folder_.path("map"));
   expect_error(Record(1), mapped, "an object of class 1, which");
 }
 

@@ -17,6 +17,7 @@
 #include "caffe/ops/images.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "tests/data/allocation_counter.hpp"
+#include "tests/data/batches.hpp"
 #include "tests/data/databases.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -31,8 +32,11 @@ using ::testing::ThrowsMessage;
 class BatchSourceTest : public ::testing::Test {
  protected:
   // Options from the text of the two messages; the source is this test's database.
-  BatchSourceOptions Options(const std::string& data, const std::string& transform = "") {
-    BatchSourceOptions options{.train = true, .seed = 7, .layer = "data"};
+  DatumOptions Options(const std::string& data, const std::string& transform = "") {
+    DatumOptions options;
+    options.train = true;
+    options.seed = 7;
+    options.layer = "data";
     ParseTextProto(data, "data_param", &options.data);
     ParseTextProto(transform, "transform_param", &options.transform);
     options.data.set_backend(DataParameter::LMDB);
@@ -60,8 +64,8 @@ Values Read(BatchSource* source, int batches) {
   return values;
 }
 
-std::vector<float> Labels(const BatchSourceOptions& options, int batches) {
-  BatchSource source(options);
+std::vector<float> Labels(const DatumOptions& options, int batches) {
+  DatumBatches source(options);
   return Read(&source, batches).labels;
 }
 
@@ -77,13 +81,13 @@ TEST_F(BatchSourceTest, BatchesDoNotDependOnThreadCount) {
   WriteDatabase(database(), NumberedRecords(23, 3, 12, 10));
   for (const char* order :
        {"", "shuffle: true", "shuffle: true cache: true", "cache: true precache: true"}) {
-    BatchSourceOptions options =
+    DatumOptions options =
         Options(std::string("batch_size: 7 threads: 1 ") + order, "crop_size: 8 mirror: true");
-    BatchSource one(options);
+    DatumBatches one(options);
     const Values expected = Read(&one, 12);
     for (const uint32_t threads : {2u, 5u}) {
       options.data.set_threads(threads);
-      BatchSource many(options);
+      DatumBatches many(options);
       EXPECT_EQ(many.stats().threads, static_cast<int>(threads));
       EXPECT_EQ(Read(&many, 12), expected) << order << " with " << threads << " threads";
     }
@@ -94,24 +98,24 @@ TEST_F(BatchSourceTest, EncodedBatchesDoNotDependOnThreadCount) {
   std::vector<std::string> records;
   for (int i = 0; i < 9; ++i) records.push_back(EncodedRecord(JpegOf(i, 20, 30), i));
   WriteDatabase(database(), records);
-  BatchSourceOptions options = Options("batch_size: 4 threads: 1", "crop_size: 16 mirror: true");
-  BatchSource one(options);
+  DatumOptions options = Options("batch_size: 4 threads: 1", "crop_size: 16 mirror: true");
+  DatumBatches one(options);
   options.data.set_threads(3);
-  BatchSource many(options);
+  DatumBatches many(options);
   EXPECT_EQ(Read(&one, 7), Read(&many, 7));
 }
 
 TEST_F(BatchSourceTest, ResumesWhereItStopped) {
   WriteDatabase(database(), NumberedRecords(10, 1, 6, 6));
   for (const char* order : {"", "shuffle: true", "rand_skip: 5"}) {
-    BatchSourceOptions options =
+    DatumOptions options =
         Options(std::string("batch_size: 4 ") + order, "crop_size: 4 mirror: true");
-    BatchSource whole(options);
+    DatumBatches whole(options);
     Read(&whole, 6);
     EXPECT_EQ(whole.records_consumed(), 24u);
     const Values expected = Read(&whole, 5);
     options.start_record = 24;
-    BatchSource resumed(options);
+    DatumBatches resumed(options);
     EXPECT_EQ(Read(&resumed, 5), expected) << order;
     EXPECT_EQ(resumed.records_consumed(), 44u);
   }
@@ -136,11 +140,11 @@ TEST_F(BatchSourceTest, ShufflesEveryEpochAnew) {
 
 TEST_F(BatchSourceTest, RanksDealRecordsInTrainingAndBatchesInTests) {
   WriteDatabase(database(), NumberedRecords(5, 1, 1, 1));
-  BatchSourceOptions options = Options("batch_size: 2");
+  DatumOptions options = Options("batch_size: 2");
   options.ranks = 2;
   options.rank = 1;
   EXPECT_THAT(Labels(options, 3), ElementsAre(1, 3, 0, 2, 4, 1));
-  BatchSource source(options);
+  DatumBatches source(options);
   source.Next();
   EXPECT_EQ(source.records_consumed(), 4u);
   options.train = false;
@@ -150,7 +154,7 @@ TEST_F(BatchSourceTest, RanksDealRecordsInTrainingAndBatchesInTests) {
 TEST_F(BatchSourceTest, SizesMayVaryFromBatchToBatch) {
   WriteDatabase(database(), {NumberedDatum(0, 1, 2, 3).SerializeAsString(),
                              NumberedDatum(1, 1, 4, 5).SerializeAsString()});
-  BatchSource source(Options("batch_size: 1"));
+  DatumBatches source(Options("batch_size: 1"));
   EXPECT_EQ(source.data_shape(), (Shape{1, 1, 2, 3}));
   EXPECT_EQ(source.Next().data_shape, (Shape{1, 1, 2, 3}));
   EXPECT_EQ(source.Next().data_shape, (Shape{1, 1, 4, 5}));
@@ -160,7 +164,7 @@ TEST_F(BatchSourceTest, SizesMayVaryFromBatchToBatch) {
 TEST_F(BatchSourceTest, SizesMayNotVaryWithinABatch) {
   WriteDatabase(database(), {NumberedDatum(0, 1, 2, 3).SerializeAsString(),
                              NumberedDatum(1, 1, 4, 5).SerializeAsString()});
-  BatchSource source(Options("batch_size: 2"));
+  DatumBatches source(Options("batch_size: 2"));
   EXPECT_THAT([&] { source.Next(); },
               ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("record 1 ('00000001')"),
                                                    HasSubstr("1x4x5"), HasSubstr("1x2x3"))));
@@ -170,8 +174,8 @@ TEST_F(BatchSourceTest, AllocatesNothingOnceRunning) {
   WriteDatabase(database(), NumberedRecords(50, 3, 16, 16));
   ASSERT_GT(AllocationCount(), 0u);  // the counter works
   for (const char* order : {"", "shuffle: true cache: true"}) {
-    BatchSource source(Options(std::string("batch_size: 8 threads: 2 ") + order,
-                               "crop_size: 12 mirror: true mean_value: 3"));
+    DatumBatches source(Options(std::string("batch_size: 8 threads: 2 ") + order,
+                                "crop_size: 12 mirror: true mean_value: 3"));
     for (int i = 0; i < 20; ++i) source.Next();
     // Batches up to the end of a rewind's log line are left out: glog allocates.
     uint64_t least = ~uint64_t{0};
@@ -185,12 +189,12 @@ TEST_F(BatchSourceTest, AllocatesNothingOnceRunning) {
 }
 
 TEST_F(BatchSourceTest, EmptyAndMissingDatabasesAreNamed) {
-  EXPECT_THAT([&] { BatchSource source(Options("batch_size: 1")); },
+  EXPECT_THAT([&] { DatumBatches source(Options("batch_size: 1")); },
               ThrowsMessage<IoError>(HasSubstr(database() + ": no LMDB database here")));
   WriteDatabase(database(), {});
-  EXPECT_THAT([&] { BatchSource source(Options("batch_size: 1")); },
+  EXPECT_THAT([&] { DatumBatches source(Options("batch_size: 1")); },
               ThrowsMessage<IoError>(HasSubstr(database() + ": has no records")));
-  EXPECT_THAT([&] { BatchSource source(Options("")); },
+  EXPECT_THAT([&] { DatumBatches source(Options("")); },
               ThrowsMessage<InvalidArgument>(HasSubstr("batch_size")));
 }
 
@@ -198,7 +202,7 @@ TEST_F(BatchSourceTest, RecordThatIsNoDatumIsNamed) {
   std::vector<std::string> records = NumberedRecords(4, 1, 2, 2);
   records[2] = "no datum at all";
   WriteDatabase(database(), records);
-  BatchSource source(Options("batch_size: 2"));
+  DatumBatches source(Options("batch_size: 2"));
   source.Next();
   const auto next = [&] { source.Next(); };
   const auto matcher = ThrowsMessage<IoError>(
@@ -209,7 +213,7 @@ TEST_F(BatchSourceTest, RecordThatIsNoDatumIsNamed) {
 
 TEST_F(BatchSourceTest, PrefetchIsNotUnbounded) {
   WriteDatabase(database(), NumberedRecords(2, 1, 2, 2));
-  EXPECT_THAT([&] { BatchSource(Options("batch_size: 1 prefetch: 4000000000")); },
+  EXPECT_THAT([&] { DatumBatches(Options("batch_size: 1 prefetch: 4000000000")); },
               ThrowsMessage<InvalidArgument>(HasSubstr("prefetch is 4000000000 batches")));
 }
 
@@ -217,7 +221,7 @@ TEST_F(BatchSourceTest, AKeyOfBytesDoesNotEndTheMessage) {
   const auto writer = CreateLmdbWriter(database(), {.map_bytes = 1 << 20});
   writer->Put(std::string("\0\n1", 3), "not a datum");
   writer->Finish();
-  EXPECT_THAT([&] { BatchSource(Options("batch_size: 1")); },
+  EXPECT_THAT([&] { DatumBatches(Options("batch_size: 1")); },
               ThrowsMessage<IoError>(
                   AllOf(HasSubstr("record 0 ('\\x00\\x0a1'): "), HasSubstr("not a Datum"))));
 }
@@ -226,7 +230,7 @@ TEST_F(BatchSourceTest, TruncatedRecordIsNamed) {
   std::vector<std::string> records = NumberedRecords(3, 1, 4, 4);
   records[1].resize(12);
   WriteDatabase(database(), records);
-  BatchSource source(Options("batch_size: 3"));
+  DatumBatches source(Options("batch_size: 3"));
   EXPECT_THAT([&] { source.Next(); },
               ThrowsMessage<IoError>(HasSubstr("record 1 ('00000001'): not a Datum")));
 }
@@ -237,7 +241,7 @@ TEST_F(BatchSourceTest, DatumOfTheWrongSizeIsNamed) {
   datum.mutable_data()->resize(15);
   records[1] = datum.SerializeAsString();
   WriteDatabase(database(), records);
-  BatchSource source(Options("batch_size: 2"));
+  DatumBatches source(Options("batch_size: 2"));
   EXPECT_THAT([&] { source.Next(); },
               ThrowsMessage<IoError>(AllOf(HasSubstr("1x4x4 needs 16"), HasSubstr("holds 15"))));
 }
@@ -252,11 +256,11 @@ TEST_F(BatchSourceTest, BrokenJpegIsAnErrorOrSkipped) {
     records[1] = EncodedRecord(file.substr(0, size), 1);
     std::filesystem::remove_all(database());
     WriteDatabase(database(), records);
-    BatchSource source(Options("batch_size: 4"));
+    DatumBatches source(Options("batch_size: 4"));
     EXPECT_THAT([&] { source.Next(); },
                 ThrowsMessage<IoError>(
                     AllOf(HasSubstr("record 1 ('00000001')"), HasSubstr("broken JPEG image"))));
-    BatchSource skipping(Options("batch_size: 4 skip_broken: true prefetch: 1"));
+    DatumBatches skipping(Options("batch_size: 4 skip_broken: true prefetch: 1"));
     EXPECT_THAT(Read(&skipping, 1).labels, ElementsAre(0, 2, 2, 3));
     EXPECT_GE(skipping.stats().broken_records, 1u);
   }
@@ -268,7 +272,7 @@ TEST_F(BatchSourceTest, AJpegCannotPromiseMorePixelsThanItsBytesHold) {
   ASSERT_NE(frame, std::string::npos);
   file.replace(frame + 5, 4, "\xff\x00\xff\x00", 4);
   WriteDatabase(database(), {EncodedRecord(file, 0)});
-  EXPECT_THAT([&] { BatchSource source(Options("batch_size: 1")); },
+  EXPECT_THAT([&] { DatumBatches source(Options("batch_size: 1")); },
               ThrowsMessage<IoError>(HasSubstr("bytes cannot hold 65280x65280 pixels")));
 }
 
@@ -280,7 +284,7 @@ TEST_F(BatchSourceTest, WhatTakesABrokenImagesPlaceMayBeOfAnotherSize) {
     WriteDatabase(database(),
                   {EncodedRecord(JpegOf(0, 20, 30), 0), EncodedRecord(file.substr(0, size), 1),
                    EncodedRecord(JpegOf(2, 40, 24), 2)});
-    BatchSource source(Options("batch_size: 1 skip_broken: true prefetch: 1"));
+    DatumBatches source(Options("batch_size: 1 skip_broken: true prefetch: 1"));
     EXPECT_EQ(source.Next().data_shape, (Shape{1, 3, 20, 30}));
     const Batch& second = source.Next();
     EXPECT_EQ(second.data_shape, (Shape{1, 3, 40, 24}));
@@ -290,14 +294,14 @@ TEST_F(BatchSourceTest, WhatTakesABrokenImagesPlaceMayBeOfAnotherSize) {
 
 TEST_F(BatchSourceTest, SkippingEndsWhenEveryRecordIsBroken) {
   WriteDatabase(database(), {"x", "y", "z"});
-  EXPECT_THAT([&] { BatchSource source(Options("batch_size: 2 skip_broken: true")); },
+  EXPECT_THAT([&] { DatumBatches source(Options("batch_size: 2 skip_broken: true")); },
               ThrowsMessage<IoError>(HasSubstr("the last of 3 broken records in a row")));
 }
 
 TEST_F(BatchSourceTest, EndsAtAnyMoment) {
   WriteDatabase(database(), NumberedRecords(30, 3, 16, 16));
   for (int i = 0; i < 30; ++i) {
-    BatchSource source(Options("batch_size: 5 threads: 3 prefetch: 2"));
+    DatumBatches source(Options("batch_size: 5 threads: 3 prefetch: 2"));
     for (int batch = 0; batch < i % 4; ++batch) source.Next();
     std::this_thread::sleep_for(std::chrono::microseconds(i * 37));
   }
@@ -310,7 +314,7 @@ TEST_F(BatchSourceTest, MeanHasToFitTheImages) {
   WriteBinaryProto(folder_.path("mean"), mean);
   EXPECT_THAT(
       [&] {
-        BatchSource source(Options("batch_size: 1", "mean_file: '" + folder_.path("mean") + "'"));
+        DatumBatches source(Options("batch_size: 1", "mean_file: '" + folder_.path("mean") + "'"));
       },
       ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("mean of 3x6x6"), HasSubstr("is 3x6x7"))));
 }
@@ -347,14 +351,14 @@ std::vector<float> ReadAndTransform(BatchSource* source, int batches) {
 class DeviceTransformTest : public BatchSourceTest {
  protected:
   // Three batches of both, for training and for testing.
-  void ExpectSameNumbers(BatchSourceOptions options) {
+  void ExpectSameNumbers(DatumOptions options) {
     for (const bool train : {true, false}) {
       options.train = train;
       options.leave_transform = false;
-      BatchSource host(options);
+      DatumBatches host(options);
       EXPECT_EQ(host.device_transform(), nullptr);
       options.leave_transform = true;
-      BatchSource device(options);
+      DatumBatches device(options);
       ASSERT_NE(device.device_transform(), nullptr);
       EXPECT_EQ(device.data_shape(), host.data_shape());
       EXPECT_EQ(ReadAndTransform(&device, 3), Read(&host, 3).data);
@@ -407,9 +411,9 @@ TEST_F(DeviceTransformTest, IsTheHostsWhereADeviceCannot) {
   floats.clear_data();
   for (int i = 0; i < 16; ++i) floats.add_float_data(static_cast<float>(i) * 0.5f);
   WriteDatabase(database(), {floats.SerializeAsString()});
-  BatchSourceOptions options = Options("batch_size: 2");
+  DatumOptions options = Options("batch_size: 2");
   options.leave_transform = true;
-  BatchSource source(options);
+  DatumBatches source(options);
   EXPECT_EQ(source.device_transform(), nullptr);
   EXPECT_EQ(source.Next().data[1], 0.5f);
 
@@ -417,7 +421,7 @@ TEST_F(DeviceTransformTest, IsTheHostsWhereADeviceCannot) {
   options = Options("batch_size: 2", "crop_size: 4 vertical_stretch_upper: 1.5");
   options.data.set_source(folder_.path("bytes"));
   options.leave_transform = true;
-  EXPECT_EQ(BatchSource(options).device_transform(), nullptr);
+  EXPECT_EQ(DatumBatches(options).device_transform(), nullptr);
 }
 
 TEST_F(DeviceTransformTest, RefusesFloatsAmongBytes) {
@@ -426,9 +430,9 @@ TEST_F(DeviceTransformTest, RefusesFloatsAmongBytes) {
   for (int i = 0; i < 4; ++i) floats.add_float_data(1);
   WriteDatabase(database(),
                 {NumberedDatum(0, 1, 2, 2).SerializeAsString(), floats.SerializeAsString()});
-  BatchSourceOptions options = Options("batch_size: 2");
+  DatumOptions options = Options("batch_size: 2");
   options.leave_transform = true;
-  BatchSource source(options);
+  DatumBatches source(options);
   EXPECT_THAT([&] { source.Next(); },
               ThrowsMessage<InvalidArgument>(
                   AllOf(HasSubstr("record 1"), HasSubstr("use_gpu_transform: false"))));

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "caffe/data/batch_source.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/blob_proto.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/io/upgrade_net.hpp"
+#include "tests/data/batches.hpp"
 #include "tests/data/databases.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -87,11 +87,11 @@ TEST_P(GoldenDataTest, GivesTheTopsOfTheOriginal) {
   const LayerParameter& layer = net.layer(0);
   const bool with_label = layer.top_size() > 1;
 
-  BatchSource source({.data = layer.data_param(),
-                      .transform = layer.transform_param(),
-                      .train = caffe::testing::Text(meta, "phase") == "TRAIN",
-                      .layer = layer.name(),
-                      .with_label = with_label});
+  const BatchSourceOptions options{.transform = layer.transform_param(),
+                                   .train = caffe::testing::Text(meta, "phase") == "TRAIN",
+                                   .layer = layer.name(),
+                                   .with_label = with_label};
+  BatchSource source(MakeDatumSource(layer.data_param(), options), options);
   for (int pass = 0; pass < caffe::testing::Number(meta, "forward_passes"); ++pass) {
     const Batch& batch = source.Next();
     const std::string prefix = "out" + std::to_string(pass) + ".";

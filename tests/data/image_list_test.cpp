@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "caffe/data/batch_source.hpp"
 #include "caffe/data/parsers/image_codec.hpp"
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/error.hpp"
+#include "tests/data/batches.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::data {
@@ -43,7 +43,7 @@ class ImageListTest : public ::testing::Test {
 TEST_F(ImageListTest, PathsMayContainSpaces) {
   AddImage("a cat.png", 10, 3);
   AddImage("dog.png", 20, 5);
-  BatchSource source({.images = Options(3), .layer = "l"});
+  ImageListBatches source(Options(3));
   const Batch& batch = source.Next();
   EXPECT_EQ(batch.data_shape, (Shape{3, 1, 8, 6}));
   EXPECT_EQ(std::vector<float>(batch.labels, batch.labels + 3), (std::vector<float>{3, 5, 3}));
@@ -55,14 +55,13 @@ TEST_F(ImageListTest, ShortSideKeepsTheAspect) {
   AddImage("a.png", 10, 0);
   ImageDataParameter options = Options(1);
   options.set_short_side(12);
-  BatchSource source({.images = options, .layer = "l"});
+  ImageListBatches source(options);
   EXPECT_EQ(source.data_shape(), (Shape{1, 1, 16, 12}));
 }
 
 TEST_F(ImageListTest, NamesTheLineAndTheFile) {
   const auto expect_error = [&](const ImageDataParameter& options, auto matcher) {
-    EXPECT_THAT([&] { BatchSource({.images = options, .layer = "l"}).Next(); },
-                ThrowsMessage<Error>(matcher));
+    EXPECT_THAT([&] { ImageListBatches(options).Next(); }, ThrowsMessage<Error>(matcher));
   };
   expect_error(Options(1), HasSubstr("list.txt: cannot open"));
   AddLine("missing.png 4");
@@ -73,7 +72,7 @@ TEST_F(ImageListTest, NamesTheLineAndTheFile) {
 
 TEST_F(ImageListTest, SaysWhatAFileWithoutAnImageIs) {
   const auto expect_error = [&](const std::string& part) {
-    EXPECT_THAT([&] { BatchSource source({.images = Options(1), .layer = "l"}); },
+    EXPECT_THAT([&] { ImageListBatches source(Options(1)); },
                 ThrowsMessage<IoError>(HasSubstr(part)));
   };
   std::filesystem::create_directory(folder_.path("folder"));
@@ -89,7 +88,7 @@ TEST_F(ImageListTest, SaysWhichImageCannotBecomeThatLarge) {
   ImageDataParameter options = Options(1);
   options.set_new_height(2000000000);
   options.set_new_width(2000000000);
-  EXPECT_THAT([&] { BatchSource source({.images = options, .layer = "l"}); },
+  EXPECT_THAT([&] { ImageListBatches source(options); },
               ThrowsMessage<InvalidArgument>(
                   AllOf(HasSubstr("a.png"), HasSubstr("to 2000000000x2000000000"))));
 }
@@ -98,7 +97,7 @@ TEST_F(ImageListTest, SizeNeedsBothSides) {
   AddImage("a.png", 10, 0);
   ImageDataParameter options = Options(1);
   options.set_new_height(4);
-  EXPECT_THAT([&] { BatchSource({.images = options, .layer = "l"}); },
+  EXPECT_THAT([&] { ImageListBatches source(options); },
               ThrowsMessage<InvalidArgument>(HasSubstr("new_width 0")));
 }
 

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "caffe/data/batch_source.hpp"
 #include "caffe/data/readers/leveldb_reader.hpp"
 #include "caffe/error.hpp"
+#include "tests/data/batches.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::data {
@@ -60,7 +60,8 @@ TEST_F(LevelDbTest, FeedsBatches) {
     data.set_batch_size(4);
     data.set_shuffle(shuffle);
     data.set_threads(2);
-    BatchSource source({.data = data, .train = true, .seed = 3, .layer = "data"});
+    const BatchSourceOptions options{.train = true, .seed = 3, .layer = "data"};
+    BatchSource source(MakeDatumSource(data, options), options);
     for (int pass = 0; pass < 5; ++pass) {
       const Batch& batch = source.Next();
       for (int i = 0; i < 4; ++i) EXPECT_EQ(batch.data[i], batch.labels[i]);

@@ -14,12 +14,13 @@ using ::testing::HasSubstr;
 TEST(PipelineBenchTest, MeasuresEveryStage) {
   const caffe::testing::TemporaryFolder folder;
   WriteDatabase(folder.path("db"), NumberedRecords(10, 3, 8, 8));
+  DataParameter data;
   BatchSourceOptions options{.train = true, .layer = "data"};
-  options.data.set_source(folder.path("db"));
-  options.data.set_backend(DataParameter::LMDB);
-  options.data.set_batch_size(4);
+  data.set_source(folder.path("db"));
+  data.set_backend(DataParameter::LMDB);
+  data.set_batch_size(4);
   options.transform.set_crop_size(6);
-  const PipelineSpeed speed = MeasurePipeline(options, 0.01);
+  const PipelineSpeed speed = MeasurePipeline(data, options, 0.01);
   EXPECT_GT(speed.read, 0);
   EXPECT_GT(speed.parse, 0);
   EXPECT_GT(speed.transform, 0);

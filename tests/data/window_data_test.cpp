@@ -4,10 +4,10 @@
 #include <fstream>
 #include <set>
 
-#include "caffe/data/batch_source.hpp"
 #include "caffe/data/parsers/image_codec.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
+#include "tests/data/batches.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::data {
@@ -32,11 +32,13 @@ class WindowDataTest : public ::testing::Test {
 
   void Write(const std::string& text) const { std::ofstream(folder_.path("windows")) << text; }
 
-  BatchSourceOptions Options(const std::string& windows, const std::string& transform) const {
-    BatchSourceOptions options{.windows = WindowDataParameter(), .train = true, .layer = "l"};
-    ParseTextProto(windows, "test", &*options.windows);
-    options.windows->set_source(folder_.path("windows"));
-    options.windows->set_root_folder(folder_.path(""));
+  WindowOptions Options(const std::string& windows, const std::string& transform) const {
+    WindowOptions options;
+    options.train = true;
+    options.layer = "l";
+    ParseTextProto(windows, "test", &options.windows);
+    options.windows.set_source(folder_.path("windows"));
+    options.windows.set_root_folder(folder_.path(""));
     ParseTextProto(transform, "test", &options.transform);
     return options;
   }
@@ -46,7 +48,7 @@ class WindowDataTest : public ::testing::Test {
 
 TEST_F(WindowDataTest, BackgroundsComeFirst) {
   for (const char* cache : {"", " cache_images: true"}) {
-    BatchSource source(
+    WindowBatches source(
         Options(StrCat("batch_size: 4 fg_fraction: 0.5 fg_threshold: 0.6", cache), "crop_size: 8"));
     EXPECT_EQ(source.data_shape(), (Shape{4, 3, 8, 8}));
     for (int i = 0; i < 3; ++i) {
@@ -62,8 +64,8 @@ TEST_F(WindowDataTest, BackgroundsComeFirst) {
 }
 
 TEST_F(WindowDataTest, MirrorsAndSubtracts) {
-  BatchSource source(Options("batch_size: 1 fg_fraction: 1 fg_threshold: 0.6",
-                             "crop_size: 8 mirror: true mean_value: 100 scale: 0.5"));
+  WindowBatches source(Options("batch_size: 1 fg_fraction: 1 fg_threshold: 0.6",
+                               "crop_size: 8 mirror: true mean_value: 100 scale: 0.5"));
   std::set<float> corners;
   for (int i = 0; i < 50; ++i) corners.insert(source.Next().data[0]);
   EXPECT_EQ(corners, (std::set<float>{20, 34}));
@@ -71,7 +73,7 @@ TEST_F(WindowDataTest, MirrorsAndSubtracts) {
 
 TEST_F(WindowDataTest, OutsideTheImageIsZero) {
   Write("# 0\na.png\n3\n20\n30\n1\n3 0.9 24 12 31 19\n");
-  BatchSource source(Options("batch_size: 1 fg_fraction: 1", "crop_size: 8 mean_value: 1"));
+  WindowBatches source(Options("batch_size: 1 fg_fraction: 1", "crop_size: 8 mean_value: 1"));
   const Batch& batch = source.Next();
   EXPECT_EQ(batch.data[5], 100 + 4 * 29 - 1);
   EXPECT_EQ(batch.data[6], 0);
@@ -81,25 +83,25 @@ TEST_F(WindowDataTest, OutsideTheImageIsZero) {
 TEST_F(WindowDataTest, ContextGrowsTheWindow) {
   // 2 pixels of context of 8: the window takes the middle 4, so 4 of 8 pixels are its own.
   Write("# 0\na.png\n3\n20\n30\n1\n3 0.9 10 8 13 11\n");
-  BatchSource source(Options("batch_size: 1 fg_fraction: 1 context_pad: 2", "crop_size: 8"));
+  WindowBatches source(Options("batch_size: 1 fg_fraction: 1 context_pad: 2", "crop_size: 8"));
   const Batch& batch = source.Next();
   // Around the centre 12: columns 8 to 16 of the image, 9 to 8 pixels.
   EXPECT_NEAR(batch.data[0], 100 + 4 * 8, 2);
   EXPECT_NEAR(batch.data[7], 100 + 4 * 16, 2);
-  BatchSource wide(Options("batch_size: 1 fg_fraction: 1", "crop_size: 4"));
+  WindowBatches wide(Options("batch_size: 1 fg_fraction: 1", "crop_size: 4"));
   EXPECT_EQ(wide.Next().data[0], 140);
 }
 
 TEST_F(WindowDataTest, SquareTakesTheLargerSide) {
   Write("# 0\na.png\n3\n20\n30\n1\n3 0.9 10 9 13 10\n");
-  BatchSource source(Options("batch_size: 1 fg_fraction: 1 crop_mode: 'square'", "crop_size: 4"));
+  WindowBatches source(Options("batch_size: 1 fg_fraction: 1 crop_mode: 'square'", "crop_size: 4"));
   EXPECT_NEAR(source.Next().data[0], 140, 1);
 }
 
 TEST_F(WindowDataTest, NamesWhatIsWrong) {
   const auto expect_error = [&](const std::string& windows, const std::string& transform,
                                 const char* text) {
-    EXPECT_THAT([&] { BatchSource(Options(windows, transform)).Next(); },
+    EXPECT_THAT([&] { WindowBatches(Options(windows, transform)).Next(); },
                 ThrowsMessage<Error>(HasSubstr(text)));
   };
   const std::string batch = "batch_size: 2 ", crop = "crop_size: 8";

@@ -31,11 +31,11 @@ void PrintTable(const LayerParameter& layer, const data::PipelineSpeed& speed) {
 }
 
 void Measure(const LayerParameter& layer) {
-  const data::PipelineSpeed speed = data::MeasurePipeline({.data = layer.data_param(),
-                                                           .transform = layer.transform_param(),
-                                                           .train = PhaseFromFlag() == TRAIN,
-                                                           .layer = layer.name()},
-                                                          FLAGS_seconds);
+  const data::BatchSourceOptions options{.transform = layer.transform_param(),
+                                         .train = PhaseFromFlag() == TRAIN,
+                                         .layer = layer.name()};
+  const data::PipelineSpeed speed =
+      data::MeasurePipeline(layer.data_param(), options, FLAGS_seconds);
   if (FLAGS_json) {
     std::cout << speed.ToJson() << "\n";
   } else {

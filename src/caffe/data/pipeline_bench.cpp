@@ -4,8 +4,9 @@
 #include <sstream>
 #include <vector>
 
-#include "caffe/data/record_loader.hpp"
+#include "caffe/data/batch_source.hpp"
 #include "caffe/data/record_sequence.hpp"
+#include "caffe/data/sources/datum_source.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
@@ -40,77 +41,116 @@ uint64_t Touch(std::string_view bytes) {
   return sum;
 }
 
-}  // namespace
+// The stages before the batches, on one thread.
+class Stages {
+ public:
+  Stages(const RecordSource& source, double seconds)
+      : source_(source),
+        seconds_(seconds),
+        sequence_({.source = source.reading().source(), .open = [&] { return source.Open(); }}),
+        plain_loader_(source.color_mode()),
+        loader_(source.MakeLoader()) {}
 
-PipelineSpeed MeasurePipeline(const BatchSourceOptions& options, double seconds) {
-  PipelineSpeed speed;
-  {
-    BatchSource source(options);
-    const Shape shape = source.data_shape();
-    speed.batch_size = static_cast<int>(shape[0]);
-    speed.image = StrCat(shape[1], "x", shape[2], "x", shape[3]);
-    speed.threads = source.stats().threads;
-    // A batch that is ready before its turn must not count: the queue has to be in balance.
-    for (uint32_t i = 0; i < options.data.prefetch() + 2; ++i) source.Next();
-    speed.pipeline = Rate(seconds, speed.batch_size, [&] { source.Next(); });
+  uint64_t records() const { return sequence_.count(); }
+
+  // Also sets the mean size of a record.
+  double Read(double* bytes_per_record) {
+    uint64_t bytes = 0, images = 0;
+    const double rate = Rate(seconds_, 1, [&] {
+      const RecordSequence::Item item = sequence_.Next();
+      Keep(Touch(item.record.value));
+      bytes += item.record.value.size();
+      ++images;
+    });
+    *bytes_per_record = static_cast<double>(bytes) / static_cast<double>(images);
+    return rate;
   }
 
-  const auto open = [&] { return OpenRecordReader(options.data.backend(), options.data.source()); };
-  RecordSequence sequence({.source = options.data.source(), .open = open});
-  const DatumTransformer transformer(options.transform, options.train, options.seed,
-                                     options.layer + "/transform");
-  DatumLoader loader(ColorModeOf(options.data, transformer));
-  const auto in_context = [&](const RecordSequence::Item& item, auto&& work) {
-    WithContext(Describe(sequence, item), work);
-  };
-
-  uint64_t bytes = 0, images = 0;
-  speed.records = sequence.count();
-  speed.read = Rate(seconds, 1, [&] {
-    const RecordSequence::Item item = sequence.Next();
-    Keep(Touch(item.record.value));
-    bytes += item.record.value.size();
-    ++images;
-  });
-  speed.bytes_per_record = static_cast<double>(bytes) / static_cast<double>(images);
-
-  speed.parse = Rate(seconds, 1, [&] {
-    const RecordSequence::Item item = sequence.Next();
-    in_context(item, [&] {
-      const ImageView image = loader.Load(item.record.value, item.number).image;
+  double Parse() {
+    return RateOfImages(plain_loader_, [](const ImageView& image, uint64_t) {
       const int64_t count = image.extents.count();
       Keep(image.bytes != nullptr
                ? Touch({reinterpret_cast<const char*>(image.bytes), static_cast<size_t>(count)})
                : static_cast<uint64_t>(image.floats[count - 1]));
     });
-  });
+  }
 
-  // A batch's worth of places, so that the floats go as far from the caches as in training.
-  std::vector<float> batch;
-  int slot = 0;
-  speed.transform = Rate(seconds, 1, [&] {
-    const RecordSequence::Item item = sequence.Next();
-    in_context(item, [&] {
-      const ImageView image = loader.Load(item.record.value, item.number).image;
+  // Augmentations too. Writes to a batch's worth of places, so that the floats go as far from the
+  // caches as in training.
+  double Transform(int batch_size) {
+    const DatumTransformer& transformer = source_.transformer();
+    std::vector<float> batch;
+    int slot = 0;
+    return RateOfImages(*loader_, [&](const ImageView& image, uint64_t number) {
       const size_t count = transformer.OutputExtents(image.extents).count();
-      if (batch.size() < count * speed.batch_size) batch.resize(count * speed.batch_size);
-      transformer.Transform(image, item.number, batch.data() + count * slot);
-      slot = (slot + 1) % speed.batch_size;
-    });
-  });
-
-  std::vector<float> float_storage;
-  const DatumView first = ParseDatum(sequence.Peek().record.value, &float_storage);
-  speed.is_encoded = first.encoded;
-  if (first.encoded && IsJpeg(first.data)) {
-    ImageDecoder decoder(ColorModeOf(options.data, transformer));
-    speed.jpeg_decode = Rate(seconds, 1, [&] {
-      const RecordSequence::Item item = sequence.Next();
-      in_context(item, [&] {
-        Keep(decoder.Decode(ParseDatum(item.record.value, &float_storage).data).bytes[0]);
-      });
+      if (batch.size() < count * batch_size) batch.resize(count * batch_size);
+      transformer.Transform(image, number, batch.data() + count * slot);
+      slot = (slot + 1) % batch_size;
     });
   }
+
+  bool IsEncoded() { return plain_loader_.IsEncoded(sequence_.Peek().record.value); }
+
+  // libjpeg-turbo alone; 0 unless the first record is a JPEG file.
+  double DecodeJpeg() {
+    std::vector<float> floats;
+    const DatumView first = ParseDatum(sequence_.Peek().record.value, &floats);
+    if (!first.encoded || !IsJpeg(first.data)) return 0;
+    ImageDecoder decoder(source_.color_mode());
+    return RateOfRecords([&](const RecordSequence::Item& item) {
+      Keep(decoder.Decode(ParseDatum(item.record.value, &floats).data).bytes[0]);
+    });
+  }
+
+ private:
+  template <typename Work>
+  double RateOfRecords(Work&& work) {
+    return Rate(seconds_, 1, [&] {
+      const RecordSequence::Item item = sequence_.Next();
+      WithContext(Describe(sequence_, item), [&] { work(item); });
+    });
+  }
+
+  template <typename Work>
+  double RateOfImages(RecordLoader& loader, Work&& work) {
+    return RateOfRecords([&](const RecordSequence::Item& item) {
+      work(loader.Load(item.record.value, item.number).image, item.number);
+    });
+  }
+
+  const RecordSource& source_;
+  const double seconds_;
+  RecordSequence sequence_;
+  DatumLoader plain_loader_;
+  const std::unique_ptr<RecordLoader> loader_;  // augments
+};
+
+void MeasureBatches(const DataParameter& data, const BatchSourceOptions& options, double seconds,
+                    PipelineSpeed* speed) {
+  BatchSource source(MakeDatumSource(data, options), options);
+  const Shape shape = source.data_shape();
+  speed->batch_size = static_cast<int>(shape[0]);
+  speed->image = StrCat(shape[1], "x", shape[2], "x", shape[3]);
+  speed->threads = source.stats().threads;
+  // A batch that is ready before its turn must not count: the queue has to be in balance.
+  for (uint32_t i = 0; i < data.prefetch() + 2; ++i) source.Next();
+  speed->pipeline = Rate(seconds, speed->batch_size, [&] { source.Next(); });
+}
+
+}  // namespace
+
+PipelineSpeed MeasurePipeline(const DataParameter& data, const BatchSourceOptions& options,
+                              double seconds) {
+  PipelineSpeed speed;
+  MeasureBatches(data, options, seconds, &speed);
+  const std::unique_ptr<RecordSource> source = MakeDatumSource(data, options);
+  Stages stages(*source, seconds);
+  speed.records = stages.records();
+  speed.read = stages.Read(&speed.bytes_per_record);
+  speed.parse = stages.Parse();
+  speed.transform = stages.Transform(speed.batch_size);
+  speed.is_encoded = stages.IsEncoded();
+  speed.jpeg_decode = stages.DecodeJpeg();
   return speed;
 }
 

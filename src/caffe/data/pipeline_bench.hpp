@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "caffe/data/batch_source.hpp"
+#include "caffe/data/batch_source_options.hpp"
 
 namespace caffe::data {
 
@@ -12,7 +12,7 @@ namespace caffe::data {
 struct PipelineSpeed {
   double read = 0;         // every byte of the records touched
   double parse = 0;        // and parsed, and decoded where they are compressed
-  double transform = 0;    // and written to a batch as floats
+  double transform = 0;    // and augmented, and written to a batch as floats
   double pipeline = 0;     // Next() with all its threads
   double jpeg_decode = 0;  // libjpeg-turbo alone, on the same records; 0 unless they are JPEG
   int threads = 0;         // of the pipeline, besides the reader
@@ -26,7 +26,8 @@ struct PipelineSpeed {
   std::string ToJson() const;
 };
 
-// Measures each stage for about `seconds`. Throws as BatchSource does.
-PipelineSpeed MeasurePipeline(const BatchSourceOptions& options, double seconds);
+// Measures each stage of reading a Datum database for about `seconds`. Throws as BatchSource does.
+PipelineSpeed MeasurePipeline(const DataParameter& data, const BatchSourceOptions& options,
+                              double seconds);
 
 }  // namespace caffe::data

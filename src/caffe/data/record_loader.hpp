@@ -1,13 +1,12 @@
 // From a record's bytes to an image: parse, decode, augment. One per thread.
 #pragma once
 
-#include <string>
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "caffe/data/parsers/datum_view.hpp"
 #include "caffe/data/parsers/image_codec.hpp"
-#include "caffe/data/record_sequence.hpp"
-#include "caffe/data/transformers/datum_transformer.hpp"
 #include "caffe/data/transformers/object_box.hpp"
 
 namespace caffe::data {
@@ -53,13 +52,5 @@ class DatumLoader final : public RecordLoader {
   ImageDecoder decoder_;
   std::vector<float> floats_;
 };
-
-// data_param.force_encoded_color is the older name of transform_param.force_color.
-inline ColorMode ColorModeOf(const DataParameter& data, const DatumTransformer& transformer) {
-  return data.force_encoded_color() ? ColorMode::kColor : transformer.color_mode();
-}
-
-// "SOURCE: record 18230 ('00018230')".
-std::string Describe(const RecordSequence& sequence, const RecordSequence::Item& item);
 
 }  // namespace caffe::data

@@ -158,4 +158,9 @@ RecordSequence::Item RecordSequence::After(const Item& item) {
   return next;
 }
 
+std::string Describe(const RecordSequence& sequence, const RecordSequence::Item& item) {
+  return StrCat(sequence.source(), ": record ", item.index, " ('", PrintableKey(item.record.key),
+                "')");
+}
+
 }  // namespace caffe::data

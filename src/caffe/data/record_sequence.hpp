@@ -90,4 +90,7 @@ class RecordSequence {
   std::deque<std::string> cached_blocks_;
 };
 
+// "SOURCE: record 18230 ('00018230')".
+std::string Describe(const RecordSequence& sequence, const RecordSequence::Item& item);
+
 }  // namespace caffe::data

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <opencv2/core.hpp>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ class WindowSet {
   const WindowDataParameter& options() const { return options_; }
   const TransformationParameter& transform() const { return transform_; }
   const MeanImage& mean() const { return mean_; }
+  // Windows in the file.
+  uint64_t count() const { return file_.windows.size(); }
 
   struct Choice {
     const Window* window;
@@ -37,6 +40,10 @@ class WindowSet {
   std::string_view ReadImage(int image, std::string* storage) const;
 
  private:
+  void CheckOptions() const;
+  void DivideWindows();
+  void ReadMean();
+
   const WindowDataParameter options_;
   const TransformationParameter transform_;
   const uint64_t ranks_;
@@ -47,6 +54,7 @@ class WindowSet {
   MeanImage mean_;
 };
 
+// Cuts windows out of their images.
 class WindowLoader final : public RecordLoader {
  public:
   explicit WindowLoader(std::shared_ptr<const WindowSet> windows);
@@ -58,6 +66,8 @@ class WindowLoader final : public RecordLoader {
   bool IsEncoded(std::string_view) override { return true; }
 
  private:
+  void WriteCrop(const cv::Mat& warped, int top, int left);
+
   const std::shared_ptr<const WindowSet> windows_;
   ImageDecoder decoder_;
   std::string file_;

@@ -1,4 +1,4 @@
-#include "caffe/data/batch_source.hpp"
+#include "caffe/data/sources/annotated_source.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/batch_data_layer.hpp"
 
@@ -15,8 +15,9 @@ class AnnotatedDataLayer final : public BatchDataLayer {
   }
 
  private:
-  data::BatchSourceOptions SourceOptions() const override {
-    return {.data = param().data_param(), .annotated = param().annotated_data_param()};
+  std::unique_ptr<data::RecordSource> MakeRecords(
+      const data::BatchSourceOptions& options) const override {
+    return data::MakeAnnotatedSource(param().data_param(), param().annotated_data_param(), options);
   }
 };
 

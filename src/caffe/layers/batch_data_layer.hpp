@@ -26,7 +26,7 @@ class BatchDataLayer : public Layer {
   }
 
   void Prepare(const DataPlace& place) override {
-    data::BatchSourceOptions options = SourceOptions();
+    data::BatchSourceOptions options;
     options.transform = param().transform_param();
     options.train = phase() == TRAIN;
     options.seed = place.seed;
@@ -38,7 +38,7 @@ class BatchDataLayer : public Layer {
     options.leave_transform =
         place.has_device_memory && param().transform_param().use_gpu_transform();
     stream_.reset();  // a source is open once
-    stream_ = std::make_shared<Stream>(options);
+    stream_ = std::make_shared<Stream>(MakeRecords(options), options);
   }
 
   uint64_t records_delivered() const override { return stream_->source.records_consumed(); }
@@ -74,8 +74,8 @@ class BatchDataLayer : public Layer {
   }
 
  protected:
-  // Where the records come from; the rest of the options is the same for all.
-  virtual data::BatchSourceOptions SourceOptions() const = 0;
+  virtual std::unique_ptr<data::RecordSource> MakeRecords(
+      const data::BatchSourceOptions& options) const = 0;
 
  private:
   void EmitNextBatch(GraphBuilder& graph, const char* what,
@@ -91,7 +91,8 @@ class BatchDataLayer : public Layer {
   // the number of boxes. The net is then planned anew and asks again for the same batch, which is
   // held until it fits.
   struct Stream {
-    explicit Stream(const data::BatchSourceOptions& options) : source(options) {}
+    Stream(std::unique_ptr<data::RecordSource> records, const data::BatchSourceOptions& options)
+        : source(std::move(records), options) {}
 
     void Store(const KernelContext& ctx) {
       const data::Batch& batch = held != nullptr ? *held : Next();

@@ -1,3 +1,4 @@
+#include "caffe/data/sources/datum_source.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/batch_data_layer.hpp"
 
@@ -13,7 +14,10 @@ class DataLayer final : public BatchDataLayer {
   }
 
  private:
-  data::BatchSourceOptions SourceOptions() const override { return {.data = param().data_param()}; }
+  std::unique_ptr<data::RecordSource> MakeRecords(
+      const data::BatchSourceOptions& options) const override {
+    return data::MakeDatumSource(param().data_param(), options);
+  }
 };
 
 REGISTER_LAYER_CLASS(Data, "transform_param");

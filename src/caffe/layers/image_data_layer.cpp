@@ -1,4 +1,4 @@
-#include "caffe/data/batch_source.hpp"
+#include "caffe/data/sources/image_list_source.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/batch_data_layer.hpp"
 
@@ -14,8 +14,9 @@ class ImageDataLayer final : public BatchDataLayer {
   }
 
  private:
-  data::BatchSourceOptions SourceOptions() const override {
-    return {.images = param().image_data_param()};
+  std::unique_ptr<data::RecordSource> MakeRecords(
+      const data::BatchSourceOptions& options) const override {
+    return data::MakeImageListSource(param().image_data_param(), options);
   }
 };
 

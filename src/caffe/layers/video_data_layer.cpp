@@ -1,5 +1,5 @@
-#include "caffe/data/batch_source.hpp"
 #include "caffe/data/readers/video_reader.hpp"
+#include "caffe/data/sources/video_source.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/batch_data_layer.hpp"
 
@@ -18,8 +18,9 @@ class VideoDataLayer final : public BatchDataLayer {
   }
 
  private:
-  data::BatchSourceOptions SourceOptions() const override {
-    return {.data = param().data_param(), .video = param().video_data_param()};
+  std::unique_ptr<data::RecordSource> MakeRecords(
+      const data::BatchSourceOptions& options) const override {
+    return data::MakeVideoSource(param().data_param(), param().video_data_param(), options);
   }
 };
 

@@ -1,0 +1,33 @@
+// A batch of images and labels, as a BatchSource gives it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "caffe/shape.hpp"
+
+namespace caffe::data {
+
+// What a device does with batches of bytes: ops::TransformImages and its third operand.
+struct DeviceTransform {
+  float scale = 1;
+  Shape mean_shape;                                // C or C,H,W
+  std::shared_ptr<const std::vector<float>> mean;  // null: none
+};
+
+// Borrowed from the source until its next Next().
+struct Batch {
+  const float* data = nullptr;      // 64-byte aligned; null in batches of bytes
+  const uint8_t* images = nullptr;  // N times C*H*W of image_shape
+  const float* windows = nullptr;   // N times ops::ImageWindow
+  const float* labels = nullptr;    // null without labels
+  Shape data_shape;                 // N,C,H,W
+  Shape image_shape;                // of batches of bytes: N,C,H,W before the crop
+  // N; of annotated records 1x1xRx8 with rows (item in the batch, class, instance, xmin, ymin,
+  // xmax, ymax, difficult), unused rows -1 throughout. R only grows, so that a net seldom changes.
+  Shape label_shape;
+  int size = 0;
+};
+
+}  // namespace caffe::data

@@ -1,0 +1,94 @@
+// The memory of a batch on its way round: the reader deals records to it, parsers fill it, the
+// consumer reads it and gives it back.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "caffe/data/batch.hpp"
+#include "caffe/data/parsers/image_view.hpp"
+#include "caffe/data/record_sequence.hpp"
+#include "caffe/data/transformers/object_box.hpp"
+
+namespace caffe::data {
+
+// Numbers at 64-byte boundaries; grows and never shrinks.
+template <typename T>
+class AlignedArray {
+ public:
+  T* get() const { return elements_.get(); }
+
+  // Contents are lost when the array grows.
+  void Reserve(size_t count) {
+    if (count <= capacity_) return;
+    elements_.reset();
+    elements_.reset(static_cast<T*>(::operator new[](count * sizeof(T), kAlignment)));
+    capacity_ = count;
+  }
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
+  struct Deleter {
+    void operator()(T* elements) const { ::operator delete[](elements, kAlignment); }
+  };
+
+  std::unique_ptr<T[], Deleter> elements_;
+  size_t capacity_ = 0;
+};
+
+// Lets one thread wait until others have finished all parts of a batch.
+class Completion {
+ public:
+  // Before the parts are dealt out.
+  void Start(int parts) {
+    std::lock_guard lock(mutex_);
+    parts_left_ = parts;
+    error_ = nullptr;
+  }
+
+  void FinishPart() {
+    std::lock_guard lock(mutex_);
+    if (--parts_left_ == 0) finished_.notify_one();
+  }
+
+  // The error of the first slot is kept, so that the message does not depend on timing.
+  void Fail(int slot, std::exception_ptr error) {
+    std::lock_guard lock(mutex_);
+    if (error_ && error_slot_ <= slot) return;
+    error_ = std::move(error);
+    error_slot_ = slot;
+  }
+
+  // Throws what Fail() was given.
+  void Wait() {
+    std::unique_lock lock(mutex_);
+    finished_.wait(lock, [&] { return parts_left_ == 0; });
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable finished_;
+  int parts_left_ = 0;
+  std::exception_ptr error_;
+  int error_slot_ = 0;
+};
+
+struct BatchBuffer {
+  std::vector<RecordSequence::Item> items;
+  ImageExtents extents;        // of every image after the transform
+  ImageExtents image_extents;  // of batches of bytes: before it
+  AlignedArray<float> data;
+  AlignedArray<uint8_t> images;  // of batches of bytes, in place of `data`
+  std::vector<float> windows;
+  std::vector<float> labels;
+  std::vector<std::vector<ObjectBox>> boxes;  // of each item of annotated records
+  Batch batch;                                // what the consumer sees
+  Completion completion;
+};
+
+}  // namespace caffe::data

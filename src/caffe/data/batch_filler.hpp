@@ -1,0 +1,52 @@
+// BatchFiller: puts images and labels into batches, as the net's floats or as bytes for a device.
+#pragma once
+
+#include <optional>
+
+#include "caffe/data/batch_buffer.hpp"
+#include "caffe/data/first_record.hpp"
+#include "caffe/data/record_source.hpp"
+
+namespace caffe::data {
+
+class BatchFiller {
+ public:
+  // Fills with floats; with bytes if there is a transform for the device. `source` outlives this.
+  BatchFiller(const RecordSource& source, const FirstRecord& first, bool with_label,
+              std::optional<DeviceTransform> device_transform);
+
+  int batch_size() const { return batch_size_; }
+  bool with_label() const { return with_label_; }
+  const DeviceTransform* device_transform() const {
+    return device_transform_ ? &*device_transform_ : nullptr;
+  }
+  // N,C,H,W of a batch of images of these extents.
+  Shape ShapeOf(const ImageExtents& extents) const {
+    return Shape{batch_size_, extents.channels, extents.height, extents.width};
+  }
+  // Extents of the bytes of an image whose transform gives `output`.
+  ImageExtents ImageExtentsFor(const ImageExtents& output) const;
+
+  // Once for each buffer.
+  void Allocate(BatchBuffer* buffer) const;
+  // Sizes the buffer for images that are `output` after the transform.
+  void Prepare(BatchBuffer* buffer, const ImageExtents& output) const;
+  // Loads the record of this slot and puts it into its place. Throws InvalidArgument for an image
+  // of other extents than the batch's. Slots may be filled by different threads.
+  void Fill(BatchBuffer* buffer, int slot, RecordLoader* loader) const;
+
+ private:
+  void FillImage(const RecordLoader::Sample& sample, BatchBuffer* buffer, int slot) const;
+  void FillLabel(RecordLoader::Sample* sample, BatchBuffer* buffer, int slot) const;
+
+  const RecordSource& source_;
+  const ImageExtents first_image_;
+  const int batch_size_;
+  const bool with_label_;
+  const std::optional<DeviceTransform> device_transform_;
+};
+
+// What the transformer would do to images of so many channels.
+DeviceTransform DeviceTransformOf(const DatumTransformer& transformer, int channels);
+
+}  // namespace caffe::data

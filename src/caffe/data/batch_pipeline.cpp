@@ -1,0 +1,124 @@
+#include "caffe/data/batch_pipeline.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "caffe/core/start_thread.hpp"
+#include "caffe/error.hpp"
+
+namespace caffe::data {
+namespace {
+
+// Records that one thread takes at a time, at most: few enough to share a batch evenly.
+constexpr int kLargestChunk = 64;
+
+}  // namespace
+
+BatchPipeline::BatchPipeline(const Parts& parts, int parsers)
+    : parts_(parts),
+      batch_size_(parts.filler.batch_size()),
+      chunk_size_(std::clamp(batch_size_ / (4 * parsers), 1, kLargestChunk)),
+      buffers_(std::max(parts.source.reading().prefetch(), 1u) + 1),
+      free_(buffers_.size()),
+      ready_(buffers_.size()),
+      chunks_(2 * buffers_.size() + 16) {
+  for (BatchBuffer& buffer : buffers_) {
+    parts_.filler.Allocate(&buffer);
+    free_.Push(&buffer);
+  }
+  try {
+    Start(parsers);
+  } catch (...) {
+    Stop();
+    throw;
+  }
+}
+
+BatchPipeline::~BatchPipeline() {
+  Stop();
+}
+
+void BatchPipeline::Start(int parsers) {
+  const auto make_loader = [&] { return loaders_.emplace_back(parts_.source.MakeLoader()).get(); };
+  RecordLoader* own = make_loader();
+  threads_.push_back(StartThread("reading records", [this, own] { RunReader(own); }));
+  for (int i = 0; i < parsers; ++i) {
+    RecordLoader* loader = make_loader();
+    threads_.push_back(StartThread("parsing records", [this, loader] { RunParser(loader); }));
+  }
+}
+
+void BatchPipeline::Stop() {
+  stopping_ = true;
+  free_.Close();
+  ready_.Close();
+  chunks_.Close();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+BatchBuffer* BatchPipeline::Next() {
+  if (current_ != nullptr) free_.Push(std::exchange(current_, nullptr));
+  current_ = ready_.Pop().value();
+  current_->completion.Wait();
+  return current_;
+}
+
+void BatchPipeline::RunReader(RecordLoader* loader) {
+  try {
+    while (std::optional<BatchBuffer*> free = free_.Pop()) {
+      BatchBuffer* buffer = *free;
+      for (RecordSequence::Item& item : buffer->items) item = parts_.sequence.Next();
+      parts_.filler.Prepare(buffer, OutputOf(&buffer->items.front(), loader));
+      if (!DealOut(buffer)) return;
+    }
+  } catch (...) {
+    ready_.Fail(std::current_exception());
+  }
+}
+
+// False once the queues are closed.
+bool BatchPipeline::DealOut(BatchBuffer* buffer) {
+  buffer->completion.Start((batch_size_ + chunk_size_ - 1) / chunk_size_);
+  if (!ready_.Push(buffer)) return false;
+  for (int begin = 0; begin < batch_size_; begin += chunk_size_) {
+    if (!chunks_.Push({buffer, begin, std::min(begin + chunk_size_, batch_size_)})) return false;
+  }
+  return true;
+}
+
+// Extents after the transform of a batch's first record, which the others have to have too.
+ImageExtents BatchPipeline::OutputOf(RecordSequence::Item* first, RecordLoader* loader) {
+  const DatumTransformer& transformer = parts_.source.transformer();
+  if (transformer.has_fixed_size()) return parts_.first.output;
+  try {
+    if (parts_.broken.skips()) {  // what takes a broken image's place may be of another size
+      parts_.broken.Replace(first, [&] { loader->Load(first->record.value, first->number); });
+    }
+    return transformer.OutputExtents(loader->ReadExtents(first->record.value, first->number));
+  } catch (const Error&) {
+    return parts_.first.output;  // the parser that meets this record reports or replaces it
+  }
+}
+
+void BatchPipeline::RunParser(RecordLoader* loader) {
+  while (const std::optional<Chunk> chunk = chunks_.Pop()) {
+    FillChunk(*chunk, loader);
+    chunk->buffer->completion.FinishPart();
+  }
+}
+
+void BatchPipeline::FillChunk(const Chunk& chunk, RecordLoader* loader) {
+  BatchBuffer* buffer = chunk.buffer;
+  for (int slot = chunk.begin; slot < chunk.end && !stopping_; ++slot) {
+    try {
+      parts_.broken.Replace(&buffer->items[slot],
+                            [&] { parts_.filler.Fill(buffer, slot, loader); });
+    } catch (...) {
+      buffer->completion.Fail(slot, std::current_exception());
+    }
+  }
+}
+
+}  // namespace caffe::data

@@ -1,0 +1,67 @@
+// BatchPipeline: threads that fill batches ahead of their use, and the queues between them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "caffe/core/bounded_queue.hpp"
+#include "caffe/data/batch_filler.hpp"
+
+namespace caffe::data {
+
+// One reader thread deals records to batches in their order, and each batch in parts to the parser
+// threads. Which thread fills which part decides neither what a batch contains nor its place. The
+// buffers go round, so that nothing is allocated once each has seen the largest batch.
+class BatchPipeline {
+ public:
+  // What all threads use; it outlives the pipeline.
+  struct Parts {
+    const RecordSource& source;
+    const FirstRecord& first;
+    const BatchFiller& filler;
+    RecordSequence& sequence;
+    BrokenRecords& broken;
+  };
+
+  BatchPipeline(const Parts& parts, int parsers);
+  // Joins the threads, at any moment.
+  ~BatchPipeline();
+  BatchPipeline(const BatchPipeline&) = delete;
+  BatchPipeline& operator=(const BatchPipeline&) = delete;
+
+  // Waits for the next batch, which is the caller's until the call after it. Rethrows what went
+  // wrong in a thread; no further call may follow that.
+  BatchBuffer* Next();
+
+ private:
+  // Some consecutive records of a batch: what a parser takes from the queue.
+  struct Chunk {
+    BatchBuffer* buffer = nullptr;
+    int begin = 0;
+    int end = 0;
+  };
+
+  void Start(int parsers);
+  void Stop();
+  void RunReader(RecordLoader* loader);
+  bool DealOut(BatchBuffer* buffer);
+  ImageExtents OutputOf(RecordSequence::Item* first, RecordLoader* loader);
+  void RunParser(RecordLoader* loader);
+  void FillChunk(const Chunk& chunk, RecordLoader* loader);
+
+  const Parts parts_;
+  const int batch_size_;
+  const int chunk_size_;
+  std::vector<BatchBuffer> buffers_;
+  BoundedQueue<BatchBuffer*> free_;   // consumer -> reader
+  BoundedQueue<BatchBuffer*> ready_;  // reader -> consumer, in order; may still be in work
+  BoundedQueue<Chunk> chunks_;        // reader -> parsers
+  std::atomic<bool> stopping_ = false;
+  BatchBuffer* current_ = nullptr;  // the consumer's
+  std::vector<std::unique_ptr<RecordLoader>> loaders_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace caffe::data

@@ -1,0 +1,27 @@
+// What the layer that reads batches says about them, whatever the records are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe::data {
+
+struct BatchSourceOptions {
+  TransformationParameter transform;
+  bool train = false;
+  uint64_t seed = 0;
+  std::string layer;  // the layer's name: two layers draw different random numbers
+  // In training, ranks take turns record by record, else batch by batch; all of them need the same
+  // seed.
+  int rank = 0;
+  int ranks = 1;
+  uint64_t start_record = 0;  // records_consumed() of the run that is resumed
+  bool with_label = true;
+  // Batches are of bytes where that is possible (BatchSource::device_transform()): crop, mirror,
+  // mean and scale are left to the device.
+  bool leave_transform = false;
+};
+
+}  // namespace caffe::data

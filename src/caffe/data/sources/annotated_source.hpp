@@ -1,0 +1,15 @@
+// Databases of AnnotatedDatum records, images with boxes: the AnnotatedData layer's.
+#pragma once
+
+#include <memory>
+
+#include "caffe/data/record_source.hpp"
+
+namespace caffe::data {
+
+// Labels are rows of boxes.
+std::unique_ptr<RecordSource> MakeAnnotatedSource(const DataParameter& data,
+                                                  const AnnotatedDataParameter& annotated,
+                                                  const BatchSourceOptions& options);
+
+}  // namespace caffe::data

@@ -1,0 +1,30 @@
+#include "caffe/data/sources/datum_source.hpp"
+
+namespace caffe::data {
+namespace {
+
+class DatumSource final : public RecordSource {
+ public:
+  DatumSource(const DataParameter& data, const BatchSourceOptions& options)
+      : RecordSource(
+            {.reading = ReadingOfDatabase(data, options.train), .transform = options.transform},
+            options) {}
+
+  std::unique_ptr<RecordReader> Open() const override {
+    return OpenRecordReader(reading().backend(), reading().source());
+  }
+
+ private:
+  std::unique_ptr<RecordLoader> MakeRecordLoader() const override {
+    return std::make_unique<DatumLoader>(color_mode());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<RecordSource> MakeDatumSource(const DataParameter& data,
+                                              const BatchSourceOptions& options) {
+  return std::make_unique<DatumSource>(data, options);
+}
+
+}  // namespace caffe::data

@@ -1,0 +1,13 @@
+// Databases of Datum records: the Data layer's.
+#pragma once
+
+#include <memory>
+
+#include "caffe/data/record_source.hpp"
+
+namespace caffe::data {
+
+std::unique_ptr<RecordSource> MakeDatumSource(const DataParameter& data,
+                                              const BatchSourceOptions& options);
+
+}  // namespace caffe::data

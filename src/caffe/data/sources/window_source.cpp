@@ -1,0 +1,50 @@
+#include "caffe/data/sources/window_source.hpp"
+
+#include "caffe/data/window_loader.hpp"
+
+namespace caffe::data {
+namespace {
+
+DataParameter ReadingOf(const WindowDataParameter& windows) {
+  DataParameter reading;
+  reading.set_source(windows.source());
+  reading.set_batch_size(windows.batch_size());
+  return reading;
+}
+
+// A batch of ranks that take turns record by record is spread over as many batches' worth of
+// numbers.
+uint64_t RanksPerBatch(const BatchSourceOptions& options) {
+  return options.train ? static_cast<uint64_t>(options.ranks) : 1;
+}
+
+// The loader cuts, scales and mirrors windows and subtracts their mean, so that nothing is left to
+// the transformer.
+class WindowSource final : public RecordSource {
+ public:
+  WindowSource(const WindowDataParameter& windows, const BatchSourceOptions& options)
+      : RecordSource({.message = "window_data_param", .reading = ReadingOf(windows)}, options),
+        windows_(std::make_shared<WindowSet>(windows, options.transform, RanksPerBatch(options),
+                                             options.seed, options.layer + "/windows")) {}
+
+  std::unique_ptr<RecordReader> Open() const override { return OpenNumbers(windows_->count()); }
+  std::string WhyHostTransforms() const override {
+    return "windows are cut out of their images and scaled there";
+  }
+
+ private:
+  std::unique_ptr<RecordLoader> MakeRecordLoader() const override {
+    return std::make_unique<WindowLoader>(windows_);
+  }
+
+  const std::shared_ptr<const WindowSet> windows_;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordSource> MakeWindowSource(const WindowDataParameter& windows,
+                                               const BatchSourceOptions& options) {
+  return std::make_unique<WindowSource>(windows, options);
+}
+
+}  // namespace caffe::data
