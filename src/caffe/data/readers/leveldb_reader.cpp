@@ -3,6 +3,7 @@
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
 
+#include "caffe/data/readers/database.hpp"
 #include "caffe/data/readers/open_once.hpp"
 #include "caffe/error.hpp"
 
@@ -117,6 +118,11 @@ class LevelDbWriter final : public RecordWriter {
   leveldb::WriteBatch batch_;
   bool finished_ = false;
 };
+
+const DatabaseRegistrar registrar("LevelDB", {.backend = DataParameter::LEVELDB,
+                                              .marker = "CURRENT",
+                                              .open = OpenLevelDbReader,
+                                              .create = CreateLevelDbWriter});
 
 }  // namespace
 

@@ -3,7 +3,9 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "caffe/data/readers/database.hpp"
 #include "caffe/data/readers/lmdb_handles.hpp"
+#include "caffe/data/readers/lmdb_writer.hpp"
 #include "caffe/data/readers/open_once.hpp"
 
 namespace caffe::data {
@@ -125,6 +127,13 @@ class LmdbReader final : public RecordReader {
   LmdbCursor cursor_;  // closed before the transaction, that before the environment
   uint64_t count_ = 0;
 };
+
+const DatabaseRegistrar registrar("LMDB", {.backend = DataParameter::LMDB,
+                                           .marker = "data.mdb",
+                                           .open = OpenLmdbReader,
+                                           .create = [](const std::string& path) {
+                                             return CreateLmdbWriter(path);
+                                           }});
 
 }  // namespace
 

@@ -1,35 +1,80 @@
 #include "caffe/data/readers/record_reader.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <map>
 
-#include "caffe/data/readers/leveldb_reader.hpp"
-#include "caffe/data/readers/lmdb_reader.hpp"
-#include "caffe/data/readers/lmdb_writer.hpp"
-#include "caffe/data/readers/record_writer.hpp"
+#include "caffe/data/readers/database.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
+namespace {
+
+std::map<std::string, Database>& Databases() {
+  static std::map<std::string, Database> databases;
+  return databases;
+}
+
+const Database& DatabaseOf(DataParameter::DB backend) {
+  for (const auto& [name, database] : Databases()) {
+    if (database.backend == backend) return database;
+  }
+  throw InternalError(StrCat("no database is registered for ", DataParameter::DB_Name(backend)));
+}
+
+std::string ToLower(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return lower;
+}
+
+// "a or b or c".
+template <typename Text>
+std::string Alternatives(Text&& text) {
+  std::string all;
+  for (const auto& [name, database] : Databases()) {
+    all += (all.empty() ? "" : " or ") + text(name, database);
+  }
+  return all;
+}
+
+}  // namespace
+
+DatabaseRegistrar::DatabaseRegistrar(const std::string& name, const Database& database) {
+  const bool is_new = Databases().emplace(name, database).second;
+  CAFFE_ASSERT(is_new, "database '", name, "' is registered twice");
+}
+
 std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend, const std::string& path) {
-  // The default of data_param.backend is LEVELDB, so files that mean LMDB often leave it out.
-  const bool is_lmdb = std::filesystem::exists(std::filesystem::path(path) / "data.mdb");
-  const bool is_leveldb = std::filesystem::exists(std::filesystem::path(path) / "CURRENT");
-  if (is_lmdb) return OpenLmdbReader(path);
-  if (is_leveldb) return OpenLevelDbReader(path);
-  if (backend == DataParameter::LMDB) return OpenLmdbReader(path);  // says what is missing
-  throw IoError(StrCat(path, ": no LMDB or LevelDB database here; give the folder that holds ",
-                       "data.mdb or CURRENT"));
+  for (const auto& [name, database] : Databases()) {
+    if (std::filesystem::exists(std::filesystem::path(path) / database.marker)) {
+      return database.open(path);
+    }
+  }
+  // The default backend is often left as it is, so that it says nothing of what is meant.
+  if (backend != DataParameter().backend()) return DatabaseOf(backend).open(path);
+  const std::string names = Alternatives([](const std::string&name, auto&) { return name; }),
+                    markers = Alternatives([](auto&, const Database&database) {
+                      return std::string(database.marker);
+                    });
+  throw IoError(
+      StrCat(path, ": no ", names, " database here; give the folder that holds ", markers));
 }
 
 std::unique_ptr<RecordWriter> CreateRecordWriter(DataParameter::DB backend,
                                                  const std::string& path) {
-  if (backend == DataParameter::LEVELDB) return CreateLevelDbWriter(path);
-  return CreateLmdbWriter(path);
+  return DatabaseOf(backend).create(path);
 }
 
 DataParameter::DB ParseBackend(std::string_view name) {
-  if (name == "lmdb" || name == "LMDB") return DataParameter::LMDB;
-  if (name == "leveldb" || name == "LEVELDB") return DataParameter::LEVELDB;
-  throw InvalidArgument(StrCat("unknown backend '", name, "'; give lmdb or leveldb"));
+  for (const auto& [known, database] : Databases()) {
+    if (ToLower(known) == ToLower(name)) return database.backend;
+  }
+  throw InvalidArgument(
+      StrCat("unknown backend '", name, "'; give ",
+             Alternatives([](const std::string& known, auto&) { return ToLower(known); })));
 }
 
 std::string PrintableKey(std::string_view key) {
