@@ -11,6 +11,10 @@
 #include "tools/caffe/devices.hpp"
 #include "tools/caffe/flags.hpp"
 
+DEFINE_bool(passes, false,
+            "Also print the time of each pass of the compiler, and the nodes before and after it "
+            "(plan; with -json always).");
+
 namespace caffe::tools {
 namespace {
 
@@ -31,7 +35,8 @@ std::string DescribedChip() {
 }
 
 void Print(const Net& net, int solver_states) {
-  std::cout << (FLAGS_json ? FormatPlanJson(net, solver_states) : FormatPlan(net, solver_states));
+  std::cout << (FLAGS_json ? FormatPlanJson(net, solver_states)
+                           : FormatPlan(net, solver_states, FLAGS_passes));
 }
 
 void Plan(const std::string&) {

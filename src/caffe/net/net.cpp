@@ -8,11 +8,11 @@
 #include <deque>
 #include <functional>
 #include <set>
-#include <sstream>
 
 #include "caffe/common.hpp"
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/core/philox.hpp"
+#include "caffe/core/split.hpp"
 #include "caffe/core/thread_claim.hpp"
 #include "caffe/device/host_memory.hpp"
 #include "caffe/graph/filler.hpp"
@@ -33,13 +33,6 @@
 
 namespace caffe {
 namespace {
-
-std::vector<std::string> SplitByComma(const char* text) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text != nullptr ? text : "");
-  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
-  return parts;
-}
 
 std::optional<DType> DefaultType(bool has, Type type) {
   if (!has) return std::nullopt;
@@ -87,9 +80,7 @@ void FillDefaults(const NetParameter& net, LayerParameter* layer) {
 NetParameter ReadForState(const std::string& file, Phase phase, int level,
                           const std::vector<std::string>& stages) {
   NetParameter param = ReadNetText(file);
-  param.mutable_state()->set_phase(phase);
-  param.mutable_state()->set_level(level);
-  for (const std::string& stage : stages) param.mutable_state()->add_stage(stage);
+  SetNetState(phase, level, stages, &param);
   return param;
 }
 
@@ -245,8 +236,9 @@ Net::Impl::Impl(const NetParameter& definition, const NetOptions& net_options)
   Require(param.layer_size() > 0, "net '", param.name(), "' has none of its ",
           definition.layer_size(), " layers in phase ", Phase_Name(param.state().phase()),
           "; check their include rules");
-  for (std::string& pass_name : SplitByComma(std::getenv("CAFFE_DISABLE_PASSES"))) {
-    options.disabled_passes.push_back(std::move(pass_name));
+  if (const char* disabled = std::getenv("CAFFE_DISABLE_PASSES")) {
+    for (std::string& pass_name : SplitByComma(disabled))
+      options.disabled_passes.push_back(std::move(pass_name));
   }
   seed = options.seed ? *options.seed : Caffe::NextSeed();
   if (options.described_device.empty()) {

@@ -2,6 +2,7 @@
 // has an engine for that.
 #include "caffe/cuda/algorithm_choice.hpp"
 #include "caffe/cuda/cudnn_graph.hpp"
+#include "caffe/cuda/entries.hpp"
 #include "caffe/cuda/matrix_kernels.hpp"
 #include "caffe/cuda/vendor_types.hpp"
 #include "caffe/ops/conv.hpp"
@@ -266,13 +267,8 @@ std::vector<Signature> Signatures() {
           {DType::kBFloat16, DType::kFloat}};
 }
 
-bool IsRelu(const ops::Epilogue& epilogue) {
-  return epilogue.empty() ||
-         (epilogue.size() == 1 && epilogue[0].kind == ops::Pointwise::Kind::kRelu);
-}
-
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Conv, "conv-cudnn", KernelRank::kBest,
-                              MakeConv, {.signatures = Signatures(), .fuses = IsRelu});
+                              MakeConv, {.signatures = Signatures(), .fuses = IsReluAlone});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradData, "conv-grad-data-cudnn",
                               KernelRank::kBest, MakeConvGradData, {.signatures = Signatures()});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradWeights, "conv-grad-weights-cudnn",

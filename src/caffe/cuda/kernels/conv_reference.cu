@@ -1,5 +1,5 @@
 // Convolution by its definition: any number of axes, any type, any layout. For what cuDNN refuses.
-#include "caffe/cuda/entries.cuh"
+#include "caffe/cuda/entries.hpp"
 #include "caffe/cuda/groups.cuh"
 #include "caffe/cuda/kernels/windows.cuh"
 #include "caffe/cuda/numbers.cuh"
@@ -174,7 +174,7 @@ void ConvGradWeights(const ops::ConvGradWeights& op, const KernelContext& ctx) {
   });
 }
 
-CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Conv, Conv, EntriesFit);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Conv, Conv, IsReluAlone);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::ConvGradData, ConvGradData);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::ConvGradWeights, ConvGradWeights);
 

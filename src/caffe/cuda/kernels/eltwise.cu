@@ -1,4 +1,4 @@
-#include "caffe/cuda/entries.cuh"
+#include "caffe/cuda/entries.hpp"
 #include "caffe/cuda/map.cuh"
 #include "caffe/cuda/numbers.cuh"
 #include "caffe/ops/eltwise.hpp"

@@ -14,7 +14,7 @@ class Entries {
     for (const ops::Pointwise& entry : epilogue) entries_[count_++] = entry;
   }
   template <typename A>
-  __device__ A Apply(A value) const {
+  CAFFE_HOST_DEVICE A Apply(A value) const {
     for (int i = 0; i < count_; ++i) value = ops::ApplyPointwise(entries_[i], value);
     return value;
   }
@@ -30,6 +30,12 @@ inline bool EntriesFit(const ops::Epilogue& epilogue) {
     if (entry.operand >= 0) return false;
   }
   return true;
+}
+
+// What cuDNN's engines take behind a convolution, so what all kernels of convolutions declare.
+inline bool IsReluAlone(const ops::Epilogue& epilogue) {
+  return epilogue.empty() ||
+         (epilogue.size() == 1 && epilogue[0].kind == ops::Pointwise::Kind::kRelu);
 }
 
 }  // namespace caffe::cuda
