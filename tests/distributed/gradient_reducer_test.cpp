@@ -7,6 +7,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <future>
 #include <sstream>
 #include <thread>
 
@@ -159,6 +160,37 @@ TEST(GradientReducer, ReducesFirstBucketsBeforeTheLastGradientIsThere) {
   std::ostringstream json;
   trace.WriteJson(json);
   EXPECT_THAT(json.str(), HasSubstr("reduce bucket 1 (256 bytes)"));
+}
+
+// Holds its first reduction until it is released.
+class HeldCommunicator final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int ranks() const override { return 1; }
+  void AllReduceMean(const TensorView&, Stream&) override {
+    if (reductions++ == 0) release.get_future().wait();
+  }
+  void AllReduceSum(std::span<double>) override {}
+  void Abort(std::exception_ptr) override {}
+
+  std::atomic<int> reductions = 0;
+  std::promise<void> release;
+};
+
+TEST(GradientReducer, APassMayBeCancelledWhileABucketIsInFlight) {
+  Gradients gradients(Floats({64, 64}));
+  const auto communicator = std::make_shared<HeldCommunicator>();
+  GradientReducer reducer(communicator, gradients.device(), gradients.pointers(), 2);
+  reducer.Start();
+  reducer.MarkReady(0);
+  while (communicator->reductions == 0) std::this_thread::yield();
+  reducer.Cancel();
+  communicator->release.set_value();
+  reducer.Start();
+  reducer.MarkReady(1);
+  reducer.MarkReady(0);
+  reducer.Wait();
+  EXPECT_EQ(communicator->reductions, 3) << "one of the cancelled pass, two of the next";
 }
 
 TEST(GradientReducer, AFailureEndsTheWaitOnAllRanks) {

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <random>
 
+#include "caffe/distributed/communicator.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/hdf5_files.hpp"
@@ -291,6 +293,43 @@ TEST_F(SolverGroupTest, AnErrorOfOneWorkerEndsAll) {
     FAIL() << "nothing was thrown";
   } catch (const IoError& error) {
     EXPECT_THAT(error.what(), HasSubstr("the disk of worker 2 is gone"));
+  }
+}
+
+// Of rank 0 of two; the other one always has the same numbers. Counts what is reduced.
+class EchoCommunicator final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int ranks() const override { return 2; }
+  void AllReduceMean(const TensorView&, Stream&) override { ++reductions; }
+  void AllReduceSum(std::span<double> numbers) override {
+    for (double& number : numbers) number *= 2;
+  }
+  void Abort(std::exception_ptr) override {}
+
+  std::atomic<int> reductions = 0;
+};
+
+TEST_F(SolverGroupTest, APassThatFailsLeavesNoReductionBehind) {
+  bool fails = false;
+  choose_number = [&](int, uint64_t) -> float {
+    if (fails) throw IoError("the disk is busy");
+    return 1;
+  };
+  const auto communicator = std::make_shared<EchoCommunicator>();
+  Solver solver(Parse("", kChosen), {.communicator = communicator});
+  const std::shared_ptr<Net> net = solver.shared_net();
+  solver.Step(1);
+  for (int i = 0; i < 2; ++i) {
+    fails = true;
+    EXPECT_THROW(solver.Step(1), IoError);
+    fails = false;
+    const int reductions = communicator->reductions;
+    net->ForwardBackward();
+    EXPECT_EQ(communicator->reductions, reductions) << "the net is not the solver's now";
+    solver.Step(1);
+    EXPECT_EQ(solver.iter(), i + 2);
+    EXPECT_GT(communicator->reductions, reductions);
   }
 }
 

@@ -70,10 +70,16 @@ std::vector<size_t> GradientReducer::bucket_bytes() const {
 }
 
 void GradientReducer::Start() {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !is_reducing_ || error_; });
   CAFFE_ASSERT(next_ == buckets_.size() || error_, "the last pass is not finished");
   for (Bucket& bucket : buckets_) bucket.missing = bucket.gradients;
   next_ = 0;
+}
+
+void GradientReducer::Cancel() {
+  std::lock_guard lock(mutex_);
+  next_ = buckets_.size();
 }
 
 void GradientReducer::MarkReady(size_t index) {
@@ -97,7 +103,9 @@ void GradientReducer::Run() {
     changed_.wait(
         lock, [&] { return stops_ || (next_ < buckets_.size() && buckets_[next_].missing == 0); });
     if (stops_) return;
-    const Bucket& bucket = buckets_[next_];
+    const size_t index = next_;
+    const Bucket& bucket = buckets_[index];
+    is_reducing_ = true;
     lock.unlock();
     std::exception_ptr error;
     try {
@@ -108,12 +116,11 @@ void GradientReducer::Run() {
       communicator_->Abort(error);
     }
     lock.lock();
-    if (error) {
-      error_ = error;
-      changed_.notify_all();
-      return;
-    }
-    if (++next_ == buckets_.size()) changed_.notify_all();
+    is_reducing_ = false;
+    error_ = error;
+    if (next_ == index) ++next_;  // unless the pass was cancelled meanwhile
+    changed_.notify_all();
+    if (error_) return;
   }
 }
 

@@ -31,6 +31,9 @@ class GradientReducer {
 
   // Before a backward pass whose gradients are to be reduced.
   void Start();
+  // After a pass that failed: what is not reduced yet stays as it is. Does not wait for the bucket
+  // in flight, which other ranks may never come to; the next Start does.
+  void Cancel();
   // Gradient `index` of the list is final. From the thread that called Start.
   void MarkReady(size_t index);
   // Returns when all gradients are those of all ranks. Throws what went wrong on any rank.
@@ -61,6 +64,7 @@ class GradientReducer {
   std::mutex mutex_;
   std::condition_variable changed_;
   size_t next_ = 0;  // bucket to reduce; all done at first
+  bool is_reducing_ = false;
   bool stops_ = false;
   std::exception_ptr error_;
   std::thread thread_;

@@ -21,18 +21,30 @@ void DataParallel::Attach(Net& net, int reduce_buckets) {
   reducer_.emplace(communicator_, *net.graph().options.device, gradients, reduce_buckets, trace_);
 }
 
-void DataParallel::StartReduction() {
-  if (ranks_ == 1) return;
-  reducer_->Start();
-  net_->set_gradient_listener(
-      [this](const SyncedTensor& gradient) { reducer_->MarkReady(index_.at(&gradient)); });
+DataParallel::Reduction::Reduction(DataParallel& parallel) : parallel_(parallel) {
+  if (parallel.ranks_ == 1) return;
+  parallel.reducer_->Start();
+  parallel.net_->set_gradient_listener([&parallel](const SyncedTensor& gradient) {
+    parallel.reducer_->MarkReady(parallel.index_.at(&gradient));
+  });
 }
 
-void DataParallel::FinishReduction() {
-  if (ranks_ == 1) return;
-  net_->set_gradient_listener({});
+DataParallel::Reduction::~Reduction() {
+  if (parallel_.ranks_ == 1 || is_finished_) return;
+  parallel_.net_->set_gradient_listener({});
+  parallel_.reducer_->Cancel();
+}
+
+void DataParallel::Reduction::Finish() {
+  if (parallel_.ranks_ == 1) return;
+  parallel_.net_->set_gradient_listener({});
   const TraceSpan span("wait for reduction");
-  reducer_->Wait();
+  parallel_.reducer_->Wait();
+  is_finished_ = true;
+  parallel_.ReduceStatistics();
+}
+
+void DataParallel::ReduceStatistics() {
   for (SyncedTensor* tensor : statistics_) {
     communicator_->AllReduceMean(tensor->View(), net_->graph().options.device->compute_stream());
     tensor->MarkWritten();

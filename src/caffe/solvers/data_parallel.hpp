@@ -22,13 +22,26 @@ class DataParallel {
   int ranks() const { return ranks_; }
   bool is_root() const { return rank() == 0; }
 
-  // The net that the following steps are of; called once.
+  // The net that all following calls are about; called once.
   void Attach(Net& net, int reduce_buckets);
 
-  // Before the last backward pass of a step: its gradients are reduced as they become final.
-  void StartReduction();
-  // After it: gradients and running statistics are now the mean of all ranks'.
-  void FinishReduction();
+  // Around the last backward pass of a step, whose gradients are reduced as they become final.
+  class Reduction {
+   public:
+    explicit Reduction(DataParallel& parallel);
+    // Where the pass failed, gives up the reduction; its gradients are of no use.
+    ~Reduction();
+    Reduction(const Reduction&) = delete;
+    Reduction& operator=(const Reduction&) = delete;
+
+    // After the pass: gradients and running statistics become the mean of all ranks'. Throws what
+    // went wrong on any rank.
+    void Finish();
+
+   private:
+    DataParallel& parallel_;
+    bool is_finished_ = false;
+  };
 
   // The mean over all ranks.
   double Mean(double number);
@@ -39,6 +52,8 @@ class DataParallel {
   void Share(std::vector<std::vector<double>>* batches);
 
  private:
+  void ReduceStatistics();
+
   std::shared_ptr<Communicator> communicator_;
   int ranks_ = 1;
   Trace* trace_ = nullptr;

@@ -127,6 +127,7 @@ struct Solver::Impl {
   void BuildNets();
   void Step(int iterations);
   float ForwardBackward();
+  float LastPass();
   void PrepareIteration();
   void PreparePass(int pass);
   bool LossMayLag() const;
@@ -395,10 +396,7 @@ float Solver::Impl::ForwardBackward() {
       if (callback.on_forward) callback.on_forward();
     }
     PreparePass(i);
-    const bool is_last = i + 1 == param.iter_size();
-    if (is_last) parallel.StartReduction();
-    const float pass_loss = net->ForwardBackward();
-    if (is_last) parallel.FinishReduction();
+    const float pass_loss = i + 1 == param.iter_size() ? LastPass() : net->ForwardBackward();
     loss += pass_loss;
     if (LogsValues()) LogForwardValues(*net), LogBackwardValues(*net);
     for (const Callbacks& callback : callbacks) {
@@ -406,6 +404,14 @@ float Solver::Impl::ForwardBackward() {
     }
   }
   return static_cast<float>(parallel.Mean(loss / static_cast<float>(param.iter_size())));
+}
+
+// Gradients are added up over the passes of an iteration, so the last one makes them final.
+float Solver::Impl::LastPass() {
+  DataParallel::Reduction reduction(parallel);
+  const float loss = net->ForwardBackward();
+  reduction.Finish();
+  return loss;
 }
 
 void Solver::Impl::ApplyUpdate() {
