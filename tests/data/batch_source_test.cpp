@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <thread>
 
@@ -176,12 +177,13 @@ TEST_F(BatchSourceTest, AllocatesNothingOnceRunning) {
   for (const char* order : {"", "shuffle: true cache: true"}) {
     DatumBatches source(Options(std::string("batch_size: 8 threads: 2 ") + order,
                                 "crop_size: 12 mirror: true mean_value: 3"));
-    for (int i = 0; i < 20; ++i) source.Next();
+    const Layout layout = *order == '\0' ? Layout::kPlain : Layout::kChannelsLast;
+    for (int i = 0; i < 20; ++i) source.Next(layout);
     // Batches up to the end of a rewind's log line are left out: glog allocates.
     uint64_t least = ~uint64_t{0};
     for (int i = 0; i < 30; ++i) {
       const uint64_t before = AllocationCount();
-      source.Next();
+      source.Next(layout);
       least = std::min<uint64_t>(least, AllocationCount() - before);
     }
     EXPECT_EQ(least, 0u) << order;
@@ -346,6 +348,142 @@ std::vector<float> ReadAndTransform(BatchSource* source, int batches) {
     values.insert(values.end(), y.begin(), y.end());
   }
   return values;
+}
+
+class LayoutTest : public BatchSourceTest {
+ protected:
+  // Reads batches in turn in layouts that change, and compares them with plain ones.
+  template <typename Batches, typename Options>
+  static void ExpectSameNumbers(Options options) {
+    for (const bool train : {true, false}) {
+      options.train = train;
+      Batches plain(options), other(options);
+      for (int i = 0; i < 16; ++i) {
+        const Layout layout = i / 5 % 2 == 0 ? Layout::kChannelsLast : Layout::kPlain;
+        const Batch& expected = plain.Next();
+        const Batch& batch = other.Next(layout);
+        ASSERT_EQ(expected.layout, Layout::kPlain);
+        ASSERT_EQ(batch.layout, layout);
+        EXPECT_EQ(InPlain(batch), InPlain(expected)) << "batch " << i;
+        EXPECT_EQ(std::vector<float>(batch.labels, batch.labels + batch.size),
+                  std::vector<float>(expected.labels, expected.labels + expected.size));
+      }
+    }
+  }
+
+  static std::vector<float> InPlain(const Batch& batch) {
+    const Shape& shape = batch.data_shape;
+    std::vector<float> plain;
+    for (int64_t n = 0; n < shape[0]; ++n) {
+      for (int64_t c = 0; c < shape[1]; ++c) {
+        for (int64_t pixel = 0; pixel < shape.count(2); ++pixel) {
+          const int64_t place =
+              batch.layout == Layout::kPlain ? c * shape.count(2) + pixel : pixel * shape[1] + c;
+          plain.push_back(batch.data[n * shape.count(1) + place]);
+        }
+      }
+    }
+    return plain;
+  }
+
+  void WriteMean(int channels, int height, int width) {
+    BlobProto mean;
+    for (const int extent : {1, channels, height, width}) mean.mutable_shape()->add_dim(extent);
+    for (int i = 0; i < channels * height * width; ++i) {
+      mean.add_data(static_cast<float>(i % 97) * 0.3f);
+    }
+    WriteBinaryProto(folder_.path("mean"), mean);
+  }
+  std::string mean_file() const { return " mean_file: '" + folder_.path("mean") + "'"; }
+};
+
+TEST_F(LayoutTest, OfRawRecords) {
+  for (const int channels : {1, 2, 3, 4, 7}) {
+    SCOPED_TRACE(channels);
+    std::filesystem::remove_all(database());
+    WriteDatabase(database(), NumberedRecords(10, channels, 7, 9));
+    WriteMean(channels, 7, 9);
+    const std::vector<std::string> transforms = {
+        "", "scale: 0.25 mirror: true", "crop_size: 5 mirror: true mean_value: 104.5",
+        "crop_size: 4" + mean_file(), "mirror: true" + mean_file()};
+    for (const std::string& transform : transforms) {
+      SCOPED_TRACE(transform);
+      ExpectSameNumbers<DatumBatches>(Options("batch_size: 4 threads: 2", transform));
+    }
+  }
+}
+
+// Rows longer than the blocks that are interleaved at a time.
+TEST_F(LayoutTest, OfWideImages) {
+  WriteDatabase(database(), NumberedRecords(3, 3, 2, 1300));
+  WriteMean(3, 2, 1300);
+  const std::vector<std::string> transforms = {"mean_value: 1 mean_value: 2.5 mean_value: 3",
+                                               mean_file(),
+                                               "crop_h: 2 crop_w: 1290 mirror: true" + mean_file()};
+  for (const std::string& transform : transforms) {
+    SCOPED_TRACE(transform);
+    ExpectSameNumbers<DatumBatches>(Options("batch_size: 2", transform));
+  }
+}
+
+TEST_F(LayoutTest, OfDecodedImages) {
+  std::vector<std::string> records;
+  for (int i = 0; i < 5; ++i) {
+    records.push_back(EncodedRecord(JpegOf(i, 24, 20), i));
+  }
+  WriteDatabase(database(), records);
+  WriteMean(3, 24, 20);
+  const std::vector<std::string> transforms = {
+      "",
+      "mirror: true scale: 0.1",
+      "crop_size: 16 mirror: true mean_value: 100",
+      "crop_size: 9 mirror: true mean_value: 1 mean_value: 2.5 mean_value: 3",
+      "crop_size: 8 mirror: true scale: 2" + mean_file(),
+      mean_file()};
+  for (const std::string& transform : transforms) {
+    SCOPED_TRACE(transform);
+    ExpectSameNumbers<DatumBatches>(Options("batch_size: 4 threads: 2", transform));
+  }
+  ExpectSameNumbers<DatumBatches>(Options("batch_size: 2", "force_gray: true mean_value: 3"));
+}
+
+TEST_F(LayoutTest, OfFloats) {
+  Datum floats = NumberedDatum(0, 3, 4, 5);
+  floats.clear_data();
+  for (int i = 0; i < 60; ++i) floats.add_float_data(static_cast<float>(i) * 0.5f);
+  WriteDatabase(database(), {floats.SerializeAsString()});
+  ExpectSameNumbers<DatumBatches>(Options("batch_size: 2", "crop_size: 3 mirror: true"));
+}
+
+TEST_F(LayoutTest, OfWindows) {
+  std::ofstream(folder_.path("a.jpg")) << JpegOf(1, 20, 30);
+  std::ofstream(folder_.path("windows")) << "# 0\na.jpg\n3\n20\n30\n2\n"
+                                            "2 0.9 10 4 17 11\n1 0.1 0 0 7 7\n";
+  WindowOptions options;
+  options.layer = "l";
+  options.windows.set_source(folder_.path("windows"));
+  options.windows.set_root_folder(folder_.path(""));
+  options.windows.set_batch_size(4);
+  options.windows.set_fg_fraction(0.5f);
+  options.transform.set_crop_size(8);
+  options.transform.set_mirror(true);
+  ExpectSameNumbers<WindowBatches>(options);
+}
+
+TEST_F(LayoutTest, ARepeatedBatchMayChangeItsLayout) {
+  WriteDatabase(database(), NumberedRecords(10, 3, 7, 9));
+  DatumBatches source(Options("batch_size: 4"));
+  source.Repeat();  // there is nothing to repeat yet
+  const std::vector<float> first = InPlain(source.Next());
+  for (const Layout layout : {Layout::kChannelsLast, Layout::kChannelsLast, Layout::kPlain}) {
+    source.Repeat();
+    const Batch& again = source.Next(layout);
+    EXPECT_EQ(again.layout, layout);
+    EXPECT_EQ(InPlain(again), first);
+    EXPECT_EQ(source.records_consumed(), 4u);
+  }
+  EXPECT_NE(InPlain(source.Next()), first);
+  EXPECT_EQ(source.records_consumed(), 8u);
 }
 
 class DeviceTransformTest : public BatchSourceTest {

@@ -25,6 +25,8 @@ TEST(PipelineBenchTest, MeasuresEveryStage) {
   EXPECT_GT(speed.parse, 0);
   EXPECT_GT(speed.transform, 0);
   EXPECT_GT(speed.pipeline, 0);
+  EXPECT_GT(speed.transform_channels_last, 0);
+  EXPECT_GT(speed.pipeline_channels_last, 0);
   EXPECT_EQ(speed.jpeg_decode, 0);  // the records are raw
   EXPECT_EQ(speed.records, 10u);
   EXPECT_THAT(speed.ToJson(), HasSubstr("\"image\": \"3x6x6\""));

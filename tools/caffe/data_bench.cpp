@@ -26,7 +26,9 @@ void PrintTable(const LayerParameter& layer, const data::PipelineSpeed& speed) {
   PrintRate("read (1 thread)", speed.read);
   PrintRate("read and parse or decode (1 thread)", speed.parse);
   PrintRate("all of it (1 thread)", speed.transform);
+  PrintRate("the same, channels-last", speed.transform_channels_last);
   PrintRate(StrCat("pipeline (", speed.threads, " threads)"), speed.pipeline);
+  PrintRate("the same, channels-last", speed.pipeline_channels_last);
   if (speed.jpeg_decode > 0) PrintRate("libjpeg-turbo alone (1 thread)", speed.jpeg_decode);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "caffe/shape.hpp"
+#include "caffe/tensor/tensor_view.hpp"
 
 namespace caffe::data {
 
@@ -19,6 +20,7 @@ struct DeviceTransform {
 // Borrowed from the source until its next Next().
 struct Batch {
   const float* data = nullptr;      // 64-byte aligned; null in batches of bytes
+  Layout layout = Layout::kPlain;   // of data
   const uint8_t* images = nullptr;  // N times C*H*W of image_shape
   const float* windows = nullptr;   // N times ops::ImageWindow
   const float* labels = nullptr;    // null without labels

@@ -40,7 +40,7 @@ void BatchFiller::Allocate(BatchBuffer* buffer) const {
   buffer->batch.label_shape = with_label_ ? Shape{batch_size_} : Shape{0};
 }
 
-void BatchFiller::Prepare(BatchBuffer* buffer, const ImageExtents& output) const {
+void BatchFiller::Prepare(BatchBuffer* buffer, const ImageExtents& output, Layout layout) const {
   Batch& batch = buffer->batch;
   if (!(output == buffer->extents)) {
     buffer->extents = output;
@@ -55,6 +55,7 @@ void BatchFiller::Prepare(BatchBuffer* buffer, const ImageExtents& output) const
     }
   }
   batch.data = buffer->data.get();
+  batch.layout = layout;
   batch.images = buffer->images.get();
   batch.windows = buffer->windows.data();
   batch.labels = with_label_ ? buffer->labels.data() : nullptr;
@@ -83,8 +84,8 @@ void BatchFiller::FillImage(const RecordLoader::Sample& sample, BatchBuffer* buf
                      buffer->images.get() + buffer->image_extents.count() * slot,
                      buffer->windows.data() + ops::ImageWindow::kNumbers * slot);
   } else {
-    transformer.Transform(sample.image, number,
-                          buffer->data.get() + buffer->extents.count() * slot);
+    transformer.Transform(sample.image, number, buffer->data.get() + buffer->extents.count() * slot,
+                          buffer->batch.layout);
   }
 }
 

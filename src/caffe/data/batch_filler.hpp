@@ -29,8 +29,8 @@ class BatchFiller {
 
   // Once for each buffer.
   void Allocate(BatchBuffer* buffer) const;
-  // Sizes the buffer for images that are `output` after the transform.
-  void Prepare(BatchBuffer* buffer, const ImageExtents& output) const;
+  // Sizes the buffer for images that are `output` after the transform. Floats will be in `layout`.
+  void Prepare(BatchBuffer* buffer, const ImageExtents& output, Layout layout) const;
   // Loads the record of this slot and puts it into its place. Throws InvalidArgument for an image
   // of other extents than the batch's. Slots may be filled by different threads.
   void Fill(BatchBuffer* buffer, int slot, RecordLoader* loader) const;

@@ -58,10 +58,12 @@ void BatchPipeline::Stop() {
   threads_.clear();
 }
 
-BatchBuffer* BatchPipeline::Next() {
+BatchBuffer* BatchPipeline::Next(Layout layout) {
+  layout_ = layout;
   if (current_ != nullptr) free_.Push(std::exchange(current_, nullptr));
   current_ = ready_.Pop().value();
   current_->completion.Wait();
+  current_->ChangeLayout(layout);
   return current_;
 }
 
@@ -70,7 +72,7 @@ void BatchPipeline::RunReader(RecordLoader* loader) {
     while (std::optional<BatchBuffer*> free = free_.Pop()) {
       BatchBuffer* buffer = *free;
       for (RecordSequence::Item& item : buffer->items) item = parts_.sequence.Next();
-      parts_.filler.Prepare(buffer, OutputOf(&buffer->items.front(), loader));
+      parts_.filler.Prepare(buffer, OutputOf(&buffer->items.front(), loader), layout_);
       if (!DealOut(buffer)) return;
     }
   } catch (...) {

@@ -31,9 +31,10 @@ class BatchPipeline {
   BatchPipeline(const BatchPipeline&) = delete;
   BatchPipeline& operator=(const BatchPipeline&) = delete;
 
-  // Waits for the next batch, which is the caller's until the call after it. Rethrows what went
-  // wrong in a thread; no further call may follow that.
-  BatchBuffer* Next();
+  // Waits for the next batch, which is the caller's until the call after it, and for the floats of
+  // which `layout` is wanted; batches prepared from now on will have it. Rethrows what went wrong
+  // in a thread; no further call may follow that.
+  BatchBuffer* Next(Layout layout);
 
  private:
   // Some consecutive records of a batch: what a parser takes from the queue.
@@ -59,7 +60,8 @@ class BatchPipeline {
   BoundedQueue<BatchBuffer*> ready_;  // reader -> consumer, in order; may still be in work
   BoundedQueue<Chunk> chunks_;        // reader -> parsers
   std::atomic<bool> stopping_ = false;
-  BatchBuffer* current_ = nullptr;  // the consumer's
+  std::atomic<Layout> layout_ = Layout::kPlain;  // that the consumer last asked for
+  BatchBuffer* current_ = nullptr;               // the consumer's
   std::vector<std::unique_ptr<RecordLoader>> loaders_;
   std::vector<std::thread> threads_;
 };

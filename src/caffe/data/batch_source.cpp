@@ -103,22 +103,28 @@ class BatchSource::Impl {
     return records_->transformer().has_fixed_size() ? filler_.ShapeOf(first_.image) : data_shape_;
   }
 
-  const Batch& Next() {
+  const Batch& Next(Layout layout) {
     if (failure_) std::rethrow_exception(failure_);
+    if (std::exchange(repeats_, false)) {
+      current_->ChangeLayout(layout);
+      return current_->batch;
+    }
     try {
       const auto start = std::chrono::steady_clock::now();
-      BatchBuffer* buffer = pipeline_.Next();
-      if (records_->has_boxes() && filler_.with_label()) WriteBoxes(buffer);
+      current_ = pipeline_.Next(layout);
+      if (records_->has_boxes() && filler_.with_label()) WriteBoxes(current_);
       stats_.wait_seconds +=
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       ++stats_.batches;
-      if (!(data_shape_ == buffer->batch.data_shape)) data_shape_ = buffer->batch.data_shape;
-      return buffer->batch;
+      if (!(data_shape_ == current_->batch.data_shape)) data_shape_ = current_->batch.data_shape;
+      return current_->batch;
     } catch (...) {
       failure_ = std::current_exception();
       throw;
     }
   }
+
+  void Repeat() { repeats_ = current_ != nullptr; }
 
   uint64_t records_consumed() const { return start_record_ + stats_.batches * records_per_batch_; }
 
@@ -146,6 +152,8 @@ class BatchSource::Impl {
   const int threads_;
   BoxLabels box_labels_;
   Shape data_shape_;
+  BatchBuffer* current_ = nullptr;
+  bool repeats_ = false;
   std::exception_ptr failure_;
   Stats stats_;
   BatchPipeline pipeline_;  // last: its threads use the others
@@ -167,8 +175,11 @@ Shape BatchSource::image_shape() const {
 const DeviceTransform* BatchSource::device_transform() const {
   return impl_->filler().device_transform();
 }
-const Batch& BatchSource::Next() {
-  return impl_->Next();
+const Batch& BatchSource::Next(Layout layout) {
+  return impl_->Next(layout);
+}
+void BatchSource::Repeat() {
+  impl_->Repeat();
 }
 uint64_t BatchSource::records_consumed() const {
   return impl_->records_consumed();

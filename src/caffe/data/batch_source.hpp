@@ -43,9 +43,13 @@ class BatchSource {
   // Null where batches are of floats: not asked for, or not possible, which the log explains.
   const DeviceTransform* device_transform() const;
 
-  // The next batch; takes back the buffers of the previous one. Rethrows here whatever went wrong
-  // in a thread, with the record's place and key; from then on, every call does.
-  const Batch& Next();
+  // The next batch, floats in `layout`; takes back the buffers of the previous one. The layout is
+  // also a request: threads write the batches that they begin from now on in it, and only those
+  // prepared before a change are converted. Rethrows here whatever went wrong in a thread, with the
+  // record's place and key; from then on, every call does.
+  const Batch& Next(Layout layout = Layout::kPlain);
+  // Lets the next Next() give the current batch again; before the first, nothing changes.
+  void Repeat();
 
   // How far the batches handed out reach, counted over all ranks: the cursor to resume at.
   uint64_t records_consumed() const;

@@ -77,14 +77,14 @@ class Stages {
 
   // Augmentations too. Writes to a batch's worth of places, so that the floats go as far from the
   // caches as in training.
-  double Transform(int batch_size) {
+  double Transform(int batch_size, Layout layout) {
     const DatumTransformer& transformer = source_.transformer();
     std::vector<float> batch;
     int slot = 0;
     return RateOfImages(*loader_, [&](const ImageView& image, uint64_t number) {
       const size_t count = transformer.OutputExtents(image.extents).count();
       if (batch.size() < count * batch_size) batch.resize(count * batch_size);
-      transformer.Transform(image, number, batch.data() + count * slot);
+      transformer.Transform(image, number, batch.data() + count * slot, layout);
       slot = (slot + 1) % batch_size;
     });
   }
@@ -125,16 +125,16 @@ class Stages {
   const std::unique_ptr<RecordLoader> loader_;  // augments
 };
 
-void MeasureBatches(const DataParameter& data, const BatchSourceOptions& options, double seconds,
-                    PipelineSpeed* speed) {
+double MeasureBatches(const DataParameter& data, const BatchSourceOptions& options, Layout layout,
+                      double seconds, PipelineSpeed* speed) {
   BatchSource source(MakeDatumSource(data, options), options);
   const Shape shape = source.data_shape();
   speed->batch_size = static_cast<int>(shape[0]);
   speed->image = StrCat(shape[1], "x", shape[2], "x", shape[3]);
   speed->threads = source.stats().threads;
   // A batch that is ready before its turn must not count: the queue has to be in balance.
-  for (uint32_t i = 0; i < data.prefetch() + 2; ++i) source.Next();
-  speed->pipeline = Rate(seconds, speed->batch_size, [&] { source.Next(); });
+  for (uint32_t i = 0; i < data.prefetch() + 2; ++i) source.Next(layout);
+  return Rate(seconds, speed->batch_size, [&] { source.Next(layout); });
 }
 
 }  // namespace
@@ -142,13 +142,16 @@ void MeasureBatches(const DataParameter& data, const BatchSourceOptions& options
 PipelineSpeed MeasurePipeline(const DataParameter& data, const BatchSourceOptions& options,
                               double seconds) {
   PipelineSpeed speed;
-  MeasureBatches(data, options, seconds, &speed);
+  speed.pipeline = MeasureBatches(data, options, Layout::kPlain, seconds, &speed);
+  speed.pipeline_channels_last =
+      MeasureBatches(data, options, Layout::kChannelsLast, seconds, &speed);
   const std::unique_ptr<RecordSource> source = MakeDatumSource(data, options);
   Stages stages(*source, seconds);
   speed.records = stages.records();
   speed.read = stages.Read(&speed.bytes_per_record);
   speed.parse = stages.Parse();
-  speed.transform = stages.Transform(speed.batch_size);
+  speed.transform = stages.Transform(speed.batch_size, Layout::kPlain);
+  speed.transform_channels_last = stages.Transform(speed.batch_size, Layout::kChannelsLast);
   speed.is_encoded = stages.IsEncoded();
   speed.jpeg_decode = stages.DecodeJpeg();
   return speed;
@@ -157,11 +160,13 @@ PipelineSpeed MeasurePipeline(const DataParameter& data, const BatchSourceOption
 std::string PipelineSpeed::ToJson() const {
   std::ostringstream json;
   json << "{\"read\": " << read << ", \"parse\": " << parse << ", \"transform\": " << transform
-       << ", \"pipeline\": " << pipeline << ", \"jpeg_decode\": " << jpeg_decode
-       << ", \"threads\": " << threads << ", \"batch_size\": " << batch_size
-       << ", \"bytes_per_record\": " << bytes_per_record << ", \"records\": " << records
-       << ", \"is_encoded\": " << (is_encoded ? "true" : "false") << ", \"image\": \"" << image
-       << "\"}";
+       << ", \"pipeline\": " << pipeline
+       << ", \"transform_channels_last\": " << transform_channels_last
+       << ", \"pipeline_channels_last\": " << pipeline_channels_last
+       << ", \"jpeg_decode\": " << jpeg_decode << ", \"threads\": " << threads
+       << ", \"batch_size\": " << batch_size << ", \"bytes_per_record\": " << bytes_per_record
+       << ", \"records\": " << records << ", \"is_encoded\": " << (is_encoded ? "true" : "false")
+       << ", \"image\": \"" << image << "\"}";
   return json.str();
 }
 

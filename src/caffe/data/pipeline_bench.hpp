@@ -10,10 +10,13 @@ namespace caffe::data {
 
 // Images per second. Each stage includes those before it; all but the pipeline run on one thread.
 struct PipelineSpeed {
-  double read = 0;         // every byte of the records touched
-  double parse = 0;        // and parsed, and decoded where they are compressed
-  double transform = 0;    // and augmented, and written to a batch as floats
-  double pipeline = 0;     // Next() with all its threads
+  double read = 0;       // every byte of the records touched
+  double parse = 0;      // and parsed, and decoded where they are compressed
+  double transform = 0;  // and augmented, and written to a batch as floats
+  double pipeline = 0;   // Next() with all its threads
+  // The same two with channels-last batches, as convolution nets take them.
+  double transform_channels_last = 0;
+  double pipeline_channels_last = 0;
   double jpeg_decode = 0;  // libjpeg-turbo alone, on the same records; 0 unless they are JPEG
   int threads = 0;         // of the pipeline, besides the reader
   int batch_size = 0;

@@ -43,7 +43,7 @@ class BatchDataLayer : public Layer {
 
   uint64_t records_delivered() const override { return stream_->source.records_consumed(); }
 
-  void RepeatBatch() override { stream_->held = stream_->last; }
+  void RepeatBatch() override { stream_->source.Repeat(); }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>&) const override {
     std::vector<Shape> tops = {stream_->source.data_shape()};
@@ -88,22 +88,21 @@ class BatchDataLayer : public Layer {
   }
 
   // With batches of one item the images of a database may differ in size, and annotated batches in
-  // the number of boxes. The net is then planned anew and asks again for the same batch, which is
-  // held until it fits.
+  // the number of boxes. The net is then planned anew and asks for the same batch again. Images
+  // come in the layout that the plan has for them.
   struct Stream {
     Stream(std::unique_ptr<data::RecordSource> records, const data::BatchSourceOptions& options)
         : source(std::move(records), options) {}
 
     void Store(const KernelContext& ctx) {
-      const data::Batch& batch = held != nullptr ? *held : Next();
-      last = &batch;  // the source's until its next Next()
+      const data::Batch& batch = Next(ctx.output(0).layout);
       const bool is_bytes = source.device_transform() != nullptr;
       const int label = is_bytes ? 2 : 1;
       const bool has_labels = static_cast<int>(ctx.outputs.size()) > label;
       const Shape& first = is_bytes ? batch.image_shape : batch.data_shape;
       if (!(first == ctx.output(0).shape) ||
           (has_labels && !(batch.label_shape == ctx.output(label).shape))) {
-        held = &batch;
+        source.Repeat();
         ops::TopShapesDiffer differ{{batch.data_shape}};
         if (has_labels) differ.tops.push_back(batch.label_shape);
         throw differ;
@@ -115,17 +114,14 @@ class BatchDataLayer : public Layer {
         StoreBatch(batch.data, ctx.output(0));
       }
       if (ctx.has_output(label)) StoreBatch(batch.labels, ctx.output(label));
-      held = nullptr;
     }
 
-    const data::Batch& Next() {
+    const data::Batch& Next(Layout layout) {
       const TraceSpan span("wait for data");
-      return source.Next();
+      return source.Next(layout);
     }
 
     data::BatchSource source;
-    const data::Batch* held = nullptr;
-    const data::Batch* last = nullptr;
   };
 
   std::shared_ptr<Stream> stream_;

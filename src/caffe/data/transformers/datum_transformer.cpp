@@ -13,8 +13,38 @@
 namespace caffe::data {
 namespace {
 
-// Pixels split at a time, small enough for the first-level cache.
-constexpr int kSplitPixels = 512;
+// Pixels whose channels are split or joined at a time, few enough for the first-level cache.
+constexpr int kBlockPixels = 512;
+// Channels that an image with interleaved channels may have.
+constexpr int kMostInterleaved = 4;
+
+// Calls fn(row, first column, number of columns) for blocks of the rows of an image.
+template <typename Fn>
+void ForEachBlock(const ImageExtents& image, Fn&& fn) {
+  for (int row = 0; row < image.height; ++row) {
+    for (int start = 0; start < image.width; start += kBlockPixels) {
+      fn(row, start, std::min(kBlockPixels, image.width - start));
+    }
+  }
+}
+
+// Without crop and mirror an image is one long row.
+ImageExtents RowsOf(const ImageExtents& image, const ImageExtents& output, bool mirror) {
+  if (mirror || !(output == image)) return output;
+  return {image.channels, 1, image.height * image.width};
+}
+
+std::vector<float> Interleaved(const MeanImage& mean) {
+  const auto [channels, height, width] = mean.extents;
+  const int pixels = height * width;
+  std::vector<const float*> planes;
+  for (int channel = 0; channel < channels; ++channel) {
+    planes.push_back(mean.values.data() + int64_t{channel} * pixels);
+  }
+  std::vector<float> interleaved(mean.values.size());
+  InterleaveRows(planes.data(), channels, pixels, channels, interleaved.data());
+  return interleaved;
+}
 
 }  // namespace
 
@@ -32,7 +62,9 @@ DatumTransformer::DatumTransformer(const TransformationParameter& param, bool tr
           param.crop_h(), " and crop_w ", param.crop_w(), "; give both, or crop_size for a square");
   crop_height_ = static_cast<int>(param.crop_h() > 0 ? param.crop_h() : param.crop_size());
   crop_width_ = static_cast<int>(param.crop_w() > 0 ? param.crop_w() : param.crop_size());
-  if (param.has_mean_file()) mean_ = ReadMeanImage(param.mean_file());
+  if (!param.has_mean_file()) return;
+  mean_ = ReadMeanImage(param.mean_file());
+  interleaved_mean_ = Interleaved(mean_);
 }
 
 ColorMode DatumTransformer::color_mode() const {
@@ -100,67 +132,139 @@ const float* DatumTransformer::MeanRow(const ImageExtents& image, const Window& 
   return mean_.values.data() + source_row * image.width + window.left;
 }
 
+const float* DatumTransformer::MeanPixels(const ImageExtents& image, const Window& window, int row,
+                                          int column) const {
+  if (interleaved_mean_.empty()) return nullptr;
+  const int64_t pixel = int64_t{window.top + row} * image.width + window.left + column;
+  return interleaved_mean_.data() + pixel * image.channels;
+}
+
+void DatumTransformer::SetMean(const ImageExtents& image, const Window& window, int channel,
+                               int row, int column, RowTransform* transform) const {
+  transform->mean_value = MeanOf(channel);
+  const float* mean_row = MeanRow(image, window, channel, row);
+  transform->mean_row = mean_row == nullptr ? nullptr : mean_row + column;
+}
+
 template <typename T>
-void DatumTransformer::TransformPlanes(const T* pixels, const ImageExtents& image,
-                                       const Window& window, float* out) const {
-  const ImageExtents output = OutputExtents(image);
-  // Without crop and mirror a plane is one long row.
-  const bool is_whole = output == image && !window.mirror;
-  const int rows = is_whole ? 1 : output.height;
-  const int columns = is_whole ? image.height * image.width : output.width;
+void DatumTransformer::PlanesToPlanes(const T* pixels, const ImageExtents& image,
+                                      const Window& window, float* out) const {
+  const ImageExtents rows = RowsOf(image, OutputExtents(image), window.mirror);
   RowTransform transform{.scale = param_.scale(), .mirror = window.mirror};
   for (int channel = 0; channel < image.channels; ++channel) {
-    transform.mean_value = MeanOf(channel);
-    for (int row = 0; row < rows; ++row) {
+    for (int row = 0; row < rows.height; ++row) {
       const int64_t source_row = int64_t{channel} * image.height + window.top + row;
-      transform.mean_row = MeanRow(image, window, channel, row);
-      TransformRow(transform, pixels + source_row * image.width + window.left, columns, out);
-      out += columns;
+      SetMean(image, window, channel, row, /*column=*/0, &transform);
+      TransformRow(transform, pixels + source_row * image.width + window.left, rows.width, out);
+      out += rows.width;
     }
   }
 }
 
-void DatumTransformer::TransformInterleaved(const uint8_t* pixels, const ImageExtents& image,
-                                            const Window& window, float* out) const {
-  const ImageExtents output = OutputExtents(image);
-  const int channels = image.channels;
-  const int64_t plane = int64_t{output.height} * output.width;
-  std::array<std::array<uint8_t, kSplitPixels>, 4> split;
-  CAFFE_ASSERT(channels <= static_cast<int>(split.size()), channels);
+// Blocks of a few channels are transformed, and interleaved while they are in the cache.
+template <typename T>
+void DatumTransformer::PlanesToInterleaved(const T* pixels, const ImageExtents& image,
+                                           const Window& window, float* out) const {
+  const ImageExtents rows = RowsOf(image, OutputExtents(image), window.mirror);
+  const int64_t plane = int64_t{image.height} * image.width;
+  std::array<std::array<float, kBlockPixels>, kMostInterleaved> blocks;
+  const float* const ready[] = {blocks[0].data(), blocks[1].data(), blocks[2].data(),
+                                blocks[3].data()};
   RowTransform transform{.scale = param_.scale(), .mirror = window.mirror};
-  for (int row = 0; row < output.height; ++row) {
-    const int64_t first_pixel = int64_t{window.top + row} * image.width + window.left;
-    for (int start = 0; start < output.width; start += kSplitPixels) {
-      const int count = std::min(kSplitPixels, output.width - start);
-      const uint8_t* source = pixels + (first_pixel + start) * channels;
-      if (channels == 3) {
-        SplitThreeChannels(source, count, split[0].data(), split[1].data(), split[2].data());
-      } else {
-        for (int channel = 0; channel < channels; ++channel) {
-          for (int i = 0; i < count; ++i) split[channel][i] = source[i * channels + channel];
-        }
+  ForEachBlock(rows, [&](int row, int start, int count) {
+    const T* source = pixels + int64_t{window.top + row} * image.width + window.left + start;
+    const int column = window.mirror ? rows.width - start - count : start;
+    float* target = out + (int64_t{row} * rows.width + column) * image.channels;
+    for (int first = 0; first < image.channels; first += kMostInterleaved) {
+      const int channels = std::min(kMostInterleaved, image.channels - first);
+      for (int i = 0; i < channels; ++i) {
+        const int channel = first + i;
+        SetMean(image, window, channel, row, start, &transform);
+        TransformRow(transform, source + channel * plane, count, blocks[i].data());
       }
-      const int column = window.mirror ? output.width - start - count : start;
-      for (int channel = 0; channel < channels; ++channel) {
-        transform.mean_value = MeanOf(channel);
-        const float* mean_row = MeanRow(image, window, channel, row);
-        transform.mean_row = mean_row == nullptr ? nullptr : mean_row + start;
-        TransformRow(transform, split[channel].data(), count,
-                     out + channel * plane + int64_t{row} * output.width + column);
-      }
+      InterleaveRows(ready, channels, count, image.channels, target + first);
     }
-  }
+  });
 }
 
-void DatumTransformer::Transform(const ImageView& image, uint64_t draw_index, float* out) const {
-  OutputExtents(image.extents);  // throws when crop or mean do not fit
-  const Window window = ChooseWindow(image.extents, draw_index);
+void DatumTransformer::InterleavedToPlanes(const uint8_t* pixels, const ImageExtents& image,
+                                           const Window& window, float* out) const {
+  const ImageExtents rows = RowsOf(image, OutputExtents(image), window.mirror);
+  const int channels = image.channels;
+  const int64_t plane = int64_t{rows.height} * rows.width;
+  std::array<std::array<uint8_t, kBlockPixels>, kMostInterleaved> split;
+  RowTransform transform{.scale = param_.scale(), .mirror = window.mirror};
+  ForEachBlock(rows, [&](int row, int start, int count) {
+    const uint8_t* source =
+        pixels + (int64_t{window.top + row} * image.width + window.left + start) * channels;
+    if (channels == 3) {
+      SplitThreeChannels(source, count, split[0].data(), split[1].data(), split[2].data());
+    } else {
+      for (int channel = 0; channel < channels; ++channel) {
+        for (int i = 0; i < count; ++i) split[channel][i] = source[i * channels + channel];
+      }
+    }
+    const int column = window.mirror ? rows.width - start - count : start;
+    for (int channel = 0; channel < channels; ++channel) {
+      SetMean(image, window, channel, row, start, &transform);
+      TransformRow(transform, split[channel].data(), count,
+                   out + channel * plane + int64_t{row} * rows.width + column);
+    }
+  });
+}
+
+// All channels of a block are one row of numbers, whose means are a row as well.
+void DatumTransformer::InterleavedToInterleaved(const uint8_t* pixels, const ImageExtents& image,
+                                                const Window& window, float* out) const {
+  const ImageExtents rows = RowsOf(image, OutputExtents(image), window.mirror);
+  const int channels = image.channels;
+  std::array<uint8_t, kBlockPixels * kMostInterleaved> reversed;
+  std::array<float, kBlockPixels * kMostInterleaved> means;
+  const bool has_channel_means = param_.mean_value_size() > 1;
+  RowTransform transform{.mean_value = MeanOf(0), .scale = param_.scale()};
+  if (has_channel_means) {
+    for (int i = 0; i < kBlockPixels * channels; ++i) means[i] = MeanOf(i % channels);
+    transform.mean_row = means.data();
+  }
+  ForEachBlock(rows, [&](int row, int start, int count) {
+    const uint8_t* source =
+        pixels + (int64_t{window.top + row} * image.width + window.left + start) * channels;
+    if (!has_channel_means) transform.mean_row = MeanPixels(image, window, row, start);
+    if (window.mirror) {
+      ReversePixels(source, count, channels, reversed.data());
+      source = reversed.data();
+      if (!has_channel_means && transform.mean_row != nullptr) {
+        ReversePixels(transform.mean_row, count, channels, means.data());
+        transform.mean_row = means.data();
+      }
+    }
+    const int column = window.mirror ? rows.width - start - count : start;
+    TransformRow(transform, source, count * channels,
+                 out + (int64_t{row} * rows.width + column) * channels);
+  });
+}
+
+void DatumTransformer::Transform(const ImageView& image, uint64_t draw_index, float* out,
+                                 Layout layout) const {
+  const ImageExtents& extents = image.extents;
+  OutputExtents(extents);  // throws when crop or mean do not fit
+  const Window window = ChooseWindow(extents, draw_index);
+  // Of one channel, both orders are the same.
+  const bool from_interleaved = image.interleaved && extents.channels > 1;
+  const bool to_interleaved = layout == Layout::kChannelsLast && extents.channels > 1;
+  if (from_interleaved) {
+    CAFFE_ASSERT(extents.channels <= kMostInterleaved, extents.channels);
+    return to_interleaved ? InterleavedToInterleaved(image.bytes, extents, window, out)
+                          : InterleavedToPlanes(image.bytes, extents, window, out);
+  }
+  const auto from_planes = [&](const auto* pixels) {
+    return to_interleaved ? PlanesToInterleaved(pixels, extents, window, out)
+                          : PlanesToPlanes(pixels, extents, window, out);
+  };
   if (image.floats != nullptr) {
-    TransformPlanes(image.floats, image.extents, window, out);
-  } else if (image.interleaved && image.extents.channels > 1) {
-    TransformInterleaved(image.bytes, image.extents, window, out);
+    from_planes(image.floats);
   } else {
-    TransformPlanes(image.bytes, image.extents, window, out);
+    from_planes(image.bytes);
   }
 }
 

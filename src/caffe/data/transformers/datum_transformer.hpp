@@ -10,8 +10,10 @@
 #include "caffe/data/parsers/image_codec.hpp"
 #include "caffe/data/transformers/mean_image.hpp"
 #include "caffe/data/transformers/object_box.hpp"
+#include "caffe/data/transformers/transform_rows.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "caffe/shape.hpp"
+#include "caffe/tensor/tensor_view.hpp"
 
 namespace caffe::data {
 
@@ -32,7 +34,10 @@ class DatumTransformer {
   // The same, for a batch of one.
   Shape OutputShape(int channels, int height, int width) const;
 
-  void Transform(const ImageView& image, uint64_t draw_index, float* out) const;
+  // Writes channels one after the other (plain) or interleaved (channels-last); the numbers are the
+  // same.
+  void Transform(const ImageView& image, uint64_t draw_index, float* out,
+                 Layout layout = Layout::kPlain) const;
   // A datum that is not encoded.
   void Transform(const DatumView& datum, uint64_t draw_index, float* out) const {
     Transform(PixelsOf(datum), draw_index, out);
@@ -68,18 +73,31 @@ class DatumTransformer {
   float MeanOf(int channel) const;
   // The mean image at the window's row `row`, or null.
   const float* MeanRow(const ImageExtents& image, const Window& window, int channel, int row) const;
+  // Sets what is subtracted from a row of one channel, from column `column` of the window on.
+  void SetMean(const ImageExtents& image, const Window& window, int channel, int row, int column,
+               RowTransform* transform) const;
+  // The interleaved mean image, from column `column` of the window on.
+  const float* MeanPixels(const ImageExtents& image, const Window& window, int row,
+                          int column) const;
 
+  // From one order of channels to the other or the same. "Planes" are channels one after the other.
   template <typename T>
-  void TransformPlanes(const T* pixels, const ImageExtents& image, const Window& window,
-                       float* out) const;
-  void TransformInterleaved(const uint8_t* pixels, const ImageExtents& image, const Window& window,
-                            float* out) const;
+  void PlanesToPlanes(const T* pixels, const ImageExtents& image, const Window& window,
+                      float* out) const;
+  template <typename T>
+  void PlanesToInterleaved(const T* pixels, const ImageExtents& image, const Window& window,
+                           float* out) const;
+  void InterleavedToPlanes(const uint8_t* pixels, const ImageExtents& image, const Window& window,
+                           float* out) const;
+  void InterleavedToInterleaved(const uint8_t* pixels, const ImageExtents& image,
+                                const Window& window, float* out) const;
 
   const TransformationParameter param_;
   const bool train_;
   const RandomStream random_;
   int crop_height_ = 0, crop_width_ = 0;  // 0: the whole image
   MeanImage mean_;
+  std::vector<float> interleaved_mean_;  // the same image
 };
 
 }  // namespace caffe::data

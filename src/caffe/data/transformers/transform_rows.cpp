@@ -32,6 +32,32 @@ template <typename T>
   }
 }
 
+// A number of channels that the compiler knows, so that the loop over pixels vectorises.
+template <int kChannels>
+[[gnu::always_inline]] inline void Interleave(const float* const* rows, int count,
+                                              float* __restrict y) {
+  const float* __restrict channels[kChannels];
+  for (int c = 0; c < kChannels; ++c) channels[c] = rows[c];
+  for (int i = 0; i < count; ++i) {
+    for (int c = 0; c < kChannels; ++c) y[kChannels * i + c] = channels[c][i];
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void Reverse(const T* __restrict x, int count, int channels,
+                                           T* __restrict y) {
+  const auto reverse = [&](int each) {
+    for (int i = 0; i < count; ++i) {
+      for (int c = 0; c < each; ++c) y[each * i + c] = x[each * (count - 1 - i) + c];
+    }
+  };
+  if (channels == 3) {
+    reverse(3);
+  } else {
+    reverse(channels);
+  }
+}
+
 }  // namespace
 
 CAFFE_CLONES void TransformRow(const RowTransform& transform, const uint8_t* x, int count,
@@ -51,6 +77,23 @@ CAFFE_CLONES void SplitThreeChannels(const uint8_t* __restrict x, int count,
     second[i] = x[3 * i + 1];
     third[i] = x[3 * i + 2];
   }
+}
+
+CAFFE_CLONES void InterleaveRows(const float* const* rows, int num_rows, int count, int stride,
+                                 float* y) {
+  if (num_rows == 3 && stride == 3) return Interleave<3>(rows, count, y);
+  if (num_rows == 4 && stride == 4) return Interleave<4>(rows, count, y);
+  for (int row = 0; row < num_rows; ++row) {
+    for (int64_t i = 0; i < count; ++i) y[i * stride + row] = rows[row][i];
+  }
+}
+
+CAFFE_CLONES void ReversePixels(const uint8_t* x, int count, int channels, uint8_t* y) {
+  Reverse(x, count, channels, y);
+}
+
+CAFFE_CLONES void ReversePixels(const float* x, int count, int channels, float* y) {
+  Reverse(x, count, channels, y);
 }
 
 }  // namespace caffe::data

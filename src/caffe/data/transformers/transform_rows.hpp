@@ -21,4 +21,12 @@ void TransformRow(const RowTransform& transform, const float* x, int count, floa
 void SplitThreeChannels(const uint8_t* x, int count, uint8_t* first, uint8_t* second,
                         uint8_t* third);
 
+// The reverse: pixel i of y, `stride` numbers after the one before it, begins with
+// rows[0][i], ..., rows[num_rows - 1][i].
+void InterleaveRows(const float* const* rows, int num_rows, int count, int stride, float* y);
+
+// `count` pixels of `channels` interleaved numbers each, from the last to the first.
+void ReversePixels(const uint8_t* x, int count, int channels, uint8_t* y);
+void ReversePixels(const float* x, int count, int channels, float* y);
+
 }  // namespace caffe::data
