@@ -1,6 +1,7 @@
 // AnnotatedDatum records: parsed, augmented and transformed, as an AnnotatedData layer does.
 #include "caffe/data/annotated_loader.hpp"
 #include "caffe/data/augmenting_loader.hpp"
+#include "caffe/data/transformers/datum_transformer.hpp"
 #include "caffe/io/text_format.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 

@@ -1,6 +1,7 @@
 // Datum records: parsed, decoded and transformed, as a Data layer does.
 #include "caffe/data/augmenting_loader.hpp"
 #include "caffe/data/record_loader.hpp"
+#include "caffe/data/transformers/datum_transformer.hpp"
 #include "caffe/io/text_format.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 

@@ -36,8 +36,9 @@ std::optional<DType> TypeOf(bool has, Type type) {
 // Nets that are short of what ExpectNarrowPlansPay() asks of the others: LRN's scale and the masks
 // of max pooling are float in every type, and so are the gradients that some losses make.
 bool IsKnownToBeShort(const std::string& name) {
-  for (const char* net : {"bvlc_", "alexnet_", "finetune_flickr_style", "inception_", "kitti_",
-                          "VGGNet", "WIDER_FACE"}) {
+  for (const char* net :
+       {"bvlc_", "mobilenet_", "resnet18", "squeezenet", "alexnet_", "finetune_flickr_style",
+        "inception_", "kitti_", "VGGNet", "WIDER_FACE"}) {
     if (name.starts_with(net)) return true;
   }
   return false;

@@ -34,7 +34,7 @@ const Shape& GraphBuilder::shape(const Value* value) const {
   return value->desc.shape;
 }
 bool GraphBuilder::with_backward() const {
-  return call().needs_backward;
+  return call().needs_backward && graph_.options.with_backward;
 }
 
 void GraphBuilder::Emit(Op op, std::vector<Value*> inputs, std::vector<Value*> outputs) {

@@ -57,7 +57,7 @@ class BatchDataLayer : public Layer {
     if (transform == nullptr) {
       std::vector<Value*> outputs = {graph.top(0)};
       if (has_labels) outputs.push_back(graph.top(1));
-      return EmitNextBatch(graph, "next batch", outputs);
+      return EmitNextBatch(graph, "next batch", outputs, /*is_pixels=*/false);
     }
     const Shape images = stream_->source.image_shape();
     std::vector<Value*> operands = {
@@ -65,7 +65,7 @@ class BatchDataLayer : public Layer {
         graph.Scratch("windows", {images[0], ops::ImageWindow::kNumbers})};
     std::vector<Value*> outputs = operands;
     if (has_labels) outputs.push_back(graph.top(1));
-    EmitNextBatch(graph, "next batch of bytes", outputs);
+    EmitNextBatch(graph, "next batch of bytes", outputs, /*is_pixels=*/true);
     if (transform->mean != nullptr) {
       operands.push_back(graph.Scratch("mean", transform->mean_shape));
       graph.Emit(ops::Constant{transform->mean}, {}, {operands.back()});
@@ -78,12 +78,13 @@ class BatchDataLayer : public Layer {
       const data::BatchSourceOptions& options) const = 0;
 
  private:
-  void EmitNextBatch(GraphBuilder& graph, const char* what,
-                     const std::vector<Value*>& outputs) const {
+  void EmitNextBatch(GraphBuilder& graph, const char* what, const std::vector<Value*>& outputs,
+                     bool is_pixels) const {
     graph.Emit(
         ops::HostCall{.what = what,
                       .call = [stream = stream_](const KernelContext& ctx) { stream->Store(ctx); },
-                      .is_source = true},
+                      .is_source = true,
+                      .writes_any_layout = !is_pixels},
         {}, outputs);
   }
 

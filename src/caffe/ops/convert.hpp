@@ -89,7 +89,7 @@ struct TopShapesDiffer {
 };
 
 // (...) -> (...):  calls back into the host: data layers and users' own layers. Never fused,
-// never captured. Tensors arrive plain.
+// never captured. Tensors arrive plain, but for what writes_any_layout allows.
 struct HostCall {
   static constexpr std::string_view kName = "HostCall";
   std::string what;
@@ -97,6 +97,11 @@ struct HostCall {
   // Writes every element of its outputs, and has no inputs: batches. A device then takes them while
   // it still computes, and the host does not wait for it.
   bool is_source = false;
+  // Output 0 is written in whatever layout it has.
+  bool writes_any_layout = false;
+  LayoutRule layout_rule() const {
+    return writes_any_layout ? LayoutRule{.outputs = {0}} : LayoutRule{};
+  }
   std::string Attributes() const { return what; }
 };
 

@@ -27,6 +27,7 @@ class AssignLayouts final : public Pass {
 
   void Run(Graph& graph) override {
     reorders_.clear();
+    readers_ = Readers(graph);
     for (Node* node : graph.ScheduledNodes()) Assign(graph, *node);
   }
 
@@ -53,7 +54,7 @@ class AssignLayouts final : public Pass {
     }
   }
 
-  static Layout Choose(const Node& node, const LayoutRule& rule) {
+  Layout Choose(const Node& node, const LayoutRule& rule) const {
     bool any_image = false, any_channels_last = false;
     const auto look = [&](const Value* value, bool is_input) {
       if (value == nullptr) return true;
@@ -71,7 +72,17 @@ class AssignLayouts final : public Pass {
       if (rule.outputs.contains(i) && !look(node.outputs[i], false)) return Layout::kPlain;
     }
     if (!any_image) return Layout::kPlain;
+    // What is written in any layout is written as it is read.
+    any_channels_last |= node.inputs.empty() && IsWantedChannelsLast(node);
     return rule.prefers_channels_last || any_channels_last ? Layout::kChannelsLast : Layout::kPlain;
+  }
+
+  bool IsWantedChannelsLast(const Node& node) const {
+    const auto found = readers_.find(node.outputs[0]);
+    if (found == readers_.end()) return false;
+    return std::ranges::any_of(found->second, [](const Node* reader) {
+      return reader->op.layout_rule().prefers_channels_last;
+    });
   }
 
   Value* FindOrInsertReorder(Graph& graph, const Node& reader, Value& from, Layout to) {
@@ -100,6 +111,7 @@ class AssignLayouts final : public Pass {
   }
 
   std::map<std::tuple<int, Layout, int>, Value*> reorders_;
+  std::map<const Value*, std::vector<Node*>> readers_;
 };
 
 std::unique_ptr<Pass> MakeAssignLayouts() {
