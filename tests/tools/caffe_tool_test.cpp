@@ -200,6 +200,16 @@ TEST_F(CaffeToolTest, PrintsThePlan) {
   google::protobuf::Struct root;
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(json.output, &root).ok()) << json.output;
   EXPECT_EQ(root.fields().at("parameter_count").number_value(), 8);
+  EXPECT_GT(root.fields().at("passes").list_value().values_size(), 8);
+}
+
+TEST_F(CaffeToolTest, PlansSayWhatPassesDoAndWhat16BitsAreWorth) {
+  const Outcome plan = Run("plan -model net.prototxt -precision fp16 -passes");
+  EXPECT_EQ(plan.status, 0) << plan.output;
+  EXPECT_THAT(plan.output, AllOf(HasSubstr("-widened: it saves memory there, but no time"),
+                                 HasSubstr("fuse-epilogues"), HasSubstr("nodes before  after")));
+  const Outcome wide = Run("plan -model net.prototxt");
+  EXPECT_THAT(wide.output, AllOf(Not(HasSubstr("-widened")), Not(HasSubstr("nodes before"))));
 }
 
 TEST_F(CaffeToolTest, ListsLayersAndTheirOptions) {

@@ -4,6 +4,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iomanip>
@@ -63,6 +64,11 @@ std::string Count(double count) {
   char text[32];
   std::snprintf(text, sizeof(text), unit == 0 ? "%.0f%s" : "%.1f%s", count, units[unit]);
   return text;
+}
+
+// Whether 16-bit operands are computed with as floats.
+bool IsWidened(const PlanStep& step) {
+  return step.kernel.ends_with("-widened");
 }
 
 // Bytes of this process that are in memory.
@@ -172,6 +178,10 @@ std::string FormatPlan(const Net& net, int solver_states, bool with_passes) {
       out << "       " << step.algorithms.front() << ", first of " << step.algorithms.size()
           << " algorithms\n";
     }
+  }
+  if (std::ranges::any_of(PlanSteps(net), IsWidened)) {
+    out << "\nThis processor has no arithmetic for the 16-bit type of steps whose kernels end in "
+           "-widened: it saves memory there, but no time\n";
   }
   double copied = 0;
   int copies = 0;
