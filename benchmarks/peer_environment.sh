@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Makes build/peer-venv: a virtual environment with PyTorch, for peer_step_time.py. About 5 GB: PyTorch's
+# wheels on the Python package index link CUDA's libraries, so without them torch cannot be imported even
+# on a machine without a GPU.
+#
+#   benchmarks/peer_environment.sh [VERSION]      torch VERSION (the newest)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+environment=build/peer-venv
+[ -x "$environment/bin/python" ] || python3 -m venv "$environment"
+"$environment/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade "torch${1:+==$1}" numpy
+"$environment/bin/python" -c 'import torch; print(f"torch {torch.__version__} in '"$environment"'")'
