@@ -22,7 +22,7 @@ solver_mode: CPU
 def make_solver(folder, net, precision):
     file = folder / f"solver_{precision}_{net}"
     file.write_text(SOLVER.format(net=folder / net, precision=precision), encoding="utf-8")
-    solver = caffe.get_solver(str(file))
+    solver = caffe.get_solver(str(file), keep_all=False)
     for name, values in np.load(folder / "inputs.npz").items():
         solver.net.blobs[name].data[...] = values
     return solver

@@ -49,13 +49,13 @@ class OwnedSolver final : public Solver {
   std::thread::id runner_;
 };
 
-std::shared_ptr<OwnedSolver> Build(const py::object& file, const std::string& type) {
+std::shared_ptr<OwnedSolver> Build(const py::object& file, const std::string& type, bool keep_all) {
   const std::string name = PathOf(file);
   const py::gil_scoped_release release;
   CheckReadable(name);
   SolverParameter param = ReadSolverText(name);
   if (!type.empty()) param.set_type(type);
-  return std::make_shared<OwnedSolver>(param, SolverOptions{.file = name});
+  return std::make_shared<OwnedSolver>(param, SolverOptions{.keep_all = keep_all, .file = name});
 }
 
 // Runs `train` without the interpreter's lock; Python's signals (Ctrl-C) are looked after between
@@ -123,7 +123,10 @@ void BindSolver(py::module_& module) {
       "that "
       "cannot be read, InvalidArgument for wrong definitions.")
       .def(py::init(&Build), py::arg("solver_file"), py::arg("type") = "",
-           "type: instead of the file's.")
+           py::arg("keep_all") = true,
+           "type: instead of the file's. keep_all: every blob can be read between steps; False "
+           "trains by the plan of `caffe train`, with fused steps and reused memory, where only "
+           "inputs, outputs and parameters can be read.")
       .def_property_readonly("net", &Solver::shared_net,
                              "The train net. It stays valid when the solver is gone.")
       .def_property_readonly("test_nets", &Solver::test_nets,

@@ -1,5 +1,6 @@
 """Solvers: types, stepping, callbacks, state files, interruption."""
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -233,3 +234,19 @@ except KeyboardInterrupt:
     done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(PACKAGE)}, text=True,
                           capture_output=True, timeout=60, check=False)
     assert done.stdout.strip() == "stopped True True", done.stderr
+
+
+def test_a_solver_trains_by_the_plan_of_caffe_train(write):
+    net = write('layer { name: "x" type: "DummyData" top: "x" dummy_data_param { shape { dim: 2 dim: 3 dim: 6 dim: 6 } '
+                'data_filler { type: "gaussian" } } } '
+                'layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 4 kernel_size: 3 '
+                'weight_filler { type: "xavier" } } } layer { name: "r" type: "ReLU" bottom: "c" top: "c" } '
+                'layer { name: "l" type: "Reduction" bottom: "c" top: "l" loss_weight: 1 reduction_param { operation: SUMSQ } }',
+                "fused.prototxt")
+    file = write(f'net: "{net}" base_lr: 0.001 lr_policy: "fixed" random_seed: 1 type: "Adam"', "fused_solver.prototxt")
+    plain, fused = caffe.get_solver(file), caffe.get_solver(file, keep_all=False)
+    assert type(fused) is caffe.AdamSolver
+    plain.step(3)
+    fused.step(3)
+    np.testing.assert_allclose(fused.net.params["c"][0].data, plain.net.params["c"][0].data, rtol=1e-4, atol=1e-6)
+    assert [bool(re.search(r"\bRelu\b", str(solver.net.plan()))) for solver in (plain, fused)] == [True, False]
