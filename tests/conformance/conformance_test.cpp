@@ -95,6 +95,9 @@ TEST_P(ConformanceTest, EveryKernelServesACase) {
                                                testing::MakeData(test, dtype), 1, &refusal);
           (result ? served : refused).insert(candidate.name);
           if (refusal.find("this processor") != std::string::npos) excused.insert(candidate.name);
+          // It declares types that no op asks for, where the processor lacks those it is for.
+          if (candidate.traits.signatures.front().data == DType::kUInt8)
+            excused.insert(candidate.name);
         }
       }
     }

@@ -1,8 +1,15 @@
 #include <set>
 
+#include "caffe/graph/layer_place.hpp"
 #include "caffe/passes/pass.hpp"
 
 namespace caffe::passes {
+
+namespace {
+
+constexpr size_t kMostParams = 63;  // of a layer: an OperandSet tells them apart
+
+}  // namespace
 
 // After this pass each writer of a parameter's gradient knows whether it adds to it. The first of
 // the schedule overwrites (adds, when the run accumulates over several passes); later ones always
@@ -15,8 +22,11 @@ class MarkAccumulation final : public Pass {
   void Run(Graph& graph) override {
     std::set<const Value*> written;
     for (Node* node : graph.ScheduledNodes()) {
-      for (Result& output : node->outputs) {
+      for (size_t i = 0; i < node->outputs.size(); ++i) {
+        Result& output = node->outputs[i];
         if (output == nullptr || output->kind != ValueKind::kParamGrad) continue;
+        Require(i < kMostParams, PlaceOf(graph.calls[node->layers.front()].layer->param()),
+                ": has more than ", kMostParams, " parameters");
         const bool is_first = written.insert(output->root()).second;
         output.accumulation = is_first ? Accumulation::kOnRequest : Accumulation::kAlways;
       }
