@@ -16,10 +16,8 @@
 
 namespace caffe {
 
-class AppendedWork;
-class Executor;
 class Graph;
-class SyncedTensor;
+class TrainingNet;
 
 struct NetOptions {
   // true: every named blob is readable and writable between any two layers, Forward and Backward
@@ -77,9 +75,8 @@ class Net {
   void BackwardFromTo(int start, int end);
   float ForwardBackward();
   // The same without waiting for a device: AwaitLoss() waits for the oldest pass whose loss has not
-  // been asked for yet and returns it. Few passes should be on their way at a time. `appended`, for
-  // solvers, follows the pass and is part of what a device replays; not in keep-all nets.
-  void LaunchForwardBackward(AppendedWork* appended = nullptr);
+  // been asked for yet and returns it. Few passes should be on their way at a time.
+  void LaunchForwardBackward();
   float AwaitLoss();
   // After an input blob was reshaped: compiles for the new shapes. Forward does it by itself.
   void Reshape();
@@ -92,18 +89,6 @@ class Net {
   void AddAfterForward(LayerCallback callback);
   void AddBeforeBackward(LayerCallback callback);
   void AddAfterBackward(LayerCallback callback);
-
-  // For solvers: whether the next Backward adds to parameter gradients or overwrites them.
-  void set_accumulate(bool accumulate);
-  // A factor of all losses in the following backward passes, and so of all gradients; see
-  // NetParameter.global_grad_scale. It is in memory of the net's device, where each backward pass
-  // looks it up; a keep-all net, whose output blobs' diffs show it, does so in this call alone.
-  void set_loss_scale(std::shared_ptr<const double> scale);
-  // For solvers: called in Backward whenever a parameter's gradient is final, so that it can be
-  // used while the rest is computed. Empty: nothing is called.
-  void set_gradient_listener(std::function<void(const SyncedTensor& gradient)> listener);
-  // The number of the next forward pass, which random draws are keyed by.
-  void set_pass(uint64_t pass);
 
   // Where a NaN or infinity of the last forward pass came from: a parameter, or the first layer and
   // blob when the pass is made again on the same batch (data layers of databases and lists repeat
@@ -136,10 +121,6 @@ class Net {
   void ToHDF5(const std::string& file, bool write_diff = false) const;
   // ToProto as a .caffemodel, whole or not at all. Throws IoError.
   void Save(const std::string& file, bool write_diff = false) const;
-  // Continues another run in place: its seed, and after the records that its data layers have
-  // delivered. Blobs, parameters and pointers to them stay.
-  void ResumeFrom(uint64_t seed, const std::map<std::string, uint64_t>& delivered_records);
-
   // What was compiled: upgraded, and filtered by its state. Without weights, unless it came with
   // them.
   const NetParameter& definition() const;
@@ -175,16 +156,6 @@ class Net {
   };
   const std::vector<LearnableParam>& learnable_params() const;
 
-  // The definition's global_grad_scale fields.
-  struct GradientScaling {
-    bool is_given = false;  // the definition sets one of them
-    double factor = 1;
-    bool adaptive = false;
-  };
-  GradientScaling gradient_scaling() const;
-  // The definition's number of pieces in which workers reduce gradients.
-  int reduce_buckets() const;
-
   const std::vector<std::string>& input_names() const;
   const std::vector<std::string>& output_names() const;
   const std::vector<Blob*>& input_blobs() const;
@@ -192,12 +163,8 @@ class Net {
   // Loss weight of an output blob (0 when it is no loss).
   float loss_weight(const std::string& blob) const;
   bool layer_need_backward(int layer) const;
-  // For exact resume: records delivered by each data layer.
-  std::map<std::string, uint64_t> delivered_records() const;
-
-  // The compiled plan, for reports and timing.
+  // The compiled plan, for reports.
   const Graph& graph() const;
-  Executor& executor();
   // Bytes of parameters (with gradients where they exist) and of kept blobs.
   int64_t persistent_bytes() const;
   // false for a net that was only compiled (NetOptions::allocate).
@@ -208,6 +175,7 @@ class Net {
   static bool StateMeetsRule(const NetState& state, const NetStateRule& rule);
 
  private:
+  friend class TrainingNet;  // what solvers need
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

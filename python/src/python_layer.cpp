@@ -128,9 +128,10 @@ class PythonLayer final : public Layer {
     AppendParams(graph, &inputs);
     AppendParams(graph, &outputs);
     graph.Emit(
-        ops::HostCall{.what = ClassName(),
-                      .call = [instance = instance_, where = Where("forward")](
-                                  const KernelContext& ctx) { Forward(*instance, where, ctx); }},
+        ops::HostCall{
+            .what = ClassName(),
+            .call = [instance = instance_, where = Where("forward")](
+                        const KernelContext& ctx) { return Forward(*instance, where, ctx); }},
         inputs, outputs);
   }
 
@@ -190,11 +191,14 @@ class PythonLayer final : public Layer {
     instance_->object = type(LayerView{param(), instance_->params});
   }
 
-  static void Forward(Instance& self, const std::string& where, const KernelContext& ctx) {
+  // The tops' shapes where reshape() or forward() made others than the plan has.
+  static std::vector<Shape> Forward(Instance& self, const std::string& where,
+                                    const KernelContext& ctx) {
     const py::gil_scoped_acquire gil;
     const size_t num_bottoms = self.bottoms.size(), num_tops = self.tops.size();
     for (size_t i = 0; i < num_bottoms; ++i) Load(ctx.inputs[i], false, *self.bottoms[i]);
     LoadParams(self, ctx, num_bottoms);
+    bool fits = true;
     WithNote(where, [&] {
       if (!self.is_reshaped) self.CallReshape();
       for (size_t i = 0; i < num_bottoms; ++i) {
@@ -204,15 +208,14 @@ class PythonLayer final : public Layer {
                 " of shape ", ctx.inputs[i].shape, " was reshaped to ", self.bottoms[i]->shape(),
                 " in reshape(); only tops may be");
       }
-      RequireShapesOfPlan(self, ctx);
-      self.is_reshaped = false;
-      if (std::exchange(self.has_run, false)) return;
+      fits = FitsPlan(self, ctx);
+      if (!fits || std::exchange(self.has_run, false)) return;
       self.object.attr("forward")(self.bottoms, self.tops);
       // Layers whose number of items is a result, like those that propose boxes, know it only now.
-      self.has_run = true;
-      RequireShapesOfPlan(self, ctx);
-      self.has_run = false;
+      fits = FitsPlan(self, ctx);
+      self.has_run = !fits;
     });
+    if (!fits) return self.TopShapes();
     WithContext(where, [&] {
       for (size_t i = 0; i < num_tops; ++i) {
         if (ctx.has_output(static_cast<int>(i))) Store(*self.tops[i], false, ctx.outputs[i]);
@@ -221,14 +224,16 @@ class PythonLayer final : public Layer {
         Store(*self.params->blobs[i], false, ctx.outputs[num_tops + i]);
       }
     });
+    return {};
   }
 
-  static void RequireShapesOfPlan(Instance& self, const KernelContext& ctx) {
+  // Where not, the call is going to be repeated, and reshape() is not called again for it.
+  static bool FitsPlan(Instance& self, const KernelContext& ctx) {
+    self.is_reshaped = false;
     for (size_t i = 0; i < self.tops.size(); ++i) {
-      if (self.tops[i]->shape() == ctx.outputs[i].shape) continue;
-      self.is_reshaped = true;
-      throw ops::TopShapesDiffer{self.TopShapes()};
+      if (!(self.tops[i]->shape() == ctx.outputs[i].shape)) self.is_reshaped = true;
     }
+    return !self.is_reshaped;
   }
 
   static void Backward(Instance& self, const std::string& where, const KernelContext& ctx) {

@@ -14,6 +14,7 @@
 #include "caffe/io/text_format.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/net.hpp"
+#include "caffe/net/training_net.hpp"
 
 namespace caffe {
 namespace {
@@ -405,8 +406,7 @@ class GradientTest : public ::testing::TestWithParam<GradientCase> {
 
   // Statistics that training updates are left as they were before the pass.
   double Objective() {
-    net_->set_pass(5);
-    net_->Forward();
+    TrainingNet(*net_).Forward(5);
     double sum = 0;
     for (const std::string& name : net_->output_names()) {
       const Blob& blob = *net_->blob_by_name(name);

@@ -7,6 +7,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "caffe/net/training_net.hpp"
 #include "tests/support/error_text.hpp"
 
 namespace caffe {
@@ -86,9 +87,8 @@ TEST(ResumeFromTest, GivesTheNumbersOfTheOtherSeedInTheSameBlobs) {
   net.Forward();
   other.Forward();
   ASSERT_NE(x->cpu_data()[0], other.blob_by_name("x")->cpu_data()[0]);
-  net.ResumeFrom(2, {});
-  net.set_pass(0);
-  net.Forward();
+  TrainingNet(net).ResumeFrom(2, {});
+  TrainingNet(net).Forward(0);
   EXPECT_EQ(net.blob_by_name("x").get(), x);
   EXPECT_EQ(x->cpu_data()[0], other.blob_by_name("x")->cpu_data()[0]);
 }

@@ -7,6 +7,7 @@
 #include "caffe/core/philox.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "caffe/net/training_net.hpp"
 
 namespace caffe {
 namespace {
@@ -31,9 +32,7 @@ std::unique_ptr<Net> MakeNet(bool keep_all) {
   NetParameter param;
   ParseTextProto(kNet, "selecting", &param);
   param.mutable_state()->set_phase(TRAIN);
-  auto net = std::make_unique<Net>(param, NetOptions{.keep_all = keep_all, .seed = 5});
-  net->set_accumulate(false);
-  return net;
+  return std::make_unique<Net>(param, NetOptions{.keep_all = keep_all, .seed = 5});
 }
 
 // Items whose bit is set in `selected` are chosen.
@@ -46,8 +45,7 @@ float RunPass(Net& net, uint32_t selected, uint64_t pass) {
   }
   float* selector = net.blob_by_name("selector")->mutable_cpu_data<float>();
   for (int i = 0; i < 6; ++i) selector[i] = static_cast<float>((selected >> i) & 1u);
-  net.set_pass(pass);
-  return net.ForwardBackward();
+  return TrainingNet(net).ForwardBackward({.number = pass});
 }
 
 std::vector<float> Gradients(const Net& net) {

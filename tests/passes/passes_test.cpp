@@ -14,6 +14,7 @@
 #include "caffe/graph/verifier.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "caffe/net/training_net.hpp"
 #include "caffe/ops/pointwise.hpp"
 #include "tests/support/error_text.hpp"
 
@@ -462,9 +463,9 @@ TEST_P(NetTest, ReuseKeepsTheNumbers) {
 
 TEST_P(NetTest, RepeatingAPassRepeatsTheNumbers) {
   const auto net = Reusing(GetParam().body);
-  net->set_pass(4);
+  TrainingNet(*net).set_next_pass(4);
   const Step first = RunStep(*net);
-  net->set_pass(4);
+  TrainingNet(*net).set_next_pass(4);
   ExpectSameStep(RunStep(*net), first, 1e-6);
 }
 

@@ -16,11 +16,28 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr Net::GradientScaling kAdaptive = {.is_given = true, .factor = 1, .adaptive = true};
+// Of a net with these fields.
+ops::GradientScaleRule RuleOf(const std::string& fields, bool adaptive_by_default = false) {
+  NetParameter net;
+  ParseTextProto(fields, "net", &net);
+  return MakeGradientScaleRule(net, adaptive_by_default);
+}
+
+ops::GradientScaleRule Adaptive() {
+  return RuleOf("global_grad_scale_adaptive: true");
+}
+
+TEST(GradientScaleRuleTest, TheDefaultIsForNetsThatSayNothing) {
+  EXPECT_FALSE(RuleOf("").is_on());
+  EXPECT_TRUE(RuleOf("", true).adaptive);
+  EXPECT_FALSE(RuleOf("global_grad_scale: 8", true).adaptive);
+  EXPECT_EQ(RuleOf("global_grad_scale: 8", true).factor, 8);
+  EXPECT_FALSE(RuleOf("global_grad_scale_adaptive: false", true).is_on());
+}
 
 TEST(GradientScaleRuleTest, FollowsTheLargestGradient) {
   const ops::GradientScaleRule rule =
-      MakeGradientScaleRule({.is_given = true, .factor = 3, .adaptive = true});
+      RuleOf("global_grad_scale: 3 global_grad_scale_adaptive: true");
   EXPECT_TRUE(rule.is_on());
   ops::StepState state;
   EXPECT_EQ(state.scale, 1);
@@ -31,16 +48,16 @@ TEST(GradientScaleRuleTest, FollowsTheLargestGradient) {
 }
 
 TEST(GradientScaleRuleTest, AFixedFactorHoldsFromTheSecondStepOn) {
-  const ops::GradientScaleRule rule = MakeGradientScaleRule({.is_given = true, .factor = 1000});
+  const ops::GradientScaleRule rule = RuleOf("global_grad_scale: 1000");
   EXPECT_TRUE(rule.is_on());
   ops::StepState state;
   rule.Advance(0.25, &state);
   EXPECT_EQ(state.scale, 1000);
-  EXPECT_FALSE(MakeGradientScaleRule({}).is_on());
+  EXPECT_FALSE(RuleOf("").is_on());
 }
 
 TEST(GradientScaleRuleTest, SkippedStepsLowerItForAWhile) {
-  const ops::GradientScaleRule rule = MakeGradientScaleRule(kAdaptive);
+  const ops::GradientScaleRule rule = Adaptive();
   ops::StepState state;
   rule.Advance(4.0 / 1024, &state);
   EXPECT_EQ(state.scale, 1024);
@@ -54,7 +71,7 @@ TEST(GradientScaleRuleTest, SkippedStepsLowerItForAWhile) {
 }
 
 TEST(GradientScaleRuleTest, GivesUpWhenNoScaleHelps) {
-  const ops::GradientScaleRule rule = MakeGradientScaleRule(kAdaptive);
+  const ops::GradientScaleRule rule = Adaptive();
   ops::StepState state;
   for (int step = 0; step < kMostSkippedSteps - 1; ++step) rule.Skip(&state);
   EXPECT_NO_THROW(CheckSkippedSteps(state));
@@ -62,7 +79,7 @@ TEST(GradientScaleRuleTest, GivesUpWhenNoScaleHelps) {
   EXPECT_THROW(CheckSkippedSteps(state), Error);
   rule.Advance(1, &state);
   EXPECT_NO_THROW(CheckSkippedSteps(state));
-  EXPECT_THROW(MakeGradientScaleRule({.is_given = true, .factor = 0}), InvalidArgument);
+  EXPECT_THROW(RuleOf("global_grad_scale: 0"), InvalidArgument);
 }
 
 // With BatchNorm, so that there are statistics to keep, in 16-bit gradients.

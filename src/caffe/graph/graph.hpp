@@ -17,8 +17,6 @@
 
 namespace caffe {
 
-class SyncedTensor;
-
 enum class ValueKind {
   kActivation,  // computed by a node; memory is planned
   kExternal,    // set from outside: an input blob, the gradient at an output
@@ -46,9 +44,8 @@ struct Value {
   bool is_kept = false;
   // Parameters shared by name: the value that owns the memory, else null.
   Value* owner = nullptr;
-  // Memory outside the arena; set by the net for kExternal, kParam, kParamGrad and kept blobs.
-  SyncedTensor* tensor = nullptr;
-  // Set by plan-memory: byte offset in the arena, -1 for values in `tensor`.
+  // Set by plan-memory: byte offset in the arena. -1 for values whose memory the net has:
+  // kExternal, kParam, kParamGrad, kState and those that are kept.
   int64_t arena_offset = -1;
 
   Value* root() { return owner != nullptr ? owner : this; }

@@ -80,12 +80,12 @@ class BatchDataLayer : public Layer {
  private:
   void EmitNextBatch(GraphBuilder& graph, const char* what, const std::vector<Value*>& outputs,
                      bool is_pixels) const {
-    graph.Emit(
-        ops::HostCall{.what = what,
-                      .call = [stream = stream_](const KernelContext& ctx) { stream->Store(ctx); },
-                      .is_source = true,
-                      .writes_any_layout = !is_pixels},
-        {}, outputs);
+    graph.Emit(ops::HostCall{.what = what,
+                             .call = [stream = stream_](
+                                         const KernelContext& ctx) { return stream->Store(ctx); },
+                             .is_source = true,
+                             .writes_any_layout = !is_pixels},
+               {}, outputs);
   }
 
   // With batches of one item the images of a database may differ in size, and annotated batches in
@@ -95,7 +95,8 @@ class BatchDataLayer : public Layer {
     Stream(std::unique_ptr<data::RecordSource> records, const data::BatchSourceOptions& options)
         : source(std::move(records), options) {}
 
-    void Store(const KernelContext& ctx) {
+    // The tops' shapes where the batch does not fit.
+    std::vector<Shape> Store(const KernelContext& ctx) {
       const data::Batch& batch = Next(ctx.output(0).layout);
       const bool is_bytes = source.device_transform() != nullptr;
       const int label = is_bytes ? 2 : 1;
@@ -104,9 +105,9 @@ class BatchDataLayer : public Layer {
       if (!(first == ctx.output(0).shape) ||
           (has_labels && !(batch.label_shape == ctx.output(label).shape))) {
         source.Repeat();
-        ops::TopShapesDiffer differ{{batch.data_shape}};
-        if (has_labels) differ.tops.push_back(batch.label_shape);
-        throw differ;
+        std::vector<Shape> tops = {batch.data_shape};
+        if (has_labels) tops.push_back(batch.label_shape);
+        return tops;
       }
       if (is_bytes) {
         std::memcpy(ctx.output(0).data, batch.images, ctx.output(0).bytes());
@@ -115,6 +116,7 @@ class BatchDataLayer : public Layer {
         StoreBatch(batch.data, ctx.output(0));
       }
       if (ctx.has_output(label)) StoreBatch(batch.labels, ctx.output(label));
+      return {};
     }
 
     const data::Batch& Next(Layout layout) {

@@ -45,11 +45,12 @@ class DetectionOutputLayer final : public Layer {
   }
 
   void EmitForward(GraphBuilder& graph) const override {
-    graph.Emit(
-        ops::HostCall{.what = "detections",
-                      .call = [options = options_, files = files_](
-                                  const KernelContext& ctx) { Run(options, files.get(), ctx); }},
-        {graph.bottom(0), graph.bottom(1), graph.bottom(2)}, {graph.top(0)});
+    graph.Emit(ops::HostCall{.what = "detections",
+                             .call =
+                                 [options = options_, files = files_](const KernelContext& ctx) {
+                                   return Run(options, files.get(), ctx);
+                                 }},
+               {graph.bottom(0), graph.bottom(1), graph.bottom(2)}, {graph.top(0)});
   }
 
  private:
@@ -61,8 +62,9 @@ class DetectionOutputLayer final : public Layer {
     ops::Box box;
   };
 
-  static void Run(const DetectionOutputParameter& options, DetectionFiles* files,
-                  const KernelContext& ctx) {
+  // The top's shape where it is not as planned.
+  static std::vector<Shape> Run(const DetectionOutputParameter& options, DetectionFiles* files,
+                                const KernelContext& ctx) {
     const std::vector<double> loc = ValuesOf(ctx.input(0)), conf = ValuesOf(ctx.input(1));
     const PriorBoxes priors(ValuesOf(ctx.input(2)));
     const int64_t items = ctx.input(0).shape[0];
@@ -83,9 +85,10 @@ class DetectionOutputLayer final : public Layer {
       }
     }
     const Shape shape{1, 1, static_cast<int64_t>(rows.size()) / kColumns, kColumns};
-    if (!(ctx.output(0).shape == shape)) throw ops::TopShapesDiffer{{shape}};
+    if (!(ctx.output(0).shape == shape)) return {shape};
     CopyTensor({{shape, DType::kDouble, Layout::kPlain}, rows.data()}, ctx.output(0));
     if (files != nullptr) Save(detections, files);
+    return {};
   }
 
   static void Save(const std::vector<std::vector<Detection>>& detections, DetectionFiles* files) {

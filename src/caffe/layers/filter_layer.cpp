@@ -33,9 +33,8 @@ class FilterLayer final : public Layer {
   }
 
   void EmitForward(GraphBuilder& graph) const override {
-    graph.Emit(ops::HostCall{.what = "select items",
-                             .call = [](const KernelContext& ctx) { Select(ctx); }},
-               Operands(graph), {Selected(graph)});
+    graph.Emit(ops::HostCall{.what = "select items", .call = Select}, Operands(graph),
+               {Selected(graph)});
     for (int i = 0; i < graph.num_tops(); ++i) {
       graph.Emit(ops::Gather{}, {graph.bottom(i), Selected(graph)}, {graph.top(i)});
     }
@@ -61,18 +60,19 @@ class FilterLayer final : public Layer {
     return graph.Saved("selected", Shape{graph.shape(graph.top(0))[0]});
   }
 
-  static void Select(const KernelContext& ctx) {
+  // The tops' shapes where they are not as planned.
+  static std::vector<Shape> Select(const KernelContext& ctx) {
     const TensorView &selector = ctx.input(0), &selected = ctx.output(0);
     std::vector<double> values(selector.count());
     CopyTensor(selector, {{selector.shape, DType::kDouble, Layout::kPlain}, values.data()});
     const int64_t count =
         static_cast<int64_t>(values.size()) - std::count(values.begin(), values.end(), 0.0);
     if (count != selected.count()) {
-      ops::TopShapesDiffer differ;
+      std::vector<Shape> tops;
       for (size_t i = 1; i < ctx.inputs.size(); ++i) {
-        differ.tops.push_back(ctx.inputs[i].shape.With(0, count));
+        tops.push_back(ctx.inputs[i].shape.With(0, count));
       }
-      throw differ;
+      return tops;
     }
     VisitFloat(selected.dtype, [&]<typename T>(TypeTag<T>) {
       T* out = selected.as<T>();
@@ -80,6 +80,7 @@ class FilterLayer final : public Layer {
         if (values[i] != 0) *out++ = T(static_cast<float>(i));
       }
     });
+    return {};
   }
 };
 

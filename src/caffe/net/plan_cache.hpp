@@ -2,22 +2,13 @@
 #pragma once
 
 #include <list>
-#include <map>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
+#include "caffe/net/plan.hpp"
 #include "caffe/plan/executor.hpp"
 
 namespace caffe {
-
-// What a plan of a net depends on once the net is built.
-struct PlanKey {
-  std::map<std::string, Shape> input_shapes;           // of input blobs that were reshaped
-  std::map<int, std::vector<Shape>> found_top_shapes;  // by layer, where they depend on data
-  bool operator==(const PlanKey&) const = default;
-};
 
 // Holds the plans that are not in use. They keep no memory of their own: whoever takes one gives it
 // what the plan before it had.
@@ -26,8 +17,7 @@ class PlanCache {
   static constexpr size_t kMost = 8;
 
   struct Entry {
-    PlanKey key;
-    std::shared_ptr<Graph> graph;
+    Plan plan;
     std::unique_ptr<Executor> executor;
   };
 
@@ -38,7 +28,7 @@ class PlanCache {
   }
   std::optional<Entry> Take(const PlanKey& key) {
     for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-      if (!(entry->key == key)) continue;
+      if (!(entry->plan.key == key)) continue;
       Entry found = std::move(*entry);
       entries_.erase(entry);
       return found;

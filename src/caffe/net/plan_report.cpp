@@ -14,7 +14,7 @@
 #include "caffe/error.hpp"
 #include "caffe/graph/graph.hpp"
 #include "caffe/graph/weight_copies.hpp"
-#include "caffe/plan/executor.hpp"
+#include "caffe/net/training_net.hpp"
 
 namespace caffe {
 namespace {
@@ -271,16 +271,18 @@ std::string FormatPlanJson(const Net& net, int solver_states) {
 }
 
 void SetProfiling(Net& net, bool on) {
-  net.executor().set_profiling(on);
+  TrainingNet(net).executor().set_profiling(on);
 }
 
 std::vector<LayerTime> LayerTimes(Net& net) {
   std::vector<LayerTime> times;
   for (const std::string& name : net.layer_names()) times.push_back({name});
-  for (const StepTime& step : net.executor().step_times()) {
-    LayerTime& time = times[step.node->layers.front()];
-    (step.node->direction == Direction::kForward ? time.forward_ms : time.backward_ms) +=
-        step.seconds * 1e3;
+  const Executor& executor = TrainingNet(net).executor();
+  for (size_t i = 0; i < executor.step_times().size(); ++i) {
+    const Program::Step& step = executor.program().steps[i];
+    LayerTime& time = times[step.layer];
+    (step.direction == Direction::kForward ? time.forward_ms : time.backward_ms) +=
+        executor.step_times()[i].seconds * 1e3;
   }
   return times;
 }

@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "caffe/ops/kernel.hpp"
@@ -82,10 +84,26 @@ struct SliceOf {
   LayoutRule layout_rule() const { return kFollowFirstInput; }
 };
 
-// What a host call throws when it finds, before it writes anything, that its layer's tops have
-// other shapes than the plan assumed: the plan is made anew and the call repeated.
-struct TopShapesDiffer {
-  std::vector<Shape> tops;
+// What a host call does, a function of its context. One that finds, before it writes anything, that
+// its layer's tops have other shapes than the plan assumed returns these shapes: the plan is made
+// anew, and the call repeated. Others return nothing.
+class HostFunction {
+ public:
+  template <typename Function>
+  HostFunction(Function function) {
+    if constexpr (std::is_void_v<std::invoke_result_t<Function&, const KernelContext&>>) {
+      function_ = [function = std::move(function)](const KernelContext& ctx) {
+        function(ctx);
+        return std::vector<Shape>();
+      };
+    } else {
+      function_ = std::move(function);
+    }
+  }
+  std::vector<Shape> operator()(const KernelContext& ctx) const { return function_(ctx); }
+
+ private:
+  std::function<std::vector<Shape>(const KernelContext&)> function_;
 };
 
 // (...) -> (...):  calls back into the host: data layers and users' own layers. Never fused,
@@ -93,7 +111,7 @@ struct TopShapesDiffer {
 struct HostCall {
   static constexpr std::string_view kName = "HostCall";
   std::string what;
-  std::function<void(const KernelContext&)> call;
+  HostFunction call;
   // Writes every element of its outputs, and has no inputs: batches. A device then takes them while
   // it still computes, and the host does not wait for it.
   bool is_source = false;

@@ -39,6 +39,8 @@ class KernelContext {
   const double* loss_scale = nullptr;
   // Outputs that are added to instead of overwritten: parameter gradients.
   OperandSet accumulated;
+  // Where a host call's answer goes; see ops::HostCall. Null: nobody asks.
+  std::vector<Shape>* new_top_shapes = nullptr;
 
   const TensorView& input(int i) const { return inputs[i]; }
   const TensorView& output(int i) const { return outputs[i]; }

@@ -25,6 +25,7 @@ class OperandSet {
     return (bits_ >> (operand < 63 ? operand : 63)) & 1u;
   }
   constexpr void insert(size_t operand) { bits_ |= uint64_t{1} << operand; }
+  constexpr void insert(OperandSet others) { bits_ |= others.bits_; }
 
  private:
   uint64_t bits_ = 0;

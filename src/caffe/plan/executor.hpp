@@ -1,4 +1,4 @@
-// Executor: runs a compiled graph. All memory is taken before the first step runs.
+// Executor: runs a program. All memory is taken before the first step runs.
 #pragma once
 
 #include <functional>
@@ -10,21 +10,20 @@
 #include <string>
 #include <vector>
 
-#include "caffe/graph/graph.hpp"
-#include "caffe/graph/weight_copies.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/plan/appended_work.hpp"
+#include "caffe/plan/program.hpp"
 
 namespace caffe {
 
-// Sums of step times, filled when profiling is on.
+// Sums of a step's times, filled when profiling is on.
 struct StepTime {
-  const Node* node = nullptr;
   double seconds = 0;
   int64_t runs = 0;
 };
 
-// Owns the plan's arena and workspace. Not thread-safe. Run allocates nothing after its first call.
+// Owns the program's arena and workspace. Not thread-safe. Run allocates nothing after its first
+// call.
 //
 // On a device that can record work, steps between two calls of the host are recorded when they run
 // for the second time, and from then on launched as one: the numbers that change from pass to pass
@@ -33,7 +32,12 @@ class Executor {
  public:
   using GradientListener = std::function<void(const SyncedTensor& gradient)>;
 
-  explicit Executor(std::shared_ptr<Graph> graph);
+  explicit Executor(std::shared_ptr<const Program> program);
+
+  // Memory of the tensors outside the arena. Before the first run, and whenever it has moved to
+  // other SyncedTensors.
+  void Bind(Bindings bindings);
+  const Bindings& bindings() const { return bindings_; }
 
   struct RunOptions {
     // Nothing: forward, then backward through all layers.
@@ -47,7 +51,7 @@ class Executor {
     // Called when no later step of the run writes this parameter gradient. May be null.
     const GradientListener* on_gradient = nullptr;
     // Called after each step with what it wrote; for looking for errors.
-    std::function<void(const Node&, std::span<const TensorView> outputs)> inspect;
+    std::function<void(const Program::Step&, std::span<const TensorView> outputs)> inspect;
     // What follows the last step. May be null.
     AppendedWork* appended = nullptr;
   };
@@ -59,7 +63,7 @@ class Executor {
   // Forward goes up from first_layer, backward comes down to it, or to layer 0 in a run of both. A
   // shape change stops the run before that layer has written anything.
   std::optional<ShapeChange> Run(const RunOptions& options);
-  // The plan's memory, for a plan that takes its place. The next run of this one takes memory anew,
+  // The memory, for a program that takes its place. The next run of this one takes memory anew,
   // unless it is offered some before.
   struct Memory {
     std::shared_ptr<void> arena, workspace;
@@ -71,8 +75,8 @@ class Executor {
   // Copies of weights are made anew in the next run.
   void ForgetCopies();
 
-  // Takes over what `previous`, a plan of the same net with other shapes from `layer` on, computed
-  // before `layer` and what this plan reads later.
+  // Takes over what `previous`, with a program of the same net for other shapes from `layer` on,
+  // computed before `layer` and what this one reads later.
   void TakeOver(const Executor& previous, int layer);
 
   // Copies of weights that outlive a run; see graph/weight_copies.hpp. A run first makes those anew
@@ -93,25 +97,14 @@ class Executor {
   // Parameter gradients that backward writes, in the order in which they become final.
   std::vector<SyncedTensor*> Gradients() const;
 
-  // Times of steps, which then run one by one. On a GPU they are the device's own.
+  // Times of the program's steps, which then run one by one. On a GPU they are the device's own.
   void set_profiling(bool on) { is_profiling_ = on; }
   const std::vector<StepTime>& step_times() const { return step_times_; }
-  const Graph& graph() const { return *graph_; }
+  const Program& program() const { return *program_; }
 
  private:
-  // Tensors without elements (no item was selected) are not handed to kernels.
-  enum class Work {
-    kRun,
-    kNothing,  // all results are empty
-    kZero,     // results of nothing: sums over no items
-  };
-  struct Step {
-    Node* node = nullptr;
+  struct Operands {
     std::vector<TensorView> inputs, outputs;
-    Work work = Work::kRun;
-    std::string layer;                // its first one's name
-    std::string where;                // that layer for errors: "layer 'fc' (InnerProduct)"
-    std::vector<Value*> final_grads;  // parameter gradients that it writes last
   };
   // An operand outside the arena; its address is asked for anew before each run, because its
   // owner may have reshaped, shared or written it since.
@@ -137,30 +130,21 @@ class Executor {
     uint64_t seed = 0, pass = 0;
   };
 
-  // Step i of the first ones makes copy i.
-  struct CopyState {
-    WeightCopy plan;
-    uint64_t made_of = 0;                // the version of the weights
-    const Node* first_reader = nullptr;  // null: only other copies are made of it
-  };
-
-  // Values in the arena under names that two plans of one net agree on.
-  std::map<std::string, const Value*> ArenaValues() const;
-  TensorView ArenaView(const Value& value) const;
+  // Tensors in the arena under names that two programs of one net agree on.
+  std::map<std::string, int> ArenaTensors() const;
+  TensorView ArenaView(int tensor) const;
   // What is computed before a layer's first step and read later.
-  std::set<const Value*> AliveBefore(int layer) const;
+  std::set<int> AliveBefore(int layer) const;
 
-  void FindFinalGradients();
-  void FindReadersOfCopies();
   void MakeCopies(const RunOptions& options);
   void MakeCopy(size_t index, const RunOptions& options, bool even_if_current);
   void Allocate();
   void BindOperands();
   void RefreshBoundOperands();
-  void ForgetSegmentsOfOther(const RunOptions& options);
+  void DropRecordingsOfOtherLossScale(const RunOptions& options);
   void PrepareAppended(const RunOptions& options);
   void SendPassNumbers(const RunOptions& options);
-  bool IsPartOf(const Node& node, const RunOptions& options) const;
+  bool IsPartOf(const Program::Step& step, const RunOptions& options) const;
   // Steps [first, last), and the appended work if there is one.
   void RunSegment(size_t first, size_t last, AppendedWork* appended, const RunOptions& options);
   void RunSteps(size_t first, size_t last, AppendedWork* appended, const RunOptions& options);
@@ -170,22 +154,23 @@ class Executor {
   void BeginTiming(size_t index);
   void EndTiming(size_t index);
   void AddTimes();
-  static Work WorkOf(const Node& node);
   void ZeroOutputs(const KernelContext& context);
-  void RunStep(size_t index, const RunOptions& options);
+  // What a host call answered; nothing of other steps.
+  std::vector<Shape> RunStep(size_t index, const RunOptions& options);
 
-  std::shared_ptr<Graph> graph_;
+  std::shared_ptr<const Program> program_;
+  Bindings bindings_;
   std::shared_ptr<void> arena_, workspace_;
   int64_t arena_bytes_ = 0, workspace_bytes_ = 0;  // may be more than the plan needs
   Memory offered_;
   std::shared_ptr<void> pass_numbers_;  // null where kernels see the context's
   std::map<SegmentKey, Segment> segments_;
   const double* recorded_loss_scale_ = nullptr;
-  uint64_t recorded_work_ = 0;  // what the appended work's Prepare() returned
-  std::vector<CopyState> copies_;
-  std::vector<Step> steps_;  // those that make copies, then the schedule's
+  uint64_t recorded_work_ = 0;      // what the appended work's Prepare() returned
+  std::vector<uint64_t> made_of_;   // by copy: the version of the weights that it was made of
+  std::vector<Operands> operands_;  // by step
   std::vector<BoundOperand> bound_;
-  std::vector<StepTime> step_times_;
+  std::vector<StepTime> step_times_;  // by step
   // One pair of events per step, and the steps that ran since times were added up.
   std::vector<std::pair<std::unique_ptr<Event>, std::unique_ptr<Event>>> events_;
   std::vector<size_t> timed_;

@@ -1,7 +1,6 @@
 #include "caffe/solvers/data_parallel.hpp"
 
-#include "caffe/graph/graph.hpp"
-#include "caffe/plan/executor.hpp"
+#include "caffe/net/training_net.hpp"
 #include "caffe/solvers/statistics_keeper.hpp"
 #include "caffe/trace.hpp"
 
@@ -14,30 +13,28 @@ DataParallel::DataParallel(std::shared_ptr<Communicator> communicator, Trace* tr
 
 void DataParallel::Attach(Net& net, int reduce_buckets) {
   if (ranks_ == 1) return;
-  net_ = &net;
-  const std::vector<SyncedTensor*> gradients = net.executor().Gradients();
+  device_ = TrainingNet(net).device();
+  const std::vector<SyncedTensor*> gradients = TrainingNet(net).executor().Gradients();
   for (size_t i = 0; i < gradients.size(); ++i) index_[gradients[i]] = i;
   statistics_ = RunningStatistics(net);
-  reducer_.emplace(communicator_, *net.graph().options.device, gradients, reduce_buckets, trace_);
+  reducer_.emplace(communicator_, *device_, gradients, reduce_buckets, trace_);
 }
 
 DataParallel::Reduction::Reduction(DataParallel& parallel) : parallel_(parallel) {
   if (parallel.ranks_ == 1) return;
   parallel.reducer_->Start();
-  parallel.net_->set_gradient_listener([&parallel](const SyncedTensor& gradient) {
+  listener_ = [&parallel](const SyncedTensor& gradient) {
     parallel.reducer_->MarkReady(parallel.index_.at(&gradient));
-  });
+  };
 }
 
 DataParallel::Reduction::~Reduction() {
   if (parallel_.ranks_ == 1 || is_finished_) return;
-  parallel_.net_->set_gradient_listener({});
   parallel_.reducer_->Cancel();
 }
 
 void DataParallel::Reduction::Finish() {
   if (parallel_.ranks_ == 1) return;
-  parallel_.net_->set_gradient_listener({});
   const TraceSpan span("wait for reduction");
   parallel_.reducer_->Wait();
   is_finished_ = true;
@@ -46,7 +43,7 @@ void DataParallel::Reduction::Finish() {
 
 void DataParallel::ReduceStatistics() {
   for (SyncedTensor* tensor : statistics_) {
-    communicator_->AllReduceMean(tensor->View(), net_->graph().options.device->compute_stream());
+    communicator_->AllReduceMean(tensor->View(), device_->compute_stream());
     tensor->MarkWritten();
   }
 }

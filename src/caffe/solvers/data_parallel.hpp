@@ -9,6 +9,7 @@
 #include "caffe/distributed/communicator.hpp"
 #include "caffe/distributed/gradient_reducer.hpp"
 #include "caffe/net.hpp"
+#include "caffe/plan/executor.hpp"
 
 namespace caffe {
 
@@ -22,7 +23,7 @@ class DataParallel {
   int ranks() const { return ranks_; }
   bool is_root() const { return rank() == 0; }
 
-  // The net that all following calls are about; called once.
+  // The net whose gradients are reduced; called once.
   void Attach(Net& net, int reduce_buckets);
 
   // Around the last backward pass of a step, whose gradients are reduced as they become final.
@@ -34,12 +35,17 @@ class DataParallel {
     Reduction(const Reduction&) = delete;
     Reduction& operator=(const Reduction&) = delete;
 
+    // For the pass; null where there is nothing to reduce.
+    const Executor::GradientListener* listener() const {
+      return parallel_.ranks_ == 1 ? nullptr : &listener_;
+    }
     // After the pass: gradients and running statistics become the mean of all ranks'. Throws what
     // went wrong on any rank.
     void Finish();
 
    private:
     DataParallel& parallel_;
+    Executor::GradientListener listener_;
     bool is_finished_ = false;
   };
 
@@ -57,7 +63,7 @@ class DataParallel {
   std::shared_ptr<Communicator> communicator_;
   int ranks_ = 1;
   Trace* trace_ = nullptr;
-  Net* net_ = nullptr;
+  std::shared_ptr<Device> device_;
   std::unordered_map<const SyncedTensor*, size_t> index_;  // of gradients in the reducer
   std::vector<SyncedTensor*> statistics_;
   std::optional<GradientReducer> reducer_;

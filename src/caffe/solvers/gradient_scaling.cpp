@@ -6,10 +6,13 @@
 
 namespace caffe {
 
-ops::GradientScaleRule MakeGradientScaleRule(const Net::GradientScaling& scaling) {
-  Require(std::isfinite(scaling.factor) && scaling.factor > 0, "net: global_grad_scale is ",
-          scaling.factor, "; it must be positive");
-  return {.factor = scaling.factor, .adaptive = scaling.adaptive};
+ops::GradientScaleRule MakeGradientScaleRule(const NetParameter& net, bool adaptive_by_default) {
+  const double factor = net.global_grad_scale();
+  Require(std::isfinite(factor) && factor > 0, "net: global_grad_scale is ", factor,
+          "; it must be positive");
+  const bool is_given = net.has_global_grad_scale() || net.has_global_grad_scale_adaptive();
+  return {.factor = factor,
+          .adaptive = is_given ? net.global_grad_scale_adaptive() : adaptive_by_default};
 }
 
 void CheckSkippedSteps(const ops::StepState& state) {

@@ -6,12 +6,13 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <optional>
 #include <sstream>
 
 #include "caffe/common.hpp"
 #include "caffe/detection_score.hpp"
 #include "caffe/error.hpp"
-#include "caffe/graph/graph.hpp"
+#include "caffe/net/training_net.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solvers/data_parallel.hpp"
 #include "caffe/solvers/debug_info.hpp"
@@ -127,9 +128,9 @@ struct Solver::Impl {
   void BuildNets();
   void Step(int iterations);
   float ForwardBackward();
-  float LastPass();
+  float LastPass(TrainingPass pass);
   void PrepareIteration();
-  void PreparePass(int pass);
+  TrainingPass NextPass(int index) const;
   bool LossMayLag() const;
   bool UpdatesWithBackward() const;
   void LaunchIteration(AppendedWork* update);
@@ -164,6 +165,7 @@ struct Solver::Impl {
   uint64_t seed = 0;
   std::unique_ptr<UpdateRule> rule;
   std::shared_ptr<Net> net;
+  std::optional<TrainingNet> training_net;  // a view of net
   std::vector<std::shared_ptr<Net>> test_nets;
   std::vector<uint64_t> tested_batches;  // by all ranks, of each test net
   DataParallel parallel;
@@ -244,13 +246,12 @@ void Solver::Impl::BuildNets() {
   }
   tested_batches.assign(test_nets.size(), 0);
   CheckTrainable();
-  parallel.Attach(*net, net->reduce_buckets());
-  Net::GradientScaling scaling = net->gradient_scaling();
-  if (param.precision() == FP16 && !scaling.is_given) scaling.adaptive = true;
+  training_net.emplace(*net);
+  parallel.Attach(*net, net->definition().reduce_buckets());
   decide.clip_gradients = param.clip_gradients();
-  decide.scaling = MakeGradientScaleRule(scaling);
+  decide.scaling = MakeGradientScaleRule(net->definition(), param.precision() == FP16);
   updater = std::make_unique<Updater>(*rule, decide, *net);
-  reports = std::make_unique<StepReports>(net->graph().options.device);
+  reports = std::make_unique<StepReports>(training_net->device());
 }
 
 void Solver::Impl::CheckTrainable() const {
@@ -327,7 +328,7 @@ void Solver::Impl::Step(int iterations) {
 // A device that the host cannot look into works on while the host goes on, so a loss is asked for
 // one iteration later, unless something needs it at once.
 bool Solver::Impl::LossMayLag() const {
-  return !net->graph().options.device->is_host_accessible() && parallel.ranks() == 1 &&
+  return !training_net->device()->is_host_accessible() && parallel.ranks() == 1 &&
          callbacks.empty() && !param.debug_info() && param.lr_policy() != "plateau";
 }
 
@@ -341,8 +342,9 @@ bool Solver::Impl::UpdatesWithBackward() const {
 void Solver::Impl::LaunchIteration(AppendedWork* update) {
   PrepareIteration();
   for (int i = 0; i < param.iter_size(); ++i) {
-    PreparePass(i);
-    net->LaunchForwardBackward(i + 1 == param.iter_size() ? update : nullptr);
+    TrainingPass pass = NextPass(i);
+    if (i + 1 == param.iter_size()) pass.appended = update;
+    training_net->Launch(pass);
   }
   launched.push_back(iter);
 }
@@ -378,14 +380,15 @@ void Solver::Impl::TakeLoss(int iteration, float loss) {
 void Solver::Impl::PrepareIteration() {
   if (options.keep_all || param.debug_info()) net->ClearParamDiffs();
   updater->BeginIteration();
-  if (decide.scaling.is_on()) net->set_loss_scale(updater->loss_scale());
 }
 
-void Solver::Impl::PreparePass(int pass) {
+// `index`: within the iteration.
+TrainingPass Solver::Impl::NextPass(int index) const {
   // Each rank draws its own random numbers.
-  const uint64_t number = static_cast<uint64_t>(iter) * param.iter_size() + pass;
-  net->set_pass(number * parallel.ranks() + parallel.rank());
-  net->set_accumulate(options.keep_all || param.debug_info() || pass > 0);
+  const uint64_t number = static_cast<uint64_t>(iter) * param.iter_size() + index;
+  return {.number = number * parallel.ranks() + parallel.rank(),
+          .accumulate = options.keep_all || param.debug_info() || index > 0,
+          .loss_scale = decide.scaling.is_on() ? updater->loss_scale() : nullptr};
 }
 
 float Solver::Impl::ForwardBackward() {
@@ -395,8 +398,9 @@ float Solver::Impl::ForwardBackward() {
     for (const Callbacks& callback : callbacks) {
       if (callback.on_forward) callback.on_forward();
     }
-    PreparePass(i);
-    const float pass_loss = i + 1 == param.iter_size() ? LastPass() : net->ForwardBackward();
+    const TrainingPass pass = NextPass(i);
+    const float pass_loss =
+        i + 1 == param.iter_size() ? LastPass(pass) : training_net->ForwardBackward(pass);
     loss += pass_loss;
     if (LogsValues()) LogForwardValues(*net), LogBackwardValues(*net);
     for (const Callbacks& callback : callbacks) {
@@ -407,9 +411,10 @@ float Solver::Impl::ForwardBackward() {
 }
 
 // Gradients are added up over the passes of an iteration, so the last one makes them final.
-float Solver::Impl::LastPass() {
+float Solver::Impl::LastPass(TrainingPass pass) {
   DataParallel::Reduction reduction(parallel);
-  const float loss = net->ForwardBackward();
+  pass.on_gradient = reduction.listener();
+  const float loss = training_net->ForwardBackward(pass);
   reduction.Finish();
   return loss;
 }
@@ -421,7 +426,7 @@ void Solver::Impl::ApplyUpdate() {
   if (LogsValues()) before = ParamValues(*net);
   updater->Step(ScheduleStep());
   SendReport();
-  if (net->graph().options.device->is_host_accessible() || LogsValues()) TakeReports();
+  if (training_net->device()->is_host_accessible() || LogsValues()) TakeReports();
   if (LogsValues() && step_state.is_skipped == 0) LogUpdateValues(*net, before);
 }
 
@@ -517,10 +522,7 @@ void Solver::Impl::Test(size_t index) {
       return;
     }
     if (batch % ranks != static_cast<uint64_t>(parallel.rank())) continue;
-    float loss = 0;
-    test_net.set_pass(batch);
-    test_net.Forward(&loss);
-    record = TestRecord(loss, test_net);
+    record = TestRecord(TrainingNet(test_net).Forward(batch), test_net);
   }
   parallel.Share(&batches);
   if (parallel.is_root()) ReportTest(index, batches);
@@ -586,7 +588,7 @@ std::string Solver::Impl::Snapshot() {
   progress.solver_type = param.type();
   progress.net_name = net->name();
   progress.seed = seed;
-  progress.delivered_records = net->delivered_records();
+  progress.delivered_records = training_net->delivered_records();
   progress.gradient_scale = updater->ReadState();
   if (decide.larc.is_turbo) progress.larc_cosines = updater->ReadCosines();
   const bool as_hdf5 = param.snapshot_format() == SolverParameter::HDF5;
@@ -615,16 +617,17 @@ void Solver::Impl::Restore(const std::string& file) {
   reader.CheckHistory(updater->history());
   const size_t params = net->learnable_params().size();
   std::vector<float> cosines = progress.larc_cosines;
-  // A run without larc_turbo has none, and is gone on with as one that begins.
+  // A run without larc_turbo has saved none: they start from zero.
   if (cosines.empty()) cosines.resize(params);
   Require(cosines.size() == params, file, ": has ", cosines.size(), " LARC cosines, the net ",
           params, " parameters; it was written by another net");
   const std::string weights = reader.WeightsFile();
   if (progress.has_seed &&
-      (progress.seed != seed || progress.delivered_records != net->delivered_records())) {
+      (progress.seed != seed || progress.delivered_records != training_net->delivered_records())) {
     seed = progress.seed;
-    net->ResumeFrom(seed, progress.delivered_records);
-    for (const std::shared_ptr<Net>& test_net : test_nets) test_net->ResumeFrom(seed, {});
+    training_net->ResumeFrom(seed, progress.delivered_records);
+    for (const std::shared_ptr<Net>& test_net : test_nets)
+      TrainingNet(*test_net).ResumeFrom(seed, {});
     tested_batches.assign(test_nets.size(), 0);
   }
   if (!weights.empty()) net->CopyTrainedLayersFrom(weights);

@@ -3,26 +3,27 @@
 #include <set>
 
 #include "caffe/graph/graph.hpp"
+#include "caffe/net/training_net.hpp"
 #include "caffe/ops/update.hpp"
 #include "caffe/solvers/find_kernel.hpp"
 
 namespace caffe {
 
-std::vector<SyncedTensor*> RunningStatistics(const Net& net) {
+std::vector<SyncedTensor*> RunningStatistics(Net& net) {
   std::vector<SyncedTensor*> statistics;
   std::set<SyncedTensor*> seen;
   for (const Node* node : net.graph().ScheduledNodes()) {
     if (node->direction != Direction::kForward) continue;
     for (Value* value : node->outputs) {
       if (value == nullptr || value->root()->kind != ValueKind::kParam) continue;
-      SyncedTensor* tensor = value->root()->tensor;
+      SyncedTensor* tensor = TrainingNet(net).tensor(*value->root());
       if (seen.insert(tensor).second) statistics.push_back(tensor);
     }
   }
   return statistics;
 }
 
-StatisticsKeeper::StatisticsKeeper(const Net& net)
+StatisticsKeeper::StatisticsKeeper(Net& net)
     : device_(net.graph().options.device), tensors_(RunningStatistics(net)) {
   if (tensors_.empty()) return;
   std::vector<OperandDesc> operands;

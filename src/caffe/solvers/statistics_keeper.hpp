@@ -11,13 +11,13 @@
 namespace caffe {
 
 // Parameters that the forward pass itself writes: BatchNorm's running mean and variance.
-std::vector<SyncedTensor*> RunningStatistics(const Net& net);
+std::vector<SyncedTensor*> RunningStatistics(Net& net);
 
 // A skipped step must leave the running statistics as they were. The copy is in the device's
 // memory, and whether it is needed is decided there, so nothing waits.
 class StatisticsKeeper {
  public:
-  explicit StatisticsKeeper(const Net& net);
+  explicit StatisticsKeeper(Net& net);
   void Save();
   // `decision` is what ops::DecideStep made. Launches only; after Bind(), before MarkWritten().
   void RestoreIfSkipped(const TensorView& decision);

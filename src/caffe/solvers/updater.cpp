@@ -4,7 +4,6 @@
 #include <atomic>
 #include <iterator>
 
-#include "caffe/graph/graph.hpp"
 #include "caffe/solvers/find_kernel.hpp"
 
 namespace caffe {
@@ -25,7 +24,7 @@ uint64_t NextVersion() {
 }  // namespace
 
 Updater::Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net)
-    : rule_(rule), net_(net), decide_(decide), device_(net.graph().options.device) {
+    : rule_(rule), net_(net), decide_(decide), device_(net_.device()) {
   ops::MeasureParameters measure;
   std::vector<std::vector<std::shared_ptr<Blob>>> states;
   for (size_t i = 0; i < net.learnable_params().size(); ++i) {
@@ -120,8 +119,8 @@ const ops::StepState* Updater::state_on_device() const {
   return state_.as<const ops::StepState>();
 }
 
-std::shared_ptr<const double> Updater::loss_scale() const {
-  return {memory_.front(), &state_on_device()->scale};
+const double* Updater::loss_scale() const {
+  return &state_on_device()->scale;
 }
 
 std::vector<float> Updater::ReadCosines() const {

@@ -8,6 +8,7 @@
 
 #include "caffe/blob.hpp"
 #include "caffe/net.hpp"
+#include "caffe/net/training_net.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/update.hpp"
 #include "caffe/plan/appended_work.hpp"
@@ -37,7 +38,7 @@ class Updater final : public AppendedWork {
   void WriteState(const ops::StepState& state);
   const ops::StepState* state_on_device() const;
   // What the losses of the next backward pass are to be multiplied by.
-  std::shared_ptr<const double> loss_scale() const;
+  const double* loss_scale() const;
 
   // LARC's running cosines, one per learnable parameter.
   std::vector<float> ReadCosines() const;
@@ -68,7 +69,7 @@ class Updater final : public AppendedWork {
            std::span<const TensorView> outputs);
 
   const UpdateRule& rule_;
-  Net& net_;
+  TrainingNet net_;
   const ops::DecideStep decide_;
   std::shared_ptr<Device> device_;
   std::vector<std::shared_ptr<Blob>> history_;

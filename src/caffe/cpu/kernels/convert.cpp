@@ -120,7 +120,8 @@ void SliceOf(const ops::SliceOf& op, const KernelContext& ctx) {
 }
 
 void HostCall(const ops::HostCall& op, const KernelContext& ctx) {
-  op.call(ctx);
+  std::vector<Shape> new_top_shapes = op.call(ctx);
+  if (ctx.new_top_shapes != nullptr) *ctx.new_top_shapes = std::move(new_top_shapes);
 }
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Cast, Cast);

@@ -169,6 +169,14 @@ void CopyViews(std::span<const TensorView> from, std::span<const TensorView> to,
   }
 }
 
+// False where the plan does not fit, so that nothing was written.
+bool CallHost(const ops::HostCall& op, const KernelContext& host) {
+  std::vector<Shape> new_top_shapes = op.call(host);
+  const bool fits = new_top_shapes.empty();
+  if (host.new_top_shapes != nullptr) *host.new_top_shapes = std::move(new_top_shapes);
+  return fits;
+}
+
 // Batches on their way to the device. Two sets of pinned memory take turns, so that the host fills
 // one while the other is copied, on a stream of its own and into memory of its own: the arena's may
 // still be in use by the pass before.
@@ -189,7 +197,7 @@ class Batches {
     const std::vector<TensorView> batch = pinned_[turn_].Views(ctx.outputs);
     KernelContext host = ctx;
     host.outputs = batch;
-    op.call(host);
+    if (!CallHost(op, host)) return;
     turn_ = 1 - turn_;
     stream_->Wait(*taken_);
     for (size_t i = 0; i < batch.size(); ++i) {
@@ -231,7 +239,7 @@ KernelOrRefusal MakeHostCall(const ops::HostCall& op, const KernelRequest& reque
                   KernelContext host = ctx;
                   host.inputs = in;
                   host.outputs = out;
-                  op.call(host);
+                  if (!CallHost(op, host)) return;
                   CopyViews(out, ctx.outputs, cudaMemcpyHostToDevice, ctx);
                   ctx.stream->Synchronize();  // the mirrors serve the next call as well
                 }};

@@ -1,0 +1,61 @@
+// What a Net is made of.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/core/thread_claim.hpp"
+#include "caffe/net.hpp"
+#include "caffe/net/active_plan.hpp"
+#include "caffe/net/losses.hpp"
+#include "caffe/net/net_memory.hpp"
+#include "caffe/net/plan.hpp"
+#include "caffe/net/training_net.hpp"
+
+namespace caffe {
+
+// "the net has no blob 'x'; did you mean 'y'?"
+std::string NoSuchName(const char* what, const std::string& name,
+                       const std::vector<std::string>& known);
+
+struct Net::Impl {
+  Impl(const NetParameter& definition, const NetOptions& options);
+
+  void CreateLayers();
+  void PrepareLayers();
+
+  int last_layer() const { return static_cast<int>(source.layers.size()) - 1; }
+  int IndexOfLayer(const std::string& name) const;  // throws InvalidArgument
+  ThreadClaim::Scope Claim() { return {*claim, "net", source.param.name()}; }
+
+  void CheckLayers(const char* what, int first, int last) const;
+  void AddCallback(std::vector<LayerCallback>* callbacks, LayerCallback callback);
+  // Undoes what a caller has made of shapes of blobs that are no inputs.
+  void TakeBackShapes();
+  void ReshapeIfInputsWere();
+  void ShowLossScale(const double* on_device);
+
+  // The next pass of a caller that is no solver.
+  TrainingPass NextPass();
+  Executor::RunOptions OptionsOf(const TrainingPass& pass) const;
+  // Forward and backward in one run, where nothing may look at what is between them.
+  bool RunsBothAtOnce() const;
+  void RunForwardBackward(const TrainingPass& pass);
+  // Layers first to last, counted upwards in both directions.
+  void Run(Direction direction, int first, int last, const TrainingPass& pass);
+  void RunLayers(Direction direction, int first, int last, const TrainingPass& pass);
+  float Loss(int first, int last) const;
+
+  NetSource source;
+  uint64_t seed = 0;
+  std::vector<std::string> layer_names;
+  NetMemory memory;
+  ActivePlan plan;
+  LossesInFlight losses;
+  uint64_t pass = 0, next_pass = 0;  // of the last forward and of the next
+  std::vector<LayerCallback> before_forward, after_forward, before_backward, after_backward;
+  std::shared_ptr<ThreadClaim> claim = std::make_shared<ThreadClaim>();
+};
+
+}  // namespace caffe

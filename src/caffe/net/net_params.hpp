@@ -1,0 +1,49 @@
+// NetParams: a net's parameters, and their memory.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/core/thread_claim.hpp"
+#include "caffe/graph/graph.hpp"
+#include "caffe/net/weights.hpp"
+#include "caffe/plan/program.hpp"
+
+namespace caffe {
+
+class NetParams {
+ public:
+  // With their first values: the definition's, or the fillers'.
+  void Create(const NetParameter& definition, const Graph& graph,
+              const std::shared_ptr<Device>& device, uint64_t seed,
+              const std::shared_ptr<ThreadClaim>& claim);
+  bool are_created() const { return !by_layer_.empty(); }
+
+  const LayerBlobs& by_layer() const { return by_layer_; }
+  const std::vector<Net::LearnableParam>& learnable() const { return learnable_; }
+  std::set<const Blob*> Owned() const;
+
+  void Bind(const Graph& graph, Bindings* bindings) const;
+  // Throws InvalidArgument where the plan needs another shape than a parameter has; explain(has,
+  // needs) says what of it.
+  template <typename Explain>
+  void CheckShapes(const Graph& plan, const Explain& explain) const {
+    for (size_t i = 0; i < std::min(by_layer_.size(), plan.calls.size()); ++i) {
+      for (size_t k = 0; k < by_layer_[i].size(); ++k) {
+        const Shape &has = by_layer_[i][k]->shape(), &needs = plan.calls[i].params[k].shape;
+        if (has == needs) continue;
+        throw InvalidArgument(StrCat("layer '", plan.LayerName(static_cast<int>(i)),
+                                     "': parameter ", k, " ", explain(has, needs)));
+      }
+    }
+  }
+
+ private:
+  LayerBlobs by_layer_;
+  std::vector<Net::LearnableParam> learnable_;
+};
+
+}  // namespace caffe

@@ -1,0 +1,66 @@
+#include "caffe/net/training_net.hpp"
+
+#include "caffe/net/net_impl.hpp"
+
+namespace caffe {
+
+float TrainingNet::Forward(uint64_t pass) {
+  set_next_pass(pass);
+  float loss = 0;
+  net_.Forward(&loss);
+  return loss;
+}
+
+float TrainingNet::ForwardBackward(const TrainingPass& pass) {
+  Net::Impl& impl = *net_.impl_;
+  const ThreadClaim::Scope scope = impl.Claim();
+  impl.ShowLossScale(pass.loss_scale);
+  impl.RunForwardBackward(pass);
+  // Asked for last, because a device is waited for.
+  return impl.Loss(0, impl.last_layer());
+}
+
+void TrainingNet::Launch(const TrainingPass& pass) {
+  Net::Impl& impl = *net_.impl_;
+  const ThreadClaim::Scope scope = impl.Claim();
+  impl.ShowLossScale(pass.loss_scale);
+  impl.RunForwardBackward(pass);
+  impl.losses.Send(impl.plan.graph(), impl.plan.bindings());
+}
+
+void TrainingNet::set_next_pass(uint64_t pass) {
+  net_.impl_->next_pass = pass;
+}
+
+void TrainingNet::ResumeFrom(uint64_t seed,
+                             const std::map<std::string, uint64_t>& delivered_records) {
+  Net::Impl& impl = *net_.impl_;
+  const ThreadClaim::Scope scope = impl.Claim();
+  impl.seed = seed;
+  impl.source.options.delivered_records = delivered_records;
+  impl.plan.Drop();
+  impl.PrepareLayers();
+  impl.plan.Compile(seed, impl.claim);
+}
+
+std::map<std::string, uint64_t> TrainingNet::delivered_records() const {
+  std::map<std::string, uint64_t> records;
+  for (const std::shared_ptr<Layer>& layer : net_.layers()) {
+    if (layer->records_delivered() > 0) records[layer->name()] = layer->records_delivered();
+  }
+  return records;
+}
+
+Executor& TrainingNet::executor() {
+  return net_.impl_->plan.executor();
+}
+
+SyncedTensor* TrainingNet::tensor(const Value& value) {
+  return executor().bindings()[value.id];
+}
+
+const std::shared_ptr<Device>& TrainingNet::device() const {
+  return net_.impl_->source.device;
+}
+
+}  // namespace caffe

@@ -1,0 +1,56 @@
+// TrainingNet: what solvers do with a net beyond what its users do.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "caffe/net.hpp"
+#include "caffe/plan/executor.hpp"
+
+namespace caffe {
+
+// One forward and backward pass.
+struct TrainingPass {
+  uint64_t number = 0;      // what random draws are keyed by
+  bool accumulate = false;  // add to parameter gradients instead of overwriting them
+  // A factor of all losses, and so of all gradients, in memory of the net's device; see
+  // NetParameter.global_grad_scale. A keep-all net shows it in the diffs of its losses. Null: 1.
+  const double* loss_scale = nullptr;
+  // Called whenever a parameter's gradient is final, while the rest is computed. May be null.
+  const Executor::GradientListener* on_gradient = nullptr;
+  // Follows the pass, and is part of what a device replays; not in keep-all nets. May be null.
+  AppendedWork* appended = nullptr;
+};
+
+// A view of a net, which outlives it. Its thread rules are the net's.
+class TrainingNet {
+ public:
+  explicit TrainingNet(Net& net) : net_(net) {}
+
+  // The weighted sum of the losses.
+  float Forward(uint64_t pass);
+  float ForwardBackward(const TrainingPass& pass);
+  // Without waiting for a device; Net::AwaitLoss() gives the loss.
+  void Launch(const TrainingPass& pass);
+  // The number of the pass that Net::Forward() makes next.
+  void set_next_pass(uint64_t pass);
+
+  // Continues another run in place: its seed, and after the records that its data layers have
+  // delivered. Blobs, parameters and pointers to them stay.
+  void ResumeFrom(uint64_t seed, const std::map<std::string, uint64_t>& delivered_records);
+  // For exact resume: records delivered by each data layer.
+  std::map<std::string, uint64_t> delivered_records() const;
+
+  // What runs the plan; another one after shapes have changed.
+  Executor& executor();
+  // Memory of one of the plan's values; null for those in the arena.
+  SyncedTensor* tensor(const Value& value);
+  const std::shared_ptr<Device>& device() const;
+
+ private:
+  Net& net_;
+};
+
+}  // namespace caffe

@@ -1,0 +1,105 @@
+#include "caffe/plan/program.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "caffe/graph/layer_place.hpp"
+#include "caffe/graph/weight_copies.hpp"
+#include "caffe/ops/convert.hpp"
+
+namespace caffe {
+namespace {
+
+bool IsEmpty(const Value* value) {
+  return value == nullptr || value->desc.count() == 0;
+}
+
+Program::Work WorkOf(const Node& node) {
+  if (node.op.As<ops::HostCall>() != nullptr) return Program::Work::kRun;
+  if (std::all_of(node.outputs.begin(), node.outputs.end(), IsEmpty))
+    return node.outputs.empty() ? Program::Work::kRun : Program::Work::kNothing;
+  const bool reads_empty =
+      std::any_of(node.inputs.begin(), node.inputs.end(),
+                  [](const Value* value) { return value != nullptr && value->desc.count() == 0; });
+  const bool reads_items = std::any_of(
+      node.inputs.begin(), node.inputs.end(),
+      [](const Value* value) { return !IsEmpty(value) && value->kind == ValueKind::kActivation; });
+  return reads_empty && !reads_items ? Program::Work::kZero : Program::Work::kRun;
+}
+
+template <typename Operands>
+std::vector<int> NumbersOf(const Operands& operands) {
+  std::vector<int> numbers;
+  for (const Value* value : operands) numbers.push_back(value == nullptr ? -1 : value->id);
+  return numbers;
+}
+
+Program::Step MakeStep(const Graph& graph, const Node& node) {
+  const Layer& layer = *graph.calls[node.layers.front()].layer;
+  Program::Step step{.kernel = node.kernel,
+                     .inputs = NumbersOf(node.inputs),
+                     .outputs = NumbersOf(node.outputs),
+                     .work = WorkOf(node),
+                     .calls_host = node.op.As<ops::HostCall>() != nullptr,
+                     .direction = node.direction,
+                     .layer = node.layers.front(),
+                     .layer_name = layer.name(),
+                     .where = PlaceOf(layer.param())};
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const Accumulation accumulation = node.outputs[i].accumulation;
+    if (accumulation == Accumulation::kAlways) step.always_accumulated.insert(i);
+    if (accumulation == Accumulation::kOnRequest) step.accumulated_on_request.insert(i);
+  }
+  return step;
+}
+
+void MarkFinalGradients(const std::vector<Node*>& nodes, std::vector<Program::Step>* steps) {
+  std::map<int, size_t> last_writers;  // by the number of the gradient that owns the memory
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (Value* output : nodes[i]->outputs) {
+      if (output != nullptr && output->kind == ValueKind::kParamGrad)
+        last_writers[output->root()->id] = i;
+    }
+  }
+  for (const auto& [gradient, step] : last_writers)
+    (*steps)[step].final_gradients.push_back(gradient);
+}
+
+void FindFirstReaders(Program* program) {
+  std::map<int, Program::Copy*> of_tensor;
+  for (Program::Copy& copy : program->copies) of_tensor[copy.copy] = &copy;
+  for (size_t i = program->copies.size(); i < program->steps.size(); ++i) {
+    for (const int input : program->steps[i].inputs) {
+      const auto found = of_tensor.find(input);
+      if (found != of_tensor.end() && found->second->first_reader < 0)
+        found->second->first_reader = static_cast<int>(i);
+    }
+  }
+}
+
+}  // namespace
+
+Program Assemble(const Graph& graph) {
+  Program program{.device = graph.options.device,
+                  .records_steps = !graph.options.is_disabled("capture-graph"),
+                  .num_layers = static_cast<int>(graph.calls.size()),
+                  .arena_bytes = graph.arena_bytes,
+                  .workspace_bytes = graph.workspace_bytes};
+  for (const Value& value : graph.values())
+    program.tensors.push_back({value.name, value.desc, value.arena_offset});
+  std::set<const Node*> makes_copy;
+  for (const WeightCopy& copy : WeightCopies(graph)) {
+    program.copies.push_back({copy.weights->id, copy.copy->id, copy.source, copy.is_read});
+    makes_copy.insert(copy.node);
+  }
+  std::vector<Node*> nodes = graph.ScheduledNodes();
+  std::stable_partition(nodes.begin(), nodes.end(),
+                        [&](const Node* node) { return makes_copy.count(node) > 0; });
+  for (const Node* node : nodes) program.steps.push_back(MakeStep(graph, *node));
+  MarkFinalGradients(nodes, &program.steps);
+  FindFirstReaders(&program);
+  return program;
+}
+
+}  // namespace caffe
