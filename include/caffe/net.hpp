@@ -42,6 +42,12 @@ struct NetOptions {
   // Products of floats keep all their bits, where GPUs would round factors to TF32; results are the
   // same bits on each run. NetParameter's fields of these names switch them on as well.
   bool strict_fp32 = false, deterministic = false;
+  // Most bytes that training may take: parameters, gradients, `solver_states` tensors of the
+  // solver's for each parameter, inputs and outputs, activations and workspace. Results of forward
+  // are then computed again in backward, as many as that needs, with the same numbers. 0: no limit.
+  // InvalidArgument where even the smallest plan takes more, and for a keep-all net.
+  int64_t memory_limit = 0;
+  int solver_states = 0;
   // false: compile without creating parameters or starting readers beyond their first record
   // (`caffe plan`).
   bool allocate = true;

@@ -12,7 +12,8 @@ namespace caffe {
 struct PlanStep {
   std::string layers;  // the layer it came from; several when fused
   bool is_backward = false;
-  std::string op;  // with its attributes
+  bool is_recomputation = false;  // of what forward has computed before, to save memory
+  std::string op;                 // with its attributes
   std::string kernel;
   std::vector<std::string> refusals;  // "better-kernel: why it refused"
   // Why it is not computed in the types that the prototxt asks for; empty where it is.
@@ -49,9 +50,14 @@ std::vector<PlanPass> PlanPasses(const Net& net);
 PlanMemory MemoryOfPlan(const Net& net, int solver_states = 0);
 
 // The table of `caffe plan`, and the same as JSON.
-// `with_passes`: also the time of each pass, and the nodes before and after it; JSON always has them.
+// `with_passes`: also the time of each pass, and the nodes before and after it; JSON always has
+// them.
 std::string FormatPlan(const Net& net, int solver_states, bool with_passes = false);
 std::string FormatPlanJson(const Net& net, int solver_states);
+
+// A table of plans that recompute more and more of forward in backward: what each takes, and what
+// it costs. Compiles each of them.
+std::string FormatTradeOffs(Net& net, int solver_states);
 
 // Time per layer and direction in milliseconds since profiling began, in layer order.
 struct LayerTime {

@@ -281,8 +281,8 @@ TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
                 ::testing::ThrowsMessage<InvalidArgument>(
                     HasSubstr(StrCat("'", name,
                                      "' is no pass that can be disabled; those are: "
-                                     "capture-graph, fuse-epilogues, simplify-conversions, "
-                                     "keep-weight-copies"))));
+                                     "capture-graph, fuse-epilogues, recompute-activations, "
+                                     "simplify-conversions, keep-weight-copies"))));
   }
   EXPECT_NO_THROW(Reusing(ConvRelu(), {"capture-graph", "keep-weight-copies"}));
 }

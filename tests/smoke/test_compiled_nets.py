@@ -35,6 +35,22 @@ def test_time_reports_steps(workplace):
     assert "Average Forward-Backward: " in output
 
 
+def test_a_memory_limit_is_kept_by_recomputing(workplace):
+    net = "--model=benchmarks/nets/googlenet.prototxt"
+    usual = json.loads(workplace.run("caffe", "plan", "--json", net))
+    limited = json.loads(workplace.run("caffe", "plan", "--json", net, "--memory_limit=450"))
+    assert not any("recomputes" in step for step in usual["steps"])
+    assert any("recomputes" in step for step in limited["steps"])
+    assert limited["memory"]["total"] - limited["memory"]["program"] <= 450 << 20 < usual["memory"]["total"]
+    table = workplace.run("caffe", "plan", net, "--trade_offs").split("Time against memory")[1].splitlines()[2:]
+    steps = [int(line.split()[4]) for line in table if line]
+    assert steps[0] == 0 and steps == sorted(steps) and len(steps) > 3
+    done = subprocess.run([BINARIES / "caffe", "plan", net, "--memory_limit=50"], cwd=workplace.root, text=True,
+                          check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    assert done.returncode == 1
+    assert "memory_limit is 50 MiB; the smallest plan takes " in done.stderr
+
+
 @pytest.mark.parametrize("action, flag, text, place, reason", [
     ("plan", "model", 'name: "n"\nlayer {\n  tpo: "x"\n}\n', "3:3", "did you mean 'top'?"),
     ("plan", "model", 'name: "n"\nlayer {\n  name: "a"\n', "4:1", "in layer 'a'"),

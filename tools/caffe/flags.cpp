@@ -27,6 +27,9 @@ DEFINE_int32(iterations, 50, "The number of iterations to run (test, time).");
 DEFINE_string(precision, "",
               "Storage and arithmetic of nets that do not say themselves: fp32, fp16, bf16 or fp64 "
               "(train, test, time, plan).");
+DEFINE_int64(memory_limit, 0,
+             "Most MiB that training may take on each device, beyond which results of forward are "
+             "computed again in backward (train, time, plan). 0: the solver's field, or no limit.");
 DEFINE_bool(json, false, "Print JSON instead of a table (plan, data-bench).");
 
 namespace caffe::tools {
@@ -51,9 +54,17 @@ std::optional<Precision> PrecisionFromFlag() {
   throw InvalidArgument("-precision is '" + FLAGS_precision + "'; use fp32, fp16, bf16 or fp64");
 }
 
+// In MiB.
+static int64_t MemoryLimitFromFlag() {
+  Require(FLAGS_memory_limit >= 0 && FLAGS_memory_limit < int64_t{1} << 40, "-memory_limit is ",
+          FLAGS_memory_limit, "; give MiB, or 0 for no limit");
+  return FLAGS_memory_limit;
+}
+
 NetOptions NetOptionsFromFlags(bool with_backward) {
   NetOptions options{.keep_all = false, .with_backward = with_backward};
   options.precision = PrecisionFromFlag().value_or(FP32);
+  if (with_backward) options.memory_limit = MemoryLimitFromFlag() << 20;
   return options;
 }
 
@@ -63,6 +74,7 @@ SolverParameter SolverFromFlags() {
   param.mutable_train_state()->set_level(FLAGS_level);
   for (const std::string& stage : StagesFromFlag()) param.mutable_train_state()->add_stage(stage);
   if (PrecisionFromFlag()) param.set_precision(*PrecisionFromFlag());
+  if (MemoryLimitFromFlag() > 0) param.set_memory_limit(MemoryLimitFromFlag());
   return param;
 }
 

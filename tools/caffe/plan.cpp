@@ -15,6 +15,10 @@ DEFINE_bool(passes, false,
             "Also print the time of each pass of the compiler, and the nodes before and after it "
             "(plan; with -json always).");
 
+DEFINE_bool(trade_offs, false,
+            "Also print what less memory would cost: plans that recompute more and more of forward "
+            "in backward (plan; see -memory_limit).");
+
 namespace caffe::tools {
 namespace {
 
@@ -34,9 +38,10 @@ std::string DescribedChip() {
   return kAssumedChip;
 }
 
-void Print(const Net& net, int solver_states) {
+void Print(Net& net, int solver_states) {
   std::cout << (FLAGS_json ? FormatPlanJson(net, solver_states)
                            : FormatPlan(net, solver_states, FLAGS_passes));
+  if (FLAGS_trade_offs && !FLAGS_json) std::cout << "\n" << FormatTradeOffs(net, solver_states);
 }
 
 void Plan(const std::string&) {
@@ -48,13 +53,15 @@ void Plan(const std::string&) {
   options.described_device = DescribedChip();
   if (!FLAGS_gpu.empty() && options.described_device.empty()) UseDevice();
   if (FLAGS_solver.empty()) {
-    return Print(Net(FLAGS_model, PhaseFromFlag(), FLAGS_level, StagesFromFlag(), options),
-                 /*solver_states=*/0);
+    Net net(FLAGS_model, PhaseFromFlag(), FLAGS_level, StagesFromFlag(), options);
+    return Print(net, /*solver_states=*/0);
   }
   const SolverParameter solver = SolverFromFlags();
   options.precision = solver.precision();
+  options.memory_limit = solver.memory_limit() << 20;
+  options.solver_states = SolverStatesPerParameter(solver);
   const std::unique_ptr<Net> net = MakeTrainNet(solver, options);
-  Print(*net, SolverStatesPerParameter(solver));
+  Print(*net, options.solver_states);
 }
 
 const CommandRegistrar registrar(

@@ -86,6 +86,8 @@ struct Node {
   std::vector<Result> outputs;
   std::vector<int> layers;  // layer calls it came from, first is the owner
   Direction direction = Direction::kForward;
+  // recompute-activations: runs in backward what forward has run before.
+  bool is_recomputation = false;
   // assign-precision: the types that it is computed in, and why they are not those asked for (empty
   // where they are).
   Signature signature;
@@ -128,6 +130,8 @@ struct CompileOptions {
   // Shapes of tops that depend on data, as the last pass found them, by layer call.
   std::map<int, std::vector<Shape>> found_top_shapes;
   KernelSettings kernels;
+  // Nodes of forward whose results backward computes again instead of keeping them, at most.
+  int recomputed_nodes = 0;
   std::vector<std::string> disabled_passes;
   std::string dump_dir;  // empty: no dumps
 
@@ -175,6 +179,7 @@ class Graph {
   std::map<std::string, Value*> external_diffs;
   // lower-layers: the gradient of each value, once known.
   std::map<const Value*, Value*> gradients;
+  int recomputed_nodes = 0;  // recompute-activations: how many there are
   // plan-memory.
   int64_t arena_bytes = 0;
   int64_t workspace_bytes = 0;

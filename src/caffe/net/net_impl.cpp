@@ -33,7 +33,13 @@ NetParameter Filtered(const NetParameter& definition) {
   return param;
 }
 
-NetOptions WithEnvironment(NetOptions options) {
+// With what the environment adds.
+NetOptions Checked(NetOptions options) {
+  Require(options.memory_limit >= 0, "net: memory_limit is ", options.memory_limit,
+          "; it must be positive, or 0 for none");
+  Require(options.memory_limit == 0 || !options.keep_all,
+          "net: memory_limit needs a plan that reuses memory (keep_all = false); in a keep-all net "
+          "every blob stays readable");
   if (const char* disabled = std::getenv("CAFFE_DISABLE_PASSES")) {
     for (std::string& pass : SplitByComma(disabled))
       options.disabled_passes.push_back(std::move(pass));
@@ -61,7 +67,7 @@ std::string NoSuchName(const char* what, const std::string& name,
 }
 
 Net::Impl::Impl(const NetParameter& definition, const NetOptions& options)
-    : source{Filtered(definition), WithEnvironment(options), DeviceFor(options), {}},
+    : source{Filtered(definition), Checked(options), DeviceFor(options), {}},
       seed(options.seed ? *options.seed : Caffe::NextSeed()),
       memory(source.device),
       plan(source, memory),

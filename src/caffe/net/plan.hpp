@@ -9,6 +9,7 @@
 #include "caffe/graph/graph.hpp"
 #include "caffe/net.hpp"
 #include "caffe/plan/program.hpp"
+#include "caffe/plan_report.hpp"
 
 namespace caffe {
 
@@ -35,7 +36,14 @@ struct NetSource {
 };
 
 // Of the first `num_layers` layers. What later ones will want of them is not known, so that
-// gradients are prepared for.
+// gradients are prepared for. Throws InvalidArgument where it would take more memory than the
+// options allow.
 Plan CompilePlan(const NetSource& source, const PlanKey& key, size_t num_layers);
+
+// What a plan takes, with `solver_states` tensors for each parameter.
+PlanMemory MemoryOf(const Graph& graph, int solver_states);
+
+// Plans of a net that recompute less or more, the first one nothing.
+std::vector<Plan> CompileTradeOffs(const NetSource& source, const PlanKey& key);
 
 }  // namespace caffe

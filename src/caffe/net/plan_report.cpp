@@ -92,6 +92,7 @@ std::vector<PlanStep> PlanSteps(const Net& net) {
     for (const int layer : node->layers)
       step.layers += (step.layers.empty() ? "" : "+") + graph.LayerName(layer);
     step.is_backward = node->direction == Direction::kBackward;
+    step.is_recomputation = node->is_recomputation;
     const std::string attributes = node->op.Attributes();
     step.op = std::string(node->op.name()) + (attributes.empty() ? "" : "[" + attributes + "]");
     step.kernel = node->kernel.name;
@@ -113,40 +114,60 @@ std::vector<PlanPass> PlanPasses(const Net& net) {
 }
 
 PlanMemory MemoryOfPlan(const Net& net, int solver_states) {
-  PlanMemory memory;
-  memory.activations = net.graph().arena_bytes;
-  memory.workspace = net.graph().workspace_bytes;
+  PlanMemory memory = MemoryOf(net.graph(), solver_states);
   // A GPU's memory holds none of it.
   if (!net.is_allocated() && net.graph().options.device->is_host_accessible()) {
     memory.program = ResidentBytes();
   }
-  std::set<const Value*> used;
-  for (const Node* node : net.graph().ScheduledNodes()) {
-    for (Value* input : node->inputs) used.insert(input);
-    for (Value* output : node->outputs) used.insert(output);
-  }
-  for (const Value& value : net.graph().values()) {
-    if (value.owner != nullptr) continue;
-    const int64_t bytes = static_cast<int64_t>(value.desc.bytes());
-    switch (value.kind) {
-      case ValueKind::kParam:
-        memory.parameter_count += value.desc.count();
-        memory.parameters += bytes;
-        memory.solver_state += solver_states * bytes;
-        break;
-      case ValueKind::kParamGrad:
-        if (used.count(&value) > 0) memory.gradients += bytes;
-        break;
-      case ValueKind::kExternal:
-      case ValueKind::kState:
-        memory.outputs += bytes;
-        break;
-      case ValueKind::kActivation:
-        if (value.is_kept) memory.outputs += bytes;
-        break;
-    }
-  }
   return memory;
+}
+
+namespace {
+
+// Of some steps, together.
+struct PlanCost {
+  int steps = 0;
+  double flops = 0, bytes = 0;
+
+  void Add(const Node& node) {
+    ++steps;
+    flops += node.op.Flops(Descs(node.inputs), Descs(node.outputs));
+    bytes += Bytes(node.inputs) + Bytes(node.outputs);
+  }
+};
+
+PlanCost CostOfRecomputation(const Graph& graph) {
+  PlanCost cost;
+  for (const Node* node : graph.ScheduledNodes()) {
+    if (node->is_recomputation) cost.Add(*node);
+  }
+  return cost;
+}
+
+PlanCost CostOf(const Graph& graph) {
+  PlanCost cost;
+  for (const Node* node : graph.ScheduledNodes()) cost.Add(*node);
+  return cost;
+}
+
+}  // namespace
+
+std::string FormatTradeOffs(Net& net, int solver_states) {
+  std::ostringstream out;
+  out << "Time against memory (memory_limit):\n"
+         "  peak memory   activations   recomputed steps   more FLOP   more bytes moved\n";
+  std::optional<PlanCost> least;
+  for (const Plan& plan : TrainingNet(net).TradeOffs()) {
+    const PlanMemory memory = MemoryOf(*plan.graph, solver_states);
+    const PlanCost cost = CostOf(*plan.graph);
+    if (!least) least = cost;
+    out << std::setw(13) << Size(static_cast<double>(memory.total())) << std::setw(14)
+        << Size(static_cast<double>(memory.activations)) << std::setw(19)
+        << CostOfRecomputation(*plan.graph).steps << std::fixed << std::setprecision(1)
+        << std::setw(11) << 100 * (cost.flops / least->flops - 1) << "%" << std::setw(18)
+        << 100 * (cost.bytes / least->bytes - 1) << "%\n";
+  }
+  return std::move(out).str();
 }
 
 static std::string FormatPasses(const Net& net) {
@@ -168,8 +189,8 @@ std::string FormatPlan(const Net& net, int solver_states, bool with_passes) {
   int index = 0;
   for (const PlanStep& step : PlanSteps(net)) {
     flops += step.flops;
-    out << std::setw(4) << index++ << (step.is_backward ? " B " : " F ") << step.layers << ": "
-        << step.op << "\n"
+    const char* direction = step.is_recomputation ? " R " : step.is_backward ? " B " : " F ";
+    out << std::setw(4) << index++ << direction << step.layers << ": " << step.op << "\n"
         << "       " << step.kernel << "   " << step.operands << "   " << Size(step.bytes) << ", "
         << Count(step.flops) << "FLOP\n";
     if (!step.precision_note.empty()) out << "       " << step.precision_note << "\n";
@@ -196,8 +217,12 @@ std::string FormatPlan(const Net& net, int solver_states, bool with_passes) {
                                                              : ", which the update writes along\n");
   }
   const PlanMemory memory = MemoryOfPlan(net, solver_states);
-  out << "\nSteps:        " << index << ", " << Count(flops) << "FLOP an iteration\n"
-      << "Parameters:   " << memory.parameter_count << " ("
+  out << "\nSteps:        " << index << ", " << Count(flops) << "FLOP an iteration\n";
+  if (const PlanCost again = CostOfRecomputation(net.graph()); again.steps > 0) {
+    out << "Recomputed:   " << again.steps << " steps of forward (R), " << Count(again.flops)
+        << "FLOP, " << Size(again.bytes) << " to and from memory\n";
+  }
+  out << "Parameters:   " << memory.parameter_count << " ("
       << Size(static_cast<double>(memory.parameters)) << ")\n"
       << "Gradients:    " << Size(static_cast<double>(memory.gradients)) << "\n"
       << "Solver state: " << Size(static_cast<double>(memory.solver_state)) << "\n"
@@ -229,6 +254,7 @@ std::string FormatPlanJson(const Net& net, int solver_states) {
     google::protobuf::Struct& object = *steps->add_values()->mutable_struct_value();
     set(object, "layers", step.layers);
     set(object, "direction", std::string(step.is_backward ? "backward" : "forward"));
+    if (step.is_recomputation) set(object, "recomputes", 1);
     set(object, "op", step.op);
     set(object, "kernel", step.kernel);
     set(object, "operands", step.operands);

@@ -63,4 +63,8 @@ const std::shared_ptr<Device>& TrainingNet::device() const {
   return net_.impl_->source.device;
 }
 
+std::vector<Plan> TrainingNet::TradeOffs() const {
+  return CompileTradeOffs(net_.impl_->source, {});
+}
+
 }  // namespace caffe

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "caffe/net.hpp"
+#include "caffe/net/plan.hpp"
 #include "caffe/plan/executor.hpp"
 
 namespace caffe {
@@ -48,6 +49,8 @@ class TrainingNet {
   // Memory of one of the plan's values; null for those in the arena.
   SyncedTensor* tensor(const Value& value);
   const std::shared_ptr<Device>& device() const;
+  // See CompileTradeOffs().
+  std::vector<Plan> TradeOffs() const;
 
  private:
   Net& net_;

@@ -57,8 +57,8 @@ PassList StandardPasses() {
   return MakeList(
       // What is computed, and in which types.
       MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(), MakeAssignPrecision(),
-      // In how few steps.
-      MakeFuseEpilogues(), MakeMarkAccumulation(),
+      // In how few steps, and what is computed twice to save memory.
+      MakeFuseEpilogues(), MakeRecomputeActivations(), MakeMarkAccumulation(),
       // With which conversions between them.
       MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(), MakeEliminateDeadNodes(),
       MakeKeepWeightCopies(),

@@ -234,12 +234,17 @@ void Solver::Impl::BuildNets() {
   train.seed = seed;
   train.rank = parallel.rank();
   train.ranks = parallel.ranks();
+  Require(param.memory_limit() >= 0 && param.memory_limit() < int64_t{1} << 40,
+          "solver: memory_limit is ", param.memory_limit(), "; give MiB, or 0 for no limit");
+  train.memory_limit = param.memory_limit() << 20;
+  train.solver_states = rule->num_states();
   net = MakeTrainNet(param, train);
   if (parallel.is_root()) LogNet(*net);
   for (const NetParameter& definition : TestNetDefinitions(param)) {
     NetOptions test = train;
     test.keep_all = options.keep_all;
     test.with_backward = false;
+    test.memory_limit = 0;
     test_nets.push_back(std::make_shared<Net>(definition, test));
     if (parallel.is_root()) LogNet(*test_nets.back());
     test_nets.back()->ShareTrainedLayersWith(*net);

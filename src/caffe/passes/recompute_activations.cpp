@@ -1,0 +1,245 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "caffe/device/device.hpp"
+#include "caffe/ops/convert.hpp"
+#include "caffe/passes/pass.hpp"
+
+namespace caffe::passes {
+namespace {
+
+// Multiply-adds that take as long as one byte to or from memory, roughly.
+double FlopsPerByte(const Device& device) {
+  return device.kind() == DeviceKind::kCpu ? 10 : 100;
+}
+
+bool IsActivation(const Value* value) {
+  return value != nullptr && value->kind == ValueKind::kActivation;
+}
+
+int64_t BytesOf(const Value* value) {
+  return value == nullptr ? 0 : static_cast<int64_t>(value->desc.bytes());
+}
+
+template <typename Operands>
+std::vector<TensorDesc> DescsOf(const Operands& operands) {
+  std::vector<TensorDesc> descs;
+  for (const Value* value : operands)
+    descs.push_back(value == nullptr ? TensorDesc{} : value->desc);
+  return descs;
+}
+
+template <typename Operands>
+int64_t SumOfBytes(const Operands& operands) {
+  int64_t bytes = 0;
+  for (const Value* value : operands) bytes += BytesOf(value);
+  return bytes;
+}
+
+}  // namespace
+
+// After this pass the results of options.recomputed_nodes nodes of forward are not kept for
+// backward, which runs copies of these nodes before it reads them (Chen et al. 2016, "Training Deep
+// Nets with Sublinear Memory Cost"; here node by node). Taken first are those that free most bytes
+// for the time that they take. A copy may read results of other copies, but such chains have
+// limited bytes, because all of a chain is alive at once. It follows the passes that fuse, and
+// comes before those that look at who reads what.
+class RecomputeActivations final : public Pass {
+ public:
+  std::string_view name() const override { return "recompute-activations"; }
+  bool is_optional() const override { return true; }
+
+  void Run(Graph& graph) override {
+    if (graph.options.recomputed_nodes == 0 || graph.options.keep_all) return;
+    graph_ = &graph;
+    Survey();
+    Choose();
+    Rewire();
+    graph.recomputed_nodes = static_cast<int>(chosen_.size());
+  }
+
+ private:
+  // A node whose results could be computed again.
+  struct Candidate {
+    Node* node = nullptr;
+    int64_t freed = 0;  // bytes
+    double cost = 0;    // bytes moved, and as many for the arithmetic
+    double gain() const { return static_cast<double>(freed) / cost; }
+  };
+  // Chosen nodes of which each reads results of others.
+  struct Chain {
+    int64_t bytes = 0;
+  };
+
+  void Survey() {
+    writers_ = Writers(*graph_);
+    for (Node* node : graph_->ScheduledNodes()) {
+      for (Value* output : node->outputs) {
+        if (output != nullptr && output->kind == ValueKind::kParam) changed_.insert(output->root());
+      }
+      if (node->direction != Direction::kBackward) continue;
+      for (const Value* input : node->inputs) {
+        const Node* writer = WriterOf(input);
+        if (writer != nullptr && writer->direction == Direction::kForward) saved_.insert(input);
+      }
+    }
+    for (const Value* value : saved_) saved_bytes_ += BytesOf(value);
+  }
+
+  Node* WriterOf(const Value* value) const {
+    const auto found = writers_.find(value);
+    return found == writers_.end() ? nullptr : found->second;
+  }
+
+  // The same again whenever it runs: it reads nothing that changes within the pass, and writes
+  // nothing that lasts.
+  bool IsRepeatable(const Node& node) const {
+    if (node.op.As<ops::HostCall>() != nullptr || node.direction != Direction::kForward)
+      return false;
+    const bool makes_activations = std::ranges::all_of(node.outputs, [](const Value* output) {
+      return output == nullptr || (IsActivation(output) && !output->is_kept);
+    });
+    const bool reads_constants = std::ranges::none_of(node.inputs, [&](Value* input) {
+      return input != nullptr && !IsActivation(input) && changed_.count(input->root()) > 0;
+    });
+    return makes_activations && reads_constants;
+  }
+
+  // A result that is worth it; statistics beside it stay where they are.
+  bool IsFreed(const Node& node, const Value* output) const {
+    int64_t largest = 0;
+    for (const Value* other : node.outputs) largest = std::max(largest, BytesOf(other));
+    return output != nullptr && saved_.count(output) > 0 && BytesOf(output) * 16 >= largest;
+  }
+
+  double CostOf(const Node& node) const {
+    const double flops = node.op.Flops(DescsOf(node.inputs), DescsOf(node.outputs));
+    return static_cast<double>(SumOfBytes(node.inputs) + SumOfBytes(node.outputs)) +
+           flops / FlopsPerByte(*graph_->options.device);
+  }
+
+  std::vector<Candidate> Candidates() const {
+    std::vector<Candidate> candidates;
+    for (Node* node : graph_->ScheduledNodes()) {
+      if (!IsRepeatable(*node)) continue;
+      Candidate candidate{node, 0, CostOf(*node)};
+      for (const Value* output : node->outputs) {
+        if (IsFreed(*node, output)) candidate.freed += BytesOf(output);
+      }
+      if (candidate.freed > 0) candidates.push_back(candidate);
+    }
+    std::ranges::stable_sort(candidates, std::greater<>(), &Candidate::gain);
+    return candidates;
+  }
+
+  // Whether its operands are there in backward, or made again by chosen nodes.
+  bool HasOperands(const Node& node) const {
+    return std::ranges::all_of(node.inputs, [&](const Value* input) {
+      return !IsActivation(input) || saved_.count(input) > 0;
+    });
+  }
+
+  void Choose() {
+    const int64_t longest = saved_bytes_ / kChains;
+    for (const Candidate& candidate : Candidates()) {
+      if (static_cast<int>(chosen_.size()) == graph_->options.recomputed_nodes) return;
+      if (!HasOperands(*candidate.node)) continue;
+      const std::set<const Node*> chain = ChainWith(*candidate.node);
+      int64_t bytes = 0;
+      for (const Node* node : chain) bytes += SumOfBytes(node->outputs);
+      if (chain.size() > 1 && bytes > longest) continue;
+      chosen_.insert(candidate.node);
+      for (Value* output : candidate.node->outputs) {
+        if (IsFreed(*candidate.node, output)) freed_.insert(output);
+      }
+      for (const Node* node : chain) chains_[node] = chain;
+    }
+  }
+
+  // The chosen nodes that would hang together with this one.
+  std::set<const Node*> ChainWith(const Node& node) const {
+    std::set<const Node*> chain = {&node};
+    const auto join = [&](const Node* other) {
+      const auto found = chains_.find(other);
+      if (found != chains_.end()) chain.insert(found->second.begin(), found->second.end());
+    };
+    for (const Value* input : node.inputs) {
+      if (freed_.count(input) > 0) join(WriterOf(input));
+    }
+    for (const Node* other : chosen_) {
+      const bool reads_it = std::ranges::any_of(other->inputs, [&](const Value* input) {
+        return input != nullptr && WriterOf(input) == &node && IsFreed(node, input);
+      });
+      if (reads_it) join(other);
+    }
+    return chain;
+  }
+
+  void Rewire() {
+    for (Node* node : graph_->ScheduledNodes()) {
+      if (node->direction != Direction::kBackward) continue;
+      for (Operand& input : node->inputs) {
+        if (input != nullptr && freed_.count(input) > 0) input.value = Again(input, *node);
+      }
+    }
+  }
+
+  // The value made again, before `reader` if it has not been yet.
+  Value* Again(const Value* value, const Node& reader) {
+    const auto made = again_.find(value);
+    if (made != again_.end()) return made->second;
+    const Node& original = *WriterOf(value);
+    std::vector<Value*> inputs, outputs;
+    for (const Operand& input : original.inputs) {
+      const bool is_freed = input != nullptr && freed_.count(input) > 0;
+      inputs.push_back(is_freed ? Again(input, reader) : input.value);
+    }
+    for (Value* output : original.outputs) {
+      outputs.push_back(output == nullptr ? nullptr : &CopyOf(*output));
+      if (output != nullptr) again_[output] = outputs.back();
+    }
+    Node& copy = graph_->InsertBefore(reader, original.op, inputs, outputs);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      copy.inputs[i].dtype = original.inputs[i].dtype;
+      copy.inputs[i].role = original.inputs[i].role;
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      copy.outputs[i].dtype = original.outputs[i].dtype;
+      copy.outputs[i].role = original.outputs[i].role;
+    }
+    copy.layers = original.layers;
+    copy.signature = original.signature;
+    copy.precision_note = original.precision_note;
+    copy.is_recomputation = true;
+    return again_.at(value);
+  }
+
+  Value& CopyOf(const Value& value) {
+    Value& copy =
+        graph_->NewValue(value.name, value.desc.shape, value.desc.dtype, ValueKind::kActivation);
+    copy.at_least_float = value.at_least_float;
+    copy.layer = value.layer;
+    return copy;
+  }
+
+  // A chain has at most this part of all that is kept for backward.
+  static constexpr int64_t kChains = 4;
+
+  Graph* graph_ = nullptr;
+  std::map<const Value*, Node*> writers_;
+  std::set<const Value*> changed_;  // parameters that the pass writes: running statistics
+  std::set<const Value*> saved_;    // made in forward, read in backward
+  int64_t saved_bytes_ = 0;
+  std::set<const Node*> chosen_;
+  std::set<const Value*> freed_;  // their results that are not kept
+  std::map<const Node*, std::set<const Node*>> chains_;
+  std::map<const Value*, Value*> again_;
+};
+
+std::unique_ptr<Pass> MakeRecomputeActivations() {
+  return std::make_unique<RecomputeActivations>();
+}
+
+}  // namespace caffe::passes

@@ -1,0 +1,179 @@
+// Plans that compute results of forward again in backward, to fit into a limit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/error.hpp"
+#include "caffe/graph/graph.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
+#include "caffe/net/training_net.hpp"
+#include "caffe/plan_report.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kInput =
+    "layer { name: 'data' type: 'DummyData' top: 'x' top: 't' dummy_data_param { "
+    "  shape { dim: 4 dim: 3 dim: 24 dim: 24 } shape { dim: 4 dim: 5 } "
+    "  data_filler { type: 'gaussian' } data_filler { type: 'gaussian' } } } ";
+constexpr const char* kLoss =
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 'last' top: 'ip' "
+    "  inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } } "
+    "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'ip' bottom: 't' top: 'loss' } ";
+
+std::string Conv(const std::string& bottom, const std::string& top, int outputs) {
+  return StrCat("layer { name: '", top, "' type: 'Convolution' bottom: '", bottom, "' top: '", top,
+                "' convolution_param { num_output: ", outputs,
+                " kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } } ");
+}
+std::string Norm(const std::string& blob) {
+  return StrCat("layer { name: '", blob, "n' type: 'BatchNorm' bottom: '", blob, "' top: '", blob,
+                "n' } layer { name: '", blob, "s' type: 'Scale' bottom: '", blob, "n' top: '", blob,
+                "n' scale_param { bias_term: true } } layer { name: '", blob,
+                "r' type: 'ReLU' bottom: '", blob, "n' top: '", blob, "n' } ");
+}
+
+struct NetCase {
+  std::string name, layers;
+};
+
+// What is to be computed again: chains of convolutions and normalisations, a residual sum, masks
+// and random numbers, branches.
+std::vector<NetCase> Cases() {
+  return {
+      {"Chain", Conv("x", "a", 8) + Norm("a") + Conv("an", "b", 8) + Norm("b") +
+                    Conv("bn", "c", 8) + Norm("c") + Conv("cn", "last", 4)},
+      {"Residual", Conv("x", "a", 8) + Norm("a") + Conv("an", "b", 8) +
+                       "layer { name: 'sum' type: 'Eltwise' bottom: 'b' bottom: 'a' top: 'sum' } " +
+                       Norm("sum") + Conv("sumn", "last", 4)},
+      {"Dropout",
+       Conv("x", "a", 8) +
+           "layer { name: 'r' type: 'ReLU' bottom: 'a' top: 'a' } "
+           "layer { name: 'p' type: 'Pooling' bottom: 'a' top: 'p' pooling_param { kernel_size: 3 "
+           "stride: 1 pad: 1 } } "
+           "layer { name: 'd' type: 'Dropout' bottom: 'p' top: 'p' } " +
+           "layer { name: 'n' type: 'LRN' bottom: 'p' top: 'n' } " + Conv("n", "last", 4)},
+      {"Branches", Conv("x", "a", 8) + "layer { name: 'ra' type: 'ReLU' bottom: 'a' top: 'a' } " +
+                       Conv("a", "b", 8) + Conv("a", "c", 8) +
+                       "layer { name: 'tb' type: 'TanH' bottom: 'b' top: 'b' } "
+                       "layer { name: 'cat' type: 'Concat' bottom: 'b' bottom: 'c' top: 'cat' } "
+                       "layer { name: 'sig' type: 'Sigmoid' bottom: 'cat' top: 'sig' } " +
+                       Conv("sig", "last", 4)},
+  };
+}
+
+std::unique_ptr<Net> MakeNet(const NetCase& net, Precision precision, int64_t memory_limit) {
+  NetParameter param;
+  ParseTextProto(kInput + net.layers + kLoss, "net", &param);
+  param.mutable_state()->set_phase(TRAIN);
+  return std::make_unique<Net>(
+      param,
+      NetOptions{
+          .keep_all = false, .seed = 3, .precision = precision, .memory_limit = memory_limit});
+}
+
+int64_t SmallestPeak(Net& net) {
+  int64_t smallest = MemoryOfPlan(net).total();
+  for (const Plan& plan : TrainingNet(net).TradeOffs())
+    smallest = std::min(smallest, MemoryOf(*plan.graph, 0).total());
+  return smallest;
+}
+
+int Recomputed(const Net& net) {
+  int steps = 0;
+  for (const PlanStep& step : PlanSteps(net)) steps += step.is_recomputation ? 1 : 0;
+  return steps;
+}
+
+using Values = std::vector<float>;
+
+// Losses and gradients of two passes, and the statistics after them.
+std::map<std::string, Values> Train(Net& net) {
+  std::map<std::string, Values> results;
+  for (int pass = 0; pass < 2; ++pass) {
+    results["loss"].push_back(net.ForwardBackward());
+    for (const Net::LearnableParam& param : net.learnable_params()) {
+      Values& values = results[param.name];
+      values.insert(values.end(), param.blob->cpu_diff(),
+                    param.blob->cpu_diff() + param.blob->count());
+      values.insert(values.end(), param.blob->cpu_data(),
+                    param.blob->cpu_data() + param.blob->count());
+    }
+  }
+  return results;
+}
+
+class RecomputeActivationsTest : public ::testing::TestWithParam<std::tuple<NetCase, Precision>> {};
+
+TEST_P(RecomputeActivationsTest, GivesTheSameBitsInLessMemory) {
+  const auto& [net_case, precision] = GetParam();
+  const auto usual = MakeNet(net_case, precision, 0);
+  const int64_t usual_peak = MemoryOfPlan(*usual).total(), least = SmallestPeak(*usual);
+  ASSERT_LT(least, usual_peak);
+  EXPECT_EQ(Recomputed(*usual), 0);
+  const std::map<std::string, Values> want = Train(*usual);
+  for (const int64_t limit : {least, (least + usual_peak) / 2, usual_peak - 1}) {
+    const auto limited = MakeNet(net_case, precision, limit);
+    EXPECT_GT(Recomputed(*limited), 0);
+    EXPECT_LE(MemoryOfPlan(*limited).total(), limit);
+    EXPECT_EQ(Train(*limited), want) << limit;
+  }
+  EXPECT_EQ(Recomputed(*MakeNet(net_case, precision, usual_peak)), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Nets, RecomputeActivationsTest,
+                         ::testing::Combine(::testing::ValuesIn(Cases()),
+                                            ::testing::Values(FP32, BF16, FP16, FP64)),
+                         [](const auto& info) {
+                           return std::get<0>(info.param).name +
+                                  Precision_Name(std::get<1>(info.param));
+                         });
+
+TEST(MemoryLimitTest, OneBelowTheSmallestPlanSaysWhatIsPossible) {
+  const NetCase net = Cases()[0];
+  try {
+    MakeNet(net, FP32, 1);
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("memory_limit is 1 MiB; the smallest plan takes "));
+  }
+}
+
+TEST(MemoryLimitTest, AKeepAllNetCannotHaveOne) {
+  NetParameter param;
+  ParseTextProto(kInput + Cases()[0].layers + kLoss, "net", &param);
+  try {
+    Net(param, {.keep_all = true, .memory_limit = int64_t{1} << 40});
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("keep_all = false"));
+  }
+}
+
+// What the solver keeps for each parameter counts as well.
+TEST(MemoryLimitTest, CountsTheSolversState) {
+  // Few parameters beside its activations.
+  const std::string layers = Conv("x", "a", 8) + Norm("a") + Conv("an", "b", 8) + Norm("b") +
+                             Conv("bn", "c", 8) + Norm("c") +
+                             "layer { name: 'mean' type: 'Pooling' bottom: 'cn' top: 'last' "
+                             "  pooling_param { pool: AVE global_pooling: true } } ";
+  NetParameter param;
+  ParseTextProto(kInput + layers + kLoss, "net", &param);
+  param.mutable_state()->set_phase(TRAIN);
+  NetOptions options{.keep_all = false, .seed = 3};
+  const int64_t peak = MemoryOfPlan(Net(param, options)).total();
+  options.memory_limit = peak;
+  EXPECT_EQ(Recomputed(Net(param, options)), 0);
+  options.solver_states = 1;
+  EXPECT_GT(Recomputed(Net(param, options)), 0);
+}
+
+}  // namespace
+}  // namespace caffe
