@@ -65,6 +65,8 @@ struct LarcRule {
   bool is_on = false, is_turbo = false, clips = false, is_sag = false;
   double eta = 0;
 
+  bool reads_history() const { return is_on && (is_turbo || is_sag); }
+
   // L2 norms of one parameter, its gradient (un-scaled, before weight decay) and its history.
   struct Norms {
     double weights = 0, gradient = 0, history = 0;

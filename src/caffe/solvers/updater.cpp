@@ -69,9 +69,9 @@ void Updater::FindDecisionKernels(const ops::MeasureParameters& measure) {
   std::vector<OperandDesc> measured;
   for (size_t i = 0; i < steps_.size(); ++i) {
     const OperandDesc operand = Present(inputs_[i]);
-    const OperandDesc others = decide_.larc.is_on ? operand : Absent();
-    measured.insert(measured.end(), {operand, others, others});
-    measured_.insert(measured_.end(), 3, inputs_[i]);
+    measured.insert(measured.end(), {operand, decide_.larc.is_on ? operand : Absent(),
+                                     decide_.larc.reads_history() ? operand : Absent()});
+    measured_.insert(measured_.end(), {inputs_[i], {}, {}});
   }
   measure_ = FindKernel(measure, measured, Describe({&measures_, 1}), *device_);
   decide_inputs_ = {step_, measures_};
@@ -154,15 +154,15 @@ void Updater::BindTensors() {
   for (size_t i = 0; i < copies_.size(); ++i)
     bind(outputs_[outputs_.size() - copies_.size() + i], *copies_[i].copy);
   for (size_t i = 0, output = 0; i < steps_.size(); ++i) {
+    const size_t weights = output++;
     bind(inputs_[i], steps_[i].blob->diff_tensor());
-    bind(outputs_[output++], steps_[i].blob->data_tensor());
+    bind(outputs_[weights], steps_[i].blob->data_tensor());
     for (const std::shared_ptr<Blob>& state : steps_[i].states)
       bind(outputs_[output++], state->data_tensor());
     if (!decide_.decides()) continue;
-    measured_[3 * i].data = inputs_[i].data;
-    if (!decide_.larc.is_on) continue;
-    bind(measured_[3 * i + 1], steps_[i].blob->data_tensor());
-    bind(measured_[3 * i + 2], steps_[i].states[0]->data_tensor());
+    measured_[3 * i] = inputs_[i];
+    if (decide_.larc.is_on) measured_[3 * i + 1] = outputs_[weights];
+    if (decide_.larc.reads_history()) measured_[3 * i + 2] = outputs_[weights + 1];
   }
   if (has_moved) version_ = NextVersion();
 }

@@ -1,8 +1,12 @@
 #include "caffe/ops/update.hpp"
 
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <span>
+#include <type_traits>
 
 #include "caffe/cpu/block_sums.hpp"
 #include "caffe/cpu/block_sweep.hpp"
@@ -15,25 +19,98 @@ namespace {
 // A row of measures, of some elements or of all.
 using Row = std::array<double, ops::kMeasures>;
 
+// std::max drops a NaN in its second operand; this keeps it.
+double LargerOrNan(double a, double b) {
+  return std::isnan(a) || a > b ? a : b;
+}
+
 void AddTo(Row& sum, const Row& row) {
   for (int k = 0; k < ops::kMeasures; ++k)
     sum[k] = k < ops::kLargestGradient ? sum[k] + row[k] : LargerOrNan(row[k], sum[k]);
+}
+
+// Absolute values compare as their bits do, and a NaN's are larger than any number's.
+template <typename T>
+using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+
+template <typename T>
+double LargestOf(const typename LanesOf<Bits<T>>::Type* lanes) {
+  double largest = 0;
+  for (int k = 0; k < kSums; ++k) {
+    for (int lane = 0; lane < kLanes; ++lane)
+      largest = LargerOrNan(static_cast<double>(std::bit_cast<T>(lanes[k][lane])), largest);
+  }
+  return largest;
+}
+
+template <typename T>
+Row MeasureElement(const T* g, const T* w, const T* h) {
+  const double gradient = static_cast<double>(*g);
+  Row row{};
+  row[ops::kGradientSquares] = gradient * gradient;
+  row[ops::kLargestGradient] = std::abs(gradient);
+  if (w != nullptr) row[ops::kWeightSquares] = static_cast<double>(*w) * static_cast<double>(*w);
+  if (h != nullptr) {
+    const double history = static_cast<double>(*h);
+    row[ops::kHistorySquares] = history * history;
+    row[ops::kGradientDotHistory] = gradient * history;
+  }
+  return row;
+}
+
+// Each byte is read once. w and h are null where they are left out.
+template <bool kHasW, bool kHasH, typename T>
+CAFFE_CPU_CLONES Row MeasureRange(const T* g, const T* w, const T* h, int64_t count) {
+  Lanes g_squares[kSums] = {}, w_squares[kSums] = {}, h_squares[kSums] = {}, products[kSums] = {};
+  typename LanesOf<Bits<T>>::Type largest[kSums] = {};
+  const int64_t whole = WholeLanes(count);
+  for (int64_t i = 0; i < whole; i += kSums * kLanes) {
+#pragma GCC unroll 4
+    for (int k = 0; k < kSums; ++k) {
+      const int64_t at = i + k * kLanes;
+      Lanes gradient, other;
+      LoadLanes(g + at, &gradient);
+      g_squares[k] += gradient * gradient;
+      typename LanesOf<Bits<T>>::Type bits;
+      std::memcpy(&bits, g + at, sizeof(bits));
+      bits &= std::numeric_limits<Bits<T>>::max();
+      largest[k] = largest[k] > bits ? largest[k] : bits;
+      if constexpr (kHasW) {
+        LoadLanes(w + at, &other);
+        w_squares[k] += other * other;
+      }
+      if constexpr (kHasH) {
+        LoadLanes(h + at, &other);
+        h_squares[k] += other * other;
+        products[k] += gradient * other;
+      }
+    }
+  }
+  Row row{};
+  row[ops::kWeightSquares] = SumOfLanes(w_squares);
+  row[ops::kGradientSquares] = SumOfLanes(g_squares);
+  row[ops::kHistorySquares] = SumOfLanes(h_squares);
+  row[ops::kGradientDotHistory] = SumOfLanes(products);
+  row[ops::kLargestGradient] = LargestOf<T>(largest);
+  for (int64_t i = whole; i < count; ++i)
+    AddTo(row, MeasureElement(g + i, kHasW ? w + i : nullptr, kHasH ? h + i : nullptr));
+  return row;
 }
 
 // Of elements [begin, end) of a parameter.
 template <typename T>
 Row MeasureBlock(std::span<const TensorView, 3> operands, int64_t begin, int64_t end,
                  bool is_half) {
-  const T* g = operands[0].as<const T>() + begin;
-  Row row{};
-  row[ops::kGradientSquares] = SumOfSquares(g, end - begin, &row[ops::kLargestGradient]);
+  const auto at = [&](int i) {
+    return operands[i].data == nullptr ? nullptr : operands[i].as<const T>() + begin;
+  };
+  const T *g = at(0), *w = at(1), *h = at(2);
+  const auto measure =
+      w != nullptr
+          ? (h != nullptr ? &MeasureRange<true, true, T> : &MeasureRange<true, false, T>)
+          : (h != nullptr ? &MeasureRange<false, true, T> : &MeasureRange<false, false, T>);
+  Row row = measure(g, w, h, end - begin);
   if (is_half) row[ops::kLargestHalfGradient] = row[ops::kLargestGradient];
-  if (operands[1].data != nullptr)
-    row[ops::kWeightSquares] = SumOfSquares(operands[1].as<const T>() + begin, end - begin);
-  if (operands[2].data != nullptr) {
-    row[ops::kGradientDotHistory] = SumOfProducts(g, operands[2].as<const T>() + begin, end - begin,
-                                                  &row[ops::kHistorySquares]);
-  }
   return row;
 }
 
