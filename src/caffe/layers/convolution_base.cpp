@@ -67,6 +67,15 @@ void ConvolutionBase::CheckOutputs() const {
           options_.num_output(), " is not divisible by group ", options_.group());
 }
 
+void ConvolutionBase::CheckGroups(const ops::ConvGeometry& geometry, const Shape& bottom) const {
+  const int64_t channels = bottom[ChannelAxis(bottom)];
+  Require(channels % geometry.group == 0, channels, " input channels are not divisible by group ",
+          geometry.group);
+  Require(options_.num_output() % geometry.group == 0, "num_output ", options_.num_output(),
+          " is not divisible by the ", geometry.group, " groups, one for each of the ", channels,
+          " input channels");
+}
+
 void ConvolutionBase::CheckEqual(const std::vector<Shape>& bottoms) {
   for (const Shape& bottom : bottoms) {
     Require(bottom == bottoms[0], "bottoms of shapes ", bottoms[0], " and ", bottom,

@@ -29,6 +29,8 @@ class ConvolutionBase : public Layer {
 
   // num_output is there and divisible by the groups.
   void CheckOutputs() const;
+  // The groups, which may follow from the bottom, divide its channels and num_output.
+  void CheckGroups(const ops::ConvGeometry& geometry, const Shape& bottom) const;
   // Several bottoms can share weights when they have one shape.
   static void CheckEqual(const std::vector<Shape>& bottoms);
 

@@ -21,8 +21,7 @@ class DeconvolutionLayer final : public ConvolutionBase {
     const Shape& bottom = bottoms[0];
     const ops::ConvGeometry geometry = Geometry(bottom);
     const int axis = ChannelAxis(bottom);
-    Require(bottom[axis] % geometry.group == 0, bottom[axis],
-            " input channels are not divisible by group ", geometry.group);
+    CheckGroups(geometry, bottom);
     std::vector<int64_t> top(bottom.dims().begin(), bottom.dims().begin() + axis);
     top.push_back(options().num_output());
     for (int i = 0; i < geometry.spatial_axes(); ++i) {
