@@ -1,0 +1,204 @@
+#include "tests/fuzz/dag/net_check.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "caffe/error.hpp"
+#include "caffe/passes/pass.hpp"
+#include "tests/fuzz/dag/random_numbers.hpp"
+#include "tests/fuzz/dag/worker_check.hpp"
+
+namespace caffe::fuzz {
+namespace {
+
+// Sums of a few thousand products in double.
+constexpr TypePrecision kDouble{1e-13, 1e-300};
+
+struct Variant {
+  std::string name;
+  NetOptions options;
+};
+
+std::vector<Variant> Variants() {
+  std::vector<Variant> variants = {
+      {"reuse", {.keep_all = false}},
+      {"without backward", {.keep_all = false, .with_backward = false}}};
+  std::vector<std::string> optional;
+  for (const auto& pass : StandardPasses()) {
+    if (pass->is_optional()) optional.emplace_back(pass->name());
+  }
+  for (const std::string& pass : optional)
+    variants.push_back({"without " + pass, {.keep_all = false, .disabled_passes = {pass}}});
+  variants.push_back({"without optional passes", {.keep_all = false, .disabled_passes = optional}});
+  variants.push_back({"keep-all without optional passes", {.disabled_passes = optional}});
+  return variants;
+}
+
+class NetChecker {
+ public:
+  NetChecker(const NetParameter& net, bool plants_errors)
+      : net_(net),
+        in_double_(InType(net, DOUBLE)),
+        type_(PrecisionOf(net)),
+        plants_errors_(plants_errors) {}
+
+  NetReport Check() {
+    const RunResult typed = RunNet(net_, {});
+    const RunResult exact = RunNet(in_double_, {});
+    if (IsBroken("keep-all", typed) || IsBroken("keep-all in double", exact)) return report_;
+    report_.refusal = typed.refusal;
+    if (exact.refusal.empty()) {
+      LearnTolerance(exact.numbers, 2, 1);
+      CheckVariants(in_double_, exact, kDouble, " in double");
+      if (typed.refusal.empty()) CheckPrecision(exact, typed);
+    }
+    CheckVariants(net_, typed, type_, "");
+    if (typed.refusal.empty()) {
+      CheckPlanAgain();
+      CheckReshape();
+      CheckWorkers();
+    }
+    return report_;
+  }
+
+ private:
+  void Find(const std::string& check, const std::string& reason) {
+    if (!reason.empty()) report_.findings.push_back({check, reason});
+  }
+
+  bool IsBroken(const std::string& check, const RunResult& result) {
+    Find(check, result.failure);
+    return !result.failure.empty();
+  }
+
+  void LearnTolerance(const Numbers& exact, int runs, double strength) {
+    for (int i = 0; i < runs; ++i) {
+      const RunResult noisy = RunNet(in_double_, {.noise = strength * type_.relative,
+                                                  .absolute_noise = strength * type_.smallest,
+                                                  .noise_seed = ++noise_seed_});
+      Find("noise", noisy.failure);
+      tolerance_.Learn(exact, noisy.numbers, type_.relative);
+    }
+  }
+
+  void Plant(Numbers* numbers) const {
+    if (!plants_errors_ || numbers->empty()) return;
+    RandomNumbers random(numbers->size());
+    while (true) {
+      auto at = numbers->begin();
+      std::advance(at, random.Below(static_cast<int64_t>(numbers->size())));
+      if (at->second.empty() || at->first.find(" index") != std::string::npos) continue;
+      double& value = random.Pick({&at->second.front(), &at->second.back()})[0];
+      value = std::isfinite(value) ? 1.5 * value + 0.5 : 0;
+      return;
+    }
+  }
+
+  void Compare(const std::string& check, const Numbers& expected, Numbers numbers,
+               const TypePrecision& type) {
+    Plant(&numbers);
+    std::string reason =
+        DescribeDifference(expected, numbers, tolerance_, type, &report_.counts[check]);
+    if (reason.empty()) return;
+    // A ReLU or a maximum that is nearly undecided may fall to either side; a few runs may not have
+    // shown it.
+    if (!plants_errors_ && !has_learned_more_) {
+      has_learned_more_ = true;
+      LearnTolerance(RunNet(in_double_, {}).numbers, 24, 2);
+      ComparisonCount again;
+      reason = DescribeDifference(expected, numbers, tolerance_, type, &again);
+    }
+    Find(check, reason);
+  }
+
+  void CheckVariants(const NetParameter& net, const RunResult& expected, const TypePrecision& type,
+                     const std::string& suffix) {
+    for (const Variant& variant : Variants()) {
+      const std::string check = variant.name + suffix;
+      const RunResult result = RunNet(net, {.net = variant.options});
+      if (IsBroken(check, result)) continue;
+      if (result.refusal != expected.refusal) {
+        Find(check,
+             StrCat("refused with '", result.refusal, "', keep-all with '", expected.refusal, "'"));
+      } else if (result.refusal.empty()) {
+        Compare(check, expected.numbers, result.numbers, type);
+      }
+    }
+  }
+
+  // Numbers beyond the range of the narrowest type become infinite in it.
+  bool Overflows(const Numbers& numbers) const {
+    const double most = type_.may_overflow ? 0x1p14 : 1e37;
+    return std::ranges::any_of(numbers, [&](const auto& entry) {
+      return std::ranges::any_of(entry.second, [&](double value) {
+        return std::isfinite(value) && std::abs(value) > most;
+      });
+    });
+  }
+
+  void CheckPrecision(const RunResult& exact, const RunResult& typed) {
+    if (!Overflows(exact.numbers)) Compare("precision", exact.numbers, typed.numbers, type_);
+  }
+
+  void CheckPlanAgain() {
+    const NetOptions reuse{.keep_all = false};
+    reuse_ = RunNet(net_, {.net = reuse});
+    RunResult again = RunNet(net_, {.net = reuse});
+    Plant(&again.numbers);
+    Find("plan again", reuse_.plan == again.plan ? "" : "the plan is another one");
+    Find("plan again",
+         DescribeBitDifference(reuse_.numbers, again.numbers, &report_.counts["plan again"]));
+  }
+
+  // Gradients start anew in each pass here, and statistics have moved on.
+  void CheckReshape() {
+    const NetOptions reuse{.keep_all = false};
+    RunResult reshaped = RunNet(net_, {.net = reuse, .reshape = true});
+    if (IsBroken("reshape", reshaped) || !reshaped.refusal.empty()) return;
+    RunResult straight = RunNet(net_, {.net = reuse, .starts_anew = true});
+    RemoveStatistics(&reshaped.numbers);
+    Plant(&reshaped.numbers);
+    Find("reshape",
+         DescribeBitDifference(straight.numbers, reshaped.numbers, &report_.counts["reshape"]));
+  }
+
+  void RemoveStatistics(Numbers* numbers) const {
+    for (const LayerParameter& layer : net_.layer()) {
+      if (layer.type() != "BatchNorm") continue;
+      std::erase_if(*numbers, [&](const auto& entry) {
+        return entry.first.find(" data " + layer.name() + ".") != std::string::npos;
+      });
+    }
+  }
+
+  void CheckWorkers() {
+    if (!CanBeDivided(net_)) return;
+    const WorkerResult result = RunWorkers(net_);
+    Find("workers", result.failure);
+    if (!result.failure.empty() || !result.refusal.empty()) return;
+    Numbers weights = result.two_workers;
+    Plant(&weights);
+    ComparisonCount& count = report_.counts["workers"];
+    Find("workers", DescribeDifference(result.one_worker, weights, {}, kWorkers, &count));
+  }
+
+  // Weights after updates whose gradients may cancel; the nets run in double.
+  static constexpr TypePrecision kWorkers{1e-9, 1e-12};
+
+  const NetParameter net_, in_double_;
+  const TypePrecision type_;
+  const bool plants_errors_;
+  NetReport report_;
+  RunResult reuse_;
+  Tolerance tolerance_;
+  bool has_learned_more_ = false;
+  uint64_t noise_seed_ = 0;
+};
+
+}  // namespace
+
+NetReport CheckNet(const NetParameter& net, bool plants_errors) {
+  return NetChecker(net, plants_errors).Check();
+}
+
+}  // namespace caffe::fuzz

@@ -1,0 +1,235 @@
+#include "tests/fuzz/dag/net_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "caffe/error.hpp"
+#include "caffe/graph/graph.hpp"
+#include "caffe/graph/printer.hpp"
+#include "tests/fuzz/dag/input_values.hpp"
+#include "tests/fuzz/dag/random_numbers.hpp"
+
+namespace caffe::fuzz {
+namespace {
+
+constexpr uint64_t kSeed = 7;
+
+std::vector<double> DataOf(const Blob& blob) {
+  const double* values = blob.cpu_data<double>();
+  return {values, values + blob.count()};
+}
+
+std::vector<double> DiffOf(const Blob& blob) {
+  const double* values = blob.cpu_diff<double>();
+  return {values, values + blob.count()};
+}
+
+// Multiplies numbers by 1 + noise.
+class Noise {
+ public:
+  explicit Noise(const RunOptions& options) : options_(options), random_(options.noise_seed) {}
+
+  void Add(double* values, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (values[i] == 0) continue;  // exact in every type, and a ReLU must stay closed
+      values[i] += options_.noise * random_.Uniform() * values[i] +
+                   options_.absolute_noise * random_.Uniform();
+    }
+  }
+  void AddToData(Blob& blob) { Add(blob.mutable_cpu_data<double>(), blob.count()); }
+  void AddToDiff(Blob& blob) { Add(blob.mutable_cpu_diff<double>(), blob.count()); }
+
+ private:
+  const RunOptions options_;
+  RandomNumbers random_;
+};
+
+class Run {
+ public:
+  Run(const NetParameter& definition, const RunOptions& options)
+      : options_(options), noise_(options), net_(definition, WithSeed(options.net)) {
+    FillStatistics(net_);
+    if (options_.noise > 0) AddNoise();
+  }
+
+  RunResult Execute() {
+    RunResult result;
+    result.plan = PrintGraph(net_.graph());
+    for (int pass = 0; pass < options_.passes; ++pass) {
+      if (options_.reshape) RunOtherBatch();
+      RunPass(pass);
+      Collect(pass, &result.numbers);
+    }
+    return result;
+  }
+
+ private:
+  static NetOptions WithSeed(NetOptions options) {
+    options.seed = kSeed;
+    return options;
+  }
+
+  // Gradients of the second pass are added to those of the first.
+  void RunPass(int pass) {
+    net_.set_pass(pass);
+    const bool adds = pass > 0 && !options_.reshape && !options_.starts_anew;
+    if (!adds) net_.ClearParamDiffs();
+    net_.set_accumulate(options_.net.keep_all || adds);
+    FillInputs(net_, pass);
+    if (options_.noise > 0) {
+      for (size_t i = 0; i < net_.input_blobs().size(); ++i) {
+        if (!IsExactInput(net_.input_names()[i])) noise_.AddToData(*net_.input_blobs()[i]);
+      }
+    }
+    net_.Forward(&loss_);
+    if (!options_.net.with_backward) return;
+    ClearOutputGradients();
+    net_.Backward();
+  }
+
+  // A keep-all net begins with the diffs of its outputs, where an in-place layer has left another
+  // version's gradient.
+  void ClearOutputGradients() {
+    for (const auto& [name, value] : net_.graph().external_diffs) {
+      Blob& blob = *net_.blob_by_name(name);
+      if (net_.loss_weight(name) == 0)
+        std::fill_n(blob.mutable_cpu_diff<double>(), blob.count(), 0.0);
+    }
+  }
+
+  // Whatever it leaves in memory must not matter to what runs then.
+  void RunOtherBatch() {
+    std::vector<Shape> shapes;
+    for (Blob* input : net_.input_blobs()) {
+      shapes.push_back(input->shape());
+      input->Reshape(input->shape().With(0, input->shape()[0] + 2));
+    }
+    RunPass(9);
+    for (size_t i = 0; i < shapes.size(); ++i) net_.input_blobs()[i]->Reshape(shapes[i]);
+  }
+
+  void AddNoise() {
+    for (const Net::LearnableParam& param : net_.learnable_params()) noise_.AddToData(*param.blob);
+    net_.AddAfterForward([this](int layer) {
+      for (const int top : net_.top_ids(layer)) {
+        const std::string& name = net_.blob_names()[top];
+        const bool is_input = net_.layers()[layer]->traits().is_input;
+        if (!is_input && !name.starts_with("index")) noise_.AddToData(*net_.blobs()[top]);
+      }
+    });
+    net_.AddAfterBackward([this](int layer) {
+      if (!net_.layer_need_backward(layer)) return;
+      for (const int bottom : net_.bottom_ids(layer)) noise_.AddToDiff(*net_.blobs()[bottom]);
+    });
+  }
+
+  void Collect(int pass, Numbers* numbers) const {
+    const auto key = [&](const char* what, const std::string& name) {
+      return StrCat(pass, " ", what, " ", name);
+    };
+    (*numbers)[key("loss", "")] = {loss_};
+    for (const std::string& name : net_.output_names())
+      (*numbers)[key("data", name)] = DataOf(*net_.blob_by_name(name));
+    for (const Net::LearnableParam& param : net_.learnable_params()) {
+      (*numbers)[key("data", param.name)] = DataOf(*param.blob);
+      if (param.has_gradient && options_.net.with_backward)
+        (*numbers)[key("diff", param.name)] = DiffOf(*param.blob);
+    }
+    if (options_.net.keep_all) CollectBlobs(key, numbers);
+  }
+
+  template <typename Key>
+  void CollectBlobs(const Key& key, Numbers* numbers) const {
+    for (size_t i = 0; i < net_.blobs().size(); ++i) {
+      const std::string& name = net_.blob_names()[i];
+      (*numbers)[key("data", name)] = DataOf(*net_.blobs()[i]);
+      const auto gradient = net_.graph().blob_grads.find(name);
+      if (options_.net.with_backward && gradient != net_.graph().blob_grads.end() &&
+          gradient->second != nullptr) {
+        (*numbers)[key("diff", name)] = DiffOf(*net_.blobs()[i]);
+      }
+    }
+  }
+
+  const RunOptions options_;
+  Noise noise_;
+  Net net_;
+  float loss_ = 0;
+};
+
+}  // namespace
+
+void FillInputs(Net& net, uint64_t pass) {
+  for (size_t i = 0; i < net.input_blobs().size(); ++i) {
+    Blob& blob = *net.input_blobs()[i];
+    const std::vector<double> values = InputValues(net.input_names()[i], blob.count(), pass + 1);
+    std::copy(values.begin(), values.end(), blob.mutable_cpu_data<double>());
+  }
+}
+
+void FillStatistics(Net& net) {
+  for (size_t i = 0; i < net.layers().size(); ++i) {
+    if (net.layers()[i]->type() != "BatchNorm") continue;
+    const auto& params = net.layer_params(static_cast<int>(i));
+    RandomNumbers random(i + 1);
+    for (int64_t k = 0; k < params[0]->count(); ++k) {
+      params[0]->mutable_cpu_data<double>()[k] = 0.3 * random.Uniform();
+      params[1]->mutable_cpu_data<double>()[k] = 1 + 0.5 * random.Uniform();
+    }
+    params[2]->mutable_cpu_data<double>()[0] = 1;
+  }
+}
+
+RunResult RunNet(const NetParameter& definition, const RunOptions& options) {
+  RunResult result;
+  try {
+    return Run(definition, options).Execute();
+  } catch (const InvalidArgument& error) {
+    result.refusal = error.what();
+  } catch (const Unsupported& error) {
+    result.refusal = error.what();
+  } catch (const std::exception& error) {
+    result.failure = error.what();
+  }
+  return result;
+}
+
+TypePrecision PrecisionOf(const NetParameter& net) {
+  TypePrecision precision{0x1p-20, 0x1p-149};  // FLOAT: sums of some hundred products
+  const auto consider = [&](bool is_set, Type type) {
+    if (!is_set) return;
+    if (type == FLOAT16) {
+      precision.relative = std::max(precision.relative, 0x1p-10);
+      precision.smallest = 0x1p-24;
+      precision.may_overflow = true;
+    }
+    if (type == BFLOAT16) precision.relative = 0x1p-7;
+  };
+  consider(net.has_default_forward_type(), net.default_forward_type());
+  consider(net.has_default_backward_type(), net.default_backward_type());
+  consider(net.has_default_forward_math(), net.default_forward_math());
+  consider(net.has_default_backward_math(), net.default_backward_math());
+  for (const LayerParameter& layer : net.layer()) {
+    consider(layer.has_forward_type(), layer.forward_type());
+    consider(layer.has_backward_type(), layer.backward_type());
+    consider(layer.has_forward_math(), layer.forward_math());
+    consider(layer.has_backward_math(), layer.backward_math());
+  }
+  return precision;
+}
+
+NetParameter InType(NetParameter net, Type type) {
+  net.set_default_forward_type(type);
+  net.set_default_backward_type(type);
+  net.set_default_forward_math(type);
+  net.set_default_backward_math(type);
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    layer.clear_forward_type();
+    layer.clear_backward_type();
+    layer.clear_forward_math();
+    layer.clear_backward_math();
+  }
+  return net;
+}
+
+}  // namespace caffe::fuzz
