@@ -17,7 +17,8 @@ class ThreadClaim;
 // The user's view is always plain row-major N,C,H,W, whatever layout and type the compiled plan
 // uses: cpu_data<T>() converts a copy when it has to, and mutable_cpu_data<T>() is written back
 // before the net runs next. A pointer stays valid until the blob is reshaped; after the net has
-// run, ask again instead of reading an old pointer. One thread at a time.
+// run, ask again instead of reading or writing by an old pointer: the net may have kept what it
+// made of the old values (hold_cpu_data() has pointers to keep). One thread at a time.
 class Blob {
  public:
   // A host blob of its own, zero-filled.

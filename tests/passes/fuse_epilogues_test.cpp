@@ -120,8 +120,14 @@ TEST(FuseEpiloguesTest, JoinsReluSumsAndNormalisation) {
   EXPECT_EQ(std::count(backward.begin(), backward.end(), "relu1: ReluGrad"), 0);
 }
 
+// As where a normalisation follows no product.
+NetOptions Testing() {
+  return {
+      .keep_all = false, .with_backward = false, .seed = 1, .disabled_passes = {"fold-constants"}};
+}
+
 TEST(FuseEpiloguesTest, FusesStatisticsInTesting) {
-  const Net net(Parse(kResidualNet, TEST), {.keep_all = false, .with_backward = false, .seed = 1});
+  const Net net(Parse(kResidualNet, TEST), Testing());
   const std::vector<std::string> forward = Ops(net, Direction::kForward);
   EXPECT_EQ(
       std::count(forward.begin(), forward.end(), "bn1+scale1+relu1: BatchNormInference[relu]"), 1);
@@ -264,8 +270,7 @@ TEST(FuseEpiloguesTest, JoinsNormalisationAndResiduals) {
 }
 
 TEST(FuseEpiloguesTest, JoinsStatisticsAndResidualsInTesting) {
-  const Net net(Parse(kResidualBlocks, TEST),
-                {.keep_all = false, .with_backward = false, .seed = 1});
+  const Net net(Parse(kResidualBlocks, TEST), Testing());
   const std::vector<std::string> forward = Ops(net, Direction::kForward);
   const auto count = [&](const char* op) { return std::count(forward.begin(), forward.end(), op); };
   EXPECT_EQ(count("bn1+scale1+sum1+relu1: BatchNormInference[relu]"), 1);

@@ -281,8 +281,9 @@ TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
                 ::testing::ThrowsMessage<InvalidArgument>(
                     HasSubstr(StrCat("'", name,
                                      "' is no pass that can be disabled; those are: "
-                                     "capture-graph, fuse-epilogues, recompute-activations, "
-                                     "simplify-conversions, keep-weight-copies"))));
+                                     "capture-graph, fold-constants, fuse-epilogues, "
+                                     "recompute-activations, simplify-conversions, "
+                                     "keep-weight-copies"))));
   }
   EXPECT_NO_THROW(Reusing(ConvRelu(), {"capture-graph", "keep-weight-copies"}));
 }
@@ -297,7 +298,7 @@ TEST(FuseEpiloguesTest, ReluJoinsTheConvolution) {
 
 TEST(FuseEpiloguesTest, ScaleResidualAndReluJoinBatchNorm) {
   for (const Phase phase : {TRAIN, TEST}) {
-    const auto net = Reusing(Residual(), {}, "", phase);
+    const auto net = Reusing(Residual(), {"fold-constants"}, "", phase);
     const std::string text = Printed(*net);
     EXPECT_EQ(CountOps(*net, "ScaleShift"), 0) << text;
     EXPECT_EQ(CountOps(*net, "Relu"), 0) << text;

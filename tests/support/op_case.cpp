@@ -12,6 +12,7 @@
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/eltwise.hpp"
+#include "caffe/ops/fold.hpp"
 #include "caffe/ops/gemm.hpp"
 #include "caffe/ops/loss.hpp"
 #include "caffe/ops/norm.hpp"
@@ -415,6 +416,13 @@ void AddNormCases(std::vector<OpCase>* cases) {
           {Absent(), Absent(), Absent(), x});
       add("BatchNormGradNoData" + r, ops::BatchNormGrad{1e-3}, in, {Absent(), c, c}, {1, 2});
     }
+    const std::vector<int64_t> rows = {channels, 3, 2};
+    const CaseOperand w = T(rows).Wide();
+    add("FoldChannels", ops::FoldChannels{1e-3}, {w, c, c, variance, one, c, c}, {w, c});
+    add("FoldChannelsNoBias", ops::FoldChannels{1e-3},
+        {w, Absent(), c, variance, one, Absent(), Absent()}, {w, c});
+    add("FoldChannelsScale", ops::FoldChannels{1e-3},
+        {w, c, Absent(), Absent(), Absent(), c, Absent()}, {w, c});
     add("BatchNormInferenceGrad", ops::BatchNormInferenceGrad{1e-3}, {x, variance, one}, {x});
     add("BatchNormInferenceGradScale", ops::BatchNormInferenceGrad{1e-3}, {x, variance, one, c},
         {x});

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <set>
 
+#include "caffe/graph/weight_copies.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/net.hpp"
@@ -44,10 +45,6 @@ void AddInputs(const NetParameter& from, const LayerParameter& layer, NetParamet
   AddInput(layer.top(1), {batch}, net);
 }
 
-bool IsParam(const Value* value) {
-  return value->kind == ValueKind::kParam;
-}
-
 double Bytes(const Node& node) {
   double bytes = 0;
   for (const Operand& input : node.inputs)
@@ -62,8 +59,8 @@ double Bytes(const Node& node) {
 std::string PlanSummary::ToString() const {
   char text[200];
   std::snprintf(text, sizeof(text),
-                "%d steps, %d conversions, %d of weights, %.1f MB moved, %.1f MB arena", steps,
-                conversions, weight_conversions, bytes_moved / 1e6,
+                "%d steps, %d conversions, %d copies of weights, %.1f MB moved, %.1f MB arena",
+                steps, conversions, weight_copies, bytes_moved / 1e6,
                 static_cast<double>(arena_bytes) / 1e6);
   return text;
 }
@@ -110,12 +107,16 @@ PlanSummary SummarizePlan(const NetParameter& net, const PrecisionDefaults& prec
   std::set<const Value*> read;
   const std::vector<Node*> nodes = graph.ScheduledNodes();
   for (const Node* node : nodes) read.insert(node->inputs.begin(), node->inputs.end());
+  std::set<const Node*> copies;
+  for (const WeightCopy& copy : WeightCopies(graph)) copies.insert(copy.node);
+  summary.weight_copies = static_cast<int>(copies.size());
   for (const Node* node : nodes) {
-    ++summary.steps;
     summary.bytes_moved += Bytes(*node);
+    if (copies.count(node) > 0) continue;
+    ++summary.steps;
     const bool converts =
         node->op.As<ops::Cast>() != nullptr || node->op.As<ops::Reorder>() != nullptr;
-    if (converts) ++(IsParam(node->inputs[0]) ? summary.weight_conversions : summary.conversions);
+    summary.conversions += converts;
     const bool is_read = std::ranges::any_of(node->outputs, [&](const Result& output) {
       return output != nullptr &&
              (output->kind != ValueKind::kActivation || output->is_kept || read.contains(output));

@@ -12,12 +12,12 @@
 namespace caffe::testing {
 
 struct PlanSummary {
-  int steps = 0;
-  // Of activations and their gradients; of parameters, one for each distinct one.
-  int conversions = 0, weight_conversions = 0;
+  int steps = 0;           // without copies of weights
+  int conversions = 0;     // among the steps
+  int weight_copies = 0;   // in another type or layout, or folded; see graph/weight_copies.hpp
   int inputs = 0;          // blobs and data tops that the net reads
   int unread = 0;          // steps whose results nobody reads
-  double bytes_moved = 0;  // read and written by steps
+  double bytes_moved = 0;  // read and written, by copies of weights too
   int64_t arena_bytes = 0;
 
   std::string ToString() const;

@@ -1,32 +1,61 @@
 #include "caffe/graph/weight_copies.hpp"
 
+#include <algorithm>
+#include <map>
+
 #include "caffe/ops/convert.hpp"
+#include "caffe/ops/fold.hpp"
 
 namespace caffe {
+namespace {
+
+using Index = std::map<const Value*, int>;
+
+bool MakesCopy(const Node& node, const Index& copies) {
+  const bool converts = node.op.As<ops::Cast>() != nullptr ||
+                        node.op.As<ops::Reorder>() != nullptr ||
+                        node.op.As<ops::FoldChannels>() != nullptr;
+  return converts &&
+         std::ranges::all_of(node.outputs,
+                             [](const Value* value) { return value->kind == ValueKind::kState; }) &&
+         std::ranges::all_of(node.inputs, [&](const Value* value) {
+           return value == nullptr || value->kind == ValueKind::kParam || copies.count(value) > 0;
+         });
+}
+
+void AddUnique(Value* value, std::vector<Value*>* values) {
+  if (std::ranges::find(*values, value) == values->end()) values->push_back(value);
+}
+
+}  // namespace
 
 std::vector<WeightCopy> WeightCopies(const Graph& graph) {
   std::vector<WeightCopy> copies;
-  std::map<const Value*, size_t> index;
+  Index index;
   for (Node* node : graph.ScheduledNodes()) {
-    const bool converts =
-        node->op.As<ops::Cast>() != nullptr || node->op.As<ops::Reorder>() != nullptr;
-    Value* const to = converts ? node->outputs[0] : nullptr;
-    Value* const from = to != nullptr ? node->inputs[0] : nullptr;
-    const auto source = index.find(from);
-    const bool is_copy = to != nullptr && to->kind == ValueKind::kState &&
-                         (source != index.end() || from->kind == ValueKind::kParam);
-    if (!is_copy) {
+    if (!MakesCopy(*node, index)) {
       for (const Value* input : node->inputs) {
         const auto found = index.find(input);
         if (found != index.end()) copies[found->second].is_read = true;
       }
       continue;
     }
-    WeightCopy copy{node, from->root(), to};
-    if (source != index.end())
-      copy.source = static_cast<int>(source->second), copy.weights = copies[copy.source].weights;
-    index[to] = copies.size();
-    copies.push_back(copy);
+    WeightCopy copy{node};
+    for (Value* input : node->inputs) {
+      if (input == nullptr) continue;
+      const auto source = index.find(input);
+      if (source == index.end()) {
+        AddUnique(input->root(), &copy.weights);
+        continue;
+      }
+      copy.sources.push_back(source->second);
+      for (Value* weights : copies[source->second].weights) AddUnique(weights, &copy.weights);
+    }
+    for (Value* output : node->outputs) {
+      copy.results.push_back(output);
+      index[output] = static_cast<int>(copies.size());
+    }
+    copies.push_back(std::move(copy));
   }
   return copies;
 }

@@ -1,4 +1,4 @@
-// Weights in another type or layout, as a plan reads them.
+// Weights in another form, as a plan reads them.
 #pragma once
 
 #include <vector>
@@ -7,17 +7,17 @@
 
 namespace caffe {
 
-// A Cast or Reorder whose result outlives the run: it is made anew only when the weights have
-// changed, and an update may write it by itself.
+// A Cast, a Reorder or a FoldChannels whose results outlive the run: they are made anew only when
+// the weights have changed, and an update may write those of a conversion by itself.
 struct WeightCopy {
   Node* node = nullptr;
-  Value* weights = nullptr;  // the parameter that owns the memory
-  Value* copy = nullptr;     // a kState value
-  int source = -1;           // the copy that it is made of; -1: of the weights
-  bool is_read = false;      // by other nodes than those that make copies
+  std::vector<Value*> weights;  // the parameters that it is made of, those that own the memory
+  std::vector<Value*> results;  // kState values
+  std::vector<int> sources;     // the copies that it is made of
+  bool is_read = false;         // by other nodes than those that make copies
 };
 
-// In the order of the schedule, so that a copy comes after the one that it is made of.
+// In the order of the schedule, so that a copy comes after those that it is made of.
 std::vector<WeightCopy> WeightCopies(const Graph& graph);
 
 }  // namespace caffe

@@ -209,12 +209,11 @@ std::string FormatPlan(const Net& net, int solver_states, bool with_passes) {
   for (const WeightCopy& copy : WeightCopies(net.graph())) {
     if (!copy.is_read) continue;
     ++copies;
-    copied += static_cast<double>(copy.copy->desc.bytes());
+    copied += Bytes(copy.results);
   }
   if (copies > 0) {
-    out << "\nWeights in other types and layouts: " << copies << " copies, " << Size(copied)
-        << (net.graph().options.device->is_host_accessible() ? ", made anew in each run\n"
-                                                             : ", which the update writes along\n");
+    out << "\nWeights in other types and layouts, or folded: " << copies << " copies, "
+        << Size(copied) << ", made anew when weights change\n";
   }
   const PlanMemory memory = MemoryOfPlan(net, solver_states);
   out << "\nSteps:        " << index << ", " << Count(flops) << "FLOP an iteration\n";

@@ -11,6 +11,13 @@ float TrainingNet::Forward(uint64_t pass) {
   return loss;
 }
 
+void TrainingNet::Backward(const TrainingPass& pass) {
+  Net::Impl& impl = *net_.impl_;
+  const ThreadClaim::Scope scope = impl.Claim();
+  impl.ShowLossScale(pass.loss_scale);
+  impl.Run(Direction::kBackward, 0, impl.last_layer(), pass);
+}
+
 float TrainingNet::ForwardBackward(const TrainingPass& pass) {
   Net::Impl& impl = *net_.impl_;
   const ThreadClaim::Scope scope = impl.Claim();

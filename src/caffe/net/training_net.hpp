@@ -32,6 +32,8 @@ class TrainingNet {
 
   // The weighted sum of the losses.
   float Forward(uint64_t pass);
+  // Of the last forward pass, whatever number is given.
+  void Backward(const TrainingPass& pass);
   float ForwardBackward(const TrainingPass& pass);
   // Without waiting for a device; Net::AwaitLoss() gives the loss.
   void Launch(const TrainingPass& pass);

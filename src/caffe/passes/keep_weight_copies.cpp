@@ -1,13 +1,14 @@
 #include <set>
 
 #include "caffe/ops/convert.hpp"
+#include "caffe/ops/fold.hpp"
 #include "caffe/passes/pass.hpp"
 
 namespace caffe::passes {
 
 // After this pass weights that are read in another type or layout have copies that outlive a run
-// (kState), outside the arena. On a device with memory of its own they are made anew only when the
-// weights have changed; see graph/weight_copies.hpp. It follows the passes that insert and simplify
+// (kState), outside the arena, and are made anew only when the weights have changed; see
+// graph/weight_copies.hpp. It follows the passes that insert and simplify
 // conversions.
 class KeepWeightCopies final : public Pass {
  public:
@@ -23,6 +24,8 @@ class KeepWeightCopies final : public Pass {
     }
     std::set<const Value*> copies;
     for (Node* node : graph.ScheduledNodes()) {
+      if (node->op.As<ops::FoldChannels>() != nullptr)
+        copies.insert(node->outputs.begin(), node->outputs.end());
       if (node->op.As<ops::Cast>() == nullptr && node->op.As<ops::Reorder>() == nullptr) continue;
       Value& from = *node->inputs[0];
       Value& to = *node->outputs[0];

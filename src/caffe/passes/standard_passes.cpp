@@ -58,7 +58,7 @@ PassList StandardPasses() {
       // What is computed, and in which types.
       MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(), MakeAssignPrecision(),
       // In how few steps, and what is computed twice to save memory.
-      MakeFuseEpilogues(), MakeRecomputeActivations(), MakeMarkAccumulation(),
+      MakeFoldConstants(), MakeFuseEpilogues(), MakeRecomputeActivations(), MakeMarkAccumulation(),
       // With which conversions between them.
       MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(), MakeEliminateDeadNodes(),
       MakeKeepWeightCopies(),

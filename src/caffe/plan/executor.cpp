@@ -33,41 +33,43 @@ std::vector<Executor::KeptCopy> Executor::KeptCopies() const {
   std::vector<KeptCopy> kept;
   if (program_->device->is_host_accessible()) return kept;
   for (const Program::Copy& copy : program_->copies) {
-    if (copy.is_read) kept.push_back({bindings_[copy.weights], bindings_[copy.copy]});
+    const bool is_conversion = copy.weights.size() == 1 && copy.results.size() == 1;
+    if (copy.is_read && is_conversion)
+      kept.push_back({bindings_[copy.weights[0]], bindings_[copy.results[0]]});
   }
   return kept;
 }
 
 bool Executor::IsMade(const KeptCopy& copy) const {
+  const std::vector<uint64_t> current = {copy.weights->version()};
   for (size_t i = 0; i < made_of_.size(); ++i) {
-    const bool is_it = bindings_[program_->copies[i].copy] == copy.copy;
-    if (is_it && made_of_[i] == copy.weights->version()) return true;
+    if (bindings_[program_->copies[i].results[0]] == copy.copy && made_of_[i] == current)
+      return true;
   }
   return false;
 }
 
 void Executor::MarkMade(const KeptCopy& copy) {
   for (size_t i = 0; i < made_of_.size(); ++i) {
-    if (bindings_[program_->copies[i].copy] == copy.copy) made_of_[i] = copy.weights->version();
+    if (bindings_[program_->copies[i].results[0]] == copy.copy)
+      made_of_[i] = {copy.weights->version()};
   }
 }
 
 void Executor::MakeCopies(const RunOptions& options) {
-  const bool may_be_stale = program_->device->is_host_accessible();
   for (size_t i = 0; i < made_of_.size(); ++i) {
-    const int reader = program_->copies[i].first_reader;
-    if (reader < 0) continue;
-    MakeCopy(i, options, may_be_stale && IsPartOf(program_->steps[reader], options));
+    if (program_->copies[i].is_read) MakeCopy(i, options);
   }
 }
 
-void Executor::MakeCopy(size_t index, const RunOptions& options, bool even_if_current) {
+void Executor::MakeCopy(size_t index, const RunOptions& options) {
   const Program::Copy& copy = program_->copies[index];
-  const uint64_t version = bindings_[copy.weights]->version();
-  if (made_of_[index] == version && !even_if_current) return;
-  if (copy.source >= 0) MakeCopy(static_cast<size_t>(copy.source), options, even_if_current);
+  std::vector<uint64_t> versions;
+  for (const int weights : copy.weights) versions.push_back(bindings_[weights]->version());
+  if (made_of_[index] == versions) return;
+  for (const int source : copy.sources) MakeCopy(static_cast<size_t>(source), options);
   WithContext(program_->steps[index].where, [&] { RunStep(index, options); });
-  made_of_[index] = version;
+  made_of_[index] = std::move(versions);
 }
 
 void Executor::Allocate() {
@@ -95,7 +97,7 @@ Executor::Memory Executor::ReleaseMemory() {
 }
 
 void Executor::ForgetCopies() {
-  std::fill(made_of_.begin(), made_of_.end(), 0);
+  for (std::vector<uint64_t>& versions : made_of_) versions.clear();
 }
 
 void Executor::BindOperands() {

@@ -80,14 +80,14 @@ class Executor {
   void TakeOver(const Executor& previous, int layer);
 
   // Copies of weights that outlive a run; see graph/weight_copies.hpp. A run first makes those anew
-  // whose weights have changed. Where the host can write a device's memory directly nobody can tell
-  // when that is, so there it makes all those anew that its steps are the first to read.
+  // whose weights have changed since, as SyncedTensor::version() tells.
   struct KeptCopy {
     const SyncedTensor* weights = nullptr;
     SyncedTensor* copy = nullptr;
     bool operator==(const KeptCopy&) const = default;
   };
-  // Those that steps read and that others may write; none where the host can write memory directly.
+  // Conversions that steps read and that an update may write; none where the host can write memory
+  // directly.
   std::vector<KeptCopy> KeptCopies() const;
   // Whether a copy is of the weights as they are.
   bool IsMade(const KeptCopy& copy) const;
@@ -137,7 +137,7 @@ class Executor {
   std::set<int> AliveBefore(int layer) const;
 
   void MakeCopies(const RunOptions& options);
-  void MakeCopy(size_t index, const RunOptions& options, bool even_if_current);
+  void MakeCopy(size_t index, const RunOptions& options);
   void Allocate();
   void BindOperands();
   void RefreshBoundOperands();
@@ -166,8 +166,9 @@ class Executor {
   std::shared_ptr<void> pass_numbers_;  // null where kernels see the context's
   std::map<SegmentKey, Segment> segments_;
   const double* recorded_loss_scale_ = nullptr;
-  uint64_t recorded_work_ = 0;      // what the appended work's Prepare() returned
-  std::vector<uint64_t> made_of_;   // by copy: the version of the weights that it was made of
+  uint64_t recorded_work_ = 0;  // what the appended work's Prepare() returned
+  std::vector<std::vector<uint64_t>>
+      made_of_;                     // by copy: the versions of the weights that it was made of
   std::vector<Operands> operands_;  // by step
   std::vector<BoundOperand> bound_;
   std::vector<StepTime> step_times_;  // by step

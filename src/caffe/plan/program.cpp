@@ -66,18 +66,6 @@ void MarkFinalGradients(const std::vector<Node*>& nodes, std::vector<Program::St
     (*steps)[step].final_gradients.push_back(gradient);
 }
 
-void FindFirstReaders(Program* program) {
-  std::map<int, Program::Copy*> of_tensor;
-  for (Program::Copy& copy : program->copies) of_tensor[copy.copy] = &copy;
-  for (size_t i = program->copies.size(); i < program->steps.size(); ++i) {
-    for (const int input : program->steps[i].inputs) {
-      const auto found = of_tensor.find(input);
-      if (found != of_tensor.end() && found->second->first_reader < 0)
-        found->second->first_reader = static_cast<int>(i);
-    }
-  }
-}
-
 }  // namespace
 
 Program Assemble(const Graph& graph) {
@@ -90,7 +78,8 @@ Program Assemble(const Graph& graph) {
     program.tensors.push_back({value.name, value.desc, value.arena_offset});
   std::set<const Node*> makes_copy;
   for (const WeightCopy& copy : WeightCopies(graph)) {
-    program.copies.push_back({copy.weights->id, copy.copy->id, copy.source, copy.is_read});
+    program.copies.push_back(
+        {NumbersOf(copy.weights), NumbersOf(copy.results), copy.sources, copy.is_read});
     makes_copy.insert(copy.node);
   }
   std::vector<Node*> nodes = graph.ScheduledNodes();
@@ -98,7 +87,6 @@ Program Assemble(const Graph& graph) {
                         [&](const Node* node) { return makes_copy.count(node) > 0; });
   for (const Node* node : nodes) program.steps.push_back(MakeStep(graph, *node));
   MarkFinalGradients(nodes, &program.steps);
-  FindFirstReaders(&program);
   return program;
 }
 

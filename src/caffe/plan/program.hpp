@@ -44,12 +44,11 @@ struct Program {
     std::vector<int> final_gradients;
   };
 
-  // Weights in another type or layout; see graph/weight_copies.hpp.
+  // Weights in another form; see graph/weight_copies.hpp.
   struct Copy {
-    int weights = 0, copy = 0;  // tensors
-    int source = -1;            // the copy that it is made of; -1: of the weights
-    bool is_read = false;       // by other steps than those that make copies
-    int first_reader = -1;      // the first such step; -1: none
+    std::vector<int> weights, results;  // tensors
+    std::vector<int> sources;           // copies
+    bool is_read = false;               // by other steps than those that make copies
   };
 
   std::shared_ptr<Device> device;

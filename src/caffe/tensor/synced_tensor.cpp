@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace caffe {
@@ -25,6 +26,12 @@ void SyncedTensor::ShareWith(const SyncedTensor& other) {
 uint64_t SyncedTensor::NextVersion() {
   static std::atomic<uint64_t> last = 0;
   return ++last;
+}
+
+uint64_t SyncedTensor::version() const {
+  const bool is_held = storage_->memory.use_count() > 1;
+  if (std::exchange(storage_->was_held, is_held) || is_held) storage_->version = NextVersion();
+  return storage_->version;
 }
 
 void SyncedTensor::DropMirror() {
@@ -120,7 +127,10 @@ void SyncedTensor::RememberMirror() {
 
 std::shared_ptr<void> SyncedTensor::HoldHost(DType dtype) {
   void* const elements = Host(dtype);
-  if (is_direct(dtype)) return storage_->memory;
+  if (is_direct(dtype)) {
+    storage_->was_held = true;
+    return storage_->memory;
+  }
   std::shared_ptr<void> held(mirror_, elements);
   if (filled_with_.empty()) RememberMirror();
   return held;

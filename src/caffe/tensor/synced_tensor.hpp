@@ -20,9 +20,10 @@ class SyncedTensor {
 
   const TensorDesc& desc() const { return desc_; }
   // Another number whenever the storage has been written, by the plan or by the user's view (which
-  // reaches it in data()), and for other storage. A user who writes device memory that the host
-  // shares is not noticed.
-  uint64_t version() const { return storage_->version; }
+  // reaches it in data()), and for other storage. Also whenever somebody holds the storage itself,
+  // or has held it since the last call, because nobody can tell what has been written there. Writes
+  // by a pointer of mutable_host() are noticed when that is called, not later.
+  uint64_t version() const;
 
   // Changes shape, dtype or layout. Contents survive when the element count and dtype stay,
   // are zeroed otherwise.
@@ -44,7 +45,10 @@ class SyncedTensor {
   T* mutable_host() {
     T* elements = static_cast<T*>(Host(kDTypeOf<T>));
     host_is_newer_ = !is_direct(kDTypeOf<T>);
-    if (!host_is_newer_) mirror_is_stale_ = true;
+    if (!host_is_newer_) {
+      mirror_is_stale_ = true;
+      storage_->version = NextVersion();
+    }
     return elements;
   }
   // The same memory, for as long as the pointer is kept. A mirror that somebody holds is compared
@@ -71,6 +75,7 @@ class SyncedTensor {
   struct Storage {
     std::shared_ptr<void> memory;
     uint64_t version = NextVersion();
+    bool was_held = false;  // since its version was asked for
   };
   static uint64_t NextVersion();
 

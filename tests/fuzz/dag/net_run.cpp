@@ -6,6 +6,7 @@
 #include "caffe/error.hpp"
 #include "caffe/graph/graph.hpp"
 #include "caffe/graph/printer.hpp"
+#include "caffe/net/training_net.hpp"
 #include "tests/fuzz/dag/input_values.hpp"
 #include "tests/fuzz/dag/random_numbers.hpp"
 
@@ -71,20 +72,18 @@ class Run {
 
   // Gradients of the second pass are added to those of the first.
   void RunPass(int pass) {
-    net_.set_pass(pass);
     const bool adds = pass > 0 && !options_.reshape && !options_.starts_anew;
     if (!adds) net_.ClearParamDiffs();
-    net_.set_accumulate(options_.net.keep_all || adds);
     FillInputs(net_, pass);
     if (options_.noise > 0) {
       for (size_t i = 0; i < net_.input_blobs().size(); ++i) {
         if (!IsExactInput(net_.input_names()[i])) noise_.AddToData(*net_.input_blobs()[i]);
       }
     }
-    net_.Forward(&loss_);
+    loss_ = TrainingNet(net_).Forward(pass);
     if (!options_.net.with_backward) return;
     ClearOutputGradients();
-    net_.Backward();
+    TrainingNet(net_).Backward({.accumulate = options_.net.keep_all || adds});
   }
 
   // A keep-all net begins with the diffs of its outputs, where an in-place layer has left another
