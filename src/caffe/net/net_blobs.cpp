@@ -54,7 +54,13 @@ void NetBlobs::FindInputsAndOutputs(const Graph& graph) {
 
 namespace {
 
-void BindOne(const Value& value, SyncedTensor& tensor, Bindings* bindings) {
+void BindData(const Value& value, SyncedTensor& tensor, Bindings* bindings) {
+  tensor.ResetForOverwriting(value.desc);
+  (*bindings)[value.id] = &tensor;
+}
+
+// Zeroed: not each diff is written.
+void BindDiff(const Value& value, SyncedTensor& tensor, Bindings* bindings) {
   tensor.Reset(value.desc);
   (*bindings)[value.id] = &tensor;
 }
@@ -83,13 +89,13 @@ void NetBlobs::Bind(const Graph& graph, Bindings* bindings) {
     Blob& blob = at(name);
     const TensorDesc shown{value->desc.shape, value->desc.dtype, Layout::kPlain};
     if (HasOwnMemory(*value)) {
-      BindOne(*value, blob.data_tensor(), bindings);
+      BindData(*value, blob.data_tensor(), bindings);
     } else {
       blob.data_tensor().Reset(shown);
     }
     const auto grad = graph.blob_grads.find(name);
     if (grad != graph.blob_grads.end() && HasOwnMemory(*grad->second)) {
-      BindOne(*grad->second, blob.diff_tensor(), bindings);
+      BindDiff(*grad->second, blob.diff_tensor(), bindings);
     } else {
       blob.diff_tensor().Reset(shown);
     }

@@ -18,7 +18,13 @@ Bindings NetMemory::Bind(const Graph& graph, bool keep_all) {
     if (!needs_memory || bindings[value.id] != nullptr) continue;
     std::unique_ptr<SyncedTensor>& tensor = kept_[StrCat(value.name, '#', version)];
     if (!tensor) tensor = std::make_unique<SyncedTensor>(device);
-    tensor->Reset(value.desc);
+    const bool is_written_first =
+        value.kind == ValueKind::kActivation && value.gradient_of == nullptr;
+    if (is_written_first) {
+      tensor->ResetForOverwriting(value.desc);
+    } else {
+      tensor->Reset(value.desc);
+    }
     bindings[value.id] = tensor.get();
   }
   return bindings;

@@ -17,6 +17,15 @@ void SyncedTensor::Reset(const TensorDesc& desc) {
   DropMirror();
 }
 
+void SyncedTensor::ResetForOverwriting(const TensorDesc& desc) {
+  const bool is_own = storage_.use_count() == 1 && storage_->memory.use_count() == 1;
+  const bool is_same = desc.shape == desc_.shape && desc.dtype == desc_.dtype;
+  if (is_same || !is_own || desc.bytes() > storage_->bytes) return Reset(desc);
+  desc_ = desc;
+  storage_->version = NextVersion();
+  DropMirror();
+}
+
 void SyncedTensor::ShareWith(const SyncedTensor& other) {
   CAFFE_ASSERT(other.desc_.count() == desc_.count() && other.desc_.dtype == desc_.dtype);
   storage_ = other.storage_;
@@ -46,10 +55,13 @@ void SyncedTensor::MoveTo(std::shared_ptr<void> memory) {
   device_->CopyToHost(contents.data(), data(), contents.size());
   device_->CopyFromHost(memory.get(), contents.data(), contents.size());
   storage_->memory = std::move(memory);
+  storage_->bytes = desc_.bytes();
 }
 
 void SyncedTensor::EnsureStorage() {
-  if (!storage_->memory) storage_->memory = device_->Allocate(desc_.bytes());
+  if (storage_->memory) return;
+  storage_->memory = device_->Allocate(desc_.bytes());
+  storage_->bytes = desc_.bytes();
 }
 
 TensorView SyncedTensor::StorageView() {

@@ -28,6 +28,9 @@ class SyncedTensor {
   // Changes shape, dtype or layout. Contents survive when the element count and dtype stay,
   // are zeroed otherwise.
   void Reset(const TensorDesc& desc);
+  // The same for whoever overwrites the contents before they are read: memory that is large enough
+  // and that nobody shares or holds serves again as it is.
+  void ResetForOverwriting(const TensorDesc& desc);
 
   // Uses `other`'s storage from now on. Counts must agree.
   void ShareWith(const SyncedTensor& other);
@@ -74,6 +77,7 @@ class SyncedTensor {
   // Storage is shared by tensors that share parameters.
   struct Storage {
     std::shared_ptr<void> memory;
+    size_t bytes = 0;  // of memory
     uint64_t version = NextVersion();
     bool was_held = false;  // since its version was asked for
   };

@@ -1,0 +1,70 @@
+// What a change of the input's size costs: reshape_time NET.prototxt prints one JSON object, in
+// milliseconds. A new size is compiled for, and one that was there before is not; "again" is the
+// forward pass that follows a reshape to such a size, beside one that follows none.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <vector>
+
+#include "caffe/caffe.hpp"
+
+namespace {
+
+double Milliseconds(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+double Median(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+void Measure(const char* file, bool keep_all) {
+  caffe::Net net(file, caffe::TEST, 0, {}, {.keep_all = keep_all, .with_backward = keep_all});
+  caffe::Blob& input = *net.input_blobs().at(0);
+  const caffe::Shape usual = input.shape();
+  std::vector<double> forward, fresh, seen, again;
+  const auto reshape = [&](int64_t smaller, std::vector<double>* times) {
+    input.Reshape(usual.With(2, usual[2] - smaller).With(3, usual[3] - smaller));
+    times->push_back(Milliseconds([&] { net.Reshape(); }));
+  };
+  const auto run = [&](std::vector<double>* times) {
+    times->push_back(Milliseconds([&] { net.Forward(); }));
+  };
+  for (int i = 0; i < 3; ++i) net.Forward();
+  for (int i = 0; i < 9; ++i) run(&forward);
+  for (int i = 1; i <= 7; ++i) {
+    reshape(i, &fresh);
+    net.Forward();
+  }
+  for (int i = 0; i < 9; ++i) {
+    reshape(7 - i % 2, &seen);
+    run(&again);
+  }
+  std::printf(
+      "  \"%s\": {\"forward\": %.3f, \"new_size\": %.3f, \"seen_size\": %.4f, \"again\": %.3f}",
+      keep_all ? "keep_all" : "reuse", Median(forward), Median(fresh), Median(seen), Median(again));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: reshape_time NET.prototxt\n");
+    return 1;
+  }
+  try {
+    std::printf("{\n");
+    Measure(argv[1], false);
+    std::printf(",\n");
+    Measure(argv[1], true);
+    std::printf("\n}\n");
+  } catch (const caffe::Error& error) {
+    std::fprintf(stderr, "reshape_time: %s\n", error.what());
+    return 1;
+  }
+}
