@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "caffe/ops/convert.hpp"
 #include "caffe/passes/pass.hpp"
 
 namespace caffe::passes {
@@ -30,6 +31,7 @@ class PlanMemory final : public Pass {
     parent_.resize(graph.values().size());
     for (size_t i = 0; i < parent_.size(); ++i) parent_[i] = static_cast<int>(i);
     FindLifetimes(nodes);
+    KeepWhatHostCallsMayNeedAgain(nodes);
     if (!graph.options.keep_all) {
       JoinViews(nodes);
       JoinInPlace(nodes);
@@ -77,6 +79,22 @@ class PlanMemory final : public Pass {
       };
       for (const Value* input : nodes[step]->inputs) touch(input);
       for (const Value* output : nodes[step]->outputs) touch(output);
+    }
+  }
+
+  // A host call may find that its results have another shape. Then the layer starts anew by another
+  // plan, so what its earlier steps (conversions) have read must still be there.
+  void KeepWhatHostCallsMayNeedAgain(const std::vector<Node*>& nodes) {
+    for (int call = 0; call < static_cast<int>(nodes.size()); ++call) {
+      if (nodes[call]->op.As<ops::HostCall>() == nullptr) continue;
+      const int layer = nodes[call]->layers.front();
+      for (int step = call - 1; step >= 0 && nodes[step]->layers.front() == layer; --step) {
+        for (const Value* input : nodes[step]->inputs) {
+          if (!IsPlanned(input)) continue;
+          Group& group = groups_[input->id];
+          group.last = std::max(group.last, call);
+        }
+      }
     }
   }
 
