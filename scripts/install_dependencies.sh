@@ -21,7 +21,7 @@ build=(
   'libturbojpeg0-dev|libturbojpeg-dev' 'libjpeg-dev|libjpeg62-turbo-dev|libjpeg-turbo8-dev'
   libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev
   libgoogle-glog-dev libgflags-dev libboost-dev
-  libdnnl-dev libhdf5-dev
+  libdnnl-dev libopenblas-dev libhdf5-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   python3 python3-dev pybind11-dev python3-numpy python3-protobuf
 )

@@ -1,7 +1,9 @@
 // Every kernel of every op against the op's reference kernel in double, and the references of the
 // heavy ops against computations written here.
 #include <gtest/gtest.h>
+#include <omp.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <set>
@@ -176,6 +178,37 @@ void ExpectOutputs(const OpCase& test, const CaseData& data, const std::vector<E
 OpCase Case(const char* name, Op op, std::vector<testing::CaseOperand> in,
             std::vector<testing::CaseOperand> out) {
   return {name, std::move(op), std::move(in), std::move(out)};
+}
+
+// Threads share the work of these kernels in pieces that do not depend on their number.
+TEST(OpenBlasTest, ResultsAreTheSameForAnyNumberOfThreads) {
+  const ops::ConvGeometry g{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 2};
+  const auto x = T({2, 280, 24, 24}), w = T({300, 140, 3, 3}), y = T({2, 300, 24, 24});
+  int tested = 0;
+  for (const OpCase& test :
+       {Case("Conv", ops::Conv{g}, {x, w}, {y}), Case("Data", ops::ConvGradData{g}, {y, w}, {x}),
+        Case("Weights", ops::ConvGradWeights{g}, {x, y}, {w}),
+        Case("Gemm", ops::Gemm{600, 520, 300, true, false}, {T({300, 600}), T({300, 520})},
+             {T({600, 520})})}) {
+    const auto& candidates = CandidatesOf(DeviceKind::kCpu, test);
+    const auto candidate = std::ranges::find_if(
+        candidates, [](const auto& kernel) { return kernel.name.ends_with("-openblas"); });
+    if (candidate == candidates.end()) continue;
+    const CaseData data = DataOf(test);
+    const auto run = [&](int threads) {
+      const int before = omp_get_max_threads();
+      omp_set_num_threads(threads);
+      const auto result =
+          testing::RunCase(test, *testing::DeviceOrNull(DeviceKind::kCpu), *candidate,
+                           DType::kDouble, Layout::kPlain, false, data, 1, nullptr);
+      omp_set_num_threads(before);
+      return result->outputs;
+    };
+    EXPECT_TRUE(run(1) == run(3)) << candidate->name;
+    ++tested;
+  }
+  if (tested == 0) GTEST_SKIP() << "this build has no OpenBLAS";
+  EXPECT_EQ(tested, 4);
 }
 
 TEST(ReferenceTest, ConvLiteral) {

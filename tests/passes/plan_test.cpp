@@ -12,6 +12,8 @@
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 #include "caffe/ops/convert.hpp"
+#include "caffe/ops/gemm.hpp"
+#include "caffe/ops/kernel.hpp"
 #include "caffe/ops/pointwise.hpp"
 
 namespace caffe {
@@ -146,6 +148,21 @@ TEST_P(StorageTypeTest, GivesNearlyFloatsLoss) {
 
 INSTANTIATE_TEST_SUITE_P(Types, StorageTypeTest,
                          ::testing::Values("DOUBLE", "FLOAT16", "BFLOAT16"));
+
+TEST(SelectKernelsTest, DoublesAreComputedByOpenBlas) {
+  const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::Gemm));
+  if (std::ranges::find(candidates, "gemm-openblas", &KernelCandidate::name) == candidates.end())
+    GTEST_SKIP() << "this build has no OpenBLAS";
+  const Net net(Small("default_forward_type: DOUBLE default_backward_type: DOUBLE"),
+                {.keep_all = false, .seed = 1});
+  int products = 0;
+  for (const Node* node : net.graph().ScheduledNodes()) {
+    if (node->op.name() != "Gemm" && node->op.name().substr(0, 4) != "Conv") continue;
+    ++products;
+    EXPECT_TRUE(node->kernel.name.ends_with("-openblas")) << PrintNode(*node);
+  }
+  EXPECT_EQ(products, 5);  // conv, its weights' gradient, ip and its two
+}
 
 TEST(AssignLayoutsTest, ImagesAreChannelsLastAndConvertedOnceEachWay) {
   const Net net(Small(""), {.keep_all = false, .seed = 1});

@@ -74,6 +74,7 @@ int RunWords(int count, char** words) {
 void WaitPassively(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
   setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
+  setenv("OPENBLAS_NUM_THREADS", "1", /*overwrite=*/0);  // ours call it; its own need not start
   execv("/proc/self/exe", argv);  // returns only on failure, which costs speed and nothing else
 }
 
