@@ -13,8 +13,8 @@
 
 namespace caffe {
 
-// Storage types. Numbers follow `enum Type` of caffe.proto where that has them. kUInt8 is what
-// pixels are before a net computes with them; no blob has it.
+// Storage types. Numbers follow `enum Type` of caffe.proto where that has them. kUInt8 is of pixels
+// before a net computes with them and of masks; no blob has it.
 enum class DType : uint8_t { kDouble = 0, kFloat = 1, kFloat16 = 2, kBFloat16 = 6, kUInt8 = 7 };
 
 // IEEE 754 binary16. Storage only: arithmetic happens in float.

@@ -14,6 +14,13 @@ struct LayerCall;
 struct Node;
 struct Value;
 
+// How a saved value is stored.
+enum class SavedAs {
+  kExact,  // statistics, indices: never in fewer bits than float
+  kData,   // in the type of the layer's tops
+  kBytes,  // whole numbers 0 to 255, one byte each whatever the net's precision
+};
+
 // Handed to Layer::EmitForward and EmitBackward. Values are opaque: pass on what bottom(), top(),
 // param() and their gradients give. A gradient that nobody wants is null; an op all of whose
 // outputs are null is not emitted.
@@ -45,8 +52,7 @@ class GraphBuilder {
   Value* param_diff(int i);
 
   // A value of this layer that backward reads again: the same name gives the same value in both.
-  // Statistics and indices are never stored in 16 bits.
-  Value* Saved(const std::string& name, const Shape& shape);
+  Value* Saved(const std::string& name, const Shape& shape, SavedAs as = SavedAs::kExact);
   // A value that the layer carries from one forward pass to the next, zero at first and after a
   // change of input shapes. Reading it before the op that writes it gives the last pass's.
   Value* State(const std::string& name, const Shape& shape);

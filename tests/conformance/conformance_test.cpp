@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <cstdio>
 #include <set>
@@ -319,6 +320,18 @@ TEST(ReferenceTest, MaxPool) {
   ExpectOutputs(Case("Padded", ops::MaxPool{{{3, 3}, {2, 2}, {1, 1}, false}}, {T({1, 1, 4, 4})},
                      {T({1, 1, 3, 3}), T({1, 1, 3, 3})}),
                 data, {{6, 8, 8, 14, 16, 16, 14, 16, 16}, {5, 7, 7, 13, 15, 15, 13, 15, 15}});
+  // The same winners by their places in windows that begin in the padding.
+  ExpectOutputs(Case("Bytes", ops::MaxPool{{{3, 3}, {2, 2}, {1, 1}, false}}, {T({1, 1, 4, 4})},
+                     {T({1, 1, 3, 3}), T({1, 1, 3, 3}).As(DType::kUInt8)}),
+                data, {{6, 8, 8, 14, 16, 16, 14, 16, 16}, {8, 8, 6, 8, 8, 6, 2, 2, 0}});
+  // No number is larger than the lowest.
+  ExpectOutputs(Case("None", ops::MaxPool{{{1, 2}, {1, 2}, {0, 0}, false}}, {T({1, 1, 1, 4})},
+                     {T({1, 1, 1, 2}), T({1, 1, 1, 2}).As(DType::kUInt8)}),
+                {{{NAN, NAN, NAN, 1}}, {{0, 0}, {0, 0}}},
+                {{-static_cast<double>(FLT_MAX), 1}, {255, 1}});
+  ExpectOutputs(Case("GradBytes", ops::MaxPoolGrad{{{1, 2}, {1, 2}, {0, 0}, false}},
+                     {T({1, 1, 1, 2}).As(DType::kUInt8), T({1, 1, 1, 2})}, {T({1, 1, 1, 4})}),
+                {{{255, 1}, {3, 4}}, {{9, 9, 9, 9}}}, {{0, 0, 0, 4}});
   const CaseData grad{{{0, 3, 3, -1}, {1, 2, 3, 4}}, {{9, 9, 9, 9}}};
   ExpectOutputs(Case("Grad", ops::MaxPoolGrad{{{1, 1}, {1, 1}, {0, 0}, false}},
                      {T({1, 1, 2, 2}), T({1, 1, 2, 2})}, {T({1, 1, 2, 2})}),
@@ -394,10 +407,10 @@ TEST(ReferenceTest, BatchNorm) {
 
 TEST(ReferenceTest, Lrn) {
   const ops::Lrn op{3, 0.6, 0.75, 2};
-  const OpCase test = Case("Lrn", op, {T({2, 5, 1, 2})}, {T({2, 5, 1, 2}), T({2, 5, 1, 2})});
+  const OpCase test = Case("Lrn", op, {T({2, 5, 1, 2})}, {T({2, 5, 1, 2})});
   const CaseData data = DataOf(test);
   const Elements& x = data.inputs[0];
-  Elements y(x.size()), scale(x.size());
+  Elements y(x.size());
   for (int64_t n = 0; n < 2; ++n)
     for (int64_t c = 0; c < 5; ++c)
       for (int64_t p = 0; p < 2; ++p) {
@@ -406,16 +419,15 @@ TEST(ReferenceTest, Lrn) {
           sum += x[(n * 5 + j) * 2 + p] * x[(n * 5 + j) * 2 + p];
         }
         const int64_t at = (n * 5 + c) * 2 + p;
-        scale[at] = 2 + 0.6 / 3 * sum;
-        y[at] = x[at] * std::pow(scale[at], -0.75);
+        y[at] = x[at] * std::pow(2 + 0.6 / 3 * sum, -0.75);
       }
-  ExpectOutputs(test, data, {y, scale});
-  // One channel: dx = scale^-b dy - 2 a b / size * x * dy * y / scale.
-  const CaseData one{{{2}, {3}, {4}, {5}}, {{0}}};
-  ExpectOutputs(
-      Case("Grad", ops::LrnGrad{3, 0.6, 0.5},
-           {T({1, 1, 1, 1}), T({1, 1, 1, 1}), T({1, 1, 1, 1}), T({1, 1, 1, 1})}, {T({1, 1, 1, 1})}),
-      one, {{0.5 * 5 - 2 * 0.6 * 0.5 / 3 * 2 * 5 * 3 / 4}});
+  ExpectOutputs(test, data, {y});
+  // One channel with scale 3.2 + 0.6 / 3 * 4 = 4 and power 1/2:
+  // dx = dy / 2 - 2 a b / size * x * dy * x / 8.
+  const CaseData one{{{2}, {5}}, {{0}}};
+  ExpectOutputs(Case("Grad", ops::LrnGrad{3, 0.6, 0.5, 3.2}, {T({1, 1, 1, 1}), T({1, 1, 1, 1})},
+                     {T({1, 1, 1, 1})}),
+                one, {{0.5 * 5 - 2 * 0.6 * 0.5 / 3 * 2 * 5 * 2 / 8}});
 }
 
 TEST(ReferenceTest, Softmax) {

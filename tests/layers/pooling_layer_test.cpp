@@ -1,9 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "caffe/blob.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
@@ -33,6 +37,62 @@ TEST(PoolingLayerTest, TakesPadAndStrideInOneFormOnly) {
     EXPECT_THAT([&] { MakeNet(options); },
                 ThrowsMessage<InvalidArgument>(HasSubstr("needs stride, or stride_h and stride_w")))
         << options;
+  }
+}
+
+// A row of 5 pixels with windows of 3 around every other one.
+std::unique_ptr<Net> RowNet(const std::string& types, const std::string& mask) {
+  return caffe::testing::NetOf(StrCat(
+      "force_backward: true ", types,
+      " layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 1 dim: 1 "
+      "dim: 5 } } } layer { name: 'pool' type: 'Pooling' bottom: 'x' top: 'y' ",
+      mask,
+      " pooling_param { kernel_h: 1 kernel_w: 3 stride_h: 1 stride_w: 2 pad_h: 0 pad_w: 1 } }"));
+}
+
+std::vector<float> GradientOfRow(Net& net) {
+  const std::vector<float> x = {1, 3, 2, 3, 0}, dy = {1, 2, 4};
+  std::copy(x.begin(), x.end(), net.blob_by_name("x")->mutable_cpu_data<float>());
+  net.Forward();
+  const Blob& y = *net.blob_by_name("y");
+  EXPECT_THAT(std::vector<float>(y.cpu_data<float>(), y.cpu_data<float>() + 3),
+              ::testing::ElementsAre(3, 3, 3));
+  std::copy(dy.begin(), dy.end(), net.blob_by_name("y")->mutable_cpu_diff<float>());
+  net.Backward();
+  const float* dx = net.blob_by_name("x")->cpu_diff<float>();
+  return {dx, dx + 5};
+}
+
+// Whatever form backward's own mask has. Of equal maxima the first one wins.
+TEST(PoolingLayerTest, AMaskTopShowsPlacesInTheImageAndChangesNoGradient) {
+  for (const char* types : {"", "default_forward_type: BFLOAT16 default_backward_type: BFLOAT16",
+                            "default_forward_type: DOUBLE default_backward_type: DOUBLE"}) {
+    const std::unique_ptr<Net> plain = RowNet(types, ""), shown = RowNet(types, "top: 'mask'");
+    EXPECT_THAT(GradientOfRow(*plain), ::testing::ElementsAre(0, 3, 0, 4, 0)) << types;
+    EXPECT_EQ(GradientOfRow(*shown), GradientOfRow(*plain)) << types;
+    const float* mask = shown->blob_by_name("mask")->cpu_data<float>();
+    EXPECT_THAT(std::vector<float>(mask, mask + 3), ::testing::ElementsAre(1, 1, 3)) << types;
+  }
+}
+
+// A window of more places than a byte has numbers for.
+TEST(PoolingLayerTest, GradientsOfLargeWindowsFindTheirWinner) {
+  for (const int size : {15, 16, 20}) {
+    const auto net = caffe::testing::NetOf(StrCat(
+        "force_backward: true layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: "
+        "1 dim: 1 dim: ",
+        size, " dim: ", size,
+        " } } } layer { name: 'pool' type: 'Pooling' "
+        "bottom: 'x' top: 'y' pooling_param { global_pooling: true } }"));
+    float* x = net->blob_by_name("x")->mutable_cpu_data<float>();
+    const int count = size * size;
+    for (int i = 0; i < count; ++i) x[i] = static_cast<float>(i * 7 % count == count - 1);
+    const auto winner = std::find(x, x + count, 1.0f) - x;
+    net->Forward();
+    net->blob_by_name("y")->mutable_cpu_diff<float>()[0] = 5;
+    net->Backward();
+    const float* dx = net->blob_by_name("x")->cpu_diff<float>();
+    for (int i = 0; i < count; ++i) EXPECT_EQ(dx[i], i == winner ? 5 : 0) << size << " " << i;
   }
 }
 

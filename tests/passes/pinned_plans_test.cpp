@@ -33,17 +33,6 @@ std::optional<DType> TypeOf(bool has, Type type) {
   return type == FLOAT16 ? DType::kFloat16 : type == BFLOAT16 ? DType::kBFloat16 : DType::kFloat;
 }
 
-// Nets that are short of what ExpectNarrowPlansPay() asks of the others: LRN's scale and the masks
-// of max pooling are float in every type, and so are the gradients that some losses make.
-bool IsKnownToBeShort(const std::string& name) {
-  for (const char* net :
-       {"bvlc_", "mobilenet_", "resnet18", "squeezenet", "alexnet_", "finetune_flickr_style",
-        "inception_", "kitti_", "VGGNet", "WIDER_FACE"}) {
-    if (name.starts_with(net)) return true;
-  }
-  return false;
-}
-
 // Those of a net that sets any default itself.
 std::optional<PrecisionDefaults> OwnPrecision(const NetParameter& net) {
   const PrecisionDefaults own = {
@@ -96,7 +85,7 @@ class PinnedPlansTest : public ::testing::TestWithParam<DeviceKind> {
   void ExpectNarrowPlansPay(const std::string& name, const Summaries& summaries) {
     for (const auto& [precision, summary] : summaries)
       EXPECT_EQ(summary.unread, 0) << name << " " << precision;
-    if (summaries.count("fp32") == 0 || IsKnownToBeShort(name)) return;
+    if (summaries.count("fp32") == 0) return;
     const PlanSummary& wide = summaries.at("fp32");
     for (const char* precision : {"bf16", "fp16", "mixed"}) {
       const PlanSummary& narrow = summaries.at(precision);

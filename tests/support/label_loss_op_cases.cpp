@@ -10,7 +10,7 @@ void AddLabelLossCases(std::vector<OpCase>* cases) {
                        CaseOperand out) {
     cases->push_back({name, std::move(op), std::move(in), {std::move(out)}});
   };
-  const CaseOperand x = T({6, 7}).Wide().In(-3, 3), p = T({6, 7}).Wide().In(0.01, 0.9);
+  const CaseOperand x = T({6, 7}).In(-3, 3), p = T({6, 7}).In(0.01, 0.9);
   const CaseOperand label = T({6}).Wide().Labels(7);
   for (const bool squared : {false, true}) {
     const std::string norm = squared ? "L2" : "L1";
@@ -42,7 +42,7 @@ void AddLabelLossCases(std::vector<OpCase>* cases) {
   }
   for (const bool legacy : {false, true}) {
     const std::string suffix = legacy ? "Legacy" : "";
-    const CaseOperand a = T({6, 7}).Wide();
+    const CaseOperand a = T({6, 7});
     add("ContrastiveLoss" + suffix, ops::ContrastiveLoss{2.5f, legacy}, {a, a, similar}, loss);
     add("ContrastiveLossGrad" + suffix, ops::ContrastiveLossGrad{2.5f, legacy, -1},
         {a, a, similar, dloss}, a);

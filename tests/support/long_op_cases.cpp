@@ -32,16 +32,16 @@ void AddSumsPerChannel(const Add& add) {
 
 // One row per block of threads, and several elements per thread.
 void AddRows(const Add& add) {
-  const CaseOperand x = T({3, 1500}), wide = x.Wide();
-  add("SoftmaxLong", ops::Softmax{1}, {x.In(-5, 5)}, {x}, {});
-  add("SoftmaxGradLong", ops::SoftmaxGrad{1}, {x.In(0.001, 0.01), x}, {x}, {});
+  const CaseOperand x = T({3, 1500});
+  add("SoftmaxLong", ops::Softmax{1}, {x.In(-5, 5)}, {x.Wide()}, {});
+  add("SoftmaxGradLong", ops::SoftmaxGrad{1}, {x.Wide().In(0.001, 0.01), x}, {x}, {});
   add("ArgMaxLong", ops::ArgMax{1, 3}, {x}, {T({3, 3}).Wide(), T({3, 3}).Wide()}, {});
   const CaseOperand rows = T({3}).Wide().In(0.5, 2);
-  add("MvnLong", ops::Mvn{1, true, 1e-3}, {wide}, {wide, rows}, {});
-  add("MvnGradLong", ops::MvnGrad{1, true}, {wide, rows, wide}, {wide}, {});
-  add("L2NormalizeLong", ops::L2Normalize{true, 1e-10}, {wide}, {wide, rows}, {});
-  add("L2NormalizeGradLong", ops::L2NormalizeGrad{true}, {wide, rows, wide}, {wide}, {});
-  add("AccuracyLong", ops::Accuracy{1, 700, std::nullopt}, {x, T({3}).Labels(1500)},
+  add("MvnLong", ops::Mvn{1, true, 1e-3}, {x}, {x, rows}, {});
+  add("MvnGradLong", ops::MvnGrad{1, true}, {x, rows, x}, {x}, {});
+  add("L2NormalizeLong", ops::L2Normalize{true, 1e-10}, {x}, {x, rows}, {});
+  add("L2NormalizeGradLong", ops::L2NormalizeGrad{true}, {x, rows, x}, {x}, {});
+  add("AccuracyLong", ops::Accuracy{1, 700, std::nullopt}, {x, T({3}).Wide().Labels(1500)},
       {T({}), T({1500})}, {});
   const CaseOperand similar = T({3}).Labels(2);
   add("ContrastiveLossLong", ops::ContrastiveLoss{30, false}, {x, x, similar}, {T({})}, {});
@@ -52,8 +52,9 @@ void AddRows(const Add& add) {
 
 // One sum of all elements.
 void AddTotals(const Add& add) {
-  const CaseOperand x = T({4, 3, 5000}), p = x.In(0.01, 0.9), labels = T({4, 5000}).Labels(3);
-  const CaseOperand loss = T({}), dloss = loss.In(100, 200);
+  const CaseOperand x = T({4, 3, 5000}), p = x.Wide().In(0.01, 0.9),
+                    labels = T({4, 5000}).Labels(3);
+  const CaseOperand loss = T({}).Wide(), dloss = loss.In(100, 200);
   add("ReduceAllLong", ops::Reduce{ops::Reduction::kAbsSum, 1.5}, {x}, {loss}, {});
   add("EuclideanLossLong", ops::EuclideanLoss{}, {x, x}, {loss}, {});
   ops::LabelRule rule;

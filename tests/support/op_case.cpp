@@ -233,19 +233,19 @@ std::vector<Elements> RepeatedData(const std::vector<CaseOperand>& operands, DTy
   return data;
 }
 
-// The i-th output position's winner somewhere in its window, -1 for a few.
+// The i-th output position's winner somewhere in its window, none for a few.
 CaseOperand MaskOf(const ops::PoolGeometry& geometry, std::vector<int64_t> output, int64_t height,
-                   int64_t width) {
-  CaseOperand mask = T(output).Wide();
+                   int64_t width, DType type) {
+  CaseOperand mask = type == DType::kUInt8 ? T(output).As(type) : T(output).Wide();
+  const ops::MaskCode code(geometry, width, type);
   mask.value = [=](const std::vector<Elements>&, int64_t i) -> double {
     const int64_t ow = i % output[3], oh = i / output[3] % output[2];
     const ops::PoolWindow rows = ops::WindowAt(geometry, 0, height, oh);
     const ops::PoolWindow columns = ops::WindowAt(geometry, 1, width, ow);
-    if (rows.begin >= rows.end || columns.begin >= columns.end || i % 13 == 5) return -1;
+    if (rows.begin >= rows.end || columns.begin >= columns.end || i % 13 == 5) return code.none();
     const uint32_t bits = RandomStream(1, 77).Bits(i);
     const int64_t h = rows.begin + bits % (rows.end - rows.begin);
-    return static_cast<double>(h * width + columns.begin +
-                               (bits >> 8) % (columns.end - columns.begin));
+    return code.At(oh, ow, h, columns.begin + (bits >> 8) % (columns.end - columns.begin));
   };
   return mask;
 }
@@ -352,12 +352,19 @@ void AddPoolCases(std::vector<OpCase>* cases) {
     const ops::PoolGeometry& g = shape.geometry;
     const std::vector<int64_t> y = {shape.x[0], shape.x[1], g.OutputSize(0, shape.x[2]),
                                     g.OutputSize(1, shape.x[3])};
-    const CaseOperand mask = MaskOf(g, y, shape.x[2], shape.x[3]);
+    const CaseOperand mask = MaskOf(g, y, shape.x[2], shape.x[3], DType::kFloat);
+    const CaseOperand bytes = MaskOf(g, y, shape.x[2], shape.x[3], DType::kUInt8);
     cases->push_back({"MaxPool" + shape.name, ops::MaxPool{g}, {T(shape.x)}, {T(y), T(y).Wide()}});
     cases->push_back({"MaxPoolNoMask" + shape.name, ops::MaxPool{g}, {T(shape.x)}, {T(y)}});
     cases->push_back(
         {"MaxPoolTies" + shape.name, ops::MaxPool{g}, {T(shape.x).Labels(3)}, {T(y), T(y).Wide()}});
+    cases->push_back({"MaxPoolBytes" + shape.name,
+                      ops::MaxPool{g},
+                      {T(shape.x).Labels(3)},
+                      {T(y), T(y).As(DType::kUInt8).In(0, 255)}});
     cases->push_back({"MaxPoolGrad" + shape.name, ops::MaxPoolGrad{g}, {mask, T(y)}, {T(shape.x)}});
+    cases->push_back(
+        {"MaxPoolGradBytes" + shape.name, ops::MaxPoolGrad{g}, {bytes, T(y)}, {T(shape.x)}});
     if (g.pad == std::array<int64_t, 2>{0, 0}) {
       const CaseOperand positive = T(shape.x).In(0.1, 1);
       cases->push_back({"StochasticPool" + shape.name,
@@ -440,12 +447,14 @@ void AddNormCases(std::vector<OpCase>* cases) {
   }
   for (const int64_t size : {3, 5}) {
     const CaseOperand x = T({2, 9, 4, 5}), scale = x.Wide().In(1, 2);
-    cases->push_back({StrCat("Lrn", size), ops::Lrn{size, 0.7, 0.75, 2}, {x}, {x, x.Wide()}});
-    cases->push_back(
-        {StrCat("LrnGrad", size), ops::LrnGrad{size, 0.7, 0.75}, {x, x, scale, x}, {x}});
-    cases->push_back({StrCat("LrnOddBeta", size), ops::Lrn{size, 0.7, 0.6, 1}, {x}, {x, x.Wide()}});
+    for (const double beta : {0.75, 0.6}) {
+      const std::string name = StrCat(size, beta == 0.75 ? "" : "OddBeta");
+      cases->push_back({"Lrn" + name, ops::Lrn{size, 0.7, beta, 2}, {x}, {x}});
+      cases->push_back({"LrnGrad" + name, ops::LrnGrad{size, 0.7, beta, 2}, {x, x}, {x}});
+    }
     cases->push_back(
         {StrCat("LrnWithin", size), ops::LrnWithin{size, 0.7, 0.75}, {x}, {x, x.Wide()}});
+    cases->push_back({StrCat("LrnWithinNoScale", size), ops::LrnWithin{size, 0.7, 0.75}, {x}, {x}});
     cases->push_back(
         {StrCat("LrnWithinGrad", size), ops::LrnWithinGrad{size, 0.7, 0.75}, {x, scale, x}, {x}});
   }
@@ -536,10 +545,10 @@ void AddMoveCases(std::vector<OpCase>* cases) {
 
 void AddLossCases(std::vector<OpCase>* cases) {
   const CaseOperand x = T({4, 7, 3}), p = x.In(0.01, 0.9), labels = T({4, 3}).Labels(7);
-  const CaseOperand loss = T({});
+  const CaseOperand loss = T({}).Wide();
   for (const int axis : {0, 1, 2}) {
-    cases->push_back({StrCat("Softmax", axis), ops::Softmax{axis}, {x.In(-5, 5)}, {x}});
-    cases->push_back({StrCat("SoftmaxGrad", axis), ops::SoftmaxGrad{axis}, {p, x}, {x}});
+    cases->push_back({StrCat("Softmax", axis), ops::Softmax{axis}, {x.In(-5, 5)}, {x.Wide()}});
+    cases->push_back({StrCat("SoftmaxGrad", axis), ops::SoftmaxGrad{axis}, {p.Wide(), x}, {x}});
   }
   for (const int normalization : {0, 1, 2, 3}) {
     for (const bool ignores : {false, true}) {
@@ -547,15 +556,16 @@ void AddLossCases(std::vector<OpCase>* cases) {
       if (ignores) rule.ignore_label = 2;
       rule.normalization = static_cast<ops::Normalization>(normalization);
       const std::string suffix = StrCat(normalization, ignores ? "Ignore" : "");
-      cases->push_back({"SoftmaxLoss" + suffix, ops::SoftmaxLoss{rule}, {p, labels}, {loss}});
       cases->push_back(
-          {"SoftmaxLossGrad" + suffix, ops::SoftmaxLossGrad{rule}, {p, labels, loss}, {x}});
+          {"SoftmaxLoss" + suffix, ops::SoftmaxLoss{rule}, {p.Wide(), labels}, {loss}});
+      cases->push_back(
+          {"SoftmaxLossGrad" + suffix, ops::SoftmaxLossGrad{rule}, {p.Wide(), labels, loss}, {x}});
     }
   }
   cases->push_back(
-      {"SoftmaxLossGradSmoothed", ops::SoftmaxLossGrad{{}, 0.2f}, {p, labels, loss}, {x}});
-  cases->push_back({"EuclideanLoss", ops::EuclideanLoss{}, {x, x}, {loss}});
-  cases->push_back({"EuclideanLossGrad", ops::EuclideanLossGrad{-1}, {x, x, loss}, {x}});
+      {"SoftmaxLossGradSmoothed", ops::SoftmaxLossGrad{{}, 0.2f}, {p.Wide(), labels, loss}, {x}});
+  cases->push_back({"EuclideanLoss", ops::EuclideanLoss{}, {x, x.Wide()}, {loss}});
+  cases->push_back({"EuclideanLossGrad", ops::EuclideanLossGrad{-1}, {x, x.Wide(), loss}, {x}});
   for (const int k : {1, 3}) {
     ops::Accuracy op{1, k, std::nullopt};
     cases->push_back({StrCat("Accuracy", k), op, {x, labels}, {loss, T({7})}});

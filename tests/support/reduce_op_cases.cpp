@@ -47,7 +47,7 @@ void AddReduceCases(std::vector<OpCase>* cases) {
       {unit, gates});
   add("LstmUnitGradFirst", ops::LstmUnitGrad{}, {unit, gates, cont, unit, unit, Absent()},
       {Absent(), gates});
-  const CaseOperand x = T({3, 4, 5, 6}).Wide();
+  const CaseOperand x = T({3, 4, 5, 6});
   for (const int axis : {1, 2}) {
     const CaseOperand rows = T({axis == 1 ? 3 : 12}).Wide().In(0.5, 2);
     const std::string suffix = StrCat(axis);

@@ -64,17 +64,20 @@ std::vector<OpCase> MakeCases() {
   const ops::PoolGeometry g3x3{{3, 3}, {2, 2}, {0, 0}, false};
   const CaseOperand image = T({32, 64, 112, 112}), pooled = T({32, 64, 56, 56});
   add("MaxPool3x3", ops::MaxPool{g3x3}, {image}, {pooled, pooled.Wide()});
+  add("MaxPool3x3Bytes", ops::MaxPool{g3x3}, {image}, {pooled, pooled.As(DType::kUInt8)});
+  add("MaxPoolGrad3x3Bytes", ops::MaxPoolGrad{g3x3}, {pooled.As(DType::kUInt8).In(0, 8), pooled},
+      {image});
   add("MaxPoolGrad3x3", ops::MaxPoolGrad{g3x3}, {pooled.Wide().In(0, 0), pooled}, {image});
   const ops::PoolGeometry global{{7, 7}, {1, 1}, {0, 0}, false};
   add("AvePoolGlobal", ops::AvePool{global}, {T({32, 2048, 7, 7})}, {T({32, 2048, 1, 1})});
   add("AvePoolGradGlobal", ops::AvePoolGrad{global}, {T({32, 2048, 1, 1})}, {T({32, 2048, 7, 7})});
 
-  const CaseOperand norm = T({32, 96, 55, 55}), scale = norm.Wide().In(1, 2);
-  add("Lrn", ops::Lrn{5, 1e-4, 0.75, 1}, {norm}, {norm, scale});
-  add("LrnGrad", ops::LrnGrad{5, 1e-4, 0.75}, {norm, norm, scale, norm}, {norm});
+  const CaseOperand norm = T({32, 96, 55, 55});
+  add("Lrn", ops::Lrn{5, 1e-4, 0.75, 1}, {norm}, {norm});
+  add("LrnGrad", ops::LrnGrad{5, 1e-4, 0.75, 1}, {norm, norm}, {norm});
 
   const CaseOperand scores = T({32, 1000}), labels = T({32}).Labels(1000), loss = T({});
-  add("Softmax", ops::Softmax{1}, {scores}, {scores});
+  add("Softmax", ops::Softmax{1}, {scores}, {scores.Wide()});
   add("SoftmaxLoss", ops::SoftmaxLoss{}, {scores.In(0.1, 0.9), labels}, {loss});
 
   const CaseOperand w = T({25'000'000}).Wide(),

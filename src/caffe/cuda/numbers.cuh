@@ -1,5 +1,5 @@
-// Small operands of any type, read by kernels whose big operands have another: one number per
-// channel, labels, scalars, statistics.
+// Operands of a type that is not the kernel's: one number per channel, labels, scalars, statistics,
+// and all that losses read and make.
 #pragma once
 
 #include "caffe/cuda/launch.cuh"

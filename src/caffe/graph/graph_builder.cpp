@@ -85,12 +85,11 @@ Value* GraphBuilder::param_diff(int i) {
   return call().param_needs_gradient.at(i) ? call().param_grads.at(i) : nullptr;
 }
 
-Value* GraphBuilder::Saved(const std::string& name, const Shape& shape) {
+Value* GraphBuilder::Saved(const std::string& name, const Shape& shape, SavedAs as) {
   Value*& value = call().saved[name];
   if (value == nullptr) {
-    value = &graph_.NewValue(Prefixed(name), shape, DType::kFloat, ValueKind::kActivation);
-    value->at_least_float = true;
-    value->layer = call_;
+    value = as == SavedAs::kBytes ? Bytes(name, shape) : Scratch(name, shape);
+    value->at_least_float = as == SavedAs::kExact;
   }
   return value;
 }

@@ -22,31 +22,36 @@ class LRNLayer final : public Layer {
   }
 
   void EmitForward(GraphBuilder& graph) const override {
+    Value *x = graph.bottom(0), *y = graph.top(0);
     if (is_across()) {
       graph.Emit(ops::Lrn{.size = options_.local_size(),
                           .alpha = options_.alpha(),
                           .beta = options_.beta(),
                           .k = options_.k()},
-                 {graph.bottom(0)}, {graph.top(0), Scale(graph)});
-    } else {
-      graph.Emit(
-          ops::LrnWithin{
-              .size = options_.local_size(), .alpha = options_.alpha(), .beta = options_.beta()},
-          {graph.bottom(0)}, {graph.top(0), Scale(graph)});
+                 {x}, {y});
+      return;
     }
+    std::vector<Value*> outputs = {y};
+    if (graph.with_backward()) outputs.push_back(Scale(graph));
+    graph.Emit(
+        ops::LrnWithin{
+            .size = options_.local_size(), .alpha = options_.alpha(), .beta = options_.beta()},
+        {x}, outputs);
   }
 
   void EmitBackward(GraphBuilder& graph) const override {
+    Value *x = graph.bottom(0), *dy = graph.top_diff(0), *dx = graph.bottom_diff(0);
     if (is_across()) {
-      graph.Emit(
-          ops::LrnGrad{
-              .size = options_.local_size(), .alpha = options_.alpha(), .beta = options_.beta()},
-          {graph.bottom(0), graph.top(0), Scale(graph), graph.top_diff(0)}, {graph.bottom_diff(0)});
+      graph.Emit(ops::LrnGrad{.size = options_.local_size(),
+                              .alpha = options_.alpha(),
+                              .beta = options_.beta(),
+                              .k = options_.k()},
+                 {x, dy}, {dx});
     } else {
       graph.Emit(
           ops::LrnWithinGrad{
               .size = options_.local_size(), .alpha = options_.alpha(), .beta = options_.beta()},
-          {graph.bottom(0), Scale(graph), graph.top_diff(0)}, {graph.bottom_diff(0)});
+          {x, Scale(graph), dy}, {dx});
     }
   }
 

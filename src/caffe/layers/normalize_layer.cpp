@@ -49,7 +49,7 @@ class NormalizeLayer final : public Layer {
                                      : ops::BroadcastAxes{.axis = 1, .num_axes = 1};
   }
   Value* Unit(GraphBuilder& graph) const {
-    return graph.Saved("unit", graph.shape(graph.bottom(0)));
+    return graph.Saved("unit", graph.shape(graph.bottom(0)), SavedAs::kData);
   }
   Value* Norm(GraphBuilder& graph) const {
     const Shape& shape = graph.shape(graph.bottom(0));

@@ -89,8 +89,11 @@ class PoolingLayer final : public Layer {
   bool is_stochastic() const { return options_.pool() == PoolingParameter::STOCHASTIC; }
   bool draws() const { return is_stochastic() && phase() == TRAIN; }
 
-  static Value* Mask(GraphBuilder& graph) {
-    return graph.num_tops() > 1 ? graph.top(1) : graph.Saved("mask", graph.shape(graph.top(0)));
+  // A top shows the caller numbers; nobody but backward sees the other.
+  Value* Mask(GraphBuilder& graph) const {
+    if (graph.num_tops() > 1) return graph.top(1);
+    const bool fits = is_max() && Geometry(graph.shape(graph.bottom(0))).fits_byte_mask();
+    return graph.Saved("mask", graph.shape(graph.top(0)), fits ? SavedAs::kBytes : SavedAs::kExact);
   }
 
   // A second spelling would be passed over in silence, and half of one is 0 on the other axis.

@@ -9,7 +9,7 @@ namespace caffe::ops {
 // at the label and -1 elsewhere; loss = sum of m (`squared`: of m^2) / N.
 struct HingeLoss {
   static constexpr std::string_view kName = "HingeLoss";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   static constexpr OperandSet kExactInputs = {1};
   bool squared = false;
 };
@@ -17,28 +17,28 @@ struct HingeLoss {
 // (x, label, dloss) -> (dx)
 struct HingeLossGrad {
   static constexpr std::string_view kName = "HingeLossGrad";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   bool squared = false;
 };
 
 // (p, label) -> (loss):  p is N rows of probabilities; loss = -sum log max(p[label], 1e-20) / N.
 struct MultinomialLogisticLoss {
   static constexpr std::string_view kName = "MultinomialLogisticLoss";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   static constexpr OperandSet kExactInputs = {1};
 };
 
 // (p, label, dloss) -> (dp)
 struct MultinomialLogisticLossGrad {
   static constexpr std::string_view kName = "MultinomialLogisticLossGrad";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
 };
 
 // (p, label, h) -> (loss):  loss = -sum over classes j of h[label, j] log max(p[j], 1e-20) /
 // divisor. h is classes x classes.
 struct InfogainLoss {
   static constexpr std::string_view kName = "InfogainLoss";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   static constexpr OperandSet kExactInputs = {1};
   LabelRule rule;
 };
@@ -47,7 +47,7 @@ struct InfogainLoss {
 // dx[j] = dloss (p[j] * sum of h[label, :] - h[label, j]) / divisor; 0 where ignored.
 struct InfogainLossGrad {
   static constexpr std::string_view kName = "InfogainLossGrad";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   LabelRule rule;
 };
 

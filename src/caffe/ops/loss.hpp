@@ -26,7 +26,7 @@ struct ClassView {
 // (x) -> (y):  exp(x - max) / sum along `axis`.
 struct Softmax {
   static constexpr std::string_view kName = "Softmax";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   static constexpr bool kInPlace = true;
   int axis = 1;
   std::string Attributes() const { return StrCat("axis ", axis); }
@@ -38,7 +38,7 @@ struct Softmax {
 // (y, dy) -> (dx):  dx = y * (dy - sum of dy * y along `axis`).
 struct SoftmaxGrad {
   static constexpr std::string_view kName = "SoftmaxGrad";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   int axis = 1;
 };
 
@@ -67,7 +67,7 @@ CAFFE_HOST_DEVICE inline bool IsIgnored(const std::optional<int>& ignore_label, 
 // (p, label) -> (loss):  loss = -sum log max(p[label], FLT_MIN) / divisor.
 struct SoftmaxLoss {
   static constexpr std::string_view kName = "SoftmaxLoss";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   static constexpr OperandSet kExactInputs = {1};
   LabelRule rule;
 };
@@ -75,7 +75,7 @@ struct SoftmaxLoss {
 // (p, label, dloss) -> (dx):  dx = dloss * (p - target) / divisor; 0 where ignored.
 struct SoftmaxLossGrad {
   static constexpr std::string_view kName = "SoftmaxLossGrad";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   static constexpr bool kInPlace = true;
   LabelRule rule;
   float label_smoothing = 0;
@@ -95,13 +95,13 @@ struct SoftmaxLossGrad {
 // (a, b) -> (loss):  loss = sum (a - b)^2 / (2 N), N = extent of axis 0.
 struct EuclideanLoss {
   static constexpr std::string_view kName = "EuclideanLoss";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
 };
 
 // (a, b, dloss) -> (dx):  dx = sign * dloss * (a - b) / N.
 struct EuclideanLossGrad {
   static constexpr std::string_view kName = "EuclideanLossGrad";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   int sign = 1;
 };
 
@@ -110,7 +110,7 @@ struct EuclideanLossGrad {
 // items has 0.
 struct Accuracy {
   static constexpr std::string_view kName = "Accuracy";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   static constexpr OperandSet kExactInputs = {1};
   int axis = 1;
   int top_k = 1;

@@ -88,8 +88,7 @@ struct UpdateRunningStatistics {
 };
 
 // Local response normalisation across channels (Krizhevsky et al. 2012), `size` odd:
-// (x) -> (y, scale):  scale = k + alpha / size * sum of squares over the window; y = x *
-// scale^-beta.
+// (x) -> (y):  y = x * scale^-beta, scale = k + alpha / size * sum of squares over the window.
 struct Lrn {
   static constexpr std::string_view kName = "Lrn";
   int64_t size = 5;
@@ -98,27 +97,27 @@ struct Lrn {
     return StrCat("size ", size, ", alpha ", alpha, ", beta ", beta, ", k ", k);
   }
   LayoutRule layout_rule() const {
-    return {.inputs = {0}, .outputs = {0, 1}, .prefers_channels_last = true};
+    return {.inputs = {0}, .outputs = {0}, .prefers_channels_last = true};
   }
   double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
     return (2.0 * static_cast<double>(size) + 10) * static_cast<double>(outputs[0].count());
   }
 };
 
-// (x, y, scale, dy) -> (dx):
-//   dx_i = scale_i^-beta dy_i - 2 alpha beta / size * x_i * sum_j dy_j y_j / scale_j
+// (x, dy) -> (dx), the scales being computed anew, which is cheaper than to store them:
+//   dx_i = scale_i^-beta dy_i - 2 alpha beta / size * x_i * sum_j dy_j x_j scale_j^(-beta - 1)
 struct LrnGrad {
   static constexpr std::string_view kName = "LrnGrad";
-  enum Input { kX, kY, kScale, kDy };
+  enum Input { kX, kDy };
   int64_t size = 5;
-  double alpha = 1, beta = 0.75;
+  double alpha = 1, beta = 0.75, k = 1;
   LayoutRule layout_rule() const {
-    return {.inputs = {0, 1, 2, 3}, .outputs = {0}, .prefers_channels_last = true};
+    return {.inputs = {0, 1}, .outputs = {0}, .prefers_channels_last = true};
   }
 };
 
 // Local response normalisation within a channel:
-// (x) -> (y, scale):  scale = 1 + alpha * mean of squares over a size x size window (padding
+// (x) -> (y[, scale]):  scale = 1 + alpha * mean of squares over a size x size window (padding
 // counts up to the far edge, as in AvePool); y = x * scale^-beta.
 struct LrnWithin {
   static constexpr std::string_view kName = "LrnWithin";

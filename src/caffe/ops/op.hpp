@@ -29,7 +29,10 @@ struct LayoutRule {
 enum class NumericRule {
   kStorage,  // forward_type and backward_type
   kMath,     // and forward_math and backward_math: convolutions and matrix products
-  kFloat,    // never fewer bits than float: softmax, losses, statistics, updates
+  kFloat,    // never fewer bits than float: statistics, recurrent units, updates
+  // Computes in float or double whatever its operands have, and reads and makes each in the type of
+  // its memory: softmax, losses. Results of forward are stored in at least float.
+  kAsStored,
 };
 
 // What an operand is to its op, which decides the type in which it is read or made.
@@ -37,7 +40,7 @@ enum class Role : uint8_t {
   kData,       // activations and their gradients: the signature's data type
   kFactor,     // weights of a product: the signature's data type
   kParameter,  // other parameters, and all parameters' gradients: the type of their memory
-  kExact,      // labels, indices, flags, masks, statistics: at least float, as they are stored
+  kExact,      // labels, indices, flags, masks, statistics, operands of losses: as they are stored
 };
 
 // An op struct T has `static constexpr std::string_view kName` and may have

@@ -8,13 +8,13 @@ namespace caffe::ops {
 // (a, b) -> (loss):  loss = sum |a - b| / N, N = extent of axis 0.
 struct L1Loss {
   static constexpr std::string_view kName = "L1Loss";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
 };
 
 // (a, b, dloss) -> (dx):  dx = sign * dloss * sign(a - b) / N.
 struct L1LossGrad {
   static constexpr std::string_view kName = "L1LossGrad";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   int sign = 1;
 };
 
@@ -22,14 +22,14 @@ struct L1LossGrad {
 // / N (Girshick 2015, "Fast R-CNN").
 struct SmoothL1Loss {
   static constexpr std::string_view kName = "SmoothL1Loss";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
 };
 
 // (a, b, dloss[, w]) -> (dx):  dx = sign * dloss * (d limited to [-1, 1]) / N. As in NVCaffe the
 // weight is not applied a second time, which is the derivative for weights of 0 and 1.
 struct SmoothL1LossGrad {
   static constexpr std::string_view kName = "SmoothL1LossGrad";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   int sign = 1;
 };
 
@@ -37,7 +37,7 @@ struct SmoothL1LossGrad {
 // overflow, / divisor. Targets whose whole part is the ignored label count nowhere.
 struct SigmoidCrossEntropyLoss {
   static constexpr std::string_view kName = "SigmoidCrossEntropyLoss";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   static constexpr OperandSet kExactInputs = {1};
   LabelRule rule;
 };
@@ -45,7 +45,7 @@ struct SigmoidCrossEntropyLoss {
 // (x, t, dloss) -> (dx):  dx = dloss * (sigmoid(x) - t) / divisor; 0 where ignored.
 struct SigmoidCrossEntropyLossGrad {
   static constexpr std::string_view kName = "SigmoidCrossEntropyLossGrad";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   LabelRule rule;
 };
 
@@ -53,7 +53,7 @@ struct SigmoidCrossEntropyLossGrad {
 // (legacy: max(0, margin - d^2)); sum / (2 N) (Hadsell et al. 2006).
 struct ContrastiveLoss {
   static constexpr std::string_view kName = "ContrastiveLoss";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   static constexpr OperandSet kExactInputs = {2};
   float margin = 1;
   bool legacy = false;
@@ -62,7 +62,7 @@ struct ContrastiveLoss {
 // (a, b, similar, dloss) -> (dx), with `sign` -1 for b. A distance of 0 is guarded by 1e-4.
 struct ContrastiveLossGrad {
   static constexpr std::string_view kName = "ContrastiveLossGrad";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   float margin = 1;
   bool legacy = false;
   int sign = 1;

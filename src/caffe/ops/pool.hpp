@@ -18,14 +18,46 @@ struct PoolGeometry {
   // Caffe rounds up and then drops a last window that would start in the padding. Throws
   // InvalidArgument where no window is left.
   int64_t OutputSize(int axis, int64_t input) const;
+  // Whether a mask of bytes can name all places of a window.
+  bool fits_byte_mask() const { return kernel[0] * kernel[1] <= 255; }
   std::string ToString() const;
 };
 
 inline constexpr LayoutRule kPoolLayout{
     .inputs = {0}, .outputs = {0, 1}, .prefers_channels_last = true};
 
+// How a mask names the winner of a window of MaxPool. As a number: h * W + w in the image, -1 for
+// none. As a byte, where the geometry fits_byte_mask(): row * kernel width + column in the window
+// before it is clipped, 255 for none.
+struct MaskCode {
+  PoolGeometry geometry;
+  int64_t width;
+  bool is_byte;
+
+  MaskCode(const PoolGeometry& geometry, int64_t width, DType mask)
+      : geometry(geometry), width(width), is_byte(mask == DType::kUInt8) {}
+  CAFFE_HOST_DEVICE int none() const { return is_byte ? 255 : -1; }
+  // Position (h, w) of the image as the window of output position (oh, ow) names it.
+  CAFFE_HOST_DEVICE int At(int64_t oh, int64_t ow, int64_t h, int64_t w) const {
+    if (!is_byte) return static_cast<int>(h * width + w);
+    return static_cast<int>((h - Start(0, oh)) * geometry.kernel[1] + w - Start(1, ow));
+  }
+  // h * W + w of what a window names; it names some place.
+  CAFFE_HOST_DEVICE int64_t Index(int64_t oh, int64_t ow, int64_t code) const {
+    if (!is_byte) return code;
+    return (Start(0, oh) + code / geometry.kernel[1]) * width + Start(1, ow) +
+           code % geometry.kernel[1];
+  }
+
+ private:
+  CAFFE_HOST_DEVICE int64_t Start(int axis, int64_t output) const {
+    return output * geometry.stride[axis] - geometry.pad[axis];
+  }
+};
+
 // (x) -> (y[, mask]):  maximum of each window clipped to the image; of equal values the first in
-// row-major order wins. mask holds h * W + w of the winner as a number, -1 where a window is empty.
+// row-major order wins. mask is of numbers or bytes (MaskCode) and has none where a window is
+// empty.
 struct MaxPool {
   static constexpr std::string_view kName = "MaxPool";
   PoolGeometry geometry;
@@ -63,8 +95,8 @@ struct AvePoolGrad {
 };
 
 // (x) -> (y, mask):  one element of each window (of numbers >= 0), drawn with a probability in
-// proportion to its value (Zeiler and Fergus 2013); mask as in MaxPool, so that its gradient op
-// serves here, too. Output i in row-major order draws number i of `stream`.
+// proportion to its value (Zeiler and Fergus 2013); mask as in MaxPool, of numbers, so that its
+// gradient op serves here, too. Output i in row-major order draws number i of `stream`.
 struct StochasticPool {
   static constexpr std::string_view kName = "StochasticPool";
   PoolGeometry geometry;

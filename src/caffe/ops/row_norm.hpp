@@ -13,7 +13,6 @@ namespace caffe::ops {
 // sqrt(variance) + eps (one per row).
 struct Mvn {
   static constexpr std::string_view kName = "Mvn";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
   int axis = 2;
   bool divides = true;
   double eps = 1e-9;
@@ -24,7 +23,6 @@ struct Mvn {
 // `divides` dy - mean(dy).
 struct MvnGrad {
   static constexpr std::string_view kName = "MvnGrad";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
   int axis = 2;
   bool divides = true;
 };
@@ -33,7 +31,6 @@ struct MvnGrad {
 // over the channels of each position (N x positions norms). x is N,C,...
 struct L2Normalize {
   static constexpr std::string_view kName = "L2Normalize";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
   bool across_spatial = true;
   double eps = 1e-10;
   std::string Attributes() const { return across_spatial ? "per item" : "per position"; }
@@ -42,7 +39,6 @@ struct L2Normalize {
 // (y, norm, dy) -> (dx):  dx = (dy - y * sum(dy * y)) / norm.
 struct L2NormalizeGrad {
   static constexpr std::string_view kName = "L2NormalizeGrad";
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
   bool across_spatial = true;
 };
 

@@ -17,6 +17,11 @@ bool IsHalf(DType type) {
   return SizeOf(type) == 2;
 }
 
+// Whether the op's arithmetic is never narrower than float.
+bool ComputesWide(const Op& op) {
+  return op.numeric_rule() == NumericRule::kFloat || op.numeric_rule() == NumericRule::kAsStored;
+}
+
 bool IsParam(const Value& value) {
   return value.kind == ValueKind::kParam || value.kind == ValueKind::kParamGrad;
 }
@@ -77,7 +82,8 @@ class AssignPrecision final : public Pass {
   }
 
  private:
-  // Saved values that are made beside a node's first result (masks, statistics) keep their type.
+  // Values that are made beside a node's first result (masks, statistics) keep their type, and are
+  // never narrower than float where they are tops.
   void FindSideResults(Graph& graph) {
     side_results_.clear();
     for (LayerCall& call : graph.calls) {
@@ -86,7 +92,11 @@ class AssignPrecision final : public Pass {
     for (Node* node : graph.ScheduledNodes()) {
       if (node->direction != Direction::kForward) continue;
       if (!node->outputs.empty()) side_results_.erase(node->outputs[0]);
-      if (node->op.numeric_rule() != NumericRule::kFloat) continue;
+      if (node->op.As<ops::HostCall>() == nullptr) {
+        for (size_t i = 1; i < node->outputs.size(); ++i)
+          if (node->outputs[i] != nullptr) node->outputs[i]->at_least_float = true;
+      }
+      if (!ComputesWide(node->op)) continue;
       for (Value* output : node->outputs) {
         if (output != nullptr) output->at_least_float = true;
         side_results_.erase(output);
@@ -122,8 +132,7 @@ class AssignPrecision final : public Pass {
     scores_.clear();
     const auto readers = Readers(graph);
     const auto reads_narrow = [](const Node* reader) {
-      return reader->direction == Direction::kForward &&
-             reader->op.numeric_rule() != NumericRule::kFloat;
+      return reader->direction == Direction::kForward && !ComputesWide(reader->op);
     };
     for (const Node* node : graph.ScheduledNodes()) {
       if (node->direction != Direction::kForward || !node->op.makes_float() ||
@@ -174,6 +183,11 @@ class AssignPrecision final : public Pass {
 
   void AssignRoles(Node& node) const {
     const NumericRule rule = node.op.numeric_rule();
+    if (rule == NumericRule::kAsStored) {
+      for (Operand& input : node.inputs) input.role = Role::kExact;
+      for (Result& output : node.outputs) output.role = Role::kExact;
+      return;
+    }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       Operand& input = node.inputs[i];
       if (input == nullptr) continue;
@@ -225,6 +239,9 @@ class AssignPrecision final : public Pass {
           if (output != nullptr && output->kind == ValueKind::kParamGrad)
             storage = output->desc.dtype;
         }
+        break;
+      case NumericRule::kAsStored:
+        storage = AtLeastFloat(storage);
         break;
       case NumericRule::kStorage:
         if (MovesWideValues(node)) storage = AtLeastFloat(storage);

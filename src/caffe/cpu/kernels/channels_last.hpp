@@ -25,13 +25,15 @@ void VisitNarrow(DType dtype, Fn&& fn) {
   fn(TypeTag<float>{});
 }
 
-// Images have their channels last; masks and scales, whose type is their memory's, are float.
+// Images have their channels last; masks and scales, whose type is their memory's, are float or
+// bytes.
 inline std::optional<Refusal> RefuseUnlessChannelsLast(const KernelRequest& request) {
   const DType data = request.outputs[0].dtype;
   const auto fits = [&](const OperandDesc& operand) {
     return !operand.present || operand.shape.num_axes() != 4 ||
            (operand.layout == Layout::kChannelsLast &&
-            (operand.dtype == data || operand.dtype == DType::kFloat));
+            (operand.dtype == data || operand.dtype == DType::kFloat ||
+             operand.dtype == DType::kUInt8));
   };
   const bool all = request.outputs[0].layout == Layout::kChannelsLast &&
                    std::ranges::all_of(request.inputs, fits) &&

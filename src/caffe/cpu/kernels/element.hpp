@@ -1,4 +1,5 @@
-// Reads single elements of the smaller operand beside a tensor.
+// Single elements of operands whose type is not the kernel's: small ones beside a tensor, and all
+// operands of losses.
 #pragma once
 
 #include "caffe/tensor/tensor_view.hpp"
@@ -10,6 +11,10 @@ inline double ElementOf(const TensorView& view, int64_t i) {
   return VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
     return static_cast<double>(view.as<const T>()[i]);
   });
+}
+
+inline void SetElement(const TensorView& view, int64_t i, double value) {
+  VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) { view.as<T>()[i] = T(value); });
 }
 
 }  // namespace caffe::cpu

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "caffe/cpu/kernels/element.hpp"
 #include "caffe/error.hpp"
 #include "caffe/ops/loss.hpp"
 #include "caffe/tensor/tensor_view.hpp"
@@ -12,10 +13,8 @@ namespace caffe::cpu {
 using ops::ClassView;
 using ops::IsIgnored;
 
-// The label of a position, read from a tensor of the element type that the loss computes in.
-template <typename T>
-int64_t LabelAt(const TensorView& labels, int64_t position) {
-  return static_cast<int64_t>(labels.as<const T>()[position]);
+inline int64_t LabelAt(const TensorView& labels, int64_t position) {
+  return static_cast<int64_t>(ElementOf(labels, position));
 }
 
 inline void RequireLabel(int64_t label, int64_t classes, int64_t position) {

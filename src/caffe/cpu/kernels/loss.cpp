@@ -12,168 +12,143 @@
 namespace caffe::cpu {
 namespace {
 
+template <typename X, typename Y>
+void SoftmaxRow(const X* x, int64_t classes, int64_t step, Y* y) {
+  Y largest = static_cast<Y>(x[0]);
+  for (int64_t c = 1; c < classes; ++c) largest = std::max(largest, static_cast<Y>(x[c * step]));
+  Y sum = 0;
+  for (int64_t c = 0; c < classes; ++c)
+    sum += y[c * step] = std::exp(static_cast<Y>(x[c * step]) - largest);
+  for (int64_t c = 0; c < classes; ++c) y[c * step] /= sum;
+}
+
+// Calls fn(offset of the position's first class) for each position, over threads.
+template <typename Fn>
+void ForPositions(const ClassView& view, const Fn& fn) {
+  ParallelFor(view.positions(), std::max<int64_t>(1, 4096 / view.classes),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t p = begin; p < end; ++p) fn(view.At(p, 0));
+              });
+}
+
 void Softmax(const ops::Softmax& op, const KernelContext& ctx) {
   const ClassView view(ctx.output(0).shape, op.axis);
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const T* x = ctx.input(0).as<const T>();
-    T* y = ctx.output(0).as<T>();
-    ParallelFor(
-        view.outer * view.inner, std::max<int64_t>(1, 4096 / view.classes),
-        [&](int64_t begin, int64_t end) {
-          for (int64_t p = begin; p < end; ++p) {
-            const int64_t offset = p / view.inner * view.classes * view.inner + p % view.inner;
-            T largest = x[offset];
-            for (int64_t c = 1; c < view.classes; ++c) {
-              largest = std::max(largest, x[offset + c * view.inner]);
-            }
-            T sum = 0;
-            for (int64_t c = 0; c < view.classes; ++c) {
-              sum += y[offset + c * view.inner] = std::exp(x[offset + c * view.inner] - largest);
-            }
-            for (int64_t c = 0; c < view.classes; ++c) y[offset + c * view.inner] /= sum;
-          }
-        });
+  VisitFloat(ctx.input(0).dtype, [&]<typename X>(TypeTag<X>) {
+    VisitWide(ctx.output(0).dtype, [&]<typename Y>(TypeTag<Y>) {
+      ForPositions(view, [&](int64_t at) {
+        SoftmaxRow(ctx.input(0).as<const X>() + at, view.classes, view.inner,
+                   ctx.output(0).as<Y>() + at);
+      });
+    });
   });
 }
 
 void SoftmaxGrad(const ops::SoftmaxGrad& op, const KernelContext& ctx) {
   const ClassView view(ctx.output(0).shape, op.axis);
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const T* y = ctx.input(0).as<const T>();
-    const T* dy = ctx.input(1).as<const T>();
-    T* dx = ctx.output(0).as<T>();
-    ParallelFor(view.outer * view.inner, std::max<int64_t>(1, 4096 / view.classes),
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t p = begin; p < end; ++p) {
-                    const int64_t offset =
-                        p / view.inner * view.classes * view.inner + p % view.inner;
-                    T dot = 0;
-                    for (int64_t c = 0; c < view.classes; ++c) {
-                      dot += y[offset + c * view.inner] * dy[offset + c * view.inner];
-                    }
-                    for (int64_t c = 0; c < view.classes; ++c) {
-                      const int64_t i = offset + c * view.inner;
-                      dx[i] = y[i] * (dy[i] - dot);
-                    }
-                  }
-                });
+  const TensorView &y = ctx.input(0), &dy = ctx.input(1);
+  ForPositions(view, [&](int64_t at) {
+    const int64_t end = at + view.classes * view.inner;
+    double dot = 0;
+    for (int64_t i = at; i < end; i += view.inner) dot += ElementOf(y, i) * ElementOf(dy, i);
+    for (int64_t i = at; i < end; i += view.inner)
+      SetElement(ctx.output(0), i, ElementOf(y, i) * (ElementOf(dy, i) - dot));
   });
 }
 
 void SoftmaxLoss(const ops::SoftmaxLoss& op, const KernelContext& ctx) {
   const ClassView view(ctx.input(0).shape, op.rule.axis);
-  VisitWide(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const T* p = ctx.input(0).as<const T>();
-    double sum = 0;
-    int64_t valid = 0;
-    for (int64_t o = 0; o < view.outer; ++o) {
-      for (int64_t i = 0; i < view.inner; ++i) {
-        const int64_t label = LabelAt<T>(ctx.input(1), o * view.inner + i);
-        if (IsIgnored(op.rule.ignore_label, label)) continue;
-        RequireLabel(label, view.classes, o * view.inner + i);
-        sum -= std::log(std::max<double>(p[(o * view.classes + label) * view.inner + i], FLT_MIN));
-        ++valid;
-      }
-    }
-    if (!op.rule.ignore_label) valid = view.outer * view.inner;
-    *ctx.output(0).as<T>() = static_cast<T>(sum / op.rule.Divisor(view.outer, view.inner, valid));
-  });
+  double sum = 0;
+  int64_t valid = 0;
+  for (int64_t position = 0; position < view.positions(); ++position) {
+    const int64_t label = LabelAt(ctx.input(1), position);
+    if (IsIgnored(op.rule.ignore_label, label)) continue;
+    RequireLabel(label, view.classes, position);
+    const double probability = ElementOf(ctx.input(0), view.At(position, label));
+    sum -= std::log(std::max<double>(probability, FLT_MIN));
+    ++valid;
+  }
+  if (!op.rule.ignore_label) valid = view.positions();
+  SetElement(ctx.output(0), 0, sum / op.rule.Divisor(view.outer, view.inner, valid));
+}
+
+// How far a position's probabilities are from what is wanted of them, times `factor`.
+template <typename P, typename T>
+void SoftmaxLossGradRow(const P* p, const ClassView& view, int64_t label, P target, P others,
+                        P factor, T* dx) {
+  for (int64_t c = 0; c < view.classes; ++c) {
+    const P wanted = c == label ? target : others;
+    dx[c * view.inner] = T((p[c * view.inner] - wanted) * factor);
+  }
 }
 
 void SoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const KernelContext& ctx) {
   const ClassView view(ctx.output(0).shape, op.rule.axis);
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const T* p = ctx.input(0).as<const T>();
-    T* dx = ctx.output(0).as<T>();
-    int64_t valid = 0;
-    for (int64_t k = 0; k < view.outer * view.inner; ++k) {
-      valid += !IsIgnored(op.rule.ignore_label, LabelAt<T>(ctx.input(1), k));
-    }
-    const T factor = static_cast<T>(*ctx.input(2).as<const T>() /
-                                    op.rule.Divisor(view.outer, view.inner, valid));
-    const T target = static_cast<T>(op.target());
-    const T others = static_cast<T>(op.target_of_others(view.classes, view.inner));
-    ParallelFor(view.outer, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) {
-        for (int64_t i = 0; i < view.inner; ++i) {
-          const int64_t label = LabelAt<T>(ctx.input(1), o * view.inner + i);
-          const bool ignored = IsIgnored(op.rule.ignore_label, label);
-          for (int64_t c = 0; c < view.classes; ++c) {
-            const int64_t k = (o * view.classes + c) * view.inner + i;
-            dx[k] = ignored ? T(0) : (p[k] - (c == label ? target : others)) * factor;
+  int64_t valid = 0;
+  for (int64_t k = 0; k < view.positions(); ++k)
+    valid += !IsIgnored(op.rule.ignore_label, LabelAt(ctx.input(1), k));
+  const double factor = ElementOf(ctx.input(2), 0) / op.rule.Divisor(view.outer, view.inner, valid);
+  const double target = op.target(), others = op.target_of_others(view.classes, view.inner);
+  VisitWide(ctx.input(0).dtype, [&]<typename P>(TypeTag<P>) {
+    VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+      ParallelFor(view.positions(), 1, [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) {
+          const int64_t label = LabelAt(ctx.input(1), k), at = view.At(k, 0);
+          const P* p = ctx.input(0).as<const P>() + at;
+          T* dx = ctx.output(0).as<T>() + at;
+          if (IsIgnored(op.rule.ignore_label, label)) {
+            for (int64_t c = 0; c < view.classes; ++c) dx[c * view.inner] = T(0.0f);
+          } else {
+            SoftmaxLossGradRow(p, view, label, static_cast<P>(target), static_cast<P>(others),
+                               static_cast<P>(factor), dx);
           }
         }
-      }
+      });
     });
   });
 }
 
-void EuclideanLoss(const ops::EuclideanLoss&, const KernelContext& ctx) {
-  VisitWide(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const T* a = ctx.input(0).as<const T>();
-    const T* b = ctx.input(1).as<const T>();
-    double sum = 0;
-    for (int64_t i = 0; i < ctx.input(0).count(); ++i) {
-      const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-      sum += difference * difference;
-    }
-    const double items = static_cast<double>(ctx.input(0).shape.LegacyExtent(0));
-    *ctx.output(0).as<T>() = static_cast<T>(sum / (2 * items));
-  });
-}
-
-void EuclideanLossGrad(const ops::EuclideanLossGrad& op, const KernelContext& ctx) {
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const T items = static_cast<T>(ctx.input(0).shape.LegacyExtent(0));
-    const T factor = static_cast<T>(op.sign) * *ctx.input(2).as<const T>() / items;
-    Map<T>([factor](T a, T b) { return factor * (a - b); }, ctx.input(0).as<const T>(),
-           ctx.input(1).as<const T>(), ctx.output(0).as<T>(), ctx.output(0).count());
-  });
+// Classes that score at least as much as the label's, itself aside; a NaN does not.
+template <typename T>
+int64_t AtLeastAsGood(const T* x, int64_t label, int64_t classes, int64_t step) {
+  const auto score = static_cast<Accum<T>>(x[label * step]);
+  int64_t count = -1;  // the label's own class
+  for (int64_t c = 0; c < classes; ++c) count += static_cast<Accum<T>>(x[c * step]) >= score;
+  return count;
 }
 
 void Accuracy(const ops::Accuracy& op, const KernelContext& ctx) {
   const ClassView view(ctx.input(0).shape, op.axis);
-  VisitWide(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const T* x = ctx.input(0).as<const T>();
-    T* per_class = ctx.has_output(1) ? ctx.output(1).as<T>() : nullptr;
-    if (per_class != nullptr) std::fill_n(per_class, view.classes, T(0));
-    int64_t valid = 0, right = 0;
-    // Items of each class are counted on the side only when asked for; num_output is small.
-    static thread_local std::vector<int64_t> class_sizes;
-    if (per_class != nullptr) class_sizes.assign(view.classes, 0);
-    for (int64_t o = 0; o < view.outer; ++o) {
-      for (int64_t i = 0; i < view.inner; ++i) {
-        const int64_t label = LabelAt<T>(ctx.input(1), o * view.inner + i);
-        if (IsIgnored(op.ignore_label, label)) continue;
-        RequireLabel(label, view.classes, o * view.inner + i);
-        const T score = x[(o * view.classes + label) * view.inner + i];
-        int64_t at_least_as_good = -1;  // the label's own class
-        for (int64_t c = 0; c < view.classes; ++c) {
-          at_least_as_good += x[(o * view.classes + c) * view.inner + i] >= score;
-        }
-        const bool is_right = at_least_as_good < op.top_k;
-        right += is_right;
-        ++valid;
-        if (per_class == nullptr) continue;
-        per_class[label] += is_right;
-        ++class_sizes[label];
-      }
-    }
-    if (ctx.has_output(0)) {
-      *ctx.output(0).as<T>() = valid == 0 ? T(0) : static_cast<T>(right) / static_cast<T>(valid);
-    }
-    for (int64_t c = 0; per_class != nullptr && c < view.classes; ++c) {
-      per_class[c] = class_sizes[c] == 0 ? T(0) : per_class[c] / static_cast<T>(class_sizes[c]);
+  int64_t valid = 0, right = 0;
+  // Items of each class are counted on the side only when asked for; num_output is small.
+  static thread_local std::vector<int64_t> class_sizes, class_right;
+  if (ctx.has_output(1)) class_sizes.assign(view.classes, 0), class_right.assign(view.classes, 0);
+  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
+    for (int64_t position = 0; position < view.positions(); ++position) {
+      const int64_t label = LabelAt(ctx.input(1), position);
+      if (IsIgnored(op.ignore_label, label)) continue;
+      RequireLabel(label, view.classes, position);
+      const T* x = ctx.input(0).as<const T>() + view.At(position, 0);
+      const bool is_right = AtLeastAsGood(x, label, view.classes, view.inner) < op.top_k;
+      right += is_right;
+      ++valid;
+      if (!ctx.has_output(1)) continue;
+      class_right[label] += is_right;
+      ++class_sizes[label];
     }
   });
+  const auto store = [&](int output, int64_t i, int64_t right_ones, int64_t all) {
+    SetElement(ctx.output(output), i,
+               all == 0 ? 0 : static_cast<double>(right_ones) / static_cast<double>(all));
+  };
+  if (ctx.has_output(0)) store(0, 0, right, valid);
+  for (int64_t c = 0; ctx.has_output(1) && c < view.classes; ++c)
+    store(1, c, class_right[c], class_sizes[c]);
 }
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Softmax, Softmax);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SoftmaxGrad, SoftmaxGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SoftmaxLoss, SoftmaxLoss);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SoftmaxLossGrad, SoftmaxLossGrad);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::EuclideanLoss, EuclideanLoss);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::EuclideanLossGrad, EuclideanLossGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Accuracy, Accuracy);
 
 }  // namespace

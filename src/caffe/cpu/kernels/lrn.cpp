@@ -1,5 +1,6 @@
 // Local response normalisation across channels.
 #include <cmath>
+#include <vector>
 
 #include "caffe/cpu/kernels/channels_last.hpp"
 #include "caffe/cpu/kernels/inverse_power.hpp"
@@ -24,123 +25,151 @@ struct PixelView {
   }
 };
 
+// Sum over the window around channel c of at(channel).
+template <typename Fn>
+double SumAround(int64_t c, int64_t channels, int64_t reach, const Fn& at) {
+  double sum = 0;
+  for (int64_t k = std::max<int64_t>(0, c - reach); k <= std::min(channels - 1, c + reach); ++k)
+    sum += at(k);
+  return sum;
+}
+
+// The pixels of a tensor in double, one after the other. Calls fn(offset) for each.
+template <typename Fn>
+void ForPixels(const PixelView& view, int64_t images, const Fn& fn) {
+  ParallelFor(images * view.pixels, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t pixel = begin; pixel < end; ++pixel) fn(view.Offset(pixel));
+  });
+}
+
+// Channel c's k + alpha / size * sum of squares.
+template <typename Op, typename T>
+double ScaleAt(const Op& op, const PixelView& view, const T* x, int64_t c) {
+  const double squares = SumAround(c, view.channels, (op.size - 1) / 2, [&](int64_t k) {
+    const double value = static_cast<double>(x[k * view.step]);
+    return value * value;
+  });
+  return op.k + op.alpha / static_cast<double>(op.size) * squares;
+}
+
 void Lrn(const ops::Lrn& op, const KernelContext& ctx) {
-  const TensorView& x = ctx.input(0);
-  const PixelView view(x);
-  const int64_t reach = (op.size - 1) / 2;
-  const double alpha = op.alpha / static_cast<double>(op.size);
-  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
-    VisitFloat(ctx.output(1).dtype, [&]<typename S>(TypeTag<S>) {
-      ParallelFor(x.shape[0] * view.pixels, 16, [&](int64_t begin, int64_t end) {
-        for (int64_t pixel = begin; pixel < end; ++pixel) {
-          const int64_t at = view.Offset(pixel);
-          for (int64_t c = 0; c < view.channels; ++c) {
-            double squares = 0;
-            for (int64_t k = std::max<int64_t>(0, c - reach);
-                 k <= std::min(view.channels - 1, c + reach); ++k) {
-              const double value = static_cast<double>(x.as<const T>()[at + k * view.step]);
-              squares += value * value;
-            }
-            const double scale = op.k + alpha * squares;
-            const int64_t i = at + c * view.step;
-            ctx.output(1).as<S>()[i] = S(scale);
-            ctx.output(0).as<T>()[i] =
-                T(static_cast<double>(x.as<const T>()[i]) * std::pow(scale, -op.beta));
-          }
-        }
-      });
+  const PixelView view(ctx.input(0));
+  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForPixels(view, ctx.input(0).shape[0], [&](int64_t at) {
+      const T* x = ctx.input(0).as<const T>() + at;
+      T* y = ctx.output(0).as<T>() + at;
+      for (int64_t c = 0; c < view.channels; ++c) {
+        const double value = static_cast<double>(x[c * view.step]);
+        y[c * view.step] = T(value * std::pow(ScaleAt(op, view, x, c), -op.beta));
+      }
     });
   });
 }
 
 void LrnGrad(const ops::LrnGrad& op, const KernelContext& ctx) {
-  const TensorView& x = ctx.input(0);
-  const PixelView view(x);
-  const int64_t reach = (op.size - 1) / 2;
+  using Grad = ops::LrnGrad;
+  const PixelView view(ctx.input(0));
   const double factor = 2 * op.alpha * op.beta / static_cast<double>(op.size);
-  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
-    VisitFloat(ctx.input(2).dtype, [&]<typename S>(TypeTag<S>) {
-      const S* scale = ctx.input(2).as<const S>();
-      const T *y = ctx.input(1).as<const T>(), *dy = ctx.input(3).as<const T>();
-      ParallelFor(x.shape[0] * view.pixels, 16, [&](int64_t begin, int64_t end) {
-        for (int64_t pixel = begin; pixel < end; ++pixel) {
-          const int64_t at = view.Offset(pixel);
-          for (int64_t c = 0; c < view.channels; ++c) {
-            double sum = 0;
-            for (int64_t k = std::max<int64_t>(0, c - reach);
-                 k <= std::min(view.channels - 1, c + reach); ++k) {
-              const int64_t j = at + k * view.step;
-              sum += static_cast<double>(dy[j]) * static_cast<double>(y[j]) /
-                     static_cast<double>(scale[j]);
-            }
-            const int64_t i = at + c * view.step;
-            const double direct =
-                std::pow(static_cast<double>(scale[i]), -op.beta) * static_cast<double>(dy[i]);
-            ctx.output(0).as<T>()[i] =
-                T(direct - factor * static_cast<double>(x.as<const T>()[i]) * sum);
-          }
-        }
-      });
+  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForPixels(view, ctx.input(0).shape[0], [&](int64_t at) {
+      static thread_local std::vector<double> powers, ratios;
+      powers.resize(view.channels), ratios.resize(view.channels);
+      const T *x = ctx.input(Grad::kX).as<const T>() + at,
+              *dy = ctx.input(Grad::kDy).as<const T>() + at;
+      T* dx = ctx.output(0).as<T>() + at;
+      for (int64_t c = 0; c < view.channels; ++c) {
+        const double scale = ScaleAt(op, view, x, c);
+        powers[c] = std::pow(scale, -op.beta);
+        ratios[c] = static_cast<double>(dy[c * view.step]) * static_cast<double>(x[c * view.step]) *
+                    powers[c] / scale;
+      }
+      for (int64_t c = 0; c < view.channels; ++c) {
+        const double sum =
+            SumAround(c, view.channels, (op.size - 1) / 2, [&](int64_t k) { return ratios[k]; });
+        dx[c * view.step] = T(powers[c] * static_cast<double>(dy[c * view.step]) -
+                              factor * static_cast<double>(x[c * view.step]) * sum);
+      }
     });
   });
 }
 
-// One pixel of a channels-last image. `padded` has `reach` zeros on both sides of the channels.
-template <bool kThreeQuarters, typename T>
-CAFFE_CPU_CLONES void LrnPixel(const T* x, int64_t channels, int64_t size, float k, float alpha,
-                               float beta, float* padded, T* y, float* scale) {
-  const int64_t reach = (size - 1) / 2;
-  for (int64_t c = 0; c < channels; ++c) {
-    const float value = static_cast<float>(x[c]);
-    padded[reach + c] = value * value;
-  }
-  for (int64_t c = 0; c < channels; ++c) scale[c] = padded[c];
-  for (int64_t j = 1; j < size; ++j) {
-    for (int64_t c = 0; c < channels; ++c) scale[c] += padded[c + j];
-  }
-  for (int64_t c = 0; c < channels; ++c) {
-    const float s = k + alpha * scale[c];
-    scale[c] = s;
-    y[c] = T(static_cast<float>(x[c]) * InversePower<kThreeQuarters>(s, beta));
-  }
-}
+// What the pixels of a channels-last image are computed with, one after the other. `padded` has
+// `reach` zeros on both sides of the channels.
+struct Scratch {
+  float *padded, *sums, *powers;
 
-template <bool kThreeQuarters, typename T>
-CAFFE_CPU_CLONES void LrnGradPixel(const T* x, const T* y, const float* scale, const T* dy,
-                                   int64_t channels, int64_t size, float factor, float beta,
-                                   float* padded, float* sums, T* dx) {
-  const int64_t reach = (size - 1) / 2;
-  for (int64_t c = 0; c < channels; ++c)
-    padded[reach + c] = static_cast<float>(dy[c]) * static_cast<float>(y[c]) / scale[c];
+  Scratch(float* memory, int64_t stride)
+      : padded(memory), sums(memory + stride), powers(memory + 2 * stride) {}
+  static int64_t Stride(int64_t channels, int64_t size) { return channels + size; }
+};
+
+// sums[c] = padded[c] + ... + padded[c + size - 1].
+inline CAFFE_FORCE_INLINE void SumWindows(const float* padded, int64_t channels, int64_t size,
+                                          float* sums) {
   for (int64_t c = 0; c < channels; ++c) sums[c] = padded[c];
   for (int64_t j = 1; j < size; ++j) {
     for (int64_t c = 0; c < channels; ++c) sums[c] += padded[c + j];
   }
+}
+
+// The sums of squares of the windows around each channel.
+template <typename T>
+inline CAFFE_FORCE_INLINE void SumSquares(const T* x, int64_t channels, int64_t size,
+                                          const Scratch& scratch) {
+  float* inner = scratch.padded + (size - 1) / 2;
   for (int64_t c = 0; c < channels; ++c) {
-    const float direct = InversePower<kThreeQuarters>(scale[c], beta) * static_cast<float>(dy[c]);
-    dx[c] = T(direct - factor * static_cast<float>(x[c]) * sums[c]);
+    const float value = static_cast<float>(x[c]);
+    inner[c] = value * value;
+  }
+  SumWindows(scratch.padded, channels, size, scratch.sums);
+}
+
+template <bool kThreeQuarters, typename T>
+CAFFE_CPU_CLONES void LrnPixel(const T* x, int64_t channels, int64_t size, float k, float alpha,
+                               float beta, const Scratch& scratch, T* y) {
+  SumSquares(x, channels, size, scratch);
+  const float* squares = scratch.sums;
+  for (int64_t c = 0; c < channels; ++c) {
+    const float scale = k + alpha * squares[c];
+    y[c] = T(static_cast<float>(x[c]) * InversePower<kThreeQuarters>(scale, beta));
   }
 }
 
-// Runs fn(pixel offset, scratch) for all pixels; scratch has 2 * (channels + size) floats of its
-// thread, zero at first.
+template <bool kThreeQuarters, typename T>
+CAFFE_CPU_CLONES void LrnGradPixel(const T* x, const T* dy, int64_t channels, int64_t size, float k,
+                                   float alpha, float factor, float beta, const Scratch& scratch,
+                                   T* dx) {
+  SumSquares(x, channels, size, scratch);
+  float *ratios = scratch.padded + (size - 1) / 2, *powers = scratch.powers, *sums = scratch.sums;
+  for (int64_t c = 0; c < channels; ++c) {
+    const float scale = k + alpha * sums[c];
+    powers[c] = InversePower<kThreeQuarters>(scale, beta);
+    ratios[c] = static_cast<float>(dy[c]) * static_cast<float>(x[c]) * powers[c] / scale;
+  }
+  SumWindows(scratch.padded, channels, size, sums);
+  for (int64_t c = 0; c < channels; ++c) {
+    dx[c] = T(powers[c] * static_cast<float>(dy[c]) - factor * static_cast<float>(x[c]) * sums[c]);
+  }
+}
+
+// Runs fn(pixel offset, scratch) for all pixels.
 template <typename Fn>
 void ForEachPixel(const TensorView& x, int64_t size, void* workspace, int threads, const Fn& fn) {
   const int64_t channels = x.shape[1], pixels = x.count() / channels,
-                stride = 2 * (channels + size);
+                stride = Scratch::Stride(channels, size);
   ParallelFor(threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t thread = begin; thread < end; ++thread) {
-      float* scratch = static_cast<float*>(workspace) + thread * stride;
-      std::fill_n(scratch, stride, 0.0f);
+      float* memory = static_cast<float*>(workspace) + thread * 3 * stride;
+      std::fill_n(memory, stride, 0.0f);
       for (int64_t p = pixels * thread / threads; p < pixels * (thread + 1) / threads; ++p) {
-        fn(p * channels, scratch);
+        fn(p * channels, Scratch(memory, stride));
       }
     }
   });
 }
 
 size_t ScratchBytes(const OperandDesc& x, int64_t size, int threads) {
-  return static_cast<size_t>(threads) * 2 * (x.shape[1] + size) * sizeof(float);
+  return static_cast<size_t>(threads) * 3 * Scratch::Stride(x.shape[1], size) * sizeof(float);
 }
 
 template <typename T>
@@ -148,28 +177,27 @@ void LrnChannelsLast(const ops::Lrn& op, int threads, const KernelContext& ctx) 
   const auto pixel = op.beta == 0.75 ? LrnPixel<true, T> : LrnPixel<false, T>;
   const T* x = ctx.input(0).as<const T>();
   T* y = ctx.output(0).as<T>();
-  float* scale = ctx.output(1).as<float>();
   const float alpha = static_cast<float>(op.alpha / static_cast<double>(op.size));
-  ForEachPixel(ctx.input(0), op.size, ctx.workspace, threads, [&](int64_t at, float* scratch) {
-    pixel(x + at, ctx.input(0).shape[1], op.size, static_cast<float>(op.k), alpha,
-          static_cast<float>(op.beta), scratch, y + at, scale + at);
-  });
+  ForEachPixel(ctx.input(0), op.size, ctx.workspace, threads,
+               [&](int64_t at, const Scratch& scratch) {
+                 pixel(x + at, ctx.input(0).shape[1], op.size, static_cast<float>(op.k), alpha,
+                       static_cast<float>(op.beta), scratch, y + at);
+               });
 }
 
 template <typename T>
 void LrnGradChannelsLast(const ops::LrnGrad& op, int threads, const KernelContext& ctx) {
   using Grad = ops::LrnGrad;
   const auto pixel = op.beta == 0.75 ? LrnGradPixel<true, T> : LrnGradPixel<false, T>;
-  const T *x = ctx.input(Grad::kX).as<const T>(), *y = ctx.input(Grad::kY).as<const T>(),
-          *dy = ctx.input(Grad::kDy).as<const T>();
-  const float* scale = ctx.input(Grad::kScale).as<const float>();
+  const T *x = ctx.input(Grad::kX).as<const T>(), *dy = ctx.input(Grad::kDy).as<const T>();
   T* dx = ctx.output(0).as<T>();
-  const int64_t channels = ctx.input(0).shape[1];
-  const float factor = static_cast<float>(2 * op.alpha * op.beta / static_cast<double>(op.size));
-  ForEachPixel(ctx.input(0), op.size, ctx.workspace, threads, [&](int64_t at, float* scratch) {
-    pixel(x + at, y + at, scale + at, dy + at, channels, op.size, factor,
-          static_cast<float>(op.beta), scratch, scratch + channels + op.size, dx + at);
-  });
+  const double alpha = op.alpha / static_cast<double>(op.size);
+  ForEachPixel(ctx.input(0), op.size, ctx.workspace, threads,
+               [&](int64_t at, const Scratch& scratch) {
+                 pixel(x + at, dy + at, ctx.input(0).shape[1], op.size, static_cast<float>(op.k),
+                       static_cast<float>(alpha), static_cast<float>(2 * alpha * op.beta),
+                       static_cast<float>(op.beta), scratch, dx + at);
+               });
 }
 
 template <typename Op, const auto& kRun>

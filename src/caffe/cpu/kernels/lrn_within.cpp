@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "caffe/cpu/kernels/channels_last.hpp"
+#include "caffe/cpu/kernels/element.hpp"
 #include "caffe/cpu/kernels/inverse_power.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/norm.hpp"
@@ -66,19 +67,17 @@ void LrnWithin(const ops::LrnWithin& op, const KernelContext& ctx) {
   const TensorView& x = ctx.input(0);
   const Windows windows(x.shape, op.size);
   VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
-    VisitFloat(ctx.output(1).dtype, [&]<typename S>(TypeTag<S>) {
-      const T* in = x.as<const T>();
-      ForEachElement(windows, x.layout, [&](const Plane& plane, int64_t h, int64_t w) {
-        double squares = 0;
-        windows.ForEachIn(h, w, [&](int64_t i, int64_t j) {
-          const double value = static_cast<double>(in[plane.At(i, j)]);
-          squares += value * value;
-        });
-        const double scale = 1 + op.alpha * squares / static_cast<double>(windows.SizeAt(h, w));
-        const int64_t at = plane.At(h, w);
-        ctx.output(1).as<S>()[at] = S(scale);
-        ctx.output(0).as<T>()[at] = T(static_cast<double>(in[at]) * std::pow(scale, -op.beta));
+    const T* in = x.as<const T>();
+    ForEachElement(windows, x.layout, [&](const Plane& plane, int64_t h, int64_t w) {
+      double squares = 0;
+      windows.ForEachIn(h, w, [&](int64_t i, int64_t j) {
+        const double value = static_cast<double>(in[plane.At(i, j)]);
+        squares += value * value;
       });
+      const double scale = 1 + op.alpha * squares / static_cast<double>(windows.SizeAt(h, w));
+      const int64_t at = plane.At(h, w);
+      if (ctx.has_output(1)) SetElement(ctx.output(1), at, scale);
+      ctx.output(0).as<T>()[at] = T(static_cast<double>(in[at]) * std::pow(scale, -op.beta));
     });
   });
 }
@@ -159,17 +158,19 @@ void LrnWithinChannelsLast(const ops::LrnWithin& op, const KernelContext& ctx) {
       const int64_t image = row / windows.height * windows.height * row_step;
       const T* x = ctx.input(0).as<const T>() + image;
       T* y = ctx.output(0).as<T>() + image;
-      float* scale = ctx.output(1).as<float>() + image;
+      float* scales = ctx.has_output(1) ? ctx.output(1).as<float>() + image : nullptr;
       const int64_t h = row % windows.height;
       for (int64_t w = 0; w < windows.width; ++w) {
-        const int64_t at = h * row_step + w * channels;
-        std::fill_n(scale + at, channels, 0.0f);
-        windows.ForEachIn(h, w, [&](int64_t i, int64_t j) {
-          AddSquares(x + i * row_step + j * channels, scale + at, channels);
-        });
         const double share = op.alpha / static_cast<double>(windows.SizeAt(h, w));
-        Normalise<kThreeQuarters>(x + at, static_cast<float>(share), beta, scale + at, y + at,
-                                  channels);
+        ForEachChannelBlock(channels, [&](int64_t first, int64_t count) {
+          const int64_t at = h * row_step + w * channels + first;
+          float scale[kChannelBlock] = {};
+          windows.ForEachIn(h, w, [&](int64_t i, int64_t j) {
+            AddSquares(x + i * row_step + j * channels + first, scale, count);
+          });
+          Normalise<kThreeQuarters>(x + at, static_cast<float>(share), beta, scale, y + at, count);
+          if (scales != nullptr) std::copy_n(scale, count, scales + at);
+        });
       }
     }
   });

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "caffe/cpu/kernels/labels.hpp"
-#include "caffe/cpu/kernels/wide.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -16,113 +15,104 @@ double Items(const KernelContext& ctx) {
 }
 
 // loss = sum of fn(i) over elements / divisor.
-template <typename T, typename Fn>
+template <typename Fn>
 void StoreSum(const KernelContext& ctx, double divisor, const Fn& fn) {
   double sum = 0;
   for (int64_t i = 0; i < ctx.input(0).count(); ++i) sum += fn(i);
-  *ctx.output(0).as<T>() = static_cast<T>(sum / divisor);
+  SetElement(ctx.output(0), 0, sum / divisor);
 }
 
-template <typename T>
 double Difference(const KernelContext& ctx, int64_t i) {
-  return static_cast<double>(ctx.input(0).as<const T>()[i]) -
-         static_cast<double>(ctx.input(1).as<const T>()[i]);
+  return ElementOf(ctx.input(0), i) - ElementOf(ctx.input(1), i);
 }
 
-template <typename T>
 double Scalar(const KernelContext& ctx, int input) {
-  return static_cast<double>(*ctx.input(input).as<const T>());
+  return ElementOf(ctx.input(input), 0);
 }
 
 // dx[i] = fn(i).
-template <typename T, typename Fn>
+template <typename Fn>
 void StoreGradient(const KernelContext& ctx, const Fn& fn) {
-  T* dx = ctx.output(0).as<T>();
   ParallelFor(ctx.output(0).count(), kPointwiseGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) dx[i] = static_cast<T>(fn(i));
+    for (int64_t i = begin; i < end; ++i) SetElement(ctx.output(0), i, fn(i));
   });
+}
+
+void EuclideanLoss(const ops::EuclideanLoss&, const KernelContext& ctx) {
+  StoreSum(ctx, 2 * Items(ctx), [&](int64_t i) {
+    const double d = Difference(ctx, i);
+    return d * d;
+  });
+}
+
+void EuclideanLossGrad(const ops::EuclideanLossGrad& op, const KernelContext& ctx) {
+  const double factor = op.sign * Scalar(ctx, 2) / Items(ctx);
+  StoreGradient(ctx, [&](int64_t i) { return factor * Difference(ctx, i); });
 }
 
 void L1Loss(const ops::L1Loss&, const KernelContext& ctx) {
-  VisitWide(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    StoreSum<T>(ctx, Items(ctx), [&](int64_t i) { return std::abs(Difference<T>(ctx, i)); });
-  });
+  StoreSum(ctx, Items(ctx), [&](int64_t i) { return std::abs(Difference(ctx, i)); });
 }
 
 void L1LossGrad(const ops::L1LossGrad& op, const KernelContext& ctx) {
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const double factor = op.sign * Scalar<T>(ctx, 2) / Items(ctx);
-    StoreGradient<T>(ctx, [&](int64_t i) {
-      const double d = Difference<T>(ctx, i);
-      return d > 0 ? factor : d < 0 ? -factor : 0;
-    });
+  const double factor = op.sign * Scalar(ctx, 2) / Items(ctx);
+  StoreGradient(ctx, [&](int64_t i) {
+    const double d = Difference(ctx, i);
+    return d > 0 ? factor : d < 0 ? -factor : 0;
   });
 }
 
-template <typename T>
 double Weighted(const KernelContext& ctx, int weights, int64_t i) {
-  const double d = Difference<T>(ctx, i);
-  return ctx.has_input(weights) ? d * static_cast<double>(ctx.input(weights).as<const T>()[i]) : d;
+  const double d = Difference(ctx, i);
+  return ctx.has_input(weights) ? d * ElementOf(ctx.input(weights), i) : d;
 }
 
 void SmoothL1Loss(const ops::SmoothL1Loss&, const KernelContext& ctx) {
-  VisitWide(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    StoreSum<T>(ctx, Items(ctx), [&](int64_t i) {
-      const double d = std::abs(Weighted<T>(ctx, 2, i));
-      return d < 1 ? d * d / 2 : d - 0.5;
-    });
+  StoreSum(ctx, Items(ctx), [&](int64_t i) {
+    const double d = std::abs(Weighted(ctx, 2, i));
+    return d < 1 ? d * d / 2 : d - 0.5;
   });
 }
 
 void SmoothL1LossGrad(const ops::SmoothL1LossGrad& op, const KernelContext& ctx) {
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const double factor = op.sign * Scalar<T>(ctx, 2) / Items(ctx);
-    StoreGradient<T>(
-        ctx, [&](int64_t i) { return factor * std::clamp(Weighted<T>(ctx, 3, i), -1.0, 1.0); });
-  });
+  const double factor = op.sign * Scalar(ctx, 2) / Items(ctx);
+  StoreGradient(ctx,
+                [&](int64_t i) { return factor * std::clamp(Weighted(ctx, 3, i), -1.0, 1.0); });
 }
 
 // The targets' divisor: N items of count / N elements, those that count.
-template <typename T>
 double Divisor(const ops::LabelRule& rule, const KernelContext& ctx) {
   const Shape& shape = ctx.input(0).shape;
   const int64_t outer = shape.LegacyExtent(0);
   int64_t valid = 0;
   for (int64_t i = 0; i < shape.count(); ++i) {
-    valid += !IsIgnored(rule.ignore_label, LabelAt<T>(ctx.input(1), i));
+    valid += !IsIgnored(rule.ignore_label, LabelAt(ctx.input(1), i));
   }
   return rule.Divisor(outer, shape.count() / std::max<int64_t>(outer, 1), valid);
 }
 
 void SigmoidCrossEntropyLoss(const ops::SigmoidCrossEntropyLoss& op, const KernelContext& ctx) {
-  VisitWide(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    StoreSum<T>(ctx, Divisor<T>(op.rule, ctx), [&](int64_t i) {
-      if (IsIgnored(op.rule.ignore_label, LabelAt<T>(ctx.input(1), i))) return 0.0;
-      const double x = static_cast<double>(ctx.input(0).as<const T>()[i]);
-      const double t = static_cast<double>(ctx.input(1).as<const T>()[i]);
-      return std::log1p(std::exp(-std::abs(x))) - x * (t - static_cast<double>(x >= 0));
-    });
+  StoreSum(ctx, Divisor(op.rule, ctx), [&](int64_t i) {
+    if (IsIgnored(op.rule.ignore_label, LabelAt(ctx.input(1), i))) return 0.0;
+    const double x = ElementOf(ctx.input(0), i), t = ElementOf(ctx.input(1), i);
+    return std::log1p(std::exp(-std::abs(x))) - x * (t - static_cast<double>(x >= 0));
   });
 }
 
 void SigmoidCrossEntropyLossGrad(const ops::SigmoidCrossEntropyLossGrad& op,
                                  const KernelContext& ctx) {
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const double factor = Scalar<T>(ctx, 2) / Divisor<T>(op.rule, ctx);
-    StoreGradient<T>(ctx, [&](int64_t i) {
-      if (IsIgnored(op.rule.ignore_label, LabelAt<T>(ctx.input(1), i))) return 0.0;
-      const double x = static_cast<double>(ctx.input(0).as<const T>()[i]);
-      const double t = static_cast<double>(ctx.input(1).as<const T>()[i]);
-      return factor * (0.5 * std::tanh(0.5 * x) + 0.5 - t);
-    });
+  const double factor = Scalar(ctx, 2) / Divisor(op.rule, ctx);
+  StoreGradient(ctx, [&](int64_t i) {
+    if (IsIgnored(op.rule.ignore_label, LabelAt(ctx.input(1), i))) return 0.0;
+    const double x = ElementOf(ctx.input(0), i), t = ElementOf(ctx.input(1), i);
+    return factor * (0.5 * std::tanh(0.5 * x) + 0.5 - t);
   });
 }
 
-template <typename T>
 double SquaredDistance(const KernelContext& ctx, int64_t row, int64_t width) {
   double sum = 0;
   for (int64_t i = row * width; i < (row + 1) * width; ++i) {
-    const double d = Difference<T>(ctx, i);
+    const double d = Difference(ctx, i);
     sum += d * d;
   }
   return sum;
@@ -130,43 +120,40 @@ double SquaredDistance(const KernelContext& ctx, int64_t row, int64_t width) {
 
 void ContrastiveLoss(const ops::ContrastiveLoss& op, const KernelContext& ctx) {
   const int64_t rows = ctx.input(0).shape[0], width = ctx.input(0).shape.count(1);
-  VisitWide(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-    double sum = 0;
-    for (int64_t row = 0; row < rows; ++row) {
-      const double squared = SquaredDistance<T>(ctx, row, width);
-      if (LabelAt<T>(ctx.input(2), row) != 0) {
-        sum += squared;
-      } else if (op.legacy) {
-        sum += std::max(op.margin - squared, 0.0);
-      } else {
-        const double short_of = std::max(op.margin - std::sqrt(squared), 0.0);
-        sum += short_of * short_of;
-      }
+  double sum = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    const double squared = SquaredDistance(ctx, row, width);
+    if (LabelAt(ctx.input(2), row) != 0) {
+      sum += squared;
+    } else if (op.legacy) {
+      sum += std::max(op.margin - squared, 0.0);
+    } else {
+      const double short_of = std::max(op.margin - std::sqrt(squared), 0.0);
+      sum += short_of * short_of;
     }
-    *ctx.output(0).as<T>() = static_cast<T>(sum / (2 * static_cast<double>(rows)));
-  });
+  }
+  SetElement(ctx.output(0), 0, sum / (2 * static_cast<double>(rows)));
 }
 
 void ContrastiveLossGrad(const ops::ContrastiveLossGrad& op, const KernelContext& ctx) {
   const int64_t rows = ctx.input(0).shape[0], width = ctx.input(0).shape.count(1);
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const double factor = op.sign * Scalar<T>(ctx, 3) / static_cast<double>(rows);
-    T* dx = ctx.output(0).as<T>();
-    for (int64_t row = 0; row < rows; ++row) {
-      double slope = factor;
-      if (LabelAt<T>(ctx.input(2), row) == 0) {
-        const double squared = SquaredDistance<T>(ctx, row, width);
-        const double distance = std::sqrt(squared);
-        const double short_of = op.margin - (op.legacy ? squared : distance);
-        slope = short_of <= 0 ? 0 : op.legacy ? -factor : -factor * short_of / (distance + 1e-4);
-      }
-      for (int64_t i = row * width; i < (row + 1) * width; ++i) {
-        dx[i] = static_cast<T>(slope * Difference<T>(ctx, i));
-      }
+  const double factor = op.sign * Scalar(ctx, 3) / static_cast<double>(rows);
+  for (int64_t row = 0; row < rows; ++row) {
+    double slope = factor;
+    if (LabelAt(ctx.input(2), row) == 0) {
+      const double squared = SquaredDistance(ctx, row, width);
+      const double distance = std::sqrt(squared);
+      const double short_of = op.margin - (op.legacy ? squared : distance);
+      slope = short_of <= 0 ? 0 : op.legacy ? -factor : -factor * short_of / (distance + 1e-4);
     }
-  });
+    for (int64_t i = row * width; i < (row + 1) * width; ++i) {
+      SetElement(ctx.output(0), i, slope * Difference(ctx, i));
+    }
+  }
 }
 
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::EuclideanLoss, EuclideanLoss);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::EuclideanLossGrad, EuclideanLossGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::L1Loss, L1Loss);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::L1LossGrad, L1LossGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SmoothL1Loss, SmoothL1Loss);

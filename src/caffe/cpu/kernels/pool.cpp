@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "caffe/cpu/kernels/element.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -30,61 +31,72 @@ void ForEachPlane(const Shape& shape, const Fn& fn) {
   });
 }
 
+// Numbers of a mask, in bytes too.
+void SetMask(const TensorView& mask, int64_t i, int code) {
+  if (mask.dtype == DType::kUInt8) {
+    mask.as<uint8_t>()[i] = static_cast<uint8_t>(code);
+  } else {
+    SetElement(mask, i, code);
+  }
+}
+int64_t MaskAt(const TensorView& mask, int64_t i) {
+  if (mask.dtype == DType::kUInt8) return mask.as<const uint8_t>()[i];
+  return static_cast<int64_t>(ElementOf(mask, i));
+}
+
 void MaxPool(const ops::MaxPool& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   const int64_t height = x.shape[2], width = x.shape[3];
   const ImageStrides in(x), out(y);
+  const ops::MaskCode code(op.geometry, width,
+                           ctx.has_output(1) ? ctx.output(1).dtype : DType::kFloat);
   VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
     using A = Accum<T>;
-    const auto pool = [&]<typename M>(TypeTag<M>) {
-      M* mask = ctx.has_output(1) ? ctx.output(1).as<M>() : nullptr;
-      ForEachPlane(y.shape, [&](int64_t n, int64_t c) {
-        const T* plane = x.as<const T>() + n * in.item + c * in.channel;
-        for (int64_t oh = 0; oh < y.shape[2]; ++oh) {
-          const ops::PoolWindow rows = ops::WindowAt(op.geometry, 0, height, oh);
-          for (int64_t ow = 0; ow < y.shape[3]; ++ow) {
-            const ops::PoolWindow columns = ops::WindowAt(op.geometry, 1, width, ow);
-            A best = -std::numeric_limits<float>::max();
-            int64_t where = -1;
-            for (int64_t h = rows.begin; h < rows.end; ++h) {
-              for (int64_t w = columns.begin; w < columns.end; ++w) {
-                const A value = static_cast<A>(plane[h * in.row + w * in.column]);
-                if (value > best) best = value, where = h * width + w;
-              }
+    ForEachPlane(y.shape, [&](int64_t n, int64_t c) {
+      const T* plane = x.as<const T>() + n * in.item + c * in.channel;
+      for (int64_t oh = 0; oh < y.shape[2]; ++oh) {
+        const ops::PoolWindow rows = ops::WindowAt(op.geometry, 0, height, oh);
+        for (int64_t ow = 0; ow < y.shape[3]; ++ow) {
+          const ops::PoolWindow columns = ops::WindowAt(op.geometry, 1, width, ow);
+          A best = -std::numeric_limits<float>::max();
+          int winner = code.none();
+          for (int64_t h = rows.begin; h < rows.end; ++h) {
+            for (int64_t w = columns.begin; w < columns.end; ++w) {
+              const A value = static_cast<A>(plane[h * in.row + w * in.column]);
+              if (value > best) best = value, winner = code.At(oh, ow, h, w);
             }
-            const int64_t at = n * out.item + c * out.channel + oh * out.row + ow * out.column;
-            y.as<T>()[at] = T(best);
-            if (mask != nullptr) mask[at] = M(static_cast<float>(where));
           }
+          const int64_t at = n * out.item + c * out.channel + oh * out.row + ow * out.column;
+          y.as<T>()[at] = T(best);
+          if (ctx.has_output(1)) SetMask(ctx.output(1), at, winner);
         }
-      });
-    };
-    VisitFloat(ctx.has_output(1) ? ctx.output(1).dtype : DType::kFloat, pool);
+      }
+    });
   });
 }
 
-void MaxPoolGrad(const ops::MaxPoolGrad&, const KernelContext& ctx) {
+void MaxPoolGrad(const ops::MaxPoolGrad& op, const KernelContext& ctx) {
   const TensorView &mask = ctx.input(0), &dy = ctx.input(1), &dx = ctx.output(0);
   const int64_t width = dx.shape[3];
   const ImageStrides in(dx), out(dy);
+  const ops::MaskCode code(op.geometry, width, mask.dtype);
   VisitFloat(dx.dtype, [&]<typename T>(TypeTag<T>) {
-    VisitFloat(mask.dtype, [&]<typename M>(TypeTag<M>) {
-      using A = Accum<T>;
-      ForEachPlane(dy.shape, [&](int64_t n, int64_t c) {
-        T* plane = dx.as<T>() + n * in.item + c * in.channel;
-        for (int64_t h = 0; h < dx.shape[2]; ++h) {
-          for (int64_t w = 0; w < width; ++w) plane[h * in.row + w * in.column] = T(A(0));
+    using A = Accum<T>;
+    ForEachPlane(dy.shape, [&](int64_t n, int64_t c) {
+      T* plane = dx.as<T>() + n * in.item + c * in.channel;
+      for (int64_t h = 0; h < dx.shape[2]; ++h) {
+        for (int64_t w = 0; w < width; ++w) plane[h * in.row + w * in.column] = T(A(0));
+      }
+      for (int64_t oh = 0; oh < dy.shape[2]; ++oh) {
+        for (int64_t ow = 0; ow < dy.shape[3]; ++ow) {
+          const int64_t at = n * out.item + c * out.channel + oh * out.row + ow * out.column;
+          const int64_t winner = MaskAt(mask, at);
+          if (winner == code.none()) continue;
+          const int64_t where = code.Index(oh, ow, winner);
+          T& sum = plane[where / width * in.row + where % width * in.column];
+          sum = T(static_cast<A>(sum) + static_cast<A>(dy.as<const T>()[at]));
         }
-        for (int64_t oh = 0; oh < dy.shape[2]; ++oh) {
-          for (int64_t ow = 0; ow < dy.shape[3]; ++ow) {
-            const int64_t at = n * out.item + c * out.channel + oh * out.row + ow * out.column;
-            const auto where = static_cast<int64_t>(static_cast<float>(mask.as<const M>()[at]));
-            if (where < 0) continue;
-            T& sum = plane[where / width * in.row + where % width * in.column];
-            sum = T(static_cast<A>(sum) + static_cast<A>(dy.as<const T>()[at]));
-          }
-        }
-      });
+      }
     });
   });
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "caffe/cpu/kernels/wide.hpp"
+#include "caffe/cpu/kernels/element.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -22,7 +22,7 @@ void ForRows(int64_t rows, int64_t length, const Fn& fn) {
 void Mvn(const ops::Mvn& op, const KernelContext& ctx) {
   const Shape& shape = ctx.input(0).shape;
   const int64_t rows = shape.count(0, op.axis), length = shape.count(op.axis);
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     ForRows(rows, length, [&](int64_t row) {
       const T* x = ctx.input(0).as<const T>() + row * length;
       T* y = ctx.output(0).as<T>() + row * length;
@@ -38,7 +38,7 @@ void Mvn(const ops::Mvn& op, const KernelContext& ctx) {
       for (int64_t i = 0; i < length; ++i) {
         y[i] = static_cast<T>((static_cast<double>(x[i]) - mean) / deviation);
       }
-      if (ctx.has_output(1)) ctx.output(1).as<T>()[row] = static_cast<T>(deviation);
+      if (ctx.has_output(1)) SetElement(ctx.output(1), row, deviation);
     });
   });
 }
@@ -46,7 +46,7 @@ void Mvn(const ops::Mvn& op, const KernelContext& ctx) {
 void MvnGrad(const ops::MvnGrad& op, const KernelContext& ctx) {
   const Shape& shape = ctx.output(0).shape;
   const int64_t rows = shape.count(0, op.axis), length = shape.count(op.axis);
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     ForRows(rows, length, [&](int64_t row) {
       const T* dy = ctx.input(2).as<const T>() + row * length;
       T* dx = ctx.output(0).as<T>() + row * length;
@@ -60,7 +60,7 @@ void MvnGrad(const ops::MvnGrad& op, const KernelContext& ctx) {
         return;
       }
       const T* y = ctx.input(0).as<const T>() + row * length;
-      const double deviation = static_cast<double>(ctx.input(1).as<const T>()[row]);
+      const double deviation = ElementOf(ctx.input(1), row);
       for (int64_t i = 0; i < length; ++i) {
         dot += static_cast<double>(dy[i]) * static_cast<double>(y[i]);
       }
@@ -89,7 +89,7 @@ struct NormGroups {
 
 void L2Normalize(const ops::L2Normalize& op, const KernelContext& ctx) {
   const NormGroups groups(ctx.input(0).shape, op.across_spatial);
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     ForRows(groups.count, groups.length, [&](int64_t group) {
       const T* x = ctx.input(0).as<const T>() + groups.Offset(group);
       T* y = ctx.output(0).as<T>() + groups.Offset(group);
@@ -102,20 +102,20 @@ void L2Normalize(const ops::L2Normalize& op, const KernelContext& ctx) {
       for (int64_t i = 0; i < groups.length; ++i) {
         y[i * groups.step] = static_cast<T>(static_cast<double>(x[i * groups.step]) / norm);
       }
-      if (ctx.has_output(1)) ctx.output(1).as<T>()[group] = static_cast<T>(norm);
+      if (ctx.has_output(1)) SetElement(ctx.output(1), group, norm);
     });
   });
 }
 
 void L2NormalizeGrad(const ops::L2NormalizeGrad& op, const KernelContext& ctx) {
   const NormGroups groups(ctx.output(0).shape, op.across_spatial);
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     ForRows(groups.count, groups.length, [&](int64_t group) {
       const int64_t offset = groups.Offset(group);
       const T* y = ctx.input(0).as<const T>() + offset;
       const T* dy = ctx.input(2).as<const T>() + offset;
       T* dx = ctx.output(0).as<T>() + offset;
-      const double norm = static_cast<double>(ctx.input(1).as<const T>()[group]);
+      const double norm = ElementOf(ctx.input(1), group);
       double dot = 0;
       for (int64_t i = 0; i < groups.length; ++i) {
         dot += static_cast<double>(dy[i * groups.step]) * static_cast<double>(y[i * groups.step]);

@@ -19,7 +19,8 @@ struct RankLabel {
   Rows rows;
   std::optional<int> ignore_label;
   int top_k;
-  const T *x, *labels;
+  const T* x;
+  Numbers labels;
   Counters counters;
   unsigned* bad_labels;
 
@@ -32,10 +33,10 @@ struct RankLabel {
       return;
     }
     const int64_t offset = rows.Offset(position);
-    const T score = x[offset + label * rows.step];
+    const auto score = Wide(x[offset + label * rows.step]);
     int at_least_as_good = 0;
     for (int64_t c = group.rank(); c < rows.length; c += group.size()) {
-      at_least_as_good += c != label && x[offset + c * rows.step] >= score;
+      at_least_as_good += c != label && Wide(x[offset + c * rows.step]) >= score;
     }
     at_least_as_good = group.Reduce(Sum{}, at_least_as_good);
     if (group.rank() != 0) return;
@@ -47,21 +48,20 @@ struct RankLabel {
 };
 
 // 0 where nothing counts; NaN when a label was no class.
-template <typename T>
 struct StoreAccuracies {
   Counters counters;
   const unsigned* bad_labels;
-  T *accuracy, *per_class;
+  Numbers accuracy, per_class;
 
   __device__ void operator()(int64_t which) const {
     const unsigned items = counters.counts[2 * which], right = counters.counts[2 * which + 1];
-    const T value = *bad_labels != 0 ? static_cast<T>(NAN)
-                    : items == 0     ? T(0)
-                                     : static_cast<T>(right) / static_cast<T>(items);
+    const double value = *bad_labels != 0 ? static_cast<double>(NAN)
+                         : items == 0     ? 0
+                                          : static_cast<double>(right) / static_cast<double>(items);
     if (which > 0) {
-      if (per_class != nullptr) per_class[which - 1] = value;
-    } else if (accuracy != nullptr) {
-      *accuracy = value;
+      if (per_class.is_present()) per_class.Set(which - 1, value);
+    } else if (accuracy.is_present()) {
+      accuracy.Set(0, value);
     }
   }
 };
@@ -73,18 +73,17 @@ KernelOrRefusal MakeAccuracy(const ops::Accuracy& op, const KernelRequest& reque
   return Kernel{
       "",
       [=](const KernelContext& ctx) {
-        VisitWide(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-          const Counters counters{static_cast<unsigned*>(ctx.workspace)};
-          unsigned* bad_labels = counters.counts + 2 * (1 + rows.length);
-          CAFFE_CUDA_CHECK(cudaMemsetAsync(ctx.workspace, 0, bytes, StreamOf(ctx)));
+        const Counters counters{static_cast<unsigned*>(ctx.workspace)};
+        unsigned* bad_labels = counters.counts + 2 * (1 + rows.length);
+        CAFFE_CUDA_CHECK(cudaMemsetAsync(ctx.workspace, 0, bytes, StreamOf(ctx)));
+        VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
           ForRows(ctx, rows,
                   RankLabel<T>{rows, op.ignore_label, op.top_k, ctx.input(0).as<const T>(),
-                               ctx.input(1).as<const T>(), counters, bad_labels});
-          ForEach(ctx, 1 + rows.length,
-                  StoreAccuracies<T>{counters, bad_labels,
-                                     ctx.has_output(0) ? ctx.output(0).as<T>() : nullptr,
-                                     ctx.has_output(1) ? ctx.output(1).as<T>() : nullptr});
+                               InputNumbers(ctx, 1), counters, bad_labels});
         });
+        ForEach(
+            ctx, 1 + rows.length,
+            StoreAccuracies{counters, bad_labels, OutputNumbers(ctx, 0), OutputNumbers(ctx, 1)});
       },
       bytes};
 }

@@ -6,45 +6,44 @@
 namespace caffe::cuda {
 namespace {
 
-template <typename T>
 struct AddLogLoss {
   ops::LabelRule rule;
   ClassView view;
-  const T *p, *labels;
+  Numbers p, labels;
 
   __device__ void operator()(int64_t, int64_t position, Sums<2, double>& sums) const {
     const int64_t label = LabelAt(labels, position);
     if (IsIgnored(rule.ignore_label, label)) return;
-    sums.values[0] -= IsClass(label, view.classes)
-                          ? std::log(std::max<double>(p[view.At(position, label)], FLT_MIN))
-                          : static_cast<double>(NAN);
+    sums.values[0] -=
+        IsClass(label, view.classes) ? LogOf(view.At(position, label)) : static_cast<double>(NAN);
     sums.values[1] += 1;
+  }
+  __device__ double LogOf(int64_t i) const {
+    return std::log(std::max<double>(p.Get<double>(i), FLT_MIN));
   }
 };
 
 KernelOrRefusal MakeSoftmaxLoss(const ops::SoftmaxLoss& op, const KernelRequest& request) {
   const ClassView view(request.inputs[0].shape, op.rule.axis);
   const Covered positions = Everything(view.positions());
-  return Kernel{
-      "",
-      [=](const KernelContext& ctx) {
-        VisitWide(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-          SumCovered<2, double>(
-              ctx, positions, ctx.workspace,
-              AddLogLoss<T>{op.rule, view, ctx.input(0).as<const T>(), ctx.input(1).as<const T>()},
-              StoreLabelledMean<T>{op.rule, view.outer, view.inner, ctx.output(0).as<T>()});
-        });
-      },
-      SumWorkspace<2, double>(positions)};
+  return Kernel{"",
+                [=](const KernelContext& ctx) {
+                  SumCovered<2, double>(
+                      ctx, positions, ctx.workspace,
+                      AddLogLoss{op.rule, view, InputNumbers(ctx, 0), InputNumbers(ctx, 1)},
+                      StoreLabelledMean{op.rule, view.outer, view.inner, OutputNumbers(ctx, 0)});
+                },
+                SumWorkspace<2, double>(positions)};
 }
 
 template <typename T>
 struct SoftmaxLossGradient {
+  using A = Accum<T>;
   ops::LabelRule rule;
   ClassView view;
-  GradientFactor<T> factor;
-  T target, others;
-  const T *p, *labels;
+  GradientFactor factor;
+  A target, others;
+  Numbers p, labels;
   T* dx;
 
   __device__ void operator()(int64_t i) const {
@@ -52,87 +51,38 @@ struct SoftmaxLossGradient {
     const int64_t outer = Divide(Divide(i, view.inner, &within), view.classes, &c);
     const int64_t label = LabelAt(labels, outer * view.inner + within);
     if (IsIgnored(rule.ignore_label, label)) {
-      dx[i] = T(0);
+      dx[i] = T(A(0));
     } else if (!IsClass(label, view.classes)) {
-      dx[i] = static_cast<T>(NAN);
+      dx[i] = T(static_cast<A>(NAN));
     } else {
-      dx[i] = (p[i] - (c == label ? target : others)) * static_cast<T>(factor());
+      dx[i] = T((p.Get<A>(i) - (c == label ? target : others)) * static_cast<A>(factor()));
     }
   }
 };
 
 KernelOrRefusal MakeSoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const KernelRequest& request) {
   const ClassView view(request.outputs[0].shape, op.rule.axis);
-  return Kernel{"",
-                [=](const KernelContext& ctx) {
-                  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-                    const T* labels = ctx.input(1).as<const T>();
-                    const double* valid = CountValidInto(ctx, op.rule, labels, view.positions());
-                    const T target = static_cast<T>(op.target());
-                    const T others = static_cast<T>(op.target_of_others(view.classes, view.inner));
-                    ForEach(ctx, ctx.output(0).count(),
-                            SoftmaxLossGradient<T>{op.rule,
-                                                   view,
-                                                   {op.rule, view.outer, view.inner,
-                                                    ctx.input(2).as<const T>(), valid},
-                                                   target,
-                                                   others,
-                                                   ctx.input(0).as<const T>(),
-                                                   labels,
-                                                   ctx.output(0).as<T>()});
-                  });
-                },
-                ValidWorkspace(view.positions())};
-}
-
-template <typename T>
-struct AddSquaredDifference {
-  const T *a, *b;
-
-  __device__ void operator()(int64_t, int64_t i, Sums<1, double>& sums) const {
-    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-    sums.values[0] += difference * difference;
-  }
-};
-
-KernelOrRefusal MakeEuclideanLoss(const ops::EuclideanLoss&, const KernelRequest& request) {
-  const Covered all = Everything(request.inputs[0].count());
-  const double divisor = 2 * static_cast<double>(request.inputs[0].shape.LegacyExtent(0));
-  return Kernel{"",
-                [=](const KernelContext& ctx) {
-                  VisitWide(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-                    SumCovered<1, double>(ctx, all, ctx.workspace,
-                                          AddSquaredDifference<T>{ctx.input(0).as<const T>(),
-                                                                  ctx.input(1).as<const T>()},
-                                          StoreMean<T>{divisor, ctx.output(0).as<T>()});
-                  });
-                },
-                SumWorkspace<1, double>(all)};
-}
-
-template <typename T>
-struct ScaledDifference {
-  const T* dloss;
-  T factor;
-
-  __device__ T operator()(T a, T b) const { return *dloss * factor * (a - b); }
-};
-
-void EuclideanLossGrad(const ops::EuclideanLossGrad& op, const KernelContext& ctx) {
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-    const T factor = static_cast<T>(op.sign) / static_cast<T>(ctx.input(0).shape.LegacyExtent(0));
-    Map(ctx, ScaledDifference<T>{ctx.input(2).as<const T>(), factor}, ctx.output(0).count(),
-        ctx.output(0).as<T>(), ctx.input(0).as<const T>(), ctx.input(1).as<const T>());
-  });
+  const double target = op.target(), others = op.target_of_others(view.classes, view.inner);
+  return Kernel{
+      "",
+      [=](const KernelContext& ctx) {
+        const Numbers labels = InputNumbers(ctx, 1);
+        const double* valid = CountValidInto(ctx, op.rule, labels, view.positions());
+        const GradientFactor factor{op.rule, view.outer, view.inner, InputNumbers(ctx, 2), valid};
+        VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+          ForEach(ctx, ctx.output(0).count(),
+                  SoftmaxLossGradient<T>{op.rule, view, factor, static_cast<Accum<T>>(target),
+                                         static_cast<Accum<T>>(others), InputNumbers(ctx, 0),
+                                         labels, ctx.output(0).as<T>()});
+        });
+      },
+      ValidWorkspace(view.positions())};
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::SoftmaxLoss, "softmax-loss",
                               KernelRank::kReference, MakeSoftmaxLoss);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::SoftmaxLossGrad, "softmax-loss-grad",
                               KernelRank::kReference, MakeSoftmaxLossGrad);
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::EuclideanLoss, "euclidean-loss",
-                              KernelRank::kReference, MakeEuclideanLoss);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::EuclideanLossGrad, EuclideanLossGrad);
 
 }  // namespace
 }  // namespace caffe::cuda

@@ -7,7 +7,7 @@
 namespace caffe::cuda {
 namespace {
 
-// The channels of one pixel, `step` apart, and the window of one of them.
+// The channels of one pixel, `step` apart, and how far the window of one of them reaches.
 struct ChannelWindow {
   int64_t channels, step, reach;
 
@@ -16,13 +16,7 @@ struct ChannelWindow {
         step(x.layout == Layout::kPlain ? x.shape.count(2) : 1),
         reach((size - 1) / 2) {}
 
-  // fn(place of each channel that element i's window holds).
-  template <typename Fn>
-  __device__ void ForEach(int64_t i, const Fn& fn) const {
-    const int64_t c = Remainder(Divide(i, step), channels);
-    const int64_t first = -std::min(c, reach), last = std::min(channels - 1 - c, reach);
-    for (int64_t k = first; k <= last; ++k) fn(i + k * step);
-  }
+  __device__ int64_t ChannelOf(int64_t i) const { return Remainder(Divide(i, step), channels); }
 };
 
 // scale^-beta; AlexNet's and GoogLeNet's 0.75 needs two square roots instead of a power.
@@ -33,80 +27,105 @@ __device__ inline A InversePower(A scale, A beta) {
   return A(1) / (root * std::sqrt(root));
 }
 
+// k + alpha / size * the sum of squares over the window of an element.
 template <typename T>
-struct AddSquare {
+struct Scales {
+  using A = Accum<T>;
+  ChannelWindow window;
+  A k, alpha;
   const T* x;
-  Accum<T>* sum;
 
-  __device__ void operator()(int64_t j) const { *sum += Wide(x[j]) * Wide(x[j]); }
+  template <typename Op>
+  Scales(const Op& op, const TensorView& view)
+      : window(view, op.size),
+        k(static_cast<A>(op.k)),
+        alpha(static_cast<A>(op.alpha / static_cast<double>(op.size))),
+        x(view.as<const T>()) {}
+
+  // Of the element at `pixel` + c * step.
+  __device__ A At(int64_t pixel, int64_t c) const {
+    const int64_t last = std::min(window.channels - 1, c + window.reach);
+    A squares = 0;
+    for (int64_t j = std::max<int64_t>(0, c - window.reach); j <= last; ++j) {
+      const A value = Wide(x[pixel + j * window.step]);
+      squares += value * value;
+    }
+    return k + alpha * squares;
+  }
 };
 
 template <typename T>
 struct LrnForward {
   using A = Accum<T>;
-  ChannelWindow window;
-  A k, alpha, beta;
-  const T* x;
+  Scales<T> scales;
+  A beta;
   T* y;
-  Numbers scales;
 
   __device__ void operator()(int64_t i) const {
-    A squares = 0;
-    window.ForEach(i, AddSquare<T>{x, &squares});
-    const A scale = k + alpha * squares;
-    scales.Set(i, scale);
-    y[i] = T(Wide(x[i]) * InversePower(scale, beta));
+    const int64_t c = scales.window.ChannelOf(i), pixel = i - c * scales.window.step;
+    y[i] = T(Wide(scales.x[i]) * InversePower(scales.At(pixel, c), beta));
   }
 };
 
 void Lrn(const ops::Lrn& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
-    using A = Accum<T>;
-    ForEach(
-        ctx, y.count(),
-        LrnForward<T>{ChannelWindow(x, op.size), static_cast<A>(op.k),
-                      static_cast<A>(op.alpha / static_cast<double>(op.size)),
-                      static_cast<A>(op.beta), x.as<const T>(), y.as<T>(), OutputNumbers(ctx, 1)});
+    ForEach(ctx, y.count(),
+            LrnForward<T>{Scales<T>(op, x), static_cast<Accum<T>>(op.beta), y.as<T>()});
   });
 }
 
-template <typename T>
-struct AddRatio {
-  const T *y, *dy;
-  Numbers scales;
-  Accum<T>* sum;
-
-  __device__ void operator()(int64_t j) const {
-    *sum += Wide(dy[j]) * Wide(y[j]) / scales.Get<Accum<T>>(j);
-  }
-};
+// A thread computes kStrip neighbouring channels of a pixel, so that it needs the scale of each
+// channel around them only once.
+constexpr int kStrip = 4;
 
 template <typename T>
 struct LrnBackward {
   using A = Accum<T>;
-  ChannelWindow window;
+  Scales<T> scales;
   A factor, beta;
-  const T *x, *y, *dy;
-  Numbers scales;
+  const T* dy;
   T* dx;
+  int64_t strips;  // of a pixel
 
   __device__ void operator()(int64_t i) const {
-    A sum = 0;
-    window.ForEach(i, AddRatio<T>{y, dy, scales, &sum});
-    dx[i] = T(InversePower(scales.Get<A>(i), beta) * Wide(dy[i]) - factor * Wide(x[i]) * sum);
+    const ChannelWindow& window = scales.window;
+    // Neighbouring threads have neighbouring pixels in plain tensors, and strips otherwise.
+    int64_t within, strip;
+    const int64_t outer = Divide(Divide(i, window.step, &within), strips, &strip);
+    const int64_t pixel = outer * window.channels * window.step + within;
+    const int64_t first = strip * kStrip, last = std::min(first + kStrip, window.channels) - 1;
+    A sums[kStrip] = {}, direct[kStrip] = {};
+    const int64_t end = std::min(last + window.reach, window.channels - 1);
+    for (int64_t c = std::max<int64_t>(0, first - window.reach); c <= end; ++c) {
+      const int64_t at = pixel + c * window.step;
+      const A scale = scales.At(pixel, c), power = InversePower(scale, beta);
+      const A ratio = Wide(dy[at]) * Wide(scales.x[at]) * power / scale;
+#pragma unroll
+      for (int s = 0; s < kStrip; ++s) {
+        const int64_t distance = c - (first + s);
+        if (distance >= -window.reach && distance <= window.reach) sums[s] += ratio;
+        if (distance == 0) direct[s] = power * Wide(dy[at]);
+      }
+    }
+#pragma unroll
+    for (int s = 0; s < kStrip; ++s) {
+      const int64_t at = pixel + (first + s) * window.step;
+      if (first + s <= last) dx[at] = T(direct[s] - factor * Wide(scales.x[at]) * sums[s]);
+    }
   }
 };
 
 void LrnGrad(const ops::LrnGrad& op, const KernelContext& ctx) {
-  const TensorView &x = ctx.input(0), &dx = ctx.output(0);
+  using Grad = ops::LrnGrad;
+  const TensorView &x = ctx.input(Grad::kX), &dx = ctx.output(0);
+  const int64_t channels = x.shape[1], strips = (channels + kStrip - 1) / kStrip;
   VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
     using A = Accum<T>;
-    ForEach(ctx, dx.count(),
-            LrnBackward<T>{ChannelWindow(x, op.size),
-                           static_cast<A>(2 * op.alpha * op.beta / static_cast<double>(op.size)),
-                           static_cast<A>(op.beta), x.as<const T>(), ctx.input(1).as<const T>(),
-                           ctx.input(3).as<const T>(), InputNumbers(ctx, 2), dx.as<T>()});
+    const double factor = 2 * op.alpha * op.beta / static_cast<double>(op.size);
+    ForEach(ctx, x.count() / channels * strips,
+            LrnBackward<T>{Scales<T>(op, x), static_cast<A>(factor), static_cast<A>(op.beta),
+                           ctx.input(Grad::kDy).as<const T>(), dx.as<T>(), strips});
   });
 }
 
@@ -161,7 +180,7 @@ struct LrnWithinForward {
       }
     }
     const A scale = A(1) + alpha * squares / static_cast<A>(part.rows.size * part.columns.size);
-    scales.Set(i, scale);
+    if (scales.is_present()) scales.Set(i, scale);
     y[i] = T(Wide(x[i]) * InversePower(scale, beta));
   }
 };

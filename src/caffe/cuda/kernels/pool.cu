@@ -58,6 +58,31 @@ struct Holders {
   }
 };
 
+// The winners of N neighbours, of bytes together.
+template <int N>
+__device__ inline void StoreWinners(const Numbers& mask, int64_t pack, const int (&winners)[N]) {
+  if (mask.dtype == DType::kUInt8) {
+    Pack<uint8_t, N> bytes;
+#pragma unroll
+    for (int k = 0; k < N; ++k) bytes.values[k] = static_cast<uint8_t>(winners[k]);
+    static_cast<Pack<uint8_t, N>*>(mask.data)[pack] = bytes;
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < N; ++k) mask.Set(pack * N + k, static_cast<float>(winners[k]));
+}
+template <int N>
+__device__ inline void LoadWinners(const Numbers& mask, int64_t pack, int (&winners)[N]) {
+  if (mask.dtype == DType::kUInt8) {
+    const Pack<uint8_t, N> bytes = static_cast<const Pack<uint8_t, N>*>(mask.data)[pack];
+#pragma unroll
+    for (int k = 0; k < N; ++k) winners[k] = bytes.values[k];
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < N; ++k) winners[k] = static_cast<int>(mask.Get<float>(pack * N + k));
+}
+
 template <typename T, int N>
 struct MaxPoolForward {
   using A = Accum<T>;
@@ -66,6 +91,7 @@ struct MaxPoolForward {
   const T* x;
   T* y;
   Numbers mask;
+  ops::MaskCode code;
 
   __device__ void operator()(int64_t pack) const {
     const auto place = out.At(pack);
@@ -74,26 +100,22 @@ struct MaxPoolForward {
     A best[N];
     int winner[N];
 #pragma unroll
-    for (int k = 0; k < N; ++k) best[k] = -FLT_MAX, winner[k] = -1;
+    for (int k = 0; k < N; ++k) best[k] = -FLT_MAX, winner[k] = code.none();
     for (int64_t h = rows.begin; h < rows.end; ++h) {
       for (int64_t w = columns.begin; w < columns.end; ++w) {
         const Pack<T, N> values = PackAt<T, N>(x, in.Pack(place, h, w));
+        const int where = code.At(place.h, place.w, h, w);
 #pragma unroll
         for (int k = 0; k < N; ++k) {
           const A value = Wide(values.values[k]);
-          if (value > best[k]) {
-            best[k] = value;
-            winner[k] = static_cast<int>(h * in.width + w);
-          }
+          if (value > best[k]) best[k] = value, winner[k] = where;
         }
       }
     }
     Pack<T, N> result;
 #pragma unroll
-    for (int k = 0; k < N; ++k) {
-      result.values[k] = T(best[k]);
-      if (mask.is_present()) mask.Set(pack * N + k, static_cast<float>(winner[k]));
-    }
+    for (int k = 0; k < N; ++k) result.values[k] = T(best[k]);
+    if (mask.is_present()) StoreWinners(mask, pack, winner);
     reinterpret_cast<Pack<T, N>*>(y)[pack] = result;
   }
 };
@@ -104,6 +126,7 @@ struct MaxPoolBackward {
   ops::PoolGeometry geometry;
   Image<N> in, out;
   Numbers mask;
+  ops::MaskCode code;
   const T* dy;
   T* dx;
 
@@ -111,15 +134,17 @@ struct MaxPoolBackward {
     const auto place = in.At(pack);
     const Holders rows(geometry, 0, out.height, place.h);
     const Holders columns(geometry, 1, out.width, place.w);
-    const float where = static_cast<float>(place.h * in.width + place.w);
     A sums[N] = {};
     for (int64_t h = rows.begin; h < rows.end; ++h) {
       for (int64_t w = columns.begin; w < columns.end; ++w) {
         const int64_t at = out.Pack(place, h, w);
         const Pack<T, N> values = PackAt<T, N>(dy, at);
+        const int where = code.At(h, w, place.h, place.w);
+        int winners[N];
+        LoadWinners(mask, at, winners);
 #pragma unroll
         for (int k = 0; k < N; ++k) {
-          if (mask.Get<float>(at * N + k) == where) sums[k] += Wide(values.values[k]);
+          if (winners[k] == where) sums[k] += Wide(values.values[k]);
         }
       }
     }
@@ -206,18 +231,21 @@ void VisitPacks(const TensorView& a, const TensorView& b, const Fn& run) {
 
 void MaxPool(const ops::MaxPool& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  const Numbers mask = OutputNumbers(ctx, 1);
   VisitPacks(x, y, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
     ForEach(ctx, y.count() / N,
             MaxPoolForward<T, N>{op.geometry, Image<N>(x), Image<N>(y), x.as<const T>(), y.as<T>(),
-                                 OutputNumbers(ctx, 1)});
+                                 mask, ops::MaskCode(op.geometry, x.shape[3], mask.dtype)});
   });
 }
 
 void MaxPoolGrad(const ops::MaxPoolGrad& op, const KernelContext& ctx) {
   const TensorView &dy = ctx.input(1), &dx = ctx.output(0);
+  const Numbers mask = InputNumbers(ctx, 0);
   VisitPacks(dx, dy, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
     ForEach(ctx, dx.count() / N,
-            MaxPoolBackward<T, N>{op.geometry, Image<N>(dx), Image<N>(dy), InputNumbers(ctx, 0),
+            MaxPoolBackward<T, N>{op.geometry, Image<N>(dx), Image<N>(dy), mask,
+                                  ops::MaskCode(op.geometry, dx.shape[3], mask.dtype),
                                   dy.as<const T>(), dx.as<T>()});
   });
 }

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "caffe/cuda/groups.cuh"
-#include "caffe/cuda/kernels/wide.cuh"
+#include "caffe/cuda/numbers.cuh"
 #include "caffe/ops/row_norm.hpp"
 
 namespace caffe::cuda {
@@ -31,69 +31,75 @@ __device__ void ForRow(const Rows& rows, int64_t row, const Group& group, const 
 
 template <typename T>
 struct MvnRow {
+  using A = Accum<T>;
   Rows rows;
   bool divides;
-  T eps;
+  A eps;
   const T* x;
-  T *y, *deviations;
+  T* y;
+  Numbers deviations;
 
   template <typename Group>
   __device__ void operator()(int64_t row, const Group& group) const {
-    const T count = static_cast<T>(rows.length);
-    const T mean = SumRow(rows, row, group, [this](int64_t i) { return x[i]; }) / count;
-    T deviation = 1;
+    const A count = static_cast<A>(rows.length);
+    const A mean = SumRow(rows, row, group, [this](int64_t i) { return Wide(x[i]); }) / count;
+    A deviation = 1;
     if (divides) {
-      const T squares = SumRow(rows, row, group,
-                               [this, mean](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
+      const A squares = SumRow(rows, row, group, [this, mean](int64_t i) {
+        return (Wide(x[i]) - mean) * (Wide(x[i]) - mean);
+      });
       deviation = std::sqrt(squares / count) + eps;
     }
     ForRow(rows, row, group,
-           [this, mean, deviation](int64_t i) { y[i] = (x[i] - mean) / deviation; });
-    if (deviations != nullptr && group.rank() == 0) deviations[row] = deviation;
+           [this, mean, deviation](int64_t i) { y[i] = T((Wide(x[i]) - mean) / deviation); });
+    if (deviations.is_present() && group.rank() == 0) deviations.Set(row, deviation);
   }
 };
 
 void Mvn(const ops::Mvn& op, const KernelContext& ctx) {
   const Rows rows = RowsFrom(ctx.input(0).shape, op.axis);
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     ForRows(ctx, rows,
-            MvnRow<T>{rows, op.divides, static_cast<T>(op.eps), ctx.input(0).as<const T>(),
-                      ctx.output(0).as<T>(), ctx.has_output(1) ? ctx.output(1).as<T>() : nullptr});
+            MvnRow<T>{rows, op.divides, static_cast<Accum<T>>(op.eps), ctx.input(0).as<const T>(),
+                      ctx.output(0).as<T>(), OutputNumbers(ctx, 1)});
   });
 }
 
 template <typename T>
 struct MvnGradRow {
+  using A = Accum<T>;
   Rows rows;
   bool divides;
-  const T *y, *deviations, *dy;
+  const T *y, *dy;
+  Numbers deviations;
   T* dx;
 
   template <typename Group>
   __device__ void operator()(int64_t row, const Group& group) const {
-    const T count = static_cast<T>(rows.length);
-    const T mean = SumRow(rows, row, group, [this](int64_t i) { return dy[i]; }) / count;
+    const A count = static_cast<A>(rows.length);
+    const A mean = SumRow(rows, row, group, [this](int64_t i) { return Wide(dy[i]); }) / count;
     if (!divides) {
-      ForRow(rows, row, group, [this, mean](int64_t i) { dx[i] = dy[i] - mean; });
+      ForRow(rows, row, group, [this, mean](int64_t i) { dx[i] = T(Wide(dy[i]) - mean); });
       return;
     }
-    const T dot = SumRow(rows, row, group, [this](int64_t i) { return dy[i] * y[i]; }) / count;
-    const T deviation = deviations[row];
+    const A dot =
+        SumRow(rows, row, group, [this](int64_t i) { return Wide(dy[i]) * Wide(y[i]); }) / count;
+    const A deviation = deviations.Get<A>(row);
     ForRow(rows, row, group, [this, mean, dot, deviation](int64_t i) {
-      dx[i] = (dy[i] - mean - y[i] * dot) / deviation;
+      dx[i] = T((Wide(dy[i]) - mean - Wide(y[i]) * dot) / deviation);
     });
   }
 };
 
 void MvnGrad(const ops::MvnGrad& op, const KernelContext& ctx) {
   const Rows rows = RowsFrom(ctx.output(0).shape, op.axis);
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     const auto operand = [&](int i) {
       return ctx.has_input(i) ? ctx.input(i).as<const T>() : nullptr;
     };
-    ForRows(
-        ctx, rows,
-        MvnGradRow<T>{rows, op.divides, operand(0), operand(1), operand(2), ctx.output(0).as<T>()});
+    ForRows(ctx, rows,
+            MvnGradRow<T>{rows, op.divides, operand(0), operand(2), InputNumbers(ctx, 1),
+                          ctx.output(0).as<T>()});
   });
 }
 
@@ -105,50 +111,54 @@ Rows NormRows(const Shape& shape, bool across_spatial) {
 
 template <typename T>
 struct L2NormalizeRow {
+  using A = Accum<T>;
   Rows rows;
-  T eps;
+  A eps;
   const T* x;
-  T *y, *norms;
+  T* y;
+  Numbers norms;
 
   template <typename Group>
   __device__ void operator()(int64_t row, const Group& group) const {
-    const T norm =
-        std::sqrt(SumRow(rows, row, group, [this](int64_t i) { return x[i] * x[i]; }) + eps);
-    ForRow(rows, row, group, [this, norm](int64_t i) { y[i] = x[i] / norm; });
-    if (norms != nullptr && group.rank() == 0) norms[row] = norm;
+    const A norm = std::sqrt(
+        SumRow(rows, row, group, [this](int64_t i) { return Wide(x[i]) * Wide(x[i]); }) + eps);
+    ForRow(rows, row, group, [this, norm](int64_t i) { y[i] = T(Wide(x[i]) / norm); });
+    if (norms.is_present() && group.rank() == 0) norms.Set(row, norm);
   }
 };
 
 void L2Normalize(const ops::L2Normalize& op, const KernelContext& ctx) {
   const Rows rows = NormRows(ctx.input(0).shape, op.across_spatial);
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     ForRows(ctx, rows,
-            L2NormalizeRow<T>{rows, static_cast<T>(op.eps), ctx.input(0).as<const T>(),
-                              ctx.output(0).as<T>(),
-                              ctx.has_output(1) ? ctx.output(1).as<T>() : nullptr});
+            L2NormalizeRow<T>{rows, static_cast<Accum<T>>(op.eps), ctx.input(0).as<const T>(),
+                              ctx.output(0).as<T>(), OutputNumbers(ctx, 1)});
   });
 }
 
 template <typename T>
 struct L2NormalizeGradRow {
+  using A = Accum<T>;
   Rows rows;
-  const T *y, *norms, *dy;
+  const T *y, *dy;
+  Numbers norms;
   T* dx;
 
   template <typename Group>
   __device__ void operator()(int64_t row, const Group& group) const {
-    const T dot = SumRow(rows, row, group, [this](int64_t i) { return dy[i] * y[i]; });
-    const T norm = norms[row];
-    ForRow(rows, row, group, [this, dot, norm](int64_t i) { dx[i] = (dy[i] - y[i] * dot) / norm; });
+    const A dot = SumRow(rows, row, group, [this](int64_t i) { return Wide(dy[i]) * Wide(y[i]); });
+    const A norm = norms.Get<A>(row);
+    ForRow(rows, row, group,
+           [this, dot, norm](int64_t i) { dx[i] = T((Wide(dy[i]) - Wide(y[i]) * dot) / norm); });
   }
 };
 
 void L2NormalizeGrad(const ops::L2NormalizeGrad& op, const KernelContext& ctx) {
   const Rows rows = NormRows(ctx.output(0).shape, op.across_spatial);
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     ForRows(ctx, rows,
-            L2NormalizeGradRow<T>{rows, ctx.input(0).as<const T>(), ctx.input(1).as<const T>(),
-                                  ctx.input(2).as<const T>(), ctx.output(0).as<T>()});
+            L2NormalizeGradRow<T>{rows, ctx.input(0).as<const T>(), ctx.input(2).as<const T>(),
+                                  InputNumbers(ctx, 1), ctx.output(0).as<T>()});
   });
 }
 

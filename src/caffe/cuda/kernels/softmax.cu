@@ -2,6 +2,7 @@
 
 #include "caffe/cuda/groups.cuh"
 #include "caffe/cuda/kernels/wide.cuh"
+#include "caffe/cuda/numbers.cuh"
 #include "caffe/ops/loss.hpp"
 
 namespace caffe::cuda {
@@ -12,67 +13,74 @@ Rows RowsAlong(const Shape& shape, int axis) {
   return {view.positions(), view.classes, view.inner};
 }
 
-// y = exp(x - max) / sum. Exponentials are computed twice rather than stored between.
-template <typename T>
+// y = exp(x - max) / sum, in y's arithmetic. Exponentials are computed twice rather than stored
+// between.
+template <typename X, typename Y>
 struct SoftmaxRow {
   Rows rows;
-  const T* x;
-  T* y;
+  const X* x;
+  Y* y;
+
+  __device__ Y At(int64_t i) const { return static_cast<Y>(x[i]); }
 
   template <typename Group>
   __device__ void operator()(int64_t row, const Group& group) const {
     const int64_t offset = rows.Offset(row);
-    T largest = x[offset];
+    Y largest = At(offset);
     for (int64_t c = group.rank(); c < rows.length; c += group.size()) {
-      largest = Largest{}(largest, x[offset + c * rows.step]);
+      largest = Largest{}(largest, At(offset + c * rows.step));
     }
     largest = group.Reduce(Largest{}, largest);
-    T sum = 0;
+    Y sum = 0;
     for (int64_t c = group.rank(); c < rows.length; c += group.size()) {
-      sum += std::exp(x[offset + c * rows.step] - largest);
+      sum += std::exp(At(offset + c * rows.step) - largest);
     }
     sum = group.Reduce(Sum{}, sum);
     for (int64_t c = group.rank(); c < rows.length; c += group.size()) {
       const int64_t i = offset + c * rows.step;
-      y[i] = std::exp(x[i] - largest) / sum;
+      y[i] = std::exp(At(i) - largest) / sum;
     }
   }
 };
 
 void Softmax(const ops::Softmax& op, const KernelContext& ctx) {
   const Rows rows = RowsAlong(ctx.output(0).shape, op.axis);
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-    ForRows(ctx, rows, SoftmaxRow<T>{rows, ctx.input(0).as<const T>(), ctx.output(0).as<T>()});
+  VisitFloat(ctx.input(0).dtype, [&]<typename X>(TypeTag<X>) {
+    VisitWide(ctx.output(0).dtype, [&]<typename Y>(TypeTag<Y>) {
+      ForRows(ctx, rows, SoftmaxRow<X, Y>{rows, ctx.input(0).as<const X>(), ctx.output(0).as<Y>()});
+    });
   });
 }
 
 template <typename T>
 struct SoftmaxGradRow {
+  using A = Accum<T>;
   Rows rows;
-  const T *y, *dy;
+  Numbers y, dy;
   T* dx;
 
   template <typename Group>
   __device__ void operator()(int64_t row, const Group& group) const {
     const int64_t offset = rows.Offset(row);
-    T dot = 0;
+    A dot = 0;
     for (int64_t c = group.rank(); c < rows.length; c += group.size()) {
-      dot += y[offset + c * rows.step] * dy[offset + c * rows.step];
+      const int64_t i = offset + c * rows.step;
+      dot += y.Get<A>(i) * dy.Get<A>(i);
     }
     dot = group.Reduce(Sum{}, dot);
     for (int64_t c = group.rank(); c < rows.length; c += group.size()) {
       const int64_t i = offset + c * rows.step;
-      dx[i] = y[i] * (dy[i] - dot);
+      dx[i] = T(y.Get<A>(i) * (dy.Get<A>(i) - dot));
     }
   }
 };
 
 void SoftmaxGrad(const ops::SoftmaxGrad& op, const KernelContext& ctx) {
   const Rows rows = RowsAlong(ctx.output(0).shape, op.axis);
-  VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-    ForRows(ctx, rows,
-            SoftmaxGradRow<T>{rows, ctx.input(0).as<const T>(), ctx.input(1).as<const T>(),
-                              ctx.output(0).as<T>()});
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
+    ForRows(
+        ctx, rows,
+        SoftmaxGradRow<T>{rows, InputNumbers(ctx, 0), InputNumbers(ctx, 1), ctx.output(0).as<T>()});
   });
 }
 

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "caffe/cuda/kernels/wide.cuh"
 #include "caffe/cuda/map.cuh"
+#include "caffe/cuda/numbers.cuh"
 #include "caffe/cuda/reduce.cuh"
 #include "caffe/ops/loss.hpp"
 
@@ -24,41 +24,37 @@ __device__ inline bool IsClass(int64_t label, int64_t classes) {
 }
 
 // The whole part of a label's number; -1 - 2^40, no class, for NaN and what is too large.
-template <typename T>
-__device__ inline int64_t LabelAt(const T* labels, int64_t position) {
-  const T value = labels[position];
-  return value > T(-1e9) && value < T(1e9) ? static_cast<int64_t>(value) : -(int64_t{1} << 40);
+__device__ inline int64_t LabelAt(const Numbers& labels, int64_t position) {
+  const double value = labels.Get<double>(position);
+  return value > -1e9 && value < 1e9 ? static_cast<int64_t>(value) : -(int64_t{1} << 40);
 }
 
 // loss = sum / divisor.
-template <typename T>
 struct StoreMean {
   double divisor;
-  T* loss;
+  Numbers loss;
 
   __device__ void operator()(int64_t, const Sums<1, double>& sums) const {
-    *loss = static_cast<T>(sums.values[0] / divisor);
+    loss.Set(0, sums.values[0] / divisor);
   }
 };
 
 // loss = sum 0 / the rule's divisor, sum 1 being the positions that count.
-template <typename T>
 struct StoreLabelledMean {
   ops::LabelRule rule;
   int64_t outer, inner;
-  T* loss;
+  Numbers loss;
 
   __device__ void operator()(int64_t, const Sums<2, double>& sums) const {
     const auto valid = static_cast<int64_t>(sums.values[1]);
-    *loss = static_cast<T>(sums.values[0] / rule.Divisor(outer, inner, valid));
+    loss.Set(0, sums.values[0] / rule.Divisor(outer, inner, valid));
   }
 };
 
 // Positions whose label counts, for gradients that are divided by their number.
-template <typename T>
 struct CountValid {
   ops::LabelRule rule;
-  const T* labels;
+  Numbers labels;
 
   __device__ void operator()(int64_t, int64_t position, Sums<1, double>& sums) const {
     sums.values[0] += IsIgnored(rule.ignore_label, LabelAt(labels, position)) ? 0 : 1;
@@ -72,15 +68,14 @@ struct StoreCount {
 };
 
 // dloss / divisor on the device: `valid` is counted by a launch before.
-template <typename T>
 struct GradientFactor {
   ops::LabelRule rule;
   int64_t outer, inner;
-  const T* dloss;
+  Numbers dloss;
   const double* valid;
 
   __device__ double operator()() const {
-    return static_cast<double>(*dloss) / rule.Divisor(outer, inner, static_cast<int64_t>(*valid));
+    return dloss.Get<double>(0) / rule.Divisor(outer, inner, static_cast<int64_t>(*valid));
   }
 };
 
@@ -88,11 +83,10 @@ struct GradientFactor {
 inline size_t ValidWorkspace(int64_t positions) {
   return 16 + SumWorkspace<1, double>(Everything(positions));
 }
-template <typename T>
-const double* CountValidInto(const KernelContext& ctx, const ops::LabelRule& rule, const T* labels,
-                             int64_t positions) {
+inline const double* CountValidInto(const KernelContext& ctx, const ops::LabelRule& rule,
+                                    const Numbers& labels, int64_t positions) {
   double* count = static_cast<double*>(ctx.workspace);
-  SumCovered<1, double>(ctx, Everything(positions), count + 2, CountValid<T>{rule, labels},
+  SumCovered<1, double>(ctx, Everything(positions), count + 2, CountValid{rule, labels},
                         StoreCount{count});
   return count;
 }
