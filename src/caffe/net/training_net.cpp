@@ -58,11 +58,11 @@ std::map<std::string, uint64_t> TrainingNet::delivered_records() const {
   return records;
 }
 
-Executor& TrainingNet::executor() {
+Executor& TrainingNet::executor() const {
   return net_.impl_->plan.executor();
 }
 
-SyncedTensor* TrainingNet::tensor(const Value& value) {
+SyncedTensor* TrainingNet::tensor(const Value& value) const {
   return executor().bindings()[value.id];
 }
 

@@ -47,10 +47,13 @@ class TrainingNet {
   std::map<std::string, uint64_t> delivered_records() const;
 
   // What runs the plan; another one after shapes have changed.
-  Executor& executor();
+  Executor& executor() const;
+  const Graph& graph() const { return net_.graph(); }
   // Memory of one of the plan's values; null for those in the arena.
-  SyncedTensor* tensor(const Value& value);
+  SyncedTensor* tensor(const Value& value) const;
   const std::shared_ptr<Device>& device() const;
+  // What the net's kernels were chosen by.
+  const KernelSettings& kernel_settings() const { return graph().options.kernels; }
   // See CompileTradeOffs().
   std::vector<Plan> TradeOffs() const;
 

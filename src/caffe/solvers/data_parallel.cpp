@@ -16,7 +16,7 @@ void DataParallel::Attach(Net& net, int reduce_buckets) {
   device_ = TrainingNet(net).device();
   const std::vector<SyncedTensor*> gradients = TrainingNet(net).executor().Gradients();
   for (size_t i = 0; i < gradients.size(); ++i) index_[gradients[i]] = i;
-  statistics_ = RunningStatistics(net);
+  statistics_ = RunningStatistics(TrainingNet(net));
   reducer_.emplace(communicator_, *device_, gradients, reduce_buckets, trace_);
 }
 

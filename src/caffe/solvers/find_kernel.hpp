@@ -1,13 +1,15 @@
 // Kernels for what a solver computes outside of its net's plan.
 #pragma once
 
+#include "caffe/net/training_net.hpp"
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe {
 
-// The first candidate of the device that serves. Throws Unsupported with what they refused for.
+// The first candidate of the net's device that serves, by the settings that the net was planned
+// with. Throws Unsupported with what they refused for.
 Kernel FindKernel(const Op& op, std::span<const OperandDesc> inputs,
-                  std::span<const OperandDesc> outputs, Device& device);
+                  std::span<const OperandDesc> outputs, const TrainingNet& net);
 
 OperandDesc Present(const TensorDesc& desc);
 OperandDesc Absent();

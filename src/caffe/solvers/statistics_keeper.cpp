@@ -3,28 +3,27 @@
 #include <set>
 
 #include "caffe/graph/graph.hpp"
-#include "caffe/net/training_net.hpp"
 #include "caffe/ops/update.hpp"
 #include "caffe/solvers/find_kernel.hpp"
 
 namespace caffe {
 
-std::vector<SyncedTensor*> RunningStatistics(Net& net) {
+std::vector<SyncedTensor*> RunningStatistics(const TrainingNet& net) {
   std::vector<SyncedTensor*> statistics;
   std::set<SyncedTensor*> seen;
   for (const Node* node : net.graph().ScheduledNodes()) {
     if (node->direction != Direction::kForward) continue;
     for (Value* value : node->outputs) {
       if (value == nullptr || value->root()->kind != ValueKind::kParam) continue;
-      SyncedTensor* tensor = TrainingNet(net).tensor(*value->root());
+      SyncedTensor* tensor = net.tensor(*value->root());
       if (seen.insert(tensor).second) statistics.push_back(tensor);
     }
   }
   return statistics;
 }
 
-StatisticsKeeper::StatisticsKeeper(Net& net)
-    : device_(net.graph().options.device), tensors_(RunningStatistics(net)) {
+StatisticsKeeper::StatisticsKeeper(const TrainingNet& net)
+    : device_(net.device()), tensors_(RunningStatistics(net)) {
   if (tensors_.empty()) return;
   std::vector<OperandDesc> operands;
   for (const SyncedTensor* tensor : tensors_) {
@@ -33,10 +32,10 @@ StatisticsKeeper::StatisticsKeeper(Net& net)
     statistics_.push_back({tensor->desc(), nullptr});
     operands.push_back(Present(tensor->desc()));
   }
-  save_ = FindKernel(ops::CopyAll{}, operands, operands, *device_);
+  save_ = FindKernel(ops::CopyAll{}, operands, operands, net);
   const std::vector<OperandDesc> copies = operands;
   operands.push_back(Present({Shape{ops::kFirstRate}, DType::kDouble}));
-  restore_ = FindKernel(ops::CopyAll{}, operands, copies, *device_);
+  restore_ = FindKernel(ops::CopyAll{}, operands, copies, net);
   kept_.emplace_back();
 }
 

@@ -4,20 +4,20 @@
 #include <memory>
 #include <vector>
 
-#include "caffe/net.hpp"
+#include "caffe/net/training_net.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
 
 // Parameters that the forward pass itself writes: BatchNorm's running mean and variance.
-std::vector<SyncedTensor*> RunningStatistics(Net& net);
+std::vector<SyncedTensor*> RunningStatistics(const TrainingNet& net);
 
 // A skipped step must leave the running statistics as they were. The copy is in the device's
 // memory, and whether it is needed is decided there, so nothing waits.
 class StatisticsKeeper {
  public:
-  explicit StatisticsKeeper(Net& net);
+  explicit StatisticsKeeper(const TrainingNet& net);
   void Save();
   // `decision` is what ops::DecideStep made. Launches only; after Bind(), before MarkWritten().
   void RestoreIfSkipped(const TensorView& decision);

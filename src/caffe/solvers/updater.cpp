@@ -62,7 +62,7 @@ Updater::Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net
   }
   inputs_.push_back(decision_);
   FindUpdateKernel();
-  if (decide_.scaling.is_on()) statistics_ = std::make_unique<StatisticsKeeper>(net);
+  if (decide_.scaling.is_on()) statistics_ = std::make_unique<StatisticsKeeper>(net_);
 }
 
 void Updater::FindDecisionKernels(const ops::MeasureParameters& measure) {
@@ -73,11 +73,10 @@ void Updater::FindDecisionKernels(const ops::MeasureParameters& measure) {
                                      decide_.larc.reads_history() ? operand : Absent()});
     measured_.insert(measured_.end(), {inputs_[i], {}, {}});
   }
-  measure_ = FindKernel(measure, measured, Describe({&measures_, 1}), *device_);
+  measure_ = FindKernel(measure, measured, Describe({&measures_, 1}), net_);
   decide_inputs_ = {step_, measures_};
   decide_outputs_ = {decision_, state_};
-  decide_kernel_ =
-      FindKernel(decide_, Describe(decide_inputs_), Describe(decide_outputs_), *device_);
+  decide_kernel_ = FindKernel(decide_, Describe(decide_inputs_), Describe(decide_outputs_), net_);
 }
 
 // A plan for other shapes may have other copies.
@@ -99,7 +98,7 @@ void Updater::FindUpdateKernel() {
   }
   std::vector<OperandDesc> inputs = Describe(inputs_);
   if (!decide_.decides()) inputs.back() = Absent();
-  update_ = FindKernel(rule_.MakeOp(learning_, parameters), inputs, Describe(outputs_), *device_);
+  update_ = FindKernel(rule_.MakeOp(learning_, parameters), inputs, Describe(outputs_), net_);
   workspace_ = device_->Allocate(std::max(
       {measure_.workspace_bytes, decide_kernel_.workspace_bytes, update_.workspace_bytes}));
   version_ = NextVersion();
