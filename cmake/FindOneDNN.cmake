@@ -1,12 +1,33 @@
 # oneDNN by header and library. Debian's dnnl-config.cmake insists on OpenCL's development
-# files although its CPU engine needs none.
-find_path(ONEDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
-find_library(ONEDNN_LIBRARY dnnl)
+# files although its CPU engine needs none. What scripts/install_dependencies.sh onednn3 has put
+# into build/onednn comes before the system's.
+set(onednn_folder ${PROJECT_SOURCE_DIR}/build/onednn)
+find_path(ONEDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp HINTS ${onednn_folder}/include)
+find_library(ONEDNN_LIBRARY dnnl HINTS ${onednn_folder}/lib)
+set(OneDNN_VERSION)
+if(ONEDNN_INCLUDE_DIR)
+  foreach(part MAJOR MINOR PATCH)
+    file(STRINGS ${ONEDNN_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h line
+         REGEX "^#define DNNL_VERSION_${part} +[0-9]+")
+    string(REGEX MATCH "[0-9]+$" number "${line}")
+    list(APPEND OneDNN_VERSION ${number})
+  endforeach()
+  list(JOIN OneDNN_VERSION "." OneDNN_VERSION)
+endif()
 include(FindPackageHandleStandardArgs)
-find_package_handle_standard_args(OneDNN REQUIRED_VARS ONEDNN_LIBRARY ONEDNN_INCLUDE_DIR)
+find_package_handle_standard_args(OneDNN REQUIRED_VARS ONEDNN_LIBRARY ONEDNN_INCLUDE_DIR
+                                  VERSION_VAR OneDNN_VERSION)
 if(OneDNN_FOUND AND NOT TARGET OneDNN::dnnl)
   add_library(OneDNN::dnnl UNKNOWN IMPORTED)
   set_target_properties(OneDNN::dnnl PROPERTIES
     IMPORTED_LOCATION ${ONEDNN_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES ${ONEDNN_INCLUDE_DIR})
+endif()
+# An installed tree takes a library along that the system does not have.
+string(FIND "${ONEDNN_LIBRARY}" "${onednn_folder}/" position)
+if(position EQUAL 0)
+  file(REAL_PATH ${ONEDNN_LIBRARY} onednn_file)
+  install(FILES ${onednn_file} DESTINATION lib)
+elseif(EXISTS ${onednn_folder})
+  message(STATUS "oneDNN ${OneDNN_VERSION} of an earlier configuration stays; cmake --fresh takes that of build/onednn")
 endif()

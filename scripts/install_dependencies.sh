@@ -9,6 +9,8 @@
 #   scripts/install_dependencies.sh cuda      what building needs, and the header files of
 #                                             cudnn-frontend, into ~/.cache/cortado; the CUDA
 #                                             toolkit and cuDNN 9 themselves are NVIDIA's to install
+#   scripts/install_dependencies.sh onednn3   what building needs, and oneDNN 3.2 beside the system's
+#                                             2.x, into build/onednn, where CMake looks first
 #
 # Installs only what is missing, asks nothing, and says nothing when nothing is missing.
 set -euo pipefail
@@ -34,16 +36,22 @@ develop=(clang-format clang-tidy)
 fuzz=('clang-16|clang-18' 'libclang-rt-16-dev|libclang-rt-18-dev' 'libomp-16-dev|libomp-18-dev')
 video=(libopencv-videoio-dev)
 cuda=(python3-pip)
-cudnn_frontend=nvidia-cudnn-frontend==1.23.0 # a wheel of the Python package index
+onednn3=(python3-pip)
+# Wheels of the Python package index.
+cudnn_frontend=nvidia-cudnn-frontend==1.23.0
+onednn3_wheels=(onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0) # oneDNN 3.2.0
 
-case "${1:-build}" in
+what=${1:-build}
+what=${what#--}
+case "$what" in
   build) wanted=("${build[@]}") ;;
   video) wanted=("${build[@]}" "${video[@]}") ;;
   cuda) wanted=("${build[@]}" "${cuda[@]}") ;;
+  onednn3) wanted=("${build[@]}" "${onednn3[@]}") ;;
   test) wanted=("${build[@]}" "${test[@]}") ;;
   develop) wanted=("${build[@]}" "${test[@]}" "${develop[@]}") ;;
   fuzz) wanted=("${build[@]}" "${fuzz[@]}") ;;
-  *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 # Without apt there is no list to compare with, so look for the tools themselves.
@@ -102,23 +110,40 @@ if [ "$(printf '%s\n' 3.25 "$version" | sort -V | head -n 1)" != 3.25 ]; then
   exit 1
 fi
 
-if [ "${1:-build}" = cuda ]; then
-  folder=${XDG_CACHE_HOME:-$HOME/.cache}/cortado/cudnn-frontend
-  if [ ! -e "$folder/include/cudnn_frontend.h" ] ||
-     [ "$(cat "$folder/version" 2>/dev/null)" != "$cudnn_frontend" ]; then
-    echo "Fetching $cudnn_frontend into $folder"
-    scratch=$(mktemp -d)
-    trap 'rm -rf "$scratch"' EXIT
-    if ! python3 -m pip download --quiet --disable-pip-version-check --no-deps \
-         --only-binary :all: --dest "$scratch" "$cudnn_frontend" ||
-       ! python3 -m zipfile -e "$scratch"/*.whl "$scratch/wheel"; then
-      echo "Could not fetch $cudnn_frontend; check the network (pip's settings are honoured), or" >&2
-      echo "point CMake at the headers: -DCUDNN_FRONTEND_INCLUDE_DIR=folder" >&2
-      exit 1
-    fi
-    rm -rf "$folder"
-    mkdir -p "$folder"
-    mv "$scratch/wheel/include" "$folder/include"
-    echo "$cudnn_frontend" >"$folder/version"
+# fetch FOLDER ADVICE REQUIREMENT...: what the wheels hold, into FOLDER. Does nothing where they are.
+fetch() {
+  local folder=$1 advice=$2 scratch wheel
+  shift 2
+  [ "$(cat "$folder/version" 2>/dev/null)" = "$*" ] && return
+  echo "Fetching $* into $folder"
+  scratch=$(mktemp -d)
+  if ! python3 -m pip download --quiet --disable-pip-version-check --no-deps \
+       --only-binary :all: --dest "$scratch" "$@"; then
+    echo "Could not fetch $*; check the network (pip's settings are honoured), or" >&2
+    echo "$advice" >&2
+    rm -rf "$scratch"
+    exit 1
   fi
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  for wheel in "$scratch"/*.whl; do python3 -m zipfile -e "$wheel" "$folder"; done
+  # What wheels mean for an environment's root.
+  for wheel in "$folder"/*.data/data; do
+    if [ -d "$wheel" ]; then cp -R "$wheel"/. "$folder" && rm -rf "${wheel%/data}"; fi
+  done
+  rm -rf "$scratch"
+  echo "$*" >"$folder/version"
+}
+
+if [ "$what" = cuda ]; then
+  fetch "${XDG_CACHE_HOME:-$HOME/.cache}/cortado/cudnn-frontend" \
+    "point CMake at the headers: -DCUDNN_FRONTEND_INCLUDE_DIR=folder" "$cudnn_frontend"
+fi
+if [ "$what" = onednn3 ]; then
+  folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/onednn
+  fetch "$folder" "point CMake at another one: -DONEDNN_INCLUDE_DIR=folder -DONEDNN_LIBRARY=file" \
+    "${onednn3_wheels[@]}"
+  # A wheel holds copies where the library's names are links.
+  (cd "$folder/lib" && rm -f libdnnl.so libdnnl.so.3.* && ln -s libdnnl.so.3 libdnnl.so)
+  echo "A build folder that is configured already takes it with: cmake --fresh --preset cpu-release"
 fi

@@ -272,6 +272,7 @@ TEST_F(CaffeToolTest, PrintsUsageAndVersion) {
   const Outcome version = Run("--version");
   EXPECT_EQ(version.status, 0);
   EXPECT_THAT(version.output, HasSubstr("caffe version"));
+  EXPECT_THAT(Run("device_query").output, ContainsRegex("oneDNN [23]\\.[0-9]+"));
 }
 
 TEST_F(CaffeToolTest, RefusesWhatItWouldNotObey) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "caffe/cpu/onednn.hpp"
 #include "caffe/device/device.hpp"
 #include "caffe/error.hpp"
 
@@ -31,7 +32,8 @@ class CpuDevice final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::kCpu; }
   std::string description() const override {
-    return StrCat(ModelName(), ", ", num_threads(), " threads, ", InstructionSet());
+    return StrCat(ModelName(), ", ", num_threads(), " threads, ", InstructionSet(), ", oneDNN ",
+                  OneDnnVersion());
   }
   int num_threads() const override { return omp_get_max_threads(); }
 

@@ -12,6 +12,11 @@ dnnl::stream& OneDnnStream() {
   return stream;
 }
 
+std::string OneDnnVersion() {
+  const dnnl_version_t& version = *dnnl::version();
+  return StrCat(version.major, ".", version.minor, ".", version.patch);
+}
+
 bool OneDnnComputes(DType dtype) {
   static const bool has_bfloat16 = [] {
     __builtin_cpu_init();  // kernels are registered before main() begins
@@ -108,15 +113,11 @@ OneDnnProduct::OneDnnProduct(const Shape& shape, bool accumulates) : has_bias_(s
     post.append_sum(1.0f);
     attributes.set_post_ops(post);
   }
-#if DNNL_VERSION_MAJOR >= 3
+  const auto describe = [&](const auto&... operands) {
+    return DescribeOneDnn<dnnl::matmul>(attributes, operands...);
+  };
   const dnnl::matmul::primitive_desc description =
-      has_bias_ ? dnnl::matmul::primitive_desc(OneDnnEngine(), a, b, bias, c, attributes)
-                : dnnl::matmul::primitive_desc(OneDnnEngine(), a, b, c, attributes);
-#else
-  const dnnl::matmul::primitive_desc description(
-      has_bias_ ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c), attributes,
-      OneDnnEngine());
-#endif
+      has_bias_ ? describe(a, b, bias, c) : describe(a, b, c);
   workspace_bytes_ = description.scratchpad_desc().get_size();
   primitive_ = OneDnnPrimitive(dnnl::matmul(description));
   primitive_.AddOperand(DNNL_ARG_SRC, a);

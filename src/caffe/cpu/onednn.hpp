@@ -1,8 +1,10 @@
-// oneDNN in our words. The only header that includes oneDNN; builds with its 2.x and 3.x.
+// oneDNN in our words. The only header that includes oneDNN, and the only place that knows how its
+// generations 2.x and 3.x differ.
 #pragma once
 
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string>
 #include <vector>
 
 #include "caffe/ops/kernel.hpp"
@@ -11,6 +13,8 @@ namespace caffe::cpu {
 
 const dnnl::engine& OneDnnEngine();
 dnnl::stream& OneDnnStream();
+// "2.6.3": of the library that is loaded.
+std::string OneDnnVersion();
 
 // True for float and, where the processor multiplies it natively, bfloat16.
 bool OneDnnComputes(DType dtype);
@@ -21,6 +25,37 @@ bool OneDnnFuses(const ops::Epilogue& epilogue);
 dnnl::memory::data_type OneDnnType(DType dtype);
 // The tensor's logical dimensions with the strides of its layout.
 dnnl::memory::desc OneDnnDesc(const TensorDesc& desc);
+
+// The description of a primitive from its arguments, which both generations take in one order.
+template <typename Primitive, typename... Arguments>
+typename Primitive::primitive_desc DescribeOneDnn(const dnnl::primitive_attr& attributes,
+                                                  const Arguments&... arguments) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {OneDnnEngine(), arguments..., attributes};
+#else
+  return {typename Primitive::desc(arguments...), attributes, OneDnnEngine()};
+#endif
+}
+
+// The same of a gradient. `forward` describes the primitive whose gradient it is.
+template <typename Primitive, typename Forward, typename... Arguments>
+typename Primitive::primitive_desc DescribeOneDnnGradient(const dnnl::primitive_attr& attributes,
+                                                          const Forward& forward,
+                                                          const Arguments&... arguments) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {OneDnnEngine(), arguments..., forward, attributes};
+#else
+  return {typename Primitive::desc(arguments...), attributes, OneDnnEngine(), forward};
+#endif
+}
+
+inline void AppendEltwise(dnnl::algorithm what, float alpha, float beta, dnnl::post_ops* post) {
+#if DNNL_VERSION_MAJOR >= 3
+  post->append_eltwise(what, alpha, beta);
+#else
+  post->append_eltwise(1.0f, what, alpha, beta);
+#endif
+}
 
 // A primitive with its operands' memory objects, made once and run often. Run allocates nothing of
 // ours: addresses are set in place, and the argument list is an array.

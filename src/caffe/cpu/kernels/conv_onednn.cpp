@@ -58,14 +58,6 @@ ConvDescs Describe(const ops::ConvGeometry& g, const TensorDesc& x, const Tensor
   return descs;
 }
 
-void AppendEltwise(algorithm what, float alpha, float beta, dnnl::post_ops* post) {
-#if DNNL_VERSION_MAJOR >= 3
-  post->append_eltwise(what, alpha, beta);
-#else
-  post->append_eltwise(1.0f, what, alpha, beta);
-#endif
-}
-
 // What AppendRelu() takes back, as a tensor of one element.
 float minus_tiny = -0x1p-40f;
 memory::desc MinusTinyDesc() {
@@ -104,63 +96,18 @@ dnnl::primitive_attr Attributes(const ops::Epilogue& epilogue = {}) {
 
 dnnl::convolution_forward::primitive_desc ForwardDesc(const ConvDescs& d,
                                                       const dnnl::primitive_attr& attributes) {
-#if DNNL_VERSION_MAJOR >= 3
-  if (d.has_bias) {
-    return {OneDnnEngine(),
-            prop_kind::forward_training,
-            algorithm::convolution_direct,
-            d.x,
-            d.any_weights,
-            d.bias,
-            d.y,
-            d.strides,
-            d.dilations,
-            d.pad_front,
-            d.pad_back,
-            attributes};
-  }
-  return {OneDnnEngine(),
-          prop_kind::forward_training,
-          algorithm::convolution_direct,
-          d.x,
-          d.any_weights,
-          d.y,
-          d.strides,
-          d.dilations,
-          d.pad_front,
-          d.pad_back,
-          attributes};
-#else
-  using Desc = dnnl::convolution_forward::desc;
-  const Desc desc =
-      d.has_bias ? Desc(prop_kind::forward_training, algorithm::convolution_direct, d.x,
-                        d.any_weights, d.bias, d.y, d.strides, d.dilations, d.pad_front, d.pad_back)
-                 : Desc(prop_kind::forward_training, algorithm::convolution_direct, d.x,
-                        d.any_weights, d.y, d.strides, d.dilations, d.pad_front, d.pad_back);
-  return {desc, attributes, OneDnnEngine()};
-#endif
+  const auto describe = [&](const auto&... bias) {
+    return DescribeOneDnn<dnnl::convolution_forward>(
+        attributes, prop_kind::forward_training, algorithm::convolution_direct, d.x, d.any_weights,
+        bias..., d.y, d.strides, d.dilations, d.pad_front, d.pad_back);
+  };
+  return d.has_bias ? describe(d.bias) : describe();
 }
 
 dnnl::convolution_backward_data::primitive_desc BackwardDataDesc(const ConvDescs& d) {
-  const auto hint = ForwardDesc(d, Attributes());
-#if DNNL_VERSION_MAJOR >= 3
-  return {OneDnnEngine(),
-          algorithm::convolution_direct,
-          d.x,
-          d.any_weights,
-          d.y,
-          d.strides,
-          d.dilations,
-          d.pad_front,
-          d.pad_back,
-          hint,
-          Attributes()};
-#else
-  return {
-      dnnl::convolution_backward_data::desc(algorithm::convolution_direct, d.x, d.any_weights, d.y,
-                                            d.strides, d.dilations, d.pad_front, d.pad_back),
-      Attributes(), OneDnnEngine(), hint};
-#endif
+  return DescribeOneDnnGradient<dnnl::convolution_backward_data>(
+      Attributes(), ForwardDesc(d, Attributes()), algorithm::convolution_direct, d.x, d.any_weights,
+      d.y, d.strides, d.dilations, d.pad_front, d.pad_back);
 }
 
 // `forward` describes the forward pass whose gradient this is: for bfloat16 its weights are
@@ -168,40 +115,12 @@ dnnl::convolution_backward_data::primitive_desc BackwardDataDesc(const ConvDescs
 dnnl::convolution_backward_weights::primitive_desc BackwardWeightsDesc(const ConvDescs& d,
                                                                        const ConvDescs& forward) {
   const auto hint = ForwardDesc(forward, Attributes());
-#if DNNL_VERSION_MAJOR >= 3
-  if (d.has_bias) {
-    return {OneDnnEngine(),
-            algorithm::convolution_direct,
-            d.x,
-            d.any_weights,
-            d.bias,
-            d.y,
-            d.strides,
-            d.dilations,
-            d.pad_front,
-            d.pad_back,
-            hint,
-            Attributes()};
-  }
-  return {OneDnnEngine(),
-          algorithm::convolution_direct,
-          d.x,
-          d.any_weights,
-          d.y,
-          d.strides,
-          d.dilations,
-          d.pad_front,
-          d.pad_back,
-          hint,
-          Attributes()};
-#else
-  using Desc = dnnl::convolution_backward_weights::desc;
-  const Desc desc = d.has_bias ? Desc(algorithm::convolution_direct, d.x, d.any_weights, d.bias,
-                                      d.y, d.strides, d.dilations, d.pad_front, d.pad_back)
-                               : Desc(algorithm::convolution_direct, d.x, d.any_weights, d.y,
-                                      d.strides, d.dilations, d.pad_front, d.pad_back);
-  return {desc, Attributes(), OneDnnEngine(), hint};
-#endif
+  const auto describe = [&](const auto&... bias) {
+    return DescribeOneDnnGradient<dnnl::convolution_backward_weights>(
+        Attributes(), hint, algorithm::convolution_direct, d.x, d.any_weights, bias..., d.y,
+        d.strides, d.dilations, d.pad_front, d.pad_back);
+  };
+  return d.has_bias ? describe(d.bias) : describe();
 }
 
 // Why oneDNN cannot take a convolution at all.

@@ -1,0 +1,41 @@
+"""The CPU kernels build with both generations of oneDNN: one header knows how they differ.
+
+The other generation's headers are those that `scripts/install_dependencies.sh onednn3` has put into build/onednn."""
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEADERS = ROOT / "build/onednn/include"
+SHIM = ROOT / "src/caffe/cpu/onednn.hpp"
+
+
+def sources_of_onednn():
+    return [path for path in sorted((ROOT / "src/caffe/cpu").rglob("*.cpp")) if re.search(r"\bdnnl(::|_)", path.read_text())]
+
+
+def compile_commands():
+    build = pathlib.Path(os.environ.get("CAFFE_BINARY_DIR", ROOT / "build/cpu-release"))
+    return {entry["file"]: entry for entry in json.loads((build / "compile_commands.json").read_text())}
+
+
+def test_one_header_asks_for_the_version():
+    files = [path for pattern in ("*.cpp", "*.hpp", "*.cu", "*.cuh") for path in (ROOT / "src").rglob(pattern)]
+    assert [path for path in files if "DNNL_VERSION_MAJOR" in path.read_text()] == [SHIM]
+
+
+@pytest.mark.parametrize("source", sources_of_onednn(), ids=lambda path: path.name)
+def test_compiles_with_onednn_3(source):
+    if not HEADERS.is_dir():
+        pytest.skip("no headers of oneDNN 3 (scripts/install_dependencies.sh onednn3)")
+    entry = compile_commands()[str(source)]
+    command = [part for part in shlex.split(entry["command"]) if not re.search("ccache", part)]
+    output = command.index("-o")
+    command[output:output + 2] = ["-fsyntax-only"]
+    command.insert(1, f"-I{HEADERS}")  # before the build's own
+    subprocess.run(command, cwd=entry["directory"], check=True)
