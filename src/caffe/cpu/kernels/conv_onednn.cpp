@@ -278,6 +278,11 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
           Refuse(op.geometry, request.inputs[0].dtype, request.inputs[1].count())) {
     return *refusal;
   }
+  // oneDNN 2.6 multiplies what it has not written of its scratchpad there.
+  if (request.inputs[0].dtype == DType::kBFloat16 &&
+      request.inputs[0].shape.dims().back() < op.geometry.stride.back()) {
+    return Refusal{"bfloat16 rows shorter than the stride"};
+  }
   const OperandDesc& weights = request.outputs[0];
   if (!weights.present) return Refusal{"only together with the gradient of the weights"};
   if (weights.dtype != DType::kFloat) return Refusal{"only float gradients"};

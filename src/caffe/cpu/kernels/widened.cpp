@@ -1,6 +1,6 @@
 // Convolutions and products of 16-bit operands by the kernels for float: for types in which the
-// processor has no arithmetic. Some images at a time are converted into the workspace and stay in
-// the cache, so that no tensor exists twice.
+// processor has no arithmetic, and where the kernels of such types refuse. Some images at a time
+// are converted into the workspace and stay in the cache, so that no tensor exists twice.
 #include <algorithm>
 
 #include "caffe/cpu/half_rows.hpp"
@@ -196,6 +196,11 @@ KernelTraits WidenedTraits(bool (*fuses)(const ops::Epilogue&)) {
   return traits;
 }
 
+// By name behind oneDNN's kernel for bfloat16, which refuses some shapes.
+KernelTraits GradWeightsTraits() {
+  return {.signatures = {{DType::kFloat16, DType::kFloat}, {DType::kBFloat16, DType::kFloat}}};
+}
+
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-widened", KernelRank::kBest,
                               MakeWidened<ops::Conv>, WidenedTraits(OneDnnFuses));
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-widened",
@@ -203,7 +208,7 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-da
                               WidenedTraits(nullptr));
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradWeights, "conv-grad-weights-widened",
                               KernelRank::kBest, MakeWidened<ops::ConvGradWeights>,
-                              WidenedTraits(nullptr));
+                              GradWeightsTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-widened", KernelRank::kBest,
                               MakeWidened<ops::Gemm>, WidenedTraits(nullptr));
 
