@@ -9,22 +9,15 @@
 namespace caffe {
 namespace {
 
-struct WeightedTop {
-  SyncedTensor* tensor = nullptr;
-  float weight = 0;
-};
-
-std::vector<WeightedTop> WeightedTops(const Graph& graph, const Bindings& bindings, int first,
-                                      int last) {
-  std::vector<WeightedTop> tops;
+// Calls fn(tensor, weight) for each top that has a loss weight.
+template <typename Fn>
+void ForEachLoss(const Graph& graph, const Bindings& bindings, int first, int last, const Fn& fn) {
   for (int i = first; i <= last; ++i) {
     const LayerCall& call = graph.calls[i];
     for (size_t k = 0; k < call.tops.size(); ++k) {
-      if (call.loss_weights[k] != 0)
-        tops.push_back({bindings[call.tops[k]->id], call.loss_weights[k]});
+      if (call.loss_weights[k] != 0) fn(*bindings[call.tops[k]->id], call.loss_weights[k]);
     }
   }
-  return tops;
 }
 
 template <typename T>
@@ -38,8 +31,9 @@ double Sum(const T* values, int64_t count) {
 
 float LossOf(const Graph& graph, const Bindings& bindings, int first, int last) {
   double loss = 0;
-  for (const auto& [tensor, weight] : WeightedTops(graph, bindings, first, last))
-    loss += weight * Sum(tensor->host<float>(), tensor->desc().count());
+  ForEachLoss(graph, bindings, first, last, [&](SyncedTensor& tensor, float weight) {
+    loss += weight * Sum(tensor.host<float>(), tensor.desc().count());
+  });
   return static_cast<float>(loss);
 }
 
@@ -53,17 +47,18 @@ LossesInFlight::InFlight LossesInFlight::Take(size_t bytes) {
 }
 
 void LossesInFlight::Send(const Graph& graph, const Bindings& bindings) {
-  const auto tops = WeightedTops(graph, bindings, 0, static_cast<int>(graph.calls.size()) - 1);
+  const int last = static_cast<int>(graph.calls.size()) - 1;
   size_t bytes = 0;
-  for (const WeightedTop& top : tops) bytes += top.tensor->desc().bytes();
+  ForEachLoss(graph, bindings, 0, last,
+              [&](SyncedTensor& tensor, float) { bytes += tensor.desc().bytes(); });
   InFlight sent = Take(bytes);
   Stream& stream = device_->compute_stream();
   char* to = static_cast<char*>(sent.memory.get());
-  for (const auto& [tensor, weight] : tops) {
-    stream.CopyToHost(to, tensor->data(), tensor->desc().bytes());
-    to += tensor->desc().bytes();
-    sent.parts.push_back({tensor->desc(), weight});
-  }
+  ForEachLoss(graph, bindings, 0, last, [&](SyncedTensor& tensor, float weight) {
+    stream.CopyToHost(to, tensor.data(), tensor.desc().bytes());
+    to += tensor.desc().bytes();
+    sent.parts.push_back({tensor.desc(), weight});
+  });
   stream.Record(*sent.arrived);
   in_flight_.push_back(std::move(sent));
 }
