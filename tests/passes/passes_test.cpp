@@ -213,10 +213,15 @@ constexpr char kBFloat16[] =
     "loss/probabilities = Softmax[axis 1](ip) float plain\n"
     "loss = SoftmaxLoss(loss/probabilities, label) float plain\n";
 
+// Without packed weights, which are the kernels' choice.
 TEST(ScheduleTest, Text) {
-  EXPECT_EQ(Schedule(*Reusing(ConvRelu(), {"fuse-epilogues"}, "", TEST)), kUnfused);
-  EXPECT_EQ(Schedule(*Reusing(ConvRelu(), {}, "", TEST)), kFused);
-  EXPECT_EQ(Schedule(*Reusing(ConvRelu(), {}, "default_forward_type: BFLOAT16 ", TEST)), kBFloat16);
+  const auto schedule = [](std::vector<std::string> disabled, const std::string& types) {
+    disabled.push_back("keep-weight-copies");
+    return Schedule(*Reusing(ConvRelu(), disabled, types, TEST));
+  };
+  EXPECT_EQ(schedule({"fuse-epilogues"}, ""), kUnfused);
+  EXPECT_EQ(schedule({}, ""), kFused);
+  EXPECT_EQ(schedule({}, "default_forward_type: BFLOAT16 "), kBFloat16);
 }
 
 TEST(InferShapesTest, RefusesATopInPlaceOfABottomWithAnotherShape) {

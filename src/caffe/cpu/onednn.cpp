@@ -32,8 +32,10 @@ std::vector<Signature> OneDnnSignatures() {
 }
 
 bool OneDnnFuses(const ops::Epilogue& epilogue) {
-  return epilogue.empty() ||
-         (epilogue.size() == 1 && epilogue[0].kind == ops::Pointwise::Kind::kRelu);
+  using Kind = ops::Pointwise::Kind;
+  const bool adds = !epilogue.empty() && epilogue[0].kind == Kind::kAdd;
+  const std::span rest(epilogue.begin() + (adds ? 1 : 0), epilogue.end());
+  return rest.empty() || (rest.size() == 1 && rest[0].kind == Kind::kRelu);
 }
 
 dnnl::memory::data_type OneDnnType(DType dtype) {

@@ -20,7 +20,7 @@ std::string OneDnnVersion();
 bool OneDnnComputes(DType dtype);
 // {float} and, where the processor multiplies it natively, {bfloat16}, both with float sums.
 std::vector<Signature> OneDnnSignatures();
-// Whether a convolution applies an epilogue as its post-ops.
+// Whether a convolution applies an epilogue as its post-ops: a sum, then a ReLU, or one of them.
 bool OneDnnFuses(const ops::Epilogue& epilogue);
 dnnl::memory::data_type OneDnnType(DType dtype);
 // The tensor's logical dimensions with the strides of its layout.

@@ -5,6 +5,7 @@
 
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/fold.hpp"
+#include "caffe/ops/pack.hpp"
 
 namespace caffe {
 namespace {
@@ -12,9 +13,9 @@ namespace {
 using Index = std::map<const Value*, int>;
 
 bool MakesCopy(const Node& node, const Index& copies) {
-  const bool converts = node.op.As<ops::Cast>() != nullptr ||
-                        node.op.As<ops::Reorder>() != nullptr ||
-                        node.op.As<ops::FoldChannels>() != nullptr;
+  const bool converts =
+      node.op.As<ops::Cast>() != nullptr || node.op.As<ops::Reorder>() != nullptr ||
+      node.op.As<ops::FoldChannels>() != nullptr || node.op.As<ops::PackWeights>() != nullptr;
   return converts &&
          std::ranges::all_of(node.outputs,
                              [](const Value* value) { return value->kind == ValueKind::kState; }) &&

@@ -7,8 +7,8 @@
 
 namespace caffe {
 
-// A Cast, a Reorder or a FoldChannels whose results outlive the run: they are made anew only when
-// the weights have changed, and an update may write those of a conversion by itself.
+// A Cast, a Reorder, a FoldChannels or a PackWeights whose results outlive the run: they are made
+// anew only when the weights have changed, and an update may write those of a conversion by itself.
 struct WeightCopy {
   Node* node = nullptr;
   std::vector<Value*> weights;  // the parameters that it is made of, those that own the memory

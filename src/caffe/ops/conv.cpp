@@ -41,7 +41,10 @@ std::string ConvGeometry::ToString() const {
 }
 
 double Conv::Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const {
-  return ConvFlops(inputs[kW].shape, outputs[0].shape);
+  // Not by the weights: a kernel may have packed them.
+  double each = 2.0 * static_cast<double>(inputs[kX].shape[1] / geometry.group);
+  for (const int64_t extent : geometry.kernel) each *= static_cast<double>(extent);
+  return each * static_cast<double>(outputs[0].count());
 }
 
 double ConvGradData::Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc>) const {

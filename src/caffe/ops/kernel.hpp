@@ -58,6 +58,8 @@ class KernelContext {
 // operand has `present == false`.
 struct OperandDesc : TensorDesc {
   bool present = true;
+  // Weights that stay the same over many runs: a kernel may ask for them in its own order.
+  bool may_be_packed = false;
 };
 
 // What the user allows and forbids kernels, whatever their op.
@@ -77,12 +79,22 @@ struct KernelRequest {
   KernelSettings settings = {};
 };
 
+// An operand in an order of the kernel's own. It is made once and kept: from then on the kernel
+// sees these bytes in the operand's place.
+struct PackedOperand {
+  int operand = 0;  // an input that may be packed
+  size_t bytes = 0;
+  std::function<void(const KernelContext&)> pack;  // (operand) -> (bytes)
+  size_t workspace_bytes = 0;                      // of pack
+};
+
 struct Kernel {
   std::string name;
   std::function<void(const KernelContext&)> run;
   size_t workspace_bytes = 0;
   // The vendor's algorithms that could serve, the one taken first. Empty where there is no choice.
   std::vector<std::string> algorithms = {};
+  std::optional<PackedOperand> packed_weights = {};
 };
 
 // One sentence why a candidate cannot serve a request.

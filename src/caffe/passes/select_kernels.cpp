@@ -1,4 +1,8 @@
+#include <set>
+
 #include "caffe/graph/layer_place.hpp"
+#include "caffe/graph/weight_copies.hpp"
+#include "caffe/ops/pack.hpp"
 #include "caffe/passes/pass.hpp"
 
 namespace caffe::passes {
@@ -18,7 +22,9 @@ std::vector<OperandDesc> Describe(const Operands& values) {
 }  // namespace
 
 // After this pass every node has the first kernel of its device that accepts its shapes, types and
-// layouts, with the size of its workspace, and remembers why better ones refused. It follows
+// layouts, with the size of its workspace, and remembers why better ones refused. In testing,
+// kernels that want weights in an order of their own get a copy that outlives the run; in training,
+// where each update would make the copy anew, they convert weights themselves. It follows
 // everything that may still change an operand.
 class SelectKernels final : public Pass {
  public:
@@ -26,18 +32,63 @@ class SelectKernels final : public Pass {
   Established establishes() const override { return {.kernels = true}; }
 
   void Run(Graph& graph) override {
-    graph.workspace_bytes = 0;
+    FindLastingWeights(graph);
     for (Node* node : graph.ScheduledNodes()) {
       Select(graph, *node);
+      if (node->kernel.packed_weights) Pack(graph, *node);
+    }
+    graph.workspace_bytes = 0;
+    for (const Node* node : graph.ScheduledNodes()) {
       graph.workspace_bytes =
           std::max(graph.workspace_bytes, static_cast<int64_t>(node->kernel.workspace_bytes));
     }
   }
 
  private:
-  static void Select(const Graph& graph, Node& node) {
+  // Parameters that no run writes, and copies of them.
+  void FindLastingWeights(const Graph& graph) {
+    lasting_.clear();
+    if (graph.options.is_training_phase || graph.options.is_disabled("keep-weight-copies")) return;
+    std::set<const Value*> written;
+    for (const Node* node : graph.ScheduledNodes()) {
+      for (Value* output : node->outputs) {
+        if (output != nullptr) written.insert(output->root());
+      }
+    }
+    for (const Node* node : graph.ScheduledNodes()) {
+      for (Value* input : node->inputs) {
+        if (input != nullptr && input->kind == ValueKind::kParam &&
+            written.count(input->root()) == 0) {
+          lasting_.insert(input);
+        }
+      }
+    }
+    for (const WeightCopy& copy : WeightCopies(graph))
+      lasting_.insert(copy.results.begin(), copy.results.end());
+  }
+
+  static void Pack(Graph& graph, Node& node) {
+    const PackedOperand& packed = *node.kernel.packed_weights;
+    Operand& weights = node.inputs[packed.operand];
+    Value& copy =
+        graph.NewValue(weights->name + " packed", Shape{static_cast<int64_t>(packed.bytes)},
+                       DType::kUInt8, ValueKind::kState);
+    copy.layer = weights->layer;
+    Node& pack =
+        graph.InsertBefore(node, ops::PackWeights{node.kernel.name}, {weights.value}, {&copy});
+    pack.kernel = {node.kernel.name + " (packing)", packed.pack, packed.workspace_bytes};
+    pack.signature = node.signature;
+    weights = Operand(&copy);
+    weights.dtype = DType::kUInt8;
+    weights.role = Role::kExact;
+  }
+
+  void Select(const Graph& graph, Node& node) const {
     Device& device = *graph.options.device;
-    const std::vector<OperandDesc> inputs = Describe(node.inputs), outputs = Describe(node.outputs);
+    std::vector<OperandDesc> inputs = Describe(node.inputs);
+    const std::vector<OperandDesc> outputs = Describe(node.outputs);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      inputs[i].may_be_packed = lasting_.count(node.inputs[i]) > 0;
     node.refusals.clear();
     for (const KernelCandidate& candidate :
          KernelRegistry::Get().Candidates(device.kind(), node.op.type())) {
@@ -60,6 +111,8 @@ class SelectKernels final : public Pass {
     throw Unsupported(StrCat(PlaceOf(layer.param()), ": no kernel for ", node.op.name(), " on ",
                              Name(device.kind()), tried.empty() ? "; this build has none" : tried));
   }
+
+  std::set<const Value*> lasting_;
 };
 
 std::unique_ptr<Pass> MakeSelectKernels() {

@@ -56,7 +56,18 @@ void Executor::MarkMade(const KeptCopy& copy) {
   }
 }
 
+// Versions are asked for once in a run: those of memory that somebody holds change with each
+// answer.
 void Executor::MakeCopies(const RunOptions& options) {
+  versions_.resize(program_->tensors.size());
+  for (const Program::Copy& copy : program_->copies) {
+    for (const int weights : copy.weights) versions_[weights] = 0;
+  }
+  for (const Program::Copy& copy : program_->copies) {
+    for (const int weights : copy.weights) {
+      if (versions_[weights] == 0) versions_[weights] = bindings_[weights]->version();
+    }
+  }
   for (size_t i = 0; i < made_of_.size(); ++i) {
     if (program_->copies[i].is_read) MakeCopy(i, options);
   }
@@ -64,12 +75,13 @@ void Executor::MakeCopies(const RunOptions& options) {
 
 void Executor::MakeCopy(size_t index, const RunOptions& options) {
   const Program::Copy& copy = program_->copies[index];
-  std::vector<uint64_t> versions;
-  for (const int weights : copy.weights) versions.push_back(bindings_[weights]->version());
-  if (made_of_[index] == versions) return;
+  const bool is_current = std::ranges::equal(copy.weights, made_of_[index], {},
+                                             [&](int weights) { return versions_[weights]; });
+  if (is_current) return;
   for (const int source : copy.sources) MakeCopy(static_cast<size_t>(source), options);
   WithContext(program_->steps[index].where, [&] { RunStep(index, options); });
-  made_of_[index] = std::move(versions);
+  made_of_[index].clear();
+  for (const int weights : copy.weights) made_of_[index].push_back(versions_[weights]);
 }
 
 void Executor::Allocate() {

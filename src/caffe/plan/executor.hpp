@@ -169,6 +169,7 @@ class Executor {
   uint64_t recorded_work_ = 0;  // what the appended work's Prepare() returned
   std::vector<std::vector<uint64_t>>
       made_of_;                     // by copy: the versions of the weights that it was made of
+  std::vector<uint64_t> versions_;  // of weights, by tensor: as the run found them
   std::vector<Operands> operands_;  // by step
   std::vector<BoundOperand> bound_;
   std::vector<StepTime> step_times_;  // by step

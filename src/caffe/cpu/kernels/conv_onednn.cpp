@@ -1,5 +1,6 @@
-// Convolutions by oneDNN. Images stay in the plan's layout; weights are kept plain by the net and
-// reordered here into whatever form oneDNN prefers, which costs little beside the convolution.
+// Convolutions by oneDNN. Images stay in the plan's layout. Weights are kept plain by the net; the
+// form that oneDNN prefers is asked of the plan where weights last, and made here in each run where
+// they do not.
 #include <optional>
 
 #include "caffe/cpu/onednn.hpp"
@@ -20,7 +21,7 @@ struct ConvDescs {
   bool has_bias = false;
 };
 
-memory::dims Less(const std::vector<int64_t>& values, int64_t by) {
+memory::dims Subtract(const std::vector<int64_t>& values, int64_t by) {
   memory::dims result;
   for (const int64_t value : values) result.push_back(value - by);
   return result;
@@ -52,7 +53,7 @@ ConvDescs Describe(const ops::ConvGeometry& g, const TensorDesc& x, const Tensor
     descs.bias = memory::desc({y.shape[1]}, memory::data_type::f32, memory::format_tag::x);
   }
   descs.strides = g.stride;
-  descs.dilations = Less(g.dilation, 1);
+  descs.dilations = Subtract(g.dilation, 1);
   descs.pad_front = g.pad;
   descs.pad_back = BackPadding(g, x.shape, y.shape);
   return descs;
@@ -75,24 +76,57 @@ void AppendRelu(float slope, dnnl::post_ops* post) {
   post->append_binary(algorithm::binary_add, MinusTinyDesc());
 }
 
-// The operands that post-ops read.
-void AddPostOperands(const ops::Epilogue& epilogue, OneDnnPrimitive* primitive) {
-  if (epilogue.empty() || epilogue[0].a != 0) return;
-  primitive->AddOperand(DNNL_ARG_ATTR_MULTIPLE_POST_OP(2) | DNNL_ARG_SRC_1, MinusTinyDesc());
-  primitive->SetOperand(primitive->num_operands() - 1, &minus_tiny);
-}
-
-dnnl::primitive_attr Attributes(const ops::Epilogue& epilogue = {}) {
+dnnl::primitive_attr Attributes(const dnnl::post_ops& post = {}) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  dnnl::post_ops post;
-  for (const ops::Pointwise& entry : epilogue) {
-    CAFFE_ASSERT(entry.kind == ops::Pointwise::Kind::kRelu);
-    AppendRelu(entry.a, &post);
-  }
   attributes.set_post_ops(post);
   return attributes;
 }
+
+// What an epilogue is to oneDNN, and what it reads.
+struct PostOps {
+  dnnl::post_ops ops;
+  struct Operand {
+    int argument = 0;
+    memory::desc desc;
+    int input = -1;  // of the node; -1: minus_tiny
+  };
+  std::vector<Operand> operands;
+
+  PostOps(const ops::Epilogue& epilogue, const memory::desc& y) {
+    for (const ops::Pointwise& entry : epilogue) {
+      if (entry.kind == ops::Pointwise::Kind::kAdd) {
+        ops.append_binary(algorithm::binary_add, y);
+        Read(y, entry.operand);
+      } else {
+        CAFFE_ASSERT(entry.kind == ops::Pointwise::Kind::kRelu);
+        AppendRelu(entry.a, &ops);
+        if (entry.a == 0) Read(MinusTinyDesc(), -1);
+      }
+    }
+  }
+
+  // Declares them as the primitive's next operands.
+  void AddOperands(OneDnnPrimitive* primitive) const {
+    for (const Operand& operand : operands) {
+      primitive->AddOperand(operand.argument, operand.desc);
+      if (operand.input < 0) primitive->SetOperand(primitive->num_operands() - 1, &minus_tiny);
+    }
+  }
+  void SetOperands(int first, const KernelContext& ctx, OneDnnPrimitive* primitive) const {
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (operands[i].input >= 0)
+        primitive->SetOperand(first + static_cast<int>(i), ctx.input(operands[i].input).data);
+    }
+  }
+
+ private:
+  // By the post-op that was appended last.
+  void Read(const memory::desc& desc, int input) {
+    const int argument = DNNL_ARG_ATTR_MULTIPLE_POST_OP(ops.len() - 1) | DNNL_ARG_SRC_1;
+    operands.push_back({argument, desc, input});
+  }
+};
 
 dnnl::convolution_forward::primitive_desc ForwardDesc(const ConvDescs& d,
                                                       const dnnl::primitive_attr& attributes) {
@@ -136,49 +170,71 @@ std::optional<Refusal> Refuse(const ops::ConvGeometry& geometry, DType dtype, in
 // Weights on their way from the net's plain form into oneDNN's; nothing when that is the same.
 class WeightsIn {
  public:
-  WeightsIn(const memory::desc& plain, const memory::desc& preferred, WorkspaceLayout* layout) {
+  WeightsIn(const memory::desc& plain, const memory::desc& preferred, WorkspaceLayout* layout)
+      : bytes_(preferred.get_size()) {
     if (plain == preferred) return;
-    size_t scratchpad = 0;
-    reorder_ = MakeOneDnnReorder(plain, preferred, /*accumulates=*/false, &scratchpad);
-    weights_offset_ = layout->Add(preferred.get_size());
-    scratchpad_offset_ = layout->Add(scratchpad);
+    reorder_ = MakeOneDnnReorder(plain, preferred, /*accumulates=*/false, &scratchpad_bytes_);
+    if (layout == nullptr) return;
+    weights_offset_ = layout->Add(bytes_);
+    scratchpad_offset_ = layout->Add(scratchpad_bytes_);
   }
 
+  bool is_needed() const { return reorder_.has_value(); }
   // The address of the weights in the preferred form.
   void* Convert(const KernelContext& ctx, void* plain) {
     if (!reorder_) return plain;
     char* workspace = static_cast<char*>(ctx.workspace);
-    reorder_->SetOperand(0, plain);
-    reorder_->SetOperand(1, workspace + weights_offset_);
-    reorder_->SetOperand(2, workspace + scratchpad_offset_);
-    reorder_->Run();
+    Reorder(plain, workspace + weights_offset_, workspace + scratchpad_offset_);
     return workspace + weights_offset_;
+  }
+  // The same as a step of its own, whose result is kept.
+  static PackedOperand Packed(int operand, const std::shared_ptr<WeightsIn>& weights) {
+    return {operand, weights->bytes_,
+            [weights](const KernelContext& ctx) {
+              weights->Reorder(ctx.input(0).data, ctx.output(0).data, ctx.workspace);
+            },
+            weights->scratchpad_bytes_};
   }
 
  private:
+  void Reorder(void* plain, void* preferred, void* scratchpad) {
+    reorder_->SetOperand(0, plain);
+    reorder_->SetOperand(1, preferred);
+    reorder_->SetOperand(2, scratchpad);
+    reorder_->Run();
+  }
+
   std::optional<OneDnnPrimitive> reorder_;
+  size_t bytes_ = 0, scratchpad_bytes_ = 0;
   size_t weights_offset_ = 0, scratchpad_offset_ = 0;
 };
 
-struct ForwardState {
+struct ConvState {
   OneDnnPrimitive conv;
-  std::optional<WeightsIn> weights;
+  std::shared_ptr<WeightsIn> weights;
   size_t scratchpad_offset = 0;
 };
 
 KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
+  using ops::Conv;
   if (const auto refusal =
-          Refuse(op.geometry, request.inputs[0].dtype, request.outputs[0].count())) {
+          Refuse(op.geometry, request.inputs[Conv::kX].dtype, request.outputs[0].count())) {
     return *refusal;
   }
-  const bool has_bias = request.inputs.size() > 2 && request.inputs[2].present;
+  const bool has_bias = request.inputs.size() > Conv::kBias && request.inputs[Conv::kBias].present;
   try {
-    const ConvDescs descs =
-        Describe(op.geometry, request.inputs[0], request.inputs[1], request.outputs[0], has_bias);
-    const auto description = ForwardDesc(descs, Attributes(op.epilogue));
-    auto state = std::make_shared<ForwardState>();
+    const ConvDescs descs = Describe(op.geometry, request.inputs[Conv::kX],
+                                     request.inputs[Conv::kW], request.outputs[0], has_bias);
+    const PostOps post(op.epilogue, descs.y);
+    const auto description = ForwardDesc(descs, Attributes(post.ops));
+    if (std::string(description.impl_info_str()).starts_with("ref"))
+      return Refusal{"oneDNN has only its reference for this epilogue"};
     WorkspaceLayout layout;
-    state->weights.emplace(descs.weights, description.weights_desc(), &layout);
+    const bool may_pack = request.inputs[Conv::kW].may_be_packed;
+    auto state = std::make_shared<ConvState>();
+    state->weights = std::make_shared<WeightsIn>(descs.weights, description.weights_desc(),
+                                                 may_pack ? nullptr : &layout);
+    const bool packs = may_pack && state->weights->is_needed();
     state->scratchpad_offset = layout.Add(description.scratchpad_desc().get_size());
     state->conv = OneDnnPrimitive(dnnl::convolution_forward(description));
     state->conv.AddOperand(DNNL_ARG_SRC, descs.x);
@@ -186,18 +242,23 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
     state->conv.AddOperand(DNNL_ARG_DST, descs.y);
     state->conv.AddOperand(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
     if (has_bias) state->conv.AddOperand(DNNL_ARG_BIAS, descs.bias);
-    AddPostOperands(op.epilogue, &state->conv);
-    return Kernel{"",
-                  [state, has_bias](const KernelContext& ctx) {
-                    state->conv.SetOperand(0, ctx.input(0).data);
-                    state->conv.SetOperand(1, state->weights->Convert(ctx, ctx.input(1).data));
-                    state->conv.SetOperand(2, ctx.output(0).data);
-                    state->conv.SetOperand(
-                        3, static_cast<char*>(ctx.workspace) + state->scratchpad_offset);
-                    if (has_bias) state->conv.SetOperand(4, ctx.input(2).data);
-                    state->conv.Run();
-                  },
-                  layout.bytes()};
+    const int first_post = state->conv.num_operands();
+    post.AddOperands(&state->conv);
+    Kernel kernel{
+        "",
+        [state, has_bias, packs, post, first_post](const KernelContext& ctx) {
+          void* const weights = ctx.input(Conv::kW).data;
+          state->conv.SetOperand(0, ctx.input(Conv::kX).data);
+          state->conv.SetOperand(1, packs ? weights : state->weights->Convert(ctx, weights));
+          state->conv.SetOperand(2, ctx.output(0).data);
+          state->conv.SetOperand(3, static_cast<char*>(ctx.workspace) + state->scratchpad_offset);
+          if (has_bias) state->conv.SetOperand(4, ctx.input(Conv::kBias).data);
+          post.SetOperands(first_post, ctx, &state->conv);
+          state->conv.Run();
+        },
+        layout.bytes()};
+    if (packs) kernel.packed_weights = WeightsIn::Packed(Conv::kW, state->weights);
+    return kernel;
   } catch (const dnnl::error& error) {
     return Refusal{std::string("oneDNN: ") + error.what()};
   }
@@ -212,9 +273,10 @@ KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelReques
     const ConvDescs descs = Describe(op.geometry, request.outputs[0], request.inputs[1],
                                      request.inputs[0], /*has_bias=*/false);
     const auto description = BackwardDataDesc(descs);
-    auto state = std::make_shared<ForwardState>();
+    auto state = std::make_shared<ConvState>();
     WorkspaceLayout layout;
-    state->weights.emplace(descs.weights, description.weights_desc(), &layout);
+    state->weights =
+        std::make_shared<WeightsIn>(descs.weights, description.weights_desc(), &layout);
     state->scratchpad_offset = layout.Add(description.scratchpad_desc().get_size());
     state->conv = OneDnnPrimitive(dnnl::convolution_backward_data(description));
     state->conv.AddOperand(DNNL_ARG_DIFF_DST, descs.y);
