@@ -82,7 +82,7 @@ void SyncedTensor::WriteBack() {
   RememberMirror();
   if (!host_is_newer_ && !holder_wrote) return;
   host_is_newer_ = false;
-  storage_->version = NextVersion();
+  storage_->version = mirror_version_ = NextVersion();
   const TensorView storage = StorageView();
   TensorView mirror{{desc_.shape, mirror_dtype_, Layout::kPlain}, mirror_.get()};
   if (device_->is_host_accessible()) {
@@ -109,7 +109,9 @@ void* SyncedTensor::Host(DType dtype) {
     mirror_dtype_ = dtype;
     mirror_ = std::shared_ptr<char[]>(new char[mirror_bytes()]());
   }
-  if (mirror_is_stale_ && !host_is_newer_) FillMirror();
+  // Another tensor may have written the storage.
+  const bool is_stale = mirror_is_stale_ || mirror_version_ != storage_->version;
+  if (is_stale && !host_is_newer_) FillMirror();
   return mirror_.get();
 }
 
@@ -125,6 +127,7 @@ void SyncedTensor::FillMirror() {
     CopyTensor({desc_, staging.data()}, mirror);
   }
   mirror_is_stale_ = false;
+  mirror_version_ = storage_->version;
   RememberMirror();
 }
 

@@ -102,6 +102,7 @@ class SyncedTensor {
   // What a mirror that was held since had in it. Its holder's silence must not undo what another
   // tensor with this storage has written.
   std::vector<char> filled_with_;
+  uint64_t mirror_version_ = 0;  // of the storage when it was as the mirror
   DType mirror_dtype_ = DType::kFloat;
   bool mirror_is_stale_ = true;
   bool host_is_newer_ = false;
