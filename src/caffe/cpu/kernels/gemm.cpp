@@ -105,6 +105,7 @@ KernelOrRefusal MakeSgemm(const ops::Gemm& op, const KernelRequest& request) {
 
 // For bfloat16, which dnnl_sgemm does not take.
 KernelOrRefusal MakeMatmul(const ops::Gemm& op, const KernelRequest& request) {
+  if (op.rows == 0 || op.columns == 0 || op.inner == 0) return Refusal{"an empty batch"};
   const OperandDesc& a = request.inputs[ops::Gemm::kA];
   const DType result = request.outputs[0].dtype;
   if (result != a.dtype && result != DType::kFloat)
