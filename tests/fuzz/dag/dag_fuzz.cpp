@@ -14,6 +14,7 @@
 #include <google/protobuf/text_format.h>
 #include <omp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,6 +114,7 @@ int StatusOf(const Work& work) {
   const pid_t child = fork();
   if (child < 0) throw IoError(StrCat("cannot start a process: ", std::strerror(errno)));
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody would hear of what it finds
     omp_set_num_threads(1);
     work();
     std::fflush(stdout);

@@ -378,7 +378,8 @@ class NetWriter {
       const std::string top = TopOver(last);
       if (Add(options, {last}, {top})) last = {top, last.shape, last.batch};
     };
-    add(BatchNorm());
+    // Of a single element it makes nothing but rounding noise.
+    if (last.shape.count() > 2 * last.shape.LegacyExtent(1)) add(BatchNorm());
     if (random_.Chance(0.75)) add(Scale(""));
     if (random_.Chance(0.6)) add("type: 'ReLU'");
   }
@@ -451,7 +452,10 @@ class NetWriter {
       for (size_t i = 0; i < bottoms.size(); ++i)
         text += StrCat(" coeff: ", random_.Pick({1.0, -1.0, 0.5, 2.0, -0.25}));
     }
-    if (std::string(operation) == "PROD" && random_.Chance(0.3)) text += " stable_prod_grad: false";
+    if (std::string(operation) == "PROD" && random_.Chance(0.3)) {
+      text += " stable_prod_grad: false";
+      has_nan_ = true;  // divides by what may be 0
+    }
     Add(text + " }", bottoms, {random_.Chance(0.15) ? TopOver(first) : NewTop()});
   }
 
@@ -467,7 +471,8 @@ class NetWriter {
       return;
     }
     KnownBlob last = blobs_.back();
-    if (random_.Chance(0.4)) Add(BatchNorm(), {last}, {last.name});
+    if (last.shape.count() > 2 * last.shape[1] && random_.Chance(0.4))
+      Add(BatchNorm(), {last}, {last.name});
     if (random_.Chance(0.3)) Add(Scale(""), {last}, {last.name});
     std::vector<KnownBlob> both = {last, *bottom};
     if (random_.Chance(0.5)) std::swap(both[0], both[1]);
