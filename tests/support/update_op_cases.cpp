@@ -60,15 +60,20 @@ void Add(std::vector<OpCase>* cases) {
 }
 
 void AddMeasureCases(std::vector<OpCase>* cases) {
-  for (const bool gradients_alone : {false, true}) {
+  struct Operands {
+    const char* name;
+    bool weights, history;
+  };
+  for (const Operands& has : {Operands{"", true, true}, Operands{"Gradients", false, false},
+                              Operands{"Weights", true, false}, Operands{"History", false, true}}) {
     const ops::MeasureParameters op{{false, true, true}};
     std::vector<CaseOperand> inputs;
     for (const CaseOperand& parameter : Parameters()) {
-      const CaseOperand other = gradients_alone ? Absent() : parameter;
-      inputs.insert(inputs.end(), {parameter, other, other});
+      inputs.insert(inputs.end(), {parameter, has.weights ? parameter : Absent(),
+                                   has.history ? parameter : Absent()});
     }
     const auto rows = static_cast<int64_t>(Parameters().size()) + 1;
-    cases->push_back({StrCat("MeasureParameters", gradients_alone ? "Gradients" : ""),
+    cases->push_back({StrCat("MeasureParameters", has.name),
                       op,
                       inputs,
                       {T({rows, ops::kMeasures}).As(DType::kDouble)}});
