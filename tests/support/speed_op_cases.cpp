@@ -29,11 +29,25 @@ void AddConv(std::vector<OpCase>* cases, const std::string& name, std::vector<in
   cases->push_back({"ConvGradWeights" + name, ops::ConvGradWeights{g}, {in, y}, {w.Wide()}});
 }
 
+void AddDepthwise(std::vector<OpCase>* cases, const std::string& name, std::vector<int64_t> x,
+                  int64_t stride) {
+  const ops::ConvGeometry g{{3, 3}, {stride, stride}, {1, 1}, {1, 1}, x[1]};
+  const CaseOperand in = T(x), w = T({x[1], 1, 3, 3});
+  const CaseOperand y = T({x[0], x[1], g.OutputSize(0, x[2]), g.OutputSize(1, x[3])});
+  cases->push_back({"Depthwise" + name, ops::Conv{g}, {in, w}, {y}});
+  cases->push_back({"DepthwiseGradData" + name, ops::ConvGradData{g}, {y, w}, {in}});
+  cases->push_back({"DepthwiseGradWeights" + name, ops::ConvGradWeights{g}, {in, y}, {w.Wide()}});
+}
+
 std::vector<OpCase> MakeCases() {
   std::vector<OpCase> cases;
   AddConv(&cases, "7x7", {32, 3, 224, 224}, 64, 7, 2);
   AddConv(&cases, "3x3", {32, 64, 56, 56}, 64, 3, 1);
   AddConv(&cases, "1x1", {32, 256, 56, 56}, 64, 1, 1);
+
+  AddDepthwise(&cases, "Stride1", {16, 144, 56, 56}, 1);
+  AddDepthwise(&cases, "Stride2", {16, 96, 112, 112}, 2);
+  AddDepthwise(&cases, "Small", {16, 576, 14, 14}, 1);
 
   const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
                        std::vector<CaseOperand> out) {
