@@ -1,5 +1,6 @@
 #include "caffe/tensor/synced_tensor.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <utility>
@@ -39,8 +40,9 @@ uint64_t SyncedTensor::NextVersion() {
 
 uint64_t SyncedTensor::version() const {
   const bool is_held = storage_->memory.use_count() > 1;
-  if (std::exchange(storage_->was_held, is_held) || is_held) storage_->version = NextVersion();
-  return storage_->version;
+  if (std::exchange(storage_->was_held, is_held) || is_held)
+    storage_->may_have_changed = NextVersion();
+  return std::max(storage_->version, storage_->may_have_changed);
 }
 
 void SyncedTensor::DropMirror() {

@@ -79,7 +79,8 @@ class SyncedTensor {
     std::shared_ptr<void> memory;
     size_t bytes = 0;  // of memory
     uint64_t version = NextVersion();
-    bool was_held = false;  // since its version was asked for
+    bool was_held = false;          // since its version was asked for
+    uint64_t may_have_changed = 0;  // a version, too: when somebody who holds it may have written
   };
   static uint64_t NextVersion();
 
@@ -99,8 +100,8 @@ class SyncedTensor {
   TensorDesc desc_;
   std::shared_ptr<Storage> storage_ = std::make_shared<Storage>();
   std::shared_ptr<char[]> mirror_;
-  // What a mirror that was held since had in it. Its holder's silence must not undo what another
-  // tensor with this storage has written.
+  // Contents of a held mirror when it was last equal to the storage, by which its holder's writes are
+  // noticed. A holder that wrote nothing must not undo what another tensor has written.
   std::vector<char> filled_with_;
   uint64_t mirror_version_ = 0;  // of the storage when it was as the mirror
   DType mirror_dtype_ = DType::kFloat;
