@@ -10,8 +10,8 @@
 namespace caffe::python {
 namespace {
 
-// Which thread trains, so that another one, or what training calls back, is told. Only touched with
-// the interpreter's lock.
+// Knows the training thread, and rejects calls from other threads and from its own callbacks. Only
+// touched with the interpreter's lock.
 class OwnedSolver final : public Solver {
  public:
   using Solver::Solver;

@@ -1,4 +1,4 @@
-// GradientReducer: makes gradients those of all ranks, bucket by bucket, while backward goes on.
+// GradientReducer: all-reduces gradients in buckets while backward goes on.
 #pragma once
 
 #include <condition_variable>

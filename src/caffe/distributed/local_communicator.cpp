@@ -16,10 +16,10 @@ class Group {
   explicit Group(int ranks) : tensors(static_cast<size_t>(ranks)) {}
 
   // Waits for all ranks. An abort ends that, unless they have all come by then.
-  void Meet() { Wait(/*heeds_abort=*/true); }
+  void ArriveAndWait() { Wait(/*heeds_abort=*/true); }
   // The same after a meeting: all ranks are on their way here, and none may leave before the last,
   // which still uses the others' memory. So an abort has to wait.
-  void Part() { Wait(/*heeds_abort=*/false); }
+  void LeaveTogether() { Wait(/*heeds_abort=*/false); }
 
   void Abort(std::exception_ptr error) {
     std::lock_guard lock(mutex_);
@@ -91,7 +91,7 @@ class LocalCommunicator final : public Communicator {
   // Each rank adds up its share of the elements for all.
   void Reduce(const TensorView& tensor, double factor) {
     group_->tensors[rank_] = tensor;
-    group_->Meet();
+    group_->ArriveAndWait();
     const bool are_alike =
         std::all_of(group_->tensors.begin(), group_->tensors.end(), [&](const TensorView& other) {
           return other.count() == tensor.count() && other.dtype == tensor.dtype;
@@ -102,7 +102,7 @@ class LocalCommunicator final : public Communicator {
       VisitFloat(tensor.dtype,
                  [&]<typename T>(TypeTag<T>) { SumRange<T>(group_->tensors, begin, end, factor); });
     }
-    group_->Part();
+    group_->LeaveTogether();
     if (!are_alike) {
       throw InvalidArgument(StrCat("rank ", rank_, ": a tensor of ", tensor.count(), " ",
                                    Name(tensor.dtype),

@@ -81,7 +81,7 @@ float Net::AwaitLoss() {
 void Net::Reshape() {
   const ThreadClaim::Scope scope = impl_->Claim();
   impl_->plan.Reshape();
-  impl_->TakeBackShapes();
+  impl_->RestorePlannedShapes();
 }
 
 void Net::AddBeforeForward(LayerCallback callback) {

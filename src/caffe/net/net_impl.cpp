@@ -125,7 +125,7 @@ void Net::Impl::AddCallback(std::vector<LayerCallback>* callbacks, LayerCallback
 
 // Shapes of blobs that are no inputs follow from the inputs', as where Caffe's layers set them.
 // Weights cannot be recomputed: one that has changed its shape is an error.
-void Net::Impl::TakeBackShapes() {
+void Net::Impl::RestorePlannedShapes() {
   memory.params.CheckShapes(plan.graph(), [](const Shape& has, const Shape& needs) {
     return StrCat("was reshaped to ", has, "; the layer needs ", needs);
   });
@@ -171,7 +171,7 @@ void Net::Impl::RunForwardBackward(const TrainingPass& training) {
     Run(Direction::kBackward, 0, last_layer(), training);
     return;
   }
-  TakeBackShapes();
+  RestorePlannedShapes();
   pass = training.number;
   next_pass = pass + 1;
   Executor::RunOptions run = OptionsOf(training);
@@ -183,7 +183,7 @@ void Net::Impl::RunForwardBackward(const TrainingPass& training) {
 
 void Net::Impl::Run(Direction direction, int first, int last, const TrainingPass& training) {
   plan.CheckIsThere();
-  TakeBackShapes();
+  RestorePlannedShapes();
   const bool is_forward = direction == Direction::kForward;
   Require(is_forward || !memory.blobs.InputsWereReshaped(plan.graph()),
           "an input was reshaped after forward; run forward again");

@@ -32,7 +32,7 @@ struct Net::Impl {
   void CheckLayers(const char* what, int first, int last) const;
   void AddCallback(std::vector<LayerCallback>* callbacks, LayerCallback callback);
   // Undoes what a caller has made of shapes of blobs that are no inputs.
-  void TakeBackShapes();
+  void RestorePlannedShapes();
   void ReshapeIfInputsWere();
   void ShowLossScale(const double* on_device);
 

@@ -43,11 +43,12 @@ enum StepNumber {
 // A decision: 2 + n doubles.
 enum Decision {
   kTakesStep,    // 0: nothing is to change
-  kWholeFactor,  // gradient factor, un-scaling and clipping together
+  kTotalFactor,  // gradient factor, un-scaling and clipping together
   kFirstRate,    // parameter i's rate is at kFirstRate + i
 };
 
-// (step, measures) -> (decision, state):  what a step is that depends on norms. `state` is a
+// (step, measures) -> (decision, state):  the clip factor, the gradient scale, whether the step is
+// skipped, and each parameter's rate, which depend on norms. `state` is a
 // StepState followed by LARC's cosines, one per parameter; updated in place.
 struct DecideStep {
   static constexpr std::string_view kName = "DecideStep";
@@ -67,7 +68,7 @@ struct DecideStep {
     state->used_scale = scale;
     state->gradient_norm = 0;
     state->clip_factor = 1;
-    decision[kWholeFactor] = step[kGradientFactor] / scale;
+    decision[kTotalFactor] = step[kGradientFactor] / scale;
     const bool skips = scaling.is_on() && !std::isfinite(total[kLargestGradient]);
     state->is_skipped = skips ? 1 : 0;
     decision[kTakesStep] = skips ? 0 : 1;
@@ -76,7 +77,7 @@ struct DecideStep {
       const double norm = std::sqrt(total[kGradientSquares]) / scale;
       state->gradient_norm = norm;
       if (norm > clip_gradients) state->clip_factor = clip_gradients / norm;
-      decision[kWholeFactor] *= state->clip_factor;
+      decision[kTotalFactor] *= state->clip_factor;
     }
     scaling.Advance(total[kLargestHalfGradient] / scale, state);
   }
@@ -85,7 +86,7 @@ struct DecideStep {
   CAFFE_HOST_DEVICE inline double RateOf(const double* step, const double* measures,
                                          const double* decision, double* cosine) const {
     if (!larc.is_on || decision[kTakesStep] == 0) return step[kRate];
-    const double factor = decision[kWholeFactor];
+    const double factor = decision[kTotalFactor];
     const LarcRule::Norms norms = {
         std::sqrt(measures[kWeightSquares]), std::sqrt(measures[kGradientSquares]) * factor,
         std::sqrt(measures[kHistorySquares]), measures[kGradientDotHistory] * factor};

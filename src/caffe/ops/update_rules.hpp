@@ -65,7 +65,7 @@ CAFFE_HOST_DEVICE inline UpdateScalars<A> ScalarsOf(const ElementwiseUpdate& op,
   UpdateScalars<A> s{};
   s.rate = static_cast<A>(rate * op.lr_mult);
   s.momentum = static_cast<A>(step[kMomentum]);
-  s.gradient_scale = static_cast<A>(decides ? decision[kWholeFactor] : step[kGradientFactor]);
+  s.gradient_scale = static_cast<A>(decides ? decision[kTotalFactor] : step[kGradientFactor]);
   s.correction = static_cast<A>(step[kCorrection]);
   s.decay = decay;
   if (op.regularization == Regularization::kL1) s.l1 = decay;

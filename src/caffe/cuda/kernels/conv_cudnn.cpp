@@ -28,7 +28,7 @@ struct Problem {
     return {filter[1] * taps(), 1, filter[3] * filter[1], filter[1]};
   }
   // Where the plain order is that order.
-  bool is_filter_as_it_lies() const { return taps() == 1 || filter[1] == 1; }
+  bool is_filter_order_equal() const { return taps() == 1 || filter[1] == 1; }
 
   template <typename Attributes>
   Attributes Window() const {
@@ -77,14 +77,14 @@ class FilterPlace {
         channels_(problem.filter[1]),
         taps_(problem.taps()),
         type_(problem.filter_type),
-        bytes_(problem.is_filter_as_it_lies() ? 0 : AlignWorkspace(problem.filter_bytes())) {}
+        bytes_(problem.is_filter_order_equal() ? 0 : AlignWorkspace(problem.filter_bytes())) {}
 
   size_t bytes() const { return bytes_; }
   static void* After(void* workspace, size_t bytes) {
     return static_cast<char*>(workspace) + bytes;
   }
   // The filter as cuDNN reads it.
-  void* Turned(const KernelContext& ctx, const TensorView& filter) const {
+  void* ToKrsc(const KernelContext& ctx, const TensorView& filter) const {
     if (bytes_ == 0) return filter.data;
     TransposeMatrices(ctx, {filter.data, filter.dtype}, outputs_, channels_, taps_, false,
                       {ctx.workspace, type_});
@@ -158,7 +158,7 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
       [=](const KernelContext& ctx) {
         const TensorView& y = ctx.output(0);
         CudnnPointers pointers = {
-            {kX, ctx.input(0).data}, {kW, filter.Turned(ctx, ctx.input(1))}, {kY, y.data}};
+            {kX, ctx.input(0).data}, {kW, filter.ToKrsc(ctx, ctx.input(1))}, {kY, y.data}};
         if (has_bias && !is_bias_after) pointers[kBias] = ctx.input(ops::Conv::kBias).data;
         conv->Run(std::move(pointers), FilterPlace::After(ctx.workspace, filter.bytes()),
                   StreamOf(ctx));
@@ -188,7 +188,7 @@ KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelReques
   return Kernel{"",
                 [=](const KernelContext& ctx) {
                   conv->Run({{kX, ctx.output(0).data},
-                             {kW, filter.Turned(ctx, ctx.input(1))},
+                             {kW, filter.ToKrsc(ctx, ctx.input(1))},
                              {kY, ctx.input(0).data}},
                             FilterPlace::After(ctx.workspace, filter.bytes()), StreamOf(ctx));
                 },
@@ -245,7 +245,7 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
   const FilterPlace filter(problem);
   const size_t place_bytes = AlignWorkspace(problem.filter_bytes());
   // Written where it belongs when nothing is to be turned, converted or added.
-  const bool is_direct = problem.is_filter_as_it_lies() && problem.filter_type == type;
+  const bool is_direct = problem.is_filter_order_equal() && problem.filter_type == type;
   return Kernel{"",
                 [=](const KernelContext& ctx) {
                   void* const rest = FilterPlace::After(ctx.workspace, place_bytes);
