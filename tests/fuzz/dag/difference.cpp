@@ -39,10 +39,15 @@ size_t Farthest(const std::vector<double>& a, const std::vector<double>& b) {
   return at;
 }
 
+bool IsFinite(const std::vector<double>& values) {
+  return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
+}
+
 std::string DescribeShapeOrNan(const std::string& key, const std::vector<double>& expected,
-                               const std::vector<double>& values) {
+                               const std::vector<double>& values, NanPlaces places) {
   if (expected.size() != values.size())
     return StrCat(key, " has ", values.size(), " elements instead of ", expected.size());
+  if (places == NanPlaces::kSameArrays && IsFinite(expected) == IsFinite(values)) return "";
   for (size_t i = 0; i < expected.size(); ++i) {
     if (std::isfinite(expected[i]) != std::isfinite(values[i]))
       return StrCat(key, "[", i, "] is ", values[i], " instead of ", expected[i]);
@@ -75,12 +80,12 @@ double Tolerance::Of(const std::string& key, const std::vector<double>& values,
 
 std::string DescribeDifference(const Numbers& expected, const Numbers& numbers,
                                const Tolerance& tolerance, const TypePrecision& type,
-                               ComparisonCount* count) {
+                               NanPlaces places, ComparisonCount* count) {
   for (const auto& [key, values] : numbers) {
     const auto found = expected.find(key);
     if (found == expected.end()) continue;
     ++count->arrays;
-    const std::string reason = DescribeShapeOrNan(key, found->second, values);
+    const std::string reason = DescribeShapeOrNan(key, found->second, values, places);
     if (!reason.empty()) return reason;
     if (IsDiscrete(key)) continue;
     const double bound = tolerance.Of(key, found->second, type);
@@ -101,7 +106,7 @@ std::string DescribeBitDifference(const Numbers& expected, const Numbers& number
     const auto found = expected.find(key);
     if (found == expected.end()) continue;
     ++count->arrays;
-    const std::string reason = DescribeShapeOrNan(key, found->second, values);
+    const std::string reason = DescribeShapeOrNan(key, found->second, values, NanPlaces::kSame);
     if (!reason.empty()) return reason;
     for (size_t i = 0; i < values.size(); ++i) {
       const double want = found->second[i];

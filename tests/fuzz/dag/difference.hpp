@@ -29,11 +29,15 @@ struct ComparisonCount {
   int loose = 0;  // where rounding explains a difference of half the array's norm
 };
 
-// What tells `numbers` apart from `expected`; empty where nothing does. NaN and infinity must be in
-// the same places. Arrays that only one of them has are left out.
+// Where NaN and infinity have to be. Kernels for another type may multiply what others leave out:
+// zeros of the padding, or of a vector's unused elements.
+enum class NanPlaces { kSame, kSameArrays };
+
+// What tells `numbers` apart from `expected`; empty where nothing does. Arrays that only one of
+// them has are left out.
 std::string DescribeDifference(const Numbers& expected, const Numbers& numbers,
                                const Tolerance& tolerance, const TypePrecision& type,
-                               ComparisonCount* count);
+                               NanPlaces places, ComparisonCount* count);
 
 // The same for bits.
 std::string DescribeBitDifference(const Numbers& expected, const Numbers& numbers,

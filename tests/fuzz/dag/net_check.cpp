@@ -97,8 +97,9 @@ class NetChecker {
   void Compare(const std::string& check, const Numbers& expected, Numbers numbers,
                const TypePrecision& type) {
     Plant(&numbers);
+    const NanPlaces places = check == "precision" ? NanPlaces::kSameArrays : NanPlaces::kSame;
     std::string reason =
-        DescribeDifference(expected, numbers, tolerance_, type, &report_.counts[check]);
+        DescribeDifference(expected, numbers, tolerance_, type, places, &report_.counts[check]);
     if (reason.empty()) return;
     // A ReLU or a maximum that is nearly undecided may fall to either side; a few runs may not have
     // shown it.
@@ -106,7 +107,7 @@ class NetChecker {
       has_learned_more_ = true;
       LearnTolerance(RunNet(in_double_, {}).numbers, 24, 2);
       ComparisonCount again;
-      reason = DescribeDifference(expected, numbers, tolerance_, type, &again);
+      reason = DescribeDifference(expected, numbers, tolerance_, type, places, &again);
     }
     Find(check, reason);
   }
@@ -174,12 +175,13 @@ class NetChecker {
   void CheckWorkers() {
     if (!CanBeDivided(net_)) return;
     const WorkerResult result = RunWorkers(net_);
-    Find("workers", result.failure);
-    if (!result.failure.empty() || !result.refusal.empty()) return;
+    Find("workers", result.failure + result.refusal);
+    if (result.two_workers.empty()) return;
     Numbers weights = result.two_workers;
     Plant(&weights);
     ComparisonCount& count = report_.counts["workers"];
-    Find("workers", DescribeDifference(result.one_worker, weights, {}, kWorkers, &count));
+    Find("workers",
+         DescribeDifference(result.one_worker, weights, {}, kWorkers, NanPlaces::kSame, &count));
   }
 
   // Weights after updates whose gradients may cancel; the nets run in double.

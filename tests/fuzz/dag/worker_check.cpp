@@ -4,6 +4,8 @@
 #include <set>
 
 #include "caffe/error.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/ops/convert.hpp"
 #include "caffe/solver_group.hpp"
 #include "tests/fuzz/dag/input_values.hpp"
 
@@ -34,9 +36,40 @@ int AxisOf(const LayerParameter& layer) {
   return 1;
 }
 
+// What an Input layer of the net would be given: each rank's part of the joined batch.
+class PartOfInputLayer final : public Layer {
+ public:
+  using Layer::Layer;
+  LayerTraits traits() const override {
+    return {.num_bottoms = 0, .num_tops = 1, .is_data = true, .has_backward = false};
+  }
+  void Prepare(const DataPlace& place) override { place_ = place; }
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>&) const override {
+    const BlobShape& shape = param().input_param().shape(0);
+    return {Shape(std::vector<int64_t>(shape.dim().begin(), shape.dim().end()))};
+  }
+  void EmitForward(GraphBuilder& graph) const override {
+    const auto fill = [name = param().top(0), place = place_](const KernelContext& ctx) {
+      const TensorView& top = ctx.output(0);
+      const std::vector<double> values =
+          InputValues(name, place.ranks * top.count(), ctx.random.pass / place.ranks + 1);
+      VisitFloat(top.dtype, [&]<typename T>(TypeTag<T>) {
+        for (int64_t i = 0; i < top.count(); ++i)
+          top.as<T>()[i] = T(values[place.rank * top.count() + i]);
+      });
+    };
+    graph.Emit(ops::HostCall{.what = "part of the input", .call = fill}, {}, {graph.top(0)});
+  }
+
+ private:
+  DataPlace place_;
+};
+REGISTER_LAYER_CLASS(PartOfInput, "input_param");
+
 NetParameter OfBatch(NetParameter net, int factor) {
   for (LayerParameter& layer : *net.mutable_layer()) {
     if (layer.type() != "Input") continue;
+    layer.set_type("PartOfInput");
     BlobShape& shape = *layer.mutable_input_param()->mutable_shape(0);
     shape.set_dim(0, factor * shape.dim(0));
   }
@@ -56,23 +89,9 @@ SolverParameter SolverOf(const NetParameter& net) {
   return solver;
 }
 
-// Part `part` of the joined batch.
-void FillPart(Net& net, int part, int parts, uint64_t pass) {
-  for (size_t i = 0; i < net.input_blobs().size(); ++i) {
-    Blob& blob = *net.input_blobs()[i];
-    const int64_t count = blob.count();
-    const std::vector<double> values = InputValues(net.input_names()[i], parts * count, pass + 1);
-    std::copy_n(values.begin() + part * count, count, blob.mutable_cpu_data<double>());
-  }
-}
-
 Numbers Train(const NetParameter& net, int workers) {
   SolverGroup group(SolverOf(net), {.keep_all = false}, workers);
-  for (int update = 0; update < kUpdates; ++update) {
-    for (int worker = 0; worker < workers; ++worker)
-      FillPart(group.solver(worker).net(), worker, workers, update);
-    group.Step(1);
-  }
+  group.Step(kUpdates);
   Numbers numbers;
   for (const Net::LearnableParam& param : group.solver(0).net().learnable_params()) {
     const double* values = param.blob->cpu_data<double>();
@@ -85,7 +104,7 @@ Numbers Train(const NetParameter& net, int workers) {
 
 bool CanBeDivided(const NetParameter& net) {
   if (net.state().phase() != TRAIN) return false;
-  bool has_loss = false;
+  bool has_loss = false, has_weights = false;
   for (const LayerParameter& layer : net.layer()) {
     const bool is_mean_loss = layer.type() == "SoftmaxWithLoss" &&
                               (!layer.has_loss_param() ||
@@ -93,9 +112,10 @@ bool CanBeDivided(const NetParameter& net) {
     if (!is_mean_loss && (ItemwiseLayers().count(layer.type()) == 0 || AxisOf(layer) == 0))
       return false;
     if (layer.type() == "Input" && layer.top(0).starts_with("nan")) return false;
+    has_weights |= layer.type() == "Convolution" || layer.type() == "InnerProduct";
     has_loss |= is_mean_loss || layer.type() == "EuclideanLoss";
   }
-  return has_loss;
+  return has_loss && has_weights;
 }
 
 WorkerResult RunWorkers(const NetParameter& net) {
@@ -103,7 +123,7 @@ WorkerResult RunWorkers(const NetParameter& net) {
   try {
     const NetParameter exact = InType(net, DOUBLE);
     result.one_worker = Train(OfBatch(exact, 2), 1);
-    result.two_workers = Train(exact, 2);
+    result.two_workers = Train(OfBatch(exact, 1), 2);
   } catch (const InvalidArgument& error) {
     result.refusal = error.what();
   } catch (const std::exception& error) {
