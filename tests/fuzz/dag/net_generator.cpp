@@ -341,6 +341,7 @@ class NetWriter {
     }
   }
 
+  // A stride beyond the kernel may leave the last window empty: a maximum of -3.4e38, as in Caffe.
   void AddPooling() {
     const auto bottom = ChooseImage();
     if (!bottom) return;
@@ -350,7 +351,7 @@ class NetWriter {
       text += " global_pooling: true";
     } else {
       const int kernel = random_.Between(1, 3);
-      text += StrCat(" kernel_size: ", kernel, " stride: ", random_.Between(1, 3),
+      text += StrCat(" kernel_size: ", kernel, " stride: ", random_.Between(1, kernel),
                      " pad: ", random_.Chance(0.3) ? kernel / 2 : 0,
                      random_.Chance(0.3) ? " round_mode: FLOOR" : "");
     }
@@ -432,10 +433,10 @@ class NetWriter {
 
   void AddMvn() {
     const auto bottom = Choose([](const KnownBlob& blob) {
-      return blob.shape.num_axes() == 4 && blob.shape.count(2) > 1;  // else 0 / 1e-9
+      return blob.shape.num_axes() == 4 && blob.shape.count(2) > 1;  // else 0 / eps
     });
     if (!bottom) return;
-    Add(StrCat("type: 'MVN' mvn_param { ", Flag("across_channels", 0.3),
+    Add(StrCat("type: 'MVN' mvn_param { eps: 0.001", Flag("across_channels", 0.3),
                random_.Chance(0.3) ? " normalize_variance: false" : "", " }"),
         {*bottom}, {NewTop()});
   }
