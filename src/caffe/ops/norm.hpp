@@ -30,7 +30,8 @@ struct BatchNorm {
 };
 
 // (x, mean, variance, dy[, gamma[, y]]) -> (dx[, dgamma, dbeta[, dresidual]])
-//   With y, the result behind a ReLU, dy counts as 0 where y is not above 0; dresidual is that dy.
+//   With y, the result behind a ReLU, dy is multiplied by 0 where y is not above 0, so that
+//   NaN stays NaN; dresidual is that dy.
 struct BatchNormGrad {
   static constexpr std::string_view kName = "BatchNormGrad";
   static constexpr bool kInPlace = true;

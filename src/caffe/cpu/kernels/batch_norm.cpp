@@ -91,7 +91,8 @@ void BatchNormGrad(const ops::BatchNormGrad& op, const KernelContext& ctx) {
     const T* dy = ctx.input(Grad::kDy).as<const T>();
     const T* y = ctx.has_input(Grad::kY) ? ctx.input(Grad::kY).as<const T>() : nullptr;
     const auto gradient = [&](int64_t i) {
-      return y != nullptr && !(static_cast<double>(y[i]) > 0) ? 0.0 : static_cast<double>(dy[i]);
+      const bool is_masked = y != nullptr && !(static_cast<double>(y[i]) > 0);
+      return static_cast<double>(dy[i]) * (is_masked ? 0 : 1);
     };
     ParallelFor(view.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {

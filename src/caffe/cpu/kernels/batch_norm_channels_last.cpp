@@ -44,7 +44,7 @@ CAFFE_CPU_CLONES void SumGradientRows(const T* x, const T* dy, const T* y, int64
     const int64_t row = r * channels;
     for (int64_t c = 0; c < channels; ++c) {
       float gradient = Load(dy, row + c);
-      if constexpr (kHasRelu) gradient = Load(y, row + c) > 0 ? gradient : 0.0f;
+      if constexpr (kHasRelu) gradient *= Load(y, row + c) > 0 ? 1.0f : 0.0f;  // NaN stays
       if constexpr (kKeeps) kept[row + c] = T(gradient);
       sum[c] += gradient;
       dot[c] += gradient * (Load(x, row + c) - mean[c]);
@@ -75,7 +75,7 @@ CAFFE_CPU_CLONES void GradientRows(const T* x, const T* dy, const T* y, int64_t 
     const int64_t row = r * channels;
     for (int64_t c = 0; c < channels; ++c) {
       float gradient = Load(dy, row + c);
-      if constexpr (kHasRelu) gradient = Load(y, row + c) > 0 ? gradient : 0.0f;
+      if constexpr (kHasRelu) gradient *= Load(y, row + c) > 0 ? 1.0f : 0.0f;  // NaN stays
       dx[row + c] = T(factor[c] * gradient + slope[c] * Load(x, row + c) + shift[c]);
     }
   }

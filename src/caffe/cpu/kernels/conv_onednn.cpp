@@ -1,6 +1,7 @@
 // Convolutions by oneDNN. Images stay in the plan's layout. Weights are kept plain by the net; the
 // form that oneDNN prefers is asked of the plan where weights last, and made here in each run where
 // they do not.
+#include <algorithm>
 #include <optional>
 
 #include "caffe/cpu/onednn.hpp"
@@ -335,16 +336,25 @@ void RunGradWeights(GradWeightsState& state, const KernelContext& ctx) {
   }
 }
 
+// Defects of oneDNN 2.6 in bfloat16.
+std::optional<Refusal> RefuseGradWeights(const ops::ConvGeometry& g, const TensorDesc& x) {
+  if (x.dtype != DType::kBFloat16) return std::nullopt;
+  // It multiplies what it has not written of its scratchpad.
+  if (x.shape.dims().back() < g.stride.back())
+    return Refusal{"bfloat16 rows shorter than the stride"};
+  // It writes beyond the end of its scratchpad.
+  const auto is_one = [](int64_t extent) { return extent == 1; };
+  if (std::ranges::all_of(g.kernel, is_one) && !std::ranges::all_of(g.stride, is_one))
+    return Refusal{"bfloat16 kernels of 1x1 with strides"};
+  return std::nullopt;
+}
+
 KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const KernelRequest& request) {
   if (const auto refusal =
           Refuse(op.geometry, request.inputs[0].dtype, request.inputs[1].count())) {
     return *refusal;
   }
-  // oneDNN 2.6 multiplies what it has not written of its scratchpad there.
-  if (request.inputs[0].dtype == DType::kBFloat16 &&
-      request.inputs[0].shape.dims().back() < op.geometry.stride.back()) {
-    return Refusal{"bfloat16 rows shorter than the stride"};
-  }
+  if (const auto refusal = RefuseGradWeights(op.geometry, request.inputs[0])) return *refusal;
   const OperandDesc& weights = request.outputs[0];
   if (!weights.present) return Refusal{"only together with the gradient of the weights"};
   if (weights.dtype != DType::kFloat) return Refusal{"only float gradients"};

@@ -208,7 +208,7 @@ struct GradientOperands {
   A eps;
 
   __device__ A Dy(int64_t i) const {
-    return y != nullptr && !(Wide(y[i]) > A(0)) ? A(0) : Wide(dy[i]);
+    return Wide(dy[i]) * (y != nullptr && !(Wide(y[i]) > A(0)) ? A(0) : A(1));
   }
   __device__ A InverseDeviation(int64_t c) const {
     return A(1) / std::sqrt(variance.Get<A>(c) + eps);
@@ -277,23 +277,25 @@ KernelOrRefusal MakeBatchNormGrad(const ops::BatchNormGrad& op, const KernelRequ
         "",
         [=](const KernelContext& ctx) {
           A* sums = static_cast<A*>(ctx.workspace);
-          GradientOperands<T> operands{ctx.input(Grad::kX).as<const T>(),
-                                       ctx.input(Grad::kDy).as<const T>(),
-                                       ctx.has_input(Grad::kY) ? ctx.input(Grad::kY).as<const T>() : nullptr,
-                                       InputNumbers(ctx, Grad::kMean),
-                                       InputNumbers(ctx, Grad::kVariance),
-                                       static_cast<A>(op.eps)};
+          GradientOperands<T> operands{
+              ctx.input(Grad::kX).as<const T>(),
+              ctx.input(Grad::kDy).as<const T>(),
+              ctx.has_input(Grad::kY) ? ctx.input(Grad::kY).as<const T>() : nullptr,
+              InputNumbers(ctx, Grad::kMean),
+              InputNumbers(ctx, Grad::kVariance),
+              static_cast<A>(op.eps)};
           T* dresidual =
               ctx.has_output(Grad::kDresidual) ? ctx.output(Grad::kDresidual).as<T>() : nullptr;
-          SumCovered<2, A>(ctx, view, sums + 2 * view.covered, AddGradients<T>{operands, dresidual},
-                           StoreGradients<T>{operands, sums, view.covered,
-                                             OutputGradient(ctx, Grad::kDgamma),
-                                             OutputGradient(ctx, Grad::kDbeta)});
+          SumCovered<2, A>(
+              ctx, view, sums + 2 * view.covered, AddGradients<T>{operands, dresidual},
+              StoreGradients<T>{operands, sums, view.covered, OutputGradient(ctx, Grad::kDgamma),
+                                OutputGradient(ctx, Grad::kDbeta)});
           if (!ctx.has_output(0)) return;
           if (dresidual != nullptr) operands.dy = dresidual, operands.y = nullptr;
-          ForEach(ctx, ctx.output(0).count(),
-                  GradientOfInput<T>{operands, InputNumbers(ctx, Grad::kGamma), sums, view.covered, view.inner,
-                                     static_cast<A>(view.length()), ctx.output(0).as<T>()});
+          ForEach(
+              ctx, ctx.output(0).count(),
+              GradientOfInput<T>{operands, InputNumbers(ctx, Grad::kGamma), sums, view.covered,
+                                 view.inner, static_cast<A>(view.length()), ctx.output(0).as<T>()});
         },
         sums_bytes + SumWorkspace<2, A>(view)};
   });
