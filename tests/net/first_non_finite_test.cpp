@@ -65,5 +65,29 @@ TEST(FirstNonFiniteTest, NothingIsSaidOfFiniteNumbers) {
   EXPECT_EQ(net.DescribeFirstNonFinite(), "");
 }
 
+// Masks of pooling and packed weights are bytes.
+TEST(FirstNonFiniteTest, BytesHaveNoNaN) {
+  const std::string log = "layer { name: 'log' type: 'Log' bottom: 'a' top: 'b' } ";
+  const std::string pool =
+      "layer { name: 'pool' type: 'Pooling' bottom: 'a' top: 'p' "
+      "        pooling_param { kernel_size: 2 stride: 2 } } "
+      "layer { name: 'log' type: 'Log' bottom: 'p' top: 'b' } ";
+  const std::string before = R"(
+      layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 16 dim: 8 dim: 8 } } }
+      layer { name: 'before' type: 'Convolution' bottom: 'x' top: 'a'
+              convolution_param { num_output: 32 kernel_size: 3
+                                  weight_filler { type: 'constant' value: -0.5 } } } )";
+  const std::string loss =
+      "layer { name: 'loss' type: 'Reduction' bottom: 'b' top: 'loss' loss_weight: 1 } ";
+  for (const bool trains : {true, false}) {
+    Net net(testing::ParseNet((trains ? "state { phase: TRAIN } " : "state { phase: TEST } ") +
+                              before + (trains ? pool : log) + loss),
+            {.keep_all = false, .with_backward = trains, .seed = 1});
+    Blob& x = *net.blob_by_name("x");
+    std::fill_n(x.mutable_cpu_data(), x.count(), 1.0f);
+    EXPECT_THAT(net.DescribeFirstNonFinite(), HasSubstr("'log' (Log)")) << trains;
+  }
+}
+
 }  // namespace
 }  // namespace caffe

@@ -11,9 +11,9 @@
 namespace caffe {
 namespace {
 
-// Element, in memory order, of the first NaN or infinity of a floating-point tensor.
+// Element, in memory order, of the first NaN or infinity; bytes (masks, packed weights) have none.
 std::optional<int64_t> FirstNonFinite(const TensorView& view, Device& device) {
-  if (view.data == nullptr) return std::nullopt;
+  if (view.data == nullptr || view.dtype == DType::kUInt8) return std::nullopt;
   std::vector<char> bytes(view.bytes());
   device.CopyToHost(bytes.data(), view.data, bytes.size());
   std::optional<int64_t> found;
