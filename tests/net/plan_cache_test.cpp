@@ -3,6 +3,7 @@
 
 #include "caffe/blob.hpp"
 #include "caffe/net.hpp"
+#include "caffe/net/training_net.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
@@ -48,6 +49,23 @@ TEST_P(PlanCacheTest, AShapeSeenBeforeIsNotCompiledAgain) {
     EXPECT_EQ(NumbersOfPass(net, 2, 8), before) << round;
     EXPECT_EQ(&net.graph(), plan) << "compiled again";
   }
+}
+
+// A plan that never ran must not keep for itself what it was offered.
+TEST_P(PlanCacheTest, MemoryIsHandedOnByAPlanThatDidNotRun) {
+  Net net(testing::ParseNet(kNet), {.keep_all = GetParam(), .seed = 5});
+  NumbersOfPass(net, 2, 8);
+  Executor::Memory before = TrainingNet(net).executor().ReleaseMemory();
+  ASSERT_NE(before.arena, nullptr);
+  TrainingNet(net).executor().OfferMemory(before);
+  for (const int size : {7, 6, 5}) {
+    net.blob_by_name("data")->Reshape({2, 3, size, size});
+    net.Reshape();
+  }
+  const Executor::Memory after = TrainingNet(net).executor().ReleaseMemory();
+  EXPECT_EQ(after.arena, before.arena);
+  EXPECT_EQ(after.workspace, before.workspace);
+  EXPECT_EQ(after.arena_bytes, before.arena_bytes);
 }
 
 TEST_P(PlanCacheTest, WeightsThatChangedMeanwhileAreRead) {

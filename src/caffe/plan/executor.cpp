@@ -104,6 +104,7 @@ void Executor::Allocate() {
 
 Executor::Memory Executor::ReleaseMemory() {
   segments_.clear();
+  if (!arena_) return std::exchange(offered_, {});
   return {std::exchange(arena_, nullptr), std::exchange(workspace_, nullptr),
           std::exchange(arena_bytes_, 0), std::exchange(workspace_bytes_, 0)};
 }

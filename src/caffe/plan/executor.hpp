@@ -63,8 +63,8 @@ class Executor {
   // Forward goes up from first_layer, backward comes down to it, or to layer 0 in a run of both. A
   // shape change stops the run before that layer has written anything.
   std::optional<ShapeChange> Run(const RunOptions& options);
-  // The memory, for a program that takes its place. The next run of this one takes memory anew,
-  // unless it is offered some before.
+  // The memory, also what was offered and not used yet, for a program that takes its place. The
+  // next run of this one takes memory anew, unless it is offered some before.
   struct Memory {
     std::shared_ptr<void> arena, workspace;
     int64_t arena_bytes = 0, workspace_bytes = 0;
