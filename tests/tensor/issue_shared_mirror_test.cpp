@@ -2,7 +2,11 @@
 // than the storage's kept showing its copy after a run had written through another one of them.
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "caffe/blob.hpp"
+#include "caffe/net.hpp"
+#include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
@@ -26,6 +30,46 @@ TEST(IssueSharedMirrorTest, AWriteInAnotherTypeIsSeenInTheOther) {
   owner.mutable_cpu_data<double>()[2] = 8;
   EXPECT_EQ(owner.cpu_data<float>()[2], 8);
   EXPECT_EQ(sharer.cpu_data<double>()[2], 8);
+}
+
+TEST(IssueSharedMirrorTest, AWriteThatIsPendingInOneBlobIsSeenInTheOther) {
+  Blob owner(Shape{3}), sharer(Shape{3});
+  sharer.ShareData(owner);
+  owner.mutable_cpu_data<double>()[2] = 7;
+  EXPECT_EQ(sharer.cpu_data<float>()[2], 7);
+  sharer.mutable_cpu_data<double>()[2] = 8;
+  EXPECT_EQ(owner.cpu_data<double>()[2], 8);
+  const std::shared_ptr<double> held = owner.hold_cpu_data<double>();
+  held.get()[1] = 9;
+  EXPECT_EQ(sharer.cpu_data<float>()[1], 9);
+}
+
+TEST(IssueSharedMirrorTest, ABlobThatIsGoneIsNotAsked) {
+  Blob owner(Shape{3});
+  {
+    Blob sharer(Shape{3}), other(Shape{3});
+    sharer.ShareData(owner);
+    sharer.mutable_cpu_data<double>()[0] = 1;
+    EXPECT_EQ(owner.cpu_data<float>()[0], 1);
+    sharer.mutable_cpu_data<double>()[0] = 2;
+    sharer.ShareData(other);  // drops what was not read
+    sharer.mutable_cpu_data<double>()[0] = 3;
+    EXPECT_EQ(owner.cpu_data<float>()[0], 1);
+  }
+  EXPECT_EQ(owner.cpu_data<float>()[0], 1);
+}
+
+// A net that shares its weights with one in which they are set.
+TEST(IssueSharedMirrorTest, ANetReadsWhatIsPendingInTheBlobsOfAnother) {
+  constexpr char kNet[] = R"(
+      layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 2 } } }
+      layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'
+              inner_product_param { num_output: 1 } })";
+  Net owner(testing::ParseNet(kNet), {}), reader(testing::ParseNet(kNet), {});
+  reader.ShareTrainedLayersWith(owner);
+  reader.blob_by_name("x")->mutable_cpu_data()[1] = 1;
+  owner.layer_params("ip")[0]->mutable_cpu_data<double>()[1] = 2;
+  EXPECT_EQ(reader.Forward()[0]->cpu_data()[0], 2);
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ void SyncedTensor::Reset(const TensorDesc& desc) {
                               desc.layout == Layout::kPlain && desc_.layout == Layout::kPlain;
   if (keeps_contents) WriteBack();
   desc_ = desc;
-  if (!keeps_contents) storage_ = std::make_shared<Storage>();
   DropMirror();
+  if (!keeps_contents) storage_ = std::make_shared<Storage>();
 }
 
 void SyncedTensor::ResetForOverwriting(const TensorDesc& desc) {
@@ -29,8 +29,8 @@ void SyncedTensor::ResetForOverwriting(const TensorDesc& desc) {
 
 void SyncedTensor::ShareWith(const SyncedTensor& other) {
   CAFFE_ASSERT(other.desc_.count() == desc_.count() && other.desc_.dtype == desc_.dtype);
-  storage_ = other.storage_;
   DropMirror();
+  storage_ = other.storage_;
 }
 
 uint64_t SyncedTensor::NextVersion() {
@@ -46,6 +46,7 @@ uint64_t SyncedTensor::version() const {
 }
 
 void SyncedTensor::DropMirror() {
+  if (mirror_) std::erase(storage_->mirrored, this);
   mirror_.reset();
   filled_with_.clear();
   mirror_is_stale_ = true;
@@ -72,12 +73,21 @@ TensorView SyncedTensor::StorageView() {
 }
 
 void* SyncedTensor::data() {
+  WriteBackSharers();
   WriteBack();
   EnsureStorage();
   return storage_->memory.get();
 }
 
+// What users have written in the mirrors of other tensors with this storage.
+void SyncedTensor::WriteBackSharers() {
+  for (SyncedTensor* sharer : storage_->mirrored) {
+    if (sharer != this && sharer->may_be_newer()) sharer->WriteBack();
+  }
+}
+
 void SyncedTensor::WriteBack() {
+  if (!may_be_newer()) return;
   const bool holder_wrote =
       !filled_with_.empty() && !mirror_is_stale_ &&
       std::memcmp(mirror_.get(), filled_with_.data(), filled_with_.size()) != 0;
@@ -97,6 +107,7 @@ void SyncedTensor::WriteBack() {
 }
 
 void* SyncedTensor::Host(DType dtype) {
+  WriteBackSharers();
   if (is_direct(dtype)) {
     WriteBack();
     device_->Synchronize();
@@ -110,6 +121,7 @@ void* SyncedTensor::Host(DType dtype) {
   if (!mirror_) {
     mirror_dtype_ = dtype;
     mirror_ = std::shared_ptr<char[]>(new char[mirror_bytes()]());
+    storage_->mirrored.push_back(this);
   }
   // Another tensor may have written the storage.
   const bool is_stale = mirror_is_stale_ || mirror_version_ != storage_->version;

@@ -12,11 +12,15 @@ namespace caffe {
 
 // The plan sees storage in its own dtype, layout and memory. The user sees plain row-major
 // host memory of the type asked for. Where both are the same bytes no copy exists; otherwise
-// a mirror is filled when it is read and written back before the plan runs. One thread at a
-// time. Storage is allocated (zero-filled) on first use.
+// a mirror is filled when it is read and written back before the plan runs, whichever of the
+// tensors that share the storage it belongs to. One thread at a time. Storage is allocated
+// (zero-filled) on first use.
 class SyncedTensor {
  public:
   explicit SyncedTensor(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  ~SyncedTensor() { DropMirror(); }
+  SyncedTensor(const SyncedTensor&) = delete;
+  SyncedTensor& operator=(const SyncedTensor&) = delete;
 
   const TensorDesc& desc() const { return desc_; }
   // Another number whenever the storage has been written, by the plan or by the user's view (which
@@ -59,7 +63,7 @@ class SyncedTensor {
   // to other contents and ShareWith() leave the holder with what was there.
   std::shared_ptr<void> HoldHost(DType dtype);
 
-  // Plan's side. Both write back the user's changes first; data() allocates nothing once the
+  // Plan's side. Both write back the users' changes first; data() allocates nothing once the
   // storage exists. MarkWritten() says that the plan has written the storage, so that a mirror is
   // stale.
   TensorView View() { return {desc_, data()}; }
@@ -81,6 +85,7 @@ class SyncedTensor {
     uint64_t version = NextVersion();
     bool was_held = false;          // since its version was asked for
     uint64_t may_have_changed = 0;  // a version, too: when somebody who holds it may have written
+    std::vector<SyncedTensor*> mirrored;  // those of its tensors that have a mirror
   };
   static uint64_t NextVersion();
 
@@ -90,6 +95,8 @@ class SyncedTensor {
   bool is_held() const { return mirror_ != nullptr && mirror_.use_count() > 1; }
   size_t mirror_bytes() const { return static_cast<size_t>(desc_.count()) * SizeOf(mirror_dtype_); }
   void* Host(DType dtype);
+  bool may_be_newer() const { return host_is_newer_ || !filled_with_.empty(); }
+  void WriteBackSharers();
   void FillMirror();
   void RememberMirror();
   void DropMirror();
