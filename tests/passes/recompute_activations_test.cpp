@@ -69,14 +69,17 @@ std::vector<NetCase> Cases() {
   };
 }
 
-std::unique_ptr<Net> MakeNet(const NetCase& net, Precision precision, int64_t memory_limit) {
+std::unique_ptr<Net> MakeNet(const std::string& layers, Precision precision, int64_t memory_limit) {
   NetParameter param;
-  ParseTextProto(kInput + net.layers + kLoss, "net", &param);
+  ParseTextProto(kInput + layers, "net", &param);
   param.mutable_state()->set_phase(TRAIN);
   return std::make_unique<Net>(
       param,
       NetOptions{
           .keep_all = false, .seed = 3, .precision = precision, .memory_limit = memory_limit});
+}
+std::unique_ptr<Net> MakeNet(const NetCase& net, Precision precision, int64_t memory_limit) {
+  return MakeNet(net.layers + kLoss, precision, memory_limit);
 }
 
 int64_t SmallestPeak(Net& net) {
@@ -173,6 +176,39 @@ TEST(MemoryLimitTest, CountsTheSolversState) {
   EXPECT_EQ(Recomputed(Net(param, options)), 0);
   options.solver_states = 1;
   EXPECT_GT(Recomputed(Net(param, options)), 0);
+}
+
+// The plan for the shape that a Filter finds has more room and recomputes less: what it keeps must
+// be there.
+TEST(MemoryLimitTest, APlanForAFoundShapeReadsNothingThatWasDropped) {
+  const auto swish = [](const std::string& bottom, const std::string& top) {
+    return StrCat("layer { name: '", top, "' type: 'Swish' bottom: '", bottom, "' top: '", top,
+                  "' } ");
+  };
+  const std::string layers =
+      Conv("x", "a", 8) + swish("a", "b") + swish("b", "c") + Conv("c", "d", 8) + swish("d", "e") +
+      "layer { name: 'filter' type: 'Filter' bottom: 'e' bottom: 't' bottom: 's' "
+      "        top: 'f' top: 'some_t' } " +
+      Conv("f", "g", 32) + swish("g", "h") + Conv("h", "i", 32) + swish("i", "last") +
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'last' top: 'ip' "
+      "  inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } } "
+      "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'ip' bottom: 'some_t' top: 'loss' } ";
+  const std::string selector =
+      "layer { name: 's' type: 'Input' top: 's' input_param { shape { dim: 4 } } } ";
+  for (const int selected : {1, 2, 3, 4}) {
+    const auto make = [&](int64_t limit) {
+      auto net = MakeNet(selector + layers, FP32, limit);
+      for (int i = 0; i < 4; ++i)
+        net->blob_by_name("s")->mutable_cpu_data()[i] = i < selected ? 1.0f : 0.0f;
+      return net;
+    };
+    const auto usual = make(0);
+    const int64_t usual_peak = MemoryOfPlan(*usual).total();
+    const auto want = Train(*usual);
+    const auto limited = make(usual_peak - 1);
+    EXPECT_GT(Recomputed(*limited), 0);
+    EXPECT_EQ(Train(*limited), want) << selected;
+  }
 }
 
 }  // namespace

@@ -96,14 +96,17 @@ class HostFunction {
         function(ctx);
         return std::vector<Shape>();
       };
+      may_change_shapes_ = false;
     } else {
       function_ = std::move(function);
     }
   }
   std::vector<Shape> operator()(const KernelContext& ctx) const { return function_(ctx); }
+  bool may_change_shapes() const { return may_change_shapes_; }
 
  private:
   std::function<std::vector<Shape>(const KernelContext&)> function_;
+  bool may_change_shapes_ = true;
 };
 
 // (...) -> (...):  calls back into the host: data layers and users' own layers. Never fused,

@@ -44,8 +44,10 @@ int64_t SumOfBytes(const Operands& operands) {
 // backward, which runs copies of these nodes before it reads them (Chen et al. 2016, "Training Deep
 // Nets with Sublinear Memory Cost"; here node by node). Taken first are those that free most bytes
 // for the time that they take. A copy may read results of other copies, but such chains have
-// limited bytes, because all of a chain is alive at once. It follows the passes that fuse, and
-// comes before those that look at who reads what.
+// limited bytes, because all of a chain is alive at once. What comes before a host call that may
+// find other shapes is kept: the plan for these takes over what this one has computed, and may keep
+// other results. It follows the passes that fuse, and comes before those that look at who reads
+// what.
 class RecomputeActivations final : public Pass {
  public:
   std::string_view name() const override { return "recompute-activations"; }
@@ -75,10 +77,14 @@ class RecomputeActivations final : public Pass {
 
   void Survey() {
     writers_ = Writers(*graph_);
+    std::set<const Node*> done;
     for (Node* node : graph_->ScheduledNodes()) {
       for (Value* output : node->outputs) {
         if (output != nullptr && output->kind == ValueKind::kParam) changed_.insert(output->root());
       }
+      const auto* call = node->op.As<ops::HostCall>();
+      if (call != nullptr && call->call.may_change_shapes()) fixed_ = done;
+      done.insert(node);
       if (node->direction != Direction::kBackward) continue;
       for (const Value* input : node->inputs) {
         const Node* writer = WriterOf(input);
@@ -96,6 +102,7 @@ class RecomputeActivations final : public Pass {
   // The same again whenever it runs: it reads nothing that changes within the pass, and writes
   // nothing that lasts.
   bool IsRepeatable(const Node& node) const {
+    if (fixed_.count(&node) > 0) return false;
     if (node.op.As<ops::HostCall>() != nullptr || node.direction != Direction::kForward)
       return false;
     const bool makes_activations = std::ranges::all_of(node.outputs, [](const Value* output) {
@@ -230,6 +237,7 @@ class RecomputeActivations final : public Pass {
   Graph* graph_ = nullptr;
   std::map<const Value*, Node*> writers_;
   std::set<const Value*> changed_;  // parameters that the pass writes: running statistics
+  std::set<const Node*> fixed_;     // before the last host call that may change shapes
   std::set<const Value*> saved_;    // made in forward, read in backward
   int64_t saved_bytes_ = 0;
   std::set<const Node*> chosen_;
