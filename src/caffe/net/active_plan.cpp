@@ -131,7 +131,7 @@ void ActivePlan::Replan(const std::function<Plan()>& make_plan, int layer) {
       const bool is_bound_anew = plan_.graph != previous_plan.graph;
       plan_ = std::move(previous_plan);
       executor_ = std::move(previous);
-      if (is_bound_anew) BindAnew();
+      if (is_bound_anew) executor_->ForgetCopies(), BindAnew();
     }
     throw;
   }

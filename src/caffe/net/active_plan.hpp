@@ -23,8 +23,14 @@ class ActivePlan {
   // Forgets all plans: they hold what the layers opened.
   void Drop();
 
-  const Graph& graph() const { return *plan_.graph; }
-  Executor& executor() { return *executor_; }
+  const Graph& graph() const {
+    CheckIsThere();
+    return *plan_.graph;
+  }
+  Executor& executor() {
+    CheckIsThere();
+    return *executor_;
+  }
   const Bindings& bindings() const { return executor_->bindings(); }
   // Of a keep-all net.
   const BlobVersions& versions() const { return versions_; }

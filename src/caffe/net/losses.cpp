@@ -38,8 +38,8 @@ float LossOf(const Graph& graph, const Bindings& bindings, int first, int last) 
 }
 
 LossesInFlight::InFlight LossesInFlight::Take(size_t bytes) {
-  if (idle_.empty() || idle_.front().bytes != bytes)
-    return {{}, AllocateHostMemory(*device_, bytes), device_->MakeEvent(), bytes};
+  while (!idle_.empty() && idle_.front().bytes != bytes) idle_.pop_front();
+  if (idle_.empty()) return {{}, AllocateHostMemory(*device_, bytes), device_->MakeEvent(), bytes};
   InFlight taken = std::move(idle_.front());
   idle_.pop_front();
   taken.parts.clear();

@@ -180,7 +180,26 @@ std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
   DropRecordingsOfOtherLossScale(options);
   PrepareAppended(options);
   SendPassNumbers(options);
-  MakeCopies(options);
+  std::optional<ShapeChange> change;
+  try {
+    MakeCopies(options);
+    change = RunPart(options);
+  } catch (...) {
+    MarkOutputsWritten();  // some are
+    throw;
+  }
+  MarkOutputsWritten();
+  if (options.appended != nullptr && !change) options.appended->Finish();
+  return change;
+}
+
+void Executor::MarkOutputsWritten() {
+  for (const BoundOperand& operand : bound_) {
+    if (operand.is_output) operand.tensor->MarkWritten();
+  }
+}
+
+std::optional<Executor::ShapeChange> Executor::RunPart(const RunOptions& options) {
   const std::vector<Program::Step>& steps = program_->steps;
   const auto is_part = [&](size_t step) { return IsPartOf(steps[step], options); };
   // Gradients that are waited for end a segment, so that they need not wait for the whole.
@@ -207,10 +226,6 @@ std::optional<Executor::ShapeChange> Executor::Run(const RunOptions& options) {
   }
   if (appended != nullptr && !change) RunSegment(end, end, appended, options);
   if (is_profiling_) AddTimes();
-  for (const BoundOperand& operand : bound_) {
-    if (operand.is_output) operand.tensor->MarkWritten();
-  }
-  if (options.appended != nullptr && !change) options.appended->Finish();
   return change;
 }
 

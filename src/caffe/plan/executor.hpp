@@ -144,6 +144,9 @@ class Executor {
   void DropRecordingsOfOtherLossScale(const RunOptions& options);
   void PrepareAppended(const RunOptions& options);
   void SendPassNumbers(const RunOptions& options);
+  // The steps that the options name, from the first to the last or to a shape change.
+  std::optional<ShapeChange> RunPart(const RunOptions& options);
+  void MarkOutputsWritten();
   bool IsPartOf(const Program::Step& step, const RunOptions& options) const;
   // Steps [first, last), and the appended work if there is one.
   void RunSegment(size_t first, size_t last, AppendedWork* appended, const RunOptions& options);

@@ -40,13 +40,18 @@ uint64_t SyncedTensor::NextVersion() {
 
 uint64_t SyncedTensor::version() const {
   const bool is_held = storage_->memory.use_count() > 1;
-  if (std::exchange(storage_->was_held, is_held) || is_held)
+  if (is_held || storage_->was_held) {
     storage_->may_have_changed = NextVersion();
-  return std::max(storage_->version, storage_->may_have_changed);
+    storage_->was_held = is_held;
+  }
+  return std::max(storage_->version.load(), storage_->may_have_changed.load());
 }
 
 void SyncedTensor::DropMirror() {
-  if (mirror_) std::erase(storage_->mirrored, this);
+  if (mirror_) {
+    const std::lock_guard lock(storage_->mirrored_mutex);
+    std::erase(storage_->mirrored, this);
+  }
   mirror_.reset();
   filled_with_.clear();
   mirror_is_stale_ = true;
@@ -81,6 +86,8 @@ void* SyncedTensor::data() {
 
 // What users have written in the mirrors of other tensors with this storage.
 void SyncedTensor::WriteBackSharers() {
+  if (storage_.use_count() == 1) return;
+  const std::lock_guard lock(storage_->mirrored_mutex);
   for (SyncedTensor* sharer : storage_->mirrored) {
     if (sharer != this && sharer->may_be_newer()) sharer->WriteBack();
   }
@@ -94,7 +101,8 @@ void SyncedTensor::WriteBack() {
   RememberMirror();
   if (!host_is_newer_ && !holder_wrote) return;
   host_is_newer_ = false;
-  storage_->version = mirror_version_ = NextVersion();
+  mirror_version_ = NextVersion();
+  storage_->version = mirror_version_;
   const TensorView storage = StorageView();
   TensorView mirror{{desc_.shape, mirror_dtype_, Layout::kPlain}, mirror_.get()};
   if (device_->is_host_accessible()) {
@@ -121,6 +129,7 @@ void* SyncedTensor::Host(DType dtype) {
   if (!mirror_) {
     mirror_dtype_ = dtype;
     mirror_ = std::shared_ptr<char[]>(new char[mirror_bytes()]());
+    const std::lock_guard lock(storage_->mirrored_mutex);
     storage_->mirrored.push_back(this);
   }
   // Another tensor may have written the storage.

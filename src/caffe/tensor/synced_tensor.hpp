@@ -1,8 +1,10 @@
 // SyncedTensor: a plan's tensor and the user's plain view of it, kept equal on demand.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "caffe/device/device.hpp"
@@ -13,8 +15,9 @@ namespace caffe {
 // The plan sees storage in its own dtype, layout and memory. The user sees plain row-major
 // host memory of the type asked for. Where both are the same bytes no copy exists; otherwise
 // a mirror is filled when it is read and written back before the plan runs, whichever of the
-// tensors that share the storage it belongs to. One thread at a time. Storage is allocated
-// (zero-filled) on first use.
+// tensors that share the storage it belongs to. One thread at a time; tensors that share a storage
+// may be read in several, by nets that share weights. Storage is allocated (zero-filled) on first
+// use.
 class SyncedTensor {
  public:
   explicit SyncedTensor(std::shared_ptr<Device> device) : device_(std::move(device)) {}
@@ -82,9 +85,11 @@ class SyncedTensor {
   struct Storage {
     std::shared_ptr<void> memory;
     size_t bytes = 0;  // of memory
-    uint64_t version = NextVersion();
-    bool was_held = false;          // since its version was asked for
-    uint64_t may_have_changed = 0;  // a version, too: when somebody who holds it may have written
+    std::atomic<uint64_t> version = NextVersion();
+    std::atomic<bool> was_held = false;  // since its version was asked for
+    // A version, too: when somebody who holds it may have written.
+    std::atomic<uint64_t> may_have_changed = 0;
+    std::mutex mirrored_mutex;
     std::vector<SyncedTensor*> mirrored;  // those of its tensors that have a mirror
   };
   static uint64_t NextVersion();
@@ -107,8 +112,8 @@ class SyncedTensor {
   TensorDesc desc_;
   std::shared_ptr<Storage> storage_ = std::make_shared<Storage>();
   std::shared_ptr<char[]> mirror_;
-  // Contents of a held mirror when it was last equal to the storage, by which its holder's writes are
-  // noticed. A holder that wrote nothing must not undo what another tensor has written.
+  // Contents of a held mirror when it was last equal to the storage, by which its holder's writes
+  // are noticed. A holder that wrote nothing must not undo what another tensor has written.
   std::vector<char> filled_with_;
   uint64_t mirror_version_ = 0;  // of the storage when it was as the mirror
   DType mirror_dtype_ = DType::kFloat;
