@@ -45,15 +45,6 @@ void AddInputs(const NetParameter& from, const LayerParameter& layer, NetParamet
   AddInput(layer.top(1), {batch}, net);
 }
 
-double Bytes(const Node& node) {
-  double bytes = 0;
-  for (const Operand& input : node.inputs)
-    bytes += input == nullptr ? 0 : static_cast<double>(input->desc.bytes());
-  for (const Result& output : node.outputs)
-    bytes += output == nullptr ? 0 : static_cast<double>(output->desc.bytes());
-  return bytes;
-}
-
 }  // namespace
 
 std::string PlanSummary::ToString() const {
@@ -111,7 +102,7 @@ PlanSummary SummarizePlan(const NetParameter& net, const PrecisionDefaults& prec
   for (const WeightCopy& copy : WeightCopies(graph)) copies.insert(copy.node);
   summary.weight_copies = static_cast<int>(copies.size());
   for (const Node* node : nodes) {
-    summary.bytes_moved += Bytes(*node);
+    summary.bytes_moved += node->BytesMoved();
     if (copies.count(node) > 0) continue;
     ++summary.steps;
     const bool converts =

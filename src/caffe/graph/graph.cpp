@@ -8,6 +8,34 @@ bool CompileOptions::is_disabled(std::string_view pass) const {
   return std::find(disabled_passes.begin(), disabled_passes.end(), pass) != disabled_passes.end();
 }
 
+namespace {
+
+template <typename Operands>
+std::vector<TensorDesc> DescsOf(const Operands& operands) {
+  std::vector<TensorDesc> descs;
+  for (const Value* value : operands)
+    descs.push_back(value == nullptr ? TensorDesc{} : value->desc);
+  return descs;
+}
+
+template <typename Operands>
+double BytesOf(const Operands& operands) {
+  double bytes = 0;
+  for (const Value* value : operands)
+    bytes += value == nullptr ? 0 : static_cast<double>(value->desc.bytes());
+  return bytes;
+}
+
+}  // namespace
+
+double Node::Flops() const {
+  return op.Flops(DescsOf(inputs), DescsOf(outputs));
+}
+
+double Node::BytesMoved() const {
+  return BytesOf(inputs) + BytesOf(outputs);
+}
+
 Value& Graph::NewValue(std::string name, Shape shape, DType dtype, ValueKind kind) {
   Value value;
   value.id = static_cast<int>(values_.size());
@@ -90,6 +118,16 @@ std::map<const Value*, Node*> Writers(const Graph& graph) {
     }
   }
   return writers;
+}
+
+std::set<const Value*> WrittenParams(const Graph& graph) {
+  std::set<const Value*> written;
+  for (const Node* node : graph.ScheduledNodes()) {
+    for (Value* output : node->outputs) {
+      if (output != nullptr && output->kind == ValueKind::kParam) written.insert(output->root());
+    }
+  }
+  return written;
 }
 
 }  // namespace caffe

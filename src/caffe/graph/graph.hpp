@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,10 @@ struct Node {
   // select-kernels.
   Kernel kernel;
   std::vector<std::string> refusals;  // "conv-onednn: dilated groups are not supported"
+
+  double Flops() const;
+  // Read and written.
+  double BytesMoved() const;
 };
 
 // A layer of the prototxt, before lowering.
@@ -138,7 +143,7 @@ struct CompileOptions {
   bool is_disabled(std::string_view pass) const;
 };
 
-// What one pass did, for `caffe plan -v`.
+// What one pass did, for `caffe plan -passes`.
 struct PassReport {
   std::string name;
   double seconds = 0;
@@ -198,5 +203,8 @@ class Graph {
 std::map<const Value*, std::vector<Node*>> Readers(const Graph& graph);
 // For each activation, the node that writes it.
 std::map<const Value*, Node*> Writers(const Graph& graph);
+// Parameters that nodes write (running statistics), those that own the memory: they change within a
+// run.
+std::set<const Value*> WrittenParams(const Graph& graph);
 
 }  // namespace caffe

@@ -40,13 +40,6 @@ double Bytes(const Operands& values) {
   return bytes;
 }
 
-template <typename Operands>
-std::vector<TensorDesc> Descs(const Operands& values) {
-  std::vector<TensorDesc> descs;
-  for (const Value* value : values) descs.push_back(value == nullptr ? TensorDesc{} : value->desc);
-  return descs;
-}
-
 // 12.3 MiB, 456 B.
 std::string Size(double bytes) {
   const char* const units[] = {"B", "KiB", "MiB", "GiB"};
@@ -100,8 +93,8 @@ std::vector<PlanStep> PlanSteps(const Net& net) {
     step.precision_note = node->precision_note;
     step.algorithms = node->kernel.algorithms;
     step.operands = Describe(node->inputs) + " -> " + Describe(node->outputs);
-    step.bytes = Bytes(node->inputs) + Bytes(node->outputs);
-    step.flops = node->op.Flops(Descs(node->inputs), Descs(node->outputs));
+    step.bytes = node->BytesMoved();
+    step.flops = node->Flops();
   }
   return steps;
 }
@@ -131,8 +124,8 @@ struct PlanCost {
 
   void Add(const Node& node) {
     ++steps;
-    flops += node.op.Flops(Descs(node.inputs), Descs(node.outputs));
-    bytes += Bytes(node.inputs) + Bytes(node.outputs);
+    flops += node.Flops();
+    bytes += node.BytesMoved();
   }
 };
 

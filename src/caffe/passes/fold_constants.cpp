@@ -70,11 +70,7 @@ class FoldConstants final : public Pass {
     graph_ = &graph;
     readers_ = Readers(graph);
     writers_ = Writers(graph);
-    for (const Node* node : graph.ScheduledNodes()) {
-      for (Value* output : node->outputs) {
-        if (output != nullptr && output->kind == ValueKind::kParam) changed_.insert(output->root());
-      }
-    }
+    changed_ = WrittenParams(graph);
     std::vector<Node*> folded;
     for (Node* node : graph.ScheduledNodes()) {
       if (FoldNode(*node)) folded.push_back(node);

@@ -16,12 +16,7 @@ class KeepWeightCopies final : public Pass {
   bool is_optional() const override { return true; }
 
   void Run(Graph& graph) override {
-    std::set<const Value*> written;  // statistics change within a run
-    for (const Node* node : graph.ScheduledNodes()) {
-      for (Value* output : node->outputs) {
-        if (output != nullptr) written.insert(output->root());
-      }
-    }
+    const std::set<const Value*> written = WrittenParams(graph);
     std::set<const Value*> copies;
     for (Node* node : graph.ScheduledNodes()) {
       if (node->op.As<ops::FoldChannels>() != nullptr)

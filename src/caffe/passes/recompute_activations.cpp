@@ -24,14 +24,6 @@ int64_t BytesOf(const Value* value) {
 }
 
 template <typename Operands>
-std::vector<TensorDesc> DescsOf(const Operands& operands) {
-  std::vector<TensorDesc> descs;
-  for (const Value* value : operands)
-    descs.push_back(value == nullptr ? TensorDesc{} : value->desc);
-  return descs;
-}
-
-template <typename Operands>
 int64_t SumOfBytes(const Operands& operands) {
   int64_t bytes = 0;
   for (const Value* value : operands) bytes += BytesOf(value);
@@ -70,18 +62,12 @@ class RecomputeActivations final : public Pass {
     double cost = 0;    // bytes moved, and as many for the arithmetic
     double gain() const { return static_cast<double>(freed) / cost; }
   };
-  // Chosen nodes of which each reads results of others.
-  struct Chain {
-    int64_t bytes = 0;
-  };
 
   void Survey() {
     writers_ = Writers(*graph_);
+    changed_ = WrittenParams(*graph_);
     std::set<const Node*> done;
     for (Node* node : graph_->ScheduledNodes()) {
-      for (Value* output : node->outputs) {
-        if (output != nullptr && output->kind == ValueKind::kParam) changed_.insert(output->root());
-      }
       const auto* call = node->op.As<ops::HostCall>();
       if (call != nullptr && call->call.may_change_shapes()) fixed_ = done;
       done.insert(node);
@@ -122,9 +108,7 @@ class RecomputeActivations final : public Pass {
   }
 
   double CostOf(const Node& node) const {
-    const double flops = node.op.Flops(DescsOf(node.inputs), DescsOf(node.outputs));
-    return static_cast<double>(SumOfBytes(node.inputs) + SumOfBytes(node.outputs)) +
-           flops / FlopsPerByte(*graph_->options.device);
+    return node.BytesMoved() + node.Flops() / FlopsPerByte(*graph_->options.device);
   }
 
   std::vector<Candidate> Candidates() const {
@@ -242,6 +226,7 @@ class RecomputeActivations final : public Pass {
   int64_t saved_bytes_ = 0;
   std::set<const Node*> chosen_;
   std::set<const Value*> freed_;  // their results that are not kept
+  // Of each chosen node: those that hang together with it because one reads results of another.
   std::map<const Node*, std::set<const Node*>> chains_;
   std::map<const Value*, Value*> again_;
 };

@@ -49,12 +49,7 @@ class SelectKernels final : public Pass {
   void FindLastingWeights(const Graph& graph) {
     lasting_.clear();
     if (graph.options.is_training_phase || graph.options.is_disabled("keep-weight-copies")) return;
-    std::set<const Value*> written;
-    for (const Node* node : graph.ScheduledNodes()) {
-      for (Value* output : node->outputs) {
-        if (output != nullptr) written.insert(output->root());
-      }
-    }
+    const std::set<const Value*> written = WrittenParams(graph);
     for (const Node* node : graph.ScheduledNodes()) {
       for (Value* input : node->inputs) {
         if (input != nullptr && input->kind == ValueKind::kParam &&
