@@ -2,7 +2,8 @@
 """How fast and in how much memory the same nets train in Cortado and in PyTorch.
 
   benchmarks/peer_environment.sh                        once: PyTorch into build/peer-venv
-  benchmarks/peer_step_time.py [NET...] [--variants V,...] [--rounds 5] [--steps 3] [--batch N] [--output FILE]
+  benchmarks/peer_step_time.py [NET...] [--variants V,...] [--rounds 5] [--steps 3] [--batch N] [--memory-limit MIB]
+                               [--output FILE]
 
 NET: resnet50, googlenet, alexnet, vgg16, mobilenet_v2 (all). Both frameworks build it from one prototxt. First a pass
 from the same weights compares loss and gradients, and a difference ends the program. Then each variant trains
@@ -77,8 +78,10 @@ class Frameworks:
 class Worker:
     """A process that trains one net in one variant, when told to."""
 
-    def __init__(self, frameworks, folder, name):
+    def __init__(self, frameworks, folder, name, memory_limit=None):
         framework, *arguments = VARIANTS[name]
+        if framework == "cortado" and memory_limit:
+            arguments.append(str(memory_limit))
         self.name = name
         self.replies = []
         self._process = subprocess.Popen(frameworks.command(framework, folder, *arguments), text=True,
@@ -116,7 +119,7 @@ def write_net(folder, net):
 
 
 def compare(frameworks, folder):
-    """Loss and gradients of one pass in float, both frameworks' against PyTorch's in double.
+    """Loss and gradients in float, both frameworks' against PyTorch's in double.
 
     Deep nets multiply rounding errors, so PyTorch's own distance is the measure for Cortado's. Leaves weights.npz, which
     PyTorch starts from.
@@ -163,7 +166,7 @@ def measure(frameworks, name, options):
         workers = []
         for variant in options.variants:
             print(f"{name}: starting {variant}", file=sys.stderr)
-            workers.append(Worker(frameworks, folder, variant))
+            workers.append(Worker(frameworks, folder, variant, options.memory_limit))
         for round_number in range(options.rounds):
             print(f"{name}: round {round_number + 1} of {options.rounds}", file=sys.stderr)
             for worker in workers:
@@ -198,6 +201,7 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=3, help="steps of each variant in a round")
     parser.add_argument("--batch", type=int, help="instead of each net's own")
+    parser.add_argument("--memory-limit", type=int, metavar="MIB", help="Cortado's memory_limit (docs/memory.md)")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "cpu-release")
     parser.add_argument("--peer-python", type=pathlib.Path, default=ROOT / "build" / "peer-venv" / "bin" / "python")

@@ -1,6 +1,6 @@
 """Cortado's process of peer_step_time.py: trains with the solver, so on the plan of `caffe train`.
 
-  cortado_worker.py FOLDER PRECISION              serves steps (worker.serve)
+  cortado_worker.py FOLDER PRECISION [MEMORY]     serves steps (worker.serve); MEMORY: the solver's memory_limit, MiB
   cortado_worker.py FOLDER FP32 --export          one pass; writes weights.npz and gradients.npz, prints the loss
 
 FOLDER holds net.prototxt (export.prototxt) and inputs.npz.
@@ -15,13 +15,13 @@ import worker
 
 SOLVER = """net: "{net}" base_lr: 1e-6 lr_policy: "fixed" momentum: 0.9 weight_decay: 1e-4
 max_iter: 1000000 display: 0 snapshot: 0 snapshot_after_train: false random_seed: 1 precision: {precision}
-solver_mode: CPU
+solver_mode: CPU memory_limit: {memory_limit}
 """
 
 
-def make_solver(folder, net, precision):
+def make_solver(folder, net, precision, memory_limit=0):
     file = folder / f"solver_{precision}_{net}"
-    file.write_text(SOLVER.format(net=folder / net, precision=precision), encoding="utf-8")
+    file.write_text(SOLVER.format(net=folder / net, precision=precision, memory_limit=memory_limit), encoding="utf-8")
     solver = caffe.get_solver(str(file), keep_all=False)
     for name, values in np.load(folder / "inputs.npz").items():
         solver.net.blobs[name].data[...] = values
@@ -50,7 +50,7 @@ def main():
         export(folder, make_solver(folder, "export.prototxt", precision))
         return
     idle = worker.memory_bytes("VmRSS")
-    solver, clock = make_solver(folder, "net.prototxt", precision), worker.Clock()
+    solver, clock = make_solver(folder, "net.prototxt", precision, *sys.argv[3:]), worker.Clock()
     solver.add_callback(clock.begin, clock.gradients_ready)
 
     def step():

@@ -17,6 +17,8 @@ import torch
 import worker
 from torch_net import TorchNet
 
+ROUNDED_PASSES = 4
+
 
 def load(folder, file):
     steps = json.loads((folder / file).read_text(encoding="utf-8"))
@@ -42,15 +44,29 @@ def distances(found, exact):
             for key, norm in norms.items() if norm > 1e-5 * largest}
 
 
+def rounded_otherwise(images):
+    """The images with last bits changed at random: as near to the true ones as the images are."""
+    return images * (1 + (2 * torch.rand_like(images) - 1) * torch.finfo(images.dtype).eps)
+
+
 def compare(folder):
-    """How far Cortado's gradients and PyTorch's, both in float, are from PyTorch's in double."""
-    net, images, labels = load(folder, "export.json")
-    loss, single = gradients(net, images, labels)
+    """How far Cortado's gradients and PyTorch's, both in float, are from PyTorch's in double.
+
+    Rounding turns a few ReLUs on or off and moves a few maxima, and one of them moves every gradient below it by more than all
+    other rounding does: in VGG-16 0 to 5 of 25 million, as chance has it. So PyTorch's distance is the largest of several
+    passes, each on images of other last bits.
+    """
     net, images, labels = load(folder, "export.json")
     exact_loss, exact = gradients(net.double(), images.double(), labels)
+    passes = []
+    for number in range(ROUNDED_PASSES):
+        net, images, labels = load(folder, "export.json")
+        passes.append(gradients(net, rounded_otherwise(images) if number else images, labels))
+    found = [distances(single, exact) for _, single in passes]
     with np.load(folder / "gradients.npz") as file:
         cortado = {key: torch.from_numpy(file[key]).double() for key in exact}
-    worker.say(loss=loss, exact_loss=exact_loss, cortado=distances(cortado, exact), torch=distances(single, exact))
+    worker.say(loss=passes[0][0], exact_loss=exact_loss, cortado=distances(cortado, exact),
+               torch={key: max(one[key] for one in found) for key in found[0]})
 
 
 def serve(folder, is_bfloat16, is_compiled):

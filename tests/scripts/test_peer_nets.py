@@ -134,7 +134,8 @@ def test_pytorch_computes_the_same(file, tmp_path):
     peer_step_time.write_net(tmp_path, definition.training_net(file(ODD), 3))
     result = peer_step_time.compare(frameworks, tmp_path)
     assert result["gradients"] >= 9 and result["gradient_error_cortado"]["worst"] < 1e-4
-    times = peer_step_time.Worker(frameworks, tmp_path, "torch-bf16")
-    times.steps(2)
-    times.finish()
-    assert peer_step_time.summary(times.replies, 3)["steps"] == 2
+    for variant, memory_limit in (("torch-bf16", None), ("cortado-bf16", None), ("cortado-fp32", 10)):
+        times = peer_step_time.Worker(frameworks, tmp_path, variant, memory_limit)
+        times.steps(2)
+        times.finish()
+        assert peer_step_time.summary(times.replies, 3)["steps"] == 2
