@@ -288,7 +288,7 @@ TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
                                      "' is no pass that can be disabled; those are: "
                                      "capture-graph, fold-constants, fuse-epilogues, "
                                      "recompute-activations, simplify-conversions, "
-                                     "keep-weight-copies"))));
+                                     "keep-weight-copies, concat-in-place"))));
   }
   EXPECT_NO_THROW(Reusing(ConvRelu(), {"capture-graph", "keep-weight-copies"}));
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "caffe/graph/printer.hpp"
+#include "caffe/graph/shared_parts.hpp"
 #include "caffe/ops/convert.hpp"
 
 namespace caffe {
@@ -110,16 +111,25 @@ class Verifier {
       for (const Value* input : nodes_[step]->inputs) {
         if (input != nullptr) last_read_[input] = step;
       }
-      // Memory that a view shares is alive as long as any value in it.
-      const Node& node = *nodes_[step];
-      if (node.op.is_view() && node.inputs[0] != nullptr && node.outputs[0] != nullptr)
-        view_of_[node.outputs[0]] = Origin(node.inputs[0]);
+      // Shared memory is alive as long as any value in it.
+      for (const SharedPart& shared : SharedParts(*nodes_[step])) {
+        const Value *part = Origin(shared.part), *whole = Origin(shared.whole);
+        if (IsPlaced(shared) && part != whole) origin_[part] = whole;
+      }
     }
   }
 
+  // Whether the part lies where the same elements of the whole do.
+  static bool IsPlaced(const SharedPart& shared) {
+    return shared.part->arena_offset >= 0 && shared.whole->arena_offset >= 0 &&
+           shared.part->arena_offset == shared.whole->arena_offset + shared.offset;
+  }
+
+  // The same for all values that have the same elements wherever they overlap.
   const Value* Origin(const Value* value) const {
-    const auto found = view_of_.find(value);
-    return found == view_of_.end() ? value : found->second;
+    for (auto found = origin_.find(value); found != origin_.end(); found = origin_.find(value))
+      value = found->second;
+    return value;
   }
 
   void CheckLiveness() {
@@ -144,8 +154,8 @@ class Verifier {
     });
   }
 
-  // No value that is still read lies where this one is written, but one that it is a view of, or
-  // that an in-place op reads for the last time.
+  // No value that is still read lies where this one is written, but one that has the same elements
+  // there, or that an in-place op reads for the last time.
   void CheckPlace(const Value& output) {
     const int64_t begin = output.arena_offset,
                   end = begin + static_cast<int64_t>(output.desc.bytes());
@@ -157,7 +167,8 @@ class Verifier {
       const bool is_input =
           std::ranges::any_of(node_->inputs, [&](const Value* input) { return input == other; });
       const bool is_in_place = is_input && node_->op.in_place() && last_read_.at(other) == step_ &&
-                               other->arena_offset == begin;
+                               other->arena_offset == begin &&
+                               other->desc.bytes() == output.desc.bytes();
       Check(is_in_place,
             StrCat("'", output.name, "' overwrites '", other->name, "', which is still read"));
     }
@@ -170,7 +181,7 @@ class Verifier {
   size_t step_ = 0;
   const Node* node_ = nullptr;
   std::map<const Value*, size_t> last_read_;
-  std::map<const Value*, const Value*> view_of_;
+  std::map<const Value*, const Value*> origin_;
   std::set<const Value*> alive_;  // in the arena, and read by a later step
   std::set<const Value*> written_;
   std::set<const Value*> gradients_;  // that have been written, by root

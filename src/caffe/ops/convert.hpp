@@ -71,7 +71,8 @@ inline AxisView AroundAxis(const TensorDesc& x, int axis) {
 struct Concat {
   static constexpr std::string_view kName = "Concat";
   int axis = 1;
-  std::string Attributes() const { return StrCat("axis ", axis); }
+  bool in_place = false;  // inputs may lie inside y: concat-in-place
+  std::string Attributes() const { return StrCat("axis ", axis, in_place ? ", in place" : ""); }
   LayoutRule layout_rule() const { return {.inputs = OperandSet::All(), .outputs = {0}}; }
 };
 
@@ -80,7 +81,10 @@ struct SliceOf {
   static constexpr std::string_view kName = "SliceOf";
   int axis = 1;
   int64_t offset = 0;
-  std::string Attributes() const { return StrCat("axis ", axis, ", offset ", offset); }
+  bool in_place = false;  // y may lie inside x: concat-in-place
+  std::string Attributes() const {
+    return StrCat("axis ", axis, ", offset ", offset, in_place ? ", in place" : "");
+  }
   LayoutRule layout_rule() const { return kFollowFirstInput; }
 };
 

@@ -1,6 +1,10 @@
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
+#include <vector>
 
+#include "caffe/graph/shared_parts.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/passes/pass.hpp"
 
@@ -17,7 +21,8 @@ int64_t Aligned(int64_t bytes) {
 
 // After this pass every activation without memory of its own has a place in one arena, such that
 // values alive at the same time do not overlap. Values joined by a view, or by an in-place op at
-// its input's last use, share a place. Places are found by first fit, largest first; in a
+// its input's last use, share a place; parts of a concatenation or of what is sliced lie inside it
+// where the arena does not grow for it. Places are found by first fit, largest first; in a
 // keep-all plan nothing shares, because any blob may be read between any two steps. It is the
 // last pass: the schedule is final.
 class PlanMemory final : public Pass {
@@ -26,46 +31,91 @@ class PlanMemory final : public Pass {
   Established establishes() const override { return {.memory = true}; }
 
   void Run(Graph& graph) override {
-    const std::vector<Node*> nodes = graph.ScheduledNodes();
-    groups_.assign(graph.values().size(), {});
-    parent_.resize(graph.values().size());
-    for (size_t i = 0; i < parent_.size(); ++i) parent_[i] = static_cast<int>(i);
-    FindLifetimes(nodes);
-    KeepWhatHostCallsMayNeedAgain(nodes);
-    if (!graph.options.keep_all) {
-      JoinViews(nodes);
-      JoinInPlace(nodes);
+    Plan(graph, Sharing::kNone);
+    const bool has_parts = std::ranges::any_of(graph.ScheduledNodes(), [](const Node* node) {
+      return !node->op.is_view() && !SharedParts(*node).empty();
+    });
+    if (!has_parts || graph.options.keep_all) return;
+    const int64_t bytes_apart = graph.arena_bytes;
+    for (const Sharing sharing : {Sharing::kAll, Sharing::kUnlessItCosts}) {
+      Plan(graph, sharing);
+      if (graph.arena_bytes <= bytes_apart) return;
     }
-    Place(graph);
+    Plan(graph, Sharing::kNone);
   }
 
  private:
+  // Which parts lie inside their whole.
+  enum class Sharing { kNone, kUnlessItCosts, kAll };
+
   // A set of values that share one place.
   struct Group {
     int first = std::numeric_limits<int>::max();  // step that writes it
     int last = -1;                                // last step that touches it
     int64_t bytes = 0;
     int64_t offset = 0;
+
+    // Memory times steps that it is taken for.
+    int64_t Cost() const { return Aligned(bytes) * (last - first + 1); }
+    void Include(const Group& other) {
+      first = std::min(first, other.first);
+      last = std::max(last, other.last);
+    }
   };
+
+  // Where a value lies: a group, by the number of one of its values, and the offset in it.
+  struct Spot {
+    int group = 0;
+    int64_t offset = 0;
+    bool operator==(const Spot&) const = default;
+  };
+
+  void Plan(Graph& graph, Sharing sharing) {
+    const std::vector<Node*> nodes = graph.ScheduledNodes();
+    groups_.assign(graph.values().size(), {});
+    spots_.resize(graph.values().size());
+    for (size_t i = 0; i < spots_.size(); ++i) spots_[i] = {static_cast<int>(i), 0};
+    // Kernels of a GPU count on the alignment of what they read.
+    alignment_ = graph.options.device->is_host_accessible() ? 1 : kAlignment;
+    FindLifetimes(nodes);
+    KeepWhatHostCallsMayNeedAgain(nodes);
+    if (!graph.options.keep_all) {
+      JoinViews(nodes);
+      if (sharing != Sharing::kNone) JoinParts(nodes, sharing);
+      JoinInPlace(nodes);
+    }
+    Place(graph);
+  }
 
   static bool IsPlanned(const Value* value) {
     return value != nullptr && value->kind == ValueKind::kActivation && !value->is_kept;
   }
 
-  int Find(int id) {
-    while (parent_[id] != id) id = parent_[id] = parent_[parent_[id]];
-    return id;
+  static int64_t Bytes(const Value& value) { return static_cast<int64_t>(value.desc.bytes()); }
+
+  Spot SpotOf(const Value& value) const {
+    Spot spot = spots_[value.id];
+    while (spots_[spot.group].group != spot.group) {
+      const Spot& next = spots_[spot.group];
+      spot = {next.group, spot.offset + next.offset};
+    }
+    return spot;
   }
 
-  Group& GroupOf(const Value& value) { return groups_[Find(value.id)]; }
+  Group& GroupOf(const Value& value) { return groups_[SpotOf(value).group]; }
 
-  void Join(const Value& a, const Value& b) {
-    const int into = Find(a.id), from = Find(b.id);
-    if (into == from) return;
-    groups_[into].first = std::min(groups_[into].first, groups_[from].first);
-    groups_[into].last = std::max(groups_[into].last, groups_[from].last);
-    groups_[into].bytes = std::max(groups_[into].bytes, groups_[from].bytes);
-    parent_[from] = into;
+  // No value of its group lies outside of it.
+  bool FillsGroup(const Value& value) {
+    return SpotOf(value).offset == 0 && GroupOf(value).bytes == Bytes(value);
+  }
+
+  // Puts a part and all that shares its place at `offset` inside the whole. The part fills its
+  // group.
+  void Join(const Value& part, const Value& whole, int64_t offset = 0) {
+    const Spot from = SpotOf(part), into = SpotOf(whole);
+    if (into.group == from.group) return;
+    groups_[into.group].Include(groups_[from.group]);
+    spots_[from.group] = {into.group, into.offset + offset};
   }
 
   void FindLifetimes(const std::vector<Node*>& nodes) {
@@ -75,7 +125,7 @@ class PlanMemory final : public Pass {
         Group& group = groups_[value->id];
         group.first = std::min(group.first, step);
         group.last = std::max(group.last, step);
-        group.bytes = Aligned(static_cast<int64_t>(value->desc.bytes()));
+        group.bytes = Bytes(*value);
       };
       for (const Value* input : nodes[step]->inputs) touch(input);
       for (const Value* output : nodes[step]->outputs) touch(output);
@@ -102,9 +152,53 @@ class PlanMemory final : public Pass {
     for (const Node* node : nodes) {
       if (!node->op.is_view()) continue;
       if (IsPlanned(node->inputs[0]) && IsPlanned(node->outputs[0])) {
-        Join(*node->inputs[0], *node->outputs[0]);
+        Join(*node->outputs[0], *node->inputs[0]);
       }
     }
+  }
+
+  // By the value that has the parts, in the order of the schedule.
+  void JoinParts(const std::vector<Node*>& nodes, Sharing sharing) {
+    std::vector<const Value*> wholes;
+    std::map<const Value*, std::vector<SharedPart>> parts;
+    for (const Node* node : nodes) {
+      for (const SharedPart& shared : SharedParts(*node)) {
+        if (!IsPlanned(shared.part) || !IsPlanned(shared.whole)) continue;
+        if (!parts.contains(shared.whole)) wholes.push_back(shared.whole);
+        parts[shared.whole].push_back(shared);
+      }
+    }
+    for (const Value* whole : wholes) JoinPartsOf(*whole, parts.at(whole), sharing);
+  }
+
+  void JoinPartsOf(const Value& whole, const std::vector<SharedPart>& parts, Sharing sharing) {
+    const Spot spot = SpotOf(whole);
+    std::set<int> groups = {spot.group};
+    std::vector<SharedPart> separate;
+    for (const SharedPart& shared : parts) {
+      const bool is_new = groups.insert(SpotOf(*shared.part).group).second;
+      const bool is_aligned = (spot.offset + shared.offset) % alignment_ == 0;
+      if (is_new && is_aligned && FillsGroup(*shared.part)) separate.push_back(shared);
+    }
+    if (sharing == Sharing::kAll) {
+      for (const SharedPart& shared : separate) Join(*shared.part, whole, shared.offset);
+      return;
+    }
+    if (JoinUnlessItCosts(whole, separate)) return;
+    for (const SharedPart& shared : separate) JoinUnlessItCosts(whole, {shared});
+  }
+
+  // A whole that is taken for as long as any of its parts may take more memory than parts apart.
+  bool JoinUnlessItCosts(const Value& whole, const std::vector<SharedPart>& parts) {
+    Group together = GroupOf(whole);
+    int64_t cost_apart = together.Cost();
+    for (const SharedPart& shared : parts) {
+      cost_apart += GroupOf(*shared.part).Cost();
+      together.Include(GroupOf(*shared.part));
+    }
+    if (together.Cost() > cost_apart) return false;
+    for (const SharedPart& shared : parts) Join(*shared.part, whole, shared.offset);
+    return true;
   }
 
   void JoinInPlace(const std::vector<Node*>& nodes) {
@@ -118,16 +212,32 @@ class PlanMemory final : public Pass {
             input->desc.layout != out.layout) {
           continue;
         }
-        Join(*input, *node.outputs[0]);
-        break;
+        if (JoinInPlace(node, *input, *node.outputs[0])) break;
       }
     }
+  }
+
+  // `input` and all that shares memory with it is read for the last time. False where other values
+  // would be in the way.
+  bool JoinInPlace(const Node& node, const Value& input, const Value& output) {
+    const Spot spot = SpotOf(input);
+    const auto overlaps_elsewhere = [&](const Value* other) {
+      if (!IsPlanned(other)) return false;
+      const Spot at = SpotOf(*other);
+      const int64_t bytes = Bytes(*other);
+      return at.group == spot.group && at.offset < spot.offset + Bytes(input) &&
+             spot.offset < at.offset + bytes && !(at == spot && bytes == Bytes(input));
+    };
+    if (std::ranges::any_of(node.inputs, overlaps_elsewhere)) return false;
+    if (FillsGroup(output)) return JoinUnlessItCosts(input, {{&output, &input, 0}});
+    return FillsGroup(input) && JoinUnlessItCosts(output, {{&input, &output, 0}});
   }
 
   void Place(Graph& graph) {
     std::vector<Group*> order;
     for (size_t i = 0; i < groups_.size(); ++i) {
-      if (parent_[i] == static_cast<int>(i) && groups_[i].last >= 0) order.push_back(&groups_[i]);
+      if (spots_[i].group == static_cast<int>(i) && groups_[i].last >= 0)
+        order.push_back(&groups_[i]);
     }
     std::stable_sort(order.begin(), order.end(),
                      [](const Group* a, const Group* b) { return a->bytes > b->bytes; });
@@ -143,11 +253,12 @@ class PlanMemory final : public Pass {
                              [](const Group* a, const Group* b) { return a->offset < b->offset; }),
             group);
       }
-      graph.arena_bytes = std::max(graph.arena_bytes, group->offset + group->bytes);
+      graph.arena_bytes = std::max(graph.arena_bytes, group->offset + Aligned(group->bytes));
     }
     for (Value& value : graph.values()) {
-      value.arena_offset =
-          IsPlanned(&value) && GroupOf(value).last >= 0 ? GroupOf(value).offset : -1;
+      value.arena_offset = IsPlanned(&value) && GroupOf(value).last >= 0
+                               ? GroupOf(value).offset + SpotOf(value).offset
+                               : -1;
     }
   }
 
@@ -157,14 +268,15 @@ class PlanMemory final : public Pass {
     for (const Group* other : placed) {
       const bool is_concurrent = other->first <= group.last && group.first <= other->last;
       if (!is_concurrent) continue;
-      if (other->offset >= offset + group.bytes) break;
-      offset = std::max(offset, other->offset + other->bytes);
+      if (other->offset >= offset + Aligned(group.bytes)) break;
+      offset = std::max(offset, other->offset + Aligned(other->bytes));
     }
     return offset;
   }
 
   std::vector<Group> groups_;
-  std::vector<int> parent_;
+  std::vector<Spot> spots_;  // by value; of one that heads its group: itself
+  int64_t alignment_ = 1;
 };
 
 std::unique_ptr<Pass> MakePlanMemory() {

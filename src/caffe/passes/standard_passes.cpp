@@ -63,7 +63,7 @@ PassList StandardPasses() {
       MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(), MakeEliminateDeadNodes(),
       MakeKeepWeightCopies(),
       // By which kernels, and where.
-      MakeSelectKernels(), MakePlanMemory());
+      MakeConcatInPlace(), MakeSelectKernels(), MakePlanMemory());
 }
 
 void RunPasses(const PassList& passes, Graph& graph) {

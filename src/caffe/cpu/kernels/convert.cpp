@@ -85,9 +85,10 @@ void LossWeight(const ops::LossWeight& op, const KernelContext& ctx) {
   });
 }
 
-// Copies `bytes` long rows, one per outer index.
+// Copies `bytes` long rows, one per outer index, unless they lie there already.
 void CopyRows(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t bytes,
               int64_t rows) {
+  if (from == to) return;
   ParallelFor(rows, std::max<int64_t>(1, (1 << 18) / std::max<int64_t>(bytes, 1)),
               [&](int64_t begin, int64_t end) {
                 for (int64_t r = begin; r < end; ++r) {

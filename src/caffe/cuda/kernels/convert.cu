@@ -101,9 +101,11 @@ struct CopyUnit {
   }
 };
 
-// Copies rows of `bytes` in the widest units that all addresses are multiples of.
+// Copies rows of `bytes` in the widest units that all addresses are multiples of, unless they lie
+// there already.
 void CopyRows(const KernelContext& ctx, const char* from, int64_t from_stride, char* to,
               int64_t to_stride, int64_t bytes, int64_t rows) {
+  if (from == to) return;
   const uint64_t bits = reinterpret_cast<uint64_t>(from) | reinterpret_cast<uint64_t>(to) |
                         static_cast<uint64_t>(from_stride | to_stride | bytes);
   const auto copy = [&]<typename Unit>(TypeTag<Unit>) {

@@ -1,0 +1,28 @@
+#include "caffe/graph/shared_parts.hpp"
+
+#include "caffe/ops/convert.hpp"
+
+namespace caffe {
+
+std::vector<SharedPart> SharedParts(const Node& node) {
+  std::vector<SharedPart> parts;
+  const auto* concat = node.op.As<ops::Concat>();
+  const auto* slice = node.op.As<ops::SliceOf>();
+  if (concat != nullptr && concat->in_place) {
+    int64_t offset = 0;
+    for (const Value* input : node.inputs) {
+      parts.push_back({input, node.outputs[0], offset});
+      offset += static_cast<int64_t>(input->desc.bytes());
+    }
+  } else if (slice != nullptr && slice->in_place) {
+    const TensorDesc& whole = node.inputs[0]->desc;
+    const int64_t inner = ops::AroundAxis(whole, slice->axis).inner;
+    const auto element = static_cast<int64_t>(SizeOf(whole.dtype));
+    parts.push_back({node.outputs[0], node.inputs[0], slice->offset * inner * element});
+  } else if (node.op.is_view() && node.inputs[0] != nullptr && node.outputs[0] != nullptr) {
+    parts.push_back({node.outputs[0], node.inputs[0], 0});
+  }
+  return parts;
+}
+
+}  // namespace caffe
