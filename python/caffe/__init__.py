@@ -9,6 +9,11 @@ Exceptions: caffe.Error (a RuntimeError) and its classes InvalidArgument (a Valu
 (a NotImplementedError), IoError (an OSError), DeviceError, InternalError. Every text says where,
 what, and what to do. The import reads no files and starts no threads.
 """
+from ._checkout import add_compiled_modules
+
+add_compiled_modules(__path__)  # before what needs them
+
+# pylint: disable=wrong-import-position
 from . import coord_map, display, draw, io, summary
 from ._caffe import (NCCL, Blob, BlobVec, DeviceError, Error, InternalError, InvalidArgument, IoError, Layer, Timer,
                      Unsupported, __version__, has_nccl, init_log, layer_type_list, log, set_device, set_devices,
