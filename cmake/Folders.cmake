@@ -20,6 +20,7 @@ function(caffe_add_folder name)
   target_link_libraries(caffe_${name}
     PUBLIC caffe_proto PkgConfig::GLOG Threads::Threads ${ARG_LINK}
     PRIVATE caffe_warnings)
+  caffe_precompile(caffe_${name} ${ARG_LINK})
   target_link_libraries(caffe PRIVATE caffe_${name})
   target_link_libraries(caffe PUBLIC ${ARG_LINK})
 endfunction()

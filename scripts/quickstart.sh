@@ -31,17 +31,11 @@ bin="build/$preset/bin"
 logs=build/quickstart
 mkdir -p "$logs"
 
-# Programs' own progress goes to a terminal; elsewhere a long step is one line, and a log file.
-long_step() {  # long_step NAME LOG COMMAND...
+logged_step() {  # logged_step NAME LOG COMMAND...
   local name="$1" log="$2" start=$SECONDS
   shift 2
-  if [ -t 1 ]; then
-    echo "== $name"
-    "$@"
-  else
-    echo "== $name (log: $log)"
-    "$@" >"$log" 2>&1 || { tail -n 30 "$log" >&2; echo "$name failed; the whole log is $log" >&2; return 1; }
-  fi
+  echo "== $name (log: $log)"
+  "$@" >"$log" 2>&1 || { tail -n 30 "$log" >&2; echo "$name failed; the whole log is $log" >&2; return 1; }
   echo "   done in $(duration $((SECONDS - start)))"
 }
 
@@ -64,10 +58,38 @@ show_training() {
 
 bash scripts/install_dependencies.sh build
 
-build() {
-  cmake --preset "$preset" && cmake --build --preset "$preset" --parallel "$(job_count)" --target caffe_tool convert_mnist_data
+# Passes on how far a build is: on a terminal one line that moves, elsewhere a line for each quarter.
+show_building() {
+  local line quarter=0 start=$SECONDS
+  while IFS= read -r line; do
+    [[ "$line" =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    if [ -t 1 ]; then
+      printf '\r   step %s of %s, %s\033[K' "${BASH_REMATCH[@]:1:2}" "$(duration $((SECONDS - start)))"
+    elif [ $((4 * BASH_REMATCH[1] / BASH_REMATCH[2])) -gt "$quarter" ]; then
+      quarter=$((4 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+      echo "   step ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}, $(duration $((SECONDS - start)))"
+    fi
+  done
+  [ ! -t 1 ] || printf '\r\033[K'
 }
-long_step "Building" "$logs/build.log" build
+
+# What training and README's Python example need; the rest is built by README's next command.
+echo "== Building (log: $logs/build.log)"
+start=$SECONDS
+first_time=()
+[ -f "build/$preset/CMakeCache.txt" ] || first_time=(-DCAFFE_PRECOMPILED_HEADERS=ON)
+set +e
+{ cmake --preset "$preset" "${first_time[@]}" &&
+    cmake --build --preset "$preset" --parallel "$(job_count)" --target caffe_tool convert_mnist_data caffe_python
+} 2>&1 </dev/null | tee "$logs/build.log" | show_building
+status=${PIPESTATUS[0]}
+set -e
+if [ "$status" -ne 0 ]; then
+  tail -n 30 "$logs/build.log" >&2
+  echo "Building failed; the whole log is $logs/build.log" >&2
+  exit 1
+fi
+echo "   done in $(duration $((SECONDS - start)))"
 
 echo "== Digits"
 python=$(find_python numpy)
@@ -82,7 +104,7 @@ if [ "$(cat "$source_note" 2>/dev/null)" != "$folder" ]; then
   rm -rf examples/mnist/mnist_train_lmdb examples/mnist/mnist_test_lmdb
 fi
 if [ ! -f "$source_note" ] || [ ! -f examples/mnist/mnist_test_lmdb/data.mdb ]; then
-  long_step "Making databases" "$logs/databases.log" env CAFFE_BIN="$bin" bash examples/mnist/create_mnist.sh "$folder"
+  logged_step "Making databases" "$logs/databases.log" env CAFFE_BIN="$bin" bash examples/mnist/create_mnist.sh "$folder"
   echo "$folder" >"$source_note"
 fi
 
@@ -129,8 +151,10 @@ Digits:        $digits
 Weights:       $weights
 
 What to try next:
+  PYTHONPATH=$PWD/python /usr/bin/python3 -c 'import caffe'                 # README has an example
   $bin/caffe plan --model=examples/mnist/lenet_train_test.prototxt    # how the net was compiled
   $bin/caffe train --solver=examples/mnist/lenet_multistep_solver.prototxt
   $bin/caffe time --model=benchmarks/nets/alexnet.prototxt --iterations=10
+  cmake --build --preset $preset                                 # the other programs and the examples
   scripts/test.sh                                                     # build and run every test
 END
