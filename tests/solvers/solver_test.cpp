@@ -374,14 +374,34 @@ TEST_F(SolverTest, LogsInCaffesForm) {
             "snapshot_after_train: false"));
   solver.Solve();
   const std::string log = ::testing::internal::GetCapturedStderr();
-  for (const char* line :
-       {"] ip needs backward computation.\n", "] x does not need backward computation.\n",
-        "] This network produces output loss\n", "] Network initialization done.\n",
-        "] Solving line\n", "] Learning Rate Policy: fixed\n", "] Iteration 0, Testing net (#0)\n",
-        "] Test loss: 2\n", "]     Test net output #0: loss = 2 (* 1 = 2 loss)\n",
-        "] Iteration 0 (0 iter/s, ", "s/1 iters), loss = 2\n",
-        "]     Train net output #0: loss = 2 (* 1 = 2 loss)\n", "] Iteration 0, lr = 0.1\n",
-        "] Iteration 2, loss = ", "] Iteration 2, Testing net (#0)\n", "] Optimization Done.\n"}) {
+  for (const char* line : {"] Initializing solver from parameters: \n",
+                           "\nmax_iter: 2\n",
+                           "] Creating training net specified in net_param.\n",
+                           "] Creating test net (#0) specified by net_param\n",
+                           "] Initializing net from parameters: \nname: \"line\"\n",
+                           "] Creating Layer ip\n",
+                           "] ip <- x\n",
+                           "] ip -> y\n",
+                           "] Setting up ip\n",
+                           "] Top shape: 1 1 (1)\n",
+                           "] Memory required for data: ",
+                           "] Memory planned, MiB: ",
+                           "] ip needs backward computation.\n",
+                           "] x does not need backward computation.\n",
+                           "] This network produces output loss\n",
+                           "] Network initialization done.\n",
+                           "] Solving line\n",
+                           "] Learning Rate Policy: fixed\n",
+                           "] Iteration 0, Testing net (#0)\n",
+                           "] Test loss: 2\n",
+                           "]     Test net output #0: loss = 2 (* 1 = 2 loss)\n",
+                           "] Iteration 0 (0 iter/s, ",
+                           "s/1 iters), loss = 2\n",
+                           "]     Train net output #0: loss = 2 (* 1 = 2 loss)\n",
+                           "] Iteration 0, lr = 0.1\n",
+                           "] Iteration 2, loss = ",
+                           "] Iteration 2, Testing net (#0)\n",
+                           "] Optimization Done.\n"}) {
     EXPECT_THAT(log, HasSubstr(line));
   }
 }

@@ -212,6 +212,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
   }
   Require(param.eval_type() == "classification" || param.eval_type() == "detection",
           "solver: eval_type is '", param.eval_type(), "'; use classification or detection");
+  if (parallel.is_root()) LogSolver(param);
   DetectionScore{param.ap_version()};  // throws for an unknown version
   CheckSchedule(param);
   rule = MakeUpdateRule(param);
@@ -239,14 +240,17 @@ void Solver::Impl::BuildNets() {
   train.memory_limit = param.memory_limit() << 20;
   train.solver_states = rule->num_states();
   net = MakeTrainNet(param, train);
-  if (parallel.is_root()) LogNet(*net);
+  if (parallel.is_root()) LogNet(*net, SourceOfTrainNet(param), rule->num_states());
   for (const NetParameter& definition : TestNetDefinitions(param)) {
     NetOptions test = train;
     test.keep_all = options.keep_all;
     test.with_backward = false;
     test.memory_limit = 0;
     test_nets.push_back(std::make_shared<Net>(definition, test));
-    if (parallel.is_root()) LogNet(*test_nets.back());
+    if (parallel.is_root()) {
+      const int index = static_cast<int>(test_nets.size()) - 1;
+      LogNet(*test_nets.back(), SourceOfTestNet(param, index), 0);
+    }
     test_nets.back()->ShareTrainedLayersWith(*net);
   }
   tested_batches.assign(test_nets.size(), 0);
