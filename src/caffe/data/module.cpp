@@ -14,6 +14,10 @@ void* LoadModule(const std::string& name, const char* symbol, const std::string&
   CAFFE_ASSERT(is_known);
   const std::string path =
       std::filesystem::path(library.dli_fname).replace_filename("lib" + name + ".so").string();
+  if (!std::filesystem::exists(path)) {
+    throw Unsupported(StrCat(need, ": ", path, " is not there; build all of Cortado ",
+                             "(cmake --build --preset cpu-release), or install all of it"));
+  }
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) throw Unsupported(StrCat(need, " (", dlerror(), ")"));
   void* address = dlsym(module, symbol);

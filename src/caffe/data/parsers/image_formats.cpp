@@ -5,10 +5,9 @@
 namespace caffe::data {
 
 const ImageFormats& ImageFormats::Get() {
-  static const auto create = reinterpret_cast<const ImageFormats* (*)()>(
-      LoadModule("caffe_image_formats", "caffe_image_formats",
-                 "images other than JPEG need OpenCV's imgcodecs library, which this system lacks; "
-                 "install it, or convert to JPEG"));
+  static const auto create = reinterpret_cast<const ImageFormats* (*)()>(LoadModule(
+      "caffe_image_formats", "caffe_image_formats",
+      "images other than JPEG need OpenCV's imgcodecs library; install it, or convert to JPEG"));
   return *create();
 }
 

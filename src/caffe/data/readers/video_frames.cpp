@@ -8,7 +8,7 @@ namespace caffe::data {
 std::unique_ptr<VideoFrames> VideoFrames::Open(const char* file, int camera) {
   static const auto open = reinterpret_cast<VideoFrames* (*)(const char*, int)>(LoadModule(
       "caffe_video_frames", "caffe_open_video",
-      "films and cameras need OpenCV's videoio library; run scripts/install_dependencies.sh video "
+      "videos and cameras need OpenCV's videoio library; run scripts/install_dependencies.sh video "
       "and build again"));
   std::unique_ptr<VideoFrames> frames(open(file, camera));
   if (frames != nullptr) return frames;
