@@ -1,4 +1,5 @@
 // Module caffe._caffe.
+#include <glog/logging.h>
 #include <unistd.h>
 
 #include "bindings.hpp"
@@ -17,6 +18,7 @@ std::string PathOf(const py::handle& path) {
 
 PYBIND11_MODULE(_caffe, module) {
   module.doc() = "Cortado's library. Use package caffe, which adds Python's conveniences.";
+  FLAGS_log_year_in_prefix = false;  // as in the program's log, and as Caffe's parsers expect
   caffe::python::BindErrors(module);
   caffe::python::BindSettings(module);
   caffe::python::BindBlob(module);

@@ -136,3 +136,10 @@ def test_charts_of_other_outputs(log, tmp_path):
     assert "test accuracy" in (tmp_path / "chart.svg").read_text().lower()
     assert plot_training_log.curves(str(log), 6, "each[1]") == [("toy.log", [0], [8.0])]
     assert "nothing for chart 2" in run("plot_training_log.py", 2, tmp_path / "x.png", log, "--output", "nobody", status=1)
+
+
+def test_a_log_with_the_year_in_its_lines():
+    """glog's own form, which other programs on libcaffe may write."""
+    tables = parse_log.parse_lines(line.replace("I0210", "I20260210") for line in NVCAFFE.splitlines())
+    assert tables["train"] == parse_log.parse_lines(NVCAFFE.splitlines())["train"]
+    assert tables["train"][0]["Seconds"] == 1

@@ -18,7 +18,7 @@ import re
 import sys
 
 NUMBER = r"[-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf)"
-TIME = re.compile(r"[IWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d(?:\.\d+)?) ")
+TIME = re.compile(r"[IWEF](?:\d{4})?(\d\d)(\d\d) (\d\d):(\d\d):(\d\d(?:\.\d+)?) ")
 ITERATION = re.compile(r"Iteration (\d+)")
 OUTPUT = re.compile(rf"(Train|Test) net output(?: mAP)? #(\d+): (\S+) = ({NUMBER})")
 RATE = re.compile(rf"\blr = ({NUMBER})")
