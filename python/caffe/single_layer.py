@@ -1,11 +1,13 @@
 """One layer without a net, with NVCaffe's names: create_layer, LayerParameter, LayerBase."""
+from google.protobuf import text_format
+
 from ._caffe import InvalidArgument
 from .proto import caffe_pb2
 from .pycaffe import Net
 
 
 class LayerParameter:
-    """A layer's definition. message: a caffe_pb2.LayerParameter, or None for an empty one."""
+    """A layer's definition. message: a caffe_pb2.LayerParameter, its text, or None for an empty one."""
 
     def __init__(self, message=None):
         self._message = caffe_pb2.LayerParameter()
@@ -13,7 +15,12 @@ class LayerParameter:
             self.from_python(message)
 
     def from_python(self, message):
-        """Takes over a caffe_pb2.LayerParameter."""
+        """Takes over a caffe_pb2.LayerParameter, or its text. Raises InvalidArgument for a text that is none."""
+        if isinstance(message, str):
+            try:
+                message = text_format.Parse(message, caffe_pb2.LayerParameter())
+            except text_format.ParseError as error:
+                raise InvalidArgument(f"LayerParameter: {error}") from error
         self._message.CopyFrom(message)
 
     def to_python(self):

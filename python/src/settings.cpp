@@ -72,8 +72,14 @@ void BindSettings(py::module_& module) {
   module.def(
       "set_mode_cpu", [] { Caffe::set_mode(Caffe::CPU); }, "Nets built from now on use the CPU.");
   module.def(
-      "set_mode_gpu", [] { Caffe::set_mode(Caffe::GPU); },
-      "Nets built from now on use the GPU; building one raises Unsupported where there is none.");
+      "set_mode_gpu",
+      [] {
+        DescribeGpu(Caffe::device());
+        Caffe::set_mode(Caffe::GPU);
+      },
+      "Nets built from now on use the GPU. Raises Unsupported where the build has none, "
+      "DeviceError "
+      "where the machine has none with the number of set_device.");
   module.def(
       "set_device",
       [](int id) {

@@ -1,6 +1,8 @@
 // Solver.
 #include "caffe/solver.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <optional>
 #include <thread>
 
@@ -49,12 +51,24 @@ class OwnedSolver final : public Solver {
   std::thread::id runner_;
 };
 
-std::shared_ptr<OwnedSolver> Build(const py::object& file, const std::string& type, bool keep_all) {
+// "bf16" as BF16.
+Precision PrecisionOf(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return std::toupper(c); });
+  Precision precision = FP32;
+  Require(Precision_Parse(name, &precision), "precision is '", name,
+          "'; use 'fp32', 'fp16', 'bf16' or 'fp64'");
+  return precision;
+}
+
+std::shared_ptr<OwnedSolver> Build(const py::object& file, const std::string& type, bool keep_all,
+                                   const std::optional<std::string>& precision) {
   const std::string name = PathOf(file);
   const py::gil_scoped_release release;
   CheckReadable(name);
   SolverParameter param = ReadSolverText(name);
   if (!type.empty()) param.set_type(type);
+  if (precision) param.set_precision(PrecisionOf(*precision));
   return std::make_shared<OwnedSolver>(param, SolverOptions{.keep_all = keep_all, .file = name});
 }
 
@@ -122,11 +136,13 @@ void BindSolver(py::module_& module) {
       "Trains a net as a solver prototxt says. One thread at a time.\n\nRaises IoError for files "
       "that "
       "cannot be read, InvalidArgument for wrong definitions.")
-      .def(py::init(&Build), py::arg("solver_file"), py::arg("type") = "",
-           py::arg("keep_all") = true,
-           "type: instead of the file's. keep_all: every blob can be read between steps; False "
-           "trains by the plan of `caffe train`, with fused steps and reused memory, where only "
-           "inputs, outputs and parameters can be read.")
+      .def(
+          py::init(&Build), py::arg("solver_file"), py::arg("type") = "",
+          py::arg("keep_all") = true, py::arg("precision") = py::none(),
+          "type: instead of the file's. keep_all: every blob can be read between steps; False "
+          "trains by the plan of `caffe train`, with fused steps and reused memory, where only "
+          "inputs, outputs and parameters can be read. precision: 'fp32', 'fp16', 'bf16' or 'fp64' "
+          "instead of the file's.")
       .def_property_readonly("net", &Solver::shared_net,
                              "The train net. It stays valid when the solver is gone.")
       .def_property_readonly("test_nets", &Solver::test_nets,

@@ -17,6 +17,9 @@ def test_parameters_go_to_and_fro():
     assert param.to_python() == inner_product() and param.to_python() is not param.to_python()
     param.from_python(caffe_pb2.LayerParameter(name="other"))
     assert param.to_python().name == "other" and caffe.LayerParameter().to_python().name == ""
+    assert caffe.LayerParameter("type: 'Convolution'").to_python().type == "Convolution"
+    with pytest.raises(caffe.InvalidArgument, match="LayerParameter: 1:1 .*typ"):
+        caffe.LayerParameter("typ: 'Convolution'")
 
 
 def test_forward_and_backward():

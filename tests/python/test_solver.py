@@ -250,3 +250,21 @@ def test_a_solver_trains_by_the_plan_of_caffe_train(write):
     fused.step(3)
     np.testing.assert_allclose(fused.net.params["c"][0].data, plain.net.params["c"][0].data, rtol=1e-4, atol=1e-6)
     assert [bool(re.search(r"\bRelu\b", str(solver.net.plan()))) for solver in (plain, fused)] == [True, False]
+
+
+def test_precision(solver_file):
+    solver = caffe.get_solver(solver_file(), precision="bf16")
+    assert solver.param.precision == caffe.proto.caffe_pb2.BF16
+    assert "bfloat16" in str(solver.net.plan()) and "bfloat16" not in str(caffe.get_solver(solver_file()).net.plan())
+    assert caffe.SGDSolver(solver_file("precision: FP16"), precision="fp32").param.precision == caffe.proto.caffe_pb2.FP32
+    with pytest.raises(caffe.InvalidArgument, match="precision is 'BF61'; use 'fp32'"):
+        caffe.get_solver(solver_file(), precision="bf61")
+
+
+def test_the_modules_log_is_the_programs(solver_file, tmp_path):
+    """No year in it, which Caffe's parsers and tools/extra/parse_log.py cannot read."""
+    code = f"import caffe; caffe.init_log(); caffe.train({solver_file()!r}, progress=False)"
+    log = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(PACKAGE)}, text=True,
+                         capture_output=True, check=True).stderr
+    lines = [line for line in log.splitlines() if "] Solving" in line or "Optimization Done" in line]
+    assert lines and all(re.match(r"I\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \w+\.cpp:\d+\] ", line) for line in lines)
