@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "caffe/graph/schema_comments.hpp"
 #include "caffe/layer_factory.hpp"
 
 namespace caffe {
@@ -65,6 +66,26 @@ std::string DefaultOf(const FieldDescriptor& field) {
   return text.str();
 }
 
+// In lines of at most 100 columns, indented.
+void PrintWrapped(const std::string& text, size_t indent, std::ostream& out) {
+  std::istringstream words(text);
+  size_t column = 0;
+  for (std::string word; words >> word; column += word.size() + 1) {
+    if (column > 0 && column + word.size() > 100) {
+      out << "\n";
+      column = 0;
+    }
+    if (column == 0) {
+      out << std::string(indent, ' ');
+      column = indent;
+    } else {
+      out << ' ';
+    }
+    out << word;
+  }
+  if (column > 0) out << "\n";
+}
+
 void PrintMessage(const std::string& name, const Descriptor& message, std::ostream& out) {
   out << name << " {\n";
   size_t width = 0;
@@ -78,6 +99,7 @@ void PrintMessage(const std::string& name, const Descriptor& message, std::ostre
     const std::string value = DefaultOf(field);
     if (!value.empty()) out << "  (default " << value << ")";
     out << "\n";
+    PrintWrapped(CommentOf(field), width + 4, out);
   }
   out << "}\n";
 }
