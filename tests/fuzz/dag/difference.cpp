@@ -31,6 +31,7 @@ size_t Farthest(const std::vector<double>& a, const std::vector<double>& b) {
   size_t at = 0;
   double most = -1;
   for (size_t i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) continue;
     if (const double distance = std::abs(a[i] - b[i]); distance > most) {
       most = distance;
       at = i;
@@ -39,15 +40,16 @@ size_t Farthest(const std::vector<double>& a, const std::vector<double>& b) {
   return at;
 }
 
-bool IsFinite(const std::vector<double>& values) {
-  return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
+bool HasNanWhere(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::ranges::equal(
+      a, b, [](double x, double y) { return std::isfinite(x) == std::isfinite(y); });
 }
 
 std::string DescribeShapeOrNan(const std::string& key, const std::vector<double>& expected,
                                const std::vector<double>& values, NanPlaces places) {
   if (expected.size() != values.size())
     return StrCat(key, " has ", values.size(), " elements instead of ", expected.size());
-  if (places == NanPlaces::kSameArrays && IsFinite(expected) == IsFinite(values)) return "";
+  if (places == NanPlaces::kAny) return "";
   for (size_t i = 0; i < expected.size(); ++i) {
     if (std::isfinite(expected[i]) != std::isfinite(values[i]))
       return StrCat(key, "[", i, "] is ", values[i], " instead of ", expected[i]);
@@ -61,6 +63,7 @@ void Tolerance::Learn(const Numbers& exact, const Numbers& noisy, double noise) 
   for (const auto& [key, values] : noisy) {
     const auto found = exact.find(key);
     if (found == exact.end()) continue;
+    if (!HasNanWhere(found->second, values)) undecided_.insert(key);
     double& deviation = deviations_[key];
     deviation = std::max(deviation, Distance(found->second, values) / noise);
   }
@@ -96,6 +99,19 @@ std::string DescribeDifference(const Numbers& expected, const Numbers& numbers,
     return StrCat(key, " is ", distance, " away where rounding explains ", bound, " (norm ",
                   Norm(found->second), "); element ", at, " of ", values.size(), " is ", values[at],
                   " instead of ", found->second[at]);
+  }
+  return "";
+}
+
+std::string DescribeHiddenNan(const Numbers& exact, const Numbers& numbers,
+                              const Tolerance& tolerance) {
+  for (const auto& [key, values] : numbers) {
+    const auto found = exact.find(key);
+    if (found == exact.end() || tolerance.DecidesNan(key) || IsDiscrete(key)) continue;
+    for (size_t i = 0; i < std::min(values.size(), found->second.size()); ++i) {
+      if (std::isnan(found->second[i]) && std::isfinite(values[i]))
+        return StrCat(key, "[", i, "] is ", values[i], ", and NaN in double");
+    }
   }
   return "";
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,12 +16,16 @@ class Tolerance {
   // Euclidean distance of the two for a relative noise of 1, the largest of all runs.
   void Learn(const Numbers& exact, const Numbers& noisy, double noise);
 
+  // Whether rounding decides where this array has NaN: 0 / 0 where noise makes no 0.
+  bool DecidesNan(const std::string& key) const { return undecided_.count(key) > 0; }
+
   // The distance that rounding to this type explains.
   double Of(const std::string& key, const std::vector<double>& values,
             const TypePrecision& type) const;
 
  private:
   std::map<std::string, double> deviations_;
+  std::set<std::string> undecided_;
 };
 
 // What was compared.
@@ -29,9 +34,8 @@ struct ComparisonCount {
   int loose = 0;  // where rounding explains a difference of half the array's norm
 };
 
-// Where NaN and infinity have to be. Kernels for another type may multiply what others leave out:
-// zeros of the padding, or of a vector's unused elements.
-enum class NanPlaces { kSame, kSameArrays };
+// Where NaN and infinity have to be. kAny: elements that are finite in both are compared.
+enum class NanPlaces { kSame, kAny };
 
 // What tells `numbers` apart from `expected`; empty where nothing does. Arrays that only one of
 // them has are left out.
@@ -39,7 +43,11 @@ std::string DescribeDifference(const Numbers& expected, const Numbers& numbers,
                                const Tolerance& tolerance, const TypePrecision& type,
                                NanPlaces places, ComparisonCount* count);
 
-// The same for bits.
+// An element that is NaN in `exact` and a number in `numbers`.
+std::string DescribeHiddenNan(const Numbers& exact, const Numbers& numbers,
+                              const Tolerance& tolerance);
+
+// The same as DescribeDifference() for bits.
 std::string DescribeBitDifference(const Numbers& expected, const Numbers& numbers,
                                   ComparisonCount* count);
 

@@ -11,6 +11,7 @@
 #include "caffe/io/text_format.hpp"
 #include "caffe/layer_factory.hpp"
 #include "tests/fuzz/dag/random_numbers.hpp"
+#include "tests/fuzz/dag/worker_check.hpp"
 
 namespace caffe::fuzz {
 namespace {
@@ -30,7 +31,8 @@ class NetWriter {
  public:
   explicit NetWriter(uint64_t seed) : random_(seed) {
     net_.set_name(StrCat("seed-", seed));
-    net_.mutable_state()->set_phase(random_.Chance(0.7) ? TRAIN : TEST);
+    is_divisible_ = random_.Chance(0.3);
+    net_.mutable_state()->set_phase(is_divisible_ || random_.Chance(0.7) ? TRAIN : TEST);
     items_ = random_.Pick({1, 2, 3, 4, 5});
     ChooseTypes();
   }
@@ -42,13 +44,22 @@ class NetWriter {
     const int losses = random_.Pick({0, 1, 1, 1, 1, 1, 2, 2, 3});
     for (int i = 0; i < losses; ++i) AddLoss();
     while (random_.Chance(0.15)) AddSilence();
-    // Forced, a keep-all net computes 0 * NaN where another one leaves out what no loss needs.
-    if (!has_nan_ && random_.Chance(0.3)) net_.set_force_backward(true);
+    if (has_nan_) {
+      RunAllOfBackward();
+    } else if (random_.Chance(0.3)) {
+      net_.set_force_backward(true);
+    }
     return net_;
   }
 
  private:
   using Accepts = std::function<bool(const KnownBlob&)>;
+
+  // A keep-all net begins with the diffs of its outputs, which are 0, and computes 0 * NaN where
+  // another one leaves out what no loss needs: without force_backward behind propagate_down: false.
+  void RunAllOfBackward() {
+    for (LayerParameter& layer : *net_.mutable_layer()) layer.clear_propagate_down();
+  }
 
   void ChooseTypes() {
     if (random_.Chance(0.4)) return;
@@ -64,7 +75,7 @@ class NetWriter {
 
   // Layers ------------------------------------------------------------------------------------
 
-  // Adds a layer of these options. False where it does not fit its bottoms.
+  // Adds a layer of these options. False where it does not fit its bottoms, or several workers.
   bool Add(const std::string& options, const std::vector<KnownBlob>& bottoms,
            const std::vector<std::string>& tops, int batch = -1) {
     LayerParameter layer;
@@ -79,7 +90,7 @@ class NetWriter {
     try {
       const std::shared_ptr<Layer> meaning = LayerRegistry::CreateLayer(layer);
       made = meaning->InferTopShapes(shapes);
-      if (!IsSmall(made)) return false;
+      if (!IsSmall(made) || (is_divisible_ && !CanBeDivided(layer))) return false;
       if (layer.type() != "BatchNorm") ChooseParamSpecs(meaning->Params(shapes), &layer);
     } catch (const InvalidArgument&) {
       return false;
@@ -206,7 +217,7 @@ class NetWriter {
           {}, {NewTop()});
       return;
     }
-    const bool is_nan = random_.Chance(0.06);
+    const bool is_nan = !is_divisible_ && random_.Chance(0.06);
     has_nan_ |= is_nan;
     NewInput(is_nan ? "nan" : "x", AnyShape());
   }
@@ -653,6 +664,7 @@ class NetWriter {
   RandomNumbers random_;
   NetParameter net_;
   int items_ = 1;
+  bool is_divisible_ = false;  // several workers may train it
   bool has_mixed_types_ = false, has_nan_ = false;
   int next_top_ = 0, next_input_ = 0, num_filters_ = 0;
   std::vector<KnownBlob> blobs_;

@@ -1,6 +1,7 @@
 #include "tests/fuzz/dag/net_run.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "caffe/error.hpp"
@@ -25,16 +26,19 @@ std::vector<double> DiffOf(const Blob& blob) {
   return {values, values + blob.count()};
 }
 
-// Multiplies numbers by 1 + noise.
+// Multiplies numbers by 1 + noise. Numbers of one array that are equal get the same noise, as they
+// are rounded alike: their errors add up.
 class Noise {
  public:
   explicit Noise(const RunOptions& options) : options_(options), random_(options.noise_seed) {}
 
   void Add(double* values, int64_t count) {
+    const uint64_t seed = random_.Next();
     for (int64_t i = 0; i < count; ++i) {
       if (values[i] == 0) continue;  // exact in every type, and a ReLU must stay closed
-      values[i] += options_.noise * random_.Uniform() * values[i] +
-                   options_.absolute_noise * random_.Uniform();
+      RandomNumbers random(seed ^ std::bit_cast<uint32_t>(static_cast<float>(values[i])));
+      values[i] += options_.noise * random.Uniform() * values[i] +
+                   options_.absolute_noise * random.Uniform();
     }
   }
   void AddToData(Blob& blob) { Add(blob.mutable_cpu_data<double>(), blob.count()); }
@@ -45,10 +49,32 @@ class Noise {
   RandomNumbers random_;
 };
 
+// The net with a name for each version of a blob: y, y', y''.
+NetParameter WithoutInPlace(NetParameter net) {
+  std::map<std::string, std::string> versions;
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    for (std::string& bottom : *layer.mutable_bottom()) {
+      if (versions.count(bottom) > 0) bottom = versions[bottom];
+    }
+    for (std::string& top : *layer.mutable_top()) {
+      std::string& version = versions[top];
+      version = version.empty() ? top : version + "'";
+      top = version;
+    }
+  }
+  return net;
+}
+
+std::string WithoutVersion(const std::string& name) {
+  return name.substr(0, name.find('\''));
+}
+
 class Run {
  public:
   Run(const NetParameter& definition, const RunOptions& options)
-      : options_(options), noise_(options), net_(definition, WithSeed(options.net)) {
+      : options_(options),
+        noise_(options),
+        net_(options.noise > 0 ? WithoutInPlace(definition) : definition, WithSeed(options.net)) {
     FillStatistics(net_);
     if (options_.noise > 0) AddNoise();
   }
@@ -116,6 +142,13 @@ class Run {
         if (!is_input && !name.starts_with("index")) noise_.AddToData(*net_.blobs()[top]);
       }
     });
+    if (options_.rounds_again) {
+      net_.AddBeforeBackward([this](int layer) {
+        for (const int bottom : net_.bottom_ids(layer)) {
+          if (!IsExactInput(net_.blob_names()[bottom])) noise_.AddToData(*net_.blobs()[bottom]);
+        }
+      });
+    }
     net_.AddAfterBackward([this](int layer) {
       if (!net_.layer_need_backward(layer)) return;
       for (const int bottom : net_.bottom_ids(layer)) noise_.AddToDiff(*net_.blobs()[bottom]);
@@ -128,7 +161,7 @@ class Run {
     };
     (*numbers)[key("loss", "")] = {loss_};
     for (const std::string& name : net_.output_names())
-      (*numbers)[key("data", name)] = DataOf(*net_.blob_by_name(name));
+      (*numbers)[key("data", WithoutVersion(name))] = DataOf(*net_.blob_by_name(name));
     for (const Net::LearnableParam& param : net_.learnable_params()) {
       (*numbers)[key("data", param.name)] = DataOf(*param.blob);
       if (param.has_gradient && options_.net.with_backward)
@@ -141,11 +174,11 @@ class Run {
   void CollectBlobs(const Key& key, Numbers* numbers) const {
     for (size_t i = 0; i < net_.blobs().size(); ++i) {
       const std::string& name = net_.blob_names()[i];
-      (*numbers)[key("data", name)] = DataOf(*net_.blobs()[i]);
+      (*numbers)[key("data", WithoutVersion(name))] = DataOf(*net_.blobs()[i]);  // the last one's
       const auto gradient = net_.graph().blob_grads.find(name);
       if (options_.net.with_backward && gradient != net_.graph().blob_grads.end() &&
           gradient->second != nullptr) {
-        (*numbers)[key("diff", name)] = DiffOf(*net_.blobs()[i]);
+        numbers->try_emplace(key("diff", WithoutVersion(name)), DiffOf(*net_.blobs()[i]));
       }
     }
   }
@@ -193,16 +226,24 @@ RunResult RunNet(const NetParameter& definition, const RunOptions& options) {
   return result;
 }
 
+namespace {
+
+// Relative, of numbers of this type; 0 where it is that of FLOAT or less.
+double SpacingOf(Type type) {
+  return type == FLOAT16 ? 0x1p-10 : type == BFLOAT16 ? 0x1p-7 : 0;
+}
+
+}  // namespace
+
 TypePrecision PrecisionOf(const NetParameter& net) {
   TypePrecision precision{0x1p-20, 0x1p-149};  // FLOAT: sums of some hundred products
   const auto consider = [&](bool is_set, Type type) {
     if (!is_set) return;
     if (type == FLOAT16) {
-      precision.relative = std::max(precision.relative, 0x1p-10);
       precision.smallest = 0x1p-24;
       precision.may_overflow = true;
     }
-    if (type == BFLOAT16) precision.relative = 0x1p-7;
+    precision.relative = std::max(precision.relative, SpacingOf(type));
   };
   consider(net.has_default_forward_type(), net.default_forward_type());
   consider(net.has_default_backward_type(), net.default_backward_type());
@@ -213,6 +254,11 @@ TypePrecision PrecisionOf(const NetParameter& net) {
     consider(layer.has_backward_type(), layer.backward_type());
     consider(layer.has_forward_math(), layer.forward_math());
     consider(layer.has_backward_math(), layer.backward_math());
+    const Type forward =
+        layer.has_forward_type() ? layer.forward_type() : net.default_forward_type();
+    const Type backward =
+        layer.has_backward_type() ? layer.backward_type() : net.default_backward_type();
+    precision.narrows_backward |= SpacingOf(backward) > SpacingOf(forward);
   }
   return precision;
 }

@@ -21,6 +21,8 @@ struct RunOptions {
   double noise = 0;
   // Added to that: the spacing of the type's smallest numbers.
   double absolute_noise = 0;
+  // Adds noise to what backward reads as well: it is rounded on its own where its type is narrower.
+  bool rounds_again = false;
   uint64_t noise_seed = 0;
   // Gradients of each pass replace those of the one before.
   bool starts_anew = false;
@@ -47,6 +49,8 @@ void FillStatistics(Net& net);
 struct TypePrecision {
   double relative = 0, smallest = 0;
   bool may_overflow = false;  // FLOAT16
+  // Some layer computes its gradient in a type with fewer bits than its result.
+  bool narrows_backward = false;
 };
 TypePrecision PrecisionOf(const NetParameter& net);
 

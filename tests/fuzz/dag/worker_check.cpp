@@ -14,14 +14,22 @@ namespace {
 
 constexpr int kUpdates = 2;
 
+using Types = std::set<std::string>;
+
 // Layers that treat each item of axis 0 alone, unless an option names that axis.
-const std::set<std::string>& ItemwiseLayers() {
-  static const std::set<std::string> types = {
-      "Input",  "Convolution", "Deconvolution", "InnerProduct", "Pooling", "LRN",     "MVN",
-      "ReLU",   "Sigmoid",     "TanH",          "ELU",          "AbsVal",  "BNLL",    "Swish",
-      "Clip",   "Power",       "Exp",           "PReLU",        "Split",   "Silence", "Eltwise",
-      "Concat", "Slice",       "Softmax",       "Tile",         "Scale",   "Bias",    "Permute",
-      "Axpy",   "Threshold",   "EuclideanLoss"};
+const Types& ItemwiseLayers() {
+  static const Types types = {"Input",         "Convolution",  "ConvolutionDepthwise",
+                              "Deconvolution", "InnerProduct", "Pooling",
+                              "LRN",           "MVN",          "ReLU",
+                              "Sigmoid",       "TanH",         "ELU",
+                              "AbsVal",        "BNLL",         "Swish",
+                              "Clip",          "Power",        "Exp",
+                              "PReLU",         "Split",        "Silence",
+                              "Eltwise",       "Concat",       "Slice",
+                              "Softmax",       "Tile",         "Scale",
+                              "Bias",          "Permute",      "Axpy",
+                              "Flatten",       "Reshape",      "Reduction",
+                              "Threshold",     "Accuracy"};
   return types;
 }
 
@@ -30,10 +38,31 @@ int AxisOf(const LayerParameter& layer) {
   if (layer.type() == "Slice") return layer.slice_param().axis();
   if (layer.type() == "Softmax") return layer.softmax_param().axis();
   if (layer.type() == "Tile") return layer.tile_param().axis();
+  if (layer.type() == "Flatten") return layer.flatten_param().axis();
+  if (layer.type() == "Reduction") return layer.reduction_param().axis();
   if (layer.type() == "InnerProduct") return layer.inner_product_param().axis();
-  if (layer.type() == "Scale") return layer.bottom_size() == 2 ? 1 : layer.scale_param().axis();
+  if (layer.type() == "Scale" && layer.bottom_size() == 2)  // its bias has the factor's shape
+    return layer.scale_param().bias_term() ? layer.scale_param().axis() : 1;
+  if (layer.type() == "Scale") return layer.scale_param().axis();
   if (layer.type() == "Bias") return layer.bottom_size() == 2 ? 1 : layer.bias_param().axis();
   return 1;
+}
+
+// A Reshape that keeps axis 0 as it is: it begins behind it, or copies it.
+bool KeepsItems(const ReshapeParameter& reshape) {
+  return reshape.axis() > 0 || (reshape.shape().dim_size() > 0 && reshape.shape().dim(0) == 0);
+}
+
+bool IsMeanLoss(const LayerParameter& layer) {
+  static const Types means = {"EuclideanLoss", "L1Loss", "SmoothL1Loss", "HingeLoss",
+                              "SigmoidCrossEntropyLoss"};
+  const LossParameter& loss = layer.loss_param();
+  if (layer.type() == "SoftmaxWithLoss")
+    return loss.normalization() != LossParameter::NONE && !loss.has_ignore_label();
+  if (layer.type() == "Reduction")
+    return layer.loss_weight_size() > 0 && layer.reduction_param().axis() == 0 &&
+           layer.reduction_param().operation() == ReductionParameter::MEAN;
+  return means.count(layer.type()) > 0;
 }
 
 // What an Input layer of the net would be given: each rank's part of the joined batch.
@@ -68,6 +97,10 @@ REGISTER_LAYER_CLASS(PartOfInput, "input_param");
 
 NetParameter OfBatch(NetParameter net, int factor) {
   for (LayerParameter& layer : *net.mutable_layer()) {
+    if (layer.type() == "DummyData") {
+      BlobShape& shape = *layer.mutable_dummy_data_param()->mutable_shape(0);
+      shape.set_dim(0, factor * shape.dim(0));
+    }
     if (layer.type() != "Input") continue;
     layer.set_type("PartOfInput");
     BlobShape& shape = *layer.mutable_input_param()->mutable_shape(0);
@@ -102,20 +135,26 @@ Numbers Train(const NetParameter& net, int workers) {
 
 }  // namespace
 
+bool CanBeDivided(const LayerParameter& layer) {
+  if (IsMeanLoss(layer)) return true;
+  if (layer.type() == "Input") return !layer.top(0).starts_with("nan");
+  if (layer.type() == "DummyData")
+    return layer.dummy_data_param().data_filler(0).type() == "constant";
+  if (layer.type() == "Reshape") return KeepsItems(layer.reshape_param());
+  return ItemwiseLayers().count(layer.type()) > 0 && AxisOf(layer) != 0;
+}
+
 bool CanBeDivided(const NetParameter& net) {
-  if (net.state().phase() != TRAIN) return false;
-  bool has_loss = false, has_weights = false;
-  for (const LayerParameter& layer : net.layer()) {
-    const bool is_mean_loss = layer.type() == "SoftmaxWithLoss" &&
-                              (!layer.has_loss_param() ||
-                               layer.loss_param().normalization() == LossParameter::BATCH_SIZE);
-    if (!is_mean_loss && (ItemwiseLayers().count(layer.type()) == 0 || AxisOf(layer) == 0))
-      return false;
-    if (layer.type() == "Input" && layer.top(0).starts_with("nan")) return false;
-    has_weights |= layer.type() == "Convolution" || layer.type() == "InnerProduct";
-    has_loss |= is_mean_loss || layer.type() == "EuclideanLoss";
-  }
-  return has_loss && has_weights;
+  static const Types with_weights = {"Convolution", "ConvolutionDepthwise", "Deconvolution",
+                                     "InnerProduct"};
+  const auto& layers = net.layer();
+  return net.state().phase() == TRAIN &&
+         std::ranges::all_of(layers,
+                             [](const LayerParameter& layer) { return CanBeDivided(layer); }) &&
+         std::ranges::any_of(layers, IsMeanLoss) &&
+         std::ranges::any_of(layers, [](const LayerParameter& layer) {
+           return with_weights.count(layer.type()) > 0;
+         });
 }
 
 WorkerResult RunWorkers(const NetParameter& net) {

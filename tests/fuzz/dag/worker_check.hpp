@@ -9,6 +9,8 @@ namespace caffe::fuzz {
 
 // Whether each item goes through the net on its own, and losses are means over the items.
 bool CanBeDivided(const NetParameter& net);
+// The same of one layer.
+bool CanBeDivided(const LayerParameter& layer);
 
 struct WorkerResult {
   Numbers one_worker, two_workers;  // parameters after two updates of the net in double
