@@ -160,6 +160,31 @@ TEST(MemoryLimitTest, AKeepAllNetCannotHaveOne) {
   }
 }
 
+// The copy of the input was made again from the input, where by then the TanH's result was.
+TEST(MemoryLimitTest, AnInputThatALayerOverwritesIsNotReadAgain) {
+  NetParameter param;
+  ParseTextProto(
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 64 } } } "
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' "
+      "  inner_product_param { num_output: 1 weight_filler { type: 'xavier' } } } "
+      "layer { name: 'tanh' type: 'TanH' bottom: 'x' top: 'x' } "
+      "layer { name: 't' type: 'Input' top: 't' input_param { shape { dim: 1 dim: 1 } } } "
+      "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'loss' } ",
+      "net", &param);
+  param.mutable_state()->set_phase(TRAIN);
+  const auto gradient = [&](int64_t limit) {
+    Net net(param, NetOptions{.keep_all = false, .seed = 3, .memory_limit = limit});
+    Blob& input = *net.blob_by_name("x");
+    std::fill_n(input.mutable_cpu_data(), input.count(), 3.0f);
+    net.blob_by_name("t")->mutable_cpu_data()[0] = 7;
+    net.ForwardBackward();
+    const Blob& weights = *net.layer_params("ip").at(0);
+    return std::vector<float>(weights.cpu_diff(), weights.cpu_diff() + weights.count());
+  };
+  Net unlimited(param, NetOptions{.keep_all = false});
+  EXPECT_EQ(gradient(0), gradient(SmallestPeak(unlimited)));
+}
+
 // What the solver keeps for each parameter counts as well.
 TEST(MemoryLimitTest, CountsTheSolversState) {
   // Few parameters beside its activations.

@@ -66,6 +66,9 @@ class RecomputeActivations final : public Pass {
   void Survey() {
     writers_ = Writers(*graph_);
     changed_ = WrittenParams(*graph_);
+    for (const auto& [blob, external] : graph_->external_data) {
+      if (graph_->blobs.at(blob) != external) changed_.insert(external);
+    }
     std::set<const Node*> done;
     for (Node* node : graph_->ScheduledNodes()) {
       const auto* call = node->op.As<ops::HostCall>();
@@ -220,9 +223,11 @@ class RecomputeActivations final : public Pass {
 
   Graph* graph_ = nullptr;
   std::map<const Value*, Node*> writers_;
-  std::set<const Value*> changed_;  // parameters that the pass writes: running statistics
-  std::set<const Node*> fixed_;     // before the last host call that may change shapes
-  std::set<const Value*> saved_;    // made in forward, read in backward
+  // What the pass writes and does not assign once: running statistics, inputs that layers
+  // overwrite.
+  std::set<const Value*> changed_;
+  std::set<const Node*> fixed_;   // before the last host call that may change shapes
+  std::set<const Value*> saved_;  // made in forward, read in backward
   int64_t saved_bytes_ = 0;
   std::set<const Node*> chosen_;
   std::set<const Value*> freed_;  // their results that are not kept
