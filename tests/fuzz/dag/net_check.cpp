@@ -58,6 +58,7 @@ class NetChecker {
     if (typed.refusal.empty()) {
       CheckPlanAgain();
       CheckReshape();
+      CheckMemoryLimit();
       CheckWorkers();
     }
     return report_;
@@ -196,6 +197,22 @@ class NetChecker {
         return entry.first.find(" data " + layer.name() + ".") != std::string::npos;
       });
     }
+  }
+
+  // A limit between the plan that takes least and the usual one, which recomputes nothing.
+  void CheckMemoryLimit() {
+    const std::vector<int64_t> peaks = PeaksOfPlans(net_);
+    const int64_t least = *std::ranges::min_element(peaks);
+    if (least == peaks[0]) return;
+    const int64_t limit = least + (peaks[0] - least) * RandomNumbers(peaks[0]).Below(8) / 8;
+    RunResult limited = RunNet(net_, {.net = {.keep_all = false, .memory_limit = limit}});
+    if (IsBroken("memory limit", limited)) return;
+    Find("memory limit", limited.refusal);
+    if (limited.peak > limit)
+      Find("memory limit", StrCat("the plan takes ", limited.peak, " bytes of ", limit));
+    Plant(&limited.numbers);
+    Find("memory limit",
+         DescribeBitDifference(reuse_.numbers, limited.numbers, &report_.counts["memory limit"]));
   }
 
   void CheckWorkers() {

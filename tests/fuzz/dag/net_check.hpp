@@ -28,6 +28,7 @@ struct NetReport {
 //   "precision": the net as it is with the net in double
 //   "reshape": a net that has run another batch size in between with one that has not, bit by bit
 //   "plan again": the plan's text, and the numbers bit by bit
+//   "memory limit": a plan that recomputes activations with the usual one, bit by bit
 //   "workers": two workers with one that has the joined batch, where the net allows that
 //
 // With `plants_errors`, one number of each variant is changed, which each check must notice.

@@ -7,6 +7,7 @@
 #include "caffe/error.hpp"
 #include "caffe/graph/graph.hpp"
 #include "caffe/graph/printer.hpp"
+#include "caffe/net/plan.hpp"
 #include "caffe/net/training_net.hpp"
 #include "tests/fuzz/dag/input_values.hpp"
 #include "tests/fuzz/dag/random_numbers.hpp"
@@ -82,6 +83,7 @@ class Run {
   RunResult Execute() {
     RunResult result;
     result.plan = PrintGraph(net_.graph());
+    result.peak = MemoryOf(net_.graph(), 0).total();
     for (int pass = 0; pass < options_.passes; ++pass) {
       if (options_.reshape) RunOtherBatch();
       RunPass(pass);
@@ -224,6 +226,14 @@ RunResult RunNet(const NetParameter& definition, const RunOptions& options) {
     result.failure = error.what();
   }
   return result;
+}
+
+std::vector<int64_t> PeaksOfPlans(const NetParameter& definition) {
+  Net net(definition, {.keep_all = false, .allocate = false});
+  std::vector<int64_t> peaks;
+  for (const Plan& plan : TrainingNet(net).TradeOffs())
+    peaks.push_back(MemoryOf(*plan.graph, 0).total());
+  return peaks;
 }
 
 namespace {

@@ -35,9 +35,13 @@ struct RunResult {
   std::string refusal;  // the user's error that the library answered with
   std::string failure;  // anything else that it threw
   std::string plan;     // the compiled graph as text
+  int64_t peak = 0;     // bytes that the plan takes
 };
 
 RunResult RunNet(const NetParameter& definition, const RunOptions& options);
+
+// Bytes that plans of the net take: first the usual one, then those that recompute activations.
+std::vector<int64_t> PeaksOfPlans(const NetParameter& definition);
 
 // Gives the blobs of a net's inputs their numbers for this pass.
 void FillInputs(Net& net, uint64_t pass);
