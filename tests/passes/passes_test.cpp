@@ -287,7 +287,7 @@ TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
                     HasSubstr(StrCat("'", name,
                                      "' is no pass that can be disabled; those are: "
                                      "capture-graph, fold-constants, fuse-epilogues, "
-                                     "recompute-activations, simplify-conversions, "
+                                     "simplify-conversions, recompute-activations, "
                                      "keep-weight-copies, concat-in-place"))));
   }
   EXPECT_NO_THROW(Reusing(ConvRelu(), {"capture-graph", "keep-weight-copies"}));

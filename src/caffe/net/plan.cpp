@@ -87,7 +87,7 @@ int64_t PeakOf(const NetSource& source, const Plan& plan) {
 Plan Smallest(const NetSource& source, const PlanKey& key, size_t num_layers) {
   Plan smallest = Compile(source, key, num_layers, kAll);
   const int all = smallest.graph->recomputed_nodes;
-  for (const int eighths : {7, 6, 5}) {
+  for (int eighths = 7; eighths > 0; --eighths) {
     Plan plan = Compile(source, key, num_layers, all * eighths / 8);
     if (PeakOf(source, plan) < PeakOf(source, smallest)) smallest = std::move(plan);
   }

@@ -15,6 +15,10 @@ double FlopsPerByte(const Device& device) {
   return device.kind() == DeviceKind::kCpu ? 10 : 100;
 }
 
+bool IsConversion(const Op& op) {
+  return op.As<ops::Cast>() != nullptr || op.As<ops::Reorder>() != nullptr;
+}
+
 bool IsActivation(const Value* value) {
   return value != nullptr && value->kind == ValueKind::kActivation;
 }
@@ -38,8 +42,8 @@ int64_t SumOfBytes(const Operands& operands) {
 // for the time that they take. A copy may read results of other copies, but such chains have
 // limited bytes, because all of a chain is alive at once. What comes before a host call that may
 // find other shapes is kept: the plan for these takes over what this one has computed, and may keep
-// other results. It follows the passes that fuse, and comes before those that look at who reads
-// what.
+// other results. It follows the passes that choose types, layouts and fusions, so copies compute
+// the same bits.
 class RecomputeActivations final : public Pass {
  public:
   std::string_view name() const override { return "recompute-activations"; }
@@ -91,7 +95,7 @@ class RecomputeActivations final : public Pass {
   // The same again whenever it runs: it reads nothing that changes within the pass, and writes
   // nothing that lasts.
   bool IsRepeatable(const Node& node) const {
-    if (fixed_.count(&node) > 0) return false;
+    if (fixed_.count(&node) > 0 || IsWeightCopy(node.outputs[0])) return false;
     if (node.op.As<ops::HostCall>() != nullptr || node.direction != Direction::kForward)
       return false;
     const bool makes_activations = std::ranges::all_of(node.outputs, [](const Value* output) {
@@ -128,10 +132,25 @@ class RecomputeActivations final : public Pass {
     return candidates;
   }
 
-  // Whether its operands are there in backward, or made again by chosen nodes.
+  // A weight in another type or layout: keep-weight-copies keeps it from pass to pass.
+  bool IsWeightCopy(const Value* value) const {
+    const Node* writer = WriterOf(value);
+    return writer != nullptr && IsConversion(writer->op) && !IsActivation(writer->inputs[0]);
+  }
+
+  bool IsThere(const Value* value) const {
+    return !IsActivation(value) || IsWeightCopy(value) ||
+           (saved_.count(value) > 0 && freed_.count(value) == 0);
+  }
+
+  // Whether its operands are there in backward, are made again by chosen nodes, or are other forms
+  // of such values.
   bool HasOperands(const Node& node) const {
     return std::ranges::all_of(node.inputs, [&](const Value* input) {
-      return !IsActivation(input) || saved_.count(input) > 0;
+      if (IsThere(input) || saved_.count(input) > 0) return true;
+      const Node* writer = WriterOf(input);
+      return writer != nullptr && IsConversion(writer->op) && IsRepeatable(*writer) &&
+             HasOperands(*writer);
     });
   }
 
@@ -187,8 +206,7 @@ class RecomputeActivations final : public Pass {
     const Node& original = *WriterOf(value);
     std::vector<Value*> inputs, outputs;
     for (const Operand& input : original.inputs) {
-      const bool is_freed = input != nullptr && freed_.count(input) > 0;
-      inputs.push_back(is_freed ? Again(input, reader) : input.value);
+      inputs.push_back(IsThere(input) ? input.value : Again(input, reader));
     }
     for (Value* output : original.outputs) {
       outputs.push_back(output == nullptr ? nullptr : &CopyOf(*output));
@@ -213,6 +231,7 @@ class RecomputeActivations final : public Pass {
   Value& CopyOf(const Value& value) {
     Value& copy =
         graph_->NewValue(value.name, value.desc.shape, value.desc.dtype, ValueKind::kActivation);
+    copy.desc = value.desc;
     copy.at_least_float = value.at_least_float;
     copy.layer = value.layer;
     return copy;

@@ -57,11 +57,11 @@ PassList StandardPasses() {
   return MakeList(
       // What is computed, and in which types.
       MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(), MakeAssignPrecision(),
-      // In how few steps, and what is computed twice to save memory.
-      MakeFoldConstants(), MakeFuseEpilogues(), MakeRecomputeActivations(), MakeMarkAccumulation(),
-      // With which conversions between them.
-      MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(), MakeEliminateDeadNodes(),
-      MakeKeepWeightCopies(),
+      // In how few steps.
+      MakeFoldConstants(), MakeFuseEpilogues(), MakeMarkAccumulation(),
+      // With which conversions between them, and what is computed twice to save memory.
+      MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(), MakeRecomputeActivations(),
+      MakeEliminateDeadNodes(), MakeKeepWeightCopies(),
       // By which kernels, and where.
       MakeConcatInPlace(), MakeSelectKernels(), MakePlanMemory());
 }
