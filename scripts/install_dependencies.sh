@@ -22,7 +22,7 @@ build=(
   liblmdb-dev libleveldb-dev zlib1g-dev
   'libturbojpeg0-dev|libturbojpeg-dev' 'libjpeg-dev|libjpeg62-turbo-dev|libjpeg-turbo8-dev'
   libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev
-  libgoogle-glog-dev libgflags-dev libboost-dev
+  libgoogle-glog-dev libgflags-dev libcli11-dev libboost-dev
   libdnnl-dev libopenblas-dev libhdf5-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   python3 python3-dev pybind11-dev python3-numpy python3-protobuf
@@ -60,7 +60,7 @@ if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   for tool in c++ cmake ninja git pkg-config protoc python3; do
     command -v "$tool" >/dev/null || absent+=("$tool")
   done
-  for module in protobuf lmdb libturbojpeg libglog gflags; do
+  for module in protobuf lmdb libturbojpeg libglog gflags CLI11; do
     pkg-config --exists "$module" 2>/dev/null || absent+=("$module (development files)")
   done
   [ ${#absent[@]} -eq 0 ] && exit 0

@@ -7,9 +7,7 @@
 #include "caffe/io/net_files.hpp"
 #include "caffe/net.hpp"
 #include "tools/caffe/command.hpp"
-#include "tools/caffe/flags.hpp"
-
-DEFINE_double(seconds, 3, "How long to measure each stage (data-bench).");
+#include "tools/caffe/options.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -32,38 +30,59 @@ void PrintTable(const LayerParameter& layer, const data::PipelineSpeed& speed) {
   if (speed.jpeg_decode > 0) PrintRate("libjpeg-turbo alone (1 thread)", speed.jpeg_decode);
 }
 
-void Measure(const LayerParameter& layer) {
-  const data::BatchSourceOptions options{.transform = layer.transform_param(),
-                                         .train = PhaseFromFlag() == TRAIN,
-                                         .layer = layer.name()};
-  const data::PipelineSpeed speed =
-      data::MeasurePipeline(layer.data_param(), options, FLAGS_seconds);
-  if (FLAGS_json) {
-    std::cout << speed.ToJson() << "\n";
-  } else {
-    PrintTable(layer, speed);
+class DataBench : public Command {
+ public:
+  explicit DataBench(CLI::App& app) {
+    AddModel(app, &model_)->description("A net prototxt with Data layers");
+    net_flags_.AddPhase(app);
+    net_flags_.AddState(app);
+    app.add_option("--seconds", seconds_, "How long to measure each stage, in seconds")
+        ->type_name("S");
+    app.add_flag("--json", json_, "Print JSON, a line for each layer");
   }
-}
 
-void DataBench(const std::string&) {
-  Require(!FLAGS_model.empty(), "-model is missing; give a net prototxt with a Data layer");
-  Require(FLAGS_seconds > 0, "-seconds is ", FLAGS_seconds, "; it must be positive");
-  NetParameter param = ReadNetText(FLAGS_model);
-  SetNetState(PhaseFromFlag(), FLAGS_level, StagesFromFlag(), &param);
-  const NetParameter filtered = Net::FilterNet(param);
-  bool has_data = false;
-  for (const LayerParameter& layer : filtered.layer()) {
-    if (layer.type() != "Data") continue;
-    has_data = true;
-    Measure(layer);
+  void Run() override {
+    Require(!model_.empty(), "-model is missing; give a net prototxt with a Data layer");
+    Require(seconds_ > 0, "-seconds is ", seconds_, "; it must be positive");
+    NetParameter param = ReadNetText(model_);
+    SetNetState(net_flags_.phase, net_flags_.level, net_flags_.stages, &param);
+    const NetParameter filtered = Net::FilterNet(param);
+    bool has_data = false;
+    for (const LayerParameter& layer : filtered.layer()) {
+      if (layer.type() != "Data") continue;
+      has_data = true;
+      Measure(layer);
+    }
+    Require(has_data, model_, ": the net has no Data layer in phase ",
+            Phase_Name(net_flags_.phase));
   }
-  Require(has_data, FLAGS_model, ": the net has no Data layer in phase ",
-          Phase_Name(PhaseFromFlag()));
-}
 
-const CommandRegistrar registrar("data-bench",
-                                 {.help = "measure the input pipeline alone, stage by stage",
-                                  .run = DataBench});
+ private:
+  void Measure(const LayerParameter& layer) const {
+    const data::BatchSourceOptions options{.transform = layer.transform_param(),
+                                           .train = net_flags_.phase == TRAIN,
+                                           .layer = layer.name()};
+    const data::PipelineSpeed speed = data::MeasurePipeline(layer.data_param(), options, seconds_);
+    if (json_) {
+      std::cout << speed.ToJson() << "\n";
+    } else {
+      PrintTable(layer, speed);
+    }
+  }
+
+  std::string model_;
+  NetFlags net_flags_;
+  double seconds_ = 3;
+  bool json_ = false;
+};
+
+const CommandRegistrar<DataBench> registrar(
+    "data-bench",
+    {.summary = "measure the input pipeline alone, stage by stage",
+     .about = "Measures in images per second how fast each Data layer of a net reads, decodes and "
+              "transforms its records, without a net behind it.",
+     .examples = "caffe data-bench train_val.prototxt\n"
+                 "caffe data-bench train_val.prototxt --phase=TEST --seconds=10"});
 
 }  // namespace
 }  // namespace caffe::tools

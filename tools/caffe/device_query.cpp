@@ -4,26 +4,38 @@
 #include "caffe/common.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
-#include "tools/caffe/flags.hpp"
 
 namespace caffe::tools {
 namespace {
 
-void DeviceQuery(const std::string&) {
-  if (FLAGS_gpu.empty()) {
-    LOG(INFO) << "Device: " << DescribeCpu();
-    return;
+class DeviceQuery : public Command {
+ public:
+  explicit DeviceQuery(CLI::App& app) {
+    AddGpu(app, &gpu_, "The GPUs to describe, by number separated by commas, or 'all'");
   }
-  const std::vector<int> gpus = GpusFromFlag();
-  const std::vector<std::string> descriptions = DescribeGpus(gpus);
-  LOG(INFO) << "Querying GPUs " << FLAGS_gpu;
-  for (size_t i = 0; i < gpus.size(); ++i) {
-    LOG(INFO) << "Device " << gpus[i] << ": " << descriptions[i];
-  }
-}
 
-const CommandRegistrar registrar("device_query",
-                                 {.help = "show this machine's devices", .run = DeviceQuery});
+  void Run() override {
+    if (gpu_.empty()) {
+      LOG(INFO) << "Device: " << DescribeCpu();
+      return;
+    }
+    const std::vector<int> gpus = ParseGpus(gpu_);
+    const std::vector<std::string> descriptions = DescribeGpus(gpus);
+    LOG(INFO) << "Querying GPUs " << gpu_;
+    for (size_t i = 0; i < gpus.size(); ++i) {
+      LOG(INFO) << "Device " << gpus[i] << ": " << descriptions[i];
+    }
+  }
+
+ private:
+  std::string gpu_;
+};
+
+const CommandRegistrar<DeviceQuery> registrar(
+    "device_query", {.summary = "show this machine's devices",
+                     .about = "Describes the processor and the libraries that serve it, or GPUs.",
+                     .examples = "caffe device_query\n"
+                                 "caffe device_query --gpu=all"});
 
 }  // namespace
 }  // namespace caffe::tools

@@ -8,7 +8,6 @@
 #include "caffe/common.hpp"
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
-#include "tools/caffe/flags.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -27,17 +26,21 @@ void RunOnGpu(int gpu) {
 
 }  // namespace
 
-std::vector<int> GpusFromFlag() {
-  if (FLAGS_gpu == "all") return AllGpus();
+void AddGpu(CLI::App& app, std::string* gpu, const std::string& description) {
+  app.add_option("--gpu", *gpu, description)->type_name("GPUS")->default_str("the CPU");
+}
+
+std::vector<int> ParseGpus(const std::string& gpu) {
+  if (gpu == "all") return AllGpus();
   std::vector<int> gpus;
   bool is_understood = true;
-  for (const std::string& part : SplitByComma(FLAGS_gpu)) {
+  for (const std::string& part : SplitByComma(gpu)) {
     const char *begin = part.data(), *end = part.data() + part.size();
     const auto [rest, error] = std::from_chars(begin, end, gpus.emplace_back());
     is_understood = is_understood && error == std::errc() && rest == end && gpus.back() >= 0;
   }
   Require(
-      FLAGS_gpu.empty() || (is_understood && !gpus.empty()), "-gpu is '", FLAGS_gpu,
+      gpu.empty() || (is_understood && !gpus.empty()), "-gpu is '", gpu,
       "'; give numbers of GPUs separated by commas, or 'all' (caffe device_query -gpu all lists "
       "them)");
   return gpus;
@@ -65,8 +68,8 @@ void UseGpus(const std::vector<int>& gpus) {
   RunOnGpu(gpus[0]);
 }
 
-void UseDevice() {
-  const std::vector<int> gpus = GpusFromFlag();
+void UseDevice(const std::string& gpu) {
+  const std::vector<int> gpus = ParseGpus(gpu);
   if (gpus.empty()) return UseCpu();
   const std::string description = DescribeGpu(gpus[0]);
   LOG(INFO) << "Use GPU with device ID " << gpus[0];

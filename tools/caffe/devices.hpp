@@ -1,14 +1,17 @@
-// -gpu: which devices a command runs on.
+// --gpu: which devices a command runs on.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 namespace caffe::tools {
 
-// The numbers in -gpu, of one GPU at least; none without the flag. Throws InvalidArgument for other
-// text, and for 'all' on a machine without a GPU.
-std::vector<int> GpusFromFlag();
+void AddGpu(CLI::App& app, std::string* gpu, const std::string& description);
+
+// The numbers in --gpu, of one GPU at least; none where it is empty. Throws InvalidArgument for
+// other text, and for 'all' on a machine without a GPU.
+std::vector<int> ParseGpus(const std::string& gpu);
 // The chip of each GPU, in their order. Throws DeviceError where one is not there; call it before
 // logging that a GPU is used.
 std::vector<std::string> DescribeGpus(const std::vector<int>& gpus);
@@ -18,7 +21,8 @@ void UseCpu();
 // ... the first of these GPUs, while a solver group uses all of them. Throws DeviceError where one
 // is not there.
 void UseGpus(const std::vector<int>& gpus);
-// ... the first GPU of -gpu, or the CPU without the flag. Throws DeviceError where it is not there.
-void UseDevice();
+// ... the first GPU of --gpu, or the CPU where it is empty. Throws DeviceError where it is not
+// there.
+void UseDevice(const std::string& gpu);
 
 }  // namespace caffe::tools

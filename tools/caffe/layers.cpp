@@ -7,14 +7,26 @@
 namespace caffe::tools {
 namespace {
 
-void Layers(const std::string& type) {
-  std::cout << (type.empty() ? FormatLayerTypes() : FormatLayerType(type));
-}
+class Layers : public Command {
+ public:
+  explicit Layers(CLI::App& app) {
+    app.add_option("TYPE", type_, "The layer type whose options to list; without it, all types");
+  }
 
-const CommandRegistrar registrar(
-    "layers", {.help = "list the layer types, or the options of one: caffe layers Convolution",
-               .run = Layers,
-               .takes_argument = true});
+  void Run() override {
+    std::cout << (type_.empty() ? FormatLayerTypes() : FormatLayerType(type_));
+  }
+
+ private:
+  std::string type_;
+};
+
+const CommandRegistrar<Layers> registrar(
+    "layers", {.summary = "list the layer types, or the options of one",
+               .about = "Lists the layer types with the fields that hold their options, or one "
+                        "type's options with their types and defaults.",
+               .examples = "caffe layers\n"
+                           "caffe layers Convolution"});
 
 }  // namespace
 }  // namespace caffe::tools

@@ -9,15 +9,7 @@
 #include "caffe/solver_factory.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
-#include "tools/caffe/flags.hpp"
-
-DEFINE_bool(passes, false,
-            "Also print the time of each pass of the compiler, and the nodes before and after it "
-            "(plan; with -json always).");
-
-DEFINE_bool(trade_offs, false,
-            "Also print what less memory would cost: plans that recompute more and more of forward "
-            "in backward (plan; see -memory_limit).");
+#include "tools/caffe/options.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -25,10 +17,10 @@ namespace {
 // What a machine without a GPU plans for when -gpu is a number.
 constexpr const char* kAssumedChip = "H200";
 
-// The chip that the plan is for; empty where -gpu means this machine's GPU, or the CPU.
-std::string DescribedChip() {
-  if (FLAGS_gpu.empty()) return "";
-  if (FLAGS_gpu.find_first_not_of("0123456789") != std::string::npos) return FLAGS_gpu;
+// The chip that the plan is for; empty where --gpu means this machine's GPU, or the CPU.
+std::string DescribedChip(const std::string& gpu) {
+  if (gpu.empty()) return "";
+  if (gpu.find_first_not_of("0123456789") != std::string::npos) return gpu;
   try {
     if (NumGpus() > 0) return "";
     LOG(WARNING) << "This machine has no GPU: the plan is for an " << kAssumedChip;
@@ -38,34 +30,66 @@ std::string DescribedChip() {
   return kAssumedChip;
 }
 
-void Print(Net& net, int solver_states) {
-  std::cout << (FLAGS_json ? FormatPlanJson(net, solver_states)
-                           : FormatPlan(net, solver_states, FLAGS_passes));
-  if (FLAGS_trade_offs && !FLAGS_json) std::cout << "\n" << FormatTradeOffs(net, solver_states);
-}
-
-void Plan(const std::string&) {
-  Require(FLAGS_model.empty() != FLAGS_solver.empty(),
-          "plan needs -model (a net prototxt) or -solver (whose net is planned as it trains), not "
-          "both");
-  NetOptions options = NetOptionsFromFlags(/*with_backward=*/PhaseFromFlag() == TRAIN);
-  options.allocate = false;
-  options.described_device = DescribedChip();
-  if (!FLAGS_gpu.empty() && options.described_device.empty()) UseDevice();
-  if (FLAGS_solver.empty()) {
-    Net net(FLAGS_model, PhaseFromFlag(), FLAGS_level, StagesFromFlag(), options);
-    return Print(net, /*solver_states=*/0);
+class Plan : public Command {
+ public:
+  explicit Plan(CLI::App& app) {
+    AddModel(app, &model_)->description("The net prototxt");
+    app.add_option("--solver", solver_, "A solver prototxt, whose net is planned as it trains")
+        ->type_name("FILE");
+    AddGpu(app, &gpu_,
+           "The GPU to plan for: its number, or a chip that need not be there, by name or compute "
+           "capability: H200, A100, 9.0");
+    net_flags_.AddPhase(app);
+    net_flags_.AddState(app);
+    net_flags_.AddPrecision(app);
+    net_flags_.AddMemoryLimit(app);
+    app.add_flag("--passes", passes_,
+                 "Also print the time of each pass of the compiler, and the nodes before and after "
+                 "it (with --json always)");
+    app.add_flag("--trade_offs", trade_offs_,
+                 "Also print what less memory would cost: plans that recompute more and more of "
+                 "forward in backward (see --memory_limit)");
+    app.add_flag("--json", json_, "Print JSON instead of a table");
   }
-  const SolverParameter solver = SolverFromFlags();
-  options.precision = solver.precision();
-  options.memory_limit = solver.memory_limit() << 20;
-  options.solver_states = SolverStatesPerParameter(solver);
-  const std::unique_ptr<Net> net = MakeTrainNet(solver, options);
-  Print(*net, options.solver_states);
-}
 
-const CommandRegistrar registrar(
-    "plan", {.help = "print what a model will run and how much memory it takes", .run = Plan});
+  void Run() override {
+    Require(model_.empty() != solver_.empty(),
+            "plan needs -model (a net prototxt) or -solver (whose net is planned as it trains), "
+            "not both");
+    NetOptions options = net_flags_.ToNetOptions(/*with_backward=*/net_flags_.phase == TRAIN);
+    options.allocate = false;
+    options.described_device = DescribedChip(gpu_);
+    if (!gpu_.empty() && options.described_device.empty()) UseDevice(gpu_);
+    if (solver_.empty()) {
+      Net net(model_, net_flags_.phase, net_flags_.level, net_flags_.stages, options);
+      return Print(net, /*solver_states=*/0);
+    }
+    const SolverParameter solver = net_flags_.ReadSolver(solver_);
+    options.precision = solver.precision();
+    options.memory_limit = solver.memory_limit() << 20;
+    options.solver_states = SolverStatesPerParameter(solver);
+    const std::unique_ptr<Net> net = MakeTrainNet(solver, options);
+    Print(*net, options.solver_states);
+  }
+
+ private:
+  void Print(Net& net, int solver_states) const {
+    std::cout << (json_ ? FormatPlanJson(net, solver_states)
+                        : FormatPlan(net, solver_states, passes_));
+    if (trade_offs_ && !json_) std::cout << "\n" << FormatTradeOffs(net, solver_states);
+  }
+
+  std::string model_, solver_, gpu_;
+  NetFlags net_flags_;
+  bool passes_ = false, trade_offs_ = false, json_ = false;
+};
+
+const CommandRegistrar<Plan> registrar(
+    "plan", {.summary = "print what a model will run and how much memory it takes",
+             .about = "Compiles a net without running it and prints its steps, the kernel of each "
+                      "and the memory that they take.",
+             .examples = "caffe plan --solver=solver.prototxt\n"
+                         "caffe plan train_val.prototxt --gpu=H200 --precision=bf16"});
 
 }  // namespace
 }  // namespace caffe::tools

@@ -6,24 +6,31 @@
 #include "caffe/error.hpp"
 #include "caffe/solver_factory.hpp"
 #include "tools/caffe/devices.hpp"
-#include "tools/caffe/flags.hpp"
 
 namespace caffe::tools {
 
-void ScoreNets(const std::function<void(Net& net)>& score) {
-  Require(!FLAGS_model.empty(), "-model is missing; give the net prototxt");
-  CheckIterations();
-  UseDevice();
-  const std::vector<std::string> models = SplitByComma(FLAGS_model);
+ScoreCommand::ScoreCommand(CLI::App& app) {
+  AddModel(app, &models_)->description("The net prototxt, or several separated by commas");
+  AddWeights(app, &weights_);
+  AddIterations(app, &iterations_);
+  AddGpu(app, &gpu_, "The number of the GPU to run on");
+  net_flags_.AddState(app);
+  net_flags_.AddPrecision(app);
+}
+
+void ScoreCommand::Run() {
+  RequireModel(models_);
+  UseDevice(gpu_);
+  const std::vector<std::string> models = SplitByComma(models_);
   for (const std::string& model : models) {
     if (models.size() > 1) LOG(INFO) << "Net " << model;
-    Net net(model, TEST, FLAGS_level, StagesFromFlag(),
-            NetOptionsFromFlags(/*with_backward=*/false));
-    Require(!FLAGS_weights.empty() || net.learnable_params().empty(),
+    Net net(model, TEST, net_flags_.level, net_flags_.stages,
+            net_flags_.ToNetOptions(/*with_backward=*/false));
+    Require(!weights_.empty() || net.learnable_params().empty(),
             "-weights is missing; give the .caffemodel to score");
-    if (!FLAGS_weights.empty()) LoadWeights(FLAGS_weights, &net);
-    LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
-    score(net);
+    if (!weights_.empty()) LoadWeights(weights_, &net);
+    LOG(INFO) << "Running for " << iterations_ << " iterations.";
+    Score(net);
   }
 }
 

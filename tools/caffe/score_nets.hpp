@@ -1,13 +1,28 @@
 // What the commands that score models have in common.
 #pragma once
 
-#include <functional>
+#include <string>
 
 #include "caffe/net.hpp"
+#include "tools/caffe/command.hpp"
+#include "tools/caffe/options.hpp"
 
 namespace caffe::tools {
 
-// Calls `score` with each net of -model in turn: of phase TEST, with the weights of -weights.
-void ScoreNets(const std::function<void(Net& net)>& score);
+class ScoreCommand : public Command {
+ public:
+  explicit ScoreCommand(CLI::App& app);
+  // Calls Score with each net of --model in turn: of phase TEST, with the weights of --weights.
+  void Run() override;
+
+ protected:
+  virtual void Score(Net& net) = 0;
+  int iterations() const { return iterations_; }
+
+ private:
+  std::string models_, weights_, gpu_;
+  int iterations_ = 50;
+  NetFlags net_flags_;
+};
 
 }  // namespace caffe::tools

@@ -1,19 +1,11 @@
 #include "tools/caffe/signals.hpp"
 
-#include <gflags/gflags.h>
 #include <signal.h>
 
 #include <atomic>
 #include <string>
 
 #include "caffe/error.hpp"
-
-DEFINE_string(sigint_effect, "stop", "What SIGINT does while training: snapshot, stop or none.");
-DEFINE_string(sighup_effect, "snapshot",
-              "What SIGHUP does while training: snapshot, stop or none.");
-DEFINE_string(sigterm_effect, "stop",
-              "What SIGTERM, by which clusters end jobs, does while training: snapshot, stop or "
-              "none. Stopping snapshots, unless snapshot_after_train is false.");
 
 namespace caffe::tools {
 namespace {
@@ -24,24 +16,41 @@ void OnSignal(int signal) {
   has_come[signal] = true;
 }
 
-SolverAction::Enum EffectFromFlag(const char* flag, const std::string& value) {
+SolverAction::Enum ParseEffect(const std::string& flag, const std::string& value) {
   if (value == "stop") return SolverAction::STOP;
   if (value == "snapshot") return SolverAction::SNAPSHOT;
   if (value == "none") return SolverAction::NONE;
-  throw InvalidArgument(std::string("-") + flag + ": Invalid signal effect \"" + value +
+  throw InvalidArgument("-" + flag + ": Invalid signal effect \"" + value +
                         "\" was specified; use snapshot, stop or none");
+}
+
+void AddEffect(CLI::App& app, const std::string& flag, const std::string& standard,
+               const std::string& description, SolverAction::Enum* effect) {
+  app.add_option_function<std::string>(
+         "--" + flag, [=](const std::string& value) { *effect = ParseEffect(flag, value); },
+         description + ": snapshot, stop or none")
+      ->type_name("EFFECT")
+      ->default_str(standard);
 }
 
 }  // namespace
 
-void HandleSignals(Solver& solver) {
+void SignalEffects::Add(CLI::App& app) {
+  AddEffect(app, "sigint_effect", "stop", "What SIGINT (Ctrl-C) does", &sigint);
+  AddEffect(app, "sighup_effect", "snapshot", "What SIGHUP does", &sighup);
+  AddEffect(app, "sigterm_effect", "stop",
+            "What SIGTERM, by which clusters end jobs, does. Stopping snapshots unless "
+            "snapshot_after_train is false",
+            &sigterm);
+}
+
+void HandleSignals(const SignalEffects& options, Solver& solver) {
   struct Effect {
     int signal;
     SolverAction::Enum action;
   };
-  const Effect effects[] = {{SIGINT, EffectFromFlag("sigint_effect", FLAGS_sigint_effect)},
-                            {SIGTERM, EffectFromFlag("sigterm_effect", FLAGS_sigterm_effect)},
-                            {SIGHUP, EffectFromFlag("sighup_effect", FLAGS_sighup_effect)}};
+  const Effect effects[] = {
+      {SIGINT, options.sigint}, {SIGTERM, options.sigterm}, {SIGHUP, options.sighup}};
   struct sigaction action {};
   action.sa_handler = OnSignal;
   action.sa_flags = SA_RESTART;

@@ -1,12 +1,22 @@
-// What signals do while a solver trains: -sigint_effect, -sighup_effect, -sigterm_effect.
+// What signals do while a solver trains: --sigint_effect, --sighup_effect, --sigterm_effect.
 #pragma once
+
+#include <CLI/CLI.hpp>
 
 #include "caffe/solver.hpp"
 
 namespace caffe::tools {
 
-// From now on the solver looks after each iteration for signals that have come. Throws
-// InvalidArgument for a flag with another value than snapshot, stop or none.
-void HandleSignals(Solver& solver);
+struct SignalEffects {
+  SolverAction::Enum sigint = SolverAction::STOP;
+  SolverAction::Enum sighup = SolverAction::SNAPSHOT;
+  SolverAction::Enum sigterm = SolverAction::STOP;
+
+  // Values other than snapshot, stop and none are refused.
+  void Add(CLI::App& app);
+};
+
+// From now on the solver looks after each iteration for signals that have come.
+void HandleSignals(const SignalEffects& effects, Solver& solver);
 
 }  // namespace caffe::tools

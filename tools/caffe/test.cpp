@@ -3,8 +3,6 @@
 
 #include <sstream>
 
-#include "tools/caffe/command.hpp"
-#include "tools/caffe/flags.hpp"
 #include "tools/caffe/score_nets.hpp"
 
 namespace caffe::tools {
@@ -26,9 +24,9 @@ class OutputSums {
     }
   }
 
-  void LogMeans(const Net& net) const {
+  void LogMeans(const Net& net, int batches) const {
     for (const auto& [name, sum] : sums_) {
-      const double mean = sum / FLAGS_iterations;
+      const double mean = sum / batches;
       const float weight = net.loss_weight(name);
       std::ostringstream loss;
       if (weight != 0) loss << " (* " << weight << " = " << weight * mean << " loss)";
@@ -40,22 +38,31 @@ class OutputSums {
   std::vector<std::pair<std::string, double>> sums_;
 };
 
-void LogMeanOutputs(Net& net) {
-  OutputSums sums;
-  double loss_sum = 0;
-  for (int i = 0; i < FLAGS_iterations; ++i) {
-    float loss = 0;
-    net.Forward(&loss);
-    loss_sum += loss;
-    sums.Add(net, i);
-  }
-  LOG(INFO) << "Loss: " << loss_sum / FLAGS_iterations;
-  sums.LogMeans(net);
-}
+class Test : public ScoreCommand {
+ public:
+  using ScoreCommand::ScoreCommand;
 
-const CommandRegistrar registrar("test", {.help = "score a model", .run = [](const std::string&) {
-                                            ScoreNets(LogMeanOutputs);
-                                          }});
+ private:
+  void Score(Net& net) override {
+    OutputSums sums;
+    double loss_sum = 0;
+    for (int i = 0; i < iterations(); ++i) {
+      float loss = 0;
+      net.Forward(&loss);
+      loss_sum += loss;
+      sums.Add(net, i);
+    }
+    LOG(INFO) << "Loss: " << loss_sum / iterations();
+    sums.LogMeans(net, iterations());
+  }
+};
+
+const CommandRegistrar<Test> registrar(
+    "test", {.summary = "score a model",
+             .about = "Runs batches of the net's TEST data through a model and prints the mean of "
+                      "each output, such as loss and accuracy.",
+             .examples = "caffe test lenet.prototxt --weights=lenet.caffemodel --iterations=100\n"
+                         "caffe test lenet.prototxt --weights=lenet.caffemodel --gpu=0"});
 
 }  // namespace
 }  // namespace caffe::tools

@@ -2,36 +2,54 @@
 #include <glog/logging.h>
 
 #include "caffe/detection_score.hpp"
-#include "tools/caffe/command.hpp"
-#include "tools/caffe/flags.hpp"
 #include "tools/caffe/score_nets.hpp"
-
-DEFINE_string(ap_version, "11point", "Average precision of detection tests (test_detection).");
-DEFINE_bool(show_per_class_result, true, "Show the precision of each class (test_detection).");
 
 namespace caffe::tools {
 namespace {
 
-void LogMeanPrecision(Net& net) {
-  std::vector<DetectionScore> scores(net.output_blobs().size(), DetectionScore(FLAGS_ap_version));
-  for (int i = 0; i < FLAGS_iterations; ++i) {
-    net.Forward();
-    for (size_t k = 0; k < scores.size(); ++k) scores[k].Add(*net.output_blobs()[k]);
+class TestDetection : public ScoreCommand {
+ public:
+  explicit TestDetection(CLI::App& app) : ScoreCommand(app) {
+    app.add_option("--ap_version", ap_version_,
+                   "How precision is averaged over recall: 11point, MaxIntegral or Integral")
+        ->type_name("NAME");
+    app.add_flag("--show_per_class_result", shows_classes_,
+                 "Show the precision of each class (the default; "
+                 "--noshow_per_class_result does not)");
   }
-  for (size_t k = 0; k < scores.size(); ++k) {
-    if (FLAGS_show_per_class_result) {
-      for (const auto& [label, precision] : scores[k].AveragePrecisions()) {
-        LOG(INFO) << "class AP " << label << ": " << precision;
-      }
-    }
-    LOG(INFO) << "Test net output mAP #" << k << ": " << net.output_names()[k] << " = "
-              << scores[k].MeanAveragePrecision();
-  }
-}
 
-const CommandRegistrar registrar("test_detection",
-                                 {.help = "score a detector: mean average precision",
-                                  .run = [](const std::string&) { ScoreNets(LogMeanPrecision); }});
+ private:
+  void Score(Net& net) override {
+    std::vector<DetectionScore> scores(net.output_blobs().size(), DetectionScore(ap_version_));
+    for (int i = 0; i < iterations(); ++i) {
+      net.Forward();
+      for (size_t k = 0; k < scores.size(); ++k) scores[k].Add(*net.output_blobs()[k]);
+    }
+    for (size_t k = 0; k < scores.size(); ++k) {
+      if (shows_classes_) LogClasses(scores[k]);
+      LOG(INFO) << "Test net output mAP #" << k << ": " << net.output_names()[k] << " = "
+                << scores[k].MeanAveragePrecision();
+    }
+  }
+
+  static void LogClasses(const DetectionScore& score) {
+    for (const auto& [label, precision] : score.AveragePrecisions()) {
+      LOG(INFO) << "class AP " << label << ": " << precision;
+    }
+  }
+
+  std::string ap_version_ = "11point";
+  bool shows_classes_ = true;
+};
+
+const CommandRegistrar<TestDetection> registrar(
+    "test_detection",
+    {.summary = "score a detector: mean average precision",
+     .about = "Runs batches of TEST data through a net that ends in DetectionEvaluate layers and "
+              "prints the mean average precision of its detections.",
+     .examples = "caffe test_detection test.prototxt --weights=ssd.caffemodel --iterations=619\n"
+                 "caffe test_detection test.prototxt --weights=ssd.caffemodel "
+                 "--ap_version=Integral"});
 
 }  // namespace
 }  // namespace caffe::tools

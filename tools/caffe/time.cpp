@@ -6,13 +6,10 @@
 #include <sstream>
 
 #include "caffe/common.hpp"
-#include "caffe/error.hpp"
 #include "caffe/plan_report.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
-#include "tools/caffe/flags.hpp"
-
-DEFINE_bool(explain, false, "Also print each step's kernel and why better ones refused (time).");
+#include "tools/caffe/options.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -51,8 +48,8 @@ void LogIteration(int i, double milliseconds) {
   LOG(INFO) << "Iteration: " << i + 1 << " forward-backward time: " << milliseconds << " ms.";
 }
 
-void TimeWholePasses(Net& net) {
-  for (int i = -kWarmUps; i < FLAGS_iterations; ++i) {
+void TimeWholePasses(Net& net, int iterations) {
+  for (int i = -kWarmUps; i < iterations; ++i) {
     const double milliseconds = Milliseconds([&] {
       net.LaunchForwardBackward();
       net.AwaitLoss();
@@ -66,11 +63,11 @@ struct PassTimes {
   double forward = 0, backward = 0, total = 0;
 };
 
-PassTimes TimeSteps(Net& net, bool logs_iterations) {
+PassTimes TimeSteps(Net& net, int iterations, bool logs_iterations) {
   SetProfiling(net, true);
   PassTimes times;
   times.total = Milliseconds([&] {
-    for (int i = 0; i < FLAGS_iterations; ++i) {
+    for (int i = 0; i < iterations; ++i) {
       const double forward = Milliseconds([&] { net.Forward(); });
       const double backward = Milliseconds([&] { net.Backward(); });
       times.forward += forward;
@@ -85,41 +82,66 @@ void LogLayerTime(const std::string& layer, const char* direction, double millis
   std::ostringstream name;
   name.width(10);
   name << layer;
-  LOG(INFO) << name.str() << "\t" << direction << ": " << milliseconds / FLAGS_iterations << " ms.";
+  LOG(INFO) << name.str() << "\t" << direction << ": " << milliseconds << " ms.";
 }
 
-void LogTimes(Net& net, const PassTimes& times) {
+void LogTimes(Net& net, int iterations, const PassTimes& times) {
   LOG(INFO) << "Average time per layer: ";
   for (const LayerTime& time : LayerTimes(net)) {
-    LogLayerTime(time.layer, "forward", time.forward_ms);
-    LogLayerTime(time.layer, "backward", time.backward_ms);
+    LogLayerTime(time.layer, "forward", time.forward_ms / iterations);
+    LogLayerTime(time.layer, "backward", time.backward_ms / iterations);
   }
-  LOG(INFO) << "Average Forward pass: " << times.forward / FLAGS_iterations << " ms.";
-  LOG(INFO) << "Average Backward pass: " << times.backward / FLAGS_iterations << " ms.";
-  LOG(INFO) << "Average Forward-Backward: " << (times.forward + times.backward) / FLAGS_iterations
+  LOG(INFO) << "Average Forward pass: " << times.forward / iterations << " ms.";
+  LOG(INFO) << "Average Backward pass: " << times.backward / iterations << " ms.";
+  LOG(INFO) << "Average Forward-Backward: " << (times.forward + times.backward) / iterations
             << " ms.";
   LOG(INFO) << "Total Time: " << times.total << " ms.";
 }
 
-void Time(const std::string&) {
-  Require(!FLAGS_model.empty(), "-model is missing; give the net prototxt");
-  CheckIterations();
-  UseDevice();
-  const bool is_training = PhaseFromFlag() == TRAIN;
-  Net net(FLAGS_model, PhaseFromFlag(), FLAGS_level, StagesFromFlag(),
-          NetOptionsFromFlags(is_training));
-  if (FLAGS_explain) LogSteps(net);
-  RunOnce(net, is_training);
-  LOG(INFO) << "*** Benchmark begins ***";
-  LOG(INFO) << "Testing for " << FLAGS_iterations << " iterations.";
-  // A GPU replays whole passes, but times its steps one by one: first the passes, then the steps.
-  const bool is_gpu = Caffe::mode() == Caffe::GPU;
-  if (is_gpu) TimeWholePasses(net);
-  LogTimes(net, TimeSteps(net, /*logs_iterations=*/!is_gpu));
-  LOG(INFO) << "*** Benchmark ends ***";
-}
+class Time : public Command {
+ public:
+  explicit Time(CLI::App& app) {
+    AddModel(app, &model_);
+    AddIterations(app, &iterations_);
+    AddGpu(app, &gpu_, "The number of the GPU to run on");
+    net_flags_.AddPhase(app);
+    net_flags_.AddState(app);
+    net_flags_.AddPrecision(app);
+    net_flags_.AddMemoryLimit(app);
+    app.add_flag("--explain", explains_,
+                 "Also print each step's kernel and why better ones refused");
+  }
 
-const CommandRegistrar registrar("time", {.help = "measure a model's time per layer", .run = Time});
+  void Run() override {
+    RequireModel(model_);
+    UseDevice(gpu_);
+    const bool is_training = net_flags_.phase == TRAIN;
+    Net net(model_, net_flags_.phase, net_flags_.level, net_flags_.stages,
+            net_flags_.ToNetOptions(is_training));
+    if (explains_) LogSteps(net);
+    RunOnce(net, is_training);
+    LOG(INFO) << "*** Benchmark begins ***";
+    LOG(INFO) << "Testing for " << iterations_ << " iterations.";
+    // A GPU replays whole passes, but times its steps one by one: first the passes, then the steps.
+    const bool is_gpu = Caffe::mode() == Caffe::GPU;
+    if (is_gpu) TimeWholePasses(net, iterations_);
+    LogTimes(net, iterations_, TimeSteps(net, iterations_, /*logs_iterations=*/!is_gpu));
+    LOG(INFO) << "*** Benchmark ends ***";
+  }
+
+ private:
+  std::string model_, gpu_;
+  int iterations_ = 50;
+  NetFlags net_flags_;
+  bool explains_ = false;
+};
+
+const CommandRegistrar<Time> registrar(
+    "time", {.summary = "measure a model's time per layer",
+             .about = "Runs forward and backward passes of a net and prints the time of each "
+                      "pass and of each layer, in milliseconds.",
+             .examples = "caffe time lenet.prototxt --iterations=10\n"
+                         "caffe time lenet.prototxt --phase=TEST --precision=bf16"});
 
 }  // namespace
 }  // namespace caffe::tools

@@ -7,59 +7,85 @@
 #include "caffe/solver_group.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
-#include "tools/caffe/flags.hpp"
+#include "tools/caffe/options.hpp"
 #include "tools/caffe/signals.hpp"
 #include "tools/caffe/trace_file.hpp"
-
-DEFINE_string(snapshot, "", "The .solverstate to resume training from (train).");
-DEFINE_int32(workers, 1,
-             "Copies of the net that train together, each on its part of the data and of the "
-             "processor (train).");
-DEFINE_string(trace, "",
-              "File to write a timeline to, for chrome://tracing or ui.perfetto.dev (train).");
 
 namespace caffe::tools {
 namespace {
 
-// As in Caffe, -gpu takes precedence over the solver's solver_mode.
-void TakeDeviceFrom(const SolverParameter& param) {
-  const bool wants_gpu =
-      FLAGS_gpu.empty() && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU;
-  if (!wants_gpu) return;
-  Require(FLAGS_workers == 1, FLAGS_solver, ": solver_mode is GPU, but -workers is ", FLAGS_workers,
-          ", which trains copies on the CPU; set solver_mode: CPU, or give -gpu 0,1 in place of "
-          "-workers for a copy on each GPU");
-  FLAGS_gpu = std::to_string(param.device_id());
-}
-
-void Train(const std::string&) {
-  Require(FLAGS_snapshot.empty() || FLAGS_weights.empty(),
-          "-snapshot and -weights are both given; give a snapshot to resume training or weights to "
-          "finetune, "
-          "not both");
-  SolverParameter param = SolverFromFlags();
-  TakeDeviceFrom(param);
-  Require(FLAGS_gpu.empty() || FLAGS_workers == 1,
-          "-gpu and -workers are both given; -workers trains copies on the CPU, -gpu 0,1 one on "
-          "each GPU");
-  if (!FLAGS_weights.empty()) param.add_weights(FLAGS_weights);
-  TraceFile file(FLAGS_trace);
-  const SolverOptions options{.keep_all = false, .file = FLAGS_solver, .trace = file.trace()};
-  const std::vector<int> gpus = GpusFromFlag();
-  std::optional<SolverGroup> group;
-  if (gpus.empty()) {
-    UseCpu();
-    group.emplace(param, options, FLAGS_workers);
-  } else {
-    UseGpus(gpus);
-    group.emplace(param, options, gpus);
+class Train : public Command {
+ public:
+  explicit Train(CLI::App& app) {
+    AddSolver(app, &solver_);
+    app.add_option("--snapshot", snapshot_, "The .solverstate to resume training from")
+        ->type_name("FILE");
+    AddWeights(app, &weights_);
+    AddGpu(app, &gpu_, "The GPUs to train on, by number separated by commas, or 'all'");
+    app.add_option("--workers", workers_,
+                   "Copies of the net that train together on the CPU, each on its part of the data "
+                   "and of the processor")
+        ->type_name("N");
+    net_flags_.AddState(app);
+    net_flags_.AddPrecision(app);
+    net_flags_.AddMemoryLimit(app);
+    effects_.Add(app);
+    app.add_option("--trace", trace_,
+                   "Where to write a timeline, for chrome://tracing or ui.perfetto.dev")
+        ->type_name("FILE");
   }
-  HandleSignals(group->solver(0));
-  LOG(INFO) << "Starting Optimization";
-  group->Solve(FLAGS_snapshot);
-}
 
-const CommandRegistrar registrar("train", {.help = "train or finetune a model", .run = Train});
+  void Run() override {
+    Require(!solver_.empty(), "-solver is missing; give the solver prototxt");
+    Require(snapshot_.empty() || weights_.empty(),
+            "-snapshot and -weights are both given; give a snapshot to resume training or weights "
+            "to finetune, not both");
+    SolverParameter param = net_flags_.ReadSolver(solver_);
+    TakeDeviceFrom(param);
+    Require(gpu_.empty() || workers_ == 1,
+            "-gpu and -workers are both given; -workers trains copies on the CPU, -gpu 0,1 one on "
+            "each GPU");
+    if (!weights_.empty()) param.add_weights(weights_);
+    TraceFile file(trace_);
+    const SolverOptions options{.keep_all = false, .file = solver_, .trace = file.trace()};
+    const std::vector<int> gpus = ParseGpus(gpu_);
+    std::optional<SolverGroup> group;
+    if (gpus.empty()) {
+      UseCpu();
+      group.emplace(param, options, workers_);
+    } else {
+      UseGpus(gpus);
+      group.emplace(param, options, gpus);
+    }
+    HandleSignals(effects_, group->solver(0));
+    LOG(INFO) << "Starting Optimization";
+    group->Solve(snapshot_);
+  }
+
+ private:
+  // As in Caffe, --gpu takes precedence over the solver's solver_mode.
+  void TakeDeviceFrom(const SolverParameter& param) {
+    const bool wants_gpu =
+        gpu_.empty() && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU;
+    if (!wants_gpu) return;
+    Require(workers_ == 1, solver_, ": solver_mode is GPU, but -workers is ", workers_,
+            ", which trains copies on the CPU; set solver_mode: CPU, or give -gpu 0,1 in place of "
+            "-workers for a copy on each GPU");
+    gpu_ = std::to_string(param.device_id());
+  }
+
+  std::string solver_, snapshot_, weights_, gpu_, trace_;
+  int workers_ = 1;
+  NetFlags net_flags_;
+  SignalEffects effects_;
+};
+
+const CommandRegistrar<Train> registrar(
+    "train", {.summary = "train or finetune a model",
+              .about = "Trains the net that a solver prototxt names, from nothing, from weights or "
+                       "from a snapshot.",
+              .examples = "caffe train solver.prototxt\n"
+                          "caffe train solver.prototxt --weights=pretrained.caffemodel --gpu=0"});
 
 }  // namespace
 }  // namespace caffe::tools

@@ -1,0 +1,160 @@
+// The command line of `caffe`: spellings of flags, help, suggestions, files as words.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/temporary_folder.hpp"
+#include "tests/tools/run_program.hpp"
+
+namespace {
+
+using caffe::testing::Outcome;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CommandLineTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Write("net.prototxt", R"(
+      name: "line"
+      layer { name: "x" type: "DummyData" top: "x" top: "t"
+        dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 dim: 2 } } }
+      layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
+        inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+      layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
+    )");
+    Write("solver.prototxt",
+          "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 "
+          "snapshot_after_train: false snapshot_prefix: 's'");
+  }
+
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_.path(name)) << text;
+  }
+  Outcome Run(const std::string& arguments) const {
+    return caffe::testing::RunProgram(folder_.path(), "caffe " + arguments);
+  }
+  void ExpectSuccess(const std::string& arguments, const std::string& text) const {
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.status, 0) << arguments << "\n" << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr(text)) << arguments;
+  }
+  void ExpectFailure(const std::string& arguments, const std::string& text) const {
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.status, 1) << arguments << "\n" << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr(text)) << arguments;
+  }
+
+  // As `caffe help` lists them.
+  std::vector<std::string> Commands() const {
+    std::istringstream lines(Run("help").output);
+    std::vector<std::string> commands;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("  ")) commands.push_back(line.substr(2, line.find(' ', 2) - 2));
+    }
+    return commands;
+  }
+
+  caffe::testing::TemporaryFolder folder_;
+};
+
+TEST_F(CommandLineTest, EachCommandExplainsItself) {
+  const std::vector<std::string> commands = Commands();
+  EXPECT_GE(commands.size(), 9u);
+  for (const std::string& command : commands) {
+    const Outcome help = Run("help " + command);
+    EXPECT_EQ(help.status, 0) << command;
+    EXPECT_THAT(help.output, AllOf(HasSubstr("caffe " + command + ": "), HasSubstr("Usage: "),
+                                   ContainsRegex("Examples:\n  [^\n]*caffe [^\n]*\n  [^\n]*caffe "),
+                                   Not(HasSubstr("alsologtoemail")), Not(HasSubstr("tryfromenv"))));
+    EXPECT_EQ(Run(command + " --help").output, help.output);
+    EXPECT_EQ(Run(command + " -h").output, help.output);
+    std::istringstream lines(help.output);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+  }
+  EXPECT_THAT(Run("help train").output, AllOf(ContainsRegex("--workers=N .*\n.*\\(default 1\\)"),
+                                              HasSubstr("--memory_limit=MIB")));
+}
+
+TEST_F(CommandLineTest, HelpIsNoError) {
+  const Outcome help = Run("help");
+  for (const char* words : {"", "-h", "-help", "--help"}) {
+    const Outcome outcome = Run(words);
+    EXPECT_EQ(outcome.status, 0) << words;
+    EXPECT_EQ(outcome.output, help.output) << words;
+  }
+}
+
+TEST_F(CommandLineTest, SuggestsCommandsAndFlags) {
+  ExpectFailure("trian", "Unknown action: trian; did you mean 'train'?");
+  ExpectFailure("help trian", "did you mean 'train'?");
+  ExpectFailure("xyzzy", "data-bench, device_query, help, layers, plan, test");
+  ExpectFailure("train --slover=x", "unknown flag --slover; did you mean '--solver'?");
+  ExpectFailure("train -slover x", "unknown flag --slover; did you mean '--solver'?");
+  ExpectFailure("train -minloglevl=1", "did you mean '--minloglevel'?");
+  ExpectFailure("train solver=solver.prototxt", "did you mean '--solver=solver.prototxt'?");
+}
+
+TEST_F(CommandLineTest, TakesEverySpellingOfGflags) {
+  Write("flags", "# what this run takes\n--model=net.prototxt\n-iterations=1\n");
+  for (const char* words :
+       {"time -model=net.prototxt -iterations=1", "time --model net.prototxt --iterations 1",
+        "time -model net.prototxt -iterations=7 -iterations=1",
+        "-model net.prototxt -iterations 1 time", "time -flagfile=flags",
+        "time -model=net.prototxt -iterations=1 -level -0 -gpu= -stage="}) {
+    ExpectSuccess(words, "] Testing for 1 iterations.\n");
+  }
+  const std::string plan = "plan --model=net.prototxt --passes";
+  for (const char* off : {" -nopasses", " --nopasses", " -passes=false", " --passes=0"}) {
+    EXPECT_THAT(Run(plan + off).output, Not(HasSubstr("nodes before"))) << off;
+  }
+  for (const char* on : {"", " -passes", " --passes=true", " -passes=1"}) {
+    EXPECT_THAT(Run(plan + on).output, HasSubstr("nodes before")) << on;
+  }
+}
+
+TEST_F(CommandLineTest, SaysWhichValueIsWrong) {
+  ExpectFailure("time net.prototxt --iterations=many", "--iterations = many");
+  ExpectFailure("time net.prototxt --iterations=0", "caffe time: -iterations is 0");
+  ExpectFailure("time net.prototxt --iterations", "flag --iterations needs a value");
+}
+
+TEST_F(CommandLineTest, IgnoresFlagsOfOtherCommandsWithAWarning) {
+  const Outcome time = Run("time --model=net.prototxt --iterations=1 --weights=none.caffemodel");
+  EXPECT_EQ(time.status, 0) << time.output;
+  EXPECT_THAT(time.output, ContainsRegex("W[^\n]*caffe time: --weights is ignored"));
+}
+
+TEST_F(CommandLineTest, TakesTheFlagsOfGlog) {
+  const std::string train = "train --solver=solver.prototxt ";
+  ExpectSuccess(train + "-logtostderr=1 -v=0 --stderrthreshold 0 -nologtostdout",
+                "Optimization Done.");
+  EXPECT_EQ(Run(train + "-minloglevel=2").output, "");
+  EXPECT_EQ(Run("-minloglevel 2 " + train).output, "");
+  ExpectSuccess(train + "-log_prefix=false", "\nOptimization Done.\n");
+  ASSERT_TRUE(std::filesystem::create_directory(folder_.path("logs")));
+  ExpectSuccess(train + "-log_dir=logs", "Optimization Done.");
+  EXPECT_FALSE(std::filesystem::is_empty(folder_.path("logs")));
+}
+
+TEST_F(CommandLineTest, AWordAfterTheCommandIsItsFile) {
+  ExpectSuccess("train solver.prototxt", "Optimization Done.");
+  ExpectSuccess("time net.prototxt --iterations=1", "Testing for 1 iterations.");
+  ExpectSuccess("time --iterations=1 net.prototxt", "Testing for 1 iterations.");
+  ExpectFailure("test net.prototxt", "-weights is missing");
+  ExpectFailure("train --solver=solver.prototxt solver.prototxt", "neither a flag");
+}
+
+TEST_F(CommandLineTest, PhasesHaveNoCase) {
+  ExpectSuccess("plan --model=net.prototxt -phase=test", "(TEST)");
+  ExpectSuccess("plan --model=net.prototxt -phase Train", "(TRAIN)");
+}
+
+}  // namespace

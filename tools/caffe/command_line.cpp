@@ -1,0 +1,242 @@
+#include "tools/caffe/command_line.hpp"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cctype>
+#include <iostream>
+#include <new>
+#include <sstream>
+
+#include "caffe/common.hpp"
+#include "caffe/core/nearest_name.hpp"
+#include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
+#include "tools/caffe/help_format.hpp"
+#include "tools/caffe/log_flags.hpp"
+
+namespace caffe::tools {
+namespace {
+
+constexpr const char* kHelpFlags = "--help,--h,--helpshort,--helpfull";
+
+// A dash before a digit begins a negative number.
+bool IsFlag(const std::string& word) {
+  const size_t name = word.find_first_not_of('-');
+  return (name == 1 || name == 2) && !std::isdigit(static_cast<unsigned char>(word[name])) &&
+         word[name] != '.';
+}
+
+bool TakesValue(const CLI::Option& option) {
+  return option.get_items_expected_max() > 0;
+}
+
+// Replaces each -flagfile=FILE by the flags in the file: a line each, # begins a comment.
+std::vector<std::string> ExpandFlagFiles(const std::vector<std::string>& words) {
+  std::vector<std::string> expanded;
+  for (const std::string& word : words) {
+    const size_t value = word.find("flagfile=");
+    if (!IsFlag(word) || word.find_first_not_of('-') != value) {
+      expanded.push_back(word);
+      continue;
+    }
+    std::istringstream lines(ReadFile(word.substr(word.find('=') + 1)));
+    std::vector<std::string> flags;
+    for (std::string line; std::getline(lines, line);) {
+      line = CLI::detail::trim(line);
+      if (IsFlag(line)) flags.push_back(line);
+    }
+    flags = ExpandFlagFiles(flags);
+    expanded.insert(expanded.end(), flags.begin(), flags.end());
+  }
+  return expanded;
+}
+
+std::vector<std::string> FlagNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
+  }
+  return names;
+}
+
+std::string Suggest(const std::string& name, const std::vector<std::string>& candidates,
+                    const std::string& dashes) {
+  const std::string near = NearestName(name, candidates);
+  return near.empty() ? "" : "; did you mean '" + dashes + near + "'?";
+}
+
+}  // namespace
+
+CommandLine::CommandLine() {
+  app_.require_subcommand(0, 1);  // a later word is not a second command
+  app_.set_help_flag(kHelpFlags);
+  app_.set_version_flag("--version", std::string("caffe version ") + Version());
+  app_.option_defaults()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->always_capture_default();
+  AddLogFlags(app_);
+  for (const auto& [name, entry] : Commands()) {
+    CLI::App* app = app_.add_subcommand(name, entry.help.summary);
+    app->set_help_flag(kHelpFlags);
+    commands_[name] = entry.make(*app);
+  }
+}
+
+// The option of any command: whether a flag takes a value is the same in all.
+const CLI::Option* CommandLine::Find(const std::string& flag) const {
+  if (const CLI::Option* option = app_.get_option_no_throw("--" + flag)) return option;
+  for (const CLI::App* app : app_.get_subcommands({})) {
+    if (const CLI::Option* option = app->get_option_no_throw("--" + flag)) return option;
+  }
+  return nullptr;
+}
+
+// The commands that have a flag.
+std::vector<std::string> CommandLine::Takers(const std::string& flag) const {
+  std::vector<std::string> names;
+  for (const CLI::App* app : app_.get_subcommands({})) {
+    if (app->get_option_no_throw("--" + flag) != nullptr) names.push_back(app->get_name());
+  }
+  return names;
+}
+
+CommandLine::Flag CommandLine::ParseFlag(const std::string& word) const {
+  const size_t begin = word.find_first_not_of('-'), equals = word.find('=');
+  Flag flag{word.substr(begin, equals == std::string::npos ? equals : equals - begin), {}};
+  if (equals != std::string::npos) flag.value = word.substr(equals + 1);
+  if (Find(flag.name) == nullptr && flag.name.starts_with("no") && !flag.value) {
+    const CLI::Option* negated = Find(flag.name.substr(2));
+    if (negated != nullptr && !TakesValue(*negated)) return {flag.name.substr(2), "false"};
+  }
+  return flag;
+}
+
+void CommandLine::Separate(const std::vector<std::string>& words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (!IsFlag(words[i])) {
+      plain_words_.push_back(words[i]);
+      continue;
+    }
+    Flag flag = ParseFlag(words[i]);
+    const CLI::Option* option = Find(flag.name);
+    if (option != nullptr && TakesValue(*option) && !flag.value) {
+      Require(i + 1 < words.size(), "caffe: flag --", flag.name, " needs a value");
+      flag.value = words[++i];
+    }
+    flags_.push_back(flag);
+  }
+}
+
+void CommandLine::FindCommand() {
+  if (plain_words_.empty()) return;
+  RequireCommand(plain_words_[0]);
+  command_app_ = app_.get_subcommand(plain_words_[0]);
+}
+
+// A word after the command is a file, or whatever else the command declares.
+void CommandLine::CheckPlainWords() const {
+  size_t places = 0;
+  for (const CLI::Option* option : command_app_->get_options()) {
+    const bool is_given = std::any_of(flags_.begin(), flags_.end(), [&](const Flag& flag) {
+      return option->check_lname(flag.name);
+    });
+    places += option->get_positional() && !is_given;
+  }
+  for (size_t i = 1; i < plain_words_.size(); ++i) {
+    const std::string& word = plain_words_[i];
+    const size_t equals = word.find('=');
+    const bool lacks_dashes =
+        equals != std::string::npos && Find(word.substr(0, equals)) != nullptr;
+    Require(i <= places && !lacks_dashes, "caffe ", command_app_->get_name(), ": '", word,
+            "' is neither a flag nor its value; ",
+            lacks_dashes ? "did you mean '--" + word + "'?"
+                         : "flags begin with a dash, lists have no spaces");
+  }
+}
+
+void CommandLine::ThrowUnknownFlag(const std::string& name) const {
+  std::vector<std::string> names = FlagNames(app_);
+  if (command_app_ != nullptr) names = FlagNames(*command_app_);
+  std::string near = Suggest(name, names, "--");
+  if (near.empty()) near = Suggest(name, FlagNames(app_), "--");
+  const std::string command = command_app_ != nullptr ? " " + command_app_->get_name() : "";
+  throw InvalidArgument("caffe" + command + ": unknown flag --" + name + near + "; caffe help" +
+                        command + " lists what there is");
+}
+
+void CommandLine::AddFlag(const Flag& flag, std::vector<std::string>* for_all,
+                          std::vector<std::string>* for_command) {
+  const std::string name = "--" + flag.name;
+  const CLI::Option* option =
+      command_app_ != nullptr ? command_app_->get_option_no_throw(name) : nullptr;
+  std::vector<std::string>* words = option != nullptr ? for_command : for_all;
+  if (option == nullptr) option = app_.get_option_no_throw(name);
+  if (option == nullptr) {
+    const std::vector<std::string> takers = Takers(flag.name);
+    if (takers.empty()) ThrowUnknownFlag(flag.name);
+    warnings_.push_back("caffe " + (command_app_ ? command_app_->get_name() : "") + ": " + name +
+                        " is ignored, a flag of caffe " + CLI::detail::join(takers, ", "));
+  } else if (TakesValue(*option)) {
+    words->insert(words->end(), {name, *flag.value});
+  } else {
+    words->push_back(flag.value ? name + "=" + *flag.value : name);
+  }
+}
+
+void CommandLine::ParseByCli11(std::vector<std::string> words) {
+  const std::string name = command_app_ != nullptr ? command_app_->get_name() : "";
+  std::reverse(words.begin(), words.end());  // CLI11's order
+  try {
+    app_.parse(std::move(words));
+  } catch (const CLI::CallForHelp&) {
+    answer_ = name.empty() ? FormatCommands() : FormatCommandHelp(name, *command_app_);
+  } catch (const CLI::CallForVersion& version) {
+    answer_ = std::string(version.what()) + "\n";
+  } catch (const CLI::ParseError& error) {
+    throw InvalidArgument("caffe " + name + ": " + error.what() + "; caffe help " + name +
+                          " lists the options");
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument("caffe " + name + ": " + error.what());
+  }
+}
+
+void CommandLine::Parse(const std::vector<std::string>& given) {
+  const std::vector<std::string> words = ExpandFlagFiles(given);
+  Separate(words);
+  FindCommand();
+  std::vector<std::string> line, for_command;
+  for (const Flag& flag : flags_) AddFlag(flag, &line, &for_command);
+  if (command_app_ != nullptr) {
+    CheckPlainWords();
+    line.insert(line.end(), plain_words_.begin(), plain_words_.end());
+    line.insert(line.end(), for_command.begin(), for_command.end());
+  }
+  ParseByCli11(line);
+  if (words.empty()) answer_ = FormatCommands();
+  Require(command_app_ != nullptr || !answer_.empty(),
+          "caffe: there are flags but no command; give one, as in caffe train --solver=FILE");
+}
+
+int CommandLine::Run() {
+  if (!answer_.empty()) {
+    std::cout << answer_;
+    return 0;
+  }
+  const std::string& name = plain_words_[0];
+  try {
+    commands_.at(name)->Run();
+    return 0;
+  } catch (const std::bad_alloc&) {
+    LOG(ERROR)
+        << "caffe " << name
+        << ": the machine's memory is used up; lower batch_size or prefetch (caffe plan shows "
+           "what a net needs)";
+    return 1;
+  } catch (const std::exception& error) {
+    LOG(ERROR) << "caffe " << name << ": " << error.what();
+    return 1;
+  }
+}
+
+}  // namespace caffe::tools

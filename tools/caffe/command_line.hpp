@@ -1,0 +1,58 @@
+// The command line of `caffe`: CLI11 behind the spellings that Caffe's scripts use.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/caffe/command.hpp"
+
+namespace caffe::tools {
+
+class CommandLine {
+ public:
+  // Declares the options of all commands.
+  CommandLine();
+
+  // `words` are the arguments without the program's name, spelled as gflags allows: one dash or
+  // two, -flag=value or -flag value; -flag, -noflag and -flag=false for booleans; the last of
+  // several; flags before the command; -flagfile=FILE. A flag that only other commands have is
+  // ignored with a warning, since Caffe's flags belong to all commands. Throws InvalidArgument.
+  void Parse(const std::vector<std::string>& words);
+
+  // What Parse ignored, a sentence each.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  // Runs the command, or prints the help or version that was asked for. Returns the exit status.
+  int Run();
+
+ private:
+  // A flag as it was written, without dashes.
+  struct Flag {
+    std::string name;
+    std::optional<std::string> value;
+  };
+
+  void Separate(const std::vector<std::string>& words);
+  Flag ParseFlag(const std::string& word) const;
+  const CLI::Option* Find(const std::string& flag) const;
+  std::vector<std::string> Takers(const std::string& flag) const;
+  void FindCommand();
+  void CheckPlainWords() const;
+  void AddFlag(const Flag& flag, std::vector<std::string>* for_all,
+               std::vector<std::string>* for_command);
+  [[noreturn]] void ThrowUnknownFlag(const std::string& name) const;
+  void ParseByCli11(std::vector<std::string> words);
+
+  CLI::App app_;
+  CLI::App* command_app_ = nullptr;  // of the command that was found
+  std::map<std::string, std::unique_ptr<Command>> commands_;
+  std::vector<Flag> flags_;
+  std::vector<std::string> plain_words_;  // neither flags nor their values; first the command
+  std::vector<std::string> warnings_;
+  std::string answer_;  // to --help or --version
+};
+
+}  // namespace caffe::tools

@@ -1,0 +1,38 @@
+// caffe help: the commands, or the options of one.
+#include <iostream>
+
+#include "tools/caffe/command.hpp"
+#include "tools/caffe/help_format.hpp"
+
+namespace caffe::tools {
+namespace {
+
+class Help : public Command {
+ public:
+  explicit Help(CLI::App& app) : app_(app) {
+    app.add_option("COMMAND", command_, "The command to explain; without it, the list of commands");
+  }
+
+  void Run() override {
+    if (command_.empty()) {
+      std::cout << FormatCommands();
+    } else {
+      RequireCommand(command_);
+      std::cout << FormatCommandHelp(command_, *app_.get_parent()->get_subcommand(command_));
+    }
+  }
+
+ private:
+  const CLI::App& app_;
+  std::string command_;
+};
+
+const CommandRegistrar<Help> registrar("help",
+                                       {.summary = "explain a command and its options",
+                                        .about = "Lists the commands, or says what one does, with "
+                                                 "its options and examples.",
+                                        .examples = "caffe help\n"
+                                                    "caffe help train"});
+
+}  // namespace
+}  // namespace caffe::tools

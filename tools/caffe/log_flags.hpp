@@ -1,0 +1,14 @@
+// glog's flags, which scripts for Caffe use: --logtostderr, --log_dir, --minloglevel, --v, ...
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace caffe::tools {
+
+// Declares them, hidden from help, and sets Caffe's defaults: to standard error, without a year.
+void AddLogFlags(CLI::App& app);
+
+// Starts logging as the flags say. --log_dir writes files beside standard error.
+void StartLogging(const char* program);
+
+}  // namespace caffe::tools

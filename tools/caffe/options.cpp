@@ -1,0 +1,122 @@
+#include "tools/caffe/options.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "caffe/core/split.hpp"
+#include "caffe/error.hpp"
+#include "caffe/io/net_files.hpp"
+
+namespace caffe::tools {
+namespace {
+
+std::string ToUpper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
+  return text;
+}
+
+Phase ParsePhase(const std::string& text) {
+  Phase phase;
+  if (Phase_Parse(ToUpper(text), &phase)) return phase;
+  throw InvalidArgument("-phase is '" + text + "'; use TRAIN or TEST");
+}
+
+Precision ParsePrecision(const std::string& text) {
+  Precision precision;
+  if (Precision_Parse(ToUpper(text), &precision)) return precision;
+  throw InvalidArgument("-precision is '" + text + "'; use fp32, fp16, bf16 or fp64");
+}
+
+}  // namespace
+
+CLI::Option* AddModel(CLI::App& app, std::string* model) {
+  return app.add_option("--model,MODEL", *model, "The net prototxt")->type_name("FILE");
+}
+
+CLI::Option* AddSolver(CLI::App& app, std::string* solver) {
+  return app.add_option("--solver,SOLVER", *solver, "The solver prototxt")->type_name("FILE");
+}
+
+void AddWeights(CLI::App& app, std::string* weights) {
+  app.add_option("--weights", *weights,
+                 "The .caffemodel or .h5 to start from, or several separated by commas")
+      ->type_name("FILE");
+}
+
+void AddIterations(CLI::App& app, int* iterations) {
+  app.add_option_function<int>(
+         "--iterations",
+         [=](int value) {
+           Require(value > 0, "-iterations is ", value, "; it must be at least 1");
+           *iterations = value;
+         },
+         "How many batches to run")
+      ->type_name("N")
+      ->default_str(std::to_string(*iterations));
+}
+
+void RequireModel(const std::string& model) {
+  Require(!model.empty(), "-model is missing; give the net prototxt");
+}
+
+void NetFlags::AddPhase(CLI::App& app) {
+  app.add_option_function<std::string>(
+         "--phase",
+         [this](const std::string& text) { phase = text.empty() ? TRAIN : ParsePhase(text); },
+         "For which phase the net is built: TRAIN or TEST")
+      ->type_name("PHASE")
+      ->default_str("TRAIN");
+}
+
+void NetFlags::AddState(CLI::App& app) {
+  app.add_option("--level", level, "The level that include and exclude rules are compared with")
+      ->type_name("N");
+  app.add_option_function<std::string>(
+         "--stage", [this](const std::string& text) { stages = SplitByComma(text); },
+         "The stages that include and exclude rules are compared with, separated by commas")
+      ->type_name("NAMES");
+}
+
+void NetFlags::AddPrecision(CLI::App& app) {
+  app.add_option_function<std::string>(
+         "--precision",
+         [this](const std::string& text) {
+           if (!text.empty()) precision = ParsePrecision(text);
+         },
+         "Storage and arithmetic of nets that do not say themselves: fp32, fp16, bf16 or fp64")
+      ->type_name("TYPE")
+      ->default_str("fp32");
+}
+
+void NetFlags::AddMemoryLimit(CLI::App& app) {
+  app.add_option_function<int64_t>(
+         "--memory_limit",
+         [this](int64_t mib) {
+           Require(mib >= 0 && mib < int64_t{1} << 40, "-memory_limit is ", mib,
+                   "; give MiB, or 0 for no limit");
+           memory_limit = mib;
+         },
+         "Most memory that training may take on each device; activations are then computed again "
+         "in backward. 0: the solver's field, or no limit")
+      ->type_name("MIB")
+      ->default_str("0");
+}
+
+NetOptions NetFlags::ToNetOptions(bool with_backward) const {
+  NetOptions options{.keep_all = false, .with_backward = with_backward};
+  options.precision = precision.value_or(FP32);
+  if (with_backward) options.memory_limit = memory_limit << 20;
+  return options;
+}
+
+SolverParameter NetFlags::ReadSolver(const std::string& file) const {
+  SolverParameter param = ReadSolverText(file);
+  param.mutable_train_state()->set_level(level);
+  for (const std::string& stage : stages) param.mutable_train_state()->add_stage(stage);
+  if (precision) param.set_precision(*precision);
+  if (memory_limit > 0) param.set_memory_limit(memory_limit);
+  return param;
+}
+
+}  // namespace caffe::tools

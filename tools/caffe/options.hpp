@@ -1,0 +1,45 @@
+// Options that several commands of `caffe` share. An option of one command is declared in that
+// command's file.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caffe/net.hpp"
+
+namespace caffe::tools {
+
+// Declare --model and --solver; the file may also be the word after the command. Whether it was
+// given is for the command to check: RequireModel.
+CLI::Option* AddModel(CLI::App& app, std::string* model);
+CLI::Option* AddSolver(CLI::App& app, std::string* solver);
+void AddWeights(CLI::App& app, std::string* weights);
+// At least 1.
+void AddIterations(CLI::App& app, int* iterations);
+
+// Throws InvalidArgument for an empty name.
+void RequireModel(const std::string& model);
+
+// For which state, and how, a net is built.
+struct NetFlags {
+  Phase phase = TRAIN;
+  int level = 0;
+  std::vector<std::string> stages;
+  std::optional<Precision> precision;  // none: the solver's field, or FP32
+  int64_t memory_limit = 0;            // in MiB; 0: the solver's field, or none
+
+  // Each command declares those that it obeys.
+  void AddPhase(CLI::App& app);
+  void AddState(CLI::App& app);  // --level, --stage
+  void AddPrecision(CLI::App& app);
+  void AddMemoryLimit(CLI::App& app);
+
+  NetOptions ToNetOptions(bool with_backward) const;
+  // The definition in `file`, with these flags in it.
+  SolverParameter ReadSolver(const std::string& file) const;
+};
+
+}  // namespace caffe::tools
