@@ -106,5 +106,21 @@ TEST(NetFilesTest, ReadsAModelThatBvlcCaffeWrote) {
   EXPECT_GT(blobs, 0);
 }
 
+TEST(NetFilesTest, TellsNetsFromSolvers) {
+  const TemporaryFolder folder;
+  const auto kind = [&](std::string_view text) {
+    WriteFileAtomically(folder / "file", text);
+    return KindOfDefinition(folder / "file");
+  };
+  EXPECT_EQ(kind("force_backward: true layer { name: 'a' }"), DefinitionKind::kNet);
+  EXPECT_EQ(kind("layers { name: 'a' } wrong"), DefinitionKind::kNet);
+  EXPECT_EQ(kind("input: 'data'"), DefinitionKind::kNet);
+  EXPECT_EQ(kind("debug_info: true net: 'net.prototxt'"), DefinitionKind::kSolver);
+  EXPECT_EQ(kind("base_lr: 0.1 unknown: 7"), DefinitionKind::kSolver);
+  EXPECT_EQ(kind("net_param { layer { name: 'a' } }"), DefinitionKind::kSolver);
+  EXPECT_EQ(kind("name: 'a'"), DefinitionKind::kUnknown);
+  EXPECT_EQ(KindOfDefinition(folder / "none"), DefinitionKind::kUnknown);
+}
+
 }  // namespace
 }  // namespace caffe

@@ -1,11 +1,13 @@
 // The command line of `caffe`: spellings of flags, help, suggestions, files as words.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/temporary_folder.hpp"
@@ -37,6 +39,11 @@ class CommandLineTest : public ::testing::Test {
 
   void Write(const std::string& name, const std::string& text) {
     std::ofstream(folder_.path(name)) << text;
+  }
+  std::string Read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(folder_.path(name)).rdbuf();
+    return text.str();
   }
   Outcome Run(const std::string& arguments) const {
     return caffe::testing::RunProgram(folder_.path(), "caffe " + arguments);
@@ -152,9 +159,30 @@ TEST_F(CommandLineTest, AWordAfterTheCommandIsItsFile) {
   ExpectFailure("train --solver=solver.prototxt solver.prototxt", "neither a flag");
 }
 
+// A pipe can be read only once.
+TEST_F(CommandLineTest, ReadsPipes) {
+  const std::string pipe = folder_.path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const char* command : {"train pipe", "plan --solver=pipe"}) {
+    std::thread writer([&] { std::ofstream(pipe) << Read("solver.prototxt"); });
+    EXPECT_EQ(Run(command).status, 0) << command;
+    writer.join();
+  }
+}
+
 TEST_F(CommandLineTest, PhasesHaveNoCase) {
   ExpectSuccess("plan --model=net.prototxt -phase=test", "(TEST)");
   ExpectSuccess("plan --model=net.prototxt -phase Train", "(TRAIN)");
+}
+
+TEST_F(CommandLineTest, LooksAtWhatAFileDefines) {
+  ExpectSuccess("plan net.prototxt", "Solver state: 0 B");
+  ExpectSuccess("plan solver.prototxt", "Solver state: 32 B");
+  for (const char* words : {"train net.prototxt", "train --solver=net.prototxt"}) {
+    ExpectFailure(words,
+                  "net.prototxt: this is a net; give a solver prototxt, which names its net and "
+                  "says how to train it: net: \"net.prototxt\" base_lr: ");
+  }
 }
 
 }  // namespace

@@ -111,6 +111,10 @@ NetOptions NetFlags::ToNetOptions(bool with_backward) const {
 }
 
 SolverParameter NetFlags::ReadSolver(const std::string& file) const {
+  Require(KindOfDefinition(file) != DefinitionKind::kNet, file,
+          ": this is a net; give a solver prototxt, which names its net and says how to train it: "
+          "net: \"",
+          file, "\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 1000");
   SolverParameter param = ReadSolverText(file);
   param.mutable_train_state()->set_level(level);
   for (const std::string& stage : stages) param.mutable_train_state()->add_stage(stage);

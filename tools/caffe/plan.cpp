@@ -5,6 +5,7 @@
 
 #include "caffe/common.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/net_files.hpp"
 #include "caffe/plan_report.hpp"
 #include "caffe/solver_factory.hpp"
 #include "tools/caffe/command.hpp"
@@ -33,7 +34,7 @@ std::string DescribedChip(const std::string& gpu) {
 class Plan : public Command {
  public:
   explicit Plan(CLI::App& app) {
-    AddModel(app, &model_)->description("The net prototxt");
+    AddModel(app, &model_)->description("The net prototxt; as the first word also a solver's");
     app.add_option("--solver", solver_, "A solver prototxt, whose net is planned as it trains")
         ->type_name("FILE");
     AddGpu(app, &gpu_,
@@ -53,6 +54,8 @@ class Plan : public Command {
   }
 
   void Run() override {
+    if (solver_.empty() && !model_.empty() && KindOfDefinition(model_) == DefinitionKind::kSolver)
+      std::swap(model_, solver_);
     Require(model_.empty() != solver_.empty(),
             "plan needs -model (a net prototxt) or -solver (whose net is planned as it trains), "
             "not both");
@@ -88,7 +91,7 @@ const CommandRegistrar<Plan> registrar(
     "plan", {.summary = "print what a model will run and how much memory it takes",
              .about = "Compiles a net without running it and prints its steps, the kernel of each "
                       "and the memory that they take.",
-             .examples = "caffe plan --solver=solver.prototxt\n"
+             .examples = "caffe plan solver.prototxt\n"
                          "caffe plan train_val.prototxt --gpu=H200 --precision=bf16"});
 
 }  // namespace

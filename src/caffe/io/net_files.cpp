@@ -1,6 +1,12 @@
 #include "caffe/io/net_files.hpp"
 
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <filesystem>
+
 #include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/io/upgrade_net.hpp"
@@ -20,7 +26,33 @@ bool IsSolverState(const std::string& path) {
   return state.history_size() > 0;
 }
 
+// What a message of this type has of the text.
+template <typename Message>
+Message ParseKnownFields(const std::string& text) {
+  class Silence final : public google::protobuf::io::ErrorCollector {
+    void AddError(int, int, const std::string&) override {}
+  };
+  Silence silence;
+  google::protobuf::TextFormat::Parser parser;
+  parser.AllowUnknownField(true);
+  parser.RecordErrorsTo(&silence);
+  Message message;
+  parser.ParseFromString(text, &message);  // up to the first error
+  return message;
+}
+
 }  // namespace
+
+DefinitionKind KindOfDefinition(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path)) return DefinitionKind::kUnknown;
+  const std::string text = ReadFile(path);
+  const auto net = ParseKnownFields<NetParameter>(text);
+  if (net.layer_size() + net.layers_size() + net.input_size() > 0) return DefinitionKind::kNet;
+  const auto solver = ParseKnownFields<SolverParameter>(text);
+  const bool names_a_net = solver.has_net() || solver.has_train_net() || solver.has_net_param() ||
+                           solver.has_train_net_param();
+  return names_a_net || solver.has_base_lr() ? DefinitionKind::kSolver : DefinitionKind::kUnknown;
+}
 
 NetParameter ReadNetText(const std::string& path) {
   NetParameter net;

@@ -8,11 +8,17 @@
 
 namespace caffe {
 
+enum class DefinitionKind { kNet, kSolver, kUnknown };
+
+// What a prototxt defines, whether it parses as a whole or not. kUnknown also for what is no
+// regular file: a pipe can be read only once.
+DefinitionKind KindOfDefinition(const std::string& path);
+
 // A net definition (.prototxt), upgraded.
 NetParameter ReadNetText(const std::string& path);
 
-// Sets the state that the layers' include and exclude rules are compared with; `stages` are added to
-// those that the definition has.
+// Sets the state that the layers' include and exclude rules are compared with; `stages` are added
+// to those that the definition has.
 void SetNetState(Phase phase, int level, const std::vector<std::string>& stages, NetParameter* net);
 
 // A net with weights (.caffemodel) of BVLC Caffe, NVCaffe or SSD, upgraded.
