@@ -75,6 +75,16 @@ TEST(TextFormatTest, SuspectsAMissingBraceWhereALayerBeginsWithinAnother) {
               HasSubstr("is a '}' missing before it, for the '{' of line 1?"));
 }
 
+TEST(TextFormatTest, SuspectsAMissingBraceWhereAFieldIsOneOfAMessageAround) {
+  EXPECT_THAT(ParseError("layer {\n  name: 'a'\n  include {\n    phase: TRAIN\n"
+                         "  transform_param { mirror: true }\n}\n"),
+              AllOf(StartsWith("net.prototxt:5:3: in layer 'a': NetStateRule has no field "
+                               "'transform_param'"),
+                    HasSubstr("is a '}' missing before it, for the '{' of line 3?")));
+  EXPECT_THAT(ParseError("layer {\n  include {\n    phase: TRAIN\n  top: 'a'\n}\n"),
+              HasSubstr("is a '}' missing before it, for the '{' of line 2?"));
+}
+
 TEST(TextFormatTest, PassesOverAByteOrderMark) {
   NetParameter net;
   ParseTextProto("\xef\xbb\xbfname: 'a'\r\n", "net.prototxt", &net);

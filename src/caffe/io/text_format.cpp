@@ -128,13 +128,13 @@ std::string JoinWithCommas(const std::vector<std::string>& names) {
   return joined;
 }
 
-// A layer within a layer is what a forgotten brace looks like: the field is one of a message
-// further out. Empty when it is not.
+// What a forgotten brace looks like: the field is one of a message further out, as a layer within a
+// layer is. Empty when it is not.
 std::string SuspectMissingBrace(const Surroundings& around, const std::string& name) {
   for (size_t i = around.enclosing.size() - 1; i-- > 0;) {
     const Descriptor* outer = around.enclosing[i];
     const FieldDescriptor* field = outer != nullptr ? outer->FindFieldByName(name) : nullptr;
-    if (field == nullptr || !field->is_repeated() || field->message_type() == nullptr) continue;
+    if (field == nullptr) continue;
     return StrCat("; is a '}' missing before it, for the '{' of line ", around.opened_at.back() + 1,
                   "?");
   }
