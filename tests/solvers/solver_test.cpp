@@ -283,8 +283,10 @@ TEST_F(SolverTest, AFailedSnapshotStopsOnlyTheLastOne) {
 
 TEST_F(SolverTest, ChecksThePrefixBeforeTraining) {
   SolverParameter param = Parse("snapshot: 1");
-  param.set_snapshot_prefix(folder_.path("no/such/folder/run"));
-  EXPECT_THAT(ErrorText<IoError>([&] { Solver solver(param); }), HasSubstr("no/such/folder/run"));
+  // A file where a folder would be: nothing can be created below it, not even by root.
+  WriteFileAtomically(folder_.path("file"), std::string_view("no folder"));
+  param.set_snapshot_prefix(folder_.path("file/folder/run"));
+  EXPECT_THAT(ErrorText<IoError>([&] { Solver solver(param); }), HasSubstr("file/folder/run"));
 }
 
 TEST_F(SolverTest, RefusesStatesThatAreNotItsOwn) {

@@ -248,8 +248,8 @@ TEST_F(CaffeToolTest, SaysWhatIsWrong) {
   ExpectFailure("time", "-model is missing");
   ExpectFailure("time -model net.prototxt -phase VALIDATE", "use TRAIN or TEST");
   ExpectFailure("plan", "plan needs -model");
-  WriteSolver("snapshot: 1 snapshot_prefix: 'no/such/folder/run'");
-  ExpectFailure("train -solver solver.prototxt", "no/such/folder/run");
+  WriteSolver("snapshot: 1 snapshot_prefix: 'net.prototxt/folder/run'");
+  ExpectFailure("train -solver solver.prototxt", "net.prototxt/folder/run");
   WriteSolver("max_iter: 1 max_itre: 2");
   ExpectFailure("train -solver solver.prototxt", "did you mean");
 }
@@ -280,6 +280,13 @@ TEST_F(CaffeToolTest, RefusesWhatItWouldNotObey) {
   ExpectFailure("train --solver=solver.prototxt again", "'again' is neither a flag");
   ExpectFailure("layers ReLU Power", "'Power' is neither a flag");
   ExpectFailure("--solver=solver.prototxt", "no command");
+}
+
+TEST_F(CaffeToolTest, MakesTheFolderOfSnapshots) {
+  WriteSolver("max_iter: 1 snapshot_prefix: 'runs/first/line'");
+  const Outcome train = Run("train solver.prototxt");
+  EXPECT_EQ(train.status, 0) << train.output;
+  EXPECT_TRUE(Exists("runs/first/line_iter_1.solverstate"));
 }
 
 class SignalTest : public CaffeToolTest, public ::testing::WithParamInterface<int> {};

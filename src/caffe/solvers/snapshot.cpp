@@ -126,6 +126,9 @@ std::string SnapshotPrefix(const SolverParameter& param, const std::string& solv
 
 void CheckSnapshotWritable(const std::string& prefix) {
   const std::string probe = prefix + ".tempfile";
+  const std::filesystem::path folder = std::filesystem::path(prefix).parent_path();
+  std::error_code ignored;  // the file's error says more
+  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
   WithContext("solver: snapshot_prefix '" + prefix + "' cannot be written",
               [&] { WriteFileAtomically(probe, std::string_view("")); });
   std::filesystem::remove(probe);
