@@ -289,6 +289,39 @@ TEST_F(CaffeToolTest, MakesTheFolderOfSnapshots) {
   EXPECT_TRUE(Exists("runs/first/line_iter_1.solverstate"));
 }
 
+// Errors that are found after parsing say where the layer is.
+TEST_F(CaffeToolTest, SaysWhereAWrongLayerIs) {
+  const std::string data =
+      "layer { name: 'x' type: 'DummyData' top: 'x' include { phase: TRAIN }\n"
+      "  dummy_data_param { shape { dim: 1 dim: 1 dim: 4 dim: 4 } } }\n";
+  const std::string convolution =
+      "layer { name: 'conv' type: 'Convolution' bottom: 'x' top: 'y'\n"
+      "  convolution_param { num_output: 1 kernel_size: 7 } }\n";
+  const std::string solver = "base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 net: 'wrong.prototxt' ";
+  Write("wrong_solver.prototxt", solver);
+  Write("testing_solver.prototxt", solver + "test_iter: 1 test_interval: 1");
+
+  Write("wrong.prototxt", data + convolution);
+  for (const char* command : {"time wrong.prototxt", "train wrong_solver.prototxt"}) {
+    ExpectFailure(command, "wrong.prototxt:3:1: layer 'conv' (Convolution): ");
+  }
+  ExpectFailure("test wrong.prototxt",
+                "wrong.prototxt:3:1: layer 'conv' (Convolution): unknown bottom 'x' in phase TEST; "
+                "layer 'x' makes it, but has include { phase: TRAIN }");
+  Write("wrong.prototxt", data + "layer { name: 'relu' type: 'RELU6' bottom: 'x' top: 'y' }");
+  ExpectFailure("time wrong.prototxt",
+                "wrong.prototxt:3:1: layer 'relu' (RELU6): unknown layer type");
+  Write("wrong.prototxt", data + "\n  layer { name: 'relu' type: 'ReLU' bottom: 'z' top: 'y' }");
+  ExpectFailure("time wrong.prototxt", "wrong.prototxt:4:3: layer 'relu' (ReLU): unknown bottom");
+  Write("wrong.prototxt",
+        data +
+            "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'\n"
+            "  inner_product_param { num_output: 1 } }\n"
+            "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 'y' top: 'l' }");
+  ExpectFailure("train testing_solver.prototxt",
+                "wrong.prototxt:3:1: layer 'ip' (InnerProduct): unknown bottom 'x' in phase TEST");
+}
+
 class SignalTest : public CaffeToolTest, public ::testing::WithParamInterface<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Stop, SignalTest, ::testing::Values(SIGINT, SIGTERM));

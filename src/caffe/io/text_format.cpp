@@ -241,27 +241,31 @@ std::string LocatedError(std::string_view text, const std::string& source_name,
   std::string what = Explain(error.message(), around, &position);
   if (!around.layer_name.empty()) what = StrCat("in layer '", around.layer_name, "': ", what);
 
-  // Report columns in characters, as editors do, and draw the line with tabs expanded.
-  const std::string_view line = LineAt(text, position.line);
+  // Drawn with tabs expanded.
   std::string drawn;
-  int column = 0;
-  for (const char letter : line) {
-    if (static_cast<int>(drawn.size()) < position.column) ++column;
-    if (letter == '\t') {
-      drawn.append(8 - drawn.size() % 8, ' ');
-    } else {
-      drawn += letter;
-    }
+  for (const char letter : LineAt(text, position.line)) {
+    drawn += letter == '\t' ? std::string(8 - drawn.size() % 8, ' ') : std::string(1, letter);
   }
   constexpr size_t kWidth = 100;
   std::string excerpt;
   if (drawn.size() <= kWidth) {
     excerpt = StrCat("\n  ", drawn, "\n  ", std::string(position.column, ' '), "^");
   }
-  return StrCat(source_name, ":", position.line + 1, ":", column + 1, ": ", what, excerpt);
+  return StrCat(source_name, ":", position.line + 1, ":",
+                ColumnInText(text, position.line, position.column), ": ", what, excerpt);
 }
 
 }  // namespace
+
+int ColumnInText(std::string_view text, int line, int column) {
+  int characters = 0, width = 0;
+  for (const char letter : LineAt(text, line)) {
+    if (width >= column) break;
+    width = letter == '\t' ? (width / 8 + 1) * 8 : width + 1;
+    ++characters;
+  }
+  return characters + 1;
+}
 
 void ParseTextProto(std::string_view text, const std::string& source_name,
                     google::protobuf::Message* message) {

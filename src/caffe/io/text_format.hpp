@@ -17,6 +17,10 @@ void ParseTextProto(std::string_view text, const std::string& source_name,
 // Reads and parses the file at `path`. Throws IoError when it cannot be read.
 void ReadTextProto(const std::string& path, google::protobuf::Message* message);
 
+// The column, from 1 and in characters, of a position as protobuf counts it: from 0, tabs reach to
+// the next multiple of 8.
+int ColumnInText(std::string_view text, int line, int column);
+
 // Writes `message` as text, atomically.
 void WriteTextProto(const std::string& path, const google::protobuf::Message& message);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "caffe/io/binary_format.hpp"
+#include "caffe/io/layer_position.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/net/first_non_finite.hpp"
 #include "caffe/net/net_impl.hpp"
@@ -26,7 +27,9 @@ Net::Net(const NetParameter& param, const NetOptions& options)
 
 Net::Net(const std::string& file, Phase phase, int level, const std::vector<std::string>& stages,
          const NetOptions& options)
-    : impl_(std::make_unique<Impl>(ReadForState(file, phase, level, stages), options)) {}
+    : impl_(WithLayerPosition(file, phase, [&] {
+        return std::make_unique<Impl>(ReadForState(file, phase, level, stages), options);
+      })) {}
 
 Net::~Net() = default;
 

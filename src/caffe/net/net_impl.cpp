@@ -7,6 +7,7 @@
 #include "caffe/core/split.hpp"
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/layer_factory.hpp"
+#include "caffe/net/filter_net.hpp"
 #include "caffe/trace.hpp"
 
 namespace caffe {
@@ -30,6 +31,7 @@ NetParameter Filtered(const NetParameter& definition) {
   Require(param.layer_size() > 0, "net '", param.name(), "' has none of its ",
           definition.layer_size(), " layers in phase ", Phase_Name(param.state().phase()),
           "; check their include rules");
+  CheckNoBottomWasLeftOut(definition, param);
   return param;
 }
 

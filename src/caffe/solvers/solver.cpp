@@ -12,6 +12,7 @@
 #include "caffe/common.hpp"
 #include "caffe/detection_score.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/layer_position.hpp"
 #include "caffe/net/training_net.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solvers/data_parallel.hpp"
@@ -241,12 +242,13 @@ void Solver::Impl::BuildNets() {
   train.solver_states = rule->num_states();
   net = MakeTrainNet(param, train);
   if (parallel.is_root()) LogNet(*net, SourceOfTrainNet(param), rule->num_states());
-  for (const NetParameter& definition : TestNetDefinitions(param)) {
+  for (const TestNetDefinition& definition : TestNetDefinitions(param)) {
     NetOptions test = train;
     test.keep_all = options.keep_all;
     test.with_backward = false;
     test.memory_limit = 0;
-    test_nets.push_back(std::make_shared<Net>(definition, test));
+    test_nets.push_back(WithLayerPosition(
+        definition.file, TEST, [&] { return std::make_shared<Net>(definition.param, test); }));
     if (parallel.is_root()) {
       const int index = static_cast<int>(test_nets.size()) - 1;
       LogNet(*test_nets.back(), SourceOfTestNet(param, index), 0);

@@ -3,9 +3,11 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <array>
 
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/layer_position.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solvers/batch_division.hpp"
@@ -52,15 +54,14 @@ std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions
   Require(definitions == 1,
           "solver: ", definitions == 0 ? "no train net is given" : "several train nets are given",
           "; set exactly one of net, train_net, net_param, train_net_param");
+  const std::string& file = param.has_train_net() ? param.train_net() : param.net();
   NetParameter net;
   if (param.has_train_net_param()) {
     net = param.train_net_param();
-  } else if (param.has_train_net()) {
-    net = ReadNetText(param.train_net());
   } else if (param.has_net_param()) {
     net = param.net_param();
   } else {
-    net = ReadNetText(param.net());
+    net = ReadNetText(file);
   }
   MergeState(TRAIN, param.train_state(), &net);
   if (options.ranks > 1) {
@@ -72,10 +73,10 @@ std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions
                            : "all of them together, as in NVCaffe (" + reason + ")");
     if (!reason.empty()) DivideBatchSizes(options.ranks, &net);
   }
-  return std::make_unique<Net>(net, options);
+  return WithLayerPosition(file, TRAIN, [&] { return std::make_unique<Net>(net, options); });
 }
 
-std::vector<NetParameter> TestNetDefinitions(const SolverParameter& param) {
+std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param) {
   const bool has_generic = param.has_net() || param.has_net_param();
   const int own = param.test_net_param_size() + param.test_net_size();
   const int wanted = param.test_iter_size();
@@ -88,15 +89,17 @@ std::vector<NetParameter> TestNetDefinitions(const SolverParameter& param) {
   Require(param.test_state_size() == 0 || param.test_state_size() == own + generic,
           "solver: ", param.test_state_size(), " test_state entries for ", own + generic,
           " test nets; give none or one each");
-  std::vector<NetParameter> nets(param.test_net_param().begin(), param.test_net_param().end());
-  for (const std::string& file : param.test_net()) nets.push_back(ReadNetText(file));
+  std::vector<TestNetDefinition> nets;
+  for (const NetParameter& net : param.test_net_param()) nets.push_back({net, ""});
+  for (const std::string& file : param.test_net()) nets.push_back({ReadNetText(file), file});
   for (int i = 0; i < generic; ++i) {
-    nets.push_back(param.has_net_param() ? param.net_param() : ReadNetText(param.net()));
+    nets.push_back(
+        {param.has_net_param() ? param.net_param() : ReadNetText(param.net()), param.net()});
   }
   for (size_t i = 0; i < nets.size(); ++i) {
     const NetState state =
         param.test_state_size() > 0 ? param.test_state(static_cast<int>(i)) : NetState();
-    MergeState(TEST, state, &nets[i]);
+    MergeState(TEST, state, &nets[i].param);
   }
   return nets;
 }

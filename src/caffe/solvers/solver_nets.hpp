@@ -10,8 +10,13 @@
 
 namespace caffe {
 
+struct TestNetDefinition {
+  NetParameter param;
+  std::string file;  // empty where the solver holds the definition
+};
+
 // test_net_param, then test_net, then the generic net for each remaining test_iter, with phase TEST
 // and the test_state merged in. Throws InvalidArgument when counts do not fit.
-std::vector<NetParameter> TestNetDefinitions(const SolverParameter& param);
+std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param);
 
 }  // namespace caffe

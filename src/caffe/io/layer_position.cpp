@@ -1,0 +1,67 @@
+#include "caffe/io/layer_position.hpp"
+
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/text_format.hpp"
+
+namespace caffe {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::TextFormat;
+
+// The name in "layer 'name'..."; empty for other messages.
+std::string LayerNameIn(const std::string& message) {
+  const std::string before = "layer '";
+  const size_t end = message.find('\'', before.size());
+  if (!message.starts_with(before) || end == std::string::npos) return "";
+  return message.substr(before.size(), end - before.size());
+}
+
+// Old layers and new ones have include rules of the same form.
+template <typename Layer>
+bool MayHavePhase(const Layer& layer, Phase phase) {
+  const auto is_of_other = [&](const NetStateRule& rule) {
+    return rule.has_phase() && rule.phase() != phase;
+  };
+  return layer.include_size() == 0 ||
+         !std::all_of(layer.include().begin(), layer.include().end(), is_of_other);
+}
+
+template <typename Layers>
+int FindLayer(const Layers& layers, const std::string& name, Phase phase) {
+  for (int i = 0; i < layers.size(); ++i) {
+    if (layers[i].name() == name && MayHavePhase(layers[i], phase)) return i;
+  }
+  return -1;
+}
+
+}  // namespace
+
+std::string PositionOfLayer(const std::string& file, Phase phase, const std::string& message) {
+  const std::string name = LayerNameIn(message);
+  if (name.empty() || !std::filesystem::is_regular_file(file)) return "";
+  const std::string text = ReadFile(file);
+  NetParameter net;
+  TextFormat::ParseInfoTree positions;
+  TextFormat::Parser parser;
+  parser.WriteLocationsTo(&positions);
+  if (!parser.ParseFromString(text, &net)) return "";
+
+  const char* field = "layer";
+  int index = FindLayer(net.layer(), name, phase);
+  if (index < 0) {
+    field = "layers";
+    index = FindLayer(net.layers(), name, phase);
+  }
+  if (index < 0) return "";
+  const FieldDescriptor* descriptor = NetParameter::descriptor()->FindFieldByName(field);
+  const TextFormat::ParseLocation start = positions.GetLocation(descriptor, index);
+  return StrCat(file, ":", start.line + 1, ":", ColumnInText(text, start.line, start.column));
+}
+
+}  // namespace caffe

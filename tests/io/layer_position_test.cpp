@@ -1,0 +1,55 @@
+#include "caffe/io/layer_position.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "caffe/io/atomic_file.hpp"
+#include "tests/support/error_text.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe {
+namespace {
+
+using testing::ErrorText;
+using testing::TemporaryFolder;
+
+TEST(LayerPositionTest, FindsTheLayerOfThePhase) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "net.prototxt";
+  WriteFileAtomically(file, std::string_view("name: 'net'\n"
+                                             "layer { name: 'data' include { phase: TRAIN } }\n"
+                                             "layer { name: 'data' include { phase: TEST } }\n"
+                                             "  # a comment\n"
+                                             "\tlayer { name: 'ip' }\n"));
+  const std::string message = "layer 'data' (Data): wrong";
+  EXPECT_EQ(PositionOfLayer(file, TRAIN, message), file + ":2:1");
+  EXPECT_EQ(PositionOfLayer(file, TEST, message), file + ":3:1");
+  EXPECT_EQ(PositionOfLayer(file, TEST, "layer 'ip' has 2 tops"), file + ":5:2");
+  EXPECT_EQ(PositionOfLayer(file, TEST, "layer 'none': wrong"), "");
+  EXPECT_EQ(PositionOfLayer(file, TEST, "the net has no layer 'ip'"), "");
+  EXPECT_EQ(PositionOfLayer("", TEST, message), "");
+}
+
+TEST(LayerPositionTest, FindsLayersOfTheOldForm) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "net.prototxt";
+  WriteFileAtomically(file, std::string_view("layers { name: 'a' }\n\n  layers { name: 'b' }"));
+  EXPECT_EQ(PositionOfLayer(file, TRAIN, "layer 'b' (ReLU): wrong"), file + ":3:3");
+}
+
+TEST(LayerPositionTest, KeepsTheTypeOfTheError) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "net.prototxt";
+  WriteFileAtomically(file, std::string_view("layer { name: 'a' }"));
+  const auto fail = [&](const char* message) {
+    return ErrorText<Unsupported>(
+        [&] { WithLayerPosition(file, TRAIN, [&] { throw Unsupported(message); }); });
+  };
+  EXPECT_EQ(fail("layer 'a': no kernel"), file + ":1:1: layer 'a': no kernel");
+  EXPECT_EQ(fail("no kernel"), "no kernel");
+  EXPECT_THROW(WithLayerPosition(file, TRAIN, [] { throw InternalError("layer 'a': bug"); }),
+               InternalError);
+}
+
+}  // namespace
+}  // namespace caffe
