@@ -20,6 +20,7 @@ namespace caffe {
 namespace {
 
 using testing::ErrorText;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Least squares in one weight: loss = (w * x - t)^2 / 2 with x = 2, t = 3, so its gradient is
@@ -248,11 +249,13 @@ TEST_F(SolverTest, TellsWhatBecameOfWeights) {
   }
   WriteBinaryProto(folder_.path("w.caffemodel"), weights);
   ::testing::internal::CaptureStderr();
-  LoadWeights(folder_.path("w.caffemodel"), &solver.net());
+  const std::string error =
+      ErrorText<InvalidArgument>([&] { LoadWeights(folder_.path("w.caffemodel"), &solver.net()); });
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, HasSubstr("  other  ignored  the net has no layer of this name\n"));
   EXPECT_THAT(log, HasSubstr("  ip     kept     the file has no layer of this name\n"));
-  EXPECT_THAT(log, HasSubstr("no layer of the net takes its weights from this file"));
+  EXPECT_THAT(error, HasSubstr("none of the net's 1 layers with parameters ('ip', ...) takes its "
+                               "weights from this file, which has 1 others ('other', ...)"));
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { LoadWeights(", ", &solver.net()); }),
               HasSubstr("names no file"));
   solver.net().ToProto(&weights);
@@ -260,7 +263,8 @@ TEST_F(SolverTest, TellsWhatBecameOfWeights) {
   ::testing::internal::CaptureStderr();
   LoadWeights(folder_.path("w.caffemodel"), &solver.net());
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr("  ip  copied   1 blobs, 1 values\n"));
+              AllOf(HasSubstr("  ip  copied   1 blobs, 1 values\n"),
+                    HasSubstr("  1 of the net's 1 layers with parameters take their weights")));
 }
 
 TEST_F(SolverTest, AFailedSnapshotStopsOnlyTheLastOne) {

@@ -46,6 +46,26 @@ void LogTransfers(const std::vector<Net::WeightTransfer>& transfers) {
   }
 }
 
+// A file of which nothing fits is that of another net.
+void CheckSomeAreCopied(const std::string& file,
+                        const std::vector<Net::WeightTransfer>& transfers) {
+  std::array<int, 3> layers{};  // by outcome
+  std::array<std::string, 3> first;
+  for (const Net::WeightTransfer& one : transfers) {
+    if (layers[one.outcome]++ == 0) first[one.outcome] = one.layer;
+  }
+  const int copied = layers[Net::WeightTransfer::kCopied];
+  const int kept = layers[Net::WeightTransfer::kKept];
+  const int ignored = layers[Net::WeightTransfer::kIgnored];
+  Require(copied > 0 || kept == 0, file, ": none of the net's ", kept, " layers with parameters ('",
+          first[Net::WeightTransfer::kKept], "', ...) takes its weights from this file, which has ",
+          ignored, " others",
+          ignored > 0 ? " ('" + first[Net::WeightTransfer::kIgnored] + "', ...)" : "",
+          "; layers are matched by name: give the weights of this net, or rename its layers");
+  LOG(INFO) << "  " << copied << " of the net's " << copied + kept
+            << " layers with parameters take their weights from " << file;
+}
+
 }  // namespace
 
 std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions& options) {
@@ -111,11 +131,7 @@ void LoadWeights(const std::string& list, Net* net) {
     LOG(INFO) << "Finetuning from " << name;
     const std::vector<Net::WeightTransfer> transfers = net->CopyTrainedLayersFrom(name);
     LogTransfers(transfers);
-    const bool has_copied = std::any_of(transfers.begin(), transfers.end(), [](const auto& one) {
-      return one.outcome == Net::WeightTransfer::kCopied;
-    });
-    LOG_IF(WARNING, !has_copied) << name << ": no layer of the net takes its weights from this "
-                                 << "file; is it that of another net?";
+    CheckSomeAreCopied(name, transfers);
   }
 }
 
