@@ -175,6 +175,27 @@ TEST_F(CommandLineTest, PhasesHaveNoCase) {
   ExpectSuccess("plan --model=net.prototxt -phase Train", "(TRAIN)");
 }
 
+TEST_F(CommandLineTest, OverridesFields) {
+  const Outcome train =
+      Run("train solver.prototxt --set max_iter=3 -set=display=1 --set base_lr=0.25");
+  EXPECT_EQ(train.status, 0) << train.output;
+  EXPECT_THAT(train.output, AllOf(HasSubstr("] Override max_iter: 1 -> 3\n"),
+                                  HasSubstr("] Override base_lr: 0.1 -> 0.25\n"),
+                                  HasSubstr("] Iteration 2, lr = 0.25\n")));
+  ExpectSuccess("plan net.prototxt --set layer[ip].inner_product_param.bias_term=false",
+                "Parameters:   6 ");
+  ExpectSuccess("plan solver.prototxt --set layer[ip].inner_product_param.bias_term=false",
+                "Parameters:   6 ");
+  ExpectSuccess("plan solver.prototxt --set net_param.layer[1].inner_product_param.bias_term=false",
+                "Parameters:   6 ");
+  ExpectSuccess("time net.prototxt --iterations=1 --set layer[ip].name=renamed",
+                "renamed\tforward");
+  ExpectFailure("train solver.prototxt --set base_rl=1", "did you mean 'base_lr'?");
+  ExpectFailure("train solver.prototxt --set layer[iq].name=x", "did you mean 'ip'?");
+  ExpectFailure("time net.prototxt --set layer[ip].inner_product_param.num_output=0",
+                "net.prototxt:5:7: layer 'ip'");
+}
+
 TEST_F(CommandLineTest, LooksAtWhatAFileDefines) {
   ExpectSuccess("plan net.prototxt", "Solver state: 0 B");
   ExpectSuccess("plan solver.prototxt", "Solver state: 32 B");

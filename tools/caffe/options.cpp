@@ -1,11 +1,16 @@
 #include "tools/caffe/options.hpp"
 
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <cctype>
+#include <string_view>
 
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/layer_position.hpp"
 #include "caffe/io/net_files.hpp"
+#include "caffe/io/overrides.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -26,6 +31,25 @@ Precision ParsePrecision(const std::string& text) {
   Precision precision;
   if (Precision_Parse(ToUpper(text), &precision)) return precision;
   throw InvalidArgument("-precision is '" + text + "'; use fp32, fp16, bf16 or fp64");
+}
+
+void Override(const std::string& text, google::protobuf::Message* message) {
+  LOG(INFO) << "Override " << ApplyOverride(text, message);
+}
+
+// A path that begins within the net goes to the net, which is read from its file for that.
+void OverrideSolver(const std::string& text, SolverParameter* param) {
+  constexpr std::string_view kNet = "net_param.";
+  const bool names_net = text.starts_with(kNet);
+  if (!names_net && !text.starts_with("layer[")) return Override(text, param);
+  Require(param->has_net() || param->has_net_param(), "override '", text,
+          "': the solver has neither net nor net_param; where it has train_net and test_net, put "
+          "the values into their files");
+  if (param->has_net()) {
+    *param->mutable_net_param() = ReadNetText(param->net());
+    param->clear_net();
+  }
+  Override(names_net ? text.substr(kNet.size()) : text, param->mutable_net_param());
 }
 
 }  // namespace
@@ -103,11 +127,28 @@ void NetFlags::AddMemoryLimit(CLI::App& app) {
       ->default_str("0");
 }
 
+void NetFlags::AddOverrides(CLI::App& app, const std::string& example) {
+  app.add_option("--set", overrides,
+                 "Change a field of the file for this run, as in " + example +
+                     "; may be given several times")
+      ->type_name("PATH=VALUE")
+      ->default_str("")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 NetOptions NetFlags::ToNetOptions(bool with_backward) const {
   NetOptions options{.keep_all = false, .with_backward = with_backward};
   options.precision = precision.value_or(FP32);
   if (with_backward) options.memory_limit = memory_limit << 20;
   return options;
+}
+
+std::unique_ptr<Net> NetFlags::MakeNet(const std::string& file, Phase for_phase,
+                                       const NetOptions& options) const {
+  NetParameter param = ReadNetText(file);
+  for (const std::string& text : overrides) Override(text, &param);
+  SetNetState(for_phase, level, stages, &param);
+  return WithLayerPosition(file, for_phase, [&] { return std::make_unique<Net>(param, options); });
 }
 
 SolverParameter NetFlags::ReadSolver(const std::string& file) const {
@@ -116,6 +157,7 @@ SolverParameter NetFlags::ReadSolver(const std::string& file) const {
           "net: \"",
           file, "\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 1000");
   SolverParameter param = ReadSolverText(file);
+  for (const std::string& text : overrides) OverrideSolver(text, &param);
   param.mutable_train_state()->set_level(level);
   for (const std::string& stage : stages) param.mutable_train_state()->add_stage(stage);
   if (precision) param.set_precision(*precision);

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,15 +31,21 @@ struct NetFlags {
   std::vector<std::string> stages;
   std::optional<Precision> precision;  // none: the solver's field, or FP32
   int64_t memory_limit = 0;            // in MiB; 0: the solver's field, or none
+  std::vector<std::string> overrides;  // "path=value": see io/overrides.hpp
 
   // Each command declares those that it obeys.
   void AddPhase(CLI::App& app);
   void AddState(CLI::App& app);  // --level, --stage
   void AddPrecision(CLI::App& app);
   void AddMemoryLimit(CLI::App& app);
+  void AddOverrides(CLI::App& app, const std::string& example);  // --set
 
   NetOptions ToNetOptions(bool with_backward) const;
-  // The definition in `file`, with these flags in it.
+  // The net in `file`, with these flags in it.
+  std::unique_ptr<Net> MakeNet(const std::string& file, Phase for_phase,
+                               const NetOptions& options) const;
+  // The definition in `file`, with these flags in it. Overrides of a net (net_param..., layer[...])
+  // change the net that the solver names.
   SolverParameter ReadSolver(const std::string& file) const;
 };
 

@@ -43,6 +43,7 @@ class Plan : public Command {
     net_flags_.AddPhase(app);
     net_flags_.AddState(app);
     net_flags_.AddPrecision(app);
+    net_flags_.AddOverrides(app, "layer[data].data_param.batch_size=16");
     net_flags_.AddMemoryLimit(app);
     app.add_flag("--passes", passes_,
                  "Also print the time of each pass of the compiler, and the nodes before and after "
@@ -64,8 +65,8 @@ class Plan : public Command {
     options.described_device = DescribedChip(gpu_);
     if (!gpu_.empty() && options.described_device.empty()) UseDevice(gpu_);
     if (solver_.empty()) {
-      Net net(model_, net_flags_.phase, net_flags_.level, net_flags_.stages, options);
-      return Print(net, /*solver_states=*/0);
+      const std::unique_ptr<Net> net = net_flags_.MakeNet(model_, net_flags_.phase, options);
+      return Print(*net, /*solver_states=*/0);
     }
     const SolverParameter solver = net_flags_.ReadSolver(solver_);
     options.precision = solver.precision();

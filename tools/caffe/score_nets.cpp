@@ -16,6 +16,7 @@ ScoreCommand::ScoreCommand(CLI::App& app) {
   AddGpu(app, &gpu_, "The number of the GPU to run on");
   net_flags_.AddState(app);
   net_flags_.AddPrecision(app);
+  net_flags_.AddOverrides(app, "layer[data].data_param.batch_size=16");
 }
 
 void ScoreCommand::Run() {
@@ -24,8 +25,9 @@ void ScoreCommand::Run() {
   const std::vector<std::string> models = SplitByComma(models_);
   for (const std::string& model : models) {
     if (models.size() > 1) LOG(INFO) << "Net " << model;
-    Net net(model, TEST, net_flags_.level, net_flags_.stages,
-            net_flags_.ToNetOptions(/*with_backward=*/false));
+    const std::unique_ptr<Net> made =
+        net_flags_.MakeNet(model, TEST, net_flags_.ToNetOptions(/*with_backward=*/false));
+    Net& net = *made;
     Require(!weights_.empty() || net.learnable_params().empty(),
             "-weights is missing; give the .caffemodel to score");
     if (!weights_.empty()) LoadWeights(weights_, &net);

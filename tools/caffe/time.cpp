@@ -107,6 +107,7 @@ class Time : public Command {
     net_flags_.AddPhase(app);
     net_flags_.AddState(app);
     net_flags_.AddPrecision(app);
+    net_flags_.AddOverrides(app, "layer[data].data_param.batch_size=16");
     net_flags_.AddMemoryLimit(app);
     app.add_flag("--explain", explains_,
                  "Also print each step's kernel and why better ones refused");
@@ -116,8 +117,9 @@ class Time : public Command {
     RequireModel(model_);
     UseDevice(gpu_);
     const bool is_training = net_flags_.phase == TRAIN;
-    Net net(model_, net_flags_.phase, net_flags_.level, net_flags_.stages,
-            net_flags_.ToNetOptions(is_training));
+    const std::unique_ptr<Net> made =
+        net_flags_.MakeNet(model_, net_flags_.phase, net_flags_.ToNetOptions(is_training));
+    Net& net = *made;
     if (explains_) LogSteps(net);
     RunOnce(net, is_training);
     LOG(INFO) << "*** Benchmark begins ***";

@@ -29,6 +29,7 @@ class Train : public Command {
     net_flags_.AddState(app);
     net_flags_.AddPrecision(app);
     net_flags_.AddMemoryLimit(app);
+    net_flags_.AddOverrides(app, "base_lr=0.1 or layer[conv1].convolution_param.num_output=32");
     effects_.Add(app);
     app.add_option("--trace", trace_,
                    "Where to write a timeline, for chrome://tracing or ui.perfetto.dev")
@@ -85,7 +86,8 @@ const CommandRegistrar<Train> registrar(
               .about = "Trains the net that a solver prototxt names, from nothing, from weights or "
                        "from a snapshot.",
               .examples = "caffe train solver.prototxt\n"
-                          "caffe train solver.prototxt --weights=pretrained.caffemodel --gpu=0"});
+                          "caffe train solver.prototxt --weights=pretrained.caffemodel --gpu=0 "
+                          "--set base_lr=0.001"});
 
 }  // namespace
 }  // namespace caffe::tools
