@@ -2,8 +2,24 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace caffe {
+
+// An option of a layer: "uint32", "MAX | AVE | STOCHASTIC" or "repeated FillerParameter"; the
+// default is as a file has it, or empty; the description is the schema's comment.
+struct LayerOption {
+  std::string name, type, default_value, description;
+};
+
+// The options in one field of LayerParameter, such as convolution_param.
+struct LayerOptions {
+  std::string field;
+  std::vector<LayerOption> options;
+};
+
+// Of one type. Throws InvalidArgument naming the nearest type.
+std::vector<LayerOptions> OptionsOfLayer(const std::string& type);
 
 // One line per type: its name and the fields of LayerParameter that hold its options.
 std::string FormatLayerTypes();

@@ -1,5 +1,7 @@
 // The command line of `caffe`: spellings of flags, help, suggestions, files as words.
 #include <gmock/gmock.h>
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -204,6 +206,32 @@ TEST_F(CommandLineTest, LooksAtWhatAFileDefines) {
                   "net.prototxt: this is a net; give a solver prototxt, which names its net and "
                   "says how to train it: net: \"net.prototxt\" base_lr: ");
   }
+}
+
+TEST_F(CommandLineTest, JsonIsAloneOnStandardOutput) {
+  ASSERT_EQ(Run("train solver.prototxt --set snapshot_after_train=true").status, 0);
+  const auto parse = [&](const std::string& command) {
+    const Outcome outcome = Run(command + " --json 2>log | cat");
+    google::protobuf::Struct root;
+    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(outcome.output, &root).ok())
+        << command << "\n"
+        << outcome.output;
+    return root.fields();
+  };
+  EXPECT_GT(parse("plan net.prototxt").at("steps").list_value().values_size(), 0);
+  EXPECT_EQ(parse("version").at("version").string_value().find("caffe"), std::string::npos);
+  EXPECT_FALSE(parse("device_query").at("cpu").string_value().empty());
+  const auto time = parse("time net.prototxt --iterations=2");
+  EXPECT_EQ(time.at("layers").list_value().values_size(), 3);
+  EXPECT_GT(time.at("forward_backward_ms").number_value(), 0);
+  const auto test = parse("test net.prototxt --weights=s_iter_1.caffemodel --iterations=2");
+  const auto& net = test.at("nets").list_value().values(0).struct_value().fields();
+  EXPECT_TRUE(net.at("loss").has_number_value());
+  const auto& output = net.at("outputs").list_value().values(0).struct_value().fields();
+  EXPECT_EQ(output.at("name").string_value(), "loss");
+  EXPECT_EQ(output.at("mean").number_value(), net.at("loss").number_value());
+  EXPECT_GT(parse("layers").at("types").list_value().values_size(), 50);
+  EXPECT_EQ(parse("layers ReLU").at("type").string_value(), "ReLU");
 }
 
 }  // namespace

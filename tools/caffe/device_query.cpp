@@ -1,9 +1,13 @@
 // caffe device_query: this machine's devices.
 #include <glog/logging.h>
 
+#include <iostream>
+
 #include "caffe/common.hpp"
+#include "caffe/io/json.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
+#include "tools/caffe/options.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -12,23 +16,35 @@ class DeviceQuery : public Command {
  public:
   explicit DeviceQuery(CLI::App& app) {
     AddGpu(app, &gpu_, "The GPUs to describe, by number separated by commas, or 'all'");
+    AddJsonFlag(app, &json_);
   }
 
   void Run() override {
+    JsonObject root;
+    PutJson(&root, "cpu", DescribeCpu());
     if (gpu_.empty()) {
       LOG(INFO) << "Device: " << DescribeCpu();
-      return;
+    } else {
+      QueryGpus(&root);
     }
+    if (json_) std::cout << FormatJson(root);
+  }
+
+ private:
+  void QueryGpus(JsonObject* root) const {
     const std::vector<int> gpus = ParseGpus(gpu_);
     const std::vector<std::string> descriptions = DescribeGpus(gpus);
     LOG(INFO) << "Querying GPUs " << gpu_;
     for (size_t i = 0; i < gpus.size(); ++i) {
       LOG(INFO) << "Device " << gpus[i] << ": " << descriptions[i];
+      JsonObject* gpu = AddJson(root, "gpus");
+      PutJson(gpu, "id", gpus[i]);
+      PutJson(gpu, "description", descriptions[i]);
     }
   }
 
- private:
   std::string gpu_;
+  bool json_ = false;
 };
 
 const CommandRegistrar<DeviceQuery> registrar(

@@ -80,6 +80,10 @@ void AddIterations(CLI::App& app, int* iterations) {
       ->default_str(std::to_string(*iterations));
 }
 
+void AddJsonFlag(CLI::App& app, bool* json) {
+  app.add_flag("--json", *json, "Print the result as one JSON document on standard output");
+}
+
 void RequireModel(const std::string& model) {
   Require(!model.empty(), "-model is missing; give the net prototxt");
 }

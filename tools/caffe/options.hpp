@@ -21,6 +21,9 @@ void AddWeights(CLI::App& app, std::string* weights);
 // At least 1.
 void AddIterations(CLI::App& app, int* iterations);
 
+// The result as one JSON document, alone on standard output.
+void AddJsonFlag(CLI::App& app, bool* json);
+
 // Throws InvalidArgument for an empty name.
 void RequireModel(const std::string& model);
 

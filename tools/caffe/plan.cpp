@@ -51,7 +51,7 @@ class Plan : public Command {
     app.add_flag("--trade_offs", trade_offs_,
                  "Also print what less memory would cost: plans that recompute more and more of "
                  "forward in backward (see --memory_limit)");
-    app.add_flag("--json", json_, "Print JSON instead of a table");
+    AddJsonFlag(app, &json_);
   }
 
   void Run() override {

@@ -2,6 +2,8 @@
 
 #include <glog/logging.h>
 
+#include <iostream>
+
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 #include "caffe/solver_factory.hpp"
@@ -17,12 +19,14 @@ ScoreCommand::ScoreCommand(CLI::App& app) {
   net_flags_.AddState(app);
   net_flags_.AddPrecision(app);
   net_flags_.AddOverrides(app, "layer[data].data_param.batch_size=16");
+  AddJsonFlag(app, &json_);
 }
 
 void ScoreCommand::Run() {
   RequireModel(models_);
   UseDevice(gpu_);
   const std::vector<std::string> models = SplitByComma(models_);
+  JsonObject root;
   for (const std::string& model : models) {
     if (models.size() > 1) LOG(INFO) << "Net " << model;
     const std::unique_ptr<Net> made =
@@ -32,8 +36,12 @@ void ScoreCommand::Run() {
             "-weights is missing; give the .caffemodel to score");
     if (!weights_.empty()) LoadWeights(weights_, &net);
     LOG(INFO) << "Running for " << iterations_ << " iterations.";
-    Score(net);
+    JsonObject* result = AddJson(&root, "nets");
+    PutJson(result, "net", model);
+    PutJson(result, "iterations", iterations_);
+    Score(net, result);
   }
+  if (json_) std::cout << FormatJson(root);
 }
 
 }  // namespace caffe::tools

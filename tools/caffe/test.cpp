@@ -24,13 +24,17 @@ class OutputSums {
     }
   }
 
-  void LogMeans(const Net& net, int batches) const {
+  void Report(const Net& net, int batches, JsonObject* result) const {
     for (const auto& [name, sum] : sums_) {
       const double mean = sum / batches;
       const float weight = net.loss_weight(name);
       std::ostringstream loss;
       if (weight != 0) loss << " (* " << weight << " = " << weight * mean << " loss)";
       LOG(INFO) << name << " = " << mean << loss.str();
+      JsonObject* output = AddJson(result, "outputs");
+      PutJson(output, "name", name);
+      PutJson(output, "mean", mean);
+      PutJson(output, "loss_weight", weight);
     }
   }
 
@@ -43,7 +47,7 @@ class Test : public ScoreCommand {
   using ScoreCommand::ScoreCommand;
 
  private:
-  void Score(Net& net) override {
+  void Score(Net& net, JsonObject* result) override {
     OutputSums sums;
     double loss_sum = 0;
     for (int i = 0; i < iterations(); ++i) {
@@ -53,7 +57,8 @@ class Test : public ScoreCommand {
       sums.Add(net, i);
     }
     LOG(INFO) << "Loss: " << loss_sum / iterations();
-    sums.LogMeans(net, iterations());
+    PutJson(result, "loss", loss_sum / iterations());
+    sums.Report(net, iterations(), result);
   }
 };
 

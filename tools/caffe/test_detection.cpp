@@ -19,22 +19,28 @@ class TestDetection : public ScoreCommand {
   }
 
  private:
-  void Score(Net& net) override {
+  void Score(Net& net, JsonObject* result) override {
     std::vector<DetectionScore> scores(net.output_blobs().size(), DetectionScore(ap_version_));
     for (int i = 0; i < iterations(); ++i) {
       net.Forward();
       for (size_t k = 0; k < scores.size(); ++k) scores[k].Add(*net.output_blobs()[k]);
     }
     for (size_t k = 0; k < scores.size(); ++k) {
-      if (shows_classes_) LogClasses(scores[k]);
+      JsonObject* output = AddJson(result, "outputs");
+      PutJson(output, "name", net.output_names()[k]);
+      PutJson(output, "mean_average_precision", scores[k].MeanAveragePrecision());
+      if (shows_classes_) ReportClasses(scores[k], output);
       LOG(INFO) << "Test net output mAP #" << k << ": " << net.output_names()[k] << " = "
                 << scores[k].MeanAveragePrecision();
     }
   }
 
-  static void LogClasses(const DetectionScore& score) {
+  static void ReportClasses(const DetectionScore& score, JsonObject* output) {
     for (const auto& [label, precision] : score.AveragePrecisions()) {
       LOG(INFO) << "class AP " << label << ": " << precision;
+      JsonObject* of_class = AddJson(output, "classes");
+      PutJson(of_class, "label", label);
+      PutJson(of_class, "average_precision", precision);
     }
   }
 

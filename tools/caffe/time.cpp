@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <functional>
+#include <iostream>
 #include <sstream>
 
 #include "caffe/common.hpp"
+#include "caffe/io/json.hpp"
 #include "caffe/plan_report.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
@@ -98,6 +100,24 @@ void LogTimes(Net& net, int iterations, const PassTimes& times) {
   LOG(INFO) << "Total Time: " << times.total << " ms.";
 }
 
+JsonObject ToJson(Net& net, int iterations, const PassTimes& times) {
+  JsonObject root;
+  PutJson(&root, "net", net.name());
+  PutJson(&root, "phase", Phase_Name(net.phase()));
+  PutJson(&root, "iterations", iterations);
+  PutJson(&root, "forward_ms", times.forward / iterations);
+  PutJson(&root, "backward_ms", times.backward / iterations);
+  PutJson(&root, "forward_backward_ms", (times.forward + times.backward) / iterations);
+  PutJson(&root, "total_ms", times.total);
+  for (const LayerTime& time : LayerTimes(net)) {
+    JsonObject* layer = AddJson(&root, "layers");
+    PutJson(layer, "name", time.layer);
+    PutJson(layer, "forward_ms", time.forward_ms / iterations);
+    PutJson(layer, "backward_ms", time.backward_ms / iterations);
+  }
+  return root;
+}
+
 class Time : public Command {
  public:
   explicit Time(CLI::App& app) {
@@ -111,6 +131,7 @@ class Time : public Command {
     net_flags_.AddMemoryLimit(app);
     app.add_flag("--explain", explains_,
                  "Also print each step's kernel and why better ones refused");
+    AddJsonFlag(app, &json_);
   }
 
   void Run() override {
@@ -127,15 +148,17 @@ class Time : public Command {
     // A GPU replays whole passes, but times its steps one by one: first the passes, then the steps.
     const bool is_gpu = Caffe::mode() == Caffe::GPU;
     if (is_gpu) TimeWholePasses(net, iterations_);
-    LogTimes(net, iterations_, TimeSteps(net, iterations_, /*logs_iterations=*/!is_gpu));
+    const PassTimes times = TimeSteps(net, iterations_, /*logs_iterations=*/!is_gpu);
+    LogTimes(net, iterations_, times);
     LOG(INFO) << "*** Benchmark ends ***";
+    if (json_) std::cout << FormatJson(ToJson(net, iterations_, times));
   }
 
  private:
   std::string model_, gpu_;
   int iterations_ = 50;
   NetFlags net_flags_;
-  bool explains_ = false;
+  bool explains_ = false, json_ = false;
 };
 
 const CommandRegistrar<Time> registrar(

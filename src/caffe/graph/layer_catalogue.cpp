@@ -86,25 +86,35 @@ void PrintWrapped(const std::string& text, size_t indent, std::ostream& out) {
   if (column > 0) out << "\n";
 }
 
-void PrintMessage(const std::string& name, const Descriptor& message, std::ostream& out) {
-  out << name << " {\n";
+void Print(const LayerOptions& message, std::ostream& out) {
+  out << message.field << " {\n";
   size_t width = 0;
-  for (int i = 0; i < message.field_count(); ++i) {
-    width = std::max(width, message.field(i)->name().size());
-  }
-  for (int i = 0; i < message.field_count(); ++i) {
-    const FieldDescriptor& field = *message.field(i);
-    out << "  " << field.name() << std::string(width - field.name().size() + 2, ' ')
-        << TypeOf(field);
-    const std::string value = DefaultOf(field);
-    if (!value.empty()) out << "  (default " << value << ")";
+  for (const LayerOption& option : message.options) width = std::max(width, option.name.size());
+  for (const LayerOption& option : message.options) {
+    out << "  " << option.name << std::string(width - option.name.size() + 2, ' ') << option.type;
+    if (!option.default_value.empty()) out << "  (default " << option.default_value << ")";
     out << "\n";
-    PrintWrapped(CommentOf(field), width + 4, out);
+    PrintWrapped(option.description, width + 4, out);
   }
   out << "}\n";
 }
 
 }  // namespace
+
+std::vector<LayerOptions> OptionsOfLayer(const std::string& type) {
+  std::vector<LayerOptions> fields;
+  for (const std::string& name : LayerRegistry::ParamFields(type)) {
+    const Descriptor& message =
+        *LayerParameter::descriptor()->FindFieldByName(name)->message_type();
+    LayerOptions& field = fields.emplace_back(LayerOptions{name, {}});
+    for (int i = 0; i < message.field_count(); ++i) {
+      const FieldDescriptor& option = *message.field(i);
+      field.options.push_back(
+          {option.name(), TypeOf(option), DefaultOf(option), CommentOf(option)});
+    }
+  }
+  return fields;
+}
 
 std::string FormatLayerTypes() {
   std::ostringstream out;
@@ -121,14 +131,11 @@ std::string FormatLayerTypes() {
 }
 
 std::string FormatLayerType(const std::string& type) {
-  const std::vector<std::string> fields = LayerRegistry::ParamFields(type);
+  const std::vector<LayerOptions> fields = OptionsOfLayer(type);
   std::ostringstream out;
   out << "type: \"" << type << "\"\n";
   if (fields.empty()) out << "This layer has no options of its own.\n";
-  for (const std::string& name : fields) {
-    const FieldDescriptor* field = LayerParameter::descriptor()->FindFieldByName(name);
-    PrintMessage(name, *field->message_type(), out);
-  }
+  for (const LayerOptions& field : fields) Print(field, out);
   return out.str();
 }
 

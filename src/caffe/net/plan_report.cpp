@@ -1,7 +1,5 @@
 #include "caffe/plan_report.hpp"
 
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "caffe/error.hpp"
 #include "caffe/graph/graph.hpp"
 #include "caffe/graph/weight_copies.hpp"
+#include "caffe/io/json.hpp"
 #include "caffe/net/training_net.hpp"
 
 namespace caffe {
@@ -232,60 +231,44 @@ std::string FormatPlan(const Net& net, int solver_states, bool with_passes) {
 }
 
 std::string FormatPlanJson(const Net& net, int solver_states) {
-  google::protobuf::Struct root;
-  const auto set = [](google::protobuf::Struct& object, const char* key, auto value) {
-    google::protobuf::Value& field = (*object.mutable_fields())[key];
-    if constexpr (std::is_convertible_v<decltype(value), std::string>) {
-      field.set_string_value(value);
-    } else {
-      field.set_number_value(static_cast<double>(value));
-    }
-  };
-  auto* steps = (*root.mutable_fields())["steps"].mutable_list_value();
+  JsonObject root;
+  MakeJsonList(&root, "steps");
   for (const PlanStep& step : PlanSteps(net)) {
-    google::protobuf::Struct& object = *steps->add_values()->mutable_struct_value();
-    set(object, "layers", step.layers);
-    set(object, "direction", std::string(step.is_backward ? "backward" : "forward"));
-    if (step.is_recomputation) set(object, "recomputes", 1);
-    set(object, "op", step.op);
-    set(object, "kernel", step.kernel);
-    set(object, "operands", step.operands);
-    set(object, "bytes", step.bytes);
-    set(object, "flops", step.flops);
-    if (!step.precision_note.empty()) set(object, "precision_note", step.precision_note);
-    auto* refusals = (*object.mutable_fields())["refusals"].mutable_list_value();
-    for (const std::string& refusal : step.refusals)
-      refusals->add_values()->set_string_value(refusal);
-    auto* algorithms = (*object.mutable_fields())["algorithms"].mutable_list_value();
-    for (const std::string& algorithm : step.algorithms)
-      algorithms->add_values()->set_string_value(algorithm);
+    JsonObject* object = AddJson(&root, "steps");
+    PutJson(object, "layers", step.layers);
+    PutJson(object, "direction", step.is_backward ? "backward" : "forward");
+    if (step.is_recomputation) PutJson(object, "recomputes", 1);
+    PutJson(object, "op", step.op);
+    PutJson(object, "kernel", step.kernel);
+    PutJson(object, "operands", step.operands);
+    PutJson(object, "bytes", step.bytes);
+    PutJson(object, "flops", step.flops);
+    if (!step.precision_note.empty()) PutJson(object, "precision_note", step.precision_note);
+    MakeJsonList(object, "refusals");
+    for (const std::string& refusal : step.refusals) AddJson(object, "refusals", refusal);
+    MakeJsonList(object, "algorithms");
+    for (const std::string& algorithm : step.algorithms) AddJson(object, "algorithms", algorithm);
   }
-  auto* passes = (*root.mutable_fields())["passes"].mutable_list_value();
   for (const PlanPass& pass : PlanPasses(net)) {
-    google::protobuf::Struct& object = *passes->add_values()->mutable_struct_value();
-    set(object, "name", pass.name);
-    set(object, "seconds", pass.seconds);
-    set(object, "nodes_before", pass.nodes_before);
-    set(object, "nodes_after", pass.nodes_after);
+    JsonObject* object = AddJson(&root, "passes");
+    PutJson(object, "name", pass.name);
+    PutJson(object, "seconds", pass.seconds);
+    PutJson(object, "nodes_before", pass.nodes_before);
+    PutJson(object, "nodes_after", pass.nodes_after);
   }
   const PlanMemory memory = MemoryOfPlan(net, solver_states);
-  google::protobuf::Struct& bytes = *(*root.mutable_fields())["memory"].mutable_struct_value();
-  set(bytes, "parameters", memory.parameters);
-  set(bytes, "gradients", memory.gradients);
-  set(bytes, "solver_state", memory.solver_state);
-  set(bytes, "in_and_out", memory.outputs);
-  set(bytes, "activations", memory.activations);
-  set(bytes, "workspace", memory.workspace);
-  set(bytes, "program", memory.program);
-  set(bytes, "total", memory.total());
-  set(root, "parameter_count", memory.parameter_count);
-  set(root, "net", net.name());
-  std::string json;
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  const auto status = google::protobuf::util::MessageToJsonString(root, &json, options);
-  CAFFE_ASSERT(status.ok(), status.ToString());
-  return json;
+  JsonObject* bytes = (*root.mutable_fields())["memory"].mutable_struct_value();
+  PutJson(bytes, "parameters", memory.parameters);
+  PutJson(bytes, "gradients", memory.gradients);
+  PutJson(bytes, "solver_state", memory.solver_state);
+  PutJson(bytes, "in_and_out", memory.outputs);
+  PutJson(bytes, "activations", memory.activations);
+  PutJson(bytes, "workspace", memory.workspace);
+  PutJson(bytes, "program", memory.program);
+  PutJson(bytes, "total", memory.total());
+  PutJson(&root, "parameter_count", memory.parameter_count);
+  PutJson(&root, "net", net.name());
+  return FormatJson(root);
 }
 
 void SetProfiling(Net& net, bool on) {

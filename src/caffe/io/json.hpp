@@ -1,0 +1,44 @@
+// JSON documents: protobuf's Struct, which knows how to print itself.
+//
+//   JsonObject root;
+//   PutJson(&root, "loss", 0.5);
+//   PutJson(AddJson(&root, "layers"), "name", "conv1");
+//   std::cout << FormatJson(root);        {"loss": 0.5, "layers": [{"name": "conv1"}]}
+#pragma once
+
+#include <google/protobuf/struct.pb.h>
+
+#include <cmath>
+#include <string>
+#include <type_traits>
+
+namespace caffe {
+
+using JsonObject = google::protobuf::Struct;
+
+// Sets a boolean, number or string. Numbers that JSON does not have (NaN, infinity) are null.
+template <typename T>
+void PutJson(JsonObject* object, const std::string& key, const T& value) {
+  google::protobuf::Value& field = (*object->mutable_fields())[key];
+  if constexpr (std::is_same_v<T, bool>) {
+    field.set_bool_value(value);
+  } else if constexpr (!std::is_arithmetic_v<T>) {
+    field.set_string_value(value);
+  } else if (std::isfinite(static_cast<double>(value))) {
+    field.set_number_value(static_cast<double>(value));
+  } else {
+    field.set_null_value(google::protobuf::NULL_VALUE);
+  }
+}
+
+// Appends an object to the list of that name, which it makes.
+JsonObject* AddJson(JsonObject* object, const std::string& list);
+// Appends a string to the list of that name, which it makes.
+void AddJson(JsonObject* object, const std::string& list, const std::string& text);
+// Makes the list, which may stay empty.
+void MakeJsonList(JsonObject* object, const std::string& list);
+
+// Over several lines, with one at the end.
+std::string FormatJson(const JsonObject& object);
+
+}  // namespace caffe

@@ -1,0 +1,35 @@
+#include "caffe/io/json.hpp"
+
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace caffe {
+namespace {
+
+TEST(JsonTest, IsReadBackAsItWas) {
+  JsonObject object;
+  PutJson(&object, "text", "a \"b\"\n\\");
+  PutJson(&object, "number", 1.5f);
+  PutJson(&object, "flag", true);
+  PutJson(&object, "none", std::numeric_limits<double>::quiet_NaN());
+  MakeJsonList(&object, "empty");
+  AddJson(&object, "names", "x");
+  PutJson(AddJson(&object, "layers"), "count", int64_t{7});
+
+  JsonObject read;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(FormatJson(object), &read).ok())
+      << FormatJson(object);
+  EXPECT_EQ(read.fields().at("text").string_value(), "a \"b\"\n\\");
+  EXPECT_EQ(read.fields().at("number").number_value(), 1.5);
+  EXPECT_TRUE(read.fields().at("flag").bool_value());
+  EXPECT_TRUE(read.fields().at("none").has_null_value());
+  EXPECT_EQ(read.fields().at("empty").list_value().values_size(), 0);
+  EXPECT_EQ(read.fields().at("names").list_value().values(0).string_value(), "x");
+  const google::protobuf::Value& layer = read.fields().at("layers").list_value().values(0);
+  EXPECT_EQ(layer.struct_value().fields().at("count").number_value(), 7);
+}
+
+}  // namespace
+}  // namespace caffe
