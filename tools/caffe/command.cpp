@@ -19,10 +19,15 @@ const std::map<std::string, CommandEntry>& Commands() {
   return MutableCommands();
 }
 
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : Commands()) names.push_back(name);
+  return names;
+}
+
 void RequireCommand(const std::string& name) {
   if (Commands().count(name) > 0) return;
-  std::vector<std::string> names;
-  for (const auto& [known, entry] : Commands()) names.push_back(known);
+  const std::vector<std::string> names = CommandNames();
   const std::string near = NearestName(name, names);
   if (!near.empty()) {
     throw InvalidArgument("Unknown action: " + name + "; did you mean '" + near + "'?");

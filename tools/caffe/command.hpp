@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace caffe::tools {
 
@@ -40,6 +41,8 @@ struct CommandEntry {
 
 // By name, sorted.
 const std::map<std::string, CommandEntry>& Commands();
+
+std::vector<std::string> CommandNames();
 
 // Throws InvalidArgument, with the nearest name, where there is none of this name.
 void RequireCommand(const std::string& name);

@@ -10,7 +10,8 @@ namespace {
 class Help : public Command {
  public:
   explicit Help(CLI::App& app) : app_(app) {
-    app.add_option("COMMAND", command_, "The command to explain; without it, the list of commands");
+    app.add_option("COMMAND", command_, "The command to explain; without it, the list of commands")
+        ->type_name(CLI::detail::join(CommandNames(), "|"));
   }
 
   void Run() override {

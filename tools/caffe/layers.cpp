@@ -44,7 +44,8 @@ JsonObject OptionsToJson(const std::string& type) {
 class Layers : public Command {
  public:
   explicit Layers(CLI::App& app) {
-    app.add_option("TYPE", type_, "The layer type whose options to list; without it, all types");
+    app.add_option("TYPE", type_, "The layer type whose options to list; without it, all types")
+        ->type_name(CLI::detail::join(LayerRegistry::LayerTypeList(), "|"));
     AddJsonFlag(app, &json_);
   }
 

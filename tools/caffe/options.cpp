@@ -55,17 +55,18 @@ void OverrideSolver(const std::string& text, SolverParameter* param) {
 }  // namespace
 
 CLI::Option* AddModel(CLI::App& app, std::string* model) {
-  return app.add_option("--model,MODEL", *model, "The net prototxt")->type_name("FILE");
+  return app.add_option("--model,MODEL", *model, "The net prototxt")->type_name("FILE.prototxt");
 }
 
 CLI::Option* AddSolver(CLI::App& app, std::string* solver) {
-  return app.add_option("--solver,SOLVER", *solver, "The solver prototxt")->type_name("FILE");
+  return app.add_option("--solver,SOLVER", *solver, "The solver prototxt")
+      ->type_name("FILE.prototxt");
 }
 
 void AddWeights(CLI::App& app, std::string* weights) {
   app.add_option("--weights", *weights,
-                 "The .caffemodel or .h5 to start from, or several separated by commas")
-      ->type_name("FILE");
+                 "The weights (or .caffemodel.h5), or several files separated by commas")
+      ->type_name("FILE.caffemodel");
 }
 
 void AddIterations(CLI::App& app, int* iterations) {
@@ -92,8 +93,8 @@ void NetFlags::AddPhase(CLI::App& app) {
   app.add_option_function<std::string>(
          "--phase",
          [this](const std::string& text) { phase = text.empty() ? TRAIN : ParsePhase(text); },
-         "For which phase the net is built: TRAIN or TEST")
-      ->type_name("PHASE")
+         "For which phase the net is built")
+      ->type_name("TRAIN|TEST")
       ->default_str("TRAIN");
 }
 
@@ -112,8 +113,8 @@ void NetFlags::AddPrecision(CLI::App& app) {
          [this](const std::string& text) {
            if (!text.empty()) precision = ParsePrecision(text);
          },
-         "Storage and arithmetic of nets that do not say themselves: fp32, fp16, bf16 or fp64")
-      ->type_name("TYPE")
+         "Storage and arithmetic of nets that do not say themselves")
+      ->type_name("fp32|fp16|bf16|fp64")
       ->default_str("fp32");
 }
 

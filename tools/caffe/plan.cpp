@@ -36,7 +36,7 @@ class Plan : public Command {
   explicit Plan(CLI::App& app) {
     AddModel(app, &model_)->description("The net prototxt; as the first word also a solver's");
     app.add_option("--solver", solver_, "A solver prototxt, whose net is planned as it trains")
-        ->type_name("FILE");
+        ->type_name("FILE.prototxt");
     AddGpu(app, &gpu_,
            "The GPU to plan for: its number, or a chip that need not be there, by name or compute "
            "capability: H200, A100, 9.0");

@@ -28,8 +28,8 @@ void AddEffect(CLI::App& app, const std::string& flag, const std::string& standa
                const std::string& description, SolverAction::Enum* effect) {
   app.add_option_function<std::string>(
          "--" + flag, [=](const std::string& value) { *effect = ParseEffect(flag, value); },
-         description + ": snapshot, stop or none")
-      ->type_name("EFFECT")
+         description)
+      ->type_name("snapshot|stop|none")
       ->default_str(standard);
 }
 

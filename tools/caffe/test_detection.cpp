@@ -10,9 +10,8 @@ namespace {
 class TestDetection : public ScoreCommand {
  public:
   explicit TestDetection(CLI::App& app) : ScoreCommand(app) {
-    app.add_option("--ap_version", ap_version_,
-                   "How precision is averaged over recall: 11point, MaxIntegral or Integral")
-        ->type_name("NAME");
+    app.add_option("--ap_version", ap_version_, "How precision is averaged over recall")
+        ->type_name("11point|MaxIntegral|Integral");
     app.add_flag("--show_per_class_result", shows_classes_,
                  "Show the precision of each class (the default; "
                  "--noshow_per_class_result does not)");

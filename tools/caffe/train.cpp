@@ -18,8 +18,8 @@ class Train : public Command {
  public:
   explicit Train(CLI::App& app) {
     AddSolver(app, &solver_);
-    app.add_option("--snapshot", snapshot_, "The .solverstate to resume training from")
-        ->type_name("FILE");
+    app.add_option("--snapshot", snapshot_, "The snapshot to resume training from")
+        ->type_name("FILE.solverstate");
     AddWeights(app, &weights_);
     AddGpu(app, &gpu_, "The GPUs to train on, by number separated by commas, or 'all'");
     app.add_option("--workers", workers_,
