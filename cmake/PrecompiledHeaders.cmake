@@ -3,27 +3,21 @@
 # checkouts have compiled, cannot share what depends on a precompiled header.
 option(CAFFE_PRECOMPILED_HEADERS "read the largest headers once; ccache is not used then" OFF)
 
-# caffe_precompile(<target> [option-target...]): a target that links caffe_proto and PkgConfig::GLOG.
-# Targets share one; those with compiler options that change headers (OpenMP's) have one of their own.
+# caffe_precompile(<target> [library...]): a target that links caffe_proto, PkgConfig::GLOG and the
+# libraries. All share one, so those with OpenMP's options, which change headers, read them as ever.
 function(caffe_precompile target)
-  if(NOT CAFFE_PRECOMPILED_HEADERS)
+  if(NOT CAFFE_PRECOMPILED_HEADERS OR "OpenMP::OpenMP_CXX" IN_LIST ARGN)
     return()
   endif()
-  set(shared caffe_precompiled)
-  set(options)
-  if("OpenMP::OpenMP_CXX" IN_LIST ARGN)
-    set(shared caffe_precompiled_openmp)
-    set(options OpenMP::OpenMP_CXX)
-  endif()
-  if(NOT TARGET ${shared})
+  if(NOT TARGET caffe_precompiled)
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "")
-    add_library(${shared} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
-    target_link_libraries(${shared} PRIVATE caffe_proto PkgConfig::GLOG Threads::Threads ${options})
-    target_precompile_headers(${shared} PRIVATE
+    add_library(caffe_precompiled OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
+    target_link_libraries(caffe_precompiled PRIVATE caffe_proto PkgConfig::GLOG Threads::Threads)
+    target_precompile_headers(caffe_precompiled PRIVATE
       <algorithm> <functional> <map> <memory> <optional> <sstream> <string> <vector>
       ${PROJECT_BINARY_DIR}/proto/caffe/proto/caffe.pb.h)
   endif()
-  target_precompile_headers(${target} REUSE_FROM ${shared})
+  target_precompile_headers(${target} REUSE_FROM caffe_precompiled)
   # g++ 12 warns of strings of the standard library, wrongly, when it has them precompiled.
   target_compile_options(${target} PRIVATE -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
 endfunction()
