@@ -212,6 +212,38 @@ TEST_F(CaffeToolTest, PlansSayWhatPassesDoAndWhat16BitsAreWorth) {
   EXPECT_THAT(wide.output, AllOf(Not(HasSubstr("-widened")), Not(HasSubstr("nodes before"))));
 }
 
+TEST_F(CaffeToolTest, PlansAndTimesWithoutData) {
+  const std::string rest = R"(
+      layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
+        inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+      layer { name: "loss" type: "SoftmaxWithLoss" bottom: "y" bottom: "t" top: "loss" })";
+  const std::string data =
+      "layer { name: 'd' type: 'Data' top: 'x' top: 't' include { phase: TRAIN } "
+      "data_param { source: 'no_db' batch_size: 4 } ";
+  // What is for the other phase does not matter.
+  Write("cropped.prototxt",
+        data +
+            "transform_param { crop_size: 6 } } layer { name: 'd' type: 'Data' top: 'x' top: "
+            "'t' include { phase: TEST } data_param { source: 'none' batch_size: 4 } }" +
+            rest);
+  const Outcome cropped = Run("plan cropped.prototxt");
+  EXPECT_EQ(cropped.status, 0) << cropped.output;
+  EXPECT_THAT(
+      cropped.output,
+      AllOf(HasSubstr("layer 'd': no_db is not there; assumed x=4,3,6,6 t=4"), HasSubstr("4x108")));
+  Write("open.prototxt", data + "}" + rest);
+  ExpectFailure("plan open.prototxt",
+                "no crop_size says how large images are; give -input x=N,C,H,W");
+  const std::string given = "open.prototxt --input x=2,3,5,5 --input t=2";
+  EXPECT_THAT(Run("plan " + given).output, HasSubstr("2x75"));
+  EXPECT_EQ(Run("time --iterations 1 " + given).status, 0);
+  Write("open_solver.prototxt", "net: 'open.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 1");
+  EXPECT_THAT(Run("plan open_solver.prototxt --input x=2,3,5,5 --input t=2").output,
+              AllOf(HasSubstr("2x75"), HasSubstr("Solver state: ")));
+  ExpectFailure("plan open.prototxt --input z=2", "writes 'z'; written: t, x");
+  ExpectFailure("train open_solver.prototxt", "no_db");
+}
+
 TEST_F(CaffeToolTest, ListsLayersAndTheirOptions) {
   const Outcome list = Run("layers");
   EXPECT_EQ(list.status, 0);

@@ -8,6 +8,7 @@
 
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/data_inputs.hpp"
 #include "caffe/io/layer_position.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/io/overrides.hpp"
@@ -50,6 +51,21 @@ void OverrideSolver(const std::string& text, SolverParameter* param) {
     param->clear_net();
   }
   Override(names_net ? text.substr(kNet.size()) : text, param->mutable_net_param());
+}
+
+// The train net that the solver names, in the solver.
+NetParameter* TrainNetOf(SolverParameter* param) {
+  if (param->has_train_net_param()) return param->mutable_train_net_param();
+  if (param->has_train_net()) {
+    *param->mutable_train_net_param() = ReadNetText(param->train_net());
+    param->clear_train_net();
+    return param->mutable_train_net_param();
+  }
+  if (param->has_net()) {
+    *param->mutable_net_param() = ReadNetText(param->net());
+    param->clear_net();
+  }
+  return param->mutable_net_param();
 }
 
 }  // namespace
@@ -141,6 +157,27 @@ void NetFlags::AddOverrides(CLI::App& app, const std::string& example) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void NetFlags::AddInputs(CLI::App& app) {
+  needs_data = false;
+  app.add_option("--input", inputs,
+                 "The shape of a blob that a data layer makes, for a net without its data; may be "
+                 "given several times. Without it a missing database has the shape that batch_size "
+                 "and crop_size say")
+      ->type_name("BLOB=N,C,H,W")
+      ->default_str("")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+// `net` has its state; layers of other states are left out.
+void NetFlags::PutInputs(NetParameter* net) const {
+  if (needs_data) return;
+  *net = Net::FilterNet(*net);
+  std::string text;
+  for (const std::string& input : inputs) text += input + " ";
+  if (!inputs.empty()) ReplaceByInputs(ParseBlobDims(text), net);
+  for (const std::string& assumed : ReplaceMissingData(net)) LOG(WARNING) << assumed;
+}
+
 NetOptions NetFlags::ToNetOptions(bool with_backward) const {
   NetOptions options{.keep_all = false, .with_backward = with_backward};
   options.precision = precision.value_or(FP32);
@@ -153,7 +190,10 @@ std::unique_ptr<Net> NetFlags::MakeNet(const std::string& file, Phase for_phase,
   NetParameter param = ReadNetText(file);
   for (const std::string& text : overrides) Override(text, &param);
   SetNetState(for_phase, level, stages, &param);
-  return WithLayerPosition(file, for_phase, [&] { return std::make_unique<Net>(param, options); });
+  return WithLayerPosition(file, for_phase, [&] {
+    PutInputs(&param);
+    return std::make_unique<Net>(param, options);
+  });
 }
 
 SolverParameter NetFlags::ReadSolver(const std::string& file) const {
@@ -167,6 +207,11 @@ SolverParameter NetFlags::ReadSolver(const std::string& file) const {
   for (const std::string& stage : stages) param.mutable_train_state()->add_stage(stage);
   if (precision) param.set_precision(*precision);
   if (memory_limit > 0) param.set_memory_limit(memory_limit);
+  if (!needs_data) {
+    NetParameter* net = TrainNetOf(&param);
+    SetNetState(TRAIN, level, stages, net);
+    PutInputs(net);
+  }
   return param;
 }
 

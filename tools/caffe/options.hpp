@@ -35,6 +35,8 @@ struct NetFlags {
   std::optional<Precision> precision;  // none: the solver's field, or FP32
   int64_t memory_limit = 0;            // in MiB; 0: the solver's field, or none
   std::vector<std::string> overrides;  // "path=value": see io/overrides.hpp
+  std::vector<std::string> inputs;     // "blob=N,C,H,W": see io/data_inputs.hpp
+  bool needs_data = true;              // false: inputs stand in for data that is not there
 
   // Each command declares those that it obeys.
   void AddPhase(CLI::App& app);
@@ -42,14 +44,18 @@ struct NetFlags {
   void AddPrecision(CLI::App& app);
   void AddMemoryLimit(CLI::App& app);
   void AddOverrides(CLI::App& app, const std::string& example);  // --set
+  void AddInputs(CLI::App& app);                                 // --input
 
   NetOptions ToNetOptions(bool with_backward) const;
   // The net in `file`, with these flags in it.
   std::unique_ptr<Net> MakeNet(const std::string& file, Phase for_phase,
                                const NetOptions& options) const;
   // The definition in `file`, with these flags in it. Overrides of a net (net_param..., layer[...])
-  // change the net that the solver names.
+  // change the net that the solver names; so do inputs, of which its train net is left.
   SolverParameter ReadSolver(const std::string& file) const;
+
+ private:
+  void PutInputs(NetParameter* net) const;
 };
 
 }  // namespace caffe::tools

@@ -43,6 +43,7 @@ class Plan : public Command {
     net_flags_.AddPhase(app);
     net_flags_.AddState(app);
     net_flags_.AddPrecision(app);
+    net_flags_.AddInputs(app);
     net_flags_.AddOverrides(app, "layer[data].data_param.batch_size=16");
     net_flags_.AddMemoryLimit(app);
     app.add_flag("--passes", passes_,
