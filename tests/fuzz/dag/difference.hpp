@@ -43,7 +43,8 @@ std::string DescribeDifference(const Numbers& expected, const Numbers& numbers,
                                const Tolerance& tolerance, const TypePrecision& type,
                                NanPlaces places, ComparisonCount* count);
 
-// An element that is NaN in `exact` and a number in `numbers`.
+// An element that is NaN in `exact` and a number in `numbers`; in a gradient, only where all are
+// numbers.
 std::string DescribeHiddenNan(const Numbers& exact, const Numbers& numbers,
                               const Tolerance& tolerance);
 

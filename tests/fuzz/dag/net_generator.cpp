@@ -264,12 +264,6 @@ class NetWriter {
 
   int AnyChannels() { return random_.Pick({1, 2, 3, 4, 5, 7, 8, 16, 17, 31}); }
 
-  static int SmallestExtent(const Shape& shape) {
-    int64_t smallest = shape[2];
-    for (int axis = 3; axis < shape.num_axes(); ++axis) smallest = std::min(smallest, shape[axis]);
-    return static_cast<int>(smallest);
-  }
-
   std::string ConvOptions(const KnownBlob& bottom, int most_kernel) {
     const auto channels = static_cast<int>(bottom.shape[1]);
     std::vector<int> groups = {1, 1};
@@ -280,9 +274,7 @@ class NetWriter {
     int outputs = AnyChannels();
     if (group > 1) outputs = group * random_.Between(1, std::max(1, 20 / group));
     std::string text = StrCat("convolution_param { num_output: ", outputs, " group: ", group);
-    int kernel = random_.Between(1, most_kernel);
-    // A weight that meets nothing but padding has a gradient of 0, or of 0 * NaN.
-    if (has_nan_) kernel = std::min(kernel, SmallestExtent(bottom.shape));
+    const int kernel = random_.Between(1, most_kernel);
     if (bottom.shape.num_axes() == 4 && random_.Chance(0.2)) {
       text += StrCat(" kernel_h: ", kernel, " kernel_w: ", random_.Between(1, most_kernel),
                      " pad_h: ", random_.Below(3), " pad_w: ", random_.Below(2),
