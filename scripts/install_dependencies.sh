@@ -5,7 +5,7 @@
 #   scripts/install_dependencies.sh test      and what the tests need (scripts/test.sh)
 #   scripts/install_dependencies.sh develop   and the formatter and linter (the commit hooks)
 #   scripts/install_dependencies.sh fuzz      what building needs, and scripts/fuzz.sh
-#   scripts/install_dependencies.sh video     what building needs, and what reads films (VideoData)
+#   scripts/install_dependencies.sh video     what building needs, and what reads videos (VideoData)
 #   scripts/install_dependencies.sh cuda      what building needs, and the header files of
 #                                             cudnn-frontend, into ~/.cache/cortado; the CUDA
 #                                             toolkit and cuDNN 9 themselves are NVIDIA's to install

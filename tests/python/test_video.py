@@ -1,4 +1,4 @@
-"""VideoData: a film as a net's data."""
+"""VideoData: a video as a net's data."""
 import io
 import struct
 
@@ -13,7 +13,7 @@ def chunk(name, body):
     return name + struct.pack("<I", len(body)) + body + b"\0" * (len(body) % 2)
 
 
-def film(path, colours, width=32, height=16):
+def video(path, colours, width=32, height=16):
     """Writes an AVI of JPEG frames, each of one colour (blue, green, red)."""
     frames = []
     for blue, green, red in colours:
@@ -35,14 +35,14 @@ def film(path, colours, width=32, height=16):
 
 
 COLOURS = [(20 + 40 * i, 60, 220 - 40 * i) for i in range(5)]
-NET = """layer {{ name: "film" type: "VideoData" top: "data" top: "label"
+NET = """layer {{ name: "video" type: "VideoData" top: "data" top: "label"
   video_data_param {{ video_type: VIDEO video_file: "{file}" skip_frames: {skip} }}
   data_param {{ batch_size: 2 }} transform_param {{ {transform} }} }}"""
 
 
-def open_film(tmp_path, write, skip=0, transform=""):
-    path = tmp_path / "film.avi"
-    film(path, COLOURS)
+def open_video(tmp_path, write, skip=0, transform=""):
+    path = tmp_path / "video.avi"
+    video(path, COLOURS)
     try:
         return caffe.Net(write(NET.format(file=path, skip=skip, transform=transform)), caffe.TEST)
     except caffe.Error as error:
@@ -53,7 +53,7 @@ def open_film(tmp_path, write, skip=0, transform=""):
 
 @pytest.mark.parametrize("skip, shown", [(0, [0, 1, 2, 3, 4, 0, 1, 2]), (1, [0, 2, 4, 0, 2, 4])])
 def test_frames_come_in_order_and_start_again(tmp_path, write, skip, shown):
-    net = open_film(tmp_path, write, skip)
+    net = open_video(tmp_path, write, skip)
     seen = []
     for _ in range(len(shown) // 2):
         net.forward()
@@ -64,25 +64,25 @@ def test_frames_come_in_order_and_start_again(tmp_path, write, skip, shown):
 
 
 def test_transform_applies(tmp_path, write):
-    net = open_film(tmp_path, write, transform="crop_size: 8 scale: 0.5 mean_value: 10")
+    net = open_video(tmp_path, write, transform="crop_size: 8 scale: 0.5 mean_value: 10")
     net.forward()
     assert net.blobs["data"].data.shape == (2, 3, 8, 8)
     np.testing.assert_allclose(net.blobs["data"].data[0].reshape(3, -1).mean(1), (np.array(COLOURS[0]) - 10) / 2, atol=2)
 
 
-def test_missing_film_is_named(tmp_path, write):
-    open_film(tmp_path, write)  # skips without the library
+def test_missing_video_is_named(tmp_path, write):
+    open_video(tmp_path, write)  # skips without the library
     absent = tmp_path / "absent.avi"
-    with pytest.raises(caffe.Error, match="absent.avi: cannot be opened as a film"):
+    with pytest.raises(caffe.Error, match="absent.avi: cannot be opened as a video"):
         caffe.Net(write(NET.format(file=absent, skip=0, transform="")), caffe.TEST)
     broken = tmp_path / "broken.avi"
-    broken.write_bytes(b"RIFF no film at all")
-    with pytest.raises(caffe.Error, match="broken.avi: cannot be opened as a film"):
+    broken.write_bytes(b"RIFF no video at all")
+    with pytest.raises(caffe.Error, match="broken.avi: cannot be opened as a video"):
         caffe.Net(write(NET.format(file=broken, skip=0, transform="")), caffe.TEST)
 
 
 def test_missing_camera_is_named(tmp_path, write):
-    open_film(tmp_path, write)  # skips without the library
+    open_video(tmp_path, write)  # skips without the library
     with pytest.raises(caffe.Error, match="camera 63 cannot be opened"):
         caffe.Net(write('layer { name: "eye" type: "VideoData" top: "data" video_data_param { device_id: 63 } '
                         "data_param { batch_size: 1 } }"), caffe.TEST)
@@ -90,13 +90,13 @@ def test_missing_camera_is_named(tmp_path, write):
 
 @pytest.mark.parametrize("option", ["shuffle: true", "cache: true"])
 def test_frames_keep_their_order(tmp_path, write, option):
-    film(tmp_path / "film.avi", COLOURS)
-    text = NET.format(file=tmp_path / "film.avi", skip=0, transform="").replace("batch_size: 2", f"batch_size: 2 {option}")
+    video(tmp_path / "video.avi", COLOURS)
+    text = NET.format(file=tmp_path / "video.avi", skip=0, transform="").replace("batch_size: 2", f"batch_size: 2 {option}")
     with pytest.raises(caffe.Error, match="shuffle or cache"):
         caffe.Net(write(text), caffe.TRAIN)
 
 
-def test_film_needs_a_name(write):
+def test_video_needs_a_name(write):
     with pytest.raises(caffe.Error, match="video_file"):
-        caffe.Net(write('layer { name: "film" type: "VideoData" top: "data" video_data_param { video_type: VIDEO } '
+        caffe.Net(write('layer { name: "video" type: "VideoData" top: "data" video_data_param { video_type: VIDEO } '
                         "data_param { batch_size: 1 } }"), caffe.TEST)

@@ -6,13 +6,13 @@
 namespace caffe {
 namespace {
 
-// Batches of a film's or a camera's frames; the label is 0 (SSD).
+// Batches of a video's or a camera's frames; the label is 0 (SSD).
 class VideoDataLayer final : public BatchDataLayer {
  public:
   explicit VideoDataLayer(const LayerParameter& param) : BatchDataLayer(param) {
     const VideoDataParameter& options = param.video_data_param();
-    Require(!data::IsFilm(options) || !options.video_file().empty(),
-            "video_data_param { video_file } is missing; name the film");
+    Require(!data::IsVideo(options) || !options.video_file().empty(),
+            "video_data_param { video_file } is missing; name the video");
     Require(options.device_id() >= 0, "video_data_param { device_id } is ", options.device_id(),
             "; cameras count from 0");
   }

@@ -1,4 +1,4 @@
-// The module libcaffe_video_frames: films and cameras by OpenCV.
+// The module libcaffe_video_frames: videos and cameras by OpenCV.
 #include <algorithm>
 #include <opencv2/core.hpp>
 #include <opencv2/videoio.hpp>
@@ -26,7 +26,7 @@ class OpenCvFrames final : public VideoFrames {
   bool Read(Image* frame) override {
     if (!Try([&] { return capture_.read(frame_); })) return false;
     if (frame_.type() != CV_8UC3) {
-      throw IoError("the frame does not have three channels of 8 bits; convert the film");
+      throw IoError("the frame does not have three channels of 8 bits; convert the video");
     }
     CAFFE_ASSERT(frame_.isContinuous());
     frame->extents = {frame_.channels(), frame_.rows, frame_.cols};
@@ -51,7 +51,7 @@ class OpenCvFrames final : public VideoFrames {
 }  // namespace
 }  // namespace caffe::data
 
-// Null where the film or the camera cannot be opened.
+// Null where the video or the camera cannot be opened.
 extern "C" caffe::data::VideoFrames* caffe_open_video(const char* file, int camera) {
   auto frames = std::make_unique<caffe::data::OpenCvFrames>();
   try {

@@ -14,7 +14,7 @@ std::unique_ptr<VideoFrames> VideoFrames::Open(const char* file, int camera) {
   if (frames != nullptr) return frames;
   if (file != nullptr) {
     throw IoError(StrCat(file,
-                         ": cannot be opened as a film; is the path right, and is the format "
+                         ": cannot be opened as a video; is the path right, and is the format "
                          "one that this system's OpenCV can read?"));
   }
   throw IoError(StrCat("camera ", camera, " cannot be opened; see ls /dev/video*"));

@@ -18,9 +18,9 @@ struct Frame {
 class VideoReader final : public RecordReader {
  public:
   explicit VideoReader(const VideoDataParameter& options)
-      : options_(options), is_film_(IsFilm(options)) {
+      : options_(options), is_video_(IsVideo(options)) {
     Start();
-    count_ = is_film_ ? Count() : kEndless;
+    count_ = is_video_ ? Count() : kEndless;
   }
 
   uint64_t count() const override { return count_; }
@@ -32,12 +32,12 @@ class VideoReader final : public RecordReader {
 
   bool Next(Record* record) override {
     // The header may promise more frames than there are, or fewer.
-    if (is_film_ && next_ == count_) return false;
+    if (is_video_ && next_ == count_) return false;
     for (uint32_t i = 0; i < options_.skip_frames() && next_ > 0; ++i) {
       if (!frames_->Skip()) return false;
     }
     if (!frames_->Read(&image_)) {
-      if (is_film_ && next_ > 0) return false;
+      if (is_video_ && next_ > 0) return false;
       throw IoError(NameOfVideo(options_) + ": gives no frame");
     }
     auto frame = std::make_shared<Frame>();
@@ -49,7 +49,7 @@ class VideoReader final : public RecordReader {
   }
 
   bool Seek(std::string_view key, Record* record) override {
-    for (bool found = First(record); found && is_film_; found = Next(record)) {
+    for (bool found = First(record); found && is_video_; found = Next(record)) {
       if (record->key == key) return true;
     }
     return false;
@@ -58,8 +58,8 @@ class VideoReader final : public RecordReader {
  private:
   void Start() {
     frames_.reset();  // a camera is open once
-    frames_ =
-        VideoFrames::Open(is_film_ ? options_.video_file().c_str() : nullptr, options_.device_id());
+    frames_ = VideoFrames::Open(is_video_ ? options_.video_file().c_str() : nullptr,
+                                options_.device_id());
     next_ = 0;
   }
 
@@ -93,7 +93,7 @@ class VideoReader final : public RecordReader {
   }
 
   const VideoDataParameter options_;
-  const bool is_film_;
+  const bool is_video_;
   std::unique_ptr<VideoFrames> frames_;
   Image image_;
   uint64_t count_ = 0;
@@ -107,7 +107,7 @@ std::unique_ptr<RecordReader> OpenVideo(const VideoDataParameter& options) {
 }
 
 std::string NameOfVideo(const VideoDataParameter& options) {
-  return IsFilm(options) ? options.video_file() : StrCat("camera ", options.device_id());
+  return IsVideo(options) ? options.video_file() : StrCat("camera ", options.device_id());
 }
 
 }  // namespace caffe::data

@@ -1,4 +1,4 @@
-// A film or a camera as a database of images.
+// A video or a camera as a database of images.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 namespace caffe::data {
 
 // Records are Datum messages with the frames' pixels and label 0; of each skip_frames + 1 frames
-// the first is one. Their keys are "frame N". A film ends and starts again like any database; a
+// the first is one. Their keys are "frame N". A video ends and starts again like any database; a
 // camera never ends. Throws as VideoFrames::Open does.
 std::unique_ptr<RecordReader> OpenVideo(const VideoDataParameter& options);
 
-// Whether it is a film, which has an end and can be started again, or else a camera.
-inline bool IsFilm(const VideoDataParameter& options) {
+// Whether it is a video, which has an end and can be started again, or else a camera.
+inline bool IsVideo(const VideoDataParameter& options) {
   return options.video_type() == VideoDataParameter::VIDEO;
 }
 
