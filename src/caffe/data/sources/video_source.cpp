@@ -10,7 +10,7 @@ DataParameter ReadingOf(const DataParameter& data, const VideoDataParameter& vid
                         const BatchSourceOptions& options) {
   Require(!data.shuffle() && !data.cache(), NameOfVideo(video),
           ": data_param has shuffle or cache, but frames are read in their order; leave them out");
-  Require(IsFilm(video) || options.ranks == 1, NameOfVideo(video), ": cannot serve ", options.ranks,
+  Require(IsVideo(video) || options.ranks == 1, NameOfVideo(video), ": cannot serve ", options.ranks,
           " workers; a camera is open once");
   DataParameter reading = data;
   reading.set_source(NameOfVideo(video));
@@ -26,7 +26,7 @@ class VideoSource final : public RecordSource {
         video_(video) {}
 
   std::unique_ptr<RecordReader> Open() const override { return OpenVideo(video_); }
-  bool can_resume() const override { return IsFilm(video_); }
+  bool can_resume() const override { return IsVideo(video_); }
 
  private:
   std::unique_ptr<RecordLoader> MakeRecordLoader() const override {
