@@ -19,3 +19,4 @@
 #include "caffe/solver_factory.hpp"
 #include "caffe/solver_group.hpp"
 #include "caffe/trace.hpp"
+#include "caffe/training_observer.hpp"

@@ -15,6 +15,7 @@ namespace caffe {
 
 class Communicator;
 class Trace;
+class TrainingObserver;
 
 struct SolverAction {
   enum Enum { NONE, STOP, SNAPSHOT };
@@ -83,6 +84,10 @@ class Solver {
     std::function<void()> on_gradients_ready;     // before the update
   };
   void AddCallbacks(Callbacks callbacks);
+  // It must outlive the solver, or be removed before it ends. Of several workers only the first
+  // tells anything.
+  void AddObserver(TrainingObserver* observer);
+  void RemoveObserver(TrainingObserver* observer);
 
  private:
   struct Impl;

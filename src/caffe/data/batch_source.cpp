@@ -130,6 +130,7 @@ class BatchSource::Impl {
 
   Stats stats() const {
     Stats stats = stats_;
+    stats.records_per_epoch = records_->can_resume() ? sequence_.count() : 0;
     stats.broken_records = broken_.count();
     stats.threads = threads_;
     return stats;

@@ -3,9 +3,11 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "caffe/data/batch_source.hpp"
+#include "caffe/data_supply.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer.hpp"
 #include "caffe/layers/store_batch.hpp"
@@ -17,7 +19,7 @@
 namespace caffe {
 
 // Top 0 the images, top 1 (if given) their labels.
-class BatchDataLayer : public Layer {
+class BatchDataLayer : public Layer, public DataSupply {
  public:
   using Layer::Layer;
 
@@ -42,6 +44,11 @@ class BatchDataLayer : public Layer {
   }
 
   uint64_t records_delivered() const override { return stream_->source.records_consumed(); }
+
+  uint64_t records_per_epoch() const override { return stream_->source.stats().records_per_epoch; }
+  std::optional<double> wait_seconds() const override {
+    return stream_->source.stats().wait_seconds;
+  }
 
   void RepeatBatch() override { stream_->source.Repeat(); }
 

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "caffe/data/hdf5_rows.hpp"
+#include "caffe/data_supply.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/store_batch.hpp"
@@ -10,7 +11,7 @@ namespace caffe {
 namespace {
 
 // Batches of rows from HDF5 files; each top is the dataset of its name.
-class HDF5DataLayer final : public Layer {
+class HDF5DataLayer final : public Layer, public DataSupply {
  public:
   explicit HDF5DataLayer(const LayerParameter& param)
       : Layer(param), options_(param.hdf5_data_param()) {
@@ -41,6 +42,8 @@ class HDF5DataLayer final : public Layer {
   }
 
   uint64_t records_delivered() const override { return rows_->rows_consumed(); }
+  uint64_t records_per_epoch() const override { return rows_->count(); }
+  std::optional<double> wait_seconds() const override { return std::nullopt; }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>&) const override {
     std::vector<Shape> tops;

@@ -3,11 +3,11 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <chrono>
+#include <climits>
 #include <cmath>
 #include <deque>
 #include <optional>
-#include <sstream>
+#include <utility>
 
 #include "caffe/common.hpp"
 #include "caffe/detection_score.hpp"
@@ -24,6 +24,8 @@
 #include "caffe/solvers/snapshot.hpp"
 #include "caffe/solvers/solver_nets.hpp"
 #include "caffe/solvers/step_reports.hpp"
+#include "caffe/solvers/training_log.hpp"
+#include "caffe/solvers/training_progress.hpp"
 #include "caffe/solvers/update_rule.hpp"
 #include "caffe/solvers/updater.hpp"
 #include "caffe/trace.hpp"
@@ -58,47 +60,13 @@ class SmoothedLoss {
   float mean_ = 0;
 };
 
-// "    Train net output #0: loss = 0.3 (* 1 = 0.3 loss)", one line per value.
-void LogOutputs(const char* title, const Net& net, const std::vector<std::vector<float>>& values) {
-  int index = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const std::string& name = net.output_names()[i];
-    const float weight = net.loss_weight(name);
-    for (const float value : values[i]) {
-      std::ostringstream loss;
-      if (weight != 0) loss << " (* " << weight << " = " << weight * value << " loss)";
-      LOG(INFO) << "    " << title << " net output #" << index++ << ": " << name << " = " << value
-                << loss.str();
-    }
-  }
-}
-
-void LogDetectionScore(const DetectionScore& score, size_t index, const std::string& name,
-                       bool per_class) {
-  if (per_class) {
-    for (const auto& [label, precision] : score.AveragePrecisions()) {
-      LOG(INFO) << "class AP " << label << ": " << precision;
-    }
-  }
-  LOG(INFO) << "    Test net output mAP #" << index << ": " << name << " = "
-            << score.MeanAveragePrecision();
-}
-
-std::vector<std::vector<float>> OutputValues(const Net& net) {
-  std::vector<std::vector<float>> values;
-  for (const Blob* blob : net.output_blobs()) {
-    values.emplace_back(blob->cpu_data(), blob->cpu_data() + blob->count());
-  }
-  return values;
-}
-
 // What a test batch is remembered by: its loss, then for each output its values and before them how
 // many they are.
 std::vector<double> TestRecord(float loss, const Net& net) {
   std::vector<double> record = {loss};
-  for (const std::vector<float>& values : OutputValues(net)) {
-    record.push_back(static_cast<double>(values.size()));
-    record.insert(record.end(), values.begin(), values.end());
+  for (const Blob* blob : net.output_blobs()) {
+    record.push_back(static_cast<double>(blob->count()));
+    record.insert(record.end(), blob->cpu_data(), blob->cpu_data() + blob->count());
   }
   return record;
 }
@@ -143,7 +111,6 @@ struct Solver::Impl {
   void SendReport();
   void TakeReports();
   [[noreturn]] void ThrowNotANumber(int iteration);
-  void Display(float loss);
   bool IsDisplayed() const { return param.display() > 0 && iter % param.display() == 0; }
   bool LogsValues() const { return param.debug_info() && IsDisplayed() && parallel.is_root(); }
   bool IsTested() const {
@@ -159,6 +126,8 @@ struct Solver::Impl {
   void SnapshotWhileTraining();
   void Restore(const std::string& file);
   double LearningRate();
+  void Observed(Solver* self, int stop, const std::function<void()>& train);
+  void SolveFromHere();
 
   SolverParameter param;
   SolverOptions options;
@@ -183,9 +152,9 @@ struct Solver::Impl {
   bool stop_requested = false;
   std::function<SolverAction::Enum()> action_function;
   std::vector<Callbacks> callbacks;
-  // For the "iter/s" of the display line.
-  std::chrono::steady_clock::time_point last_display = std::chrono::steady_clock::now();
-  int last_display_iter = 0;
+  std::optional<TrainingLog> log;  // of worker 0
+  std::optional<TrainingProgress> reporter;
+  std::string restored_from;  // since the last training; empty if nothing was
 };
 
 Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& solver_options)
@@ -263,6 +232,12 @@ void Solver::Impl::BuildNets() {
   decide.scaling = MakeGradientScaleRule(net->definition(), param.precision() == FP16);
   updater = std::make_unique<Updater>(*rule, decide, *net);
   reports = std::make_unique<StepReports>(training_net->device());
+  reporter.emplace(*net, param.iter_size() * parallel.ranks());
+  if (!parallel.is_root()) return;
+  log.emplace(TrainingLogOptions{.display = param.display(),
+                                 .test_loss = param.test_compute_loss(),
+                                 .per_class = param.show_per_class_result()});
+  reporter->Add(&*log);
 }
 
 void Solver::Impl::CheckTrainable() const {
@@ -292,8 +267,6 @@ void Solver::Impl::CheckSnapshotSize() const {
 
 void Solver::Impl::Step(int iterations) {
   const int64_t stop = int64_t{iter} + iterations;
-  last_display = std::chrono::steady_clock::now();
-  last_display_iter = iter;
   smoothed_loss.Clear();
   stop_requested = false;
   while (iter < stop) {
@@ -314,7 +287,7 @@ void Solver::Impl::Step(int iterations) {
       } else {
         TakeLoss(iter, ForwardBackward());
       }
-      if (IsDisplayed()) Display(smoothed_loss.mean());
+      if (IsDisplayed() && parallel.is_root()) reporter->Display(iter, smoothed_loss.mean());
       for (const Callbacks& callback : callbacks) {
         if (callback.on_gradients_ready) callback.on_gradients_ready();
       }
@@ -386,6 +359,7 @@ void Solver::Impl::TakeLoss(int iteration, float loss) {
   // With gradient scaling a bad step is skipped, or ends the run when they do not stop.
   if (std::isnan(loss) && !decide.scaling.is_on()) ThrowNotANumber(iteration);
   smoothed_loss.Add(loss);
+  reporter->TakeLoss(iteration, loss, smoothed_loss.mean());
 }
 
 void Solver::Impl::PrepareIteration() {
@@ -456,10 +430,9 @@ StepScalars Solver::Impl::ScheduleStep() {
   step.momentum = MomentumAt(param, iter, step.rate);
   step.weight_decay = WeightDecayAt(param, iter);
   step.gradient_factor = 1.0 / param.iter_size();
-  if (IsDisplayed() && parallel.is_root()) {
-    LOG(INFO) << "Iteration " << iter << ", lr = " << step.rate
-              << (decide.scaling.is_on() ? StrCat(", gs = ", step_state.scale) : "");
-  }
+  std::optional<double> gradient_scale;
+  if (decide.scaling.is_on()) gradient_scale = step_state.scale;
+  reporter->TakeRate(iter, step.rate, gradient_scale, IsDisplayed());
   return step;
 }
 
@@ -501,24 +474,13 @@ double Solver::Impl::LearningRate() {
   return LearningRateAt(param, iter, current_step);
 }
 
-void Solver::Impl::Display(float loss) {
-  if (!parallel.is_root()) return;
-  const auto now = std::chrono::steady_clock::now();
-  const double seconds = std::chrono::duration<double>(now - last_display).count();
-  const int iterations = iter - last_display_iter;
-  LOG(INFO) << "Iteration " << iter << " (" << (seconds > 0 ? iterations / seconds : 0)
-            << " iter/s, " << seconds << "s/" << param.display() << " iters), loss = " << loss;
-  last_display = now;
-  last_display_iter = iter;
-  LogOutputs("Train", *net, OutputValues(*net));
-}
-
 void Solver::Impl::TestAll() {
   for (size_t i = 0; i < test_nets.size() && !stop_requested; ++i) Test(i);
 }
 
 void Solver::Impl::Test(size_t index) {
   const TraceSpan span("test");
+  const TrainingProgress::Pause pause(*reporter);
   LOG_IF(INFO, parallel.is_root()) << "Iteration " << iter << ", Testing net (#" << index << ")";
   Net& test_net = *test_nets[index];
   // Ranks take turns at the batches that one rank alone would see, so that results do not depend on
@@ -543,13 +505,13 @@ void Solver::Impl::ReportTest(size_t index, const std::vector<std::vector<double
   const Net& test_net = *test_nets[index];
   const bool is_detection = param.eval_type() == "detection";
   const size_t outputs = test_net.output_blobs().size();
+  TestReport report = {.iteration = iter, .net = static_cast<int>(index)};
   std::vector<DetectionScore> scores(is_detection ? outputs : 0,
                                      DetectionScore(param.ap_version()));
-  std::vector<std::vector<float>> sums(is_detection ? 0 : outputs);
+  if (!is_detection) report.outputs.resize(outputs);
   Blob rows;
-  double loss_sum = 0;
   for (const std::vector<double>& record : batches) {
-    loss_sum += record[0];
+    report.loss += record[0];
     auto next = record.begin() + 1;
     for (size_t i = 0; i < outputs; ++i) {
       const std::vector<float> values = TakeValues(&next);
@@ -557,21 +519,24 @@ void Solver::Impl::ReportTest(size_t index, const std::vector<std::vector<double
         scores[i].Add(FillRows(values, *test_net.output_blobs()[i], &rows));
         continue;
       }
-      sums[i].resize(values.size());
-      for (size_t k = 0; k < values.size(); ++k) sums[i][k] += values[k];
+      std::vector<float>& sums = report.outputs[i].values;
+      sums.resize(values.size());
+      for (size_t k = 0; k < values.size(); ++k) sums[k] += values[k];
     }
   }
-  const auto count = static_cast<float>(batches.size());
-  if (param.test_compute_loss()) {
-    LOG(INFO) << "Test loss: " << loss_sum / static_cast<double>(batches.size());
+  report.loss /= static_cast<double>(batches.size());
+  for (size_t i = 0; i < outputs; ++i) {
+    const std::string& name = test_net.output_names()[i];
+    if (is_detection) {
+      report.detections.push_back(
+          {name, scores[i].MeanAveragePrecision(), scores[i].AveragePrecisions()});
+      continue;
+    }
+    report.outputs[i].name = name;
+    report.outputs[i].loss_weight = test_net.loss_weight(name);
+    for (float& sum : report.outputs[i].values) sum /= static_cast<float>(batches.size());
   }
-  for (size_t i = 0; i < scores.size(); ++i) {
-    LogDetectionScore(scores[i], i, test_net.output_names()[i], param.show_per_class_result());
-  }
-  for (std::vector<float>& blob : sums) {
-    for (float& sum : blob) sum /= count;
-  }
-  LogOutputs("Test", test_net, sums);
+  reporter->Report(report);
 }
 
 SolverAction::Enum Solver::Impl::Poll() {
@@ -592,6 +557,7 @@ std::string Solver::Impl::Snapshot() {
     return "";
   }
   const TraceSpan span("snapshot");
+  const TrainingProgress::Pause pause(*reporter);
   SolverProgress progress;
   progress.iter = iter;
   progress.current_step = current_step;
@@ -606,6 +572,7 @@ std::string Solver::Impl::Snapshot() {
   const std::string file = WriteSnapshot(snapshot_prefix, as_hdf5, param.snapshot_diff(), *net,
                                          updater->history(), std::move(progress));
   last_snapshot_iter = iter;
+  reporter->Report(SnapshotReport{iter, file});
   return file;
 }
 
@@ -651,6 +618,24 @@ void Solver::Impl::Restore(const std::string& file) {
   if (decide.scaling.is_on()) step_state = progress.gradient_scale;
   updater->WriteState(step_state);
   updater->WriteCosines(cosines);
+  restored_from = file;
+}
+
+// Tells the observers that training begins and, however it does, that it ends.
+void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>& train) {
+  reporter->Start({.solver = self,
+                   .iteration = iter,
+                   .stop = stop,
+                   .workers = parallel.ranks(),
+                   .seed = seed,
+                   .resumed_from = std::exchange(restored_from, "")});
+  try {
+    train();
+  } catch (const std::exception& error) {
+    reporter->End({iter, TrainingEnd::kFailed, error.what()});
+    throw;
+  }
+  reporter->End({iter, stop_requested ? TrainingEnd::kStopped : TrainingEnd::kFinished, ""});
 }
 
 Solver::Solver(const SolverParameter& param, const SolverOptions& options)
@@ -673,25 +658,30 @@ void Solver::Solve(const std::string& resume_file) {
     LOG_IF(INFO, is_root) << "Restoring previous solver status from " << resume_file;
     Restore(resume_file);
   }
-  self.Step(std::max(0, self.param.max_iter() - self.iter));
+  self.Observed(this, self.param.max_iter(), [&] { self.SolveFromHere(); });
+}
+
+void Solver::Impl::SolveFromHere() {
+  Step(std::max(0, param.max_iter() - iter));
   // Also when the snapshot that was due at this iteration failed: then the error is the run's.
-  if (self.param.snapshot_after_train() && self.last_snapshot_iter != self.iter) Snapshot();
-  if (self.stop_requested) {
-    LOG_IF(INFO, is_root) << "Optimization stopped early.";
+  if (param.snapshot_after_train() && last_snapshot_iter != iter) Snapshot();
+  if (stop_requested) {
+    LOG_IF(INFO, parallel.is_root()) << "Optimization stopped early.";
     return;
   }
-  if (self.IsDisplayed()) {
+  if (IsDisplayed()) {
     float loss = 0;
-    self.net->Forward(&loss);
-    self.smoothed_loss.Add(static_cast<float>(self.parallel.Mean(loss)));
-    LOG_IF(INFO, is_root) << "Iteration " << self.iter << ", loss = " << self.smoothed_loss.mean();
+    net->Forward(&loss);
+    smoothed_loss.Add(static_cast<float>(parallel.Mean(loss)));
+    LOG_IF(INFO, parallel.is_root()) << "Iteration " << iter << ", loss = " << smoothed_loss.mean();
   }
-  if (self.param.test_interval() > 0 && self.iter % self.param.test_interval() == 0) self.TestAll();
-  LOG_IF(INFO, is_root) << "Optimization Done.";
+  if (param.test_interval() > 0 && iter % param.test_interval() == 0) TestAll();
+  LOG_IF(INFO, parallel.is_root()) << "Optimization Done.";
 }
 
 void Solver::Step(int iterations) {
-  impl_->Step(iterations);
+  const int64_t stop = std::min<int64_t>(int64_t{impl_->iter} + iterations, INT_MAX);
+  impl_->Observed(this, static_cast<int>(stop), [&] { impl_->Step(iterations); });
 }
 void Solver::Restore(const std::string& state_file) {
   impl_->Restore(state_file);
@@ -737,6 +727,12 @@ void Solver::SetActionFunction(std::function<SolverAction::Enum()> function) {
 }
 void Solver::AddCallbacks(Callbacks callbacks) {
   impl_->callbacks.push_back(std::move(callbacks));
+}
+void Solver::AddObserver(TrainingObserver* observer) {
+  if (impl_->parallel.is_root()) impl_->reporter->Add(observer);
+}
+void Solver::RemoveObserver(TrainingObserver* observer) {
+  impl_->reporter->Remove(observer);
 }
 
 }  // namespace caffe

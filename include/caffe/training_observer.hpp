@@ -1,0 +1,117 @@
+// TrainingObserver: is told how training goes, for logs, displays and files.
+//
+//     struct Curve final : caffe::TrainingObserver {
+//       void OnIteration(const caffe::IterationReport& report) override {
+//         losses.push_back(report.smoothed_loss);
+//       }
+//       std::vector<float> losses;
+//     };
+//     Curve curve;
+//     solver.AddObserver(&curve);
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace caffe {
+
+class Solver;
+
+struct TrainingStart {
+  Solver* solver = nullptr;  // alive until OnEnd; not to be trained by an observer
+  int iteration = 0;         // the first one
+  int stop = 0;              // training ends before this one
+  int workers = 1;
+  uint64_t seed = 0;         // of fillers, dropout and data order
+  std::string resumed_from;  // the snapshot; empty for a run that begins
+};
+
+// How fast training went over some iterations, tests and snapshots not counted.
+struct TrainingSpeed {
+  int iterations = 0;
+  double seconds = 0;
+  double images = 0;  // of all workers; 0: unknown
+  // Time that the net waited for its data layers; empty where none measures it.
+  std::optional<double> data_wait_seconds;
+
+  void Add(const TrainingSpeed& more);
+  std::optional<double> ImagesPerSecond() const;
+  // 0 to 1.
+  std::optional<double> DataWaitShare() const;
+};
+
+// All values of one output blob of a net.
+struct OutputReport {
+  std::string name;
+  float loss_weight = 0;
+  std::vector<float> values;
+};
+
+struct DisplayReport {
+  int iteration = 0;
+  int iterations = 0;  // since the display before
+  double seconds = 0;  // since then, tests and snapshots included
+  float smoothed_loss = 0;
+  std::vector<OutputReport> outputs;
+};
+
+struct IterationReport {
+  int iteration = 0;
+  // Passes over the data so far, where the size of the data is known.
+  std::optional<double> epoch;
+  float loss = 0;
+  float smoothed_loss = 0;
+  double learning_rate = 0;
+  std::optional<double> gradient_scale;  // with gradient scaling
+  TrainingSpeed speed;                   // since the iteration before
+  bool is_displayed = false;
+};
+
+// The detections of a test net's output blob.
+struct DetectionReport {
+  std::string name;
+  double mean_average_precision = 0;
+  std::vector<std::pair<int, double>> average_precisions;  // by label
+};
+
+struct TestReport {
+  int iteration = 0;
+  int net = 0;                        // index
+  double loss = 0;                    // the mean over the batches
+  std::vector<OutputReport> outputs;  // means over the batches; empty with eval_type: "detection"
+  std::vector<DetectionReport> detections;
+};
+
+struct SnapshotReport {
+  int iteration = 0;  // that training continues with
+  std::string state_file;
+};
+
+struct TrainingEnd {
+  enum Reason { kFinished, kStopped, kFailed };
+  int iteration = 0;  // that training would continue with
+  Reason reason = kFinished;
+  std::string error;  // of a failure
+};
+
+// Called in the thread that trains. A solver that stands for a worker other than 0 tells nothing.
+// An exception ends training, except from OnEnd, which must not throw.
+class TrainingObserver {
+ public:
+  virtual ~TrainingObserver() = default;
+  // Around each Solve() and Step().
+  virtual void OnStart(const TrainingStart&) {}
+  virtual void OnEnd(const TrainingEnd&) {}
+  // When the losses of a displayed iteration are there, before its update.
+  virtual void OnDisplay(const DisplayReport&) {}
+  // Once per iteration and in order. A GPU's losses arrive late, so then the solver may already be
+  // at the next iteration, except for displayed ones.
+  virtual void OnIteration(const IterationReport&) {}
+  virtual void OnTest(const TestReport&) {}
+  virtual void OnSnapshot(const SnapshotReport&) {}
+};
+
+}  // namespace caffe

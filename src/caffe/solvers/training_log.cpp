@@ -1,0 +1,56 @@
+#include "caffe/solvers/training_log.hpp"
+
+#include <glog/logging.h>
+
+#include <sstream>
+
+namespace caffe {
+namespace {
+
+// "    Train net output #0: loss = 0.3 (* 1 = 0.3 loss)", one line per value.
+void LogOutputs(const char* title, const std::vector<OutputReport>& outputs) {
+  int index = 0;
+  for (const OutputReport& output : outputs) {
+    const float weight = output.loss_weight;
+    for (const float value : output.values) {
+      std::ostringstream loss;
+      if (weight != 0) loss << " (* " << weight << " = " << weight * value << " loss)";
+      LOG(INFO) << "    " << title << " net output #" << index++ << ": " << output.name << " = "
+                << value << loss.str();
+    }
+  }
+}
+
+}  // namespace
+
+void TrainingLog::OnDisplay(const DisplayReport& report) {
+  LOG(INFO) << "Iteration " << report.iteration << " ("
+            << (report.seconds > 0 ? report.iterations / report.seconds : 0) << " iter/s, "
+            << report.seconds << "s/" << options_.display
+            << " iters), loss = " << report.smoothed_loss;
+  LogOutputs("Train", report.outputs);
+}
+
+void TrainingLog::OnIteration(const IterationReport& report) {
+  if (!report.is_displayed) return;
+  std::ostringstream scale;
+  if (report.gradient_scale) scale << ", gs = " << *report.gradient_scale;
+  LOG(INFO) << "Iteration " << report.iteration << ", lr = " << report.learning_rate << scale.str();
+}
+
+void TrainingLog::OnTest(const TestReport& report) {
+  if (options_.test_loss) LOG(INFO) << "Test loss: " << report.loss;
+  for (size_t i = 0; i < report.detections.size(); ++i) {
+    const DetectionReport& detection = report.detections[i];
+    if (options_.per_class) {
+      for (const auto& [label, precision] : detection.average_precisions) {
+        LOG(INFO) << "class AP " << label << ": " << precision;
+      }
+    }
+    LOG(INFO) << "    Test net output mAP #" << i << ": " << detection.name << " = "
+              << detection.mean_average_precision;
+  }
+  LogOutputs("Test", report.outputs);
+}
+
+}  // namespace caffe

@@ -1,0 +1,76 @@
+// TrainingProgress: gathers what a solver learns about its progress and tells the observers.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "caffe/data_supply.hpp"
+#include "caffe/net.hpp"
+#include "caffe/training_observer.hpp"
+
+namespace caffe {
+
+// All values of the net's outputs.
+std::vector<OutputReport> OutputsOf(const Net& net);
+
+// One thread. An iteration's loss and learning rate come one by one and in either order; observers
+// hear of it when both are there.
+class TrainingProgress {
+ public:
+  // `passes`: forward passes of all workers in one iteration, which share the epoch's records. The
+  // net outlives this object.
+  TrainingProgress(const Net& net, int passes);
+
+  void Add(TrainingObserver* observer) { observers_.push_back(observer); }
+  void Remove(TrainingObserver* observer) { std::erase(observers_, observer); }
+
+  void Start(const TrainingStart& start);
+  void End(const TrainingEnd& end);
+  void Display(int iteration, float smoothed_loss);
+  void TakeLoss(int iteration, float loss, float smoothed_loss);
+  void TakeRate(int iteration, double rate, std::optional<double> gradient_scale, bool displayed);
+  void Report(const TestReport& test);
+  void Report(const SnapshotReport& snapshot);
+
+  // While one of these lives, time does not count as training.
+  class Pause {
+   public:
+    explicit Pause(TrainingProgress& progress) : progress_(progress) {}
+    ~Pause() { progress_.last_report_ += Clock::now() - begin_; }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    TrainingProgress& progress_;
+    const std::chrono::steady_clock::time_point begin_ = Clock::now();
+  };
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Pending {
+    IterationReport report;
+    bool has_loss = false, has_rate = false;
+  };
+
+  Pending& Find(int iteration);
+  void ReportComplete();
+  void Measure(IterationReport* report);
+  std::optional<double> Epoch() const;
+  std::optional<double> DataWaitSeconds() const;
+
+  const Net& net_;
+  const int passes_;
+  const Layer* source_ = nullptr;  // that images are counted by
+  std::vector<std::pair<const Layer*, const DataSupply*>> supplies_;
+  std::vector<TrainingObserver*> observers_;
+  std::deque<Pending> pending_;
+  Clock::time_point last_report_ = Clock::now(), last_display_ = Clock::now();
+  std::optional<double> last_wait_;
+  int last_display_iteration_ = 0;
+};
+
+}  // namespace caffe
