@@ -7,6 +7,7 @@
 #include "caffe/solver_group.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
+#include "tools/caffe/live_line.hpp"
 #include "tools/caffe/options.hpp"
 #include "tools/caffe/signals.hpp"
 #include "tools/caffe/trace_file.hpp"
@@ -50,6 +51,7 @@ class Train : public Command {
     TraceFile file(trace_);
     const SolverOptions options{.keep_all = false, .file = solver_, .trace = file.trace()};
     const std::vector<int> gpus = ParseGpus(gpu_);
+    LiveLine line;
     std::optional<SolverGroup> group;
     if (gpus.empty()) {
       UseCpu();
@@ -59,6 +61,7 @@ class Train : public Command {
       group.emplace(param, options, gpus);
     }
     HandleSignals(effects_, group->solver(0));
+    group->solver(0).AddObserver(&line);
     LOG(INFO) << "Starting Optimization";
     group->Solve(snapshot_);
   }

@@ -1,0 +1,75 @@
+#include "tools/caffe/live_line.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <sstream>
+
+namespace caffe::tools {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenShows(100);
+// Over how long the speed is averaged.
+constexpr double kSecondsOfSpeed = 5;
+
+std::string Formatted(const char* format, double number) {
+  char text[64];
+  std::snprintf(text, sizeof(text), format, number);
+  return text;
+}
+
+// 1:02:03.
+std::string ClockTime(double seconds) {
+  const auto whole = static_cast<long long>(seconds);
+  char text[64];
+  std::snprintf(text, sizeof(text), "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60,
+                whole % 60);
+  return text;
+}
+
+}  // namespace
+
+void LiveLine::OnStart(const TrainingStart& start) {
+  start_ = start;
+  began_ = Clock::now();
+  shown_ = {};
+  recent_ = {};
+}
+
+void LiveLine::OnIteration(const IterationReport& report) {
+  if (terminal_ == nullptr) return;
+  Average(report.speed);
+  const Clock::time_point now = Clock::now();
+  if (now - shown_ < kBetweenShows) return;
+  shown_ = now;
+  Show(Text(report, now));
+}
+
+// Older iterations fade out.
+void LiveLine::Average(const TrainingSpeed& speed) {
+  const double kept = std::exp(-speed.seconds / kSecondsOfSpeed);
+  recent_.seconds = recent_.seconds * kept + speed.seconds;
+  recent_.images = recent_.images * kept + speed.images;
+  if (speed.data_wait_seconds) {
+    recent_.data_wait_seconds =
+        recent_.data_wait_seconds.value_or(0) * kept + *speed.data_wait_seconds;
+  }
+}
+
+// What matters most comes first, because a narrow terminal cuts the rest off.
+std::string LiveLine::Text(const IterationReport& report, Clock::time_point now) const {
+  std::ostringstream text;
+  const int done = report.iteration + 1;
+  text << "iteration " << done << "/" << start_.stop
+       << Formatted(", loss %.4g", report.smoothed_loss);
+  const double elapsed = std::chrono::duration<double>(now - began_).count();
+  text << ", " << ClockTime(elapsed / (done - start_.iteration) * (start_.stop - done)) << " left";
+  if (const auto speed = recent_.ImagesPerSecond()) text << Formatted(", %.4g images/s", *speed);
+  if (report.epoch) text << Formatted(", epoch %.2f", *report.epoch);
+  text << Formatted(", lr %.3g", report.learning_rate);
+  if (const auto share = recent_.DataWaitShare()) {
+    text << Formatted(", %.0f%% waiting for data", 100 * *share);
+  }
+  return text.str();
+}
+
+}  // namespace caffe::tools

@@ -1,0 +1,91 @@
+#include "tools/caffe/terminal.hpp"
+
+#include <glog/logging.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace caffe::tools {
+namespace {
+
+constexpr const char* kEraseRow = "\r\x1b[K";
+constexpr size_t kUsualColumns = 80;
+
+bool CanEraseLines() {
+  const char* type = std::getenv("TERM");
+  return isatty(STDERR_FILENO) != 0 && type != nullptr && *type != '\0' &&
+         std::string_view(type) != "dumb";
+}
+
+size_t Columns() {
+  winsize size = {};
+  const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return is_known ? size.ws_col : kUsualColumns;
+}
+
+void WriteAll(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+    if (written <= 0) return;  // the terminal is gone
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+// glog's lines of one level or higher, as its log files get them. glog deletes it.
+class TerminalLogger final : public google::base::Logger {
+ public:
+  explicit TerminalLogger(Terminal* terminal) : terminal_(terminal) {}
+  void Write(bool, time_t, const char* message, size_t length) override {
+    if (terminal_ != nullptr) terminal_->Write({message, length});
+  }
+  void Flush() override {}
+  google::uint32 LogSize() override { return 0; }
+
+ private:
+  Terminal* terminal_;  // null: drops the lines
+};
+
+void LogThrough(Terminal* terminal) {
+  // A line goes to the logger of its level and to those of all lower ones.
+  google::base::SetLogger(google::GLOG_INFO, new TerminalLogger(terminal));
+  for (const auto level : {google::GLOG_WARNING, google::GLOG_ERROR, google::GLOG_FATAL}) {
+    google::base::SetLogger(level, new TerminalLogger(nullptr));
+  }
+  FLAGS_logtostderr = FLAGS_alsologtostderr = false;
+  FLAGS_stderrthreshold = google::NUM_SEVERITIES;
+}
+
+}  // namespace
+
+Terminal* Terminal::Get() {
+  // Lives as long as the process, like what logs.
+  static Terminal* const terminal = [] {
+    Terminal* made = FLAGS_logtostderr && CanEraseLines() ? new Terminal : nullptr;
+    if (made != nullptr) LogThrough(made);
+    return made;
+  }();
+  return terminal;
+}
+
+void Terminal::Show(const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  if (line.empty() && line_.empty()) return;
+  line_ = line;
+  WriteAll(kEraseRow + Row());
+}
+
+void Terminal::Write(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  std::string all(text);
+  if (!line_.empty()) all = kEraseRow + all + Row();
+  WriteAll(all);
+}
+
+// A character in the last column would start a new row.
+std::string Terminal::Row() const {
+  return line_.substr(0, Columns() - 1);
+}
+
+}  // namespace caffe::tools

@@ -1,0 +1,34 @@
+// Terminal: a line at the bottom of a terminal that changes in place, below the log.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace caffe::tools {
+
+// All calls from any thread. Each writes to the terminal once, so that no half of a line is ever
+// to be seen.
+class Terminal {
+ public:
+  // Standard error; null where it is no terminal that can erase a line. From the first call on,
+  // glog's lines go through the terminal too.
+  static Terminal* Get();
+
+  // Shows the beginning of `line` that fits into one row, in place of the line before. Empty:
+  // erases it.
+  void Show(const std::string& line);
+  // Writes text that stays, above the line.
+  void Write(std::string_view text);
+
+ private:
+  Terminal() = default;
+
+  std::string Row() const;
+
+  std::mutex mutex_;
+  std::string line_;
+};
+
+}  // namespace caffe::tools
