@@ -14,6 +14,7 @@
 #include "caffe/net.hpp"
 #include "caffe/plan_report.hpp"
 #include "caffe/proto/caffe.pb.h"
+#include "caffe/run_folder.hpp"
 #include "caffe/shape.hpp"
 #include "caffe/solver.hpp"
 #include "caffe/solver_factory.hpp"

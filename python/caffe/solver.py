@@ -59,13 +59,14 @@ Solver.test_nets = _made_once("test_nets")
 Solver.__repr__ = _repr
 
 
-def train(solver, iterations=None, callback=None, progress=True, resume_file=None):
+def train(solver, iterations=None, callback=None, progress=True, resume_file=None, run_dir=None, histograms=0):
     """Trains and shows how it goes.
 
     solver: a solver, or a solver prototxt's name. iterations: how many from here; without it, to max_iter with the final
     snapshot and test, as `caffe train` does. callback(solver): after each iteration; training stops when it returns
-    False. progress: a line on stderr with iteration, loss, rate and time left. resume_file: a .solverstate. Returns the
-    solver. Ctrl-C stops after the iteration, with a KeyboardInterrupt.
+    False. progress: a line on stderr with iteration, loss, rate and time left. resume_file: a .solverstate. run_dir: a
+    folder for all that the run leaves (docs/runs.md), with histograms of the parameters every so many iterations. Returns
+    the solver. Ctrl-C stops after the iteration, with a KeyboardInterrupt.
     """
     if not isinstance(solver, Solver):
         solver = get_solver(solver)
@@ -83,9 +84,9 @@ def train(solver, iterations=None, callback=None, progress=True, resume_file=Non
 
     try:
         if iterations is None:
-            solver._solve(resume_file, after_iteration)
+            solver._solve(resume_file, after_iteration, run_dir, histograms)
         else:
-            solver._step(iterations, after_iteration)
+            solver._step(iterations, after_iteration, run_dir, histograms)
     finally:
         if line is not None:
             line.end(solver)

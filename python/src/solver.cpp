@@ -103,15 +103,48 @@ void Interruptible(OwnedSolver& solver, const py::object& after_iteration, Fn tr
   if (raised) throw py::error_already_set(*raised);
 }
 
-void Solve(OwnedSolver& solver, const py::object& resume_file, const py::object& after_iteration) {
-  const std::string file = resume_file.is_none() ? "" : PathOf(resume_file);
-  if (!file.empty()) CheckReadable(file);
-  Interruptible(solver, after_iteration, [&] { solver.Solve(file); });
+// Where training leaves its files; of train()'s arguments.
+struct RunPlace {
+  RunPlace(const py::object& run_dir, int histogram_interval)
+      : folder(run_dir.is_none() ? "" : PathOf(run_dir)), histograms(histogram_interval) {
+    Require(histograms >= 0, "histograms is ", histograms, "; give iterations, or 0 for none");
+    Require(histograms == 0 || !folder.empty(),
+            "histograms is given without run_dir, where they would be written");
+  }
+
+  std::string folder;
+  int histograms = 0;
+};
+
+// Calls `train` while the run's folder, if there is one, observes it.
+template <typename Fn>
+void Observed(OwnedSolver& solver, const RunPlace& place, bool resumes, const Fn& train) {
+  if (place.folder.empty()) return train();
+  RunFolder run(place.folder, {.resumes = resumes, .histograms = place.histograms});
+  const TraceRow row(run.trace(), 0, "compute");
+  solver.AddObserver(&run);
+  const std::unique_ptr<RunFolder, std::function<void(RunFolder*)>> removed(
+      &run, [&](RunFolder* observer) { solver.RemoveObserver(observer); });
+  train();
 }
 
-void Step(OwnedSolver& solver, int iterations, const py::object& after_iteration) {
+void Solve(OwnedSolver& solver, const py::object& resume_file, const py::object& after_iteration,
+           const py::object& run_dir, int histograms) {
+  const std::string file = resume_file.is_none() ? "" : PathOf(resume_file);
+  if (!file.empty()) CheckReadable(file);
+  const RunPlace place(run_dir, histograms);
+  const bool resumes = !file.empty() || solver.iter() > 0;
+  Interruptible(solver, after_iteration,
+                [&] { Observed(solver, place, resumes, [&] { solver.Solve(file); }); });
+}
+
+void Step(OwnedSolver& solver, int iterations, const py::object& after_iteration,
+          const py::object& run_dir, int histograms) {
   Require(iterations >= 0, "step: ", iterations, " iterations; give 0 or more");
-  Interruptible(solver, after_iteration, [&] { solver.Step(iterations); });
+  const RunPlace place(run_dir, histograms);
+  const bool resumes = solver.iter() > 0;
+  Interruptible(solver, after_iteration,
+                [&] { Observed(solver, place, resumes, [&] { solver.Step(iterations); }); });
 }
 
 void AddCallback(OwnedSolver& solver, const py::function& on_start,
@@ -159,13 +192,16 @@ void BindSolver(py::module_& module) {
       .def(
           "solve",
           [](OwnedSolver& self, const py::object& resume_file) {
-            Solve(self, resume_file, py::none());
+            Solve(self, resume_file, py::none(), py::none(), 0);
           },
           py::arg("resume_file") = py::none(),
           "Trains to max_iter, from a .solverstate if one is given. Ctrl-C stops it after the "
           "iteration, with a KeyboardInterrupt (and a snapshot, if snapshot_after_train is set).")
       .def(
-          "step", [](OwnedSolver& self, int iterations) { Step(self, iterations, py::none()); },
+          "step",
+          [](OwnedSolver& self, int iterations) {
+            Step(self, iterations, py::none(), py::none(), 0);
+          },
           py::arg("n"),
           "Trains n iterations. Ctrl-C stops it between two, with a KeyboardInterrupt.")
       .def("_solve", Solve)

@@ -1,6 +1,7 @@
 // caffe train: trains or finetunes a model.
 #include <glog/logging.h>
 
+#include <memory>
 #include <optional>
 
 #include "caffe/error.hpp"
@@ -9,6 +10,7 @@
 #include "tools/caffe/devices.hpp"
 #include "tools/caffe/live_line.hpp"
 #include "tools/caffe/options.hpp"
+#include "tools/caffe/run_dir.hpp"
 #include "tools/caffe/signals.hpp"
 #include "tools/caffe/trace_file.hpp"
 
@@ -35,6 +37,7 @@ class Train : public Command {
     app.add_option("--trace", trace_,
                    "Where to write a timeline, for chrome://tracing or ui.perfetto.dev")
         ->type_name("FILE");
+    run_dir_.Add(app);
   }
 
   void Run() override {
@@ -49,7 +52,11 @@ class Train : public Command {
             "each GPU");
     if (!weights_.empty()) param.add_weights(weights_);
     TraceFile file(trace_);
-    const SolverOptions options{.keep_all = false, .file = solver_, .trace = file.trace()};
+    Require(trace_.empty() || !run_dir_.is_given(),
+            "-run_dir and -trace are both given; the run's folder has the timeline, in trace.json");
+    const std::unique_ptr<RunFolder> run = run_dir_.Open(/*resumes=*/!snapshot_.empty());
+    const SolverOptions options{
+        .keep_all = false, .file = solver_, .trace = run ? run->trace() : file.trace()};
     const std::vector<int> gpus = ParseGpus(gpu_);
     LiveLine line;
     std::optional<SolverGroup> group;
@@ -62,6 +69,7 @@ class Train : public Command {
     }
     HandleSignals(effects_, group->solver(0));
     group->solver(0).AddObserver(&line);
+    if (run) group->solver(0).AddObserver(run.get());
     LOG(INFO) << "Starting Optimization";
     group->Solve(snapshot_);
   }
@@ -82,6 +90,7 @@ class Train : public Command {
   int workers_ = 1;
   NetFlags net_flags_;
   SignalEffects effects_;
+  RunDirFlags run_dir_;
 };
 
 const CommandRegistrar<Train> registrar(

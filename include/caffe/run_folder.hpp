@@ -1,0 +1,52 @@
+// RunFolder: one folder with everything that a training leaves; see docs/runs.md.
+//
+//     caffe::RunFolder run("runs/first");
+//     caffe::Solver solver(param, {.trace = run.trace()});
+//     solver.AddObserver(&run);
+//     solver.Solve();
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "caffe/trace.hpp"
+#include "caffe/training_observer.hpp"
+
+namespace caffe {
+
+// Outlives the solvers that it observes. What cannot be written while training goes on is left
+// out, with one warning in the log.
+class RunFolder final : public TrainingObserver {
+ public:
+  struct Options {
+    // The folder may hold the run that is resumed.
+    bool resumes = false;
+    // Iterations between histograms of the parameters; 0: none.
+    int histograms = 0;
+  };
+
+  // Makes the folder. Throws IoError where that fails or another process writes to it, and
+  // InvalidArgument where it holds a run already.
+  explicit RunFolder(const std::string& path) : RunFolder(path, Options()) {}
+  RunFolder(const std::string& path, const Options& options);
+  // Writes the timeline, for which all training has to be over.
+  ~RunFolder() override;
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  // For SolverOptions: what the run folder's timeline is made of.
+  Trace* trace();
+
+  void OnStart(const TrainingStart& start) override;
+  void OnDisplay(const DisplayReport& report) override;
+  void OnIteration(const IterationReport& report) override;
+  void OnTest(const TestReport& report) override;
+  void OnSnapshot(const SnapshotReport& report) override;
+  void OnEnd(const TrainingEnd& end) override;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace caffe

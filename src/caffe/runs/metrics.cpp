@@ -1,0 +1,110 @@
+#include "caffe/runs/metrics.hpp"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <chrono>
+
+#include "caffe/error.hpp"
+
+namespace caffe::runs {
+namespace {
+
+Metrics Make(const char* event, int iteration) {
+  Metrics metrics;
+  metrics.set_event(event);
+  metrics.set_iteration(iteration);
+  metrics.set_time(SecondsNow());
+  return metrics;
+}
+
+void AddOutputs(const std::vector<OutputReport>& outputs, Metrics* metrics) {
+  for (const OutputReport& output : outputs) {
+    for (size_t i = 0; i < output.values.size(); ++i) {
+      const std::string name =
+          output.values.size() == 1 ? output.name : StrCat(output.name, "[", i, "]");
+      (*metrics->mutable_outputs())[name] = output.values[i];
+    }
+  }
+}
+
+}  // namespace
+
+Metrics MetricsOf(const TrainingStart& start) {
+  Metrics metrics = Make("start", start.iteration);
+  metrics.set_resumed_from(start.resumed_from);
+  return metrics;
+}
+
+Metrics MetricsOf(const IterationReport& report, const TrainingSpeed& speed,
+                  const std::vector<OutputReport>& outputs) {
+  Metrics metrics = Make("train", report.iteration);
+  if (report.epoch) metrics.set_epoch(*report.epoch);
+  metrics.set_loss(report.loss);
+  metrics.set_smoothed_loss(report.smoothed_loss);
+  metrics.set_learning_rate(static_cast<float>(report.learning_rate));
+  if (report.gradient_scale) {
+    metrics.set_gradient_scale(static_cast<float>(*report.gradient_scale));
+  }
+  if (const auto images = speed.ImagesPerSecond()) {
+    metrics.set_images_per_second(static_cast<float>(*images));
+  }
+  if (const auto share = speed.DataWaitShare()) {
+    metrics.set_data_wait_share(static_cast<float>(*share));
+  }
+  AddOutputs(outputs, &metrics);
+  return metrics;
+}
+
+Metrics MetricsOf(const TestReport& report) {
+  Metrics metrics = Make("test", report.iteration);
+  metrics.set_net(report.net);
+  metrics.set_loss(static_cast<float>(report.loss));
+  AddOutputs(report.outputs, &metrics);
+  for (const DetectionReport& detection : report.detections) {
+    (*metrics.mutable_outputs())[detection.name] =
+        static_cast<float>(detection.mean_average_precision);
+  }
+  return metrics;
+}
+
+Metrics MetricsOf(const SnapshotReport& report) {
+  Metrics metrics = Make("snapshot", report.iteration);
+  metrics.set_file(report.state_file);
+  return metrics;
+}
+
+Metrics MetricsOf(const TrainingEnd& end) {
+  Metrics metrics = Make("end", end.iteration);
+  metrics.set_reason(NameOf(end.reason));
+  metrics.set_error(end.error);
+  return metrics;
+}
+
+double SecondsNow() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<double>(std::chrono::floor<std::chrono::milliseconds>(now).count()) / 1000;
+}
+
+std::string NameOf(TrainingEnd::Reason reason) {
+  switch (reason) {
+    case TrainingEnd::kFinished:
+      return "finished";
+    case TrainingEnd::kStopped:
+      return "stopped";
+    case TrainingEnd::kFailed:
+      break;
+  }
+  return "failed";
+}
+
+std::string ToJson(const google::protobuf::Message& message, bool on_one_line) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.add_whitespace = !on_one_line;
+  std::string json;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
+  CAFFE_ASSERT(status.ok(), status.ToString());
+  return json;
+}
+
+}  // namespace caffe::runs

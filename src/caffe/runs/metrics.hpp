@@ -1,0 +1,29 @@
+// Metrics: what observers hear, as the records of metrics.jsonl.
+#pragma once
+
+#include <string>
+
+#include "caffe/runs/run.pb.h"
+#include "caffe/training_observer.hpp"
+
+namespace caffe::runs {
+
+Metrics MetricsOf(const TrainingStart& start);
+// `speed`: over the iterations since the last record. `outputs`: of a displayed iteration.
+Metrics MetricsOf(const IterationReport& report, const TrainingSpeed& speed,
+                  const std::vector<OutputReport>& outputs);
+Metrics MetricsOf(const TestReport& report);
+Metrics MetricsOf(const SnapshotReport& report);
+Metrics MetricsOf(const TrainingEnd& end);
+
+// Since 1970, to the millisecond.
+double SecondsNow();
+
+// "finished", "stopped" or "failed".
+std::string NameOf(TrainingEnd::Reason reason);
+
+// On one line, without its end, or on many. Numbers that are not finite are the strings "NaN",
+// "Infinity" and "-Infinity".
+std::string ToJson(const google::protobuf::Message& message, bool on_one_line);
+
+}  // namespace caffe::runs

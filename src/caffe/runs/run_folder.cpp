@@ -1,0 +1,212 @@
+#include "caffe/run_folder.hpp"
+
+#include <glog/logging.h>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <sstream>
+
+#include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/plan_report.hpp"
+#include "caffe/runs/append_file.hpp"
+#include "caffe/runs/event_file.hpp"
+#include "caffe/runs/metrics.hpp"
+#include "caffe/runs/run_file.hpp"
+#include "caffe/solver.hpp"
+#include "caffe/solver_factory.hpp"
+
+namespace caffe {
+namespace {
+
+using runs::Metrics;
+
+// Iterations between records of a solver that displays nothing.
+constexpr int kUsualInterval = 100;
+
+std::string Made(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw IoError(folder + ": cannot make the run's folder: " + error.message());
+  return folder;
+}
+
+}  // namespace
+
+class RunFolder::Impl {
+ public:
+  Impl(const std::string& path, const Options& options)
+      : options_(options),
+        path_(Made(path)),
+        run_(path, options.resumes),
+        metrics_(path + "/metrics.jsonl") {
+    metrics_.DropTornLine();
+  }
+
+  ~Impl() {
+    if (has_started_) Try([&] { WriteTrace(); });
+  }
+
+  Trace* trace() { return &trace_; }
+
+  void Start(const TrainingStart& start) {
+    has_started_ = true;
+    solver_ = start.solver;
+    has_several_tests_ = solver_->test_nets().size() > 1;
+    speed_ = {};
+    outputs_.clear();
+    Try([&] { run_.Start(start); });
+    Try([&] { WriteDefinitions(); });
+    Try([&] { WritePlan(); });
+    const Metrics metrics = runs::MetricsOf(start);
+    Record(metrics);
+    Try([&] {
+      if (!events_) events_.emplace(path_);
+      if (start.iteration > 0) events_->Append(runs::StartEvent(metrics.time(), start.iteration));
+      events_->Append(runs::GraphEvent(metrics.time(), solver_->net().definition()));
+    });
+  }
+
+  void Iteration(const IterationReport& report) {
+    speed_.Add(report.speed);
+    const bool is_recorded = solver_->param().display() > 0
+                                 ? report.is_displayed
+                                 : report.iteration % kUsualInterval == 0;
+    if (is_recorded) {
+      Curve(runs::MetricsOf(report, speed_, outputs_));
+      speed_ = {};
+      outputs_.clear();
+    }
+    if (options_.histograms > 0 && report.iteration % options_.histograms == 0) {
+      WriteHistograms(report.iteration);
+    }
+  }
+
+  void Display(const DisplayReport& report) { outputs_ = report.outputs; }
+
+  // Of what has a line and points on curves.
+  void Curve(const Metrics& metrics) {
+    Record(metrics);
+    Append(runs::ScalarEvent(metrics, has_several_tests_));
+  }
+
+  void Record(const Metrics& metrics) {
+    Try([&] { metrics_.Append(runs::ToJson(metrics, /*on_one_line=*/true) + "\n"); });
+  }
+
+  void End(const TrainingEnd& end) {
+    Record(runs::MetricsOf(end));
+    Try([&] { run_.End(end); });
+    solver_ = nullptr;
+  }
+
+ private:
+  // Training must not be lost for a file about it.
+  void Try(const std::function<void()>& write) {
+    try {
+      write();
+    } catch (const std::exception& error) {
+      if (!has_warned_) {
+        LOG(WARNING) << error.what() << "; training goes on, but " << path_
+                     << " will not have all of it";
+      }
+      has_warned_ = true;
+    }
+  }
+
+  void Append(const runs::Event& event) {
+    Try([&] {
+      if (events_) events_->Append(event);
+    });
+  }
+
+  // What a resumed run does not change keeps its file; what it does gets a number.
+  void WriteText(const std::string& stem, const google::protobuf::Message& message) {
+    const std::string first = path_ + "/" + stem + ".prototxt";
+    const std::string file = StrCat(path_, "/", stem, ".", run_.sessions(), ".prototxt");
+    if (run_.sessions() <= 1 || !std::filesystem::exists(first)) {
+      return WriteTextProto(first, message);
+    }
+    WriteTextProto(file, message);
+    if (ReadFile(first) == ReadFile(file)) std::filesystem::remove(file);
+  }
+
+  void WriteDefinitions() {
+    WriteText("solver", solver_->param());
+    WriteNet("train_net", solver_->net());
+    for (size_t i = 0; i < solver_->test_nets().size(); ++i) {
+      WriteNet(StrCat("test_net_", i), *solver_->test_nets()[i]);
+    }
+  }
+
+  void WriteNet(const std::string& stem, const Net& net) {
+    NetParameter definition = net.definition();
+    for (LayerParameter& layer : *definition.mutable_layer()) layer.clear_blobs();
+    WriteText(stem, definition);
+  }
+
+  void WritePlan() {
+    const int states = SolverStatesPerParameter(solver_->param());
+    WriteFileAtomically(path_ + "/plan.txt", FormatPlan(solver_->net(), states));
+    WriteFileAtomically(path_ + "/plan.json", FormatPlanJson(solver_->net(), states));
+  }
+
+  void WriteHistograms(int iteration) {
+    runs::Event event;
+    event.set_wall_time(runs::SecondsNow());
+    event.set_step(iteration);
+    for (const Net::LearnableParam& param : solver_->net().learnable_params()) {
+      *event.mutable_summary()->add_value() = runs::HistogramOf(
+          "parameters/" + param.name, param.blob->cpu_data(), param.blob->count());
+    }
+    Append(event);
+  }
+
+  void WriteTrace() {
+    std::ostringstream json;
+    trace_.WriteJson(json);
+    WriteFileAtomically(path_ + "/trace.json", json.str());
+  }
+
+  const Options options_;
+  const std::string path_;
+  runs::RunFile run_;
+  runs::AppendFile metrics_;
+  std::optional<runs::EventFile> events_;
+  Trace trace_;
+  Solver* solver_ = nullptr;  // while it trains
+  bool has_started_ = false, has_several_tests_ = false, has_warned_ = false;
+  // Since the last record.
+  TrainingSpeed speed_;
+  std::vector<OutputReport> outputs_;
+};
+
+RunFolder::RunFolder(const std::string& path, const Options& options)
+    : impl_(std::make_unique<Impl>(path, options)) {}
+RunFolder::~RunFolder() = default;
+
+Trace* RunFolder::trace() {
+  return impl_->trace();
+}
+void RunFolder::OnStart(const TrainingStart& start) {
+  impl_->Start(start);
+}
+void RunFolder::OnDisplay(const DisplayReport& report) {
+  impl_->Display(report);
+}
+void RunFolder::OnIteration(const IterationReport& report) {
+  impl_->Iteration(report);
+}
+void RunFolder::OnTest(const TestReport& report) {
+  impl_->Curve(runs::MetricsOf(report));
+}
+void RunFolder::OnSnapshot(const SnapshotReport& report) {
+  impl_->Record(runs::MetricsOf(report));
+}
+void RunFolder::OnEnd(const TrainingEnd& end) {
+  impl_->End(end);
+}
+
+}  // namespace caffe
