@@ -7,6 +7,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/proto/caffe.pb.h"
+#include "tools/interruption.hpp"
 #include "tools/tool_main.hpp"
 
 DEFINE_string(backend, "lmdb", "Kind of the database: lmdb or leveldb");
@@ -78,6 +79,7 @@ void ComputeMean(const std::string& database, const std::string& output) {
   data::Record record;
   LOG(INFO) << "Starting iteration";
   for (bool found = reader->First(&record); found; found = reader->Next(&record)) {
+    CheckInterrupted();
     WithContext(StrCat(database, ": record ", count, " ('", data::PrintableKey(record.key), "')"),
                 [&] {
                   const data::DatumView datum = data::ParseDatum(record.value, &float_storage);
@@ -107,6 +109,8 @@ int main(int argc, char** argv) {
       "Usage: compute_image_mean [FLAGS] INPUT_DB [OUTPUT_FILE]\n"
       "OUTPUT_FILE is for transform_param.mean_file; the logged values for mean_value.",
       1, 2, [](const std::vector<std::string>& arguments) {
-        caffe::tools::ComputeMean(arguments[0], arguments.size() > 1 ? arguments[1] : "");
+        caffe::tools::RunInterruptible([&] {
+          caffe::tools::ComputeMean(arguments[0], arguments.size() > 1 ? arguments[1] : "");
+        });
       });
 }

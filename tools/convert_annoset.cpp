@@ -8,6 +8,7 @@
 #include "caffe/io/text_format.hpp"
 #include "tools/annotation_files.hpp"
 #include "tools/image_records.hpp"
+#include "tools/interruption.hpp"
 #include "tools/tool_main.hpp"
 
 DEFINE_bool(gray, false, "Treat the images as grey ones");
@@ -140,8 +141,8 @@ void Convert(const std::string& root, const std::string& list_path, const std::s
     std::shuffle(lines.begin(), lines.end(), std::mt19937_64(FLAGS_shuffle_seed));
   }
   LOG(INFO) << "A total of " << lines.size() << " images.";
-  const auto writer = data::CreateRecordWriter(data::ParseBackend(FLAGS_backend), database);
-  WriteImageRecords(lines, root, options, *writer, [&](const Line& line, std::string* value) {
+  InterruptibleWriter writer(data::ParseBackend(FLAGS_backend), database);
+  WriteImageRecords(lines, root, options, writer, [&](const Line& line, std::string* value) {
     AnnotatedDatum record;
     const int label = is_detection ? -1
                                    : ParseLabel(line.annotation, line.path,
@@ -176,6 +177,7 @@ int main(int argc, char** argv) {
       "LIST_FILE has lines 'image annotation' (--anno_type=detection) or 'image label'; \n"
       "ROOT_FOLDER/ is put before each path.",
       3, 3, [](const std::vector<std::string>& arguments) {
-        caffe::tools::Convert(arguments[0], arguments[1], arguments[2]);
+        caffe::tools::RunInterruptible(
+            [&] { caffe::tools::Convert(arguments[0], arguments[1], arguments[2]); });
       });
 }

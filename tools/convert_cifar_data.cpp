@@ -5,9 +5,9 @@
 #include <fstream>
 
 #include "caffe/data/readers/record_reader.hpp"
-#include "caffe/data/readers/record_writer.hpp"
 #include "caffe/error.hpp"
 #include "caffe/proto/caffe.pb.h"
+#include "tools/interruption.hpp"
 #include "tools/tool_main.hpp"
 
 namespace caffe::tools {
@@ -50,22 +50,20 @@ void Convert(const std::filesystem::path& input, const std::filesystem::path& ou
              const std::string& type) {
   const DataParameter::DB backend = data::ParseBackend(type);
   const std::string train_path = (output / ("cifar10_train_" + type)).string();
+  const std::string test_path = (output / ("cifar10_test_" + type)).string();
+  InterruptibleWriter train(backend, train_path), test(backend, test_path);
   LOG(INFO) << "Writing Training data";
-  auto train = data::CreateRecordWriter(backend, train_path);
-  int count = 0;
+  int train_count = 0;
   for (int batch = 1; batch <= kTrainBatches; ++batch) {
     LOG(INFO) << "Training Batch " << batch;
-    count += ConvertBatch(input / StrCat("data_batch_", batch, ".bin"), count, train.get());
+    train_count += ConvertBatch(input / StrCat("data_batch_", batch, ".bin"), train_count, &train);
   }
-  train->Finish();
-  LOG(INFO) << "Wrote " << count << " records to " << train_path;
-
-  const std::string test_path = (output / ("cifar10_test_" + type)).string();
   LOG(INFO) << "Writing Testing data";
-  auto test = data::CreateRecordWriter(backend, test_path);
-  count = ConvertBatch(input / "test_batch.bin", 0, test.get());
-  test->Finish();
-  LOG(INFO) << "Wrote " << count << " records to " << test_path;
+  const int test_count = ConvertBatch(input / "test_batch.bin", 0, &test);
+  train.Finish();
+  LOG(INFO) << "Wrote " << train_count << " records to " << train_path;
+  test.Finish();
+  LOG(INFO) << "Wrote " << test_count << " records to " << test_path;
 }
 
 }  // namespace
@@ -79,6 +77,7 @@ int main(int argc, char** argv) {
       "Usage: convert_cifar_data INPUT_FOLDER OUTPUT_FOLDER DBTYPE\n"
       "DBTYPE is lmdb or leveldb.",
       3, 3, [](const std::vector<std::string>& arguments) {
-        caffe::tools::Convert(arguments[0], arguments[1], arguments[2]);
+        caffe::tools::RunInterruptible(
+            [&] { caffe::tools::Convert(arguments[0], arguments[1], arguments[2]); });
       });
 }

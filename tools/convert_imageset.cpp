@@ -5,6 +5,7 @@
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/data/readers/record_reader.hpp"
 #include "tools/image_records.hpp"
+#include "tools/interruption.hpp"
 #include "tools/tool_main.hpp"
 
 DEFINE_bool(gray, false, "Treat the images as grey ones");
@@ -57,8 +58,8 @@ void Convert(const std::string& root, const std::string& list_path, const std::s
     std::shuffle(lines.begin(), lines.end(), std::mt19937_64(FLAGS_shuffle_seed));
   }
   LOG(INFO) << "A total of " << lines.size() << " images.";
-  const auto writer = data::CreateRecordWriter(data::ParseBackend(FLAGS_backend), database);
-  WriteImageRecords(lines, root, options, *writer, [&](const Line& line, std::string* value) {
+  InterruptibleWriter writer(data::ParseBackend(FLAGS_backend), database);
+  WriteImageRecords(lines, root, options, writer, [&](const Line& line, std::string* value) {
     const Datum datum = MakeDatum(root + line.path, line.label, options);
     datum.SerializeToString(value);
     return data::ImageExtents{datum.channels(), datum.height(), datum.width()};
@@ -75,6 +76,7 @@ int main(int argc, char** argv) {
       "Usage: convert_imageset [FLAGS] ROOT_FOLDER/ LIST_FILE DB_NAME\n"
       "LIST_FILE has lines 'path label'; ROOT_FOLDER/ is put before each path.",
       3, 3, [](const std::vector<std::string>& arguments) {
-        caffe::tools::Convert(arguments[0], arguments[1], arguments[2]);
+        caffe::tools::RunInterruptible(
+            [&] { caffe::tools::Convert(arguments[0], arguments[1], arguments[2]); });
       });
 }

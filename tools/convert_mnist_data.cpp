@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "caffe/data/readers/record_reader.hpp"
-#include "caffe/data/readers/record_writer.hpp"
 #include "caffe/error.hpp"
 #include "caffe/proto/caffe.pb.h"
+#include "tools/interruption.hpp"
 #include "tools/tool_main.hpp"
 
 DEFINE_string(backend, "lmdb", "Database to write: lmdb or leveldb");
@@ -82,7 +82,7 @@ void Convert(const std::string& image_path, const std::string& label_path,
   Require(height > 0 && width > 0 && height <= 65535 && width <= 65535, images.path(),
           ": images of ", height, "x", width, " pixels; the file is damaged");
 
-  const auto writer = data::CreateRecordWriter(data::ParseBackend(FLAGS_backend), database);
+  InterruptibleWriter writer(data::ParseBackend(FLAGS_backend), database);
   LOG(INFO) << "A total of " << count << " items.";
   LOG(INFO) << "Rows: " << height << " Cols: " << width;
   Datum datum;
@@ -99,10 +99,10 @@ void Convert(const std::string& image_path, const std::string& label_path,
     datum.SerializeToString(&value);
     char key[16];
     std::snprintf(key, sizeof key, "%08" PRIu32, item);
-    writer->Put(key, value);
+    writer.Put(key, value);
     if ((item + 1) % 1000 == 0) LOG(INFO) << "Processed " << item + 1 << " files.";
   }
-  writer->Finish();
+  writer.Finish();
   LOG(INFO) << "Wrote " << count << " records to " << database;
 }
 
@@ -116,6 +116,7 @@ int main(int argc, char** argv) {
       "Usage: convert_mnist_data [FLAGS] IMAGE_FILE LABEL_FILE DB\n"
       "IMAGE_FILE and LABEL_FILE are IDX files as published, .gz or unpacked.",
       3, 3, [](const std::vector<std::string>& arguments) {
-        caffe::tools::Convert(arguments[0], arguments[1], arguments[2]);
+        caffe::tools::RunInterruptible(
+            [&] { caffe::tools::Convert(arguments[0], arguments[1], arguments[2]); });
       });
 }

@@ -6,7 +6,7 @@
 #include "caffe/caffe.hpp"
 #include "caffe/core/split.hpp"
 #include "caffe/data/readers/record_reader.hpp"
-#include "caffe/data/readers/record_writer.hpp"
+#include "tools/interruption.hpp"
 #include "tools/tool_main.hpp"
 
 namespace caffe::tools {
@@ -71,7 +71,9 @@ void ExtractFeatures(const std::vector<std::string>& arguments) {
     net.blob_by_name(blobs[i]);  // throws for an unknown one, before anything is made
     outputs.push_back({blobs[i], databases[i], nullptr});
   }
-  for (Output& output : outputs) output.writer = data::CreateRecordWriter(backend, output.database);
+  for (Output& output : outputs) {
+    output.writer = std::make_unique<InterruptibleWriter>(backend, output.database);
+  }
   LOG(INFO) << "Extracting features";
   for (int batch = 0; batch < batches; ++batch) {
     net.Forward();
@@ -94,5 +96,7 @@ int main(int argc, char** argv) {
       "Runs a net in phase TEST and stores blobs as databases of float Datums.\n"
       "Usage: extract_features WEIGHTS MODEL BLOB1[,BLOB2...] DB1[,DB2...] BATCHES lmdb|leveldb "
       "[CPU|GPU] [DEVICE_ID]",
-      6, 8, caffe::tools::ExtractFeatures);
+      6, 8, [](const std::vector<std::string>& arguments) {
+        caffe::tools::RunInterruptible([&] { caffe::tools::ExtractFeatures(arguments); });
+      });
 }

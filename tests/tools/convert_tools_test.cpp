@@ -1,12 +1,17 @@
 // The programs that make databases, from outside: exit status, output and what they write.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <opencv2/imgcodecs.hpp>
+#include <set>
+#include <tuple>
 
 #include "caffe/data/readers/record_reader.hpp"
 #include "caffe/io/binary_format.hpp"
@@ -287,6 +292,115 @@ TEST_F(ConvertToolsTest, CifarBatches) {
   ExpectFailure("convert_cifar_data", "in . lmdb", "exists already");
   ExpectFailure("convert_cifar_data", "none . leveldb", "none");
   ExpectFailure("convert_cifar_data", "in .", "Usage");
+}
+
+// Converters that are stopped in the middle, each by several signals.
+class StoppedConverterTest : public ConvertToolsTest,
+                             public ::testing::WithParamInterface<std::tuple<std::string, int>> {
+ protected:
+  // Enough records for seconds of work.
+  void SetUp() override {
+    constexpr int kItems = 3'000'000;
+    Write("images", Idx({kItems, 1, 1}, std::string(kItems, 'x')));
+    Write("labels", Idx({kItems}, std::string(kItems, '\1')));
+    cv::imwrite(folder_.path("a.png"), cv::Mat(300, 300, CV_8UC3, cv::Scalar(1, 2, 3)));
+    std::string list;
+    for (int i = 0; i < 20'000; ++i) list += "a.png 1\n";
+    Write("list", list);
+    std::filesystem::create_directory(folder_.path("cifar"));
+    Write("cifar/data_batch_1.bin", std::string(3073 * 10'000, 'x'));
+    for (const char* name :
+         {"data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"}) {
+      std::filesystem::create_symlink("data_batch_1.bin",
+                                      folder_.path(StrCat("cifar/", name, ".bin")));
+    }
+  }
+
+  pid_t Start(const std::string& command) const {
+    const pid_t child = fork();
+    if (child == 0) {
+      const std::string line = "exec '" CAFFE_BINARY_DIR "/bin/'" + command + " 2> log";
+      if (chdir(folder_.path().c_str()) == 0) execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+      _exit(127);
+    }
+    return child;
+  }
+  bool HasPartial() const {
+    const std::filesystem::recursive_directory_iterator files(folder_.path());
+    return std::any_of(begin(files), end(files), [](const auto& file) {
+      return file.path().extension() == ".partial" && exists(file.path() / "data.mdb");
+    });
+  }
+  std::set<std::string> Files() const {
+    std::set<std::string> files;
+    for (const auto& file : std::filesystem::directory_iterator(folder_.path())) {
+      files.insert(file.path().filename());
+    }
+    return files;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    All, StoppedConverterTest,
+    ::testing::Combine(::testing::Values("convert_mnist_data images labels db",
+                                         "convert_imageset --encoded --resize_width=100 "
+                                         "--resize_height=100 ./ list db",
+                                         "convert_annoset ./ list db",
+                                         "convert_cifar_data cifar . lmdb"),
+                       ::testing::Values(SIGINT, SIGTERM, SIGKILL)));
+
+TEST_P(StoppedConverterTest, LeavesNothingUnderTheFinalName) {
+  const auto& [command, signal] = GetParam();
+  const std::set<std::string> before = Files();
+  const pid_t child = Start(command);
+  while (!HasPartial() && waitpid(child, nullptr, WNOHANG) == 0) usleep(100);
+  kill(child, signal);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << status;
+  std::set<std::string> left = Files();
+  left.erase("log");
+  if (signal != SIGKILL) {
+    EXPECT_EQ(left, before);
+    return;
+  }
+  for (const std::string& name : left) {
+    EXPECT_TRUE(before.count(name) > 0 || name.ends_with(".partial")) << name;
+  }
+  // The next run begins anew.
+  EXPECT_TRUE(HasPartial());
+  Write("images", Idx({1, 1, 1}, "x"));
+  Write("labels", Idx({1}, "\1"));
+  Write("list", "a.png 1\n");
+  Write("cifar/data_batch_1.bin", std::string(3073, 'x'));
+  EXPECT_EQ(Run(command, "").status, 0);
+  EXPECT_FALSE(HasPartial());
+}
+
+TEST_F(StoppedConverterTest, AMeanThatIsStoppedLeavesNoFile) {
+  ExpectSuccess("convert_mnist_data", "images labels db", "Wrote");
+  const pid_t child = Start("compute_image_mean db mean.binaryproto");
+  std::error_code none_yet;
+  const std::string log = folder_.path("log");
+  while (std::filesystem::file_size(log, none_yet) == 0 || none_yet) usleep(100);
+  kill(child, SIGTERM);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status)) << status;
+  EXPECT_EQ(Files().count("mean.binaryproto"), 0u);
+}
+
+// A limit of a file's size stands in for a full disk.
+TEST_F(StoppedConverterTest, AFullDiskLeavesNothing) {
+  const std::set<std::string> before = Files();
+  const std::string limit = "trap '' XFSZ; ulimit -f 2000; '" CAFFE_BINARY_DIR "/bin/'";
+  const Outcome outcome =
+      Run("compute_image_mean --version > log;", limit + "convert_mnist_data images labels db");
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("cannot write records"));
+  std::set<std::string> left = Files();
+  left.erase("log");
+  EXPECT_EQ(left, before);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "caffe/data/readers/database.hpp"
 #include "caffe/data/readers/open_once.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/atomic_folder.hpp"
 
 namespace caffe::data {
 namespace {
@@ -75,23 +76,13 @@ class LevelDbReader final : public RecordReader {
 
 class LevelDbWriter final : public RecordWriter {
  public:
-  explicit LevelDbWriter(const std::string& path) : path_(path) {
-    if (std::filesystem::exists(path)) {
-      throw InvalidArgument(
-          StrCat(path, ": exists already; remove it or choose another name for the database"));
-    }
+  explicit LevelDbWriter(const std::string& path) : path_(path), folder_(path) {
     leveldb::Options options;
     options.create_if_missing = true;
     options.error_if_exists = true;
     leveldb::DB* raw = nullptr;
-    Check(leveldb::DB::Open(options, path, &raw), path, "create a LevelDB");
+    Check(leveldb::DB::Open(options, folder_.temporary_path(), &raw), path, "create a LevelDB");
     database_.reset(raw);
-  }
-
-  ~LevelDbWriter() override {
-    if (finished_) return;
-    database_.reset();
-    leveldb::DestroyDB(path_, leveldb::Options());
   }
 
   void Put(std::string_view key, std::string_view value) override {
@@ -101,9 +92,11 @@ class LevelDbWriter final : public RecordWriter {
 
   void Finish() override {
     Commit(/*sync=*/true);
-    finished_ = true;
     database_.reset();
+    folder_.Commit();
   }
+
+  const std::string& folder() const override { return folder_.temporary_path(); }
 
  private:
   void Commit(bool sync) {
@@ -114,9 +107,9 @@ class LevelDbWriter final : public RecordWriter {
   }
 
   const std::string path_;
+  AtomicFolder folder_;  // closed after the database
   std::unique_ptr<leveldb::DB> database_;
   leveldb::WriteBatch batch_;
-  bool finished_ = false;
 };
 
 const DatabaseRegistrar registrar("LevelDB", {.backend = DataParameter::LEVELDB,

@@ -1,14 +1,13 @@
 #include "caffe/data/readers/lmdb_writer.hpp"
 
-#include <sys/stat.h>
-
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "caffe/data/readers/lmdb_handles.hpp"
+#include "caffe/io/atomic_folder.hpp"
 
 namespace caffe::data {
 namespace {
@@ -20,28 +19,13 @@ constexpr size_t kBytesPerCommit = size_t{64} << 20;
 class LmdbWriter final : public RecordWriter {
  public:
   LmdbWriter(const std::string& path, const LmdbWriterOptions& options)
-      : path_(path), map_bytes_(options.map_bytes) {
-    if (mkdir(path.c_str(), 0744) != 0) {
-      if (errno == EEXIST) {
-        throw InvalidArgument(
-            StrCat(path, ": exists already; remove it or choose another name for the database"));
-      }
-      throw IoError(StrCat(path, ": cannot create the folder: ", std::strerror(errno)));
-    }
-    try {
-      MDB_env* environment = nullptr;
-      CheckLmdb(mdb_env_create(&environment), path_, "create an LMDB environment");
-      environment_.reset(environment);
-      CheckLmdb(mdb_env_set_mapsize(environment, map_bytes_), path_, "set the map's size");
-      CheckLmdb(mdb_env_open(environment, path_.c_str(), 0, 0664), path_, "create an LMDB");
-    } catch (...) {
-      Remove();
-      throw;
-    }
-  }
-
-  ~LmdbWriter() override {
-    if (!finished_) Remove();
+      : path_(path), folder_(path), map_bytes_(options.map_bytes) {
+    MDB_env* environment = nullptr;
+    CheckLmdb(mdb_env_create(&environment), path_, "create an LMDB environment");
+    environment_.reset(environment);
+    CheckLmdb(mdb_env_set_mapsize(environment, map_bytes_), path_, "set the map's size");
+    CheckLmdb(mdb_env_open(environment, folder_.temporary_path().c_str(), 0, 0664), path_,
+              "create an LMDB");
   }
 
   void Put(std::string_view key, std::string_view value) override {
@@ -53,9 +37,11 @@ class LmdbWriter final : public RecordWriter {
   void Finish() override {
     Commit();
     CheckLmdb(mdb_env_sync(environment_.get(), /*force=*/1), path_, "write to disk");
-    finished_ = true;
     environment_.reset();
+    folder_.Commit();
   }
+
+  const std::string& folder() const override { return folder_.temporary_path(); }
 
  private:
   // A full map aborts the transaction with everything in it, hence the pending list.
@@ -65,9 +51,16 @@ class LmdbWriter final : public RecordWriter {
       map_bytes_ *= 2;
       CheckLmdb(mdb_env_set_mapsize(environment_.get(), map_bytes_), path_, "enlarge the map");
     }
+    if (status == EIO && IsFull()) status = ENOSPC;  // LMDB calls a write that was cut short EIO
     CheckLmdb(status, path_, "write records");
     pending_.clear();
     pending_bytes_ = 0;
+  }
+
+  bool IsFull() const {
+    std::error_code error;
+    const auto space = std::filesystem::space(folder_.temporary_path(), error);
+    return !error && space.available <= pending_bytes_;
   }
 
   int TryCommit() {
@@ -91,21 +84,12 @@ class LmdbWriter final : public RecordWriter {
     return mdb_txn_commit(transaction.release());
   }
 
-  void Remove() {
-    environment_.reset();
-    std::error_code ignored;
-    for (const char* name : {"data.mdb", "lock.mdb"}) {
-      std::filesystem::remove(std::filesystem::path(path_) / name, ignored);
-    }
-    std::filesystem::remove(path_, ignored);
-  }
-
   const std::string path_;
+  AtomicFolder folder_;  // closed after the environment
   uint64_t map_bytes_;
   LmdbEnvironment environment_;
   std::vector<std::pair<std::string, std::string>> pending_;
   size_t pending_bytes_ = 0;
-  bool finished_ = false;
 };
 
 }  // namespace

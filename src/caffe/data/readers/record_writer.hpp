@@ -10,9 +10,10 @@
 
 namespace caffe::data {
 
-// Fills a new database. Records are written in groups; Finish() writes the rest and makes the
-// database durable. Without Finish() the destructor removes what was written, so that a failed
-// conversion leaves nothing that looks like a database.
+// Fills a new database, in `<path>.partial`. Records are written in groups; Finish() writes the
+// rest, makes the database durable and gives it its name. Without Finish() the destructor removes
+// what was written, so that a failed conversion leaves nothing that looks like a database
+// (io/atomic_folder.hpp).
 class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
@@ -20,6 +21,8 @@ class RecordWriter {
   // A second record with the same key replaces the first.
   virtual void Put(std::string_view key, std::string_view value) = 0;
   virtual void Finish() = 0;
+  // Where the database is until Finish(); a file that is put here comes along.
+  virtual const std::string& folder() const = 0;
 };
 
 // Creates the folder `path`. Throws InvalidArgument when it exists already, IoError when it

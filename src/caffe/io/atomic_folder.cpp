@@ -1,0 +1,78 @@
+#include "caffe/io/atomic_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
+
+namespace caffe {
+namespace {
+
+namespace fs = std::filesystem;
+
+int OpenFolder(const std::string& path) {
+  return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+// "data/db" for "data/db/".
+std::string WithoutLastSlash(const std::string& path) {
+  const size_t end = path.find_last_not_of('/');
+  return end == std::string::npos ? path : path.substr(0, end + 1);
+}
+
+// Throws unless nobody is filling the folder.
+void RemoveLeftover(const std::string& temporary_path, const std::string& path) {
+  const int descriptor = OpenFolder(temporary_path);
+  const bool is_locked =
+      descriptor >= 0 && ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (descriptor >= 0) ::close(descriptor);
+  Require(!is_locked, path, ": another process is writing it, into ", temporary_path,
+          "; wait for it, or choose another name");
+  std::error_code ignored;
+  fs::remove_all(temporary_path, ignored);
+}
+
+}  // namespace
+
+AtomicFolder::AtomicFolder(const std::string& path)
+    : path_(WithoutLastSlash(path)), temporary_path_(path_ + ".partial") {
+  Require(!path_.empty(), "cannot write: the folder's name is empty; give a path");
+  Require(!fs::exists(fs::symlink_status(path_)), path_,
+          ": exists already; remove it or choose another name for the database");
+  RemoveLeftover(temporary_path_, path_);
+  if (::mkdir(temporary_path_.c_str(), 0777) != 0) {
+    const int error = errno;
+    throw IoError(StrCat(path_, ": cannot create the folder: ", ErrnoText(error)));
+  }
+  descriptor_ = OpenFolder(temporary_path_);
+  if (descriptor_ >= 0) ::flock(descriptor_, LOCK_EX | LOCK_NB);  // some file systems have no locks
+}
+
+AtomicFolder::~AtomicFolder() {
+  std::error_code ignored;
+  if (!committed_) fs::remove_all(temporary_path_, ignored);
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void AtomicFolder::Commit() {
+  if (descriptor_ >= 0) ::fsync(descriptor_);
+  if (::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
+    const int error = errno;
+    throw IoError(StrCat(path_, ": cannot give the finished folder its name: ", ErrnoText(error)));
+  }
+  committed_ = true;
+  const std::string parent = fs::path(path_).parent_path().string();
+  const int descriptor = OpenFolder(parent.empty() ? "." : parent);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+}  // namespace caffe
