@@ -28,6 +28,11 @@ std::vector<std::string> CommandNames() {
 void RequireCommand(const std::string& name) {
   if (Commands().count(name) > 0) return;
   const std::vector<std::string> names = CommandNames();
+  std::string group;  // "data" begins several
+  for (const std::string& known : names) {
+    if (known.starts_with(name + "-")) group += (group.empty() ? "" : ", ") + known;
+  }
+  if (!group.empty()) throw InvalidArgument("Unknown action: " + name + "; give one of " + group);
   const std::string near = NearestName(name, names);
   if (!near.empty()) {
     throw InvalidArgument("Unknown action: " + name + "; did you mean '" + near + "'?");

@@ -128,8 +128,17 @@ void CommandLine::Separate(const std::vector<std::string>& words) {
   }
 }
 
+void CommandLine::JoinWords(size_t first) {
+  if (plain_words_.size() < first + 2) return;
+  const std::string name = plain_words_[first] + "-" + plain_words_[first + 1];
+  if (Commands().count(name) == 0) return;
+  plain_words_[first] = name;
+  plain_words_.erase(plain_words_.begin() + static_cast<ptrdiff_t>(first) + 1);
+}
+
 void CommandLine::FindCommand() {
   if (plain_words_.empty()) return;
+  JoinWords(plain_words_[0] == "help" ? 1 : 0);
   RequireCommand(plain_words_[0]);
   command_app_ = app_.get_subcommand(plain_words_[0]);
 }

@@ -20,7 +20,8 @@ class CommandLine {
   // `words` are the arguments without the program's name, spelled as gflags allows: one dash or
   // two, -flag=value or -flag value; -flag, -noflag and -flag=false for booleans; the last of
   // several; flags before the command; -flagfile=FILE. A flag that only other commands have is
-  // ignored with a warning, since Caffe's flags belong to all commands. Throws InvalidArgument.
+  // ignored with a warning, since Caffe's flags belong to all commands. Two words may name a
+  // command: "data import" is data-import. Throws InvalidArgument.
   void Parse(const std::vector<std::string>& words);
 
   // What Parse ignored, a sentence each.
@@ -39,6 +40,7 @@ class CommandLine {
   Flag ParseFlag(const std::string& word) const;
   const CLI::Option* Find(const std::string& flag) const;
   std::vector<std::string> Takers(const std::string& flag) const;
+  void JoinWords(size_t first);
   void FindCommand();
   void CheckPlainWords() const;
   void AddFlag(const Flag& flag, std::vector<std::string>* for_all,

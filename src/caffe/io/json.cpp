@@ -21,6 +21,14 @@ void AddJson(JsonObject* object, const std::string& list, const std::string& tex
   List(object, list).add_values()->set_string_value(text);
 }
 
+void AddJson(JsonObject* object, const std::string& list, double number) {
+  List(object, list).add_values()->set_number_value(number);
+}
+
+JsonObject* JsonField(JsonObject* object, const std::string& key) {
+  return (*object->mutable_fields())[key].mutable_struct_value();
+}
+
 void MakeJsonList(JsonObject* object, const std::string& list) {
   List(object, list);
 }

@@ -33,8 +33,11 @@ void PutJson(JsonObject* object, const std::string& key, const T& value) {
 
 // Appends an object to the list of that name, which it makes.
 JsonObject* AddJson(JsonObject* object, const std::string& list);
-// Appends a string to the list of that name, which it makes.
+// Appends a string or a number to the list of that name, which it makes.
 void AddJson(JsonObject* object, const std::string& list, const std::string& text);
+void AddJson(JsonObject* object, const std::string& list, double number);
+// The object of that name, which it makes.
+JsonObject* JsonField(JsonObject* object, const std::string& key);
 // Makes the list, which may stay empty.
 void MakeJsonList(JsonObject* object, const std::string& list);
 

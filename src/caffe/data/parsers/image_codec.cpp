@@ -131,6 +131,16 @@ bool IsJpeg(std::string_view file) {
   return file.substr(0, 3) == "\xff\xd8\xff";
 }
 
+std::string ImageFormatOf(std::string_view file) {
+  if (IsJpeg(file)) return "jpg";
+  if (file.starts_with("\x89PNG\r\n")) return "png";
+  if (file.starts_with("BM")) return "bmp";
+  if (file.starts_with("GIF8")) return "gif";
+  if (file.starts_with("II*") || file.starts_with(std::string_view("MM\0*", 4))) return "tiff";
+  if (file.starts_with("RIFF") && file.substr(0, 12).ends_with("WEBP")) return "webp";
+  return "";
+}
+
 Image DecodeImage(std::string_view file, ColorMode mode) {
   ImageDecoder decoder(mode);
   const ImageView view = decoder.Decode(file);

@@ -39,6 +39,8 @@ class ImageDecoder {
 
 // Whether the bytes begin as a JPEG file does.
 bool IsJpeg(std::string_view file);
+// "jpg", "png", "bmp", "gif", "tiff" or "webp" by the file's first bytes; "" for any other.
+std::string ImageFormatOf(std::string_view file);
 
 // An image that owns its pixels, interleaved.
 struct Image {

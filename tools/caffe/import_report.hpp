@@ -1,0 +1,59 @@
+// What `caffe data import` says about a set of images.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caffe/io/json.hpp"
+#include "tools/caffe/image_set.hpp"
+#include "tools/caffe/imported_image.hpp"
+#include "tools/mean_image.hpp"
+
+namespace caffe::tools {
+
+class ImportReport {
+ public:
+  ImportReport(const ImageSet& set, std::string database);
+
+  // An image of the training set.
+  void Add(const ImageFile& file, const ImportedImage& image);
+  void AddValidation(const ImageFile& file, const ImportedImage& image);
+  // What is no image counts among the files left out.
+  void AddBroken(const ImageFile& file, const std::string& reason);
+
+  void SetValidation(const std::string& database) { validation_database_ = database; }
+  // Images written, without those for validation.
+  uint64_t images() const { return images_; }
+  // Null unless all images have one shape.
+  const MeanImage* mean() const { return mean_ ? &*mean_ : nullptr; }
+  // Of the images as they are stored; three numbers where some are gray and some not.
+  std::vector<double> ChannelMeans() const;
+
+  std::string ToText() const;
+  JsonObject ToJson() const;
+
+ private:
+  void AddFile(const ImportedImage& image);
+  std::vector<std::string> Warnings() const;
+  std::string SizesToText() const;
+  std::string ClassesToText() const;
+  std::string MeanToText() const;
+
+  const std::string source_;
+  const std::string database_;
+  std::string validation_database_;
+  std::map<int, std::string> names_;
+  std::map<int, uint64_t> images_of_class_;
+  uint64_t images_ = 0, validation_images_ = 0;
+  std::map<std::string, uint64_t> formats_;
+  std::vector<data::ImageExtents> originals_;  // of both sets
+  std::map<int, uint64_t> channels_;           // as stored: how many images have so many
+  std::vector<double> sums_;                   // of the images' means, as colour
+  std::optional<MeanImage> mean_ = MeanImage();
+  std::vector<LeftOut> left_out_;
+};
+
+}  // namespace caffe::tools

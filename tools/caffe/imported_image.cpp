@@ -1,0 +1,62 @@
+#include "tools/caffe/imported_image.hpp"
+
+#include <exception>
+#include <string_view>
+
+#include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe::tools {
+namespace {
+
+data::Image Decode(std::string_view file) {
+  if (file.empty()) throw IoError("an empty file");
+  return data::DecodeImage(file, data::ColorMode::kAsStored);
+}
+
+// Whether the pixels differ from the file's now.
+bool Change(std::string_view file, const ImportOptions& options, data::Image* image) {
+  const bool turns_gray = options.gray && image->extents.channels != 1;
+  if (turns_gray) *image = data::DecodeImage(file, data::ColorMode::kGray);
+  const data::ImageExtents& extents = image->extents;
+  const bool resizes =
+      options.height > 0 && (extents.height != options.height || extents.width != options.width);
+  if (resizes) *image = data::ResizeImage(image->view(), options.height, options.width);
+  return turns_gray || resizes;
+}
+
+void Import(const std::string& path, int label, const ImportOptions& options,
+            ImportedImage* imported) {
+  std::string file = ReadFile(path);
+  imported->format = data::ImageFormatOf(file);
+  data::Image& image = imported->pixels;
+  image = Decode(file);
+  imported->original = image.extents;
+  if (Change(file, options, &image)) {
+    file = data::EncodeImage(image, imported->format == "jpg" ? "jpg" : "png");
+  }
+  Datum datum;
+  datum.set_channels(image.extents.channels);
+  datum.set_height(image.extents.height);
+  datum.set_width(image.extents.width);
+  datum.set_label(label);
+  datum.set_encoded(true);
+  datum.set_data(std::move(file));
+  datum.SerializeToString(&imported->record);
+}
+
+}  // namespace
+
+ImportedImage ImportImage(const std::string& path, int label, const ImportOptions& options) {
+  ImportedImage imported;
+  try {
+    Import(path, label, options, &imported);
+  } catch (const std::exception& error) {
+    imported.error = error.what();
+    if (imported.error.starts_with(path + ": ")) imported.error.erase(0, path.size() + 2);
+  }
+  return imported;
+}
+
+}  // namespace caffe::tools
