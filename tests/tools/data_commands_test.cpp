@@ -1,0 +1,134 @@
+// caffe data verify, stat and head, from outside.
+#include <gmock/gmock.h>
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <opencv2/imgcodecs.hpp>
+
+#include "caffe/data/readers/record_reader.hpp"
+#include "caffe/data/readers/record_writer.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tests/tools/run_program.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Outcome;
+
+class DataCommandsTest : public ::testing::Test {
+ protected:
+  // raw: 3 records of 3x2x2 with labels 0, 1, 1. images: 2 PNG and a JPEG of 3x20x30.
+  void SetUp() override {
+    const auto raw = data::CreateRecordWriter(DataParameter::LEVELDB, folder_.path("raw"));
+    for (int i = 0; i < 3; ++i) raw->Put("key" + std::to_string(i), Raw(i > 0));
+    raw->Finish();
+    const cv::Mat image(20, 30, CV_8UC3, cv::Scalar(1, 2, 3));
+    for (const char* name : {"a.png", "b.png", "c.jpg"}) cv::imwrite(folder_.path(name), image);
+    Write("list", "a.png 4\nb.png 5\nc.jpg 5\n");
+    EXPECT_EQ(Run("convert_imageset --encoded ./ list images").status, 0);
+  }
+
+  static std::string Raw(int label) {
+    Datum datum;
+    datum.set_channels(3);
+    datum.set_height(2);
+    datum.set_width(2);
+    datum.set_label(label);
+    datum.set_data(std::string(12, 'x'));
+    return datum.SerializeAsString();
+  }
+
+  // The images and two bad records.
+  void MakeBroken() const {
+    const auto reader = data::OpenRecordReader(DataParameter::LMDB, folder_.path("images"));
+    const auto writer = data::CreateRecordWriter(DataParameter::LMDB, folder_.path("broken"));
+    data::Record record;
+    for (bool found = reader->First(&record); found; found = reader->Next(&record)) {
+      writer->Put(record.key, record.value);
+    }
+    writer->Put("text", "hello, world");
+    Datum torn;
+    reader->Seek("00000002_c.jpg", &record);
+    torn.ParseFromString(std::string(record.value));
+    torn.mutable_data()->resize(torn.data().size() - 100);
+    writer->Put("torn", torn.SerializeAsString());
+    writer->Finish();
+  }
+
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_.path(name)) << text;
+  }
+  Outcome Run(const std::string& command) const {
+    return testing::RunProgram(folder_.path(), command);
+  }
+  std::string Output(const std::string& arguments, int status = 0) const {
+    const Outcome outcome = Run("caffe data " + arguments);
+    EXPECT_EQ(outcome.status, status) << arguments << "\n" << outcome.output;
+    return outcome.output;
+  }
+  google::protobuf::Struct Json(const std::string& arguments, int status = 0) const {
+    google::protobuf::Struct json;
+    const std::string text = Output(arguments + " --json --minloglevel=3", status);
+    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(text, &json).ok()) << text;
+    return json;
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(DataCommandsTest, VerifyNamesBadRecords) {
+  EXPECT_THAT(Output("verify raw"), HasSubstr("raw: all 3 records are good"));
+  EXPECT_THAT(Output("verify images"), HasSubstr("images: all 3 records are good"));
+  MakeBroken();
+  EXPECT_THAT(Output("verify broken", 1),
+              AllOf(HasSubstr("'text': "), HasSubstr("'torn': broken JPEG image"),
+                    HasSubstr("broken: 2 of 5 records cannot be decoded")));
+  const google::protobuf::Struct json = Json("verify broken", 1);
+  EXPECT_EQ(json.fields().at("bad").number_value(), 2);
+  const auto& bad = json.fields().at("first_bad").list_value();
+  EXPECT_EQ(bad.values(1).struct_value().fields().at("key").string_value(), "torn");
+  EXPECT_THAT(Output("verify none", 1), HasSubstr("none: no LMDB or LevelDB database here"));
+  EXPECT_THAT(Output("verify", 1), HasSubstr("give a database"));
+}
+
+TEST_F(DataCommandsTest, StatCountsWhatIsThere) {
+  EXPECT_THAT(Output("stat raw"),
+              AllOf(HasSubstr("raw: 3 records"), HasSubstr("3x2x2 (3)"), HasSubstr("raw 3"),
+                    HasSubstr("0: 1 ***"), HasSubstr("1: 2 ***"), Not(HasSubstr("warning"))));
+  EXPECT_THAT(Output("stat images"),
+              AllOf(HasSubstr("3x20x30 (3)"), HasSubstr("jpg 1, png 2"), HasSubstr("5: 2 ***")));
+  MakeBroken();
+  EXPECT_THAT(Output("stat broken"), HasSubstr("warning: 2 records cannot be read"));
+  const google::protobuf::Struct json = Json("stat images");
+  EXPECT_EQ(json.fields().at("records").number_value(), 3);
+  EXPECT_EQ(json.fields().at("labels").struct_value().fields().at("5").number_value(), 2);
+}
+
+TEST_F(DataCommandsTest, HeadShowsTheFirstRecords) {
+  const std::string head = Output("head images -n 2");
+  EXPECT_THAT(head, AllOf(HasSubstr("'00000000_a.png'  label 4  3x20x30  png  "),
+                          HasSubstr("'00000001_b.png'"), Not(HasSubstr("c.jpg"))));
+  EXPECT_THAT(Output("head raw"), HasSubstr("'key2'  label 1  3x2x2  raw  "));
+  EXPECT_EQ(Json("head raw").fields().at("records").list_value().values_size(), 3);
+  EXPECT_THAT(Output("head raw -n 0", 1), HasSubstr("-n is 0; it must be at least 1"));
+}
+
+TEST_F(DataCommandsTest, BoxesAreLabels) {
+  Write("a.txt", "7 1 2 10 12\n8 3 3 9 9\n");
+  Write("boxes", "a.png a.txt\n");
+  EXPECT_EQ(
+      Run("convert_annoset --anno_type=detection --label_type=txt --encoded ./ boxes boxes_db")
+          .status,
+      0);
+  EXPECT_THAT(Output("head boxes_db"), HasSubstr("label 7, 8 (boxes)  3x20x30  png"));
+  EXPECT_THAT(Output("stat boxes_db"), HasSubstr("boxes      2"));
+  EXPECT_THAT(Output("verify boxes_db"), HasSubstr("all 1 records are good"));
+}
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,52 @@
+// Records of a database as the commands that look into one see them: Datum or AnnotatedDatum.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caffe/data/parsers/image_view.hpp"
+#include "caffe/data/readers/record_reader.hpp"
+#include "tools/interruption.hpp"
+#include "tools/parallel.hpp"
+
+namespace caffe::tools {
+
+struct StoredRecord {
+  data::ImageExtents extents;  // of the image, not what the record says of it
+  std::string encoding;        // "jpg", "png", ... or "raw" or "float"
+  std::vector<int> labels;     // one, or one for each box
+  bool has_boxes = false;
+  size_t bytes = 0;
+};
+
+// Throws IoError for what cannot be parsed or decoded. Pixels of JPEG images are decoded only on
+// request.
+StoredRecord ReadStoredRecord(std::string_view value, bool decode);
+
+// Opens a database of either kind. Throws IoError for one that is missing or has no records.
+std::unique_ptr<data::RecordReader> OpenDatabase(const std::string& path);
+
+// Calls use(record, work(record)) for each record in the order of keys. `work` runs on all cores
+// and must not throw.
+template <typename Work, typename Use>
+void ScanRecords(data::RecordReader& reader, const Work& work, const Use& use) {
+  constexpr size_t kChunk = 256;
+  std::vector<data::Record> records;
+  std::vector<decltype(work(records[0]))> results(kChunk);
+  const auto finish = [&] {
+    CheckInterrupted();
+    ParallelFor(records.size(), [&](size_t i) { results[i] = work(records[i]); });
+    for (size_t i = 0; i < records.size(); ++i) use(records[i], results[i]);
+    records.clear();
+  };
+  data::Record record;
+  for (bool found = reader.First(&record); found; found = reader.Next(&record)) {
+    records.push_back(record);
+    if (records.size() == kChunk) finish();
+  }
+  finish();
+}
+
+}  // namespace caffe::tools
