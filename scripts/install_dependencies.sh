@@ -19,7 +19,7 @@ set -euo pipefail
 build=(
   build-essential 'cmake' 'ninja-build' ccache 'pkg-config|pkgconf' git ca-certificates
   libprotobuf-dev protobuf-compiler
-  liblmdb-dev libleveldb-dev zlib1g-dev
+  liblmdb-dev libleveldb-dev zlib1g-dev libcurl4-openssl-dev libssl-dev
   'libturbojpeg0-dev|libturbojpeg-dev' 'libjpeg-dev|libjpeg62-turbo-dev|libjpeg-turbo8-dev'
   libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev
   libgoogle-glog-dev libgflags-dev libcli11-dev libboost-dev

@@ -1,0 +1,231 @@
+#include "tools/caffe/fetch_file.hpp"
+
+#include <curl/curl.h>
+#include <openssl/evp.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
+#include "tools/caffe/progress.hpp"
+
+namespace caffe::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr long kConnectSeconds = 30;
+constexpr long kLeastBytesPerSecond = 100, kSlowSeconds = 60;  // slower for so long: broken
+
+struct Close {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+  void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
+  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+};
+using File = std::unique_ptr<std::FILE, Close>;
+
+std::string Sha1Of(const std::string& path) {
+  const File file(std::fopen(path.c_str(), "rb"));
+  if (!file) throw IoError(StrCat(path, ": cannot open: ", ErrnoText(errno)));
+  const std::unique_ptr<EVP_MD_CTX, Close> context(EVP_MD_CTX_new());
+  EVP_DigestInit_ex(context.get(), EVP_sha1(), nullptr);
+  char block[1 << 16];
+  for (size_t count; (count = std::fread(block, 1, sizeof block, file.get())) > 0;) {
+    EVP_DigestUpdate(context.get(), block, count);
+  }
+  if (std::ferror(file.get()) != 0) throw IoError(path + ": cannot read");
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  EVP_DigestFinal_ex(context.get(), digest, &size);
+  std::string text;
+  for (unsigned i = 0; i < size; ++i) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", digest[i]);
+    text += digits;
+  }
+  return text;
+}
+
+// A file that is being downloaded. One process at a time.
+class PartFile {
+ public:
+  explicit PartFile(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "ab")) {
+    if (!file_) throw IoError(StrCat(path_, ": cannot create: ", ErrnoText(errno)));
+    if (flock(fileno(file_.get()), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      throw IoError(path_ + ": another process is downloading it; wait for it");
+    }
+  }
+  // Nothing is worth keeping of an empty file.
+  ~PartFile() {
+    if (size() == 0) Remove();
+  }
+
+  uint64_t size() const {
+    struct stat status {};
+    fstat(fileno(file_.get()), &status);
+    return static_cast<uint64_t>(status.st_size);
+  }
+  bool Append(const char* bytes, size_t count) {
+    if (std::fwrite(bytes, 1, count, file_.get()) == count) return true;
+    error_ = errno;
+    return false;
+  }
+  bool Flush() {
+    if (std::fflush(file_.get()) == 0) return true;
+    error_ = errno;
+    return false;
+  }
+  void Clear() {
+    Flush();
+    if (ftruncate(fileno(file_.get()), 0) != 0) {
+      throw IoError(StrCat(path_, ": cannot shorten: ", ErrnoText(errno)));
+    }
+  }
+  void Remove() { unlink(path_.c_str()); }
+  void Rename(const std::string& name) {
+    if (fsync(fileno(file_.get())) != 0 || rename(path_.c_str(), name.c_str()) != 0) {
+      throw IoError(StrCat(name, ": cannot write: ", ErrnoText(errno)));
+    }
+  }
+  int error() const { return error_; }
+
+ private:
+  const std::string path_;
+  const File file_;
+  int error_ = 0;
+};
+
+// One request, which appends to a part file.
+class Request {
+ public:
+  Request(const std::string& url, PartFile* part)
+      : url_(url), part_(part), first_(part->size()), curl_(curl_easy_init()) {
+    if (!curl_) throw IoError("cannot start libcurl");
+    Set(CURLOPT_URL, url.c_str());
+    Set(CURLOPT_PROTOCOLS_STR, "http,https");
+    Set(CURLOPT_FOLLOWLOCATION, 1L);
+    Set(CURLOPT_FAILONERROR, 1L);
+    Set(CURLOPT_NOSIGNAL, 1L);
+    Set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+    Set(CURLOPT_LOW_SPEED_LIMIT, kLeastBytesPerSecond);
+    Set(CURLOPT_LOW_SPEED_TIME, kSlowSeconds);
+    Set(CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(first_));
+    Set(CURLOPT_ERRORBUFFER, text_);
+    Set(CURLOPT_WRITEFUNCTION, &Request::Write);
+    Set(CURLOPT_WRITEDATA, this);
+  }
+
+  // The part file is then as the server has it. Throws IoError.
+  void Run() {
+    CURLcode code = curl_easy_perform(curl_.get());
+    if (!part_->Flush() && code == CURLE_OK) code = CURLE_WRITE_ERROR;
+    progress_.reset();
+    if (code == CURLE_OK && Status() == 416) code = CURLE_RANGE_ERROR;  // libcurl lets it pass
+    if (code != CURLE_OK) Fail(code);
+  }
+
+  // Whether the server cannot go on where the part file ends.
+  bool CannotResume() const { return first_ > 0 && cannot_resume_; }
+
+ private:
+  template <typename Value>
+  void Set(CURLoption option, Value value) {
+    curl_easy_setopt(curl_.get(), option, value);
+  }
+
+  static size_t Write(char* bytes, size_t size, size_t count, void* self) {
+    return static_cast<Request*>(self)->Append(bytes, size * count);
+  }
+  size_t Append(const char* bytes, size_t count) {
+    if (!progress_) progress_.emplace("bytes", TotalBytes(), first_);
+    if (!part_->Append(bytes, count)) return 0;
+    progress_->Add(count);
+    return count;
+  }
+  // 0: not known.
+  uint64_t TotalBytes() const {
+    curl_off_t rest = -1;
+    curl_easy_getinfo(curl_.get(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &rest);
+    return rest < 0 ? 0 : first_ + static_cast<uint64_t>(rest);
+  }
+
+  long Status() const {
+    long status = 0;
+    curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &status);
+    return status;
+  }
+
+  [[noreturn]] void Fail(CURLcode code) {
+    const long status = Status();
+    cannot_resume_ = code == CURLE_RANGE_ERROR || status == 416;
+    const std::string reason = text_[0] != '\0' ? text_ : curl_easy_strerror(code);
+    switch (code) {
+      case CURLE_COULDNT_RESOLVE_HOST:
+      case CURLE_COULDNT_RESOLVE_PROXY:
+      case CURLE_COULDNT_CONNECT:
+        throw IoError(StrCat(url_, ": cannot reach the server: ", reason,
+                             "; is this machine offline, or behind a proxy (http_proxy)?"));
+      case CURLE_HTTP_RETURNED_ERROR:
+        throw IoError(StrCat(url_, ": the server answers with status ", status,
+                             "; the address in the model's README.md may be out of date"));
+      case CURLE_WRITE_ERROR:
+        throw IoError(StrCat(url_, ": cannot write what arrives: ", ErrnoText(part_->error()),
+                             "; free space and run the command again"));
+      default:
+        throw IoError(StrCat(url_, ": the download broke off after ", part_->size(), " of ",
+                             TotalBytes(), " bytes: ", reason,
+                             "; run the command again to go on from there"));
+    }
+  }
+
+  const std::string url_;
+  PartFile* const part_;
+  const uint64_t first_;  // bytes that were there
+  const std::unique_ptr<CURL, Close> curl_;
+  std::optional<Progress> progress_;
+  char text_[CURL_ERROR_SIZE] = "";
+  bool cannot_resume_ = false;
+};
+
+void Download(const std::string& url, PartFile* part) {
+  Request request(url, part);
+  try {
+    request.Run();
+  } catch (const IoError&) {
+    if (!request.CannotResume()) throw;
+    part->Clear();
+    Request(url, part).Run();
+  }
+}
+
+}  // namespace
+
+bool FetchFile(const std::string& url, const std::string& sha1, const std::string& path) {
+  if (fs::exists(path)) {
+    const std::string found = Sha1Of(path);
+    if (found == sha1) return false;
+    throw IoError(StrCat(path, ": is there with SHA-1 ", found, ", but ", url, " has ", sha1,
+                         "; remove the file to download it again"));
+  }
+  const std::string part_path = path + ".part";
+  PartFile part(part_path);
+  if (part.size() == 0 || Sha1Of(part_path) != sha1) Download(url, &part);
+  const std::string found = Sha1Of(part_path);
+  if (found != sha1) {
+    part.Remove();
+    throw IoError(StrCat(url, ": what was downloaded has SHA-1 ", found, " in place of ", sha1,
+                         "; it was removed. Run the command again; if the sum stays, the file "
+                         "there is not the published one"));
+  }
+  part.Rename(path);
+  return true;
+}
+
+}  // namespace caffe::tools

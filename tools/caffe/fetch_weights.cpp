@@ -1,0 +1,54 @@
+// caffe fetch-weights: published weights of a model.
+#include <filesystem>
+#include <iomanip>
+#include <iostream>
+
+#include "caffe/error.hpp"
+#include "tools/caffe/command.hpp"
+#include "tools/caffe/fetch_file.hpp"
+#include "tools/caffe/model_card.hpp"
+
+namespace caffe::tools {
+namespace {
+
+void PrintModels() {
+  for (const ModelCard& card : PublishedModels()) {
+    const bool is_there = std::filesystem::exists(card.path());
+    std::cout << std::left << std::setw(32)
+              << std::filesystem::path(card.folder).filename().string()
+              << (is_there ? card.path() : card.url) << "\n";
+  }
+}
+
+class FetchWeights : public Command {
+ public:
+  explicit FetchWeights(CLI::App& app) {
+    app.add_option("NAME", model_, "The model's name in models/, or its folder")->type_name("FILE");
+    app.add_flag("--list", list_,
+                 "List the models whose weights are published, with the file or its address");
+  }
+
+  void Run() override {
+    if (list_) return PrintModels();
+    Require(!model_.empty(), "give a model's name or folder; --list names those with weights");
+    const ModelCard card = ReadModelCard(model_);
+    const bool is_new = FetchFile(card.url, card.sha1, card.path());
+    std::cout << card.path() << (is_new ? ": downloaded" : ": was there already")
+              << ", SHA-1 is right\n";
+  }
+
+ private:
+  std::string model_;
+  bool list_ = false;
+};
+
+const CommandRegistrar<FetchWeights> registrar(
+    "fetch-weights",
+    {.summary = "download a model's published weights",
+     .about = "Downloads the weights whose address and SHA-1 the head of models/NAME/README.md "
+              "gives, into that folder. A download that was cut off goes on where it stopped.",
+     .examples = "caffe fetch-weights bvlc_alexnet\n"
+                 "caffe fetch-weights --list"});
+
+}  // namespace
+}  // namespace caffe::tools

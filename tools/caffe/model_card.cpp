@@ -1,0 +1,115 @@
+#include "tools/caffe/model_card.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+
+#include "caffe/error.hpp"
+
+namespace caffe::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFields[] = {"caffemodel", "caffemodel_url", "sha1"};
+
+std::string Trim(const std::string& text) {
+  const size_t first = text.find_first_not_of(" \t\r'\""), last = text.find_last_not_of(" \t\r'\"");
+  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
+// "key: value" lines between two lines of dashes; empty without those.
+std::map<std::string, std::string> ReadHead(const fs::path& path) {
+  std::ifstream file(path);
+  std::map<std::string, std::string> head;
+  std::string line;
+  if (!std::getline(file, line) || Trim(line) != "---") return head;
+  while (std::getline(file, line) && Trim(line) != "---") {
+    const size_t colon = line.find(':');
+    if (colon != std::string::npos)
+      head[Trim(line.substr(0, colon))] = Trim(line.substr(colon + 1));
+  }
+  return head;
+}
+
+fs::path ReadmeOf(const fs::path& folder) {
+  const fs::path upper = folder / "README.md", lower = folder / "readme.md";
+  return fs::exists(upper) || !fs::exists(lower) ? upper : lower;
+}
+
+bool IsSha1(const std::string& text) {
+  return text.size() == 40 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+// Throws InvalidArgument for fields that are missing or cannot be right.
+ModelCard ParseCard(const fs::path& folder) {
+  const fs::path readme = ReadmeOf(folder);
+  const std::map<std::string, std::string> head = ReadHead(readme);
+  for (const char* field : kFields) {
+    Require(head.count(field) > 0, readme.string(), ": its head has no '", field,
+            ":', so that nobody knows where weights are published; caffe fetch-weights --list "
+            "names the models with weights");
+  }
+  ModelCard card{.folder = folder.string(),
+                 .caffemodel = head.at("caffemodel"),
+                 .url = head.at("caffemodel_url"),
+                 .sha1 = head.at("sha1")};
+  std::transform(card.sha1.begin(), card.sha1.end(), card.sha1.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  Require(IsSha1(card.sha1), readme.string(), ": sha1 is '", card.sha1,
+          "'; a SHA-1 has 40 hexadecimal digits");
+  Require(!card.caffemodel.empty() && fs::path(card.caffemodel).filename() == card.caffemodel,
+          readme.string(), ": caffemodel is '", card.caffemodel,
+          "'; give the name of a file in this folder");
+  return card;
+}
+
+// The folders that may hold models, the nearest first.
+std::vector<fs::path> ModelFolders() {
+  std::vector<fs::path> folders = {"models"};
+  if (const char* root = std::getenv("CAFFE_ROOT")) folders.push_back(fs::path(root) / "models");
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  for (fs::path up = program.parent_path(); up.has_relative_path(); up = up.parent_path()) {
+    folders.push_back(up / "models");
+    folders.push_back(up / "share/cortado/models");
+  }
+  return folders;
+}
+
+}  // namespace
+
+ModelCard ReadModelCard(const std::string& name_or_folder) {
+  if (fs::is_directory(name_or_folder)) {
+    return ParseCard(fs::path(name_or_folder + "/").parent_path());
+  }
+  for (const fs::path& models : ModelFolders()) {
+    if (fs::is_directory(models / name_or_folder)) return ParseCard(models / name_or_folder);
+  }
+  std::string names;
+  for (const ModelCard& card : PublishedModels()) {
+    names += (names.empty() ? "" : ", ") + fs::path(card.folder).filename().string();
+  }
+  throw InvalidArgument(StrCat(name_or_folder, ": neither a folder nor a model in models/; ",
+                               names.empty() ? "give a model's folder" : "there are " + names));
+}
+
+std::vector<ModelCard> PublishedModels() {
+  std::map<std::string, ModelCard> cards;
+  for (const fs::path& models : ModelFolders()) {
+    std::error_code ignored;
+    for (const fs::directory_entry& entry : fs::directory_iterator(models, ignored)) {
+      if (ReadHead(ReadmeOf(entry.path())).count("caffemodel_url") == 0) continue;
+      cards.emplace(entry.path().filename().string(), ParseCard(entry.path()));
+    }
+  }
+  std::vector<ModelCard> sorted;
+  for (const auto& [name, card] : cards) sorted.push_back(card);
+  return sorted;
+}
+
+}  // namespace caffe::tools
