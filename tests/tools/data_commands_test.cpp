@@ -1,4 +1,4 @@
-// caffe data verify, stat and head, from outside.
+// caffe data verify, stat, head and bench, from outside.
 #include <gmock/gmock.h>
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
@@ -128,6 +128,50 @@ TEST_F(DataCommandsTest, BoxesAreLabels) {
   EXPECT_THAT(Output("head boxes_db"), HasSubstr("label 7, 8 (boxes)  3x20x30  png"));
   EXPECT_THAT(Output("stat boxes_db"), HasSubstr("boxes      2"));
   EXPECT_THAT(Output("verify boxes_db"), HasSubstr("all 1 records are good"));
+}
+
+TEST_F(DataCommandsTest, BenchMeasuresEveryDataLayer) {
+  Write("a.txt", "1 1 2 10 12\n");
+  Write("boxes", "a.png a.txt\n");
+  EXPECT_EQ(
+      Run("convert_annoset --anno_type=detection --label_type=txt --encoded ./ boxes boxes_db")
+          .status,
+      0);
+  Write("windows",
+        "# 0\n" + folder_.path("a.png") + "\n3\n20\n30\n2\n1 0.9 1 1 19 15\n0 0 5 5 15 15\n");
+  Write("paths", folder_.path("a.png") + " 0\n");
+  Write("dump.prototxt",
+        "layer { name: 'd' type: 'DummyData' top: 'data' top: 'label' dummy_data_param {"
+        "  shape { dim: 4 dim: 3 } shape { dim: 4 } } }"
+        "layer { name: 'out' type: 'HDF5Output' bottom: 'data' bottom: 'label'"
+        "  hdf5_output_param { file_name: 'rows.h5' } }");
+  EXPECT_EQ(Run("caffe test dump.prototxt --iterations=1").status, 0);
+  Write("h5_list", folder_.path("rows.h5") + "\n");
+  Write("net.prototxt", R"(
+    layer { name: "db" type: "Data" top: "a" top: "la"
+      data_param { source: "images" backend: LMDB batch_size: 2 } }
+    layer { name: "boxes" type: "AnnotatedData" top: "b" top: "lb"
+      data_param { source: "boxes_db" backend: LMDB batch_size: 2 } }
+    layer { name: "list" type: "ImageData" top: "c" top: "lc"
+      image_data_param { source: "paths" batch_size: 2 } }
+    layer { name: "windows" type: "WindowData" top: "d" top: "ld" transform_param { crop_size: 8 }
+      window_data_param { source: "windows" batch_size: 4 } }
+    layer { name: "rows" type: "HDF5Data" top: "data" top: "label"
+      hdf5_data_param { source: "h5_list" batch_size: 2 } }
+    layer { name: "dummy" type: "DummyData" top: "f" dummy_data_param { shape { dim: 5 dim: 3 } } }
+    layer { name: "memory" type: "MemoryData" top: "g" top: "lg"
+      memory_data_param { batch_size: 1 channels: 1 height: 1 width: 1 } }
+    layer { name: "input" type: "Input" top: "h" input_param { shape { dim: 1 } } })");
+  const auto json = Json("bench net.prototxt --seconds=0.01");
+  const auto& layers = json.fields().at("layers").list_value();
+  ASSERT_EQ(layers.values_size(), 6);
+  for (const auto& layer : layers.values()) {
+    EXPECT_GT(layer.struct_value().fields().at("pipeline").number_value(), 0);
+  }
+  EXPECT_EQ(layers.values(5).struct_value().fields().at("batch_size").number_value(), 5);
+  EXPECT_THAT(Output("bench net.prototxt --seconds=0.01"),
+              AllOf(HasSubstr("layer 'db': images, 3 records"), HasSubstr("libjpeg-turbo"),
+                    HasSubstr("layer 'windows': WindowData, d 4x3x8x8")));
 }
 
 }  // namespace

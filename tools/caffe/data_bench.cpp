@@ -1,10 +1,13 @@
-// caffe data-bench: the speed of the input pipeline of each Data layer, without a net behind it.
+// caffe data-bench: the speed of the input pipeline of each data layer, without a net behind it.
+#include <chrono>
 #include <iomanip>
 #include <iostream>
 
 #include "caffe/data/pipeline_bench.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/json.hpp"
 #include "caffe/io/net_files.hpp"
+#include "caffe/layer_factory.hpp"
 #include "caffe/net.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/options.hpp"
@@ -17,7 +20,7 @@ void PrintRate(const std::string& stage, double rate) {
             << std::fixed << std::setprecision(0) << rate << " images/s\n";
 }
 
-void PrintTable(const LayerParameter& layer, const data::PipelineSpeed& speed) {
+void PrintStages(const LayerParameter& layer, const data::PipelineSpeed& speed) {
   std::cout << "layer '" << layer.name() << "': " << layer.data_param().source() << ", "
             << speed.records << " records of " << speed.bytes_per_record << " bytes, images "
             << speed.image << ", batch " << speed.batch_size << "\n";
@@ -30,44 +33,96 @@ void PrintTable(const LayerParameter& layer, const data::PipelineSpeed& speed) {
   if (speed.jpeg_decode > 0) PrintRate("libjpeg-turbo alone (1 thread)", speed.jpeg_decode);
 }
 
+void PutStages(const data::PipelineSpeed& speed, JsonObject* one) {
+  PutJson(one, "read", speed.read);
+  PutJson(one, "parse", speed.parse);
+  PutJson(one, "transform", speed.transform);
+  PutJson(one, "pipeline", speed.pipeline);
+  PutJson(one, "transform_channels_last", speed.transform_channels_last);
+  PutJson(one, "pipeline_channels_last", speed.pipeline_channels_last);
+  PutJson(one, "jpeg_decode", speed.jpeg_decode);
+  PutJson(one, "threads", speed.threads);
+  PutJson(one, "batch_size", speed.batch_size);
+  PutJson(one, "bytes_per_record", speed.bytes_per_record);
+  PutJson(one, "records", speed.records);
+  PutJson(one, "is_encoded", speed.is_encoded);
+  PutJson(one, "image", speed.image);
+}
+
 class DataBench : public Command {
  public:
   explicit DataBench(CLI::App& app) {
-    AddModel(app, &model_)->description("A net prototxt with Data layers");
+    AddModel(app, &model_)->description("A net prototxt with data layers");
     net_flags_.AddPhase(app);
     net_flags_.AddState(app);
     app.add_option("--seconds", seconds_, "How long to measure each stage, in seconds")
         ->type_name("S");
-    app.add_flag("--json", json_, "Print JSON, a line for each layer");
+    AddJsonFlag(app, &json_);
   }
 
   void Run() override {
-    Require(!model_.empty(), "-model is missing; give a net prototxt with a Data layer");
+    Require(!model_.empty(), "-model is missing; give a net prototxt with a data layer");
     Require(seconds_ > 0, "-seconds is ", seconds_, "; it must be positive");
     NetParameter param = ReadNetText(model_);
     SetNetState(net_flags_.phase, net_flags_.level, net_flags_.stages, &param);
-    const NetParameter filtered = Net::FilterNet(param);
+    JsonObject report;
+    MakeJsonList(&report, "layers");
     bool has_data = false;
+    const NetParameter filtered = Net::FilterNet(param);
     for (const LayerParameter& layer : filtered.layer()) {
-      if (layer.type() != "Data") continue;
+      if (!IsData(layer)) continue;
       has_data = true;
-      Measure(layer);
+      JsonObject* one = AddJson(&report, "layers");
+      PutJson(one, "layer", layer.name());
+      PutJson(one, "type", layer.type());
+      Measure(layer, param.state(), one);
     }
-    Require(has_data, model_, ": the net has no Data layer in phase ",
+    Require(has_data, model_, ": the net has no data layer in phase ",
             Phase_Name(net_flags_.phase));
+    if (json_) std::cout << FormatJson(report);
   }
 
  private:
-  void Measure(const LayerParameter& layer) const {
+  // Batches that a program puts into memory have no pipeline.
+  static bool IsData(const LayerParameter& layer) {
+    return layer.bottom_size() == 0 && layer.type() != "MemoryData" &&
+           LayerRegistry::CreateLayer(layer)->traits().is_data;
+  }
+
+  void Measure(const LayerParameter& layer, const NetState& state, JsonObject* one) const {
+    if (layer.type() != "Data") return MeasureLayer(layer, state, one);
     const data::BatchSourceOptions options{.transform = layer.transform_param(),
                                            .train = net_flags_.phase == TRAIN,
                                            .layer = layer.name()};
-    const data::PipelineSpeed speed = data::MeasurePipeline(layer.data_param(), options, seconds_);
-    if (json_) {
-      std::cout << speed.ToJson() << "\n";
-    } else {
-      PrintTable(layer, speed);
+    const data::PipelineSpeed speed = WithContext(StrCat("layer '", layer.name(), "' (Data)"), [&] {
+      return data::MeasurePipeline(layer.data_param(), options, seconds_);
+    });
+    PutStages(speed, one);
+    if (!json_) PrintStages(layer, speed);
+  }
+
+  // A net of this layer alone.
+  void MeasureLayer(const LayerParameter& layer, const NetState& state, JsonObject* one) const {
+    NetParameter param;
+    *param.mutable_state() = state;
+    *param.add_layer() = layer;
+    Net net(param, {.keep_all = false, .with_backward = false});
+    net.Forward();  // fills the queue, and touches memory for the first time
+    int64_t items = 0;
+    const auto start = std::chrono::steady_clock::now();
+    double elapsed = 0;
+    while (elapsed < seconds_) {
+      net.Forward();
+      items += net.blob_by_name(layer.top(0))->shape()[0];
+      elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
+    const Shape shape = net.blob_by_name(layer.top(0))->shape();
+    PutJson(one, "pipeline", static_cast<double>(items) / elapsed);
+    PutJson(one, "batch_size", shape[0]);
+    if (json_) return;
+    std::cout << "layer '" << layer.name() << "': " << layer.type() << ", " << layer.top(0) << " "
+              << shape << "\n";
+    PrintRate("pipeline", static_cast<double>(items) / elapsed);
   }
 
   std::string model_;
@@ -79,8 +134,8 @@ class DataBench : public Command {
 const CommandRegistrar<DataBench> registrar(
     "data-bench",
     {.summary = "measure the input pipeline alone, stage by stage",
-     .about = "Measures in images per second how fast each Data layer of a net reads, decodes and "
-              "transforms its records, without a net behind it.",
+     .about = "Measures in images per second how fast the data layers of a net are without the "
+              "net behind them; of Data layers also each stage: reading, decoding, transforming.",
      .examples = "caffe data-bench train_val.prototxt\n"
                  "caffe data-bench train_val.prototxt --phase=TEST --seconds=10"});
 

@@ -1,7 +1,6 @@
 #include "caffe/data/pipeline_bench.hpp"
 
 #include <chrono>
-#include <sstream>
 #include <vector>
 
 #include "caffe/data/batch_source.hpp"
@@ -155,19 +154,6 @@ PipelineSpeed MeasurePipeline(const DataParameter& data, const BatchSourceOption
   speed.is_encoded = stages.IsEncoded();
   speed.jpeg_decode = stages.DecodeJpeg();
   return speed;
-}
-
-std::string PipelineSpeed::ToJson() const {
-  std::ostringstream json;
-  json << "{\"read\": " << read << ", \"parse\": " << parse << ", \"transform\": " << transform
-       << ", \"pipeline\": " << pipeline
-       << ", \"transform_channels_last\": " << transform_channels_last
-       << ", \"pipeline_channels_last\": " << pipeline_channels_last
-       << ", \"jpeg_decode\": " << jpeg_decode << ", \"threads\": " << threads
-       << ", \"batch_size\": " << batch_size << ", \"bytes_per_record\": " << bytes_per_record
-       << ", \"records\": " << records << ", \"is_encoded\": " << (is_encoded ? "true" : "false")
-       << ", \"image\": \"" << image << "\"}";
-  return json.str();
 }
 
 }  // namespace caffe::data

@@ -24,9 +24,6 @@ struct PipelineSpeed {
   uint64_t records = 0;  // in the database
   bool is_encoded = false;
   std::string image;  // "3x227x227": what the net gets
-
-  // One object on one line; keys as the fields.
-  std::string ToJson() const;
 };
 
 // Measures each stage of reading a Datum database for about `seconds`. Throws as BatchSource does.
