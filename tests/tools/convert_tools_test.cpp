@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "caffe/data/readers/record_reader.hpp"
+#include "caffe/error.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/tools/run_program.hpp"

@@ -76,7 +76,8 @@ const CommandRegistrar<DataHead> registrar(
     "data-head",
     {.summary = "show the first records of a database",
      .about = "Shows key, label, shape (channels x height x width), encoding and size of records.",
-     .examples = "caffe data head train_lmdb -n 10"});
+     .examples = "caffe data head train_lmdb -n 10\n"
+                 "caffe data head train_lmdb --json"});
 
 }  // namespace
 }  // namespace caffe::tools

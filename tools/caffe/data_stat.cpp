@@ -162,10 +162,11 @@ class DataStat : public Command {
 
 const CommandRegistrar<DataStat> registrar(
     "data-stat",
-    {.summary = "count the records, shapes, encodings and labels of a database",
+    {.summary = "count a database's records, shapes and labels",
      .about = "Reads all records of a database, but decodes no JPEG images, and counts "
               "their bytes, shapes, encodings and labels.",
-     .examples = "caffe data stat train_lmdb"});
+     .examples = "caffe data stat train_lmdb\n"
+                 "caffe data stat train_lmdb --json"});
 
 }  // namespace
 }  // namespace caffe::tools

@@ -77,7 +77,8 @@ const CommandRegistrar<DataVerify> registrar(
     "data-verify", {.summary = "decode every record of a database",
                     .about = "Parses and decodes every record, and names the first bad ones by "
                              "their keys. The exit status is 1 if there is one.",
-                    .examples = "caffe data verify train_lmdb"});
+                    .examples = "caffe data verify train_lmdb\n"
+                                "caffe data verify train_lmdb --json"});
 
 }  // namespace
 }  // namespace caffe::tools
