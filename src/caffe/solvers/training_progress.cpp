@@ -121,7 +121,7 @@ TrainingProgress::Pending& TrainingProgress::Find(int iteration) {
 void TrainingProgress::ReportComplete() {
   while (!pending_.empty() && pending_.front().has_loss && pending_.front().has_rate) {
     IterationReport report = std::move(pending_.front().report);
-    pending_.pop_front();
+    pending_.erase(pending_.begin());
     Measure(&report);
     for (TrainingObserver* observer : observers_) observer->OnIteration(report);
   }

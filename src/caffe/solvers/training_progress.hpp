@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -67,7 +66,7 @@ class TrainingProgress {
   const Layer* source_ = nullptr;  // that images are counted by
   std::vector<std::pair<const Layer*, const DataSupply*>> supplies_;
   std::vector<TrainingObserver*> observers_;
-  std::deque<Pending> pending_;
+  std::vector<Pending> pending_;  // few; a deque would take memory now and then
   Clock::time_point last_report_ = Clock::now(), last_display_ = Clock::now();
   std::optional<double> last_wait_;
   int last_display_iteration_ = 0;
