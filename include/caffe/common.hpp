@@ -23,7 +23,7 @@ class Caffe {
   static uint64_t NextSeed();
 };
 
-// "0.1.0".
+// Of the project, as in CMakeLists.txt: "1.2.3".
 const char* Version();
 // The processor, its threads and instruction set.
 std::string DescribeCpu();
