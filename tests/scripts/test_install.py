@@ -1,0 +1,65 @@
+"""What each component of the installation holds; each is one Debian package (cmake/Packages.cmake)."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARIES = pathlib.Path(os.environ.get("CAFFE_BINARY_DIR", ROOT / "build" / "cpu-release")).resolve()
+
+
+@pytest.fixture
+def install(tmp_path):
+    if not (BINARIES / "CPackConfig.cmake").exists() or not (BINARIES / "bin" / "caffe").exists():
+        pytest.skip(f"{BINARIES} holds no build")
+
+    def call(*components):
+        for component in components:
+            subprocess.run(["cmake", "--install", BINARIES, "--component", component, "--prefix", tmp_path], check=True,
+                           stdout=subprocess.DEVNULL)
+        return tmp_path
+    return call
+
+
+def test_programs_have_the_library_and_the_models(install):
+    folder = install("programs")
+    assert (folder / "bin" / "caffe").exists() and (folder / "lib" / "libcaffe.so").exists()
+    assert (folder / "share" / "cortado" / "models" / "bvlc_alexnet" / "deploy.prototxt").exists()
+    assert not (folder / "include").exists() and not list(folder.rglob("*.py[co]"))
+    assert not (folder / "lib" / "libcaffe_image_formats.so").exists()
+
+
+def test_formats_are_modules_alone(install):
+    folder = install("formats")
+    assert {path.name for path in folder.rglob("*.so")} <= {"libcaffe_image_formats.so", "libcaffe_video_frames.so"}
+    assert (folder / "share" / "doc" / "cortado-formats" / "copyright").exists()
+
+
+def test_development_is_headers_alone(install):
+    folder = install("development")
+    assert (folder / "include" / "caffe" / "caffe.hpp").exists()
+    assert not list(folder.rglob("*.so"))
+
+
+def test_python_finds_the_library_beside_it(install):
+    if not list(BINARIES.glob("python/caffe/_caffe*.so")):
+        pytest.skip("a build without the Python package")
+    site = install("programs", "python") / "lib" / "python3" / "dist-packages"
+    code = "import caffe; print(caffe.__file__); print(open('/proc/self/maps').read())"
+    printed = subprocess.run([sys.executable, "-c", code], check=True, text=True, stdout=subprocess.PIPE, cwd=site.parent,
+                             env={"PYTHONPATH": str(site)}).stdout
+    assert printed.startswith(str(site))
+    assert set(re.findall(r"\S+/libcaffe\.so", printed)) == {str(site.parents[1] / "libcaffe.so")}
+
+
+def test_every_package_says_what_it_is(install):  # pylint: disable=unused-argument
+    install()
+    config = (BINARIES / "CPackConfig.cmake").read_text()
+    components = re.search(r'set\(CPACK_COMPONENTS_ALL "(.*)"\)', config).group(1).split(";")
+    assert components[:3] == ["programs", "formats", "development"]
+    for component in components:
+        for field in ("PACKAGE_NAME", "PACKAGE_SECTION", "DESCRIPTION"):
+            assert f"set(CPACK_DEBIAN_{component.upper()}_{field} " in config
