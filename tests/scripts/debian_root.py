@@ -1,0 +1,44 @@
+"""A Debian system without this project's libraries, in which tests install what a release publishes.
+
+CAFFE_TEST_ROOT names a folder that debootstrap has made: debootstrap --variant=minbase bookworm FOLDER. It stays
+as it is: commands see a copy-on-write overlay of it, in a mount namespace of their own.
+"""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ENTER = """
+set -e
+mount --make-rprivate /
+mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/changes,workdir=$2/work" "$2/root"
+mount -t proc proc "$2/root/proc"
+mount --rbind /dev "$2/root/dev"
+mkdir -p "$2/root/packages"
+mount --bind "$3" "$2/root/packages"
+cp /etc/resolv.conf "$2/root/etc/"
+exec chroot "$2/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \\
+  DEBIAN_FRONTEND=noninteractive bash -euo pipefail -c "$4"
+"""
+
+
+class DebianRoot:
+    def __init__(self, folder, packages):
+        if not os.environ.get("CAFFE_SLOW_TESTS"):
+            pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)")
+        self.lower, self.folder, self.packages = os.environ.get("CAFFE_TEST_ROOT"), folder, packages
+        if not self.lower:
+            pytest.skip("CAFFE_TEST_ROOT names no root that debootstrap has made")
+        if os.geteuid() != 0:
+            pytest.skip("only root can mount the overlay")
+        for name in ("changes", "work", "root"):
+            pathlib.Path(folder, name).mkdir()
+
+    def run(self, script, status=0):
+        """Runs a script with the packages in /packages; returns its output. What it changes lasts."""
+        done = subprocess.run(["unshare", "--mount", "bash", "-c", ENTER, "enter", self.lower, self.folder, self.packages, script],
+                              text=True, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=3000)
+        assert done.returncode == status, done.stdout[-4000:]
+        return done.stdout
