@@ -113,7 +113,7 @@ def test_the_debian_packages_need_nothing_but_apt(root):
     assert trains(root.run(environment + TRAIN))
     root.run("apt-get -qq install -y --no-install-recommends /packages/cortado-formats_*.deb")
     assert "png (1, 3, 12, 12) 220" in root.run(environment + IMAGES)
-    root.run("apt-get -qq remove -y cortado; ! command -v caffe; ! test -e /usr/share/cortado")
+    root.run("apt-get -qq remove -y cortado; ! command -v caffe; ! test -e /usr/share/cortado; ! test -e /usr/lib/python3/dist-packages/caffe")
 
 
 def test_lists_say_what_is_inside(packages):
