@@ -12,7 +12,7 @@ import threading
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CAFFE = pathlib.Path(os.environ.get("CAFFE_BINARY_DIR", ROOT / "build" / "cpu-release")) / "bin" / "caffe"
+CAFFE = pathlib.Path(os.environ.get("CAFFE_BINARY_DIR", ROOT / "build" / "cpu-release")).resolve() / "bin" / "caffe"
 WEIGHTS = random.Random(1).randbytes(300_000)
 
 pytestmark = pytest.mark.skipif(not CAFFE.exists(), reason="caffe is not built")
