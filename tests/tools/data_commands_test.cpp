@@ -131,6 +131,8 @@ TEST_F(DataCommandsTest, BoxesAreLabels) {
 }
 
 TEST_F(DataCommandsTest, BenchMeasuresEveryDataLayer) {
+  Write("jpeg_first", "c.jpg 5\na.png 4\nb.png 5\n");
+  EXPECT_EQ(Run("convert_imageset --encoded ./ jpeg_first photographs").status, 0);
   Write("a.txt", "1 1 2 10 12\n");
   Write("boxes", "a.png a.txt\n");
   EXPECT_EQ(
@@ -149,7 +151,7 @@ TEST_F(DataCommandsTest, BenchMeasuresEveryDataLayer) {
   Write("h5_list", folder_.path("rows.h5") + "\n");
   Write("net.prototxt", R"(
     layer { name: "db" type: "Data" top: "a" top: "la"
-      data_param { source: "images" backend: LMDB batch_size: 2 } }
+      data_param { source: "photographs" backend: LMDB batch_size: 2 } }
     layer { name: "boxes" type: "AnnotatedData" top: "b" top: "lb"
       data_param { source: "boxes_db" backend: LMDB batch_size: 2 } }
     layer { name: "list" type: "ImageData" top: "c" top: "lc"
@@ -170,8 +172,9 @@ TEST_F(DataCommandsTest, BenchMeasuresEveryDataLayer) {
   }
   EXPECT_EQ(layers.values(5).struct_value().fields().at("batch_size").number_value(), 5);
   EXPECT_THAT(Output("bench net.prototxt --seconds=0.01"),
-              AllOf(HasSubstr("layer 'db': images, 3 records"), HasSubstr("libjpeg-turbo"),
-                    HasSubstr("layer 'windows': WindowData, d 4x3x8x8")));
+              AllOf(HasSubstr("layer 'db': photographs, 3 records"), HasSubstr("libjpeg-turbo"),
+                    HasSubstr("layer 'windows': WindowData, d 4x3x8x8"),
+                    Not(HasSubstr("Restarting data prefetching"))));
 }
 
 }  // namespace

@@ -48,9 +48,16 @@ class Stages {
         seconds_(seconds),
         sequence_({.source = source.reading().source(), .open = [&] { return source.Open(); }}),
         plain_loader_(source.color_mode()),
-        loader_(source.MakeLoader()) {}
+        loader_(source.MakeLoader()) {
+    // Now, while the sequence stands at the first record.
+    std::vector<float> floats;
+    const DatumView first = ParseDatum(sequence_.Peek().record.value, &floats);
+    is_encoded_ = first.encoded;
+    is_jpeg_ = first.encoded && IsJpeg(first.data);
+  }
 
   uint64_t records() const { return sequence_.count(); }
+  bool is_encoded() const { return is_encoded_; }
 
   // Also sets the mean size of a record.
   double Read(double* bytes_per_record) {
@@ -88,13 +95,10 @@ class Stages {
     });
   }
 
-  bool IsEncoded() { return plain_loader_.IsEncoded(sequence_.Peek().record.value); }
-
   // libjpeg-turbo alone; 0 unless the first record is a JPEG file.
   double DecodeJpeg() {
+    if (!is_jpeg_) return 0;
     std::vector<float> floats;
-    const DatumView first = ParseDatum(sequence_.Peek().record.value, &floats);
-    if (!first.encoded || !IsJpeg(first.data)) return 0;
     ImageDecoder decoder(source_.color_mode());
     return RateOfRecords([&](const RecordSequence::Item& item) {
       Keep(decoder.Decode(ParseDatum(item.record.value, &floats).data).bytes[0]);
@@ -122,6 +126,8 @@ class Stages {
   RecordSequence sequence_;
   DatumLoader plain_loader_;
   const std::unique_ptr<RecordLoader> loader_;  // augments
+  bool is_encoded_ = false;                     // the first record
+  bool is_jpeg_ = false;
 };
 
 double MeasureBatches(const DataParameter& data, const BatchSourceOptions& options, Layout layout,
@@ -151,7 +157,7 @@ PipelineSpeed MeasurePipeline(const DataParameter& data, const BatchSourceOption
   speed.parse = stages.Parse();
   speed.transform = stages.Transform(speed.batch_size, Layout::kPlain);
   speed.transform_channels_last = stages.Transform(speed.batch_size, Layout::kChannelsLast);
-  speed.is_encoded = stages.IsEncoded();
+  speed.is_encoded = stages.is_encoded();
   speed.jpeg_decode = stages.DecodeJpeg();
   return speed;
 }
