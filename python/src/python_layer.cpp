@@ -64,13 +64,40 @@ struct Instance {
   void CallReshape() { object.attr("reshape")(bottoms, tops); }
 };
 
-// Adds to a Python exception where it came from; its traceback stays.
+// Whether a program has started Python, and not the other way round (interpreter/).
+bool is_hosted = false;
+
+void AddNote(const py::error_already_set& error, const std::string& note) {
+  if (py::hasattr(error.value(), "add_note")) error.value().attr("add_note")(note);
+}
+
+std::string TextOf(const py::error_already_set& error) {
+  std::string text = error.what();
+  const py::object notes = py::getattr(error.value(), "__notes__", py::tuple());
+  for (const py::handle note : notes) text += "\n" + py::cast<std::string>(py::str(note));
+  return text;
+}
+
+// Adds to a Python exception where it came from; its traceback stays. A program, which knows
+// nothing of Python, gets the text of both.
 template <typename Fn>
 auto WithNote(const std::string& note, Fn fn) {
   try {
     return fn();
-  } catch (py::error_already_set& error) {
-    if (py::hasattr(error.value(), "add_note")) error.value().attr("add_note")(note);
+  } catch (const py::error_already_set& error) {
+    if (is_hosted) throw InvalidArgument(StrCat(note, ": ", TextOf(error)));
+    AddNote(error, note);
+    throw;
+  }
+}
+
+py::module_ Import(const std::string& module) {
+  try {
+    return py::module_::import(module.c_str());
+  } catch (const py::error_already_set& error) {
+    if (error.matches(PyExc_ModuleNotFoundError)) {
+      AddNote(error, "modules are looked for in the folders of PYTHONPATH (sys.path); add its own");
+    }
     throw;
   }
 }
@@ -173,7 +200,7 @@ class PythonLayer final : public Layer {
   }
 
   void Make(const PythonParameter& options) {
-    const py::module_ module = py::module_::import(options.module().c_str());
+    const py::module_ module = Import(options.module());
     if (!py::hasattr(module, options.layer().c_str())) {
       throw InvalidArgument(
           StrCat("module '", options.module(), "' has no class '", options.layer(), "'"));
@@ -299,6 +326,7 @@ void BindLayer(py::module_& module) {
   LayerRegistry::ReplaceCreator("Python", [](const LayerParameter& param) {
     return std::static_pointer_cast<Layer>(std::make_shared<PythonLayer>(param));
   });
+  module.def("_set_hosted", [] { is_hosted = true; });
   const auto no_backward = [](const py::object& self, const py::args&) {
     throw py::type_error(py::cast<std::string>(py::str(py::type::of(self))) +
                          " has no method backward, but a layer below it learns; write one, or set "

@@ -1,16 +1,41 @@
+#include "caffe/core/module.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
 
 namespace caffe {
+namespace {
 
-// A layer written in Python can only be made where an interpreter runs; the Python module puts its
-// own creator in place of this one.
-static const LayerRegistrar layer_registrar_Python(
-    "Python", [](const LayerParameter& param) -> std::shared_ptr<Layer> {
-      throw Unsupported(StrCat("class '", param.python_param().layer(), "' of module '",
-                               param.python_param().module(),
-                               "' is written in Python, and this program holds no interpreter; run "
-                               "the net from Python (import caffe; caffe.Net, caffe.get_solver)"));
-    });
+// Starts Python in this process and imports package caffe, which puts its own creator in the place
+// of CreateInPython (ReplaceCreator). In a Python program that has long happened.
+void StartPython(const PythonParameter& param) {
+  static const bool is_started = [&] {
+    const auto start = reinterpret_cast<void (*)()>(LoadModule(
+        "caffe_interpreter", "caffe_start_python",
+        StrCat("class '", param.layer(), "' of module '", param.module(),
+               "' is written in Python, which this program cannot start; run the net from Python "
+               "(import caffe; caffe.Net, caffe.get_solver), or mend what is missing")));
+    start();
+    return true;
+  }();
+  static_cast<void>(is_started);
+}
 
+std::shared_ptr<Layer> CreateInPython(const LayerParameter& param) {
+  static thread_local bool is_asking = false;
+  if (is_asking) {
+    throw Unsupported(
+        "the package caffe that Python imports belongs to another build of Cortado; take its "
+        "folder out of PYTHONPATH");
+  }
+  StartPython(param.python_param());
+  is_asking = true;
+  struct Answered {
+    ~Answered() { is_asking = false; }
+  } answered;
+  return LayerRegistry::CreateLayer(param);
+}
+
+const LayerRegistrar layer_registrar_Python("Python", CreateInPython);
+
+}  // namespace
 }  // namespace caffe

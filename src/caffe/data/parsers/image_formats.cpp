@@ -1,6 +1,6 @@
 #include "caffe/data/parsers/image_formats.hpp"
 
-#include "caffe/data/module.hpp"
+#include "caffe/core/module.hpp"
 
 namespace caffe::data {
 

@@ -1,6 +1,6 @@
 #include "caffe/data/readers/video_frames.hpp"
 
-#include "caffe/data/module.hpp"
+#include "caffe/core/module.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {

@@ -4,11 +4,11 @@
 
 #include <string>
 
-namespace caffe::data {
+namespace caffe {
 
 // The address of `symbol` in the module lib<name>.so, which lies beside libcaffe. Throws
 // Unsupported, which says what `need` needs ("images other than JPEG need OpenCV's imgcodecs
 // library") and why it could not be had: the module was not built, or its libraries are not there.
 void* LoadModule(const std::string& name, const char* symbol, const std::string& need);
 
-}  // namespace caffe::data
+}  // namespace caffe

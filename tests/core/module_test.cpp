@@ -1,10 +1,10 @@
-#include "caffe/data/module.hpp"
+#include "caffe/core/module.hpp"
 
 #include <gmock/gmock.h>
 
 #include "caffe/error.hpp"
 
-namespace caffe::data {
+namespace caffe {
 namespace {
 
 using ::testing::AllOf;
@@ -12,11 +12,11 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 TEST(ModuleTest, SaysThatAModuleWasNotBuilt) {
-  EXPECT_THAT([] { LoadModule("caffe_no_such_module", "open", "moving pictures need a reel"); },
+  EXPECT_THAT([] { LoadModule("caffe_no_such_module", "open", "videos need a reel"); },
               ThrowsMessage<Unsupported>(
-                  AllOf(HasSubstr("moving pictures need a reel: "),
+                  AllOf(HasSubstr("videos need a reel: "),
                         HasSubstr("libcaffe_no_such_module.so is not there; build all of"))));
 }
 
 }  // namespace
-}  // namespace caffe::data
+}  // namespace caffe

@@ -1,4 +1,4 @@
-#include "caffe/data/module.hpp"
+#include "caffe/core/module.hpp"
 
 #include <dlfcn.h>
 
@@ -6,7 +6,7 @@
 
 #include "caffe/error.hpp"
 
-namespace caffe::data {
+namespace caffe {
 
 void* LoadModule(const std::string& name, const char* symbol, const std::string& need) {
   Dl_info library;
@@ -25,4 +25,4 @@ void* LoadModule(const std::string& name, const char* symbol, const std::string&
   return address;
 }
 
-}  // namespace caffe::data
+}  // namespace caffe
