@@ -13,8 +13,11 @@
 namespace caffe {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::ThrowsMessage;
 
 // Of a net with these fields.
 ops::GradientScaleRule RuleOf(const std::string& fields, bool adaptive_by_default = false) {
@@ -74,11 +77,15 @@ TEST(GradientScaleRuleTest, GivesUpWhenNoScaleHelps) {
   const ops::GradientScaleRule rule = Adaptive();
   ops::StepState state;
   for (int step = 0; step < kMostSkippedSteps - 1; ++step) rule.Skip(&state);
-  EXPECT_NO_THROW(CheckSkippedSteps(state));
+  const auto nothing = [] { return std::string(); };
+  EXPECT_NO_THROW(CheckSkippedSteps(state, nothing));
   rule.Skip(&state);
-  EXPECT_THROW(CheckSkippedSteps(state), Error);
+  EXPECT_THAT([&] { CheckSkippedSteps(state, nothing); },
+              ThrowsMessage<Error>(HasSubstr(": lower base_lr, or look for infinities")));
+  EXPECT_THAT([&] { CheckSkippedSteps(state, [] { return "layer 'a'"; }); },
+              ThrowsMessage<Error>(EndsWith(": layer 'a'")));
   rule.Advance(1, &state);
-  EXPECT_NO_THROW(CheckSkippedSteps(state));
+  EXPECT_NO_THROW(CheckSkippedSteps(state, nothing));
   EXPECT_THROW(RuleOf("global_grad_scale: 0"), InvalidArgument);
 }
 
@@ -200,6 +207,29 @@ TEST_F(GradientScalingTest, Fp16IsScaledUnlessTheNetSaysOtherwise) {
   };
   EXPECT_THAT(log_of(""), HasSubstr("gs = 1\n"));
   EXPECT_THAT(log_of("global_grad_scale: 1 "), Not(HasSubstr("gs = ")));
+}
+
+// A rate with which the first update makes the weights so large that all later passes overflow.
+TEST_F(GradientScalingTest, GivingUpNamesTheLayer) {
+  SolverParameter param;
+  ParseTextProto(R"(
+    base_lr: 1e8 lr_policy: "fixed" max_iter: 130 precision: FP16 random_seed: 1
+    snapshot_after_train: false
+    net_param {
+      layer { name: "x" type: "DummyData" top: "x" top: "label" dummy_data_param {
+        shape { dim: 4 dim: 8 } shape { dim: 4 }
+        data_filler { type: "gaussian" std: 1 } data_filler { type: "constant" value: 1 } } }
+      layer { name: "ip1" type: "InnerProduct" bottom: "x" top: "ip1"
+        inner_product_param { num_output: 20 weight_filler { type: "xavier" } } }
+      layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
+        inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+      layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
+    })",
+                 "solver", &param);
+  Solver solver(param);
+  EXPECT_THAT([&] { solver.Solve(); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("in 100 iterations in a row"),
+                                         HasSubstr("layer 'ip1' (InnerProduct) is the first"))));
 }
 
 }  // namespace

@@ -15,11 +15,12 @@ ops::GradientScaleRule MakeGradientScaleRule(const NetParameter& net, bool adapt
           .adaptive = is_given ? net.global_grad_scale_adaptive() : adaptive_by_default};
 }
 
-void CheckSkippedSteps(const ops::StepState& state) {
+void CheckSkippedSteps(const ops::StepState& state, const std::function<std::string()>& cause) {
   if (state.skipped_in_a_row < kMostSkippedSteps) return;
+  const std::string found = cause();
   throw Error(StrCat("solver: gradients have not been finite in ", state.skipped_in_a_row,
-                     " iterations in a row, at last with the gradient scale ", state.scale,
-                     "; the net diverges: lower base_lr, or look for infinities in the data"));
+                     " iterations in a row, at last with the gradient scale ", state.scale, ": ",
+                     found.empty() ? "lower base_lr, or look for infinities in the data" : found));
 }
 
 }  // namespace caffe

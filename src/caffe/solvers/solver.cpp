@@ -444,7 +444,7 @@ void Solver::Impl::TakeReports() {
       LOG_IF(WARNING, parallel.is_root())
           << "Iteration " << iteration << ": gradients are not finite at gs = " << state.used_scale
           << "; step skipped (" << state.skipped_steps << " so far), now gs = " << state.scale;
-      CheckSkippedSteps(state);
+      CheckSkippedSteps(state, [this] { return net->DescribeFirstNonFinite(); });
     } else if (state.clip_factor != 1) {
       LOG_IF(INFO, parallel.is_root())
           << "Gradient clipping: scaling down gradients (L2 norm " << state.gradient_norm << " > "
