@@ -73,6 +73,18 @@ def _table(columns, rows):
 WIDTH, HEIGHT, GAP_X, GAP_Y = 150, 34, 20, 26
 
 
+def _edge(source, target, number):
+    """A line from box to box, by their corners. It moves sideways between rows and downwards between columns only, so that
+    it crosses no box; the number of the edge keeps those between the same columns apart."""
+    x1, y1, x2, y2 = source[0] + WIDTH // 2, source[1] + HEIGHT, target[0] + WIDTH // 2, target[1]
+    if y2 - y1 == GAP_Y:
+        return f"M{x1},{y1} C{x1},{y2} {x2},{y1} {x2},{y2}"
+    side = (WIDTH + GAP_X) // 2 if x2 >= x1 else -(WIDTH + GAP_X) // 2
+    lane = x1 + side + (number % 5 - 2) * 3
+    top, bottom = y1 + GAP_Y, y2 - GAP_Y
+    return f"M{x1},{y1} C{x1},{top} {lane},{y1} {lane},{top} V{bottom} C{lane},{y2} {x2},{bottom} {x2},{y2}"
+
+
 def net_svg(net):
     """The net's layers as SVG text, without other programs: a layer stands one row below the lowest that it reads."""
     from .draw import choose_color_by_layertype
@@ -92,21 +104,15 @@ def net_svg(net):
         column, row = places[layer]
         return 10 + column * (WIDTH + GAP_X), 10 + row * (HEIGHT + GAP_Y)
 
-    parts = []
-    for source, target in edges:
-        (x1, y1), (x2, y2) = corner(source), corner(target)
-        x1, y1, x2 = x1 + WIDTH // 2, y1 + HEIGHT, x2 + WIDTH // 2
-        # Around the layers in between, when there are any.
-        bend = WIDTH // 2 + GAP_X // 2 if x1 == x2 and places[target][1] - places[source][1] > 1 else 0
-        parts.append(f'<path d="M{x1},{y1} C{x1 + bend},{y1 + GAP_Y} {x2 + bend},{y2 - GAP_Y} {x2},{y2}" fill="none" '
-                     'stroke="#666"/>')
+    parts = [f'<path d="{_edge(corner(source), corner(target), number)}" fill="none" stroke="#666"/>'
+             for number, (source, target) in enumerate(edges)]
     for k, (name, layer) in enumerate(zip(net._layer_names, net.layers)):
         x, y = corner(k)
         parts.append(f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="5" fill-opacity="0.5" '
                      f'fill="{choose_color_by_layertype(layer.type)}"/>'
                      f'<text x="{x + WIDTH // 2}" y="{y + 14}" text-anchor="middle">{escape(name[:24])}</text>'
                      f'<text x="{x + WIDTH // 2}" y="{y + 27}" text-anchor="middle" fill="#555">{escape(layer.type)}</text>')
-    width = 20 + max((x for x, _ in places.values()), default=0) * (WIDTH + GAP_X) + WIDTH
+    width = 20 + max((x for x, _ in places.values()), default=0) * (WIDTH + GAP_X) + WIDTH + GAP_X
     height = 20 + max((y for _, y in places.values()), default=0) * (HEIGHT + GAP_Y) + HEIGHT
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
             f'font-size="11">{"".join(parts)}</svg>')

@@ -1,4 +1,5 @@
 """caffe.draw, and what notebooks show."""
+import re
 import shutil
 import xml.etree.ElementTree as xml
 
@@ -70,3 +71,37 @@ def test_plan(simple):
     assert plan.memory.parameters == 4 * plan.memory.parameter_count == 4 * sum(
         blob.count for blobs in simple.params.values() for blob in blobs)
     assert "conv" in str(plan) and "Memory:" in str(plan) and "<table>" in plan._repr_html_()
+
+
+def bezier(t, points):
+    (x0, y0), (x1, y1), (x2, y2), (x3, y3) = points
+    weights = ((1 - t)**3, 3 * t * (1 - t)**2, 3 * t**2 * (1 - t), t**3)
+    return (sum(w * x for w, x in zip(weights, (x0, x1, x2, x3))), sum(w * y for w, y in zip(weights, (y0, y1, y2, y3))))
+
+
+def points_of(path):
+    """Places on a path of M, C and V commands, at most a few pixels apart."""
+    here = None
+    for command, numbers in re.findall(r"([MCV])([^MCV]*)", path):
+        values = [float(value) for value in re.split(r"[ ,]+", numbers.strip())]
+        if command == "M":
+            here = tuple(values)
+        elif command == "V":
+            steps = int(abs(values[0] - here[1]) // 4) + 1
+            yield from ((here[0], here[1] + (values[0] - here[1]) * k / steps) for k in range(steps))
+            here = (here[0], values[0])
+        else:
+            curve = [here, *zip(values[::2], values[1::2])]
+            yield from (bezier(k / 50, curve) for k in range(51))
+            here = curve[-1]
+
+
+def test_lines_of_the_notebook_drawing_cross_no_box():
+    net = caffe.Net(str(ROOT / "models/bvlc_googlenet/deploy.prototxt"), caffe.TEST)
+    svg = xml.fromstring(caffe.display.net_svg(net))
+    space = "{http://www.w3.org/2000/svg}"
+    boxes = [[float(rect.get(name)) for name in ("x", "y", "width", "height")] for rect in svg.findall(space + "rect")]
+    for path in svg.findall(space + "path"):
+        for x, y in points_of(path.get("d")):
+            assert 0 < x < float(svg.get("width"))
+            assert not [box for box in boxes if box[0] < x < box[0] + box[2] and box[1] < y < box[1] + box[3]], path.get("d")
