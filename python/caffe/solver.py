@@ -64,7 +64,7 @@ def train(solver, iterations=None, callback=None, progress=True, resume_file=Non
 
     solver: a solver, or a solver prototxt's name. iterations: how many from here; without it, to max_iter with the final
     snapshot and test, as `caffe train` does. callback(solver): after each iteration; training stops when it returns
-    False. progress: a line on stderr with iteration, loss, rate and time left. resume_file: a .solverstate. run_dir: a
+    False. progress: in a terminal or a notebook, one line with iteration, loss, rate and time left below the log. resume_file: a .solverstate. run_dir: a
     folder for all that the run leaves (docs/runs.md), with histograms of the parameters every so many iterations. Returns
     the solver. Ctrl-C stops after the iteration, with a KeyboardInterrupt.
     """
@@ -75,7 +75,8 @@ def train(solver, iterations=None, callback=None, progress=True, resume_file=Non
     if iterations is None and not solver.param.HasField("max_iter"):
         raise InvalidArgument("train: the solver has no max_iter; set it, or give iterations")
     last = solver.param.max_iter if iterations is None else solver.iter + iterations
-    line = _ProgressLine(last) if progress else None
+    line = _NotebookLine(last) if progress and _is_notebook(sys.stderr) else None
+    live_line = progress and sys.stderr is not None and sys.stderr.isatty()
 
     def after_iteration():
         if line is not None:
@@ -84,17 +85,21 @@ def train(solver, iterations=None, callback=None, progress=True, resume_file=Non
 
     try:
         if iterations is None:
-            solver._solve(resume_file, after_iteration, run_dir, histograms)
+            solver._solve(resume_file, after_iteration, run_dir, histograms, live_line)
         else:
-            solver._step(iterations, after_iteration, run_dir, histograms)
+            solver._step(iterations, after_iteration, run_dir, histograms, live_line)
     finally:
         if line is not None:
             line.end(solver)
     return solver
 
 
-class _ProgressLine:
-    """One line of a terminal, written again at most ten times a second."""
+def _is_notebook(stream):
+    return type(stream).__module__.startswith("ipykernel.")
+
+
+class _NotebookLine:
+    """One line below a notebook's cell, written again at most ten times a second. The log of a notebook is elsewhere."""
 
     def __init__(self, last):
         self.last, self.first, self.start, self.shown = last, None, time.monotonic(), 0.0

@@ -16,7 +16,7 @@ void InitLog(int level, bool to_stderr) {
   is_done = true;
   FLAGS_minloglevel = level;
   FLAGS_logtostderr = to_stderr;
-  google::InitGoogleLogging("");
+  if (!google::IsGoogleLoggingInitialized()) google::InitGoogleLogging("");
   google::InstallFailureSignalHandler();
 }
 

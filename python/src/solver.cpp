@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "bindings.hpp"
+#include "caffe/live_line.hpp"
 #include "caffe/solver_factory.hpp"
 
 namespace caffe::python {
@@ -103,48 +104,74 @@ void Interruptible(OwnedSolver& solver, const py::object& after_iteration, Fn tr
   if (raised) throw py::error_already_set(*raised);
 }
 
-// Where training leaves its files; of train()'s arguments.
-struct RunPlace {
-  RunPlace(const py::object& run_dir, int histogram_interval)
-      : folder(run_dir.is_none() ? "" : PathOf(run_dir)), histograms(histogram_interval) {
-    Require(histograms >= 0, "histograms is ", histograms, "; give iterations, or 0 for none");
-    Require(histograms == 0 || !folder.empty(),
-            "histograms is given without run_dir, where they would be written");
-  }
-
-  std::string folder;
+// What watches a training; of train()'s arguments.
+struct Watch {
+  std::string folder;  // docs/runs.md
   int histograms = 0;
+  bool live_line = false;  // LiveLine: nothing without a terminal
+
+  static Watch Make(const py::object& run_dir, int histograms, bool live_line) {
+    const Watch watch{
+        .folder = run_dir.is_none() ? "" : PathOf(run_dir),
+        .histograms = histograms,
+        .live_line = live_line,
+    };
+    Require(histograms >= 0, "histograms is ", histograms, "; give iterations, or 0 for none");
+    Require(histograms == 0 || !watch.folder.empty(),
+            "histograms is given without run_dir, where they would be written");
+    return watch;
+  }
+};
+
+// Observes a solver as long as it lives.
+class Observation {
+ public:
+  Observation(OwnedSolver& solver, TrainingObserver* observer)
+      : solver_(solver), observer_(observer) {
+    solver.AddObserver(observer);
+  }
+  ~Observation() { solver_.RemoveObserver(observer_); }
+  Observation(const Observation&) = delete;
+  Observation& operator=(const Observation&) = delete;
+
+ private:
+  OwnedSolver& solver_;
+  TrainingObserver* const observer_;
 };
 
 // Calls `train` while the run's folder, if there is one, observes it.
 template <typename Fn>
-void Observed(OwnedSolver& solver, const RunPlace& place, bool resumes, const Fn& train) {
-  if (place.folder.empty()) return train();
-  RunFolder run(place.folder, {.resumes = resumes, .histograms = place.histograms});
+void IntoFolder(OwnedSolver& solver, const Watch& watch, bool resumes, const Fn& train) {
+  if (watch.folder.empty()) return train();
+  RunFolder run(watch.folder, {.resumes = resumes, .histograms = watch.histograms});
   const TraceRow row(run.trace(), 0, "compute");
-  solver.AddObserver(&run);
-  const std::unique_ptr<RunFolder, std::function<void(RunFolder*)>> removed(
-      &run, [&](RunFolder* observer) { solver.RemoveObserver(observer); });
+  const Observation observation(solver, &run);
   train();
 }
 
+template <typename Fn>
+void Watched(OwnedSolver& solver, const Watch& watch, bool resumes, const Fn& train) {
+  if (!watch.live_line) return IntoFolder(solver, watch, resumes, train);
+  LiveLine line;
+  const Observation observation(solver, &line);
+  IntoFolder(solver, watch, resumes, train);
+}
+
 void Solve(OwnedSolver& solver, const py::object& resume_file, const py::object& after_iteration,
-           const py::object& run_dir, int histograms) {
+           const Watch& watch) {
   const std::string file = resume_file.is_none() ? "" : PathOf(resume_file);
   if (!file.empty()) CheckReadable(file);
-  const RunPlace place(run_dir, histograms);
   const bool resumes = !file.empty() || solver.iter() > 0;
   Interruptible(solver, after_iteration,
-                [&] { Observed(solver, place, resumes, [&] { solver.Solve(file); }); });
+                [&] { Watched(solver, watch, resumes, [&] { solver.Solve(file); }); });
 }
 
 void Step(OwnedSolver& solver, int iterations, const py::object& after_iteration,
-          const py::object& run_dir, int histograms) {
+          const Watch& watch) {
   Require(iterations >= 0, "step: ", iterations, " iterations; give 0 or more");
-  const RunPlace place(run_dir, histograms);
   const bool resumes = solver.iter() > 0;
   Interruptible(solver, after_iteration,
-                [&] { Observed(solver, place, resumes, [&] { solver.Step(iterations); }); });
+                [&] { Watched(solver, watch, resumes, [&] { solver.Step(iterations); }); });
 }
 
 void AddCallback(OwnedSolver& solver, const py::function& on_start,
@@ -192,20 +219,25 @@ void BindSolver(py::module_& module) {
       .def(
           "solve",
           [](OwnedSolver& self, const py::object& resume_file) {
-            Solve(self, resume_file, py::none(), py::none(), 0);
+            Solve(self, resume_file, py::none(), {});
           },
           py::arg("resume_file") = py::none(),
           "Trains to max_iter, from a .solverstate if one is given. Ctrl-C stops it after the "
           "iteration, with a KeyboardInterrupt (and a snapshot, if snapshot_after_train is set).")
       .def(
-          "step",
-          [](OwnedSolver& self, int iterations) {
-            Step(self, iterations, py::none(), py::none(), 0);
-          },
+          "step", [](OwnedSolver& self, int iterations) { Step(self, iterations, py::none(), {}); },
           py::arg("n"),
           "Trains n iterations. Ctrl-C stops it between two, with a KeyboardInterrupt.")
-      .def("_solve", Solve)
-      .def("_step", Step)
+      .def("_solve",
+           [](OwnedSolver& self, const py::object& resume_file, const py::object& after_iteration,
+              const py::object& run_dir, int histograms, bool live_line) {
+             Solve(self, resume_file, after_iteration, Watch::Make(run_dir, histograms, live_line));
+           })
+      .def("_step",
+           [](OwnedSolver& self, int iterations, const py::object& after_iteration,
+              const py::object& run_dir, int histograms, bool live_line) {
+             Step(self, iterations, after_iteration, Watch::Make(run_dir, histograms, live_line));
+           })
       .def(
           "restore",
           [](OwnedSolver& self, const py::object& file) {

@@ -1,5 +1,7 @@
 """Solvers: types, stepping, callbacks, state files, interruption."""
+import io
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -148,16 +150,36 @@ def test_share_weights(solver_file, write):
     assert (other.params["ip"][0].data == solver.net.params["ip"][0].data).all()
 
 
-def test_train_shows_progress_and_calls_back(solver_file, capsys):
+def test_train_calls_back(solver_file, capsys):
     losses = []
     solver = caffe.train(solver_file("average_loss: 5"), callback=lambda solver: losses.append(solver.loss))
     assert solver.iter == 20 and len(losses) == 20 and losses[-1] < losses[0]
-    shown = capsys.readouterr().err
-    assert "iteration 20/20" in shown and "lr 0.025" in shown and shown.endswith("\n")
+    assert capsys.readouterr().err == ""  # no terminal, no notebook
     caffe.train(solver, iterations=30, progress=False, callback=lambda solver: solver.iter < 25)
     assert solver.iter == 25 and capsys.readouterr().err == ""
     with pytest.raises(ZeroDivisionError):
         caffe.train(solver, iterations=3, progress=False, callback=lambda solver: 1 / 0)
+
+
+def test_a_terminal_shows_one_line_below_the_log(solver_file):
+    path = pathlib.Path(solver_file())
+    path.write_text(path.read_text().replace("display: 0", "display: 100"))
+    script = f"import caffe; caffe.train('{path}', iterations=300)"
+    quoted = f"'{sys.executable}' -c \"{script}\""
+    shown = subprocess.run(["script", "-qec", quoted, "/dev/null"], env={**os.environ, "TERM": "xterm"}, check=True,
+                           stdout=subprocess.PIPE, stdin=subprocess.DEVNULL).stdout.decode()
+    assert re.search(r"\r\x1b\[Kiteration \d+/300, loss \S+, \S+ left, .*lr \S+", shown)
+    rows = shown.replace("\r\x1b[K", "\n").splitlines()  # a log line begins where the line was erased
+    assert not [row for row in rows if "Iteration 200" in row and not row.startswith("I")]
+    assert shown.endswith("\r\x1b[K")
+
+
+def test_a_notebook_shows_one_line(solver_file, monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(caffe.solver, "_is_notebook", lambda stream: True)
+    monkeypatch.setattr(sys, "stderr", stream)
+    caffe.train(solver_file())
+    assert "iteration 20/20" in stream.getvalue() and "lr 0.025" in stream.getvalue() and stream.getvalue().endswith("\n")
 
 
 def test_a_thread_may_train_while_others_work(solver_file):

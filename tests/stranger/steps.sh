@@ -40,7 +40,7 @@ PYTHON
     do_ "python3 -m venv /tmp/venv && /tmp/venv/bin/pip install -q ."
     do_ "cd /tmp && /tmp/venv/bin/python -c 'import caffe; print(caffe.__version__, caffe.__file__)'" | tee /tmp/wheel.out
     grep -q /tmp/venv/ /tmp/wheel.out
-    result "caffe $(cut -d' ' -f1 /tmp/wheel.out)"
+    result "caffe $(tail -n 1 /tmp/wheel.out | cut -d' ' -f1)"
     ;;
   plan)
     do_ build/tools/caffe plan models/bvlc_alexnet/train_val.prototxt | tee /tmp/plan.out
@@ -48,6 +48,7 @@ PYTHON
     ;;
   import)
     if [ -n "${PHOTOGRAPHS:-}" ]; then ln -sfn "$PHOTOGRAPHS" /tmp/photographs; else
+      apt-get install -y -q python3-pil >/dev/null
       /usr/bin/python3 - <<'PYTHON'
 import pathlib
 import numpy as np

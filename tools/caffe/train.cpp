@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "caffe/error.hpp"
+#include "caffe/live_line.hpp"
 #include "caffe/solver_group.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
-#include "tools/caffe/live_line.hpp"
 #include "tools/caffe/options.hpp"
 #include "tools/caffe/run_dir.hpp"
 #include "tools/caffe/signals.hpp"

@@ -1,10 +1,12 @@
-#include "tools/caffe/live_line.hpp"
+#include "caffe/live_line.hpp"
 
 #include <cmath>
 #include <cstdio>
 #include <sstream>
 
-namespace caffe::tools {
+#include "caffe/runs/terminal.hpp"
+
+namespace caffe {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenShows(100);
@@ -27,6 +29,20 @@ std::string ClockTime(double seconds) {
 }
 
 }  // namespace
+
+LiveLine::LiveLine() : terminal_(Terminal::Get()) {}
+
+LiveLine::~LiveLine() {
+  Show("");
+}
+
+void LiveLine::Show(const std::string& text) {
+  if (terminal_ != nullptr) terminal_->Show(text);
+}
+
+void LiveLine::OnEnd(const TrainingEnd& /*end*/) {
+  Show("");
+}
 
 void LiveLine::OnStart(const TrainingStart& start) {
   start_ = start;
@@ -72,4 +88,4 @@ std::string LiveLine::Text(const IterationReport& report, Clock::time_point now)
   return text.str();
 }
 
-}  // namespace caffe::tools
+}  // namespace caffe

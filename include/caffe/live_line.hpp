@@ -1,32 +1,37 @@
-// LiveLine: how far training is, in one line of a terminal.
+// LiveLine: how far training is, in one line of a terminal below the log.
 #pragma once
 
 #include <chrono>
 #include <string>
 
 #include "caffe/training_observer.hpp"
-#include "tools/caffe/terminal.hpp"
 
-namespace caffe::tools {
+namespace caffe {
 
-// Shows nothing without a terminal.
+class Terminal;
+
+// Shows iteration, loss, time left, images per second, epoch, rate and the share of time spent
+// waiting for data, at most ten times a second, on standard error:
+//
+//   LiveLine line;
+//   solver.AddObserver(&line);
+//
+// Where that is no terminal, it does nothing. Else glog's lines go above it from then on.
 class LiveLine final : public TrainingObserver {
  public:
-  LiveLine() : terminal_(Terminal::Get()) {}
-  ~LiveLine() override { Show(""); }
+  LiveLine();
+  ~LiveLine() override;
   LiveLine(const LiveLine&) = delete;
   LiveLine& operator=(const LiveLine&) = delete;
 
   void OnStart(const TrainingStart& start) override;
   void OnIteration(const IterationReport& report) override;
-  void OnEnd(const TrainingEnd&) override { Show(""); }
+  void OnEnd(const TrainingEnd& end) override;
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void Show(const std::string& text) {
-    if (terminal_ != nullptr) terminal_->Show(text);
-  }
+  void Show(const std::string& text);
   void Average(const TrainingSpeed& speed);
   std::string Text(const IterationReport& report, Clock::time_point now) const;
 
@@ -36,4 +41,4 @@ class LiveLine final : public TrainingObserver {
   TrainingSpeed recent_;
 };
 
-}  // namespace caffe::tools
+}  // namespace caffe

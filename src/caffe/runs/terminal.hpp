@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace caffe::tools {
+namespace caffe {
 
 // All calls from any thread. Each writes to the terminal once, so that no half of a line is ever
 // to be seen.
@@ -31,4 +31,4 @@ class Terminal {
   std::string line_;
 };
 
-}  // namespace caffe::tools
+}  // namespace caffe

@@ -1,4 +1,4 @@
-#include "tools/caffe/terminal.hpp"
+#include "caffe/runs/terminal.hpp"
 
 #include <glog/logging.h>
 #include <sys/ioctl.h>
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace caffe::tools {
+namespace caffe {
 namespace {
 
 constexpr const char* kEraseRow = "\r\x1b[K";
@@ -47,7 +47,13 @@ class TerminalLogger final : public google::base::Logger {
   Terminal* terminal_;  // null: drops the lines
 };
 
+// Before glog is initialised, as in a Python program, it writes to standard error.
+bool LogsToStandardError() {
+  return FLAGS_logtostderr || !google::IsGoogleLoggingInitialized();
+}
+
 void LogThrough(Terminal* terminal) {
+  if (!google::IsGoogleLoggingInitialized()) google::InitGoogleLogging("");
   // A line goes to the logger of its level and to those of all lower ones.
   google::base::SetLogger(google::GLOG_INFO, new TerminalLogger(terminal));
   for (const auto level : {google::GLOG_WARNING, google::GLOG_ERROR, google::GLOG_FATAL}) {
@@ -62,7 +68,7 @@ void LogThrough(Terminal* terminal) {
 Terminal* Terminal::Get() {
   // Lives as long as the process, like what logs.
   static Terminal* const terminal = [] {
-    Terminal* made = FLAGS_logtostderr && CanEraseLines() ? new Terminal : nullptr;
+    Terminal* made = LogsToStandardError() && CanEraseLines() ? new Terminal : nullptr;
     if (made != nullptr) LogThrough(made);
     return made;
   }();
@@ -88,4 +94,4 @@ std::string Terminal::Row() const {
   return line_.substr(0, Columns() - 1);
 }
 
-}  // namespace caffe::tools
+}  // namespace caffe
