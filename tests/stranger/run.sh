@@ -7,7 +7,8 @@
 #   --root DIR         where the system is made by debootstrap (build/stranger/root); one that is there is used again
 #   --mnist DIR        MNIST's four files; without it the quickstart downloads or renders digits
 #   --photographs DIR  a folder with a folder of images per class, for `caffe data import`; without it rendered ones
-#   --steps NAMES      some of: quickstart python old_script wheel plan import train
+#   --steps NAMES      some of: quickstart python old_script wheel plan import train; without quickstart, the
+#                      checkout of the run before is used
 #
 # Mounts are made in a namespace of their own, and go with it. Ends with 1 where a step fails.
 set -euo pipefail
@@ -45,8 +46,9 @@ mount --rbind /dev "$root/dev"
 mkdir -p "$root/home/user" "$root/media/mnist" "$root/media/photographs"
 [ -z "$mnist" ] || mount --bind "$mnist" "$root/media/mnist"
 [ -z "$photographs" ] || mount --bind "$photographs" "$root/media/photographs"
-rm -rf "$root/home/user/cortado"
-git clone -q . "$root/home/user/cortado"
+case ",$steps," in
+  *,quickstart,*) rm -rf "$root/home/user/cortado"; git clone -q . "$root/home/user/cortado" ;;
+esac
 cp tests/stranger/steps.sh "$root/home/user/steps.sh"
 
 failed=0
