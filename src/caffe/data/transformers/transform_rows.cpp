@@ -1,5 +1,7 @@
 #include "caffe/data/transformers/transform_rows.hpp"
 
+#include <algorithm>
+
 // Sanitizers cannot run the resolvers that choose a clone before they have started themselves.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
@@ -11,6 +13,8 @@
 namespace caffe::data {
 namespace {
 
+constexpr int kBlock = 256;
+
 // Four loops rather than one with conditions: each vectorises.
 template <typename T>
 [[gnu::always_inline]] inline void Loops(const RowTransform& transform, const T* __restrict x,
@@ -20,8 +24,14 @@ template <typename T>
   const float scale = transform.scale;
   const int last = count - 1;
   if (mean_row != nullptr && transform.mirror) {
-    for (int i = 0; i < count; ++i) {
-      y[i] = (static_cast<float>(x[last - i]) - mean_row[last - i]) * scale;
+    // In two loops: compilers vectorise one that reverses and reads two rows badly.
+    float block[kBlock];
+    for (int start = 0; start < count; start += kBlock) {
+      const int size = std::min(kBlock, count - start);
+      for (int i = 0; i < size; ++i) {
+        block[i] = (static_cast<float>(x[start + i]) - mean_row[start + i]) * scale;
+      }
+      for (int i = 0; i < size; ++i) y[last - start - i] = block[i];
     }
   } else if (mean_row != nullptr) {
     for (int i = 0; i < count; ++i) y[i] = (static_cast<float>(x[i]) - mean_row[i]) * scale;
