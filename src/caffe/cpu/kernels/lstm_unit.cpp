@@ -1,7 +1,8 @@
 #include "caffe/ops/lstm_unit.hpp"
 
-#include <cmath>
+#include <algorithm>
 
+#include "caffe/cpu/kernels/tanh.hpp"
 #include "caffe/cpu/kernels/wide.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
@@ -9,28 +10,37 @@
 namespace caffe::cpu {
 namespace {
 
-template <typename T>
-T Sigmoid(T x) {
-  return T(0.5) * std::tanh(T(0.5) * x) + T(0.5);
-}
+constexpr int64_t kBlock = 128;
 
+// The gates of up to kBlock hidden units of one item.
 template <typename T>
 struct Gates {
-  T i, f, o, g;
+  T i[kBlock], f[kBlock], o[kBlock], g[kBlock];
 
-  // Of hidden unit d; `cont` closes the forget gate where a sequence begins.
-  Gates(const T* row, int64_t width, int64_t d, T cont)
-      : i(Sigmoid(row[d])),
-        f(cont * Sigmoid(row[width + d])),
-        o(Sigmoid(row[2 * width + d])),
-        g(std::tanh(row[3 * width + d])) {}
+  // `row` is the first unit's entry in the item's 4 x width gates; `cont` closes the forget gate
+  // where a sequence begins.
+  void Load(const T* row, int64_t width, int64_t count, T cont) {
+    Sigmoid(row, count, T(1), i);
+    Sigmoid(row + width, count, cont, f);
+    Sigmoid(row + 2 * width, count, T(1), o);
+    Tanh(row + 3 * width, count, T(1), g);
+  }
+
+ private:
+  static void Sigmoid(const T* x, int64_t count, T factor, T* y) {
+    Tanh(x, count, T(0.5), y);
+    for (int64_t d = 0; d < count; ++d) y[d] = factor * (T(0.5) * y[d] + T(0.5));
+  }
 };
 
+// fn(item, first hidden unit, how many).
 template <typename Fn>
-void ForItems(int64_t items, int64_t width, const Fn& fn) {
-  ParallelFor(items, std::max<int64_t>(1, 1024 / std::max<int64_t>(width, 1)),
+void ForBlocks(int64_t items, int64_t width, const Fn& fn) {
+  ParallelFor(items, std::max<int64_t>(1, 4096 / std::max<int64_t>(width, 1)),
               [&](int64_t begin, int64_t end) {
-                for (int64_t n = begin; n < end; ++n) fn(n);
+                for (int64_t n = begin; n < end; ++n) {
+                  for (int64_t d = 0; d < width; d += kBlock) fn(n, d, std::min(kBlock, width - d));
+                }
               });
 }
 
@@ -38,43 +48,63 @@ void LstmUnit(const ops::LstmUnit&, const KernelContext& ctx) {
   const int64_t items = ctx.input(2).count(), width = ctx.output(0).count() / items;
   VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     const T* cont = ctx.input(2).as<const T>();
-    ForItems(items, width, [&](int64_t n) {
-      const T* c_prev = ctx.input(0).as<const T>() + n * width;
-      T* c = ctx.output(0).as<T>() + n * width;
-      T* h = ctx.output(1).as<T>() + n * width;
-      for (int64_t d = 0; d < width; ++d) {
-        const Gates<T> gates(ctx.input(1).as<const T>() + n * 4 * width, width, d, cont[n]);
-        c[d] = gates.f * c_prev[d] + gates.i * gates.g;
-        h[d] = gates.o * std::tanh(c[d]);
-      }
+    ForBlocks(items, width, [&](int64_t n, int64_t first, int64_t count) {
+      const int64_t at = n * width + first;
+      const T* c_prev = ctx.input(0).as<const T>() + at;
+      T* c = ctx.output(0).as<T>() + at;
+      T* h = ctx.output(1).as<T>() + at;
+      Gates<T> gates;
+      gates.Load(ctx.input(1).as<const T>() + 4 * n * width + first, width, count, cont[n]);
+      for (int64_t d = 0; d < count; ++d) c[d] = gates.f[d] * c_prev[d] + gates.i[d] * gates.g[d];
+      Tanh(c, count, T(1), h);
+      for (int64_t d = 0; d < count; ++d) h[d] *= gates.o[d];
     });
   });
 }
+
+// Of the cell and of the hidden state, for up to kBlock hidden units.
+template <typename T>
+struct StateGradients {
+  T c[kBlock], h[kBlock];
+
+  // Null: zero. `tanh_c` is of the new cell.
+  void Load(const T* dc, const T* dh, const Gates<T>& gates, const T* tanh_c, int64_t count) {
+    for (int64_t d = 0; d < count; ++d) h[d] = dh == nullptr ? T(0) : dh[d];
+    for (int64_t d = 0; d < count; ++d) {
+      c[d] = (dc == nullptr ? T(0) : dc[d]) + h[d] * gates.o[d] * (T(1) - tanh_c[d] * tanh_c[d]);
+    }
+  }
+};
 
 void LstmUnitGrad(const ops::LstmUnitGrad&, const KernelContext& ctx) {
   const int64_t items = ctx.input(2).count(), width = ctx.input(3).count() / items;
   VisitWide(ctx.input(3).dtype, [&]<typename T>(TypeTag<T>) {
     const T* cont = ctx.input(2).as<const T>();
-    ForItems(items, width, [&](int64_t n) {
-      const auto at = [&](int operand) {
-        return ctx.has_input(operand) ? ctx.input(operand).as<const T>() + n * width : nullptr;
+    ForBlocks(items, width, [&](int64_t n, int64_t first, int64_t count) {
+      const int64_t at = n * width + first, at_gates = 4 * n * width + first;
+      const auto state = [&](int operand) {
+        return ctx.has_input(operand) ? ctx.input(operand).as<const T>() + at : nullptr;
       };
-      const T *c_prev = at(0), *c = at(3), *dc = at(4), *dh = at(5);
-      T* dc_prev = ctx.has_output(0) ? ctx.output(0).as<T>() + n * width : nullptr;
-      T* dgates = ctx.has_output(1) ? ctx.output(1).as<T>() + n * 4 * width : nullptr;
-      for (int64_t d = 0; d < width; ++d) {
-        const Gates<T> gates(ctx.input(1).as<const T>() + n * 4 * width, width, d, cont[n]);
-        const T tanh_c = std::tanh(c[d]);
-        const T from_h = dh == nullptr ? T(0) : dh[d];
-        const T total =
-            (dc == nullptr ? T(0) : dc[d]) + from_h * gates.o * (T(1) - tanh_c * tanh_c);
-        const T c_before = c_prev[d];  // dc_prev may share its memory
-        if (dc_prev != nullptr) dc_prev[d] = total * gates.f;
-        if (dgates == nullptr) continue;
-        dgates[d] = total * gates.g * gates.i * (T(1) - gates.i);
-        dgates[width + d] = total * c_before * gates.f * (T(1) - gates.f);
-        dgates[2 * width + d] = from_h * tanh_c * gates.o * (T(1) - gates.o);
-        dgates[3 * width + d] = total * gates.i * (T(1) - gates.g * gates.g);
+      Gates<T> gates;
+      gates.Load(ctx.input(1).as<const T>() + at_gates, width, count, cont[n]);
+      T tanh_c[kBlock], c_prev[kBlock];
+      Tanh(state(3), count, T(1), tanh_c);
+      StateGradients<T> d;
+      d.Load(state(4), state(5), gates, tanh_c, count);
+      std::copy_n(state(0), count, c_prev);  // the first output may share its memory
+      if (ctx.has_output(0)) {
+        T* dc_prev = ctx.output(0).as<T>() + at;
+        for (int64_t k = 0; k < count; ++k) dc_prev[k] = d.c[k] * gates.f[k];
+      }
+      if (!ctx.has_output(1)) return;
+      T* di = ctx.output(1).as<T>() + at_gates;
+      T *df = di + width, *d_o = df + width, *dg = d_o + width;
+      for (int64_t k = 0; k < count; ++k) {
+        const T i = gates.i[k], f = gates.f[k], o = gates.o[k], g = gates.g[k];
+        di[k] = d.c[k] * g * i * (T(1) - i);
+        df[k] = d.c[k] * c_prev[k] * f * (T(1) - f);
+        d_o[k] = d.h[k] * tanh_c[k] * o * (T(1) - o);
+        dg[k] = d.c[k] * i * (T(1) - g * g);
       }
     });
   });
