@@ -116,6 +116,8 @@ def test_the_debian_packages_need_nothing_but_apt(root):
     root.run("apt-get -qq install -y --no-install-recommends /packages/python3-cortado_*.deb")
     environment = "BIN=/usr/bin PYTHON=python3 EXAMPLES=/usr/share/cortado/examples; "
     assert trains(root.run(environment + TRAIN))
+    layers = root.run("cd /usr/share/cortado; PYTHONPATH=examples/python_layer caffe train examples/python_layer/linreg_solver.prototxt")
+    assert "Iteration 200, loss = 0.00" in layers
     root.run("apt-get -qq install -y --no-install-recommends /packages/cortado-formats_*.deb")
     assert "png (1, 3, 12, 12) 220" in root.run(environment + IMAGES)
     root.run("apt-get -qq remove -y cortado; ! command -v caffe; ! test -e /usr/share/cortado; ! test -e /usr/lib/python3/dist-packages/caffe")
