@@ -16,14 +16,20 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "layers.md"
 HEAD = """# Layers
 
-Made by `scripts/layer_table.py` from `caffe layers`, `tests/golden` and the gradient checks; the last column is kept by hand.
+Find out whether a layer type is supported, on which devices, how it is tested, and where it
+differs
+from Caffe on purpose. [options.md](options.md) has the fields of each option.
 
-* *types*: every layer takes DOUBLE, FLOAT, FLOAT16 and BFLOAT16 on the CPU; [precision.md](precision.md) says what is computed in
-  float all the same.
-* *CUDA*: "kernels" where every op of the layer has a CUDA kernel. They are compiled and run on emulated grids
-  (`tests/cuda_on_host`), but have not run on a GPU. "host" where the layer's own work is done by the processor.
-* *goldens*: cases recorded from BVLC Caffe, forward and backward.
-* *gradient*: checked against finite differences in double; "none" where the layer has no backward pass.
+| column | meaning |
+|---|---|
+| options | messages of the layer's options |
+| CUDA | "kernels": every op of the layer has a CUDA kernel. The kernels are compiled and run on emulated grids (`tests/cuda_on_host`), but have not run on a GPU. "host": the processor does the layer's own work |
+| types | "all": DOUBLE, FLOAT, FLOAT16 and BFLOAT16 on the CPU; [precision.md](precision.md) says what is computed in float all the same |
+| goldens | number of cases recorded from BVLC Caffe, forward and backward |
+| gradient | "yes": checked against finite differences in double. "none": no backward pass |
+
+`scripts/layer_table.py` makes this page from `caffe layers`, `tests/golden` and the gradient
+checks. The last column is written by hand.
 
 | type | options | CPU | CUDA | types | goldens | gradient | deliberate differences, notes |
 |---|---|---|---|---|---|---|---|

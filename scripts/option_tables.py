@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 from google.protobuf import descriptor_pb2
 
@@ -18,8 +19,11 @@ SCHEMA = ROOT / "proto" / "caffe" / "proto" / "caffe.proto"
 PAGE = ROOT / "docs" / "options.md"
 HEAD = """# Options
 
-Made by `scripts/option_tables.py` from `proto/caffe/proto/caffe.proto`. A field that says *repeated* may be given several times.
-`caffe layers TYPE` prints a layer's options in the terminal; [layers.md](layers.md) says what stands behind each type.
+Look up a field of a net, a layer or a solver: its type, its default and its meaning. A field that
+says *repeated* may be given several times. `caffe layers TYPE` prints a layer's options in the
+terminal. [layers.md](layers.md) says what is supported and tested of each type.
+
+`scripts/option_tables.py` makes this page from `proto/caffe/proto/caffe.proto`.
 
 """
 # What a definition starts from; all other messages are found in their fields.
@@ -83,7 +87,7 @@ class Schema:
         text = f"\n## {short(name)}\n\n"
         about = self.comments.get(path, "")
         if about:
-            text += about + "\n\n"
+            text += textwrap.fill(about, 100, break_long_words=False, break_on_hyphens=False) + "\n\n"
         text += "| field | type | default | |\n|---|---|---|---|\n"
         for number, field in enumerate(message.field):
             kind = self.type_of(field) + (", repeated" if field.label == Field.LABEL_REPEATED else "")

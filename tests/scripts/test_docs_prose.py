@@ -1,0 +1,69 @@
+"""The pages of docs/ are easy to read: short lines, short paragraphs, the words of the field."""
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NOT_YET = {"all.md", "command_line.md", "getting_started.md", "python.md", "releases.md", "runs.md"}  # still to be wrapped
+PAGES = [*sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in NOT_YET),
+         ROOT / "models" / "README.md", ROOT / "benchmarks" / "README.md"]
+COLUMNS, CHARACTERS = 100, 700
+
+# What a reader would not search for, and what is said instead.
+WORDS = {
+    r"\bfilms?\b": "video",
+    r"\bupdate rules?\b|\b(solver|optimizer)'s rule\b|\brule of the (solver|optimizer)\b": "optimizer",
+    r"\bthousand millions?\b": "billion, 10^9",
+    r"\bfirst (choice|five)\b": "top-1, top-5",
+}
+
+
+def paragraphs(text):
+    """(line, text) of the prose: items of lists are paragraphs; fences, comments, tables, headings and links are none."""
+    text = re.sub(r"^```.*?^```$|<!--.*?-->", lambda found: "\n" * found[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
+    prose, start = [], 0
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        is_item = re.match(r"\s*([*-]|\d+\.) ", line)
+        is_prose = line.strip() and not line.startswith(("|", "#"))
+        if prose and (is_item or not is_prose):
+            yield start, "\n".join(prose)
+            prose = []
+        if is_prose:
+            start = start if prose else number
+            prose.append(line)
+
+
+def faults(text):
+    for start, paragraph in paragraphs(text):
+        for number, line in enumerate(paragraph.split("\n"), start):
+            if len(line) > COLUMNS and " " in line.strip("`*- "):
+                yield f"{number}: {len(line)} columns, at most {COLUMNS}"
+        if len(paragraph) > CHARACTERS:
+            yield f"{start}: a paragraph of {len(paragraph)} characters, at most {CHARACTERS}"
+    for number, line in enumerate(text.splitlines(), 1):
+        for wrong, right in WORDS.items():
+            found = re.search(wrong, line, re.IGNORECASE)
+            if found:
+                yield f"{number}: '{found[0]}'; say {right}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_is_easy_to_read(page):
+    assert [f"{page.name}:{fault}" for fault in faults(page.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize("text, fault", [
+    ("# A\n\n" + "word " * 21, "3: 105 columns, at most 100"),
+    ("a\n\n* " + "word and word,\n" * 50, "3: a paragraph of 751 characters, at most 700"),
+    ("A film.", "1: 'film'; say video"), ("two thousand\nten thousand million", "2: 'thousand million'; say billion, 10^9"),
+    ("| the update rule |", "1: 'update rule'; say optimizer"), ("its First choice", "1: 'First choice'; say top-1, top-5"),
+])
+def test_faults_are_found(text, fault):
+    assert list(faults(text)) == [fault]
+
+
+@pytest.mark.parametrize("text", ["```sh\n" + "x " * 100 + "\n```", "| " + "cell " * 50 + "|", "<!-- " + "word " * 30 + "-->",
+                                  "* a\n" * 300, "include { phase: TRAIN } is a rule"])
+def test_good_text_has_no_faults(text):
+    assert not list(faults(text))
