@@ -102,6 +102,38 @@ TEST(TextFormatTest, LocatesSyntaxErrorsAndUnclosedBraces) {
   EXPECT_THAT(ParseError("layer {\n  name: 'b'\n"), StartsWith("net.prototxt:3:1: "));
 }
 
+TEST(TextFormatTest, SaysWhatAFieldTakesAndWhatItGot) {
+  const auto conv = [](const std::string& text) {
+    return ParseError("layer { convolution_param { " + text + " kernel_size: 3 } }");
+  };
+  const std::string takes =
+      "field 'num_output' of ConvolutionParameter takes a whole number, "
+      "0 or more, got ";
+  EXPECT_THAT(conv("num_output: 4.5"), StartsWith("net.prototxt:1:41: " + takes + "4.5\n"));
+  EXPECT_THAT(conv("num_output: -4"), HasSubstr(takes + "-4\n"));
+  EXPECT_THAT(conv("num_output: '4'"), HasSubstr(takes + "'4'\n"));
+  EXPECT_THAT(conv("num_output: 99999999999"), HasSubstr(takes + "99999999999\n"));
+  EXPECT_THAT(conv("num_output: }"), HasSubstr(takes + "nothing\n"));
+  EXPECT_THAT(conv("bias_term: yes"), HasSubstr("takes true or false, got yes\n"));
+  EXPECT_THAT(ParseError("layer { relu_param { negative_slope: 'x' } }"),
+              HasSubstr("'negative_slope' of ReLUParameter takes a number, got 'x'\n"));
+  EXPECT_THAT(ParseError("name: LeNet"), HasSubstr("takes a text between quotes, got LeNet; write "
+                                                   "name: \"LeNet\"\n"));
+}
+
+TEST(TextFormatTest, ExplainsWhatCannotBeginAField) {
+  EXPECT_THAT(ParseError("layer { dropout_param { dropout_ratio: 0,5 } }"),
+              HasSubstr("the name of a field is expected after the comma, got 5; the fraction of a "
+                        "number comes after a point, as in 0.5"));
+  EXPECT_THAT(ParseError("layer { }\n}"),
+              StartsWith("net.prototxt:2:1: this '}' closes nothing; remove it"));
+  EXPECT_THAT(ParseError("layer {\n  include {\n"), HasSubstr("the '{' of line 2 has no '}'"));
+  EXPECT_THAT(ParseError("name: 'a' // b"), HasSubstr("a comment begins with #"));
+  EXPECT_THAT(ParseError("name = 'a'"), HasSubstr("a ':' comes between a field and its value"));
+  EXPECT_THAT(ParseError("name: 'a' name: 'b'"), HasSubstr("multiple times; keep one"));
+  EXPECT_THAT(ParseError("name: 'a"), HasSubstr("is the closing quote missing?"));
+}
+
 TEST(TextFormatTest, NamesMissingRequiredFields) {
   EXPECT_THAT(ParseError("layer { clip_param { min: 0 } }"), HasSubstr("clip_param.max"));
 }

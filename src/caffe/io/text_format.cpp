@@ -54,6 +54,7 @@ struct Surroundings {
   std::string field;
   std::string layer_name;
   Position previous_token;
+  std::string previous_text;
   int tokens_before = 0;
   // Of the enclosing messages, outermost first, and the lines (from 0) that opened them.
   std::vector<const Descriptor*> enclosing;
@@ -86,6 +87,7 @@ Surroundings Locate(std::string_view text, const Descriptor* root, const Positio
     const Position position{token.line, token.column};
     if (!(position < end)) break;
     result.previous_token = position;
+    result.previous_text = token.text;
     ++result.tokens_before;
     if (token.type == Tokenizer::TYPE_IDENTIFIER && !expects_value) field = token.text;
     if (token.type == Tokenizer::TYPE_STRING && field == "name") {
@@ -191,9 +193,78 @@ std::string DescribeUnknownEnumValue(const FieldDescriptor* field, const std::st
                 JoinWithCommas(names));
 }
 
+std::string_view LineAt(std::string_view text, int line) {
+  for (; line > 0; --line) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  text = text.substr(0, text.find('\n'));
+  if (!text.empty() && text.back() == '\r') text.remove_suffix(1);
+  return text;
+}
+
+// The value at `position` as it is written, up to what can end one.
+std::string ValueAt(std::string_view text, const Position& position) {
+  const std::string_view line = LineAt(text, position.line);
+  const std::string_view value =
+      line.substr(ColumnInText(text, position.line, position.column) - 1);
+  return std::string(value.substr(0, value.find_first_of(" \t;,}>#")));
+}
+
+// What a field of a simple type takes; empty for others.
+std::string DescribeValues(const FieldDescriptor& field) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+    case FieldDescriptor::CPPTYPE_INT64:
+      return "a whole number";
+    case FieldDescriptor::CPPTYPE_UINT32:
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return "a whole number, 0 or more";
+    case FieldDescriptor::CPPTYPE_FLOAT:
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return "a number";
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "true or false";
+    case FieldDescriptor::CPPTYPE_STRING:
+      return "a text between quotes";
+    default:
+      return "";
+  }
+}
+
+// A value of another type than the field's.
+std::string DescribeWrongValue(const FieldDescriptor& field, const std::string& value) {
+  std::string text =
+      StrCat("field '", field.name(), "' of ", field.containing_type()->name(), " takes ",
+             DescribeValues(field), ", got ", value.empty() ? "nothing" : value);
+  const bool lacks_quotes = field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+  if (lacks_quotes) text += StrCat("; write ", field.name(), ": \"", value, "\"");
+  return text;
+}
+
+// Text that cannot begin a field.
+std::string DescribeNoField(const Surroundings& around, const std::string& found) {
+  if (found.empty()) {
+    return StrCat("the file ends here, but the '{' of line ", around.opened_at.back() + 1,
+                  " has no '}'");
+  }
+  if (found == "}" && around.enclosing.size() == 1) {
+    return "this '}' closes nothing; remove it, or look for one too many above";
+  }
+  if (found == "/") return "a comment begins with #";
+  const bool is_number = found.find_first_not_of("0123456789") == std::string::npos;
+  if (is_number && around.previous_text == ",") {
+    return StrCat("the name of a field is expected after the comma, got ", found,
+                  "; the fraction of a number comes after a point, as in 0.5");
+  }
+  return StrCat("the name of a field is expected, got ", found);
+}
+
 // Our words for protobuf's message; moves `position` to the name that is wrong, because
 // protobuf has already read on to the token after it.
-std::string Explain(const std::string& message, const Surroundings& around, Position* position) {
+std::string Explain(const std::string& message, std::string_view source, const Surroundings& around,
+                    Position* position) {
   if (const auto name = QuotedAfter(message, "has no field named "); name && around.message) {
     *position = around.previous_token;
     return DescribeUnknownField(around, *name);
@@ -217,17 +288,21 @@ std::string Explain(const std::string& message, const Surroundings& around, Posi
       return text + "; a string as type needs 'layer { ... }' instead of 'layers { ... }'";
     }
   }
-  return text;
-}
-
-std::string_view LineAt(std::string_view text, int line) {
-  for (; line > 0; --line) {
-    const size_t end = text.find('\n');
-    if (end == std::string_view::npos) return {};
-    text.remove_prefix(end + 1);
+  constexpr std::string_view kNoField = "Expected identifier, got: ";
+  if (text.starts_with(kNoField)) return DescribeNoField(around, text.substr(kNoField.size()));
+  if (text.starts_with("Non-repeated field")) return text + "; keep one";
+  if (text.starts_with("String literals")) return text + "; is the closing quote missing?";
+  if (text == "Expected \":\", found \"=\"")
+    return "a ':' comes between a field and its value, not '='";
+  const bool is_wrong_value = text.starts_with("Expected ") || text.starts_with("Integer out of") ||
+                              text.starts_with("Invalid value for boolean");
+  const FieldDescriptor* field =
+      around.message ? around.message->FindFieldByName(around.field) : nullptr;
+  const bool is_at_value = around.previous_text == ":" || text.starts_with("Invalid");
+  if (is_wrong_value && is_at_value && field != nullptr && !DescribeValues(*field).empty()) {
+    if (text.starts_with("Invalid")) *position = around.previous_token;
+    return DescribeWrongValue(*field, ValueAt(source, *position));
   }
-  text = text.substr(0, text.find('\n'));
-  if (!text.empty() && text.back() == '\r') text.remove_suffix(1);
   return text;
 }
 
@@ -238,7 +313,7 @@ std::string LocatedError(std::string_view text, const std::string& source_name,
     return StrCat(source_name, ": ", error.message());
   }
   const Surroundings around = Locate(text, root, position);
-  std::string what = Explain(error.message(), around, &position);
+  std::string what = Explain(error.message(), text, around, &position);
   if (!around.layer_name.empty()) what = StrCat("in layer '", around.layer_name, "': ", what);
 
   // Drawn with tabs expanded.
