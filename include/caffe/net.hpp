@@ -48,6 +48,9 @@ struct NetOptions {
   // InvalidArgument where even the smallest plan takes more, and for a keep-all net.
   int64_t memory_limit = 0;
   int solver_states = 0;
+  // The prototxt of the net, if it came from one: errors of a layer, when the net is made and when
+  // it runs, begin with the file, line and column that define the layer.
+  std::string file;
   // false: compile without creating parameters or starting readers beyond their first record
   // (`caffe plan`).
   bool allocate = true;

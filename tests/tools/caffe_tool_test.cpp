@@ -66,6 +66,54 @@ class CaffeToolTest : public ::testing::Test {
   caffe::testing::TemporaryFolder folder_;
 };
 
+TEST_F(CaffeToolTest, ErrorsOfASolverBeginWithTheirPlace) {
+  Write("solver.prototxt", "net: 'net.prototxt'\n  lr_policy: 'cosine'\nbase_lr: 1");
+  for (const std::string command : {"train", "plan"}) {
+    ExpectFailure(command + " solver.prototxt",
+                  ": solver.prototxt:2:3: solver: unknown lr_policy 'cosine'");
+  }
+  Write("solver.prototxt", "max_iter: 4\nnet: 'nowhere.prototxt'\nlr_policy: 'fixed' base_lr: 1");
+  ExpectFailure("train solver.prototxt",
+                ": solver.prototxt:2:1: solver: net is 'nowhere.prototxt'");
+  Write("solver.prototxt", "net: 'net.prototxt' lr_policy: 'fixed'");
+  ExpectFailure("train solver.prototxt", ": solver.prototxt: solver: base_lr is not set");
+  Write("solver.prototxt", "net: 'net.prototxt' lr_policy: 'fixed' base_lr: 1");
+  ExpectFailure("train solver.prototxt", ": solver.prototxt: solver: max_iter is not set");
+}
+
+TEST_F(CaffeToolTest, ErrorsOfARunningLayerBeginWithItsPlace) {
+  Write("net.prototxt",
+        "layer { name: 'x' type: 'DummyData' top: 'x' top: 'l' dummy_data_param {\n"
+        "  shape { dim: 2 dim: 3 } shape { dim: 2 }\n"
+        "  data_filler { type: 'gaussian' } data_filler { value: 7 } } }\n"
+        "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'ip'\n"
+        "  inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'l' top: 'loss' }\n");
+  const std::string text = ": net.prototxt:6:1: layer 'loss' (SoftmaxWithLoss): label 7";
+  ExpectFailure("time net.prototxt -iterations 1", text);
+  ExpectFailure("train solver.prototxt", text);
+}
+
+TEST_F(CaffeToolTest, ErrorsSayThatALayerComesTooLate) {
+  const std::string input =
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }\n";
+  Write("late.prototxt", input +
+                             "layer { name: 'a' type: 'ReLU' bottom: 'b' top: 'a' }\n"
+                             "layer { name: 'b' type: 'ReLU' bottom: 'x' top: 'b' }\n");
+  ExpectFailure("plan late.prototxt",
+                "late.prototxt:2:1: layer 'a' (ReLU): unknown bottom 'b'; no "
+                "layer above it has such a top; layer 'b', which makes it, "
+                "has to come before this one");
+  Write("late.prototxt", input + "layer { name: 'a' type: 'ReLU' bottom: 'y' top: 'y' }\n");
+  EXPECT_THAT(Run("plan late.prototxt").output, Not(HasSubstr("has to come before")));
+}
+
+TEST_F(CaffeToolTest, AWrongOverrideLeavesNoHalfLine) {
+  const Outcome outcome = Run("train solver.prototxt --set momentm=0.9");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.output, Not(HasSubstr("] Override")));
+}
+
 // Where there is a GPU these commands would run on it.
 TEST_F(CaffeToolTest, AGpuThatIsNotThereIsOneLine) {
   if (Run("device_query -gpu 0").status == 0) GTEST_SKIP() << "this machine has a GPU";

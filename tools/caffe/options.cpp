@@ -35,7 +35,8 @@ Precision ParsePrecision(const std::string& text) {
 }
 
 void Override(const std::string& text, google::protobuf::Message* message) {
-  LOG(INFO) << "Override " << ApplyOverride(text, message);
+  const std::string change = ApplyOverride(text, message);  // before a line of the log begins
+  LOG(INFO) << "Override " << change;
 }
 
 // A path that begins within the net goes to the net, which is read from its file for that.
@@ -190,10 +191,10 @@ std::unique_ptr<Net> NetFlags::MakeNet(const std::string& file, Phase for_phase,
   NetParameter param = ReadNetText(file);
   for (const std::string& text : overrides) Override(text, &param);
   SetNetState(for_phase, level, stages, &param);
-  return WithLayerPosition(file, for_phase, [&] {
-    PutInputs(&param);
-    return std::make_unique<Net>(param, options);
-  });
+  NetOptions of_file = options;
+  of_file.file = file;
+  WithLayerPosition(file, for_phase, [&] { PutInputs(&param); });
+  return std::make_unique<Net>(param, of_file);
 }
 
 SolverParameter NetFlags::ReadSolver(const std::string& file) const {

@@ -6,6 +6,7 @@
 #include "caffe/common.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/net_files.hpp"
+#include "caffe/io/solver_position.hpp"
 #include "caffe/plan_report.hpp"
 #include "caffe/solver_factory.hpp"
 #include "tools/caffe/command.hpp"
@@ -72,9 +73,10 @@ class Plan : public Command {
     const SolverParameter solver = net_flags_.ReadSolver(solver_);
     options.precision = solver.precision();
     options.memory_limit = solver.memory_limit() << 20;
-    options.solver_states = SolverStatesPerParameter(solver);
-    const std::unique_ptr<Net> net = MakeTrainNet(solver, options);
-    Print(*net, options.solver_states);
+    WithSolverPosition(solver_, [&] {
+      options.solver_states = SolverStatesPerParameter(solver);
+      Print(*MakeTrainNet(solver, options), options.solver_states);
+    });
   }
 
  private:

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
-#include "caffe/error.hpp"
+#include "caffe/io/with_position.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
@@ -18,14 +19,9 @@ std::string PositionOfLayer(const std::string& file, Phase phase, const std::str
 // Nothing is added where `file` is empty.
 template <typename Build>
 decltype(auto) WithLayerPosition(const std::string& file, Phase phase, Build&& build) {
-  try {
-    return std::forward<Build>(build)();
-  } catch (const Error& error) {
-    const std::string position = PositionOfLayer(file, phase, error.what());
-    if (position.empty()) throw;
-    WithContext(position, [] { throw; });
-    throw;  // of a type that WithContext passes on
-  }
+  return WithPosition(
+      [&](const std::string& message) { return PositionOfLayer(file, phase, message); },
+      std::forward<Build>(build));
 }
 
 }  // namespace caffe

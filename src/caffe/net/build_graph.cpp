@@ -12,7 +12,8 @@ namespace {
 // Fan-out needs no Split layers here: a value simply has several readers.
 class GraphWiring {
  public:
-  explicit GraphWiring(Graph* graph) : graph_(*graph) {}
+  GraphWiring(const std::vector<std::shared_ptr<Layer>>& layers, Graph* graph)
+      : layers_(layers), graph_(*graph) {}
 
   void Add(const std::shared_ptr<Layer>& layer) {
     const LayerParameter& param = layer->param();
@@ -51,8 +52,20 @@ class GraphWiring {
     for (const auto& [name, value] : graph_.blobs) known.push_back(name);
     const std::string near = NearestName(bottom, known);
     throw InvalidArgument(StrCat(PlaceOf(param), ": unknown bottom '", bottom,
-                                 "'; no layer above it has such a top",
+                                 "'; no layer above it has such a top", MakerBelow(bottom),
                                  near.empty() ? "" : "; did you mean '" + near + "'?"));
+  }
+
+  // For a bottom that has no maker yet: the layers are in the wrong order, or form a loop.
+  std::string MakerBelow(const std::string& bottom) const {
+    for (const std::shared_ptr<Layer>& layer : layers_) {
+      const auto names = [&](const auto& blobs) {
+        return std::find(blobs.begin(), blobs.end(), bottom) != blobs.end();
+      };
+      if (!names(layer->param().top()) || names(layer->param().bottom())) continue;
+      return StrCat("; layer '", layer->name(), "', which makes it, has to come before this one");
+    }
+    return "";
   }
 
   Value* Define(const LayerParameter& param, const std::string& top, size_t index) {
@@ -68,13 +81,14 @@ class GraphWiring {
     return &value;
   }
 
+  const std::vector<std::shared_ptr<Layer>>& layers_;
   Graph& graph_;
 };
 
 }  // namespace
 
 void BuildGraph(const std::vector<std::shared_ptr<Layer>>& layers, Graph* graph) {
-  GraphWiring wiring(graph);
+  GraphWiring wiring(layers, graph);
   for (const std::shared_ptr<Layer>& layer : layers) wiring.Add(layer);
 }
 

@@ -20,15 +20,22 @@ NetParameter ReadForState(const std::string& file, Phase phase, int level,
   return param;
 }
 
+NetOptions OfFile(NetOptions options, const std::string& file) {
+  options.file = file;
+  return options;
+}
+
 }  // namespace
 
 Net::Net(const NetParameter& param, const NetOptions& options)
-    : impl_(std::make_unique<Impl>(param, options)) {}
+    : impl_(WithLayerPosition(options.file, param.state().phase(),
+                              [&] { return std::make_unique<Impl>(param, options); })) {}
 
 Net::Net(const std::string& file, Phase phase, int level, const std::vector<std::string>& stages,
          const NetOptions& options)
     : impl_(WithLayerPosition(file, phase, [&] {
-        return std::make_unique<Impl>(ReadForState(file, phase, level, stages), options);
+        return std::make_unique<Impl>(ReadForState(file, phase, level, stages),
+                                      OfFile(options, file));
       })) {}
 
 Net::~Net() = default;

@@ -6,6 +6,7 @@
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/core/split.hpp"
 #include "caffe/graph/layer_place.hpp"
+#include "caffe/io/layer_position.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/net/filter_net.hpp"
 #include "caffe/trace.hpp"
@@ -180,7 +181,7 @@ void Net::Impl::RunForwardBackward(const TrainingPass& training) {
   run.direction.reset();
   run.appended = training.appended;
   const TraceSpan span("forward-backward");
-  plan.Run(run);
+  RunPlan(run);
 }
 
 void Net::Impl::Run(Direction direction, int first, int last, const TrainingPass& training) {
@@ -212,8 +213,12 @@ void Net::Impl::RunLayers(Direction direction, int first, int last, const Traini
   const TraceSpan span(direction == Direction::kForward ? "forward" : "backward");
   const bool is_whole = first == 0 && last == last_layer();
   if (!is_whole) plan.versions().TakeFromBlobs(direction, first, last);
-  plan.Run(run);
+  RunPlan(run);
   if (!is_whole) plan.versions().ShowInBlobs(direction, first, last);
+}
+
+void Net::Impl::RunPlan(const Executor::RunOptions& run) {
+  WithLayerPosition(source.options.file, source.param.state().phase(), [&] { plan.Run(run); });
 }
 
 float Net::Impl::Loss(int first, int last) const {

@@ -45,6 +45,7 @@ struct Net::Impl {
   // Layers first to last, counted upwards in both directions.
   void Run(Direction direction, int first, int last, const TrainingPass& pass);
   void RunLayers(Direction direction, int first, int last, const TrainingPass& pass);
+  void RunPlan(const Executor::RunOptions& run);
   float Loss(int first, int last) const;
 
   NetSource source;

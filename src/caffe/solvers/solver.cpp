@@ -12,7 +12,7 @@
 #include "caffe/common.hpp"
 #include "caffe/detection_score.hpp"
 #include "caffe/error.hpp"
-#include "caffe/io/layer_position.hpp"
+#include "caffe/io/solver_position.hpp"
 #include "caffe/net/training_net.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solvers/data_parallel.hpp"
@@ -93,6 +93,7 @@ struct Solver::Impl {
   Impl(const SolverParameter& solver_param, const SolverOptions& solver_options);
 
   void CheckTrainable() const;
+  void CheckSolvable() const;
   void CheckSnapshotSize() const;
   void BuildNets();
   void Step(int iterations);
@@ -216,8 +217,8 @@ void Solver::Impl::BuildNets() {
     test.keep_all = options.keep_all;
     test.with_backward = false;
     test.memory_limit = 0;
-    test_nets.push_back(WithLayerPosition(
-        definition.file, TEST, [&] { return std::make_shared<Net>(definition.param, test); }));
+    test.file = definition.file;
+    test_nets.push_back(std::make_shared<Net>(definition.param, test));
     if (parallel.is_root()) {
       const int index = static_cast<int>(test_nets.size()) - 1;
       LogNet(*test_nets.back(), SourceOfTestNet(param, index), 0);
@@ -253,6 +254,14 @@ void Solver::Impl::CheckTrainable() const {
   Require(has_loss || options.keep_all, "solver: net '", net->name(),
           "' has no loss in phase TRAIN; add a loss layer or a loss_weight");
   if (!has_loss) LOG(WARNING) << "Net '" << net->name() << "' has no loss in phase TRAIN";
+}
+
+// Before hours of training, not after them.
+void Solver::Impl::CheckSolvable() const {
+  Require(param.has_max_iter(), "solver: max_iter is not set; set the number of iterations");
+  if (!param.snapshot_after_train() || !parallel.is_root()) return;
+  CheckSnapshotWritable(snapshot_prefix);
+  CheckSnapshotSize();
 }
 
 void Solver::Impl::CheckSnapshotSize() const {
@@ -639,19 +648,15 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
 }
 
 Solver::Solver(const SolverParameter& param, const SolverOptions& options)
-    : impl_(std::make_unique<Impl>(param, options)) {}
+    : impl_(WithSolverPosition(options.file,
+                               [&] { return std::make_unique<Impl>(param, options); })) {}
 
 Solver::~Solver() = default;
 
 void Solver::Solve(const std::string& resume_file) {
   Impl& self = *impl_;
-  Require(self.param.has_max_iter(), "solver: max_iter is not set; set the number of iterations");
-  // Before hours of training, not after them.
+  WithSolverPosition(self.options.file, [&] { self.CheckSolvable(); });
   const bool is_root = self.parallel.is_root();
-  if (self.param.snapshot_after_train() && is_root) {
-    CheckSnapshotWritable(self.snapshot_prefix);
-    self.CheckSnapshotSize();
-  }
   LOG_IF(INFO, is_root) << "Solving " << self.net->name();
   LOG_IF(INFO, is_root) << "Learning Rate Policy: " << self.param.lr_policy();
   if (!resume_file.empty()) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
-#include "caffe/io/layer_position.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solvers/batch_division.hpp"
@@ -66,6 +66,15 @@ void CheckSomeAreCopied(const std::string& file,
             << " layers with parameters take their weights from " << file;
 }
 
+// The net of a solver's field.
+NetParameter ReadNetOf(const char* field, const std::string& file) {
+  Require(std::filesystem::exists(file), "solver: ", field, " is '", file,
+          "', and no such file is there; paths are relative to the folder in which the program "
+          "runs (",
+          std::filesystem::current_path().string(), ")");
+  return ReadNetText(file);
+}
+
 }  // namespace
 
 std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions& options) {
@@ -81,7 +90,7 @@ std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions
   } else if (param.has_net_param()) {
     net = param.net_param();
   } else {
-    net = ReadNetText(file);
+    net = ReadNetOf(param.has_train_net() ? "train_net" : "net", file);
   }
   MergeState(TRAIN, param.train_state(), &net);
   if (options.ranks > 1) {
@@ -93,7 +102,9 @@ std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions
                            : "all of them together, as in NVCaffe (" + reason + ")");
     if (!reason.empty()) DivideBatchSizes(options.ranks, &net);
   }
-  return WithLayerPosition(file, TRAIN, [&] { return std::make_unique<Net>(net, options); });
+  NetOptions of_file = options;
+  of_file.file = file;
+  return std::make_unique<Net>(net, of_file);
 }
 
 std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param) {
@@ -111,7 +122,8 @@ std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param) 
           " test nets; give none or one each");
   std::vector<TestNetDefinition> nets;
   for (const NetParameter& net : param.test_net_param()) nets.push_back({net, ""});
-  for (const std::string& file : param.test_net()) nets.push_back({ReadNetText(file), file});
+  for (const std::string& file : param.test_net())
+    nets.push_back({ReadNetOf("test_net", file), file});
   for (int i = 0; i < generic; ++i) {
     nets.push_back(
         {param.has_net_param() ? param.net_param() : ReadNetText(param.net()), param.net()});

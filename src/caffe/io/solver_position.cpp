@@ -1,0 +1,55 @@
+#include "caffe/io/solver_position.hpp"
+
+#include <google/protobuf/text_format.h>
+
+#include <cctype>
+#include <filesystem>
+#include <vector>
+
+#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::TextFormat;
+
+// The fields of SolverParameter among the words of `text`, in order.
+std::vector<const FieldDescriptor*> FieldsIn(const std::string& text) {
+  std::vector<const FieldDescriptor*> fields;
+  std::string word;
+  for (const char letter : text + " ") {
+    if (std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_') {
+      word += letter;
+      continue;
+    }
+    const FieldDescriptor* field = SolverParameter::descriptor()->FindFieldByName(word);
+    if (field != nullptr) fields.push_back(field);
+    word.clear();
+  }
+  return fields;
+}
+
+}  // namespace
+
+std::string PositionOfSolverField(const std::string& file, const std::string& message) {
+  constexpr std::string_view kBefore = "solver: ";
+  if (!message.starts_with(kBefore) || !std::filesystem::is_regular_file(file)) return "";
+  const std::string text = ReadFile(file);
+  SolverParameter solver;
+  TextFormat::ParseInfoTree positions;
+  TextFormat::Parser parser;
+  parser.WriteLocationsTo(&positions);
+  if (!parser.ParseFromString(text, &solver)) return file;
+  for (const FieldDescriptor* field : FieldsIn(message.substr(kBefore.size()))) {
+    const TextFormat::ParseLocation start =
+        positions.GetLocation(field, field->is_repeated() ? 0 : -1);
+    if (start.line < 0) continue;
+    return StrCat(file, ":", start.line + 1, ":", ColumnInText(text, start.line, start.column));
+  }
+  return file;
+}
+
+}  // namespace caffe
