@@ -12,7 +12,8 @@ Shape::Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {
   for (const int64_t extent : dims_) {
     Require(extent >= 0, "shape ", *this, " has a negative extent (", extent, ")");
     Require(extent == 0 || total <= std::numeric_limits<int32_t>::max() / extent, "shape ", *this,
-            " has more than ", std::numeric_limits<int32_t>::max(), " elements");
+            " has more than ", std::numeric_limits<int32_t>::max(),
+            " elements; lower the batch size or another extent");
     total *= extent;
   }
 }

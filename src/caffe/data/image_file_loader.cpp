@@ -20,7 +20,10 @@ ImageFileLoader::ImageFileLoader(const ImageDataParameter& options)
 void ImageFileLoader::ReadFile(std::string_view path) {
   const std::string name = options_.root_folder() + std::string(path);
   std::ifstream file(name, std::ios::binary | std::ios::ate);
-  if (!file) throw IoError(StrCat("cannot open '", name, "'"));
+  if (!file) {
+    throw IoError(StrCat("cannot open '", name, "'; image_data_param { root_folder: '",
+                         options_.root_folder(), "' } comes before the paths of the list"));
+  }
   if (std::filesystem::is_directory(name)) throw IoError(StrCat("'", name, "' is a directory"));
   file_.resize(static_cast<size_t>(file.tellg()));
   file.seekg(0);

@@ -21,8 +21,9 @@ class ConcatLayer final : public Layer {
     for (const Shape& bottom : bottoms) {
       Require(bottom.num_axes() == bottoms[0].num_axes() &&
                   bottom.With(axis, 0) == bottoms[0].With(axis, 0),
-              "bottoms of shapes ", bottoms[0], " and ", bottom, " differ in another axis than ",
-              axis);
+              "bottoms of shapes ", bottoms[0], " and ", bottom,
+              " can only differ in the axis along which they are joined, ", axis,
+              "; make the others equal, or set concat_param { axis }");
       extent += bottom[axis];
     }
     return {bottoms[0].With(axis, extent)};

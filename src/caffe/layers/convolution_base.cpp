@@ -70,7 +70,7 @@ void ConvolutionBase::CheckOutputs() const {
 void ConvolutionBase::CheckGroups(const ops::ConvGeometry& geometry, const Shape& bottom) const {
   const int64_t channels = bottom[ChannelAxis(bottom)];
   Require(channels % geometry.group == 0, channels, " input channels are not divisible by group ",
-          geometry.group);
+          geometry.group, "; choose a group that divides both them and num_output");
   Require(options_.num_output() % geometry.group == 0, "num_output ", options_.num_output(),
           " is not divisible by the ", geometry.group, " groups, one for each of the ", channels,
           " input channels");

@@ -20,7 +20,8 @@ class CropLayer final : public Layer {
     Shape top = bottoms[0];
     for (int i = axis; i < top.num_axes(); ++i) {
       Require(offsets[i] + bottoms[1][i] <= bottoms[0][i], "offset ", offsets[i], " + size ",
-              bottoms[1][i], " goes beyond the ", bottoms[0][i], " elements of axis ", i);
+              bottoms[1][i], " goes beyond the ", bottoms[0][i], " elements of axis ", i,
+              "; lower the offset, or crop to a smaller second bottom");
       top = top.With(i, bottoms[1][i]);
     }
     return {top};

@@ -69,7 +69,8 @@ class ReshapeLayer final : public Layer {
       dims[inferred] = bottom.count() / count;
     }
     Require(Shape(dims).count() == bottom.count(), "shape ", Shape(dims), " has ",
-            Shape(dims).count(), " elements, the bottom (", bottom, ") has ", bottom.count());
+            Shape(dims).count(), " elements, the bottom (", bottom, ") has ", bottom.count(),
+            "; change a dim, or let one be inferred (dim: -1)");
     return dims;
   }
 

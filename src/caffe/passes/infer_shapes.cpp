@@ -5,9 +5,12 @@ namespace caffe::passes {
 namespace {
 
 void CheckCount(const char* what, int count, int exact, int least, int most) {
-  Require(exact < 0 || count == exact, "takes ", exact, " ", what, "(s) but has ", count);
-  Require(least < 0 || count >= least, "takes at least ", least, " ", what, "(s) but has ", count);
-  Require(most < 0 || count <= most, "takes at most ", most, " ", what, "(s) but has ", count);
+  const std::string repair = StrCat("; name each by ", what, ": \"...\"");
+  Require(exact < 0 || count == exact, "takes ", exact, " ", what, "(s) but has ", count, repair);
+  Require(least < 0 || count >= least, "takes at least ", least, " ", what, "(s) but has ", count,
+          repair);
+  Require(most < 0 || count <= most, "takes at most ", most, " ", what, "(s) but has ", count,
+          "; leave out the others");
 }
 
 }  // namespace

@@ -59,7 +59,9 @@ void CheckSchedule(const SolverParameter& param) {
   RequireKnown("weight_decay_policy", param.weight_decay_policy(), {"fixed", "poly"});
   Require(param.lr_policy() != "step" || param.stepsize() > 0,
           "solver: lr_policy 'step' needs stepsize > 0, got ", param.stepsize());
-  Require(param.has_base_lr(), "solver: base_lr is not set");
+  Require(param.has_base_lr(),
+          "solver: base_lr is not set; give the learning rate, such as "
+          "base_lr: 0.01");
   RequireFinite("base_lr", param.base_lr());
   RequireFinite("gamma", param.gamma());
   RequireFinite("power", param.power());

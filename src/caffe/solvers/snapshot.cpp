@@ -129,7 +129,8 @@ void CheckSnapshotWritable(const std::string& prefix) {
   const std::filesystem::path folder = std::filesystem::path(prefix).parent_path();
   std::error_code ignored;  // the file's error says more
   if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
-  WithContext("solver: snapshot_prefix '" + prefix + "' cannot be written",
+  WithContext("solver: snapshot_prefix '" + prefix +
+                  "' cannot be written; name a folder in which files can be made",
               [&] { WriteFileAtomically(probe, std::string_view("")); });
   std::filesystem::remove(probe);
 }

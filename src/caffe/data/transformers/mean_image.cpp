@@ -9,15 +9,15 @@
 namespace caffe::data {
 
 MeanImage ReadMeanImage(const std::string& file) {
-  BlobProto blob;
-  ReadBinaryProto(file, &blob);
   MeanImage mean;
-  WithContext("mean_file '" + file + "'", [&] {
+  WithContext("mean_file", [&] {
+    BlobProto blob;
+    ReadBinaryProto(file, &blob);
     const Shape shape = ShapeOf(blob);
     const int axes = shape.num_axes();
-    Require(axes == 3 || (axes == 4 && shape[0] == 1), "a mean of shape ", shape,
+    Require(axes == 3 || (axes == 4 && shape[0] == 1), file, ": a mean of shape ", shape,
             "; it has to be one image (1xCxHxW)");
-    Require(shape.count() > 0, "a mean of shape ", shape, " has no pixels");
+    Require(shape.count() > 0, file, ": a mean of shape ", shape, " has no pixels");
     mean.values = ReadBlobFloats(blob);
     mean.extents = {static_cast<int>(shape[axes - 3]), static_cast<int>(shape[axes - 2]),
                     static_cast<int>(shape[axes - 1])};
