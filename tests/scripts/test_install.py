@@ -44,6 +44,17 @@ def test_development_is_headers_alone(install):
     assert not list(folder.rglob("*.so"))
 
 
+def test_the_programs_of_the_cpp_page_compile_with_installed_headers(install):
+    folder = install("development")
+    programs = re.findall(r"^```cpp (\S+)\n(.*?)^```$", (ROOT / "docs" / "cpp.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert len(programs) >= 3
+    for name, source in programs:
+        (folder / name).write_text(source)
+        done = subprocess.run(["c++", "-std=c++20", "-fsyntax-only", f"-I{folder}/include", folder / name], check=False, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0, f"{name}: {done.stdout[:2000]}"
+
+
 def test_python_finds_the_library_beside_it(install):
     if not list(BINARIES.glob("python/caffe/_caffe*.so")):
         pytest.skip("a build without the Python package")
