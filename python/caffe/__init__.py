@@ -28,3 +28,5 @@ from .pycaffe import Net
 from .single_layer import LayerBase, LayerParameter, create_layer
 from .solver import Solver, get_solver, train
 from .solver import *  # noqa: F403  (SGDSolver, AdamSolver ...: one class per type)
+
+__all__ = [name for name in dir() if not name.startswith("_") and name != "add_compiled_modules"]

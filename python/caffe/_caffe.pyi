@@ -1,3 +1,5 @@
+from __future__ import annotations  # documentation tools import this file
+
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike

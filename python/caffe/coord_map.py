@@ -5,9 +5,7 @@ A layer moves coordinates by y = a * x + b along each spatial axis, from its bot
 `crop` makes the Crop layer that puts one blob exactly over another, as nets that label each pixel
 need after upsampling.
 """
-from __future__ import annotations
-
-from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Iterable, Mapping, NamedTuple
 
 import numpy as np
 
@@ -37,7 +35,7 @@ class CoordMap(NamedTuple):
     a, b: float arrays with one element for all spatial axes, or one for each.
     """
 
-    axis: Optional[int]
+    axis: int | None
     a: np.ndarray
     b: np.ndarray
 
@@ -53,7 +51,7 @@ def _array(value: Any) -> np.ndarray:
     return np.array(value, dtype=float, ndmin=1)
 
 
-def conv_params(fn: Function) -> Tuple[int, np.ndarray, np.ndarray, np.ndarray]:
+def conv_params(fn: Function) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     """(channel axis, stride, extent of the dilated window, pad) of a layer with a window.
 
     Raises UndefinedMapException where the window is that of the whole image, or is given by fields
@@ -71,7 +69,7 @@ def conv_params(fn: Function) -> Tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     return options.get("axis", 1), _array(options.get("stride", 1)), window, _array(options.get("pad", 0))
 
 
-def crop_params(fn: Function) -> Tuple[int, np.ndarray]:
+def crop_params(fn: Function) -> tuple[int, np.ndarray]:
     """(first axis that is cut, offset along the cut axes) of a Crop layer."""
     options = _options(fn, "crop_param")
     return options.get("axis", 2), _array(options.get("offset", 0))
@@ -113,7 +111,7 @@ def _mapped_bottoms(top: Top) -> Iterable[Top]:
     return top.fn.inputs[:1] if top.fn.type_name == "Crop" else top.fn.inputs
 
 
-def _maps_from_ancestors(top: Top) -> Dict[Top, CoordMap]:
+def _maps_from_ancestors(top: Top) -> dict[Top, CoordMap]:
     """For the top and each blob it was computed from: the map from there to the top.
 
     Nearest first; where several ways lead to a blob, they are taken to agree.

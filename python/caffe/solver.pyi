@@ -1,6 +1,10 @@
 from collections.abc import Callable
+from os import PathLike
+from typing import Any
 
-from ._caffe import Path, Solver as Solver
+from ._caffe import Solver as Solver
+
+Path = str | bytes | PathLike[Any]
 
 class SGDSolver(Solver):
     def __init__(self, solver_file: Path, keep_all: bool = True, precision: str | None = None) -> None: ...

@@ -101,6 +101,11 @@ def test_stubs_match_the_modules():
     assert members(solver) == set(caffe.solver.__all__) | {"get_solver", "train"}
 
 
+def test_star_brings_what_is_public():
+    assert {"Net", "Blob", "SGDSolver", "layers", "io", "Error"} <= set(caffe.__all__)
+    assert not [name for name in caffe.__all__ if name.startswith("_") or name == "add_compiled_modules"]
+
+
 def test_everything_public_is_documented():
     for owner in (caffe.Net, caffe.Solver, caffe.Blob, caffe.io, caffe.Classifier, caffe.Detector, caffe.draw):
         for name, value in inspect.getmembers(owner):
