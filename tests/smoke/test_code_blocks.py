@@ -1,10 +1,10 @@
-"""Every fenced block of README.md and docs/*.md does what the page says.
+"""Every fenced block of README.md and of docs/ does what the page says.
 
     ```python            runs; the blocks of a page are one program
     ```prototxt [FILE]   is a net or a solver (or some of its fields); with FILE it is written for the blocks after it
     ```cpp [FILE]        compiles, by itself
     ```sh run            each line runs, in a copy of the repository with the programs of the build
-    ```sh                is a shell script, not run
+    ```sh [FILE]         is a shell script, not run; with FILE it is written for the blocks after it
     ```text              says nothing to a machine
 
 What a page does not show, the test does first: <!-- before the blocks: ... --> holds Python.
@@ -22,7 +22,8 @@ from google.protobuf import text_format
 from caffe.proto import caffe_pb2
 from conftest import BINARIES, ROOT, Workplace
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# docs/all.md repeats the others.
+PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.name != "all.md")]
 BLOCK = re.compile(r"^```(\S*) *(.*)\n((?:.*\n)*?)^```$", re.MULTILINE)
 BEFORE = re.compile(r"<!-- before the blocks:\n(.*?)-->", re.DOTALL)
 
@@ -73,13 +74,14 @@ class Page:
         assert done.returncode == 0 and not done.stderr, f"{self.name}:{line}: {done.stderr[-4000:]}"
 
     def sh(self, line, argument, source):
-        assert argument in ("", "run"), f"{self.name}:{line}: '```sh {argument}': only 'run' is known"
-        shell = ["bash", "-euo", "pipefail"] if argument else ["bash", "-n"]
+        assert argument in ("", "run") or "." in argument, f"{self.name}:{line}: '```sh {argument}': only 'run' or a file is known"
+        shell = ["bash", "-euo", "pipefail"] if argument == "run" else ["bash", "-n"]
         done = subprocess.run([*shell, "-c", source], cwd=self.folder, text=True, check=False, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, env={
                                   **os.environ, "CAFFE_BIN": str(BINARIES), "PYTHONPATH": str(BINARIES.parent / "python"),
                                   "PATH": f"{self.folder / '.path'}:{BINARIES}:{os.environ['PATH']}"})
         assert done.returncode == 0, f"{self.name}:{line}: {done.stdout[-4000:]}"
+        self._write("" if argument == "run" else argument, source)
 
     def text(self, line, argument, source):
         pass
