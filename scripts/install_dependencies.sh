@@ -5,6 +5,8 @@
 #   scripts/install_dependencies.sh test      and what the tests need (scripts/test.sh)
 #   scripts/install_dependencies.sh develop   and the formatter and linter (the commit hooks)
 #   scripts/install_dependencies.sh fuzz      what building needs, and scripts/fuzz.sh
+#   scripts/install_dependencies.sh docs      what building needs, and scripts/docs_site.sh and
+#                                             scripts/docs_images.py
 #   scripts/install_dependencies.sh video     what building needs, and what reads videos (VideoData)
 #   scripts/install_dependencies.sh cuda      what building needs, and the header files of
 #                                             cudnn-frontend, into ~/.cache/cortado; the CUDA
@@ -29,11 +31,12 @@ build=(
 )
 test=(
   python3-pytest python3-lmdb python3-h5py python3-pil python3-pydot graphviz
-  python3-tqdm python3-matplotlib python3-nbclient python3-ipykernel
+  python3-tqdm python3-matplotlib python3-nbclient python3-ipykernel python3-yaml
 )
 develop=(clang-format clang-tidy)
 # Debian 12's first clang with half floats, or Ubuntu's own.
 fuzz=('clang-16|clang-18' 'libclang-rt-16-dev|libclang-rt-18-dev' 'libomp-16-dev|libomp-18-dev')
+docs=(doxygen python3-venv python3-yaml python3-pil python3-matplotlib)
 video=(libopencv-videoio-dev)
 cuda=(python3-pip)
 onednn3=(python3-pip)
@@ -45,13 +48,14 @@ what=${1:-build}
 what=${what#--}
 case "$what" in
   build) wanted=("${build[@]}") ;;
+  docs) wanted=("${build[@]}" "${docs[@]}") ;;
   video) wanted=("${build[@]}" "${video[@]}") ;;
   cuda) wanted=("${build[@]}" "${cuda[@]}") ;;
   onednn3) wanted=("${build[@]}" "${onednn3[@]}") ;;
   test) wanted=("${build[@]}" "${test[@]}") ;;
   develop) wanted=("${build[@]}" "${test[@]}" "${develop[@]}") ;;
   fuzz) wanted=("${build[@]}" "${fuzz[@]}") ;;
-  *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 # Without apt there is no list to compare with, so look for the tools themselves.

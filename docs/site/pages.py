@@ -1,0 +1,60 @@
+"""MkDocs hook: the site mirrors the repository, so that a page's links hold in both.
+
+Pages are the Markdown files of the repository under their own paths. What they link to (notebooks,
+pictures, the licence) and the API references of scripts/docs_site.sh are copied. The Markdown files
+stand beside the pages, where llms.txt points.
+"""
+import pathlib
+import re
+import shutil
+
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Link
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ("docs", "models", "examples", "benchmarks", "src")
+ALL_PAGES = ROOT / "docs" / "all.md"  # repeats the others, so it is no page
+LINK = re.compile(r"\]\(([^)\s#]+)")
+# What stands in a fence after its language is for tests/smoke/test_code_blocks.py; a file's name is shown.
+FENCE = re.compile(r"^```(\w+) +(\S+)$", re.MULTILINE)
+API = {"Python": "api/python/caffe.html", "C++": "api/cpp/index.html"}
+
+
+def sources():
+    """The pages' files."""
+    found = [*ROOT.glob("*.md"), *(path for name in FOLDERS for path in (ROOT / name).rglob("*.md"))]
+    return sorted(path for path in found if path != ALL_PAGES)
+
+
+def linked_files(page):
+    """Files of the repository, other than pages, that a page links to."""
+    targets = LINK.findall(page.read_text(encoding="utf-8"))
+    paths = {(page.parent / target).resolve() for target in targets if "://" not in target}
+    return {path for path in paths if path.is_file() and path.suffix != ".md"}
+
+
+def on_files(files, config):
+    mirror = Files([file for file in files if file.generated_by or file.src_dir != config.docs_dir])
+    pages = sources()
+    for path in [*pages, *sorted(set().union(*map(linked_files, pages)))]:
+        mirror.append(File.generated(config, str(path.relative_to(ROOT)), abs_src_path=str(path)))
+    return mirror
+
+
+def on_page_markdown(markdown, **_):
+    return FENCE.sub(lambda fence: f"```{fence[1]}" + (f' title="{fence[2]}"' if "." in fence[2] else ""), markdown)
+
+
+def on_nav(nav, **_):
+    """Adds the API references, which are no pages, to their sections."""
+    for section in nav.items:
+        if section.title in API:
+            section.children.append(Link("API reference", API[section.title]))
+    return nav
+
+
+def on_post_build(config, **_):
+    for path in [*sources(), ALL_PAGES, ROOT / "llms.txt"]:
+        copy = pathlib.Path(config.site_dir, path.relative_to(ROOT))
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Writes docs/all.md, all pages in one file, and llms.txt, a list of them (llmstxt.org).
+
+  scripts/docs_all.py [--check]
+
+Pages and their order are those of the site (nav in mkdocs.yml). A page's description is that of the
+tables in README.md and docs/README.md, else its first sentence. --check changes nothing and fails
+when a file is out of date. Needs PyYAML.
+"""
+import argparse
+import os
+import pathlib
+import re
+import sys
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ALL = ROOT / "docs" / "all.md"
+LIST = ROOT / "llms.txt"
+FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"<!--.*?-->\n*", re.DOTALL)
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(#[^)\s]*)?\)")
+HEAD = """<!-- Made by scripts/docs_all.py from the pages that mkdocs.yml names. -->
+
+"""
+
+
+def sections():
+    """(title, [page]) of the site's navigation."""
+    # The base loader takes the file's Python tags for plain text.
+    nav = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), yaml.BaseLoader)["nav"]
+    for section in nav:
+        for title, entries in section.items():
+            paths = [entry if isinstance(entry, str) else next(iter(entry.values())) for entry in entries]
+            yield title, [ROOT / path for path in paths]
+
+
+def paragraphs(page):
+    """Paragraphs of a page: no code, comments, headings, tables, pictures or lists."""
+    text = FENCED.sub("", COMMENT.sub("", page.read_text(encoding="utf-8")))
+    parts = [part for part in re.split(r"\n\s*\n", text) if re.match(r"[\w`*]", part) and not part.startswith("* ")]
+    return [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(part.split())) for part in parts]
+
+
+def title(page):
+    return re.search(r"^# (.*)", page.read_text(encoding="utf-8"), re.MULTILINE)[1].replace("`", "")
+
+
+def descriptions():
+    """What the tables of README.md and docs/README.md say of each page that they link to."""
+    found = {}
+    for page in (ROOT / "README.md", ROOT / "docs" / "README.md"):
+        for links, text in re.findall(r"^\| (\[.*?) \| (.*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            found.update({(page.parent / link[1]).resolve(): text for link in LINK.finditer(links)})
+    return found
+
+
+def first_sentence(page):
+    return re.match(r".*?[.:](?=\s|$)|.*", paragraphs(page)[0].replace("**", ""))[0].rstrip(".:")
+
+
+def relinked(page, folder):
+    """A page's text with links that hold in another folder."""
+    def target(link):
+        path = os.path.relpath(page.parent / link[1] if link[1] else page, folder)
+        return f"]({path}{link[2] or ''})"
+
+    parts = FENCED.split(COMMENT.sub("", page.read_text(encoding="utf-8")))
+    return "".join(part if part.startswith("```") else LINK.sub(target, part) for part in parts)
+
+
+def all_pages():
+    pages = [page for _, pages in sections() for page in pages]
+    return HEAD + "\n".join(f"<!-- {page.relative_to(ROOT)} -->\n\n{relinked(page, ALL.parent)}" for page in pages)
+
+
+def page_list():
+    home = ROOT / "README.md"
+    text = f"# {title(home)}\n\n> {paragraphs(home)[0]}\n"
+    text += f"\nAll pages in one file: [{ALL.name}]({ALL.relative_to(ROOT)})\n"
+    known = descriptions()
+    for name, pages in sections():
+        lines = (f"- [{title(page)}]({page.relative_to(ROOT)}): {known.get(page) or first_sentence(page)}\n" for page in pages)
+        text += f"\n## {name}\n\n" + "".join(lines)
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    for path, text in ((ALL, all_pages()), (LIST, page_list())):
+        if not options.check:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            sys.exit(f"{path.relative_to(ROOT)} is out of date; run scripts/docs_all.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Builds the documentation site into build/site: the pages with search, and the API references.
+#
+#   scripts/docs_site.sh [--no-api]
+#
+#   --no-api   the pages alone: no Doxygen, no build needed
+#
+# Broken links and anchors, and warnings of Doxygen, are failures. Read the site from
+# build/site/index.html, no server needed. Needs scripts/install_dependencies.sh docs; the rest comes
+# from the Python package index into build/docs-venv (docs/site/requirements.txt). The Python
+# reference describes the module of the build (build/cpu-release, or CAFFE_BINARY_DIR).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/common.sh
+
+api=1
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --no-api) api= ;;
+    -h|--help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
+  esac
+  shift
+done
+
+# environment FOLDER REQUIREMENTS: a virtual environment beside the system's packages.
+environment() {
+  local python
+  cmp -s "$2" "$1/requirements.txt" && return
+  python=$(find_python venv ensurepip)
+  [ -n "$python" ] || { echo "no Python with venv: run scripts/install_dependencies.sh docs" >&2; exit 1; }
+  "$python" -m venv --clear --system-site-packages "$1"
+  "$1/bin/pip" install --quiet --disable-pip-version-check -r "$2"
+  cp "$2" "$1/requirements.txt"
+}
+
+environment build/docs-venv docs/site/requirements.txt
+build/docs-venv/bin/mkdocs --quiet build --strict
+
+if [ -n "$api" ]; then
+  version=$(scripts/release.sh version)
+  mkdir -p build/site/api/cpp
+  (cat docs/site/Doxyfile; echo "PROJECT_NUMBER = $version"; echo "OUTPUT_DIRECTORY = build/site/api/cpp"
+   echo "WARN_AS_ERROR = FAIL_ON_WARNINGS") | doxygen -
+  PYTHONPATH=python build/docs-venv/bin/pdoc --output-directory build/site/api/python caffe
+fi
+echo "The site is build/site/index.html"

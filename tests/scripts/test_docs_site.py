@@ -1,0 +1,96 @@
+"""The documentation site: its navigation, the files made of all pages, and the site as a whole."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+yaml = pytest.importorskip("yaml", reason="no python3-yaml")
+
+
+def pages_of_the_navigation():
+    sections = yaml.load((ROOT / "mkdocs.yml").read_text(), yaml.BaseLoader)["nav"]
+    return re.findall(r"[\w/]+\.md", json.dumps(sections))
+
+
+def test_the_navigation_has_every_page():
+    pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")} - {"docs/all.md"}
+    named = pages_of_the_navigation()
+    assert pages | {"README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} <= set(named)
+    assert len(named) == len(set(named)) and all((ROOT / page).exists() for page in named)
+
+
+def docs_all(root, *arguments):
+    return subprocess.run([sys.executable, root / "scripts" / "docs_all.py", *arguments], text=True, capture_output=True,
+                          check=False)
+
+
+def test_files_of_all_pages_are_up_to_date():
+    done = docs_all(ROOT, "--check")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(name="copy")
+def copy_of_the_pages(tmp_path):
+    for page in [*pages_of_the_navigation(), "mkdocs.yml", "scripts/docs_all.py"]:
+        (tmp_path / page).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / page, tmp_path / page)
+    assert docs_all(tmp_path).returncode == 0
+    return tmp_path
+
+
+def test_a_changed_page_makes_them_stale(copy):
+    assert docs_all(copy, "--check").returncode == 0
+    with open(copy / "docs" / "data.md", "a", encoding="utf-8") as page:
+        page.write("\nMore.\n")
+    assert "docs/all.md is out of date" in docs_all(copy, "--check").stderr
+
+
+def test_links_of_pages_hold_where_all_are(copy):
+    (copy / "docs" / "neighbours" / "netron.md").write_text(
+        "# Netron\n\nSee [runs](../runs.md#curves), [here](#netron), ![x](../images/x.svg), [web](https://netron.app).\n\n"
+        "```python\nf = x[0](a.md)\n```\n<!-- before the blocks:\nx = 1\n-->\n")
+    assert docs_all(copy).returncode == 0
+    text = (copy / "docs" / "all.md").read_text()
+    assert ("See [runs](runs.md#curves), [here](neighbours/netron.md#netron), ![x](images/x.svg), [web](https://netron.app).\n\n"
+            "```python\nf = x[0](a.md)\n```\n\n<!-- docs") in text
+
+
+def test_the_list_has_the_form_of_llmstxt():
+    title, *lines = [line for line in (ROOT / "llms.txt").read_text().splitlines() if line]
+    assert title == "# Cortado" and lines[0].startswith("> ")
+    links = [line for line in lines if line.startswith("- ")]
+    assert len(links) == len(pages_of_the_navigation())
+    for line in links:
+        assert (ROOT / re.fullmatch(r"- \[[^]]+\]\(([\w/.]+)\): \S.*", line)[1]).exists(), line
+
+
+def test_pictures_are_small_and_in_a_page():
+    pictures = [path for path in (ROOT / "docs" / "images").iterdir() if path.suffix in (".svg", ".png")]
+    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in pages_of_the_navigation())
+    assert pictures
+    for picture in pictures:
+        assert picture.stat().st_size < 200_000 and f"images/{picture.name})" in text, picture.name
+
+
+def test_the_site_builds():
+    if not os.environ.get("CAFFE_SLOW_TESTS"):
+        pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)")
+    if not shutil.which("doxygen"):
+        pytest.skip("no doxygen: scripts/install_dependencies.sh docs")
+    done = subprocess.run([ROOT / "scripts" / "docs_site.sh"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          check=False)
+    assert done.returncode == 0 and not re.search("warn", done.stdout, re.IGNORECASE), done.stdout
+    site = ROOT / "build" / "site"
+    assert "lenet" in (site / "search" / "search_index.json").read_text().lower()
+    assert "class" in (site / "api" / "cpp" / "classcaffe_1_1Net.html").read_text()
+    assert 'id="Net.forward"' in (site / "api" / "python" / "caffe.html").read_text()
+    home = (site / "index.html").read_text()
+    for link in ("api/cpp/index.html", "api/python/caffe.html", "docs/neighbours/slurm.html", "CHANGELOG.html"):
+        assert f'href="{link}"' in home and (site / link).exists(), link
+    assert (site / "llms.txt").exists() and (site / "docs" / "all.md").exists()
