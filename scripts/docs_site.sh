@@ -5,8 +5,8 @@
 #
 #   --no-api   the pages alone: no Doxygen, no build needed
 #
-# Broken links and anchors, and warnings of Doxygen, are failures. Read the site from
-# build/site/index.html, no server needed. Needs scripts/install_dependencies.sh docs; the rest comes
+# Broken links and anchors, and warnings of Doxygen, are failures. Search needs a server:
+# python3 -m http.server --directory build/site. Needs scripts/install_dependencies.sh docs; the rest comes
 # from the Python package index into build/docs-venv (docs/site/requirements.txt). The Python
 # reference describes the module of the build (build/cpu-release, or CAFFE_BINARY_DIR).
 set -euo pipefail
@@ -43,5 +43,7 @@ if [ -n "$api" ]; then
   (cat docs/site/Doxyfile; echo "PROJECT_NUMBER = $version"; echo "OUTPUT_DIRECTORY = build/site/api/cpp"
    echo "WARN_AS_ERROR = FAIL_ON_WARNINGS") | doxygen -
   PYTHONPATH=python build/docs-venv/bin/pdoc --output-directory build/site/api/python caffe
+  # Of functions of the extension pdoc does not know the parameters; their texts begin with them.
+  find build/site/api/python -name '*.html' -exec sed -i 's|<span class="n">unknown</span>|...|' {} +
 fi
-echo "The site is build/site/index.html"
+echo "The site is in build/site; to read it: python3 -m http.server --directory build/site"

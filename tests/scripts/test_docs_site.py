@@ -25,6 +25,17 @@ def test_the_navigation_has_every_page():
     assert len(named) == len(set(named)) and all((ROOT / page).exists() for page in named)
 
 
+@pytest.mark.parametrize("page", pages_of_the_navigation())
+def test_lists_begin_after_an_empty_line(page):
+    """Else the site shows them as part of the paragraph."""
+    item, fenced, before = re.compile(r"([*-]|\d+\.) "), False, ""
+    for number, line in enumerate((ROOT / page).read_text(encoding="utf-8").splitlines(), 1):
+        fenced ^= line.startswith("```")
+        starts = item.match(line) and before and not (item.match(before) or before.startswith("  "))
+        assert fenced or not starts, f"{page}:{number}: a list without an empty line before it"
+        before = line
+
+
 def docs_all(root, *arguments):
     return subprocess.run([sys.executable, root / "scripts" / "docs_all.py", *arguments], text=True, capture_output=True,
                           check=False)
@@ -89,7 +100,9 @@ def test_the_site_builds():
     site = ROOT / "build" / "site"
     assert "lenet" in (site / "search" / "search_index.json").read_text().lower()
     assert "class" in (site / "api" / "cpp" / "classcaffe_1_1Net.html").read_text()
-    assert 'id="Net.forward"' in (site / "api" / "python" / "caffe.html").read_text()
+    python = (site / "api" / "python" / "caffe.html").read_text()
+    assert 'id="Net.forward"' in python and "unknown" not in python
+    assert "unpkg.com" not in (site / "index.html").read_text()  # nothing is fetched from elsewhere
     home = (site / "index.html").read_text()
     for link in ("api/cpp/index.html", "api/python/caffe.html", "docs/neighbours/slurm.html", "CHANGELOG.html"):
         assert f'href="{link}"' in home and (site / link).exists(), link
