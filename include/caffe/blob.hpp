@@ -1,4 +1,8 @@
 // Blob: a named tensor of a net, its values (data) and its gradient (diff).
+//
+//     caffe::Blob& input = *net.input_blobs()[0];
+//     input.Reshape(2, 3, 224, 224);
+//     std::fill_n(input.mutable_cpu_data(), input.count(), 0.5f);
 #pragma once
 
 #include <memory>
@@ -14,6 +18,8 @@ class Device;
 class SyncedTensor;
 class ThreadClaim;
 
+// Data and diff have the blob's shape, count() elements each.
+//
 // The user's view is always plain row-major N,C,H,W, whatever layout and type the compiled plan
 // uses: cpu_data<T>() converts a copy when it has to, and mutable_cpu_data<T>() is written back
 // before the net runs next. A pointer stays valid until the blob is reshaped; after the net has
@@ -46,7 +52,8 @@ class Blob {
   int height() const { return static_cast<int>(shape().LegacyExtent(2)); }
   int width() const { return static_cast<int>(shape().LegacyExtent(3)); }
 
-  // Changes the shape; contents are kept when the count stays, else zeroed.
+  // Changes the shape; contents are kept when the count stays, else zeroed. Throws InvalidArgument
+  // for what Shape does not take, and while the net runs.
   void Reshape(const Shape& shape);
   void Reshape(int num, int channels, int height, int width) {
     Reshape(Shape{num, channels, height, width});

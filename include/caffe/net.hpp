@@ -1,4 +1,9 @@
 // Net: a compiled network.
+//
+//     caffe::Net net("deploy.prototxt", caffe::TEST);
+//     net.CopyTrainedLayersFrom("net.caffemodel");
+//     float* image = net.input_blobs()[0]->mutable_cpu_data();  // N x C x H x W; to be filled
+//     const float* scores = net.Forward()[0]->cpu_data();
 #pragma once
 
 #include <cstdint>
@@ -59,6 +64,9 @@ struct NetOptions {
   std::string described_device;
 };
 
+// A network of one phase, compiled: its layers, its blobs and its parameters. Layers and blobs are
+// numbered from 0 in the order of layer_names() and blob_names().
+//
 // One thread at a time: a second one gets InvalidArgument. Everything throws: InvalidArgument for a
 // wrong definition or name (with the layer's name and the nearest valid one), IoError for files,
 // Unsupported for what this build lacks.
@@ -76,12 +84,16 @@ class Net {
   // Runs all layers; returns the net's outputs (tops that nothing reads) in alphabetical order.
   // `loss` receives the weighted sum of the losses.
   const std::vector<Blob*>& Forward(float* loss = nullptr);
-  // Runs layers [start, end] of a keep-all net; returns their part of the loss.
+  // Runs layers start to end, both included, of a keep-all net; returns their part of the loss.
+  // Throws InvalidArgument for another net, for layers that are not there, and where start is not 0
+  // after an input was reshaped.
   float ForwardFromTo(int start, int end);
   // Gradients of all parameters that learn. In a keep-all net they start from the diffs of the
   // output blobs (which hold the loss weights) and are added to the parameters' diffs.
   void Backward();
+  // Layers start down to end, both included, of a keep-all net.
   void BackwardFromTo(int start, int end);
+  // Forward and Backward as one run; returns the weighted sum of the losses.
   float ForwardBackward();
   // The same without waiting for a device: AwaitLoss() waits for the oldest pass whose loss has not
   // been asked for yet and returns it. Few passes should be on their way at a time.
@@ -89,6 +101,7 @@ class Net {
   float AwaitLoss();
   // After an input blob was reshaped: compiles for the new shapes. Forward does it by itself.
   void Reshape();
+  // Sets the parameters' gradients to 0.
   void ClearParamDiffs();
   // Called in the running thread around each layer, with its number; the layers then run one by
   // one, so blobs can be read and changed in between. An exception ends the run and reaches its
@@ -123,7 +136,8 @@ class Net {
   std::vector<WeightTransfer> CopyTrainedLayersFrom(const std::string& file);
   // HDF5 whatever the file's name.
   std::vector<WeightTransfer> CopyTrainedLayersFromHDF5(const std::string& file);
-  // Uses the other net's parameter memory for layers of equal name.
+  // Uses the other net's parameter memory for layers of equal name. Throws InvalidArgument where
+  // they have other numbers or counts of parameters.
   void ShareTrainedLayersWith(const Net& other);
   // The definition with the parameters' values.
   void ToProto(NetParameter* param, bool write_diff = false) const;

@@ -1,4 +1,9 @@
 // Solver: trains a net as a SolverParameter says.
+//
+//     const auto solver = caffe::MakeSolver("solver.prototxt");  // caffe/solver_factory.hpp
+//     solver->Step(100);
+//     std::printf("loss %g\n", solver->smoothed_loss());
+//     solver->Snapshot();
 #pragma once
 
 #include <functional>
@@ -34,6 +39,8 @@ struct SolverOptions {
   Trace* trace = nullptr;
 };
 
+// A train net, its test nets, and the optimizer's state.
+//
 // One thread at a time. Errors are exceptions; a snapshot that cannot be written while training
 // goes on is logged and leaves the last good one in place.
 class Solver {
@@ -45,6 +52,7 @@ class Solver {
 
   // Trains to max_iter, resuming from a .solverstate (or .solverstate.h5) if one is given.
   void Solve(const std::string& resume_file = "");
+  // Trains for so many iterations from the current one, with the tests and snapshots between them.
   void Step(int iterations);
 
   // Continues a run: iteration, weights, history, and where they are recorded the random state and
@@ -64,6 +72,7 @@ class Solver {
   // It outlives the solver for those who keep it.
   const std::shared_ptr<Net>& shared_net() const;
   const std::vector<std::shared_ptr<Net>>& test_nets() const;
+  // Iterations done so far.
   int iter() const;
   const SolverParameter& param() const;
   const std::string& type() const;
