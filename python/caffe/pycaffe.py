@@ -26,7 +26,8 @@ def _cached(name, make):
             found = self.__dict__[key] = make(self)
         return found
 
-    return property(get, doc=make.__doc__)
+    get.__doc__ = make.__doc__
+    return property(get)
 
 
 def _blobs(net):
@@ -261,11 +262,13 @@ def plan(self):
 
 
 def _definition(net):
+    """What was compiled: a caffe_pb2.NetParameter."""
     from .proto import caffe_pb2
     return caffe_pb2.NetParameter.FromString(net._definition())
 
 
 def _layer_param(layer):
+    """The layer's definition: a copy, as a caffe_pb2.LayerParameter."""
     from .proto import caffe_pb2
     return caffe_pb2.LayerParameter.FromString(layer._layer_param())
 
@@ -289,7 +292,8 @@ def _replaceable(of, name):
     def put(self, value):
         self.__dict__[key] = value
 
-    return property(get, put, doc=own.__doc__)
+    get.__doc__ = own.__doc__
+    return property(get, put)
 
 
 Net.blobs = _cached("blobs", _blobs)
@@ -301,7 +305,7 @@ Net.top_names = _cached("top_names", _top_names)
 Net.bottom_names = _cached("bottom_names", _bottom_names)
 Net.inputs = _cached("inputs", _inputs)
 Net.outputs = _cached("outputs", _outputs)
-Net.definition = property(_definition, doc="What was compiled: a caffe_pb2.NetParameter.")
+Net.definition = property(_definition)
 Net.forward = forward
 Net.backward = backward
 Net.forward_all = forward_all
@@ -314,7 +318,7 @@ Net.before_backward = _hook("before_backward", "before the backward of")
 Net.after_backward = _hook("after_backward", "after the backward of")
 Net.plan = plan
 Net.__repr__ = _repr
-Layer.layer_param = property(_layer_param, doc="The layer's definition: a copy, as a caffe_pb2.LayerParameter.")
+Layer.layer_param = property(_layer_param)
 Net._repr_html_ = _repr_html
 for _of, _names in ((Net, ("name", "phase")), (Layer, ("name", "layer_param", "phase", "param_str"))):
     for _name in _names:

@@ -46,14 +46,15 @@ def _made_once(name):
             self.__dict__[key] = made.__get__(self)
         return self.__dict__[key]
 
-    return property(get, doc=made.__doc__)
+    get.__doc__ = made.__doc__
+    return property(get)
 
 
 def _repr(self):
     return f"<caffe.{self.type}Solver of net {self.net.name!r} at iteration {self.iter}>"
 
 
-Solver.param = property(_param, doc=_param.__doc__)
+Solver.param = property(_param)
 Solver.net = _made_once("net")
 Solver.test_nets = _made_once("test_nets")
 Solver.__repr__ = _repr

@@ -342,10 +342,14 @@ void BindLayer(py::module_& module) {
       "bottom and top are lists of Blob. What a method raises ends forward() or backward() of the "
       "net and reaches its caller with its traceback.")
       .def(py::init<const LayerView&>(), py::arg("layer_param"))
-      .def_property_readonly("name", [](const LayerView& self) { return self.param.name(); })
-      .def_property_readonly("type", [](const LayerView& self) { return self.param.type(); })
       .def_property_readonly(
-          "phase", [](const LayerView& self) { return static_cast<int>(self.param.phase()); })
+          "name", [](const LayerView& self) { return self.param.name(); }, "The prototxt's.")
+      .def_property_readonly(
+          "type", [](const LayerView& self) { return self.param.type(); },
+          "The prototxt's, such as \"Convolution\".")
+      .def_property_readonly(
+          "phase", [](const LayerView& self) { return static_cast<int>(self.param.phase()); },
+          "caffe.TRAIN or caffe.TEST.")
       .def_property_readonly(
           "param_str", [](const LayerView& self) { return self.param.python_param().param_str(); },
           "python_param { param_str }: text whose format is the layer's own.")

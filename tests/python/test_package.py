@@ -107,7 +107,7 @@ def test_star_brings_what_is_public():
 
 
 def test_everything_public_is_documented():
-    for owner in (caffe.Net, caffe.Solver, caffe.Blob, caffe.io, caffe.Classifier, caffe.Detector, caffe.draw):
+    for owner in (caffe.Net, caffe.Solver, caffe.Blob, caffe.Layer, caffe.io, caffe.Classifier, caffe.Detector, caffe.draw):
         for name, value in inspect.getmembers(owner):
             if name.startswith("_") or inspect.ismodule(value) or not (callable(value) or isinstance(value, property)):
                 continue
