@@ -77,4 +77,4 @@ def test_the_commands_of_the_last_stage(tmp_path, packages):  # noqa: F811 # pyl
             root.run(re.sub(r"^(--\S+ +)+", "", text))
     user = next(text for name, text in stage if name == "USER")
     command = " ".join(json.loads(next(text for name, text in stage if name == "CMD")))
-    assert "caffe train" in root.run(f"setpriv --reuid={user} --regid={user} --clear-groups {command}")
+    assert "Usage: caffe COMMAND" in root.run(f"setpriv --reuid={user} --regid={user} --clear-groups {command}")
