@@ -291,7 +291,9 @@ std::string Explain(const std::string& message, std::string_view source, const S
   constexpr std::string_view kNoField = "Expected identifier, got: ";
   if (text.starts_with(kNoField)) return DescribeNoField(around, text.substr(kNoField.size()));
   if (text.starts_with("Non-repeated field")) return text + "; keep one";
-  if (text.starts_with("String literals")) return text + "; is the closing quote missing?";
+  if (text.starts_with("String literals") || text == "Unexpected end of string") {
+    return text + "; is the closing quote missing?";
+  }
   if (text == "Expected \":\", found \"=\"")
     return "a ':' comes between a field and its value, not '='";
   const bool is_wrong_value = text.starts_with("Expected ") || text.starts_with("Integer out of") ||
