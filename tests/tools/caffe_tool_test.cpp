@@ -68,10 +68,10 @@ class CaffeToolTest : public ::testing::Test {
 
 TEST_F(CaffeToolTest, ErrorsOfASolverBeginWithTheirPlace) {
   Write("solver.prototxt", "net: 'net.prototxt'\n  lr_policy: 'cosine'\nbase_lr: 1");
-  for (const std::string command : {"train", "plan"}) {
-    ExpectFailure(command + " solver.prototxt",
-                  ": solver.prototxt:2:3: solver: unknown lr_policy 'cosine'");
-  }
+  ExpectFailure("train solver.prototxt",
+                ": solver.prototxt:2:3: solver: unknown lr_policy 'cosine'");
+  Write("solver.prototxt", "net: 'net.prototxt'\n\ttype: 'Adm'");
+  ExpectFailure("plan solver.prototxt", ": solver.prototxt:2:2: solver: unknown type 'Adm'");
   Write("solver.prototxt", "max_iter: 4\nnet: 'nowhere.prototxt'\nlr_policy: 'fixed' base_lr: 1");
   ExpectFailure("train solver.prototxt",
                 ": solver.prototxt:2:1: solver: net is 'nowhere.prototxt'");

@@ -50,10 +50,11 @@ class GraphWiring {
     if (found != graph_.blobs.end()) return found->second;
     std::vector<std::string> known;
     for (const auto& [name, value] : graph_.blobs) known.push_back(name);
-    const std::string near = NearestName(bottom, known);
+    std::string hint = MakerBelow(bottom);
+    const std::string near = hint.empty() ? NearestName(bottom, known) : "";
+    if (!near.empty()) hint = "; did you mean '" + near + "'?";
     throw InvalidArgument(StrCat(PlaceOf(param), ": unknown bottom '", bottom,
-                                 "'; no layer above it has such a top", MakerBelow(bottom),
-                                 near.empty() ? "" : "; did you mean '" + near + "'?"));
+                                 "'; no layer above it has such a top", hint));
   }
 
   // For a bottom that has no maker yet: the layers are in the wrong order, or form a loop.
