@@ -42,7 +42,7 @@ if [ -n "$api" ]; then
   mkdir -p build/site/api/cpp
   (cat docs/site/Doxyfile; echo "PROJECT_NUMBER = $version"; echo "OUTPUT_DIRECTORY = build/site/api/cpp"
    echo "WARN_AS_ERROR = FAIL_ON_WARNINGS") | doxygen -
-  PYTHONPATH=python build/docs-venv/bin/pdoc --output-directory build/site/api/python caffe
+  PYTHONPATH=python build/docs-venv/bin/pdoc --no-show-source --output-directory build/site/api/python caffe
   # Of functions of the extension pdoc does not know the parameters; their texts begin with them.
   find build/site/api/python -name '*.html' -exec sed -i 's|<span class="n">unknown</span>|...|' {} +
 fi

@@ -101,7 +101,7 @@ def test_the_site_builds():
     assert "lenet" in (site / "search" / "search_index.json").read_text().lower()
     assert "class" in (site / "api" / "cpp" / "classcaffe_1_1Net.html").read_text()
     python = (site / "api" / "python" / "caffe.html").read_text()
-    assert 'id="Net.forward"' in python and "unknown" not in python
+    assert 'id="Net.forward"' in python and '<span class="n">unknown</span>' not in python
     assert "unpkg.com" not in (site / "index.html").read_text()  # nothing is fetched from elsewhere
     home = (site / "index.html").read_text()
     for link in ("api/cpp/index.html", "api/python/caffe.html", "docs/neighbours/slurm.html", "CHANGELOG.html"):
