@@ -89,14 +89,19 @@ def test_pictures_are_small_and_in_a_page():
         assert picture.stat().st_size < 200_000 and f"images/{picture.name})" in text, picture.name
 
 
-def test_the_site_builds():
+def build_site(root, *arguments):
     if not os.environ.get("CAFFE_SLOW_TESTS"):
         pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)")
+    done = subprocess.run([root / "scripts" / "docs_site.sh", *arguments], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
+    return done.returncode, done.stdout
+
+
+def test_the_site_builds():
     if not shutil.which("doxygen"):
         pytest.skip("no doxygen: scripts/install_dependencies.sh docs")
-    done = subprocess.run([ROOT / "scripts" / "docs_site.sh"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          check=False)
-    assert done.returncode == 0 and not re.search("warn", done.stdout, re.IGNORECASE), done.stdout
+    status, output = build_site(ROOT)
+    assert status == 0 and not re.search("warn", output, re.IGNORECASE), output
     site = ROOT / "build" / "site"
     assert "lenet" in (site / "search" / "search_index.json").read_text().lower()
     assert "class" in (site / "api" / "cpp" / "classcaffe_1_1Net.html").read_text()
@@ -107,3 +112,16 @@ def test_the_site_builds():
     for link in ("api/cpp/index.html", "api/python/caffe.html", "docs/neighbours/slurm.html", "CHANGELOG.html"):
         assert f'href="{link}"' in home and (site / link).exists(), link
     assert (site / "llms.txt").exists() and (site / "docs" / "all.md").exists()
+
+
+@pytest.mark.parametrize("link", ["nothing.md", "runs.md#nothing", "../models/nothing/README.md"])
+def test_a_broken_link_is_a_failure(tmp_path, link):
+    copy = tmp_path / "copy"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns("build", ".git", "tests", "*_lmdb"))
+    (ROOT / "build" / "docs-venv").mkdir(parents=True, exist_ok=True)  # made where the site was never built
+    (copy / "build").mkdir()
+    (copy / "build" / "docs-venv").symlink_to(ROOT / "build" / "docs-venv")
+    with open(copy / "docs" / "data.md", "a", encoding="utf-8") as page:
+        page.write(f"\n[broken]({link})\n")
+    status, output = build_site(copy, "--no-api")
+    assert status != 0 and link in output, output
