@@ -45,6 +45,8 @@ def less_the_mean_image(pixels):
     ("examples/mnist/lenet.prototxt", "examples/mnist/lenet.caffemodel", mnist, 0.99),
     ("examples/cifar10/cifar10_quick.prototxt", "examples/cifar10/cifar10_quick.caffemodel",
      lambda: cifar(less_the_mean_image), 0.74),
+    ("examples/cifar10/cifar10_full.prototxt", "examples/cifar10/cifar10_full.caffemodel",
+     lambda: cifar(less_the_mean_image), 0.774),
 ])
 def test_accuracy(net, weights, load, accuracy):
     images, labels = load()
