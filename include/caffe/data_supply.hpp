@@ -1,10 +1,19 @@
-// DataSupply: what layers that read records know of them, for reports of progress.
+// DataSupply: what layers that read records know of them, for reports of progress and of memory.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace caffe {
+
+// Host memory that a layer takes beside its net's plan, in bytes.
+struct SupplyMemory {
+  int64_t read_ahead = 0;  // batches that are prepared before they are asked for, and copied records
+  // Pages of a database's file that have been read. Two layers that read one file share them.
+  std::string mapped_file;
+  int64_t mapped = 0;
+};
 
 // A second base class of such layers. In the thread that runs the net.
 class DataSupply {
@@ -16,6 +25,10 @@ class DataSupply {
   // Time that forward passes have waited for batches since the data was opened. Empty: not
   // measured.
   virtual std::optional<double> wait_seconds() const = 0;
+  // Before Layer::Prepare: the net is compiled and never run, so that nothing is to be read ahead.
+  virtual void OnlyPlan() {}
+  // After so many batches.
+  virtual SupplyMemory MemoryAfter(uint64_t /*batches*/) const { return {}; }
 };
 
 }  // namespace caffe

@@ -1,10 +1,12 @@
 // Reports on a compiled net: what `caffe plan` and `caffe time` print.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "caffe/net.hpp"
+#include "caffe/plan_times.hpp"
 
 namespace caffe {
 
@@ -30,9 +32,16 @@ struct PlanMemory {
   int64_t parameter_count = 0;
   int64_t parameters = 0, gradients = 0, outputs = 0, activations = 0, workspace = 0;
   int64_t solver_state = 0;  // of the solver that trains it; 0 if there is none
-  int64_t program = 0;       // what this process has resident already: code, libraries, the plan
+  int64_t test_nets = 0;     // of the solver's test nets, besides the weights that they share
+  // Of the host, for a plan that is not allocated and whose device is the host; else 0.
+  int64_t program = 0;     // what this process has resident already: code, libraries, the plans
+  int64_t running = 0;     // what it will touch of these only when it runs
+  int64_t read_ahead = 0;  // batches that data layers prepare before they are asked for
+  int64_t databases = 0;   // pages of database files in the process's memory map
+  int64_t snapshot = 0;    // copies of weights or of the solver's state, while a file is written
   int64_t total() const {
-    return parameters + gradients + outputs + activations + workspace + solver_state + program;
+    return parameters + gradients + outputs + activations + workspace + solver_state + test_nets +
+           program + running + read_ahead + databases + snapshot;
   }
 };
 
@@ -49,22 +58,24 @@ std::vector<PlanPass> PlanPasses(const Net& net);
 // `solver_states`: state tensors per parameter (1 for SGD).
 PlanMemory MemoryOfPlan(const Net& net, int solver_states = 0);
 
+// What is reported of a plan besides its steps.
+struct PlanReport {
+  PlanMemory memory;
+  // Also the time of each pass of the compiler, and the nodes before and after it; JSON always has
+  // them.
+  bool with_passes = false;
+  std::optional<PlanTimes> times = {};  // none: not asked for
+};
 // The table of `caffe plan`, and the same as JSON.
-// `with_passes`: also the time of each pass, and the nodes before and after it; JSON always has
-// them.
-std::string FormatPlan(const Net& net, int solver_states, bool with_passes = false);
-std::string FormatPlanJson(const Net& net, int solver_states);
+std::string FormatPlan(const Net& net, const PlanReport& report);
+std::string FormatPlanJson(const Net& net, const PlanReport& report);
 
 // A table of plans that recompute more and more of forward in backward: what each takes, and what
 // it costs. Compiles each of them.
 std::string FormatTradeOffs(Net& net, int solver_states);
 
-// Time per layer and direction in milliseconds since profiling began, in layer order.
-struct LayerTime {
-  std::string layer;
-  double forward_ms = 0, backward_ms = 0;
-};
 void SetProfiling(Net& net, bool on);
+// Since profiling began, in layer order.
 std::vector<LayerTime> LayerTimes(Net& net);
 
 }  // namespace caffe

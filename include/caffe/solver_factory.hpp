@@ -1,6 +1,7 @@
 // Solver types by name.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,7 +21,10 @@ std::unique_ptr<Solver> MakeSolver(const std::string& file, SolverOptions option
 SolverParameter ReadSolverText(const std::string& file);
 // The train net as the solver would build it. Exactly one of net, net_param, train_net and
 // train_net_param must be given.
-std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions& options);
+// `prepare` may change the definition, which has its state, before it is compiled.
+using PrepareNet = std::function<void(NetParameter*)>;
+std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions& options,
+                                  const PrepareNet& prepare = nullptr);
 // Loads a comma-separated list of weight files; blanks around names are ignored.
 void LoadWeights(const std::string& list, Net* net);
 // State tensors that the solver's rule keeps for each parameter (1 for SGD).

@@ -95,7 +95,7 @@ class DescribedChipTest : public ::testing::Test {
 
 TEST_F(DescribedChipTest, ReportNamesChipAlgorithmsAndMemory) {
   const Net net(Benchmark("lenet"), For("H200"));
-  const std::string report = FormatPlan(net, 1);
+  const std::string report = FormatPlan(net, {MemoryOfPlan(net, 1)});
   for (const char* part : {"H200", "compute capability 9.0", "conv-cudnn", "gemm-cublaslt",
                            "algorithms", "Workspace:", "Free on it:   139.0 GiB"}) {
     EXPECT_THAT(report, ::testing::HasSubstr(part));

@@ -27,8 +27,8 @@ TEST(FindKernelTest, GoesByTheNetsSettings) {
   ParseTextProto("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 } } }",
                  "net", &param);
   Net exact(param, {.deterministic = true}), usual(param);
-  EXPECT_EQ(FindKernel(Picky{}, {}, {}, TrainingNet(exact)).name, "picky-kernel");
-  EXPECT_THAT([&] { FindKernel(Picky{}, {}, {}, TrainingNet(usual)); },
+  EXPECT_EQ(FindKernel(Picky{}, {}, {}, exact.graph()).name, "picky-kernel");
+  EXPECT_THAT([&] { FindKernel(Picky{}, {}, {}, usual.graph()); },
               ::testing::ThrowsMessage<Unsupported>(
                   ::testing::HasSubstr("picky-kernel: only where bits must be equal")));
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <string_view>
 
 #include "caffe/core/split.hpp"
@@ -52,21 +53,6 @@ void OverrideSolver(const std::string& text, SolverParameter* param) {
     param->clear_net();
   }
   Override(names_net ? text.substr(kNet.size()) : text, param->mutable_net_param());
-}
-
-// The train net that the solver names, in the solver.
-NetParameter* TrainNetOf(SolverParameter* param) {
-  if (param->has_train_net_param()) return param->mutable_train_net_param();
-  if (param->has_train_net()) {
-    *param->mutable_train_net_param() = ReadNetText(param->train_net());
-    param->clear_train_net();
-    return param->mutable_train_net_param();
-  }
-  if (param->has_net()) {
-    *param->mutable_net_param() = ReadNetText(param->net());
-    param->clear_net();
-  }
-  return param->mutable_net_param();
 }
 
 }  // namespace
@@ -169,14 +155,26 @@ void NetFlags::AddInputs(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-// `net` has its state; layers of other states are left out.
-void NetFlags::PutInputs(NetParameter* net) const {
-  if (needs_data) return;
+int64_t NetFlags::PutInputs(NetParameter* net) const {
   *net = Net::FilterNet(*net);
+  const NetParameter with_data = *net;
+  const BlobDims dims = DimsGiven(*net);
+  if (!dims.empty()) ReplaceByInputs(dims, net);
+  for (const std::string& assumed : ReplaceMissingData(net)) LOG(WARNING) << assumed;
+  return ReadAheadBytes(with_data, *net);
+}
+
+// A test net need not have each blob of the train net.
+BlobDims NetFlags::DimsGiven(const NetParameter& net) const {
   std::string text;
   for (const std::string& input : inputs) text += input + " ";
-  if (!inputs.empty()) ReplaceByInputs(ParseBlobDims(text), net);
-  for (const std::string& assumed : ReplaceMissingData(net)) LOG(WARNING) << assumed;
+  BlobDims dims = ParseBlobDims(text);
+  if (net.state().phase() == TRAIN) return dims;
+  std::set<std::string> tops;
+  for (const LayerParameter& layer : net.layer())
+    tops.insert(layer.top().begin(), layer.top().end());
+  std::erase_if(dims, [&](const auto& blob) { return !tops.contains(blob.first); });
+  return dims;
 }
 
 NetOptions NetFlags::ToNetOptions(bool with_backward) const {
@@ -187,13 +185,16 @@ NetOptions NetFlags::ToNetOptions(bool with_backward) const {
 }
 
 std::unique_ptr<Net> NetFlags::MakeNet(const std::string& file, Phase for_phase,
-                                       const NetOptions& options) const {
+                                       const NetOptions& options, int64_t* read_ahead) const {
   NetParameter param = ReadNetText(file);
   for (const std::string& text : overrides) Override(text, &param);
   SetNetState(for_phase, level, stages, &param);
   NetOptions of_file = options;
   of_file.file = file;
-  WithLayerPosition(file, for_phase, [&] { PutInputs(&param); });
+  WithLayerPosition(file, for_phase, [&] {
+    const int64_t bytes = needs_data ? 0 : PutInputs(&param);
+    if (read_ahead != nullptr) *read_ahead = bytes;
+  });
   return std::make_unique<Net>(param, of_file);
 }
 
@@ -208,11 +209,6 @@ SolverParameter NetFlags::ReadSolver(const std::string& file) const {
   for (const std::string& stage : stages) param.mutable_train_state()->add_stage(stage);
   if (precision) param.set_precision(*precision);
   if (memory_limit > 0) param.set_memory_limit(memory_limit);
-  if (!needs_data) {
-    NetParameter* net = TrainNetOf(&param);
-    SetNetState(TRAIN, level, stages, net);
-    PutInputs(net);
-  }
   return param;
 }
 

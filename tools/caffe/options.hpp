@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "caffe/io/data_inputs.hpp"
 #include "caffe/net.hpp"
 
 namespace caffe::tools {
@@ -47,15 +48,18 @@ struct NetFlags {
   void AddInputs(CLI::App& app);                                 // --input
 
   NetOptions ToNetOptions(bool with_backward) const;
-  // The net in `file`, with these flags in it.
-  std::unique_ptr<Net> MakeNet(const std::string& file, Phase for_phase,
-                               const NetOptions& options) const;
+  // The net in `file`, with these flags in it. `read_ahead`: what PutInputs() returns.
+  std::unique_ptr<Net> MakeNet(const std::string& file, Phase for_phase, const NetOptions& options,
+                               int64_t* read_ahead = nullptr) const;
   // The definition in `file`, with these flags in it. Overrides of a net (net_param..., layer[...])
-  // change the net that the solver names; so do inputs, of which its train net is left.
+  // change the net that the solver names. Inputs are left to PutInputs().
   SolverParameter ReadSolver(const std::string& file) const;
+  // Puts the inputs into a net that has its state, and leaves out layers of other states. Returns
+  // the bytes that the data layers whose place they take would read ahead.
+  int64_t PutInputs(NetParameter* net) const;
 
  private:
-  void PutInputs(NetParameter* net) const;
+  BlobDims DimsGiven(const NetParameter& net) const;
 };
 
 }  // namespace caffe::tools

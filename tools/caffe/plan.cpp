@@ -8,7 +8,8 @@
 #include "caffe/io/net_files.hpp"
 #include "caffe/io/solver_position.hpp"
 #include "caffe/plan_report.hpp"
-#include "caffe/solver_factory.hpp"
+#include "caffe/plan_times.hpp"
+#include "caffe/training_plan.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
 #include "tools/caffe/options.hpp"
@@ -47,6 +48,9 @@ class Plan : public Command {
     net_flags_.AddInputs(app);
     net_flags_.AddOverrides(app, "layer[data].data_param.batch_size=16");
     net_flags_.AddMemoryLimit(app);
+    app.add_flag("--times", times_,
+                 "Also run each kernel by itself on made-up operands and print what an iteration "
+                 "will take. Times are kept for the next plan");
     app.add_flag("--passes", passes_,
                  "Also print the time of each pass of the compiler, and the nodes before and after "
                  "it (with --json always)");
@@ -66,36 +70,48 @@ class Plan : public Command {
     options.allocate = false;
     options.described_device = DescribedChip(gpu_);
     if (!gpu_.empty() && options.described_device.empty()) UseDevice(gpu_);
-    if (solver_.empty()) {
-      const std::unique_ptr<Net> net = net_flags_.MakeNet(model_, net_flags_.phase, options);
-      return Print(*net, /*solver_states=*/0);
-    }
-    const SolverParameter solver = net_flags_.ReadSolver(solver_);
-    options.precision = solver.precision();
-    options.memory_limit = solver.memory_limit() << 20;
-    WithSolverPosition(solver_, [&] {
-      options.solver_states = SolverStatesPerParameter(solver);
-      Print(*MakeTrainNet(solver, options), options.solver_states);
-    });
+    solver_.empty() ? PlanNet(options) : PlanTraining(options);
   }
 
  private:
-  void Print(Net& net, int solver_states) const {
-    std::cout << (json_ ? FormatPlanJson(net, solver_states)
-                        : FormatPlan(net, solver_states, passes_));
+  void PlanNet(const NetOptions& options) const {
+    int64_t read_ahead = 0;
+    const std::unique_ptr<Net> net =
+        net_flags_.MakeNet(model_, net_flags_.phase, options, &read_ahead);
+    PlanReport report = {.memory = MemoryOfPlan(*net), .with_passes = passes_};
+    if (times_) report.times = TimesOfPlan(*net);
+    Print(*net, report, read_ahead, /*solver_states=*/0);
+  }
+
+  void PlanTraining(const NetOptions& options) const {
+    int64_t read_ahead = 0;
+    const SolverParameter solver = net_flags_.ReadSolver(solver_);
+    WithSolverPosition(solver_, [&] {
+      const TrainingPlan plan(solver, options,
+                              [&](NetParameter* net) { read_ahead += net_flags_.PutInputs(net); });
+      PlanReport report = {.memory = plan.Memory(), .with_passes = passes_};
+      if (times_) report.times = plan.Times();
+      Print(plan.train_net(), report, read_ahead, plan.solver_states());
+    });
+  }
+
+  // `read_ahead`: by data layers that are not there.
+  void Print(Net& net, PlanReport report, int64_t read_ahead, int solver_states) const {
+    if (report.memory.program > 0) report.memory.read_ahead += read_ahead;
+    std::cout << (json_ ? FormatPlanJson(net, report) : FormatPlan(net, report));
     if (trade_offs_ && !json_) std::cout << "\n" << FormatTradeOffs(net, solver_states);
   }
 
   std::string model_, solver_, gpu_;
   NetFlags net_flags_;
-  bool passes_ = false, trade_offs_ = false, json_ = false;
+  bool times_ = false, passes_ = false, trade_offs_ = false, json_ = false;
 };
 
 const CommandRegistrar<Plan> registrar(
     "plan", {.summary = "print what a model will run and how much memory it takes",
              .about = "Compiles a net without running it and prints its steps, the kernel of each "
-                      "and the memory that they take.",
-             .examples = "caffe plan solver.prototxt\n"
+                      "and the memory that they take; with --times also how long they take.",
+             .examples = "caffe plan solver.prototxt --times\n"
                          "caffe plan train_val.prototxt --gpu=H200 --precision=bf16"});
 
 }  // namespace

@@ -79,14 +79,14 @@ class Completion {
 };
 
 struct BatchBuffer {
-  // Puts the floats into another order, in memory of their own.
+  // Puts the floats into another order. Takes other memory for them: threads soon fill batches in
+  // the order that is asked for.
   void ChangeLayout(Layout layout);
 
   std::vector<RecordSequence::Item> items;
   ImageExtents extents;        // of every image after the transform
   ImageExtents image_extents;  // of batches of bytes: before it
   AlignedArray<float> data;
-  AlignedArray<float> other_data;  // to and from which ChangeLayout() moves them
   AlignedArray<uint8_t> images;    // of batches of bytes, in place of `data`
   std::vector<float> windows;
   std::vector<float> labels;

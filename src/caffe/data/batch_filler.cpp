@@ -32,6 +32,14 @@ ImageExtents BatchFiller::ImageExtentsFor(const ImageExtents& output) const {
   return source_.transformer().has_fixed_size() ? first_image_ : output;
 }
 
+int64_t BatchFiller::BytesOfBuffer(const ImageExtents& output) const {
+  const auto image = static_cast<int64_t>(
+      device_transform_ ? ImageExtentsFor(output).count() + ops::ImageWindow::kNumbers * sizeof(float)
+                        : output.count() * sizeof(float));
+  const auto label = static_cast<int64_t>(with_label_ ? sizeof(float) : 0);
+  return batch_size_ * (image + label + static_cast<int64_t>(sizeof(RecordSequence::Item)));
+}
+
 void BatchFiller::Allocate(BatchBuffer* buffer) const {
   buffer->items.resize(batch_size_);
   buffer->labels.resize(with_label_ ? batch_size_ : 0);

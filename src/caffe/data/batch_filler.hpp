@@ -27,6 +27,8 @@ class BatchFiller {
   // Extents of the bytes of an image whose transform gives `output`.
   ImageExtents ImageExtentsFor(const ImageExtents& output) const;
 
+  // Memory of a buffer for images that are `output` after the transform.
+  int64_t BytesOfBuffer(const ImageExtents& output) const;
   // Once for each buffer.
   void Allocate(BatchBuffer* buffer) const;
   // Sizes the buffer for images that are `output` after the transform. Floats will be in `layout`.

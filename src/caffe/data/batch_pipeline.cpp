@@ -19,7 +19,7 @@ BatchPipeline::BatchPipeline(const Parts& parts, int parsers)
     : parts_(parts),
       batch_size_(parts.filler.batch_size()),
       chunk_size_(std::clamp(batch_size_ / (4 * parsers), 1, kLargestChunk)),
-      buffers_(std::max(parts.source.reading().prefetch(), 1u) + 1),
+      buffers_(NumBuffers(parts.source.reading())),
       free_(buffers_.size()),
       ready_(buffers_.size()),
       chunks_(2 * buffers_.size() + 16) {
@@ -33,6 +33,10 @@ BatchPipeline::BatchPipeline(const Parts& parts, int parsers)
     Stop();
     throw;
   }
+}
+
+size_t BatchPipeline::NumBuffers(const DataParameter& reading) {
+  return size_t{std::max(reading.prefetch(), 1u)} + 1;
 }
 
 BatchPipeline::~BatchPipeline() {

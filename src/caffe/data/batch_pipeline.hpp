@@ -26,6 +26,8 @@ class BatchPipeline {
   };
 
   BatchPipeline(const Parts& parts, int parsers);
+  // Buffers that go round: those that `reading` has filled ahead, and the consumer's.
+  static size_t NumBuffers(const DataParameter& reading);
   // Joins the threads, at any moment.
   ~BatchPipeline();
   BatchPipeline(const BatchPipeline&) = delete;

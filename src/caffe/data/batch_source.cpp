@@ -90,9 +90,14 @@ class BatchSource::Impl {
             *records_, first_, options.with_label,
             ChooseDeviceTransform(*records_, options, &sequence_, &broken_, first_.image.channels)),
         threads_(ChooseThreads(records_->reading(), first_)),
-        data_shape_(filler_.ShapeOf(first_.output)),
-        pipeline_({*records_, first_, filler_, sequence_, broken_}, threads_) {}
+        data_shape_(filler_.ShapeOf(first_.output)) {
+    if (!options.is_only_planned) {
+      pipeline_.emplace(BatchPipeline::Parts{*records_, first_, filler_, sequence_, broken_},
+                        threads_);
+    }
+  }
 
+  const std::string& name() const { return sequence_.source(); }
   const BatchFiller& filler() const { return filler_; }
   const Shape& data_shape() const { return data_shape_; }
   Shape label_shape() const {
@@ -111,7 +116,7 @@ class BatchSource::Impl {
     }
     try {
       const auto start = std::chrono::steady_clock::now();
-      current_ = pipeline_.Next(layout);
+      current_ = pipeline_->Next(layout);
       if (records_->has_boxes() && filler_.with_label()) WriteBoxes(current_);
       stats_.wait_seconds +=
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -127,6 +132,14 @@ class BatchSource::Impl {
   void Repeat() { repeats_ = current_ != nullptr; }
 
   uint64_t records_consumed() const { return start_record_ + stats_.batches * records_per_batch_; }
+
+  Memory MemoryAfter(uint64_t batches) const {
+    const size_t buffers = BatchPipeline::NumBuffers(records_->reading());
+    const uint64_t records = (batches + buffers) * records_per_batch_;
+    return {.batches = static_cast<int64_t>(buffers) * filler_.BytesOfBuffer(first_.output),
+            .copied = static_cast<int64_t>(sequence_.CopiedBytesAfter(records)),
+            .mapped = static_cast<int64_t>(sequence_.MappedBytesAfter(records))};
+  }
 
   Stats stats() const {
     Stats stats = stats_;
@@ -157,13 +170,16 @@ class BatchSource::Impl {
   bool repeats_ = false;
   std::exception_ptr failure_;
   Stats stats_;
-  BatchPipeline pipeline_;  // last: its threads use the others
+  std::optional<BatchPipeline> pipeline_;  // last: its threads use the others
 };
 
 BatchSource::BatchSource(std::unique_ptr<RecordSource> records, const BatchSourceOptions& options)
     : impl_(std::make_unique<Impl>(std::move(records), options)) {}
 BatchSource::~BatchSource() = default;
 
+const std::string& BatchSource::name() const {
+  return impl_->name();
+}
 Shape BatchSource::data_shape() const {
   return impl_->data_shape();
 }
@@ -184,6 +200,9 @@ void BatchSource::Repeat() {
 }
 uint64_t BatchSource::records_consumed() const {
   return impl_->records_consumed();
+}
+BatchSource::Memory BatchSource::MemoryAfter(uint64_t batches) const {
+  return impl_->MemoryAfter(batches);
 }
 BatchSource::Stats BatchSource::stats() const {
   return impl_->stats();

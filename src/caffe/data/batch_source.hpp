@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "caffe/data/batch.hpp"
 #include "caffe/data/batch_source_options.hpp"
@@ -35,6 +36,8 @@ class BatchSource {
   BatchSource(const BatchSource&) = delete;
   BatchSource& operator=(const BatchSource&) = delete;
 
+  // Of the records: a database's path.
+  const std::string& name() const;
   // Shapes of the current batch; before the first Next(), of the first. The data shape changes
   // from batch to batch where images do.
   Shape data_shape() const;
@@ -55,6 +58,15 @@ class BatchSource {
   // How far the batches handed out reach, counted over all ranks: the cursor to resume at.
   uint64_t records_consumed() const;
   Stats stats() const;
+
+  // Host memory that batches and records take, in bytes.
+  struct Memory {
+    int64_t batches = 0;
+    int64_t copied = 0;  // records that are kept
+    int64_t mapped = 0;  // pages of the database's file
+  };
+  // After so many batches.
+  Memory MemoryAfter(uint64_t batches) const;
 
  private:
   class Impl;

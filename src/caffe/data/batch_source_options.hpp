@@ -22,6 +22,8 @@ struct BatchSourceOptions {
   // Batches are of bytes where that is possible (BatchSource::device_transform()): crop, mirror,
   // mean and scale are left to the device.
   bool leave_transform = false;
+  // No batch will be asked for: threads are not started.
+  bool is_only_planned = false;
 };
 
 }  // namespace caffe::data

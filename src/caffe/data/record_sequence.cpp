@@ -43,6 +43,21 @@ RecordSequence::RecordSequence(const RecordSequenceOptions& options)
   }
 }
 
+uint64_t RecordSequence::BytesOf(uint64_t records) const {
+  const double part = std::min(1.0, static_cast<double>(records) / static_cast<double>(count_));
+  return static_cast<uint64_t>(part * static_cast<double>(reader_->mapped_bytes()));
+}
+
+// Making an index looks at each record.
+uint64_t RecordSequence::MappedBytesAfter(uint64_t records) const {
+  return BytesOf(is_indexed_ ? count_ : records);
+}
+
+uint64_t RecordSequence::CopiedBytesAfter(uint64_t records) const {
+  const uint64_t index = is_indexed_ ? count_ * (sizeof(Record) + sizeof(uint32_t)) : 0;
+  return index + (caches_ ? BytesOf(options_.precache ? count_ : records) : 0);
+}
+
 void RecordSequence::BuildIndex() {
   Require(count_ <= std::numeric_limits<uint32_t>::max(), options_.source, ": ", count_,
           " records are too many for shuffle or cache; switch them off");

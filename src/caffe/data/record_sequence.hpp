@@ -48,6 +48,11 @@ class RecordSequence {
   uint64_t count() const { return count_; }
   const std::string& source() const { return options_.source; }
 
+  // Bytes of files in the memory map, and of copied records and their index, once `records` have
+  // been used.
+  uint64_t MappedBytesAfter(uint64_t records) const;
+  uint64_t CopiedBytesAfter(uint64_t records) const;
+
   // The next record. Its bytes stay valid as long as the sequence lives. Thread-safe, like After.
   Item Next();
   // What Next() will give.
@@ -58,6 +63,8 @@ class RecordSequence {
 
  private:
   Item Locate(uint64_t number);
+  // Of the database's bytes, as many as its first `records` have.
+  uint64_t BytesOf(uint64_t records) const;
   void BuildIndex();
   void CacheRecord(uint64_t index);
   bool FitsInMemory() const;

@@ -164,4 +164,23 @@ std::vector<std::string> ReplaceMissingData(NetParameter* net) {
   return assumed;
 }
 
+int64_t ReadAheadBytes(const NetParameter& with_data, const NetParameter& with_inputs) {
+  int64_t bytes = 0;
+  for (int i = 0; i < with_inputs.layer_size(); ++i) {
+    const Message* options = FileOptions(with_data.layer(i));
+    if (options == nullptr || with_inputs.layer(i).type() != "Input") continue;
+    const bool reads_ahead = options->GetDescriptor()->FindFieldByName("prefetch") != nullptr;
+    const int64_t prefetch =
+        reads_ahead ? Number(*options, "prefetch") : DataParameter().prefetch();
+    // Those that are ready, and the one that is in use.
+    const int64_t batches = std::max<int64_t>(prefetch, 1) + 1;
+    for (const BlobShape& shape : with_inputs.layer(i).input_param().shape()) {
+      int64_t count = 1;
+      for (const int64_t dim : shape.dim()) count *= dim;
+      bytes += batches * count * static_cast<int64_t>(sizeof(float));
+    }
+  }
+  return bytes;
+}
+
 }  // namespace caffe

@@ -1,6 +1,7 @@
 // Inputs in the place of data layers, for nets that are planned or timed without their data.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,5 +30,9 @@ BlobDims DimsByOptions(const LayerParameter& layer);
 // options. Returns what was assumed, a sentence per layer. Throws InvalidArgument, with what to
 // give, where the options do not say the size.
 std::vector<std::string> ReplaceMissingData(NetParameter* net);
+
+// Bytes of the batches that layers of `with_data` would prepare ahead which are inputs in
+// `with_inputs`, the same net after a replacement.
+int64_t ReadAheadBytes(const NetParameter& with_data, const NetParameter& with_inputs);
 
 }  // namespace caffe

@@ -39,6 +39,7 @@ class BatchDataLayer : public Layer, public DataSupply {
     options.with_label = param().top_size() > 1;
     options.leave_transform =
         place.has_device_memory && param().transform_param().use_gpu_transform();
+    options.is_only_planned = is_only_planned_;
     stream_.reset();  // a source is open once
     stream_ = std::make_shared<Stream>(MakeRecords(options), options);
   }
@@ -48,6 +49,14 @@ class BatchDataLayer : public Layer, public DataSupply {
   uint64_t records_per_epoch() const override { return stream_->source.stats().records_per_epoch; }
   std::optional<double> wait_seconds() const override {
     return stream_->source.stats().wait_seconds;
+  }
+
+  void OnlyPlan() override { is_only_planned_ = true; }
+  SupplyMemory MemoryAfter(uint64_t batches) const override {
+    const data::BatchSource::Memory memory = stream_->source.MemoryAfter(batches);
+    return {.read_ahead = memory.batches + memory.copied,
+            .mapped_file = stream_->source.name(),
+            .mapped = memory.mapped};
   }
 
   void RepeatBatch() override { stream_->source.Repeat(); }
@@ -135,6 +144,7 @@ class BatchDataLayer : public Layer, public DataSupply {
   };
 
   std::shared_ptr<Stream> stream_;
+  bool is_only_planned_ = false;
 };
 
 }  // namespace caffe

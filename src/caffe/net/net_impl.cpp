@@ -5,6 +5,7 @@
 #include "caffe/common.hpp"
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/core/split.hpp"
+#include "caffe/data_supply.hpp"
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/io/layer_position.hpp"
 #include "caffe/layer_factory.hpp"
@@ -100,6 +101,8 @@ void Net::Impl::PrepareLayers() {
                       .ranks = options.ranks,
                       .has_device_memory = !source.device->is_host_accessible()};
       if (delivered != options.delivered_records.end()) place.records = delivered->second;
+      auto* const supply = dynamic_cast<DataSupply*>(layer.get());
+      if (supply != nullptr && !options.allocate) supply->OnlyPlan();
       layer->Prepare(place);
     });
   }

@@ -52,8 +52,6 @@ class TrainingNet {
   // Memory of one of the plan's values; null for those in the arena.
   SyncedTensor* tensor(const Value& value) const;
   const std::shared_ptr<Device>& device() const;
-  // What the net's kernels were chosen by.
-  const KernelSettings& kernel_settings() const { return graph().options.kernels; }
   // See CompileTradeOffs().
   std::vector<Plan> TradeOffs() const;
 

@@ -15,19 +15,6 @@ bool IsEmpty(const Value* value) {
   return value == nullptr || value->desc.count() == 0;
 }
 
-Program::Work WorkOf(const Node& node) {
-  if (node.op.As<ops::HostCall>() != nullptr) return Program::Work::kRun;
-  if (std::all_of(node.outputs.begin(), node.outputs.end(), IsEmpty))
-    return node.outputs.empty() ? Program::Work::kRun : Program::Work::kNothing;
-  const bool reads_empty =
-      std::any_of(node.inputs.begin(), node.inputs.end(),
-                  [](const Value* value) { return value != nullptr && value->desc.count() == 0; });
-  const bool reads_items = std::any_of(
-      node.inputs.begin(), node.inputs.end(),
-      [](const Value* value) { return !IsEmpty(value) && value->kind == ValueKind::kActivation; });
-  return reads_empty && !reads_items ? Program::Work::kZero : Program::Work::kRun;
-}
-
 template <typename Operands>
 std::vector<int> NumbersOf(const Operands& operands) {
   std::vector<int> numbers;
@@ -67,6 +54,19 @@ void MarkFinalGradients(const std::vector<Node*>& nodes, std::vector<Program::St
 }
 
 }  // namespace
+
+Program::Work WorkOf(const Node& node) {
+  if (node.op.As<ops::HostCall>() != nullptr) return Program::Work::kRun;
+  if (std::all_of(node.outputs.begin(), node.outputs.end(), IsEmpty))
+    return node.outputs.empty() ? Program::Work::kRun : Program::Work::kNothing;
+  const bool reads_empty =
+      std::any_of(node.inputs.begin(), node.inputs.end(),
+                  [](const Value* value) { return value != nullptr && value->desc.count() == 0; });
+  const bool reads_items = std::any_of(
+      node.inputs.begin(), node.inputs.end(),
+      [](const Value* value) { return !IsEmpty(value) && value->kind == ValueKind::kActivation; });
+  return reads_empty && !reads_items ? Program::Work::kZero : Program::Work::kRun;
+}
 
 Program Assemble(const Graph& graph) {
   Program program{.device = graph.options.device,

@@ -60,6 +60,7 @@ struct Program {
   std::vector<Step> steps;  // step i makes copy i; after them the graph's schedule
 };
 
+Program::Work WorkOf(const Node& node);
 // Of a graph that all passes have seen.
 Program Assemble(const Graph& graph);
 

@@ -149,8 +149,9 @@ class RunFolder::Impl {
 
   void WritePlan() {
     const int states = SolverStatesPerParameter(solver_->param());
-    WriteFileAtomically(path_ + "/plan.txt", FormatPlan(solver_->net(), states));
-    WriteFileAtomically(path_ + "/plan.json", FormatPlanJson(solver_->net(), states));
+    const PlanReport report = {MemoryOfPlan(solver_->net(), states)};
+    WriteFileAtomically(path_ + "/plan.txt", FormatPlan(solver_->net(), report));
+    WriteFileAtomically(path_ + "/plan.json", FormatPlanJson(solver_->net(), report));
   }
 
   void WriteHistograms(int iteration) {

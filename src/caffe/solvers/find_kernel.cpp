@@ -5,13 +5,13 @@
 namespace caffe {
 
 Kernel FindKernel(const Op& op, std::span<const OperandDesc> inputs,
-                  std::span<const OperandDesc> outputs, const TrainingNet& net) {
-  Device& device = *net.device();
+                  std::span<const OperandDesc> outputs, const Graph& graph) {
+  Device& device = *graph.options.device;
   std::string refusals;
   for (const KernelCandidate& candidate :
        KernelRegistry::Get().Candidates(device.kind(), op.type())) {
     KernelOrRefusal answer =
-        candidate.factory({op, inputs, outputs, device, net.kernel_settings()});
+        candidate.factory({op, inputs, outputs, device, graph.options.kernels});
     if (Kernel* kernel = std::get_if<Kernel>(&answer)) return std::move(*kernel);
     refusals += StrCat("; ", candidate.name, ": ", std::get<Refusal>(answer).reason);
   }

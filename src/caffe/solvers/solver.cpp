@@ -213,10 +213,8 @@ void Solver::Impl::BuildNets() {
   net = MakeTrainNet(param, train);
   if (parallel.is_root()) LogNet(*net, SourceOfTrainNet(param), rule->num_states());
   for (const TestNetDefinition& definition : TestNetDefinitions(param)) {
-    NetOptions test = train;
+    NetOptions test = TestNetOptions(train);
     test.keep_all = options.keep_all;
-    test.with_backward = false;
-    test.memory_limit = 0;
     test.file = definition.file;
     test_nets.push_back(std::make_shared<Net>(definition.param, test));
     if (parallel.is_root()) {

@@ -8,6 +8,7 @@
 
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/layer_position.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solvers/batch_division.hpp"
@@ -77,7 +78,8 @@ NetParameter ReadNetOf(const char* field, const std::string& file) {
 
 }  // namespace
 
-std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions& options) {
+std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions& options,
+                                  const PrepareNet& prepare) {
   const int definitions =
       param.has_net() + param.has_net_param() + param.has_train_net() + param.has_train_net_param();
   Require(definitions == 1,
@@ -102,9 +104,16 @@ std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions
                            : "all of them together, as in NVCaffe (" + reason + ")");
     if (!reason.empty()) DivideBatchSizes(options.ranks, &net);
   }
+  if (prepare) WithLayerPosition(file, TRAIN, [&] { prepare(&net); });
   NetOptions of_file = options;
   of_file.file = file;
   return std::make_unique<Net>(net, of_file);
+}
+
+NetOptions TestNetOptions(NetOptions train) {
+  train.with_backward = false;
+  train.memory_limit = 0;
+  return train;
 }
 
 std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param) {

@@ -10,6 +10,9 @@
 
 namespace caffe {
 
+// Options of a test net beside a train net with these.
+NetOptions TestNetOptions(NetOptions train);
+
 struct TestNetDefinition {
   NetParameter param;
   std::string file;  // empty where the solver holds the definition

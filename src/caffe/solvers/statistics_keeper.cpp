@@ -32,10 +32,10 @@ StatisticsKeeper::StatisticsKeeper(const TrainingNet& net)
     statistics_.push_back({tensor->desc(), nullptr});
     operands.push_back(Present(tensor->desc()));
   }
-  save_ = FindKernel(ops::CopyAll{}, operands, operands, net);
+  save_ = FindKernel(ops::CopyAll{}, operands, operands, net.graph());
   const std::vector<OperandDesc> copies = operands;
   operands.push_back(Present({Shape{ops::kFirstRate}, DType::kDouble}));
-  restore_ = FindKernel(ops::CopyAll{}, operands, copies, net);
+  restore_ = FindKernel(ops::CopyAll{}, operands, copies, net.graph());
   kept_.emplace_back();
 }
 

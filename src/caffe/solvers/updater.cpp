@@ -73,10 +73,11 @@ void Updater::FindDecisionKernels(const ops::MeasureParameters& measure) {
                                      decide_.larc.reads_history() ? operand : Absent()});
     measured_.insert(measured_.end(), {inputs_[i], {}, {}});
   }
-  measure_ = FindKernel(measure, measured, Describe({&measures_, 1}), net_);
+  measure_ = FindKernel(measure, measured, Describe({&measures_, 1}), net_.graph());
   decide_inputs_ = {step_, measures_};
   decide_outputs_ = {decision_, state_};
-  decide_kernel_ = FindKernel(decide_, Describe(decide_inputs_), Describe(decide_outputs_), net_);
+  decide_kernel_ =
+      FindKernel(decide_, Describe(decide_inputs_), Describe(decide_outputs_), net_.graph());
 }
 
 // A plan for other shapes may have other copies.
@@ -98,7 +99,8 @@ void Updater::FindUpdateKernel() {
   }
   std::vector<OperandDesc> inputs = Describe(inputs_);
   if (!decide_.decides()) inputs.back() = Absent();
-  update_ = FindKernel(rule_.MakeOp(learning_, parameters), inputs, Describe(outputs_), net_);
+  update_ =
+      FindKernel(rule_.MakeOp(learning_, parameters), inputs, Describe(outputs_), net_.graph());
   workspace_ = device_->Allocate(std::max(
       {measure_.workspace_bytes, decide_kernel_.workspace_bytes, update_.workspace_bytes}));
   version_ = NextVersion();

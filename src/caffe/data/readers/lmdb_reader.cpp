@@ -27,14 +27,18 @@ void CheckNotEmpty(const std::string& path) {
   }
 }
 
-// Reading a page of the memory map that lies behind the file's end would kill the process, so a
-// file shorter than its header says is refused before a record is read.
-void CheckWhole(MDB_env* environment, const std::string& path) {
+uint64_t UsedBytes(MDB_env* environment, const std::string& path) {
   MDB_envinfo info;
   MDB_stat statistics;
   CheckLmdb(mdb_env_info(environment, &info), path, "read the header");
   CheckLmdb(mdb_env_stat(environment, &statistics), path, "read the header");
-  const uint64_t wanted = (static_cast<uint64_t>(info.me_last_pgno) + 1) * statistics.ms_psize;
+  return (static_cast<uint64_t>(info.me_last_pgno) + 1) * statistics.ms_psize;
+}
+
+// Reading a page of the memory map that lies behind the file's end would kill the process, so a
+// file shorter than its header says is refused before a record is read.
+void CheckWhole(MDB_env* environment, const std::string& path) {
+  const uint64_t wanted = UsedBytes(environment, path);
   const uint64_t found = std::filesystem::file_size(std::filesystem::path(path) / "data.mdb");
   if (found < wanted) {
     throw IoError(StrCat(path, "/data.mdb: truncated, ", found, " of ", wanted,
@@ -109,6 +113,7 @@ class LmdbReader final : public RecordReader {
   bool Seek(std::string_view key, Record* record) override {
     return Move(MDB_SET_KEY, key, record);
   }
+  uint64_t mapped_bytes() const override { return UsedBytes(environment_.get(), path_); }
 
  private:
   bool Move(MDB_cursor_op operation, std::string_view wanted, Record* record) {

@@ -32,6 +32,8 @@ class RecordReader {
   virtual bool Next(Record* record) = 0;
   // Moves to the record with this key; false when there is none.
   virtual bool Seek(std::string_view key, Record* record) = 0;
+  // Bytes of files in the process's memory map once all records have been read.
+  virtual uint64_t mapped_bytes() const { return 0; }
 };
 
 // A key for an error's text, which ends at a zero byte: control characters as \x00, and no more

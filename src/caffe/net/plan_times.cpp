@@ -1,0 +1,65 @@
+#include "caffe/net/plan_times.hpp"
+
+#include <set>
+
+#include "caffe/error.hpp"
+#include "caffe/graph/weight_copies.hpp"
+#include "caffe/net/step_times.hpp"
+#include "caffe/ops/convert.hpp"
+#include "caffe/plan/program.hpp"
+
+namespace caffe {
+namespace {
+
+int64_t BatchOf(const Graph& graph) {
+  for (const LayerCall& call : graph.calls) {
+    if (call.bottoms.empty() && !call.tops.empty()) return call.tops[0]->desc.shape.LegacyExtent(0);
+  }
+  return 0;
+}
+
+}  // namespace
+
+PlanTimes TimesOfPlan(const Net& net, const std::optional<TimedStep>& update) {
+  const Graph& graph = net.graph();
+  Device& device = *graph.options.device;
+  if (device.is_described()) {
+    throw Unsupported(StrCat("net '", net.name(), "': steps cannot be timed on ",
+                             device.description(),
+                             ", which is only described; plan for a device that is there"));
+  }
+  StepTimes known(device);
+  const auto milliseconds = [&](const TimedStep& step) { return known.SecondsOf(step) * 1e3; };
+  PlanTimes times;
+  times.batch = BatchOf(graph);
+  for (const std::string& name : net.layer_names()) times.layers.push_back({name});
+  // Training changes weights in each iteration, so copies of them are made anew.
+  std::set<const Node*> copies;
+  for (const WeightCopy& copy : WeightCopies(graph)) {
+    copies.insert(copy.node);
+    if (graph.options.with_backward) times.weight_copies_ms += milliseconds(TimedStepOf(*copy.node));
+  }
+  for (const Node* node : graph.ScheduledNodes()) {
+    if (copies.contains(node)) continue;
+    std::optional<double>& time = times.step_ms.emplace_back();
+    if (node->op.As<ops::HostCall>() != nullptr) {
+      ++times.host_calls;
+      continue;
+    }
+    time = WorkOf(*node) == Program::Work::kRun ? milliseconds(TimedStepOf(*node)) : 0;
+    LayerTime& layer = times.layers[node->layers.front()];
+    const bool is_forward = node->direction == Direction::kForward;
+    (is_forward ? layer.forward_ms : layer.backward_ms) += *time;
+    (is_forward ? times.forward_ms : times.backward_ms) += *time;
+  }
+  if (update) times.update_ms = milliseconds(*update);
+  times.measured = known.measured();
+  known.Save();
+  return times;
+}
+
+PlanTimes TimesOfPlan(const Net& net) {
+  return TimesOfPlan(net, std::nullopt);
+}
+
+}  // namespace caffe

@@ -1,0 +1,60 @@
+"""`caffe plan SOLVER` says what `caffe train` takes: its peak in resident memory, test net and all."""
+import json
+import os
+import subprocess
+
+import pytest
+
+SOLVER = """net: "net.prototxt" base_lr: 0.001 lr_policy: "fixed" momentum: 0.9 max_iter: 4 display: 0
+test_iter: 2 test_interval: 2 snapshot_prefix: "done"
+"""
+TAIL = """
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "last" bottom: "label" top: "loss" }
+layer { name: "accuracy" type: "Accuracy" bottom: "last" bottom: "label" top: "accuracy" include { phase: TEST } }
+"""
+FILLER = 'weight_filler { type: "xavier" }'
+
+
+def dummy(shape, batch):
+    """Batches that nobody reads from a file, twice as many items in a test."""
+    return "".join(f"""layer {{ name: "data" type: "DummyData" top: "data" top: "label" include {{ phase: {phase} }}
+      dummy_data_param {{ shape {{ dim: {items} {shape} }} shape {{ dim: {items} }} }} }}
+    """ for phase, items in (("TRAIN", batch), ("TEST", 2 * batch)))
+
+
+# Activations of the test net, twice as large a batch, are a large part.
+CONVOLUTIONS = dummy("dim: 16 dim: 96 dim: 96", 24) + "".join(f"""
+layer {{ name: "conv{i}" type: "Convolution" bottom: "{'data' if i == 0 else f'conv{i - 1}'}" top: "conv{i}"
+  convolution_param {{ num_output: 32 kernel_size: 3 pad: 1 {FILLER} }} }}
+layer {{ name: "relu{i}" type: "ReLU" bottom: "conv{i}" top: "conv{i}" }}""" for i in range(3)) + f"""
+layer {{ name: "last" type: "InnerProduct" bottom: "conv2" top: "last" inner_product_param {{ num_output: 10 {FILLER} }} }}
+""" + TAIL
+
+# Weights, their gradients, the solver's state and the snapshot are most of it.
+PRODUCTS = dummy("dim: 4096", 32) + f"""
+layer {{ name: "fc" type: "InnerProduct" bottom: "data" top: "fc" inner_product_param {{ num_output: 4096 {FILLER} }} }}
+layer {{ name: "last" type: "InnerProduct" bottom: "fc" top: "last" inner_product_param {{ num_output: 10 {FILLER} }} }}
+""" + TAIL
+
+# Batches that are read ahead are most of it.
+DATABASE = """
+layer { name: "data" type: "Data" top: "data" top: "label" data_param { source: "db" batch_size: 8000 prefetch: 12 } }
+layer { name: "last" type: "InnerProduct" bottom: "data" top: "last" inner_product_param { num_output: 10 %s } }
+""" % FILLER + TAIL
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("net", [CONVOLUTIONS, PRODUCTS, DATABASE], ids=["convolutions", "products", "database"])
+def test_the_planned_peak_is_that_of_training(net, precision, tmp_path, program, database):
+    assert database.name == "db"
+    (tmp_path / "net.prototxt").write_text(net)
+    (tmp_path / "solver.prototxt").write_text(SOLVER)
+    command = [program("caffe"), "plan", "solver.prototxt", f"--precision={precision}", "--json"]
+    planned = json.loads(subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout)["memory"]
+    log = (tmp_path / "log").open("w+")
+    train = subprocess.Popen([program("caffe"), "train", "solver.prototxt", f"--precision={precision}"], cwd=tmp_path,
+                             stdout=log, stderr=log)
+    _, status, usage = os.wait4(train.pid, 0)
+    assert status == 0, (tmp_path / "log").read_text()
+    resident = usage.ru_maxrss * 1024
+    assert abs(planned["total"] - resident) <= 0.05 * resident + planned["running"], (planned, resident)
