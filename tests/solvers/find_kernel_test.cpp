@@ -5,6 +5,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
 
 namespace caffe {
 namespace {
