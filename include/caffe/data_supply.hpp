@@ -9,7 +9,8 @@ namespace caffe {
 
 // Host memory that a layer takes beside its net's plan, in bytes.
 struct SupplyMemory {
-  int64_t read_ahead = 0;  // batches that are prepared before they are asked for, and copied records
+  int64_t read_ahead =
+      0;  // batches that are prepared before they are asked for, and copied records
   // Pages of a database's file that have been read. Two layers that read one file share them.
   std::string mapped_file;
   int64_t mapped = 0;

@@ -27,20 +27,19 @@ struct PlanTimes {
   double forward_ms = 0, backward_ms = 0;
   // Copies of weights in other types and layouts, which training makes anew in each iteration.
   double weight_copies_ms = 0;
-  double update_ms = 0;   // of the solver
-  int host_calls = 0;     // steps without a time
-  int64_t batch = 0;      // items of the first blob that a data or input layer makes; 0: none
-  int measured = 0;       // different steps that were run for this; others were known
-  double milliseconds() const {
-    return forward_ms + backward_ms + weight_copies_ms + update_ms;
-  }
+  double update_ms = 0;  // of the solver
+  int host_calls = 0;    // steps without a time
+  int64_t batch = 0;     // items of the first blob that a data or input layer makes; 0: none
+  int measured = 0;      // different steps that were run for this; others were known
+  double milliseconds() const { return forward_ms + backward_ms + weight_copies_ms + update_ms; }
 };
 
 // Runs each kernel of the plan by itself, on operands of its shapes, types and layouts that hold
 // noise, and takes the fastest run. Steps with the same kernel and operands are measured once, and
 // kept in a file of this machine, $XDG_CACHE_HOME/cortado/step_times-<device> ($HOME/.cache where
 // the variable is not set), so that the next plan finds them there. A file that cannot be read or
-// written is a warning. Throws Unsupported for a net that is planned for a device that is not there.
+// written is a warning. Throws Unsupported for a net that is planned for a device that is not
+// there.
 PlanTimes TimesOfPlan(const Net& net);
 
 }  // namespace caffe

@@ -87,7 +87,7 @@ struct BatchBuffer {
   ImageExtents extents;        // of every image after the transform
   ImageExtents image_extents;  // of batches of bytes: before it
   AlignedArray<float> data;
-  AlignedArray<uint8_t> images;    // of batches of bytes, in place of `data`
+  AlignedArray<uint8_t> images;  // of batches of bytes, in place of `data`
   std::vector<float> windows;
   std::vector<float> labels;
   std::vector<std::vector<ObjectBox>> boxes;  // of each item of annotated records

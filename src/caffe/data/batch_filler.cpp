@@ -33,9 +33,10 @@ ImageExtents BatchFiller::ImageExtentsFor(const ImageExtents& output) const {
 }
 
 int64_t BatchFiller::BytesOfBuffer(const ImageExtents& output) const {
-  const auto image = static_cast<int64_t>(
-      device_transform_ ? ImageExtentsFor(output).count() + ops::ImageWindow::kNumbers * sizeof(float)
-                        : output.count() * sizeof(float));
+  const auto image =
+      static_cast<int64_t>(device_transform_ ? ImageExtentsFor(output).count() +
+                                                   ops::ImageWindow::kNumbers * sizeof(float)
+                                             : output.count() * sizeof(float));
   const auto label = static_cast<int64_t>(with_label_ ? sizeof(float) : 0);
   return batch_size_ * (image + label + static_cast<int64_t>(sizeof(RecordSequence::Item)));
 }

@@ -21,10 +21,10 @@ namespace caffe::data {
 class BatchSource {
  public:
   struct Stats {
-    uint64_t batches = 0;         // handed out
+    uint64_t batches = 0;            // handed out
     uint64_t records_per_epoch = 0;  // 0: unknown
-    uint64_t broken_records = 0;  // replaced by others, with skip_broken
-    double wait_seconds = 0;      // time that Next() waited: what the consumer lost
+    uint64_t broken_records = 0;     // replaced by others, with skip_broken
+    double wait_seconds = 0;         // time that Next() waited: what the consumer lost
     int threads = 0;
   };
 

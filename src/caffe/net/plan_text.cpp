@@ -100,7 +100,8 @@ std::string FormatTimes(const PlanTimes& times) {
   size_t width = 5;
   for (const LayerTime& time : times.layers) width = std::max(width, time.layer.size());
   out << std::left << std::setw(static_cast<int>(width)) << "Layer" << std::right << std::setw(12)
-      << "forward" << std::setw(12) << "backward" << "\n";
+      << "forward" << std::setw(12) << "backward"
+      << "\n";
   for (const LayerTime& time : times.layers) {
     if (time.forward_ms + time.backward_ms == 0) continue;
     out << std::left << std::setw(static_cast<int>(width)) << time.layer << std::right

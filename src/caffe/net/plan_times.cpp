@@ -37,7 +37,8 @@ PlanTimes TimesOfPlan(const Net& net, const std::optional<TimedStep>& update) {
   std::set<const Node*> copies;
   for (const WeightCopy& copy : WeightCopies(graph)) {
     copies.insert(copy.node);
-    if (graph.options.with_backward) times.weight_copies_ms += milliseconds(TimedStepOf(*copy.node));
+    if (graph.options.with_backward)
+      times.weight_copies_ms += milliseconds(TimedStepOf(*copy.node));
   }
   for (const Node* node : graph.ScheduledNodes()) {
     if (copies.contains(node)) continue;

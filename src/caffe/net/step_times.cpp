@@ -2,8 +2,8 @@
 
 #include <glog/logging.h>
 
-#include <charconv>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -35,8 +35,8 @@ std::optional<Times> Parse(const std::string& text) {
     }
     double seconds = 0;
     const auto [rest, error] = std::from_chars(line.data(), line.data() + tab, seconds);
-    const bool is_time = error == std::errc() && rest == line.data() + tab &&
-                         std::isfinite(seconds) && seconds >= 0;
+    const bool is_time =
+        error == std::errc() && rest == line.data() + tab && std::isfinite(seconds) && seconds >= 0;
     if (!is_time) return std::nullopt;
     times[line.substr(tab + 1)] = seconds;
   }
@@ -51,14 +51,16 @@ std::string Format(const Times& times) {
   return std::move(text).str();
 }
 
-Times Read(const std::string& path) {
+// `warnings`: what is wrong with a file that is there is said.
+Times Read(const std::string& path, bool warnings) {
   std::error_code ignored;
   if (path.empty() || !std::filesystem::exists(path, ignored)) return {};
   try {
     if (std::optional<Times> times = Parse(ReadFile(path))) return *std::move(times);
-    LOG(WARNING) << path << ": not a whole file of step times; ignored, and written anew";
+    LOG_IF(WARNING, warnings) << path
+                              << ": not a whole file of step times; ignored, and written anew";
   } catch (const IoError& error) {
-    LOG(WARNING) << error.what() << "; steps are measured again";
+    LOG_IF(WARNING, warnings) << error.what() << "; steps are measured again";
   }
   return {};
 }
@@ -83,7 +85,7 @@ std::string StepTimesPath(const Device& device) {
 }
 
 StepTimes::StepTimes(Device& device)
-    : device_(device), path_(StepTimesPath(device)), seconds_(Read(path_)) {}
+    : device_(device), path_(StepTimesPath(device)), seconds_(Read(path_, /*warnings=*/true)) {}
 
 double StepTimes::SecondsOf(const TimedStep& step) {
   const auto [entry, is_new] = seconds_.try_emplace(KeyOf(step), 0);
@@ -100,7 +102,7 @@ void StepTimes::Save() const {
     LOG(WARNING) << "Step times are not kept: neither XDG_CACHE_HOME nor HOME names a folder";
     return;
   }
-  Times all = Read(path_);
+  Times all = Read(path_, /*warnings=*/false);
   all.insert(seconds_.begin(), seconds_.end());
   std::error_code ignored;  // the file's error says more
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
