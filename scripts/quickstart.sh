@@ -151,10 +151,11 @@ Digits:        $digits
 Weights:       $weights
 
 What to try next:
-  PYTHONPATH=$PWD/python /usr/bin/python3 -c 'import caffe'                 # README has an example
-  $bin/caffe plan --model=examples/mnist/lenet_train_test.prototxt    # how the net was compiled
-  $bin/caffe train --solver=examples/mnist/lenet_multistep_solver.prototxt
-  $bin/caffe time --model=benchmarks/nets/alexnet.prototxt --iterations=10
-  cmake --build --preset $preset                                 # the other programs and the examples
-  scripts/test.sh                                                     # build and run every test
+  docs/getting_started.md                        # a net of your own
+  PYTHONPATH=$PWD/python /usr/bin/python3 -c 'import caffe'   # README has an example
+  build/tools/caffe plan examples/mnist/lenet_train_test.prototxt         # how the net was compiled
+  build/tools/caffe train examples/mnist/lenet_multistep_solver.prototxt
+  build/tools/caffe time benchmarks/nets/alexnet.prototxt --iterations=10
+  cmake --build --preset $preset               # the other programs and the examples
+  scripts/test.sh                                # build and run every test
 END

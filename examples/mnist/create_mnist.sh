@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Makes examples/mnist/mnist_{train,test}_lmdb from the four idx files, gzipped or not.
+# Makes mnist_train_lmdb and mnist_test_lmdb from the four idx files, gzipped or not.
 #
-#   examples/mnist/create_mnist.sh [FOLDER]     FOLDER holds the files (data/mnist)
+#   examples/mnist/create_mnist.sh [FOLDER [TARGET]]
 #
-# CAFFE_BIN names the folder of the programs (build/cpu-release/bin). A database that exists is kept.
+# FOLDER holds the files (data/mnist); the databases go into TARGET (examples/mnist). One that exists
+# is kept. CAFFE_BIN names the folder of the programs (build/cpu-release/bin).
 set -euo pipefail
 folder=$(cd "${1:-$(dirname "${BASH_SOURCE[0]}")/../../data/mnist}" && pwd)
+[ $# -lt 2 ] || target=$(cd "$2" && pwd)
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+: "${target:=examples/mnist}"
 bin="${CAFFE_BIN:-build/cpu-release/bin}"
 
 path_of() {  # path_of NAME: the file, plain or gzipped
@@ -21,7 +24,7 @@ path_of() {  # path_of NAME: the file, plain or gzipped
 }
 
 for pair in train:train test:t10k; do
-  database="examples/mnist/mnist_${pair%:*}_lmdb" name="${pair#*:}"
+  database="$target/mnist_${pair%:*}_lmdb" name="${pair#*:}"
   if [ -f "$database/data.mdb" ]; then
     echo "$database exists"
     continue
