@@ -37,19 +37,25 @@ constexpr const char* kNet = R"(
           inner_product_param { num_output: 5 } }
   layer { name: "loss" type: "SoftmaxWithLoss" bottom: "y" bottom: "t" top: "loss" })";
 
+constexpr const char* kSmallNet = R"(
+  layer { name: "data" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+  layer { name: "y" type: "InnerProduct" bottom: "x" top: "y"
+          inner_product_param { num_output: 5 } }
+  layer { name: "loss" type: "Reduction" bottom: "y" top: "loss" loss_weight: 1 })";
+
 class PlanTimesTest : public ::testing::Test {
  protected:
   PlanTimesTest() { setenv("XDG_CACHE_HOME", folder_.path("cache").c_str(), 1); }
   ~PlanTimesTest() override { unsetenv("XDG_CACHE_HOME"); }
 
-  static std::unique_ptr<Net> Planned(Precision precision = FP32) {
-    NetParameter param = testing::ParseNet(kNet);
+  static std::unique_ptr<Net> Planned(Precision precision = FP32, const char* text = kNet) {
+    NetParameter param = testing::ParseNet(text);
     param.mutable_state()->set_phase(TRAIN);
     return std::make_unique<Net>(
         param, NetOptions{.keep_all = false, .precision = precision, .allocate = false});
   }
   static PlanTimes TimesAndWarnings(std::string* warnings) {
-    const std::unique_ptr<Net> net = Planned();
+    const std::unique_ptr<Net> net = Planned(FP32, kSmallNet);
     ::testing::internal::CaptureStderr();
     PlanTimes times = TimesOfPlan(*net);
     *warnings = ::testing::internal::GetCapturedStderr();
@@ -104,7 +110,7 @@ TEST_F(PlanTimesTest, TheFileIsOfTheMachine) {
 }
 
 TEST_F(PlanTimesTest, AFileThatIsNotWholeIsWrittenAnew) {
-  TimesOfPlan(*Planned());
+  TimesOfPlan(*Planned(FP32, kSmallNet));
   const std::string whole = ReadFile(File());
   const std::string last = whole.substr(0, whole.rfind("end "));
   const std::vector<std::string> files = {"",

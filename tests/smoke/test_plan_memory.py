@@ -36,9 +36,9 @@ layer {{ name: "fc" type: "InnerProduct" bottom: "data" top: "fc" inner_product_
 layer {{ name: "last" type: "InnerProduct" bottom: "fc" top: "last" inner_product_param {{ num_output: 10 {FILLER} }} }}
 """ + TAIL
 
-# Batches that are read ahead are most of it.
+# Batches that are read ahead are most of it; all buffers are used, however short the training is.
 DATABASE = """
-layer { name: "data" type: "Data" top: "data" top: "label" data_param { source: "db" batch_size: 8000 prefetch: 12 } }
+layer { name: "data" type: "Data" top: "data" top: "label" data_param { source: "db" batch_size: 20000 prefetch: 3 } }
 layer { name: "last" type: "InnerProduct" bottom: "data" top: "last" inner_product_param { num_output: 10 %s } }
 """ % FILLER + TAIL
 
