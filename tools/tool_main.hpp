@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/standard_streams.hpp"
+
 namespace caffe::tools {
 
 // What a body throws to end with a status of its own.
@@ -25,6 +27,7 @@ struct ToolFailure : std::runtime_error {
 template <typename Body>
 int RunTool(int argc, char** argv, const std::string& usage, size_t least, size_t most,
             Body&& body) {
+  OpenStandardStreams();
   FLAGS_alsologtostderr = true;
   FLAGS_log_year_in_prefix = false;  // as Caffe's parsers expect
   gflags::SetUsageMessage(usage);

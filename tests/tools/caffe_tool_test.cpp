@@ -402,6 +402,17 @@ TEST_F(CaffeToolTest, SaysWhereAWrongLayerIs) {
                 "wrong.prototxt:3:1: layer 'ip' (InnerProduct): unknown bottom 'x' in phase TEST");
 }
 
+// A file that takes the number of a closed stream would get what is printed.
+TEST_F(CaffeToolTest, ClosedStreamsLeaveTheFilesOfARunAlone) {
+  Run("train solver.prototxt -run_dir run 2>&-; true");
+  std::istringstream lines(Read("run/metrics.jsonl"));
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    ASSERT_EQ(line.substr(0, 1), "{") << line;
+  }
+  EXPECT_GT(count, 4);
+}
+
 class SignalTest : public CaffeToolTest, public ::testing::WithParamInterface<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Stop, SignalTest, ::testing::Values(SIGINT, SIGTERM));

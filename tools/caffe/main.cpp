@@ -7,6 +7,7 @@
 #include "caffe/error.hpp"
 #include "tools/caffe/command_line.hpp"
 #include "tools/caffe/log_flags.hpp"
+#include "tools/standard_streams.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -23,6 +24,7 @@ void WaitPassively(char** argv) {
 }
 
 int Main(int argc, char** argv) {
+  OpenStandardStreams();
   WaitPassively(argv);
   CommandLine line;
   try {
