@@ -415,7 +415,8 @@ TEST_F(CaffeToolTest, ClosedStreamsLeaveTheFilesOfARunAlone) {
 
 class SignalTest : public CaffeToolTest, public ::testing::WithParamInterface<int> {};
 
-INSTANTIATE_TEST_SUITE_P(Stop, SignalTest, ::testing::Values(SIGINT, SIGTERM));
+// SIGPIPE comes when a pipe's reader is gone: Ctrl-C ends the tee of `caffe train 2>&1 | tee log`.
+INSTANTIATE_TEST_SUITE_P(Stop, SignalTest, ::testing::Values(SIGINT, SIGTERM, SIGPIPE));
 
 TEST_P(SignalTest, SnapshotsAndStops) {
   WriteSolver("max_iter: 1000000000");

@@ -50,7 +50,11 @@ void HandleSignals(const SignalEffects& options, Solver& solver) {
     SolverAction::Enum action;
   };
   const Effect effects[] = {
-      {SIGINT, options.sigint}, {SIGTERM, options.sigterm}, {SIGHUP, options.sighup}};
+      {SIGINT, options.sigint},
+      {SIGTERM, options.sigterm},
+      {SIGHUP, options.sighup},
+      // Nobody reads the log any more: Ctrl-C also ends the tee of `caffe train 2>&1 | tee log`.
+      {SIGPIPE, SolverAction::STOP}};
   struct sigaction action {};
   action.sa_handler = OnSignal;
   action.sa_flags = SA_RESTART;
