@@ -3,6 +3,7 @@
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -166,6 +167,19 @@ TEST_F(DataImportTest, NamesBrokenFilesAndLeavesThemOut) {
   ExpectFailure("photos none", "holds no image that can be read");
   EXPECT_FALSE(fs::exists(folder_.path("none")));
   EXPECT_FALSE(fs::exists(folder_.path("none.partial")));
+}
+
+TEST_F(DataImportTest, LeavesOutWhatIsNoFile) {
+  Photos(2, 2);
+  for (const char* name : {"photos/loop", "photos/cat/loop.png"}) {
+    fs::create_symlink(fs::path(name).filename(), folder_.path(name));
+  }
+  // Reading it would wait for somebody who writes.
+  ASSERT_EQ(mkfifo(folder_.path("photos/cat/pipe.png").c_str(), 0600), 0);
+  const std::string report = Import("photos db");
+  EXPECT_THAT(report, AllOf(HasSubstr("4 images"), HasSubstr("loop: lies beside"),
+                            HasSubstr("cat/loop.png: cannot open: Too many levels"),
+                            HasSubstr("cat/pipe.png: not a regular file")));
 }
 
 TEST_F(DataImportTest, TakesAListFile) {

@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 #include <sstream>
+#include <system_error>
 
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/error.hpp"
@@ -18,6 +19,12 @@ namespace fs = std::filesystem;
 
 bool IsHidden(const fs::path& path) {
   return path.filename().string().starts_with(".");
+}
+
+// False for a link that leads to itself, which cannot be read either.
+bool IsFolder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
 }
 
 std::vector<fs::path> SortedEntries(const fs::path& folder) {
@@ -33,7 +40,7 @@ std::vector<fs::path> SortedEntries(const fs::path& folder) {
 void AddFiles(const fs::path& folder, int label, ImageSet* set) {
   for (const fs::path& path : SortedEntries(folder)) {
     const std::string name = path.lexically_relative(set->root).string();
-    if (fs::is_directory(path)) {
+    if (IsFolder(path)) {
       if (fs::is_symlink(path)) {
         set->left_out.push_back({name, "a link to a folder; put a folder here"});
       } else {
@@ -58,7 +65,7 @@ void RefuseHalves(const std::string& root, const std::map<int, std::string>& cla
 ImageSet ReadFolder(const std::string& root) {
   ImageSet set{.root = root};
   for (const fs::path& path : SortedEntries(root)) {
-    if (!fs::is_directory(path)) {
+    if (!IsFolder(path)) {
       set.left_out.push_back({path.filename().string(), "lies beside the folders of the classes"});
       continue;
     }

@@ -1,7 +1,9 @@
 #include "tools/caffe/imported_image.hpp"
 
 #include <exception>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
@@ -28,6 +30,10 @@ bool Change(std::string_view file, const ImportOptions& options, data::Image* im
 
 void Import(const std::string& path, int label, const ImportOptions& options,
             ImportedImage* imported) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
+    throw IoError("not a regular file");  // a pipe would never end
+  }
   std::string file = ReadFile(path);
   imported->format = data::ImageFormatOf(file);
   data::Image& image = imported->pixels;
