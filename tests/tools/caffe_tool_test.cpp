@@ -413,6 +413,15 @@ TEST_F(CaffeToolTest, ClosedStreamsLeaveTheFilesOfARunAlone) {
   EXPECT_GT(count, 4);
 }
 
+TEST_F(CaffeToolTest, AResultThatCannotBeWrittenIsAFailure) {
+  for (const char* command : {"layers --json", "version", "help", "--version"}) {
+    const Outcome outcome = Run(std::string(command) + " 2>&1 >/dev/full; test $? -eq 1");
+    EXPECT_EQ(outcome.status, 0) << command;
+    EXPECT_THAT(outcome.output, HasSubstr("standard output: cannot write; is the disk full?"))
+        << command;
+  }
+}
+
 class SignalTest : public CaffeToolTest, public ::testing::WithParamInterface<int> {};
 
 // SIGPIPE comes when a pipe's reader is gone: Ctrl-C ends the tee of `caffe train 2>&1 | tee log`.

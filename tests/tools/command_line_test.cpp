@@ -129,6 +129,12 @@ TEST_F(CommandLineTest, TakesEverySpellingOfGflags) {
   }
 }
 
+TEST_F(CommandLineTest, RefusesAFlagFileThatNamesItself) {
+  Write("first", "-flagfile=second\n");
+  Write("second", "-flagfile=first\n");
+  ExpectFailure("time -flagfile=first", "first: names itself by -flagfile");
+}
+
 TEST_F(CommandLineTest, SaysWhichValueIsWrong) {
   ExpectFailure("time net.prototxt --iterations=many", "--iterations = many");
   ExpectFailure("time net.prototxt --iterations=0", "caffe time: -iterations is 0");

@@ -32,7 +32,9 @@ bool TakesValue(const CLI::Option& option) {
 }
 
 // Replaces each -flagfile=FILE by the flags in the file: a line each, # begins a comment.
-std::vector<std::string> ExpandFlagFiles(const std::vector<std::string>& words) {
+// `outer`: the files that `words` lie in.
+std::vector<std::string> ExpandFlagFiles(const std::vector<std::string>& words,
+                                         std::vector<std::string> outer = {}) {
   std::vector<std::string> expanded;
   for (const std::string& word : words) {
     const size_t value = word.find("flagfile=");
@@ -40,13 +42,18 @@ std::vector<std::string> ExpandFlagFiles(const std::vector<std::string>& words) 
       expanded.push_back(word);
       continue;
     }
-    std::istringstream lines(ReadFile(word.substr(word.find('=') + 1)));
+    const std::string file = word.substr(word.find('=') + 1);
+    Require(std::find(outer.begin(), outer.end(), file) == outer.end(), file,
+            ": names itself by -flagfile; remove that line");
+    std::istringstream lines(ReadFile(file));
     std::vector<std::string> flags;
     for (std::string line; std::getline(lines, line);) {
       line = CLI::detail::trim(line);
       if (IsFlag(line)) flags.push_back(line);
     }
-    flags = ExpandFlagFiles(flags);
+    outer.push_back(file);
+    flags = ExpandFlagFiles(flags, outer);
+    outer.pop_back();
     expanded.insert(expanded.end(), flags.begin(), flags.end());
   }
   return expanded;
@@ -228,13 +235,14 @@ void CommandLine::Parse(const std::vector<std::string>& given) {
 }
 
 int CommandLine::Run() {
-  if (!answer_.empty()) {
-    std::cout << answer_;
-    return 0;
-  }
-  const std::string& name = plain_words_[0];
+  const std::string name = command_app_ != nullptr ? plain_words_[0] : "help";
   try {
-    commands_.at(name)->Run();
+    if (answer_.empty()) {
+      commands_.at(name)->Run();
+    } else {
+      std::cout << answer_;
+    }
+    if (!std::cout.flush()) throw IoError("standard output: cannot write; is the disk full?");
     return 0;
   } catch (const std::bad_alloc&) {
     LOG(ERROR)
