@@ -47,6 +47,12 @@ def test_flags_are_those_of_the_command(folder):
     assert complete(folder, "train", "solver.prototxt", "--wei") == ["--weights="]
 
 
+def test_two_words_name_a_command(folder):
+    assert complete(folder, "data", "im") == ["import"]
+    assert complete(folder, "data", "import", "--re") == ["--resize="]
+    assert complete(folder, "data", "import", "net") == ["net.prototxt"]
+
+
 def test_every_flag_of_help_is_completed(folder):
     for command in complete(folder, ""):
         text = subprocess.run([CAFFE, "help", command], text=True, check=True, stdout=subprocess.PIPE).stdout

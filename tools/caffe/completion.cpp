@@ -1,5 +1,7 @@
 // caffe completion: a script by which a shell completes commands, flags, values and files.
 #include <iostream>
+#include <map>
+#include <string>
 
 #include "caffe/error.hpp"
 #include "tools/caffe/command.hpp"
@@ -12,10 +14,16 @@ namespace {
 constexpr const char* kScript = R"(
 _caffe() {
   local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"
-  local command='' flag='' prefix='' values='' word
+  local command='' group='' flag='' prefix='' values='' word
   for word in "${COMP_WORDS[@]:1:$((COMP_CWORD-1))}"; do
-    if [[ -z $command && " $_caffe_commands " == *" $word "* ]]; then command=$word; fi
+    if [[ -n $command ]]; then break; fi
+    if [[ " $_caffe_commands " == *" $group$word "* ]]; then
+      command=$group$word
+    elif [[ " $_caffe_commands " == *" $word-"* ]]; then
+      group=$word-
+    fi
   done
+  [[ -z $command ]] && command=$group
   if [[ $current == '=' ]]; then
     flag=$previous current=''
   elif [[ $previous == '=' ]]; then
@@ -83,9 +91,21 @@ std::string ValueCases(const CLI::App& command) {
   return cases;
 }
 
+// The second words of commands of two: after "data-", those of data-import and the others.
+std::string GroupCases() {
+  std::map<std::string, std::string> groups;
+  for (const std::string& name : CommandNames()) {
+    const size_t second = name.find('-') + 1;
+    if (second > 0) groups[name.substr(0, second)] += name.substr(second) + " ";
+  }
+  std::string cases;
+  for (const auto& [group, words] : groups) cases += Case(group + " ", words);
+  return cases;
+}
+
 std::string BashScript(const CLI::App& root) {
   const std::string commands = CLI::detail::join(CommandNames(), " ");
-  std::string flags = Case("", "--help --version"), values = Case(" ", commands);
+  std::string flags = Case("", "--help --version"), values = Case(" ", commands) + GroupCases();
   for (const CLI::App* command : root.get_subcommands({})) {
     flags += Case(command->get_name(), FlagsOf(*command));
     values += ValueCases(*command);
