@@ -41,12 +41,18 @@ def less_the_mean_image(pixels):
     return pixels - caffe.io.blobproto_to_array(blob)
 
 
+def less_the_mean_colour(pixels):
+    return pixels - np.array([113, 123, 125], np.float32).reshape(3, 1, 1)
+
+
 @pytest.mark.parametrize("net, weights, load, accuracy", [
     ("examples/mnist/lenet.prototxt", "examples/mnist/lenet.caffemodel", mnist, 0.99),
     ("examples/cifar10/cifar10_quick.prototxt", "examples/cifar10/cifar10_quick.caffemodel",
      lambda: cifar(less_the_mean_image), 0.74),
     ("examples/cifar10/cifar10_full.prototxt", "examples/cifar10/cifar10_full.caffemodel",
      lambda: cifar(less_the_mean_image), 0.774),
+    ("models/cifar10_resnet20/deploy.prototxt", "models/cifar10_resnet20/cifar10_resnet20.caffemodel",
+     lambda: cifar(less_the_mean_colour), 0.832),
 ])
 def test_accuracy(net, weights, load, accuracy):
     images, labels = load()
