@@ -27,7 +27,7 @@ done
 [ "$(id -u)" -eq 0 ] || { echo "run this as root: it makes a system of its own (debootstrap, chroot)" >&2; exit 2; }
 
 if [ -z "${STRANGER_NAMESPACE:-}" ]; then  # mounts vanish with this namespace
-  STRANGER_NAMESPACE=1 exec unshare --mount --fork --kill-child "$0" --root "$root" --steps "$steps" \
+  STRANGER_NAMESPACE=1 exec unshare --mount --fork --kill-child tests/stranger/run.sh --root "$root" --steps "$steps" \
     ${mnist:+--mnist "$mnist"} ${photographs:+--photographs "$photographs"}
 fi
 
