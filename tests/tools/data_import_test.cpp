@@ -169,6 +169,14 @@ TEST_F(DataImportTest, NamesBrokenFilesAndLeavesThemOut) {
   EXPECT_FALSE(fs::exists(folder_.path("none.partial")));
 }
 
+// LMDB maps its lock file, and on a full disk the first access to that is SIGBUS.
+TEST_F(DataImportTest, WritesNoLockFile) {
+  Photos(1, 1);
+  Import("photos db");
+  EXPECT_FALSE(fs::exists(folder_.path("db/lock.mdb")));
+  EXPECT_EQ(Records("db").size(), 2u);
+}
+
 TEST_F(DataImportTest, LeavesOutWhatIsNoFile) {
   Photos(2, 2);
   for (const char* name : {"photos/loop", "photos/cat/loop.png"}) {

@@ -24,7 +24,8 @@ class LmdbWriter final : public RecordWriter {
     CheckLmdb(mdb_env_create(&environment), path_, "create an LMDB environment");
     environment_.reset(environment);
     CheckLmdb(mdb_env_set_mapsize(environment, map_bytes_), path_, "set the map's size");
-    CheckLmdb(mdb_env_open(environment, folder_.temporary_path().c_str(), 0, 0664), path_,
+    // Without LMDB's lock file, which is mapped: on a full disk the first access to it is SIGBUS.
+    CheckLmdb(mdb_env_open(environment, folder_.temporary_path().c_str(), MDB_NOLOCK, 0664), path_,
               "create an LMDB");
   }
 
