@@ -4,12 +4,16 @@
 
 #include "caffe/error.hpp"
 #include "caffe/graph/weight_copies.hpp"
+#include "caffe/net/plan.hpp"
 #include "caffe/net/step_times.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/plan/program.hpp"
 
 namespace caffe {
 namespace {
+
+// Of the processor's: a plan that takes more finds little there from one step to the next.
+constexpr int64_t kCacheBytes = int64_t{32} << 20;
 
 int64_t BatchOf(const Graph& graph) {
   for (const LayerCall& call : graph.calls) {
@@ -29,7 +33,11 @@ PlanTimes TimesOfPlan(const Net& net, const std::optional<TimedStep>& update) {
                              ", which is only described; plan for a device that is there"));
   }
   StepTimes known(device);
-  const auto milliseconds = [&](const TimedStep& step) { return known.SecondsOf(step) * 1e3; };
+  const bool is_cold = MemoryOf(graph, 0).total() > kCacheBytes;
+  const auto milliseconds = [&](TimedStep step) {
+    step.is_cold = is_cold;
+    return known.SecondsOf(step) * 1e3;
+  };
   PlanTimes times;
   times.batch = BatchOf(graph);
   for (const std::string& name : net.layer_names()) times.layers.push_back({name});

@@ -22,6 +22,8 @@ struct TimedStep {
   Kernel kernel;
   std::vector<Operand> inputs, outputs;
   OperandSet accumulated;  // outputs that are added to
+  // The other steps of its plan fill the processor's caches, so that it finds nothing there.
+  bool is_cold = false;
 };
 
 // Of a node that all passes have seen. A call of the host cannot be timed.
