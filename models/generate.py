@@ -19,16 +19,19 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "models")]
 
 import caffe_definitions  # noqa: E402
 
+caffe_definitions.provide()
+from caffe.net_spec import is_repeated  # noqa: E402
+
 WIDTH = 100
 
 
 def lines(message, indent=""):
     """The text form of a message: a line for each field, and for each message that fits on one."""
     for field, value in message.ListFields():
-        for item in value if field.label == field.LABEL_REPEATED else [value]:
+        for item in value if is_repeated(field) else [value]:
             if field.message_type is None:
                 text = text_format.MessageToString(type(message)(**{
-                    field.name: [item] if field.label == field.LABEL_REPEATED else item}), as_one_line=True)
+                    field.name: [item] if is_repeated(field) else item}), as_one_line=True)
                 yield f"{indent}{text.strip()}"
                 continue
             body = text_format.MessageToString(item, as_one_line=True).strip()
@@ -58,7 +61,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare with the committed files")
     check = parser.parse_args().check
-    caffe_definitions.provide()
     different = []
     for path, text in files():
         target = ROOT / path

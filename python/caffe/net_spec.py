@@ -26,6 +26,7 @@ from __future__ import annotations
 import collections
 from typing import Any, Callable, Counter, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from .proto import caffe_pb2
@@ -44,6 +45,13 @@ def param_name_dict() -> Dict[str, str]:
 _OPTIONS_OF_TYPE = param_name_dict()
 
 
+def is_repeated(field: FieldDescriptor) -> bool:
+    """Whether a field is a list. protobuf before 6 lacks `is_repeated`, protobuf 7 lacks `label`."""
+    if hasattr(field, "is_repeated"):
+        return field.is_repeated
+    return field.label == field.LABEL_REPEATED
+
+
 def assign_proto(proto: Message, name: str, value: Any) -> None:
     """Sets a field of a message from plain Python values, as the module's text describes.
 
@@ -53,7 +61,7 @@ def assign_proto(proto: Message, name: str, value: Any) -> None:
     field = proto.DESCRIPTOR.fields_by_name.get(name)
     if field is None:
         raise AttributeError(f"{proto.DESCRIPTOR.name} has no field {name!r}")
-    if field.label == field.LABEL_REPEATED:
+    if is_repeated(field):
         values = value if isinstance(value, (list, tuple)) else [value]
         target = getattr(proto, name)
         if field.message_type is None:

@@ -25,6 +25,27 @@ def lenet():
     return n
 
 
+class Without:
+    """A descriptor of a protobuf whose descriptors lack some attributes."""
+
+    def __init__(self, field, *lacking, **more):
+        self._field, self._lacking = field, lacking
+        vars(self).update(more)
+
+    def __getattr__(self, name):
+        if name in self._lacking:
+            raise AttributeError(name)
+        return getattr(self._field, name)
+
+
+@pytest.mark.parametrize("name, repeated", [("bottom", True), ("name", False)])
+def test_descriptors_of_old_and_new_protobuf(name, repeated):
+    field = caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name[name]
+    new = Without(field, "label", "LABEL_REPEATED", is_repeated=repeated)
+    old = Without(field, "is_repeated", label=3 if repeated else 1, LABEL_REPEATED=3)
+    assert net_spec.is_repeated(field) == net_spec.is_repeated(new) == net_spec.is_repeated(old) == repeated
+
+
 def test_a_net_is_what_was_called():
     assert lenet().to_proto() == parse("""
 layer { name: "data" type: "DummyData" top: "data" top: "label"
