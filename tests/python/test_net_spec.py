@@ -184,7 +184,7 @@ def test_enums():
      "FillerParameter has no field 'kind'"),
     (lambda: to_proto(L.Convolution(L.Input(), weight_filler="xavier")), TypeError,
      "FillerParameter is set from a dict, not from 'xavier'"),
-    (lambda: to_proto(L.Convolution(L.Input(), num_output="many")), TypeError, "many"),
+    (lambda: to_proto(L.Convolution(L.Input(), num_output="many")), TypeError, "many|'str' object"),  # protobuf's own text
 ])
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
