@@ -84,9 +84,12 @@ void BindSettings(py::module_& module) {
       "set_device",
       [](int id) {
         Require(id >= 0, "set_device: there is no device ", id, "; count from 0");
+        DescribeGpu(id);
         Caffe::SetDevice(id);
       },
-      py::arg("id"), "The GPU for nets built from now on.");
+      py::arg("id"),
+      "The GPU for nets built from now on. Raises Unsupported where the build has none, DeviceError "
+      "where the machine has none with this number.");
   module.def(
       "set_devices",
       [](const std::vector<int>& ids) {

@@ -168,4 +168,6 @@ def test_many_threads_on_one_net_raise_or_work(simple):
 def test_gpu_mode_says_that_there_is_none(simple, write):
     with pytest.raises((caffe.Unsupported, caffe.DeviceError), match="caffe.set_mode_cpu|driver|device"):
         caffe.set_mode_gpu()
+    with pytest.raises((caffe.Unsupported, caffe.DeviceError), match="caffe.set_mode_cpu|driver|device"):
+        caffe.set_device(0)
     caffe.Net(write(SIMPLE), caffe.TEST)
