@@ -1,4 +1,5 @@
 """What a Net does in Python beyond the extension: names, whole batches, callbacks."""
+import difflib
 from collections import OrderedDict
 from itertools import zip_longest
 
@@ -30,14 +31,33 @@ def _cached(name, make):
     return property(get)
 
 
+class ByName(OrderedDict):
+    """Blobs or parameters by name; a KeyError of an unknown name says which names there are."""
+
+    def __init__(self, what, items):
+        super().__init__(items)
+        self._what = what
+
+    def __missing__(self, name):
+        close = difflib.get_close_matches(name, self, 1) if isinstance(name, str) else []
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise KeyError(f"the net has no {self._what} {name!r}; {hint}It has: {', '.join(self) or 'none'}")
+
+    def copy(self):
+        return OrderedDict(self)
+
+    def __reduce__(self):
+        return OrderedDict, (list(self.items()),)
+
+
 def _blobs(net):
     """Blobs by name, in the net's order: OrderedDict of Blob."""
-    return OrderedDict(zip(net._blob_names, net._blobs))
+    return ByName("blob", zip(net._blob_names, net._blobs))
 
 
 def _params(net):
     """Parameter blobs by layer name: OrderedDict of BlobVec (0: weights, 1: biases), of layers that have any."""
-    return OrderedDict(net._params)
+    return ByName("layer with parameters named", net._params)
 
 
 def _layers(net):
@@ -100,18 +120,30 @@ def _layer_index(self, name):
         raise InvalidArgument(f"the net has no layer {name!r}; its layers: {', '.join(self._layer_names)}") from None
 
 
+def _missing_axis(name, shape, wanted):
+    """What an error says of an array that lacks the batch axis or an axis of extent 1; "" for others."""
+    names = ("batch", "channel", "height", "width") if len(wanted) == 4 else range(len(wanted))
+    for axis, title in enumerate(names):
+        without = (*wanted[:axis], *wanted[axis + 1:])
+        if shape == without if axis == 0 else wanted[axis] == 1 and shape[:1] and shape[1:] == without[1:]:
+            return f"; the {title} axis is missing: np.expand_dims({name}, {axis}) adds it"
+    return ""
+
+
 def _set(blob, name, values, diff=False):
     array = as_array(values, name)
     if array.ndim == 0 or not blob.shape or array.shape[0] != blob.shape[0]:
         if array.shape != blob.shape:
+            advice = _missing_axis(name, array.shape, tuple(blob.shape))
             raise InvalidArgument(f"{'Diff' if diff else 'Input'} is not batch sized: {name} has shape {array.shape}, "
-                                  f"its blob {blob.shape}; reshape the blob, or use forward_all for other numbers "
-                                  "of items")
+                                  f"its blob {blob.shape}"
+                                  + (advice or "; reshape the blob, or use forward_all for other numbers of items"))
     view = blob.diff if diff else blob.data
     try:
         view[...] = array
     except ValueError as error:
-        raise InvalidArgument(f"{name} has shape {array.shape}, its blob {blob.shape}: {error}") from None
+        raise InvalidArgument(f"{name} has shape {array.shape}, its blob {blob.shape}: {error}"
+                              + _missing_axis(name, array.shape, tuple(blob.shape))) from None
 
 
 def _named(self, names):
@@ -131,6 +163,9 @@ def forward(self, blobs=None, start=None, end=None, **kwargs):
 
     Raises InvalidArgument for unknown names and shapes that do not fit, and whatever a layer in Python raises.
     """
+    if blobs is not None and (hasattr(blobs, "__array__") or hasattr(blobs, "__dlpack__")):
+        raise InvalidArgument("forward takes names of blobs, not an array; give inputs by name: forward("
+                              + ", ".join(f"{name}=..." for name in self.inputs) + ")")
     if blobs is None and start is None and end is None:
         if kwargs:
             _set_inputs(self, kwargs)
@@ -218,6 +253,11 @@ def _batch(self, arrays):
     if not arrays:
         raise InvalidArgument(f"no arrays given; the net's inputs: {', '.join(self.inputs)}")
     arrays = {name: as_array(values, name) for name, values in arrays.items()}
+    for name in _named(self, list(arrays)):
+        shape, wanted = arrays[name].shape, tuple(self.blobs[name].shape)
+        advice = _missing_axis(name, shape, wanted)
+        if advice and wanted[0] != 1:  # an item of a batch of one is broadcast
+            raise InvalidArgument(f"{name} has shape {shape}, its blob {wanted}{advice}")
     counts = {name: len(values) for name, values in arrays.items()}
     if len(set(counts.values())) != 1:
         raise InvalidArgument(f"the arrays have different numbers of items: {counts}")
@@ -282,6 +322,22 @@ def _repr_html(self):
     return net_html(self)
 
 
+_RIGHT_CALL = 'caffe.Net("net.prototxt", caffe.TEST, weights="x.caffemodel")'
+_construct = Net.__init__
+
+
+def _init(self, *args, **kwargs):
+    try:
+        _construct(self, *args, **kwargs)
+    except TypeError as error:
+        if "incompatible constructor arguments" not in str(error):
+            raise
+        raise TypeError(f"Net takes a definition and a phase, and weights by name: {_RIGHT_CALL}") from None
+
+
+_init.__doc__ = _construct.__doc__
+
+
 def _replaceable(of, name):
     """pycaffe's objects have no such attribute, so scripts and layers keep things of their own under its name."""
     own, key = getattr(of, name), "_own_" + name
@@ -296,6 +352,7 @@ def _replaceable(of, name):
     return property(get, put)
 
 
+Net.__init__ = _init
 Net.blobs = _cached("blobs", _blobs)
 Net.params = _cached("params", _params)
 Net.layers = _cached("layers", _layers)

@@ -423,3 +423,36 @@ def test_a_name_of_two_layers_is_that_of_the_first(write):
     assert net.top_names["c"] == ["a"] and net.bottom_names["c"] == ["x"] and net.layer_dict["c"].type == "Power"
     assert [row["reads"] for row in caffe.summary.summarize(net)] == [[], ["x"], ["a"], ["b"]]
     assert net._repr_html_().count(">c<") == 4  # in the drawing and in the table
+
+
+def test_an_array_without_a_name(simple):
+    with pytest.raises(caffe.InvalidArgument, match=r"give inputs by name: forward\(data=\.\.\., label=\.\.\.\)"):
+        simple.forward(np.zeros((5, 2, 6, 7)))
+
+
+@pytest.mark.parametrize("arguments", [(), (caffe.TEST, "x.caffemodel"), ("TEST",)])
+def test_a_wrong_call_of_net_says_the_right_one(write, arguments):
+    with pytest.raises(TypeError) as error:
+        caffe.Net(write(SIMPLE), *arguments)
+    assert 'caffe.Net("net.prototxt", caffe.TEST, weights="x.caffemodel")' in str(error.value)
+    assert "incompatible" not in str(error.value)
+
+
+def test_a_missing_axis_is_named(write):
+    net = caffe.Net(write("layer { name: 'd' type: 'Input' top: 'data' input_param { shape { dim: 4 dim: 1 dim: 8 dim: 9 } } }"),
+                    caffe.TEST)
+    for call, items in ((net.forward, 4), (net.forward_all, 11)):
+        with pytest.raises(caffe.InvalidArgument) as error:
+            call(data=np.zeros((items, 8, 9)))
+        assert f"({items}, 8, 9)" in str(error.value) and "(4, 1, 8, 9)" in str(error.value)
+        assert "channel axis is missing" in str(error.value)
+    with pytest.raises(caffe.InvalidArgument, match="batch axis is missing"):
+        net.forward(data=np.zeros((1, 8, 9)))
+
+
+def test_unknown_names_have_suggestions(simple):
+    with pytest.raises(KeyError, match="no blob 'lable'; did you mean 'label'"):
+        simple.blobs["lable"]  # pylint: disable=pointless-statement
+    with pytest.raises(KeyError, match="named 'relu'.*It has: conv, ip"):
+        simple.params["relu"]  # pylint: disable=pointless-statement
+    assert simple.blobs.get("no") is None and "no" not in simple.params
