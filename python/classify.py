@@ -4,7 +4,7 @@
   python/classify.py INPUT OUTPUT.npy --model_def deploy.prototxt --pretrained_model net.caffemodel
 
 INPUT: an image, a folder of images (--ext, in order of their names), or a .npy file with an array (N, H, W, C) of values
-in [0, 1]. Needs Pillow and tqdm.
+in [0, 1]. Needs Pillow; shows progress with tqdm.
 """
 import argparse
 import pathlib
@@ -14,8 +14,7 @@ import time
 import find_caffe  # noqa: F401  (before caffe)
 import caffe
 import numpy as np
-from image_options import add_image_options, image_settings
-from tqdm import tqdm
+from image_options import add_image_options, image_settings, progress
 
 CAFFENET = pathlib.Path(__file__).resolve().parent.parent / "models" / "bvlc_reference_caffenet"
 AT_ONCE = 32  # images in memory, each in up to ten crops
@@ -53,7 +52,7 @@ def main():
                                   **image_settings(args, args.model_def))
     print(f"Classifying {count} inputs.")
     start, scores, batch = time.monotonic(), [], []
-    for number, image in enumerate(tqdm(images, total=count, unit="image", disable=None), 1):
+    for number, image in enumerate(progress(images, count), 1):
         batch.append(image)
         if len(batch) == AT_ONCE or number == count:
             scores.append(classifier.predict(batch, not args.center_only))

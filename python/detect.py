@@ -5,7 +5,7 @@
 
 INPUT: with --crop_mode=list a CSV file with columns filename, ymin, xmin, ymax, xmax (pixels); with selective_search a
 CSV file with column filename, or a text file with a name on each line. OUTPUT: .csv with filename, the window and class0,
-class1 ...; or .h5 with datasets filename, window (N, 4) and prediction (N, classes). Needs Pillow, tqdm, and h5py for .h5.
+class1 ...; or .h5 with datasets filename, window (N, 4) and prediction (N, classes). Needs Pillow, and h5py for .h5.
 """
 import argparse
 import csv
@@ -16,8 +16,7 @@ import time
 import find_caffe  # noqa: F401  (before caffe)
 import caffe
 import numpy as np
-from image_options import add_image_options, image_settings
-from tqdm import tqdm
+from image_options import add_image_options, image_settings, progress
 
 RCNN = pathlib.Path(__file__).resolve().parent.parent / "models" / "bvlc_reference_rcnn_ilsvrc13"
 COORDINATES = ("ymin", "xmin", "ymax", "xmax")
@@ -86,7 +85,7 @@ def main():
                               **image_settings(args, args.model_def))
     detect = detector.detect_windows if args.crop_mode == "list" else detector.detect_selective_search
     start, found = time.monotonic(), []
-    for job in tqdm(jobs, unit="image", disable=None):
+    for job in progress(jobs, len(jobs)):
         found += detect([job])
     print(f"Processed {len(found)} windows in {time.monotonic() - start:.3f} s.")
     write(args.output_file, found)

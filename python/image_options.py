@@ -8,6 +8,15 @@ from caffe.proto import caffe_pb2
 IMAGENET_MEAN = "104,117,123"  # of ImageNet's training images by channel, blue first
 
 
+def progress(items, count):
+    """The items, with a bar in a terminal where tqdm is installed."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return items
+    return tqdm(items, total=count, unit="image", disable=None)
+
+
 def add_image_options(parser):
     parser.add_argument("--gpu", action="store_true", help="use a GPU")
     parser.add_argument("--mean_file", default=IMAGENET_MEAN,

@@ -151,3 +151,13 @@ def test_summary_without_the_database():
     assert sum(row["multiply_adds"] for row in rows) == 724406816
     assert found["fc6"]["shapes"] == [[1, 4096]]
     assert "no data layer" in run("tools/extra/summarize.py", path, "--input=dato=1", status=1)
+
+
+@pytest.mark.parametrize("script", ["python/classify.py", "python/detect.py", "tools/extra/resize_and_crop_images.py"])
+def test_help_without_tqdm(script, tmp_path):
+    (tmp_path / "tqdm.py").write_text("raise ImportError('no tqdm')")
+    code = f"import runpy, sys; sys.path.insert(0, {str(tmp_path)!r}); sys.path.append({str(ROOT / 'python')!r}); " \
+           f"sys.argv = ['x', '--help']; runpy.run_path({str(ROOT / script)!r}, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False,
+                          env={**os.environ, "CAFFE_BINARY_DIR": str(BUILD)})
+    assert done.returncode == 0 and "usage" in done.stdout, done.stderr

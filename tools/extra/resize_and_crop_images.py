@@ -5,8 +5,8 @@
                                         [--file LIST] [--workers N]
 
 Takes all images below FROM, or those that LIST names, one on each line (what stands after the name, a label, is left
-out). TO gets the same names. Images that cannot be read are named at the end, and the exit status is 1. Needs Pillow
-and tqdm.
+out). TO gets the same names. Images that cannot be read are named at the end, and the exit status is 1. Needs Pillow;
+shows progress with tqdm.
 """
 import argparse
 import multiprocessing
@@ -15,7 +15,12 @@ import pathlib
 import sys
 
 from PIL import Image
-from tqdm import tqdm
+
+try:
+    from tqdm import tqdm
+except ImportError:  # no bar
+    def tqdm(items, **_):
+        return items
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
 
