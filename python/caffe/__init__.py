@@ -9,8 +9,9 @@ Exceptions: caffe.Error (a RuntimeError) and its classes InvalidArgument (a Valu
 (a NotImplementedError), IoError (an OSError), DeviceError, InternalError. Every text says where,
 what, and what to do. The import reads no files and starts no threads.
 """
-from ._checkout import add_compiled_modules
+from ._checkout import add_compiled_modules, check_packages
 
+check_packages()
 add_compiled_modules(__path__)  # before what needs them
 
 # pylint: disable=wrong-import-position
@@ -29,4 +30,4 @@ from .single_layer import LayerBase, LayerParameter, create_layer
 from .solver import Solver, get_solver, train
 from .solver import *  # noqa: F403  (SGDSolver, AdamSolver ...: one class per type)
 
-__all__ = [name for name in dir() if not name.startswith("_") and name != "add_compiled_modules"]
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("add_compiled_modules", "check_packages")]

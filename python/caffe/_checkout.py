@@ -3,10 +3,12 @@
 There sys.path has CAFFE_ROOT/python, as in Caffe's scripts and notebooks; the compiled module and caffe_pb2 are in a build
 folder, which this adds to the package's path.
 """
+import importlib
 import importlib.machinery
 import os
 import pathlib
 import platform
+import sys
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 _ROOT = next((folder for folder in _PACKAGE.parents if (folder / "CMakePresets.json").exists()), None)
@@ -34,6 +36,23 @@ def _complaint(builds):
     if _ROOT is None:
         return f"{_PACKAGE} lacks the compiled module _caffe; install the package again"
     return f"package caffe is not built; in {_ROOT} run: {_COMMAND}"
+
+
+def check_packages():
+    """ImportError that names this interpreter where NumPy or protobuf is missing."""
+    missing = [pip for module, pip in (("numpy", "numpy"), ("google.protobuf", "protobuf")) if not _can_import(module)]
+    if missing:
+        raise ImportError(f"package caffe needs {' and '.join(missing)}, and {sys.executable} has none: "
+                          f"`{sys.executable} -m pip install {' '.join(missing)}`, or run the system's /usr/bin/python3 with "
+                          "Debian's python3-numpy and python3-protobuf")
+
+
+def _can_import(module):
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True
 
 
 def add_compiled_modules(path):

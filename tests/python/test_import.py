@@ -91,3 +91,10 @@ def test_a_package_without_its_module(tmp_path):
     shutil.copytree(ROOT / "python" / "caffe", tmp_path / "caffe", ignore=shutil.ignore_patterns("__pycache__"))
     last = run(USE, tmp_path).stderr.splitlines()[-1]
     assert last == f"ImportError: {tmp_path / 'caffe'} lacks the compiled module _caffe; install the package again"
+
+
+@pytest.mark.parametrize("module", ["numpy", "google.protobuf"])
+def test_a_missing_package_is_named_with_its_interpreter(module, tmp_path):
+    done = run(f"import sys; sys.modules['{module}'] = None; import caffe", tmp_path, PYTHONPATH=str(PACKAGE))
+    name = module.split(".")[-1]
+    assert f"ImportError: package caffe needs {name}, and {sys.executable} has none" in done.stderr
