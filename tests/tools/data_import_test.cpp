@@ -118,7 +118,7 @@ TEST_F(DataImportTest, WritesTheMeanOfImagesOfOneSize) {
 
   Image("photos/dog/1.png", cv::Mat(40, 10, CV_8UC3, cv::Scalar(0, 0, 0)));
   EXPECT_THAT(Import("photos other"),
-              AllOf(HasSubstr("40x10 (smallest)"), HasSubstr("warning: the images differ in shape"),
+              AllOf(HasSubstr("40x10 (smallest)"), HasSubstr("warning: the images differ in size"),
                     Not(HasSubstr("mean.binaryproto"))));
   EXPECT_FALSE(fs::exists(folder_.path("other/mean.binaryproto")));
 }
@@ -202,6 +202,11 @@ TEST_F(DataImportTest, TakesAListFile) {
   Write("list.txt", "0.png 1\n1.png\n");
   ExpectFailure("list.txt bad", "list.txt:2: ");
   ExpectFailure("none bad", "none: cannot open");
+  Write("list.txt", "0.png 1\n");
+  ExpectFailure("list.txt bad --root=photos",
+                "list.txt: holds no image that can be read; the first is 'photos/0.png': cannot "
+                "open: No such file or directory; --root=FOLDER says where");
+  EXPECT_THAT(Run("help data import").output, HasSubstr("--root=FOLDER"));
   ExpectFailure("photos bad --root=x", "leave --root out");
 }
 
@@ -245,14 +250,21 @@ TEST_F(DataImportTest, WarnsOfClassesOfVeryDifferentSizes) {
               HasSubstr("warning: the classes are lopsided: 'cat' has 10 images, 'dog' 1"));
 }
 
-TEST_F(DataImportTest, WarnsOfGrayImagesAmongOthers) {
+TEST_F(DataImportTest, StoresGrayImagesAmongOthersAsColour) {
   Photos(1, 1);
   Image("photos/cat/gray.png", cv::Mat(20, 30, CV_8UC1, cv::Scalar(5)));
-  EXPECT_THAT(Import("photos db"),
-              AllOf(HasSubstr("channels: 1 1, 3 2"), HasSubstr("force_encoded_color: true")));
+  Image("photos/cat/large.png", cv::Mat(40, 30, CV_8UC1, cv::Scalar(5)));
+  Image("photos/dog/transparent.png", cv::Mat(20, 30, CV_8UC4, cv::Scalar(5, 6, 7, 8)));
+  EXPECT_THAT(Import("photos own"), AllOf(HasSubstr("3 channels, each image in its own size"),
+                                          HasSubstr("warning: the images differ in size")));
+  EXPECT_THAT(Import("photos gray --gray --resize=8x8"),
+              AllOf(HasSubstr("1x8x8 (channels x height x width)"), Not(HasSubstr("warning"))));
+  EXPECT_THAT(Import("photos db --resize=16x12"),
+              AllOf(HasSubstr("3x16x12 (channels x height x width)"), Not(HasSubstr("warning"))));
+  for (const auto& [key, datum] : Records("db")) EXPECT_EQ(datum.channels(), 3) << key;
   Write("net.prototxt",
         "layer { name: 'x' type: 'Data' top: 'x' top: 'y' data_param { source: 'db' "
-        "backend: LMDB batch_size: 3 force_encoded_color: true } }");
+        "backend: LMDB batch_size: 5 } }");
   EXPECT_EQ(Run("test net.prototxt --iterations=1").status, 0);
 }
 
@@ -278,6 +290,8 @@ TEST_F(DataImportTest, ReportsAsJson) {
   EXPECT_EQ(fields.at("validation_images").number_value(), 1);
   EXPECT_EQ(fields.at("validation_database").string_value(), "db_val");
   EXPECT_EQ(fields.at("sizes").struct_value().fields().at("median").string_value(), "20x30");
+  EXPECT_EQ(fields.at("channels").number_value(), 3);
+  EXPECT_EQ(fields.at("stored_size").string_value(), "20x30");
   EXPECT_EQ(fields.at("formats").struct_value().fields().at("png").number_value(), 2);
   EXPECT_EQ(fields.at("mean_values").list_value().values_size(), 3);
   const auto& file = fields.at("left_out").list_value().values(0).struct_value().fields();
@@ -286,10 +300,7 @@ TEST_F(DataImportTest, ReportsAsJson) {
 }
 
 TEST_F(DataImportTest, TwoWordsNameTheCommand) {
-  EXPECT_THAT(Run("help data import").output, HasSubstr("caffe data-import: make a database"));
-  const Outcome outcome = Run("data");
-  EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.output, HasSubstr("Unknown action: data; give one of data-bench, data-"));
+  EXPECT_THAT(Run("help data import").output, HasSubstr("caffe data import: make a database"));
 }
 
 }  // namespace

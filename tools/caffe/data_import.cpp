@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 
@@ -68,13 +69,14 @@ class DataImport : public Command {
     app.add_option("FOLDER", source_,
                    "A folder that has a folder of images for each class, or a file with lines "
                    "'path label'")
-        ->type_name("FILE");
-    app.add_option("DB", database_, "The LMDB to make")->type_name("FILE");
+        ->type_name("FOLDER");
+    app.add_option("DB", database_, "The LMDB to make")->type_name("FOLDER");
     app.add_option_function<std::string>(
            "--resize", [this](const std::string& text) { ParseSize(text, &options_); },
            "Store images of this size; without it, each keeps its own")
         ->type_name("HxW");
-    app.add_flag("--gray", options_.gray, "Store gray images");
+    app.add_flag("--gray", options_.gray,
+                 "Store gray images of one channel; without it, all have three");
     app.add_flag("--shuffle", shuffle_, "Store the images in a random order");
     app.add_option("--seed", seed_, "What --shuffle and --val draw from")->type_name("N");
     app.add_option_function<std::string>(
@@ -82,7 +84,7 @@ class DataImport : public Command {
            "Put this share of each class into a second database, DB_val")
         ->type_name("N%");
     app.add_option("--root", root_, "Where the paths of a list begin; without it, at its folder")
-        ->type_name("FILE");
+        ->type_name("FOLDER");
     AddJsonFlag(app, &json_);
   }
 
@@ -109,7 +111,7 @@ class DataImport : public Command {
     {
       Progress progress("images", set.files.size() + validation_files.size());
       Write(set.root, set.files, &ImportReport::Add, &training, &report, &progress);
-      if (report.images() == 0) throw IoError(StrCat(source_, ": holds no image that can be read"));
+      if (report.images() == 0) ThrowNoImage(set, report);
       if (validation) {
         Write(set.root, validation_files, &ImportReport::AddValidation, &*validation, &report,
               &progress);
@@ -125,11 +127,24 @@ class DataImport : public Command {
     std::cout << (json_ ? FormatJson(report.ToJson()) : report.ToText());
   }
 
+  [[noreturn]] void ThrowNoImage(const ImageSet& set, const ImportReport& report) const {
+    const LeftOut& first = report.first_broken();
+    const std::string path = Prefix(set.root) + first.path;
+    const bool is_list = !std::filesystem::is_directory(source_);
+    throw IoError(StrCat(source_, ": holds no image that can be read; the first is '", path,
+                         "': ", first.reason,
+                         is_list ? "; --root=FOLDER says where the paths of the list begin" : ""));
+  }
+
+  static std::string Prefix(const std::string& root) {
+    return root.empty() || root.ends_with('/') ? root : root + "/";
+  }
+
   // Decodes on all cores, and writes in the files' order.
   void Write(const std::string& root, const std::vector<ImageFile>& files,
              void (ImportReport::*add)(const ImageFile&, const ImportedImage&),
              data::RecordWriter* writer, ImportReport* report, Progress* progress) const {
-    const std::string prefix = root.empty() || root.ends_with('/') ? root : root + "/";
+    const std::string prefix = Prefix(root);
     std::vector<ImportedImage> chunk(kChunk);
     for (size_t first = 0; first < files.size(); first += kChunk) {
       CheckInterrupted();
@@ -161,8 +176,9 @@ const CommandRegistrar<DataImport> registrar(
     "data-import",
     {.summary = "make a database of a folder of images",
      .about = "Makes an LMDB of images that lie in one folder per class, or that a list names, and "
-              "says what they are. Compressed images are stored as they are; files that cannot be "
-              "read are left out and named. labels.txt (numbers and names of the classes) and, "
+              "says what they are. Compressed images are stored as they are, gray and transparent "
+              "ones as colour; files that cannot be read are left out and named. labels.txt "
+              "(numbers and names of the classes) and, "
               "where all images have one shape, mean.binaryproto lie in the database's folder.",
      .examples = "caffe data import photos photos_lmdb --resize=256x256 --shuffle --val=10%\n"
                  "caffe data import list.txt photos_lmdb --root=images --json"});

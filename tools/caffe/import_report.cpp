@@ -50,21 +50,20 @@ ImportReport::ImportReport(const ImageSet& set, std::string database)
     : source_(set.root), database_(std::move(database)), names_(set.names) {
   for (const auto& [label, name] : names_) images_of_class_[label] = 0;
   left_out_ = set.left_out;
+  of_set_ = left_out_.size();
 }
 
 void ImportReport::AddFile(const ImportedImage& image) {
   ++formats_[image.format.empty() ? "other" : image.format];
-  ++channels_[image.pixels.extents.channels];
   originals_.push_back(image.original);
 }
 
 void ImportReport::Add(const ImageFile& file, const ImportedImage& image) {
   AddFile(image);
   ++images_of_class_[file.label];
-  std::vector<double> means = MeansOf(image.pixels);
-  if (means.size() == 1) means.resize(3, means[0]);
-  sums_.resize(3);
-  for (size_t i = 0; i < 3; ++i) sums_[i] += means[std::min(i, means.size() - 1)];
+  const std::vector<double> means = MeansOf(image.pixels);
+  sums_.resize(means.size());
+  for (size_t i = 0; i < means.size(); ++i) sums_[i] += means[i];
   if (mean_ && images_ > 0 && !(image.pixels.extents == mean_->extents())) mean_.reset();
   if (mean_) mean_->Add(image.pixels.view());
   ++images_;
@@ -81,8 +80,7 @@ void ImportReport::AddBroken(const ImageFile& file, const std::string& reason) {
 
 std::vector<double> ImportReport::ChannelMeans() const {
   std::vector<double> means;
-  const size_t count = channels_.size() == 1 && channels_.begin()->first == 1 ? 1 : sums_.size();
-  for (size_t i = 0; i < count; ++i) means.push_back(sums_[i] / static_cast<double>(images_));
+  for (const double sum : sums_) means.push_back(sum / static_cast<double>(images_));
   return means;
 }
 
@@ -98,14 +96,8 @@ std::vector<std::string> ImportReport::Warnings() const {
   }
   if (!mean_) {
     warnings.push_back(
-        "the images differ in shape, so that there is no mean image, and a batch needs crop_size "
+        "the images differ in size, so that there is no mean image, and a batch needs crop_size "
         "or resize_param; --resize=HxW gives them one size");
-  }
-  if (channels_.size() > 1) {
-    warnings.push_back(
-        "some images are gray or transparent and others are not (channels: " + Join(channels_) +
-        "); give the layer data_param { force_encoded_color: true }, or import "
-        "with --gray");
   }
   if (!left_out_.empty()) warnings.push_back(StrCat(left_out_.size(), " files were left out"));
   return warnings;
@@ -116,6 +108,12 @@ std::string ImportReport::SizesToText() const {
   std::sort(sorted.begin(), sorted.end(), HasFewerPixels);
   return StrCat(SizeOf(sorted.front()), " (smallest), ", SizeOf(sorted[sorted.size() / 2]),
                 " (median), ", SizeOf(sorted.back()), " (largest), height x width");
+}
+
+// Channels x height x width.
+std::string ImportReport::StoredToText() const {
+  if (mean_) return StrCat(mean_->extents(), " (channels x height x width)");
+  return StrCat(sums_.size(), " channels, each image in its own size");
 }
 
 std::string ImportReport::ClassesToText() const {
@@ -149,8 +147,8 @@ std::string ImportReport::ToText() const {
     text += StrCat(std::string(source_.size(), ' '), " -> ", validation_database_, ": ",
                    validation_images_, " images\n");
   }
-  text += Row("sizes", SizesToText()) + Row("formats", Join(formats_)) + Row("mean", MeanToText()) +
-          ClassesToText();
+  text += Row("sizes", SizesToText()) + Row("stored", StoredToText()) +
+          Row("formats", Join(formats_)) + Row("mean", MeanToText()) + ClassesToText();
   if (!left_out_.empty()) text += Row("left out", StrCat(left_out_.size(), " files"));
   for (size_t i = 0; i < std::min(left_out_.size(), kMostLines); ++i) {
     text += StrCat("    ", left_out_[i].path, ": ", left_out_[i].reason, "\n");
@@ -176,6 +174,8 @@ JsonObject ImportReport::ToJson() const {
   PutJson(sizes, "smallest", SizeOf(sorted.front()));
   PutJson(sizes, "median", SizeOf(sorted[sorted.size() / 2]));
   PutJson(sizes, "largest", SizeOf(sorted.back()));
+  PutJson(&root, "channels", sums_.size());
+  if (mean_) PutJson(&root, "stored_size", SizeOf(mean_->extents()));
   for (const auto& [format, count] : formats_) PutJson(JsonField(&root, "formats"), format, count);
   for (const double mean : ChannelMeans()) AddJson(&root, "mean_values", mean);
   if (mean_) PutJson(&root, "mean_file", database_ + "/mean.binaryproto");

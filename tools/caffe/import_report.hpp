@@ -25,11 +25,13 @@ class ImportReport {
   void AddBroken(const ImageFile& file, const std::string& reason);
 
   void SetValidation(const std::string& database) { validation_database_ = database; }
+  // What AddBroken() was told first.
+  const LeftOut& first_broken() const { return left_out_[of_set_]; }
   // Images written, without those for validation.
   uint64_t images() const { return images_; }
   // Null unless all images have one shape.
   const MeanImage* mean() const { return mean_ ? &*mean_ : nullptr; }
-  // Of the images as they are stored; three numbers where some are gray and some not.
+  // Of the images as they are stored.
   std::vector<double> ChannelMeans() const;
 
   std::string ToText() const;
@@ -39,6 +41,7 @@ class ImportReport {
   void AddFile(const ImportedImage& image);
   std::vector<std::string> Warnings() const;
   std::string SizesToText() const;
+  std::string StoredToText() const;
   std::string ClassesToText() const;
   std::string MeanToText() const;
 
@@ -50,10 +53,10 @@ class ImportReport {
   uint64_t images_ = 0, validation_images_ = 0;
   std::map<std::string, uint64_t> formats_;
   std::vector<data::ImageExtents> originals_;  // of both sets
-  std::map<int, uint64_t> channels_;           // as stored: how many images have so many
-  std::vector<double> sums_;                   // of the images' means, as colour
+  std::vector<double> sums_;                   // of the images' means, by channel
   std::optional<MeanImage> mean_ = MeanImage();
   std::vector<LeftOut> left_out_;
+  size_t of_set_ = 0;  // how many of them the set had left out already
 };
 
 }  // namespace caffe::tools

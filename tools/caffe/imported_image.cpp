@@ -19,13 +19,16 @@ data::Image Decode(std::string_view file) {
 
 // Whether the pixels differ from the file's now.
 bool Change(std::string_view file, const ImportOptions& options, data::Image* image) {
-  const bool turns_gray = options.gray && image->extents.channels != 1;
-  if (turns_gray) *image = data::DecodeImage(file, data::ColorMode::kGray);
+  const bool turns = image->extents.channels != (options.gray ? 1 : 3);
+  if (turns) {
+    *image =
+        data::DecodeImage(file, options.gray ? data::ColorMode::kGray : data::ColorMode::kColor);
+  }
   const data::ImageExtents& extents = image->extents;
   const bool resizes =
       options.height > 0 && (extents.height != options.height || extents.width != options.width);
   if (resizes) *image = data::ResizeImage(image->view(), options.height, options.width);
-  return turns_gray || resizes;
+  return turns || resizes;
 }
 
 void Import(const std::string& path, int label, const ImportOptions& options,

@@ -8,7 +8,7 @@
 namespace caffe::tools {
 
 struct ImportOptions {
-  bool gray = false;
+  bool gray = false;          // one channel; without it three
   int height = 0, width = 0;  // to resize to; 0: keep
 };
 
