@@ -28,6 +28,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 class BatchSourceTest : public ::testing::Test {
@@ -169,6 +170,16 @@ TEST_F(BatchSourceTest, SizesMayNotVaryWithinABatch) {
   EXPECT_THAT([&] { source.Next(); },
               ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("record 1 ('00000001')"),
                                                    HasSubstr("1x4x5"), HasSubstr("1x2x3"))));
+}
+
+TEST_F(BatchSourceTest, ChannelsMayNotVaryWithinABatch) {
+  WriteDatabase(database(), {NumberedDatum(0, 1, 4, 4).SerializeAsString(),
+                             NumberedDatum(1, 3, 4, 4).SerializeAsString()});
+  DatumBatches source(Options("batch_size: 2"));
+  EXPECT_THAT([&] { source.Next(); },
+              ThrowsMessage<InvalidArgument>(
+                  AllOf(HasSubstr("an image of 3x4x4"), HasSubstr("force_gray: true"),
+                        HasSubstr("caffe data import"), Not(HasSubstr("crop_size")))));
 }
 
 TEST_F(BatchSourceTest, AllocatesNothingOnceRunning) {

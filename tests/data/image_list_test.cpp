@@ -59,6 +59,17 @@ TEST_F(ImageListTest, ShortSideKeepsTheAspect) {
   EXPECT_EQ(source.data_shape(), (Shape{1, 1, 16, 12}));
 }
 
+TEST_F(ImageListTest, SaysHowToGetImagesOfOneSize) {
+  AddImage("a.png", 10, 0);
+  std::ofstream(folder_.path("b.png"))
+      << EncodeImage({{1, 4, 6}, std::vector<uint8_t>(24, 10)}, "png");
+  AddLine("b.png 1");
+  EXPECT_THAT([&] { ImageListBatches(Options(2)).Next(); },
+              ThrowsMessage<InvalidArgument>(
+                  AllOf(HasSubstr("an image of 1x4x6 (channels x height x width)"),
+                        HasSubstr("set image_data_param { new_height: ... new_width: ... }"))));
+}
+
 TEST_F(ImageListTest, NamesTheLineAndTheFile) {
   const auto expect_error = [&](const ImageDataParameter& options, auto matcher) {
     EXPECT_THAT([&] { ImageListBatches(options).Next(); }, ThrowsMessage<Error>(matcher));

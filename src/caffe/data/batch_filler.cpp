@@ -7,6 +7,15 @@
 
 namespace caffe::data {
 
+namespace {
+
+constexpr const char* kHowToGetSameChannels =
+    "set transform_param { force_color: true } or { force_gray: true }, which decode encoded "
+    "images so, or make the database anew: caffe data import stores three channels, with --gray "
+    "one";
+
+}  // namespace
+
 DeviceTransform DeviceTransformOf(const DatumTransformer& transformer, int channels) {
   DeviceTransform transform{.scale = transformer.scale()};
   MeanImage mean = transformer.Mean(channels);
@@ -75,10 +84,11 @@ void BatchFiller::Fill(BatchBuffer* buffer, int slot, RecordLoader* loader) cons
   RecordLoader::Sample sample = loader->Load(item.record.value, item.number);
   const ImageExtents extents = source_.transformer().OutputExtents(sample.image.extents);
   if (!(extents == buffer->extents)) {
-    throw InvalidArgument(StrCat("an image of ", sample.image.extents, ", but this batch is of ",
-                                 buffer->extents,
-                                 " images, as its first record; set crop_size, "
-                                 "resize while converting, or set batch_size: 1"));
+    throw InvalidArgument(StrCat(
+        "an image of ", sample.image.extents, " (channels x height x width), but this batch is of ",
+        buffer->extents, " images, as its first record; ",
+        extents.channels == buffer->extents.channels ? source_.HowToGetOneSize()
+                                                     : kHowToGetSameChannels));
   }
   FillImage(sample, buffer, slot);
   if (with_label_) FillLabel(&sample, buffer, slot);

@@ -42,6 +42,10 @@ class RecordSource {
   virtual bool can_resume() const { return true; }
   // Why a device cannot do the transformer's work on the records' bytes; empty where it can.
   virtual std::string WhyHostTransforms() const;
+  // What to do about images of several sizes, for messages.
+  virtual std::string HowToGetOneSize() const {
+    return "set crop_size, resize while converting, or set batch_size: 1";
+  }
 
  protected:
   struct Definition {

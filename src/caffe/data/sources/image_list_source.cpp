@@ -30,6 +30,9 @@ class ImageListSource final : public RecordSource {
         images_(images) {}
 
   std::unique_ptr<RecordReader> Open() const override { return OpenImageList(images_.source()); }
+  std::string HowToGetOneSize() const override {
+    return "set image_data_param { new_height: ... new_width: ... }, crop_size, or batch_size: 1";
+  }
 
  private:
   std::unique_ptr<RecordLoader> MakeRecordLoader() const override {
