@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -121,7 +122,8 @@ TEST_F(RunFolderTest, IsOfAllWorkers) {
 }
 
 TEST_F(RunFolderTest, RefusesAFolderWithAnotherRun) {
-  Train();
+  const std::string snapshots = "snapshot_after_train: true snapshot_prefix: '";
+  Train({}, snapshots + folder_.path("s") + "'");
   EXPECT_THAT(
       ErrorText<InvalidArgument>([&] { RunFolder{path()}; }),
       AllOf(StartsWith(path() + ": holds the run of 2"),
@@ -162,6 +164,21 @@ TEST_F(RunFolderTest, ContinuesAResumedRun) {
   EXPECT_THAT(Read("solver.prototxt"), HasSubstr("base_lr: 0.01"));
   EXPECT_THAT(Read("solver.2.prototxt"), HasSubstr("base_lr: 0.02"));
   EXPECT_FALSE(std::filesystem::exists(path() + "/train_net.2.prototxt"));
+}
+
+TEST_F(RunFolderTest, BeginsAgainAfterARunWithoutASnapshot) {
+  EXPECT_THROW(Train({}, "base_lr: 1e30 max_iter: 1000"), Error);
+  Train();
+  const std::vector<std::string> events = Events();
+  EXPECT_EQ(std::count(events.begin(), events.end(), "start 0"), 2);
+  EXPECT_EQ(Lines().back().reason(), "finished");
+  EXPECT_THAT(Read("solver.2.prototxt"), HasSubstr("base_lr: 0.01"));
+  // Killed: what it would have said of its end is missing.
+  std::string run = Read("run.json");
+  for (size_t at; (at = run.find("\"end\":")) != std::string::npos;) run.erase(at, 31);
+  std::ofstream(path() + "/run.json") << run;
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { RunFolder{path()}; }),
+              HasSubstr("still goes on or was killed, and has no snapshot; give this one another"));
 }
 
 TEST_F(RunFolderTest, TrainsOnWhenTheDiskIsFull) {

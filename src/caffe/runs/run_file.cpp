@@ -6,6 +6,7 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "caffe/common.hpp"
@@ -65,14 +66,29 @@ Run ReadRun(const std::string& path) {
   return run;
 }
 
+// Whether training in the folder wrote something to resume from.
+bool HasSnapshot(const std::string& folder) {
+  std::ifstream lines(folder + "/metrics.jsonl");
+  for (std::string line; std::getline(lines, line);) {
+    Metrics metrics;
+    const bool is_whole = google::protobuf::util::JsonStringToMessage(line, &metrics).ok();
+    if (is_whole && metrics.event() == "snapshot") return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 RunFile::RunFile(const std::string& folder, bool resumes) : path_(folder + "/run.json") {
   if (!std::filesystem::exists(path_)) return;
   run_ = ReadRun(path_);
-  if (run_.sessions().empty()) return;
-  Require(resumes, folder, ": holds the run of ", run_.sessions(0).start(),
+  if (run_.sessions().empty() || resumes) return;
+  const std::string holds = StrCat(folder, ": holds the run of ", run_.sessions(0).start());
+  Require(!HasSnapshot(folder), holds,
           " already; resume it from one of its snapshots, or give this one another name");
+  Require(!run_.sessions().rbegin()->end().empty(), holds,
+          ", which still goes on or was killed, and has no snapshot; give this one another name, "
+          "or delete the folder");
 }
 
 void RunFile::Start(const TrainingStart& start) {

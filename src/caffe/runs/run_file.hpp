@@ -10,8 +10,8 @@ namespace caffe::runs {
 
 class RunFile {
  public:
-  // Reads what the folder has. Throws InvalidArgument where that is a run and `resumes` is false,
-  // or is no run at all.
+  // Reads what the folder has. Throws InvalidArgument where that is no run, and, if `resumes` is
+  // false, where it is a run with snapshots or one that has not ended.
   RunFile(const std::string& folder, bool resumes);
 
   // How many times training was started, this one included.

@@ -64,7 +64,8 @@ class RunFolder::Impl {
     Record(metrics);
     Try([&] {
       if (!events_) events_.emplace(path_);
-      if (start.iteration > 0) events_->Append(runs::StartEvent(metrics.time(), start.iteration));
+      if (run_.sessions() > 1 || start.iteration > 0)
+        events_->Append(runs::StartEvent(metrics.time(), start.iteration));
       events_->Append(runs::GraphEvent(metrics.time(), solver_->net().definition()));
     });
   }
