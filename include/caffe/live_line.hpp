@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "caffe/training_observer.hpp"
 
@@ -31,9 +32,9 @@ class LiveLine final : public TrainingObserver {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void Show(const std::string& text);
+  void Show(const std::vector<std::string>& items);
   void Average(const TrainingSpeed& speed);
-  std::string Text(const IterationReport& report, Clock::time_point now) const;
+  std::vector<std::string> Items(const IterationReport& report, Clock::time_point now) const;
 
   Terminal* const terminal_;
   TrainingStart start_;

@@ -89,8 +89,13 @@ def test_each_write_is_whole(command):
 
 
 def test_a_narrow_terminal_gets_what_fits(command):
-    shown = Screen().feed(in_terminal(command, columns=20).decode()).shown
-    assert max(len(row) for row in shown if row.startswith("iteration ")) == 19
+    """Whole items: of a number cut in two nobody could say that it is half of it."""
+    for columns in (20, 32, 80):
+        shown = Screen().feed(in_terminal(command, columns=columns).decode()).shown
+        lines = [row for row in shown if row.startswith("iteration ")]
+        assert lines and max(map(len, lines)) < columns
+        assert all(re.fullmatch(r"iteration \d+/400(, loss \S+(, \d+:\d\d:\d\d left(, \S+ images/s)?(, epoch \d+\.\d\d"
+                                r"(, lr 0\.01(, \d+% waiting for data)?)?)?)?)?", line) for line in lines), lines
 
 
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"TERM": ""}])

@@ -2,8 +2,8 @@
 
 #include <cmath>
 #include <cstdio>
-#include <sstream>
 
+#include "caffe/error.hpp"
 #include "caffe/runs/terminal.hpp"
 
 namespace caffe {
@@ -33,15 +33,15 @@ std::string ClockTime(double seconds) {
 LiveLine::LiveLine() : terminal_(Terminal::Get()) {}
 
 LiveLine::~LiveLine() {
-  Show("");
+  Show({});
 }
 
-void LiveLine::Show(const std::string& text) {
-  if (terminal_ != nullptr) terminal_->Show(text);
+void LiveLine::Show(const std::vector<std::string>& items) {
+  if (terminal_ != nullptr) terminal_->Show(items);
 }
 
 void LiveLine::OnEnd(const TrainingEnd& /*end*/) {
-  Show("");
+  Show({});
 }
 
 void LiveLine::OnStart(const TrainingStart& start) {
@@ -57,7 +57,7 @@ void LiveLine::OnIteration(const IterationReport& report) {
   const Clock::time_point now = Clock::now();
   if (now - shown_ < kBetweenShows) return;
   shown_ = now;
-  Show(Text(report, now));
+  Show(Items(report, now));
 }
 
 // Older iterations fade out.
@@ -71,21 +71,23 @@ void LiveLine::Average(const TrainingSpeed& speed) {
   }
 }
 
-// What matters most comes first, because a narrow terminal cuts the rest off.
-std::string LiveLine::Text(const IterationReport& report, Clock::time_point now) const {
-  std::ostringstream text;
+// What matters most comes first, because a narrow terminal has no place for the rest.
+std::vector<std::string> LiveLine::Items(const IterationReport& report,
+                                         Clock::time_point now) const {
   const int done = report.iteration + 1;
-  text << "iteration " << done << "/" << start_.stop
-       << Formatted(", loss %.4g", report.smoothed_loss);
   const double elapsed = std::chrono::duration<double>(now - began_).count();
-  text << ", " << ClockTime(elapsed / (done - start_.iteration) * (start_.stop - done)) << " left";
-  if (const auto speed = recent_.ImagesPerSecond()) text << Formatted(", %.4g images/s", *speed);
-  if (report.epoch) text << Formatted(", epoch %.2f", *report.epoch);
-  text << Formatted(", lr %.3g", report.learning_rate);
-  if (const auto share = recent_.DataWaitShare()) {
-    text << Formatted(", %.0f%% waiting for data", 100 * *share);
+  std::vector<std::string> items = {
+      StrCat("iteration ", done, "/", start_.stop), Formatted("loss %.4g", report.smoothed_loss),
+      ClockTime(elapsed / (done - start_.iteration) * (start_.stop - done)) + " left"};
+  if (const auto speed = recent_.ImagesPerSecond()) {
+    items.push_back(Formatted("%.4g images/s", *speed));
   }
-  return text.str();
+  if (report.epoch) items.push_back(Formatted("epoch %.2f", *report.epoch));
+  items.push_back(Formatted("lr %.3g", report.learning_rate));
+  if (const auto share = recent_.DataWaitShare()) {
+    items.push_back(Formatted("%.0f%% waiting for data", 100 * *share));
+  }
+  return items;
 }
 
 }  // namespace caffe

@@ -75,23 +75,30 @@ Terminal* Terminal::Get() {
   return terminal;
 }
 
-void Terminal::Show(const std::string& line) {
+void Terminal::Show(const std::vector<std::string>& items) {
   const std::lock_guard lock(mutex_);
-  if (line.empty() && line_.empty()) return;
-  line_ = line;
+  if (items.empty() && items_.empty()) return;
+  items_ = items;
   WriteAll(kEraseRow + Row());
 }
 
 void Terminal::Write(std::string_view text) {
   const std::lock_guard lock(mutex_);
   std::string all(text);
-  if (!line_.empty()) all = kEraseRow + all + Row();
+  if (!items_.empty()) all = kEraseRow + all + Row();
   WriteAll(all);
 }
 
-// A character in the last column would start a new row.
+// A character in the last column would start a new row. Half a number would be another number.
 std::string Terminal::Row() const {
-  return line_.substr(0, Columns() - 1);
+  const size_t columns = Columns();
+  std::string row;
+  for (const std::string& item : items_) {
+    const std::string next = row.empty() ? item : ", " + item;
+    if (row.size() + next.size() >= columns) break;
+    row += next;
+  }
+  return row;
 }
 
 }  // namespace caffe

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace caffe {
 
@@ -16,9 +17,9 @@ class Terminal {
   // glog's lines go through the terminal too.
   static Terminal* Get();
 
-  // Shows the beginning of `line` that fits into one row, in place of the line before. Empty:
+  // Shows the first of `items`, as many as fit into one row, in place of the line before. None:
   // erases it.
-  void Show(const std::string& line);
+  void Show(const std::vector<std::string>& items);
   // Writes text that stays, above the line.
   void Write(std::string_view text);
 
@@ -28,7 +29,7 @@ class Terminal {
   std::string Row() const;
 
   std::mutex mutex_;
-  std::string line_;
+  std::vector<std::string> items_;
 };
 
 }  // namespace caffe
