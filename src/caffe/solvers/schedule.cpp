@@ -57,17 +57,24 @@ void CheckSchedule(const SolverParameter& param) {
                {"fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid", "plateau"});
   RequireKnown("momentum_policy", param.momentum_policy(), {"fixed", "poly", "opt"});
   RequireKnown("weight_decay_policy", param.weight_decay_policy(), {"fixed", "poly"});
-  Require(param.lr_policy() != "step" || param.stepsize() > 0,
-          "solver: lr_policy 'step' needs stepsize > 0, got ", param.stepsize());
+  Require(param.lr_policy() != "step" || param.has_stepsize(),
+          "solver: stepsize is not set; lr_policy 'step' needs the iterations between two changes "
+          "of the rate, such as stepsize: 10000");
+  Require(param.lr_policy() != "step" || param.stepsize() > 0, "solver: stepsize is ",
+          param.stepsize(), "; lr_policy 'step' needs 1 or more");
   Require(param.has_base_lr(),
           "solver: base_lr is not set; give the learning rate, such as "
           "base_lr: 0.01");
   RequireFinite("base_lr", param.base_lr());
+  Require(param.base_lr() >= 0, "solver: base_lr is ", param.base_lr(),
+          "; it must be 0 or more: a negative rate would make the loss grow");
   RequireFinite("gamma", param.gamma());
   RequireFinite("power", param.power());
   RequireFinite("rampup_lr", param.rampup_lr());
   RequireFinite("min_lr", param.min_lr());
   RequireFinite("momentum", param.momentum());
+  Require(param.momentum() >= 0 && param.momentum() < 1, "solver: momentum is ", param.momentum(),
+          "; ", param.type(), " needs it in [0, 1)");
   RequireFinite("max_momentum", param.max_momentum());
   RequireFinite("momentum_power", param.momentum_power());
   RequireFinite("weight_decay", param.weight_decay());
@@ -97,7 +104,7 @@ double LearningRateAt(const SolverParameter& param, int iteration, int current_s
   } else {
     rate = PolicyRate(param, iteration, current_step);
   }
-  // Not where min_lr is left out: BVLC's rates may be negative, to climb.
+  // Not where min_lr is left out: BVLC's rates may be negative then, with a negative gamma.
   return param.has_min_lr() ? std::max(rate, static_cast<double>(param.min_lr())) : rate;
 }
 

@@ -34,8 +34,9 @@ std::unique_ptr<UpdateRule> MakeUpdateRule(const SolverParameter& param) {
   std::string known;
   for (const std::string& type : SolverTypeList()) known += (known.empty() ? "" : ", ") + type;
   const std::string near = NearestName(param.type(), SolverTypeList());
-  throw InvalidArgument(StrCat("solver: unknown type '", param.type(), "'; this build has: ", known,
-                               near.empty() ? "" : "; did you mean '" + near + "'?"));
+  throw InvalidArgument(StrCat("solver: unknown type '", param.type(), "'; ",
+                               near.empty() ? "this" : "did you mean '" + near + "'? This",
+                               " build has: ", known));
 }
 
 int SolverStatesPerParameter(const SolverParameter& param) {
