@@ -71,10 +71,17 @@ TEST_F(CaffeToolTest, ErrorsOfASolverBeginWithTheirPlace) {
   ExpectFailure("train solver.prototxt",
                 ": solver.prototxt:2:3: solver: unknown lr_policy 'cosine'");
   Write("solver.prototxt", "net: 'net.prototxt'\n\ttype: 'Adm'");
-  ExpectFailure("plan solver.prototxt", ": solver.prototxt:2:2: solver: unknown type 'Adm'");
+  ExpectFailure(
+      "plan solver.prototxt",
+      ": solver.prototxt:2:2: solver: unknown type 'Adm'; did you mean 'Adam'? This build");
   Write("solver.prototxt", "max_iter: 4\nnet: 'nowhere.prototxt'\nlr_policy: 'fixed' base_lr: 1");
   ExpectFailure("train solver.prototxt",
                 ": solver.prototxt:2:1: solver: net is 'nowhere.prototxt'");
+  for (const char* command : {"plan solver.prototxt", "plan solver.prototxt --phase=TEST",
+                              "train solver.prototxt --set layer[a].name=b"}) {
+    ExpectFailure(command,
+                  ": solver.prototxt:2:1: solver: net is 'nowhere.prototxt', and no such file");
+  }
   Write("solver.prototxt", "net: 'net.prototxt' lr_policy: 'fixed'");
   ExpectFailure("train solver.prototxt", ": solver.prototxt: solver: base_lr is not set");
   Write("solver.prototxt", "net: 'net.prototxt' lr_policy: 'fixed' base_lr: 1");

@@ -13,6 +13,7 @@
 #include "caffe/io/layer_position.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/io/overrides.hpp"
+#include "caffe/io/solver_position.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -49,7 +50,7 @@ void OverrideSolver(const std::string& text, SolverParameter* param) {
           "': the solver has neither net nor net_param; where it has train_net and test_net, put "
           "the values into their files");
   if (param->has_net()) {
-    *param->mutable_net_param() = ReadNetText(param->net());
+    *param->mutable_net_param() = ReadNetOfSolver("net", param->net());
     param->clear_net();
   }
   Override(names_net ? text.substr(kNet.size()) : text, param->mutable_net_param());
@@ -204,7 +205,9 @@ SolverParameter NetFlags::ReadSolver(const std::string& file) const {
           "net: \"",
           file, "\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 1000");
   SolverParameter param = ReadSolverText(file);
-  for (const std::string& text : overrides) OverrideSolver(text, &param);
+  WithSolverPosition(file, [&] {
+    for (const std::string& text : overrides) OverrideSolver(text, &param);
+  });
   param.mutable_train_state()->set_level(level);
   for (const std::string& stage : stages) param.mutable_train_state()->add_stage(stage);
   if (precision) param.set_precision(*precision);

@@ -61,6 +61,14 @@ NetParameter ReadNetText(const std::string& path) {
   return net;
 }
 
+NetParameter ReadNetOfSolver(const char* field, const std::string& path) {
+  Require(std::filesystem::exists(path), "solver: ", field, " is '", path,
+          "', and no such file is there; paths are relative to the folder in which the program "
+          "runs (",
+          std::filesystem::current_path().string(), ")");
+  return ReadNetText(path);
+}
+
 void SetNetState(Phase phase, int level, const std::vector<std::string>& stages,
                  NetParameter* net) {
   NetState* state = net->mutable_state();

@@ -17,6 +17,10 @@ DefinitionKind KindOfDefinition(const std::string& path);
 // A net definition (.prototxt), upgraded.
 NetParameter ReadNetText(const std::string& path);
 
+// ReadNetText() of the file that this field of a solver names. Throws InvalidArgument where there
+// is no such file.
+NetParameter ReadNetOfSolver(const char* field, const std::string& path);
+
 // Sets the state that the layers' include and exclude rules are compared with; `stages` are added
 // to those that the definition has.
 void SetNetState(Phase phase, int level, const std::vector<std::string>& stages, NetParameter* net);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
@@ -67,15 +66,6 @@ void CheckSomeAreCopied(const std::string& file,
             << " layers with parameters take their weights from " << file;
 }
 
-// The net of a solver's field.
-NetParameter ReadNetOf(const char* field, const std::string& file) {
-  Require(std::filesystem::exists(file), "solver: ", field, " is '", file,
-          "', and no such file is there; paths are relative to the folder in which the program "
-          "runs (",
-          std::filesystem::current_path().string(), ")");
-  return ReadNetText(file);
-}
-
 }  // namespace
 
 std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions& options,
@@ -92,7 +82,7 @@ std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions
   } else if (param.has_net_param()) {
     net = param.net_param();
   } else {
-    net = ReadNetOf(param.has_train_net() ? "train_net" : "net", file);
+    net = ReadNetOfSolver(param.has_train_net() ? "train_net" : "net", file);
   }
   MergeState(TRAIN, param.train_state(), &net);
   if (options.ranks > 1) {
@@ -132,10 +122,10 @@ std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param) 
   std::vector<TestNetDefinition> nets;
   for (const NetParameter& net : param.test_net_param()) nets.push_back({net, ""});
   for (const std::string& file : param.test_net())
-    nets.push_back({ReadNetOf("test_net", file), file});
+    nets.push_back({ReadNetOfSolver("test_net", file), file});
   for (int i = 0; i < generic; ++i) {
-    nets.push_back(
-        {param.has_net_param() ? param.net_param() : ReadNetText(param.net()), param.net()});
+    nets.push_back({param.has_net_param() ? param.net_param() : ReadNetOfSolver("net", param.net()),
+                    param.net()});
   }
   for (size_t i = 0; i < nets.size(); ++i) {
     const NetState state =
