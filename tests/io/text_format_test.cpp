@@ -114,6 +114,9 @@ TEST(TextFormatTest, SaysWhatAFieldTakesAndWhatItGot) {
   EXPECT_THAT(conv("num_output: '4'"), HasSubstr(takes + "'4'\n"));
   EXPECT_THAT(conv("num_output: 99999999999"), HasSubstr(takes + "99999999999\n"));
   EXPECT_THAT(conv("num_output: }"), HasSubstr(takes + "nothing\n"));
+  EXPECT_THAT(conv("pad: [1, 'x']"),
+              HasSubstr("field 'pad' of ConvolutionParameter takes a whole number, 0 or more, got "
+                        "'x'"));
   EXPECT_THAT(conv("bias_term: yes"), HasSubstr("takes true or false, got yes\n"));
   EXPECT_THAT(ParseError("layer { relu_param { negative_slope: 'x' } }"),
               HasSubstr("'negative_slope' of ReLUParameter takes a number, got 'x'\n"));

@@ -39,6 +39,13 @@ def test_commands(folder):
     assert complete(folder, "completion", "") == ["bash", "zsh"]
 
 
+def test_a_group_of_commands(folder):
+    assert complete(folder, "da")[0] == "data"
+    assert complete(folder, "data", "") == ["bench", "head", "import", "stat", "verify"]
+    assert complete(folder, "data", "import", "--gr") == ["--gray"]
+    assert "models" in complete(folder, "data", "import", "")
+
+
 def test_flags_are_those_of_the_command(folder):
     assert complete(folder, "train", "--sol") == ["--solver="]
     assert complete(folder, "train", "-sol") == ["-solver="]

@@ -66,7 +66,7 @@ class CommandLineTest : public ::testing::Test {
     std::istringstream lines(Run("help").output);
     std::vector<std::string> commands;
     for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with("  ")) commands.push_back(line.substr(2, line.find(' ', 2) - 2));
+      if (line.starts_with("  ")) commands.push_back(line.substr(2, line.find("  ", 2) - 2));
     }
     return commands;
   }
@@ -109,6 +109,27 @@ TEST_F(CommandLineTest, SuggestsCommandsAndFlags) {
   ExpectFailure("train -slover x", "unknown flag --slover; did you mean '--solver'?");
   ExpectFailure("train -minloglevl=1", "did you mean '--minloglevel'?");
   ExpectFailure("train solver=solver.prototxt", "did you mean '--solver=solver.prototxt'?");
+}
+
+TEST_F(CommandLineTest, SuggestsWhereAValueBelongs) {
+  ExpectFailure("data head db 3",
+                "caffe data head: '3' is neither a flag nor its value; did you "
+                "mean '-n 3'?");
+  ExpectFailure("train solver.prototxt --max_iter=5", "did you mean '--set max_iter=5'?");
+  ExpectFailure("plan solver.prototxt --max_iter", "did you mean '--set max_iter=VALUE'?");
+  EXPECT_THAT(Run("test net.prototxt --max_iter=5").output, Not(HasSubstr("--set")));
+}
+
+TEST_F(CommandLineTest, ExplainsAGroupOfCommands) {
+  for (const char* words : {"data", "help data", "data --help"}) {
+    const Outcome outcome = Run(words);
+    EXPECT_EQ(outcome.status, 0) << words;
+    EXPECT_THAT(outcome.output, AllOf(HasSubstr("Usage: caffe data COMMAND"),
+                                      HasSubstr("  data import "), Not(HasSubstr("train"))));
+  }
+  EXPECT_THAT(Run("help").output, AllOf(HasSubstr("  data import "), Not(HasSubstr("data-"))));
+  ExpectFailure("data improt", "Unknown action: data improt; did you mean 'data import'?");
+  ExpectFailure("data import", "caffe data import: give a folder of images");
 }
 
 TEST_F(CommandLineTest, TakesEverySpellingOfGflags) {

@@ -25,21 +25,34 @@ std::vector<std::string> CommandNames() {
   return names;
 }
 
+std::vector<std::string> CommandsOfGroup(const std::string& group) {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : Commands()) {
+    if (name.starts_with(group + "-")) names.push_back(name);
+  }
+  return names;
+}
+
+std::string GroupOf(const std::string& name) {
+  const std::string group = name.substr(0, name.find('-'));
+  return group != name && CommandsOfGroup(group).size() > 1 ? group : "";
+}
+
+std::string WordsOf(const std::string& name) {
+  std::string words = name;
+  if (const std::string group = GroupOf(name); !group.empty()) words[group.size()] = ' ';
+  return words;
+}
+
 void RequireCommand(const std::string& name) {
   if (Commands().count(name) > 0) return;
-  const std::vector<std::string> names = CommandNames();
-  std::string group;  // "data" begins several
-  for (const std::string& known : names) {
-    if (known.starts_with(name + "-")) group += (group.empty() ? "" : ", ") + known;
-  }
-  if (!group.empty()) throw InvalidArgument("Unknown action: " + name + "; give one of " + group);
-  const std::string near = NearestName(name, names);
-  if (!near.empty()) {
-    throw InvalidArgument("Unknown action: " + name + "; did you mean '" + near + "'?");
-  }
+  const std::string action = "Unknown action: " + WordsOf(name);
+  const std::string near = NearestName(name, CommandNames());
+  if (!near.empty()) throw InvalidArgument(action + "; did you mean '" + WordsOf(near) + "'?");
   std::string list;
-  for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;
-  throw InvalidArgument("Unknown action: " + name + "; available caffe actions: " + list);
+  for (const std::string& known : CommandNames())
+    list += (list.empty() ? "" : ", ") + WordsOf(known);
+  throw InvalidArgument(action + "; available caffe actions: " + list);
 }
 
 void RegisterCommand(const std::string& name, const CommandEntry& entry) {

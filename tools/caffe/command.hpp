@@ -44,6 +44,14 @@ const std::map<std::string, CommandEntry>& Commands();
 
 std::vector<std::string> CommandNames();
 
+// The word that begins the names of several commands, as "data" those of data-import and data-stat;
+// empty where the name begins with none.
+std::string GroupOf(const std::string& name);
+// The commands of such a group.
+std::vector<std::string> CommandsOfGroup(const std::string& group);
+// As one writes it: "data import" for data-import.
+std::string WordsOf(const std::string& name);
+
 // Throws InvalidArgument, with the nearest name, where there is none of this name.
 void RequireCommand(const std::string& name);
 

@@ -12,6 +12,7 @@
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
+#include "caffe/proto/caffe.pb.h"
 #include "tools/caffe/help_format.hpp"
 #include "tools/caffe/log_flags.hpp"
 
@@ -103,7 +104,7 @@ const CLI::Option* CommandLine::Find(const std::string& flag) const {
 std::vector<std::string> CommandLine::Takers(const std::string& flag) const {
   std::vector<std::string> names;
   for (const CLI::App* app : app_.get_subcommands({})) {
-    if (app->get_option_no_throw("--" + flag) != nullptr) names.push_back(app->get_name());
+    if (app->get_option_no_throw("--" + flag) != nullptr) names.push_back(WordsOf(app->get_name()));
   }
   return names;
 }
@@ -146,8 +147,24 @@ void CommandLine::JoinWords(size_t first) {
 void CommandLine::FindCommand() {
   if (plain_words_.empty()) return;
   JoinWords(plain_words_[0] == "help" ? 1 : 0);
-  RequireCommand(plain_words_[0]);
+  const bool is_group = !CommandsOfGroup(plain_words_[0]).empty();
+  if (is_group && plain_words_.size() == 1) {
+    answer_ = FormatGroup(plain_words_[0]);
+    return;
+  }
+  RequireCommand(is_group ? plain_words_[0] + "-" + plain_words_[1] : plain_words_[0]);
   command_app_ = app_.get_subcommand(plain_words_[0]);
+}
+
+// "-n 3" for the word 3, where the command has one flag that takes a number; else empty.
+std::string CommandLine::FlagOfNumber(const std::string& word) const {
+  if (word.find_first_not_of("0123456789") != std::string::npos) return "";
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command_app_->get_options()) {
+    if (option->get_type_name() == "N") names.push_back(option->get_lnames().front());
+  }
+  if (names.size() != 1) return "";
+  return (names[0].size() == 1 ? "-" : "--") + names[0] + " " + word;
 }
 
 // A word after the command is a file, or whatever else the command declares.
@@ -164,19 +181,28 @@ void CommandLine::CheckPlainWords() const {
     const size_t equals = word.find('=');
     const bool lacks_dashes =
         equals != std::string::npos && Find(word.substr(0, equals)) != nullptr;
-    Require(i <= places && !lacks_dashes, "caffe ", command_app_->get_name(), ": '", word,
+    const std::string flag = lacks_dashes ? "--" + word : FlagOfNumber(word);
+    Require(i <= places && !lacks_dashes, "caffe ", WordsOf(command_app_->get_name()), ": '", word,
             "' is neither a flag nor its value; ",
-            lacks_dashes ? "did you mean '--" + word + "'?"
-                         : "flags begin with a dash, lists have no spaces");
+            !flag.empty() ? "did you mean '" + flag + "'?"
+                          : "flags begin with a dash, lists have no spaces");
   }
 }
 
-void CommandLine::ThrowUnknownFlag(const std::string& name) const {
+void CommandLine::ThrowUnknownFlag(const Flag& flag) const {
+  const std::string& name = flag.name;
   std::vector<std::string> names = FlagNames(app_);
   if (command_app_ != nullptr) names = FlagNames(*command_app_);
-  std::string near = Suggest(name, names, "--");
+  std::string near;
+  const bool takes_solver = std::count(names.begin(), names.end(), "solver") > 0 &&
+                            std::count(names.begin(), names.end(), "set") > 0;
+  if (takes_solver && SolverParameter::descriptor()->FindFieldByName(name) != nullptr) {
+    near = "; did you mean '--set " + name + "=" + flag.value.value_or("VALUE") + "'?";
+  }
+  if (near.empty()) near = Suggest(name, names, "--");
   if (near.empty()) near = Suggest(name, FlagNames(app_), "--");
-  const std::string command = command_app_ != nullptr ? " " + command_app_->get_name() : "";
+  const std::string command =
+      command_app_ != nullptr ? " " + WordsOf(command_app_->get_name()) : "";
   throw InvalidArgument("caffe" + command + ": unknown flag --" + name + near + "; caffe help" +
                         command + " lists what there is");
 }
@@ -190,9 +216,9 @@ void CommandLine::AddFlag(const Flag& flag, std::vector<std::string>* for_all,
   if (option == nullptr) option = app_.get_option_no_throw(name);
   if (option == nullptr) {
     const std::vector<std::string> takers = Takers(flag.name);
-    if (takers.empty()) ThrowUnknownFlag(flag.name);
-    warnings_.push_back("caffe " + (command_app_ ? command_app_->get_name() : "") + ": " + name +
-                        " is ignored, a flag of caffe " + CLI::detail::join(takers, ", "));
+    if (takers.empty()) ThrowUnknownFlag(flag);
+    warnings_.push_back("caffe " + (command_app_ ? WordsOf(command_app_->get_name()) : "") + ": " +
+                        name + " is ignored, a flag of caffe " + CLI::detail::join(takers, ", "));
   } else if (TakesValue(*option)) {
     words->insert(words->end(), {name, *flag.value});
   } else {
@@ -206,14 +232,16 @@ void CommandLine::ParseByCli11(std::vector<std::string> words) {
   try {
     app_.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
-    answer_ = name.empty() ? FormatCommands() : FormatCommandHelp(name, *command_app_);
+    if (answer_.empty())
+      answer_ = name.empty() ? FormatCommands() : FormatCommandHelp(name, *command_app_);
   } catch (const CLI::CallForVersion& version) {
     answer_ = std::string(version.what()) + "\n";
   } catch (const CLI::ParseError& error) {
-    throw InvalidArgument("caffe " + name + ": " + error.what() + "; caffe help " + name +
+    const std::string words = WordsOf(name);
+    throw InvalidArgument("caffe " + words + ": " + error.what() + "; caffe help " + words +
                           " lists the options");
   } catch (const InvalidArgument& error) {
-    throw InvalidArgument("caffe " + name + ": " + error.what());
+    throw InvalidArgument("caffe " + WordsOf(name) + ": " + error.what());
   }
 }
 
@@ -246,12 +274,12 @@ int CommandLine::Run() {
     return 0;
   } catch (const std::bad_alloc&) {
     LOG(ERROR)
-        << "caffe " << name
+        << "caffe " << WordsOf(name)
         << ": the machine's memory is used up; lower batch_size or prefetch (caffe plan shows "
            "what a net needs)";
     return 1;
   } catch (const std::exception& error) {
-    LOG(ERROR) << "caffe " << name << ": " << error.what();
+    LOG(ERROR) << "caffe " << WordsOf(name) << ": " << error.what();
     return 1;
   }
 }

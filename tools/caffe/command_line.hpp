@@ -42,10 +42,11 @@ class CommandLine {
   std::vector<std::string> Takers(const std::string& flag) const;
   void JoinWords(size_t first);
   void FindCommand();
+  std::string FlagOfNumber(const std::string& word) const;
   void CheckPlainWords() const;
   void AddFlag(const Flag& flag, std::vector<std::string>* for_all,
                std::vector<std::string>* for_command);
-  [[noreturn]] void ThrowUnknownFlag(const std::string& name) const;
+  [[noreturn]] void ThrowUnknownFlag(const Flag& flag) const;
   void ParseByCli11(std::vector<std::string> words);
 
   CLI::App app_;

@@ -1,7 +1,6 @@
 // caffe completion: a script by which a shell completes commands, flags, values and files.
 #include <iostream>
 #include <map>
-#include <string>
 
 #include "caffe/error.hpp"
 #include "tools/caffe/command.hpp"
@@ -14,16 +13,11 @@ namespace {
 constexpr const char* kScript = R"(
 _caffe() {
   local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"
-  local command='' group='' flag='' prefix='' values='' word
+  local command='' flag='' prefix='' values='' word
   for word in "${COMP_WORDS[@]:1:$((COMP_CWORD-1))}"; do
-    if [[ -n $command ]]; then break; fi
-    if [[ " $_caffe_commands " == *" $group$word "* ]]; then
-      command=$group$word
-    elif [[ " $_caffe_commands " == *" $word-"* ]]; then
-      group=$word-
-    fi
+    if [[ " $_caffe_commands " == *" $command-$word "* ]]; then command+=-$word; fi
+    if [[ -z $command && " $_caffe_words " == *" $word "* ]]; then command=$word; fi
   done
-  [[ -z $command ]] && command=$group
   if [[ $current == '=' ]]; then
     flag=$previous current=''
   elif [[ $previous == '=' ]]; then
@@ -58,6 +52,7 @@ complete -F _caffe caffe
 // What completes an option's value, from the name of its type.
 std::string ValuesOf(const CLI::Option& option) {
   std::string type = option.get_type_name();
+  if (type == "FOLDER") return "files *";
   if (type.starts_with("FILE")) return "files *" + type.substr(4) + "*";
   if (type.find('|') == std::string::npos) return "";
   for (char& letter : type) letter = letter == '|' ? ' ' : letter;
@@ -91,26 +86,25 @@ std::string ValueCases(const CLI::App& command) {
   return cases;
 }
 
-// The second words of commands of two: after "data-", those of data-import and the others.
-std::string GroupCases() {
-  std::map<std::string, std::string> groups;
-  for (const std::string& name : CommandNames()) {
-    const size_t second = name.find('-') + 1;
-    if (second > 0) groups[name.substr(0, second)] += name.substr(second) + " ";
-  }
-  std::string cases;
-  for (const auto& [group, words] : groups) cases += Case(group + " ", words);
-  return cases;
-}
-
 std::string BashScript(const CLI::App& root) {
   const std::string commands = CLI::detail::join(CommandNames(), " ");
-  std::string flags = Case("", "--help --version"), values = Case(" ", commands) + GroupCases();
+  std::map<std::string, std::string> groups;
+  for (const std::string& name : CommandNames()) {
+    const std::string group = GroupOf(name);
+    if (!group.empty()) groups[group] += name.substr(group.size() + 1) + " ";
+  }
+  std::string words = commands, group_values;
+  for (const auto& [group, names] : groups) {
+    words += " " + group;
+    group_values += Case(group + " ", names);
+  }
+  std::string flags = Case("", "--help --version"), values = Case(" ", words) + group_values;
   for (const CLI::App* command : root.get_subcommands({})) {
     flags += Case(command->get_name(), FlagsOf(*command));
     values += ValueCases(*command);
   }
-  return "_caffe_commands='" + commands + "'\n_caffe_flags() {\n  case \"$1\" in\n" + flags +
+  return "_caffe_commands='" + commands + "'\n_caffe_words='" + words +
+         "'\n_caffe_flags() {\n  case \"$1\" in\n" + flags +
          "  esac\n}\n_caffe_values() {\n  case \"$1\" in\n" + values + "  esac\n}" + kScript;
 }
 

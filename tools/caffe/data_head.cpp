@@ -36,7 +36,7 @@ void Put(const std::string& key, const StoredRecord& record, JsonObject* one) {
 class DataHead : public Command {
  public:
   explicit DataHead(CLI::App& app) {
-    app.add_option("DB", database_, "The LMDB or LevelDB")->type_name("FILE");
+    app.add_option("DB", database_, "The LMDB or LevelDB")->type_name("FOLDER");
     app.add_option_function<int>(
            "--n",
            [this](int value) {

@@ -94,7 +94,7 @@ void PrintLabels(const std::map<int, uint64_t>& labels) {
 class DataStat : public Command {
  public:
   explicit DataStat(CLI::App& app) {
-    app.add_option("DB", database_, "The LMDB or LevelDB")->type_name("FILE");
+    app.add_option("DB", database_, "The LMDB or LevelDB")->type_name("FOLDER");
     AddJsonFlag(app, &json_);
   }
 

@@ -26,7 +26,7 @@ std::string ErrorOf(std::string_view value) {
 class DataVerify : public Command {
  public:
   explicit DataVerify(CLI::App& app) {
-    app.add_option("DB", database_, "The LMDB or LevelDB")->type_name("FILE");
+    app.add_option("DB", database_, "The LMDB or LevelDB")->type_name("FOLDER");
     AddJsonFlag(app, &json_);
   }
 

@@ -17,6 +17,8 @@ class Help : public Command {
   void Run() override {
     if (command_.empty()) {
       std::cout << FormatCommands();
+    } else if (!CommandsOfGroup(command_).empty()) {
+      std::cout << FormatGroup(command_);
     } else {
       RequireCommand(command_);
       std::cout << FormatCommandHelp(command_, *app_.get_parent()->get_subcommand(command_));

@@ -56,21 +56,30 @@ std::string FormatCommands() {
       "Usage: caffe COMMAND [FILE] [OPTIONS]\n"
       "\n"
       "Commands:\n";
-  for (const auto& [name, command] : Commands()) text += Entry(name, command.help.summary);
+  for (const auto& [name, command] : Commands()) text += Entry(WordsOf(name), command.help.summary);
   return text +
          "\n"
          "caffe help COMMAND shows its options with examples, caffe --version the version.\n";
 }
 
+std::string FormatGroup(const std::string& group) {
+  std::string text = "Usage: caffe " + group + " COMMAND [OPTIONS]\n\nCommands:\n";
+  for (const std::string& name : CommandsOfGroup(group)) {
+    text += Entry(WordsOf(name), Commands().at(name).help.summary);
+  }
+  return text + "\ncaffe help " + group + " COMMAND shows its options with examples.\n";
+}
+
 std::string FormatCommandHelp(const std::string& name, const CLI::App& app) {
+  const std::string words = WordsOf(name);
   const CommandHelp& help = Commands().at(name).help;
   std::string positionals, options;
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) positionals += " [" + option->get_name(true) + "]";
     if (option != app.get_help_ptr()) options += FormatOption(*option);
   }
-  std::string text = "caffe " + name + ": " + help.summary + "\n\n" + Wrap(help.about, 0) +
-                     "\nUsage: caffe " + name + positionals +
+  std::string text = "caffe " + words + ": " + help.summary + "\n\n" + Wrap(help.about, 0) +
+                     "\nUsage: caffe " + words + positionals +
                      (options.empty() ? "" : " [OPTIONS]") + "\n";
   if (!options.empty()) text += "\nOptions:\n" + options;
   text += "\nExamples:\n";

@@ -8,6 +8,8 @@ namespace caffe::tools {
 
 // The commands, a line each.
 std::string FormatCommands();
+// Of a group alone, such as "data".
+std::string FormatGroup(const std::string& group);
 
 // What a command does, its options with their defaults, and its examples. `app` has the options of
 // the command `name`.

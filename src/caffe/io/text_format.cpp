@@ -209,7 +209,7 @@ std::string ValueAt(std::string_view text, const Position& position) {
   const std::string_view line = LineAt(text, position.line);
   const std::string_view value =
       line.substr(ColumnInText(text, position.line, position.column) - 1);
-  return std::string(value.substr(0, value.find_first_of(" \t;,}>#")));
+  return std::string(value.substr(0, value.find_first_of(" \t;,]}>#")));
 }
 
 // What a field of a simple type takes; empty for others.
@@ -300,7 +300,8 @@ std::string Explain(const std::string& message, std::string_view source, const S
                               text.starts_with("Invalid value for boolean");
   const FieldDescriptor* field =
       around.message ? around.message->FindFieldByName(around.field) : nullptr;
-  const bool is_at_value = around.previous_text == ":" || text.starts_with("Invalid");
+  const bool is_at_value = around.previous_text == ":" || around.previous_text == "[" ||
+                           around.previous_text == "," || text.starts_with("Invalid");
   if (is_wrong_value && is_at_value && field != nullptr && !DescribeValues(*field).empty()) {
     if (text.starts_with("Invalid")) *position = around.previous_token;
     return DescribeWrongValue(*field, ValueAt(source, *position));
