@@ -20,6 +20,28 @@ TEST(NearestNameTest, FindsTheShortestNameThatBeginsWithIt) {
   EXPECT_EQ(NearestName("co", {"Deconvolution", "Convolution"}), "");
 }
 
+TEST(NearestNameTest, KnowsTheNamesOfOtherFrameworks) {
+  const std::vector<std::string> layers = {"BatchNorm",
+                                           "Convolution",
+                                           "Data",
+                                           "ELU",
+                                           "InnerProduct",
+                                           "Pooling",
+                                           "SigmoidCrossEntropyLoss",
+                                           "SoftmaxWithLoss"};
+  EXPECT_EQ(NearestName("CrossEntropyLoss", layers), "SoftmaxWithLoss");
+  EXPECT_EQ(NearestName("Linear", layers), "InnerProduct");
+  EXPECT_EQ(NearestName("Dense", layers), "InnerProduct");
+  EXPECT_EQ(NearestName("Conv2d", layers), "Convolution");
+  EXPECT_EQ(NearestName("MaxPool", layers), "Pooling");
+  EXPECT_EQ(NearestName("BatchNorm2d", layers), "BatchNorm");
+  EXPECT_EQ(NearestName("DataLoader", layers), "Data");
+  EXPECT_EQ(NearestName("GELU", layers), "");
+  EXPECT_EQ(NearestName("lr", {"base_lr", "lr_policy"}), "base_lr");
+  EXPECT_EQ(NearestName("lr", {"lr_mult", "name"}), "lr_mult");
+  EXPECT_EQ(NearestName("epochs", {"max_iter"}), "max_iter");
+}
+
 TEST(NearestNameTest, IsEmptyWhenNothingIsNear) {
   EXPECT_EQ(NearestName("momentum", {"pad", "stride"}), "");
   EXPECT_EQ(NearestName("x", {}), "");

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cstddef>
 
+#include "caffe/core/names_elsewhere.hpp"
+
 namespace caffe {
 namespace {
 
@@ -39,6 +41,12 @@ size_t EditDistance(const std::string& a, const std::string& b) {
 
 std::string NearestName(std::string_view name, const std::vector<std::string>& candidates) {
   const std::string wanted = ToLower(name);
+  for (const NameElsewhere& other : kNamesElsewhere) {
+    if (wanted != other.name) continue;
+    const std::string here(other.here);
+    const auto is_known = std::find(candidates.begin(), candidates.end(), here);
+    if (here.empty() || is_known != candidates.end()) return here;
+  }
   std::string nearest;
   size_t fewest_edits = std::string::npos;
   for (const std::string& candidate : candidates) {

@@ -7,10 +7,12 @@
 
 namespace caffe {
 
-// Returns the candidate with the fewest edits (insert, delete, replace, swap neighbours; upper
-// and lower case count as equal) from `name`; the earlier one of equals. When even the best one
-// differs in more than a third of its letters, the shortest that begins with `name` ("Conv" for
-// "Convolution"), if `name` has three letters or more; empty when none does.
+// Where other frameworks use `name`, the candidate that is the same thing here ("InnerProduct" for
+// "Linear"), or empty for what is not here (names_elsewhere.hpp). Else the candidate with the
+// fewest edits (insert, delete, replace, swap neighbours; upper and lower case count as equal) from
+// `name`; the earlier one of equals. When even the best one differs in more than a third of its
+// letters, the shortest that begins with `name` ("Conv" for "Convolution"), if `name` has three
+// letters or more; empty when none does.
 std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace caffe
