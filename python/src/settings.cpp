@@ -88,7 +88,8 @@ void BindSettings(py::module_& module) {
         Caffe::SetDevice(id);
       },
       py::arg("id"),
-      "The GPU for nets built from now on. Raises Unsupported where the build has none, DeviceError "
+      "The GPU for nets built from now on. Raises Unsupported where the build has none, "
+      "DeviceError "
       "where the machine has none with this number.");
   module.def(
       "set_devices",

@@ -57,6 +57,8 @@ class ElementwiseRule : public UpdateRule {
 
   // momentum2, of rules whose two moments are corrected as Adam's.
   static double Momentum2Of(const SolverParameter& param) {
+    Require(param.momentum() >= 0 && param.momentum() < 1, "solver: momentum is ", param.momentum(),
+            "; ", param.type(), " needs it in [0, 1)");
     Require(param.momentum2() >= 0 && param.momentum2() < 1, "solver: momentum2 is ",
             param.momentum2(), "; ", param.type(), " needs it in [0, 1)");
     return param.momentum2();

@@ -66,15 +66,16 @@ void CheckSchedule(const SolverParameter& param) {
           "solver: base_lr is not set; give the learning rate, such as "
           "base_lr: 0.01");
   RequireFinite("base_lr", param.base_lr());
-  Require(param.base_lr() >= 0, "solver: base_lr is ", param.base_lr(),
-          "; it must be 0 or more: a negative rate would make the loss grow");
+  // Caffe takes both, and somebody may want to climb.
+  LOG_IF(WARNING, param.base_lr() < 0)
+      << "base_lr is " << param.base_lr() << ": the loss grows with a negative rate";
+  LOG_IF(WARNING, param.momentum() < 0 || param.momentum() >= 1)
+      << "momentum is " << param.momentum() << "; outside [0, 1) training diverges";
   RequireFinite("gamma", param.gamma());
   RequireFinite("power", param.power());
   RequireFinite("rampup_lr", param.rampup_lr());
   RequireFinite("min_lr", param.min_lr());
   RequireFinite("momentum", param.momentum());
-  Require(param.momentum() >= 0 && param.momentum() < 1, "solver: momentum is ", param.momentum(),
-          "; ", param.type(), " needs it in [0, 1)");
   RequireFinite("max_momentum", param.max_momentum());
   RequireFinite("momentum_power", param.momentum_power());
   RequireFinite("weight_decay", param.weight_decay());
@@ -104,7 +105,7 @@ double LearningRateAt(const SolverParameter& param, int iteration, int current_s
   } else {
     rate = PolicyRate(param, iteration, current_step);
   }
-  // Not where min_lr is left out: BVLC's rates may be negative then, with a negative gamma.
+  // Not where min_lr is left out: BVLC's rates may be negative, to climb.
   return param.has_min_lr() ? std::max(rate, static_cast<double>(param.min_lr())) : rate;
 }
 
