@@ -27,8 +27,8 @@ done
 environment() {
   local python
   cmp -s "$2" "$1/requirements.txt" && return
-  python=$(find_python venv ensurepip)
-  [ -n "$python" ] || { echo "no Python with venv: run scripts/install_dependencies.sh docs" >&2; exit 1; }
+  python=$(find_python venv ensurepip numpy google.protobuf)
+  [ -n "$python" ] || { echo "no Python with venv, NumPy and protobuf: run scripts/install_dependencies.sh docs" >&2; exit 1; }
   "$python" -m venv --clear --system-site-packages "$1"
   "$1/bin/pip" install --quiet --disable-pip-version-check -r "$2"
   cp "$2" "$1/requirements.txt"
