@@ -2,13 +2,7 @@
 
 #include <algorithm>
 
-// Sanitizers cannot run the resolvers that choose a clone before they have started themselves.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-#define CAFFE_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define CAFFE_CLONES
-#endif
+#include "caffe/core/cpu_clones.hpp"
 
 namespace caffe::data {
 namespace {
@@ -70,18 +64,19 @@ template <typename T>
 
 }  // namespace
 
-CAFFE_CLONES void TransformRow(const RowTransform& transform, const uint8_t* x, int count,
-                               float* y) {
+CAFFE_CPU_CLONES void TransformRow(const RowTransform& transform, const uint8_t* x, int count,
+                                   float* y) {
   Loops(transform, x, count, y);
 }
 
-CAFFE_CLONES void TransformRow(const RowTransform& transform, const float* x, int count, float* y) {
+CAFFE_CPU_CLONES void TransformRow(const RowTransform& transform, const float* x, int count,
+                                   float* y) {
   Loops(transform, x, count, y);
 }
 
-CAFFE_CLONES void SplitThreeChannels(const uint8_t* __restrict x, int count,
-                                     uint8_t* __restrict first, uint8_t* __restrict second,
-                                     uint8_t* __restrict third) {
+CAFFE_CPU_CLONES void SplitThreeChannels(const uint8_t* __restrict x, int count,
+                                         uint8_t* __restrict first, uint8_t* __restrict second,
+                                         uint8_t* __restrict third) {
   for (int i = 0; i < count; ++i) {
     first[i] = x[3 * i];
     second[i] = x[3 * i + 1];
@@ -89,8 +84,8 @@ CAFFE_CLONES void SplitThreeChannels(const uint8_t* __restrict x, int count,
   }
 }
 
-CAFFE_CLONES void InterleaveRows(const float* const* rows, int num_rows, int count, int stride,
-                                 float* y) {
+CAFFE_CPU_CLONES void InterleaveRows(const float* const* rows, int num_rows, int count, int stride,
+                                     float* y) {
   if (num_rows == 3 && stride == 3) return Interleave<3>(rows, count, y);
   if (num_rows == 4 && stride == 4) return Interleave<4>(rows, count, y);
   for (int row = 0; row < num_rows; ++row) {
@@ -98,11 +93,11 @@ CAFFE_CLONES void InterleaveRows(const float* const* rows, int num_rows, int cou
   }
 }
 
-CAFFE_CLONES void ReversePixels(const uint8_t* x, int count, int channels, uint8_t* y) {
+CAFFE_CPU_CLONES void ReversePixels(const uint8_t* x, int count, int channels, uint8_t* y) {
   Reverse(x, count, channels, y);
 }
 
-CAFFE_CLONES void ReversePixels(const float* x, int count, int channels, float* y) {
+CAFFE_CPU_CLONES void ReversePixels(const float* x, int count, int channels, float* y) {
   Reverse(x, count, channels, y);
 }
 
