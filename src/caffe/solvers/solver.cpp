@@ -199,23 +199,16 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
 void Solver::Impl::BuildNets() {
   NetOptions train;
   train.gpu = options.gpu;
-  train.precision = param.precision();
-  train.strict_fp32 = param.strict_fp32();
-  train.deterministic = param.deterministic();
   train.keep_all = options.keep_all || param.debug_info();
   train.seed = seed;
   train.rank = parallel.rank();
   train.ranks = parallel.ranks();
-  Require(param.memory_limit() >= 0 && param.memory_limit() < int64_t{1} << 40,
-          "solver: memory_limit is ", param.memory_limit(), "; give MiB, or 0 for no limit");
-  train.memory_limit = param.memory_limit() << 20;
-  train.solver_states = rule->num_states();
+  train = TrainNetOptions(param, train, rule->num_states());
   net = MakeTrainNet(param, train);
   if (parallel.is_root()) LogNet(*net, SourceOfTrainNet(param), rule->num_states());
   for (const TestNetDefinition& definition : TestNetDefinitions(param)) {
-    NetOptions test = TestNetOptions(train);
+    NetOptions test = TestNetOptions(train, definition);
     test.keep_all = options.keep_all;
-    test.file = definition.file;
     test_nets.push_back(std::make_shared<Net>(definition.param, test));
     if (parallel.is_root()) {
       const int index = static_cast<int>(test_nets.size()) - 1;

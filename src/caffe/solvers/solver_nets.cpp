@@ -100,9 +100,21 @@ std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions
   return std::make_unique<Net>(net, of_file);
 }
 
-NetOptions TestNetOptions(NetOptions train) {
+NetOptions TrainNetOptions(const SolverParameter& param, NetOptions options, int solver_states) {
+  Require(param.memory_limit() >= 0 && param.memory_limit() < int64_t{1} << 40,
+          "solver: memory_limit is ", param.memory_limit(), "; give MiB, or 0 for no limit");
+  options.precision = param.precision();
+  options.strict_fp32 = param.strict_fp32();
+  options.deterministic = param.deterministic();
+  options.memory_limit = param.memory_limit() << 20;
+  options.solver_states = solver_states;
+  return options;
+}
+
+NetOptions TestNetOptions(NetOptions train, const TestNetDefinition& definition) {
   train.with_backward = false;
   train.memory_limit = 0;
+  train.file = definition.file;
   return train;
 }
 

@@ -10,13 +10,16 @@
 
 namespace caffe {
 
-// Options of a test net beside a train net with these.
-NetOptions TestNetOptions(NetOptions train);
-
 struct TestNetDefinition {
   NetParameter param;
   std::string file;  // empty where the solver holds the definition
 };
+
+// `options` with what the solver's fields say of its nets. Throws InvalidArgument for a
+// memory_limit that is none.
+NetOptions TrainNetOptions(const SolverParameter& param, NetOptions options, int solver_states);
+// Of a test net beside a train net with these.
+NetOptions TestNetOptions(NetOptions train, const TestNetDefinition& definition);
 
 // test_net_param, then test_net, then the generic net for each remaining test_iter, with phase TEST
 // and the test_state merged in. Throws InvalidArgument when counts do not fit.

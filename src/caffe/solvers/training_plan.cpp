@@ -13,16 +13,6 @@
 namespace caffe {
 namespace {
 
-NetOptions TrainNetOptions(const SolverParameter& param, NetOptions options, int solver_states) {
-  options.allocate = false;
-  options.precision = param.precision();
-  options.strict_fp32 = param.strict_fp32();
-  options.deterministic = param.deterministic();
-  options.memory_limit = param.memory_limit() << 20;
-  options.solver_states = solver_states;
-  return options;
-}
-
 // Batches that test net `index` reads in the whole training.
 uint64_t TestBatches(const SolverParameter& param, int index) {
   const int interval = std::max(1, param.test_interval());
@@ -68,13 +58,13 @@ TimedStep UpdateStep(const SolverParameter& param, const Net& net) {
 TrainingPlan::TrainingPlan(const SolverParameter& param, NetOptions options,
                            const PrepareNet& prepare)
     : param_(param), solver_states_(SolverStatesPerParameter(param)) {
+  options.allocate = false;
   options = TrainNetOptions(param, std::move(options), solver_states_);
   train_net_ = MakeTrainNet(param, options, prepare);
   for (TestNetDefinition& definition : TestNetDefinitions(param)) {
     if (prepare) WithLayerPosition(definition.file, TEST, [&] { prepare(&definition.param); });
-    NetOptions test = TestNetOptions(options);
-    test.file = definition.file;
-    test_nets_.push_back(std::make_unique<Net>(definition.param, test));
+    test_nets_.push_back(
+        std::make_unique<Net>(definition.param, TestNetOptions(options, definition)));
   }
 }
 
