@@ -25,10 +25,8 @@ for part in train test; do
     tar -xzf "$folder/$part.tar.gz" -C "$work"
     images="$work"
   fi
-  # Under another name until it is whole.
-  rm -rf "$database" "$database.partial"
-  "$bin/convert_imageset" "$images/" "$folder/$part.txt" "$database.partial"
-  mv "$database.partial" "$database"
+  rm -rf "$database"  # the converter leaves a whole one or none
+  "$bin/convert_imageset" "$images/" "$folder/$part.txt" "$database"
   echo "Made $database"
 done
 

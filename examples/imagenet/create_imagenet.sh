@@ -23,11 +23,9 @@ for part in train val; do
   fi
   shuffle=()
   [ "$part" = val ] || shuffle=(--shuffle)
-  # Under another name until it is whole.
-  rm -rf "$database" "$database.partial"
+  rm -rf "$database"  # the converter leaves a whole one or none
   "$bin/convert_imageset" --resize_height="$size" --resize_width="$size" ${shuffle[@]:+"${shuffle[@]}"} \
-    "$folder/" "$folder/$part.txt" "$database.partial"
-  mv "$database.partial" "$database"
+    "$folder/" "$folder/$part.txt" "$database"
   echo "Made $database"
 done
 

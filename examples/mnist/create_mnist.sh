@@ -31,9 +31,7 @@ for pair in train:train test:t10k; do
   fi
   images=$(path_of "$name-images-idx3-ubyte")
   labels=$(path_of "$name-labels-idx1-ubyte")
-  # Under another name until it is whole.
-  rm -rf "$database" "$database.partial"
-  "$bin/convert_mnist_data" --backend=lmdb "$images" "$labels" "$database.partial"
-  mv "$database.partial" "$database"
+  rm -rf "$database"  # the converter leaves a whole one or none
+  "$bin/convert_mnist_data" --backend=lmdb "$images" "$labels" "$database"
   echo "Made $database"
 done
