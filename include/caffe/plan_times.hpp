@@ -32,6 +32,11 @@ struct PlanTimes {
   int64_t batch = 0;     // items of the first blob that a data or input layer makes; 0: none
   int measured = 0;      // different steps that were run for this; others were known
   double milliseconds() const { return forward_ms + backward_ms + weight_copies_ms + update_ms; }
+  // Empty without a batch or a time.
+  std::optional<double> ImagesPerSecond() const {
+    if (batch == 0 || milliseconds() <= 0) return std::nullopt;
+    return static_cast<double>(batch) / milliseconds() * 1e3;
+  }
 };
 
 // Runs each kernel of the plan by itself, on operands of its shapes, types and layouts that hold

@@ -27,10 +27,7 @@ void PutTimes(const PlanTimes& times, JsonObject* object) {
   PutJson(object, "weight_copies_ms", times.weight_copies_ms);
   PutJson(object, "update_ms", times.update_ms);
   PutJson(object, "iteration_ms", times.milliseconds());
-  if (times.batch > 0 && times.milliseconds() > 0) {
-    PutJson(object, "images_per_second",
-            static_cast<double>(times.batch) / times.milliseconds() * 1e3);
-  }
+  if (const auto rate = times.ImagesPerSecond()) PutJson(object, "images_per_second", *rate);
   PutJson(object, "steps_measured", times.measured);
   PutJson(object, "host_calls", times.host_calls);
   for (const LayerTime& time : times.layers) {

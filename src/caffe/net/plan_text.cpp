@@ -117,10 +117,8 @@ std::string FormatTimes(const PlanTimes& times) {
   line("Backward:", times.backward_ms);
   line("Weights:", times.weight_copies_ms);
   line("Update:", times.update_ms);
-  const double total = times.milliseconds();
-  out << "Estimated:    " << Milliseconds(total) << " per iteration";
-  if (times.batch > 0 && total > 0)
-    out << ", " << Count(static_cast<double>(times.batch) / total * 1e3) << "images/s";
+  out << "Estimated:    " << Milliseconds(times.milliseconds()) << " per iteration";
+  if (const auto rate = times.ImagesPerSecond()) out << ", " << Count(*rate) << "images/s";
   out << " (" << times.measured << " steps measured now";
   if (times.host_calls > 0) out << ", " << times.host_calls << " calls of the host not counted";
   out << ")\n";
