@@ -165,9 +165,11 @@ def test_a_terminal_shows_one_line_below_the_log(solver_file):
     path = pathlib.Path(solver_file())
     path.write_text(path.read_text().replace("display: 0", "display: 100"))
     script = f"import caffe; caffe.train('{path}', iterations=300)"
+    package = str(pathlib.Path(caffe.__file__).parents[1])
     quoted = f"'{sys.executable}' -c \"{script}\""
-    shown = subprocess.run(["script", "-qec", quoted, "/dev/null"], env={**os.environ, "TERM": "xterm"}, check=True,
-                           stdout=subprocess.PIPE, stdin=subprocess.DEVNULL).stdout.decode()
+    shown = subprocess.run(["script", "-qec", quoted, "/dev/null"], check=True, stdin=subprocess.DEVNULL,
+                           env={**os.environ, "TERM": "xterm", "PYTHONPATH": package},
+                           stdout=subprocess.PIPE).stdout.decode()
     assert re.search(r"\r\x1b\[Kiteration \d+/300, loss \S+, \S+ left, .*lr \S+", shown)
     rows = shown.replace("\r\x1b[K", "\n").splitlines()  # a log line begins where the line was erased
     assert not [row for row in rows if "Iteration 200" in row and not row.startswith("I")]
