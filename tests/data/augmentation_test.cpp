@@ -110,13 +110,6 @@ TEST(RandomResizeTest, StretchesButNeverBelowTheCrop) {
 TEST(RandomResizeTest, ExplainsWrongFields) {
   EXPECT_THAT([] { MakeRandomResize(Parse("img_rand_resize_lower: 9 img_rand_resize_upper: 6")); },
               ThrowsMessage<InvalidArgument>(HasSubstr("lower is 9 and img_rand_resize_upper 6")));
-  EXPECT_THAT(
-      [] {
-        MakeRandomResize(
-            Parse("img_rand_resize_lower: 6 img_rand_resize_upper: 9 "
-                  "mean_file: 'm'"));
-      },
-      ThrowsMessage<InvalidArgument>(HasSubstr("use mean_value")));
 }
 
 TEST(DistortionTest, ChangesBrightnessAndContrast) {

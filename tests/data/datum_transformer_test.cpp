@@ -6,8 +6,10 @@
 #include <set>
 
 #include "caffe/error.hpp"
+#include "caffe/io/binary_format.hpp"
 #include "caffe/io/text_format.hpp"
 #include "tests/data/databases.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace caffe::data {
 namespace {
@@ -54,6 +56,38 @@ TEST(DatumTransformerTest, SubtractsMeanThenScales) {
   const TestImage image(2, 1, 2, false);
   EXPECT_THAT(Apply(Make("mean_value: 1 mean_value: 90 scale: 0.5"), image.view, 0),
               ElementsAre(-0.5, 0, 5, 5.5));
+}
+
+// Whatever size the image has by then and wherever the window lies.
+TEST(DatumTransformerTest, SubtractsTheMeansCentreFromImagesResizedAtRandom) {
+  const testing::TemporaryFolder folder;
+  BlobProto mean;
+  for (const int extent : {1, 2, 5, 4}) mean.mutable_shape()->add_dim(extent);
+  for (int i = 0; i < 40; ++i) mean.add_data(static_cast<float>(i));
+  WriteBinaryProto(folder.path("mean"), mean);
+  const std::string resizing =
+      "img_rand_resize_lower: 3 img_rand_resize_upper: 9 mean_file: '" + folder.path("mean") + "'";
+  // Rows 1 to 3 and columns 0 to 2 of the mean's 5x4.
+  const std::vector<float> centre = {4,  5,  6,  8,  9,  10, 12, 13, 14,
+                                     24, 25, 26, 28, 29, 30, 32, 33, 34};
+  for (const bool interleaved : {false, true}) {
+    for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+      SCOPED_TRACE(::testing::Message() << interleaved << static_cast<int>(layout));
+      for (const auto& [height, width] : {std::pair{3, 3}, {7, 6}}) {
+        const TestImage image(2, height, width, interleaved);
+        std::vector<float> with(18), without(18);
+        Make(resizing + " crop_size: 3").Transform(image.view, 5, with.data(), layout);
+        Make("crop_size: 3").Transform(image.view, 5, without.data(), layout);
+        for (int i = 0; i < 18; ++i) {
+          const int place = layout == Layout::kPlain ? i : i % 2 * 9 + i / 2;
+          EXPECT_EQ(without[i] - with[i], centre[place]) << i;
+        }
+      }
+    }
+  }
+  EXPECT_THAT([&] { Make(resizing); }, ThrowsMessage<InvalidArgument>(HasSubstr("add crop_size")));
+  EXPECT_THAT([&] { Make(resizing + " crop_size: 6"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("2x5x4, smaller than the crop of 6x6")));
 }
 
 TEST(DatumTransformerTest, CropsTheCentreInTesting) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "caffe/data/batch_source_options.hpp"
+#include "caffe/export.hpp"
 
 namespace caffe::data {
 
@@ -27,7 +28,7 @@ struct PipelineSpeed {
 };
 
 // Measures each stage of reading a Datum database for about `seconds`. Throws as BatchSource does.
-PipelineSpeed MeasurePipeline(const DataParameter& data, const BatchSourceOptions& options,
-                              double seconds);
+CAFFE_EXPORT PipelineSpeed MeasurePipeline(const DataParameter& data,
+                                           const BatchSourceOptions& options, double seconds);
 
 }  // namespace caffe::data

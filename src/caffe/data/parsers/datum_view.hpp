@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "caffe/data/parsers/image_view.hpp"
+#include "caffe/export.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe::data {
@@ -21,12 +22,12 @@ struct DatumView {
 // Parses a serialised Datum. float_data has no aligned array on the wire, so that it is copied to
 // `float_storage`, which keeps its memory from call to call. Throws IoError when the bytes are not
 // a Datum, or hold another number of values than the extents say.
-DatumView ParseDatum(std::string_view record, std::vector<float>* float_storage);
+CAFFE_EXPORT DatumView ParseDatum(std::string_view record, std::vector<float>* float_storage);
 
 // View of a message; valid as long as the message is.
-DatumView ViewOf(const Datum& datum);
+CAFFE_EXPORT DatumView ViewOf(const Datum& datum);
 
 // The pixels of a datum that is not encoded.
-ImageView PixelsOf(const DatumView& datum);
+CAFFE_EXPORT ImageView PixelsOf(const DatumView& datum);
 
 }  // namespace caffe::data

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "caffe/data/parsers/image_view.hpp"
+#include "caffe/export.hpp"
 
 namespace caffe::data {
 
@@ -19,7 +20,7 @@ enum class ColorMode {
 };
 
 // Decodes image files one after the other, reusing its memory. One per thread.
-class ImageDecoder {
+class CAFFE_EXPORT ImageDecoder {
  public:
   explicit ImageDecoder(ColorMode mode);
   ~ImageDecoder();
@@ -40,7 +41,7 @@ class ImageDecoder {
 // Whether the bytes begin as a JPEG file does.
 bool IsJpeg(std::string_view file);
 // "jpg", "png", "bmp", "gif", "tiff" or "webp" by the file's first bytes; "" for any other.
-std::string ImageFormatOf(std::string_view file);
+CAFFE_EXPORT std::string ImageFormatOf(std::string_view file);
 
 // An image that owns its pixels, interleaved.
 struct Image {
@@ -50,13 +51,13 @@ struct Image {
   ImageView view() const { return {extents, pixels.data(), nullptr, /*interleaved=*/true}; }
 };
 
-Image DecodeImage(std::string_view file, ColorMode mode);
+CAFFE_EXPORT Image DecodeImage(std::string_view file, ColorMode mode);
 // Bilinear. The image is interleaved bytes.
-Image ResizeImage(const ImageView& image, int height, int width);
+CAFFE_EXPORT Image ResizeImage(const ImageView& image, int height, int width);
 // A JPEG file of 1 or 3 channels, with the subsampling (4:2:0) that OpenCV writes with. Quality: 0
 // to 100.
 std::string EncodeJpegImage(const Image& image, int quality);
 // A file of the type that `extension` ("jpg", "png", ...) names.
-std::string EncodeImage(const Image& image, const std::string& extension);
+CAFFE_EXPORT std::string EncodeImage(const Image& image, const std::string& extension);
 
 }  // namespace caffe::data

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "caffe/data/readers/record_reader.hpp"
+#include "caffe/export.hpp"
 
 namespace caffe::data {
 
@@ -18,6 +19,6 @@ struct ImageListEntry {
   std::string_view path;
   int label = 0;
 };
-ImageListEntry ParseImageListLine(std::string_view line);
+CAFFE_EXPORT ImageListEntry ParseImageListLine(std::string_view line);
 
 }  // namespace caffe::data

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "caffe/export.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe::data {
@@ -38,13 +39,14 @@ class RecordReader {
 
 // A key for an error's text, which ends at a zero byte: control characters as \x00, and no more
 // than the beginning of a long one.
-std::string PrintableKey(std::string_view key);
+CAFFE_EXPORT std::string PrintableKey(std::string_view key);
 
 // Opens an existing database. Its files tell which kind it is; `backend` is for the message when
 // there are none. Throws IoError when it is missing or damaged.
-std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend, const std::string& path);
+CAFFE_EXPORT std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend,
+                                                            const std::string& path);
 
 // "lmdb" or "leveldb", as the tools' --backend takes it.
-DataParameter::DB ParseBackend(std::string_view name);
+CAFFE_EXPORT DataParameter::DB ParseBackend(std::string_view name);
 
 }  // namespace caffe::data

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "caffe/export.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe::data {
@@ -27,7 +28,7 @@ class RecordWriter {
 
 // Creates the folder `path`. Throws InvalidArgument when it exists already, IoError when it
 // cannot be created.
-std::unique_ptr<RecordWriter> CreateRecordWriter(DataParameter::DB backend,
-                                                 const std::string& path);
+CAFFE_EXPORT std::unique_ptr<RecordWriter> CreateRecordWriter(DataParameter::DB backend,
+                                                              const std::string& path);
 
 }  // namespace caffe::data

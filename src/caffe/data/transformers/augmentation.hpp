@@ -16,6 +16,9 @@ class Augmentation {
   virtual void Apply(Draws& draws, Picture* picture) const = 0;
 };
 
+// Whether img_rand_resize_*, rand_resize_ratio_* or *_stretch_* are on.
+bool ResizesAtRandom(const TransformationParameter& param);
+
 // Each returns null where the parameters leave the image as it is, and throws InvalidArgument for
 // values out of range.
 

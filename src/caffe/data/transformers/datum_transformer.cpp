@@ -1,10 +1,13 @@
 #include "caffe/data/transformers/datum_transformer.hpp"
 
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
 
+#include "caffe/data/transformers/augmentation.hpp"
 #include "caffe/data/transformers/boxes_in_window.hpp"
 #include "caffe/data/transformers/transform_rows.hpp"
 #include "caffe/error.hpp"
@@ -62,8 +65,24 @@ DatumTransformer::DatumTransformer(const TransformationParameter& param, bool tr
           param.crop_h(), " and crop_w ", param.crop_w(), "; give both, or crop_size for a square");
   crop_height_ = static_cast<int>(param.crop_h() > 0 ? param.crop_h() : param.crop_size());
   crop_width_ = static_cast<int>(param.crop_w() > 0 ? param.crop_w() : param.crop_size());
-  if (!param.has_mean_file()) return;
-  mean_ = ReadMeanImage(param.mean_file());
+  if (param.has_mean_file()) ReadMean();
+}
+
+void DatumTransformer::ReadMean() {
+  mean_ = ReadMeanImage(param_.mean_file());
+  is_mean_of_window_ = ResizesAtRandom(param_);
+  if (is_mean_of_window_) {
+    Require(crop_height_ > 0,
+            "transform_param resizes images at random and subtracts mean_file, which then fits no "
+            "image; add crop_size, or use mean_value");
+    Require(crop_height_ <= mean_.extents.height && crop_width_ <= mean_.extents.width,
+            "mean_file '", param_.mean_file(), "' holds a mean of ", mean_.extents,
+            ", smaller than the crop of ", crop_height_, "x", crop_width_,
+            ", from which its centre is subtracted");
+    mean_ = CentreOf(mean_, crop_height_, crop_width_);
+    LOG(WARNING) << "images are resized at random: the centre of mean_file '" << param_.mean_file()
+                 << "' is subtracted from every crop, as in NVCaffe";
+  }
   interleaved_mean_ = Interleaved(mean_);
 }
 
@@ -79,7 +98,9 @@ ImageExtents DatumTransformer::OutputExtents(const ImageExtents& image) const {
                                  " is larger than the image (", image.height, "x", image.width,
                                  "); lower it or resize the images"));
   }
-  if (!mean_.values.empty() && !(image == mean_.extents)) {
+  const bool fits =
+      is_mean_of_window_ ? image.channels == mean_.extents.channels : image == mean_.extents;
+  if (!mean_.values.empty() && !fits) {
     throw InvalidArgument(StrCat("mean_file '", param_.mean_file(), "' holds a mean of ",
                                  mean_.extents, ", but the image before cropping is ", image,
                                  "; compute the mean of this data, or use mean_value"));
@@ -128,15 +149,20 @@ float DatumTransformer::MeanOf(int channel) const {
 const float* DatumTransformer::MeanRow(const ImageExtents& image, const Window& window, int channel,
                                        int row) const {
   if (mean_.values.empty()) return nullptr;
-  const int64_t source_row = int64_t{channel} * image.height + window.top + row;
-  return mean_.values.data() + source_row * image.width + window.left;
+  const int64_t plane = int64_t{mean_.extents.height} * mean_.extents.width;
+  return mean_.values.data() + channel * plane + MeanIndex(image, window, row, /*column=*/0);
+}
+
+int64_t DatumTransformer::MeanIndex(const ImageExtents& image, const Window& window, int row,
+                                    int column) const {
+  if (is_mean_of_window_) return int64_t{row} * crop_width_ + column;
+  return int64_t{window.top + row} * image.width + window.left + column;
 }
 
 const float* DatumTransformer::MeanPixels(const ImageExtents& image, const Window& window, int row,
                                           int column) const {
   if (interleaved_mean_.empty()) return nullptr;
-  const int64_t pixel = int64_t{window.top + row} * image.width + window.left + column;
-  return interleaved_mean_.data() + pixel * image.channels;
+  return interleaved_mean_.data() + MeanIndex(image, window, row, column) * image.channels;
 }
 
 void DatumTransformer::SetMean(const ImageExtents& image, const Window& window, int channel,

@@ -18,7 +18,9 @@
 namespace caffe::data {
 
 // Computes y = (x - mean) * scale on a window of the image: a random one in training, the centre
-// in testing. A mean image is read at the pixel's place in the whole image, before mirroring.
+// in testing. A mean image is read at the pixel's place in the whole image, before mirroring; where
+// images are resized at random before (ResizesAtRandom), its centre is subtracted from the window,
+// as in NVCaffe.
 // Random choices depend on (seed, stream, draw_index) alone; Transform() may be called from any
 // number of threads.
 class DatumTransformer {
@@ -69,6 +71,9 @@ class DatumTransformer {
     bool mirror = false;
   };
 
+  void ReadMean();
+  // The mean's pixel for row `row` and column `column` of the window, counted within a channel.
+  int64_t MeanIndex(const ImageExtents& image, const Window& window, int row, int column) const;
   Window ChooseWindow(const ImageExtents& image, uint64_t draw_index) const;
   float MeanOf(int channel) const;
   // The mean image at the window's row `row`, or null.
@@ -97,6 +102,7 @@ class DatumTransformer {
   const RandomStream random_;
   int crop_height_ = 0, crop_width_ = 0;  // 0: the whole image
   MeanImage mean_;
+  bool is_mean_of_window_ = false;       // has the window's size, not the whole image's
   std::vector<float> interleaved_mean_;  // the same image
 };
 

@@ -25,6 +25,21 @@ MeanImage ReadMeanImage(const std::string& file) {
   return mean;
 }
 
+MeanImage CentreOf(const MeanImage& mean, int height, int width) {
+  const ImageExtents& whole = mean.extents;
+  CAFFE_ASSERT(height <= whole.height && width <= whole.width, height, "x", width);
+  const int top = (whole.height - height) / 2, left = (whole.width - width) / 2;
+  MeanImage centre{.extents = {whole.channels, height, width}, .values = {}};
+  for (int channel = 0; channel < whole.channels; ++channel) {
+    for (int row = 0; row < height; ++row) {
+      const int64_t source_row = int64_t{channel} * whole.height + top + row;
+      const auto begin = mean.values.begin() + source_row * whole.width + left;
+      centre.values.insert(centre.values.end(), begin, begin + width);
+    }
+  }
+  return centre;
+}
+
 std::vector<float> ChannelMeans(const TransformationParameter& param) {
   if (!param.has_mean_file()) return {param.mean_value().begin(), param.mean_value().end()};
   const MeanImage mean = ReadMeanImage(param.mean_file());

@@ -15,6 +15,8 @@ struct MeanImage {
 
 // Reads mean_file. Throws IoError or InvalidArgument naming it.
 MeanImage ReadMeanImage(const std::string& file);
+// The part of that height and width in the middle of `mean`, which must not be smaller.
+MeanImage CentreOf(const MeanImage& mean, int height, int width);
 
 // The mean of each channel: mean_value as it stands (none, one, or one per channel), or averages
 // over mean_file.

@@ -39,9 +39,6 @@ class RandomResize final : public Augmentation {
             "transform_param: vertical_stretch_lower is ", param.vertical_stretch_lower(),
             " and horizontal_stretch_lower ", param.horizontal_stretch_lower(),
             "; both must be positive");
-    Require(!param.has_mean_file(),
-            "transform_param: random resizing and mean_file are both given, but a resized image no "
-            "longer fits a mean image; use mean_value");
   }
 
   void Apply(Draws& draws, Picture* picture) const override {
@@ -83,12 +80,15 @@ class RandomResize final : public Augmentation {
 
 }  // namespace
 
+bool ResizesAtRandom(const TransformationParameter& param) {
+  return param.img_rand_resize_lower() > 0 || param.img_rand_resize_upper() > 0 ||
+         param.rand_resize_ratio_lower() > 0 || param.rand_resize_ratio_upper() > 0 ||
+         param.vertical_stretch_lower() != 1 || param.vertical_stretch_upper() != 1 ||
+         param.horizontal_stretch_lower() != 1 || param.horizontal_stretch_upper() != 1;
+}
+
 std::unique_ptr<Augmentation> MakeRandomResize(const TransformationParameter& param) {
-  const bool is_on = param.img_rand_resize_lower() > 0 || param.img_rand_resize_upper() > 0 ||
-                     param.rand_resize_ratio_lower() > 0 || param.rand_resize_ratio_upper() > 0 ||
-                     param.vertical_stretch_lower() != 1 || param.vertical_stretch_upper() != 1 ||
-                     param.horizontal_stretch_lower() != 1 || param.horizontal_stretch_upper() != 1;
-  return is_on ? std::make_unique<RandomResize>(param) : nullptr;
+  return ResizesAtRandom(param) ? std::make_unique<RandomResize>(param) : nullptr;
 }
 
 }  // namespace caffe::data
