@@ -16,7 +16,7 @@ function(caffe_add_folder name)
   endif()
   add_library(caffe_${name} OBJECT ${sources})
   target_include_directories(caffe_${name} PUBLIC
-    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/include)
   target_link_libraries(caffe_${name}
     PUBLIC caffe_proto PkgConfig::GLOG Threads::Threads ${ARG_LINK}
     PRIVATE caffe_warnings)

@@ -43,7 +43,7 @@ def programs(stage):
 def add_libraries(stage):
     """Copies what the staged programs need into lib/."""
     ours = {path.name for path in (stage / "lib").iterdir()}
-    for program in [*programs(stage), stage / "lib" / "libcaffe.so"]:
+    for program in [*programs(stage), *sorted((stage / "lib").glob("libcaffe.so.*"))]:
         if program.read_bytes()[:4] != b"\x7fELF":
             continue
         for name, path in needed_libraries(program).items():

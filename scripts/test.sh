@@ -87,11 +87,19 @@ run_pytest() {
   [ -z "$skipped" ] || notes+=("$skipped of the Python tests were skipped; build/pytest.log says why")
 }
 
+# Where users stand: what preset cpu-package installs, whose library shows only what CAFFE_EXPORT marks.
+test_installed_tree() {
+  step "build cpu-package" configure_and_build cpu-package || return 0
+  step "installed tree" env CAFFE_INSTALL_BUILD="$PWD/build/cpu-package" CAFFE_BINARY_DIR="$PWD/build/$1" \
+    "$(PYTHONPATH="$PWD/build/$1/python" find_python pytest numpy caffe)" -m pytest -q -rs -p no:cacheprovider tests/install || true
+}
+
 test_preset() {
   step "build $1" configure_and_build "$1" || return 0
   step "ctest $1" run_ctest "$1" || true
   # The Python tests start programs, so they take a build whose programs run at full speed.
   case "$1" in cpu-*) step "pytest" run_pytest "$1" || true ;; esac
+  if [ "$1" = cpu-release ]; then test_installed_tree "$1"; fi
 }
 
 [ -z "$install" ] || bash scripts/install_dependencies.sh test

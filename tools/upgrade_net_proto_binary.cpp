@@ -1,5 +1,6 @@
 // Brings a net with weights of any age into today's form.
 #include "caffe/io/binary_format.hpp"
+#include "caffe/io/fork_fields.hpp"
 #include "caffe/io/upgrade_net.hpp"
 #include "tools/upgrade_main.hpp"
 
@@ -8,6 +9,7 @@ int main(int argc, char** argv) {
       argc, argv, "upgrade_net_proto_binary", "net with weights", "NetParameter binary",
       [](const std::string& input, auto* net) {
         caffe::ReadBinaryProto(input, net);
+        caffe::AdoptForkFields(input, net);
         caffe::AdoptBvlcFields(input, net);
       },
       [](const std::string& input, auto* net) { return caffe::UpgradeNet(input, net); },

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "caffe/dtype.hpp"
+#include "caffe/export.hpp"
 #include "caffe/shape.hpp"
 
 namespace caffe {
@@ -25,7 +26,7 @@ class ThreadClaim;
 // before the net runs next. A pointer stays valid until the blob is reshaped; after the net has
 // run, ask again instead of reading or writing by an old pointer: the net may have kept what it
 // made of the old values (hold_cpu_data() has pointers to keep). One thread at a time.
-class Blob {
+class CAFFE_EXPORT Blob {
  public:
   // A host blob of its own, zero-filled.
   Blob();

@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 
+#include "caffe/export.hpp"
+
 namespace caffe {
 
-class Caffe {
+class CAFFE_EXPORT Caffe {
  public:
   enum Brew { CPU, GPU };
 
@@ -23,13 +25,18 @@ class Caffe {
   static uint64_t NextSeed();
 };
 
+// From now on nets may have layers of type "Python" in a program that is not Python itself: the
+// program then runs code that the net's file names. A Python program always may.
+CAFFE_EXPORT void AllowPythonLayers();
+CAFFE_EXPORT bool PythonLayersAreAllowed();
+
 // Of the project, as in CMakeLists.txt: "1.2.3".
-const char* Version();
+CAFFE_EXPORT const char* Version();
 // The processor, its threads and instruction set.
-std::string DescribeCpu();
+CAFFE_EXPORT std::string DescribeCpu();
 // A GPU's chip. Throws DeviceError where there is none with that number or no driver, Unsupported
 // in a build without GPUs.
-std::string DescribeGpu(int id);
-int NumGpus();
+CAFFE_EXPORT std::string DescribeGpu(int id);
+CAFFE_EXPORT int NumGpus();
 
 }  // namespace caffe

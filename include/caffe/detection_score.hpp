@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "caffe/blob.hpp"
+#include "caffe/export.hpp"
 
 namespace caffe {
 
 // Collects the rows of DetectionEvaluate layers over any number of batches: (-1, class, objects,
 // -1, -1) and (item, class, score, true positive, false positive).
-class DetectionScore {
+class CAFFE_EXPORT DetectionScore {
  public:
   // `ap_version`:
   //   11point      mean of the largest precision at recall >= 0, 0.1, ..., 1 (VOC 2007; Everingham

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "caffe/error.hpp"
+#include "caffe/export.hpp"
 #include "caffe/host_device.hpp"
 
 namespace caffe {
@@ -47,8 +48,8 @@ struct bfloat16 {
 #ifdef __CUDACC__
 // nvcc's front end has no _Float16: kernels use the chip's instruction, the host code beside them
 // the library's functions.
-uint16_t Float16Bits(float value);
-float Float16Value(uint16_t bits);
+CAFFE_EXPORT uint16_t Float16Bits(float value);
+CAFFE_EXPORT float Float16Value(uint16_t bits);
 
 inline float16::float16(float value) {
 #ifdef __CUDA_ARCH__
@@ -102,7 +103,7 @@ constexpr size_t SizeOf(DType dtype) {
 }
 
 // "double", "float", "float16", "bfloat16", "uint8".
-std::string_view Name(DType dtype);
+CAFFE_EXPORT std::string_view Name(DType dtype);
 
 // Calls fn(TypeTag<T>{}) with the C++ type of `dtype`, which is none of bytes. The only switch over
 // types.

@@ -7,40 +7,42 @@
 #include <string_view>
 #include <utility>
 
+#include "caffe/export.hpp"
+
 namespace caffe {
 
 // Base of everything the library throws. Text: "where: what with the values; what to do".
-class Error : public std::runtime_error {
+class CAFFE_EXPORT Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 // The definition or the call is wrong; the user can fix it.
-class InvalidArgument : public Error {
+class CAFFE_EXPORT InvalidArgument : public Error {
  public:
   using Error::Error;
 };
 
 // The request is sound, but this build has nothing that serves it.
-class Unsupported : public Error {
+class CAFFE_EXPORT Unsupported : public Error {
  public:
   using Error::Error;
 };
 
 // File system or data: missing, truncated, unwritable, not what it should be.
-class IoError : public Error {
+class CAFFE_EXPORT IoError : public Error {
  public:
   using Error::Error;
 };
 
 // Driver, device memory, communication.
-class DeviceError : public Error {
+class CAFFE_EXPORT DeviceError : public Error {
  public:
   using Error::Error;
 };
 
 // A broken invariant of ours. Worth a bug report.
-class InternalError : public Error {
+class CAFFE_EXPORT InternalError : public Error {
  public:
   using Error::Error;
 };
@@ -76,7 +78,8 @@ decltype(auto) WithContext(const std::string& where, Fn&& fn) {
   }
 }
 
-[[noreturn]] void ThrowInternalError(const char* file, int line, const std::string& what);
+[[noreturn]] CAFFE_EXPORT void ThrowInternalError(const char* file, int line,
+                                                  const std::string& what);
 
 }  // namespace caffe
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "caffe/export.hpp"
 #include "caffe/ops/op.hpp"
 #include "caffe/shape.hpp"
 
@@ -24,7 +25,7 @@ enum class SavedAs {
 // Handed to Layer::EmitForward and EmitBackward. Values are opaque: pass on what bottom(), top(),
 // param() and their gradients give. A gradient that nobody wants is null; an op all of whose
 // outputs are null is not emitted.
-class GraphBuilder {
+class CAFFE_EXPORT GraphBuilder {
  public:
   GraphBuilder(Graph& graph, int call, bool is_backward)
       : graph_(graph), call_(call), is_backward_(is_backward) {}

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "caffe/export.hpp"
 #include "caffe/graph_builder.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "caffe/shape.hpp"
@@ -53,7 +54,7 @@ struct DataPlace {
 // Derived classes read their options in the constructor and throw InvalidArgument for wrong ones;
 // the net adds the layer's name and type in front of the text. A layer is asked again with other
 // shapes when an input blob is reshaped, so it must not keep state about shapes.
-class Layer {
+class CAFFE_EXPORT Layer {
  public:
   explicit Layer(const LayerParameter& param) : param_(param) {}
   virtual ~Layer() = default;

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "caffe/export.hpp"
+
 namespace caffe {
 
 // An option of a layer: "uint32", "MAX | AVE | STOCHASTIC" or "repeated FillerParameter"; the
@@ -19,13 +21,13 @@ struct LayerOptions {
 };
 
 // Of one type. Throws InvalidArgument naming the nearest type.
-std::vector<LayerOptions> OptionsOfLayer(const std::string& type);
+CAFFE_EXPORT std::vector<LayerOptions> OptionsOfLayer(const std::string& type);
 
 // One line per type: its name and the fields of LayerParameter that hold its options.
-std::string FormatLayerTypes();
+CAFFE_EXPORT std::string FormatLayerTypes();
 
 // One type: those messages with each field's type, default and, for enums, values. Throws
 // InvalidArgument naming the nearest type.
-std::string FormatLayerType(const std::string& type);
+CAFFE_EXPORT std::string FormatLayerType(const std::string& type);
 
 }  // namespace caffe

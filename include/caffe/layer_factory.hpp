@@ -6,15 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "caffe/export.hpp"
 #include "caffe/layer.hpp"
 
 namespace caffe {
 
-class LayerRegistry {
+class CAFFE_EXPORT LayerRegistry {
  public:
   using Creator = std::shared_ptr<Layer> (*)(const LayerParameter&);
 
-  // Throws InternalError when the type is taken. `param_fields`: see ParamFields().
+  // Throws InternalError when the type is taken; while a plug-in is loaded, LoadPlugin() does
+  // instead. `param_fields`: see ParamFields().
   static void AddCreator(const std::string& type, Creator creator,
                          std::vector<std::string> param_fields = {});
   // From now on `creator` makes the layers of a type that is registered: for a module loaded later
@@ -24,6 +26,7 @@ class LayerRegistry {
   static std::shared_ptr<Layer> CreateLayer(const LayerParameter& param);
   // Sorted.
   static std::vector<std::string> LayerTypeList();
+  static bool IsRegistered(const std::string& type);
   // Fields of LayerParameter that hold a type's options: that of message <Type>Parameter, and those
   // named at its registration. Throws as CreateLayer for an unknown type.
   static std::vector<std::string> ParamFields(const std::string& type);

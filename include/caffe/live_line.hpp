@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "caffe/export.hpp"
 #include "caffe/training_observer.hpp"
 
 namespace caffe {
@@ -18,7 +19,7 @@ class Terminal;
 //   solver.AddObserver(&line);
 //
 // Where that is no terminal, it does nothing. Else glog's lines go above it from then on.
-class LiveLine final : public TrainingObserver {
+class CAFFE_EXPORT LiveLine final : public TrainingObserver {
  public:
   LiveLine();
   ~LiveLine() override;

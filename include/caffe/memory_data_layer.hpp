@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "caffe/export.hpp"
 #include "caffe/layer.hpp"
 
 namespace caffe {
@@ -11,7 +12,7 @@ namespace caffe {
 // Tops (batch_size,channels,height,width) and, as Caffe's after the first pass,
 // (batch_size,1,1,1). Each forward pass delivers the next
 // batch, the first again after the last. One thread at a time.
-class MemoryDataLayer final : public Layer {
+class CAFFE_EXPORT MemoryDataLayer final : public Layer {
  public:
   explicit MemoryDataLayer(const LayerParameter& param);
 

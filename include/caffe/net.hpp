@@ -16,6 +16,7 @@
 
 #include "caffe/blob.hpp"
 #include "caffe/dtype.hpp"
+#include "caffe/export.hpp"
 #include "caffe/layer.hpp"
 #include "caffe/proto/caffe.pb.h"
 
@@ -47,6 +48,9 @@ struct NetOptions {
   // Products of floats keep all their bits, where GPUs would round factors to TF32; results are the
   // same bits on each run. NetParameter's fields of these names switch them on as well.
   bool strict_fp32 = false, deterministic = false;
+  // Leaves out, with a warning each: fields of the file that the schema does not
+  // have, and layers of unknown type with those that need their tops.
+  bool lenient = false;
   // Most bytes that training may take: parameters, gradients, `solver_states` tensors of the
   // solver's for each parameter, inputs and outputs, activations and workspace. Results of forward
   // are then computed again in backward, as many as that needs, with the same numbers. 0: no limit.
@@ -70,7 +74,7 @@ struct NetOptions {
 // One thread at a time: a second one gets InvalidArgument. Everything throws: InvalidArgument for a
 // wrong definition or name (with the layer's name and the nearest valid one), IoError for files,
 // Unsupported for what this build lacks.
-class Net {
+class CAFFE_EXPORT Net {
  public:
   // `param` may hold both phases; it is filtered by its state. Compiles at once.
   explicit Net(const NetParameter& param, const NetOptions& options = {});

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "caffe/export.hpp"
 #include "caffe/net.hpp"
 #include "caffe/plan_times.hpp"
 
@@ -52,11 +53,11 @@ struct PlanPass {
   size_t nodes_before = 0, nodes_after = 0;
 };
 
-std::vector<PlanStep> PlanSteps(const Net& net);
+CAFFE_EXPORT std::vector<PlanStep> PlanSteps(const Net& net);
 // In the order in which they ran.
-std::vector<PlanPass> PlanPasses(const Net& net);
+CAFFE_EXPORT std::vector<PlanPass> PlanPasses(const Net& net);
 // `solver_states`: state tensors per parameter (1 for SGD).
-PlanMemory MemoryOfPlan(const Net& net, int solver_states = 0);
+CAFFE_EXPORT PlanMemory MemoryOfPlan(const Net& net, int solver_states = 0);
 
 // What is reported of a plan besides its steps.
 struct PlanReport {
@@ -67,15 +68,15 @@ struct PlanReport {
   std::optional<PlanTimes> times = {};  // none: not asked for
 };
 // The table of `caffe plan`, and the same as JSON.
-std::string FormatPlan(const Net& net, const PlanReport& report);
-std::string FormatPlanJson(const Net& net, const PlanReport& report);
+CAFFE_EXPORT std::string FormatPlan(const Net& net, const PlanReport& report);
+CAFFE_EXPORT std::string FormatPlanJson(const Net& net, const PlanReport& report);
 
 // A table of plans that recompute more and more of forward in backward: what each takes, and what
 // it costs. Compiles each of them.
-std::string FormatTradeOffs(Net& net, int solver_states);
+CAFFE_EXPORT std::string FormatTradeOffs(Net& net, int solver_states);
 
-void SetProfiling(Net& net, bool on);
+CAFFE_EXPORT void SetProfiling(Net& net, bool on);
 // Since profiling began, in layer order.
-std::vector<LayerTime> LayerTimes(Net& net);
+CAFFE_EXPORT std::vector<LayerTime> LayerTimes(Net& net);
 
 }  // namespace caffe

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "caffe/export.hpp"
 #include "caffe/net.hpp"
 
 namespace caffe {
@@ -45,6 +46,6 @@ struct PlanTimes {
 // the variable is not set), so that the next plan finds them there. A file that cannot be read or
 // written is a warning. Throws Unsupported for a net that is planned for a device that is not
 // there.
-PlanTimes TimesOfPlan(const Net& net);
+CAFFE_EXPORT PlanTimes TimesOfPlan(const Net& net);
 
 }  // namespace caffe

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "caffe/export.hpp"
 #include "caffe/trace.hpp"
 #include "caffe/training_observer.hpp"
 
@@ -16,7 +17,7 @@ namespace caffe {
 
 // Outlives the solvers that it observes. What cannot be written while training goes on is left
 // out, with one warning in the log.
-class RunFolder final : public TrainingObserver {
+class CAFFE_EXPORT RunFolder final : public TrainingObserver {
  public:
   struct Options {
     // The folder may hold the run that is resumed.

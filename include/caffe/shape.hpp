@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "caffe/export.hpp"
+
 namespace caffe {
 
 inline constexpr int kMaxAxes = 32;
 
-class Shape {
+class CAFFE_EXPORT Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) : Shape(std::vector<int64_t>(dims)) {}

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "caffe/blob.hpp"
+#include "caffe/export.hpp"
 #include "caffe/net.hpp"
 #include "caffe/proto/caffe.pb.h"
 
@@ -31,6 +32,8 @@ struct SolverOptions {
   bool keep_all = true;
   // The solver's file, for the default snapshot prefix and relative messages.
   std::string file;
+  // Reads the solver's nets leniently; see NetOptions.
+  bool lenient = false;
   // The GPU's number; see NetOptions.
   std::optional<int> gpu;
   // One of several solvers that train one net together; see SolverGroup, which sets it.
@@ -43,7 +46,7 @@ struct SolverOptions {
 //
 // One thread at a time. Errors are exceptions; a snapshot that cannot be written while training
 // goes on is logged and leaves the last good one in place.
-class Solver {
+class CAFFE_EXPORT Solver {
  public:
   explicit Solver(const SolverParameter& param, const SolverOptions& options = {});
   ~Solver();

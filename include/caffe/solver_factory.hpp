@@ -6,28 +6,31 @@
 #include <string>
 #include <vector>
 
+#include "caffe/export.hpp"
 #include "caffe/solver.hpp"
 
 namespace caffe {
 
 // Sorted: the values that SolverParameter.type may have.
-std::vector<std::string> SolverTypeList();
+CAFFE_EXPORT std::vector<std::string> SolverTypeList();
 
 // Reads a solver prototxt and builds the solver.
-std::unique_ptr<Solver> MakeSolver(const std::string& file, SolverOptions options = {});
+CAFFE_EXPORT std::unique_ptr<Solver> MakeSolver(const std::string& file,
+                                                SolverOptions options = {});
 
 // The parts of a solver that other programs use.
 // A solver prototxt, old fields upgraded.
-SolverParameter ReadSolverText(const std::string& file);
+CAFFE_EXPORT SolverParameter ReadSolverText(const std::string& file);
 // The train net as the solver would build it. Exactly one of net, net_param, train_net and
 // train_net_param must be given.
 // `prepare` may change the definition, which has its state, before it is compiled.
 using PrepareNet = std::function<void(NetParameter*)>;
-std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions& options,
-                                  const PrepareNet& prepare = nullptr);
+CAFFE_EXPORT std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param,
+                                               const NetOptions& options,
+                                               const PrepareNet& prepare = nullptr);
 // Loads a comma-separated list of weight files; blanks around names are ignored.
-void LoadWeights(const std::string& list, Net* net);
+CAFFE_EXPORT void LoadWeights(const std::string& list, Net* net);
 // State tensors that the solver's rule keeps for each parameter (1 for SGD).
-int SolverStatesPerParameter(const SolverParameter& param);
+CAFFE_EXPORT int SolverStatesPerParameter(const SolverParameter& param);
 
 }  // namespace caffe

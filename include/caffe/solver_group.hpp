@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "caffe/export.hpp"
 #include "caffe/solver.hpp"
 
 namespace caffe {
@@ -20,7 +21,7 @@ class Trace;
 //
 // Where texts of NVCaffe mean the batch_size of all together, it is divided; see
 // docs/distributed.md.
-class SolverGroup {
+class CAFFE_EXPORT SolverGroup {
  public:
   // With one worker, the solver of `param` itself, in the calling thread. Throws InvalidArgument
   // unless `workers` is positive, and what Solver's constructor throws.

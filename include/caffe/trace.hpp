@@ -11,10 +11,12 @@
 #include <string_view>
 #include <vector>
 
+#include "caffe/export.hpp"
+
 namespace caffe {
 
 // Rows of spans of time. Memory is taken when a row is opened; a full row forgets its oldest spans.
-class Trace {
+class CAFFE_EXPORT Trace {
  public:
   static constexpr size_t kDefaultSpansPerRow = size_t{1} << 16;
 
@@ -55,7 +57,7 @@ class Trace {
 
 // While one of these lives, the calling thread's spans go to a row; two threads never share one.
 // Null: they go nowhere.
-class TraceRow {
+class CAFFE_EXPORT TraceRow {
  public:
   TraceRow(Trace* trace, int rank, const std::string& name);
   ~TraceRow();
@@ -71,7 +73,7 @@ class TraceRow {
 
 // From its construction to its end, in the calling thread's row. `name` must outlive it. Costs next
 // to nothing where the thread has no row.
-class TraceSpan {
+class CAFFE_EXPORT TraceSpan {
  public:
   explicit TraceSpan(std::string_view name);
   ~TraceSpan();

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "caffe/export.hpp"
+
 namespace caffe {
 
 class Solver;
@@ -30,7 +32,7 @@ struct TrainingStart {
 };
 
 // How fast training went over some iterations, tests and snapshots not counted.
-struct TrainingSpeed {
+struct CAFFE_EXPORT TrainingSpeed {
   int iterations = 0;
   double seconds = 0;
   double images = 0;  // of all workers; 0: unknown
@@ -99,7 +101,7 @@ struct TrainingEnd {
 
 // Called in the thread that trains. A solver that stands for a worker other than 0 tells nothing.
 // An exception ends training, except from OnEnd, which must not throw.
-class TrainingObserver {
+class CAFFE_EXPORT TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
   // Around each Solve() and Step().

@@ -7,13 +7,14 @@
 #include <memory>
 #include <vector>
 
+#include "caffe/export.hpp"
 #include "caffe/plan_report.hpp"
 #include "caffe/solver_factory.hpp"
 
 namespace caffe {
 
 // The solver's nets, compiled and not allocated.
-class TrainingPlan {
+class CAFFE_EXPORT TrainingPlan {
  public:
   // Of `options` only what says how and for which device nets are compiled; the solver's fields
   // say the rest. Throws what the nets' constructors do.

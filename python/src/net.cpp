@@ -10,15 +10,16 @@ namespace caffe::python {
 namespace {
 
 std::shared_ptr<Net> FromMessage(const std::string& bytes, Phase phase, int level,
-                                 const std::vector<std::string>& stages) {
+                                 const std::vector<std::string>& stages,
+                                 const NetOptions& options) {
   NetParameter param;
   Require(param.ParseFromString(bytes), "Net: this message is no NetParameter");
   SetNetState(phase, level, stages, &param);
-  return std::make_shared<Net>(param);
+  return std::make_shared<Net>(param, options);
 }
 
 std::shared_ptr<Net> Build(const py::object& definition, int phase, int level,
-                           const py::object& stages, const py::object& weights) {
+                           const py::object& stages, const py::object& weights, bool lenient) {
   Require(Phase_IsValid(phase), "Net: phase is ", phase, "; use caffe.TRAIN or caffe.TEST");
   if (py::isinstance<py::str>(stages)) {
     throw py::type_error("Net: stages is a string; give a list of strings");
@@ -38,8 +39,10 @@ std::shared_ptr<Net> Build(const py::object& definition, int phase, int level,
   const py::gil_scoped_release release;
   if (!is_message) CheckReadable(text);
   if (!weights_file.empty()) CheckReadable(weights_file);
-  std::shared_ptr<Net> net = is_message ? FromMessage(text, Phase(phase), level, names)
-                                        : std::make_shared<Net>(text, Phase(phase), level, names);
+  const NetOptions options{.lenient = lenient};
+  std::shared_ptr<Net> net = is_message
+                                 ? FromMessage(text, Phase(phase), level, names, options)
+                                 : std::make_shared<Net>(text, Phase(phase), level, names, options);
   if (!weights_file.empty()) net->CopyTrainedLayersFrom(weights_file);
   return net;
 }
@@ -52,7 +55,7 @@ std::shared_ptr<Net> BuildLegacy(const py::object& definition, const py::object&
       "Net('" +
       PathOf(definition) + "', " + std::to_string(phase) + ", weights='" + PathOf(weights) +
       "')\n");
-  return Build(definition, phase, 0, py::none(), weights);
+  return Build(definition, phase, 0, py::none(), weights, /*lenient=*/false);
 }
 
 // Where a call without arguments spends its time: no Python code runs.
@@ -160,14 +163,17 @@ void BindNet(py::module_& module) {
   py::class_<Net, std::shared_ptr<Net>>(
       module, "Net", py::dynamic_attr(),
       "A compiled network.\n\n"
-      "Net(network_file, phase, level=0, stages=None, weights=None)\n\n"
+      "Net(network_file, phase, level=0, stages=None, weights=None, lenient=False)\n\n"
       "network_file: a prototxt's name, or a caffe_pb2.NetParameter (of NetSpec.to_proto(), say). "
-      "phase: caffe.TRAIN or caffe.TEST. weights: a .caffemodel, or HDF5 when it ends in .h5.\n\n"
+      "phase: caffe.TRAIN or caffe.TEST. weights: a .caffemodel, or HDF5 when it ends in .h5. "
+      "lenient: leave out, with a warning each, fields that are not Caffe's and layers of unknown "
+      "type.\n\n"
       "Raises IoError for files that cannot be read, InvalidArgument for wrong definitions, "
       "Unsupported for what this build lacks. One thread at a time: a second one gets "
       "InvalidArgument.")
       .def(py::init(&Build), py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
-           py::arg("stages") = py::none(), py::arg("weights") = py::none())
+           py::arg("stages") = py::none(), py::arg("weights") = py::none(),
+           py::arg("lenient") = false)
       .def(py::init(&BuildLegacy), py::arg("network_file"), py::arg("weights"), py::arg("phase"))
       .def_property_readonly("name", &Net::name, "The prototxt's.")
       .def_property_readonly(

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "bindings.hpp"
+#include "caffe/plugin.hpp"
 
 namespace caffe::python {
 namespace {
@@ -112,6 +113,16 @@ void BindSettings(py::module_& module) {
       py::arg("seed"),
       "Nets built from now on draw the same random numbers each time: fillers, dropout, order of "
       "data.");
+  module.def(
+      "load_plugin",
+      [](const py::object& file) {
+        const PluginInfo info = LoadPlugin(PathOf(file));
+        return info.layer_types;
+      },
+      py::arg("file"),
+      "Loads a shared library with layers for the rest of the process and returns their types. "
+      "Raises InvalidArgument for one that is no plug-in of this version, or whose types are "
+      "taken.");
   module.def("layer_type_list", LayerRegistry::LayerTypeList,
              "Names of the layer types, sorted: what a layer's `type` may be.");
   module.def("solver_type_list", SolverTypeList,

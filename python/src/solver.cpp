@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "bindings.hpp"
+#include "caffe/io/text_format.hpp"
 #include "caffe/live_line.hpp"
 #include "caffe/solver_factory.hpp"
 
@@ -63,14 +64,16 @@ Precision PrecisionOf(std::string name) {
 }
 
 std::shared_ptr<OwnedSolver> Build(const py::object& file, const std::string& type, bool keep_all,
-                                   const std::optional<std::string>& precision) {
+                                   const std::optional<std::string>& precision, bool lenient) {
   const std::string name = PathOf(file);
   const py::gil_scoped_release release;
   CheckReadable(name);
+  const LenientReading reading(lenient);
   SolverParameter param = ReadSolverText(name);
   if (!type.empty()) param.set_type(type);
   if (precision) param.set_precision(PrecisionOf(*precision));
-  return std::make_shared<OwnedSolver>(param, SolverOptions{.keep_all = keep_all, .file = name});
+  return std::make_shared<OwnedSolver>(
+      param, SolverOptions{.keep_all = keep_all, .file = name, .lenient = lenient});
 }
 
 // Runs `train` without the interpreter's lock; Python's signals (Ctrl-C) are looked after between
@@ -186,9 +189,10 @@ void AddCallback(OwnedSolver& solver, const py::function& on_start,
 }  // namespace
 
 void BindSolver(py::module_& module) {
-  module.def("_solver_type", [](const py::object& file) {
+  module.def("_solver_type", [](const py::object& file, bool lenient) {
     const std::string name = PathOf(file);
     CheckReadable(name);
+    const LenientReading reading(lenient);
     return ReadSolverText(name).type();
   });
   py::class_<OwnedSolver, std::shared_ptr<OwnedSolver>>(
@@ -198,11 +202,12 @@ void BindSolver(py::module_& module) {
       "cannot be read, InvalidArgument for wrong definitions.")
       .def(
           py::init(&Build), py::arg("solver_file"), py::arg("type") = "",
-          py::arg("keep_all") = true, py::arg("precision") = py::none(),
+          py::arg("keep_all") = true, py::arg("precision") = py::none(), py::arg("lenient") = false,
           "type: instead of the file's. keep_all: every blob can be read between steps; False "
           "trains by the plan of `caffe train`, with fused steps and reused memory, where only "
           "inputs, outputs and parameters can be read. precision: 'fp32', 'fp16', 'bf16' or 'fp64' "
-          "instead of the file's.")
+          "instead of the file's. lenient: leave out, with a warning each, fields that are not "
+          "Caffe's and layers of unknown type.")
       .def_property_readonly("net", &Solver::shared_net,
                              "The train net. It stays valid when the solver is gone.")
       .def_property_readonly("test_nets", &Solver::test_nets,

@@ -11,10 +11,10 @@
 #include "caffe/core/philox.hpp"
 #include "caffe/device/device.hpp"
 #include "caffe/error.hpp"
+#include "caffe/gradient_check.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/net.hpp"
-#include "caffe/net/training_net.hpp"
 
 namespace caffe {
 namespace {
@@ -367,7 +367,7 @@ class GradientTest : public ::testing::TestWithParam<GradientCase> {
     for (size_t i = 0; i < shapes.size(); ++i) {
       Blob& blob = *net_->blob_by_name(StrCat("x", i));
       FillInput(blob, i);
-      variables_.push_back({StrCat("x", i), &blob});
+      inputs_.push_back(StrCat("x", i));
     }
     for (size_t i = 0; i < constants.size(); ++i) {
       Blob& blob = *net_->blob_by_name(StrCat("c", i));
@@ -382,8 +382,6 @@ class GradientTest : public ::testing::TestWithParam<GradientCase> {
         double* values = learnable.blob->mutable_cpu_data<double>();
         for (int64_t k = 0; k < learnable.blob->count(); ++k)
           values[k] = 0.7 + 0.1 * static_cast<double>(k);
-      } else if (learnable.has_gradient) {
-        variables_.push_back({learnable.name, learnable.blob.get()});
       }
     }
   }
@@ -404,58 +402,17 @@ class GradientTest : public ::testing::TestWithParam<GradientCase> {
     }
   }
 
-  // Statistics that training updates are left as they were before the pass.
-  double Objective() {
-    TrainingNet(*net_).Forward(5);
-    double sum = 0;
-    for (const std::string& name : net_->output_names()) {
-      const Blob& blob = *net_->blob_by_name(name);
-      const double* y = blob.cpu_data<double>();
-      for (int64_t i = 0; i < blob.count(); ++i) sum += y[i] * Coefficient(name, i);
-    }
-    return sum;
-  }
-
-  double Coefficient(const std::string& name, int64_t i) const {
-    const float weight = net_->loss_weight(name);
-    return weight != 0
-               ? weight
-               : 2 * static_cast<double>(ToUniform(RandomStream(9, StreamOf(name)).Bits(i))) - 1;
-  }
-
   std::unique_ptr<Net> net_;
-  std::vector<std::pair<std::string, Blob*>> variables_;
+  std::vector<std::string> inputs_;
 };
 
 TEST_P(GradientTest, AgreesWithFiniteDifferences) {
   const GradientCase& test = GetParam();
   ASSERT_NO_FATAL_FAILURE(Build());
-  Objective();
-  net_->ClearParamDiffs();
-  for (const std::string& name : net_->output_names()) {
-    Blob& blob = *net_->blob_by_name(name);
-    double* diff = blob.mutable_cpu_diff<double>();
-    for (int64_t i = 0; i < blob.count(); ++i) diff[i] = Coefficient(name, i);
-  }
-  net_->Backward();
-  for (const auto& [name, blob] : variables_) {
-    const std::vector<double> gradient(blob->cpu_diff<double>(),
-                                       blob->cpu_diff<double>() + blob->count());
-    double largest = 0;
-    for (const double g : gradient) largest = std::max(largest, std::abs(g));
-    for (int64_t i = 0; i < blob->count(); ++i) {
-      constexpr double kStep = 1e-5;
-      const double x = blob->cpu_data<double>()[i];
-      blob->mutable_cpu_data<double>()[i] = x + kStep;
-      const double above = Objective();
-      blob->mutable_cpu_data<double>()[i] = x - kStep;
-      const double below = Objective();
-      blob->mutable_cpu_data<double>()[i] = x;
-      const double want = (above - below) / (2 * kStep);
-      const double allowed = test.tolerance * std::max({1.0, std::abs(want), largest});
-      EXPECT_NEAR(gradient[i], want, allowed) << name << "[" << i << "] of " << blob->count();
-      if (HasFailure()) return;
-    }
+  for (const GradientDifference& one :
+       CheckGradients(*net_, inputs_, {.step = 1e-5, .tolerance = test.tolerance})) {
+    EXPECT_TRUE(one.passes) << one.variable << "[" << one.element << "] of " << one.count << ": "
+                            << one.gradient << ", by differences " << one.estimate;
   }
 }
 

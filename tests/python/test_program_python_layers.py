@@ -37,10 +37,10 @@ def run(*arguments, folder, status=0, **environment):
 @pytest.fixture(name="forward")
 def make_forward(tmp_path):
     """forward(statement): the output of `caffe time` for a net with a layer that does this; status as expected."""
-    def forward(statement, status=0, net=NET, **environment):
+    def forward(statement, status=0, net=NET, flags=("-allow_python",), **environment):
         (tmp_path / "my_layers.py").write_text(LAYER % statement)
         (tmp_path / "net.prototxt").write_text(net)
-        return run("time", "net.prototxt", "-iterations=1", folder=tmp_path, status=status,
+        return run("time", "net.prototxt", "-iterations=1", *flags, folder=tmp_path, status=status,
                    **{"PYTHONPATH": str(tmp_path), **environment})
     return forward
 
@@ -49,6 +49,13 @@ def test_the_example_learns_its_line():
     log = run("train", "examples/python_layer/linreg_solver.prototxt", folder=ROOT, PYTHONPATH=str(EXAMPLE))
     loss = float(log.rsplit("Iteration 200, loss = ")[1].split()[0])
     assert loss < 0.01
+
+
+def test_permission_is_asked_for(forward):
+    """A net's file names code; a program that was not told so runs none of it."""
+    message = forward("open('ran', 'w')", status=1, flags=())
+    assert "net.prototxt:3:1: layer 'mine' (Python): class 'Mine' of module 'my_layers' would run Python code in this program" in message
+    assert "-allow_python" in message and "allow_python: true" in message
 
 
 def test_workers_share_the_interpreter():

@@ -26,7 +26,7 @@ def install(tmp_path):
 
 def test_programs_have_the_library_and_the_models(install):
     folder = install("programs")
-    assert (folder / "bin" / "caffe").exists() and (folder / "lib" / "libcaffe.so").exists()
+    assert (folder / "bin" / "caffe").exists() and list((folder / "lib").glob("libcaffe.so.*"))
     assert (folder / "share" / "cortado" / "models" / "bvlc_alexnet" / "deploy.prototxt").exists()
     assert not (folder / "include").exists() and not list(folder.rglob("*.py[co]"))
     assert not (folder / "lib" / "libcaffe_image_formats.so").exists()
@@ -41,18 +41,7 @@ def test_formats_are_modules_alone(install):
 def test_development_is_headers_alone(install):
     folder = install("development")
     assert (folder / "include" / "caffe" / "caffe.hpp").exists()
-    assert not list(folder.rglob("*.so"))
-
-
-def test_the_programs_of_the_cpp_page_compile_with_installed_headers(install):
-    folder = install("development")
-    programs = re.findall(r"^```cpp (\S+)\n(.*?)^```$", (ROOT / "docs" / "cpp.md").read_text(), re.DOTALL | re.MULTILINE)
-    assert len(programs) >= 3
-    for name, source in programs:
-        (folder / name).write_text(source)
-        done = subprocess.run(["c++", "-std=c++20", "-fsyntax-only", f"-I{folder}/include", folder / name], check=False, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        assert done.returncode == 0, f"{name}: {done.stdout[:2000]}"
+    assert [path.name for path in folder.rglob("*.so")] == ["libcaffe.so"] and (folder / "lib/libcaffe.so").is_symlink()
 
 
 def test_python_finds_the_library_beside_it(install):
@@ -63,7 +52,7 @@ def test_python_finds_the_library_beside_it(install):
     printed = subprocess.run([sys.executable, "-c", code], check=True, text=True, stdout=subprocess.PIPE, cwd=site.parent,
                              env={"PYTHONPATH": str(site)}).stdout
     assert printed.startswith(str(site))
-    assert set(re.findall(r"\S+/libcaffe\.so", printed)) == {str(site.parents[1] / "libcaffe.so")}
+    assert {pathlib.Path(name).parent for name in re.findall(r"\S+/libcaffe\.so\S*", printed)} == {site.parents[1]}
 
 
 def test_every_package_says_what_it_is(install):  # pylint: disable=unused-argument

@@ -15,6 +15,7 @@
 #include "caffe/proto/caffe.pb.h"
 #include "tools/caffe/help_format.hpp"
 #include "tools/caffe/log_flags.hpp"
+#include "tools/caffe/options.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -266,6 +267,7 @@ int CommandLine::Run() {
   const std::string name = command_app_ != nullptr ? plain_words_[0] : "help";
   try {
     if (answer_.empty()) {
+      LoadGivenPlugins();
       commands_.at(name)->Run();
     } else {
       std::cout << answer_;

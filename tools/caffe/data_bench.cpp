@@ -10,6 +10,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/json.hpp"
 #include "caffe/io/net_files.hpp"
+#include "caffe/io/text_format.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/net.hpp"
 #include "tools/caffe/command.hpp"
@@ -58,6 +59,7 @@ class DataBench : public Command {
     AddModel(app, &model_)->description("A net prototxt with data layers");
     net_flags_.AddPhase(app);
     net_flags_.AddState(app);
+    net_flags_.AddForeign(app);
     app.add_option("--seconds", seconds_, "How long to measure each stage, in seconds")
         ->type_name("S");
     AddJsonFlag(app, &json_);
@@ -68,6 +70,7 @@ class DataBench : public Command {
     Require(seconds_ > 0, "-seconds is ", seconds_, "; it must be positive");
     // A small database starts anew thousands of times in a second, and would say so each time.
     FLAGS_minloglevel = std::max(FLAGS_minloglevel, static_cast<int>(google::GLOG_WARNING));
+    const LenientReading reading(net_flags_.lenient);
     NetParameter param = ReadNetText(model_);
     SetNetState(net_flags_.phase, net_flags_.level, net_flags_.stages, &param);
     JsonObject report;

@@ -46,6 +46,7 @@ class Layers : public Command {
   explicit Layers(CLI::App& app) {
     app.add_option("TYPE", type_, "The layer type whose options to list; without it, all types")
         ->type_name(CLI::detail::join(LayerRegistry::LayerTypeList(), "|"));
+    AddPlugins(app);
     AddJsonFlag(app, &json_);
   }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "caffe/common.hpp"
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/data_inputs.hpp"
@@ -14,6 +15,8 @@
 #include "caffe/io/net_files.hpp"
 #include "caffe/io/overrides.hpp"
 #include "caffe/io/solver_position.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/plugin.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -39,6 +42,11 @@ Precision ParsePrecision(const std::string& text) {
 void Override(const std::string& text, google::protobuf::Message* message) {
   const std::string change = ApplyOverride(text, message);  // before a line of the log begins
   LOG(INFO) << "Override " << change;
+}
+
+std::vector<std::string>& GivenPlugins() {
+  static std::vector<std::string> files;
+  return files;
 }
 
 // A path that begins within the net goes to the net, which is read from its file for that.
@@ -89,6 +97,18 @@ void AddJsonFlag(CLI::App& app, bool* json) {
   app.add_flag("--json", *json, "Print the result as one JSON document on standard output");
 }
 
+void LoadGivenPlugins() {
+  for (const std::string& file : GivenPlugins()) LoadPlugin(file);
+}
+
+void AddPlugins(CLI::App& app) {
+  app.add_option("--plugin", GivenPlugins(),
+                 "A shared library with layers that nets may use; may be given several times")
+      ->type_name("FILE.so")
+      ->default_str("")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void RequireModel(const std::string& model) {
   Require(!model.empty(), "-model is missing; give the net prototxt");
 }
@@ -111,13 +131,14 @@ void NetFlags::AddState(CLI::App& app) {
       ->type_name("NAMES");
 }
 
-void NetFlags::AddPrecision(CLI::App& app) {
-  app.add_option_function<std::string>(
-         "--precision",
-         [this](const std::string& text) {
-           if (!text.empty()) precision = ParsePrecision(text);
-         },
-         "Storage and arithmetic of nets that do not say themselves")
+CLI::Option* NetFlags::AddPrecision(CLI::App& app) {
+  return app
+      .add_option_function<std::string>(
+          "--precision",
+          [this](const std::string& text) {
+            if (!text.empty()) precision = ParsePrecision(text);
+          },
+          "Storage and arithmetic of nets that do not say themselves")
       ->type_name("fp32|fp16|bf16|fp64")
       ->default_str("fp32");
 }
@@ -156,6 +177,15 @@ void NetFlags::AddInputs(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void NetFlags::AddForeign(CLI::App& app) {
+  AddPlugins(app);
+  app.add_flag_callback("--allow_python", AllowPythonLayers,
+                        "Let nets run layers in Python: code that their files name");
+  app.add_flag("--lenient", lenient,
+               "Leave out, with a warning each, fields that are not Caffe's and layers of unknown "
+               "type");
+}
+
 int64_t NetFlags::PutInputs(NetParameter* net) const {
   *net = Net::FilterNet(*net);
   const NetParameter with_data = *net;
@@ -179,15 +209,18 @@ BlobDims NetFlags::DimsGiven(const NetParameter& net) const {
 }
 
 NetOptions NetFlags::ToNetOptions(bool with_backward) const {
-  NetOptions options{.keep_all = false, .with_backward = with_backward};
+  NetOptions options{.keep_all = false, .with_backward = with_backward, .lenient = lenient};
   options.precision = precision.value_or(FP32);
   if (with_backward) options.memory_limit = memory_limit << 20;
   return options;
 }
 
 std::unique_ptr<Net> NetFlags::MakeNet(const std::string& file, Phase for_phase,
-                                       const NetOptions& options, int64_t* read_ahead) const {
+                                       const NetOptions& options, int64_t* read_ahead,
+                                       const std::function<void(NetParameter*)>& prepare) const {
+  const LenientReading reading(lenient);
   NetParameter param = ReadNetText(file);
+  if (prepare) prepare(&param);
   for (const std::string& text : overrides) Override(text, &param);
   SetNetState(for_phase, level, stages, &param);
   NetOptions of_file = options;
@@ -204,6 +237,7 @@ SolverParameter NetFlags::ReadSolver(const std::string& file) const {
           ": this is a net; give a solver prototxt, which names its net and says how to train it: "
           "net: \"",
           file, "\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 1000");
+  const LenientReading reading(lenient);
   SolverParameter param = ReadSolverText(file);
   WithSolverPosition(file, [&] {
     for (const std::string& text : overrides) OverrideSolver(text, &param);

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,10 @@ void AddIterations(CLI::App& app, int* iterations);
 // The result as one JSON document, alone on standard output.
 void AddJsonFlag(CLI::App& app, bool* json);
 
+// --plugin. LoadGivenPlugins() loads those of the command line, before the command runs.
+void AddPlugins(CLI::App& app);
+void LoadGivenPlugins();
+
 // Throws InvalidArgument for an empty name.
 void RequireModel(const std::string& model);
 
@@ -37,20 +42,25 @@ struct NetFlags {
   int64_t memory_limit = 0;            // in MiB; 0: the solver's field, or none
   std::vector<std::string> overrides;  // "path=value": see io/overrides.hpp
   std::vector<std::string> inputs;     // "blob=N,C,H,W": see io/data_inputs.hpp
+  bool lenient = false;                // see NetOptions
   bool needs_data = true;              // false: inputs stand in for data that is not there
 
   // Each command declares those that it obeys.
   void AddPhase(CLI::App& app);
   void AddState(CLI::App& app);  // --level, --stage
-  void AddPrecision(CLI::App& app);
+  CLI::Option* AddPrecision(CLI::App& app);
   void AddMemoryLimit(CLI::App& app);
   void AddOverrides(CLI::App& app, const std::string& example);  // --set
   void AddInputs(CLI::App& app);                                 // --input
+  // What is not Caffe's own: --plugin, --allow_python, --lenient.
+  void AddForeign(CLI::App& app);
 
   NetOptions ToNetOptions(bool with_backward) const;
-  // The net in `file`, with these flags in it. `read_ahead`: what PutInputs() returns.
+  // The net in `file`, with these flags in it. `read_ahead`: what PutInputs() returns. `prepare`
+  // may change the definition first.
   std::unique_ptr<Net> MakeNet(const std::string& file, Phase for_phase, const NetOptions& options,
-                               int64_t* read_ahead = nullptr) const;
+                               int64_t* read_ahead = nullptr,
+                               const std::function<void(NetParameter*)>& prepare = nullptr) const;
   // The definition in `file`, with these flags in it. Overrides of a net (net_param..., layer[...])
   // change the net that the solver names. Inputs are left to PutInputs().
   SolverParameter ReadSolver(const std::string& file) const;

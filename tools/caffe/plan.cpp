@@ -44,6 +44,7 @@ class Plan : public Command {
            "capability: H200, A100, 9.0");
     net_flags_.AddPhase(app);
     net_flags_.AddState(app);
+    net_flags_.AddForeign(app);
     net_flags_.AddPrecision(app);
     net_flags_.AddInputs(app);
     net_flags_.AddOverrides(app, "layer[data].data_param.batch_size=16");

@@ -17,6 +17,7 @@ ScoreCommand::ScoreCommand(CLI::App& app) {
   AddIterations(app, &iterations_);
   AddGpu(app, &gpu_, "The number of the GPU to run on");
   net_flags_.AddState(app);
+  net_flags_.AddForeign(app);
   net_flags_.AddPrecision(app);
   net_flags_.AddOverrides(app, "layer[data].data_param.batch_size=16");
   AddJsonFlag(app, &json_);

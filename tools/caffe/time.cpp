@@ -126,6 +126,7 @@ class Time : public Command {
     AddGpu(app, &gpu_, "The number of the GPU to run on");
     net_flags_.AddPhase(app);
     net_flags_.AddState(app);
+    net_flags_.AddForeign(app);
     net_flags_.AddPrecision(app);
     net_flags_.AddInputs(app);
     net_flags_.AddOverrides(app, "layer[data].data_param.batch_size=16");

@@ -30,6 +30,7 @@ class Train : public Command {
                    "and of the processor")
         ->type_name("N");
     net_flags_.AddState(app);
+    net_flags_.AddForeign(app);
     net_flags_.AddPrecision(app);
     net_flags_.AddMemoryLimit(app);
     net_flags_.AddOverrides(app, "base_lr=0.1 or layer[conv1].convolution_param.num_output=32");
@@ -55,8 +56,10 @@ class Train : public Command {
     Require(trace_.empty() || !run_dir_.is_given(),
             "-run_dir and -trace are both given; the run's folder has the timeline, in trace.json");
     const std::unique_ptr<RunFolder> run = run_dir_.Open(/*resumes=*/!snapshot_.empty());
-    const SolverOptions options{
-        .keep_all = false, .file = solver_, .trace = run ? run->trace() : file.trace()};
+    const SolverOptions options{.keep_all = false,
+                                .file = solver_,
+                                .lenient = net_flags_.lenient,
+                                .trace = run ? run->trace() : file.trace()};
     const std::vector<int> gpus = ParseGpus(gpu_);
     LiveLine line;
     std::optional<SolverGroup> group;

@@ -1,8 +1,10 @@
 #include "caffe/common.hpp"
 
+#include <atomic>
 #include <random>
 
 #include "caffe/error.hpp"
+#include "caffe/version.hpp"
 
 namespace caffe {
 namespace {
@@ -11,6 +13,7 @@ struct Settings {
   Caffe::Brew mode = Caffe::CPU;
   int device = 0;
   std::optional<uint64_t> seed;
+  std::atomic<bool> allows_python = false;
 };
 
 Settings& Get() {
@@ -40,6 +43,13 @@ uint64_t Caffe::NextSeed() {
   if (Get().seed) return *Get().seed;
   std::random_device device;
   return (uint64_t{device()} << 32) | device();
+}
+
+void AllowPythonLayers() {
+  Get().allows_python = true;
+}
+bool PythonLayersAreAllowed() {
+  return Get().allows_python;
 }
 
 const char* Version() {

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "caffe/export.hpp"
+
 namespace caffe {
 
 // Where other frameworks use `name`, the candidate that is the same thing here ("InnerProduct" for
@@ -13,6 +15,7 @@ namespace caffe {
 // `name`; the earlier one of equals. When even the best one differs in more than a third of its
 // letters, the shortest that begins with `name` ("Conv" for "Convolution"), if `name` has three
 // letters or more; empty when none does.
-std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
+CAFFE_EXPORT std::string NearestName(std::string_view name,
+                                     const std::vector<std::string>& candidates);
 
 }  // namespace caffe

@@ -5,9 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "caffe/export.hpp"
+
 namespace caffe {
 
 // The parts between commas, without the spaces and tabs around them; empty parts are left out.
-std::vector<std::string> SplitByComma(std::string_view text);
+CAFFE_EXPORT std::vector<std::string> SplitByComma(std::string_view text);
 
 }  // namespace caffe

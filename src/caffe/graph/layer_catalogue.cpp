@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "caffe/core/field_names.hpp"
 #include "caffe/graph/schema_comments.hpp"
 #include "caffe/layer_factory.hpp"
 
@@ -104,8 +105,7 @@ void Print(const LayerOptions& message, std::ostream& out) {
 std::vector<LayerOptions> OptionsOfLayer(const std::string& type) {
   std::vector<LayerOptions> fields;
   for (const std::string& name : LayerRegistry::ParamFields(type)) {
-    const Descriptor& message =
-        *LayerParameter::descriptor()->FindFieldByName(name)->message_type();
+    const Descriptor& message = *FindField(LayerParameter::descriptor(), name)->message_type();
     LayerOptions& field = fields.emplace_back(LayerOptions{name, {}});
     for (int i = 0; i < message.field_count(); ++i) {
       const FieldDescriptor& option = *message.field(i);

@@ -1,8 +1,11 @@
 #include "caffe/layer_factory.hpp"
 
 #include <map>
+#include <mutex>
+#include <shared_mutex>
 
 #include "caffe/core/nearest_name.hpp"
+#include "caffe/core/plugin_registration.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -13,16 +16,30 @@ struct Entry {
   std::vector<std::string> param_fields;
 };
 
-std::map<std::string, Entry>& Entries() {
-  static std::map<std::string, Entry> entries;
-  return entries;
+// Plug-ins may add to it while other threads build nets.
+struct Registry {
+  std::shared_mutex mutex;
+  std::map<std::string, Entry> entries;
+};
+
+Registry& Get() {
+  static Registry registry;
+  return registry;
 }
 
-const Entry& Find(const std::string& type) {
-  const auto found = Entries().find(type);
-  if (found != Entries().end()) return found->second;
+std::vector<std::string> TypesOf(const Registry& registry) {
+  std::vector<std::string> types;
+  for (const auto& [type, entry] : registry.entries) types.push_back(type);
+  return types;
+}
+
+Entry Find(const std::string& type) {
+  Registry& registry = Get();
+  const std::shared_lock lock(registry.mutex);
+  const auto found = registry.entries.find(type);
+  if (found != registry.entries.end()) return found->second;
   Require(!type.empty(), "the type is missing; write type: \"...\"");
-  const std::string near = NearestName(type, LayerRegistry::LayerTypeList());
+  const std::string near = NearestName(type, TypesOf(registry));
   throw InvalidArgument(StrCat("unknown layer type '", type, "'",
                                near.empty() ? "" : "; did you mean '" + near + "'?"));
 }
@@ -43,13 +60,25 @@ std::string OwnField(const std::string& type) {
 
 void LayerRegistry::AddCreator(const std::string& type, Creator creator,
                                std::vector<std::string> param_fields) {
-  const bool is_new = Entries().emplace(type, Entry{creator, std::move(param_fields)}).second;
+  const auto add = [type, entry = Entry{creator, std::move(param_fields)}] {
+    Registry& registry = Get();
+    const std::unique_lock lock(registry.mutex);
+    return registry.entries.emplace(type, entry).second;
+  };
+  const bool is_kept_back = KeepBackForPlugin(
+      {.layer_type = type,
+       .check = [type] { Require(!IsRegistered(type), "layer type '", type, "' is taken"); },
+       .take_up = [add] { add(); }});
+  if (is_kept_back) return;
+  const bool is_new = add();
   CAFFE_ASSERT(is_new, "layer type '", type, "' is registered twice");
 }
 
 void LayerRegistry::ReplaceCreator(const std::string& type, Creator creator) {
   Find(type);  // throws when there is none
-  Entries().at(type).creator = creator;
+  Registry& registry = Get();
+  const std::unique_lock lock(registry.mutex);
+  registry.entries.at(type).creator = creator;
 }
 
 std::shared_ptr<Layer> LayerRegistry::CreateLayer(const LayerParameter& param) {
@@ -57,13 +86,19 @@ std::shared_ptr<Layer> LayerRegistry::CreateLayer(const LayerParameter& param) {
 }
 
 std::vector<std::string> LayerRegistry::LayerTypeList() {
-  std::vector<std::string> types;
-  for (const auto& [type, entry] : Entries()) types.push_back(type);
-  return types;
+  Registry& registry = Get();
+  const std::shared_lock lock(registry.mutex);
+  return TypesOf(registry);
+}
+
+bool LayerRegistry::IsRegistered(const std::string& type) {
+  Registry& registry = Get();
+  const std::shared_lock lock(registry.mutex);
+  return registry.entries.contains(type);
 }
 
 std::vector<std::string> LayerRegistry::ParamFields(const std::string& type) {
-  const Entry& entry = Find(type);
+  const Entry entry = Find(type);
   std::vector<std::string> fields;
   if (const std::string own = OwnField(type); !own.empty()) fields.push_back(own);
   fields.insert(fields.end(), entry.param_fields.begin(), entry.param_fields.end());

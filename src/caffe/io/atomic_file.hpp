@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "caffe/export.hpp"
+
 namespace caffe {
 
 // A file being written beside its final place, as `<path>.tmp.<process id>`. Commit() makes it
@@ -34,21 +36,21 @@ class AtomicFile {
 };
 
 // Writes `bytes` as the whole content of `path`.
-void WriteFileAtomically(const std::string& path, std::string_view bytes);
+CAFFE_EXPORT void WriteFileAtomically(const std::string& path, std::string_view bytes);
 
 // Calls `write` with the temporary path, then commits. For libraries that open files themselves.
-void WriteFileAtomically(const std::string& path,
-                         const std::function<void(const std::string& temporary_path)>& write);
+CAFFE_EXPORT void WriteFileAtomically(
+    const std::string& path, const std::function<void(const std::string& temporary_path)>& write);
 
 // Calls `write` with a descriptor open for writing; a non-zero result is taken as errno.
 // `bytes` is the expected size, named in the message when the disk is full.
-void WriteFileAtomically(const std::string& path, uint64_t bytes,
-                         const std::function<int(int file_descriptor)>& write);
+CAFFE_EXPORT void WriteFileAtomically(const std::string& path, uint64_t bytes,
+                                      const std::function<int(int file_descriptor)>& write);
 
 // The whole content of a file. Throws IoError "PATH: cannot open: <errno text>".
-std::string ReadFile(const std::string& path);
+CAFFE_EXPORT std::string ReadFile(const std::string& path);
 
 // Text of an errno value: "No such file or directory".
-std::string ErrnoText(int error);
+CAFFE_EXPORT std::string ErrnoText(int error);
 
 }  // namespace caffe

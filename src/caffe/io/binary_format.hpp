@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include "caffe/export.hpp"
+
 namespace caffe {
 
 // Protobuf's limit for a message.
@@ -14,10 +16,11 @@ inline constexpr uint64_t kMostBinaryProtoBytes = std::numeric_limits<int32_t>::
 
 // Reads the whole file at `path` into `message`. Throws IoError that says what is wrong: missing,
 // empty, larger than protobuf's 2 GiB, truncated, or another kind of file (HDF5, text).
-void ReadBinaryProto(const std::string& path, google::protobuf::Message* message);
+CAFFE_EXPORT void ReadBinaryProto(const std::string& path, google::protobuf::Message* message);
 
 // Writes `message` atomically. Throws InvalidArgument beyond protobuf's 2 GiB, IoError when the
 // file cannot be written.
-void WriteBinaryProto(const std::string& path, const google::protobuf::Message& message);
+CAFFE_EXPORT void WriteBinaryProto(const std::string& path,
+                                   const google::protobuf::Message& message);
 
 }  // namespace caffe

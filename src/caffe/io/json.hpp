@@ -12,6 +12,8 @@
 #include <string>
 #include <type_traits>
 
+#include "caffe/export.hpp"
+
 namespace caffe {
 
 using JsonObject = google::protobuf::Struct;
@@ -32,16 +34,16 @@ void PutJson(JsonObject* object, const std::string& key, const T& value) {
 }
 
 // Appends an object to the list of that name, which it makes.
-JsonObject* AddJson(JsonObject* object, const std::string& list);
+CAFFE_EXPORT JsonObject* AddJson(JsonObject* object, const std::string& list);
 // Appends a string or a number to the list of that name, which it makes.
-void AddJson(JsonObject* object, const std::string& list, const std::string& text);
-void AddJson(JsonObject* object, const std::string& list, double number);
+CAFFE_EXPORT void AddJson(JsonObject* object, const std::string& list, const std::string& text);
+CAFFE_EXPORT void AddJson(JsonObject* object, const std::string& list, double number);
 // The object of that name, which it makes.
-JsonObject* JsonField(JsonObject* object, const std::string& key);
+CAFFE_EXPORT JsonObject* JsonField(JsonObject* object, const std::string& key);
 // Makes the list, which may stay empty.
-void MakeJsonList(JsonObject* object, const std::string& list);
+CAFFE_EXPORT void MakeJsonList(JsonObject* object, const std::string& list);
 
 // Over several lines, with one at the end.
-std::string FormatJson(const JsonObject& object);
+CAFFE_EXPORT std::string FormatJson(const JsonObject& object);
 
 }  // namespace caffe

@@ -1,7 +1,5 @@
 #include "caffe/io/layer_position.hpp"
 
-#include <google/protobuf/text_format.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -12,7 +10,6 @@ namespace caffe {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-using google::protobuf::TextFormat;
 
 // The name in "layer 'name'..."; empty for other messages.
 std::string LayerNameIn(const std::string& message) {
@@ -47,10 +44,8 @@ std::string PositionOfLayer(const std::string& file, Phase phase, const std::str
   if (name.empty() || !std::filesystem::is_regular_file(file)) return "";
   const std::string text = ReadFile(file);
   NetParameter net;
-  TextFormat::ParseInfoTree positions;
-  TextFormat::Parser parser;
-  parser.WriteLocationsTo(&positions);
-  if (!parser.ParseFromString(text, &net)) return "";
+  const TextPositions positions(text, &net);
+  if (!positions.parses()) return "";
 
   const char* field = "layer";
   int index = FindLayer(net.layer(), name, phase);
@@ -60,8 +55,7 @@ std::string PositionOfLayer(const std::string& file, Phase phase, const std::str
   }
   if (index < 0) return "";
   const FieldDescriptor* descriptor = NetParameter::descriptor()->FindFieldByName(field);
-  const TextFormat::ParseLocation start = positions.GetLocation(descriptor, index);
-  return StrCat(file, ":", start.line + 1, ":", ColumnInText(text, start.line, start.column));
+  return StrCat(file, ":", positions.PlaceOf(descriptor, index));
 }
 
 }  // namespace caffe

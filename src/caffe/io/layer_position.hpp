@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "caffe/export.hpp"
 #include "caffe/io/with_position.hpp"
 #include "caffe/proto/caffe.pb.h"
 
@@ -13,7 +14,8 @@ namespace caffe {
 // have its name, the first that `phase` may have. Empty where the message or the file has none, and
 // for what is no regular file. Reads the file once more, so that nothing has to be kept for errors
 // that do not happen.
-std::string PositionOfLayer(const std::string& file, Phase phase, const std::string& message);
+CAFFE_EXPORT std::string PositionOfLayer(const std::string& file, Phase phase,
+                                         const std::string& message);
 
 // Runs `build`; an Error leaving it that begins with a layer gets the layer's position in front.
 // Nothing is added where `file` is empty.

@@ -8,9 +8,11 @@
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
+#include "caffe/io/fork_fields.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/io/upgrade_net.hpp"
 #include "caffe/io/upgrade_solver.hpp"
+#include "caffe/plugin.hpp"
 
 namespace caffe {
 namespace {
@@ -41,6 +43,19 @@ Message ParseKnownFields(const std::string& text) {
   return message;
 }
 
+// Plug-ins that the text names are loaded before it is read: they bring their layers' options.
+template <typename Message>
+void ReadDefinition(const std::string& path, Message* message) {
+  const std::string text = ReadFile(path);
+  if (text.find("plugin") != std::string::npos) {
+    WithContext(path, [&] {
+      const auto known = ParseKnownFields<Message>(text);
+      for (const std::string& plugin : known.plugin()) LoadPlugin(plugin);
+    });
+  }
+  ParseTextProto(text, path, message);
+}
+
 }  // namespace
 
 DefinitionKind KindOfDefinition(const std::string& path) {
@@ -56,7 +71,7 @@ DefinitionKind KindOfDefinition(const std::string& path) {
 
 NetParameter ReadNetText(const std::string& path) {
   NetParameter net;
-  ReadTextProto(path, &net);
+  ReadDefinition(path, &net);
   UpgradeNet(path, &net);
   return net;
 }
@@ -87,6 +102,7 @@ NetParameter ReadNetBinary(const std::string& path) {
                   ": holds a solver's state, not weights; give the .caffemodel beside it, or "
                   "this file to -snapshot");
   }
+  AdoptForkFields(path, &net);
   AdoptBvlcFields(path, &net);
   UpgradeNet(path, &net);
   return net;
@@ -94,7 +110,7 @@ NetParameter ReadNetBinary(const std::string& path) {
 
 SolverParameter ReadSolverText(const std::string& path) {
   SolverParameter solver;
-  ReadTextProto(path, &solver);
+  ReadDefinition(path, &solver);
   UpgradeSolver(path, &solver);
   return solver;
 }

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <vector>
 
+#include "caffe/core/field_names.hpp"
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
@@ -66,7 +67,7 @@ std::string Suggest(const std::string& name, const std::vector<std::string>& kno
 }
 
 const FieldDescriptor& FindField(const Descriptor& type, const std::string& name) {
-  if (const FieldDescriptor* field = type.FindFieldByName(name)) return *field;
+  if (const FieldDescriptor* field = caffe::FindField(&type, name)) return *field;
   std::vector<std::string> known;
   for (int i = 0; i < type.field_count(); ++i) known.push_back(type.field(i)->name());
   throw InvalidArgument(StrCat(type.name(), " has no field '", name, "'", Suggest(name, known)));

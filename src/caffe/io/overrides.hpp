@@ -10,11 +10,14 @@
 
 #include <string>
 
+#include "caffe/export.hpp"
+
 namespace caffe {
 
 // Sets what `assignment` ("path=value") says. Returns "path: old value -> new value" for a log.
 // Throws InvalidArgument for a path that is not there (with the nearest name) and for a value of
 // another type; `message` is as before then.
-std::string ApplyOverride(const std::string& assignment, google::protobuf::Message* message);
+CAFFE_EXPORT std::string ApplyOverride(const std::string& assignment,
+                                       google::protobuf::Message* message);
 
 }  // namespace caffe

@@ -1,7 +1,5 @@
 #include "caffe/io/solver_position.hpp"
 
-#include <google/protobuf/text_format.h>
-
 #include <cctype>
 #include <filesystem>
 #include <vector>
@@ -14,7 +12,6 @@ namespace caffe {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-using google::protobuf::TextFormat;
 
 // The fields of SolverParameter among the words of `text`, in order.
 std::vector<const FieldDescriptor*> FieldsIn(const std::string& text) {
@@ -39,15 +36,11 @@ std::string PositionOfSolverField(const std::string& file, const std::string& me
   if (!message.starts_with(kBefore) || !std::filesystem::is_regular_file(file)) return "";
   const std::string text = ReadFile(file);
   SolverParameter solver;
-  TextFormat::ParseInfoTree positions;
-  TextFormat::Parser parser;
-  parser.WriteLocationsTo(&positions);
-  if (!parser.ParseFromString(text, &solver)) return file;
+  const TextPositions positions(text, &solver);
+  if (!positions.parses()) return file;
   for (const FieldDescriptor* field : FieldsIn(message.substr(kBefore.size()))) {
-    const TextFormat::ParseLocation start =
-        positions.GetLocation(field, field->is_repeated() ? 0 : -1);
-    if (start.line < 0) continue;
-    return StrCat(file, ":", start.line + 1, ":", ColumnInText(text, start.line, start.column));
+    const std::string place = positions.PlaceOf(field, field->is_repeated() ? 0 : -1);
+    if (!place.empty()) return StrCat(file, ":", place);
   }
   return file;
 }

@@ -1,16 +1,21 @@
 #include "caffe/io/text_format.hpp"
 
+#include <glog/logging.h>
 #include <google/protobuf/descriptor.h>
-#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
 
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "caffe/core/field_names.hpp"
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
+#include "caffe/io/extension_names.hpp"
+#include "caffe/io/text_walk.hpp"
+#include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 namespace {
@@ -19,7 +24,9 @@ using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::io::ArrayInputStream;
-using google::protobuf::io::Tokenizer;
+using google::protobuf::io::ErrorCollector;
+
+thread_local bool is_lenient = false;
 
 // Position as protobuf counts: from 0, tabs reach to the next multiple of 8.
 struct Position {
@@ -30,22 +37,32 @@ struct Position {
   }
 };
 
-class FirstError final : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, int column, const std::string& message) override {
-    if (message_.empty()) {
-      position_ = {line, column};
-      message_ = message;
-    }
-  }
-  void AddWarning(int, int, const std::string&) override {}
+struct Complaint {
+  Position position;
+  std::string message;
+};
 
-  const Position& position() const { return position_; }
-  const std::string& message() const { return message_; }
+// What protobuf says of a text: the first error, and the warnings of lenient reading.
+class Complaints final : public ErrorCollector {
+ public:
+  explicit Complaints(const BracketedText* text) : text_(text) {}
+  void AddError(int line, int column, const std::string& message) override {
+    if (!error) error = At(line, column, message);
+  }
+  void AddWarning(int line, int column, const std::string& message) override {
+    warnings.push_back(At(line, column, message));
+  }
+
+  std::optional<Complaint> error;
+  std::vector<Complaint> warnings;
 
  private:
-  Position position_;
-  std::string message_;
+  Complaint At(int line, int column, const std::string& message) const {
+    if (text_ != nullptr) column = text_->OriginalColumn(line, column);
+    return {{line, column}, message};
+  }
+
+  const BracketedText* const text_;  // null: the text is parsed as it is
 };
 
 // What surrounds a position: the message it lies in, the field being read, the layer's name.
@@ -61,51 +78,21 @@ struct Surroundings {
   std::vector<int> opened_at;
 };
 
-// Follows braces from the start of the text up to `end`. Protobuf's errors say neither which
-// layer they are in nor, for enums, which message.
+// Follows braces from the start of the text up to `end`.
 Surroundings Locate(std::string_view text, const Descriptor* root, const Position& end) {
-  struct Frame {
-    const Descriptor* message;
-    std::string opened_by;
-    std::string name;
-    int line = 0;
-  };
-  std::vector<Frame> frames = {{root, "", ""}};
   Surroundings result;
-  std::string field;
-
-  ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
-  FirstError ignored;
-  Tokenizer tokenizer(&stream, &ignored);
-  tokenizer.set_allow_f_after_float(true);
-  tokenizer.set_comment_style(Tokenizer::SH_COMMENT_STYLE);
-  tokenizer.set_require_space_after_number(false);
-  tokenizer.set_allow_multiline_strings(true);
-  bool expects_value = false;
-  while (tokenizer.Next()) {
-    const Tokenizer::Token& token = tokenizer.current();
-    const Position position{token.line, token.column};
+  TextWalk walk(text, root);
+  for (; walk.Next(); walk.Enter()) {
+    const Position position{walk.token().line, walk.token().column};
     if (!(position < end)) break;
     result.previous_token = position;
-    result.previous_text = token.text;
+    result.previous_text = walk.token().text;
     ++result.tokens_before;
-    if (token.type == Tokenizer::TYPE_IDENTIFIER && !expects_value) field = token.text;
-    if (token.type == Tokenizer::TYPE_STRING && field == "name") {
-      Tokenizer::ParseString(token.text, &frames.back().name);
-    }
-    if (token.text == "{" || token.text == "<") {
-      const Descriptor* parent = frames.back().message;
-      const FieldDescriptor* descriptor = parent ? parent->FindFieldByName(field) : nullptr;
-      frames.push_back({descriptor ? descriptor->message_type() : nullptr, field, "", token.line});
-    } else if ((token.text == "}" || token.text == ">") && frames.size() > 1) {
-      field = frames.back().opened_by;
-      frames.pop_back();
-    }
-    expects_value = token.text == ":";
   }
+  const std::vector<TextWalk::Frame>& frames = walk.frames();
   result.message = frames.back().message;
-  result.field = field;
-  for (const Frame& frame : frames) {
+  result.field = walk.field();
+  for (const TextWalk::Frame& frame : frames) {
     result.enclosing.push_back(frame.message);
     result.opened_at.push_back(frame.line);
     const bool is_layer = frame.opened_by == "layer" || frame.opened_by == "layers";
@@ -135,7 +122,7 @@ std::string JoinWithCommas(const std::vector<std::string>& names) {
 std::string SuspectMissingBrace(const Surroundings& around, const std::string& name) {
   for (size_t i = around.enclosing.size() - 1; i-- > 0;) {
     const Descriptor* outer = around.enclosing[i];
-    const FieldDescriptor* field = outer != nullptr ? outer->FindFieldByName(name) : nullptr;
+    const FieldDescriptor* field = FindField(outer, name);
     if (field == nullptr) continue;
     return StrCat("; is a '}' missing before it, for the '{' of line ", around.opened_at.back() + 1,
                   "?");
@@ -158,8 +145,9 @@ std::string DescribeUnknownField(const Surroundings& around, const std::string& 
   const Descriptor* message = around.message;
   std::vector<std::string> names;
   std::vector<std::string> holders;
-  for (int i = 0; i < message->field_count(); ++i) {
-    const FieldDescriptor* field = message->field(i);
+  std::vector<const FieldDescriptor*> fields = ExtensionsOf(*message);
+  for (int i = 0; i < message->field_count(); ++i) fields.push_back(message->field(i));
+  for (const FieldDescriptor* field : fields) {
     names.push_back(field->name());
     const Descriptor* inner = field->message_type();
     if (inner && inner->FindFieldByName(name)) holders.push_back(field->name());
@@ -271,8 +259,7 @@ std::string Explain(const std::string& message, std::string_view source, const S
   }
   if (const auto value = QuotedAfter(message, "Unknown enumeration value of ")) {
     const auto field_name = QuotedAfter(message, "for field ");
-    const FieldDescriptor* field =
-        around.message && field_name ? around.message->FindFieldByName(*field_name) : nullptr;
+    const FieldDescriptor* field = field_name ? FindField(around.message, *field_name) : nullptr;
     if (field && field->enum_type()) {
       *position = around.previous_token;
       return DescribeUnknownEnumValue(field, *value);
@@ -298,8 +285,7 @@ std::string Explain(const std::string& message, std::string_view source, const S
     return "a ':' comes between a field and its value, not '='";
   const bool is_wrong_value = text.starts_with("Expected ") || text.starts_with("Integer out of") ||
                               text.starts_with("Invalid value for boolean");
-  const FieldDescriptor* field =
-      around.message ? around.message->FindFieldByName(around.field) : nullptr;
+  const FieldDescriptor* field = FindField(around.message, around.field);
   const bool is_at_value = around.previous_text == ":" || around.previous_text == "[" ||
                            around.previous_text == "," || text.starts_with("Invalid");
   if (is_wrong_value && is_at_value && field != nullptr && !DescribeValues(*field).empty()) {
@@ -309,14 +295,12 @@ std::string Explain(const std::string& message, std::string_view source, const S
   return text;
 }
 
-std::string LocatedError(std::string_view text, const std::string& source_name,
-                         const Descriptor* root, const FirstError& error) {
-  Position position = error.position();
-  if (position.line < 0) {
-    return StrCat(source_name, ": ", error.message());
-  }
+std::string Located(std::string_view text, const std::string& source_name, const Descriptor* root,
+                    const Complaint& complaint) {
+  Position position = complaint.position;
+  if (position.line < 0) return StrCat(source_name, ": ", complaint.message);
   const Surroundings around = Locate(text, root, position);
-  std::string what = Explain(error.message(), text, around, &position);
+  std::string what = Explain(complaint.message, text, around, &position);
   if (!around.layer_name.empty()) what = StrCat("in layer '", around.layer_name, "': ", what);
 
   // Drawn with tabs expanded.
@@ -352,13 +336,50 @@ void ParseTextProto(std::string_view text, const std::string& source_name,
   Require(text.find('\0') == std::string_view::npos, source_name, ": this is not text (byte ",
           text.find('\0') + 1, " of ", text.size(),
           " is 0); a definition is a prototxt, weights are given separately");
-  FirstError error;
+  const Descriptor* root = message->GetDescriptor();
+  std::optional<BracketedText> bracketed;
+  if (!ExtensionsOf(*LayerParameter::descriptor()).empty()) bracketed.emplace(text, root);
+  Complaints complaints(bracketed ? &*bracketed : nullptr);
+  const std::string_view source = bracketed ? std::string_view(bracketed->text()) : text;
   google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
+  parser.RecordErrorsTo(&complaints);
+  parser.AllowUnknownField(is_lenient);
+  parser.AllowUnknownExtension(is_lenient);
+  ArrayInputStream stream(source.data(), static_cast<int>(source.size()));
   if (!parser.Parse(&stream, message)) {
-    throw InvalidArgument(LocatedError(text, source_name, message->GetDescriptor(), error));
+    CAFFE_ASSERT(complaints.error.has_value());
+    throw InvalidArgument(Located(text, source_name, root, *complaints.error));
   }
+  for (const Complaint& warning : complaints.warnings) {
+    LOG(WARNING) << "left out: " << Located(text, source_name, root, warning);
+  }
+}
+
+LenientReading::LenientReading(bool on) : before_(std::exchange(is_lenient, is_lenient || on)) {}
+
+LenientReading::~LenientReading() {
+  is_lenient = before_;
+}
+
+bool LenientReading::is_on() {
+  return is_lenient;
+}
+
+TextPositions::TextPositions(std::string_view text, google::protobuf::Message* message)
+    : bracketed_(text, message->GetDescriptor()), text_(text) {
+  google::protobuf::TextFormat::Parser parser;
+  parser.WriteLocationsTo(&tree_);
+  parser.AllowUnknownField(is_lenient);
+  parser.AllowUnknownExtension(is_lenient);
+  parses_ = parser.ParseFromString(bracketed_.text(), message);
+}
+
+std::string TextPositions::PlaceOf(const FieldDescriptor* field, int index) const {
+  if (!parses_) return "";
+  const google::protobuf::TextFormat::ParseLocation start = tree_.GetLocation(field, index);
+  if (start.line < 0) return "";
+  const int column = bracketed_.OriginalColumn(start.line, start.column);
+  return StrCat(start.line + 1, ":", ColumnInText(text_, start.line, column));
 }
 
 void ReadTextProto(const std::string& path, google::protobuf::Message* message) {

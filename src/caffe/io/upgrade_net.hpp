@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "caffe/export.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
@@ -13,11 +14,11 @@ namespace caffe {
 // its blobs to one axis and today's order.
 // Each step is logged with `source_name`. Returns whether anything changed. Throws
 // InvalidArgument for a definition that mixes forms or cannot be read as any of them.
-bool UpgradeNet(const std::string& source_name, NetParameter* net);
+CAFFE_EXPORT bool UpgradeNet(const std::string& source_name, NetParameter* net);
 
 // Moves BVLC's parameter_param, recurrent_param, swish_param and clip_param to their places in our
 // schema. Their numbers 145..148 hold enums in NVCaffe's schema, which is ours; only the wire
 // type tells them apart. For nets read from binary files.
-void AdoptBvlcFields(const std::string& source_name, NetParameter* net);
+CAFFE_EXPORT void AdoptBvlcFields(const std::string& source_name, NetParameter* net);
 
 }  // namespace caffe

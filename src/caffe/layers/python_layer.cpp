@@ -1,3 +1,4 @@
+#include "caffe/common.hpp"
 #include "caffe/core/module.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
@@ -8,6 +9,13 @@ namespace {
 // Starts Python in this process and imports package caffe, which puts its own creator in the place
 // of CreateInPython (ReplaceCreator). In a Python program that has long happened.
 void StartPython(const PythonParameter& param) {
+  if (!PythonLayersAreAllowed()) {
+    throw Unsupported(
+        StrCat("class '", param.layer(), "' of module '", param.module(),
+               "' would run Python code in this program; allow it by -allow_python, by "
+               "allow_python: true in the solver or by caffe::AllowPythonLayers() in C++, if you "
+               "trust where the net comes from"));
+  }
   static const bool is_started = [&] {
     const auto start = reinterpret_cast<void (*)()>(LoadModule(
         "caffe_interpreter", "caffe_start_python",

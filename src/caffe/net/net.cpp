@@ -6,6 +6,7 @@
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/layer_position.hpp"
 #include "caffe/io/net_files.hpp"
+#include "caffe/io/text_format.hpp"
 #include "caffe/net/first_non_finite.hpp"
 #include "caffe/net/net_impl.hpp"
 #include "caffe/net/weights.hpp"
@@ -14,7 +15,8 @@ namespace caffe {
 namespace {
 
 NetParameter ReadForState(const std::string& file, Phase phase, int level,
-                          const std::vector<std::string>& stages) {
+                          const std::vector<std::string>& stages, bool lenient) {
+  const LenientReading reading(lenient);
   NetParameter param = ReadNetText(file);
   SetNetState(phase, level, stages, &param);
   return param;
@@ -34,7 +36,7 @@ Net::Net(const NetParameter& param, const NetOptions& options)
 Net::Net(const std::string& file, Phase phase, int level, const std::vector<std::string>& stages,
          const NetOptions& options)
     : impl_(WithLayerPosition(file, phase, [&] {
-        return std::make_unique<Impl>(ReadForState(file, phase, level, stages),
+        return std::make_unique<Impl>(ReadForState(file, phase, level, stages, options.lenient),
                                       OfFile(options, file));
       })) {}
 

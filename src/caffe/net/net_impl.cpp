@@ -10,6 +10,8 @@
 #include "caffe/io/layer_position.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/net/filter_net.hpp"
+#include "caffe/net/unknown_layers.hpp"
+#include "caffe/plugin.hpp"
 #include "caffe/trace.hpp"
 
 namespace caffe {
@@ -35,6 +37,13 @@ NetParameter Filtered(const NetParameter& definition) {
           "; check their include rules");
   CheckNoBottomWasLeftOut(definition, param);
   return param;
+}
+
+// The layers to compile. Plug-ins that have some of them are loaded.
+NetParameter ToCompile(const NetParameter& definition, const NetOptions& options) {
+  for (const std::string& plugin : definition.plugin()) LoadPlugin(plugin);
+  NetParameter param = Filtered(definition);
+  return options.lenient ? WithoutUnknownLayers(param) : param;
 }
 
 // With what the environment adds.
@@ -71,7 +80,7 @@ std::string NoSuchName(const char* what, const std::string& name,
 }
 
 Net::Impl::Impl(const NetParameter& definition, const NetOptions& options)
-    : source{Filtered(definition), Checked(options), DeviceFor(options), {}},
+    : source{ToCompile(definition, options), Checked(options), DeviceFor(options), {}},
       seed(options.seed ? *options.seed : Caffe::NextSeed()),
       memory(source.device),
       plan(source, memory),

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "caffe/export.hpp"
+
 namespace caffe::ops {
 
 // In units of the image: 0 is its left or top edge, 1 its right or bottom one.
-struct Box {
+struct CAFFE_EXPORT Box {
   double xmin = 0, ymin = 0, xmax = 0, ymax = 0;
 
   double width() const { return xmax - xmin; }
@@ -22,9 +24,9 @@ struct Box {
 };
 
 // Intersection over union, in [0, 1].
-double Overlap(const Box& a, const Box& b);
+CAFFE_EXPORT double Overlap(const Box& a, const Box& b);
 // The part of `of` that `by` covers, in [0, 1].
-double Coverage(const Box& of, const Box& by);
+CAFFE_EXPORT double Coverage(const Box& of, const Box& by);
 
 // How a box is written relative to a prior box; PriorBoxParameter.CodeType's numbers.
 enum class BoxCode { kCorner = 1, kCenterSize = 2, kCornerSize = 3 };
@@ -32,11 +34,11 @@ enum class BoxCode { kCorner = 1, kCenterSize = 2, kCornerSize = 3 };
 using BoxCodes = std::array<double, 4>;
 
 // With `divides`, codes are divided by the prior's variances; otherwise the loss allows for them.
-BoxCodes Encode(const Box& box, const Box& prior, const BoxCodes& variances, BoxCode code,
-                bool divides);
+CAFFE_EXPORT BoxCodes Encode(const Box& box, const Box& prior, const BoxCodes& variances,
+                             BoxCode code, bool divides);
 // The inverse.
-Box Decode(const BoxCodes& codes, const Box& prior, const BoxCodes& variances, BoxCode code,
-           bool multiplies);
+CAFFE_EXPORT Box Decode(const BoxCodes& codes, const Box& prior, const BoxCodes& variances,
+                        BoxCode code, bool multiplies);
 
 struct ScoredBox {
   double score = 0;
@@ -45,10 +47,11 @@ struct ScoredBox {
 
 // Which of `candidates`, best first, stay: each drops those that overlap it by more than
 // `threshold`; with eta < 1 the threshold is multiplied by it after each kept box while above 0.5.
-std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candidates,
-                                const std::vector<Box>& boxes, double threshold, double eta);
+CAFFE_EXPORT std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candidates,
+                                             const std::vector<Box>& boxes, double threshold,
+                                             double eta);
 
 // Sorts by score, best first (of equal ones the lower index), and keeps at most top_k (-1: all).
-void KeepBest(std::vector<ScoredBox>* candidates, int top_k);
+CAFFE_EXPORT void KeepBest(std::vector<ScoredBox>* candidates, int top_k);
 
 }  // namespace caffe::ops

@@ -4,13 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "caffe/export.hpp"
 #include "caffe/ops/epilogue.hpp"
 #include "caffe/ops/op.hpp"
 
 namespace caffe::ops {
 
 // Per spatial axis, outermost first.
-struct ConvGeometry {
+struct CAFFE_EXPORT ConvGeometry {
   std::vector<int64_t> kernel, stride, pad, dilation;
   int64_t group = 1;
 
@@ -36,7 +37,7 @@ struct ConvChoice {
 // is not flipped. Multiply-adds of one pass: count(y) * count(w) / K.
 //
 // (x, w[, bias]) -> (y):  y = x * w + bias, then the epilogue.
-struct Conv {
+struct CAFFE_EXPORT Conv {
   static constexpr std::string_view kName = "Conv";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
   enum Input { kX, kW, kBias };
@@ -53,7 +54,7 @@ struct Conv {
 };
 
 // (dy, w) -> (dx)
-struct ConvGradData {
+struct CAFFE_EXPORT ConvGradData {
   static constexpr std::string_view kName = "ConvGradData";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
   enum Input { kDy, kW };
@@ -68,7 +69,7 @@ struct ConvGradData {
 };
 
 // (x, dy) -> (dw[, dbias])
-struct ConvGradWeights {
+struct CAFFE_EXPORT ConvGradWeights {
   static constexpr std::string_view kName = "ConvGradWeights";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
   enum Input { kX, kDy };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "caffe/core/plugin_registration.hpp"
+
 namespace caffe {
 
 std::vector<Signature> EverySignature() {
@@ -27,13 +29,21 @@ KernelRegistry& KernelRegistry::Get() {
 
 void KernelRegistry::Register(DeviceKind device, std::type_index op, std::string_view op_name,
                               KernelCandidate candidate) {
+  const auto add = [this, device, op, name = std::string(op_name), candidate] {
+    Add(device, op, name, candidate);
+  };
+  if (!KeepBackForPlugin({.layer_type = "", .check = [] {}, .take_up = add})) add();
+}
+
+void KernelRegistry::Add(DeviceKind device, std::type_index op, const std::string& op_name,
+                         KernelCandidate candidate) {
   std::vector<KernelCandidate>& list = candidates_[{device, op}];
   // Ties are broken by name, so that the order does not depend on the linker's.
   const auto position = std::find_if(list.begin(), list.end(), [&](const KernelCandidate& other) {
     return std::pair(candidate.rank, candidate.name) < std::pair(other.rank, other.name);
   });
   list.insert(position, std::move(candidate));
-  ++names_[device][std::string(op_name)];
+  ++names_[device][op_name];
 }
 
 const std::vector<KernelCandidate>& KernelRegistry::Candidates(DeviceKind device,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "caffe/device/device.hpp"
+#include "caffe/export.hpp"
 #include "caffe/ops/op.hpp"
 #include "caffe/tensor/tensor_view.hpp"
 
@@ -118,9 +119,9 @@ struct Signature {
 };
 
 // Each type of numbers, in the arithmetic of Accum<>.
-std::vector<Signature> EverySignature();
+CAFFE_EXPORT std::vector<Signature> EverySignature();
 // Float and double.
-std::vector<Signature> WideSignatures();
+CAFFE_EXPORT std::vector<Signature> WideSignatures();
 
 // What a candidate declares, so that passes know it before there are shapes to ask its factory
 // with.
@@ -132,7 +133,7 @@ struct KernelTraits {
   bool (*fuses)(const ops::Epilogue&) = nullptr;
 };
 
-struct KernelCandidate {
+struct CAFFE_EXPORT KernelCandidate {
   std::string name;
   KernelRank rank;
   KernelTraits traits;
@@ -146,7 +147,7 @@ inline bool FusesAny(const ops::Epilogue&) {
   return true;
 }
 
-class KernelRegistry {
+class CAFFE_EXPORT KernelRegistry {
  public:
   static KernelRegistry& Get();
   void Register(DeviceKind device, std::type_index op, std::string_view op_name,
@@ -157,12 +158,15 @@ class KernelRegistry {
   std::vector<std::string> OpNames(DeviceKind device) const;
 
  private:
+  void Add(DeviceKind device, std::type_index op, const std::string& op_name,
+           KernelCandidate candidate);
+
   std::map<std::pair<DeviceKind, std::type_index>, std::vector<KernelCandidate>> candidates_;
   std::map<DeviceKind, std::map<std::string, int>> names_;
 };
 
 // "conv2d-grad-data" from "Conv2dGradData": kernels are named after their op.
-std::string KebabCase(std::string_view camel_case);
+CAFFE_EXPORT std::string KebabCase(std::string_view camel_case);
 
 namespace internal {
 

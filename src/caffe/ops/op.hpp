@@ -20,7 +20,7 @@ namespace caffe {
 // Which operands may be channels-last. All operands named have the same layout in one call; the
 // others are plain.
 struct LayoutRule {
-  OperandSet inputs, outputs;
+  OperandSet inputs = {}, outputs = {};
   // True: wants channels-last (convolution, pooling, normalisation). False: follows its inputs.
   bool prefers_channels_last = false;
 };

@@ -5,13 +5,14 @@
 #include <array>
 #include <string>
 
+#include "caffe/export.hpp"
 #include "caffe/host_device.hpp"
 #include "caffe/ops/op.hpp"
 
 namespace caffe::ops {
 
 // Index 0 is height, 1 is width.
-struct PoolGeometry {
+struct CAFFE_EXPORT PoolGeometry {
   std::array<int64_t, 2> kernel{}, stride{1, 1}, pad{0, 0};
   bool rounds_down = false;
 
@@ -58,7 +59,7 @@ struct MaskCode {
 // (x) -> (y[, mask]):  maximum of each window clipped to the image; of equal values the first in
 // row-major order wins. mask is of numbers or bytes (MaskCode) and has none where a window is
 // empty.
-struct MaxPool {
+struct CAFFE_EXPORT MaxPool {
   static constexpr std::string_view kName = "MaxPool";
   PoolGeometry geometry;
   std::string Attributes() const { return geometry.ToString(); }
@@ -78,7 +79,7 @@ struct MaxPoolGrad {
 
 // (x) -> (y):  sum of each window over its size, which counts padding up to pad beyond the
 // image's far edge (Caffe's rule), not the part of the window beyond that.
-struct AvePool {
+struct CAFFE_EXPORT AvePool {
   static constexpr std::string_view kName = "AvePool";
   PoolGeometry geometry;
   std::string Attributes() const { return geometry.ToString(); }

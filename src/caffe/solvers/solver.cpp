@@ -199,6 +199,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
 void Solver::Impl::BuildNets() {
   NetOptions train;
   train.gpu = options.gpu;
+  train.lenient = options.lenient;
   train.keep_all = options.keep_all || param.debug_info();
   train.seed = seed;
   train.rank = parallel.rank();
@@ -206,7 +207,7 @@ void Solver::Impl::BuildNets() {
   train = TrainNetOptions(param, train, rule->num_states());
   net = MakeTrainNet(param, train);
   if (parallel.is_root()) LogNet(*net, SourceOfTrainNet(param), rule->num_states());
-  for (const TestNetDefinition& definition : TestNetDefinitions(param)) {
+  for (const TestNetDefinition& definition : TestNetDefinitions(param, options.lenient)) {
     NetOptions test = TestNetOptions(train, definition);
     test.keep_all = options.keep_all;
     test_nets.push_back(std::make_shared<Net>(definition.param, test));

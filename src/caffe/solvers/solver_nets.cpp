@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 
+#include "caffe/common.hpp"
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/layer_position.hpp"
 #include "caffe/io/net_files.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/plugin.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solvers/batch_division.hpp"
 
@@ -70,6 +73,9 @@ void CheckSomeAreCopied(const std::string& file,
 
 std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions& options,
                                   const PrepareNet& prepare) {
+  for (const std::string& plugin : param.plugin()) LoadPlugin(plugin);
+  if (param.allow_python()) AllowPythonLayers();
+  const LenientReading reading(options.lenient);
   const int definitions =
       param.has_net() + param.has_net_param() + param.has_train_net() + param.has_train_net_param();
   Require(definitions == 1,
@@ -118,7 +124,8 @@ NetOptions TestNetOptions(NetOptions train, const TestNetDefinition& definition)
   return train;
 }
 
-std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param) {
+std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param, bool lenient) {
+  const LenientReading reading(lenient);
   const bool has_generic = param.has_net() || param.has_net_param();
   const int own = param.test_net_param_size() + param.test_net_size();
   const int wanted = param.test_iter_size();

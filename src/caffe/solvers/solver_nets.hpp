@@ -22,7 +22,8 @@ NetOptions TrainNetOptions(const SolverParameter& param, NetOptions options, int
 NetOptions TestNetOptions(NetOptions train, const TestNetDefinition& definition);
 
 // test_net_param, then test_net, then the generic net for each remaining test_iter, with phase TEST
-// and the test_state merged in. Throws InvalidArgument when counts do not fit.
-std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param);
+// and the test_state merged in. `lenient`: see NetOptions. Throws InvalidArgument when counts do
+// not fit.
+std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param, bool lenient);
 
 }  // namespace caffe

@@ -61,7 +61,7 @@ TrainingPlan::TrainingPlan(const SolverParameter& param, NetOptions options,
   options.allocate = false;
   options = TrainNetOptions(param, std::move(options), solver_states_);
   train_net_ = MakeTrainNet(param, options, prepare);
-  for (TestNetDefinition& definition : TestNetDefinitions(param)) {
+  for (TestNetDefinition& definition : TestNetDefinitions(param, options.lenient)) {
     if (prepare) WithLayerPosition(definition.file, TEST, [&] { prepare(&definition.param); });
     test_nets_.push_back(
         std::make_unique<Net>(definition.param, TestNetOptions(options, definition)));

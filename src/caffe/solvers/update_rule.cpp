@@ -5,6 +5,7 @@
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/net_files.hpp"
+#include "caffe/io/text_format.hpp"
 #include "caffe/solver_factory.hpp"
 
 namespace caffe {
@@ -45,6 +46,7 @@ int SolverStatesPerParameter(const SolverParameter& param) {
 
 std::unique_ptr<Solver> MakeSolver(const std::string& file, SolverOptions options) {
   if (options.file.empty()) options.file = file;
+  const LenientReading reading(options.lenient);
   return std::make_unique<Solver>(ReadSolverText(file), options);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "caffe/dtype.hpp"
+#include "caffe/export.hpp"
 #include "caffe/shape.hpp"
 
 namespace caffe {
@@ -16,7 +17,7 @@ enum class Layout : uint8_t {
 };
 
 // "plain", "channels-last".
-std::string_view Name(Layout layout);
+CAFFE_EXPORT std::string_view Name(Layout layout);
 
 struct TensorDesc {
   Shape shape;
@@ -38,6 +39,6 @@ struct TensorView : TensorDesc {
 };
 
 // Copies elements between two host tensors of equal shape, converting dtype and layout.
-void CopyTensor(const TensorView& from, const TensorView& to);
+CAFFE_EXPORT void CopyTensor(const TensorView& from, const TensorView& to);
 
 }  // namespace caffe

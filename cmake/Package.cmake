@@ -1,0 +1,17 @@
+# What lets others build against an installed tree: CMake's find_package(Cortado) and pkg-config.
+include(CMakePackageConfigHelpers)
+set(package ${PROJECT_BINARY_DIR}/package)
+foreach(file CortadoConfig.cmake cortado.pc)
+  configure_file(cmake/package/${file}.in ${package}/${file} @ONLY)
+endforeach()
+write_basic_package_version_file(${package}/CortadoConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${package}/CortadoConfig.cmake ${package}/CortadoConfigVersion.cmake
+        DESTINATION lib/cmake/Cortado COMPONENT development)
+install(FILES ${package}/cortado.pc DESTINATION lib/pkgconfig COMPONENT development)
+if(TARGET caffe_compat)
+  foreach(file Cortado-compat.cmake cortado-compat.pc)
+    configure_file(cmake/package/${file}.in ${package}/${file} @ONLY)
+  endforeach()
+  install(FILES ${package}/Cortado-compat.cmake DESTINATION lib/cmake/Cortado COMPONENT development)
+  install(FILES ${package}/cortado-compat.pc DESTINATION lib/pkgconfig COMPONENT development)
+endif()

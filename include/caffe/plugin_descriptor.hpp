@@ -1,0 +1,30 @@
+// What a plug-in says of itself, in C, so that a program of any version can read it.
+#pragma once
+
+#include <stdint.h>
+
+#include "caffe/export.hpp"
+#include "caffe/version.hpp"
+
+// Changes whenever a plug-in has to be compiled again: when a class, an operation or a macro that
+// plug-ins use changes in these headers.
+#define CAFFE_PLUGIN_INTERFACE 1
+
+extern "C" {
+struct CaffePlugin {
+  uint32_t struct_size;       // sizeof(CaffePlugin) in the plug-in
+  uint32_t plugin_interface;  // CAFFE_PLUGIN_INTERFACE in the plug-in
+  const char* caffe_version;  // CAFFE_VERSION of the headers that it was compiled with
+  const char* name;           // "" : that of its file
+  const char* version;        // its own
+};
+}
+
+// Once in a plug-in, outside of namespaces: CAFFE_PLUGIN("my_layers", "1.0");
+#define CAFFE_PLUGIN(name, version)                                                             \
+  extern "C" {                                                                                  \
+  extern CAFFE_EXPORT __attribute__((weak)) const CaffePlugin caffe_plugin;                     \
+  const CaffePlugin caffe_plugin = {sizeof(CaffePlugin), CAFFE_PLUGIN_INTERFACE, CAFFE_VERSION, \
+                                    name, version};                                             \
+  }                                                                                             \
+  static_assert(true, "")

@@ -1,0 +1,45 @@
+#include "caffe/io/extension_names.hpp"
+
+#include <algorithm>
+
+#include "caffe/core/field_names.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/io/text_walk.hpp"
+
+namespace caffe {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+
+BracketedText::BracketedText(std::string_view text, const Descriptor* root) {
+  size_t copied = 0, line_start = 0;
+  int line = 0;
+  std::string previous;
+  TextWalk walk(text, root);
+  for (; walk.Next(); walk.Enter()) {
+    const auto& token = walk.token();
+    const bool is_in_brackets = previous == "[" || previous == ".";
+    previous = token.text;
+    if (!walk.is_field_name() || is_in_brackets) continue;
+    const FieldDescriptor* field = FindField(walk.frames().back().message, token.text);
+    if (field == nullptr || !field->is_extension()) continue;
+    for (; line < token.line; ++line) line_start = text.find('\n', line_start) + 1;
+    const size_t begin = line_start + ColumnInText(text, token.line, token.column) - 1;
+    const std::string bracketed = "[" + field->full_name() + "]";
+    text_.append(text.substr(copied, begin - copied)).append(bracketed);
+    copied = begin + token.text.size();
+    changes_.push_back(
+        {token.line, token.column, static_cast<int>(bracketed.size() - token.text.size())});
+  }
+  text_.append(text.substr(copied));
+}
+
+int BracketedText::OriginalColumn(int line, int column) const {
+  for (const Change& change : changes_) {
+    if (change.line != line || column <= change.column) continue;
+    column = std::max(change.column, column - change.growth);
+  }
+  return column;
+}
+
+}  // namespace caffe

@@ -1,0 +1,50 @@
+"""Programs of users: those of docs/cpp.md, and a CMake project, built as the page says."""
+import re
+
+from conftest import ROOT
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.20)
+project(user LANGUAGES CXX)
+find_package(Cortado 0.2 REQUIRED)
+add_executable(use_net use_net.cpp)
+target_link_libraries(use_net PRIVATE Cortado::caffe)
+"""
+NET = """
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }
+layer {
+  name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 2 weight_filler { type: "constant" value: 0.5 } }
+}
+"""
+
+
+def programs():
+    page = (ROOT / "docs" / "cpp.md").read_text()
+    return dict(re.findall(r"^```cpp (\S+)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
+
+
+def test_the_pages_programs_build_with_pkg_config(tree, tmp_path):
+    for name, source in programs().items():
+        (tmp_path / name).write_text(source)
+        kind = () if "int main" in source else ("-shared", "-fPIC")
+        tree.compile(tmp_path / name, tmp_path / name.replace(".cpp", ".out"), "cortado", *kind)
+    assert len(programs()) >= 3
+
+
+def test_find_package_builds_a_program_that_runs(tree, tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text(PROJECT)
+    (tmp_path / "use_net.cpp").write_text(programs()["use_net.cpp"])
+    (tmp_path / "net.prototxt").write_text(NET)
+    tree.run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={tree.prefix}")
+    tree.run("cmake", "--build", tmp_path / "build")
+    assert "usage: use_net" in tree.run(tmp_path / "build" / "use_net", status=1)
+    missing = tree.run(tmp_path / "build" / "use_net", tmp_path / "net.prototxt", tmp_path / "none.caffemodel", status=1)
+    assert "none.caffemodel" in missing
+
+
+def test_another_minor_version_is_refused(tree, tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text(PROJECT.replace("Cortado 0.2", "Cortado 0.9"))
+    (tmp_path / "use_net.cpp").write_text("int main() {}")
+    said = tree.run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={tree.prefix}", status=1)
+    assert "0.9" in said

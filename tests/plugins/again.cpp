@@ -1,0 +1,5 @@
+// The type of good.cpp once more.
+#include "tests/plugins/doubling.hpp"
+
+CAFFE_PLUGIN("again", "1.0");
+REGISTER_LAYER_CLASS(Doubling);

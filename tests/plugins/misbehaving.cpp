@@ -1,0 +1,39 @@
+// Layers that break their contract, each in its own way.
+#include "tests/plugins/doubling.hpp"
+
+CAFFE_PLUGIN("misbehaving", "1.0");
+
+namespace {
+
+class ThrowingShapesLayer : public caffe::Layer {
+ public:
+  using Layer::Layer;
+  caffe::LayerTraits traits() const override { return {.num_bottoms = 1, .num_tops = 1}; }
+  std::vector<caffe::Shape> InferTopShapes(const std::vector<caffe::Shape>&) const override {
+    throw std::runtime_error("the moon is full");
+  }
+  void EmitForward(caffe::GraphBuilder&) const override {}
+};
+
+class TooFewShapesLayer final : public ThrowingShapesLayer {
+ public:
+  using ThrowingShapesLayer::ThrowingShapesLayer;
+  std::vector<caffe::Shape> InferTopShapes(const std::vector<caffe::Shape>&) const override {
+    return {};
+  }
+};
+
+class SilentLayer final : public ThrowingShapesLayer {
+ public:
+  using ThrowingShapesLayer::ThrowingShapesLayer;
+  std::vector<caffe::Shape> InferTopShapes(
+      const std::vector<caffe::Shape>& bottoms) const override {
+    return {bottoms[0]};
+  }
+};
+
+REGISTER_LAYER_CLASS(ThrowingShapes);
+REGISTER_LAYER_CLASS(TooFewShapes);
+REGISTER_LAYER_CLASS(Silent);
+
+}  // namespace

@@ -1,0 +1,11 @@
+// Has one type of its own and one that the library has.
+#include "tests/plugins/doubling.hpp"
+
+CAFFE_PLUGIN("taken", "1.0");
+
+namespace {
+using NewLayer = DoublingLayer;
+using ReLULayer = DoublingLayer;
+REGISTER_LAYER_CLASS(New);
+REGISTER_LAYER_CLASS(ReLU);
+}  // namespace

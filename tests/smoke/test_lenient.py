@@ -1,0 +1,65 @@
+"""-lenient: fields and layers that are not Caffe's are left out with a warning; without it they are errors."""
+import pytest
+
+NET = """
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
+layer {
+  name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 4 kernel_size: 3 vendor_bits: 8 }
+  quantize_param { scale: 0.1 table { entry: 1 entry: 2 } }
+}
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "npu" type: "VendorOp" bottom: "conv" top: "npu" vendor_param { mode: FAST } }
+layer { name: "after" type: "ReLU" bottom: "npu" top: "after" }
+layer { name: "side" type: "Pooling" bottom: "conv" top: "side" pooling_param { global_pooling: true } }
+"""
+
+
+@pytest.fixture(name="net")
+def write_net(tmp_path):
+    path = tmp_path / "net.prototxt"
+    path.write_text(NET)
+    return path
+
+
+def test_strict_reading_names_the_place(net, program, run):
+    done = run(program("caffe"), "plan", net)
+    assert done.returncode == 1
+    assert "net.prototxt:5:52: in layer 'conv': ConvolutionParameter has no field 'vendor_bits'" in done.stderr
+
+
+def test_lenient_reading_leaves_out_and_says_so(net, program, run):
+    done = run(program("caffe"), "plan", net, "-lenient")
+    assert done.returncode == 0, done.stderr
+    for message in ("left out: " + str(net) + ":5:52: in layer 'conv': ConvolutionParameter has no field 'vendor_bits'",
+                    "net.prototxt:6:3: in layer 'conv': LayerParameter has no field 'quantize_param'",
+                    "left out: layer 'npu' (of unknown type 'VendorOp')",
+                    "left out: layer 'after' (ReLU), which reads 'npu'"):
+        assert message in done.stderr, message
+    assert "side" in done.stdout and "npu" not in done.stdout
+
+
+def test_in_python(net):
+    import caffe
+    with pytest.raises(caffe.InvalidArgument, match="vendor_bits"):
+        caffe.Net(str(net), caffe.TEST)
+    lenient = caffe.Net(str(net), caffe.TEST, lenient=True)
+    assert list(lenient.blobs) == ["data", "conv", "side"]
+    with pytest.raises(caffe.InvalidArgument):  # for that one call
+        caffe.Net(str(net), caffe.TEST)
+
+
+def test_nothing_left_is_an_error(tmp_path, program, run):
+    net = tmp_path / "none.prototxt"
+    net.write_text('layer { name: "npu" type: "VendorOp" top: "npu" }')
+    done = run(program("caffe"), "plan", net, "-lenient")
+    assert done.returncode == 1 and "every layer is of an unknown type" in done.stderr
+
+
+def test_a_solvers_nets(net, tmp_path, program, run):
+    solver = tmp_path / "solver.prototxt"
+    solver.write_text(f'net: "{net}" base_lr: 0.1 lr_policy: "fixed" vendor_speed: 3\n')
+    assert run(program("caffe"), "plan", "-solver", solver).returncode == 1
+    done = run(program("caffe"), "plan", "-solver", solver, "-lenient")
+    assert done.returncode == 0, done.stderr
+    assert "SolverParameter has no field 'vendor_speed'" in done.stderr and "'quantize_param'" in done.stderr
