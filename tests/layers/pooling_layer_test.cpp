@@ -40,6 +40,28 @@ TEST(PoolingLayerTest, TakesPadAndStrideInOneFormOnly) {
   }
 }
 
+// 6 pixels and windows of 3 in steps of 2: the last window would begin at 4 and go beyond.
+TEST(PoolingLayerTest, CeilModeIsAnotherNameOfRoundMode) {
+  const auto width = [](const std::string& options) {
+    const auto net = caffe::testing::NetOf(StrCat(
+        "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 1 dim: 6 dim: "
+        "6 } } } layer { name: 'pool' type: 'Pooling' bottom: 'x' top: 'y' pooling_param { "
+        "kernel_size: 3 stride: 2 ",
+        options, " } }"));
+    return net->blob_by_name("y")->shape()[3];
+  };
+  for (const char* options : {"", "ceil_mode: true", "round_mode: CEIL ceil_mode: true"})
+    EXPECT_EQ(width(options), 3) << options;
+  for (const char* options :
+       {"ceil_mode: false", "round_mode: FLOOR", "round_mode: FLOOR ceil_mode: false"})
+    EXPECT_EQ(width(options), 2) << options;
+  EXPECT_THAT([] { MakeNet("round_mode: FLOOR ceil_mode: true"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr(
+                  "round_mode is FLOOR and ceil_mode true, which contradict each other")));
+  EXPECT_THAT([] { MakeNet("round_mode: CEIL ceil_mode: false"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("round_mode is CEIL and ceil_mode false")));
+}
+
 // A row of 5 pixels with windows of 3 around every other one.
 std::unique_ptr<Net> RowNet(const std::string& types, const std::string& mask) {
   return caffe::testing::NetOf(StrCat(

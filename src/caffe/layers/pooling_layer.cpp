@@ -17,6 +17,11 @@ class PoolingLayer final : public Layer {
     RequireOneForm("pad", options_.has_pad(), options_.has_pad_h(), options_.has_pad_w());
     RequireOneForm("stride", options_.has_stride(), options_.has_stride_h(),
                    options_.has_stride_w());
+    Require(!options_.has_round_mode() || !options_.has_ceil_mode() ||
+                options_.ceil_mode() == (options_.round_mode() == PoolingParameter::CEIL),
+            "round_mode is ", PoolingParameter::RoundMode_Name(options_.round_mode()),
+            " and ceil_mode ", options_.ceil_mode() ? "true" : "false",
+            ", which contradict each other; leave out one");
     const bool has_square = options_.has_kernel_size();
     const bool has_rectangle = options_.has_kernel_h() && options_.has_kernel_w();
     if (options_.global_pooling()) {
@@ -115,7 +120,8 @@ class PoolingLayer final : public Layer {
 
   ops::PoolGeometry Geometry(const Shape& bottom) const {
     ops::PoolGeometry geometry{.stride = Stride(), .pad = Pad()};
-    geometry.rounds_down = options_.round_mode() == PoolingParameter::FLOOR;
+    geometry.rounds_down =
+        options_.round_mode() == PoolingParameter::FLOOR || !options_.ceil_mode();
     if (options_.global_pooling()) {
       geometry.kernel = {bottom[2], bottom[3]};
     } else if (options_.has_kernel_size()) {
