@@ -36,7 +36,7 @@ TEST(NearestNameTest, KnowsTheNamesOfOtherFrameworks) {
   EXPECT_EQ(NearestName("MaxPool", layers), "Pooling");
   EXPECT_EQ(NearestName("BatchNorm2d", layers), "BatchNorm");
   EXPECT_EQ(NearestName("DataLoader", layers), "Data");
-  EXPECT_EQ(NearestName("GELU", layers), "");
+  EXPECT_EQ(NearestName("GroupNorm", layers), "");
   EXPECT_EQ(NearestName("lr", {"base_lr", "lr_policy"}), "base_lr");
   EXPECT_EQ(NearestName("lr", {"lr_mult", "name"}), "lr_mult");
   EXPECT_EQ(NearestName("epochs", {"max_iter"}), "max_iter");

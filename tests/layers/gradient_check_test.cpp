@@ -106,6 +106,15 @@ std::vector<GradientCase> Cases() {
   add(Layer1("BNLL", "2x7", "BNLL", ""));
   add(Layer1("ELU", "2x7", "ELU", "elu_param { alpha: 0.7 lambda: 1.1 }")).gap = 0.1;
   add(Layer1("Swish", "2x7", "Swish", "swish_param { beta: 1.5 }"));
+  add(Layer1("SiLU", "2x7", "SiLU", ""));
+  add(Layer1("Mish", "2x7", "Mish", ""));
+  add(Layer1("GELU", "2x7", "GELU", ""));
+  for (const char* type : {"HardSwish", "HardSigmoid"}) {
+    GradientCase& test = add(Layer1(type, "4x9", type, ""));
+    test.low = -5;
+    test.high = 5;
+  }
+  add(Layer1("ReLU6", "2x7", "ReLU6", "relu6_param { threshold: 1.005 }")).gap = 0.1;
   add(Layer1("Clip", "2x7", "Clip", "clip_param { min: -0.405 max: 0.515 }")).is_distinct = true;
   add(Layer1("Power", "2x7", "Power", "power_param { power: 3 scale: 0.5 shift: 2 }"));
   add(Layer1("PowerFraction", "2x7", "Power", "power_param { power: 0.37 shift: 2 }"));

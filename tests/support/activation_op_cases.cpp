@@ -18,6 +18,14 @@ void AddActivationCases(std::vector<OpCase>* cases) {
     add("BnllGrad", ops::BnllGrad{}, {x.In(-60, 60), x});
     add("Swish", ops::Swish(1.5f), {wide});
     add("SwishGrad", ops::SwishGrad(1.5f), {wide, x});
+    add("HardSigmoid", ops::HardSigmoid(0.2f, 0.5f), {wide});
+    add("HardSigmoidGrad", ops::HardSigmoidGrad(0.2f, 0.5f), {wide, x});
+    add("HardSwish", ops::HardSwish{}, {wide});
+    add("HardSwishGrad", ops::HardSwishGrad{}, {wide, x});
+    add("Mish", ops::Mish{}, {x.In(-30, 60)});
+    add("MishGrad", ops::MishGrad{}, {x.In(-30, 60), x});
+    add("Gelu", ops::Gelu{}, {wide});
+    add("GeluGrad", ops::GeluGrad{}, {wide, x});
     add("Clip", ops::Clip(-0.5f, 0.25f), {x});
     add("ClipGrad", ops::ClipGrad(-0.5f, 0.25f), {x, x});
     add("Threshold", ops::Threshold(0.25f), {x});

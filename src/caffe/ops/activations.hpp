@@ -94,6 +94,96 @@ struct SwishGrad : BinaryPointwise {
   }
 };
 
+// (x) -> (y):  y = alpha * x + beta limited to [0, 1].
+struct HardSigmoid : UnaryPointwise {
+  static constexpr std::string_view kName = "HardSigmoid";
+  float alpha = 0.2f, beta = 0.5f;
+
+  HardSigmoid(float alpha, float beta) : alpha(alpha), beta(beta) {}
+  std::string Attributes() const { return StrCat("alpha ", alpha, ", beta ", beta); }
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x) const {
+    const A line = A(alpha) * x + A(beta);
+    return line < A(0) ? A(0) : line > A(1) ? A(1) : line;
+  }
+};
+
+// (x, dy) -> (dx):  dx = dy * alpha between the limits, 0 at them and outside.
+struct HardSigmoidGrad : BinaryPointwise {
+  static constexpr std::string_view kName = "HardSigmoidGrad";
+  float alpha = 0.2f, beta = 0.5f;
+
+  HardSigmoidGrad(float alpha, float beta) : alpha(alpha), beta(beta) {}
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x, A dy) const {
+    const A line = A(alpha) * x + A(beta);
+    return line > A(0) && line < A(1) ? dy * A(alpha) : A(0);
+  }
+};
+
+// (x) -> (y):  y = x * min(6, max(0, x + 3)) / 6 (Howard et al. 2019).
+struct HardSwish : UnaryPointwise {
+  static constexpr std::string_view kName = "HardSwish";
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x) const {
+    return x <= A(-3) ? A(0) : x >= A(3) ? x : x * (x + A(3)) / A(6);
+  }
+};
+
+// (x, dy) -> (dx)
+struct HardSwishGrad : BinaryPointwise {
+  static constexpr std::string_view kName = "HardSwishGrad";
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x, A dy) const {
+    return x <= A(-3) ? A(0) : x >= A(3) ? dy : dy * (A(2) * x + A(3)) / A(6);
+  }
+};
+
+// (x) -> (y):  y = x * tanh(log(1 + exp(x))) (Misra 2019). With e = exp(x) and n = e * (e + 2) the
+// tangent is n / (n + 2). Where x is above 20 it is 1 in double, and n would overflow in float.
+struct Mish : UnaryPointwise {
+  static constexpr std::string_view kName = "Mish";
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x) const {
+    const A e = std::exp(x < A(20) ? x : A(20)), n = e * (e + A(2));
+    return x * (n / (n + A(2)));
+  }
+};
+
+// (x, dy) -> (dx):  dx = dy * (t + x * (1 - t^2) * sigmoid(x)), t being the tangent.
+struct MishGrad : BinaryPointwise {
+  static constexpr std::string_view kName = "MishGrad";
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x, A dy) const {
+    const A e = std::exp(x < A(20) ? x : A(20)), n = e * (e + A(2)), m = n + A(2);
+    const A slope = A(4) * (n + A(1)) / (m * m);  // 1 - t^2
+    return dy * (n / m + x * slope * e / (e + A(1)));
+  }
+};
+
+// (x) -> (y):  y = x * P(X <= x), X being normally distributed (Hendrycks and Gimpel 2016).
+struct Gelu : UnaryPointwise {
+  static constexpr std::string_view kName = "Gelu";
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x) const {
+    return x * Probability(x);
+  }
+  template <typename A>
+  CAFFE_HOST_DEVICE static inline A Probability(A x) {
+    return A(0.5) * std::erfc(A(-0.70710678118654752) * x);  // sqrt(1/2)
+  }
+};
+
+// (x, dy) -> (dx):  dx = dy * (P(X <= x) + x * density(x)).
+struct GeluGrad : BinaryPointwise {
+  static constexpr std::string_view kName = "GeluGrad";
+  template <typename A>
+  CAFFE_HOST_DEVICE inline A Apply(A x, A dy) const {
+    const A density = A(0.39894228040143268) * std::exp(A(-0.5) * x * x);  // sqrt(1 / (2 pi))
+    return dy * (Gelu::Probability(x) + x * density);
+  }
+};
+
 // (x) -> (y):  y = x limited to [least, most].
 struct Clip : UnaryPointwise {
   static constexpr std::string_view kName = "Clip";

@@ -1,0 +1,37 @@
+"""Values of activations, against their formulas."""
+import math
+
+import caffe
+import numpy as np
+import pytest
+
+X = np.linspace(-6, 9, 61).reshape(1, 61)
+
+FORMULAS = {
+    "type: 'ReLU6'": lambda x: min(6, max(0, x)),
+    "type: 'ReLU6' relu6_param { threshold: 1.5 }": lambda x: min(1.5, max(0, x)),
+    "type: 'HardSigmoid'": lambda x: min(1, max(0, 0.2 * x + 0.5)),
+    "type: 'HardSigmoid' hard_sigmoid_param { alpha: 0.125 beta: 0.25 }": lambda x: min(1, max(0, x / 8 + 0.25)),
+    "type: 'HardSwish'": lambda x: x * min(6, max(0, x + 3)) / 6,
+    "type: 'Mish'": lambda x: x * math.tanh(math.log1p(math.exp(x))),
+    "type: 'GELU'": lambda x: x * 0.5 * (1 + math.erf(x / math.sqrt(2))),
+    "type: 'SiLU'": lambda x: x / (1 + math.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("layer", FORMULAS)
+def test_values_are_those_of_the_formula(run_layer, layer):
+    y = run_layer(f"layer {{ name: 'l' {layer} bottom: 'x0' top: 'y' }}", X)["y"]
+    assert y[0] == pytest.approx([FORMULAS[layer](x) for x in X[0]], rel=1e-6, abs=1e-6)
+
+
+def test_large_values_do_not_overflow(run_layer):
+    for layer in ("Mish", "GELU", "SiLU", "HardSwish"):
+        x = np.array([[-1e4, -100, 100, 1e4]])
+        y = run_layer(f"layer {{ name: 'l' type: '{layer}' bottom: 'x0' top: 'y' }}", x)["y"]
+        assert y[0] == pytest.approx([0, 0, 100, 1e4], abs=1e-30), layer
+
+
+def test_a_threshold_is_positive(run_layer):
+    with pytest.raises(caffe.InvalidArgument, match="threshold is -1; it must be above 0"):
+        run_layer("layer { name: 'l' type: 'ReLU6' bottom: 'x0' top: 'y' relu6_param { threshold: -1 } }", X)
