@@ -9,6 +9,7 @@
 // grids, static shared memory.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -108,6 +109,11 @@ inline void __syncthreads(const std::source_location& site = std::source_locatio
 inline unsigned atomicAdd(unsigned* to, unsigned value) {
   const unsigned before = *to;
   *to += value;
+  return before;
+}
+inline int atomicMax(int* to, int value) {
+  const int before = *to;
+  *to = std::max(before, value);
   return before;
 }
 

@@ -59,6 +59,27 @@ void AddArrangeCases(std::vector<OpCase>* cases) {
   add("Gather", ops::Gather{}, {T({5, 3, 4}), index}, {T({9, 3, 4})});
   add("GatherGrad", ops::GatherGrad{}, {T({9, 3, 4}), index}, {T({5, 3, 4})}, {0});
   add("GatherGradWide", ops::GatherGrad{}, {T({9, 12}), index}, {T({5, 12}).Wide()}, {0});
+  // Rows of up to 3 taps: some end before.
+  CaseOperand places = T({5, 3}).Labels(4).Wide();
+  places.value = [](const std::vector<Elements>&, int64_t i) {
+    return i % 7 == 5 ? -1 : static_cast<double>(i * 3 % 4);
+  };
+  const CaseOperand tap_weights = T({5, 3}).Wide();
+  for (const int axis : {0, 1, 2, 3}) {
+    std::vector<int64_t> in = {3, 70, 2, 6}, out = in;
+    in[axis] = 4;
+    out[axis] = 5;
+    add(StrCat("WeightedGather", axis), ops::WeightedGather{axis}, {T(in), places, tap_weights},
+        {T(out)});
+  }
+  add("WeightedGatherVector", ops::WeightedGather{0}, {T({4}), places, tap_weights}, {T({5})});
+  // Several elements name one place, and some none.
+  CaseOperand mask = T({2, 3, 4, 5}).Wide();
+  mask.value = [](const std::vector<Elements>&, int64_t i) {
+    return static_cast<double>(i * 7 % 43) - 1;
+  };
+  add("Unpool", ops::Unpool{}, {T({2, 3, 4, 5}), mask}, {T({2, 3, 7, 6})});
+  add("UnpoolGrad", ops::UnpoolGrad{}, {T({2, 3, 7, 6}), mask}, {T({2, 3, 4, 5})});
   add("Constant", ops::Constant{SomeNumbers(30)}, {}, {T({5, 6})});
   AddIm2colCases(cases);
 }

@@ -15,9 +15,7 @@ class PermuteLayer final : public Layer {
   LayerTraits traits() const override { return {.num_bottoms = 1, .num_tops = 1}; }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
-    std::vector<int64_t> top;
-    for (const int axis : Order(bottoms[0])) top.push_back(bottoms[0][axis]);
-    return {Shape(top)};
+    return {ops::Permute{Order(bottoms[0])}.OutputShape(bottoms[0])};
   }
 
   void EmitForward(GraphBuilder& graph) const override {
@@ -26,10 +24,8 @@ class PermuteLayer final : public Layer {
   }
 
   void EmitBackward(GraphBuilder& graph) const override {
-    const std::vector<int> order = Order(graph.shape(graph.bottom(0)));
-    std::vector<int> inverse(order.size());
-    for (size_t i = 0; i < order.size(); ++i) inverse[order[i]] = static_cast<int>(i);
-    graph.Emit(ops::Permute{inverse}, {graph.top_diff(0)}, {graph.bottom_diff(0)});
+    const ops::Permute permute{Order(graph.shape(graph.bottom(0)))};
+    graph.Emit(permute.Inverse(), {graph.top_diff(0)}, {graph.bottom_diff(0)});
   }
 
  private:

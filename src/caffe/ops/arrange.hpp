@@ -12,6 +12,17 @@ namespace caffe::ops {
 struct Permute {
   static constexpr std::string_view kName = "Permute";
   std::vector<int> order;
+
+  Permute Inverse() const {
+    Permute inverse{std::vector<int>(order.size())};
+    for (size_t i = 0; i < order.size(); ++i) inverse.order[order[i]] = static_cast<int>(i);
+    return inverse;
+  }
+  Shape OutputShape(const Shape& x) const {
+    std::vector<int64_t> dims;
+    for (const int axis : order) dims.push_back(x[axis]);
+    return Shape(std::move(dims));
+  }
   std::string Attributes() const {
     std::string text = "order";
     for (const int axis : order) text += StrCat(" ", axis);
@@ -61,6 +72,34 @@ struct Gather {
 // (dy, index) -> (dtable):  rows of dy added where they came from; other rows are 0.
 struct GatherGrad {
   static constexpr std::string_view kName = "GatherGrad";
+};
+
+// (x, places, weights) -> (y):  the product with a sparse matrix along `axis`:
+//   y[o] = sum over k of weights[o][k] * x[places[o][k]]
+// places and weights are outputs x taps; a row has taps up to its first place below 0.
+struct WeightedGather {
+  static constexpr std::string_view kName = "WeightedGather";
+  static constexpr OperandSet kExactInputs = {1, 2};
+  int axis = 1;
+  std::string Attributes() const { return StrCat("axis ", axis); }
+  LayoutRule layout_rule() const { return kFollowFirstInput; }
+  double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const {
+    return 2.0 * static_cast<double>(outputs[0].count()) * static_cast<double>(inputs[1].shape[1]);
+  }
+};
+
+// (x, mask) -> (y):  each element of x at the place h * W + w in its plane of y that mask names as
+// MaxPool does; other elements of y are 0. Of several elements with one place the last counts, and
+// those with a place below 0 have none. Throws InvalidArgument for a place beyond the plane.
+struct Unpool {
+  static constexpr std::string_view kName = "Unpool";
+  static constexpr OperandSet kExactInputs = {1};
+};
+
+// (dy, mask) -> (dx):  dy at the element's place, 0 where it has none.
+struct UnpoolGrad {
+  static constexpr std::string_view kName = "UnpoolGrad";
+  static constexpr OperandSet kExactInputs = {1};
 };
 
 }  // namespace caffe::ops

@@ -1,9 +1,11 @@
+#include <climits>
 #include <cmath>
 #include <vector>
 
 #include "caffe/cuda/kernels/element_bits.cuh"
 #include "caffe/cuda/numbers.cuh"
 #include "caffe/ops/arrange.hpp"
+#include "caffe/ops/convert.hpp"
 
 namespace caffe::cuda {
 namespace {
@@ -195,6 +197,122 @@ void GatherGrad(const ops::GatherGrad&, const KernelContext& ctx) {
   });
 }
 
+template <typename T>
+struct SumTaps {
+  ops::AxisView from, to;
+  int64_t taps;
+  const T* x;
+  Numbers places, weights;
+  T* y;
+
+  __device__ void operator()(int64_t i) const {
+    int64_t within, output;
+    const int64_t outer = Divide(Divide(i, to.inner, &within), to.extent, &output);
+    Accum<T> sum = 0;
+    for (int64_t k = output * taps; k < (output + 1) * taps; ++k) {
+      const auto place = static_cast<int64_t>(places.Get<double>(k));
+      if (place < 0) break;
+      sum +=
+          weights.Get<Accum<T>>(k) * Wide(x[(outer * from.extent + place) * from.inner + within]);
+    }
+    y[i] = T(sum);
+  }
+};
+
+void WeightedGather(const ops::WeightedGather& op, const KernelContext& ctx) {
+  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
+    ForEach(
+        ctx, y.count(),
+        SumTaps<T>{ops::AroundAxis(x, op.axis), ops::AroundAxis(y, op.axis), ctx.input(1).shape[1],
+                   x.as<const T>(), InputNumbers(ctx, 1), InputNumbers(ctx, 2), y.as<T>()});
+  });
+}
+
+// Where elements of small planes lie in large ones: -1 for none, `places` for a place beyond.
+struct UnpooledPlace {
+  int64_t plane, places;
+  Numbers mask;
+
+  // `first` gets the large plane's first element.
+  __device__ int64_t At(int64_t i, int64_t* first) const {
+    const double place = mask.Get<double>(i);
+    *first = Divide(i, plane) * places;
+    if (place < 0) return -1;
+    return place < static_cast<double>(places) ? static_cast<int64_t>(place) : places;
+  }
+};
+
+// The last element of a place is its owner. A place beyond the plane spoils the plane's first
+// element: a kernel cannot throw.
+struct FindOwner {
+  UnpooledPlace at;
+  int* owners;
+
+  __device__ void operator()(int64_t i) const {
+    int64_t first;
+    const int64_t place = at.At(i, &first);
+    if (place < 0) return;
+    if (place == at.places) {
+      atomicMax(&owners[first], INT_MAX);
+    } else {
+      atomicMax(&owners[first + place], static_cast<int>(i));
+    }
+  }
+};
+
+template <typename T>
+struct TakeOwner {
+  const int* owners;
+  const T* x;
+  T* y;
+
+  __device__ void operator()(int64_t i) const {
+    const int owner = owners[i];
+    y[i] = owner == INT_MAX ? T(static_cast<Accum<T>>(NAN)) : owner < 0 ? T(Accum<T>(0)) : x[owner];
+  }
+};
+
+KernelOrRefusal MakeUnpool(const ops::Unpool&, const KernelRequest& request) {
+  return Kernel{
+      "",
+      [](const KernelContext& ctx) {
+        const TensorView &x = ctx.input(0), &y = ctx.output(0);
+        int* owners = static_cast<int*>(ctx.workspace);
+        CAFFE_CUDA_CHECK(cudaMemsetAsync(owners, 0xff, y.count() * sizeof(int), StreamOf(ctx)));
+        ForEach(ctx, x.count(),
+                FindOwner{{x.shape.count(2), y.shape.count(2), InputNumbers(ctx, 1)}, owners});
+        VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
+          ForEach(ctx, y.count(), TakeOwner<T>{owners, x.as<const T>(), y.as<T>()});
+        });
+      },
+      static_cast<size_t>(request.outputs[0].count()) * sizeof(int)};
+}
+
+template <typename T>
+struct TakeFromPlace {
+  UnpooledPlace at;
+  const T* dy;
+  T* dx;
+
+  __device__ void operator()(int64_t i) const {
+    int64_t first;
+    const int64_t place = at.At(i, &first);
+    const bool is_inside = place >= 0 && place < at.places;
+    dx[i] = is_inside ? dy[first + place] : T(Accum<T>(0));
+  }
+};
+
+void UnpoolGrad(const ops::UnpoolGrad&, const KernelContext& ctx) {
+  const TensorView &dy = ctx.input(0), &dx = ctx.output(0);
+  VisitFloat(dx.dtype, [&]<typename T>(TypeTag<T>) {
+    ForEach(ctx, dx.count(),
+            TakeFromPlace<T>{{dx.shape.count(2), dy.shape.count(2), InputNumbers(ctx, 1)},
+                             dy.as<const T>(),
+                             dx.as<T>()});
+  });
+}
+
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Permute, Permute);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Tile, Tile);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::TileGrad, TileGrad);
@@ -202,6 +320,10 @@ CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Crop, Crop);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::CropGrad, CropGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Gather, Gather);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::GatherGrad, GatherGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::WeightedGather, WeightedGather);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Unpool, "unpool", KernelRank::kReference,
+                              MakeUnpool);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::UnpoolGrad, UnpoolGrad);
 
 }  // namespace
 }  // namespace caffe::cuda
