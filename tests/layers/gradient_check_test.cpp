@@ -221,6 +221,11 @@ std::vector<GradientCase> Cases() {
       .tolerance = 1e-5;
   add(Layer1("Permute", "2x3x4x5", "Permute", "permute_param { order: 0 order: 2 order: 3 }"));
   add(Layer1("Tile", "2x3x4", "Tile", "tile_param { tiles: 3 }"));
+  add(Layer1("ShuffleChannel", "2x6x2x3", "ShuffleChannel", "shuffle_channel_param { group: 3 }"));
+  add(Layer1("Reorg", "1x4x4x6", "Reorg", ""));
+  add(Layer1("ReorgReverse", "1x8x2x3", "Reorg", "reorg_param { reverse: true }"));
+  add(Layer1("Flip", "2x2x3x4", "Flip", "flip_param { flip_height: true }"));
+  add(Layer1("Reverse", "3x2x2", "Reverse", ""));
   for (const char* operation : {"SUM", "ASUM", "SUMSQ", "MEAN"}) {
     add(Layer1(StrCat("Reduction", operation), "2x3x4", "Reduction",
                StrCat("reduction_param { axis: 1 coeff: 1.5 operation: ", operation, " }")))
