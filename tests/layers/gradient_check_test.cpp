@@ -234,6 +234,28 @@ std::vector<GradientCase> Cases() {
   add({"Crop", "2x3x6x5 2x3x3x2",
        "layer { name: 'l' type: 'Crop' bottom: 'x0' bottom: 'x1' top: 'y' crop_param { offset: 1 "
        "offset: 2 } } layer { name: 's' type: 'TanH' bottom: 'x1' top: 'z' }"});
+  add(Layer1("InterpLarger", "2x2x4x3", "Interp", "interp_param { height: 9 width: 5 }"));
+  add(Layer1("InterpCropped", "1x2x7x6", "Interp",
+             "interp_param { shrink_factor: 2 pad_beg: -1 pad_end: -1 }"));
+  add({"InterpLikeSecond", "1x2x4x3 1x1x5x7",
+       "layer { name: 'l' type: 'Interp' bottom: 'x0' bottom: 'x1' top: 'y' } "
+       "layer { name: 's' type: 'TanH' bottom: 'x1' top: 'z' }"});
+  for (const char* type : {"NEAREST", "LINEAR", "CUBIC", "AREA"}) {
+    add(Layer1(StrCat("ResampleSmaller", type), "1x2x7x6", "Resample",
+               StrCat("resample_param { height: 3 width: 4 type: ", type, " }")));
+  }
+  add(Layer1("ResampleLarger", "1x2x3x4", "Resample", "resample_param { factor: 2 type: CUBIC }"));
+  add(Layer1("ImResize", "1x2x4x3", "ImResize", "imresize_param { factor: 2 }"));
+  add(Layer1("ImResizeScales", "2x1x8x9", "ImResize",
+             "imresize_param { factor: 1.5 scale_gap: 0.25 }"));
+  add(Layer1("Upsample", "2x2x3x2", "Upsample", "upsample_param { scale: 3 }"));
+  {
+    GradientCase& test =
+        add({"UpsampleMask", "1x2x2x2",
+             "layer { name: 'l' type: 'Upsample' bottom: 'x0' bottom: 'c0' top: 'y' }", -1, 1, 0,
+             "1x2x2x2"});
+    test.constants = {0, 3, 12, 10, 5, 2, -1, 15};  // places in planes of 4x4, one without
+  }
   add({"BatchReindex", "3x4",
        "layer { name: 'l' type: 'BatchReindex' bottom: 'x0' bottom: 'c0' top: 'y' }", -1, 1, 0,
        "7"});
@@ -463,7 +485,7 @@ TEST(LayersTest, EveryLayerWithABackwardIsChecked) {
     } catch (const Error&) {
       // It needs options; data layers, which have no backward, are among these.
       static const std::set<std::string> kForwardOnly = {"DetectionEvaluate", "DetectionOutput",
-                                                         "HDF5Output", "PriorBox"};
+                                                         "Downsample", "HDF5Output", "PriorBox"};
       has_backward = type.find("Data") == std::string::npos && kForwardOnly.count(type) == 0;
     }
     if (has_backward) {

@@ -1,4 +1,5 @@
 #include "caffe/ops/activations.hpp"
+#include "caffe/ops/missing.hpp"
 #include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
@@ -26,6 +27,9 @@ void AddActivationCases(std::vector<OpCase>* cases) {
     add("MishGrad", ops::MishGrad{}, {x.In(-30, 60), x});
     add("Gelu", ops::Gelu{}, {wide});
     add("GeluGrad", ops::GeluGrad{}, {wide, x});
+    add("IsKnown", ops::IsKnown{}, {x});
+    add("KnownOrZero", ops::KnownOrZero{}, {x});
+    add("MeanOfKnown", ops::MeanOfKnown{}, {x.In(0.7, 1), x});
     add("Clip", ops::Clip(-0.5f, 0.25f), {x});
     add("ClipGrad", ops::ClipGrad(-0.5f, 0.25f), {x, x});
     add("Threshold", ops::Threshold(0.25f), {x});
