@@ -135,6 +135,13 @@ std::vector<GradientCase> Cases() {
   add(Layer1("BatchNormScaleBias", "3x2x3x2", "BatchNorm",
              "batch_norm_param { scale_bias: true eps: 0.01 }"))
       .tolerance = 1e-5;
+  const std::string bn = "bn_param { eps: 0.01 ";
+  const std::string segnet = bn + "scale_filler { value: 0.7 } shift_filler { value: 0.1 } ";
+  add(Layer1("BN", "3x2x3x2", "BN", bn + "}")).tolerance = 1e-5;
+  add(Layer1("BNFrozen", "3x2x3x2", "BN", bn + "frozen: true slope_filler { value: 0.7 } }"));
+  add(Layer1("BNSegNet", "3x2x3x2", "BN", segnet + "}")).tolerance = 1e-5;
+  add(Layer1("BNSegNetInference", "3x2x3x2", "BN", segnet + "bn_mode: INFERENCE }"));
+  add(Layer1("SyncBN", "3x2x3x2", "SyncBN", bn + "}")).tolerance = 1e-5;
   add(Layer1("Scale", "2x3x2x2", "Scale", StrCat("scale_param { bias_term: true ", kFiller, "}")));
   add(Layer1("ScaleAxis0", "2x3x2", "Scale",
              StrCat("scale_param { axis: 0 num_axes: 2 ", kFiller, "}")));

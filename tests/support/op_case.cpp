@@ -418,6 +418,8 @@ void AddNormCases(std::vector<OpCase>* cases) {
       add("BatchNormScaleResidual" + r, ops::BatchNorm{1e-3, added(3)}, {x, c, c, x}, {x, c, c});
       add("BatchNormInferenceResidual" + r, ops::BatchNormInference{1e-3, added(6)},
           {x, c, variance, one, c, c, x}, {x});
+      add("BatchNormInferenceNoFactor" + r, ops::BatchNormInference{1e-3, after},
+          {x, c, variance, Absent(), c, c}, {x});
       std::vector<CaseOperand> in = {x, c, variance, x, Absent()};
       if (relu) in.push_back(x);
       add("BatchNormGrad" + r, ops::BatchNormGrad{1e-3}, in, {x});
@@ -438,6 +440,8 @@ void AddNormCases(std::vector<OpCase>* cases) {
     add("BatchNormInferenceGrad", ops::BatchNormInferenceGrad{1e-3}, {x, variance, one}, {x});
     add("BatchNormInferenceGradScale", ops::BatchNormInferenceGrad{1e-3}, {x, variance, one, c},
         {x});
+    add("BatchNormInferenceGradNoFactor", ops::BatchNormInferenceGrad{1e-3},
+        {x, variance, Absent(), c}, {x});
   }
   const CaseOperand c = T({7}).Wide(), one = T({1}).Wide();
   for (const bool sums : {true, false}) {
@@ -449,6 +453,14 @@ void AddNormCases(std::vector<OpCase>* cases) {
                         {},
                         pass});
     }
+  }
+  for (const uint64_t pass : {uint64_t{0}, uint64_t{3}}) {
+    cases->push_back({StrCat("UpdateRunningStatisticsNoCopy", pass),
+                      ops::UpdateRunningStatistics{0.9, 1, false, false},
+                      {c, c},
+                      {c, c, Absent()},
+                      {},
+                      pass});
   }
   for (const int64_t size : {3, 5}) {
     const CaseOperand x = T({2, 9, 4, 5}), scale = x.Wide().In(1, 2);

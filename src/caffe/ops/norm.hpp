@@ -47,7 +47,7 @@ struct BatchNormGrad {
   }
 };
 
-// (x, mean, variance, factor[, gamma, beta]) -> (y):  as BatchNorm, with given statistics. mean and
+// (x, mean, variance[, factor, gamma, beta]) -> (y):  as BatchNorm, with given statistics. mean and
 // variance are divided by factor first (not at all where factor is 0, giving 0).
 struct BatchNormInference {
   static constexpr std::string_view kName = "BatchNormInference";
@@ -62,7 +62,7 @@ struct BatchNormInference {
   }
 };
 
-// (dy, variance, factor[, gamma]) -> (dx):  dx = gamma * dy / sqrt(variance / factor + eps).
+// (dy, variance[, factor, gamma]) -> (dx):  dx = gamma * dy / sqrt(variance / factor + eps).
 struct BatchNormInferenceGrad {
   static constexpr std::string_view kName = "BatchNormInferenceGrad";
   enum Input { kDy, kVariance, kFactor, kGamma };
@@ -76,7 +76,8 @@ struct BatchNormInferenceGrad {
 // (batch_mean, batch_variance) -> (mean, variance, factor), each updated in place. The batch
 // variance is made unbiased with m / (m - 1), where `count` is m (1 when m is 1).
 //   decaying sums (BVLC):   factor = f * factor + 1;  mean = f * mean + batch_mean; ...
-//   moving average (NVCaffe): mean = f * mean + (1 - f) * batch_mean, a copy on the first pass.
+//   moving average (NVCaffe): mean = f * mean + (1 - f) * batch_mean, a copy on the first pass
+//   where `copies_first`; factor may be absent.
 struct UpdateRunningStatistics {
   static constexpr std::string_view kName = "UpdateRunningStatistics";
   enum Input { kBatchMean, kBatchVariance };
@@ -85,6 +86,7 @@ struct UpdateRunningStatistics {
   double fraction = 0.999;
   int64_t count = 1;
   bool decaying_sums = true;
+  bool copies_first = true;
   std::string Attributes() const { return StrCat("fraction ", fraction); }
 };
 

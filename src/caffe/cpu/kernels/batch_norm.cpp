@@ -123,15 +123,15 @@ void BatchNormGrad(const ops::BatchNormGrad& op, const KernelContext& ctx) {
 }
 
 // 1 / factor, 0 where the factor is 0: statistics that were never updated count as 0.
-double InverseFactor(const TensorView& factor) {
-  const double value = ElementOf(factor, 0);
+double InverseFactor(const KernelContext& ctx, int operand) {
+  const double value = ElementOr(ctx, operand, 0, 1);
   return value == 0 ? 0 : 1 / value;
 }
 
 void BatchNormInference(const ops::BatchNormInference& op, const KernelContext& ctx) {
   using Norm = ops::BatchNormInference;
   const ChannelView view(ctx.input(Norm::kX));
-  const double scale = InverseFactor(ctx.input(Norm::kFactor));
+  const double scale = InverseFactor(ctx, Norm::kFactor);
   VisitFloat(ctx.input(Norm::kX).dtype, [&]<typename T>(TypeTag<T>) {
     ParallelFor(view.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
@@ -148,7 +148,7 @@ void BatchNormInference(const ops::BatchNormInference& op, const KernelContext& 
 void BatchNormInferenceGrad(const ops::BatchNormInferenceGrad& op, const KernelContext& ctx) {
   using Grad = ops::BatchNormInferenceGrad;
   const ChannelView view(ctx.input(Grad::kDy));
-  const double scale = InverseFactor(ctx.input(Grad::kFactor));
+  const double scale = InverseFactor(ctx, Grad::kFactor);
   VisitFloat(ctx.input(Grad::kDy).dtype, [&]<typename T>(TypeTag<T>) {
     ParallelFor(view.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
@@ -166,7 +166,7 @@ void UpdateRunningStatistics(const ops::UpdateRunningStatistics& op, const Kerne
       op.count > 1 ? static_cast<double>(op.count) / static_cast<double>(op.count - 1) : 1;
   double keep = op.fraction, take = 1;
   if (!op.decaying_sums) {
-    keep = ctx.random.pass == 0 ? 0 : op.fraction;
+    keep = op.copies_first && ctx.random.pass == 0 ? 0 : op.fraction;
     take = 1 - keep;
   }
   for (int64_t c = 0; c < mean.count(); ++c) {

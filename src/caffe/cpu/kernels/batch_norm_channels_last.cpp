@@ -256,7 +256,7 @@ void BatchNormInference(const ops::BatchNormInference& op, int threads, const Ke
   const int64_t channels = x.shape[1];
   const Workspace space(ctx.workspace, threads, channels);
   float *factor = space.coefficient(0), *shift = space.coefficient(1);
-  const float count = ctx.input(Norm::kFactor).as<const float>()[0];
+  const double count = ChannelOr(ctx, Norm::kFactor, 0, 1);
   const double norm = count == 0 ? 0.0 : 1.0 / count;
   for (int64_t c = 0; c < channels; ++c) {
     const double mean = ctx.input(Norm::kMean).as<const float>()[c] * norm;
@@ -273,8 +273,10 @@ KernelOrRefusal Make(const Op& op, const KernelRequest& request) {
   const OperandDesc& x = request.inputs[0];
   if (const auto refusal = RefuseUnlessChannelsLast(request)) return *refusal;
   if (x.count() == 0) return Refusal{"an empty batch"};
-  for (const OperandDesc& operand : request.inputs) {
-    if (operand.present && operand.shape.num_axes() == 1 && operand.dtype != DType::kFloat)
+  const OperandSet images = op.layout_rule().inputs;
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    const OperandDesc& operand = request.inputs[i];
+    if (operand.present && !images.contains(i) && operand.dtype != DType::kFloat)
       return Refusal{"only float statistics"};
   }
   const int threads = request.device.num_threads();

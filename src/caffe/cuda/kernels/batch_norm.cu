@@ -305,13 +305,13 @@ KernelOrRefusal MakeBatchNormGrad(const ops::BatchNormGrad& op, const KernelRequ
 struct AverageStatistics {
   Numbers batch_mean, batch_variance, mean, variance, factor;
   double fraction, unbias;
-  bool decaying_sums;
+  bool decaying_sums, copies_first;
   RandomOnDevice random;
 
   __device__ void operator()(int64_t c) const {
     double keep = fraction, take = 1;
     if (!decaying_sums) {
-      keep = random.pass() == 0 ? 0 : fraction;
+      keep = copies_first && random.pass() == 0 ? 0 : fraction;
       take = 1 - keep;
     }
     mean.Set(c, keep * mean.Get<double>(c) + take * batch_mean.Get<double>(c));
@@ -326,7 +326,7 @@ void UpdateRunningStatistics(const ops::UpdateRunningStatistics& op, const Kerne
   ForEach(ctx, ctx.output(0).count(),
           AverageStatistics{InputNumbers(ctx, 0), InputNumbers(ctx, 1), OutputNumbers(ctx, 0),
                             OutputNumbers(ctx, 1), OutputNumbers(ctx, 2), op.fraction, unbias,
-                            op.decaying_sums, RandomOnDevice(ctx)});
+                            op.decaying_sums, op.copies_first, RandomOnDevice(ctx)});
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNorm, "batch-norm",

@@ -1,0 +1,36 @@
+// What BN and SyncBN have in common.
+#pragma once
+
+#include <vector>
+
+#include "caffe/layer.hpp"
+
+namespace caffe {
+
+// Batch normalisation with a slope and bias of its own, in two dialects. PSPNet: 4 blobs (slope,
+// bias, running mean and variance). SegNet, recognised by bn_mode, scale_filler or shift_filler: 2
+// blobs (scale, shift); the statistics are always the batch's, or in bn_mode INFERENCE contained in
+// the blobs. All blobs are 1 x C x 1 x 1.
+class BNBase : public Layer {
+ public:
+  explicit BNBase(const LayerParameter& param);
+
+  LayerTraits traits() const override {
+    return {.num_bottoms = 1, .num_tops = 1, .can_run_in_place = true};
+  }
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override;
+  std::vector<ParamDeclaration> Params(const std::vector<Shape>& bottoms) const override;
+  void EmitForward(GraphBuilder& graph) const override;
+  void EmitBackward(GraphBuilder& graph) const override;
+
+ private:
+  bool is_of_segnet() const;
+  bool only_scales() const { return options_.bn_mode() == BNParameter::INFERENCE; }
+  bool uses_given_statistics() const;
+  double eps() const;
+  Value* Statistic(GraphBuilder& graph, const char* name) const;
+
+  const BNParameter options_;
+};
+
+}  // namespace caffe

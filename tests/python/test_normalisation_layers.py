@@ -1,0 +1,70 @@
+"""BN and SyncBN against NumPy."""
+import caffe
+import numpy as np
+import pytest
+
+RANDOM = np.random.default_rng(3)
+X = RANDOM.standard_normal((4, 3, 5, 2)) * 2 + 1
+SLOPE, BIAS, MEAN = (RANDOM.standard_normal((1, 3, 1, 1)) for _ in range(3))
+VARIANCE = RANDOM.uniform(0.5, 2, (1, 3, 1, 1))
+
+
+def bn(options="", kind="BN"):
+    return f"layer {{ name: 'l' type: '{kind}' bottom: 'x0' top: 'y' {options} }}"
+
+
+def normalised(x, mean, variance, eps):
+    return SLOPE * (x - mean) / np.sqrt(variance + eps) + BIAS
+
+
+@pytest.mark.parametrize("kind", ["BN", "SyncBN"])
+def test_bn_uses_the_batch_in_training_and_running_statistics_in_testing(run_layer, kind):
+    axes = (0, 2, 3)
+    batch = X.mean(axes, keepdims=True), X.var(axes, keepdims=True)
+    y = run_layer(bn("bn_param { eps: 0.01 }", kind), X, params=(SLOPE, BIAS), train=True)["y"]
+    assert y == pytest.approx(normalised(X, *batch, 0.01), abs=1e-5)
+    y = run_layer(bn("", kind), X, params=(SLOPE, BIAS, MEAN, VARIANCE))["y"]
+    assert y == pytest.approx(normalised(X, MEAN, VARIANCE, 1e-5), abs=1e-5)
+
+
+def test_a_frozen_bn_has_given_statistics_and_learns_nothing(run_layer):
+    frozen = "bn_param { frozen: true }"
+    y = run_layer(bn(frozen), X, params=(SLOPE, BIAS, MEAN, VARIANCE), train=True)["y"]
+    assert y == pytest.approx(normalised(X, MEAN, VARIANCE, 1e-5), abs=1e-5)
+    assert run_layer(bn(frozen), X, train=True)["y"] == pytest.approx(X, rel=1e-4)
+
+
+def test_momentum_is_the_share_that_running_statistics_keep(write):
+    net = caffe.Net(write("layer { name: 'x0' type: 'Input' top: 'x0' input_param { shape { dim: 4 dim: 3 dim: 5 "
+                          "dim: 2 } } } " + bn("bn_param { momentum: 0.75 }")), caffe.TRAIN)
+    net.blobs["x0"].data[...] = X
+    assert [blob.data.shape for blob in net.params["l"]] == [(1, 3, 1, 1)] * 4
+    mean, variance = X.mean((0, 2, 3)), X.var((0, 2, 3))
+    for share in (0.25, 0.25 + 0.75 * 0.25):
+        net.forward()
+        assert net.params["l"][2].data.ravel() == pytest.approx(share * mean, rel=1e-4)
+        assert net.params["l"][3].data.ravel() == pytest.approx(share * variance, rel=1e-4)
+
+
+def test_bn_of_segnet_has_two_blobs(write, run_layer):
+    fillers = "scale_filler { type: 'constant' value: 1 } shift_filler { type: 'constant' value: 0.001 }"
+    for train in (True, False):  # the batch's statistics in testing, too
+        y = run_layer(bn(f"bn_param {{ {fillers} }}"), X, params=(SLOPE, BIAS), train=train)["y"]
+        want = normalised(X, X.mean((0, 2, 3), keepdims=True), X.var((0, 2, 3), keepdims=True), 1e-9)
+        assert y == pytest.approx(want, abs=1e-5)
+        y = run_layer(bn(f"bn_param {{ bn_mode: INFERENCE {fillers} }}"), X, params=(SLOPE, BIAS), train=train)["y"]
+        assert y == pytest.approx(SLOPE * X + BIAS, abs=1e-5)
+
+
+@pytest.mark.parametrize("layer, message", [
+    (bn("bn_param { bn_mode: LEARN momentum: 0.9 }"), "options of SegNet .* and of PSPNet"),
+    (bn("bn_param { momentum: 1.5 }"), "momentum is 1.5; it is the share that is kept"),
+])
+def test_options_that_contradict_are_refused(run_layer, layer, message):
+    with pytest.raises(caffe.InvalidArgument, match=message):
+        run_layer(layer, X)
+
+
+def test_a_vector_has_no_channels(run_layer):
+    with pytest.raises(caffe.InvalidArgument, match="must have items and channels"):
+        run_layer(bn(), X[0, 0, :, 0])
