@@ -142,6 +142,29 @@ std::vector<GradientCase> Cases() {
   add(Layer1("BNSegNet", "3x2x3x2", "BN", segnet + "}")).tolerance = 1e-5;
   add(Layer1("BNSegNetInference", "3x2x3x2", "BN", segnet + "bn_mode: INFERENCE }"));
   add(Layer1("SyncBN", "3x2x3x2", "SyncBN", bn + "}")).tolerance = 1e-5;
+  for (const int axis : {-1, 1}) {
+    add(Layer1(StrCat("LayerNorm", axis == 1 ? "Items" : ""), "3x2x4", "LayerNorm",
+               StrCat("layer_norm_param { axis: ", axis, " eps: 0.01 scale_", kFiller, "}")))
+        .tolerance = 1e-5;
+  }
+  add(Layer1("LayerNormNotAffine", "3x5", "LayerNorm", "layer_norm_param { affine: false }"))
+      .tolerance = 1e-5;
+  for (const std::string a : {"", "transpose_a: true "}) {
+    for (const std::string b : {"", "transpose_b: true "}) {
+      add({StrCat("MatMul", a.empty() ? "N" : "T", b.empty() ? "N" : "T"),
+           StrCat(a.empty() ? "2x3x4 " : "2x4x3 ", b.empty() ? "2x4x5" : "2x5x4"),
+           StrCat(
+               "layer { name: 'l' type: 'MatMul' bottom: 'x0' bottom: 'x1' top: 'y' matmul_param "
+               "{ ",
+               a, b, "} }")});
+    }
+  }
+  add(Layer1("BatchReduction", "3x4x2", "BatchReduction",
+             "batch_reduction_param { reduction_param { operation: MEAN coeff: 1.5 } }"));
+  add(Layer1("BatchReductionLevels", "2x5x3", "BatchReduction",
+             "batch_reduction_param { level: 1 level: 2 reduction_param { axis: 1 } }"));
+  add(Layer1("BatchReductionDiagonal", "2x3x3x2", "BatchReduction",
+             "batch_reduction_param { pos: true reduction_param { axis: 1 operation: MEAN } }"));
   add(Layer1("Scale", "2x3x2x2", "Scale", StrCat("scale_param { bias_term: true ", kFiller, "}")));
   add(Layer1("ScaleAxis0", "2x3x2", "Scale",
              StrCat("scale_param { axis: 0 num_axes: 2 ", kFiller, "}")));

@@ -1,4 +1,4 @@
-"""BN and SyncBN against NumPy."""
+"""BN, SyncBN and LayerNorm against NumPy."""
 import caffe
 import numpy as np
 import pytest
@@ -56,9 +56,22 @@ def test_bn_of_segnet_has_two_blobs(write, run_layer):
         assert y == pytest.approx(SLOPE * X + BIAS, abs=1e-5)
 
 
+def test_layer_norm(run_layer):
+    for axis, axes in ((-1, (3,)), (1, (1, 2, 3)), (2, (2, 3))):
+        scale, bias = (RANDOM.standard_normal(X.shape[axis:]) for _ in range(2))
+        want = (X - X.mean(axes, keepdims=True)) / np.sqrt(X.var(axes, keepdims=True) + 0.01)
+        layer = "layer {{ name: 'l' type: 'LayerNorm' bottom: 'x0' top: 'y' layer_norm_param {{ axis: {} eps: 0.01 {} }} }}"
+        assert run_layer(layer.format(axis, "affine: false"), X)["y"] == pytest.approx(want, abs=1e-5)
+        assert run_layer(layer.format(axis, ""), X)["y"] == pytest.approx(want, abs=1e-5)
+        y = run_layer(layer.format(axis, ""), X, params=(scale, bias))["y"]
+        assert y == pytest.approx(want * scale + bias, abs=1e-5)
+
+
 @pytest.mark.parametrize("layer, message", [
     (bn("bn_param { bn_mode: LEARN momentum: 0.9 }"), "options of SegNet .* and of PSPNet"),
     (bn("bn_param { momentum: 1.5 }"), "momentum is 1.5; it is the share that is kept"),
+    (bn("layer_norm_param { affine: false bias_filler { value: 1 } }", "LayerNorm"), "affine is false, but there is a filler"),
+    (bn("layer_norm_param { axis: 4 }", "LayerNorm"), "axis 4"),
 ])
 def test_options_that_contradict_are_refused(run_layer, layer, message):
     with pytest.raises(caffe.InvalidArgument, match=message):

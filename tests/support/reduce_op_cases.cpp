@@ -52,6 +52,7 @@ void AddReduceCases(std::vector<OpCase>* cases) {
     const CaseOperand rows = T({axis == 1 ? 3 : 12}).Wide().In(0.5, 2);
     const std::string suffix = StrCat(axis);
     add("Mvn" + suffix, ops::Mvn{axis, true, 1e-3}, {x}, {x, rows});
+    add("MvnEpsInRoot" + suffix, ops::Mvn{axis, true, 0.5, true}, {x}, {x, rows});
     add("MvnMeanOnly" + suffix, ops::Mvn{axis, false}, {x}, {x});
     add("MvnGrad" + suffix, ops::MvnGrad{axis, true}, {x, rows, x}, {x});
     add("MvnGradMeanOnly" + suffix, ops::MvnGrad{axis, false}, {Absent(), Absent(), x}, {x});

@@ -10,12 +10,13 @@ namespace caffe::ops {
 // A row is what remains from `axis` on: axis 1 for items, 2 for planes.
 //
 // (x) -> (y[, deviation]):  y = x - mean of the row, and with `divides` over deviation =
-// sqrt(variance) + eps (one per row).
+// sqrt(variance) + eps, or with `eps_in_root` sqrt(variance + eps) (one per row).
 struct Mvn {
   static constexpr std::string_view kName = "Mvn";
   int axis = 2;
   bool divides = true;
   double eps = 1e-9;
+  bool eps_in_root = false;
   std::string Attributes() const { return StrCat("axis ", axis, divides ? "" : ", mean only"); }
 };
 

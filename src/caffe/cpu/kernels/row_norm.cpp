@@ -33,8 +33,10 @@ void Mvn(const ops::Mvn& op, const KernelContext& ctx) {
         const double centred = static_cast<double>(x[i]) - mean;
         squares += centred * centred;
       }
-      const double deviation =
-          op.divides ? std::sqrt(squares / static_cast<double>(length)) + op.eps : 1;
+      const double variance = squares / static_cast<double>(length);
+      const double deviation = !op.divides      ? 1
+                               : op.eps_in_root ? std::sqrt(variance + op.eps)
+                                                : std::sqrt(variance) + op.eps;
       for (int64_t i = 0; i < length; ++i) {
         y[i] = static_cast<T>((static_cast<double>(x[i]) - mean) / deviation);
       }

@@ -33,7 +33,7 @@ template <typename T>
 struct MvnRow {
   using A = Accum<T>;
   Rows rows;
-  bool divides;
+  bool divides, eps_in_root;
   A eps;
   const T* x;
   T* y;
@@ -48,7 +48,8 @@ struct MvnRow {
       const A squares = SumRow(rows, row, group, [this, mean](int64_t i) {
         return (Wide(x[i]) - mean) * (Wide(x[i]) - mean);
       });
-      deviation = std::sqrt(squares / count) + eps;
+      const A variance = squares / count;
+      deviation = eps_in_root ? std::sqrt(variance + eps) : std::sqrt(variance) + eps;
     }
     ForRow(rows, row, group,
            [this, mean, deviation](int64_t i) { y[i] = T((Wide(x[i]) - mean) / deviation); });
@@ -60,8 +61,8 @@ void Mvn(const ops::Mvn& op, const KernelContext& ctx) {
   const Rows rows = RowsFrom(ctx.input(0).shape, op.axis);
   VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     ForRows(ctx, rows,
-            MvnRow<T>{rows, op.divides, static_cast<Accum<T>>(op.eps), ctx.input(0).as<const T>(),
-                      ctx.output(0).as<T>(), OutputNumbers(ctx, 1)});
+            MvnRow<T>{rows, op.divides, op.eps_in_root, static_cast<Accum<T>>(op.eps),
+                      ctx.input(0).as<const T>(), ctx.output(0).as<T>(), OutputNumbers(ctx, 1)});
   });
 }
 
