@@ -320,10 +320,13 @@ std::vector<GradientCase> Cases() {
          -1, 1, 0, is_lstm ? "3x2 1x2x3 1x2x3" : "3x2 1x2x3"})
         .classes = 2;
   };
-  for (const char* type : {"LSTM", "RNN"}) {
+  for (const char* type : {"LSTM", "RNN", "GRU"}) {
     recurrent(type, "", "");
     recurrent(type, "Static", " 2x5");
   }
+  add(Layer1(
+      "Lstm", "6x4", "Lstm",
+      StrCat("lstm_param { num_output: 3 batch_size: 2 clipping_threshold: 50 ", kGaussian, "}")));
   add({"LSTMUnit", "1x2x3 1x2x12",
        "layer { name: 'l' type: 'LSTMUnit' bottom: 'x0' bottom: 'x1' bottom: 'c0' top: 'y' top: "
        "'z' }",

@@ -1,5 +1,7 @@
 #include "caffe/layers/recurrent_base.hpp"
 
+#include <utility>
+
 #include "caffe/error.hpp"
 #include "caffe/ops/arrange.hpp"
 #include "caffe/ops/broadcast.hpp"
@@ -23,22 +25,28 @@ Value* Matrix(GraphBuilder& graph, const std::string& name, Value* value, int64_
 
 }  // namespace
 
-RecurrentBase::RecurrentBase(const LayerParameter& param) : Layer(param) {
-  Require(options().num_output() > 0, "num_output is ", options().num_output(),
-          "; set recurrent_param { num_output } to at least 1");
+RecurrentBase::RecurrentBase(const LayerParameter& param, const char* field,
+                             RecurrentParameter options)
+    : Layer(param), options_(std::move(options)) {
+  Require(options_.num_output() > 0, "num_output is ", options_.num_output(), "; set ", field,
+          " { num_output } to at least 1");
 }
 
 LayerTraits RecurrentBase::traits() const {
   const int states = exposes_states() ? num_states() : 0;
-  return {.min_bottoms = 2 + states, .max_bottoms = 3 + states, .num_tops = 1 + states};
+  return {.min_bottoms = has_cont() ? 2 + states : 1,
+          .max_bottoms = 3 + states,
+          .num_tops = 1 + states};
 }
 
 std::vector<Shape> RecurrentBase::InferTopShapes(const std::vector<Shape>& bottoms) const {
-  const Shape &x = bottoms[0], &cont = bottoms[1];
+  const Shape& x = bottoms[0];
   Require(x.num_axes() >= 2, "bottom 0 has shape ", x, "; it must be T x N x ...");
   Require(x[0] > 0, "bottom 0 has shape ", x, "; there must be a step in time");
-  Require(cont == (Shape{x[0], x[1]}), "bottom 1 has shape ", cont, "; it must be ", x[0], "x",
-          x[1], ", one number for each step and item of bottom 0");
+  if (has_cont()) {
+    Require(bottoms[1] == (Shape{x[0], x[1]}), "bottom 1 has shape ", bottoms[1], "; it must be ",
+            x[0], "x", x[1], ", one number for each step and item of bottom 0");
+  }
   if (has_static_input()) {
     Require(bottoms[2].num_axes() >= 1 && bottoms[2][0] == x[1], "bottom 2 has shape ", bottoms[2],
             "; it must begin with the ", x[1], " items of bottom 0");
@@ -65,43 +73,45 @@ RecurrentBase::Sizes RecurrentBase::SizesOf(GraphBuilder& graph) const {
   return SizesOf(bottoms);
 }
 
-Value* RecurrentBase::InputProducts(GraphBuilder& graph, int weights, int64_t columns) const {
+Value* RecurrentBase::InputProducts(GraphBuilder& graph, int64_t columns) const {
+  const InputParams params = input_params();
   const Sizes sizes = SizesOf(graph);
   const int64_t rows = sizes.steps * sizes.items;
   Value* x = Matrix(graph, "x", graph.bottom(0), rows, sizes.inputs);
-  Value* products = Times(graph, "x_products", x, graph.param(weights), rows, columns, sizes.inputs,
-                          graph.param(weights + 1));
+  Value* products = Times(graph, "x_products", x, graph.param(params.weights), rows, columns,
+                          sizes.inputs, graph.param(params.bias));
   if (!has_static_input()) return products;
   Value* fixed = Matrix(graph, "x_static", graph.bottom(2), sizes.items, sizes.static_inputs);
-  Value* once = Times(graph, "static_products", fixed, graph.param(weights + 2), sizes.items,
-                      columns, sizes.static_inputs);
+  Value* once = Times(graph, "static_products", fixed, graph.param(params.static_weights),
+                      sizes.items, columns, sizes.static_inputs);
   Value* repeated = graph.Scratch("static_repeated", Shape{rows, columns});
   graph.Emit(ops::Tile{.axis = 0, .tiles = sizes.steps}, {once}, {repeated});
   return Sum(graph, "products", {products, repeated});
 }
 
-void RecurrentBase::InputProductsGrad(GraphBuilder& graph, int weights, int64_t columns,
+void RecurrentBase::InputProductsGrad(GraphBuilder& graph, int64_t columns,
                                       Value* dproducts) const {
+  const InputParams params = input_params();
   const Sizes sizes = SizesOf(graph);
   const int64_t rows = sizes.steps * sizes.items;
   Value* x = Matrix(graph, "x_again", graph.bottom(0), rows, sizes.inputs);
-  WeightsGrad(graph, dproducts, x, graph.param_diff(weights), rows, columns, sizes.inputs);
+  WeightsGrad(graph, dproducts, x, graph.param_diff(params.weights), rows, columns, sizes.inputs);
   graph.Emit(ops::SumToAxes{{.axis = 1, .num_axes = 1}}, {dproducts},
-             {graph.param_diff(weights + 1)});
+             {graph.param_diff(params.bias)});
   if (graph.wants_bottom_diff(0)) {
     Value* dx =
-        TimesGrad(graph, "dx", dproducts, graph.param(weights), rows, columns, sizes.inputs);
+        TimesGrad(graph, "dx", dproducts, graph.param(params.weights), rows, columns, sizes.inputs);
     graph.Emit(ops::View{}, {dx}, {graph.bottom_diff(0)});
   }
   if (!has_static_input()) return;
   Value* dfixed = graph.Scratch("dstatic", Shape{sizes.items, columns});
   graph.Emit(ops::TileGrad{.axis = 0, .tiles = sizes.steps}, {dproducts}, {dfixed});
   Value* fixed = Matrix(graph, "x_static_again", graph.bottom(2), sizes.items, sizes.static_inputs);
-  WeightsGrad(graph, dfixed, fixed, graph.param_diff(weights + 2), sizes.items, columns,
+  WeightsGrad(graph, dfixed, fixed, graph.param_diff(params.static_weights), sizes.items, columns,
               sizes.static_inputs);
   if (graph.wants_bottom_diff(2)) {
-    Value* dx = TimesGrad(graph, "dx_static", dfixed, graph.param(weights + 2), sizes.items,
-                          columns, sizes.static_inputs);
+    Value* dx = TimesGrad(graph, "dx_static", dfixed, graph.param(params.static_weights),
+                          sizes.items, columns, sizes.static_inputs);
     graph.Emit(ops::View{}, {dx}, {graph.bottom_diff(2)});
   }
 }
@@ -119,6 +129,10 @@ Value* RecurrentBase::Cont(GraphBuilder& graph, int64_t step) const {
 }
 
 void RecurrentBase::LoadCont(GraphBuilder& graph, int64_t step) const {
+  if (!has_cont()) {
+    graph.Emit(ops::Fill{step == 0 ? 0.0 : 1.0}, {}, {Cont(graph, step)});
+    return;
+  }
   Value* row = graph.Scratch(StrCat("cont_row", step), Shape{1, SizesOf(graph).items});
   graph.Emit(ops::SliceOf{.axis = 0, .offset = step}, {graph.bottom(1)}, {row});
   graph.Emit(ops::View{}, {row}, {Cont(graph, step)});
@@ -138,6 +152,10 @@ Value* RecurrentBase::InitialState(GraphBuilder& graph, int state) const {
 
 void RecurrentBase::LoadInitialState(GraphBuilder& graph, int state) const {
   Value* initial = InitialState(graph, state);
+  if (!has_cont()) {
+    graph.Emit(ops::Fill{0}, {}, {initial});
+    return;
+  }
   if (exposes_states()) {
     graph.Emit(ops::View{}, {graph.bottom(first_state_bottom() + state)}, {initial});
     return;
@@ -151,7 +169,7 @@ void RecurrentBase::KeepState(GraphBuilder& graph, int state, Value* value) cons
   const int64_t items = SizesOf(graph).items;
   if (exposes_states()) {
     graph.Emit(ops::View{}, {value}, {graph.top(1 + state)});
-  } else {
+  } else if (has_cont()) {
     graph.Emit(ops::ScaleBy{1}, {value},
                {graph.State(StrCat("carried", state), Shape{items, width()})});
   }

@@ -1,4 +1,4 @@
-// What RNN and LSTM have in common: bottoms, tops, and the parts of their step.
+// What RNN, GRU and LSTM have in common: bottoms, tops, and the parts of their step.
 #pragma once
 
 #include <string>
@@ -18,7 +18,8 @@ namespace caffe {
 // before, the products with x and all weight gradients, is one matrix product for all steps.
 class RecurrentBase : public Layer {
  public:
-  explicit RecurrentBase(const LayerParameter& param);
+  explicit RecurrentBase(const LayerParameter& param)
+      : RecurrentBase(param, "recurrent_param", param.recurrent_param()) {}
 
   LayerTraits traits() const override;
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override;
@@ -27,13 +28,23 @@ class RecurrentBase : public Layer {
   }
 
  protected:
+  // For options that stand in another field.
+  RecurrentBase(const LayerParameter& param, const char* field, RecurrentParameter options);
+
   // States that a step hands on: h, and for LSTM also c.
   virtual int num_states() const = 0;
+  // Numbers of the parameters that InputProducts reads.
+  struct InputParams {
+    int weights, bias, static_weights;
+  };
+  virtual InputParams input_params() const { return {0, 1, 2}; }
 
-  const RecurrentParameter& options() const { return param().recurrent_param(); }
+  const RecurrentParameter& options() const { return options_; }
   int64_t width() const { return options().num_output(); }
   bool exposes_states() const { return options().expose_hidden(); }
-  bool has_static_input() const {
+  // Without cont all sequences begin with the batch, and no state is carried to the next pass.
+  virtual bool has_cont() const { return true; }
+  virtual bool has_static_input() const {
     return param().bottom_size() == 3 + (exposes_states() ? num_states() : 0);
   }
   int first_state_bottom() const { return has_static_input() ? 3 : 2; }
@@ -41,20 +52,19 @@ class RecurrentBase : public Layer {
   struct Sizes {
     int64_t steps, items, inputs, static_inputs;
   };
-  Sizes SizesOf(const std::vector<Shape>& bottoms) const;
+  virtual Sizes SizesOf(const std::vector<Shape>& bottoms) const;
   Sizes SizesOf(GraphBuilder& graph) const;
 
-  // W x + b for all steps and items, plus the static input's part: (T N, columns). Parameters
-  // `weights`, `bias` and `weights + 2` (static).
-  Value* InputProducts(GraphBuilder& graph, int weights, int64_t columns) const;
+  // W x + b for all steps and items, plus the static input's part: (T N, columns).
+  Value* InputProducts(GraphBuilder& graph, int64_t columns) const;
   // The gradients of what InputProducts read, given that of its result.
-  void InputProductsGrad(GraphBuilder& graph, int weights, int64_t columns, Value* dproducts) const;
+  void InputProductsGrad(GraphBuilder& graph, int64_t columns, Value* dproducts) const;
 
   // Rows of step t of a (T N, columns) value.
   Value* Step(GraphBuilder& graph, const std::string& name, Value* all, int64_t step,
               int64_t columns) const;
   // cont of step t: (N). Forward loads it, backward finds it there.
-  void LoadCont(GraphBuilder& graph, int64_t step) const;
+  virtual void LoadCont(GraphBuilder& graph, int64_t step) const;
   Value* Cont(GraphBuilder& graph, int64_t step) const;
   // Joins (N, columns) values of all steps: (T N, columns).
   Value* Join(GraphBuilder& graph, const std::string& name, const std::vector<Value*>& steps,
@@ -79,6 +89,9 @@ class RecurrentBase : public Layer {
   // x scaled by one number per item; the sum of values that are not null.
   static Value* ScaleItems(GraphBuilder& graph, const std::string& name, Value* x, Value* factors);
   static Value* Sum(GraphBuilder& graph, const std::string& name, const std::vector<Value*>& parts);
+
+ private:
+  const RecurrentParameter options_;
 };
 
 }  // namespace caffe

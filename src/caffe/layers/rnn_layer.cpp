@@ -29,7 +29,7 @@ class RNNLayer final : public RecurrentBase {
   void EmitForward(GraphBuilder& graph) const override {
     const Sizes sizes = SizesOf(graph);
     const int64_t rows = sizes.steps * sizes.items;
-    Value* products = InputProducts(graph, 0, width());
+    Value* products = InputProducts(graph, width());
     LoadInitialState(graph, 0);
     std::vector<Value*> states;
     for (int64_t t = 0; t < sizes.steps; ++t) {
@@ -79,7 +79,7 @@ class RNNLayer final : public RecurrentBase {
     Value* all_dsums = Join(graph, "dsums", dsums, width());
     WeightsGrad(graph, all_dsums, Join(graph, "hidden", hidden, width()),
                 graph.param_diff(recurrent_weights()), rows, width(), width());
-    InputProductsGrad(graph, 0, width(), all_dsums);
+    InputProductsGrad(graph, width(), all_dsums);
   }
 
  private:

@@ -1,0 +1,83 @@
+#include "caffe/error.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/layers/lstm_base.hpp"
+#include "caffe/ops/convert.hpp"
+
+namespace caffe {
+namespace {
+
+RecurrentParameter OptionsOf(const LSTMParameter& param) {
+  RecurrentParameter options;
+  options.set_num_output(param.num_output());
+  *options.mutable_weight_filler() = param.weight_filler();
+  *options.mutable_bias_filler() = param.bias_filler();
+  return options;
+}
+
+// LSTM of forks, type "Lstm". Bottoms: x (T N,...), `batch_size` being N, and clip (T N) (0 where a
+// sequence begins) if there is one. Top: the output (T N,D). Clip is what other layers call
+// cont. Parameters: W_xc (4D,I), W_hc (4D,D), b_c
+// (4D).
+class LstmLayer final : public LstmBase {
+ public:
+  explicit LstmLayer(const LayerParameter& param)
+      : LstmBase(param, "lstm_param", OptionsOf(param.lstm_param())),
+        items_(param.lstm_param().batch_size()) {
+    Require(items_ > 0, "batch_size is ", items_, "; it must be at least 1");
+    Require(clipping_threshold() >= 0, "clipping_threshold is ", clipping_threshold(),
+            "; it must be 0 (none) or above");
+  }
+
+  LayerTraits traits() const override {
+    return {.min_bottoms = 1, .max_bottoms = 2, .num_tops = 1};
+  }
+  bool AllowForceBackward(int bottom) const override { return bottom == 0; }
+
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
+    const Shape& x = bottoms[0];
+    Require(x.num_axes() >= 2 && x[0] > 0 && x[0] % items_ == 0, "bottom 0 has shape ", x,
+            "; it must have rows for each step in time of the ", items_,
+            " sequences of batch_size, one after the other");
+    if (has_cont()) {
+      const Shape& clip = bottoms[1];
+      Require(clip.num_axes() >= 1 && clip[0] == x[0] && clip.count() == x[0],
+              "bottom 1 has shape ", clip, "; it must be ", x[0],
+              ", one number for each row of bottom 0");
+    }
+    return {Shape{x[0], width()}};
+  }
+
+  std::vector<ParamDeclaration> Params(const std::vector<Shape>& bottoms) const override {
+    return {{Shape{gates(), SizesOf(bottoms).inputs}, options().weight_filler()},
+            {Shape{gates(), width()}, options().weight_filler()},
+            {Shape{gates()}, options().bias_filler()}};
+  }
+
+ private:
+  bool has_cont() const override { return param().bottom_size() == 2; }
+  InputParams input_params() const override {
+    return {.weights = 0, .bias = 2, .static_weights = -1};
+  }
+  int recurrent_weights() const override { return 1; }
+  float clipping_threshold() const override { return param().lstm_param().clipping_threshold(); }
+  bool has_static_input() const override { return false; }
+
+  using RecurrentBase::SizesOf;
+  Sizes SizesOf(const std::vector<Shape>& bottoms) const override {
+    return {bottoms[0][0] / items_, items_, bottoms[0].count(1), 0};
+  }
+
+  void LoadCont(GraphBuilder& graph, int64_t step) const override {
+    if (!has_cont()) return RecurrentBase::LoadCont(graph, step);
+    Value* clip = graph.Scratch(StrCat("clip", step), Shape{graph.shape(graph.bottom(1))[0]});
+    graph.Emit(ops::View{}, {graph.bottom(1)}, {clip});
+    graph.Emit(ops::SliceOf{.axis = 0, .offset = step * items_}, {clip}, {Cont(graph, step)});
+  }
+
+  const int64_t items_;
+};
+
+REGISTER_LAYER_CLASS(Lstm, "lstm_param");
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,133 @@
+"""Lstm and GRU against loops over steps in NumPy."""
+import caffe
+import numpy as np
+import pytest
+
+RANDOM = np.random.default_rng(11)
+STEPS, ITEMS, INPUTS, WIDTH = 4, 3, 5, 2
+X = RANDOM.standard_normal((STEPS, ITEMS, INPUTS))
+CONT = np.array([[0, 1, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]], float)
+
+
+def random(*shape):
+    return RANDOM.standard_normal(shape) * 0.7
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm_steps(x, cont, weights, recurrent, bias, h, c):
+    outputs = []
+    for inputs, goes_on in zip(x, cont):
+        i, f, o, g = np.split(inputs @ weights.T + bias + (goes_on[:, None] * h) @ recurrent.T, 4, axis=1)
+        c = goes_on[:, None] * sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        outputs.append(h)
+    return np.array(outputs), h, c
+
+
+LSTM = (random(4 * WIDTH, INPUTS), random(4 * WIDTH, WIDTH), random(4 * WIDTH))
+ZERO = np.zeros((ITEMS, WIDTH))
+
+
+def lstm(options="", bottoms="bottom: 'x0'", width=WIDTH, items=ITEMS):
+    return (f"layer {{ name: 'l' type: 'Lstm' {bottoms} top: 'y' "
+            f"lstm_param {{ num_output: {width} batch_size: {items} {options} }} }}")
+
+
+def test_lstm_without_clip_begins_with_the_batch(run_layer):
+    y = run_layer(lstm(), X.reshape(-1, INPUTS), params=LSTM)["y"]
+    cont = np.ones_like(CONT)
+    cont[0] = 0
+    assert y.shape == (STEPS * ITEMS, WIDTH)
+    assert y.reshape(STEPS, ITEMS, WIDTH) == pytest.approx(lstm_steps(X, cont, *LSTM, ZERO, ZERO)[0], abs=1e-5)
+
+
+def test_lstm_with_clip_goes_on_from_the_last_pass(write):
+    text = (f"default_forward_type: DOUBLE layer {{ name: 'x' type: 'Input' top: 'x0' top: 'x1' input_param {{ "
+            f"shape {{ dim: {STEPS * ITEMS} dim: {INPUTS} }} shape {{ dim: {STEPS * ITEMS} }} }} }} "
+            + lstm(bottoms="bottom: 'x0' bottom: 'x1'"))
+    net = caffe.Net(write(text), caffe.TEST)
+    net.blobs["x0"].data[...], net.blobs["x1"].data[...] = X.reshape(-1, INPUTS), CONT.ravel()
+    for blob, value in zip(net.params["l"], LSTM):
+        blob.data[...] = value
+    h = c = ZERO
+    for _ in range(2):
+        outputs, h, c = lstm_steps(X, CONT, *LSTM, h, c)
+        assert net.forward()["y"].reshape(outputs.shape) == pytest.approx(outputs, abs=1e-5)
+
+
+def test_gradients_of_gates_are_clipped(write):
+    def gradient(options):
+        text = (f"force_backward: true layer {{ name: 'x0' type: 'Input' top: 'x0' input_param {{ shape {{ "
+                f"dim: {STEPS * ITEMS} dim: {INPUTS} }} }} }} " + lstm(options))
+        net = caffe.Net(write(text), caffe.TRAIN)
+        net.blobs["x0"].data[...] = X.reshape(-1, INPUTS)
+        for blob, value in zip(net.params["l"], LSTM):
+            blob.data[...] = value
+        net.forward()
+        net.blobs["y"].diff[...] = 1
+        net.backward()
+        return net.params["l"][2].diff.copy()
+    free = gradient("")
+    assert gradient("clipping_threshold: 100") == pytest.approx(free)
+    clipped = gradient("clipping_threshold: 0.001")
+    assert abs(clipped).max() <= 0.001 * STEPS * ITEMS * 1.001 < abs(free).max() and abs(clipped).max() > 0
+
+
+def gru_steps(x, cont, weights, bias, z_weights, r_weights, n_weights, h):
+    outputs = []
+    for inputs, goes_on in zip(x, cont):
+        h = goes_on[:, None] * h
+        z, r, n = np.split(inputs @ weights.T + bias, 3, axis=1)
+        z, r = sigmoid(z + h @ z_weights.T), sigmoid(r + h @ r_weights.T)
+        n = np.tanh(n + (r * h) @ n_weights.T)
+        h = (1 - z) * n + z * h
+        outputs.append(h)
+    return np.array(outputs)
+
+
+GRU = (random(3 * WIDTH, INPUTS), random(3 * WIDTH), *(random(WIDTH, WIDTH) for _ in range(3)))
+
+
+def gru(bottoms, tops="top: 'y'", options=""):
+    return (f"layer {{ name: 'l' type: 'GRU' {bottoms} {tops} recurrent_param {{ num_output: {WIDTH} "
+            f"weight_filler {{ type: 'uniform' }} {options} }} }}")
+
+
+def test_gru(run_layer):
+    y = run_layer(gru("bottom: 'x0' bottom: 'x1'"), X, CONT, params=GRU)["y"]
+    assert y == pytest.approx(gru_steps(X, CONT, *GRU, ZERO), abs=1e-5)
+
+
+def test_gru_without_cont_begins_with_the_batch(run_layer):
+    cont = np.ones_like(CONT)
+    cont[0] = 0
+    y = run_layer(gru("bottom: 'x0'"), X, params=GRU)["y"]
+    assert y == pytest.approx(gru_steps(X, cont, *GRU, ZERO), abs=1e-5)
+
+
+def test_gru_with_a_static_input_and_exposed_state(run_layer):
+    static, weights, state = random(ITEMS, 4), random(3 * WIDTH, 4), random(1, ITEMS, WIDTH)
+    params = (GRU[0], GRU[1], weights, *GRU[2:])
+    y = run_layer(gru("bottom: 'x0' bottom: 'x1' bottom: 'x2' bottom: 'x3'", "top: 'y' top: 'h'", "expose_hidden: true"),
+                  X, np.ones_like(CONT), static, state, params=params)
+    inputs = np.concatenate([X, np.broadcast_to(static, (STEPS, ITEMS, 4))], 2)
+    want = gru_steps(inputs, np.ones_like(CONT), np.hstack([GRU[0], weights]), *GRU[1:], state[0])
+    assert y["y"] == pytest.approx(want, abs=1e-5) and y["h"][0] == pytest.approx(want[-1], abs=1e-5)
+
+
+@pytest.mark.parametrize("layer, message", [
+    (lstm(width=0), "num_output is 0; set lstm_param"),
+    (lstm(items=0), "batch_size is 0"),
+    (lstm(items=5), "rows for each step in time of the 5 sequences"),
+    (lstm("clipping_threshold: -1"), "clipping_threshold is -1"),
+    (lstm(bottoms="bottom: 'x0' bottom: 'x0'"), "bottom 1 has shape 12x5; it must be 12"),
+    (gru("bottom: 'x0'", options="expose_hidden: true"), "takes at least 3 bottom"),
+    (gru("bottom: 'x0' bottom: 'l'"), "bottom 'l'"),
+    (lstm().replace("Lstm", "LSTM").replace("lstm_param", "recurrent_param").replace("batch_size: 3", ""), "takes at least 2 bottom"),
+])
+def test_what_does_not_fit_is_refused(run_layer, layer, message):
+    with pytest.raises(caffe.InvalidArgument, match=message):
+        run_layer(layer, X.reshape(-1, INPUTS))
