@@ -192,7 +192,7 @@ class NetChecker {
 
   void RemoveStatistics(Numbers* numbers) const {
     for (const LayerParameter& layer : net_.layer()) {
-      if (layer.type() != "BatchNorm") continue;
+      if (layer.type() != "BatchNorm" && layer.type() != "BN") continue;
       std::erase_if(*numbers, [&](const auto& entry) {
         return entry.first.find(" data " + layer.name() + ".") != std::string::npos;
       });

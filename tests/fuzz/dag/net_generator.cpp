@@ -96,7 +96,8 @@ class NetWriter {
       const std::shared_ptr<Layer> meaning = LayerRegistry::CreateLayer(layer);
       made = meaning->InferTopShapes(shapes);
       if (!IsSmall(made) || (is_divisible_ && !CanBeDivided(layer))) return false;
-      if (layer.type() != "BatchNorm") ChooseParamSpecs(meaning->Params(shapes), &layer);
+      const bool has_statistics = layer.type() == "BatchNorm" || layer.type() == "BN";
+      if (!has_statistics) ChooseParamSpecs(meaning->Params(shapes), &layer);
     } catch (const InvalidArgument&) {
       return false;
     }
@@ -242,6 +243,8 @@ class NetWriter {
         {6, &NetWriter::AddRearranged},   {3, &NetWriter::AddSoftmax},
         {3, &NetWriter::AddReduction},    {2, &NetWriter::AddFilter},
         {1, &NetWriter::AddParameter},    {2, &NetWriter::AddAxpy},
+        {4, &NetWriter::AddResized},      {4, &NetWriter::AddMoved},
+        {2, &NetWriter::AddLayerNorm},    {2, &NetWriter::AddMatMul},
         {1, &NetWriter::AddInput}};
     int total = 0;
     for (const auto& [weight, method] : kChoices) total += weight;
@@ -335,6 +338,11 @@ class NetWriter {
                                       "type: 'Swish' swish_param { beta: 0.5 }",
                                       "type: 'Clip' clip_param { min: -0.7 max: 0.9 }",
                                       "type: 'Clip' clip_param { min: 0 max: 6 }",
+                                      "type: 'ReLU6' relu6_param { threshold: 0.8 }",
+                                      "type: 'HardSwish'",
+                                      "type: 'Mish'",
+                                      "type: 'GELU'",
+                                      "type: 'SiLU'",
                                       "type: 'Power' power_param { scale: 0.5 shift: 0.25 }",
                                       "type: 'Power' power_param { power: 2 scale: 0.5 }",
                                       "type: 'Power'",
@@ -377,6 +385,8 @@ class NetWriter {
   }
 
   std::string BatchNorm() {
+    if (random_.Chance(0.2))
+      return StrCat("type: 'BN' bn_param { eps: 1e-3", Flag("frozen", 0.3), " }");
     return StrCat("type: 'BatchNorm' batch_norm_param { eps: ", random_.Pick({1e-5, 1e-3}),
                   Flag("use_global_stats", 0.15), Flag("scale_bias", 0.1), " }");
   }
@@ -399,6 +409,46 @@ class NetWriter {
     if (last.shape.count() > 2 * last.shape.LegacyExtent(1)) add(BatchNorm());
     if (random_.Chance(0.75)) add(Scale(""));
     if (random_.Chance(0.6)) add("type: 'ReLU'");
+  }
+
+  void AddResized() {
+    const auto bottom = ChooseImage();
+    if (!bottom) return;
+    const std::string size =
+        StrCat(" height: ", random_.Between(1, 7), " width: ", random_.Between(1, 7), " }");
+    Add(random_.Pick<std::string>({"type: 'Upsample' upsample_param { scale: 2 }",
+                                   "type: 'Interp' interp_param { zoom_factor: 2 }",
+                                   "type: 'Interp' interp_param {" + size,
+                                   "type: 'Resample' resample_param { type: CUBIC" + size,
+                                   "type: 'Resample' resample_param { type: AREA" + size}),
+        {*bottom}, {NewTop()});
+  }
+
+  void AddMoved() {
+    const auto bottom = ChooseImage();
+    if (!bottom) return;
+    Add(random_.Pick<std::string>({"type: 'ShuffleChannel' shuffle_channel_param { group: 2 }",
+                                   "type: 'ShuffleChannel' shuffle_channel_param { group: 3 }",
+                                   "type: 'Reorg'", "type: 'Reorg' reorg_param { reverse: true }",
+                                   "type: 'Flip' flip_param { flip_height: true }",
+                                   "type: 'Reverse' reverse_param { axis: 1 }"}),
+        {*bottom}, {NewTop()});
+  }
+
+  void AddLayerNorm() {
+    const KnownBlob bottom = ChooseAny();
+    // Of a single element it makes nothing but rounding noise.
+    if (bottom.shape.num_axes() < 2 || bottom.shape.count(1) < 3) return;
+    Add(StrCat("type: 'LayerNorm' layer_norm_param { axis: 1 eps: 1e-3",
+               random_.Chance(0.3) ? " affine: false" : "", " }"),
+        {bottom}, {NewTop()});
+  }
+
+  void AddMatMul() {
+    const auto a = ChooseWithAxes(3);
+    if (!a) return;
+    const auto b = random_.Chance(0.5) ? a : ChooseLike(*a);
+    if (b) Add("type: 'MatMul' matmul_param { transpose_b: true }", {*a, *b}, {NewTop()});
   }
 
   void AddLrn() {
