@@ -380,6 +380,22 @@ std::vector<GradientCase> Cases() {
   multibox("Logistic", "conf_loss_type: LOGISTIC encode_variance_in_target: true", 1);
   multibox("HardExample", "mining_type: HARD_EXAMPLE sample_size: 3", 1);
   multibox("OwnLocations", "share_location: false mining_type: NONE match_type: BIPARTITE", 3);
+  const auto regions = [&](const std::string& type, const std::string& options, int channels) {
+    GradientCase& test =
+        add({type, StrCat("2x", channels, "x6x7"),
+             StrCat("layer { name: 'l' type: '", type,
+                    "' bottom: 'x0' bottom: 'c0' top: 'y' propagate_down: true propagate_down: "
+                    "false ",
+                    options, " }"),
+             -1, 1, 0, "4x5"});
+    test.constants = {0, 0, 0, 55, 47, 1, 9, 5, 30, 42, 1, -9, -20, 20, 13, 0, 30, 30, 80, 70};
+    return &test;
+  };
+  regions("ROIPooling", "roi_pooling_param { pooled_h: 2 pooled_w: 3 spatial_scale: 0.125 }", 2)
+      ->is_distinct = true;
+  regions("ROIAlign", "roi_align_param { pooled_h: 2 pooled_w: 3 spatial_scale: 0.125 }", 2);
+  regions("PSROIPooling",
+          "psroi_pooling_param { output_dim: 2 group_size: 2 spatial_scale: 0.125 }", 8);
   // In place, and a chain that a training plan would fuse.
   add({"InPlaceChain", "2x3x4x4",
        StrCat("layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'y' convolution_param { "

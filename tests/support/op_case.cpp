@@ -650,6 +650,7 @@ const std::vector<OpCase>& OpCases() {
     AddLabelLossCases(&list);
     AddLongCases(&list);
     AddReduceCases(&list);
+    AddRegionCases(&list);
     AddUpdateCases(&list);
     return list;
   }();

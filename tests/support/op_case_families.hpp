@@ -11,6 +11,7 @@ void AddImageCases(std::vector<OpCase>* cases);
 void AddLabelLossCases(std::vector<OpCase>* cases);
 void AddLongCases(std::vector<OpCase>* cases);
 void AddReduceCases(std::vector<OpCase>* cases);
+void AddRegionCases(std::vector<OpCase>* cases);
 void AddUpdateCases(std::vector<OpCase>* cases);
 
 }  // namespace caffe::testing

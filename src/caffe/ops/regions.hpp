@@ -1,0 +1,396 @@
+// Regions of interest: boxes of a feature map, each divided into as many cells (Girshick 2015,
+// "Fast R-CNN"; He et al. 2017, "Mask R-CNN"; Dai et al. 2016, "R-FCN").
+//
+// `rois` are rows of (item, x1, y1, x2, y2) in pixels of the input image. Where a region begins and
+// ends is computed in float whatever the types are, as in the forks, so that no cell moves with the
+// net's precision. A region of an item that is not in the batch is NaN, and no gradient: a kernel
+// cannot throw.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "caffe/ops/each_element.hpp"
+
+namespace caffe::ops {
+
+// Sizes of a map x (items, channels, height, width) and of the cells y (regions, cell channels,
+// rows, columns). Tensors have fewer than 2^31 elements.
+struct RegionSizes {
+  int regions = 0, items = 0, channels = 0, height = 0, width = 0;
+  int cell_channels = 0, rows = 0, columns = 0;
+  float scale = 1;  // pixels of the map per pixel of the image
+
+  std::string Attributes() const { return StrCat(rows, "x", columns, " cells, scale ", scale); }
+};
+
+// Element i of a map or of the cells.
+struct RegionPlace {
+  int outer, channel, row, column;
+
+  CAFFE_HOST_DEVICE inline RegionPlace(int64_t i, int channels, int rows, int columns) {
+    int rest = static_cast<int>(i);
+    column = rest % columns, rest /= columns;
+    row = rest % rows, rest /= rows;
+    channel = rest % channels;
+    outer = rest / channels;
+  }
+};
+
+// What the ops below share: operand 1 is `rois`.
+struct RegionOp : RegionSizes {
+  static constexpr OperandSet kExactInputs = {1, 2};
+
+  explicit RegionOp(const RegionSizes& sizes) : RegionSizes(sizes) {}
+
+  CAFFE_HOST_DEVICE inline RegionPlace MapPlace(int64_t i) const {
+    return {i, channels, height, width};
+  }
+  CAFFE_HOST_DEVICE inline RegionPlace CellPlace(int64_t i) const {
+    return {i, cell_channels, rows, columns};
+  }
+  CAFFE_HOST_DEVICE inline int64_t MapIndex(int item, int channel, int h, int w) const {
+    return ((static_cast<int64_t>(item) * channels + channel) * height + h) * width + w;
+  }
+  CAFFE_HOST_DEVICE inline int64_t CellIndex(int region, int channel, int row, int column) const {
+    return ((static_cast<int64_t>(region) * cell_channels + channel) * rows + row) * columns +
+           column;
+  }
+  // -1 for one that is not in the batch.
+  template <typename Rois>
+  CAFFE_HOST_DEVICE inline int ItemOf(const Rois& rois, int region) const {
+    const float item = static_cast<float>(rois[region * 5]);
+    return item >= 0 && item < static_cast<float>(items) ? static_cast<int>(item) : -1;
+  }
+  // x1, y1, x2, y2 are numbers 0 to 3.
+  template <typename Rois>
+  CAFFE_HOST_DEVICE inline float Edge(const Rois& rois, int region, int edge) const {
+    return static_cast<float>(rois[region * 5 + 1 + edge]);
+  }
+};
+
+// Positions [begin, end) of an axis.
+struct PixelRange {
+  int begin, end;
+  CAFFE_HOST_DEVICE inline bool contains(int at) const { return begin <= at && at < end; }
+  CAFFE_HOST_DEVICE inline int size() const { return end > begin ? end - begin : 0; }
+};
+
+// One axis of a region whose cells are whole pixels: from cell * size + part to the next cell's,
+// rounded outwards, after `whole` pixels.
+struct PixelCells {
+  float whole, part, size;
+  int extent;
+
+  // Fast R-CNN: edges are rounded to pixels, and the last one is included.
+  CAFFE_HOST_DEVICE static inline PixelCells Rounded(float low, float high, float scale, int cells,
+                                                     int extent) {
+    const float first = std::round(low * scale), last = std::round(high * scale);
+    return {first, 0, std::max(last - first + 1, 1.0f) / static_cast<float>(cells), extent};
+  }
+  // R-FCN: pixels of the image are rounded, those of the map are not.
+  CAFFE_HOST_DEVICE static inline PixelCells Scaled(float low, float high, float scale, int cells,
+                                                    int extent) {
+    const float first = std::round(low) * scale, last = (std::round(high) + 1) * scale;
+    return {0, first, std::max(last - first, 0.1f) / static_cast<float>(cells), extent};
+  }
+
+  CAFFE_HOST_DEVICE inline int Clipped(float at) const {
+    return at < 0 ? 0 : at > static_cast<float>(extent) ? extent : static_cast<int>(at);
+  }
+  CAFFE_HOST_DEVICE inline PixelRange Cell(int cell) const {
+    const float at = static_cast<float>(cell);
+    return {Clipped(std::floor(at * size + part) + whole),
+            Clipped(std::ceil((at + 1) * size + part) + whole)};
+  }
+  // Cells that may hold a pixel: a few too many, as rounding may be.
+  CAFFE_HOST_DEVICE inline PixelRange CellsAround(int pixel, int cells) const {
+    const float at = (static_cast<float>(pixel) - whole - part) / size, reach = 1 / size;
+    const float low = std::floor(at) - 1, high = std::ceil(at + reach) + 1;
+    const float last = static_cast<float>(cells);
+    return {low < 0      ? 0
+            : low > last ? cells
+                         : static_cast<int>(low),
+            high < 0      ? 0
+            : high > last ? cells
+                          : static_cast<int>(high)};
+  }
+};
+
+// What ROI pooling has on both axes.
+struct RoundedRegion : RegionOp {
+  using RegionOp::RegionOp;
+
+  template <typename Rois>
+  CAFFE_HOST_DEVICE inline PixelCells RowsOf(const Rois& rois, int region) const {
+    return PixelCells::Rounded(Edge(rois, region, 1), Edge(rois, region, 3), scale, rows, height);
+  }
+  template <typename Rois>
+  CAFFE_HOST_DEVICE inline PixelCells ColumnsOf(const Rois& rois, int region) const {
+    return PixelCells::Rounded(Edge(rois, region, 0), Edge(rois, region, 2), scale, columns, width);
+  }
+};
+
+// (x, rois) -> (winner):  place h * width + w of each cell's largest element, the first one of
+// equal ones; -1 for an empty cell.
+struct RegionWinner : RoundedRegion {
+  static constexpr std::string_view kName = "RegionWinner";
+  static constexpr int kInputs = 2;
+  using RoundedRegion::RoundedRegion;
+
+  template <typename A, typename X, typename Rois>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& x, const Rois& rois) const {
+    const RegionPlace cell = CellPlace(i);
+    const int item = ItemOf(rois, cell.outer);
+    if (item < 0) return A(-1);
+    const PixelRange down = RowsOf(rois, cell.outer).Cell(cell.row);
+    const PixelRange across = ColumnsOf(rois, cell.outer).Cell(cell.column);
+    int winner = -1;
+    A best = 0;
+    for (int h = down.begin; h < down.end; ++h) {
+      for (int w = across.begin; w < across.end; ++w) {
+        const A value = x[MapIndex(item, cell.channel, h, w)];
+        if (winner < 0 || value > best) best = value, winner = h * width + w;
+      }
+    }
+    return static_cast<A>(winner);
+  }
+};
+
+// (x, rois, winner) -> (y):  the winners' elements, 0 for an empty cell.
+struct RegionMax : RoundedRegion {
+  static constexpr std::string_view kName = "RegionMax";
+  static constexpr int kInputs = 3;
+  using RoundedRegion::RoundedRegion;
+
+  template <typename A, typename X, typename Rois, typename Winner>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& x, const Rois& rois,
+                                     const Winner& winner) const {
+    const RegionPlace cell = CellPlace(i);
+    const int item = ItemOf(rois, cell.outer);
+    if (item < 0) return static_cast<A>(NAN);
+    const int at = static_cast<int>(winner[i]);
+    return at < 0 ? A(0) : A(x[MapIndex(item, cell.channel, 0, 0) + at]);
+  }
+};
+
+// (dy, rois, winner) -> (dx)
+struct RegionMaxGrad : RoundedRegion {
+  static constexpr std::string_view kName = "RegionMaxGrad";
+  static constexpr int kInputs = 3;
+  using RoundedRegion::RoundedRegion;
+
+  template <typename A, typename Dy, typename Rois, typename Winner>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const Dy& dy, const Rois& rois,
+                                     const Winner& winner) const {
+    const RegionPlace at = MapPlace(i);
+    const int pixel = at.row * width + at.column;
+    A sum = 0;
+    for (int region = 0; region < regions; ++region) {
+      if (ItemOf(rois, region) != at.outer) continue;
+      const PixelRange down = RowsOf(rois, region).CellsAround(at.row, rows);
+      const PixelRange across = ColumnsOf(rois, region).CellsAround(at.column, columns);
+      for (int row = down.begin; row < down.end; ++row) {
+        for (int column = across.begin; column < across.end; ++column) {
+          const int64_t cell = CellIndex(region, at.channel, row, column);
+          if (static_cast<int>(winner[cell]) == pixel) sum += dy[cell];
+        }
+      }
+    }
+    return sum;
+  }
+};
+
+// What position-sensitive pooling has on both axes. Cell (channel, row, column) averages channel
+// (channel * rows + row) * columns + column of the map.
+struct SensitiveRegion : RegionOp {
+  using RegionOp::RegionOp;
+
+  template <typename Rois>
+  CAFFE_HOST_DEVICE inline PixelRange RowOf(const Rois& rois, int region, int row) const {
+    return PixelCells::Scaled(Edge(rois, region, 1), Edge(rois, region, 3), scale, rows, height)
+        .Cell(row);
+  }
+  template <typename Rois>
+  CAFFE_HOST_DEVICE inline PixelRange ColumnOf(const Rois& rois, int region, int column) const {
+    return PixelCells::Scaled(Edge(rois, region, 0), Edge(rois, region, 2), scale, columns, width)
+        .Cell(column);
+  }
+};
+
+// (x, rois) -> (y):  averages; 0 for an empty cell.
+struct SensitiveRegionMean : SensitiveRegion {
+  static constexpr std::string_view kName = "SensitiveRegionMean";
+  static constexpr int kInputs = 2;
+  using SensitiveRegion::SensitiveRegion;
+
+  template <typename A, typename X, typename Rois>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& x, const Rois& rois) const {
+    const RegionPlace cell = CellPlace(i);
+    const int item = ItemOf(rois, cell.outer);
+    if (item < 0) return static_cast<A>(NAN);
+    const PixelRange down = RowOf(rois, cell.outer, cell.row);
+    const PixelRange across = ColumnOf(rois, cell.outer, cell.column);
+    const int channel = (cell.channel * rows + cell.row) * columns + cell.column;
+    A sum = 0;
+    for (int h = down.begin; h < down.end; ++h) {
+      for (int w = across.begin; w < across.end; ++w) sum += x[MapIndex(item, channel, h, w)];
+    }
+    const int area = down.size() * across.size();
+    return area == 0 ? A(0) : sum / static_cast<A>(area);
+  }
+};
+
+// (dy, rois) -> (dx)
+struct SensitiveRegionMeanGrad : SensitiveRegion {
+  static constexpr std::string_view kName = "SensitiveRegionMeanGrad";
+  static constexpr int kInputs = 2;
+  using SensitiveRegion::SensitiveRegion;
+
+  template <typename A, typename Dy, typename Rois>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const Dy& dy, const Rois& rois) const {
+    const RegionPlace at = MapPlace(i);
+    const int column = at.channel % columns, row = at.channel / columns % rows;
+    const int channel = at.channel / (rows * columns);
+    A sum = 0;
+    for (int region = 0; region < regions; ++region) {
+      if (ItemOf(rois, region) != at.outer) continue;
+      const PixelRange down = RowOf(rois, region, row), across = ColumnOf(rois, region, column);
+      if (!down.contains(at.row) || !across.contains(at.column)) continue;
+      sum +=
+          dy[CellIndex(region, channel, row, column)] / static_cast<A>(down.size() * across.size());
+    }
+    return sum;
+  }
+};
+
+// One axis of a region whose cells are sampled between pixels, each at `samples` places.
+struct SampledCells {
+  float start, size;
+  int cells, samples, extent;
+
+  // The two pixels around a sample. Within a pixel's width outside the map the pixel at the edge
+  // counts alone, further outside none.
+  struct Tap {
+    int low, high;
+    float fraction;  // weight of `high`
+    bool is_inside;
+
+    CAFFE_HOST_DEVICE inline float WeightOf(int pixel) const {
+      if (!is_inside) return 0;
+      return (low == pixel ? 1 - fraction : 0) + (high == pixel ? fraction : 0);
+    }
+  };
+  CAFFE_HOST_DEVICE inline Tap At(int cell, int sample) const {
+    const float step = (static_cast<float>(sample) + 0.5f) * size / static_cast<float>(samples);
+    const float at = start + static_cast<float>(cell) * size + step;
+    if (!(at >= -1 && at <= static_cast<float>(extent))) return {0, 0, 0, false};
+    const float inside = at < 0 ? 0 : at;
+    const int low = static_cast<int>(inside);
+    if (low >= extent - 1) return {extent - 1, extent - 1, 0, true};
+    return {low, low + 1, inside - static_cast<float>(low), true};
+  }
+  // What a pixel weighs in a cell, times `samples`.
+  CAFFE_HOST_DEVICE inline float WeightIn(int cell, int pixel) const {
+    float weight = 0;
+    for (int k = 0; k < samples; ++k) weight += At(cell, k).WeightOf(pixel);
+    return weight;
+  }
+  // Cells in which a pixel may weigh something: a few too many, as rounding may be.
+  CAFFE_HOST_DEVICE inline PixelRange CellsAround(int pixel) const {
+    const float at = static_cast<float>(pixel), last = static_cast<float>(cells);
+    const float low = std::floor((at - 1 - start) / size) - 1;
+    const float high = std::ceil((at + 1 - start) / size) + 1;
+    return {low < 0      ? 0
+            : low > last ? cells
+                         : static_cast<int>(low),
+            high < 0      ? 0
+            : high > last ? cells
+                          : static_cast<int>(high)};
+  }
+};
+
+struct SampledRegion : RegionOp {
+  int samples = 2;  // of a cell on each axis; 0: as many as it has pixels
+
+  SampledRegion(const RegionSizes& sizes, int samples) : RegionOp(sizes), samples(samples) {}
+
+  CAFFE_HOST_DEVICE inline SampledCells Axis(float low, float high, int cells, int extent) const {
+    const float start = low * scale, length = std::max(high * scale - start, 1.0f);
+    const float size = length / static_cast<float>(cells);
+    return {start, size, cells, samples > 0 ? samples : static_cast<int>(std::ceil(size)), extent};
+  }
+  template <typename Rois>
+  CAFFE_HOST_DEVICE inline SampledCells RowsOf(const Rois& rois, int region) const {
+    return Axis(Edge(rois, region, 1), Edge(rois, region, 3), rows, height);
+  }
+  template <typename Rois>
+  CAFFE_HOST_DEVICE inline SampledCells ColumnsOf(const Rois& rois, int region) const {
+    return Axis(Edge(rois, region, 0), Edge(rois, region, 2), columns, width);
+  }
+};
+
+// (x, rois) -> (y):  the mean of bilinear samples in each cell.
+struct RegionAlign : SampledRegion {
+  static constexpr std::string_view kName = "RegionAlign";
+  static constexpr int kInputs = 2;
+  using SampledRegion::SampledRegion;
+
+  template <typename A, typename X, typename Rois>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& x, const Rois& rois) const {
+    const RegionPlace cell = CellPlace(i);
+    const int item = ItemOf(rois, cell.outer);
+    if (item < 0) return static_cast<A>(NAN);
+    const SampledCells down = RowsOf(rois, cell.outer), across = ColumnsOf(rois, cell.outer);
+    A sum = 0;
+    for (int k = 0; k < down.samples; ++k) {
+      const SampledCells::Tap row = down.At(cell.row, k);
+      for (int m = 0; m < across.samples; ++m) {
+        const SampledCells::Tap column = across.At(cell.column, m);
+        if (!row.is_inside || !column.is_inside) continue;
+        const A to_bottom = static_cast<A>(row.fraction),
+                to_right = static_cast<A>(column.fraction);
+        const int64_t top = MapIndex(item, cell.channel, row.low, 0);
+        const int64_t bottom = MapIndex(item, cell.channel, row.high, 0);
+        sum += (1 - to_bottom) *
+                   ((1 - to_right) * x[top + column.low] + to_right * x[top + column.high]) +
+               to_bottom *
+                   ((1 - to_right) * x[bottom + column.low] + to_right * x[bottom + column.high]);
+      }
+    }
+    return sum / static_cast<A>(down.samples * across.samples);
+  }
+};
+
+// (dy, rois) -> (dx):  bilinear weights are products of the two axes'.
+struct RegionAlignGrad : SampledRegion {
+  static constexpr std::string_view kName = "RegionAlignGrad";
+  static constexpr int kInputs = 2;
+  using SampledRegion::SampledRegion;
+
+  template <typename A, typename Dy, typename Rois>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const Dy& dy, const Rois& rois) const {
+    const RegionPlace at = MapPlace(i);
+    A sum = 0;
+    for (int region = 0; region < regions; ++region) {
+      if (ItemOf(rois, region) != at.outer) continue;
+      const SampledCells down = RowsOf(rois, region), across = ColumnsOf(rois, region);
+      const PixelRange near_rows = down.CellsAround(at.row);
+      const PixelRange near_columns = across.CellsAround(at.column);
+      A of_region = 0;
+      for (int row = near_rows.begin; row < near_rows.end; ++row) {
+        const A weight = static_cast<A>(down.WeightIn(row, at.row));
+        if (weight == 0) continue;
+        for (int column = near_columns.begin; column < near_columns.end; ++column) {
+          of_region += weight * static_cast<A>(across.WeightIn(column, at.column)) *
+                       dy[CellIndex(region, at.channel, row, column)];
+        }
+      }
+      sum += of_region / static_cast<A>(down.samples * across.samples);
+    }
+    return sum;
+  }
+};
+
+}  // namespace caffe::ops
