@@ -533,8 +533,9 @@ TEST(LayersTest, EveryLayerWithABackwardIsChecked) {
       has_backward = false;  // TRT
     } catch (const Error&) {
       // It needs options; data layers, which have no backward, are among these.
-      static const std::set<std::string> kForwardOnly = {"DetectionEvaluate", "DetectionOutput",
-                                                         "Downsample", "HDF5Output", "PriorBox"};
+      static const std::set<std::string> kForwardOnly = {
+          "DetectionEvaluate", "DetectionOutput", "Downsample",          "HDF5Output",
+          "PriorBox",          "YoloDetectionOutput", "Yolov3DetectionOutput"};
       has_backward = type.find("Data") == std::string::npos && kForwardOnly.count(type) == 0;
     }
     if (has_backward) {

@@ -1,4 +1,4 @@
-// How detection layers read their bottoms.
+// How detection layers read their bottoms and write detections.
 #pragma once
 
 #include <map>
@@ -7,6 +7,7 @@
 #include "caffe/error.hpp"
 #include "caffe/ops/boxes.hpp"
 #include "caffe/ops/kernel.hpp"
+#include "caffe/shape.hpp"
 
 namespace caffe {
 
@@ -55,6 +56,38 @@ inline std::map<int, std::vector<GroundTruth>> GroundTruths(const std::vector<do
 inline ops::BoxCodes CodesAt(const std::vector<double>& values, size_t index) {
   const double* codes = &values[index * 4];
   return {codes[0], codes[1], codes[2], codes[3]};
+}
+
+struct Detection {
+  int label = 0;
+  double score = 0;
+  ops::Box box;
+};
+
+// A row of a top of detections: item, label, score, xmin, ymin, xmax, ymax.
+inline constexpr int64_t kDetectionColumns = 7;
+
+// Output 0 gets the rows of each item, or, where no item has any, a row per item that says so with
+// -1. The shape where it is not as planned, as host calls say it.
+inline std::vector<Shape> StoreDetections(const std::vector<std::vector<Detection>>& items,
+                                          const KernelContext& ctx) {
+  std::vector<double> rows;
+  for (size_t item = 0; item < items.size(); ++item) {
+    for (const auto& [label, score, box] : items[item]) {
+      rows.insert(rows.end(), {static_cast<double>(item), static_cast<double>(label), score,
+                               box.xmin, box.ymin, box.xmax, box.ymax});
+    }
+  }
+  if (rows.empty()) {
+    for (size_t item = 0; item < items.size(); ++item) {
+      rows.push_back(static_cast<double>(item));
+      rows.insert(rows.end(), kDetectionColumns - 1, -1.0);
+    }
+  }
+  const Shape shape{1, 1, static_cast<int64_t>(rows.size()) / kDetectionColumns, kDetectionColumns};
+  if (!(ctx.output(0).shape == shape)) return {shape};
+  CopyTensor({{shape, DType::kDouble, Layout::kPlain}, rows.data()}, ctx.output(0));
+  return {};
 }
 
 }  // namespace caffe

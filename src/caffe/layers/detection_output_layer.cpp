@@ -41,7 +41,7 @@ class DetectionOutputLayer final : public Layer {
     Require(bottoms[1].count(1) == priors * options_.num_classes(), "bottom 1 has shape ",
             bottoms[1], "; ", priors, " prior boxes of ", options_.num_classes(), " classes need ",
             priors * options_.num_classes(), " scores per item");
-    return {Shape{1, 1, 1, kColumns}};
+    return {Shape{1, 1, 1, kDetectionColumns}};
   }
 
   void EmitForward(GraphBuilder& graph) const override {
@@ -54,14 +54,6 @@ class DetectionOutputLayer final : public Layer {
   }
 
  private:
-  static constexpr int64_t kColumns = 7;
-
-  struct Detection {
-    int label = 0;
-    double score = 0;
-    ops::Box box;
-  };
-
   // The top's shape where it is not as planned.
   static std::vector<Shape> Run(const DetectionOutputParameter& options, DetectionFiles* files,
                                 const KernelContext& ctx) {
@@ -69,26 +61,12 @@ class DetectionOutputLayer final : public Layer {
     const PriorBoxes priors(ValuesOf(ctx.input(2)));
     const int64_t items = ctx.input(0).shape[0];
     std::vector<std::vector<Detection>> detections(items);
-    std::vector<double> rows;
     for (int64_t item = 0; item < items; ++item) {
       detections[item] = Detect(options, priors, loc, conf, item);
-      for (const Detection& one : detections[item]) {
-        rows.insert(rows.end(),
-                    {static_cast<double>(item), static_cast<double>(one.label), one.score,
-                     one.box.xmin, one.box.ymin, one.box.xmax, one.box.ymax});
-      }
     }
-    if (rows.empty()) {  // a row per item that says so
-      for (int64_t item = 0; item < items; ++item) {
-        rows.push_back(static_cast<double>(item));
-        rows.insert(rows.end(), kColumns - 1, -1.0);
-      }
-    }
-    const Shape shape{1, 1, static_cast<int64_t>(rows.size()) / kColumns, kColumns};
-    if (!(ctx.output(0).shape == shape)) return {shape};
-    CopyTensor({{shape, DType::kDouble, Layout::kPlain}, rows.data()}, ctx.output(0));
-    if (files != nullptr) Save(detections, files);
-    return {};
+    std::vector<Shape> changed = StoreDetections(detections, ctx);
+    if (changed.empty() && files != nullptr) Save(detections, files);
+    return changed;
   }
 
   static void Save(const std::vector<std::vector<Detection>>& detections, DetectionFiles* files) {

@@ -1,0 +1,83 @@
+#include "caffe/layer_factory.hpp"
+#include "caffe/layers/yolo_head.hpp"
+#include "caffe/ops/convert.hpp"
+
+namespace caffe {
+namespace {
+
+// Detections of YOLO 2, as DetectionOutput's rows; class c has label c + 1. A box has one class,
+// that of the greatest softmax. Bottom: a map (N, boxes x (5 + classes), H, W).
+class YoloDetectionOutputLayer final : public Layer {
+ public:
+  explicit YoloDetectionOutputLayer(const LayerParameter& param)
+      : Layer(param), options_(param.yolo_detection_output_param()) {
+    Require(options_.has_num_classes() && options_.num_classes() > 0,
+            "yolo_detection_output_param { num_classes } is missing or 0");
+    Require(options_.coords() == 4, "coords is ", options_.coords(), "; a box has 4");
+    Require(options_.biases_size() == static_cast<int>(2 * options_.num_box()), "there are ",
+            options_.biases_size(), " biases; ", options_.num_box(),
+            " boxes (num_box) need a width and a height each, in cells");
+  }
+
+  LayerTraits traits() const override {
+    return {.num_bottoms = 1, .num_tops = 1, .has_backward = false};
+  }
+
+  // Until data has been seen, one detection is taken to be there.
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
+    YoloHead::RequireMap(bottoms[0], 0, options_.num_box(), options_.num_classes());
+    return {Shape{1, 1, 1, kDetectionColumns}};
+  }
+
+  void EmitForward(GraphBuilder& graph) const override {
+    graph.Emit(ops::HostCall{.what = "detections",
+                             .call = [options = options_](
+                                         const KernelContext& ctx) { return Run(options, ctx); }},
+               {graph.bottom(0)}, {graph.top(0)});
+  }
+
+ private:
+  static std::vector<Shape> Run(const YoloDetectionOutputParameter& options,
+                                const KernelContext& ctx) {
+    const YoloHead head(ctx.input(0), options.num_box(), options.num_classes());
+    std::vector<std::vector<Detection>> detections(head.items());
+    for (int64_t item = 0; item < head.items(); ++item) {
+      std::vector<Detection> found;
+      head.ForEachBox([&](int64_t box, int64_t place) {
+        const auto [label, probability] = BestClass(options, head, item, box, place);
+        const double score = head.ObjectAt(item, box, place) * probability;
+        if (score < options.confidence_threshold()) return;
+        const double width = options.biases(static_cast<int>(2 * box));
+        const double height = options.biases(static_cast<int>(2 * box + 1));
+        found.push_back({label + 1, score,
+                         head.BoxAt(item, box, place, width / static_cast<double>(head.width()),
+                                    height / static_cast<double>(head.height()))});
+      });
+      detections[item] = SuppressDetections(found, options.nms_threshold());
+    }
+    return StoreDetections(detections, ctx);
+  }
+
+  static std::pair<int, double> BestClass(const YoloDetectionOutputParameter& options,
+                                          const YoloHead& head, int64_t item, int64_t box,
+                                          int64_t place) {
+    const int classes = static_cast<int>(options.num_classes());
+    int best = 0;
+    for (int label = 1; label < classes; ++label) {
+      if (head.ClassAt(item, box, place, label) > head.ClassAt(item, box, place, best))
+        best = label;
+    }
+    double sum = 0;
+    for (int label = 0; label < classes; ++label) {
+      sum += std::exp(head.ClassAt(item, box, place, label) - head.ClassAt(item, box, place, best));
+    }
+    return {best, 1 / sum};
+  }
+
+  const YoloDetectionOutputParameter options_;
+};
+
+REGISTER_LAYER_CLASS(YoloDetectionOutput);
+
+}  // namespace
+}  // namespace caffe
