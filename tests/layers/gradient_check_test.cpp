@@ -350,6 +350,33 @@ std::vector<GradientCase> Cases() {
   loss("L1Loss", "L1Loss", "4x3 4x3", "", "").is_distinct = true;
   loss("SmoothL1Loss", "SmoothL1Loss", "4x3 4x3", "", "").high = 3;
   loss("SmoothL1LossWeighted", "SmoothL1Loss", "4x3 4x3", "4x3", "").classes = 2;
+  loss("SmoothL1LossSigma", "SmoothL1Loss", "4x3 4x3", "4x3 4x3",
+       "smooth_l1_loss_param { sigma: 1.5 }");
+  for (const std::string type : {"FocalLoss", "SoftmaxWithFocalLoss"}) {
+    loss(type, type, "4x3x2", "4x2",
+         "focal_loss_param { gamma: 1.5 } loss_param { ignore_label: 2 }");
+  }
+  loss("TripletLoss", "TripletLoss", "4x3 4x3 4x3", "", "triplet_loss_param { margin: 0.7 }");
+  loss("CenterLoss", "CenterLoss", "4x5", "4",
+       "center_loss_param { num_output: 3 center_filler { type: 'gaussian' } "
+       "}");
+  loss("L1LossOfOne", "L1Loss", "2x3x2x2", "", "").gap = 0.1;
+  loss("L1LossPerLocation", "L1Loss", "2x3x2x2 2x3x2x2", "",
+       "l1_loss_param { l2_per_location: true normalize_by_num_entries: true plateau: 0.3 }");
+  // Two sequences of five steps, three classes.
+  {
+    GradientCase& test = loss("CTCLoss", "CTCLoss", "5x2x3", "5x2 2x2",
+                              "ctc_loss_param { output_delay: 1 blank_index: -1 }");
+    test.constants = {0, 0, 1, 1, 1, 1, 1, 1, 1, 0};
+    test.classes = 2;
+  }
+  loss("CTCLossNoMerging", "CTCLoss", "5x2x3", "2x2",
+       "ctc_loss_param { ctc_merge_repeated: false }")
+      .classes = 2;
+  loss("WarpCTC", "WarpCTC", "5x2x3", "2x4", "");
+  loss("CtcLoss", "CtcLoss", "5x2x3", "2x3", "ctc_loss_param { blank_label: 1 }");
+  loss("WarpCTCLoss", "WarpCTCLoss", "5x2x3", "2 2 2x2", "ctc_loss_param { blank_index: 2 }")
+      .constants = {5, 3};
   loss("ContrastiveLoss", "ContrastiveLoss", "4x3 4x3", "4", "contrastive_loss_param { margin: 2 }")
       .tolerance = 1e-3;  // the formula guards the distance with 1e-4
   loss("ContrastiveLossLegacy", "ContrastiveLoss", "4x3 4x3", "4",
@@ -462,6 +489,8 @@ class GradientTest : public ::testing::TestWithParam<GradientCase> {
     }
     for (const Net::LearnableParam& learnable : net_->learnable_params()) {
       const std::string layer = learnable.name.substr(0, learnable.name.rfind('.'));
+      // Centres move by means, not by the loss's gradient.
+      if (net_->layer_by_name(layer)->type() == "CenterLoss") continue;
       if (net_->layer_by_name(layer)->type() == "BatchNorm" && !learnable.has_gradient) {
         // Global statistics: anything positive.
         double* values = learnable.blob->mutable_cpu_data<double>();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -64,21 +65,40 @@ CAFFE_HOST_DEVICE inline bool IsIgnored(const std::optional<int>& ignore_label, 
   return ignore_label && label == *ignore_label;
 }
 
-// (p, label) -> (loss):  loss = -sum log max(p[label], FLT_MIN) / divisor.
+// How much a position counts that gives its label's class the probability p: alpha (1 - p)^gamma
+// (Lin et al. 2017, "Focal loss for dense object detection").
+struct Focus {
+  float gamma = 0, alpha = 1;
+
+  CAFFE_HOST_DEVICE inline double Weight(double p) const {
+    return gamma == 0 ? alpha : alpha * std::pow(1 - p, static_cast<double>(gamma));
+  }
+  // d(-Weight(p) log p) / dx = Slope(p) (p' - target) for scores x, whose softmax p' is.
+  CAFFE_HOST_DEVICE inline double Slope(double p) const {
+    const double log_p = std::log(p), g = static_cast<double>(gamma);
+    return gamma == 0 || log_p == 0 ? Weight(p)
+                                    : Weight(p) - alpha * g * p * std::pow(1 - p, g - 1) * log_p;
+  }
+};
+
+// (p, label) -> (loss):  loss = -sum Weight(p[label]) log max(p[label], FLT_MIN) / divisor.
 struct SoftmaxLoss {
   static constexpr std::string_view kName = "SoftmaxLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   static constexpr OperandSet kExactInputs = {1};
   LabelRule rule;
+  Focus focus = {};
 };
 
-// (p, label, dloss) -> (dx):  dx = dloss * (p - target) / divisor; 0 where ignored.
+// (p, label, dloss) -> (dx):  dx = dloss * Slope(p[label]) * (p - target) / divisor; 0 where
+// ignored.
 struct SoftmaxLossGrad {
   static constexpr std::string_view kName = "SoftmaxLossGrad";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   static constexpr bool kInPlace = true;
   LabelRule rule;
   float label_smoothing = 0;
+  Focus focus = {};
 
   // What is wanted of the label's class, and of each other one. NVCaffe spreads the share over all
   // numbers of an item but one, not only over the classes at one position.

@@ -18,19 +18,34 @@ struct L1LossGrad {
   int sign = 1;
 };
 
-// (a, b[, w]) -> (loss):  d = w (a - b); loss = sum of d^2 / 2 where |d| < 1, |d| - 1/2 elsewhere,
-// / N (Girshick 2015, "Fast R-CNN").
+// (a, b[, w[, v]]) -> (loss):  d = w (a - b); loss = sum of v times sigma^2 d^2 / 2 where |d| <
+// 1 / sigma^2, |d| - 1 / (2 sigma^2) elsewhere, / N (Girshick 2015, "Fast R-CNN").
 struct SmoothL1Loss {
   static constexpr std::string_view kName = "SmoothL1Loss";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
+  float sigma = 1;
+
+  CAFFE_HOST_DEVICE inline double Of(double d) const {
+    const double square = static_cast<double>(sigma) * sigma, size = d < 0 ? -d : d;
+    return size < 1 / square ? square * d * d / 2 : size - 0.5 / square;
+  }
 };
 
-// (a, b, dloss[, w]) -> (dx):  dx = sign * dloss * (d limited to [-1, 1]) / N. As in NVCaffe the
-// weight is not applied a second time, which is the derivative for weights of 0 and 1.
+// (a, b, dloss[, w[, v]]) -> (dx):  dx = sign * dloss * v * w * (sigma^2 d limited to [-1, 1]) / N.
+// Without `applies_weight` w is left out here, as in NVCaffe; that is the derivative for weights of
+// 0 and 1.
 struct SmoothL1LossGrad {
   static constexpr std::string_view kName = "SmoothL1LossGrad";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   int sign = 1;
+  float sigma = 1;
+  bool applies_weight = false;
+
+  // `weight` is w.
+  CAFFE_HOST_DEVICE inline double Of(double d, double weight) const {
+    const double x = static_cast<double>(sigma) * sigma * d;
+    return (applies_weight ? weight : 1) * (x < -1 ? -1 : x > 1 ? 1 : x);
+  }
 };
 
 // (x, t) -> (loss):  the cross-entropy of sigmoid(x) with targets t, in the form that does not

@@ -63,8 +63,9 @@ void SoftmaxLoss(const ops::SoftmaxLoss& op, const KernelContext& ctx) {
     const int64_t label = LabelAt(ctx.input(1), position);
     if (IsIgnored(op.rule.ignore_label, label)) continue;
     RequireLabel(label, view.classes, position);
-    const double probability = ElementOf(ctx.input(0), view.At(position, label));
-    sum -= std::log(std::max<double>(probability, FLT_MIN));
+    const double probability =
+        std::max<double>(ElementOf(ctx.input(0), view.At(position, label)), FLT_MIN);
+    sum -= op.focus.Weight(probability) * std::log(probability);
     ++valid;
   }
   if (!op.rule.ignore_label) valid = view.positions();
@@ -79,6 +80,13 @@ void SoftmaxLossGradRow(const P* p, const ClassView& view, int64_t label, P targ
     const P wanted = c == label ? target : others;
     dx[c * view.inner] = T((p[c * view.inner] - wanted) * factor);
   }
+}
+
+// A label outside the classes has no probability; forward has refused it.
+template <typename P>
+double FocusAt(const ops::SoftmaxLossGrad& op, const P* p, const ClassView& view, int64_t label) {
+  if (op.focus.gamma == 0 || label < 0 || label >= view.classes) return op.focus.alpha;
+  return op.focus.Slope(std::max<double>(p[label * view.inner], FLT_MIN));
 }
 
 void SoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const KernelContext& ctx) {
@@ -98,8 +106,9 @@ void SoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const KernelContext& ctx) {
           if (IsIgnored(op.rule.ignore_label, label)) {
             for (int64_t c = 0; c < view.classes; ++c) dx[c * view.inner] = T(0.0f);
           } else {
+            const double focus = FocusAt(op, p, view, label);
             SoftmaxLossGradRow(p, view, label, static_cast<P>(target), static_cast<P>(others),
-                               static_cast<P>(factor), dx);
+                               static_cast<P>(factor * focus), dx);
           }
         }
       });

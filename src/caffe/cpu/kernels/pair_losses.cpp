@@ -62,22 +62,22 @@ void L1LossGrad(const ops::L1LossGrad& op, const KernelContext& ctx) {
   });
 }
 
-double Weighted(const KernelContext& ctx, int weights, int64_t i) {
-  const double d = Difference(ctx, i);
-  return ctx.has_input(weights) ? d * ElementOf(ctx.input(weights), i) : d;
+double WeightAt(const KernelContext& ctx, int weights, int64_t i) {
+  return ctx.has_input(weights) ? ElementOf(ctx.input(weights), i) : 1;
 }
 
-void SmoothL1Loss(const ops::SmoothL1Loss&, const KernelContext& ctx) {
+void SmoothL1Loss(const ops::SmoothL1Loss& op, const KernelContext& ctx) {
   StoreSum(ctx, Items(ctx), [&](int64_t i) {
-    const double d = std::abs(Weighted(ctx, 2, i));
-    return d < 1 ? d * d / 2 : d - 0.5;
+    return WeightAt(ctx, 3, i) * op.Of(Difference(ctx, i) * WeightAt(ctx, 2, i));
   });
 }
 
 void SmoothL1LossGrad(const ops::SmoothL1LossGrad& op, const KernelContext& ctx) {
   const double factor = op.sign * Scalar(ctx, 2) / Items(ctx);
-  StoreGradient(ctx,
-                [&](int64_t i) { return factor * std::clamp(Weighted(ctx, 3, i), -1.0, 1.0); });
+  StoreGradient(ctx, [&](int64_t i) {
+    const double weight = WeightAt(ctx, 3, i);
+    return factor * WeightAt(ctx, 4, i) * op.Of(Difference(ctx, i) * weight, weight);
+  });
 }
 
 // The targets' divisor: N items of count / N elements, those that count.

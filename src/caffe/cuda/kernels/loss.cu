@@ -9,31 +9,34 @@ namespace {
 struct AddLogLoss {
   ops::LabelRule rule;
   ClassView view;
+  ops::Focus focus;
   Numbers p, labels;
 
   __device__ void operator()(int64_t, int64_t position, Sums<2, double>& sums) const {
     const int64_t label = LabelAt(labels, position);
     if (IsIgnored(rule.ignore_label, label)) return;
     sums.values[0] -=
-        IsClass(label, view.classes) ? LogOf(view.At(position, label)) : static_cast<double>(NAN);
+        IsClass(label, view.classes) ? TermOf(view.At(position, label)) : static_cast<double>(NAN);
     sums.values[1] += 1;
   }
-  __device__ double LogOf(int64_t i) const {
-    return std::log(std::max<double>(p.Get<double>(i), FLT_MIN));
+  __device__ double TermOf(int64_t i) const {
+    const double probability = std::max<double>(p.Get<double>(i), FLT_MIN);
+    return focus.Weight(probability) * std::log(probability);
   }
 };
 
 KernelOrRefusal MakeSoftmaxLoss(const ops::SoftmaxLoss& op, const KernelRequest& request) {
   const ClassView view(request.inputs[0].shape, op.rule.axis);
   const Covered positions = Everything(view.positions());
-  return Kernel{"",
-                [=](const KernelContext& ctx) {
-                  SumCovered<2, double>(
-                      ctx, positions, ctx.workspace,
-                      AddLogLoss{op.rule, view, InputNumbers(ctx, 0), InputNumbers(ctx, 1)},
-                      StoreLabelledMean{op.rule, view.outer, view.inner, OutputNumbers(ctx, 0)});
-                },
-                SumWorkspace<2, double>(positions)};
+  return Kernel{
+      "",
+      [=](const KernelContext& ctx) {
+        SumCovered<2, double>(
+            ctx, positions, ctx.workspace,
+            AddLogLoss{op.rule, view, op.focus, InputNumbers(ctx, 0), InputNumbers(ctx, 1)},
+            StoreLabelledMean{op.rule, view.outer, view.inner, OutputNumbers(ctx, 0)});
+      },
+      SumWorkspace<2, double>(positions)};
 }
 
 template <typename T>
@@ -42,6 +45,7 @@ struct SoftmaxLossGradient {
   ops::LabelRule rule;
   ClassView view;
   GradientFactor factor;
+  ops::Focus focus;
   A target, others;
   Numbers p, labels;
   T* dx;
@@ -55,8 +59,13 @@ struct SoftmaxLossGradient {
     } else if (!IsClass(label, view.classes)) {
       dx[i] = T(static_cast<A>(NAN));
     } else {
-      dx[i] = T((p.Get<A>(i) - (c == label ? target : others)) * static_cast<A>(factor()));
+      const double slope = factor() * SlopeAt(view.At(outer * view.inner + within, label));
+      dx[i] = T((p.Get<A>(i) - (c == label ? target : others)) * static_cast<A>(slope));
     }
+  }
+  __device__ double SlopeAt(int64_t i) const {
+    if (focus.gamma == 0) return focus.alpha;
+    return focus.Slope(std::max<double>(p.Get<double>(i), FLT_MIN));
   }
 };
 
@@ -70,10 +79,11 @@ KernelOrRefusal MakeSoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const Kernel
         const double* valid = CountValidInto(ctx, op.rule, labels, view.positions());
         const GradientFactor factor{op.rule, view.outer, view.inner, InputNumbers(ctx, 2), valid};
         VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-          ForEach(ctx, ctx.output(0).count(),
-                  SoftmaxLossGradient<T>{op.rule, view, factor, static_cast<Accum<T>>(target),
-                                         static_cast<Accum<T>>(others), InputNumbers(ctx, 0),
-                                         labels, ctx.output(0).as<T>()});
+          ForEach(
+              ctx, ctx.output(0).count(),
+              SoftmaxLossGradient<T>{op.rule, view, factor, op.focus, static_cast<Accum<T>>(target),
+                                     static_cast<Accum<T>>(others), InputNumbers(ctx, 0), labels,
+                                     ctx.output(0).as<T>()});
         });
       },
       ValidWorkspace(view.positions())};

@@ -81,15 +81,6 @@ struct Magnitude {
 struct Sign {
   __device__ double operator()(double d) const { return d > 0 ? 1 : d < 0 ? -1 : 0; }
 };
-struct Huber {
-  __device__ double operator()(double d) const {
-    const double size = std::abs(d);
-    return size < 1 ? size * size / 2 : size - 0.5;
-  }
-};
-struct Limited {
-  __device__ double operator()(double d) const { return d < -1 ? -1 : d > 1 ? 1 : d; }
-};
 
 KernelOrRefusal MakeEuclideanLoss(const ops::EuclideanLoss&, const KernelRequest& request) {
   return MakeDifferenceLoss<Square>(request, kNoWeights, 2 * Items(request.inputs[0]));
@@ -103,11 +94,49 @@ KernelOrRefusal MakeL1Loss(const ops::L1Loss&, const KernelRequest& request) {
 void L1LossGrad(const ops::L1LossGrad& op, const KernelContext& ctx) {
   DifferenceGradient<Sign>(ctx, op.sign, kNoWeights);
 }
-KernelOrRefusal MakeSmoothL1Loss(const ops::SmoothL1Loss&, const KernelRequest& request) {
-  return MakeDifferenceLoss<Huber>(request, 2, Items(request.inputs[0]));
+// The weights are optional.
+struct AddSmoothL1 {
+  ops::SmoothL1Loss op;
+  Difference difference;
+  Numbers weights;
+
+  __device__ void operator()(int64_t, int64_t i, Sums<1, double>& sums) const {
+    sums.values[0] += weights.GetOr<double>(i, 1) * op.Of(difference.At(i));
+  }
+};
+
+KernelOrRefusal MakeSmoothL1Loss(const ops::SmoothL1Loss& op, const KernelRequest& request) {
+  const Covered all = Everything(request.inputs[0].count());
+  const double items = Items(request.inputs[0]);
+  return Kernel{"",
+                [=](const KernelContext& ctx) {
+                  SumCovered<1, double>(ctx, all, ctx.workspace,
+                                        AddSmoothL1{op, {ctx, 2}, InputNumbers(ctx, 3)},
+                                        StoreMean{items, OutputNumbers(ctx, 0)});
+                },
+                SumWorkspace<1, double>(all)};
 }
+
+struct SmoothL1Gradient {
+  ops::SmoothL1LossGrad op;
+  Difference difference;
+  Numbers weights, dloss, dx;
+  double factor;
+
+  __device__ void operator()(int64_t i) const {
+    dx.Set(i, factor * dloss.Get<double>(0) * weights.GetOr<double>(i, 1) *
+                  op.Of(difference.At(i), difference.w.GetOr<double>(i, 1)));
+  }
+};
+
 void SmoothL1LossGrad(const ops::SmoothL1LossGrad& op, const KernelContext& ctx) {
-  DifferenceGradient<Limited>(ctx, op.sign, 3);
+  ForEach(ctx, ctx.output(0).count(),
+          SmoothL1Gradient{op,
+                           {ctx, 3},
+                           InputNumbers(ctx, 4),
+                           InputNumbers(ctx, 2),
+                           OutputNumbers(ctx, 0),
+                           op.sign / Items(ctx.input(0))});
 }
 
 struct AddCrossEntropy {

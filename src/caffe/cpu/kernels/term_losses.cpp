@@ -1,0 +1,34 @@
+#include "caffe/ops/term_losses.hpp"
+
+#include "caffe/cpu/kernels/each_element.hpp"
+#include "caffe/cpu/kernels/labels.hpp"
+
+namespace caffe::cpu {
+namespace {
+
+void SumOfTerms(const ops::SumOfTerms& op, const KernelContext& ctx) {
+  double sum = 0;
+  for (int64_t i = 0; i < ctx.input(0).count(); ++i) sum += ElementOf(ctx.input(0), i);
+  const double divisor = ctx.has_input(1) ? ElementOf(ctx.input(1), 0) : 1;
+  SetElement(ctx.output(0), 0, op.coefficient * sum / (divisor == 0 ? 1 : divisor));
+}
+
+void CenterTerms(const ops::CenterTerms& op, const KernelContext& ctx) {
+  for (int64_t row = 0; row < ctx.output(0).count(); ++row) {
+    RequireLabel(LabelAt(ctx.input(1), row), op.classes, row);
+  }
+  EachElement(op, ctx);
+}
+
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SumOfTerms, SumOfTerms);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::TripletTerms, EachElement<ops::TripletTerms>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::TripletGrad, EachElement<ops::TripletGrad>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::CenterTerms, CenterTerms);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::CenterGrad, EachElement<ops::CenterGrad>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::CenterStep, EachElement<ops::CenterStep>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::FlowTerms, EachElement<ops::FlowTerms>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::FlowNumbers, EachElement<ops::FlowNumbers>);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::FlowGrad, EachElement<ops::FlowGrad>);
+
+}  // namespace
+}  // namespace caffe::cpu

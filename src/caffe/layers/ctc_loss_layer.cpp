@@ -1,0 +1,292 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "caffe/layer_factory.hpp"
+#include "caffe/layers/detection_blobs.hpp"
+#include "caffe/layers/loss_layer.hpp"
+#include "caffe/ops/broadcast.hpp"
+#include "caffe/ops/convert.hpp"
+
+namespace caffe {
+namespace {
+
+constexpr double kLogZero = -std::numeric_limits<double>::infinity();
+
+double LogAdd(double a, double b) {
+  const double largest = std::max(a, b);
+  return largest == kLogZero ? kLogZero
+                             : largest + std::log(std::exp(a - largest) + std::exp(b - largest));
+}
+
+// A batch's sequence: its first time steps, and the labels wanted of them.
+struct Sequence {
+  int64_t length = 0;
+  std::vector<int> labels;
+};
+
+// Labels with blanks around each, and which of them may follow which.
+class Path {
+ public:
+  Path(const std::vector<int>& labels, int blank, bool merges) : blank_(blank), merges_(merges) {
+    for (const int label : labels) states_.insert(states_.end(), {blank, label});
+    states_.push_back(blank);
+  }
+
+  int64_t size() const { return static_cast<int64_t>(states_.size()); }
+  int operator[](int64_t state) const { return states_[state]; }
+  // States from which `state` may come: itself, the one before, and the one before that.
+  bool MayStay(int64_t state) const { return merges_ || states_[state] == blank_; }
+  bool MaySkip(int64_t state) const {
+    return state > 1 && states_[state] != blank_ &&
+           !(merges_ && states_[state] == states_[state - 2]);
+  }
+
+ private:
+  std::vector<int> states_;
+  int blank_;
+  bool merges_;
+};
+
+// Probabilities of all alignments of one sequence with its labels (Graves et al. 2006,
+// "Connectionist temporal classification"), as logarithms: time by time, state by state.
+class Alignments {
+ public:
+  // log_y(t, class) for t in [0, steps).
+  template <typename LogY>
+  Alignments(const Path& path, int64_t steps, const LogY& log_y)
+      : states_(path.size()), steps_(steps) {
+    alpha_.assign(states_ * steps_, kLogZero);
+    beta_.assign(states_ * steps_, kLogZero);
+    for (int64_t s = 0; s < std::min<int64_t>(states_, 2); ++s) Alpha(0, s) = log_y(0, path[s]);
+    for (int64_t t = 1; t < steps_; ++t) {
+      for (int64_t s = 0; s < states_; ++s) {
+        double sum = path.MayStay(s) ? Alpha(t - 1, s) : kLogZero;
+        if (s > 0) sum = LogAdd(sum, Alpha(t - 1, s - 1));
+        if (path.MaySkip(s)) sum = LogAdd(sum, Alpha(t - 1, s - 2));
+        Alpha(t, s) = sum + log_y(t, path[s]);
+      }
+    }
+    for (int64_t s = std::max<int64_t>(states_ - 2, 0); s < states_; ++s) Beta(steps_ - 1, s) = 0;
+    for (int64_t t = steps_ - 2; t >= 0; --t) {
+      for (int64_t s = 0; s < states_; ++s) {
+        const auto after = [&](int64_t next) {
+          return Beta(t + 1, next) + log_y(t + 1, path[next]);
+        };
+        double sum = path.MayStay(s) ? after(s) : kLogZero;
+        if (s + 1 < states_) sum = LogAdd(sum, after(s + 1));
+        if (s + 2 < states_ && path.MaySkip(s + 2)) sum = LogAdd(sum, after(s + 2));
+        Beta(t, s) = sum;
+      }
+    }
+  }
+
+  // Of a path through a state at a time; of any path.
+  double LogThrough(int64_t t, int64_t state) const {
+    return alpha_[t * states_ + state] + beta_[t * states_ + state];
+  }
+  double LogOfAll() const {
+    double sum = kLogZero;
+    for (int64_t s = 0; s < states_; ++s) sum = LogAdd(sum, LogThrough(steps_ - 1, s));
+    return sum;
+  }
+
+ private:
+  double& Alpha(int64_t t, int64_t state) { return alpha_[t * states_ + state]; }
+  double& Beta(int64_t t, int64_t state) { return beta_[t * states_ + state]; }
+
+  int64_t states_, steps_;
+  std::vector<double> alpha_, beta_;
+};
+
+// Sequences without alignment. Bottom 0 has scores before softmax: T x N x C. The others are
+//   labels N x L, blanks being left out (WarpCTC);
+//   indicators T x N, 0 where a sequence begins and after its end, and labels L x N up to the first
+//   negative one; or
+//   lengths N, numbers of labels N, and labels L x N.
+class CTCLossLayer final : public LossLayer {
+ public:
+  explicit CTCLossLayer(const LayerParameter& param)
+      : LossLayer(param), options_(param.ctc_loss_param()) {
+    Require(!options_.has_blank_index() || !options_.has_blank_label(),
+            "blank_index and blank_label say the same; give one of them");
+  }
+
+  LayerTraits traits() const override {
+    return {.min_bottoms = 2, .max_bottoms = 4, .num_tops = 1, .is_loss = true};
+  }
+
+  std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
+    const Shape &scores = bottoms[0], &labels = bottoms.back();
+    Require(scores.num_axes() >= 3 && scores.count(3) == 1, "bottom 0 has shape ", scores,
+            "; scores are T x N x C (time, sequences, classes)");
+    Require(labels.num_axes() >= 2 && labels.count(2) == 1 &&
+                labels[bottoms.size() == 2 ? 0 : 1] == scores[1],
+            "the labels have shape ", labels, "; with ", bottoms.size(), " bottoms they are ",
+            bottoms.size() == 2 ? "N x L" : "L x N", " for N = ", scores[1], " sequences");
+    if (bottoms.size() == 3) {
+      Require(bottoms[1].count() == scores[0] * scores[1], "the indicators have shape ", bottoms[1],
+              "; they must be T x N, ", scores[0], " x ", scores[1]);
+    }
+    for (size_t i = 1; bottoms.size() == 4 && i < 3; ++i) {
+      Require(bottoms[i].count() == scores[1], "bottom ", i, " has shape ", bottoms[i],
+              "; it must hold a length for each of ", scores[1], " sequences");
+    }
+    RequireSize("alphabet_size", options_.has_alphabet_size(), options_.alphabet_size(), scores[2],
+                "classes");
+    RequireSize("time_step", options_.has_time_step(), options_.time_step(), scores[0],
+                "time steps");
+    const int64_t blank = Blank(scores[2]);
+    Require(blank >= 0 && blank < scores[2], "the blank is class ", blank, "; there are ",
+            scores[2], " classes, so it must be one of 0..", scores[2] - 1);
+    Require(options_.output_delay() < scores[0], "output_delay is ", options_.output_delay(),
+            "; it must be below the ", scores[0], " time steps");
+    return {Shape{}};
+  }
+
+  void EmitForward(GraphBuilder& graph) const override {
+    std::vector<Value*> inputs;
+    for (int i = 0; i < graph.num_bottoms(); ++i) inputs.push_back(graph.bottom(i));
+    const int64_t blank = Blank(graph.shape(graph.bottom(0))[2]);
+    graph.Emit(
+        ops::HostCall{
+            .what = "ctc loss",
+            .call = [options = options_, blank](
+                        const KernelContext& ctx) { Run(options, static_cast<int>(blank), ctx); }},
+        std::move(inputs), {graph.top(0), graph.with_backward() ? Gradient(graph) : nullptr});
+  }
+
+  void EmitBackward(GraphBuilder& graph) const override {
+    graph.Emit(ops::ScaleShift{{.axis = 0, .num_axes = 0}}, {Gradient(graph), graph.top_diff(0)},
+               {graph.bottom_diff(0)});
+  }
+
+ private:
+  static void RequireSize(const char* field, bool is_given, int64_t given, int64_t found,
+                          const char* what) {
+    Require(!is_given || given == found, field, " is ", given, ", but bottom 0 has ", found, " ",
+            what);
+  }
+
+  // CTCLoss counts from the end where nothing is said, WarpCTC from the start.
+  int64_t Blank(int64_t classes) const {
+    if (options_.has_blank_label()) return options_.blank_label();
+    if (type() != "CTCLoss" && !options_.has_blank_index()) return 0;
+    return options_.blank_index() < 0 ? classes - 1 : options_.blank_index();
+  }
+
+  // For a loss weight of 1, which the forward pass finds on its way.
+  static Value* Gradient(GraphBuilder& graph) {
+    return graph.Saved("gradient", graph.shape(graph.bottom(0)));
+  }
+
+  static std::vector<Sequence> Sequences(const KernelContext& ctx, int blank) {
+    const size_t bottoms = ctx.inputs.size();
+    const int64_t steps = ctx.input(0).shape[0], count = ctx.input(0).shape[1];
+    const std::vector<double> labels = ValuesOf(ctx.input(static_cast<int>(bottoms) - 1));
+    const int64_t rows = static_cast<int64_t>(labels.size()) / std::max<int64_t>(count, 1);
+    std::vector<double> first, second;
+    if (bottoms > 2) first = ValuesOf(ctx.input(1));
+    if (bottoms > 3) second = ValuesOf(ctx.input(2));
+    std::vector<Sequence> sequences(count);
+    for (int64_t n = 0; n < count; ++n) {
+      Sequence& one = sequences[n];
+      one.length = bottoms == 4 ? std::llround(first[n]) : steps;
+      for (int64_t t = 1; bottoms == 3 && t < one.length; ++t) {
+        if (std::llround(first[t * count + n]) == 0) one.length = t;
+      }
+      Require(one.length >= 0 && one.length <= steps, "sequence ", n, " has ", one.length,
+              " time steps; there are ", steps);
+      const int64_t most =
+          bottoms == 4 ? std::clamp<int64_t>(std::llround(second[n]), 0, rows) : rows;
+      for (int64_t k = 0; k < most; ++k) {
+        const int label =
+            static_cast<int>(std::lround(labels[bottoms == 2 ? n * rows + k : k * count + n]));
+        if (bottoms == 2 && label == blank) continue;
+        if (label < 0) break;
+        one.labels.push_back(label);
+      }
+    }
+    return sequences;
+  }
+
+  static void Run(const CTCLossParameter& options, int blank, const KernelContext& ctx) {
+    const Shape& shape = ctx.input(0).shape;
+    const std::vector<double> scores = ValuesOf(ctx.input(0));
+    std::vector<double> gradient(scores.size(), 0);
+    std::vector<Sequence> sequences = Sequences(ctx, blank);
+    double loss = 0;
+    for (int64_t n = 0; n < shape[1]; ++n) {
+      Check(&sequences[n], n, shape[2], blank, options);
+      loss += AddSequence(options, sequences[n], blank, n, shape, scores, &gradient);
+    }
+    loss /= static_cast<double>(shape[1]);
+    CopyTensor({{ctx.output(0).shape, DType::kDouble, Layout::kPlain}, &loss}, ctx.output(0));
+    if (ctx.has_output(1)) {
+      CopyTensor({{shape, DType::kDouble, Layout::kPlain}, gradient.data()}, ctx.output(1));
+    }
+  }
+
+  static void Check(Sequence* sequence, int64_t n, int64_t classes, int blank,
+                    const CTCLossParameter& options) {
+    std::vector<int>& labels = sequence->labels;
+    for (const int label : labels) {
+      Require(label >= 0 && label < classes && label != blank, "label ", label, " of sequence ", n,
+              " is the blank or outside 0..", classes - 1);
+    }
+    if (options.preprocess_collapse_repeated()) {
+      labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
+    }
+    int64_t needed = static_cast<int64_t>(labels.size());
+    for (size_t i = 1; options.ctc_merge_repeated() && i < labels.size(); ++i) {
+      needed += labels[i] == labels[i - 1];  // a blank between equal ones
+    }
+    const int64_t steps = sequence->length - options.output_delay();
+    Require(sequence->length == 0 || steps >= std::max<int64_t>(needed, 1), "sequence ", n, " has ",
+            steps, " time steps after output_delay; its ", labels.size(), " labels need at least ",
+            std::max<int64_t>(needed, 1));
+  }
+
+  // The sequence's loss; adds its gradient over the number of sequences.
+  static double AddSequence(const CTCLossParameter& options, const Sequence& sequence, int blank,
+                            int64_t n, const Shape& shape, const std::vector<double>& scores,
+                            std::vector<double>* gradient) {
+    if (sequence.length == 0) return 0;
+    const int64_t classes = shape[2], delay = options.output_delay();
+    const auto at = [&](int64_t t) { return ((t + delay) * shape[1] + n) * classes; };
+    const int64_t steps = sequence.length - delay;
+    std::vector<double> normalizers(steps, kLogZero);
+    for (int64_t t = 0; t < steps; ++t) {
+      for (int64_t c = 0; c < classes; ++c) {
+        normalizers[t] = LogAdd(normalizers[t], scores[at(t) + c]);
+      }
+    }
+    const auto log_y = [&](int64_t t, int64_t c) { return scores[at(t) + c] - normalizers[t]; };
+    const Path path(sequence.labels, blank, options.ctc_merge_repeated());
+    const Alignments alignments(path, steps, log_y);
+    const double log_of_all = alignments.LogOfAll();
+    const double factor = 1 / static_cast<double>(shape[1]);
+    for (int64_t t = 0; t < steps; ++t) {
+      double* row = &(*gradient)[at(t)];
+      for (int64_t c = 0; c < classes; ++c) row[c] = factor * std::exp(log_y(t, c));
+      for (int64_t s = 0; s < path.size(); ++s) {
+        row[path[s]] -= factor * std::exp(alignments.LogThrough(t, s) - log_of_all);
+      }
+    }
+    return -log_of_all;
+  }
+
+  const CTCLossParameter options_;
+};
+
+using WarpCTCLayer = CTCLossLayer;
+using WarpCTCLossLayer = CTCLossLayer;
+using CtcLossLayer = CTCLossLayer;
+
+REGISTER_LAYER_CLASS(CTCLoss);
+REGISTER_LAYER_CLASS(WarpCTC, "ctc_loss_param");
+REGISTER_LAYER_CLASS(WarpCTCLoss, "ctc_loss_param");
+REGISTER_LAYER_CLASS(CtcLoss, "ctc_loss_param");
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,213 @@
+// Losses that are sums of terms, one for each item or position: the terms, their sum, and
+// gradients.
+#pragma once
+
+#include <cmath>
+
+#include "caffe/ops/each_element.hpp"
+
+namespace caffe::ops {
+
+// What the ops below share, SumOfTerms apart.
+struct TermOp {
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
+};
+
+// (terms[, divisor]) -> (loss):  coefficient * sum of terms / divisor. A divisor of 0 counts as 1.
+struct SumOfTerms {
+  static constexpr std::string_view kName = "SumOfTerms";
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
+  double coefficient = 1;
+  std::string Attributes() const { return StrCat("coefficient ", coefficient); }
+};
+
+// Squared distance of row `row` of two tensors of rows that are `width` long.
+template <typename A, typename X, typename Y>
+CAFFE_HOST_DEVICE inline A SquaredDistance(const X& x, int64_t row_of_x, const Y& y,
+                                           int64_t row_of_y, int64_t width) {
+  A sum = 0;
+  for (int64_t k = 0; k < width; ++k) {
+    const A d = x[row_of_x * width + k] - y[row_of_y * width + k];
+    sum += d * d;
+  }
+  return sum;
+}
+
+// (a, p, n) -> (terms):  rows of features; max(0, margin + |a - p|^2 - |a - n|^2) (Schroff et al.
+// 2015, "FaceNet").
+struct TripletTerms : TermOp {
+  static constexpr std::string_view kName = "TripletTerms";
+  static constexpr int kInputs = 3;
+  int64_t width = 0;
+  float margin = 1;
+
+  TripletTerms(int64_t width, float margin) : width(width), margin(margin) {}
+
+  template <typename A, typename X>
+  CAFFE_HOST_DEVICE inline A Element(int64_t row, const X& a, const X& p, const X& n) const {
+    const A term = margin + SquaredDistance<A>(a, row, p, row, width) -
+                   SquaredDistance<A>(a, row, n, row, width);
+    return term < 0 ? A(0) : term;
+  }
+};
+
+// (to, from, terms, dloss) -> (dx):  coefficient * dloss * (to - from) in rows whose term is not 0.
+struct TripletGrad : TermOp {
+  static constexpr std::string_view kName = "TripletGrad";
+  static constexpr int kInputs = 4;
+  int64_t width = 0;
+  double coefficient = 1;
+
+  TripletGrad(int64_t width, double coefficient) : width(width), coefficient(coefficient) {}
+
+  template <typename A, typename X>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& to, const X& from, const X& terms,
+                                     const X& dloss) const {
+    return terms[i / width] == 0 ? A(0) : A(coefficient) * dloss[0] * (to[i] - from[i]);
+  }
+};
+
+// What centre losses share: labels name rows of `centers`, which has `classes`.
+struct CenterOp : TermOp {
+  static constexpr OperandSet kExactInputs = {1};
+  int64_t width = 0, classes = 0;
+  double coefficient = 1;
+
+  CenterOp(int64_t width, int64_t classes, double coefficient)
+      : width(width), classes(classes), coefficient(coefficient) {}
+
+  // -1 for one outside the classes.
+  template <typename Labels>
+  CAFFE_HOST_DEVICE inline int64_t ClassAt(const Labels& labels, int64_t row) const {
+    const double label = labels[row];
+    return label >= 0 && label < static_cast<double>(classes) ? static_cast<int64_t>(label) : -1;
+  }
+};
+
+// (x, labels, centers) -> (terms):  |x - center of its class|^2; NaN for a label outside the
+// classes where a kernel cannot throw (Wen et al. 2016).
+struct CenterTerms : CenterOp {
+  static constexpr std::string_view kName = "CenterTerms";
+  static constexpr int kInputs = 3;
+  using CenterOp::CenterOp;
+
+  template <typename A, typename X, typename Labels, typename Centers>
+  CAFFE_HOST_DEVICE inline A Element(int64_t row, const X& x, const Labels& labels,
+                                     const Centers& centers) const {
+    const int64_t label = ClassAt(labels, row);
+    return label < 0 ? A(NAN) : SquaredDistance<A>(x, row, centers, label, width);
+  }
+};
+
+// (x, labels, centers, dloss) -> (dx):  coefficient * dloss * (x - center).
+struct CenterGrad : CenterOp {
+  static constexpr std::string_view kName = "CenterGrad";
+  static constexpr int kInputs = 4;
+  using CenterOp::CenterOp;
+
+  template <typename A, typename X, typename Labels, typename Centers, typename Dloss>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& x, const Labels& labels,
+                                     const Centers& centers, const Dloss& dloss) const {
+    const int64_t label = ClassAt(labels, i / width);
+    if (label < 0) return A(NAN);
+    return A(coefficient) * dloss[0] * (x[i] - centers[label * width + i % width]);
+  }
+};
+
+// (x, labels, centers, dloss) -> (dcenters):  coefficient * dloss * sum of (center - x) over a
+// class's rows / (1 + how many these are).
+struct CenterStep : CenterOp {
+  static constexpr std::string_view kName = "CenterStep";
+  static constexpr int kInputs = 4;
+  int64_t rows = 0;
+
+  CenterStep(int64_t rows, int64_t width, int64_t classes, double coefficient)
+      : CenterOp(width, classes, coefficient), rows(rows) {}
+
+  template <typename A, typename X, typename Labels, typename Centers, typename Dloss>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& x, const Labels& labels,
+                                     const Centers& centers, const Dloss& dloss) const {
+    A sum = 0, count = 1;
+    for (int64_t row = 0; row < rows; ++row) {
+      if (ClassAt(labels, row) != i / width) continue;
+      sum += centers[i] - x[row * width + i % width];
+      count += 1;
+    }
+    return A(coefficient) * dloss[0] * sum / count;
+  }
+};
+
+// FlowNet's L1 loss. Differences that are not a number count nowhere.
+struct FlowOp : TermOp {
+  int64_t channels = 1, inner = 1;
+  bool per_location = false;  // the length of each position's vector instead of each difference
+  double scale = 1;           // of the squares of a vector
+  double epsilon = 0;         // added to a vector's squares
+  double plateau = 0;         // differences below it count as 0
+
+  template <typename A, typename X, typename Y>
+  CAFFE_HOST_DEVICE inline A Difference(const X& a, const Y& b, int64_t i) const {
+    return b.is_present() ? a[i] - b[i] : a[i];
+  }
+  CAFFE_HOST_DEVICE static inline bool IsNumber(double x) { return x == x; }
+  // The sum of squares of a position, 0 on the plateau.
+  template <typename A, typename X, typename Y>
+  CAFFE_HOST_DEVICE inline A Squares(const X& a, const Y& b, int64_t position) const {
+    const int64_t first = position / inner * channels * inner + position % inner;
+    A sum = 0;
+    for (int64_t c = 0; c < channels; ++c) {
+      const A d = Difference<A>(a, b, first + c * inner);
+      if (IsNumber(d)) sum += A(scale) * d * d;
+    }
+    return sum < A(plateau * plateau) ? A(0) : sum;
+  }
+};
+
+// (a, b) -> (terms):  b may be missing.
+struct FlowTerms : FlowOp {
+  static constexpr std::string_view kName = "FlowTerms";
+  static constexpr int kInputs = 2;
+
+  template <typename A, typename X, typename Y>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& a, const Y& b) const {
+    if (per_location) return std::sqrt(Squares<A>(a, b, i) + A(epsilon));
+    const A size = std::abs(Difference<A>(a, b, i));
+    return IsNumber(size) && size >= A(plateau) ? size : A(0);
+  }
+};
+
+// (a, b) -> (terms):  1 for a number, 0 for others; b may be missing.
+struct FlowNumbers : FlowOp {
+  static constexpr std::string_view kName = "FlowNumbers";
+  static constexpr int kInputs = 2;
+
+  template <typename A, typename X, typename Y>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& a, const Y& b) const {
+    return IsNumber(Difference<A>(a, b, i)) ? A(1) : A(0);
+  }
+};
+
+// (a, b, divisor, dloss) -> (dx):  sign times a's gradient; b may be missing.
+struct FlowGrad : FlowOp {
+  static constexpr std::string_view kName = "FlowGrad";
+  static constexpr int kInputs = 4;
+  double sign = 1;
+
+  FlowGrad(const FlowOp& options, double sign) : FlowOp(options), sign(sign) {}
+
+  template <typename A, typename X, typename Y, typename Divisor, typename Dloss>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& a, const Y& b, const Divisor& divisor,
+                                     const Dloss& dloss) const {
+    const A d = Difference<A>(a, b, i);
+    const A size = d < 0 ? -d : d;
+    if (!IsNumber(d)) return A(0);
+    const A factor = A(sign) * dloss[0] / (divisor[0] == 0 ? A(1) : divisor[0]);
+    if (!per_location) {
+      return size < A(plateau) || size == 0 ? A(0) : d > 0 ? factor : -factor;
+    }
+    const A squares = Squares<A>(a, b, i / (channels * inner) * inner + i % inner);
+    return squares == 0 ? A(0) : factor * A(scale) * d / std::sqrt(squares + A(epsilon));
+  }
+};
+
+}  // namespace caffe::ops
