@@ -423,6 +423,22 @@ std::vector<GradientCase> Cases() {
   regions("ROIAlign", "roi_align_param { pooled_h: 2 pooled_w: 3 spatial_scale: 0.125 }", 2);
   regions("PSROIPooling",
           "psroi_pooling_param { output_dim: 2 group_size: 2 spatial_scale: 0.125 }", 8);
+  const auto pair = [&](const std::string& name, const std::string& type, const std::string& inputs,
+                        const std::string& options) {
+    add({name, inputs,
+         StrCat("layer { name: 'l' type: '", type, "' bottom: 'x0' bottom: 'x1' top: 'y' ", options,
+                " }")});
+  };
+  pair("FlowWarp", "FlowWarp", "2x2x4x5 2x2x4x5", "");
+  pair("SpatialTransformer", "SpatialTransformer", "2x2x4x5 2x6",
+       "st_param { output_H: 3 output_W: 6 }");
+  pair("SpatialTransformerFixed", "SpatialTransformer", "2x2x4x5 2x2x1x1",
+       "st_param { theta_1_1: 0.9 theta_1_3: 0.05 theta_2_1: -0.2 theta_2_2: 0.8 }");
+  pair("Correlation", "Correlation", "2x2x4x5 2x2x4x5",
+       "correlation_param { pad: 2 kernel_size: 1 max_displacement: 2 stride_2: 2 }");
+  pair("CorrelationSubtract", "Correlation", "1x2x5x4 1x2x5x4",
+       "correlation_param { pad: 3 kernel_size: 3 max_displacement: 2 stride_1: 2 "
+       "correlation_type: SUBTRACT }");
   // In place, and a chain that a training plan would fuse.
   add({"InPlaceChain", "2x3x4x4",
        StrCat("layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'y' convolution_param { "

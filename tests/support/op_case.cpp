@@ -651,6 +651,7 @@ const std::vector<OpCase>& OpCases() {
     AddLongCases(&list);
     AddReduceCases(&list);
     AddRegionCases(&list);
+    AddSamplingCases(&list);
     AddTermLossCases(&list);
     AddUpdateCases(&list);
     return list;

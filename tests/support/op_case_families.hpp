@@ -12,6 +12,7 @@ void AddLabelLossCases(std::vector<OpCase>* cases);
 void AddLongCases(std::vector<OpCase>* cases);
 void AddReduceCases(std::vector<OpCase>* cases);
 void AddRegionCases(std::vector<OpCase>* cases);
+void AddSamplingCases(std::vector<OpCase>* cases);
 void AddTermLossCases(std::vector<OpCase>* cases);
 void AddUpdateCases(std::vector<OpCase>* cases);
 
