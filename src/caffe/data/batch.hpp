@@ -26,8 +26,9 @@ struct Batch {
   const float* labels = nullptr;    // null without labels
   Shape data_shape;                 // N,C,H,W
   Shape image_shape;                // of batches of bytes: N,C,H,W before the crop
-  // N; of annotated records 1x1xRx8 with rows (item in the batch, class, instance, xmin, ymin,
-  // xmax, ymax, difficult), unused rows -1 throughout. R only grows, so that a net seldom changes.
+  // N; N,1,H,W where labels are images; of annotated records 1x1xRx8 with rows (item in the batch,
+  // class, instance, xmin, ymin, xmax, ymax, difficult), unused rows -1 throughout. R only grows,
+  // so that a net seldom changes.
   Shape label_shape;
   int size = 0;
 };

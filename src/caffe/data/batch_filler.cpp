@@ -41,21 +41,25 @@ ImageExtents BatchFiller::ImageExtentsFor(const ImageExtents& output) const {
   return source_.transformer().has_fixed_size() ? first_image_ : output;
 }
 
+Shape BatchFiller::LabelShapeOf(const ImageExtents& output) const {
+  if (!with_label_) return Shape{0};
+  if (!source_.has_label_images()) return Shape{batch_size_};
+  return Shape{batch_size_, 1, output.height, output.width};
+}
+
 int64_t BatchFiller::BytesOfBuffer(const ImageExtents& output) const {
   const auto image =
       static_cast<int64_t>(device_transform_ ? ImageExtentsFor(output).count() +
                                                    ops::ImageWindow::kNumbers * sizeof(float)
                                              : output.count() * sizeof(float));
-  const auto label = static_cast<int64_t>(with_label_ ? sizeof(float) : 0);
-  return batch_size_ * (image + label + static_cast<int64_t>(sizeof(RecordSequence::Item)));
+  const auto labels = LabelShapeOf(output).count() * static_cast<int64_t>(sizeof(float));
+  return labels + batch_size_ * (image + static_cast<int64_t>(sizeof(RecordSequence::Item)));
 }
 
 void BatchFiller::Allocate(BatchBuffer* buffer) const {
   buffer->items.resize(batch_size_);
-  buffer->labels.resize(with_label_ ? batch_size_ : 0);
   buffer->boxes.resize(source_.has_boxes() ? batch_size_ : 0);
   buffer->batch.size = batch_size_;
-  buffer->batch.label_shape = with_label_ ? Shape{batch_size_} : Shape{0};
 }
 
 void BatchFiller::Prepare(BatchBuffer* buffer, const ImageExtents& output, Layout layout) const {
@@ -63,6 +67,8 @@ void BatchFiller::Prepare(BatchBuffer* buffer, const ImageExtents& output, Layou
   if (!(output == buffer->extents)) {
     buffer->extents = output;
     batch.data_shape = ShapeOf(output);
+    batch.label_shape = LabelShapeOf(output);
+    buffer->labels.resize(batch.label_shape.count());
     if (device_transform_) {
       buffer->image_extents = ImageExtentsFor(output);
       batch.image_shape = ShapeOf(buffer->image_extents);
@@ -109,13 +115,19 @@ void BatchFiller::FillImage(const RecordLoader::Sample& sample, BatchBuffer* buf
 }
 
 void BatchFiller::FillLabel(RecordLoader::Sample* sample, BatchBuffer* buffer, int slot) const {
-  if (!source_.has_boxes()) {
+  const DatumTransformer& transformer = source_.transformer();
+  const ImageExtents& image = sample->image.extents;
+  const uint64_t number = buffer->items[slot].number;
+  if (source_.has_label_images()) {
+    const int64_t pixels = int64_t{buffer->extents.height} * buffer->extents.width;
+    transformer.TransformLabels(image, number, sample->label_image.floats,
+                                buffer->labels.data() + pixels * slot);
+  } else if (source_.has_boxes()) {
+    transformer.TransformBoxes(image, number, &sample->boxes);
+    buffer->boxes[slot] = std::move(sample->boxes);
+  } else {
     buffer->labels[slot] = sample->label;
-    return;
   }
-  source_.transformer().TransformBoxes(sample->image.extents, buffer->items[slot].number,
-                                       &sample->boxes);
-  buffer->boxes[slot] = std::move(sample->boxes);
 }
 
 }  // namespace caffe::data

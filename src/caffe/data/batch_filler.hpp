@@ -24,6 +24,8 @@ class BatchFiller {
   Shape ShapeOf(const ImageExtents& extents) const {
     return Shape{batch_size_, extents.channels, extents.height, extents.width};
   }
+  // N, or N,1,H,W where labels are images; of annotated records it is another.
+  Shape LabelShapeOf(const ImageExtents& output) const;
   // Extents of the bytes of an image whose transform gives `output`.
   ImageExtents ImageExtentsFor(const ImageExtents& output) const;
 

@@ -102,7 +102,8 @@ class BatchSource::Impl {
   const Shape& data_shape() const { return data_shape_; }
   Shape label_shape() const {
     if (!filler_.with_label()) return Shape{0};
-    return records_->has_boxes() ? box_labels_.shape() : Shape{filler_.batch_size()};
+    if (records_->has_boxes()) return box_labels_.shape();
+    return current_ != nullptr ? current_->batch.label_shape : filler_.LabelShapeOf(first_.output);
   }
   Shape image_shape() const {
     return records_->transformer().has_fixed_size() ? filler_.ShapeOf(first_.image) : data_shape_;

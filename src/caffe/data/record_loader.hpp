@@ -19,6 +19,7 @@ class RecordLoader {
     ImageView image;
     float label = 0;
     std::vector<ObjectBox> boxes;  // of annotated records
+    ImageView label_image;  // of records with one: floats, one channel, as large as the image
   };
 
   virtual ~RecordLoader() = default;

@@ -38,6 +38,8 @@ class RecordSource {
 
   // Whether labels are rows of boxes in place of one number.
   virtual bool has_boxes() const { return false; }
+  // Whether labels are images, a number for each pixel.
+  virtual bool has_label_images() const { return false; }
   // Whether records that a former run used can be passed over: the frames of a camera cannot.
   virtual bool can_resume() const { return true; }
   // Why a device cannot do the transformer's work on the records' bytes; empty where it can.

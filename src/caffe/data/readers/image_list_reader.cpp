@@ -11,7 +11,8 @@ namespace {
 
 class ImageListReader final : public RecordReader {
  public:
-  explicit ImageListReader(const std::string& path) {
+  // `image_of` gives the path in a line, and throws for one that is wrong.
+  ImageListReader(const std::string& path, std::string_view (*image_of)(std::string_view)) {
     std::ifstream file(path);
     if (!file) throw IoError(StrCat(path, ": cannot open the list of images"));
     int number = 0;
@@ -19,9 +20,9 @@ class ImageListReader final : public RecordReader {
       ++number;
       line.erase(line.find_last_not_of(" \t\r") + 1);
       if (line.empty()) continue;
-      const ImageListEntry entry =
-          WithContext(StrCat(path, ":", number), [&] { return ParseImageListLine(line); });
-      keys_.push_back(StrCat(number, ": ", entry.path));
+      const std::string_view image =
+          WithContext(StrCat(path, ":", number), [&] { return image_of(line); });
+      keys_.push_back(StrCat(number, ": ", image));
       lines_.push_back(std::move(line));
     }
   }
@@ -62,7 +63,21 @@ ImageListEntry ParseImageListLine(std::string_view line) {
 }
 
 std::unique_ptr<RecordReader> OpenImageList(const std::string& path) {
-  return std::make_unique<ImageListReader>(path);
+  return std::make_unique<ImageListReader>(
+      path, [](std::string_view line) { return ParseImageListLine(line).path; });
+}
+
+ImagePair ParseImagePair(std::string_view line) {
+  const size_t space = line.find_last_of(" \t");
+  Require(
+      space != line.npos && space > 0, "'", line,
+      "' has no second path; lines are the path of an image, a space and the path of its labels");
+  return {line.substr(0, line.find_last_not_of(" \t", space) + 1), line.substr(space + 1)};
+}
+
+std::unique_ptr<RecordReader> OpenImagePairs(const std::string& path) {
+  return std::make_unique<ImageListReader>(
+      path, [](std::string_view line) { return ParseImagePair(line).image; });
 }
 
 }  // namespace caffe::data

@@ -1,4 +1,4 @@
-// A text file that names images and their labels, as a database.
+// Text files that name images and their labels, as databases.
 #pragma once
 
 #include <memory>
@@ -20,5 +20,14 @@ struct ImageListEntry {
   int label = 0;
 };
 CAFFE_EXPORT ImageListEntry ParseImageListLine(std::string_view line);
+
+// The same with lines "path path", an image and the image of its labels. The second path is what
+// follows the last space.
+std::unique_ptr<RecordReader> OpenImagePairs(const std::string& path);
+
+struct ImagePair {
+  std::string_view image, labels;
+};
+ImagePair ParseImagePair(std::string_view line);
 
 }  // namespace caffe::data

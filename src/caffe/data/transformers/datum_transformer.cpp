@@ -141,6 +141,18 @@ DatumTransformer::Window DatumTransformer::ChooseWindow(const ImageExtents& imag
   return window;
 }
 
+void DatumTransformer::TransformLabels(const ImageExtents& image, uint64_t draw_index,
+                                       const float* labels, float* out) const {
+  const ImageExtents output = OutputExtents(image);
+  const Window window = ChooseWindow(image, draw_index);
+  for (int row = 0; row < output.height; ++row) {
+    const float* source = labels + int64_t{window.top + row} * image.width + window.left;
+    std::copy(source, source + output.width, out);
+    if (window.mirror) std::reverse(out, out + output.width);
+    out += output.width;
+  }
+}
+
 float DatumTransformer::MeanOf(int channel) const {
   if (param_.mean_value_size() == 0) return 0;
   return param_.mean_value(param_.mean_value_size() == 1 ? 0 : channel);

@@ -59,6 +59,11 @@ class DatumTransformer {
   void TransformBoxes(const ImageExtents& image, uint64_t draw_index,
                       std::vector<ObjectBox>* boxes) const;
 
+  // Writes that image's labels, one for each pixel, as Transform() moves the pixels; neither mean
+  // nor scale apply.
+  void TransformLabels(const ImageExtents& image, uint64_t draw_index, const float* labels,
+                       float* out) const;
+
   // Whether all results have the same height and width, whatever the images have.
   bool has_fixed_size() const { return crop_height_ > 0; }
 
