@@ -1,0 +1,60 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "caffe/blob.hpp"
+#include "caffe/error.hpp"
+#include "caffe/net.hpp"
+#include "tests/support/net_of.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::FloatNear;
+using ::testing::HasSubstr;
+using testing::NetOf;
+using ::testing::Pointwise;
+using ::testing::ThrowsMessage;
+
+constexpr int kHeight = 9, kWidth = 12;
+
+std::unique_ptr<Net> MakeNet(const std::string& options) {
+  return NetOf(
+      "layer { name: 'in' type: 'Input' top: 'maps' input_param { shape { dim: 1 dim: 3 dim: 9 "
+      "dim: "
+      "12 } } } layer { name: 'l' type: 'Nms' bottom: 'maps' top: 'peaks' nms_param { " +
+      options + " } }");
+}
+
+TEST(NmsTest, FindsPeaksBetweenPixels) {
+  const auto net = MakeNet("threshold: 0.3 max_peaks: 2 num_parts: 2");
+  float* maps = net->blob_by_name("maps")->mutable_cpu_data<float>();
+  const auto at = [&](int part, int y, int x) -> float& {
+    return maps[(part * kHeight + y) * kWidth + x];
+  };
+  // A peak that leans to the right and down; one beside the edge does not count, nor a low one.
+  at(0, 4, 5) = 0.8f, at(0, 4, 6) = 0.6f, at(0, 5, 5) = 0.2f, at(0, 3, 3) = -9;
+  at(0, 0, 9) = 1, at(0, 7, 10) = 0.3f;
+  // Two equal neighbours are no peak; of three others the first two count.
+  at(1, 1, 1) = at(1, 1, 2) = 0.9f;
+  at(1, 1, 6) = 0.5f, at(1, 1, 10) = 0.7f, at(1, 7, 7) = 0.9f;
+  net->Forward();
+  const Blob& peaks = *net->blob_by_name("peaks");
+  EXPECT_EQ(peaks.shape(), (Shape{1, 2, 3, 3}));
+  const float sum = 0.8f + 0.6f + 0.2f;
+  EXPECT_THAT(
+      std::vector<float>(peaks.cpu_data<float>(), peaks.cpu_data<float>() + 18),
+      Pointwise(FloatNear(1e-5f),
+                std::vector<float>{1, 0, 0, (5 * 0.8f + 6 * 0.6f + 5 * 0.2f) / sum,
+                                   (4 * 0.8f + 4 * 0.6f + 5 * 0.2f) / sum, 0.8f, 0, 0, 0,  //
+                                   2, 0, 0, 6, 1, 0.5f, 10, 1, 0.7f}));
+}
+
+TEST(NmsTest, SaysWhatIsWrong) {
+  EXPECT_THAT([] { MakeNet(""); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("at least num_parts 15 channels")));
+  EXPECT_THAT([] { MakeNet("max_peaks: 0"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("max_peaks and num_parts are 0 and 15")));
+}
+
+}  // namespace
+}  // namespace caffe
