@@ -135,8 +135,6 @@ class Function:
     def _assign(self, layer: Message, keyword: str, value: Any) -> None:
         own = getattr(layer, _OPTIONS_OF_TYPE[self.type_name] + FIELD) if self.type_name in _OPTIONS_OF_TYPE else None
         holders = [layer] if own is None else [own, layer]
-        if keyword.endswith("param"):
-            holders.reverse()
         for holder in holders:
             if keyword in holder.DESCRIPTOR.fields_by_name:
                 assign_proto(holder, keyword, value)

@@ -130,9 +130,10 @@ def test_name_can_differ_from_the_top():
     (L.Normalize(L.Input(), across_spatial=False), "norm_param", "across_spatial: false"),
     (L.BatchNorm(L.Input(), scale_bias=True), "batch_norm_param", "scale_bias: true"),
     (L.Python(module="m", layer="l", param_str="p"), "python_param", 'module: "m" layer: "l" param_str: "p"'),
-    # ... but the layer's before it where the name ends in param, and the message's where the layer has none.
-    (L.Data(transform_param=dict(mirror=True)), "transform_param", "mirror: true"),
+    # ... even where another type's message has that name in the layer ...
     (L.DetectionOutput(L.Input(), nms_param=dict(top_k=3)), "detection_output_param", "nms_param { top_k: 3 }"),
+    # ... then the layer's.
+    (L.Data(transform_param=dict(mirror=True)), "transform_param", "mirror: true"),
     (L.Deconvolution(L.Input(), convolution_param=dict(num_output=2)), "convolution_param", "num_output: 2"),
     # An empty dict is a message that is there.
     (L.ReLU(L.Input(), relu_param={}), "relu_param", ""),
