@@ -109,7 +109,7 @@ class SpatialTransformerLayer final : public Layer {
   const SpatialTransformerParameter options_;
 };
 
-REGISTER_LAYER_CLASS(SpatialTransformer, "st_param");
+REGISTER_LAYER_CLASS(SpatialTransformer);
 
 }  // namespace
 }  // namespace caffe
