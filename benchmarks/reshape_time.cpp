@@ -1,8 +1,11 @@
 // What a change of the input's size costs: reshape_time NET.prototxt prints one JSON object, in
 // milliseconds. A new size is compiled for, and one that was there before is not; "again" is the
-// forward pass that follows a reshape to such a size, beside one that follows none.
+// forward pass that follows a reshape to such a size, beside one that follows none. "pyramid" is
+// the sum over ten sizes, from the net's own down to half of it: Reshape in the first and in the
+// second round, and forward in the second.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <vector>
@@ -21,6 +24,30 @@ double Milliseconds(const std::function<void()>& work) {
 double Median(std::vector<double> times) {
   std::sort(times.begin(), times.end());
   return times[times.size() / 2];
+}
+
+struct Rounds {
+  double first = 0, second = 0, forward = 0;
+};
+
+Rounds MeasurePyramid(caffe::Net& net) {
+  constexpr int kSteps = 10;
+  caffe::Blob& input = *net.input_blobs().at(0);
+  const caffe::Shape usual = input.shape();
+  Rounds rounds;
+  for (const bool is_first : {true, false}) {
+    for (int i = 0; i < kSteps; ++i) {
+      const double scale = 1 - 0.5 * i / (kSteps - 1);
+      const auto side = [&](int axis) {
+        return static_cast<int64_t>(std::lround(static_cast<double>(usual[axis]) * scale));
+      };
+      input.Reshape(usual.With(2, side(2)).With(3, side(3)));
+      (is_first ? rounds.first : rounds.second) += Milliseconds([&] { net.Reshape(); });
+      const double forward = Milliseconds([&] { net.Forward(); });
+      if (!is_first) rounds.forward += forward;
+    }
+  }
+  return rounds;
 }
 
 void Measure(const char* file, bool keep_all) {
@@ -45,9 +72,12 @@ void Measure(const char* file, bool keep_all) {
     reshape(7 - i % 2, &seen);
     run(&again);
   }
+  Rounds pyramid = MeasurePyramid(net);
   std::printf(
-      "  \"%s\": {\"forward\": %.3f, \"new_size\": %.3f, \"seen_size\": %.4f, \"again\": %.3f}",
-      keep_all ? "keep_all" : "reuse", Median(forward), Median(fresh), Median(seen), Median(again));
+      "  \"%s\": {\"forward\": %.3f, \"new_size\": %.3f, \"seen_size\": %.4f, \"again\": %.3f, "
+      "\"pyramid\": {\"first\": %.3f, \"second\": %.4f, \"forward\": %.3f}}",
+      keep_all ? "keep_all" : "reuse", Median(forward), Median(fresh), Median(seen), Median(again),
+      pyramid.first, pyramid.second, pyramid.forward);
 }
 
 }  // namespace

@@ -93,8 +93,8 @@ void Net::Impl::CreateLayers() {
   for (LayerParameter layer_param : source.param.layer()) {
     if (!layer_param.has_phase()) layer_param.set_phase(source.param.state().phase());
     FillDefaults(source.param, &layer_param);
-    WithContext(PlaceOf(layer_param),
-                [&] { source.layers.push_back(LayerRegistry::CreateLayer(layer_param)); });
+    CallLayer(layer_param,
+              [&] { source.layers.push_back(LayerRegistry::CreateLayer(layer_param)); });
     layer_names.push_back(layer_param.name());
   }
   PrepareLayers();
@@ -103,7 +103,7 @@ void Net::Impl::CreateLayers() {
 void Net::Impl::PrepareLayers() {
   const NetOptions& options = source.options;
   for (const std::shared_ptr<Layer>& layer : source.layers) {
-    WithContext(PlaceOf(layer->param()), [&] {
+    CallLayer(layer->param(), [&] {
       const auto delivered = options.delivered_records.find(layer->name());
       DataPlace place{.seed = seed,
                       .rank = options.rank,

@@ -14,7 +14,8 @@ namespace caffe {
 // what the plan before it had.
 class PlanCache {
  public:
-  static constexpr size_t kMost = 8;
+  // An image pyramid, or the sizes that a detector meets again and again.
+  static constexpr size_t kMost = 32;
 
   struct Entry {
     Plan plan;

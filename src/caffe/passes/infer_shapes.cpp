@@ -27,7 +27,7 @@ class InferShapes final : public Pass {
     for (const LayerCall& call : graph.calls) ++layers_of_name_[call.layer->name()];
     for (size_t i = 0; i < graph.calls.size(); ++i) {
       const Layer& layer = *graph.calls[i].layer;
-      WithContext(PlaceOf(layer.param()), [&] { InferCall(graph, static_cast<int>(i)); });
+      CallLayer(layer.param(), [&] { InferCall(graph, static_cast<int>(i)); });
     }
   }
 
@@ -46,7 +46,8 @@ class InferShapes final : public Pass {
     std::vector<Shape> tops = call.layer->InferTopShapes(bottoms);
     const auto found = graph.options.found_top_shapes.find(index);
     if (found != graph.options.found_top_shapes.end()) tops = found->second;
-    CAFFE_ASSERT(tops.size() == call.tops.size(), tops.size(), " shapes for ", num_tops, " tops");
+    Require(tops.size() == call.tops.size(), "its InferTopShapes gives ", tops.size(),
+            " shapes for ", num_tops, " top(s)");
     CheckInPlace(call.layer->param(), bottoms, tops);
     for (int i = 0; i < num_tops; ++i) {
       const auto reshaped = graph.options.input_shapes.find(call.tops[i]->name);

@@ -1,3 +1,5 @@
+#include <set>
+
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/eltwise.hpp"
@@ -21,6 +23,7 @@ class LayerLowering final : public Pass {
       for (const Value* bottom : graph.calls[i].bottoms) first_readers_.emplace(bottom, i);
     }
     for (int i = 0; i < NumCalls(graph); ++i) LowerForward(graph, i);
+    CheckTopsAreMade(graph);
     if (graph.options.with_backward) {
       for (int i = NumCalls(graph) - 1; i >= 0; --i) {
         LowerBackward(graph, i);
@@ -35,7 +38,7 @@ class LayerLowering final : public Pass {
 
   template <typename Fn>
   static void WithLayer(const LayerCall& call, Fn fn) {
-    WithContext(PlaceOf(call.layer->param()), fn);
+    CallLayer(call.layer->param(), fn);
   }
 
   static void LowerForward(Graph& graph, int index) {
@@ -46,6 +49,22 @@ class LayerLowering final : public Pass {
     }
     GraphBuilder builder(graph, index, /*is_backward=*/false);
     WithLayer(call, [&] { call.layer->EmitForward(builder); });
+  }
+
+  static void CheckTopsAreMade(const Graph& graph) {
+    std::set<const Value*> made;
+    for (const Node* node : graph.ScheduledNodes()) {
+      for (const Result& output : node->outputs) made.insert(output.value);
+    }
+    for (const LayerCall& call : graph.calls) {
+      if (call.layer->traits().is_input) continue;
+      for (const Value* top : call.tops) {
+        WithLayer(call, [&] {
+          Require(made.contains(top), "emits no operation that makes top '", top->name,
+                  "'; its EmitForward has to");
+        });
+      }
+    }
   }
 
   // An input blob's memory is the user's. When an in-place layer overwrites the blob, the net
