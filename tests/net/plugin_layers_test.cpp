@@ -1,0 +1,45 @@
+// Layers of a plug-in that break their contract end with an error that names the layer.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "caffe/error.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
+#include "caffe/plugin.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+void Build(const std::string& type) {
+  LoadPlugin(CAFFE_BINARY_DIR "/lib/test_plugins/misbehaving.so");
+  NetParameter param;
+  ParseTextProto(
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 } } } "
+      "layer { name: 'l' type: '" +
+          type + "' bottom: 'x' top: 'y' }",
+      "net", &param);
+  Net net(param);
+}
+
+TEST(PluginLayersTest, ThatThrowErrorsOfStandardCpp) {
+  EXPECT_THAT(
+      [] { Build("ThrowingShapes"); },
+      ThrowsMessage<InvalidArgument>(HasSubstr("layer 'l' (ThrowingShapes): the moon is full")));
+}
+
+TEST(PluginLayersTest, ThatGiveTooFewShapes) {
+  EXPECT_THAT([] { Build("TooFewShapes"); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("gives 0 shapes for 1 top(s)")));
+}
+
+TEST(PluginLayersTest, ThatMakeNothing) {
+  EXPECT_THAT([] { Build("Silent"); },
+              ThrowsMessage<InvalidArgument>(
+                  HasSubstr("layer 'l' (Silent): emits no operation that makes top 'y'")));
+}
+
+}  // namespace
+}  // namespace caffe
