@@ -51,6 +51,22 @@ TEST_P(PlanCacheTest, AShapeSeenBeforeIsNotCompiledAgain) {
   }
 }
 
+TEST_P(PlanCacheTest, AnImagePyramidIsCompiledOnce) {
+  Net net(testing::ParseNet(kNet), {.keep_all = GetParam(), .seed = 5});
+  std::vector<const Graph*> plans;
+  for (int round = 0; round < 2; ++round) {
+    for (int step = 0; step < 10; ++step) {
+      net.blob_by_name("data")->Reshape({1, 3, 8 + 2 * step, 8 + 2 * step});
+      net.Reshape();
+      if (round == 0) {
+        plans.push_back(&net.graph());
+      } else {
+        EXPECT_EQ(&net.graph(), plans[step]) << step;
+      }
+    }
+  }
+}
+
 // A plan that never ran must not keep for itself what it was offered.
 TEST_P(PlanCacheTest, MemoryIsHandedOnByAPlanThatDidNotRun) {
   Net net(testing::ParseNet(kNet), {.keep_all = GetParam(), .seed = 5});
