@@ -383,31 +383,6 @@ std::vector<GradientCase> Cases() {
   loss("ContrastiveLossLegacy", "ContrastiveLoss", "4x3 4x3", "4",
        "contrastive_loss_param { margin: 4 legacy_version: true }");
   loss("InfogainLoss", "InfogainLoss", "4x3", "4 3x3", "");
-  // Objects and prior boxes are constants; the matches do not change within a step.
-  const auto multibox = [&](const std::string& name, const std::string& options, int locations) {
-    GradientCase& test =
-        add({"MultiBoxLoss" + name, StrCat("2x", 16 * locations, " 2x12"),
-             StrCat("layer { name: 'map' type: 'DummyData' top: 'map' top: 'image' "
-                    "dummy_data_param { shape { dim: 1 dim: 1 dim: 2 dim: 2 } shape { dim: 1 dim: "
-                    "3 dim: 40 dim: 40 } } } "
-                    "layer { name: 'p' type: 'PriorBox' bottom: 'map' bottom: 'image' top: 'p' "
-                    "prior_box_param { min_size: 18 variance: 0.1 variance: 0.1 variance: 0.2 "
-                    "variance: 0.2 } } "
-                    "layer { name: 'l' type: 'MultiBoxLoss' bottom: 'x0' bottom: 'x1' bottom: 'p' "
-                    "bottom: 'c0' top: 'y' multibox_loss_param { num_classes: 3 ",
-                    options, " } }"),
-             -1, 1, 0, "1x1x3x8"});
-    test.tolerance = 1e-5;
-    // item, label, instance, xmin, ymin, xmax, ymax, difficult
-    test.constants = {0,    1,    0,   0.05, 0.1, 0.5, 0.45, 0,   0,   2,   0,   0.5,
-                      0.45, 0.95, 0.9, 0,    1,   2,   0,    0.1, 0.5, 0.6, 1.0, 1};
-  };
-  multibox("", "", 1);
-  multibox("CenterSize", "code_type: CENTER_SIZE overlap_threshold: 0.3 loc_weight: 2", 1);
-  multibox("CornerSizeL2", "code_type: CORNER_SIZE loc_loss_type: L2 mining_type: NONE", 1);
-  multibox("Logistic", "conf_loss_type: LOGISTIC encode_variance_in_target: true", 1);
-  multibox("HardExample", "mining_type: HARD_EXAMPLE sample_size: 3", 1);
-  multibox("OwnLocations", "share_location: false mining_type: NONE match_type: BIPARTITE", 3);
   const auto regions = [&](const std::string& type, const std::string& options, int channels) {
     GradientCase& test =
         add({type, StrCat("2x", channels, "x6x7"),
@@ -440,6 +415,31 @@ std::vector<GradientCase> Cases() {
   pair("CorrelationSubtract", "Correlation", "1x2x5x4 1x2x5x4",
        "correlation_param { pad: 3 kernel_size: 3 max_displacement: 2 stride_1: 2 "
        "correlation_type: SUBTRACT }");
+  // Objects and prior boxes are constants; the matches do not change within a step.
+  const auto multibox = [&](const std::string& name, const std::string& options, int locations) {
+    GradientCase& test =
+        add({"MultiBoxLoss" + name, StrCat("2x", 16 * locations, " 2x12"),
+             StrCat("layer { name: 'map' type: 'DummyData' top: 'map' top: 'image' "
+                    "dummy_data_param { shape { dim: 1 dim: 1 dim: 2 dim: 2 } shape { dim: 1 dim: "
+                    "3 dim: 40 dim: 40 } } } "
+                    "layer { name: 'p' type: 'PriorBox' bottom: 'map' bottom: 'image' top: 'p' "
+                    "prior_box_param { min_size: 18 variance: 0.1 variance: 0.1 variance: 0.2 "
+                    "variance: 0.2 } } "
+                    "layer { name: 'l' type: 'MultiBoxLoss' bottom: 'x0' bottom: 'x1' bottom: 'p' "
+                    "bottom: 'c0' top: 'y' multibox_loss_param { num_classes: 3 ",
+                    options, " } }"),
+             -1, 1, 0, "1x1x3x8"});
+    test.tolerance = 1e-5;
+    // item, label, instance, xmin, ymin, xmax, ymax, difficult
+    test.constants = {0,    1,    0,   0.05, 0.1, 0.5, 0.45, 0,   0,   2,   0,   0.5,
+                      0.45, 0.95, 0.9, 0,    1,   2,   0,    0.1, 0.5, 0.6, 1.0, 1};
+  };
+  multibox("", "", 1);
+  multibox("CenterSize", "code_type: CENTER_SIZE overlap_threshold: 0.3 loc_weight: 2", 1);
+  multibox("CornerSizeL2", "code_type: CORNER_SIZE loc_loss_type: L2 mining_type: NONE", 1);
+  multibox("Logistic", "conf_loss_type: LOGISTIC encode_variance_in_target: true", 1);
+  multibox("HardExample", "mining_type: HARD_EXAMPLE sample_size: 3", 1);
+  multibox("OwnLocations", "share_location: false mining_type: NONE match_type: BIPARTITE", 3);
   // In place, and a chain that a training plan would fuse.
   add({"InPlaceChain", "2x3x4x4",
        StrCat("layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'y' convolution_param { "
