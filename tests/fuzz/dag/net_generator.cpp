@@ -696,7 +696,9 @@ class NetWriter {
       Add("type: 'HingeLoss'" + LossWeight(), {bottom, labels}, {StrCat("loss", next_top_++)});
       return;
     }
-    std::string options = "type: 'SoftmaxWithLoss'" + LossWeight();
+    const bool is_focal = random_.Chance(0.15);
+    std::string options =
+        StrCat("type: '", is_focal ? "FocalLoss" : "SoftmaxWithLoss", "'", LossWeight());
     if (random_.Chance(0.2))
       options += StrCat(" loss_param { normalization: ",
                         random_.Pick({"FULL", "VALID", "BATCH_SIZE", "NONE"}), " }");
@@ -712,8 +714,12 @@ class NetWriter {
         {"EuclideanLoss", "EuclideanLoss", "SigmoidCrossEntropyLoss", "L1Loss", "SmoothL1Loss"});
     const bool is_binary = std::string(type) == "SigmoidCrossEntropyLoss";
     const KnownBlob target = NewInput(is_binary ? "binary" : "x", bottom.shape);
-    Add(StrCat("type: '", type, "'", LossWeight()), {bottom, target},
-        {StrCat("loss", next_top_++)});
+    std::string options = StrCat("type: '", type, "'", LossWeight());
+    if (std::string(type) == "SmoothL1Loss" && random_.Chance(0.5))
+      options += " smooth_l1_loss_param { sigma: 1.5 }";
+    if (std::string(type) == "L1Loss" && bottom.shape.num_axes() > 1 && random_.Chance(0.5))
+      options += " l1_loss_param { l2_per_location: true normalize_by_num_entries: true }";
+    Add(options, {bottom, target}, {StrCat("loss", next_top_++)});
   }
 
   RandomNumbers random_;
