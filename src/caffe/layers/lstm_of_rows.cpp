@@ -6,7 +6,7 @@
 namespace caffe {
 namespace {
 
-RecurrentParameter OptionsOf(const LSTMParameter& param) {
+RecurrentParameter OptionsOf(const LstmParameter& param) {
   RecurrentParameter options;
   options.set_num_output(param.num_output());
   *options.mutable_weight_filler() = param.weight_filler();
