@@ -1,6 +1,11 @@
 """`caffe train -workers N`: several copies of a net train as one, on a real database."""
 import json
+import re
 import struct
+
+import pytest
+
+from conftest import BINARIES, PACKAGE
 
 NET = """
 name: "workers"
@@ -145,3 +150,26 @@ def test_wrong_arguments_are_explained(tmp_path, program, run, solver):
     assert done.returncode != 0 and "missing/trace.json" in done.stderr
     done = run(program("caffe"), "train", f"--solver={path}", "--workers=17")
     assert done.returncode != 0 and "batch_size 16" in done.stderr
+
+
+def test_a_layer_in_python_with_parameters(workplace, monkeypatch):
+    if not list(PACKAGE.glob("caffe/_caffe*.so")) or not list((BINARIES.parent / "lib").glob("libcaffe_interpreter.so")):
+        pytest.skip("package caffe is not built")
+    monkeypatch.setenv("PYTHONPATH", f"{workplace.root}:{PACKAGE}")
+    (workplace.root / "gain.py").write_text("""
+import caffe
+class Gain(caffe.Layer):
+    def setup(self, bottom, top): self.blobs.add_blob(1); self.blobs[0].data[...] = 2
+    def reshape(self, bottom, top): top[0].reshape(*bottom[0].data.shape)
+    def forward(self, bottom, top): top[0].data[...] = self.blobs[0].data[0] * bottom[0].data
+    def backward(self, top, propagate_down, bottom): self.blobs[0].diff[...] += (top[0].diff * bottom[0].data).sum()
+""")
+    (workplace.root / "net.prototxt").write_text("""
+layer { name: "data" type: "DummyData" top: "data" top: "target" dummy_data_param { shape { dim: 4 dim: 3 } data_filler { value: 1 } } }
+layer { name: "gain" type: "Python" bottom: "data" top: "gain" python_param { module: "gain" layer: "Gain" } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "gain" bottom: "target" }
+""")
+    (workplace.root / "solver.prototxt").write_text(
+        'net: "net.prototxt" base_lr: 0.1 lr_policy: "fixed" max_iter: 5 display: 1 snapshot_after_train: false')
+    log = workplace.run("caffe", "train", "--solver=solver.prototxt", "--workers=2")
+    assert re.search(r"Iteration 4 .*, loss = 0\.0\d+", log), log

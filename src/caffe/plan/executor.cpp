@@ -222,7 +222,11 @@ std::optional<Executor::ShapeChange> Executor::RunPart(const RunOptions& options
     }
     std::vector<Shape> found;
     WithContext(steps[i].where, [&] { found = RunStep(i, options); });
-    if (!found.empty()) change = {steps[i].layer, std::move(found)};
+    if (found.empty()) {
+      ReportGradients(i, options);
+    } else {
+      change = {steps[i].layer, std::move(found)};
+    }
   }
   if (appended != nullptr && !change) RunSegment(end, end, appended, options);
   if (is_profiling_) AddTimes();
