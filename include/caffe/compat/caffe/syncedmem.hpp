@@ -1,0 +1,49 @@
+// SyncedMemory: bytes that the host and the GPU see, copied from one to the other when asked for.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "common.hpp"
+
+CAFFE_BVLC_BEGIN
+// What a SyncedMemory stands for: bytes of its own, or a tensor of a net.
+class MemorySource;
+
+// Bytes of its own are zero when they are first asked for. A pointer stays valid as long as the
+// object, except that what belongs to a net moves when the net changes its shape.
+class SyncedMemory {
+ public:
+  SyncedMemory();
+  explicit SyncedMemory(size_t size);
+  // For the library.
+  explicit SyncedMemory(std::unique_ptr<MemorySource> source);
+  ~SyncedMemory();
+
+  const void* cpu_data();
+  // Uses the caller's memory from now on, which has to outlive its use.
+  void set_cpu_data(void* data);
+  // Throw caffe::Error in a build without GPUs.
+  const void* gpu_data();
+  void set_gpu_data(void* data);
+  void* mutable_cpu_data();
+  void* mutable_gpu_data();
+
+  enum SyncedHead { UNINITIALIZED, HEAD_AT_CPU, HEAD_AT_GPU, SYNCED };
+  SyncedHead head() const;
+  size_t size() const;
+
+#ifndef CPU_ONLY
+  // Copies to the GPU and waits: there is one stream.
+  void async_gpu_push(const cudaStream_t&) {
+    gpu_data();
+  }
+#endif
+
+ private:
+  std::unique_ptr<MemorySource> source_;
+
+  DISABLE_COPY_AND_ASSIGN(SyncedMemory);
+};
+
+CAFFE_BVLC_END

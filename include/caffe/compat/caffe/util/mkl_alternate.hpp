@@ -1,0 +1,13 @@
+// The names of CBLAS that signatures use, for those who have no cblas.h.
+#pragma once
+
+#if defined(__has_include)
+#if __has_include(<cblas.h>)
+#include <cblas.h>
+#define CAFFE_HAS_CBLAS_HEADER
+#endif
+#endif
+
+#ifndef CAFFE_HAS_CBLAS_HEADER
+enum CBLAS_TRANSPOSE { CblasNoTrans = 111, CblasTrans = 112, CblasConjTrans = 113 };
+#endif

@@ -1,0 +1,35 @@
+// The generator behind Caffe::rng_stream(), for programs that draw or shuffle by it.
+#pragma once
+
+#include <random>
+
+#include "../common.hpp"
+
+CAFFE_BVLC_BEGIN
+typedef std::mt19937 rng_t;
+
+// The calling thread's.
+inline rng_t* caffe_rng() {
+  return static_cast<rng_t*>(Caffe::rng_stream().generator());
+}
+
+// A seed from the operating system.
+inline int64_t cluster_seedgen() {
+  return static_cast<int64_t>(std::random_device()());
+}
+
+// Fisher and Yates. The generator is a function object such as rng_t.
+template <class RandomAccessIterator, class RandomGenerator>
+inline void shuffle(RandomAccessIterator begin, RandomAccessIterator end, RandomGenerator* gen) {
+  typedef typename std::iterator_traits<RandomAccessIterator>::difference_type Difference;
+  for (Difference last = end - begin - 1; last > 0; --last) {
+    std::iter_swap(begin + last, begin + std::uniform_int_distribution<Difference>(0, last)(*gen));
+  }
+}
+
+template <class RandomAccessIterator>
+inline void shuffle(RandomAccessIterator begin, RandomAccessIterator end) {
+  shuffle(begin, end, caffe_rng());
+}
+
+CAFFE_BVLC_END

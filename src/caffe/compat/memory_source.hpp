@@ -1,0 +1,34 @@
+// MemorySource: the bytes behind a SyncedMemory.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "caffe/blob.hpp"
+#include "caffe/compat/caffe/syncedmem.hpp"
+#include "caffe/device/device.hpp"
+
+namespace caffe::bvlc {
+
+class MemorySource {
+ public:
+  virtual ~MemorySource() = default;
+
+  // `writes`: the caller may change what it gets.
+  virtual void* Cpu(bool writes) = 0;
+  virtual void* Gpu(bool writes) = 0;
+  virtual void SetCpu(void* memory) = 0;
+  virtual void SetGpu(void* memory) = 0;
+  virtual SyncedMemory::SyncedHead head() const = 0;
+  virtual size_t size() const = 0;
+};
+
+// The GPU of Caffe::SetDevice. Throws Unsupported in a build without GPUs, DeviceError where there
+// is none.
+Device& CurrentGpu();
+
+// Data or diff of a net's blob, as the user's plain array of Dtype.
+template <typename Dtype>
+std::unique_ptr<MemorySource> TensorOf(std::shared_ptr<::caffe::Blob> blob, bool is_diff);
+
+}  // namespace caffe::bvlc

@@ -1,0 +1,165 @@
+#include "caffe/compat/caffe/syncedmem.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "caffe/common.hpp"
+#include "caffe/compat/memory_source.hpp"
+#include "caffe/error.hpp"
+
+namespace caffe::bvlc {
+namespace {
+
+// Bytes of its own, or the caller's, on the host and on the GPU.
+class OwnMemory final : public MemorySource {
+ public:
+  explicit OwnMemory(size_t size) : size_(size) {}
+
+  void* Cpu(bool writes) override {
+    if (cpu_ == nullptr) {
+      own_cpu_.reset(std::calloc(size_ + 1, 1), std::free);
+      if (own_cpu_ == nullptr) throw Error(StrCat("no memory for ", size_, " bytes"));
+      cpu_ = own_cpu_.get();
+    }
+    if (head_ == SyncedMemory::HEAD_AT_GPU) {
+      CurrentGpu().CopyToHost(cpu_, gpu_, size_);
+      head_ = SyncedMemory::SYNCED;
+    }
+    if (writes || head_ == SyncedMemory::UNINITIALIZED) head_ = SyncedMemory::HEAD_AT_CPU;
+    return cpu_;
+  }
+
+  void* Gpu(bool writes) override {
+    Device& gpu = CurrentGpu();
+    if (gpu_ == nullptr) {
+      own_gpu_ = gpu.Allocate(size_);
+      gpu_ = own_gpu_.get();
+    }
+    if (head_ == SyncedMemory::HEAD_AT_CPU) {
+      gpu.CopyFromHost(gpu_, cpu_, size_);
+      head_ = SyncedMemory::SYNCED;
+    }
+    if (writes || head_ == SyncedMemory::UNINITIALIZED) head_ = SyncedMemory::HEAD_AT_GPU;
+    return gpu_;
+  }
+
+  void SetCpu(void* memory) override {
+    Require(memory != nullptr, "set_cpu_data: the pointer is null");
+    own_cpu_.reset();
+    cpu_ = memory;
+    head_ = SyncedMemory::HEAD_AT_CPU;
+  }
+  void SetGpu(void* memory) override {
+    Require(memory != nullptr, "set_gpu_data: the pointer is null");
+    CurrentGpu();
+    own_gpu_.reset();
+    gpu_ = memory;
+    head_ = SyncedMemory::HEAD_AT_GPU;
+  }
+
+  SyncedMemory::SyncedHead head() const override { return head_; }
+  size_t size() const override { return size_; }
+
+ private:
+  size_t size_;
+  std::shared_ptr<void> own_cpu_, own_gpu_;
+  void* cpu_ = nullptr;
+  void* gpu_ = nullptr;
+  SyncedMemory::SyncedHead head_ = SyncedMemory::UNINITIALIZED;
+};
+
+template <typename Dtype>
+class NetTensor final : public MemorySource {
+ public:
+  NetTensor(std::shared_ptr<::caffe::Blob> blob, bool is_diff)
+      : blob_(std::move(blob)), is_diff_(is_diff) {}
+
+  // Held, because programs for Caffe keep pointers over many passes.
+  void* Cpu(bool writes) override {
+    held_ = is_diff_ ? blob_->hold_cpu_diff<Dtype>() : blob_->hold_cpu_data<Dtype>();
+    if (!writes) return held_.get();
+    return is_diff_ ? blob_->mutable_cpu_diff<Dtype>() : blob_->mutable_cpu_data<Dtype>();
+  }
+
+  void* Gpu(bool writes) override {
+    Device& gpu = CurrentGpu();
+    if (writes) {
+      throw Unsupported(
+          "a net's blob cannot be written in the GPU's memory, where the plan may have another "
+          "layout and type: write mutable_cpu_data(), which is copied before the net runs");
+    }
+    const void* const values = Cpu(false);
+    on_gpu_ = gpu.Allocate(size());
+    gpu.CopyFromHost(on_gpu_.get(), values, size());
+    return on_gpu_.get();
+  }
+
+  void SetCpu(void*) override { RefuseMemory("set_cpu_data", "mutable_cpu_data()"); }
+  void SetGpu(void*) override { RefuseMemory("set_gpu_data", "mutable_cpu_data()"); }
+
+  SyncedMemory::SyncedHead head() const override { return SyncedMemory::SYNCED; }
+  size_t size() const override { return static_cast<size_t>(blob_->count()) * sizeof(Dtype); }
+
+ private:
+  [[noreturn]] static void RefuseMemory(const char* call, const char* instead) {
+    throw Unsupported(StrCat(call,
+                             ": a net's blob keeps its memory, which the plan has placed; "
+                             "copy the values to ",
+                             instead));
+  }
+
+  std::shared_ptr<::caffe::Blob> blob_;
+  bool is_diff_;
+  std::shared_ptr<Dtype> held_;
+  std::shared_ptr<void> on_gpu_;
+};
+
+}  // namespace
+
+Device& CurrentGpu() {
+  static std::map<int, std::shared_ptr<Device>> devices;
+  std::shared_ptr<Device>& device = devices[::caffe::Caffe::device()];
+  if (device == nullptr) device = MakeDevice(DeviceKind::kCuda, ::caffe::Caffe::device());
+  return *device;
+}
+
+template <typename Dtype>
+std::unique_ptr<MemorySource> TensorOf(std::shared_ptr<::caffe::Blob> blob, bool is_diff) {
+  return std::make_unique<NetTensor<Dtype>>(std::move(blob), is_diff);
+}
+template std::unique_ptr<MemorySource> TensorOf<float>(std::shared_ptr<::caffe::Blob>, bool);
+template std::unique_ptr<MemorySource> TensorOf<double>(std::shared_ptr<::caffe::Blob>, bool);
+
+SyncedMemory::SyncedMemory() : SyncedMemory(size_t{0}) {}
+SyncedMemory::SyncedMemory(size_t size) : source_(std::make_unique<OwnMemory>(size)) {}
+SyncedMemory::SyncedMemory(std::unique_ptr<MemorySource> source) : source_(std::move(source)) {}
+SyncedMemory::~SyncedMemory() = default;
+
+const void* SyncedMemory::cpu_data() {
+  return source_->Cpu(/*writes=*/false);
+}
+void SyncedMemory::set_cpu_data(void* data) {
+  source_->SetCpu(data);
+}
+const void* SyncedMemory::gpu_data() {
+  return source_->Gpu(/*writes=*/false);
+}
+void SyncedMemory::set_gpu_data(void* data) {
+  source_->SetGpu(data);
+}
+void* SyncedMemory::mutable_cpu_data() {
+  return source_->Cpu(/*writes=*/true);
+}
+void* SyncedMemory::mutable_gpu_data() {
+  return source_->Gpu(/*writes=*/true);
+}
+SyncedMemory::SyncedHead SyncedMemory::head() const {
+  return source_->head();
+}
+size_t SyncedMemory::size() const {
+  return source_->size();
+}
+
+}  // namespace caffe::bvlc
