@@ -1,0 +1,36 @@
+// What Net<Dtype> and Solver<Dtype> stand for.
+#pragma once
+
+#include <memory>
+
+#include "caffe/net.hpp"
+#include "caffe/solver.hpp"
+
+namespace caffe::bvlc {
+
+class NetAccess {
+ public:
+  explicit NetAccess(std::shared_ptr<::caffe::Net> shown) : net(std::move(shown)) {}
+
+  const std::shared_ptr<::caffe::Net> net;
+};
+
+class SolverAccess {
+ public:
+  explicit SolverAccess(std::unique_ptr<::caffe::Solver> shown) : solver(std::move(shown)) {}
+
+  const std::unique_ptr<::caffe::Solver> solver;
+};
+
+// Nets and layers of double compute in double.
+template <typename Dtype>
+NetOptions OptionsOf() {
+  NetOptions options;
+  if constexpr (kDTypeOf<Dtype> == DType::kDouble) options.precision = FP64;
+  return options;
+}
+
+// Layers that were written for Caffe are told by their own text that they are of double.
+void MakeDouble(NetParameter* param);
+
+}  // namespace caffe::bvlc
