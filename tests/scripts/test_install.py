@@ -38,10 +38,12 @@ def test_formats_are_modules_alone(install):
     assert (folder / "share" / "doc" / "cortado-formats" / "copyright").exists()
 
 
-def test_development_is_headers_alone(install):
+def test_development_is_headers_and_the_api_of_caffe(install):
     folder = install("development")
     assert (folder / "include" / "caffe" / "caffe.hpp").exists()
-    assert [path.name for path in folder.rglob("*.so")] == ["libcaffe.so"] and (folder / "lib/libcaffe.so").is_symlink()
+    assert (folder / "include" / "caffe" / "compat" / "caffe" / "layers" / "conv_layer.hpp").exists()
+    assert {path.name for path in folder.rglob("*.so")} <= {"libcaffe.so", "libcaffe_compat.so"}
+    assert all(path.is_symlink() for path in folder.rglob("*.so"))
 
 
 def test_python_finds_the_library_beside_it(install):
