@@ -2,7 +2,7 @@
 
     ```python            runs; the blocks of a page are one program
     ```prototxt [FILE]   is a net or a solver (or some of its fields); with FILE it is written for the blocks after it
-    ```cpp [FILE]        compiles, by itself
+    ```cpp [FILE]        compiles, by itself; a FILE old_* with the headers of Caffe's API
     ```sh run            each line runs, in a copy of the repository with the programs of the build
     ```sh [FILE]         is a shell script, not run; with FILE it is written for the blocks after it
     ```text              says nothing to a machine
@@ -68,7 +68,8 @@ class Page:
         compiler = shutil.which(os.environ.get("CXX", "c++"))
         assert compiler, "no C++ compiler; CXX names one"
         self._write(argument or "block.cpp", source)
-        done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", f"-I{ROOT / 'include'}",
+        old = [f"-I{ROOT / 'include' / 'caffe' / 'compat'}", f"-I{BINARIES.parent / 'compat'}"] if argument.startswith("old_") else []
+        done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", *old, f"-I{ROOT / 'include'}",
                                f"-I{ROOT / 'src'}", f"-I{BINARIES.parent / 'proto'}", argument or "block.cpp"],
                               cwd=self.folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0 and not done.stderr, f"{self.name}:{line}: {done.stderr[-4000:]}"
