@@ -118,6 +118,44 @@ TYPED_TEST(GradientTest, PlainConvolutionIsConvolution) {
   }
 }
 
+// The layer of a net is the object that the net runs, and its blobs are the net's.
+TYPED_TEST(GradientTest, LayerOfANet) {
+  NetParameter param;
+  param.set_force_backward(true);
+  LayerParameter* const input = param.add_layer();
+  input->set_type("Input");
+  input->set_name("in");
+  input->add_top("x");
+  BlobShape* const shape = input->mutable_input_param()->add_shape();
+  shape->add_dim(2);
+  shape->add_dim(3);
+  LayerParameter* const gain = param.add_layer();
+  gain->set_type("ChannelGain");
+  gain->set_name("gain");
+  gain->add_bottom("x");
+  gain->add_top("y");
+  Net<TypeParam> net(param);
+  EXPECT_STREQ(net.layers()[1]->type(), "ChannelGain");
+  ASSERT_EQ(net.layers()[1]->blobs().size(), 2u);
+  EXPECT_EQ(net.params()[0], net.layers()[1]->blobs()[0]);
+  const TypeParam value = TypeParam(1) + TypeParam(1e-12);
+  for (int i = 0; i < 3; ++i) net.params()[0]->mutable_cpu_data()[i] = value * (i + 1);
+  caffe_set(6, TypeParam(1), net.blob_by_name("x")->mutable_cpu_data());
+  net.Forward();
+  EXPECT_EQ(net.blob_by_name("y")->cpu_data()[4], value * 2);
+  for (int pass = 1; pass < 3; ++pass) {
+    caffe_set(6, TypeParam(1), net.blob_by_name("y")->mutable_cpu_diff());
+    net.Backward();
+    EXPECT_EQ(net.params()[0]->cpu_diff()[1], 2 * pass);  // of two items, and added up
+    EXPECT_EQ(net.blob_by_name("x")->cpu_diff()[5], value * 3);
+  }
+  net.layers()[1]->Forward(net.bottom_vecs()[1], net.top_vecs()[1]);
+  EXPECT_EQ(net.blob_by_name("y")->cpu_data()[5], value * 3);
+  net.blob_by_name("x")->Reshape(std::vector<int>{1, 3});
+  net.Forward();
+  EXPECT_EQ(net.blob_by_name("y")->shape_string(), "1 3 (3)");
+}
+
 }  // namespace caffe
 
 int main(int argc, char** argv) {

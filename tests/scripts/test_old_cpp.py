@@ -1,10 +1,11 @@
 """Caffe's C++ API: programs and layers that were written for it build with an installed tree, and give the numbers of ours."""
+import json
 import re
 
 import numpy as np
 import pytest
 
-from old_cpp import BINARIES, SOURCES, Tree, run, run_with_layers
+from old_cpp import BINARIES, ROOT, SOURCES, Tree, run, run_with_layers
 
 LAYERS = ("soft_sign", "log_cosh_loss", "channel_gain", "hard_clamp", "polynomial", "coin_mask", "tempered_loss", "plain_convolution",
           "ramp_data", "faulty")
@@ -78,6 +79,21 @@ def test_each_call_of_the_api(tree, tmp_path, standard):
     assert "The tour has ended." in run([program, tmp_path])
 
 
+def test_all_headers_compile(tree, tmp_path):
+    root = tree.root / "include" / "caffe" / "compat"
+    headers = sorted(path.relative_to(root) for path in root.rglob("caffe/**/*.h*"))
+    assert len(headers) > 90
+    (tmp_path / "all.cpp").write_text("".join(f'#include "{header}"\n' for header in headers) + """
+void f(caffe::MemoryDataLayer<float>& layer, caffe::DataTransformer<float>& transformer, caffe::Blob<float>* blob) {
+  const std::vector<cv::Mat> images(1, caffe::ReadImageToCVMat("x", 2, 2));
+  layer.AddMatVector(images, std::vector<int>(1));
+  transformer.Transform(images, blob);
+}
+template class caffe::SoftmaxLayer<float>;
+""")
+    tree.compile(tmp_path / "all.cpp", "-DUSE_OPENCV", "-fsyntax-only")
+
+
 def test_classification(tree, caffe, tmp_path):
     program = tree.compile(SOURCES / "classification.cpp", "-lopencv_core", "-lopencv_imgcodecs", "-lopencv_imgproc")
     (tmp_path / "deploy.prototxt").write_text(IMAGE_NET)
@@ -96,6 +112,27 @@ def test_classification(tree, caffe, tmp_path):
     found = re.findall(r'^(\S+) - "class (\d)"$', lines, re.MULTILINE)
     assert [int(label) for _, label in found] == list(np.argsort(-expected, kind="stable"))
     np.testing.assert_allclose([float(p) for p, _ in found], np.sort(expected)[::-1], rtol=1e-6)
+
+
+@pytest.fixture(scope="session")
+def golden_net(tree):
+    return tree.compile(SOURCES / "golden_net.cpp")
+
+
+@pytest.mark.parametrize("case", ["nets/inception", "nets/inplace_chain", "nets/fan_out3", "layers/Convolution-group2", "layers/InnerProduct-basic"])
+def test_numbers_recorded_from_caffe(golden_net, tmp_path, case):
+    golden = np.load(ROOT / "tests" / "golden" / f"{case}.npz")
+    meta = json.loads(bytes(golden["meta"].item()))
+    (tmp_path / "net.prototxt").write_bytes(bytes(golden["prototxt"].item()))
+    for key in golden.files:
+        if key.startswith(("in.", "param.", "outdiff.")):
+            (tmp_path / key).write_bytes(golden[key].astype(np.float32).tobytes())
+    run([golden_net, tmp_path, meta["phase"]])
+    compared = [key for key in golden.files if key.startswith(("out.", "indiff.", "paramdiff."))]
+    assert len(compared) > 1
+    for key in compared:
+        found = np.frombuffer((tmp_path / key).read_bytes(), np.float32)
+        np.testing.assert_allclose(found, golden[key].ravel(), rtol=max(meta["rtol"], 1e-4), atol=max(meta["atol"], 1e-5), err_msg=key)
 
 
 def test_extract_features(tree, caffe, tmp_path):
@@ -136,7 +173,7 @@ def test_the_old_program_trains_tests_and_times(tree, caffe, tmp_path):
 
 def test_gradients_of_old_layers(tree, layers):
     program = tree.compile(SOURCES / "gradient_check.cpp", "-lgtest", standard="c++14")
-    assert "[  PASSED  ] 26 tests." in run_with_layers(layers, [program])
+    assert "[  PASSED  ] 28 tests." in run_with_layers(layers, [program])
 
 
 def test_old_layers_are_trained_and_resumed_to_the_byte(layers, caffe, tmp_path):
