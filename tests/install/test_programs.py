@@ -1,6 +1,8 @@
 """Programs of users: those of docs/cpp.md, and a CMake project, built as the page says."""
 import re
 
+import pytest
+
 from conftest import ROOT
 
 PROJECT = """
@@ -48,3 +50,23 @@ def test_another_minor_version_is_refused(tree, tmp_path):
     (tmp_path / "use_net.cpp").write_text("int main() {}")
     said = tree.run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={tree.prefix}", status=1)
     assert "0.9" in said
+
+
+def test_find_package_builds_a_program_for_caffe(tree, tmp_path):
+    """With COMPONENTS compat, and with pkg-config."""
+    if not (tree.prefix / "lib" / "libcaffe_compat.so").exists():
+        pytest.skip("built without OpenBLAS, so without libcaffe_compat")
+    page = (ROOT / "docs" / "old_cpp.md").read_text()
+    (tmp_path / "old_program.cpp").write_text(re.search(r"^```cpp old_program.cpp\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[1])
+    (tmp_path / "CMakeLists.txt").write_text("""
+        cmake_minimum_required(VERSION 3.20)
+        project(user LANGUAGES CXX)
+        find_package(Cortado 0.2 REQUIRED COMPONENTS compat)
+        add_executable(old_program old_program.cpp)
+        target_link_libraries(old_program PRIVATE Cortado::compat)
+    """)
+    tree.run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={tree.prefix}")
+    tree.run("cmake", "--build", tmp_path / "build")
+    assert "usage: old_program" in tree.run(tmp_path / "build" / "old_program", status=-6)
+    program = tree.compile(tmp_path / "old_program.cpp", tmp_path / "by_pkg_config", "cortado-compat")
+    assert "usage: old_program" in tree.run(program, status=-6)

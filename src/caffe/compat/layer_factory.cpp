@@ -1,12 +1,12 @@
 #include "caffe/layer_factory.hpp"
 
-#include <algorithm>
 #include <map>
 #include <type_traits>
 
 #include "caffe/compat/caffe/layer_factory.hpp"
 #include "caffe/compat/caffe/layers/builtin_layer.hpp"
 #include "caffe/compat/layer_bridge.hpp"
+#include "caffe/core/plugin_registration.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::bvlc {
@@ -34,20 +34,33 @@ std::shared_ptr<::caffe::Layer> MakeBridge(const LayerParameter& param) {
   return MakeBridgeOf<float>(param);
 }
 
+// A layer is registered for float and for double, one after the other.
+template <typename Dtype>
+void CheckIsFree(const std::string& type) {
+  using Other = std::conditional_t<std::is_same_v<Dtype, float>, double, float>;
+  const bool is_known = Creators<Other>().count(type) > 0;
+  const bool is_taken = Creators<Dtype>().count(type) > 0 ||
+                        (!is_known && ::caffe::LayerRegistry::IsRegistered(type));
+  Require(!is_taken, "layer type '", type,
+          "' is registered twice, by two files or by one and Cortado itself; give one of them "
+          "another name");
+}
+
 }  // namespace
 
 template <typename Dtype>
 void LayerRegistry<Dtype>::AddCreator(const string& type, Creator creator) {
-  using Other = std::conditional_t<std::is_same_v<Dtype, float>, double, float>;
-  const bool is_known = Creators<Other>().count(type) > 0;
-  const std::vector<string> types = ::caffe::LayerRegistry::LayerTypeList();
-  const bool is_taken = Creators<Dtype>().count(type) > 0 ||
-                        (!is_known && std::binary_search(types.begin(), types.end(), type));
-  Require(!is_taken, "layer type '", type,
-          "' is registered twice, by two files or by one and Cortado itself; give one of them "
-          "another name");
-  Creators<Dtype>()[type] = creator;
-  if (!is_known) ::caffe::LayerRegistry::AddCreator(type, &MakeBridge);
+  const auto check = [type] { CheckIsFree<Dtype>(type); };
+  const auto add = [type, creator] {
+    Creators<Dtype>()[type] = creator;
+    if (!::caffe::LayerRegistry::IsRegistered(type)) {
+      ::caffe::LayerRegistry::AddCreator(type, &MakeBridge);
+    }
+  };
+  const bool is_first = std::is_same_v<Dtype, float>;
+  if (KeepBackForPlugin({is_first ? type : "", check, add})) return;
+  check();
+  add();
 }
 
 template <typename Dtype>

@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "caffe/export.hpp"
+
 namespace caffe {
 
 struct PluginRegistration {
@@ -14,6 +16,6 @@ struct PluginRegistration {
 };
 
 // Keeps it back while this thread loads a plug-in; false where it loads none.
-bool KeepBackForPlugin(PluginRegistration registration);
+CAFFE_EXPORT bool KeepBackForPlugin(PluginRegistration registration);
 
 }  // namespace caffe

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "caffe/proto/caffe.pb.h"
+#include "../../plugin_descriptor.hpp"
 #include "common.hpp"
 
 CAFFE_BVLC_BEGIN
@@ -43,6 +44,9 @@ extern template class LayerRegistry<double>;
 CAFFE_BVLC_END
 
 #ifndef CAFFE_COMPAT_IMPLEMENTATION  // Cortado's own macro has the same name
+
+// A shared library of these layers is a plug-in, by the name of its file.
+CAFFE_PLUGIN("", "");
 
 #define REGISTER_LAYER_CREATOR(type, creator)                                       \
   static ::caffe::LayerRegisterer<float> g_creator_f_##type(#type, creator<float>); \

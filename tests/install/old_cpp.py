@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARIES = pathlib.Path(os.environ.get("CAFFE_BINARY_DIR", ROOT / "build" / "cpu-release")).resolve()
+BINARIES = pathlib.Path(os.environ.get("CAFFE_INSTALL_BUILD", os.environ.get("CAFFE_BINARY_DIR", ROOT / "build" / "cpu-release"))).resolve()
 SOURCES = ROOT / "tests" / "compat"
 # Where Debian has OpenCV and HDF5; systems that keep them elsewhere do without.
 OTHER_INCLUDES = ["-isystem/usr/include/opencv4", "-isystem/usr/include/hdf5/serial"]
@@ -44,6 +44,13 @@ def run(command, status=0, **environment):
     return done.stdout
 
 
+def caffe_of(layers):
+    """The program `caffe` of the tree into which these layers were compiled."""
+    return layers[0].parent / "bin" / "caffe"
+
+
 def run_with_layers(layers, command, status=0, **environment):
-    """The same for a program that gets to know the layers of shared libraries as it starts."""
+    """The same with the layers as plug-ins: `caffe` loads them, other programs get to know them as they start."""
+    if pathlib.Path(command[0]).name == "caffe":
+        return run([*command, *(f"--plugin={layer}" for layer in layers)], status, **environment)
     return run(command, status, LD_PRELOAD=":".join(str(layer) for layer in layers), **environment)

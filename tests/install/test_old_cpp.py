@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from old_cpp import BINARIES, ROOT, SOURCES, Tree, run, run_with_layers
+from old_cpp import BINARIES, ROOT, SOURCES, Tree, caffe_of, run, run_with_layers
 
 LAYERS = ("soft_sign", "log_cosh_loss", "channel_gain", "hard_clamp", "polynomial", "coin_mask", "tempered_loss", "plain_convolution",
           "ramp_data", "faulty")
@@ -69,7 +69,7 @@ def parameters(caffe, net, weights):
 def train(layers, folder, net, *options, solver=SOLVER):
     (folder / "net.prototxt").write_text(net)
     (folder / "solver.prototxt").write_text(solver.format(folder=folder))
-    log = run_with_layers(layers, [BINARIES / "bin" / "caffe", "train", f"--solver={folder}/solver.prototxt", *options])
+    log = run_with_layers(layers, [caffe_of(layers), "train", f"--solver={folder}/solver.prototxt", *options])
     return log, [(folder / f"run_iter_20.{ending}").read_bytes() for ending in ("caffemodel", "solverstate")]
 
 
@@ -232,7 +232,7 @@ def test_a_prefetching_data_layer(layers, tmp_path):
         'layer { name: "ramp" type: "RampData" top: "data" top: "label" data_param { batch_size: 100 } transform_param { scale: 2 } }\n'
         'layer { name: "mean" type: "Reduction" bottom: "data" top: "mean" reduction_param { operation: MEAN } }\n'
         'layer { name: "mean_label" type: "Reduction" bottom: "label" top: "mean_label" reduction_param { operation: MEAN } }\n')
-    command = [BINARIES / "bin" / "caffe", "test", tmp_path / "net.prototxt", "--iterations=10"]
+    command = [caffe_of(layers), "test", tmp_path / "net.prototxt", "--iterations=10"]
     log = run_with_layers(layers, command)
     assert re.search(r"\] mean = 999$", log, re.MULTILINE) and re.search(r"\] mean_label = 499\.5$", log, re.MULTILINE), log
     failed = run_with_layers(layers, [*command[:-1], "--iterations=11"], status=1)
@@ -252,14 +252,14 @@ def test_faults_of_old_layers_are_errors_that_say_where(layers, tmp_path, fault,
         layer {{ name: "loss" type: "LogCoshLoss" bottom: "fc" bottom: "target" }}'''
     (tmp_path / "net.prototxt").write_text(text)
     (tmp_path / "solver.prototxt").write_text(SOLVER.format(folder=tmp_path))
-    log = run_with_layers(layers, [BINARIES / "bin" / "caffe", "train", f"--solver={tmp_path}/solver.prototxt"], status=1)
+    log = run_with_layers(layers, [caffe_of(layers), "train", f"--solver={tmp_path}/solver.prototxt"], status=1)
     assert error in log
 
 
 def test_a_check_of_an_old_layer_ends_the_process(layers, tmp_path):
     (tmp_path / "net.prototxt").write_text(
         DATA + 'layer { name: "bad" type: "Faulty" bottom: "data" top: "bad" python_param { param_str: "check" } }')
-    log = run_with_layers(layers, [BINARIES / "bin" / "caffe", "test", tmp_path / "net.prototxt", "--iterations=1"], status=-6)
+    log = run_with_layers(layers, [caffe_of(layers), "test", tmp_path / "net.prototxt", "--iterations=1"], status=-6)
     assert "Check failed" in log and "a check of the layer" in log
 
 
@@ -267,7 +267,7 @@ def test_a_top_may_get_its_shape_in_forward(layers, tmp_path):
     (tmp_path / "net.prototxt").write_text(
         DATA + 'layer { name: "long" type: "Faulty" bottom: "data" top: "long" python_param { param_str: "longer" } }'
         'layer { name: "sum" type: "Reduction" bottom: "long" top: "sum" }')
-    log = run_with_layers(layers, [BINARIES / "bin" / "caffe", "test", tmp_path / "net.prototxt", "--iterations=2"])
+    log = run_with_layers(layers, [caffe_of(layers), "test", tmp_path / "net.prototxt", "--iterations=2"])
     assert re.search(r"\] sum = 1980$", log, re.MULTILINE), log  # 11 x 4 x 3 x 3 fives
 
 
@@ -276,7 +276,7 @@ def test_a_type_that_is_there_already_cannot_be_registered(tree, layers, tmp_pat
     text = (SOURCES / "layers" / "soft_sign_layer.cpp").read_text()
     source.write_text(text.replace("SoftSign", "ReLU"))
     taken = tree.compile(source, "-shared", "-fPIC")
-    assert "layer type 'ReLU' is registered twice" in run_with_layers([taken], [BINARIES / "bin" / "caffe", "layers"], status=-6)
+    assert "layer type 'ReLU' is registered twice" in run_with_layers([taken], [caffe_of([taken]), "layers"], status=1)
 
 
 @pytest.mark.parametrize("source, advice", [
