@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "caffe/device/stream.hpp"
+#include "caffe/export.hpp"
 
 namespace caffe {
 
@@ -65,10 +66,10 @@ struct DeviceRegistrar {
 };
 
 // Throws Unsupported naming the kind when this build has no such device.
-std::shared_ptr<Device> MakeDevice(DeviceKind kind, int id = 0);
+CAFFE_EXPORT std::shared_ptr<Device> MakeDevice(DeviceKind kind, int id = 0);
 // A described device: "H200". Throws Unsupported when this build cannot plan for the kind.
 std::shared_ptr<Device> DescribeDevice(DeviceKind kind, std::string_view name);
-int NumDevices(DeviceKind kind);
-bool IsDeviceBuilt(DeviceKind kind);
+CAFFE_EXPORT int NumDevices(DeviceKind kind);
+CAFFE_EXPORT bool IsDeviceBuilt(DeviceKind kind);
 
 }  // namespace caffe

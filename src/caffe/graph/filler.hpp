@@ -5,6 +5,7 @@
 #include <span>
 
 #include "caffe/core/philox.hpp"
+#include "caffe/export.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "caffe/shape.hpp"
 
@@ -22,7 +23,7 @@ namespace caffe {
 // n is the fan that variance_norm names. NVCaffe's "...static" types are the same here, because
 // numbers depend on the seed and the parameter's name alone. `draw` tells apart repeated fills of
 // one stream. Throws InvalidArgument for an unknown type or a shape that does not fit.
-void Fill(const FillerParameter& filler, const Shape& shape, const RandomStream& random,
-          uint64_t draw, std::span<float> values);
+CAFFE_EXPORT void Fill(const FillerParameter& filler, const Shape& shape,
+                       const RandomStream& random, uint64_t draw, std::span<float> values);
 
 }  // namespace caffe

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "caffe/export.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "caffe/shape.hpp"
 
@@ -11,19 +12,19 @@ namespace caffe {
 
 // Extents of the blob: num, channels, height, width when any of these old fields is set (always
 // four axes then), else `shape`.
-Shape ShapeOf(const BlobProto& blob);
+CAFFE_EXPORT Shape ShapeOf(const BlobProto& blob);
 
 // Values in row-major order, converted. Where several forms are present, double_data comes before
 // data and data before raw_data. Throws InvalidArgument when the number of values differs from the
 // shape's count. With `diff`, the gradient; empty when the blob has none.
 std::vector<float> ReadBlobFloats(const BlobProto& blob, bool diff = false);
-std::vector<double> ReadBlobDoubles(const BlobProto& blob, bool diff = false);
+CAFFE_EXPORT std::vector<double> ReadBlobDoubles(const BlobProto& blob, bool diff = false);
 
 // Replaces shape and values (or, with `diff`, shape and gradient) in the form every Caffe reads:
 // `shape` and packed `data` for float, `double_data` for double.
-void WriteBlobFloats(const Shape& shape, std::span<const float> values, BlobProto* blob,
+CAFFE_EXPORT void WriteBlobFloats(const Shape& shape, std::span<const float> values, BlobProto* blob,
                      bool diff = false);
-void WriteBlobDoubles(const Shape& shape, std::span<const double> values, BlobProto* blob,
+CAFFE_EXPORT void WriteBlobDoubles(const Shape& shape, std::span<const double> values, BlobProto* blob,
                       bool diff = false);
 
 }  // namespace caffe

@@ -28,7 +28,7 @@ CAFFE_EXPORT void SetNetState(Phase phase, int level, const std::vector<std::str
                               NetParameter* net);
 
 // A net with weights (.caffemodel) of BVLC Caffe, NVCaffe or SSD, upgraded.
-NetParameter ReadNetBinary(const std::string& path);
+CAFFE_EXPORT NetParameter ReadNetBinary(const std::string& path);
 
 // A solver definition (.prototxt), upgraded with the nets inside it.
 CAFFE_EXPORT SolverParameter ReadSolverText(const std::string& path);

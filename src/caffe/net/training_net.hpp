@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "caffe/export.hpp"
 #include "caffe/net.hpp"
 #include "caffe/net/plan.hpp"
 #include "caffe/plan/executor.hpp"
@@ -26,7 +27,7 @@ struct TrainingPass {
 };
 
 // A view of a net, which outlives it. Its thread rules are the net's.
-class TrainingNet {
+class CAFFE_EXPORT TrainingNet {
  public:
   explicit TrainingNet(Net& net) : net_(net) {}
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "caffe/blob.hpp"
+#include "caffe/export.hpp"
 #include "caffe/net.hpp"
 #include "caffe/ops/step_rules.hpp"
 #include "caffe/proto/caffe.pb.h"
@@ -31,10 +32,11 @@ struct SolverProgress {
 
 // The prefix that BVLC's rules give: the field; in a folder, the solver file's stem; by default the
 // solver file without its extension.
-std::string SnapshotPrefix(const SolverParameter& param, const std::string& solver_file);
+CAFFE_EXPORT std::string SnapshotPrefix(const SolverParameter& param,
+                                        const std::string& solver_file);
 
 // Throws IoError when no file can be made at the prefix, by making one and removing it.
-void CheckSnapshotWritable(const std::string& prefix);
+CAFFE_EXPORT void CheckSnapshotWritable(const std::string& prefix);
 
 // Throws InvalidArgument when weights or history of so many bytes are too much for binary files.
 void CheckSnapshotFits(uint64_t weight_bytes, uint64_t history_bytes);

@@ -11,6 +11,7 @@
 #include "caffe/data/transformers/mean_image.hpp"
 #include "caffe/data/transformers/object_box.hpp"
 #include "caffe/data/transformers/transform_rows.hpp"
+#include "caffe/export.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "caffe/shape.hpp"
 #include "caffe/tensor/tensor_view.hpp"
@@ -23,7 +24,7 @@ namespace caffe::data {
 // as in NVCaffe.
 // Random choices depend on (seed, stream, draw_index) alone; Transform() may be called from any
 // number of threads.
-class DatumTransformer {
+class CAFFE_EXPORT DatumTransformer {
  public:
   // Reads the mean file. Throws InvalidArgument for options that exclude each other.
   // transform_param.random_seed, when given, takes the place of `seed`.
