@@ -28,7 +28,8 @@ struct GradientDifference {
   int64_t element = 0;  // in the blob's plain order
   double gradient = 0;  // by Backward
   double estimate = 0;  // (f(x + step) - f(x - step)) / (2 step)
-  // |gradient - estimate| / max(1, |estimate|, largest |gradient| of the variable).
+  // |gradient - estimate| / the largest of both of the variable, which counts as at least 1e-3 in a
+  // net of doubles, else 1e-2.
   double error = 0;
   bool passes = false;
 };

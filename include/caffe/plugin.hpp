@@ -22,6 +22,8 @@ struct PluginInfo {
 // library that the system's loader finds. Throws InvalidArgument, and registers nothing, for a
 // file that is no library, lacks symbols or CAFFE_PLUGIN, was compiled for another interface,
 // throws while it is loaded, or has a layer type that is taken.
+// Messages of protobuf that a refused library brought stay known. After one that threw, another
+// thread's use of the system's loader may hang: end the process.
 CAFFE_EXPORT PluginInfo LoadPlugin(const std::string& file);
 
 // In the order in which they were loaded.

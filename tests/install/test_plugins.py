@@ -57,6 +57,20 @@ def test_errors_in_its_options_have_their_place(tree, plugin, tmp_path, options,
     assert f"net.prototxt:2:{line.index(at) + 1}: {message}" in said
 
 
+def test_tabs_do_not_move_the_place(tree, plugin, tmp_path):
+    """Protobuf counts a tab as what is left to the next eighth column, which moves as a name before it becomes longer."""
+    line = 'layer {\tname: "y"\ttype: "Softsign" bottom: "x" top: "y"\tsoftsign_param {\twidth:\t"a" } }'
+    (tmp_path / "net.prototxt").write_text(f'layer {{ name: "x" type: "Input" top: "x" }}\n{line}\n')
+    said = tree.run(tree.caffe, "plan", "net.prototxt", f"-plugin={plugin}", status=1, cwd=tmp_path)
+    assert f"net.prototxt:2:{line.index(chr(34) + 'a') + 1}: in layer 'y': field 'width' of SoftsignParameter takes a number" in said
+
+
+def test_the_net_within_a_solver_may_name_it(tree, plugin, tmp_path):
+    solver = (ROOT / "examples" / "plugin" / "solver.prototxt").read_text()
+    (tmp_path / "solver.prototxt").write_text(solver.replace("net_param {", f'net_param {{ plugin: "{plugin}"', 1))
+    assert "Optimization Done." in tree.run(tree.caffe, "train", tmp_path / "solver.prototxt", cwd=tmp_path)
+
+
 def test_an_override_reaches_its_options(tree, plugin, tmp_path):
     said = tree.run(tree.caffe, "plan", ROOT / "examples/plugin/check.prototxt", f"-plugin={plugin}",
                     "--set", "layer[y].softsign_param.width=3", cwd=tmp_path)

@@ -85,6 +85,16 @@ TEST(ForkFieldsTest, LeavesTheRestAlone) {
   EXPECT_EQ(Adopted(layer).bn_param().eps(), 2);
 }
 
+// Fields that belong to the type beside its options.
+TEST(ForkFieldsTest, LeavesTheTypesOtherFieldsAlone) {
+  LayerParameter layer;
+  for (const char* text : {"type: 'FocalLoss' softmax_param { engine: CAFFE }",
+                           "type: 'Lstm' recurrent_param { num_output: 3 }"}) {
+    ParseTextProto(text, "layer", &layer);
+    EXPECT_EQ(Adopted(layer).SerializeAsString(), layer.SerializeAsString()) << text;
+  }
+}
+
 // What is no such message is dropped, and the layer and its weights stay.
 TEST(ForkFieldsTest, DropsWhatItCannotRead) {
   FillerParameter other;  // field 1 is a string, that of InterpParameter a number

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "caffe/error.hpp"
+#include "caffe/gradient_check.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 #include "caffe/plugin.hpp"
@@ -13,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-void Build(const std::string& type) {
+std::unique_ptr<Net> Build(const std::string& type, Precision precision = FP32) {
   LoadPlugin(CAFFE_BINARY_DIR "/lib/test_plugins/misbehaving.so");
   NetParameter param;
   ParseTextProto(
@@ -21,7 +22,8 @@ void Build(const std::string& type) {
       "layer { name: 'l' type: '" +
           type + "' bottom: 'x' top: 'y' }",
       "net", &param);
-  Net net(param);
+  param.set_force_backward(true);
+  return std::make_unique<Net>(param, NetOptions{.precision = precision});
 }
 
 TEST(PluginLayersTest, ThatThrowErrorsOfStandardCpp) {
@@ -39,6 +41,16 @@ TEST(PluginLayersTest, ThatMakeNothing) {
   EXPECT_THAT([] { Build("Silent"); },
               ThrowsMessage<InvalidArgument>(
                   HasSubstr("layer 'l' (Silent): emits no operation that makes top 'y'")));
+}
+
+// However small: the gradient of a mean over many items is far below 1.
+TEST(PluginLayersTest, WithAWrongGradientAreFound) {
+  for (const Precision precision : {FP64, FP32}) {
+    const std::unique_ptr<Net> net = Build("HalfGradient", precision);
+    const std::vector<GradientDifference> found = CheckGradients(*net, {"x"});
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_FALSE(found[0].passes) << precision << ": " << found[0].error;
+  }
 }
 
 }  // namespace

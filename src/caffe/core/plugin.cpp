@@ -69,18 +69,30 @@ void* Open(const std::string& file, Registrations* registrations,
   // Its header says that dlopen never throws, and the compiler would leave the handler out.
   void* (*const volatile open_library)(const char*, int) = dlopen;
   void* library = nullptr;
+  std::string reason;
   try {
     library = open_library(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   } catch (const std::exception& error) {
+    reason = error.what();
+  } catch (...) {
+    reason = "something that is no std::exception";
+  }
+  if (!reason.empty()) {
+    const bool is_of_protobuf = reason.find("Database") != std::string::npos;
     const std::string message =
-        StrCat("plug-in '", file, "' threw while it was loaded: ", error.what());
+        StrCat("plug-in '", file, "' threw while it was loaded: ", reason,
+               is_of_protobuf ? "; another plug-in has a .proto file of this name or an option of "
+                                "this number: give them others"
+                              : "",
+               "; end this process before it loads anything else, because the system's loader may "
+               "hang");
     (*refused)[dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD)] = message;
     throw InvalidArgument(message);
   }
   if (library != nullptr) return library;
-  const char* reason = dlerror();
+  const char* said = dlerror();
   throw InvalidArgument(StrCat(
-      "plug-in '", file, "' cannot be loaded: ", reason != nullptr ? reason : "no reason is known",
+      "plug-in '", file, "' cannot be loaded: ", said != nullptr ? said : "no reason is known",
       "; it has to be a shared library (-shared -fPIC) compiled and linked "
       "against Cortado ",
       CAFFE_VERSION));

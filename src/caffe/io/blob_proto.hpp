@@ -22,9 +22,9 @@ CAFFE_EXPORT std::vector<double> ReadBlobDoubles(const BlobProto& blob, bool dif
 
 // Replaces shape and values (or, with `diff`, shape and gradient) in the form every Caffe reads:
 // `shape` and packed `data` for float, `double_data` for double.
-CAFFE_EXPORT void WriteBlobFloats(const Shape& shape, std::span<const float> values, BlobProto* blob,
-                     bool diff = false);
-CAFFE_EXPORT void WriteBlobDoubles(const Shape& shape, std::span<const double> values, BlobProto* blob,
-                      bool diff = false);
+CAFFE_EXPORT void WriteBlobFloats(const Shape& shape, std::span<const float> values,
+                                  BlobProto* blob, bool diff = false);
+CAFFE_EXPORT void WriteBlobDoubles(const Shape& shape, std::span<const double> values,
+                                   BlobProto* blob, bool diff = false);
 
 }  // namespace caffe

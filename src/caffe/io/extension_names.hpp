@@ -10,7 +10,7 @@
 
 namespace caffe {
 
-// A text in protobuf's form.
+// A text in protobuf's form. The original has to outlive it.
 class BracketedText {
  public:
   BracketedText(std::string_view text, const google::protobuf::Descriptor* root);
@@ -21,10 +21,11 @@ class BracketedText {
 
  private:
   struct Change {
-    int line, column;  // in the original, where the name begins
-    int growth;        // by how much it became longer
+    int line, byte;       // in the original, where the name begins
+    int bracketed, name;  // bytes of both forms
   };
 
+  const std::string_view original_;
   std::string text_;
   std::vector<Change> changes_;
 };

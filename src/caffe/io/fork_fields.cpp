@@ -3,9 +3,9 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <vector>
-
 
 namespace caffe {
 namespace {
@@ -73,12 +73,13 @@ struct Candidate {
   std::string payload;
 };
 
-// Fields of all layers that read images or are losses belong to whatever type.
-bool IsShared(const FieldDescriptor& field) {
-  return field.number() < 102;
+bool IsPublished(const Number& one, const FieldDescriptor& field, int number) {
+  return one.number == number && field.name() == one.field;
 }
 
-std::vector<Candidate> CandidatesIn(const LayerParameter& layer) {
+// What lies under a number that our schema does not have; and under one that it has, where that is
+// known to be a fork's for these options, because a layer may have several messages of its own.
+std::vector<Candidate> CandidatesIn(const LayerParameter& layer, const FieldDescriptor& options) {
   std::vector<Candidate> candidates;
   const google::protobuf::Reflection& reflection = *layer.GetReflection();
   const auto& unknown = reflection.GetUnknownFields(layer);
@@ -90,15 +91,15 @@ std::vector<Candidate> CandidatesIn(const LayerParameter& layer) {
   std::vector<const FieldDescriptor*> known;
   reflection.ListFields(layer, &known);
   for (const FieldDescriptor* field : known) {
-    if (field->message_type() == nullptr || field->is_repeated() || IsShared(*field)) continue;
+    if (field->message_type() == nullptr || field->is_repeated()) continue;
+    const bool is_known =
+        std::any_of(std::begin(kNumbers), std::end(kNumbers),
+                    [&](const Number& one) { return IsPublished(one, options, field->number()); });
+    if (!is_known) continue;
     candidates.push_back(
         {field->number(), reflection.GetMessage(layer, field).SerializePartialAsString()});
   }
   return candidates;
-}
-
-bool IsPublished(const Number& one, const FieldDescriptor& field, const Candidate& candidate) {
-  return one.number == candidate.number && field.name() == one.field;
 }
 
 // The only one, or that of a published number, of the file's dialect if it names one.
@@ -108,7 +109,7 @@ const Candidate* Choose(const std::vector<Candidate>& candidates, const FieldDes
   const Candidate* chosen = nullptr;
   for (const Candidate& candidate : candidates) {
     for (const Number& one : kNumbers) {
-      if (!IsPublished(one, field, candidate)) continue;
+      if (!IsPublished(one, field, candidate.number)) continue;
       if (one.dialect == dialect) return &candidate;
       if (chosen == nullptr) chosen = &candidate;
     }
@@ -131,7 +132,7 @@ void AdoptForkFields(const std::string& source_name, NetParameter* net) {
   for (LayerParameter& layer : *net->mutable_layer()) {
     const FieldDescriptor* field = FieldOf(layer.type());
     if (field == nullptr || layer.GetReflection()->HasField(layer, field)) continue;
-    const std::vector<Candidate> candidates = CandidatesIn(layer);
+    const std::vector<Candidate> candidates = CandidatesIn(layer, *field);
     const Candidate* chosen = Choose(candidates, *field, net->dialect());
     if (chosen == nullptr) continue;
     Message* options = layer.GetReflection()->MutableMessage(&layer, field);
@@ -143,7 +144,7 @@ void AdoptForkFields(const std::string& source_name, NetParameter* net) {
       layer.GetReflection()->ClearField(&layer, field);
     }
     for (const Number& one : kNumbers) {
-      if (is_read && IsPublished(one, *field, *chosen)) ++votes[one.dialect];
+      if (is_read && IsPublished(one, *field, chosen->number)) ++votes[one.dialect];
     }
     adopted += is_read ? 1 : 0;
     Remove(chosen->number, &layer);

@@ -43,14 +43,29 @@ Message ParseKnownFields(const std::string& text) {
   return message;
 }
 
+std::vector<std::string> PluginsOf(const NetParameter& net) {
+  return {net.plugin().begin(), net.plugin().end()};
+}
+
+std::vector<std::string> PluginsOf(const SolverParameter& solver) {
+  std::vector<std::string> plugins(solver.plugin().begin(), solver.plugin().end());
+  const auto add = [&](const NetParameter& net) {
+    plugins.insert(plugins.end(), net.plugin().begin(), net.plugin().end());
+  };
+  add(solver.net_param());
+  add(solver.train_net_param());
+  for (const NetParameter& net : solver.test_net_param()) add(net);
+  return plugins;
+}
+
 // Plug-ins that the text names are loaded before it is read: they bring their layers' options.
 template <typename Message>
 void ReadDefinition(const std::string& path, Message* message) {
   const std::string text = ReadFile(path);
   if (text.find("plugin") != std::string::npos) {
     WithContext(path, [&] {
-      const auto known = ParseKnownFields<Message>(text);
-      for (const std::string& plugin : known.plugin()) LoadPlugin(plugin);
+      const std::vector<std::string> plugins = PluginsOf(ParseKnownFields<Message>(text));
+      for (const std::string& plugin : plugins) LoadPlugin(plugin);
     });
   }
   ParseTextProto(text, path, message);

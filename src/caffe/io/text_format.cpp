@@ -329,6 +329,14 @@ int ColumnInText(std::string_view text, int line, int column) {
   return characters + 1;
 }
 
+int ColumnOfByte(std::string_view text, int line, int byte) {
+  int width = 0;
+  for (const char letter : LineAt(text, line).substr(0, static_cast<size_t>(byte))) {
+    width = letter == '\t' ? (width / 8 + 1) * 8 : width + 1;
+  }
+  return width;
+}
+
 void ParseTextProto(std::string_view text, const std::string& source_name,
                     google::protobuf::Message* message) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // as editors on Windows write it

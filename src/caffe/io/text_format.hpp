@@ -39,6 +39,8 @@ CAFFE_EXPORT void ReadTextProto(const std::string& path, google::protobuf::Messa
 // The column, from 1 and in characters, of a position as protobuf counts it: from 0, tabs reach to
 // the next multiple of 8.
 int ColumnInText(std::string_view text, int line, int column);
+// The reverse: protobuf's column of the byte with this number, from 0, in a line, from 0.
+int ColumnOfByte(std::string_view text, int line, int byte);
 
 // Where the fields of a text stand that has been read without errors.
 class TextPositions {
