@@ -40,10 +40,16 @@ def programs(stage):
     return [path for folder in ("bin", "libexec/cortado") for path in sorted((stage / folder).glob("*"))]
 
 
+def libraries(stage):
+    return [path for path in sorted((stage / "lib").iterdir()) if path.is_file() and not path.is_symlink()]
+
+
 def add_libraries(stage):
     """Copies what the staged programs need into lib/."""
     ours = {path.name for path in (stage / "lib").iterdir()}
-    for program in [*programs(stage), *sorted((stage / "lib").glob("libcaffe.so.*"))]:
+    # Modules of image formats find their libraries on the machine, if they are there.
+    linked = [path for path in libraries(stage) if ".so." in path.name]
+    for program in [*programs(stage), *linked]:
         if program.read_bytes()[:4] != b"\x7fELF":
             continue
         for name, path in needed_libraries(program).items():
@@ -54,7 +60,7 @@ def add_libraries(stage):
 
 
 def strip(stage):
-    for file in [*programs(stage), *(stage / "lib").iterdir()]:
+    for file in [*programs(stage), *libraries(stage)]:
         if file.read_bytes()[:4] == b"\x7fELF":
             file.chmod(0o755)
             subprocess.run(["strip", "--strip-unneeded", file], check=True)
@@ -62,7 +68,7 @@ def strip(stage):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    builds = [ROOT / "build" / preset for preset in ("cuda-distribution", "cuda-release", "cpu-release")]
+    builds = [ROOT / "build" / preset for preset in ("cuda-distribution", "cuda-release", "cpu-package", "cpu-release")]
     parser.add_argument("build", nargs="?", type=pathlib.Path,
                         default=next((build for build in builds if build.is_dir()), builds[-1]))
     parser.add_argument("--output", type=pathlib.Path, help="the archive to write, or its folder")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes what a release publishes: docs/releases.md.
 #
-#   scripts/release.sh [--output DIR] [--preset P] [STEP...]     DIR is build/release, P is cpu-release
+#   scripts/release.sh [--output DIR] [--preset P] [STEP...]     DIR is build/release, P is cpu-package
 #
 #   wheel    a manylinux wheel with all libraries that it needs, for this Python (or $PYTHON)
 #   deb      Debian packages for this distribution: programs, image formats, C++ headers, Python
@@ -17,7 +17,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/common.sh
 
 output=build/release
-preset=cpu-release
+preset=cpu-package
 steps=()
 while [ $# -gt 0 ]; do
   case "$1" in
