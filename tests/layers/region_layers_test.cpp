@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "caffe/blob.hpp"
 #include "caffe/error.hpp"
@@ -33,27 +34,33 @@ float At(const std::vector<float>& map, int channels, int item, int channel, int
 class RegionTest : public ::testing::Test {
  protected:
   // The top of a layer on a map of so many channels.
-  std::vector<float> Run(const std::string& layer, int channels) {
+  std::vector<float> Run(const std::string& layer, int channels,
+                         const std::vector<Region>& regions = kRegions) {
     const auto net = NetOf(
         "layer { name: 'in' type: 'Input' top: 'map' top: 'rois' input_param { shape { dim: 2 "
         "dim: " +
         std::to_string(channels) +
-        " dim: 9 dim: 12 } shape { dim: 6 dim: 5 } } } layer { name: "
-        "'l' bottom: 'map' bottom: 'rois' top: 'y' " +
-        layer + " }");
+        " dim: 9 dim: 12 } shape { dim: " + std::to_string(regions.size()) +
+        " dim: 5 } } } layer { name: 'l' bottom: 'map' bottom: 'rois' top: 'y' " + layer +
+        " } force_backward: true");
     float* map = net->blob_by_name("map")->mutable_cpu_data<float>();
     map_.resize(net->blob_by_name("map")->count());
     for (size_t i = 0; i < map_.size(); ++i) {
       map[i] = map_[i] = std::sin(static_cast<float>(i * i % 1013));
     }
     float* rois = net->blob_by_name("rois")->mutable_cpu_data<float>();
-    for (const Region& region : kRegions) rois = std::copy(region.begin(), region.end(), rois);
+    for (const Region& region : regions) rois = std::copy(region.begin(), region.end(), rois);
     net->Forward();
+    const int64_t cells = net->blob_by_name("y")->count();
+    std::fill_n(net->blob_by_name("y")->mutable_cpu_diff<float>(), cells, 1.0f);
+    net->Backward();
+    const float* dx = net->blob_by_name("map")->cpu_diff<float>();
+    slopes_.assign(dx, dx + map_.size());
     const Blob& y = *net->blob_by_name("y");
     return {y.cpu_data<float>(), y.cpu_data<float>() + y.count()};
   }
 
-  std::vector<float> map_;
+  std::vector<float> map_, slopes_;  // the map, and its gradient for a top's of 1
 };
 
 // Calls want(region, channel, row, column) for each element in order.
@@ -158,6 +165,66 @@ TEST_F(RegionTest, ROIAlignAveragesSamples) {
       return sum / (down * across);
     });
   }
+}
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+const std::vector<std::pair<std::string, int>> kLayers = {
+    {"type: 'ROIPooling' roi_pooling_param { pooled_h: 3 pooled_w: 4 spatial_scale: 0.125 }", 2},
+    {"type: 'PSROIPooling' psroi_pooling_param { output_dim: 2 group_size: 3 spatial_scale: 0.125 "
+     "}",
+     18},
+    {"type: 'ROIAlign' roi_align_param { pooled_h: 3 pooled_w: 2 spatial_scale: 0.125 "
+     "sampling_ratio: 0 }",
+     2},
+    {"type: 'ROIAlign' roi_align_param { pooled_h: 3 pooled_w: 2 spatial_scale: 0.125 "
+     "sampling_ratio: 2 }",
+     2}};
+
+TEST_F(RegionTest, BoxesWithoutEndAreEmpty) {
+  const float far = std::numeric_limits<float>::max();
+  const std::vector<Region> endless = {
+      {0, 0, 0, kInfinity, 71},          {1, -kInfinity, 0, 95, 71},  {0, 0, kNaN, 95, 71},
+      {1, -kInfinity, 0, kInfinity, 71}, {0, kNaN, kNaN, kNaN, kNaN}, {1, 0, -far, 95, far * 16}};
+  for (const auto& [layer, channels] : kLayers) {
+    for (const float value : Run(layer, channels, endless)) ASSERT_EQ(value, 0) << layer;
+    for (const float slope : slopes_) ASSERT_EQ(slope, 0) << layer;
+  }
+}
+
+TEST_F(RegionTest, BoxesOfOtherItemsAreNaN) {
+  for (const auto& [layer, channels] : kLayers) {
+    const auto found =
+        Run(layer, channels,
+            {{2, 0, 0, 95, 71}, {-1, 0, 0, 95, 71}, {kNaN, 0, 0, 95, 71}, {1e30f, 0, 0, 95, 71}});
+    for (const float value : found) ASSERT_TRUE(std::isnan(value)) << layer;
+    for (const float slope : slopes_) ASSERT_EQ(slope, 0) << layer;
+  }
+}
+
+TEST_F(RegionTest, ROIAlignSkipsSamplesOutsideOfTheMap) {
+  const std::string layer =
+      "type: 'ROIAlign' roi_align_param { pooled_h: 1 pooled_w: 1 spatial_scale: 1 sampling_ratio: "
+      "0 }";
+  for (const float edge : {1e5f, 1e9f, 1e30f, 1e38f}) {
+    const auto found = Run(layer, 1, {{0, -edge, -edge, edge, edge}, {1, 0, 0, edge, edge}});
+    for (const float value : found) {
+      EXPECT_TRUE(std::isfinite(value)) << edge;
+      EXPECT_NEAR(value, 0, 1e-4) << edge;
+    }
+    for (const float slope : slopes_) ASSERT_TRUE(std::isfinite(slope)) << edge;
+  }
+  // A sample in the middle of each of 1000 x 1000 pixels, few of them in the map.
+  const auto found = Run(layer, 1, {{0, 0, 0, 1000, 1000}});
+  double sum = 0;
+  const auto pixel = [&](int y, int x) -> double { return At(map_, 1, 0, 0, y, x); };
+  for (int y = 0; y <= kHeight; ++y) {
+    for (int x = 0; x <= kWidth; ++x) {
+      if (y + 0.5 <= kHeight && x + 0.5 <= kWidth) sum += Bilinear(pixel, y + 0.5, x + 0.5);
+    }
+  }
+  EXPECT_NEAR(found[0], sum / 1e6, 1e-9);
 }
 
 TEST_F(RegionTest, SaysWhatIsWrong) {

@@ -3,8 +3,8 @@
 //
 // `rois` are rows of (item, x1, y1, x2, y2) in pixels of the input image. Where a region begins and
 // ends is computed in float whatever the types are, as in the forks, so that no cell moves with the
-// net's precision. A region of an item that is not in the batch is NaN, and no gradient: a kernel
-// cannot throw.
+// net's precision. A kernel cannot throw: a region of an item that is not in the batch is NaN, one
+// whose box is not finite is empty, and neither has a gradient.
 #pragma once
 
 #include <algorithm>
@@ -77,6 +77,17 @@ struct PixelRange {
   CAFFE_HOST_DEVICE inline int size() const { return end > begin ? end - begin : 0; }
 };
 
+// The position within [0, end] that is next to `at`; 0 for NaN.
+CAFFE_HOST_DEVICE inline int NearestPlace(float at, int end) {
+  return !(at > 0) ? 0 : at < static_cast<float>(end) ? static_cast<int>(at) : end;
+}
+
+// Whether an axis of a region ends on both sides, so that its length is a number, too.
+CAFFE_HOST_DEVICE inline bool IsBounded(float first, float last) {
+  const float length = last - first;
+  return length - length == 0;  // neither infinite nor NaN
+}
+
 // One axis of a region whose cells are whole pixels: from cell * size + part to the next cell's,
 // rounded outwards, after `whole` pixels.
 struct PixelCells {
@@ -87,34 +98,30 @@ struct PixelCells {
   CAFFE_HOST_DEVICE static inline PixelCells Rounded(float low, float high, float scale, int cells,
                                                      int extent) {
     const float first = std::round(low * scale), last = std::round(high * scale);
+    if (!IsBounded(first, last)) return Empty();
     return {first, 0, std::max(last - first + 1, 1.0f) / static_cast<float>(cells), extent};
   }
   // R-FCN: pixels of the image are rounded, those of the map are not.
   CAFFE_HOST_DEVICE static inline PixelCells Scaled(float low, float high, float scale, int cells,
                                                     int extent) {
     const float first = std::round(low) * scale, last = (std::round(high) + 1) * scale;
+    if (!IsBounded(first, last)) return Empty();
     return {0, first, std::max(last - first, 0.1f) / static_cast<float>(cells), extent};
   }
 
-  CAFFE_HOST_DEVICE inline int Clipped(float at) const {
-    return at < 0 ? 0 : at > static_cast<float>(extent) ? extent : static_cast<int>(at);
-  }
+  // As on a map without pixels.
+  CAFFE_HOST_DEVICE static inline PixelCells Empty() { return {0, 0, 1, 0}; }
+
   CAFFE_HOST_DEVICE inline PixelRange Cell(int cell) const {
     const float at = static_cast<float>(cell);
-    return {Clipped(std::floor(at * size + part) + whole),
-            Clipped(std::ceil((at + 1) * size + part) + whole)};
+    return {NearestPlace(std::floor(at * size + part) + whole, extent),
+            NearestPlace(std::ceil((at + 1) * size + part) + whole, extent)};
   }
   // Cells that may hold a pixel: a few too many, as rounding may be.
   CAFFE_HOST_DEVICE inline PixelRange CellsAround(int pixel, int cells) const {
     const float at = (static_cast<float>(pixel) - whole - part) / size, reach = 1 / size;
-    const float low = std::floor(at) - 1, high = std::ceil(at + reach) + 1;
-    const float last = static_cast<float>(cells);
-    return {low < 0      ? 0
-            : low > last ? cells
-                         : static_cast<int>(low),
-            high < 0      ? 0
-            : high > last ? cells
-                          : static_cast<int>(high)};
+    return {NearestPlace(std::floor(at) - 1, cells),
+            NearestPlace(std::ceil(at + reach) + 1, cells)};
   }
 };
 
@@ -291,35 +298,41 @@ struct SampledCells {
     if (low >= extent - 1) return {extent - 1, extent - 1, 0, true};
     return {low, low + 1, inside - static_cast<float>(low), true};
   }
+  // Samples of a cell that may be inside: a few too many, as rounding may be.
+  CAFFE_HOST_DEVICE inline PixelRange SamplesInside(int cell) const {
+    const float step = size / static_cast<float>(samples);
+    const float first = start + static_cast<float>(cell) * size;
+    return {NearestPlace(std::floor((-2 - first) / step) - 1, samples),
+            NearestPlace(std::ceil((static_cast<float>(extent) + 1 - first) / step) + 1, samples)};
+  }
   // What a pixel weighs in a cell, times `samples`.
   CAFFE_HOST_DEVICE inline float WeightIn(int cell, int pixel) const {
+    const PixelRange inside = SamplesInside(cell);
     float weight = 0;
-    for (int k = 0; k < samples; ++k) weight += At(cell, k).WeightOf(pixel);
+    for (int k = inside.begin; k < inside.end; ++k) weight += At(cell, k).WeightOf(pixel);
     return weight;
   }
   // Cells in which a pixel may weigh something: a few too many, as rounding may be.
   CAFFE_HOST_DEVICE inline PixelRange CellsAround(int pixel) const {
-    const float at = static_cast<float>(pixel), last = static_cast<float>(cells);
-    const float low = std::floor((at - 1 - start) / size) - 1;
-    const float high = std::ceil((at + 1 - start) / size) + 1;
-    return {low < 0      ? 0
-            : low > last ? cells
-                         : static_cast<int>(low),
-            high < 0      ? 0
-            : high > last ? cells
-                          : static_cast<int>(high)};
+    const float at = static_cast<float>(pixel);
+    return {NearestPlace(std::floor((at - 1 - start) / size) - 1, cells),
+            NearestPlace(std::ceil((at + 1 - start) / size) + 1, cells)};
   }
 };
 
 struct SampledRegion : RegionOp {
+  // Further ones could not be told apart in float.
+  static constexpr int kMostSamples = 1 << 24;
   int samples = 2;  // of a cell on each axis; 0: as many as it has pixels
 
   SampledRegion(const RegionSizes& sizes, int samples) : RegionOp(sizes), samples(samples) {}
 
   CAFFE_HOST_DEVICE inline SampledCells Axis(float low, float high, int cells, int extent) const {
-    const float start = low * scale, length = std::max(high * scale - start, 1.0f);
-    const float size = length / static_cast<float>(cells);
-    return {start, size, cells, samples > 0 ? samples : static_cast<int>(std::ceil(size)), extent};
+    const float start = low * scale, end = high * scale;
+    if (!IsBounded(start, end)) return {0, 1, cells, 1, 0};  // no sample is on a map without pixels
+    const float size = std::max(end - start, 1.0f) / static_cast<float>(cells);
+    return {start, size, cells, samples > 0 ? samples : NearestPlace(std::ceil(size), kMostSamples),
+            extent};
   }
   template <typename Rois>
   CAFFE_HOST_DEVICE inline SampledCells RowsOf(const Rois& rois, int region) const {
@@ -343,10 +356,12 @@ struct RegionAlign : SampledRegion {
     const int item = ItemOf(rois, cell.outer);
     if (item < 0) return static_cast<A>(NAN);
     const SampledCells down = RowsOf(rois, cell.outer), across = ColumnsOf(rois, cell.outer);
+    const PixelRange near_rows = down.SamplesInside(cell.row);
+    const PixelRange near_columns = across.SamplesInside(cell.column);
     A sum = 0;
-    for (int k = 0; k < down.samples; ++k) {
+    for (int k = near_rows.begin; k < near_rows.end; ++k) {
       const SampledCells::Tap row = down.At(cell.row, k);
-      for (int m = 0; m < across.samples; ++m) {
+      for (int m = near_columns.begin; m < near_columns.end; ++m) {
         const SampledCells::Tap column = across.At(cell.column, m);
         if (!row.is_inside || !column.is_inside) continue;
         const A to_bottom = static_cast<A>(row.fraction),
@@ -359,7 +374,7 @@ struct RegionAlign : SampledRegion {
                    ((1 - to_right) * x[bottom + column.low] + to_right * x[bottom + column.high]);
       }
     }
-    return sum / static_cast<A>(down.samples * across.samples);
+    return sum / (static_cast<A>(down.samples) * static_cast<A>(across.samples));
   }
 };
 
@@ -387,7 +402,7 @@ struct RegionAlignGrad : SampledRegion {
                        dy[CellIndex(region, at.channel, row, column)];
         }
       }
-      sum += of_region / static_cast<A>(down.samples * across.samples);
+      sum += of_region / (static_cast<A>(down.samples) * static_cast<A>(across.samples));
     }
     return sum;
   }
