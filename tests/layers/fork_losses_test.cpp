@@ -233,6 +233,80 @@ TEST_F(CtcTest, ReadsWarpCtcsLabels) {
   EXPECT_NEAR(lengths.Loss(), (Want(0, 0, 5, {0, 2, 0}, 1) + Want(1, 0, 3, {2}, 1)) / 2, 1e-5);
 }
 
+TEST_F(CtcTest, RefusesLabelsThatAreNoClasses) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const auto& [label, text] :
+       std::vector<std::pair<float, std::string>>{{std::nanf(""), "nan"},
+                                                  {infinity, "inf"},
+                                                  {-infinity, "-inf"},
+                                                  {1e30f, "1e+30"},
+                                                  {1.5f, "1.5"},
+                                                  {3, "3"}}) {
+    LossNet net({kScores, "dim: 2 dim: 4"}, "type: 'WarpCTC'");
+    net.Set(0, scores_).Set(1, {1, 0, 0, 0, 2, label, 0, 0});
+    EXPECT_THAT([&] { net.Loss(); },
+                ThrowsMessage<InvalidArgument>(
+                    HasSubstr("label " + text + " of sequence 1 must be a whole number in 0..2")));
+  }
+}
+
+TEST_F(CtcTest, RefusesLengthsThatItsBlobsDoNotHold) {
+  const auto refuses = [&](const Numbers& lengths, const Numbers& labels,
+                           const std::string& reason) {
+    LossNet net({kScores, "dim: 2", "dim: 2", "dim: 3 dim: 2"},
+                "type: 'WarpCTCLoss' " + kIndicated + "propagate_down: false");
+    net.Set(0, scores_).Set(1, lengths).Set(2, labels).Set(3, {1, 1, 1, 1, 1, 1});
+    EXPECT_THAT([&] { net.Loss(); }, ThrowsMessage<InvalidArgument>(HasSubstr(reason)));
+  };
+  refuses({5, 5}, {1, 4}, "the number of labels 4 of sequence 1 must be a whole number in 0..3");
+  refuses({5, 5}, {-1, 1}, "the number of labels -1 of sequence 0 must be a whole number in 0..3");
+  refuses({5, 5}, {1, std::nanf("")}, "the number of labels nan of sequence 1");
+  refuses({6, 5}, {1, 1}, "the length 6 of sequence 0 must be a whole number in 0..5");
+  refuses({5, 1e30f}, {1, 1}, "the length 1e+30 of sequence 1 must be a whole number in 0..5");
+}
+
+TEST_F(CtcTest, ImpossibleAlignmentsHaveNoGradient) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  LossNet net({kScores, "dim: 2 dim: 4"},
+              "type: 'WarpCTC' propagate_down: true propagate_down: "
+              "false");
+  for (const bool has_no_class : {false, true}) {
+    // The first sequence never has class 1, or at one time no class at all.
+    Numbers scores = scores_;
+    for (int t = 0; t < kSteps; ++t) {
+      if (!has_no_class) scores[t * 2 * kClasses + 1] = -infinity;
+    }
+    if (has_no_class) std::fill_n(&scores[2 * 2 * kClasses], kClasses, -infinity);
+    net.Set(0, scores).Set(1, {1, 2, 0, 0, 2, 0, 0, 0});
+    EXPECT_EQ(net.Loss(), infinity);
+    const Numbers gradient = net.Gradient(0);
+    double of_second = 0;
+    for (int t = 0; t < kSteps; ++t) {
+      for (int c = 0; c < kClasses; ++c) {
+        EXPECT_EQ(gradient[t * 2 * kClasses + c], 0);
+        of_second += std::abs(gradient[(t * 2 + 1) * kClasses + c]);
+      }
+    }
+    EXPECT_GT(of_second, 0.01);
+  }
+  // A class that the labels do not need may be impossible.
+  Numbers scores = scores_;
+  for (int t = 0; t < kSteps; ++t) scores[t * 2 * kClasses + 1] = -infinity;
+  net.Set(0, scores).Set(1, {2, 0, 0, 0, 2, 0, 0, 0});
+  EXPECT_TRUE(std::isfinite(net.Loss()));
+  for (const float slope : net.Gradient(0)) EXPECT_TRUE(std::isfinite(slope));
+  // What is not a number stays visible.
+  scores[0] = std::nanf("");
+  net.Set(0, scores);
+  EXPECT_TRUE(std::isnan(net.Loss()));
+}
+
+TEST_F(CtcTest, NoSequencesHaveNoLoss) {
+  LossNet net({"dim: 5 dim: 0 dim: 3", "dim: 0 dim: 4"},
+              "type: 'WarpCTC' propagate_down: true propagate_down: false");
+  EXPECT_EQ(net.Loss(), 0);
+}
+
 TEST(ForkLossesTest, SayWhatIsWrong) {
   const auto refuses = [](const std::vector<std::string>& shapes, const std::string& layer,
                           const std::string& reason) {

@@ -14,9 +14,10 @@ namespace {
 constexpr double kLogZero = -std::numeric_limits<double>::infinity();
 
 double LogAdd(double a, double b) {
+  if (a == kLogZero) return b;
+  if (b == kLogZero) return a;
   const double largest = std::max(a, b);
-  return largest == kLogZero ? kLogZero
-                             : largest + std::log(std::exp(a - largest) + std::exp(b - largest));
+  return largest + std::log(std::exp(a - largest) + std::exp(b - largest));
 }
 
 // A batch's sequence: its first time steps, and the labels wanted of them.
@@ -180,9 +181,17 @@ class CTCLossLayer final : public LossLayer {
     return graph.Saved("gradient", graph.shape(graph.bottom(0)));
   }
 
+  // Throws InvalidArgument for what is not a whole number in 0..most.
+  static int64_t Whole(double value, int64_t most, const char* what, int64_t sequence) {
+    Require(value >= 0 && value <= static_cast<double>(most) && value == std::round(value), what,
+            " ", value, " of sequence ", sequence, " must be a whole number in 0..", most);
+    return static_cast<int64_t>(value);
+  }
+
   static std::vector<Sequence> Sequences(const KernelContext& ctx, int blank) {
     const size_t bottoms = ctx.inputs.size();
-    const int64_t steps = ctx.input(0).shape[0], count = ctx.input(0).shape[1];
+    const Shape& shape = ctx.input(0).shape;
+    const int64_t steps = shape[0], count = shape[1];
     const std::vector<double> labels = ValuesOf(ctx.input(static_cast<int>(bottoms) - 1));
     const int64_t rows = static_cast<int64_t>(labels.size()) / std::max<int64_t>(count, 1);
     std::vector<double> first, second;
@@ -191,20 +200,16 @@ class CTCLossLayer final : public LossLayer {
     std::vector<Sequence> sequences(count);
     for (int64_t n = 0; n < count; ++n) {
       Sequence& one = sequences[n];
-      one.length = bottoms == 4 ? std::llround(first[n]) : steps;
+      one.length = bottoms == 4 ? Whole(first[n], steps, "the length", n) : steps;
       for (int64_t t = 1; bottoms == 3 && t < one.length; ++t) {
-        if (std::llround(first[t * count + n]) == 0) one.length = t;
+        if (std::round(first[t * count + n]) == 0) one.length = t;
       }
-      Require(one.length >= 0 && one.length <= steps, "sequence ", n, " has ", one.length,
-              " time steps; there are ", steps);
-      const int64_t most =
-          bottoms == 4 ? std::clamp<int64_t>(std::llround(second[n]), 0, rows) : rows;
+      const int64_t most = bottoms == 4 ? Whole(second[n], rows, "the number of labels", n) : rows;
       for (int64_t k = 0; k < most; ++k) {
-        const int label =
-            static_cast<int>(std::lround(labels[bottoms == 2 ? n * rows + k : k * count + n]));
+        const double label = labels[bottoms == 2 ? n * rows + k : k * count + n];
         if (bottoms == 2 && label == blank) continue;
-        if (label < 0) break;
-        one.labels.push_back(label);
+        if (label < 0 && std::fmod(label, 1) == 0) break;
+        one.labels.push_back(static_cast<int>(Whole(label, shape[2] - 1, "label", n)));
       }
     }
     return sequences;
@@ -220,7 +225,7 @@ class CTCLossLayer final : public LossLayer {
       Check(&sequences[n], n, shape[2], blank, options);
       loss += AddSequence(options, sequences[n], blank, n, shape, scores, &gradient);
     }
-    loss /= static_cast<double>(shape[1]);
+    loss /= static_cast<double>(std::max<int64_t>(shape[1], 1));
     CopyTensor({{ctx.output(0).shape, DType::kDouble, Layout::kPlain}, &loss}, ctx.output(0));
     if (ctx.has_output(1)) {
       CopyTensor({{shape, DType::kDouble, Layout::kPlain}, gradient.data()}, ctx.output(1));
@@ -231,8 +236,8 @@ class CTCLossLayer final : public LossLayer {
                     const CTCLossParameter& options) {
     std::vector<int>& labels = sequence->labels;
     for (const int label : labels) {
-      Require(label >= 0 && label < classes && label != blank, "label ", label, " of sequence ", n,
-              " is the blank or outside 0..", classes - 1);
+      Require(label != blank, "label ", label, " of sequence ", n, " is the blank; it must be ",
+              "another one of 0..", classes - 1);
     }
     if (options.preprocess_collapse_repeated()) {
       labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
@@ -247,7 +252,8 @@ class CTCLossLayer final : public LossLayer {
             std::max<int64_t>(needed, 1));
   }
 
-  // The sequence's loss; adds its gradient over the number of sequences.
+  // The sequence's loss; adds its gradient over the number of sequences. A sequence that no path
+  // leads through has an infinite loss and no gradient.
   static double AddSequence(const CTCLossParameter& options, const Sequence& sequence, int blank,
                             int64_t n, const Shape& shape, const std::vector<double>& scores,
                             std::vector<double>* gradient) {
@@ -261,10 +267,14 @@ class CTCLossLayer final : public LossLayer {
         normalizers[t] = LogAdd(normalizers[t], scores[at(t) + c]);
       }
     }
-    const auto log_y = [&](int64_t t, int64_t c) { return scores[at(t) + c] - normalizers[t]; };
+    const auto log_y = [&](int64_t t, int64_t c) {
+      const double score = scores[at(t) + c];
+      return score == kLogZero ? kLogZero : score - normalizers[t];
+    };
     const Path path(sequence.labels, blank, options.ctc_merge_repeated());
     const Alignments alignments(path, steps, log_y);
     const double log_of_all = alignments.LogOfAll();
+    if (log_of_all == kLogZero) return -log_of_all;
     const double factor = 1 / static_cast<double>(shape[1]);
     for (int64_t t = 0; t < steps; ++t) {
       double* row = &(*gradient)[at(t)];
