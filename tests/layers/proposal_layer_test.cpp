@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "caffe/blob.hpp"
@@ -94,6 +95,21 @@ TEST(ProposalTest, DecodesClipsSortsAndSuppresses) {
   none->Forward();
   EXPECT_THAT(Get(*none, "rois"), ElementsAre(0, 0, 0, 0, 0));
   EXPECT_THAT(Get(*none, "best"), ElementsAre(0));
+}
+
+TEST(ProposalTest, LeavesOutWhatIsNotFinite) {
+  const auto net = Proposer(
+      "shape { dim: 1 dim: 2 dim: 1 dim: 5 } shape { dim: 1 dim: 4 dim: 1 dim: 5 } shape { dim: 1 "
+      "dim: 3 }",
+      "ratio: 1 scale: 1 min_size: 4 nms_thresh: 1");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  // The score of place 0 is NaN, dx of place 1, dw of place 2; place 3 is e^1000 wide.
+  Set(*net, "scores", {9, 9, 9, 9, 9, nan, 0.8f, 0.7f, 0.6f, 0.5f});
+  Set(*net, "offsets", {0, nan, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, nan, 1000, 0, 0, 0, 0, 0, 0});
+  Set(*net, "im_info", {100, 100, 1});
+  net->Forward();
+  EXPECT_THAT(Get(*net, "rois"), ElementsAre(0, 64, 0, 80, 16));
+  EXPECT_THAT(Get(*net, "best"), ElementsAre(0.5f));
 }
 
 TEST(ProposalTest, SaysWhatIsWrong) {

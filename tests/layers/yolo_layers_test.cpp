@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "caffe/blob.hpp"
 #include "caffe/error.hpp"
@@ -114,6 +115,36 @@ TEST(YoloTest, ScoresEachClassOfEachMap) {
                                     0.875 - 4 / 64.0, 0.125 + 4 / 64.0, 0.875 + 4 / 64.0,  //
                                     0, 2, Sigmoid(2) * Sigmoid(3), 0.75 - 24 / 64.0,
                                     0.25 - 32 / 64.0, 0.75 + 24 / 64.0, 0.25 + 32 / 64.0}));
+}
+
+const std::vector<std::vector<float>> kOddEntries = [] {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), huge = 1000;
+  std::vector<std::vector<float>> all;
+  for (int k = 0; k < 6; ++k) {
+    all.push_back({0, 0, 0, 0, 5, 5, -5});
+    all.back()[k] = nan;
+  }
+  all.push_back({0, 0, huge, 0, 5, 5, -5});  // e^1000
+  all.push_back({0, 0, 0, 200, 5, 5, -5});   // beyond float
+  return all;
+}();
+
+TEST(YoloTest, LeavesOutWhatIsNotFinite) {
+  const auto yolo2 = Yolo2(
+      "num_classes: 3 num_box: 2 confidence_threshold: 0.2 biases: 1 biases: 0.5 biases: 2 biases: "
+      "1.5");
+  const auto yolo3 = Yolo3(
+      "num_classes: 2 num_box: 2 confidence_threshold: 0.3 anchors_scale: 32 anchors_scale: 16 "
+      "mask_group_num: 2 mask: 0 mask: 1 mask: 0 mask: 1 biases: 4 biases: 8 biases: 16 biases: 8");
+  for (const std::vector<float>& entries : kOddEntries) {
+    YoloMap(*yolo2, "map", 3).Set(0, 0, 1, 2, entries);
+    yolo2->Forward();
+    EXPECT_EQ(Get(*yolo2, "d")[1], -1) << ::testing::PrintToString(entries);
+    YoloMap(*yolo3, "coarse", 2).Set(0, 0, 1, 1, entries);
+    YoloMap(*yolo3, "fine", 2);
+    yolo3->Forward();
+    EXPECT_EQ(Get(*yolo3, "d")[1], -1) << ::testing::PrintToString(entries);
+  }
 }
 
 TEST(YoloTest, SaysWhatIsWrong) {

@@ -1,6 +1,10 @@
 // How detection layers read their bottoms and write detections.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -56,6 +60,14 @@ inline std::map<int, std::vector<GroundTruth>> GroundTruths(const std::vector<do
 inline ops::BoxCodes CodesAt(const std::vector<double>& values, size_t index) {
   const double* codes = &values[index * 4];
   return {codes[0], codes[1], codes[2], codes[3]};
+}
+
+// Whether a box can be written to a top of floats.
+inline bool IsFinite(const ops::Box& box) {
+  const std::array<double, 4> edges = {box.xmin, box.ymin, box.xmax, box.ymax};
+  return std::ranges::all_of(edges, [](double edge) {
+    return std::abs(edge) <= static_cast<double>(std::numeric_limits<float>::max());
+  });
 }
 
 struct Detection {

@@ -161,13 +161,14 @@ class ProposalLayer final : public Layer {
         ops::BoxCodes codes;
         for (int k = 0; k < 4; ++k)
           codes[k] = maps.offsets[((item * count + a) * 4 + k) * places + place];
-        const ops::Box box =
-            Clipped(ops::Decode(codes, {base.xmin + x, base.ymin + y, base.xmax + x, base.ymax + y},
-                                {1, 1, 1, 1}, ops::BoxCode::kCenterSize, false),
-                    image);
-        if (box.width() < image.least_width || box.height() < image.least_height) continue;
-        candidates.push_back({maps.scores[((item * 2 + 1) * count + a) * places + place],
-                              static_cast<int64_t>(boxes.size())});
+        const ops::Box decoded =
+            ops::Decode(codes, {base.xmin + x, base.ymin + y, base.xmax + x, base.ymax + y},
+                        {1, 1, 1, 1}, ops::BoxCode::kCenterSize, false);
+        const double score = maps.scores[((item * 2 + 1) * count + a) * places + place];
+        if (!IsFinite(decoded) || std::isnan(score)) continue;
+        const ops::Box box = Clipped(decoded, image);
+        if (!(box.width() >= image.least_width && box.height() >= image.least_height)) continue;
+        candidates.push_back({score, static_cast<int64_t>(boxes.size())});
         boxes.push_back(box);
       }
     }

@@ -46,12 +46,12 @@ class YoloDetectionOutputLayer final : public Layer {
       head.ForEachBox([&](int64_t box, int64_t place) {
         const auto [label, probability] = BestClass(options, head, item, box, place);
         const double score = head.ObjectAt(item, box, place) * probability;
-        if (score < options.confidence_threshold()) return;
+        if (!(score >= options.confidence_threshold())) return;  // nor NaN
         const double width = options.biases(static_cast<int>(2 * box));
         const double height = options.biases(static_cast<int>(2 * box + 1));
-        found.push_back({label + 1, score,
-                         head.BoxAt(item, box, place, width / static_cast<double>(head.width()),
-                                    height / static_cast<double>(head.height()))});
+        const ops::Box at = head.BoxAt(item, box, place, width / static_cast<double>(head.width()),
+                                       height / static_cast<double>(head.height()));
+        if (IsFinite(at)) found.push_back({label + 1, score, at});
       });
       detections[item] = SuppressDetections(found, options.nms_threshold());
     }

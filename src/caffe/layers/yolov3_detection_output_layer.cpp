@@ -79,13 +79,13 @@ class Yolov3DetectionOutputLayer final : public Layer {
       head.ForEachBox([&](int64_t box, int64_t place) {
         const int anchor = static_cast<int>(options.mask(map * boxes + static_cast<int>(box)));
         const double object = head.ObjectAt(item, box, place);
+        const ops::Box at = head.BoxAt(item, box, place, options.biases(2 * anchor) / width,
+                                       options.biases(2 * anchor + 1) / height);
+        if (!IsFinite(at)) return;
         for (int label = 0; label < static_cast<int>(options.num_classes()); ++label) {
           const double score = object * YoloHead::Sigmoid(head.ClassAt(item, box, place, label));
-          if (score <= options.confidence_threshold()) continue;
-          (*detections)[item].push_back(
-              {label + 1, score,
-               head.BoxAt(item, box, place, options.biases(2 * anchor) / width,
-                          options.biases(2 * anchor + 1) / height)});
+          if (!(score > options.confidence_threshold())) continue;  // nor NaN
+          (*detections)[item].push_back({label + 1, score, at});
         }
       });
     }
