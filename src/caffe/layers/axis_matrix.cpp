@@ -1,6 +1,7 @@
 #include "caffe/layers/axis_matrix.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -20,6 +21,12 @@ Value* Table(GraphBuilder& graph, const std::string& name, const Shape& shape,
 }
 
 }  // namespace
+
+AxisMatrix::AxisMatrix(int64_t inputs) : inputs_(inputs) {
+  constexpr int64_t kMost = int64_t{1} << std::numeric_limits<float>::digits;
+  Require(inputs <= kMost, "an axis that is resized, turned around or reduced has ", inputs,
+          " elements; it may have at most ", kMost);
+}
 
 void AxisMatrix::AddRow(const std::vector<Tap>& taps) {
   std::map<int64_t, double> weights;

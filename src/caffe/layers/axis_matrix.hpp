@@ -20,7 +20,9 @@ class AxisMatrix {
     double weight;
   };
 
-  explicit AxisMatrix(int64_t inputs) : inputs_(inputs) {}
+  // Of an axis with so many elements. Throws InvalidArgument for more than 2^24: kernels read
+  // places as floats.
+  explicit AxisMatrix(int64_t inputs);
 
   // Taps of one place are added up, and those with weight 0 left out.
   void AddRow(const std::vector<Tap>& taps);
