@@ -63,7 +63,7 @@ class InterpLayer final : public ResizeBase {
   }
 
   ImageSize Cropped(const ImageSize& size) const {
-    const int64_t pad = options_.pad_beg() + options_.pad_end();
+    const int64_t pad = int64_t{options_.pad_beg()} + options_.pad_end();
     return {size[0] + pad, size[1] + pad};
   }
 
