@@ -2,19 +2,22 @@
 
     ```python            runs; the blocks of a page are one program
     ```prototxt [FILE]   is a net or a solver (or some of its fields); with FILE it is written for the blocks after it
-    ```cpp [FILE]        compiles, by itself; a FILE old_* with the headers of Caffe's API
+    ```cpp [FILE]        compiles with the installed headers; a FILE old_* with the headers of Caffe's API
     ```sh run            each line runs, in a copy of the repository with the programs of the build
     ```sh [FILE]         is a shell script, not run; with FILE it is written for the blocks after it
     ```text              says nothing to a machine
 
 What a page does not show, the test does first: <!-- before the blocks: ... --> holds Python.
 """
+import atexit
+import functools
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from google.protobuf import text_format
@@ -31,6 +34,16 @@ BEFORE = re.compile(r"<!-- before the blocks:\n(.*?)-->", re.DOTALL)
 def blocks_of(text):
     """(line, language, argument, source) of the fenced blocks of a page."""
     return [(text.count("\n", 0, found.start()) + 2, found[1], found[2].strip(), found[3]) for found in BLOCK.finditer(text)]
+
+
+@functools.lru_cache(maxsize=None)
+def installed_headers():
+    """The folder of headers as users have it."""
+    prefix = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
+    atexit.register(prefix.cleanup)
+    subprocess.run(["cmake", "--install", BINARIES.parent, "--component", "development", "--prefix", prefix.name], check=True,
+                   stdout=subprocess.DEVNULL)
+    return pathlib.Path(prefix.name) / "include"
 
 
 class Page:
@@ -68,10 +81,10 @@ class Page:
         compiler = shutil.which(os.environ.get("CXX", "c++"))
         assert compiler, "no C++ compiler; CXX names one"
         self._write(argument or "block.cpp", source)
-        old = [f"-I{ROOT / 'include' / 'caffe' / 'compat'}", f"-I{BINARIES.parent / 'compat'}"] if argument.startswith("old_") else []
-        done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", *old, f"-I{ROOT / 'include'}",
-                               f"-I{ROOT / 'src'}", f"-I{BINARIES.parent / 'proto'}", argument or "block.cpp"],
-                              cwd=self.folder, capture_output=True, text=True, check=False)
+        headers = installed_headers()
+        old = [f"-I{headers / 'caffe' / 'compat'}"] if argument.startswith("old_") else []
+        done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", *old, f"-I{headers}",
+                               argument or "block.cpp"], cwd=self.folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0 and not done.stderr, f"{self.name}:{line}: {done.stderr[-4000:]}"
 
     def sh(self, line, argument, source):

@@ -171,5 +171,5 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "gain" bottom: "target" }
 """)
     (workplace.root / "solver.prototxt").write_text(
         'net: "net.prototxt" base_lr: 0.1 lr_policy: "fixed" max_iter: 5 display: 1 snapshot_after_train: false')
-    log = workplace.run("caffe", "train", "--solver=solver.prototxt", "--workers=2")
+    log = workplace.run("caffe", "train", "--solver=solver.prototxt", "--workers=2", "--allow_python")
     assert re.search(r"Iteration 4 .*, loss = 0\.0\d+", log), log
