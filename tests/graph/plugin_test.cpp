@@ -76,7 +76,7 @@ TEST(PluginTest, MustBeALibrary) {
                   AllOf(HasSubstr("cannot be loaded"), HasSubstr("-shared -fPIC")));
   }
   ExpectRefused(folder.path("missing.so"), "None", HasSubstr("no such file"));
-  ExpectRefused("libno_such_plugin.so", "None", HasSubstr("cannot be loaded"));
+  ExpectRefused("libno_such_plugin.so", "None", HasSubstr("finds no library of this name"));
   ExpectRefused("", "None", HasSubstr("name is empty"));
 }
 

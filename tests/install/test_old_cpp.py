@@ -176,6 +176,15 @@ def test_gradients_of_old_layers(tree, layers):
     assert "[  PASSED  ] 28 tests." in run_with_layers(layers, [program])
 
 
+def test_check_layer_computes_old_layers_in_double(layers, tmp_path):
+    """Their gradients are right to more digits than float has."""
+    (tmp_path / "net.prototxt").write_text(
+        'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 4 } } } '
+        'layer { name: "y" type: "SoftSign" bottom: "x" top: "y" }')
+    said = run_with_layers(layers, [caffe_of(layers), "check-layer", tmp_path / "net.prototxt"])
+    assert "too large" not in said and float(re.search(r"^x +12 +(\S+)$", said, re.M)[1]) < 1e-7
+
+
 def test_old_layers_are_trained_and_resumed_to_the_byte(layers, caffe, tmp_path):
     log, whole = train(layers, tmp_path, DATA + OLD_LAYERS)
     losses = [float(loss) for loss in re.findall(r"Iteration \d+ .*, loss = (\S+)", log)]

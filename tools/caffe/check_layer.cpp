@@ -44,7 +44,7 @@ class CheckLayer : public Command {
     options.seed = 1;
     const std::unique_ptr<Net> net =
         net_flags_.MakeNet(model_, net_flags_.phase, options, nullptr,
-                           [](NetParameter* param) { param->set_force_backward(true); });
+                           [this](NetParameter* param) { Prepare(param); });
     const std::vector<GradientDifference> found = CheckGradients(*net, Fill(*net), options_);
     Require(!found.empty(), model_, ": the net has neither inputs nor parameters to check");
     json_ ? PrintJson(found) : PrintTable(found);
@@ -56,6 +56,16 @@ class CheckLayer : public Command {
   }
 
  private:
+  // Layers written for Caffe's C++ API compute in double only where their own text says so.
+  void Prepare(NetParameter* param) const {
+    param->set_force_backward(true);
+    if (net_flags_.precision != FP64) return;
+    for (LayerParameter& layer : *param->mutable_layer()) {
+      if (!layer.has_forward_type()) layer.set_forward_type(DOUBLE);
+      if (!layer.has_backward_type()) layer.set_backward_type(DOUBLE);
+    }
+  }
+
   // Gives all inputs values; returns those to differentiate.
   std::vector<std::string> Fill(Net& net) const {
     std::map<std::string, int64_t> labels;

@@ -91,6 +91,11 @@ void* Open(const std::string& file, Registrations* registrations,
   }
   if (library != nullptr) return library;
   const char* said = dlerror();
+  Require(
+      std::filesystem::exists(path) || file.find('/') != std::string::npos, "plug-in '", file,
+      "': there is no such file in the folder in which the program runs, and the system's loader "
+      "finds no library of this name that can be loaded (",
+      said != nullptr ? said : "no reason is known", ")");
   throw InvalidArgument(StrCat(
       "plug-in '", file, "' cannot be loaded: ", said != nullptr ? said : "no reason is known",
       "; it has to be a shared library (-shared -fPIC) compiled and linked "

@@ -41,7 +41,9 @@ Entry Find(const std::string& type) {
   Require(!type.empty(), "the type is missing; write type: \"...\"");
   const std::string near = NearestName(type, TypesOf(registry));
   throw InvalidArgument(StrCat("unknown layer type '", type, "'",
-                               near.empty() ? "" : "; did you mean '" + near + "'?"));
+                               near.empty() ? "; load the plug-in that has it (-plugin), or leave "
+                                              "the layer out (-lenient)"
+                                            : "; did you mean '" + near + "'?"));
 }
 
 // The field of LayerParameter whose message is <Type>Parameter; empty when there is none.

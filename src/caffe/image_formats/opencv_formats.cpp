@@ -4,6 +4,7 @@
 
 #include "caffe/data/parsers/image_formats.hpp"
 #include "caffe/error.hpp"
+#include "caffe/export.hpp"
 
 namespace caffe::data {
 namespace {
@@ -56,7 +57,7 @@ class OpenCvFormats final : public ImageFormats {
 }  // namespace
 }  // namespace caffe::data
 
-extern "C" const caffe::data::ImageFormats* caffe_image_formats() {
+extern "C" CAFFE_EXPORT const caffe::data::ImageFormats* caffe_image_formats() {
   static const caffe::data::OpenCvFormats formats;
   return &formats;
 }

@@ -5,6 +5,7 @@
 
 #include "caffe/data/readers/video_frames.hpp"
 #include "caffe/error.hpp"
+#include "caffe/export.hpp"
 
 namespace caffe::data {
 namespace {
@@ -52,7 +53,7 @@ class OpenCvFrames final : public VideoFrames {
 }  // namespace caffe::data
 
 // Null where the video or the camera cannot be opened.
-extern "C" caffe::data::VideoFrames* caffe_open_video(const char* file, int camera) {
+extern "C" CAFFE_EXPORT caffe::data::VideoFrames* caffe_open_video(const char* file, int camera) {
   auto frames = std::make_unique<caffe::data::OpenCvFrames>();
   try {
     return frames->Open(file, camera) ? frames.release() : nullptr;
