@@ -67,7 +67,7 @@ def write_photographs(path):
     with lmdb.open(str(path), map_size=1 << 26) as database, database.begin(write=True) as transaction:
         for number in range(4):
             file = io.BytesIO()
-            image.fromarray(noise(300, number)).resize((300 + 40 * number, 280)).save(file, "JPEG")
+            image.fromarray(noise(300, number)).resize((320 + 40 * number, 320)).save(file, "JPEG")
             datum = caffe_pb2.Datum(encoded=True, data=file.getvalue(), label=number)
             transaction.put(b"%08d" % number, datum.SerializeToString())
 
