@@ -45,8 +45,8 @@ def run(command, status=0, **environment):
 
 
 def caffe_of(layers):
-    """The program `caffe` of the tree into which these layers were compiled."""
-    return layers[0].parent / "bin" / "caffe"
+    """The program `caffe` of the tree into which these layers were compiled; without layers, of the build."""
+    return (layers[0].parent if layers else BINARIES) / "bin" / "caffe"
 
 
 def run_with_layers(layers, command, status=0, **environment):
