@@ -3,32 +3,22 @@ import os
 import pathlib
 import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARIES = pathlib.Path(os.environ.get("CAFFE_INSTALL_BUILD", os.environ.get("CAFFE_BINARY_DIR", ROOT / "build" / "cpu-release"))).resolve()
+from conftest import ROOT, Tree
+
 SOURCES = ROOT / "tests" / "compat"
 # Where Debian has OpenCV and HDF5; systems that keep them elsewhere do without.
 OTHER_INCLUDES = ["-isystem/usr/include/opencv4", "-isystem/usr/include/hdf5/serial"]
 
 
-class Tree:
-    """An installed tree, and what is compiled with it."""
-
-    def __init__(self, folder):
-        self.root = folder
-        for component in ("programs", "formats", "development"):
-            subprocess.run(["cmake", "--install", BINARIES, "--component", component, "--prefix", folder], check=True,
-                           stdout=subprocess.DEVNULL)
+class OldTree(Tree):
+    """An installed tree, into which programs and layers for Caffe are compiled."""
 
     def compile(self, source, *options, standard="c++11"):
         """The program, or with -shared the library, of a source file; warnings are errors. Libraries come with -l in `options`."""
-        output = self.root / source.with_suffix(".so" if "-shared" in options else "").name
-        include = self.root / "include"
-        done = subprocess.run(
-            [os.environ.get("CXX", "c++"), f"-std={standard}", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{include}/caffe/compat",
-             f"-I{include}", *OTHER_INCLUDES, source, "-o", output, *options, f"-L{self.root}/lib", f"-Wl,-rpath,{self.root}/lib",
-             "-lcaffe_compat", "-lcaffe", "-lprotobuf", "-lglog", "-lgflags"],
-            check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        assert done.returncode == 0, f"{source.name}: {done.stdout[:4000]}"
+        output = self.prefix / source.with_suffix(".so" if "-shared" in options else "").name
+        self.run(self.compiler, f"-std={standard}", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{self.prefix}/include/caffe/compat",
+                 f"-I{self.prefix}/include", *OTHER_INCLUDES, source, "-o", output, *options, f"-L{self.prefix}/lib",
+                 f"-Wl,-rpath,{self.prefix}/lib", "-lcaffe_compat", "-lcaffe", "-lprotobuf", "-lglog", "-lgflags")
         return output
 
     def compile_layers(self, *names):
@@ -45,8 +35,8 @@ def run(command, status=0, **environment):
 
 
 def caffe_of(layers):
-    """The program `caffe` of the tree into which these layers were compiled; without layers, of the build."""
-    return (layers[0].parent if layers else BINARIES) / "bin" / "caffe"
+    """The program `caffe` of the tree into which these layers were compiled."""
+    return layers[0].parent / "bin" / "caffe"
 
 
 def run_with_layers(layers, command, status=0, **environment):

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from old_cpp import BINARIES, ROOT, SOURCES, Tree, caffe_of, run, run_with_layers
+from old_cpp import ROOT, SOURCES, OldTree, caffe_of, run, run_with_layers
 
 LAYERS = ("soft_sign", "log_cosh_loss", "channel_gain", "hard_clamp", "polynomial", "coin_mask", "tempered_loss", "plain_convolution",
           "ramp_data", "faulty")
@@ -43,11 +43,11 @@ snapshot: 10 snapshot_prefix: "{folder}/run" test_iter: 2 test_interval: 10 solv
 """
 
 
-@pytest.fixture(scope="session")
-def tree(tmp_path_factory):
-    if not (BINARIES / "lib" / "libcaffe_compat.so").exists():
-        pytest.skip(f"{BINARIES} has no libcaffe_compat")
-    return Tree(tmp_path_factory.mktemp("tree"))
+@pytest.fixture(scope="session", name="tree")
+def tree_for_caffe(tree):
+    if not (tree.prefix / "lib" / "libcaffe_compat.so").exists():
+        pytest.skip("built without OpenBLAS, so without libcaffe_compat")
+    return OldTree(tree.prefix)
 
 
 @pytest.fixture(scope="session")
@@ -66,10 +66,10 @@ def parameters(caffe, net, weights):
     return np.concatenate([blob.data.ravel() for name in loaded.params for blob in loaded.params[name]])
 
 
-def train(layers, folder, net, *options, solver=SOLVER):
+def train(layers, folder, net, *options, solver=SOLVER, program=None):
     (folder / "net.prototxt").write_text(net)
     (folder / "solver.prototxt").write_text(solver.format(folder=folder))
-    log = run_with_layers(layers, [caffe_of(layers), "train", f"--solver={folder}/solver.prototxt", *options])
+    log = run_with_layers(layers, [program or caffe_of(layers), "train", f"--solver={folder}/solver.prototxt", *options])
     return log, [(folder / f"run_iter_20.{ending}").read_bytes() for ending in ("caffemodel", "solverstate")]
 
 
@@ -80,7 +80,7 @@ def test_each_call_of_the_api(tree, tmp_path, standard):
 
 
 def test_all_headers_compile(tree, tmp_path):
-    root = tree.root / "include" / "caffe" / "compat"
+    root = tree.prefix / "include" / "caffe" / "compat"
     headers = sorted(path.relative_to(root) for path in root.rglob("caffe/**/*.h*"))
     assert len(headers) > 90
     (tmp_path / "all.cpp").write_text("".join(f'#include "{header}"\n' for header in headers) + """
@@ -154,7 +154,7 @@ def test_the_old_program_trains_tests_and_times(tree, caffe, tmp_path):
     program = tree.compile(SOURCES / "caffe_tool.cpp")
     net = DATA + ('layer { name: "fc" type: "InnerProduct" bottom: "data" top: "fc" inner_product_param { num_output: 5 '
                   'weight_filler { type: "xavier" } } }\nlayer { name: "loss" type: "EuclideanLoss" bottom: "fc" bottom: "target" top: "loss" }')
-    train([], tmp_path, net)
+    train([], tmp_path, net, program=tree.caffe)
     expected = parameters(caffe, tmp_path / "net.prototxt", tmp_path / "run_iter_20.caffemodel")
     (tmp_path / "run_iter_20.caffemodel").unlink()
     log = run([program, "train", f"--solver={tmp_path}/solver.prototxt"])

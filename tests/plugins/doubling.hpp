@@ -1,4 +1,4 @@
-// A layer for plug-ins of tests: y = 2 x.
+// Layers for plug-ins of tests.
 #pragma once
 
 #include "caffe/error.hpp"
@@ -8,20 +8,30 @@
 
 namespace {
 
-class DoublingLayer final : public caffe::Layer {
+// y = forward x, with dx = backward dy for its gradient.
+class ScalingLayer : public caffe::Layer {
  public:
-  using Layer::Layer;
+  ScalingLayer(const caffe::LayerParameter& param, float forward, float backward)
+      : Layer(param), forward_(forward), backward_(backward) {}
   caffe::LayerTraits traits() const override { return {.num_bottoms = 1, .num_tops = 1}; }
   std::vector<caffe::Shape> InferTopShapes(
       const std::vector<caffe::Shape>& bottoms) const override {
     return {bottoms[0]};
   }
   void EmitForward(caffe::GraphBuilder& graph) const override {
-    graph.Emit(caffe::ops::Power(1, 2, 0), {graph.bottom(0)}, {graph.top(0)});
+    graph.Emit(caffe::ops::Power(1, forward_, 0), {graph.bottom(0)}, {graph.top(0)});
   }
   void EmitBackward(caffe::GraphBuilder& graph) const override {
-    graph.Emit(caffe::ops::Power(1, 2, 0), {graph.top_diff(0)}, {graph.bottom_diff(0)});
+    graph.Emit(caffe::ops::Power(1, backward_, 0), {graph.top_diff(0)}, {graph.bottom_diff(0)});
   }
+
+ private:
+  const float forward_, backward_;
+};
+
+class DoublingLayer final : public ScalingLayer {
+ public:
+  explicit DoublingLayer(const caffe::LayerParameter& param) : ScalingLayer(param, 2, 2) {}
 };
 
 }  // namespace

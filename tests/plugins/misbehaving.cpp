@@ -33,20 +33,10 @@ class SilentLayer final : public ThrowingShapesLayer {
 };
 
 // y = x / 1000, and half of its gradient.
-class HalfGradientLayer final : public caffe::Layer {
+class HalfGradientLayer final : public ScalingLayer {
  public:
-  using Layer::Layer;
-  caffe::LayerTraits traits() const override { return {.num_bottoms = 1, .num_tops = 1}; }
-  std::vector<caffe::Shape> InferTopShapes(
-      const std::vector<caffe::Shape>& bottoms) const override {
-    return {bottoms[0]};
-  }
-  void EmitForward(caffe::GraphBuilder& graph) const override {
-    graph.Emit(caffe::ops::Power(1, 0.001f, 0), {graph.bottom(0)}, {graph.top(0)});
-  }
-  void EmitBackward(caffe::GraphBuilder& graph) const override {
-    graph.Emit(caffe::ops::Power(1, 0.0005f, 0), {graph.top_diff(0)}, {graph.bottom_diff(0)});
-  }
+  explicit HalfGradientLayer(const caffe::LayerParameter& param)
+      : ScalingLayer(param, 0.001f, 0.0005f) {}
 };
 
 REGISTER_LAYER_CLASS(HalfGradient);

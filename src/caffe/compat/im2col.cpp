@@ -41,6 +41,22 @@ int OutputExtent(int extent, int kernel, int pad, int stride, int dilation) {
   return (extent + 2 * pad - (dilation * (kernel - 1) + 1)) / stride + 1;
 }
 
+// What the functions for images hand to those for any number of axes.
+struct ImageGeometry {
+  ImageGeometry(int channels, int height, int width, int kernel_h, int kernel_w, int pad_h,
+                int pad_w, int stride_h, int stride_w, int dilation_h, int dilation_w)
+      : im{channels, height, width},
+        kernel{kernel_h, kernel_w},
+        pad{pad_h, pad_w},
+        stride{stride_h, stride_w},
+        dilation{dilation_h, dilation_w},
+        col{channels * kernel_h * kernel_w,
+            OutputExtent(height, kernel_h, pad_h, stride_h, dilation_h),
+            OutputExtent(width, kernel_w, pad_w, stride_w, dilation_w)} {}
+
+  int im[3], kernel[2], pad[2], stride[2], dilation[2], col[3];
+};
+
 }  // namespace
 
 template <typename Dtype>
@@ -68,13 +84,9 @@ void im2col_cpu(const Dtype* data_im, const int channels, const int height, cons
                 const int kernel_h, const int kernel_w, const int pad_h, const int pad_w,
                 const int stride_h, const int stride_w, const int dilation_h, const int dilation_w,
                 Dtype* data_col) {
-  const int im[] = {channels, height, width}, kernel[] = {kernel_h, kernel_w};
-  const int pad[] = {pad_h, pad_w}, stride[] = {stride_h, stride_w};
-  const int dilation[] = {dilation_h, dilation_w};
-  const int col[] = {channels * kernel_h * kernel_w,
-                     OutputExtent(height, kernel_h, pad_h, stride_h, dilation_h),
-                     OutputExtent(width, kernel_w, pad_w, stride_w, dilation_w)};
-  im2col_nd_cpu(data_im, 2, im, col, kernel, pad, stride, dilation, data_col);
+  const ImageGeometry of(channels, height, width, kernel_h, kernel_w, pad_h, pad_w, stride_h,
+                         stride_w, dilation_h, dilation_w);
+  im2col_nd_cpu(data_im, 2, of.im, of.col, of.kernel, of.pad, of.stride, of.dilation, data_col);
 }
 
 template <typename Dtype>
@@ -82,13 +94,9 @@ void col2im_cpu(const Dtype* data_col, const int channels, const int height, con
                 const int kernel_h, const int kernel_w, const int pad_h, const int pad_w,
                 const int stride_h, const int stride_w, const int dilation_h, const int dilation_w,
                 Dtype* data_im) {
-  const int im[] = {channels, height, width}, kernel[] = {kernel_h, kernel_w};
-  const int pad[] = {pad_h, pad_w}, stride[] = {stride_h, stride_w};
-  const int dilation[] = {dilation_h, dilation_w};
-  const int col[] = {channels * kernel_h * kernel_w,
-                     OutputExtent(height, kernel_h, pad_h, stride_h, dilation_h),
-                     OutputExtent(width, kernel_w, pad_w, stride_w, dilation_w)};
-  col2im_nd_cpu(data_col, 2, im, col, kernel, pad, stride, dilation, data_im);
+  const ImageGeometry of(channels, height, width, kernel_h, kernel_w, pad_h, pad_w, stride_h,
+                         stride_w, dilation_h, dilation_w);
+  col2im_nd_cpu(data_col, 2, of.im, of.col, of.kernel, of.pad, of.stride, of.dilation, data_im);
 }
 
 #define CAFFE_INSTANTIATE_IM2COL(T)                                                             \

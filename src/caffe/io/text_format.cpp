@@ -369,10 +369,6 @@ LenientReading::~LenientReading() {
   is_lenient = before_;
 }
 
-bool LenientReading::is_on() {
-  return is_lenient;
-}
-
 TextPositions::TextPositions(std::string_view text, google::protobuf::Message* message)
     : bracketed_(text, message->GetDescriptor()), text_(text) {
   google::protobuf::TextFormat::Parser parser;

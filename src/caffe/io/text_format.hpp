@@ -26,8 +26,6 @@ class CAFFE_EXPORT LenientReading {
   ~LenientReading();
   LenientReading(const LenientReading&) = delete;
   LenientReading& operator=(const LenientReading&) = delete;
-  // Of this thread.
-  static bool is_on();
 
  private:
   const bool before_;

@@ -1,60 +1,23 @@
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
-#include "caffe/layers/loss_layer.hpp"
+#include "caffe/layers/softmax_loss_base.hpp"
 
 namespace caffe {
 namespace {
 
-// Cross-entropy of softmax scores in which positions that are already right count less (Lin et al.
-// 2017, "Focal loss for dense object detection"). Top 1, if given, holds the probabilities.
-class FocalLossLayer final : public LossLayer {
+// Positions that are already right count less (Lin et al. 2017, "Focal loss for dense object
+// detection").
+class FocalLossLayer final : public SoftmaxLossBase {
  public:
   explicit FocalLossLayer(const LayerParameter& param)
-      : LossLayer(param),
-        focus_{param.focal_loss_param().gamma(), param.focal_loss_param().alpha()} {
-    if (param.focal_loss_param().type() != FocalLossParameter::ORIGIN) {
+      : SoftmaxLossBase(param, /*label_smoothing=*/0,
+                        {param.focal_loss_param().gamma(), param.focal_loss_param().alpha()}) {
+    const FocalLossParameter& options = param.focal_loss_param();
+    if (options.type() != FocalLossParameter::ORIGIN) {
       throw Unsupported("focal_loss_param { type: LINEAR } is not supported; use ORIGIN");
     }
-    Require(focus_.gamma >= 0, "gamma is ", focus_.gamma, "; it must not be negative");
+    Require(options.gamma() >= 0, "gamma is ", options.gamma(), "; it must not be negative");
   }
-
-  LayerTraits traits() const override {
-    return {.num_bottoms = 2, .min_tops = 1, .max_tops = 2, .is_loss = true};
-  }
-
-  std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
-    RequireLabelPerPosition(bottoms[0], Axis(bottoms[0]), bottoms[1]);
-    std::vector<Shape> tops = {Shape{}};
-    if (param().top_size() > 1) tops.push_back(bottoms[0]);
-    return tops;
-  }
-
-  void EmitForward(GraphBuilder& graph) const override {
-    const int axis = Axis(graph.shape(graph.bottom(0)));
-    graph.Emit(ops::Softmax{.axis = axis}, {graph.bottom(0)}, {Probabilities(graph)});
-    graph.Emit(ops::SoftmaxLoss{Rule(axis), focus_}, {Probabilities(graph), graph.bottom(1)},
-               {graph.top(0)});
-  }
-
-  void EmitBackward(GraphBuilder& graph) const override {
-    const int axis = Axis(graph.shape(graph.bottom(0)));
-    graph.Emit(ops::SoftmaxLossGrad{.rule = Rule(axis), .focus = focus_},
-               {Probabilities(graph), graph.bottom(1), graph.top_diff(0)}, {graph.bottom_diff(0)});
-  }
-
- private:
-  int Axis(const Shape& scores) const {
-    return scores.CanonicalAxis(param().softmax_param().axis());
-  }
-  ops::LabelRule Rule(int axis) const {
-    return ParseLabelRule(param().loss_param(), axis, ops::Normalization::kValid);
-  }
-  Value* Probabilities(GraphBuilder& graph) const {
-    return graph.num_tops() > 1 ? graph.top(1)
-                                : graph.Saved("probabilities", graph.shape(graph.bottom(0)));
-  }
-
-  const ops::Focus focus_;
 };
 
 using SoftmaxWithFocalLossLayer = FocalLossLayer;
