@@ -6,6 +6,7 @@ from itertools import zip_longest
 import numpy as np
 
 from ._caffe import InvalidArgument, Layer, Net
+from ._unmade import guard_construction
 
 
 def as_array(values, what="the array"):
@@ -323,7 +324,7 @@ def _repr_html(self):
 
 
 _RIGHT_CALL = 'caffe.Net("net.prototxt", caffe.TEST, weights="x.caffemodel")'
-_construct = Net.__init__
+_construct = guard_construction(Net.__init__)
 
 
 def _init(self, *args, **kwargs):

@@ -4,6 +4,7 @@ import time
 
 from . import _caffe
 from ._caffe import InvalidArgument, Solver
+from ._unmade import guard_construction
 
 __all__ = [name + "Solver" for name in _caffe.solver_type_list()]
 
@@ -56,6 +57,7 @@ def _repr(self):
     return f"<caffe.{self.type}Solver of net {self.net.name!r} at iteration {self.iter}>"
 
 
+Solver.__init__ = guard_construction(Solver.__init__)
 Solver.param = property(_param)
 Solver.net = _made_once("net")
 Solver.test_nets = _made_once("test_nets")

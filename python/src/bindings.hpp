@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "caffe/caffe.hpp"
@@ -55,6 +56,21 @@ std::function<void(Arguments...)> KeptFunction(py::function function) {
   return [kept](Arguments... arguments) {
     const py::gil_scoped_acquire gil;
     (*kept)(arguments...);
+  };
+}
+
+// A member as a function of a reference to an object of the bound class. By pointer, pybind11 calls
+// a member of None, or of an object whose construction failed, with a null pointer.
+template <typename Self, typename Object, typename Result, typename... Arguments>
+auto Method(Result (Object::*member)(Arguments...) const) {
+  return [member](const Self& self, Arguments... arguments) -> Result {
+    return (self.*member)(std::forward<Arguments>(arguments)...);
+  };
+}
+template <typename Self, typename Object, typename Result, typename... Arguments>
+auto Method(Result (Object::*member)(Arguments...)) {
+  return [member](Self& self, Arguments... arguments) -> Result {
+    return (self.*member)(std::forward<Arguments>(arguments)...);
   };
 }
 

@@ -105,7 +105,7 @@ void BindBlob(py::module_& module) {
       .def(py::init([](const py::args& dims) { return std::make_shared<Blob>(ShapeOf(dims)); }),
            "Blob(2, 3): a blob of its own, of this shape, filled with 0.")
       .def_property_readonly("shape", ShapeTuple, "Extents, outermost first: a tuple of int.")
-      .def_property_readonly("count", &Blob::count, "Number of elements.")
+      .def_property_readonly("count", Method<Blob>(&Blob::count), "Number of elements.")
       .def_property_readonly(
           "num", [](const Blob& self) { return LegacyExtent(self, 0, "num"); }, "shape[0] or 1")
       .def_property_readonly(

@@ -1,4 +1,6 @@
 // The library's exceptions as Python classes.
+#include <cstring>
+
 #include "bindings.hpp"
 
 namespace caffe::python {
@@ -24,7 +26,10 @@ PyObject* MakeClass(py::module_& module, const char* name, const char* doc,
 
 void Translate(std::exception_ptr thrown) {
   const auto raise = [](PyObject* type, const Error& error) {
-    PyErr_SetString(type, error.what());
+    // Texts quote files and keys, whose bytes need not be UTF-8.
+    PyObject* text = PyUnicode_DecodeUTF8(error.what(), std::strlen(error.what()), "replace");
+    if (text != nullptr) PyErr_SetObject(type, text);
+    Py_XDECREF(text);
   };
   try {
     if (thrown) std::rethrow_exception(thrown);

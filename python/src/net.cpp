@@ -154,7 +154,7 @@ void BindPlan(py::module_& module) {
       .def_readonly("outputs", &PlanMemory::outputs)
       .def_readonly("activations", &PlanMemory::activations)
       .def_readonly("workspace", &PlanMemory::workspace)
-      .def_property_readonly("total", &PlanMemory::total);
+      .def_property_readonly("total", Method<PlanMemory>(&PlanMemory::total));
 }
 
 }  // namespace
@@ -175,13 +175,13 @@ void BindNet(py::module_& module) {
            py::arg("stages") = py::none(), py::arg("weights") = py::none(),
            py::arg("lenient") = false)
       .def(py::init(&BuildLegacy), py::arg("network_file"), py::arg("weights"), py::arg("phase"))
-      .def_property_readonly("name", &Net::name, "The prototxt's.")
+      .def_property_readonly("name", Method<Net>(&Net::name), "The prototxt's.")
       .def_property_readonly(
           "phase", [](const Net& self) { return static_cast<int>(self.phase()); },
           "caffe.TRAIN or caffe.TEST.")
-      .def_property_readonly("_blobs", &Net::blobs)
-      .def_property_readonly("_blob_names", &Net::blob_names)
-      .def_property_readonly("_layer_names", &Net::layer_names)
+      .def_property_readonly("_blobs", Method<Net>(&Net::blobs))
+      .def_property_readonly("_blob_names", Method<Net>(&Net::blob_names))
+      .def_property_readonly("_layer_names", Method<Net>(&Net::layer_names))
       .def_property_readonly("_layers", Layers)
       .def_property_readonly("_params", Params)
       .def_property_readonly("_inputs", [](const Net& self) { return self.input_names(); })
@@ -189,16 +189,17 @@ void BindNet(py::module_& module) {
       .def_property_readonly("_blob_loss_weights", LossWeights)
       .def("_top_ids", [](const Net& self, int layer) { return Ids(self, layer, true); })
       .def("_bottom_ids", [](const Net& self, int layer) { return Ids(self, layer, false); })
-      .def("_forward", &Net::ForwardFromTo, py::arg("start"), py::arg("end"), ReleaseGil(),
+      .def("_forward", Method<Net>(&Net::ForwardFromTo), py::arg("start"), py::arg("end"),
+           ReleaseGil(),
            "Runs layers start to end, inclusive, by number; returns their part of the loss.")
-      .def("_backward", &Net::BackwardFromTo, py::arg("start"), py::arg("end"), ReleaseGil(),
-           "Runs layers start down to end, inclusive, backward.")
+      .def("_backward", Method<Net>(&Net::BackwardFromTo), py::arg("start"), py::arg("end"),
+           ReleaseGil(), "Runs layers start down to end, inclusive, backward.")
       .def("_forward_all_layers", ForwardAll)
       .def("_set_input_arrays", [](const py::object& self, const py::array& data,
                                    const py::array& labels) { SetInputArrays(self, data, labels); })
-      .def("reshape", &Net::Reshape, ReleaseGil(),
+      .def("reshape", Method<Net>(&Net::Reshape), ReleaseGil(),
            "Compiles for the shapes that the input blobs were given. forward() does it by itself.")
-      .def("clear_param_diffs", &Net::ClearParamDiffs, ReleaseGil(),
+      .def("clear_param_diffs", Method<Net>(&Net::ClearParamDiffs), ReleaseGil(),
            "Sets the parameters' gradients to 0; backward() adds to them.")
       .def(
           "copy_from",
@@ -221,7 +222,7 @@ void BindNet(py::module_& module) {
             self.CopyTrainedLayersFromHDF5(name);
           },
           py::arg("file"), "Loads weights by layer name from HDF5, whatever the file's name.")
-      .def("share_with", &Net::ShareTrainedLayersWith, py::arg("net"), ReleaseGil(),
+      .def("share_with", Method<Net>(&Net::ShareTrainedLayersWith), py::arg("net"), ReleaseGil(),
            "Uses the other net's weights, in its memory, for layers of equal name.")
       .def(
           "save",

@@ -159,9 +159,9 @@ void BindSettings(py::module_& module) {
 
   py::class_<Timer>(module, "Timer", "Wall time between start() and stop().")
       .def(py::init<>())
-      .def("start", &Timer::Start)
-      .def("stop", &Timer::Stop)
-      .def_property_readonly("ms", &Timer::Milliseconds,
+      .def("start", Method<Timer>(&Timer::Start))
+      .def("stop", Method<Timer>(&Timer::Stop))
+      .def_property_readonly("ms", Method<Timer>(&Timer::Milliseconds),
                              "Milliseconds measured; up to now while it runs.");
 }
 

@@ -208,16 +208,17 @@ void BindSolver(py::module_& module) {
           "inputs, outputs and parameters can be read. precision: 'fp32', 'fp16', 'bf16' or 'fp64' "
           "instead of the file's. lenient: leave out, with a warning each, fields that are not "
           "Caffe's and layers of unknown type.")
-      .def_property_readonly("net", &Solver::shared_net,
+      .def_property_readonly("net", Method<OwnedSolver>(&Solver::shared_net),
                              "The train net. It stays valid when the solver is gone.")
-      .def_property_readonly("test_nets", &Solver::test_nets,
+      .def_property_readonly("test_nets", Method<OwnedSolver>(&Solver::test_nets),
                              "The test nets, which share the train net's weights.")
-      .def_property_readonly("iter", &Solver::iter, "Iterations done.")
-      .def_property_readonly("type", &Solver::type, "Name of the update rule.")
-      .def_property_readonly("lr", &Solver::LearningRate, "Rate for the current iteration.")
-      .def_property_readonly("loss", &Solver::smoothed_loss,
+      .def_property_readonly("iter", Method<OwnedSolver>(&Solver::iter), "Iterations done.")
+      .def_property_readonly("type", Method<OwnedSolver>(&Solver::type), "Name of the update rule.")
+      .def_property_readonly("lr", Method<OwnedSolver>(&Solver::LearningRate),
+                             "Rate for the current iteration.")
+      .def_property_readonly("loss", Method<OwnedSolver>(&Solver::smoothed_loss),
                              "Mean over the last `average_loss` iterations.")
-      .def_property_readonly("history", &Solver::history,
+      .def_property_readonly("history", Method<OwnedSolver>(&Solver::history),
                              "The update rule's state, one blob per parameter and kind.")
       .def("_param",
            [](const OwnedSolver& self) { return py::bytes(self.param().SerializeAsString()); })

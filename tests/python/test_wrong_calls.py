@@ -1,4 +1,7 @@
 """Hundreds of wrong calls in one process: each raises an exception with a text, and nets keep working."""
+import os
+import subprocess
+import sys
 import threading
 
 import caffe
@@ -6,7 +9,7 @@ import numpy as np
 import pytest
 from caffe.proto import caffe_pb2
 
-from built_package import SIMPLE
+from built_package import PACKAGE, SIMPLE
 
 
 def wrong_values():
@@ -171,3 +174,72 @@ def test_gpu_mode_says_that_there_is_none(simple, write):
     with pytest.raises((caffe.Unsupported, caffe.DeviceError), match="caffe.set_mode_cpu|driver|device"):
         caffe.set_device(0)
     caffe.Net(write(SIMPLE), caffe.TEST)
+
+
+NONE_AS_SELF = r"""
+import faulthandler, inspect, os, sys
+import caffe
+faulthandler.enable()
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+SPECIAL = ("__len__", "__iter__", "__getitem__", "__repr__", "__array__", "__dlpack__", "__call__")
+count = 0
+for name in sorted(dir(caffe)):
+    kind = getattr(caffe, name)
+    if not inspect.isclass(kind):
+        continue
+    unmade = []
+
+    class Kept(kind):
+        def __init__(self):
+            unmade.append(self)
+            super().__init__("missing.prototxt", *([caffe.TEST] if kind is caffe.Net else []))
+
+    if kind is caffe.Net or issubclass(kind, caffe.Solver):
+        try:
+            Kept()
+        except Exception:
+            pass
+        assert "not made" in repr(unmade[0])
+    for part in sorted(dir(kind)):
+        member = getattr(kind, part, None)
+        if part.startswith("__") and part not in SPECIAL:
+            continue
+        if isinstance(member, property):
+            calls = [lambda: member.fget(None)] + ([lambda: member.fset(None, 1)] if member.fset else [])
+        elif callable(member):
+            calls = [lambda more=more: member(None, *more) for more in ((), (0,), (0, 0), (None,), ("x",))]
+        else:
+            continue
+        for call in calls:
+            count += 1
+            print(f"{name}.{part}", file=sys.stderr, flush=True)
+            try:
+                call()
+            except BaseException:
+                pass
+        for one in unmade:
+            try:
+                getattr(one, part)
+                raise SystemExit(f"an object that was not made has {part}")
+            except RuntimeError:
+                pass
+print(count, "calls", file=sys.stderr)
+"""
+
+
+def test_members_of_none_and_of_objects_that_were_not_made(tmp_path):
+    """77 of these calls once ended the interpreter."""
+    done = subprocess.run([sys.executable, "-c", NONE_AS_SELF], cwd=tmp_path, text=True, check=False, stderr=subprocess.PIPE,
+                          env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+    assert done.returncode == 0, done.stderr[-600:]
+    assert int(done.stderr.split()[-2]) > 1500
+
+
+def test_an_error_whose_text_is_not_utf8_keeps_its_text(tmp_path):
+    """The list names a missing file in Latin-1; in Python the error once had no text at all."""
+    (tmp_path / "list").write_bytes(b"%s/caf\xe9.jpg 0\n" % str(tmp_path).encode())
+    net = tmp_path / "net.prototxt"
+    net.write_text('layer { name: "d" type: "ImageData" top: "data" top: "label" '
+                   'image_data_param { source: "%s/list" batch_size: 1 } }' % tmp_path)
+    with pytest.raises(caffe.Error, match="caf\ufffd.jpg"):
+        caffe.Net(str(net), caffe.TRAIN).forward()
