@@ -196,6 +196,34 @@ TEST_F(SolverGroupTest, EqualsOneWorkerWithTheJoinedBatch) {
   }
 }
 
+// NVCaffe's BatchNorm begins with the first batch's statistics, on each worker with its own. They
+// once began at 1/N of them, because only worker 0 took its first pass for the first.
+TEST_F(SolverGroupTest, RunningStatisticsBeginWithTheFirstBatch) {
+  constexpr char kNet[] = R"(
+    layer { name: "x" type: "DummyData" top: "x" top: "t"
+      dummy_data_param { shape { dim: 64 dim: 3 } shape { dim: 64 dim: 1 }
+        data_filler { type: "gaussian" mean: 2 std: 3 } data_filler { type: "constant" } } }
+    layer { name: "bn" type: "BatchNorm" bottom: "x" top: "n"
+      batch_norm_param { scale_bias: true } }
+    layer { name: "ip" type: "InnerProduct" bottom: "n" top: "y"
+      inner_product_param { num_output: 1 weight_filler { type: "xavier" } } }
+    layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
+  )";
+  for (const int iter_size : {1, 2}) {
+    for (const int workers : {1, 2, 4}) {
+      SCOPED_TRACE(StrCat(workers, " workers, iter_size ", iter_size));
+      SolverGroup group(Parse(StrCat("dialect: NVCAFFE iter_size: ", iter_size), kNet),
+                        {.keep_all = false}, workers);
+      group.Step(1);
+      const auto& blobs = group.solver(0).net().layer_params("bn");
+      for (int channel = 0; channel < 3; ++channel) {
+        EXPECT_NEAR(blobs.at(0)->cpu_data()[channel], 2, 0.8);
+        EXPECT_NEAR(blobs.at(1)->cpu_data()[channel], 9, 3.5);
+      }
+    }
+  }
+}
+
 TEST_F(SolverGroupTest, RepeatsAndResumesExactly) {
   const SolverParameter param = Parse("momentum: 0.9 iter_size: 2", kNoisy);
   for (const int workers : {1, 2, 3}) {

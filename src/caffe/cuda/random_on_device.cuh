@@ -9,15 +9,20 @@ namespace caffe::cuda {
 class RandomOnDevice {
  public:
   explicit RandomOnDevice(const KernelContext& ctx)
-      : seed_(ctx.random.seed), pass_(ctx.random.pass), on_device_(ctx.random.on_device) {}
+      : seed_(ctx.random.seed),
+        pass_(ctx.random.pass),
+        ranks_(ctx.random.ranks),
+        on_device_(ctx.random.on_device) {}
 
   __device__ uint64_t pass() const { return on_device_ == nullptr ? pass_ : on_device_[1]; }
+  // Of this rank; see RandomState.
+  __device__ bool is_first_pass() const { return pass() < ranks_; }
   __device__ RandomStream Stream(uint64_t stream) const {
     return {on_device_ == nullptr ? seed_ : on_device_[0], stream};
   }
 
  private:
-  uint64_t seed_, pass_;
+  uint64_t seed_, pass_, ranks_;
   const uint64_t* on_device_;
 };
 

@@ -167,7 +167,7 @@ TrainingPass Net::Impl::NextPass() {
 
 Executor::RunOptions Net::Impl::OptionsOf(const TrainingPass& training) const {
   Executor::RunOptions run;
-  run.random = {seed, pass};
+  run.random = {.seed = seed, .pass = pass, .ranks = training.ranks};
   run.accumulate = training.accumulate;
   run.loss_scale = training.loss_scale;
   run.on_gradient = training.on_gradient;

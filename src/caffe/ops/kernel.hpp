@@ -25,6 +25,11 @@ struct RandomState {
   // recorded and replayed reads them there and nowhere else: those above are the recording's. Null
   // on the CPU.
   const uint64_t* on_device = nullptr;
+  // Those that train together take the passes in turn: 0 and 1 are the first of two ranks.
+  uint64_t ranks = 1;
+
+  // Whether `one` is the first pass of its rank.
+  bool IsFirst(uint64_t one) const { return one < ranks; }
 };
 
 // What a kernel sees when it runs. Everything borrowed, nothing allocated.

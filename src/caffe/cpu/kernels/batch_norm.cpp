@@ -166,7 +166,7 @@ void UpdateRunningStatistics(const ops::UpdateRunningStatistics& op, const Kerne
       op.count > 1 ? static_cast<double>(op.count) / static_cast<double>(op.count - 1) : 1;
   double keep = op.fraction, take = 1;
   if (!op.decaying_sums) {
-    keep = op.copies_first && ctx.random.pass == 0 ? 0 : op.fraction;
+    keep = op.copies_first && ctx.random.IsFirst(ctx.random.pass) ? 0 : op.fraction;
     take = 1 - keep;
   }
   for (int64_t c = 0; c < mean.count(); ++c) {

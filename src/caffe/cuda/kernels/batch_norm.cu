@@ -311,7 +311,7 @@ struct AverageStatistics {
   __device__ void operator()(int64_t c) const {
     double keep = fraction, take = 1;
     if (!decaying_sums) {
-      keep = copies_first && random.pass() == 0 ? 0 : fraction;
+      keep = copies_first && random.is_first_pass() ? 0 : fraction;
       take = 1 - keep;
     }
     mean.Set(c, keep * mean.Get<double>(c) + take * batch_mean.Get<double>(c));
