@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <cerrno>
 #include <filesystem>
-#include <stdexcept>
+#include <fstream>
+#include <set>
 
 #include "caffe/error.hpp"
 #include "tests/support/error_text.hpp"
@@ -50,21 +50,86 @@ TEST(AtomicFileTest, FollowsTheUmaskAndKeepsTheModeOfAFileThatIsReplaced) {
 TEST(AtomicFileTest, KeepsTheOldFileWhenTheWriterFails) {
   const TemporaryFolder folder;
   WriteFileAtomically(folder / "a", std::string_view("old"));
-  const auto fail = [&](const std::string& temporary_path) {
-    WriteFileAtomically(temporary_path, std::string_view("half"));
-    throw std::runtime_error("stopped");
-  };
-  EXPECT_THROW(WriteFileAtomically(folder / "a", fail), std::runtime_error);
+  {
+    AtomicFile file(folder / "a");
+    file.Write("half");
+  }
   EXPECT_EQ(ReadFile(folder / "a"), "old");
   EXPECT_EQ(CountFiles(folder.path()), 1);
 }
 
 TEST(AtomicFileTest, SaysHowManyBytesAFullDiskLacks) {
+  AtomicFile full("/dev/full");
+  EXPECT_THAT(ErrorText<IoError>([&] { full.Write("12345"); }),
+              HasSubstr("/dev/full: cannot write 5 bytes: No space left on device; free space"));
+}
+
+std::string TemporaryFile(const TemporaryFolder& folder) {
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    const std::string path = entry.path().string();
+    if (path.find(".tmp.") != std::string::npos) return path;
+  }
+  return "";
+}
+
+TEST(AtomicFileTest, WritesIntoTheFileThatItMadeWhateverBearsItsName) {
   const TemporaryFolder folder;
-  const std::string error = ErrorText<IoError>(
-      [&] { WriteFileAtomically(folder / "a", 123456, [](int) { return ENOSPC; }); });
-  EXPECT_THAT(error, HasSubstr("cannot write 123456 bytes: No space left on device"));
-  EXPECT_EQ(CountFiles(folder.path()), 0);
+  WriteFileAtomically(folder / "victim", std::string_view("original"));
+  AtomicFile file(folder / "a");
+  const std::string temporary = TemporaryFile(folder);
+  ASSERT_FALSE(temporary.empty());
+  fs::remove(temporary);
+  fs::create_symlink(folder / "victim", temporary);
+  file.Write("secret");
+  EXPECT_THAT(ErrorText<IoError>([&] { file.Commit(); }), HasSubstr("somebody replaced"));
+  EXPECT_EQ(ReadFile(folder / "victim"), "original");
+  EXPECT_FALSE(fs::exists(folder / "a"));
+}
+
+TEST(AtomicFileTest, GivesLibrariesANameOfTheFileThatItMade) {
+  const TemporaryFolder folder;
+  AtomicFile file(folder / "a");
+  std::ofstream(file.name_to_open()) << "by name";
+  file.Commit();
+  EXPECT_EQ(ReadFile(folder / "a"), "by name");
+}
+
+TEST(AtomicFileTest, TemporaryNamesCannotBeForetold) {
+  const TemporaryFolder folder;
+  std::set<std::string> names;
+  for (int i = 0; i < 20; ++i) {
+    const AtomicFile file(folder / "a");
+    names.insert(TemporaryFile(folder));
+  }
+  EXPECT_EQ(names.size(), 20);
+}
+
+TEST(AtomicFileTest, RemovesWhatAKilledProcessLeftOfTheSameFile) {
+  const TemporaryFolder folder;
+  const AtomicFile living(folder / "a");
+  for (const char* name : {"a.tmp.abc123", "b.tmp.abc123", "a.tmp.abc", "a.tmp"}) {
+    std::ofstream(folder / name) << "half";
+  }
+  WriteFileAtomically(folder / "a", std::string_view("whole"));
+  EXPECT_FALSE(fs::exists(folder / "a.tmp.abc123"));
+  for (const char* name : {"b.tmp.abc123", "a.tmp.abc", "a.tmp"}) {
+    EXPECT_TRUE(fs::exists(folder / name)) << name;
+  }
+  EXPECT_EQ(CountFiles(folder.path()), 5);  // and the one that is being written
+}
+
+TEST(AtomicFileTest, SeveralFilesAreDurableBeforeTheFirstAppears) {
+  const TemporaryFolder folder;
+  AtomicFile one(folder / "one"), two(folder / "two");
+  one.Write("1");
+  two.Write("2");
+  one.MakeDurable();
+  two.MakeDurable();
+  EXPECT_FALSE(fs::exists(folder / "one"));
+  one.Commit();
+  two.Commit();
+  EXPECT_EQ(ReadFile(folder / "one") + ReadFile(folder / "two"), "12");
+  EXPECT_EQ(CountFiles(folder.path()), 2);
 }
 
 TEST(AtomicFileTest, RefusesAnEmptyName) {

@@ -1,9 +1,14 @@
 """What a run must never lose: exact resume, and whole snapshots whatever happens."""
+import fcntl
 import os
 import pathlib
 import random
+import shutil
 import subprocess
+import tempfile
 import time
+
+import pytest
 
 
 def test_a_resumed_run_ends_in_the_same_bytes(tmp_path, program, run, solver):
@@ -57,9 +62,84 @@ def test_a_full_disk_leaves_the_last_good_snapshot(tmp_path, program, run, solve
     state = tmp_path / "run_iter_10.solverstate"
     before = state.read_bytes()
     more = solver("run", max_iter=20)
-    limit = ["bash", "-c", 'trap "" XFSZ; ulimit -f 4; exec "$@"', "limited"]
+    limit = ["bash", "-c", 'ulimit -f 4; exec "$@"', "limited"]
     done = run(*limit, caffe, "train", f"--solver={more}", f"--snapshot={state}")
     assert done.returncode == 1
-    assert "run_iter_20.caffemodel" in done.stderr
+    assert "run_iter_20.caffemodel" in done.stderr and "ulimit -f" in done.stderr
     assert state.read_bytes() == before
     assert not list(tmp_path.glob("*.tmp.*"))
+
+
+def test_weights_are_not_left_without_their_state(tmp_path, program, run, solver):
+    """Adam's state is twice as large as the weights: on a full disk neither appears, or each try would fill it more."""
+    file = solver("run", max_iter=10, type='"Adam"', momentum2=0.999)
+    run(program("caffe"), "train", f"--solver={solver('first', max_iter=1, snapshot_after_train='false')}")  # makes LMDB's lock
+    size = 30  # kB: above the weights' 21 and below the state's 42
+    limit = ["bash", "-c", f'ulimit -f {size}; exec "$@"', "limited"]
+    done = run(*limit, program("caffe"), "train", f"--solver={file}")
+    assert done.returncode == 1
+    assert "run_iter_10.solverstate: cannot write" in done.stderr
+    assert not list(tmp_path.glob("run_iter_*"))
+
+
+@pytest.mark.parametrize("format", ["BINARYPROTO", "HDF5"])
+def test_two_runs_write_the_same_bytes(tmp_path, program, run, solver, format):
+    """Snapshots in HDF5 once differed by the time of day in them."""
+    files = []
+    for name in ("one", "two"):
+        file = solver(name, max_iter=3, snapshot_format=format, snapshot_prefix=f'"{tmp_path}/{name}/run"')
+        assert run(program("caffe"), "train", f"--solver={file}").returncode == 0
+        files.append(sorted((tmp_path / name).iterdir()))
+        time.sleep(1.1)  # times in HDF5 are in seconds
+    assert [file.name for file in files[0]] == [file.name for file in files[1]] and len(files[0]) == 2
+    weights = [next(file for file in both if "caffemodel" in file.name).read_bytes() for both in files]
+    assert weights[0] == weights[1]
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path, program, run, solver):
+    """Only half-written files of this prefix whose writer has died; a living run's stay."""
+    file = solver("run", max_iter=3)
+    left = [tmp_path / f"run_iter_{name}" for name in ("7.caffemodel.tmp.a1b2c3", "8.solverstate.h5.tmp.zzzzzz")]
+    others = [tmp_path / name for name in ("other_iter_7.caffemodel.tmp.a1b2c3", "run_iter_x.caffemodel.tmp.a1b2c3",
+                                           "run_iter_9.caffemodel.tmp.longer99", "run_iter_3.txt.tmp.a1b2c3")]
+    living = tmp_path / "run_iter_6.caffemodel.tmp.d4e5f6"
+    for one in [*left, *others, living]:
+        one.write_bytes(b"half")
+    with open(living) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert run(program("caffe"), "train", f"--solver={file}").returncode == 0
+    assert not [one for one in left if one.exists()]
+    assert all(one.exists() for one in [*others, living])
+
+
+def test_a_planted_link_is_not_written_through(tmp_path, program, run, solver):
+    """Temporary names were once the file's name and the process id; a link there led to any file of the user."""
+    victim = tmp_path / "victim"
+    victim.write_text("original")
+    file = solver("run", max_iter=3)
+    plant = f'for name in caffemodel solverstate; do ln -s victim "{tmp_path}/run_iter_3.$name.tmp.$$"; done; exec "$@"'
+    assert run("bash", "-c", plant, "planted", program("caffe"), "train", f"--solver={file}").returncode == 0
+    assert victim.read_text() == "original"
+    assert not (tmp_path / "run_iter_3.solverstate").is_symlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who can become another user")
+def test_resumes_where_the_recorded_folder_may_not_be_entered(tmp_path, program, run, solver):
+    """Another user's home, in which the weights were written; they lie beside the state, too."""
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    file = solver("run", max_iter=3, snapshot_prefix=f'"{private}/run"')
+    assert run(program("caffe"), "train", f"--solver={file}").returncode == 0
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # pytest's own may not be entered either
+        os.chmod(folder, 0o777)
+        for snapshot in private.iterdir():
+            shutil.copy(snapshot, folder)
+        shutil.copytree(tmp_path / "db", f"{folder}/db")
+        subprocess.run(["chmod", "-R", "a+rwX", folder], check=True)
+        net = (tmp_path / "net.prototxt").read_text().replace(str(tmp_path / "db"), f"{folder}/db")
+        pathlib.Path(f"{folder}/net.prototxt").write_text(net)
+        again = solver("again", max_iter=4, net=f'"{folder}/net.prototxt"', snapshot_prefix=f'"{folder}/again"')
+        shutil.copy(again, f"{folder}/solver.prototxt")
+        command = [program("caffe"), "train", f"--solver={folder}/solver.prototxt", f"--snapshot={folder}/run_iter_3.solverstate"]
+        done = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command)
+        assert done.returncode == 0, done.stderr[-2000:]

@@ -19,8 +19,8 @@
 namespace caffe {
 namespace {
 
-using testing::ErrorText;
 using ::testing::AllOf;
+using testing::ErrorText;
 using ::testing::HasSubstr;
 
 // Least squares in one weight: loss = (w * x - t)^2 / 2 with x = 2, t = 3, so its gradient is
@@ -134,6 +134,40 @@ TEST_F(SolverTest, IterSizeAveragesEqualBatches) {
     one.Step(3);
     four.Step(3);
     EXPECT_NEAR(Weight(one), Weight(four), 1e-6);
+  }
+}
+
+// The rate falls when the mean of the last losses has not improved: the best one, also that of
+// iteration 0, and the losses themselves belong to the state.
+TEST_F(SolverTest, ResumesPlateauExactly) {
+  for (const char* format : {"BINARYPROTO", "HDF5"}) {
+    for (const char* average_loss : {"1", "4"}) {
+      for (int seed = 1; seed <= 8; ++seed) {
+        SCOPED_TRACE(StrCat(format, ", average_loss ", average_loss, ", seed ", seed));
+        SolverParameter param = Parse(StrCat("lr_policy: 'plateau' gamma: 0.5 plateau_winsize: 5 "
+                                             "plateau_winsize: 5 plateau_winsize: 5 max_iter: 16 "
+                                             "average_loss: ",
+                                             average_loss, " snapshot_format: ", format),
+                                      kNoisy);
+        param.set_random_seed(seed);
+        param.set_base_lr(0.001f);
+        const auto end_of = [&](Solver& solver) {
+          const Blob& weights = *solver.net().layer_params("ip").at(0);
+          return std::vector<float>(weights.cpu_data(), weights.cpu_data() + weights.count());
+        };
+        Solver whole(param, {.keep_all = false});
+        std::string state;
+        whole.AddCallbacks({.on_start = [&] {
+          if (whole.iter() == 4) state = whole.Snapshot();
+        }});
+        whole.Solve();
+        Solver resumed(param, {.keep_all = false});
+        resumed.Solve(state);
+        EXPECT_EQ(resumed.LearningRate(), whole.LearningRate());
+        EXPECT_EQ(resumed.smoothed_loss(), whole.smoothed_loss());
+        EXPECT_EQ(end_of(resumed), end_of(whole));
+      }
+    }
   }
 }
 

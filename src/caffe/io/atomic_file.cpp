@@ -1,12 +1,16 @@
 #include "caffe/io/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <random>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "caffe/error.hpp"
 
@@ -15,51 +19,85 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class FileDescriptor {
+class Descriptor {
  public:
-  FileDescriptor(const std::string& path, int flags)
-      : value_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-  ~FileDescriptor() {
+  Descriptor(const std::string& path, int flags)
+      : value_(::open(path.c_str(), flags | O_CLOEXEC)) {}
+  ~Descriptor() {
     if (value_ >= 0) ::close(value_);
   }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
 
   int get() const { return value_; }
-
-  // Closes early; returns errno, because some file systems report a full disk only here.
-  int Close() {
-    const int result = ::close(value_);
-    value_ = -1;
-    return result == 0 ? 0 : errno;
-  }
+  explicit operator bool() const { return value_ >= 0; }
 
  private:
   int value_;
 };
 
-[[noreturn]] void ThrowWriteError(const std::string& path, int error, uint64_t bytes) {
-  const bool is_full = error == ENOSPC || error == EDQUOT;
-  throw IoError(StrCat(path, ": cannot write ", bytes, " bytes: ", ErrnoText(error),
-                       is_full ? "; free space there or choose another folder" : ""));
+// Six letters and digits that nobody can foretell.
+std::string RandomEnding() {
+  static constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::random_device source;
+  std::uniform_int_distribution<size_t> letter(0, sizeof(kLetters) - 2);
+  std::string ending(6, ' ');
+  for (char& one : ending) one = kLetters[letter(source)];
+  return ending;
 }
 
-int WriteAll(int file_descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file_descriptor, bytes.data(), bytes.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return errno;
-    }
-    bytes.remove_prefix(static_cast<size_t>(written));
+constexpr std::string_view kMark = ".tmp.";
+
+// "net.caffemodel" for its temporary file "net.caffemodel.tmp.k3x9ab"; empty for another file.
+std::string FinalName(const std::string& name) {
+  const size_t ending = kMark.size() + 6;
+  if (name.size() <= ending || name.compare(name.size() - ending, kMark.size(), kMark) != 0) {
+    return "";
   }
-  return 0;
+  return name.substr(0, name.size() - ending);
+}
+
+bool IsSameFile(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+void RemoveUnlessLocked(const std::string& path) {
+  const Descriptor file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  struct stat status;
+  const bool is_plain = file && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode);
+  if (is_plain && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
+}
+
+std::string FolderOf(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+// Some file systems cannot sync folders (EINVAL); the file is complete there all the same.
+void MakeFolderDurable(const std::string& path) {
+  const Descriptor folder(FolderOf(path), O_RDONLY | O_DIRECTORY);
+  if (folder && ::fsync(folder.get()) != 0 && errno != EINVAL) {
+    const int error = errno;
+    throw IoError(StrCat(path, ": cannot make its folder durable: ", ErrnoText(error)));
+  }
 }
 
 }  // namespace
 
 std::string ErrnoText(int error) {
   return std::generic_category().message(error);
+}
+
+std::string WriteErrorText(int error) {
+  if (error == ENOSPC || error == EDQUOT) {
+    return ErrnoText(error) + "; free space there or choose another folder";
+  }
+  if (error == EFBIG) return ErrnoText(error) + "; raise the limit of file sizes (ulimit -f)";
+  return ErrnoText(error);
+}
+
+void ThrowWriteError(const std::string& path, int error, uint64_t bytes) {
+  throw IoError(StrCat(path, ": cannot write ", bytes, " bytes: ", WriteErrorText(error)));
 }
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {
@@ -69,74 +107,120 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   if (fs::is_directory(status)) {
     throw IoError(path + ": cannot write: is a directory; give a file name");
   }
-  if (fs::exists(status) && !fs::is_regular_file(status)) {
-    in_place_ = true;
-    temporary_path_ = path_;
-    return;
+  in_place_ = fs::exists(status) && !fs::is_regular_file(status);
+  if (in_place_) {
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  } else {
+    if (fs::is_symlink(fs::symlink_status(path, ignored))) {
+      path_ = fs::weakly_canonical(path, ignored).string();
+    }
+    const std::string own_name = fs::path(path_).filename().string();
+    RemoveAbandonedFiles(FolderOf(path_),
+                         [&](const std::string& name) { return name == own_name; });
+    CreateTemporary();
   }
-  if (fs::is_symlink(fs::symlink_status(path, ignored))) {
-    path_ = fs::weakly_canonical(path, ignored).string();
+  if (descriptor_ < 0) {
+    const int error = errno;
+    throw IoError(StrCat(path_, ": cannot create: ", ErrnoText(error)));
   }
-  temporary_path_ = StrCat(path_, ".tmp.", ::getpid());
+}
+
+// Leaves descriptor_ at -1, with errno, when no file can be made.
+void AtomicFile::CreateTemporary() {
+  while (true) {
+    temporary_path_ = StrCat(path_, kMark, RandomEnding());
+    descriptor_ =
+        ::open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (descriptor_ < 0 && errno == EEXIST) continue;
+    if (descriptor_ < 0) return;
+    // Somebody who cleans up may have come between the two calls.
+    const bool is_taken = ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    struct stat status;
+    if (!is_taken && ::fstat(descriptor_, &status) == 0 && status.st_nlink > 0) return;
+    ::close(descriptor_);
+  }
 }
 
 AtomicFile::~AtomicFile() {
   if (!committed_ && !in_place_) ::unlink(temporary_path_.c_str());
+  Close();
+}
+
+std::string AtomicFile::name_to_open() const {
+  const std::string name = StrCat("/proc/self/fd/", descriptor_);
+  return ::access(name.c_str(), F_OK) == 0 ? name : temporary_path_;
+}
+
+void AtomicFile::Write(std::string_view bytes) {
+  const uint64_t wanted = bytes.size();
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) ThrowWriteError(path_, errno, wanted);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+void AtomicFile::MakeDurable() {
+  if (in_place_ || durable_) return;
+  struct stat old;  // a file that is replaced keeps who may read and write it
+  const bool is_replaced = ::stat(path_.c_str(), &old) == 0;
+  if ((is_replaced && ::fchmod(descriptor_, old.st_mode & 0777) != 0) ||
+      ::fsync(descriptor_) != 0) {
+    const int error = errno;
+    throw IoError(StrCat(path_, ": cannot write: ", ErrnoText(error)));
+  }
+  durable_ = true;
 }
 
 void AtomicFile::Commit() {
   if (in_place_) return;
-  FileDescriptor file(temporary_path_, O_RDONLY);
-  struct stat old;  // a file that is replaced keeps who may read and write it
-  const bool is_replaced = ::stat(path_.c_str(), &old) == 0;
-  if (file.get() < 0 || (is_replaced && ::fchmod(file.get(), old.st_mode & 0777) != 0) ||
-      ::fsync(file.get()) != 0) {
-    const int error = errno;
-    throw IoError(StrCat(path_, ": cannot write: ", ErrnoText(error)));
+  MakeDurable();
+  Rename();
+  Close();                   // readers want the lock
+  MakeFolderDurable(path_);  // until then the new name may be lost
+}
+
+void AtomicFile::Close() {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+}
+
+void AtomicFile::Rename() {
+  struct stat own, named;
+  if (::fstat(descriptor_, &own) != 0 || ::lstat(temporary_path_.c_str(), &named) != 0 ||
+      !IsSameFile(own, named)) {
+    committed_ = true;  // whatever bears the name is not ours to remove
+    throw IoError(StrCat(path_, ": somebody replaced or removed ", temporary_path_,
+                         " while it was written; write into a folder that others cannot change"));
   }
   if (::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
     const int error = errno;
     throw IoError(StrCat(path_, ": cannot give the finished file its name: ", ErrnoText(error)));
   }
   committed_ = true;
-  // The rename itself is durable only once the folder is. Some file systems cannot sync
-  // folders (EINVAL); the file is complete there all the same.
-  const std::string folder = fs::path(path_).parent_path().string();
-  FileDescriptor directory(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
-  if (directory.get() >= 0 && ::fsync(directory.get()) != 0 && errno != EINVAL) {
-    const int error = errno;
-    throw IoError(StrCat(path_, ": cannot make its folder durable: ", ErrnoText(error)));
-  }
-}
-
-void WriteFileAtomically(const std::string& path,
-                         const std::function<void(const std::string&)>& write) {
-  AtomicFile file(path);
-  write(file.temporary_path());
-  file.Commit();
-}
-
-void WriteFileAtomically(const std::string& path, uint64_t bytes,
-                         const std::function<int(int)>& write) {
-  WriteFileAtomically(path, [&](const std::string& temporary_path) {
-    FileDescriptor file(temporary_path, O_WRONLY | O_CREAT | O_TRUNC);
-    if (file.get() < 0) {
-      const int error = errno;
-      throw IoError(StrCat(path, ": cannot create: ", ErrnoText(error)));
-    }
-    if (const int error = write(file.get()); error != 0) ThrowWriteError(path, error, bytes);
-    if (const int error = file.Close(); error != 0) ThrowWriteError(path, error, bytes);
-  });
 }
 
 void WriteFileAtomically(const std::string& path, std::string_view bytes) {
-  WriteFileAtomically(path, bytes.size(),
-                      [&](int file_descriptor) { return WriteAll(file_descriptor, bytes); });
+  AtomicFile file(path);
+  file.Write(bytes);
+  file.Commit();
+}
+
+void RemoveAbandonedFiles(const std::string& folder,
+                          const std::function<bool(const std::string& name)>& is_own) {
+  std::error_code error;
+  std::vector<std::string> abandoned;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string final_name = FinalName(entry->path().filename().string());
+    if (!final_name.empty() && is_own(final_name)) abandoned.push_back(entry->path().string());
+  }
+  for (const std::string& path : abandoned) RemoveUnlessLocked(path);
 }
 
 std::string ReadFile(const std::string& path) {
-  FileDescriptor file(path, O_RDONLY);
-  if (file.get() < 0) {
+  const Descriptor file(path, O_RDONLY);
+  if (!file) {
     const int error = errno;
     throw IoError(StrCat(path, ": cannot open: ", ErrnoText(error)));
   }

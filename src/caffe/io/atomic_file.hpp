@@ -10,42 +10,69 @@
 
 namespace caffe {
 
-// A file being written beside its final place, as `<path>.tmp.<process id>`. Commit() makes it
-// durable and gives it its name; without Commit() the destructor removes it and what `path`
-// held before stays. A symbolic link is followed; something that is not a plain file
-// (/dev/stdout) is written in place.
-class AtomicFile {
+// A file being written beside its final place, as `<path>.tmp.<six random letters>`. Commit() makes
+// it durable and gives it its name; without Commit() the destructor removes it and what `path` held
+// before stays. A symbolic link is followed; something that is not a plain file (/dev/stdout) is
+// written in place.
+//
+// Nobody can have put a file or a link under the temporary name before (O_EXCL), and the bytes go
+// through the descriptor. The writer holds a lock on the file, which ends with its process: so what
+// a killed process left can be told from what a living one writes, and is removed by the next
+// AtomicFile of the same path.
+class CAFFE_EXPORT AtomicFile {
  public:
+  // Throws IoError "PATH: cannot create: <errno text>".
   explicit AtomicFile(const std::string& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // Where the writer has to put the bytes.
-  const std::string& temporary_path() const { return temporary_path_; }
+  const std::string& path() const { return path_; }
+
+  // Where the bytes go: open for reading and writing, at the file's beginning. -1 after Commit().
+  int descriptor() const { return descriptor_; }
+
+  // A name of the same open file, for libraries that open files themselves.
+  std::string name_to_open() const;
+
+  // Appends. Throws IoError, which says how large the file would have been when the disk is full.
+  void Write(std::string_view bytes);
 
   // fsync, rename, fsync of the folder. The mode is that of the file that is replaced, or the one
   // that the umask leaves a new file. Throws IoError.
   void Commit();
 
+  // The first half of Commit(): the bytes are on the disk, under the temporary name. Several files
+  // that belong together are all made durable before the first gets its name.
+  void MakeDurable();
+
  private:
+  void CreateTemporary();
+  void Rename();
+  void Close();
+
   std::string path_;
   std::string temporary_path_;
+  int descriptor_ = -1;
   bool in_place_ = false;
+  bool durable_ = false;
   bool committed_ = false;
 };
 
 // Writes `bytes` as the whole content of `path`.
 CAFFE_EXPORT void WriteFileAtomically(const std::string& path, std::string_view bytes);
 
-// Calls `write` with the temporary path, then commits. For libraries that open files themselves.
-CAFFE_EXPORT void WriteFileAtomically(
-    const std::string& path, const std::function<void(const std::string& temporary_path)>& write);
+// Removes the temporary files that killed processes left for files of `folder` whose names satisfy
+// `is_own`. Those of living processes stay, and all where the file system has no locks.
+void RemoveAbandonedFiles(const std::string& folder,
+                          const std::function<bool(const std::string& name)>& is_own);
 
-// Calls `write` with a descriptor open for writing; a non-zero result is taken as errno.
-// `bytes` is the expected size, named in the message when the disk is full.
-CAFFE_EXPORT void WriteFileAtomically(const std::string& path, uint64_t bytes,
-                                      const std::function<int(int file_descriptor)>& write);
+// "model: cannot write 400 bytes: No space left on device; free space there or ...".
+[[noreturn]] void ThrowWriteError(const std::string& path, int error, uint64_t bytes);
+
+// Text of an errno value of a write, with advice: "No space left on device; free space there or
+// ...".
+std::string WriteErrorText(int error);
 
 // The whole content of a file. Throws IoError "PATH: cannot open: <errno text>".
 CAFFE_EXPORT std::string ReadFile(const std::string& path);

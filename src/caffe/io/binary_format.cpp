@@ -72,16 +72,20 @@ void ReadBinaryProto(const std::string& path, google::protobuf::Message* message
                        " bytes); copy or download it again"));
 }
 
-void WriteBinaryProto(const std::string& path, const google::protobuf::Message& message) {
+void WriteBinaryProto(const google::protobuf::Message& message, AtomicFile* file) {
   const uint64_t bytes = message.ByteSizeLong();
-  Require(bytes <= kMostBinaryProtoBytes, path, ": a ", message.GetDescriptor()->name(), " of ",
-          bytes, " bytes exceeds protobuf's limit of ", kMostBinaryProtoBytes,
+  Require(bytes <= kMostBinaryProtoBytes, file->path(), ": a ", message.GetDescriptor()->name(),
+          " of ", bytes, " bytes exceeds protobuf's limit of ", kMostBinaryProtoBytes,
           "; use HDF5 (snapshot_format: HDF5)");
-  WriteFileAtomically(path, bytes, [&](int file_descriptor) {
-    google::protobuf::io::FileOutputStream stream(file_descriptor, 1 << 20);
-    const bool written = message.SerializePartialToZeroCopyStream(&stream) && stream.Flush();
-    return written ? 0 : (stream.GetErrno() != 0 ? stream.GetErrno() : EIO);
-  });
+  google::protobuf::io::FileOutputStream stream(file->descriptor(), 1 << 20);
+  if (message.SerializePartialToZeroCopyStream(&stream) && stream.Flush()) return;
+  ThrowWriteError(file->path(), stream.GetErrno() != 0 ? stream.GetErrno() : EIO, bytes);
+}
+
+void WriteBinaryProto(const std::string& path, const google::protobuf::Message& message) {
+  AtomicFile file(path);
+  WriteBinaryProto(message, &file);
+  file.Commit();
 }
 
 }  // namespace caffe

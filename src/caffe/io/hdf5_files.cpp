@@ -5,13 +5,16 @@
 #ifdef CAFFE_HDF5
 
 #include <hdf5.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "caffe/io/atomic_file.hpp"
@@ -70,6 +73,17 @@ std::string LibraryReason() {
   };
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, visit, &reason);
   return reason.empty() ? "unknown HDF5 error" : reason;
+}
+
+// Where the library tells of a failed system call, its reason holds addresses and byte counts of
+// its own and, somewhere, "errno = 28".
+std::string WriteReason() {
+  const std::string reason = LibraryReason();
+  static constexpr std::string_view kNumber = "errno = ";
+  const size_t at = reason.find(kNumber);
+  if (at == std::string::npos) return reason;
+  const int error = std::atoi(reason.c_str() + at + kNumber.size());
+  return error > 0 ? WriteErrorText(error) : reason;
 }
 
 std::string Place(const std::string& path, const std::string& name) {
@@ -274,22 +288,35 @@ struct Hdf5Writer::Impl {
       : path(file_path),
         target(file_path),
         create_groups(H5Pcreate(H5P_LINK_CREATE), H5Pclose),
-        file(H5Fcreate(target.temporary_path().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
-             H5Fclose) {
-    if (file) H5Pset_create_intermediate_group(create_groups.get(), 1);
+        without_times(H5Pcreate(H5P_DATASET_CREATE), H5Pclose),
+        access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose) {
+    H5Pset_create_intermediate_group(create_groups.get(), 1);
+    H5Pset_obj_track_times(without_times.get(), false);
+    KeepOwnLock();
+    file.emplace(H5Fcreate(target.name_to_open().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()),
+                 H5Fclose);
+  }
+
+  // AtomicFile holds the lock that the library would want for itself.
+  void KeepOwnLock() {
+#if H5_VERSION_GE(1, 10, 7)
+    H5Pset_file_locking(access.get(), /*use_file_locking=*/false, /*ignore_when_disabled=*/true);
+#else
+    ::flock(target.descriptor(), LOCK_UN);
+#endif
   }
 
   void Write(const std::string& name, const Handle& space, hid_t file_type, hid_t memory_type,
              const void* values) {
-    if (!file) throw IoError(Place(path, name) + ": cannot write: the file is already committed");
+    if (!*file) throw IoError(Place(path, name) + ": cannot write: the file is already committed");
     const bool has_values = H5Sget_simple_extent_npoints(space.get()) > 0;
-    Handle dataset(H5Dcreate2(file.get(), name.c_str(), file_type, space.get(), create_groups.get(),
-                              H5P_DEFAULT, H5P_DEFAULT),
+    Handle dataset(H5Dcreate2(file->get(), name.c_str(), file_type, space.get(),
+                              create_groups.get(), without_times.get(), H5P_DEFAULT),
                    H5Dclose);
     const bool written = dataset && (!has_values || H5Dwrite(dataset.get(), memory_type, H5S_ALL,
                                                              H5S_ALL, H5P_DEFAULT, values) >= 0);
     if (!written || !dataset.Close()) {
-      throw IoError(Place(path, name) + ": cannot write: " + LibraryReason());
+      throw IoError(Place(path, name) + ": cannot write: " + WriteReason());
     }
   }
 
@@ -307,14 +334,16 @@ struct Hdf5Writer::Impl {
   std::string path;
   AtomicFile target;
   Handle create_groups;
+  Handle without_times;
+  Handle access;
   // Opened last: every later call of the library would wipe out the reason of a failure.
-  Handle file;
+  std::optional<Handle> file;
 };
 
 Hdf5Writer::Hdf5Writer(const std::string& path) {
   const LibraryLock lock;
   impl_ = std::make_unique<Impl>(path);
-  if (!impl_->file) {
+  if (!*impl_->file) {
     const std::string reason = LibraryReason();
     impl_.reset();
     throw IoError(StrCat(path, ": cannot create: ", reason));
@@ -328,9 +357,9 @@ Hdf5Writer::~Hdf5Writer() {
 
 void Hdf5Writer::CreateGroup(const std::string& name) {
   const LibraryLock lock;
-  const Handle existing(H5Gopen2(impl_->file.get(), name.c_str(), H5P_DEFAULT), H5Gclose);
+  const Handle existing(H5Gopen2(impl_->file->get(), name.c_str(), H5P_DEFAULT), H5Gclose);
   if (existing) return;
-  const Handle group(H5Gcreate2(impl_->file.get(), name.c_str(), impl_->create_groups.get(),
+  const Handle group(H5Gcreate2(impl_->file->get(), name.c_str(), impl_->create_groups.get(),
                                 H5P_DEFAULT, H5P_DEFAULT),
                      H5Gclose);
   if (!group) throw IoError(Place(impl_->path, name) + ": cannot create: " + LibraryReason());
@@ -362,12 +391,16 @@ void Hdf5Writer::WriteString(const std::string& dataset, const std::string& valu
   impl_->Write(dataset, space, type.get(), type.get(), value.c_str());
 }
 
-void Hdf5Writer::Commit() {
+void Hdf5Writer::MakeDurable() {
   const LibraryLock lock;
-  CAFFE_ASSERT(impl_->file, "committed twice");
-  if (!impl_->file.Close()) {
-    throw IoError(impl_->path + ": cannot write: " + LibraryReason());
+  if (*impl_->file && !impl_->file->Close()) {
+    throw IoError(impl_->path + ": cannot write: " + WriteReason());
   }
+  impl_->target.MakeDurable();
+}
+
+void Hdf5Writer::Commit() {
+  MakeDurable();
   impl_->target.Commit();
 }
 
@@ -434,6 +467,9 @@ void Hdf5Writer::WriteInteger(const std::string& dataset, int64_t) {
 }
 void Hdf5Writer::WriteString(const std::string& dataset, const std::string&) {
   Refuse(dataset);
+}
+void Hdf5Writer::MakeDurable() {
+  Refuse("MakeDurable");
 }
 void Hdf5Writer::Commit() {
   Refuse("Commit");

@@ -51,6 +51,7 @@ class Hdf5Reader {
 // dataset's path are created as needed, so names may hold slashes.
 class Hdf5Writer {
  public:
+  // Two files of the same content are equal byte by byte: no times are kept in them.
   explicit Hdf5Writer(const std::string& path);
   ~Hdf5Writer();
   Hdf5Writer(const Hdf5Writer&) = delete;
@@ -66,6 +67,10 @@ class Hdf5Writer {
   void WriteInteger(const std::string& dataset, int64_t value);
   void WriteString(const std::string& dataset, const std::string& value);
 
+  // Closes the file and makes its bytes durable, under its temporary name; nothing can be written
+  // any more. Several files that belong together are all made durable before the first is
+  // committed.
+  void MakeDurable();
   void Commit();
 
  private:

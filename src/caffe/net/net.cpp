@@ -9,6 +9,7 @@
 #include "caffe/io/text_format.hpp"
 #include "caffe/net/first_non_finite.hpp"
 #include "caffe/net/net_impl.hpp"
+#include "caffe/net/training_net.hpp"
 #include "caffe/net/weights.hpp"
 
 namespace caffe {
@@ -263,8 +264,9 @@ void Net::Save(const std::string& file, bool write_diff) const {
 }
 
 void Net::ToHDF5(const std::string& file, bool write_diff) const {
-  WriteTrainedHdf5(file, impl_->layer_names, impl_->memory.params.by_layer(),
-                   impl_->memory.params.Owned(), write_diff);
+  Hdf5Writer writer(file);
+  TrainingNet::WriteTrained(*this, write_diff, &writer);
+  writer.Commit();
 }
 
 }  // namespace caffe

@@ -1,6 +1,7 @@
 #include "caffe/net/training_net.hpp"
 
 #include "caffe/net/net_impl.hpp"
+#include "caffe/net/weights.hpp"
 
 namespace caffe {
 
@@ -48,6 +49,11 @@ void TrainingNet::ResumeFrom(uint64_t seed,
   impl.plan.Drop();
   impl.PrepareLayers();
   impl.plan.Compile(seed, impl.claim);
+}
+
+void TrainingNet::WriteTrained(const Net& net, bool write_diff, Hdf5Writer* writer) {
+  const NetParams& params = net.impl_->memory.params;
+  WriteTrainedHdf5(net.impl_->layer_names, params.by_layer(), params.Owned(), write_diff, writer);
 }
 
 std::map<std::string, uint64_t> TrainingNet::delivered_records() const {

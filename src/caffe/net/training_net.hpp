@@ -13,9 +13,12 @@
 
 namespace caffe {
 
+class Hdf5Writer;
+
 // One forward and backward pass.
 struct TrainingPass {
   uint64_t number = 0;      // what random draws are keyed by
+  uint64_t ranks = 1;       // that train together and number their passes in turn
   bool accumulate = false;  // add to parameter gradients instead of overwriting them
   // A factor of all losses, and so of all gradients, in memory of the net's device; see
   // NetParameter.global_grad_scale. A keep-all net shows it in the diffs of its losses. Null: 1.
@@ -46,6 +49,10 @@ class CAFFE_EXPORT TrainingNet {
   void ResumeFrom(uint64_t seed, const std::map<std::string, uint64_t>& delivered_records);
   // For exact resume: records delivered by each data layer.
   std::map<std::string, uint64_t> delivered_records() const;
+
+  // Values of the parameters, and their gradients with `write_diff`, into a file of HDF5 that the
+  // caller commits.
+  static void WriteTrained(const Net& net, bool write_diff, Hdf5Writer* writer);
 
   // What runs the plan; another one after shapes have changed.
   Executor& executor() const;

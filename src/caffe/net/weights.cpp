@@ -259,29 +259,26 @@ void WriteLayerBlobs(const std::vector<std::shared_ptr<Blob>>& blobs, bool write
   for (const std::shared_ptr<Blob>& blob : blobs) WriteBlob(*blob, write_diff, layer->add_blobs());
 }
 
-void WriteTrainedHdf5(const std::string& file, const std::vector<std::string>& layer_names,
-                      const LayerBlobs& blobs, const std::set<const Blob*>& owned,
-                      bool write_diff) {
-  Hdf5Writer writer(file);
+void WriteTrainedHdf5(const std::vector<std::string>& layer_names, const LayerBlobs& blobs,
+                      const std::set<const Blob*>& owned, bool write_diff, Hdf5Writer* writer) {
   for (size_t i = 0; i < layer_names.size(); ++i) {
-    writer.CreateGroup("data/" + layer_names[i]);
+    writer->CreateGroup("data/" + layer_names[i]);
     for (size_t k = 0; k < blobs[i].size(); ++k) {
       const Blob& blob = *blobs[i][k];
       if (owned.count(&blob) == 0) continue;
       const std::string name = StrCat(layer_names[i], "/", k);
       const size_t count = static_cast<size_t>(blob.count());
       if (blob.data_tensor().desc().dtype == DType::kDouble) {
-        writer.WriteDoubles("data/" + name, blob.shape(), {blob.cpu_data<double>(), count});
+        writer->WriteDoubles("data/" + name, blob.shape(), {blob.cpu_data<double>(), count});
         if (write_diff)
-          writer.WriteDoubles("diff/" + name, blob.shape(), {blob.cpu_diff<double>(), count});
+          writer->WriteDoubles("diff/" + name, blob.shape(), {blob.cpu_diff<double>(), count});
         continue;
       }
-      writer.WriteFloats("data/" + name, blob.shape(), {blob.cpu_data<float>(), count});
+      writer->WriteFloats("data/" + name, blob.shape(), {blob.cpu_data<float>(), count});
       if (write_diff)
-        writer.WriteFloats("diff/" + name, blob.shape(), {blob.cpu_diff<float>(), count});
+        writer->WriteFloats("diff/" + name, blob.shape(), {blob.cpu_diff<float>(), count});
     }
   }
-  writer.Commit();
 }
 
 }  // namespace caffe

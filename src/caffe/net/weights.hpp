@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "caffe/blob.hpp"
+#include "caffe/io/hdf5_files.hpp"
 #include "caffe/layer.hpp"
 #include "caffe/net.hpp"
 #include "caffe/proto/caffe.pb.h"
@@ -49,8 +50,8 @@ std::vector<Net::WeightTransfer> CopyTrainedHdf5(const std::string& file,
 void WriteLayerBlobs(const std::vector<std::shared_ptr<Blob>>& blobs, bool write_diff,
                      LayerParameter* layer);
 // Writes only blobs that own their memory, as Caffe does.
-void WriteTrainedHdf5(const std::string& file, const std::vector<std::string>& layer_names,
-                      const LayerBlobs& blobs, const std::set<const Blob*>& owned, bool write_diff);
+void WriteTrainedHdf5(const std::vector<std::string>& layer_names, const LayerBlobs& blobs,
+                      const std::set<const Blob*>& owned, bool write_diff, Hdf5Writer* writer);
 
 // Elements of a serialised blob into `blob`, whose shape they must have (leading 1s of legacy 4-D
 // shapes aside). `diff` picks the gradient on both sides.

@@ -6,30 +6,34 @@
 #include <filesystem>
 #include <limits>
 
+#include "caffe/core/paths.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/blob_proto.hpp"
 #include "caffe/io/hdf5_files.hpp"
+#include "caffe/net/training_net.hpp"
 #include "caffe/net/weights.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
 namespace {
 
+// What CheckSnapshotWritable() makes beside the snapshots, for a moment.
+constexpr char kProbe[] = ".tempfile";
+
 bool IsDefault(const ops::StepState& state) {
   return state.scale == 1 && state.skipped_steps == 0;
 }
 
-void WriteBinaryState(const std::string& file, const std::vector<std::shared_ptr<Blob>>& history,
-                      const SolverProgress& progress) {
+void WriteBinaryState(const std::vector<std::shared_ptr<Blob>>& history,
+                      const SolverProgress& progress, AtomicFile* file) {
   SolverState state;
   state.set_iter(progress.iter);
   state.set_current_step(progress.current_step);
-  if (progress.plateau.iter_last_event > 0) {
-    state.set_minimum_loss(static_cast<float>(progress.plateau.minimum_loss));
-    state.set_iter_last_event(progress.plateau.iter_last_event);
-  }
+  state.set_minimum_loss(static_cast<float>(progress.plateau.minimum_loss));
+  state.set_iter_last_event(progress.plateau.iter_last_event);
+  state.mutable_recent_loss()->Assign(progress.recent_losses.begin(), progress.recent_losses.end());
   state.set_learned_net(progress.learned_net);
   state.set_solver_type(progress.solver_type);
   state.set_net_name(progress.net_name);
@@ -50,12 +54,12 @@ void WriteBinaryState(const std::string& file, const std::vector<std::shared_ptr
   state.mutable_larc_cosine()->Assign(progress.larc_cosines.begin(), progress.larc_cosines.end());
   for (const std::shared_ptr<Blob>& blob : history)
     WriteBlob(*blob, /*write_diff=*/false, state.add_history());
-  WriteBinaryProto(file, state);
+  WriteBinaryProto(state, file);
 }
 
-void WriteHdf5State(const std::string& file, const std::vector<std::shared_ptr<Blob>>& history,
-                    const SolverProgress& progress) {
-  Hdf5Writer writer(file);
+void WriteHdf5State(const std::vector<std::shared_ptr<Blob>>& history,
+                    const SolverProgress& progress, Hdf5Writer* file) {
+  Hdf5Writer& writer = *file;
   writer.WriteInteger("iter", progress.iter);
   writer.WriteString("learned_net", progress.learned_net);
   writer.WriteInteger("current_step", progress.current_step);
@@ -74,6 +78,10 @@ void WriteHdf5State(const std::string& file, const std::vector<std::shared_ptr<B
   writer.WriteDoubles("cortado/minimum_loss", Shape{1},
                       std::vector<double>{progress.plateau.minimum_loss});
   writer.WriteInteger("cortado/iter_last_event", progress.plateau.iter_last_event);
+  if (!progress.recent_losses.empty()) {
+    const auto count = static_cast<int64_t>(progress.recent_losses.size());
+    writer.WriteFloats("cortado/recent_loss", Shape{count}, progress.recent_losses);
+  }
   writer.WriteString("cortado/solver_type", progress.solver_type);
   writer.WriteString("cortado/net_name", progress.net_name);
   writer.WriteString("cortado/random_seed", std::to_string(progress.seed));
@@ -95,7 +103,47 @@ void WriteHdf5State(const std::string& file, const std::vector<std::shared_ptr<B
     writer.WriteString(group + "/layer", layer);
     writer.WriteInteger(group + "/records", static_cast<int64_t>(records));
   }
-  writer.Commit();
+}
+
+// The state names the weights, so both are on the disk before either gets its name: a full disk
+// then leaves neither.
+template <typename File>
+void CommitBoth(File* model, File* state) {
+  model->MakeDurable();
+  state->MakeDurable();
+  model->Commit();
+  state->Commit();
+}
+
+void WriteBinarySnapshot(const Net& net, const std::vector<std::shared_ptr<Blob>>& history,
+                         const SolverProgress& progress, bool write_diff,
+                         const std::string& state_name) {
+  AtomicFile model(progress.learned_net), state(state_name);
+  NetParameter param;
+  net.ToProto(&param, write_diff);
+  WriteBinaryProto(param, &model);
+  WriteBinaryState(history, progress, &state);
+  CommitBoth(&model, &state);
+}
+
+void WriteHdf5Snapshot(const Net& net, const std::vector<std::shared_ptr<Blob>>& history,
+                       const SolverProgress& progress, bool write_diff,
+                       const std::string& state_name) {
+  Hdf5Writer model(progress.learned_net), state(state_name);
+  TrainingNet::WriteTrained(net, write_diff, &model);
+  WriteHdf5State(history, progress, &state);
+  CommitBoth(&model, &state);
+}
+
+// Whether a run with this prefix writes files of that name: "mnist_iter_100.caffemodel".
+bool IsSnapshotOf(const std::string& prefix, const std::string& name) {
+  const std::string start = prefix + "_iter_";
+  if (!name.starts_with(start)) return name == prefix + kProbe;
+  const size_t digits = name.find_first_not_of("0123456789", start.size());
+  if (digits == start.size() || digits == std::string::npos) return false;
+  const std::string ending = name.substr(digits);
+  return ending == ".caffemodel" || ending == ".caffemodel.h5" || ending == ".solverstate" ||
+         ending == ".solverstate.h5";
 }
 
 // Weights in place of a state are the likeliest mistake, so they get a text of their own.
@@ -118,21 +166,23 @@ void ThrowIfWeights(const std::string& file) {
 std::string SnapshotPrefix(const SolverParameter& param, const std::string& solver_file) {
   const std::filesystem::path file(solver_file.empty() ? "solver" : solver_file);
   if (!param.has_snapshot_prefix()) return (file.parent_path() / file.stem()).string();
-  if (std::filesystem::is_directory(param.snapshot_prefix())) {
+  if (IsFolder(param.snapshot_prefix())) {
     return (std::filesystem::path(param.snapshot_prefix()) / file.stem()).string();
   }
   return param.snapshot_prefix();
 }
 
 void CheckSnapshotWritable(const std::string& prefix) {
-  const std::string probe = prefix + ".tempfile";
-  const std::filesystem::path folder = std::filesystem::path(prefix).parent_path();
+  const std::filesystem::path path(prefix);
+  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
   std::error_code ignored;  // the file's error says more
-  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  std::filesystem::create_directories(folder, ignored);
   WithContext("solver: snapshot_prefix '" + prefix +
                   "' cannot be written; name a folder in which files can be made",
-              [&] { WriteFileAtomically(probe, std::string_view("")); });
-  std::filesystem::remove(probe);
+              [&] { AtomicFile(prefix + kProbe).Write("x"); });
+  RemoveAbandonedFiles(folder, [own = path.filename().string()](const std::string& name) {
+    return IsSnapshotOf(own, name);
+  });
 }
 
 void CheckSnapshotFits(uint64_t weight_bytes, uint64_t history_bytes) {
@@ -156,19 +206,12 @@ std::string WriteSnapshot(const std::string& prefix, bool as_hdf5, bool write_di
   const std::string state = stem + (as_hdf5 ? ".solverstate.h5" : ".solverstate");
   const char* kind = as_hdf5 ? "HDF5" : "binary proto";
   LOG(INFO) << "Snapshotting to " << kind << " file " << model;
-  if (as_hdf5) {
-    net.ToHDF5(model, write_diff);
-  } else {
-    NetParameter param;
-    net.ToProto(&param, write_diff);
-    WriteBinaryProto(model, param);
-  }
-  progress.learned_net = model;
   LOG(INFO) << "Snapshotting solver state to " << kind << " file " << state;
+  progress.learned_net = model;
   if (as_hdf5) {
-    WriteHdf5State(state, history, progress);
+    WriteHdf5Snapshot(net, history, progress, write_diff, state);
   } else {
-    WriteBinaryState(state, history, progress);
+    WriteBinarySnapshot(net, history, progress, write_diff, state);
   }
   return state;
 }
@@ -192,6 +235,7 @@ void SnapshotReader::ReadBinary() {
   progress_.iter = state.iter();
   progress_.current_step = state.current_step();
   progress_.plateau = {state.minimum_loss(), state.iter_last_event()};
+  progress_.recent_losses.assign(state.recent_loss().begin(), state.recent_loss().end());
   progress_.learned_net = state.learned_net();
   progress_.solver_type = state.solver_type();
   progress_.net_name = state.net_name();
@@ -243,6 +287,9 @@ void SnapshotReader::ReadHdf5() {
   if (!reader.Contains("cortado")) return;
   progress_.plateau.minimum_loss = read_numbers("cortado/minimum_loss", 1)[0];
   progress_.plateau.iter_last_event = read_int("cortado/iter_last_event");
+  if (reader.Contains("cortado/recent_loss")) {
+    progress_.recent_losses = reader.ReadFloats("cortado/recent_loss");
+  }
   progress_.solver_type = reader.ReadString("cortado/solver_type");
   progress_.net_name = reader.ReadString("cortado/net_name");
   progress_.has_seed = true;
@@ -274,10 +321,10 @@ void SnapshotReader::ReadHdf5() {
 
 std::string SnapshotReader::WeightsFile() const {
   const std::filesystem::path recorded = progress_.learned_net;
-  if (recorded.empty() || std::filesystem::exists(recorded)) return recorded;
+  if (recorded.empty() || IsPlainFile(recorded)) return recorded;
   const std::filesystem::path beside =
       std::filesystem::path(file_).parent_path() / recorded.filename();
-  if (std::filesystem::exists(beside)) return beside;
+  if (IsPlainFile(beside)) return beside;
   throw IoError(StrCat(file_, ": its weights are neither at '", recorded.string(), "' nor at '",
                        beside.string(), "'; put the .caffemodel beside the state file"));
 }

@@ -20,8 +20,9 @@ struct SolverProgress {
   int iter = 0;
   int current_step = 0;
   PlateauState plateau;
-  std::string learned_net;  // file name of the weights
-  std::string solver_type;  // empty in files of other programs
+  std::vector<float> recent_losses;  // the window of average_loss, oldest first
+  std::string learned_net;           // file name of the weights
+  std::string solver_type;           // empty in files of other programs
   std::string net_name;
   bool has_seed = false;
   uint64_t seed = 0;
@@ -35,13 +36,15 @@ struct SolverProgress {
 CAFFE_EXPORT std::string SnapshotPrefix(const SolverParameter& param,
                                         const std::string& solver_file);
 
-// Throws IoError when no file can be made at the prefix, by making one and removing it.
+// Throws IoError when no file can be made at the prefix, by making one and removing it. Removes
+// what killed runs with this prefix left half-written; a living one's files stay.
 CAFFE_EXPORT void CheckSnapshotWritable(const std::string& prefix);
 
 // Throws InvalidArgument when weights or history of so many bytes are too much for binary files.
 void CheckSnapshotFits(uint64_t weight_bytes, uint64_t history_bytes);
 
-// Writes model, then state; both atomically. Returns the state file's name.
+// Writes model and state: both or, when one cannot be written, neither. Returns the state file's
+// name.
 std::string WriteSnapshot(const std::string& prefix, bool as_hdf5, bool write_diff, const Net& net,
                           const std::vector<std::shared_ptr<Blob>>& history,
                           SolverProgress progress);

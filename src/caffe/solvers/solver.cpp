@@ -36,27 +36,29 @@ namespace {
 // Mean of the last `window` losses.
 class SmoothedLoss {
  public:
-  explicit SmoothedLoss(int window) { losses_.reserve(window), window_ = window; }
+  explicit SmoothedLoss(int window) : window_(static_cast<size_t>(window)) {}
 
   void Add(float loss) {
-    if (static_cast<int>(losses_.size()) < window_) {
-      losses_.push_back(loss);
-    } else {
-      losses_[next_] = loss;
-      next_ = (next_ + 1) % window_;
-    }
+    losses_.push_back(loss);
+    if (losses_.size() > window_) losses_.pop_front();
     // Added up anew: a running sum would keep one infinite loss for ever.
     double sum = 0;
     for (const float one : losses_) sum += one;
     mean_ = static_cast<float>(sum / static_cast<double>(losses_.size()));
   }
   // mean() stays until the next loss.
-  void Clear() { losses_.clear(), next_ = 0; }
+  void Clear() { losses_.clear(); }
   float mean() const { return mean_; }
 
+  std::vector<float> losses() const { return {losses_.begin(), losses_.end()}; }
+  void Restore(const std::vector<float>& losses) {
+    Clear();
+    for (const float loss : losses) Add(loss);
+  }
+
  private:
-  int window_ = 1, next_ = 0;
-  std::vector<float> losses_;
+  size_t window_;
+  std::deque<float> losses_;  // oldest first
   float mean_ = 0;
 };
 
@@ -149,6 +151,7 @@ struct Solver::Impl {
   PlateauState plateau;
   int last_snapshot_iter = -1;
   SmoothedLoss smoothed_loss;
+  bool continues_window = false;  // its losses are those before a resumed run
   std::deque<int> launched;  // iterations whose loss is not there yet
   bool stop_requested = false;
   std::function<SolverAction::Enum()> action_function;
@@ -268,7 +271,7 @@ void Solver::Impl::CheckSnapshotSize() const {
 
 void Solver::Impl::Step(int iterations) {
   const int64_t stop = int64_t{iter} + iterations;
-  smoothed_loss.Clear();
+  if (!std::exchange(continues_window, false)) smoothed_loss.Clear();
   stop_requested = false;
   while (iter < stop) {
     if (IsTested()) {
@@ -372,7 +375,9 @@ void Solver::Impl::PrepareIteration() {
 TrainingPass Solver::Impl::NextPass(int index) const {
   // Each rank draws its own random numbers.
   const uint64_t number = static_cast<uint64_t>(iter) * param.iter_size() + index;
-  return {.number = number * parallel.ranks() + parallel.rank(),
+  const auto ranks = static_cast<uint64_t>(parallel.ranks());
+  return {.number = number * ranks + parallel.rank(),
+          .ranks = ranks,
           .accumulate = options.keep_all || param.debug_info() || index > 0,
           .loss_scale = decide.scaling.is_on() ? updater->loss_scale() : nullptr};
 }
@@ -563,6 +568,7 @@ std::string Solver::Impl::Snapshot() {
   progress.iter = iter;
   progress.current_step = current_step;
   progress.plateau = plateau;
+  progress.recent_losses = smoothed_loss.losses();
   progress.solver_type = param.type();
   progress.net_name = net->name();
   progress.seed = seed;
@@ -614,6 +620,8 @@ void Solver::Impl::Restore(const std::string& file) {
   iter = last_snapshot_iter = progress.iter;
   current_step = progress.current_step;
   plateau = progress.plateau;
+  smoothed_loss.Restore(progress.recent_losses);
+  continues_window = true;
   TakeReports();
   step_state = {};
   if (decide.scaling.is_on()) step_state = progress.gradient_scale;
