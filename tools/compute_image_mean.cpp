@@ -1,6 +1,7 @@
 // Computes the mean image of a database.
 #include <cstdint>
 
+#include "caffe/core/printable.hpp"
 #include "caffe/data/parsers/datum_view.hpp"
 #include "caffe/data/parsers/image_codec.hpp"
 #include "caffe/data/readers/record_reader.hpp"
@@ -25,11 +26,10 @@ void ComputeMean(const std::string& database, const std::string& output) {
   LOG(INFO) << "Starting iteration";
   for (bool found = reader->First(&record); found; found = reader->Next(&record)) {
     CheckInterrupted();
-    WithContext(StrCat(database, ": record ", count, " ('", data::PrintableKey(record.key), "')"),
-                [&] {
-                  const data::DatumView datum = data::ParseDatum(record.value, &float_storage);
-                  mean.Add(datum.encoded ? decoder.Decode(datum.data) : data::PixelsOf(datum));
-                });
+    WithContext(StrCat(database, ": record ", count, " ('", Printable(record.key), "')"), [&] {
+      const data::DatumView datum = data::ParseDatum(record.value, &float_storage);
+      mean.Add(datum.encoded ? decoder.Decode(datum.data) : data::PixelsOf(datum));
+    });
     if (++count % 1000 == 0) LOG(INFO) << "Processed " << count << " files.";
   }
   if (count == 0) throw IoError(database + ": the database has no records; fill it first");

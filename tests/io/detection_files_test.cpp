@@ -54,6 +54,17 @@ TEST_F(DetectionFilesTest, WritesVoc) {
   EXPECT_FALSE(Has("found_none_of_the_above.txt"));
 }
 
+// A class named "../x" once left the folder.
+TEST_F(DetectionFilesTest, RefusesClassesThatAreNoFileNames) {
+  param_.set_output_format("VOC");
+  for (const char* name : {"../outside", "a/b", "/absolute", "line\\nbreak"}) {
+    Write("labels.prototxt", std::string("item { name: '") + name + "' label: 1 }");
+    EXPECT_THAT([&] { DetectionFiles(param_, 0); },
+                ThrowsMessage<InvalidArgument>(HasSubstr("give a name without slashes")))
+        << name;
+  }
+}
+
 TEST_F(DetectionFilesTest, WritesCoco) {
   param_.set_output_format("COCO");
   DetectionFiles files(param_, 0);

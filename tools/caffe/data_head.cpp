@@ -2,6 +2,7 @@
 #include <iomanip>
 #include <iostream>
 
+#include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/json.hpp"
 #include "tools/caffe/command.hpp"
@@ -56,7 +57,7 @@ class DataHead : public Command {
     int shown = 0;
     for (bool found = reader->First(&record); found && shown < count_;
          found = reader->Next(&record), ++shown) {
-      const std::string key = data::PrintableKey(record.key);
+      const std::string key = Printable(record.key);
       const StoredRecord stored = WithContext(StrCat(database_, ": record '", key, "'"), [&] {
         return ReadStoredRecord(record.value, /*decode=*/false);
       });

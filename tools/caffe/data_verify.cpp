@@ -1,6 +1,7 @@
 // caffe data verify: whether all records of a database can be decoded.
 #include <iostream>
 
+#include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/json.hpp"
 #include "tools/caffe/command.hpp"
@@ -54,7 +55,7 @@ class DataVerify : public Command {
         reader, [](const data::Record& record) { return ErrorOf(record.value); },
         [&](const data::Record& record, const std::string& error) {
           progress.Add(1);
-          if (!error.empty()) AddBad(data::PrintableKey(record.key), error);
+          if (!error.empty()) AddBad(Printable(record.key), error);
         });
     PutJson(&report_, "bad", bad_);
   }

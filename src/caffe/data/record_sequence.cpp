@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
@@ -67,7 +68,10 @@ void RecordSequence::BuildIndex() {
   for (bool found = reader_->First(&record); found; found = reader_->Next(&record)) {
     records_.push_back(record);
   }
-  CAFFE_ASSERT(records_.size() == count_, records_.size(), " of ", count_);
+  if (records_.size() != count_) {
+    throw IoError(StrCat(options_.source, ": is damaged: it says that it has ", count_,
+                         " records, and ", records_.size(), " can be found; make it anew"));
+  }
   order_.resize(count_);
   epoch_ = (options_.skip + number_) / count_;
   StartEpoch(epoch_);
@@ -174,7 +178,7 @@ RecordSequence::Item RecordSequence::After(const Item& item) {
 }
 
 std::string Describe(const RecordSequence& sequence, const RecordSequence::Item& item) {
-  return StrCat(sequence.source(), ": record ", item.index, " ('", PrintableKey(item.record.key),
+  return StrCat(sequence.source(), ": record ", item.index, " ('", Printable(item.record.key),
                 "')");
 }
 

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include "caffe/core/paths.hpp"
+#include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/text_format.hpp"
@@ -21,6 +23,11 @@ int64_t Number(const std::string& text) {
   return std::stoll(text);
 }
 
+// Whether a file of that name lies in the folder that it is put into.
+bool IsFileName(const std::string& name) {
+  return !name.empty() && name.find('/') == std::string::npos && name == Printable(name);
+}
+
 }  // namespace
 
 DetectionFiles::DetectionFiles(const SaveOutputParameter& param, int background_label)
@@ -33,12 +40,16 @@ DetectionFiles::DetectionFiles(const SaveOutputParameter& param, int background_
           "images");
   std::error_code error;
   std::filesystem::create_directories(param.output_directory(), error);
-  Require(std::filesystem::is_directory(param.output_directory()),
-          "save_output_param: output_directory '", param.output_directory(),
-          "' is no folder and cannot be made: ", error.message());
+  Require(IsFolder(param.output_directory()), "save_output_param: output_directory '",
+          param.output_directory(), "' is no folder and cannot be made: ", error.message());
   LabelMap labels;
   ReadTextProto(param.label_map_file(), &labels);
-  for (const LabelMapItem& item : labels.item()) class_names_[item.label()] = item.name();
+  for (const LabelMapItem& item : labels.item()) {
+    Require(format != "VOC" || IsFileName(item.name()), param.label_map_file(), ": class ",
+            item.label(), " has the name '", Printable(item.name()),
+            "', and VOC files are named after classes; give a name without slashes");
+    class_names_[item.label()] = item.name();
+  }
   class_names_.erase(background_label);
   sizes_ = ReadImageSizes(param.name_size_file());
   if (format == "COCO") RequireNumbers();

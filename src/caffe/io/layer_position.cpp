@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "caffe/core/paths.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/text_format.hpp"
 
@@ -41,7 +42,7 @@ int FindLayer(const Layers& layers, const std::string& name, Phase phase) {
 
 std::string PositionOfLayer(const std::string& file, Phase phase, const std::string& message) {
   const std::string name = LayerNameIn(message);
-  if (name.empty() || !std::filesystem::is_regular_file(file)) return "";
+  if (name.empty() || !IsPlainFile(file)) return "";
   const std::string text = ReadFile(file);
   NetParameter net;
   const TextPositions positions(text, &net);

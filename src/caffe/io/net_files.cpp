@@ -5,10 +5,12 @@
 
 #include <filesystem>
 
+#include "caffe/core/paths.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/fork_fields.hpp"
+#include "caffe/io/net_names.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/io/upgrade_net.hpp"
 #include "caffe/io/upgrade_solver.hpp"
@@ -74,7 +76,7 @@ void ReadDefinition(const std::string& path, Message* message) {
 }  // namespace
 
 DefinitionKind KindOfDefinition(const std::string& path) {
-  if (!std::filesystem::is_regular_file(path)) return DefinitionKind::kUnknown;
+  if (!IsPlainFile(path)) return DefinitionKind::kUnknown;
   const std::string text = ReadFile(path);
   const auto net = ParseKnownFields<NetParameter>(text);
   if (net.layer_size() + net.layers_size() + net.input_size() > 0) return DefinitionKind::kNet;
@@ -92,7 +94,7 @@ NetParameter ReadNetText(const std::string& path) {
 }
 
 NetParameter ReadNetOfSolver(const char* field, const std::string& path) {
-  Require(std::filesystem::exists(path), "solver: ", field, " is '", path,
+  Require(!IsMissing(path), "solver: ", field, " is '", path,
           "', and no such file is there; paths are relative to the folder in which the program "
           "runs (",
           std::filesystem::current_path().string(), ")");
@@ -117,6 +119,7 @@ NetParameter ReadNetBinary(const std::string& path) {
                   ": holds a solver's state, not weights; give the .caffemodel beside it, or "
                   "this file to -snapshot");
   }
+  WithContext(path, [&] { CheckNames(net); });
   AdoptForkFields(path, &net);
   AdoptBvlcFields(path, &net);
   UpgradeNet(path, &net);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "caffe/core/paths.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/proto/caffe.pb.h"
@@ -33,7 +34,7 @@ std::vector<const FieldDescriptor*> FieldsIn(const std::string& text) {
 
 std::string PositionOfSolverField(const std::string& file, const std::string& message) {
   constexpr std::string_view kBefore = "solver: ";
-  if (!message.starts_with(kBefore) || !std::filesystem::is_regular_file(file)) return "";
+  if (!message.starts_with(kBefore) || !IsPlainFile(file)) return "";
   const std::string text = ReadFile(file);
   SolverParameter solver;
   const TextPositions positions(text, &solver);

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "caffe/common.hpp"
+#include "caffe/core/paths.hpp"
 #include "caffe/device/device.hpp"
 #include "caffe/error.hpp"
 #include "caffe/graph/graph.hpp"
@@ -80,7 +81,7 @@ bool HasSnapshot(const std::string& folder) {
 }  // namespace
 
 RunFile::RunFile(const std::string& folder, bool resumes) : path_(folder + "/run.json") {
-  if (!std::filesystem::exists(path_)) return;
+  if (IsMissing(path_)) return;
   run_ = ReadRun(path_);
   if (run_.sessions().empty() || resumes) return;
   const std::string holds = StrCat(folder, ": holds the run of ", run_.sessions(0).start());

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "caffe/core/paths.hpp"
 #include "caffe/data/readers/database.hpp"
 #include "caffe/error.hpp"
 
@@ -49,7 +50,7 @@ DatabaseRegistrar::DatabaseRegistrar(const std::string& name, const Database& da
 
 std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend, const std::string& path) {
   for (const auto& [name, database] : Databases()) {
-    if (std::filesystem::exists(std::filesystem::path(path) / database.marker)) {
+    if (!IsMissing(std::filesystem::path(path) / database.marker)) {
       return database.open(path);
     }
   }
@@ -75,21 +76,6 @@ DataParameter::DB ParseBackend(std::string_view name) {
   throw InvalidArgument(
       StrCat("unknown backend '", name, "'; give ",
              Alternatives([](const std::string& known, auto&) { return ToLower(known); })));
-}
-
-std::string PrintableKey(std::string_view key) {
-  constexpr size_t kLongest = 200;
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const char letter : key.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (byte >= 0x20 && byte != 0x7f) {
-      text += letter;
-    } else {
-      text += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
-    }
-  }
-  return key.size() > kLongest ? text + "..." : text;
 }
 
 }  // namespace caffe::data

@@ -37,10 +37,6 @@ class RecordReader {
   virtual uint64_t mapped_bytes() const { return 0; }
 };
 
-// A key for an error's text, which ends at a zero byte: control characters as \x00, and no more
-// than the beginning of a long one.
-CAFFE_EXPORT std::string PrintableKey(std::string_view key);
-
 // Opens an existing database. Its files tell which kind it is; `backend` is for the message when
 // there are none. Throws IoError when it is missing or damaged.
 CAFFE_EXPORT std::unique_ptr<RecordReader> OpenRecordReader(DataParameter::DB backend,
