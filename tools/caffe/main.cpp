@@ -6,6 +6,7 @@
 
 #include "caffe/error.hpp"
 #include "tools/caffe/command_line.hpp"
+#include "tools/caffe/fault_report.hpp"
 #include "tools/caffe/log_flags.hpp"
 #include "tools/standard_streams.hpp"
 
@@ -26,6 +27,7 @@ void WaitPassively(char** argv) {
 int Main(int argc, char** argv) {
   OpenStandardStreams();
   WaitPassively(argv);
+  ReportFaults();
   CommandLine line;
   try {
     line.Parse({argv + 1, argv + argc});

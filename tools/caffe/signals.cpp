@@ -1,8 +1,11 @@
 #include "tools/caffe/signals.hpp"
 
 #include <signal.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <string>
 
 #include "caffe/error.hpp"
@@ -12,8 +15,40 @@ namespace {
 
 std::atomic<bool> has_come[NSIG];
 
+// When Ctrl-C first asked the run to stop, in nanoseconds; 0: it has not.
+std::atomic<int64_t> interrupted_at{0};
+static_assert(std::atomic<int64_t>::is_always_lock_free);
+
+// A terminal, a script and `tee` may pass on one press of the keys more than once.
+constexpr int64_t kOnePressNanoseconds = 500'000'000;
+
+int64_t Now() {
+  struct timespec now {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+template <size_t size>
+void Say(const char (&text)[size]) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, size - 1);
+}
+
 void OnSignal(int signal) {
   has_come[signal] = true;
+}
+
+// Ctrl-C that stops the run. The run looks between two iterations; where one does not end, because
+// a disk hangs, a second Ctrl-C ends the program there and then.
+void OnInterrupt(int signal) {
+  int64_t first = 0;
+  if (interrupted_at.compare_exchange_strong(first, Now())) {
+    Say("\nStopping after this iteration; Ctrl-C once more ends at once, without a snapshot.\n");
+  } else if (Now() - first > kOnePressNanoseconds) {
+    Say("\nEnded at once; the last snapshot is whole.\n");
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);
+  }
+  OnSignal(signal);
 }
 
 SolverAction::Enum ParseEffect(const std::string& flag, const std::string& value) {
@@ -55,12 +90,14 @@ void HandleSignals(const SignalEffects& options, Solver& solver) {
       {SIGHUP, options.sighup},
       // Nobody reads the log any more: Ctrl-C also ends the tee of `caffe train 2>&1 | tee log`.
       {SIGPIPE, SolverAction::STOP}};
-  struct sigaction action {};
-  action.sa_handler = OnSignal;
-  action.sa_flags = SA_RESTART;
-  sigfillset(&action.sa_mask);
   for (const Effect& effect : effects) {
-    if (effect.action != SolverAction::NONE) sigaction(effect.signal, &action, nullptr);
+    const bool interrupts = effect.signal == SIGINT && effect.action == SolverAction::STOP;
+    struct sigaction action {};
+    // Also for `none`: without a handler the signal would end the process.
+    action.sa_handler = interrupts ? OnInterrupt : OnSignal;
+    action.sa_flags = SA_RESTART;
+    sigfillset(&action.sa_mask);
+    sigaction(effect.signal, &action, nullptr);
   }
   solver.SetActionFunction([=] {
     for (const Effect& effect : effects) {

@@ -1,0 +1,160 @@
+#include "tools/caffe/fault_report.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+
+// Everything here runs within a signal handler: no memory is allocated and no lock taken.
+
+namespace caffe::tools {
+namespace {
+
+void Say(const char* text, size_t size) {
+  while (size > 0) {
+    const ssize_t written = ::write(STDERR_FILENO, text, size);
+    if (written <= 0) return;
+    text += written;
+    size -= static_cast<size_t>(written);
+  }
+}
+
+void Say(const char* text) {
+  Say(text, std::strlen(text));
+}
+
+// The file mappings of this process, one line of /proc/self/maps after another:
+// "7f12a000-7f13a000 r--s 00000000 fe:00 1234   /data/train/data.mdb".
+class Mappings {
+ public:
+  Mappings() : descriptor_(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
+  ~Mappings() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  Mappings(const Mappings&) = delete;
+  Mappings& operator=(const Mappings&) = delete;
+
+  // False after the last one.
+  bool Next() {
+    size_ = 0;
+    char one;
+    while (ReadByte(&one) && one != '\n') {
+      if (size_ + 1 < sizeof(line_)) line_[size_++] = one;
+    }
+    line_[size_] = '\0';
+    return size_ > 0;
+  }
+
+  bool Holds(uintptr_t address) const {
+    const char* next = line_;
+    const uintptr_t begin = Hexadecimal(&next);
+    return *next++ == '-' && begin <= address && address < Hexadecimal(&next);
+  }
+
+  // Null for memory without a file.
+  const char* file() const { return std::strchr(line_, '/'); }
+
+  bool IsDatabase() const {
+    static constexpr char kName[] = "/data.mdb";
+    static constexpr size_t kLength = sizeof(kName) - 1;
+    return size_ > kLength && std::strcmp(line_ + size_ - kLength, kName) == 0;
+  }
+
+ private:
+  bool ReadByte(char* one) {
+    if (next_ == filled_) {
+      const ssize_t count = ::read(descriptor_, block_, sizeof(block_));
+      if (count <= 0) return false;
+      filled_ = static_cast<size_t>(count);
+      next_ = 0;
+    }
+    *one = block_[next_++];
+    return true;
+  }
+
+  static uintptr_t Hexadecimal(const char** text) {
+    uintptr_t value = 0;
+    for (;; ++*text) {
+      const char digit = **text;
+      if ('0' <= digit && digit <= '9') {
+        value = value * 16 + static_cast<uintptr_t>(digit - '0');
+      } else if ('a' <= digit && digit <= 'f') {
+        value = value * 16 + static_cast<uintptr_t>(digit - 'a' + 10);
+      } else {
+        return value;
+      }
+    }
+  }
+
+  int descriptor_;
+  char block_[4096];
+  size_t next_ = 0, filled_ = 0;
+  char line_[4352];
+  size_t size_ = 0;
+};
+
+const char* NameOf(int signal) {
+  switch (signal) {
+    case SIGBUS:
+      return "SIGBUS";
+    case SIGSEGV:
+      return "SIGSEGV";
+    case SIGFPE:
+      return "SIGFPE";
+    default:
+      return "SIGABRT";
+  }
+}
+
+// Whether the address lies in a mapped file; then it has been said.
+bool SayWhichFileEnded(uintptr_t address) {
+  Mappings mappings;
+  while (mappings.Next()) {
+    if (!mappings.Holds(address) || !mappings.file()) continue;
+    Say("caffe: ");
+    Say(mappings.file());
+    Say(": cannot be read any more (SIGBUS): the file became shorter, or its disk failed, while it "
+        "was in use; put the whole file back and go on from the last snapshot\n");
+    return true;
+  }
+  return false;
+}
+
+void SayWhichDatabasesAreOpen() {
+  Mappings mappings;
+  while (mappings.Next()) {
+    if (!mappings.IsDatabase()) continue;
+    Say("caffe: database ");
+    Say(mappings.file());
+    Say(" is open; a damaged one can cause this: make it anew, or run caffe data verify\n");
+  }
+}
+
+void OnFault(int signal, siginfo_t* what, void*) {
+  if (signal == SIGBUS && SayWhichFileEnded(reinterpret_cast<uintptr_t>(what->si_addr))) {
+    ::_exit(1);
+  }
+  Say("caffe: ended by ");
+  Say(NameOf(signal));
+  Say(", an internal fault; snapshots that are written are whole\n");
+  SayWhichDatabasesAreOpen();
+  ::raise(signal);  // by SA_RESETHAND in the way it would have ended
+}
+
+}  // namespace
+
+void ReportFaults() {
+  ::signal(SIGXFSZ, SIG_IGN);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return;  // the sanitizer reports
+#endif
+  struct sigaction action {};
+  action.sa_sigaction = OnFault;
+  action.sa_flags = SA_SIGINFO | SA_RESETHAND;
+  for (const int signal : {SIGBUS, SIGSEGV, SIGFPE, SIGABRT}) sigaction(signal, &action, nullptr);
+}
+
+}  // namespace caffe::tools
