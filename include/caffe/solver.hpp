@@ -40,6 +40,10 @@ struct SolverOptions {
   std::shared_ptr<Communicator> communicator;
   // Where the times of gradient reductions are recorded; may be null, else outlives the solver.
   Trace* trace = nullptr;
+  // For `watchdog: "abort"`: called when an aborted run has written its snapshot, or when it
+  // cannot, then from another thread. To unwind it would mean to wait for the thread that hangs; a
+  // program ends itself here. Without it an error is thrown.
+  std::function<void(const std::string& why)> give_up;
 };
 
 // A train net, its test nets, and the optimizer's state.

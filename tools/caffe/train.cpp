@@ -13,6 +13,7 @@
 #include "tools/caffe/run_dir.hpp"
 #include "tools/caffe/signals.hpp"
 #include "tools/caffe/trace_file.hpp"
+#include "tools/caffe/watchdog_options.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -35,6 +36,7 @@ class Train : public Command {
     net_flags_.AddMemoryLimit(app);
     net_flags_.AddOverrides(app, "base_lr=0.1 or layer[conv1].convolution_param.num_output=32");
     effects_.Add(app);
+    watchdog_.Add(app);
     app.add_option("--trace", trace_,
                    "Where to write a timeline, for chrome://tracing or ui.perfetto.dev")
         ->type_name("FILE");
@@ -47,6 +49,7 @@ class Train : public Command {
             "-snapshot and -weights are both given; give a snapshot to resume training or weights "
             "to finetune, not both");
     SolverParameter param = net_flags_.ReadSolver(solver_);
+    watchdog_.PutInto(&param);
     TakeDeviceFrom(param);
     Require(gpu_.empty() || workers_ == 1,
             "-gpu and -workers are both given; -workers trains copies on the CPU, -gpu 0,1 one on "
@@ -59,7 +62,8 @@ class Train : public Command {
     const SolverOptions options{.keep_all = false,
                                 .file = solver_,
                                 .lenient = net_flags_.lenient,
-                                .trace = run ? run->trace() : file.trace()};
+                                .trace = run ? run->trace() : file.trace(),
+                                .give_up = EndHangingRun};
     const std::vector<int> gpus = ParseGpus(gpu_);
     LiveLine line;
     std::optional<SolverGroup> group;
@@ -93,6 +97,7 @@ class Train : public Command {
   int workers_ = 1;
   NetFlags net_flags_;
   SignalEffects effects_;
+  WatchdogOptions watchdog_;
   RunDirFlags run_dir_;
 };
 

@@ -63,10 +63,19 @@ class Completion {
     error_slot_ = slot;
   }
 
+  // Wait() throws this and no longer waits for the parts.
+  void Abandon(std::exception_ptr error) {
+    std::lock_guard lock(mutex_);
+    error_ = std::move(error);
+    error_slot_ = -1;
+    is_abandoned_ = true;
+    finished_.notify_one();
+  }
+
   // Throws what Fail() was given.
   void Wait() {
     std::unique_lock lock(mutex_);
-    finished_.wait(lock, [&] { return parts_left_ == 0; });
+    finished_.wait(lock, [&] { return parts_left_ == 0 || is_abandoned_; });
     if (error_) std::rethrow_exception(error_);
   }
 
@@ -76,6 +85,7 @@ class Completion {
   int parts_left_ = 0;
   std::exception_ptr error_;
   int error_slot_ = 0;
+  bool is_abandoned_ = false;
 };
 
 struct BatchBuffer {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "caffe/core/activity.hpp"
 #include "caffe/core/start_thread.hpp"
 #include "caffe/error.hpp"
 
@@ -65,7 +66,14 @@ void BatchPipeline::Stop() {
 BatchBuffer* BatchPipeline::Next(Layout layout) {
   layout_ = layout;
   if (current_ != nullptr) free_.Push(std::exchange(current_, nullptr));
-  current_ = ready_.Pop().value();
+  {
+    const Activity waiting("compute", "waits for the reader of", parts_.sequence.source(),
+                           [this](const std::exception_ptr& error) { ready_.Fail(error); });
+    current_ = ready_.Pop().value();
+  }
+  const Activity waiting(
+      "compute", "waits for the parsers of", parts_.sequence.source(),
+      [this](const std::exception_ptr& error) { current_->completion.Abandon(error); });
   current_->completion.Wait();
   current_->ChangeLayout(layout);
   return current_;
@@ -75,6 +83,7 @@ void BatchPipeline::RunReader(RecordLoader* loader) {
   try {
     while (std::optional<BatchBuffer*> free = free_.Pop()) {
       BatchBuffer* buffer = *free;
+      const Activity reading("reader", "reads", parts_.sequence.source());
       for (RecordSequence::Item& item : buffer->items) item = parts_.sequence.Next();
       parts_.filler.Prepare(buffer, OutputOf(&buffer->items.front(), loader), layout_);
       if (!DealOut(buffer)) return;
@@ -116,6 +125,7 @@ void BatchPipeline::RunParser(RecordLoader* loader) {
 }
 
 void BatchPipeline::FillChunk(const Chunk& chunk, RecordLoader* loader) {
+  const Activity parsing("parser", "parses records of", parts_.sequence.source());
   BatchBuffer* buffer = chunk.buffer;
   for (int slot = chunk.begin; slot < chunk.end && !stopping_; ++slot) {
     try {

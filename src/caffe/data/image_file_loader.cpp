@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "caffe/core/activity.hpp"
+#include "caffe/core/paths.hpp"
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/error.hpp"
 
@@ -19,12 +21,13 @@ ImageFileLoader::ImageFileLoader(const ImageDataParameter& options)
 
 void ImageFileLoader::ReadFile(std::string_view path) {
   const std::string name = options_.root_folder() + std::string(path);
+  const Activity reading("parser", "reads", name);
   std::ifstream file(name, std::ios::binary | std::ios::ate);
   if (!file) {
     throw IoError(StrCat("cannot open '", name, "'; image_data_param { root_folder: '",
                          options_.root_folder(), "' } comes before the paths of the list"));
   }
-  if (std::filesystem::is_directory(name)) throw IoError(StrCat("'", name, "' is a directory"));
+  if (IsFolder(name)) throw IoError(StrCat("'", name, "' is a directory"));
   file_.resize(static_cast<size_t>(file.tellg()));
   file.seekg(0);
   file.read(file_.data(), static_cast<std::streamsize>(file_.size()));

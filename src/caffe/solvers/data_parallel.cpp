@@ -1,5 +1,6 @@
 #include "caffe/solvers/data_parallel.hpp"
 
+#include "caffe/error.hpp"
 #include "caffe/net/training_net.hpp"
 #include "caffe/solvers/statistics_keeper.hpp"
 #include "caffe/trace.hpp"
@@ -9,6 +10,7 @@ namespace caffe {
 DataParallel::DataParallel(std::shared_ptr<Communicator> communicator, Trace* trace)
     : communicator_(std::move(communicator)),
       ranks_(communicator_ != nullptr ? communicator_->ranks() : 1),
+      name_(StrCat("worker ", communicator_ != nullptr ? communicator_->rank() : 0)),
       trace_(trace) {}
 
 void DataParallel::Attach(Net& net, int reduce_buckets) {
@@ -36,9 +38,15 @@ DataParallel::Reduction::~Reduction() {
 void DataParallel::Reduction::Finish() {
   if (parallel_.ranks_ == 1) return;
   const TraceSpan span("wait for reduction");
+  const Activity waiting = parallel_.WaitForOthers("waits for the others' gradients, as");
   parallel_.reducer_->Wait();
   is_finished_ = true;
   parallel_.ReduceStatistics();
+}
+
+Activity DataParallel::WaitForOthers(const char* what) const {
+  return Activity("reduction", what, name_,
+                  [this](const std::exception_ptr& error) { communicator_->Abort(error); });
 }
 
 void DataParallel::ReduceStatistics() {
@@ -50,6 +58,7 @@ void DataParallel::ReduceStatistics() {
 
 double DataParallel::Mean(double number) {
   if (ranks_ == 1) return number;
+  const Activity waiting = WaitForOthers("waits for the others' loss, as");
   communicator_->AllReduceSum({&number, 1});
   return number / ranks_;
 }
@@ -57,6 +66,7 @@ double DataParallel::Mean(double number) {
 int DataParallel::OfRoot(int number) {
   if (ranks_ == 1) return number;
   double root = is_root() ? number : 0;
+  const Activity waiting = WaitForOthers("waits for a decision, as");
   communicator_->AllReduceSum({&root, 1});
   return static_cast<int>(root);
 }
@@ -67,6 +77,7 @@ void DataParallel::Share(std::vector<std::vector<double>>* batches) {
   for (const std::vector<double>& batch : *batches) {
     sizes.push_back(static_cast<double>(batch.size()));
   }
+  const Activity waiting = WaitForOthers("waits for the others' tests, as");
   communicator_->AllReduceSum(sizes);
   std::vector<double> numbers;
   for (size_t i = 0; i < sizes.size(); ++i) {

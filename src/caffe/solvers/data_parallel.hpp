@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "caffe/core/activity.hpp"
 #include "caffe/distributed/communicator.hpp"
 #include "caffe/distributed/gradient_reducer.hpp"
 #include "caffe/net.hpp"
@@ -59,9 +61,12 @@ class DataParallel {
 
  private:
   void ReduceStatistics();
+  // For as long as the result lives: this rank waits for the others. `what` goes on with its name.
+  Activity WaitForOthers(const char* what) const;
 
   std::shared_ptr<Communicator> communicator_;
   int ranks_ = 1;
+  const std::string name_;
   Trace* trace_ = nullptr;
   std::shared_ptr<Device> device_;
   std::unordered_map<const SyncedTensor*, size_t> index_;  // of gradients in the reducer

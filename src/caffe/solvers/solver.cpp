@@ -6,10 +6,12 @@
 #include <climits>
 #include <cmath>
 #include <deque>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "caffe/common.hpp"
+#include "caffe/core/activity.hpp"
 #include "caffe/detection_score.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/solver_position.hpp"
@@ -28,6 +30,7 @@
 #include "caffe/solvers/training_progress.hpp"
 #include "caffe/solvers/update_rule.hpp"
 #include "caffe/solvers/updater.hpp"
+#include "caffe/solvers/watchdog.hpp"
 #include "caffe/trace.hpp"
 
 namespace caffe {
@@ -149,10 +152,12 @@ struct Solver::Impl {
   int iter = 0;
   int current_step = 0;
   PlateauState plateau;
+  // Where the data layers stood when the iteration under way began, for `watchdog: "abort"`.
+  std::optional<std::map<std::string, uint64_t>> records_at_iteration;
   int last_snapshot_iter = -1;
   SmoothedLoss smoothed_loss;
   bool continues_window = false;  // its losses are those before a resumed run
-  std::deque<int> launched;  // iterations whose loss is not there yet
+  std::deque<int> launched;       // iterations whose loss is not there yet
   bool stop_requested = false;
   std::function<SolverAction::Enum()> action_function;
   std::vector<Callbacks> callbacks;
@@ -274,6 +279,9 @@ void Solver::Impl::Step(int iterations) {
   if (!std::exchange(continues_window, false)) smoothed_loss.Clear();
   stop_requested = false;
   while (iter < stop) {
+    const std::string number = std::to_string(iter);
+    const Activity iterating("compute", "computes iteration", number);
+    if (param.watchdog() == "abort") records_at_iteration = training_net->delivered_records();
     if (IsTested()) {
       TestAll();
       if (stop_requested) break;
@@ -298,6 +306,7 @@ void Solver::Impl::Step(int iterations) {
       ApplyUpdate();
     }
     ++iter;
+    records_at_iteration.reset();
     const SolverAction::Enum action = Poll();
     if ((param.snapshot() > 0 && iter % param.snapshot() == 0) ||
         action == SolverAction::SNAPSHOT) {
@@ -501,6 +510,8 @@ void Solver::Impl::Test(size_t index) {
       return;
     }
     if (batch % ranks != static_cast<uint64_t>(parallel.rank())) continue;
+    const std::string number = std::to_string(index);
+    const Activity testing("test", "computes a batch of test net", number);
     record = TestRecord(TrainingNet(test_net).Forward(batch), test_net);
   }
   parallel.Share(&batches);
@@ -563,6 +574,7 @@ std::string Solver::Impl::Snapshot() {
     return "";
   }
   const TraceSpan span("snapshot");
+  const Activity writing("snapshot", "writes", snapshot_prefix);
   const TrainingProgress::Pause pause(*reporter);
   SolverProgress progress;
   progress.iter = iter;
@@ -572,7 +584,8 @@ std::string Solver::Impl::Snapshot() {
   progress.solver_type = param.type();
   progress.net_name = net->name();
   progress.seed = seed;
-  progress.delivered_records = training_net->delivered_records();
+  // Not those of an iteration that was broken off.
+  progress.delivered_records = records_at_iteration.value_or(training_net->delivered_records());
   progress.gradient_scale = updater->ReadState();
   if (decide.larc.is_turbo) progress.larc_cosines = updater->ReadCosines();
   const bool as_hdf5 = param.snapshot_format() == SolverParameter::HDF5;
@@ -638,10 +651,15 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
                    .workers = parallel.ranks(),
                    .seed = seed,
                    .resumed_from = std::exchange(restored_from, "")});
+  std::optional<Watchdog> watchdog;  // one for all workers: it sees the activities of all
+  if (parallel.is_root()) watchdog.emplace(param, options.give_up);
   try {
     train();
   } catch (const std::exception& error) {
+    const std::string aborted = watchdog ? watchdog->reason() : "";
+    if (!aborted.empty()) SnapshotWhileTraining();
     reporter->End({iter, TrainingEnd::kFailed, error.what()});
+    if (!aborted.empty() && options.give_up) options.give_up(aborted);
     throw;
   }
   reporter->End({iter, stop_requested ? TrainingEnd::kStopped : TrainingEnd::kFinished, ""});

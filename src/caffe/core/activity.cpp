@@ -1,0 +1,83 @@
+#include "caffe/core/activity.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "caffe/error.hpp"
+
+namespace caffe {
+namespace {
+
+thread_local Activity* innermost = nullptr;
+
+double SecondsSince(Activity::Clock::time_point begin) {
+  return std::chrono::duration<double>(Activity::Clock::now() - begin).count();
+}
+
+}  // namespace
+
+struct Activity::Registry {
+  std::mutex mutex;
+  Activity* first = nullptr;
+};
+
+// Never destroyed: threads may outlive main().
+Activity::Registry& Activity::TheRegistry() {
+  static auto* const registry = new Registry;
+  return *registry;
+}
+
+Activity::Activity(const char* stage, const char* verb, std::string_view object,
+                   Interrupt interrupt)
+    : stage_(stage),
+      verb_(verb),
+      object_(object),
+      interrupt_(std::move(interrupt)),
+      outer_(std::exchange(innermost, this)) {
+  Registry& registry = TheRegistry();
+  const std::lock_guard lock(registry.mutex);
+  if (outer_ != nullptr) outer_->is_innermost_ = false;
+  next_ = std::exchange(registry.first, this);
+  if (next_ != nullptr) next_->previous_ = this;
+}
+
+Activity::~Activity() {
+  innermost = outer_;
+  Registry& registry = TheRegistry();
+  const std::lock_guard lock(registry.mutex);
+  (previous_ != nullptr ? previous_->next_ : registry.first) = next_;
+  if (next_ != nullptr) next_->previous_ = previous_;
+  if (outer_ == nullptr) return;
+  outer_->is_innermost_ = true;
+  outer_->begin_ = Clock::now();  // it has just gone on
+}
+
+std::vector<Activity::Report> Activity::LongerThan(double seconds) {
+  std::vector<Report> reports;
+  Registry& registry = TheRegistry();
+  const std::lock_guard lock(registry.mutex);
+  for (const Activity* one = registry.first; one != nullptr; one = one->next_) {
+    const double age = SecondsSince(one->begin_);
+    if (one->is_innermost_ && age >= seconds) {
+      reports.push_back({StrCat(one->stage_, ": ", one->verb_, " ", one->object_), age});
+    }
+  }
+  std::sort(reports.begin(), reports.end(),
+            [](const Report& a, const Report& b) { return a.seconds > b.seconds; });
+  return reports;
+}
+
+bool Activity::InterruptWaits(const std::exception_ptr& error) {
+  bool found = false;
+  Registry& registry = TheRegistry();
+  const std::lock_guard lock(registry.mutex);
+  for (const Activity* one = registry.first; one != nullptr; one = one->next_) {
+    if (!one->is_innermost_ || !one->interrupt_) continue;
+    one->interrupt_(error);
+    found = true;
+  }
+  return found;
+}
+
+}  // namespace caffe

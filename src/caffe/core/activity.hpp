@@ -1,0 +1,55 @@
+// What the threads of this process are doing, for whoever asks why a run does not go on.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caffe/export.hpp"
+
+namespace caffe {
+
+// From its construction to its end the calling thread does this. Where activities of a thread lie
+// within each other, the innermost counts. Meant for work as large as a batch or a file: an
+// activity costs about as much as two locks, and no memory.
+class CAFFE_EXPORT Activity {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // Makes the thread throw what it is given; called from another thread.
+  using Interrupt = std::function<void(const std::exception_ptr&)>;
+
+  // As in "parser", "reads", "/data/cat.jpg". The stages are reader, parser, compute, reduction,
+  // test and snapshot. The texts must outlive the activity. Give `interrupt` where the thread only
+  // waits.
+  Activity(const char* stage, const char* verb, std::string_view object,
+           Interrupt interrupt = nullptr);
+  ~Activity();
+  Activity(const Activity&) = delete;
+  Activity& operator=(const Activity&) = delete;
+
+  struct Report {
+    std::string text;  // "parser: reads /data/cat.jpg"
+    double seconds = 0;
+  };
+  // Those that have lasted at least that long, the longest first.
+  static std::vector<Report> LongerThan(double seconds);
+  // Interrupts every thread that only waits. Whether there was one.
+  static bool InterruptWaits(const std::exception_ptr& error);
+
+ private:
+  struct Registry;
+  static Registry& TheRegistry();
+
+  const char *const stage_, *const verb_;
+  const std::string_view object_;
+  const Interrupt interrupt_;
+  Clock::time_point begin_ = Clock::now();
+  Activity* const outer_;
+  bool is_innermost_ = true;
+  Activity *previous_ = nullptr, *next_ = nullptr;  // in the registry's list
+};
+
+}  // namespace caffe

@@ -1,0 +1,102 @@
+#include "caffe/solvers/watchdog.hpp"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "caffe/core/activity.hpp"
+#include "caffe/core/start_thread.hpp"
+#include "caffe/error.hpp"
+
+namespace caffe {
+namespace {
+
+bool IsOn(const SolverParameter& param) {
+  const std::string& name = param.watchdog();
+  Require(name == "off" || name == "warn" || name == "abort", "solver: watchdog is '", name,
+          "'; give off, warn or abort");
+  const double seconds = param.watchdog_seconds();
+  Require(std::isfinite(seconds) && seconds > 0, "solver: watchdog_seconds is ", seconds,
+          "; give a positive number of seconds, or watchdog: \"off\"");
+  return name != "off";
+}
+
+std::string Describe(const std::vector<Activity::Report>& reports) {
+  std::string text;
+  for (const Activity::Report& report : reports) {
+    if (!text.empty()) text += "; ";
+    text += StrCat(report.text, " (for ", std::llround(report.seconds), " s)");
+  }
+  return text;
+}
+
+}  // namespace
+
+Watchdog::Watchdog(const SolverParameter& param, GiveUp give_up)
+    : limit_(param.watchdog_seconds()),
+      aborts_(param.watchdog() == "abort"),
+      give_up_(std::move(give_up)),
+      next_report_(limit_) {
+  if (IsOn(param)) thread_ = StartThread("the watchdog", [this] { Run(); });
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string Watchdog::reason() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+void Watchdog::Run() {
+  const auto pause = std::chrono::duration<double>(std::clamp(limit_ / 10, 0.01, 5.0));
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, pause, [&] { return stops_; })) {
+    lock.unlock();
+    Look();
+    lock.lock();
+    if (reason_.empty()) continue;
+    aborted_after_ += pause.count();
+    if (give_up_ && aborted_after_ > limit_) {
+      const std::string why = reason_;
+      lock.unlock();
+      give_up_(why);
+      lock.lock();
+    }
+  }
+}
+
+void Watchdog::Look() {
+  const std::vector<Activity::Report> reports = Activity::LongerThan(limit_);
+  if (reports.empty()) {
+    next_report_ = limit_;
+    return;
+  }
+  if (reports[0].seconds < next_report_) return;
+  next_report_ = 2 * reports[0].seconds;
+  const std::string text = Describe(reports);
+  LOG(WARNING) << "No progress for " << limit_ << " s: " << text;
+  if (aborts_) Abort(text);
+}
+
+void Watchdog::Abort(const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!reason_.empty()) return;
+    reason_ = why;
+  }
+  Activity::InterruptWaits(std::make_exception_ptr(DeviceError(
+      StrCat("the watchdog ended the run, which made no progress for ", limit_, " s: ", why))));
+}
+
+}  // namespace caffe

@@ -1,0 +1,71 @@
+#include "caffe/core/activity.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+namespace caffe {
+namespace {
+
+std::vector<std::string> Texts(double seconds) {
+  std::vector<std::string> texts;
+  for (const Activity::Report& report : Activity::LongerThan(seconds)) texts.push_back(report.text);
+  return texts;
+}
+
+TEST(ActivityTest, TheInnermostOfAThreadCounts) {
+  EXPECT_TRUE(Texts(0).empty());
+  {
+    const Activity outer("compute", "computes iteration", "7");
+    EXPECT_THAT(Texts(0), ::testing::ElementsAre("compute: computes iteration 7"));
+    {
+      const Activity inner("snapshot", "writes", "x");
+      EXPECT_THAT(Texts(0), ::testing::ElementsAre("snapshot: writes x"));
+      EXPECT_TRUE(Texts(60).empty());
+    }
+    EXPECT_THAT(Texts(0), ::testing::ElementsAre("compute: computes iteration 7"));
+  }
+  EXPECT_TRUE(Texts(0).empty());
+}
+
+TEST(ActivityTest, AnOuterActivityIsAsOldAsItsLastInnerOne) {
+  const Activity outer("compute", "computes", "x");
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(Texts(0.03).size(), 1);
+  { const Activity inner("test", "computes", "x"); }
+  EXPECT_TRUE(Texts(0.03).empty());
+}
+
+TEST(ActivityTest, InterruptsThreadsThatWait) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::exception_ptr error;
+  bool waits = false;
+  std::thread waiting([&] {
+    const Activity activity("compute", "waits for", "x", [&](const std::exception_ptr& given) {
+      const std::lock_guard lock(mutex);
+      error = given;
+      changed.notify_all();
+    });
+    std::unique_lock lock(mutex);
+    waits = true;
+    changed.notify_all();
+    changed.wait(lock, [&] { return error != nullptr; });
+  });
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return waits; });
+  }
+  const Activity computing("compute", "computes", "x");  // is not interrupted
+  EXPECT_TRUE(Activity::InterruptWaits(std::make_exception_ptr(std::runtime_error("now"))));
+  waiting.join();
+  EXPECT_THROW(std::rethrow_exception(error), std::runtime_error);
+  EXPECT_FALSE(Activity::InterruptWaits(error));
+}
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,148 @@
+"""What signals do to a run: nothing when told so, a snapshot and an end when not, an end at any time."""
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+
+def as_a_shell_does():
+    for one in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(one, signal.SIG_DFL)
+
+
+class Run:
+    """A training run with its log; signals can be sent to it."""
+
+    def __init__(self, command, log):
+        self.log = log
+        with open(log, "w") as file:
+            self.process = subprocess.Popen([str(part) for part in command], stderr=file, preexec_fn=as_a_shell_does)
+
+    def wait_for(self, text, seconds=60):
+        end = time.time() + seconds
+        while text not in self.log.read_text():
+            assert self.process.poll() is None, self.log.read_text()[-2000:]
+            assert time.time() < end, f"'{text}' did not come: {self.log.read_text()[-2000:]}"
+            time.sleep(0.05)
+
+    def iteration(self):
+        return int(re.findall(r"Iteration (\d+)", self.log.read_text())[-1])
+
+    def goes_on(self):
+        before = self.iteration()
+        end = time.time() + 30
+        while self.process.poll() is None and self.iteration() <= before and time.time() < end:
+            time.sleep(0.05)
+        return self.process.poll() is None and self.iteration() > before
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        return self.process.wait()
+
+
+@pytest.fixture
+def training(tmp_path, program, solver):
+    runs = []
+
+    def start(*flags, **fields):
+        file = solver("run", max_iter=10000000, display=20, **fields)
+        run = Run([program("caffe"), "train", f"--solver={file}", *flags], tmp_path / "log")
+        runs.append(run)
+        run.wait_for("Iteration 20")
+        return run
+    yield start
+    for run in runs:
+        run.end()
+
+
+@pytest.mark.parametrize("name", ["int", "hup", "term"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_signal_whose_effect_is_none_is_ignored(training, name, workers, tmp_path):
+    """`-sighup_effect none` is for runs that survive a closed terminal; it once ended them."""
+    run = training(f"-sig{name}_effect=none", f"-workers={workers}")
+    run.process.send_signal(getattr(signal, f"SIG{name.upper()}"))
+    assert run.goes_on()
+    assert not list(tmp_path.glob("run_iter_*"))
+
+
+def test_ctrl_c_stops_with_a_snapshot(training, tmp_path):
+    run = training()
+    run.process.send_signal(signal.SIGINT)
+    assert run.process.wait(60) == 0
+    assert len(list(tmp_path.glob("run_iter_*.solverstate"))) == 1
+
+
+@pytest.fixture
+def stalled(tmp_path, program):
+    """A run whose reader waits for ever: its image list ends with a pipe that nobody writes to."""
+    (tmp_path / "gray.pgm").write_bytes(b"P5 16 16 255\n" + bytes(256))
+    os.mkfifo(tmp_path / "pipe.jpg")
+    (tmp_path / "list").write_text(f"{tmp_path}/gray.pgm 1\n" * 24 + f"{tmp_path}/pipe.jpg 0\n")
+    (tmp_path / "net.prototxt").write_text("""
+layer { name: "d" type: "ImageData" top: "data" top: "label"
+  image_data_param { source: "%s/list" batch_size: 2 is_color: false } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "l" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+""" % tmp_path)
+    (tmp_path / "solver.prototxt").write_text(
+        f'net: "{tmp_path}/net.prototxt" base_lr: 1e-7 lr_policy: "fixed" max_iter: 100000 display: 1 random_seed: 3 '
+        f'snapshot_prefix: "{tmp_path}/snap"')
+    runs = []
+
+    def start(*flags):
+        run = Run([program("caffe"), "train", f"--solver={tmp_path}/solver.prototxt", *flags], tmp_path / "log")
+        runs.append(run)
+        return run
+    yield start
+    for run in runs:
+        run.end()
+
+
+def test_a_second_ctrl_c_ends_a_run_whose_reader_hangs(stalled):
+    run = stalled()
+    run.wait_for("Iteration 5")
+    time.sleep(1)
+    run.process.send_signal(signal.SIGINT)
+    run.wait_for("Ctrl-C once more")
+    time.sleep(0.2)
+    run.process.send_signal(signal.SIGINT)  # the same press of the keys, passed on by a script
+    time.sleep(0.8)
+    assert run.process.poll() is None
+    run.process.send_signal(signal.SIGINT)
+    assert run.process.wait(10) == -signal.SIGINT
+    assert "Ended at once; the last snapshot is whole." in run.log.read_text()
+
+
+def test_the_watchdog_names_what_hangs(stalled):
+    run = stalled("-watchdog_seconds=0.5")
+    run.wait_for("No progress for 0.5 s")
+    line = next(line for line in run.log.read_text().splitlines() if "No progress" in line)
+    assert "waits for the parsers of" in line or "waits for the reader of" in line
+    assert "pipe.jpg" in line
+    assert run.process.poll() is None  # it only says so
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_watchdog_ends_a_run_that_hangs_with_a_snapshot(stalled, tmp_path, program, run, workers):
+    hanging = stalled("-watchdog=abort", "-watchdog_seconds=0.5", f"-workers={workers}")
+    assert hanging.process.wait(60) == 1
+    log = hanging.log.read_text()
+    assert "No progress for 0.5 s" in log and "was told to end" in log and "pipe.jpg" in log
+    states = list(tmp_path.glob("snap_iter_*.solverstate"))
+    assert len(states) == 1
+    # The record that could not be read comes next, and is readable now: all 25, again and again.
+    os.remove(tmp_path / "pipe.jpg")
+    (tmp_path / "pipe.jpg").write_bytes((tmp_path / "gray.pgm").read_bytes())
+    iteration = int(states[0].stem.split("_")[-1])
+    flags = [f"--solver={tmp_path}/solver.prototxt", f"-workers={workers}", f"-set=max_iter={iteration + 30}"]
+    whole = run(program("caffe"), "train", *flags, f"-set=snapshot_prefix={tmp_path}/whole", "-set=random_seed=3")
+    assert whole.returncode == 0, whole.stderr[-2000:]
+    done = run(program("caffe"), "train", *flags, f"--snapshot={states[0]}")
+    assert done.returncode == 0, done.stderr[-2000:]
+    end = f"iter_{iteration + 30}.caffemodel"
+    assert (tmp_path / f"whole_{end}").read_bytes() == (tmp_path / f"snap_{end}").read_bytes()
