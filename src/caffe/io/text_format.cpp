@@ -5,6 +5,9 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -317,6 +320,71 @@ std::string Located(std::string_view text, const std::string& source_name, const
                 ColumnInText(text, position.line, position.column), ": ", what, excerpt);
 }
 
+// The first byte of the text at a position.
+size_t OffsetOf(std::string_view text, const Position& position) {
+  const char* const line = LineAt(text, position.line).data();
+  return static_cast<size_t>(line - text.data()) +
+         static_cast<size_t>(ColumnInText(text, position.line, position.column)) - 1;
+}
+
+// Where the field whose value ends before `end` begins and ends, a separator behind it included.
+// Its value may be a list.
+std::optional<std::pair<size_t, size_t>> FieldBefore(std::string_view text, const Descriptor* root,
+                                                     const Position& end) {
+  Position previous, name;
+  std::string previous_text, text_of_name;
+  bool is_in_list = false;
+  for (TextWalk walk(text, root); walk.Next(); walk.Enter()) {
+    const Position position{walk.token().line, walk.token().column};
+    const std::string& token = walk.token().text;
+    if (!(position < end)) break;
+    if (token == ":") {
+      name = previous;
+      text_of_name = previous_text;
+      is_in_list = false;
+    }
+    if (token == "[") is_in_list = true;
+    previous = position;
+    previous_text = token;
+  }
+  if (name.line < 0 || text_of_name == "]")
+    return std::nullopt;  // an extension's name has brackets
+  size_t last = OffsetOf(text, previous) + previous_text.size();
+  if (is_in_list) last = std::min(text.find(']', last), text.size() - 1) + 1;
+  const size_t next = text.find_first_not_of(" \t\r\n", last);
+  const bool is_separated =
+      next != std::string_view::npos && (text[next] == ',' || text[next] == ';');
+  return std::pair(OffsetOf(text, name), is_separated ? next + 1 : last);
+}
+
+// A text without what protobuf's parser cannot be told to pass over: fields whose value is none of
+// their enum's. Spaces stand for them, so that all else keeps its place.
+struct Readable {
+  std::string text;
+  std::vector<Complaint> left_out;
+};
+
+Readable WithoutUnknownValues(std::string_view text, const google::protobuf::Message& kind) {
+  Readable result{std::string(text), {}};
+  const std::unique_ptr<google::protobuf::Message> scratch(kind.New());
+  for (;;) {
+    const BracketedText bracketed(result.text, kind.GetDescriptor());
+    Complaints complaints(&bracketed);
+    google::protobuf::TextFormat::Parser parser;
+    parser.RecordErrorsTo(&complaints);
+    parser.AllowUnknownField(true);
+    parser.AllowUnknownExtension(true);
+    if (parser.ParseFromString(bracketed.text(), scratch.get())) return result;
+    if (!complaints.error->message.starts_with("Unknown enumeration value")) return result;
+    const auto field = FieldBefore(result.text, kind.GetDescriptor(), complaints.error->position);
+    if (!field) return result;
+    for (size_t i = field->first; i < field->second; ++i) {
+      if (!std::isspace(static_cast<unsigned char>(result.text[i]))) result.text[i] = ' ';
+    }
+    result.left_out.push_back(*complaints.error);
+  }
+}
+
 }  // namespace
 
 int ColumnInText(std::string_view text, int line, int column) {
@@ -345,10 +413,16 @@ void ParseTextProto(std::string_view text, const std::string& source_name,
           text.find('\0') + 1, " of ", text.size(),
           " is 0); a definition is a prototxt, weights are given separately");
   const Descriptor* root = message->GetDescriptor();
+  Readable readable;
+  std::string_view known = text;
+  if (is_lenient) {
+    readable = WithoutUnknownValues(text, *message);
+    known = readable.text;
+  }
   std::optional<BracketedText> bracketed;
-  if (!ExtensionsOf(*LayerParameter::descriptor()).empty()) bracketed.emplace(text, root);
+  if (!ExtensionsOf(*LayerParameter::descriptor()).empty()) bracketed.emplace(known, root);
   Complaints complaints(bracketed ? &*bracketed : nullptr);
-  const std::string_view source = bracketed ? std::string_view(bracketed->text()) : text;
+  const std::string_view source = bracketed ? std::string_view(bracketed->text()) : known;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&complaints);
   parser.AllowUnknownField(is_lenient);
@@ -358,7 +432,9 @@ void ParseTextProto(std::string_view text, const std::string& source_name,
     CAFFE_ASSERT(complaints.error.has_value());
     throw InvalidArgument(Located(text, source_name, root, *complaints.error));
   }
-  for (const Complaint& warning : complaints.warnings) {
+  std::vector<Complaint>& left_out = readable.left_out;
+  left_out.insert(left_out.end(), complaints.warnings.begin(), complaints.warnings.end());
+  for (const Complaint& warning : left_out) {
     LOG(WARNING) << "left out: " << Located(text, source_name, root, warning);
   }
 }
@@ -370,7 +446,9 @@ LenientReading::~LenientReading() {
 }
 
 TextPositions::TextPositions(std::string_view text, google::protobuf::Message* message)
-    : bracketed_(text, message->GetDescriptor()), text_(text) {
+    : known_(is_lenient ? WithoutUnknownValues(text, *message).text : std::string(text)),
+      bracketed_(known_, message->GetDescriptor()),
+      text_(text) {
   google::protobuf::TextFormat::Parser parser;
   parser.WriteLocationsTo(&tree_);
   parser.AllowUnknownField(is_lenient);

@@ -18,8 +18,9 @@ namespace caffe {
 CAFFE_EXPORT void ParseTextProto(std::string_view text, const std::string& source_name,
                                  google::protobuf::Message* message);
 
-// While one of these lives, this thread's ParseTextProto leaves out fields that the
-// schema does not have, with a warning each that says what the error would have said.
+// While one of these lives, this thread's ParseTextProto leaves out fields that the schema does not
+// have, and those with a value that their enum does not have, with a warning each that says what
+// the error would have said.
 class CAFFE_EXPORT LenientReading {
  public:
   explicit LenientReading(bool on = true);
@@ -51,6 +52,7 @@ class TextPositions {
   std::string PlaceOf(const google::protobuf::FieldDescriptor* field, int index) const;
 
  private:
+  const std::string known_;  // without what lenient reading leaves out
   const BracketedText bracketed_;
   const std::string_view text_;
   google::protobuf::TextFormat::ParseInfoTree tree_;
