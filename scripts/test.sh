@@ -100,6 +100,10 @@ test_preset() {
   # The Python tests start programs, so they take a build whose programs run at full speed.
   case "$1" in cpu-*) step "pytest" run_pytest "$1" || true ;; esac
   if [ "$1" = cpu-release ]; then test_installed_tree "$1"; fi
+  if [ "$1" = asan ]; then
+    step "plug-ins in asan" env CAFFE_INSTALL_BUILD="$PWD/build/asan" "$(find_python pytest google.protobuf)" \
+      -m pytest -q -rs -p no:cacheprovider tests/install/test_address_sanitizer.py || true
+  fi
 }
 
 [ -z "$install" ] || bash scripts/install_dependencies.sh test

@@ -2,9 +2,12 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
+#include "caffe/core/address_sanitizer.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/device/device.hpp"
 #include "caffe/error.hpp"
@@ -41,8 +44,8 @@ class CpuDevice final : public Device {
   std::shared_ptr<void> Allocate(size_t bytes) override {
     if (bytes == 0) bytes = 1;
     if (bytes < kSmallBytes) {
-      void* memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-      if (memory == nullptr) ThrowOutOfMemory(bytes);
+      void* memory = nullptr;
+      if (posix_memalign(&memory, 64, bytes) != 0) ThrowOutOfMemory(bytes);
       std::memset(memory, 0, bytes);
       return {memory, std::free};
     }
@@ -62,7 +65,8 @@ class CpuDevice final : public Device {
   void Synchronize() override {}
 
  private:
-  static constexpr size_t kSmallBytes = 1 << 20;
+  // The sanitizer sees who leaves memory of malloc's.
+  static constexpr size_t kSmallBytes = CAFFE_ADDRESS_SANITIZER ? SIZE_MAX : 1 << 20;
 
   [[noreturn]] static void ThrowOutOfMemory(size_t bytes) {
     throw DeviceError(StrCat("cpu: out of memory asking for ", bytes / (1 << 20),

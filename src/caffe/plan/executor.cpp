@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "caffe/error.hpp"
+#include "caffe/plan/operand_guard.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 #include "caffe/trace.hpp"
 
@@ -366,7 +367,11 @@ std::vector<Shape> Executor::RunStep(size_t index, const RunOptions& options) {
   if (step.work == Program::Work::kZero) return ZeroOutputs(context), std::vector<Shape>{};
   const TraceSpan span(step.layer_name);
   if (is_profiling_) BeginTiming(index);
-  step.kernel.run(context);
+  {
+    const OperandGuard guard(program_->device->is_host_accessible() ? arena_.get() : nullptr,
+                             static_cast<size_t>(arena_bytes_), context);
+    step.kernel.run(context);
+  }
   if (is_profiling_) EndTiming(index);
   if (options.inspect && new_top_shapes.empty()) options.inspect(step, operands_[index].outputs);
   return new_top_shapes;

@@ -31,10 +31,14 @@ class FaultyLayer : public NeuronLayer<Dtype> {
     CHECK(!Is("check")) << "a check of the layer";
     caffe_copy(bottom[0]->count(), bottom[0]->cpu_data(), top[0]->mutable_cpu_data());
     if (Is("longer")) Grow(bottom[0]->shape(), top[0]);
+    if (Is("write")) top[0]->mutable_cpu_data()[top[0]->count()] = 1;
+    if (Is("read")) top[0]->mutable_cpu_data()[0] = bottom[0]->cpu_data()[bottom[0]->count()];
   }
-  virtual void Backward_cpu(const vector<Blob<Dtype>*>&, const vector<bool>&,
-                            const vector<Blob<Dtype>*>&) {
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>&,
+                            const vector<Blob<Dtype>*>& bottom) {
     Fail("Backward");
+    if (Is("write diff")) bottom[0]->mutable_cpu_diff()[bottom[0]->count()] = 1;
+    if (Is("read diff")) bottom[0]->mutable_cpu_diff()[0] = top[0]->cpu_diff()[-1];
   }
 
  private:
