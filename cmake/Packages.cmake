@@ -37,7 +37,7 @@ set(CPACK_COMPONENT_FORMATS_DEPENDS programs)
 caffe_package(development libcortado-dev libdevel "C++ headers of Cortado"
   "For C++ programs that use nets and solvers, and for new layers.")
 set(CPACK_COMPONENT_DEVELOPMENT_DEPENDS programs)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libprotobuf-dev, libgoogle-glog-dev, libgflags-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libprotobuf-dev, protobuf-compiler, libgoogle-glog-dev, libgflags-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_CONFLICTS libcaffe-cpu-dev)
 
 if(CAFFE_PYTHON_VERSION)

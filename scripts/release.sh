@@ -66,7 +66,7 @@ make_wheel() {
 }
 
 make_deb() {
-  build proto/all tools/all python/all
+  build proto/all src/caffe/all tools/all python/all
   rm -f "$output"/*.deb
   (cd "build/$preset" && cpack -G DEB -B "$PWD/packages")
   mv "build/$preset"/packages/*.deb "$output"
