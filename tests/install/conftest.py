@@ -1,5 +1,6 @@
 """The tree that a user installs. CAFFE_INSTALL_BUILD names the build it is installed from (scripts/test.sh builds preset
-cpu-package for it); without it, that of the other tests, whose library shows more than a user's."""
+cpu-package for it); without it, that of the other tests, whose library shows more than a user's. CAFFE_INSTALL_PREFIX
+names a tree that is installed already, as tests/scripts/test_release.py does on a Debian system without this project."""
 import os
 import pathlib
 import shutil
@@ -47,7 +48,10 @@ def build():
 
 
 @pytest.fixture(scope="session")
-def tree(build, tmp_path_factory):
+def tree(request, tmp_path_factory):
+    if "CAFFE_INSTALL_PREFIX" in os.environ:
+        return Tree(pathlib.Path(os.environ["CAFFE_INSTALL_PREFIX"]))
+    build = request.getfixturevalue("build")
     prefix = tmp_path_factory.mktemp("installed")
     for component in ("programs", "formats", "development"):
         subprocess.run(["cmake", "--install", build, "--component", component, "--prefix", prefix], check=True,

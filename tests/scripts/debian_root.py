@@ -9,14 +9,16 @@ import subprocess
 
 import pytest
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENTER = """
 set -e
 mount --make-rprivate /
 mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/changes,workdir=$2/work" "$2/root"
 mount -t proc proc "$2/root/proc"
 mount --rbind /dev "$2/root/dev"
-mkdir -p "$2/root/packages"
+mkdir -p "$2/root/packages" "$2/root/checkout"
 mount --bind "$3" "$2/root/packages"
+mount --bind -o ro "$5" "$2/root/checkout"
 cp /etc/resolv.conf "$2/root/etc/"
 exec chroot "$2/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \\
   DEBIAN_FRONTEND=noninteractive bash -euo pipefail -c "$4"
@@ -36,8 +38,8 @@ class DebianRoot:
             pathlib.Path(folder, name).mkdir()
 
     def run(self, script, status=0):
-        """Runs a script with the packages in /packages; returns its output. What it changes lasts."""
-        done = subprocess.run(["unshare", "--mount", "bash", "-c", ENTER, "enter", self.lower, self.folder, self.packages, script],
+        """Runs a script with the packages in /packages and this checkout in /checkout; returns its output. What it changes lasts."""
+        done = subprocess.run(["unshare", "--mount", "bash", "-c", ENTER, "enter", self.lower, self.folder, self.packages, script, ROOT],
                               text=True, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=3000)
         assert done.returncode == status, done.stdout[-4000:]

@@ -123,6 +123,34 @@ def test_the_debian_packages_need_nothing_but_apt(root):
     root.run("apt-get -qq remove -y cortado; ! command -v caffe; ! test -e /usr/share/cortado; ! test -e /usr/lib/python3/dist-packages/caffe")
 
 
+def advised(archive):
+    """What docs/cpp.md says to install beside the archive, or as Debian packages."""
+    commands = re.findall(r"^apt-get install (.*)$", (ROOT / "docs" / "cpp.md").read_text(), re.M)
+    (names,) = [names for names in commands if archive != (".deb" in names)]
+    return names.replace("./", "/packages/")
+
+
+def check_that_programs_build(root, prefix, packages):
+    """By tests/install: first with what the page says alone, then with the libraries that old programs call themselves."""
+    install = "apt-get -qq install -y --no-install-recommends "
+    test = (f"cd /tmp; ln -sfn /usr/lib/python3/dist-packages python; export CAFFE_INSTALL_PREFIX={prefix} CAFFE_BINARY_DIR=/tmp "
+            "PYTHONDONTWRITEBYTECODE=1; python3 -m pytest -q -p no:cacheprovider /checkout/tests/install/")
+    root.run(f"apt-get -qq update; {install} {packages}")
+    for name in ("headers", "programs", "plugins"):
+        root.run(f"{install} python3-pytest python3-protobuf; {test}test_{name}.py")
+    root.run(f"{install} python3-numpy libopencv-imgcodecs-dev libopencv-imgproc-dev libhdf5-dev libboost-dev libgtest-dev; "
+             f"{test}test_old_cpp.py")
+
+
+def test_programs_build_with_the_debian_packages(root):
+    check_that_programs_build(root, "/usr", f"{advised(archive=False)} /packages/python3-cortado_*.deb /packages/cortado-formats_*.deb")
+
+
+def test_programs_build_with_the_archive(root):
+    root.run("mkdir /opt/cortado; tar xf /packages/cortado-*.tar.gz -C /opt/cortado --strip-components=1")
+    check_that_programs_build(root, "/opt/cortado", advised(archive=True))
+
+
 def test_lists_say_what_is_inside(packages):
     lists = {path.name: json.loads(path.read_text()) for path in packages.glob("*.cdx.json")}
     assert {name.removesuffix(".cdx.json") for name in lists} == {
