@@ -1,6 +1,8 @@
 """Caffe's C++ API: programs and layers that were written for it build with an installed tree, and give the numbers of ours."""
 import json
+import pathlib
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -196,6 +198,18 @@ def test_old_layers_are_trained_and_resumed_to_the_byte(layers, caffe, tmp_path)
     gain = caffe.proto.caffe_pb2.NetParameter.FromString(whole[0]).layer[1]
     assert gain.type == "ChannelGain" and [len(blob.data) for blob in gain.blobs] == [4, 4]
     assert all(value != 1 for value in gain.blobs[0].data)
+
+
+def test_python_has_what_a_plugin_of_old_layers_needs(tree, caffe, tmp_path):
+    """An interpreter does not look for libcaffe_compat where its libcaffe is, as in a wheel."""
+    tree.run(tree.compiler, "-std=c++11", "-shared", "-fPIC", SOURCES / "layers" / "soft_sign_layer.cpp", "-o", tmp_path / "plugin.so",
+             *tree.pkg_config("--cflags", "--libs", "cortado-compat"))
+    (tmp_path / "net.prototxt").write_text(
+        'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 } } } layer { name: "y" type: "SoftSign" bottom: "x" top: "y" }')
+    script = ("import caffe; caffe.load_plugin('plugin.so'); net = caffe.Net('net.prototxt', caffe.TEST); "
+              "net.blobs['x'].data[...] = 3; print(net.forward()['y'])")
+    package = pathlib.Path(caffe.__file__).parents[1]
+    assert "[0.75]" in run([sys.executable, "-c", f"import os; os.chdir({str(tmp_path)!r}); {script}"], PYTHONPATH=package)
 
 
 def test_two_workers_repeat_a_run_to_the_byte(layers, tmp_path):

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 from debian_root import DebianRoot
@@ -101,6 +102,8 @@ def test_the_wheel_needs_only_pip_and_libx11(root):
     root.run("apt-get -qq update; apt-get -qq install -y --no-install-recommends python3-venv libx11-6")
     # From here, because this system may reach the package index by settings of its own.
     wheel = next(root.packages.glob("*.whl"))
+    soversion = VERSION.rpartition(".")[0]
+    assert {f"caffe/lib/lib{name}.so.{soversion}" for name in ("caffe", "caffe_compat")} <= set(zipfile.ZipFile(wheel).namelist())
     subprocess.run([sys.executable, "-m", "pip", "-q", "download", "--dest", root.packages / "wheels", wheel], check=True)
     root.run("python3 -m venv /venv; /venv/bin/pip -q install --no-index --find-links /packages/wheels cortado")
     assert VERSION in root.run("/venv/bin/caffe --version; /venv/bin/python -c 'import caffe; print(caffe.__version__)'")

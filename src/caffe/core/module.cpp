@@ -8,12 +8,15 @@
 
 namespace caffe {
 
-void* LoadModule(const std::string& name, const char* symbol, const std::string& need) {
+std::string BesideLibrary(const std::string& file) {
   Dl_info library;
-  const bool is_known = dladdr(reinterpret_cast<const void*>(&LoadModule), &library) != 0;
+  const bool is_known = dladdr(reinterpret_cast<const void*>(&BesideLibrary), &library) != 0;
   CAFFE_ASSERT(is_known);
-  const std::string path =
-      std::filesystem::path(library.dli_fname).replace_filename("lib" + name + ".so").string();
+  return std::filesystem::path(library.dli_fname).replace_filename(file).string();
+}
+
+void* LoadModule(const std::string& name, const char* symbol, const std::string& need) {
+  const std::string path = BesideLibrary("lib" + name + ".so");
   if (!std::filesystem::exists(path)) {
     throw Unsupported(StrCat(need, ": ", path, " is not there; build all of Cortado ",
                              "(cmake --build --preset cpu-release), or install all of it"));

@@ -6,6 +6,9 @@
 
 namespace caffe {
 
+// The path of a file that lies beside libcaffe.
+std::string BesideLibrary(const std::string& file);
+
 // The address of `symbol` in the module lib<name>.so, which lies beside libcaffe. Throws
 // Unsupported, which says what `need` needs ("images other than JPEG need OpenCV's imgcodecs
 // library") and why it could not be had: the module was not built, or its libraries are not there.

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "caffe/core/module.hpp"
 #include "caffe/core/plugin_registration.hpp"
 #include "caffe/error.hpp"
 
@@ -61,6 +62,19 @@ std::string PathOf(const std::string& file) {
   return std::filesystem::absolute(file).string();
 }
 
+// Loads libcaffe_compat where a plug-in lacked it, as the loader has said. Programs find it by
+// their own paths, an interpreter that has imported libcaffe does not.
+bool LoadLackingCompat(const std::string& said) {
+  const std::string lacking = said.substr(0, said.find(':'));
+  return lacking.starts_with("libcaffe_compat.so") &&
+         dlopen(BesideLibrary(lacking).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;
+}
+
+std::string LoadersReason() {
+  const char* const said = dlerror();
+  return said != nullptr ? said : "no reason is known";
+}
+
 // `refused`: libraries that are in memory and must not be used.
 void* Open(const std::string& file, Registrations* registrations,
            std::map<void*, std::string>* refused) {
@@ -69,9 +83,14 @@ void* Open(const std::string& file, Registrations* registrations,
   // Its header says that dlopen never throws, and the compiler would leave the handler out.
   void* (*const volatile open_library)(const char*, int) = dlopen;
   void* library = nullptr;
-  std::string reason;
+  std::string reason, said;
   try {
     library = open_library(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) said = LoadersReason();
+    if (library == nullptr && LoadLackingCompat(said)) {
+      library = open_library(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (library == nullptr) said = LoadersReason();
+    }
   } catch (const std::exception& error) {
     reason = error.what();
   } catch (...) {
@@ -90,17 +109,16 @@ void* Open(const std::string& file, Registrations* registrations,
     throw InvalidArgument(message);
   }
   if (library != nullptr) return library;
-  const char* said = dlerror();
   Require(
       std::filesystem::exists(path) || file.find('/') != std::string::npos, "plug-in '", file,
       "': there is no such file in the folder in which the program runs, and the system's loader "
       "finds no library of this name that can be loaded (",
-      said != nullptr ? said : "no reason is known", ")");
-  throw InvalidArgument(StrCat(
-      "plug-in '", file, "' cannot be loaded: ", said != nullptr ? said : "no reason is known",
-      "; it has to be a shared library (-shared -fPIC) compiled and linked "
-      "against Cortado ",
-      CAFFE_VERSION));
+      said, ")");
+  throw InvalidArgument(
+      StrCat("plug-in '", file, "' cannot be loaded: ", said,
+             "; it has to be a shared library (-shared -fPIC) compiled and linked "
+             "against Cortado ",
+             CAFFE_VERSION));
 }
 
 // Whether `address` lies in that library itself, and not in one that it needs.
