@@ -87,6 +87,33 @@ TEST(FocalLossTest, CountsWhatIsRightLess) {
   }
 }
 
+TEST(FocalLossTest, LinearShiftsAndScalesTheScore) {
+  // The classes are on the last axis.
+  LossNet net({"dim: 2 dim: 2 dim: 3", "dim: 2 dim: 2"},
+              "type: 'FocalLoss' focal_loss_param { type: LINEAR gamma: 4 alpha: 0.5 beta: -0.5 } "
+              "softmax_param { axis: 2 } propagate_down: true propagate_down: false");
+  const Numbers scores = {2, 0, -1, 1, 3, 3, 0, 0, 0, 90, -90, 0}, labels = {0, 2, 1, 0};
+  net.Set(0, scores).Set(1, labels);
+  double want = 0;
+  std::vector<double> gradient;
+  for (int row = 0; row < 4; ++row) {
+    const float* s = &scores[3 * row];
+    const int label = static_cast<int>(labels[row]);
+    double others = 0;
+    for (int c = 0; c < 3; ++c) {
+      if (c != label) others += std::exp(static_cast<double>(s[c]));
+    }
+    const double x = s[label] - std::log(others), z = 4 * x - 0.5;
+    want += 0.5 * std::log1p(std::exp(-z)) / 4 / 4;
+    for (int c = 0; c < 3; ++c) {
+      const double slope_of_x = c == label ? 1 : -std::exp(static_cast<double>(s[c])) / others;
+      gradient.push_back(-0.5 / (1 + std::exp(z)) * slope_of_x / 4);
+    }
+  }
+  EXPECT_NEAR(net.Loss(), want, 1e-5);
+  ExpectNear(net.Gradient(0), gradient);
+}
+
 TEST(TripletLossTest, PullsAndPushesWithinTheMargin) {
   LossNet net(std::vector<std::string>(3, "dim: 2 dim: 2"),
               "type: 'TripletLoss' triplet_loss_param { margin: 0.5 }");
@@ -314,8 +341,9 @@ TEST(ForkLossesTest, SayWhatIsWrong) {
   };
   const std::vector<std::string> two(2, "dim: 2 dim: 3");
   refuses(two, "type: 'SmoothL1Loss' smooth_l1_loss_param { sigma: 0 }", "sigma is 0");
-  refuses({"dim: 2 dim: 3", "dim: 2"}, "type: 'FocalLoss' focal_loss_param { type: LINEAR }",
-          "LINEAR } is not supported; use ORIGIN");
+  refuses({"dim: 2 dim: 3", "dim: 2"},
+          "type: 'FocalLoss' focal_loss_param { type: LINEAR gamma: 0 }",
+          "gamma is 0; type: LINEAR divides by it");
   refuses({"dim: 2 dim: 3", "dim: 2"}, "type: 'FocalLoss' focal_loss_param { gamma: -1 }",
           "gamma is -1");
   refuses({"dim: 2 dim: 3", "dim: 2 dim: 3", "dim: 2 dim: 4"}, "type: 'TripletLoss'",

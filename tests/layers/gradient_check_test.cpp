@@ -356,6 +356,8 @@ std::vector<GradientCase> Cases() {
   for (const std::string type : {"FocalLoss", "SoftmaxWithFocalLoss"}) {
     loss(type, type, "4x3x2", "4x2",
          "focal_loss_param { gamma: 1.5 } loss_param { ignore_label: 2 }");
+    loss(type + "Linear", type, "4x2x3", "4x2",
+         "focal_loss_param { type: LINEAR gamma: 1.5 beta: 0.5 } softmax_param { axis: 2 }");
   }
   loss("TripletLoss", "TripletLoss", "4x3 4x3 4x3", "", "triplet_loss_param { margin: 0.7 }");
   loss("CenterLoss", "CenterLoss", "4x5", "4",

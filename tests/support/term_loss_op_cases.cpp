@@ -37,6 +37,10 @@ void AddTermLossCases(std::vector<OpCase>* cases) {
       {x, p, dloss, weight, weight}, x);
   const ops::LabelRule rule{1, 2, ops::Normalization::kValid};
   add("SoftmaxLossFocused", ops::SoftmaxLoss{rule, {2, 0.25f}}, {p.Wide(), labels}, loss);
+  const ops::Focus linear = {.gamma = 1.5f, .alpha = 0.5f, .is_linear = true, .beta = 0.75f};
+  add("SoftmaxLossLinear", ops::SoftmaxLoss{rule, linear}, {p.Wide(), labels}, loss);
+  add("SoftmaxLossGradLinear", ops::SoftmaxLossGrad{.rule = rule, .focus = linear},
+      {p.Wide(), labels, dloss}, x);
   add("SoftmaxLossGradFocused", ops::SoftmaxLossGrad{.rule = rule, .focus = {0.5f, 0.25f}},
       {p.Wide(), labels, dloss}, x);
 }

@@ -10,13 +10,15 @@ namespace {
 class FocalLossLayer final : public SoftmaxLossBase {
  public:
   explicit FocalLossLayer(const LayerParameter& param)
-      : SoftmaxLossBase(param, /*label_smoothing=*/0,
-                        {param.focal_loss_param().gamma(), param.focal_loss_param().alpha()}) {
-    const FocalLossParameter& options = param.focal_loss_param();
-    if (options.type() != FocalLossParameter::ORIGIN) {
-      throw Unsupported("focal_loss_param { type: LINEAR } is not supported; use ORIGIN");
-    }
+      : SoftmaxLossBase(param, /*label_smoothing=*/0, FocusOf(param.focal_loss_param())) {}
+
+ private:
+  static ops::Focus FocusOf(const FocalLossParameter& options) {
     Require(options.gamma() >= 0, "gamma is ", options.gamma(), "; it must not be negative");
+    Require(options.type() == FocalLossParameter::ORIGIN || options.gamma() > 0, "gamma is ",
+            options.gamma(), "; type: LINEAR divides by it, so that it must be above 0");
+    return {options.gamma(), options.alpha(), options.type() == FocalLossParameter::LINEAR,
+            options.beta()};
   }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -65,23 +66,39 @@ CAFFE_HOST_DEVICE inline bool IsIgnored(const std::optional<int>& ignore_label, 
   return ignore_label && label == *ignore_label;
 }
 
-// How much a position counts that gives its label's class the probability p: alpha (1 - p)^gamma
-// (Lin et al. 2017, "Focal loss for dense object detection").
+// The loss of a position that gives its label's class the probability p (Lin et al. 2017, "Focal
+// loss for dense object detection"): -alpha (1 - p)^gamma log p, or with is_linear FL* of the
+// appendix: -alpha log(sigmoid(gamma x + beta)) / gamma, where sigmoid(x) = p.
 struct Focus {
   float gamma = 0, alpha = 1;
+  bool is_linear = false;
+  float beta = 0;
 
-  CAFFE_HOST_DEVICE inline double Weight(double p) const {
-    return gamma == 0 ? alpha : alpha * std::pow(1 - p, static_cast<double>(gamma));
+  CAFFE_HOST_DEVICE inline double Loss(double p) const {
+    if (!is_linear) return -Weight(p) * std::log(p);
+    const double z = Linear(p);
+    return alpha * (std::log1p(std::exp(-std::abs(z))) + std::max(-z, 0.0)) / gamma;
   }
-  // d(-Weight(p) log p) / dx = Slope(p) (p' - target) for scores x, whose softmax p' is.
+  // dLoss(p) / ds = Slope(p) (p' - target) for scores s, whose softmax p' is.
   CAFFE_HOST_DEVICE inline double Slope(double p) const {
+    if (is_linear) return alpha / (1 + std::exp(Linear(p))) / Rest(p);
     const double log_p = std::log(p), g = static_cast<double>(gamma);
     return gamma == 0 || log_p == 0 ? Weight(p)
                                     : Weight(p) - alpha * g * p * std::pow(1 - p, g - 1) * log_p;
   }
+
+ private:
+  CAFFE_HOST_DEVICE inline double Weight(double p) const {
+    return gamma == 0 ? alpha : alpha * std::pow(1 - p, static_cast<double>(gamma));
+  }
+  CAFFE_HOST_DEVICE inline double Linear(double p) const {
+    return gamma * (std::log(p) - std::log(Rest(p))) + beta;
+  }
+  // Above 0, so that a certain position has a finite loss and slope.
+  CAFFE_HOST_DEVICE static inline double Rest(double p) { return std::max(1 - p, DBL_EPSILON); }
 };
 
-// (p, label) -> (loss):  loss = -sum Weight(p[label]) log max(p[label], FLT_MIN) / divisor.
+// (p, label) -> (loss):  loss = sum of Focus::Loss(max(p[label], FLT_MIN)) / divisor.
 struct SoftmaxLoss {
   static constexpr std::string_view kName = "SoftmaxLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;

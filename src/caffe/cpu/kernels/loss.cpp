@@ -65,7 +65,7 @@ void SoftmaxLoss(const ops::SoftmaxLoss& op, const KernelContext& ctx) {
     RequireLabel(label, view.classes, position);
     const double probability =
         std::max<double>(ElementOf(ctx.input(0), view.At(position, label)), FLT_MIN);
-    sum -= op.focus.Weight(probability) * std::log(probability);
+    sum += op.focus.Loss(probability);
     ++valid;
   }
   if (!op.rule.ignore_label) valid = view.positions();

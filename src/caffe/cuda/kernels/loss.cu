@@ -15,13 +15,12 @@ struct AddLogLoss {
   __device__ void operator()(int64_t, int64_t position, Sums<2, double>& sums) const {
     const int64_t label = LabelAt(labels, position);
     if (IsIgnored(rule.ignore_label, label)) return;
-    sums.values[0] -=
+    sums.values[0] +=
         IsClass(label, view.classes) ? TermOf(view.At(position, label)) : static_cast<double>(NAN);
     sums.values[1] += 1;
   }
   __device__ double TermOf(int64_t i) const {
-    const double probability = std::max<double>(p.Get<double>(i), FLT_MIN);
-    return focus.Weight(probability) * std::log(probability);
+    return focus.Loss(std::max<double>(p.Get<double>(i), FLT_MIN));
   }
 };
 
