@@ -135,57 +135,93 @@ TEST(SpatialTransformerTest, FixedElementsMakeTheIdentity) {
 
 struct CorrelationCase {
   int pad, kernel, reach, stride_1, stride_2;
-  bool subtracts;
+  std::string options;  // further ones
 };
 
-TEST(CorrelationTest, ComparesPatches) {
-  for (const CorrelationCase& test : std::vector<CorrelationCase>{{2, 1, 2, 1, 1, false},
-                                                                  {3, 3, 2, 2, 1, false},
-                                                                  {4, 3, 3, 1, 2, true},
-                                                                  {0, 1, 1, 1, 1, true}}) {
-    const auto net =
-        MakeNet("dim: 2 dim: 2 dim: 5 dim: 6",
-                "type: 'Correlation' correlation_param { pad: " + std::to_string(test.pad) +
-                    " kernel_size: " + std::to_string(test.kernel) + " max_displacement: " +
-                    std::to_string(test.reach) + " stride_1: " + std::to_string(test.stride_1) +
-                    " stride_2: " + std::to_string(test.stride_2) +
-                    " correlation_type: " + (test.subtracts ? "SUBTRACT" : "MULTIPLY") + " }");
-    Fill(*net, "a", 1, 0);
-    Fill(*net, "b", 1, 3);
-    net->Forward();
-    const int half = test.kernel / 2, border = test.reach + half, grid = test.reach / test.stride_2;
-    const auto size = [&](int extent) {
-      return static_cast<int>(
-          std::ceil((extent + 2 * test.pad - 2 * border) / static_cast<double>(test.stride_1)));
-    };
-    const int side = 2 * grid + 1, rows = size(kHeight), columns = size(kWidth);
-    ASSERT_EQ(net->blob_by_name("y")->shape(), (Shape{2, side * side, rows, columns}));
-    for (int item = 0; item < 2; ++item) {
-      for (int dy = -grid; dy <= grid; ++dy) {
-        for (int dx = -grid; dx <= grid; ++dx) {
-          for (int row = 0; row < rows; ++row) {
-            for (int column = 0; column < columns; ++column) {
-              // Middles of the patches in the images without padding.
-              const int y = row * test.stride_1 + border - test.pad;
-              const int x = column * test.stride_1 + border - test.pad;
-              double sum = 0;
-              for (int j = -half; j <= half; ++j) {
-                for (int k = -half; k <= half; ++k) {
-                  for (int c = 0; c < kChannels; ++c) {
-                    const double a = At(*net, "a", item, c, y + j, x + k);
-                    const double b = At(*net, "b", item, c, y + j + dy * test.stride_2,
-                                        x + k + dx * test.stride_2);
-                    sum += test.subtracts ? std::abs(a - b) : a * b;
-                  }
-                }
-              }
-              EXPECT_NEAR(At(*net, "y", item, (dy + grid) * side + dx + grid, row, column),
-                          sum / (test.kernel * test.kernel * kChannels), 1e-5);
-            }
+// Displacements along an axis, in steps of stride_2, and by how much a border and a pad shift it.
+struct CorrelationAxis {
+  int first, last, border, pad;
+};
+
+// The mean product or absolute difference of two patches whose middles are given.
+double Compare(Net& net, int item, int half, bool subtracts, int y, int x, int down, int across) {
+  double sum = 0;
+  for (int j = -half; j <= half; ++j) {
+    for (int k = -half; k <= half; ++k) {
+      for (int c = 0; c < kChannels; ++c) {
+        const double a = At(net, "a", item, c, y + j, x + k);
+        const double b = At(net, "b", item, c, y + j + down, x + k + across);
+        sum += subtracts ? std::abs(a - b) : a * b;
+      }
+    }
+  }
+  return sum / ((2 * half + 1) * (2 * half + 1) * kChannels);
+}
+
+void ExpectCorrelation(const std::string& type, const CorrelationCase& test,
+                       const CorrelationAxis& vertical, const CorrelationAxis& horizontal) {
+  const auto net =
+      MakeNet("dim: 2 dim: 2 dim: 5 dim: 6",
+              "type: '" + type + "' correlation_param { pad: " + std::to_string(test.pad) +
+                  " kernel_size: " + std::to_string(test.kernel) + " max_displacement: " +
+                  std::to_string(test.reach) + " stride_1: " + std::to_string(test.stride_1) +
+                  " stride_2: " + std::to_string(test.stride_2) + " " + test.options + " }");
+  Fill(*net, "a", 1, 0);
+  Fill(*net, "b", 1, 3);
+  net->Forward();
+  const auto has = [&](const char* word) { return test.options.find(word) != std::string::npos; };
+  const auto size = [&](int extent, const CorrelationAxis& axis) {
+    return static_cast<int>(
+        std::ceil((extent + 2 * axis.pad - 2 * axis.border) / static_cast<double>(test.stride_1)));
+  };
+  const int rows = size(kHeight, vertical), columns = size(kWidth, horizontal);
+  const int side = horizontal.last - horizontal.first + 1;
+  ASSERT_EQ(net->blob_by_name("y")->shape(),
+            (Shape{2, (vertical.last - vertical.first + 1) * side, rows, columns}));
+  for (int item = 0; item < 2; ++item) {
+    for (int dy = vertical.first; dy <= vertical.last; ++dy) {
+      for (int dx = horizontal.first; dx <= horizontal.last; ++dx) {
+        for (int row = 0; row < rows; ++row) {
+          for (int column = 0; column < columns; ++column) {
+            // Middles of the patches in the images without padding.
+            const int y = row * test.stride_1 + vertical.border - vertical.pad;
+            const int x = column * test.stride_1 + horizontal.border - horizontal.pad;
+            const double want = Compare(*net, item, test.kernel / 2, has("SUBTRACT"), y, x,
+                                        dy * test.stride_2, dx * test.stride_2);
+            const int channel = (dy - vertical.first) * side + dx - horizontal.first;
+            EXPECT_NEAR(At(*net, "y", item, channel, row, column),
+                        has("do_abs") ? std::abs(want) : want, 1e-5);
           }
         }
       }
     }
+  }
+}
+
+TEST(CorrelationTest, ComparesPatches) {
+  for (const CorrelationCase& test :
+       std::vector<CorrelationCase>{{2, 1, 2, 1, 1, ""},
+                                    {3, 3, 2, 2, 1, "do_abs: true"},
+                                    {4, 3, 3, 1, 2, "correlation_type: SUBTRACT"},
+                                    {0, 1, 1, 1, 1, "correlation_type: SUBTRACT"}}) {
+    const int grid = test.reach / test.stride_2;
+    const CorrelationAxis axis = {-grid, grid, test.reach + test.kernel / 2, test.pad};
+    ExpectCorrelation("Correlation", test, axis, axis);
+  }
+}
+
+TEST(CorrelationTest, OfOneDimensionComparesAlongRows) {
+  struct Case {
+    CorrelationCase test;
+    int first, last;
+  };
+  for (const auto& [test, first, last] : std::vector<Case>{
+           {{3, 1, 3, 1, 1, ""}, -3, 3},
+           {{2, 3, 2, 1, 1, "single_direction: 1 do_abs: true"}, 0, 2},
+           {{4, 1, 4, 2, 2, "single_direction: -1"}, -3, -1},
+           {{3, 3, 3, 2, 1, "single_direction: -1 correlation_type: SUBTRACT"}, -4, -1}}) {
+    ExpectCorrelation("Correlation1D", test, {0, 0, test.kernel / 2, 0},
+                      {first, last, test.reach + test.kernel / 2, test.pad});
   }
 }
 
@@ -207,14 +243,14 @@ TEST(FlowLayersTest, SayWhatIsWrong) {
           "max_displacement is missing");
   refuses(image, "type: 'Correlation' correlation_param { kernel_size: 1 max_displacement: 9 }",
           "max_displacement 9 and kernel_size 1 do not fit into images of 5 x 6 with pad 0");
-  refuses(
-      image,
-      "type: 'Correlation' correlation_param { kernel_size: 1 max_displacement: 1 do_abs: true }",
-      "add an AbsVal layer");
   refuses(image,
           "type: 'Correlation' correlation_param { kernel_size: 1 max_displacement: 1 "
           "single_direction: -1 }",
-          "belongs to Correlation1D");
+          "single_direction is -1 and the type is Correlation; only type: 'Correlation1D'");
+  refuses(image,
+          "type: 'Correlation1D' correlation_param { kernel_size: 1 max_displacement: 1 "
+          "single_direction: 2 }",
+          "single_direction is 2; it must be -1 (left), 0 (both) or 1 (right)");
 }
 
 }  // namespace

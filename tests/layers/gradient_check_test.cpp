@@ -417,6 +417,10 @@ std::vector<GradientCase> Cases() {
   pair("CorrelationSubtract", "Correlation", "1x2x5x4 1x2x5x4",
        "correlation_param { pad: 3 kernel_size: 3 max_displacement: 2 stride_1: 2 "
        "correlation_type: SUBTRACT }");
+  pair("CorrelationAbsolute", "Correlation", "2x2x4x5 2x2x4x5",
+       "correlation_param { pad: 1 kernel_size: 3 max_displacement: 1 do_abs: true }");
+  pair("Correlation1D", "Correlation1D", "1x2x4x6 1x2x4x6",
+       "correlation_param { pad: 3 kernel_size: 1 max_displacement: 3 single_direction: -1 }");
   // Objects and prior boxes are constants; the matches do not change within a step.
   const auto multibox = [&](const std::string& name, const std::string& options, int locations) {
     GradientCase& test =

@@ -101,6 +101,14 @@ def test_resample_to_the_nearest_pixel_and_by_area(run_layer):
     assert (y == X).all()
 
 
+def test_resample_takes_the_second_bottoms_size_before_that_of_its_options(run_layer):
+    sized = "resample_param { type: CUBIC height: 3 width: 4 factor: 2 }"
+    want = run_layer(layer("Resample", "resample_param { type: CUBIC height: 3 width: 4 }"), X)["y"]
+    assert run_layer(layer("Resample", sized), X)["y"].tolist() == want.tolist()
+    want = run_layer(layer("Resample", "resample_param { type: CUBIC height: 8 width: 5 }"), X)["y"]
+    assert run_layer(layer("Resample", sized, 2), X, np.zeros((1, 1, 8, 5)))["y"].tolist() == want.tolist()
+
+
 def downsampled_pixel(image, row, column, size):
     """FlowNet's mean of the neighbourhood, without unknown pixels; NaN where they are more than half, with room for rounding."""
     step = [(image.shape[i] - 1) / (size[i] - 1) for i in (0, 1)]
@@ -196,7 +204,7 @@ def test_the_last_of_several_values_for_one_place_counts(run_layer):
     ("Interp", "interp_param { zoom_factor: 2 pad_beg: -3 pad_end: -3 }", "leave nothing of 6x9 pixels"),
     ("Interp", "interp_param { height: -1 width: 4 }", "the top would have -1x4 pixels"),
     ("Resample", "", "has no size"),
-    ("Resample", "resample_param { factor: 2 height: 3 width: 3 }", "leave out one kind"),
+    ("Resample", "resample_param { factor: 2 height: 3 }", "only one of height and width"),
     ("Resample", "resample_param { factor: 0.01 }", "the top would have 0x0 pixels"),
     ("Resample", "resample_param { factor: -2 }", "factor is -2"),
     ("Downsample", "", "has no size"),

@@ -36,13 +36,8 @@ void AddSampleCases(std::vector<OpCase>* cases) {
 }
 
 void AddCorrelationCases(std::vector<OpCase>* cases) {
-  for (const bool subtracts : {false, true}) {
-    ops::CorrelationOp op;
-    op.channels = 3, op.height = 6, op.width = 7, op.rows = 3, op.columns = 4;
-    op.pad = 3, op.kernel = 3, op.reach = 3, op.stride_1 = 2, op.stride_2 = 2;
-    op.subtracts = subtracts;
-    const CaseOperand image = T({2, 3, 6, 7}), y = T({2, 9, 3, 4});
-    const std::string suffix = subtracts ? "Subtracting" : "";
+  const auto add = [&](const std::string& suffix, const ops::CorrelationOp& op) {
+    const CaseOperand image = T({2, 3, 6, 7}), y = T({2, op.displacements(), op.rows, op.columns});
     cases->push_back({"Correlation" + suffix, ops::Correlation{op}, {image, image}, {y}});
     for (const bool of_second : {false, true}) {
       cases->push_back({"CorrelationGrad" + suffix + (of_second ? "OfSecond" : "OfFirst"),
@@ -50,7 +45,17 @@ void AddCorrelationCases(std::vector<OpCase>* cases) {
                         {image, image, y},
                         {image}});
     }
-  }
+  };
+  ops::CorrelationOp op;
+  op.channels = 3, op.height = 6, op.width = 7, op.rows = 3, op.columns = 4;
+  op.kernel = 3, op.stride_1 = 2, op.stride_2 = 2;
+  op.axes[0] = op.axes[1] = {.pad = 3, .reach = 3, .first = -1, .count = 3};
+  add("", op);
+  op.subtracts = true;
+  add("Subtracting", op);
+  op.axes[0] = {}, op.rows = 2;
+  op.axes[1] = {.pad = 3, .reach = 3, .first = -2, .count = 2};
+  add("Across", op);
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ constexpr Number kNumbers[] = {
 const FieldDescriptor* FieldOf(const std::string& type) {
   static const std::map<std::string, const char*> kOtherNames = {
       {"SyncBN", "bn_param"},
+      {"Correlation1D", "correlation_param"},
       {"Lstm", "lstm_param"},
       {"SpatialTransformer", "st_param"},
       {"SoftmaxWithFocalLoss", "focal_loss_param"},

@@ -3,16 +3,22 @@
 
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
+#include "caffe/ops/activations.hpp"
 #include "caffe/ops/correlation.hpp"
 
 namespace caffe {
 namespace {
 
-// How alike the patches of two images are at displacements, a channel each (FlowNet).
+// How alike the patches of two images are at displacements, a channel each (FlowNet,
+// github.com/lmb-freiburg/flownet2). Correlation1D displaces and pads along rows alone, to both
+// sides or to one (Mayer et al. 2016, "A large dataset to train convolutional networks for
+// disparity, optical flow, and scene flow estimation").
 class CorrelationLayer final : public Layer {
  public:
   explicit CorrelationLayer(const LayerParameter& param)
-      : Layer(param), options_(param.correlation_param()) {
+      : Layer(param),
+        options_(param.correlation_param()),
+        is_along_rows_(param.type() == "Correlation1D") {
     Require(options_.has_kernel_size() && options_.kernel_size() % 2 == 1, "kernel_size is ",
             options_.kernel_size(), "; it must be given and odd");
     Require(options_.has_max_displacement(), "max_displacement is missing");
@@ -25,12 +31,11 @@ class CorrelationLayer final : public Layer {
     Require(side <= 46340, "max_displacement ", options_.max_displacement(), " and stride_2 ",
             options_.stride_2(), " make ", side,
             " displacements on each axis; there may be at most 46340");
-    if (options_.do_abs()) {
-      throw Unsupported("do_abs: true is not supported; add an AbsVal layer after this one");
-    }
-    if (options_.single_direction() != 0) {
-      throw Unsupported("single_direction belongs to Correlation1D, which is not supported");
-    }
+    const int direction = options_.single_direction();
+    Require(direction >= -1 && direction <= 1, "single_direction is ", direction,
+            "; it must be -1 (left), 0 (both) or 1 (right)");
+    Require(direction == 0 || is_along_rows_, "single_direction is ", direction,
+            " and the type is Correlation; only type: 'Correlation1D' has a single direction");
   }
 
   LayerTraits traits() const override { return {.num_bottoms = 2, .num_tops = 1}; }
@@ -42,19 +47,25 @@ class CorrelationLayer final : public Layer {
     const ops::CorrelationOp op = Op(bottoms[0]);
     Require(op.rows > 0 && op.columns > 0, "max_displacement ", options_.max_displacement(),
             " and kernel_size ", options_.kernel_size(), " do not fit into images of ", op.height,
-            " x ", op.width, " with pad ", op.pad);
+            " x ", op.width, " with pad ", options_.pad());
     return {Shape{bottoms[0][0], op.displacements(), op.rows, op.columns}};
   }
 
   void EmitForward(GraphBuilder& graph) const override {
-    graph.Emit(ops::Correlation{Op(graph.shape(graph.bottom(0)))},
-               {graph.bottom(0), graph.bottom(1)}, {graph.top(0)});
+    Value* sums = Sums(graph);
+    graph.Emit(ops::Correlation{OpOf(graph)}, {graph.bottom(0), graph.bottom(1)}, {sums});
+    if (options_.do_abs()) graph.Emit(ops::Abs{}, {sums}, {graph.top(0)});
   }
 
   void EmitBackward(GraphBuilder& graph) const override {
+    Value* dsums = graph.top_diff(0);
+    if (options_.do_abs()) {
+      dsums = graph.Scratch("dsums", graph.shape(graph.top(0)));
+      graph.Emit(ops::AbsGrad{}, {Sums(graph), graph.top_diff(0)}, {dsums});
+    }
     for (const int i : {0, 1}) {
-      graph.Emit(ops::CorrelationGrad(Op(graph.shape(graph.bottom(0))), i == 1),
-                 {graph.bottom(0), graph.bottom(1), graph.top_diff(0)}, {graph.bottom_diff(i)});
+      graph.Emit(ops::CorrelationGrad(OpOf(graph), i == 1),
+                 {graph.bottom(0), graph.bottom(1), dsums}, {graph.bottom_diff(i)});
     }
   }
 
@@ -70,33 +81,56 @@ class CorrelationLayer final : public Layer {
             kMost, " elements");
   }
 
+  // Before do_abs.
+  Value* Sums(GraphBuilder& graph) const {
+    return options_.do_abs() ? graph.Saved("sums", graph.shape(graph.top(0))) : graph.top(0);
+  }
+
+  ops::CorrelationOp OpOf(GraphBuilder& graph) const { return Op(graph.shape(graph.bottom(0))); }
+
   ops::CorrelationOp Op(const Shape& image) const {
     ops::CorrelationOp op;
     op.channels = static_cast<int>(image[1]);
     op.height = static_cast<int>(image[2]);
     op.width = static_cast<int>(image[3]);
-    op.pad = static_cast<int>(options_.pad());
     op.kernel = static_cast<int>(options_.kernel_size());
-    op.reach = static_cast<int>(options_.max_displacement());
     op.stride_1 = static_cast<int>(options_.stride_1());
     op.stride_2 = static_cast<int>(options_.stride_2());
     op.subtracts = options_.correlation_type() == CorrelationParameter::SUBTRACT;
-    // Patches that stay inside at every displacement, half a kernel beside its middle.
-    const int64_t margin =
-        2 * (int64_t{options_.pad()} - options_.max_displacement()) - (op.kernel - 1);
-    const auto size = [&](int extent) {
-      const int64_t places = extent + margin;
-      return places <= 0 ? 0 : static_cast<int>((places - 1) / op.stride_1 + 1);
-    };
-    op.rows = size(op.height);
-    op.columns = size(op.width);
+    op.axes[1] = Displaced(options_.single_direction());
+    if (!is_along_rows_) op.axes[0] = op.axes[1];
+    // What displacements leave of an axis.
+    const int64_t margin = 2 * (int64_t{options_.pad()} - options_.max_displacement());
+    op.rows = Places(op.height + (is_along_rows_ ? 0 : margin));
+    op.columns = Places(op.width + margin);
     return op;
   }
 
+  // To the left FlowNet leaves out displacement 0, so that there is one beyond max_displacement.
+  ops::CorrelationOp::Axis Displaced(int direction) const {
+    const int radius = static_cast<int>(options_.max_displacement() / options_.stride_2());
+    return {.pad = static_cast<int>(options_.pad()),
+            .reach = static_cast<int>(options_.max_displacement()),
+            .first = direction < 0   ? -radius - 1
+                     : direction > 0 ? 0
+                                     : -radius,
+            .count = direction == 0 ? 2 * radius + 1 : radius + 1};
+  }
+
+  // Patches that stay inside, half a kernel beside its middle.
+  int Places(int64_t extent) const {
+    const int64_t places = extent - (int64_t{options_.kernel_size()} - 1);
+    return places <= 0 ? 0 : static_cast<int>((places - 1) / options_.stride_1() + 1);
+  }
+
   const CorrelationParameter options_;
+  const bool is_along_rows_;
 };
 
+using Correlation1DLayer = CorrelationLayer;
+
 REGISTER_LAYER_CLASS(Correlation);
+REGISTER_LAYER_CLASS(Correlation1D, "correlation_param");
 
 }  // namespace
 }  // namespace caffe

@@ -20,15 +20,14 @@ double CatmullRom(double t) {
 }
 
 // Resizing of FlowNet. The position of an output's centre is that of the trained nets: the offset
-// along one axis is half a pixel's size along the other.
+// along one axis is half a pixel's size along the other. As there, the second bottom's size comes
+// before that of the options, and height and width before factor.
 class ResampleLayer final : public ResizeBase {
  public:
   explicit ResampleLayer(const LayerParameter& param)
       : ResizeBase(param), options_(param.resample_param()) {
     Require(options_.has_height() == options_.has_width(),
             "has only one of height and width; give both");
-    Require(!options_.has_height() || !options_.has_factor(),
-            "has height and width as well as factor; leave out one kind");
     Require(options_.factor() > 0, "factor is ", options_.factor(), "; it must be above 0");
     Require(param.bottom_size() == 2 || options_.has_height() || options_.has_factor(),
             "has no size; set resample_param { height width } or factor, or give a second bottom");
@@ -36,9 +35,7 @@ class ResampleLayer final : public ResizeBase {
 
  private:
   ImageSize TopSize(const std::vector<Shape>& bottoms) const override {
-    if (bottoms.size() == 2) {
-      return SizeOfSecondBottom(bottoms, options_.has_height() || options_.has_factor());
-    }
+    if (bottoms.size() == 2) return SizeOfSecondBottom(bottoms, /*has_options=*/false);
     if (options_.has_height()) return {options_.height(), options_.width()};
     const auto scaled = [&](int64_t extent) {
       return static_cast<int64_t>(static_cast<double>(extent) * options_.factor());

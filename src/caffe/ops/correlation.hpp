@@ -7,27 +7,31 @@
 
 namespace caffe::ops {
 
-// Images are `pad` pixels wider on each side, black there. The result's pixel (y, x) is about the
-// patches whose first pixel is at stride_1 (y, x) + reach of the wider first image; its channels
-// are the displacements of the second one's, stride_2 (-radius..radius) down, then across.
+// Along an axis (0: down, 1: across) images are `pad` pixels longer at both ends, black there. The
+// result's pixel (y, x) is about the patches whose first pixel is at stride_1 (y, x) + reach of the
+// longer first image; its channels are the displacements of the second one's, `count` down, then
+// `count` across, in steps of stride_2 from step `first` on.
 struct CorrelationOp {
+  struct Axis {
+    int pad = 0, reach = 0, first = 0, count = 1;
+  };
+
   int channels = 0, height = 0, width = 0;  // of both images
   int rows = 0, columns = 0;                // of the result
-  int pad = 0, kernel = 1, reach = 0, stride_1 = 1, stride_2 = 1;
+  int kernel = 1, stride_1 = 1, stride_2 = 1;
+  Axis axes[2];
   bool subtracts = false;  // sums of absolute differences instead of products
 
   std::string Attributes() const {
-    return StrCat("kernel ", kernel, ", displacements to ", reach,
+    return StrCat("kernel ", kernel, ", displacements ", axes[0].count, " x ", axes[1].count,
                   subtracts ? ", differences" : "");
   }
-  CAFFE_HOST_DEVICE inline int radius() const { return reach / stride_2; }
-  CAFFE_HOST_DEVICE inline int side() const { return 2 * radius() + 1; }
-  CAFFE_HOST_DEVICE inline int displacements() const { return side() * side(); }
+  CAFFE_HOST_DEVICE inline int displacements() const { return axes[0].count * axes[1].count; }
   CAFFE_HOST_DEVICE inline int Down(int displacement) const {
-    return (displacement / side() - radius()) * stride_2;
+    return (displacement / axes[1].count + axes[0].first) * stride_2;
   }
   CAFFE_HOST_DEVICE inline int Across(int displacement) const {
-    return (displacement % side() - radius()) * stride_2;
+    return (displacement % axes[1].count + axes[1].first) * stride_2;
   }
   CAFFE_HOST_DEVICE inline int patch() const { return kernel * kernel * channels; }
   // An element of an image; 0 outside of it.
@@ -36,10 +40,12 @@ struct CorrelationOp {
     if (h < 0 || h >= height || w < 0 || w >= width) return A(0);
     return image[(plane * height + h) * width + w];
   }
+  // The first image's pixel at which the first patch of an axis begins.
+  CAFFE_HOST_DEVICE inline int Begin(int axis) const { return axes[axis].reach - axes[axis].pad; }
   // Which of the result's rows or columns, -1 for none, has a patch whose pixel `k` is at `pixel`
   // of the first image.
-  CAFFE_HOST_DEVICE inline int ResultOf(int pixel, int k, int extent) const {
-    const int at = pixel + pad - reach - k;
+  CAFFE_HOST_DEVICE inline int ResultOf(int axis, int pixel, int k) const {
+    const int at = pixel - Begin(axis) - k, extent = axis == 0 ? rows : columns;
     return at >= 0 && at % stride_1 == 0 && at / stride_1 < extent ? at / stride_1 : -1;
   }
 };
@@ -57,8 +63,7 @@ struct Correlation : CorrelationOp {
     const int row = rest % rows;
     rest /= rows;
     const int displacement = rest % displacements(), item = rest / displacements();
-    const int first_row = row * stride_1 + reach - pad,
-              first_column = column * stride_1 + reach - pad;
+    const int first_row = row * stride_1 + Begin(0), first_column = column * stride_1 + Begin(1);
     const int down = Down(displacement), across = Across(displacement);
     A sum = 0;
     for (int h = first_row; h < first_row + kernel; ++h) {
@@ -117,10 +122,10 @@ struct CorrelationGrad : CorrelationOp {
   CAFFE_HOST_DEVICE inline A SumOfPatches(const Dy& dy, int first, int h, int w) const {
     A sum = 0;
     for (int j = 0; j < kernel; ++j) {
-      const int row = ResultOf(h, j, rows);
+      const int row = ResultOf(0, h, j);
       if (row < 0) continue;
       for (int k = 0; k < kernel; ++k) {
-        const int column = ResultOf(w, k, columns);
+        const int column = ResultOf(1, w, k);
         if (column >= 0) sum += dy[first + row * columns + column];
       }
     }
