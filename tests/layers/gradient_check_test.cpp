@@ -421,6 +421,26 @@ std::vector<GradientCase> Cases() {
        "correlation_param { pad: 1 kernel_size: 3 max_displacement: 1 do_abs: true }");
   pair("Correlation1D", "Correlation1D", "1x2x4x6 1x2x4x6",
        "correlation_param { pad: 3 kernel_size: 1 max_displacement: 3 single_direction: -1 }");
+  // Objects are constants: two of one box, one of another anchor, and one without a box.
+  const auto yolo = [&](const std::string& name, const std::string& type,
+                        const std::string& options) {
+    loss(type + name, type, "2x16x2x3", "2x20",
+         StrCat(options, " propagate_down: true propagate_down: false"))
+        .constants = {2,   0.4, 0.3, 0.3, 0.5, 0, 0.45, 0.4, 0.3, 0.4, 1,    0.9, 0.8, 0.9,
+                      0.3, 0,   0,   0,   0,   0, 1,    0.1, 0.6, 0.2, 0.25, 0,   0,   0,
+                      0,   0,   0,   0,   0,   0, 0,    0,   0,   0,   0,    0};
+  };
+  const std::string region =
+      "num: 2 num_class: 3 thresh: 0.4 biases: 1 biases: 0.8 biases: 2.5 "
+      "biases: 0.5 rescore: 0 ";
+  yolo("", "RegionLoss", "region_loss_param { " + region + "}");
+  yolo("Sigmoid", "RegionLoss", "region_loss_param { " + region + "softmax: 0 bias_match: 0 }");
+  const std::string yolo3 =
+      "num: 2 num_class: 3 anchors_scale: 16 thresh: 0.4 coord_scale: 1 "
+      "mask: 2 mask: 0 biases: 16 biases: 12 biases: 9 biases: 9 biases: 40 "
+      "biases: 8 ";
+  yolo("", "Yolov3", "yolov3_param { " + yolo3 + "}");
+  yolo("Squares", "Yolov3", "yolov3_param { use_logic_gradient: true " + yolo3 + "}");
   // Objects and prior boxes are constants; the matches do not change within a step.
   const auto multibox = [&](const std::string& name, const std::string& options, int locations) {
     GradientCase& test =

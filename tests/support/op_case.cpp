@@ -653,6 +653,7 @@ const std::vector<OpCase>& OpCases() {
     AddRegionCases(&list);
     AddSamplingCases(&list);
     AddTermLossCases(&list);
+    AddYoloLossCases(&list);
     AddUpdateCases(&list);
     return list;
   }();

@@ -15,5 +15,6 @@ void AddRegionCases(std::vector<OpCase>* cases);
 void AddSamplingCases(std::vector<OpCase>* cases);
 void AddTermLossCases(std::vector<OpCase>* cases);
 void AddUpdateCases(std::vector<OpCase>* cases);
+void AddYoloLossCases(std::vector<OpCase>* cases);
 
 }  // namespace caffe::testing
