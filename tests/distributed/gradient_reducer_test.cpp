@@ -129,6 +129,9 @@ class WatchedCommunicator final : public Communicator {
     ++reductions;
   }
   void AllReduceSum(std::span<double> numbers) override { inner_->AllReduceSum(numbers); }
+  void AllReduceSumInPass(std::span<double> numbers) override {
+    inner_->AllReduceSumInPass(numbers);
+  }
   void Abort(std::exception_ptr error) override { inner_->Abort(std::move(error)); }
 
   std::atomic<int> reductions = 0;
@@ -171,6 +174,7 @@ class HeldCommunicator final : public Communicator {
     if (reductions++ == 0) release.get_future().wait();
   }
   void AllReduceSum(std::span<double>) override {}
+  void AllReduceSumInPass(std::span<double>) override {}
   void Abort(std::exception_ptr) override {}
 
   std::atomic<int> reductions = 0;

@@ -98,6 +98,28 @@ TEST(LocalCommunicator, ManyCollectivesKeepTheirOrder) {
   EXPECT_EQ(errors, std::vector<std::string>(4));
 }
 
+// Rank 0 ends its sums in a pass before it begins the others; rank 1 does both at once.
+TEST(LocalCommunicator, SumsInAPassDoNotMeetOtherCollectives) {
+  const auto errors = RunRanks(2, [](Communicator& communicator) {
+    const auto sum = [&](bool in_pass) {
+      for (int i = 0; i < 200; ++i) {
+        double number = in_pass ? i : -i;
+        const double want = 2 * number;
+        in_pass ? communicator.AllReduceSumInPass({&number, 1})
+                : communicator.AllReduceSum({&number, 1});
+        EXPECT_EQ(number, want) << i;
+      }
+    };
+    std::thread other([&] {
+      if (communicator.rank() == 1) sum(/*in_pass=*/false);
+    });
+    sum(/*in_pass=*/true);
+    other.join();
+    if (communicator.rank() == 0) sum(/*in_pass=*/false);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
 TEST(LocalCommunicator, PassesOnWhatIsNotFinite) {
   std::vector<std::vector<float>> values(2, std::vector<float>{1, 2, 3});
   values[1][0] = INFINITY;

@@ -99,6 +99,27 @@ constexpr char kRegression[] = R"(
   layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
 )";
 
+// Images of 2 x 3 and rows, both normalised with the statistics of all workers' items.
+constexpr char kSynchronised[] = R"(
+  name: "synchronised"
+  layer { name: "rows" type: "HDF5Data" top: "x" top: "t"
+    hdf5_data_param { source: "LIST" batch_size: BATCH } }
+  layer { name: "images" type: "Reshape" bottom: "x" top: "images"
+    reshape_param { shape { dim: 0 dim: 1 dim: 2 dim: 3 } } }
+  layer { name: "conv" type: "Convolution" bottom: "images" top: "c"
+    convolution_param { num_output: 4 kernel_size: 2 weight_filler { type: "xavier" } } }
+  layer { name: "norm" type: "SyncBN" bottom: "c" top: "c" bn_param { slope_filler { type:
+    "uniform" min: 0.5 max: 1.5 } } }
+  layer { name: "relu" type: "ReLU" bottom: "c" top: "c" }
+  layer { name: "ip1" type: "InnerProduct" bottom: "c" top: "h"
+    inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+  layer { name: "norm1" type: "SyncBN" bottom: "h" top: "n" bn_param { OPTIONS } }
+  layer { name: "tanh" type: "TanH" bottom: "n" top: "n" }
+  layer { name: "ip2" type: "InnerProduct" bottom: "n" top: "y"
+    inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+  layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
+)";
+
 class SolverGroupTest : public ::testing::Test {
  protected:
   SolverParameter Parse(const std::string& options, std::string net, int batch = 4) {
@@ -194,6 +215,64 @@ TEST_F(SolverGroupTest, EqualsOneWorkerWithTheJoinedBatch) {
                   1e-5 * std::abs(joined.solver(0).smoothed_loss()));
     }
   }
+}
+
+TEST_F(SolverGroupTest, SyncBNNormalisesWithTheItemsOfAllWorkers) {
+  const auto net = [](const std::string& options) {
+    std::string text = kSynchronised;
+    return text.replace(text.find("OPTIONS"), 7, options);
+  };
+  // PSPNet's with running statistics, and SegNet's, whose blobs are two.
+  for (const std::string options : {"momentum: 0.9", "bn_mode: LEARN eps: 0.01"}) {
+    for (const auto& [precision, bound] :
+         std::map<std::string, double>{{"FP64", 1e-10}, {"FP32", 1e-4}}) {
+      const std::string solver = "momentum: 0.9 base_lr: 0.01 iter_size: 2 precision: " + precision;
+      SolverGroup joined(Parse(solver, net(options), 12), {.keep_all = false}, 1);
+      joined.Step(20);
+      const std::vector<double> expected = Weights(joined);
+      for (const int workers : {2, 3}) {
+        SCOPED_TRACE(StrCat(solver, " ", options, ", ", workers, " workers"));
+        SolverGroup group(Parse(solver, net(options), 12 / workers), {.keep_all = false}, workers);
+        group.Step(20);
+        ExpectAllWorkersAgree(group);
+        const std::vector<double> weights = Weights(group);
+        ASSERT_EQ(weights.size(), expected.size());
+        for (size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(weights[i], expected[i], bound);
+      }
+    }
+  }
+}
+
+TEST_F(SolverGroupTest, SyncBNEndsWithAWorkerThatFails) {
+  std::string net = kChosen;
+  net.replace(net.find("layer { name: \"ip\""), 0,
+              "layer { name: 'norm' type: 'SyncBN' bottom: 'x' top: 'x' } ");
+  choose_number = [](int rank, uint64_t pass) -> float {
+    if (rank == 1 && pass == 2) throw InvalidArgument("rank 1 has no more");
+    return static_cast<float>(rank + 1);
+  };
+  SolverGroup group(Parse("", net), {.keep_all = false}, 3);
+  EXPECT_THAT([&] { group.Step(5); },
+              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("rank 1 has no more")));
+}
+
+// The others are not there to wait for.
+TEST_F(SolverGroupTest, SyncBNDoesNotWaitInPassesOfOneWorker) {
+  const std::string net = R"(
+    layer { name: "noise" type: "DummyData" top: "noise"
+      dummy_data_param { shape { dim: 2 dim: 3 } data_filler { type: "gaussian" } } }
+    layer { name: "norm" type: "SyncBN" bottom: "noise" top: "n" }
+    layer { name: "x" type: "ChosenNumber" top: "x" }
+    layer { name: "loss" type: "EuclideanLoss" bottom: "n" bottom: "x" top: "loss" }
+  )";
+  choose_number = [](int rank, uint64_t pass) {
+    return rank == 1 && pass == 2 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
+  };
+  SolverGroup group(Parse("", net), {.keep_all = false}, 2);
+  group.Step(1);
+  group.solver(0).net().Forward();
+  EXPECT_THAT([&] { group.Step(5); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("is not a number")));
 }
 
 // NVCaffe's BatchNorm begins with the first batch's statistics, on each worker with its own. They
@@ -330,6 +409,7 @@ class EchoCommunicator final : public Communicator {
   int rank() const override { return 0; }
   int ranks() const override { return 2; }
   void AllReduceMean(const TensorView&, Stream&) override { ++reductions; }
+  void AllReduceSumInPass(std::span<double> numbers) override { AllReduceSum(numbers); }
   void AllReduceSum(std::span<double> numbers) override {
     for (double& number : numbers) number *= 2;
   }

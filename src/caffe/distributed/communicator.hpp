@@ -28,6 +28,10 @@ class Communicator {
   // The same for sums of numbers in host memory: losses, scores, decisions.
   virtual void AllReduceSum(std::span<double> numbers) = 0;
 
+  // The same beside the collectives above, from another thread: what layers tell each other while
+  // gradients are reduced.
+  virtual void AllReduceSumInPass(std::span<double> numbers) = 0;
+
   // This rank cannot go on: collectives of all ranks throw the first error given, those that wait
   // and those to come. From any thread.
   virtual void Abort(std::exception_ptr error) = 0;

@@ -71,38 +71,44 @@ void SumRange(const std::vector<TensorView>& tensors, int64_t begin, int64_t end
 
 class LocalCommunicator final : public Communicator {
  public:
-  LocalCommunicator(std::shared_ptr<Group> group, int rank)
-      : group_(std::move(group)), rank_(rank) {}
+  LocalCommunicator(std::shared_ptr<Group> group, std::shared_ptr<Group> in_pass, int rank)
+      : group_(std::move(group)), in_pass_(std::move(in_pass)), rank_(rank) {}
 
   int rank() const override { return rank_; }
   int ranks() const override { return static_cast<int>(group_->tensors.size()); }
 
   void AllReduceMean(const TensorView& tensor, Stream& filled_by) override {
     filled_by.Synchronize();
-    Reduce(tensor, 1.0 / ranks());
+    Reduce(*group_, tensor, 1.0 / ranks());
   }
-  void AllReduceSum(std::span<double> numbers) override {
-    const Shape shape{static_cast<int64_t>(numbers.size())};
-    Reduce({{shape, DType::kDouble}, numbers.data()}, 1);
+  void AllReduceSum(std::span<double> numbers) override { Sum(*group_, numbers); }
+  void AllReduceSumInPass(std::span<double> numbers) override { Sum(*in_pass_, numbers); }
+  void Abort(std::exception_ptr error) override {
+    group_->Abort(error);
+    in_pass_->Abort(error);
   }
-  void Abort(std::exception_ptr error) override { group_->Abort(std::move(error)); }
 
  private:
+  void Sum(Group& group, std::span<double> numbers) {
+    const Shape shape{static_cast<int64_t>(numbers.size())};
+    Reduce(group, {{shape, DType::kDouble}, numbers.data()}, 1);
+  }
+
   // Each rank adds up its share of the elements for all.
-  void Reduce(const TensorView& tensor, double factor) {
-    group_->tensors[rank_] = tensor;
-    group_->ArriveAndWait();
+  void Reduce(Group& group, const TensorView& tensor, double factor) {
+    group.tensors[rank_] = tensor;
+    group.ArriveAndWait();
     const bool are_alike =
-        std::all_of(group_->tensors.begin(), group_->tensors.end(), [&](const TensorView& other) {
+        std::all_of(group.tensors.begin(), group.tensors.end(), [&](const TensorView& other) {
           return other.count() == tensor.count() && other.dtype == tensor.dtype;
         });
     if (are_alike) {
       const int64_t count = tensor.count(), begin = count * rank_ / ranks(),
                     end = count * (rank_ + 1) / ranks();
       VisitFloat(tensor.dtype,
-                 [&]<typename T>(TypeTag<T>) { SumRange<T>(group_->tensors, begin, end, factor); });
+                 [&]<typename T>(TypeTag<T>) { SumRange<T>(group.tensors, begin, end, factor); });
     }
-    group_->LeaveTogether();
+    group.LeaveTogether();
     if (!are_alike) {
       throw InvalidArgument(StrCat("rank ", rank_, ": a tensor of ", tensor.count(), " ",
                                    Name(tensor.dtype),
@@ -110,7 +116,7 @@ class LocalCommunicator final : public Communicator {
     }
   }
 
-  const std::shared_ptr<Group> group_;
+  const std::shared_ptr<Group> group_, in_pass_;
   const int rank_;
 };
 
@@ -118,10 +124,10 @@ class LocalCommunicator final : public Communicator {
 
 std::vector<std::shared_ptr<Communicator>> MakeLocalCommunicators(int ranks) {
   Require(ranks > 0, "there cannot be ", ranks, " ranks; give a positive number");
-  const auto group = std::make_shared<Group>(ranks);
+  const auto group = std::make_shared<Group>(ranks), in_pass = std::make_shared<Group>(ranks);
   std::vector<std::shared_ptr<Communicator>> communicators;
   for (int rank = 0; rank < ranks; ++rank) {
-    communicators.push_back(std::make_shared<LocalCommunicator>(group, rank));
+    communicators.push_back(std::make_shared<LocalCommunicator>(group, in_pass, rank));
   }
   return communicators;
 }

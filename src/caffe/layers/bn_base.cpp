@@ -9,8 +9,6 @@
 namespace caffe {
 namespace {
 
-enum Blob { kSlope, kBias, kMean, kVariance };
-
 constexpr ops::BroadcastAxes kChannels{.axis = 1, .num_axes = 1};
 
 FillerParameter Constant(float value) {
@@ -81,7 +79,7 @@ void BNBase::EmitForward(GraphBuilder& graph) const {
     return;
   }
   Value *mean = Statistic(graph, "mean"), *variance = Statistic(graph, "variance");
-  graph.Emit(ops::BatchNorm{.eps = eps()}, {x, slope, bias}, {y, mean, variance});
+  EmitNormalised(graph, mean, variance);
   if (is_of_segnet()) return;
   // The running variance is the biased one, as if of a single element.
   graph.Emit(ops::UpdateRunningStatistics{.fraction = options_.momentum(),
@@ -89,6 +87,18 @@ void BNBase::EmitForward(GraphBuilder& graph) const {
                                           .decaying_sums = false,
                                           .copies_first = false},
              {mean, variance}, {graph.param(kMean), graph.param(kVariance), nullptr});
+}
+
+void BNBase::EmitNormalised(GraphBuilder& graph, Value* mean, Value* variance) const {
+  graph.Emit(ops::BatchNorm{.eps = eps()},
+             {graph.bottom(0), graph.param(kSlope), graph.param(kBias)},
+             {graph.top(0), mean, variance});
+}
+
+void BNBase::EmitNormalisedGrad(GraphBuilder& graph, Value* mean, Value* variance) const {
+  graph.Emit(ops::BatchNormGrad{.eps = eps()},
+             {graph.bottom(0), mean, variance, graph.top_diff(0), graph.param(kSlope)},
+             {graph.bottom_diff(0), graph.param_diff(kSlope), graph.param_diff(kBias)});
 }
 
 void BNBase::EmitBackward(GraphBuilder& graph) const {
@@ -103,9 +113,7 @@ void BNBase::EmitBackward(GraphBuilder& graph) const {
     graph.Emit(ops::BatchNormInferenceGrad{.eps = eps()},
                {dy, graph.param(kVariance), nullptr, slope}, {dx});
   } else {
-    Value *mean = Statistic(graph, "mean"), *variance = Statistic(graph, "variance");
-    graph.Emit(ops::BatchNormGrad{.eps = eps()}, {x, mean, variance, dy, slope},
-               {dx, dslope, dbias});
+    EmitNormalisedGrad(graph, Statistic(graph, "mean"), Statistic(graph, "variance"));
   }
 }
 

@@ -23,11 +23,18 @@ class BNBase : public Layer {
   void EmitForward(GraphBuilder& graph) const override;
   void EmitBackward(GraphBuilder& graph) const override;
 
+ protected:
+  enum Blob { kSlope, kBias, kMean, kVariance };
+
+  double eps() const;
+  // Writes the top and the statistics of the items that it is normalised with; and back.
+  virtual void EmitNormalised(GraphBuilder& graph, Value* mean, Value* variance) const;
+  virtual void EmitNormalisedGrad(GraphBuilder& graph, Value* mean, Value* variance) const;
+
  private:
   bool is_of_segnet() const;
   bool only_scales() const { return options_.bn_mode() == BNParameter::INFERENCE; }
   bool uses_given_statistics() const;
-  double eps() const;
   Value* Statistic(GraphBuilder& graph, const char* name) const;
 
   const BNParameter options_;

@@ -18,8 +18,21 @@ void DataParallel::Attach(Net& net, int reduce_buckets) {
   device_ = TrainingNet(net).device();
   const std::vector<SyncedTensor*> gradients = TrainingNet(net).executor().Gradients();
   for (size_t i = 0; i < gradients.size(); ++i) index_[gradients[i]] = i;
+  for (const std::shared_ptr<Layer>& layer : net.layers()) {
+    if (auto* one = dynamic_cast<SumsOverRanks*>(layer.get())) summing_layers_.push_back(one);
+  }
   statistics_ = RunningStatistics(TrainingNet(net));
   reducer_.emplace(communicator_, *device_, gradients, reduce_buckets, trace_);
+}
+
+void DataParallel::LetLayersSum(bool do_sum) {
+  SumsOverRanks::Sum sum;
+  if (do_sum) {
+    sum = [communicator = communicator_](std::span<double> numbers) {
+      communicator->AllReduceSumInPass(numbers);
+    };
+  }
+  for (SumsOverRanks* layer : summing_layers_) layer->SetSum(sum);
 }
 
 DataParallel::Reduction::Reduction(DataParallel& parallel) : parallel_(parallel) {

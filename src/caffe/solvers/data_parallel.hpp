@@ -10,6 +10,7 @@
 #include "caffe/core/activity.hpp"
 #include "caffe/distributed/communicator.hpp"
 #include "caffe/distributed/gradient_reducer.hpp"
+#include "caffe/graph/sums_over_ranks.hpp"
 #include "caffe/net.hpp"
 #include "caffe/plan/executor.hpp"
 
@@ -27,6 +28,10 @@ class DataParallel {
 
   // The net whose gradients are reduced; called once.
   void Attach(Net& net, int reduce_buckets);
+
+  // Whether all ranks are making the same passes of that net, so that its layers sum over the
+  // ranks. Else a pass, which other ranks may not make, has the rank's own numbers. At first not.
+  void LetLayersSum(bool do_sum);
 
   // Around the last backward pass of a step, whose gradients are reduced as they become final.
   class Reduction {
@@ -71,6 +76,7 @@ class DataParallel {
   std::shared_ptr<Device> device_;
   std::unordered_map<const SyncedTensor*, size_t> index_;  // of gradients in the reducer
   std::vector<SyncedTensor*> statistics_;
+  std::vector<SumsOverRanks*> summing_layers_;
   std::optional<GradientReducer> reducer_;
 };
 

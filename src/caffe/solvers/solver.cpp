@@ -116,6 +116,7 @@ struct Solver::Impl {
   StepScalars ScheduleStep();
   void SendReport();
   void TakeReports();
+  std::string DescribeFirstNonFinite();
   [[noreturn]] void ThrowNotANumber(int iteration);
   bool IsDisplayed() const { return param.display() > 0 && iter % param.display() == 0; }
   bool LogsValues() const { return param.debug_info() && IsDisplayed() && parallel.is_root(); }
@@ -459,7 +460,7 @@ void Solver::Impl::TakeReports() {
       LOG_IF(WARNING, parallel.is_root())
           << "Iteration " << iteration << ": gradients are not finite at gs = " << state.used_scale
           << "; step skipped (" << state.skipped_steps << " so far), now gs = " << state.scale;
-      CheckSkippedSteps(state, [this] { return net->DescribeFirstNonFinite(); });
+      CheckSkippedSteps(state, [this] { return DescribeFirstNonFinite(); });
     } else if (state.clip_factor != 1) {
       LOG_IF(INFO, parallel.is_root())
           << "Gradient clipping: scaling down gradients (L2 norm " << state.gradient_norm << " > "
@@ -468,8 +469,14 @@ void Solver::Impl::TakeReports() {
   }
 }
 
+// A run that ends: the others may not repeat their pass.
+std::string Solver::Impl::DescribeFirstNonFinite() {
+  parallel.LetLayersSum(false);
+  return net->DescribeFirstNonFinite();
+}
+
 void Solver::Impl::ThrowNotANumber(int iteration) {
-  const std::string cause = net->DescribeFirstNonFinite();
+  const std::string cause = DescribeFirstNonFinite();
   throw Error(StrCat("solver: the loss of iteration ", iteration,
                      " is not a number: ", cause.empty() ? "its cause did not show again" : cause,
                      last_snapshot_iter >= 0
@@ -653,15 +660,18 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
                    .resumed_from = std::exchange(restored_from, "")});
   std::optional<Watchdog> watchdog;  // one for all workers: it sees the activities of all
   if (parallel.is_root()) watchdog.emplace(param, options.give_up);
+  parallel.LetLayersSum(true);
   try {
     train();
   } catch (const std::exception& error) {
+    parallel.LetLayersSum(false);
     const std::string aborted = watchdog ? watchdog->reason() : "";
     if (!aborted.empty()) SnapshotWhileTraining();
     reporter->End({iter, TrainingEnd::kFailed, error.what()});
     if (!aborted.empty() && options.give_up) options.give_up(aborted);
     throw;
   }
+  parallel.LetLayersSum(false);
   reporter->End({iter, stop_requested ? TrainingEnd::kStopped : TrainingEnd::kFinished, ""});
 }
 

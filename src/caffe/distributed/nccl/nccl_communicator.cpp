@@ -98,6 +98,9 @@ class NcclCommunicator final : public Communicator {
   }
 
   void AllReduceSum(std::span<double> numbers) override { host_->AllReduceSum(numbers); }
+  void AllReduceSumInPass(std::span<double> numbers) override {
+    host_->AllReduceSumInPass(numbers);
+  }
 
   void Abort(std::exception_ptr error) override {
     host_->Abort(std::move(error));
