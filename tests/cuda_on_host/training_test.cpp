@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <set>
 
@@ -444,22 +445,28 @@ TEST(CudaTrainingTest, EachStepIsReportedOnce) {
   EXPECT_EQ(reports, 5);
 }
 
-// The two share the emulated device.
+// The two share the emulated device. SyncBN's sums go through the host.
 TEST(CudaTrainingTest, SeveralGpusEndWhereSeveralWorkersDo) {
-  const SolverParameter param = Parse("type: 'SGD' base_lr: 0.05 momentum: 0.9 iter_size: 2");
-  SolverGroup workers(param, {.keep_all = false}, 2);
-  workers.Step(7);
-  Caffe::set_mode(Caffe::GPU);
-  SolverGroup gpus(param, {.keep_all = false}, std::vector<int>{0, 1});
-  gpus.Step(7);
-  Caffe::set_mode(Caffe::CPU);
-  const Trained want = StateOf(workers.solver(1));
-  for (int gpu = 0; gpu < 2; ++gpu) {
-    const Trained found = StateOf(gpus.solver(gpu));
-    ASSERT_EQ(found.parameters.size(), want.parameters.size());
-    for (size_t i = 0; i < want.parameters.size(); ++i)
-      ASSERT_NEAR(found.parameters[i], want.parameters[i], 2e-3) << i;
-    EXPECT_NEAR(found.smoothed_loss, want.smoothed_loss, 1e-2);
+  for (const std::string norm : {"BatchNorm", "SyncBN"}) {
+    SCOPED_TRACE(norm);
+    std::string net = kNet;
+    net.replace(net.find("BatchNorm"), std::strlen("BatchNorm"), norm);
+    const SolverParameter param =
+        Parse("type: 'SGD' base_lr: 0.05 momentum: 0.9 iter_size: 2", net.c_str());
+    SolverGroup workers(param, {.keep_all = false}, 2);
+    workers.Step(7);
+    Caffe::set_mode(Caffe::GPU);
+    SolverGroup gpus(param, {.keep_all = false}, std::vector<int>{0, 1});
+    gpus.Step(7);
+    Caffe::set_mode(Caffe::CPU);
+    const Trained want = StateOf(workers.solver(1));
+    for (int gpu = 0; gpu < 2; ++gpu) {
+      const Trained found = StateOf(gpus.solver(gpu));
+      ASSERT_EQ(found.parameters.size(), want.parameters.size());
+      for (size_t i = 0; i < want.parameters.size(); ++i)
+        ASSERT_NEAR(found.parameters[i], want.parameters[i], 2e-3) << i;
+      EXPECT_NEAR(found.smoothed_loss, want.smoothed_loss, 1e-2);
+    }
   }
 }
 
