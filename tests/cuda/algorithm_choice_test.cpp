@@ -107,6 +107,7 @@ class ClockStream final : public Stream {
   void CopyFromHost(void*, const void*, size_t) override {}
   void CopyToHost(void*, const void*, size_t) override {}
   void FillZero(void*, size_t) override {}
+  void Copy(void*, const void*, size_t) override {}
   double clock = 0;
 };
 

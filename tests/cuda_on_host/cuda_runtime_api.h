@@ -51,6 +51,12 @@ struct cudaLaunchConfig_t {
 inline cudaError_t cudaGetLastError() {
   return cudaSuccess;
 }
+inline cudaError_t cudaPeekAtLastError() {
+  return cudaSuccess;
+}
+inline const char* cudaGetErrorString(cudaError_t) {
+  return "no error";
+}
 inline cudaError_t cudaMallocHost(void** memory, size_t bytes) {
   *memory = std::malloc(bytes);
   return cudaSuccess;
@@ -61,8 +67,9 @@ inline cudaError_t cudaFreeHost(void* memory) {
 }
 namespace cuda_on_host {
 
-// Does the work, or keeps it while the calling thread records; see recording.hpp.
-void Submit(std::function<void()> work);
+// Does the work, or keeps it while the calling thread records; see recording.hpp. Null is the
+// default stream, whose work is done later.
+void Submit(cudaStream_t stream, std::function<void()> work);
 
 // Runs thread() once for each thread of the grid.
 void RunGrid(const cudaLaunchConfig_t& config, const std::function<void()>& thread);
@@ -86,19 +93,19 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   static_assert((std::is_trivially_copyable_v<Parameters> && ...),
                 "a kernel's parameters are copied to the device as bytes");
   const std::tuple<Parameters...> copied(static_cast<Parameters>(arguments)...);
-  cuda_on_host::Submit([config = *config, kernel, copied] {
+  cuda_on_host::Submit(config->stream, [config = *config, kernel, copied] {
     cuda_on_host::RunGrid(config, [&] { std::apply(kernel, copied); });
   });
   return cudaSuccess;
 }
 
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
-                                   cudaStream_t) {
-  cuda_on_host::Submit([=] { std::memcpy(to, from, bytes); });
+                                   cudaStream_t stream) {
+  cuda_on_host::Submit(stream, [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
-inline cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
-  cuda_on_host::Submit([=] { std::memset(to, value, bytes); });
+inline cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  cuda_on_host::Submit(stream, [=] { std::memset(to, value, bytes); });
   return cudaSuccess;
 }
 

@@ -17,19 +17,28 @@ void ThrowCudaError(cudaError_t, const char* call) {
 
 namespace {
 
+// Where the calling thread has last placed an event on the default stream.
+thread_local const Event* event_of_default_stream = nullptr;
+
 // Records and replays as a GPU does: recorded kernels keep their parameters, so work whose
 // addresses or numbers would have to change between replays comes to wrong results.
 class EmulatedStream final : public Stream {
  public:
   explicit EmulatedStream(std::unique_ptr<Stream> host) : host_(std::move(host)) {}
 
-  void* native() const override { return nullptr; }
-  void Synchronize() override { CheckNotRecording("waits"); }
+  void* native() const override { return host_.get(); }
+  void Synchronize() override {
+    CheckNotRecording("waits");
+    cuda_on_host::DefaultStreamMayGoOn();
+  }
   void Record(Event& event) override {
     CheckNotRecording("records an event");
     host_->Record(event);
   }
-  void Wait(const Event&) override { CheckNotRecording("waits for an event"); }
+  void Wait(const Event& event) override {
+    CheckNotRecording("waits for an event");
+    if (&event == event_of_default_stream) cuda_on_host::FinishDefaultStream();
+  }
   // A GPU would read the host's memory anew at each replay, when something else may be there.
   void CopyFromHost(void* device, const void* host, size_t bytes) override {
     CheckNotRecording("reads the host's memory");
@@ -40,7 +49,10 @@ class EmulatedStream final : public Stream {
     host_->CopyToHost(host, device, bytes);
   }
   void FillZero(void* device, size_t bytes) override {
-    cuda_on_host::Submit([=] { std::memset(device, 0, bytes); });
+    cuda_on_host::Submit(stream(), [=] { std::memset(device, 0, bytes); });
+  }
+  void Copy(void* to, const void* from, size_t bytes) override {
+    cuda_on_host::Submit(stream(), [=] { std::memcpy(to, from, bytes); });
   }
 
   bool can_capture() const override { return true; }
@@ -55,7 +67,37 @@ class EmulatedStream final : public Stream {
   static void CheckNotRecording(const char* what) {
     CAFFE_ASSERT(!cuda_on_host::IsRecording(), "recorded work ", what);
   }
+  cudaStream_t stream() const { return static_cast<cudaStream_t>(native()); }
 
+  const std::unique_ptr<Stream> host_;
+};
+
+// What is launched on it is done when somebody waits for it; see recording.hpp.
+class EmulatedDefaultStream final : public Stream {
+ public:
+  explicit EmulatedDefaultStream(std::unique_ptr<Stream> host) : host_(std::move(host)) {}
+
+  void* native() const override { return nullptr; }
+  void Synchronize() override { cuda_on_host::FinishDefaultStream(); }
+  void Record(Event& event) override {
+    host_->Record(event);
+    event_of_default_stream = &event;
+  }
+  void Wait(const Event&) override { cuda_on_host::DefaultStreamMayGoOn(); }
+  void CopyFromHost(void* device, const void* host, size_t bytes) override {
+    Copy(device, host, bytes);
+  }
+  void CopyToHost(void* host, const void* device, size_t bytes) override {
+    Copy(host, device, bytes);
+  }
+  void FillZero(void* device, size_t bytes) override {
+    cuda_on_host::Submit(nullptr, [=] { std::memset(device, 0, bytes); });
+  }
+  void Copy(void* to, const void* from, size_t bytes) override {
+    cuda_on_host::Submit(nullptr, [=] { std::memcpy(to, from, bytes); });
+  }
+
+ private:
   const std::unique_ptr<Stream> host_;
 };
 
@@ -69,19 +111,28 @@ class EmulatedDevice final : public CudaDevice {
     void* memory = nullptr;
     if (posix_memalign(&memory, 256, bytes) != 0) throw DeviceError("out of memory");
     std::memset(memory, 0, bytes);
-    return {memory, std::free};
+    return {memory, [](void* freed) {
+              cuda_on_host::FinishDefaultStream();  // as cudaFree waits for the device
+              std::free(freed);
+            }};
   }
   void CopyToHost(void* host, const void* device, size_t bytes) override {
+    cuda_on_host::DefaultStreamMayGoOn();
     std::copy_n(static_cast<const char*>(device), bytes, static_cast<char*>(host));
   }
   void CopyFromHost(void* device, const void* host, size_t bytes) override {
     std::copy_n(static_cast<const char*>(host), bytes, static_cast<char*>(device));
   }
-  void Synchronize() override { stream_.Synchronize(); }
+  void Synchronize() override {
+    stream_.Synchronize();
+    default_stream_.Synchronize();
+  }
   Stream& compute_stream() override { return stream_; }
+  Stream& default_stream() override { return default_stream_; }
 
  private:
   EmulatedStream stream_{MakeStream()};
+  EmulatedDefaultStream default_stream_{MakeStream()};
 };
 
 const DeviceRegistrar registrar(DeviceKind::kCuda, {.make = [](int) -> std::shared_ptr<Device> {

@@ -1,4 +1,4 @@
-// What the emulated device does at once, and what it records and replays.
+// What the emulated device does at once, what it does later, and what it records and replays.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,13 @@ void BeginRecording();
 std::unique_ptr<Recording> EndRecording();
 bool IsRecording();
 void Replay(const Recording& recording);
+
+// Work on the default stream waits until somebody waits for it, and must be told to wait for the
+// work on other streams before it: what the host launches without saying so is found in tests.
+// All of this is the calling thread's.
+void FinishDefaultStream();
+// The host, or the default stream by an event, has waited for all other streams.
+void DefaultStreamMayGoOn();
 
 // What the calling thread has had done.
 struct Launches {

@@ -37,6 +37,7 @@ class CountingStream final : public Stream {
     std::memcpy(host, device, bytes);
   }
   void FillZero(void* device, size_t bytes) override { std::memset(device, 0, bytes); }
+  void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
   bool can_capture() const override { return true; }
   std::unique_ptr<CapturedGraph> EndCapture() override {
     if (cannot_record) return nullptr;

@@ -96,6 +96,7 @@ class RealCudaDevice final : public CudaDevice {
   }
 
   Stream& compute_stream() override { return *stream_; }
+  Stream& default_stream() override { return *default_stream_; }
   std::unique_ptr<Stream> MakeStream() override {
     MakeCurrent();
     return MakeCudaStream();
@@ -117,6 +118,7 @@ class RealCudaDevice final : public CudaDevice {
   }
 
   std::unique_ptr<Stream> stream_;
+  const std::unique_ptr<Stream> default_stream_ = DefaultCudaStream();
 };
 
 // A chip that nets are planned for where it is not there.

@@ -41,11 +41,8 @@ class CudaGraph final : public CapturedGraph {
 
 class CudaStream final : public Stream {
  public:
-  CudaStream() {
-    cudaStream_t stream;
-    CAFFE_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    handle_.reset(stream);
-  }
+  // Null: the default stream.
+  explicit CudaStream(StreamHandle handle) : handle_(std::move(handle)) {}
 
   void* native() const override { return handle_.get(); }
   void Synchronize() override { CAFFE_CUDA_CHECK(cudaStreamSynchronize(handle_.get())); }
@@ -66,6 +63,9 @@ class CudaStream final : public Stream {
   }
   void FillZero(void* device, size_t bytes) override {
     CAFFE_CUDA_CHECK(cudaMemsetAsync(device, 0, bytes, handle_.get()));
+  }
+  void Copy(void* to, const void* from, size_t bytes) override {
+    CAFFE_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_.get()));
   }
 
   bool can_capture() const override { return true; }
@@ -91,7 +91,13 @@ class CudaStream final : public Stream {
 }  // namespace
 
 std::unique_ptr<Stream> MakeCudaStream() {
-  return std::make_unique<CudaStream>();
+  cudaStream_t stream;
+  CAFFE_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return std::make_unique<CudaStream>(StreamHandle(stream));
+}
+
+std::unique_ptr<Stream> DefaultCudaStream() {
+  return std::make_unique<CudaStream>(StreamHandle());
 }
 
 std::unique_ptr<Event> MakeCudaEvent() {

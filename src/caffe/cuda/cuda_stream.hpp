@@ -25,8 +25,11 @@ using EventHandle = UniqueHandle<cudaEvent_t, cudaEventDestroy>;
 using GraphHandle = UniqueHandle<cudaGraph_t, cudaGraphDestroy>;
 using GraphExecHandle = UniqueHandle<cudaGraphExec_t, cudaGraphExecDestroy>;
 
-// Both are made on the calling thread's current device.
+// On the calling thread's current device.
 std::unique_ptr<Stream> MakeCudaStream();
 std::unique_ptr<Event> MakeCudaEvent();
+// CUDA's own of the device that is current when it is used (the "legacy" one, with which blocking
+// streams and those of single threads synchronise).
+std::unique_ptr<Stream> DefaultCudaStream();
 
 }  // namespace caffe::cuda

@@ -53,6 +53,7 @@ class HostStream final : public Stream {
     std::copy_n(static_cast<const char*>(device), bytes, static_cast<char*>(host));
   }
   void FillZero(void* device, size_t bytes) override { std::memset(device, 0, bytes); }
+  void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
 };
 
 }  // namespace

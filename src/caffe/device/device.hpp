@@ -50,6 +50,10 @@ class Device {
 
   // A described device stands for a chip that is not there: nets are planned for it, not run.
   virtual bool is_described() const { return false; }
+
+  // Where code launches that names no stream. It is not in order with the compute stream, but for
+  // events. Lives as long as the device.
+  virtual Stream& default_stream() { return compute_stream(); }
 };
 
 struct DeviceFactory {

@@ -5,12 +5,13 @@
 #include <memory>
 
 #include "caffe/device/device.hpp"
+#include "caffe/export.hpp"
 
 namespace caffe {
 
 // Pinned for a GPU, so that copies run while the host goes on; ordinary memory otherwise. Not
 // zeroed. Throws DeviceError when there is none.
-std::shared_ptr<void> AllocateHostMemory(const Device& device, size_t bytes);
+CAFFE_EXPORT std::shared_ptr<void> AllocateHostMemory(const Device& device, size_t bytes);
 
 // What a kind of device registers that pins memory.
 using HostAllocator = std::shared_ptr<void> (*)(size_t bytes);

@@ -52,6 +52,9 @@ class Stream {
   // Null when something was launched that cannot be recorded.
   virtual std::unique_ptr<CapturedGraph> EndCapture() { return nullptr; }
   virtual void Launch(const CapturedGraph&) {}
+
+  // An ordered copy between memories of any kind.
+  virtual void Copy(void* to, const void* from, size_t bytes) = 0;
 };
 
 }  // namespace caffe

@@ -114,7 +114,8 @@ class HostFunction {
 };
 
 // (...) -> (...):  calls back into the host: data layers and users' own layers. Never fused,
-// never captured. Tensors arrive plain, but for what writes_any_layout allows.
+// never captured. Tensors arrive plain, but for what writes_any_layout allows, and in the host's
+// memory, but for what takes_device_memory says.
 struct HostCall {
   static constexpr std::string_view kName = "HostCall";
   std::string what;
@@ -124,6 +125,9 @@ struct HostCall {
   bool is_source = false;
   // Output 0 is written in whatever layout it has.
   bool writes_any_layout = false;
+  // Gets its tensors where they are, in the memory of KernelContext::device, and launches its work
+  // on that device's default stream. On a CPU both are the host's anyway.
+  bool takes_device_memory = false;
   LayoutRule layout_rule() const {
     return writes_any_layout ? LayoutRule{.outputs = {0}} : LayoutRule{};
   }

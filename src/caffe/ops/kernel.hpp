@@ -47,6 +47,8 @@ class KernelContext {
   OperandSet accumulated;
   // Where a host call's answer goes; see ops::HostCall. Null: nobody asks.
   std::vector<Shape>* new_top_shapes = nullptr;
+  // Of a host call that takes tensors in the memory of this device. Null: they are in the host's.
+  Device* device = nullptr;
 
   const TensorView& input(int i) const { return inputs[i]; }
   const TensorView& output(int i) const { return outputs[i]; }

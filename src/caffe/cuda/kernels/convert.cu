@@ -224,8 +224,34 @@ class Batches {
   int turn_ = 0;
 };
 
+// The call's work is on the default stream, which waits for the steps before, as those after wait
+// for it. So they do for work on streams of the call's own that synchronise with the default one;
+// for others, which are non-blocking, the call waits itself.
+Kernel MakeDeviceCall(const ops::HostCall& op, Device& device) {
+  const std::shared_ptr<Event> begins = device.MakeEvent(), ends = device.MakeEvent();
+  return Kernel{"", [op, begins, ends, &device](const KernelContext& ctx) {
+                  Stream& stream = device.default_stream();
+                  const auto rejoin = [&] {
+                    stream.Record(*ends);
+                    ctx.stream->Wait(*ends);
+                  };
+                  ctx.stream->Record(*begins);
+                  stream.Wait(*begins);
+                  KernelContext call = ctx;
+                  call.device = &device;
+                  try {
+                    CallHost(op, call);
+                  } catch (...) {
+                    rejoin();
+                    throw;
+                  }
+                  rejoin();
+                }};
+}
+
 // Outputs go to the host too: a call may add to them or leave elements as they are.
 KernelOrRefusal MakeHostCall(const ops::HostCall& op, const KernelRequest& request) {
+  if (op.takes_device_memory) return MakeDeviceCall(op, request.device);
   if (op.is_source && !request.device.is_described()) {
     const auto batches = std::make_shared<Batches>(request.outputs, request.device);
     return Kernel{"", [op, batches](const KernelContext& ctx) { batches->Run(op, ctx); }};
