@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "caffe/core/philox.hpp"
+#include "caffe/ops/arrays.hpp"
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/convert.hpp"
@@ -493,6 +494,15 @@ void AddPointwiseCases(std::vector<OpCase>* cases) {
     add("Tanh", ops::Tanh{}, {x.In(-4, 4)});
     add("TanhGrad", ops::TanhGrad{}, {x, x});
     add("ScaleBy", ops::ScaleBy{-2.5}, {x});
+    add("Affine", ops::Affine{-2.5, 0.75}, {x});
+    add("RaiseTo", ops::RaiseTo{1.5}, {x.In(0.1, 2)});
+    add("SquareRoot", ops::SquareRoot{}, {x.In(0, 2)});
+    CaseOperand whole = x.In(-2, 2);
+    whole.is_integer = true;
+    add("Sign", ops::Sign{}, {whole});
+    add("SignBit", ops::SignBit{}, {x});
+    add("Axpby", ops::Axpby{-1.5, 0.25}, {x, x});
+    add("Divide", ops::Divide{}, {x, x.In(0.5, 2)});
     add("Dropout", ops::Dropout{0.4, 11}, {x});
     add("EltwiseSum", ops::EltwiseSum{}, {x, x});
     add("EltwiseSumRelu", ops::EltwiseSum{{}, {Relu()}}, {x, x});
