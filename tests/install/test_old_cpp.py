@@ -2,6 +2,7 @@
 import json
 import pathlib
 import re
+import shutil
 import sys
 
 import numpy as np
@@ -311,3 +312,34 @@ def test_what_cannot_be_had_says_so_when_it_is_compiled(tree, tmp_path, source, 
     (tmp_path / "none.cpp").write_text(source)
     with pytest.raises(AssertionError, match=advice):
         tree.compile(tmp_path / "none.cpp", "-fsyntax-only")
+
+
+@pytest.fixture(scope="session")
+def nvcc():
+    found = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    return found or pytest.skip("no nvcc (the CUDA toolkit) to compile GPU code with")
+
+
+def test_gpu_code_compiles(tree, nvcc, tmp_path):
+    """Against the headers of a build with CUDA, which are those of one without but for a line."""
+    shutil.copytree(tree.prefix / "include", tmp_path / "include")
+    compat = tmp_path / "include" / "caffe" / "compat"
+    options = compat / "caffe" / "util" / "build_options.hpp"
+    options.write_text(options.read_text().replace("#define CPU_ONLY", ""))
+    sources = [SOURCES / "gpu" / f"gate_layer.{ending}" for ending in ("cpp", "cu")]
+    tree.run(nvcc, "-std=c++17", "-arch=sm_90", "-shared", "-Xcompiler=-fPIC", f"-I{compat}", f"-I{tmp_path}/include", *sources,
+             "-o", tmp_path / "gate.so", f"-L{tree.prefix}/lib", "-lcaffe_compat", "-lcaffe", "-lcublas", "-lprotobuf", "-lglog", "-lgflags")
+    missing = tree.run("bash", "-c", f"nm -D --undefined-only {tmp_path}/gate.so | cut -c20- | sort -u > {tmp_path}/wanted; "
+                       f"nm -D --defined-only {tree.prefix}/lib/libcaffe*.so | cut -d' ' -f3 | sort -u > {tmp_path}/there; "
+                       f"comm -23 {tmp_path}/wanted {tmp_path}/there | c++filt | grep caffe:: || true")
+    assert missing == ""
+
+
+def test_a_layer_of_gpu_code_runs_without_it(tree, tmp_path):
+    """Where CPU_ONLY is defined, STUB_GPU stands for the .cu file."""
+    layers = [tree.compile(SOURCES / "gpu" / "gate_layer.cpp", "-shared", "-fPIC")]
+    (tmp_path / "net.prototxt").write_text(
+        'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 4 } } } '
+        'layer { name: "y" type: "Gate" bottom: "x" top: "y" }')
+    said = run_with_layers(layers, [caffe_of(layers), "check-layer", tmp_path / "net.prototxt"])
+    assert float(re.search(r"^x +12 +(\S+)$", said, re.M)[1]) < 1e-7

@@ -4,6 +4,7 @@
 
 #include "caffe/common.hpp"
 #include "caffe/compat/caffe/util/rng.hpp"
+#include "caffe/compat/gpu.hpp"
 #include "caffe/device/device.hpp"
 #include "caffe/error.hpp"
 
@@ -33,6 +34,7 @@ Caffe::RNG& Caffe::rng_stream() {
 }
 
 Caffe::Brew Caffe::mode() {
+  if (const CallScope* const call = CallScope::Current()) return call->gpu() != nullptr ? GPU : CPU;
   return ::caffe::Caffe::mode() == ::caffe::Caffe::GPU ? GPU : CPU;
 }
 void Caffe::set_mode(Brew mode) {

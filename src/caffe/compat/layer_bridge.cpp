@@ -59,6 +59,7 @@ struct LayerBridge<Dtype>::Instance {
   std::map<std::string, std::unique_ptr<Blob>> blobs;  // a bottom that is also a top is one blob
   std::vector<Blob*> bottoms, tops;
   DataPlace place;
+  CallMemory memory;
   bool is_set_up = false;
   // Reshape, or Forward too, has been called for the pass that is about to run again with a plan
   // that fits.
@@ -152,6 +153,8 @@ void LayerBridge<Dtype>::Instance::LendForward(const KernelContext& ctx, Loans* 
 template <typename Dtype>
 std::vector<Shape> LayerBridge<Dtype>::Instance::Forward(const KernelContext& ctx) {
   const PlaceScope place_scope(place.rank, place.ranks);
+  const CallScope call_scope(ctx.device);
+  memory.MoveTo(ctx.device);
   const RandomScope random_scope(ctx.random.seed, name, ctx.random.pass);
   if (std::exchange(has_run, false)) {
     StoreResults(ctx);
@@ -161,18 +164,21 @@ std::vector<Shape> LayerBridge<Dtype>::Instance::Forward(const KernelContext& ct
     if (!IsTop(bottoms[i]) || !is_reshaped) bottoms[i]->Reshape(ToExtents(ctx.inputs[i].shape));
   }
   if (!is_reshaped) {
-    Loans loans;
+    Loans loans(memory);
     for (size_t i = 0; i < bottoms.size(); ++i)
       loans.Lend(*bottoms[i], Part::kData, &ctx.inputs[i], nullptr);
     Reshape();
     CheckBottoms(ctx, "Reshape");
   }
   if (!FitsPlan(ctx)) return TopShapes();
-  Loans loans;
+  Loans loans(memory);
   LendForward(ctx, &loans);
-  InMethod("Forward_cpu", [&] { object->Forward_cpu(bottoms, tops); });
-  CheckBottoms(ctx, "Forward_cpu");
-  CheckParams(ctx, bottoms.size(), "Forward_cpu");
+  const char* const method = ctx.device != nullptr ? "Forward_gpu" : "Forward_cpu";
+  InMethod(method, [&] {
+    ctx.device != nullptr ? object->Forward_gpu(bottoms, tops) : object->Forward_cpu(bottoms, tops);
+  });
+  CheckBottoms(ctx, method);
+  CheckParams(ctx, bottoms.size(), method);
   // Layers whose number of items is a result, like those that propose boxes, know it only now.
   has_run = !FitsPlan(ctx);
   has_run ? loans.Keep() : loans.Store();
@@ -183,8 +189,8 @@ std::vector<Shape> LayerBridge<Dtype>::Instance::Forward(const KernelContext& ct
 template <typename Dtype>
 void LayerBridge<Dtype>::Instance::StoreResults(const KernelContext& ctx) {
   is_reshaped = false;
-  const auto store = [](const Blob& blob, const TensorView& to) {
-    CopyTensor(PlainView(to.shape, kDTypeOf<Dtype>, blob.cpu_data()), to);
+  const auto store = [&](const Blob& blob, const TensorView& to) {
+    memory.Copy(PlainView(to.shape, kDTypeOf<Dtype>, memory.Read(*blob.data())), to);
   };
   for (size_t i = 0; i < tops.size(); ++i) {
     if (ctx.has_output(static_cast<int>(i))) store(*tops[i], ctx.outputs[i]);
@@ -205,7 +211,7 @@ void LayerBridge<Dtype>::Instance::LendBackward(const KernelContext& ctx, Loans*
     // What Forward has left in the diff is still there, as some layers expect.
     const bool is_kept = bottoms[i]->diff()->head() != SyncedMemory::UNINITIALIZED;
     const TensorView kept = PlainView(ctx.outputs[i].shape, kDTypeOf<Dtype>,
-                                      is_kept ? bottoms[i]->cpu_diff() : nullptr);
+                                      is_kept ? memory.Read(*bottoms[i]->diff()) : nullptr);
     loans->Lend(*bottoms[i], Part::kDiff, is_kept ? &kept : nullptr, &ctx.outputs[i]);
   }
   for (size_t i = 0; i < tops.size(); ++i) {
@@ -231,6 +237,8 @@ void LayerBridge<Dtype>::Instance::LendBackward(const KernelContext& ctx, Loans*
 template <typename Dtype>
 void LayerBridge<Dtype>::Instance::Backward(const KernelContext& ctx) {
   const PlaceScope place_scope(place.rank, place.ranks);
+  const CallScope call_scope(ctx.device);
+  memory.MoveTo(ctx.device);
   const RandomScope random_scope(ctx.random.seed, name, ctx.random.pass);
   std::vector<bool> propagate_down;
   for (size_t i = 0; i < bottoms.size(); ++i) {
@@ -239,11 +247,15 @@ void LayerBridge<Dtype>::Instance::Backward(const KernelContext& ctx) {
   }
   for (size_t i = 0; i < tops.size(); ++i)
     tops[i]->Reshape(ToExtents(ctx.inputs[bottoms.size() + i].shape));
-  Loans loans;
+  Loans loans(memory);
   LendBackward(ctx, &loans);
-  InMethod("Backward_cpu", [&] { object->Backward_cpu(tops, propagate_down, bottoms); });
-  CheckBottoms(ctx, "Backward_cpu");
-  CheckParams(ctx, bottoms.size() + 2 * tops.size(), "Backward_cpu");
+  const char* const method = ctx.device != nullptr ? "Backward_gpu" : "Backward_cpu";
+  InMethod(method, [&] {
+    ctx.device != nullptr ? object->Backward_gpu(tops, propagate_down, bottoms)
+                          : object->Backward_cpu(tops, propagate_down, bottoms);
+  });
+  CheckBottoms(ctx, method);
+  CheckParams(ctx, bottoms.size() + 2 * tops.size(), method);
   loans.Store();
 }
 
@@ -290,6 +302,7 @@ template <typename Dtype>
 std::vector<Shape> LayerBridge<Dtype>::InferTopShapes(const std::vector<Shape>& bottoms) const {
   Instance& self = *instance_;
   if (self.is_reshaped || self.has_run) return self.TopShapes();
+  self.memory.Trim();
   const PlaceScope place_scope(self.place.rank, self.place.ranks);
   if (!self.is_set_up) {
     SetUp(bottoms);
@@ -349,11 +362,11 @@ void LayerBridge<Dtype>::EmitForward(GraphBuilder& graph) const {
     inputs.push_back(graph.param(static_cast<int>(i)));
     outputs.push_back(graph.param(static_cast<int>(i)));
   }
-  graph.Emit(
-      ops::HostCall{.what = type() + " of Caffe's API",
-                    .call = [instance = instance_](
-                                const KernelContext& ctx) { return instance->Forward(ctx); }},
-      inputs, outputs);
+  graph.Emit(ops::HostCall{.what = type() + " of Caffe's API",
+                           .call = [instance = instance_](
+                                       const KernelContext& ctx) { return instance->Forward(ctx); },
+                           .takes_device_memory = true},
+             inputs, outputs);
 }
 
 template <typename Dtype>
@@ -368,7 +381,8 @@ void LayerBridge<Dtype>::EmitBackward(GraphBuilder& graph) const {
   for (int i = 0; i < num_params; ++i) outputs.push_back(graph.param_diff(i));
   graph.Emit(ops::HostCall{.what = type() + " of Caffe's API",
                            .call = [instance = instance_](
-                                       const KernelContext& ctx) { instance->Backward(ctx); }},
+                                       const KernelContext& ctx) { instance->Backward(ctx); },
+                           .takes_device_memory = true},
              inputs, outputs);
 }
 

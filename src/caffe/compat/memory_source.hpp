@@ -6,7 +6,6 @@
 
 #include "caffe/blob.hpp"
 #include "caffe/compat/caffe/syncedmem.hpp"
-#include "caffe/device/device.hpp"
 
 namespace caffe::bvlc {
 
@@ -22,10 +21,6 @@ class MemorySource {
   virtual SyncedMemory::SyncedHead head() const = 0;
   virtual size_t size() const = 0;
 };
-
-// The GPU of Caffe::SetDevice. Throws Unsupported in a build without GPUs, DeviceError where there
-// is none.
-Device& CurrentGpu();
 
 // Data or diff of a net's blob, as the user's plain array of Dtype.
 template <typename Dtype>

@@ -2,11 +2,11 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <utility>
 
-#include "caffe/common.hpp"
+#include "caffe/compat/gpu.hpp"
 #include "caffe/compat/memory_source.hpp"
+#include "caffe/device/host_memory.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::bvlc {
@@ -19,12 +19,11 @@ class OwnMemory final : public MemorySource {
 
   void* Cpu(bool writes) override {
     if (cpu_ == nullptr) {
-      own_cpu_.reset(std::calloc(size_ + 1, 1), std::free);
-      if (own_cpu_ == nullptr) throw Error(StrCat("no memory for ", size_, " bytes"));
+      own_cpu_ = AllocateOnHost();
       cpu_ = own_cpu_.get();
     }
     if (head_ == SyncedMemory::HEAD_AT_GPU) {
-      CurrentGpu().CopyToHost(cpu_, gpu_, size_);
+      CopyOn(*gpu_device_, cpu_, gpu_, size_);
       head_ = SyncedMemory::SYNCED;
     }
     if (writes || head_ == SyncedMemory::UNINITIALIZED) head_ = SyncedMemory::HEAD_AT_CPU;
@@ -33,12 +32,14 @@ class OwnMemory final : public MemorySource {
 
   void* Gpu(bool writes) override {
     Device& gpu = CurrentGpu();
+    if (gpu_ != nullptr && gpu_device_ != &gpu) LeaveGpu();
     if (gpu_ == nullptr) {
-      own_gpu_ = gpu.Allocate(size_);
+      own_gpu_ = AllocateOn(gpu, size_);
       gpu_ = own_gpu_.get();
+      gpu_device_ = &gpu;
     }
     if (head_ == SyncedMemory::HEAD_AT_CPU) {
-      gpu.CopyFromHost(gpu_, cpu_, size_);
+      CopyOn(gpu, gpu_, cpu_, size_);
       head_ = SyncedMemory::SYNCED;
     }
     if (writes || head_ == SyncedMemory::UNINITIALIZED) head_ = SyncedMemory::HEAD_AT_GPU;
@@ -53,7 +54,7 @@ class OwnMemory final : public MemorySource {
   }
   void SetGpu(void* memory) override {
     Require(memory != nullptr, "set_gpu_data: the pointer is null");
-    CurrentGpu();
+    gpu_device_ = &CurrentGpu();
     own_gpu_.reset();
     gpu_ = memory;
     head_ = SyncedMemory::HEAD_AT_GPU;
@@ -63,8 +64,31 @@ class OwnMemory final : public MemorySource {
   size_t size() const override { return size_; }
 
  private:
+  // In a layer's call on a GPU, memory that is copied faster.
+  std::shared_ptr<void> AllocateOnHost() const {
+    const CallScope* const call = CallScope::Current();
+    if (call == nullptr || call->gpu() == nullptr) {
+      std::shared_ptr<void> memory(std::calloc(size_ + 1, 1), std::free);
+      if (memory == nullptr) throw Error(StrCat("no memory for ", size_, " bytes"));
+      return memory;
+    }
+    std::shared_ptr<void> memory = AllocateHostMemory(*call->gpu(), size_ + 1);
+    std::memset(memory.get(), 0, size_);
+    return memory;
+  }
+  // A layer that is set up before its net's GPU is known may have asked for memory on another.
+  void LeaveGpu() {
+    if (head_ != SyncedMemory::UNINITIALIZED) {
+      Cpu(false);
+      head_ = SyncedMemory::HEAD_AT_CPU;
+    }
+    own_gpu_ = nullptr;
+    gpu_ = nullptr;
+  }
+
   size_t size_;
   std::shared_ptr<void> own_cpu_, own_gpu_;
+  Device* gpu_device_ = nullptr;  // of gpu_
   void* cpu_ = nullptr;
   void* gpu_ = nullptr;
   SyncedMemory::SyncedHead head_ = SyncedMemory::UNINITIALIZED;
@@ -91,8 +115,8 @@ class NetTensor final : public MemorySource {
           "layout and type: write mutable_cpu_data(), which is copied before the net runs");
     }
     const void* const values = Cpu(false);
-    on_gpu_ = gpu.Allocate(size());
-    gpu.CopyFromHost(on_gpu_.get(), values, size());
+    on_gpu_ = AllocateOn(gpu, size());
+    CopyOn(gpu, on_gpu_.get(), values, size());
     return on_gpu_.get();
   }
 
@@ -117,13 +141,6 @@ class NetTensor final : public MemorySource {
 };
 
 }  // namespace
-
-Device& CurrentGpu() {
-  static std::map<int, std::shared_ptr<Device>> devices;
-  std::shared_ptr<Device>& device = devices[::caffe::Caffe::device()];
-  if (device == nullptr) device = MakeDevice(DeviceKind::kCuda, ::caffe::Caffe::device());
-  return *device;
-}
 
 template <typename Dtype>
 std::unique_ptr<MemorySource> TensorOf(std::shared_ptr<::caffe::Blob> blob, bool is_diff) {

@@ -135,6 +135,18 @@ class Caffe {
   static void set_multiprocess(bool value);
   static bool root_solver() { return solver_rank() == 0; }
 
+#ifdef CAFFE_HAS_CUBLAS_HEADER
+  // Of the thread and its current device, on the default stream. Its users link cuBLAS.
+  static cublasHandle_t cublas_handle() {
+    static thread_local std::map<int, cublasHandle_t> handles;
+    int device = 0;
+    CUDA_CHECK(cudaGetDevice(&device));
+    cublasHandle_t& handle = handles[device];
+    if (handle == nullptr) CUBLAS_CHECK(cublasCreate(&handle));
+    return handle;
+  }
+#endif
+
  private:
   Caffe();
   friend class RandomScope;

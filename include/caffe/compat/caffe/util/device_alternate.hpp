@@ -4,31 +4,46 @@
 
 #include "build_options.hpp"
 
-#ifdef CPU_ONLY
-
-#define NO_GPU LOG(FATAL) << "Cannot use GPU in CPU-only Caffe: check mode."
-
-#define STUB_GPU_FORWARD(classname, funcname)                            \
-  template <typename Dtype>                                              \
-  void classname<Dtype>::funcname##_##gpu(const vector<Blob<Dtype>*>&,   \
-                                          const vector<Blob<Dtype>*>&) { \
-    NO_GPU;                                                              \
+// A layer without GPU code, which in a net on a GPU runs as on the processor: blobs copy their
+// values when they are asked for.
+#define STUB_GPU_FORWARD(classname, funcname)                                 \
+  template <typename Dtype>                                                   \
+  void classname<Dtype>::funcname##_##gpu(const vector<Blob<Dtype>*>& bottom, \
+                                          const vector<Blob<Dtype>*>& top) {  \
+    this->funcname##_##cpu(bottom, top);                                      \
   }
 
-#define STUB_GPU_BACKWARD(classname, funcname)                                              \
-  template <typename Dtype>                                                                 \
-  void classname<Dtype>::funcname##_##gpu(const vector<Blob<Dtype>*>&, const vector<bool>&, \
-                                          const vector<Blob<Dtype>*>&) {                    \
-    NO_GPU;                                                                                 \
+#define STUB_GPU_BACKWARD(classname, funcname)                                  \
+  template <typename Dtype>                                                     \
+  void classname<Dtype>::funcname##_##gpu(const vector<Blob<Dtype>*>& top,      \
+                                          const vector<bool>& propagate_down,   \
+                                          const vector<Blob<Dtype>*>& bottom) { \
+    this->funcname##_##cpu(top, propagate_down, bottom);                        \
   }
 
 #define STUB_GPU(classname)            \
   STUB_GPU_FORWARD(classname, Forward) \
   STUB_GPU_BACKWARD(classname, Backward)
 
+#ifdef CPU_ONLY
+
+#define NO_GPU LOG(FATAL) << "Cannot use GPU in CPU-only Caffe: check mode."
+
 #else
 
 #include <cuda_runtime.h>
+
+#if defined(CUDART_VERSION) && __has_include(<cublas_v2.h>)
+#include <cublas_v2.h>
+#define CAFFE_HAS_CUBLAS_HEADER
+
+#define CUBLAS_CHECK(condition)                                       \
+  do {                                                                \
+    const cublasStatus_t cublas_check_status = (condition);           \
+    CHECK_EQ(cublas_check_status, CUBLAS_STATUS_SUCCESS)              \
+        << " " << ::caffe::cublasGetErrorString(cublas_check_status); \
+  } while (0)
+#endif
 
 #define CUDA_CHECK(condition)                                                               \
   do {                                                                                      \
@@ -50,6 +65,12 @@ const int CAFFE_CUDA_NUM_THREADS = 512;
 inline int CAFFE_GET_BLOCKS(const int n) {
   return (n + CAFFE_CUDA_NUM_THREADS - 1) / CAFFE_CUDA_NUM_THREADS;
 }
+
+#ifdef CAFFE_HAS_CUBLAS_HEADER
+inline const char* cublasGetErrorString(cublasStatus_t status) {
+  return cublasGetStatusString(status);
+}
+#endif
 
 CAFFE_BVLC_END
 

@@ -41,17 +41,18 @@ Dtype caffe_cpu_strided_dot(const int n, const Dtype* x, const int incx, const D
 template <typename Dtype>
 Dtype caffe_cpu_asum(const int n, const Dtype* x);
 
+// Between memories of any kind, and waits until the copy is done.
+void caffe_gpu_memcpy(const size_t N, const void* X, void* Y);
+
 // X and Y may be one array. In GPU mode either may be the GPU's memory.
 template <typename Dtype>
 void caffe_copy(const int N, const Dtype* X, Dtype* Y) {
   if (X == Y) return;
-#ifndef CPU_ONLY
   if (Caffe::mode() == Caffe::GPU) {
-    CUDA_CHECK(cudaMemcpy(Y, X, sizeof(Dtype) * N, cudaMemcpyDefault));
-    return;
+    caffe_gpu_memcpy(sizeof(Dtype) * N, X, Y);
+  } else {
+    std::memcpy(Y, X, sizeof(Dtype) * N);
   }
-#endif
-  std::memcpy(Y, X, sizeof(Dtype) * N);
 }
 
 template <typename Dtype>
@@ -116,11 +117,63 @@ void caffe_rng_bernoulli(const int n, const Dtype p, int* r);
 template <typename Dtype>
 void caffe_rng_bernoulli(const int n, const Dtype p, unsigned int* r);
 
-#ifndef CPU_ONLY
-// Between memories of any kind.
-inline void caffe_gpu_memcpy(const size_t N, const void* X, void* Y) {
-  if (X != Y) CUDA_CHECK(cudaMemcpy(Y, X, N, cudaMemcpyDefault));
-}
-#endif
+// The same on arrays in the GPU's memory, launched on the default stream; an error in a build
+// without GPUs. Arrays of float and double; those that a function writes may be its operands.
+template <typename Dtype>
+void caffe_gpu_gemm(const CBLAS_TRANSPOSE TransA, const CBLAS_TRANSPOSE TransB, const int M,
+                    const int N, const int K, const Dtype alpha, const Dtype* A, const Dtype* B,
+                    const Dtype beta, Dtype* C);
+template <typename Dtype>
+void caffe_gpu_gemv(const CBLAS_TRANSPOSE TransA, const int M, const int N, const Dtype alpha,
+                    const Dtype* A, const Dtype* x, const Dtype beta, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_axpy(const int N, const Dtype alpha, const Dtype* X, Dtype* Y);
+template <typename Dtype>
+void caffe_gpu_axpby(const int N, const Dtype alpha, const Dtype* X, const Dtype beta, Dtype* Y);
+void caffe_gpu_memset(const size_t N, const int alpha, void* X);
+// Also of int and unsigned int.
+template <typename Dtype>
+void caffe_gpu_set(const int N, const Dtype alpha, Dtype* X);
+template <typename Dtype>
+void caffe_gpu_add_scalar(const int N, const Dtype alpha, Dtype* X);
+template <typename Dtype>
+void caffe_gpu_scal(const int N, const Dtype alpha, Dtype* X);
+template <typename Dtype>
+void caffe_gpu_scale(const int n, const Dtype alpha, const Dtype* x, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_add(const int N, const Dtype* a, const Dtype* b, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_sub(const int N, const Dtype* a, const Dtype* b, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_mul(const int N, const Dtype* a, const Dtype* b, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_div(const int N, const Dtype* a, const Dtype* b, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_abs(const int n, const Dtype* a, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_exp(const int n, const Dtype* a, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_log(const int n, const Dtype* a, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_powx(const int n, const Dtype* a, const Dtype b, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_sqrt(const int n, const Dtype* a, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_sign(const int n, const Dtype* x, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_sgnbit(const int n, const Dtype* x, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_fabs(const int n, const Dtype* x, Dtype* y);
+// The results are the host's, and are waited for.
+template <typename Dtype>
+void caffe_gpu_dot(const int n, const Dtype* x, const Dtype* y, Dtype* out);
+template <typename Dtype>
+void caffe_gpu_asum(const int n, const Dtype* x, Dtype* y);
+// The numbers of Caffe::rng_stream(), drawn by the host and copied: a resumed run repeats them.
+void caffe_gpu_rng_uniform(const int n, unsigned int* r);
+template <typename Dtype>
+void caffe_gpu_rng_uniform(const int n, const Dtype a, const Dtype b, Dtype* r);
+template <typename Dtype>
+void caffe_gpu_rng_gaussian(const int n, const Dtype mu, const Dtype sigma, Dtype* r);
 
 CAFFE_BVLC_END
