@@ -3,11 +3,14 @@
 #
 #   scripts/test.sh [--preset cpu-release|cpu-debug|asan|tsan] [--slow] [--sanitize] [--no-install]
 #
-#   --preset P     build and test this preset (cpu-release). tsan runs the tests that have threads:
-#                  core, data, distributed and solvers
+#   --preset P     build and test this preset (cpu-release). asan and tsan run each folder's tests in
+#                  one process; tsan those that have threads: core, data, distributed and solvers
 #   --slow         the long tests too
 #   --sanitize     asan and tsan after the preset
 #   --no-install   leave the system's packages alone
+#
+# Ends with how many tests of which kind ran and why others did not. What was asked for and did not
+# run is a failure.
 #
 # Tests on real data look for it in the folder that CAFFE_TEST_DATA names (mnist/, cifar10/,
 # imagenet-sample/ in it) and are skipped, with a message, where it is not.
@@ -30,7 +33,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-failed=() notes=()
+failed=() notes=() counts=()
 [ -n "$slow" ] && export CAFFE_SLOW_TESTS=1
 # Without a folder of their own, interpreters would leave caches in the source tree.
 export PYTHONDONTWRITEBYTECODE=1
@@ -48,30 +51,70 @@ step() {  # step NAME COMMAND...: runs it, remembers a failure, goes on
   fi
 }
 
-configure_and_build() {
-  local jobs targets=()
-  jobs=$(job_count)
+# Folders whose tests a sanitizer runs: those with threads, or all but the CUDA kernels' emulation,
+# whose sources take as long to compile as a third of the library.
+sanitized_folders() {
   if [ "$1" = tsan ]; then
-    for folder in "${tsan_folders[@]}"; do
-      compgen -G "tests/$folder/*_test.cpp" >/dev/null && targets+=("${folder}_test")
-    done
+    printf '%s\n' "${tsan_folders[@]}"
+  else
+    find tests -name '*_test.cpp' -printf '%P\n' | cut -d/ -f1 | sort -u | grep -vxE 'cuda|cuda_on_host'
   fi
+}
+
+is_sanitizer() { [ "$1" = asan ] || [ "$1" = tsan ]; }
+
+configure_and_build() {
+  local targets=()
+  if is_sanitizer "$1"; then mapfile -t targets < <(sanitized_folders "$1" | sed 's/$/_test/'); fi
+  [ "$1" != asan ] || targets+=(caffe_tool caffe_compat)
   cmake --preset "$1" >"build/configure-$1.log" 2>&1 || { cat "build/configure-$1.log"; return 1; }
-  cmake --build --preset "$1" --parallel "$jobs" ${targets[@]:+--target "${targets[@]}"}
+  cmake --build --preset "$1" --parallel "$(job_count)" ${targets[@]:+--target "${targets[@]}"}
 }
 
 run_ctest() {
-  local arguments=(--preset "$1" --parallel "$(job_count)" --no-tests=error) log="build/ctest-$1.log" status=0 skipped
-  if [ "$1" = tsan ]; then
-    # oneDNN and OpenMP's runtime are not instrumented, so kernels run on one thread.
-    OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp:allocator_may_return_null=1" ctest "${arguments[@]}" -R "^($(IFS='|'; echo "${tsan_folders[*]}"))/" | tee "$log" || status=$?
-  else
-    ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 ctest "${arguments[@]}" | tee "$log" || status=$?
-  fi
+  local log="build/ctest-$1.log" status=0 skipped ran
+  ctest --preset "$1" --parallel "$(job_count)" --no-tests=error | tee "$log" || status=$?
   skipped=$(grep -c '\*\*\*Skipped' "$log" || true)
+  ran=$(sed -n 's/.* tests failed out of \([0-9]*\)$/\1/p' "$log")
+  counts+=("C++ tests, $1: $((${ran:-0} - skipped)) ran, $skipped skipped")
   [ "$skipped" -eq 0 ] || notes+=("$skipped of the $1 C++ tests were skipped; $log names them")
   return "$status"
 }
+
+# The last number that the expression of sed prints of a file, or 0.
+number_in() {
+  local number
+  number=$(sed -n "$2" "$1" | tail -n 1)
+  echo "${number:-0}"
+}
+
+# A program with a sanitizer takes long to start, so each folder's tests share a process.
+run_sanitized() {
+  local preset="$1" folder status=0 total=0 skipped=0 log
+  export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
+  export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp:allocator_may_return_null=1"
+  # oneDNN and OpenMP's runtime are not instrumented, so under tsan kernels run on one thread.
+  if [ "$preset" = tsan ]; then export OMP_NUM_THREADS=1; fi
+  sanitized_folders "$preset" | xargs -P "$(job_count)" -I{} bash -c \
+    'timeout 1500 "build/$0/bin/$1_test" >"build/$0/$1.log" 2>&1; echo "exit status $?" >>"build/$0/$1.log"' "$preset" {}
+  for folder in $(sanitized_folders "$preset"); do
+    log="build/$preset/$folder.log"
+    total=$((total + $(number_in "$log" 's/^\[==========\] \([0-9]*\) tests\{0,1\} from .* ran.*/\1/p')))
+    skipped=$((skipped + $(number_in "$log" 's/^\[  SKIPPED \] \([0-9]*\) tests\{0,1\}, listed.*/\1/p')))
+    if [ "$(tail -n 1 "$log")" != "exit status 0" ] || ! grep -q '^\[==========\].* ran' "$log"; then
+      echo "tests of $folder: FAILED; the end of $log:"
+      grep '^\[ RUN ' "$log" | tail -n 1
+      grep -vE '^[IWE][0-9]{4,8} ' "$log" | tail -n 60
+      status=1
+    fi
+  done
+  counts+=("C++ tests, $preset: $((total - skipped)) ran, $skipped skipped")
+  [ "$total" -gt 0 ] || status=1
+  return "$status"
+}
+
+# The last line of pytest: "1434 passed, 68 skipped in 257.77s".
+count_pytest() { counts+=("$1: $(tail -n 1 "$2" | sed -E 's/=+ ?//g; s/ in [0-9.]+s.*//; s/passed/ran/')"); }
 
 run_pytest() {
   local python skipped
@@ -83,6 +126,7 @@ run_pytest() {
   fi
   CAFFE_BINARY_DIR="$PWD/build/$1" "$python" -m pytest -q -rs -p no:cacheprovider tests/scripts tests/python tests/smoke |
     tee build/pytest.log || return 1
+  count_pytest "Python tests" build/pytest.log
   skipped=$(sed -n 's/.* \([0-9]*\) skipped.*/\1/p' build/pytest.log | tail -n 1)
   [ -z "$skipped" ] || notes+=("$skipped of the Python tests were skipped; build/pytest.log says why")
 }
@@ -90,20 +134,32 @@ run_pytest() {
 # Where users stand: what preset cpu-package installs, whose library shows only what CAFFE_EXPORT marks.
 test_installed_tree() {
   step "build cpu-package" configure_and_build cpu-package || return 0
-  step "installed tree" env CAFFE_INSTALL_BUILD="$PWD/build/cpu-package" CAFFE_BINARY_DIR="$PWD/build/$1" \
-    "$(PYTHONPATH="$PWD/build/$1/python" find_python pytest numpy caffe)" -m pytest -q -rs -p no:cacheprovider tests/install || true
+  step "installed tree" run_installed "$1" "$(PYTHONPATH="$PWD/build/$1/python" find_python pytest numpy caffe)" || true
+}
+
+run_installed() {
+  CAFFE_INSTALL_BUILD="$PWD/build/cpu-package" CAFFE_BINARY_DIR="$PWD/build/$1" \
+    "$2" -m pytest -q -rs -p no:cacheprovider tests/install | tee build/installed.log || return 1
+  count_pytest "tests of the installed tree" build/installed.log
+}
+
+run_plugins_in_asan() {
+  CAFFE_INSTALL_BUILD="$PWD/build/asan" "$(find_python pytest google.protobuf)" -m pytest -q -rs \
+    -p no:cacheprovider tests/install/test_address_sanitizer.py | tee build/plugins-asan.log || return 1
+  count_pytest "plug-ins under asan" build/plugins-asan.log
 }
 
 test_preset() {
   step "build $1" configure_and_build "$1" || return 0
+  if is_sanitizer "$1"; then
+    step "$1" run_sanitized "$1" || true
+    if [ "$1" = asan ]; then step "plug-ins in asan" run_plugins_in_asan || true; fi
+    return 0
+  fi
   step "ctest $1" run_ctest "$1" || true
   # The Python tests start programs, so they take a build whose programs run at full speed.
-  case "$1" in cpu-*) step "pytest" run_pytest "$1" || true ;; esac
+  step "pytest" run_pytest "$1" || true
   if [ "$1" = cpu-release ]; then test_installed_tree "$1"; fi
-  if [ "$1" = asan ]; then
-    step "plug-ins in asan" env CAFFE_INSTALL_BUILD="$PWD/build/asan" "$(find_python pytest google.protobuf)" \
-      -m pytest -q -rs -p no:cacheprovider tests/install/test_address_sanitizer.py || true
-  fi
 }
 
 [ -z "$install" ] || bash scripts/install_dependencies.sh test
@@ -120,6 +176,9 @@ if [ -n "$sanitize" ]; then
   for extra in asan tsan; do [ "$extra" = "$preset" ] || test_preset "$extra"; done
 fi
 
+echo "== summary"
+for count in ${counts[@]:+"${counts[@]}"}; do echo "$count"; done
+grep -hE '^SKIPPED ' build/pytest.log build/installed.log 2>/dev/null | sed -E 's/^SKIPPED \[([0-9]+)\] [^ ]+ /\1 Python tests skipped: /' | sort -u || true
 for note in ${notes[@]:+"${notes[@]}"}; do echo "note: $note"; done
 if [ ${#failed[@]} -gt 0 ]; then
   echo "FAILED in $(duration $SECONDS): $(printf '%s; ' "${failed[@]}" | sed 's/; $//')"
