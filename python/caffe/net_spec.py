@@ -139,9 +139,19 @@ class Function:
             if keyword in holder.DESCRIPTOR.fields_by_name:
                 assign_proto(holder, keyword, value)
                 return
+        extension = _extension(layer, keyword)
+        if extension is not None:
+            _assign_message(layer.Extensions[extension], value)
+            return
         searched = " nor ".join(holder.DESCRIPTOR.name for holder in holders)
         hint = "" if own is not None else f"; options of other types need their message: x_param=dict({keyword}=...)"
         raise AttributeError(f"{self.type_name}: no field {keyword!r} in {searched}{hint}")
+
+
+def _extension(layer: Message, name: str) -> Any:
+    """Options of a layer in a plug-in, once the Python module of its .proto file has been imported; else None."""
+    known = layer.DESCRIPTOR.file.pool.FindAllExtensions(layer.DESCRIPTOR)
+    return next((extension for extension in known if extension.name == name), None)
 
 
 class _Writer:

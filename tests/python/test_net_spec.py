@@ -1,5 +1,8 @@
 """NetSpec: from calls to the NetParameter that they mean."""
 import copy
+import os
+import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -8,6 +11,8 @@ from google.protobuf import text_format
 from caffe import net_spec
 from caffe.net_spec import NetSpec, layers as L, params as P, to_proto
 from caffe.proto import caffe_pb2
+
+from built_package import PACKAGE
 
 
 def parse(text):
@@ -224,3 +229,37 @@ def test_a_copy_is_apart():
 def test_verbose_prints_what_is_written(capsys):
     lenet().to_proto(verbose=True)
     assert capsys.readouterr().out.splitlines()[2] == "conv1 Convolution"
+
+
+OPTIONS_OF_A_PLUGIN = """
+import subprocess, sys
+from caffe.proto import caffe_pb2
+import vendor_pb2
+from caffe import NetSpec, layers as L
+net = NetSpec()
+net.x = L.Input(shape=dict(dim=[1, 2]))
+net.y = L.Vendor(net.x, vendor_param=dict(width=2.5))
+print(net.to_proto())
+try:
+    L.Vendor(net.x, wendor_param=dict(width=2)).to_proto()
+except AttributeError as error:
+    print(error)
+"""
+
+
+def test_options_of_a_plugin(tmp_path):
+    """An extension of LayerParameter, by its name, once its Python module is imported."""
+    (tmp_path / "vendor.proto").write_text("""
+syntax = "proto2";
+import "caffe/proto/caffe.proto";
+message VendorParameter { optional float width = 1; }
+extend caffe.LayerParameter { optional VendorParameter vendor_param = 18999; }
+""")
+    root = pathlib.Path(__file__).resolve().parents[2]
+    subprocess.run(["protoc", f"-I{root / 'proto'}", f"-I{tmp_path}", f"--python_out={tmp_path}", tmp_path / "vendor.proto"],
+                   check=True)
+    done = subprocess.run([sys.executable, "-c", OPTIONS_OF_A_PLUGIN], text=True, check=False, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, env={**os.environ, "PYTHONPATH": f"{PACKAGE}:{tmp_path}"})
+    assert done.returncode == 0, done.stdout
+    assert "[vendor_param] {" in done.stdout and "width: 2.5" in done.stdout
+    assert "no field 'wendor_param' in LayerParameter" in done.stdout
