@@ -28,8 +28,9 @@ void DataParallel::Attach(Net& net, int reduce_buckets) {
 void DataParallel::LetLayersSum(bool do_sum) {
   SumsOverRanks::Sum sum;
   if (do_sum) {
-    sum = [communicator = communicator_](std::span<double> numbers) {
-      communicator->AllReduceSumInPass(numbers);
+    sum = [this](std::span<double> numbers) {
+      const Activity waiting = WaitForOthers("waits for the others' statistics, as");
+      communicator_->AllReduceSumInPass(numbers);
     };
   }
   for (SumsOverRanks* layer : summing_layers_) layer->SetSum(sum);

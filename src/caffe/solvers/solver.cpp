@@ -164,6 +164,7 @@ struct Solver::Impl {
   std::vector<Callbacks> callbacks;
   std::optional<TrainingLog> log;  // of worker 0
   std::optional<TrainingProgress> reporter;
+  std::optional<Watchdog> watchdog;  // of worker 0, from the first run on
   std::string restored_from;  // since the last training; empty if nothing was
 };
 
@@ -658,8 +659,10 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
                    .workers = parallel.ranks(),
                    .seed = seed,
                    .resumed_from = std::exchange(restored_from, "")});
-  std::optional<Watchdog> watchdog;  // one for all workers: it sees the activities of all
-  if (parallel.is_root()) watchdog.emplace(param, options.give_up);
+  // One for all workers, because it sees the activities of all; a new one after it aborted a run.
+  if (parallel.is_root() && (!watchdog || !watchdog->reason().empty())) {
+    watchdog.emplace(param, options.give_up);
+  }
   parallel.LetLayersSum(true);
   try {
     train();
