@@ -115,13 +115,18 @@ void CommitBoth(File* model, File* state) {
   state->Commit();
 }
 
+// One copy of the weights is enough at a time.
+void WriteBinaryModel(const Net& net, bool write_diff, AtomicFile* file) {
+  NetParameter param;
+  net.ToProto(&param, write_diff);
+  WriteBinaryProto(param, file);
+}
+
 void WriteBinarySnapshot(const Net& net, const std::vector<std::shared_ptr<Blob>>& history,
                          const SolverProgress& progress, bool write_diff,
                          const std::string& state_name) {
   AtomicFile model(progress.learned_net), state(state_name);
-  NetParameter param;
-  net.ToProto(&param, write_diff);
-  WriteBinaryProto(param, &model);
+  WriteBinaryModel(net, write_diff, &model);
   WriteBinaryState(history, progress, &state);
   CommitBoth(&model, &state);
 }
