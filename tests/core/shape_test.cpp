@@ -34,5 +34,13 @@ TEST(ShapeTest, RejectsCountsThatOverflowCaffesFormats) {
   EXPECT_EQ((Shape{0, 1 << 16, 1 << 16}.count()), 0);
 }
 
+TEST(ShapeTest, RejectsEmptyShapesWhosePartsOverflow) {
+  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
+  EXPECT_EQ((Shape{0, kMost, kMost}.count(1)), kMost * kMost);
+  EXPECT_THROW((Shape{0, kMost + 1}), InvalidArgument);
+  EXPECT_THROW((Shape{0, kMost, kMost, 4}), InvalidArgument);
+  EXPECT_THROW((Shape{kMost, kMost, kMost, 0}), InvalidArgument);
+}
+
 }  // namespace
 }  // namespace caffe

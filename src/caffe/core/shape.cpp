@@ -1,5 +1,6 @@
 #include "caffe/shape.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "caffe/error.hpp"
@@ -8,12 +9,20 @@ namespace caffe {
 
 Shape::Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {
   Require(num_axes() <= kMaxAxes, "a shape has at most ", kMaxAxes, " axes, got ", num_axes());
-  int64_t total = 1;
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   for (const int64_t extent : dims_) {
     Require(extent >= 0, "shape ", *this, " has a negative extent (", extent, ")");
-    Require(extent == 0 || total <= std::numeric_limits<int32_t>::max() / extent, "shape ", *this,
-            " has more than ", std::numeric_limits<int32_t>::max(),
-            " elements; lower the batch size or another extent");
+    Require(extent <= kMost, "shape ", *this, " has an extent of ", extent, "; it may be at most ",
+            kMost);
+  }
+  // Products of some of its extents (count(1), say) do not overflow for empty shapes either.
+  const bool is_empty = std::ranges::count(dims_, 0) > 0;
+  const int64_t most = is_empty ? std::numeric_limits<int64_t>::max() : kMost;
+  int64_t total = 1;
+  for (const int64_t extent : dims_) {
+    if (extent == 0) continue;
+    Require(total <= most / extent, "shape ", *this, " has more than ", most, " elements",
+            is_empty ? " beside its empty axes" : "", "; lower the batch size or another extent");
     total *= extent;
   }
 }
