@@ -98,11 +98,7 @@ ops::ConvGeometry ConvolutionBase::Geometry(const Shape& bottom) const {
   if (options_.has_kernel_h()) geometry.kernel = {options_.kernel_h(), options_.kernel_w()};
   if (options_.has_stride_h()) geometry.stride = {options_.stride_h(), options_.stride_w()};
   if (HasPadPair(options_)) geometry.pad = {options_.pad_h(), options_.pad_w()};
-  for (int i = 0; i < axes; ++i) {
-    Require(geometry.kernel[i] > 0, "kernel_size must be at least 1, got ", geometry.kernel[i]);
-    Require(geometry.stride[i] > 0, "stride must be at least 1, got ", geometry.stride[i]);
-    Require(geometry.dilation[i] > 0, "dilation must be at least 1, got ", geometry.dilation[i]);
-  }
+  geometry.Check();
   return geometry;
 }
 

@@ -25,11 +25,7 @@ class DeconvolutionLayer final : public ConvolutionBase {
     std::vector<int64_t> top(bottom.dims().begin(), bottom.dims().begin() + axis);
     top.push_back(options().num_output());
     for (int i = 0; i < geometry.spatial_axes(); ++i) {
-      const int64_t extent =
-          geometry.stride[i] * (bottom[axis + 1 + i] - 1) + geometry.Span(i) - 2 * geometry.pad[i];
-      Require(extent > 0, "pad ", geometry.pad[i], " leaves nothing of the output along axis ",
-              axis + 1 + i, " of shape ", bottom);
-      top.push_back(extent);
+      top.push_back(geometry.TransposedOutputSize(i, bottom[axis + 1 + i]));
     }
     return std::vector<Shape>(bottoms.size(), Shape(top));
   }

@@ -33,15 +33,7 @@ class PoolingLayer final : public Layer {
     }
     Require(has_square != has_rectangle,
             "needs kernel_size, or kernel_h and kernel_w, but not both");
-    const ops::PoolGeometry geometry = Geometry(Shape{1, 1, 1, 1});
-    for (const int axis : {0, 1}) {
-      Require(geometry.kernel[axis] > 0, "the kernel must be at least 1, got ",
-              geometry.kernel[axis]);
-      Require(geometry.stride[axis] > 0, "the stride must be at least 1, got ",
-              geometry.stride[axis]);
-      Require(geometry.pad[axis] < geometry.kernel[axis], "pad ", geometry.pad[axis],
-              " must be smaller than the kernel ", geometry.kernel[axis]);
-    }
+    Geometry(Shape{1, 1, 1, 1}).Check();
   }
 
   LayerTraits traits() const override {
@@ -94,10 +86,17 @@ class PoolingLayer final : public Layer {
   bool is_stochastic() const { return options_.pool() == PoolingParameter::STOCHASTIC; }
   bool draws() const { return is_stochastic() && phase() == TRAIN; }
 
+  static constexpr int64_t kMostPixels = int64_t{1} << 24;  // floats tell these apart
+
   // A top shows the caller numbers; nobody but backward sees the other.
   Value* Mask(GraphBuilder& graph) const {
     if (graph.num_tops() > 1) return graph.top(1);
-    const bool fits = is_max() && Geometry(graph.shape(graph.bottom(0))).fits_byte_mask();
+    const Shape& bottom = graph.shape(graph.bottom(0));
+    const bool fits = is_max() && Geometry(bottom).fits_byte_mask();
+    Require(fits || bottom.count(2) <= kMostPixels,
+            "gradients of windows with more than 255 places "
+            "need a number for each pixel of shape ",
+            bottom, "; there may be at most ", kMostPixels);
     return graph.Saved("mask", graph.shape(graph.top(0)), fits ? SavedAs::kBytes : SavedAs::kExact);
   }
 

@@ -16,19 +16,26 @@ bool AnyDiffersFrom(const std::vector<int64_t>& extents, int64_t usual) {
   return false;
 }
 
+std::string SpatialAxis(int axis) {
+  return StrCat("spatial axis ", axis);
+}
+
 double ConvFlops(const Shape& weights, const Shape& output) {
   return 2.0 * static_cast<double>(output.count()) * static_cast<double>(weights.count(1));
 }
 
 }  // namespace
 
+void ConvGeometry::Check() const {
+  for (int i = 0; i < spatial_axes(); ++i) window(i).Check(SpatialAxis(i));
+}
+
 int64_t ConvGeometry::OutputSize(int axis, int64_t input) const {
-  const int64_t span = Span(axis);
-  const int64_t padded = input + 2 * pad[axis];
-  Require(padded - span > -stride[axis], "kernel spans ", span, " along spatial axis ", axis,
-          " (kernel_size ", kernel[axis], ", dilation ", dilation[axis],
-          ") but the padded input has ", padded, "; raise pad or lower kernel_size");
-  return (padded - span) / stride[axis] + 1;
+  return window(axis).Outputs(SpatialAxis(axis), input, WindowRounding::kTowardZero);
+}
+
+int64_t ConvGeometry::TransposedOutputSize(int axis, int64_t input) const {
+  return window(axis).TransposedOutputs(SpatialAxis(axis), input);
 }
 
 std::string ConvGeometry::ToString() const {

@@ -7,6 +7,7 @@
 #include "caffe/export.hpp"
 #include "caffe/ops/epilogue.hpp"
 #include "caffe/ops/op.hpp"
+#include "caffe/ops/window.hpp"
 
 namespace caffe::ops {
 
@@ -16,12 +17,17 @@ struct CAFFE_EXPORT ConvGeometry {
   int64_t group = 1;
 
   int spatial_axes() const { return static_cast<int>(kernel.size()); }
+  Window window(int axis) const { return {kernel[axis], stride[axis], pad[axis], dilation[axis]}; }
   // Positions from the kernel's first to its last, with the gaps of dilation.
-  int64_t Span(int axis) const { return dilation[axis] * (kernel[axis] - 1) + 1; }
+  int64_t Span(int axis) const { return window(axis).Span(); }
+  // Throws InvalidArgument for options out of their range.
+  void Check() const;
   // (padded input - what the kernel spans) / stride + 1, divided as whole numbers in C++ as the
   // originals do: an input that lacks less than a stride gives one output, zeros beyond its end.
   // Throws InvalidArgument when the kernel lacks more.
   int64_t OutputSize(int axis, int64_t input) const;
+  // Of a transposed convolution.
+  int64_t TransposedOutputSize(int axis, int64_t input) const;
   std::string ToString() const;
 };
 

@@ -2,13 +2,23 @@
 
 namespace caffe::ops {
 
+namespace {
+
+constexpr std::array<const char*, 2> kAxisNames = {"height", "width"};
+
+}  // namespace
+
+void PoolGeometry::Check() const {
+  for (const int axis : {0, 1}) {
+    window(axis).Check(kAxisNames[axis]);
+    Require(pad[axis] < kernel[axis], "pad ", pad[axis], " must be smaller than the kernel ",
+            kernel[axis]);
+  }
+}
+
 int64_t PoolGeometry::OutputSize(int axis, int64_t input) const {
-  const int64_t room = input + 2 * pad[axis] - kernel[axis];
-  // Rounded up, what lacks less than a stride is one window.
-  Require(room > (rounds_down ? -1 : -stride[axis]), "pooling kernel ", kernel[axis],
-          " is too large for the padded input ", input + 2 * pad[axis], " along ",
-          axis == 0 ? "height" : "width", "; raise pad or lower kernel_size");
-  int64_t output = (rounds_down ? room : room + stride[axis] - 1) / stride[axis] + 1;
+  int64_t output = window(axis).Outputs(kAxisNames[axis], input,
+                                        rounds_down ? WindowRounding::kDown : WindowRounding::kUp);
   const bool is_padded = pad[0] != 0 || pad[1] != 0;
   if (is_padded && (output - 1) * stride[axis] >= input + pad[axis]) --output;
   return output;

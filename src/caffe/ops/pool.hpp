@@ -8,6 +8,7 @@
 #include "caffe/export.hpp"
 #include "caffe/host_device.hpp"
 #include "caffe/ops/op.hpp"
+#include "caffe/ops/window.hpp"
 
 namespace caffe::ops {
 
@@ -16,12 +17,17 @@ struct CAFFE_EXPORT PoolGeometry {
   std::array<int64_t, 2> kernel{}, stride{1, 1}, pad{0, 0};
   bool rounds_down = false;
 
+  // Throws InvalidArgument for options out of their range.
+  void Check() const;
   // Caffe rounds up and then drops a last window that would start in the padding. Throws
   // InvalidArgument where no window is left.
   int64_t OutputSize(int axis, int64_t input) const;
   // Whether a mask of bytes can name all places of a window.
   bool fits_byte_mask() const { return kernel[0] * kernel[1] <= 255; }
   std::string ToString() const;
+
+ private:
+  Window window(int axis) const { return {kernel[axis], stride[axis], pad[axis]}; }
 };
 
 inline constexpr LayoutRule kPoolLayout{
