@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "caffe/core/saturating_product.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/kernel.hpp"
@@ -158,14 +159,34 @@ dnnl::convolution_backward_weights::primitive_desc BackwardWeightsDesc(const Con
   return d.has_bias ? describe(d.bias) : describe();
 }
 
-// Why oneDNN cannot take a convolution at all.
-std::optional<Refusal> Refuse(const ops::ConvGeometry& geometry, DType dtype, int64_t count) {
+// oneDNN makes tables of an image's places and of a kernel's, 4 KiB a place and 10 bytes a tap, and
+// divides by sums that overflow where dilation is large. Images this long are no images.
+constexpr int64_t kMostExtent = int64_t{1} << 18, kMostTaps = int64_t{1} << 20;
+
+std::optional<Refusal> RefuseLarge(const ops::ConvGeometry& geometry, const Shape& image) {
+  for (int i = 0; i < geometry.spatial_axes(); ++i) {
+    const int64_t padded = image[2 + i] + 2 * geometry.pad[i];
+    const int64_t extent =
+        std::max({padded, geometry.Span(i), geometry.stride[i], geometry.dilation[i]});
+    if (extent > kMostExtent) {
+      return Refusal{StrCat("the window or the padded image is longer than ", kMostExtent,
+                            ": oneDNN would take gigabytes to plan it")};
+    }
+  }
+  if (SaturatingProduct(geometry.kernel) > kMostTaps)
+    return Refusal{StrCat("a kernel of more than ", kMostTaps, " places")};
+  return std::nullopt;
+}
+
+// Why oneDNN cannot take a convolution at all. `image` is what the windows move over.
+std::optional<Refusal> Refuse(const ops::ConvGeometry& geometry, const Shape& image, DType dtype,
+                              int64_t count) {
   if (!OneDnnComputes(dtype)) {
     return Refusal{"this processor has no fast arithmetic for " + std::string(Name(dtype))};
   }
   if (geometry.spatial_axes() > 3) return Refusal{"more than 3 spatial axes"};
   if (count == 0) return Refusal{"an empty batch"};
-  return std::nullopt;
+  return RefuseLarge(geometry, image);
 }
 
 // Weights on their way from the net's plain form into oneDNN's; nothing when that is the same.
@@ -227,8 +248,8 @@ struct ConvState {
 
 KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
   using ops::Conv;
-  if (const auto refusal =
-          Refuse(op.geometry, request.inputs[Conv::kX].dtype, request.outputs[0].count())) {
+  if (const auto refusal = Refuse(op.geometry, request.inputs[Conv::kX].shape,
+                                  request.inputs[Conv::kX].dtype, request.outputs[0].count())) {
     return *refusal;
   }
   const bool has_bias = request.inputs.size() > Conv::kBias && request.inputs[Conv::kBias].present;
@@ -277,8 +298,8 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
 }
 
 KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelRequest& request) {
-  if (const auto refusal =
-          Refuse(op.geometry, request.inputs[0].dtype, request.outputs[0].count())) {
+  if (const auto refusal = Refuse(op.geometry, request.outputs[0].shape, request.inputs[0].dtype,
+                                  request.outputs[0].count())) {
     return *refusal;
   }
   try {
@@ -361,8 +382,8 @@ std::optional<Refusal> RefuseGradWeights(const ops::ConvGeometry& g, const Tenso
 }
 
 KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const KernelRequest& request) {
-  if (const auto refusal =
-          Refuse(op.geometry, request.inputs[0].dtype, request.inputs[1].count())) {
+  if (const auto refusal = Refuse(op.geometry, request.inputs[0].shape, request.inputs[0].dtype,
+                                  request.inputs[1].count())) {
     return *refusal;
   }
   if (const auto refusal = RefuseGradWeights(op.geometry, request.inputs[0])) return *refusal;

@@ -203,6 +203,9 @@ void LrnGradChannelsLast(const ops::LrnGrad& op, int threads, const KernelContex
 template <typename Op, const auto& kRun>
 KernelOrRefusal MakeChannelsLast(const Op& op, const KernelRequest& request) {
   if (const auto refusal = RefuseUnlessChannelsLast(request)) return *refusal;
+  // Its loops take a step for each place of the window, be there a channel or not.
+  if (op.size > 2 * request.inputs[0].shape[1])
+    return Refusal{"a window beyond all channels on both sides"};
   const int threads = request.device.num_threads();
   const DType type = request.outputs[0].dtype;
   return Kernel{"",
