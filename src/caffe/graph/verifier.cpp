@@ -1,6 +1,8 @@
 #include "caffe/graph/verifier.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <optional>
 #include <set>
 
@@ -10,6 +12,34 @@
 
 namespace caffe {
 namespace {
+
+// Values by where they lie in the arena.
+class PlacedValues {
+ public:
+  void Insert(const Value& value) { ClassOf(value).emplace(value.arena_offset, &value); }
+  void Erase(const Value& value) { ClassOf(value).erase({value.arena_offset, &value}); }
+
+  // Calls fn(value) for each that shares a byte with [begin, end).
+  template <typename Fn>
+  void ForEachIn(int64_t begin, int64_t end, const Fn& fn) const {
+    for (size_t width = 0; width < by_size_.size(); ++width) {
+      const Class& values = by_size_[width];
+      // None that begins before this reaches `begin`.
+      const int64_t first = begin - (int64_t{1} << std::min<size_t>(width, 62));
+      for (auto at = values.lower_bound({first, nullptr}); at != values.end(); ++at) {
+        const Value* value = at->second;
+        if (at->first >= end) break;
+        if (at->first + static_cast<int64_t>(value->desc.bytes()) > begin) fn(value);
+      }
+    }
+  }
+
+ private:
+  using Class = std::set<std::pair<int64_t, const Value*>>;
+  Class& ClassOf(const Value& value) { return by_size_[std::bit_width(value.desc.bytes())]; }
+
+  std::array<Class, 65> by_size_;  // [k]: of fewer than 2^k bytes, and 2^(k - 1) at least
+};
 
 class Verifier {
  public:
@@ -146,12 +176,11 @@ class Verifier {
       if (output == nullptr || output->kind != ValueKind::kActivation || output->is_kept) continue;
       Check(output->arena_offset >= 0, "'" + output->name + "' has no memory");
       if (!graph_.options.keep_all) CheckPlace(*output.value);
-      alive_.insert(output);
+      if (last_read_.contains(output)) alive_.Insert(*output.value);
     }
-    std::erase_if(alive_, [&](const Value* value) {
-      const auto read = last_read_.find(value);
-      return read == last_read_.end() || read->second <= step_;
-    });
+    for (const Value* input : node_->inputs) {
+      if (input != nullptr && last_read_.at(input) == step_) alive_.Erase(*input);
+    }
   }
 
   // No value that is still read lies where this one is written, but one that has the same elements
@@ -159,11 +188,8 @@ class Verifier {
   void CheckPlace(const Value& output) {
     const int64_t begin = output.arena_offset,
                   end = begin + static_cast<int64_t>(output.desc.bytes());
-    for (const Value* other : alive_) {
-      const bool is_apart =
-          other->arena_offset >= end ||
-          other->arena_offset + static_cast<int64_t>(other->desc.bytes()) <= begin;
-      if (is_apart || other == &output || Origin(other) == Origin(&output)) continue;
+    alive_.ForEachIn(begin, end, [&](const Value* other) {
+      if (other == &output || Origin(other) == Origin(&output)) return;
       const bool is_input =
           std::ranges::any_of(node_->inputs, [&](const Value* input) { return input == other; });
       const bool is_in_place = is_input && node_->op.in_place() && last_read_.at(other) == step_ &&
@@ -171,7 +197,7 @@ class Verifier {
                                other->desc.bytes() == output.desc.bytes();
       Check(is_in_place,
             StrCat("'", output.name, "' overwrites '", other->name, "', which is still read"));
-    }
+    });
   }
 
   const Graph& graph_;
@@ -182,7 +208,7 @@ class Verifier {
   const Node* node_ = nullptr;
   std::map<const Value*, size_t> last_read_;
   std::map<const Value*, const Value*> origin_;
-  std::set<const Value*> alive_;  // in the arena, and read by a later step
+  PlacedValues alive_;  // in the arena, and read by a later step
   std::set<const Value*> written_;
   std::set<const Value*> gradients_;  // that have been written, by root
 };

@@ -38,6 +38,7 @@ class LstmLayer final : public LstmBase {
     Require(x.num_axes() >= 2 && x[0] > 0 && x[0] % items_ == 0, "bottom 0 has shape ", x,
             "; it must have rows for each step in time of the ", items_,
             " sequences of batch_size, one after the other");
+    RequireSteps(x[0] / items_);
     if (has_cont()) {
       const Shape& clip = bottoms[1];
       Require(clip.num_axes() >= 1 && clip[0] == x[0] && clip.count() == x[0],

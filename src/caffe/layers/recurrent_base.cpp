@@ -43,6 +43,7 @@ std::vector<Shape> RecurrentBase::InferTopShapes(const std::vector<Shape>& botto
   const Shape& x = bottoms[0];
   Require(x.num_axes() >= 2, "bottom 0 has shape ", x, "; it must be T x N x ...");
   Require(x[0] > 0, "bottom 0 has shape ", x, "; there must be a step in time");
+  RequireSteps(x[0]);
   if (has_cont()) {
     Require(bottoms[1] == (Shape{x[0], x[1]}), "bottom 1 has shape ", bottoms[1], "; it must be ",
             x[0], "x", x[1], ", one number for each step and item of bottom 0");
@@ -60,6 +61,15 @@ std::vector<Shape> RecurrentBase::InferTopShapes(const std::vector<Shape>& botto
     tops.push_back(state);
   }
   return tops;
+}
+
+void RecurrentBase::RequireSteps(int64_t steps) {
+  // Each is about ten ops, and the time of planning grows a little faster than their number.
+  constexpr int64_t kMost = 10000;
+  Require(
+      steps <= kMost, "there are ", steps, " steps in time; at most ", kMost,
+      " can be unrolled, so cut sequences into parts of one batch each (cont 1 carries the state "
+      "on)");
 }
 
 RecurrentBase::Sizes RecurrentBase::SizesOf(const std::vector<Shape>& bottoms) const {

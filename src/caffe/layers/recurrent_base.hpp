@@ -53,6 +53,8 @@ class RecurrentBase : public Layer {
     int64_t steps, items, inputs, static_inputs;
   };
   virtual Sizes SizesOf(const std::vector<Shape>& bottoms) const;
+  // Throws InvalidArgument for more steps than can be unrolled in a reasonable time.
+  static void RequireSteps(int64_t steps);
   Sizes SizesOf(GraphBuilder& graph) const;
 
   // W x + b for all steps and items, plus the static input's part: (T N, columns).
