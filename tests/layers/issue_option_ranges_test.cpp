@@ -36,11 +36,11 @@ TEST(IssueOptionRangesTest, DisplacementsThatOverflowAreRefused) {
   EXPECT_THAT(refusal("kernel_size: 1 max_displacement: 4294967295 pad: 4294967295"),
               HasSubstr("max_displacement 4294967295 and stride_2 1"));
   EXPECT_THAT(refusal("kernel_size: 1 max_displacement: 4294967295 stride_2: 2147483647"),
-              HasSubstr("max_displacement 4294967295 and kernel_size 1 do not fit"));
+              HasSubstr("max_displacement 4294967295 in steps of stride_2 2147483647 leads "));
   EXPECT_THAT(refusal("kernel_size: 1 max_displacement: 1 stride_1: 4294967295"),
               HasSubstr("stride_1 and stride_2 are 4294967295 and 1"));
   EXPECT_THAT(refusal("kernel_size: 1 max_displacement: 1 pad: 2147483648"),
-              HasSubstr("pad 2147483648 and images of 4 x 4"));
+              HasSubstr("pad is 2147483648 along height; it must be in 0..2147483647"));
   EXPECT_THAT(refusal("kernel_size: 65535 max_displacement: 1 pad: 65535"),
               HasSubstr("kernel_size 65535 and 2 channels"));
 }

@@ -22,10 +22,14 @@ Value* Table(GraphBuilder& graph, const std::string& name, const Shape& shape,
 
 }  // namespace
 
-AxisMatrix::AxisMatrix(int64_t inputs) : inputs_(inputs) {
+void AxisMatrix::RequireLength(int64_t elements) {
   constexpr int64_t kMost = int64_t{1} << std::numeric_limits<float>::digits;
-  Require(inputs <= kMost, "an axis that is resized, turned around or reduced has ", inputs,
+  Require(elements <= kMost, "an axis that is resized, turned around or reduced has ", elements,
           " elements; it may have at most ", kMost);
+}
+
+AxisMatrix::AxisMatrix(int64_t inputs) : inputs_(inputs) {
+  RequireLength(inputs);
 }
 
 void AxisMatrix::AddRow(const std::vector<Tap>& taps) {

@@ -20,8 +20,9 @@ class AxisMatrix {
     double weight;
   };
 
-  // Of an axis with so many elements. Throws InvalidArgument for more than 2^24: kernels read
-  // places as floats.
+  // Throws InvalidArgument for an axis of more than 2^24 elements: kernels read places as floats.
+  static void RequireLength(int64_t elements);
+  // Of an axis with so many elements, which RequireLength() takes.
   explicit AxisMatrix(int64_t inputs);
 
   // Taps of one place are added up, and those with weight 0 left out.

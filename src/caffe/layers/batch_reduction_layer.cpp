@@ -18,7 +18,8 @@ class BatchReductionLayer final : public Layer {
             ReductionParameter::ReductionOp_Name(options_.reduction_param().operation()),
             "; only SUM and MEAN are supported");
     for (const int level : options_.level())
-      Require(level > 0, "level is ", level, "; it must be at least 1");
+      Require(0 < level && level <= kMostLevel, "level is ", level, "; it must be in 1..",
+              kMostLevel);
     Require(!options_.pos() || options_.level_size() <= 1, "pos is true, but there are ",
             options_.level_size(), " levels; leave out all but one");
   }
@@ -60,6 +61,8 @@ class BatchReductionLayer final : public Layer {
   }
 
  private:
+  static constexpr int kMostLevel = 46340;  // its square is an int
+
   bool is_mean() const {
     return options_.reduction_param().operation() == ReductionParameter::MEAN;
   }

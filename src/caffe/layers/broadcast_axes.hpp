@@ -12,7 +12,7 @@ inline ops::BroadcastAxes LearnedAxes(const Shape& bottom, int axis, int num_axe
   Require(num_axes >= -1, "num_axes is ", num_axes, "; use -1 or more");
   const int first = num_axes == 0 ? 0 : bottom.CanonicalAxis(axis);
   const int count = num_axes == -1 ? bottom.num_axes() - first : num_axes;
-  Require(first + count <= bottom.num_axes(), "axis ", axis, " + num_axes ", num_axes,
+  Require(count <= bottom.num_axes() - first, "axis ", axis, " + num_axes ", num_axes,
           " goes beyond the ", bottom.num_axes(), " axes of shape ", bottom);
   return {.axis = first, .num_axes = count};
 }

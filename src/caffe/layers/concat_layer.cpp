@@ -47,8 +47,10 @@ class ConcatLayer final : public Layer {
 
  private:
   int Axis(const Shape& bottom) const {
-    return bottom.CanonicalAxis(options_.has_concat_dim() ? static_cast<int>(options_.concat_dim())
-                                                          : options_.axis());
+    if (!options_.has_concat_dim()) return bottom.CanonicalAxis(options_.axis());
+    Require(options_.concat_dim() < kMaxAxes, "concat_dim is ", options_.concat_dim(),
+            "; it must be an axis of shape ", bottom);
+    return bottom.CanonicalAxis(static_cast<int>(options_.concat_dim()));
   }
 
   const ConcatParameter options_;

@@ -1,10 +1,11 @@
 #include <algorithm>
-#include <limits>
 
+#include "caffe/core/saturating_product.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/ops/activations.hpp"
 #include "caffe/ops/correlation.hpp"
+#include "caffe/ops/window.hpp"
 
 namespace caffe {
 namespace {
@@ -23,8 +24,9 @@ class CorrelationLayer final : public Layer {
             options_.kernel_size(), "; it must be given and odd");
     Require(options_.has_max_displacement(), "max_displacement is missing");
     for (const int64_t stride : {options_.stride_1(), options_.stride_2()}) {
-      Require(stride > 0 && stride <= kMost, "stride_1 and stride_2 are ", options_.stride_1(),
-              " and ", options_.stride_2(), "; both must be in 1..", kMost);
+      Require(stride > 0 && stride <= ops::kMostPlaces, "stride_1 and stride_2 are ",
+              options_.stride_1(), " and ", options_.stride_2(), "; both must be in 1..",
+              ops::kMostPlaces);
     }
     // Displacements are counted in an int: its root.
     const int64_t side = int64_t{options_.max_displacement()} / options_.stride_2() * 2 + 1;
@@ -70,15 +72,20 @@ class CorrelationLayer final : public Layer {
   }
 
  private:
-  static constexpr int64_t kMost = std::numeric_limits<int>::max();  // kernels count in int
-
+  // Kernels count places, displaced ones too, and the elements of a patch in int.
   void RequireCounts(const Shape& image) const {
-    const int64_t pad = options_.pad(), kernel = options_.kernel_size();
-    Require(std::max(image[2], image[3]) + 2 * pad <= kMost, "pad ", pad, " and images of ",
-            image[2], " x ", image[3], " make more than ", kMost, " rows or columns");
-    Require(kernel <= kMost && kernel * kernel <= kMost / std::max<int64_t>(image[1], 1),
+    const int64_t kernel = options_.kernel_size(), steps = options_.stride_2();
+    const ops::Window window{
+        .kernel = kernel, .stride = options_.stride_1(), .pad = options_.pad()};
+    const int64_t padded =
+        std::max(window.Padded("height", image[2]), window.Padded("width", image[3]));
+    const int64_t farthest = (options_.max_displacement() / steps + 1) * steps;
+    Require(padded + farthest <= ops::kMostPlaces, "max_displacement ", options_.max_displacement(),
+            " in steps of stride_2 ", steps, " leads ", farthest, " places from one of ", padded,
+            "; together there may be at most ", ops::kMostPlaces);
+    Require(SaturatingProduct({kernel, kernel, std::max<int64_t>(image[1], 1)}) <= ops::kMostPlaces,
             "kernel_size ", kernel, " and ", image[1], " channels make patches of more than ",
-            kMost, " elements");
+            ops::kMostPlaces, " elements");
   }
 
   // Before do_abs.

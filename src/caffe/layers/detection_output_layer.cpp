@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "caffe/core/saturating_product.hpp"
 #include "caffe/io/detection_files.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/detection_blobs.hpp"
@@ -36,8 +37,9 @@ class DetectionOutputLayer final : public Layer {
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     const int64_t priors = bottoms[2].count() / 8;
     const int64_t locations = options_.share_location() ? 1 : options_.num_classes();
-    Require(bottoms[0].count(1) == priors * locations * 4, "bottom 0 has shape ", bottoms[0], "; ",
-            priors, " prior boxes need ", priors * locations * 4, " numbers per item");
+    const int64_t codes = SaturatingProduct({priors, locations, 4});
+    Require(bottoms[0].count(1) == codes, "bottom 0 has shape ", bottoms[0], "; ", priors,
+            " prior boxes need ", codes, " numbers per item");
     Require(bottoms[1].count(1) == priors * options_.num_classes(), "bottom 1 has shape ",
             bottoms[1], "; ", priors, " prior boxes of ", options_.num_classes(), " classes need ",
             priors * options_.num_classes(), " scores per item");

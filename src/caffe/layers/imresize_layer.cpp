@@ -44,6 +44,7 @@ class ImResizeLayer final : public Layer {
                     TopExtent(bottom[3], options_.target_spatial_width())};
     Require(top[2] > 0 && top[3] > 0, "the top would have ", top[2], "x", top[3],
             " pixels; raise factor");
+    for (const int axis : {2, 3}) AxisMatrix::RequireLength(top[axis]);
     return {top};
   }
 
@@ -84,15 +85,18 @@ class ImResizeLayer final : public Layer {
  private:
   int64_t TopExtent(int64_t bottom, int64_t target) const {
     if (options_.factor() == 0) return target;
-    return static_cast<int64_t>(static_cast<double>(bottom) * options_.factor());
+    return ScaledExtent(bottom, options_.factor());
   }
   double FrameShare(int64_t item) const {
     return 1 - static_cast<double>(options_.start_scale()) +
            static_cast<double>(item) * options_.scale_gap();
   }
-  // Pixels on each side that do not belong to the image.
+  // Pixels on each side that do not belong to the image; -1 or `extent` where an image cannot have
+  // so few or so many.
   int64_t Frame(int64_t item, int64_t extent) const {
-    return static_cast<int64_t>(std::floor(static_cast<double>(extent / 2) * FrameShare(item)));
+    const double frame = std::floor(static_cast<double>(extent / 2) * FrameShare(item));
+    if (!(frame >= 0)) return -1;  // nor NaN
+    return static_cast<int64_t>(std::min(frame, static_cast<double>(extent)));
   }
 
   // Catmull-Rom's weights of four neighbours; those beyond the border are the border's pixel. Left

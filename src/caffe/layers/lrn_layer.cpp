@@ -1,6 +1,7 @@
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/ops/norm.hpp"
+#include "caffe/ops/window.hpp"
 
 namespace caffe {
 namespace {
@@ -11,6 +12,8 @@ class LRNLayer final : public Layer {
   explicit LRNLayer(const LayerParameter& param) : Layer(param), options_(param.lrn_param()) {
     Require(options_.local_size() % 2 == 1, "local_size is ", options_.local_size(),
             "; it must be odd, so that the window has a centre");
+    Require(options_.local_size() <= ops::kMostPlaces, "local_size is ", options_.local_size(),
+            "; it may be at most ", ops::kMostPlaces);
   }
 
   LayerTraits traits() const override { return {.num_bottoms = 1, .num_tops = 1}; }

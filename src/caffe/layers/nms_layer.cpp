@@ -26,7 +26,7 @@ class NmsLayer final : public Layer {
     const Shape& maps = bottoms[0];
     Require(maps.num_axes() == 4 && maps[1] >= options_.num_parts(), "bottom 0 has shape ", maps,
             "; it must be N,C,H,W with at least num_parts ", options_.num_parts(), " channels");
-    return {Shape{maps[0], options_.num_parts(), options_.max_peaks() + 1, 3}};
+    return {Shape{maps[0], options_.num_parts(), int64_t{options_.max_peaks()} + 1, 3}};
   }
 
   void EmitForward(GraphBuilder& graph) const override {

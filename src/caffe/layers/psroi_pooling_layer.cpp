@@ -1,3 +1,4 @@
+#include "caffe/core/saturating_product.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/region_layer.hpp"
 
@@ -27,7 +28,8 @@ class PSROIPoolingLayer final : public RegionLayer {
 
  private:
   Cells CellsOf(int64_t channels) const override {
-    const int64_t group = options_.group_size(), needed = options_.output_dim() * group * group;
+    const int64_t group = options_.group_size();
+    const int64_t needed = SaturatingProduct({options_.output_dim(), group, group});
     Require(channels == needed, "bottom 0 has ", channels, " channels; output_dim ",
             options_.output_dim(), " and group_size ", group, " need ", needed);
     return {options_.output_dim(), group, group, options_.spatial_scale()};

@@ -1,9 +1,12 @@
 // What layers that look at regions of interest have in common.
 #pragma once
 
+#include <algorithm>
+
 #include "caffe/error.hpp"
 #include "caffe/layer.hpp"
 #include "caffe/ops/regions.hpp"
+#include "caffe/ops/window.hpp"
 
 namespace caffe {
 
@@ -34,6 +37,8 @@ class RegionLayer : public Layer {
   static void RequireCells(int64_t rows, int64_t columns, float scale) {
     Require(rows > 0 && columns > 0, "pooled_h and pooled_w are ", rows, " and ", columns,
             "; set both to at least 1");
+    Require(std::max(rows, columns) <= ops::kMostPlaces, "pooled_h and pooled_w are ", rows,
+            " and ", columns, "; they may be at most ", ops::kMostPlaces);
     RequireScale(scale);
   }
   static void RequireScale(float scale) {

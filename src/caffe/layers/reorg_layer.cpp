@@ -1,3 +1,4 @@
+#include "caffe/core/saturating_product.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/rearrange_base.hpp"
@@ -18,7 +19,7 @@ class ReorgLayer final : public RearrangeBase {
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     const Shape& bottom = bottoms[0];
     Require(bottom.num_axes() == 4, "needs a bottom with 4 axes (N,C,H,W), got shape ", bottom);
-    const int64_t area = stride_ * stride_;
+    const int64_t area = SaturatingProduct({stride_, stride_});
     Require(bottom[1] % area == 0, "the ", bottom[1], " channels cannot be divided by ", area,
             ", the pixels of a block of stride ", stride_);
     if (reverses()) {

@@ -37,10 +37,8 @@ class ResampleLayer final : public ResizeBase {
   ImageSize TopSize(const std::vector<Shape>& bottoms) const override {
     if (bottoms.size() == 2) return SizeOfSecondBottom(bottoms, /*has_options=*/false);
     if (options_.has_height()) return {options_.height(), options_.width()};
-    const auto scaled = [&](int64_t extent) {
-      return static_cast<int64_t>(static_cast<double>(extent) * options_.factor());
-    };
-    return {scaled(bottoms[0][2]), scaled(bottoms[0][3])};
+    return {ScaledExtent(bottoms[0][2], options_.factor()),
+            ScaledExtent(bottoms[0][3], options_.factor())};
   }
 
   AxisMatrix Filter(int axis, const ImageSize& from, const ImageSize& to) const override {

@@ -30,9 +30,10 @@ class ReshapeLayer final : public Layer {
     Require(0 <= start && start <= axes, "axis ", options_.axis(), " is out of range for shape ",
             bottom);
     Require(options_.num_axes() >= -1, "num_axes is ", options_.num_axes(), "; use -1 or more");
-    const int end = options_.num_axes() == -1 ? axes : start + options_.num_axes();
-    Require(end <= axes, "axis ", start, " + num_axes ", options_.num_axes(), " goes beyond the ",
-            axes, " axes of shape ", bottom);
+    const int count = options_.num_axes() == -1 ? axes - start : options_.num_axes();
+    Require(count <= axes - start, "axis ", start, " + num_axes ", count, " goes beyond the ", axes,
+            " axes of shape ", bottom);
+    const int end = start + count;
     return {Shape(Dimensions(bottom, start, end))};
   }
 

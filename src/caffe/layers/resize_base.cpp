@@ -1,8 +1,16 @@
 #include "caffe/layers/resize_base.hpp"
 
 #include "caffe/error.hpp"
+#include "caffe/ops/window.hpp"
 
 namespace caffe {
+
+int64_t ScaledExtent(int64_t extent, double factor) {
+  const double scaled = static_cast<double>(extent) * factor;
+  Require(scaled >= 0 && scaled <= static_cast<double>(ops::kMostPlaces), "factor ", factor,
+          " makes ", scaled, " pixels of ", extent, "; there may be at most ", ops::kMostPlaces);
+  return static_cast<int64_t>(scaled);
+}
 
 std::vector<Shape> ResizeBase::InferTopShapes(const std::vector<Shape>& bottoms) const {
   const Shape& bottom = bottoms[0];
@@ -12,6 +20,7 @@ std::vector<Shape> ResizeBase::InferTopShapes(const std::vector<Shape>& bottoms)
   const ImageSize size = TopSize(bottoms);
   Require(size[0] > 0 && size[1] > 0, "the top would have ", size[0], "x", size[1],
           " pixels; both sides must be at least 1");
+  for (const int64_t extent : size) AxisMatrix::RequireLength(extent);
   return {bottom.With(2, size[0]).With(3, size[1])};
 }
 

@@ -12,6 +12,9 @@ namespace caffe {
 // Height and width.
 using ImageSize = std::array<int64_t, 2>;
 
+// Whole places of `extent` times `factor`. Throws InvalidArgument where they cannot be counted.
+int64_t ScaledExtent(int64_t extent, double factor);
+
 inline ImageSize ImageSizeOf(const Shape& image) {
   return {image[2], image[3]};
 }

@@ -43,8 +43,10 @@ class SliceLayer final : public Layer {
 
  private:
   int Axis(const Shape& bottom) const {
-    return bottom.CanonicalAxis(options_.has_slice_dim() ? static_cast<int>(options_.slice_dim())
-                                                         : options_.axis());
+    if (!options_.has_slice_dim()) return bottom.CanonicalAxis(options_.axis());
+    Require(options_.slice_dim() < kMaxAxes, "slice_dim is ", options_.slice_dim(),
+            "; it must be an axis of shape ", bottom);
+    return bottom.CanonicalAxis(static_cast<int>(options_.slice_dim()));
   }
 
   // Where each part begins, and the end.

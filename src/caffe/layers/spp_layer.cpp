@@ -13,6 +13,9 @@ class SPPLayer final : public Layer {
  public:
   explicit SPPLayer(const LayerParameter& param) : Layer(param), options_(param.spp_param()) {
     Require(options_.pyramid_height() >= 1, "pyramid_height is missing; set it to at least 1");
+    Require(options_.pyramid_height() <= kMostLevels, "pyramid_height is ",
+            options_.pyramid_height(), "; it may be at most ", kMostLevels,
+            ", whose last level has 2^30 bins along an axis");
     Require(options_.pool() != SPPParameter::STOCHASTIC, "pool is STOCHASTIC; use MAX or AVE");
   }
 
@@ -72,6 +75,8 @@ class SPPLayer final : public Layer {
   }
 
  private:
+  static constexpr uint32_t kMostLevels = 31;
+
   int height() const { return static_cast<int>(options_.pyramid_height()); }
   bool is_max() const { return options_.pool() == SPPParameter::MAX; }
 

@@ -14,7 +14,7 @@ class YoloDetectionOutputLayer final : public Layer {
     Require(options_.has_num_classes() && options_.num_classes() > 0,
             "yolo_detection_output_param { num_classes } is missing or 0");
     Require(options_.coords() == 4, "coords is ", options_.coords(), "; a box has 4");
-    Require(options_.biases_size() == static_cast<int>(2 * options_.num_box()), "there are ",
+    Require(options_.biases_size() == 2 * int64_t{options_.num_box()}, "there are ",
             options_.biases_size(), " biases; ", options_.num_box(),
             " boxes (num_box) need a width and a height each, in cells");
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "caffe/core/saturating_product.hpp"
 #include "caffe/layers/detection_blobs.hpp"
 
 namespace caffe {
@@ -21,9 +22,10 @@ class YoloHead {
         width_(map.shape[3]) {}
 
   static void RequireMap(const Shape& map, int bottom, int64_t boxes, int64_t classes) {
-    Require(map.num_axes() == 4 && map[1] == boxes * (5 + classes), "bottom ", bottom,
-            " has shape ", map, "; ", boxes, " boxes of ", classes, " classes need a map with ",
-            boxes * (5 + classes), " channels (N,C,H,W)");
+    const int64_t channels = SaturatingProduct({boxes, 5 + classes});
+    Require(map.num_axes() == 4 && map[1] == channels, "bottom ", bottom, " has shape ", map, "; ",
+            boxes, " boxes of ", classes, " classes need a map with ", channels,
+            " channels (N,C,H,W)");
   }
 
   int64_t items() const { return items_; }

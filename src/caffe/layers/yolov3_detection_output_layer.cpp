@@ -14,13 +14,13 @@ class Yolov3DetectionOutputLayer final : public Layer {
       : Layer(param), options_(param.yolov3_detection_output_param()) {
     Require(options_.has_num_classes() && options_.num_classes() > 0,
             "yolov3_detection_output_param { num_classes } is missing or 0");
-    const int maps = static_cast<int>(options_.mask_group_num());
+    const int64_t maps = options_.mask_group_num();
     Require(maps > 0 && options_.anchors_scale_size() == maps, "there are ",
             options_.anchors_scale_size(), " anchors_scale; mask_group_num ", maps,
             " needs one for each bottom");
-    Require(options_.mask_size() == maps * static_cast<int>(options_.num_box()), "there are ",
-            options_.mask_size(), " masks; ", maps, " bottoms (mask_group_num) of ",
-            options_.num_box(), " boxes (num_box) need ", maps * options_.num_box());
+    const int64_t masks = SaturatingProduct({maps, options_.num_box()});
+    Require(options_.mask_size() == masks, "there are ", options_.mask_size(), " masks; ", maps,
+            " bottoms (mask_group_num) of ", options_.num_box(), " boxes (num_box) need ", masks);
     for (const uint32_t anchor : options_.mask()) {
       Require(2 * int64_t{anchor} + 1 < options_.biases_size(), "mask ", anchor,
               " names an anchor that the ", options_.biases_size(),
