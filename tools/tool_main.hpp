@@ -10,7 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "caffe/decode_limit.hpp"
 #include "tools/standard_streams.hpp"
+
+DEFINE_int64(max_decoded_mb, caffe::MaxDecodedMb(),
+             "Most MiB that one image, HDF5 file or message may take when it is decoded, unless "
+             "that is at most 16 times the file's size");
 
 namespace caffe::tools {
 
@@ -39,6 +44,7 @@ int RunTool(int argc, char** argv, const std::string& usage, size_t least, size_
     return 1;
   }
   try {
+    SetMaxDecodedMb(FLAGS_max_decoded_mb);
     body(arguments);
     return 0;
   } catch (const ToolFailure& failure) {

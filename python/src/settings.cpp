@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "bindings.hpp"
+#include "caffe/decode_limit.hpp"
 #include "caffe/plugin.hpp"
 
 namespace caffe::python {
@@ -113,6 +114,11 @@ void BindSettings(py::module_& module) {
       py::arg("seed"),
       "Nets built from now on draw the same random numbers each time: fillers, dropout, order of "
       "data.");
+  module.def("set_max_decoded_mb", SetMaxDecodedMb, py::arg("mb"),
+             "Most MiB that one image, HDF5 file or message may take when it is decoded, unless "
+             "that is at most 16 times the file's size: 1024 until it is set. Raises "
+             "InvalidArgument unless it is positive.");
+  module.def("max_decoded_mb", MaxDecodedMb, "What set_max_decoded_mb set.");
   module.def(
       "load_plugin",
       [](const py::object& file) {

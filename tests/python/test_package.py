@@ -29,6 +29,20 @@ def test_names_that_scripts_use():
     assert (caffe.TRAIN, caffe.TEST) == (0, 1)
 
 
+def test_limit_of_what_is_decoded(tmp_path):
+    """A message of empty messages: two million layers from six million bytes."""
+    (tmp_path / "w.caffemodel").write_bytes(b"\xa2\x06\x00" * 2000000)
+    (tmp_path / "net.prototxt").write_text('layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 } } }')
+    before = caffe.max_decoded_mb()
+    try:
+        caffe.set_max_decoded_mb(99)
+        assert caffe.max_decoded_mb() == 99
+        with pytest.raises(caffe.IoError, match="w.caffemodel.*the limit is 99 MiB.*caffe.set_max_decoded_mb"):
+            caffe.Net(str(tmp_path / "net.prototxt"), str(tmp_path / "w.caffemodel"), caffe.TEST)
+    finally:
+        caffe.set_max_decoded_mb(before)
+
+
 def test_settings():
     assert (caffe.solver_count(), caffe.solver_rank()) == (1, 0)
     caffe.set_solver_count(2)

@@ -101,6 +101,8 @@ def calls(net, file, folder):
     yield "new_uid()", lambda: caffe.NCCL.new_uid()
     yield "set_device(-1)", lambda: caffe.set_device(-1)
     yield "set_device(a)", lambda: caffe.set_device("a")
+    yield "set_max_decoded_mb(0)", lambda: caffe.set_max_decoded_mb(0)
+    yield "set_max_decoded_mb(a)", lambda: caffe.set_max_decoded_mb("a")
     yield "set_random_seed(-1)", lambda: caffe.set_random_seed(-1)
     yield "set_random_seed(a)", lambda: caffe.set_random_seed(1.5)
     yield "set_solver_count(0)", lambda: caffe.set_solver_count(0)

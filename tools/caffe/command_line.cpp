@@ -85,6 +85,7 @@ CommandLine::CommandLine() {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->always_capture_default();
   AddLogFlags(app_);
+  AddDecodeLimit(app_);
   for (const auto& [name, entry] : Commands()) {
     CLI::App* app = app_.add_subcommand(name, entry.help.summary);
     app->set_help_flag(kHelpFlags);

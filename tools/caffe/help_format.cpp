@@ -86,8 +86,9 @@ std::string FormatCommandHelp(const std::string& name, const CLI::App& app) {
   std::istringstream examples(help.examples);
   for (std::string line; std::getline(examples, line);) text += "  " + line + "\n";
   return text +
-         "\nOne dash is as good as two. glog's flags (--log_dir, --minloglevel, --v, ...) are "
-         "taken too.\n";
+         "\nOne dash is as good as two. --max_decoded_mb and glog's flags (--log_dir, "
+         "--minloglevel, "
+         "--v, ...) are taken too.\n";
 }
 
 }  // namespace caffe::tools

@@ -9,6 +9,7 @@
 
 #include "caffe/common.hpp"
 #include "caffe/core/split.hpp"
+#include "caffe/decode_limit.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/data_inputs.hpp"
 #include "caffe/io/layer_position.hpp"
@@ -107,6 +108,14 @@ void AddPlugins(CLI::App& app) {
       ->type_name("FILE.so")
       ->default_str("")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void AddDecodeLimit(CLI::App& app) {
+  app.add_option_function<int64_t>("--max_decoded_mb", SetMaxDecodedMb,
+                                   "Most memory that one image, HDF5 file or message may take when "
+                                   "it is decoded, unless that is at most 16 times the file's size")
+      ->type_name("MIB")
+      ->default_str(std::to_string(MaxDecodedMb()));
 }
 
 void RequireModel(const std::string& model) {

@@ -30,6 +30,9 @@ void AddJsonFlag(CLI::App& app, bool* json);
 void AddPlugins(CLI::App& app);
 void LoadGivenPlugins();
 
+// --max_decoded_mb, of all commands: see caffe/decode_limit.hpp.
+void AddDecodeLimit(CLI::App& app);
+
 // Throws InvalidArgument for an empty name.
 void RequireModel(const std::string& model);
 

@@ -1,5 +1,6 @@
 #include "caffe/compat/caffe/util/hdf5.hpp"
 
+#include "caffe/decode_limit.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::bvlc {
@@ -47,6 +48,15 @@ vector<int> ExtentsOf(hid_t dataset, const string& name) {
   return vector<int>(extents.begin(), extents.end());
 }
 
+void CheckMemory(hid_t location, hid_t dataset, size_t value_bytes, const string& name) {
+  const Handle space(H5Dget_space(dataset), H5Sclose, "the extents of '" + name + "'");
+  const Handle file(H5Iget_file_id(location), H5Fclose, "the file of '" + name + "'");
+  hsize_t file_bytes = 0;
+  Check(H5Fget_filesize(file, &file_bytes), "find out the file's size");
+  const auto count = static_cast<uint64_t>(H5Sget_simple_extent_npoints(space));
+  CheckDecodedBytes(count * value_bytes, file_bytes, "HDF5: dataset '", name, "'");
+}
+
 void Save(hid_t location, const string& name, const vector<hsize_t>& extents, hid_t type,
           const void* values) {
   const Handle space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
@@ -68,6 +78,7 @@ void hdf5_load_nd_dataset(hid_t file_id, const char* dataset_name, int min_dim, 
   const int axes = static_cast<int>(extents.size());
   Require(min_dim <= axes && axes <= max_dim, "HDF5: dataset '", dataset_name, "' has ", axes,
           " axes; ", min_dim, " to ", max_dim, " are expected");
+  CheckMemory(file_id, dataset, sizeof(Dtype), dataset_name);
   if (reshape || blob->count() == 0) blob->Reshape(extents);
   Require(blob->shape() == extents, "HDF5: dataset '", dataset_name,
           "' has another shape than the blob, ", blob->shape_string());

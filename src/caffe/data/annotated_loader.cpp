@@ -1,6 +1,10 @@
 #include "caffe/data/annotated_loader.hpp"
 
+#include <google/protobuf/io/coded_stream.h>
+
+#include "caffe/decode_limit.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/message_size.hpp"
 #include "caffe/io/text_format.hpp"
 
 namespace caffe::data {
@@ -14,6 +18,10 @@ AnnotatedLoader::AnnotatedLoader(const AnnotatedDataParameter& options, ColorMod
 }
 
 DatumView AnnotatedLoader::Parse(std::string_view value) {
+  google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t*>(value.data()),
+                                               static_cast<int>(value.size()));
+  CheckDecodedBytes(ParsedBytes(&input, *AnnotatedDatum::descriptor()), value.size(),
+                    "an AnnotatedDatum");
   if (!record_.ParseFromArray(value.data(), static_cast<int>(value.size())) ||
       !record_.has_datum()) {
     throw IoError(StrCat(value.size(),

@@ -1,8 +1,10 @@
 // The module libcaffe_image_formats: OpenCV's image formats.
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
+#include <utility>
 
 #include "caffe/data/parsers/image_formats.hpp"
+#include "caffe/decode_limit.hpp"
 #include "caffe/error.hpp"
 #include "caffe/export.hpp"
 
@@ -16,12 +18,63 @@ int OpenCvFlags(ColorMode mode) {
   return mode == ColorMode::kAsStored ? flags : flags | cv::IMREAD_IGNORE_ORIENTATION;
 }
 
+// OpenCV reads the header of whatever format it is, and then takes the image's memory: here, where
+// more than the file may take is refused. It has to be OpenCV's default allocator, because OpenCV
+// falls back to that one when another throws. It passes all else on, and so does it for threads
+// that decode no image of ours.
+class LimitedAllocator final : public cv::MatAllocator {
+ public:
+  // What the calling thread decodes, until its end.
+  class Scope {
+   public:
+    explicit Scope(std::string_view file)
+        : outer_(std::exchange(decoded_file_bytes, file.size())) {}
+    ~Scope() { decoded_file_bytes = outer_; }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    const size_t outer_;
+  };
+
+  static void Install() {
+    static auto* const allocator = new LimitedAllocator;  // for images that outlive main()
+    cv::Mat::setDefaultAllocator(allocator);
+  }
+
+  cv::UMatData* allocate(int dims, const int* sizes, int type, void* data, size_t* step,
+                         cv::AccessFlag flags, cv::UMatUsageFlags usage) const override {
+    if (decoded_file_bytes > 0 && data == nullptr) Check(dims, sizes, type);
+    return standard_->allocate(dims, sizes, type, data, step, flags, usage);
+  }
+  bool allocate(cv::UMatData* data, cv::AccessFlag flags, cv::UMatUsageFlags usage) const override {
+    return standard_->allocate(data, flags, usage);
+  }
+  void deallocate(cv::UMatData* data) const override { standard_->deallocate(data); }
+
+ private:
+  static void Check(int dims, const int* sizes, int type) {
+    uint64_t bytes = CV_ELEM_SIZE(type);
+    for (int i = 0; i < dims; ++i) bytes *= static_cast<uint64_t>(sizes[i]);
+    CheckDecodedBytes(bytes, decoded_file_bytes, "an image of ", sizes[1], "x", sizes[0]);
+  }
+
+  static thread_local size_t decoded_file_bytes;  // 0: the thread decodes no file
+
+  cv::MatAllocator* const standard_ = cv::Mat::getDefaultAllocator();
+};
+
+thread_local size_t LimitedAllocator::decoded_file_bytes = 0;
+
 class OpenCvFormats final : public ImageFormats {
  public:
+  OpenCvFormats() { LimitedAllocator::Install(); }
+
   ImageExtents Decode(std::string_view file, ColorMode mode,
                       std::vector<uint8_t>* pixels) const override {
     const cv::Mat input(1, static_cast<int>(file.size()), CV_8UC1, const_cast<char*>(file.data()));
     cv::Mat decoded;
+    const LimitedAllocator::Scope limited(file);
     try {
       decoded = cv::imdecode(input, OpenCvFlags(mode));
     } catch (const cv::Exception& error) {

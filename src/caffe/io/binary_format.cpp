@@ -1,5 +1,6 @@
 #include "caffe/io/binary_format.hpp"
 
+#include <fcntl.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
@@ -10,8 +11,10 @@
 #include <cstdint>
 #include <fstream>
 
+#include "caffe/decode_limit.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
+#include "caffe/io/message_size.hpp"
 
 namespace caffe {
 namespace {
@@ -28,6 +31,17 @@ std::string OtherKind(const std::string& head) {
     return "a text file; give the binary file (.caffemodel, .solverstate, .binaryproto)";
   }
   return "";
+}
+
+// By a stream of its own, which leaps over values without reading them.
+void CheckDecodedMessage(const std::string& path, uint64_t bytes,
+                         const google::protobuf::Message& message) {
+  google::protobuf::io::FileInputStream stream(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  stream.SetCloseOnDelete(true);
+  google::protobuf::io::CodedInputStream coded(&stream);
+  coded.SetTotalBytesLimit(static_cast<int>(kMostBinaryProtoBytes));
+  CheckDecodedBytes(ParsedBytes(&coded, *message.GetDescriptor()), bytes, path, ": this ",
+                    message.GetDescriptor()->name());
 }
 
 }  // namespace
@@ -51,6 +65,7 @@ void ReadBinaryProto(const std::string& path, google::protobuf::Message* message
   file.seekg(0);
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   if (!file) throw IoError(StrCat(path, ": cannot read: ", ErrnoText(errno)));
+  CheckDecodedMessage(path, bytes, *message);
   file.seekg(0);
 
   google::protobuf::io::IstreamInputStream stream(&file, 1 << 20);

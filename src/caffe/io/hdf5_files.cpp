@@ -9,14 +9,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
+#include "caffe/decode_limit.hpp"
 #include "caffe/io/atomic_file.hpp"
 
 namespace caffe {
@@ -126,7 +130,10 @@ bool ComesBefore(const std::string& a, const std::string& b) {
 
 struct Hdf5Reader::Impl {
   explicit Impl(const std::string& file_path)
-      : path(file_path), file(H5Fopen(file_path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose) {}
+      : path(file_path), file(H5Fopen(file_path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose) {
+    std::error_code ignored;
+    file_bytes = std::filesystem::file_size(file_path, ignored);
+  }
 
   Handle OpenDataset(const std::string& name) const {
     if (!Exists(name)) {
@@ -169,12 +176,34 @@ struct Hdf5Reader::Impl {
     }
   }
 
+  // Before memory is taken for `bytes` more. What was read before counts too: a thousand datasets
+  // without values, or names of one dataset, are no better than one that is as large.
+  void Take(uint64_t bytes, const std::string& name) {
+    CheckDecodedBytes(taken + bytes, file_bytes, Place(path, name),
+                      taken > 0 ? ", with the datasets before it," : "");
+    taken += bytes;
+  }
+
+  // The library decompresses a chunk as a whole, and converts at least one element at a time.
+  uint64_t BytesAtOnce(const Handle& dataset) const {
+    const Handle type(H5Dget_type(dataset.get()), H5Tclose);
+    const Handle creation(H5Dget_create_plist(dataset.get()), H5Pclose);
+    uint64_t bytes = H5Tget_size(type.get());
+    std::array<hsize_t, H5S_MAX_RANK> extents;
+    if (H5Pget_layout(creation.get()) != H5D_CHUNKED) return bytes;
+    const int axes = H5Pget_chunk(creation.get(), H5S_MAX_RANK, extents.data());
+    for (int i = 0; i < axes; ++i) bytes *= extents[static_cast<size_t>(i)];
+    return bytes;
+  }
+
   template <typename T>
-  std::vector<T> Read(const std::string& name) const {
+  std::vector<T> Read(const std::string& name) {
     const LibraryLock lock;
     const Handle dataset = OpenDataset(name);
     RequireNumbers(dataset, name);
-    std::vector<T> values(static_cast<size_t>(ShapeOf(dataset, name).count()));
+    const auto count = static_cast<uint64_t>(ShapeOf(dataset, name).count());
+    Take(std::max(count * sizeof(T), BytesAtOnce(dataset)), name);
+    std::vector<T> values(count);
     if (!values.empty() &&
         H5Dread(dataset.get(), MemoryType<T>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) {
       throw IoError(Place(path, name) + ": cannot read: " + LibraryReason());
@@ -184,6 +213,8 @@ struct Hdf5Reader::Impl {
 
   std::string path;
   Handle file;
+  uint64_t file_bytes = 0;
+  uint64_t taken = 0;  // by what was read so far
 };
 
 Hdf5Reader::Hdf5Reader(const std::string& path) {
@@ -275,6 +306,7 @@ std::string Hdf5Reader::ReadString(const std::string& name) const {
     H5Dvlen_reclaim(type.get(), space.get(), H5P_DEFAULT, &text);
     return value;
   }
+  impl_->Take(H5Tget_size(type.get()), name);
   std::string value(H5Tget_size(type.get()), '\0');
   if (H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.data()) < 0) {
     throw IoError(place + ": cannot read: " + LibraryReason());

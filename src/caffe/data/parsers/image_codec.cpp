@@ -7,6 +7,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "caffe/data/parsers/image_formats.hpp"
+#include "caffe/decode_limit.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
@@ -25,10 +26,35 @@ struct JpegHeader {
   // Four-colour files need a conversion that libjpeg-turbo lacks.
   bool is_cmyk() const { return color_space == TJCS_CMYK || color_space == TJCS_YCCK; }
   bool is_gray() const { return color_space == TJCS_GRAY; }
+  int components() const { return is_gray() ? 1 : 3; }
 };
 
 const unsigned char* BytesOf(std::string_view file) {
   return reinterpret_cast<const unsigned char*>(file.data());
+}
+
+// Whether the image comes in several scans: then libjpeg-turbo keeps the coefficients of the whole
+// image until the last. The markers before the first scan tell.
+bool HasSeveralScans(std::string_view file) {
+  const unsigned char* bytes = BytesOf(file);
+  bool is_progressive = false;
+  int components = 0;
+  for (size_t at = 2; at + 10 <= file.size() && bytes[at] == 0xff;) {
+    const int marker = bytes[at + 1];
+    if (marker == 0xff) {  // may be repeated
+      ++at;
+      continue;
+    }
+    constexpr int kScan = 0xda;
+    if (marker == kScan) return is_progressive || bytes[at + 4] < components;
+    const bool is_frame = 0xc0 <= marker && marker <= 0xcf && marker != 0xc4 && marker != 0xcc;
+    if (is_frame) {
+      is_progressive = (marker & 3) == 2;
+      components = bytes[at + 9];
+    }
+    at += 2 + (bytes[at + 2] << 8 | bytes[at + 3]);
+  }
+  return false;
 }
 
 cv::Mat MatOf(const ImageView& image) {
@@ -82,6 +108,10 @@ struct ImageDecoder::Impl {
   ImageView DecodeJpeg(std::string_view file, const JpegHeader& header) {
     const int channels = ChannelsOf(header);
     const ImageExtents extents{channels, header.height, header.width};
+    const uint64_t area = static_cast<uint64_t>(header.height) * header.width;
+    const uint64_t coefficients = HasSeveralScans(file) ? area * header.components() * 2 : 0;
+    CheckDecodedBytes(area * channels + coefficients, file.size(), "an image of ", header.width,
+                      "x", header.height);
     if (pixels.size() < static_cast<size_t>(extents.count())) pixels.resize(extents.count());
     if (tjDecompress2(jpeg.get(), BytesOf(file), file.size(), pixels.data(), header.width,
                       /*pitch=*/header.width * channels, header.height,
