@@ -38,7 +38,13 @@ class LibraryLock {
     H5Eget_auto2(H5E_DEFAULT, &printer_, &printer_data_);
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   }
-  ~LibraryLock() { H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_); }
+  ~LibraryLock() {
+    if (!has_lost_memory) H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_);
+  }
+
+  // After a failed write the library holds memory that it never frees. With its printer on it would
+  // say so at the end of the program, in its own words, after the error that matters.
+  static inline bool has_lost_memory = false;
 
  private:
   std::lock_guard<std::recursive_mutex> lock_;
@@ -348,6 +354,7 @@ struct Hdf5Writer::Impl {
     const bool written = dataset && (!has_values || H5Dwrite(dataset.get(), memory_type, H5S_ALL,
                                                              H5S_ALL, H5P_DEFAULT, values) >= 0);
     if (!written || !dataset.Close()) {
+      LibraryLock::has_lost_memory = true;
       throw IoError(Place(path, name) + ": cannot write: " + WriteReason());
     }
   }
@@ -376,7 +383,8 @@ Hdf5Writer::Hdf5Writer(const std::string& path) {
   const LibraryLock lock;
   impl_ = std::make_unique<Impl>(path);
   if (!*impl_->file) {
-    const std::string reason = LibraryReason();
+    const std::string reason = WriteReason();
+    LibraryLock::has_lost_memory = true;
     impl_.reset();
     throw IoError(StrCat(path, ": cannot create: ", reason));
   }
@@ -426,6 +434,7 @@ void Hdf5Writer::WriteString(const std::string& dataset, const std::string& valu
 void Hdf5Writer::MakeDurable() {
   const LibraryLock lock;
   if (*impl_->file && !impl_->file->Close()) {
+    LibraryLock::has_lost_memory = true;
     throw IoError(impl_->path + ": cannot write: " + WriteReason());
   }
   impl_->target.MakeDurable();
