@@ -63,15 +63,14 @@ void RecordSequence::BuildIndex() {
   Require(count_ <= std::numeric_limits<uint32_t>::max(), options_.source, ": ", count_,
           " records are too many for shuffle or cache; switch them off");
   is_indexed_ = true;
-  records_.reserve(count_);
+  if (count_ <= reader_->mapped_bytes()) records_.reserve(count_);  // a damaged count may be any
   Record record;
-  for (bool found = reader_->First(&record); found; found = reader_->Next(&record)) {
+  bool found = reader_->First(&record);
+  // Pages of a damaged database may form a circle.
+  for (; found && records_.size() < count_; found = reader_->Next(&record)) {
     records_.push_back(record);
   }
-  if (records_.size() != count_) {
-    throw IoError(StrCat(options_.source, ": is damaged: it says that it has ", count_,
-                         " records, and ", records_.size(), " can be found; make it anew"));
-  }
+  if (found || records_.size() != count_) ThrowWrongCount(records_.size(), found);
   order_.resize(count_);
   epoch_ = (options_.skip + number_) / count_;
   StartEpoch(epoch_);
@@ -106,6 +105,12 @@ void RecordSequence::CacheRecord(uint64_t index) {
   is_cached_[index] = true;
 }
 
+void RecordSequence::ThrowWrongCount(uint64_t found, bool are_more) const {
+  throw IoError(StrCat(options_.source, ": is damaged: it says that it has ", count_,
+                       " records, and ", are_more ? "more than " : "", found,
+                       " can be found; make it anew"));
+}
+
 // Fisher and Yates's shuffle with numbers that depend on seed, stream and epoch alone.
 void RecordSequence::StartEpoch(uint64_t epoch) {
   epoch_ = epoch;
@@ -118,8 +123,10 @@ void RecordSequence::StartEpoch(uint64_t epoch) {
 }
 
 void RecordSequence::StepCursor() {
-  ++cursor_position_;
-  if (reader_->Next(&cursor_record_)) return;
+  const uint64_t index = ++cursor_position_ % count_;
+  const bool found = reader_->Next(&cursor_record_);
+  if (found == (index == 0)) ThrowWrongCount(found ? count_ : index, found);
+  if (found) return;
   reader_->First(&cursor_record_);
   AnnounceRewind();
 }

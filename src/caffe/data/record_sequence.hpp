@@ -66,6 +66,8 @@ class RecordSequence {
   // Of the database's bytes, as many as its first `records` have.
   uint64_t BytesOf(uint64_t records) const;
   void BuildIndex();
+  // The database is damaged: it has not as many records as it says.
+  [[noreturn]] void ThrowWrongCount(uint64_t found, bool are_more) const;
   void CacheRecord(uint64_t index);
   bool FitsInMemory() const;
   void StartEpoch(uint64_t epoch);

@@ -102,6 +102,7 @@ class LmdbReader final : public RecordReader {
     MDB_stat statistics;
     CheckLmdb(mdb_stat(transaction, database, &statistics), path, "read the number of records");
     count_ = statistics.ms_entries;
+    file_bytes_ = mapped_bytes();
     MDB_cursor* cursor = nullptr;
     CheckLmdb(mdb_cursor_open(transaction, database, &cursor), path, "open a cursor");
     cursor_.reset(cursor);
@@ -123,14 +124,17 @@ class LmdbReader final : public RecordReader {
     if (status == MDB_NOTFOUND) return false;
     CheckLmdb(status, path_, "read the next record");
     *record = {ViewOf(key), ViewOf(value)};
-    return true;
+    if (value.mv_size <= file_bytes_) return true;  // LMDB believes what a damaged page says
+    throw IoError(StrCat(path_, ": is damaged: a record of ", value.mv_size,
+                         " bytes in a database of ", file_bytes_, "; make it anew"));
   }
 
   const std::string path_;
   std::shared_ptr<MDB_env> environment_;
   LmdbTransaction transaction_;
-  LmdbCursor cursor_;  // closed before the transaction, that before the environment
+  LmdbCursor cursor_;     // closed before the transaction, that before the environment
   uint64_t count_ = 0;
+  uint64_t file_bytes_ = 0;
 };
 
 const DatabaseRegistrar registrar("LMDB", {.backend = DataParameter::LMDB,
