@@ -2,8 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
+#include <span>
+#include <vector>
 
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
@@ -113,6 +117,31 @@ TEST_F(Hdf5FilesTest, NamesFileAndDatasetInErrors) {
   EXPECT_THAT(ErrorText<IoError>([&] { reader.ReadString("group/pair"); }),
               HasSubstr("is not a string"));
   EXPECT_THAT(ErrorText<IoError>([&] { reader.LinksOf("word"); }), HasSubstr("no such group"));
+}
+
+// A limit of the files' size stands in for a full disk.
+TEST_F(Hdf5FilesTest, AFileThatDoesNotFitLeavesTheLibraryUsable) {
+  const std::vector<float> values(100'000, 1);
+  const auto write = [&](const std::string& path) {
+    Hdf5Writer writer(path);
+    writer.WriteFloats("small", Shape{10}, std::span(values).first(10));
+    writer.WriteFloats("large", Shape{100'000}, values);
+    writer.Commit();
+  };
+  rlimit unlimited;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  for (const rlim_t bytes : {100, 3000, 100'000}) {
+    const rlimit limit = {.rlim_cur = bytes, .rlim_max = unlimited.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const std::string text = ErrorText<IoError>([&] { write(folder_ / "a.h5"); });
+    ::setrlimit(RLIMIT_FSIZE, &unlimited);
+    EXPECT_THAT(text, AllOf(HasSubstr("a.h5: "), HasSubstr("cannot write: File too large; raise")));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "a.h5")) << bytes;
+  }
+  std::signal(SIGXFSZ, old_handler);
+  write(folder_ / "a.h5");
+  EXPECT_EQ(Hdf5Reader(folder_ / "a.h5").ReadFloats("large"), values);
 }
 
 TEST_F(Hdf5FilesTest, ReadsWeightsThatBvlcCaffeWrote) {

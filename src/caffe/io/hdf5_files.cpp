@@ -5,23 +5,21 @@
 #ifdef CAFFE_HDF5
 
 #include <hdf5.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "caffe/decode_limit.hpp"
 #include "caffe/io/atomic_file.hpp"
+#include "caffe/io/hdf5_output.hpp"
 
 namespace caffe {
 namespace {
@@ -38,13 +36,7 @@ class LibraryLock {
     H5Eget_auto2(H5E_DEFAULT, &printer_, &printer_data_);
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   }
-  ~LibraryLock() {
-    if (!has_lost_memory) H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_);
-  }
-
-  // After a failed write the library holds memory that it never frees. With its printer on it would
-  // say so at the end of the program, in its own words, after the error that matters.
-  static inline bool has_lost_memory = false;
+  ~LibraryLock() { H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_); }
 
  private:
   std::lock_guard<std::recursive_mutex> lock_;
@@ -83,17 +75,6 @@ std::string LibraryReason() {
   };
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, visit, &reason);
   return reason.empty() ? "unknown HDF5 error" : reason;
-}
-
-// Where the library tells of a failed system call, its reason holds addresses and byte counts of
-// its own and, somewhere, "errno = 28".
-std::string WriteReason() {
-  const std::string reason = LibraryReason();
-  static constexpr std::string_view kNumber = "errno = ";
-  const size_t at = reason.find(kNumber);
-  if (at == std::string::npos) return reason;
-  const int error = std::atoi(reason.c_str() + at + kNumber.size());
-  return error > 0 ? WriteErrorText(error) : reason;
 }
 
 std::string Place(const std::string& path, const std::string& name) {
@@ -325,23 +306,19 @@ struct Hdf5Writer::Impl {
   explicit Impl(const std::string& file_path)
       : path(file_path),
         target(file_path),
+        output{.descriptor = target.descriptor()},
         create_groups(H5Pcreate(H5P_LINK_CREATE), H5Pclose),
         without_times(H5Pcreate(H5P_DATASET_CREATE), H5Pclose),
         access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose) {
     H5Pset_create_intermediate_group(create_groups.get(), 1);
     H5Pset_obj_track_times(without_times.get(), false);
-    KeepOwnLock();
-    file.emplace(H5Fcreate(target.name_to_open().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()),
-                 H5Fclose);
+    WriteInto(&output, access.get());
+    file.emplace(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose);
   }
 
-  // AtomicFile holds the lock that the library would want for itself.
-  void KeepOwnLock() {
-#if H5_VERSION_GE(1, 10, 7)
-    H5Pset_file_locking(access.get(), /*use_file_locking=*/false, /*ignore_when_disabled=*/true);
-#else
-    ::flock(target.descriptor(), LOCK_UN);
-#endif
+  // Of the call that has just failed.
+  std::string Reason() const {
+    return output.error != 0 ? WriteErrorText(output.error) : LibraryReason();
   }
 
   void Write(const std::string& name, const Handle& space, hid_t file_type, hid_t memory_type,
@@ -353,9 +330,8 @@ struct Hdf5Writer::Impl {
                    H5Dclose);
     const bool written = dataset && (!has_values || H5Dwrite(dataset.get(), memory_type, H5S_ALL,
                                                              H5S_ALL, H5P_DEFAULT, values) >= 0);
-    if (!written || !dataset.Close()) {
-      LibraryLock::has_lost_memory = true;
-      throw IoError(Place(path, name) + ": cannot write: " + WriteReason());
+    if (!written || !dataset.Close() || output.error != 0) {
+      throw IoError(Place(path, name) + ": cannot write: " + Reason());
     }
   }
 
@@ -372,6 +348,7 @@ struct Hdf5Writer::Impl {
 
   std::string path;
   AtomicFile target;
+  Hdf5Output output;
   Handle create_groups;
   Handle without_times;
   Handle access;
@@ -383,8 +360,7 @@ Hdf5Writer::Hdf5Writer(const std::string& path) {
   const LibraryLock lock;
   impl_ = std::make_unique<Impl>(path);
   if (!*impl_->file) {
-    const std::string reason = WriteReason();
-    LibraryLock::has_lost_memory = true;
+    const std::string reason = impl_->Reason();
     impl_.reset();
     throw IoError(StrCat(path, ": cannot create: ", reason));
   }
@@ -433,9 +409,9 @@ void Hdf5Writer::WriteString(const std::string& dataset, const std::string& valu
 
 void Hdf5Writer::MakeDurable() {
   const LibraryLock lock;
-  if (*impl_->file && !impl_->file->Close()) {
-    LibraryLock::has_lost_memory = true;
-    throw IoError(impl_->path + ": cannot write: " + WriteReason());
+  const bool is_closed = !*impl_->file || impl_->file->Close();
+  if (!is_closed || impl_->output.error != 0) {
+    throw IoError(impl_->path + ": cannot write: " + impl_->Reason());
   }
   impl_->target.MakeDurable();
 }
