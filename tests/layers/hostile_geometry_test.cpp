@@ -297,8 +297,8 @@ INSTANTIATE_TEST_SUITE_P(
                          "change start_scale or scale_gap"}},
         HostileGeometry{
             "ImResizeTarget",
-            {"ImResize", "1x4x8x8",
-             "imresize_param { target_spatial_height: 2147483647 target_spatial_width: 1 }",
+            {"ImResize", "1x1x8x8",
+             "imresize_param { target_spatial_height: 16777217 target_spatial_width: 1 }",
              "elements; it may have at most 16777216"}},
         HostileGeometry{"UpsampleScale",
                         {"Upsample", "1x4x8x8", "upsample_param { scale: 4294967295 }",

@@ -77,8 +77,8 @@ class CorrelationLayer final : public Layer {
     const int64_t kernel = options_.kernel_size(), steps = options_.stride_2();
     const ops::Window window{
         .kernel = kernel, .stride = options_.stride_1(), .pad = options_.pad()};
-    const int64_t padded =
-        std::max(window.Padded("height", image[2]), window.Padded("width", image[3]));
+    const int64_t rows = window.Padded("height", image[2]);
+    const int64_t padded = std::max(rows, window.Padded("width", image[3]));
     const int64_t farthest = (options_.max_displacement() / steps + 1) * steps;
     Require(padded + farthest <= ops::kMostPlaces, "max_displacement ", options_.max_displacement(),
             " in steps of stride_2 ", steps, " leads ", farthest, " places from one of ", padded,
