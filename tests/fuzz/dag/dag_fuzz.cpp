@@ -12,16 +12,11 @@
 // minutes, is a finding too: another process goes on behind it.
 #include <glog/logging.h>
 #include <google/protobuf/text_format.h>
-#include <omp.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -31,6 +26,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
+#include "tests/fuzz/child_process.hpp"
 #include "tests/fuzz/dag/net_check.hpp"
 #include "tests/fuzz/dag/net_generator.hpp"
 #include "tests/fuzz/dag/net_reducer.hpp"
@@ -107,30 +103,6 @@ void RunSeeds(const Arguments& arguments, Progress* progress) {
   std::fflush(stdout);
 }
 
-// Runs `work` in a process of its own. False where it did not end by itself.
-template <typename Work>
-int StatusOf(const Work& work) {
-  std::fflush(stdout);
-  const pid_t child = fork();
-  if (child < 0) throw IoError(StrCat("cannot start a process: ", std::strerror(errno)));
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody would hear of what it finds
-    omp_set_num_threads(1);
-    work();
-    std::fflush(stdout);
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return status;
-}
-
-std::string DescribeEnd(int status) {
-  if (!WIFSIGNALED(status)) return StrCat("it ended the process with ", WEXITSTATUS(status));
-  if (WTERMSIG(status) == SIGALRM) return StrCat("it takes more than ", kSecondsPerNet, " s");
-  return StrCat("signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")");
-}
-
 int FuzzSeeds(const Arguments& arguments) {
   void* memory =
       mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -140,7 +112,8 @@ int FuzzSeeds(const Arguments& arguments) {
   while (progress.seed < end) {
     const int status = StatusOf([&] { RunSeeds(arguments, &progress); });
     if (progress.seed == end) break;
-    WriteFound(arguments, GenerateNet(progress.seed), {{"process", DescribeEnd(status)}});
+    WriteFound(arguments, GenerateNet(progress.seed),
+               {{"process", DescribeEnd(status, kSecondsPerNet)}});
     ++progress.with_findings;
     ++progress.seed;
   }
