@@ -191,6 +191,10 @@ INSTANTIATE_TEST_SUITE_P(
                         {"Deconvolution", "1x4x8x8",
                          "convolution_param { num_output: 4 kernel_size: 3 stride: 1000000000 }",
                          "stride 1000000000 makes 7000000003 places of 8 along spatial axis 0"}},
+        HostileGeometry{"ConvolutionDepthwiseNoChannels",
+                        {"ConvolutionDepthwise", "2x0x6x6",
+                         "convolution_param { num_output: 2 kernel_size: 3 }",
+                         "bottom of shape 2x0x6x6 has 0 channels; there must be at least 1"}},
         HostileGeometry{
             "ConvolutionThreeAxes",
             {"Convolution", "1x4x4x4x4",

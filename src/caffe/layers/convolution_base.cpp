@@ -69,6 +69,8 @@ void ConvolutionBase::CheckOutputs() const {
 
 void ConvolutionBase::CheckGroups(const ops::ConvGeometry& geometry, const Shape& bottom) const {
   const int64_t channels = bottom[ChannelAxis(bottom)];
+  Require(geometry.group > 0, "bottom of shape ", bottom, " has ", channels,
+          " channels; there must be at least 1 for a group each");
   Require(channels % geometry.group == 0, channels, " input channels are not divisible by group ",
           geometry.group, "; choose a group that divides both them and num_output");
   Require(options_.num_output() % geometry.group == 0, "num_output ", options_.num_output(),
