@@ -1,24 +1,8 @@
-// Net definitions as text: parsed, upgraded, filtered and, where no file is named, planned.
-#include <set>
-
+// Net definitions as text: parsed, upgraded, filtered and, where no file is named, planned; what is
+// small is run forward and backward.
 #include "caffe/io/net_files.hpp"
-#include "caffe/net.hpp"
+#include "tests/fuzz/bounded_net.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
-
-namespace {
-
-// Layers whose definition alone can be planned: no files, no lists of a million tops.
-bool CanBePlanned(const caffe::NetParameter& net) {
-  static const std::set<std::string> kReaders = {"Data",         "AnnotatedData",  "ImageData",
-                                                 "HDF5Data",     "WindowData",     "HDF5Output",
-                                                 "InfogainLoss", "DetectionOutput"};
-  for (const caffe::LayerParameter& layer : net.layer()) {
-    if (kReaders.count(layer.type()) != 0) return false;
-  }
-  return net.layer_size() <= 50;
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return caffe::fuzz::Try([&] {
@@ -27,8 +11,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const caffe::Phase phase : {caffe::TRAIN, caffe::TEST}) {
       net.mutable_state()->set_phase(phase);
       const caffe::NetParameter filtered = caffe::Net::FilterNet(net);
-      if (!CanBePlanned(filtered)) continue;
-      caffe::Net(filtered, {.keep_all = false, .allocate = false});
+      if (!caffe::fuzz::CanBePlanned(filtered)) continue;
+      const caffe::Net planned(filtered, {.keep_all = false, .allocate = false});
+      if (!caffe::fuzz::CanBeRun(planned)) continue;
+      caffe::Net run(filtered, {.keep_all = false, .seed = 1});
+      run.ForwardBackward();
     }
   });
 }

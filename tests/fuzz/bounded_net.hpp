@@ -1,0 +1,35 @@
+// Nets of any text, as far as a fuzz target can plan and run them in bounded time and memory.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "caffe/graph/graph.hpp"
+#include "caffe/net.hpp"
+#include "caffe/net/plan.hpp"
+
+namespace caffe::fuzz {
+
+// Whether the definition alone can be planned: no files read or written, no modules loaded, no
+// lists of a million tops.
+inline bool CanBePlanned(const NetParameter& net) {
+  static const std::set<std::string> kWithFiles = {
+      "Data",         "AnnotatedData",   "ImageData",         "DenseImageData",
+      "HDF5Data",     "WindowData",      "VideoData",         "HDF5Output",
+      "InfogainLoss", "DetectionOutput", "DetectionEvaluate", "Python"};
+  for (const LayerParameter& layer : net.layer()) {
+    if (kWithFiles.contains(layer.type())) return false;
+  }
+  return net.layer_size() <= 50;
+}
+
+// Whether a pass of what was planned is short and small.
+inline bool CanBeRun(const Net& planned) {
+  constexpr int64_t kMostBytes = int64_t{64} << 20;
+  constexpr double kMostFlops = 2e7;
+  double flops = 0;
+  for (const Node* node : planned.graph().ScheduledNodes()) flops += node->Flops();
+  return flops < kMostFlops && MemoryOf(planned.graph(), /*solver_states=*/2).total() < kMostBytes;
+}
+
+}  // namespace caffe::fuzz
