@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
@@ -133,7 +135,11 @@ void SayWhichDatabasesAreOpen() {
   }
 }
 
+std::atomic_flag is_reported = ATOMIC_FLAG_INIT;
+
+// The threads that read one file fault together. The first one reports and ends the process.
 void OnFault(int signal, siginfo_t* what, void*) {
+  while (is_reported.test_and_set()) ::pause();
   if (signal == SIGBUS && SayWhichFileEnded(reinterpret_cast<uintptr_t>(what->si_addr))) {
     ::_exit(1);
   }
@@ -141,7 +147,17 @@ void OnFault(int signal, siginfo_t* what, void*) {
   Say(NameOf(signal));
   Say(", an internal fault; snapshots that are written are whole\n");
   SayWhichDatabasesAreOpen();
-  ::raise(signal);  // by SA_RESETHAND in the way it would have ended
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);  // now in the way it would have ended
+}
+
+// A stack that is used up by recursion has no place for the report.
+void GiveReportsTheirOwnStack() {
+  static std::array<char, size_t{64} << 10> memory;
+  stack_t stack{};
+  stack.ss_sp = memory.data();
+  stack.ss_size = memory.size();
+  ::sigaltstack(&stack, nullptr);
 }
 
 }  // namespace
@@ -151,9 +167,10 @@ void ReportFaults() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return;  // the sanitizer reports
 #endif
+  GiveReportsTheirOwnStack();
   struct sigaction action {};
   action.sa_sigaction = OnFault;
-  action.sa_flags = SA_SIGINFO | SA_RESETHAND;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   for (const int signal : {SIGBUS, SIGSEGV, SIGFPE, SIGABRT}) sigaction(signal, &action, nullptr);
 }
 
