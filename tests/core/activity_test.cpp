@@ -61,10 +61,36 @@ TEST(ActivityTest, InterruptsThreadsThatWait) {
     changed.wait(lock, [&] { return waits; });
   }
   const Activity computing("compute", "computes", "x");  // is not interrupted
-  EXPECT_TRUE(Activity::InterruptWaits(std::make_exception_ptr(std::runtime_error("now"))));
+  const auto now = std::make_exception_ptr(std::runtime_error("now"));
+  EXPECT_FALSE(Activity::InterruptWaits(60, now));  // nobody has waited for so long
+  EXPECT_TRUE(Activity::InterruptWaits(0, now));
   waiting.join();
   EXPECT_THROW(std::rethrow_exception(error), std::runtime_error);
-  EXPECT_FALSE(Activity::InterruptWaits(error));
+  EXPECT_FALSE(Activity::InterruptWaits(0, error));
+}
+
+TEST(ActivityTest, StepsOfWorkMakeItYounger) {
+  Activity::GetFurther();  // no activity: nothing happens
+  const Activity outer("compute", "computes", "x");
+  const Activity inner("compute", "computes", "y");
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(Texts(0.03).size(), 1);
+  Activity::GetFurther();
+  EXPECT_TRUE(Texts(0.03).empty());
+}
+
+TEST(ActivityTest, TimeThatTheProcessDidNotLiveThroughDoesNotCount) {
+  const Activity outer("compute", "computes", "x");
+  {
+    const Activity inner("compute", "computes", "y");
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    EXPECT_EQ(Texts(0.06).size(), 1);
+    Activity::Excuse(std::chrono::milliseconds(40));
+    EXPECT_TRUE(Texts(0.06).empty());
+    EXPECT_EQ(Texts(0.02).size(), 1);
+    Activity::Excuse(std::chrono::hours(1));  // never younger than now
+    EXPECT_EQ(Texts(0).size(), 1);
+  }
 }
 
 }  // namespace

@@ -146,3 +146,14 @@ def test_the_watchdog_ends_a_run_that_hangs_with_a_snapshot(stalled, tmp_path, p
     assert done.returncode == 0, done.stderr[-2000:]
     end = f"iter_{iteration + 30}.caffemodel"
     assert (tmp_path / f"whole_{end}").read_bytes() == (tmp_path / f"snap_{end}").read_bytes()
+
+
+def test_a_process_that_was_stopped_has_not_hung(training):
+    """SIGSTOP, as clusters suspend jobs: the time until SIGCONT is none in which the run could have got further."""
+    run = training("-watchdog=abort", "-watchdog_seconds=0.8")
+    for _ in range(4):
+        run.process.send_signal(signal.SIGSTOP)
+        time.sleep(2)
+        run.process.send_signal(signal.SIGCONT)
+        assert run.goes_on(), run.log.read_text()[-2000:]
+    assert "No progress" not in run.log.read_text()

@@ -11,6 +11,8 @@ namespace {
 
 thread_local Activity* innermost = nullptr;
 
+static_assert(std::atomic<Activity::Clock::time_point>::is_always_lock_free);
+
 double SecondsSince(Activity::Clock::time_point begin) {
   return std::chrono::duration<double>(Activity::Clock::now() - begin).count();
 }
@@ -53,6 +55,18 @@ Activity::~Activity() {
   outer_->begin_ = Clock::now();  // it has just gone on
 }
 
+void Activity::GetFurther() {
+  if (innermost != nullptr) innermost->begin_ = Clock::now();
+}
+
+void Activity::Excuse(Clock::duration lost) {
+  Registry& registry = TheRegistry();
+  const std::lock_guard lock(registry.mutex);
+  for (Activity* one = registry.first; one != nullptr; one = one->next_) {
+    one->begin_ = std::min(one->begin_.load() + lost, Clock::now());
+  }
+}
+
 std::vector<Activity::Report> Activity::LongerThan(double seconds) {
   std::vector<Report> reports;
   Registry& registry = TheRegistry();
@@ -68,12 +82,12 @@ std::vector<Activity::Report> Activity::LongerThan(double seconds) {
   return reports;
 }
 
-bool Activity::InterruptWaits(const std::exception_ptr& error) {
+bool Activity::InterruptWaits(double seconds, const std::exception_ptr& error) {
   bool found = false;
   Registry& registry = TheRegistry();
   const std::lock_guard lock(registry.mutex);
   for (const Activity* one = registry.first; one != nullptr; one = one->next_) {
-    if (!one->is_innermost_ || !one->interrupt_) continue;
+    if (!one->is_innermost_ || !one->interrupt_ || SecondsSince(one->begin_) < seconds) continue;
     one->interrupt_(error);
     found = true;
   }

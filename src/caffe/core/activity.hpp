@@ -1,6 +1,7 @@
 // What the threads of this process are doing, for whoever asks why a run does not go on.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -30,14 +31,21 @@ class CAFFE_EXPORT Activity {
   Activity(const Activity&) = delete;
   Activity& operator=(const Activity&) = delete;
 
+  // The calling thread's innermost activity, if it has one, has got further: it is as if it had
+  // just begun. For steps of work that may take long as a whole.
+  static void GetFurther();
+  // All activities are younger by this much, which the process did not live through: it was
+  // stopped.
+  static void Excuse(Clock::duration lost);
+
   struct Report {
     std::string text;  // "parser: reads /data/cat.jpg"
     double seconds = 0;
   };
   // Those that have lasted at least that long, the longest first.
   static std::vector<Report> LongerThan(double seconds);
-  // Interrupts every thread that only waits. Whether there was one.
-  static bool InterruptWaits(const std::exception_ptr& error);
+  // Interrupts every thread that has only waited for at least that long. Whether there was one.
+  static bool InterruptWaits(double seconds, const std::exception_ptr& error);
 
  private:
   struct Registry;
@@ -46,7 +54,7 @@ class CAFFE_EXPORT Activity {
   const char *const stage_, *const verb_;
   const std::string_view object_;
   const Interrupt interrupt_;
-  Clock::time_point begin_ = Clock::now();
+  std::atomic<Clock::time_point> begin_ = Clock::now();
   Activity* const outer_;
   bool is_innermost_ = true;
   Activity *previous_ = nullptr, *next_ = nullptr;  // in the registry's list

@@ -48,6 +48,7 @@ class Completion {
     std::lock_guard lock(mutex_);
     parts_left_ = parts;
     error_ = nullptr;
+    is_abandoned_ = false;
   }
 
   void FinishPart() {

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "caffe/core/activity.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/hdf5_files.hpp"
 
@@ -81,6 +82,7 @@ void Hdf5Rows::StartEpoch(uint64_t epoch) {
 }
 
 void Hdf5Rows::LoadFile(size_t file) {
+  const Activity reading("reader", "reads", files_[file]);
   const Hdf5Reader reader(files_[file]);
   loaded_.clear();
   for (const std::string& name : options_.datasets) loaded_.push_back(reader.ReadFloats(name));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "caffe/core/activity.hpp"
 #include "caffe/error.hpp"
 #include "caffe/plan/operand_guard.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
@@ -348,6 +349,7 @@ void Executor::ZeroOutputs(const KernelContext& context) {
 }
 
 std::vector<Shape> Executor::RunStep(size_t index, const RunOptions& options) {
+  Activity::GetFurther();
   const Program::Step& step = program_->steps[index];
   std::vector<Shape> new_top_shapes;
   KernelContext context;

@@ -155,6 +155,9 @@ struct Solver::Impl {
   PlateauState plateau;
   // Where the data layers stood when the iteration under way began, for `watchdog: "abort"`.
   std::optional<std::map<std::string, uint64_t>> records_at_iteration;
+  // From the first run on, until one is aborted. The root's alone, since it sees the activities of
+  // all workers.
+  std::optional<Watchdog> watchdog;
   int last_snapshot_iter = -1;
   SmoothedLoss smoothed_loss;
   bool continues_window = false;  // its losses are those before a resumed run
@@ -164,7 +167,6 @@ struct Solver::Impl {
   std::vector<Callbacks> callbacks;
   std::optional<TrainingLog> log;  // of worker 0
   std::optional<TrainingProgress> reporter;
-  std::optional<Watchdog> watchdog;  // of worker 0, from the first run on
   std::string restored_from;  // since the last training; empty if nothing was
 };
 
@@ -565,6 +567,7 @@ void Solver::Impl::ReportTest(size_t index, const std::vector<std::vector<double
 }
 
 SolverAction::Enum Solver::Impl::Poll() {
+  if (watchdog) watchdog->ThrowIfAborted();
   const bool asks = action_function && parallel.is_root();
   return static_cast<SolverAction::Enum>(
       parallel.OfRoot(asks ? action_function() : SolverAction::NONE));
@@ -653,16 +656,13 @@ void Solver::Impl::Restore(const std::string& file) {
 
 // Tells the observers that training begins and, however it does, that it ends.
 void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>& train) {
+  if (parallel.is_root() && !watchdog) watchdog.emplace(param, options.give_up);
   reporter->Start({.solver = self,
                    .iteration = iter,
                    .stop = stop,
                    .workers = parallel.ranks(),
                    .seed = seed,
                    .resumed_from = std::exchange(restored_from, "")});
-  // One for all workers, because it sees the activities of all; a new one after it aborted a run.
-  if (parallel.is_root() && (!watchdog || !watchdog->reason().empty())) {
-    watchdog.emplace(param, options.give_up);
-  }
   parallel.LetLayersSum(true);
   try {
     train();
@@ -670,6 +670,7 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
     parallel.LetLayersSum(false);
     const std::string aborted = watchdog ? watchdog->reason() : "";
     if (!aborted.empty()) SnapshotWhileTraining();
+    watchdog.reset();
     reporter->End({iter, TrainingEnd::kFailed, error.what()});
     if (!aborted.empty() && options.give_up) options.give_up(aborted);
     throw;

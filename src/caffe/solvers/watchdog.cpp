@@ -38,6 +38,7 @@ std::string Describe(const std::vector<Activity::Report>& reports) {
 
 Watchdog::Watchdog(const SolverParameter& param, GiveUp give_up)
     : limit_(param.watchdog_seconds()),
+      pause_(std::clamp(limit_ / 10, 0.01, 5.0)),
       aborts_(param.watchdog() == "abort"),
       give_up_(std::move(give_up)),
       next_report_(limit_) {
@@ -58,21 +59,23 @@ std::string Watchdog::reason() const {
   return reason_;
 }
 
+void Watchdog::ThrowIfAborted() const {
+  if (const std::string why = reason(); !why.empty()) std::rethrow_exception(ErrorOf(why));
+}
+
 void Watchdog::Run() {
-  const auto pause = std::chrono::duration<double>(std::clamp(limit_ / 10, 0.01, 5.0));
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, pause, [&] { return stops_; })) {
+  for (;;) {
+    const auto begin = Activity::Clock::now();
+    if (changed_.wait_for(lock, pause_, [&] { return stops_; })) return;
     lock.unlock();
+    const auto lost = Activity::Clock::now() - begin - pause_;
+    // This thread has nothing else to do: it, too, was stopped.
+    if (lost > pause_)
+      Activity::Excuse(std::chrono::duration_cast<Activity::Clock::duration>(lost));
     Look();
+    if (!reason().empty()) Abort();
     lock.lock();
-    if (reason_.empty()) continue;
-    aborted_after_ += pause.count();
-    if (give_up_ && aborted_after_ > limit_) {
-      const std::string why = reason_;
-      lock.unlock();
-      give_up_(why);
-      lock.lock();
-    }
   }
 }
 
@@ -86,17 +89,23 @@ void Watchdog::Look() {
   next_report_ = 2 * reports[0].seconds;
   const std::string text = Describe(reports);
   LOG(WARNING) << "No progress for " << limit_ << " s: " << text;
-  if (aborts_) Abort(text);
+  const std::lock_guard lock(mutex_);
+  if (aborts_ && reason_.empty()) reason_ = text;
 }
 
-void Watchdog::Abort(const std::string& why) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!reason_.empty()) return;
-    reason_ = why;
-  }
-  Activity::InterruptWaits(std::make_exception_ptr(DeviceError(
-      StrCat("the watchdog ended the run, which made no progress for ", limit_, " s: ", why))));
+// At each look, because one thread may have begun to wait later than the other hangs. Shorter waits
+// are left alone: they may be of another solver in this process.
+void Watchdog::Abort() {
+  const std::string why = reason();
+  Activity::InterruptWaits(limit_, ErrorOf(why));
+  if (!give_up_ || has_given_up_ || ++looks_since_abort_ * pause_.count() <= limit_) return;
+  has_given_up_ = true;
+  give_up_(why);
+}
+
+std::exception_ptr Watchdog::ErrorOf(const std::string& why) const {
+  return std::make_exception_ptr(DeviceError(
+      StrCat("the watchdog ended the run, which made no progress for ", limit_, " s: ", why)));
 }
 
 }  // namespace caffe
