@@ -1,0 +1,131 @@
+"""Sentences of docs/security.md that no other test holds to."""
+import os
+import random
+import shutil
+import stat
+import struct
+import subprocess
+import zlib
+
+import pytest
+
+
+def mode(path):
+    return oct(stat.S_IMODE(path.stat().st_mode))
+
+
+@pytest.mark.parametrize("mask, folder_mode, file_mode", [(0o002, "0o775", "0o664"), (0o027, "0o750", "0o640")])
+def test_databases_have_the_modes_that_the_umask_leaves(mask, folder_mode, file_mode, tmp_path, database, program, run):
+    done = run(program("convert_mnist_data"), tmp_path / "images", tmp_path / "labels", tmp_path / "shared",
+               preexec_fn=lambda: os.umask(mask))
+    assert done.returncode == 0, done.stderr
+    assert mode(tmp_path / "shared") == folder_mode
+    assert {mode(file) for file in (tmp_path / "shared").iterdir()} == {file_mode}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who can become another user")
+def test_others_can_read_a_database(tmp_path, database, program, run, solver):
+    """Its folder could once not be entered: it had mode 0744, as BVLC's."""
+    folder = tmp_path / "readable"
+    done = run(program("convert_mnist_data"), tmp_path / "images", tmp_path / "labels", folder,
+               preexec_fn=lambda: os.umask(0o022))
+    assert done.returncode == 0, done.stderr
+    net = (tmp_path / "net.prototxt").read_text().replace(str(database), "db")
+    place = f"/var/tmp/cortado_{os.getpid()}"  # pytest's own folder is not for others
+    try:
+        os.mkdir(place, 0o755)
+        subprocess.run(["cp", "-a", folder, f"{place}/db"], check=True)
+        with open(f"{place}/net.prototxt", "w") as file:
+            file.write(net)
+        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program("caffe"), "time",
+                   "--model=net.prototxt", "--iterations=1"]
+        done = subprocess.run(command, cwd=place, text=True, capture_output=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+    finally:
+        shutil.rmtree(place)
+
+
+def test_snapshots_have_the_mode_that_the_umask_leaves(tmp_path, program, run, solver):
+    for format in ("BINARYPROTO", "HDF5"):
+        file = solver(format, max_iter=2, snapshot_format=format)
+        done = run(program("caffe"), "train", f"--solver={file}", preexec_fn=lambda: os.umask(0o027))
+        assert done.returncode == 0, done.stderr[-2000:]
+    assert {mode(file) for file in tmp_path.glob("*_iter_2.*")} == {"0o640"}
+
+
+@pytest.mark.parametrize("field", ['name: "net\\nE1121 22:00:00 FAKE"', 'layer { name: "a\\033[31m" type: "Input" top: "x" }',
+                                   'layer { name: "a" type: "Input" top: "x\\r" }'])
+def test_names_with_control_characters_do_not_reach_the_log(field, tmp_path, program, run):
+    (tmp_path / "net.prototxt").write_text(
+        field + ' layer { name: "y" type: "Input" top: "y" input_param { shape { dim: 1 } } }')
+    done = run(program("caffe"), "plan", f"--model={tmp_path}/net.prototxt")
+    assert done.returncode == 1
+    assert "control characters" in done.stderr.splitlines()[-1]
+    assert "\033" not in done.stderr and "\nE1121 22:00:00 FAKE" not in done.stderr and "\r" not in done.stderr
+
+
+def png():
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = zlib.compress(b"".join(bytes(1 + 3 * 8) for _ in range(8)))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0)) + chunk(b"IDAT", rows)
+            + chunk(b"IEND", b""))
+
+
+IMAGES = """layer { name: "d" type: "ImageData" top: "data" top: "label" image_data_param { source: "list" batch_size: 1 } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 2 } }
+layer { name: "loss" type: "Reduction" bottom: "ip" top: "loss" loss_weight: 1 }"""
+
+
+def test_modules_are_loaded_from_beside_the_library_alone(tmp_path, program, run):
+    """Not from the current folder, nor from where LD_LIBRARY_PATH leads."""
+    (tmp_path / "libcaffe_image_formats.so").write_bytes(b"no library")
+    (tmp_path / "a.png").write_bytes(png())
+    (tmp_path / "list").write_text("a.png 0\n")
+    (tmp_path / "net.prototxt").write_text(IMAGES)
+    done = subprocess.run([program("caffe"), "time", "--model=net.prototxt", "--iterations=1"], cwd=tmp_path, text=True,
+                          capture_output=True, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.fixture
+def trained(tmp_path, program, run, solver):
+    """The files of a run in both formats, and of a mean."""
+    for format in ("BINARYPROTO", "HDF5"):
+        done = run(program("caffe"), "train", f"--solver={solver(format, max_iter=3, snapshot_format=format)}")
+        assert done.returncode == 0, done.stderr[-2000:]
+    return tmp_path
+
+
+KINDS = {"caffemodel": "BINARYPROTO_iter_3.caffemodel", "solverstate": "BINARYPROTO_iter_3.solverstate",
+         "caffemodel.h5": "HDF5_iter_3.caffemodel.h5", "solverstate.h5": "HDF5_iter_3.solverstate.h5"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_file_is_at_worst_an_error_that_names_it(kind, trained, tmp_path, program, run, solver):
+    whole = (trained / KINDS[kind]).read_bytes()
+    chance = random.Random(kind)
+    file = tmp_path / f"damaged.{kind}"
+    flag = "--weights" if "caffemodel" in kind else "--snapshot"
+    short = solver("short", max_iter=4, snapshot_after_train="false")
+    for _ in range(60 if os.environ.get("CAFFE_SLOW_TESTS") else 12):
+        data = bytearray(whole)
+        for _ in range(chance.choice([1, 4, 16])):
+            data[chance.randrange(chance.choice([64, 1024, len(data)]) % len(data) or 1)] = chance.randrange(256)
+        if chance.random() < 0.25:
+            data = data[:chance.randrange(len(data))]
+        file.write_bytes(data)
+        done = run(program("caffe"), "train", f"--solver={short}", f"{flag}={file}", timeout=60)
+        assert done.returncode in (0, 1), done.stderr[-2000:]
+        assert done.returncode == 0 or f"damaged.{kind}" in done.stderr or "iter_3.caffemodel" in done.stderr or (
+            "not a number" in done.stderr), done.stderr[-2000:]
+
+
+def test_a_file_is_not_opened_for_writing_through_a_link_that_is_planted(tmp_path, database, program, run):
+    """The folder that a database is made in."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "kept").write_text("original")
+    (tmp_path / "new.partial").symlink_to(victim)
+    done = run(program("convert_mnist_data"), tmp_path / "images", tmp_path / "labels", tmp_path / "new")
+    assert done.returncode == 0, done.stderr
+    assert [one.name for one in victim.iterdir()] == ["kept"] and not (tmp_path / "new").is_symlink()
