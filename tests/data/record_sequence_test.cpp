@@ -1,0 +1,82 @@
+#include "caffe/data/record_sequence.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "caffe/error.hpp"
+#include "tests/support/error_text.hpp"
+
+namespace caffe::data {
+namespace {
+
+using caffe::testing::ErrorText;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kEndless = ~uint64_t{0};
+
+// A database that says it has `count` records and has `held`.
+class LyingReader final : public RecordReader {
+ public:
+  LyingReader(uint64_t count, uint64_t held) : count_(count), held_(held) {}
+
+  uint64_t count() const override { return count_; }
+  bool First(Record* record) override {
+    next_ = 0;
+    return Next(record);
+  }
+  bool Next(Record* record) override {
+    if (next_ == held_) return false;
+    if (held_ != kEndless) ++next_;
+    *record = {.key = "key", .value = "value"};
+    return true;
+  }
+  bool Seek(std::string_view, Record* record) override { return First(record); }
+  uint64_t mapped_bytes() const override { return 4096; }
+
+ private:
+  const uint64_t count_, held_;
+  uint64_t next_ = 0;
+};
+
+// What reading a little more than an epoch says.
+std::string TextOf(uint64_t count, uint64_t held, bool shuffle) {
+  return ErrorText<IoError>([&] {
+    RecordSequence sequence({.source = "db",
+                             .open = [=] { return std::make_unique<LyingReader>(count, held); },
+                             .shuffle = shuffle});
+    for (uint64_t i = 0; i < count + 2; ++i) sequence.Next();
+  });
+}
+
+TEST(RecordSequenceTest, ReadsWhatIsThere) {
+  for (const bool shuffle : {false, true}) {
+    RecordSequence sequence({.source = "db",
+                             .open = [] { return std::make_unique<LyingReader>(5, 5); },
+                             .shuffle = shuffle});
+    for (uint64_t i = 0; i < 17; ++i) EXPECT_EQ(sequence.Next().number, i);
+  }
+}
+
+TEST(RecordSequenceTest, SaysThatRecordsAreMissing) {
+  for (const bool shuffle : {false, true}) {
+    EXPECT_THAT(TextOf(9, 4, shuffle),
+                AllOf(HasSubstr("db: is damaged"), HasSubstr("has 9 records, and 4 can be found")));
+  }
+}
+
+// Pages that form a circle have no end.
+TEST(RecordSequenceTest, SaysThatThereAreTooMany) {
+  for (const bool shuffle : {false, true}) {
+    EXPECT_THAT(TextOf(9, kEndless, shuffle),
+                AllOf(HasSubstr("db: is damaged"), HasSubstr("more than 9 can be found")));
+  }
+}
+
+TEST(RecordSequenceTest, TakesNoMemoryForACountThatCannotBe) {
+  EXPECT_THAT(TextOf((uint64_t{1} << 32) - 1, 4, /*shuffle=*/true),
+              HasSubstr("has 4294967295 records, and 4 can be found"));
+}
+
+}  // namespace
+}  // namespace caffe::data
