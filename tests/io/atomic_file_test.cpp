@@ -86,14 +86,6 @@ TEST(AtomicFileTest, WritesIntoTheFileThatItMadeWhateverBearsItsName) {
   EXPECT_FALSE(fs::exists(folder / "a"));
 }
 
-TEST(AtomicFileTest, GivesLibrariesANameOfTheFileThatItMade) {
-  const TemporaryFolder folder;
-  AtomicFile file(folder / "a");
-  std::ofstream(file.name_to_open()) << "by name";
-  file.Commit();
-  EXPECT_EQ(ReadFile(folder / "a"), "by name");
-}
-
 TEST(AtomicFileTest, TemporaryNamesCannotBeForetold) {
   const TemporaryFolder folder;
   std::set<std::string> names;
@@ -145,6 +137,15 @@ TEST(AtomicFileTest, NamesTheFileItCannotCreate) {
   EXPECT_THAT(
       ErrorText<IoError>([&] { WriteFileAtomically(folder.path(), std::string_view("x")); }),
       HasSubstr("is a directory"));
+}
+
+TEST(AtomicFileTest, MakesFoldersThatAreMissing) {
+  const TemporaryFolder folder;
+  for (int i = 0; i < 2; ++i) MakeFolders(folder / "a/b/c/");
+  EXPECT_TRUE(fs::is_directory(folder / "a/b/c"));
+  WriteFileAtomically(folder / "file", std::string_view("x"));
+  EXPECT_THAT(ErrorText<IoError>([&] { MakeFolders(folder / "file/a"); }),
+              HasSubstr("file/a: cannot make the folder: Not a directory"));
 }
 
 TEST(AtomicFileTest, FollowsLinksAndWritesDevicesInPlace) {

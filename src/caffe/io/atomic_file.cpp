@@ -1,5 +1,6 @@
 #include "caffe/io/atomic_file.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -7,6 +8,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <memory>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -73,15 +75,6 @@ std::string FolderOf(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// Some file systems cannot sync folders (EINVAL); the file is complete there all the same.
-void MakeFolderDurable(const std::string& path) {
-  const Descriptor folder(FolderOf(path), O_RDONLY | O_DIRECTORY);
-  if (folder && ::fsync(folder.get()) != 0 && errno != EINVAL) {
-    const int error = errno;
-    throw IoError(StrCat(path, ": cannot make its folder durable: ", ErrnoText(error)));
-  }
-}
-
 }  // namespace
 
 std::string ErrnoText(int error) {
@@ -128,7 +121,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
 // Leaves descriptor_ at -1, with errno, when no file can be made.
 void AtomicFile::CreateTemporary() {
   while (true) {
-    temporary_path_ = StrCat(path_, kMark, RandomEnding());
+    temporary_path_ = path_ + std::string(kMark) + RandomEnding();
     descriptor_ =
         ::open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && errno == EEXIST) continue;
@@ -144,11 +137,6 @@ void AtomicFile::CreateTemporary() {
 AtomicFile::~AtomicFile() {
   if (!committed_ && !in_place_) ::unlink(temporary_path_.c_str());
   Close();
-}
-
-std::string AtomicFile::name_to_open() const {
-  const std::string name = StrCat("/proc/self/fd/", descriptor_);
-  return ::access(name.c_str(), F_OK) == 0 ? name : temporary_path_;
 }
 
 void AtomicFile::Write(std::string_view bytes) {
@@ -177,8 +165,8 @@ void AtomicFile::Commit() {
   if (in_place_) return;
   MakeDurable();
   Rename();
-  Close();                   // readers want the lock
-  MakeFolderDurable(path_);  // until then the new name may be lost
+  Close();                             // readers want the lock
+  SyncFolder(FolderOf(path_), path_);  // until then the new name may be lost
 }
 
 void AtomicFile::Close() {
@@ -208,14 +196,38 @@ void WriteFileAtomically(const std::string& path, std::string_view bytes) {
 
 void RemoveAbandonedFiles(const std::string& folder,
                           const std::function<bool(const std::string& name)>& is_own) {
-  std::error_code error;
+  // Not by std::filesystem, which ends the process when there is no memory for its iterator.
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
+  if (!entries) return;
   std::vector<std::string> abandoned;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string final_name = FinalName(entry->path().filename().string());
-    if (!final_name.empty() && is_own(final_name)) abandoned.push_back(entry->path().string());
+  while (const dirent* entry = ::readdir(entries.get())) {
+    const std::string final_name = FinalName(entry->d_name);
+    if (!final_name.empty() && is_own(final_name)) {
+      abandoned.push_back(folder + "/" + entry->d_name);
+    }
   }
   for (const std::string& path : abandoned) RemoveUnlessLocked(path);
+}
+
+// Some file systems cannot sync folders (EINVAL); their names are durable all the same.
+void SyncFolder(const std::string& folder, const std::string& path) {
+  const Descriptor descriptor(folder, O_RDONLY | O_DIRECTORY);
+  if (descriptor && ::fsync(descriptor.get()) != 0 && errno != EINVAL) {
+    const int error = errno;
+    throw IoError(StrCat(path, ": cannot make its folder durable: ", WriteErrorText(error)));
+  }
+}
+
+void MakeFolders(const std::string& path) {
+  std::error_code ignored;
+  if (path.empty() || fs::exists(path, ignored)) return;
+  const std::string parent = FolderOf(path);
+  MakeFolders(parent);
+  if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
+    const int error = errno;
+    throw IoError(StrCat(path, ": cannot make the folder: ", WriteErrorText(error)));
+  }
+  SyncFolder(parent, path);
 }
 
 std::string ReadFile(const std::string& path) {

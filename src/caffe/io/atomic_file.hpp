@@ -32,9 +32,6 @@ class CAFFE_EXPORT AtomicFile {
   // Where the bytes go: open for reading and writing, at the file's beginning. -1 after Commit().
   int descriptor() const { return descriptor_; }
 
-  // A name of the same open file, for libraries that open files themselves.
-  std::string name_to_open() const;
-
   // Appends. Throws IoError, which says how large the file would have been when the disk is full.
   void Write(std::string_view bytes);
 
@@ -66,6 +63,13 @@ CAFFE_EXPORT void WriteFileAtomically(const std::string& path, std::string_view 
 // `is_own`. Those of living processes stay, and all where the file system has no locks.
 void RemoveAbandonedFiles(const std::string& folder,
                           const std::function<bool(const std::string& name)>& is_own);
+
+// Makes the names in a folder durable, `path` among them. Throws IoError, which names `path`.
+void SyncFolder(const std::string& folder, const std::string& path);
+
+// Makes a folder and those above it that are missing, and makes them durable: a file in a folder
+// whose own name is lost is lost, too. Throws IoError.
+CAFFE_EXPORT void MakeFolders(const std::string& path);
 
 // "model: cannot write 400 bytes: No space left on device; free space there or ...".
 [[noreturn]] void ThrowWriteError(const std::string& path, int error, uint64_t bytes);

@@ -62,17 +62,14 @@ AtomicFolder::~AtomicFolder() {
 }
 
 void AtomicFolder::Commit() {
-  if (descriptor_ >= 0) ::fsync(descriptor_);
+  SyncFolder(temporary_path_, path_);
   if (::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
     const int error = errno;
     throw IoError(StrCat(path_, ": cannot give the finished folder its name: ", ErrnoText(error)));
   }
   committed_ = true;
   const std::string parent = fs::path(path_).parent_path().string();
-  const int descriptor = OpenFolder(parent.empty() ? "." : parent);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
-  ::close(descriptor);
+  SyncFolder(parent.empty() ? "." : parent, path_);
 }
 
 }  // namespace caffe

@@ -76,7 +76,7 @@ void CopyHdf5Layer(const Hdf5Reader& reader, const Hdf5Layer& source,
             " parameter blob(s); the layers differ");
   }
   for (size_t i = 0; i < blobs.size(); ++i) {
-    const std::string dataset = StrCat("data/", source.name, "/", i);
+    const std::string dataset = "data/" + source.name + "/" + std::to_string(i);
     if (!reader.Contains(dataset)) {
       Require(owned.count(blobs[i].get()) == 0, "the file lacks parameter ", i, " of ",
               blobs.size(), ", which the net shares with no earlier layer; the layers differ");
@@ -266,7 +266,7 @@ void WriteTrainedHdf5(const std::vector<std::string>& layer_names, const LayerBl
     for (size_t k = 0; k < blobs[i].size(); ++k) {
       const Blob& blob = *blobs[i][k];
       if (owned.count(&blob) == 0) continue;
-      const std::string name = StrCat(layer_names[i], "/", k);
+      const std::string name = layer_names[i] + "/" + std::to_string(k);
       const size_t count = static_cast<size_t>(blob.count());
       if (blob.data_tensor().desc().dtype == DType::kDouble) {
         writer->WriteDoubles("data/" + name, blob.shape(), {blob.cpu_data<double>(), count});

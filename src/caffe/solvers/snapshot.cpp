@@ -66,7 +66,7 @@ void WriteHdf5State(const std::vector<std::shared_ptr<Blob>>& history,
   writer.CreateGroup("history");
   for (size_t i = 0; i < history.size(); ++i) {
     const Blob& blob = *history[i];
-    const std::string dataset = StrCat("history/", i);
+    const std::string dataset = "history/" + std::to_string(i);
     const size_t count = static_cast<size_t>(blob.count());
     if (blob.data_tensor().desc().dtype == DType::kDouble) {
       writer.WriteDoubles(dataset, blob.shape(), {blob.cpu_data<double>(), count});
@@ -98,8 +98,8 @@ void WriteHdf5State(const std::vector<std::shared_ptr<Blob>>& history,
   }
   int index = 0;
   for (const auto& [layer, records] : progress.delivered_records) {
-    const std::string group =
-        StrCat("cortado/data_cursor/", index++);  // a layer's name may hold slashes
+    // By number, because a layer's name may hold slashes.
+    const std::string group = "cortado/data_cursor/" + std::to_string(index++);
     writer.WriteString(group + "/layer", layer);
     writer.WriteInteger(group + "/records", static_cast<int64_t>(records));
   }
@@ -180,11 +180,12 @@ std::string SnapshotPrefix(const SolverParameter& param, const std::string& solv
 void CheckSnapshotWritable(const std::string& prefix) {
   const std::filesystem::path path(prefix);
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-  std::error_code ignored;  // the file's error says more
-  std::filesystem::create_directories(folder, ignored);
   WithContext("solver: snapshot_prefix '" + prefix +
                   "' cannot be written; name a folder in which files can be made",
-              [&] { AtomicFile(prefix + kProbe).Write("x"); });
+              [&] {
+                MakeFolders(folder);
+                AtomicFile(prefix + kProbe).Write("x");
+              });
   RemoveAbandonedFiles(folder, [own = path.filename().string()](const std::string& name) {
     return IsSnapshotOf(own, name);
   });
@@ -206,7 +207,8 @@ void CheckSnapshotFits(uint64_t weight_bytes, uint64_t history_bytes) {
 std::string WriteSnapshot(const std::string& prefix, bool as_hdf5, bool write_diff, const Net& net,
                           const std::vector<std::shared_ptr<Blob>>& history,
                           SolverProgress progress) {
-  const std::string stem = StrCat(prefix, "_iter_", progress.iter);
+  // Names of files are no place for StrCat(), whose stream cuts a text short when memory runs out.
+  const std::string stem = prefix + "_iter_" + std::to_string(progress.iter);
   const std::string model = stem + (as_hdf5 ? ".caffemodel.h5" : ".caffemodel");
   const std::string state = stem + (as_hdf5 ? ".solverstate.h5" : ".solverstate");
   const char* kind = as_hdf5 ? "HDF5" : "binary proto";
