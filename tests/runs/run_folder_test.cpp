@@ -130,7 +130,7 @@ TEST_F(RunFolderTest, RefusesAFolderWithAnotherRun) {
             HasSubstr("resume it from one of its snapshots, or give this one another name")));
   // A file, and a folder that cannot be made.
   EXPECT_THAT(ErrorText<IoError>([&] { RunFolder(path() + "/run.json/b"); }),
-              HasSubstr("cannot make the run's folder: Not a directory"));
+              HasSubstr("cannot make the folder: Not a directory"));
   std::ofstream(folder_.path("run.json")) << "[1]";
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { RunFolder{folder_.path("")}; }),
               HasSubstr("is not the description of a run"));

@@ -94,7 +94,7 @@ def test_after_a_kill_lines_are_whole_and_a_resume_continues(train, program, sol
 def test_a_folder_that_cannot_be_written(train, tmp_path):
     (tmp_path / "file").write_text("")
     done = train(f"--run_dir={tmp_path / 'file' / 'run'}")
-    assert done.returncode == 1 and "cannot make the run's folder" in done.stderr
+    assert done.returncode == 1 and "cannot make the folder" in done.stderr
     done = train("--histograms=5")
     assert done.returncode == 1 and "-histograms is given without -run_dir" in done.stderr
 

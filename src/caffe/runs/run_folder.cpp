@@ -1,6 +1,7 @@
 #include "caffe/run_folder.hpp"
 
 #include <glog/logging.h>
+#include <google/protobuf/text_format.h>
 
 #include <filesystem>
 #include <functional>
@@ -9,7 +10,6 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
-#include "caffe/io/text_format.hpp"
 #include "caffe/plan_report.hpp"
 #include "caffe/runs/append_file.hpp"
 #include "caffe/runs/event_file.hpp"
@@ -27,10 +27,16 @@ using runs::Metrics;
 constexpr int kUsualInterval = 100;
 
 std::string Made(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw IoError(folder + ": cannot make the run's folder: " + error.message());
+  MakeFolders(folder);
   return folder;
+}
+
+// Whether a run writes a file of that name: "plan.json", "solver.2.prototxt".
+bool IsOfRun(const std::string& name) {
+  const bool is_definition = name.starts_with("solver.") || name.starts_with("train_net.") ||
+                             name.starts_with("test_net_");
+  return (is_definition && name.ends_with(".prototxt")) || name == "run.json" ||
+         name == "plan.txt" || name == "plan.json" || name == "trace.json";
 }
 
 }  // namespace
@@ -43,6 +49,7 @@ class RunFolder::Impl {
         run_(path, options.resumes),
         metrics_(path + "/metrics.jsonl") {
     metrics_.DropTornLine();
+    RemoveAbandonedFiles(path, IsOfRun);
   }
 
   ~Impl() {
@@ -126,12 +133,13 @@ class RunFolder::Impl {
   // What a resumed run does not change keeps its file; what it does gets a number.
   void WriteText(const std::string& stem, const google::protobuf::Message& message) {
     const std::string first = path_ + "/" + stem + ".prototxt";
-    const std::string file = StrCat(path_, "/", stem, ".", run_.sessions(), ".prototxt");
+    std::string text;
+    CAFFE_ASSERT(google::protobuf::TextFormat::PrintToString(message, &text));
     if (run_.sessions() <= 1 || !std::filesystem::exists(first)) {
-      return WriteTextProto(first, message);
+      return WriteFileAtomically(first, text);
     }
-    WriteTextProto(file, message);
-    if (ReadFile(first) == ReadFile(file)) std::filesystem::remove(file);
+    if (ReadFile(first) == text) return;
+    WriteFileAtomically(StrCat(path_, "/", stem, ".", run_.sessions(), ".prototxt"), text);
   }
 
   void WriteDefinitions() {
