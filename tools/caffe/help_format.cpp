@@ -87,8 +87,7 @@ std::string FormatCommandHelp(const std::string& name, const CLI::App& app) {
   for (std::string line; std::getline(examples, line);) text += "  " + line + "\n";
   return text +
          "\nOne dash is as good as two. --max_decoded_mb and glog's flags (--log_dir, "
-         "--minloglevel, "
-         "--v, ...) are taken too.\n";
+         "--minloglevel,\n--v, ...) are taken too.\n";
 }
 
 }  // namespace caffe::tools
