@@ -236,9 +236,9 @@ class GeometryWriter {
     switch (kind) {
       case 0:
         return StrCat("type: 'ROIPooling' roi_pooling_param {", cells, scale, " }");
-      case 1:
+      case 1:  // takes the square of sampling_ratio samples, which its plan does not count
         return StrCat("type: 'ROIAlign' roi_align_param {", cells, scale,
-                      MaybeField("sampling_ratio", SignedNumber(0, 3)), " }");
+                      MaybeField("sampling_ratio", random_.Between(-1, 3)), " }");
       default:
         return StrCat("type: 'PSROIPooling' psroi_pooling_param {",
                       Field("output_dim", SignedNumber(2, 2)), Field("group_size", group), scale,
