@@ -63,7 +63,7 @@ def test_by_position_only_the_diagonal_counts(run_layer):
 
 @pytest.mark.parametrize("options, message", [
     ("reduction_param { operation: ASUM }", "operation is ASUM; only SUM and MEAN"),
-    ("level: 0", "level is 0; it must be at least 1"),
+    ("level: 0", "level is 0; it must be in 1..46340"),
     ("level: 2 level: 3 reduction_param { axis: 1 }", "the levels have 13 parts, axis 1 .* has 5 elements"),
     ("pos: true level: 1 level: 2", "there are 2 levels; leave out all but one"),
     ("pos: true reduction_param { axis: 1 }", "needs two equal axes from axis 1 on"),
