@@ -7,6 +7,7 @@
 #include <cmath>
 #include <deque>
 #include <map>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -132,6 +133,8 @@ struct Solver::Impl {
   std::string Snapshot();
   void SnapshotWhileTraining();
   void Restore(const std::string& file);
+  // Throws InvalidArgument if Restore() has failed while it changed something.
+  void CheckRestored() const;
   double LearningRate();
   void Observed(Solver* self, int stop, const std::function<void()>& train);
   void SolveFromHere();
@@ -167,6 +170,7 @@ struct Solver::Impl {
   std::vector<Callbacks> callbacks;
   std::optional<TrainingLog> log;  // of worker 0
   std::optional<TrainingProgress> reporter;
+  bool is_half_restored = false;
   std::string restored_from;  // since the last training; empty if nothing was
 };
 
@@ -580,6 +584,7 @@ void Solver::Impl::PollDuringTest() {
 }
 
 std::string Solver::Impl::Snapshot() {
+  CheckRestored();
   if (!parallel.is_root()) {
     last_snapshot_iter = iter;
     return "";
@@ -612,6 +617,9 @@ void Solver::Impl::SnapshotWhileTraining() {
     Snapshot();
   } catch (const Error& error) {
     LOG(ERROR) << "Snapshot at iteration " << iter << " failed, training goes on: " << error.what();
+  } catch (const std::bad_alloc&) {
+    LOG(ERROR) << "Snapshot at iteration " << iter
+               << " failed, training goes on: not enough memory for a copy of the weights";
   }
 }
 
@@ -631,9 +639,14 @@ void Solver::Impl::Restore(const std::string& file) {
   Require(cosines.size() == params, file, ": has ", cosines.size(), " LARC cosines, the net ",
           params, " parameters; it was written by another net");
   const std::string weights = reader.WeightsFile();
-  if (progress.has_seed &&
-      (progress.seed != seed || progress.delivered_records != training_net->delivered_records())) {
-    seed = progress.seed;
+  // After a failure the nets may be without their data, and cannot be asked.
+  const bool moves_data =
+      is_half_restored ||
+      (progress.has_seed &&
+       (progress.seed != seed || progress.delivered_records != training_net->delivered_records()));
+  is_half_restored = true;
+  if (moves_data) {
+    if (progress.has_seed) seed = progress.seed;
     training_net->ResumeFrom(seed, progress.delivered_records);
     for (const std::shared_ptr<Net>& test_net : test_nets)
       TrainingNet(*test_net).ResumeFrom(seed, {});
@@ -652,10 +665,17 @@ void Solver::Impl::Restore(const std::string& file) {
   updater->WriteState(step_state);
   updater->WriteCosines(cosines);
   restored_from = file;
+  is_half_restored = false;
+}
+
+void Solver::Impl::CheckRestored() const {
+  Require(!is_half_restored,
+          "solver: restoring a snapshot failed half-way; restore one before training goes on");
 }
 
 // Tells the observers that training begins and, however it does, that it ends.
 void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>& train) {
+  CheckRestored();
   if (parallel.is_root() && !watchdog) watchdog.emplace(param, options.give_up);
   reporter->Start({.solver = self,
                    .iteration = iter,

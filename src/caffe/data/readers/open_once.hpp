@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace caffe::data {
 
@@ -22,11 +23,18 @@ class OpenOnce {
     std::error_code error;
     const std::filesystem::path canonical = std::filesystem::canonical(path, error);
     const std::string key = error ? path : canonical.string();
-    std::lock_guard lock(mutex_);
-    if (users_.count(key) == 0) users_.emplace(key, Users{open(path)});
-    Users& users = users_.at(key);
-    ++users.count;
-    return {users.handle.get(), [this, key](Database*) { Release(key); }};
+    // Its copy of the key is not const, so that it can be moved without memory.
+    auto release = [this, key = key](Database*) { Release(key); };
+    Database* database = nullptr;
+    {
+      std::lock_guard lock(mutex_);
+      if (users_.count(key) == 0) users_.emplace(key, Users{open(path)});
+      Users& users = users_.at(key);
+      ++users.count;
+      database = users.handle.get();
+    }
+    // Without the lock, because a pointer for which there is no memory is released at once.
+    return {database, std::move(release)};
   }
 
  private:
