@@ -1,7 +1,7 @@
 # Most of the time that a source file of libcaffe takes to compile goes into these headers, which a
-# first build (scripts/quickstart.sh) reads once. Off elsewhere: ccache, which shares what other
-# checkouts have compiled, cannot share what depends on a precompiled header.
-option(CAFFE_PRECOMPILED_HEADERS "read the largest headers once; ccache is not used then" OFF)
+# first build (scripts/quickstart.sh) reads once. Off elsewhere, so that a file that misses an include
+# does not compile, and g++'s warnings stay on.
+option(CAFFE_PRECOMPILED_HEADERS "read the largest headers once" OFF)
 
 # caffe_precompile(<target> [library...]): a target that links caffe_proto, PkgConfig::GLOG and the
 # libraries. All share one, so those with OpenMP's options, which change headers, read them as ever.
@@ -20,4 +20,7 @@ function(caffe_precompile target)
   target_precompile_headers(${target} REUSE_FROM caffe_precompiled)
   # g++ 12 warns of strings of the standard library, wrongly, when it has them precompiled.
   target_compile_options(${target} PRIVATE -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -fpch-preprocess)  # for ccache
+  endif()
 endfunction()
