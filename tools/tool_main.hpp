@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "caffe/core/printable.hpp"
 #include "caffe/decode_limit.hpp"
 #include "tools/standard_streams.hpp"
 
@@ -48,10 +49,10 @@ int RunTool(int argc, char** argv, const std::string& usage, size_t least, size_
     body(arguments);
     return 0;
   } catch (const ToolFailure& failure) {
-    LOG(ERROR) << failure.what();
+    LOG(ERROR) << PrintableLines(failure.what());
     return failure.status;
   } catch (const std::exception& error) {
-    LOG(ERROR) << error.what();
+    LOG(ERROR) << PrintableLines(error.what());
     return 1;
   }
 }

@@ -11,7 +11,11 @@ void CheckReadable(const std::string& file) {
 }
 
 std::string PathOf(const py::handle& path) {
-  return py::cast<std::string>(py::module_::import("os").attr("fsdecode")(path));
+  const py::object bytes = py::module_::import("os").attr("fsencode")(path);
+  const auto name = py::cast<std::string>(bytes);
+  if (name.find('\0') != std::string::npos)
+    throw py::value_error("a file name holds a null character");
+  return name;
 }
 
 }  // namespace caffe::python

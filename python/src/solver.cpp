@@ -53,6 +53,16 @@ class OwnedSolver final : public Solver {
   std::thread::id runner_;
 };
 
+}  // namespace
+}  // namespace caffe::python
+
+template <>
+struct pybind11::detail::type_caster<caffe::python::OwnedSolver>
+    : caffe::python::MadeCaster<caffe::python::OwnedSolver> {};
+
+namespace caffe::python {
+namespace {
+
 // "bf16" as BF16.
 Precision PrecisionOf(std::string name) {
   std::transform(name.begin(), name.end(), name.begin(),

@@ -42,9 +42,21 @@ TEST_F(AtomicFolderTest, LeavesNothingWithoutCommit) {
 
 TEST_F(AtomicFolderTest, RemovesWhatAKilledProcessLeft) {
   fs::create_directory(partial_);
-  std::ofstream(partial_ + "/old") << "content";
+  std::ofstream(partial_ + "/lock.mdb") << "content";
+  std::ofstream(partial_ + "/data.mdb") << "content";
   AtomicFolder folder(path_);
   EXPECT_TRUE(fs::is_empty(partial_));
+}
+
+TEST_F(AtomicFolderTest, KeepsWhatItDidNotMake) {
+  fs::create_directory(partial_);
+  std::ofstream(partial_ + "/thesis.txt") << "precious";
+  EXPECT_THAT([&] { AtomicFolder folder(path_); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("holds other files")));
+  std::ofstream(partial_ + "/data.mdb") << "content";
+  fs::create_directory(partial_ + "/more");
+  EXPECT_THROW(AtomicFolder{path_}, InvalidArgument);
+  EXPECT_TRUE(fs::exists(partial_ + "/thesis.txt"));
 }
 
 TEST_F(AtomicFolderTest, RefusesWhatIsThereOrBeingWritten) {

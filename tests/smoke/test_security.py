@@ -64,6 +64,75 @@ def test_names_with_control_characters_do_not_reach_the_log(field, tmp_path, pro
     assert "\033" not in done.stderr and "\nE1121 22:00:00 FAKE" not in done.stderr and "\r" not in done.stderr
 
 
+@pytest.mark.parametrize("field", ['snapshot_prefix: "%s"', 'lr_policy: "%s"', 'type: "%s"', 'weights: "%s"', 'plugin: "%s"',
+                                   'regularization_type: "%s"', 'net_param { layer { data_param { source: "%s" } } }'])
+def test_texts_of_solvers_do_not_forge_lines(field, tmp_path, program, run):
+    """Whole lines of the log were once somebody else's."""
+    (tmp_path / "solver.prototxt").write_text(field % "\\n\\033[31mI1122 FAKE")
+    done = run(program("caffe"), "train", f"--solver={tmp_path}/solver.prototxt")
+    assert done.returncode == 1
+    assert "control characters" in done.stderr
+    assert "\033" not in done.stderr and not [line for line in done.stderr.splitlines() if line.startswith("I1122 FAKE")]
+
+
+def test_data_does_not_steer_the_terminal(tmp_path, program, run):
+    (tmp_path / "list").write_bytes(b"a\r\033[2K\033[31mI1122 FAKE\302\233.jpg 0\n")
+    (tmp_path / "net.prototxt").write_text(IMAGES.replace('"list"', f'"{tmp_path}/list"'))
+    (tmp_path / "images" / "c\033[31m\nFAKE").mkdir(parents=True)
+    listed = run(program("caffe"), "time", f"--model={tmp_path}/net.prototxt", "--iterations=1")
+    imported = run(program("caffe"), "data", "import", f"{tmp_path}/images", f"{tmp_path}/db")
+    unknown = run(program("caffe"), "train\033[31m")
+    for done in (listed, imported, unknown):
+        assert done.returncode != 0 and done.stderr
+        assert not set("\033\r\x9b") & set(done.stdout + done.stderr), done.stderr
+    assert "rename it" in imported.stderr
+
+
+def test_links_of_other_users_are_not_followed(tmp_path, program, run, solver):
+    """Names of snapshots can be foretold."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make links of other users")
+    file = solver("s", max_iter=2)
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    link = tmp_path / "s_iter_2.caffemodel"
+    link.symlink_to(victim)
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    done = run(program("caffe"), "train", f"--solver={file}")
+    assert done.returncode == 1 and "is a link of another user" in done.stderr
+    assert victim.read_text() == "precious"
+
+
+def test_run_folders_are_not_written_through_links(tmp_path, program, run, solver):
+    file = solver("s", max_iter=2)
+    (tmp_path / "run").mkdir()
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "run" / "metrics.jsonl").symlink_to(victim)
+    done = run(program("caffe"), "train", f"--solver={file}", f"--run_dir={tmp_path}/run")
+    assert done.returncode == 1 and "metrics.jsonl" in done.stderr
+    assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["s.tempfile", "s_iter_2.caffemodel"])
+def test_a_pipe_that_nobody_reads_does_not_stop_a_run(name, tmp_path, program, run, solver):
+    file = solver("s", max_iter=2)
+    os.mkfifo(tmp_path / name)
+    done = run(program("caffe"), "train", f"--solver={file}", timeout=60)
+    assert done.returncode == 1 and name in done.stderr
+
+
+def test_a_folder_of_the_user_is_not_taken_for_a_leftover(tmp_path, program, run):
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    (tmp_path / "images" / "cat" / "a.png").write_bytes(png())
+    (tmp_path / "db.partial").mkdir()
+    thesis = tmp_path / "db.partial" / "thesis.txt"
+    thesis.write_text("precious")
+    done = run(program("caffe"), "data", "import", f"{tmp_path}/images", f"{tmp_path}/db")
+    assert done.returncode == 1 and "db.partial" in done.stderr
+    assert thesis.read_text() == "precious"
+
+
 def png():
     chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     rows = zlib.compress(b"".join(bytes(1 + 3 * 8) for _ in range(8)))

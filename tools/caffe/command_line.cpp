@@ -10,6 +10,7 @@
 
 #include "caffe/common.hpp"
 #include "caffe/core/nearest_name.hpp"
+#include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/proto/caffe.pb.h"
@@ -282,7 +283,7 @@ int CommandLine::Run() {
            "what a net needs)";
     return 1;
   } catch (const std::exception& error) {
-    LOG(ERROR) << "caffe " << WordsOf(name) << ": " << error.what();
+    LOG(ERROR) << "caffe " << WordsOf(name) << ": " << PrintableLines(error.what());
     return 1;
   }
 }

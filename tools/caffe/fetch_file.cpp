@@ -1,6 +1,7 @@
 #include "tools/caffe/fetch_file.hpp"
 
 #include <curl/curl.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -53,10 +54,17 @@ std::string Sha1Of(const std::string& path) {
   return text;
 }
 
+// To go on with; not through a link, which somebody else may have put there.
+std::FILE* OpenToAppend(const std::string& path) {
+  const int descriptor =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+  return descriptor < 0 ? nullptr : ::fdopen(descriptor, "ab");
+}
+
 // A file that is being downloaded. One process at a time.
 class PartFile {
  public:
-  explicit PartFile(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "ab")) {
+  explicit PartFile(const std::string& path) : path_(path), file_(OpenToAppend(path)) {
     if (!file_) throw IoError(StrCat(path_, ": cannot create: ", ErrnoText(errno)));
     if (flock(fileno(file_.get()), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       throw IoError(path_ + ": another process is downloading it; wait for it");

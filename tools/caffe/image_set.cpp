@@ -8,6 +8,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "caffe/core/printable.hpp"
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
@@ -71,6 +72,8 @@ ImageSet ReadFolder(const std::string& root) {
     }
     const int label = static_cast<int>(set.names.size());
     set.names[label] = path.filename().string();
+    Require(!HasControlCharacters(set.names[label]), root, ": the folder '",
+            Printable(set.names[label]), "' has control characters in its name; rename it");
     AddFiles(path, label, &set);
   }
   Require(!set.names.empty(), root,

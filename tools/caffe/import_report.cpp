@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::tools {
@@ -127,7 +128,7 @@ std::string ImportReport::ClassesToText() const {
   }
   std::string text = Row("classes", title);
   for (const auto& [label, images] : classes) {
-    text += StrCat("    ", label, " ", names_.at(label), ": ", images, "\n");
+    text += StrCat("    ", label, " ", Printable(names_.at(label)), ": ", images, "\n");
   }
   return text;
 }
@@ -151,7 +152,8 @@ std::string ImportReport::ToText() const {
           Row("formats", Join(formats_)) + Row("mean", MeanToText()) + ClassesToText();
   if (!left_out_.empty()) text += Row("left out", StrCat(left_out_.size(), " files"));
   for (size_t i = 0; i < std::min(left_out_.size(), kMostLines); ++i) {
-    text += StrCat("    ", left_out_[i].path, ": ", left_out_[i].reason, "\n");
+    text +=
+        StrCat("    ", Printable(left_out_[i].path), ": ", Printable(left_out_[i].reason), "\n");
   }
   if (left_out_.size() > kMostLines) {
     text += StrCat("    and ", left_out_.size() - kMostLines, " more; --json lists all\n");

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 #include "tools/caffe/command_line.hpp"
 #include "tools/caffe/fault_report.hpp"
@@ -33,7 +34,7 @@ int Main(int argc, char** argv) {
     line.Parse({argv + 1, argv + argc});
   } catch (const Error& error) {
     StartLogging(argv[0]);
-    LOG(ERROR) << error.what();
+    LOG(ERROR) << PrintableLines(error.what());
     return 1;
   }
   StartLogging(argv[0]);

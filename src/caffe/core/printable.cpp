@@ -1,20 +1,82 @@
 #include "caffe/core/printable.hpp"
 
+#include <cstdint>
+
 namespace caffe {
+namespace {
+
+bool IsControl(uint32_t code) {
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c ||
+         (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
+// The bytes of the control character that `text` begins with; 0 where it begins with another one.
+// Two and three bytes of UTF-8 hold all that there are.
+size_t ControlBytes(std::string_view text) {
+  const auto byte = [&](size_t i) -> uint32_t {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  const auto low_bits = [&](size_t i) { return byte(i) & 0x3f; };
+  const auto follows = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
+  if (byte(0) < 0x80) return IsControl(byte(0)) ? 1 : 0;
+  if ((byte(0) & 0xe0) == 0xc0 && follows(1)) {
+    return IsControl((byte(0) & 0x1f) << 6 | low_bits(1)) ? 2 : 0;
+  }
+  if ((byte(0) & 0xf0) == 0xe0 && follows(1) && follows(2)) {
+    return IsControl((byte(0) & 0x0f) << 12 | low_bits(1) << 6 | low_bits(2)) ? 3 : 0;
+  }
+  // A terminal that does not read UTF-8 takes a byte alone for one.
+  return byte(0) < 0xa0 ? 1 : 0;
+}
+
+// The bytes of the letter that `text` begins with.
+size_t LetterBytes(std::string_view text) {
+  size_t bytes = 1;
+  const bool leads = (static_cast<unsigned char>(text[0]) & 0xc0) == 0xc0;
+  while (leads && bytes < text.size() && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) {
+    ++bytes;
+  }
+  return bytes;
+}
+
+std::string Escaped(std::string_view text, std::string_view kept) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string printable;
+  while (!text.empty()) {
+    const size_t control = kept.find(text[0]) == kept.npos ? ControlBytes(text) : 0;
+    const size_t bytes = control > 0 ? control : LetterBytes(text);
+    for (const char letter : text.substr(0, bytes)) {
+      const auto byte = static_cast<unsigned char>(letter);
+      if (control > 0) {
+        printable += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
+      } else {
+        printable += letter;
+      }
+    }
+    text.remove_prefix(bytes);
+  }
+  return printable;
+}
+
+}  // namespace
+
+bool HasControlCharacters(std::string_view text) {
+  while (!text.empty()) {
+    if (ControlBytes(text) > 0) return true;
+    text.remove_prefix(LetterBytes(text));
+  }
+  return false;
+}
 
 std::string Printable(std::string_view text) {
   constexpr size_t kLongest = 200;
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string printable;
-  for (const char letter : text.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (byte >= 0x20 && byte != 0x7f) {
-      printable += letter;
-    } else {
-      printable += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
-    }
-  }
+  const std::string printable = Escaped(text.substr(0, kLongest), "");
   return text.size() > kLongest ? printable + "..." : printable;
+}
+
+std::string PrintableLines(std::string_view text) {
+  return Escaped(text, "\n\t");
 }
 
 }  // namespace caffe

@@ -7,6 +7,7 @@
 
 #include "caffe/core/activity.hpp"
 #include "caffe/core/paths.hpp"
+#include "caffe/core/printable.hpp"
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/error.hpp"
 
@@ -24,14 +25,14 @@ void ImageFileLoader::ReadFile(std::string_view path) {
   const Activity reading("parser", "reads", name);
   std::ifstream file(name, std::ios::binary | std::ios::ate);
   if (!file) {
-    throw IoError(StrCat("cannot open '", name, "'; image_data_param { root_folder: '",
+    throw IoError(StrCat("cannot open '", Printable(name), "'; image_data_param { root_folder: '",
                          options_.root_folder(), "' } comes before the paths of the list"));
   }
-  if (IsFolder(name)) throw IoError(StrCat("'", name, "' is a directory"));
+  if (IsFolder(name)) throw IoError(StrCat("'", Printable(name), "' is a directory"));
   file_.resize(static_cast<size_t>(file.tellg()));
   file.seekg(0);
   file.read(file_.data(), static_cast<std::streamsize>(file_.size()));
-  if (!file) throw IoError(StrCat("cannot read '", name, "'"));
+  if (!file) throw IoError(StrCat("cannot read '", Printable(name), "'"));
 }
 
 RecordLoader::Sample ImageFileLoader::Load(std::string_view line, uint64_t) {

@@ -59,6 +59,16 @@ std::string FinalName(const std::string& name) {
   return name.substr(0, name.size() - ending);
 }
 
+// A link that somebody else put there, perhaps where a snapshot is to come, leads to what they want
+// to be overwritten.
+void RequireOwnLink(const std::string& path) {
+  struct stat link;
+  if (::lstat(path.c_str(), &link) != 0) return;
+  if (link.st_uid == ::geteuid() || link.st_uid == 0) return;
+  throw IoError(
+      path + ": is a link of another user, and is not followed; remove it or choose another name");
+}
+
 bool IsSameFile(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
@@ -102,9 +112,10 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   }
   in_place_ = fs::exists(status) && !fs::is_regular_file(status);
   if (in_place_) {
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    OpenInPlace();
   } else {
     if (fs::is_symlink(fs::symlink_status(path, ignored))) {
+      RequireOwnLink(path);
       path_ = fs::weakly_canonical(path, ignored).string();
     }
     const std::string own_name = fs::path(path_).filename().string();
@@ -116,6 +127,13 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
     const int error = errno;
     throw IoError(StrCat(path_, ": cannot create: ", ErrnoText(error)));
   }
+}
+
+// Leaves descriptor_ at -1, with errno, where a pipe has nobody who reads it: waiting for somebody
+// would stop a run.
+void AtomicFile::OpenInPlace() {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ >= 0) ::fcntl(descriptor_, F_SETFL, O_WRONLY);
 }
 
 // Leaves descriptor_ at -1, with errno, when no file can be made.
@@ -236,6 +254,10 @@ std::string ReadFile(const std::string& path) {
     const int error = errno;
     throw IoError(StrCat(path, ": cannot open: ", ErrnoText(error)));
   }
+  // What is no plain file may have no end (/dev/zero).
+  constexpr size_t kMostOfADevice = size_t{2} << 30;
+  struct stat status;
+  const bool is_plain = ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode);
   std::string content;
   char block[1 << 16];
   while (true) {
@@ -247,6 +269,9 @@ std::string ReadFile(const std::string& path) {
       throw IoError(StrCat(path, ": cannot read: ", ErrnoText(error)));
     }
     content.append(block, static_cast<size_t>(count));
+    if (!is_plain && content.size() > kMostOfADevice) {
+      throw IoError(path + ": is no plain file, and has no end within 2 GiB; give a file");
+    }
   }
 }
 

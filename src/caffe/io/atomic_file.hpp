@@ -44,6 +44,7 @@ class CAFFE_EXPORT AtomicFile {
   void MakeDurable();
 
  private:
+  void OpenInPlace();
   void CreateTemporary();
   void Rename();
   void Close();

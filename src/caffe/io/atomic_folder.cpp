@@ -27,7 +27,22 @@ std::string WithoutLastSlash(const std::string& path) {
   return end == std::string::npos ? path : path.substr(0, end + 1);
 }
 
-// Throws unless nobody is filling the folder.
+// What a killed process left: plain files, one of them a database's, or nothing yet.
+bool IsLeftover(const std::string& folder) {
+  std::error_code error;
+  if (fs::is_symlink(fs::symlink_status(folder))) return true;  // which goes, and not what it names
+  bool is_empty = true, is_database = false;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.symlink_status(error).type() != fs::file_type::regular) return false;
+    const std::string name = entry.path().filename().string();
+    is_empty = false;
+    is_database = is_database || name == "lock.mdb" || name == "data.mdb" || name == "LOCK" ||
+                  name == "CURRENT" || name == "LOG";
+  }
+  return !error && (is_empty || is_database);
+}
+
+// Throws unless nobody is filling the folder, and it is one that this class made.
 void RemoveLeftover(const std::string& temporary_path, const std::string& path) {
   const int descriptor = OpenFolder(temporary_path);
   const bool is_locked =
@@ -35,6 +50,9 @@ void RemoveLeftover(const std::string& temporary_path, const std::string& path) 
   if (descriptor >= 0) ::close(descriptor);
   Require(!is_locked, path, ": another process is writing it, into ", temporary_path,
           "; wait for it, or choose another name");
+  if (!fs::exists(fs::symlink_status(temporary_path))) return;
+  Require(IsLeftover(temporary_path), path, ": ", temporary_path,
+          ", where it would be made, holds other files; move them, or choose another name");
   std::error_code ignored;
   fs::remove_all(temporary_path, ignored);
 }

@@ -9,8 +9,8 @@
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
+#include "caffe/io/definition_texts.hpp"
 #include "caffe/io/fork_fields.hpp"
-#include "caffe/io/net_names.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/io/upgrade_net.hpp"
 #include "caffe/io/upgrade_solver.hpp"
@@ -66,8 +66,9 @@ void ReadDefinition(const std::string& path, Message* message) {
   const std::string text = ReadFile(path);
   if (text.find("plugin") != std::string::npos) {
     WithContext(path, [&] {
-      const std::vector<std::string> plugins = PluginsOf(ParseKnownFields<Message>(text));
-      for (const std::string& plugin : plugins) LoadPlugin(plugin);
+      const Message known = ParseKnownFields<Message>(text);
+      CheckTexts(known);
+      for (const std::string& plugin : PluginsOf(known)) LoadPlugin(plugin);
     });
   }
   ParseTextProto(text, path, message);
@@ -119,7 +120,7 @@ NetParameter ReadNetBinary(const std::string& path) {
                   ": holds a solver's state, not weights; give the .caffemodel beside it, or "
                   "this file to -snapshot");
   }
-  WithContext(path, [&] { CheckNames(net); });
+  WithContext(path, [&] { CheckTexts(net); });
   AdoptForkFields(path, &net);
   AdoptBvlcFields(path, &net);
   UpgradeNet(path, &net);

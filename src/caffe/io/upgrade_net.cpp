@@ -13,7 +13,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/blob_proto.hpp"
-#include "caffe/io/net_names.hpp"
+#include "caffe/io/definition_texts.hpp"
 
 namespace caffe {
 namespace {
@@ -409,7 +409,7 @@ bool UpgradeBatchNormBlobs(LayerParameter* layer) {
 }
 
 bool UpgradeNetSteps(const std::string& source_name, NetParameter* net) {
-  CheckNames(*net);
+  CheckTexts(*net);
   Require(net->layers_size() == 0 || net->layer_size() == 0, "has ", net->layers_size(),
           " old 'layers' and ", net->layer_size(), " 'layer'; write all of them as 'layer'");
   bool changed = false;

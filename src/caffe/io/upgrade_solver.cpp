@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include "caffe/error.hpp"
+#include "caffe/io/definition_texts.hpp"
 #include "caffe/io/upgrade_net.hpp"
 
 namespace caffe {
@@ -31,6 +32,7 @@ const char* TypeName(SolverParameter::SolverType type) {
 }  // namespace
 
 bool UpgradeSolver(const std::string& source_name, SolverParameter* solver) {
+  WithContext(source_name, [&] { CheckTexts(*solver); });
   bool changed = false;
   if (solver->has_solver_type()) {
     const std::string type = TypeName(solver->solver_type());

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <vector>
 
+#include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
@@ -55,10 +56,10 @@ ImageListEntry ParseImageListLine(std::string_view line) {
   ImageListEntry entry;
   const std::string_view label = space == line.npos ? std::string_view() : line.substr(space + 1);
   const auto [end, error] = std::from_chars(label.data(), label.data() + label.size(), entry.label);
-  Require(!label.empty() && error == std::errc() && end == label.data() + label.size(), "'", line,
-          "' has no label; lines are a path, a space and a whole number");
+  Require(!label.empty() && error == std::errc() && end == label.data() + label.size(), "'",
+          Printable(line), "' has no label; lines are a path, a space and a whole number");
   entry.path = line.substr(0, line.find_last_not_of(" \t", space) + 1);
-  Require(!entry.path.empty(), "'", line, "' has no path before the label");
+  Require(!entry.path.empty(), "'", Printable(line), "' has no path before the label");
   return entry;
 }
 

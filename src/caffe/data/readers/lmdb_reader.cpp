@@ -132,7 +132,7 @@ class LmdbReader final : public RecordReader {
   const std::string path_;
   std::shared_ptr<MDB_env> environment_;
   LmdbTransaction transaction_;
-  LmdbCursor cursor_;     // closed before the transaction, that before the environment
+  LmdbCursor cursor_;  // closed before the transaction, that before the environment
   uint64_t count_ = 0;
   uint64_t file_bytes_ = 0;
 };
