@@ -1,20 +1,16 @@
-// Every allocation of a snapshot fails once. This program has its own malloc(),
-// which fails on demand; a failure outside this thread would be that of a data reader. The HDF5
-// library's own allocations succeed: it can lose its defaults when one fails ("can't find property
-// in skip list"), and then writes no file any more.
+// Every allocation of a snapshot, of a restore and of a solver that resumes fails once. Those of
+// other threads, which read data, do not fail here; tests/smoke/test_memory_faults.py lets them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <link.h>
 
-#include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <map>
+#include <memory>
 #include <new>
 #include <string>
-#include <string_view>
 
 #include "caffe/data/readers/record_writer.hpp"
 #include "caffe/error.hpp"
@@ -22,77 +18,19 @@
 #include "caffe/io/text_format.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "caffe/solver.hpp"
+#include "tests/disk/failing_malloc.hpp"
 #include "tests/support/temporary_folder.hpp"
-
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define CAFFE_OWN_MALLOC
-#endif
 
 namespace {
 
 // How many allocations of this thread there are until one fails, that one included; 0 for never.
 thread_local int64_t until_failure = 0;
 
-// Where the HDF5 library's code lies.
-struct Range {
-  uintptr_t begin = 0, end = 0;
-};
-
-int FindHdf5(dl_phdr_info* library, size_t, void* range) {
-  if (std::string_view(library->dlpi_name).find("libhdf5") == std::string_view::npos) return 0;
-  for (int i = 0; i < library->dlpi_phnum; ++i) {
-    const auto& part = library->dlpi_phdr[i];
-    if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
-    const uintptr_t begin = library->dlpi_addr + part.p_vaddr;
-    *static_cast<Range*>(range) = {begin, begin + part.p_memsz};
-  }
-  return 1;
-}
-
-Range hdf5;  // filled in before the first failure
-
-[[maybe_unused]] bool Fails(const void* caller) {
-  if (until_failure == 0) return false;
-  const auto place = reinterpret_cast<uintptr_t>(caller);
-  if (hdf5.begin <= place && place < hdf5.end) return false;
-  return --until_failure == 0;
-}
-
 }  // namespace
 
-#ifdef CAFFE_OWN_MALLOC
-extern "C" {
-
-void* __libc_malloc(size_t);
-void* __libc_calloc(size_t, size_t);
-void* __libc_realloc(void*, size_t);
-void* __libc_memalign(size_t, size_t);
-
-void* malloc(size_t size) noexcept {
-  return Fails(__builtin_return_address(0)) ? nullptr : __libc_malloc(size);
+bool caffe::testing::Fails(const void* caller) {
+  return until_failure != 0 && --until_failure == 0 && !IsSpared(caller);
 }
-void* calloc(size_t count, size_t size) noexcept {
-  return Fails(__builtin_return_address(0)) ? nullptr : __libc_calloc(count, size);
-}
-void* realloc(void* memory, size_t size) noexcept {
-  return Fails(__builtin_return_address(0)) ? nullptr : __libc_realloc(memory, size);
-}
-void* aligned_alloc(size_t alignment, size_t size) noexcept {
-  return Fails(__builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, size);
-}
-int posix_memalign(void** memory, size_t alignment, size_t size) noexcept {
-  if (Fails(__builtin_return_address(0))) return ENOMEM;
-  *memory = __libc_memalign(alignment, size);
-  return *memory ? 0 : ENOMEM;
-}
-
-// No power is cut here; waiting for the disk thousands of times would take minutes.
-int fsync(int) {
-  return 0;
-}
-
-}  // extern "C"
-#endif
 
 namespace caffe {
 namespace {
@@ -128,13 +66,17 @@ Outcome TryWithFailure(int64_t allocation, const Operation& operation) {
   return is_done ? Outcome::kDone : Outcome::kThrown;
 }
 
+// The slow form fails every allocation, the quick one a sample of those of long operations.
+int64_t Stride(int64_t quick) {
+  return std::getenv("CAFFE_SLOW_TESTS") != nullptr ? 1 : quick;
+}
+
 class AllocationTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
 #ifndef CAFFE_OWN_MALLOC
     GTEST_SKIP() << "the sanitizer, or another C library, has its own malloc()";
 #endif
-    dl_iterate_phdr(FindHdf5, &hdf5);
     const auto writer = data::CreateRecordWriter(DataParameter::LMDB, folder_.path("db"));
     for (int i = 0; i < 10; ++i) {
       Datum datum;
@@ -176,6 +118,13 @@ class AllocationTest : public ::testing::TestWithParam<const char*> {
     }
   }
 
+  // The name of a state of iteration 2.
+  std::string MakeState() const {
+    Solver solver(Param());
+    solver.Step(2);
+    return solver.Snapshot();
+  }
+
   // Model and state after one more step tell whether the solver is as it should be.
   static std::string After(Solver* solver) {
     solver->Step(1);
@@ -191,6 +140,25 @@ class AllocationTest : public ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Formats, AllocationTest, ::testing::Values("BINARYPROTO", "HDF5"),
                          [](const auto& info) { return std::string(info.param); });
 
+// Tries `operation` with each stride-th of its allocations failing, and calls `check` after each.
+template <typename Operation, typename Check>
+void FailEach(const std::string& what, int64_t stride, const Operation& operation,
+              const Check& check) {
+  int tried = 0, thrown = 0;
+  int64_t allocation = 1;
+  for (;; allocation += stride) {
+    const Outcome outcome = TryWithFailure(allocation, operation);
+    if (outcome == Outcome::kNotReached) break;
+    SCOPED_TRACE(StrCat("allocation ", allocation));
+    ASSERT_NO_FATAL_FAILURE(check(outcome));
+    ++tried;
+    thrown += outcome == Outcome::kThrown;
+  }
+  std::cout << what << ": " << tried << " of its allocations failed, " << thrown << " with an error"
+            << std::endl;
+  EXPECT_GT(thrown, 50);
+}
+
 TEST_P(AllocationTest, ASnapshotFailsWhole) {
   Solver solver(Param()), other(Param());
   solver.Step(2);
@@ -198,12 +166,7 @@ TEST_P(AllocationTest, ASnapshotFailsWhole) {
   solver.Snapshot();
   const auto whole = Files();
   ASSERT_EQ(whole.size(), 2);
-  int64_t thrown = 0, allocation = 1;
-  for (;; ++allocation) {
-    RemoveFiles();
-    const Outcome outcome = TryWithFailure(allocation, [&] { solver.Snapshot(); });
-    if (outcome == Outcome::kNotReached) break;
-    SCOPED_TRACE(StrCat("allocation ", allocation));
+  const auto check = [&](Outcome outcome) {
     for (const auto& [name, content] : Files()) {
       ASSERT_TRUE(whole.count(name)) << name << " is left";
       ASSERT_EQ(content, whole.at(name)) << name << " is torn";
@@ -211,14 +174,45 @@ TEST_P(AllocationTest, ASnapshotFailsWhole) {
     if (outcome == Outcome::kDone) {
       ASSERT_EQ(Files().size(), 2);
     }
-    thrown += outcome == Outcome::kThrown;
     solver.Snapshot();
     ASSERT_EQ(Files(), whole);
-  }
-  std::printf("%s: %d allocations of a snapshot failed, %d with an error\n", GetParam(),
-              static_cast<int>(allocation - 1), static_cast<int>(thrown));
-  EXPECT_GT(thrown, 50);
+    RemoveFiles();
+  };
+  RemoveFiles();
+  FailEach(
+      StrCat("a snapshot, ", GetParam()), 1, [&] { solver.Snapshot(); }, check);
   EXPECT_EQ(After(&solver), After(&other));
+}
+
+TEST_P(AllocationTest, AfterAFailedRestoreAnotherOneSucceeds) {
+  const std::string state = MakeState();
+  Solver solver(Param()), other(Param());
+  other.Restore(state);
+  const std::string expected = After(&other);
+  const auto check = [&](Outcome outcome) {
+    if (outcome == Outcome::kThrown) solver.Restore(state);
+    ASSERT_EQ(After(&solver), expected);
+  };
+  FailEach(
+      StrCat("a restore, ", GetParam()), Stride(11), [&] { solver.Restore(state); }, check);
+}
+
+TEST_P(AllocationTest, AResumedSolverIsMadeOrNot) {
+  const std::string state = MakeState();
+  std::unique_ptr<Solver> solver;
+  const auto resume = [&] {
+    solver = std::make_unique<Solver>(Param());
+    solver->Restore(state);
+  };
+  resume();
+  const std::string expected = After(solver.get());
+  const auto check = [&](Outcome outcome) {
+    if (outcome == Outcome::kDone) {
+      ASSERT_EQ(After(solver.get()), expected);
+    }
+    solver.reset();
+  };
+  FailEach(StrCat("a resumed solver, ", GetParam()), Stride(23), resume, check);
 }
 
 TEST_P(AllocationTest, TrainingGoesOnAfterASnapshotWithoutMemory) {

@@ -45,6 +45,8 @@ BatchPipeline::~BatchPipeline() {
 }
 
 void BatchPipeline::Start(int parsers) {
+  // Room first: a running thread that cannot be kept ends the program.
+  threads_.reserve(static_cast<size_t>(parsers) + 1);
   const auto make_loader = [&] { return loaders_.emplace_back(parts_.source.MakeLoader()).get(); };
   RecordLoader* own = make_loader();
   threads_.push_back(StartThread("reading records", [this, own] { RunReader(own); }));

@@ -97,31 +97,38 @@ void GradientReducer::Wait() {
 }
 
 void GradientReducer::Run() {
-  const TraceRow row(trace_, communicator_->rank(), "reduction");
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(
-        lock, [&] { return stops_ || (next_ < buckets_.size() && buckets_[next_].missing == 0); });
-    if (stops_) return;
-    const size_t index = next_;
-    const Bucket& bucket = buckets_[index];
-    is_reducing_ = true;
-    lock.unlock();
-    std::exception_ptr error;
-    try {
-      const TraceSpan span(bucket.name);
-      communicator_->AllReduceMean(bucket.memory, stream_);
-    } catch (...) {
-      error = std::current_exception();
-      communicator_->Abort(error);
-    }
-    lock.lock();
+  try {
+    const TraceRow row(trace_, communicator_->rank(), "reduction");
+    while (ReduceNext()) continue;
+  } catch (...) {
+    const std::exception_ptr error = std::current_exception();
+    communicator_->Abort(error);
+    const std::lock_guard lock(mutex_);
     is_reducing_ = false;
     error_ = error;
-    if (next_ == index) ++next_;  // unless the pass was cancelled meanwhile
     changed_.notify_all();
-    if (error_) return;
   }
+}
+
+// Waits for the next bucket and reduces it; false once there are no more.
+bool GradientReducer::ReduceNext() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(
+      lock, [&] { return stops_ || (next_ < buckets_.size() && buckets_[next_].missing == 0); });
+  if (stops_) return false;
+  const size_t index = next_;
+  const Bucket& bucket = buckets_[index];
+  is_reducing_ = true;
+  lock.unlock();
+  {
+    const TraceSpan span(bucket.name);
+    communicator_->AllReduceMean(bucket.memory, stream_);
+  }
+  lock.lock();
+  is_reducing_ = false;
+  if (next_ == index) ++next_;  // unless the pass was cancelled meanwhile
+  changed_.notify_all();
+  return true;
 }
 
 }  // namespace caffe

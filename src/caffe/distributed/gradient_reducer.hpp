@@ -53,6 +53,7 @@ class GradientReducer {
 
   void FormBuckets(Device& device, int buckets);
   void Run();
+  bool ReduceNext();
 
   const std::shared_ptr<Communicator> communicator_;
   Stream& stream_;  // which computes the gradients

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <exception>
 #include <filesystem>
 #include <limits>
 #include <mutex>
@@ -65,16 +66,35 @@ class Handle {
   Closer closer_;
 };
 
+// What a callback that returns herr_t may do. An exception must not pass through the library, which
+// would keep what it has open; so it stays in `error`, and the library's own call fails.
+template <typename Fn>
+herr_t Guarded(std::exception_ptr* error, const Fn& fn) {
+  try {
+    fn();
+    return 0;
+  } catch (...) {
+    *error = std::current_exception();
+    return -1;
+  }
+}
+
 // The innermost reason that the library gives for the last failure: "no space left on device".
 std::string LibraryReason() {
-  std::string reason;
+  struct Visit {
+    std::string reason;
+    std::exception_ptr error;
+  } visit;
   // Walking upward starts at the innermost call.
-  const auto visit = [](unsigned depth, const H5E_error2_t* error, void* text) -> herr_t {
-    if (depth == 0 && error->desc) *static_cast<std::string*>(text) = error->desc;
-    return 0;
+  const auto see = [](unsigned depth, const H5E_error2_t* error, void* data) {
+    auto* const seen = static_cast<Visit*>(data);
+    return Guarded(&seen->error, [&] {
+      if (depth == 0 && error->desc) seen->reason = error->desc;
+    });
   };
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, visit, &reason);
-  return reason.empty() ? "unknown HDF5 error" : reason;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, see, &visit);
+  if (visit.error) std::rethrow_exception(visit.error);
+  return visit.reason.empty() ? "unknown HDF5 error" : visit.reason;
 }
 
 std::string Place(const std::string& path, const std::string& name) {
@@ -239,16 +259,20 @@ std::vector<std::string> Hdf5Reader::LinksOf(const std::string& name) const {
   const LibraryLock lock;
   if (!IsGroup(name)) throw IoError(Place(impl_->path, name) + ": no such group");
   const Handle group(H5Gopen2(impl_->file.get(), name.c_str(), H5P_DEFAULT), H5Gclose);
-  std::vector<std::string> links;
-  const auto visit = [](hid_t, const char* link, const H5L_info_t*, void* list) -> herr_t {
-    static_cast<std::vector<std::string>*>(list)->push_back(link);
-    return 0;
+  struct Visit {
+    std::vector<std::string> links;
+    std::exception_ptr error;
+  } visit;
+  const auto see = [](hid_t, const char* link, const H5L_info_t*, void* data) {
+    auto* const seen = static_cast<Visit*>(data);
+    return Guarded(&seen->error, [&] { seen->links.emplace_back(link); });
   };
-  if (H5Literate(group.get(), H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, visit, &links) < 0) {
-    throw IoError(Place(impl_->path, name) + ": cannot list: " + LibraryReason());
-  }
-  std::sort(links.begin(), links.end(), ComesBefore);
-  return links;
+  const herr_t status =
+      H5Literate(group.get(), H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, see, &visit);
+  if (visit.error) std::rethrow_exception(visit.error);
+  if (status < 0) throw IoError(Place(impl_->path, name) + ": cannot list: " + LibraryReason());
+  std::sort(visit.links.begin(), visit.links.end(), ComesBefore);
+  return visit.links;
 }
 
 Shape Hdf5Reader::ShapeOf(const std::string& dataset) const {

@@ -63,6 +63,8 @@ void SolverGroup::RunAll(const std::function<void(int)>& work) {
   std::mutex mutex;
   std::exception_ptr first_error;
   std::vector<std::thread> threads;
+  // Room first: a running thread that cannot be kept ends the program.
+  threads.reserve(communicators_.size());
   const auto fail = [&](int worker, const std::exception_ptr& error) {
     std::lock_guard lock(mutex);
     if (!first_error) first_error = error;
@@ -72,14 +74,14 @@ void SolverGroup::RunAll(const std::function<void(int)>& work) {
     try {
       threads.push_back(StartThread(StrCat("worker ", worker, " of ", workers()), [&, worker] {
         omp_set_num_threads(share);  // of this thread's kernels
-        const TraceRow row(trace_, worker, "compute");
         try {
+          const TraceRow row(trace_, worker, "compute");
           work(worker);
         } catch (...) {
           fail(worker, std::current_exception());
         }
       }));
-    } catch (const Error&) {
+    } catch (...) {
       fail(worker, std::current_exception());
       break;  // those that run see the error and end
     }
