@@ -6,12 +6,15 @@
 
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "caffe/core/printable.hpp"
 #include "caffe/decode_limit.hpp"
+#include "tools/run_main.hpp"
 #include "tools/standard_streams.hpp"
 
 DEFINE_int64(max_decoded_mb, caffe::MaxDecodedMb(),
@@ -31,30 +34,34 @@ struct ToolFailure : std::runtime_error {
 // Prints the usage when their number is not within [least, most]. Returns the exit status: 1 then
 // and after any other exception than a ToolFailure.
 template <typename Body>
-int RunTool(int argc, char** argv, const std::string& usage, size_t least, size_t most,
-            Body&& body) {
-  OpenStandardStreams();
-  FLAGS_alsologtostderr = true;
-  FLAGS_log_year_in_prefix = false;  // as Caffe's parsers expect
-  gflags::SetUsageMessage(usage);
-  gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
-  google::InitGoogleLogging(argv[0]);
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (arguments.size() < least || arguments.size() > most) {
-    std::fprintf(stderr, "%s\n(--help shows the flags)\n", usage.c_str());
-    return 1;
-  }
-  try {
-    SetMaxDecodedMb(FLAGS_max_decoded_mb);
-    body(arguments);
-    return 0;
-  } catch (const ToolFailure& failure) {
-    LOG(ERROR) << PrintableLines(failure.what());
-    return failure.status;
-  } catch (const std::exception& error) {
-    LOG(ERROR) << PrintableLines(error.what());
-    return 1;
-  }
+int RunTool(int argc, char** argv, std::string_view usage, size_t least, size_t most, Body&& body) {
+  return RunMain(argv[0], [&] {
+    OpenStandardStreams();
+    FLAGS_alsologtostderr = true;
+    FLAGS_log_year_in_prefix = false;  // as Caffe's parsers expect
+    gflags::SetUsageMessage(std::string(usage));
+    gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
+    google::InitGoogleLogging(argv[0]);
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    if (arguments.size() < least || arguments.size() > most) {
+      std::fprintf(stderr, "%.*s\n(--help shows the flags)\n", static_cast<int>(usage.size()),
+                   usage.data());
+      return 1;
+    }
+    try {
+      SetMaxDecodedMb(FLAGS_max_decoded_mb);
+      body(arguments);
+      return 0;
+    } catch (const ToolFailure& failure) {
+      LOG(ERROR) << PrintableLines(failure.what());
+      return failure.status;
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      LOG(ERROR) << PrintableLines(error.what());
+      return 1;
+    }
+  });
 }
 
 }  // namespace caffe::tools

@@ -28,8 +28,8 @@ thread_local int64_t until_failure = 0;
 
 }  // namespace
 
-bool caffe::testing::Fails(const void* caller) {
-  return until_failure != 0 && --until_failure == 0 && !IsSpared(caller);
+bool caffe::testing::Fails() {
+  return until_failure != 0 && --until_failure == 0 && !IsSpared();
 }
 
 namespace caffe {

@@ -76,6 +76,14 @@ std::string Suggest(const std::string& name, const std::vector<std::string>& can
   return near.empty() ? "" : "; did you mean '" + dashes + near + "'?";
 }
 
+// As CLI11's get_option_no_throw(), which ends the program when there is no memory.
+const CLI::Option* FindOption(const CLI::App& app, const std::string& name) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->check_name(name)) return option;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 CommandLine::CommandLine() {
@@ -96,9 +104,9 @@ CommandLine::CommandLine() {
 
 // The option of any command: whether a flag takes a value is the same in all.
 const CLI::Option* CommandLine::Find(const std::string& flag) const {
-  if (const CLI::Option* option = app_.get_option_no_throw("--" + flag)) return option;
+  if (const CLI::Option* option = FindOption(app_, "--" + flag)) return option;
   for (const CLI::App* app : app_.get_subcommands({})) {
-    if (const CLI::Option* option = app->get_option_no_throw("--" + flag)) return option;
+    if (const CLI::Option* option = FindOption(*app, "--" + flag)) return option;
   }
   return nullptr;
 }
@@ -107,7 +115,7 @@ const CLI::Option* CommandLine::Find(const std::string& flag) const {
 std::vector<std::string> CommandLine::Takers(const std::string& flag) const {
   std::vector<std::string> names;
   for (const CLI::App* app : app_.get_subcommands({})) {
-    if (app->get_option_no_throw("--" + flag) != nullptr) names.push_back(WordsOf(app->get_name()));
+    if (FindOption(*app, "--" + flag) != nullptr) names.push_back(WordsOf(app->get_name()));
   }
   return names;
 }
@@ -213,10 +221,9 @@ void CommandLine::ThrowUnknownFlag(const Flag& flag) const {
 void CommandLine::AddFlag(const Flag& flag, std::vector<std::string>* for_all,
                           std::vector<std::string>* for_command) {
   const std::string name = "--" + flag.name;
-  const CLI::Option* option =
-      command_app_ != nullptr ? command_app_->get_option_no_throw(name) : nullptr;
+  const CLI::Option* option = command_app_ != nullptr ? FindOption(*command_app_, name) : nullptr;
   std::vector<std::string>* words = option != nullptr ? for_command : for_all;
-  if (option == nullptr) option = app_.get_option_no_throw(name);
+  if (option == nullptr) option = FindOption(app_, name);
   if (option == nullptr) {
     const std::vector<std::string> takers = Takers(flag.name);
     if (takers.empty()) ThrowUnknownFlag(flag);

@@ -122,9 +122,11 @@ class DataImport : public Command {
     if (report.mean() != nullptr) {
       WriteBinaryProto(training.folder() + "/mean.binaryproto", report.mean()->ToProto());
     }
+    // What can fail comes before either has its name.
+    const std::string text = json_ ? FormatJson(report.ToJson()) : report.ToText();
     training.Finish();
     if (validation) validation->Finish();
-    std::cout << (json_ ? FormatJson(report.ToJson()) : report.ToText());
+    std::cout << text;
   }
 
   [[noreturn]] void ThrowNoImage(const ImageSet& set, const ImportReport& report) const {

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <new>
 #include <string_view>
 #include <system_error>
 
@@ -61,6 +62,8 @@ ImportedImage ImportImage(const std::string& path, int label, const ImportOption
   ImportedImage imported;
   try {
     Import(path, label, options, &imported);
+  } catch (const std::bad_alloc&) {
+    throw;  // not the image's fault
   } catch (const std::exception& error) {
     imported.error = error.what();
     if (imported.error.starts_with(path + ": ")) imported.error.erase(0, path.size() + 2);

@@ -9,6 +9,7 @@
 #include "tools/caffe/command_line.hpp"
 #include "tools/caffe/fault_report.hpp"
 #include "tools/caffe/log_flags.hpp"
+#include "tools/run_main.hpp"
 #include "tools/standard_streams.hpp"
 
 namespace caffe::tools {
@@ -46,5 +47,5 @@ int Main(int argc, char** argv) {
 }  // namespace caffe::tools
 
 int main(int argc, char** argv) {
-  return caffe::tools::Main(argc, argv);
+  return caffe::tools::RunMain("caffe", [&] { return caffe::tools::Main(argc, argv); });
 }

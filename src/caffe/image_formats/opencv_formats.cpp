@@ -78,6 +78,7 @@ class OpenCvFormats final : public ImageFormats {
     try {
       decoded = cv::imdecode(input, OpenCvFlags(mode));
     } catch (const cv::Exception& error) {
+      if (error.code == cv::Error::StsNoMem) throw std::bad_alloc();
       throw IoError(StrCat("cannot decode the image: ", error.what()));
     }
     if (decoded.empty()) {
@@ -100,7 +101,8 @@ class OpenCvFormats final : public ImageFormats {
     std::vector<uint8_t> file;
     try {
       if (!cv::imencode("." + extension, mat, file)) return {};
-    } catch (const cv::Exception&) {
+    } catch (const cv::Exception& error) {
+      if (error.code == cv::Error::StsNoMem) throw std::bad_alloc();
       return {};  // an unknown type
     }
     return {file.begin(), file.end()};

@@ -3,6 +3,7 @@
 #include <turbojpeg.h>
 
 #include <cstring>
+#include <new>
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
 
@@ -57,6 +58,15 @@ bool HasSeveralScans(std::string_view file) {
   return false;
 }
 
+// Too little memory is std::bad_alloc: the image is not at fault, and nobody should go on without
+// it.
+[[noreturn]] void ThrowJpegError(const std::string& what, const std::string& reason) {
+  for (const char* shortage : {"Memory allocation failure", "Insufficient memory"}) {
+    if (reason.find(shortage) != std::string::npos) throw std::bad_alloc();
+  }
+  throw IoError(what + ": " + reason);
+}
+
 cv::Mat MatOf(const ImageView& image) {
   return cv::Mat(image.extents.height, image.extents.width, CV_8UC(image.extents.channels),
                  const_cast<uint8_t*>(image.bytes));
@@ -75,14 +85,14 @@ struct ImageDecoder::Impl {
 
   void StartJpeg() {
     jpeg.reset(tjInitDecompress());
-    if (!jpeg) throw IoError(StrCat("cannot start libjpeg-turbo: ", tjGetErrorStr()));
+    if (!jpeg) ThrowJpegError("cannot start libjpeg-turbo", tjGetErrorStr2(nullptr));
   }
 
   // After an error in a header libjpeg-turbo goes on where it stopped, in the next image.
   [[noreturn]] void FailJpeg() {
     const std::string reason = tjGetErrorStr2(jpeg.get());
     StartJpeg();
-    throw IoError("broken JPEG image: " + reason);
+    ThrowJpegError("broken JPEG image", reason);
   }
 
   JpegHeader ReadJpegHeader(std::string_view file) {
@@ -182,6 +192,7 @@ Image ResizeImage(const ImageView& image, int height, int width) {
   try {
     cv::resize(MatOf(image), resized, cv::Size(width, height), 0, 0, cv::INTER_LINEAR);
   } catch (const cv::Exception& error) {
+    if (error.code == cv::Error::StsNoMem) throw std::bad_alloc();
     throw InvalidArgument(StrCat("cannot resize the image from ", image.extents.height, "x",
                                  image.extents.width, " to ", height, "x", width, ": ",
                                  error.what()));
@@ -200,7 +211,7 @@ std::string EncodeJpegImage(const Image& image, int quality) {
                              image.extents.height, is_gray ? TJPF_GRAY : TJPF_BGR, &bytes, &size,
                              is_gray ? TJSAMP_GRAY : TJSAMP_420, quality, /*flags=*/0);
   const std::unique_ptr<unsigned char, void (*)(unsigned char*)> owner(bytes, tjFree);
-  if (status != 0) throw IoError(StrCat("cannot encode a JPEG image: ", tjGetErrorStr()));
+  if (status != 0) ThrowJpegError("cannot encode a JPEG image", tjGetErrorStr2(encoder.get()));
   return {reinterpret_cast<const char*>(bytes), size};
 }
 

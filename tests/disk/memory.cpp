@@ -1,0 +1,86 @@
+// A library to preload into a program: runs the program's main() again and again, each time in a
+// new process, with one of all allocations, of whatever thread, failing.
+// tests/smoke/failing_memory.py talks to it:
+//
+//     standard input  <- the number of the allocation, 0 for none, and a file for the output
+//     standard output -> the status as of waitpid(), and how many allocations there were
+//
+// Without CAFFE_MEMORY_SERVER the program runs as ever.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+
+#include "tests/disk/failing_malloc.hpp"
+
+#ifdef CAFFE_OWN_MALLOC
+namespace {
+
+constexpr unsigned kLimitSeconds = 20;  // of one run; then it hangs
+
+// Of the run, in memory that it shares with the server.
+struct Run {
+  std::atomic<int64_t> failing = 0;  // number of the allocation, from 1; 0 for none
+  std::atomic<int64_t> allocations = 0;
+};
+Run* run = nullptr;
+std::atomic<bool> is_armed = false;
+
+using Main = int (*)(int, char**, char**);
+Main program = nullptr;
+
+[[noreturn]] void RunProgram(const char* output, int count, char** arguments, char** environment) {
+  const int null = ::open("/dev/null", O_RDONLY);
+  const int file = ::open(output, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(file, STDOUT_FILENO);
+  ::dup2(file, STDERR_FILENO);
+  ::close(null);
+  ::close(file);
+  ::alarm(kLimitSeconds);
+  is_armed = true;
+  const int status = program(count, arguments, environment);
+  is_armed = false;  // what other libraries do at the end is not at issue
+  std::exit(status);
+}
+
+int Serve(int count, char** arguments, char** environment) {
+  if (std::getenv("CAFFE_MEMORY_SERVER") == nullptr) return program(count, arguments, environment);
+  void* const shared =
+      ::mmap(nullptr, sizeof(Run), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return 2;
+  run = new (shared) Run;
+  char output[4096];
+  long long failing = 0;
+  while (std::scanf("%lld %4095s", &failing, output) == 2) {
+    run->failing = failing;
+    run->allocations = 0;
+    const pid_t child = ::fork();
+    if (child == 0) RunProgram(output, count, arguments, environment);
+    int status = 0;
+    if (child < 0 || ::waitpid(child, &status, 0) != child) return 2;
+    std::printf("%d %lld\n", status, static_cast<long long>(run->allocations));
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool caffe::testing::Fails() {
+  if (!is_armed.load(std::memory_order_relaxed)) return false;
+  return ++run->allocations == run->failing && !IsSpared();
+}
+
+extern "C" int __libc_start_main(Main main, int count, char** arguments, void (*begin)(),
+                                 void (*end)(), void (*end_of_loader)(), void* stack) {
+  program = main;
+  const auto real =
+      reinterpret_cast<decltype(&__libc_start_main)>(::dlsym(RTLD_NEXT, "__libc_start_main"));
+  return real(Serve, count, arguments, begin, end, end_of_loader, stack);
+}
+#endif

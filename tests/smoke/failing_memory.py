@@ -1,0 +1,34 @@
+"""Programs one of whose allocations fails: tests/disk/memory.cpp, preloaded into them."""
+import os
+import subprocess
+
+from conftest import BINARIES
+
+LIBRARY = BINARIES.parent / "lib" / "libcaffe_test_memory.so"
+
+
+class FailingMemory:
+    """A program that waits before its main(), and runs once for each question, in a process of its own."""
+
+    def __init__(self, command, folder):
+        self.output = folder / "output"
+        # With this policy `caffe` need not start itself a second time.
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1",
+                       "LD_PRELOAD": str(LIBRARY), "CAFFE_MEMORY_SERVER": "1"}
+        self.server = subprocess.Popen([str(part) for part in command], cwd=folder, env=environment, text=True,
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.stdin.close()
+        self.server.stdout.close()
+        self.server.wait(timeout=60)
+
+    def run(self, failing=0):
+        """Fails that allocation, counted from 1. The exit status (-N after signal N), all output, allocations made."""
+        self.server.stdin.write(f"{failing} {self.output}\n")
+        self.server.stdin.flush()
+        status, allocations = map(int, self.server.stdout.readline().split())
+        return os.waitstatus_to_exitcode(status), self.output.read_text(errors="replace"), allocations

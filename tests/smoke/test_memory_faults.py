@@ -1,0 +1,111 @@
+"""Allocations of whole programs fail, one in each run: of main() on, and of all threads.
+
+After each the program has done what it should, or has ended with status 1 and a text; no file is torn or half-written,
+and what was good is still there. The quick form fails some 100 of each program; CAFFE_SLOW_TESTS=1 all.
+"""
+import os
+import shutil
+
+import pytest
+
+import failing_memory
+from conftest import ROOT
+from failing_memory import FailingMemory
+from test_disk_faults import NET, SOLVER
+
+IMAGES = ROOT / "tests" / "fuzz" / "corpus" / "image"
+
+
+@pytest.fixture(name="failing", autouse=True)
+def need_library():
+    if not failing_memory.LIBRARY.exists():
+        pytest.skip(f"{failing_memory.LIBRARY} is not built")
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def put(folder, files):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for path, data in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)
+
+
+def fail_each(name, command, folder, is_whole, quick=100):
+    """Each run starts with the files that `folder`/disk has now; is_whole(files, before, all) judges what one leaves."""
+    disk = folder / "disk"
+    before = contents(disk)
+    with FailingMemory(command, folder) as program:
+        status, output, allocations = program.run()
+        assert status == 0, output
+        everything = contents(disk)
+        stride = 1 if os.environ.get("CAFFE_SLOW_TESTS") else max(1, allocations // quick)
+        failed = 0
+        for number in range(1, allocations + 1, stride):
+            put(disk, before)
+            status, output, _ = program.run(number)
+            what = f"{name}, allocation {number} of {allocations}: status {status}: {output[-2000:]}"
+            assert status in (0, 1), what
+            files = contents(disk)
+            if status == 0:
+                assert files == everything, what
+            else:
+                assert "memory" in output or "bad_alloc" in output or "\nE" in "\n" + output, what
+                assert is_whole(files, before, everything), f"{sorted(files)} is left after {what}"
+                failed += 1
+        print(f"\n{name}: {allocations} allocations, each {stride}. failed, {failed} runs ended with an error")
+        assert failed > 30
+        put(disk, before)
+        assert program.run()[0] == 0 and contents(disk) == everything
+
+
+def is_whole_snapshot(files, before, everything):
+    return before.items() <= files.items() <= everything.items()
+
+
+@pytest.mark.parametrize("format", ["BINARYPROTO", "HDF5"])
+def test_a_resumed_run_survives_every_allocation(tmp_path, program, format):
+    (tmp_path / "net.prototxt").write_text(NET)
+    (tmp_path / "solver.prototxt").write_text(SOLVER % format)
+    (tmp_path / "disk").mkdir()
+    train = [program("caffe"), "train", "--solver=solver.prototxt"]
+    with FailingMemory(train, tmp_path) as first:
+        status, output, _ = first.run()
+        assert status == 0, output
+    files = contents(tmp_path / "disk")
+    put(tmp_path / "disk", {path: data for path, data in files.items() if "iter_4" not in path})
+    state = "disk/new/run_iter_2.solverstate" + (".h5" if format == "HDF5" else "")
+    fail_each(f"caffe train -snapshot, {format}", [*train, f"--snapshot={state}"], tmp_path, is_whole_snapshot)
+
+
+def photos(root):
+    """4 JPEGs in 2 classes, and a list of them."""
+    lines = []
+    for number, image in enumerate(["rgb", "progressive", "gray", "rgb"]):
+        path = f"class{number % 2}/{number}.jpg"
+        (root / "photos" / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(IMAGES / f"{image}.jpg", root / "photos" / path)
+        lines.append(f"{path} {number % 2}\n")
+    (root / "list").write_text("".join(lines))
+    (root / "disk").mkdir()
+
+
+def is_whole_database(files, _, everything):
+    """All of a database or nothing of it."""
+    folders = {path.split("/")[0] for path in files}
+    return files == {path: data for path, data in everything.items() if path.split("/")[0] in folders}
+
+
+CONVERTERS = {
+    "convert_imageset": ["photos/", "list", "disk/db", "--resize_width=4", "--resize_height=4"],
+    "caffe": ["data", "import", "photos", "disk/db", "--val=50%", "--resize=4x4"],
+}
+
+
+@pytest.mark.parametrize("converter", CONVERTERS)
+def test_a_converter_survives_every_allocation(tmp_path, program, converter):
+    photos(tmp_path)
+    fail_each(converter, [program(converter), *CONVERTERS[converter]], tmp_path, is_whole_database)
