@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -67,6 +69,39 @@ TEST(ActivityTest, InterruptsThreadsThatWait) {
   waiting.join();
   EXPECT_THROW(std::rethrow_exception(error), std::runtime_error);
   EXPECT_FALSE(Activity::InterruptWaits(0, error));
+}
+
+// ncclCommAbort may hang.
+TEST(ActivityTest, OthersBeginAndEndWhileAnInterruptionLasts) {
+  std::promise<void> begun, others_are_done;
+  std::atomic<bool> is_called = false, has_ended = false;
+  std::thread waiting([&] {
+    {
+      const Activity activity("compute", "waits for", "x", [&](const std::exception_ptr&) {
+        is_called = true;
+        begun.set_value();
+        others_are_done.get_future().wait();
+        EXPECT_FALSE(has_ended);
+      });
+      while (!is_called) std::this_thread::yield();
+    }
+    has_ended = true;
+  });
+  while (Texts(0).empty()) std::this_thread::yield();
+  std::thread interrupting([] {
+    EXPECT_TRUE(Activity::InterruptWaits(0, std::make_exception_ptr(std::runtime_error("now"))));
+  });
+  begun.get_future().wait();
+  auto others = std::async(std::launch::async, [] {
+    const Activity other("reader", "reads", "y");
+    return Texts(0).size();
+  });
+  const bool is_done = others.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  others_are_done.set_value();
+  EXPECT_TRUE(is_done);
+  EXPECT_EQ(others.get(), 2);
+  interrupting.join();
+  waiting.join();
 }
 
 TEST(ActivityTest, StepsOfWorkMakeItYounger) {

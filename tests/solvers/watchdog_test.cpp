@@ -15,6 +15,7 @@
 
 #include "caffe/core/activity.hpp"
 #include "caffe/error.hpp"
+#include "caffe/solver.hpp"
 #include "tests/support/error_text.hpp"
 
 namespace caffe {
@@ -101,6 +102,14 @@ TEST(WatchdogTest, RefusesWhatItDoesNotKnow) {
           << seconds;
     }
   }
+}
+
+// Not at the first step, after minutes of reading weights and data.
+TEST(WatchdogTest, ASolverIsNotMadeWithWhatItDoesNotKnow) {
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { Solver(Settings("kill", 1)); }),
+              HasSubstr("watchdog is 'kill'"));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { Solver(Settings("warn", -1)); }),
+              HasSubstr("watchdog_seconds is -1"));
 }
 
 TEST(WatchdogTest, OffDoesNotLook) {

@@ -1,6 +1,7 @@
 #include "caffe/core/activity.hpp"
 
 #include <algorithm>
+#include <condition_variable>
 #include <mutex>
 #include <utility>
 
@@ -21,6 +22,7 @@ double SecondsSince(Activity::Clock::time_point begin) {
 
 struct Activity::Registry {
   std::mutex mutex;
+  std::condition_variable changed;  // an interruption has ended
   Activity* first = nullptr;
 };
 
@@ -47,7 +49,8 @@ Activity::Activity(const char* stage, const char* verb, std::string_view object,
 Activity::~Activity() {
   innermost = outer_;
   Registry& registry = TheRegistry();
-  const std::lock_guard lock(registry.mutex);
+  std::unique_lock lock(registry.mutex);
+  registry.changed.wait(lock, [this] { return interruptions_ == 0; });
   (previous_ != nullptr ? previous_->next_ : registry.first) = next_;
   if (next_ != nullptr) next_->previous_ = previous_;
   if (outer_ == nullptr) return;
@@ -85,10 +88,17 @@ std::vector<Activity::Report> Activity::LongerThan(double seconds) {
 bool Activity::InterruptWaits(double seconds, const std::exception_ptr& error) {
   bool found = false;
   Registry& registry = TheRegistry();
-  const std::lock_guard lock(registry.mutex);
-  for (const Activity* one = registry.first; one != nullptr; one = one->next_) {
+  std::unique_lock lock(registry.mutex);
+  for (Activity* one = registry.first; one != nullptr; one = one->next_) {
     if (!one->is_innermost_ || !one->interrupt_ || SecondsSince(one->begin_) < seconds) continue;
+    // Without the lock, because an interruption may hang (ncclCommAbort), and nobody could begin or
+    // end an activity. This one does not end meanwhile, so it stays in the list.
+    ++one->interruptions_;
+    lock.unlock();
     one->interrupt_(error);
+    lock.lock();
+    --one->interruptions_;
+    registry.changed.notify_all();
     found = true;
   }
   return found;

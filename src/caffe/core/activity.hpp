@@ -19,7 +19,8 @@ namespace caffe {
 class CAFFE_EXPORT Activity {
  public:
   using Clock = std::chrono::steady_clock;
-  // Makes the thread throw what it is given; called from another thread.
+  // Makes the thread throw what it is given; called from another thread, for which the end of the
+  // activity waits. Must not throw.
   using Interrupt = std::function<void(const std::exception_ptr&)>;
 
   // As in "parser", "reads", "/data/cat.jpg". The stages are reader, parser, compute, reduction,
@@ -57,6 +58,7 @@ class CAFFE_EXPORT Activity {
   std::atomic<Clock::time_point> begin_ = Clock::now();
   Activity* const outer_;
   bool is_innermost_ = true;
+  int interruptions_ = 0;                           // that are being called
   Activity *previous_ = nullptr, *next_ = nullptr;  // in the registry's list
 };
 

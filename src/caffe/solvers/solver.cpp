@@ -201,6 +201,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
           "solver: eval_type is '", param.eval_type(), "'; use classification or detection");
   if (parallel.is_root()) LogSolver(param);
   DetectionScore{param.ap_version()};  // throws for an unknown version
+  CheckWatchdog(param);
   CheckSchedule(param);
   rule = MakeUpdateRule(param);
   decide.larc = ParseLarc(param);

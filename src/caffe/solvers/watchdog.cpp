@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -14,16 +15,6 @@
 
 namespace caffe {
 namespace {
-
-bool IsOn(const SolverParameter& param) {
-  const std::string& name = param.watchdog();
-  Require(name == "off" || name == "warn" || name == "abort", "solver: watchdog is '", name,
-          "'; give off, warn or abort");
-  const double seconds = param.watchdog_seconds();
-  Require(std::isfinite(seconds) && seconds > 0, "solver: watchdog_seconds is ", seconds,
-          "; give a positive number of seconds, or watchdog: \"off\"");
-  return name != "off";
-}
 
 std::string Describe(const std::vector<Activity::Report>& reports) {
   std::string text;
@@ -36,13 +27,23 @@ std::string Describe(const std::vector<Activity::Report>& reports) {
 
 }  // namespace
 
+void CheckWatchdog(const SolverParameter& param) {
+  const std::string& name = param.watchdog();
+  Require(name == "off" || name == "warn" || name == "abort", "solver: watchdog is '", name,
+          "'; give off, warn or abort");
+  const double seconds = param.watchdog_seconds();
+  Require(std::isfinite(seconds) && seconds > 0, "solver: watchdog_seconds is ", seconds,
+          "; give a positive number of seconds, or watchdog: \"off\"");
+}
+
 Watchdog::Watchdog(const SolverParameter& param, GiveUp give_up)
     : limit_(param.watchdog_seconds()),
       pause_(std::clamp(limit_ / 10, 0.01, 5.0)),
       aborts_(param.watchdog() == "abort"),
       give_up_(std::move(give_up)),
       next_report_(limit_) {
-  if (IsOn(param)) thread_ = StartThread("the watchdog", [this] { Run(); });
+  CheckWatchdog(param);
+  if (param.watchdog() != "off") thread_ = StartThread("the watchdog", [this] { Run(); });
 }
 
 Watchdog::~Watchdog() {
@@ -73,8 +74,12 @@ void Watchdog::Run() {
     // This thread has nothing else to do: it, too, was stopped.
     if (lost > pause_)
       Activity::Excuse(std::chrono::duration_cast<Activity::Clock::duration>(lost));
-    Look();
-    if (!reason().empty()) Abort();
+    try {
+      Look();
+      if (!reason().empty()) Abort();
+    } catch (const std::bad_alloc&) {
+      // The next look may find more memory.
+    }
     lock.lock();
   }
 }

@@ -13,6 +13,10 @@
 
 namespace caffe {
 
+// Throws InvalidArgument for a watchdog other than "off", "warn" and "abort" and for times that are
+// not positive.
+void CheckWatchdog(const SolverParameter& param);
+
 // While it lives, a thread of its own looks for activities (core/activity.hpp) of this process that
 // last longer than the solver's watchdog_seconds, and names them in the log: first after that time,
 // then after twice, four times that time. While a process is stopped (SIGSTOP, a cluster's suspend)
@@ -23,8 +27,7 @@ class Watchdog {
   // be null.
   using GiveUp = std::function<void(const std::string& why)>;
 
-  // Throws InvalidArgument for a watchdog other than "off", "warn" and "abort" and for times that
-  // are not positive. "off": there is no thread.
+  // Throws what CheckWatchdog() does. "off": there is no thread.
   Watchdog(const SolverParameter& param, GiveUp give_up);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
