@@ -365,6 +365,24 @@ def test_a_converter_survives_power_cuts(tmp_path, program, converter):
     assert states > 10
 
 
+def test_an_import_killed_between_its_databases_says_what_to_do(tmp_path, program):
+    scenario, place = importation(program), Place(tmp_path)
+    scenario.prepare(place.root)
+    command = [*scenario.command({}), "--val=50%"]
+    done, whole = place.run(command, {})
+    assert done.returncode == 0, done.stderr
+    last = simulated_disk.counts(simulated_disk.operations(place.log))["rename"]
+    done, files = place.run(command, {}, f"rename:{last}:kill")
+    assert simulated_disk.was_killed(done)
+    assert "db/data.mdb" in files and "db_val" not in files
+    done, after = place.run(command, files)
+    assert done.returncode == 1 and after == files
+    assert "disk/db: exists already, but disk/db_val does not" in done.stderr and "remove disk/db" in done.stderr
+    begun = {path: data for path, data in files.items() if path.split("/")[0] != "db"}
+    done, after = place.run(command, begun)
+    assert done.returncode == 0 and after == whole, done.stderr
+
+
 def test_the_library_sees_and_fails_each_operation(tmp_path):
     """By a program that does one of each, and whose faults are known."""
     code = """

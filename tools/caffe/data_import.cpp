@@ -96,7 +96,18 @@ class DataImport : public Command {
   }
 
  private:
+  // What a kill between their renames leaves is whole, but half of what was asked for.
+  void CheckNotHalfDone() const {
+    const std::string validation = database_ + "_val";
+    const bool is_half_done =
+        share_ > 0 && std::filesystem::exists(database_) && !std::filesystem::exists(validation);
+    Require(!is_half_done, database_, ": exists already, but ", validation,
+            " does not, as after an import that was killed between the two; remove ", database_,
+            " and import again");
+  }
+
   void Import() {
+    CheckNotHalfDone();
     ImageSet set = ReadImageSet(source_, root_);
     if (shuffle_) Shuffle(seed_, &set.files);
     ImportReport report(set, database_);
