@@ -29,7 +29,8 @@ inline bool Contains(const char* file, std::initializer_list<const char*> names)
 // * libhdf5 can lose its defaults ("can't find property in skip list") and then writes no file any
 //   more, or calls itself without end;
 // * libglog and std::filesystem's directory_iterator take memory where they may not throw, and
-//   libgomp ends the program without, as the loader does for a thread's variables;
+//   libgomp ends the program without, as the loader does for a thread's variables; libdnnl's
+//   generator of code does not look at what it got;
 // * libpng does not say whether memory or the image was at fault.
 inline bool IsSpared() {
   Dl_info own, caller;
@@ -39,7 +40,7 @@ inline bool IsSpared() {
   bool is_below = true;  // what our callbacks do in HDF5, and loops in OpenMP, is not spared
   for (int i = 0; i < count; ++i) {
     if (::dladdr(callers[i], &caller) == 0) return false;
-    if (Contains(caller.dli_fname, {"/libglog", "/ld-linux", "/libpng"})) return true;
+    if (Contains(caller.dli_fname, {"/libglog", "/ld-linux", "/libdnnl", "/libpng"})) return true;
     if (caller.dli_sname && Contains(caller.dli_sname, {"directory_iterator"})) return true;
     if (!is_below || caller.dli_fbase == own.dli_fbase) continue;
     if (Contains(caller.dli_fname, {"/libhdf5", "/libgomp"})) return true;
