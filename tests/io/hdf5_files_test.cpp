@@ -6,6 +6,8 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -168,6 +170,58 @@ TEST_F(Hdf5FilesTest, ReadsSolverStateThatBvlcCaffeWrote) {
   ASSERT_FALSE(history.empty());
   EXPECT_EQ(history[0], "0");
   EXPECT_THAT(reader.ReadFloats("history/0"), SizeIs(reader.ShapeOf("history/0").count()));
+}
+
+// Processes that this one has started.
+std::vector<pid_t> Children() {
+  std::vector<pid_t> children;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream list(task.path() / "children");
+    for (pid_t child; list >> child;) children.push_back(child);
+  }
+  return children;
+}
+
+// The library crashes on some damaged files; which ones differs by its version, so a signal from
+// outside stands in for that.
+TEST_F(Hdf5FilesTest, ACrashOfTheLibraryIsAnError) {
+  const std::string path = folder_ / "a.h5";
+  Hdf5Writer writer(path);
+  writer.WriteInteger("iter", 7);
+  writer.Commit();
+  const Hdf5Reader reader(path), other(path);
+  ASSERT_THAT(Children(), SizeIs(2));
+  kill(Children()[0], SIGSEGV);
+  EXPECT_THAT(ErrorText<IoError>([&] { reader.ReadInteger("iter"); }),
+              AllOf(HasSubstr("a.h5: damaged: the HDF5 library crashes on it (Segm"),
+                    HasSubstr("create the file again")));
+  EXPECT_THROW(reader.Contains("iter"), IoError);
+  EXPECT_EQ(other.ReadInteger("iter"), 7);
+  kill(Children()[0], SIGPROF);
+  EXPECT_THAT(ErrorText<IoError>([&] { other.ReadInteger("iter"); }),
+              HasSubstr("a.h5: damaged: the HDF5 library does not come to an end with it"));
+  EXPECT_THAT(Children(), SizeIs(0));
+}
+
+TEST_F(Hdf5FilesTest, AReaderOutlivesWhatEndsTheTraining) {
+  Hdf5Writer writer(folder_ / "a.h5");
+  writer.WriteInteger("iter", 7);
+  writer.Commit();
+  const Hdf5Reader reader(folder_ / "a.h5");
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) kill(Children().at(0), signal);
+  EXPECT_EQ(reader.ReadInteger("iter"), 7);
+}
+
+TEST_F(Hdf5FilesTest, ReadsDatasetsThatTakeManyParts) {
+  std::vector<double> values(3'000'000);
+  std::iota(values.begin(), values.end(), 0);
+  Hdf5Writer writer(folder_ / "a.h5");
+  writer.WriteDoubles("rows", Shape{100'000, 30}, values);
+  writer.WriteDoubles("row", Shape{1, 3'000'000}, values);
+  writer.Commit();
+  const Hdf5Reader reader(folder_ / "a.h5");
+  EXPECT_EQ(reader.ReadDoubles("rows"), values);
+  EXPECT_EQ(reader.ReadDoubles("row"), values);
 }
 
 }  // namespace

@@ -82,6 +82,21 @@ TEST_F(WeightFilesTest, ALayersGroupMayHoldThatOfAnother) {
       scale_param { filler { type: "gaussian" std: 1 } } })");
 }
 
+// As in a damaged file, or by hard links.
+TEST_F(WeightFilesTest, GroupsWithoutAnEndAreRefused) {
+  const std::string file = folder_.path("net.caffemodel.h5");
+  {
+    std::string name = "data";
+    Hdf5Writer writer(file);
+    for (int i = 0; i < 102; ++i) name += "/a";
+    writer.CreateGroup(name);
+    writer.Commit();
+  }
+  Net net = Make(kShared, 1);
+  EXPECT_THAT(ErrorText<IoError>([&] { net.CopyTrainedLayersFromHDF5(file); }),
+              HasSubstr("damaged: the groups in 'data' are more than 100 deep"));
+}
+
 TEST_F(WeightFilesTest, DoublesStayDoubles) {
   ExpectRoundTrip(kShared, /*in_double=*/true);
 }

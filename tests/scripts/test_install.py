@@ -27,6 +27,7 @@ def install(tmp_path):
 def test_programs_have_the_library_and_the_models(install):
     folder = install("programs")
     assert (folder / "bin" / "caffe").exists() and list((folder / "lib").glob("libcaffe.so.*"))
+    assert os.access(folder / "lib" / "caffe_hdf5_reader", os.X_OK)
     assert (folder / "share" / "cortado" / "models" / "bvlc_alexnet" / "deploy.prototxt").exists()
     assert not (folder / "include").exists() and not list(folder.rglob("*.py[co]"))
     assert not (folder / "lib" / "libcaffe_image_formats.so").exists()

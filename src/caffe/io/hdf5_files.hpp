@@ -14,8 +14,11 @@
 namespace caffe {
 
 // Reads one file. Paths inside it are written "/data/conv1/0" or without the first slash. Errors
-// are IoError and name file and path. Calls on any reader or writer may come from any thread;
-// they take turns, because most builds of the HDF5 library are not thread-safe.
+// are IoError and name file and path. Calls may come from any thread.
+//
+// The HDF5 library crashes on some damaged files, and goes in a circle in others. So each reader
+// has a process, caffe_hdf5_reader, in which the library reads; when that ends, the error says
+// "damaged".
 class Hdf5Reader {
  public:
   explicit Hdf5Reader(const std::string& path);
@@ -48,7 +51,8 @@ class Hdf5Reader {
 };
 
 // Writes one file; it appears under its name with Commit(), whole, or not at all. Groups in a
-// dataset's path are created as needed, so names may hold slashes.
+// dataset's path are created as needed, so names may hold slashes. Calls may come from any thread;
+// they take turns, because most builds of the HDF5 library are not thread-safe.
 class Hdf5Writer {
  public:
   // Two files of the same content are equal byte by byte: no times are kept in them.

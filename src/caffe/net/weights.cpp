@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "caffe/core/philox.hpp"
 #include "caffe/error.hpp"
@@ -44,24 +45,35 @@ struct Hdf5Layer {
   std::vector<std::string> params;
 };
 
-// A name with slashes is a path of groups, so the group of layer 'a' may hold that of 'a/b'.
-std::vector<Hdf5Layer> LayersIn(const Hdf5Reader& reader, const std::string& root) {
+// A name with slashes is a path of groups, so the group of layer 'a' may hold that of 'a/b'. In a
+// damaged file, groups may hold each other.
+std::vector<Hdf5Layer> LayersIn(const Hdf5Reader& reader, const std::string& file,
+                                const std::string& root) {
+  constexpr int kMostDeep = 100;
+  constexpr uint64_t kBytesOfGroup = 32;  // at least
+  uint64_t left = std::filesystem::file_size(file) / kBytesOfGroup;
   std::vector<Hdf5Layer> layers;
-  const auto visit = [&](const auto& self, const std::string& name) -> void {
+  const auto visit = [&](const auto& self, const std::string& name, int deep) -> void {
+    if (deep > kMostDeep || left-- == 0) {
+      throw IoError(StrCat(file, ": damaged: the groups in '", root, "' are ",
+                           deep > kMostDeep ? StrCat("more than ", kMostDeep, " deep")
+                                            : "more than the file has room for",
+                           "; copy or create it again"));
+    }
     bool holds_groups = false;
     Hdf5Layer layer{name, {}};
     for (const std::string& link : reader.LinksOf(root + "/" + name)) {
       const std::string child = name.empty() ? link : name + "/" + link;
       if (reader.IsGroup(root + "/" + child)) {
         holds_groups = true;
-        self(self, child);
+        self(self, child, deep + 1);
       } else {
         layer.params.push_back(link);
       }
     }
     if (!name.empty() && (!holds_groups || !layer.params.empty())) layers.push_back(layer);
   };
-  visit(visit, "");
+  visit(visit, "", 0);
   return layers;
 }
 
@@ -243,7 +255,7 @@ std::vector<Net::WeightTransfer> CopyTrainedHdf5(const std::string& file,
                                                  const std::set<const Blob*>& owned) {
   const Hdf5Reader reader(file);
   Transfer transfer(layer_names, blobs);
-  for (const Hdf5Layer& source : LayersIn(reader, "data")) {
+  for (const Hdf5Layer& source : LayersIn(reader, file, "data")) {
     if (transfer.Ignores(source.name, static_cast<int>(source.params.size()))) continue;
     WithContext(file, [&] {
       transfer.Copy(source.name,
