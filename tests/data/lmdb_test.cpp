@@ -3,12 +3,16 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <vector>
 
 #include "caffe/data/readers/lmdb_reader.hpp"
 #include "caffe/data/readers/lmdb_writer.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::data {
@@ -100,6 +104,7 @@ class BrokenLmdbTest : public ::testing::Test {
   void SetUp() override {
     const auto writer = CreateLmdbWriter(path_);
     for (int i = 0; i < 100; ++i) writer->Put(StrCat(1000 + i), std::string(2000, 'x'));
+    writer->Put("2000", std::string(9000, 'y'));
     writer->Finish();
   }
   void ExpectError(const char* message) {
@@ -134,6 +139,71 @@ TEST_F(BrokenLmdbTest, HeaderAlone) {
 TEST_F(BrokenLmdbTest, NotLmdb) {
   std::ofstream(file_) << std::string(20000, 'z');
   EXPECT_THAT([&] { OpenLmdbReader(path_); }, ThrowsMessage<IoError>(HasSubstr("LMDB")));
+}
+
+// Several levels of pages, and values with pages of their own.
+TEST(LmdbTest, FindsEachOfManyRecords) {
+  const caffe::testing::TemporaryFolder folder;
+  const std::string path = folder.path() + "/db";
+  std::mt19937 random(1);
+  std::map<std::string, std::string> wanted;
+  const auto writer = CreateLmdbWriter(path);
+  for (int i = 0; i < 20000; ++i) {
+    const std::string key = StrCat(random() % 1'000'000), value(random() % 100, 'v');
+    wanted[key] = i % 100 == 0 ? std::string(random() % 20000, 'w') : value;
+    writer->Put(key, wanted[key]);
+  }
+  writer->Finish();
+  const auto reader = OpenLmdbReader(path);
+  ASSERT_EQ(reader->count(), wanted.size());
+  Record record;
+  bool found = reader->First(&record);
+  for (const auto& [key, value] : wanted) {
+    ASSERT_TRUE(found);
+    ASSERT_EQ(record.key, key);
+    ASSERT_EQ(record.value, value);
+    found = reader->Next(&record);
+  }
+  EXPECT_FALSE(found);
+  for (const auto& [key, value] : wanted) {
+    ASSERT_TRUE(reader->Seek(key, &record));
+    ASSERT_EQ(record.value, value);
+    ASSERT_EQ(reader->Seek(key + "!", &record), wanted.count(key + "!") > 0);
+  }
+  ASSERT_TRUE(reader->Seek(std::next(wanted.begin(), 777)->first, &record));
+  ASSERT_TRUE(reader->Next(&record));
+  EXPECT_EQ(record.key, std::next(wanted.begin(), 778)->first);
+}
+
+// LMDB's own cursor would end the process on some of them.
+TEST_F(BrokenLmdbTest, DamagedPagesAreErrors) {
+  constexpr int kPage = 4096;
+  const std::string whole = ReadFile(file_);
+  std::mt19937 random(1);
+  int errors = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::string damaged = whole;
+    for (int k = 0; k < 3; ++k) {
+      const size_t page = random() % (whole.size() / kPage);
+      const size_t within = random() % (random() % 2 ? 160 : kPage);
+      damaged[page * kPage + within] = static_cast<char>(random() % 3 ? random() : -(random() % 2));
+    }
+    std::ofstream(file_, std::ios::binary) << damaged;
+    try {
+      const auto reader = OpenLmdbReader(path_);
+      Record record;
+      uint64_t left = reader->count() + 1, sum = 0;
+      for (bool found = reader->First(&record); found && left > 0; found = reader->Next(&record)) {
+        sum += std::accumulate(record.value.begin(), record.value.end(), sum);
+        --left;
+      }
+      reader->Seek("1050", &record);
+    } catch (const IoError& error) {
+      ++errors;
+      ASSERT_THAT(error.what(), HasSubstr(path_));
+    }
+  }
+  EXPECT_GT(errors, 20);
 }
 
 TEST(LmdbTest, FilesTellTheBackend) {

@@ -78,15 +78,13 @@ def outcome_of(database, tmp_path, program, run, net):
     if done.returncode == 0:  # only values that nobody can check were damaged
         return None if "Optimization Done" in text else "ends without a word"
     names = DATABASE.search(text) is not None
-    if done.returncode == 1:
-        return None if names and "InternalError" not in text and "src/caffe/" not in text else text[-600:]
-    is_reported = "caffe: ended by SIG" in text and f"caffe: database {database}/data.mdb is open" in text
-    return None if is_reported else f"status {done.returncode}: {text[-600:]}"
+    named = done.returncode == 1 and names and "InternalError" not in text and "src/caffe/" not in text
+    return None if named else f"status {done.returncode}: {text[-600:]}"
 
 
 @pytest.mark.parametrize("shuffle", ["true", "false"])
 def test_damaged_pages(shuffle, tmp_path, program, run, database):
-    """Each ends with an error, or by a fault whose report names the database."""
+    """Each ends with an error that names the database; damaged values may be trained on."""
     net = """layer { name: "data" type: "Data" top: "data" top: "label"
         data_param { source: "%s/damaged" batch_size: 16 backend: LMDB shuffle: %s } }
       layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 10 } }

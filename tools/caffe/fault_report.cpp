@@ -127,8 +127,10 @@ bool SayWhichFileEnded(uintptr_t address) {
 
 void SayWhichDatabasesAreOpen() {
   Mappings mappings;
+  static char said[4352];  // the last file: LMDB maps it, and so do we
   while (mappings.Next()) {
-    if (!mappings.IsDatabase()) continue;
+    if (!mappings.IsDatabase() || std::strcmp(mappings.file(), said) == 0) continue;
+    std::strncpy(said, mappings.file(), sizeof(said) - 1);
     Say("caffe: database ");
     Say(mappings.file());
     Say(" is open; a damaged one can cause this: make it anew, or run caffe data verify\n");

@@ -13,12 +13,10 @@ namespace caffe::data {
 struct LmdbCloser {
   void operator()(MDB_env* environment) const { mdb_env_close(environment); }
   void operator()(MDB_txn* transaction) const { mdb_txn_abort(transaction); }
-  void operator()(MDB_cursor* cursor) const { mdb_cursor_close(cursor); }
 };
 
 using LmdbEnvironment = std::unique_ptr<MDB_env, LmdbCloser>;
 using LmdbTransaction = std::unique_ptr<MDB_txn, LmdbCloser>;
-using LmdbCursor = std::unique_ptr<MDB_cursor, LmdbCloser>;
 
 // Throws IoError "PATH: cannot WHAT: reason" unless `status` is success.
 inline void CheckLmdb(int status, const std::string& path, const char* what) {

@@ -1,10 +1,15 @@
 #include "caffe/data/readers/lmdb_reader.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "caffe/data/readers/database.hpp"
 #include "caffe/data/readers/lmdb_handles.hpp"
+#include "caffe/data/readers/lmdb_pages.hpp"
 #include "caffe/data/readers/lmdb_writer.hpp"
 #include "caffe/data/readers/open_once.hpp"
 
@@ -27,23 +32,20 @@ void CheckNotEmpty(const std::string& path) {
   }
 }
 
-uint64_t UsedBytes(MDB_env* environment, const std::string& path) {
-  MDB_envinfo info;
-  MDB_stat statistics;
-  CheckLmdb(mdb_env_info(environment, &info), path, "read the header");
-  CheckLmdb(mdb_env_stat(environment, &statistics), path, "read the header");
-  return (static_cast<uint64_t>(info.me_last_pgno) + 1) * statistics.ms_psize;
+// A database that is open: LMDB, which keeps writers from what is being read, and the file.
+struct LmdbFile {
+  LmdbEnvironment environment;
+  FileMap map;
+};
+
+std::string FileOf(const std::string& path) {
+  return (std::filesystem::path(path) / "data.mdb").string();
 }
 
-// Reading a page of the memory map that lies behind the file's end would kill the process, so a
-// file shorter than its header says is refused before a record is read.
-void CheckWhole(MDB_env* environment, const std::string& path) {
-  const uint64_t wanted = UsedBytes(environment, path);
-  const uint64_t found = std::filesystem::file_size(std::filesystem::path(path) / "data.mdb");
-  if (found < wanted) {
-    throw IoError(StrCat(path, "/data.mdb: truncated, ", found, " of ", wanted,
-                         " bytes are there; copy or make the database again"));
-  }
+uint64_t MapBytes(MDB_env* environment, const std::string& path) {
+  MDB_envinfo info;
+  CheckLmdb(mdb_env_info(environment, &info), path, "read the header");
+  return info.me_mapsize;
 }
 
 LmdbEnvironment OpenEnvironment(const std::string& path) {
@@ -55,7 +57,6 @@ LmdbEnvironment OpenEnvironment(const std::string& path) {
     *status = mdb_env_open(raw, path.c_str(), MDB_RDONLY | MDB_NOTLS | flags, 0664);
     return environment;
   };
-  CheckNotEmpty(path);
   int status = MDB_SUCCESS;
   LmdbEnvironment environment = open(0, &status);
   // A data folder that its owner shares for reading only has no place for LMDB's lock file.
@@ -65,76 +66,83 @@ LmdbEnvironment OpenEnvironment(const std::string& path) {
                          "); give the folder that holds data.mdb"));
   }
   CheckLmdb(status, path, "open as LMDB");
-  CheckWhole(environment.get(), path);
   return environment;
+}
+
+std::unique_ptr<LmdbFile> OpenFile(const std::string& path) {
+  CheckNotEmpty(path);
+  // Before LMDB believes it.
+  if (std::filesystem::exists(FileOf(path))) ReadLmdbMetas(FileOf(path));
+  LmdbEnvironment environment = OpenEnvironment(path);
+  const uint64_t bytes = MapBytes(environment.get(), path);
+  return std::unique_ptr<LmdbFile>(
+      new LmdbFile{std::move(environment), FileMap(FileOf(path), bytes)});
 }
 
 // LMDB forbids a process to open one database twice (the second close would drop the first's
 // locks), yet a net and its test net, or several ranks, may read the same one.
-std::shared_ptr<MDB_env> ShareEnvironment(const std::string& path) {
-  static auto* const environments = new OpenOnce<LmdbEnvironment>;
-  return environments->Get(path, OpenEnvironment);
+std::shared_ptr<LmdbFile> ShareFile(const std::string& path) {
+  static auto* const files = new OpenOnce<std::unique_ptr<LmdbFile>>;
+  return files->Get(path, OpenFile);
 }
 
-std::string_view ViewOf(const MDB_val& value) {
-  return {static_cast<const char*>(value.mv_data), value.mv_size};
+LmdbTransaction BeginReading(MDB_env* environment, const std::string& path) {
+  MDB_txn* transaction = nullptr;
+  const int status = mdb_txn_begin(environment, nullptr, MDB_RDONLY, &transaction);
+  // Fewer than asked for where another process has made the lock file.
+  if (status == MDB_READERS_FULL) {
+    unsigned most = 0;
+    CheckLmdb(mdb_env_get_maxreaders(environment, &most), path, "start reading");
+    throw IoError(StrCat(path, ": all of its ", most,
+                         " places for readers are taken; train with fewer -workers, or end other "
+                         "programs that read it"));
+  }
+  CheckLmdb(status, path, "start reading");
+  return LmdbTransaction(transaction);
 }
 
-// One read transaction for the reader's whole life: records stay where they are in the memory
-// map, so that their bytes need no copy.
+// What the file says of the transaction's state. Later transactions may have taken its header by
+// now; then there is a newer state to read.
+LmdbMeta MetaOf(MDB_txn* transaction, const FileMap& map, const std::string& file) {
+  constexpr int kTries = 10;
+  for (int i = 0; i < kTries; ++i) {
+    const std::vector<LmdbMeta> metas = ReadLmdbMetas(file);
+    const auto meta = std::ranges::find(metas, mdb_txn_id(transaction), &LmdbMeta::transaction);
+    if (meta != metas.end() && meta->used_bytes() <= map.bytes()) return *meta;
+    mdb_txn_reset(transaction);
+    CheckLmdb(mdb_txn_renew(transaction), file, "start reading");
+  }
+  throw IoError(file + ": is damaged, or changes all the time; make it anew, or end its writer");
+}
+
+// One read transaction for the reader's whole life: records stay where they are in the memory map,
+// so that their bytes need no copy.
 class LmdbReader final : public RecordReader {
  public:
-  explicit LmdbReader(const std::string& path) : path_(path), environment_(ShareEnvironment(path)) {
-    MDB_txn* transaction = nullptr;
-    const int status = mdb_txn_begin(environment_.get(), nullptr, MDB_RDONLY, &transaction);
-    // Fewer than asked for where another process has made the lock file.
-    if (status == MDB_READERS_FULL) {
-      unsigned most = 0;
-      CheckLmdb(mdb_env_get_maxreaders(environment_.get(), &most), path, "start reading");
-      throw IoError(StrCat(path, ": all of its ", most,
-                           " places for readers are taken; train with fewer -workers, or end other "
-                           "programs that read it"));
-    }
-    CheckLmdb(status, path, "start reading");
-    transaction_.reset(transaction);
-    MDB_dbi database;
-    CheckLmdb(mdb_dbi_open(transaction, nullptr, 0, &database), path, "open the database");
-    MDB_stat statistics;
-    CheckLmdb(mdb_stat(transaction, database, &statistics), path, "read the number of records");
-    count_ = statistics.ms_entries;
-    file_bytes_ = mapped_bytes();
-    MDB_cursor* cursor = nullptr;
-    CheckLmdb(mdb_cursor_open(transaction, database, &cursor), path, "open a cursor");
-    cursor_.reset(cursor);
-  }
+  explicit LmdbReader(const std::string& path)
+      : file_(ShareFile(path)),
+        transaction_(BeginReading(file_->environment.get(), path)),
+        meta_(MetaOf(transaction_.get(), file_->map, FileOf(path))),
+        pages_(FileOf(path), &file_->map, meta_) {}
 
-  uint64_t count() const override { return count_; }
-  bool First(Record* record) override { return Move(MDB_FIRST, {}, record); }
-  bool Next(Record* record) override { return Move(MDB_NEXT, {}, record); }
+  uint64_t count() const override { return meta_.entries; }
+  bool First(Record* record) override { return Give(pages_.First(), record); }
+  bool Next(Record* record) override { return Give(pages_.Next(), record); }
   bool Seek(std::string_view key, Record* record) override {
-    return Move(MDB_SET_KEY, key, record);
+    return Give(pages_.Find(key), record);
   }
-  uint64_t mapped_bytes() const override { return UsedBytes(environment_.get(), path_); }
+  uint64_t mapped_bytes() const override { return meta_.used_bytes(); }
 
  private:
-  bool Move(MDB_cursor_op operation, std::string_view wanted, Record* record) {
-    MDB_val key{wanted.size(), const_cast<char*>(wanted.data())};
-    MDB_val value;
-    const int status = mdb_cursor_get(cursor_.get(), &key, &value, operation);
-    if (status == MDB_NOTFOUND) return false;
-    CheckLmdb(status, path_, "read the next record");
-    *record = {ViewOf(key), ViewOf(value)};
-    if (value.mv_size <= file_bytes_) return true;  // LMDB believes what a damaged page says
-    throw IoError(StrCat(path_, ": is damaged: a record of ", value.mv_size,
-                         " bytes in a database of ", file_bytes_, "; make it anew"));
+  static bool Give(const std::optional<LmdbPages::Node>& node, Record* record) {
+    if (node) *record = {node->key, node->value};
+    return node.has_value();
   }
 
-  const std::string path_;
-  std::shared_ptr<MDB_env> environment_;
-  LmdbTransaction transaction_;
-  LmdbCursor cursor_;  // closed before the transaction, that before the environment
-  uint64_t count_ = 0;
-  uint64_t file_bytes_ = 0;
+  std::shared_ptr<LmdbFile> file_;
+  LmdbTransaction transaction_;  // closed before the environment
+  const LmdbMeta meta_;
+  LmdbPages pages_;
 };
 
 const DatabaseRegistrar registrar("LMDB", {.backend = DataParameter::LMDB,
