@@ -1,5 +1,6 @@
 #include "caffe/cpu/half_rows.hpp"
 
+#include <cpuid.h>
 #include <immintrin.h>
 
 #include "caffe/cpu/parallel.hpp"
@@ -31,8 +32,14 @@ __attribute__((target("avx,f16c"))) void ConvertByF16c(const float* x, float16* 
   for (; i < count; ++i) y[i] = float16(x[i]);
 }
 
+// clang 16's __builtin_cpu_supports does not know f16c.
+bool CpuidHasF16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
 bool HasF16c() {
-  static const bool has = __builtin_cpu_supports("f16c") != 0 && __builtin_cpu_supports("avx") != 0;
+  static const bool has = CpuidHasF16c() && __builtin_cpu_supports("avx") != 0;
   return has;
 }
 
