@@ -1,4 +1,6 @@
 """Nets as drawings, by Graphviz: pydot and the program `dot` are needed to draw, not to import."""
+import pathlib
+
 from ._caffe import Unsupported
 from .proto import caffe_pb2
 
@@ -122,6 +124,5 @@ def draw_net(caffe_net, rankdir, ext="png", phase=None, display_lrm=False):
 
 def draw_net_to_file(caffe_net, filename, rankdir="LR", phase=None, display_lrm=False):
     """Draws a NetParameter into a file whose ending says the kind (.png, .svg, .pdf)."""
-    ext = str(filename).rpartition(".")[2]
-    with open(filename, "wb") as file:
-        file.write(draw_net(caffe_net, rankdir, ext, phase, display_lrm))
+    file = pathlib.Path(filename)
+    file.write_bytes(draw_net(caffe_net, rankdir, file.suffix[1:], phase, display_lrm))

@@ -1,4 +1,5 @@
 """caffe.draw, and what notebooks show."""
+import os
 import re
 import shutil
 import xml.etree.ElementTree as xml
@@ -50,6 +51,16 @@ def test_phases_and_files(tmp_path):
     assert caffe.draw.draw_net(definition(), "LR").startswith(b"\x89PNG")
     caffe.draw.draw_net_to_file(definition(), tmp_path / "net.svg", "TB", caffe.TRAIN, True)
     assert "<svg" in (tmp_path / "net.svg").read_text()
+
+
+def test_a_number_is_no_file_and_a_failure_leaves_none(tmp_path):
+    """open(1) would be the standard output, and close it."""
+    with pytest.raises(TypeError):
+        caffe.draw.draw_net_to_file(definition(), 1)
+    os.fstat(1)
+    with pytest.raises(Exception):
+        caffe.draw.draw_net_to_file(definition(), tmp_path / "net.no_such_format")
+    assert not list(tmp_path.iterdir())
 
 
 def test_notebook_views(simple):
