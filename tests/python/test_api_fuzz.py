@@ -19,7 +19,7 @@ def test_random_calls_end_in_answers_and_exceptions():
     assert "returned" in done.stdout and "InvalidArgument" in done.stdout
 
 
-@pytest.mark.parametrize("planted, named", [("crash", "status -11"), ("hang", "more than 10 s"), ("exit", "status 0"),
+@pytest.mark.parametrize("planted, named", [("crash", "status -11"), ("hang", "takes more than 10 s"), ("exit", "status 0"),
                                             ("system_error", "SystemError: planted")])
 def test_what_goes_wrong_is_found(planted, named, tmp_path):
     done = fuzz("--calls", 100, "--plant", planted, "--found", tmp_path)
