@@ -123,10 +123,11 @@ executions_in() {
        END { print all + 0 }' "$1"
 }
 
-failed=() running=() pids=() rows=()
+failed=() running=() pids=() rows=() kind=${merge:+_merge}
 # Waits for the target that was started first.
 report_first() {
-  local target="${running[0]}" log="build/fuzz/${running[0]}.log" finding=none minutes
+  local target="${running[0]}" finding=none minutes
+  local log="build/fuzz/$target$kind.log"
   if ! wait "${pids[0]}"; then
     finding="FAILED, see $log and build/fuzz/found/$target"
     failed+=("$target")
@@ -139,7 +140,7 @@ report_first() {
 for target in "${targets[@]}"; do
   [ ${#pids[@]} -lt "$jobs" ] || report_first
   mkdir -p "build/fuzz/corpus/$target" "build/fuzz/found/$target"
-  (TIMEFORMAT="processor: %U %S"; time run_target "$target") >"build/fuzz/$target.log" 2>&1 &
+  (TIMEFORMAT="processor: %U %S"; time run_target "$target") >"build/fuzz/$target$kind.log" 2>&1 &
   running+=("$target") pids+=($!)
 done
 while [ ${#pids[@]} -gt 0 ]; do report_first; done
