@@ -59,16 +59,6 @@ std::string FinalName(const std::string& name) {
   return name.substr(0, name.size() - ending);
 }
 
-// A link that somebody else put there, perhaps where a snapshot is to come, leads to what they want
-// to be overwritten.
-void RequireOwnLink(const std::string& path) {
-  struct stat link;
-  if (::lstat(path.c_str(), &link) != 0) return;
-  if (link.st_uid == ::geteuid() || link.st_uid == 0) return;
-  throw IoError(
-      path + ": is a link of another user, and is not followed; remove it or choose another name");
-}
-
 bool IsSameFile(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
@@ -101,6 +91,14 @@ std::string WriteErrorText(int error) {
 
 void ThrowWriteError(const std::string& path, int error, uint64_t bytes) {
   throw IoError(StrCat(path, ": cannot write ", bytes, " bytes: ", WriteErrorText(error)));
+}
+
+void RequireOwnLink(const std::string& path) {
+  struct stat link;
+  if (::lstat(path.c_str(), &link) != 0) return;
+  if (link.st_uid == ::geteuid() || link.st_uid == 0) return;
+  throw IoError(
+      path + ": is a link of another user, and is not followed; remove it or choose another name");
 }
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {

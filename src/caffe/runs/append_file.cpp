@@ -11,8 +11,9 @@
 
 namespace caffe::runs {
 
-AppendFile::AppendFile(const std::string& path)
-    : path_(path), descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666)) {
+AppendFile::AppendFile(const std::string& path) : path_(path) {
+  RequireOwnLink(path);
+  descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor_ < 0) Throw("cannot open", errno);
   if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     close(descriptor_);

@@ -188,6 +188,11 @@ Image DecodeImage(std::string_view file, ColorMode mode) {
 }
 
 Image ResizeImage(const ImageView& image, int height, int width) {
+  // What a blob can hold.
+  constexpr int64_t kMostValues = std::numeric_limits<int>::max();
+  Require(int64_t{height} * width <= kMostValues / image.extents.channels,
+          "cannot resize the image from ", image.extents.height, "x", image.extents.width, " to ",
+          height, "x", width, ": it would have more than ", kMostValues, " values");
   cv::Mat resized;
   try {
     cv::resize(MatOf(image), resized, cv::Size(width, height), 0, 0, cv::INTER_LINEAR);
