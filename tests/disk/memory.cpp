@@ -50,6 +50,7 @@ Main program = nullptr;
 
 int Serve(int count, char** arguments, char** environment) {
   if (std::getenv("CAFFE_MEMORY_SERVER") == nullptr) return program(count, arguments, environment);
+  ::unsetenv("CAFFE_MEMORY_SERVER");  // not for programs that this one starts
   void* const shared =
       ::mmap(nullptr, sizeof(Run), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return 2;

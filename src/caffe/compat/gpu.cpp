@@ -114,7 +114,7 @@ Kernel KernelOn(Device& gpu, const Op& op, std::span<const TensorView> inputs,
     reasons += StrCat("; ", candidate.name, ": ", std::get<Refusal>(answer).reason);
   }
   throw Unsupported(
-      StrCat("no kernel for ", op.name(), " in ", Name(dtype), " on ", Name(gpu.kind()), reasons));
+      StrCat("no kernel for ", op.name(), " in ", Name(dtype), " on the GPU", reasons));
 }
 
 void RunOn(Device& gpu, const Kernel& kernel, std::span<const TensorView> inputs,

@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <set>
+#include <string>
 #include <system_error>
 
 #include "caffe/error.hpp"
@@ -27,19 +29,25 @@ std::string WithoutLastSlash(const std::string& path) {
   return end == std::string::npos ? path : path.substr(0, end + 1);
 }
 
-// What a killed process left: plain files, one of them a database's, or nothing yet.
+// Whether LMDB, LevelDB or a converter gives its files such names. A power cut may leave any of
+// them.
+bool IsOfDatabase(const std::string& name) {
+  static const std::set<std::string> kNames = {"LOCK",    "LOG",        "LOG.old",
+                                               "CURRENT", "labels.txt", "mean.binaryproto"};
+  static const std::set<std::string> kEndings = {".mdb", ".ldb", ".sst", ".log", ".dbtmp"};
+  return kNames.count(name) > 0 || kEndings.count(fs::path(name).extension().string()) > 0 ||
+         name.starts_with("MANIFEST-") || name.find(".tmp.") != name.npos;
+}
+
+// What a killed process left, and nothing else.
 bool IsLeftover(const std::string& folder) {
   std::error_code error;
   if (fs::is_symlink(fs::symlink_status(folder))) return true;  // which goes, and not what it names
-  bool is_empty = true, is_database = false;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.symlink_status(error).type() != fs::file_type::regular) return false;
-    const std::string name = entry.path().filename().string();
-    is_empty = false;
-    is_database = is_database || name == "lock.mdb" || name == "data.mdb" || name == "LOCK" ||
-                  name == "CURRENT" || name == "LOG";
+    const bool is_plain = entry.symlink_status(error).type() == fs::file_type::regular;
+    if (!is_plain || !IsOfDatabase(entry.path().filename().string())) return false;
   }
-  return !error && (is_empty || is_database);
+  return !error;
 }
 
 // Throws unless nobody is filling the folder, and it is one that this class made.

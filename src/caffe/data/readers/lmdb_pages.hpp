@@ -12,7 +12,7 @@
 
 namespace caffe::data {
 
-// A file in memory, for reading; may be larger than the file, which may grow.
+// The beginning of a file in memory, for reading.
 class FileMap {
  public:
   // Throws IoError.

@@ -32,20 +32,8 @@ void CheckNotEmpty(const std::string& path) {
   }
 }
 
-// A database that is open: LMDB, which keeps writers from what is being read, and the file.
-struct LmdbFile {
-  LmdbEnvironment environment;
-  FileMap map;
-};
-
 std::string FileOf(const std::string& path) {
   return (std::filesystem::path(path) / "data.mdb").string();
-}
-
-uint64_t MapBytes(MDB_env* environment, const std::string& path) {
-  MDB_envinfo info;
-  CheckLmdb(mdb_env_info(environment, &info), path, "read the header");
-  return info.me_mapsize;
 }
 
 LmdbEnvironment OpenEnvironment(const std::string& path) {
@@ -69,21 +57,18 @@ LmdbEnvironment OpenEnvironment(const std::string& path) {
   return environment;
 }
 
-std::unique_ptr<LmdbFile> OpenFile(const std::string& path) {
+LmdbEnvironment OpenChecked(const std::string& path) {
   CheckNotEmpty(path);
   // Before LMDB believes it.
   if (std::filesystem::exists(FileOf(path))) ReadLmdbMetas(FileOf(path));
-  LmdbEnvironment environment = OpenEnvironment(path);
-  const uint64_t bytes = MapBytes(environment.get(), path);
-  return std::unique_ptr<LmdbFile>(
-      new LmdbFile{std::move(environment), FileMap(FileOf(path), bytes)});
+  return OpenEnvironment(path);
 }
 
 // LMDB forbids a process to open one database twice (the second close would drop the first's
 // locks), yet a net and its test net, or several ranks, may read the same one.
-std::shared_ptr<LmdbFile> ShareFile(const std::string& path) {
-  static auto* const files = new OpenOnce<std::unique_ptr<LmdbFile>>;
-  return files->Get(path, OpenFile);
+std::shared_ptr<MDB_env> ShareEnvironment(const std::string& path) {
+  static auto* const environments = new OpenOnce<LmdbEnvironment>;
+  return environments->Get(path, OpenChecked);
 }
 
 LmdbTransaction BeginReading(MDB_env* environment, const std::string& path) {
@@ -103,12 +88,12 @@ LmdbTransaction BeginReading(MDB_env* environment, const std::string& path) {
 
 // What the file says of the transaction's state. Later transactions may have taken its header by
 // now; then there is a newer state to read.
-LmdbMeta MetaOf(MDB_txn* transaction, const FileMap& map, const std::string& file) {
+LmdbMeta MetaOf(MDB_txn* transaction, const std::string& file) {
   constexpr int kTries = 10;
   for (int i = 0; i < kTries; ++i) {
     const std::vector<LmdbMeta> metas = ReadLmdbMetas(file);
     const auto meta = std::ranges::find(metas, mdb_txn_id(transaction), &LmdbMeta::transaction);
-    if (meta != metas.end() && meta->used_bytes() <= map.bytes()) return *meta;
+    if (meta != metas.end()) return *meta;
     mdb_txn_reset(transaction);
     CheckLmdb(mdb_txn_renew(transaction), file, "start reading");
   }
@@ -120,10 +105,11 @@ LmdbMeta MetaOf(MDB_txn* transaction, const FileMap& map, const std::string& fil
 class LmdbReader final : public RecordReader {
  public:
   explicit LmdbReader(const std::string& path)
-      : file_(ShareFile(path)),
-        transaction_(BeginReading(file_->environment.get(), path)),
-        meta_(MetaOf(transaction_.get(), file_->map, FileOf(path))),
-        pages_(FileOf(path), &file_->map, meta_) {}
+      : environment_(ShareEnvironment(path)),
+        transaction_(BeginReading(environment_.get(), path)),
+        meta_(MetaOf(transaction_.get(), FileOf(path))),
+        map_(FileOf(path), meta_.used_bytes()),
+        pages_(FileOf(path), &map_, meta_) {}
 
   uint64_t count() const override { return meta_.entries; }
   bool First(Record* record) override { return Give(pages_.First(), record); }
@@ -139,9 +125,10 @@ class LmdbReader final : public RecordReader {
     return node.has_value();
   }
 
-  std::shared_ptr<LmdbFile> file_;
+  std::shared_ptr<MDB_env> environment_;
   LmdbTransaction transaction_;  // closed before the environment
   const LmdbMeta meta_;
+  const FileMap map_;  // as long as the file was then, which a writer may make longer
   LmdbPages pages_;
 };
 
