@@ -14,8 +14,8 @@ pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)
 find_package(OpenCVParts REQUIRED)
 find_package(OneDNN 2.6 REQUIRED)
 find_package(OpenBLAS)
-find_package(CURL)  # with OpenSSL, for caffe fetch-weights
-find_package(OpenSSL COMPONENTS Crypto)
+find_package(CURL)  # for caffe fetch-weights
+find_package(OpenSSL COMPONENTS Crypto REQUIRED)
 if(CAFFE_HDF5)
   find_package(HDF5 REQUIRED COMPONENTS C)
 endif()

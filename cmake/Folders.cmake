@@ -20,7 +20,27 @@ function(caffe_add_folder name)
   target_link_libraries(caffe_${name}
     PUBLIC caffe_proto PkgConfig::GLOG Threads::Threads ${ARG_LINK}
     PRIVATE caffe_warnings)
-  caffe_precompile(caffe_${name} ${ARG_LINK})
   target_link_libraries(caffe PRIVATE caffe_${name})
   target_link_libraries(caffe PUBLIC ${ARG_LINK})
+endfunction()
+
+# caffe_add_messages(<folder> <name>...)
+#
+# What protoc makes of <folder>/<name>.proto, into the library of that folder and the include
+# folder of caffe.pb.h.
+function(caffe_add_messages folder)
+  set(messages)
+  foreach(name ${ARGN})
+    set(generated ${PROJECT_BINARY_DIR}/proto/caffe/${folder}/${name}.pb)
+    add_custom_command(
+      OUTPUT ${generated}.cc ${generated}.h
+      COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR}/src
+              --cpp_out=${PROJECT_BINARY_DIR}/proto ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${name}.proto
+      DEPENDS ${folder}/${name}.proto
+      COMMENT "Generating ${name}.pb.h"
+      VERBATIM)
+    list(APPEND messages ${generated}.cc ${generated}.h)
+  endforeach()
+  set_source_files_properties(${messages} PROPERTIES COMPILE_OPTIONS "-O1;-w")
+  target_sources(caffe_${folder} PRIVATE ${messages})
 endfunction()

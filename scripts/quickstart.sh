@@ -77,7 +77,7 @@ show_building() {
 echo "== Building (log: $logs/build.log)"
 start=$SECONDS
 first_time=()
-[ -f "build/$preset/CMakeCache.txt" ] || first_time=(-DCAFFE_PRECOMPILED_HEADERS=ON)
+[ -f "build/$preset/CMakeCache.txt" ] || first_time=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=10)
 set +e
 { cmake --preset "$preset" "${first_time[@]}" &&
     cmake --build --preset "$preset" --parallel "$(job_count)" --target caffe_tool convert_mnist_data caffe_python

@@ -24,7 +24,7 @@ void ExpectBox(const ImageBox& box, double xmin, double ymin, double xmax, doubl
 TEST(ImageSizesTest, ReadsNamesHeightsAndWidths) {
   const TemporaryFolder folder;
   WriteFileAtomically(folder / "sizes", "a 100 200\n\nb 5 6\n");
-  const std::vector<ImageSize> sizes = ReadImageSizes(folder / "sizes");
+  const std::vector<NamedImageSize> sizes = ReadImageSizes(folder / "sizes");
   ASSERT_EQ(sizes.size(), 2u);
   EXPECT_EQ(sizes[1].name, "b");
   EXPECT_EQ(sizes[1].height, 5);
@@ -44,7 +44,7 @@ TEST(ImageSizesTest, SaysWhatIsWrong) {
 }
 
 TEST(ImageSizesTest, TakesBackWhatTheResizeMadeOfTheImage) {
-  const ImageSize size{"a", 100, 200};
+  const NamedImageSize size{"a", 100, 200};
   ResizeParameter resize;
   ExpectBox(InPixels({0.25, 0.5, 0.75, 1.5}, size, resize), 50, 50, 150, 100);
   resize.set_height(300), resize.set_width(300);

@@ -4,14 +4,17 @@
 #include "caffe/blob.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/blob_values.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::Get;
 using ::testing::HasSubstr;
 using testing::NetOf;
+using testing::Set;
 using ::testing::ThrowsMessage;
 
 std::unique_ptr<Net> MakeNet(const std::string& options, int boxes = 5) {
@@ -23,16 +26,6 @@ std::unique_ptr<Net> MakeNet(const std::string& options, int boxes = 5) {
       "'BoxAnnotatorOHEM' bottom: 'rois' bottom: 'loss' bottom: 'labels' bottom: 'weights' top: "
       "'hard' top: 'hard_weights' " +
       options + " }");
-}
-
-void Set(Net& net, const std::string& blob, const std::vector<float>& values) {
-  ASSERT_EQ(net.blob_by_name(blob)->count(), static_cast<int64_t>(values.size()));
-  std::copy(values.begin(), values.end(), net.blob_by_name(blob)->mutable_cpu_data<float>());
-}
-
-std::vector<float> Get(Net& net, const std::string& name) {
-  const Blob& blob = *net.blob_by_name(name);
-  return {blob.cpu_data<float>(), blob.cpu_data<float>() + blob.count()};
 }
 
 TEST(BoxAnnotatorOHEMTest, KeepsTheHardestBoxesOfEachImage) {

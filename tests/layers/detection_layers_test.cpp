@@ -9,30 +9,23 @@
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/blob_values.hpp"
 #include "tests/support/net_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::Get;
 using ::testing::HasSubstr;
 using testing::NetOf;
+using testing::Set;
 using testing::TemporaryFolder;
 using ::testing::ThrowsMessage;
 
 std::string Input(const std::string& name, const std::string& dims) {
   return "layer { name: '" + name + "' type: 'Input' top: '" + name + "' input_param { shape { " +
          dims + " } } } ";
-}
-
-void Set(Net& net, const std::string& blob, const std::vector<float>& values) {
-  ASSERT_EQ(net.blob_by_name(blob)->count(), static_cast<int64_t>(values.size()));
-  std::copy(values.begin(), values.end(), net.blob_by_name(blob)->mutable_cpu_data<float>());
-}
-
-std::vector<float> Get(Net& net, const std::string& name) {
-  const Blob& blob = *net.blob_by_name(name);
-  return {blob.cpu_data<float>(), blob.cpu_data<float>() + blob.count()};
 }
 
 void ExpectNear(const std::vector<float>& found, const std::vector<float>& want) {

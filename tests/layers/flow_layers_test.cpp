@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using testing::NetOf;
 using ::testing::ThrowsMessage;
 
-constexpr int kChannels = 2, kHeight = 5, kWidth = 6;
+constexpr int kChannels = 2, kFlowHeight = 5, kFlowWidth = 6;
 
 std::unique_ptr<Net> MakeNet(const std::string& second, const std::string& layer) {
   return NetOf(
@@ -49,8 +49,8 @@ double At(Net& net, const std::string& name, int item, int channel, int h, int w
 // Sum over all pixels of image and weight of a place near them.
 double Bilinear(Net& net, int item, int channel, double y, double x) {
   double sum = 0;
-  for (int h = 0; h < kHeight; ++h) {
-    for (int w = 0; w < kWidth; ++w) {
+  for (int h = 0; h < kFlowHeight; ++h) {
+    for (int w = 0; w < kFlowWidth; ++w) {
       const double weight = std::max(0.0, 1 - std::abs(y - h)) * std::max(0.0, 1 - std::abs(x - w));
       sum += weight * At(net, "a", item, channel, h, w);
     }
@@ -69,20 +69,20 @@ TEST(FlowWarpTest, ShowsTheImageAtTheFlow) {
     int filled = 0;
     for (int item = 0; item < 2; ++item) {
       for (int c = 0; c < kChannels; ++c) {
-        for (int h = 0; h < kHeight; ++h) {
-          for (int w = 0; w < kWidth; ++w) {
+        for (int h = 0; h < kFlowHeight; ++h) {
+          for (int w = 0; w < kFlowWidth; ++w) {
             const double x = w + At(*net, "b", item, 0, h, w), y = h + At(*net, "b", item, 1, h, w);
             const double found = At(*net, "y", item, c, h, w);
-            if (x < 0 || y < 0 || x >= kWidth || y >= kHeight) {
+            if (x < 0 || y < 0 || x >= kFlowWidth || y >= kFlowHeight) {
               ++filled;
               EXPECT_TRUE(is_nan ? std::isnan(found) : found == 0);
               continue;
             }
             // Beyond the last pixel's middle its value goes on.
-            EXPECT_NEAR(
-                found,
-                Bilinear(*net, item, c, std::min(y, kHeight - 1.0), std::min(x, kWidth - 1.0)),
-                1e-5);
+            EXPECT_NEAR(found,
+                        Bilinear(*net, item, c, std::min(y, kFlowHeight - 1.0),
+                                 std::min(x, kFlowWidth - 1.0)),
+                        1e-5);
           }
         }
       }
@@ -107,7 +107,8 @@ TEST(SpatialTransformerTest, ShowsTheImageThroughTheta) {
           const double y = theta[0] * r + theta[1] * s + theta[2];
           const double x = theta[3] * r + theta[4] * s + theta[5];
           EXPECT_NEAR(At(*net, "y", item, c, row, column),
-                      Bilinear(*net, item, c, (y + 1) / 2 * kHeight, (x + 1) / 2 * kWidth), 1e-5)
+                      Bilinear(*net, item, c, (y + 1) / 2 * kFlowHeight, (x + 1) / 2 * kFlowWidth),
+                      1e-5)
               << row << ", " << column;
         }
       }
@@ -122,11 +123,11 @@ TEST(SpatialTransformerTest, FixedElementsMakeTheIdentity) {
               "0 theta_2_2: 1 }");
   Fill(*net, "a", 1, 0);
   // One row down in the first item, one column to the left in the second.
-  const std::vector<float> shift = {2.0f / kHeight, 0, 0, -2.0f / kWidth};
+  const std::vector<float> shift = {2.0f / kFlowHeight, 0, 0, -2.0f / kFlowWidth};
   std::copy(shift.begin(), shift.end(), net->blob_by_name("b")->mutable_cpu_data<float>());
   net->Forward();
-  for (int h = 0; h < kHeight; ++h) {
-    for (int w = 0; w < kWidth; ++w) {
+  for (int h = 0; h < kFlowHeight; ++h) {
+    for (int w = 0; w < kFlowWidth; ++w) {
       EXPECT_NEAR(At(*net, "y", 0, 1, h, w), At(*net, "a", 0, 1, h + 1, w), 1e-5);
       EXPECT_NEAR(At(*net, "y", 1, 1, h, w), At(*net, "a", 1, 1, h, w - 1), 1e-5);
     }
@@ -174,7 +175,7 @@ void ExpectCorrelation(const std::string& type, const CorrelationCase& test,
     return static_cast<int>(
         std::ceil((extent + 2 * axis.pad - 2 * axis.border) / static_cast<double>(test.stride_1)));
   };
-  const int rows = size(kHeight, vertical), columns = size(kWidth, horizontal);
+  const int rows = size(kFlowHeight, vertical), columns = size(kFlowWidth, horizontal);
   const int side = horizontal.last - horizontal.first + 1;
   ASSERT_EQ(net->blob_by_name("y")->shape(),
             (Shape{2, (vertical.last - vertical.first + 1) * side, rows, columns}));

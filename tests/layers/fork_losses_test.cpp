@@ -55,7 +55,7 @@ class LossNet {
   std::unique_ptr<Net> net_;
 };
 
-void ExpectNear(const Numbers& found, const std::vector<double>& want) {
+void ExpectNumbersNear(const Numbers& found, const std::vector<double>& want) {
   ASSERT_EQ(found.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(found[i], want[i], 1e-5) << i;
 }
@@ -67,8 +67,8 @@ TEST(SmoothL1LossTest, WeighsInsideAndOutside) {
   // Differences 1, 0.05, -1 and 0; linear above 1/9.
   const double linear = 1 - 0.5 / 9, square = 9 * 0.05 * 0.05 / 2;
   EXPECT_NEAR(net.Loss(), (linear + 2 * square + 3 * linear) / 2, 1e-5);
-  ExpectNear(net.Gradient(0), {0.5, 2 * 9 * 0.05 / 2, -3 * 0.5 / 2, 0});
-  ExpectNear(net.Gradient(1), {-0.5, -2 * 9 * 0.05 / 2, 3 * 0.5 / 2, 0});
+  ExpectNumbersNear(net.Gradient(0), {0.5, 2 * 9 * 0.05 / 2, -3 * 0.5 / 2, 0});
+  ExpectNumbersNear(net.Gradient(1), {-0.5, -2 * 9 * 0.05 / 2, 3 * 0.5 / 2, 0});
 }
 
 TEST(FocalLossTest, CountsWhatIsRightLess) {
@@ -111,7 +111,7 @@ TEST(FocalLossTest, LinearShiftsAndScalesTheScore) {
     }
   }
   EXPECT_NEAR(net.Loss(), want, 1e-5);
-  ExpectNear(net.Gradient(0), gradient);
+  ExpectNumbersNear(net.Gradient(0), gradient);
 }
 
 TEST(TripletLossTest, PullsAndPushesWithinTheMargin) {
@@ -120,9 +120,9 @@ TEST(TripletLossTest, PullsAndPushesWithinTheMargin) {
   // |a - p|^2 and |a - n|^2: 1 and 0.25; 1 and 4, which is far enough.
   net.Set(0, {0, 0, 1, 1}).Set(1, {1, 0, 1, 2}).Set(2, {0, 0.5f, -1, 1});
   EXPECT_NEAR(net.Loss(), (0.5 + 1 - 0.25) / 4, 1e-6);
-  ExpectNear(net.Gradient(0), {-0.5, 0.25, 0, 0});
-  ExpectNear(net.Gradient(1), {0.5, 0, 0, 0});
-  ExpectNear(net.Gradient(2), {0, -0.25, 0, 0});
+  ExpectNumbersNear(net.Gradient(0), {-0.5, 0.25, 0, 0});
+  ExpectNumbersNear(net.Gradient(1), {0.5, 0, 0, 0});
+  ExpectNumbersNear(net.Gradient(2), {0, -0.25, 0, 0});
 }
 
 TEST(CenterLossTest, MovesCentersToTheirFeatures) {
@@ -131,11 +131,11 @@ TEST(CenterLossTest, MovesCentersToTheirFeatures) {
               "type: 'constant' value: 1 } } propagate_down: true propagate_down: false");
   net.Set(0, {2, 1, 1, 4, 0, 0}).Set(1, {0, 0, 2});
   EXPECT_NEAR(net.Loss(), (1 + 9 + 2) / 6.0, 1e-6);
-  ExpectNear(net.Gradient(0), {4 / 3.0, 0, 0, 4, -4 / 3.0, -4 / 3.0});
+  ExpectNumbersNear(net.Gradient(0), {4 / 3.0, 0, 0, 4, -4 / 3.0, -4 / 3.0});
   // Of class 0: (1 - 2 + 1 - 1) / (2 + 1); the loss weight does not count.
   const Blob& centers = *net.net().learnable_params()[0].blob;
-  ExpectNear({centers.cpu_diff<float>(), centers.cpu_diff<float>() + 6},
-             {-1 / 3.0, -1, 0, 0, 0.5, 0.5});
+  ExpectNumbersNear({centers.cpu_diff<float>(), centers.cpu_diff<float>() + 6},
+                    {-1 / 3.0, -1, 0, 0, 0.5, 0.5});
   net.Set(1, {0, 3, 2});
   EXPECT_THAT([&] { net.Loss(); }, ThrowsMessage<InvalidArgument>(HasSubstr(
                                        "label 3 at position 1 of the batch is outside 0..2")));
@@ -150,8 +150,8 @@ TEST(L1LossTest, FlowNetsLeavesOutWhatIsNoNumber) {
   // 6 numbers in 2 channels; differences 1, -0.25 on the plateau, -2, 0, 1 and 1.
   EXPECT_NEAR(net.Loss(), 5 / 3.0, 1e-6);
   const double s = 1 / 3.0;
-  ExpectNear(net.Gradient(0), {s, 0, 0, -s, 0, s, 0, s});
-  ExpectNear(net.Gradient(1), {-s, 0, 0, s, 0, -s, 0, -s});
+  ExpectNumbersNear(net.Gradient(0), {s, 0, 0, -s, 0, s, 0, s});
+  ExpectNumbersNear(net.Gradient(1), {-s, 0, 0, s, 0, -s, 0, -s});
 }
 
 TEST(L1LossTest, FlowNetsMeasuresVectors) {
@@ -160,7 +160,8 @@ TEST(L1LossTest, FlowNetsMeasuresVectors) {
               "type: 'L1Loss' l1_loss_param { l2_per_location: true epsilon: 0.01 }");
   net.Set(0, {3, kNan, 4, 1});
   EXPECT_NEAR(net.Loss(), std::sqrt(25.01) + std::sqrt(1.01), 1e-5);
-  ExpectNear(net.Gradient(0), {3 / std::sqrt(25.01), 0, 4 / std::sqrt(25.01), 1 / std::sqrt(1.01)});
+  ExpectNumbersNear(net.Gradient(0),
+                    {3 / std::sqrt(25.01), 0, 4 / std::sqrt(25.01), 1 / std::sqrt(1.01)});
   LossNet scaled(
       {"dim: 1 dim: 2 dim: 1 dim: 2"},
       "type: 'L1Loss' l1_loss_param { l2_per_location: true l2_prescale_by_channels: true "

@@ -15,9 +15,9 @@ using testing::NetOf;
 using ::testing::Pointwise;
 using ::testing::ThrowsMessage;
 
-constexpr int kHeight = 9, kWidth = 12;
+constexpr int kMapHeight = 9, kMapWidth = 12;
 
-std::unique_ptr<Net> MakeNet(const std::string& options) {
+std::unique_ptr<Net> MakeNmsNet(const std::string& options) {
   return NetOf(
       "layer { name: 'in' type: 'Input' top: 'maps' input_param { shape { dim: 1 dim: 3 dim: 9 "
       "dim: "
@@ -26,10 +26,10 @@ std::unique_ptr<Net> MakeNet(const std::string& options) {
 }
 
 TEST(NmsTest, FindsPeaksBetweenPixels) {
-  const auto net = MakeNet("threshold: 0.3 max_peaks: 2 num_parts: 2");
+  const auto net = MakeNmsNet("threshold: 0.3 max_peaks: 2 num_parts: 2");
   float* maps = net->blob_by_name("maps")->mutable_cpu_data<float>();
   const auto at = [&](int part, int y, int x) -> float& {
-    return maps[(part * kHeight + y) * kWidth + x];
+    return maps[(part * kMapHeight + y) * kMapWidth + x];
   };
   // A peak that leans to the right and down; one beside the edge does not count, nor a low one.
   at(0, 4, 5) = 0.8f, at(0, 4, 6) = 0.6f, at(0, 5, 5) = 0.2f, at(0, 3, 3) = -9;
@@ -50,9 +50,9 @@ TEST(NmsTest, FindsPeaksBetweenPixels) {
 }
 
 TEST(NmsTest, SaysWhatIsWrong) {
-  EXPECT_THAT([] { MakeNet(""); },
+  EXPECT_THAT([] { MakeNmsNet(""); },
               ThrowsMessage<InvalidArgument>(HasSubstr("at least num_parts 15 channels")));
-  EXPECT_THAT([] { MakeNet("max_peaks: 0"); },
+  EXPECT_THAT([] { MakeNmsNet("max_peaks: 0"); },
               ThrowsMessage<InvalidArgument>(HasSubstr("max_peaks and num_parts are 0 and 15")));
 }
 

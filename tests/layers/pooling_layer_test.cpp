@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-void MakeNet(const std::string& options) {
+void MakePoolingNet(const std::string& options) {
   NetParameter param;
   ParseTextProto(
       StrCat("layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 2 dim: 6 "
@@ -27,14 +27,14 @@ void MakeNet(const std::string& options) {
 }
 
 TEST(PoolingLayerTest, TakesPadAndStrideInOneFormOnly) {
-  EXPECT_NO_THROW(MakeNet("pad: 1 stride_h: 2 stride_w: 1"));
+  EXPECT_NO_THROW(MakePoolingNet("pad: 1 stride_h: 2 stride_w: 1"));
   for (const char* options : {"pad: 1 pad_h: 1 pad_w: 1", "pad_h: 1", "pad_w: 0"}) {
-    EXPECT_THAT([&] { MakeNet(options); },
+    EXPECT_THAT([&] { MakePoolingNet(options); },
                 ThrowsMessage<InvalidArgument>(HasSubstr("needs pad, or pad_h and pad_w")))
         << options;
   }
   for (const char* options : {"stride: 1 stride_h: 1 stride_w: 2", "stride_w: 1"}) {
-    EXPECT_THAT([&] { MakeNet(options); },
+    EXPECT_THAT([&] { MakePoolingNet(options); },
                 ThrowsMessage<InvalidArgument>(HasSubstr("needs stride, or stride_h and stride_w")))
         << options;
   }
@@ -55,10 +55,10 @@ TEST(PoolingLayerTest, CeilModeIsAnotherNameOfRoundMode) {
   for (const char* options :
        {"ceil_mode: false", "round_mode: FLOOR", "round_mode: FLOOR ceil_mode: false"})
     EXPECT_EQ(width(options), 2) << options;
-  EXPECT_THAT([] { MakeNet("round_mode: FLOOR ceil_mode: true"); },
+  EXPECT_THAT([] { MakePoolingNet("round_mode: FLOOR ceil_mode: true"); },
               ThrowsMessage<InvalidArgument>(HasSubstr(
                   "round_mode is FLOOR and ceil_mode true, which contradict each other")));
-  EXPECT_THAT([] { MakeNet("round_mode: CEIL ceil_mode: false"); },
+  EXPECT_THAT([] { MakePoolingNet("round_mode: CEIL ceil_mode: false"); },
               ThrowsMessage<InvalidArgument>(HasSubstr("round_mode is CEIL and ceil_mode false")));
 }
 

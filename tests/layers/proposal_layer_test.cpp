@@ -10,14 +10,17 @@
 #include "caffe/blob.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/blob_values.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::Get;
 using ::testing::HasSubstr;
 using testing::NetOf;
+using testing::Set;
 using ::testing::ThrowsMessage;
 
 std::unique_ptr<Net> Proposer(const std::string& shapes, const std::string& options) {
@@ -28,16 +31,6 @@ std::unique_ptr<Net> Proposer(const std::string& shapes, const std::string& opti
       " } } layer { name: 'p' type: 'Proposal' bottom: 'scores' bottom: 'offsets' bottom: "
       "'im_info' top: 'rois' top: 'best' proposal_param { " +
       options + " } }");
-}
-
-std::vector<float> Get(Net& net, const std::string& name) {
-  const Blob& blob = *net.blob_by_name(name);
-  return {blob.cpu_data<float>(), blob.cpu_data<float>() + blob.count()};
-}
-
-void Set(Net& net, const std::string& name, const std::vector<float>& values) {
-  ASSERT_EQ(net.blob_by_name(name)->count(), static_cast<int64_t>(values.size()));
-  std::copy(values.begin(), values.end(), net.blob_by_name(name)->mutable_cpu_data<float>());
 }
 
 TEST(ProposalTest, AnchorsAreThoseOfFasterRCNN) {

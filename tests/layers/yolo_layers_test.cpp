@@ -8,21 +8,18 @@
 #include "caffe/blob.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/blob_values.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::FloatNear;
+using testing::Get;
 using ::testing::HasSubstr;
 using testing::NetOf;
 using ::testing::Pointwise;
 using ::testing::ThrowsMessage;
-
-std::vector<float> Get(Net& net, const std::string& name) {
-  const Blob& blob = *net.blob_by_name(name);
-  return {blob.cpu_data<float>(), blob.cpu_data<float>() + blob.count()};
-}
 
 double Sigmoid(double x) {
   return 1 / (1 + std::exp(-x));

@@ -18,8 +18,8 @@ using ::testing::HasSubstr;
 using testing::NetOf;
 using ::testing::ThrowsMessage;
 
-constexpr int kItems = 2, kBoxes = 2, kClasses = 3, kHeight = 3, kWidth = 4;
-constexpr int kEntries = 5 + kClasses;
+constexpr int kItems = 2, kBoxes = 2, kObjectClasses = 3, kCellRows = 3, kCellColumns = 4;
+constexpr int kEntries = 5 + kObjectClasses;
 
 // Centre and size in parts of the image.
 struct Box {
@@ -37,7 +37,7 @@ const Truth kTruth = {{{{2, {0.4, 0.5, 0.2, 0.3}},    // of anchor 0
                         {1, {1.0, 0.99, 0.05, 0.7}}},
                        {}}};
 
-double Sigmoid(double x) {
+double Logistic(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
@@ -68,8 +68,8 @@ class Reference {
   Reference(const Rules& rules, const Blob& map, const Truth& truth)
       : rules_(rules), map_(map), term(map.count()), slope(map.count()) {
     for (int item = 0; item < kItems; ++item) {
-      for (int row = 0; row < kHeight; ++row) {
-        for (int column = 0; column < kWidth; ++column) {
+      for (int row = 0; row < kCellRows; ++row) {
+        for (int column = 0; column < kCellColumns; ++column) {
           for (int box = 0; box < kBoxes; ++box) LearnNothing(item, box, row, column, truth[item]);
         }
       }
@@ -80,14 +80,14 @@ class Reference {
 
  private:
   int At(int item, int box, int entry, int row, int column) const {
-    return (((item * kBoxes + box) * kEntries + entry) * kHeight + row) * kWidth + column;
+    return (((item * kBoxes + box) * kEntries + entry) * kCellRows + row) * kCellColumns + column;
   }
   double X(int i) const { return map_.cpu_data<float>()[i]; }
 
   Box Predicted(int item, int box, int row, int column) const {
     const Box& anchor = rules_.anchors[rules_.mask[box]];
     const auto x = [&](int entry) { return X(At(item, box, entry, row, column)); };
-    return {(column + Sigmoid(x(0))) / kWidth, (row + Sigmoid(x(1))) / kHeight,
+    return {(column + Logistic(x(0))) / kCellColumns, (row + Logistic(x(1))) / kCellRows,
             std::exp(x(2)) * anchor.w, std::exp(x(3)) * anchor.h};
   }
 
@@ -96,7 +96,7 @@ class Reference {
     Set(i, weight * std::pow(X(i) - value, 2) / 2, weight * (X(i) - value));
   }
   void LearnSigmoid(int i, double weight, double value, bool squares) {
-    const double s = Sigmoid(X(i)), error = s - value;
+    const double s = Logistic(X(i)), error = s - value;
     if (squares) return Set(i, weight * error * error / 2, weight * error * s * (1 - s));
     Set(i, -weight * (value * std::log(s) + (1 - value) * std::log(1 - s)), weight * error);
   }
@@ -112,8 +112,8 @@ class Reference {
 
   void Learn(int item, const Object& object) {
     const Box& truth = object.box;
-    const int column = std::min(static_cast<int>(truth.x * kWidth), kWidth - 1);
-    const int row = std::min(static_cast<int>(truth.y * kHeight), kHeight - 1);
+    const int column = std::min(static_cast<int>(truth.x * kCellColumns), kCellColumns - 1);
+    const int row = std::min(static_cast<int>(truth.y * kCellRows), kCellRows - 1);
     int best = 0;
     double most = 0;
     const int candidates = rules_.match_anchors ? static_cast<int>(rules_.anchors.size()) : kBoxes;
@@ -128,16 +128,16 @@ class Reference {
     const auto at = [&](int entry) { return At(item, box, entry, row, column); };
     const bool weighs_size = rules_.is_3 || !rules_.learns_overlap;
     const double weight = rules_.coord * (weighs_size ? 2 - truth.w * truth.h : 1);
-    LearnSigmoid(at(0), weight, truth.x * kWidth - column, rules_.squares);
-    LearnSigmoid(at(1), weight, truth.y * kHeight - row, rules_.squares);
+    LearnSigmoid(at(0), weight, truth.x * kCellColumns - column, rules_.squares);
+    LearnSigmoid(at(1), weight, truth.y * kCellRows - row, rules_.squares);
     LearnLinear(at(2), weight, std::log(truth.w / rules_.anchors[best].w));
     LearnLinear(at(3), weight, std::log(truth.h / rules_.anchors[best].h));
     const double iou = IoU(Predicted(item, box, row, column), truth);
     LearnSigmoid(at(4), rules_.object, rules_.learns_overlap ? iou : 1, rules_.squares);
     double sum = 0;
-    for (int c = 0; c < kClasses; ++c) sum += std::exp(X(at(5 + c)));
+    for (int c = 0; c < kObjectClasses; ++c) sum += std::exp(X(at(5 + c)));
     const bool has_object = slope[at(5)] != 0;
-    for (int c = 0; c < kClasses; ++c) {
+    for (int c = 0; c < kObjectClasses; ++c) {
       const bool is_label = c == object.label;
       if (rules_.softmax) {
         const double p = std::exp(X(at(5 + c))) / sum;
@@ -157,7 +157,7 @@ class Reference {
   double loss = 0;
 };
 
-std::unique_ptr<Net> MakeNet(const std::string& labels, const std::string& layer) {
+std::unique_ptr<Net> MakeLossNet(const std::string& labels, const std::string& layer) {
   return NetOf(
       "force_backward: true state { phase: TRAIN } layer { name: 'in' type: 'Input' top: 'map' "
       "top: 'truth' input_param { shape { dim: 2 dim: 16 dim: 3 dim: 4 } shape { " +
@@ -199,21 +199,21 @@ void ExpectReference(Net& net, const Rules& rules, const Truth& truth) {
   // Objects, boxes that are free, and others, or the test says little.
   const auto learning = static_cast<int64_t>(reference.slope.size()) -
                         std::count(reference.slope.begin(), reference.slope.end(), 0);
-  EXPECT_GT(learning, kItems * kBoxes * kHeight * kWidth);
+  EXPECT_GT(learning, kItems * kBoxes * kCellRows * kCellColumns);
 }
 
 constexpr char kRegion[] =
     "num: 2 num_class: 3 biases: 0.8 biases: 0.9 biases: 2.5 biases: 1.5 thresh: 0.3 ";
-const std::vector<Box> kRegionAnchors = {{0, 0, 0.8 / kWidth, 0.9 / kHeight},
-                                         {0, 0, 2.5 / kWidth, 1.5 / kHeight}};
+const std::vector<Box> kRegionAnchors = {{0, 0, 0.8 / kCellColumns, 0.9 / kCellRows},
+                                         {0, 0, 2.5 / kCellColumns, 1.5 / kCellRows}};
 
 TEST(RegionLossTest, IsThatOfBoxesAndObjects) {
   const auto expect = [](const std::string& options, Rules rules) {
     SCOPED_TRACE(options);
     rules.anchors = kRegionAnchors, rules.thresh = 0.3;
     const auto net =
-        MakeNet("dim: 2 dim: 1 dim: 5 dim: 5",
-                "type: 'RegionLoss' region_loss_param { " + (kRegion + options) + " }");
+        MakeLossNet("dim: 2 dim: 1 dim: 5 dim: 5",
+                    "type: 'RegionLoss' region_loss_param { " + (kRegion + options) + " }");
     FillRows(*net, kTruth);
     ExpectReference(*net, rules, kTruth);
   };
@@ -234,7 +234,7 @@ TEST(Yolov3Test, IsThatOfBoxesAndObjects) {
     rules.anchors = {{0, 0, 0.2, 0.3}, {0, 0, 0.0625, 2 / 3.0}, {0, 0, 0.625, 0.5}};
     rules.mask = {2, 0}, rules.thresh = 0.3, rules.noobject = 1;
     const auto net =
-        MakeNet("dim: 2 dim: 25", "type: 'Yolov3' yolov3_param { " + (kYolo3 + options) + " }");
+        MakeLossNet("dim: 2 dim: 25", "type: 'Yolov3' yolov3_param { " + (kYolo3 + options) + " }");
     FillRows(*net, kTruth);
     ExpectReference(*net, rules, kTruth);
   };
@@ -244,8 +244,9 @@ TEST(Yolov3Test, IsThatOfBoxesAndObjects) {
 }
 
 TEST(RegionLossTest, ReadsRowsOfAnnotatedData) {
-  const auto net = MakeNet("dim: 1 dim: 1 dim: 6 dim: 8",
-                           std::string("type: 'RegionLoss' region_loss_param { ") + kRegion + "}");
+  const auto net =
+      MakeLossNet("dim: 1 dim: 1 dim: 6 dim: 8",
+                  std::string("type: 'RegionLoss' region_loss_param { ") + kRegion + "}");
   Truth truth = kTruth;
   truth[1] = {{0, {0.3, 0.2, 0.4, 0.3}}};
   float* rows = net->blob_by_name("truth")->mutable_cpu_data<float>();
@@ -265,7 +266,7 @@ TEST(RegionLossTest, ReadsRowsOfAnnotatedData) {
 TEST(YoloLossTest, SayWhatIsWrong) {
   const auto refuses = [](const std::string& labels, const std::string& layer,
                           const std::string& reason) {
-    EXPECT_THAT([&] { MakeNet(labels, layer); }, ThrowsMessage<Error>(HasSubstr(reason)));
+    EXPECT_THAT([&] { MakeLossNet(labels, layer); }, ThrowsMessage<Error>(HasSubstr(reason)));
   };
   const std::string rows = "dim: 2 dim: 25";
   const auto region = [](const std::string& options) {
@@ -288,7 +289,7 @@ TEST(YoloLossTest, SayWhatIsWrong) {
           "there are 1 masks; 2 boxes (num) need one each");
   refuses(rows, yolo3("num: 1 num_class: 11 biases: 1 biases: 1 mask: 1"),
           "mask 1 names an anchor that the 2 biases do not have");
-  const auto net = MakeNet(rows, region(kRegion));
+  const auto net = MakeLossNet(rows, region(kRegion));
   Truth truth = kTruth;
   truth[0][1].label = 3;
   FillRows(*net, truth);

@@ -12,7 +12,7 @@
 namespace caffe {
 namespace {
 
-constexpr char kNet[] = R"(
+constexpr char kDataDependentNet[] = R"(
   name: 'selecting'
   layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 6 dim: 4 } } }
   layer { name: 'target' type: 'Input' top: 'target' input_param { shape { dim: 6 dim: 3 } } }
@@ -30,7 +30,7 @@ constexpr char kNet[] = R"(
 
 std::unique_ptr<Net> MakeNet(bool keep_all) {
   NetParameter param;
-  ParseTextProto(kNet, "selecting", &param);
+  ParseTextProto(kDataDependentNet, "selecting", &param);
   param.mutable_state()->set_phase(TRAIN);
   return std::make_unique<Net>(param, NetOptions{.keep_all = keep_all, .seed = 5});
 }

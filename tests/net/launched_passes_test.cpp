@@ -7,7 +7,7 @@
 namespace caffe {
 namespace {
 
-constexpr const char* kNet = R"pb(
+constexpr const char* kLaunchedNet = R"pb(
   name: "net"
   layer {
     name: "data"
@@ -37,7 +37,7 @@ constexpr const char* kNet = R"pb(
 
 NetParameter Definition() {
   NetParameter param;
-  ParseTextProto(kNet, "net", &param);
+  ParseTextProto(kLaunchedNet, "net", &param);
   param.mutable_state()->set_phase(TRAIN);
   return param;
 }

@@ -9,7 +9,7 @@
 namespace caffe {
 namespace {
 
-constexpr char kNet[] = R"(
+constexpr char kPlannedNet[] = R"(
   layer { name: 'data' type: 'Input' top: 'data' input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
   layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv'
           convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: 'msra' } } }
@@ -39,11 +39,11 @@ class PlanCacheTest : public ::testing::TestWithParam<bool> {};
 
 TEST_P(PlanCacheTest, AShapeSeenBeforeIsNotCompiledAgain) {
   const NetOptions options{.keep_all = GetParam(), .seed = 5};
-  Net net(testing::ParseNet(kNet), options);
+  Net net(testing::ParseNet(kPlannedNet), options);
   const std::vector<float> before = NumbersOfPass(net, 2, 8);
   const Graph* const plan = &net.graph();
   for (int round = 0; round < 3; ++round) {
-    Net fresh(testing::ParseNet(kNet), options);
+    Net fresh(testing::ParseNet(kPlannedNet), options);
     EXPECT_EQ(NumbersOfPass(net, 3, 11), NumbersOfPass(fresh, 3, 11)) << round;
     EXPECT_NE(&net.graph(), plan);
     EXPECT_EQ(NumbersOfPass(net, 2, 8), before) << round;
@@ -52,7 +52,7 @@ TEST_P(PlanCacheTest, AShapeSeenBeforeIsNotCompiledAgain) {
 }
 
 TEST_P(PlanCacheTest, AnImagePyramidIsCompiledOnce) {
-  Net net(testing::ParseNet(kNet), {.keep_all = GetParam(), .seed = 5});
+  Net net(testing::ParseNet(kPlannedNet), {.keep_all = GetParam(), .seed = 5});
   std::vector<const Graph*> plans;
   for (int round = 0; round < 2; ++round) {
     for (int step = 0; step < 10; ++step) {
@@ -69,7 +69,7 @@ TEST_P(PlanCacheTest, AnImagePyramidIsCompiledOnce) {
 
 // A plan that never ran must not keep for itself what it was offered.
 TEST_P(PlanCacheTest, MemoryIsHandedOnByAPlanThatDidNotRun) {
-  Net net(testing::ParseNet(kNet), {.keep_all = GetParam(), .seed = 5});
+  Net net(testing::ParseNet(kPlannedNet), {.keep_all = GetParam(), .seed = 5});
   NumbersOfPass(net, 2, 8);
   Executor::Memory before = TrainingNet(net).executor().ReleaseMemory();
   ASSERT_NE(before.arena, nullptr);
@@ -85,7 +85,7 @@ TEST_P(PlanCacheTest, MemoryIsHandedOnByAPlanThatDidNotRun) {
 }
 
 TEST_P(PlanCacheTest, WeightsThatChangedMeanwhileAreRead) {
-  Net net(testing::ParseNet(std::string("default_forward_type: BFLOAT16 ") + kNet),
+  Net net(testing::ParseNet(std::string("default_forward_type: BFLOAT16 ") + kPlannedNet),
           {.keep_all = GetParam(), .seed = 5});
   const float before = NumbersOfPass(net, 2, 8)[0];
   NumbersOfPass(net, 2, 9);
@@ -95,7 +95,7 @@ TEST_P(PlanCacheTest, WeightsThatChangedMeanwhileAreRead) {
 }
 
 TEST_P(PlanCacheTest, AShapeThatDoesNotFitLeavesTheNetAsItWas) {
-  Net net(testing::ParseNet(kNet), {.keep_all = GetParam(), .seed = 5});
+  Net net(testing::ParseNet(kPlannedNet), {.keep_all = GetParam(), .seed = 5});
   const std::vector<float> before = NumbersOfPass(net, 2, 8);
   EXPECT_THROW(NumbersOfPass(net, 2, 1), InvalidArgument);
   EXPECT_EQ(NumbersOfPass(net, 2, 8), before);

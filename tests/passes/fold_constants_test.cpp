@@ -12,12 +12,14 @@
 #include "caffe/net.hpp"
 #include "caffe/net/training_net.hpp"
 #include "caffe/plan_report.hpp"
+#include "tests/support/blob_values.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
+using testing::Output;
 using ::testing::Pointwise;
 
 constexpr const char* kInput =
@@ -38,7 +40,7 @@ std::string Scale(const std::string& blob, bool has_bias = true) {
                 "' scale_param { filler { type: 'uniform' min: -2 max: 2 } bias_term: ",
                 has_bias ? "true" : "false", " bias_filler { type: 'gaussian' } } } ");
 }
-std::string Relu(const std::string& blob) {
+std::string ReluOf(const std::string& blob) {
   return StrCat("layer { name: '", blob, "_relu' type: 'ReLU' bottom: '", blob, "' top: '", blob,
                 "' } ");
 }
@@ -48,18 +50,18 @@ struct FoldCase {
   std::vector<std::string> steps;  // ops, without conversions
 };
 
-std::vector<FoldCase> Cases() {
+std::vector<FoldCase> FoldCases() {
   return {
-      {"NormScaleRelu", Conv("a", "x", "") + Norm("a") + Scale("a") + Relu("a"), {"Conv[relu]"}},
+      {"NormScaleRelu", Conv("a", "x", "") + Norm("a") + Scale("a") + ReluOf("a"), {"Conv[relu]"}},
       {"NormWithoutBias", Conv("a", "x", "bias_term: false") + Norm("a"), {"Conv"}},
       {"ScaleWithoutShift", Conv("a", "x", "") + Scale("a", false), {"Conv"}},
       {"Groups", Conv("a", "x", "group: 2") + Norm("a") + Scale("a"), {"Conv"}},
       {"TwoInARow",
-       Conv("a", "x", "") + Norm("a") + Relu("a") + Conv("b", "a", "") + Norm("b") + Scale("b"),
+       Conv("a", "x", "") + Norm("a") + ReluOf("a") + Conv("b", "a", "") + Norm("b") + Scale("b"),
        {"Conv[relu]", "Conv"}},
       {"Residual",
        Conv("a", "x", "") + Norm("a") + Conv("b", "a", "") + Norm("b") + Scale("b") +
-           "layer { name: 's' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 's' } " + Relu("s"),
+           "layer { name: 's' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 's' } " + ReluOf("s"),
        {"Conv", "Conv[add, relu]"}},
       {"InnerProduct",
        "layer { name: 'a' type: 'InnerProduct' bottom: 'x' top: 'a' inner_product_param { "
@@ -80,7 +82,7 @@ std::vector<FoldCase> Cases() {
   };
 }
 
-std::unique_ptr<Net> MakeNet(const std::string& layers, NetOptions options = {}) {
+std::unique_ptr<Net> MakeFoldedNet(const std::string& layers, NetOptions options = {}) {
   NetParameter param;
   ParseTextProto(kInput + layers, "net", &param);
   param.mutable_state()->set_phase(TEST);
@@ -100,11 +102,6 @@ std::unique_ptr<Net> MakeNet(const std::string& layers, NetOptions options = {})
   float* x = net->blob_by_name("x")->mutable_cpu_data();
   for (int i = 0; i < 240; ++i) x[i] = static_cast<float>((i * 37) % 101) / 50 - 1;
   return net;
-}
-
-std::vector<float> Output(Net& net) {
-  const Blob& y = *net.Forward()[0];
-  return {y.cpu_data(), y.cpu_data() + y.count()};
 }
 
 // Ops with what is fused into them, without conversions and views.
@@ -127,24 +124,24 @@ class FoldConstantsTest : public ::testing::TestWithParam<FoldCase> {};
 
 TEST_P(FoldConstantsTest, GivesTheSameNumbersInFewerSteps) {
   for (const Precision precision : {FP32, FP64, BF16, FP16}) {
-    const auto folded = MakeNet(GetParam().layers, {.precision = precision});
-    const auto plain =
-        MakeNet(GetParam().layers, {.disabled_passes = {"fold-constants"}, .precision = precision});
+    const auto folded = MakeFoldedNet(GetParam().layers, {.precision = precision});
+    const auto plain = MakeFoldedNet(
+        GetParam().layers, {.disabled_passes = {"fold-constants"}, .precision = precision});
     const double tolerance = precision == BF16 ? 0.15 : precision == FP16 ? 0.02 : 1e-5;
     EXPECT_THAT(Output(*folded),
                 Pointwise(FloatNear(static_cast<float>(tolerance)), Output(*plain)))
         << Precision_Name(precision);
   }
-  EXPECT_EQ(Steps(*MakeNet(GetParam().layers)), GetParam().steps);
+  EXPECT_EQ(Steps(*MakeFoldedNet(GetParam().layers)), GetParam().steps);
 }
 
-INSTANTIATE_TEST_SUITE_P(Nets, FoldConstantsTest, ::testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(Nets, FoldConstantsTest, ::testing::ValuesIn(FoldCases()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(FoldedWeightsTest, FollowEveryParameterThatChanges) {
-  const std::string layers = Conv("a", "x", "") + Norm("a") + Scale("a") + Relu("a");
-  const auto folded = MakeNet(layers),
-             plain = MakeNet(layers, {.disabled_passes = {"fold-constants"}});
+  const std::string layers = Conv("a", "x", "") + Norm("a") + Scale("a") + ReluOf("a");
+  const auto folded = MakeFoldedNet(layers),
+             plain = MakeFoldedNet(layers, {.disabled_passes = {"fold-constants"}});
   ASSERT_LT(Steps(*folded).size(), Steps(*plain).size());
   Output(*folded);
   for (const char* layer : {"a", "a_bn", "a_scale"}) {
@@ -160,7 +157,7 @@ TEST(FoldedWeightsTest, FollowEveryParameterThatChanges) {
 
 // They are made once, however often the net runs.
 TEST(FoldedWeightsTest, AreMadeOnceWhileNothingChanges) {
-  const auto net = MakeNet(Conv("a", "x", "") + Norm("a"));
+  const auto net = MakeFoldedNet(Conv("a", "x", "") + Norm("a"));
   Executor& executor = TrainingNet(*net).executor();
   ASSERT_FALSE(executor.program().copies.empty());
   executor.set_profiling(true);

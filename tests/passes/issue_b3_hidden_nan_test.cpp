@@ -37,7 +37,7 @@ struct Case {
   std::string layers;
 };
 
-const std::vector<Case>& Cases() {
+const std::vector<Case>& ReluCases() {
   static const std::vector<Case> cases = {
       {"convolution", Conv("c") + "layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'r' } "},
       {"sum", Conv("c") + Conv("d") +
@@ -52,7 +52,7 @@ const std::vector<Case>& Cases() {
 TEST(IssueB3Test, NanInDataReachesTheLoss) {
   for (const char* types : {"", "default_forward_type: BFLOAT16", "default_forward_type: FLOAT16",
                             "default_forward_type: DOUBLE"}) {
-    for (const Case& test : Cases()) {
+    for (const Case& test : ReluCases()) {
       for (const Phase phase : {TRAIN, TEST}) {
         NetParameter param = testing::ParseNet(Input(types) + test.layers + kEnd);
         param.mutable_state()->set_phase(phase);
@@ -69,7 +69,8 @@ TEST(IssueB3Test, NanInDataReachesTheLoss) {
 }
 
 TEST(IssueB3Test, TheDefaultPlanNamesThePoisonedParameter) {
-  Net net(testing::ParseNet(Input("") + Cases()[0].layers + kEnd), {.keep_all = false, .seed = 3});
+  Net net(testing::ParseNet(Input("") + ReluCases()[0].layers + kEnd),
+          {.keep_all = false, .seed = 3});
   net.layer_params("c")[0]->mutable_cpu_data()[0] = std::numeric_limits<float>::quiet_NaN();
   Blob& data = *net.input_blobs()[0];
   std::fill_n(data.mutable_cpu_data(), data.count(), 1.0f);
@@ -79,7 +80,8 @@ TEST(IssueB3Test, TheDefaultPlanNamesThePoisonedParameter) {
 }
 
 TEST(IssueB3Test, TheDefaultPlanNamesLayerAndBlob) {
-  Net net(testing::ParseNet(Input("") + Cases()[0].layers + kEnd), {.keep_all = false, .seed = 3});
+  Net net(testing::ParseNet(Input("") + ReluCases()[0].layers + kEnd),
+          {.keep_all = false, .seed = 3});
   Blob& data = *net.input_blobs()[0];
   std::fill_n(data.mutable_cpu_data(), data.count(), std::numeric_limits<float>::max());
   EXPECT_FALSE(std::isfinite(net.ForwardBackward()));
@@ -88,7 +90,7 @@ TEST(IssueB3Test, TheDefaultPlanNamesLayerAndBlob) {
 }
 
 TEST(IssueB3Test, NegativeNumbersBecomeZeroExactly) {
-  Net net(testing::ParseNet(Input("") + Cases()[0].layers + kEnd + R"(
+  Net net(testing::ParseNet(Input("") + ReluCases()[0].layers + kEnd + R"(
               layer { name: 'out' type: 'Power' bottom: 'r' top: 'out' })"),
           {.keep_all = false, .with_backward = false, .seed = 3});
   Blob& data = *net.input_blobs()[0];

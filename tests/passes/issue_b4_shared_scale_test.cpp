@@ -15,7 +15,7 @@ std::string Conv(const std::string& name, const std::string& bottom) {
          "0.5 } } } ";
 }
 
-std::string Scale(const std::string& name, const std::string& bottom) {
+std::string ScaleOf(const std::string& name, const std::string& bottom) {
   return "layer { name: '" + name + "' type: 'Scale' bottom: '" + bottom + "' top: '" + name +
          "' param { name: 'g' } param { name: 'b' } scale_param { bias_term: true } } ";
 }
@@ -28,7 +28,7 @@ TEST(IssueB4Test, GradientsOfASharedScaleAddUp) {
       Conv("c1", "data") + Conv("c2", "data") +
       "layer { name: 'n1' type: 'BatchNorm' bottom: 'c1' top: 'n1' } "
       "layer { name: 'n2' type: 'BatchNorm' bottom: 'c2' top: 'n2' } " +
-      Scale("s1", "n1") + Scale("s2", "n2") + Conv("d1", "s1") + Conv("d2", "s2") +
+      ScaleOf("s1", "n1") + ScaleOf("s2", "n2") + Conv("d1", "s1") + Conv("d2", "s2") +
       Conv("d3", "n1") +  // n1 has two readers
       "layer { name: 'l1' type: 'EuclideanLoss' bottom: 'd1' bottom: 'target' top: 'l1' } "
       "layer { name: 'l2' type: 'EuclideanLoss' bottom: 'd2' bottom: 'target' top: 'l2' } "

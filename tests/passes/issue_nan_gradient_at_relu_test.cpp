@@ -12,7 +12,7 @@
 namespace caffe {
 namespace {
 
-constexpr const char* kNet =
+constexpr const char* kReluNet =
     "layer { name: 'in' type: 'Input' top: 'x' top: 't' input_param { shape { dim: 4 dim: 3 dim: 2 "
     "dim: 2 } shape { dim: 4 dim: 3 dim: 2 dim: 2 } } } "
     "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 3 "
@@ -22,9 +22,9 @@ constexpr const char* kNet =
     "layer { name: 'r' type: 'ReLU' bottom: 'n' top: 'n' } "
     "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'n' bottom: 't' top: 'loss' } ";
 
-std::unique_ptr<Net> MakeNet(const NetOptions& options) {
+std::unique_ptr<Net> MakeReluNet(const NetOptions& options) {
   NetParameter param;
-  ParseTextProto(kNet, "net", &param);
+  ParseTextProto(kReluNet, "net", &param);
   param.mutable_state()->set_phase(TRAIN);
   auto net = std::make_unique<Net>(param, options);
   for (const char* name : {"x", "t"}) {
@@ -35,11 +35,11 @@ std::unique_ptr<Net> MakeNet(const NetOptions& options) {
 }
 
 bool FirstGradientIsNan(Precision precision, bool fuses) {
-  const auto shown = MakeNet({.seed = 3, .precision = precision});
+  const auto shown = MakeReluNet({.seed = 3, .precision = precision});
   shown->Forward();
   NetOptions options{.keep_all = false, .seed = 3, .precision = precision};
   if (!fuses) options.disabled_passes = {"fuse-epilogues"};
-  const auto fused = MakeNet(options);
+  const auto fused = MakeReluNet(options);
   Net& net = *fused;
   // The gradients of cut-off elements are NaN.
   for (int i = 0; i < 48; ++i) {

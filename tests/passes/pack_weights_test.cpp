@@ -10,11 +10,14 @@
 #include "caffe/net.hpp"
 #include "caffe/net/training_net.hpp"
 #include "caffe/ops/pack.hpp"
+#include "tests/support/blob_values.hpp"
 
 namespace caffe {
 namespace {
 
-constexpr const char* kNet =
+using testing::Output;
+
+constexpr const char* kPackedNet =
     "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 16 dim: 9 dim: 9 } "
     "} } "
     "layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { num_output: 32 "
@@ -24,9 +27,9 @@ constexpr const char* kNet =
     "layer { name: 'sum' type: 'Eltwise' bottom: 'b' bottom: 'a' top: 'sum' } "
     "layer { name: 'relu' type: 'ReLU' bottom: 'sum' top: 'sum' } ";
 
-std::unique_ptr<Net> MakeNet(Phase phase, NetOptions options) {
+std::unique_ptr<Net> MakePackedNet(Phase phase, NetOptions options) {
   NetParameter param;
-  ParseTextProto(kNet, "net", &param);
+  ParseTextProto(kPackedNet, "net", &param);
   param.mutable_state()->set_phase(phase);
   options.seed = 7;
   auto net = std::make_unique<Net>(param, options);
@@ -34,11 +37,6 @@ std::unique_ptr<Net> MakeNet(Phase phase, NetOptions options) {
   for (int64_t i = 0; i < net->blob_by_name("x")->count(); ++i)
     x[i] = static_cast<float>((i * 37) % 101) / 50 - 1;
   return net;
-}
-
-std::vector<float> Output(Net& net) {
-  const Blob& y = *net.Forward()[0];
-  return {y.cpu_data(), y.cpu_data() + y.count()};
 }
 
 int Packed(const Net& net) {
@@ -56,7 +54,7 @@ TEST_P(PackWeightsTest, GivesTheSameBitsAsConvertingInEachRun) {
         .keep_all = GetParam(), .with_backward = false, .precision = precision};
     NetOptions without = options;
     without.disabled_passes = {"keep-weight-copies"};
-    const auto packed = MakeNet(TEST, options), plain = MakeNet(TEST, without);
+    const auto packed = MakePackedNet(TEST, options), plain = MakePackedNet(TEST, without);
     EXPECT_EQ(Packed(*plain), 0);
     if (precision == FP32) {
       EXPECT_EQ(Packed(*packed), 2);
@@ -70,7 +68,19 @@ TEST_P(PackWeightsTest, GivesTheSameBitsAsConvertingInEachRun) {
 }
 
 TEST_P(PackWeightsTest, IsLeftToTheKernelsInTraining) {
-  EXPECT_EQ(Packed(*MakeNet(TRAIN, {.keep_all = GetParam()})), 0);
+  EXPECT_EQ(Packed(*MakePackedNet(TRAIN, {.keep_all = GetParam()})), 0);
+}
+
+TEST(PackedWeights, AreNoneBeyondTwoGibibytes) {
+  NetParameter param;
+  ParseTextProto(
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 2 dim: 9 dim: 11 "
+      "} } } layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { "
+      "num_output: 16777217 kernel_size: 5 stride: 9 } }",
+      "net", &param);
+  param.mutable_state()->set_phase(TEST);
+  const Net net(param, {.keep_all = false, .with_backward = false, .allocate = false});
+  EXPECT_EQ(Packed(net), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, PackWeightsTest, ::testing::Bool(),

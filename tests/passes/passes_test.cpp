@@ -29,13 +29,13 @@ constexpr char kData[] = R"(
   layer { name: 'label' type: 'Input' top: 'label' input_param { shape { dim: 4 } } }
 )";
 
-constexpr char kLoss[] = R"(
+constexpr char kLossLayers[] = R"(
   layer { name: 'ip' type: 'InnerProduct' bottom: 'last' top: 'ip'
     inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } }
   layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }
 )";
 
-std::string Conv(
+std::string ConvOf(
     const std::string& name, const std::string& bottom, const std::string& top,
     const std::string& options = "bias_term: true bias_filler { type: 'constant' value: 0.1 }") {
   return "layer { name: '" + name + "' type: 'Convolution' bottom: '" + bottom + "' top: '" + top +
@@ -55,13 +55,13 @@ constexpr char kScaleBias[] =
 constexpr char kMaxPool[] = "pooling_param { pool: MAX kernel_size: 2 stride: 2 }";
 
 std::string ConvRelu() {
-  return Conv("conv", "data", "conv") + Unary("ReLU", "relu", "conv", "conv") +
+  return ConvOf("conv", "data", "conv") + Unary("ReLU", "relu", "conv", "conv") +
          Unary("Pooling", "pool", "conv", "last", kMaxPool);
 }
 
 std::string LeNetLike() {
-  return Conv("conv1", "data", "conv1") + Unary("Pooling", "pool1", "conv1", "pool1", kMaxPool) +
-         Conv("conv2", "pool1", "conv2") + Unary("Pooling", "pool2", "conv2", "pool2", kMaxPool) +
+  return ConvOf("conv1", "data", "conv1") + Unary("Pooling", "pool1", "conv1", "pool1", kMaxPool) +
+         ConvOf("conv2", "pool1", "conv2") + Unary("Pooling", "pool2", "conv2", "pool2", kMaxPool) +
          Unary("InnerProduct", "ip1", "pool2", "ip1",
                "inner_product_param { num_output: 20 weight_filler { type: 'xavier' } }") +
          Unary("ReLU", "relu1", "ip1", "ip1") + Unary("Dropout", "drop", "ip1", "last");
@@ -75,9 +75,10 @@ std::string NormScaleRelu(const std::string& name, const std::string& blob) {
 
 std::string Residual() {
   const std::string no_bias = "bias_term: false";
-  return Conv("stem", "data", "stem", no_bias) + NormScaleRelu("stem", "stem") +
-         Conv("a", "stem", "a", no_bias) + NormScaleRelu("a", "a") + Conv("b", "a", "b", no_bias) +
-         Unary("BatchNorm", "b_bn", "b", "b") + Unary("Scale", "b_scale", "b", "b", kScaleBias) +
+  return ConvOf("stem", "data", "stem", no_bias) + NormScaleRelu("stem", "stem") +
+         ConvOf("a", "stem", "a", no_bias) + NormScaleRelu("a", "a") +
+         ConvOf("b", "a", "b", no_bias) + Unary("BatchNorm", "b_bn", "b", "b") +
+         Unary("Scale", "b_scale", "b", "b", kScaleBias) +
          "layer { name: 'sum' type: 'Eltwise' bottom: 'stem' bottom: 'b' top: 'sum' }\n" +
          Unary("ReLU", "sum_relu", "sum", "sum") +
          Unary("Pooling", "pool", "sum", "last",
@@ -85,7 +86,7 @@ std::string Residual() {
 }
 
 std::string Branches() {
-  return Conv("a", "data", "a") + Conv("b", "data", "b") +
+  return ConvOf("a", "data", "a") + ConvOf("b", "data", "b") +
          "layer { name: 'sum' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'sum' eltwise_param { "
          "coeff: 1 coeff: -0.5 } }\n" +
          Unary("ReLU", "relu", "sum", "r") + Unary("LRN", "norm", "r", "n") +
@@ -100,10 +101,10 @@ std::string Branches() {
          "layer { name: 'cat2' type: 'Concat' bottom: 'f0' bottom: 'f1' top: 'last' }\n";
 }
 
-std::unique_ptr<Net> MakeNet(const std::string& body, NetOptions options,
-                             const std::string& header = "", Phase phase = TRAIN) {
+std::unique_ptr<Net> MakeNetOf(const std::string& body, NetOptions options,
+                               const std::string& header = "", Phase phase = TRAIN) {
   NetParameter param;
-  ParseTextProto("name: 'net' " + header + kData + body + kLoss, "test", &param);
+  ParseTextProto("name: 'net' " + header + kData + body + kLossLayers, "test", &param);
   param.mutable_state()->set_phase(phase);
   options.seed = 11;
   return std::make_unique<Net>(param, options);
@@ -113,7 +114,7 @@ std::unique_ptr<Net> Reusing(const std::string& body, std::vector<std::string> d
                              const std::string& header = "", Phase phase = TRAIN) {
   const NetOptions options{
       .keep_all = false, .with_backward = phase == TRAIN, .disabled_passes = std::move(disabled)};
-  return MakeNet(body, options, header, phase);
+  return MakeNetOf(body, options, header, phase);
 }
 
 std::string Printed(const Net& net) {
@@ -121,7 +122,7 @@ std::string Printed(const Net& net) {
 }
 
 // The schedule without what depends on the machine or the numbering: kernels, places, ids.
-std::string Schedule(const Net& net) {
+std::string ScheduleOf(const Net& net) {
   std::string text;
   for (const Node* node : net.graph().ScheduledNodes()) {
     const Value& output = *node->outputs[0];
@@ -204,7 +205,8 @@ constexpr char kFused[] =
 constexpr char kBFloat16[] =
     "conv.0:bfloat16 = Cast(conv.0) bfloat16 plain\n"
     "data:channels-last = Reorder(data) bfloat16 channels-last\n"
-    "conv = Conv[kernel 3x3, pad 1x1, relu](data:channels-last, conv.0:bfloat16, conv.1) bfloat16 "
+    "conv = Conv[kernel 3x3, pad 1x1, relu](data:channels-last, conv.0:bfloat16, conv.1) "
+    "bfloat16 "
     "channels-last\n"
     "last = MaxPool[kernel 2x2, stride 2x2](conv) bfloat16 channels-last\n"
     "ip.0:bfloat16 = Cast(ip.0) bfloat16 plain\n"
@@ -217,7 +219,7 @@ constexpr char kBFloat16[] =
 TEST(ScheduleTest, Text) {
   const auto schedule = [](std::vector<std::string> disabled, const std::string& types) {
     disabled.push_back("keep-weight-copies");
-    return Schedule(*Reusing(ConvRelu(), disabled, types, TEST));
+    return ScheduleOf(*Reusing(ConvRelu(), disabled, types, TEST));
   };
   EXPECT_EQ(schedule({"fuse-epilogues"}, ""), kUnfused);
   EXPECT_EQ(schedule({}, ""), kFused);
@@ -298,7 +300,7 @@ TEST(FuseEpiloguesTest, ReluJoinsTheConvolution) {
   EXPECT_EQ(CountOps(*net, "Relu"), 0) << Printed(*net);
   EXPECT_THAT(Printed(*net), HasSubstr("relu"));
   EXPECT_EQ(CountOps(*Reusing(ConvRelu(), {"fuse-epilogues"}), "Relu"), 1);
-  EXPECT_EQ(CountOps(*MakeNet(ConvRelu(), {}), "Relu"), 1) << "a keep-all net has all its blobs";
+  EXPECT_EQ(CountOps(*MakeNetOf(ConvRelu(), {}), "Relu"), 1) << "a keep-all net has all its blobs";
 }
 
 TEST(FuseEpiloguesTest, ScaleResidualAndReluJoinBatchNorm) {
@@ -319,7 +321,7 @@ TEST(FuseEpiloguesTest, ScaleResidualAndReluJoinBatchNorm) {
 TEST(FuseEpiloguesTest, ABlobWithOtherReadersStays) {
   // Both the convolution's result and its ReLU are read.
   const std::string body =
-      Conv("conv", "data", "conv") + Unary("ReLU", "relu", "conv", "r") +
+      ConvOf("conv", "data", "conv") + Unary("ReLU", "relu", "conv", "r") +
       "layer { name: 'sum' type: 'Eltwise' bottom: 'conv' bottom: 'r' top: 'last' }\n";
   EXPECT_EQ(CountOps(*Reusing(body), "Relu"), 1);
 }
@@ -427,15 +429,15 @@ void ExpectNoValueIsOverwritten(const Net& net) {
   }
 }
 
-struct NetCase {
+struct BodyCase {
   std::string name, body;
 };
 
-void PrintTo(const NetCase& test, std::ostream* out) {
+void PrintTo(const BodyCase& test, std::ostream* out) {
   *out << test.name;
 }
 
-class NetTest : public ::testing::TestWithParam<NetCase> {};
+class NetTest : public ::testing::TestWithParam<BodyCase> {};
 
 TEST_P(NetTest, ValuesThatLiveTogetherDoNotOverlap) {
   for (const std::string header :
@@ -452,8 +454,8 @@ TEST_P(NetTest, ValuesThatLiveTogetherDoNotOverlap) {
 
 TEST_P(NetTest, ReusesMemory) {
   EXPECT_LT(Reusing(GetParam().body)->graph().arena_bytes,
-            MakeNet(GetParam().body, {.keep_all = true})->graph().arena_bytes +
-                MakeNet(GetParam().body, {.keep_all = true})->persistent_bytes());
+            MakeNetOf(GetParam().body, {.keep_all = true})->graph().arena_bytes +
+                MakeNetOf(GetParam().body, {.keep_all = true})->persistent_bytes());
 }
 
 TEST_P(NetTest, FusionKeepsTheNumbers) {
@@ -463,7 +465,8 @@ TEST_P(NetTest, FusionKeepsTheNumbers) {
 }
 
 TEST_P(NetTest, ReuseKeepsTheNumbers) {
-  const auto kept = MakeNet(GetParam().body, {.keep_all = true}), reused = Reusing(GetParam().body);
+  const auto kept = MakeNetOf(GetParam().body, {.keep_all = true}),
+             reused = Reusing(GetParam().body);
   ExpectSameStep(RunStep(*reused), RunStep(*kept), 1e-4);
 }
 
@@ -492,10 +495,10 @@ TEST_P(NetTest, BFloat16IsCloseToFloat) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, NetTest,
-                         ::testing::Values(NetCase{"ConvRelu", ConvRelu()},
-                                           NetCase{"LeNetLike", LeNetLike()},
-                                           NetCase{"Residual", Residual()},
-                                           NetCase{"Branches", Branches()}),
+                         ::testing::Values(BodyCase{"ConvRelu", ConvRelu()},
+                                           BodyCase{"LeNetLike", LeNetLike()},
+                                           BodyCase{"Residual", Residual()},
+                                           BodyCase{"Branches", Branches()}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(VerifierTest, RejectsAValueReadBeforeItIsWritten) {

@@ -19,11 +19,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char* kInput =
+constexpr const char* kDeepInput =
     "layer { name: 'data' type: 'DummyData' top: 'x' top: 't' dummy_data_param { "
     "  shape { dim: 4 dim: 3 dim: 24 dim: 24 } shape { dim: 4 dim: 5 } "
     "  data_filler { type: 'gaussian' } data_filler { type: 'gaussian' } } } ";
-constexpr const char* kLoss =
+constexpr const char* kDeepLoss =
     "layer { name: 'ip' type: 'InnerProduct' bottom: 'last' top: 'ip' "
     "  inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } } "
     "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'ip' bottom: 't' top: 'loss' } ";
@@ -33,26 +33,26 @@ std::string Conv(const std::string& bottom, const std::string& top, int outputs)
                 "' convolution_param { num_output: ", outputs,
                 " kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } } ");
 }
-std::string Norm(const std::string& blob) {
+std::string NormOf(const std::string& blob) {
   return StrCat("layer { name: '", blob, "n' type: 'BatchNorm' bottom: '", blob, "' top: '", blob,
                 "n' } layer { name: '", blob, "s' type: 'Scale' bottom: '", blob, "n' top: '", blob,
                 "n' scale_param { bias_term: true } } layer { name: '", blob,
                 "r' type: 'ReLU' bottom: '", blob, "n' top: '", blob, "n' } ");
 }
 
-struct NetCase {
+struct DeepNet {
   std::string name, layers;
 };
 
 // What is to be computed again: chains of convolutions and normalisations, a residual sum, masks
 // and random numbers, branches.
-std::vector<NetCase> Cases() {
+std::vector<DeepNet> DeepNets() {
   return {
-      {"Chain", Conv("x", "a", 8) + Norm("a") + Conv("an", "b", 8) + Norm("b") +
-                    Conv("bn", "c", 8) + Norm("c") + Conv("cn", "last", 4)},
-      {"Residual", Conv("x", "a", 8) + Norm("a") + Conv("an", "b", 8) +
+      {"Chain", Conv("x", "a", 8) + NormOf("a") + Conv("an", "b", 8) + NormOf("b") +
+                    Conv("bn", "c", 8) + NormOf("c") + Conv("cn", "last", 4)},
+      {"Residual", Conv("x", "a", 8) + NormOf("a") + Conv("an", "b", 8) +
                        "layer { name: 'sum' type: 'Eltwise' bottom: 'b' bottom: 'a' top: 'sum' } " +
-                       Norm("sum") + Conv("sumn", "last", 4)},
+                       NormOf("sum") + Conv("sumn", "last", 4)},
       {"Dropout",
        Conv("x", "a", 8) +
            "layer { name: 'r' type: 'ReLU' bottom: 'a' top: 'a' } "
@@ -69,17 +69,18 @@ std::vector<NetCase> Cases() {
   };
 }
 
-std::unique_ptr<Net> MakeNet(const std::string& layers, Precision precision, int64_t memory_limit) {
+std::unique_ptr<Net> MakeLimitedNet(const std::string& layers, Precision precision,
+                                    int64_t memory_limit) {
   NetParameter param;
-  ParseTextProto(kInput + layers, "net", &param);
+  ParseTextProto(kDeepInput + layers, "net", &param);
   param.mutable_state()->set_phase(TRAIN);
   return std::make_unique<Net>(
       param,
       NetOptions{
           .keep_all = false, .seed = 3, .precision = precision, .memory_limit = memory_limit});
 }
-std::unique_ptr<Net> MakeNet(const NetCase& net, Precision precision, int64_t memory_limit) {
-  return MakeNet(net.layers + kLoss, precision, memory_limit);
+std::unique_ptr<Net> MakeLimitedNet(const DeepNet& net, Precision precision, int64_t memory_limit) {
+  return MakeLimitedNet(net.layers + kDeepLoss, precision, memory_limit);
 }
 
 int64_t SmallestPeak(Net& net) {
@@ -113,26 +114,26 @@ std::map<std::string, Values> Train(Net& net) {
   return results;
 }
 
-class RecomputeActivationsTest : public ::testing::TestWithParam<std::tuple<NetCase, Precision>> {};
+class RecomputeActivationsTest : public ::testing::TestWithParam<std::tuple<DeepNet, Precision>> {};
 
 TEST_P(RecomputeActivationsTest, GivesTheSameBitsInLessMemory) {
   const auto& [net_case, precision] = GetParam();
-  const auto usual = MakeNet(net_case, precision, 0);
+  const auto usual = MakeLimitedNet(net_case, precision, 0);
   const int64_t usual_peak = MemoryOfPlan(*usual).total(), least = SmallestPeak(*usual);
   ASSERT_LT(least, usual_peak);
   EXPECT_EQ(Recomputed(*usual), 0);
   const std::map<std::string, Values> want = Train(*usual);
   for (const int64_t limit : {least, (least + usual_peak) / 2, usual_peak - 1}) {
-    const auto limited = MakeNet(net_case, precision, limit);
+    const auto limited = MakeLimitedNet(net_case, precision, limit);
     EXPECT_GT(Recomputed(*limited), 0);
     EXPECT_LE(MemoryOfPlan(*limited).total(), limit);
     EXPECT_EQ(Train(*limited), want) << limit;
   }
-  EXPECT_EQ(Recomputed(*MakeNet(net_case, precision, usual_peak)), 0);
+  EXPECT_EQ(Recomputed(*MakeLimitedNet(net_case, precision, usual_peak)), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, RecomputeActivationsTest,
-                         ::testing::Combine(::testing::ValuesIn(Cases()),
+                         ::testing::Combine(::testing::ValuesIn(DeepNets()),
                                             ::testing::Values(FP32, BF16, FP16, FP64)),
                          [](const auto& info) {
                            return std::get<0>(info.param).name +
@@ -140,9 +141,9 @@ INSTANTIATE_TEST_SUITE_P(Nets, RecomputeActivationsTest,
                          });
 
 TEST(MemoryLimitTest, OneBelowTheSmallestPlanSaysWhatIsPossible) {
-  const NetCase net = Cases()[0];
+  const DeepNet net = DeepNets()[0];
   try {
-    MakeNet(net, FP32, 1);
+    MakeLimitedNet(net, FP32, 1);
     FAIL();
   } catch (const InvalidArgument& error) {
     EXPECT_THAT(error.what(), HasSubstr("memory_limit is 1 MiB; the smallest plan takes "));
@@ -151,7 +152,7 @@ TEST(MemoryLimitTest, OneBelowTheSmallestPlanSaysWhatIsPossible) {
 
 TEST(MemoryLimitTest, AKeepAllNetCannotHaveOne) {
   NetParameter param;
-  ParseTextProto(kInput + Cases()[0].layers + kLoss, "net", &param);
+  ParseTextProto(kDeepInput + DeepNets()[0].layers + kDeepLoss, "net", &param);
   try {
     Net(param, {.keep_all = true, .memory_limit = int64_t{1} << 40});
     FAIL();
@@ -188,12 +189,12 @@ TEST(MemoryLimitTest, AnInputThatALayerOverwritesIsNotReadAgain) {
 // What the solver keeps for each parameter counts as well.
 TEST(MemoryLimitTest, CountsTheSolversState) {
   // Few parameters beside its activations.
-  const std::string layers = Conv("x", "a", 8) + Norm("a") + Conv("an", "b", 8) + Norm("b") +
-                             Conv("bn", "c", 8) + Norm("c") +
+  const std::string layers = Conv("x", "a", 8) + NormOf("a") + Conv("an", "b", 8) + NormOf("b") +
+                             Conv("bn", "c", 8) + NormOf("c") +
                              "layer { name: 'mean' type: 'Pooling' bottom: 'cn' top: 'last' "
                              "  pooling_param { pool: AVE global_pooling: true } } ";
   NetParameter param;
-  ParseTextProto(kInput + layers + kLoss, "net", &param);
+  ParseTextProto(kDeepInput + layers + kDeepLoss, "net", &param);
   param.mutable_state()->set_phase(TRAIN);
   NetOptions options{.keep_all = false, .seed = 3};
   const int64_t peak = MemoryOfPlan(Net(param, options)).total();
@@ -222,7 +223,7 @@ TEST(MemoryLimitTest, APlanForAFoundShapeReadsNothingThatWasDropped) {
       "layer { name: 's' type: 'Input' top: 's' input_param { shape { dim: 4 } } } ";
   for (const int selected : {1, 2, 3, 4}) {
     const auto make = [&](int64_t limit) {
-      auto net = MakeNet(selector + layers, FP32, limit);
+      auto net = MakeLimitedNet(selector + layers, FP32, limit);
       for (int i = 0; i < 4; ++i)
         net->blob_by_name("s")->mutable_cpu_data()[i] = i < selected ? 1.0f : 0.0f;
       return net;

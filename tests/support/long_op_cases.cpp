@@ -12,11 +12,11 @@
 namespace caffe::testing {
 namespace {
 
-using Add = std::function<void(const std::string&, Op, std::vector<CaseOperand>,
-                               std::vector<CaseOperand>, OperandSet)>;
+using AddLong = std::function<void(const std::string&, Op, std::vector<CaseOperand>,
+                                   std::vector<CaseOperand>, OperandSet)>;
 
 // One sum per channel, of elements and of columns, in one part and in several.
-void AddSumsPerChannel(const Add& add) {
+void AddSumsPerChannel(const AddLong& add) {
   for (const std::vector<int64_t>& dims :
        std::vector<std::vector<int64_t>>{{3, 3, 25, 24}, {2, 3, 70, 60}, {100, 40}, {700, 40}}) {
     const std::string suffix = "Long" + Shape(dims).ToString();
@@ -31,7 +31,7 @@ void AddSumsPerChannel(const Add& add) {
 }
 
 // One row per block of threads, and several elements per thread.
-void AddRows(const Add& add) {
+void AddRows(const AddLong& add) {
   const CaseOperand x = T({3, 1500});
   add("SoftmaxLong", ops::Softmax{1}, {x.In(-5, 5)}, {x.Wide()}, {});
   add("SoftmaxGradLong", ops::SoftmaxGrad{1}, {x.Wide().In(0.001, 0.01), x}, {x}, {});
@@ -51,7 +51,7 @@ void AddRows(const Add& add) {
 }
 
 // One sum of all elements.
-void AddTotals(const Add& add) {
+void AddTotals(const AddLong& add) {
   const CaseOperand x = T({4, 3, 5000}), p = x.Wide().In(0.01, 0.9),
                     labels = T({4, 5000}).Labels(3);
   const CaseOperand loss = T({}).Wide(), dloss = loss.In(100, 200);
@@ -67,8 +67,8 @@ void AddTotals(const Add& add) {
 }  // namespace
 
 void AddLongCases(std::vector<OpCase>* cases) {
-  const Add add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
-                      std::vector<CaseOperand> out, OperandSet accumulates) {
+  const AddLong add = [&](const std::string& name, Op op, std::vector<CaseOperand> in,
+                          std::vector<CaseOperand> out, OperandSet accumulates) {
     cases->push_back({name, std::move(op), std::move(in), std::move(out), accumulates});
   };
   AddSumsPerChannel(add);

@@ -137,7 +137,7 @@ class CheckLayer : public Command {
   bool json_ = false;
 };
 
-const CommandRegistrar<CheckLayer> registrar(
+const CommandRegistrar<CheckLayer> check_layer_registrar(
     "check-layer",
     {.summary = "compare a layer's gradients with finite differences",
      .about = "Runs a small net with random inputs forward and backward and compares the gradients "

@@ -19,7 +19,7 @@ namespace caffe::tools {
 //    private:
 //     std::string name_ = "world";
 //   };
-//   const CommandRegistrar<Hello> registrar("hello", {.summary = "greet somebody"});
+//   const CommandRegistrar<Hello> hello_registrar("hello", {.summary = "greet somebody"});
 class Command {
  public:
   virtual ~Command() = default;

@@ -125,7 +125,7 @@ class Completion : public Command {
   std::string shell_;
 };
 
-const CommandRegistrar<Completion> registrar(
+const CommandRegistrar<Completion> completion_registrar(
     "completion",
     {.summary = "print a shell's completion script",
      .about = "Prints a script by which bash or zsh completes commands, flags, their values and "

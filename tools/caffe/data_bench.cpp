@@ -139,7 +139,7 @@ class DataBench : public Command {
   bool json_ = false;
 };
 
-const CommandRegistrar<DataBench> registrar(
+const CommandRegistrar<DataBench> data_bench_registrar(
     "data-bench",
     {.summary = "measure the input pipeline alone, stage by stage",
      .about = "Measures in images per second how fast the data layers of a net are without the "

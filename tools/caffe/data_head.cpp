@@ -73,7 +73,7 @@ class DataHead : public Command {
   bool json_ = false;
 };
 
-const CommandRegistrar<DataHead> registrar(
+const CommandRegistrar<DataHead> data_head_registrar(
     "data-head",
     {.summary = "show the first records of a database",
      .about = "Shows key, label, shape (channels x height x width), encoding and size of records.",

@@ -185,7 +185,7 @@ class DataImport : public Command {
   double share_ = 0;
 };
 
-const CommandRegistrar<DataImport> registrar(
+const CommandRegistrar<DataImport> data_import_registrar(
     "data-import",
     {.summary = "make a database of a folder of images",
      .about = "Makes an LMDB of images that lie in one folder per class, or that a list names, and "

@@ -160,7 +160,7 @@ class DataStat : public Command {
   bool json_ = false;
 };
 
-const CommandRegistrar<DataStat> registrar(
+const CommandRegistrar<DataStat> data_stat_registrar(
     "data-stat",
     {.summary = "count a database's records, shapes and labels",
      .about = "Reads all records of a database, but decodes no JPEG images, and counts "

@@ -74,7 +74,7 @@ class DataVerify : public Command {
   JsonObject report_;
 };
 
-const CommandRegistrar<DataVerify> registrar(
+const CommandRegistrar<DataVerify> data_verify_registrar(
     "data-verify", {.summary = "decode every record of a database",
                     .about = "Parses and decodes every record, and names the first bad ones by "
                              "their keys. The exit status is 1 if there is one.",

@@ -47,7 +47,7 @@ class DeviceQuery : public Command {
   bool json_ = false;
 };
 
-const CommandRegistrar<DeviceQuery> registrar(
+const CommandRegistrar<DeviceQuery> device_query_registrar(
     "device_query", {.summary = "show this machine's devices",
                      .about = "Describes the processor and the libraries that serve it, or GPUs.",
                      .examples = "caffe device_query\n"

@@ -42,7 +42,7 @@ class FetchWeights : public Command {
   bool list_ = false;
 };
 
-const CommandRegistrar<FetchWeights> registrar(
+const CommandRegistrar<FetchWeights> fetch_weights_registrar(
     "fetch-weights",
     {.summary = "download a model's published weights",
      .about = "Downloads the weights whose address and SHA-1 the head of models/NAME/README.md "

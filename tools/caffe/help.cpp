@@ -30,12 +30,12 @@ class Help : public Command {
   std::string command_;
 };
 
-const CommandRegistrar<Help> registrar("help",
-                                       {.summary = "explain a command and its options",
-                                        .about = "Lists the commands, or says what one does, with "
-                                                 "its options and examples.",
-                                        .examples = "caffe help\n"
-                                                    "caffe help train"});
+const CommandRegistrar<Help> help_registrar(
+    "help", {.summary = "explain a command and its options",
+             .about = "Lists the commands, or says what one does, with "
+                      "its options and examples.",
+             .examples = "caffe help\n"
+                         "caffe help train"});
 
 }  // namespace
 }  // namespace caffe::tools

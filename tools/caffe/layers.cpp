@@ -63,7 +63,7 @@ class Layers : public Command {
   bool json_ = false;
 };
 
-const CommandRegistrar<Layers> registrar(
+const CommandRegistrar<Layers> layers_registrar(
     "layers", {.summary = "list the layer types, or the options of one",
                .about = "Lists the layer types with the fields that hold their options, or one "
                         "type's options with their types and defaults.",

@@ -62,7 +62,7 @@ class Test : public ScoreCommand {
   }
 };
 
-const CommandRegistrar<Test> registrar(
+const CommandRegistrar<Test> test_registrar(
     "test", {.summary = "score a model",
              .about = "Runs batches of the net's TEST data through a model and prints the mean of "
                       "each output, such as loss and accuracy.",

@@ -47,7 +47,7 @@ class TestDetection : public ScoreCommand {
   bool shows_classes_ = true;
 };
 
-const CommandRegistrar<TestDetection> registrar(
+const CommandRegistrar<TestDetection> test_detection_registrar(
     "test_detection",
     {.summary = "score a detector: mean average precision",
      .about = "Runs batches of TEST data through a net that ends in DetectionEvaluate layers and "

@@ -163,7 +163,7 @@ class Time : public Command {
   bool explains_ = false, json_ = false;
 };
 
-const CommandRegistrar<Time> registrar(
+const CommandRegistrar<Time> time_registrar(
     "time", {.summary = "measure a model's time per layer",
              .about = "Runs forward and backward passes of a net and prints the time of each "
                       "pass and of each layer, in milliseconds.",

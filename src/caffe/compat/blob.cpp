@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "caffe/compat/extents.hpp"
 #include "caffe/compat/memory_source.hpp"
 #include "caffe/compat/net_blob.hpp"
 #include "caffe/error.hpp"
@@ -14,14 +15,6 @@
 
 namespace caffe::bvlc {
 namespace {
-
-Shape ToShape(const std::vector<int>& extents) {
-  return Shape(std::vector<int64_t>(extents.begin(), extents.end()));
-}
-
-std::vector<int> ToExtents(const Shape& shape) {
-  return std::vector<int>(shape.dims().begin(), shape.dims().end());
-}
 
 // Blobs of integers are shapes and indices: nets have none.
 template <typename Dtype>

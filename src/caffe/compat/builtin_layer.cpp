@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "caffe/compat/caffe/util/rng.hpp"
+#include "caffe/compat/extents.hpp"
 #include "caffe/compat/net_access.hpp"
 #include "caffe/compat/net_blob.hpp"
 #include "caffe/error.hpp"
@@ -17,14 +18,6 @@ namespace {
 LayerParameter WithType(LayerParameter param, const char* type) {
   param.set_type(type);
   return param;
-}
-
-Shape ToShape(const std::vector<int>& extents) {
-  return Shape(std::vector<int64_t>(extents.begin(), extents.end()));
-}
-
-std::vector<int> ToExtents(const Shape& shape) {
-  return std::vector<int>(shape.dims().begin(), shape.dims().end());
 }
 
 // A net of this layer alone, whose inputs are its bottoms. The caller gives the gradients of all

@@ -8,6 +8,7 @@
 
 #include "caffe/compat/caffe/layers/base_data_layer.hpp"
 #include "caffe/compat/caffe/layers/loss_layer.hpp"
+#include "caffe/compat/extents.hpp"
 #include "caffe/compat/loan.hpp"
 #include "caffe/compat/net_blob.hpp"
 #include "caffe/compat/random_scope.hpp"
@@ -17,14 +18,6 @@
 
 namespace caffe::bvlc {
 namespace {
-
-Shape ToShape(const std::vector<int>& extents) {
-  return Shape(std::vector<int64_t>(extents.begin(), extents.end()));
-}
-
-std::vector<int> ToExtents(const Shape& shape) {
-  return std::vector<int>(shape.dims().begin(), shape.dims().end());
-}
 
 // The thread's place among workers, while the user's code runs.
 class PlaceScope {

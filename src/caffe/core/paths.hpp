@@ -2,7 +2,9 @@
 // entered, a name that is too long) fails where it is opened, with a text of its own.
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
+#include <string>
 #include <system_error>
 
 namespace caffe {
@@ -21,6 +23,15 @@ inline bool IsFolder(const std::filesystem::path& path) {
 inline bool IsPlainFile(const std::filesystem::path& path) {
   std::error_code unknown;
   return std::filesystem::is_regular_file(path, unknown);
+}
+
+// Where programs keep what they can make again: $XDG_CACHE_HOME, else $HOME/.cache; empty where
+// neither is an absolute path (XDG Base Directory Specification).
+inline std::string CacheFolder() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') return cache;
+  const char* const home = std::getenv("HOME");
+  return home != nullptr && home[0] == '/' ? std::string(home) + "/.cache" : "";
 }
 
 }  // namespace caffe

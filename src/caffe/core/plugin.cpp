@@ -44,7 +44,7 @@ struct Plugins {
   std::map<void*, std::string> refused;  // what was said of it
 };
 
-Plugins& Get() {
+Plugins& AllPlugins() {
   static Plugins plugins;
   return plugins;
 }
@@ -183,7 +183,7 @@ bool KeepBackForPlugin(PluginRegistration registration) {
 }
 
 PluginInfo LoadPlugin(const std::string& file) {
-  Plugins& plugins = Get();
+  Plugins& plugins = AllPlugins();
   const std::scoped_lock lock(plugins.mutex);
   Registrations registrations;
   // A refused library stays in memory: code may have been handed out by its constructors.
@@ -209,7 +209,7 @@ PluginInfo LoadPlugin(const std::string& file) {
 }
 
 std::vector<PluginInfo> LoadedPlugins() {
-  Plugins& plugins = Get();
+  Plugins& plugins = AllPlugins();
   const std::scoped_lock lock(plugins.mutex);
   std::vector<PluginInfo> infos;
   for (const Loaded& one : plugins.all) infos.push_back(one.info);

@@ -6,7 +6,7 @@ namespace caffe::data {
 namespace {
 
 // Interleaved, and without a copy where it already is.
-cv::Mat MatOf(const ImageView& image) {
+cv::Mat InterleavedMat(const ImageView& image) {
   Require(
       image.bytes != nullptr,
       "transform_param: an image of floats cannot be resized, distorted or sampled; store bytes "
@@ -30,7 +30,7 @@ cv::Mat MatOf(const ImageView& image) {
 
 RecordLoader::Sample AugmentingLoader::Load(std::string_view value, uint64_t draw) {
   Sample sample = loader_->Load(value, draw);
-  picture_.image = MatOf(sample.image);
+  picture_.image = InterleavedMat(sample.image);
   picture_.boxes = std::move(sample.boxes);
   Draws draws(random_, draw);
   try {

@@ -25,14 +25,15 @@ void ImageFileLoader::ReadFile(std::string_view path) {
   const Activity reading("parser", "reads", name);
   std::ifstream file(name, std::ios::binary | std::ios::ate);
   if (!file) {
-    throw IoError(StrCat("cannot open '", Printable(name), "'; image_data_param { root_folder: '",
-                         options_.root_folder(), "' } comes before the paths of the list"));
+    throw IoError(StrCat("cannot open '", PrintableLines(name),
+                         "'; image_data_param { root_folder: '", options_.root_folder(),
+                         "' } comes before the paths of the list"));
   }
-  if (IsFolder(name)) throw IoError(StrCat("'", Printable(name), "' is a directory"));
+  if (IsFolder(name)) throw IoError(StrCat("'", PrintableLines(name), "' is a directory"));
   file_.resize(static_cast<size_t>(file.tellg()));
   file.seekg(0);
   file.read(file_.data(), static_cast<std::streamsize>(file_.size()));
-  if (!file) throw IoError(StrCat("cannot read '", Printable(name), "'"));
+  if (!file) throw IoError(StrCat("cannot read '", PrintableLines(name), "'"));
 }
 
 RecordLoader::Sample ImageFileLoader::Load(std::string_view line, uint64_t) {

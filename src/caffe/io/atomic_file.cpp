@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "caffe/core/file_descriptor.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -21,22 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags)
-      : value_(::open(path.c_str(), flags | O_CLOEXEC)) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return value_; }
-  explicit operator bool() const { return value_ >= 0; }
-
- private:
-  int value_;
-};
+FileDescriptor Open(const std::string& path, int flags) {
+  return FileDescriptor(::open(path.c_str(), flags | O_CLOEXEC));
+}
 
 // Six letters and digits that nobody can foretell.
 std::string RandomEnding() {
@@ -64,7 +52,7 @@ bool IsSameFile(const struct stat& a, const struct stat& b) {
 }
 
 void RemoveUnlessLocked(const std::string& path) {
-  const Descriptor file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  const FileDescriptor file = Open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   struct stat status;
   const bool is_plain = file && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode);
   if (is_plain && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
@@ -227,7 +215,7 @@ void RemoveAbandonedFiles(const std::string& folder,
 
 // Some file systems cannot sync folders (EINVAL); their names are durable all the same.
 void SyncFolder(const std::string& folder, const std::string& path) {
-  const Descriptor descriptor(folder, O_RDONLY | O_DIRECTORY);
+  const FileDescriptor descriptor = Open(folder, O_RDONLY | O_DIRECTORY);
   if (descriptor && ::fsync(descriptor.get()) != 0 && errno != EINVAL) {
     const int error = errno;
     throw IoError(StrCat(path, ": cannot make its folder durable: ", WriteErrorText(error)));
@@ -247,7 +235,7 @@ void MakeFolders(const std::string& path) {
 }
 
 std::string ReadFile(const std::string& path) {
-  const Descriptor file(path, O_RDONLY);
+  const FileDescriptor file = Open(path, O_RDONLY);
   if (!file) {
     const int error = errno;
     throw IoError(StrCat(path, ": cannot open: ", ErrnoText(error)));

@@ -63,7 +63,7 @@ const Message* FileOptions(const LayerParameter& layer) {
 }
 
 // 0 where there is no such field.
-int64_t Number(const Message& message, const char* name) {
+int64_t NumberIn(const Message& message, const char* name) {
   const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(name);
   if (field == nullptr) return 0;
   return field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32
@@ -82,15 +82,15 @@ struct Size {
   int64_t height = 0, width = 0;
 };
 
-Size ImageSize(const LayerParameter& layer, const Message& options) {
+Size SizeOfImages(const LayerParameter& layer, const Message& options) {
   const TransformationParameter& transform = layer.transform_param();
-  const int64_t crop = std::max<int64_t>(transform.crop_size(), Number(options, "crop_size"));
+  const int64_t crop = std::max<int64_t>(transform.crop_size(), NumberIn(options, "crop_size"));
   if (crop > 0) return {crop, crop};
   if (transform.crop_h() > 0 && transform.crop_w() > 0)
     return {transform.crop_h(), transform.crop_w()};
   if (transform.resize_param().height() > 0 && transform.resize_param().width() > 0)
     return {transform.resize_param().height(), transform.resize_param().width()};
-  return {Number(options, "new_height"), Number(options, "new_width")};
+  return {NumberIn(options, "new_height"), NumberIn(options, "new_width")};
 }
 
 }  // namespace
@@ -131,8 +131,8 @@ void ReplaceByInputs(const BlobDims& dims, NetParameter* net) {
 BlobDims DimsByOptions(const LayerParameter& layer) {
   const Message* options = FileOptions(layer);
   if (options == nullptr || layer.top_size() == 0 || layer.top_size() > 2) return {};
-  const int64_t batch = Number(*options, "batch_size");
-  const Size size = ImageSize(layer, *options);
+  const int64_t batch = NumberIn(*options, "batch_size");
+  const Size size = SizeOfImages(layer, *options);
   if (batch <= 0 || size.height <= 0 || size.width <= 0) return {};
   const int64_t channels = layer.transform_param().force_gray() ? 1 : 3;
   BlobDims dims = {{layer.top(0), {batch, channels, size.height, size.width}}};
@@ -173,7 +173,7 @@ int64_t ReadAheadBytes(const NetParameter& with_data, const NetParameter& with_i
     if (options == nullptr || with_inputs.layer(i).type() != "Input") continue;
     const bool reads_ahead = options->GetDescriptor()->FindFieldByName("prefetch") != nullptr;
     const int64_t prefetch =
-        reads_ahead ? Number(*options, "prefetch") : DataParameter().prefetch();
+        reads_ahead ? NumberIn(*options, "prefetch") : DataParameter().prefetch();
     // Those that are ready, and the one that is in use.
     const int64_t batches = std::max<int64_t>(prefetch, 1) + 1;
     for (const BlobShape& shape : with_inputs.layer(i).input_param().shape()) {

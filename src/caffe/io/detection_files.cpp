@@ -19,7 +19,7 @@ bool IsNumber(const std::string& text) {
 }
 
 // JSON has no leading zeros.
-int64_t Number(const std::string& text) {
+int64_t NumberOf(const std::string& text) {
   return std::stoll(text);
 }
 
@@ -63,14 +63,14 @@ void DetectionFiles::RequireNumbers() const {
     Require(IsNumber(name), param_.label_map_file(),
             ": output_format COCO needs classes whose names are numbers; '", name, "' is none");
   }
-  for (const ImageSize& size : sizes_) {
+  for (const NamedImageSize& size : sizes_) {
     Require(IsNumber(size.name), param_.name_size_file(),
             ": output_format COCO needs images whose names are numbers; '", size.name, "' is none");
   }
 }
 
 void DetectionFiles::AddImage(const std::vector<Detection>& detections) {
-  const ImageSize& size = sizes_[next_];
+  const NamedImageSize& size = sizes_[next_];
   for (const Detection& one : detections) {
     Require(std::isfinite(one.score), "a detection in image ", size.name, " has score ", one.score);
     Require(class_names_.count(one.label) == 1, "a detection has class ", one.label, ", which ",
@@ -111,8 +111,8 @@ void DetectionFiles::WriteCoco() const {
   std::ostringstream text;
   const char* separator = "[\n";
   for (const auto& [image, label, score, box] : rows_) {
-    text << separator << "{\"image_id\": " << Number(image->name)
-         << ", \"category_id\": " << Number(class_names_.at(label)) << ", \"bbox\": [" << box.xmin
+    text << separator << "{\"image_id\": " << NumberOf(image->name)
+         << ", \"category_id\": " << NumberOf(class_names_.at(label)) << ", \"bbox\": [" << box.xmin
          << ", " << box.ymin << ", " << box.xmax - box.xmin << ", " << box.ymax - box.ymin
          << "], \"score\": " << score << '}';
     separator = ",\n";

@@ -36,7 +36,7 @@ class DetectionFiles {
 
  private:
   struct Row {
-    const ImageSize* image;
+    const NamedImageSize* image;
     int label;
     double score;
     ImageBox box;  // in pixels of the image
@@ -50,7 +50,7 @@ class DetectionFiles {
   std::string PathOf(const std::string& ending) const;
 
   const SaveOutputParameter param_;
-  std::vector<ImageSize> sizes_;
+  std::vector<NamedImageSize> sizes_;
   std::map<int, std::string> class_names_;
   size_t images_ = 0;  // of the test set
   size_t next_ = 0;

@@ -8,14 +8,14 @@
 
 namespace caffe {
 
-std::vector<ImageSize> ReadImageSizes(const std::string& path) {
+std::vector<NamedImageSize> ReadImageSizes(const std::string& path) {
   std::istringstream file(ReadFile(path));
-  std::vector<ImageSize> sizes;
+  std::vector<NamedImageSize> sizes;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     std::istringstream words(line);
-    ImageSize size;
+    NamedImageSize size;
     words >> size.name >> size.height >> size.width;
     Require(words && size.height > 0 && size.width > 0, path, ":", number, ": '", line,
             "' is not an image's name, height and width");
@@ -25,7 +25,8 @@ std::vector<ImageSize> ReadImageSizes(const std::string& path) {
   return sizes;
 }
 
-ImageBox InPixels(const ImageBox& parts, const ImageSize& size, const ResizeParameter& resize) {
+ImageBox InPixels(const ImageBox& parts, const NamedImageSize& size,
+                  const ResizeParameter& resize) {
   ImageBox box = parts;
   double scale_x = size.width, scale_y = size.height;
   if (resize.resize_mode() == ResizeParameter::FIT_LARGE_SIZE_AND_PAD) {

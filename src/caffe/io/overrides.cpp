@@ -66,8 +66,8 @@ std::string Suggest(const std::string& name, const std::vector<std::string>& kno
   return near.empty() ? "" : "; did you mean '" + near + "'?";
 }
 
-const FieldDescriptor& FindField(const Descriptor& type, const std::string& name) {
-  if (const FieldDescriptor* field = caffe::FindField(&type, name)) return *field;
+const FieldDescriptor& FieldNamed(const Descriptor& type, const std::string& name) {
+  if (const FieldDescriptor* field = FindField(&type, name)) return *field;
   std::vector<std::string> known;
   for (int i = 0; i < type.field_count(); ++i) known.push_back(type.field(i)->name());
   throw InvalidArgument(StrCat(type.name(), " has no field '", name, "'", Suggest(name, known)));
@@ -111,7 +111,7 @@ int FindElement(const Message& message, const FieldDescriptor& field, const std:
 }
 
 Message* Enter(const Segment& segment, Message* message) {
-  const FieldDescriptor& field = FindField(*message->GetDescriptor(), segment.field);
+  const FieldDescriptor& field = FieldNamed(*message->GetDescriptor(), segment.field);
   Require(field.message_type() != nullptr, "'", field.name(), "' is of type ", field.type_name(),
           " and has no fields");
   if (!field.is_repeated()) {
@@ -214,7 +214,7 @@ std::vector<std::string> NewLiterals(const FieldDescriptor& field, const Segment
 
 // Sets the last field of a path. Returns "old -> new".
 std::string Assign(const Segment& segment, const std::string& value, Message* message) {
-  const FieldDescriptor& field = FindField(*message->GetDescriptor(), segment.field);
+  const FieldDescriptor& field = FieldNamed(*message->GetDescriptor(), segment.field);
   Require(field.message_type() == nullptr, "'", field.name(), "' is a ",
           field.message_type() ? field.message_type()->name() : "",
           "; set one of its fields: ", field.name(), ".FIELD=", value);

@@ -9,8 +9,6 @@
 namespace caffe {
 namespace {
 
-constexpr ops::BroadcastAxes kChannels{.axis = 1, .num_axes = 1};
-
 FillerParameter Constant(float value) {
   FillerParameter filler;
   filler.set_value(value);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "caffe/layer.hpp"
+#include "caffe/ops/broadcast.hpp"
 
 namespace caffe {
 
@@ -25,6 +26,7 @@ class BNBase : public Layer {
 
  protected:
   enum Blob { kSlope, kBias, kMean, kVariance };
+  static constexpr ops::BroadcastAxes kChannels{.axis = 1, .num_axes = 1};
 
   double eps() const;
   // Writes the top and the statistics of the items that it is normalised with; and back.

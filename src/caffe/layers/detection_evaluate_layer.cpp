@@ -54,11 +54,11 @@ class DetectionEvaluateLayer final : public Layer {
 
   // The images that name_size_file names, batch after batch, from the start again after the last.
   struct TestImages {
-    explicit TestImages(std::vector<ImageSize> all) : sizes(std::move(all)) {}
+    explicit TestImages(std::vector<NamedImageSize> all) : sizes(std::move(all)) {}
 
-    const ImageSize& at(int item) const { return sizes[(next + item) % sizes.size()]; }
+    const NamedImageSize& at(int item) const { return sizes[(next + item) % sizes.size()]; }
 
-    std::vector<ImageSize> sizes;
+    std::vector<NamedImageSize> sizes;
     size_t next = 0;  // the coming batch's first
   };
 

@@ -12,8 +12,6 @@
 namespace caffe {
 namespace {
 
-constexpr ops::BroadcastAxes kChannels{.axis = 1, .num_axes = 1};
-
 using Numbers = std::vector<double>;
 
 Numbers Read(const TensorView& view) {

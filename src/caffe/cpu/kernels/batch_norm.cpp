@@ -1,6 +1,7 @@
 // Reference kernels of batch normalisation: any type, any layout, sums in double.
 #include <cmath>
 
+#include "caffe/cpu/kernels/element.hpp"
 #include "caffe/cpu/kernels/epilogue.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
@@ -35,14 +36,6 @@ struct ChannelView {
   }
 };
 
-void Store(const TensorView& view, int64_t i, double value) {
-  VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) { view.as<T>()[i] = T(value); });
-}
-
-double ElementOr(const KernelContext& ctx, int operand, int64_t c, double otherwise) {
-  return ctx.has_input(operand) ? ElementOf(ctx.input(operand), c) : otherwise;
-}
-
 template <typename T>
 void Normalise(const KernelContext& ctx, const ChannelView& view, int64_t c, double factor,
                double shift, const ops::Epilogue& epilogue) {
@@ -68,8 +61,8 @@ void BatchNorm(const ops::BatchNorm& op, const KernelContext& ctx) {
           variance += deviation * deviation;
         });
         variance /= view.count();
-        Store(ctx.output(Norm::kMean), c, mean);
-        Store(ctx.output(Norm::kVariance), c, variance);
+        SetElement(ctx.output(Norm::kMean), c, mean);
+        SetElement(ctx.output(Norm::kVariance), c, variance);
         const double factor = ElementOr(ctx, Norm::kGamma, c, 1) / std::sqrt(variance + op.eps);
         const double beta = ElementOr(ctx, Norm::kBeta, c, 0);
         Normalise<T>(ctx, view, c, factor, beta - mean * factor, op.epilogue);
@@ -84,7 +77,7 @@ void BatchNormGrad(const ops::BatchNormGrad& op, const KernelContext& ctx) {
   const auto add = [&](int output, int64_t c, double value) {
     if (!ctx.has_output(output)) return;
     const TensorView& sum = ctx.output(output);
-    Store(sum, c, ctx.accumulates(output) ? ElementOf(sum, c) + value : value);
+    SetElement(sum, c, ctx.accumulates(output) ? ElementOf(sum, c) + value : value);
   };
   VisitFloat(ctx.input(Grad::kX).dtype, [&]<typename T>(TypeTag<T>) {
     const T* x = ctx.input(Grad::kX).as<const T>();
@@ -170,10 +163,11 @@ void UpdateRunningStatistics(const ops::UpdateRunningStatistics& op, const Kerne
     take = 1 - keep;
   }
   for (int64_t c = 0; c < mean.count(); ++c) {
-    Store(mean, c, keep * ElementOf(mean, c) + take * ElementOf(ctx.input(0), c));
-    Store(variance, c, keep * ElementOf(variance, c) + take * unbias * ElementOf(ctx.input(1), c));
+    SetElement(mean, c, keep * ElementOf(mean, c) + take * ElementOf(ctx.input(0), c));
+    SetElement(variance, c,
+               keep * ElementOf(variance, c) + take * unbias * ElementOf(ctx.input(1), c));
   }
-  if (op.decaying_sums) Store(factor, 0, op.fraction * ElementOf(factor, 0) + 1);
+  if (op.decaying_sums) SetElement(factor, 0, op.fraction * ElementOf(factor, 0) + 1);
 }
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::BatchNorm, BatchNorm, FusesAny);

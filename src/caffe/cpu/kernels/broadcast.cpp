@@ -20,12 +20,6 @@ CAFFE_CPU_CLONES void ScaleShiftRow(const T* x, A s, A b, T* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] = T(static_cast<A>(x[i]) * s + b);
 }
 
-// Reads element i of an operand that may be absent or of another type.
-double ElementOr(const KernelContext& ctx, int operand, int64_t i, double fallback) {
-  if (operand < 0 || !ctx.has_input(operand)) return fallback;
-  return ElementOf(ctx.input(operand), i);
-}
-
 // Operand indices of scale and shift; -1: none.
 void ScaleAndShift(const ops::BroadcastAxes& axes, const KernelContext& ctx, int scale, int shift) {
   const ops::CoveredView view(ctx.input(0), axes);

@@ -13,12 +13,12 @@
 namespace caffe::cpu {
 namespace {
 
-constexpr int kLanes = 16;
+constexpr int kFloatLanes = 16;
 
 // g++ makes of it what the instruction set has: a register of AVX-512, two of AVX2.
-using Vector = float __attribute__((vector_size(kLanes * sizeof(float))));
-using Bits = uint32_t __attribute__((vector_size(kLanes * sizeof(uint32_t))));
-using HalfBits = uint16_t __attribute__((vector_size(kLanes * sizeof(uint16_t))));
+using Vector = float __attribute__((vector_size(kFloatLanes * sizeof(float))));
+using FloatBits = uint32_t __attribute__((vector_size(kFloatLanes * sizeof(uint32_t))));
+using HalfBits = uint16_t __attribute__((vector_size(kFloatLanes * sizeof(uint16_t))));
 
 // Vectors are handed over by reference: by value they would depend on the instruction set.
 inline CAFFE_FORCE_INLINE void Load(const float* from, Vector& to) {
@@ -27,7 +27,7 @@ inline CAFFE_FORCE_INLINE void Load(const float* from, Vector& to) {
 inline CAFFE_FORCE_INLINE void Load(const bfloat16* from, Vector& to) {
   HalfBits bits;
   std::memcpy(&bits, from, sizeof(bits));
-  const Bits wide = __builtin_convertvector(bits, Bits) << 16;
+  const FloatBits wide = __builtin_convertvector(bits, FloatBits) << 16;
   std::memcpy(&to, &wide, sizeof(to));
 }
 inline CAFFE_FORCE_INLINE void Store(const Vector& from, float* to) {
@@ -35,14 +35,14 @@ inline CAFFE_FORCE_INLINE void Store(const Vector& from, float* to) {
 }
 
 // All lanes, or the first of them.
-using AllLanes = std::integral_constant<int64_t, kLanes>;
+using AllLanes = std::integral_constant<int64_t, kFloatLanes>;
 template <typename T>
 inline CAFFE_FORCE_INLINE void Load(const T* from, AllLanes, Vector& to) {
   Load(from, to);
 }
 template <typename T>
 inline CAFFE_FORCE_INLINE void Load(const T* from, int64_t lanes, Vector& to) {
-  T all[kLanes] = {};
+  T all[kFloatLanes] = {};
   std::memcpy(static_cast<void*>(all), from, static_cast<size_t>(lanes) * sizeof(T));
   Load(all, to);
 }
@@ -51,7 +51,7 @@ inline CAFFE_FORCE_INLINE void Load(const T* from, int64_t lanes, Vector& to) {
 template <typename Fn>
 inline CAFFE_FORCE_INLINE void ForVectors(int64_t channels, const Fn& fn) {
   int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) fn(c, AllLanes{});
+  for (; c + kFloatLanes <= channels; c += kFloatLanes) fn(c, AllLanes{});
   if (c < channels) fn(c, channels - c);
 }
 
@@ -81,7 +81,9 @@ struct Sizes {
   int64_t x_row() const { return x_width * channels; }
   int64_t y_row() const { return y_width * channels; }
   // Channels of a filter's tap in `filters`, whole vectors.
-  int64_t padded_channels() const { return (channels + kLanes - 1) / kLanes * kLanes; }
+  int64_t padded_channels() const {
+    return (channels + kFloatLanes - 1) / kFloatLanes * kFloatLanes;
+  }
 };
 
 // Adds what one row of dy gives to the filters' gradients, whose taps are padded_channels()
@@ -137,7 +139,7 @@ CAFFE_CPU_CLONES void AddFilterRow(const Sizes& s, const T* x, const T* dy, int6
 }
 
 // Calls fn(integral_constant<kernel width>, integral_constant<stride>) of a geometry that
-// Refuse() lets through.
+// RefuseUnlessDepthwise() lets through.
 template <typename Fn>
 void VisitGeometry(const ops::ConvGeometry& g, const Fn& fn) {
   constexpr std::integral_constant<int, 3> width;
@@ -146,8 +148,8 @@ void VisitGeometry(const ops::ConvGeometry& g, const Fn& fn) {
 }
 
 // `x` and `y` as in Sizes.
-std::optional<Refusal> Refuse(const ops::ConvGeometry& g, const OperandDesc& x,
-                              const OperandDesc& y) {
+std::optional<Refusal> RefuseUnlessDepthwise(const ops::ConvGeometry& g, const OperandDesc& x,
+                                             const OperandDesc& y) {
   if (g.spatial_axes() != 2 || g.group == 1 || g.group != x.shape[1] || g.group != y.shape[1])
     return Refusal{"only one filter for each channel of an image"};
   if (g.kernel[1] != 3 || g.stride[0] != g.stride[1] || g.stride[0] > 2)
@@ -185,10 +187,11 @@ void StoreFilters(const KernelContext& ctx, const Sizes& s, const float* sums, i
   }
 }
 
-KernelOrRefusal MakeGradWeights(const ops::ConvGradWeights& op, const KernelRequest& request) {
+KernelOrRefusal MakeDepthwiseGradWeights(const ops::ConvGradWeights& op,
+                                         const KernelRequest& request) {
   using Grad = ops::ConvGradWeights;
   const OperandDesc &x = request.inputs[Grad::kX], &y = request.inputs[Grad::kDy];
-  if (const auto refusal = Refuse(op.geometry, x, y)) return *refusal;
+  if (const auto refusal = RefuseUnlessDepthwise(op.geometry, x, y)) return *refusal;
   for (const OperandDesc& output : request.outputs) {
     if (output.present && output.dtype != DType::kFloat) return Refusal{"only float gradients"};
   }
@@ -230,14 +233,14 @@ KernelOrRefusal MakeGradWeights(const ops::ConvGradWeights& op, const KernelRequ
       static_cast<size_t>(threads * stride) * sizeof(float)};
 }
 
-KernelTraits Traits() {
+KernelTraits DepthwiseTraits() {
   return {.signatures = {{DType::kFloat, DType::kFloat}, {DType::kBFloat16, DType::kFloat}},
           .layout = Layout::kChannelsLast};
 }
 
 // By name before oneDNN's, which has the same rank.
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradWeights, "conv-grad-weights-depthwise",
-                              KernelRank::kBest, MakeGradWeights, Traits());
+                              KernelRank::kBest, MakeDepthwiseGradWeights, DepthwiseTraits());
 
 }  // namespace
 }  // namespace caffe::cpu

@@ -43,8 +43,8 @@ struct Pixels {
   }
 };
 
-std::optional<Refusal> Refuse(const ops::ConvGeometry& g, const OperandDesc& x,
-                              const OperandDesc& y) {
+std::optional<Refusal> RefuseUnlessPointwise(const ops::ConvGeometry& g, const OperandDesc& x,
+                                             const OperandDesc& y) {
   const auto is_not = [](int64_t unit) { return [unit](int64_t value) { return value != unit; }; };
   if (g.spatial_axes() != 2 || std::ranges::any_of(g.kernel, is_not(1)) ||
       std::ranges::any_of(g.pad, is_not(0)) || g.group != 1) {
@@ -61,7 +61,7 @@ std::optional<Refusal> Refuse(const ops::ConvGeometry& g, const OperandDesc& x,
 KernelOrRefusal MakeGradData(const ops::ConvGradData& op, const KernelRequest& request) {
   using Grad = ops::ConvGradData;
   const OperandDesc &x = request.outputs[0], &y = request.inputs[Grad::kDy];
-  if (const auto refusal = Refuse(op.geometry, x, y)) return *refusal;
+  if (const auto refusal = RefuseUnlessPointwise(op.geometry, x, y)) return *refusal;
   try {
     const Pixels pixels(op.geometry, x.shape, y.shape);
     const size_t row_bytes = static_cast<size_t>(x.shape[1]) * SizeOf(x.dtype);
@@ -99,10 +99,11 @@ struct WeightsState {
   OneDnnProduct overwrite, add;
 };
 
-KernelOrRefusal MakeGradWeights(const ops::ConvGradWeights& op, const KernelRequest& request) {
+KernelOrRefusal MakeGradWeightsAsProduct(const ops::ConvGradWeights& op,
+                                         const KernelRequest& request) {
   using Grad = ops::ConvGradWeights;
   const OperandDesc &x = request.inputs[Grad::kX], &y = request.inputs[Grad::kDy];
-  if (const auto refusal = Refuse(op.geometry, x, y)) return *refusal;
+  if (const auto refusal = RefuseUnlessPointwise(op.geometry, x, y)) return *refusal;
   for (const OperandDesc& output : request.outputs) {
     if (output.present && output.dtype != DType::kFloat) return Refusal{"only float gradients"};
   }
@@ -151,16 +152,16 @@ KernelOrRefusal MakeGradWeights(const ops::ConvGradWeights& op, const KernelRequ
   }
 }
 
-KernelTraits Traits() {
+KernelTraits AsProductTraits() {
   return {.signatures = OneDnnSignatures(), .layout = Layout::kChannelsLast};
 }
 
 // By name before those of oneDNN's convolutions, which have the same rank.
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-as-product",
-                              KernelRank::kBest, MakeGradData, Traits());
+                              KernelRank::kBest, MakeGradData, AsProductTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradWeights,
-                              "conv-grad-weights-as-product", KernelRank::kBest, MakeGradWeights,
-                              Traits());
+                              "conv-grad-weights-as-product", KernelRank::kBest,
+                              MakeGradWeightsAsProduct, AsProductTraits());
 
 }  // namespace
 }  // namespace caffe::cpu

@@ -2,6 +2,7 @@
 // operands of losses.
 #pragma once
 
+#include "caffe/ops/kernel.hpp"
 #include "caffe/tensor/tensor_view.hpp"
 
 namespace caffe::cpu {
@@ -11,6 +12,12 @@ inline double ElementOf(const TensorView& view, int64_t i) {
   return VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
     return static_cast<double>(view.as<const T>()[i]);
   });
+}
+
+// That of an operand that may be absent; a negative one never is there.
+inline double ElementOr(const KernelContext& ctx, int operand, int64_t i, double otherwise) {
+  if (operand < 0 || !ctx.has_input(operand)) return otherwise;
+  return ElementOf(ctx.input(operand), i);
 }
 
 inline void SetElement(const TensorView& view, int64_t i, double value) {

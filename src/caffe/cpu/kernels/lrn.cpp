@@ -201,7 +201,7 @@ void LrnGradChannelsLast(const ops::LrnGrad& op, int threads, const KernelContex
 }
 
 template <typename Op, const auto& kRun>
-KernelOrRefusal MakeChannelsLast(const Op& op, const KernelRequest& request) {
+KernelOrRefusal MakeLrnChannelsLast(const Op& op, const KernelRequest& request) {
   if (const auto refusal = RefuseUnlessChannelsLast(request)) return *refusal;
   // Its loops take a step for each place of the window, be there a channel or not.
   if (op.size > 2 * request.inputs[0].shape[1])
@@ -225,10 +225,10 @@ constexpr auto kLrnGrad = []<typename T>(TypeTag<T>, const auto& op, int threads
 };
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Lrn, "lrn-channels-last", KernelRank::kGood,
-                              (MakeChannelsLast<ops::Lrn, kLrn>), ChannelsLastTraits());
+                              (MakeLrnChannelsLast<ops::Lrn, kLrn>), ChannelsLastTraits());
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Lrn, Lrn);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::LrnGrad, "lrn-grad-channels-last",
-                              KernelRank::kGood, (MakeChannelsLast<ops::LrnGrad, kLrnGrad>),
+                              KernelRank::kGood, (MakeLrnChannelsLast<ops::LrnGrad, kLrnGrad>),
                               ChannelsLastTraits());
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnGrad, LrnGrad);
 

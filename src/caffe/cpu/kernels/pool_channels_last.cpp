@@ -263,7 +263,7 @@ constexpr auto kAvePoolGrad = []<typename T>(TypeTag<T>, const auto& op, const K
 };
 
 template <typename Op, const auto& kRun>
-KernelOrRefusal MakeChannelsLast(const Op& op, const KernelRequest& request) {
+KernelOrRefusal MakePoolChannelsLast(const Op& op, const KernelRequest& request) {
   if (const auto refusal = RefuseUnlessChannelsLast(request)) return *refusal;
   const DType type = request.outputs[0].dtype;
   return Kernel{"", [op, type](const KernelContext& ctx) {
@@ -272,16 +272,18 @@ KernelOrRefusal MakeChannelsLast(const Op& op, const KernelRequest& request) {
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::MaxPool, "max-pool-channels-last",
-                              KernelRank::kGood, (MakeChannelsLast<ops::MaxPool, kMaxPool>),
+                              KernelRank::kGood, (MakePoolChannelsLast<ops::MaxPool, kMaxPool>),
                               ChannelsLastTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::MaxPoolGrad, "max-pool-grad-channels-last",
-                              KernelRank::kGood, (MakeChannelsLast<ops::MaxPoolGrad, kMaxPoolGrad>),
+                              KernelRank::kGood,
+                              (MakePoolChannelsLast<ops::MaxPoolGrad, kMaxPoolGrad>),
                               ChannelsLastTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::AvePool, "ave-pool-channels-last",
-                              KernelRank::kGood, (MakeChannelsLast<ops::AvePool, kAvePool>),
+                              KernelRank::kGood, (MakePoolChannelsLast<ops::AvePool, kAvePool>),
                               ChannelsLastTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::AvePoolGrad, "ave-pool-grad-channels-last",
-                              KernelRank::kGood, (MakeChannelsLast<ops::AvePoolGrad, kAvePoolGrad>),
+                              KernelRank::kGood,
+                              (MakePoolChannelsLast<ops::AvePoolGrad, kAvePoolGrad>),
                               ChannelsLastTraits());
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 using Part = Patches::Part;
 
 // Channels, or outputs, that a task has at most.
-constexpr int64_t kBlock = 128;
+constexpr int64_t kChannelBlock = 128;
 
 int64_t Blocks(int64_t count, int64_t of) {
   return (count + of - 1) / of;
@@ -169,14 +169,14 @@ void ConvGradData(const ops::ConvGradData& op, const Plan& plan, const KernelCon
   const double* dy = ctx.input(op.kDy).as<const double>();
   double* dx = ctx.output(0).as<double>();
   double* packed = static_cast<double*>(ctx.workspace);
-  PackWeights(patches, ctx.input(op.kW).as<const double>(), kBlock, packed);
-  const int64_t blocks = Blocks(patches.channels, kBlock);
+  PackWeights(patches, ctx.input(op.kW).as<const double>(), kChannelBlock, packed);
+  const int64_t blocks = Blocks(patches.channels, kChannelBlock);
   ForBlasTasks(plan.tasks, plan.slots, [&](int64_t task, int64_t slot) {
     const int64_t image = task / blocks;
     Part whole{.item = image / patches.groups, .group = image % patches.groups};
     whole.taps = patches.taps;
-    whole.channel = task % blocks * kBlock;
-    whole.channels = std::min(kBlock, patches.channels - whole.channel);
+    whole.channel = task % blocks * kChannelBlock;
+    whole.channels = std::min(kChannelBlock, patches.channels - whole.channel);
     const DoubleMatrix weights{
         packed + (whole.group * patches.channels + whole.channel) * patches.outputs * patches.taps,
         whole.columns()};
@@ -193,8 +193,8 @@ void ConvGradData(const ops::ConvGradData& op, const Plan& plan, const KernelCon
 KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelRequest& request) {
   const Patches patches(op.geometry, request.outputs[0], request.inputs[op.kDy]);
   if (auto refusal = Refuse(request, patches)) return *refusal;
-  Plan plan(patches, patches.taps * std::min(kBlock, patches.channels), /*packs=*/true);
-  plan.SetTasks(patches.items * patches.groups * Blocks(patches.channels, kBlock));
+  Plan plan(patches, patches.taps * std::min(kChannelBlock, patches.channels), /*packs=*/true);
+  plan.SetTasks(patches.items * patches.groups * Blocks(patches.channels, kChannelBlock));
   return Kernel{"", [=](const KernelContext& ctx) { ConvGradData(op, plan, ctx); },
                 plan.workspace_bytes()};
 }
@@ -235,10 +235,10 @@ void ConvGradWeights(const ops::ConvGradWeights& op, const Plan& plan, const Ker
   const Patches& patches = plan.patches;
   const double *x = ctx.input(op.kX).as<const double>(), *dy = ctx.input(op.kDy).as<const double>();
   const int64_t tap_blocks = Blocks(patches.taps, plan.tap_block);
-  const int64_t output_blocks = Blocks(patches.outputs, kBlock);
+  const int64_t output_blocks = Blocks(patches.outputs, kChannelBlock);
   ForBlasTasks(plan.tasks, plan.slots, [&](int64_t task, int64_t slot) {
-    const int64_t output = task % output_blocks * kBlock;
-    const int64_t outputs = std::min(kBlock, patches.outputs - output);
+    const int64_t output = task % output_blocks * kChannelBlock;
+    const int64_t outputs = std::min(kChannelBlock, patches.outputs - output);
     Part part{.group = task / output_blocks / tap_blocks};
     part.tap = task / output_blocks % tap_blocks * plan.tap_block;
     part.taps = std::min(plan.tap_block, patches.taps - part.tap);
@@ -266,11 +266,12 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
       request.outputs[op.kDbias].dtype != DType::kDouble) {
     return Refusal{"only gradients in double"};
   }
-  const int64_t tap_block = std::min(patches.taps, Blocks(kBlock, patches.channels));
+  const int64_t tap_block = std::min(patches.taps, Blocks(kChannelBlock, patches.channels));
   Plan plan(patches, tap_block * patches.channels, /*packs=*/false);
   plan.tap_block = tap_block;
-  plan.sums = std::min(kBlock, patches.outputs) * tap_block * patches.channels;
-  plan.SetTasks(patches.groups * Blocks(patches.taps, tap_block) * Blocks(patches.outputs, kBlock));
+  plan.sums = std::min(kChannelBlock, patches.outputs) * tap_block * patches.channels;
+  plan.SetTasks(patches.groups * Blocks(patches.taps, tap_block) *
+                Blocks(patches.outputs, kChannelBlock));
   return Kernel{"", [=](const KernelContext& ctx) { ConvGradWeights(op, plan, ctx); },
                 plan.workspace_bytes()};
 }

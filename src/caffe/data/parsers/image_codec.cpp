@@ -3,6 +3,7 @@
 #include <turbojpeg.h>
 
 #include <cstring>
+#include <limits>
 #include <new>
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>

@@ -112,10 +112,10 @@ class LevelDbWriter final : public RecordWriter {
   leveldb::WriteBatch batch_;
 };
 
-const DatabaseRegistrar registrar("LevelDB", {.backend = DataParameter::LEVELDB,
-                                              .marker = "CURRENT",
-                                              .open = OpenLevelDbReader,
-                                              .create = CreateLevelDbWriter});
+const DatabaseRegistrar leveldb_registrar("LevelDB", {.backend = DataParameter::LEVELDB,
+                                                      .marker = "CURRENT",
+                                                      .open = OpenLevelDbReader,
+                                                      .create = CreateLevelDbWriter});
 
 }  // namespace
 

@@ -132,12 +132,12 @@ class LmdbReader final : public RecordReader {
   LmdbPages pages_;
 };
 
-const DatabaseRegistrar registrar("LMDB", {.backend = DataParameter::LMDB,
-                                           .marker = "data.mdb",
-                                           .open = OpenLmdbReader,
-                                           .create = [](const std::string& path) {
-                                             return CreateLmdbWriter(path);
-                                           }});
+const DatabaseRegistrar lmdb_registrar("LMDB", {.backend = DataParameter::LMDB,
+                                                .marker = "data.mdb",
+                                                .open = OpenLmdbReader,
+                                                .create = [](const std::string& path) {
+                                                  return CreateLmdbWriter(path);
+                                                }});
 
 }  // namespace
 

@@ -1,0 +1,25 @@
+// A file that is closed at the end of its scope.
+#pragma once
+
+#include <unistd.h>
+
+namespace caffe {
+
+class FileDescriptor {
+ public:
+  // What open() or its like has returned; a negative one is no file and is not closed.
+  explicit FileDescriptor(int value) : value_(value) {}
+  ~FileDescriptor() {
+    if (*this) ::close(value_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+
+  int get() const { return value_; }
+  explicit operator bool() const { return value_ >= 0; }
+
+ private:
+  int value_;
+};
+
+}  // namespace caffe
