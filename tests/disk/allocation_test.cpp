@@ -233,5 +233,25 @@ TEST_P(AllocationTest, TrainingGoesOnAfterASnapshotWithoutMemory) {
   EXPECT_GT(solver.iter(), 10);
 }
 
+// A stream keeps std::bad_alloc to itself: a message, a name or a path was once cut short.
+TEST(MessageWithoutMemoryTest, IsNotCutShort) {
+#ifndef CAFFE_OWN_MALLOC
+  GTEST_SKIP() << "the sanitizer, or another C library, has its own malloc()";
+#endif
+  const std::string part(600, 'x');
+  std::string text;
+  int failed = 0;
+  int64_t allocation = 1;
+  while (true) {
+    const Outcome outcome =
+        TryWithFailure(allocation++, [&] { text = StrCat(part, 1.5, part, 7, part); });
+    if (outcome == Outcome::kNotReached) break;
+    EXPECT_EQ(outcome, Outcome::kThrown);
+    ++failed;
+  }
+  EXPECT_GT(failed, 2);
+  EXPECT_EQ(text.size(), 3 * part.size() + 4);
+}
+
 }  // namespace
 }  // namespace caffe

@@ -210,6 +210,8 @@ class Calls:
         if not callable(function):
             return self.keep(function)
         positional, keywords = self.arguments.of(function)
+        if merges_with_itself(function, positional):
+            return None
         shown = [f"{value!r:.60}" for value in positional] + [f"{name}={value!r:.60}" for name, value in keywords.items()]
         self.tell(f"{text}({', '.join(shown)})")
         return self.keep(function(*positional, **keywords))
@@ -296,16 +298,24 @@ def work(options, output):
     os._exit(0)  # objects are dropped in no order that a program would have
 
 
-def processor_seconds(process):
+def merges_with_itself(function, positional):
+    """protobuf's own code (not ours) ends the process when a message is merged with itself."""
+    objects = [getattr(function, "__self__", None), *positional]
+    return getattr(function, "__name__", "") == "MergeFrom" and any(
+        one is other for i, one in enumerate(objects) for other in objects[:i])
+
+
+def state_of(process):
+    """Its state (R: runs or waits for the processor) and the processor's seconds that it has taken."""
     fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return fields[0], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def watch(process, lines):
     """The last calls of a worker, and whether it hangs: on a busy machine, waiting for the processor does not count."""
     last = collections.deque(maxlen=SHOWN_CALLS)
     os.set_blocking(lines.fileno(), False)
-    began, rest = (time.monotonic(), 0), b""
+    asleep_since, began, rest = time.monotonic(), 0, b""
     while True:
         chunk = lines.read(1 << 16)
         if chunk == b"":
@@ -313,10 +323,12 @@ def watch(process, lines):
         if chunk:
             *whole, rest = (rest + chunk).split(b"\n")
             last.extend(line.decode(errors="replace") for line in whole)
-            began = time.monotonic(), processor_seconds(process)
+            asleep_since, began = time.monotonic(), state_of(process)[1]
             continue
-        if (processor_seconds(process) - began[1] > SECONDS_PER_CALL
-                or time.monotonic() - began[0] > SECONDS_ASLEEP):
+        state, seconds = state_of(process)
+        if state == "R":
+            asleep_since = time.monotonic()
+        if seconds - began > SECONDS_PER_CALL or time.monotonic() - asleep_since > SECONDS_ASLEEP:
             process.kill()
             return last, True
         time.sleep(0.02)

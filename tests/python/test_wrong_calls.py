@@ -252,7 +252,7 @@ def test_an_error_whose_text_is_not_utf8_keeps_its_text(tmp_path):
     "caffe.Net.blobs.__get__(caffe.Net.__new__(caffe.Net))", "caffe.SGDSolver.__new__(caffe.SGDSolver).net", "caffe._caffe.Timer.__new__(caffe._caffe.Timer).start()",
     "caffe._caffe.Blob.__new__(caffe._caffe.Blob).data", "numpy.asarray(caffe._caffe.Blob.__new__(caffe._caffe.Blob))",
     "repr(caffe._caffe.BlobVec.__new__(caffe._caffe.BlobVec))", "len(caffe._caffe.BlobVec.__new__(caffe._caffe.BlobVec))",
-    "caffe.Layer.__new__(caffe.Layer).blobs", "caffe._caffe.Blob.reshape(caffe._caffe.Blob.__new__(caffe._caffe.Blob), 1)"])
+    "caffe.Layer.__new__(caffe.Layer).blobs", "caffe._caffe.PlanStep.__new__(caffe._caffe.PlanStep).layers", "caffe._caffe.Blob.reshape(caffe._caffe.Blob.__new__(caffe._caffe.Blob), 1)"])
 def test_objects_without_construction_are_refused(call):
     """The interpreter once ended: pybind11 hands over memory that nobody has filled."""
     script = f"import caffe, numpy\ntry:\n    {call}\nexcept TypeError as error:\n    assert '__init__' in str(error), error\n    print('refused')"

@@ -57,6 +57,8 @@ struct RegionOp : RegionSizes {
     return ((static_cast<int64_t>(region) * cell_channels + channel) * rows + row) * columns +
            column;
   }
+  // A map without pixels has nothing that could be read, whatever regions and winners say.
+  CAFFE_HOST_DEVICE inline bool has_pixels() const { return height > 0 && width > 0; }
   // -1 for one that is not in the batch.
   template <typename Rois>
   CAFFE_HOST_DEVICE inline int ItemOf(const Rois& rois, int region) const {
@@ -178,7 +180,7 @@ struct RegionMax : RoundedRegion {
     const int item = ItemOf(rois, cell.outer);
     if (item < 0) return static_cast<A>(NAN);
     const int at = static_cast<int>(winner[i]);
-    return at < 0 ? A(0) : A(x[MapIndex(item, cell.channel, 0, 0) + at]);
+    return at < 0 || !has_pixels() ? A(0) : A(x[MapIndex(item, cell.channel, 0, 0) + at]);
   }
 };
 
@@ -355,6 +357,7 @@ struct RegionAlign : SampledRegion {
     const RegionPlace cell = CellPlace(i);
     const int item = ItemOf(rois, cell.outer);
     if (item < 0) return static_cast<A>(NAN);
+    if (!has_pixels()) return A(0);
     const SampledCells down = RowsOf(rois, cell.outer), across = ColumnsOf(rois, cell.outer);
     const PixelRange near_rows = down.SamplesInside(cell.row);
     const PixelRange near_columns = across.SamplesInside(cell.column);

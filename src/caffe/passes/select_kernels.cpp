@@ -1,3 +1,4 @@
+#include <limits>
 #include <set>
 
 #include "caffe/graph/layer_place.hpp"
@@ -62,6 +63,13 @@ class SelectKernels final : public Pass {
       lasting_.insert(copy.results.begin(), copy.results.end());
   }
 
+  // The copy is a tensor of bytes, of which none may have more.
+  static bool IsPackedTooLarge(const KernelOrRefusal& answer) {
+    const auto* kernel = std::get_if<Kernel>(&answer);
+    return kernel != nullptr && kernel->packed_weights &&
+           kernel->packed_weights->bytes > std::numeric_limits<int32_t>::max();
+  }
+
   static void Pack(Graph& graph, Node& node) {
     const PackedOperand& packed = *node.kernel.packed_weights;
     Operand& weights = node.inputs[packed.operand];
@@ -92,8 +100,12 @@ class SelectKernels final : public Pass {
             StrCat(candidate.name, ": does not take ", Name(node.signature.data)));
         continue;
       }
-      KernelOrRefusal answer =
-          candidate.factory({node.op, inputs, outputs, device, graph.options.kernels});
+      const KernelRequest request{node.op, inputs, outputs, device, graph.options.kernels};
+      KernelOrRefusal answer = candidate.factory(request);
+      if (IsPackedTooLarge(answer)) {
+        for (OperandDesc& input : inputs) input.may_be_packed = false;
+        answer = candidate.factory(request);
+      }
       if (Kernel* kernel = std::get_if<Kernel>(&answer)) {
         node.kernel = std::move(*kernel);
         return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include "caffe/error.hpp"
 #include "caffe/passes/pass.hpp"
@@ -50,7 +51,7 @@ class NetChecker {
     report_.refusal = typed.refusal;
     if (exact.refusal.empty()) {
       exact_ = exact.numbers;
-      LearnTolerance(exact.numbers, 2, 1);
+      LearnTolerance(exact.numbers, 2, 1, type_);
       CheckVariants(in_double_, exact, kDouble, " in double");
       if (typed.refusal.empty()) CheckPrecision(typed);
     }
@@ -74,14 +75,15 @@ class NetChecker {
     return !result.failure.empty();
   }
 
-  void LearnTolerance(const Numbers& exact, int runs, double strength) {
+  // From noise as strong as the rounding of that type.
+  void LearnTolerance(const Numbers& exact, int runs, double strength, const TypePrecision& type) {
     for (int i = 0; i < runs; ++i) {
-      const RunResult noisy = RunNet(in_double_, {.noise = strength * type_.relative,
-                                                  .absolute_noise = strength * type_.smallest,
+      const RunResult noisy = RunNet(in_double_, {.noise = strength * type.relative,
+                                                  .absolute_noise = strength * type.smallest,
                                                   .rounds_again = type_.narrows_backward,
                                                   .noise_seed = ++noise_seed_});
       Find("noise", noisy.failure);
-      tolerance_.Learn(exact, noisy.numbers, type_.relative);
+      tolerance_.Learn(exact, noisy.numbers, type.relative);
     }
   }
 
@@ -138,11 +140,10 @@ class NetChecker {
     std::string reason =
         DescribeDifference(expected, numbers, tolerance_, type, places, &report_.counts[check]);
     if (reason.empty()) return;
-    // A ReLU or a maximum that is nearly undecided may fall to either side; a few runs may not have
-    // shown it.
-    if (!plants_errors_ && !has_learned_more_) {
-      has_learned_more_ = true;
-      LearnTolerance(RunNet(in_double_, {}).numbers, 24, 2);
+    // A ReLU or a maximum that is nearly undecided may fall to either side; a few runs, or noise
+    // much stronger than this type's, may not have shown it.
+    if (!plants_errors_ && learned_more_.insert(&type).second) {
+      LearnTolerance(RunNet(in_double_, {}).numbers, 24, 2, type);
       ComparisonCount again;
       reason = DescribeDifference(expected, numbers, tolerance_, type, places, &again);
     }
@@ -237,7 +238,7 @@ class NetChecker {
   Numbers exact_;  // of the keep-all net in double
   RunResult reuse_;
   Tolerance tolerance_;
-  bool has_learned_more_ = false;
+  std::set<const TypePrecision*> learned_more_;  // of which types
   uint64_t noise_seed_ = 0;
 };
 

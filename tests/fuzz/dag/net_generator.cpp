@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ constexpr int64_t kMostElements = 2500;
 struct KnownBlob {
   std::string name;
   Shape shape;
-  int batch = 0;  // the Filter that selected its items; 0: all items
+  int batch = 0;             // the Filter that selected its items; 0: all items
+  bool is_constant = false;  // made of nothing but constants
 };
 
 // Chooses layers and keeps account of the blobs. The layers themselves say what shapes they make,
@@ -91,11 +93,16 @@ class NetWriter {
     for (const std::string& top : tops) layer.add_top(top);
     std::vector<Shape> shapes;
     for (const KnownBlob& bottom : bottoms) shapes.push_back(bottom.shape);
+    const bool is_constant =
+        MakesConstants(layer) ||
+        (!bottoms.empty() && std::ranges::all_of(bottoms, &KnownBlob::is_constant));
     std::vector<Shape> made;
     try {
       const std::shared_ptr<Layer> meaning = LayerRegistry::CreateLayer(layer);
       made = meaning->InferTopShapes(shapes);
       if (!IsSmall(made) || (is_divisible_ && !CanBeDivided(layer))) return false;
+      // Of numbers that are all equal it makes nothing but rounding noise.
+      if (is_constant && Normalises(layer)) return false;
       const bool has_statistics = layer.type() == "BatchNorm" || layer.type() == "BN";
       if (!has_statistics) ChooseParamSpecs(meaning->Params(shapes), &layer);
     } catch (const InvalidArgument&) {
@@ -105,8 +112,23 @@ class NetWriter {
     ChooseLayerTypes(&layer);
     *net_.add_layer() = layer;
     if (batch < 0) batch = bottoms.empty() ? 0 : bottoms[0].batch;
-    for (size_t i = 0; i < tops.size(); ++i) Know({tops[i], made[i], batch});
+    for (size_t i = 0; i < tops.size(); ++i) Know({tops[i], made[i], batch, is_constant});
     return true;
+  }
+
+  // Numbers that are all equal: a Parameter is 0.
+  static bool MakesConstants(const LayerParameter& layer) {
+    if (layer.type() == "Parameter") return true;
+    const auto& fillers = layer.dummy_data_param().data_filler();
+    return layer.type() == "DummyData" &&
+           std::ranges::all_of(
+               fillers, [](const FillerParameter& filler) { return filler.type() == "constant"; });
+  }
+
+  // Divides by a deviation.
+  static bool Normalises(const LayerParameter& layer) {
+    const std::set<std::string> types = {"BatchNorm", "BN", "LayerNorm", "MVN"};
+    return types.count(layer.type()) > 0;
   }
 
   static bool IsSmall(const std::vector<Shape>& shapes) {
