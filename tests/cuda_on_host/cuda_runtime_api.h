@@ -57,19 +57,16 @@ inline cudaError_t cudaPeekAtLastError() {
 inline const char* cudaGetErrorString(cudaError_t) {
   return "no error";
 }
-inline cudaError_t cudaMallocHost(void** memory, size_t bytes) {
-  *memory = std::malloc(bytes);
-  return cudaSuccess;
-}
-inline cudaError_t cudaFreeHost(void* memory) {
-  std::free(memory);
-  return cudaSuccess;
-}
+cudaError_t cudaMallocHost(void** memory, size_t bytes);
+cudaError_t cudaFreeHost(void* memory);
+
 namespace cuda_on_host {
 
-// Does the work, or keeps it while the calling thread records; see recording.hpp. Null is the
-// default stream, whose work is done later.
+// Does the work when somebody waits for it, or keeps it while the stream records; see
+// work_queue.hpp. Null is the default stream.
 void Submit(cudaStream_t stream, std::function<void()> work);
+// Throws unless the stream is one of the calling thread's device.
+void CheckCurrent(cudaStream_t stream);
 
 // Runs thread() once for each thread of the grid.
 void RunGrid(const cudaLaunchConfig_t& config, const std::function<void()>& thread);
@@ -93,17 +90,15 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   static_assert((std::is_trivially_copyable_v<Parameters> && ...),
                 "a kernel's parameters are copied to the device as bytes");
   const std::tuple<Parameters...> copied(static_cast<Parameters>(arguments)...);
+  cuda_on_host::CheckCurrent(config->stream);
   cuda_on_host::Submit(config->stream, [config = *config, kernel, copied] {
     cuda_on_host::RunGrid(config, [&] { std::apply(kernel, copied); });
   });
   return cudaSuccess;
 }
 
-inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
-                                   cudaStream_t stream) {
-  cuda_on_host::Submit(stream, [=] { std::memcpy(to, from, bytes); });
-  return cudaSuccess;
-}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream);
 inline cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   cuda_on_host::Submit(stream, [=] { std::memset(to, value, bytes); });
   return cudaSuccess;

@@ -1,13 +1,13 @@
-// The device whose kernels run on emulated grids.
+// The devices whose kernels run on emulated grids.
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include "caffe/cuda/cuda_check.hpp"
 #include "caffe/cuda/cuda_device.hpp"
-#include "caffe/distributed/gpu_communicators.hpp"
-#include "caffe/distributed/local_communicator.hpp"
-#include "recording.hpp"
+#include "work_queue.hpp"
 
 namespace caffe::cuda {
 
@@ -17,134 +17,156 @@ void ThrowCudaError(cudaError_t, const char* call) {
 
 namespace {
 
-// Where the calling thread has last placed an event on the default stream.
-thread_local const Event* event_of_default_stream = nullptr;
+using cuda_on_host::WorkQueue;
+
+constexpr int kDevices = 4;
+
+class EmulatedEvent final : public Event {
+ public:
+  void Synchronize() override {
+    if (queue_ != nullptr) queue_->Finish(number_);
+  }
+  bool IsReached() override { return queue_ == nullptr || queue_->Advance(number_); }
+  double SecondsSince(const Event& earlier) const override {
+    return std::chrono::duration<double>(*time_ - *static_cast<const EmulatedEvent&>(earlier).time_)
+        .count();
+  }
+
+  void RecordOn(const std::shared_ptr<WorkQueue>& queue) {
+    queue->SubmitWaiting([time = time_] {
+      *time = std::chrono::steady_clock::now();
+      return true;
+    });
+    queue_ = queue;
+    number_ = queue->submitted();
+  }
+  // As the event is now; it may be placed elsewhere later.
+  WorkQueue::Work WaitForIt() const {
+    if (queue_ == nullptr) return [] { return true; };
+    return [queue = queue_, number = number_] { return queue->Advance(number); };
+  }
+
+ private:
+  std::shared_ptr<WorkQueue> queue_;
+  uint64_t number_ = 0;
+  std::shared_ptr<std::chrono::steady_clock::time_point> time_ =
+      std::make_shared<std::chrono::steady_clock::time_point>();
+};
 
 // Records and replays as a GPU does: recorded kernels keep their parameters, so work whose
 // addresses or numbers would have to change between replays comes to wrong results.
 class EmulatedStream final : public Stream {
  public:
-  explicit EmulatedStream(std::unique_ptr<Stream> host) : host_(std::move(host)) {}
+  EmulatedStream(std::shared_ptr<WorkQueue> queue, cudaStream_t native)
+      : queue_(std::move(queue)), native_(native) {}
+  ~EmulatedStream() override { queue_->Finish(); }
 
-  void* native() const override { return host_.get(); }
+  void* native() const override { return native_; }
   void Synchronize() override {
-    CheckNotRecording("waits");
-    cuda_on_host::DefaultStreamMayGoOn();
+    queue_->CheckNotRecording("waits");
+    queue_->Finish();
   }
   void Record(Event& event) override {
-    CheckNotRecording("records an event");
-    host_->Record(event);
+    queue_->CheckNotRecording("records an event");
+    static_cast<EmulatedEvent&>(event).RecordOn(queue_);
   }
   void Wait(const Event& event) override {
-    CheckNotRecording("waits for an event");
-    if (&event == event_of_default_stream) cuda_on_host::FinishDefaultStream();
+    queue_->SubmitWaiting(static_cast<const EmulatedEvent&>(event).WaitForIt());
   }
   // A GPU would read the host's memory anew at each replay, when something else may be there.
   void CopyFromHost(void* device, const void* host, size_t bytes) override {
-    CheckNotRecording("reads the host's memory");
-    host_->CopyFromHost(device, host, bytes);
+    queue_->CheckNotRecording("reads the host's memory");
+    cuda_on_host::CopyBetween(device, host, bytes, cudaMemcpyHostToDevice, native_);
   }
   void CopyToHost(void* host, const void* device, size_t bytes) override {
-    CheckNotRecording("writes the host's memory");
-    host_->CopyToHost(host, device, bytes);
+    queue_->CheckNotRecording("writes the host's memory");
+    cuda_on_host::CopyBetween(host, device, bytes, cudaMemcpyDeviceToHost, native_);
   }
   void FillZero(void* device, size_t bytes) override {
-    cuda_on_host::Submit(stream(), [=] { std::memset(device, 0, bytes); });
+    cuda_on_host::Submit(native_, [=] { std::memset(device, 0, bytes); });
   }
   void Copy(void* to, const void* from, size_t bytes) override {
-    cuda_on_host::Submit(stream(), [=] { std::memcpy(to, from, bytes); });
+    cuda_on_host::Submit(native_, [=] { std::memcpy(to, from, bytes); });
   }
 
-  bool can_capture() const override { return true; }
-  void BeginCapture() override { cuda_on_host::BeginRecording(); }
-  std::unique_ptr<CapturedGraph> EndCapture() override { return cuda_on_host::EndRecording(); }
+  bool can_capture() const override { return native_ != nullptr; }
+  void BeginCapture() override { queue_->BeginRecording(); }
+  std::unique_ptr<CapturedGraph> EndCapture() override { return queue_->EndRecording(); }
   void Launch(const CapturedGraph& graph) override {
-    CheckNotRecording("launches a graph");
-    cuda_on_host::Replay(static_cast<const cuda_on_host::Recording&>(graph));
+    cuda_on_host::CountGraph();
+    queue_->SubmitWaiting([work = static_cast<const cuda_on_host::Recording&>(graph).work] {
+      for (const std::function<void()>& one : *work) one();
+      return true;
+    });
   }
 
  private:
-  static void CheckNotRecording(const char* what) {
-    CAFFE_ASSERT(!cuda_on_host::IsRecording(), "recorded work ", what);
-  }
-  cudaStream_t stream() const { return static_cast<cudaStream_t>(native()); }
-
-  const std::unique_ptr<Stream> host_;
-};
-
-// What is launched on it is done when somebody waits for it; see recording.hpp.
-class EmulatedDefaultStream final : public Stream {
- public:
-  explicit EmulatedDefaultStream(std::unique_ptr<Stream> host) : host_(std::move(host)) {}
-
-  void* native() const override { return nullptr; }
-  void Synchronize() override { cuda_on_host::FinishDefaultStream(); }
-  void Record(Event& event) override {
-    host_->Record(event);
-    event_of_default_stream = &event;
-  }
-  void Wait(const Event&) override { cuda_on_host::DefaultStreamMayGoOn(); }
-  void CopyFromHost(void* device, const void* host, size_t bytes) override {
-    Copy(device, host, bytes);
-  }
-  void CopyToHost(void* host, const void* device, size_t bytes) override {
-    Copy(host, device, bytes);
-  }
-  void FillZero(void* device, size_t bytes) override {
-    cuda_on_host::Submit(nullptr, [=] { std::memset(device, 0, bytes); });
-  }
-  void Copy(void* to, const void* from, size_t bytes) override {
-    cuda_on_host::Submit(nullptr, [=] { std::memcpy(to, from, bytes); });
-  }
-
- private:
-  const std::unique_ptr<Stream> host_;
+  const std::shared_ptr<WorkQueue> queue_;
+  const cudaStream_t native_;
 };
 
 class EmulatedDevice final : public CudaDevice {
  public:
-  EmulatedDevice() : CudaDevice(0, {"emulated", 9, 0, 132, size_t{1} << 30, 232448}) {}
+  explicit EmulatedDevice(int id)
+      : CudaDevice(id, {"emulated", 9, 0, 132, size_t{1} << 30, 232448}),
+        stream_(MakeStream()),
+        default_stream_(cuda_on_host::DefaultQueue(id), nullptr) {}
 
   std::string description() const override { return "CUDA kernels, emulated"; }
+  std::string identity() const override { return StrCat("emulated GPU ", id()); }
+  void MakeCurrent() override { cuda_on_host::SetCurrentDevice(id()); }
   std::shared_ptr<void> Allocate(size_t bytes) override {
     // Of the size asked for, so that the address sanitizer sees what lies beyond.
     void* memory = nullptr;
     if (posix_memalign(&memory, 256, bytes) != 0) throw DeviceError("out of memory");
-    std::memset(memory, 0, bytes);
-    return {memory, [](void* freed) {
-              cuda_on_host::FinishDefaultStream();  // as cudaFree waits for the device
+    MakeCurrent();
+    stream_->FillZero(memory, bytes);  // where it is used first
+    return {memory, [id = id()](void* freed) {
+              cuda_on_host::FinishAll(id);  // as cudaFree waits for the device
               std::free(freed);
             }};
   }
   void CopyToHost(void* host, const void* device, size_t bytes) override {
-    cuda_on_host::DefaultStreamMayGoOn();
-    std::copy_n(static_cast<const char*>(device), bytes, static_cast<char*>(host));
+    MakeCurrent();
+    stream_->CopyToHost(host, device, bytes);
+    stream_->Synchronize();
   }
   void CopyFromHost(void* device, const void* host, size_t bytes) override {
-    std::copy_n(static_cast<const char*>(host), bytes, static_cast<char*>(device));
+    MakeCurrent();
+    stream_->CopyFromHost(device, host, bytes);
   }
   void Synchronize() override {
-    stream_.Synchronize();
-    default_stream_.Synchronize();
+    MakeCurrent();
+    cuda_on_host::FinishAll(id());
   }
-  Stream& compute_stream() override { return stream_; }
+  Stream& compute_stream() override { return *stream_; }
   Stream& default_stream() override { return default_stream_; }
+  std::unique_ptr<Stream> MakeStream() override {
+    auto queue = std::make_shared<WorkQueue>(id());
+    cuda_on_host::Register(queue);
+    const cudaStream_t native = queue->native();
+    return std::make_unique<EmulatedStream>(std::move(queue), native);
+  }
+  std::unique_ptr<Event> MakeEvent() override { return std::make_unique<EmulatedEvent>(); }
 
  private:
-  EmulatedStream stream_{MakeStream()};
-  EmulatedDefaultStream default_stream_{MakeStream()};
+  const std::unique_ptr<Stream> stream_;
+  EmulatedStream default_stream_;
 };
 
-const DeviceRegistrar registrar(DeviceKind::kCuda, {.make = [](int) -> std::shared_ptr<Device> {
-                                                      static const auto device =
-                                                          std::make_shared<EmulatedDevice>();
-                                                      return device;
-                                                    },
-                                                    .count = [] { return 1; }});
+// One object per device, so that nets on it share its stream and are in order.
+std::shared_ptr<Device> MakeEmulatedDevice(int id) {
+  static const std::array<std::shared_ptr<Device>, kDevices> devices = [] {
+    std::array<std::shared_ptr<Device>, kDevices> made;
+    for (int i = 0; i < kDevices; ++i) made[i] = std::make_shared<EmulatedDevice>(i);
+    return made;
+  }();
+  if (id < 0 || id >= kDevices) throw DeviceError(StrCat("there is no emulated device ", id));
+  return devices[id];
+}
 
-const GpuCommunicatorRegistrar communicators([](const std::vector<int>& gpus) {
-  return MakeLocalCommunicators(static_cast<int>(gpus.size()));
-});
+const DeviceRegistrar registrar(DeviceKind::kCuda,
+                                {.make = MakeEmulatedDevice, .count = [] { return kDevices; }});
 
 }  // namespace
 }  // namespace caffe::cuda

@@ -29,6 +29,7 @@ TEST_F(CudaMatrixKernelsTest, TransposesEachMatrix) {
   std::vector<float> from = Counted(kCount * kRows * kColumns), to(from.size(), 1000);
   for (const bool adds : {false, true}) {
     TransposeMatrices(context_, Of(from), kCount, kRows, kColumns, adds, Of(to));
+    device_->Synchronize();
     for (int64_t i = 0; i < kCount; ++i) {
       for (int64_t r = 0; r < kRows; ++r) {
         for (int64_t c = 0; c < kColumns; ++c) {
@@ -44,6 +45,7 @@ TEST_F(CudaMatrixKernelsTest, TransposingConverts) {
   std::vector<float16> from = {float16(1.f), float16(2.f), float16(3.f), float16(4.f)};
   std::vector<float> to(4);
   TransposeMatrices(context_, {from.data(), DType::kFloat16}, 1, 2, 2, false, Of(to));
+  device_->Synchronize();
   EXPECT_EQ(to, (std::vector<float>{1, 3, 2, 4}));
 }
 
@@ -55,6 +57,7 @@ TEST_F(CudaMatrixKernelsTest, SumsOverRows) {
     std::vector<char> workspace(SumRowsWorkspace(rows, kColumns) + 16);
     for (const bool adds : {false, true}) {
       SumRows(context_, Of(matrix), rows, kColumns, adds, Of(sums), workspace.data());
+      device_->Synchronize();
       for (int64_t c = 0; c < kColumns; ++c)
         ASSERT_EQ(sums[c], static_cast<float>(rows * c * (adds ? 2 : 1))) << rows << " " << c;
     }
@@ -66,14 +69,17 @@ TEST_F(CudaMatrixKernelsTest, AddsBiasAndAppliesRelu) {
   // Channels last: of two pixels.
   std::vector<float> y = {1, 2, -3, 30};
   AddBiasAndRelu(context_, {.bias = Of(bias), .channels = 2, .negative_slope = 0.5}, 4, Of(y));
+  device_->Synchronize();
   EXPECT_EQ(y, (std::vector<float>{2, -4, -1, 20}));
   // Plain: of two channels of two pixels, without ReLU.
   y = {1, 2, -3, 30};
   AddBiasAndRelu(context_, {.bias = Of(bias), .channels = 2, .inner = 2}, 4, Of(y));
+  device_->Synchronize();
   EXPECT_EQ(y, (std::vector<float>{2, 3, -13, 20}));
   // ReLU alone.
   y = {1, -2};
   AddBiasAndRelu(context_, {.negative_slope = 0}, 2, Of(y));
+  device_->Synchronize();
   EXPECT_EQ(y, (std::vector<float>{1, 0}));
 }
 

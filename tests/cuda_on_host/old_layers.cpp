@@ -346,19 +346,29 @@ class MathComparison {
     }
   }
 
-  // y begins as a copy of b. The function gets (count, a, b, y).
+  // y begins as a copy of b. The function gets (count, a, b, y). Differences are relative to the
+  // result, or to `scale` where that is larger: a sum's terms, which it may cancel.
   template <typename Cpu, typename Gpu>
-  void Compare(Cpu cpu, Gpu gpu) {
+  void Compare(Cpu cpu, Gpu gpu, double scale = 1) {
     caffe::Blob<Dtype> expected({count_}), found({count_});
     expected.CopyFrom(b_);
     found.CopyFrom(b_);
     cpu(count_, a_.cpu_data(), b_.cpu_data(), expected.mutable_cpu_data());
     gpu(count_, a_.gpu_data(), b_.gpu_data(), found.mutable_gpu_data());
-    for (int i = 0; i < count_; ++i) Note(expected.cpu_data()[i], found.cpu_data()[i]);
+    for (int i = 0; i < count_; ++i) {
+      Note(expected.cpu_data()[i], found.cpu_data()[i], scale);
+    }
   }
-  void Note(double expected, double found) {
-    const double difference = std::abs(expected - found) / std::max(1.0, std::abs(expected));
+  void Note(double expected, double found, double scale) {
+    const double difference = std::abs(expected - found) / std::max(scale, std::abs(expected));
     if (!(difference <= largest)) largest = difference;  // NaN, too
+  }
+
+  // Of the terms of a's and b's product.
+  double SumOfMagnitudes() const {
+    double sum = 0;
+    for (int i = 0; i < count_; ++i) sum += std::abs(double{a_.cpu_data()[i]} * b_.cpu_data()[i]);
+    return sum;
   }
 
   double largest = 0;
@@ -427,7 +437,8 @@ double LargestDifference(int count) {
         Dtype dot;
         caffe_gpu_dot(n, a, b, &dot);
         caffe_gpu_set(1, dot, y);
-      });
+      },
+      math.SumOfMagnitudes());
   math.Compare([](int n, const Dtype* a, const Dtype*, Dtype* y) { y[0] = caffe_cpu_asum(n, a); },
                [](int n, const Dtype* a, const Dtype*, Dtype* y) {
                  Dtype sum;

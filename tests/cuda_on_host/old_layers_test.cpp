@@ -16,8 +16,8 @@
 #include "caffe/net.hpp"
 #include "caffe/solver.hpp"
 #include "caffe/solver_group.hpp"
-#include "recording.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "work_queue.hpp"
 
 namespace caffe {
 namespace {

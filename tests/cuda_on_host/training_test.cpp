@@ -19,8 +19,8 @@
 #include "caffe/plan/executor.hpp"
 #include "caffe/solver.hpp"
 #include "caffe/solver_group.hpp"
-#include "recording.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "work_queue.hpp"
 
 namespace caffe {
 namespace {

@@ -1,0 +1,287 @@
+// Several GPUs, driven by the threads of one process or by a process each (threads that share
+// nothing but the loopback network stand for these), over an emulated NCCL.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "caffe/common.hpp"
+#include "caffe/device/device.hpp"
+#include "caffe/distributed/communicator.hpp"
+#include "caffe/error.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
+#include "caffe/ranks.hpp"
+#include "caffe/solver.hpp"
+#include "caffe/solver_group.hpp"
+#include "tests/support/loopback_ranks.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "work_queue.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr const char* kNet = R"pb(
+  layer {
+    name: "data"
+    type: "DummyData"
+    top: "data"
+    top: "label"
+    dummy_data_param {
+      shape { dim: 6 dim: 3 dim: 8 dim: 8 }
+      shape { dim: 6 }
+      data_filler { type: "gaussian" }
+      data_filler { type: "constant" value: 2 }
+    }
+  }
+  layer {
+    name: "conv"
+    type: "Convolution"
+    bottom: "data"
+    top: "conv"
+    convolution_param {
+      num_output: 5
+      kernel_size: 3
+      bias_term: false
+      weight_filler { type: "xavier" }
+    }
+  }
+  layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "bn" }
+  layer { name: "relu" type: "ReLU" bottom: "bn" top: "bn" }
+  layer {
+    name: "ip1"
+    type: "InnerProduct"
+    bottom: "bn"
+    top: "ip1"
+    inner_product_param {
+      num_output: 7
+      weight_filler { type: "xavier" }
+    }
+  }
+  layer {
+    name: "ip2"
+    type: "InnerProduct"
+    bottom: "ip1"
+    top: "ip2"
+    inner_product_param {
+      num_output: 4
+      weight_filler { type: "xavier" }
+    }
+  }
+  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
+)pb";
+
+SolverParameter Parse(const std::string& options) {
+  SolverParameter param;
+  ParseTextProto(
+      "base_lr: 0.01 momentum: 0.9 lr_policy: 'exp' gamma: 0.9 weight_decay: 0.01 "
+      "random_seed: 3 max_iter: 9 snapshot_after_train: false " +
+          options + " net_param { " + kNet + " }",
+      "solver", &param);
+  return param;
+}
+
+std::vector<float> WeightsOf(Solver& solver) {
+  std::vector<float> weights;
+  for (const auto& layer : solver.net().layers()) {
+    for (const auto& blob : solver.net().layer_params(layer->name())) {
+      const float* values = blob->cpu_data<float>();
+      weights.insert(weights.end(), values, values + blob->count());
+    }
+  }
+  return weights;
+}
+
+void ExpectNear(const std::vector<float>& found, const std::vector<float>& want) {
+  ASSERT_EQ(found.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(found[i], want[i], 2e-3) << i;
+}
+
+std::vector<float> WeightsOfWorkers(const SolverParameter& param, int workers, int iterations) {
+  SolverGroup group(param, {.keep_all = false}, workers);
+  group.Step(iterations);
+  return WeightsOf(group.solver(0));
+}
+
+class CudaRanksTest : public ::testing::Test {
+ protected:
+  CudaRanksTest() { Caffe::set_mode(Caffe::GPU); }
+  ~CudaRanksTest() override { Caffe::set_mode(Caffe::CPU); }
+
+  using Body = std::function<void(int rank, Solver& solver)>;
+
+  // One rank for each element, on that GPU or on the CPU; what each threw ("" for nothing).
+  static std::vector<std::string> RunRanks(const SolverParameter& param,
+                                           const std::vector<std::optional<int>>& gpus,
+                                           const Body& body) {
+    const int port = testing::FreePort();
+    std::vector<std::string> errors(gpus.size());
+    std::vector<std::thread> threads;
+    for (size_t rank = 0; rank < gpus.size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        RankOptions ranks;
+        ranks.rank = static_cast<int>(rank);
+        ranks.ranks = static_cast<int>(gpus.size());
+        ranks.store = StrCat("127.0.0.1:", port);
+        ranks.secret = "open sesame";
+        ranks.join_seconds = 20;
+        ranks.gpu = gpus[rank];
+        std::shared_ptr<Communicator> communicator;
+        try {
+          communicator = JoinRanks(ranks);
+          Solver solver(param,
+                        {.keep_all = false, .gpu = gpus[rank], .communicator = communicator});
+          body(ranks.rank, solver);
+        } catch (const std::exception& error) {
+          errors[rank] = error.what();
+          if (communicator != nullptr) communicator->Abort(std::current_exception());
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return errors;
+  }
+};
+
+// From the second iteration on, steps are recorded and replayed while gradients are reduced.
+TEST_F(CudaRanksTest, GpusOfAProcessReplayAndEndWhereWorkersDo) {
+  for (const char* options : {"", "type: 'Adam' iter_size: 2"}) {
+    SCOPED_TRACE(options);
+    const SolverParameter param = Parse(options);
+    SolverGroup gpus(param, {.keep_all = false}, std::vector<int>{0, 2, 3});
+    gpus.Step(9);
+    Caffe::set_mode(Caffe::CPU);
+    const std::vector<float> want = WeightsOfWorkers(param, 3, 9);
+    Caffe::set_mode(Caffe::GPU);
+    for (int gpu = 0; gpu < 3; ++gpu) ExpectNear(WeightsOf(gpus.solver(gpu)), want);
+  }
+}
+
+TEST_F(CudaRanksTest, ProcessesEndWhereGpusOfAProcessDo) {
+  const SolverParameter param = Parse("");
+  SolverGroup group(param, {.keep_all = false}, std::vector<int>{0, 1});
+  group.Step(9);
+  std::vector<std::vector<float>> weights(2);
+  std::vector<int64_t> graphs(2);
+  const auto errors = RunRanks(param, {1, 3}, [&](int rank, Solver& solver) {
+    solver.Step(9);
+    weights[rank] = WeightsOf(solver);
+    graphs[rank] = cuda_on_host::LaunchesSoFar().graphs;
+  });
+  EXPECT_THAT(errors, Each(""));
+  EXPECT_EQ(weights[0], WeightsOf(group.solver(0)));
+  EXPECT_EQ(weights[1], weights[0]);
+  EXPECT_THAT(graphs, Each(::testing::Gt(0)));
+}
+
+// A bucket is launched as one, not each gradient.
+TEST_F(CudaRanksTest, RecordedStepsEndWithBuckets) {
+  for (const int buckets : {1, 2}) {
+    SolverParameter param = Parse("");
+    param.mutable_net_param()->set_reduce_buckets(buckets);
+    std::vector<int64_t> graphs(2);
+    const auto errors = RunRanks(param, {0, 1}, [&](int rank, Solver& solver) {
+      solver.Step(3);
+      const int64_t before = cuda_on_host::LaunchesSoFar().graphs;
+      solver.Step(1);
+      graphs[rank] = cuda_on_host::LaunchesSoFar().graphs - before;
+    });
+    EXPECT_THAT(errors, Each(""));
+    EXPECT_THAT(graphs, Each(::testing::Le(buckets + 1))) << "one for what follows the last bucket";
+  }
+}
+
+TEST_F(CudaRanksTest, GoOnFromASnapshot) {
+  const testing::TemporaryFolder folder;
+  SolverParameter param = Parse("type: 'Adam'");
+  param.set_snapshot_prefix(folder / "ranks");
+  std::vector<float> whole, resumed;
+  std::string state;
+  EXPECT_THAT(RunRanks(param, {0, 1},
+                       [&](int rank, Solver& solver) {
+                         solver.Step(4);
+                         const std::string file = solver.Snapshot();
+                         solver.Step(4);
+                         if (rank == 0) state = file, whole = WeightsOf(solver);
+                       }),
+              Each(""));
+  EXPECT_THAT(RunRanks(param, {2, 3},
+                       [&](int rank, Solver& solver) {
+                         solver.Restore(folder / "ranks_iter_4.solverstate");
+                         solver.Step(4);
+                         if (rank == 1) resumed = WeightsOf(solver);
+                       }),
+              Each(""));
+  EXPECT_FALSE(state.empty());
+  EXPECT_EQ(resumed, whole);
+}
+
+TEST_F(CudaRanksTest, OneThatFailsEndsTheOthers) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto errors = RunRanks(Parse(""), {0, 1, 2}, [](int rank, Solver& solver) {
+    solver.Step(3);
+    if (rank == 1) throw IoError("the disk of rank 1 is full");
+    solver.Step(1000000);
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("the disk of rank 1 is full")));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+TEST_F(CudaRanksTest, AGpuUsedTwiceIsRefused) {
+  const auto errors = RunRanks(Parse(""), {1, 0, 1}, [](int, Solver&) {});
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("ranks 0 and 2 train on the same GPU"),
+                                 HasSubstr("emulated GPU 1"))));
+}
+
+TEST_F(CudaRanksTest, GpusAndProcessorsDoNotMix) {
+  const auto errors = RunRanks(Parse(""), {0, std::nullopt}, [](int, Solver&) {});
+  EXPECT_THAT(errors, Each(HasSubstr("rank 1 trains on the CPU, but rank 0 on a GPU")));
+}
+
+TEST_F(CudaRanksTest, GradientsTravelInTheirOwnType) {
+  SolverParameter param = Parse("");
+  param.mutable_net_param()->set_reduce_type(BFLOAT16);
+  const auto errors = RunRanks(param, {0, 1}, [](int, Solver& solver) { solver.Step(1); });
+  EXPECT_THAT(errors, Each(HasSubstr("reduce_type: gradients on GPUs travel in their own type")));
+}
+
+// What is recorded belongs to the stream, whoever asks: a GPU would record the event, not place it.
+TEST_F(CudaRanksTest, NobodyPlacesAnEventOnAStreamThatRecords) {
+  const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda, 0);
+  const std::unique_ptr<Event> event = device->MakeEvent();
+  device->compute_stream().BeginCapture();
+  std::thread([&] { EXPECT_THROW(device->compute_stream().Record(*event), InternalError); }).join();
+  device->compute_stream().EndCapture();
+}
+
+// Work elsewhere does not wait unless it is told to.
+TEST_F(CudaRanksTest, StreamsAreInOrderByEventsAlone) {
+  const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda, 0);
+  const std::shared_ptr<void> memory = device->Allocate(1), copy = device->Allocate(1);
+  device->Synchronize();
+  const char one = 1;
+  char found = 0;
+  for (const bool waits : {false, true}) {
+    const std::unique_ptr<Stream> other = device->MakeStream();
+    const std::unique_ptr<Event> filled = device->MakeEvent();
+    device->compute_stream().FillZero(memory.get(), 1);
+    device->Synchronize();
+    device->compute_stream().CopyFromHost(memory.get(), &one, 1);
+    device->compute_stream().Record(*filled);
+    if (waits) other->Wait(*filled);
+    other->CopyToHost(&found, memory.get(), 1);
+    EXPECT_EQ(found == one, waits);
+  }
+}
+
+}  // namespace
+}  // namespace caffe

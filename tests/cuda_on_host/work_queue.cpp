@@ -1,0 +1,226 @@
+#include "work_queue.hpp"
+
+#include <chrono>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "caffe/error.hpp"
+
+namespace cuda_on_host {
+namespace {
+
+thread_local Launches launches;
+thread_local int current_device = 0;
+// Captures of the calling thread that have begun and not ended.
+thread_local int captures = 0;
+
+struct Queues {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<WorkQueue>> all;
+  std::map<int, std::shared_ptr<WorkQueue>> defaults;
+  std::map<const char*, size_t> pinned;  // host memory that devices read by themselves
+};
+
+Queues& TheQueues() {
+  static Queues queues;
+  return queues;
+}
+
+bool IsPinned(const void* memory) {
+  Queues& queues = TheQueues();
+  const std::lock_guard lock(queues.mutex);
+  const auto* const address = static_cast<const char*>(memory);
+  const auto next = queues.pinned.upper_bound(address);
+  if (next == queues.pinned.begin()) return false;
+  const auto& [begin, bytes] = *std::prev(next);
+  return address < begin + bytes;
+}
+
+}  // namespace
+
+bool WorkQueue::Submit(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (recording_ != nullptr) {
+      recording_->push_back(std::move(work));
+      return true;
+    }
+  }
+  Push([work = std::move(work)] {
+    work();
+    return true;
+  });
+  return false;
+}
+
+void WorkQueue::SubmitWaiting(Work work) {
+  CheckNotRecording("waits");
+  Push(std::move(work));
+}
+
+void WorkQueue::Push(Work work) {
+  const std::lock_guard lock(mutex_);
+  work_.push_back(std::move(work));
+  ++submitted_;
+}
+
+void WorkQueue::BeginRecording() {
+  {
+    const std::lock_guard lock(mutex_);
+    CAFFE_ASSERT(recording_ == nullptr, "a stream that records begins to");
+    recording_ = std::make_unique<Recording::Work>();
+    ++captures;
+  }
+  // Whoever else uses the stream meanwhile shall meet the capture.
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));
+}
+
+std::unique_ptr<Recording> WorkQueue::EndRecording() {
+  const std::lock_guard lock(mutex_);
+  CAFFE_ASSERT(recording_ != nullptr, "a stream that does not record ends to");
+  --captures;
+  return std::make_unique<Recording>(std::move(*std::exchange(recording_, nullptr)));
+}
+
+void WorkQueue::CheckNotRecording(const char* what) {
+  const std::lock_guard lock(mutex_);
+  CAFFE_ASSERT(recording_ == nullptr, "somebody ", what, " on a stream that records");
+}
+
+uint64_t WorkQueue::submitted() {
+  const std::lock_guard lock(mutex_);
+  return submitted_;
+}
+
+bool WorkQueue::Advance(uint64_t count) {
+  while (done_ < count) {
+    const std::unique_lock running(running_, std::try_to_lock);
+    if (!running.owns_lock()) return false;  // somebody else does it
+    if (done_ >= count) break;
+    Work* next = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      next = &work_.front();  // stays where it is when others are pushed
+    }
+    if (!(*next)()) return false;
+    Work done;  // what it holds is freed without the lock
+    {
+      const std::lock_guard lock(mutex_);
+      done = std::move(work_.front());
+      work_.pop_front();
+    }
+    ++done_;
+  }
+  return true;
+}
+
+void WorkQueue::Finish(uint64_t count) {
+  while (!Advance(count)) std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+int CurrentDevice() {
+  return current_device;
+}
+
+void SetCurrentDevice(int device) {
+  current_device = device;
+}
+
+std::shared_ptr<WorkQueue> DefaultQueue(int device) {
+  Queues& queues = TheQueues();
+  const std::lock_guard lock(queues.mutex);
+  std::shared_ptr<WorkQueue>& queue = queues.defaults[device];
+  if (queue == nullptr) queues.all.push_back(queue = std::make_shared<WorkQueue>(device));
+  return queue;
+}
+
+void Register(const std::shared_ptr<WorkQueue>& queue) {
+  Queues& queues = TheQueues();
+  const std::lock_guard lock(queues.mutex);
+  std::erase_if(queues.all, [](const auto& one) { return one.expired(); });
+  queues.all.push_back(queue);
+}
+
+void FinishAll(std::optional<int> device) {
+  CAFFE_ASSERT(captures == 0, "a thread that records waits for the devices");
+  std::vector<std::weak_ptr<WorkQueue>> all;
+  {
+    Queues& queues = TheQueues();
+    const std::lock_guard lock(queues.mutex);
+    all = queues.all;
+  }
+  for (const auto& one : all) {
+    const std::shared_ptr<WorkQueue> queue = one.lock();
+    if (queue != nullptr && queue->device() == device.value_or(queue->device())) queue->Finish();
+  }
+}
+
+Launches LaunchesSoFar() {
+  return launches;
+}
+
+void CountGraph() {
+  ++launches.graphs;
+}
+
+void Submit(cudaStream_t stream, std::function<void()> work) {
+  if (stream == nullptr) {
+    DefaultQueue(current_device)->Submit(std::move(work));
+  } else if (!WorkQueue::Of(stream).Submit(std::move(work))) {
+    ++launches.singly;
+  }
+}
+
+void CheckCurrent(cudaStream_t stream) {
+  CAFFE_ASSERT(stream == nullptr || WorkQueue::Of(stream).device() == current_device,
+               "a kernel is launched on a stream of device ", WorkQueue::Of(stream).device(),
+               ", but the thread's device is ", current_device);
+}
+
+// Host memory that is not pinned is read, and written, before this returns.
+void CopyBetween(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                 cudaStream_t stream) {
+  const std::shared_ptr<WorkQueue> queue =
+      stream != nullptr ? WorkQueue::Of(stream).shared_from_this() : DefaultQueue(current_device);
+  const bool reads = kind == cudaMemcpyHostToDevice && !IsPinned(from);
+  const bool writes = kind == cudaMemcpyDeviceToHost && !IsPinned(to);
+  if (reads || writes) queue->CheckNotRecording("copies memory that is not pinned");
+  if (reads) {
+    const auto* const begin = static_cast<const char*>(from);
+    queue->Submit([to, kept = std::vector<char>(begin, begin + bytes)] {
+      std::memcpy(to, kept.data(), kept.size());
+    });
+    return;
+  }
+  queue->Submit([=] { std::memcpy(to, from, bytes); });
+  if (writes) queue->Finish();
+}
+
+}  // namespace cuda_on_host
+
+cudaError_t cudaMallocHost(void** memory, size_t bytes) {
+  *memory = std::malloc(bytes);
+  cuda_on_host::Queues& queues = cuda_on_host::TheQueues();
+  const std::lock_guard lock(queues.mutex);
+  queues.pinned[static_cast<const char*>(*memory)] = bytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+  cuda_on_host::FinishAll(cuda_on_host::CurrentDevice());
+  {
+    cuda_on_host::Queues& queues = cuda_on_host::TheQueues();
+    const std::lock_guard lock(queues.mutex);
+    queues.pinned.erase(static_cast<const char*>(memory));
+  }
+  std::free(memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  cuda_on_host::CopyBetween(to, from, bytes, kind, stream);
+  if (stream != nullptr) ++cuda_on_host::launches.singly;
+  return cudaSuccess;
+}

@@ -1,0 +1,96 @@
+// What an emulated device does, in which order, and what it records and replays.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "caffe/device/stream.hpp"
+#include "cuda_runtime_api.h"
+
+namespace cuda_on_host {
+
+// Kernels, copies and fills of one capture, with the parameters that they were launched with. Kept
+// by those who launched it until it has run.
+class Recording final : public caffe::CapturedGraph {
+ public:
+  using Work = std::vector<std::function<void()>>;
+
+  explicit Recording(Work recorded) : work(std::make_shared<const Work>(std::move(recorded))) {}
+  size_t num_nodes() const override { return work->size(); }
+
+  const std::shared_ptr<const Work> work;
+};
+
+// One stream of one device. Work is done in its order, but not before somebody waits for it or for
+// what waits for it: what the host reads without waiting, and an order between two streams that
+// nobody has asked for, come to wrong results. A capture belongs to the stream, whichever thread
+// submits. Thread-safe.
+class WorkQueue : public std::enable_shared_from_this<WorkQueue> {
+ public:
+  // False while something has yet to happen that it waits for; it is called again.
+  using Work = std::function<bool()>;
+
+  explicit WorkQueue(int device) : device_(device) {}
+  int device() const { return device_; }
+  cudaStream_t native() { return reinterpret_cast<cudaStream_t>(this); }
+  static WorkQueue& Of(cudaStream_t stream) { return *reinterpret_cast<WorkQueue*>(stream); }
+
+  // Kept while the queue records. Returns whether it was.
+  bool Submit(std::function<void()> work);
+  // Throws while the queue records.
+  void SubmitWaiting(Work work);
+
+  void BeginRecording();
+  std::unique_ptr<Recording> EndRecording();
+  // Throws, saying what the caller does, while the queue records.
+  void CheckNotRecording(const char* what);
+
+  // How much has been submitted so far.
+  uint64_t submitted();
+  // Does what can be done without waiting; whether the first `count` pieces are done.
+  bool Advance(uint64_t count);
+  // Waits for the first `count`, or for all submitted so far.
+  void Finish(uint64_t count);
+  void Finish() { Finish(submitted()); }
+
+ private:
+  void Push(Work work);
+
+  const int device_;
+  std::mutex mutex_;  // of the members below
+  std::deque<Work> work_;
+  uint64_t submitted_ = 0;
+  std::unique_ptr<Recording::Work> recording_;
+  std::mutex running_;  // held by who does the work
+  std::atomic<uint64_t> done_ = 0;
+};
+
+// The device that the calling thread's launches go to.
+int CurrentDevice();
+void SetCurrentDevice(int device);
+// Where launches go that name no stream.
+std::shared_ptr<WorkQueue> DefaultQueue(int device);
+// Waits for all queues of that device, or of all of them.
+void FinishAll(std::optional<int> device = std::nullopt);
+void Register(const std::shared_ptr<WorkQueue>& queue);
+
+// As cudaMemcpyAsync(), but not counted among the launches.
+void CopyBetween(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                 cudaStream_t stream);
+
+// What the calling thread has had done on other streams than the default one.
+struct Launches {
+  int64_t graphs = 0;
+  int64_t singly = 0;  // kernels, copies and fills outside of graphs
+  bool operator==(const Launches&) const = default;
+};
+Launches LaunchesSoFar();
+void CountGraph();
+
+}  // namespace cuda_on_host
