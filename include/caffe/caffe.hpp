@@ -18,6 +18,7 @@
 #include "caffe/plan_times.hpp"
 #include "caffe/plugin.hpp"
 #include "caffe/proto/caffe.pb.h"
+#include "caffe/ranks.hpp"
 #include "caffe/run_folder.hpp"
 #include "caffe/shape.hpp"
 #include "caffe/solver.hpp"

@@ -1,6 +1,7 @@
 // Errors and message building. The library throws; only tools end the process.
 #pragma once
 
+#include <ios>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -47,10 +48,11 @@ class CAFFE_EXPORT InternalError : public Error {
   using Error::Error;
 };
 
-// Concatenates anything that has operator<<.
+// Concatenates anything that has operator<<. Throws std::bad_alloc where memory is short.
 template <typename... Parts>
 std::string StrCat(const Parts&... parts) {
   std::ostringstream text;
+  text.exceptions(std::ios_base::badbit);  // a stream keeps std::bad_alloc to itself otherwise
   (text << ... << parts);
   return std::move(text).str();
 }

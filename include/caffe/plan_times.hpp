@@ -1,4 +1,5 @@
-// What a plan's steps take on this machine: measured, not run as a net.
+// What a plan's steps take: measured on this machine without running the net, or estimated for a
+// chip that is not there.
 //
 //   const PlanTimes times = TimesOfPlan(net);
 //   times.milliseconds();                          // of a forward and backward pass
@@ -47,5 +48,11 @@ struct PlanTimes {
 // written is a warning. Throws Unsupported for a net that is planned for a device that is not
 // there.
 CAFFE_EXPORT PlanTimes TimesOfPlan(const Net& net);
+
+// The same for a net that is planned for a chip that is not there, by a roofline: each step takes
+// the longer one of moving its bytes and of its arithmetic, at shares of the peaks that kernels
+// reach in practice, and the launch of a kernel. No kernel is measured, so expect errors of tens of
+// percent. Throws Unsupported where the peaks of the device are not known.
+CAFFE_EXPORT PlanTimes RooflineOfPlan(const Net& net);
 
 }  // namespace caffe

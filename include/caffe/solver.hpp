@@ -36,7 +36,8 @@ struct SolverOptions {
   bool lenient = false;
   // The GPU's number; see NetOptions.
   std::optional<int> gpu;
-  // One of several solvers that train one net together; see SolverGroup, which sets it.
+  // One of several solvers that train one net together: SolverGroup sets it for those of one
+  // process, JoinRanks() makes that of one among several processes (caffe/ranks.hpp).
   std::shared_ptr<Communicator> communicator;
   // Where the times of gradient reductions are recorded; may be null, else outlives the solver.
   Trace* trace = nullptr;
@@ -50,6 +51,11 @@ struct SolverOptions {
 //
 // One thread at a time. Errors are exceptions; a snapshot that cannot be written while training
 // goes on is logged and leaves the last good one in place.
+//
+// Solvers of several processes are constructed, trained and restored by the same calls in all of
+// them. They compare version, solver, net and plan, take seed and weights of rank 0, and resume
+// from the file that rank 0 names. What one of them throws ends all. Throws InvalidArgument where
+// they differ, and DeviceError where one is lost.
 class CAFFE_EXPORT Solver {
  public:
   explicit Solver(const SolverParameter& param, const SolverOptions& options = {});

@@ -30,6 +30,11 @@ CAFFE_EXPORT std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param,
                                                const PrepareNet& prepare = nullptr);
 // Loads a comma-separated list of weight files; blanks around names are ignored.
 CAFFE_EXPORT void LoadWeights(const std::string& list, Net* net);
+// The state file of the latest iteration among the snapshots that runs of this solver file have
+// written (see snapshot_prefix), if its weights are there too. States that cannot be read are
+// skipped with a warning. Empty if there is none.
+CAFFE_EXPORT std::string NewestSnapshot(const SolverParameter& param,
+                                        const std::string& solver_file);
 // State tensors that the solver's rule keeps for each parameter (1 for SGD).
 CAFFE_EXPORT int SolverStatesPerParameter(const SolverParameter& param);
 

@@ -26,8 +26,12 @@ class CAFFE_EXPORT TrainingPlan {
 
   // The most that the process of `caffe train` has resident, with all nets that it builds.
   PlanMemory Memory() const;
-  // Of an iteration, with the solver's update; see TimesOfPlan().
+  // Of a pass, with the solver's update; see TimesOfPlan().
   PlanTimes Times() const;
+  // The same for a chip that is not there; see RooflineOfPlan().
+  PlanTimes Roofline() const;
+  // Passes of an iteration: iter_size of the solver.
+  int passes() const { return param_.iter_size(); }
 
  private:
   const SolverParameter param_;

@@ -10,28 +10,31 @@ __all__ = [name + "Solver" for name in _caffe.solver_type_list()]
 
 
 def _class_of(type_name):
-    def __init__(self, solver_file, keep_all=True, precision=None, lenient=False):
-        Solver.__init__(self, solver_file, type_name, keep_all, precision, lenient)
+    def __init__(self, solver_file, keep_all=True, precision=None, lenient=False, ranks=None):
+        Solver.__init__(self, solver_file, type_name, keep_all, precision, lenient, ranks)
 
     return type(type_name + "Solver", (Solver,), {
         "__init__": __init__, "__module__": "caffe",
-        "__doc__": f"{type_name}Solver(solver_file, keep_all=True, precision=None, lenient=False): trains by the rule "
+        "__doc__": f"{type_name}Solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=None): trains by the rule "
                    f"{type_name}, whatever the file's `type`."})
 
 
 globals().update({name + "Solver": _class_of(name) for name in _caffe.solver_type_list()})
 
 
-def get_solver(solver_file, keep_all=True, precision=None, lenient=False):
+def get_solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=None):
     """The solver of a solver prototxt: an object of the class that its `type` names.
 
     keep_all=False trains by the plan of `caffe train`: faster and in a fraction of the memory, but only inputs, outputs and
     parameters can be read between steps. precision: "fp32", "fp16", "bf16" or "fp64" instead of the file's, as the program's
     -precision. lenient: leave out, with a warning each, fields that are not Caffe's and layers of unknown type.
+    ranks: True trains together with the other processes that mpirun, srun or torchrun has started (docs/clusters.md), which
+    make the same calls, each on the CPU or each on its set_device(); alone where there are none. None warns of them, False
+    does not.
     """
     # Of an unknown type, Solver itself says which there are.
     own_class = globals().get(_caffe._solver_type(solver_file, lenient) + "Solver", Solver)
-    return own_class(solver_file, keep_all=keep_all, precision=precision, lenient=lenient)
+    return own_class(solver_file, keep_all=keep_all, precision=precision, lenient=lenient, ranks=ranks)
 
 
 def _param(self):
@@ -67,14 +70,15 @@ Solver.__repr__ = _repr
 def train(solver, iterations=None, callback=None, progress=True, resume_file=None, run_dir=None, histograms=0):
     """Trains and shows how it goes.
 
-    solver: a solver, or a solver prototxt's name. iterations: how many from here; without it, to max_iter with the final
+    solver: a solver, or a solver prototxt's name, which is trained together with the other processes that mpirun, srun or
+    torchrun has started. iterations: how many from here; without it, to max_iter with the final
     snapshot and test, as `caffe train` does. callback(solver): after each iteration; training stops when it returns
     False. progress: in a terminal or a notebook, one line with iteration, loss, rate and time left below the log. resume_file: a .solverstate. run_dir: a
     folder for all that the run leaves (docs/runs.md), with histograms of the parameters every so many iterations. Returns
     the solver. Ctrl-C stops after the iteration, with a KeyboardInterrupt.
     """
     if not isinstance(solver, Solver):
-        solver = get_solver(solver)
+        solver = get_solver(solver, ranks=True)
     if iterations is not None and resume_file is not None:
         solver.restore(resume_file)
     if iterations is None and not solver.param.HasField("max_iter"):

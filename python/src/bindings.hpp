@@ -59,23 +59,6 @@ std::function<void(Arguments...)> KeptFunction(py::function function) {
   };
 }
 
-// What pybind11 takes an argument by. Of an object whose __init__ was not called, or failed, it
-// would hand over memory that nobody has filled.
-template <typename Object>
-struct MadeCaster : py::detail::type_caster_base<Object> {
-  bool load(py::handle source, bool convert) {
-    const py::detail::type_info* info = py::detail::get_type_info(typeid(Object));
-    if (info != nullptr && source && PyObject_TypeCheck(source.ptr(), info->type) != 0) {
-      auto* const instance = reinterpret_cast<py::detail::instance*>(source.ptr());
-      if (instance->get_value_and_holder(info).value_ptr() == nullptr) {
-        throw py::type_error(std::string(info->type->tp_name) +
-                             ".__init__ was not called, or failed: there is no object yet");
-      }
-    }
-    return py::detail::type_caster_base<Object>::load(source, convert);
-  }
-};
-
 // A member as a function of a reference to an object of the bound class. By pointer, pybind11 calls
 // a member of None, or of an object whose construction failed, with a null pointer.
 template <typename Self, typename Object, typename Result, typename... Arguments>
@@ -95,17 +78,3 @@ auto Method(Result (Object::*member)(Arguments...)) {
 py::array DataOf(Blob& blob);
 
 }  // namespace caffe::python
-
-namespace pybind11::detail {
-
-template <>
-struct type_caster<caffe::Blob> : caffe::python::MadeCaster<caffe::Blob> {};
-template <>
-struct type_caster<caffe::Net> : caffe::python::MadeCaster<caffe::Net> {};
-template <>
-struct type_caster<caffe::python::BlobVec> : caffe::python::MadeCaster<caffe::python::BlobVec> {};
-template <>
-struct type_caster<caffe::python::LayerView> : caffe::python::MadeCaster<caffe::python::LayerView> {
-};
-
-}  // namespace pybind11::detail

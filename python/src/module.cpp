@@ -18,6 +18,23 @@ std::string PathOf(const py::handle& path) {
   return name;
 }
 
+namespace {
+
+// For an object whose __init__ was not called, or failed, pybind11 makes room in memory and hands
+// that over, which nobody has filled. Here the making of room is the error.
+void RefuseUnmadeObjects(const py::module_& module) {
+  for (const auto& [name, value] : module.attr("__dict__").cast<py::dict>()) {
+    if (!py::isinstance<py::type>(value)) continue;
+    auto* const type = reinterpret_cast<PyTypeObject*>(value.ptr());
+    py::detail::type_info* const info = py::detail::get_type_info(type);
+    if (info == nullptr || info->type != type) continue;  // an exception, or another module's
+    info->operator_new = [](size_t) -> void* {
+      throw py::type_error("the object was not made: its __init__ was not called, or failed");
+    };
+  }
+}
+
+}  // namespace
 }  // namespace caffe::python
 
 PYBIND11_MODULE(_caffe, module) {
@@ -29,4 +46,5 @@ PYBIND11_MODULE(_caffe, module) {
   caffe::python::BindLayer(module);
   caffe::python::BindNet(module);
   caffe::python::BindSolver(module);
+  caffe::python::RefuseUnmadeObjects(module);
 }

@@ -40,16 +40,6 @@ class Timer {
   bool is_running_ = false;
 };
 
-}  // namespace
-}  // namespace caffe::python
-
-template <>
-struct pybind11::detail::type_caster<caffe::python::Timer>
-    : caffe::python::MadeCaster<caffe::python::Timer> {};
-
-namespace caffe::python {
-namespace {
-
 // How many processes train together and which one this is; used by recipes, read by nobody else.
 struct Processes {
   int count = 1, rank = 0;

@@ -1,14 +1,18 @@
 // Solver.
 #include "caffe/solver.hpp"
 
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <cctype>
+#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "bindings.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/live_line.hpp"
+#include "caffe/ranks.hpp"
 #include "caffe/solver_factory.hpp"
 
 namespace caffe::python {
@@ -18,7 +22,16 @@ namespace {
 // touched with the interpreter's lock.
 class OwnedSolver final : public Solver {
  public:
-  using Solver::Solver;
+  OwnedSolver(const SolverParameter& param, const SolverOptions& options, int rank)
+      : Solver(param, options), rank_(rank), is_one_of_many_(options.communicator != nullptr) {}
+
+  // Among several processes; see caffe/ranks.hpp.
+  int rank() const { return rank_; }
+  // Throws IoError. Among several processes, the solver looks for the file that rank 0 names, and
+  // tells all of them if it is not there.
+  void CheckState(const std::string& file) const {
+    if (!is_one_of_many_) CheckReadable(file);
+  }
 
   class Run {
    public:
@@ -50,18 +63,29 @@ class OwnedSolver final : public Solver {
   }
 
  private:
+  const int rank_;
+  const bool is_one_of_many_;
   std::thread::id runner_;
 };
 
-}  // namespace
-}  // namespace caffe::python
+// With a launcher that has started several processes: this one's end, the same for all solvers that
+// live at a time.
+std::shared_ptr<Communicator> CommunicatorOfProcess(const RankOptions& ranks) {
+  static std::mutex mutex;
+  static std::weak_ptr<Communicator> shared;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<Communicator> communicator = shared.lock();
+  if (communicator == nullptr) shared = communicator = JoinRanks(ranks);
+  return communicator;
+}
 
-template <>
-struct pybind11::detail::type_caster<caffe::python::OwnedSolver>
-    : caffe::python::MadeCaster<caffe::python::OwnedSolver> {};
-
-namespace caffe::python {
-namespace {
+// Each process would train by itself, and overwrite the others' snapshots.
+void WarnOfSingles(const std::optional<RankOptions>& ranks) {
+  LOG_IF(WARNING, ranks.has_value())
+      << "a launcher has started " << ranks->ranks
+      << " processes, but this solver trains alone; use caffe.train(file) or get_solver(file, "
+         "ranks=True) to train together";
+}
 
 // "bf16" as BF16.
 Precision PrecisionOf(std::string name) {
@@ -73,8 +97,9 @@ Precision PrecisionOf(std::string name) {
   return precision;
 }
 
-std::shared_ptr<OwnedSolver> Build(const py::object& file, const std::string& type, bool keep_all,
-                                   const std::optional<std::string>& precision, bool lenient) {
+std::shared_ptr<OwnedSolver> BuildSolver(const py::object& file, const std::string& type,
+                                         bool keep_all, const std::optional<std::string>& precision,
+                                         bool lenient, std::optional<bool> ranks) {
   const std::string name = PathOf(file);
   const py::gil_scoped_release release;
   CheckReadable(name);
@@ -82,8 +107,15 @@ std::shared_ptr<OwnedSolver> Build(const py::object& file, const std::string& ty
   SolverParameter param = ReadSolverText(name);
   if (!type.empty()) param.set_type(type);
   if (precision) param.set_precision(PrecisionOf(*precision));
-  return std::make_shared<OwnedSolver>(
-      param, SolverOptions{.keep_all = keep_all, .file = name, .lenient = lenient});
+  SolverOptions options{.keep_all = keep_all, .file = name, .lenient = lenient};
+  if (ranks == false) return std::make_shared<OwnedSolver>(param, options, 0);
+  const std::optional<RankOptions> launched = RanksFromEnvironment();
+  if (!ranks) WarnOfSingles(launched);
+  if (!ranks || !launched) return std::make_shared<OwnedSolver>(param, options, 0);
+  RankOptions own = *launched;
+  if (Caffe::mode() == Caffe::GPU) own.gpu = options.gpu = Caffe::device();
+  options.communicator = CommunicatorOfProcess(own);
+  return std::make_shared<OwnedSolver>(param, options, launched->rank);
 }
 
 // Runs `train` without the interpreter's lock; Python's signals (Ctrl-C) are looked after between
@@ -155,7 +187,7 @@ class Observation {
 // Calls `train` while the run's folder, if there is one, observes it.
 template <typename Fn>
 void IntoFolder(OwnedSolver& solver, const Watch& watch, bool resumes, const Fn& train) {
-  if (watch.folder.empty()) return train();
+  if (watch.folder.empty() || solver.rank() != 0) return train();
   RunFolder run(watch.folder, {.resumes = resumes, .histograms = watch.histograms});
   const TraceRow row(run.trace(), 0, "compute");
   const Observation observation(solver, &run);
@@ -164,7 +196,7 @@ void IntoFolder(OwnedSolver& solver, const Watch& watch, bool resumes, const Fn&
 
 template <typename Fn>
 void Watched(OwnedSolver& solver, const Watch& watch, bool resumes, const Fn& train) {
-  if (!watch.live_line) return IntoFolder(solver, watch, resumes, train);
+  if (!watch.live_line || solver.rank() != 0) return IntoFolder(solver, watch, resumes, train);
   LiveLine line;
   const Observation observation(solver, &line);
   IntoFolder(solver, watch, resumes, train);
@@ -173,7 +205,7 @@ void Watched(OwnedSolver& solver, const Watch& watch, bool resumes, const Fn& tr
 void Solve(OwnedSolver& solver, const py::object& resume_file, const py::object& after_iteration,
            const Watch& watch) {
   const std::string file = resume_file.is_none() ? "" : PathOf(resume_file);
-  if (!file.empty()) CheckReadable(file);
+  if (!file.empty()) solver.CheckState(file);
   const bool resumes = !file.empty() || solver.iter() > 0;
   Interruptible(solver, after_iteration,
                 [&] { Watched(solver, watch, resumes, [&] { solver.Solve(file); }); });
@@ -211,13 +243,18 @@ void BindSolver(py::module_& module) {
       "that "
       "cannot be read, InvalidArgument for wrong definitions.")
       .def(
-          py::init(&Build), py::arg("solver_file"), py::arg("type") = "",
+          py::init(&BuildSolver), py::arg("solver_file"), py::arg("type") = "",
           py::arg("keep_all") = true, py::arg("precision") = py::none(), py::arg("lenient") = false,
+          py::arg("ranks") = py::none(),
           "type: instead of the file's. keep_all: every blob can be read between steps; False "
           "trains by the plan of `caffe train`, with fused steps and reused memory, where only "
           "inputs, outputs and parameters can be read. precision: 'fp32', 'fp16', 'bf16' or 'fp64' "
           "instead of the file's. lenient: leave out, with a warning each, fields that are not "
-          "Caffe's and layers of unknown type.")
+          "Caffe's and layers of unknown type. ranks: True trains together with the other "
+          "processes that mpirun, srun or torchrun has started; without it, that there are some is "
+          "a warning, which False leaves out.")
+      .def_property_readonly("rank", Method<OwnedSolver>(&OwnedSolver::rank),
+                             "Of this process among those that train together; 0 alone.")
       .def_property_readonly("net", Method<OwnedSolver>(&Solver::shared_net),
                              "The train net. It stays valid when the solver is gone.")
       .def_property_readonly("test_nets", Method<OwnedSolver>(&Solver::test_nets),
@@ -260,7 +297,7 @@ void BindSolver(py::module_& module) {
             const std::string name = PathOf(file);
             const OwnedSolver::Run run(self);
             const py::gil_scoped_release release;
-            CheckReadable(name);
+            self.CheckState(name);
             self.Restore(name);
           },
           py::arg("state_file"),

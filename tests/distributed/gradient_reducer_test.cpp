@@ -58,7 +58,8 @@ std::vector<TensorDesc> Floats(const std::vector<int64_t>& counts) {
   return descs;
 }
 
-void RunRanks(int ranks, const std::function<void(int, std::shared_ptr<Communicator>)>& body) {
+void RunReducingRanks(int ranks,
+                      const std::function<void(int, std::shared_ptr<Communicator>)>& body) {
   const auto communicators = MakeLocalCommunicators(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -71,10 +72,14 @@ TEST(GradientReducer, LaysBucketsOutInOneBlock) {
   const auto communicator = MakeLocalCommunicators(1)[0];
   Gradients gradients(Floats({100, 3, 50, 1000, 16}));
   gradients[1].mutable_host<float>()[2] = 7;
-  const GradientReducer reducer(communicator, gradients.device(), gradients.pointers(), 3);
+  const GradientReducer reducer(communicator, gradients.device(), gradients.pointers(),
+                                {.buckets = 3});
   // Of 4 * 1216 bytes with padding to 64; a third is 1622.
   EXPECT_THAT(reducer.bucket_bytes(), ::testing::ElementsAre(448 + 64 + 256 + 4032, 64));
   const auto place = [&](int i) { return static_cast<char*>(gradients[i].data()); };
+  std::vector<bool> awaited;
+  for (size_t i = 0; i < 5; ++i) awaited.push_back(reducer.IsAwaited(i));
+  EXPECT_THAT(awaited, ::testing::ElementsAre(false, false, false, true, true)) << "the last ones";
   EXPECT_EQ(place(1) - place(0), 448);
   EXPECT_EQ(place(2) - place(1), 64);
   EXPECT_EQ(place(3) - place(2), 256);
@@ -86,7 +91,8 @@ TEST(GradientReducer, MakesABucketPerTypeOfElement) {
   auto descs = Floats({16, 16, 16, 16});
   descs[2].dtype = descs[3].dtype = DType::kDouble;
   Gradients gradients(descs);
-  const GradientReducer reducer(communicator, gradients.device(), gradients.pointers(), 1);
+  const GradientReducer reducer(communicator, gradients.device(), gradients.pointers(),
+                                {.buckets = 1});
   EXPECT_THAT(reducer.bucket_bytes(), ::testing::ElementsAre(128, 256));
 }
 
@@ -94,9 +100,9 @@ TEST(GradientReducer, ReducesWhateverBecomesReadyFirst) {
   constexpr int kRanks = 3, kSteps = 50;
   const std::vector<int64_t> counts = {1, 70, 33, 5, 512, 9, 64};
   std::atomic<int> wrong = 0;
-  RunRanks(kRanks, [&](int rank, std::shared_ptr<Communicator> communicator) {
+  RunReducingRanks(kRanks, [&](int rank, std::shared_ptr<Communicator> communicator) {
     Gradients gradients(Floats(counts));
-    GradientReducer reducer(communicator, gradients.device(), gradients.pointers(), 4);
+    GradientReducer reducer(communicator, gradients.device(), gradients.pointers(), {.buckets = 4});
     for (int step = 0; step < kSteps; ++step) {
       gradients.Fill(rank, step);
       reducer.Start();
@@ -123,16 +129,21 @@ class WatchedCommunicator final : public Communicator {
 
   int rank() const override { return inner_->rank(); }
   int ranks() const override { return inner_->ranks(); }
-  void AllReduceMean(const TensorView& tensor, Stream& filled_by) override {
+  int ranks_in_process() const override { return inner_->ranks_in_process(); }
+  void AllReduceMean(const TensorView& tensor, DType wire, Event& filled) override {
     if (reductions == fails_at_) throw DeviceError("link 3 is down");
-    inner_->AllReduceMean(tensor, filled_by);
+    inner_->AllReduceMean(tensor, wire, filled);
     ++reductions;
   }
   void AllReduceSum(std::span<double> numbers) override { inner_->AllReduceSum(numbers); }
   void AllReduceSumInPass(std::span<double> numbers) override {
     inner_->AllReduceSumInPass(numbers);
   }
+  std::vector<std::string> AllGather(const std::string& text) override {
+    return inner_->AllGather(text);
+  }
   void Abort(std::exception_ptr error) override { inner_->Abort(std::move(error)); }
+  void ThrowIfAborted() override { inner_->ThrowIfAborted(); }
 
   std::atomic<int> reductions = 0;
 
@@ -144,10 +155,11 @@ class WatchedCommunicator final : public Communicator {
 TEST(GradientReducer, ReducesFirstBucketsBeforeTheLastGradientIsThere) {
   std::atomic<int> early = 0;
   Trace trace;
-  RunRanks(2, [&](int rank, std::shared_ptr<Communicator> communicator) {
+  RunReducingRanks(2, [&](int rank, std::shared_ptr<Communicator> communicator) {
     Gradients gradients(Floats({64, 64}));
     const auto watched = std::make_shared<WatchedCommunicator>(communicator);
-    GradientReducer reducer(watched, gradients.device(), gradients.pointers(), 2, &trace);
+    GradientReducer reducer(watched, gradients.device(), gradients.pointers(),
+                            {.buckets = 2, .trace = &trace});
     gradients.Fill(rank, 0);
     reducer.Start();
     reducer.MarkReady(0);
@@ -170,12 +182,15 @@ class HeldCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
   int ranks() const override { return 1; }
-  void AllReduceMean(const TensorView&, Stream&) override {
+  int ranks_in_process() const override { return 1; }
+  void AllReduceMean(const TensorView&, DType, Event&) override {
     if (reductions++ == 0) release.get_future().wait();
   }
   void AllReduceSum(std::span<double>) override {}
   void AllReduceSumInPass(std::span<double>) override {}
+  std::vector<std::string> AllGather(const std::string& text) override { return {text}; }
   void Abort(std::exception_ptr) override {}
+  void ThrowIfAborted() override {}
 
   std::atomic<int> reductions = 0;
   std::promise<void> release;
@@ -184,7 +199,7 @@ class HeldCommunicator final : public Communicator {
 TEST(GradientReducer, APassMayBeCancelledWhileABucketIsInFlight) {
   Gradients gradients(Floats({64, 64}));
   const auto communicator = std::make_shared<HeldCommunicator>();
-  GradientReducer reducer(communicator, gradients.device(), gradients.pointers(), 2);
+  GradientReducer reducer(communicator, gradients.device(), gradients.pointers(), {.buckets = 2});
   reducer.Start();
   reducer.MarkReady(0);
   while (communicator->reductions == 0) std::this_thread::yield();
@@ -199,10 +214,10 @@ TEST(GradientReducer, APassMayBeCancelledWhileABucketIsInFlight) {
 
 TEST(GradientReducer, AFailureEndsTheWaitOnAllRanks) {
   std::vector<std::string> errors(3);
-  RunRanks(3, [&](int rank, std::shared_ptr<Communicator> communicator) {
+  RunReducingRanks(3, [&](int rank, std::shared_ptr<Communicator> communicator) {
     Gradients gradients(Floats({64, 64, 64}));
     GradientReducer reducer(std::make_shared<WatchedCommunicator>(communicator, rank == 1 ? 2 : -1),
-                            gradients.device(), gradients.pointers(), 3);
+                            gradients.device(), gradients.pointers(), {.buckets = 3});
     reducer.Start();
     for (size_t i = 0; i < 3; ++i) reducer.MarkReady(i);
     try {
@@ -217,8 +232,9 @@ TEST(GradientReducer, AFailureEndsTheWaitOnAllRanks) {
 TEST(GradientReducer, NeedsABucket) {
   const auto communicator = MakeLocalCommunicators(1)[0];
   Gradients gradients(Floats({1}));
-  EXPECT_THROW(GradientReducer(communicator, gradients.device(), gradients.pointers(), 0),
-               InvalidArgument);
+  EXPECT_THROW(
+      GradientReducer(communicator, gradients.device(), gradients.pointers(), {.buckets = 0}),
+      InvalidArgument);
 }
 
 }  // namespace

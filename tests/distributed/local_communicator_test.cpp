@@ -7,29 +7,21 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <random>
 #include <thread>
 
-#include "caffe/device/device.hpp"
 #include "caffe/error.hpp"
+#include "tests/distributed/rank_values.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::Filled;
 using ::testing::HasSubstr;
-
-template <typename T>
-TensorView ViewOf(std::vector<T>& values) {
-  return {{Shape{static_cast<int64_t>(values.size())}, kDTypeOf<T>}, values.data()};
-}
-
-Stream& HostStream() {
-  static const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCpu);
-  return device->compute_stream();
-}
+using testing::RandomValues;
+using testing::ViewOf;
 
 // Runs `body` on a thread per rank; returns what each threw ("" for nothing).
-std::vector<std::string> RunRanks(int ranks, const std::function<void(Communicator&)>& body) {
+std::vector<std::string> RunThreads(int ranks, const std::function<void(Communicator&)>& body) {
   const auto communicators = MakeLocalCommunicators(ranks);
   std::vector<std::string> errors(ranks);
   std::vector<std::thread> threads;
@@ -48,20 +40,41 @@ std::vector<std::string> RunRanks(int ranks, const std::function<void(Communicat
 }
 
 template <typename T>
-std::vector<std::vector<T>> RandomValues(int ranks, size_t count) {
-  std::mt19937 random(5);
-  std::normal_distribution<float> normal;
-  std::vector<std::vector<T>> values(ranks, std::vector<T>(count));
-  for (auto& row : values) {
-    for (T& value : row) value = T(normal(random));
-  }
-  return values;
-}
-
-template <typename T>
 class LocalCommunicatorTest : public ::testing::Test {};
 using Types = ::testing::Types<double, float, float16, bfloat16>;
 TYPED_TEST_SUITE(LocalCommunicatorTest, Types);
+
+// What is left of a number that travels as a Wire.
+template <typename Wire, typename T>
+double Travelled(T value) {
+  if (sizeof(Wire) >= sizeof(T)) return static_cast<double>(value);
+  return static_cast<double>(Wire(static_cast<double>(value)));
+}
+
+TYPED_TEST(LocalCommunicatorTest, RoundsWhatTravelsInFewerBits) {
+  using T = TypeParam;
+  constexpr int kRanks = 3;
+  for (const DType wire : {DType::kDouble, DType::kFloat, DType::kFloat16, DType::kBFloat16}) {
+    auto values = RandomValues<T>(kRanks, 5000);
+    std::vector<T> expected(5000);
+    VisitFloat(wire, [&]<typename Wire>(TypeTag<Wire>) {
+      for (size_t i = 0; i < expected.size(); ++i) {
+        double sum = 0;
+        for (const auto& row : values) sum += Travelled<Wire>(row[i]);
+        const double mean = sum * (1.0 / kRanks);
+        expected[i] = sizeof(Wire) < sizeof(T) ? T(static_cast<double>(Wire(mean))) : T(mean);
+      }
+    });
+    const auto errors = RunThreads(kRanks, [&](Communicator& communicator) {
+      communicator.AllReduceMean(ViewOf(values[communicator.rank()]), wire, Filled());
+    });
+    EXPECT_THAT(errors, ::testing::Each(""));
+    for (const auto& row : values) {
+      EXPECT_EQ(std::memcmp(row.data(), expected.data(), expected.size() * sizeof(T)), 0)
+          << "as " << Name(wire);
+    }
+  }
+}
 
 TYPED_TEST(LocalCommunicatorTest, TakesTheMeanInOrderOfRank) {
   using T = TypeParam;
@@ -74,8 +87,8 @@ TYPED_TEST(LocalCommunicatorTest, TakesTheMeanInOrderOfRank) {
         for (int rank = 0; rank < ranks; ++rank) sum += static_cast<double>(values[rank][i]);
         expected[i] = T(sum * (1.0 / ranks));
       }
-      const auto errors = RunRanks(ranks, [&](Communicator& communicator) {
-        communicator.AllReduceMean(ViewOf(values[communicator.rank()]), HostStream());
+      const auto errors = RunThreads(ranks, [&](Communicator& communicator) {
+        communicator.AllReduceMean(ViewOf(values[communicator.rank()]), DType::kDouble, Filled());
       });
       for (int rank = 0; rank < ranks; ++rank) {
         EXPECT_EQ(errors[rank], "");
@@ -87,8 +100,19 @@ TYPED_TEST(LocalCommunicatorTest, TakesTheMeanInOrderOfRank) {
   }
 }
 
+TEST(LocalCommunicator, GathersTextsOfAnyLength) {
+  const auto errors = RunThreads(3, [](Communicator& communicator) {
+    const auto text = [](int rank) { return std::string(rank * 1000, static_cast<char>(rank)); };
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_THAT(communicator.AllGather(text(communicator.rank())),
+                  ::testing::ElementsAre(text(0), text(1), text(2)));
+    }
+  });
+  EXPECT_THAT(errors, ::testing::Each(""));
+}
+
 TEST(LocalCommunicator, ManyCollectivesKeepTheirOrder) {
-  const auto errors = RunRanks(4, [](Communicator& communicator) {
+  const auto errors = RunThreads(4, [](Communicator& communicator) {
     for (int i = 0; i < 500; ++i) {
       std::array<double, 3> numbers = {1, 1.0 * communicator.rank(), 1.0 * i};
       communicator.AllReduceSum(numbers);
@@ -100,7 +124,7 @@ TEST(LocalCommunicator, ManyCollectivesKeepTheirOrder) {
 
 // Rank 0 ends its sums in a pass before it begins the others; rank 1 does both at once.
 TEST(LocalCommunicator, SumsInAPassDoNotMeetOtherCollectives) {
-  const auto errors = RunRanks(2, [](Communicator& communicator) {
+  const auto errors = RunThreads(2, [](Communicator& communicator) {
     const auto sum = [&](bool in_pass) {
       for (int i = 0; i < 200; ++i) {
         double number = in_pass ? i : -i;
@@ -124,8 +148,8 @@ TEST(LocalCommunicator, PassesOnWhatIsNotFinite) {
   std::vector<std::vector<float>> values(2, std::vector<float>{1, 2, 3});
   values[1][0] = INFINITY;
   values[0][2] = NAN;
-  RunRanks(2, [&](Communicator& communicator) {
-    communicator.AllReduceMean(ViewOf(values[communicator.rank()]), HostStream());
+  RunThreads(2, [&](Communicator& communicator) {
+    communicator.AllReduceMean(ViewOf(values[communicator.rank()]), DType::kDouble, Filled());
   });
   for (const std::vector<float>& one : values) {
     EXPECT_TRUE(std::isinf(one[0]));
@@ -135,15 +159,15 @@ TEST(LocalCommunicator, PassesOnWhatIsNotFinite) {
 }
 
 TEST(LocalCommunicator, RefusesTensorsThatDiffer) {
-  const auto errors = RunRanks(3, [](Communicator& communicator) {
+  const auto errors = RunThreads(3, [](Communicator& communicator) {
     std::vector<float> values(communicator.rank() == 1 ? 5 : 4);
-    communicator.AllReduceMean(ViewOf(values), HostStream());
+    communicator.AllReduceMean(ViewOf(values), DType::kDouble, Filled());
   });
   for (const std::string& error : errors) EXPECT_THAT(error, HasSubstr("train the same net"));
 }
 
 TEST(LocalCommunicator, AFailureOfOneRankReachesAll) {
-  const auto errors = RunRanks(4, [](Communicator& communicator) {
+  const auto errors = RunThreads(4, [](Communicator& communicator) {
     double number = 1;
     for (int i = 0;; ++i) {
       if (communicator.rank() == 2 && i == 10) throw IoError("disk 7 is gone");

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 // Two equal convolutions, kernels that want indices or labels, and a call of the host.
-constexpr const char* kNet = R"(
+constexpr const char* kTimedNet = R"(
   layer { name: "data" type: "Input" top: "x" top: "t"
           input_param { shape { dim: 4 dim: 8 dim: 6 dim: 6 } shape { dim: 4 } } }
   layer { name: "noise" type: "DummyData" top: "n"
@@ -48,7 +48,7 @@ class PlanTimesTest : public ::testing::Test {
   PlanTimesTest() { setenv("XDG_CACHE_HOME", folder_.path("cache").c_str(), 1); }
   ~PlanTimesTest() override { unsetenv("XDG_CACHE_HOME"); }
 
-  static std::unique_ptr<Net> Planned(Precision precision = FP32, const char* text = kNet) {
+  static std::unique_ptr<Net> Planned(Precision precision = FP32, const char* text = kTimedNet) {
     NetParameter param = testing::ParseNet(text);
     param.mutable_state()->set_phase(TRAIN);
     return std::make_unique<Net>(

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-SolverParameter Parse(const std::string& text) {
+SolverParameter ParseSolver(const std::string& text) {
   SolverParameter param;
   ParseTextProto(text, "test", &param);
   return param;
@@ -34,7 +34,7 @@ std::vector<double> Rates(const SolverParameter& param, int count) {
 }
 
 void ExpectRates(const std::string& text, const std::vector<double>& want) {
-  const std::vector<double> rates = Rates(Parse(text), static_cast<int>(want.size()));
+  const std::vector<double> rates = Rates(ParseSolver(text), static_cast<int>(want.size()));
   for (size_t i = 0; i < want.size(); ++i)
     EXPECT_NEAR(rates[i], want[i], 1e-6) << text << " at " << i;
 }
@@ -74,7 +74,7 @@ TEST(ScheduleTest, RampAndLowerBound) {
 }
 
 TEST(ScheduleTest, MomentumAndWeightDecay) {
-  SolverParameter param = Parse("momentum: 0.5 weight_decay: 0.4 max_iter: 4");
+  SolverParameter param = ParseSolver("momentum: 0.5 weight_decay: 0.4 max_iter: 4");
   EXPECT_NEAR(MomentumAt(param, 2, 0.1), 0.5, 1e-6);
   EXPECT_NEAR(WeightDecayAt(param, 2), 0.4, 1e-6);
   param.set_momentum_policy("poly");
@@ -90,7 +90,7 @@ TEST(ScheduleTest, MomentumAndWeightDecay) {
 TEST(ScheduleTest, RefusesWhatItCannotCompute) {
   const auto error = [](const std::string& text) -> std::string {
     try {
-      CheckSchedule(Parse(text));
+      CheckSchedule(ParseSolver(text));
     } catch (const InvalidArgument& what) {
       return what.what();
     }

@@ -408,12 +408,15 @@ class EchoCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
   int ranks() const override { return 2; }
-  void AllReduceMean(const TensorView&, Stream&) override { ++reductions; }
+  int ranks_in_process() const override { return 2; }
+  void AllReduceMean(const TensorView&, DType, Event&) override { ++reductions; }
   void AllReduceSumInPass(std::span<double> numbers) override { AllReduceSum(numbers); }
   void AllReduceSum(std::span<double> numbers) override {
     for (double& number : numbers) number *= 2;
   }
+  std::vector<std::string> AllGather(const std::string& text) override { return {text, text}; }
   void Abort(std::exception_ptr) override {}
+  void ThrowIfAborted() override {}
 
   std::atomic<int> reductions = 0;
 };

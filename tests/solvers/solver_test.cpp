@@ -37,7 +37,7 @@ constexpr char kLeastSquares[] = R"(
 )";
 
 // A net with noise in it: its result depends on every random draw.
-constexpr char kNoisy[] = R"(
+constexpr char kNoisyNet[] = R"(
   name: "noisy"
   layer { name: "x" type: "DummyData" top: "x" top: "t"
     dummy_data_param {
@@ -148,7 +148,7 @@ TEST_F(SolverTest, ResumesPlateauExactly) {
                                              "plateau_winsize: 5 plateau_winsize: 5 max_iter: 16 "
                                              "average_loss: ",
                                              average_loss, " snapshot_format: ", format),
-                                      kNoisy);
+                                      kNoisyNet);
         param.set_random_seed(seed);
         param.set_base_lr(0.001f);
         const auto end_of = [&](Solver& solver) {
@@ -180,7 +180,7 @@ TEST_F(SolverTest, ResumesExactly) {
           "type: '", type, "' iter_size: 2 max_iter: 6 weight_decay: 0.1 snapshot_format: ", format,
           knows_momentum ? " momentum: 0.9" : "");
       const auto run = [&](const std::string& resume_file) {
-        SolverParameter param = Parse(options, kNoisy);
+        SolverParameter param = Parse(options, kNoisyNet);
         if (!resume_file.empty()) param.set_random_seed(99);  // the recorded seed wins
         Solver solver(param, {.keep_all = false});
         if (resume_file.empty()) {

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Four rows a batch; the loss falls.
-constexpr char kNet[] = R"(
+constexpr char kObservedNet[] = R"(
   name: "line"
   layer { name: "x" type: "DummyData" top: "x" top: "t"
     dummy_data_param { shape { dim: 4 dim: 1 } shape { dim: 4 dim: 1 }
@@ -86,7 +86,7 @@ class TrainingObserverTest : public ::testing::Test {
     SolverParameter solver;
     ParseTextProto(
         "solver_mode: CPU random_seed: 7 base_lr: 0.01 lr_policy: 'fixed' snapshot_prefix: '" +
-            folder_.path("run") + "' net_param { " + kNet + " } " + options,
+            folder_.path("run") + "' net_param { " + kObservedNet + " } " + options,
         "test", &solver);
     return solver;
   }

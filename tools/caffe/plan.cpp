@@ -1,7 +1,11 @@
 // caffe plan: the steps that a model will run and the memory that they take.
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <iostream>
+#include <map>
+#include <memory>
+#include <vector>
 
 #include "caffe/common.hpp"
 #include "caffe/error.hpp"
@@ -9,10 +13,12 @@
 #include "caffe/io/solver_position.hpp"
 #include "caffe/plan_report.hpp"
 #include "caffe/plan_times.hpp"
+#include "caffe/scaling_plan.hpp"
 #include "caffe/training_plan.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
 #include "tools/caffe/options.hpp"
+#include "tools/caffe/scaling_options.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -58,6 +64,7 @@ class Plan : public Command {
     app.add_flag("--trade_offs", trade_offs_,
                  "Also print what less memory would cost: plans that recompute more and more of "
                  "forward in backward (see --memory_limit)");
+    scaling_.Add(app);
     AddJsonFlag(app, &json_);
   }
 
@@ -71,6 +78,7 @@ class Plan : public Command {
     options.allocate = false;
     options.described_device = DescribedChip(gpu_);
     if (!gpu_.empty() && options.described_device.empty()) UseDevice(gpu_);
+    if (scaling_.are_given()) return PlanScaling(options);
     solver_.empty() ? PlanNet(options) : PlanTraining(options);
   }
 
@@ -96,6 +104,53 @@ class Plan : public Command {
     });
   }
 
+  void PlanScaling(const NetOptions& options) {
+    Require(net_flags_.phase == TRAIN,
+            "-ranks predicts training, but -phase is TEST; leave out one");
+    const bool are_gpus = !gpu_.empty();
+    const int per_machine = scaling_.RanksPerMachine(are_gpus);
+    for (const int ranks : scaling_.Ranks()) {  // before minutes of measuring
+      Network network{.ranks_per_machine = per_machine};
+      scaling_.Describe(ranks, &network);
+    }
+    const HostCost host = are_gpus ? HostCost{} : MeasureHostCost();
+    std::vector<ScalingRow> rows;
+    std::map<int, PlannedStep> steps;  // by threads of a rank, on which kernels depend
+    for (const int ranks : scaling_.Ranks()) {
+      const int threads = are_gpus ? 0 : UseThreadsOfRank(std::min(ranks, per_machine));
+      const auto [step, is_new] = steps.try_emplace(threads);
+      if (is_new) step->second = PlanStep(options);
+      const auto& [net, timeline] = step->second;
+      Network network = NetworkOf(*net, per_machine, host);
+      scaling_.Describe(ranks, &network);
+      rows.push_back(PredictRow(*net, timeline, network, ranks));
+    }
+    const Net& net = *steps.begin()->second.net;
+    std::cout << (json_ ? FormatScalingJson(net, rows) : FormatScaling(net, rows));
+  }
+
+  // Of one rank.
+  struct PlannedStep {
+    std::shared_ptr<const Net> net;
+    StepTimeline timeline;
+  };
+
+  PlannedStep PlanStep(const NetOptions& options) const {
+    const bool is_described = !options.described_device.empty();
+    if (solver_.empty()) {
+      const std::shared_ptr<const Net> net = net_flags_.MakeNet(model_, TRAIN, options);
+      return {net, TimelineOf(*net, is_described ? RooflineOfPlan(*net) : TimesOfPlan(*net))};
+    }
+    const SolverParameter solver = net_flags_.ReadSolver(solver_);
+    return WithSolverPosition(solver_, [&]() -> PlannedStep {
+      const auto plan = std::make_shared<const TrainingPlan>(
+          solver, options, [&](NetParameter* net) { net_flags_.PutInputs(net); });
+      const Net& net = plan->train_net();
+      const PlanTimes times = is_described ? plan->Roofline() : plan->Times();
+      return {{plan, &net}, TimelineOf(net, times, plan->passes())};
+    });
+  }
+
   // `read_ahead`: by data layers that are not there.
   void Print(Net& net, PlanReport report, int64_t read_ahead, int solver_states) const {
     if (report.memory.program > 0) report.memory.read_ahead += read_ahead;
@@ -105,15 +160,19 @@ class Plan : public Command {
 
   std::string model_, solver_, gpu_;
   NetFlags net_flags_;
+  ScalingFlags scaling_;
   bool times_ = false, passes_ = false, trade_offs_ = false, json_ = false;
 };
 
-const CommandRegistrar<Plan> registrar(
-    "plan", {.summary = "print what a model will run and how much memory it takes",
-             .about = "Compiles a net without running it and prints its steps, the kernel of each "
-                      "and the memory that they take; with --times also how long they take.",
-             .examples = "caffe plan solver.prototxt --times\n"
-                         "caffe plan train_val.prototxt --gpu=H200 --precision=bf16"});
+const CommandRegistrar<Plan> plan_registrar(
+    "plan",
+    {.summary = "print what a model will run and how much memory it takes",
+     .about = "Compiles a net without running it and prints its steps, the kernel of each "
+              "and the memory that they take; with --times also how long they take. With "
+              "--ranks, predicts what training on many ranks takes instead.",
+     .examples = "caffe plan solver.prototxt --times\n"
+                 "caffe plan train_val.prototxt --gpu=H200 --precision=bf16\n"
+                 "caffe plan solver.prototxt --ranks=8,64 --bandwidth=25Gb/s --latency=30us"});
 
 }  // namespace
 }  // namespace caffe::tools

@@ -6,10 +6,13 @@
 
 #include "caffe/error.hpp"
 #include "caffe/live_line.hpp"
+#include "caffe/ranks.hpp"
+#include "caffe/solver_factory.hpp"
 #include "caffe/solver_group.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
 #include "tools/caffe/options.hpp"
+#include "tools/caffe/rank_options.hpp"
 #include "tools/caffe/run_dir.hpp"
 #include "tools/caffe/signals.hpp"
 #include "tools/caffe/trace_file.hpp"
@@ -24,12 +27,18 @@ class Train : public Command {
     AddSolver(app, &solver_);
     app.add_option("--snapshot", snapshot_, "The snapshot to resume training from")
         ->type_name("FILE.solverstate");
+    app.add_flag("--auto_resume", auto_resume_,
+                 "Resume from the newest snapshot of this solver, if there is one");
     AddWeights(app, &weights_);
-    AddGpu(app, &gpu_, "The GPUs to train on, by number separated by commas, or 'all'");
+    AddGpu(
+        app, &gpu_,
+        "The GPUs to train on, by number separated by commas, or 'all'; one of several processes "
+        "takes the one of its own number among those of its machine");
     app.add_option("--workers", workers_,
                    "Copies of the net that train together on the CPU, each on its part of the data "
                    "and of the processor")
         ->type_name("N");
+    ranks_.Add(app);
     net_flags_.AddState(app);
     net_flags_.AddForeign(app);
     net_flags_.AddPrecision(app);
@@ -48,60 +57,91 @@ class Train : public Command {
     Require(snapshot_.empty() || weights_.empty(),
             "-snapshot and -weights are both given; give a snapshot to resume training or weights "
             "to finetune, not both");
+    Require(snapshot_.empty() || !auto_resume_,
+            "-snapshot and -auto_resume are both given; -auto_resume finds the snapshot itself");
     SolverParameter param = net_flags_.ReadSolver(solver_);
+    std::optional<RankOptions> ranks = ranks_.Options();
+    const int rank = ranks ? ranks->rank : 0;
+    if (ranks) CheckRanks();
+    LogAsRank(rank);
+    if (auto_resume_) FindSnapshot(param);
     watchdog_.PutInto(&param);
-    TakeDeviceFrom(param);
+    TakeDeviceFrom(param, ranks.has_value());
     Require(gpu_.empty() || workers_ == 1,
             "-gpu and -workers are both given; -workers trains copies on the CPU, -gpu 0,1 one on "
             "each GPU");
-    if (!weights_.empty()) param.add_weights(weights_);
-    TraceFile file(trace_);
+    if (!weights_.empty() && snapshot_.empty()) param.add_weights(weights_);
+    TraceFile file(FileOfRank(trace_, rank));
     Require(trace_.empty() || !run_dir_.is_given(),
             "-run_dir and -trace are both given; the run's folder has the timeline, in trace.json");
-    const std::unique_ptr<RunFolder> run = run_dir_.Open(/*resumes=*/!snapshot_.empty());
-    const SolverOptions options{.keep_all = false,
-                                .file = solver_,
-                                .lenient = net_flags_.lenient,
-                                .trace = run ? run->trace() : file.trace(),
-                                .give_up = EndHangingRun};
-    const std::vector<int> gpus = ParseGpus(gpu_);
-    LiveLine line;
-    std::optional<SolverGroup> group;
-    if (gpus.empty()) {
-      UseCpu();
-      group.emplace(param, options, workers_);
-    } else {
-      UseGpus(gpus);
-      group.emplace(param, options, gpus);
+    std::unique_ptr<RunFolder> run;
+    if (rank == 0) run = run_dir_.Open(/*resumes=*/!snapshot_.empty());
+    SolverOptions options{.keep_all = false,
+                          .file = solver_,
+                          .lenient = net_flags_.lenient,
+                          .trace = run ? run->trace() : file.trace(),
+                          .give_up = EndHangingRun};
+    std::vector<int> gpus = ParseGpus(gpu_);
+    if (ranks && !gpus.empty()) {
+      gpus = {gpus[static_cast<size_t>(ranks->local_rank) % gpus.size()]};
+      ranks->gpu = options.gpu = gpus[0];
     }
-    HandleSignals(effects_, group->solver(0));
-    group->solver(0).AddObserver(&line);
-    if (run) group->solver(0).AddObserver(run.get());
-    LOG(INFO) << "Starting Optimization";
-    group->Solve(snapshot_);
+    gpus.empty() ? UseCpu() : UseGpus(gpus);
+    LiveLine line;
+    const auto prepare = [&](Solver& solver) {
+      HandleSignals(effects_, solver);
+      if (rank == 0) solver.AddObserver(&line);
+      if (run) solver.AddObserver(run.get());
+      LOG(INFO) << "Starting Optimization";
+    };
+    if (ranks) {
+      options.communicator = JoinRanks(*ranks);
+      const TraceRow row(options.trace, rank, "compute");
+      Solver solver(param, options);
+      prepare(solver);
+      solver.Solve(snapshot_);
+      return;
+    }
+    SolverGroup group =
+        gpus.empty() ? SolverGroup(param, options, workers_) : SolverGroup(param, options, gpus);
+    prepare(group.solver(0));
+    group.Solve(snapshot_);
   }
 
  private:
   // As in Caffe, --gpu takes precedence over the solver's solver_mode.
-  void TakeDeviceFrom(const SolverParameter& param) {
+  // One of several processes takes the GPU of its number among those of its machine.
+  void TakeDeviceFrom(const SolverParameter& param, bool is_one_of_several) {
     const bool wants_gpu =
         gpu_.empty() && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU;
     if (!wants_gpu) return;
     Require(workers_ == 1, solver_, ": solver_mode is GPU, but -workers is ", workers_,
             ", which trains copies on the CPU; set solver_mode: CPU, or give -gpu 0,1 in place of "
             "-workers for a copy on each GPU");
-    gpu_ = std::to_string(param.device_id());
+    gpu_ = is_one_of_several ? "all" : std::to_string(param.device_id());
+  }
+
+  void FindSnapshot(const SolverParameter& param) {
+    snapshot_ = NewestSnapshot(param, solver_);
+    LOG_IF(INFO, snapshot_.empty()) << "No snapshot of " << solver_ << " yet; starting anew";
+  }
+
+  void CheckRanks() const {
+    Require(workers_ == 1, "-workers is ", workers_,
+            ", but several processes train together; start one for each copy of the net instead");
   }
 
   std::string solver_, snapshot_, weights_, gpu_, trace_;
+  bool auto_resume_ = false;
   int workers_ = 1;
+  RankFlags ranks_;
   NetFlags net_flags_;
   SignalEffects effects_;
   WatchdogOptions watchdog_;
   RunDirFlags run_dir_;
 };
 
-const CommandRegistrar<Train> registrar(
+const CommandRegistrar<Train> train_registrar(
     "train", {.summary = "train or finetune a model",
               .about = "Trains the net that a solver prototxt names, from nothing, from weights or "
                        "from a snapshot.",

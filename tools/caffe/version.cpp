@@ -27,11 +27,11 @@ class PrintVersion : public Command {
   bool json_ = false;
 };
 
-const CommandRegistrar<PrintVersion> registrar("version",
-                                               {.summary = "print the version",
-                                                .about = "Prints the version of the program.",
-                                                .examples = "caffe version\n"
-                                                            "caffe version --json"});
+const CommandRegistrar<PrintVersion> print_version_registrar(
+    "version", {.summary = "print the version",
+                .about = "Prints the version of the program.",
+                .examples = "caffe version\n"
+                            "caffe version --json"});
 
 }  // namespace
 }  // namespace caffe::tools

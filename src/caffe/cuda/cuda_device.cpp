@@ -51,6 +51,20 @@ ChipProperties PropertiesOf(int id) {
           properties.totalGlobalMem, properties.sharedMemPerBlockOptin};
 }
 
+// "GPU-01234567...", as nvidia-smi -L prints it but for the dashes.
+std::string IdentityOf(int id) {
+  cudaDeviceProp properties;
+  CAFFE_CUDA_CHECK(cudaGetDeviceProperties(&properties, id));
+  std::string text = "GPU-";
+  for (const char byte : properties.uuid.bytes) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    const auto number = static_cast<unsigned char>(byte);
+    text += kDigits[number >> 4];
+    text += kDigits[number & 15];
+  }
+  return text;
+}
+
 class RealCudaDevice final : public CudaDevice {
  public:
   explicit RealCudaDevice(int id) : CudaDevice(id, PropertiesOf(id)) {
@@ -59,6 +73,7 @@ class RealCudaDevice final : public CudaDevice {
   }
 
   std::string description() const override { return Describe(chip()); }
+  std::string identity() const override { return IdentityOf(id()); }
 
   void MakeCurrent() override { CAFFE_CUDA_CHECK(cudaSetDevice(id())); }
 
@@ -144,15 +159,34 @@ class DescribedCudaDevice final : public CudaDevice {
   }
 };
 
-// Chips by the names that users give them. From NVIDIA's data sheets.
+// Chips by the names that users give them, with the peaks of NVIDIA's data sheets ("T4 Tensor Core
+// GPU", "A100 80GB", "L40S", "H100", "H200" and "HGX B200"): of the SXM module where there is one,
+// without sparsity. The links are NVLink, half of the sum of both directions that the sheet has; T4
+// and L40S have PCI Express 3.0 x16 and 4.0 x16.
 const std::array<ChipProperties, 6> kKnownChips = {{
-    {"T4", 7, 5, 40, size_t{15} << 30, 65536},
-    {"A100", 8, 0, 108, size_t{79} << 30, 166912},
-    {"L40S", 8, 9, 142, size_t{44} << 30, 101376},
-    {"H100", 9, 0, 132, size_t{79} << 30, 232448},
-    {"H200", 9, 0, 132, size_t{139} << 30, 232448},
-    {"B200", 10, 0, 148, size_t{179} << 30, 232448},
+    {"T4", 7, 5, 40, size_t{15} << 30, 65536, {320e9, 8.1e12, 0.25e12, 8.1e12, 65e12, 16e9}},
+    {"A100",
+     8,
+     0,
+     108,
+     size_t{79} << 30,
+     166912,
+     {2039e9, 19.5e12, 19.5e12, 156e12, 312e12, 300e9}},
+    {"L40S", 8, 9, 142, size_t{44} << 30, 101376, {864e9, 91.6e12, 1.4e12, 183e12, 362e12, 32e9}},
+    {"H100", 9, 0, 132, size_t{79} << 30, 232448, {3350e9, 67e12, 67e12, 494e12, 989e12, 450e9}},
+    {"H200", 9, 0, 132, size_t{139} << 30, 232448, {4800e9, 67e12, 67e12, 494e12, 989e12, 450e9}},
+    {"B200",
+     10,
+     0,
+     148,
+     size_t{179} << 30,
+     232448,
+     {8000e9, 80e12, 40e12, 1100e12, 2250e12, 900e9}},
 }};
+
+std::optional<DevicePeaks> PeaksOfChip(const Device& device) {
+  return static_cast<const CudaDevice&>(device).chip().peaks;
+}
 
 std::shared_ptr<Device> DescribeChip(std::string_view name) {
   std::string known;
@@ -184,6 +218,7 @@ std::shared_ptr<Device> MakeRealDevice(int id) {
 }
 
 const HostMemoryRegistrar host_memory_registrar(DeviceKind::kCuda, AllocatePinned);
+const DevicePeaksRegistrar peaks_registrar(DeviceKind::kCuda, PeaksOfChip);
 const DeviceRegistrar registrar(DeviceKind::kCuda, {.make = MakeRealDevice,
                                                     .count = CountDevices,
                                                     .describe = DescribeChip});

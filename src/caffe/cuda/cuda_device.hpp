@@ -6,6 +6,7 @@
 #include <string>
 
 #include "caffe/device/device.hpp"
+#include "caffe/device/device_peaks.hpp"
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe::cuda {
@@ -17,6 +18,7 @@ struct ChipProperties {
   int multiprocessors = 0;
   size_t memory_bytes = 0;
   size_t shared_memory_per_block = 0;  // the most that a kernel may ask for
+  DevicePeaks peaks = {};              // of a described chip
 };
 
 class CudaDevice : public Device {

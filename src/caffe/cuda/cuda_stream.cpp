@@ -12,6 +12,15 @@ class CudaEvent final : public Event {
   }
   cudaEvent_t native() const { return handle_.get(); }
   void Synchronize() override { CAFFE_CUDA_CHECK(cudaEventSynchronize(handle_.get())); }
+  bool IsReached() override {
+    const cudaError_t status = cudaEventQuery(handle_.get());
+    if (status != cudaErrorNotReady) {
+      CheckCuda(status, "cudaEventQuery");
+      return true;
+    }
+    cudaGetLastError();  // it is no error, but would be taken for that of a launch
+    return false;
+  }
   double SecondsSince(const Event& earlier) const override {
     float milliseconds = 0;
     CAFFE_CUDA_CHECK(cudaEventElapsedTime(

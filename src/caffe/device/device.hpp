@@ -26,6 +26,9 @@ class Device {
   virtual DeviceKind kind() const = 0;
   // For the log: the chip, its threads and instruction set.
   virtual std::string description() const = 0;
+  // The same in every process that uses this device, and another for each device of a machine;
+  // empty where several may use it as if it were theirs alone (the CPU).
+  virtual std::string identity() const { return ""; }
   // Threads (CPU) or other parallelism that decides the order of reductions.
   virtual int num_threads() const = 0;
 

@@ -12,6 +12,8 @@ class Event {
   virtual ~Event() = default;
   // Blocks the caller until the work before the point is done. At once if it was never placed.
   virtual void Synchronize() = 0;
+  // Whether that work is done; does not block.
+  virtual bool IsReached() = 0;
   // Seconds of device time between two placed points, both of them reached.
   virtual double SecondsSince(const Event& earlier) const = 0;
 };

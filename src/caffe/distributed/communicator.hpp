@@ -4,6 +4,8 @@
 #include <exception>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "caffe/device/stream.hpp"
 #include "caffe/tensor/tensor_view.hpp"
@@ -19,14 +21,20 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
+  // How many of them are threads of this process.
+  virtual int ranks_in_process() const = 0;
 
   // Each element becomes the mean of this element over all ranks, added up in an order
   // that no timing changes, in the tensor's type or a wider one. Memory of this rank's device,
-  // which `filled_by` has filled when it is done with what it was given by now. Throws
-  // InvalidArgument on all ranks when the tensors differ, and whatever Abort was given.
-  virtual void AllReduceMean(const TensorView& tensor, Stream& filled_by) = 0;
+  // which is filled at the point `filled`. Elements are
+  // rounded to `wire` before they are added up, and their mean is, where that has fewer bits than
+  // the tensor's type; also where nothing travels. Throws InvalidArgument on all ranks when the
+  // tensors differ, Unsupported where the ranks' device cannot round, and whatever Abort was given.
+  virtual void AllReduceMean(const TensorView& tensor, DType wire, Event& filled) = 0;
   // The same for sums of numbers in host memory: losses, scores, decisions.
   virtual void AllReduceSum(std::span<double> numbers) = 0;
+  // All ranks' texts, by rank; they may be of different lengths.
+  virtual std::vector<std::string> AllGather(const std::string& text) = 0;
 
   // The same beside the collectives above, from another thread: what layers tell each other while
   // gradients are reduced.
@@ -35,6 +43,8 @@ class Communicator {
   // This rank cannot go on: collectives of all ranks throw the first error given, those that wait
   // and those to come. From any thread.
   virtual void Abort(std::exception_ptr error) = 0;
+  // What collectives throw since an abort, as far as this rank has heard. From any thread.
+  virtual void ThrowIfAborted() = 0;
 };
 
 }  // namespace caffe

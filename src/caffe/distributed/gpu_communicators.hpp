@@ -8,11 +8,19 @@
 
 namespace caffe {
 
-using GpuCommunicatorFactory =
-    std::vector<std::shared_ptr<Communicator>> (*)(const std::vector<int>& gpus);
+struct GpuCommunicatorFactory {
+  std::vector<std::shared_ptr<Communicator>> (*in_process)(const std::vector<int>& gpus);
+  std::shared_ptr<Communicator> (*of_rank)(std::shared_ptr<Communicator> host, int gpu);
+};
 
-// One rank per GPU, by number. Throws Unsupported where the build has no such library.
+// One rank per GPU of this process, by number. Throws Unsupported where the build has no such
+// library.
 std::vector<std::shared_ptr<Communicator>> MakeGpuCommunicators(const std::vector<int>& gpus);
+
+// A rank whose tensors are in the memory of that GPU, among processes: `host` tells the ranks what
+// they need to find each other, and goes on with what is in host memory. All ranks call it, each
+// with a GPU of its own. Throws as above.
+std::shared_ptr<Communicator> MakeGpuCommunicator(std::shared_ptr<Communicator> host, int gpu);
 
 // A library announces itself by a static object of this class.
 struct GpuCommunicatorRegistrar {

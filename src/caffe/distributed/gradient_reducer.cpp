@@ -1,29 +1,18 @@
 #include "caffe/distributed/gradient_reducer.hpp"
 
 #include "caffe/core/start_thread.hpp"
+#include "caffe/distributed/gradient_buckets.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
-namespace {
-
-// Gradients begin where the widest vector likes them to.
-constexpr size_t kAlignment = 64;
-
-size_t PaddedBytes(const TensorDesc& desc) {
-  return (desc.bytes() + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-}  // namespace
-
 GradientReducer::GradientReducer(std::shared_ptr<Communicator> communicator, Device& device,
-                                 std::vector<SyncedTensor*> gradients, int buckets, Trace* trace)
+                                 std::vector<SyncedTensor*> gradients, const Options& options)
     : communicator_(std::move(communicator)),
       stream_(device.compute_stream()),
       gradients_(std::move(gradients)),
       bucket_of_(gradients_.size()),
-      trace_(trace) {
-  Require(buckets > 0, "reduce_buckets is ", buckets, "; it must be at least 1");
-  FormBuckets(device, buckets);
+      options_(options) {
+  AllocateBuckets(device);
   next_ = buckets_.size();
   thread_ = StartThread("the reduction of gradients", [this] { Run(); });
 }
@@ -37,28 +26,23 @@ GradientReducer::~GradientReducer() {
   thread_.join();
 }
 
-void GradientReducer::FormBuckets(Device& device, int buckets) {
-  size_t total = 0;
-  for (const SyncedTensor* gradient : gradients_) total += PaddedBytes(gradient->desc());
-  const size_t enough = (total + buckets - 1) / buckets;
-  for (size_t first = 0; first < gradients_.size();) {
-    const DType dtype = gradients_[first]->desc().dtype;
-    size_t end = first, bytes = 0;
-    for (; end < gradients_.size() && bytes < enough; ++end) {
-      if (gradients_[end]->desc().dtype != dtype) break;
-      bytes += PaddedBytes(gradients_[end]->desc());
-    }
+void GradientReducer::AllocateBuckets(Device& device) {
+  std::vector<GradientSize> sizes;
+  for (const SyncedTensor* gradient : gradients_)
+    sizes.push_back({gradient->desc().bytes(), gradient->desc().dtype});
+  for (const auto& [first, end, bytes, dtype] : FormBuckets(sizes, options_.buckets)) {
     Bucket& bucket = buckets_.emplace_back();
     bucket.owner = device.Allocate(bytes);
     bucket.memory = {{Shape{static_cast<int64_t>(bytes / SizeOf(dtype))}, dtype},
                      bucket.owner.get()};
+    bucket.filled = device.MakeEvent();
     bucket.gradients = end - first;
     bucket.name = StrCat("reduce bucket ", buckets_.size() - 1, " (", bytes, " bytes)");
     char* place = static_cast<char*>(bucket.owner.get());
-    for (; first < end; ++first) {
-      gradients_[first]->MoveTo({bucket.owner, place});
-      bucket_of_[first] = buckets_.size() - 1;
-      place += PaddedBytes(gradients_[first]->desc());
+    for (size_t i = first; i < end; ++i) {
+      gradients_[i]->MoveTo({bucket.owner, place});
+      bucket_of_[i] = buckets_.size() - 1;
+      place += PaddedBytes(sizes[i].bytes);
     }
   }
 }
@@ -86,7 +70,13 @@ void GradientReducer::MarkReady(size_t index) {
   std::lock_guard lock(mutex_);
   Bucket& bucket = buckets_[bucket_of_.at(index)];
   CAFFE_ASSERT(bucket.missing > 0, "gradient ", index, " is ready twice");
-  if (--bucket.missing == 0) changed_.notify_all();
+  if (--bucket.missing > 0) return;
+  stream_.Record(*bucket.filled);  // here, for the stream may record what this thread runs next
+  changed_.notify_all();
+}
+
+bool GradientReducer::IsAwaited(size_t index) const {
+  return index + 1 == bucket_of_.size() || bucket_of_.at(index) != bucket_of_[index + 1];
 }
 
 void GradientReducer::Wait() {
@@ -98,7 +88,7 @@ void GradientReducer::Wait() {
 
 void GradientReducer::Run() {
   try {
-    const TraceRow row(trace_, communicator_->rank(), "reduction");
+    const TraceRow row(options_.trace, communicator_->rank(), "reduction");
     while (ReduceNext()) continue;
   } catch (...) {
     const std::exception_ptr error = std::current_exception();
@@ -122,7 +112,7 @@ bool GradientReducer::ReduceNext() {
   lock.unlock();
   {
     const TraceSpan span(bucket.name);
-    communicator_->AllReduceMean(bucket.memory, stream_);
+    communicator_->AllReduceMean(bucket.memory, options_.wire, *bucket.filled);
   }
   lock.lock();
   is_reducing_ = false;

@@ -19,11 +19,18 @@ namespace caffe {
 // else may use the communicator.
 class GradientReducer {
  public:
+  struct Options {
+    // Of about equal size, at most so many for each type of element; 1 or more.
+    int buckets = 6;
+    // The type in which gradients travel that have more bits.
+    DType wire = DType::kDouble;
+    Trace* trace = nullptr;  // may be null
+  };
+
   // `gradients` in the order in which backward will finish them, alike on all ranks; they must
-  // outlive this. Buckets are of about equal size, at most `buckets` of them for each type of
-  // element; throws InvalidArgument unless that is positive. `trace` may be null.
+  // outlive this. Throws InvalidArgument unless there may be a bucket.
   GradientReducer(std::shared_ptr<Communicator> communicator, Device& device,
-                  std::vector<SyncedTensor*> gradients, int buckets, Trace* trace = nullptr);
+                  std::vector<SyncedTensor*> gradients, const Options& options);
   // Waits for the bucket under way. After an error, abort the communicator before.
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
@@ -34,8 +41,11 @@ class GradientReducer {
   // After a pass that failed: what is not reduced yet stays as it is. Does not wait for the bucket
   // in flight, which other ranks may never come to; the next Start does.
   void Cancel();
-  // Gradient `index` of the list is final. From the thread that called Start.
+  // Gradient `index` of the list is final: the device's compute stream has been given all that
+  // writes it, and does not record. From the thread that called Start.
   void MarkReady(size_t index);
+  // Whether it is the last of its bucket, so that the reduction waits for it.
+  bool IsAwaited(size_t index) const;
   // Returns when all gradients are those of all ranks. Throws what went wrong on any rank.
   void Wait();
 
@@ -46,12 +56,13 @@ class GradientReducer {
   struct Bucket {
     TensorView memory;
     std::shared_ptr<void> owner;
+    std::unique_ptr<Event> filled;  // on the stream that computes the gradients
     size_t gradients = 0;
     size_t missing = 0;  // of them, before the bucket can be reduced
     std::string name;    // in the trace
   };
 
-  void FormBuckets(Device& device, int buckets);
+  void AllocateBuckets(Device& device);
   void Run();
   bool ReduceNext();
 
@@ -60,7 +71,7 @@ class GradientReducer {
   const std::vector<SyncedTensor*> gradients_;
   std::vector<size_t> bucket_of_;  // by gradient
   std::vector<Bucket> buckets_;
-  Trace* const trace_;
+  const Options options_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

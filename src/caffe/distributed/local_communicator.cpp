@@ -1,10 +1,11 @@
 #include "caffe/distributed/local_communicator.hpp"
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <mutex>
 
+#include "caffe/distributed/rank_order_sum.hpp"
+#include "caffe/distributed/wire_type.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -13,13 +14,23 @@ namespace {
 // What the ranks share.
 class Group {
  public:
-  explicit Group(int ranks) : tensors(static_cast<size_t>(ranks)) {}
+  explicit Group(int ranks)
+      : tensors(static_cast<size_t>(ranks)), texts(static_cast<size_t>(ranks)) {}
 
-  // Waits for all ranks. An abort ends that, unless they have all come by then.
-  void ArriveAndWait() { Wait(/*heeds_abort=*/true); }
-  // The same after a meeting: all ranks are on their way here, and none may leave before the last,
-  // which still uses the others' memory. So an abort has to wait.
-  void LeaveTogether() { Wait(/*heeds_abort=*/false); }
+  // All ranks are here and see each other's memory, until all have ended their meeting.
+  class Meeting {
+   public:
+    // An abort ends the waiting, unless all have come by then.
+    explicit Meeting(Group& group) : group_(group) { group.Wait(/*heeds_abort=*/true); }
+    // All ranks are on their way here, and none may leave before the last, which still uses the
+    // others' memory. So an abort has to wait.
+    ~Meeting() { group_.Wait(/*heeds_abort=*/false); }
+    Meeting(const Meeting&) = delete;
+    Meeting& operator=(const Meeting&) = delete;
+
+   private:
+    Group& group_;
+  };
 
   void Abort(std::exception_ptr error) {
     std::lock_guard lock(mutex_);
@@ -27,7 +38,14 @@ class Group {
     changed_.notify_all();
   }
 
-  std::vector<TensorView> tensors;  // of the collective under way, by rank
+  void ThrowIfAborted() {
+    std::lock_guard lock(mutex_);
+    if (error_) std::rethrow_exception(error_);
+  }
+
+  // Of the collective under way, by rank.
+  std::vector<TensorView> tensors;
+  std::vector<const std::string*> texts;
 
  private:
   void Wait(bool heeds_abort) {
@@ -51,24 +69,6 @@ class Group {
   std::exception_ptr error_;
 };
 
-// tensors[i][k] = factor * (tensors[0][k] + tensors[1][k] + ...), for k in [begin, end).
-template <typename T>
-void SumRange(const std::vector<TensorView>& tensors, int64_t begin, int64_t end, double factor) {
-  std::array<double, 512> sums;
-  for (int64_t block = begin; block < end; block += sums.size()) {
-    const int64_t count = std::min<int64_t>(sums.size(), end - block);
-    std::fill_n(sums.begin(), count, 0.0);
-    for (const TensorView& tensor : tensors) {
-      const T* values = tensor.as<T>() + block;
-      for (int64_t i = 0; i < count; ++i) sums[i] += static_cast<double>(values[i]);
-    }
-    for (const TensorView& tensor : tensors) {
-      T* values = tensor.as<T>() + block;
-      for (int64_t i = 0; i < count; ++i) values[i] = T(sums[i] * factor);
-    }
-  }
-}
-
 class LocalCommunicator final : public Communicator {
  public:
   LocalCommunicator(std::shared_ptr<Group> group, std::shared_ptr<Group> in_pass, int rank)
@@ -76,44 +76,51 @@ class LocalCommunicator final : public Communicator {
 
   int rank() const override { return rank_; }
   int ranks() const override { return static_cast<int>(group_->tensors.size()); }
+  int ranks_in_process() const override { return ranks(); }
 
-  void AllReduceMean(const TensorView& tensor, Stream& filled_by) override {
-    filled_by.Synchronize();
-    Reduce(*group_, tensor, 1.0 / ranks());
+  void AllReduceMean(const TensorView& tensor, DType wire, Event& filled) override {
+    filled.Synchronize();
+    Reduce(*group_, tensor, WireType(tensor.dtype, wire), 1.0 / ranks());
   }
   void AllReduceSum(std::span<double> numbers) override { Sum(*group_, numbers); }
   void AllReduceSumInPass(std::span<double> numbers) override { Sum(*in_pass_, numbers); }
+  std::vector<std::string> AllGather(const std::string& text) override {
+    group_->texts[rank_] = &text;
+    const Group::Meeting meeting(*group_);
+    std::vector<std::string> texts;
+    for (const std::string* one : group_->texts) texts.push_back(*one);
+    return texts;
+  }
   void Abort(std::exception_ptr error) override {
     group_->Abort(error);
     in_pass_->Abort(error);
   }
+  void ThrowIfAborted() override { group_->ThrowIfAborted(); }
 
  private:
   void Sum(Group& group, std::span<double> numbers) {
     const Shape shape{static_cast<int64_t>(numbers.size())};
-    Reduce(group, {{shape, DType::kDouble}, numbers.data()}, 1);
+    Reduce(group, {{shape, DType::kDouble}, numbers.data()}, DType::kDouble, 1);
   }
 
   // Each rank adds up its share of the elements for all.
-  void Reduce(Group& group, const TensorView& tensor, double factor) {
+  void Reduce(Group& group, const TensorView& tensor, DType wire, double factor) {
     group.tensors[rank_] = tensor;
-    group.ArriveAndWait();
+    const Group::Meeting meeting(group);
     const bool are_alike =
         std::all_of(group.tensors.begin(), group.tensors.end(), [&](const TensorView& other) {
           return other.count() == tensor.count() && other.dtype == tensor.dtype;
         });
-    if (are_alike) {
-      const int64_t count = tensor.count(), begin = count * rank_ / ranks(),
-                    end = count * (rank_ + 1) / ranks();
-      VisitFloat(tensor.dtype,
-                 [&]<typename T>(TypeTag<T>) { SumRange<T>(group.tensors, begin, end, factor); });
-    }
-    group.LeaveTogether();
     if (!are_alike) {
       throw InvalidArgument(StrCat("rank ", rank_, ": a tensor of ", tensor.count(), " ",
                                    Name(tensor.dtype),
                                    " meets others on other ranks; train the same net on all"));
     }
+    const int64_t count = tensor.count();
+    std::vector<void*> all;
+    for (const TensorView& one : group.tensors) all.push_back(one.data);
+    SumInRankOrder(tensor.dtype, wire, all, all, count * rank_ / ranks(),
+                   count * (rank_ + 1) / ranks(), factor);
   }
 
   const std::shared_ptr<Group> group_, in_pass_;

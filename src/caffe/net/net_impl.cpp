@@ -170,7 +170,7 @@ Executor::RunOptions Net::Impl::OptionsOf(const TrainingPass& training) const {
   run.random = {.seed = seed, .pass = pass, .ranks = training.ranks};
   run.accumulate = training.accumulate;
   run.loss_scale = training.loss_scale;
-  run.on_gradient = training.on_gradient;
+  run.listener = training.listener;
   return run;
 }
 

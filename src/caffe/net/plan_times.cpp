@@ -24,6 +24,33 @@ int64_t BatchOf(const Graph& graph) {
 
 }  // namespace
 
+PlanTimes AddUpTimes(const Net& net, const std::function<double(const Node&)>& milliseconds) {
+  const Graph& graph = net.graph();
+  PlanTimes times;
+  times.batch = BatchOf(graph);
+  for (const std::string& name : net.layer_names()) times.layers.push_back({name});
+  // Training changes weights in each iteration, so copies of them are made anew.
+  std::set<const Node*> copies;
+  for (const WeightCopy& copy : WeightCopies(graph)) {
+    copies.insert(copy.node);
+    if (graph.options.with_backward) times.weight_copies_ms += milliseconds(*copy.node);
+  }
+  for (const Node* node : graph.ScheduledNodes()) {
+    if (copies.contains(node)) continue;
+    std::optional<double>& time = times.step_ms.emplace_back();
+    if (node->op.As<ops::HostCall>() != nullptr) {
+      ++times.host_calls;
+      continue;
+    }
+    time = WorkOf(*node) == Program::Work::kRun ? milliseconds(*node) : 0;
+    LayerTime& layer = times.layers[node->layers.front()];
+    const bool is_forward = node->direction == Direction::kForward;
+    (is_forward ? layer.forward_ms : layer.backward_ms) += *time;
+    (is_forward ? times.forward_ms : times.backward_ms) += *time;
+  }
+  return times;
+}
+
 PlanTimes TimesOfPlan(const Net& net, const std::optional<TimedStep>& update) {
   const Graph& graph = net.graph();
   Device& device = *graph.options.device;
@@ -38,29 +65,8 @@ PlanTimes TimesOfPlan(const Net& net, const std::optional<TimedStep>& update) {
     step.is_cold = is_cold;
     return known.SecondsOf(step) * 1e3;
   };
-  PlanTimes times;
-  times.batch = BatchOf(graph);
-  for (const std::string& name : net.layer_names()) times.layers.push_back({name});
-  // Training changes weights in each iteration, so copies of them are made anew.
-  std::set<const Node*> copies;
-  for (const WeightCopy& copy : WeightCopies(graph)) {
-    copies.insert(copy.node);
-    if (graph.options.with_backward)
-      times.weight_copies_ms += milliseconds(TimedStepOf(*copy.node));
-  }
-  for (const Node* node : graph.ScheduledNodes()) {
-    if (copies.contains(node)) continue;
-    std::optional<double>& time = times.step_ms.emplace_back();
-    if (node->op.As<ops::HostCall>() != nullptr) {
-      ++times.host_calls;
-      continue;
-    }
-    time = WorkOf(*node) == Program::Work::kRun ? milliseconds(TimedStepOf(*node)) : 0;
-    LayerTime& layer = times.layers[node->layers.front()];
-    const bool is_forward = node->direction == Direction::kForward;
-    (is_forward ? layer.forward_ms : layer.backward_ms) += *time;
-    (is_forward ? times.forward_ms : times.backward_ms) += *time;
-  }
+  PlanTimes times =
+      AddUpTimes(net, [&](const Node& node) { return milliseconds(TimedStepOf(node)); });
   if (update) times.update_ms = milliseconds(*update);
   times.measured = known.measured();
   known.Save();

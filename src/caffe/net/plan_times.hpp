@@ -1,6 +1,7 @@
 // Times of a net's plan, with a step that its solver adds.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "caffe/plan/step_timer.hpp"
@@ -9,5 +10,8 @@
 namespace caffe {
 
 PlanTimes TimesOfPlan(const Net& net, const std::optional<TimedStep>& update);
+
+// Adds up what `milliseconds` says of each node that runs a kernel.
+PlanTimes AddUpTimes(const Net& net, const std::function<double(const Node&)>& milliseconds);
 
 }  // namespace caffe

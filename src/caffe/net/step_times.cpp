@@ -5,12 +5,12 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <sstream>
 
 #include "caffe/common.hpp"
+#include "caffe/core/paths.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 
@@ -63,13 +63,6 @@ Times Read(const std::string& path, bool warnings) {
     LOG_IF(WARNING, warnings) << error.what() << "; steps are measured again";
   }
   return {};
-}
-
-std::string CacheFolder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return cache;
-  const char* home = std::getenv("HOME");
-  return home != nullptr && home[0] == '/' ? StrCat(home, "/.cache") : "";
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ struct TrainingPass {
   // A factor of all losses, and so of all gradients, in memory of the net's device; see
   // NetParameter.global_grad_scale. A keep-all net shows it in the diffs of its losses. Null: 1.
   const double* loss_scale = nullptr;
-  // Called whenever a parameter's gradient is final, while the rest is computed. May be null.
-  const Executor::GradientListener* on_gradient = nullptr;
+  // Hears of each parameter's gradient when it is final, while the rest is computed. May be null.
+  const Executor::GradientListener* listener = nullptr;
   // Follows the pass, and is part of what a device replays; not in keep-all nets. May be null.
   AppendedWork* appended = nullptr;
 };

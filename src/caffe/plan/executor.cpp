@@ -206,7 +206,10 @@ std::optional<Executor::ShapeChange> Executor::RunPart(const RunOptions& options
   const auto is_part = [&](size_t step) { return IsPartOf(steps[step], options); };
   // Gradients that are waited for end a segment, so that they need not wait for the whole.
   const auto ends = [&](size_t step) {
-    return options.on_gradient != nullptr && !steps[step].final_gradients.empty();
+    return options.listener != nullptr &&
+           std::ranges::any_of(steps[step].final_gradients, [&](int gradient) {
+             return options.listener->is_awaited(*bindings_[gradient]);
+           });
   };
   const size_t begin = program_->copies.size();
   size_t end = steps.size();  // of the run
@@ -264,9 +267,9 @@ void Executor::RunSegment(size_t first, size_t last, AppendedWork* appended,
 }
 
 void Executor::ReportGradients(size_t step, const RunOptions& options) const {
-  if (options.on_gradient == nullptr) return;
+  if (options.listener == nullptr) return;
   for (const int gradient : program_->steps[step].final_gradients)
-    (*options.on_gradient)(*bindings_[gradient]);
+    options.listener->on_final(*bindings_[gradient]);
 }
 
 // Null when a step does what cannot be recorded.

@@ -30,7 +30,13 @@ struct StepTime {
 // are in device memory. `capture-graph` among the disabled passes switches that off.
 class Executor {
  public:
-  using GradientListener = std::function<void(const SyncedTensor& gradient)>;
+  // Who waits for parameter gradients.
+  struct GradientListener {
+    // No later step of the run writes this one.
+    std::function<void(const SyncedTensor& gradient)> on_final;
+    // Whether work elsewhere waits for this one: what is recorded and launched as one ends with it.
+    std::function<bool(const SyncedTensor& gradient)> is_awaited;
+  };
 
   explicit Executor(std::shared_ptr<const Program> program);
 
@@ -48,8 +54,7 @@ class Executor {
     // What losses are multiplied by in backward, in device memory. Null: by nothing.
     const double* loss_scale = nullptr;
     bool accumulate = false;  // add to parameter gradients instead of overwriting them
-    // Called when no later step of the run writes this parameter gradient. May be null.
-    const GradientListener* on_gradient = nullptr;
+    const GradientListener* listener = nullptr;  // may be null
     // Called after each step with what it wrote; for looking for errors.
     std::function<void(const Program::Step&, std::span<const TensorView> outputs)> inspect;
     // What follows the last step. May be null.

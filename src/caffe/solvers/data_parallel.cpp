@@ -1,19 +1,46 @@
 #include "caffe/solvers/data_parallel.hpp"
 
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "caffe/core/host_name.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net/training_net.hpp"
 #include "caffe/solvers/statistics_keeper.hpp"
+#include "caffe/solvers/threads_of_rank.hpp"
+#include "caffe/tensor/proto_dtype.hpp"
 #include "caffe/trace.hpp"
 
 namespace caffe {
+
+namespace {
+
+int ThreadsOfProcess(Communicator& communicator) {
+  const std::vector<std::string> hosts = communicator.AllGather(HostName());
+  const auto here = std::count(hosts.begin(), hosts.end(), hosts[communicator.rank()]);
+  return ThreadsOfRank(static_cast<int>(here), omp_get_max_threads());
+}
+
+GradientReducer::Options ReductionOptions(const NetParameter& net, Trace* trace) {
+  GradientReducer::Options options{.buckets = net.reduce_buckets(), .trace = trace};
+  if (net.has_reduce_type()) options.wire = DTypeFromProto(net.reduce_type(), "reduce_type");
+  return options;
+}
+
+}  // namespace
 
 DataParallel::DataParallel(std::shared_ptr<Communicator> communicator, Trace* trace)
     : communicator_(std::move(communicator)),
       ranks_(communicator_ != nullptr ? communicator_->ranks() : 1),
       name_(StrCat("worker ", communicator_ != nullptr ? communicator_->rank() : 0)),
-      trace_(trace) {}
+      trace_(trace) {
+  if (spans_processes()) threads_ = ThreadsOfProcess(*communicator_);
+}
 
-void DataParallel::Attach(Net& net, int reduce_buckets) {
+void DataParallel::Attach(Net& net) {
+  const GradientReducer::Options options = ReductionOptions(net.definition(), trace_);
   if (ranks_ == 1) return;
   device_ = TrainingNet(net).device();
   const std::vector<SyncedTensor*> gradients = TrainingNet(net).executor().Gradients();
@@ -21,8 +48,8 @@ void DataParallel::Attach(Net& net, int reduce_buckets) {
   for (const std::shared_ptr<Layer>& layer : net.layers()) {
     if (auto* one = dynamic_cast<SumsOverRanks*>(layer.get())) summing_layers_.push_back(one);
   }
-  statistics_ = RunningStatistics(TrainingNet(net));
-  reducer_.emplace(communicator_, *device_, gradients, reduce_buckets, trace_);
+  statistics_.emplace(communicator_, device_, RunningStatistics(TrainingNet(net)));
+  reducer_.emplace(communicator_, *device_, gradients, options);
 }
 
 void DataParallel::LetLayersSum(bool do_sum) {
@@ -39,8 +66,11 @@ void DataParallel::LetLayersSum(bool do_sum) {
 DataParallel::Reduction::Reduction(DataParallel& parallel) : parallel_(parallel) {
   if (parallel.ranks_ == 1) return;
   parallel.reducer_->Start();
-  listener_ = [&parallel](const SyncedTensor& gradient) {
+  listener_.on_final = [&parallel](const SyncedTensor& gradient) {
     parallel.reducer_->MarkReady(parallel.index_.at(&gradient));
+  };
+  listener_.is_awaited = [&parallel](const SyncedTensor& gradient) {
+    return parallel.reducer_->IsAwaited(parallel.index_.at(&gradient));
   };
 }
 
@@ -53,9 +83,11 @@ void DataParallel::Reduction::Finish() {
   if (parallel_.ranks_ == 1) return;
   const TraceSpan span("wait for reduction");
   const Activity waiting = parallel_.WaitForOthers("waits for the others' gradients, as");
+  const auto begin = std::chrono::steady_clock::now();
   parallel_.reducer_->Wait();
+  parallel_.waited_ += std::chrono::steady_clock::now() - begin;
   is_finished_ = true;
-  parallel_.ReduceStatistics();
+  parallel_.statistics_->Reduce();
 }
 
 Activity DataParallel::WaitForOthers(const char* what) const {
@@ -63,11 +95,26 @@ Activity DataParallel::WaitForOthers(const char* what) const {
                   [this](const std::exception_ptr& error) { communicator_->Abort(error); });
 }
 
-void DataParallel::ReduceStatistics() {
-  for (SyncedTensor* tensor : statistics_) {
-    communicator_->AllReduceMean(tensor->View(), device_->compute_stream());
-    tensor->MarkWritten();
+std::string DataParallel::ReportWaits(int iteration) {
+  constexpr int kIterations = 100;
+  if (ranks_ == 1 || !is_root()) return "";
+  const auto now = std::chrono::steady_clock::now();
+  if (iterations_++ == 0) {  // the first one is slower than those after it
+    begin_ = now;
+    waited_ = {};
+    return "";
   }
+  if (iterations_ <= kIterations) return "";
+  const double all = std::chrono::duration<double>(now - begin_).count() / kIterations;
+  const double waited = waited_.count() / kIterations;
+  iterations_ = 1;
+  begin_ = now;
+  waited_ = {};
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "Iterations %d to %d: %.1f%% of %.4g ms waited for the reduction of gradients",
+                iteration - kIterations, iteration, 100 * waited / all, 1000 * all);
+  return text;
 }
 
 double DataParallel::Mean(double number) {
@@ -77,12 +124,42 @@ double DataParallel::Mean(double number) {
   return number / ranks_;
 }
 
-int DataParallel::OfRoot(int number) {
-  if (ranks_ == 1) return number;
-  double root = is_root() ? number : 0;
+void DataParallel::Sum(std::span<double> numbers) {
+  if (ranks_ == 1) return;
   const Activity waiting = WaitForOthers("waits for a decision, as");
-  communicator_->AllReduceSum({&root, 1});
-  return static_cast<int>(root);
+  communicator_->AllReduceSum(numbers);
+}
+
+std::string DataParallel::OfRoot(const std::string& text) {
+  if (!spans_processes()) return text;
+  const Activity waiting = WaitForOthers("waits for a decision, as");
+  return communicator_->AllGather(text).front();
+}
+
+void DataParallel::UseShareOfThreads() const {
+  if (threads_ > 0) omp_set_num_threads(threads_);
+}
+
+void DataParallel::Agree(const std::vector<Fact>& facts) {
+  if (!spans_processes()) return;
+  const Activity waiting = WaitForOthers("compares itself with the others, as");
+  CheckAgreement(*communicator_, facts);
+}
+
+bool DataParallel::TakeFromRoot(const std::vector<SyncedTensor*>& tensors) {
+  bool differed = false;
+  if (!spans_processes()) return differed;
+  const Activity waiting = WaitForOthers("takes rank 0's weights, as");
+  for (SyncedTensor* tensor : tensors) {
+    const std::string own = ElementsOf(*tensor, *device_);
+    const std::string root = communicator_->AllGather(is_root() ? own : "").front();
+    if (root.size() != own.size()) throw InternalError("rank 0 has other weights");
+    if (root == own) continue;
+    differed = true;
+    device_->CopyFromHost(tensor->data(), root.data(), root.size());
+    tensor->MarkWritten();
+  }
+  return differed;
 }
 
 void DataParallel::Share(std::vector<std::vector<double>>* batches) {

@@ -1,8 +1,10 @@
 // DataParallel: what one of several solvers does together with the others.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -13,6 +15,8 @@
 #include "caffe/graph/sums_over_ranks.hpp"
 #include "caffe/net.hpp"
 #include "caffe/plan/executor.hpp"
+#include "caffe/solvers/agreement.hpp"
+#include "caffe/solvers/statistics_reducer.hpp"
 
 namespace caffe {
 
@@ -25,9 +29,15 @@ class DataParallel {
   int rank() const { return ranks_ == 1 ? 0 : communicator_->rank(); }
   int ranks() const { return ranks_; }
   bool is_root() const { return rank() == 0; }
+  // Whether it is the first of this process, and whether others are in other processes.
+  bool leads_process() const {
+    return ranks_ == 1 || rank() % communicator_->ranks_in_process() == 0;
+  }
+  bool spans_processes() const { return ranks_ > 1 && communicator_->ranks_in_process() < ranks_; }
 
   // The net whose gradients are reduced; called once.
-  void Attach(Net& net, int reduce_buckets);
+  // Throws InvalidArgument where its reduce_buckets or reduce_type is none.
+  void Attach(Net& net);
 
   // Whether all ranks are making the same passes of that net, so that its layers sum over the
   // ranks. Else a pass, which other ranks may not make, has the rank's own numbers. At first not.
@@ -56,28 +66,45 @@ class DataParallel {
     bool is_finished_ = false;
   };
 
+  // After each iteration. Every 100 of them, on rank 0, a line about the time that its iterations
+  // took and that they waited for reductions after their own backward pass; else empty.
+  std::string ReportWaits(int iteration);
+
   // The mean over all ranks.
   double Mean(double number);
+  // Each number becomes the sum of all ranks'.
+  void Sum(std::span<double> numbers);
   // What rank 0 says.
-  int OfRoot(int number);
+  std::string OfRoot(const std::string& text);
+  // In the thread that computes: its share of the processor's threads, when several processes of
+  // this machine train together.
+  void UseShareOfThreads() const;
+  // See CheckAgreement(); where all ranks are in one process, they are alike by construction.
+  void Agree(const std::vector<Fact>& facts);
+  // The values of rank 0; whether this rank had others.
+  bool TakeFromRoot(const std::vector<SyncedTensor*>& tensors);
   // Each batch's numbers come from one rank, which has them here; the others have nothing, and get
   // them.
   void Share(std::vector<std::vector<double>>* batches);
 
  private:
-  void ReduceStatistics();
   // For as long as the result lives: this rank waits for the others. `what` goes on with its name.
   Activity WaitForOthers(const char* what) const;
 
   std::shared_ptr<Communicator> communicator_;
   int ranks_ = 1;
+  int threads_ = 0;  // 0: as they are
   const std::string name_;
   Trace* trace_ = nullptr;
   std::shared_ptr<Device> device_;
   std::unordered_map<const SyncedTensor*, size_t> index_;  // of gradients in the reducer
-  std::vector<SyncedTensor*> statistics_;
+  std::optional<StatisticsReducer> statistics_;
   std::vector<SumsOverRanks*> summing_layers_;
   std::optional<GradientReducer> reducer_;
+  // Since the last line of ReportWaits().
+  int iterations_ = 0;
+  std::chrono::steady_clock::time_point begin_ = {};
+  std::chrono::duration<double> waited_ = {};
 };
 
 }  // namespace caffe

@@ -4,9 +4,12 @@
 
 #include <charconv>
 #include <filesystem>
+#include <functional>
 #include <limits>
+#include <optional>
 
 #include "caffe/core/paths.hpp"
+#include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
@@ -14,6 +17,7 @@
 #include "caffe/io/hdf5_files.hpp"
 #include "caffe/net/training_net.hpp"
 #include "caffe/net/weights.hpp"
+#include "caffe/solver_factory.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
@@ -140,15 +144,23 @@ void WriteHdf5Snapshot(const Net& net, const std::vector<std::shared_ptr<Blob>>&
   CommitBoth(&model, &state);
 }
 
-// Whether a run with this prefix writes files of that name: "mnist_iter_100.caffemodel".
-bool IsSnapshotOf(const std::string& prefix, const std::string& name) {
+struct SnapshotName {
+  int64_t iteration = 0;
+  std::string ending;  // ".solverstate.h5"
+};
+
+// Parts of "mnist_iter_100.caffemodel", a file that runs with prefix "mnist" write.
+std::optional<SnapshotName> ParseSnapshotName(const std::string& prefix, const std::string& name) {
   const std::string start = prefix + "_iter_";
-  if (!name.starts_with(start)) return name == prefix + kProbe;
-  const size_t digits = name.find_first_not_of("0123456789", start.size());
-  if (digits == start.size() || digits == std::string::npos) return false;
-  const std::string ending = name.substr(digits);
-  return ending == ".caffemodel" || ending == ".caffemodel.h5" || ending == ".solverstate" ||
-         ending == ".solverstate.h5";
+  if (!name.starts_with(start)) return std::nullopt;
+  SnapshotName parsed;
+  const char* const end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + start.size(), end, parsed.iteration);
+  parsed.ending.assign(rest, end);
+  const bool is_known = parsed.ending == ".caffemodel" || parsed.ending == ".caffemodel.h5" ||
+                        parsed.ending == ".solverstate" || parsed.ending == ".solverstate.h5";
+  if (error != std::errc() || parsed.iteration < 0 || !is_known) return std::nullopt;
+  return parsed;
 }
 
 // Weights in place of a state are the likeliest mistake, so they get a text of their own.
@@ -177,6 +189,28 @@ std::string SnapshotPrefix(const SolverParameter& param, const std::string& solv
   return param.snapshot_prefix();
 }
 
+std::string NewestSnapshot(const SolverParameter& param, const std::string& solver_file) {
+  const std::filesystem::path prefix(SnapshotPrefix(param, solver_file));
+  std::map<int64_t, std::string, std::greater<>> states;  // by iteration, latest first
+  std::error_code error;
+  const std::filesystem::path folder = prefix.has_parent_path() ? prefix.parent_path() : ".";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    const auto parsed = ParseSnapshotName(prefix.filename().string(), name);
+    if (!parsed || !parsed->ending.starts_with(".solverstate")) continue;
+    states[parsed->iteration] = (prefix.parent_path() / name).string();
+  }
+  for (const auto& [iteration, file] : states) {
+    try {
+      SnapshotReader(file).WeightsFile();
+      return file;
+    } catch (const Error& unreadable) {
+      LOG(WARNING) << "skipping snapshot " << PrintableLines(unreadable.what());
+    }
+  }
+  return "";
+}
+
 void CheckSnapshotWritable(const std::string& prefix) {
   const std::filesystem::path path(prefix);
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
@@ -187,7 +221,7 @@ void CheckSnapshotWritable(const std::string& prefix) {
                 AtomicFile(prefix + kProbe).Write("x");
               });
   RemoveAbandonedFiles(folder, [own = path.filename().string()](const std::string& name) {
-    return IsSnapshotOf(own, name);
+    return name == own + kProbe || ParseSnapshotName(own, name);
   });
 }
 

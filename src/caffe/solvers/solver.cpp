@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <cmath>
 #include <deque>
@@ -24,6 +25,7 @@
 #include "caffe/solvers/larc.hpp"
 #include "caffe/solvers/log_net.hpp"
 #include "caffe/solvers/schedule.hpp"
+#include "caffe/solvers/smoothed_loss.hpp"
 #include "caffe/solvers/snapshot.hpp"
 #include "caffe/solvers/solver_nets.hpp"
 #include "caffe/solvers/step_reports.hpp"
@@ -36,35 +38,6 @@
 
 namespace caffe {
 namespace {
-
-// Mean of the last `window` losses.
-class SmoothedLoss {
- public:
-  explicit SmoothedLoss(int window) : window_(static_cast<size_t>(window)) {}
-
-  void Add(float loss) {
-    losses_.push_back(loss);
-    if (losses_.size() > window_) losses_.pop_front();
-    // Added up anew: a running sum would keep one infinite loss for ever.
-    double sum = 0;
-    for (const float one : losses_) sum += one;
-    mean_ = static_cast<float>(sum / static_cast<double>(losses_.size()));
-  }
-  // mean() stays until the next loss.
-  void Clear() { losses_.clear(); }
-  float mean() const { return mean_; }
-
-  std::vector<float> losses() const { return {losses_.begin(), losses_.end()}; }
-  void Restore(const std::vector<float>& losses) {
-    Clear();
-    for (const float loss : losses) Add(loss);
-  }
-
- private:
-  size_t window_;
-  std::deque<float> losses_;  // oldest first
-  float mean_ = 0;
-};
 
 // What a test batch is remembered by: its loss, then for each output its values and before them how
 // many they are.
@@ -93,6 +66,22 @@ Blob& FillRows(const std::vector<float>& values, const Blob& like, Blob* rows) {
   return *rows;
 }
 
+constexpr int kActions = 3;  // that SolverAction has
+
+// What `fn` throws in one of several processes ends the others, too, which may wait for it.
+template <typename Fn>
+auto EndingAll(const SolverOptions& options, const Fn& fn) {
+  try {
+    return fn();
+  } catch (...) {
+    const auto& communicator = options.communicator;
+    if (communicator != nullptr && communicator->ranks() > communicator->ranks_in_process()) {
+      communicator->Abort(std::current_exception());
+    }
+    throw;
+  }
+}
+
 }  // namespace
 
 struct Solver::Impl {
@@ -102,6 +91,8 @@ struct Solver::Impl {
   void CheckSolvable() const;
   void CheckSnapshotSize() const;
   void BuildNets();
+  void AgreeOnStart();
+  void AgreeOnWeights();
   void Step(int iterations);
   float ForwardBackward();
   float LastPass(TrainingPass pass);
@@ -132,6 +123,7 @@ struct Solver::Impl {
   SolverAction::Enum Poll();
   std::string Snapshot();
   void SnapshotWhileTraining();
+  void SnapshotAtEnd();
   void Restore(const std::string& file);
   // Throws InvalidArgument if Restore() has failed while it changed something.
   void CheckRestored() const;
@@ -158,8 +150,7 @@ struct Solver::Impl {
   PlateauState plateau;
   // Where the data layers stood when the iteration under way began, for `watchdog: "abort"`.
   std::optional<std::map<std::string, uint64_t>> records_at_iteration;
-  // From the first run on, until one is aborted. The root's alone, since it sees the activities of
-  // all workers.
+  // From the first run on, until one is aborted. One for each process, whose activities it sees.
   std::optional<Watchdog> watchdog;
   int last_snapshot_iter = -1;
   SmoothedLoss smoothed_loss;
@@ -179,6 +170,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
       options(solver_options),
       parallel(solver_options.communicator, solver_options.trace),
       smoothed_loss(std::max(1, solver_param.average_loss())) {
+  parallel.UseShareOfThreads();
   Require(param.average_loss() >= 1, "solver: average_loss is ", param.average_loss(),
           "; it must be at least 1");
   Require(param.iter_size() >= 1, "solver: iter_size is ", param.iter_size(),
@@ -208,9 +200,25 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
   snapshot_prefix = SnapshotPrefix(param, options.file);
   if (param.snapshot() > 0 && parallel.is_root()) CheckSnapshotWritable(snapshot_prefix);
   seed = param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : Caffe::NextSeed();
+  seed = std::stoull(parallel.OfRoot(std::to_string(seed)));
   BuildNets();
   if (param.snapshot() > 0 && parallel.is_root()) CheckSnapshotSize();
   for (const std::string& weights : param.weights()) LoadWeights(weights, net.get());
+  AgreeOnStart();
+}
+
+// Between processes: they train the same, from the same weights.
+void Solver::Impl::AgreeOnStart() {
+  if (!parallel.spans_processes()) return;
+  parallel.Agree(FactsAboutStart(param, *net));
+  if (!parallel.TakeFromRoot(WeightTensors(*net))) return;
+  LOG(WARNING) << "solver: the weights of rank " << parallel.rank()
+               << " were not those of rank 0, which are taken";
+}
+
+// Before a snapshot: each process has made the same steps from the same weights.
+void Solver::Impl::AgreeOnWeights() {
+  if (parallel.spans_processes()) parallel.Agree(FactsAboutWeights(iter, *net));
 }
 
 void Solver::Impl::BuildNets() {
@@ -237,7 +245,7 @@ void Solver::Impl::BuildNets() {
   tested_batches.assign(test_nets.size(), 0);
   CheckTrainable();
   training_net.emplace(*net);
-  parallel.Attach(*net, net->definition().reduce_buckets());
+  parallel.Attach(*net);
   decide.clip_gradients = param.clip_gradients();
   decide.scaling = MakeGradientScaleRule(net->definition(), param.precision() == FP16);
   updater = std::make_unique<Updater>(*rule, decide, *net);
@@ -316,10 +324,13 @@ void Solver::Impl::Step(int iterations) {
     }
     ++iter;
     records_at_iteration.reset();
+    const std::string waits = parallel.ReportWaits(iter);
+    LOG_IF(INFO, !waits.empty()) << waits;
     const SolverAction::Enum action = Poll();
     if ((param.snapshot() > 0 && iter % param.snapshot() == 0) ||
         action == SolverAction::SNAPSHOT) {
       TakeLosses(0);
+      AgreeOnWeights();
       SnapshotWhileTraining();
     }
     if (action == SolverAction::STOP) {
@@ -422,7 +433,7 @@ float Solver::Impl::ForwardBackward() {
 // Gradients are added up over the passes of an iteration, so the last one makes them final.
 float Solver::Impl::LastPass(TrainingPass pass) {
   DataParallel::Reduction reduction(parallel);
-  pass.on_gradient = reduction.listener();
+  pass.listener = reduction.listener();
   const float loss = training_net->ForwardBackward(pass);
   reduction.Finish();
   return loss;
@@ -573,9 +584,13 @@ void Solver::Impl::ReportTest(size_t index, const std::vector<std::vector<double
 
 SolverAction::Enum Solver::Impl::Poll() {
   if (watchdog) watchdog->ThrowIfAborted();
-  const bool asks = action_function && parallel.is_root();
-  return static_cast<SolverAction::Enum>(
-      parallel.OfRoot(asks ? action_function() : SolverAction::NONE));
+  const bool asks = action_function && parallel.leads_process();
+  std::array<double, kActions> ranks{};  // that ask for each action
+  ranks[asks ? action_function() : SolverAction::NONE] = 1;
+  parallel.Sum(ranks);
+  // A signal may come to one process of many, or to some of them before others.
+  if (ranks[SolverAction::STOP] > 0) return SolverAction::STOP;
+  return ranks[SolverAction::SNAPSHOT] > 0 ? SolverAction::SNAPSHOT : SolverAction::NONE;
 }
 
 void Solver::Impl::PollDuringTest() {
@@ -665,6 +680,9 @@ void Solver::Impl::Restore(const std::string& file) {
   if (decide.scaling.is_on()) step_state = progress.gradient_scale;
   updater->WriteState(step_state);
   updater->WriteCosines(cosines);
+  if (parallel.spans_processes()) {
+    parallel.Agree(FactsAboutState(iter, *net, updater->history()));
+  }
   restored_from = file;
   is_half_restored = false;
 }
@@ -677,7 +695,8 @@ void Solver::Impl::CheckRestored() const {
 // Tells the observers that training begins and, however it does, that it ends.
 void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>& train) {
   CheckRestored();
-  if (parallel.is_root() && !watchdog) watchdog.emplace(param, options.give_up);
+  parallel.UseShareOfThreads();
+  if (parallel.leads_process() && !watchdog) watchdog.emplace(param, options.give_up);
   reporter->Start({.solver = self,
                    .iteration = iter,
                    .stop = stop,
@@ -701,28 +720,42 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
 }
 
 Solver::Solver(const SolverParameter& param, const SolverOptions& options)
-    : impl_(WithSolverPosition(options.file,
-                               [&] { return std::make_unique<Impl>(param, options); })) {}
+    : impl_(EndingAll(options, [&] {
+        return WithSolverPosition(options.file,
+                                  [&] { return std::make_unique<Impl>(param, options); });
+      })) {}
 
 Solver::~Solver() = default;
 
 void Solver::Solve(const std::string& resume_file) {
   Impl& self = *impl_;
-  WithSolverPosition(self.options.file, [&] { self.CheckSolvable(); });
-  const bool is_root = self.parallel.is_root();
-  LOG_IF(INFO, is_root) << "Solving " << self.net->name();
-  LOG_IF(INFO, is_root) << "Learning Rate Policy: " << self.param.lr_policy();
-  if (!resume_file.empty()) {
-    LOG_IF(INFO, is_root) << "Restoring previous solver status from " << resume_file;
-    Restore(resume_file);
-  }
-  self.Observed(this, self.param.max_iter(), [&] { self.SolveFromHere(); });
+  EndingAll(self.options, [&] {
+    WithSolverPosition(self.options.file, [&] { self.CheckSolvable(); });
+    const bool is_root = self.parallel.is_root();
+    LOG_IF(INFO, is_root) << "Solving " << self.net->name();
+    LOG_IF(INFO, is_root) << "Learning Rate Policy: " << self.param.lr_policy();
+    const std::string file = self.parallel.OfRoot(resume_file);
+    if (!file.empty()) {
+      LOG_IF(INFO, is_root) << "Restoring previous solver status from " << file;
+      self.Restore(file);
+    }
+    self.Observed(this, self.param.max_iter(), [&] { self.SolveFromHere(); });
+  });
+}
+
+// Unless that of this iteration is there, which rank 0 alone knows. Where it has failed, the error
+// is the run's this time; no rank ends before it is written.
+void Solver::Impl::SnapshotAtEnd() {
+  const std::string is_there = "it is there";
+  if (parallel.OfRoot(last_snapshot_iter == iter ? is_there : "") == is_there) return;
+  AgreeOnWeights();
+  Snapshot();
+  parallel.OfRoot(is_there);
 }
 
 void Solver::Impl::SolveFromHere() {
   Step(std::max(0, param.max_iter() - iter));
-  // Also when the snapshot that was due at this iteration failed: then the error is the run's.
-  if (param.snapshot_after_train() && last_snapshot_iter != iter) Snapshot();
+  if (param.snapshot_after_train()) SnapshotAtEnd();
   if (stop_requested) {
     LOG_IF(INFO, parallel.is_root()) << "Optimization stopped early.";
     return;
@@ -739,16 +772,18 @@ void Solver::Impl::SolveFromHere() {
 
 void Solver::Step(int iterations) {
   const int64_t stop = std::min<int64_t>(int64_t{impl_->iter} + iterations, INT_MAX);
-  impl_->Observed(this, static_cast<int>(stop), [&] { impl_->Step(iterations); });
+  EndingAll(impl_->options, [&] {
+    impl_->Observed(this, static_cast<int>(stop), [&] { impl_->Step(iterations); });
+  });
 }
 void Solver::Restore(const std::string& state_file) {
-  impl_->Restore(state_file);
+  EndingAll(impl_->options, [&] { impl_->Restore(impl_->parallel.OfRoot(state_file)); });
 }
 std::string Solver::Snapshot() {
   return impl_->Snapshot();
 }
 void Solver::TestAll() {
-  impl_->TestAll();
+  EndingAll(impl_->options, [&] { impl_->TestAll(); });
 }
 Net& Solver::net() {
   return *impl_->net;
@@ -757,6 +792,11 @@ const std::shared_ptr<Net>& Solver::shared_net() const {
   return impl_->net;
 }
 void Solver::ApplyUpdate() {
+  if (impl_->parallel.spans_processes()) {
+    throw Unsupported(
+        "solver: ApplyUpdate() uses the gradients of this process alone, but several train "
+        "together; use Step()");
+  }
   impl_->ApplyUpdate();
 }
 const std::vector<std::shared_ptr<Net>>& Solver::test_nets() const {

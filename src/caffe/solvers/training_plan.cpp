@@ -6,6 +6,7 @@
 #include "caffe/net/data_memory.hpp"
 #include "caffe/net/plan.hpp"
 #include "caffe/net/plan_times.hpp"
+#include "caffe/net/roofline.hpp"
 #include "caffe/solvers/find_kernel.hpp"
 #include "caffe/solvers/solver_nets.hpp"
 #include "caffe/solvers/update_rule.hpp"
@@ -87,6 +88,10 @@ PlanMemory TrainingPlan::Memory() const {
 
 PlanTimes TrainingPlan::Times() const {
   return TimesOfPlan(*train_net_, UpdateStep(param_, *train_net_));
+}
+
+PlanTimes TrainingPlan::Roofline() const {
+  return RooflineOfPlan(*train_net_, UpdateStep(param_, *train_net_));
 }
 
 }  // namespace caffe

@@ -1,17 +1,19 @@
 #include "caffe/distributed/nccl/nccl_communicator.hpp"
 
-#include <shared_mutex>
+#include <chrono>
+#include <thread>
+#include <utility>
 
 #include "caffe/distributed/gpu_communicators.hpp"
 #include "caffe/distributed/local_communicator.hpp"
-#include "caffe/distributed/nccl/nccl_library.hpp"
+#include "caffe/distributed/nccl/nccl_group.hpp"
+#include "caffe/distributed/wire_type.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
 namespace {
 
-using nccl::Check;
-using nccl::GetLibrary;
+using nccl::Group;
 
 ncclDataType_t TypeOf(DType dtype) {
   switch (dtype) {
@@ -29,72 +31,37 @@ ncclDataType_t TypeOf(DType dtype) {
   throw InternalError("nccl: unknown dtype");
 }
 
-// NCCL's communicators of all ranks: an abort has to reach each, for their kernels wait for one
-// another.
-class Group {
- public:
-  explicit Group(const std::vector<int>& gpus) : communicators_(gpus.size()) {
-    Check(
-        GetLibrary().CommInitAll(communicators_.data(), static_cast<int>(gpus.size()), gpus.data()),
-        "ncclCommInitAll");
-  }
-  ~Group() {
-    for (ncclComm_t communicator : communicators_) {
-      if (!is_aborted_) GetLibrary().CommDestroy(communicator);
-    }
-  }
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
-
-  // False after an abort. `enqueue` must not wait for other ranks.
-  template <typename Fn>
-  bool Enqueue(int rank, const Fn& enqueue) {
-    std::shared_lock lock(mutex_);
-    if (!is_aborted_) enqueue(communicators_[static_cast<size_t>(rank)]);
-    return !is_aborted_;
-  }
-
-  void Abort() {
-    std::lock_guard lock(mutex_);
-    if (is_aborted_) return;
-    is_aborted_ = true;
-    for (ncclComm_t communicator : communicators_) GetLibrary().CommAbort(communicator);
-  }
-
- private:
-  std::shared_mutex mutex_;
-  bool is_aborted_ = false;
-  std::vector<ncclComm_t> communicators_;
-};
-
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(std::shared_ptr<Group> group, std::shared_ptr<Communicator> host, int gpu)
-      : group_(std::move(group)), host_(std::move(host)), gpu_(gpu) {
-    Check(cudaSetDevice(gpu_), "cudaSetDevice");
-    Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-    Check(cudaEventCreateWithFlags(&filled_, cudaEventDisableTiming), "cudaEventCreate");
-    Check(cudaMalloc(&warm_up_, sizeof(float)), "cudaMalloc");
-  }
-  ~NcclCommunicator() override {
-    cudaFree(warm_up_);
-    cudaEventDestroy(filled_);
-    cudaStreamDestroy(stream_);
-  }
+  // `index`: of the device in the group.
+  NcclCommunicator(std::shared_ptr<Group> group, size_t index, std::shared_ptr<Communicator> host,
+                   std::shared_ptr<Device> device)
+      : group_(std::move(group)),
+        index_(index),
+        host_(std::move(host)),
+        device_(std::move(device)),
+        stream_(device_->MakeStream()),
+        done_(device_->MakeEvent()) {}
 
   int rank() const override { return host_->rank(); }
   int ranks() const override { return host_->ranks(); }
+  int ranks_in_process() const override { return host_->ranks_in_process(); }
 
-  void AllReduceMean(const TensorView& tensor, Stream& filled_by) override {
-    Check(cudaSetDevice(gpu_), "cudaSetDevice");
-    Check(cudaEventRecord(filled_, static_cast<cudaStream_t>(filled_by.native())),
-          "cudaEventRecord");
-    Check(cudaStreamWaitEvent(stream_, filled_, 0), "cudaStreamWaitEvent");
-    const bool is_under_way =
-        Enqueue(tensor.data, static_cast<size_t>(tensor.count()), TypeOf(tensor.dtype));
-    const cudaError_t result = cudaStreamSynchronize(stream_);
-    if (!is_under_way || !group_->Enqueue(rank(), [](ncclComm_t) {})) ThrowWhatEndedIt();
-    Check(result, "cudaStreamSynchronize");
+  void AllReduceMean(const TensorView& tensor, DType wire, Event& filled) override {
+    if (WireType(tensor.dtype, wire) != tensor.dtype) {
+      throw Unsupported(StrCat("reduce_type: gradients on GPUs travel in their own type, ",
+                               Name(tensor.dtype),
+                               "; leave reduce_type away or train with 16-bit "
+                               "gradients (default_backward_type)"));
+    }
+    device_->MakeCurrent();
+    stream_->Wait(filled);
+    try {
+      Reduce(tensor);
+    } catch (const DeviceError&) {
+      AwaitFirstError();
+      throw;
+    }
   }
 
   void AllReduceSum(std::span<double> numbers) override { host_->AllReduceSum(numbers); }
@@ -102,52 +69,78 @@ class NcclCommunicator final : public Communicator {
     host_->AllReduceSumInPass(numbers);
   }
 
+  std::vector<std::string> AllGather(const std::string& text) override {
+    return host_->AllGather(text);
+  }
+
   void Abort(std::exception_ptr error) override {
     host_->Abort(std::move(error));
     group_->Abort();
   }
-
-  // NCCL connects the ranks when they first reduce, which needs them all: here, so that no later
-  // call waits for another rank while it is being enqueued.
-  void WarmUp() { Enqueue(warm_up_, 1, ncclFloat32); }
+  void ThrowIfAborted() override { host_->ThrowIfAborted(); }
 
  private:
-  bool Enqueue(void* data, size_t count, ncclDataType_t type) {
-    return group_->Enqueue(rank(), [&](ncclComm_t communicator) {
-      Check(GetLibrary().AllReduce(data, data, count, type, ncclAvg, communicator, stream_),
-            "ncclAllReduce");
-    });
+  void Reduce(const TensorView& tensor) {
+    const bool is_enqueued =
+        group_->AllReduceMean(index_, tensor.data, static_cast<size_t>(tensor.count()),
+                              TypeOf(tensor.dtype), *stream_, [this] { host_->ThrowIfAborted(); });
+    if (!is_enqueued) ThrowWhatEndedIt();
+    stream_->Record(*done_);
+    while (!done_->IsReached()) {
+      host_->ThrowIfAborted();
+      if (!group_->IsWell(index_)) ThrowWhatEndedIt();
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    if (!group_->IsWell(index_)) ThrowWhatEndedIt();
+  }
+
+  // NCCL may notice that a rank has gone before the ranks are told which one and why. Throws that,
+  // if it comes soon.
+  void AwaitFirstError() {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    while (std::chrono::steady_clock::now() < deadline) {
+      host_->ThrowIfAborted();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
   }
 
   [[noreturn]] void ThrowWhatEndedIt() {
-    double nothing = 0;
-    host_->AllReduceSum({&nothing, 1});  // throws the error that Abort was given
+    host_->ThrowIfAborted();
     throw InternalError("nccl: aborted without an error");
   }
 
   const std::shared_ptr<Group> group_;
+  const size_t index_;
   const std::shared_ptr<Communicator> host_;
-  const int gpu_;
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t filled_ = nullptr;
-  void* warm_up_ = nullptr;
+  const std::shared_ptr<Device> device_;
+  const std::unique_ptr<Stream> stream_;
+  const std::unique_ptr<Event> done_;
 };
 
-const GpuCommunicatorRegistrar registrar(MakeNcclCommunicators);
+const GpuCommunicatorRegistrar registrar({MakeNcclCommunicators, MakeNcclCommunicator});
 
 }  // namespace
 
 std::vector<std::shared_ptr<Communicator>> MakeNcclCommunicators(const std::vector<int>& gpus) {
   const auto hosts = MakeLocalCommunicators(static_cast<int>(gpus.size()));
-  const auto group = std::make_shared<Group>(gpus);
-  std::vector<std::shared_ptr<NcclCommunicator>> communicators;
+  std::vector<std::shared_ptr<Device>> devices;
+  for (const int gpu : gpus) devices.push_back(MakeDevice(DeviceKind::kCuda, gpu));
+  const auto group =
+      std::make_shared<Group>(Group::NewId(), static_cast<int>(gpus.size()), 0, devices, [] {});
+  std::vector<std::shared_ptr<Communicator>> communicators;
   for (size_t i = 0; i < gpus.size(); ++i) {
-    communicators.push_back(std::make_shared<NcclCommunicator>(group, hosts[i], gpus[i]));
+    communicators.push_back(
+        std::make_shared<NcclCommunicator>(group, i, hosts[i], std::move(devices[i])));
   }
-  Check(GetLibrary().GroupStart(), "ncclGroupStart");
-  for (const auto& communicator : communicators) communicator->WarmUp();
-  Check(GetLibrary().GroupEnd(), "ncclGroupEnd");
-  return {communicators.begin(), communicators.end()};
+  return communicators;
+}
+
+std::shared_ptr<Communicator> MakeNcclCommunicator(std::shared_ptr<Communicator> host, int gpu) {
+  const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda, gpu);
+  const std::string id = host->AllGather(host->rank() == 0 ? Group::NewId() : "").front();
+  const auto group = std::make_shared<Group>(id, host->ranks(), host->rank(), std::vector{device},
+                                             [&] { host->ThrowIfAborted(); });
+  return std::make_shared<NcclCommunicator>(group, 0, std::move(host), device);
 }
 
 }  // namespace caffe

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <type_traits>
+
 #include "caffe/error.hpp"
 
 namespace caffe::nccl {
@@ -16,12 +18,15 @@ Library Load() {
   const auto find = [&](const char* name, auto* function) {
     *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(handle, name));
     if (*function == nullptr) {
-      throw Unsupported(StrCat("nccl: libnccl.so.2 has no ", name, "; install a newer NCCL"));
+      throw Unsupported(StrCat("nccl: libnccl.so.2 has no ", name, "; install NCCL 2.18 or newer"));
     }
   };
-  find("ncclCommInitAll", &library.CommInitAll);
-  find("ncclCommAbort", &library.CommAbort);
+  find("ncclGetUniqueId", &library.GetUniqueId);
+  find("ncclCommInitRankConfig", &library.CommInitRankConfig);
+  find("ncclCommGetAsyncError", &library.CommGetAsyncError);
+  find("ncclCommFinalize", &library.CommFinalize);
   find("ncclCommDestroy", &library.CommDestroy);
+  find("ncclCommAbort", &library.CommAbort);
   find("ncclAllReduce", &library.AllReduce);
   find("ncclGroupStart", &library.GroupStart);
   find("ncclGroupEnd", &library.GroupEnd);
@@ -34,17 +39,6 @@ Library Load() {
 const Library& GetLibrary() {
   static const Library library = Load();
   return library;
-}
-
-void Check(ncclResult_t result, const char* call) {
-  if (result == ncclSuccess) return;
-  throw DeviceError(StrCat("nccl: ", call, ": ", GetLibrary().GetErrorString(result),
-                           "; NCCL_DEBUG=WARN tells more"));
-}
-
-void Check(cudaError_t result, const char* call) {
-  if (result == cudaSuccess) return;
-  throw DeviceError(StrCat("cuda: ", call, ": ", cudaGetErrorString(result)));
 }
 
 }  // namespace caffe::nccl

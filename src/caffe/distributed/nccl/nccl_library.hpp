@@ -7,9 +7,12 @@ namespace caffe::nccl {
 
 // Functions of nccl.h under their own names.
 struct Library {
-  decltype(&ncclCommInitAll) CommInitAll;
-  decltype(&ncclCommAbort) CommAbort;
+  decltype(&ncclGetUniqueId) GetUniqueId;
+  decltype(&ncclCommInitRankConfig) CommInitRankConfig;
+  decltype(&ncclCommGetAsyncError) CommGetAsyncError;
+  decltype(&ncclCommFinalize) CommFinalize;
   decltype(&ncclCommDestroy) CommDestroy;
+  decltype(&ncclCommAbort) CommAbort;
   decltype(&ncclAllReduce) AllReduce;
   decltype(&ncclGroupStart) GroupStart;
   decltype(&ncclGroupEnd) GroupEnd;
@@ -18,9 +21,5 @@ struct Library {
 
 // Throws Unsupported where there is no libnccl.so.2.
 const Library& GetLibrary();
-
-// Throws DeviceError naming the call unless `result` is success.
-void Check(ncclResult_t result, const char* call);
-void Check(cudaError_t result, const char* call);
 
 }  // namespace caffe::nccl

@@ -1,0 +1,77 @@
+#include "caffe/distributed/arrivals.hpp"
+
+#include <glog/logging.h>
+#include <poll.h>
+
+namespace caffe {
+namespace {
+
+constexpr std::chrono::seconds kHandshake{10};
+constexpr size_t kMostStrangers = 64;  // at a time
+constexpr int kNamedStrangers = 3;     // in the log and in messages
+
+}  // namespace
+
+Arrivals::Arrivals(Socket* port, std::string secret, int ranks)
+    : port_(*port),
+      secret_(std::move(secret)),
+      most_(static_cast<size_t>(ranks) + kMostStrangers) {}
+
+void Arrivals::Poll(const std::vector<int>& descriptors, const Take& take) {
+  std::vector<pollfd> waiting{{port_.descriptor(), POLLIN, 0}};
+  for (const int descriptor : descriptors) waiting.push_back({descriptor, POLLIN, 0});
+  for (Arrival& arrival : arrivals_) {
+    waiting.push_back({arrival.stream().socket().descriptor(), POLLIN, 0});
+  }
+  ::poll(waiting.data(), waiting.size(), 200);
+  Accept();
+  arrivals_.remove_if([&](Arrival& arrival) { return IsDone(&arrival, take); });
+}
+
+void Arrivals::Accept() {
+  while (true) {
+    std::optional<Socket> socket;
+    try {
+      socket = port_.Accept();
+    } catch (const DeviceError&) {  // no descriptors left
+      if (arrivals_.empty()) throw;
+      arrivals_.pop_front();
+      continue;
+    }
+    if (!socket) return;
+    if (arrivals_.size() >= most_) arrivals_.pop_front();
+    arrivals_.emplace_back(std::move(*socket), secret_);
+  }
+}
+
+// Whether the connection is finished: taken, refused, closed, or too slow.
+bool Arrivals::IsDone(Arrival* arrival, const Take& take) {
+  std::optional<distributed::Hello> hello;
+  try {
+    hello = arrival->Receive();
+    if (!hello) return Socket::Clock::now() - arrival->since() > kHandshake;
+  } catch (const InvalidArgument& error) {
+    AddStranger(error.what());
+    return true;
+  } catch (const Error&) {  // gone, or not a rank
+    return true;
+  }
+  try {
+    take(*hello, arrival);
+  } catch (const ConnectionLost&) {
+  }
+  return true;
+}
+
+void Arrivals::AddStranger(const std::string& what) {
+  if (stranger_count_++ >= kNamedStrangers) return;
+  strangers_ += StrCat("; ", what);
+  LOG(WARNING) << what;
+}
+
+std::string Arrivals::strangers() const {
+  const int more = stranger_count_ - kNamedStrangers;
+  return more > 0 ? StrCat(strangers_, ", and ", more, " more") : strangers_;
+}
+
+}  // namespace caffe

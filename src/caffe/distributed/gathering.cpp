@@ -1,0 +1,273 @@
+#include "caffe/distributed/gathering.hpp"
+
+#include <unistd.h>
+
+#include <thread>
+
+#include "caffe/core/printable.hpp"
+#include "caffe/distributed/arrivals.hpp"
+
+namespace caffe {
+namespace {
+
+using Clock = Socket::Clock;
+
+// How much longer other ranks wait than rank 0, whose deadline counts.
+constexpr std::chrono::seconds kGrace{10};
+// How long rank 0 still answers late ranks after the rendezvous has failed.
+constexpr std::chrono::seconds kLinger{1};
+
+Clock::time_point DeadlineOf(const MembershipOptions& options) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(options.join_seconds));
+}
+
+distributed::Hello OwnHello(const MembershipOptions& options) {
+  distributed::Hello hello;
+  hello.set_version(options.version);
+  hello.set_rank(options.rank);
+  hello.set_ranks(options.ranks);
+  hello.set_host(options.host);
+  hello.set_process(::getpid());
+  hello.set_port(options.port);
+  hello.set_run(options.run);
+  return hello;
+}
+
+bool IsLoopback(const std::string& host) {
+  return host == "localhost" || host.starts_with("127.") || host == "::1";
+}
+
+// Ranks of one machine need no port that other machines can reach.
+Address PlaceToListen(const Address& store) {
+  const bool is_loopback = IsLoopback(store.host);
+  // A host's own name often resolves to its loopback address (/etc/hosts on Debian), so listen on
+  // all addresses.
+  return {is_loopback ? store.host : "", store.port};
+}
+
+// Rank 0's side.
+class Host {
+ public:
+  explicit Host(const MembershipOptions& options)
+      : options_(options),
+        deadline_(DeadlineOf(options)),
+        port_(Socket::Listen(PlaceToListen(options.store))),
+        arrivals_(&port_, options.secret, options.ranks) {
+    gathered_.members.resize(static_cast<size_t>(options.ranks));
+    gathered_.members[0] = {Printable(options.host), ::getpid(), {"", options.port}};
+  }
+
+  Gathered Await() {
+    try {
+      return AwaitAll();
+    } catch (const Error&) {
+      if (!failure_.empty()) TellFailure();
+      throw;
+    }
+  }
+
+ private:
+  Gathered AwaitAll() {
+    while (gathered_.streams.size() + 1 < gathered_.members.size()) {
+      if (Clock::now() >= deadline_) Fail<DeviceError>(WhoIsMissing());
+      TakeArrivals();
+      CheckThoseWhoCame();
+    }
+    SendRoster();
+    return std::move(gathered_);
+  }
+
+  void TakeArrivals() {
+    std::vector<int> joined;
+    if (failure_.empty()) {  // else they only close their connections
+      for (auto& [rank, stream] : gathered_.streams) {
+        joined.push_back(stream.socket().descriptor());
+      }
+    }
+    arrivals_.Poll(joined, [this](const distributed::Hello& hello, Arrival* arrival) {
+      Take(hello, arrival);
+    });
+  }
+
+  void Take(const distributed::Hello& hello, Arrival* arrival) {
+    if (!failure_.empty()) return arrival->Refuse(failure_);
+    const std::string host = arrival->stream().socket().peer_host();
+    if (hello.run() != options_.run) {
+      arrival->Refuse("it belongs to another run");
+      arrivals_.AddStranger(StrCat("a connection from ", host, " belongs to another run"));
+      return;
+    }
+    // A rank of this machine may have come by its loopback address, by which others cannot reach
+    // it.
+    const Member member{
+        Printable(hello.host()), hello.process(), {IsLoopback(host) ? "" : host, hello.port()}};
+    const std::string why = Contradiction(hello, member);
+    if (!why.empty()) {
+      arrival->Refuse(why);
+      Fail<InvalidArgument>(why);
+    }
+    arrival->Welcome();
+    gathered_.members[hello.rank()] = member;
+    gathered_.streams.emplace(hello.rank(), std::move(arrival->stream()));
+  }
+
+  // Why this rank cannot join; empty if it can.
+  std::string Contradiction(const distributed::Hello& hello, const Member& member) const {
+    const std::string name = Describe(hello.rank(), member);
+    if (hello.ranks() != options_.ranks) {
+      return StrCat(name, " was started as one of ", hello.ranks(), " ranks, rank 0 as one of ",
+                    options_.ranks, "; give all the same number");
+    }
+    if (hello.rank() < 1 || hello.rank() >= options_.ranks) {
+      return StrCat(name, " is none of 1 to ", options_.ranks - 1,
+                    "; each rank needs a number of its own, and rank 0 has come");
+    }
+    if (gathered_.streams.count(hello.rank()) != 0) {
+      return StrCat(name, " is ", Describe(hello.rank(), gathered_.members[hello.rank()]),
+                    " already; each rank needs a number of its own");
+    }
+    if (hello.version() != options_.version) {
+      return StrCat(name, " has version ", Printable(hello.version()), ", rank 0 version ",
+                    options_.version, "; install the same on all machines");
+    }
+    return "";
+  }
+
+  // Joined ranks send nothing until the roster arrives; a closed connection means that one has
+  // ended.
+  void CheckThoseWhoCame() {
+    for (auto& [rank, stream] : gathered_.streams) {
+      distributed::Notice notice;
+      try {
+        stream.Receive(&notice);
+      } catch (const Error&) {
+        Fail<DeviceError>(StrCat(Describe(rank, gathered_.members[rank]),
+                                 " has ended before all ranks had come"));
+      }
+    }
+  }
+
+  std::string WhoIsMissing() const {
+    std::string missing;
+    int count = 0;
+    for (int rank = 1; rank < options_.ranks; ++rank) {
+      if (gathered_.streams.count(rank) != 0) continue;
+      ++count;
+      if (count <= 10) missing += StrCat(count > 1 ? ", " : "", rank);
+      if (count == 11) missing += ", ...";
+    }
+    return StrCat("of ", options_.ranks, " ranks, ", count, " did not come to ",
+                  ToText(options_.store), " within ", options_.join_seconds, " s (", missing,
+                  "); start one process for each, with the same store and secret",
+                  arrivals_.strangers());
+  }
+
+  template <typename Failure>
+  [[noreturn]] void Fail(const std::string& why) {
+    throw Failure(failure_ = why);
+  }
+
+  // Tells all joined ranks, and those that connect within a second, why there is no run.
+  void TellFailure() {
+    distributed::Notice notice;
+    notice.set_loss(failure_);
+    for (auto& [rank, stream] : gathered_.streams) {
+      try {
+        stream.Send(notice);
+      } catch (const ConnectionLost&) {
+      }
+    }
+    const Clock::time_point end = Clock::now() + kLinger;
+    while (Clock::now() < end) {
+      try {
+        TakeArrivals();
+      } catch (const Error&) {  // the first reason counts
+      }
+    }
+  }
+
+  void SendRoster() {
+    distributed::Notice notice;
+    for (const Member& member : gathered_.members) {
+      distributed::Member& one = *notice.add_roster();
+      one.set_host(member.host);
+      one.set_process(member.process);
+      one.set_address(member.address.host);
+      one.set_port(member.address.port);
+    }
+    for (auto& [rank, stream] : gathered_.streams) {
+      try {
+        stream.Send(notice);
+      } catch (const ConnectionLost&) {
+        Fail<DeviceError>(StrCat(Describe(rank, gathered_.members[rank]),
+                                 " has ended before all ranks had come"));
+      }
+    }
+  }
+
+  const MembershipOptions& options_;
+  const Clock::time_point deadline_;
+  Socket port_;
+  Arrivals arrivals_;
+  Gathered gathered_;
+  std::string failure_;  // why there is no run
+};
+
+MessageStream ConnectToRoot(const MembershipOptions& options, Clock::time_point deadline) {
+  std::string why;
+  while (true) {
+    if (auto socket = Socket::TryConnect(options.store, deadline, &why)) {
+      return MessageStream(std::move(*socket));
+    }
+    if (Clock::now() >= deadline) {
+      throw DeviceError(StrCat("nobody answers within ", options.join_seconds, " s (", why,
+                               "); start rank 0 on that host, and see that nothing between the "
+                               "machines refuses this port"));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+// Another rank's side.
+Gathered JoinRoot(const MembershipOptions& options) {
+  const Clock::time_point deadline = DeadlineOf(options);
+  MessageStream stream = ConnectToRoot(options, deadline);
+  distributed::Notice notice;
+  try {
+    Greet(&stream, options.secret, OwnHello(options), deadline + kGrace, [] {});
+    // Rank 0 has the deadline; it sends the reason when it gives up.
+    if (!stream.Await(&notice, deadline + 2 * kGrace, [] {})) {
+      throw DeviceError("it has not said that all ranks have come");
+    }
+  } catch (const ConnectionLost&) {
+    throw DeviceError("it has ended before all ranks had come; its own message says why");
+  }
+  if (!notice.loss().empty()) throw DeviceError(Printable(notice.loss()));
+  Gathered gathered;
+  for (const distributed::Member& one : notice.roster()) {
+    gathered.members.push_back({Printable(one.host()), one.process(), {one.address(), one.port()}});
+  }
+  CAFFE_ASSERT(gathered.members.size() == static_cast<size_t>(options.ranks));
+  // Those of its own machine, rank 0 cannot know by which address others reach them; take the one
+  // by which it has been reached.
+  for (Member& member : gathered.members) {
+    if (member.address.host.empty()) member.address.host = stream.socket().peer_host();
+  }
+  gathered.streams.emplace(0, std::move(stream));
+  return gathered;
+}
+
+}  // namespace
+
+std::string Describe(int rank, const Member& member) {
+  return StrCat("rank ", rank, " (host ", member.host, ", process ", member.process, ")");
+}
+
+Gathered Gather(const MembershipOptions& options) {
+  if (options.rank == 0) return Host(options).Await();
+  return WithContext(StrCat("rank ", options.rank, ", rank 0 at ", ToText(options.store)),
+                     [&] { return JoinRoot(options); });
+}
+
+}  // namespace caffe

@@ -1,0 +1,272 @@
+#include "caffe/distributed/membership.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "caffe/core/printable.hpp"
+#include "caffe/core/start_thread.hpp"
+
+namespace caffe {
+namespace {
+
+constexpr std::chrono::seconds kHeartbeat{1};
+// How long a rank waits for rank 0 to decide which loss was the first, and at the end for the
+// others to hear its last messages.
+constexpr std::chrono::seconds kVerdict{3};
+// How long a rank waits for rank 0's own word, once another connection to it is lost: rank 0 may
+// have ended because of somebody else.
+constexpr std::chrono::seconds kExplanation{2};
+// Of the text of a loss, which goes to all ranks.
+constexpr size_t kLongestReason = 16000;
+// If this thread has not run for that long, the process was stopped: heartbeats of the others wait
+// in the sockets.
+constexpr std::chrono::seconds kPause{5};
+
+}  // namespace
+
+Membership::Membership(MembershipOptions options)
+    : options_(std::move(options)), process_(::getpid()) {
+  Gathered gathered = Gather(options_);
+  members_ = std::move(gathered.members);
+  for (auto& [rank, stream] : gathered.streams) peers_.emplace(rank, Peer{std::move(stream)});
+  wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (wake_ < 0) throw DeviceError("the system gives no eventfd; end other programs");
+  try {
+    thread_ = StartThread("the ranks' heartbeats", [this] { Run(); });
+  } catch (...) {
+    ::close(wake_);
+    throw;
+  }
+}
+
+Membership::~Membership() {
+  if (::getpid() != process_) {  // a child made by fork(), which has no such thread
+    thread_.detach();
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  Wake();
+  thread_.join();
+  ::close(wake_);
+}
+
+void Membership::OnLoss(std::function<void(const std::exception_ptr&)> call) {
+  std::unique_lock lock(mutex_);
+  on_loss_ = std::move(call);
+  if (!loss_) return;
+  const std::exception_ptr loss = loss_;
+  lock.unlock();
+  on_loss_(loss);
+}
+
+std::exception_ptr Membership::ReportLoss(int rank, const std::string& why) {
+  std::unique_lock lock(mutex_);
+  if (loss_) return loss_;
+  reports_.emplace_back(rank, why.substr(0, kLongestReason));
+  Wake();
+  changed_.wait_for(lock, kVerdict, [this] { return loss_ != nullptr; });
+  if (loss_) return loss_;
+  return std::make_exception_ptr(DeviceError(StrCat(Describe(rank), ": ", why)));
+}
+
+void Membership::ThrowIfLost() {
+  const std::lock_guard lock(mutex_);
+  if (loss_) std::rethrow_exception(loss_);
+}
+
+void Membership::Wake() const {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
+}
+
+void Membership::Run() {
+  try {
+    while (RunOnce()) continue;
+  } catch (const std::exception& error) {  // no memory, say
+    Lose(StrCat(Describe(options_.rank), ": its heartbeats have ended: ", error.what()));
+  }
+}
+
+// False at the end.
+bool Membership::RunOnce() {
+  Poll();
+  ExcuseOwnPause();
+  for (auto& [rank, peer] : peers_) Read(rank, &peer);
+  std::vector<std::pair<int, std::string>> reports;
+  bool stops, is_lost;
+  {
+    const std::lock_guard lock(mutex_);
+    reports.swap(reports_);
+    stops = stops_;
+    is_lost = loss_ != nullptr;
+  }
+  for (const auto& [rank, why] : reports) {
+    rank == 0 && options_.rank != 0 ? Suspect(why) : PassOn(rank, why);
+  }
+  CheckSuspicion();
+  if (stops) return Leave(is_lost);
+  if (!is_lost) {
+    SendHeartbeats();
+    CheckSilence();
+  }
+  return true;
+}
+
+// Waits for something to do.
+void Membership::Poll() const {
+  std::vector<pollfd> waiting{{wake_, POLLIN, 0}};
+  for (auto& [rank, peer] : peers_) {
+    if (peer.is_gone) continue;
+    const int events = peer.stream.has_unsent() ? POLLIN | POLLOUT : POLLIN;
+    waiting.push_back({peer.stream.socket().descriptor(), static_cast<short>(events), 0});
+  }
+  ::poll(waiting.data(), waiting.size(), 100);
+  uint64_t ignored;
+  [[maybe_unused]] const ssize_t size = ::read(wake_, &ignored, sizeof ignored);
+}
+
+// Whether another rank may still have to hear this one's last messages. Whoever has heard them ends
+// its connection; closed before, with bytes that nobody has read, it would be reset, and the
+// messages lost with it.
+bool Membership::Leave(bool is_lost) {
+  if (end_ == Clock::time_point::max()) {
+    end_ = Clock::now() + kVerdict;
+    distributed::Notice notice;
+    notice.set_leaves(true);
+    Send(notice);
+  }
+  if (Clock::now() >= end_) return false;
+  if (is_lost && options_.rank != 0) return false;  // rank 0 has told all
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [](const auto& one) { return !one.second.is_gone && !one.second.is_silent; });
+}
+
+void Membership::ExcuseOwnPause() {
+  const Clock::time_point now = Clock::now();
+  if (now - looked_ > kPause) {
+    for (auto& [rank, peer] : peers_) peer.heard = now;
+  }
+  looked_ = now;
+}
+
+void Membership::SendHeartbeats() {
+  if (Clock::now() - told_ < kHeartbeat) return;
+  told_ = Clock::now();
+  distributed::Notice notice;
+  notice.set_is_alive(true);
+  if (options_.doing) notice.set_doing(options_.doing());
+  Send(notice);
+}
+
+void Membership::CheckSilence() {
+  const std::chrono::duration<double> limit(options_.silence_seconds);
+  for (auto& [rank, peer] : peers_) {
+    if (peer.is_gone || Clock::now() - peer.heard < limit) continue;
+    peer.is_silent = true;
+    PassOn(rank, StrCat("has sent no heartbeat for ", options_.silence_seconds,
+                        " s; its machine or its network is down, or the process is stopped"));
+  }
+}
+
+void Membership::Read(int rank, Peer* peer) {
+  try {
+    // First what the other end has said, which may be why it has gone.
+    distributed::Notice notice;
+    while (!peer->is_gone && peer->stream.Receive(&notice)) {
+      peer->heard = Clock::now();
+      Take(rank, peer, notice);
+    }
+    if (!peer->is_gone) peer->stream.Flush();
+  } catch (const ConnectionLost& error) {
+    peer->is_gone = true;
+    const bool has_heard = end_ != Clock::time_point::max();  // that this rank leaves
+    if (!has_heard) PassOn(rank, StrCat("has ended without a word: ", error.what()));
+  } catch (const IoError& error) {
+    peer->is_gone = true;
+    PassOn(rank, StrCat("speaks another language: ", error.what()));
+  }
+}
+
+void Membership::Take(int rank, Peer* peer, const distributed::Notice& notice) {
+  if (!notice.doing().empty()) peer->doing = Printable(notice.doing());
+  if (notice.leaves()) {
+    peer->is_gone = true;
+    peer->stream.socket().EndSending();
+  }
+  if (notice.loss().empty()) return;
+  const int lost = notice.lost_rank();
+  if (options_.rank != 0) {
+    Lose(PrintableLines(notice.loss()));  // rank 0 decides
+  } else if (0 <= lost && lost < options_.ranks) {
+    PassOn(lost, lost == rank
+                     ? PrintableLines(notice.loss())
+                     : StrCat(PrintableLines(notice.loss()), " (says ", Describe(rank), ")"));
+  }
+}
+
+void Membership::Send(const distributed::Notice& notice) {
+  for (auto& [rank, peer] : peers_) {
+    if (peer.is_gone) continue;
+    try {
+      peer.stream.Send(notice);
+    } catch (const ConnectionLost&) {
+      // Read() sees it, too, after what the other end has said before.
+    }
+  }
+}
+
+void Membership::Suspect(const std::string& why) {
+  if (!suspicion_) suspicion_.emplace(why, Clock::now());
+}
+
+void Membership::CheckSuspicion() {
+  if (!suspicion_) return;
+  const auto& [why, since] = *suspicion_;
+  if (peers_.at(0).is_gone || Clock::now() - since >= kExplanation) PassOn(0, why);
+}
+
+// Sends a loss to rank 0, which decides which one was the first. On rank 0, and when rank 0 itself
+// is lost, decides here.
+void Membership::PassOn(int rank, const std::string& why) {
+  distributed::Notice notice;
+  notice.set_lost_rank(rank);
+  const bool is_judge = options_.rank == 0;
+  if (!is_judge && !peers_.at(0).is_gone && rank != 0) {
+    notice.set_loss(why);
+    Send(notice);
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (loss_) return;
+  }
+  std::string text = StrCat(Describe(rank), ": ", why);
+  const auto peer = peers_.find(rank);
+  if (peer != peers_.end() && !peer->second.doing.empty()) {
+    text += StrCat("; last heard of: ", peer->second.doing);
+  }
+  if (is_judge) {
+    notice.set_loss(text);
+    Send(notice);
+  }
+  Lose(text);
+}
+
+void Membership::Lose(const std::string& text) {
+  std::unique_lock lock(mutex_);
+  if (loss_) return;
+  loss_ = std::make_exception_ptr(DeviceError(text));
+  changed_.notify_all();
+  const auto call = on_loss_;
+  const std::exception_ptr loss = loss_;
+  lock.unlock();
+  if (call) call(loss);
+}
+
+}  // namespace caffe

@@ -1,0 +1,88 @@
+// Membership: which ranks a run has, and whether they are still there.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "caffe/distributed/gathering.hpp"
+#include "caffe/distributed/membership.pb.h"
+
+namespace caffe {
+
+// Each rank has a connection to rank 0, with a heartbeat every second in both directions. Rank 0
+// decides which rank was lost first and tells all others, so that all errors name the same rank.
+class Membership {
+ public:
+  // Throws what Gather() does.
+  explicit Membership(MembershipOptions options);
+  // Leaves the run; other ranks do not count this rank as lost. Waits until they have heard it, at
+  // most 3 s.
+  ~Membership();
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  const std::vector<Member>& members() const { return members_; }
+  std::string Describe(int rank) const { return caffe::Describe(rank, members_.at(rank)); }
+
+  // `call` runs once, with the error that all ranks throw, when a rank is lost: immediately if that
+  // has happened, else later on the membership's thread.
+  void OnLoss(std::function<void(const std::exception_ptr&)> call);
+  // Reports that `rank` (which may be this one) is lost. Waits for rank 0's decision on which rank
+  // was lost first, and returns the error that all ranks throw.
+  std::exception_ptr ReportLoss(int rank, const std::string& why);
+  void ThrowIfLost();
+
+ private:
+  using Clock = Socket::Clock;
+  // Another rank: on rank 0 all of them, elsewhere only rank 0.
+  struct Peer {
+    MessageStream stream;
+    Clock::time_point heard = Clock::now();
+    std::string doing = {};
+    bool is_gone = false, is_silent = false;
+  };
+
+  void Run();
+  bool RunOnce();
+  void Poll() const;
+  bool Leave(bool is_lost);
+  void ExcuseOwnPause();
+  void SendHeartbeats();
+  void CheckSilence();
+  void Read(int rank, Peer* peer);
+  void Take(int rank, Peer* peer, const distributed::Notice& notice);
+  void Send(const distributed::Notice& notice);
+  void Suspect(const std::string& why);
+  void CheckSuspicion();
+  void PassOn(int rank, const std::string& why);
+  void Lose(const std::string& text);
+  void Wake() const;
+
+  const MembershipOptions options_;
+  std::vector<Member> members_;
+  std::map<int, Peer> peers_;  // the thread's alone
+  int wake_ = -1;              // an eventfd
+  const int64_t process_;
+  Clock::time_point end_ = Clock::time_point::max();  // of waiting for answers, once it leaves
+  Clock::time_point looked_ = Clock::now(), told_{};
+  // What this rank has against rank 0, and since when.
+  std::optional<std::pair<std::string, Clock::time_point>> suspicion_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stops_ = false;
+  std::vector<std::pair<int, std::string>> reports_;  // of losses, not passed on yet
+  std::exception_ptr loss_;
+  std::function<void(const std::exception_ptr&)> on_loss_;
+  std::thread thread_;
+};
+
+}  // namespace caffe

@@ -1,0 +1,126 @@
+#include "caffe/distributed/nccl/nccl_group.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "caffe/error.hpp"
+
+namespace caffe::nccl {
+namespace {
+
+constexpr auto kPause = std::chrono::microseconds(50);
+constexpr auto kFarewell = std::chrono::seconds(5);
+
+void CheckResult(ncclResult_t result, const char* call) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  throw DeviceError(StrCat("nccl: ", call, ": ", GetLibrary().GetErrorString(result),
+                           "; NCCL_DEBUG=WARN tells more, and between machines NCCL_SOCKET_IFNAME "
+                           "says which network to use"));
+}
+
+ncclUniqueId IdFrom(const std::string& text) {
+  ncclUniqueId id;
+  CAFFE_ASSERT(text.size() == sizeof id.internal);
+  std::memcpy(id.internal, text.data(), sizeof id.internal);
+  return id;
+}
+
+}  // namespace
+
+std::string Group::NewId() {
+  ncclUniqueId id;
+  CheckResult(GetLibrary().GetUniqueId(&id), "ncclGetUniqueId");
+  return {id.internal, sizeof id.internal};
+}
+
+Group::Group(const std::string& id, int ranks, int first_rank,
+             const std::vector<std::shared_ptr<Device>>& devices, const Check& check)
+    : devices_(devices), communicators_(devices.size()) {
+  const Library& library = GetLibrary();
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  try {
+    CheckResult(library.GroupStart(), "ncclGroupStart");
+    for (size_t i = 0; i < devices_.size(); ++i) {
+      devices_[i]->MakeCurrent();
+      CheckResult(library.CommInitRankConfig(&communicators_[i], ranks, IdFrom(id),
+                                             first_rank + static_cast<int>(i), &config),
+                  "ncclCommInitRankConfig");
+    }
+    CheckResult(library.GroupEnd(), "ncclGroupEnd");
+    for (size_t i = 0; i < devices_.size(); ++i) WaitUntilReady(i, check);
+  } catch (...) {
+    Abort();
+    throw;
+  }
+}
+
+Group::~Group() {
+  if (is_aborted_) return;
+  const Library& library = GetLibrary();
+  const auto deadline = std::chrono::steady_clock::now() + kFarewell;
+  for (ncclComm_t communicator : communicators_) library.CommFinalize(communicator);
+  for (size_t i = 0; i < communicators_.size(); ++i) {
+    ncclResult_t state = ncclInProgress;
+    while ((state = StateOf(i)) == ncclInProgress && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(kPause);
+    }
+    state == ncclSuccess ? library.CommDestroy(communicators_[i])
+                         : library.CommAbort(communicators_[i]);
+  }
+}
+
+ncclResult_t Group::StateOf(size_t index) {
+  ncclResult_t state = ncclSuccess;
+  CheckResult(GetLibrary().CommGetAsyncError(communicators_[index], &state),
+              "ncclCommGetAsyncError");
+  return state;
+}
+
+// False after an abort.
+bool Group::WaitUntilReady(size_t index, const Check& check) {
+  while (true) {
+    {
+      const std::shared_lock lock(mutex_);
+      if (is_aborted_) return false;
+      const ncclResult_t state = StateOf(index);
+      CheckResult(state, "a call under way");
+      if (state == ncclSuccess) return true;
+    }
+    check();
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+bool Group::AllReduceMean(size_t index, void* data, size_t count, ncclDataType_t type,
+                          Stream& stream, const Check& check) {
+  {
+    const std::shared_lock lock(mutex_);
+    if (is_aborted_) return false;
+    CheckResult(GetLibrary().AllReduce(data, data, count, type, ncclAvg, communicators_[index],
+                                       static_cast<cudaStream_t>(stream.native())),
+                "ncclAllReduce");
+  }
+  return WaitUntilReady(index, check);
+}
+
+bool Group::IsWell(size_t index) {
+  const std::shared_lock lock(mutex_);
+  if (is_aborted_) return false;
+  CheckResult(StateOf(index), "ncclAllReduce");
+  return true;
+}
+
+void Group::Abort() {
+  const std::lock_guard lock(mutex_);
+  if (is_aborted_) return;
+  is_aborted_ = true;
+  for (ncclComm_t communicator : communicators_) {
+    if (communicator != nullptr) GetLibrary().CommAbort(communicator);
+  }
+}
+
+}  // namespace caffe::nccl

@@ -1,0 +1,53 @@
+#include "caffe/distributed/tcp_communicator.hpp"
+
+#include "caffe/distributed/message_communicator.hpp"
+#include "caffe/distributed/tcp_transport.hpp"
+
+namespace caffe {
+namespace {
+
+std::string TextOf(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "an error of unknown type";
+  }
+}
+
+// All of one rank, for as long as its communicator is used. The membership ends first: its thread
+// aborts the transports.
+struct Run {
+  std::vector<std::shared_ptr<Transport>> transports;
+  std::shared_ptr<Communicator> communicator;
+  std::unique_ptr<Membership> membership;
+};
+
+}  // namespace
+
+std::shared_ptr<Communicator> MakeTcpCommunicator(MembershipOptions options) {
+  Socket port = Socket::Listen({"", 0});
+  options.port = port.port();
+  auto run = std::make_shared<Run>();
+  run->membership = std::make_unique<Membership>(options);
+  Membership& membership = *run->membership;
+  try {
+    run->transports = ConnectRanks(options, &membership, &port, 2);
+  } catch (...) {
+    std::rethrow_exception(membership.ReportLoss(options.rank, TextOf(std::current_exception())));
+  }
+  membership.OnLoss([transports = run->transports](const std::exception_ptr& loss) {
+    for (const auto& transport : transports) transport->Abort(loss);
+  });
+  std::vector<std::string> machines;
+  for (const Member& member : membership.members()) machines.push_back(member.host);
+  run->communicator =
+      MakeMessageCommunicator(run->transports[0], run->transports[1], machines,
+                              [&membership, rank = options.rank](const std::exception_ptr& error) {
+                                return membership.ReportLoss(rank, TextOf(error));
+                              });
+  return {run, run->communicator.get()};
+}
+
+}  // namespace caffe

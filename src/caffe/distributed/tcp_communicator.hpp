@@ -1,0 +1,16 @@
+// Ranks that are processes, on one machine or several, connected by TCP.
+#pragma once
+
+#include <memory>
+
+#include "caffe/distributed/communicator.hpp"
+#include "caffe/distributed/gathering.hpp"
+
+namespace caffe {
+
+// Blocks until all ranks have joined; `options.port` is set here. When a rank fails, ends or sends
+// no heartbeat, the collectives of all ranks throw a DeviceError that names it. Throws what
+// Gather() and ConnectRanks() throw.
+std::shared_ptr<Communicator> MakeTcpCommunicator(MembershipOptions options);
+
+}  // namespace caffe

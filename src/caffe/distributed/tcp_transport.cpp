@@ -1,0 +1,237 @@
+#include "caffe/distributed/tcp_transport.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "caffe/distributed/arrivals.hpp"
+
+namespace caffe {
+namespace {
+
+using Clock = Socket::Clock;
+using Links = std::vector<Socket>;  // by rank; this rank's own is not open
+
+class TcpTransport final : public Transport {
+ public:
+  TcpTransport(int rank, Links links, Membership* membership)
+      : rank_(rank),
+        links_(std::move(links)),
+        membership_(*membership),
+        wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (wake_ < 0) throw DeviceError("the system gives no eventfd; end other programs");
+  }
+  ~TcpTransport() override { ::close(wake_); }
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return static_cast<int>(links_.size()); }
+
+  void Exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming) override {
+    std::vector<Work> work(links_.size());
+    for (const Outgoing& one : outgoing) work.at(one.to).outgoing.push_back(one.bytes);
+    for (const Incoming& one : incoming) work.at(one.from).incoming.push_back(one.bytes);
+    while (true) {
+      ThrowIfAborted();
+      bool is_done = true;
+      for (size_t rank = 0; rank < work.size(); ++rank) {
+        Advance(static_cast<int>(rank), &work[rank]);
+        is_done &= !work[rank].sends() && !work[rank].receives();
+      }
+      if (is_done) return;
+      Wait(work);
+    }
+  }
+
+  void Abort(std::exception_ptr error) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::move(error);
+    }
+    const uint64_t one = 1;  // never read, so that it wakes each time from now on
+    [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
+  }
+  void ThrowIfAborted() override {
+    const std::lock_guard lock(mutex_);
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  // What is left to be done with one rank.
+  struct Work {
+    std::vector<std::span<const char>> outgoing;
+    std::vector<std::span<char>> incoming;
+    size_t next_out = 0, next_in = 0;  // messages that are not complete
+    bool sends() const { return next_out < outgoing.size(); }
+    bool receives() const { return next_in < incoming.size(); }
+  };
+
+  // Moves a message forward as far as possible without blocking; whether it is complete.
+  template <typename Bytes, typename Fn>
+  static bool Complete(Bytes* bytes, const Fn& move) {
+    while (!bytes->empty()) {
+      const size_t count = move(*bytes);
+      if (count == 0) return false;
+      *bytes = bytes->subspan(count);
+    }
+    return true;
+  }
+
+  // Sends to and receives from one rank without blocking.
+  void Advance(int rank, Work* work) {
+    if (!work->sends() && !work->receives()) return;
+    CAFFE_ASSERT(links_[rank].is_open(), "rank ", rank_, " exchanges with rank ", rank);
+    try {
+      while (work->sends() && Complete(&work->outgoing[work->next_out],
+                                       [&](auto bytes) { return links_[rank].Send(bytes); })) {
+        ++work->next_out;
+      }
+      while (work->receives() && Complete(&work->incoming[work->next_in], [&](auto bytes) {
+               return links_[rank].Receive(bytes);
+             })) {
+        ++work->next_in;
+      }
+    } catch (const ConnectionLost& error) {
+      const std::exception_ptr loss =
+          membership_.ReportLoss(rank, StrCat("is not to be reached: ", error.what()));
+      Abort(loss);
+      ThrowIfAborted();  // the first one
+    }
+  }
+
+  void Wait(const std::vector<Work>& work) const {
+    std::vector<pollfd> waiting{{wake_, POLLIN, 0}};
+    for (size_t rank = 0; rank < work.size(); ++rank) {
+      const int events = (work[rank].sends() ? POLLOUT : 0) | (work[rank].receives() ? POLLIN : 0);
+      if (events == 0) continue;
+      waiting.push_back({links_[rank].descriptor(), static_cast<short>(events), 0});
+    }
+    ::poll(waiting.data(), waiting.size(), -1);
+  }
+
+  const int rank_;
+  Links links_;
+  Membership& membership_;
+  const int wake_;
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+distributed::Hello HelloOf(const MembershipOptions& options, int channel) {
+  distributed::Hello hello;
+  hello.set_version(options.version);
+  hello.set_rank(options.rank);
+  hello.set_ranks(options.ranks);
+  hello.set_run(options.run);
+  hello.set_channel(channel);
+  return hello;
+}
+
+// Connects to a rank with a lower number.
+Socket Connect(const MembershipOptions& options, Membership* membership, int rank, int channel,
+               Clock::time_point deadline) {
+  const Address& address = membership->members()[rank].address;
+  std::string why = "time is up";
+  try {
+    do {
+      membership->ThrowIfLost();
+      std::optional<Socket> socket = Socket::TryConnect(address, deadline, &why);
+      if (!socket) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        continue;
+      }
+      MessageStream stream(std::move(*socket));
+      Greet(&stream, options.secret, HelloOf(options, channel), deadline,
+            [&] { membership->ThrowIfLost(); });
+      return stream.Release();
+    } while (Clock::now() < deadline);
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  std::rethrow_exception(membership->ReportLoss(
+      rank, StrCat("rank ", options.rank, " cannot connect to it at ", ToText(address), " (", why,
+                   "), though both reach rank 0; see that nothing between the machines refuses "
+                   "ports")));
+}
+
+// Accepts the ranks with higher numbers.
+class Doorkeeper {
+ public:
+  Doorkeeper(const MembershipOptions& options, Membership* membership, Socket* port,
+             std::vector<Links>* channels)
+      : options_(options),
+        membership_(*membership),
+        arrivals_(port, options.secret, options.ranks * static_cast<int>(channels->size())),
+        channels_(*channels) {}
+
+  void Await(Clock::time_point deadline) {
+    size_t missing = channels_.size() * (options_.ranks - 1 - options_.rank);
+    while (missing > 0) {
+      membership_.ThrowIfLost();
+      if (Clock::now() > deadline) std::rethrow_exception(ReportMissing());
+      arrivals_.Poll({}, [&](const distributed::Hello& hello, Arrival* arrival) {
+        missing -= Take(hello, arrival);
+      });
+    }
+  }
+
+ private:
+  bool Take(const distributed::Hello& hello, Arrival* arrival) {
+    const bool is_known = hello.run() == options_.run && hello.rank() > options_.rank &&
+                          hello.rank() < options_.ranks && hello.channel() >= 0 &&
+                          hello.channel() < static_cast<int>(channels_.size()) &&
+                          !channels_[hello.channel()][hello.rank()].is_open();
+    if (!is_known) {
+      arrival->Refuse("it is not awaited");
+      return false;
+    }
+    arrival->Welcome();
+    channels_[hello.channel()][hello.rank()] = arrival->stream().Release();
+    return true;
+  }
+
+  std::exception_ptr ReportMissing() {
+    for (int rank = options_.rank + 1; rank < options_.ranks; ++rank) {
+      for (const Links& links : channels_) {
+        if (links[rank].is_open()) continue;
+        return membership_.ReportLoss(
+            rank, StrCat("does not connect to rank ", options_.rank, " on port ", options_.port,
+                         "; see that nothing between the machines refuses ports"));
+      }
+    }
+    return std::make_exception_ptr(InternalError("no rank is missing"));
+  }
+
+  const MembershipOptions& options_;
+  Membership& membership_;
+  Arrivals arrivals_;
+  std::vector<Links>& channels_;
+};
+
+}  // namespace
+
+std::vector<std::shared_ptr<Transport>> ConnectRanks(const MembershipOptions& options,
+                                                     Membership* membership, Socket* port,
+                                                     int count) {
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(options.join_seconds));
+  std::vector<Links> channels(count);
+  for (Links& links : channels) links.resize(options.ranks);
+  for (int rank = 0; rank < options.rank; ++rank) {
+    for (int channel = 0; channel < count; ++channel) {
+      channels[channel][rank] = Connect(options, membership, rank, channel, deadline);
+    }
+  }
+  Doorkeeper(options, membership, port, &channels).Await(deadline);
+  std::vector<std::shared_ptr<Transport>> transports;
+  for (Links& links : channels) {
+    transports.push_back(
+        std::make_shared<TcpTransport>(options.rank, std::move(links), membership));
+  }
+  return transports;
+}
+
+}  // namespace caffe

@@ -1,0 +1,21 @@
+// A Transport over one TCP connection for each other rank.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "caffe/distributed/membership.hpp"
+#include "caffe/distributed/socket.hpp"
+#include "caffe/distributed/transport.hpp"
+
+namespace caffe {
+
+// Connects all pairs of ranks, `count` times: each returned transport has connections of its own.
+// All ranks call it. `port` listens at MembershipOptions::port for the ranks with higher numbers.
+// Throws DeviceError if a rank does not connect in time or is lost. `membership` must outlive the
+// transports.
+std::vector<std::shared_ptr<Transport>> ConnectRanks(const MembershipOptions& options,
+                                                     Membership* membership, Socket* port,
+                                                     int count);
+
+}  // namespace caffe

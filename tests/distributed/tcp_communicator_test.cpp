@@ -1,0 +1,480 @@
+#include "caffe/distributed/tcp_communicator.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <future>
+#include <thread>
+
+#include "caffe/distributed/arrivals.hpp"
+#include "caffe/distributed/local_communicator.hpp"
+#include "caffe/distributed/membership.hpp"
+#include "caffe/error.hpp"
+#include "tests/distributed/rank_values.hpp"
+#include "tests/support/loopback_ranks.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using testing::Filled;
+using testing::FreePort;
+using ::testing::HasSubstr;
+using testing::LoopbackRank;
+using testing::RandomValues;
+using testing::ViewOf;
+
+using Body = std::function<void(Communicator&)>;
+
+// Runs `body` for each rank on a thread of its own; what each threw ("" for nothing).
+std::vector<std::string> RunRanks(int ranks, const Body& body,
+                                  const std::function<void(MembershipOptions*)>& change = nullptr) {
+  const int port = FreePort();
+  std::vector<std::string> errors(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      std::shared_ptr<Communicator> communicator;
+      try {
+        MembershipOptions options = LoopbackRank(rank, ranks, port);
+        if (change) change(&options);
+        communicator = MakeTcpCommunicator(options);
+        body(*communicator);
+      } catch (const std::exception& error) {
+        errors[rank] = error.what();
+        if (communicator) communicator->Abort(std::current_exception());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+template <typename T>
+class TcpCommunicatorTest : public ::testing::Test {};
+using Types = ::testing::Types<double, float, float16, bfloat16>;
+TYPED_TEST_SUITE(TcpCommunicatorTest, Types);
+
+// The means by threads and by processes, of which each rank's must have the same bits. `machines`:
+// the name of each rank's; empty: this one.
+template <typename T>
+void ExpectTheBitsOfThreads(int ranks, size_t count, DType wire,
+                            const std::vector<std::string>& machines = {}) {
+  auto values = RandomValues<T>(ranks, count), expected = values;
+  const auto local = MakeLocalCommunicators(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back(
+        [&, rank] { local[rank]->AllReduceMean(ViewOf(expected[rank]), wire, Filled()); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto errors = RunRanks(
+      ranks,
+      [&](Communicator& communicator) {
+        communicator.AllReduceMean(ViewOf(values[communicator.rank()]), wire, Filled());
+      },
+      [&](MembershipOptions* options) {
+        if (!machines.empty()) options->host = machines[options->rank];
+      });
+  EXPECT_THAT(errors, Each(""));
+  for (int rank = 0; rank < ranks && count > 0; ++rank) {
+    EXPECT_EQ(std::memcmp(values[rank].data(), expected[rank].data(), count * sizeof(T)), 0)
+        << "rank " << rank << " of " << ranks << ", " << count << " elements as " << Name(wire);
+  }
+}
+
+TYPED_TEST(TcpCommunicatorTest, HasTheBitsOfThreads) {
+  for (const int ranks : {1, 2, 3, 5}) {
+    for (const size_t count : {size_t{0}, size_t{1}, size_t{4}, size_t{300'000}}) {
+      ExpectTheBitsOfThreads<TypeParam>(ranks, count, DType::kDouble);
+    }
+  }
+}
+
+TYPED_TEST(TcpCommunicatorTest, HasTheBitsOfThreadsInFewerBits) {
+  for (const DType wire : {DType::kFloat, DType::kFloat16, DType::kBFloat16}) {
+    for (const size_t count : {size_t{0}, size_t{1}, size_t{1'000'003}}) {
+      ExpectTheBitsOfThreads<TypeParam>(3, count, wire);
+    }
+  }
+}
+
+TYPED_TEST(TcpCommunicatorTest, HasTheBitsOfThreadsOnMachinesWithSeveralRanks) {
+  const std::vector<std::string> layouts[] = {
+      {"a", "a", "b", "b"}, {"a", "a", "a", "b", "b"}, {"a", "b", "a", "b"}};
+  for (const auto& machines : layouts) {
+    const int ranks = static_cast<int>(machines.size());
+    for (const DType wire : {DType::kDouble, DType::kBFloat16}) {
+      for (const size_t count : {size_t{1}, size_t{3'000'017}}) {  // several blocks
+        ExpectTheBitsOfThreads<TypeParam>(ranks, count, wire, machines);
+      }
+    }
+  }
+}
+
+TEST(TcpCommunicator, CollectivesKeepTheirOrderAndThoseInPassesTheirs) {
+  const auto errors = RunRanks(3, [](Communicator& communicator) {
+    std::thread in_pass([&] {
+      for (int i = 0; i < 200; ++i) {
+        double number = i;
+        communicator.AllReduceSumInPass({&number, 1});
+        EXPECT_EQ(number, 3 * i);
+      }
+    });
+    for (int i = 0; i < 200; ++i) {
+      double numbers[] = {static_cast<double>(i), static_cast<double>(communicator.rank())};
+      communicator.AllReduceSum(numbers);
+      EXPECT_THAT(numbers, ::testing::ElementsAre(3 * i, 3));
+    }
+    in_pass.join();
+  });
+  EXPECT_THAT(errors, Each(""));
+}
+
+TEST(TcpCommunicator, GathersTextsOfAnyLength) {
+  const auto errors = RunRanks(3, [](Communicator& communicator) {
+    const auto text = [](int rank) { return std::string(rank * 100'000, static_cast<char>(rank)); };
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_THAT(communicator.AllGather(text(communicator.rank())),
+                  ::testing::ElementsAre(text(0), text(1), text(2)));
+    }
+  });
+  EXPECT_THAT(errors, Each(""));
+}
+
+TEST(TcpCommunicator, TellsTensorsThatDiffer) {
+  const auto errors = RunRanks(3, [](Communicator& communicator) {
+    std::vector<float> values(communicator.rank() == 1 ? 4 : 3);
+    communicator.AllReduceMean(ViewOf(values), DType::kDouble, Filled());
+  });
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("a tensor of 3 float in its collective 1"),
+                                 HasSubstr("a tensor of 4 float in its collective 1"))));
+}
+
+TEST(TcpCommunicator, TellsTypesOfTravelThatDiffer) {
+  const auto errors = RunRanks(2, [](Communicator& communicator) {
+    std::vector<float> values(3);
+    const DType wire = communicator.rank() == 1 ? DType::kBFloat16 : DType::kFloat;
+    communicator.AllReduceMean(ViewOf(values), wire, Filled());
+  });
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("a tensor of 3 float in its collective 1"),
+                                 HasSubstr("a tensor of 3 float sent as bfloat16 in its"))));
+}
+
+TEST(TcpCommunicator, AnErrorOfOneRankReachesAll) {
+  const auto errors = RunRanks(3, [](Communicator& communicator) {
+    if (communicator.rank() == 1) throw InvalidArgument("a record is no image");
+    double number = 1;
+    communicator.AllReduceSum({&number, 1});
+  });
+  EXPECT_EQ(errors[1], "a record is no image");
+  for (const int rank : {0, 2}) {
+    EXPECT_THAT(errors[rank], AllOf(HasSubstr("rank 1 (host "), HasSubstr("a record is no image")));
+  }
+}
+
+// As where rank 0's connections close before its message is read.
+TEST(TcpCommunicator, Rank0MaySayWhyItsConnectionsClose) {
+  const int port = FreePort();
+  std::vector<std::string> errors(3);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      Membership membership(LoopbackRank(rank, 3, port));
+      if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      if (rank == 2) std::this_thread::sleep_for(std::chrono::seconds(1));
+      const int accused = rank == 1 ? 0 : 2;
+      try {
+        std::rethrow_exception(membership.ReportLoss(accused, "is not to be reached"));
+      } catch (const DeviceError& error) {
+        errors[rank] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(errors, Each(HasSubstr("rank 2 (host ")));
+}
+
+TEST(TcpCommunicator, LeavingIsNoLoss) {
+  for (int i = 0; i < 20; ++i) {
+    const auto errors = RunRanks(3, [](Communicator& communicator) {
+      double number = communicator.rank();
+      communicator.AllReduceSum({&number, 1});
+      EXPECT_EQ(number, 3);
+    });
+    EXPECT_THAT(errors, Each(""));
+  }
+}
+
+TEST(TcpCommunicator, ARankThatLeavesTooEarlyIsNamed) {
+  const auto errors = RunRanks(3, [](Communicator& communicator) {
+    if (communicator.rank() == 2) return;
+    double number = 1;
+    communicator.AllReduceSum({&number, 1});
+  });
+  EXPECT_EQ(errors[2], "");
+  for (const int rank : {0, 1}) EXPECT_THAT(errors[rank], HasSubstr("rank 2 (host "));
+}
+
+TEST(TcpCommunicator, RanksThatDoNotFitAreRefusedByAll) {
+  struct Case {
+    std::function<void(MembershipOptions*)> change;
+    const char* text;
+  };
+  const Case cases[] = {
+      {[](MembershipOptions* options) { options->ranks += options->rank == 2; },
+       "was started as one of 4 ranks, rank 0 as one of 3"},
+      {[](MembershipOptions* options) { options->rank = options->rank == 2 ? 1 : options->rank; },
+       "each rank needs a number of its own"},
+      {[](MembershipOptions* options) { options->rank = options->rank == 2 ? 3 : options->rank; },
+       "rank 3 (host "},
+      {[](MembershipOptions* options) { options->version += options->rank == 2 ? "1" : ""; },
+       "has version 11, rank 0 version 1"},
+  };
+  for (const Case& one : cases) {
+    const auto errors = RunRanks(
+        3, [](Communicator&) {}, one.change);
+    EXPECT_THAT(errors, Each(HasSubstr(one.text)));
+  }
+}
+
+TEST(TcpCommunicator, AnotherSecretIsRefusedAndNamed) {
+  const auto errors = RunRanks(
+      2, [](Communicator&) {},
+      [](MembershipOptions* options) {
+        options->join_seconds = 2;
+        if (options->rank == 1) options->secret = "guess";
+      });
+  EXPECT_THAT(errors[0], AllOf(HasSubstr("of 2 ranks, 1 did not come"),
+                               HasSubstr("a connection from 127.0.0.1 has another secret")));
+  EXPECT_THAT(errors[1], HasSubstr("it refuses this rank: its secret is another one"));
+}
+
+// Once somebody listens there.
+std::optional<Socket> ConnectSoon(int port) {
+  const auto deadline = Socket::Clock::now() + std::chrono::seconds(10);
+  std::optional<Socket> socket;
+  std::string why;
+  while (!socket && Socket::Clock::now() < deadline) {
+    socket = Socket::TryConnect({"127.0.0.1", port}, deadline, &why);
+  }
+  return socket;
+}
+
+TEST(TcpCommunicator, StrangersAtThePortDoNoHarm) {
+  const int port = FreePort();
+  std::thread stranger([&] {
+    for (const char* const text : {"GET / HTTP/1.1\r\n\r\n", "", "\xff\xff\xff\xff\xff\xff"}) {
+      std::optional<Socket> socket = ConnectSoon(port);
+      ASSERT_TRUE(socket);
+      socket->Send({text, std::strlen(text)});
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  });
+  std::vector<std::string> errors(2);
+  const auto join = [&](int rank) {
+    try {
+      MakeTcpCommunicator(LoopbackRank(rank, 2, port));
+    } catch (const std::exception& error) {
+      errors[rank] = error.what();
+    }
+  };
+  std::thread root(join, 0);
+  stranger.join();
+  join(1);
+  root.join();
+  EXPECT_THAT(errors, Each(""));
+}
+
+// A connection that is reset before anybody looks at it, as port scanners make them.
+void ConnectAndReset(int port) {
+  std::optional<Socket> socket = ConnectSoon(port);
+  ASSERT_TRUE(socket);
+  const linger at_once{1, 0};
+  ::setsockopt(socket->descriptor(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+TEST(TcpCommunicator, ConnectionsThatAreResetDoNoHarm) {
+  Socket port = Socket::Listen({"127.0.0.1", 0});
+  for (int i = 0; i < 5; ++i) ConnectAndReset(port.port());
+  std::vector<std::optional<Socket>> idle(5);
+  std::string why;
+  const auto deadline = Socket::Clock::now() + std::chrono::seconds(10);
+  for (auto& one : idle) one = Socket::TryConnect({"127.0.0.1", port.port()}, deadline, &why);
+  Arrivals arrivals(&port, "open sesame", 2);
+  std::optional<MessageStream> rank;
+  std::thread comer([&] {
+    rank.emplace(*Socket::TryConnect({"127.0.0.1", port.port()}, deadline, &why));
+    distributed::Hello hello;
+    hello.set_rank(7);
+    Greet(&*rank, "open sesame", hello, deadline, [] {});
+  });
+  int taken = 0;
+  while (taken == 0 && Socket::Clock::now() < deadline) {
+    arrivals.Poll({}, [&](const distributed::Hello& hello, Arrival* arrival) {
+      taken = hello.rank();
+      arrival->Welcome();
+    });
+  }
+  comer.join();
+  EXPECT_EQ(taken, 7);
+  EXPECT_EQ(arrivals.strangers(), "");
+}
+
+TEST(TcpCommunicator, StrangersTakeLittleMemoryAndLittleLog) {
+  Socket port = Socket::Listen({"127.0.0.1", 0});
+  Arrivals arrivals(&port, "open sesame", 2);
+  const auto deadline = Socket::Clock::now() + std::chrono::seconds(20);
+  const auto take = [](const distributed::Hello&, Arrival*) { FAIL() << "nobody is a rank"; };
+  for (int i = 0; i < 10; ++i) {
+    std::thread guesser([&] {
+      std::string why;
+      MessageStream stream(*Socket::TryConnect({"127.0.0.1", port.port()}, deadline, &why));
+      EXPECT_THROW(Greet(&stream, "a guess", {}, deadline, [] {}), InvalidArgument);
+    });
+    const int before = arrivals.stranger_count();
+    while (arrivals.stranger_count() == before && Socket::Clock::now() < deadline) {
+      arrivals.Poll({}, take);
+    }
+    guesser.join();
+  }
+  EXPECT_THAT(arrivals.strangers(), HasSubstr(", and 7 more"));
+  EXPECT_LT(arrivals.strangers().size(), 500);
+  // A message of 1 MiB is announced by somebody who has proved nothing: the connection is closed.
+  std::string why;
+  std::optional<Socket> socket = Socket::TryConnect({"127.0.0.1", port.port()}, deadline, &why);
+  ASSERT_TRUE(socket);
+  const char length[] = {0, 0, 16, 0};
+  socket->Send(length);
+  bool is_closed = false;
+  while (!is_closed && Socket::Clock::now() < deadline) {
+    arrivals.Poll({}, take);
+    try {
+      char bytes[64];
+      socket->Receive(bytes);
+    } catch (const ConnectionLost&) {
+      is_closed = true;
+    }
+  }
+  EXPECT_TRUE(is_closed);
+}
+
+// It has joined, but connects to nobody and sends no heartbeats.
+TEST(TcpCommunicator, ARankThatGoesSilentWhileTheyConnectEndsAll) {
+  const int port = FreePort();
+  std::vector<std::string> errors(3);
+  std::vector<std::thread> threads;
+  std::promise<void> end;
+  const std::shared_future<void> ended = end.get_future().share();
+  const auto begin = std::chrono::steady_clock::now();
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      MembershipOptions options = LoopbackRank(rank, 3, port);
+      options.silence_seconds = 1;
+      Socket own = Socket::Listen({"127.0.0.1", 0});
+      options.port = own.port();
+      if (rank == 1) {
+        const Gathered gathered = Gather(options);
+        ended.wait();
+        return;
+      }
+      try {
+        MakeTcpCommunicator(options);
+      } catch (const DeviceError& error) {
+        errors[rank] = error.what();
+      }
+    });
+  }
+  threads[0].join();
+  threads[2].join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  end.set_value();
+  threads[1].join();
+  for (const int rank : {0, 2}) EXPECT_THAT(errors[rank], HasSubstr("rank 1 (host "));
+}
+
+TEST(TcpCommunicator, ErrorTextsOfAnyLengthAndEncodingReachAll) {
+  for (const std::string& text :
+       {std::string("no caf\xe9.prototxt"), std::string(20'000'000, 'x')}) {
+    const auto errors = RunRanks(2, [&](Communicator& communicator) {
+      if (communicator.rank() == 1) throw InvalidArgument(text);
+      double number = 1;
+      communicator.AllReduceSum({&number, 1});
+    });
+    EXPECT_THAT(errors[0], AllOf(HasSubstr("rank 1 (host "), HasSubstr(text.substr(0, 6))));
+  }
+}
+
+TEST(TcpCommunicator, ARankOfAnotherRunIsRefused) {
+  const int port = FreePort();
+  std::vector<std::string> errors(3);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        MembershipOptions options = LoopbackRank(std::min(i, 1), 2, port);
+        options.run = i == 2 ? "job 8" : "job 7";
+        if (i == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the other first
+        MakeTcpCommunicator(options);
+      } catch (const std::exception& error) {
+        errors[i] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(errors[0], "");
+  EXPECT_EQ(errors[1], "");
+  EXPECT_THAT(errors[2], HasSubstr("it belongs to another run"));
+}
+
+TEST(TcpCommunicator, TellsWhoDoesNotCome) {
+  const int port = FreePort();
+  std::vector<std::string> errors(3);
+  std::vector<std::thread> threads;
+  for (const int rank : {0, 2}) {
+    threads.emplace_back([&, rank] {
+      try {
+        MembershipOptions options = LoopbackRank(rank, 3, port);
+        options.join_seconds = 1;
+        MakeTcpCommunicator(options);
+      } catch (const DeviceError& error) {
+        errors[rank] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const int rank : {0, 2}) {
+    EXPECT_THAT(errors[rank], HasSubstr("of 3 ranks, 1 did not come to 127.0.0.1"));
+    EXPECT_THAT(errors[rank], HasSubstr("within 1 s (1)"));
+  }
+}
+
+TEST(TcpCommunicator, APortInUseIsTold) {
+  const Socket used = Socket::Listen({"127.0.0.1", 0});
+  try {
+    MakeTcpCommunicator(LoopbackRank(0, 2, used.port()));
+    FAIL();
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("another program uses this port"));
+  }
+}
+
+TEST(TcpCommunicator, AHostWithoutAddressIsTold) {
+  MembershipOptions options = LoopbackRank(1, 2, 29500);
+  options.store.host = "no-such-host.invalid";
+  options.join_seconds = 0.3;  // a name that may come to be known until then
+  try {
+    MakeTcpCommunicator(options);
+    FAIL();
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("host 'no-such-host.invalid' has no address"));
+  }
+}
+
+}  // namespace
+}  // namespace caffe

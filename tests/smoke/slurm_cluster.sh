@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Two Slurm nodes for a test, each in a network namespace: runs a command on node1.
+#
+#   unshare --net --mount --pid --fork --mount-proc slurm_cluster.sh FOLDER COMMAND...
+#
+# FOLDER receives Slurm's files. CAFFE_SLURM_ROOT names a folder with Debian's packages slurmctld,
+# slurmd, slurm-client, slurm-wlm-basic-plugins and liblua5.1-0 (dpkg -x), where they are not
+# installed. Nothing outside these namespaces and FOLDER changes, and nothing outlives the command.
+set -euo pipefail
+
+state="$1"
+root="${CAFFE_SLURM_ROOT:-}"
+shift
+export PATH="$root/usr/sbin:$root/usr/bin:$PATH" SLURM_CONF="$state/slurm.conf"
+plugins="$root/usr/lib/x86_64-linux-gnu/slurm-wlm"
+if [ -n "$root" ]; then export LD_LIBRARY_PATH="$root/usr/lib/x86_64-linux-gnu:$plugins"; fi
+
+mount --make-rprivate /
+mkdir -p /run/netns "$state"/{controller,node1,node2}
+mount -t tmpfs tmpfs /run/netns
+for i in 1 2; do
+  ip netns add "$i"
+  ip -n "$i" link set lo up
+done
+ip -n 1 link add eth0 type veth peer name eth0 netns 2
+for i in 1 2; do
+  ip -n "$i" addr add "10.79.0.$i/24" dev eth0
+  ip -n "$i" link set eth0 up
+done
+printf '127.0.0.1 localhost\n10.79.0.1 node1\n10.79.0.2 node2\n' >"$state/hosts"
+mount --bind "$state/hosts" /etc/hosts
+
+echo "CgroupPlugin=cgroup/v1" >"$state/cgroup.conf"
+cat >"$SLURM_CONF" <<CONF
+ClusterName=test
+SlurmctldHost=node1
+AuthType=auth/none
+CredType=cred/none
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SlurmUser=root
+SlurmctldPidFile=$state/controller.pid
+SlurmctldLogFile=$state/controller.log
+StateSaveLocation=$state/controller
+SlurmdPidFile=$state/%h.pid
+SlurmdLogFile=$state/%h.log
+SlurmdSpoolDir=$state/%h
+PluginDir=$plugins
+SchedulerType=sched/backfill
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+NodeName=node[1-2] CPUs=2 RealMemory=2000 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+CONF
+
+# shellcheck disable=SC2016  # expanded in the namespace
+on() {  # on I COMMAND...: on node I. Not `ip netns exec`, which hides /sys/fs/cgroup.
+  local i="$1"
+  shift
+  nsenter --net="/run/netns/$i" unshare --uts sh -c 'hostname "$0" && exec "$@"' "node$i" "$@"
+}
+program() { command -v "$1-wlm" || command -v "$1"; }  # Debian's names have -wlm
+
+on 1 "$(program slurmctld)" -D >"$state/controller.out" 2>&1 &
+for _ in $(seq 50); do
+  if on 1 scontrol ping >/dev/null 2>&1; then break; fi
+  sleep 0.2
+done
+for i in 1 2; do
+  on "$i" "$(program slurmd)" -D -d "$(program slurmstepd)" >"$state/node$i.out" 2>&1 &
+done
+for _ in $(seq 50); do
+  if [ "$(on 1 sinfo --noheader --format=%D --states=idle)" = 2 ]; then break; fi
+  sleep 0.2
+done
+on 1 "$@"

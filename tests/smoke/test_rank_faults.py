@@ -1,0 +1,195 @@
+"""Faults of disks, files and clocks, in training on three "machines": docs/clusters.md."""
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from conftest import BINARIES, slow
+from ranks import finish, start
+from test_ranks import bytes_of, hosts_in_namespaces, wait_for_iterations  # pylint: disable=unused-import
+
+FAKETIME = pathlib.Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+LIMIT = 30  # seconds until all have ended
+
+
+def commands(hosts, solvers, *arguments, programs=(BINARIES / "caffe",) * 3):
+    """One `caffe train` for each of three hosts, with a solver each."""
+    names, _ = hosts
+    return [["ip", "netns", "exec", names[rank], programs[rank], "train", f"-solver={solvers[rank]}", "-ranks=3",
+             f"-rank={rank}", "-store=10.77.0.1:29500", *arguments] for rank in range(3)]
+
+
+class FullDisk:
+    """Rank 0's disk is full when it snapshots while training goes on, and when the run is asked to end."""
+
+    def __init__(self, hosts, folder, solver):
+        self.hosts, self.folder, self.disk = hosts, folder, folder / "disk"
+        self.disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", self.disk], check=True)
+        self.solver = solver("full", max_iter=100_000_000, display=20, snapshot=5, snapshot_prefix=f'"{self.disk}/run"')
+
+    def close(self):
+        subprocess.run(["umount", self.disk], check=True)
+
+    def strike(self, chance):
+        for file in self.disk.iterdir():
+            file.unlink()
+        processes = start(self.folder, commands(self.hosts, [self.solver] * 3))
+        wait_for_iterations(processes[0])
+        time.sleep(chance.random())
+        with (self.disk / "others").open("wb", buffering=0) as file, pytest.raises(OSError):
+            while True:
+                file.write(bytes(1 << 12))
+        time.sleep(chance.random())
+        processes[chance.randrange(3)].terminate()
+        begin = time.monotonic()
+        results = finish(processes, 60)
+        for rank, (status, said) in enumerate(results):
+            assert status == 1 and "No space left on device" in said, said
+            assert rank == 0 or "rank 0 (host " in said, said
+        assert not list(self.disk.glob("*.tmp.*"))
+        states, weights = (sorted(int(re.search(r"_iter_(\d+)", file.name)[1]) for file in self.disk.glob(f"*.{kind}"))
+                           for kind in ("solverstate", "caffemodel"))
+        assert states == weights  # each snapshot is whole or not there
+        return time.monotonic() - begin
+
+
+class AnotherFile:
+    """One rank has another solver, or another net at the same place, as on a machine of its own."""
+
+    def __init__(self, hosts, folder, solver, what):
+        self.hosts, self.folder, self.what = hosts, folder, what
+        net = (folder / "net.prototxt").read_text()
+        self.own, self.other = folder / "own", folder / "other"
+        for place, rate, outputs in ((self.own, 0.01, 8), (self.other, *((0.02, 8) if what == "solver" else (0.01, 9)))):
+            place.mkdir()
+            (place / "net.prototxt").write_text(net.replace("num_output: 8", f"num_output: {outputs}"))
+            shutil.move(solver("run", max_iter=20, base_lr=rate, net='"net.prototxt"'), place / "solver.prototxt")
+
+    def close(self):
+        pass
+
+    def strike(self, chance):
+        victim = chance.randrange(3)
+        begin = time.monotonic()
+        secret = {"CAFFE_SECRET": "open sesame"}
+        processes = [start(self.other if rank == victim else self.own, [command], **secret)[0]
+                     for rank, command in enumerate(commands(self.hosts, ["solver.prototxt"] * 3))]
+        results = finish(processes, 60)
+        taken = time.monotonic() - begin
+        # Where rank 0 differs from all, the first of the others is named.
+        for status, said in results:
+            assert status == 1 and f"rank {max(victim, 1)} differs from rank 0 in the {self.what}: line " in said, said
+        assert not list(self.folder.glob("*_iter_*"))
+        return taken
+
+
+class AnotherVersion:
+    """One rank has another version: a copy of the library in whose bytes the version's text is changed."""
+
+    def __init__(self, hosts, folder, solver):
+        self.hosts, self.folder, self.solver = hosts, folder, solver("run", max_iter=20)
+        self.version = subprocess.run([BINARIES / "caffe", "--version"], capture_output=True, text=True,
+                                      check=True).stdout.split()[-1]
+        self.other = f"{self.version[:-1]}{(int(self.version[-1]) + 1) % 10}"
+        shutil.copytree(BINARIES.parent / "lib", folder / "other" / "lib", symlinks=True,
+                        ignore=shutil.ignore_patterns("test_plugins"))
+        (folder / "other" / "bin").mkdir()
+        self.program = shutil.copy(BINARIES / "caffe", folder / "other" / "bin")
+        library = (folder / "other" / "lib" / "libcaffe.so").resolve()
+        content, text = library.read_bytes(), self.version.encode() + b"\0"
+        assert text in content
+        library.write_bytes(content.replace(text, self.other.encode() + b"\0"))
+
+    def close(self):
+        pass
+
+    def strike(self, chance):
+        victim = chance.randrange(3)
+        programs = [self.program if rank == victim else BINARIES / "caffe" for rank in range(3)]
+        begin = time.monotonic()
+        # Who comes after rank 0 has ended waits that long for it.
+        processes = start(self.folder, commands(self.hosts, [self.solver] * 3, "-join_seconds=15", programs=programs))
+        results = finish(processes, 60)
+        taken = time.monotonic() - begin
+        named = rf"rank {victim}" if victim else "rank [12]"
+        theirs, roots = (self.other, self.version) if victim else (self.version, self.other)
+        for rank, (status, said) in enumerate(results):
+            assert status == 1, said
+            text = rf"{named} \(host \S+, process \d+\) has version {theirs}, rank 0 version {roots}"
+            late = rank != 0 and "rank 0 at 10.77.0.1:29500: nobody answers" in said
+            assert late or re.search(text, said), said
+        return taken
+
+
+class ClockJump:
+    """The wall clock of one rank jumps by days, forwards or backwards: training ends as ever.
+
+    libfaketime, preloaded into that rank, reads the jump from a file; the machine's own clock stays.
+    """
+
+    def __init__(self, hosts, folder, solver):
+        if not FAKETIME.exists():
+            pytest.skip("libfaketime is not installed (Debian's package faketime)")
+        self.hosts, self.folder, self.solver = hosts, folder, solver("run", max_iter=300, display=20)
+        for status, said in finish(start(folder, commands(hosts, [self.solver] * 3))):
+            assert status == 0, said
+        self.expected = bytes_of(folder, "run", 300)
+
+    def close(self):
+        pass
+
+    def strike(self, chance):
+        for file in self.folder.glob("run_iter_*"):
+            file.unlink()
+        victim, jump = chance.randrange(3), self.folder / "jump"
+        jump.write_text("+0")
+        clock = {"LD_PRELOAD": str(FAKETIME), "FAKETIME_TIMESTAMP_FILE": str(jump), "FAKETIME_NO_CACHE": "1",
+                 "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+        processes = [start(self.folder, [command], **(clock if rank == victim else {}))[0]
+                     for rank, command in enumerate(commands(self.hosts, [self.solver] * 3))]
+        wait_for_iterations(processes[0])
+        time.sleep(0.3 * chance.random())
+        is_running = processes[victim].poll() is None
+        jump.write_text(f"{chance.choice('+-')}{chance.randrange(2, 100)}d")
+        begin = time.monotonic()
+        results = finish(processes, 60)
+        for status, said in results:
+            assert status == 0, said
+        if victim == 0:  # whose log has the dates
+            assert set(re.findall(r"^I(\d{4}) ", results[0][1], re.MULTILINE)) - {time.strftime("%m%d")}
+        assert is_running, "the clock jumped too late"
+        assert bytes_of(self.folder, "run", 300) == self.expected
+        return time.monotonic() - begin
+
+
+FAULTS = {"full disk": FullDisk, "another solver": lambda *place: AnotherFile(*place, "solver"),
+          "another net": lambda *place: AnotherFile(*place, "net"), "another version": AnotherVersion,
+          "clock jump": ClockJump}
+
+
+@pytest.fixture(name="fault")
+def fault_on_hosts(request, hosts, tmp_path, solver):
+    one = FAULTS[request.param](hosts, tmp_path, solver)
+    yield one
+    one.close()
+
+
+@pytest.mark.parametrize("fault", FAULTS, indirect=True)
+def test_ends_as_it_should(fault):
+    assert fault.strike(random.Random(2)) < LIMIT
+
+
+@pytest.mark.parametrize("fault", FAULTS, indirect=True)
+def test_a_hundred_times(fault, request):
+    """At random steps, a random rank."""
+    slow()
+    chance = random.Random(1)
+    longest = max(fault.strike(chance) for _ in range(int(os.environ.get("CAFFE_HARMS", "100"))))
+    print(f"{request.node.name}: the longest took {longest:.1f} s")
+    assert longest < LIMIT

@@ -1,0 +1,419 @@
+"""Several processes of `caffe train` train one net: docs/clusters.md."""
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import slow
+from ranks import environment, finish, free_port, mpirun, start, start_ranks
+from test_workers import weights
+
+# Rules, types and scaling whose decisions all ranks have to take alike.
+KINDS = {
+    "sgd": {},
+    "adam": {"type": '"Adam"', "momentum2": 0.999},
+    "larc": {"larc": "true", "larc_eta": 0.01},
+    "fp16": {"precision": "FP16"},  # its adaptive gradient scale is part of the state
+}
+
+
+def bytes_of(folder, name, iteration):
+    return {suffix: (folder / f"{name}_iter_{iteration}.{suffix}").read_bytes() for suffix in ("caffemodel", "solverstate")}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_processes_have_the_bytes_of_threads(kind, tmp_path, program, run, solver):
+    caffe = program("caffe")
+    for count in (2, 4) if kind == "sgd" else (2,):
+        path = solver("threads", max_iter=20, **KINDS[kind])
+        done = run(caffe, "train", f"-solver={path}", f"-workers={count}",
+                   env=environment(tmp_path, OMP_NUM_THREADS=str(count)))
+        assert done.returncode == 0, done.stderr
+        expected = bytes_of(tmp_path, "threads", 20)
+        path = solver("ranks", max_iter=20, **KINDS[kind])
+        for status, said in finish(start_ranks(tmp_path, caffe, path, count)):
+            assert status == 0, said
+        assert bytes_of(tmp_path, "ranks", 20)["caffemodel"] == expected["caffemodel"]
+
+
+@pytest.mark.parametrize("wire", ["FLOAT16", "BFLOAT16"])
+def test_gradients_travel_in_16_bits_alike(wire, tmp_path, program, run, solver):
+    caffe, option = program("caffe"), f"--set=net_param.reduce_type={wire}"
+    done = run(caffe, "train", f"-solver={solver('threads', max_iter=20)}", "-workers=3", option, env=environment(tmp_path))
+    assert done.returncode == 0, done.stderr
+    for name, options in {"whole": [], "rounded": [option]}.items():
+        for status, said in finish(start_ranks(tmp_path, caffe, solver(name, max_iter=20), 3, *options)):
+            assert status == 0, said
+    rounded = weights(tmp_path / "rounded_iter_20.caffemodel")
+    assert bytes_of(tmp_path, "rounded", 20)["caffemodel"] == bytes_of(tmp_path, "threads", 20)["caffemodel"]
+    whole = weights(tmp_path / "whole_iter_20.caffemodel")
+    assert rounded != whole
+    assert rounded == pytest.approx(whole, abs=0.01)
+
+
+def test_a_type_that_gradients_cannot_have_is_refused(tmp_path, program, run, solver):
+    done = run(program("caffe"), "train", f"-solver={solver('one', max_iter=20)}", "--set=net_param.reduce_type=INT",
+               env=environment(tmp_path))
+    assert done.returncode == 1
+    assert "reduce_type is INT" in done.stderr and "BFLOAT16" in done.stderr
+
+
+def test_rank_0_alone_speaks_and_writes(tmp_path, program, solver):
+    path = solver("run", max_iter=20, display=5, snapshot=10)
+    results = finish(start_ranks(tmp_path, program("caffe"), path, 3, "-trace=trace.json"))
+    assert [status for status, _ in results] == [0, 0, 0], results
+    assert "Iteration 15" in results[0][1] and "Optimization Done." in results[0][1]
+    assert results[1][1] == results[2][1] == ""
+    assert sorted(file.name for file in tmp_path.glob("trace*")) == ["trace.json", "trace.rank1.json", "trace.rank2.json"]
+    assert sorted(file.name for file in tmp_path.glob("run_iter*")) == [
+        f"run_iter_{i}.{suffix}" for i in (10, 20) for suffix in ("caffemodel", "solverstate")]
+
+
+def test_resumes_with_other_numbers_of_ranks(tmp_path, program, solver):
+    """4, 2 and 3 ranks in turn: as one worker with the joined batch, where no data is drawn at random."""
+    caffe = program("caffe")
+    net = (tmp_path / "net.prototxt").read_text()
+    net = re.sub(r'layer \{ name: "drop".*\n', "", net).replace("mirror: true crop_size: 10", "crop_size: 12")
+    net = net.replace("batch_size: 16", "batch_size: 12")  # of all ranks together, as in NVCaffe
+    (tmp_path / "plain.prototxt").write_text(net)
+    plain = {"net": f'"{tmp_path}/plain.prototxt"', "precision": "FP64"}
+
+    def train(name, iterations, ranks, resumed=None):
+        path = solver(name, max_iter=iterations, **plain)
+        more = [f"-snapshot={tmp_path}/{resumed}.solverstate"] if resumed else []
+        for status, said in finish(start_ranks(tmp_path, caffe, path, ranks, *more)):
+            assert status == 0, said
+
+    train("a", 10, 4)
+    train("b", 20, 2, "a_iter_10")
+    train("c", 30, 3, "b_iter_20")
+    path = solver("one", max_iter=30, **plain)
+    done = subprocess.run([caffe, "train", f"-solver={path}"], env=environment(tmp_path), capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    one, many = weights(tmp_path / "one_iter_30.caffemodel"), weights(tmp_path / "c_iter_30.caffemodel")
+    assert max(abs(a - b) for a, b in zip(one, many)) <= 1e-12 * max(map(abs, one))
+
+
+def test_the_log_tells_what_reductions_cost(tmp_path, program, run, solver):
+    """Of ranks and of workers, every 100 iterations."""
+    caffe = program("caffe")
+    path = solver("run", max_iter=250)
+    ranks = finish(start_ranks(tmp_path, caffe, path, 2))[0][1]
+    workers = run(caffe, "train", f"-solver={path}", "-workers=2").stderr
+    alone = run(caffe, "train", f"-solver={path}").stderr
+    for said, lines in ((ranks, 2), (workers, 2), (alone, 0)):
+        shares = re.findall(r"Iterations \d+ to \d+: ([\d.]+)% of [\d.]+ ms waited for the reduction of gradients", said)
+        assert len(shares) == lines and all(0 <= float(share) <= 100 for share in shares), said
+
+
+def test_one_run_folder_is_written(tmp_path, program, solver):
+    path = solver("run", max_iter=20)
+    results = finish(start_ranks(tmp_path, program("caffe"), path, 2, "-run_dir=runs/a"))
+    assert [status for status, _ in results] == [0, 0], results
+    assert (tmp_path / "runs" / "a" / "metrics.jsonl").read_text().count('"finished"') == 1
+
+
+def test_under_mpirun(tmp_path, program, run, solver):
+    caffe = program("caffe")
+    path = solver("run", max_iter=20)
+    done = run(caffe, "train", f"-solver={path}", "-workers=2", env=environment(tmp_path, OMP_NUM_THREADS="2"))
+    assert done.returncode == 0, done.stderr
+    expected = bytes_of(tmp_path, "run", 20)
+    for file in tmp_path.glob("run_iter*"):
+        file.unlink()
+    [(status, said)] = finish(start(tmp_path, [mpirun(2, caffe, "train", f"-solver={path}")]))
+    assert status == 0 and said.count("Optimization Done.") == 1, said
+    assert bytes_of(tmp_path, "run", 20) == expected
+
+
+def test_under_torchrun_and_srun(tmp_path, program, solver):
+    """By the variables that they set."""
+    caffe = program("caffe")
+    path = solver("run", max_iter=20)
+    port = str(free_port())
+    torchrun = [{"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
+                 "MASTER_ADDR": "localhost", "MASTER_PORT": port} for rank in (0, 1)]
+    srun = [{"SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "1", "SLURM_JOB_ID": port,
+             "SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": "localhost"} for rank in (0, 1)]
+    results = {}
+    for name, variables in (("torchrun", torchrun), ("srun", srun)):
+        processes = [start(tmp_path, [[caffe, "train", f"-solver={path}"]], **one)[0] for one in variables]
+        for status, said in finish(processes):
+            assert status == 0, (name, said)
+        results[name] = bytes_of(tmp_path, "run", 20)
+    assert results["torchrun"] == results["srun"]
+
+
+def wait_for_iterations(process):
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if re.search(r"Iteration \d+ \(", line):
+            return
+    pytest.fail("it has ended: " + "".join(said))
+
+
+def endless(solver):
+    return solver("endless", max_iter=100_000_000, display=20, snapshot=0, snapshot_after_train="false")
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_a_killed_rank_ends_all_and_is_named(victim, tmp_path, program, solver):
+    processes = start_ranks(tmp_path, program("caffe"), endless(solver), 3)
+    wait_for_iterations(processes[0])
+    processes[victim].kill()
+    begin = time.monotonic()
+    results = finish(processes, 30)
+    assert time.monotonic() - begin < 10
+    for rank, (status, said) in enumerate(results):
+        if rank != victim:
+            assert status == 1, said
+            assert re.search(rf"rank {victim} \(host \S+, process {processes[victim].pid}\): ", said), said
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_stopped_rank_ends_the_others_within_30_seconds(victim, tmp_path, program, solver):
+    processes = start_ranks(tmp_path, program("caffe"), endless(solver), 3)
+    wait_for_iterations(processes[0])
+    time.sleep(3)  # a heartbeat each second tells what a rank does
+    processes[victim].send_signal(signal.SIGSTOP)
+    begin = time.monotonic()
+    others = [one for one in processes if one is not processes[victim]]
+    results = finish(others, 35)
+    assert time.monotonic() - begin < 30
+    for status, said in results:
+        assert status == 1, said
+        assert re.search(rf"rank {victim} \(host \S+, process {processes[victim].pid}\): has sent no heartbeat for 15 s"
+                         r".*last heard of: (compute|reduction): ", said), said
+    # It, too, ends when it goes on.
+    processes[victim].send_signal(signal.SIGCONT)
+    [(status, said)] = finish([processes[victim]], 30)
+    assert status == 1 and "rank" in said
+
+
+@pytest.mark.parametrize("asked", [0, 1])
+def test_sigterm_on_any_rank_snapshots_once_and_ends_all(asked, tmp_path, program, solver):
+    path = solver("run", max_iter=100_000_000, display=20, snapshot=0)
+    processes = start_ranks(tmp_path, program("caffe"), path, 2)
+    wait_for_iterations(processes[0])
+    processes[asked].terminate()
+    for status, said in finish(processes, 60):
+        assert status == 0, said
+    assert len(list(tmp_path.glob("run_iter_*.solverstate"))) == 1
+
+
+def test_ranks_that_disagree_end_with_the_difference(tmp_path, program, solver):
+    paths = [solver("zero", max_iter=20), solver("one", max_iter=20, base_lr=0.02)]
+    caffe, store = program("caffe"), f"127.0.0.1:{free_port()}"
+    processes = start(tmp_path, [[caffe, "train", f"-solver={path}", "-ranks=2", f"-rank={rank}", f"-store={store}"]
+                                 for rank, path in enumerate(paths)])
+    for status, said in finish(processes):
+        assert status == 1
+        assert re.search(r"rank 1 differs from rank 0 in the solver: line \d+ is 'base_lr: 0.02', that of rank 0 "
+                         r"'base_lr: 0.01'", said), said
+    assert not list(tmp_path.glob("*_iter_*"))
+
+
+def test_a_file_that_one_rank_lacks_ends_all(tmp_path, program, solver):
+    caffe, store = program("caffe"), f"127.0.0.1:{free_port()}"
+    paths = [solver("run", max_iter=20), tmp_path / "missing.prototxt"]
+    paths[1].write_text(paths[0].read_text().replace("net.prototxt", "no_net.prototxt"))
+    processes = start(tmp_path, [[caffe, "train", f"-solver={path}", "-ranks=2", f"-rank={rank}", f"-store={store}"]
+                                 for rank, path in enumerate(paths)])
+    for status, said in finish(processes):
+        assert status == 1 and "no_net.prototxt" in said, said
+
+
+def test_weights_of_rank_0_are_taken(tmp_path, program, solver):
+    caffe = program("caffe")
+    for name, seed in (("a", 1), ("b", 2)):
+        [(status, said)] = finish(start(tmp_path, [[caffe, "train", f"-solver={solver(name, max_iter=1, random_seed=seed)}"]]))
+        assert status == 0, said
+    path = solver("run", max_iter=5)
+    results = {}
+    for name, files in (("alike", "aa"), ("unlike", "ab")):
+        copies = [tmp_path / f"{name}{rank}" for rank in (0, 1)]
+        for copy, file in zip(copies, files):  # each rank has a folder of its own, as on a machine of its own
+            copy.mkdir()
+            (copy / "start.caffemodel").write_bytes((tmp_path / f"{file}_iter_1.caffemodel").read_bytes())
+        store = f"127.0.0.1:{free_port()}"
+        processes = [start(tmp_path, [["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", copy, caffe, "train",
+                                       f"-solver={path}", "-weights=start.caffemodel", "-ranks=2", f"-rank={rank}",
+                                       f"-store={store}"]])[0] for rank, copy in enumerate(copies)]
+        (_, _), (status, said) = finish(processes)
+        assert status == 0, said
+        assert ("the weights of rank 1 were not those of rank 0, which are taken" in said) == (name == "unlike")
+        results[name] = (tmp_path / "run_iter_5.caffemodel").read_bytes()
+    assert results["alike"] == results["unlike"]
+
+
+@pytest.mark.parametrize("arguments, text", [
+    (["-ranks=2", "-store=localhost:1"], "-rank is missing"),
+    (["-ranks=2", "-rank=0"], "-store is missing"),
+    (["-rank=0"], "-rank is given, but not -ranks"),
+    (["-store=localhost:1"], "neither -ranks nor a launcher"),
+    (["-ranks=0"], "-ranks is 0"),
+    (["-ranks=2", "-rank=2", "-store=localhost:1"], "there is no rank 2 of 2"),
+    (["-ranks=2", "-rank=0", "-store=localhost"], "'localhost' is no address"),
+    (["-ranks=2", "-rank=0", "-store=localhost:0"], "need to know its port"),
+    (["-ranks=2", "-rank=0", "-store=localhost:1", "-workers=2"], "-workers is 2, but several processes"),
+    (["-ranks=2", "-rank=1", "-store=localhost:1", "-join_seconds=1"], "nobody answers within 1 s"),
+    (["-ranks=2", "-rank=1", "-store=no-host.invalid:1", "-join_seconds=1"], "host 'no-host.invalid' has no address"),
+    (["-ranks=2", "-rank=1", "-store=localhost:1", "-join_seconds=nan"], "join_seconds is nan"),
+    (["-ranks=2", "-rank=1", "-store=localhost:1", "-join_seconds=-5"], "join_seconds is -5"),
+])
+def test_what_cannot_be_is_refused(arguments, text, tmp_path, program, solver):
+    command = [program("caffe"), "train", f"-solver={solver('run', max_iter=5)}", *arguments]
+    [(status, said)] = finish(start(tmp_path, [command]), 30)
+    assert status == 1 and text in said, said
+    assert not list(tmp_path.glob("run_iter*"))
+
+
+def test_several_that_would_train_each_alone_are_refused(tmp_path, program, solver):
+    command = [program("caffe"), "train", f"-solver={solver('run', max_iter=5)}"]
+    alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "1",
+             "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4"}
+    [(status, said)] = finish(start(tmp_path, [command], **alone))
+    assert status == 1 and "torchrun has started this process alone, but srun 4 of them" in said, said
+    [(status, said)] = finish(start(tmp_path, [[*command, "-ranks=1"]], **alone))
+    assert status == 0, said
+
+
+def test_another_secret_is_refused(tmp_path, program, solver):
+    caffe, store = program("caffe"), f"127.0.0.1:{free_port()}"
+    command = [caffe, "train", f"-solver={solver('run', max_iter=5)}", "-ranks=2", f"-store={store}", "-join_seconds=3"]
+    processes = [start(tmp_path, [[*command, f"-rank={rank}"]], CAFFE_SECRET=f"secret {rank}")[0] for rank in (0, 1)]
+    (status0, said0), (status1, said1) = finish(processes)
+    assert status0 == status1 == 1
+    assert "a connection from 127.0.0.1 has another secret" in said0
+    assert "its secret is another one" in said1
+
+
+NAMESPACES = "caffe-ranks"
+
+
+@pytest.fixture(name="hosts")
+def hosts_in_namespaces():
+    """Commands that run in three "machines": network namespaces on one bridge, 10.77.0.1 to 10.77.0.3."""
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root")
+    names = [f"{NAMESPACES}-{os.getpid()}-{i}" for i in range(4)]  # the last one is the switch
+
+    def ip(*arguments, check=True):
+        return subprocess.run(["ip", *arguments], check=check, capture_output=True, text=True)
+
+    try:
+        for name in names:
+            if ip("netns", "add", name, check=False).returncode != 0:
+                pytest.skip("this machine gives no network namespaces")
+            ip("-n", name, "link", "set", "lo", "up")
+        ip("-n", names[3], "link", "add", "bridge", "type", "bridge")
+        ip("-n", names[3], "link", "set", "bridge", "up")
+        for i, name in enumerate(names[:3]):
+            ip("-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", f"port{i}", "netns", names[3])
+            ip("-n", name, "addr", "add", f"10.77.0.{i + 1}/24", "dev", "eth0")
+            ip("-n", name, "link", "set", "eth0", "up")
+            ip("-n", names[3], "link", "set", f"port{i}", "master", "bridge", "up")
+        yield names, ip
+    finally:
+        for name in names:
+            ip("netns", "del", name, check=False)
+
+
+def start_on_hosts(hosts, folder, caffe, path, *arguments):
+    names, _ = hosts
+    return start(folder, [["ip", "netns", "exec", names[rank], caffe, "train", f"-solver={path}", "-ranks=3",
+                           f"-rank={rank}", "-store=10.77.0.1:29500", *arguments] for rank in range(3)])
+
+
+def test_machines_have_the_bytes_of_threads(hosts, tmp_path, program, run, solver):
+    caffe = program("caffe")
+    path = solver("run", max_iter=20)
+    done = run(caffe, "train", f"-solver={path}", "-workers=3", env=environment(tmp_path, OMP_NUM_THREADS="3"))
+    assert done.returncode == 0, done.stderr
+    expected = bytes_of(tmp_path, "run", 20)
+    for status, said in finish(start_on_hosts(hosts, tmp_path, caffe, path)):
+        assert status == 0, said
+    assert bytes_of(tmp_path, "run", 20) == expected
+
+
+def test_ranks_beside_rank_0_may_come_by_its_loopback_address(hosts, tmp_path, program, solver):
+    """As where a host's own name means 127.0.1.1; ranks of other machines cannot use that address."""
+    names, _ = hosts
+    path = solver("run", max_iter=5)
+    processes = start(tmp_path, [["ip", "netns", "exec", names[host], program("caffe"), "train", f"-solver={path}",
+                                  "-ranks=3", f"-rank={rank}", f"-store={store}:29500", "-join_seconds=10"]
+                                 for rank, (host, store) in enumerate([(0, "10.77.0.1"), (0, "127.0.0.1"), (1, "10.77.0.1")])])
+    for status, said in finish(processes, 60):
+        assert status == 0, said
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_cut_link_ends_all_within_30_seconds(victim, hosts, tmp_path, program, solver):
+    processes = start_on_hosts(hosts, tmp_path, program("caffe"), endless(solver))
+    wait_for_iterations(processes[0])
+    names, ip = hosts
+    ip("-n", names[3], "link", "set", f"port{victim}", "down")
+    begin = time.monotonic()
+    results = finish(processes, 40)
+    assert time.monotonic() - begin < 30
+    for rank, (status, said) in enumerate(results):
+        assert status == 1, said
+        if rank != victim:
+            assert f"rank {victim} (host " in said, said
+
+
+@pytest.mark.parametrize("harm", ["kill", "stop", "cut"])
+def test_a_hundred_times(harm, hosts, tmp_path, program, solver):
+    """At random steps, a random rank."""
+    slow()
+    chance = random.Random(1)
+    names, ip = hosts
+    longest = 0
+    for _ in range(int(os.environ.get("CAFFE_HARMS", "100"))):
+        processes = start_on_hosts(hosts, tmp_path, program("caffe"), endless(solver))
+        wait_for_iterations(processes[0])
+        time.sleep(chance.random())
+        victim = chance.randrange(3)
+        if harm == "cut":
+            ip("-n", names[3], "link", "set", f"port{victim}", "down")
+        else:
+            processes[victim].send_signal(signal.SIGKILL if harm == "kill" else signal.SIGSTOP)
+        begin = time.monotonic()
+        results = finish([one for rank, one in enumerate(processes) if harm == "cut" or rank != victim], 60)
+        longest = max(longest, time.monotonic() - begin)
+        processes[victim].send_signal(signal.SIGCONT)
+        [(status, _)] = finish([processes[victim]], 40)
+        assert status != 0
+        if harm == "cut":
+            ip("-n", names[3], "link", "set", f"port{victim}", "up")
+        for rank, (status, said) in enumerate(results):
+            assert status == 1, said
+            if harm != "cut" or rank != victim:
+                assert f"rank {victim} (host " in said, said
+    print(f"{harm}: the longest took {longest:.1f} s")
+    assert longest < 30
+
+
+def test_auto_resume_goes_on_exactly(tmp_path, program, run, solver):
+    """One process first, then ranks; a first start finds nothing."""
+    caffe = program("caffe")
+    path = solver("whole", max_iter=30)
+    for status, said in finish(start_ranks(tmp_path, caffe, path, 2, "-auto_resume")):
+        assert status == 0, said
+    for iterations in (10, 20, 30):
+        path = solver("parts", max_iter=iterations)
+        results = finish(start_ranks(tmp_path, caffe, path, 2, "-auto_resume"))
+        assert [status for status, _ in results] == [0, 0], results
+        said = results[0][1]
+        expected = (f"Restoring previous solver status from {tmp_path}/parts_iter_{iterations - 10}.solverstate"
+                    if iterations > 10 else "No snapshot of")
+        assert expected in said
+    assert bytes_of(tmp_path, "parts", 30)["caffemodel"] == bytes_of(tmp_path, "whole", 30)["caffemodel"]
+    done = run(caffe, "train", f"-solver={path}", "-auto_resume", "-snapshot=x.solverstate")
+    assert done.returncode == 1 and "-snapshot and -auto_resume are both given" in done.stderr

@@ -1,0 +1,79 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "caffe/io/text_format.hpp"
+#include "caffe/solver.hpp"
+#include "caffe/solver_factory.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe {
+namespace {
+
+namespace fs = std::filesystem;
+
+class NewestSnapshotTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  SolverParameter Param() const {
+    SolverParameter param;
+    ParseTextProto("base_lr: 0.1 lr_policy: 'fixed' snapshot_prefix: '" + folder_.path("run") +
+                       "' snapshot_format: " + GetParam() + R"( net_param { name: "small"
+                layer { name: "x" type: "DummyData" top: "x" dummy_data_param { shape { dim: 2 } } }
+                layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+                        inner_product_param { num_output: 1 axis: 0 } }
+                layer { name: "loss" type: "Reduction" bottom: "ip" top: "loss" loss_weight: 1 } })",
+                   "test", &param);
+    return param;
+  }
+
+  // Snapshots of iterations 9, 10 and 100.
+  void Write() const {
+    Solver solver(Param());
+    solver.Step(9);
+    solver.Snapshot();
+    solver.Step(1);
+    solver.Snapshot();
+    solver.Step(90);
+    solver.Snapshot();
+  }
+
+  std::string File(const std::string& name) const {
+    const bool is_hdf5 = std::string(GetParam()) == "HDF5";
+    return folder_.path("run_iter_" + name + (is_hdf5 ? ".h5" : ""));
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Formats, NewestSnapshotTest, ::testing::Values("BINARYPROTO", "HDF5"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(NewestSnapshotTest, IsThatOfTheLatestIteration) {
+  EXPECT_EQ(NewestSnapshot(Param(), ""), "");
+  Write();
+  // Names that are no snapshots of this solver.
+  for (const char* name : {"run_iter_200.txt", "run2_iter_300.solverstate",
+                           "run_iter_x.solverstate", "run_iter_99999999999999999999.solverstate"}) {
+    std::ofstream(folder_.path(name)) << "x";
+  }
+  EXPECT_EQ(NewestSnapshot(Param(), ""), File("100.solverstate"));
+}
+
+TEST_P(NewestSnapshotTest, SkipsStatesThatCannotBeUsed) {
+  Write();
+  fs::remove(File("100.caffemodel"));
+  EXPECT_EQ(NewestSnapshot(Param(), ""), File("10.solverstate"));
+  fs::resize_file(File("10.solverstate"), fs::file_size(File("10.solverstate")) / 2);
+  EXPECT_EQ(NewestSnapshot(Param(), ""), File("9.solverstate"));
+}
+
+TEST_P(NewestSnapshotTest, OfAFolderThatIsNotThere) {
+  SolverParameter param = Param();
+  param.set_snapshot_prefix(folder_.path("no/folder/run"));
+  EXPECT_EQ(NewestSnapshot(param, ""), "");
+}
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,36 @@
+// Ranks on the loopback address, for tests.
+#pragma once
+
+#include <random>
+
+#include "caffe/distributed/gathering.hpp"
+#include "caffe/distributed/socket.hpp"
+#include "caffe/error.hpp"
+
+namespace caffe::testing {
+
+// Free a moment ago, and none of those that systems give to connections.
+inline int FreePort() {
+  static std::random_device random;
+  while (true) {
+    const int port = std::uniform_int_distribution(10000, 19999)(random);
+    try {
+      return Socket::Listen({"127.0.0.1", port}).port();
+    } catch (const Error&) {
+      continue;
+    }
+  }
+}
+
+inline MembershipOptions LoopbackRank(int rank, int ranks, int port) {
+  MembershipOptions options;
+  options.rank = rank;
+  options.ranks = ranks;
+  options.store = {"127.0.0.1", port};
+  options.secret = "open sesame";
+  options.version = "1";
+  options.join_seconds = 20;
+  return options;
+}
+
+}  // namespace caffe::testing
