@@ -11,11 +11,11 @@
 #   --merge        runs nothing: adds to tests/fuzz/corpus the few inputs found so far that reach
 #                  code which those there do not
 #   TARGET         annotated_datum, hdf5, text_net, ... (tests/fuzz/*_fuzz.cpp), python_api, geometry,
-#                  dag; all of them if none is given. The last three are no libFuzzer programs, and
-#                  are always those of build/cpu-release.
+#                  dag, cluster; all of them if none is given. The last four are no libFuzzer programs,
+#                  and are always those of build/cpu-release.
 #
-# Prints a table: how many inputs, nets or calls each target has run, and how long. A crash, a leak,
-# an input that takes more than 30 s or 2 GiB ends a target; the input is kept in
+# Prints a table: how many inputs, nets, clusters or calls each target has run, and how long. A
+# crash, a leak, an input that takes more than 30 s or 2 GiB ends a target; the input is kept in
 # build/fuzz/found/TARGET. New inputs that reach new code are kept in build/fuzz/corpus/TARGET.
 # libFuzzer needs clang 15 or newer (scripts/install_dependencies.sh fuzz).
 set -euo pipefail
@@ -39,7 +39,7 @@ if [ ${#targets[@]} -eq 0 ]; then
   for source in tests/fuzz/*_fuzz.cpp; do
     targets+=("$(basename "$source" _fuzz.cpp)")
   done
-  [ -n "$merge" ] || targets+=(python_api geometry dag)
+  [ -n "$merge" ] || targets+=(python_api geometry dag cluster)
 fi
 [ "$jobs" -gt 0 ] || jobs=${#targets[@]}
 
@@ -59,7 +59,7 @@ fi
 # The build that a target is of, and what is built for it.
 preset_of() {
   case "$1" in
-    python_api|geometry|dag) echo cpu-release ;;
+    python_api|geometry|dag|cluster) echo cpu-release ;;
     *) if [ -n "$plain" ]; then echo cpu-release; else echo fuzz; fi ;;
   esac
 }
@@ -81,7 +81,7 @@ done
 export OMP_NUM_THREADS=1 GLOG_minloglevel=3 ASAN_OPTIONS=allocator_may_return_null=1
 seed=$(date +%s)  # another one each time; it is in the log
 
-# Nets of ever new seeds.
+# Nets or clusters of ever new seeds.
 run_seeds() {
   local target="$1" from=$seed end=$((SECONDS + seconds)) count=20
   while [ $SECONDS -lt $end ]; do
@@ -95,7 +95,7 @@ run_target() {
   local corpora=("build/fuzz/corpus/$target" "tests/fuzz/corpus/$target") words=()
   [ ! -f "$dictionary" ] || words=("-dict=$dictionary")
   case "$target" in
-    geometry|dag) run_seeds "$target" ;;
+    geometry|dag|cluster) run_seeds "$target" ;;
     python_api)
       export PYTHONPATH="$PWD/build/cpu-release/python"
       "$(find_python numpy google.protobuf caffe)" tests/fuzz/python_api.py \
@@ -118,7 +118,7 @@ run_target() {
 # What a log says was run.
 executions_in() {
   awk '/^stat::number_of_executed_units:/ { all += $2 }
-       / mutations$/ || /^[0-9]+ nets,/ { all += $1 }
+       / mutations$/ || /^[0-9]+ (nets|clusters),/ { all += $1 }
        /^python_api: [0-9]+ calls/ { all += $2 }
        END { print all + 0 }' "$1"
 }

@@ -78,6 +78,7 @@ run_ctest() {
   ran=$(sed -n 's/.* tests failed out of \([0-9]*\)$/\1/p' "$log")
   counts+=("C++ tests, $1: $((${ran:-0} - skipped)) ran, $skipped skipped")
   [ "$skipped" -eq 0 ] || notes+=("$skipped of the $1 C++ tests were skipped; $log names them")
+  [ "$status" -eq 0 ] || notes+=("failed: $(sed -n 's/^\t *[0-9]* - \(.*\) (.*)$/\1/p' "$log" | paste -sd ' ')")
   return "$status"
 }
 
@@ -86,6 +87,13 @@ number_in() {
   local number
   number=$(sed -n "$2" "$1" | tail -n 1)
   echo "${number:-0}"
+}
+
+# The tests that a log of GoogleTest names as failed, or else the last one that began.
+failed_tests_in() {
+  local names
+  names=$(sed -n 's/^\[  FAILED  \] \([^ ,(]*\).*(.*ms)$/\1/p' "$1" | sort -u | paste -sd ' ')
+  echo "${names:-$(sed -n 's/^\[ RUN *\] //p' "$1" | tail -n 1)}$(grep -m 1 -oE 'SUMMARY: .*' "$1" | sed 's/^/; /')"
 }
 
 # A program with a sanitizer takes long to start, so each folder's tests share a process.
@@ -102,6 +110,7 @@ run_sanitized() {
     total=$((total + $(number_in "$log" 's/^\[==========\] \([0-9]*\) tests\{0,1\} from .* ran.*/\1/p')))
     skipped=$((skipped + $(number_in "$log" 's/^\[  SKIPPED \] \([0-9]*\) tests\{0,1\}, listed.*/\1/p')))
     if [ "$(tail -n 1 "$log")" != "exit status 0" ] || ! grep -q '^\[==========\].* ran' "$log"; then
+      notes+=("$preset, tests of $folder: $(tail -n 1 "$log"): $(failed_tests_in "$log")")
       echo "tests of $folder: FAILED; the end of $log:"
       grep '^\[ RUN ' "$log" | tail -n 1
       grep -vE '^[IWE][0-9]{4,8} ' "$log" | tail -n 60
@@ -113,8 +122,17 @@ run_sanitized() {
   return "$status"
 }
 
-# The last line of pytest: "1434 passed, 68 skipped in 257.77s".
-count_pytest() { counts+=("$1: $(tail -n 1 "$2" | sed -E 's/=+ ?//g; s/ in [0-9.]+s.*//; s/passed/ran/')"); }
+# pytest_of NAME LOG PYTHON TEST...: notes which failed, or counts by pytest's last line: "1434 passed,
+# 68 skipped in 257.77s".
+pytest_of() {
+  local name="$1" log="$2" python="$3" line
+  shift 3
+  if ! "$python" -m pytest -q -rsfE -p no:cacheprovider "$@" | tee "$log"; then
+    while read -r line; do notes+=("$line"); done < <(grep -E '^(FAILED|ERROR) ' "$log" | cut -c 1-300)
+    return 1
+  fi
+  counts+=("$name: $(tail -n 1 "$log" | sed -E 's/=+ ?//g; s/ in [0-9.]+s.*//; s/passed/ran/')")
+}
 
 run_pytest() {
   local python skipped
@@ -124,9 +142,8 @@ run_pytest() {
     echo "import caffe from build/$1/python; the package is built for $(sed -n 's/^_Python_EXECUTABLE:[A-Z]*=//p' "build/$1/CMakeCache.txt")"
     return 1
   fi
-  CAFFE_BINARY_DIR="$PWD/build/$1" "$python" -m pytest -q -rs -p no:cacheprovider tests/scripts tests/python tests/smoke |
-    tee build/pytest.log || return 1
-  count_pytest "Python tests" build/pytest.log
+  CAFFE_BINARY_DIR="$PWD/build/$1" \
+    pytest_of "Python tests" build/pytest.log "$python" tests/scripts tests/python tests/smoke || return 1
   skipped=$(sed -n 's/.* \([0-9]*\) skipped.*/\1/p' build/pytest.log | tail -n 1)
   [ -z "$skipped" ] || notes+=("$skipped of the Python tests were skipped; build/pytest.log says why")
 }
@@ -139,14 +156,12 @@ test_installed_tree() {
 
 run_installed() {
   CAFFE_INSTALL_BUILD="$PWD/build/cpu-package" CAFFE_BINARY_DIR="$PWD/build/$1" \
-    "$2" -m pytest -q -rs -p no:cacheprovider tests/install | tee build/installed.log || return 1
-  count_pytest "tests of the installed tree" build/installed.log
+    pytest_of "tests of the installed tree" build/installed.log "$2" tests/install
 }
 
 run_plugins_in_asan() {
-  CAFFE_INSTALL_BUILD="$PWD/build/asan" "$(find_python pytest google.protobuf)" -m pytest -q -rs \
-    -p no:cacheprovider tests/install/test_address_sanitizer.py | tee build/plugins-asan.log || return 1
-  count_pytest "plug-ins under asan" build/plugins-asan.log
+  CAFFE_INSTALL_BUILD="$PWD/build/asan" pytest_of "plug-ins under asan" build/plugins-asan.log \
+    "$(find_python pytest google.protobuf)" tests/install/test_address_sanitizer.py
 }
 
 test_preset() {

@@ -1,0 +1,73 @@
+// One training run of a simulated cluster: ranks with the library's own rendezvous, heartbeats,
+// collectives, solvers and snapshots.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "caffe/proto/caffe.pb.h"
+#include "tests/fuzz/cluster/planted_communicator.hpp"
+#include "tests/fuzz/cluster/simulation.hpp"
+
+namespace caffe::fuzz {
+
+struct Fault {
+  enum Kind {
+    kNone,
+    kKill,      // the process ends without a word
+    kPowerCut,  // its machine, too: no packet says so, and the disk keeps what was synchronized
+    kStop,      // SIGSTOP, until the others have ended
+    kPause,     // SIGSTOP for some seconds: nothing may be noticed
+    kCut,       // the machine's network, for ever
+    kOutage,    // the same for some seconds
+    kPairCut,   // between two machines
+    kReset,     // of one connection, as by a firewall
+    kError,     // an exception in a layer
+    kDiverge,   // a rank's weights change
+    kFullDisk,  // for some operations
+    kKinds
+  };
+  Kind kind = kNone;
+  int rank = 0, other = 0;
+  Simulation::Calls calls = Simulation::Calls::kAll;
+  int64_t call = 0;      // of these calls of the rank's process, in which it happens
+  int64_t duration = 0;  // of a pause or an outage
+  int64_t pass = 0;      // of an error; iteration, where weights change
+};
+const char* NameOf(Fault::Kind kind);
+
+struct ClusterOptions {
+  int ranks = 2;
+  SolverParameter solver;
+  Simulation::Options simulation;  // its disk's folder has the snapshots
+  Fault fault;
+  Plant plant = Plant::kNone;
+};
+
+struct RankResult {
+  bool has_joined = false, has_ended = false;
+  std::string error;    // empty where it has trained to the end
+  std::string weights;  // their bytes
+};
+
+struct ClusterResult {
+  std::vector<RankResult> ranks;
+  std::vector<int64_t> calls;   // of each rank's process
+  int64_t calls_on_disk = 0;    // of rank 0
+  bool has_struck = false;      // the fault
+  bool had_all_joined = false;  // when it did
+  int other = -1;               // of a connection that was reset; -1: none was
+  int64_t seconds = 0;          // from the fault until all others had ended
+  bool have_all_ended = true;   // that could
+  uint64_t trace = 0;
+};
+
+// Each rank resumes from the newest snapshot on the disk. Without a word after `limit_seconds` from
+// the fault, or from the beginning where there is none, ranks count as hanging.
+ClusterResult RunCluster(const ClusterOptions& options, int limit_seconds);
+
+// The same training by threads of one process, without a simulation; the weights of worker 0.
+std::string WeightsOfThreads(const SolverParameter& solver, int ranks);
+
+}  // namespace caffe::fuzz

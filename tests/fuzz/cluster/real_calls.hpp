@@ -1,0 +1,21 @@
+// The system's own functions, behind those of simulated_calls.cpp.
+#pragma once
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <time.h>
+
+namespace caffe::fuzz {
+
+template <typename Function>
+Function* RealCall(const char* name) {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
+
+#define CAFFE_REAL(name)                                                       \
+  ([] {                                                                        \
+    static const auto real = ::caffe::fuzz::RealCall<decltype(::name)>(#name); \
+    return real;                                                               \
+  }())
+
+}  // namespace caffe::fuzz
