@@ -1,0 +1,20 @@
+#!/bin/sh
+# Trains on the machines of a host file: examples/clusters/README.md.
+#
+#   examples/clusters/mpirun/several_machines.sh [SOLVER [HOSTFILE]]
+#
+# Start it on the first machine of the file; all machines have the same folder and, by ssh, a login
+# without a password. One rank for each slot, bound to its share of the cores.
+set -eu
+
+solver="${1:-solver.prototxt}"
+hosts="${2:-examples/clusters/mpirun/hosts}"
+threads="${OMP_NUM_THREADS:-8}"    # cores of a machine / slots of a machine
+
+# A secret of this run alone: machines need not share a home directory.
+CAFFE_SECRET="$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')"
+export CAFFE_SECRET
+
+exec mpirun --hostfile "$hosts" --map-by "slot:PE=$threads" --bind-to core \
+  -x CAFFE_SECRET -x PATH -x LD_LIBRARY_PATH -x OMP_NUM_THREADS="$threads" \
+  caffe train "$solver" -auto_resume

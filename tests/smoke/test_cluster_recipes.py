@@ -1,0 +1,372 @@
+"""The recipes of examples/clusters: their scripts run, and what needs a cluster's engine is read and run without it.
+
+Slurm runs for real, on two nodes in network namespaces, where it is installed or CAFFE_SLURM_ROOT names its unpacked
+packages (slurm_cluster.sh); torchrun where it is in PATH or CAFFE_TORCHRUN names it.
+"""
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+from google.protobuf import text_format
+
+from caffe.proto import caffe_pb2
+from conftest import BINARIES, PACKAGE, ROOT
+from ranks import environment, finish, free_port, mpirun, start
+from test_ranks import bytes_of, hosts_in_namespaces  # noqa: F401 # pylint: disable=unused-import
+
+RECIPES = ROOT / "examples" / "clusters"
+SCRIPTS = sorted([*RECIPES.rglob("*.sh"), *RECIPES.rglob("*.sbatch"), ROOT / "tests" / "smoke" / "slurm_cluster.sh"])
+SECRET = "a secret of the test"
+
+
+def variables(**more):
+    return {"PATH": f"{BINARIES}:{os.environ['PATH']}", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_rmaps_base_oversubscribe": "1", "PYTHONPATH": str(PACKAGE), **more}
+
+
+@pytest.fixture(name="folder")
+def folder_with_a_solver(tmp_path, solver, program):
+    """A folder in which a recipe finds solver.prototxt."""
+    program("caffe")
+    solver("solver", max_iter=20, display=5, snapshot_prefix='"run"')
+    return tmp_path
+
+
+@pytest.fixture(name="expected")
+def bytes_of_workers(folder, run):
+    """What two ranks have to end with: the snapshot of two workers."""
+    done = run(BINARIES / "caffe", "train", f"-solver={folder}/solver.prototxt", "-workers=2",
+               f"--set=snapshot_prefix={folder}/workers", env=environment(folder, OMP_NUM_THREADS="2"))
+    assert done.returncode == 0, done.stderr
+    return bytes_of(folder, "workers", 20)["caffemodel"]
+
+
+def trained(folder):
+    return bytes_of(folder, "run", 20)["caffemodel"]
+
+
+def run_recipe(folder, command, seconds=120, **more):
+    [(status, said)] = finish(start(folder, [command], **variables(**more)), seconds)
+    assert status == 0, said
+    return said
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_scripts_have_no_lint(script):
+    if shutil.which("shellcheck") is None:
+        pytest.skip("shellcheck is not installed")
+    done = subprocess.run(["shellcheck", script], check=False, text=True, stdout=subprocess.PIPE)
+    assert done.stdout == ""
+
+
+def test_every_recipe_is_in_the_readme():
+    text = (RECIPES / "README.md").read_text()
+    linked = {RECIPES / name for name in re.findall(r"\]\(([^)#:]+)\)", text)}
+    files = {file for file in RECIPES.rglob("*") if file.is_file() and file.name != "README.md"}
+    assert {file.relative_to(RECIPES) for file in files - linked} == set()
+    assert all(file.exists() for file in linked)
+
+
+def test_the_common_failures_have_the_programs_words():
+    page = (ROOT / "docs" / "clusters.md").read_text()
+    rows = re.search(r"## Common failures\n\n.*\n.*\n((?:\|.*\n)+)", page)[1].splitlines()
+    sources = "".join(file.read_text() for folder in ("src/caffe/distributed", "src/caffe/solvers") for file in
+                      (ROOT / folder).glob("*.cpp"))
+    sources = re.sub(r'"\s*\n\s*"', "", sources)  # literals that continue
+    for row in rows:
+        for quote in re.findall(r"`([^`]+)`", row.split("|")[1]):
+            for words in re.split(r"\d+ s$|(?<=rank 0) in |srun$", quote):  # what varies
+                assert words.strip() in sources, quote
+
+
+# mpirun and Python.
+
+def test_mpirun_on_one_machine(folder, expected):
+    mpirun(2)
+    said = run_recipe(folder, [RECIPES / "mpirun" / "one_machine.sh", "solver.prototxt", "2"])
+    assert "Optimization Done." in said
+    assert trained(folder) == expected
+
+
+MACHINE = """hostname "$0" && mount --bind "$1" /etc/hosts && shift && exec "$@\""""
+
+
+def on_machine(namespace, name, hosts_file, *command):
+    """A command in a namespace, with a host name and a list of hosts of its own."""
+    return ["ip", "netns", "exec", namespace, "unshare", "--uts", "--mount", "--propagation", "private", "sh", "-c", MACHINE,
+            name, str(hosts_file), *command]
+
+
+@pytest.fixture(name="machines")
+def two_machines(hosts, folder):
+    """Words that start a command on node1 or node2."""
+    names, _ = hosts
+    file = folder / "etc_hosts"
+    file.write_text("127.0.0.1 localhost\n10.77.0.1 node1 machine0\n10.77.0.2 node2 machine1\n")
+    return lambda number, name, *command: on_machine(names[number - 1], name, file, *command)
+
+
+def test_mpirun_on_several_machines(folder, expected, machines):
+    mpirun(2)
+    agent = folder / "agent.sh"  # in ssh's place
+    agent.write_text("#!/bin/sh\nshift\nexec " + shlex.join(machines(2, "node2", "sh", "-c")) + ' "$*"\n')
+    agent.chmod(0o755)
+    (folder / "hosts").write_text((RECIPES / "mpirun" / "hosts").read_text().replace("slots=2", "slots=1"))
+    command = machines(1, "node1", str(RECIPES / "mpirun" / "several_machines.sh"), "solver.prototxt", "hosts")
+    said = run_recipe(folder, command, OMPI_MCA_plm_rsh_agent=str(agent))
+    assert "Optimization Done." in said
+    assert trained(folder) == expected
+
+
+def test_python_under_mpirun(folder, expected):
+    said = run_recipe(folder, mpirun(2, "/usr/bin/env", "OMP_NUM_THREADS=1", sys.executable, RECIPES / "mpirun" / "train.py"))
+    assert trained(folder) == expected, said
+
+
+# torchrun.
+
+def test_torchrun(folder, expected):
+    torchrun = os.environ.get("CAFFE_TORCHRUN") or shutil.which("torchrun")
+    if torchrun is None:
+        pytest.skip("torchrun is not in PATH, and CAFFE_TORCHRUN does not name it (pip install torch)")
+    path = f"{os.path.dirname(torchrun)}:{variables()['PATH']}"
+    said = run_recipe(folder, [RECIPES / "torchrun" / "train.sh", "solver.prototxt", "2"], 400, PATH=path)
+    assert "Optimization Done." in said
+    assert trained(folder) == expected
+
+
+# Slurm.
+
+def need_slurm():
+    root = os.environ.get("CAFFE_SLURM_ROOT", "")
+    path = f"{root}/usr/sbin:{root}/usr/bin:{os.environ['PATH']}:/usr/sbin"
+    if not all(shutil.which(f"{name}-wlm", path=path) or shutil.which(name, path=path) for name in ("slurmctld", "slurmd")):
+        pytest.skip("Slurm is not installed (slurmctld, slurmd), and CAFFE_SLURM_ROOT does not name its unpacked packages")
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root")
+
+
+def in_slurm(folder, script):
+    """Runs a script on the first of two nodes; what it says."""
+    need_slurm()
+    (folder / "steps.sh").write_text("set -eu\n" + script)
+    done = subprocess.run(["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child",
+                           ROOT / "tests" / "smoke" / "slurm_cluster.sh", folder / "slurm", "sh", "steps.sh"],
+                          cwd=folder, text=True, check=False, timeout=300, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, env=environment(folder, **variables()))
+    assert done.returncode == 0, done.stdout[-4000:]
+    return done.stdout
+
+
+def test_srun_on_two_nodes(folder, expected):
+    said = in_slurm(folder, "CAFFE_SECRET=a; export CAFFE_SECRET; srun --nodes=2 --ntasks=2 caffe train solver.prototxt\n")
+    assert said.count("Optimization Done.") == 1, said
+    assert trained(folder) == expected
+
+
+JOB = """
+wait_for() { i=0; until eval "$1"; do i=$((i + 1)); [ $i -lt 400 ] || { echo "no: $1"; cat caffe-1.log; exit 1; }; sleep 0.3; done; }
+export DATABASE=shared SCRATCH="$PWD/scratch"
+sbatch --cpus-per-task=1 --mem=500 %s
+wait_for '[ "$(wc -l < runs/1-0/metrics.jsonl)" -gt 2 ]' 2>/dev/null
+ls scratch/shared
+scancel --signal=TERM 1
+wait_for 'squeue --noheader | grep -q " PD "'
+scontrol update JobId=1 StartTime=now
+wait_for '[ -z "$(squeue --noheader)" ]'
+"""
+
+
+def ending(run):
+    return json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
+
+
+def test_a_slurm_job_stops_is_queued_again_and_goes_on(folder, solver):
+    solver("solver", max_iter=600, display=5, snapshot_prefix='"run"')
+    (folder / "db").rename(folder / "shared")  # so that only the copy can be read
+    said = in_slurm(folder, JOB % (RECIPES / "slurm" / "train.sbatch"))
+    log = (folder / "caffe-1.log").read_text()
+    assert "data.mdb" in said
+    first, second = ending(folder / "runs" / "1-0"), ending(folder / "runs" / "1-1")
+    assert first["reason"] == "stopped" and 0 < first["iteration"] < 600, log
+    assert f"Restoring previous solver status from run_iter_{first['iteration']}.solverstate" in log
+    assert second["reason"] == "finished" and second["iteration"] == 600, log
+    assert not (folder / "scratch").exists()
+
+
+# Two ranks with Slurm's variables; a step of one command for each machine runs once.
+SRUN = """#!/bin/sh
+train= ranks=
+for word; do
+  case "$word" in --*) shift ;; caffe) train=1; break ;; *) break ;; esac
+done
+[ -n "$train" ] || exec "$@"
+export SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=1 SLURM_STEP_ID=2 SLURM_STEP_NODELIST=localhost
+SLURM_PROCID=1 "$@" & SLURM_PROCID=0 "$@"
+wait
+"""
+
+
+def test_the_slurm_job_without_slurm(folder):
+    (folder / "bin").mkdir()
+    (folder / "db").rename(folder / "shared")
+    for name, text in (("srun", SRUN), ("scontrol", "#!/bin/sh\ntouch requeued\n")):
+        (folder / "bin" / name).write_text(text)
+        (folder / "bin" / name).chmod(0o755)
+    own = variables(SLURM_JOB_ID=str(free_port()), SLURM_CPUS_PER_TASK="1", SLURM_JOB_NUM_NODES="1", DATABASE="shared",
+                    SCRATCH=str(folder / "scratch"))
+    own["PATH"] = f"{folder / 'bin'}:{own['PATH']}"
+    [(status, said)] = finish(start(folder, [["bash", RECIPES / "slurm" / "train.sbatch"]], **own))
+    assert status == 0 and said.count("Optimization Done.") == 1, said
+    assert not (folder / "scratch").exists()
+    assert ending(folder / "runs" / f"{own['SLURM_JOB_ID']}-0")["reason"] == "finished"
+    assert not (folder / "requeued").exists()
+
+
+# Kubernetes.
+
+def fields(document, path):
+    for name in path.split("."):
+        document = document[int(name) if name.isdigit() else name]
+    return document
+
+
+def test_the_train_job(folder, expected):
+    runtime, job = yaml.safe_load_all((RECIPES / "kubernetes" / "trainjob.yaml").read_text())
+    assert (runtime["apiVersion"], runtime["kind"]) == ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime")
+    assert (job["apiVersion"], job["kind"]) == ("trainer.kubeflow.org/v1alpha1", "TrainJob")
+    assert job["spec"]["runtimeRef"]["name"] == runtime["metadata"]["name"]
+    assert job["spec"]["runtimeRef"]["kind"] == runtime["kind"]
+    assert job["spec"]["trainer"]["numNodes"] == runtime["spec"]["mlPolicy"]["numNodes"] == 2
+    assert runtime["spec"]["mlPolicy"]["torch"] == {}  # sets PET_*; Trainer 2.2 has removed numProcPerNode
+    node = fields(runtime, "spec.template.spec.replicatedJobs.0")
+    assert node["name"] == "node"  # what the policy "torch" looks for
+    assert fields(node, "template.metadata.labels")["trainer.kubeflow.org/trainjob-ancestor-step"] == "trainer"
+    pod = fields(node, "template.spec.template.spec")
+    check_pod(pod, "node")
+    commands = []
+    for rank in (0, 1):
+        # As Kubeflow Trainer sets them, on one machine.
+        pet = {"PET_NNODES": "2", "PET_NODE_RANK": str(rank), "PET_MASTER_ADDR": "localhost", "PET_MASTER_PORT": "%PORT%"}
+        commands.append([re.sub(r"\$\((\w+)\)", lambda found, pet=pet: pet[found[1]], word)
+                         for word in job["spec"]["trainer"]["command"]])
+    run_as_ranks(folder, commands)
+    assert trained(folder) == expected
+
+
+def check_pod(pod, container):
+    [one] = pod["containers"]
+    assert one["name"] == container and one["image"]
+    volumes = {volume["name"] for volume in pod.get("volumes", [])}
+    assert {mount["name"] for mount in one.get("volumeMounts", [])} == volumes
+    assert pod["terminationGracePeriodSeconds"] >= 60
+    return one
+
+
+def run_as_ranks(folder, commands):
+    port = str(free_port())
+    commands = [[word.replace("%PORT%", port) for word in command] for command in commands]
+    for status, said in finish(start(folder, commands, **variables())):
+        assert status == 0, said
+
+
+def test_the_mpi_job(folder):
+    mpirun(2)
+    job = yaml.safe_load((RECIPES / "kubernetes" / "mpijob.yaml").read_text())
+    assert (job["apiVersion"], job["kind"]) == ("kubeflow.org/v2beta1", "MPIJob")
+    replicas = job["spec"]["mpiReplicaSpecs"]
+    assert set(replicas) == {"Launcher", "Worker"} and replicas["Launcher"]["replicas"] == 1
+    assert job["spec"]["mpiImplementation"] == "OpenMPI"
+    launcher = check_pod(fields(replicas, "Launcher.template.spec"), "launcher")
+    worker = check_pod(fields(replicas, "Worker.template.spec"), "worker")
+    assert launcher["image"] == worker["image"]
+    ranks = replicas["Worker"]["replicas"] * job["spec"]["slotsPerWorker"]
+    script = launcher["command"][-1]
+    assert f"-np {ranks} " in script
+    # The operator's host file has a line for each worker; this machine stands for the first one.
+    (folder / "hostfile").write_text("localhost slots=4\n")
+    for old, new in (("/etc/mpi/hostfile", str(folder / "hostfile")), ("/training", str(folder)), (":29500", f":{free_port()}")):
+        assert old in script
+        script = script.replace(old, new)
+    said = run_recipe(folder, [*launcher["command"][:-1], script], CAFFE_SECRET=SECRET)
+    assert said.count("Optimization Done.") == 1
+
+
+def test_the_image_of_the_mpi_job():
+    text = (RECIPES / "kubernetes" / "mpi.Dockerfile").read_text()
+    job = yaml.safe_load((RECIPES / "kubernetes" / "mpijob.yaml").read_text())
+    worker = fields(job, "spec.mpiReplicaSpecs.Worker.template.spec.containers.0")
+    assert worker["command"][0] == "/usr/sbin/sshd" and "openssh-server" in text
+    assert worker["command"][-1] in text  # the server's settings
+    assert f"HostKey {job['spec']['sshAuthMountPath']}/id_rsa" in text
+    assert re.findall(r"^USER (\S+)", text, re.MULTILINE)[-1] == "1000"
+
+
+# Compose.
+
+def compose():
+    text = (RECIPES / "compose" / "compose.yaml").read_text()
+    given = {"CAFFE_SECRET": SECRET, "THREADS": "1"}
+    text = re.sub(r"\$\{(\w+)(?::[-?]([^}]*))?\}", lambda found: given.get(found[1], found[2]), text)
+    return yaml.safe_load(text)
+
+
+def test_the_services_of_compose():
+    services = compose()["services"]
+    assert list(services) == ["machine0", "machine1"]
+    for rank, (name, service) in enumerate(services.items()):
+        known = {"build", "image", "working_dir", "volumes", "environment", "stop_grace_period", "restart", "hostname", "command",
+                 "depends_on"}  # of the Compose Specification
+        assert set(service) <= known
+        assert service["hostname"] == name and service["environment"]["CAFFE_SECRET"] == SECRET
+        assert f"-rank {rank} " in service["command"] and f"-ranks {len(services)} " in service["command"]
+        assert "-store machine0:" in service["command"]
+        context = (RECIPES / "compose" / service["build"]["context"]).resolve()
+        assert context == ROOT and (context / service["build"]["dockerfile"]).exists()
+
+
+def test_the_commands_of_compose_train_together(folder, expected, machines):
+    commands = [machines(number, name, "env", *(f"{key}={value}" for key, value in service["environment"].items()),
+                         *shlex.split(service["command"]))
+                for number, (name, service) in enumerate(compose()["services"].items(), 1)]
+    for status, said in finish(start(folder, commands, **variables())):
+        assert status == 0, said
+    assert trained(folder) == expected
+
+
+# ImageNet in large batches.
+
+def test_large_batches(workplace):
+    folder = workplace.root / "examples" / "imagenet"
+    for name in ("ilsvrc12_train_lmdb", "ilsvrc12_val_lmdb"):
+        write_images(folder / name)
+    path = "examples/clusters/imagenet_large_batch/solver.prototxt"
+    assert "Peak memory:" in workplace.run("caffe", "plan", f"--solver={path}")
+    solver = text_format.Parse((workplace.root / path).read_text(), caffe_pb2.SolverParameter())
+    batch = 64 * 32
+    assert solver.base_lr == pytest.approx(0.1 * batch / 256)
+    assert solver.rampup_interval == round(5 * 1281167 / batch)
+    assert solver.max_iter == pytest.approx(90 * 1281167 / batch, rel=1e-3)
+    store = f"127.0.0.1:{free_port()}"
+    commands = [[BINARIES / "caffe", "train", path, "-ranks=2", f"-rank={rank}", f"-store={store}", "--set=max_iter=1",
+                 "--set=display=1", "--set=snapshot_after_train=false", "--set=layer[0].data_param.batch_size=2"]
+                for rank in (0, 1)]
+    results = finish(start(workplace.root, commands), 300)
+    assert [status for status, _ in results] == [0, 0], results
+    assert "batch_size is that of each" in results[0][1], results[0][1]
+
+
+def write_images(path):
+    import lmdb  # pylint: disable=import-outside-toplevel
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with lmdb.open(str(path), map_size=1 << 26) as database, database.begin(write=True) as transaction:
+        for number in range(4):
+            pixels = bytes((i * (number + 3)) & 255 for i in range(3 * 256 * 256))
+            record = caffe_pb2.Datum(channels=3, height=256, width=256, data=pixels, label=number)
+            transaction.put(b"%08d" % number, record.SerializeToString())
