@@ -13,6 +13,7 @@
 #include "caffe/distributed/arrivals.hpp"
 #include "caffe/distributed/local_communicator.hpp"
 #include "caffe/distributed/membership.hpp"
+#include "caffe/distributed/tcp_transport.hpp"
 #include "caffe/error.hpp"
 #include "tests/distributed/rank_values.hpp"
 #include "tests/support/loopback_ranks.hpp"
@@ -219,6 +220,42 @@ TEST(TcpCommunicator, ARankThatLeavesTooEarlyIsNamed) {
   });
   EXPECT_EQ(errors[2], "");
   for (const int rank : {0, 1}) EXPECT_THAT(errors[rank], HasSubstr("rank 2 (host "));
+}
+
+// It has sent to rank 0 what that needs for its last collective, and nothing to rank 1.
+TEST(TcpCommunicator, ARankThatIsStoppedInTheLastCollectiveIsNamedThoughRank0HasLeft) {
+  const int port = FreePort();
+  std::string error;
+  std::vector<std::thread> threads;
+  std::promise<void> end;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      MembershipOptions options = LoopbackRank(rank, 3, port);
+      options.silence_seconds = 1;
+      Socket own = Socket::Listen({"127.0.0.1", 0});
+      options.port = own.port();
+      Membership membership(options);
+      const auto transport = ConnectRanks(options, &membership, &own, 1)[0];
+      char byte = 0;
+      const Transport::Outgoing outgoing{0, {&byte, 1}};
+      const Transport::Incoming incoming{2, {&byte, 1}};
+      if (rank == 0) transport->Exchange({}, {&incoming, 1});
+      if (rank == 2) {
+        transport->Exchange({&outgoing, 1}, {});
+        end.get_future().wait();
+      }
+      if (rank == 1) {
+        try {
+          transport->Exchange({}, {&incoming, 1});
+        } catch (const DeviceError& loss) {
+          error = loss.what();
+        }
+        end.set_value();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(error, AllOf(HasSubstr("rank 2 (host "), HasSubstr("since rank 0 has ended")));
 }
 
 TEST(TcpCommunicator, RanksThatDoNotFitAreRefusedByAll) {

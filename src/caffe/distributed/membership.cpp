@@ -80,6 +80,11 @@ void Membership::ThrowIfLost() {
   if (loss_) std::rethrow_exception(loss_);
 }
 
+std::optional<Socket::Clock::time_point> Membership::WhenRank0Left() {
+  const std::lock_guard lock(mutex_);
+  return rank0_left_at_;
+}
+
 void Membership::Wake() const {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
@@ -198,6 +203,8 @@ void Membership::Take(int rank, Peer* peer, const distributed::Notice& notice) {
   if (notice.leaves()) {
     peer->is_gone = true;
     peer->stream.socket().EndSending();
+    const std::lock_guard lock(mutex_);
+    if (rank == 0) rank0_left_at_ = Clock::now();
   }
   if (notice.loss().empty()) return;
   const int lost = notice.lost_rank();

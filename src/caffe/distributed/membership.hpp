@@ -39,6 +39,8 @@ class Membership {
   // was lost first, and returns the error that all ranks throw.
   std::exception_ptr ReportLoss(int rank, const std::string& why);
   void ThrowIfLost();
+  // When rank 0, which had done its work, stopped looking after the others; never on rank 0.
+  std::optional<Socket::Clock::time_point> WhenRank0Left();
 
  private:
   using Clock = Socket::Clock;
@@ -79,6 +81,7 @@ class Membership {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stops_ = false;
+  std::optional<Clock::time_point> rank0_left_at_;
   std::vector<std::pair<int, std::string>> reports_;  // of losses, not passed on yet
   std::exception_ptr loss_;
   std::function<void(const std::exception_ptr&)> on_loss_;

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -18,8 +19,9 @@ using Links = std::vector<Socket>;  // by rank; this rank's own is not open
 
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(int rank, Links links, Membership* membership)
-      : rank_(rank),
+  TcpTransport(const MembershipOptions& options, Links links, Membership* membership)
+      : rank_(options.rank),
+        patience_(options.silence_seconds),
         links_(std::move(links)),
         membership_(*membership),
         wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
@@ -39,9 +41,10 @@ class TcpTransport final : public Transport {
       bool is_done = true;
       for (size_t rank = 0; rank < work.size(); ++rank) {
         Advance(static_cast<int>(rank), &work[rank]);
-        is_done &= !work[rank].sends() && !work[rank].receives();
+        is_done &= work[rank].is_done();
       }
       if (is_done) return;
+      ThrowIfStuck(work);
       Wait(work);
     }
   }
@@ -65,41 +68,61 @@ class TcpTransport final : public Transport {
     std::vector<std::span<const char>> outgoing;
     std::vector<std::span<char>> incoming;
     size_t next_out = 0, next_in = 0;  // messages that are not complete
+    Clock::time_point moved = Clock::now();
+    bool is_done() const { return !sends() && !receives(); }
     bool sends() const { return next_out < outgoing.size(); }
     bool receives() const { return next_in < incoming.size(); }
   };
 
   // Moves a message forward as far as possible without blocking; whether it is complete.
   template <typename Bytes, typename Fn>
-  static bool Complete(Bytes* bytes, const Fn& move) {
+  static bool Complete(Bytes* bytes, Work* work, const Fn& move) {
     while (!bytes->empty()) {
       const size_t count = move(*bytes);
       if (count == 0) return false;
       *bytes = bytes->subspan(count);
+      work->moved = Clock::now();
     }
     return true;
   }
 
   // Sends to and receives from one rank without blocking.
   void Advance(int rank, Work* work) {
-    if (!work->sends() && !work->receives()) return;
+    if (work->is_done()) return;
     CAFFE_ASSERT(links_[rank].is_open(), "rank ", rank_, " exchanges with rank ", rank);
     try {
-      while (work->sends() && Complete(&work->outgoing[work->next_out],
+      while (work->sends() && Complete(&work->outgoing[work->next_out], work,
                                        [&](auto bytes) { return links_[rank].Send(bytes); })) {
         ++work->next_out;
       }
-      while (work->receives() && Complete(&work->incoming[work->next_in], [&](auto bytes) {
+      while (work->receives() && Complete(&work->incoming[work->next_in], work, [&](auto bytes) {
                return links_[rank].Receive(bytes);
              })) {
         ++work->next_in;
       }
     } catch (const ConnectionLost& error) {
-      const std::exception_ptr loss =
-          membership_.ReportLoss(rank, StrCat("is not to be reached: ", error.what()));
-      Abort(loss);
-      ThrowIfAborted();  // the first one
+      ThrowLoss(rank, StrCat("is not to be reached: ", error.what()));
     }
+  }
+
+  // Nobody notices that a rank is silent once rank 0 has left.
+  void ThrowIfStuck(const std::vector<Work>& work) {
+    const std::optional<Clock::time_point> left = membership_.WhenRank0Left();
+    if (!left) return;
+    for (size_t rank = 0; rank < work.size(); ++rank) {
+      if (work[rank].is_done() || Clock::now() - std::max(*left, work[rank].moved) < patience_) {
+        continue;
+      }
+      ThrowLoss(static_cast<int>(rank),
+                StrCat("rank ", rank_, " has waited for it for ", patience_.count(),
+                       " s, since rank 0 has ended; its machine or its network is down, or the "
+                       "process is stopped"));
+    }
+  }
+
+  void ThrowLoss(int rank, const std::string& why) {
+    Abort(membership_.ReportLoss(rank, why));
+    ThrowIfAborted();  // the first one
   }
 
   void Wait(const std::vector<Work>& work) const {
@@ -109,10 +132,11 @@ class TcpTransport final : public Transport {
       if (events == 0) continue;
       waiting.push_back({links_[rank].descriptor(), static_cast<short>(events), 0});
     }
-    ::poll(waiting.data(), waiting.size(), -1);
+    ::poll(waiting.data(), waiting.size(), 1000);  // ThrowIfStuck() looks at the time
   }
 
   const int rank_;
+  const std::chrono::duration<double> patience_;
   Links links_;
   Membership& membership_;
   const int wake_;
@@ -228,8 +252,7 @@ std::vector<std::shared_ptr<Transport>> ConnectRanks(const MembershipOptions& op
   Doorkeeper(options, membership, port, &channels).Await(deadline);
   std::vector<std::shared_ptr<Transport>> transports;
   for (Links& links : channels) {
-    transports.push_back(
-        std::make_shared<TcpTransport>(options.rank, std::move(links), membership));
+    transports.push_back(std::make_shared<TcpTransport>(options, std::move(links), membership));
   }
   return transports;
 }

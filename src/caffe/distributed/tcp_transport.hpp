@@ -14,6 +14,9 @@ namespace caffe {
 // All ranks call it. `port` listens at MembershipOptions::port for the ranks with higher numbers.
 // Throws DeviceError if a rank does not connect in time or is lost. `membership` must outlive the
 // transports.
+//
+// Exchange() throws when a rank is lost. Membership notices that as long as rank 0 takes part; once
+// it has left, whoever sends and takes nothing for MembershipOptions::silence_seconds is lost.
 std::vector<std::shared_ptr<Transport>> ConnectRanks(const MembershipOptions& options,
                                                      Membership* membership, Socket* port,
                                                      int count);

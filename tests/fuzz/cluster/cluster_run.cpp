@@ -15,7 +15,8 @@
 namespace caffe::fuzz {
 namespace {
 
-constexpr double kJoinSeconds = 10;
+// Longer than a rank may be silent, as by default, so that rank 0 tells who is missing.
+constexpr double kJoinSeconds = 30;
 
 std::string WeightsOf(const Net& net) {
   std::string bytes;
