@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "caffe/common.hpp"
 #include "caffe/core/activity.hpp"
 #include "caffe/device/device.hpp"
 #include "caffe/distributed/gpu_communicators.hpp"
@@ -11,7 +12,6 @@
 #include "caffe/distributed/tcp_communicator.hpp"
 #include "caffe/error.hpp"
 #include "caffe/ranks.hpp"
-#include "caffe/version.hpp"
 
 namespace caffe {
 
@@ -74,7 +74,7 @@ std::shared_ptr<Communicator> JoinRanks(const RankOptions& options) {
   Require(membership.store.port != 0, "the store is '", options.store,
           "'; all ranks need to know its port");
   membership.secret = options.secret.empty() ? SecretOfUser() : options.secret;
-  membership.version = CAFFE_VERSION;
+  membership.version = Version();
   membership.run = options.run;
   membership.join_seconds = std::min(options.join_seconds, kLongestWait);
   membership.doing = WhatIsDone;

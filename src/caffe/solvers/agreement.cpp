@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <sstream>
 
+#include "caffe/common.hpp"
 #include "caffe/core/hash.hpp"
 #include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 #include "caffe/graph/graph.hpp"
 #include "caffe/plan_report.hpp"
-#include "caffe/version.hpp"
 
 namespace caffe {
 namespace {
@@ -70,7 +70,7 @@ std::vector<Fact> FactsAboutStart(const SolverParameter& param, const Net& net) 
   for (const PlanStep& step : PlanSteps(net)) {
     plan += StrCat(step.op, " by ", step.kernel, " (", step.operands, ")\n");
   }
-  return {{"the version", CAFFE_VERSION},
+  return {{"the version", Version()},
           {"the solver", alike.DebugString()},
           {"the net", net.definition().DebugString()},
           {"the net's plan (are the processors of one kind?)", plan}};
