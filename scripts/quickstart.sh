@@ -76,10 +76,8 @@ show_building() {
 # What training and README's Python example need; the rest is built by README's next command.
 echo "== Building (log: $logs/build.log)"
 start=$SECONDS
-first_time=()
-[ -f "build/$preset/CMakeCache.txt" ] || first_time=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=10)
 set +e
-{ cmake --preset "$preset" "${first_time[@]}" &&
+{ cmake --preset "$preset" &&
     cmake --build --preset "$preset" --parallel "$(job_count)" --target caffe_tool convert_mnist_data caffe_python
 } 2>&1 </dev/null | tee "$logs/build.log" | show_building
 status=${PIPESTATUS[0]}
