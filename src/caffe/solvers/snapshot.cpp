@@ -30,37 +30,6 @@ bool IsDefault(const ops::StepState& state) {
   return state.scale == 1 && state.skipped_steps == 0;
 }
 
-void WriteBinaryState(const std::vector<std::shared_ptr<Blob>>& history,
-                      const SolverProgress& progress, AtomicFile* file) {
-  SolverState state;
-  state.set_iter(progress.iter);
-  state.set_current_step(progress.current_step);
-  state.set_minimum_loss(static_cast<float>(progress.plateau.minimum_loss));
-  state.set_iter_last_event(progress.plateau.iter_last_event);
-  state.mutable_recent_loss()->Assign(progress.recent_losses.begin(), progress.recent_losses.end());
-  state.set_learned_net(progress.learned_net);
-  state.set_solver_type(progress.solver_type);
-  state.set_net_name(progress.net_name);
-  state.set_random_seed(progress.seed);
-  for (const auto& [layer, records] : progress.delivered_records) {
-    DataCursor* cursor = state.add_data_cursor();
-    cursor->set_layer(layer);
-    cursor->set_records(records);
-  }
-  if (!IsDefault(progress.gradient_scale)) {
-    GradientScaleState* scale = state.mutable_gradient_scale();
-    scale->set_scale(progress.gradient_scale.scale);
-    scale->set_limit(progress.gradient_scale.limit);
-    scale->set_good_steps(static_cast<int>(progress.gradient_scale.good_steps));
-    scale->set_skipped_steps(static_cast<int64_t>(progress.gradient_scale.skipped_steps));
-    scale->set_skipped_in_a_row(static_cast<int>(progress.gradient_scale.skipped_in_a_row));
-  }
-  state.mutable_larc_cosine()->Assign(progress.larc_cosines.begin(), progress.larc_cosines.end());
-  for (const std::shared_ptr<Blob>& blob : history)
-    WriteBlob(*blob, /*write_diff=*/false, state.add_history());
-  WriteBinaryProto(state, file);
-}
-
 void WriteHdf5State(const std::vector<std::shared_ptr<Blob>>& history,
                     const SolverProgress& progress, Hdf5Writer* file) {
   Hdf5Writer& writer = *file;
@@ -131,7 +100,7 @@ void WriteBinarySnapshot(const Net& net, const std::vector<std::shared_ptr<Blob>
                          const std::string& state_name) {
   AtomicFile model(progress.learned_net), state(state_name);
   WriteBinaryModel(net, write_diff, &model);
-  WriteBinaryState(history, progress, &state);
+  WriteBinaryProto(MakeSolverState(progress, history), &state);
   CommitBoth(&model, &state);
 }
 
@@ -257,6 +226,37 @@ std::string WriteSnapshot(const std::string& prefix, bool as_hdf5, bool write_di
   return state;
 }
 
+SolverState MakeSolverState(const SolverProgress& progress,
+                            const std::vector<std::shared_ptr<Blob>>& history) {
+  SolverState state;
+  state.set_iter(progress.iter);
+  state.set_current_step(progress.current_step);
+  state.set_minimum_loss(static_cast<float>(progress.plateau.minimum_loss));
+  state.set_iter_last_event(progress.plateau.iter_last_event);
+  state.mutable_recent_loss()->Assign(progress.recent_losses.begin(), progress.recent_losses.end());
+  state.set_learned_net(progress.learned_net);
+  state.set_solver_type(progress.solver_type);
+  state.set_net_name(progress.net_name);
+  state.set_random_seed(progress.seed);
+  for (const auto& [layer, records] : progress.delivered_records) {
+    DataCursor* cursor = state.add_data_cursor();
+    cursor->set_layer(layer);
+    cursor->set_records(records);
+  }
+  if (!IsDefault(progress.gradient_scale)) {
+    GradientScaleState* scale = state.mutable_gradient_scale();
+    scale->set_scale(progress.gradient_scale.scale);
+    scale->set_limit(progress.gradient_scale.limit);
+    scale->set_good_steps(static_cast<int>(progress.gradient_scale.good_steps));
+    scale->set_skipped_steps(static_cast<int64_t>(progress.gradient_scale.skipped_steps));
+    scale->set_skipped_in_a_row(static_cast<int>(progress.gradient_scale.skipped_in_a_row));
+  }
+  state.mutable_larc_cosine()->Assign(progress.larc_cosines.begin(), progress.larc_cosines.end());
+  for (const std::shared_ptr<Blob>& blob : history)
+    WriteBlob(*blob, /*write_diff=*/false, state.add_history());
+  return state;
+}
+
 SnapshotReader::SnapshotReader(const std::string& file) : file_(file) {
   file.ends_with(".h5") ? ReadHdf5() : ReadBinary();
 }
@@ -273,6 +273,10 @@ void SnapshotReader::ReadBinary() {
     ThrowIfWeights(file_);
     throw IoError(file_ + ": not a solver state (it has no iteration)");
   }
+  Take(state);
+}
+
+void SnapshotReader::Take(const SolverState& state) {
   progress_.iter = state.iter();
   progress_.current_step = state.current_step();
   progress_.plateau = {state.minimum_loss(), state.iter_last_event()};

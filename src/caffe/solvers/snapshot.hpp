@@ -49,9 +49,15 @@ std::string WriteSnapshot(const std::string& prefix, bool as_hdf5, bool write_di
                           const std::vector<std::shared_ptr<Blob>>& history,
                           SolverProgress progress);
 
+// What a binary state file holds.
+SolverState MakeSolverState(const SolverProgress& progress,
+                            const std::vector<std::shared_ptr<Blob>>& history);
+
 // Reads a state file (by its ".h5" ending) without touching the blobs yet.
 class SnapshotReader {
  public:
+  // `name` is for errors.
+  SnapshotReader(const std::string& name, const SolverState& state) : file_(name) { Take(state); }
   // Throws IoError for a missing, torn or different file; a weights file is recognised.
   explicit SnapshotReader(const std::string& file);
   const SolverProgress& progress() const { return progress_; }
@@ -65,6 +71,7 @@ class SnapshotReader {
  private:
   void ReadHdf5();
   void ReadBinary();
+  void Take(const SolverState& state);
 
   std::string file_;
   SolverProgress progress_;

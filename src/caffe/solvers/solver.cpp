@@ -28,6 +28,7 @@
 #include "caffe/solvers/smoothed_loss.hpp"
 #include "caffe/solvers/snapshot.hpp"
 #include "caffe/solvers/solver_nets.hpp"
+#include "caffe/solvers/statistics_keeper.hpp"
 #include "caffe/solvers/step_reports.hpp"
 #include "caffe/solvers/training_log.hpp"
 #include "caffe/solvers/training_progress.hpp"
@@ -121,10 +122,16 @@ struct Solver::Impl {
   void ReportTest(size_t index, const std::vector<std::vector<double>>& batches);
   void PollDuringTest();
   SolverAction::Enum Poll();
+  SolverProgress Progress();
   std::string Snapshot();
+  SolverMemory Memory();
   void SnapshotWhileTraining();
   void SnapshotAtEnd();
   void Restore(const std::string& file);
+  void Restore(const SolverMemory& memory);
+  // `name` is for errors.
+  void RestoreFrom(const SnapshotReader& reader, const std::string& name,
+                   const std::function<void()>& load_weights);
   // Throws InvalidArgument if Restore() has failed while it changed something.
   void CheckRestored() const;
   double LearningRate();
@@ -148,8 +155,10 @@ struct Solver::Impl {
   int iter = 0;
   int current_step = 0;
   PlateauState plateau;
-  // Where the data layers stood when the iteration under way began, for `watchdog: "abort"`.
+  // Where the data layers stood and what the statistics were when the iteration under way began,
+  // for runs that go on from there or snapshot it when it is broken off.
   std::optional<std::map<std::string, uint64_t>> records_at_iteration;
+  std::optional<StatisticsKeeper> statistics_at_iteration;
   // From the first run on, until one is aborted. One for each process, whose activities it sees.
   std::optional<Watchdog> watchdog;
   int last_snapshot_iter = -1;
@@ -245,6 +254,9 @@ void Solver::Impl::BuildNets() {
   tested_batches.assign(test_nets.size(), 0);
   CheckTrainable();
   training_net.emplace(*net);
+  if (options.goes_back || param.watchdog() == "abort") {
+    statistics_at_iteration.emplace(*training_net);
+  }
   parallel.Attach(*net);
   decide.clip_gradients = param.clip_gradients();
   decide.scaling = MakeGradientScaleRule(net->definition(), param.precision() == FP16);
@@ -282,7 +294,7 @@ void Solver::Impl::CheckSolvable() const {
 }
 
 void Solver::Impl::CheckSnapshotSize() const {
-  if (param.snapshot_format() == SolverParameter::HDF5) return;
+  if (param.snapshot_format() == SolverParameter::HDF5 && !options.goes_back) return;
   uint64_t weight_bytes = 0, history_bytes = 0;
   for (const Net::LearnableParam& one : net->learnable_params()) {
     weight_bytes += one.blob->data_tensor().desc().bytes() * (param.snapshot_diff() ? 2 : 1);
@@ -298,7 +310,10 @@ void Solver::Impl::Step(int iterations) {
   while (iter < stop) {
     const std::string number = std::to_string(iter);
     const Activity iterating("compute", "computes iteration", number);
-    if (param.watchdog() == "abort") records_at_iteration = training_net->delivered_records();
+    if (statistics_at_iteration) {
+      records_at_iteration = training_net->delivered_records();
+      statistics_at_iteration->Save();
+    }
     if (IsTested()) {
       TestAll();
       if (stop_requested) break;
@@ -599,6 +614,31 @@ void Solver::Impl::PollDuringTest() {
   if (action == SolverAction::STOP) stop_requested = true;
 }
 
+// Of the last whole iteration, where an error has broken off one.
+SolverProgress Solver::Impl::Progress() {
+  SolverProgress progress;
+  progress.iter = iter;
+  progress.current_step = current_step;
+  progress.plateau = plateau;
+  progress.recent_losses = smoothed_loss.losses();
+  progress.solver_type = param.type();
+  progress.net_name = net->name();
+  progress.seed = seed;
+  progress.delivered_records = records_at_iteration.value_or(training_net->delivered_records());
+  progress.gradient_scale = updater->ReadState();
+  if (decide.larc.is_turbo) progress.larc_cosines = updater->ReadCosines();
+  return progress;
+}
+
+SolverMemory Solver::Impl::Memory() {
+  CheckRestored();
+  NetParameter weights;
+  net->ToProto(&weights);
+  const SolverState state = MakeSolverState(Progress(), updater->history());
+  CheckSnapshotFits(weights.ByteSizeLong(), state.ByteSizeLong());
+  return {state.SerializeAsString(), weights.SerializeAsString()};
+}
+
 std::string Solver::Impl::Snapshot() {
   CheckRestored();
   if (!parallel.is_root()) {
@@ -608,21 +648,9 @@ std::string Solver::Impl::Snapshot() {
   const TraceSpan span("snapshot");
   const Activity writing("snapshot", "writes", snapshot_prefix);
   const TrainingProgress::Pause pause(*reporter);
-  SolverProgress progress;
-  progress.iter = iter;
-  progress.current_step = current_step;
-  progress.plateau = plateau;
-  progress.recent_losses = smoothed_loss.losses();
-  progress.solver_type = param.type();
-  progress.net_name = net->name();
-  progress.seed = seed;
-  // Not those of an iteration that was broken off.
-  progress.delivered_records = records_at_iteration.value_or(training_net->delivered_records());
-  progress.gradient_scale = updater->ReadState();
-  if (decide.larc.is_turbo) progress.larc_cosines = updater->ReadCosines();
   const bool as_hdf5 = param.snapshot_format() == SolverParameter::HDF5;
   const std::string file = WriteSnapshot(snapshot_prefix, as_hdf5, param.snapshot_diff(), *net,
-                                         updater->history(), std::move(progress));
+                                         updater->history(), Progress());
   last_snapshot_iter = iter;
   reporter->Report(SnapshotReport{iter, file});
   return file;
@@ -641,6 +669,24 @@ void Solver::Impl::SnapshotWhileTraining() {
 
 void Solver::Impl::Restore(const std::string& file) {
   const SnapshotReader reader(file);
+  const std::string weights = reader.WeightsFile();
+  RestoreFrom(reader, file, [&] {
+    if (!weights.empty()) net->CopyTrainedLayersFrom(weights);
+  });
+}
+
+void Solver::Impl::Restore(const SolverMemory& memory) {
+  const std::string name = "the run's memory";
+  SolverState state;
+  NetParameter weights;
+  Require(state.ParseFromString(parallel.OfRoot(memory.state)) &&
+              weights.ParseFromString(parallel.OfRoot(memory.weights)),
+          name, " is none that a solver has given");
+  RestoreFrom(SnapshotReader(name, state), name, [&] { net->CopyTrainedLayersFrom(weights); });
+}
+
+void Solver::Impl::RestoreFrom(const SnapshotReader& reader, const std::string& file,
+                               const std::function<void()>& load_weights) {
   const SolverProgress& progress = reader.progress();
   Require(progress.solver_type.empty() || progress.solver_type == param.type(), file,
           ": was written by a solver of type '", progress.solver_type, "', this one is '",
@@ -654,7 +700,6 @@ void Solver::Impl::Restore(const std::string& file) {
   if (cosines.empty()) cosines.resize(params);
   Require(cosines.size() == params, file, ": has ", cosines.size(), " LARC cosines, the net ",
           params, " parameters; it was written by another net");
-  const std::string weights = reader.WeightsFile();
   // After a failure the nets may be without their data, and cannot be asked.
   const bool moves_data =
       is_half_restored ||
@@ -668,7 +713,7 @@ void Solver::Impl::Restore(const std::string& file) {
       TrainingNet(*test_net).ResumeFrom(seed, {});
     tested_batches.assign(test_nets.size(), 0);
   }
-  if (!weights.empty()) net->CopyTrainedLayersFrom(weights);
+  load_weights();
   reader.ReadHistory(updater->history());
   iter = last_snapshot_iter = progress.iter;
   current_step = progress.current_step;
@@ -708,6 +753,7 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
     train();
   } catch (const std::exception& error) {
     parallel.LetLayersSum(false);
+    if (records_at_iteration) statistics_at_iteration->Restore();
     const std::string aborted = watchdog ? watchdog->reason() : "";
     if (!aborted.empty()) SnapshotWhileTraining();
     watchdog.reset();
@@ -781,6 +827,12 @@ void Solver::Restore(const std::string& state_file) {
 }
 std::string Solver::Snapshot() {
   return impl_->Snapshot();
+}
+SolverMemory Solver::Memory() {
+  return impl_->Memory();
+}
+void Solver::Restore(const SolverMemory& memory) {
+  EndingAll(impl_->options, [&] { impl_->Restore(memory); });
 }
 void Solver::TestAll() {
   EndingAll(impl_->options, [&] { impl_->TestAll(); });

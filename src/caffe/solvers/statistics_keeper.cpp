@@ -47,9 +47,20 @@ void StatisticsKeeper::Bind() {
 void StatisticsKeeper::Save() {
   if (tensors_.empty()) return;
   Bind();
+  Copy(statistics_, std::span(kept_).first(tensors_.size()));
+}
+
+void StatisticsKeeper::Restore() {
+  if (tensors_.empty()) return;
+  Bind();
+  Copy(std::span(kept_).first(tensors_.size()), statistics_);
+  MarkWritten();
+}
+
+void StatisticsKeeper::Copy(std::span<TensorView> from, std::span<TensorView> to) const {
   KernelContext context;
-  context.inputs = statistics_;
-  context.outputs = std::span(kept_).first(tensors_.size());
+  context.inputs = from;
+  context.outputs = to;
   context.stream = &device_->compute_stream();
   save_.run(context);
 }

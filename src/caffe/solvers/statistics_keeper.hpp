@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "caffe/net/training_net.hpp"
@@ -19,12 +20,16 @@ class StatisticsKeeper {
  public:
   explicit StatisticsKeeper(const TrainingNet& net);
   void Save();
+  // At once, whatever has been decided.
+  void Restore();
   // `decision` is what ops::DecideStep made. Launches only; after Bind(), before MarkWritten().
   void RestoreIfSkipped(const TensorView& decision);
   void Bind();
   void MarkWritten();
 
  private:
+  void Copy(std::span<TensorView> from, std::span<TensorView> to) const;
+
   std::shared_ptr<Device> device_;
   std::vector<SyncedTensor*> tensors_;
   std::vector<std::shared_ptr<void>> memory_;
