@@ -38,6 +38,8 @@ struct RankOptions {
   std::string run;
   // Seconds within which all ranks have to come; positive.
   double join_seconds = 120;
+  // With how many ranks training may go on when others vanish: 1 to `ranks`. 0: it ends.
+  int min_ranks = 0;
 };
 
 // As whoever has started this process says: torchrun, mpirun (Open MPI, or MPICH and its kin) or
@@ -51,5 +53,13 @@ CAFFE_EXPORT std::optional<RankOptions> RanksFromEnvironment();
 // or the GPUs do not reach each other, and Unsupported for a GPU where this build or machine has no
 // NCCL.
 CAFFE_EXPORT std::shared_ptr<Communicator> JoinRanks(const RankOptions& options);
+
+// Those that are left when one has vanished from `before` (Communicator::Vanished() names it, on
+// all of them), numbered anew in their old order; rank 0 stays rank 0. `options` as for the first
+// JoinRanks(). All others have to come, or within join_seconds as many as min_ranks with rank 0.
+// `before` must have been let go of, but for this pointer, which ends it. Throws what JoinRanks()
+// does, DeviceError where too few are left.
+CAFFE_EXPORT std::shared_ptr<Communicator> RejoinRanks(const RankOptions& options,
+                                                       std::shared_ptr<Communicator> before);
 
 }  // namespace caffe

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <functional>
 #include <future>
+#include <numeric>
+#include <optional>
 #include <thread>
 
 #include "caffe/distributed/arrivals.hpp"
@@ -220,6 +223,63 @@ TEST(TcpCommunicator, ARankThatLeavesTooEarlyIsNamed) {
   });
   EXPECT_EQ(errors[2], "");
   for (const int rank : {0, 1}) EXPECT_THAT(errors[rank], HasSubstr("rank 2 (host "));
+}
+
+TEST(TcpCommunicator, RanksThatVanishAreToldFromThoseThatFail) {
+  for (const bool fails : {false, true}) {
+    std::vector<std::optional<int>> vanished(3);
+    RunRanks(3, [&](Communicator& communicator) {
+      if (communicator.rank() == 1) {
+        if (fails) throw InvalidArgument("a record is no image");
+        return;
+      }
+      double number = 1;
+      try {
+        communicator.AllReduceSum({&number, 1});
+      } catch (const Error&) {
+        vanished[communicator.rank()] = communicator.Vanished();
+      }
+    });
+    for (const int rank : {0, 2}) {
+      EXPECT_EQ(vanished[rank], fails ? std::nullopt : std::optional<int>(1));
+    }
+  }
+}
+
+// Of five, some: `lost` is known to be.
+std::vector<int> NewRanksOf(const std::vector<int>& those_left, int lost, int least) {
+  const int port = FreePort();
+  std::vector<int> ranks(5, -1);
+  std::vector<std::thread> threads;
+  for (const int rank : those_left) {
+    threads.emplace_back([&, rank] {
+      MembershipOptions options = LoopbackRank(rank, 5, port);
+      options.survivors = {.lost = lost, .least = least};
+      options.join_seconds = 1;
+      try {
+        const auto communicator = MakeTcpCommunicator(options);
+        double sum = rank;
+        communicator->AllReduceSum({&sum, 1});
+        const int all = std::accumulate(those_left.begin(), those_left.end(), 0);
+        EXPECT_EQ(sum, all - (rank == lost ? 0 : std::ranges::count(those_left, lost) * lost));
+        EXPECT_EQ(communicator->AllGather(std::to_string(rank))[communicator->rank()],
+                  std::to_string(rank));
+        ranks[rank] = communicator->rank();
+      } catch (const Error&) {
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return ranks;
+}
+
+TEST(TcpCommunicator, ThoseThatAreLeftKeepTheirOrder) {
+  EXPECT_EQ(NewRanksOf({0, 1, 3, 4}, 2, 4), (std::vector<int>{0, 1, -1, 2, 3}));
+  EXPECT_EQ(NewRanksOf({0, 3}, 2, 2), (std::vector<int>{0, -1, -1, 1, -1}));  // after a while
+  EXPECT_EQ(NewRanksOf({0}, 2, 1), (std::vector<int>{0, -1, -1, -1, -1}));
+  EXPECT_EQ(NewRanksOf({0, 3}, 2, 3), (std::vector<int>{-1, -1, -1, -1, -1}));
+  // The lost one, late.
+  EXPECT_EQ(NewRanksOf({0, 1, 2}, 2, 2), (std::vector<int>{0, 1, -1, -1, -1}));
 }
 
 // It has sent to rank 0 what that needs for its last collective, and nothing to rank 1.

@@ -69,14 +69,20 @@ class Host {
 
  private:
   Gathered AwaitAll() {
-    while (gathered_.streams.size() + 1 < gathered_.members.size()) {
-      if (Clock::now() >= deadline_) Fail<DeviceError>(WhoIsMissing());
+    const int awaited = options_.ranks - (options_.survivors ? 1 : 0);
+    while (CountOfJoined() < awaited) {
+      if (Clock::now() >= deadline_) {
+        if (options_.survivors && CountOfJoined() >= options_.survivors->least) break;
+        Fail<DeviceError>(WhoIsMissing());
+      }
       TakeArrivals();
       CheckThoseWhoCame();
     }
     SendRoster();
-    return std::move(gathered_);
+    return Renumbered();
   }
+
+  int CountOfJoined() const { return static_cast<int>(gathered_.streams.size()) + 1; }
 
   void TakeArrivals() {
     std::vector<int> joined;
@@ -97,6 +103,9 @@ class Host {
       arrival->Refuse("it belongs to another run");
       arrivals_.AddStranger(StrCat("a connection from ", host, " belongs to another run"));
       return;
+    }
+    if (options_.survivors && hello.rank() == options_.survivors->lost) {
+      return arrival->Refuse("the others go on without it");
     }
     // A rank of this machine may have come by its loopback address, by which others cannot reach
     // it.
@@ -137,13 +146,18 @@ class Host {
   // Joined ranks send nothing until the roster arrives; a closed connection means that one has
   // ended.
   void CheckThoseWhoCame() {
-    for (auto& [rank, stream] : gathered_.streams) {
+    for (auto one = gathered_.streams.begin(); one != gathered_.streams.end();) {
+      auto& [rank, stream] = *one;
       distributed::Notice notice;
       try {
         stream.Receive(&notice);
+        ++one;
       } catch (const Error&) {
-        Fail<DeviceError>(StrCat(Describe(rank, gathered_.members[rank]),
-                                 " has ended before all ranks had come"));
+        if (!options_.survivors) {
+          Fail<DeviceError>(StrCat(Describe(rank, gathered_.members[rank]),
+                                   " has ended before all ranks had come"));
+        }
+        one = gathered_.streams.erase(one);  // the others may still be enough
       }
     }
   }
@@ -153,6 +167,7 @@ class Host {
     int count = 0;
     for (int rank = 1; rank < options_.ranks; ++rank) {
       if (gathered_.streams.count(rank) != 0) continue;
+      if (options_.survivors && rank == options_.survivors->lost) continue;
       ++count;
       if (count <= 10) missing += StrCat(count > 1 ? ", " : "", rank);
       if (count == 11) missing += ", ...";
@@ -189,8 +204,11 @@ class Host {
 
   void SendRoster() {
     distributed::Notice notice;
-    for (const Member& member : gathered_.members) {
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      if (rank != 0 && gathered_.streams.count(rank) == 0) continue;
+      const Member& member = gathered_.members[rank];
       distributed::Member& one = *notice.add_roster();
+      one.set_rank(rank);
       one.set_host(member.host);
       one.set_process(member.process);
       one.set_address(member.address.host);
@@ -204,6 +222,17 @@ class Host {
                                  " has ended before all ranks had come"));
       }
     }
+  }
+
+  // Without those that have not come.
+  Gathered Renumbered() {
+    Gathered all = std::move(gathered_), present;
+    present.members.push_back(all.members[0]);
+    for (auto& [rank, stream] : all.streams) {
+      present.streams.emplace(static_cast<int>(present.members.size()), std::move(stream));
+      present.members.push_back(all.members[rank]);
+    }
+    return present;
   }
 
   const MembershipOptions& options_;
@@ -246,9 +275,10 @@ Gathered JoinRoot(const MembershipOptions& options) {
   if (!notice.loss().empty()) throw DeviceError(Printable(notice.loss()));
   Gathered gathered;
   for (const distributed::Member& one : notice.roster()) {
+    if (one.rank() == options.rank) gathered.rank = static_cast<int>(gathered.members.size());
     gathered.members.push_back({Printable(one.host()), one.process(), {one.address(), one.port()}});
   }
-  CAFFE_ASSERT(gathered.members.size() == static_cast<size_t>(options.ranks));
+  CAFFE_ASSERT(options.survivors || gathered.members.size() == static_cast<size_t>(options.ranks));
   // Those of its own machine, rank 0 cannot know by which address others reach them; take the one
   // by which it has been reached.
   for (Member& member : gathered.members) {

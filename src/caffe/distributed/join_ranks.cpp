@@ -55,15 +55,7 @@ void CheckDevices(Communicator& communicator, const std::optional<int>& gpu) {
   }
 }
 
-}  // namespace
-
-std::shared_ptr<Communicator> JoinRanks(const RankOptions& options) {
-  Require(options.ranks >= 1, "there cannot be ", options.ranks, " ranks; give a positive number");
-  Require(0 <= options.rank && options.rank < options.ranks, "there is no rank ", options.rank,
-          " of ", options.ranks, "; the first is 0, the last ", options.ranks - 1);
-  Require(std::isfinite(options.join_seconds) && options.join_seconds > 0, "join_seconds is ",
-          options.join_seconds, "; give a positive number of seconds");
-  RaiseDescriptorLimit();
+MembershipOptions MembershipOf(const RankOptions& options) {
   MembershipOptions membership;
   membership.rank = options.rank;
   membership.ranks = options.ranks;
@@ -78,14 +70,54 @@ std::shared_ptr<Communicator> JoinRanks(const RankOptions& options) {
   membership.run = options.run;
   membership.join_seconds = std::min(options.join_seconds, kLongestWait);
   membership.doing = WhatIsDone;
+  return membership;
+}
+
+std::shared_ptr<Communicator> Connect(MembershipOptions membership, const std::optional<int>& gpu) {
   const std::shared_ptr<Communicator> communicator = MakeTcpCommunicator(std::move(membership));
   try {
-    CheckDevices(*communicator, options.gpu);
-    return options.gpu ? MakeGpuCommunicator(communicator, *options.gpu) : communicator;
+    CheckDevices(*communicator, gpu);
+    return gpu ? MakeGpuCommunicator(communicator, *gpu) : communicator;
   } catch (...) {
     communicator->Abort(std::current_exception());
     throw;
   }
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator> JoinRanks(const RankOptions& options) {
+  Require(options.ranks >= 1, "there cannot be ", options.ranks, " ranks; give a positive number");
+  Require(0 <= options.rank && options.rank < options.ranks, "there is no rank ", options.rank,
+          " of ", options.ranks, "; the first is 0, the last ", options.ranks - 1);
+  Require(std::isfinite(options.join_seconds) && options.join_seconds > 0, "join_seconds is ",
+          options.join_seconds, "; give a positive number of seconds");
+  Require(0 <= options.min_ranks && options.min_ranks <= options.ranks, "min_ranks is ",
+          options.min_ranks, "; give 1 to ", options.ranks, ", or 0 to end when a rank vanishes");
+  RaiseDescriptorLimit();
+  return Connect(MembershipOf(options), options.gpu);
+}
+
+std::shared_ptr<Communicator> RejoinRanks(const RankOptions& options,
+                                          std::shared_ptr<Communicator> before) {
+  const std::optional<int> vanished = before->Vanished();
+  const int left = before->ranks() - 1;
+  if (!vanished || options.min_ranks == 0) {
+    throw InvalidArgument(
+        "ranks come together anew only where one has vanished, and min_ranks is set");
+  }
+  if (left < options.min_ranks) {
+    throw DeviceError(StrCat("of ", before->ranks(), " ranks ", left,
+                             " are left, but min_ranks is ", options.min_ranks));
+  }
+  MembershipOptions membership = MembershipOf(options);
+  membership.rank = before->rank();
+  membership.ranks = before->ranks();
+  membership.survivors = {.lost = *vanished, .least = options.min_ranks};
+  // What comes late from before is of another run.
+  membership.run = StrCat(options.run, "/", before->ranks());
+  before.reset();
+  return Connect(std::move(membership), options.gpu);
 }
 
 }  // namespace caffe

@@ -25,12 +25,20 @@ constexpr size_t kLongestReason = 16000;
 // in the sockets.
 constexpr std::chrono::seconds kPause{5};
 
+MembershipOptions Renumbered(MembershipOptions options, const Gathered& gathered) {
+  options.rank = gathered.rank;
+  options.ranks = static_cast<int>(gathered.members.size());
+  return options;
+}
+
 }  // namespace
 
-Membership::Membership(MembershipOptions options)
-    : options_(std::move(options)), process_(::getpid()) {
-  Gathered gathered = Gather(options_);
-  members_ = std::move(gathered.members);
+Membership::Membership(MembershipOptions options) : Membership(options, Gather(options)) {}
+
+Membership::Membership(MembershipOptions options, Gathered gathered)
+    : options_(Renumbered(std::move(options), gathered)),
+      members_(std::move(gathered.members)),
+      process_(::getpid()) {
   for (auto& [rank, stream] : gathered.streams) peers_.emplace(rank, Peer{std::move(stream)});
   wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (wake_ < 0) throw DeviceError("the system gives no eventfd; end other programs");
@@ -80,6 +88,11 @@ void Membership::ThrowIfLost() {
   if (loss_) std::rethrow_exception(loss_);
 }
 
+std::optional<int> Membership::Vanished() {
+  const std::lock_guard lock(mutex_);
+  return vanished_;
+}
+
 std::optional<Socket::Clock::time_point> Membership::WhenRank0Left() {
   const std::lock_guard lock(mutex_);
   return rank0_left_at_;
@@ -94,7 +107,9 @@ void Membership::Run() {
   try {
     while (RunOnce()) continue;
   } catch (const std::exception& error) {  // no memory, say
-    Lose(StrCat(Describe(options_.rank), ": its heartbeats have ended: ", error.what()));
+    Lose({options_.rank,
+          StrCat(Describe(options_.rank), ": its heartbeats have ended: ", error.what()),
+          /*has_failed=*/true});
   }
 }
 
@@ -112,7 +127,11 @@ bool Membership::RunOnce() {
     is_lost = loss_ != nullptr;
   }
   for (const auto& [rank, why] : reports) {
-    rank == 0 && options_.rank != 0 ? Suspect(why) : PassOn(rank, why);
+    if (rank == 0 && options_.rank != 0) {
+      Suspect(why);
+    } else {
+      PassOn({rank, why, /*has_failed=*/rank == options_.rank});
+    }
   }
   CheckSuspicion();
   if (stops) return Leave(is_lost);
@@ -174,8 +193,8 @@ void Membership::CheckSilence() {
   for (auto& [rank, peer] : peers_) {
     if (peer.is_gone || Clock::now() - peer.heard < limit) continue;
     peer.is_silent = true;
-    PassOn(rank, StrCat("has sent no heartbeat for ", options_.silence_seconds,
-                        " s; its machine or its network is down, or the process is stopped"));
+    PassOn({rank, StrCat("has sent no heartbeat for ", options_.silence_seconds,
+                         " s; its machine or its network is down, or the process is stopped")});
   }
 }
 
@@ -191,10 +210,10 @@ void Membership::Read(int rank, Peer* peer) {
   } catch (const ConnectionLost& error) {
     peer->is_gone = true;
     const bool has_heard = end_ != Clock::time_point::max();  // that this rank leaves
-    if (!has_heard) PassOn(rank, StrCat("has ended without a word: ", error.what()));
+    if (!has_heard) PassOn({rank, StrCat("has ended without a word: ", error.what())});
   } catch (const IoError& error) {
     peer->is_gone = true;
-    PassOn(rank, StrCat("speaks another language: ", error.what()));
+    PassOn({rank, StrCat("speaks another language: ", error.what())});
   }
 }
 
@@ -209,11 +228,11 @@ void Membership::Take(int rank, Peer* peer, const distributed::Notice& notice) {
   if (notice.loss().empty()) return;
   const int lost = notice.lost_rank();
   if (options_.rank != 0) {
-    Lose(PrintableLines(notice.loss()));  // rank 0 decides
+    Lose({lost, PrintableLines(notice.loss()), notice.has_failed()});  // rank 0 decides
+  } else if (lost == rank) {
+    PassOn({rank, PrintableLines(notice.loss()), /*has_failed=*/true});
   } else if (0 <= lost && lost < options_.ranks) {
-    PassOn(lost, lost == rank
-                     ? PrintableLines(notice.loss())
-                     : StrCat(PrintableLines(notice.loss()), " (says ", Describe(rank), ")"));
+    PassOn({lost, StrCat(PrintableLines(notice.loss()), " (says ", Describe(rank), ")")});
   }
 }
 
@@ -235,17 +254,18 @@ void Membership::Suspect(const std::string& why) {
 void Membership::CheckSuspicion() {
   if (!suspicion_) return;
   const auto& [why, since] = *suspicion_;
-  if (peers_.at(0).is_gone || Clock::now() - since >= kExplanation) PassOn(0, why);
+  if (peers_.at(0).is_gone || Clock::now() - since >= kExplanation) PassOn({0, why});
 }
 
 // Sends a loss to rank 0, which decides which one was the first. On rank 0, and when rank 0 itself
 // is lost, decides here.
-void Membership::PassOn(int rank, const std::string& why) {
+void Membership::PassOn(const Loss& loss) {
   distributed::Notice notice;
-  notice.set_lost_rank(rank);
+  notice.set_lost_rank(loss.rank);
+  notice.set_has_failed(loss.has_failed);
   const bool is_judge = options_.rank == 0;
-  if (!is_judge && !peers_.at(0).is_gone && rank != 0) {
-    notice.set_loss(why);
+  if (!is_judge && !peers_.at(0).is_gone && loss.rank != 0) {
+    notice.set_loss(loss.why);
     Send(notice);
     return;
   }
@@ -253,8 +273,8 @@ void Membership::PassOn(int rank, const std::string& why) {
     const std::lock_guard lock(mutex_);
     if (loss_) return;
   }
-  std::string text = StrCat(Describe(rank), ": ", why);
-  const auto peer = peers_.find(rank);
+  std::string text = StrCat(Describe(loss.rank), ": ", loss.why);
+  const auto peer = peers_.find(loss.rank);
   if (peer != peers_.end() && !peer->second.doing.empty()) {
     text += StrCat("; last heard of: ", peer->second.doing);
   }
@@ -262,18 +282,20 @@ void Membership::PassOn(int rank, const std::string& why) {
     notice.set_loss(text);
     Send(notice);
   }
-  Lose(text);
+  Lose({loss.rank, text, loss.has_failed});
 }
 
-void Membership::Lose(const std::string& text) {
+// With the text that all ranks throw.
+void Membership::Lose(const Loss& loss) {
   std::unique_lock lock(mutex_);
   if (loss_) return;
-  loss_ = std::make_exception_ptr(DeviceError(text));
+  loss_ = std::make_exception_ptr(DeviceError(loss.why));
+  if (loss.rank != 0 && loss.rank != options_.rank && !loss.has_failed) vanished_ = loss.rank;
   changed_.notify_all();
   const auto call = on_loss_;
-  const std::exception_ptr loss = loss_;
+  const std::exception_ptr error = loss_;
   lock.unlock();
-  if (call) call(loss);
+  if (call) call(error);
 }
 
 }  // namespace caffe

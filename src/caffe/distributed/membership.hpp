@@ -29,6 +29,7 @@ class Membership {
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
+  int rank() const { return options_.rank; }
   const std::vector<Member>& members() const { return members_; }
   std::string Describe(int rank) const { return caffe::Describe(rank, members_.at(rank)); }
 
@@ -39,10 +40,15 @@ class Membership {
   // was lost first, and returns the error that all ranks throw.
   std::exception_ptr ReportLoss(int rank, const std::string& why);
   void ThrowIfLost();
+  // The rank that has vanished, where that is the loss and the others can go on without it: not
+  // rank 0, and none that has told its own error.
+  std::optional<int> Vanished();
   // When rank 0, which had done its work, stopped looking after the others; never on rank 0.
   std::optional<Socket::Clock::time_point> WhenRank0Left();
 
  private:
+  Membership(MembershipOptions options, Gathered gathered);
+
   using Clock = Socket::Clock;
   // Another rank: on rank 0 all of them, elsewhere only rank 0.
   struct Peer {
@@ -64,8 +70,14 @@ class Membership {
   void Send(const distributed::Notice& notice);
   void Suspect(const std::string& why);
   void CheckSuspicion();
-  void PassOn(int rank, const std::string& why);
-  void Lose(const std::string& text);
+  // What has become of a rank.
+  struct Loss {
+    int rank = 0;
+    std::string why;
+    bool has_failed = false;  // by its own account
+  };
+  void PassOn(const Loss& loss);
+  void Lose(const Loss& loss);
   void Wake() const;
 
   const MembershipOptions options_;
@@ -84,6 +96,7 @@ class Membership {
   std::optional<Clock::time_point> rank0_left_at_;
   std::vector<std::pair<int, std::string>> reports_;  // of losses, not passed on yet
   std::exception_ptr loss_;
+  std::optional<int> vanished_;
   std::function<void(const std::exception_ptr&)> on_loss_;
   std::thread thread_;
 };

@@ -222,11 +222,10 @@ class Channel {
 class MessageCommunicator final : public Communicator {
  public:
   MessageCommunicator(std::shared_ptr<Transport> transport, std::shared_ptr<Transport> in_pass,
-                      const std::vector<std::string>& machines,
-                      std::function<std::exception_ptr(const std::exception_ptr&)> tell)
+                      const std::vector<std::string>& machines, LossesOfRun losses)
       : between_(std::move(transport), machines),
         in_pass_(std::move(in_pass), machines),
-        tell_(std::move(tell)) {}
+        losses_(std::move(losses)) {}
 
   int rank() const override { return between_.rank(); }
   int ranks() const override { return between_.ranks(); }
@@ -243,13 +242,16 @@ class MessageCommunicator final : public Communicator {
   }
   void Abort(std::exception_ptr error) override {
     try {
-      if (tell_) error = tell_(error);
+      if (losses_.tell) error = losses_.tell(error);
     } catch (const std::exception&) {  // no memory, say: the others notice that this rank ends
     }
     between_.Abort(error);
     in_pass_.Abort(error);
   }
   void ThrowIfAborted() override { between_.ThrowIfAborted(); }
+  std::optional<int> Vanished() override {
+    return losses_.vanished ? losses_.vanished() : std::nullopt;
+  }
 
  private:
   static void Sum(Channel* channel, std::span<double> numbers) {
@@ -258,17 +260,17 @@ class MessageCommunicator final : public Communicator {
   }
 
   Channel between_, in_pass_;  // between passes, and within them
-  const std::function<std::exception_ptr(const std::exception_ptr&)> tell_;
+  const LossesOfRun losses_;
 };
 
 }  // namespace
 
-std::shared_ptr<Communicator> MakeMessageCommunicator(
-    std::shared_ptr<Transport> transport, std::shared_ptr<Transport> in_pass,
-    const std::vector<std::string>& machines,
-    std::function<std::exception_ptr(const std::exception_ptr&)> tell) {
+std::shared_ptr<Communicator> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
+                                                      std::shared_ptr<Transport> in_pass,
+                                                      const std::vector<std::string>& machines,
+                                                      LossesOfRun losses) {
   return std::make_shared<MessageCommunicator>(std::move(transport), std::move(in_pass), machines,
-                                               std::move(tell));
+                                               std::move(losses));
 }
 
 }  // namespace caffe

@@ -32,6 +32,8 @@ std::shared_ptr<Communicator> MakeTcpCommunicator(MembershipOptions options) {
   auto run = std::make_shared<Run>();
   run->membership = std::make_unique<Membership>(options);
   Membership& membership = *run->membership;
+  options.rank = membership.rank();
+  options.ranks = static_cast<int>(membership.members().size());
   try {
     run->transports = ConnectRanks(options, &membership, &port, 2);
   } catch (...) {
@@ -44,9 +46,10 @@ std::shared_ptr<Communicator> MakeTcpCommunicator(MembershipOptions options) {
   for (const Member& member : membership.members()) machines.push_back(member.host);
   run->communicator =
       MakeMessageCommunicator(run->transports[0], run->transports[1], machines,
-                              [&membership, rank = options.rank](const std::exception_ptr& error) {
-                                return membership.ReportLoss(rank, TextOf(error));
-                              });
+                              {[&membership](const std::exception_ptr& error) {
+                                 return membership.ReportLoss(membership.rank(), TextOf(error));
+                               },
+                               [&membership] { return membership.Vanished(); }});
   return {run, run->communicator.get()};
 }
 

@@ -78,6 +78,7 @@ class NcclCommunicator final : public Communicator {
     group_->Abort();
   }
   void ThrowIfAborted() override { host_->ThrowIfAborted(); }
+  std::optional<int> Vanished() override { return host_->Vanished(); }
 
  private:
   void Reduce(const TensorView& tensor) {
