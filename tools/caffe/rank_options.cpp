@@ -24,6 +24,10 @@ void RankFlags::Add(CLI::App& app) {
       ->default_str("as the launcher says");
   app.add_option("--join_seconds", join_seconds_, "Within which all of them have to come")
       ->type_name("SECONDS");
+  app.add_option("--min_ranks", min_ranks_,
+                 "With how many of them training goes on when others vanish; rank 0 must stay")
+      ->type_name("N")
+      ->default_str("all");
 }
 
 std::optional<RankOptions> RankFlags::Options() const {
@@ -53,6 +57,7 @@ std::optional<RankOptions> RankFlags::Options() const {
   }
   if (!store_.empty()) options.store = store_;
   options.join_seconds = join_seconds_;
+  options.min_ranks = min_ranks_;
   return options;
 }
 

@@ -22,6 +22,7 @@ class RankFlags {
   std::optional<int> ranks_, rank_;
   std::string store_;
   double join_seconds_ = RankOptions().join_seconds;
+  int min_ranks_ = 0;
 };
 
 // From now on this process logs what concerns it alone: rank 0 speaks for all.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "caffe/elastic_training.hpp"
 #include "caffe/error.hpp"
 #include "caffe/live_line.hpp"
 #include "caffe/ranks.hpp"
@@ -39,6 +40,10 @@ class Train : public Command {
                    "and of the processor")
         ->type_name("N");
     ranks_.Add(app);
+    app.add_option("--replay", replay_,
+                   "Repeat, by threads, the training of the ranks that this file tells about: the "
+                   "one that -min_ranks leaves beside the snapshots")
+        ->type_name("FILE_membership.txt");
     net_flags_.AddState(app);
     net_flags_.AddForeign(app);
     net_flags_.AddPrecision(app);
@@ -63,6 +68,7 @@ class Train : public Command {
     std::optional<RankOptions> ranks = ranks_.Options();
     const int rank = ranks ? ranks->rank : 0;
     if (ranks) CheckRanks();
+    if (!replay_.empty()) CheckReplay(ranks.has_value());
     LogAsRank(rank);
     if (auto_resume_) FindSnapshot(param);
     watchdog_.PutInto(&param);
@@ -95,13 +101,10 @@ class Train : public Command {
       LOG(INFO) << "Starting Optimization";
     };
     if (ranks) {
-      options.communicator = JoinRanks(*ranks);
       const TraceRow row(options.trace, rank, "compute");
-      Solver solver(param, options);
-      prepare(solver);
-      solver.Solve(snapshot_);
-      return;
+      return TrainByRanks(param, {*ranks, options, snapshot_, prepare});
     }
+    if (!replay_.empty()) return ReplayRanks(param, options, replay_, prepare);
     SolverGroup group =
         gpus.empty() ? SolverGroup(param, options, workers_) : SolverGroup(param, options, gpus);
     prepare(group.solver(0));
@@ -131,7 +134,14 @@ class Train : public Command {
             ", but several processes train together; start one for each copy of the net instead");
   }
 
-  std::string solver_, snapshot_, weights_, gpu_, trace_;
+  void CheckReplay(bool is_one_of_several) const {
+    Require(
+        !is_one_of_several && workers_ == 1 && gpu_.empty() && snapshot_.empty() && !auto_resume_,
+        "-replay takes the numbers of workers from its file and trains from the beginning, on "
+        "the CPU; leave out -workers, -gpu, -snapshot, -auto_resume and launchers");
+  }
+
+  std::string solver_, snapshot_, weights_, gpu_, trace_, replay_;
   bool auto_resume_ = false;
   int workers_ = 1;
   RankFlags ranks_;
