@@ -21,6 +21,8 @@ struct TrainingByRanks {
   std::string resume_file = {};  // empty: from the beginning
   // Called with each solver before it trains; may be null.
   std::function<void(Solver& solver)> prepare = {};
+  // Called with the last one, which has trained to the end, and its net; may be null.
+  std::function<void(Solver& solver)> finish = {};
 };
 
 // Joins the ranks and trains to max_iter; all ranks make this call.
@@ -38,9 +40,10 @@ CAFFE_EXPORT void TrainByRanks(const SolverParameter& param, const TrainingByRan
 // number of workers for as many iterations, each going on from the memory of the one before. Ends
 // with the same weights where each rank had as many threads. Throws IoError where the file cannot
 // be read, and InvalidArgument where it does not begin at iteration 0 or the solver has no
-// random_seed.
+// random_seed. `prepare` and `finish`: see TrainingByRanks, of worker 0.
 CAFFE_EXPORT void ReplayRanks(const SolverParameter& param, const SolverOptions& options,
                               const std::string& membership_file,
-                              const std::function<void(Solver& solver)>& prepare = {});
+                              const std::function<void(Solver& solver)>& prepare = {},
+                              const std::function<void(Solver& solver)>& finish = {});
 
 }  // namespace caffe

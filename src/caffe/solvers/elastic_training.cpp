@@ -44,13 +44,16 @@ class Training {
       is_restored = true;
       if (training_.prepare) training_.prepare(*solver);
       if (is_elastic() && communicator->rank() == 0) {
-        AddMembership(SnapshotPrefix(param_, options.file) + "_membership.txt",
-                      {solver->iter(), communicator->ranks(), why_});
+        Note({solver->iter(), communicator->ranks(), why_});
       }
       solver->Solve();
+      if (training_.finish) training_.finish(*solver);
       return true;
     } catch (const std::exception& error) {
-      if (!is_elastic() || !communicator->Vanished()) throw;
+      if (!is_elastic() || !communicator->Vanished()) {
+        communicator->Abort(std::current_exception());  // the others may wait
+        throw;
+      }
       why_ = error.what();
       if (is_restored && communicator->rank() == 0) Save(solver.get());
       const int left = communicator->ranks() - 1;
@@ -79,6 +82,15 @@ class Training {
     if (file.empty()) return;
     LOG_IF(INFO, communicator->rank() == 0) << "Restoring previous solver status from " << file;
     solver->Restore(file);
+  }
+
+  // A full disk does not end training.
+  void Note(const MembershipEntry& entry) const {
+    try {
+      AddMembership(SnapshotPrefix(param_, training_.solver.file) + "_membership.txt", entry);
+    } catch (const Error& error) {
+      LOG(ERROR) << "Training goes on, but nobody can repeat it: " << error.what();
+    }
   }
 
   void Save(Solver* solver) {
@@ -114,7 +126,8 @@ void TrainByRanks(const SolverParameter& param, const TrainingByRanks& training)
 }
 
 void ReplayRanks(const SolverParameter& param, const SolverOptions& options,
-                 const std::string& membership_file, const std::function<void(Solver&)>& prepare) {
+                 const std::string& membership_file, const std::function<void(Solver&)>& prepare,
+                 const std::function<void(Solver&)>& finish) {
   Require(param.random_seed() >= 0,
           "solver: has no random_seed, so that its ranks' training cannot be repeated");
   const std::vector<MembershipEntry> entries = ReadMembership(membership_file);
@@ -131,7 +144,11 @@ void ReplayRanks(const SolverParameter& param, const SolverOptions& options,
     SolverGroup group(param, options, ranks);
     if (prepare) prepare(group.solver(0));
     if (i > 0) group.Restore(memory);
-    if (i + 1 == entries.size()) return group.Solve();
+    if (i + 1 == entries.size()) {
+      group.Solve();
+      if (finish) finish(group.solver(0));
+      return;
+    }
     group.Step(entries[i + 1].iteration - iteration);
     if (group.solver(0).iter() < entries[i + 1].iteration) return;  // stopped by a signal
     memory = group.solver(0).Memory();
