@@ -1,4 +1,5 @@
 """Ranks that go on when others vanish: docs/clusters.md."""
+import os
 import random
 import re
 import signal
@@ -8,7 +9,7 @@ import time
 import pytest
 
 from conftest import slow
-from ranks import environment, finish, start_ranks
+from ranks import environment, finish, mpirun, start, start_ranks
 from test_ranks import wait_for_iterations
 
 ITERATIONS = 600
@@ -91,6 +92,19 @@ def test_ranks_may_vanish_one_after_another(tmp_path, program, elastic):
     assert [ranks for _, ranks, _ in membership(tmp_path)] == [4, 3, 2, 1]
     train(tmp_path, caffe, f"-solver={elastic('replayed', max_iter=3000)}", f"-replay={tmp_path}/run_membership.txt")
     assert (tmp_path / "replayed_iter_3000.caffemodel").read_bytes() == (tmp_path / "run_iter_3000.caffemodel").read_bytes()
+
+
+def test_under_mpirun(tmp_path, program, elastic):
+    command = mpirun(3, program("caffe"), "train", f"-solver={elastic('run')}", "-min_ranks=2")
+    [process] = start(tmp_path, [[command[0], "--enable-recovery", *command[1:]]])
+    wait_for_iterations(process)
+    ranks = subprocess.run(["ps", "--ppid", str(process.pid), "-o", "pid="], capture_output=True, text=True,
+                           check=True).stdout.split()
+    assert len(ranks) == 3
+    os.kill(max(map(int, ranks)), signal.SIGKILL)
+    [(status, said)] = finish([process])
+    assert status == 0 and "Optimization Done." in said, said
+    assert [count for _, count, _ in membership(tmp_path)] == [3, 2]
 
 
 def test_too_few_end_with_a_snapshot(tmp_path, program, elastic):
