@@ -60,6 +60,8 @@ class GeometryWriter {
     if (number <= 2147483647) return number;
     return number - (int64_t{1} << 32);
   }
+  // What an int32 holds, too.
+  static int64_t Negative(int64_t number) { return std::min<int64_t>(-number, 2147483647); }
   std::string Field(const char* name, int64_t value) { return StrCat(" ", name, ": ", value); }
   // Now and then nothing.
   std::string MaybeField(const char* name, int64_t value) {
@@ -183,8 +185,8 @@ class GeometryWriter {
         }
         return StrCat("type: 'Interp' interp_param {", Field("zoom_factor", SignedNumber(1, 4)),
                       MaybeField("shrink_factor", SignedNumber(1, 4)),
-                      MaybeField("pad_beg", -SignedNumber(0, 2)),
-                      MaybeField("pad_end", -SignedNumber(0, 2)), " }");
+                      MaybeField("pad_beg", Negative(SignedNumber(0, 2))),
+                      MaybeField("pad_end", Negative(SignedNumber(0, 2))), " }");
       case 1:
         return StrCat("type: 'Resample' resample_param { type: ",
                       random_.Pick({"NEAREST", "CUBIC", "LINEAR", "AREA"}),
