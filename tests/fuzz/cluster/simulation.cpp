@@ -245,12 +245,12 @@ int Simulation::StartThread(pthread_t* handle, const pthread_attr_t* attributes,
 }
 
 int Simulation::Join(pthread_t handle, void** result) {
-  for (const auto& thread : threads_) {
-    if (thread->handle != handle) continue;
-    const Thread& joined = *thread;
+  const auto found =
+      std::ranges::find_if(threads_, [&](const auto& one) { return one->handle == handle; });
+  if (found != threads_.end()) {
+    Thread& joined = **found;  // others may start threads meanwhile, so the vector may move
     Await([&joined] { return joined.has_ended; });
-    thread->handle = {};
-    break;
+    joined.handle = {};
   }
   return CAFFE_REAL(pthread_join)(handle, result);
 }
