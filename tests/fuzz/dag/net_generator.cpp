@@ -94,7 +94,7 @@ class NetWriter {
     std::vector<Shape> shapes;
     for (const KnownBlob& bottom : bottoms) shapes.push_back(bottom.shape);
     const bool is_constant =
-        MakesConstants(layer) ||
+        MakesConstants(layer) || (!shapes.empty() && MeetsOnlyPadding(layer, shapes[0])) ||
         (!bottoms.empty() && std::ranges::all_of(bottoms, &KnownBlob::is_constant));
     std::vector<Shape> made;
     try {
@@ -123,6 +123,34 @@ class NetWriter {
     return layer.type() == "DummyData" &&
            std::ranges::all_of(
                fillers, [](const FillerParameter& filler) { return filler.type() == "constant"; });
+  }
+
+  // A convolution all of whose taps fall beside the image makes its bias.
+  static bool MeetsOnlyPadding(const LayerParameter& layer, const Shape& image) {
+    const ConvolutionParameter& conv = layer.convolution_param();
+    const bool has_taps = conv.kernel_size_size() > 0 || conv.has_kernel_h();
+    if (!has_taps || layer.type() == "Deconvolution" || image.num_axes() < 3) return false;
+    for (int axis = 0; axis + 2 < image.num_axes(); ++axis) {
+      const auto option = [axis](const auto& all, uint32_t h, uint32_t w, int otherwise) {
+        if (h > 0 || w > 0) return static_cast<int>(axis == 0 ? h : w);
+        return all.empty() ? otherwise : static_cast<int>(all[std::min(axis, all.size() - 1)]);
+      };
+      const int kernel = option(conv.kernel_size(), conv.kernel_h(), conv.kernel_w(), 1);
+      const int pad = option(conv.pad(), conv.pad_h(), conv.pad_w(), 0);
+      const int stride = option(conv.stride(), conv.stride_h(), conv.stride_w(), 1);
+      const int dilation = option(conv.dilation(), 0, 0, 1);
+      const int extent = static_cast<int>(image[axis + 2]);
+      const int last = extent + 2 * pad - dilation * (kernel - 1) - 1;  // where a window begins
+      bool meets = false;
+      for (int begin = 0; begin <= last; begin += stride) {
+        for (int tap = 0; tap < kernel; ++tap) {
+          const int at = begin - pad + tap * dilation;
+          meets |= 0 <= at && at < extent;
+        }
+      }
+      if (!meets) return true;
+    }
+    return false;
   }
 
   // Divides by a deviation.
