@@ -6,6 +6,7 @@
 #include "caffe/graph/printer.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "caffe/ops/pack.hpp"
 
 namespace caffe {
 namespace {
@@ -86,10 +87,13 @@ NetParameter Parse(const char* blocks, Phase phase) {
 }
 
 // "layers: op" of the forward or backward nodes.
+// Without conversions of weights into kernels' orders, which other processors may not need.
 std::vector<std::string> Ops(const Net& net, Direction direction) {
   std::vector<std::string> ops;
   for (const Node* node : net.graph().ScheduledNodes()) {
-    if (node->direction != direction) continue;
+    const bool packs =
+        node->op.As<ops::PackWeights>() != nullptr || node->op.As<ops::UnpackGradient>() != nullptr;
+    if (node->direction != direction || packs) continue;
     std::string text;
     for (const int layer : node->layers)
       text += (text.empty() ? "" : "+") + net.graph().LayerName(layer);

@@ -1,4 +1,4 @@
-// In testing, kernels get weights in an order of their own from a copy that lasts.
+// Kernels get weights, and give gradients, in an order of their own by conversions of the plan.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "caffe/graph/graph.hpp"
+#include "caffe/graph/printer.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 #include "caffe/net/training_net.hpp"
@@ -25,7 +26,9 @@ constexpr const char* kPackedNet =
     "layer { name: 'b' type: 'Convolution' bottom: 'a' top: 'b' convolution_param { num_output: 32 "
     "kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } } "
     "layer { name: 'sum' type: 'Eltwise' bottom: 'b' bottom: 'a' top: 'sum' } "
-    "layer { name: 'relu' type: 'ReLU' bottom: 'sum' top: 'sum' } ";
+    "layer { name: 'relu' type: 'ReLU' bottom: 'sum' top: 'sum' } "
+    "layer { name: 'loss' type: 'Reduction' bottom: 'sum' top: 'loss' loss_weight: 1 "
+    "include { phase: TRAIN } } ";
 
 std::unique_ptr<Net> MakePackedNet(Phase phase, NetOptions options) {
   NetParameter param;
@@ -39,11 +42,28 @@ std::unique_ptr<Net> MakePackedNet(Phase phase, NetOptions options) {
   return net;
 }
 
-int Packed(const Net& net) {
-  int count = 0;
-  for (const Node* node : net.graph().ScheduledNodes())
-    count += node->op.As<ops::PackWeights>() != nullptr ? 1 : 0;
-  return count;
+template <typename T>
+std::vector<const Node*> NodesOf(const Net& net) {
+  std::vector<const Node*> nodes;
+  for (const Node* node : net.graph().ScheduledNodes()) {
+    if (node->op.As<T>() != nullptr) nodes.push_back(node);
+  }
+  return nodes;
+}
+
+size_t Packed(const Net& net) {
+  return NodesOf<ops::PackWeights>(net).size();
+}
+
+// The parameters' gradients of one pass, or of two that add up.
+std::vector<float> Gradients(Net& net, int passes) {
+  net.ClearParamDiffs();
+  for (int i = 0; i < passes; ++i) net.ForwardBackward();
+  std::vector<float> gradients;
+  for (const Net::LearnableParam& param : net.learnable_params())
+    gradients.insert(gradients.end(), param.blob->cpu_diff(),
+                     param.blob->cpu_diff() + param.blob->count());
+  return gradients;
 }
 
 class PackWeightsTest : public ::testing::TestWithParam<bool> {};
@@ -67,8 +87,34 @@ TEST_P(PackWeightsTest, GivesTheSameBitsAsConvertingInEachRun) {
   }
 }
 
-TEST_P(PackWeightsTest, IsLeftToTheKernelsInTraining) {
-  EXPECT_EQ(Packed(*MakePackedNet(TRAIN, {.keep_all = GetParam()})), 0);
+TEST_P(PackWeightsTest, GivesTheSameGradientsAsConvertingInKernels) {
+  for (const Precision precision : {FP32, BF16, FP16, FP64}) {
+    const NetOptions options{.keep_all = GetParam(), .precision = precision};
+    NetOptions without = options;
+    without.disabled_passes = {"keep-weight-copies"};
+    const auto packed = MakePackedNet(TRAIN, options), plain = MakePackedNet(TRAIN, without);
+    for (const int passes : {1, 2})
+      EXPECT_EQ(Gradients(*packed, passes), Gradients(*plain, passes)) << Precision_Name(precision);
+  }
+}
+
+TEST_P(PackWeightsTest, IsAStepOfItsOwnInTraining) {
+  const auto net = MakePackedNet(TRAIN, {.keep_all = GetParam()});
+  EXPECT_EQ(Packed(*net), 3) << PrintGraph(net->graph());  // a, b, and b in backward
+  EXPECT_EQ(NodesOf<ops::UnpackGradient>(*net).size(), 2);
+  for (const Node* node : NodesOf<ops::PackWeights>(*net))
+    EXPECT_EQ(node->outputs[0]->kind, ValueKind::kActivation) << PrintGraph(net->graph());
+}
+
+// Packed weights are nobody's blob.
+TEST(PackedWeights, ShareMemoryInKeepAllPlans) {
+  const auto net = MakePackedNet(TRAIN, {.keep_all = true});
+  std::vector<int64_t> places;
+  for (const Node* node : NodesOf<ops::PackWeights>(*net))
+    places.push_back(node->outputs[0]->arena_offset);
+  ASSERT_EQ(places.size(), 3);
+  EXPECT_EQ(places[0], places[1]);
+  EXPECT_EQ(places[1], places[2]);
 }
 
 TEST(PackedWeights, AreNoneBeyondTwoGibibytes) {

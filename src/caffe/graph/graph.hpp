@@ -43,6 +43,8 @@ struct Value {
   bool must_be_plain = false;
   // Read by the caller after the run, so its memory is not reused.
   bool is_kept = false;
+  // No part of any blob: its memory is reused in a keep-all plan, too.
+  bool is_scratch = false;
   // Parameters shared by name: the value that owns the memory, else null.
   Value* owner = nullptr;
   // Set by plan-memory: byte offset in the arena. -1 for values whose memory the net has:

@@ -20,8 +20,11 @@ std::string SpatialAxis(int axis) {
   return StrCat("spatial axis ", axis);
 }
 
-double ConvFlops(const Shape& weights, const Shape& output) {
-  return 2.0 * static_cast<double>(output.count()) * static_cast<double>(weights.count(1));
+// Not by the weights: a kernel may have packed them.
+double ConvFlops(const ConvGeometry& geometry, const Shape& input, const Shape& output) {
+  double each = 2.0 * static_cast<double>(input[1] / geometry.group);
+  for (const int64_t extent : geometry.kernel) each *= static_cast<double>(extent);
+  return each * static_cast<double>(output.count());
 }
 
 }  // namespace
@@ -48,19 +51,17 @@ std::string ConvGeometry::ToString() const {
 }
 
 double Conv::Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const {
-  // Not by the weights: a kernel may have packed them.
-  double each = 2.0 * static_cast<double>(inputs[kX].shape[1] / geometry.group);
-  for (const int64_t extent : geometry.kernel) each *= static_cast<double>(extent);
-  return each * static_cast<double>(outputs[0].count());
+  return ConvFlops(geometry, inputs[kX].shape, outputs[0].shape);
 }
 
-double ConvGradData::Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc>) const {
-  return ConvFlops(inputs[kW].shape, inputs[kDy].shape);
+double ConvGradData::Flops(std::span<const TensorDesc> inputs,
+                           std::span<const TensorDesc> outputs) const {
+  return ConvFlops(geometry, outputs[0].shape, inputs[kDy].shape);
 }
 
 double ConvGradWeights::Flops(std::span<const TensorDesc> inputs,
-                              std::span<const TensorDesc> outputs) const {
-  return ConvFlops(outputs[kDw].shape, inputs[kDy].shape);
+                              std::span<const TensorDesc>) const {
+  return ConvFlops(geometry, inputs[kX].shape, inputs[kDy].shape);
 }
 
 }  // namespace caffe::ops

@@ -66,7 +66,8 @@ class KernelContext {
 // operand has `present == false`.
 struct OperandDesc : TensorDesc {
   bool present = true;
-  // Weights that stay the same over many runs: a kernel may ask for them in its own order.
+  // The plan converts it in a step of its own if the kernel asks for another order of elements.
+  // Where it does not, the kernel converts what it needs.
   bool may_be_packed = false;
 };
 
@@ -87,13 +88,12 @@ struct KernelRequest {
   KernelSettings settings = {};
 };
 
-// An operand in an order of the kernel's own. It is made once and kept: from then on the kernel
-// sees these bytes in the operand's place.
+// An operand in an order of the kernel's own: the kernel sees these bytes in the operand's place.
 struct PackedOperand {
-  int operand = 0;  // an input that may be packed
+  int operand = 0;  // one that may be packed
   size_t bytes = 0;
-  std::function<void(const KernelContext&)> pack;  // (operand) -> (bytes)
-  size_t workspace_bytes = 0;                      // of pack
+  std::function<void(const KernelContext&)> convert;  // (operand) -> (bytes), or back
+  size_t workspace_bytes = 0;                         // of convert
 };
 
 struct Kernel {
@@ -102,7 +102,8 @@ struct Kernel {
   size_t workspace_bytes = 0;
   // The vendor's algorithms that could serve, the one taken first. Empty where there is no choice.
   std::vector<std::string> algorithms = {};
-  std::optional<PackedOperand> packed_weights = {};
+  std::optional<PackedOperand> packed_weights = {};   // of the inputs
+  std::optional<PackedOperand> packed_gradient = {};  // of the outputs
 };
 
 // One sentence why a candidate cannot serve a request.

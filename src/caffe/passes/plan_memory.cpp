@@ -23,8 +23,8 @@ int64_t Aligned(int64_t bytes) {
 // values alive at the same time do not overlap. Values joined by a view, or by an in-place op at
 // its input's last use, share a place; parts of a concatenation or of what is sliced lie inside it
 // where the arena does not grow for it. Places are found by first fit, largest first; in a
-// keep-all plan nothing shares, because any blob may be read between any two steps. It is the
-// last pass: the schedule is final.
+// keep-all plan only scratch values share, because any blob may be read between any two steps. It
+// is the last pass: the schedule is final.
 class PlanMemory final : public Pass {
  public:
   std::string_view name() const override { return "plan-memory"; }
@@ -54,6 +54,7 @@ class PlanMemory final : public Pass {
     int last = -1;                                // last step that touches it
     int64_t bytes = 0;
     int64_t offset = 0;
+    bool is_scratch = false;
 
     // Memory times steps that it is taken for.
     int64_t Cost() const { return Aligned(bytes) * (last - first + 1); }
@@ -126,6 +127,7 @@ class PlanMemory final : public Pass {
         group.first = std::min(group.first, step);
         group.last = std::max(group.last, step);
         group.bytes = Bytes(*value);
+        group.is_scratch = value->is_scratch;
       };
       for (const Value* input : nodes[step]->inputs) touch(input);
       for (const Value* output : nodes[step]->outputs) touch(output);
@@ -242,17 +244,23 @@ class PlanMemory final : public Pass {
     std::stable_sort(order.begin(), order.end(),
                      [](const Group* a, const Group* b) { return a->bytes > b->bytes; });
     graph.arena_bytes = 0;
+    const auto shares = [&](const Group* group) {
+      return !graph.options.keep_all || group->is_scratch;
+    };
+    for (Group* group : order) {
+      if (shares(group)) continue;
+      group->offset = graph.arena_bytes;
+      graph.arena_bytes += Aligned(group->bytes);
+    }
+    const int64_t begin = graph.arena_bytes;
     std::vector<Group*> placed;  // by offset
     for (Group* group : order) {
-      if (graph.options.keep_all) {
-        group->offset = graph.arena_bytes;
-      } else {
-        group->offset = FirstFit(placed, *group);
-        placed.insert(
-            std::upper_bound(placed.begin(), placed.end(), group,
-                             [](const Group* a, const Group* b) { return a->offset < b->offset; }),
-            group);
-      }
+      if (!shares(group)) continue;
+      group->offset = FirstFit(placed, *group, begin);
+      placed.insert(
+          std::upper_bound(placed.begin(), placed.end(), group,
+                           [](const Group* a, const Group* b) { return a->offset < b->offset; }),
+          group);
       graph.arena_bytes = std::max(graph.arena_bytes, group->offset + Aligned(group->bytes));
     }
     for (Value& value : graph.values()) {
@@ -262,9 +270,10 @@ class PlanMemory final : public Pass {
     }
   }
 
-  // The lowest offset at which `group` meets no placed group that lives at the same time.
-  static int64_t FirstFit(const std::vector<Group*>& placed, const Group& group) {
-    int64_t offset = 0;
+  // The lowest offset from `begin` on at which `group` meets no placed group that lives at the same
+  // time.
+  static int64_t FirstFit(const std::vector<Group*>& placed, const Group& group, int64_t begin) {
+    int64_t offset = begin;
     for (const Group* other : placed) {
       const bool is_concurrent = other->first <= group.last && group.first <= other->last;
       if (!is_concurrent) continue;

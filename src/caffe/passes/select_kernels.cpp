@@ -1,5 +1,6 @@
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/graph/weight_copies.hpp"
@@ -23,10 +24,10 @@ std::vector<OperandDesc> Describe(const Operands& values) {
 }  // namespace
 
 // After this pass every node has the first kernel of its device that accepts its shapes, types and
-// layouts, with the size of its workspace, and remembers why better ones refused. In testing,
-// kernels that want weights in an order of their own get a copy that outlives the run; in training,
-// where each update would make the copy anew, they convert weights themselves. It follows
-// everything that may still change an operand.
+// layouts, with the size of its workspace, and remembers why better ones refused. Kernels that want
+// weights, or make their gradients, in an order of their own have a conversion before or behind
+// them. In testing its result outlives the run; in training each update would make it anew, so it
+// lies in the arena. It follows everything that may still change an operand.
 class SelectKernels final : public Pass {
  public:
   std::string_view name() const override { return "select-kernels"; }
@@ -36,7 +37,8 @@ class SelectKernels final : public Pass {
     FindLastingWeights(graph);
     for (Node* node : graph.ScheduledNodes()) {
       Select(graph, *node);
-      if (node->kernel.packed_weights) Pack(graph, *node);
+      if (node->kernel.packed_weights) PackWeights(graph, *node);
+      if (node->kernel.packed_gradient) UnpackGradient(graph, *node);
     }
     graph.workspace_bytes = 0;
     for (const Node* node : graph.ScheduledNodes()) {
@@ -63,35 +65,65 @@ class SelectKernels final : public Pass {
       lasting_.insert(copy.results.begin(), copy.results.end());
   }
 
-  // The copy is a tensor of bytes, of which none may have more.
+  // What is packed is a tensor of bytes, of which none may have more.
   static bool IsPackedTooLarge(const KernelOrRefusal& answer) {
     const auto* kernel = std::get_if<Kernel>(&answer);
-    return kernel != nullptr && kernel->packed_weights &&
-           kernel->packed_weights->bytes > std::numeric_limits<int32_t>::max();
+    const auto is_large = [](const std::optional<PackedOperand>& packed) {
+      return packed && packed->bytes > std::numeric_limits<int32_t>::max();
+    };
+    return kernel != nullptr &&
+           (is_large(kernel->packed_weights) || is_large(kernel->packed_gradient));
   }
 
-  static void Pack(Graph& graph, Node& node) {
+  void PackWeights(Graph& graph, Node& node) const {
     const PackedOperand& packed = *node.kernel.packed_weights;
     Operand& weights = node.inputs[packed.operand];
-    Value& copy =
-        graph.NewValue(weights->name + " packed", Shape{static_cast<int64_t>(packed.bytes)},
-                       DType::kUInt8, ValueKind::kState);
-    copy.layer = weights->layer;
+    const bool lasts = lasting_.count(weights.value) > 0;
+    Value& copy = PackedValue(graph, *weights.value, packed,
+                              lasts ? ValueKind::kState : ValueKind::kActivation);
     Node& pack =
         graph.InsertBefore(node, ops::PackWeights{node.kernel.name}, {weights.value}, {&copy});
-    pack.kernel = {node.kernel.name + " (packing)", packed.pack, packed.workspace_bytes};
+    pack.kernel = {node.kernel.name + " (packing)", packed.convert, packed.workspace_bytes};
     pack.signature = node.signature;
-    weights = Operand(&copy);
-    weights.dtype = DType::kUInt8;
-    weights.role = Role::kExact;
+    Replace(&weights, &copy);
+  }
+
+  static void UnpackGradient(Graph& graph, Node& node) {
+    const PackedOperand& packed = *node.kernel.packed_gradient;
+    Result& gradient = node.outputs[packed.operand];
+    Value& bytes = PackedValue(graph, *gradient.value, packed, ValueKind::kActivation);
+    Node& unpack =
+        graph.InsertAfter(node, ops::UnpackGradient{node.kernel.name}, {&bytes}, {gradient.value});
+    unpack.kernel = {node.kernel.name + " (unpacking)", packed.convert, packed.workspace_bytes};
+    unpack.signature = node.signature;
+    unpack.outputs[0].accumulation = std::exchange(gradient.accumulation, Accumulation::kNever);
+    Replace(&gradient, &bytes);
+  }
+
+  static Value& PackedValue(Graph& graph, const Value& plain, const PackedOperand& packed,
+                            ValueKind kind) {
+    Value& value = graph.NewValue(plain.name + " packed", Shape{static_cast<int64_t>(packed.bytes)},
+                                  DType::kUInt8, kind);
+    value.layer = plain.layer;
+    value.is_scratch = true;
+    return value;
+  }
+
+  static void Replace(Operand* operand, Value* packed) {
+    operand->value = packed;
+    operand->dtype = DType::kUInt8;
+    operand->role = Role::kExact;
   }
 
   void Select(const Graph& graph, Node& node) const {
     Device& device = *graph.options.device;
-    std::vector<OperandDesc> inputs = Describe(node.inputs);
-    const std::vector<OperandDesc> outputs = Describe(node.outputs);
-    for (size_t i = 0; i < inputs.size(); ++i)
-      inputs[i].may_be_packed = lasting_.count(node.inputs[i]) > 0;
+    std::vector<OperandDesc> inputs = Describe(node.inputs), outputs = Describe(node.outputs);
+    const auto set_may_be_packed = [&](bool may) {
+      for (OperandDesc& input : inputs) input.may_be_packed = may;
+      for (OperandDesc& output : outputs) output.may_be_packed = may;
+    };
+    const bool may_pack = !graph.options.is_disabled("keep-weight-copies");
+    set_may_be_packed(may_pack);
     node.refusals.clear();
     for (const KernelCandidate& candidate :
          KernelRegistry::Get().Candidates(device.kind(), node.op.type())) {
@@ -103,8 +135,9 @@ class SelectKernels final : public Pass {
       const KernelRequest request{node.op, inputs, outputs, device, graph.options.kernels};
       KernelOrRefusal answer = candidate.factory(request);
       if (IsPackedTooLarge(answer)) {
-        for (OperandDesc& input : inputs) input.may_be_packed = false;
+        set_may_be_packed(false);
         answer = candidate.factory(request);
+        set_may_be_packed(may_pack);
       }
       if (Kernel* kernel = std::get_if<Kernel>(&answer)) {
         node.kernel = std::move(*kernel);

@@ -1,6 +1,6 @@
-// Convolutions by oneDNN. Images stay in the plan's layout. Weights are kept plain by the net; the
-// form that oneDNN prefers is asked of the plan where weights last, and made here in each run where
-// they do not.
+// Convolutions by oneDNN. Images stay in the plan's layout. The net keeps weights and their
+// gradients plain; the plan converts them to and from the form that oneDNN prefers, in steps of
+// their own. Only inside another kernel, where there are no such steps, they are converted here.
 #include <algorithm>
 #include <optional>
 
@@ -189,46 +189,115 @@ std::optional<Refusal> Refuse(const ops::ConvGeometry& geometry, const Shape& im
   return RefuseLarge(geometry, image);
 }
 
-// Weights on their way from the net's plain form into oneDNN's; nothing when that is the same.
-class WeightsIn {
+// A reorder with the memory that it needs.
+class ReorderStep {
  public:
-  WeightsIn(const memory::desc& plain, const memory::desc& preferred, WorkspaceLayout* layout)
-      : bytes_(preferred.get_size()) {
-    if (plain == preferred) return;
-    reorder_ = MakeOneDnnReorder(plain, preferred, /*accumulates=*/false, &scratchpad_bytes_);
-    if (layout == nullptr) return;
-    weights_offset_ = layout->Add(bytes_);
-    scratchpad_offset_ = layout->Add(scratchpad_bytes_);
-  }
+  ReorderStep(const memory::desc& from, const memory::desc& to, bool accumulates)
+      : primitive_(MakeOneDnnReorder(from, to, accumulates, &scratchpad_bytes_)) {}
 
-  bool is_needed() const { return reorder_.has_value(); }
-  // The address of the weights in the preferred form.
-  void* Convert(const KernelContext& ctx, void* plain) {
-    if (!reorder_) return plain;
-    char* workspace = static_cast<char*>(ctx.workspace);
-    Reorder(plain, workspace + weights_offset_, workspace + scratchpad_offset_);
-    return workspace + weights_offset_;
-  }
-  // The same as a step of its own, whose result is kept.
-  static PackedOperand Packed(int operand, const std::shared_ptr<WeightsIn>& weights) {
-    return {operand, weights->bytes_,
-            [weights](const KernelContext& ctx) {
-              weights->Reorder(ctx.input(0).data, ctx.output(0).data, ctx.workspace);
-            },
-            weights->scratchpad_bytes_};
+  size_t scratchpad_bytes() const { return scratchpad_bytes_; }
+  void Run(void* from, void* to, void* scratchpad) {
+    primitive_.SetOperand(0, from);
+    primitive_.SetOperand(1, to);
+    primitive_.SetOperand(2, scratchpad);
+    primitive_.Run();
   }
 
  private:
-  void Reorder(void* plain, void* preferred, void* scratchpad) {
-    reorder_->SetOperand(0, plain);
-    reorder_->SetOperand(1, preferred);
-    reorder_->SetOperand(2, scratchpad);
-    reorder_->Run();
+  size_t scratchpad_bytes_ = 0;
+  OneDnnPrimitive primitive_;
+};
+
+// Weights on their way from the net's plain form into oneDNN's; nothing when that is the same. As a
+// step of the plan if the operand may be packed, else with memory of `layout`.
+class WeightsIn {
+ public:
+  WeightsIn(const memory::desc& plain, const memory::desc& preferred, const OperandDesc& weights,
+            WorkspaceLayout* layout)
+      : bytes_(preferred.get_size()), is_step_(weights.may_be_packed) {
+    if (plain == preferred) return;
+    reorder_.emplace(plain, preferred, /*accumulates=*/false);
+    if (is_step_) return;
+    weights_offset_ = layout->Add(bytes_);
+    scratchpad_offset_ = layout->Add(reorder_->scratchpad_bytes());
   }
 
-  std::optional<OneDnnPrimitive> reorder_;
-  size_t bytes_ = 0, scratchpad_bytes_ = 0;
+  // The address of the weights in the preferred form.
+  void* Get(const KernelContext& ctx, int operand) {
+    void* const weights = ctx.input(operand).data;
+    if (!reorder_ || is_step_) return weights;
+    char* workspace = static_cast<char*>(ctx.workspace);
+    reorder_->Run(weights, workspace + weights_offset_, workspace + scratchpad_offset_);
+    return workspace + weights_offset_;
+  }
+  // The step before the kernel, if there is one.
+  static std::optional<PackedOperand> Packed(int operand, std::shared_ptr<WeightsIn> weights) {
+    if (!weights->reorder_ || !weights->is_step_) return std::nullopt;
+    const auto pack = [weights](const KernelContext& ctx) {
+      weights->reorder_->Run(ctx.input(0).data, ctx.output(0).data, ctx.workspace);
+    };
+    return PackedOperand{operand, weights->bytes_, pack, weights->reorder_->scratchpad_bytes()};
+  }
+
+ private:
+  std::optional<ReorderStep> reorder_;
+  size_t bytes_ = 0;
+  bool is_step_ = false;
   size_t weights_offset_ = 0, scratchpad_offset_ = 0;
+};
+
+// The gradient of weights on its way from oneDNN's form into the net's plain one, where it
+// overwrites or adds to what is there. As a step of the plan if the operand may be packed, else
+// with memory of `layout`.
+class GradientOut {
+ public:
+  GradientOut(const memory::desc& preferred, const memory::desc& plain, const OperandDesc& gradient,
+              WorkspaceLayout* layout)
+      : bytes_(preferred.get_size()),
+        is_plain_(preferred == plain),
+        is_step_(gradient.may_be_packed && !is_plain_),
+        copy_(preferred, plain, /*accumulates=*/false),
+        add_(preferred, plain, /*accumulates=*/true) {
+    if (is_step_) return;
+    gradient_offset_ = layout->Add(bytes_);
+    scratchpad_offset_ = layout->Add(scratchpad_bytes());
+  }
+
+  // Where oneDNN is to write.
+  void* Destination(const KernelContext& ctx) const {
+    const bool is_direct = is_step_ || (is_plain_ && !ctx.accumulates(kDw));
+    return is_direct ? ctx.output(kDw).data : static_cast<char*>(ctx.workspace) + gradient_offset_;
+  }
+  // Brings what was written there into the output, if it is not there.
+  void Store(const KernelContext& ctx) {
+    void* const from = Destination(ctx);
+    if (from == ctx.output(kDw).data) return;
+    Convert(ctx, from, static_cast<char*>(ctx.workspace) + scratchpad_offset_);
+  }
+  // The step behind the kernel, if there is one.
+  static std::optional<PackedOperand> Packed(std::shared_ptr<GradientOut> gradient) {
+    if (!gradient->is_step_) return std::nullopt;
+    const auto unpack = [gradient](const KernelContext& ctx) {
+      gradient->Convert(ctx, ctx.input(0).data, ctx.workspace);
+    };
+    return PackedOperand{kDw, gradient->bytes_, unpack, gradient->scratchpad_bytes()};
+  }
+
+ private:
+  static constexpr int kDw = ops::ConvGradWeights::kDw;
+
+  size_t scratchpad_bytes() const {
+    return std::max(copy_.scratchpad_bytes(), add_.scratchpad_bytes());
+  }
+  void Convert(const KernelContext& ctx, void* from, void* scratchpad) {
+    ReorderStep& step = ctx.accumulates(kDw) ? add_ : copy_;
+    step.Run(from, ctx.output(kDw).data, scratchpad);
+  }
+
+  size_t bytes_ = 0;
+  bool is_plain_ = false, is_step_ = false;
+  ReorderStep copy_, add_;
+  size_t gradient_offset_ = 0, scratchpad_offset_ = 0;
 };
 
 // A defect of oneDNN 2.6: its bfloat16 kernel of 1x1 computes wrong sums when a post-op has an
@@ -263,11 +332,9 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
     if (std::string(description.impl_info_str()).starts_with("ref"))
       return Refusal{"oneDNN has only its reference for this epilogue"};
     WorkspaceLayout layout;
-    const bool may_pack = request.inputs[Conv::kW].may_be_packed;
     auto state = std::make_shared<ConvState>();
     state->weights = std::make_shared<WeightsIn>(descs.weights, description.weights_desc(),
-                                                 may_pack ? nullptr : &layout);
-    const bool packs = may_pack && state->weights->is_needed();
+                                                 request.inputs[Conv::kW], &layout);
     state->scratchpad_offset = layout.Add(description.scratchpad_desc().get_size());
     state->conv = OneDnnPrimitive(dnnl::convolution_forward(description));
     state->conv.AddOperand(DNNL_ARG_SRC, descs.x);
@@ -277,20 +344,19 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
     if (has_bias) state->conv.AddOperand(DNNL_ARG_BIAS, descs.bias);
     const int first_post = state->conv.num_operands();
     post.AddOperands(&state->conv);
-    Kernel kernel{
-        "",
-        [state, has_bias, packs, post, first_post](const KernelContext& ctx) {
-          void* const weights = ctx.input(Conv::kW).data;
-          state->conv.SetOperand(0, ctx.input(Conv::kX).data);
-          state->conv.SetOperand(1, packs ? weights : state->weights->Convert(ctx, weights));
-          state->conv.SetOperand(2, ctx.output(0).data);
-          state->conv.SetOperand(3, static_cast<char*>(ctx.workspace) + state->scratchpad_offset);
-          if (has_bias) state->conv.SetOperand(4, ctx.input(Conv::kBias).data);
-          post.SetOperands(first_post, ctx, &state->conv);
-          state->conv.Run();
-        },
-        layout.bytes()};
-    if (packs) kernel.packed_weights = WeightsIn::Packed(Conv::kW, state->weights);
+    Kernel kernel{"",
+                  [state, has_bias, post, first_post](const KernelContext& ctx) {
+                    state->conv.SetOperand(0, ctx.input(Conv::kX).data);
+                    state->conv.SetOperand(1, state->weights->Get(ctx, Conv::kW));
+                    state->conv.SetOperand(2, ctx.output(0).data);
+                    state->conv.SetOperand(
+                        3, static_cast<char*>(ctx.workspace) + state->scratchpad_offset);
+                    if (has_bias) state->conv.SetOperand(4, ctx.input(Conv::kBias).data);
+                    post.SetOperands(first_post, ctx, &state->conv);
+                    state->conv.Run();
+                  },
+                  layout.bytes()};
+    kernel.packed_weights = WeightsIn::Packed(Conv::kW, state->weights);
     return kernel;
   } catch (const dnnl::error& error) {
     return Refusal{std::string("oneDNN: ") + error.what()};
@@ -298,34 +364,37 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
 }
 
 KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelRequest& request) {
+  constexpr int kW = ops::ConvGradData::kW;
   if (const auto refusal = Refuse(op.geometry, request.outputs[0].shape, request.inputs[0].dtype,
                                   request.outputs[0].count())) {
     return *refusal;
   }
   try {
-    const ConvDescs descs = Describe(op.geometry, request.outputs[0], request.inputs[1],
+    const ConvDescs descs = Describe(op.geometry, request.outputs[0], request.inputs[kW],
                                      request.inputs[0], /*has_bias=*/false);
     const auto description = BackwardDataDesc(descs);
     auto state = std::make_shared<ConvState>();
     WorkspaceLayout layout;
-    state->weights =
-        std::make_shared<WeightsIn>(descs.weights, description.weights_desc(), &layout);
+    state->weights = std::make_shared<WeightsIn>(descs.weights, description.weights_desc(),
+                                                 request.inputs[kW], &layout);
     state->scratchpad_offset = layout.Add(description.scratchpad_desc().get_size());
     state->conv = OneDnnPrimitive(dnnl::convolution_backward_data(description));
     state->conv.AddOperand(DNNL_ARG_DIFF_DST, descs.y);
     state->conv.AddOperand(DNNL_ARG_WEIGHTS, description.weights_desc());
     state->conv.AddOperand(DNNL_ARG_DIFF_SRC, descs.x);
     state->conv.AddOperand(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
-    return Kernel{"",
+    Kernel kernel{"",
                   [state](const KernelContext& ctx) {
                     state->conv.SetOperand(0, ctx.input(0).data);
-                    state->conv.SetOperand(1, state->weights->Convert(ctx, ctx.input(1).data));
+                    state->conv.SetOperand(1, state->weights->Get(ctx, kW));
                     state->conv.SetOperand(2, ctx.output(0).data);
                     state->conv.SetOperand(
                         3, static_cast<char*>(ctx.workspace) + state->scratchpad_offset);
                     state->conv.Run();
                   },
                   layout.bytes()};
+    kernel.packed_weights = WeightsIn::Packed(kW, state->weights);
+    return kernel;
   } catch (const dnnl::error& error) {
     return Refusal{std::string("oneDNN: ") + error.what()};
   }
@@ -333,9 +402,8 @@ KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelReques
 
 struct GradWeightsState {
   OneDnnPrimitive conv;
-  OneDnnPrimitive copy, add;  // oneDNN's form -> plain, overwriting or adding
-  bool is_direct = false;     // oneDNN's form is the plain one
-  size_t weights_offset = 0, bias_offset = 0, scratchpad_offset = 0, reorder_scratchpad_offset = 0;
+  std::shared_ptr<GradientOut> gradient;
+  size_t bias_offset = 0, scratchpad_offset = 0;
 };
 
 void AddBias(const float* from, float* to, int64_t count) {
@@ -344,24 +412,16 @@ void AddBias(const float* from, float* to, int64_t count) {
 
 void RunGradWeights(GradWeightsState& state, const KernelContext& ctx) {
   char* workspace = static_cast<char*>(ctx.workspace);
-  const bool writes_in_place = state.is_direct && !ctx.accumulates(0);
-  void* weights = writes_in_place ? ctx.output(0).data : workspace + state.weights_offset;
   const bool has_bias = ctx.has_output(1);
   const bool bias_in_place = has_bias && !ctx.accumulates(1);
   state.conv.SetOperand(0, ctx.input(0).data);
   state.conv.SetOperand(1, ctx.input(1).data);
-  state.conv.SetOperand(2, weights);
+  state.conv.SetOperand(2, state.gradient->Destination(ctx));
   state.conv.SetOperand(3, workspace + state.scratchpad_offset);
   if (has_bias)
     state.conv.SetOperand(4, bias_in_place ? ctx.output(1).data : workspace + state.bias_offset);
   state.conv.Run();
-  if (!writes_in_place) {
-    OneDnnPrimitive& store = ctx.accumulates(0) ? state.add : state.copy;
-    store.SetOperand(0, weights);
-    store.SetOperand(1, ctx.output(0).data);
-    store.SetOperand(2, workspace + state.reorder_scratchpad_offset);
-    store.Run();
-  }
+  state.gradient->Store(ctx);
   if (has_bias && !bias_in_place) {
     AddBias(reinterpret_cast<const float*>(workspace + state.bias_offset),
             ctx.output(1).as<float>(), ctx.output(1).count());
@@ -401,24 +461,21 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
     const auto description = BackwardWeightsDesc(descs, forward);
     auto state = std::make_shared<GradWeightsState>();
     const memory::desc preferred = description.diff_weights_desc();
-    state->is_direct = preferred == descs.weights;
     WorkspaceLayout layout;
-    size_t copy_bytes = 0, add_bytes = 0;
-    state->copy = MakeOneDnnReorder(preferred, descs.weights, /*accumulates=*/false, &copy_bytes);
-    state->add = MakeOneDnnReorder(preferred, descs.weights, /*accumulates=*/true, &add_bytes);
-    state->weights_offset = layout.Add(preferred.get_size());
+    state->gradient = std::make_shared<GradientOut>(preferred, descs.weights, weights, &layout);
     state->bias_offset =
         layout.Add(static_cast<size_t>(request.inputs[1].shape[1]) * sizeof(float));
     state->scratchpad_offset = layout.Add(description.scratchpad_desc().get_size());
-    state->reorder_scratchpad_offset = layout.Add(std::max(copy_bytes, add_bytes));
     state->conv = OneDnnPrimitive(dnnl::convolution_backward_weights(description));
     state->conv.AddOperand(DNNL_ARG_SRC, descs.x);
     state->conv.AddOperand(DNNL_ARG_DIFF_DST, descs.y);
     state->conv.AddOperand(DNNL_ARG_DIFF_WEIGHTS, preferred);
     state->conv.AddOperand(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
     if (has_bias) state->conv.AddOperand(DNNL_ARG_DIFF_BIAS, descs.bias);
-    return Kernel{"", [state](const KernelContext& ctx) { RunGradWeights(*state, ctx); },
+    Kernel kernel{"", [state](const KernelContext& ctx) { RunGradWeights(*state, ctx); },
                   layout.bytes()};
+    kernel.packed_gradient = GradientOut::Packed(state->gradient);
+    return kernel;
   } catch (const dnnl::error& error) {
     return Refusal{std::string("oneDNN: ") + error.what()};
   }

@@ -86,7 +86,7 @@ std::vector<Widened> Widen(std::span<const OperandDesc> operands, const OperandS
     const OperandDesc& operand = operands[i];
     Widened& wide = widened.emplace_back();
     wide.part = operand;
-    wide.part.may_be_packed = false;  // what is converted here does not last
+    wide.part.may_be_packed = false;  // no step can stand before a kernel inside this one
     wide.is_half = operand.present && IsHalf(operand);
     wide.is_split = operand.present && images_of_part > 0 && split.contains(i);
     if (wide.is_split) {
