@@ -11,6 +11,8 @@
 #   scripts/install_dependencies.sh cuda      what building needs, and the header files of
 #                                             cudnn-frontend, into ~/.cache/cortado; the CUDA
 #                                             toolkit and cuDNN 9 themselves are NVIDIA's to install
+#   scripts/install_dependencies.sh onnx      and the tests of ONNX models (tests/onnx): onnx and
+#                                             onnxruntime, into build/onnx-venv
 #   scripts/install_dependencies.sh onednn3   what building needs, and oneDNN 3.2 beside the system's
 #                                             2.x, into build/onednn, where CMake looks first
 #
@@ -40,9 +42,11 @@ fuzz=('clang-16|clang-18' 'libclang-rt-16-dev|libclang-rt-18-dev' 'libomp-16-dev
 docs=(doxygen python3-venv python3-yaml python3-pil python3-matplotlib)
 video=(libopencv-videoio-dev)
 cuda=(python3-pip)
+onnx=(python3-venv)
 onednn3=(python3-pip)
 # Wheels of the Python package index.
 cudnn_frontend=nvidia-cudnn-frontend==1.23.0
+onnx_wheels=(onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6 protobuf==7.36.2 pytest==9.2.0)
 onednn3_wheels=(onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0) # oneDNN 3.2.0
 
 what=${1:-build}
@@ -54,6 +58,7 @@ case "$what" in
   cuda) wanted=("${build[@]}" "${cuda[@]}") ;;
   onednn3) wanted=("${build[@]}" "${onednn3[@]}") ;;
   test) wanted=("${build[@]}" "${test[@]}") ;;
+  onnx) wanted=("${build[@]}" "${test[@]}" "${onnx[@]}") ;;
   develop) wanted=("${build[@]}" "${test[@]}" "${develop[@]}") ;;
   fuzz) wanted=("${build[@]}" "${fuzz[@]}") ;;
   *) sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
@@ -143,6 +148,16 @@ fetch() {
 if [ "$what" = cuda ]; then
   fetch "${XDG_CACHE_HOME:-$HOME/.cache}/cortado/cudnn-frontend" \
     "point CMake at the headers: -DCUDNN_FRONTEND_INCLUDE_DIR=folder" "$cudnn_frontend"
+fi
+if [ "$what" = onnx ]; then
+  # Of the distribution's Python, for which the build makes package caffe.
+  environment=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/onnx-venv
+  if [ "$(cat "$environment/version" 2>/dev/null)" != "${onnx_wheels[*]}" ]; then
+    echo "Installing ${onnx_wheels[*]} into $environment"
+    /usr/bin/python3 -m venv --clear "$environment"
+    "$environment/bin/pip" install --quiet --disable-pip-version-check "${onnx_wheels[@]}"
+    echo "${onnx_wheels[*]}" >"$environment/version"
+  fi
 fi
 if [ "$what" = onednn3 ]; then
   folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/onednn

@@ -27,12 +27,13 @@ from Caffe on purpose. [options.md](options.md) has the fields of each option.
 | types | "all": DOUBLE, FLOAT, FLOAT16 and BFLOAT16 on the CPU; [precision.md](precision.md) says what is computed in float all the same |
 | goldens | number of cases recorded from BVLC Caffe, forward and backward |
 | gradient | "yes": checked against finite differences in double. "none": no backward pass |
+| ONNX | "yes": `caffe export` writes it. "input": it becomes inputs of the model. "left out": a model for inference does without. "no": refused ([onnx.md](onnx.md)) |
 
 `scripts/layer_table.py` makes this page from `caffe layers`, `tests/golden` and the gradient
 checks. The last column is written by hand.
 
-| type | options | CPU | CUDA | types | goldens | gradient | deliberate differences, notes |
-|---|---|---|---|---|---|---|---|
+| type | options | CPU | CUDA | types | goldens | gradient | ONNX | deliberate differences, notes |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -68,6 +69,20 @@ def places(layer):
     return "yes", "host" if "HostCall" in text or "public BatchDataLayer" in text else "kernels"
 
 
+def onnx(layer):
+    """What caffe export makes of it, as the sources of python/caffe/onnx say."""
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "python/caffe/onnx").glob("**/*.py")]
+
+    def is_named(pattern):
+        return any(f'"{layer}"' in found for text in sources for found in re.findall(pattern, text, re.DOTALL))
+
+    for answer, pattern in {"input": r"^SOURCES = \{.*?\}", "yes": r"(?:^@writes\(.*?\)$|^_CONSTANT = .*?$|for _type, _kind in .*?:$)",
+                            "left out": r"^left_out\(.*?\)$"}.items():
+        if is_named(f"(?m){pattern}"):
+            return answer
+    return "no"
+
+
 def page(caffe):
     cases = (ROOT / "tests/layers/gradient_check_test.cpp").read_text(encoding="utf-8").split("TEST(LayersTest")[0]
     kept, text = notes(), HEAD
@@ -75,7 +90,7 @@ def page(caffe):
         is_checked = layer not in FEEDERS and re.search(rf"""['"]{layer}['"]""", cases) is not None
         cpu, cuda = places(layer)
         text += (f"| `{layer}` | {', '.join(options)} | {cpu} | {cuda} | {'all' if cpu == 'yes' else '-'} | "
-                 f"{goldens(layer) or '-'} | {'yes' if is_checked else 'none'} | {kept.get(layer, '')} |\n")
+                 f"{goldens(layer) or '-'} | {'yes' if is_checked else 'none'} | {onnx(layer)} | {kept.get(layer, '')} |\n")
     return text
 
 

@@ -148,6 +148,17 @@ run_pytest() {
   [ -z "$skipped" ] || notes+=("$skipped of the Python tests were skipped; build/pytest.log says why")
 }
 
+# In an environment of its own, with packages that the distribution does not have.
+run_onnx() {
+  [ -z "$install" ] || bash scripts/install_dependencies.sh onnx || return 1
+  if [ ! -x build/onnx-venv/bin/python ]; then
+    notes+=("tests of ONNX models were skipped: scripts/install_dependencies.sh onnx")
+    return 0
+  fi
+  CAFFE_BINARY_DIR="$PWD/build/$1" \
+    pytest_of "tests of ONNX models" build/onnx.log build/onnx-venv/bin/python tests/onnx
+}
+
 # Where users stand: what preset cpu-package installs, whose library shows only what CAFFE_EXPORT marks.
 test_installed_tree() {
   step "build cpu-package" configure_and_build cpu-package || return 0
@@ -174,6 +185,7 @@ test_preset() {
   step "ctest $1" run_ctest "$1" || true
   # The Python tests start programs, so they take a build whose programs run at full speed.
   step "pytest" run_pytest "$1" || true
+  step "onnx" run_onnx "$1" || true
   if [ "$1" = cpu-release ]; then test_installed_tree "$1"; fi
 }
 
@@ -193,7 +205,7 @@ fi
 
 echo "== summary"
 for count in ${counts[@]:+"${counts[@]}"}; do echo "$count"; done
-grep -hE '^SKIPPED ' build/pytest.log build/installed.log 2>/dev/null | sed -E 's/^SKIPPED \[([0-9]+)\] [^ ]+ /\1 Python tests skipped: /' | sort -u || true
+grep -hE '^SKIPPED ' build/pytest.log build/onnx.log build/installed.log 2>/dev/null | sed -E 's/^SKIPPED \[([0-9]+)\] [^ ]+ /\1 Python tests skipped: /' | sort -u || true
 for note in ${notes[@]:+"${notes[@]}"}; do echo "note: $note"; done
 if [ ${#failed[@]} -gt 0 ]; then
   echo "FAILED in $(duration $SECONDS): $(printf '%s; ' "${failed[@]}" | sed 's/; $//')"

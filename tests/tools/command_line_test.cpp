@@ -104,7 +104,7 @@ TEST_F(CommandLineTest, HelpIsNoError) {
 TEST_F(CommandLineTest, SuggestsCommandsAndFlags) {
   ExpectFailure("trian", "Unknown action: trian; did you mean 'train'?");
   ExpectFailure("help trian", "did you mean 'train'?");
-  ExpectFailure("xyzzy", "help, layers, plan, test");
+  ExpectFailure("xyzzy", "help, import, layers, plan, test");
   ExpectFailure("train --slover=x", "unknown flag --slover; did you mean '--solver'?");
   ExpectFailure("train -slover x", "unknown flag --slover; did you mean '--solver'?");
   ExpectFailure("train -minloglevl=1", "did you mean '--minloglevel'?");

@@ -1,0 +1,26 @@
+"""Nets as ONNX models. Needs package onnx; onnxruntime, where it is installed, checks the numbers.
+
+    import caffe.onnx
+    report = caffe.onnx.export("deploy.prototxt", "net.onnx", weights="net.caffemodel")
+    print(report.outputs, report.differences)
+
+From the command line: caffe export --onnx, or python -m caffe.onnx export.
+"""
+import sys as _sys
+
+try:
+    import onnx as _onnx  # noqa: F401
+except ImportError as _error:
+    raise ImportError(f"caffe.onnx needs package onnx, and {_sys.executable} has none: `{_sys.executable} -m pip install onnx "
+                      "onnxruntime`, or name another interpreter in the environment variable PYTHON (caffe export)") from _error
+
+# pylint: disable=wrong-import-position
+from .builder import newest_opset
+from .check import Mismatch, NotComputed, run
+from .exporter import DEFAULT_OPSET, OLDEST_OPSET, Report, export
+from .importer import Import, import_model
+from .nodes.registry import imported_operators
+from .registry import exported_types
+
+__all__ = ["DEFAULT_OPSET", "Import", "Mismatch", "NotComputed", "OLDEST_OPSET", "Report", "export", "exported_types", "import_model",
+           "imported_operators", "newest_opset", "run"]

@@ -1,0 +1,103 @@
+"""python -m caffe.onnx export, import: from the command line."""
+import argparse
+import os
+import sys
+
+import numpy as np
+
+from .. import Error
+from . import DEFAULT_OPSET, OLDEST_OPSET, export, import_model
+
+
+def _parser():
+    program = argparse.ArgumentParser(prog="caffe.onnx", description="Nets as ONNX models.")
+    commands = program.add_subparsers(dest="command", required=True)
+    _add_export(commands.add_parser("export", help="write a net for inference as an ONNX model"))
+    _add_import(commands.add_parser("import", help="make a net for inference of an ONNX model"))
+    return program
+
+
+def _add_export(parser):
+    parser.add_argument("net", help="prototxt of phase TEST")
+    parser.add_argument("weights", nargs="?", help=".caffemodel or .h5; without it weights are those of the fillers")
+    parser.add_argument("-o", "--output", required=True, help="file to write")
+    parser.add_argument("--opset", type=int, default=DEFAULT_OPSET,
+                        help=f"version of ONNX's operators, from {OLDEST_OPSET} on (default: {DEFAULT_OPSET})")
+    parser.add_argument("--detection", choices=("nms", "raw"), default="nms",
+                        help="write DetectionOutput with NonMaxSuppression, or leave it out (default: nms)")
+    check = parser.add_mutually_exclusive_group()
+    check.add_argument("--check", action="store_true", default=None,
+                       help="compare with onnxruntime (default: where it is installed)")
+    check.add_argument("--no-check", dest="check", action="store_false", help="do not compare")
+    parser.add_argument("--inputs", metavar="FILE.npz", help="arrays by input to compare with (default: random numbers)")
+    parser.add_argument("--tolerance", type=float, default=1e-5,
+                        help="largest difference, relative to an output's largest number (default: 1e-5)")
+    parser.set_defaults(run=_export)
+
+
+def _add_import(parser):
+    parser.add_argument("model", help="ONNX file")
+    parser.add_argument("-o", "--output", required=True, metavar="NET.prototxt",
+                        help="net to write; its weights go to NET.caffemodel")
+    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,C,H,W",
+                        help="of an input that has no fixed shape in the model")
+    parser.add_argument("--tolerance", type=float, default=1e-4,
+                        help="largest difference from onnxruntime's outputs, relative to the largest number (default: 1e-4)")
+    parser.set_defaults(run=_import)
+
+
+def _shape(shape):
+    return "x".join("?" if extent is None else str(extent) for extent in shape) or "scalar"
+
+
+def _print(report, file):
+    for name, reason in report.left_out.items():
+        print(f"left out: layer '{name}': {reason}")
+    for name, shape in report.inputs.items():
+        print(f"input  {name} {_shape(shape)}")
+    for name, shape in report.outputs.items():
+        difference = f", largest difference {report.differences[name]:.2g}" if name in report.differences else ""
+        print(f"output {name} {_shape(shape)}{difference}")
+    if report.not_compared:
+        print(f"not compared with onnxruntime: {report.not_compared}")
+    print(f"wrote {file}: {len(report.model.graph.node)} nodes, opset {report.model.opset_import[0].version}")
+
+
+def _export(options):
+    inputs = None if options.inputs is None else dict(np.load(options.inputs))
+    report = export(options.net, options.output, options.weights, opset=options.opset, detection=options.detection,
+                    check=options.check, inputs=inputs, tolerance=options.tolerance)
+    _print(report, options.output)
+
+
+def _import(options):
+    shapes = dict(_shape_given(text) for text in options.shape)
+    weights = os.path.splitext(options.output)[0] + ".caffemodel"
+    result = import_model(options.model, options.output, weights, shapes=shapes, tolerance=options.tolerance)
+    for name, difference in result.differences.items():
+        print(f"output {name} {_shape(result.net.blobs[name].shape)}, largest difference {difference:.2g}")
+    print(f"wrote {options.output} and {weights}: {len(result.net.layers)} layers")
+
+
+def _shape_given(text):
+    name, equals, extents = text.rpartition("=")
+    try:
+        if equals:
+            return name, tuple(int(extent) for extent in extents.split(","))
+    except ValueError:
+        pass
+    raise ValueError(f"--shape {text}: give an input and its extents, as in data=1,3,224,224")
+
+
+def main(arguments=None):
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except (Error, OSError, ValueError) as error:
+        print(f"caffe {options.command}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""Whether onnxruntime computes what the net computes."""
+import importlib.util
+
+import numpy as np
+
+from .._caffe import Error, InvalidArgument, Net
+from ..proto import caffe_pb2
+from .registry import SOURCES
+
+# Bottoms that hold whole numbers: (layer type, bottom).
+_INDICES = {("Embed", 0), ("BatchReindex", 1)}
+
+_LAYER_TYPES = ("forward_type", "backward_type", "forward_math", "backward_math")
+_NET_TYPES = tuple(f"default_{field}" for field in _LAYER_TYPES)
+
+
+class Mismatch(Error):
+    """The model's outputs are not the net's."""
+
+
+class NotComputed(InvalidArgument):
+    """There is nothing to compare with."""
+
+
+def compare(net, report, check, inputs, tolerance):
+    """Fills in report.differences, or why nothing was compared. Raises Mismatch, and InvalidArgument where `check` is True and
+    nothing can be compared."""
+    report.not_compared = _reason_not_to_compare(check)
+    if report.not_compared:
+        return
+    arrays = _inputs_of(net, report, inputs)
+    try:
+        got = run(report.model, arrays)
+    except NotComputed as error:
+        if check:
+            raise
+        report.not_compared = str(error)
+        return
+    expected = _outputs_of(net, report, arrays)
+    report.differences = {name: difference(expected[name], got[name]) for name in report.outputs}
+    wrong = [f"{name} by {number:.3g}" for name, number in report.differences.items() if not number <= tolerance]
+    if wrong:
+        raise Mismatch(f"outputs of onnxruntime differ from the net's by more than {tolerance:g} of the largest number: "
+                       + ", ".join(wrong))
+
+
+def _reason_not_to_compare(check):
+    if check is False:
+        return "not asked for"
+    if importlib.util.find_spec("onnxruntime") is not None:
+        return ""
+    if check:
+        raise NotComputed("the comparison needs onnxruntime: pip install onnxruntime")
+    return "there is no onnxruntime: pip install onnxruntime"
+
+
+def _outputs_of(net, report, arrays):
+    twin = _twin(net)
+    for name, array in arrays.items():
+        twin.blobs[name].data[...] = array
+    twin.forward()
+    return {name: twin.blobs[blob].data.copy() for name, blob in report.blobs.items()}
+
+
+def run(model, arrays):
+    """Outputs by name of an onnx.ModelProto, computed by onnxruntime. Raises NotComputed where that has no kernel."""
+    import onnxruntime
+    from onnxruntime.capi import onnxruntime_pybind11_state as errors
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except errors.NotImplemented as error:
+        raise NotComputed(f"onnxruntime {onnxruntime.__version__} cannot run the model: {error}") from None
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, arrays)))
+
+
+def difference(expected, got):
+    """The largest difference, relative to the largest number expected; infinity where shapes or NaN differ."""
+    expected, got = np.asarray(expected, np.float64), np.asarray(got, np.float64)
+    if expected.shape != got.shape or not np.array_equal(np.isnan(expected), np.isnan(got)):
+        return np.inf
+    both = np.isfinite(expected) & np.isfinite(got)
+    if not np.array_equal(expected[~both], got[~both], equal_nan=True):
+        return np.inf
+    if not both.any():
+        return 0.0
+    largest = np.abs(expected[both]).max()
+    return float(np.abs(expected[both] - got[both]).max() / (largest if largest > 0 else 1))
+
+
+def _clear(message, fields):
+    for field in fields:
+        message.ClearField(field)
+
+
+def _twin(net):
+    """A net with the same weights that computes in float, as the model does, whose recurrent states are 0 and whose data comes
+    from the caller."""
+    definition = caffe_pb2.NetParameter()
+    definition.CopyFrom(net.definition)
+    _clear(definition, _NET_TYPES)
+    for layer in definition.layer:
+        _clear(layer, _LAYER_TYPES)
+        if layer.type not in SOURCES:
+            continue
+        layer.type = "Input"
+        layer.ClearField("input_param")
+        for top in layer.top:
+            layer.input_param.shape.add().dim.extend(net.blobs[top].shape)
+    twin = Net(definition, net.phase)
+    for name, blobs in net.params.items():
+        for own, blob in zip(twin.params[name], blobs):
+            own.data[...] = blob.data
+    return twin
+
+
+def _inputs_of(net, report, given):
+    given = dict(given or {})
+    unknown = set(given) - set(report.inputs)
+    if unknown:
+        raise InvalidArgument(f"the model has no input {', '.join(sorted(unknown))}; its inputs: {', '.join(report.inputs)}")
+    indices = {layer.layer_param.bottom[bottom]: layer for layer in net.layers
+               for kind, bottom in _INDICES if layer.type == kind}
+    generator = np.random.default_rng(1)
+    arrays = {}
+    for name, shape in report.inputs.items():
+        if name in given:
+            arrays[name] = np.asarray(given[name], np.float32)
+        elif name in indices:
+            arrays[name] = generator.integers(0, _limit(net, indices[name]), shape).astype(np.float32)
+        else:
+            arrays[name] = generator.uniform(-1, 1, shape).astype(np.float32)
+    return arrays
+
+
+def _limit(net, layer):
+    if layer.type == "Embed":
+        return layer.layer_param.embed_param.input_dim
+    return net.blobs[layer.layer_param.bottom[0]].shape[0]

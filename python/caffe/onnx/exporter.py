@@ -1,0 +1,195 @@
+"""From a net to an ONNX model."""
+import os
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+import onnx
+
+from .._caffe import InvalidArgument, Net, Unsupported, __version__
+from ..proto import caffe_pb2
+from . import layers  # noqa: F401  (registers the writers)
+from .builder import Builder, newest_opset
+from .check import compare
+from .registry import SOURCES, LayerView, reason_left_out, writer_of
+
+OLDEST_OPSET = 11
+DEFAULT_OPSET = 13
+LARGEST_FILE = 2**31 - 2**20  # bytes of a protobuf message; weights beyond it lie in a second file
+
+# Layers whose tops follow from shapes alone.
+_CONSTANT = {"PriorBox"}
+
+
+@dataclass
+class Request:
+    """What the caller of export() asked for."""
+    opset: int = DEFAULT_OPSET
+    detection: str = "nms"
+
+    def __post_init__(self):
+        if not OLDEST_OPSET <= self.opset <= newest_opset():
+            raise InvalidArgument(f"opset is {self.opset}; it must be from {OLDEST_OPSET} to {newest_opset()}, the newest one of "
+                                  f"package onnx {onnx.__version__}")
+        if self.detection not in ("nms", "raw"):
+            raise InvalidArgument(f"detection is {self.detection!r}; it must be 'nms' or 'raw'")
+
+
+@dataclass
+class Report:
+    """What export() has made.
+
+    model: the onnx.ModelProto. inputs, outputs: shapes by name; a None is an extent that depends on the data. blobs: the
+    net's blobs by the names of the outputs; they differ only where a layer in place overwrites an input. left_out: reasons by
+    the name of each layer that is not in the model. differences: of onnxruntime's outputs from the net's, by name, relative
+    to the largest number. not_compared: why there are none; "" where there are.
+    """
+    model: object
+    inputs: OrderedDict
+    outputs: OrderedDict
+    blobs: OrderedDict
+    left_out: OrderedDict
+    differences: dict = field(default_factory=dict)
+    not_compared: str = ""
+
+
+def export(net, file=None, weights=None, *, opset=DEFAULT_OPSET, detection="nms", check=None, inputs=None, tolerance=1e-5):
+    """Writes a net for inference as an ONNX model.
+
+    net: a caffe.Net of phase TEST, or a prototxt with `weights` (.caffemodel or .h5). file: where to write; None: nowhere.
+    opset: version of ONNX's operators, 11 to the newest that package onnx knows. detection: "nms" writes DetectionOutput with
+    NonMaxSuppression, "raw" leaves it out. check: run the model in onnxruntime, too, and compare; by default where that is
+    installed. inputs: arrays by input, with which to compare; by default random numbers. tolerance: largest difference of an
+    output, relative to its largest number.
+
+    Returns a Report. Raises Unsupported with all layers that ONNX cannot express, and Mismatch where the comparison fails;
+    then no file is written.
+    """
+    request = Request(opset, detection)
+    if not isinstance(net, Net):
+        net = Net(os.fspath(net), caffe_pb2.TEST, weights=weights)
+    elif weights is not None:
+        raise InvalidArgument("weights go with a prototxt; load them into the net (net.copy_from)")
+    if net.phase != caffe_pb2.TEST:
+        raise InvalidArgument("the net has phase TRAIN; make it with caffe.TEST, in which dropout and statistics are those of "
+                              "inference")
+    report = _Exporter(net, request).run()
+    onnx.checker.check_model(report.model, full_check=report.model.ByteSize() < LARGEST_FILE)
+    compare(net, report, check, inputs, tolerance)
+    if file is not None:
+        save(report.model, os.fspath(file))
+    return report
+
+
+def save(model, file):
+    """Writes a model; weights beyond 2 GiB into FILE.data beside it."""
+    external = model.ByteSize() >= LARGEST_FILE
+    partial = f"{file}.partial"
+    onnx.save_model(model, partial, save_as_external_data=external, location=f"{os.path.basename(file)}.data")
+    os.replace(partial, file)
+
+
+class _Exporter:
+    def __init__(self, net, request):
+        self.net, self.request = net, request
+        self.onnx = Builder(request.opset)
+        self.tensors = {}  # of each blob, its last version
+        self.constants = {}  # arrays by tensor
+        self.shapes = {}  # of tensors
+        self.inputs, self.left_out = OrderedDict(), OrderedDict()
+        self.unread = set()  # blobs that no later layer has read
+        self.unsupported = []
+
+    def run(self):
+        for blob in self.net.blobs:
+            self.onnx.reserve(blob)
+        for index in range(len(self.net.layers)):
+            self.add_layer(index)
+        if self.unsupported:
+            raise Unsupported("ONNX or this exporter cannot express " + "; ".join(self.unsupported))
+        outputs, blobs = self.name_outputs()
+        if not outputs:
+            raise InvalidArgument("no layer is left whose results could be outputs")
+        self.onnx.drop_unread(outputs)
+        read = {name for node in self.onnx.nodes for name in node.input}
+        inputs = OrderedDict((name, shape) for name, shape in self.inputs.items() if name in read)
+        model = self.onnx.model(self.net.name, inputs, outputs, __version__)
+        return Report(model, inputs, outputs, blobs, self.left_out)
+
+    def add_layer(self, index):
+        layer = self.net.layers[index]
+        param = layer.layer_param
+        name = self.onnx.layer = param.name or f"layer{index}"
+        reason = reason_left_out(layer.type)
+        if layer.type in SOURCES:
+            self.add_inputs(param.top)
+        elif reason is not None:
+            self.left_out[name] = reason
+        elif any(blob not in self.tensors for blob in param.bottom):
+            self.unsupported.append(f"layer '{name}' ({layer.type}), which reads a blob of a layer that is left out")
+        elif self.is_constant(layer.type, param):
+            self.add_constants(name, param)
+        else:
+            self.write(index, layer.type, param)
+
+    def add_inputs(self, blobs):
+        for blob in blobs:
+            self.tensors[blob] = blob
+            self.shapes[blob] = self.inputs[blob] = tuple(self.net.blobs[blob].shape)
+
+    def is_constant(self, kind, param):
+        """Whether no top depends on the net's inputs."""
+        known = [self.tensors[blob] in self.constants for blob in param.bottom]
+        return kind in _CONSTANT or (bool(known) and all(known) and len(param.top) > 0)
+
+    def add_constants(self, name, param):
+        self.net.forward(start=name, end=name)
+        self.unread.difference_update(param.bottom)
+        for blob in param.top:
+            array = self.net.blobs[blob].data.copy()
+            tensor = self.onnx.weight(array, f"{name}/values")
+            self.constants[tensor] = array
+            self.put(blob, tensor, array.shape)
+
+    def put(self, blob, tensor, shape):
+        self.tensors[blob] = tensor
+        self.shapes[tensor] = shape
+        self.unread.add(blob)
+
+    def write(self, index, kind, param):
+        bottoms = [self.tensors[blob] for blob in param.bottom]
+        layer = LayerView(self.net, index, bottoms, [self.constants.get(tensor) for tensor in bottoms], self.request)
+        writer = writer_of(kind)
+        if writer is None:
+            self.unsupported.append(f"layer '{layer.name}' ({kind})")
+            self.tensors.update(dict.fromkeys(param.top, ""))
+            return
+        try:
+            tensors = writer(layer, self.onnx)
+        except Unsupported as error:
+            self.unsupported.append(str(error))
+            self.tensors.update(dict.fromkeys(param.top, ""))
+            return
+        if layer.reason_left_out is not None:
+            self.left_out[layer.name] = layer.reason_left_out
+            return
+        self.unread.difference_update(param.bottom)
+        for blob, tensor, shape in zip(layer.tops, [tensors] if isinstance(tensors, str) else tensors, layer.top_shapes):
+            self.put(blob, tensor, shape)
+
+    def name_outputs(self):
+        """Gives tensors the names of their blobs; shapes and blobs of the outputs by name."""
+        self.onnx.layer = "outputs"
+        made = {name for node in self.onnx.nodes for name in node.output}
+        names, outputs, blobs = {}, OrderedDict(), OrderedDict()
+        for blob, tensor in self.tensors.items():
+            if blob in self.unread and (tensor not in made or tensor in names):
+                tensor = self.onnx.op("Identity", tensor)
+                self.shapes[tensor] = self.shapes[self.tensors[blob]]
+                made.add(tensor)
+            if tensor in made and tensor not in names:
+                names[tensor] = blob if blob not in self.inputs else self.onnx.name(f"{blob}/output")
+            if blob in self.unread:
+                outputs[names[tensor]] = self.shapes[tensor]
+                blobs[names[tensor]] = blob
+        self.onnx.rename(names)
+        return outputs, blobs

@@ -1,0 +1,142 @@
+"""From an ONNX model for inference to a prototxt and its weights."""
+import os
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .._caffe import Net, Unsupported
+from ..proto import caffe_pb2
+from . import nodes  # noqa: F401  (registers the readers)
+from .check import Mismatch, difference
+from .model import Model, load
+from .nodes.registry import NodeView, reader_of
+
+
+@dataclass
+class Import:
+    """What import_model() has made: net, a caffe.Net of phase TEST with the weights; definition, its NetParameter without them;
+    differences of its outputs from onnxruntime's, relative to the largest number."""
+    net: object
+    definition: object
+    differences: dict = field(default_factory=dict)
+
+
+def import_model(model, prototxt=None, weights=None, *, shapes=None, tolerance=1e-4):
+    """Makes a net for inference of an ONNX model, and compares both.
+
+    model: a file, or an onnx.ModelProto. prototxt, weights: where to write the net and its .caffemodel; None: nowhere. shapes:
+    of inputs that have no fixed shape in the model, by name. tolerance: largest difference of an output from onnxruntime's,
+    relative to its largest number.
+
+    Returns an Import. Raises Unsupported with all nodes that no layer can express, by name, InvalidArgument where a shape is
+    missing, and Mismatch where the comparison fails; then no file is written.
+    """
+    proto = load(model) if isinstance(model, (str, bytes, os.PathLike)) else model
+    source = Model(proto, shapes)
+    definition, arrays = _Importer(source).run()
+    net = Net(definition, caffe_pb2.TEST)
+    for name, blobs in arrays.items():
+        for blob, array in zip(net.params[name], blobs):
+            blob.data[...] = np.reshape(array, blob.shape)
+    result = Import(net, definition, _differences(net, source))
+    wrong = [f"{name} by {number:.3g}" for name, number in result.differences.items() if not number <= tolerance]
+    if wrong:
+        raise Mismatch(f"the net's outputs differ from onnxruntime's by more than {tolerance:g} of the largest number: "
+                       + ", ".join(wrong))
+    if prototxt is not None:
+        _write(os.fspath(prototxt), str(definition))
+    if weights is not None:
+        net.save(weights)
+    return result
+
+
+def _differences(net, source):
+    for name, array in source.drawn.items():
+        if name in net.blobs:
+            net.blobs[name].data[...] = array
+    net.forward()
+    return {name: difference(source.arrays[name], net.blobs[name].data) for name in source.outputs}
+
+
+def _write(file, text):
+    partial = f"{file}.partial"
+    with open(partial, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    os.replace(partial, file)
+
+
+class _Importer:
+    """Writes a layer, or several, for each node that depends on the inputs."""
+
+    def __init__(self, source):
+        self.source = source
+        self.net = caffe_pb2.NetParameter(name=source.proto.graph.name)
+        self.arrays = {}  # of parameters, by layer
+        self.aliases = {}  # tensors that are another one
+        self.done = set()  # outputs of nodes that a layer of an earlier node has taken in
+        self.names = set()
+
+    def run(self):
+        for name, shape in self.source.inputs.items():
+            layer = self.net.layer.add(name=self.layer_name(name), type="Input", top=[name])
+            layer.input_param.shape.add().dim.extend(shape)
+        refused = []
+        for node in self.source.nodes:
+            if all(name in self.source.constants or name in self.done for name in node.output if name):
+                continue
+            reader = reader_of(node.op_type)
+            try:
+                if reader is None:
+                    raise Unsupported(f"there is no layer for {node.op_type}")
+                reader(NodeView(node, self))
+            except Unsupported as error:
+                refused.append(f"node '{node.name or node.output[0]}' ({node.op_type}): {error}")
+        if refused:
+            raise Unsupported("cannot import " + "; ".join(refused))
+        self.keep_outputs()
+        return self.net, self.arrays
+
+    def keep_outputs(self):
+        """Outputs are blobs of their own names."""
+        for name in self.source.outputs:
+            if name in self.source.constants:
+                array = self.source.constants[name]
+                layer = self.net.layer.add(name=self.layer_name(name), type="Parameter", top=[name])
+                layer.parameter_param.shape.dim.extend(array.shape)
+                self.arrays[layer.name] = [array]
+            elif self.blob(name) != name:
+                self.net.layer.add(name=self.layer_name(name), type="Split", bottom=[self.blob(name)], top=[name])
+
+    def blob(self, tensor):
+        while tensor in self.aliases:
+            tensor = self.aliases[tensor]
+        return tensor
+
+    def layer_name(self, wanted):
+        name, count = wanted, 1
+        while name in self.names:
+            count += 1
+            name = f"{wanted}_{count}"
+        self.names.add(name)
+        return name
+
+    def add(self, node, kind, bottoms, tops, blobs=(), **options):
+        """Appends a layer; options are messages by field: convolution_param={"num_output": 3}. Blobs are arrays."""
+        layer = self.net.layer.add(name=self.layer_name(_stem(node)), type=kind, bottom=[self.blob(name) for name in bottoms],
+                                   top=tops)
+        for message, values in options.items():
+            for name, value in values.items():
+                if isinstance(value, (list, tuple)):
+                    getattr(getattr(layer, message), name).extend(value)
+                elif value is not None:
+                    setattr(getattr(layer, message), name, value)
+            getattr(layer, message).SetInParent()
+        if blobs:
+            self.arrays[layer.name] = list(blobs)
+        return layer
+
+
+def _stem(node):
+    """conv1 of conv1:Conv, as the exporter names nodes; else the node's name, or that of what it makes."""
+    name = node.name or node.output[0]
+    return name.rsplit(":", 1)[0] if name.endswith(f":{node.op_type}") else name.strip("/").replace("/", "_")

@@ -1,0 +1,133 @@
+"""Element by element."""
+import numpy as np
+
+from .registry import reads
+
+for _operator, _type in {"Relu": "ReLU", "Sigmoid": "Sigmoid", "Tanh": "TanH", "Abs": "AbsVal", "Softplus": "BNLL", "Exp": "Exp",
+                         "Log": "Log", "HardSwish": "HardSwish", "Mish": "Mish"}.items():
+    reads(_operator)(lambda node, kind=_type: node.layer(kind))
+
+
+@reads("LeakyRelu")
+def leaky_relu(node):
+    node.layer("ReLU", relu_param={"negative_slope": node.get("alpha", 0.01)})
+
+
+@reads("PRelu")
+def prelu(node):
+    slopes = node.weights(1, "slopes")
+    shape = node.shape()
+    shared = slopes.size == 1
+    node.require(shared or (slopes.size == shape[1] and slopes.size == np.prod(slopes.shape[-len(shape) + 1:][:1])),
+                 f"slopes of shape {slopes.shape} are neither one nor one per channel")
+    node.layer("PReLU", blobs=[slopes.ravel()], prelu_param={"channel_shared": shared})
+
+
+@reads("Elu")
+def elu(node):
+    node.layer("ELU", elu_param={"alpha": node.get("alpha", 1.0)})
+
+
+@reads("HardSigmoid")
+def hard_sigmoid(node):
+    follower = node.follower("Mul")
+    alpha, beta = node.get("alpha", 0.2), node.get("beta", 0.5)
+    if follower is not None and node.inputs[0] in follower.inputs and np.allclose([alpha, beta], [1 / 6, 0.5]):
+        node.take_in(follower)  # as exported for opsets without HardSwish
+        node.layer("HardSwish")
+        return
+    node.layer("HardSigmoid", hard_sigmoid_param={"alpha": alpha, "beta": beta})
+
+
+@reads("Clip")
+def clip(node):
+    limits = np.finfo(np.float32)
+    bounds = [node.attributes.get("min"), node.attributes.get("max")]  # before opset 11
+    for k in (0, 1):
+        if node.has(k + 1):
+            bounds[k] = node.weights(k + 1, "bounds").item()
+    least = float(limits.min) if bounds[0] is None else bounds[0]
+    most = float(limits.max) if bounds[1] is None else bounds[1]
+    if least == 0 and bounds[1] is not None:
+        node.layer("ReLU6", relu6_param={"threshold": most})
+    else:
+        node.layer("Clip", clip_param={"min": least, "max": most})
+
+
+def _power(node, **options):
+    node.layer("Power", power_param=options)
+
+
+@reads("Sqrt")
+def sqrt(node):
+    _power(node, power=0.5)
+
+
+@reads("Reciprocal")
+def reciprocal(node):
+    _power(node, power=-1.0)
+
+
+@reads("Neg")
+def neg(node):
+    _power(node, scale=-1.0)
+
+
+@reads("Pow")
+def power(node):
+    exponent = node.weights(1, "exponent")
+    node.require(exponent.size == 1, "its exponent is no single number")
+    _power(node, power=float(exponent.item()))
+
+
+@reads("Gelu")
+def gelu(node):
+    node.require(node.get("approximate", "none") == "none", "GELU by tanh")
+    node.layer("GELU")
+
+
+@reads("Erf")
+def erf(node):
+    """GELU as it is written where it is no operator: x * (1 + erf(x / sqrt(2))) / 2, in some order."""
+    scaled = node.source_node(node.inputs[0])
+    node.require(scaled is not None and scaled.op_type in ("Div", "Mul"), "erf outside of a GELU")
+    x, factor = scaled.input[0], node.source.constants.get(scaled.input[1])
+    expected = np.sqrt(2) if scaled.op_type == "Div" else np.sqrt(0.5)
+    node.require(factor is not None and np.allclose(factor, expected, rtol=1e-3), "erf outside of a GELU")
+    product = 1.0  # of the constant factors behind; x is multiplied once and 1 added once, at half of both
+    seen_x = False
+    shift = 0.0
+    while not (seen_x and np.isclose(product, 0.5) and np.isclose(shift, 0.5)):
+        follower = node.follower("Mul", "Add", "Div")
+        node.require(follower is not None, "erf outside of a GELU")
+        other = next((name for name in follower.inputs if name != node.outputs[0]), None)
+        constant = node.source.constants.get(other)
+        if follower.operator == "Mul" and other == x:
+            seen_x = True
+        elif follower.operator == "Mul" and constant is None and node.is_scaled(other, x):
+            seen_x, product, shift = True, product * node.is_scaled(other, x), shift * node.is_scaled(other, x)
+        else:
+            node.require(constant is not None and constant.size == 1, "erf outside of a GELU")
+            number = float(constant.item())
+            if follower.operator == "Add":
+                node.require(not seen_x, "erf outside of a GELU")
+                shift += number
+            else:
+                number = 1 / number if follower.operator == "Div" else number
+                product, shift = product * number, shift * number
+        node.take_in(follower)
+    node.layer("GELU", bottoms=[x])
+
+
+@reads("Greater")
+def greater(node):
+    """With the conversion to float behind it."""
+    limit, follower = node.weights(1, "limit"), node.follower("Cast")
+    node.require(limit.size == 1 and follower is not None, "a comparison that is not with a number")
+    node.take_in(follower)
+    node.layer("Threshold", threshold_param={"threshold": float(limit.item())})
+
+
+@reads("Identity", "Dropout", "Cast")
+def identity(node):
+    node.alias()

@@ -1,0 +1,148 @@
+"""Sums and products of tensors and constants."""
+import numpy as np
+
+from ..._caffe import Unsupported
+from .registry import reads
+
+_KINDS = {"Add": 1, "Sub": 1, "Mul": 0, "Div": 0}  # EltwiseParameter's operations
+
+
+@reads("Add", "Sub", "Mul", "Div")
+def binary(node):
+    constants = [node.constant(k) for k in (0, 1)]
+    if constants[0] is not None or constants[1] is not None:
+        which = 1 if constants[1] is not None else 0
+        _with_constant(node, node.inputs[1 - which], constants[which], is_right=which == 1)
+    else:
+        _of_two(node)
+
+
+def _with_constant(node, tensor, array, is_right):
+    shape = node.source.shape(tensor)
+    node.require(np.broadcast_shapes(shape, array.shape) == shape, f"a constant of shape {array.shape} and a tensor of {shape}")
+    if array.size == 1:
+        _with_number(node, tensor, float(array.item()), is_right)
+        return
+    node.require(is_right or node.operator in ("Add", "Mul"), "a constant minus, or over, a tensor")
+    array = {"Sub": np.negative, "Div": np.reciprocal}.get(node.operator, np.asarray)(array)
+    if array.ndim == len(shape) and array.shape[0] != 1:  # another one for each item
+        held = node.hold(np.broadcast_to(array, shape))
+        operation = _KINDS[node.operator]
+        node.layer("Eltwise", bottoms=[tensor, held], eltwise_param={"operation": operation})
+        return
+    axis, part = _covered(node, array, len(shape))
+    if node.operator in ("Mul", "Div"):
+        _scale(node, tensor, axis, part)
+    else:
+        node.layer("Bias", bottoms=[tensor], blobs=[part], bias_param={"axis": axis, "num_axes": part.ndim})
+
+
+def _covered(node, array, axes):
+    """First axis, and the array without axes of extent 1 around it: what Scale and Bias take as parameters."""
+    full = array.reshape([1] * (axes - array.ndim) + list(array.shape))
+    extents = [axis for axis in range(axes) if full.shape[axis] != 1]
+    first, last = extents[0], extents[-1]
+    shape = full.shape[first:last + 1]
+    node.require(first > 0, "a constant that differs between items")
+    return first, full.reshape(shape)
+
+
+def _scale(node, tensor, axis, factors):
+    """With the sum behind it, as batch normalisation and the exporter write it."""
+    blobs, follower = [factors], node.follower("Add")
+    bias = follower and next((follower.constant(k) for k in (0, 1) if follower.constant(k) is not None), None)
+    if bias is not None and bias.size == factors.size and node.source.shape(node.outputs[0]) == follower.top_shape:
+        try:
+            same = _covered(node, bias, len(node.top_shape))
+        except Unsupported:
+            same = (None, None)
+        if same[0] == axis and same[1].shape == factors.shape:
+            node.take_in(follower)
+            blobs.append(same[1])
+    node.layer("Scale", bottoms=[tensor], blobs=blobs,
+               scale_param={"axis": axis, "num_axes": factors.ndim, "bias_term": len(blobs) == 2})
+
+
+def _with_number(node, tensor, number, is_right):
+    if node.operator == "Div" and not is_right:
+        between = node.scratch("inverse")
+        node.layer("Power", bottoms=[tensor], tops=[between], power_param={"power": -1.0})
+        node.layer("Power", bottoms=[between], power_param={"scale": number})
+        return
+    scale = {"Mul": number, "Div": 1 / number if number else np.inf}.get(node.operator, 1.0)
+    if node.operator == "Sub" and not is_right:
+        scale = -1.0
+    shift = {"Add": number, "Sub": -number if is_right else number}.get(node.operator, 0.0)
+    node.layer("Power", bottoms=[tensor], power_param={"scale": scale, "shift": shift})
+
+
+def _of_two(node):
+    shapes = node.shape(0), node.shape(1)
+    if shapes[0] != shapes[1]:
+        _spread(node, shapes)
+        return
+    bottoms = list(node.inputs)
+    if node.operator == "Mul" and _is_swish(node):
+        return
+    if node.operator == "Div":
+        inverse = node.scratch("inverse")
+        node.layer("Power", bottoms=bottoms[1:], tops=[inverse], power_param={"power": -1.0})
+        bottoms[1] = inverse
+    coefficients = {"coeff": [1.0, -1.0]} if node.operator == "Sub" else {}
+    node.layer("Eltwise", bottoms=bottoms, eltwise_param={"operation": _KINDS[node.operator], **coefficients})
+
+
+def _is_swish(node):
+    """x * sigmoid(x): the layer Sigmoid becomes Swish where nobody else reads it."""
+    for x, gate in (node.inputs, node.inputs[::-1]):
+        writer = node.source_node(gate)
+        if writer is None or writer.op_type != "Sigmoid" or node.source.only_reader(gate) is None:
+            continue
+        if writer.input[0] == x:
+            node.replace_last("Sigmoid", gate, "SiLU", x)
+            return True
+    return False
+
+
+def _spread(node, shapes):
+    """One factor, or term, for each item and channel: of squeeze and excitation."""
+    large, small = (0, 1) if np.prod(shapes[0]) >= np.prod(shapes[1]) else (1, 0)
+    node.require(shapes[large] == node.top_shape and (large == 0 or node.operator in ("Mul", "Add")),
+                 f"tensors of shapes {shapes[0]} and {shapes[1]}")
+    shape = [1] * (len(shapes[large]) - len(shapes[small])) + list(shapes[small])
+    kept = len(shape)
+    while kept and shape[kept - 1] == 1:
+        kept -= 1
+    node.require(tuple(shape[:kept]) == shapes[large][:kept], f"tensors of shapes {shapes[0]} and {shapes[1]}")
+    operand = node.inputs[small]
+    if kept != len(shapes[small]):
+        flat = node.scratch("factors")
+        layer = node.layer("Reshape", bottoms=[operand], tops=[flat])
+        layer.reshape_param.shape.dim.extend(shape[:kept])
+        operand = flat
+    if node.operator in ("Sub", "Div"):
+        opposite = node.scratch("opposite")
+        node.layer("Power", bottoms=[operand], tops=[opposite],
+                   power_param={"scale": -1.0} if node.operator == "Sub" else {"power": -1.0})
+        operand = opposite
+    is_factor = node.operator in ("Mul", "Div")
+    kind, options = ("Scale", "scale_param") if is_factor else ("Bias", "bias_param")
+    node.layer(kind, bottoms=[node.inputs[large], operand], **{options: {"axis": 0}})
+
+
+@reads("Sum", "Max")
+def several(node):
+    node.require(all(node.shape(k) == node.shape() for k in range(len(node.inputs))), "tensors of several shapes")
+    node.layer("Eltwise", bottoms=node.inputs, eltwise_param={"operation": 1 if node.operator == "Sum" else 2})
+
+
+@reads("Softmax", "LogSoftmax")
+def softmax(node):
+    newer = node.source.proto.opset_import[0].version >= 13
+    axis = node.axis(node.get("axis", -1 if newer else 1))
+    node.require(newer or all(extent == 1 for extent in node.shape()[axis + 1:]), "a softmax over several axes")
+    if node.operator == "Softmax":
+        node.layer("Softmax", softmax_param={"axis": axis})
+        return
+    node.layer("Softmax", tops=[node.scratch("softmax")], softmax_param={"axis": axis})
+    node.layer("Log", bottoms=[node.scratch("softmax")])

@@ -1,0 +1,181 @@
+"""Pooling."""
+from math import prod
+
+import numpy as np
+
+from ..layers.pooling import Windows
+from .convolution import pads_of
+from .registry import reads
+
+
+def caffe_outputs(size, kernel, stride, pad, rounds_up):
+    """How many windows Caffe has along an axis."""
+    room = size + 2 * pad - kernel
+    outputs = (-(-room // stride) if rounds_up else room // stride) + 1
+    return outputs - 1 if pad and (outputs - 1) * stride >= size + pad else outputs
+
+
+class _Geometry:
+    def __init__(self, image, kernel, strides, begins, outputs):
+        self.image, self.kernel, self.strides, self.begins, self.outputs = image, kernel, strides, begins, outputs
+
+    def round_mode(self):
+        """CEIL or FLOOR where Caffe has as many windows; None where neither does."""
+        for mode in ("CEIL", "FLOOR"):
+            counts = [caffe_outputs(size, k, s, p, mode == "CEIL")
+                      for size, k, s, p in zip(self.image, self.kernel, self.strides, self.begins)]
+            if counts == list(self.outputs):
+                return mode
+        return None
+
+    def options(self, node, kind):
+        node.require(len(self.image) == 2, f"pooling along {len(self.image)} axes")
+        node.require(all(p < k for p, k in zip(self.begins, self.kernel)), "padding as wide as the window")
+        mode = self.round_mode()
+        node.require(mode is not None, f"{list(self.outputs)} windows of {self.kernel}, stride {self.strides}, padding "
+                                       f"{self.begins} on {list(self.image)} pixels, of which Caffe has another number")
+        names = {"pool": {"MAX": 0, "AVE": 1}[kind], "round_mode": None if mode == "CEIL" else 1}
+        for name, (high, wide), default in (("kernel", self.kernel, None), ("stride", self.strides, 1), ("pad", self.begins, 0)):
+            if high == wide:
+                if high != default:
+                    names["kernel_size" if name == "kernel" else name] = high
+            else:
+                names[f"{name}_h"], names[f"{name}_w"] = high, wide
+        return names
+
+    def windows(self):
+        return Windows(list(self.image), list(self.kernel), list(self.strides), list(self.begins), list(self.outputs))
+
+
+def _geometry_of(node):
+    image, kernel = node.shape()[2:], list(node.get("kernel_shape"))
+    strides = list(node.get("strides", [1] * len(kernel)))
+    node.require(set(node.get("dilations", [1])) == {1}, "dilated windows")
+    begins, ends = pads_of(node, len(kernel), image, kernel, strides)
+    return _Geometry(list(image), kernel, strides, begins, node.top_shape[2:]), ends
+
+
+@reads("MaxPool")
+def max_pool(node):
+    geometry, _ = _geometry_of(node)
+    tops = node.outputs[:1]
+    if len(node.outputs) > 1 and node.source.readers[node.outputs[1]]:
+        tops = [tops[0], _mask(node)]
+    node.layer("Pooling", tops=tops, pooling_param=geometry.options(node, "MAX"))
+
+
+def _mask(node):
+    """The tensor of places within planes, as numbers, which this package makes of the indices."""
+    def only(tensor, kind):
+        reader = node.source.only_reader(tensor)
+        node.require(reader is not None and reader.op_type == kind, "indices that are read")
+        return reader
+
+    remainder = only(node.outputs[1], "Mod")
+    pixels = node.source.constants.get(remainder.input[1])
+    node.require(pixels is not None and pixels.item() == prod(node.shape()[2:]), "indices that are read")
+    mask = only(remainder.output[0], "Cast").output[0]
+    node.importer.done.update([remainder.output[0], mask])
+    return mask
+
+
+@reads("AveragePool")
+def average_pool(node):
+    geometry, ends = _geometry_of(node)
+    padded = [0] * len(ends) if not node.get("count_include_pad", 0) else [*geometry.begins]
+    _average(node, geometry, node.inputs[0], _divisors(geometry, padded, ends if any(padded) else [0] * len(ends)))
+
+
+def _divisors(geometry, begins, ends):
+    """How many places ONNX divides by, where these many of the padding count."""
+    result = np.ones([1] * len(begins))
+    for axis, (size, k, s, p, n) in enumerate(zip(geometry.image, geometry.kernel, geometry.strides, geometry.begins,
+                                                  geometry.outputs)):
+        lengths = [min(i * s - p + k, size + ends[axis]) - max(i * s - p, -begins[axis]) for i in range(n)]
+        result = result * np.reshape(lengths, [-1 if k == axis else 1 for k in range(len(begins))])
+    return result
+
+
+def _average(node, geometry, bottom, divisors):
+    """Caffe's average, times what its divisors differ by."""
+    factors = geometry.windows().divisors() / divisors
+    options = geometry.options(node, "AVE")
+    if np.all(factors == 1):
+        node.layer("Pooling", bottoms=[bottom], pooling_param=options)
+        return
+    between = node.scratch("pooled")
+    node.layer("Pooling", bottoms=[bottom], tops=[between], pooling_param=options)
+    node.layer("Scale", bottoms=[between], blobs=[factors], scale_param={"axis": 2, "num_axes": 2})
+
+
+@reads("Pad")
+def pad(node):
+    """As this package exports padding: in front of an average, perhaps with a correction behind it."""
+    pads = list(node.get("pads", [])) or node.weights(1, "extents").tolist()
+    value = node.weights(2, "value").item() if node.has(2) else node.get("value", 0.0)
+    axes = len(node.shape())
+    begins, ends = pads[:axes], pads[axes:]
+    follower = node.follower("AveragePool", "MaxPool")
+    node.require(follower is not None and not any(begins[:2] + ends[:2]) and node.get("mode", "constant") == "constant"
+                 and not any(follower.get("pads", [0])), "padding that no layer has")
+    is_max = follower.operator == "MaxPool"
+    node.require(value <= np.finfo(np.float32).min if is_max else value == 0, f"padding by {value:g}")
+    geometry = _Geometry(list(node.shape()[2:]), list(follower.get("kernel_shape")),
+                         list(follower.get("strides", [1] * (axes - 2))), begins[2:], follower.top_shape[2:])
+    node.take_in(follower)
+    if is_max:
+        node.layer("Pooling", pooling_param=geometry.options(node, "MAX"))
+        return
+    divisors = np.full([1] * (axes - 2), prod(geometry.kernel))
+    correction = node.follower("Mul")
+    factors = correction and next((correction.constant(k) for k in (0, 1) if correction.constant(k) is not None), None)
+    if factors is not None and factors.shape == (1, 1, *geometry.outputs):
+        node.take_in(correction)
+        divisors = divisors / factors[0, 0]
+        if np.allclose(divisors, geometry.windows().divisors()):
+            divisors = geometry.windows().divisors()
+    _average(node, geometry, node.inputs[0], divisors)
+
+
+@reads("GlobalMaxPool")
+def global_max_pool(node):
+    _global(node, 0)
+
+
+@reads("GlobalAveragePool")
+def global_average_pool(node):
+    _global(node, 1)
+
+
+def _global(node, pool, tops=None):
+    node.require(len(node.shape()) == 4, f"global pooling of shape {node.shape()}")
+    node.layer("Pooling", tops=tops, pooling_param={"pool": pool, "global_pooling": True})
+
+
+def axes_of(node):
+    """Of a reduction, Squeeze or Unsqueeze: an attribute, or input 1."""
+    axes = node.get("axes")
+    if axes is None and node.has(1):
+        axes = node.weights(1, "axes").tolist()
+    return axes
+
+
+@reads("ReduceMean", "ReduceSum", "ReduceL1", "ReduceSumSquare")
+def reduce(node):
+    axes = axes_of(node)
+    count = len(node.shape())
+    axes = sorted(axis % count for axis in (range(count) if axes is None else axes))
+    if node.operator == "ReduceMean" and count == 4 and axes == [2, 3]:
+        if node.get("keepdims", 1):
+            _global(node, 1)
+        else:
+            between = node.scratch("pooled")
+            _global(node, 1, [between])
+            node.reshape(between, node.outputs[0], node.top_shape)
+        return
+    node.require(axes == list(range(axes[0], count)), f"a reduction along axes {axes} of {count}, which are not the last")
+    between = node.outputs[0] if not node.get("keepdims", 1) else node.scratch("reduced")
+    operation = {"ReduceSum": 1, "ReduceL1": 2, "ReduceSumSquare": 3, "ReduceMean": 4}[node.operator]
+    node.layer("Reduction", tops=[between], reduction_param={"operation": operation, "axis": axes[0]})
+    if between != node.outputs[0]:
+        node.reshape(between, node.outputs[0], node.top_shape)

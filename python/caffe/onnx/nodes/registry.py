@@ -1,0 +1,126 @@
+"""Which function reads which ONNX operator, and what such a function sees."""
+from onnx import helper
+
+from ..._caffe import Unsupported
+
+_READERS = {}
+
+
+def reads(*operators):
+    """Decorator of `function(node)` that writes the layers of nodes of these operators; node is a NodeView."""
+    def register(function):
+        _READERS.update(dict.fromkeys(operators, function))
+        return function
+    return register
+
+
+def reader_of(operator):
+    return _READERS.get(operator)
+
+
+def imported_operators():
+    return sorted(_READERS)
+
+
+class NodeView:
+    """One node of a model, and the net under construction."""
+
+    def __init__(self, node, importer):
+        self.node, self.importer, self.source = node, importer, importer.source
+        self.operator = node.op_type
+        self.inputs, self.outputs = list(node.input), list(node.output)
+        self.attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+
+    def get(self, name, default=None):
+        value = self.attributes.get(name, default)
+        return value.decode() if isinstance(value, bytes) else value
+
+    def has(self, index):
+        """Whether an optional input is there."""
+        return index < len(self.inputs) and self.inputs[index] != ""
+
+    def constant(self, index):
+        """The array of an input; None where it is missing or depends on the model's inputs."""
+        return self.source.constants.get(self.inputs[index]) if self.has(index) else None
+
+    def weights(self, index, what):
+        array = self.constant(index)
+        if array is None:
+            raise Unsupported(f"its {what} are no constant")
+        return array
+
+    def shape(self, index=0):
+        return self.source.shape(self.inputs[index])
+
+    @property
+    def top_shape(self):
+        return self.source.shape(self.outputs[0])
+
+    def axis(self, axis):
+        return axis + len(self.shape()) if axis < 0 else axis
+
+    def require(self, holds, reason):
+        if not holds:
+            raise Unsupported(reason)
+
+    def layer(self, kind, bottoms=None, tops=None, blobs=(), **options):
+        """Appends a layer from input 0 to output 0 unless said otherwise."""
+        bottoms = [self.inputs[0]] if bottoms is None else bottoms
+        return self.importer.add(self.node, kind, bottoms, self.outputs[:1] if tops is None else tops, blobs, **options)
+
+    def blob_of(self, index):
+        """Input `index` as a blob; a constant one becomes a layer that holds it."""
+        array = self.constant(index)
+        return self.inputs[index] if array is None else self.hold(array, f"constant{index}")
+
+    def hold(self, array, suffix="constant"):
+        """A blob of a layer that holds an array."""
+        name = self.scratch(suffix)
+        layer = self.importer.add(self.node, "Parameter", [], [name], [array])
+        layer.parameter_param.shape.dim.extend(array.shape)
+        return name
+
+    def scratch(self, suffix):
+        """A name for a blob that the model does not have."""
+        return f"{self.outputs[0]}_{suffix}"
+
+    def alias(self, tensor=None):
+        """Output 0 is input 0, or another tensor."""
+        self.importer.aliases[self.outputs[0]] = self.inputs[0] if tensor is None else tensor
+
+    def reshape(self, bottom, top, shape):
+        """From a blob to another one of the same elements. Batches of other sizes go through where the first axis stays."""
+        first = self.source.arrays[self.inputs[0]].shape[:1] == tuple(shape[:1]) and len(shape) > 1
+        dims = [0, *shape[1:]] if first and bottom == self.inputs[0] else list(shape)
+        layer = self.importer.add(self.node, "Reshape", [bottom], [top])
+        layer.reshape_param.shape.dim.extend(dims)
+
+    def source_node(self, tensor):
+        """The node that makes a tensor, or None."""
+        return self.source.writers.get(tensor)
+
+    def is_scaled(self, tensor, x):
+        """The constant that `tensor` is times x; 0 where it is not."""
+        writer = self.source_node(tensor)
+        if writer is None or writer.op_type != "Mul" or x not in writer.input:
+            return 0
+        other = next((name for name in writer.input if name != x), None)
+        array = self.source.constants.get(other)
+        return float(array.item()) if array is not None and array.size == 1 else 0
+
+    def replace_last(self, kind, top, new_kind, bottom):
+        """The layer of type `kind` that makes `top` becomes one of another type that makes output 0."""
+        layer = next(layer for layer in self.importer.net.layer if list(layer.top) == [top] and layer.type == kind)
+        layer.type = new_kind
+        layer.bottom[:] = [self.importer.blob(bottom)]
+        layer.top[:] = [self.outputs[0]]
+
+    def follower(self, *operators):
+        """The only reader of output 0 where it is of one of these operators; as a NodeView."""
+        reader = self.source.only_reader(self.outputs[0])
+        return NodeView(reader, self.importer) if reader is not None and reader.op_type in operators else None
+
+    def take_in(self, follower):
+        """A later node is part of what this one writes: output 0 is the follower's from now on."""
+        self.importer.done.update(follower.outputs)
+        self.outputs = follower.outputs

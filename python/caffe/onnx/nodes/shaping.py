@@ -1,0 +1,105 @@
+"""What moves elements and computes nothing."""
+import numpy as np
+
+from .registry import reads
+
+
+@reads("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+def reshape(node):
+    if node.shape() == node.top_shape:
+        node.alias()
+        return
+    if len(node.shape()) > 1 and node.top_shape == (node.shape()[0], int(np.prod(node.shape()[1:]))):
+        node.layer("Flatten")
+        return
+    node.reshape(node.inputs[0], node.outputs[0], node.top_shape)
+
+
+@reads("Transpose")
+def transpose(node):
+    axes = len(node.shape())
+    order = list(node.get("perm", range(axes)[::-1]))
+    node.layer("Permute", permute_param={"order": order})
+
+
+@reads("Concat")
+def concat(node):
+    bottoms = [node.blob_of(k) for k in range(len(node.inputs))]
+    axis = node.get("axis")
+    node.layer("Concat", bottoms=bottoms, concat_param={"axis": axis % len(node.top_shape)})
+
+
+@reads("Split")
+def split(node):
+    axis = node.axis(node.get("axis", 0))
+    extents = [node.source.shape(name)[axis] for name in node.outputs]
+    if len(extents) == 1:
+        node.alias()
+        return
+    node.layer("Slice", tops=node.outputs, slice_param={"axis": axis, "slice_point": np.cumsum(extents)[:-1].tolist()})
+
+
+@reads("Slice")
+def slice_(node):
+    """A part along each axis: cut off what is before and behind it."""
+    if "starts" in node.attributes:
+        starts, ends = node.get("starts"), node.get("ends")
+        axes, steps = node.get("axes", range(len(starts))), [1] * len(starts)
+    else:
+        starts, ends = (node.weights(k, "extents").tolist() for k in (1, 2))
+        axes = node.weights(3, "axes").tolist() if node.has(3) else range(len(starts))
+        steps = node.weights(4, "steps").tolist() if node.has(4) else [1] * len(starts)
+    shape, bottom = node.shape(), node.inputs[0]
+    parts = [(node.axis(axis), *slice(start, end, step).indices(shape[node.axis(axis)])[:2], step)
+             for axis, start, end, step in zip(axes, starts, ends, steps)]
+    parts = [part for part in parts if part[1:] != (0, shape[part[0]], 1)]
+    if not parts:
+        node.alias()
+        return
+    for number, (axis, start, end, step) in enumerate(parts):
+        top = node.outputs[0] if number + 1 == len(parts) else node.scratch(f"part{number}")
+        if (start, end, step) == (shape[axis] - 1, -1, -1):
+            node.layer("Reverse", bottoms=[bottom], tops=[top], reverse_param={"axis": axis})
+        else:
+            node.require(step == 1 and end > start, f"steps of {step}")
+            _cut(node, bottom, top, axis, (start, end, shape[axis]))
+        bottom = top
+
+
+@reads("Gather")
+def gather(node):
+    """One place along an axis, or places that follow each other."""
+    places = node.weights(1, "places")
+    axis = node.axis(node.get("axis", 0))
+    extent = node.shape()[axis]
+    first = int(places.ravel()[0]) % extent
+    node.require(np.array_equal(places.ravel() % extent, first + np.arange(places.size)), "places that do not follow each other")
+    cut = node.outputs[0] if places.ndim == 1 else node.scratch("cut")
+    if places.size == extent:
+        cut = node.inputs[0]
+    else:
+        _cut(node, node.inputs[0], cut, axis, (first, first + places.size, extent))
+    if cut == node.inputs[0] and places.ndim == 1:
+        node.alias()
+    elif cut != node.outputs[0]:
+        layer = node.layer("Reshape", bottoms=[cut])
+        layer.reshape_param.shape.dim.extend(node.top_shape)
+
+
+def _cut(node, bottom, top, axis, part):
+    start, end, extent = part
+    points = [point for point in (start, end) if 0 < point < extent]
+    tops = [node.scratch(f"before{axis}")] * (start > 0) + [top] + [node.scratch(f"behind{axis}")] * (end < extent)
+    node.layer("Slice", bottoms=[bottom], tops=tops, slice_param={"axis": axis, "slice_point": points})
+    node.layer("Silence", bottoms=[name for name in tops if name != top], tops=[])
+
+
+@reads("Tile")
+def tile(node):
+    repeats = node.weights(1, "repeats").tolist()
+    axes = [axis for axis, count in enumerate(repeats) if count != 1]
+    if not axes:
+        node.alias()
+        return
+    node.require(len(axes) == 1, "repeats along several axes")
+    node.layer("Tile", tile_param={"axis": axes[0], "tiles": repeats[axes[0]]})

@@ -1,0 +1,62 @@
+"""Nets from text, with weights and statistics that make numbers of ordinary size."""
+import json
+import pathlib
+import re
+import tempfile
+
+import caffe
+import caffe.onnx
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OPSETS = (11, 13, 17, caffe.onnx.newest_opset())
+
+
+def net_of(text):
+    """From a file, because files are upgraded."""
+    with tempfile.NamedTemporaryFile("w", suffix=".prototxt") as file:
+        file.write(text)
+        file.flush()
+        return caffe.Net(file.name, caffe.TEST)
+
+
+def net_with(shapes, layers):
+    """Layers that read blobs x0, x1, ... of these shapes."""
+    inputs = [f"layer {{ name: 'x{k}' type: 'Input' top: 'x{k}' input_param {{ shape {{ "
+              + " ".join(f"dim: {extent}" for extent in shape) + " } } }" for k, shape in enumerate(shapes)]
+    return net_of("\n".join([*inputs, layers]))
+
+
+def draw_weights(net, seed=1):
+    """Weights in [-0.5, 0.5) and statistics as if something had been learned."""
+    generator = np.random.default_rng(seed)
+    for layer in net.layers:
+        for blob in layer.blobs:
+            blob.data[...] = generator.uniform(-0.5, 0.5, blob.shape)
+        if layer.type == "BatchNorm":
+            layer.blobs[1].data[...] = generator.uniform(0.5, 1.5, layer.blobs[1].shape)
+            layer.blobs[2].data[...] = 1
+        if layer.type in ("BN", "SyncBN") and len(layer.blobs) == 4:
+            layer.blobs[3].data[...] = generator.uniform(0.5, 1.5, layer.blobs[3].shape)
+    return net
+
+
+def golden_net(file):
+    """The net of a file of tests/golden, its inputs by name; None where it needs a file of its own."""
+    arrays = np.load(file)
+    text = bytes(arrays["prototxt"].item()).decode()
+    if "@" in text:
+        return None, {}
+    net = net_of(text)
+    for key in arrays.files:
+        found = re.fullmatch(r"param\.(.*)\.(\d+)", key)
+        if found and found[1] in net.params:
+            blob = net.params[found[1]][int(found[2])]
+            blob.data[...] = arrays[key].reshape(blob.shape)
+    inputs = {key[3:]: arrays[key].reshape(net.blobs[key[3:]].shape) for key in arrays.files
+              if key.startswith("in.") and key[3:] in net.blobs}
+    return net, inputs
+
+
+def is_test_phase(file):
+    return json.loads(bytes(np.load(file)["meta"].item())).get("phase") != "TRAIN"

@@ -1,0 +1,177 @@
+"""ONNX models become nets that compute the same."""
+import subprocess
+import sys
+
+import caffe
+import caffe.onnx
+import nets
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+DEPLOY = ["cifar10_resnet20", "squeezenet", "mobilenet_v2", "bvlc_googlenet"]
+
+
+def _model(nodes, shape, weights=(), opset=17):
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(np.asarray(array), name) for name, array in weights])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    return onnx.shape_inference.infer_shapes(model, data_prop=True)
+
+
+def _node(kind, inputs, outputs="y", **attributes):
+    name = f"n_{kind}" if outputs == "y" else f"n_{kind}_{outputs}"
+    return helper.make_node(kind, inputs.split(), outputs.split(), name, **attributes)
+
+
+def _draw(*shape):
+    return np.random.default_rng(4).uniform(-1, 1, shape).astype(np.float32)
+
+
+def _kinds(result):
+    return [layer.type for layer in result.net.layers][1:]
+
+
+@pytest.mark.parametrize("name", DEPLOY)
+def test_export_import_export_is_a_fixed_point(name):
+    net = nets.draw_weights(caffe.Net(str(nets.ROOT / "models" / name / "deploy.prototxt"), caffe.TEST))
+    for layer in net.layers:
+        if layer.type == "Convolution":
+            layer.blobs[0].data[...] *= 0.3
+    first = caffe.onnx.export(net).model
+    again = caffe.onnx.export(caffe.onnx.import_model(first).net).model
+    assert [node.op_type for node in again.graph.node] == [node.op_type for node in first.graph.node]
+    weights = [sorted(tensor.raw_data for tensor in model.graph.initializer) for model in (first, again)]
+    assert len(weights[0]) == len(weights[1])
+
+
+# Nodes, the input's shape, weights, the layers that they become.
+CASES = {
+    "clip to 6": ([_node("Clip", "x a b")], (2, 3), [("a", np.float32(0)), ("b", np.float32(6))], ["ReLU6"]),
+    "swish": ([_node("Sigmoid", "x", "s"), _node("Mul", "x s")], (2, 3), [], ["SiLU"]),
+    "hard swish of old opsets": ([_node("HardSigmoid", "x", "s", alpha=1 / 6, beta=0.5), _node("Mul", "x s")], (2, 3), [],
+                                 ["HardSwish"]),
+    "gelu by erf": ([_node("Div", "x a", "d"), _node("Erf", "d", "e"), _node("Add", "e b", "f"), _node("Mul", "x f", "g"),
+                     _node("Mul", "g c")], (2, 3),
+                    [("a", np.float32(np.sqrt(2))), ("b", np.float32(1)), ("c", np.float32(0.5))], ["Power", "GELU"]),
+    "normalisation with its scale": ([_node("BatchNormalization", "x s b m v")], (2, 3, 4, 4),
+                                     [("s", _draw(3)), ("b", _draw(3)), ("m", _draw(3)), ("v", np.abs(_draw(3)) + 1)],
+                                     ["BatchNorm", "Scale"]),
+    "factor and term": ([_node("Mul", "x s", "z"), _node("Add", "z b")], (2, 3, 4, 4),
+                        [("s", _draw(3, 1, 1)), ("b", _draw(1, 3, 1, 1))], ["Scale"]),
+    "number minus tensor": ([_node("Sub", "a x")], (2, 3), [("a", np.float32(2))], ["Power"]),
+    "number over tensor": ([_node("Add", "x c", "z"), _node("Div", "a z")], (2, 3), [("a", np.float32(2)), ("c", np.float32(3))],
+                           ["Power", "Power", "Power"]),
+    "difference": ([_node("Exp", "x", "e"), _node("Sub", "x e")], (2, 3), [], ["Exp", "Eltwise"]),
+    "quotient": ([_node("Exp", "x", "e"), _node("Div", "x e")], (2, 3), [], ["Exp", "Power", "Eltwise"]),
+    "squeeze and excitation": ([_node("GlobalAveragePool", "x", "p"), _node("Mul", "x p")], (2, 3, 4, 4), [],
+                               ["Pooling", "Reshape", "Scale"]),
+    "mean of pixels": ([_node("ReduceMean", "x", axes=[2, 3], keepdims=0)], (2, 3, 4, 5), [], ["Pooling", "Reshape"]),
+    "product with weights": ([_node("MatMul", "x w", "z"), _node("Add", "z b")], (2, 5, 3), [("w", _draw(3, 4)), ("b", _draw(4))],
+                             ["InnerProduct"]),
+    "average that leaves padding out": ([_node("AveragePool", "x", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])],
+                                        (1, 2, 7, 7), [], ["Pooling", "Scale"]),
+    "average that counts padding": ([_node("AveragePool", "x", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1],
+                                           count_include_pad=1)], (1, 2, 7, 7), [], ["Pooling"]),
+    "ceil mode": ([_node("MaxPool", "x", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)], (1, 2, 8, 8), [], ["Pooling"]),
+    "same padding": ([_node("MaxPool", "x", kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER")], (1, 2, 8, 8), [],
+                     ["Pooling"]),
+    "a part": ([_node("Slice", "x a b c")], (2, 8, 3), [("a", np.array([2])), ("b", np.array([5])), ("c", np.array([1]))],
+               ["Slice", "Silence"]),
+    "backwards": ([_node("Slice", "x a b c d")], (2, 8), [("a", np.array([-1])), ("b", np.array([-99])), ("c", np.array([1])),
+                                                          ("d", np.array([-1]))], ["Reverse"]),
+    "one place": ([_node("Gather", "x i", axis=1)], (2, 4, 3), [("i", np.int64(2))], ["Slice", "Silence", "Reshape"]),
+    "a constant part": ([_node("Concat", "x c", axis=1)], (2, 4), [("c", _draw(2, 3))], ["Parameter", "Concat"]),
+    "shape computed in the model": ([_node("Shape", "x", "s"), _node("Gather", "s i", "n"), _node("Concat", "n m", "t", axis=0),
+                                     _node("Reshape", "x t")], (2, 3, 4), [("i", np.array([0])), ("m", np.array([-1]))],
+                                    ["Flatten"]),
+    "bigger pixels": ([_node("Resize", "x  s", mode="nearest", coordinate_transformation_mode="asymmetric",
+                             nearest_mode="floor")], (1, 2, 3, 4), [("s", np.float32([1, 1, 2, 2]))], ["Upsample"]),
+}
+CASES["bigger pixels"][0][0].input[:] = ["x", "", "s"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_nodes_become(case):
+    nodes, shape, weights, kinds = CASES[case]
+    result = caffe.onnx.import_model(_model(nodes, shape, weights))
+    assert max(result.differences.values()) <= 1e-5
+    assert _kinds(result) == kinds
+
+
+# Nodes, the input's shape, weights, what the error says.
+REFUSED = {
+    "an operator without a layer": ([_node("Sin", "x")], (2, 3), [], r"node 'n_Sin' \(Sin\): there is no layer for Sin"),
+    "erf alone": ([_node("Erf", "x")], (2, 3), [], "erf outside of a GELU"),
+    "weights that are computed": ([_node("Exp", "x", "w"), _node("Gemm", "x w", transB=1)], (3, 3), [], "weights are no constant"),
+    "padding behind only": ([_node("Conv", "x w", pads=[0, 0, 2, 2])], (1, 2, 8, 8), [("w", _draw(3, 2, 3, 3))],
+                            "padding of 0 before and 2 behind"),
+    "half pixels": ([_node("Resize", "x s", mode="linear")], (1, 2, 3, 4), [("s", np.float32([1, 1, 2, 2]))],
+                    "resizing by mode linear, half_pixel"),
+    "a sum over the middle": ([_node("ReduceMean", "x", axes=[1])], (2, 3, 4), [], "not the last"),
+}
+REFUSED["half pixels"][0][0].input[:] = ["x", "", "s"]
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(case):
+    nodes, shape, weights, text = REFUSED[case]
+    with pytest.raises(caffe.Unsupported, match=text):
+        caffe.onnx.import_model(_model(nodes, shape, weights))
+
+
+def test_a_shape_that_is_missing():
+    model = _model([_node("Relu", "x")], ("N", 3))
+    with pytest.raises(caffe.InvalidArgument, match=r"input 'x' has no fixed shape \(Nx3\); give one: shapes="):
+        caffe.onnx.import_model(model)
+    with pytest.raises(caffe.InvalidArgument, match=r"has shape Nx3, which \(2, 4\) does not fit"):
+        caffe.onnx.import_model(model, shapes={"x": (2, 4)})
+    assert caffe.onnx.import_model(model, shapes={"x": (2, 3)}).net.blobs["x"].shape == (2, 3)
+    with pytest.raises(caffe.InvalidArgument, match="the model has no input z; its inputs: x"):
+        caffe.onnx.import_model(model, shapes={"x": (2, 3), "z": (1,)})
+
+
+def test_files_that_are_no_models(tmp_path):
+    (tmp_path / "text.onnx").write_text("nothing")
+    for name, kind, text in (("absent.onnx", caffe.IoError, "absent.onnx"), ("text.onnx", caffe.InvalidArgument, "no ONNX model")):
+        with pytest.raises(kind, match=text):
+            caffe.onnx.import_model(tmp_path / name)
+
+
+def test_weights_outside_of_the_models_folder(tmp_path):
+    (tmp_path / "secret").write_bytes(_draw(3, 4).tobytes())
+    (tmp_path / "models").mkdir()
+    model = _model([_node("MatMul", "x w")], (2, 3), [("w", _draw(3, 4))])
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="../secret")
+    (tmp_path / "models" / "net.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(caffe.Error):
+        caffe.onnx.import_model(tmp_path / "models" / "net.onnx")
+
+
+def test_a_net_that_differs_is_not_written(tmp_path, monkeypatch):
+    from caffe.onnx.nodes import registry
+    monkeypatch.setitem(registry._READERS, "Relu", lambda node: node.layer("AbsVal"))
+    with pytest.raises(caffe.onnx.Mismatch, match="the net's outputs differ from onnxruntime's by more than 0.0001 .* y by"):
+        caffe.onnx.import_model(_model([_node("Relu", "x")], (2, 3)), tmp_path / "a.prototxt", tmp_path / "a.caffemodel")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command(tmp_path):
+    onnx.save(_model([_node("Gemm", "x w b", transB=1)], ("N", 3), [("w", _draw(4, 3)), ("b", _draw(4))]), tmp_path / "m.onnx")
+
+    def run(*arguments):
+        return subprocess.run([sys.executable, "-m", "caffe.onnx", "import", str(tmp_path / "m.onnx"), "-o",
+                               str(tmp_path / "m.prototxt"), *arguments], capture_output=True, text=True)
+
+    done = run("--shape", "x=2,3")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("output y 2x4, largest difference ")
+    net = caffe.Net(str(tmp_path / "m.prototxt"), caffe.TEST, weights=str(tmp_path / "m.caffemodel"))
+    np.testing.assert_array_equal(net.params["n_Gemm"][0].data, _draw(4, 3))
+    assert "has no fixed shape (Nx3)" in run().stderr
+    assert "--shape x: give an input and its extents" in run("--shape", "x").stderr

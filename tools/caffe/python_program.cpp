@@ -1,0 +1,55 @@
+#include "tools/caffe/python_program.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "caffe/error.hpp"
+
+namespace caffe::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where the package is from a program of a build tree, a wheel and an installed tree.
+constexpr const char* kFolders[] = {"../python", "../..", "../lib/python3/dist-packages"};
+
+// Empty where no package lies beside this program.
+std::string FolderOfPackage() {
+  std::error_code error;
+  const fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const char* folder : kFolders) {
+    const fs::path found = (programs / folder).lexically_normal();
+    if (fs::exists(found / "caffe" / "__init__.py", error)) return found.string();
+  }
+  return "";
+}
+
+void FindPackageFirst(const std::string& folder) {
+  if (folder.empty()) return;
+  const char* path = std::getenv("PYTHONPATH");
+  const bool has_path = path != nullptr && *path != '\0';
+  const std::string whole = has_path ? folder + ":" + path : folder;
+  setenv("PYTHONPATH", whole.c_str(), /*overwrite=*/1);
+}
+
+}  // namespace
+
+void BecomePython(const std::string& module, std::vector<std::string> arguments) {
+  const char* given = std::getenv("PYTHON");
+  const std::string interpreter = given != nullptr && *given != '\0' ? given : "python3";
+  FindPackageFirst(FolderOfPackage());
+  arguments.insert(arguments.begin(), {interpreter, "-m", module});
+  std::vector<char*> words;
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
+  execvp(interpreter.c_str(), words.data());
+  throw IoError(StrCat("cannot start ", interpreter, ": ", std::strerror(errno),
+                       "; this command is written in Python: name an interpreter of Python 3 in "
+                       "the environment variable PYTHON"));
+}
+
+}  // namespace caffe::tools

@@ -1,0 +1,14 @@
+// Commands that are written in Python, in package `caffe`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace caffe::tools {
+
+// Becomes `python3 -m MODULE ARGUMENTS` in the place of this program; the interpreter is PYTHON of
+// the environment, or python3. The package beside this program is found first. Throws IoError where
+// there is no such interpreter.
+[[noreturn]] void BecomePython(const std::string& module, std::vector<std::string> arguments);
+
+}  // namespace caffe::tools
