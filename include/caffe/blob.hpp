@@ -86,7 +86,7 @@ class CAFFE_EXPORT Blob {
 
   // Copies values (or gradients) from a blob of equal shape. Throws InvalidArgument.
   void CopyFrom(const Blob& source, bool copy_diff = false);
-  // Uses the other blob's memory from now on. Counts and types must agree.
+  // Uses the other blob's memory from now on. Throws InvalidArgument unless counts and types agree.
   void ShareData(const Blob& other);
   void ShareDiff(const Blob& other);
 

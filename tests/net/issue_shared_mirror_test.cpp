@@ -1,11 +1,13 @@
 // Parameters that layers share are one storage under several blobs. A blob that shows another type
 // than the storage's kept showing its copy after a run had written through another one of them.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 
 #include "caffe/blob.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
@@ -57,6 +59,19 @@ TEST(IssueSharedMirrorTest, ABlobThatIsGoneIsNotAsked) {
     EXPECT_EQ(owner.cpu_data<float>()[0], 1);
   }
   EXPECT_EQ(owner.cpu_data<float>()[0], 1);
+}
+
+TEST(IssueSharedMirrorTest, MemoryOfAnotherTypeIsRefused) {
+  constexpr char kNet[] = R"(
+      layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 2 } } }
+      layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'
+              inner_product_param { num_output: 1 } })";
+  const std::string types = "default_forward_type: DOUBLE default_backward_type: DOUBLE ";
+  const Net owner(testing::ParseNet(types + kNet), {});
+  Net reader(testing::ParseNet(kNet), {});
+  EXPECT_THAT(testing::ErrorText<InvalidArgument>([&] { reader.ShareTrainedLayersWith(owner); }),
+              ::testing::HasSubstr("layer 'ip': cannot share memory of type double with a blob of "
+                                   "type float; give both layers one type"));
 }
 
 // A net that shares its weights with one in which they are set.

@@ -36,6 +36,9 @@ void Share(SyncedTensor& mine, SyncedTensor& theirs) {
   Require(mine.desc().count() == theirs.desc().count(), "cannot share memory of shape ",
           theirs.desc().shape, " with a blob of shape ", mine.desc().shape,
           "; the element counts must agree");
+  Require(mine.desc().dtype == theirs.desc().dtype, "cannot share memory of type ",
+          Name(theirs.desc().dtype), " with a blob of type ", Name(mine.desc().dtype),
+          "; give both layers one type, or copy the numbers");
   mine.ShareWith(theirs);
 }
 
