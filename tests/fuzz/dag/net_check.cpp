@@ -68,6 +68,14 @@ bool IsFreeOf(const std::set<std::string>& blobs, const std::string& key) {
   return blobs.empty() || (data != std::string::npos && !blobs.contains(key.substr(data + 6)));
 }
 
+// Whether a gradient is the product divided by a bottom, which is 0 / 0 where the bottom is 0.
+bool DividesByBottoms(const NetParameter& net) {
+  return std::ranges::any_of(net.layer(), [](const LayerParameter& layer) {
+    const EltwiseParameter& eltwise = layer.eltwise_param();
+    return eltwise.operation() == EltwiseParameter::PROD && !eltwise.stable_prod_grad();
+  });
+}
+
 class NetChecker {
  public:
   NetChecker(const NetParameter& net, bool plants_errors)
@@ -156,10 +164,11 @@ class NetChecker {
 
   // Fast kernels add or leave out products with 0: of the padding, of a vector's unused elements.
   // So NaN and infinity may spread further than in double, and where a sum overflows depends on
-  // what is fused.
+  // what is fused. In 16 bits a sum that is nearly 0 may be 0, and divided by.
   NanPlaces PlacesIn(const TypePrecision& type) const {
-    return &type != &kDouble && (Overflows() || HasNonFinite()) ? NanPlaces::kAny
-                                                                : NanPlaces::kSame;
+    const bool divides = type.relative >= 0x1p-10 && DividesByBottoms(net_);
+    return &type != &kDouble && (divides || Overflows() || HasNonFinite()) ? NanPlaces::kAny
+                                                                           : NanPlaces::kSame;
   }
 
   // A NaN among the inputs has to reach what depends on it. An infinite one may become a number
