@@ -1,7 +1,7 @@
 #include "caffe/data/hdf5_rows.hpp"
 
-#include <sstream>
 #include <numeric>
+#include <sstream>
 
 #include "caffe/core/activity.hpp"
 #include "caffe/error.hpp"

@@ -80,7 +80,8 @@ CAFFE_EXPORT void MakeFolders(const std::string& path);
 std::string WriteErrorText(int error);
 
 // Throws IoError where the path is a link of another user: whoever put it there, perhaps where a
-// snapshot is to come, chose what would be overwritten. Links of the user's own and root's are fine.
+// snapshot is to come, chose what would be overwritten. Links of the user's own and root's are
+// fine.
 void RequireOwnLink(const std::string& path);
 
 // The whole content of a file, or of a pipe that somebody writes to. Throws IoError "PATH: cannot
