@@ -2,30 +2,39 @@
 # Feeds mutated files to the readers, runs the nets and solvers they define, makes random nets and
 # random calls of the Python package.
 #
-#   scripts/fuzz.sh [--seconds N] [--jobs N] [--plain] [--merge] [TARGET...]
+#   scripts/fuzz.sh [--seconds N | --total-minutes N] [--jobs N] [--plain] [--merge] [TARGET...]
 #
-#   --seconds N    how long each target runs (3600)
-#   --jobs N       how many targets run at once (all)
-#   --plain        without libFuzzer and AddressSanitizer: the programs of build/cpu-release, which
-#                  change inputs blindly; taken by itself where there is no clang 15 or newer
-#   --merge        runs nothing: adds to tests/fuzz/corpus the few inputs found so far that reach
-#                  code which those there do not
-#   TARGET         annotated_datum, hdf5, text_net, ... (tests/fuzz/*_fuzz.cpp), python_api, geometry,
-#                  dag, cluster; all of them if none is given. The last four are no libFuzzer programs,
-#                  and are always those of build/cpu-release.
+#   --seconds N        how long each target runs, on average (3600)
+#   --total-minutes N  how long all of them take together, by the clock
+#   --jobs N           how many targets run at once (all)
+#   --plain            without libFuzzer and AddressSanitizer: the programs of build/cpu-release,
+#                      which change inputs blindly; taken by itself where there is no clang 15 or
+#                      newer
+#   --merge            runs nothing: adds to tests/fuzz/corpus the few inputs found so far that
+#                      reach code which those there do not
+#   TARGET             annotated_datum, hdf5, text_net, ... (tests/fuzz/*_fuzz.cpp), python_api,
+#                      geometry, dag, cluster; all of them if none is given. The last four are no
+#                      libFuzzer programs, and are always those of build/cpu-release.
 #
-# Prints a table: how many inputs, nets, clusters or calls each target has run, and how long. A
-# crash, a leak, an input that takes more than 30 s or 2 GiB ends a target; the input is kept in
-# build/fuzz/found/TARGET. New inputs that reach new code are kept in build/fuzz/corpus/TARGET.
-# libFuzzer needs clang 15 or newer (scripts/install_dependencies.sh fuzz).
+# Targets run in slices of at most three minutes. The next slice goes to the target that has had
+# the least of the processor, so a busy machine slows all of them alike. A target whose last slice
+# reached new code may have twice as much as one whose slice did not.
+#
+# Prints a table: how many inputs, nets, clusters or calls each target has run, and how long. It is
+# printed after Ctrl-C or SIGTERM too; a batch of 20 nets or clusters that is cut off is not
+# counted. A crash, a leak, an input that takes more than 30 s or 2 GiB ends a target; the input is
+# kept in build/fuzz/found/TARGET. New inputs that reach new code are kept in
+# build/fuzz/corpus/TARGET. libFuzzer needs clang 15 or newer (scripts/install_dependencies.sh
+# fuzz).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/common.sh
 
-seconds=3600 jobs=0 plain="" merge="" targets=()
+seconds=3600 total_minutes="" jobs=0 plain="" merge="" targets=()
 while [ $# -gt 0 ]; do
   case "$1" in
     --seconds) seconds="${2:?--seconds needs a number}"; shift ;;
+    --total-minutes) total_minutes="${2:?--total-minutes needs a number}"; shift ;;
     --jobs) jobs="${2:?--jobs needs a number}"; shift ;;
     --plain) plain=1 ;;
     --merge) merge=1 ;;
@@ -79,40 +88,57 @@ done
 
 # OpenMP's threads would outnumber the cores; one is enough for inputs of this size.
 export OMP_NUM_THREADS=1 GLOG_minloglevel=3 ASAN_OPTIONS=allocator_may_return_null=1
-seed=$(date +%s)  # another one each time; it is in the log
+first_seed=$(date +%s)  # another one each time; it is in the log
+kind=${merge:+_merge}
+log_of() { echo "build/fuzz/$1$kind.log"; }
 
-# Nets or clusters of ever new seeds.
+# Nets or clusters of ever new seeds, until SIGTERM or the end of the slice.
 run_seeds() {
-  local target="$1" from=$seed end=$((SECONDS + seconds)) count=20
-  while [ $SECONDS -lt $end ]; do
-    "build/cpu-release/bin/${target}_fuzz" --seeds "$from" "$count" --found "build/fuzz/found/$target"
+  local target="$1" slice_seconds="$2" from="$3" end count=20
+  end=$((SECONDS + slice_seconds))
+  while [ $SECONDS -lt $end ] && [ -z "$is_stopped" ]; do
+    "build/cpu-release/bin/${target}_fuzz" --seeds "$from" "$count" \
+      --found "build/fuzz/found/$target" || return 1
     from=$((from + count))
   done
 }
 
+# A target for some seconds, with a seed.
 run_target() {
-  local target="$1" dictionary="tests/fuzz/$1.dict" found="build/fuzz/found/$1"
+  local target="$1" slice_seconds="$2" seed="$3"
+  local dictionary="tests/fuzz/$1.dict" found="build/fuzz/found/$1"
   local corpora=("build/fuzz/corpus/$target" "tests/fuzz/corpus/$target") words=()
   [ ! -f "$dictionary" ] || words=("-dict=$dictionary")
   case "$target" in
-    geometry|dag|cluster) run_seeds "$target" ;;
+    geometry|dag|cluster) run_seeds "$target" "$slice_seconds" "$seed" ;;
     python_api)
       export PYTHONPATH="$PWD/build/cpu-release/python"
       "$(find_python numpy google.protobuf caffe)" tests/fuzz/python_api.py \
-        --seconds "$seconds" --seed "$seed" --found "$found" ;;
+        --seconds "$slice_seconds" --seed "$seed" --found "$found" ;;
     *)
       if [ -n "$plain" ]; then
-        "build/cpu-release/bin/${target}_fuzz" --seconds "$seconds" --seed "$seed" \
+        "build/cpu-release/bin/${target}_fuzz" --seconds "$slice_seconds" --seed "$seed" \
           --dictionary "$dictionary" --found "$found" "${corpora[1]}"
       elif [ -n "$merge" ]; then
         "build/fuzz/bin/${target}_fuzz" -merge=1 -set_cover_merge=1 -timeout=30 -close_fd_mask=2 \
           "${corpora[1]}" "${corpora[0]}"
       else
-        "build/fuzz/bin/${target}_fuzz" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=2048 \
-          -malloc_limit_mb=2048 -print_final_stats=1 -close_fd_mask=2 \
+        "build/fuzz/bin/${target}_fuzz" -max_total_time="$slice_seconds" -timeout=30 \
+          -rss_limit_mb=2048 -malloc_limit_mb=2048 -print_final_stats=1 -close_fd_mask=2 \
           -artifact_prefix="$found/" "${words[@]}" "${corpora[@]}"
       fi ;;
   esac
+}
+
+# A slice in a group of processes of its own, which SIGTERM ends as a whole: its log still says what
+# it took of the processor, and to be stopped is no finding.
+run_slice() {
+  local is_stopped="" status=0
+  trap 'is_stopped=1' INT TERM
+  TIMEFORMAT="processor: %U %S of %R"
+  time run_target "$@" || status=$?
+  [ -z "$is_stopped" ] || status=0
+  exit $status
 }
 
 # What a log says was run.
@@ -122,32 +148,117 @@ executions_in() {
        /^python_api: [0-9]+ calls/ { all += $2 }
        END { print all + 0 }' "$1"
 }
-
-failed=() running=() pids=() rows=() kind=${merge:+_merge}
-# Waits for the target that was started first.
-report_first() {
-  local target="${running[0]}" finding=none minutes
-  local log="build/fuzz/$target$kind.log"
-  if ! wait "${pids[0]}"; then
-    finding="FAILED, see $log and build/fuzz/found/$target"
-    failed+=("$target")
-  fi
-  minutes=$(awk '/^processor:/ { printf "%.1f\n", ($2 + $3) / 60 }' "$log" | tail -1)
-  rows+=("| \`$target\` | $(executions_in "$log") | ${minutes:-?} | $finding |")
-  echo "$target: finding: $finding"
-  running=("${running[@]:1}") pids=("${pids[@]:1}")
+# Minutes of the processor.
+minutes_in() { awk '/^processor:/ { all += $2 + $3 } END { printf "%.1f\n", all / 60 }' "$1"; }
+# What counts when targets take turns: the processor's seconds, and a tenth of the clock's, so that
+# a target which only waits gets few more turns than the others. Half of it after new code.
+share_in() {
+  awk '/^stat::new_units_added:/ { added = $2 }
+       /^processor:/ { all += $2 + $3 + $5 / 10; last = added; added = 0 }
+       END { printf "%.3f\n", (last > 0 ? all / 2 : all) }' "$1"
 }
+
+declare -A failed=() slices=() running=()  # the last one: targets by process
+start_slice() {
+  local target="$1" slice_seconds="$2" slice="${slices[$1]:-0}"
+  run_slice "$target" "$slice_seconds" $((first_seed + slice * 1000000)) \
+    >>"$(log_of "$target")" 2>&1 &
+  running[$!]="$target"
+  slices[$target]=$((slice + 1))
+}
+
+# Waits for a slice to end, or for a signal.
+finish_one() {
+  local pid="" target status=0
+  wait -n -p pid "${!running[@]}" || status=$?
+  [ -n "$pid" ] || return 0
+  target="${running[$pid]}"
+  unset "running[$pid]"
+  if [ $status -ne 0 ]; then
+    failed[$target]="FAILED, see $(log_of "$target") and build/fuzz/found/$target"
+    echo "$target: ${failed[$target]}"
+  fi
+}
+
+# The target whose turn it is: one that has not run yet, else the one that took least; empty where
+# all run or have failed.
+next_target() {
+  local target
+  for target in "${targets[@]}"; do
+    if [[ " ${running[*]} " == *" $target "* || -n "${failed[$target]:-}" ]]; then continue; fi
+    if [ -n "${slices[$target]:-}" ]; then
+      echo "$(share_in "$(log_of "$target")") $target"
+    else
+      echo "-1 $target"
+    fi
+  done | sort -s -g -k1,1 | sed -n '1s/.* //p'
+}
+
+print_table() {
+  local target log finding
+  printf '\n| target | executions | CPU minutes | findings |\n|---|---|---|---|\n'
+  for target in "${targets[@]}"; do
+    log=$(log_of "$target") finding="${failed[$target]:-none}"
+    echo "| \`$target\` | $(executions_in "$log") | $(minutes_in "$log") | $finding |"
+  done
+}
+
+# Ends what runs, and says what was run until then.
+stop() {
+  trap '' HUP INT TERM
+  local pid
+  for pid in "${!running[@]}"; do kill -TERM -- "-$pid" || true; done
+  (sleep 15; for pid in "${!running[@]}"; do kill -KILL -- "-$pid" || true; done) 2>/dev/null &
+  local killer=$!
+  while [ ${#running[@]} -gt 0 ]; do finish_one; done
+  kill -KILL -- "-$killer"
+  [ -n "$merge" ] || print_table
+  exit $((128 + $1))
+}
+
 for target in "${targets[@]}"; do
-  [ ${#pids[@]} -lt "$jobs" ] || report_first
   mkdir -p "build/fuzz/corpus/$target" "build/fuzz/found/$target"
-  (TIMEFORMAT="processor: %U %S"; time run_target "$target") >"build/fuzz/$target$kind.log" 2>&1 &
-  running+=("$target") pids+=($!)
+  : >"$(log_of "$target")"
 done
-while [ ${#pids[@]} -gt 0 ]; do report_first; done
+
+# Seconds that all targets take together, and one of them at a time.
+at_once=$((jobs < ${#targets[@]} ? jobs : ${#targets[@]}))
+if [ -n "$total_minutes" ]; then
+  total_seconds=$((total_minutes * 60))
+else
+  total_seconds=$(((seconds * ${#targets[@]} + at_once - 1) / at_once))
+fi
+seconds=$((total_seconds * at_once / ${#targets[@]}))
+rounds=$(((seconds + 179) / 180))
+slice_seconds=$((seconds / (rounds > 0 ? rounds : 1)))
+[ $slice_seconds -gt 0 ] || slice_seconds=1
+
+# Every target runs once, even where one before it took longer than it should.
+may_start() {
+  [ -n "$1" ] || return 1
+  if [ -z "${slices[$1]:-}" ]; then return 0; fi
+  [ -z "$merge" ] && [ $((end - SECONDS)) -ge $((slice_seconds < 5 ? slice_seconds : 5)) ]
+}
+
+set -m  # a group of processes for each slice
+trap 'stop 1' HUP
+trap 'stop 2' INT
+trap 'stop 15' TERM
+end=$((SECONDS + total_seconds))
+while true; do
+  while [ ${#running[@]} -lt "$jobs" ]; do
+    target=$(next_target)
+    may_start "$target" || break
+    left=$((end - SECONDS))
+    if [ -z "${slices[$target]:-}" ] || [ $left -gt $slice_seconds ]; then left=$slice_seconds; fi
+    start_slice "$target" "$left"
+  done
+  [ ${#running[@]} -gt 0 ] || break
+  finish_one
+done
 if [ -n "$merge" ]; then
   du -sh --apparent-size tests/fuzz/corpus
 else
-  printf '\n| target | executions | CPU minutes | findings |\n|---|---|---|---|\n'
-  printf '%s\n' "${rows[@]}"
+  print_table
 fi
 [ ${#failed[@]} -eq 0 ]

@@ -104,6 +104,35 @@ TEST(ActivityTest, OthersBeginAndEndWhileAnInterruptionLasts) {
   waiting.join();
 }
 
+// The watchdog once hung with it, and could not end the process any more.
+TEST(ActivityTest, IssueAnInterruptionThatHangsIsNotWaitedFor) {
+  std::promise<void> may_end;
+  std::atomic<int> calls = 0;
+  std::thread waiting([&] {
+    const Activity activity("compute", "waits for", "x", [&](const std::exception_ptr&) {
+      ++calls;
+      may_end.get_future().wait();
+    });
+    while (calls == 0) std::this_thread::yield();
+  });
+  while (Texts(0).empty()) std::this_thread::yield();
+  const auto now = std::make_exception_ptr(std::runtime_error("now"));
+  const auto interrupt = [&] {
+    return Activity::InterruptWaits(0, now, std::chrono::milliseconds(20));
+  };
+  auto interruptions = std::async(std::launch::async, [&] {
+    const bool first = interrupt(), second = interrupt();  // the first has not ended
+    return std::pair(first, second);
+  });
+  const bool is_done =
+      interruptions.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  may_end.set_value();
+  waiting.join();
+  EXPECT_TRUE(is_done);
+  EXPECT_EQ(interruptions.get(), std::pair(true, false));
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(ActivityTest, StepsOfWorkMakeItYounger) {
   Activity::GetFurther();  // no activity: nothing happens
   const Activity outer("compute", "computes", "x");

@@ -83,6 +83,26 @@ TEST_F(LevelDbTest, ExplainsWhatIsWrong) {
               ThrowsMessage<IoError>(HasSubstr("cannot open as LevelDB")));
 }
 
+// Once, what had changed on the disk was trained on, or left out: in the log that a new database
+// has, and in the table that its first opening makes of it.
+TEST_F(LevelDbTest, IssueChangedBytesAreAnError) {
+  for (const std::string extension : {".log", ".ldb"}) {
+    std::filesystem::remove_all(path_);
+    Fill(100);
+    if (extension == ".ldb") OpenLevelDbReader(path_);
+    int changed = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+      const auto bytes = static_cast<std::streamoff>(entry.file_size());
+      if (entry.path().extension() != extension || bytes == 0) continue;
+      std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(bytes / 2).put('!');
+      ++changed;
+    }
+    ASSERT_GT(changed, 0) << extension;
+    EXPECT_THAT([&] { OpenLevelDbReader(path_); }, ThrowsMessage<IoError>(HasSubstr("Corruption")));
+  }
+}
+
 TEST_F(LevelDbTest, UnfinishedDatabaseIsRemoved) {
   CreateLevelDbWriter(path_)->Put("a", "first");
   EXPECT_FALSE(std::filesystem::exists(path_ + "/CURRENT"));

@@ -2,8 +2,10 @@
 // new process, with one of all allocations, of whatever thread, failing.
 // tests/smoke/failing_memory.py talks to it:
 //
-//     standard input  <- the number of the allocation, 0 for none, and a file for the output
-//     standard output -> the status as of waitpid(), and how many allocations there were
+//     standard input  <- the number of the allocation, 0 for none, and a file for the output; -1
+//                        writes the call stack of each allocation, as a number, to OUTPUT.stacks
+//     standard output -> the status as of waitpid(), how many allocations there were, and the call
+//                        stack of the one that failed, 0 for none
 //
 // Without CAFFE_MEMORY_SERVER the program runs as ever.
 #include <fcntl.h>
@@ -11,9 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <string>
 
 #include "tests/disk/failing_malloc.hpp"
 
@@ -26,9 +30,27 @@ constexpr unsigned kLimitSeconds = 20;  // of one run; then it hangs
 struct Run {
   std::atomic<int64_t> failing = 0;  // number of the allocation, from 1; 0 for none
   std::atomic<int64_t> allocations = 0;
+  std::atomic<uint64_t> failed_stack = 0;
 };
 Run* run = nullptr;
+uint64_t* stacks = nullptr;  // shared as well
+constexpr int64_t kMostStacks = 1 << 22;
 std::atomic<bool> is_armed = false;
+
+// A number for where memory is asked for. The same in all runs, which share their addresses.
+uint64_t CallStack() {
+  static thread_local bool is_inside = false;  // what backtrace() itself takes
+  if (is_inside) return 0;
+  is_inside = true;
+  void* callers[40];
+  const int count = ::backtrace(callers, 40);
+  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (int i = 2; i < count; ++i) {
+    hash = (hash ^ reinterpret_cast<uint64_t>(callers[i])) * 0x100000001b3u;
+  }
+  is_inside = false;
+  return hash;
+}
 
 using Main = int (*)(int, char**, char**);
 Main program = nullptr;
@@ -48,6 +70,13 @@ Main program = nullptr;
   std::exit(status);
 }
 
+void WriteStacks(const std::string& path) {
+  std::FILE* const file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return;
+  std::fwrite(stacks, sizeof(uint64_t), std::min<int64_t>(run->allocations, kMostStacks), file);
+  std::fclose(file);
+}
+
 int Serve(int count, char** arguments, char** environment) {
   if (std::getenv("CAFFE_MEMORY_SERVER") == nullptr) return program(count, arguments, environment);
   ::unsetenv("CAFFE_MEMORY_SERVER");  // not for programs that this one starts
@@ -55,16 +84,24 @@ int Serve(int count, char** arguments, char** environment) {
       ::mmap(nullptr, sizeof(Run), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return 2;
   run = new (shared) Run;
+  void* const all = ::mmap(nullptr, kMostStacks * sizeof(uint64_t), PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (all == MAP_FAILED) return 2;
+  stacks = static_cast<uint64_t*>(all);
+  CallStack();  // loads what backtrace() needs
   char output[4096];
   long long failing = 0;
   while (std::scanf("%lld %4095s", &failing, output) == 2) {
     run->failing = failing;
     run->allocations = 0;
+    run->failed_stack = 0;
     const pid_t child = ::fork();
     if (child == 0) RunProgram(output, count, arguments, environment);
     int status = 0;
     if (child < 0 || ::waitpid(child, &status, 0) != child) return 2;
-    std::printf("%d %lld\n", status, static_cast<long long>(run->allocations));
+    if (failing < 0) WriteStacks(std::string(output) + ".stacks");
+    std::printf("%d %lld %llu\n", status, static_cast<long long>(run->allocations),
+                static_cast<unsigned long long>(run->failed_stack));
     std::fflush(stdout);
   }
   return 0;
@@ -74,7 +111,11 @@ int Serve(int count, char** arguments, char** environment) {
 
 bool caffe::testing::Fails() {
   if (!is_armed.load(std::memory_order_relaxed)) return false;
-  return ++run->allocations == run->failing && !IsSpared();
+  const int64_t number = ++run->allocations, failing = run->failing;
+  if (failing < 0 && number <= kMostStacks) stacks[number - 1] = CallStack();
+  if (number != failing) return false;
+  run->failed_stack = CallStack();
+  return !IsSpared();
 }
 
 extern "C" int __libc_start_main(Main main, int count, char** arguments, void (*begin)(),

@@ -283,8 +283,10 @@ def work(options, output):
 
     tell("makes its files")
     calls = Calls(options.seed, options.plant, tell)
+    stops = []
+    signal.signal(signal.SIGTERM, lambda number, _: stops.append(number))
     end = time.monotonic() + options.seconds if options.seconds else float("inf")
-    while calls.number < options.calls and time.monotonic() < end:
+    while calls.number < options.calls and time.monotonic() < end and not stops:
         with contextlib.redirect_stdout(None), contextlib.redirect_stderr(None):
             wrong = calls.run()
         if not pathlib.Path("/proc/self/fd/1").exists():
@@ -355,6 +357,7 @@ def main():
                                    cwd=folder, pass_fds=[write], env=environment, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, errors="replace")
         os.close(write)
+        signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))  # it says how many calls there were
         with os.fdopen(read, "rb", buffering=0) as lines:
             last, hangs = watch(process, lines)
         output = process.communicate()[0]

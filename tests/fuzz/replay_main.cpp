@@ -3,7 +3,7 @@
 //   NAME_fuzz [--mutations N | --seconds N] [--seed N] [--dictionary FILE] [--found DIR] PATH...
 //
 //   --mutations N      then N inputs made of those by random changes, the same for the same seed
-//   --seconds N        then as many as that time allows
+//   --seconds N        then as many as that time, or SIGTERM, allows
 //   --dictionary FILE  words to insert, a quoted string on each line, as libFuzzer has them
 //   --found DIR        where the input under way is kept as DIR/input; it remains after a crash
 #include <glog/logging.h>
@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -28,6 +29,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 namespace {
 
 constexpr unsigned kSecondsPerInput = 60;
+
+volatile std::sig_atomic_t is_stopped = 0;
 
 struct Arguments {
   std::vector<std::filesystem::path> paths;
@@ -179,7 +182,7 @@ void RunMutations(const Arguments& arguments, const std::vector<std::string>& in
   const auto end = Clock::now() + std::chrono::seconds(arguments.seconds);
   Mutator mutator(arguments, inputs);
   uint64_t count = 0;
-  while (count < arguments.mutations || Clock::now() < end) {
+  while (is_stopped == 0 && (count < arguments.mutations || Clock::now() < end)) {
     const std::string input = mutator.Next();
     if (!arguments.found.empty()) {
       std::filesystem::create_directories(arguments.found);
@@ -229,6 +232,7 @@ int main(int argc, char** argv) {
   const Arguments arguments = Parse(argc, argv);
   const std::vector<std::string> inputs = Replay(arguments);
   if (inputs.empty()) return 1;
+  std::signal(SIGTERM, [](int) { is_stopped = 1; });
   RunMutations(arguments, inputs);
   return 0;
 }

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "caffe/error.hpp"
 #include "tests/support/error_text.hpp"
@@ -45,6 +47,33 @@ TEST(AtomicFileTest, FollowsTheUmaskAndKeepsTheModeOfAFileThatIsReplaced) {
   fs::permissions(folder / "new", fs::perms(0600));
   WriteFileAtomically(folder / "new", std::string_view("y"));
   EXPECT_EQ(mode_of("new"), fs::perms(0600));
+}
+
+TEST(ReadFileTest, ReadsAPipeThatSomebodyWritesTo) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::thread writer([&] {
+    std::ofstream file(folder / "pipe");
+    file << std::string(100000, 'x') << std::flush;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    file << "end";
+  });
+  while (true) {  // the writer may not have come yet
+    try {
+      EXPECT_EQ(ReadFile(folder / "pipe"), std::string(100000, 'x') + "end");
+      break;
+    } catch (const IoError&) {
+      std::this_thread::yield();
+    }
+  }
+  writer.join();
+}
+
+TEST(ReadFileTest, IssuePipeThatNobodyWritesToIsAnError) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(ErrorText<IoError>([&] { ReadFile(folder / "pipe"); }),
+            (folder / "pipe") + ": is a pipe that nobody writes to; give a file");
 }
 
 TEST(AtomicFileTest, KeepsTheOldFileWhenTheWriterFails) {

@@ -8,6 +8,7 @@
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/blob_proto.hpp"
+#include "caffe/io/text_format.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -20,6 +21,25 @@ using testing::TemporaryFolder;
 
 void AddUnknown(LayerParameter* layer, int number, const std::string& payload) {
   layer->GetReflection()->MutableUnknownFields(layer)->AddLengthDelimited(number, payload);
+}
+
+std::string Repeated(const std::string& text, int count) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+// The stack once ended, and the process with it.
+TEST(NetFilesTest, IssueDeepTextsAreErrors) {
+  const TemporaryFolder folder;
+  for (const char* opening : {"layer {", "unknown {", "unknown <", "unknown: [", "["}) {
+    const std::string start = opening == std::string("[") ? "unknown: " : "";
+    WriteFileAtomically(folder / "deep", start + Repeated(opening, 200000));
+    KindOfDefinition(folder / "deep");
+    EXPECT_NE(ErrorText<InvalidArgument>([&] { ReadNetText(folder / "deep"); }), "") << opening;
+    const LenientReading lenient;
+    EXPECT_NE(ErrorText<InvalidArgument>([&] { ReadNetText(folder / "deep"); }), "") << opening;
+  }
 }
 
 TEST(NetFilesTest, ReadsAndUpgradesTextNets) {

@@ -58,6 +58,19 @@ def test_python_finds_the_library_beside_it(install):
     assert {pathlib.Path(name).parent for name in re.findall(r"\S+/libcaffe\.so\S*", printed)} == {site.parents[1]}
 
 
+def test_a_wheel_has_the_reader_of_hdf5_files(tmp_path):
+    """It lies beside libcaffe.so, and only the rules for wheels put both into the package."""
+    cache = (BINARIES / "CMakeCache.txt").read_text() if (BINARIES / "CMakeCache.txt").exists() else ""
+    if "CAFFE_HDF5:BOOL=ON" not in cache:
+        pytest.skip(f"{BINARIES} holds no build with HDF5")
+    subprocess.run(["cmake", "-S", ROOT, "-B", tmp_path, "-DSKBUILD=2", f"-DSKBUILD_SCRIPTS_DIR={tmp_path}/bin", "-DCAFFE_BUILD_TESTS=OFF",
+                    "-DCAFFE_BUILD_BENCHMARKS=OFF", "-DCAFFE_BUILD_EXAMPLES=OFF", "-GNinja", f"-DPython_EXECUTABLE={sys.executable}"],
+                   check=True, stdout=subprocess.DEVNULL)
+    rules = (tmp_path / "python" / "cmake_install.cmake").read_text()
+    files = re.findall(r'file\(INSTALL DESTINATION "\$\{CMAKE_INSTALL_PREFIX\}/caffe/lib" TYPE \w+ FILES "([^"]*)"', rules)
+    assert {"caffe_hdf5_reader", "libcaffe.so"} <= {re.sub(r"(\.\d+)+$", "", pathlib.Path(file).name) for file in files}
+
+
 def test_every_package_says_what_it_is(install):  # pylint: disable=unused-argument
     install()
     config = (BINARIES / "CPackConfig.cmake").read_text()

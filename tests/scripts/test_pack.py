@@ -51,7 +51,7 @@ def run(bundle, *command, cwd):
 
 
 def test_every_library_comes_from_the_bundle(bundle):
-    for program in (bundle / "bin").iterdir():
+    for program in [*(bundle / "bin").iterdir(), bundle / "lib" / "caffe_hdf5_reader"]:
         if program.read_bytes()[:4] != b"\x7fELF":
             continue
         output = subprocess.run(["ldd", program], env={}, text=True, check=True, stdout=subprocess.PIPE).stdout
@@ -80,6 +80,16 @@ def test_trains_where_it_was_unpacked(bundle, tmp_path):
         "net: 'net.prototxt' base_lr: 0.01 lr_policy: 'fixed' max_iter: 3 snapshot_prefix: 'tiny'")
     assert "Optimization Done." in run(bundle, "caffe", "train", "--solver=solver.prototxt", cwd=tmp_path)
     assert (tmp_path / "tiny_iter_3.caffemodel").exists()
+
+
+def test_reads_hdf5_where_it_was_unpacked(bundle, tmp_path):
+    """By a program of its own, which has to be there with its libraries."""
+    (tmp_path / "net.prototxt").write_text(NET)
+    (tmp_path / "solver.prototxt").write_text(
+        "net: 'net.prototxt' base_lr: 0.01 lr_policy: 'fixed' max_iter: 3 snapshot_prefix: 'h5' snapshot_format: HDF5")
+    run(bundle, "caffe", "train", "--solver=solver.prototxt", "--set=max_iter=1", cwd=tmp_path)
+    snapshot = next(tmp_path.glob("h5_iter_*.solverstate.h5"))
+    assert "Optimization Done." in run(bundle, "caffe", "train", "--solver=solver.prototxt", f"--snapshot={snapshot.name}", cwd=tmp_path)
 
 
 def test_holds_models_and_examples(bundle):

@@ -1,4 +1,5 @@
 """Programs one of whose allocations fails: tests/disk/memory.cpp, preloaded into them."""
+import array
 import os
 import subprocess
 
@@ -12,6 +13,7 @@ class FailingMemory:
 
     def __init__(self, command, folder):
         self.output = folder / "output"
+        self.failed_stack = 0  # where the allocation that failed was asked for; 0: none failed
         # With this policy `caffe` need not start itself a second time.
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1",
                        "LD_PRELOAD": str(LIBRARY), "CAFFE_MEMORY_SERVER": "1"}
@@ -30,5 +32,12 @@ class FailingMemory:
         """Fails that allocation, counted from 1. The exit status (-N after signal N), all output, allocations made."""
         self.server.stdin.write(f"{failing} {self.output}\n")
         self.server.stdin.flush()
-        status, allocations = map(int, self.server.stdout.readline().split())
+        status, allocations, self.failed_stack = map(int, self.server.stdout.readline().split())
         return os.waitstatus_to_exitcode(status), self.output.read_text(errors="replace"), allocations
+
+    def stacks(self):
+        """Runs the program undisturbed. For each allocation a number for where it was asked for."""
+        self.run(-1)
+        numbers = array.array("Q")
+        numbers.frombytes(self.output.with_name(self.output.name + ".stacks").read_bytes())
+        return numbers

@@ -1,7 +1,8 @@
 """Allocations of whole programs fail, one in each run: of main() on, and of all threads.
 
 After each the program has done what it should, or has ended with status 1 and a text; no file is torn or half-written,
-and what was good is still there. The quick form fails some 100 of each program; CAFFE_SLOW_TESTS=1 all.
+and what was good is still there. The quick form fails some 100 of each program. CAFFE_SLOW_TESTS=1 fails the first and the
+last of each call stack in which memory is asked for, CAFFE_ALL_ALLOCATIONS=1 every allocation.
 """
 import os
 import shutil
@@ -34,6 +35,18 @@ def put(folder, files):
         (folder / path).write_bytes(data)
 
 
+def choose(program, allocations, quick):
+    """Which allocations fail, and all call stacks in which memory is asked for, where they are known."""
+    if os.environ.get("CAFFE_ALL_ALLOCATIONS"):
+        return range(1, allocations + 1), set()
+    if not os.environ.get("CAFFE_SLOW_TESTS"):
+        return range(1, allocations + 1, max(1, allocations // quick)), set()
+    stacks = program.stacks()
+    last = {stack: number for number, stack in enumerate(stacks, 1)}
+    first = {stack: number for number, stack in reversed(list(enumerate(stacks, 1)))}
+    return sorted({*first.values(), *last.values()}), set(stacks)
+
+
 def fail_each(name, command, folder, is_whole, quick=100):
     """Each run starts with the files that `folder`/disk has now; is_whole(files, before, all) judges what one leaves."""
     disk = folder / "disk"
@@ -42,11 +55,13 @@ def fail_each(name, command, folder, is_whole, quick=100):
         status, output, allocations = program.run()
         assert status == 0, output
         everything = contents(disk)
-        stride = 1 if os.environ.get("CAFFE_SLOW_TESTS") else max(1, allocations // quick)
-        failed = 0
-        for number in range(1, allocations + 1, stride):
+        put(disk, before)
+        numbers, stacks = choose(program, allocations, quick)
+        failed, missed = 0, set(stacks)
+        for number in numbers:
             put(disk, before)
             status, output, _ = program.run(number)
+            missed.discard(program.failed_stack)
             what = f"{name}, allocation {number} of {allocations}: status {status}: {output[-2000:]}"
             assert status in (0, 1), what
             files = contents(disk)
@@ -56,8 +71,10 @@ def fail_each(name, command, folder, is_whole, quick=100):
                 assert "memory" in output or "bad_alloc" in output or "\nE" in "\n" + output, what
                 assert is_whole(files, before, everything), f"{sorted(files)} is left after {what}"
                 failed += 1
-        print(f"\n{name}: {allocations} allocations, each {stride}. failed, {failed} runs ended with an error")
+        print(f"\n{name}: {allocations} allocations, {len(stacks)} call stacks, {len(missed)} of them missed; "
+              f"{len(numbers)} failed, {failed} runs ended with an error")
         assert failed > 30
+        assert len(missed) <= len(stacks) // 100, "which allocation comes when is another one in each run"
         put(disk, before)
         assert program.run()[0] == 0 and contents(disk) == everything
 

@@ -111,6 +111,23 @@ def test_a_pipe_that_nobody_reads_does_not_stop_a_run(name, tmp_path, program, r
     assert done.returncode == 1 and name in done.stderr
 
 
+@pytest.mark.parametrize("arguments", [["train", "--solver=pipe"], ["plan", "--model=pipe"], ["test", "--model=net", "--weights=pipe"],
+                                       ["test", "--model=net", "--weights=pipe.h5"], ["train", "--solver=s", "--snapshot=pipe"],
+                                       ["time", "--model=lists"]])
+def test_issue_a_pipe_that_nobody_writes_to_is_not_waited_for(arguments, tmp_path, program):
+    """It was waited for without a word, and for ever."""
+    for name in ("pipe", "pipe.h5"):
+        os.mkfifo(tmp_path / name)
+    net = """layer { name: "x" type: "DummyData" top: "x" dummy_data_param { shape { dim: 2 dim: 3 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { num_output: 2 } }
+layer { name: "loss" type: "Reduction" bottom: "y" top: "loss" loss_weight: 1 }"""
+    (tmp_path / "net").write_text(net)
+    (tmp_path / "lists").write_text(IMAGES.replace('"list"', '"pipe"'))
+    (tmp_path / "s").write_text('net: "net" base_lr: 0.1 lr_policy: "fixed" max_iter: 2 snapshot_after_train: false')
+    done = subprocess.run([program("caffe"), *arguments], cwd=tmp_path, text=True, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 1 and "pipe" in done.stderr and "is a pipe" in done.stderr, done.stderr
+
+
 def test_a_folder_of_the_user_is_not_taken_for_a_leftover(tmp_path, program, run):
     (tmp_path / "images" / "cat").mkdir(parents=True)
     (tmp_path / "images" / "cat" / "a.png").write_bytes(png())

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 
+#include "caffe/core/start_thread.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -23,6 +25,7 @@ double SecondsSince(Activity::Clock::time_point begin) {
 struct Activity::Registry {
   std::mutex mutex;
   std::condition_variable changed;  // an interruption has ended
+  uint64_t ended = 0;               // interruptions
   Activity* first = nullptr;
 };
 
@@ -85,23 +88,39 @@ std::vector<Activity::Report> Activity::LongerThan(double seconds) {
   return reports;
 }
 
-bool Activity::InterruptWaits(double seconds, const std::exception_ptr& error) {
-  bool found = false;
+// The activity does not end before this has, so that it stays in the list.
+void Activity::Call(Activity* one, const std::exception_ptr& error) {
+  one->interrupt_(error);
+  Registry& registry = TheRegistry();
+  const std::lock_guard lock(registry.mutex);
+  --one->interruptions_;
+  ++registry.ended;
+  registry.changed.notify_all();
+}
+
+// Without the lock and in threads of their own, because an interruption may hang (ncclCommAbort):
+// others have to begin and end activities meanwhile, and the watchdog to end the process.
+bool Activity::InterruptWaits(double seconds, const std::exception_ptr& error,
+                              Clock::duration patience) {
   Registry& registry = TheRegistry();
   std::unique_lock lock(registry.mutex);
+  const uint64_t ended_before = registry.ended;
+  uint64_t begun = 0;
   for (Activity* one = registry.first; one != nullptr; one = one->next_) {
-    if (!one->is_innermost_ || !one->interrupt_ || SecondsSince(one->begin_) < seconds) continue;
-    // Without the lock, because an interruption may hang (ncclCommAbort), and nobody could begin or
-    // end an activity. This one does not end meanwhile, so it stays in the list.
-    ++one->interruptions_;
-    lock.unlock();
-    one->interrupt_(error);
-    lock.lock();
-    --one->interruptions_;
-    registry.changed.notify_all();
-    found = true;
+    if (!one->is_innermost_ || !one->interrupt_ || one->interruptions_ > 0 ||
+        SecondsSince(one->begin_) < seconds) {
+      continue;
+    }
+    try {
+      ++one->interruptions_;
+      StartThread("an interruption", [one, error] { Call(one, error); }).detach();
+      ++begun;
+    } catch (const DeviceError&) {  // no thread; the next look may get one
+      --one->interruptions_;
+    }
   }
-  return found;
+  registry.changed.wait_for(lock, patience, [&] { return registry.ended - ended_before >= begun; });
+  return begun > 0;
 }
 
 }  // namespace caffe

@@ -45,12 +45,15 @@ class CAFFE_EXPORT Activity {
   };
   // Those that have lasted at least that long, the longest first.
   static std::vector<Report> LongerThan(double seconds);
-  // Interrupts every thread that has only waited for at least that long. Whether there was one.
-  static bool InterruptWaits(double seconds, const std::exception_ptr& error);
+  // Interrupts every thread that has only waited for at least that long. Whether there was one. An
+  // interruption that takes longer than `patience` goes on by itself, and is not begun again.
+  static bool InterruptWaits(double seconds, const std::exception_ptr& error,
+                             Clock::duration patience = std::chrono::seconds(5));
 
  private:
   struct Registry;
   static Registry& TheRegistry();
+  static void Call(Activity* one, const std::exception_ptr& error);
 
   const char *const stage_, *const verb_;
   const std::string_view object_;

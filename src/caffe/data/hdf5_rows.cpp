@@ -1,10 +1,11 @@
 #include "caffe/data/hdf5_rows.hpp"
 
-#include <fstream>
 #include <numeric>
+#include <sstream>
 
 #include "caffe/core/activity.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
 #include "caffe/io/hdf5_files.hpp"
 
 namespace caffe::data {
@@ -38,8 +39,7 @@ Hdf5Rows::Hdf5Rows(const Hdf5RowsOptions& options)
 }
 
 void Hdf5Rows::ReadList() {
-  std::ifstream list(options_.list);
-  if (!list) throw IoError(StrCat(options_.list, ": cannot open the list of HDF5 files"));
+  std::istringstream list(ReadFile(options_.list));
   for (std::string line; std::getline(list, line);) {
     Require(!files_.empty() || !line.starts_with("\x89HDF"), options_.list,
             ": an HDF5 file, where a text file that names HDF5 files is wanted, one on each line");

@@ -234,28 +234,40 @@ void MakeFolders(const std::string& path) {
   SyncFolder(parent, path);
 }
 
+void RequireNoPipe(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) {
+    throw IoError(path + ": is a pipe, where a file is wanted; write what comes from it to a file");
+  }
+}
+
 std::string ReadFile(const std::string& path) {
-  const FileDescriptor file = Open(path, O_RDONLY);
+  // Without waiting, because a pipe that nobody writes to would be waited for, perhaps for ever.
+  const FileDescriptor file = Open(path, O_RDONLY | O_NONBLOCK);
   if (!file) {
     const int error = errno;
     throw IoError(StrCat(path, ": cannot open: ", ErrnoText(error)));
   }
   // What is no plain file may have no end (/dev/zero).
   constexpr size_t kMostOfADevice = size_t{2} << 30;
-  struct stat status;
-  const bool is_plain = ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode);
+  struct stat status = {};
+  ::fstat(file.get(), &status);
   std::string content;
   char block[1 << 16];
   while (true) {
     const ssize_t count = ::read(file.get(), block, sizeof(block));
+    if (count == 0 && content.empty() && S_ISFIFO(status.st_mode)) {
+      throw IoError(path + ": is a pipe that nobody writes to; give a file");
+    }
     if (count == 0) return content;
     if (count < 0) {
       const int error = errno;
       if (error == EINTR) continue;
+      if (error == EAGAIN && ::fcntl(file.get(), F_SETFL, O_RDONLY) == 0) continue;
       throw IoError(StrCat(path, ": cannot read: ", ErrnoText(error)));
     }
     content.append(block, static_cast<size_t>(count));
-    if (!is_plain && content.size() > kMostOfADevice) {
+    if (!S_ISREG(status.st_mode) && content.size() > kMostOfADevice) {
       throw IoError(path + ": is no plain file, and has no end within 2 GiB; give a file");
     }
   }

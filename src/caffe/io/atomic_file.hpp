@@ -80,11 +80,17 @@ CAFFE_EXPORT void MakeFolders(const std::string& path);
 std::string WriteErrorText(int error);
 
 // Throws IoError where the path is a link of another user: whoever put it there, perhaps where a
-// snapshot is to come, chose what would be overwritten. Links of the user's own and root's are fine.
+// snapshot is to come, chose what would be overwritten. Links of the user's own and root's are
+// fine.
 void RequireOwnLink(const std::string& path);
 
-// The whole content of a file. Throws IoError "PATH: cannot open: <errno text>".
+// The whole content of a file, or of a pipe that somebody writes to. Throws IoError "PATH: cannot
+// open: <errno text>".
 CAFFE_EXPORT std::string ReadFile(const std::string& path);
+
+// Throws IoError where the path is a pipe: to open one waits for somebody who writes to it, perhaps
+// for ever.
+CAFFE_EXPORT void RequireNoPipe(const std::string& path);
 
 // Text of an errno value: "No such file or directory".
 CAFFE_EXPORT std::string ErrnoText(int error);

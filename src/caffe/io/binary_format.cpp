@@ -47,6 +47,7 @@ void CheckDecodedMessage(const std::string& path, uint64_t bytes,
 }  // namespace
 
 void ReadBinaryProto(const std::string& path, google::protobuf::Message* message) {
+  RequireNoPipe(path);
   errno = 0;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) throw IoError(StrCat(path, ": cannot open: ", ErrnoText(errno)));

@@ -150,6 +150,7 @@ Hdf5Reader::Hdf5Reader(const std::string& path) {
     const int error = errno;
     throw IoError(StrCat(path, ": cannot open: ", ErrnoText(error)));
   }
+  RequireNoPipe(path);
   impl_ = std::make_unique<Impl>(path);
   impl_->Receive([](Hdf5Answer, const std::string&) {});  // whether it could be opened
 }

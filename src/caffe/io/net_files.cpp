@@ -12,6 +12,7 @@
 #include "caffe/io/definition_texts.hpp"
 #include "caffe/io/fork_fields.hpp"
 #include "caffe/io/text_format.hpp"
+#include "caffe/io/text_nesting.hpp"
 #include "caffe/io/upgrade_net.hpp"
 #include "caffe/io/upgrade_solver.hpp"
 #include "caffe/plugin.hpp"
@@ -38,6 +39,7 @@ Message ParseKnownFields(const std::string& text) {
   };
   Silence silence;
   google::protobuf::TextFormat::Parser parser;
+  parser.SetRecursionLimit(kMostNesting);
   parser.AllowUnknownField(true);
   parser.RecordErrorsTo(&silence);
   Message message;

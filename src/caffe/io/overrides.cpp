@@ -17,6 +17,7 @@
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/text_nesting.hpp"
 
 namespace caffe {
 namespace {
@@ -187,6 +188,7 @@ void SetValues(const FieldDescriptor& field, const std::vector<std::string>& lit
   const std::unique_ptr<Message> parsed(message->New());
   Reason reason;
   TextFormat::Parser parser;
+  parser.SetRecursionLimit(kMostNesting);
   parser.AllowPartialMessage(true);
   parser.RecordErrorsTo(&reason);
   Require(parser.ParseFromString(text, parsed.get()), reason.text);

@@ -17,6 +17,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/extension_names.hpp"
+#include "caffe/io/text_nesting.hpp"
 #include "caffe/io/text_walk.hpp"
 #include "caffe/proto/caffe.pb.h"
 
@@ -371,6 +372,7 @@ Readable WithoutUnknownValues(std::string_view text, const google::protobuf::Mes
     const BracketedText bracketed(result.text, kind.GetDescriptor());
     Complaints complaints(&bracketed);
     google::protobuf::TextFormat::Parser parser;
+    parser.SetRecursionLimit(kMostNesting);
     parser.RecordErrorsTo(&complaints);
     parser.AllowUnknownField(true);
     parser.AllowUnknownExtension(true);
@@ -424,6 +426,7 @@ void ParseTextProto(std::string_view text, const std::string& source_name,
   Complaints complaints(bracketed ? &*bracketed : nullptr);
   const std::string_view source = bracketed ? std::string_view(bracketed->text()) : known;
   google::protobuf::TextFormat::Parser parser;
+  parser.SetRecursionLimit(kMostNesting);
   parser.RecordErrorsTo(&complaints);
   parser.AllowUnknownField(is_lenient);
   parser.AllowUnknownExtension(is_lenient);
@@ -450,6 +453,7 @@ TextPositions::TextPositions(std::string_view text, google::protobuf::Message* m
       bracketed_(known_, message->GetDescriptor()),
       text_(text) {
   google::protobuf::TextFormat::Parser parser;
+  parser.SetRecursionLimit(kMostNesting);
   parser.WriteLocationsTo(&tree_);
   parser.AllowUnknownField(is_lenient);
   parser.AllowUnknownExtension(is_lenient);

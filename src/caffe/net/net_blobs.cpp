@@ -94,8 +94,11 @@ void NetBlobs::Bind(const Graph& graph, Bindings* bindings) {
       blob.data_tensor().Reset(shown);
     }
     const auto grad = graph.blob_grads.find(name);
+    const auto external = graph.external_diffs.find(name);
     if (grad != graph.blob_grads.end() && HasOwnMemory(*grad->second)) {
       BindDiff(*grad->second, blob.diff_tensor(), bindings);
+    } else if (external != graph.external_diffs.end()) {
+      blob.diff_tensor().Reset(external->second->desc);  // the first version has no gradient
     } else {
       blob.diff_tensor().Reset(shown);
     }

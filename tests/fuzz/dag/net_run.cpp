@@ -10,6 +10,7 @@
 #include "caffe/net/plan.hpp"
 #include "caffe/net/training_net.hpp"
 #include "tests/fuzz/dag/input_values.hpp"
+#include "tests/fuzz/dag/normalisation.hpp"
 #include "tests/fuzz/dag/random_numbers.hpp"
 
 namespace caffe::fuzz {
@@ -44,6 +45,20 @@ class Noise {
   }
   void AddToData(Blob& blob) { Add(blob.mutable_cpu_data<double>(), blob.count()); }
   void AddToDiff(Blob& blob) { Add(blob.mutable_cpu_diff<double>(), blob.count()); }
+
+  // What a layer's own rounding makes of sums that cancel.
+  void AddOfLayer(const Layer& layer, const Blob& bottom, Blob& top) {
+    const auto rounding = Normalisation::Of(layer, bottom.shape());
+    if (!rounding) return;
+    rounding->AddToTop(bottom.cpu_data<double>(), options_.noise, random_,
+                       top.mutable_cpu_data<double>());
+  }
+  void AddOfGradient(const Layer& layer, const Blob& top, Blob& bottom) {
+    const auto rounding = Normalisation::Of(layer, bottom.shape());
+    if (!rounding) return;
+    rounding->AddToBottomDiff(bottom.cpu_data<double>(), top.cpu_diff<double>(), options_.noise,
+                              random_, bottom.mutable_cpu_diff<double>());
+  }
 
  private:
   const RunOptions options_;
@@ -143,6 +158,8 @@ class Run {
         const bool is_input = net_.layers()[layer]->traits().is_input;
         if (!is_input && !name.starts_with("index")) noise_.AddToData(*net_.blobs()[top]);
       }
+      if (HasOneBottomAndTop(layer))
+        noise_.AddOfLayer(*net_.layers()[layer], BottomOf(layer), TopOf(layer));
     });
     if (options_.rounds_again) {
       net_.AddBeforeBackward([this](int layer) {
@@ -154,8 +171,16 @@ class Run {
     net_.AddAfterBackward([this](int layer) {
       if (!net_.layer_need_backward(layer)) return;
       for (const int bottom : net_.bottom_ids(layer)) noise_.AddToDiff(*net_.blobs()[bottom]);
+      if (HasOneBottomAndTop(layer))
+        noise_.AddOfGradient(*net_.layers()[layer], TopOf(layer), BottomOf(layer));
     });
   }
+
+  bool HasOneBottomAndTop(int layer) const {
+    return net_.bottom_ids(layer).size() == 1 && net_.top_ids(layer).size() == 1;
+  }
+  Blob& BottomOf(int layer) const { return *net_.blobs()[net_.bottom_ids(layer)[0]]; }
+  Blob& TopOf(int layer) const { return *net_.blobs()[net_.top_ids(layer)[0]]; }
 
   void Collect(int pass, Numbers* numbers) const {
     const auto key = [&](const char* what, const std::string& name) {

@@ -204,6 +204,10 @@ bool CanBeDivided(const NetParameter& net) {
          });
 }
 
+Numbers RunWorkerInFloat(const NetParameter& net) {
+  return Train(OfBatch(InType(net, FLOAT), 2), 1);
+}
+
 WorkerResult RunWorkers(const NetParameter& net) {
   WorkerResult result;
   try {

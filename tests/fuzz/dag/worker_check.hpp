@@ -20,4 +20,7 @@ struct WorkerResult {
 
 WorkerResult RunWorkers(const NetParameter& net);
 
+// The parameters of one worker when the net runs in float: how far rounding takes them.
+Numbers RunWorkerInFloat(const NetParameter& net);
+
 }  // namespace caffe::fuzz

@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "caffe/core/saturating_product.hpp"
+#include "caffe/cpu/kernels/epilogue.hpp"
 #include "caffe/cpu/onednn.hpp"
+#include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -309,10 +311,48 @@ bool IsDefective(const ops::Conv& op, const TensorDesc& x,
          std::string(description.impl_info_str()).starts_with("jit_bf16_1x1");
 }
 
+// Whether some window lies beside the image, or has all its taps there.
+bool HasEmptyWindow(const ops::ConvGeometry& g, const Shape& x, const Shape& y) {
+  for (int i = 0; i < g.spatial_axes(); ++i) {
+    for (int64_t at = 0; at < y[2 + i]; ++at) {
+      const int64_t begin = at * g.stride[i] - g.pad[i];
+      const int64_t tap = begin < 0 ? (-begin + g.dilation[i] - 1) / g.dilation[i] : 0;
+      if (tap >= g.kernel[i] || begin + tap * g.dilation[i] >= x[2 + i]) return true;
+    }
+  }
+  return false;
+}
+
+// Defects of oneDNN 2.6: of channels-last images, its convolution by a matrix product adds other
+// elements of a post-op's operand, and that by small products leaves the operand out where a window
+// is empty.
+bool AddsWrongly(const ops::Conv& op, const TensorDesc& x, const TensorDesc& y,
+                 const dnnl::convolution_forward::primitive_desc& description) {
+  const bool adds = std::ranges::any_of(op.epilogue, &ops::Pointwise::reads_data);
+  if (!adds || y.layout == Layout::kPlain) return false;
+  const std::string name = description.impl_info_str();
+  return name.find("gemm") != name.npos ||
+         (name.starts_with("brg") && HasEmptyWindow(op.geometry, x.shape, y.shape));
+}
+
+// y = the epilogue of `sums`, in the order of memory.
+void ApplyApart(const ops::Epilogue& epilogue, const KernelContext& ctx, const void* sums) {
+  const TensorView& y = ctx.output(0);
+  VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
+    const T* from = static_cast<const T*>(sums);
+    T* to = y.as<T>();
+    ParallelFor(y.count(), kPointwiseGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        to[i] = T(ApplyEpilogue(ctx, epilogue, 0, i, static_cast<float>(from[i])));
+    });
+  });
+}
+
 struct ConvState {
   OneDnnPrimitive conv;
   std::shared_ptr<WeightsIn> weights;
   size_t scratchpad_offset = 0;
+  size_t sums_offset = 0;  // where the epilogue is applied apart
 };
 
 KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
@@ -325,8 +365,14 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
   try {
     const ConvDescs descs = Describe(op.geometry, request.inputs[Conv::kX],
                                      request.inputs[Conv::kW], request.outputs[0], has_bias);
-    const PostOps post(op.epilogue, descs.y);
-    const auto description = ForwardDesc(descs, Attributes(post.ops));
+    PostOps post(op.epilogue, descs.y);
+    auto description = ForwardDesc(descs, Attributes(post.ops));
+    const bool is_apart =
+        AddsWrongly(op, request.inputs[Conv::kX], request.outputs[0], description);
+    if (is_apart) {
+      post = PostOps({}, descs.y);
+      description = ForwardDesc(descs, Attributes());
+    }
     if (IsDefective(op, request.inputs[Conv::kX], description))
       return Refusal{"bfloat16 kernels of 1x1 with odd channels and an epilogue"};
     if (std::string(description.impl_info_str()).starts_with("ref"))
@@ -336,6 +382,8 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
     state->weights = std::make_shared<WeightsIn>(descs.weights, description.weights_desc(),
                                                  request.inputs[Conv::kW], &layout);
     state->scratchpad_offset = layout.Add(description.scratchpad_desc().get_size());
+    // Not into y, which may be the memory of what is added.
+    if (is_apart) state->sums_offset = layout.Add(descs.y.get_size());
     state->conv = OneDnnPrimitive(dnnl::convolution_forward(description));
     state->conv.AddOperand(DNNL_ARG_SRC, descs.x);
     state->conv.AddOperand(DNNL_ARG_WEIGHTS, description.weights_desc());
@@ -345,15 +393,18 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
     const int first_post = state->conv.num_operands();
     post.AddOperands(&state->conv);
     Kernel kernel{"",
-                  [state, has_bias, post, first_post](const KernelContext& ctx) {
+                  [state, has_bias, post, first_post, is_apart,
+                   epilogue = op.epilogue](const KernelContext& ctx) {
+                    char* const workspace = static_cast<char*>(ctx.workspace);
+                    char* const sums = workspace + state->sums_offset;
                     state->conv.SetOperand(0, ctx.input(Conv::kX).data);
                     state->conv.SetOperand(1, state->weights->Get(ctx, Conv::kW));
-                    state->conv.SetOperand(2, ctx.output(0).data);
-                    state->conv.SetOperand(
-                        3, static_cast<char*>(ctx.workspace) + state->scratchpad_offset);
+                    state->conv.SetOperand(2, is_apart ? sums : ctx.output(0).data);
+                    state->conv.SetOperand(3, workspace + state->scratchpad_offset);
                     if (has_bias) state->conv.SetOperand(4, ctx.input(Conv::kBias).data);
                     post.SetOperands(first_post, ctx, &state->conv);
                     state->conv.Run();
+                    if (is_apart) ApplyApart(epilogue, ctx, sums);
                   },
                   layout.bytes()};
     kernel.packed_weights = WeightsIn::Packed(Conv::kW, state->weights);

@@ -1,6 +1,7 @@
 // Local response normalisation within a channel: windows over the plane, with AVE pooling's
 // divisor.
 #include <cmath>
+#include <vector>
 
 #include "caffe/cpu/kernels/channels_last.hpp"
 #include "caffe/cpu/kernels/element.hpp"
@@ -46,38 +47,77 @@ struct Plane {
   int64_t At(int64_t h, int64_t w) const { return begin + (h * width + w) * step; }
 };
 
-// Calls fn(plane, h, w) for every element, over threads.
+// Calls fn(plane) for every channel of every image, over threads.
 template <typename Fn>
-void ForEachElement(const Windows& windows, Layout layout, const Fn& fn) {
+void ForEachPlane(const Windows& windows, Layout layout, const Fn& fn) {
   const int64_t pixels = windows.height * windows.width;
   ParallelFor(windows.images * windows.channels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t n = p / windows.channels, c = p % windows.channels;
-      const Plane plane = layout == Layout::kPlain ? Plane{p * pixels, 1, windows.width}
-                                                   : Plane{n * pixels * windows.channels + c,
-                                                           windows.channels, windows.width};
-      for (int64_t h = 0; h < windows.height; ++h) {
-        for (int64_t w = 0; w < windows.width; ++w) fn(plane, h, w);
-      }
+      fn(layout == Layout::kPlain
+             ? Plane{p * pixels, 1, windows.width}
+             : Plane{n * pixels * windows.channels + c, windows.channels, windows.width});
     }
   });
 }
+
+template <typename Fn>
+void ForEachElement(const Windows& windows, const Fn& fn) {
+  for (int64_t h = 0; h < windows.height; ++h) {
+    for (int64_t w = 0; w < windows.width; ++w) fn(h, w);
+  }
+}
+
+// Sums of a plane's windows: along the rows first, so that a window costs its height and width and
+// not its pixels. Term(h, w) is called once for each element.
+class WindowSums {
+ public:
+  template <typename Term>
+  WindowSums(const Windows& windows, const Term& term) : windows_(windows) {
+    terms_.resize(windows.height * windows.width);
+    of_rows_.resize(terms_.size());
+    ForEachElement(windows, [&](int64_t h, int64_t w) { terms_[At(h, w)] = term(h, w); });
+    ForEachElement(windows, [&](int64_t h, int64_t w) {
+      const ops::PoolWindow columns = windows.Columns(w);
+      double sum = 0;
+      for (int64_t j = columns.begin; j < columns.end; ++j) sum += terms_[At(h, j)];
+      of_rows_[At(h, w)] = sum;
+    });
+  }
+
+  double Around(int64_t h, int64_t w) const {
+    const ops::PoolWindow rows = windows_.Rows(h);
+    double sum = 0;
+    for (int64_t i = rows.begin; i < rows.end; ++i) sum += of_rows_[At(i, w)];
+    return sum;
+  }
+
+ private:
+  int64_t At(int64_t h, int64_t w) const { return h * windows_.width + w; }
+
+  const Windows& windows_;
+  static thread_local std::vector<double> terms_, of_rows_;
+};
+
+thread_local std::vector<double> WindowSums::terms_, WindowSums::of_rows_;
 
 void LrnWithin(const ops::LrnWithin& op, const KernelContext& ctx) {
   const TensorView& x = ctx.input(0);
   const Windows windows(x.shape, op.size);
   VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
     const T* in = x.as<const T>();
-    ForEachElement(windows, x.layout, [&](const Plane& plane, int64_t h, int64_t w) {
-      double squares = 0;
-      windows.ForEachIn(h, w, [&](int64_t i, int64_t j) {
-        const double value = static_cast<double>(in[plane.At(i, j)]);
-        squares += value * value;
+    ForEachPlane(windows, x.layout, [&](const Plane& plane) {
+      const WindowSums squares(windows, [&](int64_t h, int64_t w) {
+        const double value = static_cast<double>(in[plane.At(h, w)]);
+        return value * value;
       });
-      const double scale = 1 + op.alpha * squares / static_cast<double>(windows.SizeAt(h, w));
-      const int64_t at = plane.At(h, w);
-      if (ctx.has_output(1)) SetElement(ctx.output(1), at, scale);
-      ctx.output(0).as<T>()[at] = T(static_cast<double>(in[at]) * std::pow(scale, -op.beta));
+      ForEachElement(windows, [&](int64_t h, int64_t w) {
+        const double mean = squares.Around(h, w) / static_cast<double>(windows.SizeAt(h, w));
+        const double scale = 1 + op.alpha * mean;
+        const int64_t at = plane.At(h, w);
+        if (ctx.has_output(1)) SetElement(ctx.output(1), at, scale);
+        ctx.output(0).as<T>()[at] = T(static_cast<double>(in[at]) * std::pow(scale, -op.beta));
+      });
     });
   });
 }
@@ -91,19 +131,20 @@ void LrnWithinGrad(const ops::LrnWithinGrad& op, const KernelContext& ctx) {
     VisitFloat(ctx.input(1).dtype, [&]<typename S>(TypeTag<S>) {
       const T *in = x.as<const T>(), *dy = ctx.input(2).as<const T>();
       const S* scale = ctx.input(1).as<const S>();
-      ForEachElement(windows, x.layout, [&](const Plane& plane, int64_t h, int64_t w) {
-        double sum = 0;
-        windows.ForEachIn(h, w, [&](int64_t i, int64_t j) {
-          const int64_t k = plane.At(i, j);
-          sum += static_cast<double>(dy[k]) * static_cast<double>(in[k]) *
-                 std::pow(static_cast<double>(scale[k]), -op.beta - 1) /
-                 static_cast<double>(windows.SizeAt(i, j));
+      ForEachPlane(windows, x.layout, [&](const Plane& plane) {
+        const WindowSums spread(windows, [&](int64_t h, int64_t w) {
+          const int64_t at = plane.At(h, w);
+          return static_cast<double>(dy[at]) * static_cast<double>(in[at]) *
+                 std::pow(static_cast<double>(scale[at]), -op.beta - 1) /
+                 static_cast<double>(windows.SizeAt(h, w));
         });
-        const int64_t at = plane.At(h, w);
-        const double direct =
-            std::pow(static_cast<double>(scale[at]), -op.beta) * static_cast<double>(dy[at]);
-        ctx.output(0).as<T>()[at] =
-            T(direct - 2 * op.alpha * op.beta * static_cast<double>(in[at]) * sum);
+        ForEachElement(windows, [&](int64_t h, int64_t w) {
+          const int64_t at = plane.At(h, w);
+          const double direct =
+              std::pow(static_cast<double>(scale[at]), -op.beta) * static_cast<double>(dy[at]);
+          ctx.output(0).as<T>()[at] = T(
+              direct - 2 * op.alpha * op.beta * static_cast<double>(in[at]) * spread.Around(h, w));
+        });
       });
     });
   });

@@ -1,11 +1,12 @@
 #include "caffe/data/readers/image_list_reader.hpp"
 
 #include <charconv>
-#include <fstream>
+#include <sstream>
 #include <vector>
 
 #include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
 
 namespace caffe::data {
 namespace {
@@ -14,8 +15,7 @@ class ImageListReader final : public RecordReader {
  public:
   // `image_of` gives the path in a line, and throws for one that is wrong.
   ImageListReader(const std::string& path, std::string_view (*image_of)(std::string_view)) {
-    std::ifstream file(path);
-    if (!file) throw IoError(StrCat(path, ": cannot open the list of images"));
+    std::istringstream file(ReadFile(path));
     int number = 0;
     for (std::string line; std::getline(file, line);) {
       ++number;

@@ -28,6 +28,7 @@ std::shared_ptr<leveldb::DB> ShareDatabase(const std::string& path) {
   return databases->Get(path, [](const std::string& folder) {
     leveldb::Options options;
     options.max_open_files = 100;
+    options.paranoid_checks = true;  // a damaged log or index is an error, and not fewer records
     leveldb::DB* raw = nullptr;
     Check(leveldb::DB::Open(options, folder, &raw), folder, "open as LevelDB");
     return std::unique_ptr<leveldb::DB>(raw);
@@ -39,6 +40,7 @@ class LevelDbReader final : public RecordReader {
   explicit LevelDbReader(const std::string& path) : path_(path), database_(ShareDatabase(path)) {
     leveldb::ReadOptions options;
     options.fill_cache = false;
+    options.verify_checksums = true;
     iterator_.reset(database_->NewIterator(options));
     for (iterator_->SeekToFirst(); iterator_->Valid(); iterator_->Next()) ++count_;
     Check(iterator_->status(), path_, "read");

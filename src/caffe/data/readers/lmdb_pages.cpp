@@ -82,6 +82,7 @@ uint64_t LmdbMeta::used_bytes() const {
 }
 
 std::vector<LmdbMeta> ReadLmdbMetas(const std::string& file) {
+  RequireNoPipe(file);
   std::vector<LmdbMeta> metas;
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw IoError(StrCat(file, ": cannot open: ", ErrnoText(errno)));

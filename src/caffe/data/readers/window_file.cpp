@@ -1,10 +1,10 @@
 #include "caffe/data/readers/window_file.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 
 #include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
 
 namespace caffe::data {
 namespace {
@@ -14,9 +14,7 @@ constexpr int kLargestCoordinate = 1 << 24;
 
 class Lines {
  public:
-  explicit Lines(const std::string& path) : path_(path), file_(path) {
-    if (!file_) throw IoError(StrCat(path, ": cannot open the window file"));
-  }
+  explicit Lines(const std::string& path) : path_(path), file_(ReadFile(path)) {}
 
   // The next line that is not empty; false at the end.
   bool Next(std::string* line) {
@@ -49,7 +47,7 @@ class Lines {
 
  private:
   const std::string path_;
-  std::ifstream file_;
+  std::istringstream file_;
   int number_ = 0;
 };
 

@@ -1,0 +1,41 @@
+// Rounding in layers that subtract a mean and divide by a deviation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "caffe/layer.hpp"
+#include "tests/fuzz/dag/random_numbers.hpp"
+
+namespace caffe::fuzz {
+
+// (x - mean) / deviation may be 0, or its gradient, where the terms are not. Errors are relative to
+// the terms, so noise that is relative to the result does not show them: they are x / deviation for
+// the result, and for its gradient dy / deviation.
+class Normalisation {
+ public:
+  // Nothing for a layer that is none, or has its statistics from elsewhere.
+  static std::optional<Normalisation> Of(const Layer& layer, const Shape& bottom);
+
+  // Adds the rounding of terms whose relative error is `noise`.
+  void AddToTop(const double* bottom, double noise, RandomNumbers& random, double* top) const;
+  void AddToBottomDiff(const double* bottom, const double* top_diff, double noise,
+                       RandomNumbers& random, double* bottom_diff) const;
+
+ private:
+  struct Group {
+    double mean = 0, deviation = 0;
+  };
+
+  Group GroupAt(const double* bottom, int64_t group) const;
+  template <typename Fn>
+  void ForEach(int64_t group, const Fn& fn) const;
+
+  // Elements of a group: `runs` runs of `run` elements, `stride` apart.
+  int64_t groups_ = 0, group_stride_ = 0, runs_ = 1, run_ = 1, stride_ = 0;
+  double eps_ = 0;
+  bool eps_in_root_ = true, divides_ = true;
+};
+
+}  // namespace caffe::fuzz

@@ -1,0 +1,123 @@
+"""scripts/fuzz.sh with stand-ins for cmake and the programs: how time is shared, and the table that it prints."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# What libFuzzer prints, and how it ends by SIGTERM. It takes a fifth of its time of the processor, so that a busy machine
+# changes little.
+LIBFUZZER = r"""#!/usr/bin/env python3
+import os, re, signal, sys, time
+name = os.path.basename(sys.argv[0]).replace("_fuzz", "")
+seconds = float(re.search(r"-max_total_time=(\d+)", " ".join(sys.argv)).group(1))
+with open(os.environ["CALLS"], "a") as calls:
+    calls.write(f"{name} {seconds:g}\n")
+def end(status):
+    print(f"stat::number_of_executed_units: 100\nstat::new_units_added: {int(name.startswith('new'))}", flush=True)
+    os._exit(status)
+signal.signal(signal.SIGTERM, lambda *_: end(72))
+begin = time.monotonic()
+if name == "crash":
+    end(77)
+while time.process_time() < seconds / 5 and time.monotonic() < begin + seconds:
+    if name == "lazy":
+        time.sleep(0.01)
+end(0)
+"""
+# What dag_fuzz prints of 20 nets.
+DAG = r"""#!/bin/sh
+echo "dag $2 $3" >>"$CALLS"
+sleep 0.2
+echo "20 nets, 0 refused, 0 with a finding"
+"""
+
+
+@pytest.fixture(name="fuzz")
+def make_tree(tmp_path):
+    for name in ("fuzz.sh", "common.sh"):
+        (tmp_path / "scripts").mkdir(exist_ok=True)
+        shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
+    (tmp_path / "tests" / "fuzz").mkdir(parents=True)
+    programs = {"fake/cmake": "#!/bin/sh\n", "fake/clang++-19": "#!/bin/sh\n", "build/cpu-release/bin/dag_fuzz": DAG}
+    programs |= {f"build/fuzz/bin/{name}_fuzz": LIBFUZZER for name in ("new", "newer", "busy", "lazy", "crash")}
+    for path, text in programs.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+        (tmp_path / path).chmod(0o755)
+    (tmp_path / "calls").touch()
+    environment = {**os.environ, "PATH": f"{tmp_path / 'fake'}:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls")}
+
+    def start(*arguments):
+        return subprocess.Popen(["bash", tmp_path / "scripts" / "fuzz.sh", *arguments], env=environment, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    start.calls = lambda: (tmp_path / "calls").read_text(encoding="ascii").splitlines()
+    start.seconds_of = lambda name: sum(float(line.split()[1]) for line in start.calls() if line.startswith(f"{name} "))
+    return start
+
+
+def rows(output):
+    """Executions, minutes and findings by target."""
+    return {row[0]: row[1:] for row in re.findall(r"^\| `(\w+)` \| (\d+) \| ([\d.]+) \| (.*) \|$", output, re.M)}
+
+
+def test_runs_each_target_for_so_many_seconds(fuzz):
+    run = fuzz("--seconds", "1", "--jobs", "3", "new", "busy", "dag")
+    output = run.communicate(timeout=60)[0]
+    assert run.returncode == 0, output
+    assert rows(output)["new"] == ("100", "0.0", "none") and rows(output)["busy"][0] == "100"
+    assert int(rows(output)["dag"][0]) >= 20
+    assert fuzz.seconds_of("new") == fuzz.seconds_of("busy") == 1
+
+
+def test_divides_the_minutes_of_the_clock(fuzz):
+    """Four hours for two targets, one at a time: each begins with a fortieth of its two hours."""
+    run = fuzz("--total-minutes", "240", "--jobs", "1", "busy", "lazy")
+    while not fuzz.calls():
+        time.sleep(0.05)
+    run.terminate()
+    run.communicate(timeout=60)
+    assert fuzz.calls() == ["busy 180"]
+
+
+def test_gives_the_next_turn_to_whom_had_least_and_to_new_code_twice(fuzz, tmp_path):
+    """Slices of a second: one that reaches new code gets two turns for one of the others."""
+    script = tmp_path / "scripts" / "fuzz.sh"
+    script.write_text(script.read_text(encoding="utf-8").replace("180", "1").replace("179", "0"), encoding="utf-8")
+    run = fuzz("--seconds", "5", "--jobs", "1", "new", "busy")
+    output = run.communicate(timeout=60)[0]
+    assert run.returncode == 0, output
+    slices = {name: sum(line.startswith(f"{name} ") for line in fuzz.calls()) for name in ("new", "busy")}
+    assert slices["busy"] >= 1
+    assert slices["busy"] < slices["new"] <= 4 * slices["busy"], fuzz.calls()
+
+
+def test_a_finding_ends_its_target_and_no_other(fuzz):
+    run = fuzz("--seconds", "1", "--jobs", "1", "crash", "busy")
+    output = run.communicate(timeout=60)[0]
+    assert run.returncode == 1
+    assert rows(output)["crash"][2].startswith("FAILED, see build/fuzz/crash.log")
+    assert rows(output)["busy"][2] == "none"
+    assert sum(line.startswith("crash ") for line in fuzz.calls()) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_prints_the_table_when_it_is_stopped(fuzz, number):
+    run = fuzz("--seconds", "60", "--jobs", "2", "new", "dag", "busy")
+    while len(fuzz.calls()) < 4:
+        time.sleep(0.05)
+    run.send_signal(number)
+    begin = time.monotonic()
+    output = run.communicate(timeout=60)[0]
+    assert run.returncode == 128 + number, output
+    assert time.monotonic() - begin < 14
+    assert rows(output)["new"] == ("100", rows(output)["new"][1], "none")
+    assert int(rows(output)["dag"][0]) >= 20 and rows(output)["dag"][2] == "none"
+    assert rows(output)["busy"] == ("0", "0.0", "none")
