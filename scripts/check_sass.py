@@ -22,8 +22,9 @@ The model, for an H200: a loop takes the longest of
 
 "share" is memory's time over that. Entries of the limits say per kernel: `source`, `kernel` (a
 pattern of the mangled name), `stores` or, for sums, `loads` (bytes of global memory per element,
-which tell the elements of a trip), `memory` (bytes per element that reach memory) and `trips` (how
-often the loops inside run). Instructions are those of a thread.
+which tell the elements of a trip), `memory` (bytes per element that reach memory), `trips` (how
+often the loops inside run) and, where a kernel has several loops, `bytes` (what the one meant moves
+as it is written). Instructions are those of a thread.
 """
 import argparse
 import concurrent.futures
@@ -53,7 +54,7 @@ SM_REGISTERS, SM_THREADS, SM_BLOCKS, BLOCK_THREADS = 65536, 2048, 32, 256
 UNIT_RATES = {"alu": 64, "imad": 64, "special": 16}
 UNITS = {
     "alu": {"IADD3", "LOP3", "LEA", "ISETP", "FSETP", "DSETP", "FMNMX", "IMNMX", "VIMNMX", "SEL",
-            "FSEL", "PRMT", "SHF", "F2FP", "PLOP3", "BMSK", "VIADD", "FCHK", "IABS", "POPC", "FLO"},
+            "FSEL", "PRMT", "SHF", "HSET2", "F2FP", "PLOP3", "BMSK", "VIADD", "FCHK", "IABS", "POPC", "FLO"},
     "imad": {"IMAD"},
     "special": {"MUFU", "F2F", "I2F", "F2I", "FRND", "I2FP"},
 }
@@ -166,7 +167,7 @@ def measure(entry, source):
     if len(names) != 1:
         raise ValueError(f"{len(names)} kernels of {entry['source']}.cu match {entry['kernel']!r}")
     function, trips = source.functions[names[0]], entry.get("trips", [])
-    loop = sass.hot_loop(function, len(trips))
+    loop = sass.hot_loop(function, len(trips), entry.get("bytes"))
     path = loop.longest_path(trips)
     elements = elements_of(entry, path)
     in_flight, bytes_in_flight = sass.loads_in_flight(path)
@@ -245,7 +246,8 @@ def print_path(entry):
     source = compile_source(entry["source"])
     name = next(n for n in source.functions if re.search(entry["kernel"], n))
     trips = entry.get("trips", [])
-    for instruction, times in sass.hot_loop(source.functions[name], len(trips)).longest_path(trips):
+    for instruction, times in sass.hot_loop(
+            source.functions[name], len(trips), entry.get("bytes")).longest_path(trips):
         guard = f"@{instruction.guard} " if instruction.guard else ""
         print(f"{times:4g}  {guard}{instruction.opcode} {instruction.operands}")
 

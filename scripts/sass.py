@@ -229,12 +229,14 @@ def parse(text):
     return functions
 
 
-def hot_loop(function, depth):
-    """Of the loops with `depth` levels inside, the one that moves the most bytes."""
+def hot_loop(function, depth, size=None):
+    """Of the loops with `depth` levels inside, the one that moves the most bytes, or `size` of them."""
     candidates = [loop for loop in function.loops if loop.depth == depth and loop.bytes > 0]
+    if size is not None:
+        candidates = [loop for loop in candidates if loop.bytes == size]
     if not candidates:
-        raise ValueError(f"{function.name}: no loop of depth {depth} moves memory; there are loops of "
-                         f"depths {sorted(loop.depth for loop in function.loops)}")
+        raise ValueError(f"{function.name}: no loop of depth {depth} moves {size or 'any'} bytes; there are "
+                         f"(depth, bytes) {sorted((loop.depth, loop.bytes) for loop in function.loops)}")
     return max(candidates, key=lambda loop: loop.bytes)
 
 
