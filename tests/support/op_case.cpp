@@ -20,6 +20,7 @@
 #include "caffe/ops/pointwise.hpp"
 #include "caffe/ops/pool.hpp"
 #include "caffe/ops/random.hpp"
+#include "caffe/ops/relu_grad_sum.hpp"
 #include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
@@ -581,6 +582,14 @@ void AddMoveCases(std::vector<OpCase>* cases) {
     cases->push_back({"SumOfProducts" + suffix, ops::SumToAxes{axes}, {x, x}, {s}, {0}});
   }
   const CaseOperand wide = T({2, 300, 3, 3}), c = T({300}).Wide();
+  for (const std::vector<int64_t>& dims :
+       std::vector<std::vector<int64_t>>{{4, 5, 3, 4}, {2, 16, 5, 7}, {3, 24, 21, 20}, {700, 40}}) {
+    const CaseOperand data = T(dims), sums = T({dims[1]}).Wide();
+    const std::string suffix = data.shape.ToString();
+    cases->push_back({"ReluGradSum" + suffix, ops::ReluGradSum{}, {data, data}, {data, sums}, {1}});
+    cases->push_back(
+        {"ReluGradSumLeaky" + suffix, ops::ReluGradSum{0.1f}, {data, data}, {data, sums}, {1}});
+  }
   cases->push_back({"ScaleShift300", ops::ScaleShift{{1, 1}}, {wide, c, c}, {wide}});
   cases->push_back({"SumOfProducts300", ops::SumToAxes{{1, 1}}, {wide, wide}, {c}, {0}});
 }
