@@ -8,11 +8,12 @@
 #   scripts/install_dependencies.sh docs      what building needs, and scripts/docs_site.sh and
 #                                             scripts/docs_images.py
 #   scripts/install_dependencies.sh video     what building needs, and what reads videos (VideoData)
-#   scripts/install_dependencies.sh cuda      what building needs, and the header files of
-#                                             cudnn-frontend, into ~/.cache/cortado; the CUDA
-#                                             toolkit and cuDNN 9 themselves are NVIDIA's to install
 #   scripts/install_dependencies.sh onnx      and the tests of ONNX models (tests/onnx): onnx and
 #                                             onnxruntime, into build/onnx-venv
+#   scripts/install_dependencies.sh cuda      what building needs, the header files of
+#                                             cudnn-frontend and nvdisasm (scripts/check_sass.py),
+#                                             into ~/.cache/cortado; the CUDA toolkit and cuDNN 9
+#                                             themselves are NVIDIA's to install
 #   scripts/install_dependencies.sh onednn3   what building needs, and oneDNN 3.2 beside the system's
 #                                             2.x, into build/onednn, where CMake looks first
 #
@@ -47,6 +48,7 @@ onednn3=(python3-pip)
 # Wheels of the Python package index.
 cudnn_frontend=nvidia-cudnn-frontend==1.23.0
 onnx_wheels=(onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6 protobuf==7.36.2 pytest==9.2.0)
+nvdisasm=nvidia-cuda-nvdisasm==13.2.86 # reads the code of every older toolkit
 onednn3_wheels=(onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0) # oneDNN 3.2.0
 
 what=${1:-build}
@@ -61,7 +63,7 @@ case "$what" in
   onnx) wanted=("${build[@]}" "${test[@]}" "${onnx[@]}") ;;
   develop) wanted=("${build[@]}" "${test[@]}" "${develop[@]}") ;;
   fuzz) wanted=("${build[@]}" "${fuzz[@]}") ;;
-  *) sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 # Without apt there is no list to compare with, so look for the tools themselves.
@@ -146,8 +148,11 @@ fetch() {
 }
 
 if [ "$what" = cuda ]; then
-  fetch "${XDG_CACHE_HOME:-$HOME/.cache}/cortado/cudnn-frontend" \
+  cache=${XDG_CACHE_HOME:-$HOME/.cache}/cortado
+  fetch "$cache/cudnn-frontend" \
     "point CMake at the headers: -DCUDNN_FRONTEND_INCLUDE_DIR=folder" "$cudnn_frontend"
+  fetch "$cache/nvdisasm" "put the toolkit's nvdisasm into PATH" "$nvdisasm"
+  chmod +x "$cache"/nvdisasm/nvidia/*/bin/nvdisasm # which zip files do not keep
 fi
 if [ "$what" = onnx ]; then
   # Of the distribution's Python, for which the build makes package caffe.

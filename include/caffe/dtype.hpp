@@ -32,12 +32,7 @@ struct float16 {
 struct bfloat16 {
   uint16_t bits = 0;
   bfloat16() = default;
-  CAFFE_HOST_DEVICE explicit bfloat16(float value) {
-    const uint32_t word = std::bit_cast<uint32_t>(value);
-    const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
-    bits = is_nan ? static_cast<uint16_t>((word >> 16) | 0x40u)
-                  : static_cast<uint16_t>((word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
-  }
+  CAFFE_HOST_DEVICE inline explicit bfloat16(float value);
   CAFFE_HOST_DEVICE explicit bfloat16(double value) : bfloat16(static_cast<float>(value)) {}
   CAFFE_HOST_DEVICE explicit operator float() const {
     return std::bit_cast<float>(uint32_t{bits} << 16);
@@ -76,6 +71,18 @@ inline float16::operator float() const {
 #else
 #error "this compiler has no _Float16; use g++ 12 or newer on x86-64"
 #endif
+
+inline bfloat16::bfloat16(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  // One instruction instead of seven; it makes one NaN of all.
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+#else
+  const uint32_t word = std::bit_cast<uint32_t>(value);
+  const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
+  bits = is_nan ? static_cast<uint16_t>((word >> 16) | 0x40u)
+                : static_cast<uint16_t>((word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
+#endif
+}
 
 // Type in which arithmetic on T happens: float for 16-bit types, T itself otherwise.
 template <typename T>

@@ -113,10 +113,23 @@ inline unsigned atomicAdd(unsigned* to, unsigned value) {
   *to += value;
   return before;
 }
+// Counts up to `last` and begins anew.
+inline unsigned atomicInc(unsigned* to, unsigned last) {
+  const unsigned before = *to;
+  *to = before >= last ? 0 : before + 1;
+  return before;
+}
 inline int atomicMax(int* to, int value) {
   const int before = *to;
   *to = std::max(before, value);
   return before;
+}
+
+// Threads see each other's writes at once.
+inline void __threadfence() {}
+template <typename T>
+T __ldcg(const T* from) {
+  return *from;
 }
 
 template <typename T>

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -81,6 +82,25 @@ TEST_F(CudaMatrixKernelsTest, AddsBiasAndAppliesRelu) {
   AddBiasAndRelu(context_, {.negative_slope = 0}, 2, Of(y));
   device_->Synchronize();
   EXPECT_EQ(y, (std::vector<float>{1, 0}));
+}
+
+TEST_F(CudaMatrixKernelsTest, AddsBiasAndAppliesReluByPacks) {
+  constexpr int64_t kPixels = 3000, kChannels = 24;
+  std::vector<float> bias = Counted(kChannels), y = Counted(kPixels * kChannels), want = y;
+  for (size_t i = 0; i < y.size(); ++i) {
+    y[i] = want[i] = (i % 3 == 0 ? -1.f : 1.f) * y[i];
+    want[i] += bias[i % kChannels];
+    want[i] *= want[i] > 0 ? 1.f : 0.5f;
+  }
+  const auto count = static_cast<int64_t>(y.size());
+  AddBiasAndRelu(context_, {.bias = Of(bias), .channels = kChannels, .negative_slope = 0.5}, count,
+                 Of(y));
+  device_->Synchronize();
+  EXPECT_EQ(y, want);
+  for (float& value : want) value = std::max(value, 0.f);
+  AddBiasAndRelu(context_, {.negative_slope = 0}, count, Of(y));
+  device_->Synchronize();
+  EXPECT_EQ(y, want);
 }
 
 }  // namespace

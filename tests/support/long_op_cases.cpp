@@ -17,14 +17,20 @@ using AddLong = std::function<void(const std::string&, Op, std::vector<CaseOpera
 
 // One sum per channel, of elements and of columns, in one part and in several.
 void AddSumsPerChannel(const AddLong& add) {
-  for (const std::vector<int64_t>& dims :
-       std::vector<std::vector<int64_t>>{{3, 3, 25, 24}, {2, 3, 70, 60}, {100, 40}, {700, 40}}) {
+  for (const std::vector<int64_t>& dims : std::vector<std::vector<int64_t>>{{3, 3, 25, 24},
+                                                                            {2, 3, 70, 60},
+                                                                            {100, 40},
+                                                                            {700, 40},
+                                                                            {3, 48, 25, 24},
+                                                                            {2, 264, 11, 10}}) {
     const std::string suffix = "Long" + Shape(dims).ToString();
     const CaseOperand x = T(dims), c = T({dims[1]}).Wide(), variance = c.In(0.5, 2);
     add("BatchNormScale" + suffix, ops::BatchNorm{1e-3, {{ops::Pointwise::Kind::kRelu}}}, {x, c, c},
         {x, c, c}, {});
     add("BatchNormGradScale" + suffix, ops::BatchNormGrad{1e-3}, {x, c, variance, x, c, x},
         {x, c, c}, {1, 2});
+    add("BatchNormGradResidual" + suffix, ops::BatchNormGrad{1e-3}, {x, c, variance, x, c, x},
+        {x, c, c, x}, {1, 2});
     add("SumToAxes" + suffix, ops::SumToAxes{{1, 1}}, {x}, {c}, {0});
     add("SumOfProducts" + suffix, ops::SumToAxes{{1, 1}}, {x, x}, {c}, {0});
   }

@@ -20,6 +20,7 @@
 #include "caffe/ops/pointwise.hpp"
 #include "caffe/ops/pool.hpp"
 #include "caffe/ops/random.hpp"
+#include "caffe/ops/relu_grad_sum.hpp"
 #include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
@@ -355,6 +356,13 @@ void AddPoolCases(std::vector<OpCase>* cases) {
       {"Global", {2, 64, 7, 7}, {{7, 7}, {1, 1}, {0, 0}, false}},
       {"Gaps", {1, 3, 8, 8}, {{2, 2}, {3, 3}, {0, 0}, false}},
       {"BeyondInput", {2, 6, 2, 1}, {{3, 5}, {2, 4}, {0, 1}, false}},
+      // Whole packs of channels in each type.
+      {"2x2Packs", {2, 16, 7, 9}, {{2, 2}, {2, 2}, {0, 0}, false}},
+      {"2x2PaddedPacks", {1, 8, 6, 5}, {{2, 2}, {2, 2}, {1, 1}, false}},
+      {"Dense", {2, 24, 7, 6}, {{3, 3}, {1, 1}, {1, 1}, false}},
+      {"DenseUnpadded", {1, 8, 5, 8}, {{3, 3}, {1, 1}, {0, 2}, false}},
+      {"PaddedPacks", {2, 16, 8, 9}, {{3, 3}, {2, 2}, {1, 0}, false}},
+      {"Sparse", {1, 16, 11, 10}, {{3, 3}, {3, 3}, {1, 1}, false}},
   };
   for (const PoolShape& shape : shapes) {
     const ops::PoolGeometry& g = shape.geometry;
@@ -466,12 +474,17 @@ void AddNormCases(std::vector<OpCase>* cases) {
                       pass});
   }
   for (const int64_t size : {3, 5}) {
-    const CaseOperand x = T({2, 9, 4, 5}), scale = x.Wide().In(1, 2);
-    for (const double beta : {0.75, 0.6}) {
-      const std::string name = StrCat(size, beta == 0.75 ? "" : "OddBeta");
-      cases->push_back({"Lrn" + name, ops::Lrn{size, 0.7, beta, 2}, {x}, {x}});
-      cases->push_back({"LrnGrad" + name, ops::LrnGrad{size, 0.7, beta, 2}, {x, x}, {x}});
+    for (const std::vector<int64_t>& dims :
+         {std::vector<int64_t>{2, 9, 4, 5}, {2, 24, 3, 5}, {3, 8}}) {
+      const CaseOperand x = T(dims);
+      for (const double beta : {0.75, 0.6}) {
+        const std::string name =
+            StrCat(size, beta == 0.75 ? "" : "OddBeta", Shape(dims).ToString());
+        cases->push_back({"Lrn" + name, ops::Lrn{size, 0.7, beta, 2}, {x}, {x}});
+        cases->push_back({"LrnGrad" + name, ops::LrnGrad{size, 0.7, beta, 2}, {x, x}, {x}});
+      }
     }
+    const CaseOperand x = T({2, 9, 4, 5}), scale = x.Wide().In(1, 2);
     cases->push_back(
         {StrCat("LrnWithin", size), ops::LrnWithin{size, 0.7, 0.75}, {x}, {x, x.Wide()}});
     cases->push_back({StrCat("LrnWithinNoScale", size), ops::LrnWithin{size, 0.7, 0.75}, {x}, {x}});
@@ -511,6 +524,9 @@ void AddPointwiseCases(std::vector<OpCase>* cases) {
     add("EltwiseSumCoefficients", ops::EltwiseSum{{1.0f, -2.0f, 0.5f}}, {x, x, x});
     add("EltwiseSumCoefficientsRelu", ops::EltwiseSum{{1.0f, -2.0f}, {Relu()}}, {x, x});
     add("EltwiseSum4", ops::EltwiseSum{}, {x, x, x, x});
+    add("EltwiseSum4Relu", ops::EltwiseSum{{}, {Relu(0.25f)}}, {x, x, x, x});
+    add("EltwiseSum5", ops::EltwiseSum{}, {x, x, x, x, x});
+    add("EltwiseSumSwish", ops::EltwiseSum{{}, {{ops::Pointwise::Kind::kSwish, 1.5f}}}, {x, x});
     add("EltwiseProd", ops::EltwiseProd{}, {x, x, x});
     add("EltwiseProdGrad", ops::EltwiseProdGrad{1, true}, {x, x, x, x, x});
     add("EltwiseProdGradUnstable", ops::EltwiseProdGrad{1, false}, {x, x, x, p});
@@ -568,6 +584,14 @@ void AddMoveCases(std::vector<OpCase>* cases) {
     cases->push_back({"SumOfProducts" + suffix, ops::SumToAxes{axes}, {x, x}, {s}, {0}});
   }
   const CaseOperand wide = T({2, 300, 3, 3}), c = T({300}).Wide();
+  for (const std::vector<int64_t>& dims :
+       std::vector<std::vector<int64_t>>{{4, 5, 3, 4}, {2, 16, 5, 7}, {3, 24, 21, 20}, {700, 40}}) {
+    const CaseOperand data = T(dims), sums = T({dims[1]}).Wide();
+    const std::string suffix = data.shape.ToString();
+    cases->push_back({"ReluGradSum" + suffix, ops::ReluGradSum{}, {data, data}, {data, sums}, {1}});
+    cases->push_back(
+        {"ReluGradSumLeaky" + suffix, ops::ReluGradSum{0.1f}, {data, data}, {data, sums}, {1}});
+  }
   cases->push_back({"ScaleShift300", ops::ScaleShift{{1, 1}}, {wide, c, c}, {wide}});
   cases->push_back({"SumOfProducts300", ops::SumToAxes{{1, 1}}, {wide, wide}, {c}, {0}});
 }

@@ -1,3 +1,4 @@
+#include "caffe/cuda/channel_rows.cuh"
 #include "caffe/cuda/matrix_kernels.hpp"
 #include "caffe/cuda/numbers.cuh"
 #include "caffe/cuda/reduce.cuh"
@@ -52,6 +53,36 @@ struct BiasAndReluElement {
   }
 };
 
+// The same by packs of channels that lie last.
+template <typename T, int N>
+struct BiasAndReluRows {
+  using A = Accum<T>;
+  static constexpr int kUnrolled = 4;
+  Numbers bias;
+  A negative_slope;
+  T* y;
+
+  __device__ WidePack<T, N> Channels(int pack) const {
+    WidePack<T, N> biases;
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      biases.values[k] = bias.GetOr(static_cast<int64_t>(pack) * N + k, A(0));
+    return biases;
+  }
+  __device__ Pack<T, N> Load(int64_t i) const {
+    return PackAt<T, N>(y, i);
+  }
+  __device__ void Store(const WidePack<T, N>& biases, const Pack<T, N>& loaded, int64_t i) const {
+    WidePack<T, N> value = Widen(loaded);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      const A sum = value.values[k] + biases.values[k];
+      value.values[k] = sum > A(0) ? sum : sum * negative_slope + A(0);
+    }
+    StorePack(y, i, value);
+  }
+};
+
 }  // namespace
 
 void TransposeMatrices(const KernelContext& ctx, const Matrices& from, int64_t count, int64_t rows,
@@ -80,12 +111,18 @@ void SumRows(const KernelContext& ctx, const Matrices& from, int64_t rows, int64
 void AddBiasAndRelu(const KernelContext& ctx, const BiasAndRelu& what, int64_t count,
                     const Matrices& y) {
   VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
-    ForEach(ctx, count,
-            BiasAndReluElement<T>{{what.bias.data, what.bias.dtype},
-                                  what.channels,
-                                  what.inner,
-                                  static_cast<Accum<T>>(what.negative_slope),
-                                  static_cast<T*>(y.data)});
+    constexpr int N = kPackSize<T>;
+    const Numbers bias{what.bias.data, what.bias.dtype};
+    const auto slope = static_cast<Accum<T>>(what.negative_slope);
+    T* const data = static_cast<T*>(y.data);
+    // Without a bias there are no channels to keep apart.
+    const int64_t channels = bias.data != nullptr ? what.channels : N;
+    const bool has_rows = bias.data == nullptr || what.inner == 1;
+    if (has_rows && channels % N == 0 && count % channels == 0 && IsPackAligned<T, N>(data)) {
+      MapRows(ctx, count / channels, channels / N, BiasAndReluRows<T, N>{bias, slope, data});
+    } else {
+      ForEach(ctx, count, BiasAndReluElement<T>{bias, what.channels, what.inner, slope, data});
+    }
   });
 }
 

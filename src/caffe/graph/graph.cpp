@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "caffe/ops/read_again.hpp"
+
 namespace caffe {
 
 bool CompileOptions::is_disabled(std::string_view pass) const {
@@ -15,6 +17,13 @@ std::vector<TensorDesc> DescsOf(const Operands& operands) {
   std::vector<TensorDesc> descs;
   for (const Value* value : operands)
     descs.push_back(value == nullptr ? TensorDesc{} : value->desc);
+  return descs;
+}
+
+template <typename Operands>
+std::vector<const TensorDesc*> DescsIfPresent(const Operands& operands) {
+  std::vector<const TensorDesc*> descs;
+  for (const Value* value : operands) descs.push_back(value == nullptr ? nullptr : &value->desc);
   return descs;
 }
 
@@ -33,7 +42,8 @@ double Node::Flops() const {
 }
 
 double Node::BytesMoved() const {
-  return BytesOf(inputs) + BytesOf(outputs);
+  const double again = ops::BytesReadAgain(op, DescsIfPresent(inputs), DescsIfPresent(outputs));
+  return BytesOf(inputs) + BytesOf(outputs) + again;
 }
 
 Value& Graph::NewValue(std::string name, Shape shape, DType dtype, ValueKind kind) {

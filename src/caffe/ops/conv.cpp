@@ -1,7 +1,17 @@
 #include "caffe/ops/conv.hpp"
 
+#include "caffe/ops/read_again.hpp"
+
 namespace caffe::ops {
 namespace {
+
+// The bias's gradient is a pass of its own.
+const ReadAgain<ConvGradWeights> grad_weights([](const ConvGradWeights&, OperandDescs inputs,
+                                                 OperandDescs outputs) {
+  const bool sums_again =
+      BytesOf(outputs, ConvGradWeights::kDw) > 0 && BytesOf(outputs, ConvGradWeights::kDbias) > 0;
+  return sums_again ? BytesOf(inputs, ConvGradWeights::kDy) : 0.0;
+});
 
 std::string Join(const std::vector<int64_t>& extents) {
   std::string text;

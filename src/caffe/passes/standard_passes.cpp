@@ -58,7 +58,7 @@ PassList StandardPasses() {
       // What is computed, and in which types.
       MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(), MakeAssignPrecision(),
       // In how few steps.
-      MakeFoldConstants(), MakeFuseEpilogues(), MakeMarkAccumulation(),
+      MakeFoldConstants(), MakeFuseEpilogues(), MakeFuseBiasGradients(), MakeMarkAccumulation(),
       // With which conversions between them, and what is computed twice to save memory.
       MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(), MakeRecomputeActivations(),
       MakeEliminateDeadNodes(), MakeKeepWeightCopies(),

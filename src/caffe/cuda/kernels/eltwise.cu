@@ -1,19 +1,31 @@
+#include <type_traits>
+#include <utility>
+
 #include "caffe/cuda/entries.hpp"
 #include "caffe/cuda/map.cuh"
 #include "caffe/cuda/numbers.cuh"
 #include "caffe/ops/eltwise.hpp"
+#include "caffe/ops/pointwise.hpp"
 
 namespace caffe::cuda {
 namespace {
 
-// y = c0 * x0 + c1 * x1, then an epilogue: the common case.
-template <typename A>
-struct SumPair {
-  A c0, c1;
-  Entries entries;
+// y = sum of c_i * x_i, then ReLU, for as many operands as a launch names one by one.
+template <typename A, int K, bool kHasRelu>
+struct SumOfFew {
+  A coefficients[K];
+  ops::Relu relu;
 
-  __device__ A operator()(A x0, A x1) const { return entries.Apply(c0 * x0 + c1 * x1); }
+  template <typename... X>
+  __device__ A operator()(X... x) const {
+    const A values[K] = {x...};
+    A sum = coefficients[0] * values[0];
+#pragma unroll
+    for (int k = 1; k < K; ++k) sum += coefficients[k] * values[k];
+    return kHasRelu ? relu.Apply(sum) : sum;
+  }
 };
+inline constexpr size_t kMostOfFew = 4;
 
 // Any number of operands: as many as fit into a launch's parameters.
 inline constexpr int kMaxOperands = 64;
@@ -47,21 +59,53 @@ struct SumAll {
   }
 };
 
-void EltwiseSum(const ops::EltwiseSum& op, const KernelContext& ctx) {
+// coefficient(k) is that of operand k.
+template <typename T, typename Fn, size_t... k>
+void AddFew(const ops::EltwiseSum& op, const KernelContext& ctx, const Fn& coefficient,
+            std::index_sequence<k...>) {
+  const auto add = [&]<bool kHasRelu>(std::bool_constant<kHasRelu>, float slope) {
+    const SumOfFew<Accum<T>, sizeof...(k), kHasRelu> sum{{coefficient(k)...}, ops::Relu(slope)};
+    const TensorView& y = ctx.output(0);
+    Map(ctx, sum, y.count(), y.as<T>(), ctx.inputs[k].template as<const T>()...);
+  };
+  if (op.epilogue.empty()) {
+    add(std::false_type{}, 0);
+  } else {
+    add(std::true_type{}, op.epilogue[0].a);
+  }
+}
+
+template <typename T, typename Fn>
+void AddAll(const ops::EltwiseSum& op, const KernelContext& ctx, const Fn& coefficient) {
   const TensorView& y = ctx.output(0);
-  VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
+  SumAll<T> body{Operands<T>(ctx.inputs), {}, Entries(op.epilogue), y.as<T>()};
+  for (int k = 0; k < body.x.count; ++k) body.coefficients[k] = coefficient(static_cast<size_t>(k));
+  ForEach(ctx, y.count(), body);
+}
+
+// Calls run(std::make_index_sequence<count>()) for 2 <= count <= kMostOfFew; false otherwise.
+template <size_t kCount = 2, typename Fn>
+bool VisitFew(size_t count, const Fn& run) {
+  if constexpr (kCount > kMostOfFew) {
+    return false;
+  } else {
+    if (count != kCount) return VisitFew<kCount + 1>(count, run);
+    run(std::make_index_sequence<kCount>());
+    return true;
+  }
+}
+
+void EltwiseSum(const ops::EltwiseSum& op, const KernelContext& ctx) {
+  VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     using A = Accum<T>;
     const auto coefficient = [&](size_t k) {
       return op.coefficients.empty() ? A(1) : A(op.coefficients[k]);
     };
-    if (ctx.inputs.size() == 2) {
-      Map(ctx, SumPair<A>{coefficient(0), coefficient(1), Entries(op.epilogue)}, y.count(), y.as<T>(),
-          ctx.input(0).as<const T>(), ctx.input(1).as<const T>());
-      return;
-    }
-    SumAll<T> body{Operands<T>(ctx.inputs), {}, Entries(op.epilogue), y.as<T>()};
-    for (int k = 0; k < body.x.count; ++k) body.coefficients[k] = coefficient(k);
-    ForEach(ctx, y.count(), body);
+    const bool is_done =
+        IsReluAlone(op.epilogue) && VisitFew(ctx.inputs.size(), [&](auto operands) {
+          AddFew<T>(op, ctx, coefficient, operands);
+        });
+    if (!is_done) AddAll<T>(op, ctx, coefficient);
   });
 }
 

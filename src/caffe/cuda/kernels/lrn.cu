@@ -1,8 +1,11 @@
+// Local response normalisation across channels, of any layout and window. Where channels lie last
+// and windows have 3 or 5 of them, as in every net of note, it goes by packs (lrn_packs.cuh).
 #include <cmath>
+#include <initializer_list>
+#include <type_traits>
 
-#include "caffe/cuda/numbers.cuh"
+#include "caffe/cuda/kernels/lrn_packs.cuh"
 #include "caffe/ops/norm.hpp"
-#include "caffe/ops/pool.hpp"
 
 namespace caffe::cuda {
 namespace {
@@ -67,11 +70,44 @@ struct LrnForward {
   }
 };
 
+// Calls run(N, reach) where tensors are packs of N channels and a pack is no narrower than what
+// windows of `size` channels need on each side, kSides times their reach; else false.
+template <typename T, int kSides, typename Fn>
+bool VisitPacks(const TensorView& x, int64_t size, std::initializer_list<const void*> pointers,
+                const Fn& run) {
+  constexpr int N = kPackSize<T>;
+  const bool has_packs = (x.layout == Layout::kChannelsLast || x.shape.count(2) == 1) &&
+                         x.shape[1] % N == 0 && x.count() / N <= kMostDividend;
+  if (!has_packs) return false;
+  for (const void* pointer : pointers) {
+    if (!IsPackAligned<T, N>(static_cast<const T*>(pointer))) return false;
+  }
+  const auto run_with = [&]<int kReach>(std::integral_constant<int, kReach> reach) {
+    if constexpr (kSides * kReach <= N) run(std::integral_constant<int, N>{}, reach);
+    return kSides * kReach <= N;
+  };
+  if (size == 3) return run_with(std::integral_constant<int, 1>{});
+  return size == 5 && run_with(std::integral_constant<int, 2>{});
+}
+
 void Lrn(const ops::Lrn& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
-    ForEach(ctx, y.count(),
-            LrnForward<T>{Scales<T>(op, x), static_cast<Accum<T>>(op.beta), y.as<T>()});
+    using A = Accum<T>;
+    const Scales<T> scales(op, x);
+    const A beta = static_cast<A>(op.beta);
+    const bool is_done =
+        VisitPacks<T, 1>(x, op.size, {x.data, y.data},
+                         [&]<int N, int kReach>(std::integral_constant<int, N>,
+                                                std::integral_constant<int, kReach>) {
+                           ForEach(ctx, y.count() / N,
+                                   LrnPacks<T, N, kReach>{{Divisor(x.shape[1] / N)},
+                                                          {scales.k, scales.alpha},
+                                                          beta,
+                                                          x.as<const T>(),
+                                                          y.as<T>()});
+                         });
+    if (!is_done) ForEach(ctx, y.count(), LrnForward<T>{scales, beta, y.as<T>()});
   });
 }
 
@@ -122,121 +158,31 @@ void LrnGrad(const ops::LrnGrad& op, const KernelContext& ctx) {
   const int64_t channels = x.shape[1], strips = (channels + kStrip - 1) / kStrip;
   VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
     using A = Accum<T>;
-    const double factor = 2 * op.alpha * op.beta / static_cast<double>(op.size);
+    const Scales<T> scales(op, x);
+    const A beta = static_cast<A>(op.beta);
+    const A factor = static_cast<A>(2 * op.alpha * op.beta / static_cast<double>(op.size));
+    const T* dy = ctx.input(Grad::kDy).as<const T>();
+    const bool is_done =
+        VisitPacks<T, 2>(x, op.size, {x.data, dy, dx.data},
+                         [&]<int N, int kReach>(std::integral_constant<int, N>,
+                                                std::integral_constant<int, kReach>) {
+                           ForEach(ctx, x.count() / N,
+                                   LrnGradientPacks<T, N, kReach>{{Divisor(channels / N)},
+                                                                  {scales.k, scales.alpha},
+                                                                  beta,
+                                                                  factor,
+                                                                  x.as<const T>(),
+                                                                  dy,
+                                                                  dx.as<T>()});
+                         });
+    if (is_done) return;
     ForEach(ctx, x.count() / channels * strips,
-            LrnBackward<T>{Scales<T>(op, x), static_cast<A>(factor), static_cast<A>(op.beta),
-                           ctx.input(Grad::kDy).as<const T>(), dx.as<T>(), strips});
-  });
-}
-
-// Windows over a plane, with AVE pooling's divisor.
-struct PlaneWindow {
-  ops::PoolGeometry geometry;
-  int64_t channels, height, width;
-  bool plain;
-
-  PlaneWindow(const TensorDesc& x, int64_t size)
-      : geometry{.kernel = {size, size}, .stride = {1, 1}, .pad = {(size - 1) / 2, (size - 1) / 2}},
-        channels(x.shape[1]),
-        height(x.shape[2]),
-        width(x.shape[3]),
-        plain(x.layout == Layout::kPlain) {}
-
-  // Rows and columns that the window around an element covers, and where its plane lies.
-  struct Part {
-    int64_t begin, row_step, step;
-    ops::PoolWindow rows, columns;
-    __device__ int64_t At(int64_t h, int64_t w) const { return begin + h * row_step + w * step; }
-  };
-  __device__ Part Around(int64_t i) const {
-    int64_t c = 0, h, w;
-    const int64_t step = plain ? 1 : channels;
-    const int64_t pixel = plain ? i : Divide(i, channels, &c);
-    const int64_t plane = Divide(Divide(pixel, width, &w), height, &h);
-    return {plane * height * width * step + c, width * step, step,
-            ops::WindowAt(geometry, 0, height, h), ops::WindowAt(geometry, 1, width, w)};
-  }
-  __device__ int64_t SizeAt(int64_t h, int64_t w) const {
-    return ops::WindowAt(geometry, 0, height, h).size * ops::WindowAt(geometry, 1, width, w).size;
-  }
-};
-
-template <typename T>
-struct LrnWithinForward {
-  using A = Accum<T>;
-  PlaneWindow window;
-  A alpha, beta;
-  const T* x;
-  T* y;
-  Numbers scales;
-
-  __device__ void operator()(int64_t i) const {
-    const auto part = window.Around(i);
-    A squares = 0;
-    for (int64_t h = part.rows.begin; h < part.rows.end; ++h) {
-      for (int64_t w = part.columns.begin; w < part.columns.end; ++w) {
-        const A value = Wide(x[part.At(h, w)]);
-        squares += value * value;
-      }
-    }
-    const A scale = A(1) + alpha * squares / static_cast<A>(part.rows.size * part.columns.size);
-    if (scales.is_present()) scales.Set(i, scale);
-    y[i] = T(Wide(x[i]) * InversePower(scale, beta));
-  }
-};
-
-void LrnWithin(const ops::LrnWithin& op, const KernelContext& ctx) {
-  const TensorView &x = ctx.input(0), &y = ctx.output(0);
-  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
-    using A = Accum<T>;
-    ForEach(ctx, y.count(),
-            LrnWithinForward<T>{PlaneWindow(x, op.size), static_cast<A>(op.alpha),
-                                static_cast<A>(op.beta), x.as<const T>(), y.as<T>(),
-                                OutputNumbers(ctx, 1)});
-  });
-}
-
-// dx_i = scale_i^-beta dy_i - 2 alpha beta x_i * sum over the windows j that hold i of
-//        dy_j x_j scale_j^(-beta - 1) / size_j.  Windows are odd, so those are the ones around i.
-template <typename T>
-struct LrnWithinBackward {
-  using A = Accum<T>;
-  PlaneWindow window;
-  A factor, beta;
-  const T *x, *dy;
-  Numbers scales;
-  T* dx;
-
-  __device__ void operator()(int64_t i) const {
-    const auto part = window.Around(i);
-    A sum = 0;
-    for (int64_t h = part.rows.begin; h < part.rows.end; ++h) {
-      for (int64_t w = part.columns.begin; w < part.columns.end; ++w) {
-        const int64_t j = part.At(h, w);
-        const A scale = scales.Get<A>(j);
-        sum += Wide(dy[j]) * Wide(x[j]) * InversePower(scale, beta) /
-               (scale * static_cast<A>(window.SizeAt(h, w)));
-      }
-    }
-    dx[i] = T(InversePower(scales.Get<A>(i), beta) * Wide(dy[i]) - factor * Wide(x[i]) * sum);
-  }
-};
-
-void LrnWithinGrad(const ops::LrnWithinGrad& op, const KernelContext& ctx) {
-  const TensorView &x = ctx.input(0), &dx = ctx.output(0);
-  VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
-    using A = Accum<T>;
-    ForEach(ctx, dx.count(),
-            LrnWithinBackward<T>{PlaneWindow(x, op.size), static_cast<A>(2 * op.alpha * op.beta),
-                                 static_cast<A>(op.beta), x.as<const T>(),
-                                 ctx.input(2).as<const T>(), InputNumbers(ctx, 1), dx.as<T>()});
+            LrnBackward<T>{scales, factor, beta, dy, dx.as<T>(), strips});
   });
 }
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Lrn, Lrn);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::LrnGrad, LrnGrad);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::LrnWithin, LrnWithin);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::LrnWithinGrad, LrnWithinGrad);
 
 }  // namespace
 }  // namespace caffe::cuda

@@ -2,9 +2,8 @@
 // it, so that no two threads add to one element.
 #include <cfloat>
 
-#include "caffe/cuda/map.cuh"
+#include "caffe/cuda/kernels/max_pool_packs.cuh"
 #include "caffe/cuda/numbers.cuh"
-#include "caffe/ops/pool.hpp"
 
 namespace caffe::cuda {
 namespace {
@@ -229,24 +228,68 @@ void VisitPacks(const TensorView& a, const TensorView& b, const Fn& run) {
   });
 }
 
+// Whether kernels of max_pool_packs.cuh serve: a square window, none of them beside the image, and
+// no mask of numbers.
+template <int N>
+bool FitsPacks(const ops::PoolGeometry& geometry, const TensorView& image, const TensorView& result,
+               const Numbers& mask) {
+  if (N == 1 || geometry.kernel[0] != geometry.kernel[1]) return false;
+  if (mask.data != nullptr && mask.dtype != DType::kUInt8) return false;
+  for (int axis = 0; axis < 2; ++axis) {
+    const int64_t last = (result.shape[2 + axis] - 1) * geometry.stride[axis] - geometry.pad[axis];
+    if (geometry.pad[axis] >= geometry.kernel[axis] || last >= image.shape[2 + axis]) return false;
+  }
+  return image.count() <= kMostDividend && result.count() <= kMostDividend &&
+         IsPackAligned<uint8_t, N>(static_cast<const uint8_t*>(mask.data));
+}
+
 void MaxPool(const ops::MaxPool& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   const Numbers mask = OutputNumbers(ctx, 1);
   VisitPacks(x, y, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
-    ForEach(ctx, y.count() / N,
-            MaxPoolForward<T, N>{op.geometry, Image<N>(x), Image<N>(y), x.as<const T>(), y.as<T>(),
-                                 mask, ops::MaskCode(op.geometry, x.shape[3], mask.dtype)});
+    const int64_t size = FitsPacks<N>(op.geometry, x, y, mask) ? op.geometry.kernel[0] : 0;
+    auto* const bytes = static_cast<uint8_t*>(mask.data);
+    if (size == 2) {
+      ForEach(ctx, y.count() / N, MaxPoolPacks<T, N, 2>(op.geometry, x, y, bytes));
+    } else if (size == 3) {
+      ForEach(ctx, y.count() / N, MaxPoolPacks<T, N, 3>(op.geometry, x, y, bytes));
+    } else {
+      ForEach(
+          ctx, y.count() / N,
+          MaxPoolForward<T, N>{op.geometry, Image<N>(x), Image<N>(y), x.as<const T>(), y.as<T>(),
+                               mask, ops::MaskCode(op.geometry, x.shape[3], mask.dtype)});
+    }
   });
+}
+
+template <typename T, int N, int K, int S, int H, int W>
+void MaxPoolGradByPacks(const ops::MaxPoolGrad& op, const KernelContext& ctx) {
+  const TensorView &dy = ctx.input(1), &dx = ctx.output(0);
+  const MaxPoolGradientPacks<T, N, K, S, H, W> body(op.geometry, dx, dy,
+                                                    static_cast<const uint8_t*>(ctx.input(0).data));
+  ForEach(ctx, body.cells(dx.shape[0]), body);
 }
 
 void MaxPoolGrad(const ops::MaxPoolGrad& op, const KernelContext& ctx) {
   const TensorView &dy = ctx.input(1), &dx = ctx.output(0);
   const Numbers mask = InputNumbers(ctx, 0);
+  const ops::PoolGeometry& geometry = op.geometry;
   VisitPacks(dx, dy, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
-    ForEach(ctx, dx.count() / N,
-            MaxPoolBackward<T, N>{op.geometry, Image<N>(dx), Image<N>(dy), mask,
-                                  ops::MaskCode(op.geometry, dx.shape[3], mask.dtype),
-                                  dy.as<const T>(), dx.as<T>()});
+    const bool fits =
+        FitsPacks<N>(geometry, dx, dy, mask) && geometry.stride[0] == geometry.stride[1];
+    const int64_t size = fits ? geometry.kernel[0] : 0, stride = geometry.stride[0];
+    if (size == 2 && stride == 2) {
+      MaxPoolGradByPacks<T, N, 2, 2, 2, 2>(op, ctx);
+    } else if (size == 3 && stride == 2) {
+      MaxPoolGradByPacks<T, N, 3, 2, 2, 2>(op, ctx);
+    } else if (size == 3 && stride == 1) {
+      MaxPoolGradByPacks<T, N, 3, 1, 1, 2>(op, ctx);
+    } else {
+      ForEach(ctx, dx.count() / N,
+              MaxPoolBackward<T, N>{geometry, Image<N>(dx), Image<N>(dy), mask,
+                                    ops::MaskCode(geometry, dx.shape[3], mask.dtype),
+                                    dy.as<const T>(), dx.as<T>()});
+    }
   });
 }
 

@@ -1,5 +1,7 @@
+#include "caffe/cuda/divisor.cuh"
 #include "caffe/cuda/kernels/wide.cuh"
 #include "caffe/cuda/numbers.cuh"
+#include "caffe/cuda/pack.cuh"
 #include "caffe/cuda/reduce.cuh"
 #include "caffe/cuda/tensor_table.cuh"
 #include "caffe/ops/update_rules.hpp"
@@ -10,23 +12,62 @@ namespace {
 // Weights in another type or layout.
 struct Copy {
   Numbers to;
-  int64_t channels = 1, pixels = 1;  // channels-last: rows of pixels become rows of channels
+  Divisor channels, pixels;  // channels-last: rows of pixels become rows of channels
 
   Copy() = default;
   explicit Copy(const TensorView& view) : to{view.data, view.dtype} {
     if (view.layout == Layout::kPlain) return;
-    channels = view.shape[1];
-    pixels = view.shape[2] * view.shape[3];
+    channels = Divisor(view.shape[1]);
+    pixels = Divisor(view.shape[2] * view.shape[3]);
   }
+  CAFFE_HOST_DEVICE bool is_turned() const { return channels.value > 1 && pixels.value > 1; }
+
   template <typename T>
   __device__ void Store(int64_t i, T w) const {
     if (!to.is_present()) return;
-    if (channels > 1 && pixels > 1) {
-      int64_t pixel, channel;
-      const int64_t row = Divide(Divide(i, pixels, &pixel), channels, &channel);
-      i = (row * pixels + pixel) * channels + channel;
+    if (is_turned()) {
+      uint32_t pixel, channel;
+      const uint32_t row =
+          channels.Divide(pixels.Divide(static_cast<uint32_t>(i), &pixel), &channel);
+      i = (row * pixels.value + pixel) * channels.value + channel;
     }
     to.Set(i, w);
+  }
+};
+
+// Which copies a parameter has, told apart so that a loop knows what it stores.
+enum class Copying : uint8_t { kNone, kFloat16, kBFloat16, kAny };
+
+struct NoCopy {
+  template <typename T, int N>
+  __device__ void Store(int64_t, const WidePack<T, N>&) const {}
+};
+
+// One copy, in the weights' order.
+template <typename To>
+struct PlainCopy {
+  To* to;
+
+  template <typename T, int N>
+  __device__ void Store(int64_t i, const WidePack<T, N>& w) const {
+    WidePack<To, N> values;
+#pragma unroll
+    for (int k = 0; k < N; ++k) values.values[k] = static_cast<float>(w.values[k]);
+    StorePack(to + i, 0, values);
+  }
+};
+
+template <int kMost>
+struct AnyCopies {
+  const Copy* copies;
+
+  template <typename T, int N>
+  __device__ void Store(int64_t i, const WidePack<T, N>& w) const {
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+#pragma unroll
+      for (int copy = 0; copy < kMost; ++copy) copies[copy].Store(i + k, w.values[k]);
+    }
   }
 };
 
@@ -34,6 +75,9 @@ struct Copy {
 // replayed graph finds its own.
 template <typename Rule, typename T>
 struct Operands {
+  // Elements that a thread updates together; rules with many states fill its registers by one.
+  static constexpr int kPack = Rule::kStates > 4 ? 1 : kPackSize<T>;
+  static constexpr int kMostCopies = ops::UpdateAll<Rule>::kMostCopies;
   Rule rule;
   const double *step, *decision;
   size_t index;
@@ -41,7 +85,9 @@ struct Operands {
   T* w;
   T* states[Rule::kStates];
   int64_t count;
-  Copy copies[ops::UpdateAll<Rule>::kMostCopies];
+  Copy copies[kMostCopies];
+  Copying copying = Copying::kNone;
+  bool is_packed = true;
 
   Operands(const ops::UpdateAll<Rule>& op, const KernelContext& ctx, size_t i)
       : rule(op.each[i]), index(i), g(ctx.inputs[i].as<const T>()) {
@@ -58,25 +104,83 @@ struct Operands {
       if (op.copies[k] == static_cast<int>(i))
         copies[found++] = Copy(ctx.outputs[op.each.size() * op.kOutputs + k]);
     }
+    if (found > 0) copying = found == 1 ? CopyingOf(copies[0]) : Copying::kAny;
+    is_packed = AreAligned();
   }
   __device__ bool skips() const { return ops::Skips(decision); }
   __device__ ops::UpdateScalars<T> Scalars() const {
     return ops::ScalarsOf<T>(rule, step, decision, index);
   }
-  __device__ void Store(int64_t i, T weight) const {
-    w[i] = weight;
-    for (const Copy& copy : copies) copy.Store(i, weight);
+  __device__ AnyCopies<kMostCopies> any_copies() const { return {copies}; }
+
+  // Elements i .. i + N - 1, with what they need loaded before anything is stored.
+  template <int N, typename CopyTo>
+  __device__ void Update(const ops::UpdateScalars<T>& s, int64_t i, const CopyTo& copy) const {
+    using Values = Pack<T, N>;
+    const Values before = *reinterpret_cast<const Values*>(w + i);
+    const Values gradient = *reinterpret_cast<const Values*>(g + i);
+    Values h[Rule::kStates];
+#pragma unroll
+    for (int k = 0; k < Rule::kStates; ++k) h[k] = *reinterpret_cast<const Values*>(states[k] + i);
+    WidePack<T, N> after;
+#pragma unroll
+    for (int n = 0; n < N; ++n) after.values[n] = UpdateOne(s, before, gradient, h, n);
+    *reinterpret_cast<Values*>(w + i) = Narrow(after);
+#pragma unroll
+    for (int k = 0; k < Rule::kStates; ++k) *reinterpret_cast<Values*>(states[k] + i) = h[k];
+    copy.Store(i, after);
   }
-  __device__ void Update(const ops::UpdateScalars<T>& s, int64_t i) const {
-    const T before = w[i];
+
+ private:
+  static Copying CopyingOf(const Copy& copy) {
+    if (copy.is_turned()) return Copying::kAny;
+    switch (copy.to.dtype) {
+      case DType::kFloat16:
+        return Copying::kFloat16;
+      case DType::kBFloat16:
+        return Copying::kBFloat16;
+      default:
+        return Copying::kAny;
+    }
+  }
+  bool AreAligned() const {
+    bool are_aligned = IsPackAligned<T, kPack>(w) && IsPackAligned<T, kPack>(g);
+    for (const T* state : states) are_aligned = are_aligned && IsPackAligned<T, kPack>(state);
+    for (const Copy& copy : copies)
+      are_aligned = are_aligned && reinterpret_cast<uintptr_t>(copy.to.data) % 16 == 0;
+    return are_aligned;
+  }
+
+  // Element n of the packs; updates the states.
+  template <int N>
+  __device__ T UpdateOne(const ops::UpdateScalars<T>& s, const Pack<T, N>& before,
+                         const Pack<T, N>& gradient, Pack<T, N>* states_of_pack, int n) const {
     T h[Rule::kStates];
 #pragma unroll
-    for (int k = 0; k < Rule::kStates; ++k) h[k] = states[k][i];
-    Store(i, before - rule.Delta(s, ops::RegularizedGradient(s, g[i], before), before, h));
+    for (int k = 0; k < Rule::kStates; ++k) h[k] = states_of_pack[k].values[n];
+    const T w_before = before.values[n];
+    const T delta =
+        rule.Delta(s, ops::RegularizedGradient(s, gradient.values[n], w_before), w_before, h);
 #pragma unroll
-    for (int k = 0; k < Rule::kStates; ++k) states[k][i] = h[k];
+    for (int k = 0; k < Rule::kStates; ++k) states_of_pack[k].values[n] = h[k];
+    return w_before - delta;
   }
 };
+
+// Elements [begin, end) by the block's threads, `begin` being a multiple of a pack.
+template <typename Rule, typename T, typename CopyTo>
+__device__ inline void UpdateRange(const Operands<Rule, T>& parameter, int64_t begin, int64_t end,
+                                   const CopyTo& copy) {
+  constexpr int N = Operands<Rule, T>::kPack;
+  const ops::UpdateScalars<T> s = parameter.Scalars();
+  const int64_t rest = parameter.is_packed ? begin + (end - begin) / N * N : begin;
+#pragma unroll 1
+  for (int64_t i = begin + threadIdx.x * N; i < rest; i += blockDim.x * N)
+    parameter.template Update<N>(s, i, copy);
+#pragma unroll 1
+  for (int64_t i = rest + threadIdx.x; i < end; i += blockDim.x)
+    parameter.template Update<1>(s, i, copy);
+}
 
 template <typename Rule, typename T>
 __global__ void __launch_bounds__(kBlockThreads)
@@ -84,11 +188,25 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (parameters[0].skips()) return;
   for (int64_t chunk = blockIdx.x; chunk < chunks.count(); chunk += gridDim.x) {
     const int at = chunks.TensorOf(chunk);
-    const Operands<Rule, T>& parameter = parameters[at];
-    const ops::UpdateScalars<T> s = parameter.Scalars();
+    // In registers: what it stores to might be the table, as far as the compiler knows.
+    const Operands<Rule, T> parameter = parameters[at];
     const int64_t begin = chunks.Begin(chunk, at);
     const int64_t end = std::min(begin + kChunk, parameter.count);
-    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) parameter.Update(s, i);
+    void* const copy = parameter.copies[0].to.data;
+    switch (parameter.copying) {
+      case Copying::kNone:
+        UpdateRange(parameter, begin, end, NoCopy{});
+        break;
+      case Copying::kFloat16:
+        UpdateRange(parameter, begin, end, PlainCopy<float16>{static_cast<float16*>(copy)});
+        break;
+      case Copying::kBFloat16:
+        UpdateRange(parameter, begin, end, PlainCopy<bfloat16>{static_cast<bfloat16*>(copy)});
+        break;
+      case Copying::kAny:
+        UpdateRange(parameter, begin, end, parameters[at].any_copies());
+        break;
+    }
   }
 }
 
@@ -149,7 +267,10 @@ struct TakeStep {
     const ops::UpdateScalars<T> s = operands.Scalars();
     const T h[2] = {operands.states[0][i], operands.states[1][i]};
     const T w = operands.w[i];
-    operands.Store(i, w - s.rate * static_cast<T>(*trust) * operands.rule.DirectionOf(s, w, h));
+    const WidePack<T, 1> after{
+        {w - s.rate * static_cast<T>(*trust) * operands.rule.DirectionOf(s, w, h)}};
+    operands.w[i] = after.values[0];
+    operands.any_copies().Store(i, after);
   }
 };
 

@@ -1,0 +1,158 @@
+// Batch normalisation's passes over tensors whose channels lie last (channel_rows.cuh).
+#pragma once
+
+#include "caffe/cuda/channel_rows.cuh"
+#include "caffe/cuda/kernels/batch_norm_constants.cuh"
+
+namespace caffe::cuda {
+
+// Sums of x and x^2 about the channel's first element, so that a large mean costs no digits.
+template <typename T, int N>
+struct MomentsOfRows {
+  using A = Accum<T>;
+  static constexpr int kUnrolled = 8;
+  const T* x;
+
+  __device__ WidePack<T, N> Channels(int pack) const { return Widen(Load(pack)); }
+  __device__ Pack<T, N> Load(int64_t i) const { return PackAt<T, N>(x, i); }
+  __device__ void Add(const WidePack<T, N>& first, const Pack<T, N>& loaded, int64_t,
+                      PackSums<2, N, A>& sums) const {
+    const WidePack<T, N> wide = Widen(loaded);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      const A deviation = wide.values[k] - first.values[k];
+      sums.values[0][k] += deviation;
+      sums.values[1][k] += deviation * deviation;
+    }
+  }
+};
+
+// y = x * factor + shift, plus a residual, then ReLU.
+template <typename T, int N, bool kAdds, bool kHasRelu>
+struct NormaliseRows {
+  using A = Accum<T>;
+  static constexpr int kUnrolled = 4;
+  ChannelConstants<kAffineConstants, A> constants;
+  const T *x, *residual;
+  T* y;
+
+  struct Affine {
+    Pack<A, N> factor, shift;
+  };
+  struct Operands {
+    Pack<T, N> x, residual;
+  };
+  __device__ Affine Channels(int pack) const {
+    return {PackAt<A, N>(constants[kFactor], pack), PackAt<A, N>(constants[kShift], pack)};
+  }
+  __device__ Operands Load(int64_t i) const {
+    Operands loaded;
+    loaded.x = PackAt<T, N>(x, i);
+    if constexpr (kAdds) loaded.residual = PackAt<T, N>(residual, i);
+    return loaded;
+  }
+  __device__ void Store(const Affine& affine, const Operands& loaded, int64_t i) const {
+    WidePack<T, N> value = Widen(loaded.x), added{};
+    if constexpr (kAdds) added = Widen(loaded.residual);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      A& v = value.values[k];
+      v = v * affine.factor.values[k] + affine.shift.values[k];
+      if constexpr (kAdds) v += added.values[k];
+      if constexpr (kHasRelu) v = v > A(0) ? v : A(0) * v + A(0);  // NaN stays
+    }
+    StorePack(y, i, value);
+  }
+};
+
+// What both passes of the gradient read. y is the result behind a ReLU, where there is one.
+template <typename T, int N, bool kHasY>
+struct GradientOperands {
+  using A = Accum<T>;
+  const T *x, *dy, *y;
+
+  struct Loaded {
+    Pack<T, N> x, dy, y;
+  };
+  __device__ Loaded Load(int64_t i) const {
+    Loaded loaded;
+    loaded.dy = PackAt<T, N>(dy, i);
+    if constexpr (kHasY) loaded.y = PackAt<T, N>(y, i);
+    loaded.x = PackAt<T, N>(x, i);
+    return loaded;
+  }
+  // dy behind the ReLU; NaN stays NaN.
+  __device__ static WidePack<T, N> Dy(const Loaded& loaded) {
+    WidePack<T, N> dy = Widen(loaded.dy);
+    if constexpr (kHasY) {
+      const WidePack<T, N> y = Widen(loaded.y);
+#pragma unroll
+      for (int k = 0; k < N; ++k) dy.values[k] *= y.values[k] > A(0) ? A(1) : A(0);
+    }
+    return dy;
+  }
+};
+
+// Sums of dy and of dy * (x - mean); that dy is the residual's gradient, where one is wanted.
+template <typename T, int N, bool kHasY, bool kStores>
+struct GradientSumsOfRows {
+  using A = Accum<T>;
+  using Operands = GradientOperands<T, N, kHasY>;
+  static constexpr int kUnrolled = 4;
+  Operands operands;
+  Numbers mean;
+  T* dresidual;
+
+  __device__ WidePack<T, N> Channels(int pack) const {
+    WidePack<T, N> means;
+#pragma unroll
+    for (int k = 0; k < N; ++k) means.values[k] = mean.Get<A>(static_cast<int64_t>(pack) * N + k);
+    return means;
+  }
+  __device__ typename Operands::Loaded Load(int64_t i) const {
+    return operands.Load(i);
+  }
+  __device__ void Add(const WidePack<T, N>& means, const typename Operands::Loaded& loaded,
+                      int64_t i, PackSums<2, N, A>& sums) const {
+    const WidePack<T, N> dy = Operands::Dy(loaded), wide = Widen(loaded.x);
+    if constexpr (kStores) StorePack(dresidual, i, dy);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      sums.values[0][k] += dy.values[k];
+      sums.values[1][k] += dy.values[k] * (wide.values[k] - means.values[k]);
+    }
+  }
+};
+
+template <typename T, int N, bool kHasY>
+struct GradientOfRows {
+  using A = Accum<T>;
+  using Operands = GradientOperands<T, N, kHasY>;
+  static constexpr int kUnrolled = 4;
+  Operands operands;
+  ChannelConstants<kGradientConstants, A> constants;
+  T* dx;
+
+  struct Constants {
+    Pack<A, N> of_dy, of_x, rest, mean;
+  };
+  __device__ Constants Channels(int pack) const {
+    return {PackAt<A, N>(constants[kOfDy], pack), PackAt<A, N>(constants[kOfX], pack),
+            PackAt<A, N>(constants[kRest], pack), PackAt<A, N>(constants[kMean], pack)};
+  }
+  __device__ typename Operands::Loaded Load(int64_t i) const { return operands.Load(i); }
+  __device__ void Store(const Constants& c, const typename Operands::Loaded& loaded,
+                        int64_t i) const {
+    const WidePack<T, N> dy = Operands::Dy(loaded);
+    WidePack<T, N> value = Widen(loaded.x);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      A& v = value.values[k];
+      v = (v - c.mean.values[k]) * c.of_x.values[k] +
+          (dy.values[k] * c.of_dy.values[k] + c.rest.values[k]);
+    }
+    StorePack(dx, i, value);
+  }
+};
+
+}  // namespace caffe::cuda

@@ -1,0 +1,27 @@
+// The gradient of a ReLU behind a layer with a bias, and that bias's gradient beside it.
+#pragma once
+
+#include <string>
+
+#include "caffe/ops/pointwise.hpp"
+
+namespace caffe::ops {
+
+// (s, dy) -> (dx, sum):  dx as ReluGrad makes it; sum is that of dx over every axis but axis 1.
+struct ReluGradSum {
+  static constexpr std::string_view kName = "ReluGradSum";
+  static constexpr bool kInPlace = true;
+  enum Output { kDx, kSum };
+  float negative_slope = 0;
+
+  std::string Attributes() const {
+    return negative_slope == 0 ? "" : StrCat("negative_slope ", negative_slope);
+  }
+  LayoutRule layout_rule() const { return kFollowBothInputs; }
+  double Flops(std::span<const TensorDesc>, std::span<const TensorDesc> outputs) const {
+    return 2.0 * static_cast<double>(outputs[0].count());
+  }
+  ReluGrad gradient() const { return ReluGrad(negative_slope); }
+};
+
+}  // namespace caffe::ops
