@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "caffe/device/timed_event.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::cuda {
@@ -73,7 +74,7 @@ std::vector<double> TimeAlgorithms(Device& device, std::span<const size_t> buffe
     return {};
   }
   Stream& stream = device.compute_stream();
-  const std::unique_ptr<Event> begin = device.MakeEvent(), end = device.MakeEvent();
+  const std::unique_ptr<Event> begin = MakeTimedEvent(device), end = MakeTimedEvent(device);
   std::vector<double> seconds(count, kNever);
   for (size_t algorithm = 0; algorithm < count; ++algorithm) {
     for (int run = 0; run <= kTimedRuns; ++run) {  // the first one warms up
