@@ -10,7 +10,7 @@
 #include "caffe/cuda/algorithm_choice.hpp"
 #include "caffe/cuda/cuda_device.hpp"
 #include "caffe/cuda/matrix_kernels.hpp"
-#include "caffe/cuda/vendor_library.hpp"
+#include "caffe/cuda/nvidia_libraries.hpp"
 #include "caffe/cuda/vendor_types.hpp"
 #include "caffe/error.hpp"
 #include "caffe/ops/gemm.hpp"
@@ -18,15 +18,10 @@
 namespace caffe::cuda {
 namespace {
 
-VendorLibrary& CublasLt() {
-  static VendorLibrary library("cuBLASLt", StrCat("libcublasLt.so.", CUBLAS_VER_MAJOR), "cublas");
-  return library;
-}
-
 // Call<&cublasLtCreate>("cublasLtCreate", ...): through the library that was found.
 template <auto Function, typename... Arguments>
 auto Call(const char* name, Arguments... arguments) {
-  static const auto function = reinterpret_cast<decltype(Function)>(CublasLt().Symbol(name));
+  static const auto function = reinterpret_cast<decltype(Function)>(CublasLtLibrary().Symbol(name));
   return function(arguments...);
 }
 #define CAFFE_CUBLASLT(name, ...) Call<&name>(#name __VA_OPT__(, ) __VA_ARGS__)
