@@ -1,9 +1,14 @@
+#include <algorithm>
+#include <atomic>
 #include <limits>
 #include <set>
+#include <thread>
 
+#include "caffe/core/start_thread.hpp"
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/graph/weight_copies.hpp"
 #include "caffe/ops/pack.hpp"
+#include "caffe/ops/plan_ahead.hpp"
 #include "caffe/passes/pass.hpp"
 
 namespace caffe::passes {
@@ -34,6 +39,7 @@ class SelectKernels final : public Pass {
 
   void Run(Graph& graph) override {
     FindLastingWeights(graph);
+    const std::vector<KernelOrRefusal> ahead = PlanAhead(graph);
     for (Node* node : graph.ScheduledNodes()) {
       Select(graph, *node);
       if (node->kernel.packed_weights) Pack(graph, *node);
@@ -63,6 +69,60 @@ class SelectKernels final : public Pass {
       lasting_.insert(copy.results.begin(), copy.results.end());
   }
 
+  // Answers of slow factories, each asked by one of several threads. What they had to compile is
+  // there as long as the answers are.
+  std::vector<KernelOrRefusal> PlanAhead(const Graph& graph) const {
+    std::vector<std::pair<const Node*, const KernelFactory*>> slow;
+    for (const Node* node : graph.ScheduledNodes()) {
+      if (const KernelFactory* factory = AheadFactory(graph, *node))
+        slow.emplace_back(node, factory);
+    }
+    std::vector<KernelOrRefusal> answers(slow.size());
+    std::atomic<size_t> next = 0;
+    const auto work = [&] {
+      for (size_t i = next++; i < slow.size(); i = next++)
+        answers[i] = AnswerAhead(graph, *slow[i].first, *slow[i].second);
+    };
+    const size_t wanted =
+        std::min<size_t>(slow.size(), std::max(1u, std::thread::hardware_concurrency()));
+    std::vector<std::thread> threads;
+    try {
+      while (threads.size() < wanted) threads.push_back(StartThread("planning", work));
+    } catch (const DeviceError&) {  // fewer threads do
+    }
+    for (std::thread& thread : threads) thread.join();
+    return answers;
+  }
+
+  // Errors come again when the answer counts.
+  KernelOrRefusal AnswerAhead(const Graph& graph, const Node& node,
+                              const KernelFactory& factory) const {
+    const std::vector<OperandDesc> inputs = DescribeInputs(node), outputs = Describe(node.outputs);
+    try {
+      return factory({node.op, inputs, outputs, *graph.options.device, graph.options.kernels});
+    } catch (const std::exception& error) {
+      return Refusal{error.what()};
+    }
+  }
+
+  // That of the node's first candidate, if it is to be asked ahead.
+  static const KernelFactory* AheadFactory(const Graph& graph, const Node& node) {
+    const DeviceKind device = graph.options.device->kind();
+    const auto& candidates = KernelRegistry::Get().Candidates(device, node.op.type());
+    const auto first = std::find_if(
+        candidates.begin(), candidates.end(),
+        [&](const KernelCandidate& candidate) { return candidate.Serves(node.signature); });
+    if (first == candidates.end()) return nullptr;
+    return AheadFactories::Get().Find(device, node.op.type(), *first);
+  }
+
+  std::vector<OperandDesc> DescribeInputs(const Node& node) const {
+    std::vector<OperandDesc> inputs = Describe(node.inputs);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      inputs[i].may_be_packed = lasting_.count(node.inputs[i]) > 0;
+    return inputs;
+  }
+
   // The copy is a tensor of bytes, of which none may have more.
   static bool IsPackedTooLarge(const KernelOrRefusal& answer) {
     const auto* kernel = std::get_if<Kernel>(&answer);
@@ -88,10 +148,8 @@ class SelectKernels final : public Pass {
 
   void Select(const Graph& graph, Node& node) const {
     Device& device = *graph.options.device;
-    std::vector<OperandDesc> inputs = Describe(node.inputs);
+    std::vector<OperandDesc> inputs = DescribeInputs(node);
     const std::vector<OperandDesc> outputs = Describe(node.outputs);
-    for (size_t i = 0; i < inputs.size(); ++i)
-      inputs[i].may_be_packed = lasting_.count(node.inputs[i]) > 0;
     node.refusals.clear();
     for (const KernelCandidate& candidate :
          KernelRegistry::Get().Candidates(device.kind(), node.op.type())) {
