@@ -1,7 +1,7 @@
 # -DCAFFE_CUDA=AUTO (the default) builds the CUDA backend where the toolkit, cuDNN's headers and
 # cudnn-frontend's are found; ON insists on them; OFF leaves no trace of them. Of the libraries only
 # the runtime is linked, statically: cuDNN, cuBLASLt and the driver are looked for when a CUDA
-# device is first used (src/caffe/cuda/vendor_library.hpp).
+# device is first used (src/caffe/device/vendor_library.hpp).
 set(CAFFE_CUDA AUTO CACHE STRING "CUDA backend: AUTO, ON or OFF")
 set_property(CACHE CAFFE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(CAFFE_HAS_CUDA OFF)

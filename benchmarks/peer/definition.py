@@ -173,6 +173,74 @@ def steps(net):
     return result
 
 
+def weight_shapes(net):
+    """The shape of each array that the steps name, by its key ("conv1.0")."""
+    shapes, blobs = {}, {}
+    for layer in net.layer:
+        if layer.type == "Input":
+            blobs.update((top, list(shape.dim)) for top, shape in zip(layer.top, layer.input_param.shape))
+            continue
+        if layer.type in IGNORED or not layer.bottom or layer.bottom[0] not in blobs:
+            continue
+        shape = blobs[layer.bottom[0]]
+        shapes.update(_shapes_of_weights(layer, shape))
+        blobs.update((top, _shape_after(layer, shape, [blobs[bottom] for bottom in layer.bottom])) for top in layer.top)
+    return shapes
+
+
+def _shapes_of_weights(layer, shape):
+    options = layer.convolution_param
+    if layer.type in ("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution"):
+        group = options.group if layer.type == "Convolution" else options.num_output
+        weights = [options.num_output, shape[1] // group, *_pair(options, "kernel", 0)]
+        bias_term = options.bias_term
+    elif layer.type == "InnerProduct":
+        count = 1
+        for extent in shape[1:]:
+            count *= extent
+        weights, bias_term = [layer.inner_product_param.num_output, count], layer.inner_product_param.bias_term
+    elif layer.type == "Scale":
+        return {f"{layer.name}.{i}": [shape[1]] for i in (0, 1)}
+    elif layer.type == "BatchNorm":
+        return {key: [shape[1]] for key in _batch_norm(layer)["weights"]}
+    else:
+        return {}
+    return {f"{layer.name}.0": weights, **({f"{layer.name}.1": weights[:1]} if bias_term else {})}
+
+
+def _shape_after(layer, shape, inputs):
+    if layer.type in ("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution"):
+        options = layer.convolution_param
+        dilation = (list(options.dilation) * 2)[:2] or [1, 1]
+        windows = zip(shape[2:], _pair(options, "kernel", 0), _pair(options, "stride", 1), _pair(options, "pad", 0), dilation)
+        return [shape[0], options.num_output,
+                *((extent + 2 * pad - dilated * (kernel - 1) - 1) // stride + 1 for extent, kernel, stride, pad, dilated in windows)]
+    if layer.type == "InnerProduct":
+        return [shape[0], layer.inner_product_param.num_output]
+    if layer.type == "Pooling":
+        step = _pooling(layer)
+        if step["kind"].startswith("global_"):
+            return [*shape[:2], 1, 1]
+        return [*shape[:2], *(_pooled(*window, step["rounds_up"])
+                              for window in zip(shape[2:], step["kernel"], step["stride"], step["pad"]))]
+    if layer.type == "Concat":
+        axis = _concat(layer)["axis"]
+        return [*shape[:axis], sum(one[axis] for one in inputs), *shape[axis + 1:]]
+    if layer.type == "Flatten":
+        count = 1
+        for extent in shape[1:]:
+            count *= extent
+        return [shape[0], count]
+    return shape
+
+
+def _pooled(extent, kernel, stride, pad, rounds_up):
+    """A last window must begin before the padding's end."""
+    rest = extent + 2 * pad - kernel
+    outputs = (rest + (stride - 1 if rounds_up else 0)) // stride + 1
+    return outputs - 1 if pad and (outputs - 1) * stride >= extent + pad else outputs
+
+
 def _numbered(net):
     """A step for each layer; a blob that is written again, in place, gets a new name."""
     latest, written = {}, {}

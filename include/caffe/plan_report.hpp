@@ -76,6 +76,19 @@ CAFFE_EXPORT std::string FormatPlanJson(const Net& net, const PlanReport& report
 CAFFE_EXPORT std::string FormatTradeOffs(Net& net, int solver_states);
 
 CAFFE_EXPORT void SetProfiling(Net& net, bool on);
+// Milliseconds of a run of each step, measured since profiling began: in the order of PlanSteps().
+// Zero for steps that have not run.
+CAFFE_EXPORT std::vector<double> StepMilliseconds(Net& net);
+
+// Stretches of steps that a GPU replays as one launch each. They are captured in the second pass.
+struct PlanCaptures {
+  int stretches = 0;
+  size_t nodes = 0;    // kernels, copies and fills of all of them
+  int refused = 0;     // stretches that could not be captured, and run step by step
+  std::string reason;  // of the last refusal
+};
+CAFFE_EXPORT PlanCaptures CapturesOf(Net& net);
+
 // Since profiling began, in layer order.
 CAFFE_EXPORT std::vector<LayerTime> LayerTimes(Net& net);
 

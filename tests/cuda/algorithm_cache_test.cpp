@@ -1,9 +1,14 @@
 #include "caffe/cuda/algorithm_cache.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <ctime>
+#include <filesystem>
 #include <fstream>
 
+#include "caffe/core/host_name.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::cuda {
@@ -40,6 +45,89 @@ TEST_F(AlgorithmCacheTest, ALineThatWasTornIsPassedOver) {
   AlgorithmCache(file_).Store("conv", "eng1");
   std::ofstream(file_, std::ios::app) << "torn";
   EXPECT_EQ(AlgorithmCache(file_).Find("conv"), "eng1");
+}
+
+TEST_F(AlgorithmCacheTest, WhatIsWrittenAfterATornLineIsKept) {
+  AlgorithmCache(file_).Store("conv", "eng1");
+  std::ofstream(file_, std::ios::app) << "torn";
+  AlgorithmCache(file_).Store("gemm", "alg1");
+  EXPECT_EQ(AlgorithmCache(file_).Find("gemm"), "alg1");
+}
+
+TEST_F(AlgorithmCacheTest, DamageIsReportedOnceAndIgnored) {
+  std::filesystem::create_directories(folder_.path("a/b"));
+  std::ofstream(file_) << "conv\teng1\n" << std::string(3, '\0') << "\tx\nno tab\n\t\n";
+  ::testing::internal::CaptureStderr();
+  AlgorithmCache cache(file_);
+  EXPECT_EQ(cache.Find("conv"), "eng1");
+  EXPECT_EQ(cache.Find("other"), std::nullopt);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log,
+              ::testing::HasSubstr("3 of 4 lines are damaged and ignored, the first is line 2"));
+  EXPECT_EQ(log.find("damaged"), log.rfind("damaged"));
+}
+
+TEST_F(AlgorithmCacheTest, ThatOfAnotherChipIsToldOnce) {
+  AlgorithmCache(file_).Store("A100|conv", "eng1");
+  ::testing::internal::CaptureStderr();
+  AlgorithmCache cache(file_);
+  EXPECT_EQ(cache.Find("H200|conv"), std::nullopt);
+  EXPECT_EQ(cache.Find("H200|gemm"), std::nullopt);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, ::testing::HasSubstr("has measurements of A100 and none of H200"));
+  EXPECT_EQ(log.find("A100"), log.rfind("A100"));
+}
+
+// Attempts are those of processes that are over: other hosts' after ten minutes.
+class AttemptTest : public AlgorithmCacheTest {
+ protected:
+  void Write(const std::string& algorithm, const std::string& host, int process, int64_t time) {
+    std::filesystem::create_directories(folder_.path("a/b"));
+    std::ofstream(file_, std::ios::app) << "conv\t?" << algorithm << '\t' << host << '\t' << process
+                                        << "\tstart" << process << '\t' << time << '\n';
+  }
+  bool HasCrashed(const std::string& algorithm) {
+    return AlgorithmCache(file_).HasCrashed("conv", algorithm);
+  }
+  const int64_t now_ = std::time(nullptr);
+};
+
+TEST_F(AttemptTest, TheLastOneOfAProcessThatIsGoneCrashed) {
+  Write("eng1", HostName(), 1 << 30, now_);  // no process has this number
+  Write("eng2", HostName(), 1 << 30, now_);
+  EXPECT_FALSE(HasCrashed("eng1"));
+  EXPECT_TRUE(HasCrashed("eng2"));
+  EXPECT_FALSE(AlgorithmCache(file_).Try("conv", "eng2"));
+  EXPECT_TRUE(AlgorithmCache(file_).Try("conv", "eng1"));
+}
+
+TEST_F(AttemptTest, ThoseOfProcessesThatLiveAreUnderWay) {
+  Write("eng1", HostName(), 1, now_);
+  EXPECT_FALSE(HasCrashed("eng1"));
+  Write("eng2", "elsewhere", 5, now_);
+  EXPECT_FALSE(HasCrashed("eng2"));
+  Write("eng3", "elsewhere", 6, now_ - 1000);
+  EXPECT_TRUE(HasCrashed("eng3"));
+}
+
+// The first process of a container has the same number each time.
+TEST_F(AttemptTest, AnEarlierProcessWithOurNumberIsGone) {
+  Write("eng1", HostName(), getpid(), now_);
+  EXPECT_TRUE(HasCrashed("eng1"));
+}
+
+TEST_F(AttemptTest, AMeasurementEndsThem) {
+  Write("eng1", HostName(), 1 << 30, now_);
+  AlgorithmCache(file_).Store("conv", "eng2");
+  EXPECT_FALSE(HasCrashed("eng1"));
+  EXPECT_EQ(AlgorithmCache(file_).Find("conv"), "eng2");
+}
+
+TEST_F(AttemptTest, OnesOwnAreNoCrash) {
+  AlgorithmCache cache(file_);
+  EXPECT_TRUE(cache.Try("conv", "eng1"));
+  EXPECT_TRUE(cache.Try("conv", "eng1"));
+  EXPECT_FALSE(cache.HasCrashed("conv", "eng1"));
 }
 
 TEST_F(AlgorithmCacheTest, AFileThatCannotBeWrittenCostsNoMoreThanMeasurements) {

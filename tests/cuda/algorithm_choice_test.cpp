@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <limits>
 
 #include "caffe/error.hpp"
@@ -27,7 +30,7 @@ class ChooseAlgorithmTest : public ::testing::Test {
   // The chosen name, where the candidates take these times.
   std::string Choose(const std::vector<double>& seconds, const std::string& key = "gemm") {
     AlgorithmCache cache(file_);  // as a process of its own would
-    return names_[ChooseAlgorithm(cache, key, names_, [&] {
+    return names_[ChooseAlgorithm(cache, key, names_, [&](const MayTryAlgorithm&) {
       ++timings_;
       return seconds;
     })];
@@ -88,10 +91,17 @@ TEST_F(ChooseAlgorithmTest, LearnsNothingWhereNothingCouldBeTimed) {
   EXPECT_EQ(timings_, 3);
 }
 
+// A process that was lost with an algorithm is not followed by another one.
+TEST_F(ChooseAlgorithmTest, WhereNothingCouldBeTimedOneThatCrashedIsNotTaken) {
+  std::ofstream(file_) << "gemm\t?alg0\telsewhere\t1\tstart\t1000\n";
+  EXPECT_EQ(Choose({}), "alg1");
+}
+
 // A device whose clock moves when the test says so.
 class ClockEvent final : public Event {
  public:
   void Synchronize() override {}
+  bool IsReached() override { return true; }
   double SecondsSince(const Event& earlier) const override {
     return seconds - static_cast<const ClockEvent&>(earlier).seconds;
   }
@@ -107,13 +117,13 @@ class ClockStream final : public Stream {
   void CopyFromHost(void*, const void*, size_t) override {}
   void CopyToHost(void*, const void*, size_t) override {}
   void FillZero(void*, size_t) override {}
-  void Copy(void*, const void*, size_t) override {}
+  void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
   double clock = 0;
 };
 
 class ClockDevice final : public Device {
  public:
-  DeviceKind kind() const override { return DeviceKind::kCuda; }
+  DeviceKind kind() const override { return DeviceKind::kCpu; }  // whose events are all timed
   std::string description() const override { return "a clock"; }
   int num_threads() const override { return 1; }
   std::shared_ptr<void> Allocate(size_t bytes) override {
@@ -122,7 +132,9 @@ class ClockDevice final : public Device {
   }
   bool is_host_accessible() const override { return true; }
   void CopyToHost(void*, const void*, size_t) override {}
-  void CopyFromHost(void*, const void*, size_t) override {}
+  void CopyFromHost(void* device, const void* host, size_t bytes) override {
+    std::memcpy(device, host, bytes);
+  }
   void Synchronize() override {}
   Stream& compute_stream() override { return stream; }
   std::unique_ptr<Event> MakeEvent() override { return std::make_unique<ClockEvent>(); }
@@ -133,48 +145,87 @@ class ClockDevice final : public Device {
   bool described = false;
 };
 
+std::vector<double> Time(Device& device, const std::vector<TimedBuffer>& buffers, size_t count,
+                         const AlgorithmLaunch& launch) {
+  return TimeAlgorithms(device, buffers, count, launch, [](size_t) { return true; });
+}
+
 TEST(TimeAlgorithmsTest, CountsTheBestRunButNotTheFirst) {
   ClockDevice device;
   const std::vector<std::vector<double>> runs = {{1, 7, 5, 6}, {9, 2, 3, 4}};
   std::vector<size_t> done(runs.size(), 0);
-  const std::vector<double> seconds =
-      TimeAlgorithms(device, std::vector<size_t>{}, runs.size(), [&](size_t i, auto) {
-        device.stream.clock += runs[i].at(done[i]++);
-        return true;
-      });
+  const std::vector<double> seconds = Time(device, {}, runs.size(), [&](size_t i, auto) {
+    device.stream.clock += runs[i].at(done[i]++);
+    return true;
+  });
   EXPECT_THAT(seconds, ElementsAre(5, 2));
   EXPECT_THAT(done, Each(4));
 }
 
 TEST(TimeAlgorithmsTest, AnAlgorithmThatDoesNotRunTakesForever) {
   ClockDevice device;
-  const std::vector<double> seconds =
-      TimeAlgorithms(device, std::vector<size_t>{}, 2, [&](size_t i, auto) {
-        device.stream.clock += 1;
-        return i == 1;
-      });
+  const std::vector<double> seconds = Time(device, {}, 2, [&](size_t i, auto) {
+    device.stream.clock += 1;
+    return i == 1;
+  });
   EXPECT_THAT(seconds, ElementsAre(kNever, 1));
 }
 
 TEST(TimeAlgorithmsTest, GivesEachItsBuffers) {
   ClockDevice device;
-  TimeAlgorithms(device, std::vector<size_t>{16, 0, 4}, 1,
-                 [&](size_t, std::span<void* const> buffers) {
-                   EXPECT_THAT(buffers, ::testing::SizeIs(3));
-                   EXPECT_THAT(buffers, Each(::testing::NotNull()));
-                   return true;
-                 });
+  Time(device, {{16, {}}, {0, {}}, {4, {}}}, 1, [&](size_t, std::span<void* const> buffers) {
+    EXPECT_THAT(buffers, ::testing::SizeIs(3));
+    EXPECT_THAT(buffers, Each(::testing::NotNull()));
+    return true;
+  });
 }
 
 TEST(TimeAlgorithmsTest, WithoutMemoryNothingIsTried) {
   ClockDevice device;
   device.memory_bytes = 100;
-  EXPECT_THAT(TimeAlgorithms(device, std::vector<size_t>{16, 200}, 1,
-                             [](size_t, auto) {
-                               ADD_FAILURE() << "launched";
-                               return true;
-                             }),
+  EXPECT_THAT(Time(device, {{16, {}}, {200, {}}}, 1,
+                   [](size_t, auto) {
+                     ADD_FAILURE() << "launched";
+                     return true;
+                   }),
               IsEmpty());
+}
+
+TEST(TimeAlgorithmsTest, WhatMayNotBeTriedIsNot) {
+  ClockDevice device;
+  std::vector<size_t> launched;
+  const auto seconds = TimeAlgorithms(
+      device, {}, 3,
+      [&](size_t i, auto) {
+        launched.push_back(i);
+        device.stream.clock += 1;
+        return true;
+      },
+      [](size_t i) { return i != 1; });
+  EXPECT_THAT(seconds, ElementsAre(1, kNever, 1));
+  EXPECT_THAT(launched, Not(::testing::Contains(1)));
+}
+
+// Zeros are multiplied faster than numbers are.
+TEST(TimeAlgorithmsTest, OperandsAreNormalNoise) {
+  ClockDevice device;
+  device.memory_bytes = 16 << 20;
+  constexpr size_t kCount = (1 << 20) + 12345;  // more than is drawn
+  Time(device, {{kCount * 4, DType::kFloat}, {kCount * 2, DType::kBFloat16}, {64, {}}}, 1,
+       [&](size_t, std::span<void* const> buffers) {
+         const std::span floats(static_cast<const float*>(buffers[0]), kCount);
+         const std::span halves(static_cast<const bfloat16*>(buffers[1]), kCount);
+         double sum = 0, squares = 0;
+         for (size_t i = 0; i < kCount; ++i) {
+           sum += floats[i];
+           squares += static_cast<double>(floats[i]) * floats[i];
+           EXPECT_NEAR(static_cast<float>(halves[i]), floats[i], std::abs(floats[i]) / 128);
+         }
+         EXPECT_NEAR(sum / kCount, 0, 0.01);
+         EXPECT_NEAR(squares / kCount, 1, 0.01);
+         EXPECT_LT(std::count(floats.begin(), floats.end(), 0.f), 100);
+         return true;
+       });
 }
 
 // A product as a kernel's factory is asked for it.

@@ -7,6 +7,9 @@
 
 #include "caffe/cuda/cuda_check.hpp"
 #include "caffe/cuda/cuda_device.hpp"
+#include "caffe/cuda/pinned_memory.hpp"
+#include "caffe/cuda/staging_ring.hpp"
+#include "caffe/device/host_memory.hpp"
 #include "work_queue.hpp"
 
 namespace caffe::cuda {
@@ -76,7 +79,14 @@ class EmulatedStream final : public Stream {
   // A GPU would read the host's memory anew at each replay, when something else may be there.
   void CopyFromHost(void* device, const void* host, size_t bytes) override {
     queue_->CheckNotRecording("reads the host's memory");
-    cuda_on_host::CopyBetween(device, host, bytes, cudaMemcpyHostToDevice, native_);
+    const auto copy = [&](void* to, const void* from, size_t part) {
+      cuda_on_host::CopyBetween(to, from, part, cudaMemcpyHostToDevice, native_);
+    };
+    if (StagingRing::Takes(bytes)) {
+      ring_.Send(*this, device, host, bytes, copy);
+    } else {
+      copy(device, host, bytes);
+    }
   }
   void CopyToHost(void* host, const void* device, size_t bytes) override {
     queue_->CheckNotRecording("writes the host's memory");
@@ -103,6 +113,7 @@ class EmulatedStream final : public Stream {
  private:
   const std::shared_ptr<WorkQueue> queue_;
   const cudaStream_t native_;
+  StagingRing ring_{[] { return std::make_unique<EmulatedEvent>(); }};
 };
 
 class EmulatedDevice final : public CudaDevice {
@@ -137,7 +148,8 @@ class EmulatedDevice final : public CudaDevice {
   }
   void Synchronize() override {
     MakeCurrent();
-    cuda_on_host::FinishAll(id());
+    stream_->Synchronize();
+    default_stream_.Synchronize();
   }
   Stream& compute_stream() override { return *stream_; }
   Stream& default_stream() override { return default_stream_; }
@@ -165,6 +177,7 @@ std::shared_ptr<Device> MakeEmulatedDevice(int id) {
   return devices[id];
 }
 
+const HostMemoryRegistrar host_memory_registrar(DeviceKind::kCuda, AllocatePinned);
 const DeviceRegistrar registrar(DeviceKind::kCuda,
                                 {.make = MakeEmulatedDevice, .count = [] { return kDevices; }});
 

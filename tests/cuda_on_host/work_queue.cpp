@@ -11,6 +11,7 @@ namespace cuda_on_host {
 namespace {
 
 thread_local Launches launches;
+thread_local int64_t pageable_copies = 0;
 thread_local int current_device = 0;
 // Captures of the calling thread that have begun and not ended.
 thread_local int captures = 0;
@@ -23,8 +24,8 @@ struct Queues {
 };
 
 Queues& TheQueues() {
-  static Queues queues;
-  return queues;
+  static Queues* const queues = new Queues;  // devices may end after static objects do
+  return *queues;
 }
 
 bool IsPinned(const void* memory) {
@@ -156,6 +157,10 @@ void FinishAll(std::optional<int> device) {
   }
 }
 
+int64_t PageableCopiesSoFar() {
+  return pageable_copies;
+}
+
 Launches LaunchesSoFar() {
   return launches;
 }
@@ -185,7 +190,10 @@ void CopyBetween(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
       stream != nullptr ? WorkQueue::Of(stream).shared_from_this() : DefaultQueue(current_device);
   const bool reads = kind == cudaMemcpyHostToDevice && !IsPinned(from);
   const bool writes = kind == cudaMemcpyDeviceToHost && !IsPinned(to);
-  if (reads || writes) queue->CheckNotRecording("copies memory that is not pinned");
+  if (reads || writes) {
+    queue->CheckNotRecording("copies memory that is not pinned");
+    ++pageable_copies;
+  }
   if (reads) {
     const auto* const begin = static_cast<const char*>(from);
     queue->Submit([to, kept = std::vector<char>(begin, begin + bytes)] {

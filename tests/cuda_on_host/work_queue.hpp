@@ -84,6 +84,9 @@ void Register(const std::shared_ptr<WorkQueue>& queue);
 void CopyBetween(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                  cudaStream_t stream);
 
+// Copies of the calling thread that read or wrote memory of the host which is not pinned.
+int64_t PageableCopiesSoFar();
+
 // What the calling thread has had done on other streams than the default one.
 struct Launches {
   int64_t graphs = 0;

@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "caffe/device/device.hpp"
+#include "caffe/device/device_fault.hpp"
+#include "caffe/error.hpp"
 #include "caffe/graph/graph.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
@@ -24,8 +26,11 @@ class CountedGraph final : public CapturedGraph {
   size_t num_nodes() const override { return 1; }
 };
 
+// Captures count for the stream that they are launched on.
 class CountingStream final : public Stream {
  public:
+  explicit CountingStream(CountingStream* launched_on = nullptr)
+      : launched_on_(launched_on == nullptr ? *this : *launched_on) {}
   void* native() const override { return nullptr; }
   void Synchronize() override {}
   void Record(Event&) override {}
@@ -40,14 +45,17 @@ class CountingStream final : public Stream {
   void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
   bool can_capture() const override { return true; }
   std::unique_ptr<CapturedGraph> EndCapture() override {
-    if (cannot_record) return nullptr;
-    ++counts.recorded;
+    if (launched_on_.cannot_record) return nullptr;
+    ++launched_on_.counts.recorded;
     return std::make_unique<CountedGraph>();
   }
   void Launch(const CapturedGraph&) override { ++counts.launched; }
 
   Counts counts;
   bool cannot_record = false;
+
+ private:
+  CountingStream& launched_on_;
 };
 
 class CountedWork final : public AppendedWork {
@@ -56,7 +64,7 @@ class CountedWork final : public AppendedWork {
     ++prepared;
     return version;
   }
-  void Launch() override { ++launched; }
+  void Launch(Stream&) override { ++launched; }
   void Finish() override { ++finished; }
 
   uint64_t version = 1;
@@ -78,6 +86,9 @@ class RecordingDevice final : public Device {
   }
   void Synchronize() override {}
   Stream& compute_stream() override { return stream; }
+  std::unique_ptr<Stream> MakeStream() override {
+    return std::make_unique<CountingStream>(&stream);
+  }
 
   CountingStream stream;
 
@@ -188,6 +199,36 @@ TEST_F(RecordedStepsTest, AppendedWorkIsLaunchedInEachRunWhereNothingIsRecorded)
 TEST_F(RecordedStepsTest, WhatCannotBeRecordedRunsStepByStep) {
   device_->stream.cannot_record = true;
   EXPECT_EQ(RunTimes(4).launched, 0);
+}
+
+TEST_F(RecordedStepsTest, TellsWhatIsCaptured) {
+  RunTimes(1);
+  EXPECT_EQ(executor_->captured().stretches, 0);
+  RunTimes(2);
+  EXPECT_EQ(executor_->captured().stretches, 1);
+  EXPECT_EQ(executor_->captured().nodes, 1u);
+  EXPECT_EQ(executor_->captured().refused, 0);
+  device_->stream.cannot_record = true;
+  RunTimes(3, {.last_layer = 1});
+  EXPECT_EQ(executor_->captured().refused, 1);
+}
+
+// Of a fault of work that was launched before, the step that notices it is not to blame.
+TEST_F(RecordedStepsTest, OnlyErrorsOfAStepAreToldWithItsPlace) {
+  const auto message_of = [&](auto error) -> std::string {
+    Executor::RunOptions options;
+    options.inspect = [&](const Program::Step&, auto) { throw error; };
+    try {
+      executor_->Run(options);
+    } catch (const DeviceError& caught) {
+      return caught.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message_of(DeviceFault("illegal address")), "illegal address");
+  const std::string at_step = message_of(DeviceError("no memory"));
+  EXPECT_NE(at_step.find("layer"), std::string::npos) << at_step;
+  EXPECT_NE(at_step.find("no memory"), std::string::npos) << at_step;
 }
 
 TEST_F(RecordedStepsTest, ProfiledStepsRunOneByOne) {

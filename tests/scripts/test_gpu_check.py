@@ -1,12 +1,16 @@
-"""caffe-gpu-check and the GPU benchmark, as far as they go without a GPU."""
+"""caffe-gpu-check, on machines without a GPU: programs that print, fail, crash and hang stand in for Cortado's."""
 import importlib.machinery
 import importlib.util
 import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
+import time
+
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -19,7 +23,7 @@ def load(name, path):
 
 
 gpu_check = load("gpu_check", ROOT / "scripts" / "caffe-gpu-check")
-step_time = load("gpu_step_time", ROOT / "benchmarks" / "gpu" / "step_time.py")
+torch_step = load("gpu_torch_step", ROOT / "benchmarks" / "gpu" / "torch_step.py")
 
 
 def report_of(*cases):
@@ -31,7 +35,7 @@ SKIPPED = {"name": "b", "result": "SKIPPED"}
 FAILED = {"name": "c", "result": "COMPLETED", "failures": [{"failure": "1 is not 2"}]}
 
 
-def test_tests_pass_when_some_ran_and_none_failed():
+def test_tests_pass_when_none_failed():
     assert gpu_check.summary_of_tests(report_of(PASSED, SKIPPED)) == {
         "passed": True, "ran": 1, "skipped": 1, "failures": []}
 
@@ -42,59 +46,265 @@ def test_a_failure_is_named():
     assert summary["failures"] == [{"test": "Suite.c", "message": "1 is not 2"}]
 
 
-def test_tests_that_were_all_skipped_did_not_pass():
-    assert not gpu_check.summary_of_tests(report_of(SKIPPED))["passed"]
-
-
-def test_times_are_read_from_the_log():
-    log = "Iteration: 1 forward-backward time: 12.5 ms.\nIteration: 2 forward-backward time: 1e+01 ms.\n"
-    assert gpu_check.times_of(log) == [10, 12.5]
-
-
 def test_the_reason_of_a_failure_is_one_line():
     failed = gpu_check.summary_of_tests(report_of(PASSED, FAILED))
-    assert gpu_check.reason_of(failed).startswith("1 of 2 tests failed, the first ")
-    benchmarks = {"passed": False, "results": {"lenet fp32": {"best_ms": 1}, "alexnet fp32": {"output": "a\nb\n"}}}
-    assert gpu_check.reason_of(benchmarks) == "b"
+    assert gpu_check.reason_of(failed) == "1 tests failed, the first Suite.c"
+    assert gpu_check.reason_of({"why": "status 1", "output": "a\nb\n"}) == "status 1: b"
     assert gpu_check.reason_of({"passed": False}) == "see the report"
 
 
-def fake_bundle(folder, device_query):
-    """Where `caffe` prints what device_query says."""
-    (folder / "bin").mkdir()
-    shutil.copy(ROOT / "scripts" / "caffe-gpu-check", folder / "bin")
-    program = folder / "bin" / "caffe"
-    program.write_text(f"#!/bin/sh\n{device_query}\n")
-    program.chmod(0o755)
-    return folder / "bin" / "caffe-gpu-check"
+STEPS = [
+    {"layers": "conv1", "op": "Conv[3x3]", "kernel": "conv-cudnn", "algorithm": "eng62", "ms": 2.0, "bytes": 4.8e9, "flops": 989e9},
+    {"layers": "bn1", "op": "BatchNorm", "kernel": "bn", "ms": 4.0, "bytes": 4.8e9, "flops": 1e6},
+    {"layers": "bn2", "op": "BatchNorm", "kernel": "bn", "ms": 1.0, "bytes": 4.8e9, "flops": 1e6},
+]
+DOCUMENT = {"batch": 256, "start_seconds": 3.5, "plan_bytes": 1 << 30,
+            "captured": {"stretches": 1, "nodes": 3, "refused": 0, "reason": ""},
+            "pipelined": {"p10_ms": 7.0, "p50_ms": 10.0, "p90_ms": 11.0, "images_per_s": 25600.0, "host_idle_share": 0.9},
+            "steps": STEPS}
+H200 = gpu_check.PEAKS["H200"]
 
 
-def run(check, *arguments, **environment):
-    return subprocess.run([sys.executable, check, *arguments], env={**os.environ, **environment}, text=True, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def test_steps_are_summed_by_class_with_their_rates_and_roofline():
+    classes = gpu_check.by_class(STEPS, H200, "bf16")
+    assert list(classes) == ["BatchNorm", "Conv"]
+    assert classes["BatchNorm"] == {"steps": 2, "ms": 5.0, "roofline_ms": pytest.approx(2.0), "gb_per_s": pytest.approx(1920),
+                                    "tflops": pytest.approx(4e-4)}
+    assert classes["Conv"]["tflops"] == pytest.approx(494.5)
+    assert "roofline_ms" not in gpu_check.by_class(STEPS, None, "bf16")["Conv"]
 
 
-def test_without_a_gpu_the_report_says_why_and_nothing_else_runs(tmp_path):
+def test_the_steps_that_lose_most_come_first():
+    rows = gpu_check.furthest(STEPS, H200, "bf16")
+    assert [row["layers"] for row in rows] == ["bn1", "conv1", "bn2"]
+    assert rows[1] == {"layers": "conv1", "op": "Conv[3x3]", "kernel": "conv-cudnn", "algorithm": "eng62", "ms": 2.0,
+                       "roofline_ms": pytest.approx(1.0)}
+
+
+def test_products_of_floats_have_their_own_peak():
+    assert gpu_check.roofline_ms(STEPS[0], H200, "fp32") == pytest.approx(989 / 494)
+
+
+def test_a_net_is_summarised():
+    summary = gpu_check.summary_of_times(DOCUMENT, H200, "bf16")
+    assert summary["p50_ms"] == 10 and summary["images_per_s"] == 25600 and summary["start_seconds"] == 3.5
+    assert summary["steps_ms"] == 7 and summary["gpu_idle_share"] == pytest.approx(0.3)
+    assert summary["roofline_ms"] == pytest.approx(3)
+
+
+def test_a_crash_names_the_test_that_ran():
+    assert gpu_check.last_test("[ RUN      ] A.a\n[       OK ] A.a\n[ RUN      ] B/C.d/Cuda\nSegmentation fault") == "B/C.d/Cuda"
+    assert gpu_check.last_test("") is None
+
+
+CAFFE = """#!/usr/bin/env python3
+import json, os, sys, time
+DOCUMENT = {document!r}
+command, arguments = sys.argv[1], sys.argv[2:]
+if command == "device_query":
+    {device_query}
+    print(json.dumps({{"gpus": [{{"id": 0, "description": "NVIDIA H200 (compute capability 9.0)"}}]}}))
+else:
+    {others}
+    print(json.dumps(DOCUMENT))
+"""
+TESTS = """#!/bin/sh
+for argument; do case $argument in
+  --gtest_filter=*) filter=${{argument#*=}};;
+  --gtest_output=json:*) report=${{argument#*:}};;
+esac; done
+{body}
+"""
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    """An installed tree of programs that are told what to do."""
+    def make(device_query="pass", others="pass", tests=f"echo '{json.dumps(report_of(PASSED))}' > $report"):
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "libexec" / "cortado").mkdir(parents=True)
+        shutil.copy(ROOT / "scripts" / "caffe-gpu-check", tmp_path / "bin")
+        programs = {"bin/caffe": CAFFE.format(document=DOCUMENT, device_query=device_query, others=others),
+                    "libexec/cortado/conformance_test": TESTS.format(body=tests)}
+        for name, text in programs.items():
+            (tmp_path / name).write_text(text)
+            (tmp_path / name).chmod(0o755)
+        return tmp_path
+    return make
+
+
+def start(root, *arguments):
+    return subprocess.Popen([sys.executable, root / "bin" / "caffe-gpu-check", f"--output={root / 'report.json'}", *arguments],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env={**os.environ, "PATH": "/usr/bin:/bin"})
+
+
+def check(root, *arguments):
+    """Exit status, lines of JSON, the report."""
+    process = start(root, *arguments)
+    output, errors = process.communicate(timeout=60)
+    lines = [json.loads(line) for line in output.splitlines()]
+    return process.returncode, lines, json.loads((root / "report.json").read_text()), errors
+
+
+def test_without_a_gpu_the_report_says_why_and_nothing_else_runs(bundle):
     log = "E1121 12:02:45.685636 20712 caffe.cpp:566] caffe device_query: cuda: no NVIDIA driver is loaded"
-    check = fake_bundle(tmp_path, f"echo '{log}'; exit 1")
-    done = run(check, f"--output={tmp_path / 'report.json'}")
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[1:] == ["  caffe device_query: cuda: no NVIDIA driver is loaded"]
-    report = json.loads((tmp_path / "report.json").read_text())
-    assert not report["passed"]
-    assert list(report["checks"]) == ["device"]
-    assert "no NVIDIA driver" in report["checks"]["device"]["output"]
+    root = bundle(device_query=f"sys.exit({log!r})")
+    status, lines, report, errors = check(root)
+    assert status == 1
+    assert [line["step"] for line in lines] == ["environment"]
+    assert "  status 1: caffe device_query: cuda: no NVIDIA driver is loaded" in errors.splitlines()
+    assert not report["passed"] and list(report["steps"]) == ["environment"]
 
 
-def test_a_device_is_reported(tmp_path):
-    check = fake_bundle(tmp_path, "echo 'I1121 caffe.cpp:1] Device 0: NVIDIA H200 (compute capability 9.0)'")
-    done = run(check, "--only", "device")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["checks"]["device"]["device"] == "NVIDIA H200 (compute capability 9.0)"
+def test_each_step_is_a_line_and_in_the_report(bundle):
+    status, lines, report, _ = check(bundle(), "--only", "resnet50 bf16", "conformance 1")
+    assert status == 0
+    names = ["environment", "resnet50 bf16 untimed", "resnet50 bf16", "conformance 1 of 8"]
+    assert [line["step"] for line in lines] == names == list(report["steps"])
+    assert report["passed"] and report["running"] is None
+    assert report["steps"]["resnet50 bf16"]["images_per_s"] == 25600
+    assert len(report["steps"]["resnet50 bf16"]["furthest"]) == 3
+    assert report["steps"]["conformance 1 of 8"]["ran"] == 1
 
 
-def test_batch_size_is_changed_in_all_input_shapes():
-    text = (ROOT / "benchmarks" / "nets" / "resnet50.prototxt").read_text()
-    changed = step_time.with_batch(text, 256)
-    assert step_time.batch_of(changed) == 256
-    assert step_time.with_batch(changed, step_time.batch_of(text)) == text
+def test_the_order_begins_with_what_a_short_visit_wants():
+    names = list(gpu_check.all_steps())
+    assert names[:6] == ["environment", "yardsticks", "resnet50 bf16 untimed", "resnet50 bf16", "torch resnet50 bf16",
+                         "torch resnet50 bf16 compiled"]
+    order = [names.index(name) for name in ("conformance 1 of 8", "gradients 1 of 2", "lenet", "resnet50 fp16", "googlenet bf16",
+                                            "sanitizer memcheck")]
+    assert order == sorted(order)
+
+
+def test_what_the_net_is_run_with(bundle):
+    record = "open(os.environ['RECORD'], 'a').write(json.dumps([arguments, os.environ.get('CAFFE_TIME_ALGORITHMS')]) + '\\n')"
+    root = bundle(others=record)
+    os.environ["RECORD"] = str(root / "calls")
+    try:
+        check(root, "--only", "resnet50 bf16", "--batch=64")
+    finally:
+        del os.environ["RECORD"]
+    calls = [json.loads(line) for line in (root / "calls").read_text().splitlines()]
+    assert [timing for _, timing in calls] == ["0", None]
+    for arguments, _ in calls:
+        assert {"--batch=64", "--update", "--precision=bf16", "--json", "--gpu=0"} <= set(arguments)
+
+
+def test_a_program_that_hangs_is_ended_and_the_next_step_runs(bundle, monkeypatch):
+    root = bundle(others="time.sleep(600)")
+    monkeypatch.setattr(gpu_check, "ROOT", root)
+    begin = time.monotonic()
+    options = type("Options", (), {"budget": 0, "gpu": 0, "batch": 8, "iterations": 1, "output": root / "report.json"})
+    context, report = gpu_check.Context(options), gpu_check.Report(options.output)
+    gpu_check.run_steps({"hangs": (gpu_check.net_step("resnet50", "bf16", limit=1), 0),
+                         "environment": (gpu_check.environment, 0)}, context, report)
+    assert time.monotonic() - begin < 20
+    steps = json.loads((root / "report.json").read_text())["steps"]
+    assert steps["hangs"]["why"] == "its time was up"
+    assert steps["environment"]["passed"]
+
+
+def test_what_a_hanging_program_started_ends_with_it(tmp_path):
+    script = f"sleep 600 & echo $! > {tmp_path / 'child'}; wait"
+    assert gpu_check.run(["sh", "-c", script], 1).timed_out
+    child = int((tmp_path / "child").read_text())
+    for _ in range(50):
+        if not pathlib.Path(f"/proc/{child}").exists() or "Z" in pathlib.Path(f"/proc/{child}/stat").read_text().split()[2]:
+            return
+        time.sleep(0.1)
+    pytest.fail("it lives")
+
+
+def test_the_budget_ends_a_step_and_skips_the_rest(bundle):
+    root = bundle(others="time.sleep(600)")
+    begin = time.monotonic()
+    _, lines, report, _ = check(root, "--budget=16", "--only", "resnet50 bf16")
+    assert time.monotonic() - begin < 30
+    assert report["steps"]["resnet50 bf16 untimed"]["why"] == "its time was up"
+    assert report["steps"]["resnet50 bf16"] == {"skipped": "no time left"}
+    assert [line["step"] for line in lines] == list(report["steps"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_after_a_kill_the_report_has_what_was_found(bundle, number):
+    root = bundle(others="open(sys.argv[0] + '.pid', 'w').write(str(os.getpid())); time.sleep(600)")
+    process = start(root, "--only", "resnet50 bf16 untimed")
+    for _ in range(200):
+        time.sleep(0.05)
+        if (root / "bin" / "caffe.pid").exists():
+            break
+    process.send_signal(number)
+    process.communicate(timeout=20)
+    assert process.returncode != 0
+    report = json.loads((root / "report.json").read_text())
+    assert report["steps"]["environment"]["passed"]
+    assert report["running"] == "resnet50 bf16 untimed"
+    if number == signal.SIGTERM:
+        assert report["stopped"] == "signal SIGTERM" and not report["passed"]
+    if number == signal.SIGKILL:  # nobody could end the program that it had started
+        os.kill(int((root / "bin" / "caffe.pid").read_text()), signal.SIGKILL)
+
+
+def test_a_net_that_is_not_captured_fails(bundle):
+    root = bundle(others="DOCUMENT['captured'].update(refused=1, reason='a copy')")
+    status, lines, _, _ = check(root, "--only", "resnet50 bf16 untimed")
+    assert status == 1
+    assert lines[-1]["why"] == "not captured: a copy" and lines[-1]["p50_ms"] == 10
+
+
+def test_a_test_that_fails_is_run_again_alone(bundle):
+    body = f"""if [ "$filter" = Suite.c ]; then
+      test "$CUDA_LAUNCH_BLOCKING" = 1 || exit 3
+      echo '{json.dumps(report_of(PASSED))}' > $report
+    else echo '{json.dumps(report_of(PASSED, FAILED))}' > $report; exit 1; fi"""
+    status, lines, _, _ = check(bundle(tests=body), "--only", "conformance 3")
+    assert status == 1
+    assert lines[-1]["failures"] == [{"test": "Suite.c", "message": "1 is not 2", "alone": "passes"}]
+
+
+def test_a_test_that_crashes_is_named_and_the_other_shards_run(bundle):
+    body = f"""if [ "$GTEST_SHARD_INDEX" = 0 ]; then echo '[ RUN      ] Suite.c'; kill -SEGV $$; fi
+    echo '{json.dumps(report_of(PASSED))}' > $report"""
+    status, lines, _, _ = check(bundle(tests=body), "--only", "conformance")
+    assert status == 1
+    assert lines[1]["failures"][0]["test"] == "Suite.c" and lines[1]["why"] == "status -11"
+    assert [line["passed"] for line in lines[1:]] == [False] + [True] * 7
+
+
+def test_ours_over_the_faster_one_of_pytorch(tmp_path):
+    report = gpu_check.Report(tmp_path / "report.json")
+    for name, rate in (("resnet50 bf16", 6000.0), ("torch resnet50 bf16", 3000.0), ("torch resnet50 bf16 compiled", 4000.0)):
+        report.end(name, {"passed": True, "images_per_s": rate})
+    report.end("vgg16 bf16", {"passed": True, "images_per_s": 1.0})
+    assert report.compare() == {"resnet50 bf16": 1.5}
+
+
+def test_unknown_steps_are_refused(bundle):
+    process = start(bundle(), "--only", "resnet5O")
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 2 and "no step begins with resnet5O" in errors
+
+
+def test_pytorchs_nets_are_those_of_the_prototxts():
+    subprocess.run([sys.executable, ROOT / "benchmarks" / "gpu" / "torch_nets.py", "--check"], check=True)
+
+
+@pytest.mark.parametrize("net, weights", [("alexnet", 60_965_224), ("resnet50", 25_557_032), ("vgg16", 138_357_544)])
+def test_pytorchs_nets_have_the_published_number_of_weights(net, weights):
+    shapes = json.loads((ROOT / "benchmarks" / "gpu" / "torch_nets" / f"{net}.json").read_text())["weights"]
+    count = 0
+    for shape in shapes.values():
+        product = 1
+        for extent in shape:
+            product *= extent
+        count += product
+    assert count == weights
+
+
+def test_steps_are_timed_in_blocks():
+    calls = []
+    times = torch_step.measure(lambda: calls.append("step"), lambda: calls.append("wait"), 25)
+    assert len(times) == 2
+    assert calls == ["step"] * torch_step.WARM_UPS + ["wait"] + (["step"] * 10 + ["wait"]) * 2
+    assert torch_step.percentile([3, 1, 2], 0.5) == 2

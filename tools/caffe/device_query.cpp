@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "caffe/common.hpp"
+#include "caffe/gpu_libraries.hpp"
 #include "caffe/io/json.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
@@ -31,7 +32,23 @@ class DeviceQuery : public Command {
   }
 
  private:
+  static void QueryLibraries(JsonObject* root) {
+    for (const GpuLibrary& library : GpuLibraries()) {
+      const std::string file = library.path.empty() ? "" : " (" + library.path + ")";
+      const std::string problem = library.problem.empty() ? "" : ": " + library.problem;
+      LOG_IF(INFO, problem.empty()) << "Library " << library.name << " " << library.version << file;
+      LOG_IF(WARNING, !problem.empty())
+          << "Library " << library.name << " " << library.version << file << problem;
+      JsonObject* json = AddJson(root, "libraries");
+      PutJson(json, "name", library.name);
+      PutJson(json, "version", library.version);
+      PutJson(json, "path", library.path);
+      PutJson(json, "problem", library.problem);
+    }
+  }
+
   void QueryGpus(JsonObject* root) const {
+    QueryLibraries(root);  // first: where they are wrong, no GPU may be had
     const std::vector<int> gpus = ParseGpus(gpu_);
     const std::vector<std::string> descriptions = DescribeGpus(gpus);
     LOG(INFO) << "Querying GPUs " << gpu_;
@@ -49,7 +66,9 @@ class DeviceQuery : public Command {
 
 const CommandRegistrar<DeviceQuery> device_query_registrar(
     "device_query", {.summary = "show this machine's devices",
-                     .about = "Describes the processor and the libraries that serve it, or GPUs.",
+                     .about = "Describes the processor and the libraries that serve it, or GPUs "
+                              "and the versions and files "
+                              "of NVIDIA's libraries.",
                      .examples = "caffe device_query\n"
                                  "caffe device_query --gpu=all"});
 

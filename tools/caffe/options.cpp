@@ -224,21 +224,27 @@ NetOptions NetFlags::ToNetOptions(bool with_backward) const {
   return options;
 }
 
-std::unique_ptr<Net> NetFlags::MakeNet(const std::string& file, Phase for_phase,
-                                       const NetOptions& options, int64_t* read_ahead,
-                                       const std::function<void(NetParameter*)>& prepare) const {
+NetParameter NetFlags::ReadNet(const std::string& file, Phase for_phase, int64_t* read_ahead,
+                               const std::function<void(NetParameter*)>& prepare) const {
   const LenientReading reading(lenient);
   NetParameter param = ReadNetText(file);
   if (prepare) prepare(&param);
   for (const std::string& text : overrides) Override(text, &param);
   SetNetState(for_phase, level, stages, &param);
-  NetOptions of_file = options;
-  of_file.file = file;
   WithLayerPosition(file, for_phase, [&] {
     const int64_t bytes = needs_data ? 0 : PutInputs(&param);
     if (read_ahead != nullptr) *read_ahead = bytes;
   });
-  return std::make_unique<Net>(param, of_file);
+  return param;
+}
+
+std::unique_ptr<Net> NetFlags::MakeNet(const std::string& file, Phase for_phase,
+                                       const NetOptions& options, int64_t* read_ahead,
+                                       const std::function<void(NetParameter*)>& prepare) const {
+  const LenientReading reading(lenient);
+  NetOptions of_file = options;
+  of_file.file = file;
+  return std::make_unique<Net>(ReadNet(file, for_phase, read_ahead, prepare), of_file);
 }
 
 SolverParameter NetFlags::ReadSolver(const std::string& file) const {

@@ -64,6 +64,9 @@ struct NetFlags {
   std::unique_ptr<Net> MakeNet(const std::string& file, Phase for_phase, const NetOptions& options,
                                int64_t* read_ahead = nullptr,
                                const std::function<void(NetParameter*)>& prepare = nullptr) const;
+  // Its definition.
+  NetParameter ReadNet(const std::string& file, Phase for_phase, int64_t* read_ahead = nullptr,
+                       const std::function<void(NetParameter*)>& prepare = nullptr) const;
   // The definition in `file`, with these flags in it. Overrides of a net (net_param..., layer[...])
   // change the net that the solver names. Inputs are left to PutInputs().
   SolverParameter ReadSolver(const std::string& file) const;

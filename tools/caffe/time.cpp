@@ -1,16 +1,24 @@
 // caffe time: a model's time per pass and per layer.
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <functional>
 #include <iostream>
+#include <limits>
+#include <memory>
+#include <optional>
 #include <sstream>
 
 #include "caffe/common.hpp"
+#include "caffe/error.hpp"
 #include "caffe/io/json.hpp"
 #include "caffe/plan_report.hpp"
+#include "caffe/solver.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
+#include "tools/caffe/noise.hpp"
 #include "tools/caffe/options.hpp"
 
 namespace caffe::tools {
@@ -18,6 +26,8 @@ namespace {
 
 // Passes until a GPU has captured its steps and its clocks are up.
 constexpr int kWarmUps = 3;
+// Passes that are launched before the host waits.
+constexpr int kPassesOfBlock = 10;
 
 double Milliseconds(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -60,6 +70,66 @@ void TimeWholePasses(Net& net, int iterations) {
   }
 }
 
+double ThreadSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Passes that are launched one after the other, as training does: the host waits for none of a
+// block but the last.
+struct BlockTimes {
+  std::vector<double> pass_ms;  // by block, sorted: a pass's share of it
+  double host_idle_share = 0;   // of the time of all blocks, in which the host's thread waited
+
+  double Percentile(double share) const {
+    return pass_ms[static_cast<size_t>(share * static_cast<double>(pass_ms.size() - 1) + 0.5)];
+  }
+};
+
+// `launch(n)` launches n passes and waits for the last.
+BlockTimes TimeBlocks(int passes, const std::function<void(int)>& launch) {
+  launch(kWarmUps);
+  BlockTimes times;
+  const double thread_begin = ThreadSeconds();
+  double sum = 0;
+  for (int left = passes; left > 0; left -= kPassesOfBlock) {
+    const int block = std::min(left, kPassesOfBlock);
+    const double milliseconds = Milliseconds([&] { launch(block); });
+    sum += milliseconds;
+    times.pass_ms.push_back(milliseconds / block);
+  }
+  times.host_idle_share = std::max(0.0, 1 - 1e3 * (ThreadSeconds() - thread_begin) / sum);
+  std::sort(times.pass_ms.begin(), times.pass_ms.end());
+  return times;
+}
+
+BlockTimes TimeBlocks(Net& net, int passes) {
+  return TimeBlocks(passes, [&](int block) {
+    for (int i = 0; i < block; ++i) net.LaunchForwardBackward();
+    for (int i = 0; i < block; ++i) net.AwaitLoss();
+  });
+}
+
+// What the update of a benchmark does: momentum and decay, at a rate that changes little.
+SolverParameter SolverOf(const NetParameter& net, const NetFlags& flags) {
+  SolverParameter solver;
+  *solver.mutable_net_param() = net;
+  solver.mutable_train_state()->set_level(flags.level);
+  for (const std::string& stage : flags.stages) solver.mutable_train_state()->add_stage(stage);
+  solver.set_precision(flags.precision.value_or(FP32));
+  solver.set_memory_limit(flags.memory_limit);
+  solver.set_base_lr(1e-4f);
+  solver.set_lr_policy("fixed");
+  solver.set_momentum(0.9f);
+  solver.set_weight_decay(1e-4f);
+  solver.set_max_iter(std::numeric_limits<int>::max());
+  solver.set_display(0);
+  solver.set_random_seed(1);
+  solver.set_snapshot_after_train(false);
+  return solver;
+}
+
 // Sums over all iterations, in milliseconds.
 struct PassTimes {
   double forward = 0, backward = 0, total = 0;
@@ -100,6 +170,44 @@ void LogTimes(Net& net, int iterations, const PassTimes& times) {
   LOG(INFO) << "Total Time: " << times.total << " ms.";
 }
 
+void PutBlocks(const BlockTimes& times, int64_t batch, bool updates, JsonObject* root) {
+  JsonObject* blocks = JsonField(root, "pipelined");
+  PutJson(blocks, "updates", updates);
+  PutJson(blocks, "p10_ms", times.Percentile(0.1));
+  PutJson(blocks, "p50_ms", times.Percentile(0.5));
+  PutJson(blocks, "p90_ms", times.Percentile(0.9));
+  PutJson(blocks, "host_idle_share", times.host_idle_share);
+  if (batch > 0) {
+    PutJson(root, "batch", batch);
+    PutJson(blocks, "images_per_s", 1e3 * static_cast<double>(batch) / times.Percentile(0.5));
+  }
+}
+
+void PutCaptures(const PlanCaptures& captures, JsonObject* root) {
+  JsonObject* json = JsonField(root, "captured");
+  PutJson(json, "stretches", captures.stretches);
+  PutJson(json, "nodes", captures.nodes);
+  PutJson(json, "refused", captures.refused);
+  PutJson(json, "reason", captures.reason);
+}
+
+// Each step with what it took when it ran alone, and what it moves and computes.
+void PutSteps(Net& net, JsonObject* root) {
+  const std::vector<double> milliseconds = StepMilliseconds(net);
+  const std::vector<PlanStep> steps = PlanSteps(net);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    JsonObject* step = AddJson(root, "steps");
+    PutJson(step, "layers", steps[i].layers);
+    PutJson(step, "op", steps[i].op);
+    PutJson(step, "kernel", steps[i].kernel);
+    if (!steps[i].algorithms.empty()) PutJson(step, "algorithm", steps[i].algorithms[0]);
+    PutJson(step, "backward", steps[i].is_backward);
+    PutJson(step, "ms", milliseconds[i]);
+    PutJson(step, "bytes", steps[i].bytes);
+    PutJson(step, "flops", steps[i].flops);
+  }
+}
+
 JsonObject ToJson(Net& net, int iterations, const PassTimes& times) {
   JsonObject root;
   PutJson(&root, "net", net.name());
@@ -131,6 +239,14 @@ class Time : public Command {
     net_flags_.AddInputs(app);
     net_flags_.AddOverrides(app, "layer[data].data_param.batch_size=16");
     net_flags_.AddMemoryLimit(app);
+    app.add_flag("--noise", feeds_noise_,
+                 "Feed normal noise that lies in the device's memory, in the place of data layers");
+    app.add_option("--batch", batch_, "Items of a batch of that noise; implies --noise")
+        ->type_name("N")
+        ->default_str("the definition's own")
+        ->check(CLI::PositiveNumber);
+    app.add_flag("--update", updates_,
+                 "Also time passes that end with an update of the weights, as training does");
     app.add_flag("--explain", explains_,
                  "Also print each step's kernel and why better ones refused");
     AddJsonFlag(app, &json_);
@@ -138,29 +254,69 @@ class Time : public Command {
 
   void Run() override {
     RequireModel(model_);
+    const auto start = std::chrono::steady_clock::now();
     UseDevice(gpu_);
-    const bool is_training = net_flags_.phase == TRAIN;
-    const std::unique_ptr<Net> made =
-        net_flags_.MakeNet(model_, net_flags_.phase, net_flags_.ToNetOptions(is_training));
-    Net& net = *made;
-    if (explains_) LogSteps(net);
-    RunOnce(net, is_training);
+    Require(!updates_ || net_flags_.phase == TRAIN,
+            "-update needs a net that is trained; leave out -phase TEST");
+    Make();
+    if (explains_) LogSteps(*net_);
+    RunOnce(*net_, net_flags_.phase == TRAIN);
+    const std::chrono::duration<double> started = std::chrono::steady_clock::now() - start;
     LOG(INFO) << "*** Benchmark begins ***";
     LOG(INFO) << "Testing for " << iterations_ << " iterations.";
     // A GPU replays whole passes, but times its steps one by one: first the passes, then the steps.
     const bool is_gpu = Caffe::mode() == Caffe::GPU;
-    if (is_gpu) TimeWholePasses(net, iterations_);
-    const PassTimes times = TimeSteps(net, iterations_, /*logs_iterations=*/!is_gpu);
-    LogTimes(net, iterations_, times);
+    if (is_gpu && !updates_) TimeWholePasses(*net_, iterations_);
+    std::optional<BlockTimes> blocks;
+    if (is_gpu || updates_) blocks = TimePipelined();
+    const PlanCaptures captures = CapturesOf(*net_);
+    const PassTimes times = TimeSteps(*net_, iterations_, /*logs_iterations=*/!is_gpu);
+    LogTimes(*net_, iterations_, times);
+    if (blocks) {
+      LOG(INFO) << "Pass in a row" << (updates_ ? " with update" : "") << ": "
+                << blocks->Percentile(0.5) << " ms (10 % below " << blocks->Percentile(0.1)
+                << ", 10 % above " << blocks->Percentile(0.9) << ").";
+    }
     LOG(INFO) << "*** Benchmark ends ***";
-    if (json_) std::cout << FormatJson(ToJson(net, iterations_, times));
+    if (!json_) return;
+    JsonObject root = ToJson(*net_, iterations_, times);
+    PutJson(&root, "start_seconds", started.count());
+    PutJson(&root, "plan_bytes", MemoryOfPlan(*net_, updates_ ? 1 : 0).total());
+    if (blocks) PutBlocks(*blocks, items_, updates_, &root);
+    PutCaptures(captures, &root);
+    PutSteps(*net_, &root);
+    std::cout << FormatJson(root);
   }
 
  private:
+  // The net, and with --update the solver that trains it.
+  void Make() {
+    if (feeds_noise_ || batch_ > 0) items_ = ReplaceDataByNoise(model_, batch_, &net_flags_);
+    const bool is_training = net_flags_.phase == TRAIN;
+    if (updates_) {
+      const NetParameter definition = net_flags_.ReadNet(model_, TRAIN);
+      solver_ = std::make_unique<Solver>(
+          SolverOf(definition, net_flags_),
+          SolverOptions{.keep_all = false, .file = model_, .lenient = net_flags_.lenient});
+      net_ = solver_->shared_net();
+    } else {
+      net_ = net_flags_.MakeNet(model_, net_flags_.phase, net_flags_.ToNetOptions(is_training));
+    }
+    if (items_ > 0) PutNoise(net_flags_.ReadNet(model_, net_flags_.phase), *net_);
+  }
+
+  BlockTimes TimePipelined() {
+    if (solver_ == nullptr) return TimeBlocks(*net_, iterations_);
+    return TimeBlocks(iterations_, [&](int block) { solver_->Step(block); });
+  }
+
   std::string model_, gpu_;
-  int iterations_ = 50;
+  int iterations_ = 50, batch_ = 0;
+  int64_t items_ = 0;  // of a batch of noise; 0: data layers make the batches
   NetFlags net_flags_;
-  bool explains_ = false, json_ = false;
+  std::shared_ptr<Net> net_;
+  std::unique_ptr<Solver> solver_;
+  bool explains_ = false, json_ = false, feeds_noise_ = false, updates_ = false;
 };
 
 const CommandRegistrar<Time> time_registrar(
@@ -168,7 +324,8 @@ const CommandRegistrar<Time> time_registrar(
              .about = "Runs forward and backward passes of a net and prints the time of each "
                       "pass and of each layer, in milliseconds.",
              .examples = "caffe time lenet.prototxt --iterations=10\n"
-                         "caffe time lenet.prototxt --phase=TEST --precision=bf16"});
+                         "caffe time lenet.prototxt --phase=TEST --precision=bf16\n"
+                         "caffe time resnet50.prototxt --gpu=0 --batch=256 --update --json"});
 
 }  // namespace
 }  // namespace caffe::tools

@@ -4,15 +4,25 @@
 #include <glog/logging.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <system_error>
+#include <vector>
+
+#include "caffe/core/host_name.hpp"
+#include "caffe/error.hpp"
 
 namespace caffe::cuda {
 namespace {
+
+// Nothing that is tried takes longer.
+constexpr std::time_t kLongestAttempt = 600;
 
 std::string FileOfUser() {
   const auto variable = [](const char* name) -> std::string {
@@ -24,6 +34,33 @@ std::string FileOfUser() {
   return (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/cortado/algorithms.tsv";
 }
 
+// Tells this process from an earlier one that had its number, as all first ones of containers do.
+const std::string& StartOfThisProcess() {
+  static const std::string start = [] {
+    std::random_device random;
+    return std::to_string((uint64_t{random()} << 32) | random());
+  }();
+  return start;
+}
+
+std::vector<std::string> FieldsOf(const std::string& line) {
+  std::vector<std::string> fields(1);
+  for (const char one : line) {
+    if (one == '\t') {
+      fields.emplace_back();
+    } else {
+      fields.back() += one;
+    }
+  }
+  return fields;
+}
+
+bool IsText(const std::string& line) {
+  return std::none_of(line.begin(), line.end(), [](char one) {
+    return static_cast<unsigned char>(one) < ' ' && one != '\t';
+  });
+}
+
 }  // namespace
 
 AlgorithmCache& AlgorithmCache::OfUser() {
@@ -31,19 +68,60 @@ AlgorithmCache& AlgorithmCache::OfUser() {
   return cache;
 }
 
+bool AlgorithmCache::Attempt::IsOver() const {
+  if (std::time(nullptr) - time > kLongestAttempt) return true;
+  if (host != HostName()) return false;  // nobody can tell
+  return process == getpid() || (kill(process, 0) != 0 && errno == ESRCH);
+}
+
+// False for a line that says nothing.
+bool AlgorithmCache::Read(const std::string& line) {
+  const std::vector<std::string> fields = FieldsOf(line);
+  if (!IsText(line) || fields.size() < 2 || fields[0].empty() || fields[1].empty()) return false;
+  if (fields[1][0] != '?') {
+    algorithms_[fields[0]] = fields[1];
+    attempts_.erase(fields[0]);
+    return fields.size() == 2;
+  }
+  if (fields.size() != 6) return false;
+  attempts_[fields[0]][fields[4]] = {fields[1].substr(1), fields[2], std::atoi(fields[3].c_str()),
+                                     static_cast<std::time_t>(std::atoll(fields[5].c_str()))};
+  return true;
+}
+
 void AlgorithmCache::Load() {
   if (is_loaded_) return;
   is_loaded_ = true;
-  std::ifstream file(file_);
+  std::ifstream file(file_, std::ios::binary);
+  int lines = 0, damaged = 0, first_damaged = 0;
   for (std::string line; std::getline(file, line);) {
-    const size_t tab = line.find('\t');
-    if (tab != std::string::npos) algorithms_[line.substr(0, tab)] = line.substr(tab + 1);
+    ++lines;
+    ends_in_a_line_ = file.eof();
+    if (Read(line)) continue;
+    if (damaged++ == 0) first_damaged = lines;
   }
+  if (damaged > 0) {
+    LOG(WARNING) << file_ << ": " << damaged << " of " << lines
+                 << " lines are damaged and ignored, the first is line " << first_damaged
+                 << "; what they said is measured anew";
+  }
+}
+
+void AlgorithmCache::TellOfOtherChips(const std::string& key) {
+  if (has_told_of_chips_ || algorithms_.empty()) return;
+  has_told_of_chips_ = true;
+  const std::string chip = key.substr(0, key.find('|'));
+  const auto begin = algorithms_.lower_bound(chip + "|");
+  if (begin != algorithms_.end() && begin->first.rfind(chip + "|", 0) == 0) return;
+  const std::string& other = algorithms_.begin()->first;
+  LOG(INFO) << file_ << " has measurements of " << other.substr(0, other.find('|'))
+            << " and none of " << chip << ", whose algorithms are measured now";
 }
 
 std::optional<std::string> AlgorithmCache::Find(const std::string& key) {
   const std::lock_guard lock(mutex_);
   Load();
+  TellOfOtherChips(key);
   const auto found = algorithms_.find(key);
   if (found == algorithms_.end()) return std::nullopt;
   return found->second;
@@ -53,10 +131,44 @@ void AlgorithmCache::Store(const std::string& key, const std::string& algorithm)
   const std::lock_guard lock(mutex_);
   Load();
   algorithms_[key] = algorithm;
+  attempts_.erase(key);
+  Append(StrCat(key, '\t', algorithm));
+}
+
+bool AlgorithmCache::IsLost(const std::string& key, const std::string& algorithm) const {
+  const auto found = attempts_.find(key);
+  if (found == attempts_.end()) return false;
+  return std::any_of(found->second.begin(), found->second.end(), [&](const auto& attempt) {
+    const auto& [start, last] = attempt;
+    return start != StartOfThisProcess() && last.algorithm == algorithm && last.IsOver();
+  });
+}
+
+bool AlgorithmCache::HasCrashed(const std::string& key, const std::string& algorithm) {
+  const std::lock_guard lock(mutex_);
+  Load();
+  return IsLost(key, algorithm);
+}
+
+bool AlgorithmCache::Try(const std::string& key, const std::string& algorithm) {
+  const std::lock_guard lock(mutex_);
+  Load();
+  if (IsLost(key, algorithm)) {
+    LOG(WARNING) << algorithm << " is not tried for " << key
+                 << ": an earlier process tried it last and did not come back";
+    return false;
+  }
+  Append(StrCat(key, "\t?", algorithm, '\t', HostName(), '\t', getpid(), '\t', StartOfThisProcess(),
+                '\t', std::time(nullptr)));
+  return true;
+}
+
+// One write of one line, which O_APPEND keeps apart from those of other processes.
+void AlgorithmCache::Append(std::string line) {
+  line += '\n';
+  if (std::exchange(ends_in_a_line_, false)) line = '\n' + line;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(file_).parent_path(), ignored);
-  // One write of one line, which O_APPEND keeps apart from those of other processes.
-  const std::string line = key + "\t" + algorithm + "\n";
   const int file = open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   const bool is_written =
       file >= 0 && write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());

@@ -1,6 +1,7 @@
 // Which algorithm was the fastest for an op and its shapes: measured once per machine.
 #pragma once
 
+#include <ctime>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -8,9 +9,10 @@
 
 namespace caffe::cuda {
 
-// A text file with a line "key<tab>algorithm" per measurement. Any number of processes may share
-// it: each appends whole lines, and the last line of a key counts. A file that cannot be read or
-// written costs measurements, no more. Calls from several threads are in order.
+// A text file with a line "key<tab>algorithm" per measurement and a line
+// "key<tab>?algorithm<tab>host<tab>process<tab>start<tab>time" per attempt. Any number of processes
+// may share it: each appends whole lines, and the last measurement of a key counts. A file that
+// cannot be read or written costs measurements, no more. Calls from several threads are in order.
 class AlgorithmCache {
  public:
   explicit AlgorithmCache(std::string file) : file_(std::move(file)) {}
@@ -18,16 +20,41 @@ class AlgorithmCache {
   // CAFFE_ALGORITHM_CACHE, else cortado/algorithms.tsv in XDG_CACHE_HOME or ~/.cache.
   static AlgorithmCache& OfUser();
 
+  const std::string& file() const { return file_; }
+
+  // A key begins with the chip, then '|'.
   std::optional<std::string> Find(const std::string& key);
   void Store(const std::string& key, const std::string& algorithm);
 
+  // Notes in the file that this process tries the algorithm from now on, until it tries another one
+  // for the key or stores the fastest. False, and no note, for one that a process tried last and
+  // never came back from: it crashed, hung, or left the device unusable.
+  bool Try(const std::string& key, const std::string& algorithm);
+  bool HasCrashed(const std::string& key, const std::string& algorithm);
+
  private:
+  // The last attempt of one process at a key.
+  struct Attempt {
+    std::string algorithm, host;
+    int process = 0;
+    std::time_t time = 0;
+    // Whether its process cannot come back any more.
+    bool IsOver() const;
+  };
+
   void Load();
+  bool Read(const std::string& line);
+  void TellOfOtherChips(const std::string& key);
+  bool IsLost(const std::string& key, const std::string& algorithm) const;
+  void Append(std::string line);
 
   const std::string file_;
   std::mutex mutex_;
   bool is_loaded_ = false;
+  bool ends_in_a_line_ = false;  // that was not finished
+  bool has_told_of_chips_ = false;
   std::map<std::string, std::string> algorithms_;
+  std::map<std::string, std::map<std::string, Attempt>> attempts_;  // by key and process
 };
 
 }  // namespace caffe::cuda

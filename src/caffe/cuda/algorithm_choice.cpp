@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
+#include <random>
 #include <string_view>
 
+#include "caffe/device/timed_event.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::cuda {
@@ -14,6 +16,37 @@ namespace {
 
 constexpr int kTimedRuns = 3;
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr int64_t kNoiseValues = 1 << 20;
+
+// The same numbers each time.
+const std::vector<float>& NormalNoise() {
+  static const std::vector<float> noise = [] {
+    std::mt19937 generator(1);
+    std::normal_distribution<float> normal;
+    std::vector<float> values(kNoiseValues);
+    for (float& value : values) value = normal(generator);
+    return values;
+  }();
+  return noise;
+}
+
+// Normal noise, which repeats after kNoiseValues.
+void FillWithNoise(Device& device, DType type, void* to, size_t bytes) {
+  const int64_t count = std::min<int64_t>(kNoiseValues, static_cast<int64_t>(bytes / SizeOf(type)));
+  std::vector<char> block(static_cast<size_t>(count) * SizeOf(type));
+  TensorView from, converted;
+  from.shape = converted.shape = Shape({count});
+  from.data = const_cast<float*>(NormalNoise().data());
+  converted.dtype = type;
+  converted.data = block.data();
+  CopyTensor(from, converted);
+  device.CopyFromHost(to, block.data(), block.size());
+  for (size_t done = block.size(); done > 0 && done < bytes;) {
+    const size_t more = std::min(done, bytes - done);
+    device.compute_stream().Copy(static_cast<char*>(to) + done, to, more);
+    done += more;
+  }
+}
 
 std::string TextOf(std::span<const OperandDesc> operands) {
   std::string text;
@@ -52,33 +85,44 @@ size_t ChooseAlgorithm(AlgorithmCache& cache, const std::string& key,
     const auto found = std::find(names.begin(), names.end(), *known);
     if (found != names.end()) return static_cast<size_t>(found - names.begin());
   }
-  const std::vector<double> seconds = timer();
+  const std::vector<double> seconds = timer([&](size_t i) { return cache.Try(key, names[i]); });
   const auto least = std::min_element(seconds.begin(), seconds.end());
-  if (least == seconds.end() || std::isinf(*least)) return 0;
+  if (least == seconds.end() || std::isinf(*least)) {
+    const auto first = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+      return !cache.HasCrashed(key, name);
+    });
+    return first == names.end() ? 0 : static_cast<size_t>(first - names.begin());
+  }
   const size_t fastest = static_cast<size_t>(least - seconds.begin());
   cache.Store(key, names[fastest]);
   return fastest;
 }
 
-std::vector<double> TimeAlgorithms(Device& device, std::span<const size_t> buffer_bytes,
-                                   size_t count, const AlgorithmLaunch& launch) {
+std::vector<double> TimeAlgorithms(Device& device, std::span<const TimedBuffer> buffers,
+                                   size_t count, const AlgorithmLaunch& launch,
+                                   const MayTryAlgorithm& may_try) {
+  device.MakeCurrent();
   std::vector<std::shared_ptr<void>> memory;
-  std::vector<void*> buffers;
+  std::vector<void*> places;
   try {
-    for (const size_t bytes : buffer_bytes) {
-      memory.push_back(device.Allocate(bytes));
-      buffers.push_back(memory.back().get());
+    for (const TimedBuffer& buffer : buffers) {
+      memory.push_back(device.Allocate(buffer.bytes));
+      places.push_back(memory.back().get());
     }
   } catch (const DeviceError&) {
     return {};
   }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].numbers) FillWithNoise(device, *buffers[i].numbers, places[i], buffers[i].bytes);
+  }
   Stream& stream = device.compute_stream();
-  const std::unique_ptr<Event> begin = device.MakeEvent(), end = device.MakeEvent();
+  const std::unique_ptr<Event> begin = MakeTimedEvent(device), end = MakeTimedEvent(device);
   std::vector<double> seconds(count, kNever);
   for (size_t algorithm = 0; algorithm < count; ++algorithm) {
+    if (!may_try(algorithm)) continue;
     for (int run = 0; run <= kTimedRuns; ++run) {  // the first one warms up
       stream.Record(*begin);
-      if (!launch(algorithm, buffers)) break;
+      if (!launch(algorithm, places)) break;
       stream.Record(*end);
       end->Synchronize();
       if (run > 0) seconds[algorithm] = std::min(seconds[algorithm], end->SecondsSince(*begin));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,13 +30,17 @@ std::string ProblemOf(const KernelRequest& request);
 std::string AlgorithmKey(const CudaDevice& device, std::string_view library, size_t version,
                          std::string_view problem);
 
+// Asked before each algorithm is tried; false: leave it out.
+using MayTryAlgorithm = std::function<bool(size_t algorithm)>;
+
 // Seconds that each candidate took, infinity for one that does not run; empty where none could be
 // tried.
-using AlgorithmTimer = std::function<std::vector<double>()>;
+using AlgorithmTimer = std::function<std::vector<double>(const MayTryAlgorithm& may_try)>;
 
 // Index of the candidate to take: the one that the cache has for the key, else the fastest, which
-// the cache then has. The timer is not called where there is one candidate or a known one. The
-// first where nothing could be timed, and then the cache learns nothing.
+// the cache then has. The timer is not called where there is one candidate or a known one. Where
+// nothing could be timed, the first that no earlier process was lost with, and the cache learns
+// nothing.
 size_t ChooseAlgorithm(AlgorithmCache& cache, const std::string& key,
                        std::span<const std::string> names, const AlgorithmTimer& timer);
 
@@ -43,9 +48,16 @@ size_t ChooseAlgorithm(AlgorithmCache& cache, const std::string& key,
 // run.
 using AlgorithmLaunch = std::function<bool(size_t algorithm, std::span<void* const> buffers)>;
 
-// Times `count` algorithms, each by its best run, in zeroed buffers of these sizes. Empty where the
-// device has no memory for them.
-std::vector<double> TimeAlgorithms(Device& device, std::span<const size_t> buffer_bytes,
-                                   size_t count, const AlgorithmLaunch& launch);
+struct TimedBuffer {
+  size_t bytes = 0;
+  std::optional<DType> numbers;  // nothing: scratch memory
+};
+
+// Times `count` algorithms, each by its best run, in buffers of their own. Numbers are drawn from
+// the normal distribution: on zeros chips are faster, and not all algorithms by the same factor.
+// Empty where the device has no memory for them.
+std::vector<double> TimeAlgorithms(Device& device, std::span<const TimedBuffer> buffers,
+                                   size_t count, const AlgorithmLaunch& launch,
+                                   const MayTryAlgorithm& may_try);
 
 }  // namespace caffe::cuda

@@ -1,7 +1,10 @@
 #include "caffe/cuda/cuda_check.hpp"
 
+#include <cstdlib>
 #include <string>
 #include <string_view>
+
+#include "caffe/device/device_fault.hpp"
 
 namespace caffe::cuda {
 namespace {
@@ -27,7 +30,9 @@ const char* Advice(cudaError_t status) {
     case cudaErrorIllegalInstruction:
     case cudaErrorLaunchFailure:
     case cudaErrorAssert:
-      return "the error is of a kernel launched before; CUDA_LAUNCH_BLOCKING=1 names its step";
+      return AreLaunchesBlocking() ? nullptr
+                                   : "a kernel launched before has failed; run again with "
+                                     "CUDA_LAUNCH_BLOCKING=1, which names its layer";
     case cudaErrorECCUncorrectable:
     case cudaErrorHardwareStackError:
     case cudaErrorDevicesUnavailable:
@@ -38,16 +43,46 @@ const char* Advice(cudaError_t status) {
   }
 }
 
+// Errors after which the device serves this process no more.
+bool IsFault(cudaError_t status) {
+  switch (status) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorHardwareStackError:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
+bool AreLaunchesBlocking() {
+  const char* const variable = std::getenv("CUDA_LAUNCH_BLOCKING");
+  return variable != nullptr && std::string_view(variable) == "1";
+}
+
+void ForgetCudaError() {
+  if (!IsFault(cudaPeekAtLastError())) cudaGetLastError();
+}
+
 void ThrowCudaError(cudaError_t status, const char* call) {
-  cudaGetLastError();  // what can be forgotten is, so that the next call does not report it again
+  ForgetCudaError();  // so that the next call does not report it again
   // "cudaMalloc" of "cudaMalloc(&p, bytes)": a message names calls, not our variables.
   const std::string_view name = std::string_view(call).substr(0, std::string_view(call).find('('));
   const char* advice = Advice(status);
-  throw DeviceError(StrCat("cuda: ", name, ": ", cudaGetErrorString(status), " (",
-                           cudaGetErrorName(status), ")", advice == nullptr ? "" : "; ",
-                           advice == nullptr ? "" : advice));
+  const std::string message =
+      StrCat("cuda: ", name, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")",
+             advice == nullptr ? "" : "; ", advice == nullptr ? "" : advice);
+  if (IsFault(status) && !AreLaunchesBlocking()) throw DeviceFault(message);
+  throw DeviceError(message);
 }
 
 }  // namespace caffe::cuda

@@ -9,6 +9,7 @@
 #include "caffe/cuda/cuda_stream.hpp"
 #include "caffe/cuda/pinned_memory.hpp"
 #include "caffe/device/host_memory.hpp"
+#include "caffe/device/timed_event.hpp"
 
 namespace caffe::cuda {
 namespace {
@@ -105,9 +106,11 @@ class RealCudaDevice final : public CudaDevice {
     MakeCurrent();
     stream_->CopyFromHost(device, host, bytes);
   }
+  // Not the device: that is an error while another thread captures on any of its streams.
   void Synchronize() override {
     MakeCurrent();
-    CAFFE_CUDA_CHECK(cudaDeviceSynchronize());
+    stream_->Synchronize();
+    default_stream_->Synchronize();
   }
 
   Stream& compute_stream() override { return *stream_; }
@@ -118,12 +121,12 @@ class RealCudaDevice final : public CudaDevice {
   }
   std::unique_ptr<Event> MakeEvent() override {
     MakeCurrent();
-    return MakeCudaEvent();
+    return MakeCudaEvent(false);
   }
 
  private:
   [[noreturn]] void ThrowOutOfMemory(size_t bytes) const {
-    cudaGetLastError();
+    ForgetCudaError();
     size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
     throw DeviceError(
@@ -199,7 +202,9 @@ std::shared_ptr<Device> DescribeChip(std::string_view name) {
                                " and their compute capabilities"));
 }
 
-// One object per device, so that nets on it share its stream and are in order.
+// One object per device, so that nets on it share its stream and are in order. Nets in several
+// threads may: launches are in the order of the calls, and each net captures on a stream of its
+// own.
 std::shared_ptr<Device> MakeRealDevice(int id) {
   static std::mutex mutex;
   static std::map<int, std::shared_ptr<Device>> devices;
@@ -217,6 +222,12 @@ std::shared_ptr<Device> MakeRealDevice(int id) {
   return device;
 }
 
+std::unique_ptr<Event> MakeTimedCudaEvent(Device& device) {
+  device.MakeCurrent();
+  return MakeCudaEvent(true);
+}
+
+const TimedEventRegistrar timed_event_registrar(DeviceKind::kCuda, MakeTimedCudaEvent);
 const HostMemoryRegistrar host_memory_registrar(DeviceKind::kCuda, AllocatePinned);
 const DevicePeaksRegistrar peaks_registrar(DeviceKind::kCuda, PeaksOfChip);
 const DeviceRegistrar registrar(DeviceKind::kCuda, {.make = MakeRealDevice,

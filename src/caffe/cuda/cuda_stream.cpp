@@ -1,13 +1,20 @@
 #include "caffe/cuda/cuda_stream.hpp"
 
+#include <atomic>
+
+#include "caffe/cuda/staging_ring.hpp"
+
 namespace caffe::cuda {
 namespace {
 
 class CudaEvent final : public Event {
  public:
-  CudaEvent() {
+  // Waiting spins where events are timed: their ends are awaited by those who measure.
+  explicit CudaEvent(bool is_timed) {
     cudaEvent_t event;
-    CAFFE_CUDA_CHECK(cudaEventCreate(&event));
+    const unsigned flags =
+        is_timed ? cudaEventDefault : cudaEventDisableTiming | cudaEventBlockingSync;
+    CAFFE_CUDA_CHECK(cudaEventCreateWithFlags(&event, flags));
     handle_.reset(event);
   }
   cudaEvent_t native() const { return handle_.get(); }
@@ -18,7 +25,7 @@ class CudaEvent final : public Event {
       CheckCuda(status, "cudaEventQuery");
       return true;
     }
-    cudaGetLastError();  // it is no error, but would be taken for that of a launch
+    ForgetCudaError();  // it is no error, but would be taken for that of a launch
     return false;
   }
   double SecondsSince(const Event& earlier) const override {
@@ -65,9 +72,18 @@ class CudaStream final : public Stream {
   }
 
   void CopyFromHost(void* device, const void* host, size_t bytes) override {
-    CAFFE_CUDA_CHECK(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, handle_.get()));
+    CheckNotCapturing();
+    const auto copy = [&](void* to, const void* from, size_t part) {
+      CAFFE_CUDA_CHECK(cudaMemcpyAsync(to, from, part, cudaMemcpyHostToDevice, handle_.get()));
+    };
+    if (StagingRing::Takes(bytes)) {
+      ring_.Send(*this, device, host, bytes, copy);
+    } else {
+      copy(device, host, bytes);
+    }
   }
   void CopyToHost(void* host, const void* device, size_t bytes) override {
+    CheckNotCapturing();
     CAFFE_CUDA_CHECK(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, handle_.get()));
   }
   void FillZero(void* device, size_t bytes) override {
@@ -77,15 +93,17 @@ class CudaStream final : public Stream {
     CAFFE_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_.get()));
   }
 
-  bool can_capture() const override { return true; }
+  bool can_capture() const override { return !AreLaunchesBlocking(); }
   void BeginCapture() override {
     CAFFE_CUDA_CHECK(cudaStreamBeginCapture(handle_.get(), cudaStreamCaptureModeThreadLocal));
+    is_capturing_ = true;
   }
   std::unique_ptr<CapturedGraph> EndCapture() override {
+    is_capturing_ = false;
     cudaGraph_t graph = nullptr;
     const cudaError_t status = cudaStreamEndCapture(handle_.get(), &graph);
     GraphHandle owned(graph);
-    if (status != cudaSuccess) cudaGetLastError();
+    if (status != cudaSuccess) ForgetCudaError();
     if (status != cudaSuccess || graph == nullptr) return nullptr;
     return std::make_unique<CudaGraph>(std::move(owned));
   }
@@ -94,7 +112,14 @@ class CudaStream final : public Stream {
   }
 
  private:
+  // What is replayed would read the host's memory as it is then.
+  void CheckNotCapturing() const {
+    CAFFE_ASSERT(!is_capturing_, "a copy between host and device is captured");
+  }
+
   StreamHandle handle_;
+  StagingRing ring_{[] { return MakeCudaEvent(false); }};
+  std::atomic<bool> is_capturing_ = false;
 };
 
 }  // namespace
@@ -109,8 +134,8 @@ std::unique_ptr<Stream> DefaultCudaStream() {
   return std::make_unique<CudaStream>(StreamHandle());
 }
 
-std::unique_ptr<Event> MakeCudaEvent() {
-  return std::make_unique<CudaEvent>();
+std::unique_ptr<Event> MakeCudaEvent(bool is_timed) {
+  return std::make_unique<CudaEvent>(is_timed);
 }
 
 }  // namespace caffe::cuda

@@ -27,7 +27,7 @@ using GraphExecHandle = UniqueHandle<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 // On the calling thread's current device.
 std::unique_ptr<Stream> MakeCudaStream();
-std::unique_ptr<Event> MakeCudaEvent();
+std::unique_ptr<Event> MakeCudaEvent(bool is_timed);
 // CUDA's own of the device that is current when it is used (the "legacy" one, with which blocking
 // streams and those of single threads synchronise).
 std::unique_ptr<Stream> DefaultCudaStream();

@@ -4,25 +4,7 @@
 #include <cudnn.h>
 #include <nvrtc.h>
 
-#include "caffe/cuda/vendor_library.hpp"
-#include "caffe/error.hpp"
-
-namespace caffe::cuda {
-namespace {
-
-VendorLibrary& Cudnn() {
-  static VendorLibrary library("cuDNN 9", "libcudnn.so.9", "cudnn");
-  return library;
-}
-
-VendorLibrary& Nvrtc() {
-  static VendorLibrary library("NVRTC", StrCat("libnvrtc.so.", CUDART_VERSION / 1000),
-                               "cuda_nvrtc");
-  return library;
-}
-
-}  // namespace
-}  // namespace caffe::cuda
+#include "caffe/cuda/nvidia_libraries.hpp"
 
 #define CAFFE_FORWARD(library, result, name, parameters, arguments)              \
   extern "C" __attribute__((visibility("hidden"))) result name parameters {      \
@@ -31,13 +13,14 @@ VendorLibrary& Nvrtc() {
     return function arguments;                                                   \
   }
 #define CAFFE_FORWARD_CUDNN(name, parameters, arguments) \
-  CAFFE_FORWARD(Cudnn, cudnnStatus_t, name, parameters, arguments)
+  CAFFE_FORWARD(CudnnLibrary, cudnnStatus_t, name, parameters, arguments)
 #define CAFFE_FORWARD_NVRTC(name, parameters, arguments) \
-  CAFFE_FORWARD(Nvrtc, nvrtcResult, name, parameters, arguments)
+  CAFFE_FORWARD(NvrtcLibrary, nvrtcResult, name, parameters, arguments)
 
-CAFFE_FORWARD(Cudnn, size_t, cudnnGetVersion, (), ())
-CAFFE_FORWARD(Cudnn, const char*, cudnnGetErrorString, (cudnnStatus_t s), (s))
-CAFFE_FORWARD(Cudnn, void, cudnnGetLastErrorString, (char* message, size_t size), (message, size))
+CAFFE_FORWARD(CudnnLibrary, size_t, cudnnGetVersion, (), ())
+CAFFE_FORWARD(CudnnLibrary, const char*, cudnnGetErrorString, (cudnnStatus_t s), (s))
+CAFFE_FORWARD(CudnnLibrary, void, cudnnGetLastErrorString, (char* message, size_t size),
+              (message, size))
 CAFFE_FORWARD_CUDNN(cudnnCreate, (cudnnHandle_t * h), (h))
 CAFFE_FORWARD_CUDNN(cudnnDestroy, (cudnnHandle_t h), (h))
 CAFFE_FORWARD_CUDNN(cudnnSetStream, (cudnnHandle_t h, cudaStream_t s), (h, s))

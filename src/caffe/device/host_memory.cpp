@@ -17,9 +17,12 @@ HostMemoryRegistrar::HostMemoryRegistrar(DeviceKind kind, HostAllocator allocato
   Allocators()[kind] = allocator;
 }
 
-std::shared_ptr<void> AllocateHostMemory(const Device& device, size_t bytes) {
+std::shared_ptr<void> AllocateHostMemory(Device& device, size_t bytes) {
   const auto found = Allocators().find(device.kind());
-  if (found != Allocators().end()) return found->second(bytes);
+  if (found != Allocators().end()) {
+    device.MakeCurrent();
+    return found->second(bytes);
+  }
   return {::operator new (bytes, std::align_val_t{64}),
           [](void* memory) { ::operator delete (memory, std::align_val_t{64}); }};
 }

@@ -11,9 +11,9 @@ namespace caffe {
 
 // Pinned for a GPU, so that copies run while the host goes on; ordinary memory otherwise. Not
 // zeroed. Throws DeviceError when there is none.
-CAFFE_EXPORT std::shared_ptr<void> AllocateHostMemory(const Device& device, size_t bytes);
+CAFFE_EXPORT std::shared_ptr<void> AllocateHostMemory(Device& device, size_t bytes);
 
-// What a kind of device registers that pins memory.
+// What a kind of device registers that pins memory for the current device.
 using HostAllocator = std::shared_ptr<void> (*)(size_t bytes);
 struct HostMemoryRegistrar {
   HostMemoryRegistrar(DeviceKind kind, HostAllocator allocator);

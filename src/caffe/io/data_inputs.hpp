@@ -25,7 +25,7 @@ CAFFE_EXPORT void ReplaceByInputs(const BlobDims& dims, NetParameter* net);
 
 // What a layer that reads files would write: batch_size images of the size to which its options
 // crop or resize them, and a label each. Empty where the options do not say the size.
-BlobDims DimsByOptions(const LayerParameter& layer);
+CAFFE_EXPORT BlobDims DimsByOptions(const LayerParameter& layer);
 
 // The same replacement for each layer whose source (a database or list) is not there, by its
 // options. Returns what was assumed, a sentence per layer. Throws InvalidArgument, with what to

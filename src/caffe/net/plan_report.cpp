@@ -88,6 +88,23 @@ void SetProfiling(Net& net, bool on) {
   TrainingNet(net).executor().set_profiling(on);
 }
 
+std::vector<double> StepMilliseconds(Net& net) {
+  const Executor& executor = TrainingNet(net).executor();
+  std::vector<double> milliseconds;
+  const size_t copies = executor.program().copies.size();  // these come first and are no steps
+  for (size_t i = copies; i < executor.step_times().size(); ++i) {
+    const StepTime& time = executor.step_times()[i];
+    milliseconds.push_back(time.runs == 0 ? 0
+                                          : 1e3 * time.seconds / static_cast<double>(time.runs));
+  }
+  return milliseconds;
+}
+
+PlanCaptures CapturesOf(Net& net) {
+  const Executor::Captured captured = TrainingNet(net).executor().captured();
+  return {captured.stretches, captured.nodes, captured.refused, captured.reason};
+}
+
 std::vector<LayerTime> LayerTimes(Net& net) {
   std::vector<LayerTime> times;
   for (const std::string& name : net.layer_names()) times.push_back({name});

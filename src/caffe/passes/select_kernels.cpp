@@ -1,20 +1,26 @@
+#include <algorithm>
+#include <atomic>
 #include <limits>
 #include <set>
+#include <thread>
 #include <utility>
 
+#include "caffe/core/start_thread.hpp"
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/graph/weight_copies.hpp"
 #include "caffe/ops/pack.hpp"
+#include "caffe/ops/plan_ahead.hpp"
 #include "caffe/passes/pass.hpp"
 
 namespace caffe::passes {
 namespace {
 
 template <typename Operands>
-std::vector<OperandDesc> Describe(const Operands& values) {
+std::vector<OperandDesc> Describe(const Operands& values, bool may_be_packed) {
   std::vector<OperandDesc> operands;
   for (const Value* value : values) {
     OperandDesc& operand = operands.emplace_back();
+    operand.may_be_packed = may_be_packed;
     operand.present = value != nullptr;
     if (value != nullptr) static_cast<TensorDesc&>(operand) = value->desc;
   }
@@ -35,6 +41,7 @@ class SelectKernels final : public Pass {
 
   void Run(Graph& graph) override {
     FindLastingWeights(graph);
+    const std::vector<KernelOrRefusal> ahead = PlanAhead(graph);
     for (Node* node : graph.ScheduledNodes()) {
       Select(graph, *node);
       if (node->kernel.packed_weights) PackWeights(graph, *node);
@@ -64,6 +71,62 @@ class SelectKernels final : public Pass {
     for (const WeightCopy& copy : WeightCopies(graph))
       lasting_.insert(copy.results.begin(), copy.results.end());
   }
+
+  // Answers of slow factories, each asked by one of several threads. What they had to compile is
+  // there as long as the answers are.
+  static std::vector<KernelOrRefusal> PlanAhead(const Graph& graph) {
+    std::vector<std::pair<const Node*, const KernelFactory*>> slow;
+    for (const Node* node : graph.ScheduledNodes()) {
+      if (const KernelFactory* factory = AheadFactory(graph, *node))
+        slow.emplace_back(node, factory);
+    }
+    std::vector<KernelOrRefusal> answers(slow.size());
+    std::atomic<size_t> next = 0;
+    const auto work = [&] {
+      for (size_t i = next++; i < slow.size(); i = next++)
+        answers[i] = AnswerAhead(graph, *slow[i].first, *slow[i].second);
+    };
+    const size_t wanted =
+        std::min<size_t>(slow.size(), std::max(1u, std::thread::hardware_concurrency()));
+    std::vector<std::thread> threads;
+    try {
+      while (threads.size() < wanted) threads.push_back(StartThread("planning", work));
+    } catch (const DeviceError&) {  // fewer threads do
+    }
+    for (std::thread& thread : threads) thread.join();
+    return answers;
+  }
+
+  // Errors come again when the answer counts.
+  static KernelOrRefusal AnswerAhead(const Graph& graph, const Node& node,
+                                     const KernelFactory& factory) {
+    try {
+      return Ask(graph, node, factory, Packs(graph));
+    } catch (const std::exception& error) {
+      return Refusal{error.what()};
+    }
+  }
+
+  static KernelOrRefusal Ask(const Graph& graph, const Node& node, const KernelFactory& factory,
+                             bool may_be_packed) {
+    const std::vector<OperandDesc> inputs = Describe(node.inputs, may_be_packed);
+    const std::vector<OperandDesc> outputs = Describe(node.outputs, may_be_packed);
+    return factory({node.op, inputs, outputs, *graph.options.device, graph.options.kernels});
+  }
+
+  // That of the node's first candidate, if it is to be asked ahead.
+  static const KernelFactory* AheadFactory(const Graph& graph, const Node& node) {
+    const DeviceKind device = graph.options.device->kind();
+    const auto& candidates = KernelRegistry::Get().Candidates(device, node.op.type());
+    const auto first = std::find_if(
+        candidates.begin(), candidates.end(),
+        [&](const KernelCandidate& candidate) { return candidate.Serves(node.signature); });
+    if (first == candidates.end()) return nullptr;
+    return AheadFactories::Get().Find(device, node.op.type(), *first);
+  }
+
+  // Whether the plan converts operands for kernels; otherwise they do so themselves.
+  static bool Packs(const Graph& graph) { return !graph.options.is_disabled("keep-weight-copies"); }
 
   // What is packed is a tensor of bytes, of which none may have more.
   static bool IsPackedTooLarge(const KernelOrRefusal& answer) {
@@ -116,29 +179,18 @@ class SelectKernels final : public Pass {
   }
 
   void Select(const Graph& graph, Node& node) const {
-    Device& device = *graph.options.device;
-    std::vector<OperandDesc> inputs = Describe(node.inputs), outputs = Describe(node.outputs);
-    const auto set_may_be_packed = [&](bool may) {
-      for (OperandDesc& input : inputs) input.may_be_packed = may;
-      for (OperandDesc& output : outputs) output.may_be_packed = may;
-    };
-    const bool may_pack = !graph.options.is_disabled("keep-weight-copies");
-    set_may_be_packed(may_pack);
+    const DeviceKind device = graph.options.device->kind();
     node.refusals.clear();
     for (const KernelCandidate& candidate :
-         KernelRegistry::Get().Candidates(device.kind(), node.op.type())) {
+         KernelRegistry::Get().Candidates(device, node.op.type())) {
       if (!candidate.Serves(node.signature)) {
         node.refusals.push_back(
             StrCat(candidate.name, ": does not take ", Name(node.signature.data)));
         continue;
       }
-      const KernelRequest request{node.op, inputs, outputs, device, graph.options.kernels};
-      KernelOrRefusal answer = candidate.factory(request);
-      if (IsPackedTooLarge(answer)) {
-        set_may_be_packed(false);
-        answer = candidate.factory(request);
-        set_may_be_packed(may_pack);
-      }
+      KernelOrRefusal answer = Ask(graph, node, candidate.factory, Packs(graph));
+      if (IsPackedTooLarge(answer))
+        answer = Ask(graph, node, candidate.factory, /*may_be_packed=*/false);
       if (Kernel* kernel = std::get_if<Kernel>(&answer)) {
         node.kernel = std::move(*kernel);
         return;
@@ -149,7 +201,7 @@ class SelectKernels final : public Pass {
     for (const std::string& refusal : node.refusals) tried += "; " + refusal;
     const Layer& layer = *graph.calls[node.layers.front()].layer;
     throw Unsupported(StrCat(PlaceOf(layer.param()), ": no kernel for ", node.op.name(), " on ",
-                             Name(device.kind()), tried.empty() ? "; this build has none" : tried));
+                             Name(device), tried.empty() ? "; this build has none" : tried));
   }
 
   std::set<const Value*> lasting_;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "caffe/device/stream.hpp"
+
 namespace caffe {
 
 // A solver's update, say. The executor calls Prepare, Launch and Finish in this order, in each run;
@@ -14,8 +16,8 @@ class AppendedWork {
   // the last time when the work itself has changed, kernels or addresses, so that a recording of it
   // no longer serves.
   virtual uint64_t Prepare() = 0;
-  // Launches kernels on the device's compute stream and does nothing else.
-  virtual void Launch() = 0;
+  // Launches kernels on the stream and does nothing else.
+  virtual void Launch(Stream& stream) = 0;
   // After the run: says what the work has written.
   virtual void Finish() = 0;
 };

@@ -4,12 +4,31 @@
 #include <utility>
 
 #include "caffe/core/activity.hpp"
+#include "caffe/device/device_fault.hpp"
+#include "caffe/device/timed_event.hpp"
 #include "caffe/error.hpp"
 #include "caffe/plan/operand_guard.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 #include "caffe/trace.hpp"
 
 namespace caffe {
+namespace {
+
+// An error leaving fn() gets the step's place in front, but for one of work that came before.
+template <typename Fn>
+void AtStep(const Program::Step& step, const Fn& fn) {
+  std::exception_ptr fault;
+  WithContext(step.where, [&] {
+    try {
+      fn();
+    } catch (const DeviceFault&) {
+      fault = std::current_exception();
+    }
+  });
+  if (fault) std::rethrow_exception(fault);
+}
+
+}  // namespace
 
 Executor::Executor(std::shared_ptr<const Program> program)
     : program_(std::move(program)),
@@ -81,7 +100,7 @@ void Executor::MakeCopy(size_t index, const RunOptions& options) {
                                              [&](int weights) { return versions_[weights]; });
   if (is_current) return;
   for (const int source : copy.sources) MakeCopy(static_cast<size_t>(source), options);
-  WithContext(program_->steps[index].where, [&] { RunStep(index, options); });
+  AtStep(program_->steps[index], [&] { RunStep(index, options); });
   made_of_[index].clear();
   for (const int weights : copy.weights) made_of_[index].push_back(versions_[weights]);
 }
@@ -226,7 +245,7 @@ std::optional<Executor::ShapeChange> Executor::RunPart(const RunOptions& options
       continue;
     }
     std::vector<Shape> found;
-    WithContext(steps[i].where, [&] { found = RunStep(i, options); });
+    AtStep(steps[i], [&] { found = RunStep(i, options); });
     if (found.empty()) {
       ReportGradients(i, options);
     } else {
@@ -241,10 +260,10 @@ std::optional<Executor::ShapeChange> Executor::RunPart(const RunOptions& options
 void Executor::RunSteps(size_t first, size_t last, AppendedWork* appended,
                         const RunOptions& options) {
   for (size_t i = first; i < last; ++i) {
-    WithContext(program_->steps[i].where, [&] { RunStep(i, options); });
-    ReportGradients(i, options);
+    AtStep(program_->steps[i], [&] { RunStep(i, options); });
+    if (!is_capturing_) ReportGradients(i, options);
   }
-  if (appended != nullptr) appended->Launch();
+  if (appended != nullptr) appended->Launch(stream());
 }
 
 void Executor::RunSegment(size_t first, size_t last, AppendedWork* appended,
@@ -275,19 +294,44 @@ void Executor::ReportGradients(size_t step, const RunOptions& options) const {
 // Null when a step does what cannot be recorded.
 std::unique_ptr<CapturedGraph> Executor::Record(size_t first, size_t last, AppendedWork* appended,
                                                 const RunOptions& options) {
-  Stream& stream = program_->device->compute_stream();
-  stream.BeginCapture();
+  if (capture_stream_ == nullptr) capture_stream_ = program_->device->MakeStream();
+  capture_stream_->BeginCapture();
+  is_capturing_ = true;
   try {
-    for (size_t i = first; i < last; ++i) RunStep(i, options);
-    if (appended != nullptr) appended->Launch();
-  } catch (const DeviceError&) {
-    stream.EndCapture();
+    RunSteps(first, last, appended, options);
+  } catch (const DeviceFault&) {
+    EndCapture();
+    throw;
+  } catch (const DeviceError& error) {
+    EndCapture();
+    refused_because_ = error.what();
     return nullptr;
   } catch (...) {
-    stream.EndCapture();  // while it records, nothing else could be run on it
+    EndCapture();
     throw;
   }
-  return stream.EndCapture();
+  return EndCapture();
+}
+
+Executor::Captured Executor::captured() const {
+  Captured captured;
+  for (const auto& [key, segment] : segments_) {
+    captured.refused += segment.cannot_be_recorded;
+    if (segment.recorded == nullptr) continue;
+    ++captured.stretches;
+    captured.nodes += segment.recorded->num_nodes();
+  }
+  if (captured.refused > 0) captured.reason = refused_because_;
+  return captured;
+}
+
+std::unique_ptr<CapturedGraph> Executor::EndCapture() {
+  is_capturing_ = false;
+  return capture_stream_->EndCapture();
+}
+
+Stream& Executor::stream() const {
+  return is_capturing_ ? *capture_stream_ : program_->device->compute_stream();
 }
 
 std::map<std::string, int> Executor::ArenaTensors() const {
@@ -359,7 +403,7 @@ std::vector<Shape> Executor::RunStep(size_t index, const RunOptions& options) {
   context.inputs = operands_[index].inputs;
   context.outputs = operands_[index].outputs;
   context.workspace = workspace_.get();
-  context.stream = &program_->device->compute_stream();
+  context.stream = &stream();
   context.random = options.random;
   context.loss_scale = options.loss_scale;
   context.new_top_shapes = &new_top_shapes;
@@ -386,7 +430,7 @@ void Executor::BeginTiming(size_t index) {
   Device& device = *program_->device;
   if (events_.empty()) events_.resize(program_->steps.size());
   auto& [begin, end] = events_[index];
-  if (begin == nullptr) begin = device.MakeEvent(), end = device.MakeEvent();
+  if (begin == nullptr) begin = MakeTimedEvent(device), end = MakeTimedEvent(device);
   device.compute_stream().Record(*begin);
 }
 

@@ -105,6 +105,14 @@ class Executor {
   // Times of the program's steps, which then run one by one. On a GPU they are the device's own.
   void set_profiling(bool on) { is_profiling_ = on; }
   const std::vector<StepTime>& step_times() const { return step_times_; }
+  // Stretches of steps that are launched as one by now.
+  struct Captured {
+    int stretches = 0;
+    size_t nodes = 0;    // kernels, copies and fills of all of them
+    int refused = 0;     // stretches that the device could not capture
+    std::string reason;  // of the last refusal
+  };
+  Captured captured() const;
   const Program& program() const { return *program_; }
 
  private:
@@ -159,6 +167,9 @@ class Executor {
   void ReportGradients(size_t step, const RunOptions& options) const;
   std::unique_ptr<CapturedGraph> Record(size_t first, size_t last, AppendedWork* appended,
                                         const RunOptions& options);
+  std::unique_ptr<CapturedGraph> EndCapture();
+  // Where steps are launched now.
+  Stream& stream() const;
   void BeginTiming(size_t index);
   void EndTiming(size_t index);
   void AddTimes();
@@ -173,6 +184,11 @@ class Executor {
   Memory offered_;
   std::shared_ptr<void> pass_numbers_;  // null where kernels see the context's
   std::map<SegmentKey, Segment> segments_;
+  // Steps are captured on a stream that nobody else launches on: the compute stream may be that of
+  // other nets, too, which run in other threads.
+  std::unique_ptr<Stream> capture_stream_;
+  bool is_capturing_ = false;
+  std::string refused_because_;
   const double* recorded_loss_scale_ = nullptr;
   uint64_t recorded_work_ = 0;  // what the appended work's Prepare() returned
   std::vector<std::vector<uint64_t>>

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "caffe/core/philox.hpp"
+#include "caffe/device/timed_event.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -189,7 +190,7 @@ double MeasureSeconds(const TimedStep& step, Device& device) {
   context.accumulated = step.accumulated;
   if (!device.is_host_accessible())
     context.random.on_device = static_cast<const uint64_t*>(pass_numbers.get());
-  const std::unique_ptr<Event> begin = device.MakeEvent(), end = device.MakeEvent();
+  const std::unique_ptr<Event> begin = MakeTimedEvent(device), end = MakeTimedEvent(device);
   constexpr double kNever = std::numeric_limits<double>::infinity();
   double fastest = kNever, second = kNever, total = 0;
   const auto is_enough = [&](int runs) {

@@ -65,13 +65,13 @@ void StatisticsKeeper::Copy(std::span<TensorView> from, std::span<TensorView> to
   save_.run(context);
 }
 
-void StatisticsKeeper::RestoreIfSkipped(const TensorView& decision) {
+void StatisticsKeeper::RestoreIfSkipped(const TensorView& decision, Stream& stream) {
   if (tensors_.empty()) return;
   kept_.back() = decision;
   KernelContext context;
   context.inputs = kept_;
   context.outputs = statistics_;
-  context.stream = &device_->compute_stream();
+  context.stream = &stream;
   restore_.run(context);
 }
 

@@ -23,7 +23,7 @@ class StatisticsKeeper {
   // At once, whatever has been decided.
   void Restore();
   // `decision` is what ops::DecideStep made. Launches only; after Bind(), before MarkWritten().
-  void RestoreIfSkipped(const TensorView& decision);
+  void RestoreIfSkipped(const TensorView& decision, Stream& stream);
   void Bind();
   void MarkWritten();
 

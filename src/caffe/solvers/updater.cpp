@@ -169,12 +169,12 @@ void Updater::BindTensors() {
 }
 
 void Updater::Run(const Kernel& kernel, std::span<const TensorView> inputs,
-                  std::span<const TensorView> outputs) {
+                  std::span<const TensorView> outputs, Stream& stream) {
   KernelContext context;
   context.inputs = inputs;
   context.outputs = outputs;
   context.workspace = workspace_.get();
-  context.stream = &device_->compute_stream();
+  context.stream = &stream;
   kernel.run(context);
 }
 
@@ -185,7 +185,7 @@ void Updater::Schedule(const StepScalars& scalars) {
 void Updater::Step(const StepScalars& scalars) {
   Schedule(scalars);
   Prepare();
-  Launch();
+  Launch(device_->compute_stream());
   Finish();
 }
 
@@ -198,14 +198,14 @@ uint64_t Updater::Prepare() {
   return version_;
 }
 
-void Updater::Launch() {
+void Updater::Launch(Stream& stream) {
   if (steps_.empty()) return;
   if (decide_.decides()) {
-    Run(measure_, measured_, {&measures_, 1});
-    Run(decide_kernel_, decide_inputs_, decide_outputs_);
+    Run(measure_, measured_, {&measures_, 1}, stream);
+    Run(decide_kernel_, decide_inputs_, decide_outputs_, stream);
   }
-  Run(update_, inputs_, outputs_);
-  if (statistics_ != nullptr) statistics_->RestoreIfSkipped(decision_);
+  Run(update_, inputs_, outputs_, stream);
+  if (statistics_ != nullptr) statistics_->RestoreIfSkipped(decision_, stream);
 }
 
 void Updater::Finish() {

@@ -51,7 +51,7 @@ class Updater final : public AppendedWork {
   void Step(const StepScalars& scalars);
 
   uint64_t Prepare() override;
-  void Launch() override;
+  void Launch(Stream& stream) override;
   void Finish() override;
 
  private:
@@ -66,7 +66,7 @@ class Updater final : public AppendedWork {
   void FindUpdateKernel();
   void BindTensors();
   void Run(const Kernel& kernel, std::span<const TensorView> inputs,
-           std::span<const TensorView> outputs);
+           std::span<const TensorView> outputs, Stream& stream);
 
   const UpdateRule& rule_;
   TrainingNet net_;

@@ -6,6 +6,7 @@
 #include "caffe/cuda/matrix_kernels.hpp"
 #include "caffe/cuda/vendor_types.hpp"
 #include "caffe/ops/conv.hpp"
+#include "caffe/ops/plan_ahead.hpp"
 
 namespace caffe::cuda {
 namespace {
@@ -62,7 +63,8 @@ EngineChoice ChoiceOf(const KernelRequest& request, const Problem& problem,
   EngineChoice engines{.allows_tensor_cores = !is_strict && choice.math != 0,
                        .is_deterministic = request.settings.deterministic,
                        .is_timed = choice.is_measured && AreAlgorithmsTimed(request),
-                       .engine = choice.algorithm};
+                       .engine = choice.algorithm,
+                       .is_ahead = PlanningAhead::is_on()};
   engines.problem = StrCat(ProblemOf(request), " by ", graph, " ", caffe::Name(problem.filter_type),
                            engines.allows_tensor_cores ? "" : " plain math",
                            engines.engine < 0 ? "" : StrCat(" engine ", engines.engine));
@@ -267,12 +269,27 @@ std::vector<Signature> Signatures() {
           {DType::kBFloat16, DType::kFloat}};
 }
 
+template <typename T>
+KernelFactory Ahead(KernelOrRefusal (*make)(const T&, const KernelRequest&)) {
+  return [make](const KernelRequest& request) {
+    const PlanningAhead ahead;
+    return make(*request.op.As<T>(), request);
+  };
+}
+
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Conv, "conv-cudnn", KernelRank::kBest,
                               MakeConv, {.signatures = Signatures(), .fuses = IsReluAlone});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradData, "conv-grad-data-cudnn",
                               KernelRank::kBest, MakeConvGradData, {.signatures = Signatures()});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradWeights, "conv-grad-weights-cudnn",
                               KernelRank::kBest, MakeConvGradWeights, {.signatures = Signatures()});
+
+const AheadFactoryRegistrar ahead_registrars[] = {
+    {DeviceKind::kCuda, typeid(ops::Conv), "conv-cudnn", Ahead(MakeConv)},
+    {DeviceKind::kCuda, typeid(ops::ConvGradData), "conv-grad-data-cudnn", Ahead(MakeConvGradData)},
+    {DeviceKind::kCuda, typeid(ops::ConvGradWeights), "conv-grad-weights-cudnn",
+     Ahead(MakeConvGradWeights)},
+};
 
 }  // namespace
 }  // namespace caffe::cuda

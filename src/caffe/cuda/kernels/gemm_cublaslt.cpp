@@ -7,10 +7,11 @@
 #include <memory>
 #include <mutex>
 
+#include "caffe/core/hash.hpp"
 #include "caffe/cuda/algorithm_choice.hpp"
 #include "caffe/cuda/cuda_device.hpp"
 #include "caffe/cuda/matrix_kernels.hpp"
-#include "caffe/cuda/vendor_library.hpp"
+#include "caffe/cuda/nvidia_libraries.hpp"
 #include "caffe/cuda/vendor_types.hpp"
 #include "caffe/error.hpp"
 #include "caffe/ops/gemm.hpp"
@@ -18,32 +19,34 @@
 namespace caffe::cuda {
 namespace {
 
-VendorLibrary& CublasLt() {
-  static VendorLibrary library("cuBLASLt", StrCat("libcublasLt.so.", CUBLAS_VER_MAJOR), "cublas");
-  return library;
-}
-
 // Call<&cublasLtCreate>("cublasLtCreate", ...): through the library that was found.
 template <auto Function, typename... Arguments>
 auto Call(const char* name, Arguments... arguments) {
-  static const auto function = reinterpret_cast<decltype(Function)>(CublasLt().Symbol(name));
+  static const auto function = reinterpret_cast<decltype(Function)>(CublasLtLibrary().Symbol(name));
   return function(arguments...);
 }
 #define CAFFE_CUBLASLT(name, ...) Call<&name>(#name __VA_OPT__(, ) __VA_ARGS__)
 
+class CublasError : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 void Check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw DeviceError(StrCat("cuda: ", call, ": cuBLAS status ", static_cast<int>(status),
+  throw CublasError(StrCat("cuda: ", call, ": cuBLAS status ", static_cast<int>(status),
                            "; CUBLASLT_LOG_LEVEL=1 tells more"));
 }
 #define CAFFE_CUBLASLT_CHECK(name, ...) Check(CAFFE_CUBLASLT(name, __VA_ARGS__), #name)
 
-// One handle per device, kept for the process: making one takes a while.
-cublasLtHandle_t HandleOf(int device) {
+// One handle per device, kept for the process: making one takes a while. Several threads may use
+// it: it has no stream and no settings.
+cublasLtHandle_t HandleOf(CudaDevice& device) {
   static std::mutex mutex;
   static std::map<int, cublasLtHandle_t> handles;
+  device.MakeCurrent();
   const std::lock_guard lock(mutex);
-  cublasLtHandle_t& handle = handles[device];
+  cublasLtHandle_t& handle = handles[device.id()];
   if (handle == nullptr) CAFFE_CUBLASLT_CHECK(cublasLtCreate, &handle);
   return handle;
 }
@@ -124,7 +127,8 @@ std::vector<cublasLtMatmulHeuristicResult_t> Candidates(const Product& product, 
   return candidates;
 }
 
-// "alg66_tile20_stages8_...": all that cuBLASLt tells of an algorithm.
+// "alg66_tile20_stages8_...": all that cuBLASLt tells of an algorithm. Not every algorithm has
+// every attribute.
 std::string NameOf(const cublasLtMatmulAlgo_t& algorithm) {
   struct Attribute {
     cublasLtMatmulAlgoConfigAttributes_t id;
@@ -143,14 +147,18 @@ std::string NameOf(const cublasLtMatmulAlgo_t& algorithm) {
       {CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, "_cluster", 2},
   }};
   std::string name;
+  bool is_complete = true;
   for (const Attribute& attribute : kAttributes) {
     uint32_t value = 0;  // the low bytes of which are written
     size_t written = 0;
-    CAFFE_CUBLASLT_CHECK(cublasLtMatmulAlgoConfigGetAttribute, &algorithm, attribute.id, &value,
-                         attribute.bytes, &written);
-    name += StrCat(attribute.name, value);
+    const cublasStatus_t status = CAFFE_CUBLASLT(cublasLtMatmulAlgoConfigGetAttribute, &algorithm,
+                                                 attribute.id, &value, attribute.bytes, &written);
+    is_complete &= status == CUBLAS_STATUS_SUCCESS;
+    if (status == CUBLAS_STATUS_SUCCESS) name += StrCat(attribute.name, value);
   }
-  return name;
+  if (is_complete) return name;
+  const std::string_view bytes(reinterpret_cast<const char*>(&algorithm), sizeof(algorithm));
+  return StrCat(name, "_bytes", Hash64(bytes));
 }
 
 // Removes candidates that cannot be told from one before them.
@@ -168,25 +176,81 @@ std::vector<std::string> NamesOfDistinct(std::vector<cublasLtMatmulHeuristicResu
 // In the order of the products' operands: a, b, c, the epilogue's bias or nothing, workspace.
 std::vector<double> Times(const Product& product,
                           const std::vector<cublasLtMatmulHeuristicResult_t>& candidates,
-                          const KernelRequest& request, bool has_epilogue) {
+                          const KernelRequest& request, bool has_epilogue,
+                          const MayTryAlgorithm& may_try) {
   size_t workspace_bytes = 0;
   for (const cublasLtMatmulHeuristicResult_t& candidate : candidates)
     workspace_bytes = std::max(workspace_bytes, candidate.workspaceSize);
-  const std::array<size_t, 5> bytes = {
-      request.inputs[0].bytes(), request.inputs[1].bytes(), request.outputs[0].bytes(),
-      has_epilogue ? request.inputs[2].bytes() : 0, workspace_bytes};
+  const auto operand = [](const OperandDesc& desc) {
+    return TimedBuffer{desc.bytes(), desc.dtype};
+  };
+  const std::array<TimedBuffer, 5> buffers = {
+      operand(request.inputs[0]), operand(request.inputs[1]), operand(request.outputs[0]),
+      has_epilogue ? operand(request.inputs[2]) : TimedBuffer{}, TimedBuffer{workspace_bytes, {}}};
   const auto stream = static_cast<cudaStream_t>(request.device.compute_stream().native());
-  return TimeAlgorithms(
-      request.device, bytes, candidates.size(), [&](size_t i, std::span<void* const> buffers) {
-        if (has_epilogue)
-          Set<const void*>(product.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, buffers[3]);
-        return product.Launch(candidates[i], buffers[0], buffers[1], buffers[2], false, buffers[4],
-                              stream) == CUBLAS_STATUS_SUCCESS;
-      });
+  const auto launch = [&](size_t i, std::span<void* const> places) {
+    if (has_epilogue) Set<const void*>(product.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, places[3]);
+    return product.Launch(candidates[i], places[0], places[1], places[2], false, places[4],
+                          stream) == CUBLAS_STATUS_SUCCESS;
+  };
+  return TimeAlgorithms(request.device, buffers, candidates.size(), launch, may_try);
+}
+
+// How a product is made of cuBLASLt's parts.
+struct ProductKinds {
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
+  bool is_double = false;
+  bool has_epilogue = false;  // the bias is added by cuBLASLt
+};
+
+std::shared_ptr<Product> Describe(const ops::Gemm& op, const KernelRequest& request,
+                                  const ProductKinds& kinds) {
+  auto product = std::make_shared<Product>();
+  product->is_double = kinds.is_double;
+  CAFFE_CUBLASLT_CHECK(cublasLtMatmulDescCreate, &product->desc, kinds.compute,
+                       kinds.is_double ? CUDA_R_64F : CUDA_R_32F);
+  Set<int32_t>(product->desc, CUBLASLT_MATMUL_DESC_TRANSA,
+               op.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  Set<int32_t>(product->desc, CUBLASLT_MATMUL_DESC_TRANSB,
+               op.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (kinds.has_epilogue) {
+    Set<int32_t>(product->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    Set<int32_t>(product->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+                 CudaType(request.inputs[2].dtype));
+  }
+  const cudaDataType_t type = CudaType(request.inputs[0].dtype);
+  product->first =
+      op.transpose_b ? Layout(type, op.columns, op.inner) : Layout(type, op.inner, op.columns);
+  product->second =
+      op.transpose_a ? Layout(type, op.inner, op.rows) : Layout(type, op.rows, op.inner);
+  product->result = Layout(CudaType(request.outputs[0].dtype), op.rows, op.columns);
+  return product;
+}
+
+// Chooses the product's algorithm; returns the names of those that may serve, the chosen one first.
+// Empty where there is none.
+std::vector<std::string> Choose(Product& product, const KernelRequest& request, bool has_epilogue,
+                                cublasStatus_t* status) {
+  const bool is_timed = AreAlgorithmsTimed(request);
+  auto candidates = Candidates(product, is_timed ? kTimedAlgorithms : 1, status);
+  if (candidates.empty()) return {};
+  std::vector<std::string> names = NamesOfDistinct(&candidates);
+  const auto time = [&](const MayTryAlgorithm& may_try) {
+    return Times(product, candidates, request, has_epilogue, may_try);
+  };
+  const auto key = [&] {
+    return AlgorithmKey(CudaDeviceOf(request), "cublasLt", CAFFE_CUBLASLT(cublasLtGetVersion),
+                        ProblemOf(request));
+  };
+  const size_t chosen =
+      is_timed ? ChooseAlgorithm(AlgorithmCache::OfUser(), key(), names, time) : 0;
+  std::swap(names[0], names[chosen]);
+  product.algorithm = candidates[chosen];
+  return names;
 }
 
 KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
-  const CudaDevice& device = CudaDeviceOf(request);
+  CudaDevice& device = CudaDeviceOf(request);
   const DType type = request.inputs[0].dtype, result_type = request.outputs[0].dtype;
   if (request.inputs[1].dtype != type) return Refusal{"the factors are of two types"};
   if (result_type != type && result_type != DType::kFloat)
@@ -213,43 +277,20 @@ KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
     return Kernel{"", run, kProductWorkspaceLimit};
   }
 
-  auto product = std::make_shared<Product>();
-  product->handle = HandleOf(device.id());
-  product->is_double = is_double;
-  CAFFE_CUBLASLT_CHECK(cublasLtMatmulDescCreate, &product->desc, compute,
-                       is_double ? CUDA_R_64F : CUDA_R_32F);
-  Set<int32_t>(product->desc, CUBLASLT_MATMUL_DESC_TRANSA,
-               op.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
-  Set<int32_t>(product->desc, CUBLASLT_MATMUL_DESC_TRANSB,
-               op.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (has_epilogue) {
-    Set<int32_t>(product->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    Set<int32_t>(product->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
-                 CudaType(request.inputs[2].dtype));
-  }
-  const cudaDataType_t cuda_type = CudaType(type);
-  product->first = op.transpose_b ? Layout(cuda_type, op.columns, op.inner)
-                                  : Layout(cuda_type, op.inner, op.columns);
-  product->second =
-      op.transpose_a ? Layout(cuda_type, op.inner, op.rows) : Layout(cuda_type, op.rows, op.inner);
-  product->result = Layout(CudaType(result_type), op.rows, op.columns);
-
-  const bool is_timed = AreAlgorithmsTimed(request);
+  const cublasLtHandle_t handle = HandleOf(device);
+  std::shared_ptr<Product> product;
+  std::vector<std::string> names;
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-  auto candidates = Candidates(*product, is_timed ? kTimedAlgorithms : 1, &status);
-  if (candidates.empty()) {
+  try {
+    product = Describe(op, request, {compute, is_double, has_epilogue});
+    product->handle = handle;
+    names = Choose(*product, request, has_epilogue, &status);
+  } catch (const CublasError& error) {
+    return Refusal{error.what()};
+  }
+  if (names.empty()) {
     return Refusal{StrCat("cuBLASLt has no algorithm (status ", static_cast<int>(status), ")")};
   }
-  std::vector<std::string> names = NamesOfDistinct(&candidates);
-  const size_t chosen =
-      is_timed ? ChooseAlgorithm(
-                     AlgorithmCache::OfUser(),
-                     AlgorithmKey(device, "cublasLt", CAFFE_CUBLASLT(cublasLtGetVersion),
-                                  ProblemOf(request)),
-                     names, [&] { return Times(*product, candidates, request, has_epilogue); })
-               : 0;
-  std::swap(names[0], names[chosen]);
-  product->algorithm = candidates[chosen];
   return Kernel{
       "",
       [product, has_epilogue, has_bias_after, columns = op.columns](const KernelContext& ctx) {

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Writes torch_nets/*.json: the nets of scripts/caffe-gpu-check as benchmarks/peer builds them in PyTorch.
+
+  benchmarks/gpu/torch_nets.py [--check]
+
+A machine that is checked has PyTorch and neither protobuf nor protoc, so the definitions travel as JSON: steps, the
+shapes of weights and of a batch of one image. --check says which files are not what would be written.
+"""
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from peer import definition  # noqa: E402
+
+FOLDER = ROOT / "benchmarks" / "gpu" / "torch_nets"
+NETS = {"alexnet": "benchmarks/nets/alexnet.prototxt", "googlenet": "benchmarks/nets/googlenet.prototxt",
+        "resnet50": "benchmarks/nets/resnet50.prototxt", "vgg16": "models/vgg16/train_val.prototxt"}
+
+
+def text_of(name):
+    net = definition.training_net(ROOT / NETS[name], batch=1)
+    image = next(layer.input_param.shape[0].dim for layer in net.layer if layer.type == "Input")
+    content = {"image": list(image)[1:], "weights": definition.weight_shapes(net), "steps": definition.steps(net)}
+    return json.dumps(content, separators=(",", ":")) + "\n"
+
+
+def main():
+    stale = []
+    for name in NETS:
+        file, text = FOLDER / f"{name}.json", text_of(name)
+        if "--check" not in sys.argv:
+            FOLDER.mkdir(exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        elif not file.exists() or file.read_text(encoding="utf-8") != text:
+            stale.append(name)
+    if stale:
+        sys.exit(f"{', '.join(stale)}: not what benchmarks/gpu/torch_nets.py writes; run it")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Training steps of one of torch_nets/*.json in PyTorch; scripts/caffe-gpu-check runs it.
+
+  benchmarks/gpu/torch_step.py NET [--batch 256] [--precision bf16] [--compile] [--gpu 0] [--iterations 50]
+
+A step is what `caffe time --noise --update` times: forward, backward and an update by SGD with momentum, on normal noise
+in the device's memory. Channels last, autocast for 16 bits, TF32 for floats, cuDNN's own search, a fused optimizer.
+Prints one line of JSON; exit status 3 where there is no PyTorch with a GPU.
+"""
+import argparse
+import contextlib
+import json
+import pathlib
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "peer"))
+BLOCK = 10  # steps that are launched before the host waits, as in `caffe time`
+WARM_UPS = 6
+
+
+def percentile(values, share):
+    return sorted(values)[int(share * (len(values) - 1) + 0.5)]
+
+
+def make_net(torch, content):
+    """With weights that keep activations in range."""
+    import numpy
+    from torch_net import TorchNet
+    generator = numpy.random.default_rng(1)
+    weights = {}
+    for step in content["steps"]:
+        for i, key in enumerate(step["weights"]):
+            shape = content["weights"][key]
+            if step["kind"] == "batch_norm" or i == 1:
+                weights[key] = numpy.full(shape, 1 - i, dtype=numpy.float32)
+            else:
+                deviation = (2 / numpy.prod(shape[1:])) ** 0.5
+                weights[key] = generator.normal(0, deviation, shape).astype(numpy.float32)
+    return TorchNet(content["steps"], weights)
+
+
+def classes_of(content):
+    products = [step for step in content["steps"] if step["kind"] == "inner_product"]
+    return content["weights"][products[-1]["weights"][0]][0]
+
+
+class Training:
+    def __init__(self, torch, options, device):
+        self.torch = torch
+        content = json.loads((HERE / "torch_nets" / f"{options.net}.json").read_text(encoding="utf-8"))
+        self.net = make_net(torch, content).to(device, memory_format=torch.channels_last).train()
+        self.call = torch.compile(self.net) if options.compile else self.net
+        self.images = torch.randn(options.batch, *content["image"], device=device).to(memory_format=torch.channels_last)
+        self.labels = torch.randint(0, classes_of(content), (options.batch,), device=device)
+        fused = {"fused": True} if device.type == "cuda" else {}
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=1e-4, momentum=0.9, weight_decay=1e-4, **fused)
+        types = {"bf16": torch.bfloat16, "fp16": torch.float16}
+        dtype = types.get(options.precision)
+        self.autocast = (lambda: torch.autocast(device.type, dtype)) if dtype else contextlib.nullcontext
+        self.scaler = torch.amp.GradScaler(device.type, enabled=options.precision == "fp16")
+
+    def step(self):
+        self.optimizer.zero_grad(set_to_none=True)
+        with self.autocast():
+            loss = self.call(self.images, self.labels)
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+
+def measure(step, wait, iterations):
+    """Milliseconds per step of each block."""
+    for _ in range(WARM_UPS):
+        step()
+    wait()
+    times = []
+    for _ in range(max(1, iterations // BLOCK)):
+        begin = time.perf_counter()
+        for _ in range(BLOCK):
+            step()
+        wait()
+        times.append((time.perf_counter() - begin) * 1000 / BLOCK)
+    return times
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("net", choices=sorted(file.stem for file in (HERE / "torch_nets").glob("*.json")))
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--precision", choices=["fp32", "bf16", "fp16"], default="bf16")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--gpu", type=int, default=0)
+    parser.add_argument("--iterations", type=int, default=50)
+    parser.add_argument("--cpu", action="store_true", help="to try the program where there is no GPU")
+    options = parser.parse_args()
+    begin = time.monotonic()
+    try:
+        import torch
+    except ImportError:
+        print("no PyTorch", file=sys.stderr)
+        sys.exit(3)
+    if not options.cpu and not torch.cuda.is_available():
+        print("PyTorch sees no GPU", file=sys.stderr)
+        sys.exit(3)
+    device = torch.device("cpu") if options.cpu else torch.device("cuda", options.gpu)
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
+    training = Training(torch, options, device)
+    times = measure(training.step, (lambda: None) if options.cpu else torch.cuda.synchronize, options.iterations)
+    p50 = percentile(times, 0.5)
+    result = {"net": options.net, "precision": options.precision, "batch": options.batch, "compile": options.compile,
+              "p10_ms": percentile(times, 0.1), "p50_ms": p50, "p90_ms": percentile(times, 0.9),
+              "images_per_s": 1000 * options.batch / p50, "total_seconds": time.monotonic() - begin,
+              "torch": torch.__version__}
+    if not options.cpu:
+        result.update(peak_bytes=torch.cuda.max_memory_reserved(device), cudnn=torch.backends.cudnn.version())
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

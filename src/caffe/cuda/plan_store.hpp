@@ -1,0 +1,34 @@
+// Plans of cuDNN that were compiled, on disk: what took seconds to compile loads in milliseconds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace caffe::cuda {
+
+struct StoredPlan {
+  std::string name;
+  std::vector<uint8_t> bytes;
+};
+
+// A folder with a file per key, written whole or not at all. Any number of processes may share it.
+// A file that is damaged, or of another key, is not there. Thread-safe.
+class PlanStore {
+ public:
+  explicit PlanStore(std::string folder) : folder_(std::move(folder)) {}
+
+  // Beside AlgorithmCache::OfUser(): algorithms.tsv.plans.
+  static const PlanStore& OfUser();
+
+  std::optional<StoredPlan> Find(const std::string& key) const;
+  void Store(const std::string& key, const StoredPlan& plan) const;
+  std::string FileOf(const std::string& key) const;
+
+ private:
+  const std::string folder_;
+};
+
+}  // namespace caffe::cuda

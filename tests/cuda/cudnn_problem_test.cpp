@@ -1,0 +1,121 @@
+// cuDNN's plans for chips that are only described: how many are built, and what is proposed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "caffe/cuda/nvidia_libraries.hpp"
+#include "caffe/cuda/plan_choice.hpp"
+#include "caffe/error.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/plan_ahead.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+OperandDesc Operand(Shape shape, Layout layout = Layout::kPlain) {
+  OperandDesc operand;
+  operand.shape = std::move(shape);
+  operand.dtype = DType::kBFloat16;
+  operand.layout = layout;
+  return operand;
+}
+
+// A convolution of 64 to 64 channels as its factory is asked for it.
+struct AskedConvolution {
+  int64_t kernel = 3;
+  bool has_bias_and_relu = false;
+
+  ops::Conv Convolution() const {
+    ops::Conv op;
+    op.geometry = {{kernel, kernel}, {1, 1}, {kernel / 2, kernel / 2}, {1, 1}, 1};
+    if (has_bias_and_relu) op.epilogue = {{.kind = ops::Pointwise::Kind::kRelu}};
+    return op;
+  }
+  template <typename Answer>
+  KernelOrRefusal Ask(Device& device, const Answer& answer) const {
+    const Op op(Convolution());
+    std::vector<OperandDesc> inputs = {Operand({32, 64, 28, 28}, Layout::kChannelsLast),
+                                       Operand({64, 64, kernel, kernel}), Operand({64})};
+    inputs[2].present = has_bias_and_relu;
+    inputs[2].dtype = DType::kFloat;  // as biases are beside 16-bit weights
+    const std::vector<OperandDesc> outputs = {Operand({32, 64, 28, 28}, Layout::kChannelsLast)};
+    return answer(KernelRequest{op, inputs, outputs, device});
+  }
+};
+
+class CudnnProblemTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    device_ = DescribeDevice(DeviceKind::kCuda, "H200");
+    for (const KernelCandidate& candidate :
+         KernelRegistry::Get().Candidates(DeviceKind::kCuda, typeid(ops::Conv))) {
+      if (candidate.name == "conv-cudnn") candidate_ = &candidate;
+    }
+    ASSERT_NE(candidate_, nullptr);
+  }
+  Kernel Plan(const AskedConvolution& asked) const {
+    KernelOrRefusal answer = asked.Ask(*device_, candidate_->factory);
+    if (const Refusal* refusal = std::get_if<Refusal>(&answer)) throw Unsupported(refusal->reason);
+    return std::get<Kernel>(std::move(answer));
+  }
+
+  std::shared_ptr<Device> device_;
+  const KernelCandidate* candidate_ = nullptr;
+};
+
+TEST_F(CudnnProblemTest, EqualProblemsAreBuiltOnce) {
+  const int64_t before = NumPlansBuilt();
+  const Kernel first = Plan({.kernel = 3});
+  EXPECT_EQ(NumPlansBuilt(), before + 1);
+  const Kernel second = Plan({.kernel = 3});
+  EXPECT_EQ(NumPlansBuilt(), before + 1);
+  EXPECT_EQ(second.algorithms, first.algorithms);
+  EXPECT_EQ(second.workspace_bytes, first.workspace_bytes);
+  const Kernel other = Plan({.kernel = 5});
+  EXPECT_EQ(NumPlansBuilt(), before + 2);
+}
+
+// As several threads do it before the plan is asked for.
+TEST_F(CudnnProblemTest, WhatWasBuiltAheadIsNotBuiltAgain) {
+  const KernelFactory* const ahead =
+      AheadFactories::Get().Find(DeviceKind::kCuda, typeid(ops::Conv), *candidate_);
+  ASSERT_NE(ahead, nullptr);
+  const int64_t before = NumPlansBuilt();
+  std::vector<KernelOrRefusal> answers(4);
+  std::vector<std::thread> threads;
+  for (KernelOrRefusal& answer : answers) {
+    threads.emplace_back([&] { answer = AskedConvolution{.kernel = 7}.Ask(*device_, *ahead); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(NumPlansBuilt(), before + 1);
+  Plan({.kernel = 7});
+  EXPECT_EQ(NumPlansBuilt(), before + 1);
+}
+
+// They end in a driver's call, so they are proposed and not built.
+TEST_F(CudnnProblemTest, EnginesThatAreCompiledAreMarked) {
+  if (!LoadDriverOrStub()) GTEST_SKIP() << "no driver and no toolkit's stub of one";
+  const int64_t before = NumPlansBuilt();
+  const Kernel fused = Plan({.has_bias_and_relu = true});
+  EXPECT_THAT(fused.algorithms, Contains(HasSubstr("(needs a driver to be built)")));
+  EXPECT_EQ(NumPlansBuilt(), before);
+  EXPECT_THAT(Plan({.kernel = 1}).algorithms, Each(Not(HasSubstr("driver"))));
+}
+
+TEST(CudnnVersionTest, AnotherCudaIsNamedWithTheFile) {
+  EXPECT_EQ(CudnnProblemOf(91900, 13000, "/a/libcudnn.so.9"), "");
+  EXPECT_THAT(CudnnProblemOf(91900, 12090, "/a/libcudnn.so.9"),
+              ::testing::AllOf(HasSubstr("/a/libcudnn.so.9"), HasSubstr("made for CUDA 12.9"),
+                               HasSubstr("CAFFE_CUDA_LIBRARY_PATH")));
+  EXPECT_THAT(CudnnProblemOf(80900, 0, "/b/libcudnn.so"), HasSubstr("/b/libcudnn.so"));
+  EXPECT_EQ(CudnnVersionText(91900), "9.19.0");
+}
+
+}  // namespace
+}  // namespace caffe::cuda

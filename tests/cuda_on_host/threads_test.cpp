@@ -1,0 +1,152 @@
+// Nets in several threads on one emulated GPU, and copies that would make the host wait.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <exception>
+#include <thread>
+
+#include "caffe/common.hpp"
+#include "caffe/device/device.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/solver.hpp"
+#include "work_queue.hpp"
+
+namespace caffe {
+namespace {
+
+constexpr const char* kSolver = R"pb(
+  base_lr: 0.05
+  momentum: 0.9
+  lr_policy: "exp"
+  gamma: 0.9
+  max_iter: 100
+  snapshot_after_train: false
+  net_param {
+    name: "small"
+    layer {
+      name: "data"
+      type: "DummyData"
+      top: "data"
+      top: "label"
+      dummy_data_param {
+        shape { dim: 4 dim: 3 dim: 6 dim: 6 }
+        shape { dim: 4 }
+        data_filler { type: "gaussian" }
+        data_filler { type: "constant" value: 1 }
+      }
+    }
+    layer {
+      name: "conv"
+      type: "Convolution"
+      bottom: "data"
+      top: "conv"
+      convolution_param {
+        num_output: 4
+        kernel_size: 3
+        bias_term: false
+        weight_filler { type: "xavier" }
+      }
+    }
+    layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "bn" }
+    layer { name: "relu" type: "ReLU" bottom: "bn" top: "bn" }
+    layer { name: "drop" type: "Dropout" bottom: "bn" top: "drop" }
+    layer {
+      name: "ip"
+      type: "InnerProduct"
+      bottom: "drop"
+      top: "ip"
+      inner_product_param {
+        num_output: 3
+        weight_filler { type: "xavier" }
+      }
+    }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+  }
+)pb";
+
+std::unique_ptr<Solver> MakeSolver(int seed) {
+  SolverParameter param;
+  ParseTextProto(kSolver, "solver", &param);
+  param.set_random_seed(seed);
+  Caffe::set_mode(Caffe::GPU);
+  auto solver = std::make_unique<Solver>(param, SolverOptions{.keep_all = false});
+  Caffe::set_mode(Caffe::CPU);
+  return solver;
+}
+
+std::vector<float> WeightsOf(Solver& solver) {
+  std::vector<float> weights;
+  for (const Net::LearnableParam& param : solver.net().learnable_params()) {
+    const float* values = param.blob->cpu_data<float>();
+    weights.insert(weights.end(), values, values + param.blob->count());
+  }
+  return weights;
+}
+
+constexpr int kIterations = 12;
+
+// Each captures, replays and reads while the other one does. Both nets are made by this thread.
+TEST(CudaThreadsTest, NetsInTwoThreadsComeToWhatEachComesToAlone) {
+  std::vector<std::vector<float>> alone, together;
+  for (int seed = 1; seed <= 2; ++seed) {
+    const std::unique_ptr<Solver> solver = MakeSolver(seed);
+    solver->Step(kIterations);
+    alone.push_back(WeightsOf(*solver));
+  }
+  const std::vector<std::unique_ptr<Solver>> solvers = [] {
+    std::vector<std::unique_ptr<Solver>> made;
+    for (int seed = 1; seed <= 2; ++seed) made.push_back(MakeSolver(seed));
+    return made;
+  }();
+  std::vector<std::exception_ptr> errors(2);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 2; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        for (int step = 0; step < kIterations; ++step) {
+          solvers[i]->Step(1);
+          WeightsOf(*solvers[i]);
+        }
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  for (const std::unique_ptr<Solver>& solver : solvers) together.push_back(WeightsOf(*solver));
+  EXPECT_EQ(together, alone);
+}
+
+// The driver may wait for the device before it reads or writes ordinary memory.
+TEST(CudaCopiesTest, AnIterationCopiesNoPageableMemory) {
+  const std::unique_ptr<Solver> solver = MakeSolver(1);
+  solver->Step(3);
+  const int64_t before = cuda_on_host::PageableCopiesSoFar();
+  solver->Step(40);  // more than the ring has slots
+  EXPECT_EQ(cuda_on_host::PageableCopiesSoFar(), before);
+}
+
+// A slot that serves again too early would change what an earlier copy brings.
+TEST(CudaCopiesTest, SmallCopiesBringWhatWasThereWhenTheyWereMade) {
+  const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
+  constexpr int kCopies = 200;
+  const std::shared_ptr<void> memory = device->Allocate(kCopies * 20000);
+  auto* const to = static_cast<char*>(memory.get());
+  std::vector<char> from(20000);
+  for (int i = 0; i < kCopies; ++i) {
+    std::memset(from.data(), i, from.size());
+    device->compute_stream().CopyFromHost(to + i * from.size(), from.data(), from.size());
+  }
+  std::vector<char> back(kCopies * from.size());
+  device->CopyToHost(back.data(), to, back.size());
+  for (int i = 0; i < kCopies; ++i) {
+    const std::vector<char> expected(from.size(), static_cast<char>(i));
+    ASSERT_EQ(std::memcmp(back.data() + i * from.size(), expected.data(), expected.size()), 0) << i;
+  }
+}
+
+}  // namespace
+}  // namespace caffe
