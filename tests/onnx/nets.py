@@ -1,7 +1,10 @@
 """Nets from text, with weights and statistics that make numbers of ordinary size."""
 import json
+import os
 import pathlib
 import re
+import subprocess
+import sys
 import tempfile
 
 import caffe
@@ -10,6 +13,13 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OPSETS = (11, 13, 17, caffe.onnx.newest_opset())
+
+
+def run_module(*arguments):
+    """python -m caffe.onnx, of the package that the tests import."""
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(caffe.__file__).parents[1])}
+    return subprocess.run([sys.executable, "-m", "caffe.onnx", *map(str, arguments)], capture_output=True, text=True,
+                          env=environment)
 
 
 def net_of(text):

@@ -1,7 +1,4 @@
 """What export() makes of a net as a whole, and what it refuses."""
-import subprocess
-import sys
-
 import caffe
 import caffe.onnx
 import nets
@@ -125,13 +122,9 @@ def test_a_model_file_and_weights(tmp_path):
     assert report.differences
 
 
-def _command(*arguments):
-    return subprocess.run([sys.executable, "-m", "caffe.onnx", "export", *map(str, arguments)], capture_output=True, text=True)
-
-
 def test_the_command(tmp_path):
     (tmp_path / "net.prototxt").write_text(str(_small().definition))
-    done = _command(tmp_path / "net.prototxt", "-o", tmp_path / "net.onnx", "--opset", 17)
+    done = nets.run_module("export", tmp_path / "net.prototxt", "-o", tmp_path / "net.onnx", "--opset", 17)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "input  x0 2x3x8x8"
@@ -140,5 +133,5 @@ def test_the_command(tmp_path):
 
 
 def test_the_command_says_what_is_wrong(tmp_path):
-    done = _command(tmp_path / "absent.prototxt", "-o", tmp_path / "net.onnx")
+    done = nets.run_module("export", tmp_path / "absent.prototxt", "-o", tmp_path / "net.onnx")
     assert done.returncode == 1 and done.stderr.startswith("caffe export: ") and "absent.prototxt" in done.stderr

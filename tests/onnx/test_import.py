@@ -1,7 +1,4 @@
 """ONNX models become nets that compute the same."""
-import subprocess
-import sys
-
 import caffe
 import caffe.onnx
 import nets
@@ -165,8 +162,7 @@ def test_the_command(tmp_path):
     onnx.save(_model([_node("Gemm", "x w b", transB=1)], ("N", 3), [("w", _draw(4, 3)), ("b", _draw(4))]), tmp_path / "m.onnx")
 
     def run(*arguments):
-        return subprocess.run([sys.executable, "-m", "caffe.onnx", "import", str(tmp_path / "m.onnx"), "-o",
-                               str(tmp_path / "m.prototxt"), *arguments], capture_output=True, text=True)
+        return nets.run_module("import", tmp_path / "m.onnx", "-o", tmp_path / "m.prototxt", *arguments)
 
     done = run("--shape", "x=2,3")
     assert done.returncode == 0, done.stderr
