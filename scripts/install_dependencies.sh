@@ -8,7 +8,7 @@
 #   scripts/install_dependencies.sh docs      what building needs, and scripts/docs_site.sh and
 #                                             scripts/docs_images.py
 #   scripts/install_dependencies.sh video     what building needs, and what reads videos (VideoData)
-#   scripts/install_dependencies.sh onnx      and the tests of ONNX models (tests/onnx): onnx and
+#   scripts/install_dependencies.sh onnx      and the tests of ONNX models (tests/onnx_models): onnx and
 #                                             onnxruntime, into build/onnx-venv
 #   scripts/install_dependencies.sh cuda      what building needs, the header files of
 #                                             cudnn-frontend and nvdisasm (scripts/check_sass.py),

@@ -55,8 +55,10 @@ def make_tree(tmp_path):
     environment = {**os.environ, "PATH": f"{tmp_path / 'fake'}:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls")}
 
     def start(*arguments):
+        # Who starts this in the background ignores SIGINT, and a shell cannot trap what was ignored when it began.
         return subprocess.Popen(["bash", tmp_path / "scripts" / "fuzz.sh", *arguments], env=environment, text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
     start.calls = lambda: (tmp_path / "calls").read_text(encoding="ascii").splitlines()
     start.seconds_of = lambda name: sum(float(line.split()[1]) for line in start.calls() if line.startswith(f"{name} "))

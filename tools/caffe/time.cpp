@@ -258,20 +258,21 @@ class Time : public Command {
     UseDevice(gpu_);
     Require(!updates_ || net_flags_.phase == TRAIN,
             "-update needs a net that is trained; leave out -phase TEST");
-    Make();
-    if (explains_) LogSteps(*net_);
-    RunOnce(*net_, net_flags_.phase == TRAIN);
+    const Subject subject = Make();  // here, so that its threads end before an error is reported
+    Net& net = *subject.net;
+    if (explains_) LogSteps(net);
+    RunOnce(net, net_flags_.phase == TRAIN);
     const std::chrono::duration<double> started = std::chrono::steady_clock::now() - start;
     LOG(INFO) << "*** Benchmark begins ***";
     LOG(INFO) << "Testing for " << iterations_ << " iterations.";
     // A GPU replays whole passes, but times its steps one by one: first the passes, then the steps.
     const bool is_gpu = Caffe::mode() == Caffe::GPU;
-    if (is_gpu && !updates_) TimeWholePasses(*net_, iterations_);
+    if (is_gpu && !updates_) TimeWholePasses(net, iterations_);
     std::optional<BlockTimes> blocks;
-    if (is_gpu || updates_) blocks = TimePipelined();
-    const PlanCaptures captures = CapturesOf(*net_);
-    const PassTimes times = TimeSteps(*net_, iterations_, /*logs_iterations=*/!is_gpu);
-    LogTimes(*net_, iterations_, times);
+    if (is_gpu || updates_) blocks = TimePipelined(subject);
+    const PlanCaptures captures = CapturesOf(net);
+    const PassTimes times = TimeSteps(net, iterations_, /*logs_iterations=*/!is_gpu);
+    LogTimes(net, iterations_, times);
     if (blocks) {
       LOG(INFO) << "Pass in a row" << (updates_ ? " with update" : "") << ": "
                 << blocks->Percentile(0.5) << " ms (10 % below " << blocks->Percentile(0.1)
@@ -279,43 +280,49 @@ class Time : public Command {
     }
     LOG(INFO) << "*** Benchmark ends ***";
     if (!json_) return;
-    JsonObject root = ToJson(*net_, iterations_, times);
+    JsonObject root = ToJson(net, iterations_, times);
     PutJson(&root, "start_seconds", started.count());
-    PutJson(&root, "plan_bytes", MemoryOfPlan(*net_, updates_ ? 1 : 0).total());
+    PutJson(&root, "plan_bytes", MemoryOfPlan(net, updates_ ? 1 : 0).total());
     if (blocks) PutBlocks(*blocks, items_, updates_, &root);
     PutCaptures(captures, &root);
-    PutSteps(*net_, &root);
+    PutSteps(net, &root);
     std::cout << FormatJson(root);
   }
 
  private:
   // The net, and with --update the solver that trains it.
-  void Make() {
+  struct Subject {
+    std::shared_ptr<Net> net;
+    std::unique_ptr<Solver> solver;
+  };
+
+  Subject Make() {
     if (feeds_noise_ || batch_ > 0) items_ = ReplaceDataByNoise(model_, batch_, &net_flags_);
     const bool is_training = net_flags_.phase == TRAIN;
+    Subject subject;
     if (updates_) {
       const NetParameter definition = net_flags_.ReadNet(model_, TRAIN);
-      solver_ = std::make_unique<Solver>(
+      subject.solver = std::make_unique<Solver>(
           SolverOf(definition, net_flags_),
           SolverOptions{.keep_all = false, .file = model_, .lenient = net_flags_.lenient});
-      net_ = solver_->shared_net();
+      subject.net = subject.solver->shared_net();
     } else {
-      net_ = net_flags_.MakeNet(model_, net_flags_.phase, net_flags_.ToNetOptions(is_training));
+      subject.net =
+          net_flags_.MakeNet(model_, net_flags_.phase, net_flags_.ToNetOptions(is_training));
     }
-    if (items_ > 0) PutNoise(net_flags_.ReadNet(model_, net_flags_.phase), *net_);
+    if (items_ > 0) PutNoise(net_flags_.ReadNet(model_, net_flags_.phase), *subject.net);
+    return subject;
   }
 
-  BlockTimes TimePipelined() {
-    if (solver_ == nullptr) return TimeBlocks(*net_, iterations_);
-    return TimeBlocks(iterations_, [&](int block) { solver_->Step(block); });
+  BlockTimes TimePipelined(const Subject& subject) const {
+    if (subject.solver == nullptr) return TimeBlocks(*subject.net, iterations_);
+    return TimeBlocks(iterations_, [&](int block) { subject.solver->Step(block); });
   }
 
   std::string model_, gpu_;
   int iterations_ = 50, batch_ = 0;
   int64_t items_ = 0;  // of a batch of noise; 0: data layers make the batches
   NetFlags net_flags_;
-  std::shared_ptr<Net> net_;
-  std::unique_ptr<Solver> solver_;
   bool explains_ = false, json_ = false, feeds_noise_ = false, updates_ = false;
 };
 
