@@ -71,12 +71,12 @@ def rows(output):
 
 
 def test_runs_each_target_for_so_many_seconds(fuzz):
-    run = fuzz("--seconds", "1", "--jobs", "3", "new", "busy", "dag")
+    run = fuzz("--seconds", "1", "--jobs", "2", "lazy", "dag")  # a lazy one fills its slices
     output = run.communicate(timeout=60)[0]
     assert run.returncode == 0, output
-    assert rows(output)["new"] == ("100", "0.0", "none") and rows(output)["busy"][0] == "100"
+    assert rows(output)["lazy"] == ("100", "0.0", "none")
     assert int(rows(output)["dag"][0]) >= 20
-    assert fuzz.seconds_of("new") == fuzz.seconds_of("busy") == 1
+    assert fuzz.seconds_of("lazy") == 1
 
 
 def test_divides_the_minutes_of_the_clock(fuzz):
