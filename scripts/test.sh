@@ -156,7 +156,8 @@ run_onnx() {
     return 0
   fi
   CAFFE_BINARY_DIR="$PWD/build/$1" \
-    pytest_of "tests of ONNX models" build/onnx.log build/onnx-venv/bin/python tests/onnx_models
+    pytest_of "tests of ONNX models" build/onnx.log build/onnx-venv/bin/python tests/onnx_models \
+      'tests/smoke/test_code_blocks.py::test_page[docs/onnx.md]'
 }
 
 # Where users stand: what preset cpu-package installs, whose library shows only what CAFFE_EXPORT marks.
