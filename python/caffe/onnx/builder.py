@@ -3,6 +3,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from .names import Names
+
 INT_MAX = np.iinfo(np.int64).max
 
 # Operators whose list of axes was an attribute before the opset named here, and is an input from it on.
@@ -21,22 +23,17 @@ class Builder:
         self.opset = opset
         self.nodes = []
         self.weights = {}  # arrays by name
-        self._names = set()
+        self._names = Names("/")
         self._constants = {}  # names by type, shape and bytes
         self.layer = ""  # whose nodes are being written
 
     def name(self, wanted):
         """`wanted`, or the same with a number where that is taken."""
-        name, count = wanted, 1
-        while name in self._names:
-            count += 1
-            name = f"{wanted}/{count}"
-        self._names.add(name)
-        return name
+        return self._names.take(wanted)
 
     def reserve(self, name):
         """Keeps a name for a tensor that gets it at the end."""
-        self._names.add(name)
+        self._names.take(name)
 
     def weight(self, array, name):
         """A tensor of the model's weights, kept under this name."""

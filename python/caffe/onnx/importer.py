@@ -9,6 +9,7 @@ from ..proto import caffe_pb2
 from . import nodes  # noqa: F401  (registers the readers)
 from .check import Mismatch, difference
 from .model import Model, load
+from .names import Names
 from .nodes.registry import NodeView, reader_of
 
 
@@ -74,7 +75,7 @@ class _Importer:
         self.arrays = {}  # of parameters, by layer
         self.aliases = {}  # tensors that are another one
         self.done = set()  # outputs of nodes that a layer of an earlier node has taken in
-        self.names = set()
+        self.layer_name = Names("_").take
 
     def run(self):
         for name, shape in self.source.inputs.items():
@@ -111,14 +112,6 @@ class _Importer:
         while tensor in self.aliases:
             tensor = self.aliases[tensor]
         return tensor
-
-    def layer_name(self, wanted):
-        name, count = wanted, 1
-        while name in self.names:
-            count += 1
-            name = f"{wanted}_{count}"
-        self.names.add(name)
-        return name
 
     def add(self, node, kind, bottoms, tops, blobs=(), **options):
         """Appends a layer; options are messages by field: convolution_param={"num_output": 3}. Blobs are arrays."""

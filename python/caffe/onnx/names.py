@@ -1,0 +1,17 @@
+"""Names that are given once."""
+
+
+class Names:
+    """Those taken so far. `separator` stands between a name and the number that makes it another one."""
+
+    def __init__(self, separator):
+        self._separator, self._taken = separator, set()
+
+    def take(self, wanted):
+        """`wanted`, or the same with a number where that is taken."""
+        name, count = wanted, 1
+        while name in self._taken:
+            count += 1
+            name = f"{wanted}{self._separator}{count}"
+        self._taken.add(name)
+        return name
