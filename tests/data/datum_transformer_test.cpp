@@ -105,6 +105,30 @@ TEST(DatumTransformerTest, MirrorsTheCroppedWindow) {
               ElementsAre(std::vector<float>{0, 1, 10, 11}, std::vector<float>{1, 0, 11, 10}));
 }
 
+// Nothing is left of an image that is its own mean, wherever it is cut and whether it is mirrored.
+TEST(DatumTransformerTest, ReadsTheMeanWhereThePixelWas) {
+  const testing::TemporaryFolder folder;
+  for (const bool interleaved : {false, true}) {
+    const TestImage image(3, 7, 9, interleaved), planes(3, 7, 9, false);
+    BlobProto mean;
+    for (const int extent : {1, 3, 7, 9}) mean.mutable_shape()->add_dim(extent);
+    for (const uint8_t byte : planes.bytes) mean.add_data(byte);
+    WriteBinaryProto(folder.path("mean"), mean);
+    const std::string options = "mirror: true mean_file: '" + folder.path("mean") + "'";
+    // The last one subtracts the mean's centre from the window.
+    for (const char* cut : {"", " crop_size: 4", " crop_h: 7 crop_w: 9 img_rand_resize_lower: 7"}) {
+      const DatumTransformer transformer = Make(options + cut);
+      for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+        for (uint64_t draw = 0; draw < 30; ++draw) {
+          std::vector<float> out(transformer.OutputExtents(image.view.extents).count(), 1);
+          transformer.Transform(image.view, draw, out.data(), layout);
+          EXPECT_THAT(out, ::testing::Each(0)) << cut << " " << interleaved << " " << draw;
+        }
+      }
+    }
+  }
+}
+
 TEST(DatumTransformerTest, RandomCropsReachEveryPlaceAndRepeatWithTheSeed) {
   const TestImage image(1, 4, 5, false);
   const DatumTransformer transformer = Make("crop_size: 3");

@@ -49,7 +49,21 @@ std::vector<float> Interleaved(const MeanImage& mean) {
   return interleaved;
 }
 
+MeanImage Mirrored(const MeanImage& mean) {
+  MeanImage mirrored = mean;
+  const int width = mean.extents.width;
+  for (auto row = mirrored.values.begin(); row != mirrored.values.end(); row += width) {
+    std::reverse(row, row + width);
+  }
+  return mirrored;
+}
+
 }  // namespace
+
+DatumTransformer::OrderedMean DatumTransformer::InBothOrders(MeanImage mean) {
+  std::vector<float> interleaved = Interleaved(mean);
+  return {std::move(mean), std::move(interleaved)};
+}
 
 DatumTransformer::DatumTransformer(const TransformationParameter& param, bool train, uint64_t seed,
                                    const std::string& stream)
@@ -69,21 +83,21 @@ DatumTransformer::DatumTransformer(const TransformationParameter& param, bool tr
 }
 
 void DatumTransformer::ReadMean() {
-  mean_ = ReadMeanImage(param_.mean_file());
+  MeanImage mean = ReadMeanImage(param_.mean_file());
   is_mean_of_window_ = ResizesAtRandom(param_);
   if (is_mean_of_window_) {
     Require(crop_height_ > 0,
             "transform_param resizes images at random and subtracts mean_file, which then fits no "
             "image; add crop_size, or use mean_value");
-    Require(crop_height_ <= mean_.extents.height && crop_width_ <= mean_.extents.width,
-            "mean_file '", param_.mean_file(), "' holds a mean of ", mean_.extents,
-            ", smaller than the crop of ", crop_height_, "x", crop_width_,
-            ", from which its centre is subtracted");
-    mean_ = CentreOf(mean_, crop_height_, crop_width_);
+    Require(crop_height_ <= mean.extents.height && crop_width_ <= mean.extents.width, "mean_file '",
+            param_.mean_file(), "' holds a mean of ", mean.extents, ", smaller than the crop of ",
+            crop_height_, "x", crop_width_, ", from which its centre is subtracted");
+    mean = CentreOf(mean, crop_height_, crop_width_);
     LOG(WARNING) << "images are resized at random: the centre of mean_file '" << param_.mean_file()
                  << "' is subtracted from every crop, as in NVCaffe";
   }
-  interleaved_mean_ = Interleaved(mean_);
+  if (param_.mirror()) mirrored_mean_ = InBothOrders(Mirrored(mean));
+  mean_ = InBothOrders(std::move(mean));
 }
 
 ColorMode DatumTransformer::color_mode() const {
@@ -98,11 +112,11 @@ ImageExtents DatumTransformer::OutputExtents(const ImageExtents& image) const {
                                  " is larger than the image (", image.height, "x", image.width,
                                  "); lower it or resize the images"));
   }
-  const bool fits =
-      is_mean_of_window_ ? image.channels == mean_.extents.channels : image == mean_.extents;
-  if (!mean_.values.empty() && !fits) {
+  const bool fits = is_mean_of_window_ ? image.channels == mean_.planes.extents.channels
+                                       : image == mean_.planes.extents;
+  if (!mean_.planes.values.empty() && !fits) {
     throw InvalidArgument(StrCat("mean_file '", param_.mean_file(), "' holds a mean of ",
-                                 mean_.extents, ", but the image before cropping is ", image,
+                                 mean_.planes.extents, ", but the image before cropping is ", image,
                                  "; compute the mean of this data, or use mean_value"));
   }
   const int means = param_.mean_value_size();
@@ -158,30 +172,33 @@ float DatumTransformer::MeanOf(int channel) const {
   return param_.mean_value(param_.mean_value_size() == 1 ? 0 : channel);
 }
 
-const float* DatumTransformer::MeanRow(const ImageExtents& image, const Window& window, int channel,
-                                       int row) const {
-  if (mean_.values.empty()) return nullptr;
-  const int64_t plane = int64_t{mean_.extents.height} * mean_.extents.width;
-  return mean_.values.data() + channel * plane + MeanIndex(image, window, row, /*column=*/0);
-}
-
 int64_t DatumTransformer::MeanIndex(const ImageExtents& image, const Window& window, int row,
                                     int column) const {
   if (is_mean_of_window_) return int64_t{row} * crop_width_ + column;
-  return int64_t{window.top + row} * image.width + window.left + column;
+  const int width = crop_width_ > 0 ? crop_width_ : image.width;
+  const int left = window.mirror ? image.width - window.left - width : window.left;
+  return int64_t{window.top + row} * image.width + left + column;
+}
+
+const float* DatumTransformer::MeanRow(const ImageExtents& image, const Window& window, int channel,
+                                       int row, int column) const {
+  if (mean_.planes.values.empty()) return nullptr;
+  const int64_t plane = int64_t{mean_.planes.extents.height} * mean_.planes.extents.width;
+  return MeanFor(window).planes.values.data() + channel * plane +
+         MeanIndex(image, window, row, column);
 }
 
 const float* DatumTransformer::MeanPixels(const ImageExtents& image, const Window& window, int row,
                                           int column) const {
-  if (interleaved_mean_.empty()) return nullptr;
-  return interleaved_mean_.data() + MeanIndex(image, window, row, column) * image.channels;
+  if (mean_.planes.values.empty()) return nullptr;
+  return MeanFor(window).interleaved.data() +
+         MeanIndex(image, window, row, column) * image.channels;
 }
 
 void DatumTransformer::SetMean(const ImageExtents& image, const Window& window, int channel,
                                int row, int column, RowTransform* transform) const {
   transform->mean_value = MeanOf(channel);
-  const float* mean_row = MeanRow(image, window, channel, row);
-  transform->mean_row = mean_row == nullptr ? nullptr : mean_row + column;
+  transform->mean_row = MeanRow(image, window, channel, row, column);
 }
 
 template <typename T>
@@ -217,7 +234,7 @@ void DatumTransformer::PlanesToInterleaved(const T* pixels, const ImageExtents& 
       const int channels = std::min(kMostInterleaved, image.channels - first);
       for (int i = 0; i < channels; ++i) {
         const int channel = first + i;
-        SetMean(image, window, channel, row, start, &transform);
+        SetMean(image, window, channel, row, column, &transform);
         TransformRow(transform, source + channel * plane, count, blocks[i].data());
       }
       InterleaveRows(ready, channels, count, image.channels, target + first);
@@ -244,7 +261,7 @@ void DatumTransformer::InterleavedToPlanes(const uint8_t* pixels, const ImageExt
     }
     const int column = window.mirror ? rows.width - start - count : start;
     for (int channel = 0; channel < channels; ++channel) {
-      SetMean(image, window, channel, row, start, &transform);
+      SetMean(image, window, channel, row, column, &transform);
       TransformRow(transform, split[channel].data(), count,
                    out + channel * plane + int64_t{row} * rows.width + column);
     }
@@ -267,16 +284,12 @@ void DatumTransformer::InterleavedToInterleaved(const uint8_t* pixels, const Ima
   ForEachBlock(rows, [&](int row, int start, int count) {
     const uint8_t* source =
         pixels + (int64_t{window.top + row} * image.width + window.left + start) * channels;
-    if (!has_channel_means) transform.mean_row = MeanPixels(image, window, row, start);
+    const int column = window.mirror ? rows.width - start - count : start;
+    if (!has_channel_means) transform.mean_row = MeanPixels(image, window, row, column);
     if (window.mirror) {
       ReversePixels(source, count, channels, reversed.data());
       source = reversed.data();
-      if (!has_channel_means && transform.mean_row != nullptr) {
-        ReversePixels(transform.mean_row, count, channels, means.data());
-        transform.mean_row = means.data();
-      }
     }
-    const int column = window.mirror ? rows.width - start - count : start;
     TransformRow(transform, source, count * channels,
                  out + (int64_t{row} * rows.width + column) * channels);
   });
@@ -336,7 +349,7 @@ void DatumTransformer::Pack(const ImageView& image, uint64_t draw_index,
 }
 
 MeanImage DatumTransformer::Mean(int channels) const {
-  if (!mean_.values.empty()) return mean_;
+  if (!mean_.planes.values.empty()) return mean_.planes;
   MeanImage mean;
   if (param_.mean_value_size() == 0) return mean;
   mean.extents = {channels, 1, 1};

@@ -78,18 +78,29 @@ class CAFFE_EXPORT DatumTransformer {
   };
 
   void ReadMean();
-  // The mean's pixel for row `row` and column `column` of the window, counted within a channel.
-  int64_t MeanIndex(const ImageExtents& image, const Window& window, int row, int column) const;
   Window ChooseWindow(const ImageExtents& image, uint64_t draw_index) const;
   float MeanOf(int channel) const;
-  // The mean image at the window's row `row`, or null.
-  const float* MeanRow(const ImageExtents& image, const Window& window, int channel, int row) const;
-  // Sets what is subtracted from a row of one channel, from column `column` of the window on.
-  void SetMean(const ImageExtents& image, const Window& window, int channel, int row, int column,
-               RowTransform* transform) const;
-  // The interleaved mean image, from column `column` of the window on.
+  // The mean image in both orders of channels.
+  struct OrderedMean {
+    MeanImage planes;
+    std::vector<float> interleaved;
+  };
+  static OrderedMean InBothOrders(MeanImage mean);
+  const OrderedMean& MeanFor(const Window& window) const {
+    return window.mirror ? mirrored_mean_ : mean_;
+  }
+  // What follows counts rows and columns as they come out. The pixel of the mean for one of them,
+  // counted within a channel.
+  int64_t MeanIndex(const ImageExtents& image, const Window& window, int row, int column) const;
+  // The mean image from there on, or null.
+  const float* MeanRow(const ImageExtents& image, const Window& window, int channel, int row,
+                       int column) const;
+  // The same with interleaved channels.
   const float* MeanPixels(const ImageExtents& image, const Window& window, int row,
                           int column) const;
+  // Sets what is subtracted from a row of one channel from there on.
+  void SetMean(const ImageExtents& image, const Window& window, int channel, int row, int column,
+               RowTransform* transform) const;
 
   // From one order of channels to the other or the same. "Planes" are channels one after the other.
   template <typename T>
@@ -107,9 +118,9 @@ class CAFFE_EXPORT DatumTransformer {
   const bool train_;
   const RandomStream random_;
   int crop_height_ = 0, crop_width_ = 0;  // 0: the whole image
-  MeanImage mean_;
-  bool is_mean_of_window_ = false;       // has the window's size, not the whole image's
-  std::vector<float> interleaved_mean_;  // the same image
+  OrderedMean mean_;
+  OrderedMean mirrored_mean_;       // from right to left, so that it is read as pixels come out
+  bool is_mean_of_window_ = false;  // has the window's size, not the whole image's
 };
 
 }  // namespace caffe::data

@@ -7,8 +7,6 @@
 namespace caffe::data {
 namespace {
 
-constexpr int kBlock = 256;
-
 // Four loops rather than one with conditions: each vectorises.
 template <typename T>
 [[gnu::always_inline]] inline void Loops(const RowTransform& transform, const T* __restrict x,
@@ -18,15 +16,7 @@ template <typename T>
   const float scale = transform.scale;
   const int last = count - 1;
   if (mean_row != nullptr && transform.mirror) {
-    // In two loops: compilers vectorise one that reverses and reads two rows badly.
-    float block[kBlock];
-    for (int start = 0; start < count; start += kBlock) {
-      const int size = std::min(kBlock, count - start);
-      for (int i = 0; i < size; ++i) {
-        block[i] = (static_cast<float>(x[start + i]) - mean_row[start + i]) * scale;
-      }
-      for (int i = 0; i < size; ++i) y[last - start - i] = block[i];
-    }
+    for (int i = 0; i < count; ++i) y[i] = (static_cast<float>(x[last - i]) - mean_row[i]) * scale;
   } else if (mean_row != nullptr) {
     for (int i = 0; i < count; ++i) y[i] = (static_cast<float>(x[i]) - mean_row[i]) * scale;
   } else if (transform.mirror) {
@@ -47,9 +37,8 @@ template <int kChannels>
   }
 }
 
-template <typename T>
-[[gnu::always_inline]] inline void Reverse(const T* __restrict x, int count, int channels,
-                                           T* __restrict y) {
+[[gnu::always_inline]] inline void Reverse(const uint8_t* __restrict x, int count, int channels,
+                                           uint8_t* __restrict y) {
   const auto reverse = [&](int each) {
     for (int i = 0; i < count; ++i) {
       for (int c = 0; c < each; ++c) y[each * i + c] = x[each * (count - 1 - i) + c];
@@ -94,10 +83,6 @@ CAFFE_CPU_CLONES void InterleaveRows(const float* const* rows, int num_rows, int
 }
 
 CAFFE_CPU_CLONES void ReversePixels(const uint8_t* x, int count, int channels, uint8_t* y) {
-  Reverse(x, count, channels, y);
-}
-
-CAFFE_CPU_CLONES void ReversePixels(const float* x, int count, int channels, float* y) {
   Reverse(x, count, channels, y);
 }
 

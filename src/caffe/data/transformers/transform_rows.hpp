@@ -8,7 +8,7 @@ namespace caffe::data {
 
 // What happens to one row of one channel: y = (x - mean) * scale.
 struct RowTransform {
-  const float* mean_row = nullptr;  // one mean per pixel, or
+  const float* mean_row = nullptr;  // one mean per number of y, or
   float mean_value = 0;             // one for all
   float scale = 1;
   bool mirror = false;  // y is written from right to left
@@ -27,6 +27,5 @@ void InterleaveRows(const float* const* rows, int num_rows, int count, int strid
 
 // `count` pixels of `channels` interleaved numbers each, from the last to the first.
 void ReversePixels(const uint8_t* x, int count, int channels, uint8_t* y);
-void ReversePixels(const float* x, int count, int channels, float* y);
 
 }  // namespace caffe::data
