@@ -337,7 +337,7 @@ TEST_F(AnnotatedSourceTest, GivesRowsOfBoxes) {
   EXPECT_EQ(row(1), (std::vector<float>{2, 2, 0, 0.25, 0.5, 0.5, 1, 0}));
   EXPECT_EQ(row(2), (std::vector<float>{2, 2, 1, 0.25, 0.5, 0.5, 1, 1}));
   for (int i = 3; i < 8; ++i) EXPECT_EQ(row(i), std::vector<float>(8, -1));
-  EXPECT_EQ(batch.data[0], 1);
+  EXPECT_EQ(batch.floats()[0], 1);
 }
 
 TEST_F(AnnotatedSourceTest, GrowsWithTheBoxes) {
@@ -380,7 +380,7 @@ TEST_F(AnnotatedSourceTest, TheSameSeedGivesTheSameBatchesForAnyThreads) {
     std::vector<float> all;
     for (int i = 0; i < 5; ++i) {
       const Batch& batch = source.Next();
-      all.insert(all.end(), batch.data, batch.data + batch.data_shape.count());
+      all.insert(all.end(), batch.floats(), batch.floats() + batch.data_shape.count());
       all.insert(all.end(), batch.labels, batch.labels + batch.label_shape.count());
     }
     return all;

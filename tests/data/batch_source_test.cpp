@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -60,7 +61,8 @@ Values Read(BatchSource* source, int batches) {
   Values values;
   for (int i = 0; i < batches; ++i) {
     const Batch& batch = source->Next();
-    values.data.insert(values.data.end(), batch.data, batch.data + batch.data_shape.count());
+    values.data.insert(values.data.end(), batch.floats(),
+                       batch.floats() + batch.data_shape.count());
     values.labels.insert(values.labels.end(), batch.labels, batch.labels + batch.size);
   }
   return values;
@@ -189,16 +191,104 @@ TEST_F(BatchSourceTest, AllocatesNothingOnceRunning) {
     DatumBatches source(Options(std::string("batch_size: 8 threads: 2 ") + order,
                                 "crop_size: 12 mirror: true mean_value: 3"));
     const Layout layout = *order == '\0' ? Layout::kPlain : Layout::kChannelsLast;
-    for (int i = 0; i < 20; ++i) source.Next(layout);
+    for (int i = 0; i < 20; ++i) source.Next({layout});
     // Batches up to the end of a rewind's log line are left out: glog allocates.
     uint64_t least = ~uint64_t{0};
     for (int i = 0; i < 30; ++i) {
       const uint64_t before = AllocationCount();
-      source.Next(layout);
+      source.Next({layout});
       least = std::min<uint64_t>(least, AllocationCount() - before);
     }
     EXPECT_EQ(least, 0u) << order;
   }
+}
+
+// Memory whose makers can be told from others.
+struct CountedMemory {
+  HostMemory Maker() {
+    return [this](size_t bytes) {
+      ++made;
+      auto memory = std::make_shared<std::vector<char>>(bytes);
+      ranges.emplace_back(memory->data(), bytes);
+      return std::shared_ptr<void>(memory, memory->data());
+    };
+  }
+  bool Holds(const void* place) const {
+    return std::any_of(ranges.begin(), ranges.end(), [&](const auto& range) {
+      return range.first <= place && place < static_cast<const char*>(range.first) + range.second;
+    });
+  }
+  int made = 0;
+  std::vector<std::pair<const void*, size_t>> ranges;
+};
+
+TEST_F(BatchSourceTest, BatchesLieInTheMemoryAndTypeThatAreAskedFor) {
+  WriteDatabase(database(), NumberedRecords(20, 3, 9, 11));
+  for (const DType dtype : {DType::kFloat, DType::kFloat16, DType::kBFloat16, DType::kDouble}) {
+    for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+      const DatumOptions options =
+          Options("batch_size: 4 threads: 2", "crop_size: 8 mirror: true scale: 0.3");
+      DatumBatches expected(options), source(options);
+      CountedMemory memory;
+      for (int i = 0; i < 20; ++i) {
+        const Batch& plain = expected.Next({layout});
+        const Batch& batch = source.Next({layout, dtype, memory.Maker()});
+        ASSERT_EQ(batch.dtype, dtype);
+        ASSERT_EQ(batch.layout, layout);
+        EXPECT_TRUE(memory.Holds(batch.data)) << i;
+        const TensorDesc desc{batch.data_shape, dtype, layout};
+        std::vector<char> converted(desc.bytes());
+        CopyTensor({{batch.data_shape, DType::kFloat, layout}, const_cast<float*>(plain.floats())},
+                   {desc, converted.data()});
+        EXPECT_EQ(std::memcmp(batch.data, converted.data(), converted.size()), 0) << i;
+        if (i == 9) memory.made = 0;
+      }
+      EXPECT_EQ(memory.made, 0);  // the buffers go round
+    }
+  }
+}
+
+TEST_F(BatchSourceTest, BytesLieInTheMemoryThatIsAskedFor) {
+  WriteDatabase(database(), NumberedRecords(20, 3, 9, 11));
+  DatumOptions options = Options("batch_size: 4 threads: 2", "crop_size: 8");
+  options.leave_transform = true;
+  DatumBatches expected(options), source(options);
+  CountedMemory memory;
+  for (int i = 0; i < 20; ++i) {
+    const Batch& ordinary = expected.Next();
+    const Batch& batch = source.Next({.memory = memory.Maker()});
+    EXPECT_TRUE(memory.Holds(batch.images)) << i;
+    EXPECT_EQ(std::memcmp(batch.images, ordinary.images, batch.image_shape.count()), 0) << i;
+  }
+}
+
+// A point that is reached when somebody waits for it.
+class CountedEvent : public Event {
+ public:
+  explicit CountedEvent(int* waits) : waits_(waits) {}
+  void Synchronize() override { ++*waits_; }
+  bool IsReached() override { return false; }
+  double SecondsSince(const Event&) const override { return 0; }
+
+ private:
+  int* const waits_;
+};
+
+TEST_F(BatchSourceTest, MemoryThatIsLentIsWrittenAgainOnlyAfterItHasBeenFetched) {
+  WriteDatabase(database(), NumberedRecords(20, 1, 4, 4));
+  int waits = 0;
+  {
+    DatumBatches source(Options("batch_size: 4"));
+    source.Next();
+    source.LendUntil(std::make_shared<CountedEvent>(&waits));
+    EXPECT_EQ(waits, 0);
+    source.Next();
+    EXPECT_EQ(waits, 1);
+    source.Next();
+    EXPECT_EQ(waits, 1);
+    source.LendUntil(std::make_shared<CountedEvent>(&waits));
+  }
+  EXPECT_EQ(waits, 2);  // memory is not freed before
 }
 
 TEST_F(BatchSourceTest, EmptyAndMissingDatabasesAreNamed) {
@@ -343,7 +433,7 @@ std::vector<float> ReadAndTransform(BatchSource* source, int batches) {
   std::vector<float> values;
   for (int i = 0; i < batches; ++i) {
     const Batch& batch = source->Next();
-    EXPECT_EQ(batch.data, nullptr);
+    EXPECT_EQ(batch.floats(), nullptr);
     std::vector<float> y(batch.data_shape.count());
     std::vector<TensorView> inputs = {
         {{batch.image_shape, DType::kUInt8}, const_cast<uint8_t*>(batch.images)},
@@ -372,7 +462,7 @@ class LayoutTest : public BatchSourceTest {
       for (int i = 0; i < 16; ++i) {
         const Layout layout = i / 5 % 2 == 0 ? Layout::kChannelsLast : Layout::kPlain;
         const Batch& expected = plain.Next();
-        const Batch& batch = other.Next(layout);
+        const Batch& batch = other.Next({layout});
         ASSERT_EQ(expected.layout, Layout::kPlain);
         ASSERT_EQ(batch.layout, layout);
         EXPECT_EQ(InPlain(batch), InPlain(expected)) << "batch " << i;
@@ -390,7 +480,7 @@ class LayoutTest : public BatchSourceTest {
         for (int64_t pixel = 0; pixel < shape.count(2); ++pixel) {
           const int64_t place =
               batch.layout == Layout::kPlain ? c * shape.count(2) + pixel : pixel * shape[1] + c;
-          plain.push_back(batch.data[n * shape.count(1) + place]);
+          plain.push_back(batch.floats()[n * shape.count(1) + place]);
         }
       }
     }
@@ -488,7 +578,7 @@ TEST_F(LayoutTest, ARepeatedBatchMayChangeItsLayout) {
   const std::vector<float> first = InPlain(source.Next());
   for (const Layout layout : {Layout::kChannelsLast, Layout::kChannelsLast, Layout::kPlain}) {
     source.Repeat();
-    const Batch& again = source.Next(layout);
+    const Batch& again = source.Next({layout});
     EXPECT_EQ(again.layout, layout);
     EXPECT_EQ(InPlain(again), first);
     EXPECT_EQ(source.records_consumed(), 4u);
@@ -564,7 +654,7 @@ TEST_F(DeviceTransformTest, IsTheHostsWhereADeviceCannot) {
   options.leave_transform = true;
   DatumBatches source(options);
   EXPECT_EQ(source.device_transform(), nullptr);
-  EXPECT_EQ(source.Next().data[1], 0.5f);
+  EXPECT_EQ(source.Next().floats()[1], 0.5f);
 
   WriteDatabase(folder_.path("bytes"), NumberedRecords(2, 3, 8, 8));
   options = Options("batch_size: 2", "crop_size: 4 vertical_stretch_upper: 1.5");

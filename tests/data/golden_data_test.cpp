@@ -99,7 +99,7 @@ TEST_P(GoldenDataTest, GivesTheTopsOfTheOriginal) {
     ASSERT_EQ(batch.data_shape, Shape(data.shape));
     const double rtol = caffe::testing::Number(meta, "rtol");
     const double atol = caffe::testing::Number(meta, "atol");
-    ExpectClose("data", batch.data, data.floats(), rtol, atol);
+    ExpectClose("data", batch.floats(), data.floats(), rtol, atol);
     ASSERT_EQ(with_label, npz.has(prefix + "label"));
     if (!with_label) continue;
     ASSERT_EQ(batch.label_shape, Shape(npz.at(prefix + "label").shape));

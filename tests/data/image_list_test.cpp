@@ -47,8 +47,8 @@ TEST_F(ImageListTest, PathsMayContainSpaces) {
   const Batch& batch = source.Next();
   EXPECT_EQ(batch.data_shape, (Shape{3, 1, 8, 6}));
   EXPECT_EQ(std::vector<float>(batch.labels, batch.labels + 3), (std::vector<float>{3, 5, 3}));
-  EXPECT_EQ(batch.data[0], 10);
-  EXPECT_EQ(batch.data[48], 20);
+  EXPECT_EQ(batch.floats()[0], 10);
+  EXPECT_EQ(batch.floats()[48], 20);
 }
 
 TEST_F(ImageListTest, ShortSideKeepsTheAspect) {

@@ -68,7 +68,7 @@ TEST_F(ImagePairTest, LabelsAreImages) {
   const Batch& batch = source.Next();
   EXPECT_EQ(batch.data_shape, (Shape{2, 1, 2, 3}));
   EXPECT_EQ(batch.label_shape, (Shape{2, 1, 2, 3}));
-  EXPECT_EQ(batch.data[1], 2);
+  EXPECT_EQ(batch.floats()[1], 2);
   EXPECT_THAT(Labels(batch), ElementsAre(0, 1, 2, 11, 255, 7, 5, 5, 5, 6, 6, 6));
 }
 
@@ -84,9 +84,9 @@ TEST_F(ImagePairTest, LabelsFollowCropAndMirror) {
   for (int i = 0; i < 4; ++i) {
     const Batch& batch = source.Next();
     EXPECT_EQ(batch.label_shape, (Shape{4, 1, 5, 5}));
-    EXPECT_THAT(Labels(batch), ElementsAreArray(batch.data, 4 * 25));
-    moves = moves || batch.data[0] != batch.data[25];
-    mirrors = mirrors || batch.data[1] < batch.data[0];
+    EXPECT_THAT(Labels(batch), ElementsAreArray(batch.floats(), 4 * 25));
+    moves = moves || batch.floats()[0] != batch.floats()[25];
+    mirrors = mirrors || batch.floats()[1] < batch.floats()[0];
   }
   EXPECT_TRUE(moves && mirrors);
 }

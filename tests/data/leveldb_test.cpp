@@ -64,7 +64,7 @@ TEST_F(LevelDbTest, FeedsBatches) {
     BatchSource source(MakeDatumSource(data, options), options);
     for (int pass = 0; pass < 5; ++pass) {
       const Batch& batch = source.Next();
-      for (int i = 0; i < 4; ++i) EXPECT_EQ(batch.data[i], batch.labels[i]);
+      for (int i = 0; i < 4; ++i) EXPECT_EQ(batch.floats()[i], batch.labels[i]);
       if (!shuffle) {
         EXPECT_EQ(batch.labels[0], pass * 4 % 5);
       }

@@ -56,7 +56,7 @@ TEST_F(WindowDataTest, BackgroundsComeFirst) {
       EXPECT_EQ(std::vector<float>(batch.labels, batch.labels + 4),
                 (std::vector<float>{0, 0, 2, 2}));
       // Windows of the size of the crop are taken as they are.
-      const float* image = batch.data + 2 * 3 * 64;
+      const float* image = batch.floats() + 2 * 3 * 64;
       EXPECT_EQ(image[0], 140);
       EXPECT_EQ(image[7], 168);
     }
@@ -67,7 +67,7 @@ TEST_F(WindowDataTest, MirrorsAndSubtracts) {
   WindowBatches source(Options("batch_size: 1 fg_fraction: 1 fg_threshold: 0.6",
                                "crop_size: 8 mirror: true mean_value: 100 scale: 0.5"));
   std::set<float> corners;
-  for (int i = 0; i < 50; ++i) corners.insert(source.Next().data[0]);
+  for (int i = 0; i < 50; ++i) corners.insert(source.Next().floats()[0]);
   EXPECT_EQ(corners, (std::set<float>{20, 34}));
 }
 
@@ -75,9 +75,9 @@ TEST_F(WindowDataTest, OutsideTheImageIsZero) {
   Write("# 0\na.png\n3\n20\n30\n1\n3 0.9 24 12 31 19\n");
   WindowBatches source(Options("batch_size: 1 fg_fraction: 1", "crop_size: 8 mean_value: 1"));
   const Batch& batch = source.Next();
-  EXPECT_EQ(batch.data[5], 100 + 4 * 29 - 1);
-  EXPECT_EQ(batch.data[6], 0);
-  EXPECT_EQ(batch.data[7], 0);
+  EXPECT_EQ(batch.floats()[5], 100 + 4 * 29 - 1);
+  EXPECT_EQ(batch.floats()[6], 0);
+  EXPECT_EQ(batch.floats()[7], 0);
 }
 
 TEST_F(WindowDataTest, ContextGrowsTheWindow) {
@@ -86,16 +86,16 @@ TEST_F(WindowDataTest, ContextGrowsTheWindow) {
   WindowBatches source(Options("batch_size: 1 fg_fraction: 1 context_pad: 2", "crop_size: 8"));
   const Batch& batch = source.Next();
   // Around the centre 12: columns 8 to 16 of the image, 9 to 8 pixels.
-  EXPECT_NEAR(batch.data[0], 100 + 4 * 8, 2);
-  EXPECT_NEAR(batch.data[7], 100 + 4 * 16, 2);
+  EXPECT_NEAR(batch.floats()[0], 100 + 4 * 8, 2);
+  EXPECT_NEAR(batch.floats()[7], 100 + 4 * 16, 2);
   WindowBatches wide(Options("batch_size: 1 fg_fraction: 1", "crop_size: 4"));
-  EXPECT_EQ(wide.Next().data[0], 140);
+  EXPECT_EQ(wide.Next().floats()[0], 140);
 }
 
 TEST_F(WindowDataTest, SquareTakesTheLargerSide) {
   Write("# 0\na.png\n3\n20\n30\n1\n3 0.9 10 9 13 10\n");
   WindowBatches source(Options("batch_size: 1 fg_fraction: 1 crop_mode: 'square'", "crop_size: 4"));
-  EXPECT_NEAR(source.Next().data[0], 140, 1);
+  EXPECT_NEAR(source.Next().floats()[0], 140, 1);
 }
 
 TEST_F(WindowDataTest, NamesWhatIsWrong) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "caffe/device/host_memory.hpp"
 #include "caffe/shape.hpp"
 #include "caffe/tensor/tensor_view.hpp"
 
@@ -17,10 +18,20 @@ struct DeviceTransform {
   std::shared_ptr<const std::vector<float>> mean;  // null: none
 };
 
+// How a batch's images are wanted.
+struct BatchForm {
+  Layout layout = Layout::kPlain;  // this and the type: not of batches of bytes
+  DType dtype = DType::kFloat;
+  HostMemory memory = {};  // makes the memory they lie in; none: any will do
+};
+
 // Borrowed from the source until its next Next().
 struct Batch {
-  const float* data = nullptr;      // 64-byte aligned; null in batches of bytes
-  Layout layout = Layout::kPlain;   // of data
+  // Numbers of this type in this layout, 64-byte aligned. Null in batches of bytes.
+  const void* data = nullptr;
+  DType dtype = DType::kFloat;
+  Layout layout = Layout::kPlain;
+  const float* floats() const { return static_cast<const float*>(data); }
   const uint8_t* images = nullptr;  // N times C*H*W of image_shape
   const float* windows = nullptr;   // N times ops::ImageWindow
   const float* labels = nullptr;    // null without labels

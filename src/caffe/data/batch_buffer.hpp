@@ -6,7 +6,6 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <vector>
 
 #include "caffe/data/batch.hpp"
@@ -16,28 +15,21 @@
 
 namespace caffe::data {
 
-// Numbers at 64-byte boundaries; grows and never shrinks.
-template <typename T>
-class AlignedArray {
+// Memory at a 64-byte boundary; grows and never shrinks.
+class BatchMemory {
  public:
-  T* get() const { return elements_.get(); }
-
-  // Contents are lost when the array grows.
-  void Reserve(size_t count) {
-    if (count <= capacity_) return;
-    elements_.reset();
-    elements_.reset(static_cast<T*>(::operator new[](count * sizeof(T), kAlignment)));
-    capacity_ = count;
+  void* get() const { return memory_.get(); }
+  // Whether it holds so much, and was made by `make` if that is given.
+  bool Fits(size_t bytes, const HostMemory& make) const {
+    return bytes <= bytes_ && (is_made_ || make == nullptr);
   }
+  // Contents are lost where it does not fit.
+  void Reserve(size_t bytes, const HostMemory& make);
 
  private:
-  static constexpr std::align_val_t kAlignment{64};
-  struct Deleter {
-    void operator()(T* elements) const { ::operator delete[](elements, kAlignment); }
-  };
-
-  std::unique_ptr<T[], Deleter> elements_;
-  size_t capacity_ = 0;
+  std::shared_ptr<void> memory_;
+  size_t bytes_ = 0;
+  bool is_made_ = false;
 };
 
 // Lets one thread wait until others have finished all parts of a batch.
@@ -90,15 +82,15 @@ class Completion {
 };
 
 struct BatchBuffer {
-  // Puts the floats into another order. Takes other memory for them: threads soon fill batches in
-  // the order that is asked for.
-  void ChangeLayout(Layout layout);
+  // Converts images that were prepared in another form. Takes other memory for them: threads soon
+  // fill batches in the form that is asked for.
+  void ChangeForm(const BatchForm& form);
 
   std::vector<RecordSequence::Item> items;
   ImageExtents extents;        // of every image after the transform
   ImageExtents image_extents;  // of batches of bytes: before it
-  AlignedArray<float> data;
-  AlignedArray<uint8_t> images;  // of batches of bytes, in place of `data`
+  BatchMemory data;
+  BatchMemory images;  // of batches of bytes, in place of `data`
   std::vector<float> windows;
   std::vector<float> labels;
   std::vector<std::vector<ObjectBox>> boxes;  // of each item of annotated records

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "caffe/data/transformers/transform_rows.hpp"
 #include "caffe/error.hpp"
 #include "caffe/ops/images.hpp"
 
@@ -62,7 +63,8 @@ void BatchFiller::Allocate(BatchBuffer* buffer) const {
   buffer->batch.size = batch_size_;
 }
 
-void BatchFiller::Prepare(BatchBuffer* buffer, const ImageExtents& output, Layout layout) const {
+void BatchFiller::Prepare(BatchBuffer* buffer, const ImageExtents& output,
+                          const BatchForm& form) const {
   Batch& batch = buffer->batch;
   if (!(output == buffer->extents)) {
     buffer->extents = output;
@@ -72,20 +74,25 @@ void BatchFiller::Prepare(BatchBuffer* buffer, const ImageExtents& output, Layou
     if (device_transform_) {
       buffer->image_extents = ImageExtentsFor(output);
       batch.image_shape = ShapeOf(buffer->image_extents);
-      buffer->images.Reserve(static_cast<size_t>(buffer->image_extents.count()) * batch_size_);
       buffer->windows.resize(static_cast<size_t>(ops::ImageWindow::kNumbers) * batch_size_);
-    } else {
-      buffer->data.Reserve(static_cast<size_t>(output.count()) * batch_size_);
     }
   }
+  if (device_transform_) {
+    buffer->images.Reserve(static_cast<size_t>(batch.image_shape.count()), form.memory);
+  } else {
+    buffer->data.Reserve(SizeOf(form.dtype) * static_cast<size_t>(batch.data_shape.count()),
+                         form.memory);
+  }
   batch.data = buffer->data.get();
-  batch.layout = layout;
-  batch.images = buffer->images.get();
+  batch.dtype = form.dtype;
+  batch.layout = form.layout;
+  batch.images = static_cast<const uint8_t*>(buffer->images.get());
   batch.windows = buffer->windows.data();
   batch.labels = with_label_ ? buffer->labels.data() : nullptr;
 }
 
-void BatchFiller::Fill(BatchBuffer* buffer, int slot, RecordLoader* loader) const {
+void BatchFiller::Fill(BatchBuffer* buffer, int slot, RecordLoader* loader,
+                       std::vector<float>* floats) const {
   const RecordSequence::Item& item = buffer->items[slot];
   RecordLoader::Sample sample = loader->Load(item.record.value, item.number);
   const ImageExtents extents = source_.transformer().OutputExtents(sample.image.extents);
@@ -96,22 +103,32 @@ void BatchFiller::Fill(BatchBuffer* buffer, int slot, RecordLoader* loader) cons
         extents.channels == buffer->extents.channels ? source_.HowToGetOneSize()
                                                      : kHowToGetSameChannels));
   }
-  FillImage(sample, buffer, slot);
+  FillImage(sample, buffer, slot, floats);
   if (with_label_) FillLabel(&sample, buffer, slot);
 }
 
-void BatchFiller::FillImage(const RecordLoader::Sample& sample, BatchBuffer* buffer,
-                            int slot) const {
+void BatchFiller::FillImage(const RecordLoader::Sample& sample, BatchBuffer* buffer, int slot,
+                            std::vector<float>* floats) const {
   const DatumTransformer& transformer = source_.transformer();
   const uint64_t number = buffer->items[slot].number;
   if (device_transform_) {
-    transformer.Pack(sample.image, number, buffer->image_extents,
-                     buffer->images.get() + buffer->image_extents.count() * slot,
-                     buffer->windows.data() + ops::ImageWindow::kNumbers * slot);
-  } else {
-    transformer.Transform(sample.image, number, buffer->data.get() + buffer->extents.count() * slot,
-                          buffer->batch.layout);
+    transformer.Pack(
+        sample.image, number, buffer->image_extents,
+        static_cast<uint8_t*>(buffer->images.get()) + buffer->image_extents.count() * slot,
+        buffer->windows.data() + ops::ImageWindow::kNumbers * slot);
+    return;
   }
+  const Batch& batch = buffer->batch;
+  const int64_t count = buffer->extents.count();
+  char* const place =
+      static_cast<char*>(buffer->data.get()) + count * slot * int64_t(SizeOf(batch.dtype));
+  if (batch.dtype == DType::kFloat) {
+    transformer.Transform(sample.image, number, reinterpret_cast<float*>(place), batch.layout);
+    return;
+  }
+  floats->resize(count);
+  transformer.Transform(sample.image, number, floats->data(), batch.layout);
+  ConvertFloats(floats->data(), count, batch.dtype, place);
 }
 
 void BatchFiller::FillLabel(RecordLoader::Sample* sample, BatchBuffer* buffer, int slot) const {

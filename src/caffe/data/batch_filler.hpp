@@ -33,14 +33,16 @@ class BatchFiller {
   int64_t BytesOfBuffer(const ImageExtents& output) const;
   // Once for each buffer.
   void Allocate(BatchBuffer* buffer) const;
-  // Sizes the buffer for images that are `output` after the transform. Floats will be in `layout`.
-  void Prepare(BatchBuffer* buffer, const ImageExtents& output, Layout layout) const;
+  // Sizes the buffer for images that are `output` after the transform, and will have that form.
+  void Prepare(BatchBuffer* buffer, const ImageExtents& output, const BatchForm& form) const;
   // Loads the record of this slot and puts it into its place. Throws InvalidArgument for an image
-  // of other extents than the batch's. Slots may be filled by different threads.
-  void Fill(BatchBuffer* buffer, int slot, RecordLoader* loader) const;
+  // of other extents than the batch's. Slots may be filled by different threads, each of which has
+  // a loader and, for its floats on the way to another type, memory of its own.
+  void Fill(BatchBuffer* buffer, int slot, RecordLoader* loader, std::vector<float>* floats) const;
 
  private:
-  void FillImage(const RecordLoader::Sample& sample, BatchBuffer* buffer, int slot) const;
+  void FillImage(const RecordLoader::Sample& sample, BatchBuffer* buffer, int slot,
+                 std::vector<float>* floats) const;
   void FillLabel(RecordLoader::Sample* sample, BatchBuffer* buffer, int slot) const;
 
   const RecordSource& source_;

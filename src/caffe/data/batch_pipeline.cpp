@@ -65,8 +65,16 @@ void BatchPipeline::Stop() {
   threads_.clear();
 }
 
-BatchBuffer* BatchPipeline::Next(Layout layout) {
-  layout_ = layout;
+BatchForm BatchPipeline::form() {
+  const std::lock_guard lock(form_mutex_);
+  return form_;
+}
+
+BatchBuffer* BatchPipeline::Next(const BatchForm& form) {
+  {
+    const std::lock_guard lock(form_mutex_);
+    form_ = form;
+  }
   if (current_ != nullptr) free_.Push(std::exchange(current_, nullptr));
   {
     const Activity waiting("compute", "waits for the reader of", parts_.sequence.source(),
@@ -77,7 +85,7 @@ BatchBuffer* BatchPipeline::Next(Layout layout) {
       "compute", "waits for the parsers of", parts_.sequence.source(),
       [this](const std::exception_ptr& error) { current_->completion.Abandon(error); });
   current_->completion.Wait();
-  current_->ChangeLayout(layout);
+  current_->ChangeForm(form);
   return current_;
 }
 
@@ -87,7 +95,7 @@ void BatchPipeline::RunReader(RecordLoader* loader) {
       BatchBuffer* buffer = *free;
       const Activity reading("reader", "reads", parts_.sequence.source());
       for (RecordSequence::Item& item : buffer->items) item = parts_.sequence.Next();
-      parts_.filler.Prepare(buffer, OutputOf(&buffer->items.front(), loader), layout_);
+      parts_.filler.Prepare(buffer, OutputOf(&buffer->items.front(), loader), form());
       if (!DealOut(buffer)) return;
     }
   } catch (...) {
@@ -120,19 +128,21 @@ ImageExtents BatchPipeline::OutputOf(RecordSequence::Item* first, RecordLoader* 
 }
 
 void BatchPipeline::RunParser(RecordLoader* loader) {
+  std::vector<float> floats;
   while (const std::optional<Chunk> chunk = chunks_.Pop()) {
-    FillChunk(*chunk, loader);
+    FillChunk(*chunk, loader, &floats);
     chunk->buffer->completion.FinishPart();
   }
 }
 
-void BatchPipeline::FillChunk(const Chunk& chunk, RecordLoader* loader) {
+void BatchPipeline::FillChunk(const Chunk& chunk, RecordLoader* loader,
+                              std::vector<float>* floats) {
   const Activity parsing("parser", "parses records of", parts_.sequence.source());
   BatchBuffer* buffer = chunk.buffer;
   for (int slot = chunk.begin; slot < chunk.end && !stopping_; ++slot) {
     try {
       parts_.broken.Replace(&buffer->items[slot],
-                            [&] { parts_.filler.Fill(buffer, slot, loader); });
+                            [&] { parts_.filler.Fill(buffer, slot, loader, floats); });
     } catch (...) {
       buffer->completion.Fail(slot, std::current_exception());
     }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -33,10 +34,10 @@ class BatchPipeline {
   BatchPipeline(const BatchPipeline&) = delete;
   BatchPipeline& operator=(const BatchPipeline&) = delete;
 
-  // Waits for the next batch, which is the caller's until the call after it, and for the floats of
-  // which `layout` is wanted; batches prepared from now on will have it. Rethrows what went wrong
-  // in a thread; no further call may follow that.
-  BatchBuffer* Next(Layout layout);
+  // Waits for the next batch, which is the caller's until the call after it, in that form; batches
+  // prepared from now on will have it. Rethrows what went wrong in a thread; no further call may
+  // follow that.
+  BatchBuffer* Next(const BatchForm& form);
 
  private:
   // Some consecutive records of a batch: what a parser takes from the queue.
@@ -52,7 +53,8 @@ class BatchPipeline {
   bool DealOut(BatchBuffer* buffer);
   ImageExtents OutputOf(RecordSequence::Item* first, RecordLoader* loader);
   void RunParser(RecordLoader* loader);
-  void FillChunk(const Chunk& chunk, RecordLoader* loader);
+  void FillChunk(const Chunk& chunk, RecordLoader* loader, std::vector<float>* floats);
+  BatchForm form();
 
   const Parts parts_;
   const int batch_size_;
@@ -62,8 +64,9 @@ class BatchPipeline {
   BoundedQueue<BatchBuffer*> ready_;  // reader -> consumer, in order; may still be in work
   BoundedQueue<Chunk> chunks_;        // reader -> parsers
   std::atomic<bool> stopping_ = false;
-  std::atomic<Layout> layout_ = Layout::kPlain;  // that the consumer last asked for
-  BatchBuffer* current_ = nullptr;               // the consumer's
+  std::mutex form_mutex_;
+  BatchForm form_;                  // that the consumer last asked for
+  BatchBuffer* current_ = nullptr;  // the consumer's
   std::vector<std::unique_ptr<RecordLoader>> loaders_;
   std::vector<std::thread> threads_;
 };

@@ -2,24 +2,18 @@
 
 #include <glog/logging.h>
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <optional>
-#include <thread>
 
 #include "caffe/core/philox.hpp"
 #include "caffe/data/batch_pipeline.hpp"
 #include "caffe/data/box_labels.hpp"
+#include "caffe/data/parser_threads.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
 namespace {
-
-// Raw records below this size are transformed faster than threads hand them over.
-constexpr size_t kSmallRecordBytes = size_t{32} << 10;
-constexpr unsigned kMostAutomaticThreads = 4;
-constexpr uint32_t kMostThreads = 1024;
 
 uint64_t ChooseSkip(const DataParameter& reading, const BatchSourceOptions& options) {
   const uint32_t most = reading.rand_skip();
@@ -47,15 +41,6 @@ RecordSequenceOptions SequenceOptions(const RecordSource& records,
           .rank = static_cast<uint64_t>(options.rank),
           .ranks = static_cast<uint64_t>(options.ranks),
           .block = options.train ? 1 : reading.batch_size()};
-}
-
-int ChooseThreads(const DataParameter& reading, const FirstRecord& first) {
-  for (const uint32_t given : {reading.threads(), reading.parser_threads()}) {
-    if (given > 0) return static_cast<int>(std::min(given, kMostThreads));
-  }
-  if (!first.is_encoded && first.bytes < kSmallRecordBytes) return 1;
-  return static_cast<int>(
-      std::clamp(std::thread::hardware_concurrency(), 1u, kMostAutomaticThreads));
 }
 
 // The work that batches of bytes leave to a device; none where they are of floats.
@@ -89,7 +74,7 @@ class BatchSource::Impl {
         filler_(
             *records_, first_, options.with_label,
             ChooseDeviceTransform(*records_, options, &sequence_, &broken_, first_.image.channels)),
-        threads_(ChooseThreads(records_->reading(), first_)),
+        threads_(ParserThreads(records_->reading(), first_, options.ranks, UsableProcessors())),
         data_shape_(filler_.ShapeOf(first_.output)) {
     if (!options.is_only_planned) {
       pipeline_.emplace(BatchPipeline::Parts{*records_, first_, filler_, sequence_, broken_},
@@ -109,15 +94,20 @@ class BatchSource::Impl {
     return records_->transformer().has_fixed_size() ? filler_.ShapeOf(first_.image) : data_shape_;
   }
 
-  const Batch& Next(Layout layout) {
+  ~Impl() { WaitUntilFetched(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  const Batch& Next(const BatchForm& form) {
     if (failure_) std::rethrow_exception(failure_);
+    if (fetched_ != nullptr) std::exchange(fetched_, nullptr)->Synchronize();
     if (std::exchange(repeats_, false)) {
-      current_->ChangeLayout(layout);
+      current_->ChangeForm(form);
       return current_->batch;
     }
     try {
       const auto start = std::chrono::steady_clock::now();
-      current_ = pipeline_->Next(layout);
+      current_ = pipeline_->Next(form);
       if (records_->has_boxes() && filler_.with_label()) WriteBoxes(current_);
       stats_.wait_seconds +=
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -129,6 +119,8 @@ class BatchSource::Impl {
       throw;
     }
   }
+
+  void LendUntil(std::shared_ptr<Event> fetched) { fetched_ = std::move(fetched); }
 
   void Repeat() { repeats_ = current_ != nullptr; }
 
@@ -151,6 +143,15 @@ class BatchSource::Impl {
   }
 
  private:
+  // A device that has failed reads no more either.
+  void WaitUntilFetched() noexcept {
+    try {
+      if (fetched_ != nullptr) fetched_->Synchronize();
+    } catch (const std::exception& error) {
+      LOG(ERROR) << sequence_.source() << ": " << error.what();
+    }
+  }
+
   void WriteBoxes(BatchBuffer* buffer) {
     box_labels_.Write(buffer->boxes, &buffer->labels);
     buffer->batch.labels = buffer->labels.data();
@@ -168,6 +169,7 @@ class BatchSource::Impl {
   BoxLabels box_labels_;
   Shape data_shape_;
   BatchBuffer* current_ = nullptr;
+  std::shared_ptr<Event> fetched_;  // of the current batch, if it is lent
   bool repeats_ = false;
   std::exception_ptr failure_;
   Stats stats_;
@@ -193,8 +195,11 @@ Shape BatchSource::image_shape() const {
 const DeviceTransform* BatchSource::device_transform() const {
   return impl_->filler().device_transform();
 }
-const Batch& BatchSource::Next(Layout layout) {
-  return impl_->Next(layout);
+const Batch& BatchSource::Next(const BatchForm& form) {
+  return impl_->Next(form);
+}
+void BatchSource::LendUntil(std::shared_ptr<Event> fetched) {
+  impl_->LendUntil(std::move(fetched));
 }
 void BatchSource::Repeat() {
   impl_->Repeat();

@@ -12,6 +12,7 @@
 #include "caffe/data/batch.hpp"
 #include "caffe/data/batch_source_options.hpp"
 #include "caffe/data/record_source.hpp"
+#include "caffe/device/stream.hpp"
 #include "caffe/shape.hpp"
 
 namespace caffe::data {
@@ -47,11 +48,14 @@ class BatchSource {
   // Null where batches are of floats: not asked for, or not possible, which the log explains.
   const DeviceTransform* device_transform() const;
 
-  // The next batch, floats in `layout`; takes back the buffers of the previous one. The layout is
-  // also a request: threads write the batches that they begin from now on in it, and only those
-  // prepared before a change are converted. Rethrows here whatever went wrong in a thread, with the
-  // record's place and key; from then on, every call does.
-  const Batch& Next(Layout layout = Layout::kPlain);
+  // The next batch in that form; takes back the buffers of the previous one, for which it waits
+  // until `fetched` of LendUntil() is reached. The form is also a request: threads write the
+  // batches that they begin from now on in it, and only those prepared before a change are
+  // converted. Rethrows here whatever went wrong in a thread, with the record's place and key; from
+  // then on, every call does.
+  const Batch& Next(const BatchForm& form = {});
+  // The current batch is read until then by a device.
+  void LendUntil(std::shared_ptr<Event> fetched);
   // Lets the next Next() give the current batch again; before the first, nothing changes.
   void Repeat();
 

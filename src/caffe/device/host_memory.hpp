@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "caffe/device/device.hpp"
 #include "caffe/export.hpp"
 
 namespace caffe {
+
+// Makes such memory; callable in any thread.
+using HostMemory = std::function<std::shared_ptr<void>(size_t bytes)>;
 
 // Pinned for a GPU, so that copies run while the host goes on; ordinary memory otherwise. Not
 // zeroed. Throws DeviceError when there is none.

@@ -100,7 +100,8 @@ class BatchDataLayer : public Layer, public DataSupply {
                              .call = [stream = stream_](
                                          const KernelContext& ctx) { return stream->Store(ctx); },
                              .is_source = true,
-                             .writes_any_layout = !is_pixels},
+                             .writes_any_layout = !is_pixels,
+                             .lends = true},
                {}, outputs);
   }
 
@@ -113,7 +114,7 @@ class BatchDataLayer : public Layer, public DataSupply {
 
     // The tops' shapes where the batch does not fit.
     std::vector<Shape> Store(const KernelContext& ctx) {
-      const data::Batch& batch = Next(ctx.output(0).layout);
+      const data::Batch& batch = Next(FormFor(ctx));
       const bool is_bytes = source.device_transform() != nullptr;
       const int label = is_bytes ? 2 : 1;
       const bool has_labels = static_cast<int>(ctx.outputs.size()) > label;
@@ -125,19 +126,29 @@ class BatchDataLayer : public Layer, public DataSupply {
         if (has_labels) tops.push_back(batch.label_shape);
         return tops;
       }
-      if (is_bytes) {
+      if (ctx.loan != nullptr) {
+        ctx.loan->elements = is_bytes ? batch.images : batch.data;
+        source.LendUntil(ctx.loan->fetched);
+      } else if (is_bytes) {
         std::memcpy(ctx.output(0).data, batch.images, ctx.output(0).bytes());
-        StoreBatch(batch.windows, ctx.output(1));
       } else {
-        StoreBatch(batch.data, ctx.output(0));
+        StoreBatch(batch.floats(), ctx.output(0));
       }
+      if (is_bytes) StoreBatch(batch.windows, ctx.output(1));
       if (ctx.has_output(label)) StoreBatch(batch.labels, ctx.output(label));
       return {};
     }
 
-    const data::Batch& Next(Layout layout) {
+    // What is lent has to be what the device wants; else it is converted on its way to the top.
+    static data::BatchForm FormFor(const KernelContext& ctx) {
+      const TensorView& top = ctx.output(0);
+      if (ctx.loan == nullptr) return {.layout = top.layout};
+      return {top.layout, top.dtype, ctx.loan->allocate};
+    }
+
+    const data::Batch& Next(const data::BatchForm& form) {
       const TraceSpan span("wait for data");
-      return source.Next(layout);
+      return source.Next(form);
     }
 
     data::BatchSource source;

@@ -125,6 +125,8 @@ struct HostCall {
   bool is_source = false;
   // Output 0 is written in whatever layout it has.
   bool writes_any_layout = false;
+  // Output 0 is lent where a device asks for it (KernelContext::loan). Of sources.
+  bool lends = false;
   // Gets its tensors where they are, in the memory of KernelContext::device, and launches its work
   // on that device's default stream. On a CPU both are the host's anyway.
   bool takes_device_memory = false;

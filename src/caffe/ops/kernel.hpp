@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "caffe/device/device.hpp"
+#include "caffe/device/host_memory.hpp"
+#include "caffe/device/stream.hpp"
 #include "caffe/export.hpp"
 #include "caffe/ops/op.hpp"
 #include "caffe/tensor/tensor_view.hpp"
@@ -32,6 +34,17 @@ struct RandomState {
   bool IsFirst(uint64_t one) const { return one < ranks; }
 };
 
+// How a host call hands over its first output: not copied, but left where the call has it, for a
+// device to fetch.
+struct Loan {
+  // Before the call: makes memory that the device fetches from by itself.
+  HostMemory allocate;
+  // Placed after the call. Once it is reached, the call may write its memory again.
+  std::shared_ptr<Event> fetched;
+  // By the call: the output's elements, in its type and layout.
+  const void* elements = nullptr;
+};
+
 // What a kernel sees when it runs. Everything borrowed, nothing allocated.
 class KernelContext {
  public:
@@ -47,6 +60,9 @@ class KernelContext {
   OperandSet accumulated;
   // Where a host call's answer goes; see ops::HostCall. Null: nobody asks.
   std::vector<Shape>* new_top_shapes = nullptr;
+  // Of a host call that lends its first output: it sets `elements` and writes nothing there. Null:
+  // it writes the output like any other.
+  Loan* loan = nullptr;
   // Of a host call that takes tensors in the memory of this device. Null: they are in the host's.
   Device* device = nullptr;
 

@@ -3,6 +3,7 @@
 #include "caffe/cuda/matrix_kernels.hpp"
 #include "caffe/cuda/pinned_memory.hpp"
 #include "caffe/cuda/transpose.cuh"
+#include "caffe/device/host_memory.hpp"
 #include "caffe/ops/convert.hpp"
 
 namespace caffe::cuda {
@@ -179,13 +180,15 @@ bool CallHost(const ops::HostCall& op, const KernelContext& host) {
   return fits;
 }
 
-// Batches on their way to the device. Two sets of pinned memory take turns, so that the host fills
-// one while the other is copied, on a stream of its own and into memory of its own: the arena's may
-// still be in use by the pass before.
+// Batches on their way to the device, copied on a stream of their own and into memory of their own:
+// the arena's may still be in use by the pass before. Two sets of pinned memory take turns, so that
+// the host fills one while the other is copied; what the call lends is copied from where it is.
 class Batches {
  public:
-  Batches(std::span<const OperandDesc> outputs, Device& device)
-      : pinned_{HostOperands(outputs, device), HostOperands(outputs, device)},
+  Batches(const ops::HostCall& op, std::span<const OperandDesc> outputs, Device& device)
+      : lends_(op.lends),
+        allocate_([&device](size_t bytes) { return AllocateHostMemory(device, bytes); }),
+        pinned_{WrittenBy(op, outputs, device), WrittenBy(op, outputs, device)},
         stream_(device.MakeStream()),
         arrived_{device.MakeEvent(), device.MakeEvent()},
         taken_(device.MakeEvent()) {
@@ -197,30 +200,48 @@ class Batches {
     Event& arrived = *arrived_[turn_];
     arrived.Synchronize();  // the memory's last copy
     const std::vector<TensorView> batch = pinned_[turn_].Views(ctx.outputs);
+    Loan loan{allocate_, arrived_[turn_]};
     KernelContext host = ctx;
     host.outputs = batch;
+    if (lends_) host.loan = &loan;
     if (!CallHost(op, host)) return;
     turn_ = 1 - turn_;
     stream_->Wait(*taken_);
-    for (size_t i = 0; i < batch.size(); ++i) {
-      if (batch[i].data == nullptr) continue;
-      stream_->CopyFromHost(staging_[i].get(), batch[i].data, batch[i].bytes());
-    }
+    ForEachPresent(ctx, [&](size_t i, size_t bytes) {
+      const void* const from = lends_ && i == 0 ? loan.elements : batch[i].data;
+      stream_->CopyFromHost(staging_[i].get(), from, bytes);
+    });
     stream_->Record(arrived);
     ctx.stream->Wait(arrived);
-    for (size_t i = 0; i < batch.size(); ++i) {
-      if (batch[i].data == nullptr) continue;
-      CAFFE_CUDA_CHECK(cudaMemcpyAsync(ctx.outputs[i].data, staging_[i].get(), batch[i].bytes(),
+    ForEachPresent(ctx, [&](size_t i, size_t bytes) {
+      CAFFE_CUDA_CHECK(cudaMemcpyAsync(ctx.outputs[i].data, staging_[i].get(), bytes,
                                        cudaMemcpyDeviceToDevice, StreamOf(ctx)));
-    }
+    });
     ctx.stream->Record(*taken_);
   }
 
  private:
+  static HostOperands WrittenBy(const ops::HostCall& op, std::span<const OperandDesc> outputs,
+                                const Device& device) {
+    std::vector<OperandDesc> written(outputs.begin(), outputs.end());
+    if (op.lends) written[0].present = false;
+    return HostOperands(written, device);
+  }
+
+  template <typename Fn>
+  static void ForEachPresent(const KernelContext& ctx, const Fn& fn) {
+    for (size_t i = 0; i < ctx.outputs.size(); ++i) {
+      if (ctx.outputs[i].data != nullptr) fn(i, ctx.outputs[i].bytes());
+    }
+  }
+
+  const bool lends_;
+  const HostMemory allocate_;
   HostOperands pinned_[2];
   std::vector<std::shared_ptr<void>> staging_;
   std::unique_ptr<Stream> stream_;
-  std::unique_ptr<Event> arrived_[2], taken_;
+  const std::shared_ptr<Event> arrived_[2];
+  const std::unique_ptr<Event> taken_;
   int turn_ = 0;
 };
 
@@ -253,7 +274,7 @@ Kernel MakeDeviceCall(const ops::HostCall& op, Device& device) {
 KernelOrRefusal MakeHostCall(const ops::HostCall& op, const KernelRequest& request) {
   if (op.takes_device_memory) return MakeDeviceCall(op, request.device);
   if (op.is_source && !request.device.is_described()) {
-    const auto batches = std::make_shared<Batches>(request.outputs, request.device);
+    const auto batches = std::make_shared<Batches>(op, request.outputs, request.device);
     return Kernel{"", [op, batches](const KernelContext& ctx) { batches->Run(op, ctx); }};
   }
   const auto inputs = std::make_shared<HostOperands>(request.inputs, request.device);

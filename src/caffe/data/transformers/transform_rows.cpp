@@ -51,6 +51,25 @@ template <int kChannels>
   }
 }
 
+template <typename T>
+[[gnu::always_inline]] inline void Convert(const float* __restrict x, int64_t count,
+                                           T* __restrict y) {
+  for (int64_t i = 0; i < count; ++i) y[i] = T(x[i]);
+}
+
+CAFFE_CPU_CLONES void ConvertRow(const float* x, int64_t count, float16* y) {
+  Convert(x, count, y);
+}
+CAFFE_CPU_CLONES void ConvertRow(const float* x, int64_t count, bfloat16* y) {
+  Convert(x, count, y);
+}
+void ConvertRow(const float* x, int64_t count, float* y) {
+  Convert(x, count, y);
+}
+void ConvertRow(const float* x, int64_t count, double* y) {
+  Convert(x, count, y);
+}
+
 }  // namespace
 
 CAFFE_CPU_CLONES void TransformRow(const RowTransform& transform, const uint8_t* x, int count,
@@ -84,6 +103,10 @@ CAFFE_CPU_CLONES void InterleaveRows(const float* const* rows, int num_rows, int
 
 CAFFE_CPU_CLONES void ReversePixels(const uint8_t* x, int count, int channels, uint8_t* y) {
   Reverse(x, count, channels, y);
+}
+
+void ConvertFloats(const float* x, int64_t count, DType dtype, void* y) {
+  VisitFloat(dtype, [&]<typename T>(TypeTag<T>) { ConvertRow(x, count, static_cast<T*>(y)); });
 }
 
 }  // namespace caffe::data

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "caffe/dtype.hpp"
+
 namespace caffe::data {
 
 // What happens to one row of one channel: y = (x - mean) * scale.
@@ -27,5 +29,8 @@ void InterleaveRows(const float* const* rows, int num_rows, int count, int strid
 
 // `count` pixels of `channels` interleaved numbers each, from the last to the first.
 void ReversePixels(const uint8_t* x, int count, int channels, uint8_t* y);
+
+// Writes `count` numbers of that type.
+void ConvertFloats(const float* x, int64_t count, DType dtype, void* y);
 
 }  // namespace caffe::data

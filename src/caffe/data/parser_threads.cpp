@@ -1,0 +1,36 @@
+#include "caffe/data/parser_threads.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace caffe::data {
+namespace {
+
+// Raw records below this size are transformed faster than threads hand them over.
+constexpr size_t kSmallRecordBytes = size_t{32} << 10;
+// Ranks may be on several machines, which the data path does not know: each has so many threads at
+// least, if there are as many processors.
+constexpr int kLeastOfManyRanks = 4;
+constexpr uint32_t kMostThreads = 1024;
+
+}  // namespace
+
+int ParserThreads(const DataParameter& reading, const FirstRecord& first, int ranks,
+                  int processors) {
+  for (const uint32_t given : {reading.threads(), reading.parser_threads()}) {
+    if (given > 0) return static_cast<int>(std::min(given, kMostThreads));
+  }
+  if (!first.is_encoded && first.bytes < kSmallRecordBytes) return 1;
+  const int share = std::max(processors / ranks, std::min(processors, kLeastOfManyRanks));
+  return static_cast<int>(std::clamp<int64_t>(share, 1, std::max(reading.batch_size(), 1u)));
+}
+
+int UsableProcessors() {
+  cpu_set_t usable;
+  if (::sched_getaffinity(0, sizeof(usable), &usable) == 0) return CPU_COUNT(&usable);
+  return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
+}
+
+}  // namespace caffe::data
