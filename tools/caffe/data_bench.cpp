@@ -6,6 +6,7 @@
 #include <iomanip>
 #include <iostream>
 
+#include "caffe/core/quantity.hpp"
 #include "caffe/data/pipeline_bench.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/json.hpp"
@@ -14,6 +15,7 @@
 #include "caffe/layer_factory.hpp"
 #include "caffe/net.hpp"
 #include "tools/caffe/command.hpp"
+#include "tools/caffe/devices.hpp"
 #include "tools/caffe/options.hpp"
 
 namespace caffe::tools {
@@ -34,7 +36,36 @@ void PrintStages(const LayerParameter& layer, const data::PipelineSpeed& speed) 
   PrintRate("the same, channels-last", speed.transform_channels_last);
   PrintRate(StrCat("pipeline (", speed.threads, " threads)"), speed.pipeline);
   PrintRate("the same, channels-last", speed.pipeline_channels_last);
+  if (speed.pack > 0) PrintRate("left to a GPU as bytes (1 thread)", speed.pack);
   if (speed.jpeg_decode > 0) PrintRate("libjpeg-turbo alone (1 thread)", speed.jpeg_decode);
+}
+
+// What a machine could feed, by either way of transforming.
+struct Way {
+  std::string name;
+  double rate = 0, bytes_per_image = 0;
+};
+std::vector<Way> WaysOf(const data::PipelineSpeed& speed) {
+  std::vector<Way> ways = {{"floats", speed.transform_channels_last,
+                            static_cast<double>(speed.numbers_per_image * sizeof(float))}};
+  if (speed.pack > 0) ways.push_back({"bytes", speed.pack, speed.packed_bytes_per_image});
+  return ways;
+}
+
+void ReportFeeds(const data::PipelineSpeed& speed, const data::Machine& machine, bool prints,
+                 JsonObject* one) {
+  for (const Way& way : WaysOf(speed)) {
+    const data::Feed feed = data::FeedOf(speed, way.rate, way.bytes_per_image, machine);
+    JsonObject* const prediction = AddJson(one, "feeds");
+    PutJson(prediction, "as", way.name);
+    PutJson(prediction, "cores", machine.cores);
+    PutJson(prediction, "images_per_second", feed.images_per_second);
+    PutJson(prediction, "limit", feed.limit);
+    if (!prints) continue;
+    PrintRate(StrCat(machine.cores, " cores feed, as ", way.name), feed.images_per_second);
+    std::cout << "    limited by " << feed.limit << ", " << way.bytes_per_image
+              << " bytes per image\n";
+  }
 }
 
 void PutStages(const data::PipelineSpeed& speed, JsonObject* one) {
@@ -44,6 +75,7 @@ void PutStages(const data::PipelineSpeed& speed, JsonObject* one) {
   PutJson(one, "pipeline", speed.pipeline);
   PutJson(one, "transform_channels_last", speed.transform_channels_last);
   PutJson(one, "pipeline_channels_last", speed.pipeline_channels_last);
+  PutJson(one, "pack", speed.pack);
   PutJson(one, "jpeg_decode", speed.jpeg_decode);
   PutJson(one, "threads", speed.threads);
   PutJson(one, "batch_size", speed.batch_size);
@@ -62,12 +94,21 @@ class DataBench : public Command {
     net_flags_.AddForeign(app);
     app.add_option("--seconds", seconds_, "How long to measure each stage, in seconds")
         ->type_name("S");
+    app.add_option("--cores", cores_,
+                   "Predict what a machine with so many cores feeds to a GPU, from the speed of "
+                   "one thread")
+        ->type_name("N");
+    app.add_option("--link", link_, "Bandwidth from host to GPU in that prediction: 25GB/s")
+        ->type_name("NUMBER")
+        ->default_str("no limit; with -gpu: measured");
+    AddGpu(app, &gpu_, "Measure the bandwidth to this GPU for the prediction");
     AddJsonFlag(app, &json_);
   }
 
   void Run() override {
     Require(!model_.empty(), "-model is missing; give a net prototxt with a data layer");
     Require(seconds_ > 0, "-seconds is ", seconds_, "; it must be positive");
+    const data::Machine machine = ReadMachine();
     // A small database starts anew thousands of times in a second, and would say so each time.
     FLAGS_minloglevel = std::max(FLAGS_minloglevel, static_cast<int>(google::GLOG_WARNING));
     const LenientReading reading(net_flags_.lenient);
@@ -83,7 +124,7 @@ class DataBench : public Command {
       JsonObject* one = AddJson(&report, "layers");
       PutJson(one, "layer", layer.name());
       PutJson(one, "type", layer.type());
-      Measure(layer, param.state(), one);
+      Measure(layer, param.state(), machine, one);
     }
     Require(has_data, model_, ": the net has no data layer in phase ",
             Phase_Name(net_flags_.phase));
@@ -97,7 +138,28 @@ class DataBench : public Command {
            LayerRegistry::CreateLayer(layer)->traits().is_data;
   }
 
-  void Measure(const LayerParameter& layer, const NetState& state, JsonObject* one) const {
+  // Of the prediction; no cores if none is asked for.
+  data::Machine ReadMachine() const {
+    if (cores_ == 0) {
+      Require(link_.empty() && gpu_.empty(),
+              "-link and -gpu are of a prediction, but -cores is "
+              "missing; give the machine's number of cores");
+      return {.cores = 0};
+    }
+    Require(cores_ > 0, "-cores is ", cores_, "; it must be positive");
+    Require(link_.empty() || gpu_.empty(), "-link and -gpu exclude each other; give one");
+    data::Machine machine{.cores = cores_};
+    const std::vector<int> gpus = ParseGpus(gpu_);
+    Require(gpus.size() < 2, "-gpu is '", gpu_, "'; give one GPU");
+    if (!link_.empty()) machine.link_bytes_per_second = ParseBandwidth("-link", link_);
+    if (!gpus.empty()) {
+      machine.link_bytes_per_second = data::MeasureLink(DeviceKind::kCuda, gpus[0], seconds_);
+    }
+    return machine;
+  }
+
+  void Measure(const LayerParameter& layer, const NetState& state, const data::Machine& machine,
+               JsonObject* one) const {
     if (layer.type() != "Data") return MeasureLayer(layer, state, one);
     const data::BatchSourceOptions options{.transform = layer.transform_param(),
                                            .train = net_flags_.phase == TRAIN,
@@ -107,6 +169,7 @@ class DataBench : public Command {
     });
     PutStages(speed, one);
     if (!json_) PrintStages(layer, speed);
+    if (machine.cores > 0) ReportFeeds(speed, machine, !json_, one);
   }
 
   // A net of this layer alone.
@@ -136,6 +199,8 @@ class DataBench : public Command {
   std::string model_;
   NetFlags net_flags_;
   double seconds_ = 3;
+  int cores_ = 0;
+  std::string link_, gpu_;
   bool json_ = false;
 };
 
@@ -145,7 +210,8 @@ const CommandRegistrar<DataBench> data_bench_registrar(
      .about = "Measures in images per second how fast the data layers of a net are without the "
               "net behind them; of Data layers also each stage: reading, decoding, transforming.",
      .examples = "caffe data-bench train_val.prototxt\n"
-                 "caffe data-bench train_val.prototxt --phase=TEST --seconds=10"});
+                 "caffe data-bench train_val.prototxt --phase=TEST --seconds=10\n"
+                 "caffe data-bench train_val.prototxt --cores=16 --link=25GB/s"});
 
 }  // namespace
 }  // namespace caffe::tools

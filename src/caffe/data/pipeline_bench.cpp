@@ -1,12 +1,16 @@
 #include "caffe/data/pipeline_bench.hpp"
 
 #include <chrono>
+#include <cstring>
 #include <vector>
 
 #include "caffe/data/batch_source.hpp"
 #include "caffe/data/record_sequence.hpp"
 #include "caffe/data/sources/datum_source.hpp"
+#include "caffe/device/host_memory.hpp"
+#include "caffe/device/stream.hpp"
 #include "caffe/error.hpp"
+#include "caffe/ops/images.hpp"
 
 namespace caffe::data {
 namespace {
@@ -54,6 +58,7 @@ class Stages {
     const DatumView first = ParseDatum(sequence_.Peek().record.value, &floats);
     is_encoded_ = first.encoded;
     is_jpeg_ = first.encoded && IsJpeg(first.data);
+    has_floats_ = !first.encoded && first.data.empty();
   }
 
   uint64_t records() const { return sequence_.count(); }
@@ -95,6 +100,25 @@ class Stages {
     });
   }
 
+  // 0 where the records are floats.
+  double Pack(int batch_size, double* bytes_per_image) {
+    if (has_floats_) return 0;
+    const DatumTransformer& transformer = source_.transformer();
+    std::vector<uint8_t> batch;
+    int64_t slot = 0, bytes = 0, images = 0;
+    const double rate = RateOfImages(*loader_, [&](const ImageView& image, uint64_t number) {
+      const auto count = static_cast<size_t>(image.extents.count());
+      if (batch.size() < count * batch_size) batch.resize(count * batch_size);
+      float window[ops::ImageWindow::kNumbers];
+      transformer.Pack(image, number, image.extents, batch.data() + count * slot, window);
+      slot = (slot + 1) % batch_size;
+      bytes += image.extents.count();
+      ++images;
+    });
+    *bytes_per_image = static_cast<double>(bytes) / static_cast<double>(images);
+    return rate;
+  }
+
   // libjpeg-turbo alone; 0 unless the first record is a JPEG file.
   double DecodeJpeg() {
     if (!is_jpeg_) return 0;
@@ -128,6 +152,7 @@ class Stages {
   const std::unique_ptr<RecordLoader> loader_;  // augments
   bool is_encoded_ = false;                     // the first record
   bool is_jpeg_ = false;
+  bool has_floats_ = false;
 };
 
 double MeasureBatches(const DataParameter& data, const BatchSourceOptions& options, Layout layout,
@@ -135,11 +160,12 @@ double MeasureBatches(const DataParameter& data, const BatchSourceOptions& optio
   BatchSource source(MakeDatumSource(data, options), options);
   const Shape shape = source.data_shape();
   speed->batch_size = static_cast<int>(shape[0]);
+  speed->numbers_per_image = shape.count(1);
   speed->image = StrCat(shape[1], "x", shape[2], "x", shape[3]);
   speed->threads = source.stats().threads;
   // A batch that is ready before its turn must not count: the queue has to be in balance.
-  for (uint32_t i = 0; i < data.prefetch() + 2; ++i) source.Next(layout);
-  return Rate(seconds, speed->batch_size, [&] { source.Next(layout); });
+  for (uint32_t i = 0; i < data.prefetch() + 2; ++i) source.Next({layout});
+  return Rate(seconds, speed->batch_size, [&] { source.Next({layout}); });
 }
 
 }  // namespace
@@ -157,9 +183,38 @@ PipelineSpeed MeasurePipeline(const DataParameter& data, const BatchSourceOption
   speed.parse = stages.Parse();
   speed.transform = stages.Transform(speed.batch_size, Layout::kPlain);
   speed.transform_channels_last = stages.Transform(speed.batch_size, Layout::kChannelsLast);
+  speed.pack = stages.Pack(speed.batch_size, &speed.packed_bytes_per_image);
   speed.is_encoded = stages.is_encoded();
   speed.jpeg_decode = stages.DecodeJpeg();
   return speed;
+}
+
+Feed FeedOf(const PipelineSpeed& speed, double rate, double bytes_per_image,
+            const Machine& machine) {
+  Feed feed{rate * machine.cores, speed.is_encoded ? "decoding" : "transforming"};
+  const auto limit = [&](double images_per_second, const char* what) {
+    if (images_per_second < feed.images_per_second) feed = {images_per_second, what};
+  };
+  limit(speed.read, "reading");
+  if (machine.link_bytes_per_second > 0) {
+    limit(machine.link_bytes_per_second / bytes_per_image, "the link");
+  }
+  return feed;
+}
+
+double MeasureLink(DeviceKind kind, int id, double seconds) {
+  constexpr size_t kBytes = size_t{64} << 20;
+  const std::shared_ptr<Device> device = MakeDevice(kind, id);
+  const std::shared_ptr<void> to = device->Allocate(kBytes);
+  const std::shared_ptr<void> from = AllocateHostMemory(*device, kBytes);
+  std::memset(from.get(), 1, kBytes);
+  Stream& stream = device->compute_stream();
+  return Rate(seconds, 1,
+              [&] {
+                stream.CopyFromHost(to.get(), from.get(), kBytes);
+                stream.Synchronize();
+              }) *
+         static_cast<double>(kBytes);
 }
 
 }  // namespace caffe::data

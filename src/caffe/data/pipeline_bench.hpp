@@ -5,6 +5,7 @@
 #include <string>
 
 #include "caffe/data/batch_source_options.hpp"
+#include "caffe/device/device.hpp"
 #include "caffe/export.hpp"
 
 namespace caffe::data {
@@ -18,6 +19,7 @@ struct PipelineSpeed {
   // The same two with channels-last batches, as convolution nets take them.
   double transform_channels_last = 0;
   double pipeline_channels_last = 0;
+  double pack = 0;  // parsed, augmented and left to a GPU as bytes; 0 where records are floats
   double jpeg_decode = 0;  // libjpeg-turbo alone, on the same records; 0 unless they are JPEG
   int threads = 0;         // of the pipeline, besides the reader
   int batch_size = 0;
@@ -25,10 +27,29 @@ struct PipelineSpeed {
   uint64_t records = 0;  // in the database
   bool is_encoded = false;
   std::string image;  // "3x227x227": what the net gets
+  int64_t numbers_per_image = 0;
+  double packed_bytes_per_image = 0;
 };
 
 // Measures each stage of reading a Datum database for about `seconds`. Throws as BatchSource does.
 CAFFE_EXPORT PipelineSpeed MeasurePipeline(const DataParameter& data,
                                            const BatchSourceOptions& options, double seconds);
+
+// What a machine could feed by this model: threads on different cores do not slow each other, one
+// thread reads, and batches cross one link to the device.
+struct Machine {
+  int cores = 1;
+  double link_bytes_per_second = 0;  // 0: no limit
+};
+struct Feed {
+  double images_per_second = 0;
+  std::string limit;  // "decoding", "transforming", "reading" or "the link"
+};
+// `rate`: of one thread that does all the work, reading included.
+CAFFE_EXPORT Feed FeedOf(const PipelineSpeed& speed, double rate, double bytes_per_image,
+                         const Machine& machine);
+
+// Bytes per second from the host's memory to a device. Throws as MakeDevice does.
+CAFFE_EXPORT double MeasureLink(DeviceKind kind, int id, double seconds);
 
 }  // namespace caffe::data
