@@ -185,7 +185,9 @@ void CommandLine::CheckPlainWords() const {
     const bool is_given = std::any_of(flags_.begin(), flags_.end(), [&](const Flag& flag) {
       return option->check_lname(flag.name);
     });
-    places += option->get_positional() && !is_given;
+    if (option->get_positional() && !is_given) {
+      places += static_cast<size_t>(option->get_items_expected_max());
+    }
   }
   for (size_t i = 1; i < plain_words_.size(); ++i) {
     const std::string& word = plain_words_[i];

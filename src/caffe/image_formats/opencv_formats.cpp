@@ -1,6 +1,8 @@
 // The module libcaffe_image_formats: OpenCV's image formats.
+#include <algorithm>
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
+#include <opencv2/imgproc.hpp>
 #include <utility>
 
 #include "caffe/data/parsers/image_formats.hpp"
@@ -66,6 +68,34 @@ class LimitedAllocator final : public cv::MatAllocator {
 
 thread_local size_t LimitedAllocator::decoded_file_bytes = 0;
 
+// Ten colours that differ to the eye, blue first: Tableau's.
+cv::Scalar ColorOf(int number) {
+  static constexpr unsigned char kColors[10][3] = {
+      {180, 119, 31}, {14, 127, 255},  {44, 160, 44},   {40, 39, 214},  {189, 103, 148},
+      {75, 86, 140},  {194, 119, 227}, {127, 127, 127}, {34, 189, 188}, {207, 190, 23}};
+  const unsigned char* color = kColors[static_cast<unsigned>(number) % 10];
+  return {double(color[0]), double(color[1]), double(color[2])};
+}
+
+// A frame, and its text in white on the frame's colour inside its upper edge.
+void DrawBox(const LabelledBox& box, cv::Mat* image) {
+  constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
+  const double size = std::max(0.4, std::min(image->rows, image->cols) / 1000.0);
+  const int thickness = std::max(1, static_cast<int>(size * 2));
+  // Within OpenCV's range of coordinates, whatever a net says.
+  const auto pixel = [](float place) { return static_cast<int>(std::clamp(place, -1e4f, 1e5f)); };
+  const cv::Point corner(pixel(box.left), pixel(box.top));
+  const cv::Scalar color = ColorOf(box.color);
+  cv::rectangle(*image, corner, {pixel(box.right), pixel(box.bottom)}, color, 2 * thickness);
+  int below = 0;
+  const cv::Size text = cv::getTextSize(box.text, kFont, size, thickness, &below);
+  const cv::Point inside(std::max(corner.x, 0), std::max(corner.y, 0));
+  cv::rectangle(*image, inside, inside + cv::Point(text.width, text.height + below), color,
+                cv::FILLED);
+  cv::putText(*image, box.text, inside + cv::Point(0, text.height), kFont, size,
+              cv::Scalar::all(255), thickness, cv::LINE_AA);
+}
+
 class OpenCvFormats final : public ImageFormats {
  public:
   OpenCvFormats() { LimitedAllocator::Install(); }
@@ -106,6 +136,12 @@ class OpenCvFormats final : public ImageFormats {
       return {};  // an unknown type
     }
     return {file.begin(), file.end()};
+  }
+
+  void Draw(const std::vector<LabelledBox>& boxes, Image* image) const override {
+    cv::Mat mat(image->extents.height, image->extents.width, CV_8UC(image->extents.channels),
+                image->pixels.data());
+    for (const LabelledBox& box : boxes) DrawBox(box, &mat);
   }
 };
 

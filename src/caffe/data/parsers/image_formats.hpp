@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "caffe/data/parsers/draw_boxes.hpp"
 #include "caffe/data/parsers/image_codec.hpp"
 
 namespace caffe::data {
@@ -21,6 +22,7 @@ class ImageFormats {
                               std::vector<uint8_t>* pixels) const = 0;
   // A file of the type that `extension` names; empty when there is no such type.
   virtual std::string Encode(const Image& image, const std::string& extension) const = 0;
+  virtual void Draw(const std::vector<LabelledBox>& boxes, Image* image) const = 0;
 
   // Throws Unsupported, naming what is missing, where the module or its libraries are not there.
   static const ImageFormats& Get();

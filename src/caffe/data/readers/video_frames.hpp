@@ -5,11 +5,12 @@
 #include <memory>
 
 #include "caffe/data/parsers/image_codec.hpp"
+#include "caffe/export.hpp"
 
 namespace caffe::data {
 
 // OpenCV's videoio, behind which lie a video player's worth of libraries.
-class VideoFrames {
+class CAFFE_EXPORT VideoFrames {
  public:
   virtual ~VideoFrames() = default;
 

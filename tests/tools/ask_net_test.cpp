@@ -1,0 +1,160 @@
+// caffe classify and caffe detect, from outside.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <opencv2/core.hpp>
+#include <opencv2/imgcodecs.hpp>
+
+#include "tests/support/temporary_folder.hpp"
+#include "tests/tools/run_program.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Outcome;
+
+// Nets without weights: the classes are the means of the channels, and the detector finds one thing
+// in the middle.
+constexpr const char* kColors = R"(
+  layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 6 } } }
+  layer { name: "pool" type: "Pooling" bottom: "data" top: "color"
+          pooling_param { pool: AVE global_pooling: true } })";
+constexpr const char* kDetector = R"(
+  layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 32 dim: 32 } } }
+  layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
+          pooling_param { pool: AVE global_pooling: true } }
+  layer { name: "prior" type: "PriorBox" bottom: "pool" bottom: "data" top: "prior"
+          prior_box_param { min_size: 16 variance: 0.1 } }
+  layer { name: "heads" type: "DummyData" top: "loc" top: "conf"
+          dummy_data_param { shape { dim: 1 dim: 4 } shape { dim: 1 dim: 2 }
+                             data_filler { value: 0 } data_filler { value: 0.875 } } }
+  layer { name: "out" type: "DetectionOutput" bottom: "loc" bottom: "conf" bottom: "prior" top: "out"
+          detection_output_param { num_classes: 2 keep_top_k: 5 confidence_threshold: 0.1
+                                   nms_param { nms_threshold: 0.45 } } })";
+
+class AskNetTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Write("colors.prototxt", kColors);
+    Write("detector.prototxt", kDetector);
+    Write("colors.txt", "blue\ngreen\nred\n");
+    Paint("blue.png", {200, 10, 20});
+    Paint("red.png", {30, 60, 240});
+  }
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_.path(name)) << text;
+  }
+  void Paint(const std::string& name, const cv::Scalar& color) const {
+    cv::imwrite(folder_.path(name), cv::Mat(32, 64, CV_8UC3, color));
+  }
+  Outcome Run(const std::string& command) const {
+    return testing::RunProgram(folder_.path(""), "caffe " + command);
+  }
+
+  const testing::TemporaryFolder folder_;
+};
+
+TEST_F(AskNetTest, ClassifyPrintsTheLikeliestClassesOfEachImage) {
+  const Outcome outcome =
+      Run("classify colors.prototxt blue.png red.png --labels=colors.txt --top=2");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("---------- blue.png ----------\n"
+                                        "200.0000 - \"blue\"\n20.0000 - \"red\"\n"
+                                        "---------- red.png ----------\n"
+                                        "240.0000 - \"red\"\n60.0000 - \"green\"\n"));
+}
+
+TEST_F(AskNetTest, BatchesGiveWhatSingleImagesGive) {
+  const std::string rest = " --minloglevel=2 blue.png red.png blue.png";
+  const Outcome one = Run("classify colors.prototxt" + rest);
+  const Outcome two = Run("classify colors.prototxt --batch=2" + rest);
+  EXPECT_EQ(one.status, 0) << one.output;
+  EXPECT_THAT(one.output, HasSubstr("240.0000"));
+  EXPECT_EQ(one.output, two.output);
+  EXPECT_THAT(Run("classify colors.prototxt --json" + rest).output, HasSubstr("\"score\": 240"));
+}
+
+TEST_F(AskNetTest, ImagesAreTransformedAsOptionsOrTheDataLayerSay) {
+  Write(
+      "train_val.prototxt",
+      "layer { name: 'd' type: 'Data' top: 'data' include { phase: TEST } data_param { source: 'x' "
+      "batch_size: 1 } transform_param { mean_value: 100 mean_value: 10 mean_value: 20 scale: 0.5 "
+      "mirror: true crop_size: 3 } }");
+  const Outcome data = Run("classify colors.prototxt blue.png --data=train_val.prototxt --top=1");
+  EXPECT_THAT(data.output, HasSubstr("50.0000 - \"0\""));
+  const Outcome options =
+      Run("classify colors.prototxt blue.png --mean_values=100,10,20 --scale=0.1 --top=1");
+  EXPECT_THAT(options.output, HasSubstr("10.0000 - \"0\""));
+  const Outcome both =
+      Run("classify colors.prototxt blue.png --data=train_val.prototxt --mean_values=0 --top=1");
+  EXPECT_THAT(both.output, HasSubstr("100.0000 - \"0\""));
+}
+
+TEST_F(AskNetTest, FoldersAndListsNameImages) {
+  Write("list.txt", "red.png 7\nblue.png\n");
+  const Outcome list = Run("classify colors.prototxt --list=list.txt --top=1 --labels=colors.txt");
+  EXPECT_THAT(list.output, AllOf(HasSubstr("red.png"), HasSubstr("blue.png")));
+  EXPECT_EQ(Run("classify colors.prototxt --list=list.txt --batch=2 --short_side=8").status, 0);
+  ASSERT_EQ(std::system(("mkdir " + folder_.path("photos") + " && mv " + folder_.path("red.png") +
+                         " " + folder_.path("photos/deep.png"))
+                            .c_str()),
+            0);
+  EXPECT_THAT(Run("classify colors.prototxt photos --top=1").output,
+              HasSubstr("photos/deep.png ----------\n240.0000 - \"2\""));
+}
+
+TEST_F(AskNetTest, ImagesThatCannotBeReadAreNamedAndTheOthersAnswered) {
+  Write("broken.png", "no image");
+  const Outcome outcome = Run("classify colors.prototxt broken.png blue.png gone.png --top=1");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("broken.png: cannot decode the image"), HasSubstr("gone.png"),
+                    HasSubstr("200.0000"), HasSubstr("2 of the images could not be read")));
+}
+
+TEST_F(AskNetTest, WrongOptionsAreNamed) {
+  const auto expect = [&](const std::string& command, const std::string& text) {
+    const Outcome outcome = Run(command);
+    EXPECT_EQ(outcome.status, 1) << command;
+    EXPECT_THAT(outcome.output, HasSubstr(text)) << command;
+  };
+  expect("classify colors.prototxt", "no image is given");
+  expect("classify colors.prototxt blue.png --camera=0", "several sources of images");
+  expect("classify colors.prototxt blue.png --mean_values=1,x", "-mean_values is '1,x'");
+  expect("classify colors.prototxt blue.png --mean_values=1,2", "2 mean_value entries");
+  expect("classify colors.prototxt blue.png --short_side=3", "less than the net's input of 4x6");
+  expect("classify colors.prototxt blue.png --top=0", "-top is 0");
+  expect("classify colors.prototxt blue.png --data=colors.prototxt", "has a transform_param");
+  expect("detect colors.prototxt blue.png", "a detector's is 1x1xRx7");
+}
+
+TEST_F(AskNetTest, DetectPrintsBoxesInPixelsOfTheImage) {
+  Write("map.prototxt",
+        "item { name: 'none' label: 0 display_name: 'background' }\n"
+        "item { name: 'n1' label: 1 display_name: 'thing' }\n");
+  const Outcome outcome = Run("detect detector.prototxt red.png blue.png --labels=map.prototxt");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("red.png thing 0.875 16 8 48 24\n"
+                                        "blue.png thing 0.875 16 8 48 24\n"));
+  EXPECT_THAT(Run("detect detector.prototxt red.png --threshold=0.9").output,
+              Not(HasSubstr("red.png")));
+  EXPECT_THAT(Run("detect detector.prototxt red.png --json").output,
+              AllOf(HasSubstr("\"xmin\": 16"), HasSubstr("\"class\": 1")));
+}
+
+TEST_F(AskNetTest, DetectDrawsBoxesOnCopies) {
+  const Outcome outcome = Run("detect detector.prototxt red.png --draw=found/here");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  const cv::Mat before = cv::imread(folder_.path("red.png"));
+  const cv::Mat after = cv::imread(folder_.path("found/here/red.png.png"));
+  ASSERT_EQ(after.size(), before.size());
+  EXPECT_NE(after.at<cv::Vec3b>(20, 48), before.at<cv::Vec3b>(20, 48));  // the right edge
+  EXPECT_EQ(after.at<cv::Vec3b>(2, 2), before.at<cv::Vec3b>(2, 2));
+}
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,101 @@
+#include "tools/caffe/ask_net.hpp"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+
+#include "caffe/error.hpp"
+#include "caffe/solver_factory.hpp"
+#include "tools/caffe/devices.hpp"
+
+namespace caffe::tools {
+namespace {
+
+// Of the net's one input.
+ImageFeed::Extents ExtentsOf(const Net& net, const std::string& model) {
+  Require(net.input_blobs().size() == 1, model, ": has ", net.input_blobs().size(),
+          " inputs; a net that is asked about images has one (its deploy.prototxt)");
+  const Shape& shape = net.input_blobs()[0]->shape();
+  Require(shape.num_axes() == 4, model, ": input '", net.input_names()[0], "' has the shape ",
+          shape, "; images need N x C x H x W");
+  return {1, static_cast<int>(shape[1]), static_cast<int>(shape[2]), static_cast<int>(shape[3])};
+}
+
+void Resize(Net& net, int64_t images) {
+  Blob& input = *net.input_blobs()[0];
+  if (input.shape()[0] == images) return;
+  input.Reshape(Shape{images, input.shape()[1], input.shape()[2], input.shape()[3]});
+  net.Reshape();
+}
+
+}  // namespace
+
+AskCommand::AskCommand(CLI::App& app) {
+  AddModel(app, &model_)->description("The net's deploy.prototxt, with one input");
+  AddWeights(app, &weights_);
+  image_flags_.Add(app);
+  app.add_option("--labels", labels_,
+                 "Names of the classes: a line for each from 0 on, or a LabelMap prototxt")
+      ->type_name("FILE");
+  AddGpu(app, &gpu_, "The number of the GPU to run on");
+  net_flags_.AddState(app);
+  net_flags_.AddForeign(app);
+  net_flags_.AddPrecision(app);
+  net_flags_.AddOverrides(app, "layer[detection_out].detection_output_param.keep_top_k=20");
+  AddJsonFlag(app, &json_);
+}
+
+std::unique_ptr<Net> AskCommand::MakeNet() {
+  NetOptions options = net_flags_.ToNetOptions(/*with_backward=*/false);
+  options.keep_all = false;
+  std::unique_ptr<Net> net = net_flags_.MakeNet(model_, TEST, options);
+  Require(!weights_.empty() || net->learnable_params().empty(),
+          "-weights is missing; give the net's .caffemodel");
+  if (!weights_.empty()) LoadWeights(weights_, net.get());
+  return net;
+}
+
+void AskCommand::Run() {
+  RequireModel(model_);
+  image_flags_.Check();
+  names_ = std::make_unique<ClassNames>(labels_);
+  UseDevice(gpu_);
+  const std::unique_ptr<Net> net = MakeNet();
+  ImageFeed::Extents extents = ExtentsOf(*net, model_);
+  extents.batch = std::max(image_flags_.batch, 1);
+  Prepare(*net);
+  ImageFeed feed(image_flags_, extents);
+  JsonObject root;
+  MakeJsonList(&root, "images");
+  Ask(*net, feed, &root);
+  if (json_) std::cout << FormatJson(root);
+  if (feed.num_failed() > 0) {
+    throw IoError(StrCat(feed.num_failed(), " of the images could not be read; see above"));
+  }
+}
+
+void AskCommand::Ask(Net& net, ImageFeed& feed, JsonObject* root) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  int64_t images = 0;
+  for (ImageFeed::Batch batch = feed.Next(); !batch.images.empty(); batch = feed.Next()) {
+    Resize(net, static_cast<int64_t>(batch.images.size()));
+    std::copy(batch.values.begin(), batch.values.end(),
+              net.input_blobs()[0]->mutable_cpu_data<float>());
+    net.Forward();
+    for (size_t i = 0; i < batch.images.size(); ++i) {
+      JsonObject* const result = AddJson(root, "images");
+      PutJson(result, "image", batch.images[i].name);
+      Report(net, static_cast<int>(i), batch.images[i], result);
+    }
+    std::cout << std::flush;
+    images += static_cast<int64_t>(batch.images.size());
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  LOG(INFO) << images << " images in " << seconds << " s, " << static_cast<double>(images) / seconds
+            << " images/s";
+}
+
+}  // namespace caffe::tools

@@ -1,0 +1,41 @@
+// What the commands that ask a net about images have in common.
+#pragma once
+
+#include <string>
+
+#include "caffe/io/json.hpp"
+#include "caffe/net.hpp"
+#include "tools/caffe/class_names.hpp"
+#include "tools/caffe/command.hpp"
+#include "tools/caffe/image_feed.hpp"
+#include "tools/caffe/options.hpp"
+
+namespace caffe::tools {
+
+class AskCommand : public Command {
+ public:
+  explicit AskCommand(CLI::App& app);
+  // Calls Report for each image, in their order. With --json prints what Report put into `result`.
+  // Throws IoError at the end where images could not be read.
+  void Run() override;
+
+ protected:
+  // Once, before the first image.
+  virtual void Prepare(const Net& /*net*/) {}
+  // Image `index` of those that have just gone through the net.
+  virtual void Report(const Net& net, int index, const ShownImage& image, JsonObject* result) = 0;
+  const ClassNames& names() const { return *names_; }
+  bool prints_json() const { return json_; }
+
+ private:
+  std::unique_ptr<Net> MakeNet();
+  void Ask(Net& net, ImageFeed& feed, JsonObject* root);
+
+  std::string model_, weights_, gpu_, labels_;
+  NetFlags net_flags_;
+  ImageFlags image_flags_;
+  bool json_ = false;
+  std::unique_ptr<ClassNames> names_;
+};
+
+}  // namespace caffe::tools

@@ -1,0 +1,123 @@
+// caffe detect: where things are in images.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iomanip>
+#include <iostream>
+
+#include "caffe/core/printable.hpp"
+#include "caffe/data/parsers/draw_boxes.hpp"
+#include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
+#include "tools/caffe/ask_net.hpp"
+
+namespace caffe::tools {
+namespace {
+
+// A row of what DetectionOutput and its relatives give: place in the batch, class, score, and the
+// box as parts of width and height.
+struct Detection {
+  static constexpr int kNumbers = 7;
+  explicit Detection(const float* row)
+      : image(static_cast<int>(row[0])),
+        label(static_cast<int>(row[1])),
+        score(row[2]),
+        xmin(row[3]),
+        ymin(row[4]),
+        xmax(row[5]),
+        ymax(row[6]) {}
+  int image, label;
+  float score, xmin, ymin, xmax, ymax;
+};
+
+class Detect : public AskCommand {
+ public:
+  explicit Detect(CLI::App& app) : AskCommand(app) {
+    app.add_option("--threshold", threshold_, "Leave out detections of a lower score")
+        ->type_name("SCORE");
+    app.add_option("--draw", folder_, "Write copies of the images with their boxes to this folder")
+        ->type_name("FOLDER");
+  }
+
+ private:
+  void Prepare(const Net& net) override {
+    Require(net.output_names().size() == 1, "the net has ", net.output_names().size(),
+            " outputs; a detector has one, of a DetectionOutput layer");
+    if (!folder_.empty()) MakeFolders(folder_);
+  }
+
+  void Report(const Net& net, int index, const ShownImage& image, JsonObject* result) override {
+    MakeJsonList(result, "detections");
+    std::vector<data::LabelledBox> boxes;
+    for (const Detection& found : DetectionsOf(net, index)) {
+      const auto width = static_cast<float>(image.pixels.extents.width);
+      const auto height = static_cast<float>(image.pixels.extents.height);
+      boxes.push_back({found.xmin * width, found.ymin * height, found.xmax * width,
+                       found.ymax * height, names().Of(found.label), found.label});
+      Print(image.name, found, boxes.back());
+      Put(found, boxes.back(), AddJson(result, "detections"));
+      boxes.back().text += StrCat(" ", std::lround(found.score * 100), "%");
+    }
+    if (!folder_.empty()) Draw(image, boxes);
+  }
+
+  // Of one image of the batch, in their order. Rows without a detection have the image -1.
+  std::vector<Detection> DetectionsOf(const Net& net, int index) const {
+    const Blob& rows = *net.output_blobs()[0];
+    Require(rows.shape().num_axes() == 4 && rows.shape()[3] == Detection::kNumbers, "output '",
+            net.output_names()[0], "' has the shape ", rows.shape(),
+            "; a detector's is 1x1xRx7, as of DetectionOutput");
+    std::vector<Detection> found;
+    const float* const numbers = rows.cpu_data<float>();
+    for (int64_t at = 0; at < rows.count(); at += Detection::kNumbers) {
+      const Detection one(numbers + at);
+      if (one.image == index && one.score >= threshold_) found.push_back(one);
+    }
+    return found;
+  }
+
+  // As SSD's ssd_detect does.
+  void Print(const std::string& image, const Detection& found, const data::LabelledBox& box) const {
+    if (prints_json()) return;
+    std::cout << Printable(image) << " " << box.text << " " << std::defaultfloat
+              << std::setprecision(4) << found.score << std::fixed << std::setprecision(0);
+    for (const float place : {box.left, box.top, box.right, box.bottom}) std::cout << " " << place;
+    std::cout << "\n";
+  }
+
+  static void Put(const Detection& found, const data::LabelledBox& box, JsonObject* one) {
+    PutJson(one, "class", found.label);
+    PutJson(one, "name", box.text);
+    PutJson(one, "score", found.score);
+    PutJson(one, "xmin", box.left);
+    PutJson(one, "ymin", box.top);
+    PutJson(one, "xmax", box.right);
+    PutJson(one, "ymax", box.bottom);
+  }
+
+  void Draw(const ShownImage& image, const std::vector<data::LabelledBox>& boxes) const {
+    data::Image copy = image.pixels;
+    data::DrawBoxes(boxes, &copy);
+    std::string name = std::filesystem::path(image.name).filename().string();
+    std::replace(name.begin(), name.end(), '#', '_');
+    const auto file = std::filesystem::path(folder_) / (name + ".png");
+    WriteFileAtomically(file.string(), data::EncodeImage(copy, "png"));
+  }
+
+  double threshold_ = 0.5;
+  std::string folder_;
+};
+
+const CommandRegistrar<Detect> detect_registrar(
+    "detect",
+    {.summary = "find things in images",
+     .about = "Runs images, or the frames of a video or a camera, through a detector that ends in "
+              "a DetectionOutput layer (SSD, YOLO) and prints a line for each detection: image, "
+              "class, score, and the box in pixels (left, top, right, bottom).",
+     .examples = "caffe detect deploy.prototxt street.jpg --weights=ssd.caffemodel "
+                 "--mean_values=104,117,123\n"
+                 "caffe detect deploy.prototxt --video=street.mp4 --weights=ssd.caffemodel "
+                 "--draw=found"});
+
+}  // namespace
+}  // namespace caffe::tools

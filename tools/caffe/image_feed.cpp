@@ -1,0 +1,278 @@
+#include "tools/caffe/image_feed.hpp"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+
+#include "caffe/core/printable.hpp"
+#include "caffe/core/split.hpp"
+#include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/net_files.hpp"
+#include "caffe/net.hpp"
+#include "tools/parallel.hpp"
+
+namespace caffe::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What the net's training data layer says; empty where there is none.
+TransformationParameter TransformOfData(const std::string& file) {
+  NetParameter net = ReadNetText(file);
+  SetNetState(TEST, 0, {}, &net);
+  const NetParameter filtered = Net::FilterNet(net);
+  for (const LayerParameter& layer : filtered.layer()) {
+    if (layer.bottom_size() == 0 && layer.has_transform_param()) return layer.transform_param();
+  }
+  throw InvalidArgument(StrCat("-data: no layer of ", file,
+                               " has a transform_param in phase TEST; give -mean_values or "
+                               "-mean_file, and -scale"));
+}
+
+void AddMeanValues(const std::string& text, TransformationParameter* param) {
+  param->clear_mean_value();
+  for (const std::string& part : SplitByComma(text)) {
+    float value = 0;
+    const char* const end = part.data() + part.size();
+    const auto [rest, error] = std::from_chars(part.data(), end, value);
+    Require(error == std::errc() && rest == end, "-mean_values is '", text,
+            "'; give one number, or one for each channel, as in 104,117,123");
+    param->add_mean_value(value);
+  }
+}
+
+// Files below a folder in the order of their names, without hidden ones.
+void AddFolder(const std::string& folder, std::vector<std::string>* files) {
+  std::vector<std::string> found;
+  for (auto entry = fs::recursive_directory_iterator(folder);
+       entry != fs::recursive_directory_iterator(); ++entry) {
+    const bool is_hidden = entry->path().filename().string().starts_with('.');
+    if (is_hidden && entry->is_directory()) entry.disable_recursion_pending();
+    if (!is_hidden && entry->is_regular_file()) found.push_back(entry->path().string());
+  }
+  std::sort(found.begin(), found.end());
+  files->insert(files->end(), found.begin(), found.end());
+}
+
+// A path in each line; what follows the path's last space may be a label, as converters want it.
+void AddList(const std::string& list, std::vector<std::string>* files) {
+  std::istringstream lines(ReadFile(list));
+  const fs::path folder = fs::path(list).parent_path();
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty()) continue;
+    const size_t space = line.rfind(' ');
+    const bool has_label = space != std::string::npos &&
+                           line.find_first_not_of("0123456789", space + 1) == std::string::npos;
+    files->push_back((folder / (has_label ? line.substr(0, space) : line)).string());
+  }
+}
+
+std::vector<std::string> FilesOf(const ImageFlags& flags) {
+  std::vector<std::string> files;
+  for (const std::string& image : flags.images) {
+    if (fs::is_directory(image)) {
+      AddFolder(image, &files);
+    } else {
+      files.push_back(image);
+    }
+  }
+  if (!flags.list.empty()) AddList(flags.list, &files);
+  Require(!files.empty(), "no image is given; name files, folders, -list, -video or -camera");
+  return files;
+}
+
+data::Image Resized(const data::Image& image, int height, int width) {
+  if (image.extents.height == height && image.extents.width == width) return image;
+  return data::ResizeImage(image.view(), height, width);
+}
+
+data::ColorMode ColorFor(int channels) {
+  Require(channels == 1 || channels == 3, "the net reads ", channels,
+          " channels; an image has 1 or 3");
+  return channels == 1 ? data::ColorMode::kGray : data::ColorMode::kColor;
+}
+
+}  // namespace
+
+void ImageFlags::Add(CLI::App& app) {
+  app.add_option("images", images, "Image files, and folders of them")
+      ->type_name("IMAGE")
+      ->default_str("none");
+  app.add_option("--list", list, "A file with the path of an image in each line")
+      ->type_name("FILE");
+  app.add_option("--video", video, "A video, of which each frame is an image")->type_name("FILE");
+  app.add_option("--camera", camera, "The number of a camera")->type_name("N")->default_str("none");
+  app.add_option("--frames", frames, "End after so many frames of the video or camera")
+      ->type_name("N")
+      ->default_str("all");
+  app.add_option("--data", data,
+                 "A net prototxt, such as train_val.prototxt: images are transformed as its data "
+                 "layer of phase TEST says")
+      ->type_name("FILE");
+  app.add_option("--mean_values", mean_values, "Subtract these from the channels: 104,117,123")
+      ->type_name("VALUES");
+  app.add_option("--mean_file", mean_file,
+                 "Subtract a mean image (.binaryproto); images are stretched to its size, and the "
+                 "centre is cut out")
+      ->type_name("FILE");
+  scale_option =
+      app.add_option("--scale", scale, "Multiply by this after that")->type_name("FACTOR");
+  app.add_option("--short_side", short_side,
+                 "Resize so that the shorter side has so many pixels, and cut out the centre, "
+                 "instead of stretching the image to the net's input")
+      ->type_name("PIXELS")
+      ->default_str("stretch");
+  app.add_option("--batch", batch, "Images that go through the net together")
+      ->type_name("N")
+      ->default_str("1");
+}
+
+void ImageFlags::Check() const {
+  const bool has_files = !images.empty() || !list.empty();
+  const int sources = (has_files ? 1 : 0) + (video.empty() ? 0 : 1) + (camera < 0 ? 0 : 1);
+  Require(sources == 1, sources == 0 ? "no image is given" : "several sources of images are given",
+          "; name files, folders or -list, or a -video, or a -camera");
+  Require(mean_file.empty() || mean_values.empty(),
+          "-mean_file and -mean_values exclude each other; give one");
+  Require(batch >= 0, "-batch is ", batch, "; it must be positive");
+  Require(short_side >= 0, "-short_side is ", short_side, "; it must be positive");
+  Require(frames >= 0, "-frames is ", frames, "; it must be positive");
+}
+
+TransformationParameter ImageFlags::Transform(int height, int width) const {
+  TransformationParameter param;
+  if (!data.empty()) {
+    const TransformationParameter of_data = TransformOfData(data);
+    param.set_scale(of_data.scale());
+    *param.mutable_mean_value() = of_data.mean_value();
+    if (of_data.has_mean_file()) param.set_mean_file(of_data.mean_file());
+  }
+  if (!mean_values.empty()) {
+    param.clear_mean_file();
+    AddMeanValues(mean_values, &param);
+  }
+  if (!mean_file.empty()) {
+    param.clear_mean_value();
+    param.set_mean_file(mean_file);
+  }
+  if (scale_option != nullptr && scale_option->count() > 0) {
+    param.set_scale(static_cast<float>(scale));
+  }
+  param.set_crop_h(height);
+  param.set_crop_w(width);
+  return param;
+}
+
+ImageFeed::ImageFeed(const ImageFlags& flags, const Extents& extents)
+    : extents_(extents),
+      short_side_(flags.short_side),
+      transformer_(flags.Transform(extents.height, extents.width), /*train=*/false, /*seed=*/0,
+                   "images"),
+      last_frame_(flags.frames) {
+  ColorFor(extents.channels);
+  const int least = std::min(extents.height, extents.width);
+  Require(short_side_ == 0 || short_side_ >= std::max(extents.height, extents.width) ||
+              (extents.height != extents.width && short_side_ >= least),
+          "-short_side is ", short_side_, ", less than the net's input of ", extents.height, "x",
+          extents.width);
+  const data::MeanImage mean = transformer_.Mean(extents.channels);
+  if (mean.extents.height > 1 || mean.extents.width > 1) mean_ = mean.extents;
+  Require(mean_.count() == 0 || short_side_ == 0,
+          "-short_side gives images of different sizes, of which one mean image cannot be "
+          "subtracted; use -mean_values");
+  if (!flags.video.empty() || flags.camera >= 0) {
+    video_name_ = flags.video.empty() ? StrCat("camera ", flags.camera) : flags.video;
+    frames_ = data::VideoFrames::Open(flags.video.empty() ? nullptr : flags.video.c_str(),
+                                      std::max(flags.camera, 0));
+  } else {
+    files_ = FilesOf(flags);
+  }
+  next_ = std::async(std::launch::async, [this] { return Prepare(); });
+}
+
+ImageFeed::~ImageFeed() {
+  if (next_.valid()) next_.wait();
+}
+
+ImageFeed::Batch ImageFeed::Next() {
+  Batch batch = next_.get();
+  num_failed_ = num_failed_ahead_;
+  next_ = std::async(std::launch::async, [this] { return Prepare(); });
+  return batch;
+}
+
+ImageFeed::Batch ImageFeed::Prepare() {
+  Batch batch{Read(), {}};
+  const int64_t count = int64_t{extents_.channels} * extents_.height * extents_.width;
+  batch.values.resize(batch.images.size() * count);
+  ParallelFor(batch.images.size(), [&](size_t i) {
+    const data::Image& image = batch.images[i].pixels;
+    WithContext(Printable(batch.images[i].name),
+                [&] { Transform(image, batch.values.data() + i * count); });
+  });
+  return batch;
+}
+
+std::vector<ShownImage> ImageFeed::Read() {
+  return frames_ != nullptr ? ReadFrames() : ReadFiles();
+}
+
+std::vector<ShownImage> ImageFeed::ReadFiles() {
+  std::vector<ShownImage> images;
+  while (images.empty() && next_file_ < files_.size()) {
+    const size_t count = std::min<size_t>(extents_.batch, files_.size() - next_file_);
+    std::vector<std::optional<ShownImage>> read(count);
+    ParallelFor(count, [&](size_t i) {
+      const std::string& file = files_[next_file_ + i];
+      try {
+        read[i] = {file, data::DecodeImage(ReadFile(file), ColorFor(extents_.channels))};
+      } catch (const Error& error) {
+        LOG(WARNING) << Printable(file) << ": " << error.what();
+      }
+    });
+    next_file_ += count;
+    for (std::optional<ShownImage>& image : read) {
+      if (image) {
+        images.push_back(std::move(*image));
+      } else {
+        ++num_failed_ahead_;
+      }
+    }
+  }
+  return images;
+}
+
+std::vector<ShownImage> ImageFeed::ReadFrames() {
+  std::vector<ShownImage> images;
+  while (static_cast<int>(images.size()) < extents_.batch &&
+         (last_frame_ == 0 || next_frame_ < last_frame_)) {
+    data::Image frame;
+    if (!frames_->Read(&frame)) break;
+    images.push_back({StrCat(video_name_, "#", next_frame_++), std::move(frame)});
+  }
+  return images;
+}
+
+// Stretched to the mean image or the net's input, or resized by the shorter side; the rest is the
+// transformer's.
+void ImageFeed::Transform(const data::Image& image, float* values) const {
+  int height = mean_.count() > 0 ? mean_.height : extents_.height;
+  int width = mean_.count() > 0 ? mean_.width : extents_.width;
+  if (short_side_ > 0) {
+    const data::ImageExtents& from = image.extents;
+    const double factor = static_cast<double>(short_side_) / std::min(from.height, from.width);
+    height = static_cast<int>(std::lround(from.height * factor));
+    width = static_cast<int>(std::lround(from.width * factor));
+  }
+  const data::Image resized = Resized(image, height, width);
+  transformer_.Transform(resized.view(), /*draw_index=*/0, values);
+}
+
+}  // namespace caffe::tools

@@ -1,0 +1,80 @@
+// Images on their way into a net that is asked about them: files, folders, lists, videos, cameras.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/data/readers/video_frames.hpp"
+#include "caffe/data/transformers/datum_transformer.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe::tools {
+
+// Which images, and what happens to them before the net.
+struct ImageFlags {
+  std::vector<std::string> images;  // files and folders
+  std::string list, video;
+  int camera = -1, frames = 0;
+  std::string data, mean_file, mean_values;
+  double scale = 1;
+  int short_side = 0;
+  int batch = 0;
+  CLI::Option* scale_option = nullptr;
+
+  void Add(CLI::App& app);
+  // Throws InvalidArgument where they contradict each other.
+  void Check() const;
+  // For a net whose input has this height and width.
+  TransformationParameter Transform(int height, int width) const;
+};
+
+struct ShownImage {
+  std::string name;    // path, or "video#12"
+  data::Image pixels;  // as decoded, blue first
+};
+
+// Reads and transforms the next batch while the caller works on the one before.
+class ImageFeed {
+ public:
+  struct Extents {
+    int batch = 1, channels = 3, height = 0, width = 0;
+  };
+  struct Batch {
+    std::vector<ShownImage> images;  // none: no more come
+    std::vector<float> values;       // N,C,H,W
+  };
+
+  // Throws InvalidArgument for options that do not fit, IoError for what cannot be opened.
+  ImageFeed(const ImageFlags& flags, const Extents& extents);
+  ~ImageFeed();
+
+  // Files that are no readable image are left out, with a warning.
+  Batch Next();
+  int64_t num_failed() const { return num_failed_; }
+
+ private:
+  std::vector<ShownImage> Read();
+  std::vector<ShownImage> ReadFiles();
+  std::vector<ShownImage> ReadFrames();
+  Batch Prepare();
+  void Transform(const data::Image& image, float* values) const;
+
+  const Extents extents_;
+  const int short_side_;
+  const data::DatumTransformer transformer_;
+  data::ImageExtents mean_;  // of the mean image, if there is one
+  std::vector<std::string> files_;
+  size_t next_file_ = 0;
+  std::unique_ptr<data::VideoFrames> frames_;
+  std::string video_name_;
+  int64_t next_frame_ = 0, last_frame_ = 0;  // 0: without an end
+  int64_t num_failed_ = 0;                   // of batches that were handed out
+  int64_t num_failed_ahead_ = 0;
+  std::future<Batch> next_;  // last: its thread uses the others
+};
+
+}  // namespace caffe::tools
