@@ -109,8 +109,8 @@ struct ScalingPrediction {
 };
 
 // Gradients form `buckets` as in training. A thread reduces them one after the other, each when its
-// gradients are final and the one before is done. After the last one and the small reductions, the
-// update begins.
+// gradients are final and the one before is done. The update begins after the last one; with
+// kMessages a bucket's does after its own, as where no step needs the norm of all gradients.
 //
 // Where ranks compute with the processors that also communicate, both get equal shares per thread,
 // as from a fair scheduler: a rank whose only processor computes and communicates has half of it

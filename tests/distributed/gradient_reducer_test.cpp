@@ -5,9 +5,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <deque>
 #include <functional>
 #include <future>
+#include <limits>
+#include <mutex>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -227,6 +231,159 @@ TEST(GradientReducer, AFailureEndsTheWaitOnAllRanks) {
     }
   });
   EXPECT_EQ(errors, std::vector<std::string>(3, "link 3 is down"));
+}
+
+// Which buckets have been updated, in order, and by which thread.
+class UpdateLog {
+ public:
+  GradientReducer::Update update() {
+    return [this](size_t bucket) {
+      const std::lock_guard lock(mutex_);
+      buckets_.push_back(bucket);
+      threads_.push_back(std::this_thread::get_id());
+    };
+  }
+  std::vector<size_t> buckets() const {
+    const std::lock_guard lock(mutex_);
+    return buckets_;
+  }
+  std::vector<std::thread::id> threads() const {
+    const std::lock_guard lock(mutex_);
+    return threads_;
+  }
+  // Whether so many buckets have been updated within 20 s.
+  bool Comes(size_t count) const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (buckets().size() < count && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return buckets().size() == count;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<size_t> buckets_;
+  std::vector<std::thread::id> threads_;
+};
+
+TEST(GradientReducer, UpdatesABucketBeforeTheLastGradientIsThere) {
+  RunReducingRanks(2, [&](int rank, std::shared_ptr<Communicator> communicator) {
+    Gradients gradients(Floats({64, 64}));
+    GradientReducer reducer(communicator, gradients.device(), gradients.pointers(), {.buckets = 2});
+    UpdateLog log;
+    for (int step = 0; step < 3; ++step) {
+      gradients.Fill(rank, step);
+      reducer.Start(log.update());
+      EXPECT_FALSE(reducer.has_updated());
+      reducer.MarkReady(0);
+      reducer.MarkUpdatable(0);
+      EXPECT_TRUE(log.Comes(2 * step + 1));
+      EXPECT_TRUE(reducer.has_updated());
+      EXPECT_EQ(gradients[0].host<float>()[3], Gradients::Value(1, step, 0, 3) - 2) << "the mean";
+      reducer.MarkReady(1);
+      reducer.Wait();
+    }
+    EXPECT_THAT(log.buckets(), ::testing::ElementsAre(0, 1, 0, 1, 0, 1));
+    const auto own = std::this_thread::get_id();
+    const std::vector<std::thread::id> threads = log.threads();
+    for (size_t i = 0; i < threads.size(); ++i) EXPECT_EQ(threads[i] == own, i % 2 == 1) << i;
+  });
+}
+
+TEST(GradientReducer, UpdatesNothingThatBackwardStillUses) {
+  RunReducingRanks(2, [&](int, std::shared_ptr<Communicator> communicator) {
+    Gradients gradients(Floats({64, 32, 32, 64}));
+    const auto watched = std::make_shared<WatchedCommunicator>(communicator);
+    GradientReducer reducer(watched, gradients.device(), gradients.pointers(), {.buckets = 3});
+    UpdateLog log;
+    reducer.Start(log.update());
+    for (const size_t i : {3, 2, 1, 0}) reducer.MarkReady(i);
+    reducer.MarkUpdatable(3);
+    reducer.MarkUpdatable(1);
+    EXPECT_TRUE(log.Comes(1));
+    EXPECT_EQ(watched->reductions, 3);
+    EXPECT_THAT(log.buckets(), ::testing::ElementsAre(2)) << "bucket 1 has another parameter";
+    reducer.Wait();
+    EXPECT_THAT(log.buckets(), ::testing::ElementsAre(2, 0, 1)) << "backward is over";
+  });
+}
+
+TEST(GradientReducer, SumsANumberBeforeTheFirstBucket) {
+  RunReducingRanks(3, [&](int rank, std::shared_ptr<Communicator> communicator) {
+    Gradients gradients(Floats({64}));
+    GradientReducer reducer(communicator, gradients.device(), gradients.pointers(), {});
+    UpdateLog log;
+    const auto reduce = [&](std::optional<double> number) {
+      reducer.Start(log.update());
+      if (number) reducer.SumFirst(*number);
+      reducer.MarkReady(0);
+      reducer.Wait();
+      return reducer.sum();
+    };
+    EXPECT_EQ(reduce(rank + 0.5), 4.5);
+    EXPECT_EQ(reduce({}), std::nullopt);
+    EXPECT_EQ(log.buckets().size(), 2u);
+    const double not_a_number = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_TRUE(std::isnan(reduce(rank == 1 ? not_a_number : 1).value()));
+    EXPECT_EQ(log.buckets().size(), 2u) << "all ranks leave the step";
+    EXPECT_FALSE(reducer.has_updated());
+    EXPECT_EQ(reduce(1.0), 3.0);
+    EXPECT_EQ(log.buckets().size(), 3u);
+  });
+}
+
+TEST(GradientReducer, ACancelledPassUpdatesNoMore) {
+  const auto communicator = MakeLocalCommunicators(1)[0];
+  Gradients gradients(Floats({64, 64}));
+  GradientReducer reducer(communicator, gradients.device(), gradients.pointers(), {.buckets = 2});
+  std::promise<void> has_begun, may_end;
+  std::atomic<int> updates = 0;
+  std::atomic<bool> has_ended = false;
+  reducer.Start([&](size_t) {
+    if (updates++ > 0) return;
+    has_begun.set_value();
+    may_end.get_future().wait();
+    has_ended = true;
+  });
+  for (const size_t i : {0, 1}) reducer.MarkReady(i), reducer.MarkUpdatable(i);
+  has_begun.get_future().wait();
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    may_end.set_value();
+  });
+  reducer.Cancel();
+  EXPECT_TRUE(has_ended) << "nobody writes weights after that";
+  later.join();
+  EXPECT_TRUE(reducer.has_updated());
+  EXPECT_EQ(updates, 1);
+  UpdateLog log;
+  reducer.Start(log.update());
+  for (const size_t i : {0, 1}) reducer.MarkReady(i);
+  reducer.Wait();
+  EXPECT_THAT(log.buckets(), ::testing::ElementsAre(0, 1));
+}
+
+TEST(GradientReducer, AnUpdateThatFailsEndsTheWaitOnAllRanks) {
+  std::vector<std::string> errors(2);
+  RunReducingRanks(2, [&](int rank, std::shared_ptr<Communicator> communicator) {
+    Gradients gradients(Floats({64, 64}));
+    GradientReducer reducer(communicator, gradients.device(), gradients.pointers(), {.buckets = 2});
+    reducer.Start([&](size_t) {
+      if (rank == 1) throw DeviceError("no kernel today");
+    });
+    reducer.MarkReady(0);
+    reducer.MarkUpdatable(0);
+    while (!reducer.has_updated()) std::this_thread::yield();
+    if (rank == 0) {  // comes to the next bucket alone
+      reducer.MarkReady(1);
+      reducer.MarkUpdatable(1);
+    }
+    try {
+      reducer.Wait();
+    } catch (const DeviceError& error) {
+      errors[rank] = error.what();
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2, "no kernel today"));
 }
 
 TEST(GradientReducer, NeedsABucket) {

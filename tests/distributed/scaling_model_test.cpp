@@ -77,6 +77,19 @@ TEST(ScalingModel, SmallReductionsFollowTheGradients) {
   EXPECT_NEAR(two.step_ms, 36 + 12 + 2 * (2 + 0.001), 1e-9);
 }
 
+// Ranks on processors; messages take 1 / bandwidth per byte and nothing else.
+TEST(ScalingModel, ProcessorsUpdateABucketWhileTheNextIsReduced) {
+  Network network = TwoGpus(400 * kMegabyte);
+  network.algorithm = ReductionAlgorithm::kMessages;
+  StepTimeline timeline = Timeline({1, 2, 2});
+  timeline.update_ms = 12;
+  // Of 10 ms each: reduced 30, 40 and 50 ms after the start of backward, updated in 4 ms each.
+  EXPECT_NEAR(PredictStep(timeline, network, 2, 3).step_ms, 5 + 54, 1e-9);
+  EXPECT_NEAR(PredictStep(timeline, network, 2, 1).step_ms, 5 + 30 + 30 + 12, 1e-9);
+  network.algorithm = ReductionAlgorithm::kRingOrTree;
+  EXPECT_NEAR(PredictStep(timeline, network, 2, 3).step_ms, 5 + 50 + 12, 1e-9);
+}
+
 TEST(ScalingModel, GradientsTravelInFewerBits) {
   StepTimeline timeline = Timeline({2});
   timeline.wire = DType::kBFloat16;

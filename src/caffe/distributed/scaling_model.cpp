@@ -97,6 +97,7 @@ class ProcessorShare {
 struct Bucket {
   size_t step = 0;  // of backward, after which its gradients are final
   ReductionCost cost;
+  double elements = 0;
 };
 
 std::vector<Bucket> BucketsOf(const StepTimeline& timeline, const Network& network, int ranks,
@@ -110,9 +111,13 @@ std::vector<Bucket> BucketsOf(const StepTimeline& timeline, const Network& netwo
     const DType wire = WireType(bucket.dtype, timeline.wire);
     const auto bytes = static_cast<double>(bucket.bytes);
     const double on_wire = bytes * SizeOf(wire) / SizeOf(bucket.dtype);
+    double elements = 0;
+    for (size_t i = bucket.first; i < bucket.end; ++i)
+      elements += static_cast<double>(timeline.gradients[i].count);
     formed.push_back(
         {.step = timeline.gradients[bucket.end - 1].step,
-         .cost = CostOfReduction(network, ranks, on_wire, wire == bucket.dtype ? 0 : bytes)});
+         .cost = CostOfReduction(network, ranks, on_wire, wire == bucket.dtype ? 0 : bytes),
+         .elements = elements});
   }
   return formed;
 }
@@ -126,12 +131,13 @@ class Overlap {
     if (!buckets_.empty()) bucket_left_ = buckets_[0].cost.seconds;
   }
 
-  // Returns how long it takes until all is done.
+  // Returns how long it takes until all is reduced.
   double Run() {
     for (size_t step = 0; step < timeline_.backward_ms.size(); ++step) {
       step_ = step;
       Compute(timeline_.backward_ms[step] / 1e3);
     }
+    backward_ = now_;
     step_ = timeline_.backward_ms.size();
     while (bucket_ < buckets_.size()) {
       Advance(bucket_left_ / share_.Of(false, &buckets_[bucket_].cost).communicating, 1);
@@ -141,6 +147,18 @@ class Overlap {
 
   // During which a bucket was reduced.
   double reducing() const { return reducing_; }
+
+  // After Run(): when all is updated, if all updates together take `seconds`. Each bucket follows
+  // its reduction. Beneath backward that takes from backward what it saves later, so the model has
+  // these updates after it.
+  double UpdateByBucket(double seconds) const {
+    double elements = 0;
+    for (const Bucket& bucket : buckets_) elements += bucket.elements;
+    double end = backward_;
+    for (size_t i = 0; i < buckets_.size(); ++i)
+      end = std::max(end, reduced_[i]) + seconds * buckets_[i].elements / elements;
+    return buckets_.empty() ? now_ + seconds : end;
+  }
 
  private:
   const ReductionCost* Current() const {
@@ -174,6 +192,7 @@ class Overlap {
     bucket_left_ *= 1 - share;
     if (share < 1) return;
     ++bucket_;
+    reduced_.push_back(now_);
     if (bucket_ < buckets_.size()) bucket_left_ = buckets_[bucket_].cost.seconds;
   }
 
@@ -182,7 +201,8 @@ class Overlap {
   const std::vector<Bucket>& buckets_;
   size_t step_ = 0, bucket_ = 0;
   double bucket_left_ = 0;
-  double now_ = 0, reducing_ = 0;
+  double now_ = 0, reducing_ = 0, backward_ = 0;
+  std::vector<double> reduced_;  // when each bucket was
 };
 
 }  // namespace
@@ -212,7 +232,11 @@ ScalingPrediction PredictStep(const StepTimeline& timeline, const Network& netwo
   const std::vector<Bucket> formed = BucketsOf(timeline, network, ranks, buckets);
   const double slowdown = 1 / share.Of(true, nullptr).computing;
   Overlap overlap(timeline, share, formed);
-  double seconds = slowdown * (timeline.forward_ms + timeline.update_ms) / 1e3 + overlap.Run();
+  const double update = slowdown * timeline.update_ms / 1e3;
+  double seconds = slowdown * timeline.forward_ms / 1e3;
+  const double reduced = overlap.Run();
+  seconds += network.algorithm == ReductionAlgorithm::kMessages ? overlap.UpdateByBucket(update)
+                                                                : reduced + update;
   double reducing = overlap.reducing();
   for (const int64_t bytes : timeline.small_reductions) {
     const ReductionCost cost = CostOfReduction(network, ranks, static_cast<double>(bytes));

@@ -183,6 +183,7 @@ void Net::Impl::RunForwardBackward(const TrainingPass& training) {
   if (!RunsBothAtOnce()) {
     CAFFE_ASSERT(training.appended == nullptr, "this net runs forward and backward apart");
     Run(Direction::kForward, 0, last_layer(), training);
+    if (training.on_loss) training.on_loss(Loss(0, last_layer()));
     Run(Direction::kBackward, 0, last_layer(), training);
     return;
   }

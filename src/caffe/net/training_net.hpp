@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,6 +26,9 @@ struct TrainingPass {
   const double* loss_scale = nullptr;
   // Hears of each parameter's gradient when it is final, while the rest is computed. May be null.
   const Executor::GradientListener* listener = nullptr;
+  // Gets the loss before backward begins, where the net runs forward and backward apart: on the
+  // CPU, and in keep-all nets. May be empty.
+  std::function<void(float loss)> on_loss;
   // Follows the pass, and is part of what a device replays; not in keep-all nets. May be null.
   AppendedWork* appended = nullptr;
 };

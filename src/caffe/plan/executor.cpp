@@ -289,6 +289,9 @@ void Executor::ReportGradients(size_t step, const RunOptions& options) const {
   if (options.listener == nullptr) return;
   for (const int gradient : program_->steps[step].final_gradients)
     options.listener->on_final(*bindings_[gradient]);
+  if (!options.listener->on_updatable) return;
+  for (const int gradient : program_->steps[step].updatable_gradients)
+    options.listener->on_updatable(*bindings_[gradient]);
 }
 
 // Null when a step does what cannot be recorded.

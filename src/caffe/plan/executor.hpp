@@ -34,6 +34,8 @@ class Executor {
   struct GradientListener {
     // No later step of the run writes this one.
     std::function<void(const SyncedTensor& gradient)> on_final;
+    // Nor does one use its parameter, which may change from now on. After on_final. May be empty.
+    std::function<void(const SyncedTensor& gradient)> on_updatable;
     // Whether work elsewhere waits for this one: what is recorded and launched as one ends with it.
     std::function<bool(const SyncedTensor& gradient)> is_awaited;
   };

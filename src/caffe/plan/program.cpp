@@ -41,16 +41,39 @@ Program::Step MakeStep(const Graph& graph, const Node& node) {
   return step;
 }
 
-void MarkFinalGradients(const std::vector<Node*>& nodes, std::vector<Program::Step>* steps) {
-  std::map<int, size_t> last_writers;  // by the number of the gradient that owns the memory
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    for (Value* output : nodes[i]->outputs) {
-      if (output != nullptr && output->kind == ValueKind::kParamGrad)
-        last_writers[output->root()->id] = i;
+// The last node that has an operand of this kind, by the number of the value that owns the memory.
+class LastUses {
+ public:
+  explicit LastUses(ValueKind kind) : kind_(kind) {}
+
+  template <typename Operands>
+  void Add(const Operands& operands, size_t node) {
+    for (Value* value : operands) {
+      if (value != nullptr && value->kind == kind_) nodes_[value->root()->id] = node;
     }
   }
-  for (const auto& [gradient, step] : last_writers)
-    (*steps)[step].final_gradients.push_back(gradient);
+  const std::map<int, size_t>& nodes() const { return nodes_; }
+
+ private:
+  const ValueKind kind_;
+  std::map<int, size_t> nodes_;
+};
+
+void MarkGradients(const Graph& graph, const std::vector<Node*>& nodes,
+                   std::vector<Program::Step>* steps) {
+  LastUses writers(ValueKind::kParamGrad), users(ValueKind::kParam);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    writers.Add(nodes[i]->outputs, i);
+    if (nodes[i]->direction == Direction::kForward) continue;
+    users.Add(nodes[i]->inputs, i);
+    users.Add(nodes[i]->outputs, i);
+  }
+  for (const auto& [gradient, writer] : writers.nodes()) {
+    (*steps)[writer].final_gradients.push_back(gradient);
+    const auto user = users.nodes().find(graph.values()[gradient].gradient_of->id);
+    const size_t last = user == users.nodes().end() ? writer : std::max(writer, user->second);
+    (*steps)[last].updatable_gradients.push_back(gradient);
+  }
 }
 
 }  // namespace
@@ -86,7 +109,7 @@ Program Assemble(const Graph& graph) {
   std::stable_partition(nodes.begin(), nodes.end(),
                         [&](const Node* node) { return makes_copy.count(node) > 0; });
   for (const Node* node : nodes) program.steps.push_back(MakeStep(graph, *node));
-  MarkFinalGradients(nodes, &program.steps);
+  MarkGradients(graph, nodes, &program.steps);
   return program;
 }
 

@@ -42,6 +42,8 @@ struct Program {
     std::string where;       // the same for errors: "layer 'fc' (InnerProduct)"
     // Gradients of parameters that no later step writes.
     std::vector<int> final_gradients;
+    // Final gradients of parameters that no later step of backward uses.
+    std::vector<int> updatable_gradients;
   };
 
   // Weights in another form; see graph/weight_copies.hpp.

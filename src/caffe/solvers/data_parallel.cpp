@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <thread>
+#include <utility>
 
 #include "caffe/core/host_name.hpp"
 #include "caffe/error.hpp"
@@ -63,12 +65,32 @@ void DataParallel::LetLayersSum(bool do_sum) {
   for (SumsOverRanks* layer : summing_layers_) layer->SetSum(sum);
 }
 
-DataParallel::Reduction::Reduction(DataParallel& parallel) : parallel_(parallel) {
+namespace {
+
+// Kernels of another thread than that which computes leave the processor to it.
+GradientReducer::Update WithOneThreadElsewhere(GradientReducer::Update update) {
+  if (!update) return update;
+  return [update = std::move(update), computes = std::this_thread::get_id()](size_t bucket) {
+    if (std::this_thread::get_id() != computes) omp_set_num_threads(1);
+    update(bucket);
+  };
+}
+
+}  // namespace
+
+DataParallel::Reduction::Reduction(DataParallel& parallel, GradientReducer::Update update)
+    : parallel_(parallel) {
   if (parallel.ranks_ == 1) return;
-  parallel.reducer_->Start();
+  const bool updates = static_cast<bool>(update);
+  parallel.reducer_->Start(WithOneThreadElsewhere(std::move(update)));
   listener_.on_final = [&parallel](const SyncedTensor& gradient) {
     parallel.reducer_->MarkReady(parallel.index_.at(&gradient));
   };
+  if (updates) {
+    listener_.on_updatable = [&parallel](const SyncedTensor& gradient) {
+      parallel.reducer_->MarkUpdatable(parallel.index_.at(&gradient));
+    };
+  }
   listener_.is_awaited = [&parallel](const SyncedTensor& gradient) {
     return parallel.reducer_->IsAwaited(parallel.index_.at(&gradient));
   };
@@ -79,15 +101,21 @@ DataParallel::Reduction::~Reduction() {
   parallel_.reducer_->Cancel();
 }
 
-void DataParallel::Reduction::Finish() {
-  if (parallel_.ranks_ == 1) return;
-  const TraceSpan span("wait for reduction");
-  const Activity waiting = parallel_.WaitForOthers("waits for the others' gradients, as");
-  const auto begin = std::chrono::steady_clock::now();
-  parallel_.reducer_->Wait();
-  parallel_.waited_ += std::chrono::steady_clock::now() - begin;
-  is_finished_ = true;
-  parallel_.statistics_->Reduce();
+void DataParallel::Reduction::TakeLoss(double loss) {
+  if (parallel_.ranks_ > 1) parallel_.reducer_->SumFirst(loss);
+}
+
+double DataParallel::Reduction::Finish(double loss) {
+  if (parallel_.ranks_ == 1) return loss;
+  {
+    const TraceSpan span("wait for reduction");
+    const Activity waiting = parallel_.WaitForOthers("waits for the others' gradients, as");
+    parallel_.waited_ += parallel_.reducer_->Wait();
+    is_finished_ = true;
+    parallel_.statistics_->Reduce();
+  }
+  const std::optional<double> sum = parallel_.reducer_->sum();
+  return sum ? *sum / parallel_.ranks_ : parallel_.Mean(loss);
 }
 
 Activity DataParallel::WaitForOthers(const char* what) const {

@@ -43,10 +43,19 @@ class DataParallel {
   // ranks. Else a pass, which other ranks may not make, has the rank's own numbers. At first not.
   void LetLayersSum(bool do_sum);
 
-  // Around the last backward pass of a step, whose gradients are reduced as they become final.
+  // The gradients that are reduced as one, in order. After Attach().
+  std::vector<std::vector<SyncedTensor*>> Buckets() const {
+    return ranks_ == 1 ? std::vector<std::vector<SyncedTensor*>>() : reducer_->bucket_gradients();
+  }
+  // Whether the last step's buckets have begun to be updated.
+  bool has_updated() const { return ranks_ > 1 && reducer_->has_updated(); }
+
+  // Around the last pass of a step, whose gradients are reduced as they become final.
   class Reduction {
    public:
-    explicit Reduction(DataParallel& parallel);
+    // `update`, unless it is empty, updates the parameters of a bucket, in this thread or another,
+    // while backward goes on. On the CPU only; not where the mean loss is not a number.
+    Reduction(DataParallel& parallel, GradientReducer::Update update);
     // Where the pass failed, gives up the reduction; its gradients are of no use.
     ~Reduction();
     Reduction(const Reduction&) = delete;
@@ -56,9 +65,11 @@ class DataParallel {
     const Executor::GradientListener* listener() const {
       return parallel_.ranks_ == 1 ? nullptr : &listener_;
     }
-    // After the pass: gradients and running statistics become the mean of all ranks'. Throws what
-    // went wrong on any rank.
-    void Finish();
+    // Before backward, where the loss is known by then: all ranks' is found beside the pass.
+    void TakeLoss(double loss);
+    // After the pass: gradients and running statistics become the mean of all ranks', and all
+    // buckets are updated. Returns the mean of the losses. Throws what went wrong on any rank.
+    double Finish(double loss);
 
    private:
     DataParallel& parallel_;

@@ -67,6 +67,12 @@ Blob& FillRows(const std::vector<float>& values, const Blob& like, Blob* rows) {
   return *rows;
 }
 
+// Of the last pass of an iteration.
+struct LossOfPass {
+  float own = 0;   // of this rank
+  float mean = 0;  // over all ranks and passes of the iteration
+};
+
 constexpr int kActions = 3;  // that SolverAction has
 
 // What `fn` throws in one of several processes ends the others, too, which may wait for it.
@@ -96,7 +102,8 @@ struct Solver::Impl {
   void AgreeOnWeights();
   void Step(int iterations);
   float ForwardBackward();
-  float LastPass(TrainingPass pass);
+  LossOfPass LastPass(TrainingPass pass, float earlier);
+  bool UpdatesByBucket() const;
   void PrepareIteration();
   TrainingPass NextPass(int index) const;
   bool LossMayLag() const;
@@ -132,7 +139,7 @@ struct Solver::Impl {
   // `name` is for errors.
   void RestoreFrom(const SnapshotReader& reader, const std::string& name,
                    const std::function<void()>& load_weights);
-  // Throws InvalidArgument if Restore() has failed while it changed something.
+  // Throws InvalidArgument if Restore() or a step has failed while it changed something.
   void CheckRestored() const;
   double LearningRate();
   void Observed(Solver* self, int stop, const std::function<void()>& train);
@@ -171,6 +178,8 @@ struct Solver::Impl {
   std::optional<TrainingLog> log;  // of worker 0
   std::optional<TrainingProgress> reporter;
   bool is_half_restored = false;
+  bool updates_by_bucket = false;  // the step under way
+  bool is_half_updated = false;
   std::string restored_from;  // since the last training; empty if nothing was
 };
 
@@ -260,7 +269,7 @@ void Solver::Impl::BuildNets() {
   parallel.Attach(*net);
   decide.clip_gradients = param.clip_gradients();
   decide.scaling = MakeGradientScaleRule(net->definition(), param.precision() == FP16);
-  updater = std::make_unique<Updater>(*rule, decide, *net);
+  updater = std::make_unique<Updater>(*rule, decide, *net, parallel.Buckets());
   reports = std::make_unique<StepReports>(training_net->device());
   reporter.emplace(*net, param.iter_size() * parallel.ranks());
   if (!parallel.is_root()) return;
@@ -434,28 +443,58 @@ float Solver::Impl::ForwardBackward() {
       if (callback.on_forward) callback.on_forward();
     }
     const TrainingPass pass = NextPass(i);
-    const float pass_loss =
-        i + 1 == param.iter_size() ? LastPass(pass) : training_net->ForwardBackward(pass);
-    loss += pass_loss;
+    float pass_loss = 0;
+    if (i + 1 < param.iter_size()) {
+      loss += pass_loss = training_net->ForwardBackward(pass);
+    } else {
+      const LossOfPass last = LastPass(pass, loss);
+      pass_loss = last.own;
+      loss = last.mean;
+    }
     if (LogsValues()) LogForwardValues(*net), LogBackwardValues(*net);
     for (const Callbacks& callback : callbacks) {
       if (callback.on_backward) callback.on_backward(pass_loss);
     }
   }
-  return static_cast<float>(parallel.Mean(loss / static_cast<float>(param.iter_size())));
+  return loss;
+}
+
+// Whether nothing looks at the gradients of this iteration, or would take back its update, before
+// all of it is done: then a bucket's parameters are updated while backward goes on. Each rank
+// decides for itself, because the bits are the same.
+bool Solver::Impl::UpdatesByBucket() const {
+  return parallel.ranks() > 1 && training_net->device()->is_host_accessible() &&
+         updater->has_buckets() && !IsDisplayed() && callbacks.empty() && !options.keep_all &&
+         !param.debug_info() && !statistics_at_iteration && param.lr_policy() != "plateau";
 }
 
 // Gradients are added up over the passes of an iteration, so the last one makes them final.
-float Solver::Impl::LastPass(TrainingPass pass) {
-  DataParallel::Reduction reduction(parallel);
+// `earlier`: the losses of the others.
+LossOfPass Solver::Impl::LastPass(TrainingPass pass, float earlier) {
+  const auto of_iteration = [&](float loss) {
+    return (earlier + loss) / static_cast<float>(param.iter_size());
+  };
+  GradientReducer::Update update;
+  if (UpdatesByBucket()) {
+    updater->Schedule(ScheduleStep());
+    updater->Prepare();
+    updates_by_bucket = true;
+    update = [this](size_t bucket) { updater->LaunchBucket(bucket); };
+  }
+  DataParallel::Reduction reduction(parallel, std::move(update));
   pass.listener = reduction.listener();
+  pass.on_loss = [&](float loss) { reduction.TakeLoss(of_iteration(loss)); };
   const float loss = training_net->ForwardBackward(pass);
-  reduction.Finish();
-  return loss;
+  return {.own = loss, .mean = static_cast<float>(reduction.Finish(of_iteration(loss)))};
 }
 
 void Solver::Impl::ApplyUpdate() {
   const TraceSpan span("update");
+  if (std::exchange(updates_by_bucket, false)) {
+    updater->FinishBuckets();
+    SendReport();
+    return TakeReports();
+  }
   TakeReports();  // of the iteration before, so nothing that runs is waited for
   std::map<const Blob*, std::vector<double>> before;
   if (LogsValues()) before = ParamValues(*net);
@@ -729,12 +768,14 @@ void Solver::Impl::RestoreFrom(const SnapshotReader& reader, const std::string& 
     parallel.Agree(FactsAboutState(iter, *net, updater->history()));
   }
   restored_from = file;
-  is_half_restored = false;
+  is_half_restored = is_half_updated = false;
 }
 
 void Solver::Impl::CheckRestored() const {
   Require(!is_half_restored,
           "solver: restoring a snapshot failed half-way; restore one before training goes on");
+  Require(!is_half_updated, "solver: iteration ", iter,
+          " failed while weights were being updated; restore a snapshot before training goes on");
 }
 
 // Tells the observers that training begins and, however it does, that it ends.
@@ -754,6 +795,8 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
   } catch (const std::exception& error) {
     parallel.LetLayersSum(false);
     if (records_at_iteration) statistics_at_iteration->Restore();
+    is_half_updated = std::exchange(updates_by_bucket, false) && parallel.has_updated();
+    if (is_half_updated) updater->Finish();  // blobs show what is there
     const std::string aborted = watchdog ? watchdog->reason() : "";
     if (!aborted.empty()) SnapshotWhileTraining();
     watchdog.reset();

@@ -9,10 +9,9 @@
 #include "caffe/blob.hpp"
 #include "caffe/net.hpp"
 #include "caffe/net/training_net.hpp"
-#include "caffe/ops/kernel.hpp"
 #include "caffe/ops/update.hpp"
 #include "caffe/plan/appended_work.hpp"
-#include "caffe/plan/executor.hpp"
+#include "caffe/solvers/parameter_update.hpp"
 #include "caffe/solvers/statistics_keeper.hpp"
 #include "caffe/solvers/update_rule.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
@@ -23,10 +22,14 @@ namespace caffe {
 // copyable: its operands point into it. Kernels and memory are found once; a step allocates nothing
 // and waits for nothing. The Read functions do wait.
 //
-// A step is made by Step(), or as work appended to the net's backward pass after Schedule().
+// A step is made by Step(), as work appended to the net's backward pass after Schedule(), or bucket
+// by bucket: Schedule(), Prepare(), LaunchBucket() of each, FinishBuckets(). All make the same
+// bits.
 class Updater final : public AppendedWork {
  public:
-  Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net);
+  // `buckets` of gradients, whose parameters may be updated apart; may be empty.
+  Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net,
+          const std::vector<std::vector<SyncedTensor*>>& buckets = {});
   Updater(const Updater&) = delete;
   Updater& operator=(const Updater&) = delete;
 
@@ -54,39 +57,32 @@ class Updater final : public AppendedWork {
   void Launch(Stream& stream) override;
   void Finish() override;
 
- private:
-  // A parameter that learns.
-  struct ParamStep {
-    std::shared_ptr<Blob> blob;
-    size_t index = 0;  // among all learnable parameters
-    std::vector<std::shared_ptr<Blob>> states;
-  };
+  // False where there are none, or a step needs the norms of all gradients: clipping, gradient
+  // scaling.
+  bool has_buckets() const { return updates_.size() > 1; }
+  // From any thread; several may launch different buckets at a time.
+  void LaunchBucket(size_t bucket);
+  // After all buckets: updates parameters that are in none.
+  void FinishBuckets();
 
-  void FindDecisionKernels(const ops::MeasureParameters& measure);
-  void FindUpdateKernel();
-  void BindTensors();
-  void Run(const Kernel& kernel, std::span<const TensorView> inputs,
-           std::span<const TensorView> outputs, Stream& stream);
+ private:
+  std::vector<LearningParameter> LearningParameters(const Net& net);
+  std::vector<std::unique_ptr<ParameterUpdate>> SplitByBucket(
+      const std::vector<std::vector<SyncedTensor*>>& buckets,
+      const std::vector<LearningParameter>& parameters) const;
 
   const UpdateRule& rule_;
   TrainingNet net_;
   const ops::DecideStep decide_;
   std::shared_ptr<Device> device_;
   std::vector<std::shared_ptr<Blob>> history_;
-  std::vector<ParamStep> steps_;
-  std::vector<Net::LearnableParam> learning_;   // as the rule sees them
-  std::vector<Executor::KeptCopy> net_copies_;  // all of the plan that copies_ was chosen from
-  std::vector<Executor::KeptCopy> copies_;      // that the update writes
-  std::vector<Executor::KeptCopy> made_;        // those that were right before it
-  Kernel measure_, decide_kernel_, update_;
-  uint64_t version_ = 0;  // of kernels and operands, for recordings
+  size_t learnable_ = 0;  // parameters, with those that do not learn
   std::array<double, ops::kStepNumbers> numbers_{};
-  // In the device's memory.
-  TensorView step_, measures_, decision_, state_;
-  std::vector<std::shared_ptr<void>> memory_;
-  std::shared_ptr<void> workspace_;
-  // Operands of measure_, decide_kernel_ and update_.
-  std::vector<TensorView> measured_, decide_inputs_, decide_outputs_, inputs_, outputs_;
+  std::shared_ptr<void> step_memory_;
+  TensorView step_;  // numbers_ in the device's memory
+  // One per bucket and one of the parameters that are in none; or one of all parameters.
+  std::vector<std::unique_ptr<ParameterUpdate>> updates_;
+  uint64_t version_ = 0;                          // of kernels and operands, for recordings
   std::unique_ptr<StatisticsKeeper> statistics_;  // where steps may be skipped
 };
 
