@@ -38,6 +38,9 @@ struct RankOptions {
   std::string run;
   // Seconds within which all ranks have to come; positive.
   double join_seconds = 120;
+  // How gradients and decisions travel: "tcp", or "mpi", where mpirun has started the ranks and the
+  // build has MPI. Ranks look after each other by TCP in any case.
+  std::string transport = "tcp";
   // With how many ranks training may go on when others vanish: 1 to `ranks`. 0: it ends.
   int min_ranks = 0;
 };
@@ -51,7 +54,7 @@ CAFFE_EXPORT std::optional<RankOptions> RanksFromEnvironment();
 // InvalidArgument where the ranks do not fit together (another number of ranks, another version,
 // another secret, a GPU used twice, some on GPUs and some not), DeviceError where some do not come
 // or the GPUs do not reach each other, and Unsupported for a GPU where this build or machine has no
-// NCCL.
+// NCCL, or for a transport where it has no MPI.
 CAFFE_EXPORT std::shared_ptr<Communicator> JoinRanks(const RankOptions& options);
 
 // Those that are left when one has vanished from `before` (Communicator::Vanished() names it, on

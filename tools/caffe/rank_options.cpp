@@ -24,6 +24,9 @@ void RankFlags::Add(CLI::App& app) {
       ->default_str("as the launcher says");
   app.add_option("--join_seconds", join_seconds_, "Within which all of them have to come")
       ->type_name("SECONDS");
+  app.add_option("--transport", transport_,
+                 "How gradients travel: tcp, or mpi where mpirun has started the ranks")
+      ->type_name("tcp|mpi");
   app.add_option("--min_ranks", min_ranks_,
                  "With how many of them training goes on when others vanish; rank 0 must stay")
       ->type_name("N")
@@ -58,6 +61,7 @@ std::optional<RankOptions> RankFlags::Options() const {
   if (!store_.empty()) options.store = store_;
   options.join_seconds = join_seconds_;
   options.min_ranks = min_ranks_;
+  options.transport = transport_;
   return options;
 }
 

@@ -23,6 +23,7 @@ class RankFlags {
   std::string store_;
   double join_seconds_ = RankOptions().join_seconds;
   int min_ranks_ = 0;
+  std::string transport_ = RankOptions().transport;
 };
 
 // From now on this process logs what concerns it alone: rank 0 speaks for all.

@@ -73,11 +73,13 @@ MembershipOptions MembershipOf(const RankOptions& options) {
   return membership;
 }
 
-std::shared_ptr<Communicator> Connect(MembershipOptions membership, const std::optional<int>& gpu) {
-  const std::shared_ptr<Communicator> communicator = MakeTcpCommunicator(std::move(membership));
+std::shared_ptr<Communicator> Connect(MembershipOptions membership, const RankOptions& options) {
+  const std::shared_ptr<Communicator> communicator =
+      options.transport == "mpi" ? MakeMpiCommunicator(std::move(membership))
+                                 : MakeTcpCommunicator(std::move(membership));
   try {
-    CheckDevices(*communicator, gpu);
-    return gpu ? MakeGpuCommunicator(communicator, *gpu) : communicator;
+    CheckDevices(*communicator, options.gpu);
+    return options.gpu ? MakeGpuCommunicator(communicator, *options.gpu) : communicator;
   } catch (...) {
     communicator->Abort(std::current_exception());
     throw;
@@ -94,8 +96,12 @@ std::shared_ptr<Communicator> JoinRanks(const RankOptions& options) {
           options.join_seconds, "; give a positive number of seconds");
   Require(0 <= options.min_ranks && options.min_ranks <= options.ranks, "min_ranks is ",
           options.min_ranks, "; give 1 to ", options.ranks, ", or 0 to end when a rank vanishes");
+  Require(options.transport == "tcp" || options.transport == "mpi", "transport is '",
+          options.transport, "'; use tcp or mpi");
+  Require(options.transport == "tcp" || options.min_ranks == 0,
+          "min_ranks needs transport tcp: MPI does not go on without a rank");
   RaiseDescriptorLimit();
-  return Connect(MembershipOf(options), options.gpu);
+  return Connect(MembershipOf(options), options);
 }
 
 std::shared_ptr<Communicator> RejoinRanks(const RankOptions& options,
@@ -117,7 +123,7 @@ std::shared_ptr<Communicator> RejoinRanks(const RankOptions& options,
   // What comes late from before is of another run.
   membership.run = StrCat(options.run, "/", before->ranks());
   before.reset();
-  return Connect(std::move(membership), options.gpu);
+  return Connect(std::move(membership), options);
 }
 
 }  // namespace caffe

@@ -1,6 +1,9 @@
 #include "caffe/distributed/tcp_communicator.hpp"
 
+#include <functional>
+
 #include "caffe/distributed/message_communicator.hpp"
+#include "caffe/distributed/mpi_module.hpp"
 #include "caffe/distributed/tcp_transport.hpp"
 
 namespace caffe {
@@ -24,18 +27,20 @@ struct Run {
   std::unique_ptr<Membership> membership;
 };
 
-}  // namespace
+constexpr int kTransports = 2;  // between passes, and within them
 
-std::shared_ptr<Communicator> MakeTcpCommunicator(MembershipOptions options) {
-  Socket port = Socket::Listen({"", 0});
-  options.port = port.port();
+using ConnectAll =
+    std::function<std::vector<std::shared_ptr<Transport>>(const MembershipOptions&, Membership*)>;
+
+std::shared_ptr<Communicator> MakeCommunicator(MembershipOptions options,
+                                               const ConnectAll& connect) {
   auto run = std::make_shared<Run>();
   run->membership = std::make_unique<Membership>(options);
   Membership& membership = *run->membership;
   options.rank = membership.rank();
   options.ranks = static_cast<int>(membership.members().size());
   try {
-    run->transports = ConnectRanks(options, &membership, &port, 2);
+    run->transports = connect(options, &membership);
   } catch (...) {
     std::rethrow_exception(membership.ReportLoss(options.rank, TextOf(std::current_exception())));
   }
@@ -51,6 +56,33 @@ std::shared_ptr<Communicator> MakeTcpCommunicator(MembershipOptions options) {
                                },
                                [&membership] { return membership.Vanished(); }});
   return {run, run->communicator.get()};
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator> MakeTcpCommunicator(MembershipOptions options) {
+  Socket port = Socket::Listen({"", 0});
+  options.port = port.port();
+  return MakeCommunicator(std::move(options),
+                          [&port](const MembershipOptions& joined, Membership* membership) {
+                            return ConnectRanks(joined, membership, &port, kTransports);
+                          });
+}
+
+std::shared_ptr<Communicator> MakeMpiCommunicator(MembershipOptions options) {
+  const MpiModule& mpi = MpiModule::Get();
+  const auto connect = [&mpi](const MembershipOptions& joined, Membership* membership) {
+    return mpi.Connect({.rank = joined.rank,
+                        .ranks = joined.ranks,
+                        .patience = std::chrono::duration<double>(joined.silence_seconds),
+                        .report_loss =
+                            [membership](int rank, const std::string& why) {
+                              return membership->ReportLoss(rank, why);
+                            },
+                        .when_rank0_left = [membership] { return membership->WhenRank0Left(); }},
+                       kTransports);
+  };
+  return MakeCommunicator(std::move(options), connect);
 }
 
 }  // namespace caffe

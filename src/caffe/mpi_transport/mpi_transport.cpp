@@ -1,0 +1,303 @@
+// The module libcaffe_mpi_transport: messages between ranks by MPI.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "caffe/distributed/mpi_module.hpp"
+#include "caffe/error.hpp"
+#include "caffe/export.hpp"
+
+namespace caffe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kDataTag = 1, kFarewellTag = 2;
+// Of one MPI message, whose count is an int.
+constexpr size_t kMostBytes = size_t{1} << 30;
+
+// MPI itself. One call at a time: what MPI has to support is MPI_THREAD_SERIALIZED.
+class Mpi {
+ public:
+  static Mpi& Get() {
+    static auto* const mpi = new Mpi;  // transports may outlive main()
+    return *mpi;
+  }
+
+  // Calls fn() while no other thread calls MPI. Throws where MPI was left.
+  template <typename Fn>
+  void Call(const Fn& fn) {
+    const std::lock_guard lock(mutex_);
+    if (was_left_) throw InternalError("MPI was left before");
+    fn();
+  }
+
+  // Requests under way name memory that is about to end, so MPI must not go on with them, not even
+  // while it finalizes.
+  void Leave() {
+    const std::lock_guard lock(mutex_);
+    was_left_ = true;
+  }
+
+  static void Check(int code, const char* what) {
+    if (code == MPI_SUCCESS) return;
+    char text[MPI_MAX_ERROR_STRING] = {};
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    throw DeviceError(StrCat("MPI: ", what, ": ", text));
+  }
+
+ private:
+  Mpi() {
+    int is_there = 0, level = MPI_THREAD_SINGLE;
+    MPI_Initialized(&is_there);
+    if (is_there != 0) {
+      MPI_Query_thread(&level);
+    } else {
+      Check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread");
+      std::atexit([] { Get().Finalize(); });
+    }
+    Require(level >= MPI_THREAD_SERIALIZED,
+            "MPI was started for one thread, but gradients are sent by another one; start it with "
+            "MPI_THREAD_MULTIPLE");
+  }
+
+  void Finalize() {
+    const std::lock_guard lock(mutex_);
+    int is_over = 0;
+    MPI_Finalized(&is_over);
+    if (!was_left_ && is_over == 0) MPI_Finalize();
+  }
+
+  std::mutex mutex_;
+  bool was_left_ = false;
+};
+
+// What transports of one run share: whoever aborts one aborts all.
+class Fate {
+ public:
+  void Abort(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+  }
+  void ThrowIfAborted() {
+    const std::lock_guard lock(mutex_);
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+class MpiTransport final : public Transport {
+ public:
+  MpiTransport(const MpiRun& run, std::shared_ptr<Fate> fate)
+      : run_(run), fate_(std::move(fate)), farewells_(run.ranks), left_at_(run.ranks) {
+    Mpi::Get().Call([&] {
+      Mpi::Check(MPI_Comm_dup(MPI_COMM_WORLD, &communicator_), "MPI_Comm_dup");
+      MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
+      for (int rank = 0; rank < run_.ranks; ++rank) {
+        farewells_[rank] = MPI_REQUEST_NULL;
+        if (rank == run_.rank) continue;
+        MPI_Irecv(nullptr, 0, MPI_BYTE, rank, kFarewellTag, communicator_, &farewells_[rank]);
+      }
+    });
+  }
+
+  // Ranks that still wait for this one are told; they see no connection end.
+  ~MpiTransport() override {
+    try {
+      ThrowIfAborted();
+      SayFarewell();
+    } catch (...) {  // nobody listens, or all hear of the error by other ways
+    }
+  }
+
+  int rank() const override { return run_.rank; }
+  int ranks() const override { return run_.ranks; }
+
+  void Exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming) override {
+    ThrowIfAborted();
+    Exchanged exchanged;
+    try {
+      Mpi::Get().Call([&] { Post(outgoing, incoming, &exchanged); });
+      Complete(&exchanged);
+    } catch (...) {
+      Abort(std::current_exception());  // unless it is that of an abort
+      Mpi::Get().Leave();
+      ThrowIfAborted();
+    }
+  }
+
+  void Abort(std::exception_ptr error) override { fate_->Abort(std::move(error)); }
+  void ThrowIfAborted() override { fate_->ThrowIfAborted(); }
+
+ private:
+  struct Exchanged {
+    std::vector<MPI_Request> requests;  // MPI_REQUEST_NULL: complete
+    std::vector<int> peers;             // of each
+    Clock::time_point moved = Clock::now();
+  };
+
+  // Calls fn(part) for parts that one MPI message can carry; for nothing once, too.
+  template <typename Byte, typename Fn>
+  static void ForParts(std::span<Byte> bytes, const Fn& fn) {
+    do {
+      const std::span<Byte> part = bytes.first(std::min(bytes.size(), kMostBytes));
+      fn(part);
+      bytes = bytes.subspan(part.size());
+    } while (!bytes.empty());
+  }
+
+  void Post(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming,
+            Exchanged* exchanged) {
+    const auto add = [&](int peer, const auto& post) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      Mpi::Check(post(&request), "a message to or from another rank");
+      exchanged->requests.push_back(request);
+      exchanged->peers.push_back(peer);
+    };
+    for (const Incoming& one : incoming) {
+      ForParts(one.bytes, [&](std::span<char> part) {
+        add(one.from, [&](MPI_Request* request) {
+          return MPI_Irecv(part.data(), static_cast<int>(part.size()), MPI_BYTE, one.from, kDataTag,
+                           communicator_, request);
+        });
+      });
+    }
+    for (const Outgoing& one : outgoing) {
+      ForParts(one.bytes, [&](std::span<const char> part) {
+        add(one.to, [&](MPI_Request* request) {
+          return MPI_Isend(part.data(), static_cast<int>(part.size()), MPI_BYTE, one.to, kDataTag,
+                           communicator_, request);
+        });
+      });
+    }
+  }
+
+  // MPI moves messages within its calls alone, so it is asked again and again.
+  void Complete(Exchanged* exchanged) {
+    for (int idle = 0;; ++idle) {
+      const int completed = Test(&exchanged->requests);
+      if (completed == MPI_UNDEFINED) return;
+      if (completed > 0) {
+        exchanged->moved = Clock::now();
+        idle = 0;
+        continue;
+      }
+      ThrowIfAborted();
+      if (idle < kPollsInARow) {
+        std::this_thread::yield();
+        continue;
+      }
+      std::this_thread::sleep_for(kBetweenPolls);
+      if (idle % kPollsBetweenChecks == 0) CheckPeers(*exchanged);
+    }
+  }
+
+  // How many have become complete now; MPI_UNDEFINED when all were.
+  static int Test(std::vector<MPI_Request>* requests) {
+    int completed = MPI_UNDEFINED;
+    std::vector<int> indices(requests->size());
+    Mpi::Get().Call([&] {
+      const auto count = static_cast<int>(requests->size());
+      Mpi::Check(
+          MPI_Testsome(count, requests->data(), &completed, indices.data(), MPI_STATUSES_IGNORE),
+          "a message to or from another rank");
+    });
+    return completed;
+  }
+
+  // Of those whose messages are missing.
+  void CheckPeers(const Exchanged& exchanged) {
+    HearFarewells();
+    const std::optional<Clock::time_point> rank0_left = run_.when_rank0_left();
+    for (size_t i = 0; i < exchanged.peers.size(); ++i) {
+      if (exchanged.requests[i] == MPI_REQUEST_NULL) continue;
+      const int peer = exchanged.peers[i];
+      const auto lasts = [&](const std::optional<Clock::time_point>& since,
+                             std::chrono::duration<double> patience) {
+        return since && Clock::now() - std::max(*since, exchanged.moved) > patience;
+      };
+      if (lasts(left_at_[peer], kLongestUnderWay)) ThrowLoss(peer, "has left the run");
+      if (!lasts(rank0_left, run_.patience)) continue;
+      ThrowLoss(peer, StrCat("rank ", run_.rank, " has waited for it for ", run_.patience.count(),
+                             " s, since rank 0 has ended; its machine or its network is down, or "
+                             "the process is stopped"));
+    }
+  }
+
+  void HearFarewells() {
+    for (int peer = 0; peer < run_.ranks; ++peer) {
+      if (peer == run_.rank || left_at_[peer]) continue;
+      int has_come = 0;
+      Mpi::Get().Call([&] {
+        Mpi::Check(MPI_Test(&farewells_[peer], &has_come, MPI_STATUS_IGNORE), "a farewell");
+      });
+      if (has_come != 0) left_at_[peer] = Clock::now();
+    }
+  }
+
+  // Others may have left MPI, so nobody waits for it to arrive: it is empty and sent at once.
+  void SayFarewell() {
+    Mpi::Get().Call([&] {
+      for (int peer = 0; peer < run_.ranks; ++peer) {
+        if (peer == run_.rank) continue;
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Isend(nullptr, 0, MPI_BYTE, peer, kFarewellTag, communicator_, &request);
+        if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+      }
+    });
+  }
+
+  void ThrowLoss(int peer, const std::string& why) {
+    Abort(run_.report_loss(peer, why));
+    ThrowIfAborted();  // the first one
+  }
+
+  // While a message is awaited: so many polls with other threads' turns between them, then one
+  // after each pause.
+  static constexpr int kPollsInARow = 50, kPollsBetweenChecks = 200;
+  static constexpr std::chrono::microseconds kBetweenPolls{50};
+  // Messages of a rank that has left are complete by then.
+  static constexpr std::chrono::seconds kLongestUnderWay{2};
+
+  const MpiRun run_;
+  const std::shared_ptr<Fate> fate_;
+  MPI_Comm communicator_ = MPI_COMM_NULL;
+  std::vector<MPI_Request> farewells_;  // by rank
+  std::vector<std::optional<Clock::time_point>> left_at_;
+};
+
+class Module final : public MpiModule {
+ public:
+  std::vector<std::shared_ptr<Transport>> Connect(const MpiRun& run, int count) const override {
+    int rank = 0, ranks = 0;
+    Mpi::Get().Call([&] {
+      MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+      MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    });
+    Require(rank == run.rank && ranks == run.ranks,
+            "transport mpi: MPI has started this process "
+            "as ",
+            rank, " of ", ranks, ", but it is rank ", run.rank, " of ", run.ranks,
+            "; start the ranks by mpirun, or by srun with a PMI that the MPI library knows, and "
+            "give no -rank");
+    std::vector<std::shared_ptr<Transport>> transports;
+    const auto fate = std::make_shared<Fate>();
+    for (int i = 0; i < count; ++i) transports.push_back(std::make_shared<MpiTransport>(run, fate));
+    return transports;
+  }
+};
+
+}  // namespace
+}  // namespace caffe
+
+extern "C" CAFFE_EXPORT const caffe::MpiModule* caffe_mpi_transport() {
+  static const caffe::Module module;
+  return &module;
+}

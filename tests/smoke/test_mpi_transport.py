@@ -1,0 +1,103 @@
+"""`caffe train -transport mpi`: gradients travel by MPI, and failures are noticed as with TCP."""
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import BINARIES
+from ranks import environment, finish, mpirun, start, start_ranks
+
+MODULE = BINARIES.parent / "lib" / "libcaffe_mpi_transport.so"
+pytestmark = pytest.mark.skipif(not MODULE.exists(), reason="a build without MPI (libopenmpi-dev)")
+
+
+def bytes_of(folder, name, iteration):
+    return (folder / f"{name}_iter_{iteration}.caffemodel").read_bytes()
+
+
+@pytest.mark.parametrize("ranks", (2, 4))
+def test_the_bytes_are_those_of_workers(tmp_path, program, run, solver, ranks):
+    caffe = program("caffe")
+    results = {}
+    for name, wire in (("whole", []), ("rounded", ["--set=net_param.reduce_type=BFLOAT16"])):
+        path = solver(name, max_iter=20)
+        done = run(caffe, "train", f"-solver={path}", f"-workers={ranks}", *wire,
+                   env=environment(tmp_path, OMP_NUM_THREADS=str(ranks)))
+        assert done.returncode == 0, done.stderr
+        expected = bytes_of(tmp_path, name, 20)
+        (tmp_path / f"{name}_iter_20.caffemodel").unlink()
+        command = mpirun(ranks, caffe, "train", f"-solver={path}", "-transport=mpi", *wire)
+        [(status, said)] = finish(start(tmp_path, [command]))
+        assert status == 0 and said.count("Optimization Done.") == 1, said
+        results[name] = bytes_of(tmp_path, name, 20)
+        assert results[name] == expected
+    assert results["whole"] != results["rounded"]
+
+
+def ranks_of(launcher):
+    """Processes `caffe` that this mpirun has started."""
+    children = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(launcher.pid)], text=True, stdout=subprocess.PIPE).stdout
+    return [int(pid) for pid in re.findall(r"(\d+) caffe\b", children)]
+
+
+def runs(process):
+    """Whether it is there, and no zombie that nobody has waited for."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for_iterations(launcher):
+    for line in launcher.stderr:
+        if re.search(r"Iteration \d+ \(", line):
+            return
+    pytest.fail("it has ended")
+
+
+@pytest.mark.parametrize("what", (signal.SIGKILL, signal.SIGSTOP))
+def test_a_rank_that_is_lost_ends_the_others(tmp_path, program, solver, what):
+    path = solver("run", max_iter=10**6, display=20)
+    [launcher] = start(tmp_path, [mpirun(3, program("caffe"), "train", f"-solver={path}", "-transport=mpi")])
+    wait_for_iterations(launcher)
+    ranks = ranks_of(launcher)
+    assert len(ranks) == 3
+    os.kill(ranks[1], what)
+    begin = time.monotonic()
+    [(status, said)] = finish([launcher], seconds=60)
+    assert status != 0 and time.monotonic() - begin < 40, said
+    if what == signal.SIGSTOP:  # mpirun does not notice that
+        assert f"process {ranks[1]}" in said and "has sent no heartbeat" in said, said
+    assert not any(map(runs, ranks))
+
+
+def test_an_error_of_one_rank_is_that_of_all(tmp_path, program, solver):
+    path = solver("run", max_iter=20)
+    script = f'test "$OMPI_COMM_WORLD_RANK" = 1 && more=-set=base_lr=0.5; exec {program("caffe")} train -solver={path} ' \
+             '-transport=mpi $more'
+    [(status, said)] = finish(start(tmp_path, [mpirun(2, "sh", "-c", script)]))
+    assert status != 0 and "rank 1 differs from rank 0 in the solver" in said, said
+
+
+def test_mpi_needs_to_have_started_the_ranks(tmp_path, program, solver):
+    path = solver("run", max_iter=20)
+    for status, said in finish(start_ranks(tmp_path, program("caffe"), path, 2, "-transport=mpi")):
+        assert status != 0 and "MPI has started this process as 0 of 1" in said, said
+
+
+def test_wrong_options_are_explained(tmp_path, program, solver):
+    path = solver("run", max_iter=20)
+    caffe = program("caffe")
+    for options, why in ((["-transport=udp"], "transport is 'udp'; use tcp or mpi"),
+                         (["-transport=mpi", "-min_ranks=1"], "min_ranks needs transport tcp")):
+        for status, said in finish(start_ranks(tmp_path, caffe, path, 2, *options)):
+            assert status != 0 and why in said, said
+
+
+def test_the_program_does_not_need_mpi(program):
+    linked = subprocess.run(["ldd", program("caffe")], text=True, stdout=subprocess.PIPE).stdout
+    assert "libcaffe" in linked and "libmpi" not in linked
