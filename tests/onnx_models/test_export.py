@@ -86,6 +86,11 @@ def test_a_net_in_16_bits_becomes_a_model_in_float():
     assert caffe.onnx.export(nets.draw_weights(net), check=True).differences["fc"] <= 1e-5
 
 
+def test_numbers_have_no_axes():
+    net = nets.net_with([(2, 3)], "layer { name: 'l' type: 'ReLU6' bottom: 'x0' top: 'y' }")
+    assert [list(tensor.dims) for tensor in caffe.onnx.export(net).model.graph.initializer] == [[], []]
+
+
 def test_the_check_notices_a_wrong_model_and_writes_nothing(tmp_path, monkeypatch):
     from caffe.onnx import registry
     monkeypatch.setitem(registry._WRITERS, "ReLU", lambda layer, graph: graph.op("Abs", layer.bottom))

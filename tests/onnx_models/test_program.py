@@ -30,6 +30,21 @@ def test_there_and_back(tmp_path):
     assert [layer.type for layer in net.layers] == ["Input", "Convolution"]
 
 
+def test_a_chip(tmp_path):
+    (tmp_path / "net.prototxt").write_text(NET.replace("num_output: 4", "num_output: 4 stride: 64 pad: 60"))
+    arguments = ("export", "--onnx", "net.prototxt", "--output", "net.onnx", "--profile", "ascend310", "--batch", "1")
+    done = _caffe(tmp_path, *arguments)
+    assert done.returncode == 1
+    assert "ascend310 does not take layer 'conv' (Convolution): Conv: strides [64, 64], and the chip takes 63" in done.stderr
+    done = _caffe(tmp_path, *arguments, "--allow-unsupported")
+    assert done.returncode == 0 and done.stderr.startswith("warning: layer 'conv' (Convolution)")
+    assert done.stdout.splitlines()[0] == "input  data 1x3x8x8"
+    done = _caffe(tmp_path, "export", "--profiles")
+    assert done.returncode == 0 and "rknn2: Rockchip" in done.stdout
+    done = _caffe(tmp_path, "export", "net.prototxt")
+    assert done.returncode == 1 and "--output is missing; give the file to write" in done.stderr
+
+
 def test_what_python_says_is_passed_on(tmp_path):
     (tmp_path / "net.prototxt").write_text(NET)
     done = _caffe(tmp_path, "export", "net.prototxt", "--output", "net.onnx", "--opset", "3")

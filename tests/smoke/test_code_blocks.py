@@ -2,6 +2,7 @@
 
     ```python            runs; the blocks of a page are one program
     ```prototxt [FILE]   is a net or a solver (or some of its fields); with FILE it is written for the blocks after it
+    ```json [FILE]       is a JSON document; with FILE it is written for the blocks after it
     ```cpp [FILE]        compiles with the installed headers; a FILE old_* with the headers of Caffe's API
     ```sh run            each line runs, in a copy of the repository with the programs of the build
     ```sh [FILE]         is a shell script, not run; with FILE it is written for the blocks after it
@@ -11,6 +12,7 @@ What a page does not show, the test does first: <!-- before the blocks: ... --> 
 """
 import atexit
 import functools
+import json
 import os
 import pathlib
 import re
@@ -57,8 +59,8 @@ class Page:
         if before:
             self.python(self.source.count("\n", 0, before.start(1)) + 1, "", before[1])
         for line, language, argument, source in blocks_of(self.source):
-            act = getattr(self, language, None) if language in ("python", "prototxt", "cpp", "sh", "text") else None
-            assert act, f"{self.name}:{line}: the block's language is {language!r}; one of python, prototxt, cpp, sh, text"
+            act = getattr(self, language, None) if language in ("python", "prototxt", "json", "cpp", "sh", "text") else None
+            assert act, f"{self.name}:{line}: the block's language is {language!r}; one of python, prototxt, json, cpp, sh, text"
             act(line, argument, source)
 
     def python(self, line, argument, source):
@@ -75,6 +77,13 @@ class Page:
                 errors.append(f"{message.DESCRIPTOR.name}: {error}")
         else:
             pytest.fail(f"{self.name}:{line}: neither a net nor a solver: {'; '.join(errors)}")
+        self._write(argument, source)
+
+    def json(self, line, argument, source):
+        try:
+            json.loads(source)
+        except json.JSONDecodeError as error:
+            pytest.fail(f"{self.name}:{line}: {error}")
         self._write(argument, source)
 
     def cpp(self, line, argument, source):

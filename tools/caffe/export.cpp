@@ -1,7 +1,9 @@
 // caffe export: a net in a format of other programs.
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "caffe/error.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/options.hpp"
 #include "tools/caffe/python_program.hpp"
@@ -16,10 +18,22 @@ class Export : public Command {
     AddModel(app, &model_)->description("The net prototxt, for phase TEST");
     AddWeights(app, &weights_);
     app.add_flag("--onnx", is_onnx_, "Write an ONNX model; there is no other format yet");
-    app.add_option("--output", output_, "The file to write")->type_name("FILE")->required();
-    app.add_option("--opset", opset_, "Version of ONNX's operators, from 11 on")->type_name("N");
+    app.add_option("--output", output_, "The file to write")->type_name("FILE");
+    app.add_flag("--profiles", lists_profiles_, "List the chips that --profile knows");
+    app.add_option("--profile", profile_,
+                   "The chip that the model is for; what it does not take is rewritten, or refused")
+        ->type_name("NAME|FILE.json");
+    app.add_flag("--allow-unsupported", allow_unsupported_,
+                 "Write what the profile's chip does not take all the same, with a warning")
+        ->needs("--profile");
+    app.add_option("--batch", batch_, "Items, in the place of those of the net's inputs")
+        ->type_name("N");
+    app.add_option("--opset", opset_,
+                   "Version of ONNX's operators, from 11 on; else the profile's, or 13")
+        ->type_name("N");
     app.add_option("--detection", detection_,
-                   "How to write DetectionOutput: with NonMaxSuppression, or not at all")
+                   "How to write DetectionOutput: with NonMaxSuppression, or not at all; else the "
+                   "profile's, or nms")
         ->type_name("nms|raw")
         ->check(CLI::IsMember({"nms", "raw"}));
     app.add_option("--check", check_,
@@ -34,21 +48,30 @@ class Export : public Command {
   }
 
   void Run() override {
+    if (lists_profiles_) BecomePython("caffe.onnx", {"profiles"});
     RequireModel(model_);
+    Require(!output_.empty(), "--output is missing; give the file to write");
     std::vector<std::string> words = {"export", model_};
     if (!weights_.empty()) words.push_back(weights_);
-    words.insert(words.end(), {"--output", output_, "--opset", std::to_string(opset_),
-                               "--detection", detection_, "--tolerance", tolerance_});
-    if (!inputs_.empty()) words.insert(words.end(), {"--inputs", inputs_});
+    for (const auto& [option, value] :
+         std::vector<std::pair<std::string, std::string>>{{"--output", output_},
+                                                          {"--profile", profile_},
+                                                          {"--batch", batch_},
+                                                          {"--opset", opset_},
+                                                          {"--detection", detection_},
+                                                          {"--inputs", inputs_},
+                                                          {"--tolerance", tolerance_}}) {
+      if (!value.empty()) words.insert(words.end(), {option, value});
+    }
+    if (allow_unsupported_) words.push_back("--allow-unsupported");
     if (check_ != "auto") words.push_back(check_ == "yes" ? "--check" : "--no-check");
     BecomePython("caffe.onnx", std::move(words));
   }
 
  private:
-  std::string model_, weights_, output_, inputs_;
-  std::string detection_ = "nms", check_ = "auto", tolerance_ = "1e-5";
-  int opset_ = 13;
-  bool is_onnx_ = true;
+  std::string model_, weights_, output_, inputs_, profile_, detection_, opset_, batch_;
+  std::string check_ = "auto", tolerance_ = "1e-5";
+  bool is_onnx_ = true, lists_profiles_ = false, allow_unsupported_ = false;
 };
 
 const CommandRegistrar<Export> export_registrar(
@@ -60,7 +83,9 @@ const CommandRegistrar<Export> export_registrar(
          "onnx and, to compare, onnxruntime (pip install 'cortado[onnx]').",
      .examples =
          "caffe export --onnx deploy.prototxt --weights net.caffemodel --output net.onnx\n"
-         "caffe export --onnx deploy.prototxt --output net.onnx --opset 17 --detection raw"});
+         "caffe export --onnx deploy.prototxt --output net.onnx --opset 17 --detection raw\n"
+         "caffe export --onnx deploy.prototxt --output net.onnx --profile rknn2 --batch 1\n"
+         "caffe export --profiles"});
 
 }  // namespace
 }  // namespace caffe::tools

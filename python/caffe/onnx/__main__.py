@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 from .. import Error
-from . import DEFAULT_OPSET, OLDEST_OPSET, export, import_model
+from . import DEFAULT_OPSET, OLDEST_OPSET, export, import_model, load_profile, profile_names
 
 
 def _parser():
@@ -14,6 +14,7 @@ def _parser():
     commands = program.add_subparsers(dest="command", required=True)
     _add_export(commands.add_parser("export", help="write a net for inference as an ONNX model"))
     _add_import(commands.add_parser("import", help="make a net for inference of an ONNX model"))
+    commands.add_parser("profiles", help="list the chips that export knows").set_defaults(run=_profiles)
     return program
 
 
@@ -21,10 +22,14 @@ def _add_export(parser):
     parser.add_argument("net", help="prototxt of phase TEST")
     parser.add_argument("weights", nargs="?", help=".caffemodel or .h5; without it weights are those of the fillers")
     parser.add_argument("-o", "--output", required=True, help="file to write")
-    parser.add_argument("--opset", type=int, default=DEFAULT_OPSET,
-                        help=f"version of ONNX's operators, from {OLDEST_OPSET} on (default: {DEFAULT_OPSET})")
-    parser.add_argument("--detection", choices=("nms", "raw"), default="nms",
-                        help="write DetectionOutput with NonMaxSuppression, or leave it out (default: nms)")
+    parser.add_argument("--opset", type=int,
+                        help=f"version of ONNX's operators, from {OLDEST_OPSET} on (default: the profile's, or {DEFAULT_OPSET})")
+    parser.add_argument("--detection", choices=("nms", "raw"),
+                        help="write DetectionOutput with NonMaxSuppression, or leave it out (default: the profile's, or nms)")
+    parser.add_argument("--profile", metavar="NAME|FILE.json", help="the chip that the model is for: see command profiles")
+    parser.add_argument("--allow-unsupported", action="store_true",
+                        help="write what the profile's chip does not take all the same, with a warning")
+    parser.add_argument("--batch", type=int, metavar="N", help="items, in the place of those of the prototxt's inputs")
     check = parser.add_mutually_exclusive_group()
     check.add_argument("--check", action="store_true", default=None,
                        help="compare with onnxruntime (default: where it is installed)")
@@ -51,6 +56,10 @@ def _shape(shape):
 
 
 def _print(report, file):
+    for layer, texts in report.rewritten.items():
+        print(f"rewritten: {layer}: {'; '.join(texts)}")
+    for problem in report.problems:
+        print(f"warning: {problem}", file=sys.stderr)
     for name, reason in report.left_out.items():
         print(f"left out: layer '{name}': {reason}")
     for name, shape in report.inputs.items():
@@ -66,8 +75,20 @@ def _print(report, file):
 def _export(options):
     inputs = None if options.inputs is None else dict(np.load(options.inputs))
     report = export(options.net, options.output, options.weights, opset=options.opset, detection=options.detection,
-                    check=options.check, inputs=inputs, tolerance=options.tolerance)
+                    check=options.check, inputs=inputs, tolerance=options.tolerance, profile=options.profile,
+                    allow_unsupported=options.allow_unsupported, batch=options.batch)
     _print(report, options.output)
+
+
+def _profiles(_options):
+    for profile in map(load_profile, profile_names()):
+        print(f"{profile.name}: {profile.title}")
+        print(f"  opset {profile.opset['default']} ({profile.opsets}), {len(profile.operators)} operators, "
+              f"DetectionOutput {profile.detection}")
+        for source in profile.sources:
+            print(f"  {source['says']}: {source['page']} ({source['version']}, read {source['read']})")
+        for sentence in profile.not_verified:
+            print(f"  not verified: {sentence}")
 
 
 def _import(options):

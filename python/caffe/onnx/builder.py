@@ -7,6 +7,8 @@ from .names import Names
 
 INT_MAX = np.iinfo(np.int64).max
 
+_SMALL = 4096  # elements of a weight that may be a shape or a list of axes
+
 # Operators whose list of axes was an attribute before the opset named here, and is an input from it on.
 _AXES_AS_INPUT_SINCE = {"ReduceSum": 13, "Squeeze": 13, "Unsqueeze": 13, "ReduceMax": 18, "ReduceMean": 18, "ReduceMin": 18,
                         "ReduceL1": 18, "ReduceL2": 18, "ReduceSumSquare": 18}
@@ -26,6 +28,7 @@ class Builder:
         self._names = Names("/")
         self._constants = {}  # names by type, shape and bytes
         self.layer = ""  # whose nodes are being written
+        self.layers = {}  # by the names of the nodes
 
     def name(self, wanted):
         """`wanted`, or the same with a number where that is taken."""
@@ -38,7 +41,7 @@ class Builder:
     def weight(self, array, name):
         """A tensor of the model's weights, kept under this name."""
         name = self.name(name)
-        self.weights[name] = np.ascontiguousarray(array)
+        self.weights[name] = np.asarray(array, order="C")  # np.ascontiguousarray would give a number an axis
         return name
 
     def constant(self, values, dtype=np.float32):
@@ -59,8 +62,9 @@ class Builder:
         """
         names = [self.name(f"{self.layer}/{kind}") for _ in range(outputs)]
         attributes = {key: value for key, value in attributes.items() if value is not None}
-        self.nodes.append(helper.make_node(kind, [name or "" for name in inputs], names, self.name(f"{self.layer}:{kind}"),
-                                           **attributes))
+        node = helper.make_node(kind, [name or "" for name in inputs], names, self.name(f"{self.layer}:{kind}"), **attributes)
+        self.layers[node.name] = self.layer
+        self.nodes.append(node)
         return names[0] if outputs == 1 else names
 
     # Operators whose form depends on the opset, and what many layers need.
@@ -115,9 +119,9 @@ class Builder:
 
     # The model.
 
-    def rename(self, names):
-        """Gives tensors other names: a dict, old to new. The new ones must not be in use."""
-        for node in self.nodes:
+    def rename(self, names, first=0):
+        """Gives tensors of the nodes from `first` on other names: a dict, old to new. The new ones must not be in use."""
+        for node in self.nodes[first:]:
             for tensors in (node.input, node.output):
                 tensors[:] = [names.get(name, name) for name in tensors]
 
@@ -131,16 +135,27 @@ class Builder:
         self.nodes = kept[::-1]
         self.weights = {name: array for name, array in self.weights.items() if name in needed}
 
+    def skeleton(self, inputs):
+        """A model without outputs, whose large weights are inputs: for what follows from shapes alone."""
+        small = {name: array for name, array in self.weights.items() if array.size <= _SMALL}
+        large = {name: array.shape for name, array in self.weights.items() if name not in small}
+        graph = helper.make_graph(self.nodes, "net", _describe({**inputs, **large}), [], _tensors(small))
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)])
+
     def model(self, name, inputs, outputs, producer_version):
         """inputs, outputs: shapes by name, in order; a shape is a tuple, or None where it depends on the data."""
-        def describe(tensors):
-            return [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in tensors.items()]
-
-        graph = helper.make_graph(self.nodes, name or "net", describe(inputs), describe(outputs),
-                                  [numpy_helper.from_array(array, name) for name, array in self.weights.items()])
+        graph = helper.make_graph(self.nodes, name or "net", _describe(inputs), _describe(outputs), _tensors(self.weights))
         opsets = [helper.make_opsetid("", self.opset)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=helper.find_min_ir_version_for(opsets),
                                  producer_name="cortado", producer_version=producer_version)
+
+
+def _describe(tensors):
+    return [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in tensors.items()]
+
+
+def _tensors(arrays):
+    return [numpy_helper.from_array(array, name) for name, array in arrays.items()]
 
 
 def newest_opset():

@@ -10,6 +10,8 @@ from ..proto import caffe_pb2
 from . import layers  # noqa: F401  (registers the writers)
 from .builder import Builder, newest_opset
 from .check import compare
+from .fitting import Fit, fit
+from .profile import Profile, load_profile
 from .registry import SOURCES, LayerView, reason_left_out, writer_of
 
 OLDEST_OPSET = 11
@@ -23,13 +25,22 @@ _CONSTANT = {"PriorBox"}
 @dataclass
 class Request:
     """What the caller of export() asked for."""
-    opset: int = DEFAULT_OPSET
-    detection: str = "nms"
+    opset: int = None
+    detection: str = None
+    profile: Profile = None
+    allow_unsupported: bool = False
 
     def __post_init__(self):
+        profile = self.profile
+        if self.opset is None:
+            self.opset = profile.opset["default"] if profile else DEFAULT_OPSET
+        if self.detection is None:
+            self.detection = profile.detection if profile else "nms"
         if not OLDEST_OPSET <= self.opset <= newest_opset():
             raise InvalidArgument(f"opset is {self.opset}; it must be from {OLDEST_OPSET} to {newest_opset()}, the newest one of "
                                   f"package onnx {onnx.__version__}")
+        if profile and not profile.takes_opset(self.opset):
+            raise InvalidArgument(f"opset is {self.opset}; {profile.name} takes {profile.opsets}")
         if self.detection not in ("nms", "raw"):
             raise InvalidArgument(f"detection is {self.detection!r}; it must be 'nms' or 'raw'")
 
@@ -41,7 +52,8 @@ class Report:
     model: the onnx.ModelProto. inputs, outputs: shapes by name; a None is an extent that depends on the data. blobs: the
     net's blobs by the names of the outputs; they differ only where a layer in place overwrites an input. left_out: reasons by
     the name of each layer that is not in the model. differences: of onnxruntime's outputs from the net's, by name, relative
-    to the largest number. not_compared: why there are none; "" where there are.
+    to the largest number. not_compared: why there are none; "" where there are. rewritten: what was written otherwise for a
+    profile's chip, by layer. problems: what would not run there, in a sentence for each layer and reason.
     """
     model: object
     inputs: OrderedDict
@@ -50,25 +62,34 @@ class Report:
     left_out: OrderedDict
     differences: dict = field(default_factory=dict)
     not_compared: str = ""
+    rewritten: OrderedDict = field(default_factory=OrderedDict)
+    problems: list = field(default_factory=list)
 
 
-def export(net, file=None, weights=None, *, opset=DEFAULT_OPSET, detection="nms", check=None, inputs=None, tolerance=1e-5):
+def export(net, file=None, weights=None, *, opset=None, detection=None, check=None, inputs=None, tolerance=1e-5, profile=None,
+           allow_unsupported=False, batch=None):
     """Writes a net for inference as an ONNX model.
 
     net: a caffe.Net of phase TEST, or a prototxt with `weights` (.caffemodel or .h5). file: where to write; None: nowhere.
-    opset: version of ONNX's operators, 11 to the newest that package onnx knows. detection: "nms" writes DetectionOutput with
-    NonMaxSuppression, "raw" leaves it out. check: run the model in onnxruntime, too, and compare; by default where that is
-    installed. inputs: arrays by input, with which to compare; by default random numbers. tolerance: largest difference of an
-    output, relative to its largest number.
+    opset: version of ONNX's operators, 11 to the newest that package onnx knows; the profile's, or 13. detection: "nms" writes
+    DetectionOutput with NonMaxSuppression, "raw" leaves it out; the profile's, or "nms". check: run the model in onnxruntime,
+    too, and compare; by default where that is installed. inputs: arrays by input, with which to compare; by default random
+    numbers. tolerance: largest difference of an output, relative to its largest number. profile: a chip's (profile_names()), or
+    a file of one; what it does not take is rewritten, or refused. allow_unsupported: what cannot be rewritten is written all
+    the same, and told in the report. batch: items, in the place of those of a prototxt's inputs.
 
-    Returns a Report. Raises Unsupported with all layers that ONNX cannot express, and Mismatch where the comparison fails;
-    then no file is written.
+    Returns a Report. Raises Unsupported with all layers that ONNX cannot express or the profile's chip does not take, and
+    Mismatch where the comparison fails; then no file is written.
     """
-    request = Request(opset, detection)
+    request = Request(opset, detection, None if profile is None else load_profile(profile), allow_unsupported)
     if not isinstance(net, Net):
         net = Net(os.fspath(net), caffe_pb2.TEST, weights=weights)
+        if batch is not None:
+            _set_batch(net, batch)
     elif weights is not None:
         raise InvalidArgument("weights go with a prototxt; load them into the net (net.copy_from)")
+    elif batch is not None:
+        raise InvalidArgument("a batch goes with a prototxt; reshape the net's inputs (net.blobs[...].reshape, net.reshape)")
     if net.phase != caffe_pb2.TEST:
         raise InvalidArgument("the net has phase TRAIN; make it with caffe.TEST, in which dropout and statistics are those of "
                               "inference")
@@ -78,6 +99,14 @@ def export(net, file=None, weights=None, *, opset=DEFAULT_OPSET, detection="nms"
     if file is not None:
         save(report.model, os.fspath(file))
     return report
+
+
+def _set_batch(net, items):
+    if items < 1:
+        raise InvalidArgument(f"batch is {items}; it must be at least 1")
+    for name in net.inputs:
+        net.blobs[name].reshape(items, *net.blobs[name].shape[1:])
+    net.reshape()
 
 
 def save(model, file):
@@ -98,6 +127,7 @@ class _Exporter:
         self.inputs, self.left_out = OrderedDict(), OrderedDict()
         self.unread = set()  # blobs that no later layer has read
         self.unsupported = []
+        self.types = {}  # of layers, by name
 
     def run(self):
         for blob in self.net.blobs:
@@ -105,20 +135,38 @@ class _Exporter:
         for index in range(len(self.net.layers)):
             self.add_layer(index)
         if self.unsupported:
-            raise Unsupported("ONNX or this exporter cannot express " + "; ".join(self.unsupported))
+            raise Unsupported("ONNX or this exporter cannot express " + "; ".join(self.unsupported + self.fit().problems))
         outputs, blobs = self.name_outputs()
         if not outputs:
             raise InvalidArgument("no layer is left whose results could be outputs")
         self.onnx.drop_unread(outputs)
+        fitted = self.fit()
+        if fitted.problems and not self.request.allow_unsupported:
+            raise Unsupported(f"{self.request.profile.name} does not take " + "; ".join(fitted.problems))
+        self.onnx.drop_unread(outputs)
         read = {name for node in self.onnx.nodes for name in node.input}
         inputs = OrderedDict((name, shape) for name, shape in self.inputs.items() if name in read)
         model = self.onnx.model(self.net.name, inputs, outputs, __version__)
-        return Report(model, inputs, outputs, blobs, self.left_out)
+        return Report(model, inputs, outputs, blobs, self.left_out, rewritten=fitted.rewritten, problems=fitted.problems)
+
+    def fit(self):
+        """Rewrites nodes for the profile; problems become sentences that name layers."""
+        if self.request.profile is None:
+            return Fit()
+        fitted = fit(self.onnx, self.request.profile, self.inputs)
+        fitted.problems = [f"{self.title(layer)}: {text}" for layer, text in fitted.problems]
+        fitted.rewritten = OrderedDict((self.title(layer), texts) for layer, texts in fitted.rewritten.items())
+        return fitted
+
+    def title(self, layer):
+        kind = self.types.get(layer)
+        return f"layer '{layer}' ({kind})" if kind else layer
 
     def add_layer(self, index):
         layer = self.net.layers[index]
         param = layer.layer_param
         name = self.onnx.layer = param.name or f"layer{index}"
+        self.types[name] = layer.type
         reason = reason_left_out(layer.type)
         if layer.type in SOURCES:
             self.add_inputs(param.top)
