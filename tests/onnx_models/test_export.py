@@ -42,11 +42,14 @@ def test_a_net_for_training():
 
 
 def test_all_layers_that_cannot_be_expressed_are_named():
-    net = nets.net_with([(2, 3), (2, 1)], """
-        layer { name: 'a' type: 'Filter' bottom: 'x0' bottom: 'x1' top: 'a' }
+    net = nets.net_with([(2, 5), (2, 1), (2, 4)], """
+        layer { name: 'a' type: 'BoxAnnotatorOHEM' bottom: 'x0' bottom: 'x1' bottom: 'x1' bottom: 'x2' top: 'l' top: 'w'
+                box_annotator_ohem_param { roi_per_img: 1 } }
         layer { name: 'r' type: 'ReLU' bottom: 'x0' top: 'r' }
-        layer { name: 'b' type: 'Filter' bottom: 'r' bottom: 'x1' top: 'b' }""")
-    with pytest.raises(caffe.Unsupported, match=r"layer 'a' \(Filter\); layer 'b' \(Filter\)"):
+        layer { name: 'b' type: 'BoxAnnotatorOHEM' bottom: 'r' bottom: 'x1' bottom: 'x1' bottom: 'x2' top: 'm' top: 'v'
+                box_annotator_ohem_param { roi_per_img: 1 } }""")
+    why = "it prepares training; a net for deployment does without"
+    with pytest.raises(caffe.Unsupported, match=rf"layer 'a' \(BoxAnnotatorOHEM\): {why}; layer 'b' \(BoxAnnotatorOHEM\): {why}"):
         caffe.onnx.export(net)
 
 

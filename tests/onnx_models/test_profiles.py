@@ -128,14 +128,15 @@ def test_a_rewrite_may_write_what_is_rewritten(tmp_path):
 
 
 def test_all_that_a_chip_does_not_take_is_in_one_error(tmp_path):
-    net = nets.net_with([(2, 3, 4, 5), (2, 1)], """
+    net = nets.net_with([(2, 3, 4, 5), (2, 5), (2, 1), (2, 4)], """
         layer { name: 'a' type: 'AbsVal' bottom: 'x0' top: 'a' }
         layer { name: 's' type: 'Softmax' bottom: 'a' top: 's' }
-        layer { name: 'f' type: 'Filter' bottom: 'x0' bottom: 'x1' top: 'f' }
+        layer { name: 'f' type: 'BoxAnnotatorOHEM' bottom: 'x1' bottom: 'x2' bottom: 'x2' bottom: 'x3' top: 'l' top: 'w'
+                box_annotator_ohem_param { roi_per_img: 1 } }
         layer { name: 't' type: 'TanH' bottom: 's' top: 't' }""")
     with pytest.raises(caffe.Unsupported) as found:
         caffe.onnx.export(net, profile=_file(tmp_path, operators={"Softmax": {"batch": 1}}, absent={"Tanh": "it has no table"}))
-    for text in ("layer 'f' (Filter)", "layer 'a' (AbsVal): Abs: it is not among the operators of chip",
+    for text in ("layer 'f' (BoxAnnotatorOHEM): it prepares training", "layer 'a' (AbsVal): Abs: it is not among the operators of chip",
                  "layer 's' (Softmax): Softmax: a batch of 2, and the chip takes 1: --batch 1", "Tanh: it has no table"):
         assert text in str(found.value)
 

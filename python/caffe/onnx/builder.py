@@ -29,6 +29,7 @@ class Builder:
         self._constants = {}  # names by type, shape and bytes
         self.layer = ""  # whose nodes are being written
         self.layers = {}  # by the names of the nodes
+        self.varying = set()  # tensors whose axis 0 is as long as the data has it
 
     def name(self, wanted):
         """`wanted`, or the same with a number where that is taken."""
@@ -64,6 +65,8 @@ class Builder:
         attributes = {key: value for key, value in attributes.items() if value is not None}
         node = helper.make_node(kind, [name or "" for name in inputs], names, self.name(f"{self.layer}:{kind}"), **attributes)
         self.layers[node.name] = self.layer
+        if self.varying.intersection(inputs):
+            self.varying.update(names)
         self.nodes.append(node)
         return names[0] if outputs == 1 else names
 
@@ -76,7 +79,12 @@ class Builder:
         return self.op(kind, tensor, axes=list(axes), **attributes)
 
     def reshape(self, tensor, shape):
-        return self.op("Reshape", tensor, self.integers(shape))
+        """Axis 0 takes what the others leave where its length varies."""
+        return self.op("Reshape", tensor, self.integers([-1, *shape[1:]] if tensor in self.varying else shape))
+
+    def where(self, condition, tensor, other):
+        """`other` may be a number."""
+        return self.op("Where", condition, tensor, other if isinstance(other, str) else self.constant(other))
 
     def cast(self, tensor, dtype):
         return self.op("Cast", tensor, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))

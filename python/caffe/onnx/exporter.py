@@ -12,7 +12,7 @@ from .builder import Builder, newest_opset
 from .check import compare
 from .fitting import Fit, fit
 from .profile import Profile, load_profile
-from .registry import SOURCES, LayerView, reason_left_out, writer_of
+from .registry import SOURCES, LayerView, reason_left_out, reason_refused, writer_of
 
 OLDEST_OPSET = 11
 DEFAULT_OPSET = 13
@@ -199,6 +199,8 @@ class _Exporter:
             self.put(blob, tensor, array.shape)
 
     def put(self, blob, tensor, shape):
+        if tensor in self.onnx.varying and shape:
+            shape = (None, *shape[1:])
         self.tensors[blob] = tensor
         self.shapes[tensor] = shape
         self.unread.add(blob)
@@ -208,7 +210,8 @@ class _Exporter:
         layer = LayerView(self.net, index, bottoms, [self.constants.get(tensor) for tensor in bottoms], self.request)
         writer = writer_of(kind)
         if writer is None:
-            self.unsupported.append(f"layer '{layer.name}' ({kind})")
+            why = reason_refused(kind)
+            self.unsupported.append(f"layer '{layer.name}' ({kind})" + (f": {why}" if why else ""))
             self.tensors.update(dict.fromkeys(param.top, ""))
             return
         try:

@@ -9,6 +9,7 @@ SOURCES = {"AnnotatedData", "Data", "DenseImageData", "DummyData", "HDF5Data", "
 
 _WRITERS = {}
 _LEFT_OUT = {}
+_REFUSED = {}
 
 
 def writes(*types):
@@ -23,6 +24,16 @@ def writes(*types):
 def left_out(*types, because):
     """Layers of these types are not part of a model for inference."""
     _LEFT_OUT.update(dict.fromkeys(types, because))
+
+
+def refused(*types, because):
+    """No model can have layers of these types."""
+    _REFUSED.update(dict.fromkeys(types, because))
+
+
+def reason_refused(kind):
+    """Why ONNX cannot express this type; None where nothing is known of it."""
+    return _REFUSED.get(kind)
 
 
 def writer_of(kind):

@@ -77,7 +77,7 @@ def gemm(node):
 @reads("MatMul")
 def matmul(node):
     if node.constant(1) is None:
-        _product_of_two(node)
+        (_product_of_two if node.constant(0) is None else _product_from_the_left)(node)
         return
     weights = node.weights(1, "weights")
     node.require(weights.ndim == 2, f"weights of shape {weights.shape}")
@@ -93,8 +93,19 @@ def matmul(node):
         "num_output": weights.shape[1], "bias_term": has_bias, "transpose": True, "axis": len(node.shape()) - 1})
 
 
+def _product_from_the_left(node):
+    """A x is the transpose of x' A'."""
+    weights, rank = node.weights(0, "weights"), len(node.shape(1))
+    node.require(weights.ndim == 2 and rank > 2, f"factors of shapes {node.shape(0)} and {node.shape(1)}")
+    order = [*range(rank - 2), rank - 1, rank - 2]
+    turned, product = node.scratch("turned"), node.scratch("product")
+    node.layer("Permute", bottoms=[node.inputs[1]], tops=[turned], permute_param={"order": order})
+    node.layer("InnerProduct", bottoms=[turned], tops=[product], blobs=[weights], inner_product_param={
+        "num_output": weights.shape[0], "bias_term": False, "axis": rank - 1})
+    node.layer("Permute", bottoms=[product], permute_param={"order": order})
+
+
 def _product_of_two(node):
-    node.require(node.constant(0) is None, "its left factor is constant and its right one is not")
     shapes = node.shape(0), node.shape(1)
     node.require(len(shapes[0]) == len(shapes[1]) and shapes[0][:-2] == shapes[1][:-2],
                  f"factors of shapes {shapes[0]} and {shapes[1]}")

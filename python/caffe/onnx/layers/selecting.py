@@ -1,0 +1,59 @@
+"""Items that the data choose."""
+import numpy as np
+
+from ..registry import writes
+
+
+@writes("Filter")
+def filter_(layer, onnx):
+    """Those items whose selector, the last bottom, is not 0. How many these are varies."""
+    selector = onnx.reshape(layer.bottoms[-1], [layer.shapes[-1][0]])
+    places = onnx.op("NonZero", onnx.op("Not", onnx.op("Equal", selector, onnx.constant(0))))
+    places = onnx.over_axes("Squeeze", places, [0])
+    onnx.varying.add(places)
+    return [onnx.op("Gather", bottom, places, axis=0) for bottom in layer.bottoms[:-1]]
+
+
+@writes("Nms")
+def peaks(layer, onnx):
+    """Of each of the first maps the first max_peaks elements that are above the threshold and all their neighbours: x, y and
+    height; row 0 begins with their number. Places are means over 7x7 pixels, weighted by what is positive there."""
+    options, (items, _, height, width) = layer.param.nms_param, layer.shape
+    parts, count = options.num_parts, min(options.max_peaks, height * width)
+    maps = onnx.slice(layer.bottom, [0], [parts], [1])
+    mask = _is_peak(onnx, maps, options.threshold, height, width)
+    flat = [items, parts, height * width]
+    order = onnx.op("Mul", onnx.reshape(mask, flat), onnx.constant(np.arange(height * width, 0, -1)))
+    found, places = onnx.op("TopK", order, onnx.integers([count]), outputs=2, axis=2)
+    is_found = onnx.op("Greater", found, onnx.constant(0))
+    columns = [onnx.op("GatherElements", onnx.reshape(tensor, flat), places, axis=2)
+               for tensor in (*_centres(onnx, maps, height, width), maps)]
+    rows = onnx.op("Concat", *[onnx.over_axes("Unsqueeze", onnx.where(is_found, column, 0), [3]) for column in columns], axis=3)
+    numbers = onnx.over_axes("ReduceSum", onnx.cast(is_found, np.float32), [2], keepdims=1)
+    head = onnx.op("Mul", onnx.over_axes("Unsqueeze", numbers, [3]), onnx.constant([1, 0, 0]))
+    return onnx.pad(onnx.op("Concat", head, rows, axis=2), [0] * 4, [0, 0, options.max_peaks - count, 0])
+
+
+def _is_peak(onnx, maps, threshold, height, width):
+    """1 or 0; elements at the edge are none."""
+    inner = onnx.slice(maps, [1, 1], [height - 1, width - 1], [2, 3])
+    mask = onnx.op("Greater", inner, onnx.constant(threshold))
+    for y, x in ((y, x) for y in range(3) for x in range(3) if (y, x) != (1, 1)):
+        neighbour = onnx.slice(maps, [y, x], [height - 2 + y, width - 2 + x], [2, 3])
+        mask = onnx.op("And", mask, onnx.op("Greater", inner, neighbour))
+    return onnx.pad(onnx.cast(mask, np.float32), [0, 0, 1, 1], [0, 0, 1, 1])
+
+
+def _centres(onnx, maps, height, width):
+    """x and y of the centre of what is positive around each pixel."""
+    weights = onnx.op("Relu", maps)
+
+    def sum_around(tensor):
+        return onnx.op("AveragePool", onnx.pad(tensor, [0, 0, 3, 3], [0, 0, 3, 3]), kernel_shape=[7, 7], strides=[1, 1])
+
+    total = sum_around(weights)
+    is_empty = onnx.op("Equal", total, onnx.constant(0))
+    for own in (np.arange(width)[None, :] * np.ones((height, 1)), np.arange(height)[:, None] * np.ones((1, width))):
+        divisor = onnx.op("Where", is_empty, onnx.constant(1), total)
+        mean = onnx.op("Div", sum_around(onnx.op("Mul", weights, onnx.constant(own))), divisor)
+        yield onnx.op("Where", is_empty, onnx.constant(own), mean)
