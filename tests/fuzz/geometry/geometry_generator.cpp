@@ -13,7 +13,7 @@ namespace {
 
 // The gradient of each element of a map looks at all regions, and a region may hold the whole map:
 // work that depends on the data, so that no plan counts it.
-constexpr double kMostRegions = 65537, kMostElementsInRegions = 1e8;
+constexpr double kMostRegions = 65537, kMostElementsOfRegions = 1e8;
 
 class GeometryWriter {
  public:
@@ -243,10 +243,8 @@ class GeometryWriter {
     if (kind == 2 && group > 0 && group < 10) image[1] = 2 * group * group;
     AddBottom(image);
     double elements = 1;
-    for (size_t axis = 1; axis < image.size(); ++axis) {
-      elements *= std::max(1.0, static_cast<double>(image[axis]));
-    }
-    const double most = std::min(kMostRegions, kMostElementsInRegions / elements);
+    for (const int64_t extent : image) elements *= std::max(1.0, static_cast<double>(extent));
+    const double most = std::min(kMostRegions, kMostElementsOfRegions / elements);
     AddBottom({std::min(Number(0, 4), static_cast<int64_t>(most)), 5});
     const std::string scale = random_.Chance(0.8) ? " spatial_scale: 0.5" : Factor("spatial_scale");
     const std::string cells = Field("pooled_h", Number(1, 4)) + Field("pooled_w", Number(1, 4));
