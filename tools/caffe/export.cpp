@@ -40,6 +40,16 @@ class Export : public Command {
                    "Compare the outputs with onnxruntime's; auto: where it is installed")
         ->type_name("auto|yes|no")
         ->check(CLI::IsMember({"auto", "yes", "no"}));
+    app.add_option("--int8", int8_,
+                   "Compute in 8 bits, by a file of caffe calibrate: QuantizeLinear and "
+                   "DequantizeLinear around layers that can")
+        ->type_name("FILE.json");
+    app.add_option("--keep-float", keep_float_, "Layers that --int8 leaves as they are")
+        ->type_name("LAYER,...")
+        ->needs("--int8");
+    app.add_flag("--find-sensitive", finds_sensitive_,
+                 "Tell how much each layer alone changes the outputs in 8 bits; give real --inputs")
+        ->needs("--int8");
     app.add_option("--inputs", inputs_, "Arrays to compare with, by input; else random numbers")
         ->type_name("FILE.npz");
     app.add_option("--tolerance", tolerance_,
@@ -59,10 +69,13 @@ class Export : public Command {
                                                           {"--batch", batch_},
                                                           {"--opset", opset_},
                                                           {"--detection", detection_},
+                                                          {"--int8", int8_},
+                                                          {"--keep-float", keep_float_},
                                                           {"--inputs", inputs_},
                                                           {"--tolerance", tolerance_}}) {
       if (!value.empty()) words.insert(words.end(), {option, value});
     }
+    if (finds_sensitive_) words.push_back("--find-sensitive");
     if (allow_unsupported_) words.push_back("--allow-unsupported");
     if (check_ != "auto") words.push_back(check_ == "yes" ? "--check" : "--no-check");
     BecomePython("caffe.onnx", std::move(words));
@@ -70,8 +83,10 @@ class Export : public Command {
 
  private:
   std::string model_, weights_, output_, inputs_, profile_, detection_, opset_, batch_;
+  std::string int8_, keep_float_;
   std::string check_ = "auto", tolerance_ = "1e-5";
   bool is_onnx_ = true, lists_profiles_ = false, allow_unsupported_ = false;
+  bool finds_sensitive_ = false;
 };
 
 const CommandRegistrar<Export> export_registrar(

@@ -21,7 +21,8 @@ from .exporter import DEFAULT_OPSET, OLDEST_OPSET, Report, export
 from .importer import Import, import_model
 from .nodes.registry import imported_operators
 from .profile import Profile, load_profile, profile_names
+from .quantizing import sensitivity
 from .registry import exported_types
 
 __all__ = ["DEFAULT_OPSET", "Import", "Mismatch", "NotComputed", "OLDEST_OPSET", "Profile", "Report", "export", "exported_types",
-           "import_model", "imported_operators", "load_profile", "newest_opset", "profile_names", "run"]
+           "import_model", "imported_operators", "load_profile", "newest_opset", "profile_names", "run", "sensitivity"]

@@ -30,6 +30,10 @@ def _add_export(parser):
     parser.add_argument("--allow-unsupported", action="store_true",
                         help="write what the profile's chip does not take all the same, with a warning")
     parser.add_argument("--batch", type=int, metavar="N", help="items, in the place of those of the prototxt's inputs")
+    parser.add_argument("--int8", metavar="FILE.json", help="compute in 8 bits, by a calibration file of caffe calibrate")
+    parser.add_argument("--keep-float", default="", metavar="LAYER,...", help="layers that --int8 leaves as they are")
+    parser.add_argument("--find-sensitive", action="store_true",
+                        help="tell how much each layer alone changes the outputs in 8 bits (with real --inputs)")
     check = parser.add_mutually_exclusive_group()
     check.add_argument("--check", action="store_true", default=None,
                        help="compare with onnxruntime (default: where it is installed)")
@@ -67,6 +71,14 @@ def _print(report, file):
     for name, shape in report.outputs.items():
         difference = f", largest difference {report.differences[name]:.2g}" if name in report.differences else ""
         print(f"output {name} {_shape(shape)}{difference}")
+    if report.int8:
+        print(f"8 bits: {len(report.int8)} layers")
+    for name, reason in report.kept_float.items():
+        print(f"float: layer '{name}': {reason}")
+    for name, error in report.int8_differences.items():
+        print(f"output {name} in 8 bits: root of the mean square difference {error:.2g} of its own")
+    for name, error in report.sensitivity.items():
+        print(f"layer {name} alone in 8 bits: {error:.2g}")
     if report.not_compared:
         print(f"not compared with onnxruntime: {report.not_compared}")
     print(f"wrote {file}: {len(report.model.graph.node)} nodes, opset {report.model.opset_import[0].version}")
@@ -76,7 +88,9 @@ def _export(options):
     inputs = None if options.inputs is None else dict(np.load(options.inputs))
     report = export(options.net, options.output, options.weights, opset=options.opset, detection=options.detection,
                     check=options.check, inputs=inputs, tolerance=options.tolerance, profile=options.profile,
-                    allow_unsupported=options.allow_unsupported, batch=options.batch)
+                    allow_unsupported=options.allow_unsupported, batch=options.batch, int8=options.int8,
+                    keep_float=[name for name in options.keep_float.split(",") if name],
+                    find_sensitive=options.find_sensitive)
     _print(report, options.output)
 
 

@@ -28,7 +28,7 @@ def compare(net, report, check, inputs, tolerance):
     report.not_compared = _reason_not_to_compare(check)
     if report.not_compared:
         return
-    arrays = _inputs_of(net, report, inputs)
+    arrays = inputs_of(net, report, inputs)
     try:
         got = run(report.model, arrays)
     except NotComputed as error:
@@ -42,6 +42,20 @@ def compare(net, report, check, inputs, tolerance):
     if wrong:
         raise Mismatch(f"outputs of onnxruntime differ from the net's by more than {tolerance:g} of the largest number: "
                        + ", ".join(wrong))
+
+
+def compare_numbers(net, report, other, inputs):
+    """How far the outputs of another model are from those of the report's: the root of the mean square difference, relative to
+    that of the outputs."""
+    arrays = inputs_of(net, report, inputs)
+    expected, got = run(report.model, arrays), run(other, arrays)
+    return {name: relative_error(expected[name], got[name]) for name in expected}
+
+
+def relative_error(expected, got):
+    expected = np.asarray(expected, np.float64)
+    whole = np.sum(expected ** 2)
+    return float(np.sqrt(np.sum((expected - got) ** 2) / whole)) if whole > 0 else 0.0
 
 
 def _reason_not_to_compare(check):
@@ -116,7 +130,8 @@ def _twin(net):
     return twin
 
 
-def _inputs_of(net, report, given):
+def inputs_of(net, report, given):
+    """Arrays by input: the caller's, or random numbers."""
     given = dict(given or {})
     unknown = set(given) - set(report.inputs)
     if unknown:

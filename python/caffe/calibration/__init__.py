@@ -1,0 +1,118 @@
+"""Ranges of a net's blobs on real data, as a net of 8-bit numbers needs them.
+
+    import caffe
+    from caffe.calibration import calibrate
+
+    net = caffe.Net("train_val.prototxt", caffe.TEST, weights="net.caffemodel")
+    calibrate(net, iterations=20).save("net.calibration.json")
+
+From the command line: caffe calibrate, or python -m caffe.calibration.
+"""
+import json
+import os
+from dataclasses import dataclass, field
+
+from .._caffe import InvalidArgument, IoError
+from ..proto import caffe_pb2
+from .clipping import METHODS
+from .histogram import Histogram
+
+__all__ = ["Calibration", "FEWEST_IMAGES", "METHODS", "calibrate"]
+
+FORMAT = "cortado calibration 1"
+FEWEST_IMAGES = 32
+
+
+@dataclass
+class Calibration:
+    """net: its name. method: of clipping. images: how many were looked at. ranges: lowest and highest number by blob, with 0
+    between them; numbers beyond them are clipped."""
+    net: str
+    method: str
+    images: int
+    ranges: dict = field(default_factory=dict)
+
+    def save(self, file):
+        """Writes a JSON file."""
+        partial = f"{os.fspath(file)}.partial"
+        with open(partial, "w", encoding="utf-8") as stream:
+            json.dump({"format": FORMAT, "net": self.net, "method": self.method, "images": self.images, "ranges": self.ranges},
+                      stream, indent=1)
+            stream.write("\n")
+        os.replace(partial, file)
+
+    @classmethod
+    def load(cls, file):
+        """Raises IoError where the file cannot be read, InvalidArgument where it is no calibration."""
+        file = os.fspath(file)
+        try:
+            with open(file, encoding="utf-8") as stream:
+                values = json.load(stream)
+        except OSError as error:
+            raise IoError(f"{file}: {error.strerror}") from None
+        except ValueError as error:
+            raise InvalidArgument(f"{file}: is no calibration file: {error}") from None
+        if not isinstance(values, dict) or values.get("format") != FORMAT:
+            raise InvalidArgument(f"{file}: is no calibration file, or of another version; its format should be {FORMAT!r} "
+                                  "(caffe calibrate)")
+        ranges = values.get("ranges")
+        if not isinstance(ranges, dict) or not all(_is_range(one) for one in ranges.values()):
+            raise InvalidArgument(f"{file}: each of its ranges should be two numbers, with 0 between them")
+        return cls(str(values.get("net", "")), str(values.get("method", "")), int(values.get("images", 0)),
+                   {blob: tuple(map(float, one)) for blob, one in ranges.items()})
+
+
+def _is_range(value):
+    if not isinstance(value, list) or len(value) != 2 or not all(isinstance(number, (int, float)) for number in value):
+        return False
+    return -1e38 < value[0] <= 0 <= value[1] < 1e38
+
+
+def calibrate(net, iterations=10, method="entropy", percentile=99.99, progress=None, feed=None):
+    """Runs a net on its data and looks at its blobs.
+
+    net: a caffe.Net of phase TEST whose data layer gives real data, transformed as in use. iterations: batches. method:
+    "min-max", "percentile" (all but the largest numbers) or "entropy". percentile: of the numbers that are not clipped.
+    progress: called with the number of batches done and `iterations`. feed: called before each batch with the net, for nets
+    whose inputs the caller fills.
+
+    Returns a Calibration. Raises InvalidArgument for fewer than FEWEST_IMAGES images, for a net of phase TRAIN and for numbers
+    that are not finite.
+    """
+    if method not in METHODS:
+        raise InvalidArgument(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
+    if not 0 < percentile <= 100:
+        raise InvalidArgument(f"percentile is {percentile}; it must be above 0 and at most 100")
+    if net.phase != caffe_pb2.TEST:
+        raise InvalidArgument("the net has phase TRAIN; make it with caffe.TEST")
+    if net.inputs and feed is None:
+        raise InvalidArgument(f"nobody fills the input '{net.inputs[0]}': give a net with a data layer, such as train_val.prototxt, "
+                              "or a feed")
+    histograms, images = {}, 0
+    for iteration in range(iterations):
+        if feed is not None:
+            feed(net)
+        net.forward()
+        images += _items(net)
+        for name, blob in net.blobs.items():
+            try:
+                histograms.setdefault(name, Histogram()).add(blob.data)
+            except ValueError as error:
+                raise InvalidArgument(f"blob '{name}' {error}; look at it with caffe test, and at the net's weights") from None
+        if progress is not None:
+            progress(iteration + 1, iterations)
+    if images < FEWEST_IMAGES:
+        raise InvalidArgument(f"{images} images are too few to tell ranges: run more iterations, for {FEWEST_IMAGES} images at "
+                              "least; some hundreds are usual")
+    ranges = {name: _range(histogram, METHODS[method](histogram, percentile)) for name, histogram in histograms.items()
+              if histogram.limit > 0}
+    return Calibration(net.name, method, images, ranges)
+
+
+def _items(net):
+    first = next(iter(net.blobs.values()))
+    return first.shape[0] if len(first.shape) > 0 else 1
+
+
+def _range(histogram, size):
+    return max(min(histogram.lowest, 0.0), -size), min(max(histogram.highest, 0.0), size)

@@ -1,0 +1,39 @@
+"""python -m caffe.calibration: from the command line."""
+import argparse
+import sys
+
+from .. import TEST, Error, Net
+from . import METHODS, calibrate
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="caffe.calibration", description="Ranges of a net's blobs, for 8-bit numbers.")
+    parser.add_argument("net", help="prototxt whose data layer of phase TEST gives images, such as train_val.prototxt")
+    parser.add_argument("weights", help=".caffemodel or .h5")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE.json", help="file to write")
+    parser.add_argument("--iterations", type=int, default=10, metavar="N", help="batches to look at (default: 10)")
+    parser.add_argument("--method", choices=METHODS, default="entropy", help="how to clip (default: entropy)")
+    parser.add_argument("--percentile", type=float, default=99.99, metavar="P",
+                        help="of numbers that method percentile does not clip (default: 99.99)")
+    return parser
+
+
+def _tell(done, iterations):
+    print(f"\rbatch {done} of {iterations}", end="\n" if done == iterations else "", file=sys.stderr, flush=True)
+
+
+def main(arguments=None):
+    options = _parser().parse_args(arguments)
+    try:
+        net = Net(options.net, TEST, weights=options.weights)
+        calibration = calibrate(net, options.iterations, options.method, options.percentile, progress=_tell)
+        calibration.save(options.output)
+    except (Error, OSError, ValueError) as error:
+        print(f"caffe calibrate: {error}", file=sys.stderr)
+        return 1
+    print(f"wrote {options.output}: {len(calibration.ranges)} blobs, {calibration.images} images, {calibration.method}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+"""From a model of floats to one of 8-bit numbers: QuantizeLinear and DequantizeLinear around what is to be computed in 8 bits."""
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from .._caffe import InvalidArgument
+from .check import relative_error, run
+from .folding import Fold, attribute, output_axis
+
+OLDEST_OPSET = 13  # the first whose DequantizeLinear has a scale for each channel
+
+# Operators with 8-bit kernels: those with weights, those that mix tensors, and those that pass numbers on as they are.
+_PRODUCTS = {"Conv", "Gemm"}
+_MIXERS = {"Add", "AveragePool", "Concat", "GlobalAveragePool"}
+_PASSING = {"Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Unsqueeze"}
+# These run in the same kernel as the product before them.
+_ACTIVATIONS = {"Relu", "Clip"}
+
+
+@dataclass
+class Quantized:
+    """model: the onnx.ModelProto. layers: names of those that compute in 8 bits. kept: why others with weights do not, by
+    name."""
+    model: object
+    layers: list = field(default_factory=list)
+    kept: OrderedDict = field(default_factory=OrderedDict)
+
+
+def layer_of(node):
+    """The layer that wrote a node."""
+    return node.name.rpartition(":")[0]
+
+
+def quantize(model, calibration, keep_float=(), only=None):
+    """A copy of a model that export() has made, with 8-bit numbers where the calibration has ranges: unsigned ones between
+    nodes, signed ones with a scale for each channel as weights, biases of 32 bits.
+
+    keep_float: names of layers that stay float. only: names of the layers that do not; None: all others. Raises InvalidArgument
+    for opsets below 13, for layers that are not there, and where nothing is left to compute in 8 bits.
+    """
+    opset = model.opset_import[0].version
+    if opset < OLDEST_OPSET:
+        raise InvalidArgument(f"opset is {opset}; models of 8-bit numbers need {OLDEST_OPSET} or newer")
+    quantizer = _Quantizer(model, calibration, set(keep_float), only)
+    quantizer.run()
+    if not quantizer.result.layers:
+        raise InvalidArgument("no layer would compute in 8 bits: " + ("; ".join(
+            f"layer '{name}': {why}" for name, why in quantizer.result.kept.items()) or "none has weights"))
+    return quantizer.result
+
+
+class _Quantizer:
+    def __init__(self, model, calibration, keep_float, only):
+        self.model = onnx.ModelProto()
+        self.model.CopyFrom(model)
+        graph = self.model.graph
+        self.nodes = list(graph.node)
+        self.weights = OrderedDict((tensor.name, numpy_helper.to_array(tensor)) for tensor in graph.initializer)
+        self.outputs = {value.name for value in graph.output}
+        self.ranges = dict(calibration.ranges)
+        self.keep_float, self.only = keep_float, only
+        layers = {layer_of(node) for node in self.nodes}
+        for name in sorted(set(keep_float) | set(only or ())):
+            if name not in layers:
+                raise InvalidArgument(f"the model has no layer '{name}'")
+        self.result = Quantized(self.model)
+        self.wrapped = {}  # the dequantized tensor by the tensor
+
+    def run(self):
+        Fold(self.nodes, self.weights, self.outputs).run()
+        self.readers = {}
+        for node in self.nodes:
+            for name in node.input:
+                self.readers.setdefault(name, []).append(node)
+        for node in self.nodes:
+            self.pass_range(node)
+        chosen = [node for node in self.nodes if self.is_chosen(node)]
+        wanted = OrderedDict()
+        for node in chosen:
+            wanted.update(dict.fromkeys(self.data_of(node)))
+            end = self.end_of(node)
+            if node.op_type == "Conv" and end in self.ranges and end not in self.outputs:
+                wanted[end] = None
+        added = {}  # pairs of nodes by the tensor that they follow
+        for tensor in wanted:
+            added[tensor] = self.wrap(tensor)
+        for node in chosen:
+            if node.op_type in _PRODUCTS:
+                self.quantize_weights(node, added)
+        self.put(added)
+
+    def data_of(self, node):
+        """Inputs that are no weights."""
+        return [name for name in node.input if name and name not in self.weights]
+
+    def pass_range(self, node):
+        """What only passes numbers on has the range of what it reads."""
+        if node.op_type in _PASSING and node.input[0] in self.ranges:
+            self.ranges[node.output[0]] = self.ranges[node.input[0]]
+
+    def end_of(self, node):
+        """What comes out of the kernel of a product: of the activation behind it, where there is one."""
+        tensor = node.output[0]
+        readers = self.readers.get(tensor, [])
+        if len(readers) == 1 and readers[0].op_type in _ACTIVATIONS and tensor not in self.outputs:
+            return readers[0].output[0]
+        return tensor
+
+    def is_chosen(self, node):
+        kind, layer = node.op_type, layer_of(node)
+        if kind not in _PRODUCTS | _MIXERS | {"MaxPool"}:
+            return False
+        if layer in self.keep_float:
+            if kind in _PRODUCTS:
+                self.result.kept[layer] = "as asked"
+            return False
+        if self.only is not None and layer not in self.only:
+            return False
+        data = self.data_of(node)
+        if kind in _PRODUCTS:
+            return self.is_chosen_product(node, layer)
+        return len(data) == len([name for name in node.input if name]) and all(name in self.ranges for name in data)
+
+    def is_chosen_product(self, node, layer):
+        data = self.data_of(node)
+        if len(data) != 1 or attribute(node, "transA", 0) or attribute(node, "alpha", 1.0) != 1:
+            why = "its weights are no constants"
+        elif data[0] not in self.ranges:
+            why = f"blob '{data[0]}' has no range in the calibration"
+        else:
+            if layer not in self.result.layers:
+                self.result.layers.append(layer)
+            return True
+        self.result.kept[layer] = why
+        return False
+
+    def scale_of(self, tensor):
+        low, high = self.ranges[tensor]
+        return np.float32(max(high - low, 1e-30) / 255)
+
+    def wrap(self, tensor):
+        """The two nodes behind a tensor, and their constants."""
+        scale = self.scale_of(tensor)
+        zero = np.uint8(np.clip(round(-self.ranges[tensor][0] / float(scale)), 0, 255))
+        names = [f"{tensor}/scale", f"{tensor}/zero"]
+        self.weights.update(zip(names, [np.asarray(scale), np.asarray(zero)]))
+        quantized, dequantized = f"{tensor}/quantized", f"{tensor}/dequantized"
+        self.wrapped[tensor] = dequantized
+        return [helper.make_node("QuantizeLinear", [tensor, *names], [quantized], f"{tensor}:QuantizeLinear"),
+                helper.make_node("DequantizeLinear", [quantized, *names], [dequantized], f"{tensor}:DequantizeLinear")]
+
+    def quantize_weights(self, node, added):
+        """Stored as 8-bit numbers with a scale for each channel of the output, the bias in units of both scales."""
+        name = node.input[1]
+        weight, axis = self.weights[name], output_axis(node)
+        over = tuple(k for k in range(weight.ndim) if k != axis)
+        largest = np.abs(weight).max(axis=over)
+        scales = (np.where(largest > 0, largest, 1) / 127).astype(np.float32)
+        shape = [1] * weight.ndim
+        shape[axis] = -1
+        stored = np.clip(np.rint(weight / scales.reshape(shape)), -127, 127).astype(np.int8)
+        key = f"{node.output[0]}/weights"
+        node.input[1] = self.store(key, stored, scales, axis, added)
+        if len(node.input) > 2:
+            units = (scales * self.scale_of(node.input[0])).astype(np.float32)
+            bias = np.rint(self.weights[node.input[2]].astype(np.float64) / units)
+            limits = np.iinfo(np.int32)
+            node.input[2] = self.store(f"{node.output[0]}/bias", np.clip(bias, limits.min, limits.max).astype(np.int32), units, 0,
+                                       added)
+
+    def store(self, key, stored, scales, axis, added):
+        zero = np.zeros(scales.shape, stored.dtype)
+        self.weights.update({f"{key}/quantized": stored, f"{key}/scale": scales, f"{key}/zero": zero})
+        added.setdefault(None, []).append(
+            helper.make_node("DequantizeLinear", [f"{key}/quantized", f"{key}/scale", f"{key}/zero"], [f"{key}/dequantized"],
+                             f"{key}:DequantizeLinear", axis=axis))
+        return f"{key}/dequantized"
+
+    def put(self, added):
+        """Nodes in their order, each reading what has been quantized before it."""
+        nodes = list(added.pop(None, []))
+        for tensor in [value.name for value in self.model.graph.input]:
+            nodes += added.get(tensor, [])
+        for node in self.nodes:
+            node.input[:] = [self.wrapped.get(name, name) for name in node.input]
+            nodes.append(node)
+            for tensor in node.output:
+                nodes += added.get(tensor, [])
+        graph = self.model.graph
+        del graph.node[:]
+        graph.node.extend(nodes)
+        read = {name for node in nodes for name in node.input}
+        del graph.initializer[:]
+        graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in self.weights.items() if name in read)
+
+
+def sensitivity(model, calibration, arrays):
+    """How much each layer alone changes the outputs when it computes in 8 bits, the worst first: the root of the mean square
+    difference relative to that of the outputs, of the output that changes most, by layer. Needs onnxruntime.
+
+    model: a float model that export() has made. arrays: real data by input.
+    """
+    expected = run(model, arrays)
+    errors = {}
+    for layer in quantize(model, calibration).layers:
+        got = run(quantize(model, calibration, only=[layer]).model, arrays)
+        errors[layer] = max(relative_error(expected[name], got[name]) for name in expected)
+    return OrderedDict(sorted(errors.items(), key=lambda one: -one[1]))

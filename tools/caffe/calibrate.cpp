@@ -1,0 +1,56 @@
+// caffe calibrate: ranges of a net's blobs, for 8-bit numbers.
+#include <string>
+
+#include "caffe/error.hpp"
+#include "tools/caffe/command.hpp"
+#include "tools/caffe/options.hpp"
+#include "tools/caffe/python_program.hpp"
+
+namespace caffe::tools {
+namespace {
+
+// The work is package caffe.calibration (python/caffe/calibration), so this hands over the options.
+class Calibrate : public Command {
+ public:
+  explicit Calibrate(CLI::App& app) {
+    AddModel(app, &model_)
+        ->description(
+            "The net prototxt, whose data layer of phase TEST gives the images: "
+            "train_val.prototxt");
+    AddWeights(app, &weights_);
+    app.add_option("--output", output_, "The calibration file to write")->type_name("FILE.json");
+    app.add_option("--iterations", iterations_, "How many batches to look at")->type_name("N");
+    app.add_option("--method", method_, "How to clip")
+        ->type_name("entropy|percentile|min-max")
+        ->check(CLI::IsMember({"entropy", "percentile", "min-max"}));
+    app.add_option("--percentile", percentile_,
+                   "Percent of the numbers that method percentile does not clip")
+        ->type_name("P");
+  }
+
+  void Run() override {
+    RequireModel(model_);
+    Require(!weights_.empty(), "-weights is missing; give the .caffemodel to calibrate");
+    Require(!output_.empty(), "--output is missing; give the file to write");
+    BecomePython("caffe.calibration",
+                 {model_, weights_, "--output", output_, "--iterations", iterations_, "--method",
+                  method_, "--percentile", percentile_});
+  }
+
+ private:
+  std::string model_, weights_, output_;
+  std::string iterations_ = "10", method_ = "entropy", percentile_ = "99.99";
+};
+
+const CommandRegistrar<Calibrate> calibrate_registrar(
+    "calibrate",
+    {.summary = "measure the ranges that a net's blobs need in 8 bits",
+     .about = "Runs a net on batches of its TEST data, looks at the numbers of each blob, and "
+              "writes the ranges that 8 bits should hold to a file for caffe export --int8. Needs "
+              "Python.",
+     .examples = "caffe calibrate train_val.prototxt --weights net.caffemodel --output net.json\n"
+                 "caffe calibrate train_val.prototxt --weights net.caffemodel --output net.json "
+                 "--method min-max"});
+
+}  // namespace
+}  // namespace caffe::tools
