@@ -3,6 +3,7 @@
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/pointwise.hpp"
 #include "caffe/ops/relu_grad_sum.hpp"
+#include "caffe/passes/fusion.hpp"
 #include "caffe/passes/pass.hpp"
 
 namespace caffe::passes {
@@ -57,11 +58,7 @@ class FuseBiasGradients final : public Pass {
     relu_grad.outputs.resize(1);
     relu_grad.outputs.push_back(dbias);
     grad_weights.outputs.resize(ops::ConvGradWeights::kDbias);
-    for (const int layer : grad_weights.layers) {
-      if (std::find(relu_grad.layers.begin(), relu_grad.layers.end(), layer) ==
-          relu_grad.layers.end())
-        relu_grad.layers.push_back(layer);
-    }
+    Fusion::AddLayers(relu_grad, grad_weights);
   }
 };
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "caffe/ops/activations.hpp"
 #include "caffe/ops/broadcast.hpp"
@@ -6,6 +7,7 @@
 #include "caffe/ops/eltwise.hpp"
 #include "caffe/ops/norm.hpp"
 #include "caffe/ops/pointwise.hpp"
+#include "caffe/passes/fusion.hpp"
 #include "caffe/passes/pass.hpp"
 
 namespace caffe::passes {
@@ -55,7 +57,7 @@ class FuseEpilogues final : public Pass {
     ForEachForward([&](Node& node) { FuseScale(node); });
     // Sums wait: most of them become entries themselves, with what follows them.
     ForEachForward([&](Node& node) {
-      const Node* writer = node.inputs.empty() ? nullptr : WriterOf(node.inputs[0]);
+      const Node* writer = node.inputs.empty() ? nullptr : fusion_->WriterOf(node.inputs[0]);
       if (writer != nullptr && writer->op.As<ops::EltwiseSum>() == nullptr) FuseEntry(node);
     });
     ForEachForward([&](Node& node) { FuseSum(node); });
@@ -63,102 +65,42 @@ class FuseEpilogues final : public Pass {
   }
 
  private:
-  // Visits the forward nodes. The maps are made anew for each visit, and fused nodes go away.
+  // Visits the forward nodes, of the graph as the visit before has left it.
   template <typename Fn>
   void ForEachForward(Fn fn) {
-    readers_ = Readers(*graph_);
-    writers_ = Writers(*graph_);
-    steps_.clear();
-    const std::vector<Node*> nodes = graph_->ScheduledNodes();
-    for (const Node* node : nodes) steps_.emplace(node, steps_.size());
-    for (Node* node : nodes) {
-      if (node->direction == Direction::kForward && !IsErased(node)) fn(*node);
+    fusion_.emplace(*graph_);
+    for (Node* node : fusion_->nodes()) {
+      if (node->direction == Direction::kForward && !fusion_->IsErased(node)) fn(*node);
     }
-    graph_->Erase(erased_);
-    erased_.clear();
-  }
-
-  bool IsErased(const Node* node) const {
-    return std::find(erased_.begin(), erased_.end(), node) != erased_.end();
-  }
-
-  Node* WriterOf(const Value* value) const {
-    const auto found = writers_.find(value);
-    return found == writers_.end() ? nullptr : found->second;
+    fusion_->Finish();
   }
 
   // The one node with op T that satisfies `accepts` among the readers of `value`.
   template <typename T, typename Accepts>
   Node* ReaderWith(const Value* value, Accepts accepts) const {
-    const auto found = readers_.find(value);
-    if (found == readers_.end()) return nullptr;
-    for (Node* node : found->second) {
-      if (node->op.As<T>() != nullptr && !IsErased(node) && accepts(*node)) return node;
+    for (Node* node : fusion_->ReadersOf(value)) {
+      if (node->op.As<T>() != nullptr && !fusion_->IsErased(node) && accepts(*node)) return node;
     }
     return nullptr;
   }
 
-  size_t NumReaders(const Value* value) const {
-    const auto found = readers_.find(value);
-    return found == readers_.end() ? 0 : found->second.size();
-  }
-
-  // No conversion is going to stand between `from`, which makes the value, and `to`, which reads it
-  // and makes a result of the same type.
-  static bool HaveOneType(const Node& from, const Operand& read, const Node& to) {
-    const DType type = read->desc.dtype;
-    return from.outputs[0].dtype == type && read.dtype == type && to.outputs[0] != nullptr &&
-           to.outputs[0].dtype == type && to.outputs[0]->desc.dtype == type;
-  }
-
-  // Whichever kernel is going to be chosen applies the epilogue.
-  bool IsServed(const Node& node, const ops::Epilogue& epilogue) const {
-    const auto& candidates =
-        KernelRegistry::Get().Candidates(graph_->options.device->kind(), node.op.type());
-    return std::ranges::all_of(candidates, [&](const KernelCandidate& candidate) {
-      return !candidate.Serves(node.signature) ||
-             (candidate.traits.fuses != nullptr && candidate.traits.fuses(epilogue));
-    });
-  }
-
-  // `from` goes; `into` computes its output 0.
-  void Absorb(Node& into, Node& from) {
-    static_cast<Operand&>(into.outputs[0]) = from.outputs[0];
-    writers_[into.outputs[0]] = &into;
-    AddLayers(into, from);
-    erased_.push_back(&from);
-  }
-
-  static void AddLayers(Node& into, const Node& from) {
-    for (const int layer : from.layers) {
-      if (std::find(into.layers.begin(), into.layers.end(), layer) == into.layers.end())
-        into.layers.push_back(layer);
-    }
-  }
-
-  static void SetInput(Node& node, size_t index, const Operand& operand) {
-    while (node.inputs.size() <= index) {
-      node.inputs.emplace_back();
-      node.inputs.back().dtype = node.signature.data;
-    }
-    node.inputs[index] = operand;
-  }
+  size_t NumReaders(const Value* value) const { return fusion_->ReadersOf(value).size(); }
 
   void FuseEntry(Node& node) {
     const std::optional<Pointwise> entry = EntryOf(node);
     if (!entry) return;
     const Operand& input = node.inputs[0];
-    Node* writer = WriterOf(input);
+    Node* writer = fusion_->WriterOf(input);
     if (writer == nullptr || writer->op.epilogue() == nullptr || writer->outputs[0] != input ||
-        input->is_kept || NumReaders(input) != 1 || !HaveOneType(*writer, input, node)) {
+        input->is_kept || NumReaders(input) != 1 || !Fusion::HaveOneType(*writer, input, node)) {
       return;
     }
     ops::Epilogue epilogue = *writer->op.epilogue();
     epilogue.push_back(*entry);
-    if (!IsServed(*writer, epilogue)) return;
+    if (!fusion_->IsServed(*writer, epilogue)) return;
     if (writer->op.As<ops::BatchNorm>() != nullptr && !FuseGradient(node, *writer, *entry)) return;
     writer->op = writer->op.WithEpilogue(std::move(epilogue));
-    Absorb(*writer, node);
+    fusion_->Absorb(*writer, node);
   }
 
   // The gradient of a normalisation takes the place of the ReluGrad before it. False where there is
@@ -181,9 +123,9 @@ class FuseEpilogues final : public Pass {
     if (has_residual ? !HandOverResidual(*grad, *relu_grad) : NumReaders(masked) != 1) return false;
     grad->inputs[ops::BatchNormGrad::kDy] = dy;
     Operand mask = relu_grad->inputs[0];
-    SetInput(*grad, ops::BatchNormGrad::kY, mask);
-    AddLayers(*grad, *relu_grad);
-    erased_.push_back(relu_grad);
+    Fusion::SetInput(*grad, ops::BatchNormGrad::kY, mask);
+    Fusion::AddLayers(*grad, *relu_grad);
+    fusion_->Erase(*relu_grad);
     return true;
   }
 
@@ -196,8 +138,9 @@ class FuseEpilogues final : public Pass {
   // beside its own results, if it runs before whoever else reads it.
   bool HandOverResidual(Node& grad, const Node& relu_grad) {
     const Result& masked = relu_grad.outputs[0];
-    const bool runs_first = std::ranges::all_of(
-        readers_.at(masked), [&](const Node* node) { return steps_.at(node) >= steps_.at(&grad); });
+    const bool runs_first = std::ranges::all_of(fusion_->ReadersOf(masked), [&](const Node* node) {
+      return fusion_->StepOf(*node) >= fusion_->StepOf(grad);
+    });
     if (!runs_first || masked->is_kept) return false;
     while (grad.outputs.size() <= ops::BatchNormGrad::kDresidual) {
       grad.outputs.emplace_back();
@@ -216,9 +159,9 @@ class FuseEpilogues final : public Pass {
     const auto* op = scale.op.As<ops::ScaleShift>();
     if (op == nullptr || !op->is_per_channel()) return;
     const Operand& input = scale.inputs[0];
-    Node* norm = WriterOf(input);
+    Node* norm = fusion_->WriterOf(input);
     if (norm == nullptr || input->is_kept || scale.inputs[1]->kind != ValueKind::kParam ||
-        !HaveOneType(*norm, input, scale)) {
+        !Fusion::HaveOneType(*norm, input, scale)) {
       return;
     }
     const size_t gamma = norm->op.As<ops::BatchNorm>() != nullptr
@@ -233,9 +176,9 @@ class FuseEpilogues final : public Pass {
   }
 
   void AppendScale(Node& norm, Node& scale, size_t gamma) {
-    SetInput(norm, gamma, scale.inputs[1]);
-    SetInput(norm, gamma + 1, scale.inputs.size() > 2 ? scale.inputs[2] : Operand());
-    Absorb(norm, scale);
+    Fusion::SetInput(norm, gamma, scale.inputs[1]);
+    Fusion::SetInput(norm, gamma + 1, scale.inputs.size() > 2 ? scale.inputs[2] : Operand());
+    fusion_->Absorb(norm, scale);
   }
 
   // Training: x^ = BatchNorm(x), y = gamma x^ + beta has four nodes in backward (gradients of
@@ -265,12 +208,12 @@ class FuseEpilogues final : public Pass {
       return;
     }
     norm_dy = dy;
-    SetInput(*grad, ops::BatchNormGrad::kGamma, scale.inputs[1]);
+    Fusion::SetInput(*grad, ops::BatchNormGrad::kGamma, scale.inputs[1]);
     grad->outputs.push_back(gamma_grad->outputs[0]);
     grad->outputs.push_back(beta_grad != nullptr ? beta_grad->outputs[0] : Result());
-    AddLayers(*grad, *gamma_grad);
+    Fusion::AddLayers(*grad, *gamma_grad);
     for (Node* node : {gamma_grad, beta_grad, data_grad}) {
-      if (node != nullptr) erased_.push_back(node);
+      if (node != nullptr) fusion_->Erase(*node);
     }
     AppendScale(norm, scale, ops::BatchNorm::kGamma);
   }
@@ -279,12 +222,12 @@ class FuseEpilogues final : public Pass {
   void FuseSum(Node& sum) {
     if (!IsPlainSumOfTwo(sum)) return;
     // The later one of two: what it adds is there when it runs.
-    const int last = StepOf(sum.inputs[1]) > StepOf(sum.inputs[0]) ? 1 : 0;
+    const int last = fusion_->StepOf(sum.inputs[1]) > fusion_->StepOf(sum.inputs[0]) ? 1 : 0;
     const Operand computed = sum.inputs[last], residual = sum.inputs[1 - last];
-    Node* writer = WriterOf(computed);
+    Node* writer = fusion_->WriterOf(computed);
     if (writer == nullptr || writer->op.epilogue() == nullptr || writer->outputs[0] != computed ||
         writer->op.As<ops::EltwiseSum>() != nullptr || computed->is_kept ||
-        NumReaders(computed) != 1 || !HaveOneType(*writer, computed, sum) ||
+        NumReaders(computed) != 1 || !Fusion::HaveOneType(*writer, computed, sum) ||
         residual.dtype != computed.dtype || residual->desc.dtype != residual.dtype ||
         residual->desc.shape != computed->desc.shape) {
       return;
@@ -292,10 +235,10 @@ class FuseEpilogues final : public Pass {
     const size_t operand = std::max(writer->inputs.size(), NumOwnInputs(*writer));
     ops::Epilogue epilogue = *writer->op.epilogue();
     epilogue.push_back({Pointwise::Kind::kAdd, 0, 0, static_cast<int>(operand)});
-    if (!IsServed(*writer, epilogue)) return;
-    SetInput(*writer, operand, residual);
+    if (!fusion_->IsServed(*writer, epilogue)) return;
+    Fusion::SetInput(*writer, operand, residual);
     writer->op = writer->op.WithEpilogue(std::move(epilogue));
-    Absorb(*writer, sum);
+    fusion_->Absorb(*writer, sum);
   }
 
   // Operands that the op itself may have; those of the epilogue come after them.
@@ -304,17 +247,8 @@ class FuseEpilogues final : public Pass {
     return 3;  // x, gamma, beta; x, w, bias; a, b, bias
   }
 
-  // -1 for what no node writes.
-  int64_t StepOf(const Value* value) const {
-    const Node* writer = WriterOf(value);
-    return writer == nullptr ? -1 : static_cast<int64_t>(steps_.at(writer));
-  }
-
   Graph* graph_ = nullptr;
-  std::map<const Value*, std::vector<Node*>> readers_;
-  std::map<const Value*, Node*> writers_;
-  std::map<const Node*, size_t> steps_;  // places in the schedule
-  std::vector<Node*> erased_;
+  std::optional<Fusion> fusion_;
 };
 
 std::unique_ptr<Pass> MakeFuseEpilogues() {
