@@ -108,6 +108,47 @@ TEST_F(CudnnProblemTest, EnginesThatAreCompiledAreMarked) {
   EXPECT_THAT(Plan({.kernel = 1}).algorithms, Each(Not(HasSubstr("driver"))));
 }
 
+// Whether one of cuDNN's engines adds three gradients and applies that of a ReLU, where it makes
+// the gradient at the input of a convolution of 64 to 64 channels.
+bool TakesInWhatFollows(DType type, int64_t kernel, int64_t stride, int64_t group = 1) {
+  using Kind = ops::Pointwise::Kind;
+  const Op op(ops::ConvGradData{
+      {{kernel, kernel}, {stride, stride}, {kernel / 2, kernel / 2}, {1, 1}, group},
+      {},
+      {{Kind::kAdd, 0, 0, 2},
+       {Kind::kAdd, 0, 0, 3},
+       {Kind::kAdd, 0, 0, 4},
+       {Kind::kReluGrad, 0.1f, 0, 5}}});
+  const auto with_type = [&](OperandDesc operand) {
+    operand.dtype = type;
+    return operand;
+  };
+  const OperandDesc x = with_type(Operand({32, 64, 28, 28}, Layout::kChannelsLast));
+  const OperandDesc y =
+      with_type(Operand({32, 64, 28 / stride, 28 / stride}, Layout::kChannelsLast));
+  const OperandDesc w = with_type(Operand({64, 64 / group, kernel, kernel}));
+  const std::vector<OperandDesc> inputs = {y, w, x, x, x, x}, outputs = {x};
+  const auto device = DescribeDevice(DeviceKind::kCuda, "H200");
+  const KernelCandidate& candidate =
+      KernelRegistry::Get().Candidates(DeviceKind::kCuda, typeid(ops::ConvGradData))[0];
+  EXPECT_EQ(candidate.name, "conv-grad-data-cudnn");
+  EXPECT_TRUE(candidate.traits.fuses(*op.epilogue()));
+  const auto answer = candidate.factory({op, inputs, outputs, *device});
+  return std::get<Kernel>(answer).algorithms.at(0).find("driver") != std::string::npos;
+}
+
+// What docs/gpu_internals.md says of them. Only engines that are compiled take in anything.
+TEST_F(CudnnProblemTest, GradientsTakeInWhatFollows) {
+  if (!LoadDriverOrStub()) GTEST_SKIP() << "no driver and no toolkit's stub of one";
+  for (const DType type : {DType::kBFloat16, DType::kFloat16, DType::kFloat}) {
+    for (const int64_t kernel : {1, 3, 5}) {
+      for (const int64_t stride : {1, 2})
+        EXPECT_TRUE(TakesInWhatFollows(type, kernel, stride)) << Name(type) << kernel << stride;
+    }
+  }
+  EXPECT_FALSE(TakesInWhatFollows(DType::kBFloat16, 3, 1, 2));
+}
+
 TEST(CudnnVersionTest, AnotherCudaIsNamedWithTheFile) {
   EXPECT_EQ(CudnnProblemOf(91900, 13000, "/a/libcudnn.so.9"), "");
   EXPECT_THAT(CudnnProblemOf(91900, 12090, "/a/libcudnn.so.9"),

@@ -53,9 +53,11 @@ void ExpectEqualGradients(const Net& one, const Net& other) {
 TEST(CudaBiasGradientsTest, AreSummedBesideTheGradientOfTheRelu) {
   Net cpu(Convolutions(), {.keep_all = false, .seed = 1});
   Caffe::set_mode(Caffe::GPU);
-  Net fused(Convolutions(), {.keep_all = false, .seed = 1});
-  Net plain(Convolutions(),
-            {.keep_all = false, .seed = 1, .disabled_passes = {"fuse-bias-gradients"}});
+  // The convolutions' gradients would take in those of the ReLUs.
+  NetOptions options{.keep_all = false, .seed = 1, .disabled_passes = {"fuse-gradient-epilogues"}};
+  Net fused(Convolutions(), options);
+  options.disabled_passes.push_back("fuse-bias-gradients");
+  Net plain(Convolutions(), options);
   EXPECT_EQ(CountOps(fused, "ReluGradSum"), 2);
   EXPECT_EQ(CountOps(fused, "ReluGrad"), 0);
   EXPECT_EQ(CountOps(plain, "ReluGrad"), 2);

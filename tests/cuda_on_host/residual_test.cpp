@@ -52,7 +52,9 @@ TEST(CudaResidualTest, FusingChangesNoGradient) {
   Net cpu(Blocks(), {.keep_all = false, .seed = 1});
   Caffe::set_mode(Caffe::GPU);
   Net fused(Blocks(), {.keep_all = false, .seed = 1});
-  Net plain(Blocks(), {.keep_all = false, .seed = 1, .disabled_passes = {"fuse-epilogues"}});
+  Net plain(Blocks(), {.keep_all = false,
+                       .seed = 1,
+                       .disabled_passes = {"fuse-epilogues", "fuse-gradient-epilogues"}});
   EXPECT_EQ(CountOps(fused, "ReluGrad"), 0);
   EXPECT_EQ(CountOps(plain, "ReluGrad"), 2);
   const float loss = fused.ForwardBackward();

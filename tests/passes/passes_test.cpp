@@ -289,7 +289,7 @@ TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
                     HasSubstr(StrCat("'", name,
                                      "' is no pass that can be disabled; those are: "
                                      "capture-graph, fold-constants, fuse-epilogues, "
-                                     "fuse-bias-gradients, "
+                                     "fuse-gradient-epilogues, fuse-bias-gradients, "
                                      "simplify-conversions, recompute-activations, "
                                      "keep-weight-copies, concat-in-place"))));
   }

@@ -308,7 +308,14 @@ void AddConvCases(std::vector<OpCase>* cases) {
         {T(shape.x), T(w), bias, x_of_y}, {T(y)});
     add("ConvScaleShift", ops::Conv{g, {}, {{Kind::kScale, 0, 0, 3}, {Kind::kShift, 0, 0, 4}}},
         {T(shape.x), T(w), Absent(), bias, bias}, {T(y)});
+    const CaseOperand y_of_x = T(shape.x);
     add("ConvGradData", ops::ConvGradData{g}, {T(y), T(w)}, {T(shape.x)});
+    add("ConvGradDataRelu", ops::ConvGradData{g, {}, {{Kind::kReluGrad, 0, 0, 2}}},
+        {T(y), T(w), y_of_x}, {T(shape.x)});
+    add("ConvGradDataAddsLeaky",
+        ops::ConvGradData{
+            g, {}, {{Kind::kAdd, 0, 0, 2}, {Kind::kAdd, 0, 0, 3}, {Kind::kReluGrad, 0.25f, 0, 4}}},
+        {T(y), T(w), y_of_x, y_of_x, y_of_x}, {T(shape.x)});
     add("ConvGradWeights", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {T(w).Wide(), bias},
         {0, 1});
     add("ConvGradWeightsNoBias", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {T(w).Wide()}, {0});
@@ -482,6 +489,9 @@ void AddNormCases(std::vector<OpCase>* cases) {
             StrCat(size, beta == 0.75 ? "" : "OddBeta", Shape(dims).ToString());
         cases->push_back({"Lrn" + name, ops::Lrn{size, 0.7, beta, 2}, {x}, {x}});
         cases->push_back({"LrnGrad" + name, ops::LrnGrad{size, 0.7, beta, 2}, {x, x}, {x}});
+        const ops::Pointwise relu_grad{ops::Pointwise::Kind::kReluGrad, 0.25f, 0, 0};
+        cases->push_back(
+            {"LrnGradRelu" + name, ops::LrnGrad{size, 0.7, beta, 2, {relu_grad}}, {x, x}, {x}});
       }
     }
     const CaseOperand x = T({2, 9, 4, 5}), scale = x.Wide().In(1, 2);

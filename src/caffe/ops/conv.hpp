@@ -59,17 +59,19 @@ struct CAFFE_EXPORT Conv {
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const;
 };
 
-// (dy, w) -> (dx)
+// (dy, w) -> (dx):  dx, then the epilogue.
 struct CAFFE_EXPORT ConvGradData {
   static constexpr std::string_view kName = "ConvGradData";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
   enum Input { kDy, kW };
   ConvGeometry geometry;
   ConvChoice choice = {};
+  Epilogue epilogue = {};
 
-  std::string Attributes() const { return geometry.ToString(); }
+  std::string Attributes() const { return geometry.ToString() + EpilogueText(epilogue); }
   LayoutRule layout_rule() const {
-    return {.inputs = {kDy}, .outputs = {0}, .prefers_channels_last = true};
+    return {
+        .inputs = WithEpilogueData({kDy}, epilogue), .outputs = {0}, .prefers_channels_last = true};
   }
   double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const;
 };

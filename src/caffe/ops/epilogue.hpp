@@ -16,12 +16,13 @@ namespace caffe::ops {
 // One entry; value is the element so far.
 struct Pointwise {
   enum class Kind : uint8_t {
-    kRelu,   // value > 0 ? value : a * value; NaN stays NaN, and -inf becomes it where a is 0
-    kClip,   // value limited to [a, b]; NaN stays NaN
-    kSwish,  // value * sigmoid(a * value)
-    kAdd,    // value + the same element of input `operand`
-    kScale,  // value * element c of input `operand`, c being the channel (axis 1)
-    kShift,  // value + element c of input `operand`
+    kRelu,      // value > 0 ? value : a * value; NaN stays NaN, and -inf becomes it where a is 0
+    kClip,      // value limited to [a, b]; NaN stays NaN
+    kSwish,     // value * sigmoid(a * value)
+    kAdd,       // value + the same element of input `operand`
+    kScale,     // value * element c of input `operand`, c being the channel (axis 1)
+    kShift,     // value + element c of input `operand`
+    kReluGrad,  // the same element of input `operand` > 0 ? value : a * value
   };
   Kind kind = Kind::kRelu;
   float a = 0, b = 0;
@@ -29,7 +30,7 @@ struct Pointwise {
 
   bool operator==(const Pointwise&) const = default;
   // Whether it reads a tensor of the result's shape.
-  bool reads_data() const { return kind == Kind::kAdd; }
+  bool reads_data() const { return kind == Kind::kAdd || kind == Kind::kReluGrad; }
 };
 
 // Of kRelu, kClip and kSwish.
@@ -73,6 +74,9 @@ inline std::string EpilogueText(const Epilogue& epilogue) {
       case Pointwise::Kind::kShift:
         text += ", shift";
         break;
+      case Pointwise::Kind::kReluGrad:
+        text += entry.a == 0 ? ", relu grad" : ", relu grad leaky";
+        break;
     }
   }
   return text;
@@ -95,9 +99,19 @@ inline bool IsAddRelu(const Epilogue& epilogue) {
   return i == epilogue.size();
 }
 
+// Whether the epilogue is nothing but sums and, at most, the gradient of a ReLU behind them: what
+// follows a gradient on its way through a net.
+inline bool IsSumReluGrad(const Epilogue& epilogue) {
+  size_t i = 0;
+  while (i < epilogue.size() && epilogue[i].kind == Pointwise::Kind::kAdd) ++i;
+  if (i < epilogue.size() && epilogue[i].kind == Pointwise::Kind::kReluGrad) ++i;
+  return i == epilogue.size();
+}
+
 // The operand that an IsAddRelu() epilogue adds; -1: none.
 inline int AddedOperand(const Epilogue& epilogue) {
-  return !epilogue.empty() && epilogue[0].reads_data() ? epilogue[0].operand : -1;
+  const bool adds = !epilogue.empty() && epilogue[0].kind == Pointwise::Kind::kAdd;
+  return adds ? epilogue[0].operand : -1;
 }
 inline bool EndsInRelu(const Epilogue& epilogue) {
   return !epilogue.empty() && epilogue.back().kind == Pointwise::Kind::kRelu;

@@ -109,11 +109,16 @@ struct Lrn {
 
 // (x, dy) -> (dx), the scales being computed anew, which is cheaper than to store them:
 //   dx_i = scale_i^-beta dy_i - 2 alpha beta / size * x_i * sum_j dy_j x_j scale_j^(-beta - 1)
+// then the epilogue, whose entries read x.
 struct LrnGrad {
   static constexpr std::string_view kName = "LrnGrad";
   enum Input { kX, kDy };
   int64_t size = 5;
   double alpha = 1, beta = 0.75, k = 1;
+  Epilogue epilogue = {};
+  std::string Attributes() const {
+    return epilogue.empty() ? "" : EpilogueText(epilogue).substr(2);
+  }
   LayoutRule layout_rule() const {
     return {.inputs = {0, 1}, .outputs = {0}, .prefers_channels_last = true};
   }

@@ -244,6 +244,7 @@ class FuseEpilogues final : public Pass {
   // Operands that the op itself may have; those of the epilogue come after them.
   static size_t NumOwnInputs(const Node& node) {
     if (node.op.As<ops::BatchNormInference>() != nullptr) return ops::BatchNormInference::kBeta + 1;
+    if (node.op.As<ops::ConvGradData>() != nullptr) return ops::ConvGradData::kW + 1;
     return 3;  // x, gamma, beta; x, w, bias; a, b, bias
   }
 

@@ -36,6 +36,7 @@ std::unique_ptr<Pass> MakeMarkGradients();
 std::unique_ptr<Pass> MakeLowerLayers();
 std::unique_ptr<Pass> MakeAssignPrecision();
 std::unique_ptr<Pass> MakeFuseEpilogues();
+std::unique_ptr<Pass> MakeFuseGradientEpilogues();
 std::unique_ptr<Pass> MakeFuseBiasGradients();
 std::unique_ptr<Pass> MakeFoldConstants();
 std::unique_ptr<Pass> MakeRecomputeActivations();

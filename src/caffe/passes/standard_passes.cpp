@@ -58,7 +58,8 @@ PassList StandardPasses() {
       // What is computed, and in which types.
       MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(), MakeAssignPrecision(),
       // In how few steps.
-      MakeFoldConstants(), MakeFuseEpilogues(), MakeFuseBiasGradients(), MakeMarkAccumulation(),
+      MakeFoldConstants(), MakeFuseEpilogues(), MakeFuseGradientEpilogues(),
+      MakeFuseBiasGradients(), MakeMarkAccumulation(),
       // With which conversions between them, and what is computed twice to save memory.
       MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(), MakeRecomputeActivations(),
       MakeEliminateDeadNodes(), MakeKeepWeightCopies(),

@@ -124,7 +124,10 @@ void ConvGradData(const ops::ConvGradData& op, const KernelContext& ctx) {
             }
           }
         }
-        for (int64_t p = 0; p < at.in_pixels; ++p) dx.as<T>()[at.X(n, c, p)] = T(sums[p]);
+        for (int64_t p = 0; p < at.in_pixels; ++p) {
+          const int64_t element = at.X(n, c, p);
+          dx.as<T>()[element] = T(ApplyEpilogue(ctx, op.epilogue, c, element, sums[p]));
+        }
       }
     });
   });
@@ -166,7 +169,7 @@ void ConvGradWeights(const ops::ConvGradWeights& op, const KernelContext& ctx) {
 }
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Conv, Conv, FusesAny);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::ConvGradData, ConvGradData);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::ConvGradData, ConvGradData, FusesAny);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::ConvGradWeights, ConvGradWeights);
 
 }  // namespace

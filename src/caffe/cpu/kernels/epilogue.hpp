@@ -22,6 +22,9 @@ A ApplyEpilogue(const KernelContext& ctx, const ops::Epilogue& epilogue, int64_t
       case ops::Pointwise::Kind::kShift:
         value += static_cast<A>(ElementOf(ctx.input(entry.operand), c));
         break;
+      case ops::Pointwise::Kind::kReluGrad:
+        if (!(ElementOf(ctx.input(entry.operand), i) > 0)) value *= static_cast<A>(entry.a);
+        break;
       default:
         value = ops::ApplyPointwise(entry, value);
     }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "caffe/cpu/kernels/channels_last.hpp"
+#include "caffe/cpu/kernels/epilogue.hpp"
 #include "caffe/cpu/kernels/inverse_power.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
@@ -86,8 +87,10 @@ void LrnGrad(const ops::LrnGrad& op, const KernelContext& ctx) {
       for (int64_t c = 0; c < view.channels; ++c) {
         const double sum =
             SumAround(c, view.channels, (op.size - 1) / 2, [&](int64_t k) { return ratios[k]; });
-        dx[c * view.step] = T(powers[c] * static_cast<double>(dy[c * view.step]) -
-                              factor * static_cast<double>(x[c * view.step]) * sum);
+        const double value = powers[c] * static_cast<double>(dy[c * view.step]) -
+                             factor * static_cast<double>(x[c * view.step]) * sum;
+        const int64_t at_c = at + c * view.step;
+        dx[c * view.step] = T(ApplyEpilogue(ctx, op.epilogue, c, at_c, value));
       }
     });
   });
@@ -230,7 +233,7 @@ CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Lrn, Lrn);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::LrnGrad, "lrn-grad-channels-last",
                               KernelRank::kGood, (MakeLrnChannelsLast<ops::LrnGrad, kLrnGrad>),
                               ChannelsLastTraits());
-CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnGrad, LrnGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LrnGrad, LrnGrad, FusesAny);
 
 }  // namespace
 }  // namespace caffe::cpu

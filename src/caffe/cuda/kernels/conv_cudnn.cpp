@@ -1,8 +1,9 @@
-// Convolution and its gradients by cuDNN, with bias and ReLU in the same pass over memory where it
-// has an engine for that.
+// Convolution and its gradients by cuDNN, with what follows them element by element in the same
+// pass over memory where it has an engine for that.
 #include "caffe/cuda/algorithm_choice.hpp"
 #include "caffe/cuda/cudnn_graph.hpp"
 #include "caffe/cuda/entries.hpp"
+#include "caffe/cuda/gradient_epilogue.hpp"
 #include "caffe/cuda/matrix_kernels.hpp"
 #include "caffe/cuda/vendor_types.hpp"
 #include "caffe/ops/conv.hpp"
@@ -12,7 +13,7 @@ namespace caffe::cuda {
 namespace {
 
 // Numbers of tensors in the graphs.
-enum Tensor : int64_t { kX, kW, kY, kBias };
+enum Tensor : int64_t { kX, kW, kY, kBias, kFirstEntry };
 
 // A convolution's operands as all three ops see them.
 struct Problem {
@@ -39,6 +40,19 @@ struct Problem {
         .set_dilation(geometry.dilation);
   }
 };
+
+// What an entry of a gradient's epilogue reads.
+int64_t EntryTensor(const ops::Pointwise& entry) {
+  return kFirstEntry + entry.operand;
+}
+
+fe::graph::Pointwise_attributes EntryAttributes(const ops::Pointwise& entry) {
+  if (entry.kind == ops::Pointwise::Kind::kAdd)
+    return fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD);
+  auto relu_grad = fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::RELU_BWD);
+  if (entry.a != 0) relu_grad.set_relu_lower_clip_slope(entry.a);
+  return relu_grad;
+}
 
 // Why cuDNN is not asked at all; empty where it is.
 std::string Unfit(const Problem& problem) {
@@ -135,25 +149,20 @@ std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanForward(const ops::Co
   return conv;
 }
 
-KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
-  const Problem problem{request.inputs[0], request.outputs[0], request.inputs[1].shape.dims(),
-                        request.inputs[1].dtype, op.geometry};
-  if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
-  if (problem.filter_type != problem.x.dtype) return Refusal{"x and w are of two types"};
+// The convolution with bias and epilogue in its engine, or in a kernel of ours behind it.
+KernelOrRefusal ConvKernel(const ops::Conv& op, const KernelRequest& request,
+                           const Problem& problem, bool is_fused) {
   const bool has_bias = request.inputs.size() > 2 && request.inputs[ops::Conv::kBias].present;
-  auto planned = PlanForward(op, request, problem, has_bias, op.epilogue);
-  BiasAndRelu after;  // what the engine leaves to a kernel of ours
-  bool is_bias_after = false;
-  if (std::holds_alternative<std::string>(planned) && (has_bias || !op.epilogue.empty())) {
-    planned = PlanForward(op, request, problem, false, {});
-    is_bias_after = has_bias;
-    if (!op.epilogue.empty()) after.negative_slope = op.epilogue[0].a;
-    after.channels = problem.filter[0];
-    after.inner = problem.y.layout == Layout::kPlain ? problem.y.shape.count(2) : 1;
-  }
+  const auto planned = PlanForward(op, request, problem, has_bias && is_fused,
+                                   is_fused ? op.epilogue : ops::Epilogue());
   if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
   const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
+  BiasAndRelu after;
+  if (!is_fused && !op.epilogue.empty()) after.negative_slope = op.epilogue[0].a;
+  after.channels = problem.filter[0];
+  after.inner = problem.y.layout == Layout::kPlain ? problem.y.shape.count(2) : 1;
   const FilterPlace filter(problem);
+  const bool is_bias_after = has_bias && !is_fused;
   const bool has_after = is_bias_after || after.negative_slope != 1;
   return Kernel{
       "",
@@ -161,7 +170,7 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
         const TensorView& y = ctx.output(0);
         CudnnPointers pointers = {
             {kX, ctx.input(0).data}, {kW, filter.ToKrsc(ctx, ctx.input(1))}, {kY, y.data}};
-        if (has_bias && !is_bias_after) pointers[kBias] = ctx.input(ops::Conv::kBias).data;
+        if (has_bias && is_fused) pointers[kBias] = ctx.input(ops::Conv::kBias).data;
         conv->Run(std::move(pointers), FilterPlace::After(ctx.workspace, filter.bytes()),
                   StreamOf(ctx));
         if (!has_after) return;
@@ -173,28 +182,76 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
       filter.bytes() + conv->workspace_bytes(), conv->engines()};
 }
 
+// The fused kernel where there is one, else the plain one.
+template <typename Make>
+KernelOrRefusal Fused(const Make& make) {
+  KernelOrRefusal fused = make(true);
+  return std::holds_alternative<Kernel>(fused) ? fused : make(false);
+}
+
+KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
+  const Problem problem{request.inputs[0], request.outputs[0], request.inputs[1].shape.dims(),
+                        request.inputs[1].dtype, op.geometry};
+  if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
+  if (problem.filter_type != problem.x.dtype) return Refusal{"x and w are of two types"};
+  const auto make = [&](bool is_fused) { return ConvKernel(op, request, problem, is_fused); };
+  const bool has_bias = request.inputs.size() > 2 && request.inputs[ops::Conv::kBias].present;
+  return has_bias || !op.epilogue.empty() ? Fused(make) : make(false);
+}
+
+// An engine for dx and an epilogue, or the reason why there is none.
+std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanGradData(const ops::ConvGradData& op,
+                                                                    const KernelRequest& request,
+                                                                    const Problem& problem,
+                                                                    const ops::Epilogue& epilogue) {
+  auto conv = NewGraph(request, problem);
+  fe::graph::Graph& graph = conv->graph();
+  CudnnTensor dx = graph.conv_dgrad(
+      conv->Input(kY, problem.y),
+      conv->Input(kW, problem.filter, problem.filter_strides(), problem.filter_type),
+      problem.Window<fe::graph::Conv_dgrad_attributes>());
+  std::string name = "conv dx";
+  for (const ops::Pointwise& entry : epilogue) {
+    dx->set_dim(problem.x.shape.dims()).set_stride(StridesOf(problem.x));
+    const CudnnTensor operand = conv->Input(EntryTensor(entry), problem.x);
+    dx = graph.pointwise(dx, operand, EntryAttributes(entry));
+    name += entry.kind == ops::Pointwise::Kind::kAdd ? "+add" : "+relu grad";
+  }
+  conv->Output(kX, dx, problem.x);
+  std::string why = conv->Plan(ChoiceOf(request, problem, op.choice, name));
+  if (!why.empty()) return why;
+  return conv;
+}
+
+KernelOrRefusal GradDataKernel(const ops::ConvGradData& op, const KernelRequest& request,
+                               const Problem& problem, bool is_fused) {
+  const ops::Epilogue fused = is_fused ? op.epilogue : ops::Epilogue();
+  const ops::Epilogue after = is_fused ? ops::Epilogue() : op.epilogue;
+  const auto planned = PlanGradData(op, request, problem, fused);
+  if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
+  const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
+  const FilterPlace filter(problem);
+  return Kernel{"",
+                [=](const KernelContext& ctx) {
+                  CudnnPointers pointers = {{kX, ctx.output(0).data},
+                                            {kW, filter.ToKrsc(ctx, ctx.input(1))},
+                                            {kY, ctx.input(0).data}};
+                  for (const ops::Pointwise& entry : fused)
+                    pointers[EntryTensor(entry)] = ctx.input(entry.operand).data;
+                  conv->Run(std::move(pointers), FilterPlace::After(ctx.workspace, filter.bytes()),
+                            StreamOf(ctx));
+                  if (!after.empty()) ApplyGradientEpilogue(ctx, after);
+                },
+                filter.bytes() + conv->workspace_bytes(), conv->engines()};
+}
+
 KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelRequest& request) {
   const Problem problem{request.outputs[0], request.inputs[0], request.inputs[1].shape.dims(),
                         request.inputs[1].dtype, op.geometry};
   if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
   if (problem.filter_type != problem.x.dtype) return Refusal{"dy and w are of two types"};
-  auto conv = NewGraph(request, problem);
-  const CudnnTensor dx = conv->graph().conv_dgrad(
-      conv->Input(kY, problem.y),
-      conv->Input(kW, problem.filter, problem.filter_strides(), problem.filter_type),
-      problem.Window<fe::graph::Conv_dgrad_attributes>());
-  conv->Output(kX, dx, problem.x);
-  if (std::string why = conv->Plan(ChoiceOf(request, problem, op.choice, "conv dx")); !why.empty())
-    return Refusal{why};
-  const FilterPlace filter(problem);
-  return Kernel{"",
-                [=](const KernelContext& ctx) {
-                  conv->Run({{kX, ctx.output(0).data},
-                             {kW, filter.ToKrsc(ctx, ctx.input(1))},
-                             {kY, ctx.input(0).data}},
-                            FilterPlace::After(ctx.workspace, filter.bytes()), StreamOf(ctx));
-                },
-                filter.bytes() + conv->workspace_bytes(), conv->engines()};
+  const auto make = [&](bool is_fused) { return GradDataKernel(op, request, problem, is_fused); };
+  return op.epilogue.empty() ? make(false) : Fused(make);
 }
 
 // An engine for dw in `type`.
@@ -280,7 +337,8 @@ KernelFactory Ahead(KernelOrRefusal (*make)(const T&, const KernelRequest&)) {
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Conv, "conv-cudnn", KernelRank::kBest,
                               MakeConv, {.signatures = Signatures(), .fuses = IsReluAlone});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradData, "conv-grad-data-cudnn",
-                              KernelRank::kBest, MakeConvGradData, {.signatures = Signatures()});
+                              KernelRank::kBest, MakeConvGradData,
+                              {.signatures = Signatures(), .fuses = IsGradientEpilogue});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradWeights, "conv-grad-weights-cudnn",
                               KernelRank::kBest, MakeConvGradWeights, {.signatures = Signatures()});
 

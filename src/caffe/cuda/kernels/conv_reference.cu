@@ -1,5 +1,6 @@
 // Convolution by its definition: any number of axes, any type, any layout. For what cuDNN refuses.
 #include "caffe/cuda/entries.hpp"
+#include "caffe/cuda/gradient_entries.cuh"
 #include "caffe/cuda/groups.cuh"
 #include "caffe/cuda/kernels/windows.cuh"
 #include "caffe/cuda/numbers.cuh"
@@ -88,6 +89,7 @@ template <typename T>
 struct GatherGradient {
   ConvIndex at;
   const T *dy, *w;
+  GradientEntries<T> entries;
   T* dx;
 
   __device__ void operator()(int64_t i) const {
@@ -102,7 +104,7 @@ struct GatherGradient {
         sum += Wide(dy[at.Y(to.n, k, p)]) * Wide(w[at.W(k, c, tap)]);
       }
     }
-    dx[i] = T(sum);
+    dx[i] = T(entries.Apply(i, sum));
   }
 };
 
@@ -111,7 +113,8 @@ void ConvGradData(const ops::ConvGradData& op, const KernelContext& ctx) {
   const ConvIndex at(op.geometry, dx, dy);
   VisitFloat(dx.dtype, [&]<typename T>(TypeTag<T>) {
     ForEach(ctx, dx.count(),
-            GatherGradient<T>{at, dy.as<const T>(), ctx.input(1).as<const T>(), dx.as<T>()});
+            GatherGradient<T>{at, dy.as<const T>(), ctx.input(1).as<const T>(),
+                              GradientEntries<T>(ctx, op.epilogue), dx.as<T>()});
   });
 }
 
@@ -175,7 +178,7 @@ void ConvGradWeights(const ops::ConvGradWeights& op, const KernelContext& ctx) {
 }
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Conv, Conv, IsReluAlone);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::ConvGradData, ConvGradData);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::ConvGradData, ConvGradData, IsGradientEpilogue);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::ConvGradWeights, ConvGradWeights);
 
 }  // namespace

@@ -120,6 +120,7 @@ struct LrnBackward {
   using A = Accum<T>;
   Scales<T> scales;
   A factor, beta;
+  ops::ReluGrad relu;  // of slope 1 where there is none
   const T* dy;
   T* dx;
   int64_t strips;  // of a pixel
@@ -147,10 +148,18 @@ struct LrnBackward {
 #pragma unroll
     for (int s = 0; s < kStrip; ++s) {
       const int64_t at = pixel + (first + s) * window.step;
-      if (first + s <= last) dx[at] = T(direct[s] - factor * Wide(scales.x[at]) * sums[s]);
+      if (first + s > last) continue;
+      const A x = Wide(scales.x[at]);
+      dx[at] = T(relu.Apply(x, direct[s] - factor * x * sums[s]));
     }
   }
 };
+
+bool IsReluGradOfX(const ops::Epilogue& epilogue) {
+  return epilogue.empty() ||
+         (epilogue.size() == 1 && epilogue[0].kind == ops::Pointwise::Kind::kReluGrad &&
+          epilogue[0].operand == ops::LrnGrad::kX);
+}
 
 void LrnGrad(const ops::LrnGrad& op, const KernelContext& ctx) {
   using Grad = ops::LrnGrad;
@@ -162,27 +171,33 @@ void LrnGrad(const ops::LrnGrad& op, const KernelContext& ctx) {
     const A beta = static_cast<A>(op.beta);
     const A factor = static_cast<A>(2 * op.alpha * op.beta / static_cast<double>(op.size));
     const T* dy = ctx.input(Grad::kDy).as<const T>();
+    const ops::ReluGrad relu(op.epilogue.empty() ? 1 : op.epilogue[0].a);
+    const auto run = [&]<int N, int kReach, bool kHasRelu>(std::integral_constant<int, N>,
+                                                           std::integral_constant<int, kReach>,
+                                                           std::bool_constant<kHasRelu>) {
+      ForEach(ctx, x.count() / N,
+              LrnGradientPacks<T, N, kReach, kHasRelu>{{Divisor(channels / N)},
+                                                       {scales.k, scales.alpha},
+                                                       beta,
+                                                       factor,
+                                                       relu,
+                                                       x.as<const T>(),
+                                                       dy,
+                                                       dx.as<T>()});
+    };
     const bool is_done =
-        VisitPacks<T, 2>(x, op.size, {x.data, dy, dx.data},
-                         [&]<int N, int kReach>(std::integral_constant<int, N>,
-                                                std::integral_constant<int, kReach>) {
-                           ForEach(ctx, x.count() / N,
-                                   LrnGradientPacks<T, N, kReach>{{Divisor(channels / N)},
-                                                                  {scales.k, scales.alpha},
-                                                                  beta,
-                                                                  factor,
-                                                                  x.as<const T>(),
-                                                                  dy,
-                                                                  dx.as<T>()});
-                         });
+        VisitPacks<T, 2>(x, op.size, {x.data, dy, dx.data}, [&](auto pack, auto reach) {
+          op.epilogue.empty() ? run(pack, reach, std::false_type{})
+                              : run(pack, reach, std::true_type{});
+        });
     if (is_done) return;
     ForEach(ctx, x.count() / channels * strips,
-            LrnBackward<T>{scales, factor, beta, dy, dx.as<T>(), strips});
+            LrnBackward<T>{scales, factor, beta, relu, dy, dx.as<T>(), strips});
   });
 }
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Lrn, Lrn);
-CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::LrnGrad, LrnGrad);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::LrnGrad, LrnGrad, IsReluGradOfX);
 
 }  // namespace
 }  // namespace caffe::cuda

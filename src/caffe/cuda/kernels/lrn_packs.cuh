@@ -5,6 +5,7 @@
 #include "caffe/cuda/divisor.cuh"
 #include "caffe/cuda/pack.cuh"
 #include "caffe/cuda/power.cuh"
+#include "caffe/ops/pointwise.hpp"
 
 namespace caffe::cuda {
 
@@ -79,13 +80,15 @@ struct LrnPacks {
   }
 };
 
-// dx_i = scale_i^-beta dy_i - factor * x_i * sum_j dy_j x_j scale_j^(-beta - 1)
-template <typename T, int N, int kReach>
+// dx_i = scale_i^-beta dy_i - factor * x_i * sum_j dy_j x_j scale_j^(-beta - 1), then the gradient
+// of the ReLU that made x.
+template <typename T, int N, int kReach, bool kHasRelu>
 struct LrnGradientPacks {
   using A = Accum<T>;
   ChannelPacks<T, N> packs;
   LogScale<kReach, A> scale;
   A beta, factor;
+  ops::ReluGrad relu;
   const T *x, *dy;
   T* dx;
 
@@ -107,7 +110,8 @@ struct LrnGradientPacks {
       A sum = 0;
 #pragma unroll
       for (int j = 0; j <= 2 * kReach; ++j) sum += ratios[c + j];
-      result.values[c] = direct[c] - factor * xs[c] * sum;
+      const A value = direct[c] - factor * xs[c] * sum;
+      result.values[c] = kHasRelu ? relu.Apply(xs[c], value) : value;
     }
     StorePack(dx, i, result);
   }

@@ -1,0 +1,276 @@
+// What follows the gradient at a convolution's input is part of that step, and changes no number.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "caffe/blob.hpp"
+#include "caffe/common.hpp"
+#include "caffe/cuda/gradient_epilogue.hpp"
+#include "caffe/graph/graph.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+struct ConvOptions {
+  int kernel = 1, outputs = 8, group = 1;
+  double slope = 0;
+  bool has_relu = true, has_bias = true;
+};
+
+std::string Conv(const std::string& name, const std::string& bottom, const ConvOptions& options) {
+  std::string text =
+      StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '", name,
+             "' convolution_param { num_output: ", options.outputs,
+             " kernel_size: ", options.kernel, " pad: ", options.kernel / 2,
+             " group: ", options.group, " bias_term: ", options.has_bias ? "true" : "false",
+             " weight_filler { type: 'xavier' } bias_filler { type: 'gaussian' } } } ");
+  if (options.has_relu) {
+    text += StrCat("layer { name: '", name, "_relu' type: 'ReLU' bottom: '", name, "' top: '", name,
+                   "' relu_param { negative_slope: ", options.slope, " } } ");
+  }
+  return text;
+}
+
+// A module of GoogLeNet: `name` joins convolutions of 1x1, of 3x3, and one behind a pooling.
+std::string Module(const std::string& name, const std::string& bottom,
+                   const ConvOptions& last = {}) {
+  return Conv(name + "_a", bottom, {}) + Conv(name + "_b", bottom, {}) +
+         Conv(name + "_c", name + "_b", {.kernel = 3}) +
+         StrCat("layer { name: '", name, "_pool' type: 'Pooling' bottom: '", bottom, "' top: '",
+                name, "_pool' pooling_param { pool: MAX kernel_size: 3 stride: 1 pad: 1 } } ") +
+         Conv(name + "_d", name + "_pool", last) +
+         StrCat("layer { name: '", name, "' type: 'Concat' bottom: '", name, "_a' bottom: '", name,
+                "_c' bottom: '", name, "_d' top: '", name, "' } ");
+}
+
+std::string Pool(const std::string& name, const std::string& bottom, const std::string& method) {
+  return StrCat("layer { name: '", name, "' type: 'Pooling' bottom: '", bottom, "' top: '", name,
+                "' pooling_param { pool: ", method, " kernel_size: 3 stride: 2 } } ");
+}
+
+NetParameter NetOf(const std::string& layers, const std::string& last) {
+  NetParameter param;
+  ParseTextProto(
+      "layer { name: 'data' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { "
+      "shape { dim: 2 dim: 3 dim: 6 dim: 5 } shape { dim: 2 } data_filler { type: 'gaussian' } "
+      "data_filler { type: 'constant' value: 1 } } } " +
+          layers +
+          StrCat("layer { name: 'ip' type: 'InnerProduct' bottom: '", last,
+                 "' top: 'ip' inner_product_param { num_output: 3 weight_filler { "
+                 "type: 'xavier' } } } layer { name: 'loss' type: 'SoftmaxWithLoss' "
+                 "bottom: 'ip' bottom: 'label' top: 'loss' }"),
+      "net", &param);
+  param.mutable_state()->set_phase(TRAIN);
+  return param;
+}
+
+NetParameter Modules() {
+  return NetOf(Conv("stem", "data", {.kernel = 3}) + Module("m", "stem") + Module("n", "m") +
+                   Conv("last", "n", {.has_relu = false}),
+               "last");
+}
+
+NetOptions Options(Precision precision, bool is_fused) {
+  NetOptions options{.keep_all = false, .seed = 1, .precision = precision};
+  if (!is_fused) options.disabled_passes = {"fuse-gradient-epilogues"};
+  return options;
+}
+
+// What the epilogues of gradients do, by the layers' names.
+std::vector<std::string> Epilogues(const Net& net) {
+  std::vector<std::string> epilogues;
+  for (const Node* node : net.graph().ScheduledNodes()) {
+    const ops::Epilogue* epilogue = node->op.epilogue();
+    if (node->direction == Direction::kBackward && epilogue != nullptr && !epilogue->empty()) {
+      epilogues.push_back(net.graph().LayerName(node->layers.front()) +
+                          ops::EpilogueText(*epilogue));
+    }
+  }
+  return epilogues;
+}
+
+std::vector<std::string> BackwardOps(const Net& net, std::string_view op) {
+  std::vector<std::string> layers;
+  for (const Node* node : net.graph().ScheduledNodes()) {
+    if (node->direction == Direction::kBackward && node->op.name() == op)
+      layers.push_back(net.graph().LayerName(node->layers.front()));
+  }
+  return layers;
+}
+
+// Of each parameter: the norm of the difference of gradients over that of the gradient.
+void ExpectNearGradients(const Net& one, const Net& other, double tolerance) {
+  for (size_t k = 0; k < one.learnable_params().size(); ++k) {
+    const Blob &a = *one.learnable_params()[k].blob, &b = *other.learnable_params()[k].blob;
+    double difference = 0, norm = 1e-12;
+    for (int64_t i = 0; i < a.count(); ++i) {
+      difference += std::pow(double{a.cpu_diff()[i]} - double{b.cpu_diff()[i]}, 2);
+      norm += std::pow(double{b.cpu_diff()[i]}, 2);
+    }
+    EXPECT_LE(std::sqrt(difference / norm), tolerance) << one.learnable_params()[k].name;
+  }
+}
+
+class CudaGradientEpiloguesTest : public ::testing::Test {
+ protected:
+  void SetUp() override { Caffe::set_mode(Caffe::GPU); }
+  void TearDown() override { Caffe::set_mode(Caffe::CPU); }
+
+  static void ExpectSameNumbers(const NetParameter& param, Precision precision, double tolerance) {
+    Net fused(param, Options(precision, true)), plain(param, Options(precision, false));
+    EXPECT_THAT(Epilogues(plain), IsEmpty());
+    for (int pass = 0; pass < 2; ++pass) {
+      EXPECT_EQ(fused.ForwardBackward(), plain.ForwardBackward());
+      ExpectNearGradients(fused, plain, tolerance);
+    }
+  }
+};
+
+TEST_F(CudaGradientEpiloguesTest, TakeInSumsAndReluAlsoBehindConcatenations) {
+  const Net fused(Modules(), Options(FP32, true)), plain(Modules(), Options(FP32, false));
+  EXPECT_THAT(Epilogues(fused),
+              ElementsAre("last, relu grad", "n_c, relu grad", "n_a, add, add, relu grad",
+                          "m_c, relu grad", "m_a, add, add, relu grad"));
+  for (const char* op : {"ReluGrad", "ReluGradSum", "EltwiseSum"})
+    EXPECT_THAT(BackwardOps(fused, op), IsEmpty()) << op;
+  EXPECT_THAT(BackwardOps(plain, "ReluGradSum"), ::testing::SizeIs(9));
+  EXPECT_THAT(BackwardOps(plain, "EltwiseSum"), ::testing::SizeIs(2));
+}
+
+TEST_F(CudaGradientEpiloguesTest, ChangeNoNumberBeyondRounding) {
+  ExpectSameNumbers(Modules(), FP32, 1e-6);
+  ExpectSameNumbers(Modules(), FP16, 4e-3);
+  ExpectSameNumbers(Modules(), BF16, 3e-2);
+}
+
+// One entry rounds as the step that it replaces does.
+TEST_F(CudaGradientEpiloguesTest, GiveTheSameBitsBehindOneReluOrOneSum) {
+  const ConvOptions leaky{.kernel = 3, .slope = 0.25, .has_bias = false};
+  const NetParameter relus = NetOf(
+      Conv("a", "data", leaky) + Conv("b", "a", {.has_bias = false}) + Conv("c", "b", leaky), "c");
+  const NetParameter sums =
+      NetOf(Conv("a", "data", {.has_relu = false, .has_bias = false}) +
+                Conv("b", "a", {.has_relu = false, .has_bias = false}) +
+                Conv("c", "a", {.kernel = 3, .has_relu = false, .has_bias = false}) +
+                "layer { name: 'd' type: 'Eltwise' bottom: 'b' bottom: 'c' top: 'd' } ",
+            "d");
+  EXPECT_THAT(Epilogues(Net(relus, Options(FP32, true))),
+              ElementsAre("c, relu grad", "b, relu grad leaky"));
+  EXPECT_THAT(Epilogues(Net(sums, Options(FP32, true))), ElementsAre("b, add"));
+  for (const Precision precision : {FP32, FP16, BF16}) ExpectSameNumbers(relus, precision, 0);
+  ExpectSameNumbers(sums, FP32, 0);
+}
+
+// What is not positive is no winner whose gradient counts.
+TEST_F(CudaGradientEpiloguesTest, TakeInReluThroughMaxPooling) {
+  const ConvOptions plain{.kernel = 3, .has_bias = false};
+  const std::string last = Conv("last", "pool", {.has_relu = false, .has_bias = false});
+  const NetParameter chain =
+      NetOf(Conv("a", "data", plain) + Pool("pool", "a", "MAX") + last, "last");
+  const NetParameter modules = NetOf(
+      Conv("stem", "data", {}) + Module("m", "stem") + Pool("pool", "m", "MAX") + last, "last");
+  EXPECT_THAT(Epilogues(Net(chain, Options(FP32, true))), ElementsAre("last, relu grad"));
+  EXPECT_THAT(Epilogues(Net(modules, Options(FP32, true))),
+              ElementsAre("last, relu grad", "m_c, relu grad", "m_a, add, add, relu grad"));
+  for (const Precision precision : {FP32, FP16, BF16}) ExpectSameNumbers(chain, precision, 0);
+  ExpectSameNumbers(modules, FP32, 1e-6);
+  const NetParameter averages =
+      NetOf(Conv("a", "data", plain) + Pool("pool", "a", "AVE") + last, "last");
+  EXPECT_THAT(Epilogues(Net(averages, Options(FP32, true))), IsEmpty());
+}
+
+// Its gradient reads what the ReLU has made.
+TEST_F(CudaGradientEpiloguesTest, TakeInReluBehindResponseNormalisation) {
+  const std::string norm = "type: 'LRN' bottom: 'b' top: 'c' lrn_param { alpha: 0.5 } } ";
+  const ConvOptions conv{.kernel = 3, .slope = 0.25, .has_bias = false};
+  const NetParameter param =
+      NetOf(Conv("a", "data", conv) + Pool("b", "a", "MAX") + "layer { name: 'c' " + norm +
+                Conv("d", "c", conv) +
+                "layer { name: 'e' type: 'LRN' bottom: 'd' top: 'e' lrn_param { alpha: 0.5 } } ",
+            "e");
+  EXPECT_THAT(Epilogues(Net(param, Options(FP32, true))),
+              ElementsAre("e, relu grad leaky", "c, relu grad leaky"));
+  for (const Precision precision : {FP32, FP16, BF16})
+    ExpectSameNumbers(param, precision, precision == FP32 ? 1e-6 : 1e-2);
+}
+
+// Of a part that is computed after the convolutions' gradients, as before GoogLeNet's other losses.
+TEST_F(CudaGradientEpiloguesTest, WaitForWhatTheyAdd) {
+  const NetParameter param = NetOf(
+      Conv("a", "data", {}) +
+          "layer { name: 'power' type: 'Power' bottom: 'a' top: 'power' power_param { scale: 2 } "
+          "} " +
+          Conv("b", "a", {}) + Conv("c", "a", {}) +
+          "layer { name: 'd' type: 'Eltwise' bottom: 'b' bottom: 'c' bottom: 'power' top: 'd' } ",
+      "d");
+  EXPECT_THAT(Epilogues(Net(param, Options(FP32, true))), ElementsAre("b, add, add, relu grad"));
+  ExpectSameNumbers(param, FP32, 1e-6);
+}
+
+TEST_F(CudaGradientEpiloguesTest, LeaveAloneWhatIsNotTheirs) {
+  // The parts' ReLUs differ, or one part has none; the gradient behind is one in groups.
+  for (const ConvOptions& last : {ConvOptions{.slope = 0.5}, ConvOptions{.has_relu = false}}) {
+    const NetParameter param = NetOf(Conv("stem", "data", {}) + Module("m", "stem", last) +
+                                         Conv("last", "m", {.kernel = 3, .has_relu = false}),
+                                     "last");
+    EXPECT_THAT(Epilogues(Net(param, Options(FP32, true))),
+                ElementsAre("m_c, relu grad", "m_a, add, add, relu grad"));
+    ExpectSameNumbers(param, FP32, 1e-6);
+  }
+  const NetParameter groups =
+      NetOf(Conv("stem", "data", {}) + Conv("last", "stem", {.group = 2}), "last");
+  EXPECT_THAT(Epilogues(Net(groups, Options(FP32, true))), IsEmpty());
+  NetOptions keep_all = Options(FP32, true);
+  keep_all.keep_all = true;
+  EXPECT_THAT(Epilogues(Net(Modules(), keep_all)), IsEmpty());
+}
+
+TEST_F(CudaGradientEpiloguesTest, LeaveTheProcessorsPlansAlone) {
+  Caffe::set_mode(Caffe::CPU);
+  for (const Precision precision : {FP32, BF16}) {
+    const Net net(Modules(), Options(precision, true));
+    EXPECT_THAT(Epilogues(net), IsEmpty());
+  }
+}
+
+TEST(CudaGradientEpilogueTest, IsAppliedBehindAnEngineThatCannot) {
+  const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
+  using Kind = ops::Pointwise::Kind;
+  // By packs, with some elements left over, and one by one.
+  for (const int64_t first : {0, 1}) {
+    constexpr int64_t kCount = 1003;
+    std::vector<std::vector<float>> operands(5, std::vector<float>(kCount + first));
+    for (size_t k = 0; k < operands.size(); ++k) {
+      for (size_t i = 0; i < operands[k].size(); ++i)
+        operands[k][i] = static_cast<float>((i + 1) * (k + 1) % 17) - 8.f;
+    }
+    std::vector<TensorView> views(operands.size());
+    for (size_t k = 0; k < operands.size(); ++k) {
+      views[k].shape = Shape{kCount};
+      views[k].data = operands[k].data() + first;
+    }
+    std::vector<float> want(operands[0]);
+    for (size_t i = 0; i < want.size(); ++i) {
+      want[i] += operands[1][i] + operands[3][i];
+      want[i] *= operands[4][i] > 0 ? 1.f : 0.25f;
+    }
+    for (int64_t i = 0; i < first; ++i) want[i] = operands[0][i];
+    KernelContext ctx;
+    ctx.stream = &device->compute_stream();
+    ctx.inputs = views;
+    ctx.outputs = std::span(views).first(1);
+    cuda::ApplyGradientEpilogue(
+        ctx, {{Kind::kAdd, 0, 0, 1}, {Kind::kAdd, 0, 0, 3}, {Kind::kReluGrad, 0.25f, 0, 4}});
+    device->Synchronize();
+    EXPECT_EQ(operands[0], want);
+  }
+}
+
+}  // namespace
+}  // namespace caffe
