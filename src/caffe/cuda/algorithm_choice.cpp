@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
-#include <random>
 #include <string_view>
 
+#include "caffe/cuda/noise.hpp"
 #include "caffe/device/timed_event.hpp"
 #include "caffe/error.hpp"
 
@@ -16,37 +16,6 @@ namespace {
 
 constexpr int kTimedRuns = 3;
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int64_t kNoiseValues = 1 << 20;
-
-// The same numbers each time.
-const std::vector<float>& NormalNoise() {
-  static const std::vector<float> noise = [] {
-    std::mt19937 generator(1);
-    std::normal_distribution<float> normal;
-    std::vector<float> values(kNoiseValues);
-    for (float& value : values) value = normal(generator);
-    return values;
-  }();
-  return noise;
-}
-
-// Normal noise, which repeats after kNoiseValues.
-void FillWithNoise(Device& device, DType type, void* to, size_t bytes) {
-  const int64_t count = std::min<int64_t>(kNoiseValues, static_cast<int64_t>(bytes / SizeOf(type)));
-  std::vector<char> block(static_cast<size_t>(count) * SizeOf(type));
-  TensorView from, converted;
-  from.shape = converted.shape = Shape({count});
-  from.data = const_cast<float*>(NormalNoise().data());
-  converted.dtype = type;
-  converted.data = block.data();
-  CopyTensor(from, converted);
-  device.CopyFromHost(to, block.data(), block.size());
-  for (size_t done = block.size(); done > 0 && done < bytes;) {
-    const size_t more = std::min(done, bytes - done);
-    device.compute_stream().Copy(static_cast<char*>(to) + done, to, more);
-    done += more;
-  }
-}
 
 std::string TextOf(std::span<const OperandDesc> operands) {
   std::string text;
@@ -113,7 +82,8 @@ std::vector<double> TimeAlgorithms(Device& device, std::span<const TimedBuffer> 
     return {};
   }
   for (size_t i = 0; i < buffers.size(); ++i) {
-    if (buffers[i].numbers) FillWithNoise(device, *buffers[i].numbers, places[i], buffers[i].bytes);
+    if (buffers[i].numbers)
+      FillWithNoise(device, *buffers[i].numbers, places[i], buffers[i].bytes, i);
   }
   Stream& stream = device.compute_stream();
   const std::unique_ptr<Event> begin = MakeTimedEvent(device), end = MakeTimedEvent(device);

@@ -2,6 +2,7 @@
 // pass over memory where it has an engine for that.
 #include "caffe/cuda/algorithm_choice.hpp"
 #include "caffe/cuda/cudnn_graph.hpp"
+#include "caffe/cuda/engine_check.hpp"
 #include "caffe/cuda/entries.hpp"
 #include "caffe/cuda/gradient_epilogue.hpp"
 #include "caffe/cuda/matrix_kernels.hpp"
@@ -182,11 +183,23 @@ KernelOrRefusal ConvKernel(const ops::Conv& op, const KernelRequest& request,
       filter.bytes() + conv->workspace_bytes(), conv->engines()};
 }
 
-// The fused kernel where there is one, else the plain one.
+// The fused kernel where there is one that computes what make(false) does and is no slower, else
+// that.
 template <typename Make>
-KernelOrRefusal Fused(const Make& make) {
+KernelOrRefusal Fused(const KernelRequest& request, const Make& make) {
   KernelOrRefusal fused = make(true);
-  return std::holds_alternative<Kernel>(fused) ? fused : make(false);
+  Kernel* const kernel = std::get_if<Kernel>(&fused);
+  if (kernel == nullptr) return make(false);
+  CudaDevice& device = CudaDeviceOf(request);
+  if (device.is_described() || PlanningAhead::is_on()) return fused;
+  const bool is_timed = AreAlgorithmsTimed(request);
+  const EngineCheck check{
+      AlgorithmCache::OfUser(),
+      AlgorithmKey(device, "cudnn", cudnnGetVersion(),
+                   StrCat(is_timed ? "check and timing of " : "check of ", kernel->algorithms.at(0),
+                          " for ", ProblemOf(request))),
+      is_timed};
+  return CheckedKernel(request, check, std::move(*kernel), [&] { return make(false); });
 }
 
 KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
@@ -196,7 +209,7 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
   if (problem.filter_type != problem.x.dtype) return Refusal{"x and w are of two types"};
   const auto make = [&](bool is_fused) { return ConvKernel(op, request, problem, is_fused); };
   const bool has_bias = request.inputs.size() > 2 && request.inputs[ops::Conv::kBias].present;
-  return has_bias || !op.epilogue.empty() ? Fused(make) : make(false);
+  return has_bias || !op.epilogue.empty() ? Fused(request, make) : make(false);
 }
 
 // An engine for dx and an epilogue, or the reason why there is none.
@@ -251,7 +264,7 @@ KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelReques
   if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
   if (problem.filter_type != problem.x.dtype) return Refusal{"dy and w are of two types"};
   const auto make = [&](bool is_fused) { return GradDataKernel(op, request, problem, is_fused); };
-  return op.epilogue.empty() ? make(false) : Fused(make);
+  return op.epilogue.empty() ? make(false) : Fused(request, make);
 }
 
 // An engine for dw in `type`.

@@ -1,0 +1,169 @@
+#include "caffe/cuda/engine_check.hpp"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "caffe/cuda/noise.hpp"
+#include "caffe/device/timed_event.hpp"
+#include "caffe/error.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+// Verdicts, as the cache has them.
+constexpr const char* kAgrees = "agrees";
+constexpr const char* kDisagrees = "disagrees";
+constexpr const char* kIsSlower = "is slower";
+
+constexpr int kTimedRuns = 3;
+
+// Of an output, this many stretches of so many elements are compared.
+constexpr int64_t kStretches = 16, kStretch = 1 << 16;
+
+// The norm of what the kernels may differ by, over that of the output. The plain path rounds two or
+// three times where the fused kernel rounds once; an operand that a kernel leaves out makes more
+// difference, because a product of N(0,1) numbers has at most some 20,000 terms.
+double Tolerance(DType type) {
+  return type == DType::kBFloat16 ? 1.0 / 256 : 1.0 / 512;
+}
+
+// Operands of a request in memory of their own.
+class Trial {
+ public:
+  // Throws DeviceError where there is no memory.
+  Trial(const KernelRequest& request, size_t workspace_bytes) : device_(request.device) {
+    device_.MakeCurrent();
+    for (const OperandDesc& input : request.inputs) inputs_.push_back(Make(input));
+    for (const OperandDesc& output : request.outputs) outputs_.push_back(Make(output));
+    memory_.push_back(device_.Allocate(workspace_bytes));
+    context_.inputs = inputs_;
+    context_.outputs = outputs_;
+    context_.workspace = memory_.back().get();
+    context_.stream = &device_.compute_stream();
+  }
+
+  // Of the kernel's best run.
+  double Seconds(const Kernel& kernel) {
+    const std::unique_ptr<Event> begin = MakeTimedEvent(device_), end = MakeTimedEvent(device_);
+    double seconds = std::numeric_limits<double>::infinity();
+    for (int run = 0; run < kTimedRuns; ++run) {
+      context_.stream->Record(*begin);
+      kernel.run(context_);
+      context_.stream->Record(*end);
+      end->Synchronize();
+      seconds = std::min(seconds, end->SecondsSince(*begin));
+    }
+    return seconds;
+  }
+
+  // Parts of output 0.
+  std::vector<double> Run(const Kernel& kernel) {
+    kernel.run(context_);
+    const TensorView& output = outputs_[0];
+    const int64_t count = output.count();
+    std::vector<double> values;
+    for (int64_t i = 0; i < kStretches; ++i) {
+      const int64_t begin = count * i / kStretches;
+      Append(output, begin, std::min(kStretch, count * (i + 1) / kStretches - begin), &values);
+    }
+    return values;
+  }
+
+ private:
+  TensorView Make(const OperandDesc& desc) {
+    TensorView view;
+    static_cast<TensorDesc&>(view) = desc;
+    if (!desc.present) return view;
+    memory_.push_back(device_.Allocate(desc.bytes()));
+    view.data = memory_.back().get();
+    FillWithNoise(device_, desc.dtype, view.data, desc.bytes(), memory_.size());
+    return view;
+  }
+
+  void Append(const TensorView& output, int64_t begin, int64_t count, std::vector<double>* values) {
+    const size_t size = SizeOf(output.dtype);
+    std::vector<char> bytes(static_cast<size_t>(count) * size);
+    device_.CopyToHost(bytes.data(), output.as<char>() + static_cast<size_t>(begin) * size,
+                       bytes.size());
+    values->resize(values->size() + static_cast<size_t>(count));
+    TensorView from, to;
+    from.shape = to.shape = Shape({count});
+    from.dtype = output.dtype;
+    from.data = bytes.data();
+    to.dtype = DType::kDouble;
+    to.data = values->data() + values->size() - count;
+    CopyTensor(from, to);
+  }
+
+  Device& device_;
+  std::vector<std::shared_ptr<void>> memory_;
+  std::vector<TensorView> inputs_, outputs_;
+  KernelContext context_;
+};
+
+// The norm of the difference over that of the second result.
+double Difference(const std::vector<double>& one, const std::vector<double>& other) {
+  double difference = 0, norm = std::numeric_limits<double>::min();
+  for (size_t i = 0; i < one.size(); ++i) {
+    difference += (one[i] - other[i]) * (one[i] - other[i]);
+    norm += other[i] * other[i];
+  }
+  return std::sqrt(difference / norm);
+}
+
+std::string NameOf(const Kernel& kernel) {
+  return kernel.algorithms.empty() ? "a fused kernel" : kernel.algorithms[0];
+}
+
+// Throws DeviceError where the device has no memory.
+const char* Compare(const KernelRequest& request, const EngineCheck& check, const Kernel& fused,
+                    const Kernel& plain) {
+  Trial trial(request, std::max(fused.workspace_bytes, plain.workspace_bytes));
+  const std::vector<double> one = trial.Run(fused);
+  const double difference = Difference(one, trial.Run(plain));
+  const double tolerance = Tolerance(request.outputs[0].dtype);
+  if (!(difference <= tolerance)) {  // NaN, too
+    LOG(WARNING) << NameOf(fused) << " computes " << request.op.name() << " "
+                 << request.op.Attributes() << " wrongly and is not used: on noise its result is "
+                 << difference << " of the result's norm away from that of separate steps, "
+                 << "where rounding explains " << tolerance << "; " << check.cache.file()
+                 << " remembers it";
+    return kDisagrees;
+  }
+  const bool is_slower = check.is_timed && trial.Seconds(fused) > trial.Seconds(plain);
+  return is_slower ? kIsSlower : kAgrees;
+}
+
+// What earlier processes found, or this one finds; nothing where the kernels could not be tried.
+std::optional<std::string> Verdict(const KernelRequest& request, const EngineCheck& check,
+                                   const Kernel& fused, const Kernel& plain) {
+  if (const auto known = check.cache.Find(check.key)) return known;
+  std::string verdict = kDisagrees;
+  try {
+    if (check.cache.Try(check.key, NameOf(fused))) verdict = Compare(request, check, fused, plain);
+  } catch (const DeviceError& error) {
+    LOG(WARNING) << NameOf(fused) << " is not used for " << request.op.name()
+                 << ", because it could not be tried: " << error.what();
+    return std::nullopt;
+  }
+  check.cache.Store(check.key, verdict);
+  return verdict;
+}
+
+}  // namespace
+
+KernelOrRefusal CheckedKernel(const KernelRequest& request, const EngineCheck& check, Kernel fused,
+                              const std::function<KernelOrRefusal()>& make_plain) {
+  if (check.cache.Find(check.key) == kAgrees) return fused;
+  KernelOrRefusal plain = make_plain();
+  const Kernel* const other = std::get_if<Kernel>(&plain);
+  if (other == nullptr || Verdict(request, check, fused, *other) == kAgrees) return fused;
+  return plain;
+}
+
+}  // namespace caffe::cuda

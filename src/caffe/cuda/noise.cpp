@@ -1,0 +1,48 @@
+#include "caffe/cuda/noise.hpp"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "caffe/tensor/tensor_view.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+constexpr int64_t kValues = 1 << 20;
+// Where the noise of the next operand begins.
+constexpr int64_t kStep = 104729;
+
+const std::vector<float>& NormalNoise() {
+  static const std::vector<float> noise = [] {
+    std::mt19937 generator(1);
+    std::normal_distribution<float> normal;
+    std::vector<float> values(kValues);
+    for (float& value : values) value = normal(generator);
+    return values;
+  }();
+  return noise;
+}
+
+}  // namespace
+
+void FillWithNoise(Device& device, DType type, void* to, size_t bytes, size_t operand) {
+  const int64_t count = std::min<int64_t>(kValues, static_cast<int64_t>(bytes / SizeOf(type)));
+  std::vector<float> values(NormalNoise());
+  std::ranges::rotate(values, values.begin() + static_cast<int64_t>(operand) * kStep % kValues);
+  std::vector<char> block(static_cast<size_t>(count) * SizeOf(type));
+  TensorView from, converted;
+  from.shape = converted.shape = Shape({count});
+  from.data = values.data();
+  converted.dtype = type;
+  converted.data = block.data();
+  CopyTensor(from, converted);
+  device.CopyFromHost(to, block.data(), block.size());
+  for (size_t done = block.size(); done > 0 && done < bytes;) {
+    const size_t more = std::min(done, bytes - done);
+    device.compute_stream().Copy(static_cast<char*>(to) + done, to, more);
+    done += more;
+  }
+}
+
+}  // namespace caffe::cuda

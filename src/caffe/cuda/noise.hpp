@@ -1,0 +1,15 @@
+// Numbers with which kernels are tried.
+#pragma once
+
+#include <cstddef>
+
+#include "caffe/device/device.hpp"
+#include "caffe/dtype.hpp"
+
+namespace caffe::cuda {
+
+// Fills memory of the device with normal noise, which repeats after a million values. Each time the
+// same; other numbers for another `operand`.
+void FillWithNoise(Device& device, DType type, void* to, size_t bytes, size_t operand);
+
+}  // namespace caffe::cuda

@@ -1,0 +1,168 @@
+// A fused kernel is used only if it computes what the steps do that it replaces. cuDNN is played by
+// the kernels of our own, with or without a mistake.
+#include "caffe/cuda/engine_check.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "caffe/cuda/gradient_epilogue.hpp"
+#include "caffe/ops/conv.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Kind = ops::Pointwise::Kind;
+
+constexpr const char* kKey = "H200|cudnn 91900|check of eng1 for a convolution";
+
+ops::ConvGradData Gradient(ops::Epilogue epilogue) {
+  return {{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}, {}, std::move(epilogue)};
+}
+
+OperandDesc Operand(Shape shape, DType type, Layout layout = Layout::kChannelsLast) {
+  OperandDesc operand;
+  operand.shape = std::move(shape);
+  operand.dtype = type;
+  operand.layout = layout;
+  return operand;
+}
+
+class CudaEngineCheckTest : public ::testing::TestWithParam<DType> {
+ protected:
+  // A kernel that does what this epilogue says, and counts its runs.
+  Kernel KernelWith(ops::Epilogue epilogue) {
+    const Op op(Gradient(std::move(epilogue)));
+    const auto& candidates =
+        KernelRegistry::Get().Candidates(DeviceKind::kCuda, typeid(ops::ConvGradData));
+    Kernel kernel = std::get<Kernel>(candidates.back().factory({op, inputs_, outputs_, *device_}));
+    kernel.algorithms = {"eng1"};
+    kernel.run = [this, run = kernel.run](const KernelContext& ctx) {
+      ++runs_;
+      run(ctx);
+    };
+    return kernel;
+  }
+
+  // As a process of its own decides: whether it takes the fused kernel. What it says is in said_.
+  bool IsTaken(Kernel fused, bool is_timed = false) {
+    const Op op(Gradient(epilogue_));
+    AlgorithmCache cache(file_);
+    fused.name = "fused";
+    runs_ = 0;
+    ::testing::internal::CaptureStderr();
+    const KernelOrRefusal taken =
+        CheckedKernel({op, inputs_, outputs_, *device_}, {cache, kKey, is_timed}, std::move(fused),
+                      [&]() -> KernelOrRefusal {
+                        Kernel plain = KernelWith(epilogue_);
+                        plain.name = "plain";
+                        return plain;
+                      });
+    said_ = ::testing::internal::GetCapturedStderr();
+    return std::get<Kernel>(taken).name == "fused";
+  }
+
+  void ExpectRefused(const Kernel& wrong) {
+    std::ofstream(file_).close();  // forgets
+    EXPECT_FALSE(IsTaken(wrong));
+    EXPECT_EQ(runs_, 2);
+    EXPECT_THAT(said_, HasSubstr("eng1 computes ConvGradData"));
+    EXPECT_FALSE(IsTaken(wrong)) << "the cache remembers it";
+    EXPECT_EQ(runs_, 0);
+    EXPECT_THAT(said_, IsEmpty());
+  }
+
+  const std::shared_ptr<Device> device_ = MakeDevice(DeviceKind::kCuda);
+  const testing::TemporaryFolder folder_;
+  const std::string file_ = folder_.path("algorithms.tsv");
+  const Shape x_{2, 16, 6, 5};
+  const std::vector<OperandDesc> inputs_ = {
+      Operand({2, 24, 6, 5}, GetParam()), Operand({24, 16, 3, 3}, GetParam(), Layout::kPlain),
+      Operand(x_, GetParam()), Operand(x_, GetParam()), Operand(x_, GetParam())};
+  const std::vector<OperandDesc> outputs_ = {Operand(x_, GetParam())};
+  const ops::Epilogue epilogue_ = {
+      {Kind::kAdd, 0, 0, 2}, {Kind::kAdd, 0, 0, 3}, {Kind::kReluGrad, 0, 0, 4}};
+  int runs_ = 0;
+  std::string said_;
+};
+
+TEST_P(CudaEngineCheckTest, TakesAKernelThatAgreesAndTriesItOnce) {
+  // Rounded after each step, as the plain path is.
+  Kernel fused = KernelWith({});
+  fused.run = [this, run = fused.run](const KernelContext& ctx) {
+    run(ctx);
+    ApplyGradientEpilogue(ctx, {epilogue_[0]});
+    ApplyGradientEpilogue(ctx, {epilogue_[1], epilogue_[2]});
+  };
+  EXPECT_TRUE(IsTaken(fused));
+  EXPECT_EQ(runs_, 2);
+  EXPECT_THAT(said_, IsEmpty());
+  EXPECT_TRUE(IsTaken(fused));
+  EXPECT_EQ(runs_, 0);
+}
+
+TEST_P(CudaEngineCheckTest, RefusesAKernelThatLeavesSomethingOut) {
+  ExpectRefused(KernelWith({epilogue_[0], epilogue_[1]}));
+  ExpectRefused(KernelWith({epilogue_[0], epilogue_[2]}));
+  ExpectRefused(KernelWith({epilogue_[1], epilogue_[2]}));
+}
+
+TEST_P(CudaEngineCheckTest, RefusesAKernelThatTakesOneOperandForAnother) {
+  ExpectRefused(KernelWith({epilogue_[0], {Kind::kAdd, 0, 0, 4}, {Kind::kReluGrad, 0, 0, 3}}));
+  ExpectRefused(KernelWith({epilogue_[0], epilogue_[1], {Kind::kReluGrad, 1, 0, 4}}));
+}
+
+TEST_P(CudaEngineCheckTest, RefusesAKernelThatWritesNothingOrNoNumbers) {
+  Kernel nothing = KernelWith(epilogue_);
+  nothing.run = [this](const KernelContext&) { ++runs_; };
+  ExpectRefused(nothing);
+  Kernel none = KernelWith(epilogue_);
+  none.run = [run = none.run](const KernelContext& ctx) {
+    run(ctx);
+    const std::vector<char> bytes(ctx.output(0).bytes(), '\xff');  // NaN in each type
+    MakeDevice(DeviceKind::kCuda)->CopyFromHost(ctx.output(0).data, bytes.data(), bytes.size());
+  };
+  ExpectRefused(none);
+}
+
+TEST_P(CudaEngineCheckTest, LeavesOutAKernelThatTakesLonger) {
+  Kernel slow = KernelWith(epilogue_);
+  slow.run = [run = slow.run](const KernelContext& ctx) {
+    for (int i = 0; i < 20; ++i) run(ctx);
+  };
+  for (int process = 0; process < 2; ++process) {
+    EXPECT_FALSE(IsTaken(slow, /*is_timed=*/true));
+    EXPECT_EQ(runs_ > 0, process == 0);
+    EXPECT_THAT(said_, IsEmpty());
+  }
+  std::ofstream(file_).close();  // forgets
+  EXPECT_TRUE(IsTaken(slow)) << "two timings may disagree";
+}
+
+// The line that a process left which tried the kernel and never came back.
+TEST_P(CudaEngineCheckTest, RefusesAKernelThatEndedAProcess) {
+  std::ofstream(file_) << kKey << "\t?eng1\tsomewhere\t1\t77\t1000\n";
+  EXPECT_FALSE(IsTaken(KernelWith(epilogue_)));
+  EXPECT_EQ(runs_, 0);
+  EXPECT_THAT(said_, HasSubstr("did not come back"));
+}
+
+TEST_P(CudaEngineCheckTest, TakesAKernelThatHasNoOther) {
+  const Op op(Gradient(epilogue_));
+  AlgorithmCache cache(file_);
+  const KernelOrRefusal taken =
+      CheckedKernel({op, inputs_, outputs_, *device_}, {cache, kKey}, KernelWith(epilogue_),
+                    [] { return Refusal{"no engine"}; });
+  EXPECT_TRUE(std::holds_alternative<Kernel>(taken));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, CudaEngineCheckTest,
+                         ::testing::Values(DType::kFloat, DType::kFloat16, DType::kBFloat16),
+                         [](const auto& info) { return std::string(Name(info.param)); });
+
+}  // namespace
+}  // namespace caffe::cuda
