@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "caffe/blob.hpp"
 #include "caffe/common.hpp"
 #include "caffe/device/device.hpp"
 #include "caffe/distributed/communicator.hpp"
@@ -164,6 +167,37 @@ TEST_F(CudaRanksTest, GpusOfAProcessReplayAndEndWhereWorkersDo) {
     Caffe::set_mode(Caffe::GPU);
     for (int gpu = 0; gpu < 3; ++gpu) ExpectNear(WeightsOf(gpus.solver(gpu)), want);
   }
+}
+
+// Those of the layers that learn: running statistics count passes.
+double LargestDifference(Solver& one, Solver& other) {
+  double difference = 0;
+  for (const char* layer : {"conv", "ip1", "ip2"}) {
+    for (size_t k = 0; k < one.net().layer_params(layer).size(); ++k) {
+      const Blob &a = *one.net().layer_params(layer)[k], &b = *other.net().layer_params(layer)[k];
+      for (int64_t i = 0; i < a.count(); ++i) {
+        difference =
+            std::max(difference, std::abs(double{a.cpu_data<float>()[i]} - b.cpu_data<float>()[i]));
+      }
+    }
+  }
+  return difference;
+}
+
+// Two GPUs take the passes that one takes with iter_size: 2, and sums are taken in one order. 200
+// iterations take long.
+TEST_F(CudaRanksTest, TwoGpusEndWhereOneDoesWithTwiceThePasses) {
+  const int iterations = std::getenv("CAFFE_SLOW_TESTS") != nullptr ? 200 : 20;
+  SolverParameter param = Parse("");
+  param.set_lr_policy("fixed");
+  param.set_max_iter(iterations);
+  SolverGroup two(param, {.keep_all = false}, std::vector<int>{0, 1});
+  two.Step(iterations);
+  param.set_iter_size(2);
+  SolverGroup one(param, {.keep_all = false}, std::vector<int>{0});
+  one.Step(iterations);
+  EXPECT_EQ(WeightsOf(two.solver(1)), WeightsOf(two.solver(0)));
+  EXPECT_EQ(LargestDifference(two.solver(0), one.solver(0)), 0);
 }
 
 TEST_F(CudaRanksTest, ProcessesEndWhereGpusOfAProcessDo) {
