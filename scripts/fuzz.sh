@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Feeds mutated files to the readers, runs the nets and solvers they define, makes random nets and
-# random calls of the Python package.
+# random calls of the Python package, and imports mutated ONNX models.
 #
 #   scripts/fuzz.sh [--seconds N | --total-minutes N] [--jobs N] [--plain] [--merge] [TARGET...]
 #
@@ -13,8 +13,10 @@
 #   --merge            runs nothing: adds to tests/fuzz/corpus the few inputs found so far that
 #                      reach code which those there do not
 #   TARGET             annotated_datum, hdf5, text_net, ... (tests/fuzz/*_fuzz.cpp), python_api,
-#                      geometry, dag, cluster; all of them if none is given. The last four are no
-#                      libFuzzer programs, and are always those of build/cpu-release.
+#                      onnx_import, geometry, dag, cluster; all of them if none is given. The last
+#                      five are no libFuzzer programs, and are always those of build/cpu-release.
+#                      onnx_import needs build/onnx-venv (scripts/install_dependencies.sh onnx), and
+#                      is left out without it.
 #
 # Targets run in slices of at most three minutes. The next slice goes to the target that has had
 # the least of the processor, so a busy machine slows all of them alike. A target whose last slice
@@ -49,6 +51,7 @@ if [ ${#targets[@]} -eq 0 ]; then
     targets+=("$(basename "$source" _fuzz.cpp)")
   done
   [ -n "$merge" ] || targets+=(python_api geometry dag cluster)
+  [ -n "$merge" ] || [ ! -x build/onnx-venv/bin/python ] || targets+=(onnx_import)
 fi
 [ "$jobs" -gt 0 ] || jobs=${#targets[@]}
 
@@ -68,12 +71,15 @@ fi
 # The build that a target is of, and what is built for it.
 preset_of() {
   case "$1" in
-    python_api|geometry|dag|cluster) echo cpu-release ;;
+    python_api|onnx_import|geometry|dag|cluster) echo cpu-release ;;
     *) if [ -n "$plain" ]; then echo cpu-release; else echo fuzz; fi ;;
   esac
 }
 program_of() {
-  if [ "$1" = python_api ]; then echo caffe_python; else echo "$1_fuzz"; fi
+  case "$1" in
+    python_api|onnx_import) echo caffe_python ;;
+    *) echo "$1_fuzz" ;;
+  esac
 }
 for preset in fuzz cpu-release; do
   programs=()
@@ -115,6 +121,9 @@ run_target() {
       export PYTHONPATH="$PWD/build/cpu-release/python"
       "$(find_python numpy google.protobuf caffe)" tests/fuzz/python_api.py \
         --seconds "$slice_seconds" --seed "$seed" --found "$found" ;;
+    onnx_import)
+      PYTHONPATH="$PWD/build/cpu-release/python" build/onnx-venv/bin/python \
+        tests/fuzz/onnx_import.py --seconds "$slice_seconds" --seed "$seed" --found "$found" ;;
     *)
       if [ -n "$plain" ]; then
         "build/cpu-release/bin/${target}_fuzz" --seconds "$slice_seconds" --seed "$seed" \
@@ -145,7 +154,7 @@ run_slice() {
 executions_in() {
   awk '/^stat::number_of_executed_units:/ { all += $2 }
        / mutations$/ || /^[0-9]+ (nets|clusters),/ { all += $1 }
-       /^python_api: [0-9]+ calls/ { all += $2 }
+       /^(python_api|onnx_import): [0-9]+ calls/ { all += $2 }
        END { print all + 0 }' "$1"
 }
 # Minutes of the processor.

@@ -336,24 +336,32 @@ def watch(process, lines):
         time.sleep(0.02)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parse(doc, plants=()):
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=1 << 62)
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--found", type=pathlib.Path, help="where the last calls of a finding are kept")
-    parser.add_argument("--plant", choices=["crash", "hang", "exit", "system_error"], help=argparse.SUPPRESS)
+    parser.add_argument("--found", type=lambda path: pathlib.Path(path).resolve(), help="where the last calls of a finding are kept")
+    parser.add_argument("--plant", choices=plants, help=argparse.SUPPRESS)
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.worker is not None:
-        work(options, os.fdopen(options.worker, "w", encoding="utf-8", errors="backslashreplace"))
     if options.calls == 1 << 62 and not options.seconds:
         options.calls = 10000
+    return options
 
+
+def told(options):
+    """The stream to which a worker tells each call."""
+    return os.fdopen(options.worker, "w", encoding="utf-8", errors="backslashreplace")
+
+
+def supervise(options, script):
+    """Runs a script as the worker, and says what its calls ended in; the exit status."""
+    name = pathlib.Path(script).stem
     read, write = os.pipe()
     environment = {**os.environ, "GLOG_minloglevel": "3", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
     with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen([sys.executable, os.path.abspath(__file__), *sys.argv[1:], f"--calls={options.calls}", f"--worker={write}"],
+        process = subprocess.Popen([sys.executable, os.path.abspath(script), *sys.argv[1:], f"--calls={options.calls}", f"--worker={write}"],
                                    cwd=folder, pass_fds=[write], env=environment, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, errors="replace")
         os.close(write)
@@ -365,12 +373,19 @@ def main():
     if process.returncode == 0 and last and last[-1] == "end" and output:
         return 0
     what = f"takes more than {SECONDS_PER_CALL} s" if hangs else f"status {process.returncode}"
-    report = f"python_api: seed {options.seed}: {what}, in the last of\n" + "".join(f"  {call}\n" for call in last)
+    report = f"{name}: seed {options.seed}: {what}, in the last of\n" + "".join(f"  {call}\n" for call in last)
     print(report)
     if options.found:
         options.found.mkdir(parents=True, exist_ok=True)
         (options.found / "calls").write_text(report + output, encoding="utf-8")
     return 1
+
+
+def main():
+    options = parse(__doc__, ["crash", "hang", "exit", "system_error"])
+    if options.worker is not None:
+        work(options, told(options))
+    return supervise(options, __file__)
 
 
 if __name__ == "__main__":

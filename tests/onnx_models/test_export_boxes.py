@@ -10,7 +10,8 @@ CLASSES = 4
 def _yolo2(options="", items=1):
     return nets.net_with([(items, 3 * (5 + CLASSES), 5, 6)], f"""
         layer {{ name: 'l' type: 'YoloDetectionOutput' bottom: 'x0' top: 'y'
-                 yolo_detection_output_param {{ num_classes: {CLASSES} num_box: 3 biases: 1 biases: 1.5 biases: 2 biases: 1 biases: 3 biases: 3 {options} }} }}""")
+                 yolo_detection_output_param {{ num_classes: {CLASSES} num_box: 3
+                 biases: 1 biases: 1.5 biases: 2 biases: 1 biases: 3 biases: 3 {options} }} }}""")
 
 
 def _yolo3(options="", items=1):

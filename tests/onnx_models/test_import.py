@@ -123,8 +123,14 @@ def test_what_is_refused(case):
 
 def test_a_shape_that_is_missing():
     model = _model([_node("Relu", "x")], ("N", 3))
-    with pytest.raises(caffe.InvalidArgument, match=r"input 'x' has no fixed shape \(Nx3\); give one: shapes="):
+    with pytest.raises(caffe.InvalidArgument, match=r"input 'x' has no fixed shape \(Nx3\): N \(axis 0\) is missing; give all "
+                                                    r"extents: --shape x=<N>,3, or shapes="):
         caffe.onnx.import_model(model)
+    with pytest.raises(caffe.InvalidArgument, match=r"N \(axis 0\), \? \(axis 2\) are missing; .* --shape x=<N>,3,<\?>"):
+        caffe.onnx.import_model(_model([_node("Relu", "x")], ("N", 3, None)))
+    for wrong in ((0, 3), (-2, 3), (1 << 40, 3)):
+        with pytest.raises(caffe.InvalidArgument, match="would have shape .*; extents are at least 1, and it may have"):
+            caffe.onnx.import_model(model, shapes={"x": wrong})
     with pytest.raises(caffe.InvalidArgument, match=r"has shape Nx3, which \(2, 4\) does not fit"):
         caffe.onnx.import_model(model, shapes={"x": (2, 4)})
     assert caffe.onnx.import_model(model, shapes={"x": (2, 3)}).net.blobs["x"].shape == (2, 3)

@@ -38,6 +38,9 @@ def import_model(model, prototxt=None, weights=None, *, shapes=None, tolerance=1
     net = Net(definition, caffe_pb2.TEST)
     for name, blobs in arrays.items():
         for blob, array in zip(net.params[name], blobs):
+            if np.size(array) != blob.count:
+                raise Unsupported(f"cannot import layer '{name}': the model's weights have shape {np.shape(array)}, the layer's "
+                                  f"{tuple(blob.shape)}")
             blob.data[...] = np.reshape(array, blob.shape)
     result = Import(net, definition, _differences(net, source))
     wrong = [f"{name} by {number:.3g}" for name, number in result.differences.items() if not number <= tolerance]
@@ -91,7 +94,9 @@ class _Importer:
                     raise Unsupported(f"there is no layer for {node.op_type}")
                 reader(NodeView(node, self))
             except Unsupported as error:
-                refused.append(f"node '{node.name or node.output[0]}' ({node.op_type}): {error}")
+                refused.append(f"{_title(node)}: {error}")
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # of inputs or options that it should not have
+                refused.append(f"{_title(node)}: it is not as ONNX has it: {error}")
         if refused:
             raise Unsupported("cannot import " + "; ".join(refused))
         self.keep_outputs()
@@ -127,6 +132,10 @@ class _Importer:
         if blobs:
             self.arrays[layer.name] = list(blobs)
         return layer
+
+
+def _title(node):
+    return f"node '{node.name or node.output[0]}' ({node.op_type})"
 
 
 def _stem(node):

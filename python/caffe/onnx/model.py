@@ -1,20 +1,29 @@
 """An ONNX model as the importer sees it: static shapes, known constants, who reads what."""
 import os
 from collections import defaultdict
+from math import prod
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
 from .._caffe import InvalidArgument, IoError
-from .check import run
+from .external import external_tensors, load_external, require_texts
+from .sandbox import run
+
+LARGEST_INPUT = 1 << 28  # elements of an input
 
 
 def load(file):
     """The model in a file. Weights in other files must lie in its folder."""
     file = os.fspath(file)
     try:
-        return onnx.load(file)
+        proto = onnx.load(file, load_external_data=False)
+        require_texts(proto)
+        load_external(proto, file)
+        return proto
+    except InvalidArgument:
+        raise
     except OSError as error:
         raise IoError(f"{file}: {error.strerror or error}") from None
     except Exception as error:  # protobuf's and onnx's own
@@ -28,14 +37,14 @@ class Model:
     """
 
     def __init__(self, proto, shapes):
-        try:
-            onnx.checker.check_model(proto)
-        except onnx.checker.ValidationError as error:
-            raise InvalidArgument(f"the model is not valid: {error}") from None
         self.proto = onnx.ModelProto()
         self.proto.CopyFrom(proto)
         graph = self.proto.graph
-        self.weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        if external_tensors(proto):
+            raise InvalidArgument("weights of the model lie in other files; give the file of the model")
+        if graph.sparse_initializer:
+            raise InvalidArgument("the model has sparse weights")
+        self.weights = {tensor.name: _array_of(tensor) for tensor in graph.initializer}
         self.inputs = {value.name: self._shape_of(value, shapes) for value in graph.input if value.name not in self.weights}
         unknown = set(shapes or {}) - set(self.inputs)
         if unknown:
@@ -62,30 +71,20 @@ class Model:
         given = (shapes or {}).get(value.name)
         if given is None:
             if None in dims:
-                raise InvalidArgument(f"input '{value.name}' has no fixed shape ({_text(tensor.shape)}); give one: "
-                                      f"shapes={{{value.name!r}: (...)}}, or --shape {value.name}=1,3,224,224")
-            return tuple(dims)
+                raise InvalidArgument(_without_shape(value, dims))
+            given = dims
         if len(given) != len(dims) or any(dim not in (None, extent) for dim, extent in zip(dims, given)):
             raise InvalidArgument(f"input '{value.name}' has shape {_text(tensor.shape)}, which {tuple(given)} does not fit")
+        if any(extent < 1 for extent in given) or prod(given) > LARGEST_INPUT:
+            raise InvalidArgument(f"input '{value.name}' would have shape {tuple(given)}; extents are at least 1, and it may have "
+                                  f"{LARGEST_INPUT} elements")
         return tuple(given)
 
     def _run_all(self):
         """All tensors, once, by onnxruntime: their shapes, and the values of those that are constant."""
-        proto = onnx.ModelProto()
-        proto.CopyFrom(self.proto)
-        for value in proto.graph.input:
-            if value.name in self.inputs:
-                del value.type.tensor_type.shape.dim[:]
-                for extent in self.inputs[value.name]:
-                    value.type.tensor_type.shape.dim.add().dim_value = extent
-        shown = {value.name for value in proto.graph.output}
-        for node in proto.graph.node:
-            proto.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in node.output
-                                      if name and name not in shown)
-        del proto.graph.value_info[:]
         generator = np.random.default_rng(1)
         self.drawn = {name: generator.uniform(-1, 1, shape).astype(np.float32) for name, shape in self.inputs.items()}
-        return {**self.drawn, **run(proto, self.drawn)}
+        return {**self.drawn, **run(_bytes_of(self.proto), self.drawn)}
 
     def shape(self, name):
         return tuple(self.arrays[name].shape)
@@ -94,6 +93,29 @@ class Model:
         """The one node that reads a tensor which is no output, or None."""
         readers = self.readers[name]
         return readers[0] if len(readers) == 1 and name not in self.outputs else None
+
+
+def _array_of(tensor):
+    try:
+        return numpy_helper.to_array(tensor)
+    except Exception as error:  # NumPy's and onnx's own
+        raise InvalidArgument(f"weights '{tensor.name}' of the model: {error}") from None
+
+
+def _bytes_of(proto):
+    try:
+        return proto.SerializeToString()
+    except Exception as error:  # protobuf's: beyond 2 GiB
+        raise InvalidArgument(f"the model with its weights cannot be handed to onnxruntime: {error}") from None
+
+
+def _without_shape(value, dims):
+    """Which extents are missing, by name, and how to give them."""
+    shape = value.type.tensor_type.shape
+    missing = [f"{shape.dim[k].dim_param or '?'} (axis {k})" for k, dim in enumerate(dims) if dim is None]
+    example = ",".join(str(dim) if dim is not None else f"<{shape.dim[k].dim_param or '?'}>" for k, dim in enumerate(dims))
+    return (f"input '{value.name}' has no fixed shape ({_text(shape)}): {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} "
+            f"missing; give all extents: --shape {value.name}={example}, or shapes={{{value.name!r}: (...)}}")
 
 
 def _text(shape):
