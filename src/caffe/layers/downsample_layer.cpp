@@ -65,7 +65,10 @@ class DownsampleLayer final : public ResizeBase {
       const double centre = outputs == 1 ? last / 2 : static_cast<double>(output) * step;
       std::vector<AxisMatrix::Tap> taps;
       double sum = 0;
-      for (int64_t i = 0; i < from[axis]; ++i) {
+      // Those that are nearer than a step, and no others: an axis may be long.
+      const auto first = static_cast<int64_t>(std::max(0.0, std::floor(centre - step)));
+      const auto end = static_cast<int64_t>(std::min(last, std::ceil(centre + step))) + 1;
+      for (int64_t i = first; i < end; ++i) {
         const double weight = 1 - std::abs(static_cast<double>(i) - centre) / step;
         if (weight <= 0) continue;
         taps.push_back({i, weight});
