@@ -143,6 +143,12 @@ class CAFFE_EXPORT Net {
   // Uses the other net's parameter memory for layers of equal name. Throws InvalidArgument where
   // they have other numbers or counts of parameters.
   void ShareTrainedLayersWith(const Net& other);
+  // Another net of this definition, for the shapes that the inputs have now, which reads the same
+  // weights: for a thread of its own. On the CPU it also shares what kernels make of the weights
+  // (their own order, folded normalisations), so that only activations take more memory. Weights
+  // may be changed, for all nets that share them, while none of them runs. Throws InvalidArgument
+  // for a net of phase TRAIN, or of another device than Caffe::mode() names.
+  std::unique_ptr<Net> Share();
   // The definition with the parameters' values.
   void ToProto(NetParameter* param, bool write_diff = false) const;
   void ToHDF5(const std::string& file, bool write_diff = false) const;

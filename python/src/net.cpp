@@ -225,6 +225,11 @@ void BindNet(py::module_& module) {
       .def("share_with", Method<Net>(&Net::ShareTrainedLayersWith), py::arg("net"), ReleaseGil(),
            "Uses the other net's weights, in its memory, for layers of equal name.")
       .def(
+          "share", [](Net& self) { return std::shared_ptr<Net>(self.Share()); }, ReleaseGil(),
+          "Another net of this definition and these input shapes that reads the same weights, in "
+          "their memory: for a thread of its own. Weights may be changed while none of the nets "
+          "runs. Raises InvalidArgument for a net of phase TRAIN.")
+      .def(
           "save",
           [](const Net& self, const py::object& file) {
             const std::string name = PathOf(file);

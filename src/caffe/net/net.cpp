@@ -247,6 +247,22 @@ void Net::ShareTrainedLayersWith(const Net& other) {
   }
 }
 
+std::unique_ptr<Net> Net::Share() {
+  Require(phase() == TEST, "net '", name(), "' has phase TRAIN; nets for inference can be shared");
+  auto net = std::make_unique<Net>(impl_->source.param, impl_->source.options);
+  Require(
+      net->impl_->source.device->kind() == impl_->source.device->kind(), "net '", name(),
+      "' runs on another device than Caffe::mode() names now; set the mode that it was made in");
+  for (size_t i = 0; i < input_blobs().size(); ++i) {
+    net->input_blobs()[i]->Reshape(input_blobs()[i]->shape());
+  }
+  net->Reshape();
+  net->ShareTrainedLayersWith(*this);
+  const ThreadClaim::Scope scope = impl_->Claim();
+  net->impl_->plan.executor().ShareCopies(impl_->plan.executor());
+  return net;
+}
+
 void Net::ToProto(NetParameter* param, bool write_diff) const {
   param->Clear();
   param->set_name(impl_->source.param.name());

@@ -89,16 +89,33 @@ void Executor::MakeCopies(const RunOptions& options) {
       if (versions_[weights] == 0) versions_[weights] = bindings_[weights]->version();
     }
   }
+  DetachStaleCopies();
   for (size_t i = 0; i < made_of_.size(); ++i) {
     if (program_->copies[i].is_read) MakeCopy(i, options);
   }
 }
 
+bool Executor::IsCurrent(size_t copy) const {
+  return std::ranges::equal(program_->copies[copy].weights, made_of_[copy], {},
+                            [&](int weights) { return versions_[weights]; });
+}
+
+void Executor::DetachStaleCopies() {
+  bool has_detached = false;
+  for (size_t i = 0; i < made_of_.size(); ++i) {
+    if (IsCurrent(i)) continue;
+    for (const int result : program_->copies[i].results) {
+      if (!bindings_[result]->is_shared()) continue;
+      bindings_[result]->Detach();
+      has_detached = true;
+    }
+  }
+  if (has_detached) RefreshBoundOperands();
+}
+
 void Executor::MakeCopy(size_t index, const RunOptions& options) {
   const Program::Copy& copy = program_->copies[index];
-  const bool is_current = std::ranges::equal(copy.weights, made_of_[index], {},
-                                             [&](int weights) { return versions_[weights]; });
-  if (is_current) return;
+  if (IsCurrent(index)) return;
   for (const int source : copy.sources) MakeCopy(static_cast<size_t>(source), options);
   AtStep(program_->steps[index], [&] { RunStep(index, options); });
   made_of_[index].clear();
@@ -128,6 +145,31 @@ Executor::Memory Executor::ReleaseMemory() {
   if (!arena_) return std::exchange(offered_, {});
   return {std::exchange(arena_, nullptr), std::exchange(workspace_, nullptr),
           std::exchange(arena_bytes_, 0), std::exchange(workspace_bytes_, 0)};
+}
+
+void Executor::PrepareCopies() {
+  program_->device->MakeCurrent();
+  if (!arena_) Allocate();
+  RefreshBoundOperands();
+  const RunOptions options;
+  SendPassNumbers(options);
+  MakeCopies(options);
+}
+
+void Executor::ShareCopies(Executor& other) {
+  PrepareCopies();
+  other.PrepareCopies();
+  if (!program_->device->is_host_accessible()) return;
+  const auto results_of = [](const Executor& executor) {
+    std::vector<SyncedTensor*> results;
+    for (const Program::Copy& copy : executor.program_->copies) {
+      for (const int result : copy.results) results.push_back(executor.bindings_[result]);
+    }
+    return results;
+  };
+  const std::vector<SyncedTensor*> mine = results_of(*this), theirs = results_of(other);
+  for (size_t i = 0; i < std::min(mine.size(), theirs.size()); ++i)
+    mine[i]->ShareIfEqual(*theirs[i]);
 }
 
 void Executor::ForgetCopies() {

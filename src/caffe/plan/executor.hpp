@@ -81,6 +81,12 @@ class Executor {
   void OfferMemory(Memory memory) { offered_ = std::move(memory); }
   // Copies of weights are made anew in the next run.
   void ForgetCopies();
+  // Makes the copies that are missing, and those whose weights have changed.
+  void PrepareCopies();
+  // Uses the memory of the copies of another net with the same weights where they are equal, on
+  // devices whose memory the host reads. Prepares the copies of both. A run that makes a shared
+  // copy anew takes memory of its own for it.
+  void ShareCopies(Executor& other);
 
   // Takes over what `previous`, with a program of the same net for other shapes from `layer` on,
   // computed before `layer` and what this one reads later.
@@ -152,6 +158,9 @@ class Executor {
   std::set<int> AliveBefore(int layer) const;
 
   void MakeCopies(const RunOptions& options);
+  bool IsCurrent(size_t copy) const;
+  // Others may be reading what stale copies share with them.
+  void DetachStaleCopies();
   void MakeCopy(size_t index, const RunOptions& options);
   void Allocate();
   void BindOperands();

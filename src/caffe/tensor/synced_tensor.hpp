@@ -42,6 +42,18 @@ class SyncedTensor {
   // Uses `other`'s storage from now on. Counts must agree.
   void ShareWith(const SyncedTensor& other);
 
+  // The same where that holds the same elements in the same form; on devices whose memory the host
+  // reads.
+  void ShareIfEqual(SyncedTensor& other);
+
+  // Whether other tensors have this storage, too.
+  bool is_shared() const { return storage_.use_count() > 1; }
+  // Gets storage of its own, without the contents.
+  void Detach() {
+    DropMirror();
+    storage_ = std::make_shared<Storage>();
+  }
+
   // Keeps the elements in `memory`, of at least their size on this device, from now on; contents
   // move along, and tensors that share the storage too.
   void MoveTo(std::shared_ptr<void> memory);
