@@ -39,16 +39,31 @@ struct PackAxis {
         pad(static_cast<int>(geometry.pad[axis])) {}
 };
 
+inline constexpr int kNone = 255;
+
 // The largest of values of N channels, and which it was; of equal ones the first. Names are bytes,
-// 255 where no value is larger than all others can be.
+// kNone where no value is larger than all others can be.
 template <typename T, int N>
 struct MaxOfPacks {
   Accum<T> best[N];
   int winners[N];
 
-  __device__ MaxOfPacks() {
+  // `none`: the name of none.
+  __device__ explicit MaxOfPacks(int none = kNone) {
 #pragma unroll
-    for (int k = 0; k < N; ++k) best[k] = -FLT_MAX, winners[k] = 255;
+    for (int k = 0; k < N; ++k) best[k] = -FLT_MAX, winners[k] = none;
+  }
+  // What was taken from values that come behind those taken here.
+  __device__ void Take(const MaxOfPacks& later) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      if (later.best[k] > best[k]) best[k] = later.best[k], winners[k] = later.winners[k];
+    }
+  }
+  // Every name becomes so much less.
+  __device__ void Rename(int less) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) winners[k] -= less;
   }
   __device__ void Take(const Pack<T, N>& x, int name) {
 #pragma unroll
@@ -99,23 +114,27 @@ template <typename T, int N>
 requires(sizeof(T) == 2 && N % 4 == 0) struct MaxOfPacks<T, N> {
   uint32_t best[N / 2], winners[N / 2];
 
-  __device__ MaxOfPacks() {
+  __device__ explicit MaxOfPacks(int none = kNone) {
     const T least(-INFINITY);
 #pragma unroll
     for (int k = 0; k < N / 2; ++k) {
       best[k] = least.bits * 0x10001u;
-      winners[k] = 255 * 0x10001u;
+      winners[k] = static_cast<uint32_t>(none) * 0x10001u;
     }
   }
   __device__ void Take(const Pack<T, N>& x, int name) {
     const auto words = std::bit_cast<PackWords<N>>(x);
     const uint32_t names = static_cast<uint32_t>(name) * 0x10001u;
 #pragma unroll
-    for (int k = 0; k < N / 2; ++k) {
-      const uint32_t greater = GreaterHalves(TypeTag<T>{}, words.values[k], best[k]);
-      best[k] = (words.values[k] & greater) | (best[k] & ~greater);
-      winners[k] = (names & greater) | (winners[k] & ~greater);
-    }
+    for (int k = 0; k < N / 2; ++k) TakeWord(k, words.values[k], names);
+  }
+  __device__ void Take(const MaxOfPacks& later) {
+#pragma unroll
+    for (int k = 0; k < N / 2; ++k) TakeWord(k, later.best[k], later.winners[k]);
+  }
+  __device__ void Rename(int less) {
+#pragma unroll
+    for (int k = 0; k < N / 2; ++k) winners[k] -= static_cast<uint32_t>(less) * 0x10001u;
   }
   __device__ Pack<T, N> Values() const {
     PackWords<N> words;
@@ -129,6 +148,13 @@ requires(sizeof(T) == 2 && N % 4 == 0) struct MaxOfPacks<T, N> {
     for (int k = 0; k < N; ++k)
       bytes.values[k] = static_cast<uint8_t>(winners[k / 2] >> (k % 2 * 16));
     return bytes;
+  }
+
+ private:
+  __device__ void TakeWord(int k, uint32_t values, uint32_t names) {
+    const uint32_t greater = GreaterHalves(TypeTag<T>{}, values, best[k]);
+    best[k] = (values & greater) | (best[k] & ~greater);
+    winners[k] = (names & greater) | (winners[k] & ~greater);
   }
 };
 
@@ -179,6 +205,75 @@ struct MaxPoolPacks {
     }
     reinterpret_cast<Pack<T, N>*>(y)[i] = most.Values();
     if (mask != nullptr) reinterpret_cast<Pack<uint8_t, N>*>(mask)[i] = most.Winners();
+  }
+};
+
+// The same for windows of 3x3 that lie one step apart: a thread makes two results, one below the
+// other, which share two rows of three.
+template <typename T, int N>
+struct MaxPoolPairs {
+  static constexpr int K = 3;
+  PackImage in;
+  Divisor packs, width, pairs;  // of the result
+  int height, top_pad, left_pad;
+  const T* x;
+  T* y;
+  uint8_t* mask;  // may be null
+
+  MaxPoolPairs(const ops::PoolGeometry& geometry, const TensorView& x, const TensorView& y,
+               uint8_t* mask)
+      : in(x, N),
+        packs(y.shape[1] / N),
+        width(y.shape[3]),
+        pairs((y.shape[2] + 1) / 2),
+        height(static_cast<int>(y.shape[2])),
+        top_pad(static_cast<int>(geometry.pad[0])),
+        left_pad(static_cast<int>(geometry.pad[1])),
+        x(x.as<const T>()),
+        y(y.as<T>()),
+        mask(mask) {}
+
+  int64_t count(int64_t items) const { return items * pairs.value * width.value * packs.value; }
+
+  __device__ void operator()(int64_t i) const {
+    uint32_t c, ow, pair;
+    const uint32_t pixel = packs.Divide(static_cast<uint32_t>(i), &c);
+    const uint32_t item = pairs.Divide(width.Divide(pixel, &ow), &pair);
+    const int oh = static_cast<int>(pair) * 2;
+    const int top = oh - top_pad, left = static_cast<int>(ow) - left_pad;
+    Pack<T, N> values[K + 1][K];
+    int names[K + 1], columns[K];
+#pragma unroll
+    for (int s = 0; s < K; ++s) columns[s] = Clamp(left + s, 0, in.width - 1);
+#pragma unroll
+    for (int r = 0; r <= K; ++r) {
+      const int h = Clamp(top + r, 0, in.height - 1);
+      names[r] = (h - top) * K - left;
+#pragma unroll
+      for (int s = 0; s < K; ++s)
+        values[r][s] = PackAt<T, N>(x, in.At(in.Row(item, h), columns[s], c));
+    }
+    // Names of places in the window above; those in the one below are K less.
+    MaxOfPacks<T, N> above, below(kNone + K);
+#pragma unroll
+    for (int r = 0; r <= K; ++r) {
+      MaxOfPacks<T, N> row;
+#pragma unroll
+      for (int s = 0; s < K; ++s) row.Take(values[r][s], names[r] + columns[s]);
+      if (r < K) above.Take(row);
+      if (r > 0) below.Take(row);
+    }
+    const uint32_t row_packs = width.value * packs.value;
+    const uint32_t at = (item * height + oh) * row_packs + ow * packs.value + c;
+    Store(at, above);
+    below.Rename(K);
+    if (oh + 1 < height) Store(at + row_packs, below);
+  }
+
+ private:
+  __device__ void Store(uint32_t at, const MaxOfPacks<T, N>& most) const {
+    reinterpret_cast<Pack<T, N>*>(y)[at] = most.Values();
+    if (mask != nullptr) reinterpret_cast<Pack<uint8_t, N>*>(mask)[at] = most.Winners();
   }
 };
 

@@ -251,6 +251,9 @@ void MaxPool(const ops::MaxPool& op, const KernelContext& ctx) {
     auto* const bytes = static_cast<uint8_t*>(mask.data);
     if (size == 2) {
       ForEach(ctx, y.count() / N, MaxPoolPacks<T, N, 2>(op.geometry, x, y, bytes));
+    } else if (size == 3 && op.geometry.stride[0] == 1 && op.geometry.stride[1] == 1) {
+      const MaxPoolPairs<T, N> body(op.geometry, x, y, bytes);
+      ForEach(ctx, body.count(y.shape[0]), body);
     } else if (size == 3) {
       ForEach(ctx, y.count() / N, MaxPoolPacks<T, N, 3>(op.geometry, x, y, bytes));
     } else {
@@ -283,7 +286,7 @@ void MaxPoolGrad(const ops::MaxPoolGrad& op, const KernelContext& ctx) {
     } else if (size == 3 && stride == 2) {
       MaxPoolGradByPacks<T, N, 3, 2, 2, 2>(op, ctx);
     } else if (size == 3 && stride == 1) {
-      MaxPoolGradByPacks<T, N, 3, 1, 1, 2>(op, ctx);
+      MaxPoolGradByPacks<T, N, 3, 1, 2, 2>(op, ctx);
     } else {
       ForEach(ctx, dx.count() / N,
               MaxPoolBackward<T, N>{geometry, Image<N>(dx), Image<N>(dy), mask,
