@@ -213,6 +213,27 @@ TEST_F(CudaGradientEpiloguesTest, WaitForWhatTheyAdd) {
   ExpectSameNumbers(param, FP32, 1e-6);
 }
 
+// The op is that of a convolution's gradient, so a sum behind it goes into it, too.
+TEST_F(CudaGradientEpiloguesTest, ServeDeconvolutions) {
+  const NetParameter param = NetOf(
+      Conv("a", "data", {}) + Conv("b", "data", {.has_relu = false}) +
+          "layer { name: 'c' type: 'Deconvolution' bottom: 'a' top: 'c' convolution_param { "
+          "num_output: 8 kernel_size: 3 pad: 1 bias_term: false weight_filler { type: 'xavier' } "
+          "} } layer { name: 'd' type: 'Eltwise' bottom: 'b' bottom: 'c' top: 'd' } ",
+      "d");
+  NetOptions plain_options = Options(FP32, true);
+  plain_options.disabled_passes = {"fuse-epilogues"};
+  Net fused(param, Options(FP32, true)), plain(param, plain_options);
+  std::vector<std::string> forward;
+  for (const Node* node : fused.graph().ScheduledNodes()) {
+    if (node->direction == Direction::kForward && node->op.name() == "ConvGradData")
+      forward.push_back(ops::EpilogueText(*node->op.epilogue()));
+  }
+  EXPECT_THAT(forward, ElementsAre(", add"));
+  EXPECT_EQ(fused.ForwardBackward(), plain.ForwardBackward());
+  ExpectNearGradients(fused, plain, 0);
+}
+
 TEST_F(CudaGradientEpiloguesTest, LeaveAloneWhatIsNotTheirs) {
   // The parts' ReLUs differ, or one part has none; the gradient behind is one in groups.
   for (const ConvOptions& last : {ConvOptions{.slope = 0.5}, ConvOptions{.has_relu = false}}) {
