@@ -44,9 +44,9 @@ NETS = {
         layer { name: 'u' type: 'Upsample' bottom: 'm' top: 'u' upsample_param { scale: 2 } }
         layer { name: 'i' type: 'Interp' bottom: 'u' top: 'i' interp_param { height: 5 width: 7 } }
         layer { name: 'l' type: 'LRN' bottom: 'i' top: 'l' } layer { name: 'n' type: 'MVN' bottom: 'l' top: 'n' }"""),
-    "activations": ("(2, 5)", "".join(f"layer {{ name: 'l{k}' type: '{kind}' bottom: '{'x0' if k == 0 else f'y{k - 1}'}' top: 'y{k}' }} "
-                                      for k, kind in enumerate(["ReLU6", "HardSwish", "HardSigmoid", "Mish", "GELU", "SiLU", "ELU",
-                                                                "PReLU", "AbsVal", "Power", "Exp", "BNLL", "TanH", "LayerNorm"]))),
+    "activations": ("(2, 5)", " ".join(f"layer {{ name: 'l{k}' type: '{kind}' bottom: 'x{k}' top: 'x{k + 1}' }}"
+                                       for k, kind in enumerate(["ReLU6", "HardSwish", "HardSigmoid", "Mish", "GELU", "SiLU", "ELU",
+                                                                 "PReLU", "AbsVal", "Power", "Exp", "BNLL", "TanH", "LayerNorm"]))),
 }
 
 
@@ -57,8 +57,8 @@ def seeds():
     made = {}
     for name, (shape, layers) in NETS.items():
         dims = " ".join(f"dim: {extent}" for extent in shape.strip("()").split(", "))
-        pathlib.Path("net.prototxt").write_text(f"layer {{ name: 'x0' type: 'Input' top: 'x0' input_param {{ shape {{ {dims} }} }} }}"
-                                                + layers, encoding="utf-8")
+        data = f"layer {{ name: 'x0' type: 'Input' top: 'x0' input_param {{ shape {{ {dims} }} }} }}"
+        pathlib.Path("net.prototxt").write_text(data + layers, encoding="utf-8")
         for opset in (11, 13, 17, 20):
             made[f"{name} {opset}"] = caffe.onnx.export(caffe.Net("net.prototxt", caffe.TEST), opset=opset, check=False).model
     return made

@@ -5,10 +5,12 @@ import re
 import caffe
 import caffe.onnx
 import nets
+import numpy as np
 import pytest
 from caffe.onnx import rewrites
 
-PROFILES = caffe.onnx.profile_names()
+ALL = caffe.onnx.profile_names()
+PROFILES = [name for name in ALL if caffe.onnx.load_profile(name).format == "onnx"]
 
 
 def _layer(kind, options="", bottoms=("x0",)):
@@ -44,7 +46,7 @@ def test_five_chips_are_known():
     assert set(PROFILES) >= {"rknn2", "sophgo", "ascend310", "tflite", "opencv5"}
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_profile_says_where_its_facts_are_from(name):
     chip = caffe.onnx.load_profile(name)
     for source in chip.sources:
@@ -53,7 +55,7 @@ def test_a_profile_says_where_its_facts_are_from(name):
     assert not set(chip.absent) - {"Softplus"} & set(chip.operators)
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_classifier_fits_each_chip(name):
     net = nets.draw_weights(nets.net_with([(1, 3, 16, 16)], """
         layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'c' convolution_param { num_output: 4 kernel_size: 3 pad: 1 } }
@@ -63,7 +65,8 @@ def test_a_classifier_fits_each_chip(name):
         layer { name: 'f' type: 'InnerProduct' bottom: 'p' top: 'f' inner_product_param { num_output: 5 } }
         layer { name: 's' type: 'Softmax' bottom: 'f' top: 's' }"""))
     report = caffe.onnx.export(net, profile=name, check=True)
-    assert not report.problems and report.model.opset_import[0].version == 13
+    assert not report.problems and (report.model is None or report.model.opset_import[0].version == 13)
+    assert max(report.differences.values()) <= 1e-5
 
 
 # A layer and its bottom, the operator that a chip lacks, an opset where the exporter writes it, and what stands in its place.
@@ -197,8 +200,33 @@ def test_the_command_tells_what_it_did(tmp_path):
 
 def test_chips_are_listed():
     lines = nets.run_module("profiles").stdout.splitlines()
-    assert [line.split(":")[0] for line in lines if not line.startswith(" ")] == PROFILES
+    assert [line.split(":")[0] for line in lines if not line.startswith(" ")] == ALL
     assert "  opset 13 (from 12 to 19), 87 operators, DetectionOutput raw" in lines
+
+
+def test_caffes_own_files(tmp_path):
+    net = nets.draw_weights(nets.net_with([(2, 3, 8, 8)], """
+        layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'c' convolution_param { num_output: 4 kernel_size: 3 } }
+        layer { name: 'd' type: 'Dropout' bottom: 'c' top: 'd' }
+        layer { name: 'r' type: 'ReLU' bottom: 'd' top: 'd' }
+        layer { name: 'f' type: 'InnerProduct' bottom: 'd' top: 'f' inner_product_param { num_output: 5 } }"""))
+    report = caffe.onnx.export(net, tmp_path / "net.prototxt", profile="ascend310_caffe")
+    assert report.rewritten == {"layer 'd' (Dropout)": ["left out, as it does nothing here"]}
+    assert report.differences == {"f": 0} and report.model is None
+    again = caffe.Net(str(tmp_path / "net.prototxt"), caffe.TEST, weights=str(tmp_path / "net.caffemodel"))
+    assert [layer.type for layer in again.layers if layer.type != "Split"] == ["Input", "Convolution", "ReLU", "InnerProduct"]
+    np.testing.assert_array_equal(again.params["f"][0].data, net.params["f"][0].data)
+
+
+def test_layers_that_a_toolchain_of_caffes_files_does_not_take(tmp_path):
+    net, file = _net((2, 3), "Mish"), tmp_path / "net.prototxt"
+    with pytest.raises(caffe.Unsupported, match=r"rknn2_caffe does not take layer 'l' \(Mish\): Mish: it is not among the layers"):
+        caffe.onnx.export(net, file, profile="rknn2_caffe")
+    assert not list(tmp_path.iterdir())
+    assert caffe.onnx.export(net, file, profile="rknn2_caffe", allow_unsupported=True).problems and file.exists()
+    (tmp_path / "mish.prototxt").write_text(str(net.definition))
+    done = nets.run_module("export", tmp_path / "mish.prototxt", "-o", file, "--profile", "sophgo_caffe")
+    assert done.stdout.endswith(f"wrote {file} and {tmp_path}/net.caffemodel\n"), done.stderr
 
 
 def test_the_detection_head_is_the_profiles(tmp_path):
@@ -210,13 +238,23 @@ def test_the_detection_head_is_the_profiles(tmp_path):
         caffe.onnx.export(head, profile="rknn2")
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_the_page_names_each_profile(name):
+    page = (nets.ROOT / "docs" / "onnx.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
+    chip = caffe.onnx.load_profile(name)
+    words = chip.opsets.replace("from ", "") if chip.format == "onnx" and "from" in chip.opset else ""
+    assert len(rows) == 1 and words in rows[0]
+    assert chip.format == "onnx" or f"| {len(chip.operators)}" in rows[0]
+
+
 def test_an_opset_that_the_chip_does_not_take():
     with pytest.raises(caffe.InvalidArgument, match="opset is 11; rknn2 takes from 12 to 19"):
         caffe.onnx.export(_net((2, 3), "ReLU"), profile="rknn2", opset=11)
 
 
 def test_a_profile_that_is_not_there(tmp_path):
-    with pytest.raises(caffe.InvalidArgument, match=f"there is no profile 'chip'; there are {', '.join(PROFILES)}"):
+    with pytest.raises(caffe.InvalidArgument, match=f"there is no profile 'chip'; there are {', '.join(ALL)}"):
         caffe.onnx.load_profile("chip")
     with pytest.raises(caffe.IoError, match="absent.json: No such file"):
         caffe.onnx.load_profile(tmp_path / "absent.json")
@@ -228,6 +266,9 @@ SOURCES = [{"page": "p", "version": "1", "read": "d", "says": "s"}]
 @pytest.mark.parametrize("changes, line, text", [
     ({"title": 3}, 2, "title: must be a text"),
     ({"title": None}, 1, "title is missing"),
+    ({"opset": None}, 1, "opset is missing"),
+    ({"format": "caffe"}, 3, 'opset: is for models in ONNX; this profile\'s format is "caffe"'),
+    ({"format": "text"}, 15, 'format: must be "onnx" or "caffe"'),
     ({"opset": {"default": 13, "to": 12}}, 3, "opset: must be a table"),
     ({"operators": {"Conv": 1}}, 6, "operators: must be a table of tables"),
     ({"operators": {"Add": {}, "Conv": {"widths": 3}}}, 9, "Conv: there is no limit of this name; there are batch, "),

@@ -27,8 +27,8 @@ def _model(location=None, **keys):
 
 def _graph(nodes, weights):
     describe = helper.make_tensor_value_info
-    graph = helper.make_graph(nodes, "net", [describe("x", TensorProto.FLOAT, [2, 3])], [describe("y", TensorProto.FLOAT, [None, None])],
-                              weights)
+    graph = helper.make_graph(nodes, "net", [describe("x", TensorProto.FLOAT, [2, 3])],
+                              [describe("y", TensorProto.FLOAT, [None, None])], weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 
 

@@ -17,7 +17,8 @@ class Export : public Command {
   explicit Export(CLI::App& app) {
     AddModel(app, &model_)->description("The net prototxt, for phase TEST");
     AddWeights(app, &weights_);
-    app.add_flag("--onnx", is_onnx_, "Write an ONNX model; there is no other format yet");
+    app.add_flag("--onnx", is_onnx_,
+                 "Write an ONNX model; a profile may ask for Caffe's files instead");
     app.add_option("--output", output_, "The file to write")->type_name("FILE");
     app.add_flag("--profiles", lists_profiles_, "List the chips that --profile knows");
     app.add_option("--profile", profile_,

@@ -81,6 +81,9 @@ def _print(report, file):
         print(f"layer {name} alone in 8 bits: {error:.2g}")
     if report.not_compared:
         print(f"not compared with onnxruntime: {report.not_compared}")
+    if report.model is None:
+        print(f"wrote {file} and {os.path.splitext(file)[0]}.caffemodel")
+        return
     print(f"wrote {file}: {len(report.model.graph.node)} nodes, opset {report.model.opset_import[0].version}")
 
 
@@ -97,8 +100,11 @@ def _export(options):
 def _profiles(_options):
     for profile in map(load_profile, profile_names()):
         print(f"{profile.name}: {profile.title}")
-        print(f"  opset {profile.opset['default']} ({profile.opsets}), {len(profile.operators)} operators, "
-              f"DetectionOutput {profile.detection}")
+        if profile.format == "caffe":
+            print(f"  Caffe's files, {len(profile.operators)} layer types")
+        else:
+            print(f"  opset {profile.opset['default']} ({profile.opsets}), {len(profile.operators)} operators, "
+                  f"DetectionOutput {profile.detection}")
         for source in profile.sources:
             print(f"  {source['says']}: {source['page']} ({source['version']}, read {source['read']})")
         for sentence in profile.not_verified:

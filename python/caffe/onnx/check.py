@@ -38,9 +38,14 @@ def compare(net, report, check, inputs, tolerance):
         return
     expected = _outputs_of(net, report, arrays)
     report.differences = {name: difference(expected[name], got[name]) for name in report.outputs}
-    wrong = [f"{name} by {number:.3g}" for name, number in report.differences.items() if not number <= tolerance]
+    require_near(report.differences, "onnxruntime", tolerance)
+
+
+def require_near(differences, whose, tolerance):
+    """Raises Mismatch where a difference of an output is larger."""
+    wrong = [f"{name} by {number:.3g}" for name, number in differences.items() if not number <= tolerance]
     if wrong:
-        raise Mismatch(f"outputs of onnxruntime differ from the net's by more than {tolerance:g} of the largest number: "
+        raise Mismatch(f"outputs of {whose} differ from the net's by more than {tolerance:g} of the largest number: "
                        + ", ".join(wrong))
 
 
@@ -131,7 +136,7 @@ def _twin(net):
 
 
 def inputs_of(net, report, given):
-    """Arrays by input: the caller's, or random numbers."""
+    """Arrays by input of the report: those given, else random numbers."""
     given = dict(given or {})
     unknown = set(given) - set(report.inputs)
     if unknown:

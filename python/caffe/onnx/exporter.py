@@ -8,9 +8,10 @@ import onnx
 from .._caffe import InvalidArgument, Net, Unsupported, __version__
 from ..calibration import Calibration
 from ..proto import caffe_pb2
+from . import caffe_files
 from . import layers  # noqa: F401  (registers the writers)
 from .builder import Builder, newest_opset
-from .check import compare, compare_numbers, inputs_of
+from .check import compare, compare_numbers, inputs_of, require_near
 from .fitting import Fit, fit
 from .profile import Profile, load_profile
 from .quantizing import quantize, sensitivity
@@ -33,7 +34,7 @@ class Request:
     allow_unsupported: bool = False
 
     def __post_init__(self):
-        profile = self.profile
+        profile = self.profile if self.profile and self.profile.format == "onnx" else None
         if self.opset is None:
             self.opset = profile.opset["default"] if profile else DEFAULT_OPSET
         if self.detection is None:
@@ -51,7 +52,7 @@ class Request:
 class Report:
     """What export() has made.
 
-    model: the onnx.ModelProto. inputs, outputs: shapes by name; a None is an extent that depends on the data. blobs: the
+    model: the onnx.ModelProto; None for a profile of Caffe's files. inputs, outputs: shapes by name; a None is an extent that depends on the data. blobs: the
     net's blobs by the names of the outputs; they differ only where a layer in place overwrites an input. left_out: reasons by
     the name of each layer that is not in the model. differences: of onnxruntime's outputs from the net's, by name, relative
     to the largest number. not_compared: why there are none; "" where there are. rewritten: what was written otherwise for a
@@ -105,6 +106,10 @@ def export(net, file=None, weights=None, *, opset=None, detection=None, check=No
     if net.phase != caffe_pb2.TEST:
         raise InvalidArgument("the net has phase TRAIN; make it with caffe.TEST, in which dropout and statistics are those of "
                               "inference")
+    if request.profile is not None and request.profile.format == "caffe":
+        if int8 is not None:
+            raise InvalidArgument(f"{request.profile.name} takes Caffe's files, which have no 8-bit numbers; its toolchain makes them")
+        return _export_caffe(net, file, request, check, inputs, tolerance)
     report = _Exporter(net, request).run()
     onnx.checker.check_model(report.model, full_check=report.model.ByteSize() < LARGEST_FILE)
     compare(net, report, check, inputs, tolerance)
@@ -134,6 +139,25 @@ def _quantize(net, report, request, int8, keep_float, inputs, find_sensitive):
             raise InvalidArgument(f"sensitive layers are found by onnxruntime, and nothing was compared: {report.not_compared}")
         report.sensitivity = sensitivity(report.model, calibration, inputs_of(net, report, inputs))
     report.model, report.int8, report.kept_float = quantized.model, quantized.layers, quantized.kept
+
+
+def _export_caffe(net, file, request, check, inputs, tolerance):
+    """Caffe's own files, for a toolchain that reads them."""
+    files = caffe_files.CaffeFiles(net, request.profile)
+    if files.problems and not request.allow_unsupported:
+        raise Unsupported(f"{request.profile.name} does not take " + "; ".join(files.problems))
+
+    def shapes(names):
+        return OrderedDict((name, tuple(net.blobs[name].shape)) for name in names)
+
+    report = Report(None, shapes(net.inputs), shapes(net.outputs), OrderedDict((name, name) for name in net.outputs), OrderedDict(),
+                    rewritten=OrderedDict(files.rewritten), problems=files.problems)
+    if check is not False:
+        report.differences = caffe_files.compare(files, inputs_of(net, report, inputs))
+        require_near(report.differences, "the net that is written", tolerance)
+    if file is not None:
+        caffe_files.write(files, os.fspath(file))
+    return report
 
 
 def _set_batch(net, items):

@@ -114,8 +114,9 @@ def _without_shape(value, dims):
     shape = value.type.tensor_type.shape
     missing = [f"{shape.dim[k].dim_param or '?'} (axis {k})" for k, dim in enumerate(dims) if dim is None]
     example = ",".join(str(dim) if dim is not None else f"<{shape.dim[k].dim_param or '?'}>" for k, dim in enumerate(dims))
-    return (f"input '{value.name}' has no fixed shape ({_text(shape)}): {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} "
-            f"missing; give all extents: --shape {value.name}={example}, or shapes={{{value.name!r}: (...)}}")
+    verb = "is" if len(missing) == 1 else "are"
+    return (f"input '{value.name}' has no fixed shape ({_text(shape)}): {', '.join(missing)} {verb} missing; give all "
+            f"extents: --shape {value.name}={example}, or shapes={{{value.name!r}: (...)}}")
 
 
 def _text(shape):

@@ -4,6 +4,7 @@ A profile is a file `profiles/NAME.json` of this package, or any file that is na
 file adds the profile. Its keys:
 
     title         the chips and the toolchain
+    format        "onnx", or "caffe" for a toolchain that reads Caffe's files, whose operators are layer types
     opset         {"from": 12, "to": 19, "default": 13}; "from" and "to" where its documentation tells them
     detection     "nms" or "raw": how DetectionOutput is written unless the caller says it
     operators     {operator: {limit: value}}: those that it takes; limits.py has the limits
@@ -32,9 +33,10 @@ class Profile:
     """What a profile's file says; `name` is the file's."""
     name: str
     title: str
-    opset: dict
     operators: dict
     sources: list
+    opset: dict = None
+    format: str = "onnx"
     detection: str = "nms"
     absent: dict = None
     rewrites: tuple = ()
@@ -54,7 +56,8 @@ class Profile:
     def problems(self, node):
         """Why the chip does not take a node; empty where it does."""
         if node.kind not in self.operators:
-            why = (self.absent or {}).get(node.kind, f"it is not among the operators of {self.name}")
+            what = "operators" if self.format == "onnx" else "layers"
+            why = (self.absent or {}).get(node.kind, f"it is not among the {what} of {self.name}")
             return [f"{node.kind}: {why}"]
         return [f"{node.kind}: {text}" for text in limit_problems(node, self.operators[node.kind])]
 
@@ -117,7 +120,8 @@ def _is_opset(value):
 # Of each key: whether a file must have it, what its value must be, and how to say that.
 _KEYS = {
     "title": (True, lambda value: isinstance(value, str), "a text"),
-    "opset": (True, _is_opset, 'a table {"from": 11, "to": 19, "default": 13}, of which the default alone is needed'),
+    "format": (False, lambda value: value in ("onnx", "caffe"), '"onnx" or "caffe"'),
+    "opset": (False, _is_opset, 'a table {"from": 11, "to": 19, "default": 13}, of which the default alone is needed'),
     "operators": (True, lambda value: isinstance(value, dict) and all(isinstance(v, dict) for v in value.values()),
                   "a table of tables by operator"),
     "sources": (True, _is_list_of(dict), "a list of tables"),
@@ -159,9 +163,19 @@ class _Reader:
                     self.fail(self.table, key, f"must be {form}")
             elif is_needed:
                 self.fail(self.table, None, f"{key} is missing")
+        self.check_format()
         self.check_operators()
         self.check_sources()
         return Profile(self.path.stem, **self.table)
+
+    def check_format(self):
+        if self.table.get("format", "onnx") == "onnx":
+            if "opset" not in self.table:
+                self.fail(self.table, None, "opset is missing")
+            return
+        for key in ("opset", "detection", "rewrites", "always"):
+            if key in self.table:
+                self.fail(self.table, key, "is for models in ONNX; this profile's format is \"caffe\"")
 
     def check_operators(self):
         for operator, limits in self.table["operators"].items():

@@ -35,7 +35,8 @@ def _with_all_tensors(model, arrays):
                 value.type.tensor_type.shape.dim.add().dim_value = extent
     shown = {value.name for value in proto.graph.output}
     for node in proto.graph.node:
-        proto.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name and name not in shown)
+        proto.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in node.output
+                                  if name and name not in shown)
     del proto.graph.value_info[:]
     return proto.SerializeToString()
 

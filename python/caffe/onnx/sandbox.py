@@ -78,8 +78,11 @@ def end_workers():
 
 
 def run(model, arrays):
-    """All tensors by name that the bytes of a model compute of its inputs. Raises InvalidArgument where it is not valid, cannot be run, or exceeds a
-    limit, and NotComputed where onnxruntime has no kernel."""
+    """All tensors by name that the bytes of a model compute of its inputs.
+
+    Raises InvalidArgument where it is not valid, cannot be run, or exceeds a limit, and NotComputed where onnxruntime has no
+    kernel.
+    """
     if not _workers:
         _workers.append(_Worker())
     with tempfile.TemporaryDirectory(prefix="caffe_onnx_") as folder:
