@@ -116,7 +116,7 @@ def test_repeats_and_resumes_in_the_same_bytes(tmp_path, program, run, solver):
     assert train("second", 60, f"--snapshot={tmp_path}/first_iter_30.solverstate") == whole
 
 
-def test_a_trace_shows_reduction_during_backward(tmp_path, program, run, database, solver):
+def test_a_trace_shows_reduction_and_update_during_backward(tmp_path, program, run, database, solver):
     net = tmp_path / "net.prototxt"
     net.write_text(NET % (database, 128, *hidden(8)))  # so much work that a busy machine shows it, too
     path = solver("traced", max_iter=30, net=f'"{net}"')
@@ -132,7 +132,7 @@ def test_a_trace_shows_reduction_during_backward(tmp_path, program, run, databas
                 and (e["pid"], rows[e["pid"], e["tid"]]) == (rank, row)]
 
     for rank in (0, 1):
-        for name in ("forward", "backward", "wait for data", "wait for reduction", "update"):
+        for name in ("forward", "backward", "wait for data", "wait for reduction"):
             assert len(spans(rank, "compute", name)) == 30, name
         for name in ("conv", "hidden3"):
             assert len(spans(rank, "compute", name)) >= 60, f"steps of layer {name}"
@@ -140,6 +140,11 @@ def test_a_trace_shows_reduction_during_backward(tmp_path, program, run, databas
         assert len(reductions) >= 4 * 30
         during = [r for r in reductions if any(b[0] < r[0] < b[1] for b in backward)]
         assert during, "no bucket's reduction began while backward went on"
+        beneath, after = spans(rank, "reduction", "update bucket"), spans(rank, "compute", "update bucket")
+        assert all(any(b[0] < u[0] < b[1] for b in backward) for u in beneath)
+        assert beneath, "no bucket was updated while backward went on"
+        buckets = len({e["name"] for e in events if e["name"].startswith("update bucket")})
+        assert buckets >= 4 and len(beneath) + len(after) == 30 * buckets, "each bucket once in an iteration"
 
 
 def test_wrong_arguments_are_explained(tmp_path, program, run, solver):

@@ -128,12 +128,14 @@ class MpiTransport final : public Transport {
       Complete(&exchanged);
     } catch (...) {
       Abort(std::current_exception());  // unless it is that of an abort
-      Mpi::Get().Leave();
       ThrowIfAborted();
     }
   }
 
-  void Abort(std::exception_ptr error) override { fate_->Abort(std::move(error)); }
+  void Abort(std::exception_ptr error) override {
+    fate_->Abort(std::move(error));
+    Mpi::Get().Leave();
+  }
   void ThrowIfAborted() override { fate_->ThrowIfAborted(); }
 
  private:
@@ -190,10 +192,7 @@ class MpiTransport final : public Transport {
         continue;
       }
       ThrowIfAborted();
-      if (idle < kPollsInARow) {
-        std::this_thread::yield();
-        continue;
-      }
+      if (idle < kPollsInARow) continue;
       std::this_thread::sleep_for(kBetweenPolls);
       if (idle % kPollsBetweenChecks == 0) CheckPeers(*exchanged);
     }
@@ -259,9 +258,9 @@ class MpiTransport final : public Transport {
     ThrowIfAborted();  // the first one
   }
 
-  // While a message is awaited: so many polls with other threads' turns between them, then one
-  // after each pause.
-  static constexpr int kPollsInARow = 50, kPollsBetweenChecks = 200;
+  // While a message is awaited: so many polls, then one after each pause. No yield: on a busy
+  // machine that costs a turn of all others, while one that has slept is next.
+  static constexpr int kPollsInARow = 20, kPollsBetweenChecks = 200;
   static constexpr std::chrono::microseconds kBetweenPolls{50};
   // Messages of a rank that has left are complete by then.
   static constexpr std::chrono::seconds kLongestUnderWay{2};
