@@ -1,4 +1,5 @@
 """Layers that make boxes out of maps, as standard operators: the same rows in the same order."""
+import caffe
 import caffe.onnx
 import nets
 import numpy as np
@@ -102,6 +103,12 @@ def test_nothing_selected_is_no_item():
     net = nets.net_with([(4, 3), (4, 1)], "layer { name: 'l' type: 'Filter' bottom: 'x0' bottom: 'x1' top: 'y' }")
     model = caffe.onnx.export(net, check=False).model
     assert caffe.onnx.run(model, {"x0": np.ones((4, 3), np.float32), "x1": np.zeros((4, 1), np.float32)})["y"].shape == (0, 3)
+
+
+def test_maps_without_inner_pixels():
+    net = nets.net_with([(1, 1, 2, 9)], "layer { name: 'l' type: 'Nms' bottom: 'x0' top: 'y' nms_param { num_parts: 1 } }")
+    with pytest.raises(caffe.Unsupported, match="maps of 2x9 pixels, all of which are at the edge"):
+        caffe.onnx.export(net)
 
 
 @pytest.mark.parametrize("kind, why", [("Python", "its code is that of the net's author"), ("BoxAnnotatorOHEM", "it prepares")])

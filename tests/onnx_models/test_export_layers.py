@@ -68,6 +68,8 @@ CASES = {
                                                       "resample_param { factor: 2 type: NEAREST } }"),
     "Resample to less": ([(2, 3, 12, 16), (1, 1, 5, 7)], "layer { name: 'l' type: 'Resample' bottom: 'x0' bottom: 'x1' top: 'y' "
                                                          "resample_param { type: CUBIC } }"),
+    "Resample without options": ([(1, 3, 5, 6), (1, 1, 7, 4)], "layer { name: 'l' type: 'Resample' bottom: 'x0' bottom: 'x1' "
+                                                               "top: 'y' }"),
     "Resample to means": ([(2, 3, 12, 16)], "layer { name: 'l' type: 'Resample' bottom: 'x0' top: 'y' "
                                             "resample_param { factor: 0.4 type: AREA } }"),
     "ImResize": ([(1, 3, 6, 8)], "layer { name: 'l' type: 'ImResize' bottom: 'x0' top: 'y' imresize_param { factor: 2.5 } }"),

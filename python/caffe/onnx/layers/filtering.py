@@ -25,9 +25,12 @@ class _Probe:
             shape = (self.items, self.images, *shape[2:]) if k == 0 else shape
             bottom = definition.layer.add(name=f"x{k}", type="Input", top=[f"x{k}"])
             bottom.input_param.shape.add().dim.extend(shape)
-        own = definition.layer.add(name="y", type=layer.type, bottom=[f"x{k}" for k in range(len(self.shapes))], top=["y"])
-        option = next(field for field, _ in layer.param.ListFields() if field.name.endswith("_param") and field.message_type)
-        getattr(own, option.name).CopyFrom(getattr(layer.param, option.name))
+        own = definition.layer.add()
+        own.CopyFrom(layer.param)
+        own.bottom[:] = [f"x{k}" for k in range(len(self.shapes))]
+        own.top[:] = ["y"]
+        for field in ("include", "exclude", "forward_type", "backward_type", "forward_math", "backward_math"):
+            own.ClearField(field)
         self.net = Net(definition, caffe_pb2.TEST)
 
     def shown(self, item, images):

@@ -93,7 +93,7 @@ def _theta(options, layer, onnx):
     names = [f"theta_{row}_{column}" for row in (1, 2) for column in (1, 2, 3)]
     fixed = [getattr(options, name) if options.HasField(name) else None for name in names]
     learned = onnx.reshape(layer.bottoms[1], [layer.shape[0], prod(layer.shapes[1][1:])])
-    if None in fixed and all(number is None for number in fixed):
+    if all(number is None for number in fixed):
         return learned
     picks = np.zeros((fixed.count(None), 6))
     picks[range(fixed.count(None)), [k for k, number in enumerate(fixed) if number is None]] = 1

@@ -19,6 +19,8 @@ def peaks(layer, onnx):
     """Of each of the first maps the first max_peaks elements that are above the threshold and all their neighbours: x, y and
     height; row 0 begins with their number. Places are means over 7x7 pixels, weighted by what is positive there."""
     options, (items, _, height, width) = layer.param.nms_param, layer.shape
+    if min(height, width) < 3:
+        layer.refuse(f"maps of {height}x{width} pixels, all of which are at the edge")
     parts, count = options.num_parts, min(options.max_peaks, height * width)
     maps = onnx.slice(layer.bottom, [0], [parts], [1])
     mask = _is_peak(onnx, maps, options.threshold, height, width)
