@@ -51,6 +51,26 @@ def draw_weights(net, seed=1):
     return net
 
 
+def learn_statistics(net, inputs):
+    """Gives normalisations the statistics of these inputs, layer by layer: with those of a net that has not been trained all
+    its outputs would be one number."""
+    for name, array in inputs.items():
+        net.blobs[name].data[...] = array
+    names, first = [layer.layer_param.name for layer in net.layers], 0
+    for index, layer in enumerate(net.layers):
+        if layer.type != "BatchNorm":
+            continue
+        net.forward(start=names[first], end=names[index - 1])
+        bottom = net.blobs[layer.layer_param.bottom[0]].data
+        axes = tuple(axis for axis in range(bottom.ndim) if axis != 1)
+        layer.blobs[0].data[...] = bottom.mean(axes)
+        layer.blobs[1].data[...] = bottom.var(axes) + 1e-3
+        layer.blobs[2].data[...] = 1
+        first = index
+    net.forward()
+    return net
+
+
 def golden_net(file):
     """The net of a file of tests/golden, its inputs by name; None where it needs a file of its own."""
     arrays = np.load(file)
