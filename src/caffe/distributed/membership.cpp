@@ -157,10 +157,13 @@ void Membership::Poll() const {
 
 // Whether another rank may still have to hear this one's last messages. Whoever has heard them ends
 // its connection; closed before, with bytes that nobody has read, it would be reset, and the
-// messages lost with it.
+// messages lost with it. A network that is away for less than a loss takes must not end a run that
+// is done here: others may still wait for this rank's part of the last sum.
 bool Membership::Leave(bool is_lost) {
   if (end_ == Clock::time_point::max()) {
-    end_ = Clock::now() + kVerdict;
+    const std::chrono::duration<double> silence(is_lost ? 0 : options_.silence_seconds);
+    end_ = Clock::now() + std::max<Clock::duration>(
+                              kVerdict, std::chrono::duration_cast<Clock::duration>(silence));
     distributed::Notice notice;
     notice.set_leaves(true);
     Send(notice);

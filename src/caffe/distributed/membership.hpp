@@ -24,7 +24,7 @@ class Membership {
   // Throws what Gather() does.
   explicit Membership(MembershipOptions options);
   // Leaves the run; other ranks do not count this rank as lost. Waits until they have heard it, at
-  // most 3 s.
+  // most for silence_seconds, or 3 s where a rank was lost.
   ~Membership();
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
