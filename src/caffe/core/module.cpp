@@ -12,7 +12,9 @@ std::string BesideLibrary(const std::string& file) {
   Dl_info library;
   const bool is_known = dladdr(reinterpret_cast<const void*>(&BesideLibrary), &library) != 0;
   CAFFE_ASSERT(is_known);
-  return std::filesystem::path(library.dli_fname).replace_filename(file).string();
+  // Not by std::filesystem::path, which libstdc++ breaks where memory ends amid such a change.
+  const std::string path = library.dli_fname;
+  return path.substr(0, path.rfind('/') + 1) + file;
 }
 
 void* LoadModule(const std::string& name, const char* symbol, const std::string& need) {
