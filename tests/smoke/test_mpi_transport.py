@@ -98,6 +98,13 @@ def test_wrong_options_are_explained(tmp_path, program, solver):
             assert status != 0 and why in said, said
 
 
+def test_a_transport_without_ranks_is_refused(program, solver):
+    for transport, why in (("mpi", "no launcher has started several ranks"), ("udp", "use tcp or mpi")):
+        done = subprocess.run([program("caffe"), "train", solver("run", max_iter=20), f"-transport={transport}"],
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        assert done.returncode == 1 and why in done.stdout, done.stdout
+
+
 def test_the_program_does_not_need_mpi(program):
     linked = subprocess.run(["ldd", program("caffe")], text=True, stdout=subprocess.PIPE).stdout
     assert "libcaffe" in linked and "libmpi" not in linked

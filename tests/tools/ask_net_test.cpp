@@ -116,6 +116,20 @@ TEST_F(AskNetTest, ImagesThatCannotBeReadAreNamedAndTheOthersAnswered) {
                     HasSubstr("200.0000"), HasSubstr("2 of the images could not be read")));
 }
 
+TEST_F(AskNetTest, AnImageOfAnyShapeFindsItsPlaceInALongInput) {
+  cv::imwrite(folder_.path("tall.png"), cv::Mat(90, 20, CV_8UC3, cv::Scalar(7, 8, 9)));
+  const Outcome outcome =
+      Run("classify colors.prototxt tall.png blue.png --short_side=4 --top=1 --labels=colors.txt");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("9.0000 - \"red\""), HasSubstr("200.0000")));
+}
+
+TEST_F(AskNetTest, LabelMapsMayBeginWithComments) {
+  Write("map.prototxt", "# classes\nitem { name: 'b' label: 0 display_name: 'blueish' }\n");
+  EXPECT_THAT(Run("classify colors.prototxt blue.png --top=1 --labels=map.prototxt").output,
+              HasSubstr("blueish"));
+}
+
 TEST_F(AskNetTest, WrongOptionsAreNamed) {
   const auto expect = [&](const std::string& command, const std::string& text) {
     const Outcome outcome = Run(command);
@@ -128,6 +142,9 @@ TEST_F(AskNetTest, WrongOptionsAreNamed) {
   expect("classify colors.prototxt blue.png --mean_values=1,2", "2 mean_value entries");
   expect("classify colors.prototxt blue.png --short_side=3", "less than the net's input of 4x6");
   expect("classify colors.prototxt blue.png --top=0", "-top is 0");
+  expect("classify colors.prototxt blue.png --output=data",
+         "which is no output of the net; it has color");
+  expect("detect detector.prototxt blue.png --threshold=nan", "it must be a number");
   expect("classify colors.prototxt blue.png --data=colors.prototxt", "has a transform_param");
   expect("detect colors.prototxt blue.png", "a detector's is 1x1xRx7");
 }
@@ -154,6 +171,9 @@ TEST_F(AskNetTest, DetectDrawsBoxesOnCopies) {
   ASSERT_EQ(after.size(), before.size());
   EXPECT_NE(after.at<cv::Vec3b>(20, 48), before.at<cv::Vec3b>(20, 48));  // the right edge
   EXPECT_EQ(after.at<cv::Vec3b>(2, 2), before.at<cv::Vec3b>(2, 2));
+  // Images of one name do not overwrite each other.
+  EXPECT_EQ(Run("detect detector.prototxt red.png ./red.png --draw=found").status, 0);
+  EXPECT_FALSE(cv::imread(folder_.path("found/red.png_1.png")).empty());
 }
 
 }  // namespace

@@ -72,7 +72,8 @@ void AskCommand::Run() {
   Ask(*net, feed, &root);
   if (json_) std::cout << FormatJson(root);
   if (feed.num_failed() > 0) {
-    throw IoError(StrCat(feed.num_failed(), " of the images could not be read; see above"));
+    throw IoError(
+        StrCat(feed.num_failed(), " of the images could not be read or transformed; see above"));
   }
 }
 

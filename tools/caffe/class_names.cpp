@@ -1,6 +1,7 @@
 #include "tools/caffe/class_names.hpp"
 
 #include <sstream>
+#include <string_view>
 
 #include "caffe/core/printable.hpp"
 #include "caffe/io/atomic_file.hpp"
@@ -10,19 +11,28 @@
 namespace caffe::tools {
 namespace {
 
-// A LabelMap begins with its first item; no class is called so.
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+// Behind comments, a LabelMap begins with its first item.
 bool IsLabelMap(const std::string& text) {
-  std::istringstream stream(text);
-  std::string word;
-  stream >> word;
-  return word == "item" || word == "item{";
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string::npos || line[begin] == '#') continue;
+    const std::string rest = line.substr(begin);
+    if (!rest.starts_with("item")) return false;
+    const size_t behind = rest.find_first_not_of(" \t\r", 4);
+    return behind == std::string::npos || rest[behind] == '{' || rest[behind] == ':';
+  }
+  return false;
 }
 
 }  // namespace
 
 ClassNames::ClassNames(const std::string& file) {
   if (file.empty()) return;
-  const std::string text = ReadFile(file);
+  std::string text = ReadFile(file);
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   if (IsLabelMap(text)) {
     LabelMap map;
     ParseTextProto(text, file, &map);

@@ -1,5 +1,6 @@
 // caffe classify: the likeliest classes of images.
 #include <algorithm>
+#include <cmath>
 #include <iomanip>
 #include <iostream>
 #include <numeric>
@@ -23,7 +24,12 @@ class Classify : public AskCommand {
  private:
   void Prepare(const Net& net) override {
     Require(top_ >= 1, "-top is ", top_, "; it must be at least 1");
-    if (!output_.empty()) return;
+    const std::vector<std::string>& outputs = net.output_names();
+    if (!output_.empty()) {
+      Require(std::find(outputs.begin(), outputs.end(), output_) != outputs.end(), "-output is '",
+              output_, "', which is no output of the net; it has ", Listed(outputs));
+      return;
+    }
     Require(net.output_names().size() == 1, "the net has ", net.output_names().size(),
             " outputs; name the one with the scores by -output");
     output_ = net.output_names()[0];
@@ -31,7 +37,11 @@ class Classify : public AskCommand {
 
   void Report(const Net& net, int index, const ShownImage& image, JsonObject* result) override {
     const std::shared_ptr<Blob> blob = net.blob_by_name(output_);
-    const int64_t classes = blob->count() / net.input_blobs()[0]->shape()[0];
+    const int64_t images = net.input_blobs()[0]->shape()[0];
+    Require(blob->shape().num_axes() > 0 && blob->shape()[0] == images, "output '", output_,
+            "' has the shape ", blob->shape(), " for ", images,
+            " images; its first axis has to be theirs");
+    const int64_t classes = blob->count() / images;
     const float* const scores = blob->cpu_data<float>() + index * classes;
     if (!prints_json()) std::cout << "---------- " << Printable(image.name) << " ----------\n";
     for (const int number : Likeliest(scores, static_cast<int>(classes))) {
@@ -47,13 +57,21 @@ class Classify : public AskCommand {
     }
   }
 
-  // Of equal ones the first.
+  static std::string Listed(const std::vector<std::string>& names) {
+    std::string listed;
+    for (const std::string& name : names) listed += (listed.empty() ? "" : ", ") + name;
+    return listed;
+  }
+
+  // Of equal ones the first; what is no number comes last.
   std::vector<int> Likeliest(const float* scores, int classes) const {
     std::vector<int> order(classes);
     std::iota(order.begin(), order.end(), 0);
     const int count = std::min(top_, classes);
     std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int a, int b) {
-      return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+      const bool is_a = !std::isnan(scores[a]), is_b = !std::isnan(scores[b]);
+      if (is_a != is_b) return is_a;
+      return is_a && scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
     });
     order.resize(count);
     return order;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iomanip>
 #include <iostream>
+#include <map>
 
 #include "caffe/core/printable.hpp"
 #include "caffe/data/parsers/draw_boxes.hpp"
@@ -43,6 +44,7 @@ class Detect : public AskCommand {
   void Prepare(const Net& net) override {
     Require(net.output_names().size() == 1, "the net has ", net.output_names().size(),
             " outputs; a detector has one, of a DetectionOutput layer");
+    Require(std::isfinite(threshold_), "-threshold is ", threshold_, "; it must be a number");
     if (!folder_.empty()) MakeFolders(folder_);
   }
 
@@ -95,15 +97,19 @@ class Detect : public AskCommand {
     PutJson(one, "ymax", box.bottom);
   }
 
-  void Draw(const ShownImage& image, const std::vector<data::LabelledBox>& boxes) const {
+  void Draw(const ShownImage& image, const std::vector<data::LabelledBox>& boxes) {
     data::Image copy = image.pixels;
     data::DrawBoxes(boxes, &copy);
     std::string name = std::filesystem::path(image.name).filename().string();
     std::replace(name.begin(), name.end(), '#', '_');
+    // Images of one name come from several folders.
+    const int before = times_drawn_[name]++;
+    if (before > 0) name += StrCat("_", before);
     const auto file = std::filesystem::path(folder_) / (name + ".png");
     WriteFileAtomically(file.string(), data::EncodeImage(copy, "png"));
   }
 
+  std::map<std::string, int> times_drawn_;
   double threshold_ = 0.5;
   std::string folder_;
 };

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <sstream>
+#include <system_error>
 
 #include "caffe/core/printable.hpp"
 #include "caffe/core/split.hpp"
@@ -50,12 +51,15 @@ void AddMeanValues(const std::string& text, TransformationParameter* param) {
 // Files below a folder in the order of their names, without hidden ones.
 void AddFolder(const std::string& folder, std::vector<std::string>* files) {
   std::vector<std::string> found;
-  for (auto entry = fs::recursive_directory_iterator(folder);
-       entry != fs::recursive_directory_iterator(); ++entry) {
+  std::error_code error;
+  for (auto entry = fs::recursive_directory_iterator(folder, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    std::error_code unknown;  // a link that leads nowhere, say
     const bool is_hidden = entry->path().filename().string().starts_with('.');
-    if (is_hidden && entry->is_directory()) entry.disable_recursion_pending();
-    if (!is_hidden && entry->is_regular_file()) found.push_back(entry->path().string());
+    if (is_hidden && entry->is_directory(unknown)) entry.disable_recursion_pending();
+    if (!is_hidden && entry->is_regular_file(unknown)) found.push_back(entry->path().string());
   }
+  if (error) throw IoError(StrCat(Printable(folder), ": ", error.message()));
   std::sort(found.begin(), found.end());
   files->insert(files->end(), found.begin(), found.end());
 }
@@ -77,7 +81,8 @@ void AddList(const std::string& list, std::vector<std::string>* files) {
 std::vector<std::string> FilesOf(const ImageFlags& flags) {
   std::vector<std::string> files;
   for (const std::string& image : flags.images) {
-    if (fs::is_directory(image)) {
+    std::error_code unknown;
+    if (fs::is_directory(image, unknown)) {
       AddFolder(image, &files);
     } else {
       files.push_back(image);
@@ -91,6 +96,17 @@ std::vector<std::string> FilesOf(const ImageFlags& flags) {
 data::Image Resized(const data::Image& image, int height, int width) {
   if (image.extents.height == height && image.extents.width == width) return image;
   return data::ResizeImage(image.view(), height, width);
+}
+
+// Of three channels, blue first (ITU-R BT.601).
+data::Image Gray(const data::Image& color) {
+  data::Image gray{{1, color.extents.height, color.extents.width}, {}};
+  for (size_t i = 0; i + 2 < color.pixels.size(); i += 3) {
+    const uint8_t* pixel = color.pixels.data() + i;
+    gray.pixels.push_back(
+        static_cast<uint8_t>(std::lround(0.114 * pixel[0] + 0.587 * pixel[1] + 0.299 * pixel[2])));
+  }
+  return gray;
 }
 
 data::ColorMode ColorFor(int channels) {
@@ -177,9 +193,7 @@ ImageFeed::ImageFeed(const ImageFlags& flags, const Extents& extents)
                    "images"),
       last_frame_(flags.frames) {
   ColorFor(extents.channels);
-  const int least = std::min(extents.height, extents.width);
-  Require(short_side_ == 0 || short_side_ >= std::max(extents.height, extents.width) ||
-              (extents.height != extents.width && short_side_ >= least),
+  Require(short_side_ == 0 || short_side_ >= std::min(extents.height, extents.width),
           "-short_side is ", short_side_, ", less than the net's input of ", extents.height, "x",
           extents.width);
   const data::MeanImage mean = transformer_.Mean(extents.channels);
@@ -209,15 +223,37 @@ ImageFeed::Batch ImageFeed::Next() {
 }
 
 ImageFeed::Batch ImageFeed::Prepare() {
-  Batch batch{Read(), {}};
-  const int64_t count = int64_t{extents_.channels} * extents_.height * extents_.width;
-  batch.values.resize(batch.images.size() * count);
-  ParallelFor(batch.images.size(), [&](size_t i) {
-    const data::Image& image = batch.images[i].pixels;
-    WithContext(Printable(batch.images[i].name),
-                [&] { Transform(image, batch.values.data() + i * count); });
-  });
+  const size_t count = static_cast<size_t>(extents_.channels) * extents_.height * extents_.width;
+  Batch batch;
+  while (batch.images.empty()) {
+    std::vector<ShownImage> read = Read();
+    if (read.empty()) break;
+    std::vector<std::vector<float>> values(read.size());
+    ParallelFor(read.size(), [&](size_t i) { values[i] = Transformed(read[i], count); });
+    for (size_t i = 0; i < read.size(); ++i) {
+      if (values[i].empty()) {
+        ++num_failed_ahead_;
+        continue;
+      }
+      batch.values.insert(batch.values.end(), values[i].begin(), values[i].end());
+      batch.images.push_back(std::move(read[i]));
+    }
+  }
   return batch;
+}
+
+// Empty where the image cannot be transformed, which the log tells.
+std::vector<float> ImageFeed::Transformed(const ShownImage& image, size_t count) const {
+  std::vector<float> values(count);
+  try {
+    Require(image.pixels.extents.channels == extents_.channels, "it has ",
+            image.pixels.extents.channels, " channels, and the net reads ", extents_.channels);
+    Transform(image.pixels, values.data());
+  } catch (const Error& error) {
+    LOG(WARNING) << Printable(image.name) << ": " << error.what();
+    values.clear();
+  }
+  return values;
 }
 
 std::vector<ShownImage> ImageFeed::Read() {
@@ -255,6 +291,7 @@ std::vector<ShownImage> ImageFeed::ReadFrames() {
          (last_frame_ == 0 || next_frame_ < last_frame_)) {
     data::Image frame;
     if (!frames_->Read(&frame)) break;
+    if (extents_.channels == 1) frame = Gray(frame);
     images.push_back({StrCat(video_name_, "#", next_frame_++), std::move(frame)});
   }
   return images;
@@ -267,7 +304,11 @@ void ImageFeed::Transform(const data::Image& image, float* values) const {
   int width = mean_.count() > 0 ? mean_.width : extents_.width;
   if (short_side_ > 0) {
     const data::ImageExtents& from = image.extents;
-    const double factor = static_cast<double>(short_side_) / std::min(from.height, from.width);
+    // Of an image that is narrow where the net is long, its other side decides.
+    const double factor =
+        std::max({static_cast<double>(short_side_) / std::min(from.height, from.width),
+                  static_cast<double>(extents_.height) / from.height,
+                  static_cast<double>(extents_.width) / from.width});
     height = static_cast<int>(std::lround(from.height * factor));
     width = static_cast<int>(std::lround(from.width * factor));
   }

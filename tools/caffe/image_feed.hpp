@@ -52,7 +52,7 @@ class ImageFeed {
   ImageFeed(const ImageFlags& flags, const Extents& extents);
   ~ImageFeed();
 
-  // Files that are no readable image are left out, with a warning.
+  // Files that are no readable image, or do not fit, are left out with a warning.
   Batch Next();
   int64_t num_failed() const { return num_failed_; }
 
@@ -61,6 +61,7 @@ class ImageFeed {
   std::vector<ShownImage> ReadFiles();
   std::vector<ShownImage> ReadFrames();
   Batch Prepare();
+  std::vector<float> Transformed(const ShownImage& image, size_t count) const;
   void Transform(const data::Image& image, float* values) const;
 
   const Extents extents_;

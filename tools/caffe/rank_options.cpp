@@ -34,6 +34,8 @@ void RankFlags::Add(CLI::App& app) {
 }
 
 std::optional<RankOptions> RankFlags::Options() const {
+  Require(transport_ == "tcp" || transport_ == "mpi", "-transport is '", transport_,
+          "'; use tcp or mpi");
   if (ranks_ == 1) return std::nullopt;
   RankOptions options;
   if (ranks_) {
@@ -54,6 +56,8 @@ std::optional<RankOptions> RankFlags::Options() const {
       Require(store_.empty(),
               "-store is given, but neither -ranks nor a launcher (mpirun, srun, "
               "torchrun) says which rank this is");
+      Require(transport_ != "mpi",
+              "-transport is mpi, but no launcher has started several ranks; start them by mpirun");
       return std::nullopt;
     }
     options = *told;

@@ -1,5 +1,6 @@
 // The module libcaffe_image_formats: OpenCV's image formats.
 #include <algorithm>
+#include <cmath>
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
@@ -83,7 +84,9 @@ void DrawBox(const LabelledBox& box, cv::Mat* image) {
   const double size = std::max(0.4, std::min(image->rows, image->cols) / 1000.0);
   const int thickness = std::max(1, static_cast<int>(size * 2));
   // Within OpenCV's range of coordinates, whatever a net says.
-  const auto pixel = [](float place) { return static_cast<int>(std::clamp(place, -1e4f, 1e5f)); };
+  const auto pixel = [](float place) {
+    return std::isnan(place) ? 0 : static_cast<int>(std::clamp(place, -1e4f, 1e5f));
+  };
   const cv::Point corner(pixel(box.left), pixel(box.top));
   const cv::Scalar color = ColorOf(box.color);
   cv::rectangle(*image, corner, {pixel(box.right), pixel(box.bottom)}, color, 2 * thickness);
