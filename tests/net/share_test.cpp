@@ -117,6 +117,18 @@ TEST_F(ShareTest, OutlivesTheNetThatItWasMadeOf) {
   EXPECT_EQ(Run(*other, 0.5f), expected);
 }
 
+TEST_F(ShareTest, NetsThatWriteTheirParametersAreRefused) {
+  std::string text = kNet;
+  const std::string layer = "type: 'BatchNorm' ";
+  text.insert(text.find(layer) + layer.size(), "batch_norm_param { use_global_stats: false } ");
+  Net net(testing::ParseNet(text));
+  EXPECT_THAT(testing::ErrorText<InvalidArgument>([&] { net.Share(); }),
+              ::testing::HasSubstr("a forward pass writes 'bn."));
+  Net planned(testing::ParseNet(kNet), {.allocate = false});
+  EXPECT_THAT(testing::ErrorText<InvalidArgument>([&] { planned.Share(); }),
+              ::testing::HasSubstr("is only planned"));
+}
+
 TEST_F(ShareTest, NetsThatTrainAreRefused) {
   std::string text = kNet;
   text.replace(text.find("TEST"), 4, "TRAIN");

@@ -249,10 +249,17 @@ void Net::ShareTrainedLayersWith(const Net& other) {
 
 std::unique_ptr<Net> Net::Share() {
   Require(phase() == TEST, "net '", name(), "' has phase TRAIN; nets for inference can be shared");
+  Require(is_allocated(), "net '", name(), "' is only planned; nets that run can be shared");
+  for (const Value* written : WrittenParams(graph())) {
+    throw InvalidArgument(StrCat("net '", name(), "': a forward pass writes '", written->name,
+                                 "', so two threads would; in testing, layers should take their "
+                                 "statistics as they are (use_global_stats)"));
+  }
   auto net = std::make_unique<Net>(impl_->source.param, impl_->source.options);
-  Require(
-      net->impl_->source.device->kind() == impl_->source.device->kind(), "net '", name(),
-      "' runs on another device than Caffe::mode() names now; set the mode that it was made in");
+  const Device &mine = *impl_->source.device, &theirs = *net->impl_->source.device;
+  Require(theirs.kind() == mine.kind() && theirs.identity() == mine.identity(), "net '", name(),
+          "' runs on ", mine.description(), ", but the mode that is set names ",
+          theirs.description(), "; set the one that it was made in");
   for (size_t i = 0; i < input_blobs().size(); ++i) {
     net->input_blobs()[i]->Reshape(input_blobs()[i]->shape());
   }
