@@ -106,6 +106,53 @@ def test_weights_are_stored_in_8_bits_with_a_scale_for_each_channel(net, calibra
     assert weights["conv1/scale"] == weights["pool1/scale"]
 
 
+def test_channels_with_tiny_weights_keep_their_bias():
+    net = nets.draw_weights(nets.net_with([SHAPE], LAYERS))
+    net.params["scale1"][0].data[3] = 1e-8
+    net.params["scale1"][1].data[3] = 1
+    net.params["conv2"][0].data[2] = 1e-40
+    report = caffe.onnx.export(net, int8=calibrate(net, 16, feed=feeder()), inputs=data())
+    assert report.int8_differences["ip"] < 0.03
+
+
+def test_factors_along_items_are_not_folded():
+    layers = ("""layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'c' convolution_param { num_output: 4 kernel_size: 3 } }
+              layer { name: 's' type: 'Scale' bottom: 'c' top: 's' scale_param { axis: 0 num_axes: 1 } }
+              layer { name: 'd' type: 'Convolution' bottom: 's' top: 'd' convolution_param { num_output: 4 kernel_size: 1 } }""")
+    net = nets.draw_weights(nets.net_with([SHAPE], layers))
+    report = caffe.onnx.export(net, int8=calibrate(net, 16, feed=feeder()), inputs=data())
+    assert report.int8 == ["c", "d"] and report.int8_differences["d"] < 0.05
+
+
+def test_blobs_may_be_called_like_new_tensors():
+    layers = ("""layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'c' convolution_param { num_output: 4 kernel_size: 3 } }
+              layer { name: 'c/scale' type: 'Convolution' bottom: 'c' top: 'c/scale' convolution_param { num_output: 4 kernel_size: 1 } }
+              layer { name: 'd' type: 'Convolution' bottom: 'c/scale' top: 'd' convolution_param { num_output: 4 kernel_size: 1 } }""")
+    net = nets.draw_weights(nets.net_with([SHAPE], layers))
+    report = caffe.onnx.export(net, int8=calibrate(net, 16, feed=feeder()), inputs=data())
+    assert len(report.int8) == 3 and report.int8_differences["d"] < 0.05
+
+
+def test_an_input_that_is_overwritten_is_refused():
+    layers = ("""layer { name: 'p' type: 'Power' bottom: 'x0' top: 'x0' power_param { shift: 5 } }
+              layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'c' convolution_param { num_output: 4 kernel_size: 3 } }""")
+    net = nets.draw_weights(nets.net_with([SHAPE], layers))
+    with pytest.raises(caffe.InvalidArgument, match="layer 'p' overwrites the input 'x0' in place"):
+        caffe.onnx.export(net, int8=calibrate(net, 16, feed=feeder()))
+
+
+def test_tiny_numbers_are_counted():
+    histogram = Histogram()
+    histogram.add(np.float32([1e-40, 3e-39, 1e-37]))
+    assert histogram.counts.sum() == 3
+
+
+def test_a_percentile_is_of_the_numbers_that_are_not_zero():
+    histogram = Histogram()
+    histogram.add(np.append(np.zeros(1_000_000), np.arange(1, 101)))
+    assert METHODS["percentile"](histogram, 99) == pytest.approx(99, abs=1)
+
+
 def test_onnxruntime_computes_in_8_bits(net, calibration, tmp_path):
     import onnx
     import onnxruntime
@@ -147,6 +194,7 @@ def test_files_go_round(calibration, tmp_path):
     ("[]", "its format should be 'cortado calibration 1'"),
     ('{"format": "cortado calibration 1", "ranges": {"a": [1, 2]}}', "two numbers, with 0 between them"),
     ('{"format": "cortado calibration 1", "ranges": {"a": [-1, "x"]}}', "two numbers, with 0 between them"),
+    ('{"format": "cortado calibration 1", "ranges": {}, "images": []}', "its images should be a number"),
 ])
 def test_damaged_files_are_named(text, message, tmp_path):
     (tmp_path / "bad.json").write_text(text)

@@ -58,7 +58,10 @@ class Calibration:
         ranges = values.get("ranges")
         if not isinstance(ranges, dict) or not all(_is_range(one) for one in ranges.values()):
             raise InvalidArgument(f"{file}: each of its ranges should be two numbers, with 0 between them")
-        return cls(str(values.get("net", "")), str(values.get("method", "")), int(values.get("images", 0)),
+        images = values.get("images", 0)
+        if not isinstance(images, int):
+            raise InvalidArgument(f"{file}: its images should be a number of images, and are {images!r}")
+        return cls(str(values.get("net", "")), str(values.get("method", "")), images,
                    {blob: tuple(map(float, one)) for blob, one in ranges.items()})
 
 

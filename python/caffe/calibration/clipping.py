@@ -24,9 +24,8 @@ def all_numbers(histogram, _percentile):
 
 @method("percentile")
 def most_numbers(histogram, percentile):
-    """All but the largest numbers: `percentile` percent of them."""
-    wanted = (histogram.counts.sum() + histogram.zeros) * percentile / 100 - histogram.zeros
-    place = int(np.searchsorted(np.cumsum(histogram.counts), wanted))
+    """All but the largest of those that are not 0: `percentile` percent of them."""
+    place = int(np.searchsorted(np.cumsum(histogram.counts), histogram.counts.sum() * percentile / 100))
     return min((place + 1) * histogram.width, all_numbers(histogram, percentile))
 
 

@@ -31,7 +31,7 @@ class Histogram:
         if sizes.size == 0:
             return
         self._reach(float(sizes.max()))
-        places = np.minimum((sizes * (BINS / self.limit)).astype(np.int64), BINS - 1)
+        places = np.minimum((sizes.astype(np.float64) * (BINS / self.limit)).astype(np.int64), BINS - 1)
         self.counts += np.bincount(places, minlength=BINS)
 
     def _reach(self, size):

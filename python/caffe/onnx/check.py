@@ -60,7 +60,10 @@ def compare_numbers(net, report, other, inputs):
 def relative_error(expected, got):
     expected = np.asarray(expected, np.float64)
     whole = np.sum(expected ** 2)
-    return float(np.sqrt(np.sum((expected - got) ** 2) / whole)) if whole > 0 else 0.0
+    wrong = np.sum((expected - got) ** 2)
+    if whole == 0:
+        return 0.0 if wrong == 0 else np.inf
+    return float(np.sqrt(wrong / whole))
 
 
 def _reason_not_to_compare(check):

@@ -124,6 +124,7 @@ def export(net, file=None, weights=None, *, opset=None, detection=None, check=No
 
 def _quantize(net, report, request, int8, keep_float, inputs, find_sensitive):
     calibration = int8 if isinstance(int8, Calibration) else Calibration.load(int8)
+    _require_own_ranges(net)
     quantized = quantize(report.model, calibration, keep_float)
     added = {node.op_type for node in quantized.model.graph.node} - {node.op_type for node in report.model.graph.node}
     missing = sorted(added - set(request.profile.operators)) if request.profile else []
@@ -158,6 +159,15 @@ def _export_caffe(net, file, request, check, inputs, tolerance):
     if file is not None:
         caffe_files.write(files, os.fspath(file))
     return report
+
+
+def _require_own_ranges(net):
+    """Ranges are known by blob, and of an input that a layer overwrites in place only for what comes out."""
+    for layer in net.layers:
+        overwritten = set(layer.layer_param.bottom) & set(layer.layer_param.top) & set(net.inputs)
+        if overwritten:
+            raise InvalidArgument(f"layer '{layer.layer_param.name}' overwrites the input '{overwritten.pop()}' in place, whose range "
+                                  "is then not known; give its top another name")
 
 
 def _set_batch(net, items):

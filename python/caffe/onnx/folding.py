@@ -56,7 +56,8 @@ class Fold:
         if any(extent != 1 for extent in shape[len(shape) - axes_behind:]):
             return None
         channels = self._channels(product)
-        if int(np.prod(shape)) not in (1, channels) or shape[len(shape) - axes_behind - 1] not in (1, channels):
+        along = shape[len(shape) - axes_behind - 1]
+        if along not in (1, channels) or int(np.prod(shape)) != along:  # along items, say
             return None
         return np.broadcast_to(array.astype(np.float64).ravel(), (channels,))
 

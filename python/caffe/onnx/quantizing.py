@@ -16,6 +16,8 @@ OLDEST_OPSET = 13  # the first whose DequantizeLinear has a scale for each chann
 _PRODUCTS = {"Conv", "Gemm"}
 _MIXERS = {"Add", "AveragePool", "Concat", "GlobalAveragePool"}
 _PASSING = {"Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Unsqueeze"}
+# What new names end in.
+_PARTS = ("quantized", "dequantized", "scale", "zero")
 # These run in the same kernel as the product before them.
 _ACTIVATIONS = {"Relu", "Clip"}
 
@@ -68,6 +70,10 @@ class _Quantizer:
                 raise InvalidArgument(f"the model has no layer '{name}'")
         self.result = Quantized(self.model)
         self.wrapped = {}  # the dequantized tensor by the tensor
+        taken = {name for node in self.nodes for name in (*node.input, *node.output)} | set(self.weights)
+        self.suffix = ""  # of new names: blobs may be called like them
+        while any(name.endswith(f"{self.suffix}/{part}") for name in taken for part in _PARTS):
+            self.suffix += "_"
 
     def run(self):
         Fold(self.nodes, self.weights, self.outputs).run()
@@ -145,9 +151,9 @@ class _Quantizer:
         """The two nodes behind a tensor, and their constants."""
         scale = self.scale_of(tensor)
         zero = np.uint8(np.clip(round(-self.ranges[tensor][0] / float(scale)), 0, 255))
-        names = [f"{tensor}/scale", f"{tensor}/zero"]
+        names = self.named(tensor, "scale", "zero")
         self.weights.update(zip(names, [np.asarray(scale), np.asarray(zero)]))
-        quantized, dequantized = f"{tensor}/quantized", f"{tensor}/dequantized"
+        quantized, dequantized = self.named(tensor, "quantized", "dequantized")
         self.wrapped[tensor] = dequantized
         return [helper.make_node("QuantizeLinear", [tensor, *names], [quantized], f"{tensor}:QuantizeLinear"),
                 helper.make_node("DequantizeLinear", [quantized, *names], [dequantized], f"{tensor}:DequantizeLinear")]
@@ -157,27 +163,34 @@ class _Quantizer:
         name = node.input[1]
         weight, axis = self.weights[name], output_axis(node)
         over = tuple(k for k in range(weight.ndim) if k != axis)
-        largest = np.abs(weight).max(axis=over)
-        scales = (np.where(largest > 0, largest, 1) / 127).astype(np.float32)
+        largest = np.abs(weight.astype(np.float64)).max(axis=over)
+        scales = np.where(largest > 0, largest, 1) / 127
+        if len(node.input) > 2:  # so large that the bias, in units of both scales, fits into its 32 bits
+            scales = np.maximum(scales, np.abs(self.weights[node.input[2]]) / (2.0 ** 30 * self.scale_of(node.input[0])))
+        scales = np.maximum(scales, np.finfo(np.float32).tiny).astype(np.float32)
         shape = [1] * weight.ndim
         shape[axis] = -1
         stored = np.clip(np.rint(weight / scales.reshape(shape)), -127, 127).astype(np.int8)
-        key = f"{node.output[0]}/weights"
+        key = f"{node.output[0]}.weights"
         node.input[1] = self.store(key, stored, scales, axis, added)
         if len(node.input) > 2:
-            units = (scales * self.scale_of(node.input[0])).astype(np.float32)
+            units = np.maximum(scales * self.scale_of(node.input[0]), np.finfo(np.float32).tiny).astype(np.float32)
             bias = np.rint(self.weights[node.input[2]].astype(np.float64) / units)
             limits = np.iinfo(np.int32)
-            node.input[2] = self.store(f"{node.output[0]}/bias", np.clip(bias, limits.min, limits.max).astype(np.int32), units, 0,
+            node.input[2] = self.store(f"{node.output[0]}.bias", np.clip(bias, limits.min, limits.max).astype(np.int32), units, 0,
                                        added)
 
     def store(self, key, stored, scales, axis, added):
         zero = np.zeros(scales.shape, stored.dtype)
-        self.weights.update({f"{key}/quantized": stored, f"{key}/scale": scales, f"{key}/zero": zero})
+        names = self.named(key, "quantized", "scale", "zero")
+        self.weights.update(zip(names, (stored, scales, zero)))
+        dequantized, = self.named(key, "dequantized")
         added.setdefault(None, []).append(
-            helper.make_node("DequantizeLinear", [f"{key}/quantized", f"{key}/scale", f"{key}/zero"], [f"{key}/dequantized"],
-                             f"{key}:DequantizeLinear", axis=axis))
-        return f"{key}/dequantized"
+            helper.make_node("DequantizeLinear", names, [dequantized], f"{key}:DequantizeLinear", axis=axis))
+        return dequantized
+
+    def named(self, tensor, *parts):
+        return [f"{tensor}{self.suffix}/{part}" for part in parts]
 
     def put(self, added):
         """Nodes in their order, each reading what has been quantized before it."""
