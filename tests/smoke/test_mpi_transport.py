@@ -39,8 +39,8 @@ def test_the_bytes_are_those_of_workers(tmp_path, program, run, solver, ranks):
 
 def ranks_of(launcher):
     """Processes `caffe` that this mpirun has started."""
-    children = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(launcher.pid)], text=True, stdout=subprocess.PIPE).stdout
-    return [int(pid) for pid in re.findall(r"(\d+) caffe\b", children)]
+    children = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(launcher.pid)], text=True, stdout=subprocess.PIPE).stdout
+    return [int(pid) for pid in re.findall(r"(\d+) \S*caffe train\b", children)]
 
 
 def runs(process):
