@@ -76,7 +76,7 @@ def test_every_recipe_is_in_the_readme():
 def test_the_common_failures_have_the_programs_words():
     page = (ROOT / "docs" / "clusters.md").read_text()
     rows = re.search(r"## Common failures\n\n.*\n.*\n((?:\|.*\n)+)", page)[1].splitlines()
-    sources = "".join(file.read_text() for folder in ("src/caffe/distributed", "src/caffe/solvers") for file in
+    sources = "".join(file.read_text() for folder in ("src/caffe/distributed", "src/caffe/mpi_transport", "src/caffe/solvers") for file in
                       (ROOT / folder).glob("*.cpp"))
     sources = re.sub(r'"\s*\n\s*"', "", sources)  # literals that continue
     for row in rows:

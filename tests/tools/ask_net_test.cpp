@@ -96,9 +96,11 @@ TEST_F(AskNetTest, ImagesAreTransformedAsOptionsOrTheDataLayerSay) {
 
 TEST_F(AskNetTest, FoldersAndListsNameImages) {
   Write("list.txt", "red.png 7\nblue.png\n");
-  const Outcome list = Run("classify colors.prototxt --list=list.txt --top=1 --labels=colors.txt");
+  const Outcome list =
+      Run("classify colors.prototxt --image_list=list.txt --top=1 --labels=colors.txt");
   EXPECT_THAT(list.output, AllOf(HasSubstr("red.png"), HasSubstr("blue.png")));
-  EXPECT_EQ(Run("classify colors.prototxt --list=list.txt --batch=2 --short_side=8").status, 0);
+  EXPECT_EQ(Run("classify colors.prototxt --image_list=list.txt --batch=2 --short_side=8").status,
+            0);
   ASSERT_EQ(std::system(("mkdir " + folder_.path("photos") + " && mv " + folder_.path("red.png") +
                          " " + folder_.path("photos/deep.png"))
                             .c_str()),

@@ -89,7 +89,7 @@ std::vector<std::string> FilesOf(const ImageFlags& flags) {
     }
   }
   if (!flags.list.empty()) AddList(flags.list, &files);
-  Require(!files.empty(), "no image is given; name files, folders, -list, -video or -camera");
+  Require(!files.empty(), "no image is given; name files, folders, -image_list, -video or -camera");
   return files;
 }
 
@@ -121,7 +121,7 @@ void ImageFlags::Add(CLI::App& app) {
   app.add_option("images", images, "Image files, and folders of them")
       ->type_name("IMAGE")
       ->default_str("none");
-  app.add_option("--list", list, "A file with the path of an image in each line")
+  app.add_option("--image_list", list, "A file with the path of an image in each line")
       ->type_name("FILE");
   app.add_option("--video", video, "A video, of which each frame is an image")->type_name("FILE");
   app.add_option("--camera", camera, "The number of a camera")->type_name("N")->default_str("none");
@@ -154,7 +154,7 @@ void ImageFlags::Check() const {
   const bool has_files = !images.empty() || !list.empty();
   const int sources = (has_files ? 1 : 0) + (video.empty() ? 0 : 1) + (camera < 0 ? 0 : 1);
   Require(sources == 1, sources == 0 ? "no image is given" : "several sources of images are given",
-          "; name files, folders or -list, or a -video, or a -camera");
+          "; name files, folders or -image_list, or a -video, or a -camera");
   Require(mean_file.empty() || mean_values.empty(),
           "-mean_file and -mean_values exclude each other; give one");
   Require(batch >= 0, "-batch is ", batch, "; it must be positive");
