@@ -250,11 +250,11 @@ void Net::ShareTrainedLayersWith(const Net& other) {
 std::unique_ptr<Net> Net::Share() {
   Require(phase() == TEST, "net '", name(), "' has phase TRAIN; nets for inference can be shared");
   Require(is_allocated(), "net '", name(), "' is only planned; nets that run can be shared");
-  for (const Value* written : WrittenParams(graph())) {
-    throw InvalidArgument(StrCat("net '", name(), "': a forward pass writes '", written->name,
-                                 "', so two threads would; in testing, layers should take their "
-                                 "statistics as they are (use_global_stats)"));
-  }
+  const std::set<const Value*> written = WrittenParams(graph());
+  Require(written.empty(), "net '", name(), "': a forward pass writes '",
+          written.empty() ? "" : (*written.begin())->name,
+          "', so two threads would; in testing, layers should take their statistics as they are "
+          "(use_global_stats)");
   auto net = std::make_unique<Net>(impl_->source.param, impl_->source.options);
   const Device &mine = *impl_->source.device, &theirs = *net->impl_->source.device;
   Require(theirs.kind() == mine.kind() && theirs.identity() == mine.identity(), "net '", name(),
