@@ -7,7 +7,6 @@
 #include <iostream>
 
 #include "caffe/error.hpp"
-#include "caffe/solver_factory.hpp"
 #include "tools/caffe/devices.hpp"
 
 namespace caffe::tools {
@@ -47,22 +46,12 @@ AskCommand::AskCommand(CLI::App& app) {
   AddJsonFlag(app, &json_);
 }
 
-std::unique_ptr<Net> AskCommand::MakeNet() {
-  NetOptions options = net_flags_.ToNetOptions(/*with_backward=*/false);
-  options.keep_all = false;
-  std::unique_ptr<Net> net = net_flags_.MakeNet(model_, TEST, options);
-  Require(!weights_.empty() || net->learnable_params().empty(),
-          "-weights is missing; give the net's .caffemodel");
-  if (!weights_.empty()) LoadWeights(weights_, net.get());
-  return net;
-}
-
 void AskCommand::Run() {
   RequireModel(model_);
   image_flags_.Check();
   names_ = std::make_unique<ClassNames>(labels_);
   UseDevice(gpu_);
-  const std::unique_ptr<Net> net = MakeNet();
+  const std::unique_ptr<Net> net = net_flags_.MakeTrainedNet(model_, weights_);
   ImageFeed::Extents extents = ExtentsOf(*net, model_);
   extents.batch = std::max(image_flags_.batch, 1);
   Prepare(*net);

@@ -1,6 +1,7 @@
 // What the commands that ask a net about images have in common.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "caffe/io/json.hpp"
@@ -28,7 +29,6 @@ class AskCommand : public Command {
   bool prints_json() const { return json_; }
 
  private:
-  std::unique_ptr<Net> MakeNet();
   void Ask(Net& net, ImageFeed& feed, JsonObject* root);
 
   std::string model_, weights_, gpu_, labels_;

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the net's training data layer says; empty where there is none.
+// What the net's first data layer of phase TEST says. Throws InvalidArgument where none does.
 TransformationParameter TransformOfData(const std::string& file) {
   NetParameter net = ReadNetText(file);
   SetNetState(TEST, 0, {}, &net);

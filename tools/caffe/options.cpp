@@ -18,6 +18,7 @@
 #include "caffe/io/solver_position.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/plugin.hpp"
+#include "caffe/solver_factory.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -222,6 +223,15 @@ NetOptions NetFlags::ToNetOptions(bool with_backward) const {
   options.precision = precision.value_or(FP32);
   if (with_backward) options.memory_limit = memory_limit << 20;
   return options;
+}
+
+std::unique_ptr<Net> NetFlags::MakeTrainedNet(const std::string& file,
+                                              const std::string& weights) const {
+  std::unique_ptr<Net> net = MakeNet(file, TEST, ToNetOptions(/*with_backward=*/false));
+  Require(!weights.empty() || net->learnable_params().empty(),
+          "-weights is missing; give the .caffemodel to score");
+  if (!weights.empty()) LoadWeights(weights, net.get());
+  return net;
 }
 
 NetParameter NetFlags::ReadNet(const std::string& file, Phase for_phase, int64_t* read_ahead,

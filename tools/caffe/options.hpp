@@ -64,6 +64,9 @@ struct NetFlags {
   std::unique_ptr<Net> MakeNet(const std::string& file, Phase for_phase, const NetOptions& options,
                                int64_t* read_ahead = nullptr,
                                const std::function<void(NetParameter*)>& prepare = nullptr) const;
+  // The net in `file` for inference, with the weights of a .caffemodel or several, without which a
+  // net that has parameters is refused.
+  std::unique_ptr<Net> MakeTrainedNet(const std::string& file, const std::string& weights) const;
   // Its definition.
   NetParameter ReadNet(const std::string& file, Phase for_phase, int64_t* read_ahead = nullptr,
                        const std::function<void(NetParameter*)>& prepare = nullptr) const;

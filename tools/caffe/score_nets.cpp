@@ -6,7 +6,6 @@
 
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
-#include "caffe/solver_factory.hpp"
 #include "tools/caffe/devices.hpp"
 
 namespace caffe::tools {
@@ -30,17 +29,12 @@ void ScoreCommand::Run() {
   JsonObject root;
   for (const std::string& model : models) {
     if (models.size() > 1) LOG(INFO) << "Net " << model;
-    const std::unique_ptr<Net> made =
-        net_flags_.MakeNet(model, TEST, net_flags_.ToNetOptions(/*with_backward=*/false));
-    Net& net = *made;
-    Require(!weights_.empty() || net.learnable_params().empty(),
-            "-weights is missing; give the .caffemodel to score");
-    if (!weights_.empty()) LoadWeights(weights_, &net);
+    const std::unique_ptr<Net> net = net_flags_.MakeTrainedNet(model, weights_);
     LOG(INFO) << "Running for " << iterations_ << " iterations.";
     JsonObject* result = AddJson(&root, "nets");
     PutJson(result, "net", model);
     PutJson(result, "iterations", iterations_);
-    Score(net, result);
+    Score(*net, result);
   }
   if (json_) std::cout << FormatJson(root);
 }
