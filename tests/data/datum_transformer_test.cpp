@@ -169,6 +169,9 @@ TEST(DatumTransformerTest, WrongOptionsAreNamed) {
   EXPECT_THAT(
       [] { Make("mean_value: 1 mean_value: 2").OutputShape(3, 8, 10); },
       ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("2 mean_value"), HasSubstr("3 channels"))));
+  EXPECT_THAT(
+      [] { Make("mean_value: 1 mean_value: 2").Mean(3); },
+      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("2 mean_value"), HasSubstr("3 channels"))));
 }
 
 }  // namespace

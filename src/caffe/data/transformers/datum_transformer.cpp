@@ -119,15 +119,16 @@ ImageExtents DatumTransformer::OutputExtents(const ImageExtents& image) const {
                                  mean_.planes.extents, ", but the image before cropping is ", image,
                                  "; compute the mean of this data, or use mean_value"));
   }
-  const int means = param_.mean_value_size();
-  if (means > 1 && means != image.channels) {
-    throw InvalidArgument(StrCat("transform_param has ", means,
-                                 " mean_value entries, but the "
-                                 "image has ",
-                                 image.channels, " channels; give one, or one per channel"));
-  }
+  CheckMeanValues(image.channels);
   if (crop_height_ == 0) return image;
   return {image.channels, crop_height_, crop_width_};
+}
+
+void DatumTransformer::CheckMeanValues(int channels) const {
+  const int means = param_.mean_value_size();
+  Require(means <= 1 || means == channels, "transform_param has ", means,
+          " mean_value entries, but the image has ", channels,
+          " channels; give one, or one per channel");
 }
 
 Shape DatumTransformer::OutputShape(int channels, int height, int width) const {
@@ -352,6 +353,7 @@ MeanImage DatumTransformer::Mean(int channels) const {
   if (!mean_.planes.values.empty()) return mean_.planes;
   MeanImage mean;
   if (param_.mean_value_size() == 0) return mean;
+  CheckMeanValues(channels);
   mean.extents = {channels, 1, 1};
   for (int channel = 0; channel < channels; ++channel) mean.values.push_back(MeanOf(channel));
   return mean;

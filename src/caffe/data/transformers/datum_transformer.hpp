@@ -51,7 +51,8 @@ class CAFFE_EXPORT DatumTransformer {
   // is cut on the way. Throws InvalidArgument for an image of floats.
   void Pack(const ImageView& image, uint64_t draw_index, const ImageExtents& slot_extents,
             uint8_t* slot, float* window) const;
-  // What is subtracted: nothing (no values), one value per channel, or the mean image.
+  // What is subtracted: nothing (no values), one value per channel, or the mean image. Throws
+  // InvalidArgument when there are several mean values, but not one per channel.
   MeanImage Mean(int channels) const;
   float scale() const { return param_.scale(); }
 
@@ -78,6 +79,8 @@ class CAFFE_EXPORT DatumTransformer {
   };
 
   void ReadMean();
+  // Throws InvalidArgument unless there is none, one, or one mean_value for each channel.
+  void CheckMeanValues(int channels) const;
   Window ChooseWindow(const ImageExtents& image, uint64_t draw_index) const;
   float MeanOf(int channel) const;
   // The mean image in both orders of channels.
