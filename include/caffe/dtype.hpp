@@ -63,13 +63,20 @@ inline float16::operator float() const {
 #endif
 }
 #elif defined(__FLT16_MAX__)
+namespace internal {
+#if defined(__aarch64__) && !defined(__clang__)
+using Half = __fp16;  // g++ 12 has _Float16 in C alone there
+#else
+using Half = _Float16;
+#endif
+}  // namespace internal
 inline float16::float16(float value)
-    : bits(std::bit_cast<uint16_t>(static_cast<_Float16>(value))) {}
+    : bits(std::bit_cast<uint16_t>(static_cast<internal::Half>(value))) {}
 inline float16::operator float() const {
-  return static_cast<float>(std::bit_cast<_Float16>(bits));
+  return static_cast<float>(std::bit_cast<internal::Half>(bits));
 }
 #else
-#error "this compiler has no _Float16; use g++ 12 or newer on x86-64"
+#error "this compiler has no _Float16; use g++ 12 or newer on x86-64 or Arm"
 #endif
 
 inline bfloat16::bfloat16(float value) {

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "caffe/core/address_sanitizer.hpp"
-#include "caffe/cpu/onednn.hpp"
+#include "caffe/cpu/processor.hpp"
 #include "caffe/device/device.hpp"
 #include "caffe/error.hpp"
 
@@ -23,20 +23,12 @@ std::string ModelName() {
   return "unknown processor";
 }
 
-const char* InstructionSet() {
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512bf16")) return "AVX-512 with BF16";
-  if (__builtin_cpu_supports("avx512f")) return "AVX-512";
-  if (__builtin_cpu_supports("avx2")) return "AVX2";
-  return "SSE2";
-}
-
 class CpuDevice final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::kCpu; }
   std::string description() const override {
-    return StrCat(ModelName(), ", ", num_threads(), " threads, ", InstructionSet(), ", oneDNN ",
-                  OneDnnVersion());
+    return StrCat(ModelName(), ", ", num_threads(), " threads, ", InstructionSet(),
+                  DescriptionParts());
   }
   int num_threads() const override { return omp_get_max_threads(); }
 

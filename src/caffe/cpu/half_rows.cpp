@@ -1,7 +1,9 @@
 #include "caffe/cpu/half_rows.hpp"
 
+#ifdef __x86_64__
 #include <cpuid.h>
 #include <immintrin.h>
+#endif
 
 #include "caffe/cpu/parallel.hpp"
 
@@ -13,6 +15,7 @@ CAFFE_CPU_CLONES void ConvertEach(const From* __restrict x, To* __restrict y, in
   for (int64_t i = 0; i < count; ++i) y[i] = To(static_cast<float>(x[i]));
 }
 
+#ifdef __x86_64__
 // g++ 12 does not vectorise conversions of _Float16, so these use the instruction.
 __attribute__((target("avx,f16c"))) void ConvertByF16c(const float16* x, float* y, int64_t count) {
   int64_t i = 0;
@@ -38,21 +41,28 @@ bool CpuidHasF16c() {
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
-bool HasF16c() {
-  static const bool has = CpuidHasF16c() && __builtin_cpu_supports("avx") != 0;
-  return has;
+template <typename From, typename To>
+void ConvertHalf(const From* x, To* y, int64_t count) {
+  static const bool has_f16c = CpuidHasF16c() && __builtin_cpu_supports("avx") != 0;
+  has_f16c ? ConvertByF16c(x, y, count) : ConvertEach(x, y, count);
 }
+#else
+template <typename From, typename To>
+void ConvertHalf(const From* x, To* y, int64_t count) {
+  ConvertEach(x, y, count);
+}
+#endif
 
 }  // namespace
 
 void ConvertRow(const float16* x, float* y, int64_t count) {
-  HasF16c() ? ConvertByF16c(x, y, count) : ConvertEach(x, y, count);
+  ConvertHalf(x, y, count);
 }
 void ConvertRow(const bfloat16* x, float* y, int64_t count) {
   ConvertEach(x, y, count);
 }
 void ConvertRow(const float* x, float16* y, int64_t count) {
-  HasF16c() ? ConvertByF16c(x, y, count) : ConvertEach(x, y, count);
+  ConvertHalf(x, y, count);
 }
 void ConvertRow(const float* x, bfloat16* y, int64_t count) {
   ConvertEach(x, y, count);

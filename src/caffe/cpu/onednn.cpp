@@ -1,5 +1,7 @@
 #include "caffe/cpu/onednn.hpp"
 
+#include "caffe/cpu/processor.hpp"
+
 namespace caffe::cpu {
 
 const dnnl::engine& OneDnnEngine() {
@@ -12,16 +14,17 @@ dnnl::stream& OneDnnStream() {
   return stream;
 }
 
-std::string OneDnnVersion() {
+namespace {
+
+const DescriptionPart version([] {
   const dnnl_version_t& version = *dnnl::version();
-  return StrCat(version.major, ".", version.minor, ".", version.patch);
-}
+  return StrCat("oneDNN ", version.major, ".", version.minor, ".", version.patch);
+});
+
+}  // namespace
 
 bool OneDnnComputes(DType dtype) {
-  static const bool has_bfloat16 = [] {
-    __builtin_cpu_init();  // kernels are registered before main() begins
-    return __builtin_cpu_supports("avx512bf16") != 0;
-  }();
+  static const bool has_bfloat16 = MultipliesBFloat16();
   return dtype == DType::kFloat || (dtype == DType::kBFloat16 && has_bfloat16);
 }
 

@@ -13,8 +13,6 @@ namespace caffe::cpu {
 
 const dnnl::engine& OneDnnEngine();
 dnnl::stream& OneDnnStream();
-// "2.6.3": of the library that is loaded.
-std::string OneDnnVersion();
 
 // True for float and, where the processor multiplies it natively, bfloat16.
 bool OneDnnComputes(DType dtype);
