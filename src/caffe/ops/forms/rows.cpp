@@ -1,0 +1,31 @@
+#include "caffe/ops/forms/fields.hpp"
+#include "caffe/ops/loss.hpp"
+#include "caffe/ops/row_norm.hpp"
+
+namespace caffe::ops {
+
+CAFFE_FIELDS(Softmax, axis)
+CAFFE_FIELDS(Mvn, axis, divides, eps, eps_in_root)
+
+static void CheckOperands(const Softmax& op, const OperandCheck& check) {
+  check.AtMost(1);
+  OperandCheck::SameShape(check.input(0), check.output());
+  OperandCheck::Axis(op.axis, check.output());
+  for (const TensorDesc* operand : {&check.input(0), &check.output()}) {
+    OperandCheck::IsPlain(*operand);
+    Require(operand->dtype != DType::kUInt8, "the softmax of bytes");
+  }
+}
+
+static void CheckOperands(const Mvn& op, const OperandCheck& check) {
+  check.AtMost(1);
+  check.AllLikeOutput();
+  OperandCheck::IsPlain(check.output());
+  Require(op.axis >= 0 && op.axis <= check.output().shape.num_axes(), "rows from axis ", op.axis,
+          " of ", check.output().shape);
+}
+
+CAFFE_REGISTER_OP_FORM(Softmax);
+CAFFE_REGISTER_OP_FORM(Mvn);
+
+}  // namespace caffe::ops
