@@ -36,6 +36,7 @@ test=(
   python3-pytest python3-lmdb python3-h5py python3-pil python3-pydot graphviz
   python3-tqdm python3-matplotlib python3-nbclient python3-ipykernel python3-yaml
   openmpi-bin libopenmpi-dev iproute2 shellcheck faketime
+  g++-aarch64-linux-gnu qemu-user
 )
 develop=(clang-format clang-tidy)
 # Debian 12's first clang with half floats, or Ubuntu's own.

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/layer_position.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/io/text_format.hpp"
+#include "caffe/net/compiled_program.hpp"
 #include "caffe/net/first_non_finite.hpp"
 #include "caffe/net/net_impl.hpp"
 #include "caffe/net/training_net.hpp"
 #include "caffe/net/weights.hpp"
+#include "caffe/version.hpp"
 
 namespace caffe {
 namespace {
@@ -284,6 +287,21 @@ void Net::Save(const std::string& file, bool write_diff) const {
   NetParameter trained;
   ToProto(&trained, write_diff);
   WriteBinaryProto(file, trained);
+}
+
+void Net::SaveProgram(const std::string& file) {
+  Require(phase() == TEST, "net '", name(), "' has phase TRAIN; nets for inference are compiled");
+  Require(is_allocated(), "net '", name(), "' is only planned; nets that run are compiled");
+  Require(impl_->source.device->kind() == DeviceKind::kCpu, "net '", name(), "' runs on ",
+          impl_->source.device->description(), "; programs are compiled for processors");
+  Reshape();
+  const ThreadClaim::Scope scope = impl_->Claim();
+  impl_->plan.executor().PrepareCopies();
+  runtime::ProgramFile program =
+      MakeProgram(graph(), impl_->plan.bindings(), input_names(), output_names());
+  program.net = name();
+  program.made_by = StrCat("Cortado ", CAFFE_VERSION);
+  WriteFileAtomically(file, runtime::WriteProgram(program));
 }
 
 void Net::ToHDF5(const std::string& file, bool write_diff) const {

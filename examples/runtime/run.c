@@ -1,0 +1,91 @@
+/* Runs a compiled net: cortado_run NET.cortado [-threads N] [-times N] [INPUT.raw ...]
+ *
+ * Each file holds the numbers of one input, in the input's type; inputs without a file are 0. Prints
+ * the outputs, a number a line; with -times also how long each of so many runs took. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cortado/runtime.h"
+
+static int fail(void) {
+  fprintf(stderr, "cortado_run: %s\n", cortado_error());
+  return 1;
+}
+
+static size_t element_bytes(enum cortado_type type) {
+  if (type == CORTADO_FLOAT64) return 8;
+  if (type == CORTADO_FLOAT32) return 4;
+  return type == CORTADO_UINT8 ? 1 : 2;
+}
+
+static int fill(const cortado_tensor* tensor, const char* path) {
+  const size_t wanted = (size_t)tensor->count * element_bytes(tensor->type);
+  FILE* file = fopen(path, "rb");
+  size_t got = 0;
+  if (file != NULL) {
+    got = fread(tensor->data, 1, wanted, file);
+    fclose(file);
+  }
+  if (got == wanted) return 0;
+  fprintf(stderr, "cortado_run: %s: %zu bytes can be read; input '%s' takes %zu\n", path, got,
+          tensor->name, wanted);
+  return 1;
+}
+
+static int print(const cortado_tensor* tensor) {
+  if (tensor->type != CORTADO_FLOAT32) {
+    fprintf(stderr, "cortado_run: output '%s' is not of floats\n", tensor->name);
+    return 1;
+  }
+  printf("%s", tensor->name);
+  for (int axis = 0; axis < tensor->axes; ++axis) printf(" %lld", (long long)tensor->shape[axis]);
+  printf("\n");
+  for (int64_t i = 0; i < tensor->count; ++i) printf("%.9g\n", ((const float*)tensor->data)[i]);
+  return 0;
+}
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+int main(int argc, char** argv) {
+  int times = 0, first = 2, input = 0;
+  cortado_tensor tensor;
+  cortado_net* net;
+  if (argc < 2) {
+    fprintf(stderr, "usage: %s NET.cortado [-threads N] [-times N] [INPUT.raw ...]\n", argv[0]);
+    return 1;
+  }
+  for (; first + 1 < argc && argv[first][0] == '-'; first += 2) {
+    const int number = atoi(argv[first + 1]);
+    if (strcmp(argv[first], "-times") == 0) {
+      times = number;
+    } else if (strcmp(argv[first], "-threads") != 0 || cortado_set_threads(number) != 0) {
+      fprintf(stderr, "cortado_run: %s %s\n", argv[first], cortado_error());
+      return 1;
+    }
+  }
+  const double start = now();
+  net = cortado_open(argv[1]);
+  if (net == NULL) return fail();
+  if (times > 0) fprintf(stderr, "opened in %.3f ms\n", 1e3 * (now() - start));
+  for (; first < argc; ++first, ++input) {
+    if (cortado_input(net, input, &tensor) != 0) return fail();
+    if (fill(&tensor, argv[first]) != 0) return 1;
+  }
+  if (cortado_run(net) != 0) return fail();
+  for (int output = 0; cortado_output(net, output, &tensor) == 0; ++output) {
+    if (print(&tensor) != 0) return 1;
+  }
+  for (int i = 0; i < times; ++i) {
+    const double begin = now();
+    if (cortado_run(net) != 0) return fail();
+    fprintf(stderr, "%.3f ms\n", 1e3 * (now() - begin));
+  }
+  cortado_close(net);
+  return 0;
+}

@@ -1,0 +1,169 @@
+#include "caffe/net/compiled_program.hpp"
+
+#include <map>
+#include <set>
+
+#include "caffe/device/device.hpp"
+#include "caffe/error.hpp"
+#include "caffe/graph/layer_place.hpp"
+#include "caffe/graph/weight_copies.hpp"
+#include "caffe/ops/constant.hpp"
+#include "caffe/ops/convert.hpp"
+#include "caffe/ops/pack.hpp"
+#include "caffe/tensor/synced_tensor.hpp"
+
+namespace caffe {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+class ProgramMaker {
+ public:
+  ProgramMaker(const Graph& graph, const Bindings& bindings) : graph_(graph), bindings_(bindings) {
+    program_.activation_bytes = graph.arena_bytes;
+    for (const WeightCopy& copy : WeightCopies(graph)) {
+      made_ahead_.insert(copy.node);
+      for (const Value* result : copy.results) copies_.insert(result);
+    }
+  }
+
+  void AddSteps() {
+    for (const Node* node : graph_.ScheduledNodes()) {
+      if (node->direction == Direction::kForward) AddStep(*node);
+    }
+  }
+  int TensorOf(const Value* value);
+  // The same in plain order, as callers read blobs.
+  int PlainTensorOf(const Value* value);
+  runtime::ProgramFile Take() { return std::move(program_); }
+  runtime::ProgramFile& program() { return program_; }
+
+ private:
+  std::string WhereOf(const Node& node) const {
+    return PlaceOf(graph_.calls[static_cast<size_t>(node.layers.front())].layer->param());
+  }
+  void AddStep(const Node& node);
+  bool IsConstant(const Value* value) const {
+    return value->kind == ValueKind::kParam || copies_.count(value) > 0;
+  }
+  void SetConstant(const TensorView& bytes, runtime::ProgramFile::Tensor* tensor) const;
+  int64_t PlaceOfOwn(const TensorDesc& desc);
+
+  template <typename Operands>
+  std::vector<int> TensorsOf(const Operands& operands) {
+    std::vector<int> numbers;
+    for (const Value* value : operands) numbers.push_back(value == nullptr ? -1 : TensorOf(value));
+    return numbers;
+  }
+
+  const Graph& graph_;
+  const Bindings& bindings_;
+  runtime::ProgramFile program_;
+  std::set<const Node*> made_ahead_;
+  std::set<const Value*> copies_;                  // of weights
+  std::map<const Value*, const Value*> unpacked_;  // what a packed one was
+  std::map<const Value*, int> numbers_;
+};
+
+void ProgramMaker::AddStep(const Node& node) {
+  if (node.op.As<ops::PackWeights>() != nullptr) {
+    unpacked_[node.outputs[0]] = node.inputs[0];
+    return;
+  }
+  if (made_ahead_.count(&node) > 0) return;
+  if (const auto* constant = node.op.As<ops::Constant>()) {
+    const Value* const value = node.outputs[0];
+    const TensorDesc floats{value->desc.shape, DType::kFloat};
+    runtime::ProgramFile::Tensor tensor{value->name, floats, -1, nullptr};
+    SetConstant({floats, const_cast<float*>(constant->values->data())}, &tensor);
+    Require(value->desc.dtype == DType::kFloat, WhereOf(node), ": a constant of ",
+            Name(value->desc.dtype), "; compile the net in FP32");
+    numbers_[value] = static_cast<int>(program_.tensors.size());
+    program_.tensors.push_back(std::move(tensor));
+    return;
+  }
+  const std::string where = WhereOf(node);
+  if (!runtime::CanHold(node.op)) {
+    throw Unsupported(StrCat(where, " runs ", node.op.name(),
+                             ", which compiled programs do not have; cut the net before this layer "
+                             "and compute the rest outside"));
+  }
+  for (const Value* output : node.outputs) {
+    Require(output == nullptr || output->desc.count() > 0, where, " makes '",
+            output == nullptr ? "" : output->name, "', which has no elements");
+  }
+  program_.steps.push_back(
+      {where, node.op, node.signature, TensorsOf(node.inputs), TensorsOf(node.outputs)});
+}
+
+void ProgramMaker::SetConstant(const TensorView& view, runtime::ProgramFile::Tensor* tensor) const {
+  const std::shared_ptr<void> memory = graph_.options.device->Allocate(view.bytes());
+  CopyTensor(view, {tensor->desc, memory.get()});
+  tensor->constant = memory;
+}
+
+// Behind the plan's arena: blobs that the caller sees, and states.
+int64_t ProgramMaker::PlaceOfOwn(const TensorDesc& desc) {
+  const auto aligned = [](int64_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  const int64_t place = aligned(program_.activation_bytes);
+  program_.activation_bytes = place + aligned(static_cast<int64_t>(desc.bytes()));
+  return place;
+}
+
+int ProgramMaker::TensorOf(const Value* value) {
+  const auto packed = unpacked_.find(value);
+  if (packed != unpacked_.end()) return TensorOf(packed->second);
+  const auto [known, is_new] =
+      numbers_.try_emplace(value, static_cast<int>(program_.tensors.size()));
+  if (!is_new) return known->second;
+  runtime::ProgramFile::Tensor tensor{value->name, value->desc, value->arena_offset, nullptr};
+  if (IsConstant(value)) {
+    SetConstant(bindings_[static_cast<size_t>(value->id)]->View(), &tensor);
+  } else if (tensor.offset < 0) {
+    tensor.offset = PlaceOfOwn(value->desc);
+  }
+  program_.tensors.push_back(std::move(tensor));
+  return known->second;
+}
+
+int ProgramMaker::PlainTensorOf(const Value* value) {
+  const int number = TensorOf(value);
+  if (value->desc.layout == Layout::kPlain) return number;
+  const TensorDesc plain{value->desc.shape, value->desc.dtype};
+  const DType compute = plain.dtype == DType::kDouble ? DType::kDouble : DType::kFloat;
+  program_.tensors.push_back({value->name, plain, PlaceOfOwn(plain), nullptr});
+  const int result = static_cast<int>(program_.tensors.size()) - 1;
+  program_.steps.push_back({StrCat("output '", value->name, "'"),
+                            ops::Reorder{},
+                            {plain.dtype, compute},
+                            {number},
+                            {result}});
+  return result;
+}
+
+}  // namespace
+
+runtime::ProgramFile MakeProgram(const Graph& graph, const Bindings& bindings,
+                                 const std::vector<std::string>& inputs,
+                                 const std::vector<std::string>& outputs) {
+  ProgramMaker maker(graph, bindings);
+  maker.AddSteps();
+  for (const std::string& name : inputs) {
+    const auto external = graph.external_data.find(name);
+    const Value* const value =
+        external != graph.external_data.end() ? external->second : graph.blobs.at(name);
+    const int number = maker.TensorOf(value);
+    maker.program().tensors[static_cast<size_t>(number)].name = name;
+    maker.program().inputs.push_back(number);
+  }
+  for (const std::string& name : outputs) {
+    const int number = maker.PlainTensorOf(graph.blobs.at(name));
+    maker.program().tensors[static_cast<size_t>(number)].name = name;
+    maker.program().outputs.push_back(number);
+  }
+  return maker.Take();
+}
+
+}  // namespace caffe

@@ -1,0 +1,162 @@
+#include "caffe/runtime/context.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "caffe/error.hpp"
+
+namespace caffe::runtime {
+namespace {
+
+std::vector<OperandDesc> Describe(const std::vector<int>& numbers, const ProgramFile& file) {
+  std::vector<OperandDesc> operands;
+  for (const int number : numbers) {
+    OperandDesc& operand = operands.emplace_back();
+    operand.present = number >= 0;
+    if (number < 0) continue;
+    const ProgramFile::Tensor& tensor = file.tensors[static_cast<size_t>(number)];
+    static_cast<TensorDesc&>(operand) = tensor.desc;
+    operand.may_be_packed = tensor.offset < 0;
+  }
+  return operands;
+}
+
+Kernel Find(const ProgramFile::Step& step, const ProgramFile& file, Device& device) {
+  const std::vector<OperandDesc> inputs = Describe(step.inputs, file);
+  const std::vector<OperandDesc> outputs = Describe(step.outputs, file);
+  std::string tried;
+  for (const KernelCandidate& candidate :
+       KernelRegistry::Get().Candidates(device.kind(), step.op.type())) {
+    if (!candidate.Serves(step.signature)) continue;
+    KernelOrRefusal answer = candidate.factory({step.op, inputs, outputs, device, {}});
+    if (Kernel* kernel = std::get_if<Kernel>(&answer)) return std::move(*kernel);
+    tried += StrCat("; ", candidate.name, ": ", std::get<Refusal>(answer).reason);
+  }
+  throw Unsupported(StrCat(step.where, ": this build has no kernel for ", step.op.name(), " of ",
+                           Name(step.signature.data), tried));
+}
+
+}  // namespace
+
+Context::Context(ProgramFile file)
+    : program_(std::make_shared<LoadedProgram>(std::move(file))),
+      device_(MakeDevice(DeviceKind::kCpu)) {
+  Prepare();
+  DropConstants();
+}
+
+Context::Context(const Context& other) : program_(other.program_), device_(other.device_) {
+  Prepare();
+}
+
+Context::~Context() = default;
+
+void Context::Prepare() {
+  const ProgramFile& file = program_->file;
+  activations_ = device_->Allocate(static_cast<size_t>(file.activation_bytes));
+  size_t workspace_bytes = 0;
+  for (size_t i = 0; i < file.steps.size(); ++i) {
+    steps_.push_back(WithContext(file.steps[i].where, [&] { return Choose(i); }));
+    workspace_bytes = std::max(workspace_bytes, steps_.back().kernel.workspace_bytes);
+  }
+  workspace_ = device_->Allocate(workspace_bytes);
+}
+
+TensorView Context::View(int tensor) const {
+  TensorView view;
+  if (tensor < 0) return view;
+  const ProgramFile::Tensor& of = program_->file.tensors[static_cast<size_t>(tensor)];
+  static_cast<TensorDesc&>(view) = of.desc;
+  // Kernels write no inputs but activations.
+  view.data = of.offset < 0 ? const_cast<void*>(of.constant.get())
+                            : static_cast<char*>(activations_.get()) + of.offset;
+  return view;
+}
+
+Context::Step Context::Choose(size_t index) {
+  const ProgramFile::Step& planned = program_->file.steps[index];
+  Step step{Find(planned, program_->file, *device_), {}, {}};
+  for (const int input : planned.inputs) step.inputs.push_back(View(input));
+  for (const int output : planned.outputs) step.outputs.push_back(View(output));
+  if (step.kernel.packed_weights) Pack(index, step.kernel, &step);
+  return step;
+}
+
+void Context::Pack(size_t index, const Kernel& kernel, Step* step) {
+  LoadedProgram::Packed& packed = program_->packed[index];
+  const PackedOperand& wanted = *kernel.packed_weights;
+  TensorView& weights = step->inputs[static_cast<size_t>(wanted.operand)];
+  TensorView bytes;
+  bytes.shape = Shape{static_cast<int64_t>(wanted.bytes)};
+  bytes.dtype = DType::kUInt8;
+  if (packed.bytes == nullptr) {
+    packed = {wanted.operand, device_->Allocate(wanted.bytes), wanted.bytes};
+    bytes.data = packed.bytes.get();
+    const std::shared_ptr<void> workspace = device_->Allocate(wanted.workspace_bytes);
+    KernelContext context;
+    context.inputs = {&weights, 1};
+    context.outputs = {&bytes, 1};
+    context.workspace = workspace.get();
+    context.stream = &device_->compute_stream();
+    wanted.convert(context);
+  }
+  CAFFE_ASSERT(packed.size == wanted.bytes && packed.operand == wanted.operand, packed.size);
+  bytes.data = packed.bytes.get();
+  weights = bytes;
+}
+
+// Weights that are read in a kernel's order only are not kept in that of the file, too.
+void Context::DropConstants() {
+  std::set<int> read;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const std::vector<int>& inputs = program_->file.steps[i].inputs;
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      const LoadedProgram::Packed& packed = program_->packed[i];
+      if (packed.bytes == nullptr || packed.operand != static_cast<int>(k)) read.insert(inputs[k]);
+    }
+  }
+  read.insert(program_->file.outputs.begin(), program_->file.outputs.end());
+  for (size_t i = 0; i < program_->file.tensors.size(); ++i) {
+    if (read.count(static_cast<int>(i)) == 0) program_->file.tensors[i].constant.reset();
+  }
+}
+
+size_t Context::num_inputs() const {
+  return program_->file.inputs.size();
+}
+
+size_t Context::num_outputs() const {
+  return program_->file.outputs.size();
+}
+
+const std::string& Context::input_name(size_t i) const {
+  return program_->file.tensors[static_cast<size_t>(program_->file.inputs.at(i))].name;
+}
+
+const std::string& Context::output_name(size_t i) const {
+  return program_->file.tensors[static_cast<size_t>(program_->file.outputs.at(i))].name;
+}
+
+TensorView Context::input(size_t i) const {
+  return View(program_->file.inputs.at(i));
+}
+
+TensorView Context::output(size_t i) const {
+  return View(program_->file.outputs.at(i));
+}
+
+void Context::RunStep(const Step& step) const {
+  KernelContext context;
+  context.inputs = step.inputs;
+  context.outputs = step.outputs;
+  context.workspace = workspace_.get();
+  context.stream = &device_->compute_stream();
+  step.kernel.run(context);
+}
+
+void Context::Run() {
+  for (size_t i = 0; i < steps_.size(); ++i)
+    WithContext(program_->file.steps[i].where, [&] { RunStep(steps_[i]); });
+}
+
+}  // namespace caffe::runtime

@@ -1,0 +1,257 @@
+#include "caffe/runtime/program_file.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "caffe/core/bytes.hpp"
+#include "caffe/ops/op_form.hpp"
+
+namespace caffe::runtime {
+namespace {
+
+// Magic, version, checksum of what follows, size of the head. The head follows, then the constants,
+// each filled up to whole lines of the cache.
+constexpr std::string_view kMagic{
+    "\x89"
+    "cortado\r\n\x1a\n\0\0\0\0",
+    16};
+constexpr uint32_t kVersion = 1;
+constexpr size_t kAlignment = 64;
+constexpr size_t kPreambleBytes = kMagic.size() + sizeof(uint32_t) + 2 * sizeof(uint64_t);
+
+size_t Aligned(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Tells a damaged file from a whole one; eight bytes at a time, because weights are many.
+uint64_t Checksum(std::span<const char> bytes) {
+  uint64_t sum = 0x9e3779b97f4a7c15u;
+  const auto mix = [&](uint64_t word) {
+    sum = (sum ^ word) * 0xff51afd7ed558ccdu;
+    sum ^= sum >> 32;
+  };
+  size_t at = 0;
+  for (; at + 8 <= bytes.size(); at += 8) {
+    uint64_t word;
+    std::memcpy(&word, bytes.data() + at, 8);
+    mix(word);
+  }
+  uint64_t rest = bytes.size() << 56;
+  std::memcpy(&rest, bytes.data() + at, bytes.size() - at);
+  mix(rest);
+  return sum;
+}
+
+void WriteDesc(const TensorDesc& desc, ByteWriter& out) {
+  out.Number(static_cast<uint8_t>(desc.dtype));
+  out.Number(static_cast<uint8_t>(desc.layout));
+  out.Number(static_cast<uint32_t>(desc.shape.num_axes()));
+  for (const int64_t extent : desc.shape.dims()) out.Number(extent);
+}
+
+DType ReadType(ByteReader& in) {
+  const auto number = in.Number<uint8_t>();
+  for (const DType dtype :
+       {DType::kDouble, DType::kFloat, DType::kFloat16, DType::kBFloat16, DType::kUInt8}) {
+    if (number == static_cast<uint8_t>(dtype)) return dtype;
+  }
+  throw InvalidArgument(
+      StrCat("byte ", in.position() - 1, " is ", int{number}, ", which names no type of numbers"));
+}
+
+TensorDesc ReadDesc(ByteReader& in) {
+  TensorDesc desc;
+  desc.dtype = ReadType(in);
+  desc.layout = in.Number<bool>() ? Layout::kChannelsLast : Layout::kPlain;
+  std::vector<int64_t> dims(in.Count(sizeof(int64_t)));
+  for (int64_t& extent : dims) extent = in.Number<int64_t>();
+  desc.shape = Shape(std::move(dims));
+  Require(desc.shape.count() > 0, "a tensor of ", desc.shape, " has no elements");
+  Require(desc.layout == Layout::kPlain || desc.shape.num_axes() == 4, "a tensor of ", desc.shape,
+          " is channels-last, which takes 4 axes");
+  return desc;
+}
+
+void WriteNumbers(const std::vector<int>& numbers, ByteWriter& out) {
+  out.Number(static_cast<uint32_t>(numbers.size()));
+  for (const int number : numbers) out.Number(static_cast<int32_t>(number));
+}
+
+std::vector<int> ReadNumbers(ByteReader& in, size_t tensors, int least) {
+  std::vector<int> numbers(in.Count(sizeof(int32_t)));
+  for (int& number : numbers) {
+    number = in.Number<int32_t>();
+    Require(number >= least && number < static_cast<int>(tensors), "tensor ", number,
+            " is named, of ", tensors);
+  }
+  return numbers;
+}
+
+const OpForm& FormOf(const std::string& name, const std::string& where) {
+  const OpForm* const form = OpForms::Get().Find(name);
+  if (form == nullptr) {
+    throw Unsupported(StrCat(where, ": ", name,
+                             " is not among the ops that compiled programs run; cut the net before "
+                             "it, and compute the rest outside"));
+  }
+  return *form;
+}
+
+void WriteStep(const ProgramFile::Step& step, ByteWriter& out) {
+  const std::string name(step.op.name());
+  const OpForm& form = FormOf(name, step.where);
+  out.Text(step.where);
+  out.Text(name);
+  form.write(step.op, out);
+  out.Number(static_cast<uint8_t>(step.signature.data));
+  out.Number(static_cast<uint8_t>(step.signature.compute));
+  WriteNumbers(step.inputs, out);
+  WriteNumbers(step.outputs, out);
+}
+
+OperandCheck::Descs Operands(const std::vector<int>& numbers,
+                             const std::vector<ProgramFile::Tensor>& tensors) {
+  OperandCheck::Descs descs;
+  for (const int number : numbers)
+    descs.push_back(number < 0 ? nullptr : &tensors[static_cast<size_t>(number)].desc);
+  return descs;
+}
+
+ProgramFile::Step ReadStep(const std::vector<ProgramFile::Tensor>& tensors, ByteReader& in) {
+  const std::string where = in.Text(), name = in.Text();
+  const OpForm& form = FormOf(name, where);
+  return WithContext(where, [&] {
+    ProgramFile::Step step{where, form.read(in), {}, {}, {}};
+    step.signature.data = ReadType(in);
+    step.signature.compute = ReadType(in);
+    step.inputs = ReadNumbers(in, tensors.size(), -1);
+    step.outputs = ReadNumbers(in, tensors.size(), -1);
+    for (const int output : step.outputs)
+      Require(output < 0 || tensors[static_cast<size_t>(output)].offset >= 0, "tensor ", output,
+              " is written, but is a constant");
+    form.check(step.op, {Operands(step.inputs, tensors), Operands(step.outputs, tensors),
+                         step.signature.data});
+    return step;
+  });
+}
+
+ProgramFile::Tensor ReadTensor(int64_t activation_bytes, ByteReader& in) {
+  ProgramFile::Tensor tensor;
+  tensor.name = in.Text();
+  tensor.desc = ReadDesc(in);
+  tensor.offset = in.Number<int64_t>();
+  const auto bytes = static_cast<int64_t>(tensor.desc.bytes());
+  Require(tensor.offset == -1 ||
+              (tensor.offset >= 0 && tensor.offset % static_cast<int64_t>(kAlignment) == 0 &&
+               tensor.offset <= activation_bytes - bytes),
+          "tensor '", tensor.name, "' of ", bytes, " bytes lies at ", tensor.offset, " of ",
+          activation_bytes);
+  return tensor;
+}
+
+std::shared_ptr<void> AllocateLines(size_t bytes) {
+  void* const memory = std::aligned_alloc(kAlignment, Aligned(std::max<size_t>(bytes, 1)));
+  if (memory == nullptr) throw DeviceError(StrCat("out of memory asking for ", bytes, " bytes"));
+  return {memory, std::free};
+}
+
+void ReadConstants(ByteReader& in, std::vector<ProgramFile::Tensor>* tensors) {
+  for (ProgramFile::Tensor& tensor : *tensors) {
+    if (tensor.offset >= 0) continue;
+    const size_t bytes = tensor.desc.bytes();
+    const std::span<const char> stored = in.Take(Aligned(bytes));
+    const std::shared_ptr<void> memory = AllocateLines(bytes);
+    std::memcpy(memory.get(), stored.data(), bytes);
+    tensor.constant = memory;
+  }
+  Require(in.left() == 0, in.left(), " bytes follow the last weights");
+}
+
+ProgramFile ReadHead(ByteReader in) {
+  ProgramFile program;
+  program.net = in.Text();
+  program.made_by = in.Text();
+  program.activation_bytes = in.Number<int64_t>();
+  // A tensor's least entry has a name, types, axes and an offset.
+  const size_t tensors = in.Count(18);
+  for (size_t i = 0; i < tensors; ++i)
+    program.tensors.push_back(ReadTensor(program.activation_bytes, in));
+  int64_t most = 0;
+  for (const ProgramFile::Tensor& tensor : program.tensors)
+    most += static_cast<int64_t>(Aligned(tensor.desc.bytes()));
+  Require(program.activation_bytes >= 0 && program.activation_bytes <= most, "activations take ",
+          program.activation_bytes, " bytes, but all tensors only ", most);
+  program.inputs = ReadNumbers(in, tensors, 0);
+  program.outputs = ReadNumbers(in, tensors, 0);
+  for (const int input : program.inputs)
+    Require(program.tensors[static_cast<size_t>(input)].offset >= 0, "input ", input,
+            " is a constant");
+  const size_t steps = in.Count(16);
+  for (size_t i = 0; i < steps; ++i) program.steps.push_back(ReadStep(program.tensors, in));
+  Require(in.left() == 0, in.left(), " bytes follow the last step");
+  return program;
+}
+
+}  // namespace
+
+bool CanHold(const Op& op) {
+  return OpForms::Get().Find(op.name()) != nullptr;
+}
+
+std::string WriteProgram(const ProgramFile& program) {
+  ByteWriter head;
+  head.Text(program.net);
+  head.Text(program.made_by);
+  head.Number(program.activation_bytes);
+  head.Number(static_cast<uint32_t>(program.tensors.size()));
+  for (const ProgramFile::Tensor& tensor : program.tensors) {
+    head.Text(tensor.name);
+    WriteDesc(tensor.desc, head);
+    head.Number(tensor.offset);
+  }
+  WriteNumbers(program.inputs, head);
+  WriteNumbers(program.outputs, head);
+  head.Number(static_cast<uint32_t>(program.steps.size()));
+  for (const ProgramFile::Step& step : program.steps) WriteStep(step, head);
+
+  ByteWriter body;
+  body.Number(static_cast<uint64_t>(head.bytes().size()));
+  body.Append(head.bytes().data(), head.bytes().size());
+  for (const ProgramFile::Tensor& tensor : program.tensors) {
+    if (tensor.offset >= 0) continue;
+    const size_t bytes = tensor.desc.bytes();
+    body.Append(tensor.constant.get(), bytes);
+    body.Append(std::string(Aligned(bytes) - bytes, '\0').data(), Aligned(bytes) - bytes);
+  }
+  return SealProgram(body.bytes());
+}
+
+std::string SealProgram(std::string_view body) {
+  ByteWriter file;
+  file.Append(kMagic.data(), kMagic.size());
+  file.Number(kVersion);
+  file.Number(Checksum(body));
+  file.Append(body.data(), body.size());
+  return file.bytes();
+}
+
+ProgramFile ReadProgram(std::span<const char> bytes) {
+  Require(bytes.size() >= kPreambleBytes && std::equal(kMagic.begin(), kMagic.end(), bytes.begin()),
+          "it is no compiled program (caffe compile writes them)");
+  ByteReader in(bytes.subspan(kMagic.size()));
+  const auto version = in.Number<uint32_t>();
+  Require(version == kVersion, "it is of format ", version, ", but this library reads format ",
+          kVersion, "; compile the net again");
+  const auto checksum = in.Number<uint64_t>();
+  const std::span<const char> body = bytes.subspan(bytes.size() - in.left());
+  Require(Checksum(body) == checksum, "it is damaged: its checksum is not that of its bytes");
+  const auto head_bytes = in.Number<uint64_t>();
+  Require(head_bytes <= in.left(), "its head of ", head_bytes, " bytes is longer than the file");
+  ProgramFile program = ReadHead(ByteReader(in.Take(static_cast<size_t>(head_bytes))));
+  ReadConstants(in, &program.tensors);
+  return program;
+}
+
+}  // namespace caffe::runtime

@@ -1,0 +1,136 @@
+"""caffe compile and the runtime library: the same numbers here, without oneDNN and on another processor."""
+import os
+import pathlib
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import BINARIES, ROOT
+
+import caffe
+
+BUILD = BINARIES.parent
+NETS = ["cifar10_resnet20", "squeezenet", "mobilenet_v2"]
+
+
+def run(*command, **options):
+    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600, check=False,
+                            **options)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def build(folder, *options):
+    """The runtime library as a project of its own, without oneDNN."""
+    environment = {**os.environ, "NINJA_STATUS": ""}
+    run("cmake", "-S", ROOT / "src/cortado", "-B", folder, "-G", "Ninja", "-DCORTADO_ONEDNN=OFF",
+        "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=10", *options, env=environment)
+    run("cmake", "--build", folder, "--parallel", "2", env=environment)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def portable():
+    return build(BUILD.parent / "runtime-portable")
+
+
+@pytest.fixture(scope="module")
+def arm():
+    missing = [program for program in ("aarch64-linux-gnu-g++", "qemu-aarch64") if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"no {' and '.join(missing)}: scripts/install_dependencies.sh test")
+    return build(BUILD.parent / "runtime-aarch64", f"--toolchain={ROOT / 'cmake/aarch64.cmake'}")
+
+
+def fill_statistics(net):
+    """Random nets with normalisations that have seen something."""
+    random = np.random.default_rng(2)
+    for layer in net.layers:
+        if layer.type == "BatchNorm":
+            layer.blobs[0].data[...] = random.normal(0, 0.1, layer.blobs[0].data.shape)
+            layer.blobs[1].data[...] = random.uniform(0.5, 2, layer.blobs[1].data.shape)
+            layer.blobs[2].data[...] = 1
+
+
+@pytest.fixture(scope="module", params=NETS)
+def compiled(request, tmp_path_factory):
+    """A program, its input's file, and what the net makes of it."""
+    folder = tmp_path_factory.mktemp(request.param)
+    caffe.set_random_seed(1)
+    model = ROOT / "models" / request.param / "deploy.prototxt"
+    net = caffe.Net(str(model), caffe.TEST)
+    fill_statistics(net)
+    net.save(str(folder / "net.caffemodel"))
+    name = net.inputs[0]
+    image = np.random.default_rng(1).normal(0, 1, net.blobs[name].data.shape).astype(np.float32)
+    net.blobs[name].data[...] = image
+    image.tofile(folder / "input.raw")
+    outputs = {blob: values.copy() for blob, values in net.forward().items()}
+    run(BINARIES / "caffe", "compile", model, f"--weights={folder / 'net.caffemodel'}",
+        f"--output={folder / 'net.cortado'}")
+    return folder, outputs
+
+
+def outputs_of(*command):
+    lines = run(*command).splitlines()
+    outputs = {}
+    while lines:
+        name, *shape = lines[0].split()
+        count = int(np.prod([int(extent) for extent in shape]))
+        outputs[name] = np.array(lines[1:count + 1], float).reshape([int(extent) for extent in shape])
+        lines = lines[count + 1:]
+    return outputs
+
+
+def largest_difference(found, wanted):
+    assert set(found) == set(wanted)
+    return max(np.abs(found[name] - wanted[name]).max() / np.abs(wanted[name]).max() for name in wanted)
+
+
+def test_the_builds_own_library_computes_the_same(compiled):
+    folder, wanted = compiled
+    found = outputs_of(BINARIES / "cortado_run", folder / "net.cortado", folder / "input.raw")
+    assert largest_difference(found, wanted) < 1e-6
+
+
+def test_portable_kernels_compute_the_same(portable, compiled):
+    folder, wanted = compiled
+    found = outputs_of(portable / "cortado_run", folder / "net.cortado", folder / "input.raw")
+    assert largest_difference(found, wanted) < 1e-5
+
+
+def test_another_processor_computes_the_same(arm, compiled):
+    folder, wanted = compiled
+    if "cifar10" not in str(folder) and not os.environ.get("CAFFE_SLOW_TESTS"):
+        pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)")
+    found = outputs_of("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", arm / "cortado_run", folder / "net.cortado",
+                       folder / "input.raw")
+    assert largest_difference(found, wanted) < 1e-5
+
+
+def test_the_library_is_small_and_needs_little(portable, arm):
+    for folder in (portable, arm):
+        library = (folder / "libcortado_runtime.so").resolve()
+        assert library.stat().st_size < 3e6, library
+        needed = [line.split("[")[1].rstrip("]") for line in run("readelf", "-d", library).splitlines()
+                  if "(NEEDED)" in line]
+        assert {name.split(".")[0] for name in needed} <= {"libstdc++", "libm", "libgcc_s", "libc", "libgomp",
+                                                           "ld-linux-aarch64", "ld-linux-x86-64"}, needed
+        symbols = [line.split()[-1] for line in run("nm", "-D", "--defined-only", library).splitlines()]
+        own = sorted(name for name in symbols if "caffe" in name or name.startswith("cortado_"))
+        assert own == sorted(f"cortado_{name}" for name in (
+            "close", "error", "input", "open", "open_bytes", "output", "run", "set_threads", "share", "version"))
+
+
+def test_what_is_wrong_is_said(portable, compiled, tmp_path):
+    folder, _ = compiled
+    program = pathlib.Path(folder / "net.cortado").read_bytes()
+    short, model = tmp_path / "short.cortado", ROOT / "models/squeezenet/deploy.prototxt"
+    short.write_bytes(program[:-64])
+    for path, text in ((short, "it is damaged"), (model, "it is no compiled program"),
+                       (tmp_path / "none", "cannot open: No such file")):
+        result = subprocess.run([portable / "cortado_run", path], capture_output=True, text=True, check=False)
+        assert result.returncode == 1 and f"{path}: {text}" in result.stderr, result.stderr
+    result = subprocess.run([BINARIES / "caffe", "compile", model], capture_output=True, text=True, check=False)
+    assert result.returncode == 1 and "--output is missing" in result.stderr
