@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "caffe/core/saturating_product.hpp"
+#include "caffe/cpu/kernels/conv_descs.hpp"
 #include "caffe/cpu/kernels/epilogue.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
@@ -17,51 +17,6 @@ namespace {
 using dnnl::algorithm;
 using dnnl::memory;
 using dnnl::prop_kind;
-
-// One convolution's descriptions: images as they are in memory, weights also in the form `any`.
-struct ConvDescs {
-  memory::desc x, y, weights, any_weights, bias;
-  memory::dims strides, dilations, pad_front, pad_back;
-  bool has_bias = false;
-};
-
-memory::dims Subtract(const std::vector<int64_t>& values, int64_t by) {
-  memory::dims result;
-  for (const int64_t value : values) result.push_back(value - by);
-  return result;
-}
-
-// The padding that makes `output` positions out of `input`; the far side may be cut short.
-memory::dims BackPadding(const ops::ConvGeometry& g, const Shape& x, const Shape& y) {
-  memory::dims padding;
-  for (int i = 0; i < g.spatial_axes(); ++i) {
-    padding.push_back((y[2 + i] - 1) * g.stride[i] + g.Span(i) - x[2 + i] - g.pad[i]);
-  }
-  return padding;
-}
-
-ConvDescs Describe(const ops::ConvGeometry& g, const TensorDesc& x, const TensorDesc& weights,
-                   const TensorDesc& y, bool has_bias) {
-  ConvDescs descs;
-  descs.x = OneDnnDesc(x);
-  descs.y = OneDnnDesc(y);
-  std::vector<int64_t> dims = weights.shape.dims();
-  if (g.group > 1) {
-    dims[0] /= g.group;
-    dims.insert(dims.begin(), g.group);
-  }
-  descs.weights = OneDnnDesc({Shape(dims), weights.dtype});
-  descs.any_weights = memory::desc(dims, OneDnnType(weights.dtype), memory::format_tag::any);
-  descs.has_bias = has_bias;
-  if (has_bias) {
-    descs.bias = memory::desc({y.shape[1]}, memory::data_type::f32, memory::format_tag::x);
-  }
-  descs.strides = g.stride;
-  descs.dilations = Subtract(g.dilation, 1);
-  descs.pad_front = g.pad;
-  descs.pad_back = BackPadding(g, x.shape, y.shape);
-  return descs;
-}
 
 // What AppendRelu() takes back, as a tensor of one element.
 float minus_tiny = -0x1p-40f;
@@ -161,25 +116,6 @@ dnnl::convolution_backward_weights::primitive_desc BackwardWeightsDesc(const Con
   return d.has_bias ? describe(d.bias) : describe();
 }
 
-// oneDNN makes tables of an image's places and of a kernel's, 4 KiB a place and 10 bytes a tap, and
-// divides by sums that overflow where dilation is large. Images this long are no images.
-constexpr int64_t kMostExtent = int64_t{1} << 18, kMostTaps = int64_t{1} << 20;
-
-std::optional<Refusal> RefuseLarge(const ops::ConvGeometry& geometry, const Shape& image) {
-  for (int i = 0; i < geometry.spatial_axes(); ++i) {
-    const int64_t padded = image[2 + i] + 2 * geometry.pad[i];
-    const int64_t extent =
-        std::max({padded, geometry.Span(i), geometry.stride[i], geometry.dilation[i]});
-    if (extent > kMostExtent) {
-      return Refusal{StrCat("the window or the padded image is longer than ", kMostExtent,
-                            ": oneDNN would take gigabytes to plan it")};
-    }
-  }
-  if (SaturatingProduct(geometry.kernel) > kMostTaps)
-    return Refusal{StrCat("a kernel of more than ", kMostTaps, " places")};
-  return std::nullopt;
-}
-
 // Why oneDNN cannot take a convolution at all. `image` is what the windows move over.
 std::optional<Refusal> Refuse(const ops::ConvGeometry& geometry, const Shape& image, DType dtype,
                               int64_t count) {
@@ -190,25 +126,6 @@ std::optional<Refusal> Refuse(const ops::ConvGeometry& geometry, const Shape& im
   if (count == 0) return Refusal{"an empty batch"};
   return RefuseLarge(geometry, image);
 }
-
-// A reorder with the memory that it needs.
-class ReorderStep {
- public:
-  ReorderStep(const memory::desc& from, const memory::desc& to, bool accumulates)
-      : primitive_(MakeOneDnnReorder(from, to, accumulates, &scratchpad_bytes_)) {}
-
-  size_t scratchpad_bytes() const { return scratchpad_bytes_; }
-  void Run(void* from, void* to, void* scratchpad) {
-    primitive_.SetOperand(0, from);
-    primitive_.SetOperand(1, to);
-    primitive_.SetOperand(2, scratchpad);
-    primitive_.Run();
-  }
-
- private:
-  size_t scratchpad_bytes_ = 0;
-  OneDnnPrimitive primitive_;
-};
 
 // Weights on their way from the net's plain form into oneDNN's; nothing when that is the same. As a
 // step of the plan if the operand may be packed, else with memory of `layout`.
@@ -311,18 +228,6 @@ bool IsDefective(const ops::Conv& op, const TensorDesc& x,
          std::string(description.impl_info_str()).starts_with("jit_bf16_1x1");
 }
 
-// Whether some window lies beside the image, or has all its taps there.
-bool HasEmptyWindow(const ops::ConvGeometry& g, const Shape& x, const Shape& y) {
-  for (int i = 0; i < g.spatial_axes(); ++i) {
-    for (int64_t at = 0; at < y[2 + i]; ++at) {
-      const int64_t begin = at * g.stride[i] - g.pad[i];
-      const int64_t tap = begin < 0 ? (-begin + g.dilation[i] - 1) / g.dilation[i] : 0;
-      if (tap >= g.kernel[i] || begin + tap * g.dilation[i] >= x[2 + i]) return true;
-    }
-  }
-  return false;
-}
-
 // Defects of oneDNN 2.6: of channels-last images, its convolution by a matrix product adds other
 // elements of a post-op's operand, and that by small products leaves the operand out where a window
 // is empty.
@@ -363,8 +268,8 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
   }
   const bool has_bias = request.inputs.size() > Conv::kBias && request.inputs[Conv::kBias].present;
   try {
-    const ConvDescs descs = Describe(op.geometry, request.inputs[Conv::kX],
-                                     request.inputs[Conv::kW], request.outputs[0], has_bias);
+    const ConvDescs descs = DescribeConv(op.geometry, request.inputs[Conv::kX],
+                                         request.inputs[Conv::kW], request.outputs[0], has_bias);
     PostOps post(op.epilogue, descs.y);
     auto description = ForwardDesc(descs, Attributes(post.ops));
     const bool is_apart =
@@ -421,8 +326,8 @@ KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelReques
     return *refusal;
   }
   try {
-    const ConvDescs descs = Describe(op.geometry, request.outputs[0], request.inputs[kW],
-                                     request.inputs[0], /*has_bias=*/false);
+    const ConvDescs descs = DescribeConv(op.geometry, request.outputs[0], request.inputs[kW],
+                                         request.inputs[0], /*has_bias=*/false);
     const auto description = BackwardDataDesc(descs);
     auto state = std::make_shared<ConvState>();
     WorkspaceLayout layout;
@@ -504,11 +409,11 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
   const bool has_bias = request.outputs.size() > 1 && request.outputs[1].present;
   try {
     const ConvDescs descs =
-        Describe(op.geometry, request.inputs[0], weights, request.inputs[1], has_bias);
+        DescribeConv(op.geometry, request.inputs[0], weights, request.inputs[1], has_bias);
     TensorDesc forward_weights = weights;
     forward_weights.dtype = request.inputs[0].dtype;
     const ConvDescs forward =
-        Describe(op.geometry, request.inputs[0], forward_weights, request.inputs[1], has_bias);
+        DescribeConv(op.geometry, request.inputs[0], forward_weights, request.inputs[1], has_bias);
     const auto description = BackwardWeightsDesc(descs, forward);
     auto state = std::make_shared<GradWeightsState>();
     const memory::desc preferred = description.diff_weights_desc();
