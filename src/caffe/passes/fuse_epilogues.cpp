@@ -15,17 +15,6 @@ namespace {
 
 using ops::Pointwise;
 
-// The epilogue entry that does what a node with one data operand does; nothing where none does.
-std::optional<Pointwise> EntryOf(const Node& node) {
-  if (const auto* relu = node.op.As<ops::Relu>(); relu != nullptr && relu->negative_slope >= 0)
-    return Pointwise{Pointwise::Kind::kRelu, relu->negative_slope};
-  if (const auto* clip = node.op.As<ops::Clip>())
-    return Pointwise{Pointwise::Kind::kClip, clip->least, clip->most};
-  if (const auto* swish = node.op.As<ops::Swish>())
-    return Pointwise{Pointwise::Kind::kSwish, swish->beta};
-  return std::nullopt;
-}
-
 bool IsPlainSumOfTwo(const Node& node) {
   const auto* sum = node.op.As<ops::EltwiseSum>();
   return sum != nullptr && node.inputs.size() == 2 && sum->epilogue.empty() &&

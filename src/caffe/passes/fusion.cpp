@@ -2,7 +2,20 @@
 
 #include <algorithm>
 
+#include "caffe/ops/activations.hpp"
+#include "caffe/ops/pointwise.hpp"
+
 namespace caffe::passes {
+
+std::optional<ops::Pointwise> EntryOf(const Node& node) {
+  if (const auto* relu = node.op.As<ops::Relu>(); relu != nullptr && relu->negative_slope >= 0)
+    return ops::Pointwise{ops::Pointwise::Kind::kRelu, relu->negative_slope};
+  if (const auto* clip = node.op.As<ops::Clip>())
+    return ops::Pointwise{ops::Pointwise::Kind::kClip, clip->least, clip->most};
+  if (const auto* swish = node.op.As<ops::Swish>())
+    return ops::Pointwise{ops::Pointwise::Kind::kSwish, swish->beta};
+  return std::nullopt;
+}
 
 Fusion::Fusion(Graph& graph)
     : graph_(graph),

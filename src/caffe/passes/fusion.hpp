@@ -6,11 +6,15 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "caffe/graph/graph.hpp"
 
 namespace caffe::passes {
+
+// The epilogue entry that does what a node with one data operand does; nothing where none does.
+std::optional<ops::Pointwise> EntryOf(const Node& node);
 
 // The graph as it is when this is made, and what is absorbed since.
 class Fusion {
