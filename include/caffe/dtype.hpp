@@ -14,9 +14,17 @@
 
 namespace caffe {
 
-// Storage types. Numbers follow `enum Type` of caffe.proto where that has them. kUInt8 is of pixels
-// before a net computes with them and of masks; no blob has it.
-enum class DType : uint8_t { kDouble = 0, kFloat = 1, kFloat16 = 2, kBFloat16 = 6, kUInt8 = 7 };
+// Storage types. Numbers follow `enum Type` of caffe.proto where that has them. kUInt8 and kInt8 are
+// of quantised values (TensorDesc::scale), kUInt8 also of pixels before a net computes with them and
+// of masks; no blob has them.
+enum class DType : uint8_t {
+  kDouble = 0,
+  kFloat = 1,
+  kFloat16 = 2,
+  kBFloat16 = 6,
+  kUInt8 = 7,
+  kInt8 = 8
+};
 
 // IEEE 754 binary16. Storage only: arithmetic happens in float.
 struct float16 {
@@ -110,13 +118,19 @@ template <>
 inline constexpr DType kDTypeOf<bfloat16> = DType::kBFloat16;
 template <>
 inline constexpr DType kDTypeOf<uint8_t> = DType::kUInt8;
+template <>
+inline constexpr DType kDTypeOf<int8_t> = DType::kInt8;
+
+constexpr bool Is8Bit(DType dtype) {
+  return dtype == DType::kUInt8 || dtype == DType::kInt8;
+}
 
 constexpr size_t SizeOf(DType dtype) {
-  if (dtype == DType::kUInt8) return 1;
+  if (Is8Bit(dtype)) return 1;
   return dtype == DType::kDouble ? 8 : dtype == DType::kFloat ? 4 : 2;
 }
 
-// "double", "float", "float16", "bfloat16", "uint8".
+// "double", "float", "float16", "bfloat16", "uint8", "int8".
 CAFFE_EXPORT std::string_view Name(DType dtype);
 
 // Calls fn(TypeTag<T>{}) with the C++ type of `dtype`, which is none of bytes. The only switch over
@@ -133,6 +147,7 @@ decltype(auto) VisitFloat(DType dtype, Fn&& fn) {
     case DType::kBFloat16:
       return fn(TypeTag<bfloat16>{});
     case DType::kUInt8:
+    case DType::kInt8:
       break;
   }
   throw InternalError("VisitFloat: bytes or an unknown dtype");

@@ -17,6 +17,7 @@ constexpr double RelativeTolerance(DType dtype) {
     case DType::kBFloat16:
       return 1.2e-2;
     case DType::kUInt8:
+    case DType::kInt8:
       return 0;
   }
   return 0;

@@ -14,6 +14,8 @@ std::string_view Name(DType dtype) {
       return "bfloat16";
     case DType::kUInt8:
       return "uint8";
+    case DType::kInt8:
+      return "int8";
   }
   return "?";
 }

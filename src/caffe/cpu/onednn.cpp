@@ -34,6 +34,12 @@ std::vector<Signature> OneDnnSignatures() {
   return signatures;
 }
 
+bool OneDnnMultiplies8Bits() {
+  const unsigned isa = dnnl_get_effective_cpu_isa();  // of a set that includes another all its bits
+  const auto has = [&](unsigned set) { return (isa & set) == set; };
+  return has(dnnl_cpu_isa_avx512_core_vnni) || has(dnnl_cpu_isa_avx2_vnni);
+}
+
 bool OneDnnFuses(const ops::Epilogue& epilogue) {
   using Kind = ops::Pointwise::Kind;
   const bool adds = !epilogue.empty() && epilogue[0].kind == Kind::kAdd;
@@ -42,8 +48,19 @@ bool OneDnnFuses(const ops::Epilogue& epilogue) {
 }
 
 dnnl::memory::data_type OneDnnType(DType dtype) {
-  CAFFE_ASSERT(dtype == DType::kFloat || dtype == DType::kBFloat16);
-  return dtype == DType::kFloat ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
+  using Type = dnnl::memory::data_type;
+  switch (dtype) {
+    case DType::kFloat:
+      return Type::f32;
+    case DType::kBFloat16:
+      return Type::bf16;
+    case DType::kUInt8:
+      return Type::u8;
+    case DType::kInt8:
+      return Type::s8;
+    default:
+      throw InternalError(StrCat("oneDNN: no type for ", Name(dtype)));
+  }
 }
 
 dnnl::memory::desc OneDnnDesc(const TensorDesc& desc) {

@@ -18,6 +18,9 @@ dnnl::stream& OneDnnStream();
 bool OneDnnComputes(DType dtype);
 // {float} and, where the processor multiplies it natively, {bfloat16}, both with float sums.
 std::vector<Signature> OneDnnSignatures();
+// Whether the processor multiplies 8-bit numbers by instructions for it: AVX-512 VNNI, AVX VNNI,
+// AMX. ONEDNN_MAX_CPU_ISA counts.
+bool OneDnnMultiplies8Bits();
 // Whether a convolution applies an epilogue as its post-ops: a sum, then a ReLU, or one of them.
 bool OneDnnFuses(const ops::Epilogue& epilogue);
 dnnl::memory::data_type OneDnnType(DType dtype);

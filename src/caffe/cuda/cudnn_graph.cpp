@@ -51,6 +51,8 @@ fe::DataType_t CudnnType(DType type) {
       return fe::DataType_t::BFLOAT16;
     case DType::kUInt8:
       return fe::DataType_t::UINT8;
+    case DType::kInt8:
+      return fe::DataType_t::INT8;
   }
   throw InternalError("cuda: unknown element type");
 }

@@ -19,6 +19,8 @@ inline cudaDataType_t CudaType(DType type) {
       return CUDA_R_16BF;
     case DType::kUInt8:
       return CUDA_R_8U;
+    case DType::kInt8:
+      return CUDA_R_8I;
   }
   throw InternalError("cuda: unknown element type");
 }

@@ -41,8 +41,8 @@ struct ConvChoice {
 
 // Shapes: x (N,C,D...), w (K,C/group,kernel...), b (K), y (N,K,D'...). Correlation: the kernel
 // is not flipped. Multiply-adds of one pass: count(y) * count(w) / K.
-//
-// (x, w[, bias]) -> (y):  y = x * w + bias, then the epilogue.
+// (x, w[, bias]) -> (y):  y = x * w + bias, then the epilogue. w of a quantised x is float, and is
+// quantised for each output channel, its largest weight as 127.
 struct CAFFE_EXPORT Conv {
   static constexpr std::string_view kName = "Conv";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;

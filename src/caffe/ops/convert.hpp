@@ -12,7 +12,7 @@
 
 namespace caffe::ops {
 
-// (x) -> (y):  y = x in y's type.
+// (x) -> (y):  y = x in y's type; where that is quantised the nearest (even) number, clipped.
 struct Cast {
   static constexpr std::string_view kName = "Cast";
   LayoutRule layout_rule() const { return kFollowFirstInput; }

@@ -41,7 +41,7 @@ std::vector<char> NoiseOf(DType dtype, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
     values[i] = 0.5F + ToUniform(random.Bits(static_cast<uint64_t>(i)));
   std::vector<char> noise(static_cast<size_t>(count) * SizeOf(dtype));
-  if (dtype == DType::kUInt8) {
+  if (Is8Bit(dtype)) {
     std::ranges::transform(values, noise.begin(), [](float value) { return char(value * 100); });
   } else {
     CopyTensor({{Shape{count}, DType::kFloat}, values.data()},

@@ -23,10 +23,11 @@ void ForEachElement(const Shape& shape, Fn&& fn) {
   }
 }
 
-// Bytes too.
+// 8-bit numbers too.
 template <typename Fn>
 void VisitElement(DType dtype, Fn&& fn) {
   if (dtype == DType::kUInt8) return fn(TypeTag<uint8_t>{});
+  if (dtype == DType::kInt8) return fn(TypeTag<int8_t>{});
   VisitFloat(dtype, fn);
 }
 

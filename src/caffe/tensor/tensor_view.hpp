@@ -23,6 +23,8 @@ struct TensorDesc {
   Shape shape;
   DType dtype = DType::kFloat;
   Layout layout = Layout::kPlain;
+  // What 1 stands for in a quantised tensor of 8-bit numbers: value = scale * number.
+  float scale = 1;
 
   int64_t count() const { return shape.count(); }
   size_t bytes() const { return static_cast<size_t>(count()) * SizeOf(dtype); }
@@ -38,7 +40,8 @@ struct TensorView : TensorDesc {
   }
 };
 
-// Copies elements between two host tensors of equal shape, converting dtype and layout.
+// Copies elements between two host tensors of equal shape, converting dtype and layout. 8-bit
+// numbers are copied as they are, whatever their scale.
 CAFFE_EXPORT void CopyTensor(const TensorView& from, const TensorView& to);
 
 }  // namespace caffe

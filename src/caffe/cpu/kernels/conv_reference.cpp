@@ -2,6 +2,7 @@
 #include <array>
 
 #include "caffe/cpu/kernels/epilogue.hpp"
+#include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/kernel.hpp"
@@ -101,6 +102,42 @@ void Conv(const ops::Conv& op, const KernelContext& ctx) {
   });
 }
 
+// Of 8-bit data, with weights that are quantised here.
+void ConvNumbers(const ops::Conv& op, const KernelContext& ctx) {
+  const TensorView &x = ctx.input(op.kX), &w = ctx.input(op.kW), &y = ctx.output(0);
+  const ConvIndex at(op.geometry, x, y);
+  const int64_t per_group = at.channels / op.geometry.group, row = per_group * at.taps;
+  const auto convolve = [&]<typename T>(TypeTag<T>, int64_t k) {
+    const int64_t first = k / (at.outputs / op.geometry.group) * per_group;
+    std::vector<int8_t> numbers(row);
+    const float scale = QuantizeRow(w.as<const float>() + k * row, row, 1, numbers.data());
+    const float factor = ChannelFactor(x.scale, scale, 1);
+    const auto bias = static_cast<float>(ElementOr(ctx, op.kBias, k, 0));
+    for (int64_t n = 0; n < at.items; ++n) {
+      for (int64_t p = 0; p < at.out_pixels; ++p) {
+        int32_t sum = 0;
+        for (int64_t tap = 0; tap < at.taps; ++tap) {
+          const int64_t position = at.Input(p, tap);
+          if (position < 0) continue;
+          for (int64_t c = 0; c < per_group; ++c)
+            sum += x.as<const T>()[at.X(n, first + c, position)] * numbers[c * at.taps + tap];
+        }
+        const float value = static_cast<float>(sum) * factor + bias;
+        const int64_t element = at.Y(n, k, p);
+        StoreNumber(y, element, ApplyEpilogue(ctx, op.epilogue, k, element, value));
+      }
+    }
+  };
+  ParallelFor(at.outputs, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k)
+      x.dtype == DType::kUInt8 ? convolve(TypeTag<uint8_t>{}, k) : convolve(TypeTag<int8_t>{}, k);
+  });
+}
+
+KernelOrRefusal MakeConvNumbers(const ops::Conv& op, const KernelRequest&) {
+  return Kernel{"", [op](const KernelContext& ctx) { ConvNumbers(op, ctx); }};
+}
+
 void ConvGradData(const ops::ConvGradData& op, const KernelContext& ctx) {
   const TensorView &dy = ctx.input(0), &w = ctx.input(1), &dx = ctx.output(0);
   const ConvIndex at(op.geometry, dx, dy);
@@ -169,6 +206,8 @@ void ConvGradWeights(const ops::ConvGradWeights& op, const KernelContext& ctx) {
 }
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Conv, Conv, FusesAny);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-int8-reference",
+                              KernelRank::kReference, MakeConvNumbers, Int8Traits(FusesAny));
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::ConvGradData, ConvGradData, FusesAny);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::ConvGradWeights, ConvGradWeights);
 

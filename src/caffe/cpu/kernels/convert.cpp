@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "caffe/cpu/half_rows.hpp"
+#include "caffe/cpu/kernels/int8_convert.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -18,6 +19,7 @@ CAFFE_CPU_CLONES void CastRange(const From* x, To* y, int64_t count) {
 
 void Cast(const ops::Cast&, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  if (Is8Bit(x.dtype) || Is8Bit(y.dtype)) return ConvertNumbers(x, y);
   VisitFloat(x.dtype, [&]<typename From>(TypeTag<From>) {
     VisitFloat(y.dtype, [&]<typename To>(TypeTag<To>) {
       ParallelFor(y.count(), kPointwiseGrain, [&](int64_t begin, int64_t end) {
@@ -49,6 +51,7 @@ CAFFE_CPU_CLONES void Transpose(const From* x, int64_t rows, int64_t columns, To
 
 void Reorder(const ops::Reorder&, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  if (Is8Bit(x.dtype) || Is8Bit(y.dtype)) return ConvertNumbers(x, y);
   const int64_t items = x.shape[0], channels = x.shape[1], pixels = x.shape.count(2);
   const bool to_last = y.layout == Layout::kChannelsLast;
   const int64_t rows = to_last ? channels : pixels, columns = to_last ? pixels : channels;

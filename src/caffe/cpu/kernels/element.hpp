@@ -7,8 +7,11 @@
 
 namespace caffe::cpu {
 
-// Element i of a tensor of any type.
+// Element i of a tensor of any type: of quantised ones the value, not the number.
 inline double ElementOf(const TensorView& view, int64_t i) {
+  const auto scale = static_cast<double>(view.scale);
+  if (view.dtype == DType::kUInt8) return scale * view.as<const uint8_t>()[i];
+  if (view.dtype == DType::kInt8) return scale * view.as<const int8_t>()[i];
   return VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
     return static_cast<double>(view.as<const T>()[i]);
   });

@@ -1,5 +1,6 @@
 // Products by their definition, in any type. The oracle and fallback.
 #include "caffe/cpu/kernels/epilogue.hpp"
+#include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/gemm.hpp"
 #include "caffe/ops/kernel.hpp"
@@ -43,7 +44,39 @@ void GemmReference(const ops::Gemm& op, const KernelContext& ctx) {
   });
 }
 
+// Of 8-bit data a, with weights b that are quantised here.
+void GemmNumbers(const ops::Gemm& op, const KernelContext& ctx) {
+  const TensorView &a = ctx.input(op.kA), &b = ctx.input(op.kB), &c = ctx.output(0);
+  const int64_t a_row = op.transpose_a ? 1 : op.inner, a_inner = op.transpose_a ? op.rows : 1;
+  const int64_t b_inner = op.transpose_b ? 1 : op.columns, b_column = op.transpose_b ? op.inner : 1;
+  const auto multiply = [&]<typename T>(TypeTag<T>, int64_t k) {
+    std::vector<int8_t> numbers(op.inner);
+    const float scale =
+        QuantizeRow(b.as<const float>() + k * b_column, op.inner, b_inner, numbers.data());
+    const float factor = ChannelFactor(a.scale, scale, 1);
+    const auto bias = static_cast<float>(ElementOr(ctx, op.kBias, k, 0));
+    for (int64_t r = 0; r < op.rows; ++r) {
+      int32_t sum = 0;
+      for (int64_t i = 0; i < op.inner; ++i)
+        sum += a.as<const T>()[r * a_row + i * a_inner] * numbers[i];
+      const float value = static_cast<float>(sum) * factor + bias;
+      const int64_t element = r * op.columns + k;
+      StoreNumber(c, element, ApplyEpilogue(ctx, op.epilogue, k, element, value));
+    }
+  };
+  ParallelFor(op.columns, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k)
+      a.dtype == DType::kUInt8 ? multiply(TypeTag<uint8_t>{}, k) : multiply(TypeTag<int8_t>{}, k);
+  });
+}
+
+KernelOrRefusal MakeGemmNumbers(const ops::Gemm& op, const KernelRequest&) {
+  return Kernel{"", [op](const KernelContext& ctx) { GemmNumbers(op, ctx); }};
+}
+
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Gemm, GemmReference, FusesAny);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-int8-reference",
+                              KernelRank::kReference, MakeGemmNumbers, Int8Traits(FusesAny));
 
 }  // namespace
 }  // namespace caffe::cpu

@@ -27,6 +27,8 @@ ncclDataType_t TypeOf(DType dtype) {
       return ncclBfloat16;
     case DType::kUInt8:
       return ncclUint8;
+    case DType::kInt8:
+      return ncclInt8;
   }
   throw InternalError("nccl: unknown dtype");
 }

@@ -1,0 +1,121 @@
+// Pooling of quantised channels-last images: the inner loop runs over channels and vectorises.
+#include "caffe/cpu/kernels/channels_last.hpp"
+#include "caffe/cpu/kernels/int8.hpp"
+#include "caffe/ops/pool.hpp"
+
+namespace caffe::cpu {
+namespace {
+
+// One output pixel's window.
+struct PooledWindow {
+  ops::PoolWindow rows, columns;
+  int64_t image = 0, at = 0;  // elements before the image in x, before the pixel in y
+};
+
+template <typename Fn>
+void ForEachPooledWindow(const ops::PoolGeometry& geometry, const TensorDesc& x,
+                         const TensorDesc& y, const Fn& fn) {
+  const int64_t height = y.shape[2], width = y.shape[3], channels = y.shape[1];
+  ParallelFor(y.shape[0] * height, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      PooledWindow window;
+      window.rows = ops::WindowAt(geometry, 0, x.shape[2], row % height);
+      window.image = row / height * x.shape.count(1);
+      for (int64_t ow = 0; ow < width; ++ow) {
+        window.columns = ops::WindowAt(geometry, 1, x.shape[3], ow);
+        window.at = (row * width + ow) * channels;
+        fn(window);
+      }
+    }
+  });
+}
+
+// Calls fn(pixel) for the pixels of x that a window covers.
+template <typename T, typename Fn>
+void ForEachPixel(const PooledWindow& window, const TensorView& x, const Fn& fn) {
+  const int64_t width = x.shape[3], channels = x.shape[1];
+  for (int64_t h = window.rows.begin; h < window.rows.end; ++h) {
+    for (int64_t w = window.columns.begin; w < window.columns.end; ++w)
+      fn(x.as<const T>() + window.image + (h * width + w) * channels);
+  }
+}
+
+template <typename T>
+CAFFE_CPU_CLONES void KeepLarger(const T* x, T* y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] = std::max(x[i], y[i]);
+}
+
+template <typename T>
+CAFFE_CPU_CLONES void AddNumbers(const T* x, int32_t* sums, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) sums[i] += x[i];
+}
+
+template <typename T>
+CAFFE_CPU_CLONES void StoreSums(const int32_t* sums, float factor, T* y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] = ToNumber<T>(static_cast<float>(sums[i]) * factor);
+}
+
+// Numbers are compared as they are, so both sides have one scale and type.
+void MaxPoolNumbers(const ops::MaxPool& op, const KernelContext& ctx) {
+  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  const int64_t channels = y.shape[1];
+  VisitNumber(y.dtype, [&]<typename T>(TypeTag<T>) {
+    ForEachPooledWindow(op.geometry, x, y, [&](const PooledWindow& window) {
+      T* const largest = y.as<T>() + window.at;
+      std::fill_n(largest, channels, std::numeric_limits<T>::lowest());
+      ForEachPixel<T>(window, x, [&](const T* pixel) { KeepLarger(pixel, largest, channels); });
+    });
+  });
+}
+
+template <typename From, typename To>
+void AvePoolNumbers(const ops::AvePool& op, const TensorView& x, const TensorView& y) {
+  const int64_t channels = y.shape[1];
+  const float scale = ScaleOf(x) / ScaleOf(y);
+  ForEachPooledWindow(op.geometry, x, y, [&](const PooledWindow& window) {
+    const float factor = scale / static_cast<float>(window.rows.size * window.columns.size);
+    ForEachChannelBlock(channels, [&](int64_t first, int64_t count) {
+      int32_t sums[kChannelBlock] = {};
+      ForEachPixel<From>(window, x,
+                         [&](const From* pixel) { AddNumbers(pixel + first, sums, count); });
+      StoreSums(sums, factor, y.as<To>() + window.at + first, count);
+    });
+  });
+}
+
+bool IsChannelsLast(const KernelRequest& request) {
+  return request.inputs[0].layout == Layout::kChannelsLast &&
+         request.outputs[0].layout == Layout::kChannelsLast;
+}
+
+KernelOrRefusal MakeMaxPoolNumbers(const ops::MaxPool& op, const KernelRequest& request) {
+  const OperandDesc &x = request.inputs[0], &y = request.outputs[0];
+  if (!IsChannelsLast(request)) return Refusal{"only tensors with channels last"};
+  if (request.outputs.size() > 1 && request.outputs[1].present) return Refusal{"no mask"};
+  if (!Is8Bit(x.dtype) || x.dtype != y.dtype || x.scale != y.scale)
+    return Refusal{"only 8-bit numbers of one type and scale"};
+  return Kernel{"", [op](const KernelContext& ctx) { MaxPoolNumbers(op, ctx); }};
+}
+
+KernelOrRefusal MakeAvePoolNumbers(const ops::AvePool& op, const KernelRequest& request) {
+  if (!IsChannelsLast(request)) return Refusal{"only tensors with channels last"};
+  if (!Is8Bit(request.inputs[0].dtype)) return Refusal{"only 8-bit numbers"};
+  return Kernel{"", [op](const KernelContext& ctx) {
+                  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+                  VisitNumber(x.dtype, [&]<typename From>(TypeTag<From>) {
+                    if constexpr (sizeof(From) == 1) {
+                      VisitNumber(y.dtype, [&]<typename To>(TypeTag<To>) {
+                        AvePoolNumbers<From, To>(op, x, y);
+                      });
+                    }
+                  });
+                }};
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::MaxPool, "max-pool-int8", KernelRank::kBest,
+                              MakeMaxPoolNumbers, Int8Traits());
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::AvePool, "ave-pool-int8", KernelRank::kBest,
+                              MakeAvePoolNumbers, Int8Traits());
+
+}  // namespace
+}  // namespace caffe::cpu

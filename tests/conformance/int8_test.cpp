@@ -1,0 +1,501 @@
+// Kernels of quantised data against the same arithmetic in double: weights quantised for each
+// channel, whole sums, scales, the epilogue, and one rounding at the end.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "caffe/core/philox.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/convert.hpp"
+#include "caffe/ops/eltwise.hpp"
+#include "caffe/ops/gemm.hpp"
+#include "caffe/ops/pool.hpp"
+#include "tests/support/op_case.hpp"
+
+namespace caffe {
+namespace {
+
+using Kind = ops::Pointwise::Kind;
+using Values = std::vector<double>;
+
+constexpr Signature kOf8Bits = {DType::kInt8, DType::kFloat};
+
+// A tensor in some type, scale and layout, and its numbers in row-major order.
+struct Numbers {
+  OperandDesc desc;
+  Values numbers;
+  std::vector<char> memory;
+
+  double Value(size_t i) const { return numbers[i] * static_cast<double>(desc.scale); }
+  TensorView View() {
+    TensorView view;
+    static_cast<TensorDesc&>(view) = desc;
+    view.data = memory.data();
+    return view;
+  }
+  void Store() {
+    memory.resize(desc.bytes());
+    TensorDesc plain{desc.shape, DType::kDouble};
+    CopyTensor({plain, numbers.data()}, View());
+  }
+  void Load() {
+    numbers.resize(desc.count());
+    TensorDesc plain{desc.shape, DType::kDouble};
+    CopyTensor(View(), {plain, numbers.data()});
+  }
+};
+
+OperandDesc Describe(std::vector<int64_t> dims, DType dtype, float scale = 1,
+                     Layout layout = Layout::kPlain) {
+  OperandDesc desc;
+  desc.shape = Shape(std::move(dims));
+  desc.dtype = dtype;
+  desc.layout = desc.shape.num_axes() == 4 ? layout : Layout::kPlain;
+  desc.scale = scale;
+  return desc;
+}
+
+Numbers Random(OperandDesc desc, uint64_t stream) {
+  Numbers tensor{std::move(desc), {}, {}};
+  const RandomStream random(7, stream);
+  for (int64_t i = 0; i < tensor.desc.count(); ++i) {
+    const double uniform = static_cast<double>(ToUniform(random.Bits(i)));
+    switch (tensor.desc.dtype) {
+      case DType::kUInt8:
+        tensor.numbers.push_back(std::floor(uniform * 256));
+        break;
+      case DType::kInt8:
+        tensor.numbers.push_back(std::floor(uniform * 256) - 128);
+        break;
+      default:
+        tensor.numbers.push_back(static_cast<double>(static_cast<float>(2 * uniform - 1)));
+    }
+  }
+  tensor.Store();
+  return tensor;
+}
+
+double Clipped(double number, DType dtype) {
+  if (dtype == DType::kUInt8) return std::clamp(number, 0.0, 255.0);
+  if (dtype == DType::kInt8) return std::clamp(number, -128.0, 127.0);
+  return number;
+}
+
+// `want` are values. A number is right if it is the nearest one, up to the error of the floats
+// before the rounding.
+void ExpectNumbers(const std::string& what, const Numbers& got, const Values& want) {
+  ASSERT_EQ(got.numbers.size(), want.size()) << what;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const double exact = want[i] / static_cast<double>(got.desc.scale);
+    const double limit = 4e-6 * (std::abs(exact) + 20);
+    const bool is_float = !Is8Bit(got.desc.dtype);
+    ASSERT_NEAR(got.numbers[i], Clipped(exact, got.desc.dtype), (is_float ? 0 : 0.5) + limit)
+        << what << ", element " << i;
+  }
+}
+
+// The kernels of a device that serve quantised data.
+std::vector<KernelCandidate> Candidates(const Op& op) {
+  std::vector<KernelCandidate> serving;
+  for (const KernelCandidate& one : KernelRegistry::Get().Candidates(DeviceKind::kCpu, op.type())) {
+    if (one.Serves(kOf8Bits)) serving.push_back(one);
+  }
+  return serving;
+}
+
+std::vector<char> Noise(size_t bytes) {
+  return std::vector<char>(bytes + 64, 0x7f);
+}
+void* Aligned(std::vector<char>& memory) {
+  void* start = memory.data();
+  size_t bytes = memory.size();
+  return std::align(64, bytes - 64, start, bytes);
+}
+
+// Runs a kernel; with `packs` its weights are packed in a step before it, as plans do. The refusal
+// where it does not serve the request.
+std::optional<std::string> RunKernel(const KernelCandidate& candidate, const Op& op,
+                                     std::vector<Numbers*> inputs, Numbers* output, bool packs) {
+  std::vector<OperandDesc> in, out = {output->desc};
+  for (Numbers* input : inputs) {
+    in.push_back(input == nullptr ? OperandDesc() : input->desc);
+    in.back().present = input != nullptr;
+    in.back().may_be_packed = packs;
+  }
+  Device& device = *testing::DeviceOrNull(DeviceKind::kCpu);
+  KernelOrRefusal answer = candidate.factory({op, in, out, device, {}});
+  if (const auto* refusal = std::get_if<Refusal>(&answer)) return refusal->reason;
+  const Kernel& kernel = std::get<Kernel>(answer);
+  std::vector<TensorView> in_views, out_views;
+  for (Numbers* input : inputs) in_views.push_back(input == nullptr ? TensorView() : input->View());
+  output->memory.assign(output->desc.bytes(), 0x55);
+  out_views.push_back(output->View());
+  std::vector<char> packed, workspace = Noise(kernel.workspace_bytes);
+  if (kernel.packed_weights) {
+    packed = Noise(kernel.packed_weights->bytes);
+    std::vector<char> scratch = Noise(kernel.packed_weights->workspace_bytes);
+    TensorView bytes;
+    bytes.shape = Shape{static_cast<int64_t>(kernel.packed_weights->bytes)};
+    bytes.dtype = DType::kUInt8;
+    bytes.data = Aligned(packed);
+    TensorView& weights = in_views[kernel.packed_weights->operand];
+    KernelContext context;
+    context.inputs = {&weights, 1};
+    context.outputs = {&bytes, 1};
+    context.workspace = Aligned(scratch);
+    kernel.packed_weights->convert(context);
+    weights = bytes;
+  }
+  KernelContext context;
+  context.inputs = in_views;
+  context.outputs = out_views;
+  context.workspace = Aligned(workspace);
+  for (int run = 0; run < 2; ++run) kernel.run(context);
+  output->Load();
+  return std::nullopt;
+}
+
+// Quantised weights of channel k, as values: the largest is 127 steps.
+Values QuantisedRow(const Numbers& w, int64_t row, int64_t stride, int64_t first) {
+  float largest = 0;
+  const auto at = [&](int64_t i) { return static_cast<float>(w.numbers[first + i * stride]); };
+  for (int64_t i = 0; i < row; ++i) largest = std::max(largest, std::abs(at(i)));
+  const float scale = largest / 127;
+  Values values;
+  for (int64_t i = 0; i < row; ++i)
+    values.push_back(std::nearbyint(at(i) / scale) * static_cast<double>(scale));
+  return values;
+}
+
+double ApplyInDouble(const ops::Epilogue& epilogue, double value, double added) {
+  for (const ops::Pointwise& entry : epilogue)
+    value = entry.kind == Kind::kAdd ? value + added : ops::ApplyPointwise(entry, value);
+  return value;
+}
+
+struct ConvCase {
+  const char* name;
+  std::vector<int64_t> x;
+  int64_t outputs;
+  ops::ConvGeometry geometry;
+  bool is_fast = true;
+};
+
+const std::vector<ConvCase> kConvCases = {
+    {"3x3", {2, 16, 9, 7}, 24, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}},
+    {"1x1", {2, 32, 6, 5}, 16, {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}},
+    {"1x1Strided", {2, 16, 7, 7}, 8, {{1, 1}, {2, 2}, {0, 0}, {1, 1}, 1}},
+    {"1x1Odd", {3, 31, 5, 7}, 33, {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}},
+    {"1x1Many", {1, 128, 5, 5}, 256, {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}},
+    {"Strided", {2, 8, 11, 10}, 8, {{5, 3}, {2, 3}, {2, 1}, {1, 1}, 1}},
+    {"Groups", {2, 8, 6, 6}, 12, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 2}},
+    {"Depthwise", {2, 16, 6, 6}, 16, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 16}},
+    {"DepthwiseOdd", {1, 40, 11, 8}, 40, {{2, 3}, {2, 2}, {0, 2}, {1, 1}, 40}},
+    {"Dilated", {1, 6, 12, 9}, 5, {{3, 3}, {1, 1}, {2, 2}, {2, 2}, 1}},
+    {"OnlyPadding", {1, 7, 2, 1}, 31, {{4, 4}, {2, 2}, {3, 3}, {2, 2}, 1}},
+    {"3Channels", {2, 3, 15, 15}, 16, {{7, 7}, {2, 2}, {3, 3}, {1, 1}, 1}},
+    {"1Channel", {2, 1, 12, 12}, 20, {{5, 5}, {1, 1}, {0, 0}, {1, 1}, 1}},
+    {"BeyondInput", {2, 4, 2, 3}, 5, {{3, 5}, {2, 3}, {0, 0}, {1, 1}, 1}},
+    {"64Channels", {1, 64, 7, 5}, 64, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}},
+    {"1D", {2, 5, 17}, 6, {{4}, {2}, {1}, {1}, 1}},
+    {"3D", {1, 3, 5, 6, 4}, 4, {{3, 2, 3}, {1, 2, 1}, {1, 0, 1}, {1, 1, 1}, 1}},
+    {"4D",
+     {1, 2, 3, 3, 3, 3},
+     2,
+     {{2, 2, 2, 2}, {1, 1, 1, 1}, {0, 0, 0, 0}, {1, 1, 1, 1}, 1},
+     false},
+};
+
+// Sums of a convolution in row-major order, by its definition, as values.
+Values Convolve(const ops::ConvGeometry& g, const Numbers& x, const Numbers& w, const Shape& y) {
+  const int axes = g.spatial_axes();
+  const int64_t per_group = x.desc.shape[1] / g.group, outputs = y[1];
+  const int64_t in_pixels = x.desc.shape.count(2), out_pixels = y.count(2);
+  const int64_t taps = w.desc.shape.count(2);
+  Values sums(y.count());
+  for (int64_t k = 0; k < outputs; ++k) {
+    const int64_t row = per_group * taps;
+    const Values weights = QuantisedRow(w, row, 1, k * row);
+    const int64_t first = k / (outputs / g.group) * per_group;
+    for (int64_t n = 0; n < y[0]; ++n) {
+      for (int64_t p = 0; p < out_pixels; ++p) {
+        double sum = 0;
+        for (int64_t tap = 0; tap < taps; ++tap) {
+          int64_t position = 0, scale = 1, out = p, in_tap = tap;
+          bool is_inside = true;
+          for (int i = axes - 1; i >= 0; --i) {
+            const int64_t at =
+                out % y[2 + i] * g.stride[i] - g.pad[i] + in_tap % g.kernel[i] * g.dilation[i];
+            out /= y[2 + i], in_tap /= g.kernel[i];
+            is_inside = is_inside && at >= 0 && at < x.desc.shape[2 + i];
+            position += at * scale, scale *= x.desc.shape[2 + i];
+          }
+          if (!is_inside) continue;
+          for (int64_t c = 0; c < per_group; ++c) {
+            const int64_t from = (n * x.desc.shape[1] + first + c) * in_pixels + position;
+            sum += x.Value(from) * weights[c * taps + tap];
+          }
+        }
+        sums[(n * outputs + k) * out_pixels + p] = sum;
+      }
+    }
+  }
+  return sums;
+}
+
+struct EpilogueCase {
+  const char* name;
+  ops::Epilogue epilogue;
+  DType added = DType::kUInt8;  // type of what is added
+};
+
+const std::vector<EpilogueCase> kEpilogues = {
+    {"plain", {}},
+    {"relu", {{Kind::kRelu}}},
+    {"leaky relu", {{Kind::kRelu, 0.25F}}},
+    {"clip", {{Kind::kClip, 0, 6}}},
+    {"add", {{Kind::kAdd, 0, 0, 3}}},
+    {"add int8, relu", {{Kind::kAdd, 0, 0, 3}, {Kind::kRelu}}, DType::kInt8},
+    {"add float, relu", {{Kind::kAdd, 0, 0, 3}, {Kind::kRelu}}, DType::kFloat},
+    {"add, clip", {{Kind::kAdd, 0, 0, 3}, {Kind::kClip, 0, 6}}},
+};
+
+void CheckProduct(const std::string& what, const Op& op, Numbers* x, Numbers* w, Numbers* bias,
+                  const EpilogueCase& epilogue, OperandDesc y, const Values& sums, int64_t pixels,
+                  std::set<std::string>* served) {
+  OperandDesc added_desc = y;
+  added_desc.dtype = epilogue.added;
+  added_desc.scale = Is8Bit(epilogue.added) ? 0.037F : 1;
+  Numbers added = Random(added_desc, 4);
+  Values want(sums.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    const size_t channel = i / pixels % static_cast<size_t>(bias->desc.count());
+    want[i] = ApplyInDouble(epilogue.epilogue, sums[i] + bias->numbers[channel], added.Value(i));
+  }
+  const bool adds = ops::AddedOperand(epilogue.epilogue) >= 0;
+  for (const KernelCandidate& candidate : Candidates(op)) {
+    for (const bool packs : {false, true}) {
+      if (packs && candidate.rank == KernelRank::kReference) continue;  // it never does
+      Numbers got{y, {}, {}};
+      const auto refusal =
+          RunKernel(candidate, op, {x, w, bias, adds ? &added : nullptr}, &got, packs);
+      if (refusal) {
+        EXPECT_NE(candidate.rank, KernelRank::kReference) << what << ": " << *refusal;
+        continue;
+      }
+      served->insert(candidate.name);
+      ExpectNumbers(StrCat(what, ", ", epilogue.name, ", ", candidate.name, packs ? " packed" : "",
+                           ", to ", Name(y.dtype)),
+                    got, want);
+    }
+  }
+}
+
+void ExpectAllServed(const Op& op, const std::set<std::string>& served) {
+  for (const KernelCandidate& candidate : Candidates(op))
+    EXPECT_EQ(served.count(candidate.name), 1u) << candidate.name << " refused all";
+}
+
+class Int8ConvTest : public ::testing::TestWithParam<ConvCase> {};
+
+TEST_P(Int8ConvTest, AgreesWithDouble) {
+  const ConvCase& test = GetParam();
+  const ops::ConvGeometry& g = test.geometry;
+  std::set<std::string> served;
+  std::vector<int64_t> y = {test.x[0], test.outputs}, w = {test.outputs, test.x[1] / g.group};
+  for (int i = 0; i < g.spatial_axes(); ++i) {
+    y.push_back(g.OutputSize(i, test.x[2 + i]));
+    w.push_back(g.kernel[i]);
+  }
+  Numbers weights = Random(Describe(w, DType::kFloat), 1);
+  Numbers bias = Random(Describe({test.outputs}, DType::kFloat), 2);
+  for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+    if (test.x.size() != 4 && layout != Layout::kPlain) continue;
+    for (const DType in : {DType::kUInt8, DType::kInt8}) {
+      Numbers x = Random(Describe(test.x, in, 0.011F, layout), 3);
+      const Values sums = Convolve(g, x, weights, Shape(y));
+      for (const DType out : {DType::kUInt8, DType::kInt8, DType::kFloat}) {
+        for (const EpilogueCase& epilogue : kEpilogues) {
+          const float scale = Is8Bit(out) ? 0.051F : 1;
+          CheckProduct(StrCat(test.name, " ", Name(layout), " of ", Name(in)),
+                       ops::Conv{g, {}, epilogue.epilogue}, &x, &weights, &bias, epilogue,
+                       Describe(y, out, scale, layout), sums, Shape(y).count(2), &served);
+        }
+      }
+    }
+  }
+  // The fallback alone is for what oneDNN has no kernel for, or a wrong one.
+  if (test.is_fast) ExpectAllServed(ops::Conv{g}, served);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Int8ConvTest, ::testing::ValuesIn(kConvCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Int8GemmTest, AgreesWithDouble) {
+  std::set<std::string> served;
+  for (const auto& [rows, columns, inner] : std::vector<std::array<int64_t, 3>>{
+           {1, 10, 500}, {64, 500, 800}, {3, 7, 5}, {2, 1000, 33}, {33, 1, 64}}) {
+    for (const bool transpose_b : {true, false}) {
+      Numbers w = Random(transpose_b ? Describe({columns, inner}, DType::kFloat)
+                                     : Describe({inner, columns}, DType::kFloat),
+                         1);
+      Numbers bias = Random(Describe({columns}, DType::kFloat), 2);
+      for (const DType in : {DType::kUInt8, DType::kInt8}) {
+        Numbers x = Random(Describe({rows, inner}, in, 0.011F), 3);
+        Values sums(rows * columns);
+        for (int64_t k = 0; k < columns; ++k) {
+          const Values weights = transpose_b ? QuantisedRow(w, inner, 1, k * inner)
+                                             : QuantisedRow(w, inner, columns, k);
+          for (int64_t r = 0; r < rows; ++r) {
+            for (int64_t i = 0; i < inner; ++i)
+              sums[r * columns + k] += x.Value(r * inner + i) * weights[i];
+          }
+        }
+        for (const DType out : {DType::kUInt8, DType::kInt8, DType::kFloat}) {
+          for (const EpilogueCase& epilogue : kEpilogues) {
+            CheckProduct(StrCat(rows, "x", inner, "x", columns, " of ", Name(in)),
+                         ops::Gemm{.rows = rows,
+                                   .columns = columns,
+                                   .inner = inner,
+                                   .transpose_b = transpose_b,
+                                   .epilogue = epilogue.epilogue},
+                         &x, &w, &bias, epilogue,
+                         Describe({rows, columns}, out, Is8Bit(out) ? 0.13F : 1), sums, 1, &served);
+          }
+        }
+      }
+    }
+  }
+  ExpectAllServed(ops::Gemm{}, served);
+}
+
+// Weights of zeros, of tiny and of large numbers, and a bias far beyond what they make.
+TEST(Int8GemmTest, HoldsExtremeChannels) {
+  Numbers x = Random(Describe({2, 8}, DType::kUInt8, 1e-6F), 3);
+  Numbers w = Random(Describe({4, 8}, DType::kFloat), 1);
+  const double factors[] = {0, 1e-38, 1, 1e6};
+  for (int64_t i = 0; i < 32; ++i) w.numbers[i] *= factors[i / 8];
+  w.Store();
+  Numbers bias{Describe({4}, DType::kFloat), {100, -1e4, 1e-6, 0}, {}};
+  bias.Store();
+  const Op op = ops::Gemm{.rows = 2, .columns = 4, .inner = 8, .transpose_b = true};
+  for (const KernelCandidate& candidate : Candidates(op)) {
+    Numbers y{Describe({2, 4}, DType::kFloat), {}, {}};
+    if (RunKernel(candidate, op, {&x, &w, &bias}, &y, true)) continue;
+    for (const int64_t row : {0, 1}) {
+      EXPECT_NEAR(y.numbers[row * 4], 100, 1e-4) << candidate.name;
+      EXPECT_NEAR(y.numbers[row * 4 + 1], -1e4, 1e-2) << candidate.name;
+      EXPECT_TRUE(std::isfinite(y.numbers[row * 4 + 2])) << candidate.name;
+      EXPECT_TRUE(std::isfinite(y.numbers[row * 4 + 3])) << candidate.name;
+    }
+  }
+}
+
+const std::vector<ops::PoolGeometry> kPools = {
+    {{3, 3}, {2, 2}, {0, 0}}, {{2, 3}, {1, 2}, {1, 1}}, {{7, 6}, {1, 1}, {0, 0}}};
+
+Values Pool(const ops::PoolGeometry& g, const Numbers& x, const Shape& y, bool is_max) {
+  Values want(y.count());
+  const int64_t height = x.desc.shape[2], width = x.desc.shape[3];
+  for (int64_t i = 0; i < y.count(); ++i) {
+    const ops::PoolWindow rows = ops::WindowAt(g, 0, height, i / y[3] % y[2]);
+    const ops::PoolWindow columns = ops::WindowAt(g, 1, width, i % y[3]);
+    double sum = 0, best = -1e30;
+    for (int64_t h = rows.begin; h < rows.end; ++h) {
+      for (int64_t w = columns.begin; w < columns.end; ++w) {
+        const double value = x.Value((i / y.count(2) * height + h) * width + w);
+        sum += value, best = std::max(best, value);
+      }
+    }
+    want[i] = is_max ? best : sum / static_cast<double>(rows.size * columns.size);
+  }
+  return want;
+}
+
+TEST(Int8PoolTest, AgreesWithDouble) {
+  for (const ops::PoolGeometry& g : kPools) {
+    for (const int64_t channels : {3, 64, 600}) {
+      for (const DType in : {DType::kUInt8, DType::kInt8}) {
+        const OperandDesc desc = Describe({2, channels, 7, 6}, in, 0.02F, Layout::kChannelsLast);
+        Numbers x = Random(desc, 3);
+        const Shape shape{2, channels, g.OutputSize(0, 7), g.OutputSize(1, 6)};
+        OperandDesc same = desc;
+        same.shape = shape;
+        Numbers largest{same, {}, {}};
+        const Op max = ops::MaxPool{g};
+        ASSERT_EQ(Candidates(max).size(), 1u);
+        ASSERT_EQ(RunKernel(Candidates(max)[0], max, {&x}, &largest, false), std::nullopt);
+        ExpectNumbers("max", largest, Pool(g, x, shape, true));
+        const Op average = ops::AvePool{g};
+        for (const DType out : {DType::kUInt8, DType::kInt8, DType::kFloat}) {
+          Numbers mean{
+              Describe(shape.dims(), out, Is8Bit(out) ? 0.015F : 1, Layout::kChannelsLast), {}, {}};
+          ASSERT_EQ(RunKernel(Candidates(average)[0], average, {&x}, &mean, false), std::nullopt);
+          ExpectNumbers("average", mean, Pool(g, x, shape, false));
+        }
+      }
+    }
+  }
+}
+
+TEST(Int8SumTest, AgreesWithDouble) {
+  Numbers a = Random(Describe({2, 5, 17, 9}, DType::kUInt8, 0.02F), 1);
+  Numbers b = Random(Describe({2, 5, 17, 9}, DType::kInt8, 0.05F), 2);
+  for (const DType out : {DType::kUInt8, DType::kInt8, DType::kFloat}) {
+    for (const bool has_relu : {false, true}) {
+      ops::EltwiseSum sum{.coefficients = {1, -2}, .epilogue = {}};
+      if (has_relu) sum.epilogue = {{Kind::kRelu}};
+      Values want;
+      for (size_t i = 0; i < a.numbers.size(); ++i)
+        want.push_back(ApplyInDouble(sum.epilogue, a.Value(i) - 2 * b.Value(i), 0));
+      Numbers y{Describe({2, 5, 17, 9}, out, Is8Bit(out) ? 0.03F : 1), {}, {}};
+      ASSERT_EQ(RunKernel(Candidates(sum)[0], sum, {&a, &b}, &y, false), std::nullopt);
+      ExpectNumbers("sum", y, want);
+    }
+  }
+}
+
+// Kernels for all types take quantised tensors, too.
+void CheckConversion(const Op& op, const OperandDesc& from, const OperandDesc& to) {
+  Numbers x = Random(from, 1);
+  Values want;
+  for (size_t i = 0; i < x.numbers.size(); ++i) want.push_back(x.Value(i));
+  const auto& all = KernelRegistry::Get().Candidates(DeviceKind::kCpu, op.type());
+  Numbers y{to, {}, {}};
+  ASSERT_EQ(RunKernel(all.back(), op, {&x}, &y, false), std::nullopt);
+  ExpectNumbers(StrCat(Name(from.dtype), " to ", Name(to.dtype)), y, want);
+}
+
+TEST(Int8ConversionTest, AgreesWithDouble) {
+  const std::vector<int64_t> dims = {2, 5, 37, 3};
+  for (const DType from : {DType::kUInt8, DType::kInt8, DType::kFloat}) {
+    for (const DType to : {DType::kUInt8, DType::kInt8, DType::kFloat}) {
+      if (!Is8Bit(from) && !Is8Bit(to)) continue;
+      const float in = Is8Bit(from) ? 0.01F : 1, out = Is8Bit(to) ? 0.007F : 1;
+      CheckConversion(ops::Cast{}, Describe(dims, from, in), Describe(dims, to, out));
+      for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+        const Layout other = layout == Layout::kPlain ? Layout::kChannelsLast : Layout::kPlain;
+        CheckConversion(ops::Reorder{}, Describe(dims, from, in, layout),
+                        Describe(dims, to, out, other));
+      }
+    }
+  }
+}
+
+TEST(Int8ConversionTest, KeepsNumbersOfOneScale) {
+  const std::vector<int64_t> dims = {1, 256, 1, 1};
+  Numbers x{Describe(dims, DType::kUInt8, 0.37F), {}, {}};
+  for (int i = 0; i < 256; ++i) x.numbers.push_back(i);
+  x.Store();
+  const Op op = ops::Reorder{};
+  const auto& all = KernelRegistry::Get().Candidates(DeviceKind::kCpu, op.type());
+  Numbers y{Describe(dims, DType::kUInt8, 0.37F, Layout::kChannelsLast), {}, {}};
+  ASSERT_EQ(RunKernel(all.back(), op, {&x}, &y, false), std::nullopt);
+  EXPECT_EQ(y.numbers, x.numbers);
+}
+
+}  // namespace
+}  // namespace caffe
