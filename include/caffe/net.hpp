@@ -45,6 +45,8 @@ struct NetOptions {
   // Storage and arithmetic of a net whose definition has no default_* fields; layers' own fields
   // still win.
   Precision precision = FP32;
+  // File of `caffe calibrate`, whose ranges precision INT8 needs; empty: the definition's field.
+  std::string calibration = {};
   // Products of floats keep all their bits, where GPUs would round factors to TF32; results are the
   // same bits on each run. NetParameter's fields of these names switch them on as well.
   bool strict_fp32 = false, deterministic = false;

@@ -45,6 +45,8 @@ py::object ViewOf(const std::shared_ptr<Layer>& layer,
 void CheckReadable(const std::string& file);
 // A file name: str, bytes or os.PathLike.
 std::string PathOf(const py::handle& path);
+// "bf16" as BF16. Throws InvalidArgument for other names.
+Precision PrecisionOf(std::string name);
 
 // A Python function that C++ keeps: it may be called and dropped without the interpreter's lock.
 template <typename... Arguments>

@@ -19,7 +19,9 @@ std::shared_ptr<Net> FromMessage(const std::string& bytes, Phase phase, int leve
 }
 
 std::shared_ptr<Net> Build(const py::object& definition, int phase, int level,
-                           const py::object& stages, const py::object& weights, bool lenient) {
+                           const py::object& stages, const py::object& weights, bool lenient,
+                           const std::optional<std::string>& precision,
+                           const py::object& calibration, bool keep_all) {
   Require(Phase_IsValid(phase), "Net: phase is ", phase, "; use caffe.TRAIN or caffe.TEST");
   if (py::isinstance<py::str>(stages)) {
     throw py::type_error("Net: stages is a string; give a list of strings");
@@ -36,10 +38,12 @@ std::shared_ptr<Net> Build(const py::object& definition, int phase, int level,
       is_message ? py::cast<std::string>(py::bytes(definition.attr("SerializePartialToString")()))
                  : PathOf(definition);
   const std::string weights_file = weights.is_none() ? "" : PathOf(weights);
+  NetOptions options{.keep_all = keep_all, .with_backward = keep_all, .lenient = lenient};
+  if (precision) options.precision = PrecisionOf(*precision);
+  if (!calibration.is_none()) options.calibration = PathOf(calibration);
   const py::gil_scoped_release release;
   if (!is_message) CheckReadable(text);
   if (!weights_file.empty()) CheckReadable(weights_file);
-  const NetOptions options{.lenient = lenient};
   std::shared_ptr<Net> net = is_message
                                  ? FromMessage(text, Phase(phase), level, names, options)
                                  : std::make_shared<Net>(text, Phase(phase), level, names, options);
@@ -55,7 +59,8 @@ std::shared_ptr<Net> BuildLegacy(const py::object& definition, const py::object&
       "Net('" +
       PathOf(definition) + "', " + std::to_string(phase) + ", weights='" + PathOf(weights) +
       "')\n");
-  return Build(definition, phase, 0, py::none(), weights, /*lenient=*/false);
+  return Build(definition, phase, 0, py::none(), weights, /*lenient=*/false, std::nullopt,
+               py::none(), /*keep_all=*/true);
 }
 
 // Where a call without arguments spends its time: no Python code runs.
@@ -145,6 +150,8 @@ void BindPlan(py::module_& module) {
       .def_readonly("kernel", &PlanStep::kernel, "By what.")
       .def_readonly("refusals", &PlanStep::refusals, "Better kernels, and why they refused.")
       .def_readonly("operands", &PlanStep::operands, "Shapes, types and layouts.")
+      .def_readonly("precision_note", &PlanStep::precision_note,
+                    "Why it is not computed in the types that are asked for; empty where it is.")
       .def_readonly("bytes", &PlanStep::bytes, "Read and written.")
       .def_readonly("flops", &PlanStep::flops);
   py::class_<PlanMemory>(module, "PlanMemory", "Bytes that a net takes, by kind.")
@@ -163,17 +170,22 @@ void BindNet(py::module_& module) {
   py::class_<Net, std::shared_ptr<Net>>(
       module, "Net", py::dynamic_attr(),
       "A compiled network.\n\n"
-      "Net(network_file, phase, level=0, stages=None, weights=None, lenient=False)\n\n"
+      "Net(network_file, phase, level=0, stages=None, weights=None, lenient=False, precision=None, "
+      "calibration=None, keep_all=True)\n\n"
       "network_file: a prototxt's name, or a caffe_pb2.NetParameter (of NetSpec.to_proto(), say). "
       "phase: caffe.TRAIN or caffe.TEST. weights: a .caffemodel, or HDF5 when it ends in .h5. "
       "lenient: leave out, with a warning each, fields that are not Caffe's and layers of unknown "
-      "type.\n\n"
+      "type. precision: 'fp32', 'fp16', 'bf16', 'fp64' or 'int8' for nets that do not say "
+      "themselves. calibration: the file of caffe calibrate that 'int8' needs. keep_all: False for "
+      "a net for inference, with fused steps and reused memory, of which only inputs, outputs and "
+      "parameters can be read.\n\n"
       "Raises IoError for files that cannot be read, InvalidArgument for wrong definitions, "
       "Unsupported for what this build lacks. One thread at a time: a second one gets "
       "InvalidArgument.")
       .def(py::init(&Build), py::arg("network_file"), py::arg("phase"), py::arg("level") = 0,
            py::arg("stages") = py::none(), py::arg("weights") = py::none(),
-           py::arg("lenient") = false)
+           py::arg("lenient") = false, py::arg("precision") = py::none(),
+           py::arg("calibration") = py::none(), py::arg("keep_all") = true)
       .def(py::init(&BuildLegacy), py::arg("network_file"), py::arg("weights"), py::arg("phase"))
       .def_property_readonly("name", Method<Net>(&Net::name), "The prototxt's.")
       .def_property_readonly(

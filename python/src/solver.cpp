@@ -87,16 +87,6 @@ void WarnOfSingles(const std::optional<RankOptions>& ranks) {
          "ranks=True) to train together";
 }
 
-// "bf16" as BF16.
-Precision PrecisionOf(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return std::toupper(c); });
-  Precision precision = FP32;
-  Require(Precision_Parse(name, &precision), "precision is '", name,
-          "'; use 'fp32', 'fp16', 'bf16' or 'fp64'");
-  return precision;
-}
-
 std::shared_ptr<OwnedSolver> BuildSolver(const py::object& file, const std::string& type,
                                          bool keep_all, const std::optional<std::string>& precision,
                                          bool lenient, std::optional<bool> ranks) {
@@ -229,6 +219,15 @@ void AddCallback(OwnedSolver& solver, const py::function& on_start,
 }
 
 }  // namespace
+
+Precision PrecisionOf(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return std::toupper(c); });
+  Precision precision = FP32;
+  Require(Precision_Parse(name, &precision), "precision is '", name,
+          "'; use 'fp32', 'fp16', 'bf16', 'fp64' or 'int8'");
+  return precision;
+}
 
 void BindSolver(py::module_& module) {
   module.def("_solver_type", [](const py::object& file, bool lenient) {

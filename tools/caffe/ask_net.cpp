@@ -42,6 +42,7 @@ AskCommand::AskCommand(CLI::App& app) {
   net_flags_.AddState(app);
   net_flags_.AddForeign(app);
   net_flags_.AddPrecision(app);
+  net_flags_.AddCalibration(app);
   net_flags_.AddOverrides(app, "layer[detection_out].detection_output_param.keep_top_k=20");
   AddJsonFlag(app, &json_);
 }

@@ -1,5 +1,6 @@
 // caffe calibrate: ranges of a net's blobs, for 8-bit numbers.
 #include <string>
+#include <vector>
 
 #include "caffe/error.hpp"
 #include "tools/caffe/command.hpp"
@@ -26,27 +27,34 @@ class Calibrate : public Command {
     app.add_option("--percentile", percentile_,
                    "Percent of the numbers that method percentile does not clip")
         ->type_name("P");
+    app.add_flag("--report", reports_,
+                 "Then print how far each layer that computes in 8 bits is from float, the worst "
+                 "for the outputs first");
   }
 
   void Run() override {
     RequireModel(model_);
     Require(!weights_.empty(), "-weights is missing; give the .caffemodel to calibrate");
     Require(!output_.empty(), "--output is missing; give the file to write");
-    BecomePython("caffe.calibration",
-                 {model_, weights_, "--output", output_, "--iterations", iterations_, "--method",
-                  method_, "--percentile", percentile_});
+    std::vector<std::string> arguments = {model_,         weights_,    "--output", output_,
+                                          "--iterations", iterations_, "--method", method_,
+                                          "--percentile", percentile_};
+    if (reports_) arguments.push_back("--report");
+    BecomePython("caffe.calibration", arguments);
   }
 
  private:
   std::string model_, weights_, output_;
   std::string iterations_ = "10", method_ = "entropy", percentile_ = "99.99";
+  bool reports_ = false;
 };
 
 const CommandRegistrar<Calibrate> calibrate_registrar(
     "calibrate",
     {.summary = "measure the ranges that a net's blobs need in 8 bits",
      .about = "Runs a net on batches of its TEST data, looks at the numbers of each blob, and "
-              "writes the ranges that 8 bits should hold to a file for caffe export --int8. Needs "
+              "writes the ranges that 8 bits should hold to a file for --precision int8 and caffe "
+              "export --int8. Needs "
               "Python.",
      .examples = "caffe calibrate train_val.prototxt --weights net.caffemodel --output net.json\n"
                  "caffe calibrate train_val.prototxt --weights net.caffemodel --output net.json "

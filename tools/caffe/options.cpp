@@ -38,7 +38,7 @@ Phase ParsePhase(const std::string& text) {
 Precision ParsePrecision(const std::string& text) {
   Precision precision;
   if (Precision_Parse(ToUpper(text), &precision)) return precision;
-  throw InvalidArgument("-precision is '" + text + "'; use fp32, fp16, bf16 or fp64");
+  throw InvalidArgument("-precision is '" + text + "'; use fp32, fp16, bf16, fp64 or int8");
 }
 
 void Override(const std::string& text, google::protobuf::Message* message) {
@@ -149,8 +149,15 @@ CLI::Option* NetFlags::AddPrecision(CLI::App& app) {
             if (!text.empty()) precision = ParsePrecision(text);
           },
           "Storage and arithmetic of nets that do not say themselves")
-      ->type_name("fp32|fp16|bf16|fp64")
+      ->type_name("fp32|fp16|bf16|fp64|int8")
       ->default_str("fp32");
+}
+
+void NetFlags::AddCalibration(CLI::App& app) {
+  app.add_option("--calibration", calibration,
+                 "The ranges of the net's blobs, of caffe calibrate, that precision int8 needs")
+      ->type_name("FILE.json")
+      ->default_str("the net's field");
 }
 
 void NetFlags::AddMemoryLimit(CLI::App& app) {
@@ -221,6 +228,7 @@ BlobDims NetFlags::DimsGiven(const NetParameter& net) const {
 NetOptions NetFlags::ToNetOptions(bool with_backward) const {
   NetOptions options{.keep_all = false, .with_backward = with_backward, .lenient = lenient};
   options.precision = precision.value_or(FP32);
+  options.calibration = calibration;
   if (with_backward) options.memory_limit = memory_limit << 20;
   return options;
 }

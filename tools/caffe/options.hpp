@@ -42,6 +42,7 @@ struct NetFlags {
   int level = 0;
   std::vector<std::string> stages;
   std::optional<Precision> precision;  // none: the solver's field, or FP32
+  std::string calibration;             // see NetOptions
   int64_t memory_limit = 0;            // in MiB; 0: the solver's field, or none
   std::vector<std::string> overrides;  // "path=value": see io/overrides.hpp
   std::vector<std::string> inputs;     // "blob=N,C,H,W": see io/data_inputs.hpp
@@ -52,6 +53,7 @@ struct NetFlags {
   void AddPhase(CLI::App& app);
   void AddState(CLI::App& app);  // --level, --stage
   CLI::Option* AddPrecision(CLI::App& app);
+  void AddCalibration(CLI::App& app);
   void AddMemoryLimit(CLI::App& app);
   void AddOverrides(CLI::App& app, const std::string& example);  // --set
   void AddInputs(CLI::App& app);                                 // --input

@@ -18,6 +18,7 @@ ScoreCommand::ScoreCommand(CLI::App& app) {
   net_flags_.AddState(app);
   net_flags_.AddForeign(app);
   net_flags_.AddPrecision(app);
+  net_flags_.AddCalibration(app);
   net_flags_.AddOverrides(app, "layer[data].data_param.batch_size=16");
   AddJsonFlag(app, &json_);
 }

@@ -236,6 +236,7 @@ class Time : public Command {
     net_flags_.AddState(app);
     net_flags_.AddForeign(app);
     net_flags_.AddPrecision(app);
+    net_flags_.AddCalibration(app);
     net_flags_.AddInputs(app);
     net_flags_.AddOverrides(app, "layer[data].data_param.batch_size=16");
     net_flags_.AddMemoryLimit(app);
@@ -332,6 +333,8 @@ const CommandRegistrar<Time> time_registrar(
                       "pass and of each layer, in milliseconds.",
              .examples = "caffe time lenet.prototxt --iterations=10\n"
                          "caffe time lenet.prototxt --phase=TEST --precision=bf16\n"
+                         "caffe time deploy.prototxt --phase=TEST --precision=int8 "
+                         "--calibration=net.json\n"
                          "caffe time resnet50.prototxt --gpu=0 --batch=256 --update --json"});
 
 }  // namespace

@@ -4,6 +4,7 @@ import sys
 
 from .. import TEST, Error, Net
 from . import METHODS, calibrate
+from .report import layer_errors
 
 
 def _parser():
@@ -15,11 +16,21 @@ def _parser():
     parser.add_argument("--method", choices=METHODS, default="entropy", help="how to clip (default: entropy)")
     parser.add_argument("--percentile", type=float, default=99.99, metavar="P",
                         help="of numbers that method percentile does not clip (default: 99.99)")
+    parser.add_argument("--report", action="store_true", help="then print how far each layer in 8 bits is from float")
     return parser
 
 
-def _tell(done, iterations):
-    print(f"\rbatch {done} of {iterations}", end="\n" if done == iterations else "", file=sys.stderr, flush=True)
+def _tell(done, iterations, what="batch"):
+    print(f"\r{what} {done} of {iterations}", end="\n" if done == iterations else "", file=sys.stderr, flush=True)
+
+
+def _print_report(net, calibration):
+    errors, together = layer_errors(net, calibration, progress=lambda done, count: _tell(done, count, "layer"))
+    width = max(10, *map(len, errors))
+    print(f"{'layer':{width}}  error of its top  of the outputs")
+    for layer, error in errors.items():
+        print(f"{layer:{width}}  {error.own:16.5f}  {error.outputs:14.5f}")
+    print(f"{'all layers':{width}}  {'':16}  {together:14.5f}")
 
 
 def main(arguments=None):
@@ -28,10 +39,12 @@ def main(arguments=None):
         net = Net(options.net, TEST, weights=options.weights)
         calibration = calibrate(net, options.iterations, options.method, options.percentile, progress=_tell)
         calibration.save(options.output)
+        print(f"wrote {options.output}: {len(calibration.ranges)} blobs, {calibration.images} images, {calibration.method}")
+        if options.report:
+            _print_report(net, calibration)
     except (Error, OSError, ValueError) as error:
         print(f"caffe calibrate: {error}", file=sys.stderr)
         return 1
-    print(f"wrote {options.output}: {len(calibration.ranges)} blobs, {calibration.images} images, {calibration.method}")
     return 0
 
 

@@ -15,6 +15,7 @@
 #include "caffe/layer.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/op.hpp"
+#include "caffe/tensor/blob_ranges.hpp"
 
 namespace caffe {
 
@@ -132,6 +133,8 @@ struct CompileOptions {
   bool with_backward = true;
   bool force_backward = false;
   PrecisionDefaults precision;
+  // What layers that are computed in 8 bits need. Null: nobody has given any.
+  std::shared_ptr<const BlobRanges> ranges;
   // Shapes of input blobs that the caller changed; others have the prototxt's.
   std::map<std::string, Shape> input_shapes;
   // Shapes of tops that depend on data, as the last pass found them, by layer call.

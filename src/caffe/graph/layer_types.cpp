@@ -14,8 +14,30 @@ DType MathOf(std::optional<DType> own_math, std::optional<DType> own_type,
 
 }  // namespace
 
+PrecisionDefaults DefaultsOf(Precision precision) {
+  const auto all = [](DType type) { return PrecisionDefaults{type, type, type, type}; };
+  switch (precision) {
+    case FP32:
+      return all(DType::kFloat);
+    case FP16:
+      return all(DType::kFloat16);
+    case BF16:
+      return all(DType::kBFloat16);
+    case FP64:
+      return all(DType::kDouble);
+    case INT8: {
+      PrecisionDefaults defaults = all(DType::kFloat);
+      defaults.in_8_bits = true;
+      return defaults;
+    }
+  }
+  throw InvalidArgument("unknown precision");
+}
+
 LayerTypes ResolveTypes(const LayerParameter& layer, bool is_data,
-                        const PrecisionDefaults& defaults) {
+                        const PrecisionDefaults& of_net) {
+  const PrecisionDefaults defaults =
+      layer.has_precision() ? DefaultsOf(layer.precision()) : of_net;
   const auto own = [](bool has, Type type, const char* field) -> std::optional<DType> {
     if (!has) return std::nullopt;
     return DTypeFromProto(type, field);
@@ -32,6 +54,8 @@ LayerTypes ResolveTypes(const LayerParameter& layer, bool is_data,
   types.backward_math =
       MathOf(own(layer.has_backward_math(), layer.backward_math(), "backward_math"), backward,
              defaults.backward_math, defaults.backward_type);
+  // A layer's own types are obeyed.
+  types.in_8_bits = defaults.in_8_bits && !forward && !layer.has_forward_math();
   return types;
 }
 

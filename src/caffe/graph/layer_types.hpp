@@ -11,7 +11,11 @@ namespace caffe {
 // NetParameter's default_forward_type and its like; an unset field is as in ResolveTypes().
 struct PrecisionDefaults {
   std::optional<DType> forward_type, backward_type, forward_math, backward_math;
+  bool in_8_bits = false;  // precision INT8
 };
+
+// The defaults of a net whose precision is `precision`. INT8 is float whose products are quantised.
+PrecisionDefaults DefaultsOf(Precision precision);
 
 // What one layer asks for.
 struct LayerTypes {
@@ -21,13 +25,16 @@ struct LayerTypes {
   DType forward_math = DType::kFloat, backward_math = DType::kFloat;
   // The layer has a forward_type of its own, which is obeyed to the letter.
   bool has_own_forward = false;
+  // Forward is to be computed in 8 bits where ranges are known, and is in the types above elsewhere.
+  bool in_8_bits = false;
 
   // Of the layer's parameters and their gradients, which are never narrower than float.
   DType parameters() const { return forward == DType::kDouble ? forward : DType::kFloat; }
   bool operator==(const LayerTypes&) const = default;
 };
 
-// NVCaffe's rules: a math field, else the layer's own type of the same direction, else the net's
+// NVCaffe's rules: a math field, else the layer's own type of the same direction, else the layer's
+// precision, else the net's
 // default math, else its default type, else float. Gradients of data layers are float by default.
 // Throws InvalidArgument for types that are none of numbers.
 LayerTypes ResolveTypes(const LayerParameter& layer, bool is_data,

@@ -10,6 +10,7 @@
 #include "caffe/io/layer_position.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/net/filter_net.hpp"
+#include "caffe/net/needed_ranges.hpp"
 #include "caffe/net/unknown_layers.hpp"
 #include "caffe/plugin.hpp"
 #include "caffe/trace.hpp"
@@ -80,11 +81,12 @@ std::string NoSuchName(const char* what, const std::string& name,
 }
 
 Net::Impl::Impl(const NetParameter& definition, const NetOptions& options)
-    : source{ToCompile(definition, options), Checked(options), DeviceFor(options), {}},
+    : source{ToCompile(definition, options), Checked(options), DeviceFor(options), {}, nullptr},
       seed(options.seed ? *options.seed : Caffe::NextSeed()),
       memory(source.device),
       plan(source, memory),
       losses(source.device) {
+  source.ranges = NeededRanges(source.param, source.options);
   CreateLayers();
   plan.Compile(seed, claim);
 }

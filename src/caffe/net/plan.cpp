@@ -18,36 +18,9 @@ std::optional<DType> DefaultType(bool has, Type type) {
   return DTypeFromProto(type, "the net's default type");
 }
 
-DType TypeOf(Precision precision) {
-  switch (precision) {
-    case FP32:
-      return DType::kFloat;
-    case FP16:
-      return DType::kFloat16;
-    case BF16:
-      return DType::kBFloat16;
-    case FP64:
-      return DType::kDouble;
-  }
-  throw InvalidArgument("net: unknown precision");
-}
-
-PrecisionDefaults DefaultsOf(const NetParameter& param, Precision precision) {
-  const bool has_own = param.has_default_forward_type() || param.has_default_backward_type() ||
-                       param.has_default_forward_math() || param.has_default_backward_math();
-  if (!has_own) {
-    const DType type = TypeOf(precision);
-    return {type, type, type, type};
-  }
-  return {DefaultType(param.has_default_forward_type(), param.default_forward_type()),
-          DefaultType(param.has_default_backward_type(), param.default_backward_type()),
-          DefaultType(param.has_default_forward_math(), param.default_forward_math()),
-          DefaultType(param.has_default_backward_math(), param.default_backward_math())};
-}
-
 CompileOptions OptionsFor(const NetSource& source, const PlanKey& key, size_t num_layers,
                           int recomputed_nodes) {
-  const auto& [param, options, device, layers] = source;
+  const auto& [param, options, device, layers, ranges] = source;
   CompileOptions compile;
   compile.device = device;
   compile.is_training_phase = param.state().phase() == TRAIN;
@@ -55,6 +28,7 @@ CompileOptions OptionsFor(const NetSource& source, const PlanKey& key, size_t nu
   compile.with_backward = options.with_backward;
   compile.force_backward = param.force_backward() || num_layers < layers.size();
   compile.precision = DefaultsOf(param, options.precision);
+  compile.ranges = ranges;
   compile.kernels = {.strict_fp32 = options.strict_fp32 || param.strict_fp32(),
                      .deterministic = options.deterministic || param.deterministic()};
   compile.recomputed_nodes = recomputed_nodes;
@@ -112,6 +86,16 @@ Plan FewestWithin(int64_t limit, const NetSource& source, const PlanKey& key, Pl
 }
 
 }  // namespace
+
+PrecisionDefaults DefaultsOf(const NetParameter& param, Precision precision) {
+  const bool has_own = param.has_default_forward_type() || param.has_default_backward_type() ||
+                       param.has_default_forward_math() || param.has_default_backward_math();
+  if (!has_own) return DefaultsOf(param.has_precision() ? param.precision() : precision);
+  return {DefaultType(param.has_default_forward_type(), param.default_forward_type()),
+          DefaultType(param.has_default_backward_type(), param.default_backward_type()),
+          DefaultType(param.has_default_forward_math(), param.default_forward_math()),
+          DefaultType(param.has_default_backward_math(), param.default_backward_math())};
+}
 
 Plan CompilePlan(const NetSource& source, const PlanKey& key, size_t num_layers) {
   Plan plan = Compile(source, key, num_layers, 0);

@@ -33,7 +33,12 @@ struct NetSource {
   NetOptions options;
   std::shared_ptr<Device> device;
   std::vector<std::shared_ptr<Layer>> layers;
+  std::shared_ptr<const BlobRanges> ranges;  // null: no layer is computed in 8 bits
 };
+
+// Types of layers that do not say: the definition's default_* fields, its precision, else
+// `precision`.
+PrecisionDefaults DefaultsOf(const NetParameter& param, Precision precision);
 
 // Of the first `num_layers` layers. What later ones will want of them is not known, so that
 // gradients are prepared for. Throws InvalidArgument where it would take more memory than the

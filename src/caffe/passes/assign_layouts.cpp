@@ -105,6 +105,7 @@ class AssignLayouts final : public Pass {
     Value& other = graph.NewValue(StrCat(value.name, ":", Name(layout)), value.desc.shape,
                                   value.desc.dtype, ValueKind::kActivation);
     other.desc.layout = layout;
+    other.desc.scale = value.desc.scale;
     other.layer = value.layer;
     other.at_least_float = value.at_least_float;
     return other;

@@ -41,6 +41,7 @@ std::unique_ptr<Pass> MakeFuseBiasGradients();
 std::unique_ptr<Pass> MakeFoldConstants();
 std::unique_ptr<Pass> MakeRecomputeActivations();
 std::unique_ptr<Pass> MakeMarkAccumulation();
+std::unique_ptr<Pass> MakeQuantize();
 std::unique_ptr<Pass> MakeInsertCasts();
 std::unique_ptr<Pass> MakeAssignLayouts();
 std::unique_ptr<Pass> MakeSimplifyConversions();

@@ -16,7 +16,7 @@ bool Holds(DType to, DType from) {
 }
 
 bool IsSameForm(const TensorDesc& a, const TensorDesc& b) {
-  return a.dtype == b.dtype && a.layout == b.layout;
+  return a.dtype == b.dtype && a.layout == b.layout && a.scale == b.scale;
 }
 
 }  // namespace

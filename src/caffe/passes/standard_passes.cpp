@@ -61,7 +61,7 @@ PassList StandardPasses() {
       MakeFoldConstants(), MakeFuseEpilogues(), MakeFuseGradientEpilogues(),
       MakeFuseBiasGradients(), MakeMarkAccumulation(),
       // With which conversions between them, and what is computed twice to save memory.
-      MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(), MakeRecomputeActivations(),
+      MakeQuantize(), MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(), MakeRecomputeActivations(),
       MakeEliminateDeadNodes(), MakeKeepWeightCopies(),
       // By which kernels, and where.
       MakeConcatInPlace(), MakeSelectKernels(), MakePlanMemory());

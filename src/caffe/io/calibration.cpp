@@ -1,0 +1,70 @@
+#include "caffe/io/calibration.hpp"
+
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "caffe/error.hpp"
+
+namespace caffe {
+namespace {
+
+using JsonValue = google::protobuf::Value;
+
+constexpr const char* kFormat = "cortado calibration 1";
+constexpr double kMostRange = 1e38;
+constexpr std::streamoff kMostBytes = std::streamoff{64} << 20;
+
+std::string ReadText(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary | std::ios::ate);
+  const std::streamoff bytes = stream ? std::streamoff{stream.tellg()} : -1;
+  if (bytes < 0) throw IoError(StrCat(file, ": ", std::strerror(errno)));
+  Require(bytes <= kMostBytes, file, ": is no calibration file: it has ", bytes, " bytes");
+  stream.seekg(0);
+  std::string text(static_cast<size_t>(bytes), '\0');
+  if (!stream.read(text.data(), bytes)) throw IoError(StrCat(file, ": cannot be read"));
+  return text;
+}
+
+// A string member; empty where there is none.
+std::string TextOf(const google::protobuf::Struct& object, const char* key) {
+  const auto found = object.fields().find(key);
+  return found == object.fields().end() ? "" : found->second.string_value();
+}
+
+BlobRanges::Range RangeOf(const std::string& file, const std::string& blob,
+                          const JsonValue& value) {
+  const auto& numbers = value.list_value().values();
+  const bool is_pair = numbers.size() == 2 && numbers[0].kind_case() == JsonValue::kNumberValue &&
+                       numbers[1].kind_case() == JsonValue::kNumberValue;
+  const double lowest = is_pair ? numbers[0].number_value() : 1;
+  const double highest = is_pair ? numbers[1].number_value() : -1;
+  Require(-kMostRange < lowest && lowest <= 0 && 0 <= highest && highest < kMostRange, file,
+          ": the range of blob '", blob, "' should be two numbers, with 0 between them",
+          is_pair ? StrCat(", and is ", lowest, " to ", highest) : "");
+  return {static_cast<float>(lowest), static_cast<float>(highest)};
+}
+
+}  // namespace
+
+BlobRanges ReadCalibration(const std::string& file) {
+  google::protobuf::Struct root;
+  const auto status = google::protobuf::util::JsonStringToMessage(ReadText(file), &root);
+  Require(status.ok(), file, ": is no calibration file: ", std::string(status.message()));
+  Require(TextOf(root, "format") == kFormat, file,
+          ": is no calibration file, or of another version: its format is '",
+          TextOf(root, "format"), "' and should be '", kFormat, "' (caffe calibrate)");
+  BlobRanges ranges{.file = file, .net = TextOf(root, "net"), .blobs = {}};
+  const auto found = root.fields().find("ranges");
+  Require(found != root.fields().end() && found->second.kind_case() == JsonValue::kStructValue,
+          file, ": has no ranges; make it anew with caffe calibrate");
+  for (const auto& [blob, range] : found->second.struct_value().fields())
+    ranges.blobs[blob] = RangeOf(file, blob, range);
+  return ranges;
+}
+
+}  // namespace caffe

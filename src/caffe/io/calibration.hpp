@@ -1,0 +1,14 @@
+// Files of `caffe calibrate`: ranges of a net's blobs, as JSON (python/caffe/calibration).
+#pragma once
+
+#include <string>
+
+#include "caffe/export.hpp"
+#include "caffe/tensor/blob_ranges.hpp"
+
+namespace caffe {
+
+// Throws IoError where the file cannot be read, InvalidArgument where it is no calibration.
+CAFFE_EXPORT BlobRanges ReadCalibration(const std::string& file);
+
+}  // namespace caffe

@@ -1,0 +1,17 @@
+// The ranges of blobs that a net of precision INT8 needs.
+#pragma once
+
+#include <memory>
+
+#include "caffe/net.hpp"
+#include "caffe/tensor/blob_ranges.hpp"
+
+namespace caffe {
+
+// Null where no layer is to be computed in 8 bits. `param` is filtered. Throws InvalidArgument for
+// a net of phase TRAIN, for one without a calibration file and for another net's file, IoError for
+// a file that cannot be read.
+std::shared_ptr<const BlobRanges> NeededRanges(const NetParameter& param,
+                                               const NetOptions& options);
+
+}  // namespace caffe

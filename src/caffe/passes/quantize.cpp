@@ -1,0 +1,344 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "caffe/graph/layer_place.hpp"
+#include "caffe/ops/arrange.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/convert.hpp"
+#include "caffe/ops/eltwise.hpp"
+#include "caffe/ops/fold.hpp"
+#include "caffe/ops/gemm.hpp"
+#include "caffe/ops/pool.hpp"
+#include "caffe/passes/fusion.hpp"
+#include "caffe/passes/pass.hpp"
+
+namespace caffe::passes {
+namespace {
+
+using Range = BlobRanges::Range;
+
+constexpr Signature kOf8Bits = {DType::kInt8, DType::kFloat};
+constexpr float kLeastQuantum = 1e-30F;
+
+bool IsProduct(const Op& op) {
+  return op.As<ops::Conv>() != nullptr || op.As<ops::Gemm>() != nullptr;
+}
+// Ops that make numbers of another scale than those they read.
+bool Mixes(const Op& op) {
+  return op.As<ops::AvePool>() != nullptr || op.As<ops::EltwiseSum>() != nullptr;
+}
+// Ops that only pass numbers on: all that they read and make has one scale.
+bool Passes(const Op& op) {
+  return op.As<ops::MaxPool>() != nullptr || op.As<ops::Concat>() != nullptr ||
+         op.As<ops::SliceOf>() != nullptr || op.is_view();
+}
+// Ops that work on bytes, whatever they are: no kernel of their own.
+bool MovesBytes(const Op& op) {
+  return Passes(op) && op.As<ops::MaxPool>() == nullptr;
+}
+
+}  // namespace
+
+// Values that have one scale because ops only pass numbers on between them.
+class ScaleGroups {
+ public:
+  explicit ScaleGroups(const Graph& graph) {
+    for (const auto& [blob, value] : graph.blobs) {
+      const auto found = graph.options.ranges->blobs.find(blob);
+      if (found != graph.options.ranges->blobs.end()) ranges_[value] = found->second;
+    }
+  }
+
+  std::optional<Range> RangeOf(const Value* value) const {
+    const auto found = ranges_.find(Root(value));
+    if (found == ranges_.end()) return std::nullopt;
+    return found->second;
+  }
+  void Join(const Value* a, const Value* b) {
+    a = Root(a), b = Root(b);
+    if (a == b) return;
+    const std::optional<Range> one = RangeOf(a), other = RangeOf(b);
+    parents_[b] = a;
+    if (!one && other) ranges_[a] = *other;
+    if (one && other) {
+      ranges_[a] = {std::min(one->lowest, other->lowest), std::max(one->highest, other->highest)};
+    }
+  }
+  // Unsigned numbers where no value is negative; 0 is always exact.
+  void Quantise(const Value* value, TensorDesc* desc) const {
+    const Range range = *RangeOf(value);
+    desc->dtype = range.lowest < 0 ? DType::kInt8 : DType::kUInt8;
+    const float most = std::max(-range.lowest, range.highest);
+    desc->scale = std::max(most / (range.lowest < 0 ? 127 : 255), kLeastQuantum);
+  }
+
+ private:
+  const Value* Root(const Value* value) const {
+    for (auto found = parents_.find(value); found != parents_.end(); found = parents_.find(value))
+      value = found->second;
+    return value;
+  }
+
+  std::map<const Value*, Range> ranges_;  // of roots
+  std::map<const Value*, const Value*> parents_;
+};
+
+// After this pass convolutions and matrix products of layers whose precision is INT8 read 8-bit
+// numbers, and so do pooling, sums, concatenations and slices between them, by the ranges of a
+// calibration. What they make is stored in 8 bits where another one of them reads it; elsewhere
+// Casts stand between numbers and floats. In a keep-all plan, whose blobs are the caller's, each
+// product alone computes in 8 bits. It follows the passes that fold and fuse, so that a product's
+// result is what comes out of its epilogue, and takes in limits (ReLU6) that float kernels leave to
+// a node of their own. A layer that stays float says why.
+class Quantize final : public Pass {
+ public:
+  std::string_view name() const override { return "quantize"; }
+
+  void Run(Graph& graph) override {
+    if (graph.options.ranges == nullptr) return;
+    graph_ = &graph;
+    groups_.emplace(graph);
+    chosen_.clear();
+    unmeasured_.clear();
+    casts_.clear();
+    Choose();
+    RequireRanges();
+    DropPassersThatNobodyNeeds();
+    FindStored();
+    for (Node* node : graph.ScheduledNodes()) Rewrite(*node);
+  }
+
+ private:
+  void Choose() {
+    fusion_.emplace(*graph_);
+    for (Node* node : fusion_->nodes()) {
+      if (node->direction != Direction::kForward || fusion_->IsErased(node)) continue;
+      const LayerCall& call = graph_->calls[node->layers.front()];
+      if (!call.types.in_8_bits) continue;
+      const std::string why = IsProduct(node->op) ? WhyNotProduct(*node) : WhyNotBetween(*node);
+      if (why.empty()) {
+        Take(*node);
+      } else if (SaysWhy(*node)) {
+        node->precision_note = StrCat("float instead of int8: ", why);
+      }
+    }
+    fusion_->Finish();
+    readers_ = Readers(*graph_);
+  }
+
+  void Take(Node& node) {
+    chosen_.insert(&node);
+    if (Passes(node.op)) {
+      for (const Operand& input : node.inputs) groups_->Join(input.value, node.outputs[0]);
+    }
+    if (!MovesBytes(node.op)) node.signature = kOf8Bits;
+    if (IsProduct(node.op)) FuseActivations(node);
+  }
+
+  // Steps that are no layer's computation need no excuse.
+  static bool SaysWhy(const Node& node) {
+    return !node.inputs.empty() && !node.op.is_view() && node.op.As<ops::HostCall>() == nullptr &&
+           node.op.As<ops::FoldChannels>() == nullptr;
+  }
+
+  bool HasKernel(const Node& node) const {
+    const auto& candidates =
+        KernelRegistry::Get().Candidates(graph_->options.device->kind(), node.op.type());
+    return std::ranges::any_of(candidates, [](const KernelCandidate& candidate) {
+      return candidate.rank != KernelRank::kReference && candidate.Serves(kOf8Bits);
+    });
+  }
+
+  std::string NoKernel(const Node& node) const {
+    const DeviceKind device = graph_->options.device->kind();
+    if (device == DeviceKind::kCpu && IsProduct(node.op)) {
+      return "this processor has no instructions for products of 8-bit numbers (AVX-512 VNNI, AVX "
+             "VNNI, AMX), without which they are slower than those of floats";
+    }
+    return StrCat("there is no kernel for ", node.op.name(), " of 8-bit numbers on ", Name(device));
+  }
+
+  std::string WhyNotProduct(Node& node) {
+    const Operand &x = node.inputs[0], &w = node.inputs[1];
+    const bool is_float = node.signature == Signature{DType::kFloat, DType::kFloat} &&
+                          x->desc.dtype == DType::kFloat &&
+                          node.outputs[0]->desc.dtype == DType::kFloat;
+    if (!is_float) return StrCat("its types are not float but ", Name(node.signature.data));
+    if (!HasKernel(node)) return NoKernel(node);
+    const auto* gemm = node.op.As<ops::Gemm>();
+    const bool has_weights = w->kind == ValueKind::kParam || w->kind == ValueKind::kState;
+    if (!has_weights || (gemm != nullptr && gemm->transpose_a))
+      return "its second factor is no weights";
+    if (w->desc.dtype != DType::kFloat || (w.dtype != DType::kFloat))
+      return "its weights are no floats";
+    if (!groups_->RangeOf(x)) {
+      unmeasured_.emplace_back(&node, x.value);
+      return NoRange(*x.value);
+    }
+    const Signature of_float = std::exchange(node.signature, kOf8Bits);
+    const bool is_served = fusion_->IsServed(node, *node.op.epilogue());
+    node.signature = of_float;
+    return is_served ? "" : "no kernel of 8-bit numbers applies its epilogue";
+  }
+
+  std::string NoRange(const Value& value) const {
+    return StrCat("blob '", value.name, "' has no range in ", graph_->options.ranges->file);
+  }
+
+  // Of what lies between products.
+  std::string WhyNotBetween(const Node& node) const {
+    const bool is_able =
+        MovesBytes(node.op) || ((Passes(node.op) || Mixes(node.op)) && HasKernel(node));
+    if (!is_able) return NoKernel(node);
+    if (node.outputs.size() > 1 && node.outputs[1] != nullptr) return "it makes a mask";
+    for (const Operand& input : node.inputs) {
+      if (!CanBeStored(input)) return StrCat("'", input->name, "' is float");
+    }
+    const Value& y = *node.outputs[0];
+    if (y.desc.dtype != DType::kFloat) return "its types are not float";
+    if (Passes(node.op)) {
+      return IsFree(y) ? "" : StrCat("'", y.name, "' is read from outside");
+    }
+    return groups_->RangeOf(&y) ? "" : NoRange(y);
+  }
+
+  // Whether nobody outside looks at it.
+  bool IsFree(const Value& value) const {
+    return !graph_->options.keep_all && !value.is_kept && !value.must_be_plain &&
+           value.kind == ValueKind::kActivation;
+  }
+
+  // Whether a step that is computed in 8 bits makes it, and may leave it so.
+  bool CanBeStored(const Value* value) const {
+    if (value == nullptr || !IsFree(*value) || !groups_->RangeOf(value)) return false;
+    const Node* writer = fusion_->WriterOf(value);
+    return writer != nullptr && chosen_.count(writer) > 0 && writer->outputs[0].value == value;
+  }
+
+  // Kernels of 8-bit data limit values, too.
+  void FuseActivations(Node& product) {
+    if (graph_->options.keep_all) return;
+    while (Node* reader = fusion_->OnlyReaderOf(product.outputs[0])) {
+      const std::optional<ops::Pointwise> entry = EntryOf(*reader);
+      if (!entry || !Fusion::HaveOneType(product, reader->inputs[0], *reader)) return;
+      ops::Epilogue epilogue = *product.op.epilogue();
+      epilogue.push_back(*entry);
+      if (!fusion_->IsServed(product, epilogue)) return;
+      product.op = product.op.WithEpilogue(std::move(epilogue));
+      fusion_->Absorb(product, *reader);
+    }
+  }
+
+  // A layer that asks by itself has to get what it asks for; a file without any range of what is
+  // read is another net's.
+  void RequireRanges() const {
+    for (const auto& [node, value] : unmeasured_) {
+      const LayerParameter& layer = graph_->calls[node->layers.front()].layer->param();
+      Require(!layer.has_precision(), PlaceOf(layer), ": has precision INT8, but ", NoRange(*value),
+              " (of net '", graph_->options.ranges->net,
+              "'): run caffe calibrate on this net, or leave out the layer's precision");
+    }
+    const bool is_strange = !unmeasured_.empty() && chosen_.empty();
+    Require(
+        !is_strange, graph_->options.ranges->file, ": has the ranges of ",
+        graph_->options.ranges->blobs.size(), " blobs of net '", graph_->options.ranges->net,
+        "', but none of '", is_strange ? unmeasured_.front().second->name : "",
+        "' or of another blob that a layer of precision INT8 reads: run caffe calibrate on this "
+        "net");
+  }
+
+  bool HasChosenReader(const Value* value) const {
+    const auto found = readers_.find(value);
+    if (found == readers_.end()) return false;
+    return std::ranges::any_of(found->second, [&](const Node* reader) {
+      return chosen_.count(reader) > 0 && ReadsNumbers(*reader, value);
+    });
+  }
+
+  // Of a product not the weights, whatever they are.
+  static bool ReadsNumbers(const Node& reader, const Value* value) {
+    if (!IsProduct(reader.op)) return true;
+    const int added = ops::AddedOperand(*reader.op.epilogue());
+    return reader.inputs[0] == value || (added >= 0 && reader.inputs[added] == value);
+  }
+
+  void DropPassersThatNobodyNeeds() {
+    std::vector<Node*> nodes = graph_->ScheduledNodes();
+    std::reverse(nodes.begin(), nodes.end());
+    for (Node* node : nodes) {
+      if (chosen_.count(node) == 0 || !Passes(node->op) || HasChosenReader(node->outputs[0]))
+        continue;
+      chosen_.erase(node);
+      node->signature = {DType::kFloat, DType::kFloat};
+      if (SaysWhy(*node)) node->precision_note = "float instead of int8: what reads it is float";
+    }
+  }
+
+  void FindStored() {
+    stored_.clear();
+    for (const Node* node : graph_->ScheduledNodes()) {
+      if (chosen_.count(node) == 0) continue;
+      Value* y = node->outputs[0];
+      const bool is_stored = IsFree(*y) && groups_->RangeOf(y) && HasChosenReader(y);
+      if (is_stored) stored_.insert(y);
+    }
+    for (Value* value : stored_) groups_->Quantise(value, &value->desc);
+  }
+
+  void Rewrite(Node& node) {
+    const bool is_chosen = chosen_.count(&node) > 0;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      Operand& input = node.inputs[i];
+      if (input == nullptr) continue;
+      const bool reads_number = is_chosen && (!IsProduct(node.op) || i == 0);
+      const bool is_added = is_chosen && IsProduct(node.op) &&
+                            static_cast<int>(i) == ops::AddedOperand(*node.op.epilogue());
+      if (stored_.count(input) > 0) {
+        if (!reads_number && !is_added) input.value = FindOrInsertCast(node, *input.value, false);
+      } else if (reads_number) {
+        input.value = FindOrInsertCast(node, *input.value, true);
+      } else {
+        continue;
+      }
+      input.dtype = input->desc.dtype;
+    }
+    for (Result& output : node.outputs) {
+      if (output != nullptr && stored_.count(output) > 0) output.dtype = output->desc.dtype;
+    }
+  }
+
+  // One for all readers; in a keep-all plan, whose blobs may be changed between layers, one for
+  // each layer.
+  Value* FindOrInsertCast(const Node& reader, Value& from, bool to_numbers) {
+    const int layer = graph_->options.keep_all ? reader.layers.front() : -1;
+    Value*& cast = casts_[{from.id, to_numbers, layer}];
+    if (cast == nullptr) {
+      TensorDesc desc;
+      if (to_numbers) groups_->Quantise(&from, &desc);
+      cast = &graph_->NewValue(StrCat(from.name, ":", Name(desc.dtype)), from.desc.shape,
+                               desc.dtype, ValueKind::kActivation);
+      cast->desc.scale = desc.scale;
+      cast->layer = from.layer;
+      graph_->InsertBefore(reader, ops::Cast{}, {&from}, {cast});
+    }
+    return cast;
+  }
+
+  Graph* graph_ = nullptr;
+  std::optional<Fusion> fusion_;
+  std::optional<ScaleGroups> groups_;
+  std::set<const Node*> chosen_;  // nodes that are computed in 8 bits
+  std::set<Value*> stored_;       // what they make that is stored in 8 bits
+  std::vector<std::pair<const Node*, const Value*>> unmeasured_;  // products without a range
+  std::map<const Value*, std::vector<Node*>> readers_;
+  std::map<std::tuple<int, bool, int>, Value*> casts_;
+};
+
+std::unique_ptr<Pass> MakeQuantize() {
+  return std::make_unique<Quantize>();
+}
+
+}  // namespace caffe::passes

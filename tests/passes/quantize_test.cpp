@@ -1,0 +1,281 @@
+// Nets of precision INT8: which steps compute in 8 bits, what lies between them, and how far their
+// numbers are from the float net's.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <memory>
+
+#include "caffe/graph/graph.hpp"
+#include "caffe/net.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/plan_report.hpp"
+#include "tests/support/blob_values.hpp"
+#include "tests/support/error_text.hpp"
+#include "tests/support/net_of.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::ElementsAreArray;
+using testing::ErrorText;
+using ::testing::HasSubstr;
+
+constexpr const char* kImage =
+    "name: 'q' layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 "
+    "dim: 8 dim: 7 } } } ";
+
+std::string ConvLayer(const std::string& name, const std::string& bottom,
+                      const std::string& more = "") {
+  return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
+                name, "' ", more,
+                " convolution_param { num_output: 4 kernel_size: 3 pad: 1 "
+                "weight_filler { type: 'msra' } bias_filler { type: 'gaussian' std: 0.1 } } } ");
+}
+// In place.
+std::string LayerOn(const std::string& type, const std::string& blob) {
+  return StrCat("layer { name: '", blob, "_", type, "' type: '", type, "' bottom: '", blob,
+                "' top: '", blob, "' } ");
+}
+std::string PoolLayer(const std::string& name, const std::string& bottom,
+                      const std::string& options) {
+  return StrCat("layer { name: '", name, "' type: 'Pooling' bottom: '", bottom, "' top: '", name,
+                "' pooling_param { ", options, " } } ");
+}
+std::string ProductLayer(const std::string& name, const std::string& bottom) {
+  return StrCat("layer { name: '", name, "' type: 'InnerProduct' bottom: '", bottom, "' top: '",
+                name,
+                "' inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } } ");
+}
+std::string TwoBottoms(const std::string& type, const std::string& name, const std::string& a,
+                       const std::string& b) {
+  return StrCat("layer { name: '", name, "' type: '", type, "' bottom: '", a, "' bottom: '", b,
+                "' top: '", name, "' } ");
+}
+
+// Whether this processor has what int8 plans need.
+bool HasInt8() {
+  const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::Conv));
+  return std::ranges::any_of(candidates, [](const KernelCandidate& one) {
+    return one.rank == KernelRank::kBest && one.Serves({DType::kInt8, DType::kFloat});
+  });
+}
+
+class QuantizeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!HasInt8()) GTEST_SKIP() << "this processor has no instructions for 8-bit products";
+  }
+
+  std::unique_ptr<Net> Make(const std::string& layers, Precision precision, bool keep_all) const {
+    NetParameter param = testing::ParseNet(kImage + layers);
+    param.mutable_state()->set_phase(TEST);
+    auto net = std::make_unique<Net>(
+        param, NetOptions{.keep_all = keep_all,
+                          .with_backward = false,
+                          .seed = 7,
+                          .precision = precision,
+                          .calibration = precision == INT8 ? folder_.path("q.json") : ""});
+    for (size_t i = 0; i < net->layers().size(); ++i) {
+      if (net->layers()[i]->type() != std::string("BatchNorm")) continue;
+      const auto& statistics = net->layer_params(static_cast<int>(i));
+      for (int64_t c = 0; c < statistics[0]->count(); ++c) {
+        statistics[0]->mutable_cpu_data()[c] = 0.3F * static_cast<float>(c) - 0.5F;
+        statistics[1]->mutable_cpu_data()[c] = 0.5F + static_cast<float>(c);
+      }
+      statistics[2]->mutable_cpu_data()[0] = 1;
+    }
+    float* x = net->blob_by_name("x")->mutable_cpu_data();
+    for (int i = 0; i < 448; ++i) x[i] = static_cast<float>((i * 37) % 101) / 50 - 1;
+    return net;
+  }
+
+  // Ranges of what the float net computes, as caffe calibrate writes them.
+  void Calibrate(const std::string& layers, const std::string& without = "") const {
+    const auto net = Make(layers, FP32, /*keep_all=*/true);
+    net->Forward();
+    std::ofstream file(folder_.path("q.json"));
+    file << R"({"format": "cortado calibration 1", "net": "q", "ranges": {)";
+    const char* comma = "";
+    for (const std::string& blob : net->blob_names()) {
+      if (blob == without) continue;
+      const auto& values = *net->blob_by_name(blob);
+      const auto [low, high] =
+          std::minmax_element(values.cpu_data(), values.cpu_data() + values.count());
+      file << comma << '"' << blob << "\": [" << std::min(*low, 0.0F) << ", "
+           << std::max(*high, 0.0F) << "]";
+      comma = ", ";
+    }
+    file << "}}";
+  }
+
+  // Each step with the types of the activations that it reads and makes.
+  static std::vector<std::string> Steps(const Net& net) {
+    std::vector<std::string> steps;
+    for (const Node* node : net.graph().ScheduledNodes()) {
+      if (node->outputs[0] == nullptr || node->outputs[0]->kind == ValueKind::kState) continue;
+      std::string text = std::string(node->op.name());
+      const ops::Epilogue* epilogue = node->op.epilogue();
+      if (epilogue != nullptr) text += ops::EpilogueText(*epilogue);
+      const char* separator = "(";
+      for (const Value* input : node->inputs) {
+        if (input == nullptr || input->kind == ValueKind::kParam ||
+            input->kind == ValueKind::kState) {
+          continue;
+        }
+        text += StrCat(separator, Name(input->desc.dtype));
+        separator = ", ";
+      }
+      steps.push_back(StrCat(text, ") ", Name(node->outputs[0]->desc.dtype)));
+    }
+    return steps;
+  }
+
+  // The largest error of the output relative to its largest number.
+  double Error(const std::string& layers, bool keep_all) const {
+    const auto exact = Make(layers, FP32, true), quantised = Make(layers, INT8, keep_all);
+    const std::vector<float> want = testing::Output(*exact), got = testing::Output(*quantised);
+    double error = 0, largest = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      error = std::max(error, std::abs(static_cast<double>(want[i]) - got[i]));
+      largest = std::max(largest, std::abs(static_cast<double>(want[i])));
+    }
+    return error / largest;
+  }
+
+  void Check(const std::string& layers, const std::vector<std::string>& steps) const {
+    Calibrate(layers);
+    EXPECT_THAT(Steps(*Make(layers, INT8, /*keep_all=*/false)), ElementsAreArray(steps));
+    EXPECT_LT(Error(layers, /*keep_all=*/false), 0.05);
+    EXPECT_LT(Error(layers, /*keep_all=*/true), 0.05);
+    EXPECT_GT(Error(layers, /*keep_all=*/true), 0);  // it is quantised there, too
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(QuantizeTest, KeepsNumbersBetweenProducts) {
+  Check(ConvLayer("a", "x") + LayerOn("ReLU", "a") +
+            PoolLayer("p", "a", "kernel_size: 2 stride: 2") + ConvLayer("b", "p") +
+            LayerOn("ReLU", "b") + ProductLayer("ip", "b"),
+        {"Reorder(float) int8", "Conv, relu(int8) uint8", "MaxPool(uint8) uint8",
+         "Conv, relu(uint8) uint8", "Reorder(uint8) uint8", "Gemm(uint8) float"});
+}
+
+TEST_F(QuantizeTest, FoldsNormalisationsFirst) {
+  Check(ConvLayer("a", "x") + LayerOn("BatchNorm", "a") + LayerOn("Scale", "a") +
+            LayerOn("ReLU", "a") + ConvLayer("b", "a"),
+        {"Reorder(float) int8", "Conv, relu(int8) uint8", "Conv(uint8) float"});
+}
+
+TEST_F(QuantizeTest, AddsInTheEpilogue) {
+  Check(ConvLayer("a", "x") + LayerOn("ReLU", "a") + ConvLayer("b", "a") +
+            TwoBottoms("Eltwise", "s", "a", "b") + LayerOn("ReLU", "s") + ConvLayer("c", "s"),
+        {"Reorder(float) int8", "Conv, relu(int8) uint8", "Conv, add, relu(uint8, uint8) uint8",
+         "Conv(uint8) float"});
+}
+
+TEST_F(QuantizeTest, SumsOfMoreThanTwoHaveAStep) {
+  Check(ConvLayer("a", "x") + ConvLayer("b", "x") +
+            "layer { name: 's' type: 'Eltwise' bottom: 'a' bottom: 'b' bottom: 'a' top: 's' } " +
+            ConvLayer("c", "s"),
+        {"Reorder(float) int8", "Conv(int8) int8", "Conv(int8) int8",
+         "EltwiseSum(int8, int8, int8) int8", "Conv(int8) float"});
+}
+
+TEST_F(QuantizeTest, PartsOfAConcatenationHaveOneScale) {
+  const std::string layers = ConvLayer("a", "x") + LayerOn("ReLU", "a") + ConvLayer("b", "x") +
+                             TwoBottoms("Concat", "s", "a", "b") + ConvLayer("c", "s");
+  Check(layers, {"Reorder(float) int8", "Conv, relu(int8) int8", "Conv(int8) int8",
+                 "Concat(int8, int8) int8", "Conv(int8) float"});
+  const auto net = Make(layers, INT8, false);
+  for (const Node* node : net->graph().ScheduledNodes()) {
+    if (node->op.name() != "Concat") continue;
+    EXPECT_EQ(node->inputs[0]->desc.scale, node->outputs[0]->desc.scale);
+    EXPECT_EQ(node->inputs[1]->desc.scale, node->outputs[0]->desc.scale);
+  }
+}
+
+TEST_F(QuantizeTest, AveragesHaveARangeOfTheirOwn) {
+  Check(ConvLayer("a", "x") + LayerOn("ReLU", "a") +
+            PoolLayer("p", "a", "pool: AVE global_pooling: true") + ProductLayer("ip", "p"),
+        {"Reorder(float) int8", "Conv, relu(int8) uint8", "AvePool(uint8) uint8",
+         "Reorder(uint8) uint8", "Gemm(uint8) float"});
+}
+
+TEST_F(QuantizeTest, TakesLimitsIn) {
+  Check(ConvLayer("a", "x") + LayerOn("ReLU6", "a") + ConvLayer("b", "a"),
+        {"Reorder(float) int8", "Conv, clip 0 to 6(int8) uint8", "Conv(uint8) float"});
+}
+
+TEST_F(QuantizeTest, ALayersOwnPrecisionCounts) {
+  const std::string tail = LayerOn("ReLU", "a");
+  Check(ConvLayer("a", "x") + tail + ConvLayer("b", "a", "precision: FP32") + ConvLayer("c", "b"),
+        {"Reorder(float) int8", "Conv, relu(int8) float", "Conv(float) float", "Cast(float) int8",
+         "Conv(int8) float"});
+  const std::string one = ConvLayer("a", "x", "precision: INT8") + tail + ConvLayer("b", "a");
+  NetParameter param = testing::ParseNet(kImage + one);
+  param.mutable_state()->set_phase(TEST);
+  param.set_calibration(folder_.path("q.json"));
+  const Net net(param, {.keep_all = false, .with_backward = false});
+  EXPECT_THAT(Steps(net), ElementsAreArray({"Reorder(float) int8", "Conv, relu(int8) float",
+                                            "Conv(float) float"}));
+}
+
+std::string NoteOf(const Net& net, const std::string& layer) {
+  for (const PlanStep& step : PlanSteps(net)) {
+    if (step.layers.starts_with(layer) && !step.precision_note.empty()) return step.precision_note;
+  }
+  return "";
+}
+
+TEST_F(QuantizeTest, SaysWhyALayerStaysFloat) {
+  const std::string layers = ConvLayer("a", "x") + ConvLayer("b", "a") +
+                             "layer { name: 'p' type: 'Softmax' bottom: 'b' top: 'p' } ";
+  Calibrate(layers, /*without=*/"a");
+  const auto net = Make(layers, INT8, false);
+  EXPECT_EQ(NoteOf(*net, "a"), "");
+  EXPECT_EQ(NoteOf(*net, "b"),
+            StrCat("float instead of int8: blob 'a' has no range in ", folder_.path("q.json")));
+  EXPECT_EQ(NoteOf(*net, "p"),
+            "float instead of int8: there is no kernel for Softmax of 8-bit numbers on cpu");
+}
+
+TEST_F(QuantizeTest, ALayerThatAsksByItselfNeedsARange) {
+  Calibrate(ConvLayer("a", "x") + ConvLayer("b", "a"), /*without=*/"a");
+  const std::string layers = ConvLayer("a", "x") + ConvLayer("b", "a", "precision: INT8");
+  const std::string text = ErrorText<InvalidArgument>([&] { Make(layers, INT8, false); });
+  EXPECT_THAT(text, HasSubstr("layer 'b' (Convolution): has precision INT8, but blob 'a' has no "
+                              "range in "));
+  EXPECT_THAT(text, HasSubstr("run caffe calibrate on this net, or leave out"));
+}
+
+TEST_F(QuantizeTest, AFileWithoutAnyRangeIsAnError) {
+  const std::string layers = ConvLayer("a", "x");
+  Calibrate(layers, /*without=*/"x");
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make(layers, INT8, false); }),
+              HasSubstr("has the ranges of 1 blobs of net 'q', but none of 'x'"));
+}
+
+TEST_F(QuantizeTest, WeightsMayChange) {
+  const std::string layers = ConvLayer("a", "x");
+  Calibrate(layers);
+  const auto net = Make(layers, INT8, false);
+  const std::vector<float> before = testing::Output(*net);
+  float* weights = net->layer_params(1)[0]->mutable_cpu_data();
+  for (int64_t i = 0; i < net->layer_params(1)[0]->count(); ++i) weights[i] *= 3;
+  net->layer_params(1)[1]->mutable_cpu_data()[0] = 2;
+  const std::vector<float> after = testing::Output(*net);
+  // Channel 1: its bias is what it was.
+  const auto bias = static_cast<double>(net->layer_params(1)[1]->cpu_data()[1]);
+  for (size_t i = 56; i < 112; ++i) {
+    const double product = static_cast<double>(before[i]) - bias;
+    EXPECT_NEAR(static_cast<double>(after[i]) - bias, 3 * product, 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace caffe

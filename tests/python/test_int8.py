@@ -1,0 +1,114 @@
+"""Nets in 8-bit numbers from Python, and what calibration reports of their layers."""
+import numpy as np
+import pytest
+
+import caffe
+from caffe.calibration import __main__ as program
+from caffe.calibration import calibrate
+from caffe.calibration.report import layer_errors
+
+NET = """name: "small"
+layer { name: "data" type: "DummyData" top: "data" dummy_data_param {
+  shape { dim: 32 dim: 3 dim: 9 dim: 8 } data_filler { type: "gaussian" std: 1 } } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" convolution_param {
+  num_output: 8 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+layer { name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1" pooling_param { kernel_size: 2 stride: 2 } }
+layer { name: "ip" type: "InnerProduct" bottom: "pool1" top: "ip" inner_product_param {
+  num_output: 5 weight_filler { type: "xavier" } } }
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    """(net, weights, calibration)."""
+    definition, weights, ranges = tmp_path / "net.prototxt", tmp_path / "net.caffemodel", tmp_path / "net.json"
+    definition.write_text(NET)
+    net = caffe.Net(definition, caffe.TEST)
+    net.save(weights)
+    calibrate(net, iterations=2, method="min-max").save(ranges)
+    return definition, weights, ranges
+
+
+def _computes_in_8_bits(net):
+    if not any("int8" in step.kernel for step in net.plan().steps):
+        pytest.skip(next(step.precision_note for step in net.plan().steps if step.precision_note))
+
+
+@pytest.mark.parametrize("keep_all", [True, False])
+def test_agrees_with_float(files, keep_all):
+    definition, weights, ranges = files
+    caffe.set_random_seed(5)
+    exact = caffe.Net(definition, caffe.TEST, weights=weights)
+    caffe.set_random_seed(5)
+    net = caffe.Net(definition, caffe.TEST, weights=weights, precision="int8", calibration=ranges, keep_all=keep_all)
+    _computes_in_8_bits(net)
+    want, got = exact.forward()["ip"], net.forward()["ip"]
+    assert 0 < np.abs(want - got).max() < 0.05 * np.abs(want).max()
+
+
+def test_only_a_keep_all_net_shows_its_blobs(files):
+    definition, weights, ranges = files
+    net = caffe.Net(definition, caffe.TEST, weights=weights, precision="int8", calibration=ranges)
+    _computes_in_8_bits(net)
+    net.forward()
+    assert net.blobs["pool1"].data.dtype == np.float32
+    assert net.blobs["pool1"].data.any()
+
+
+def test_says_what_is_wrong(files, tmp_path):
+    definition, weights, ranges = files
+    with pytest.raises(caffe.InvalidArgument, match="needs the ranges of the net's blobs"):
+        caffe.Net(definition, caffe.TEST, precision="int8")
+    with pytest.raises(caffe.InvalidArgument, match="the net's is TRAIN"):
+        caffe.Net(definition, caffe.TRAIN, precision="int8", calibration=ranges)
+    with pytest.raises(caffe.InvalidArgument, match="use 'fp32', 'fp16', 'bf16', 'fp64' or 'int8'"):
+        caffe.Net(definition, caffe.TEST, precision="int4")
+    with pytest.raises(caffe.IoError, match="missing.json: No such file"):
+        caffe.Net(definition, caffe.TEST, precision="int8", calibration=tmp_path / "missing.json")
+
+
+def test_report_has_the_layers_that_the_plan_computes_in_8_bits(files):
+    definition, weights, _ = files
+    net = caffe.Net(definition, caffe.TEST, weights=weights)
+    calibration = calibrate(net, iterations=2, method="min-max")
+    try:
+        errors, together = layer_errors(net, calibration)
+    except caffe.InvalidArgument as error:
+        pytest.skip(str(error))
+    assert set(errors) == {"conv1", "ip"}
+    assert all(0 < error.own < 0.05 and 0 < error.outputs < 0.05 for error in errors.values())
+    assert errors["ip"].own == errors["ip"].outputs
+    outputs = [error.outputs for error in errors.values()]
+    assert outputs == sorted(outputs, reverse=True)
+    assert max(outputs) / 2 < together < sum(outputs) + 0.01
+
+
+def test_report_shows_coarse_ranges(files):
+    definition, weights, _ = files
+    net = caffe.Net(definition, caffe.TEST, weights=weights)
+    calibration = calibrate(net, iterations=2, method="min-max")
+    try:
+        fine, _ = layer_errors(net, calibration)
+    except caffe.InvalidArgument as error:
+        pytest.skip(str(error))
+    low, high = calibration.ranges["data"]
+    calibration.ranges["data"] = (20 * low, 20 * high)
+    coarse, _ = layer_errors(net, calibration)
+    assert next(iter(coarse)) == "conv1"
+    assert coarse["conv1"].own > 5 * fine["conv1"].own
+    assert coarse["ip"].own == fine["ip"].own
+
+
+def test_report_from_the_command_line(files, tmp_path, capsys):
+    definition, weights, _ = files
+    status = program.main([str(definition), str(weights), "--output", str(tmp_path / "new.json"), "--iterations", "2",
+                           "--report"])
+    out, err = capsys.readouterr()
+    if "no layer would compute in 8 bits" in err:
+        pytest.skip(err)
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[1].split() == ["layer", "error", "of", "its", "top", "of", "the", "outputs"]
+    assert {line.split()[0] for line in lines[2:4]} == {"conv1", "ip"}
+    assert lines[4].startswith("all layers")
