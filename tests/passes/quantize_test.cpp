@@ -206,6 +206,22 @@ TEST_F(QuantizeTest, AveragesHaveARangeOfTheirOwn) {
          "Reorder(uint8) uint8", "Gemm(uint8) float"});
 }
 
+TEST_F(QuantizeTest, PoolsWhatAProductReads) {
+  Check(ConvLayer("a", "x") + PoolLayer("p", "x", "kernel_size: 3 stride: 1 pad: 1") +
+            ConvLayer("b", "p") + TwoBottoms("Concat", "s", "a", "b"),
+        {"Reorder(float) int8", "Conv(int8) float", "MaxPool(int8) int8", "Conv(int8) float",
+         "Concat(float, float) float"});
+}
+
+// Its range is that of the blob, which stands for what Dropout makes.
+TEST_F(QuantizeTest, LooksThroughDropoutInPlace) {
+  Check(ConvLayer("a", "x") + LayerOn("ReLU", "a") +
+            PoolLayer("p", "a", "pool: AVE global_pooling: true") + LayerOn("Dropout", "p") +
+            ProductLayer("ip", "p"),
+        {"Reorder(float) int8", "Conv, relu(int8) uint8", "AvePool(uint8) uint8",
+         "Reorder(uint8) uint8", "View(uint8) uint8", "Gemm(uint8) float"});
+}
+
 TEST_F(QuantizeTest, TakesLimitsIn) {
   Check(ConvLayer("a", "x") + LayerOn("ReLU6", "a") + ConvLayer("b", "a"),
         {"Reorder(float) int8", "Conv, clip 0 to 6(int8) uint8", "Conv(uint8) float"});

@@ -50,6 +50,11 @@ class ScaleGroups {
       const auto found = graph.options.ranges->blobs.find(blob);
       if (found != graph.options.ranges->blobs.end()) ranges_[value] = found->second;
     }
+    // A view's numbers are those of what it shows. Dropout in place is one, too.
+    for (const Node* node : graph.ScheduledNodes()) {
+      if (node->op.is_view() && node->direction == Direction::kForward)
+        Join(node->outputs[0], node->inputs[0]);
+    }
   }
 
   std::optional<Range> RangeOf(const Value* value) const {
@@ -195,7 +200,7 @@ class Quantize final : public Pass {
     if (!is_able) return NoKernel(node);
     if (node.outputs.size() > 1 && node.outputs[1] != nullptr) return "it makes a mask";
     for (const Operand& input : node.inputs) {
-      if (!CanBeStored(input)) return StrCat("'", input->name, "' is float");
+      if (!CanBeStored(input) && !IsCast(input)) return StrCat("'", input->name, "' is float");
     }
     const Value& y = *node.outputs[0];
     if (y.desc.dtype != DType::kFloat) return "its types are not float";
@@ -216,6 +221,14 @@ class Quantize final : public Pass {
     if (value == nullptr || !IsFree(*value) || !groups_->RangeOf(value)) return false;
     const Node* writer = fusion_->WriterOf(value);
     return writer != nullptr && chosen_.count(writer) > 0 && writer->outputs[0].value == value;
+  }
+
+  // Whether a product reads it in 8 bits anyway, whoever makes it.
+  bool IsCast(const Value* value) const {
+    if (value == nullptr || graph_->options.keep_all || !groups_->RangeOf(value)) return false;
+    return std::ranges::any_of(fusion_->ReadersOf(value), [&](const Node* reader) {
+      return chosen_.count(reader) > 0 && IsProduct(reader->op) && reader->inputs[0] == value;
+    });
   }
 
   // Kernels of 8-bit data limit values, too.
