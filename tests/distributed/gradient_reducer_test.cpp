@@ -143,6 +143,10 @@ class WatchedCommunicator final : public Communicator {
   void AllReduceSumInPass(std::span<double> numbers) override {
     inner_->AllReduceSumInPass(numbers);
   }
+  void ExchangeInPass(std::span<const std::span<const char>> sent,
+                      std::span<const std::span<char>> received) override {
+    inner_->ExchangeInPass(sent, received);
+  }
   std::vector<std::string> AllGather(const std::string& text) override {
     return inner_->AllGather(text);
   }
@@ -192,6 +196,8 @@ class HeldCommunicator final : public Communicator {
   }
   void AllReduceSum(std::span<double>) override {}
   void AllReduceSumInPass(std::span<double>) override {}
+  void ExchangeInPass(std::span<const std::span<const char>>,
+                      std::span<const std::span<char>>) override {}
   std::vector<std::string> AllGather(const std::string& text) override { return {text}; }
   void Abort(std::exception_ptr) override {}
   void ThrowIfAborted() override {}

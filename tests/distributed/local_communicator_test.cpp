@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "caffe/error.hpp"
+#include "tests/distributed/exchange_blocks.hpp"
 #include "tests/distributed/rank_values.hpp"
 
 namespace caffe {
@@ -142,6 +143,19 @@ TEST(LocalCommunicator, SumsInAPassDoNotMeetOtherCollectives) {
     if (communicator.rank() == 0) sum(/*in_pass=*/false);
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+TEST(LocalCommunicator, ExchangesBlocksOfAnyLengthInAPass) {
+  const auto errors = RunThreads(3, [](Communicator& communicator) {
+    for (int i = 0; i < 2; ++i) testing::ExchangeBlocks(communicator);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(3));
+}
+
+TEST(LocalCommunicator, RefusesBlocksOfAnotherLengthThanExpected) {
+  const auto errors = RunThreads(
+      3, [](Communicator& communicator) { testing::ExchangeBlocks(communicator, /*surplus=*/1); });
+  EXPECT_THAT(errors[1], HasSubstr("rank 1: 8 bytes meet 7 of rank 0; train the same net"));
 }
 
 TEST(LocalCommunicator, PassesOnWhatIsNotFinite) {

@@ -18,6 +18,7 @@
 #include "caffe/distributed/membership.hpp"
 #include "caffe/distributed/tcp_transport.hpp"
 #include "caffe/error.hpp"
+#include "tests/distributed/exchange_blocks.hpp"
 #include "tests/distributed/rank_values.hpp"
 #include "tests/support/loopback_ranks.hpp"
 
@@ -25,6 +26,7 @@ namespace caffe {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::Each;
 using testing::Filled;
 using testing::FreePort;
@@ -149,6 +151,22 @@ TEST(TcpCommunicator, GathersTextsOfAnyLength) {
     }
   });
   EXPECT_THAT(errors, Each(""));
+}
+
+TEST(TcpCommunicator, ExchangesBlocksOfAnyLengthInAPass) {
+  const auto errors = RunRanks(3, [](Communicator& communicator) {
+    for (int i = 0; i < 2; ++i) testing::ExchangeBlocks(communicator);
+  });
+  EXPECT_THAT(errors, Each(""));
+}
+
+TEST(TcpCommunicator, RefusesBlocksOfAnotherLengthThanExpected) {
+  const auto errors = RunRanks(3, [](Communicator& communicator) {
+    if (communicator.rank() == 2) return communicator.AllReduceSumInPass({});
+    testing::ExchangeBlocks(communicator, /*surplus=*/1);
+  });
+  EXPECT_THAT(errors[1], AnyOf(HasSubstr("8 bytes in its collective 1 meets 7 bytes"),
+                               HasSubstr("a tensor of 0 double in its collective 1")));
 }
 
 TEST(TcpCommunicator, TellsTensorsThatDiffer) {

@@ -40,6 +40,11 @@ class Communicator {
   // The same beside the collectives above, from another thread: what layers tell each other while
   // gradients are reduced.
   virtual void AllReduceSumInPass(std::span<double> numbers) = 0;
+  // The same for bytes in host memory: sent[r] goes to rank r, received[r] comes from it, this
+  // rank's own part, too. Throws InvalidArgument where a rank is sent another number of bytes than
+  // it expects.
+  virtual void ExchangeInPass(std::span<const std::span<const char>> sent,
+                              std::span<const std::span<char>> received) = 0;
 
   // This rank cannot go on: collectives of all ranks throw the first error given, those that wait
   // and those to come. From any thread.

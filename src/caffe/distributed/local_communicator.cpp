@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstring>
 #include <mutex>
 
 #include "caffe/distributed/rank_order_sum.hpp"
@@ -15,7 +16,9 @@ namespace {
 class Group {
  public:
   explicit Group(int ranks)
-      : tensors(static_cast<size_t>(ranks)), texts(static_cast<size_t>(ranks)) {}
+      : tensors(static_cast<size_t>(ranks)),
+        texts(static_cast<size_t>(ranks)),
+        sent(static_cast<size_t>(ranks)) {}
 
   // All ranks are here and see each other's memory, until all have ended their meeting.
   class Meeting {
@@ -46,6 +49,7 @@ class Group {
   // Of the collective under way, by rank.
   std::vector<TensorView> tensors;
   std::vector<const std::string*> texts;
+  std::vector<std::span<const std::span<const char>>> sent;
 
  private:
   void Wait(bool heeds_abort) {
@@ -84,6 +88,17 @@ class LocalCommunicator final : public Communicator {
   }
   void AllReduceSum(std::span<double> numbers) override { Sum(*group_, numbers); }
   void AllReduceSumInPass(std::span<double> numbers) override { Sum(*in_pass_, numbers); }
+  void ExchangeInPass(std::span<const std::span<const char>> sent,
+                      std::span<const std::span<char>> received) override {
+    in_pass_->sent[rank_] = sent;
+    const Group::Meeting meeting(*in_pass_);
+    for (int other = 0; other < ranks(); ++other) {
+      const std::span<const char> bytes = in_pass_->sent[other][rank_];
+      Require(bytes.size() == received[other].size(), "rank ", rank_, ": ", received[other].size(),
+              " bytes meet ", bytes.size(), " of rank ", other, "; train the same net on all");
+      std::memcpy(received[other].data(), bytes.data(), bytes.size());
+    }
+  }
   std::vector<std::string> AllGather(const std::string& text) override {
     group_->texts[rank_] = &text;
     const Group::Meeting meeting(*group_);

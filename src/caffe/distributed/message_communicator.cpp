@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,10 @@ namespace {
 struct Heading {
   uint64_t number = 0;  // of the collective, from 1
   uint64_t count = 0;   // of elements
-  uint64_t kind = 0;    // KindOf() the elements, or kText, whose count may differ between ranks
+  uint64_t kind = 0;    // KindOf() the elements, or kText or kBytes
 };
-constexpr uint64_t kText = 255;  // beside the DTypes
+// Beside the DTypes, each with a count of its own between two ranks.
+constexpr uint64_t kText = 255, kBytes = 254;
 
 uint64_t KindOf(DType dtype, DType wire) {
   return static_cast<uint64_t>(dtype) | static_cast<uint64_t>(wire) << 8;
@@ -35,6 +37,7 @@ std::span<char> BytesOf(Heading* heading) {
 std::string Describe(const Heading& heading) {
   const std::string when = StrCat(" in its collective ", heading.number);
   if (heading.kind == kText) return "a text" + when;
+  if (heading.kind == kBytes) return StrCat(heading.count, " bytes", when);
   const auto dtype = static_cast<DType>(heading.kind), wire = static_cast<DType>(heading.kind >> 8);
   const std::string sent = dtype == wire ? "" : StrCat(" sent as ", Name(wire));
   return StrCat("a tensor of ", heading.count, " ", Name(dtype), sent, when);
@@ -96,6 +99,20 @@ class Channel {
     }
     transport_->Exchange(outgoing, incoming);
     return texts;
+  }
+
+  void Exchange(std::span<const std::span<const char>> sent,
+                std::span<const std::span<char>> received) {
+    AnnounceEach(sent, received);
+    std::vector<Transport::Outgoing> outgoing;
+    std::vector<Transport::Incoming> incoming;
+    for (int other = 0; other < ranks(); ++other) {
+      if (other == rank()) continue;
+      outgoing.push_back({other, sent[other]});
+      incoming.push_back({other, received[other]});
+    }
+    transport_->Exchange(outgoing, incoming);
+    std::memcpy(received[rank()].data(), sent[rank()].data(), sent[rank()].size());
   }
 
  private:
@@ -191,25 +208,49 @@ class Channel {
   // Exchanges headers, and throws if they differ. Returns them by rank.
   std::vector<Heading> Announce(uint64_t count, uint64_t kind) {
     const Heading own{++number_, count, kind};
-    std::vector<Heading> headings(ranks(), own);
-    std::vector<Transport::Outgoing> outgoing;
-    std::vector<Transport::Incoming> incoming;
-    for (int other = 0; other < ranks(); ++other) {
-      if (other == rank()) continue;
-      outgoing.push_back({other, BytesOf(own)});
-      incoming.push_back({other, BytesOf(&headings[other])});
-    }
-    transport_->Exchange(outgoing, incoming);
+    std::vector<Heading> headings = SendHeadings(std::vector<Heading>(ranks(), own));
     for (int other = 0; other < ranks(); ++other) {
       const Heading& heading = headings[other];
       const bool is_alike = heading.number == own.number && heading.kind == own.kind &&
                             (kind == kText || heading.count == own.count);
-      if (is_alike) continue;
-      throw InvalidArgument(StrCat("rank ", rank(), ": ", Describe(own), " meets ",
-                                   Describe(heading), " of rank ", other,
-                                   "; train the same net on all"));
+      if (!is_alike) ThrowUnlike(own, heading, other);
     }
     return headings;
+  }
+
+  // The same for bytes, of which each rank gets others.
+  void AnnounceEach(std::span<const std::span<const char>> sent,
+                    std::span<const std::span<char>> received) {
+    ++number_;
+    std::vector<Heading> own;
+    for (const std::span<const char> bytes : sent) own.push_back({number_, bytes.size(), kBytes});
+    const std::vector<Heading> headings = SendHeadings(own);
+    for (int other = 0; other < ranks(); ++other) {
+      const Heading expected{number_, received[other].size(), kBytes};
+      const Heading& heading = headings[other];
+      const bool is_alike = heading.number == expected.number && heading.kind == expected.kind &&
+                            heading.count == expected.count;
+      if (!is_alike) ThrowUnlike(expected, heading, other);
+    }
+  }
+
+  // To each rank one; returns what they have sent.
+  std::vector<Heading> SendHeadings(const std::vector<Heading>& own) {
+    std::vector<Heading> headings = own;
+    std::vector<Transport::Outgoing> outgoing;
+    std::vector<Transport::Incoming> incoming;
+    for (int other = 0; other < ranks(); ++other) {
+      if (other == rank()) continue;
+      outgoing.push_back({other, BytesOf(own[other])});
+      incoming.push_back({other, BytesOf(&headings[other])});
+    }
+    transport_->Exchange(outgoing, incoming);
+    return headings;
+  }
+
+  [[noreturn]] void ThrowUnlike(const Heading& own, const Heading& heading, int other) const {
+    throw InvalidArgument(StrCat("rank ", rank(), ": ", Describe(own), " meets ", Describe(heading),
+                                 " of rank ", other, "; train the same net on all"));
   }
 
   const std::shared_ptr<Transport> transport_;
@@ -237,6 +278,10 @@ class MessageCommunicator final : public Communicator {
   }
   void AllReduceSum(std::span<double> numbers) override { Sum(&between_, numbers); }
   void AllReduceSumInPass(std::span<double> numbers) override { Sum(&in_pass_, numbers); }
+  void ExchangeInPass(std::span<const std::span<const char>> sent,
+                      std::span<const std::span<char>> received) override {
+    in_pass_.Exchange(sent, received);
+  }
   std::vector<std::string> AllGather(const std::string& text) override {
     return between_.Gather(text);
   }

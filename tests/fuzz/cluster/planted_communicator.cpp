@@ -37,6 +37,10 @@ class PlantedCommunicator final : public Communicator {
   void AllReduceSumInPass(std::span<double> numbers) override {
     Heeding([&] { real_->AllReduceSumInPass(numbers); });
   }
+  void ExchangeInPass(std::span<const std::span<const char>> sent,
+                      std::span<const std::span<char>> received) override {
+    Heeding([&] { real_->ExchangeInPass(sent, received); });
+  }
   std::vector<std::string> AllGather(const std::string& text) override {
     std::vector<std::string> texts;
     Heeding([&] { texts = real_->AllGather(text); });

@@ -70,6 +70,10 @@ class NcclCommunicator final : public Communicator {
   void AllReduceSumInPass(std::span<double> numbers) override {
     host_->AllReduceSumInPass(numbers);
   }
+  void ExchangeInPass(std::span<const std::span<const char>> sent,
+                      std::span<const std::span<char>> received) override {
+    host_->ExchangeInPass(sent, received);
+  }
 
   std::vector<std::string> AllGather(const std::string& text) override {
     return host_->AllGather(text);
