@@ -39,6 +39,9 @@ struct SolverOptions {
   // One of several solvers that train one net together: SolverGroup sets it for those of one
   // process, JoinRanks() makes that of one among several processes (caffe/ranks.hpp).
   std::shared_ptr<Communicator> communicator;
+  // Layers of the train net that get `parallel: SPLIT_OUTPUT`, by name; see
+  // caffe/split_choice.hpp. The same on all ranks.
+  std::vector<std::string> split_layers = {};
   // Where the times of gradient reductions are recorded; may be null, else outlives the solver.
   Trace* trace = nullptr;
   // Whether Memory() is that of the last whole iteration also after one that an error has broken

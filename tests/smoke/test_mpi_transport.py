@@ -22,7 +22,9 @@ def bytes_of(folder, name, iteration):
 def test_the_bytes_are_those_of_workers(tmp_path, program, run, solver, ranks):
     caffe = program("caffe")
     results = {}
-    for name, wire in (("whole", []), ("rounded", ["--set=net_param.reduce_type=BFLOAT16"])):
+    options = {"whole": [], "rounded": ["--set=net_param.reduce_type=BFLOAT16"],
+               "split": ["--set=layer[ip].parallel=SPLIT_OUTPUT"]}
+    for name, wire in options.items():
         path = solver(name, max_iter=20)
         done = run(caffe, "train", f"-solver={path}", f"-workers={ranks}", *wire,
                    env=environment(tmp_path, OMP_NUM_THREADS=str(ranks)))

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "caffe/graph/layer_types.hpp"
+#include "caffe/graph/rank_exchange.hpp"
 #include "caffe/graph_builder.hpp"
 #include "caffe/layer.hpp"
 #include "caffe/ops/kernel.hpp"
@@ -46,8 +47,10 @@ struct Value {
   bool is_kept = false;
   // No part of any blob: its memory is reused in a keep-all plan, too.
   bool is_scratch = false;
-  // Parameters shared by name: the value that owns the memory, else null.
+  // Parameters shared by name, and parts of one: the value that owns the memory, else null.
   Value* owner = nullptr;
+  // split-over-ranks: where this part begins in its owner's memory, in elements.
+  int64_t part_offset = 0;
   // Set by plan-memory: byte offset in the arena. -1 for values whose memory the net has:
   // kExternal, kParam, kParamGrad, kState and those that are kept.
   int64_t arena_offset = -1;
@@ -121,6 +124,8 @@ struct LayerCall {
   std::vector<bool> bottom_needs_gradient;
   std::vector<bool> param_needs_gradient;
   std::map<std::string, Value*> saved;  // GraphBuilder::Saved
+  // split-over-ranks: each rank has a part of the parameters, rows that follow each other.
+  bool is_split = false;
 };
 
 // What a net is compiled for.
@@ -140,6 +145,8 @@ struct CompileOptions {
   // Shapes of tops that depend on data, as the last pass found them, by layer call.
   std::map<int, std::vector<Shape>> found_top_shapes;
   KernelSettings kernels;
+  // With the other ranks that make the same passes. Null: the net computes alone.
+  std::shared_ptr<const RankExchange> exchange;
   // Nodes of forward whose results backward computes again instead of keeping them, at most.
   int recomputed_nodes = 0;
   std::vector<std::string> disabled_passes;

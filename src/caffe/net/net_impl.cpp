@@ -81,13 +81,16 @@ std::string NoSuchName(const char* what, const std::string& name,
 }
 
 Net::Impl::Impl(const NetParameter& definition, const NetOptions& options)
-    : source{ToCompile(definition, options), Checked(options), DeviceFor(options), {}, nullptr},
+    : source{ToCompile(definition, options), Checked(options), DeviceFor(options), {}, nullptr,
+             nullptr},
       seed(options.seed ? *options.seed : Caffe::NextSeed()),
       memory(source.device),
       plan(source, memory),
       losses(source.device) {
   source.ranges = NeededRanges(source.param, source.options);
   CreateLayers();
+  if (options.ranks > 1)
+    source.exchange = std::make_shared<RankExchange>(RankExchange{options.rank, options.ranks, {}});
   plan.Compile(seed, claim);
 }
 

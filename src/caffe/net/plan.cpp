@@ -20,7 +20,7 @@ std::optional<DType> DefaultType(bool has, Type type) {
 
 CompileOptions OptionsFor(const NetSource& source, const PlanKey& key, size_t num_layers,
                           int recomputed_nodes) {
-  const auto& [param, options, device, layers, ranges] = source;
+  const auto& [param, options, device, layers, ranges, exchange] = source;
   CompileOptions compile;
   compile.device = device;
   compile.is_training_phase = param.state().phase() == TRAIN;
@@ -31,6 +31,7 @@ CompileOptions OptionsFor(const NetSource& source, const PlanKey& key, size_t nu
   compile.ranges = ranges;
   compile.kernels = {.strict_fp32 = options.strict_fp32 || param.strict_fp32(),
                      .deterministic = options.deterministic || param.deterministic()};
+  compile.exchange = exchange;
   compile.recomputed_nodes = recomputed_nodes;
   compile.disabled_passes = options.disabled_passes;
   compile.input_shapes = key.input_shapes;
@@ -119,7 +120,9 @@ PlanMemory MemoryOf(const Graph& graph, int solver_states) {
   std::set<const Value*> used;
   for (const Node* node : graph.ScheduledNodes()) {
     used.insert(node->inputs.begin(), node->inputs.end());
-    used.insert(node->outputs.begin(), node->outputs.end());
+    for (Value* output : node->outputs) {
+      if (output != nullptr) used.insert(output->root());
+    }
   }
   for (const Value& value : graph.values()) {
     if (value.owner != nullptr) continue;

@@ -34,6 +34,7 @@ struct NetSource {
   std::shared_ptr<Device> device;
   std::vector<std::shared_ptr<Layer>> layers;
   std::shared_ptr<const BlobRanges> ranges;  // null: no layer is computed in 8 bits
+  std::shared_ptr<RankExchange> exchange;  // null: the net computes alone
 };
 
 // Types of layers that do not say: the definition's default_* fields, its precision, else

@@ -5,6 +5,20 @@
 
 namespace caffe {
 
+RankExchange* TrainingNet::exchange() const {
+  return net_.impl_->source.exchange.get();
+}
+
+std::vector<SplitParam> TrainingNet::SplitParams() const {
+  std::vector<SplitParam> params;
+  const LayerBlobs& blobs = net_.impl_->memory.params.by_layer();
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    if (!graph().calls[i].is_split) continue;
+    for (const std::shared_ptr<Blob>& blob : blobs[i]) params.push_back({blob, blob->shape(0)});
+  }
+  return params;
+}
+
 float TrainingNet::Forward(uint64_t pass) {
   set_next_pass(pass);
   float loss = 0;

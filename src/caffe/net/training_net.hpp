@@ -33,6 +33,18 @@ struct TrainingPass {
   AppendedWork* appended = nullptr;
 };
 
+// A parameter of a layer that is split over ranks. All ranks have memory for all of it, and each
+// computes and updates its own part.
+struct SplitParam {
+  std::shared_ptr<Blob> blob;
+  int64_t rows = 0;  // see RankExchange::Begin()
+
+  // In elements.
+  int64_t Begin(const RankExchange& exchange, int rank) const {
+    return exchange.Begin(rows, rank) * (blob->count() / rows);
+  }
+};
+
 // A view of a net, which outlives it. Its thread rules are the net's.
 class CAFFE_EXPORT TrainingNet {
  public:
@@ -61,6 +73,10 @@ class CAFFE_EXPORT TrainingNet {
   // What runs the plan; another one after shapes have changed.
   Executor& executor() const;
   const Graph& graph() const { return net_.graph(); }
+  // How ranks that make the same passes exchange what layers need that are split over them; null
+  // for a net that computes alone.
+  RankExchange* exchange() const;
+  std::vector<SplitParam> SplitParams() const;
   // Memory of one of the plan's values; null for those in the arena.
   SyncedTensor* tensor(const Value& value) const;
   const std::shared_ptr<Device>& device() const;

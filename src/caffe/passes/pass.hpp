@@ -34,6 +34,7 @@ namespace passes {
 std::unique_ptr<Pass> MakeInferShapes();
 std::unique_ptr<Pass> MakeMarkGradients();
 std::unique_ptr<Pass> MakeLowerLayers();
+std::unique_ptr<Pass> MakeSplitOverRanks();
 std::unique_ptr<Pass> MakeAssignPrecision();
 std::unique_ptr<Pass> MakeFuseEpilogues();
 std::unique_ptr<Pass> MakeFuseGradientEpilogues();

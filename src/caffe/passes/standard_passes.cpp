@@ -56,7 +56,8 @@ PassList StandardPasses() {
   using namespace passes;
   return MakeList(
       // What is computed, and in which types.
-      MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(), MakeAssignPrecision(),
+      MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(), MakeSplitOverRanks(),
+      MakeAssignPrecision(),
       // In how few steps.
       MakeFoldConstants(), MakeFuseEpilogues(), MakeFuseGradientEpilogues(),
       MakeFuseBiasGradients(), MakeMarkAccumulation(),

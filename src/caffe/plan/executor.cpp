@@ -191,7 +191,7 @@ void Executor::BindOperands() {
       SyncedTensor* const memory = bindings_[tensors[i]];
       CAFFE_ASSERT(memory != nullptr, "'", tensor.name, "' has no memory");
       (*views)[i] = {tensor.desc, nullptr};
-      bound_.push_back({&(*views)[i], memory, is_output});
+      bound_.push_back({&(*views)[i], memory, tensor.bound_offset, is_output});
     }
   };
   for (size_t i = 0; i < operands_.size(); ++i) {
@@ -203,7 +203,7 @@ void Executor::BindOperands() {
 void Executor::RefreshBoundOperands() {
   bool has_moved = false;
   for (BoundOperand& operand : bound_) {
-    void* const data = operand.tensor->data();
+    void* const data = static_cast<char*>(operand.tensor->data()) + operand.offset;
     has_moved |= operand.view->data != data;
     operand.view->data = data;
   }
@@ -390,8 +390,8 @@ std::map<std::string, int> Executor::ArenaTensors() const {
 }
 
 TensorView Executor::ArenaView(int tensor) const {
-  const auto& [name, desc, offset] = program_->tensors[tensor];
-  return {desc, static_cast<char*>(arena_.get()) + offset};
+  const Program::Tensor& placed = program_->tensors[tensor];
+  return {placed.desc, static_cast<char*>(arena_.get()) + placed.arena_offset};
 }
 
 std::set<int> Executor::AliveBefore(int layer) const {

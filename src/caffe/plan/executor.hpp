@@ -132,6 +132,7 @@ class Executor {
   struct BoundOperand {
     TensorView* view = nullptr;
     SyncedTensor* tensor = nullptr;
+    int64_t offset = 0;  // in bytes
     bool is_output = false;
   };
 

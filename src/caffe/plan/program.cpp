@@ -97,8 +97,11 @@ Program Assemble(const Graph& graph) {
                   .num_layers = static_cast<int>(graph.calls.size()),
                   .arena_bytes = graph.arena_bytes,
                   .workspace_bytes = graph.workspace_bytes};
-  for (const Value& value : graph.values())
-    program.tensors.push_back({value.name, value.desc, value.arena_offset});
+  for (const Value& value : graph.values()) {
+    const auto element = static_cast<int64_t>(SizeOf(value.desc.dtype));
+    program.tensors.push_back(
+        {value.name, value.desc, value.arena_offset, value.part_offset * element});
+  }
   std::set<const Node*> makes_copy;
   for (const WeightCopy& copy : WeightCopies(graph)) {
     program.copies.push_back(

@@ -20,6 +20,7 @@ struct Program {
     std::string name;
     TensorDesc desc;
     int64_t arena_offset = -1;  // in bytes; -1: its memory is bound
+    int64_t bound_offset = 0;   // in bytes, into the memory that is bound
   };
 
   // Tensors without elements (no item was selected) are not handed to kernels.

@@ -1,6 +1,7 @@
 #include "caffe/solvers/agreement.hpp"
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "caffe/common.hpp"
@@ -66,8 +67,13 @@ std::vector<Fact> FactsAboutStart(const SolverParameter& param, const Net& net) 
   SolverParameter alike = param;
   alike.clear_device_id();
   alike.clear_snapshot_prefix();
+  std::set<std::string> split;  // layers of which each rank has other rows
+  for (const LayerCall& call : net.graph().calls) {
+    if (call.is_split) split.insert(call.layer->name());
+  }
   std::string plan;
   for (const PlanStep& step : PlanSteps(net)) {
+    if (split.contains(step.layers)) continue;
     plan += StrCat(step.op, " by ", step.kernel, " (", step.operands, ")\n");
   }
   return {{"the version", Version()},

@@ -45,7 +45,11 @@ void DataParallel::Attach(Net& net) {
   const GradientReducer::Options options = ReductionOptions(net.definition(), trace_);
   if (ranks_ == 1) return;
   device_ = TrainingNet(net).device();
-  const std::vector<SyncedTensor*> gradients = TrainingNet(net).executor().Gradients();
+  exchange_ = TrainingNet(net).exchange();
+  std::vector<SyncedTensor*> gradients = TrainingNet(net).executor().Gradients();
+  for (const SplitParam& split :
+       TrainingNet(net).SplitParams())  // complete on the rank that has it
+    std::erase(gradients, &split.blob->diff_tensor());
   for (size_t i = 0; i < gradients.size(); ++i) index_[gradients[i]] = i;
   for (const std::shared_ptr<Layer>& layer : net.layers()) {
     if (auto* one = dynamic_cast<SumsOverRanks*>(layer.get())) summing_layers_.push_back(one);
@@ -56,6 +60,13 @@ void DataParallel::Attach(Net& net) {
 
 void DataParallel::LetLayersSum(bool do_sum) {
   SumsOverRanks::Sum sum;
+  if (exchange_ != nullptr) exchange_->call = {};
+  if (do_sum && exchange_ != nullptr) {
+    exchange_->call = [this](auto sent, auto received) {
+      const Activity waiting = WaitForOthers("waits for the others' part of a layer, as");
+      communicator_->ExchangeInPass(sent, received);
+    };
+  }
   if (do_sum) {
     sum = [this](std::span<double> numbers) {
       const Activity waiting = WaitForOthers("waits for the others' statistics, as");
@@ -84,15 +95,16 @@ DataParallel::Reduction::Reduction(DataParallel& parallel, GradientReducer::Upda
   const bool updates = static_cast<bool>(update);
   parallel.reducer_->Start(WithOneThreadElsewhere(std::move(update)));
   listener_.on_final = [&parallel](const SyncedTensor& gradient) {
-    parallel.reducer_->MarkReady(parallel.index_.at(&gradient));
+    if (const auto index = parallel.IndexOf(gradient)) parallel.reducer_->MarkReady(*index);
   };
   if (updates) {
     listener_.on_updatable = [&parallel](const SyncedTensor& gradient) {
-      parallel.reducer_->MarkUpdatable(parallel.index_.at(&gradient));
+      if (const auto index = parallel.IndexOf(gradient)) parallel.reducer_->MarkUpdatable(*index);
     };
   }
   listener_.is_awaited = [&parallel](const SyncedTensor& gradient) {
-    return parallel.reducer_->IsAwaited(parallel.index_.at(&gradient));
+    const auto index = parallel.IndexOf(gradient);
+    return index && parallel.reducer_->IsAwaited(*index);
   };
 }
 
@@ -116,6 +128,12 @@ double DataParallel::Reduction::Finish(double loss) {
   }
   const std::optional<double> sum = parallel_.reducer_->sum();
   return sum ? *sum / parallel_.ranks_ : parallel_.Mean(loss);
+}
+
+// Nothing for gradients that are not reduced: each rank has a part of them.
+std::optional<size_t> DataParallel::IndexOf(const SyncedTensor& gradient) const {
+  const auto found = index_.find(&gradient);
+  return found == index_.end() ? std::nullopt : std::optional(found->second);
 }
 
 Activity DataParallel::WaitForOthers(const char* what) const {
@@ -172,6 +190,20 @@ void DataParallel::Agree(const std::vector<Fact>& facts) {
   if (!spans_processes()) return;
   const Activity waiting = WaitForOthers("compares itself with the others, as");
   CheckAgreement(*communicator_, facts);
+}
+
+void DataParallel::GatherParts(const SplitParam& param, SyncedTensor* tensor) {
+  const auto element = static_cast<int64_t>(SizeOf(tensor->desc().dtype));
+  const auto begin = [&](int rank) { return param.Begin(*exchange_, rank) * element; };
+  char* const elements = static_cast<char*>(tensor->data());
+  const Activity waiting = WaitForOthers("gathers the parts of layers, as");
+  const std::vector<std::string> parts =
+      communicator_->AllGather({elements + begin(rank()), elements + begin(rank() + 1)});
+  for (int other = 0; other < ranks_; ++other) {
+    CAFFE_ASSERT(static_cast<int64_t>(parts[other].size()) == begin(other + 1) - begin(other));
+    std::copy(parts[other].begin(), parts[other].end(), elements + begin(other));
+  }
+  tensor->MarkWritten();
 }
 
 bool DataParallel::TakeFromRoot(const std::vector<SyncedTensor*>& tensors) {

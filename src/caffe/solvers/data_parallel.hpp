@@ -14,6 +14,7 @@
 #include "caffe/distributed/gradient_reducer.hpp"
 #include "caffe/graph/sums_over_ranks.hpp"
 #include "caffe/net.hpp"
+#include "caffe/net/training_net.hpp"
 #include "caffe/plan/executor.hpp"
 #include "caffe/solvers/agreement.hpp"
 #include "caffe/solvers/statistics_reducer.hpp"
@@ -40,7 +41,8 @@ class DataParallel {
   void Attach(Net& net);
 
   // Whether all ranks are making the same passes of that net, so that its layers sum over the
-  // ranks. Else a pass, which other ranks may not make, has the rank's own numbers. At first not.
+  // ranks. Else a pass, which other ranks may not make, has the rank's own numbers, and layers that
+  // are split over ranks refuse it. At first not.
   void LetLayersSum(bool do_sum);
 
   // The gradients that are reduced as one, in order. After Attach().
@@ -92,6 +94,8 @@ class DataParallel {
   void UseShareOfThreads() const;
   // See CheckAgreement(); where all ranks are in one process, they are alike by construction.
   void Agree(const std::vector<Fact>& facts);
+  // Each rank has its own part of the parameter in the tensor, and gets those of the others.
+  void GatherParts(const SplitParam& param, SyncedTensor* tensor);
   // The values of rank 0; whether this rank had others.
   bool TakeFromRoot(const std::vector<SyncedTensor*>& tensors);
   // Each batch's numbers come from one rank, which has them here; the others have nothing, and get
@@ -99,6 +103,7 @@ class DataParallel {
   void Share(std::vector<std::vector<double>>* batches);
 
  private:
+  std::optional<size_t> IndexOf(const SyncedTensor& gradient) const;
   // For as long as the result lives: this rank waits for the others. `what` goes on with its name.
   Activity WaitForOthers(const char* what) const;
 
@@ -111,6 +116,7 @@ class DataParallel {
   std::unordered_map<const SyncedTensor*, size_t> index_;  // of gradients in the reducer
   std::optional<StatisticsReducer> statistics_;
   std::vector<SumsOverRanks*> summing_layers_;
+  RankExchange* exchange_ = nullptr;
   std::optional<GradientReducer> reducer_;
   // Since the last line of ReportWaits().
   int iterations_ = 0;

@@ -12,6 +12,8 @@ class LAMBRule final : public ElementwiseRule<ops::LambUpdate> {
     op_.momentum2 = Momentum2Of(param);
   }
 
+  bool needs_whole_parameters() const override { return true; }
+
  private:
   double Correction(const StepScalars& step) const override {
     return AdamCorrection(step, op_.momentum2);

@@ -14,20 +14,44 @@ std::vector<OperandDesc> Describe(std::span<const TensorView> views) {
   return operands;
 }
 
+// What the rank updates of the parameter, in its memory or in another tensor of its shape.
+TensorDesc DescOf(const LearningParameter& one) {
+  TensorDesc desc = one.param.blob->data_tensor().desc();
+  if (one.part) desc.shape = Shape{one.part->count};
+  return desc;
+}
+void* DataOf(const LearningParameter& one, SyncedTensor& tensor) {
+  const auto element = static_cast<int64_t>(SizeOf(tensor.desc().dtype));
+  return static_cast<char*>(tensor.data()) + (one.part ? one.part->begin * element : 0);
+}
+
+// Adds up norms, and takes the larger one of the other measures; a NaN stays one.
+void Join(const double* measures, double* joined) {
+  for (int i = 0; i < ops::kMeasures; ++i) {
+    if (i != ops::kLargestGradient && i != ops::kLargestHalfGradient) {
+      joined[i] += measures[i];
+    } else if (!(measures[i] <= joined[i])) {
+      joined[i] = measures[i];
+    }
+  }
+}
+
 }  // namespace
 
 ParameterUpdate::ParameterUpdate(const UpdateRule& rule, const ops::DecideStep& decide,
                                  const TrainingNet& net, const TensorView& step,
-                                 std::vector<LearningParameter> parameters)
+                                 std::vector<LearningParameter> parameters,
+                                 const SumOverRanks& others)
     : rule_(rule),
       decide_(decide),
       net_(net),
       device_(net.device()),
       parameters_(std::move(parameters)),
+      others_(others),
       step_(step) {
   for (const LearningParameter& one : parameters_) {
     learning_.push_back(one.param);
-    const TensorDesc desc = one.param.blob->data_tensor().desc();
+    const TensorDesc desc = DescOf(one);
     inputs_.push_back({desc, nullptr});
     outputs_.insert(outputs_.end(), 1 + one.states.size(), {desc, nullptr});
   }
@@ -94,19 +118,19 @@ bool ParameterUpdate::Bind() {
   if (parameters_.empty()) return false;
   bool has_changed = net_.executor().KeptCopies() != net_copies_;
   if (has_changed) FindUpdateKernel();
-  const auto bind = [&](TensorView& view, SyncedTensor& tensor) {
-    void* const data = tensor.data();
+  const auto bind = [&](TensorView& view, void* data) {
     has_changed |= view.data != data;
     view.data = data;
   };
   for (size_t i = 0; i < copies_.size(); ++i)
-    bind(outputs_[outputs_.size() - copies_.size() + i], *copies_[i].copy);
+    bind(outputs_[outputs_.size() - copies_.size() + i], copies_[i].copy->data());
   for (size_t i = 0, output = 0; i < parameters_.size(); ++i) {
+    const LearningParameter& one = parameters_[i];
     const size_t weights = output++;
-    bind(inputs_[i], learning_[i].blob->diff_tensor());
-    bind(outputs_[weights], learning_[i].blob->data_tensor());
-    for (const std::shared_ptr<Blob>& state : parameters_[i].states)
-      bind(outputs_[output++], state->data_tensor());
+    bind(inputs_[i], DataOf(one, one.param.blob->diff_tensor()));
+    bind(outputs_[weights], DataOf(one, one.param.blob->data_tensor()));
+    for (const std::shared_ptr<Blob>& state : one.states)
+      bind(outputs_[output++], DataOf(one, state->data_tensor()));
     if (!decide_.decides()) continue;
     measured_[3 * i] = inputs_[i];
     if (decide_.larc.is_on) measured_[3 * i + 1] = outputs_[weights];
@@ -125,10 +149,38 @@ void ParameterUpdate::Run(const Kernel& kernel, std::span<const TensorView> inpu
   kernel.run(context);
 }
 
+bool ParameterUpdate::has_parts() const {
+  return std::ranges::any_of(parameters_, [](const auto& one) { return one.part.has_value(); });
+}
+
+// Measures of parts become those of whole parameters, in the order of ranks, on all ranks alike.
+// Each rank's are told in a place of their own, because some are no sums.
+void ParameterUpdate::MeasureOverRanks() const {
+  const size_t own = parameters_.size() * ops::kMeasures;
+  auto* const measures = measures_.as<double>();
+  std::vector<double> all(own * static_cast<size_t>(others_.ranks));
+  for (size_t i = 0; i < own; ++i) {
+    if (parameters_[i / ops::kMeasures].part)
+      all[own * static_cast<size_t>(others_.rank) + i] = measures[i];
+  }
+  others_.sum(all);
+  double* const total = measures + own;
+  std::fill_n(total, ops::kMeasures, 0.0);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    double* const row = measures + i * ops::kMeasures;
+    if (parameters_[i].part) {
+      std::fill_n(row, ops::kMeasures, 0.0);
+      for (size_t at = i * ops::kMeasures; at < all.size(); at += own) Join(&all[at], row);
+    }
+    Join(row, total);
+  }
+}
+
 void ParameterUpdate::Launch(Stream& stream) {
   if (parameters_.empty()) return;
   if (decide_.decides()) {
     Run(measure_, measured_, {&measures_, 1}, stream);
+    if (has_parts()) MeasureOverRanks();
     Run(decide_kernel_, decide_inputs_, decide_outputs_, stream);
   }
   Run(update_, inputs_, outputs_, stream);

@@ -1,7 +1,9 @@
 // ParameterUpdate: a rule applied to some parameters of a net.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,22 +18,37 @@
 
 namespace caffe {
 
+// Consecutive elements of a parameter.
+struct PartOfParameter {
+  int64_t begin = 0, count = 0;
+};
+
 // A parameter that learns.
 struct LearningParameter {
   Net::LearnableParam param;  // as the rule sees it
   size_t index = 0;           // among all learnable parameters
   std::vector<std::shared_ptr<Blob>> states;
+  // What this rank updates of a parameter that is split over ranks.
+  std::optional<PartOfParameter> part = {};
+};
+
+// How ranks that each update a part of some parameters find the norms of all of them.
+struct SumOverRanks {
+  int rank = 0, ranks = 1;
+  std::function<void(std::span<double> numbers)> sum;  // over all ranks, which call it alike
 };
 
 // Finds kernels and memory once; a step allocates nothing and waits for nothing. Several of one net
 // may be launched by several threads at a time; all else is for the solver's.
 //
-// Where a step is decided by norms, they are those of these parameters alone.
+// Where a step is decided by norms, they are those of these parameters alone. Those of parts are
+// found over the ranks, so a step may wait for the others.
 class ParameterUpdate {
  public:
   // `step`: ops::kStepNumbers doubles in the device's memory. The rule and the net outlive this.
   ParameterUpdate(const UpdateRule& rule, const ops::DecideStep& decide, const TrainingNet& net,
-                  const TensorView& step, std::vector<LearningParameter> parameters);
+                  const TensorView& step, std::vector<LearningParameter> parameters,
+                  const SumOverRanks& others);
   ParameterUpdate(const ParameterUpdate&) = delete;
   ParameterUpdate& operator=(const ParameterUpdate&) = delete;
 
@@ -51,6 +68,8 @@ class ParameterUpdate {
  private:
   void FindDecisionKernels();
   void FindUpdateKernel();
+  bool has_parts() const;
+  void MeasureOverRanks() const;
   TensorView AllocateNumbers(size_t count);
   void Run(const Kernel& kernel, std::span<const TensorView> inputs,
            std::span<const TensorView> outputs, Stream& stream);
@@ -60,6 +79,7 @@ class ParameterUpdate {
   const TrainingNet net_;
   const std::shared_ptr<Device> device_;
   const std::vector<LearningParameter> parameters_;
+  const SumOverRanks others_;
   std::vector<Net::LearnableParam> learning_;
   std::vector<Executor::KeptCopy> net_copies_;  // all of the plan that copies_ was chosen from
   std::vector<Executor::KeptCopy> copies_;      // that the update writes

@@ -28,6 +28,7 @@
 #include "caffe/solvers/smoothed_loss.hpp"
 #include "caffe/solvers/snapshot.hpp"
 #include "caffe/solvers/solver_nets.hpp"
+#include "caffe/solvers/split_parameters.hpp"
 #include "caffe/solvers/statistics_keeper.hpp"
 #include "caffe/solvers/step_reports.hpp"
 #include "caffe/solvers/training_log.hpp"
@@ -95,6 +96,7 @@ struct Solver::Impl {
   Impl(const SolverParameter& solver_param, const SolverOptions& solver_options);
 
   void CheckTrainable() const;
+  void CheckSplit() const;
   void CheckSolvable() const;
   void CheckSnapshotSize() const;
   void BuildNets();
@@ -156,6 +158,7 @@ struct Solver::Impl {
   std::vector<uint64_t> tested_batches;  // by all ranks, of each test net
   DataParallel parallel;
   std::unique_ptr<Updater> updater;
+  std::optional<SplitParameters> split;
   ops::DecideStep decide;
   std::unique_ptr<StepReports> reports;
   ops::StepState step_state;  // as last reported
@@ -248,7 +251,12 @@ void Solver::Impl::BuildNets() {
   train.rank = parallel.rank();
   train.ranks = parallel.ranks();
   train = TrainNetOptions(param, train, rule->num_states());
-  net = MakeTrainNet(param, train);
+  net = MakeTrainNet(param, train, [this](NetParameter* definition) {
+    for (LayerParameter& layer : *definition->mutable_layer()) {
+      if (std::ranges::count(options.split_layers, layer.name()) > 0)
+        layer.set_parallel(LayerParameter::SPLIT_OUTPUT);
+    }
+  });
   if (parallel.is_root()) LogNet(*net, SourceOfTrainNet(param), rule->num_states());
   for (const TestNetDefinition& definition : TestNetDefinitions(param, options.lenient)) {
     NetOptions test = TestNetOptions(train, definition);
@@ -269,7 +277,12 @@ void Solver::Impl::BuildNets() {
   parallel.Attach(*net);
   decide.clip_gradients = param.clip_gradients();
   decide.scaling = MakeGradientScaleRule(net->definition(), param.precision() == FP16);
-  updater = std::make_unique<Updater>(*rule, decide, *net, parallel.Buckets());
+  updater = std::make_unique<Updater>(
+      *rule, decide, *net, parallel.Buckets(),
+      SumOverRanks{parallel.rank(), parallel.ranks(),
+                   [this](std::span<double> numbers) { parallel.Sum(numbers); }});
+  split.emplace(*net, updater->history(), param.snapshot_diff(), &parallel);
+  CheckSplit();
   reports = std::make_unique<StepReports>(training_net->device());
   reporter.emplace(*net, param.iter_size() * parallel.ranks());
   if (!parallel.is_root()) return;
@@ -292,6 +305,17 @@ void Solver::Impl::CheckTrainable() const {
   Require(has_loss || options.keep_all, "solver: net '", net->name(),
           "' has no loss in phase TRAIN; add a loss layer or a loss_weight");
   if (!has_loss) LOG(WARNING) << "Net '" << net->name() << "' has no loss in phase TRAIN";
+}
+
+void Solver::Impl::CheckSplit() const {
+  if (!split->are_there()) return;
+  const std::string is_split = "solver: a layer of the net has parallel: SPLIT_OUTPUT, ";
+  Require(!rule->needs_whole_parameters(), is_split, "but an update of ", param.type(),
+          " needs whole parameters; leave parallel out, or use another solver type");
+  Require(!options.goes_back, is_split,
+          "but with -min_ranks the others would go on without a part of it; leave one of them out");
+  Require(!param.debug_info(), is_split,
+          "but debug_info shows whole parameters in each step; leave one of them out");
 }
 
 // Before hours of training, not after them.
@@ -330,6 +354,7 @@ void Solver::Impl::Step(int iterations) {
     for (const Callbacks& callback : callbacks) {
       if (callback.on_start) callback.on_start();
     }
+    split->BeginStep();
     if (UpdatesWithBackward()) {
       LaunchIterationWithUpdate();
     } else {
@@ -354,6 +379,7 @@ void Solver::Impl::Step(int iterations) {
     if ((param.snapshot() > 0 && iter % param.snapshot() == 0) ||
         action == SolverAction::SNAPSHOT) {
       TakeLosses(0);
+      split->GatherAll();
       AgreeOnWeights();
       SnapshotWhileTraining();
     }
@@ -364,6 +390,7 @@ void Solver::Impl::Step(int iterations) {
   }
   TakeLosses(0);
   TakeReports();
+  split->GatherAll();
 }
 
 // A device that the host cannot look into works on while the host goes on, so a loss is asked for
@@ -542,9 +569,10 @@ void Solver::Impl::TakeReports() {
   }
 }
 
-// A run that ends: the others may not repeat their pass.
+// A run that ends: the others may not repeat their pass. Where layers are split, a rank cannot
+// repeat it alone; the first that finds something ends the others' waiting.
 std::string Solver::Impl::DescribeFirstNonFinite() {
-  parallel.LetLayersSum(false);
+  if (!split->are_there()) parallel.LetLayersSum(false);
   return net->DescribeFirstNonFinite();
 }
 
@@ -570,6 +598,7 @@ double Solver::Impl::LearningRate() {
 }
 
 void Solver::Impl::TestAll() {
+  split->GatherWeights();
   for (size_t i = 0; i < test_nets.size() && !stop_requested; ++i) Test(i);
 }
 
@@ -649,7 +678,10 @@ SolverAction::Enum Solver::Impl::Poll() {
 
 void Solver::Impl::PollDuringTest() {
   const SolverAction::Enum action = Poll();
-  if (action == SolverAction::SNAPSHOT) SnapshotWhileTraining();
+  if (action == SolverAction::SNAPSHOT) {
+    split->GatherAll();
+    SnapshotWhileTraining();
+  }
   if (action == SolverAction::STOP) stop_requested = true;
 }
 
@@ -769,6 +801,7 @@ void Solver::Impl::RestoreFrom(const SnapshotReader& reader, const std::string& 
   }
   restored_from = file;
   is_half_restored = is_half_updated = false;
+  split->MarkWhole();
 }
 
 void Solver::Impl::CheckRestored() const {
@@ -776,6 +809,9 @@ void Solver::Impl::CheckRestored() const {
           "solver: restoring a snapshot failed half-way; restore one before training goes on");
   Require(!is_half_updated, "solver: iteration ", iter,
           " failed while weights were being updated; restore a snapshot before training goes on");
+  Require(split->are_whole(), "solver: after iteration ", iter,
+          " each rank has a part of the layers with parallel: SPLIT_OUTPUT, because training has "
+          "failed; restore a snapshot");
 }
 
 // Tells the observers that training begins and, however it does, that it ends.
@@ -798,6 +834,7 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
     is_half_updated = std::exchange(updates_by_bucket, false) && parallel.has_updated();
     if (is_half_updated) updater->Finish();  // blobs show what is there
     const std::string aborted = watchdog ? watchdog->reason() : "";
+    // What a rank has not gathered, it cannot write.
     if (!aborted.empty()) SnapshotWhileTraining();
     watchdog.reset();
     reporter->End({iter, TrainingEnd::kFailed, error.what()});
@@ -887,7 +924,7 @@ const std::shared_ptr<Net>& Solver::shared_net() const {
   return impl_->net;
 }
 void Solver::ApplyUpdate() {
-  if (impl_->parallel.spans_processes()) {
+  if (impl_->parallel.spans_processes() || impl_->split->are_there()) {
     throw Unsupported(
         "solver: ApplyUpdate() uses the gradients of this process alone, but several train "
         "together; use Step()");

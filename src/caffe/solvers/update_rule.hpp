@@ -30,6 +30,8 @@ class UpdateRule {
                     const std::vector<int>& copies) const = 0;
   // Copies of one parameter that the op can write.
   static constexpr int kMostCopies = ops::UpdateAll<ops::SgdUpdate>::kMostCopies;
+  // Whether the step of one element depends on other elements of its parameter.
+  virtual bool needs_whole_parameters() const { return false; }
   // Fills the op's step operand.
   virtual void FillNumbers(const StepScalars& step,
                            std::span<double, ops::kStepNumbers> numbers) const = 0;

@@ -16,7 +16,7 @@ uint64_t NextVersion() {
 }  // namespace
 
 Updater::Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net,
-                 const std::vector<std::vector<SyncedTensor*>>& buckets)
+                 const std::vector<std::vector<SyncedTensor*>>& buckets, const SumOverRanks& others)
     : rule_(rule), net_(net), decide_(decide), device_(net_.device()) {
   const std::vector<LearningParameter> parameters = LearningParameters(net);
   const TensorDesc desc{Shape{ops::kStepNumbers}, DType::kDouble};
@@ -24,7 +24,7 @@ Updater::Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net
   step_ = {desc, step_memory_.get()};
   const bool is_decided_by_all = decide_.clip_gradients >= 0 || decide_.scaling.is_on();
   updates_ = SplitByBucket(is_decided_by_all ? std::vector<std::vector<SyncedTensor*>>() : buckets,
-                           parameters);
+                           parameters, others);
   version_ = NextVersion();
   WriteState({});
   if (decide_.scaling.is_on() && !parameters.empty())
@@ -44,7 +44,7 @@ std::vector<LearningParameter> Updater::LearningParameters(const Net& net) {
       own.push_back(std::make_shared<Blob>(device_, desc.shape, desc.dtype));
     if (param.lr_mult == 0) continue;           // frozen
     if (decide_.larc.is_on) param.lr_mult = 1;  // LARC's own factor takes its place
-    learning.push_back({param, i, own});
+    learning.push_back({param, i, own, OwnPart(*param.blob)});
   }
   for (int k = 0; k < rule_.num_states(); ++k) {
     for (const auto& own : states) history_.push_back(own[k]);
@@ -52,9 +52,19 @@ std::vector<LearningParameter> Updater::LearningParameters(const Net& net) {
   return learning;
 }
 
+std::optional<PartOfParameter> Updater::OwnPart(const Blob& blob) const {
+  for (const SplitParam& split : net_.SplitParams()) {
+    if (split.blob.get() != &blob) continue;
+    const RankExchange& exchange = *net_.exchange();
+    const int64_t begin = split.Begin(exchange, exchange.rank);
+    return PartOfParameter{begin, split.Begin(exchange, exchange.rank + 1) - begin};
+  }
+  return std::nullopt;
+}
+
 std::vector<std::unique_ptr<ParameterUpdate>> Updater::SplitByBucket(
     const std::vector<std::vector<SyncedTensor*>>& buckets,
-    const std::vector<LearningParameter>& parameters) const {
+    const std::vector<LearningParameter>& parameters, const SumOverRanks& others) const {
   std::map<const SyncedTensor*, size_t> bucket_of;
   for (size_t i = 0; i < buckets.size(); ++i) {
     for (const SyncedTensor* gradient : buckets[i]) bucket_of[gradient] = i;
@@ -67,7 +77,7 @@ std::vector<std::unique_ptr<ParameterUpdate>> Updater::SplitByBucket(
   std::vector<std::unique_ptr<ParameterUpdate>> updates;
   for (std::vector<LearningParameter>& part : parts) {
     updates.push_back(
-        std::make_unique<ParameterUpdate>(rule_, decide_, net_, step_, std::move(part)));
+        std::make_unique<ParameterUpdate>(rule_, decide_, net_, step_, std::move(part), others));
   }
   return updates;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "caffe/blob.hpp"
@@ -27,9 +28,12 @@ namespace caffe {
 // bits.
 class Updater final : public AppendedWork {
  public:
-  // `buckets` of gradients, whose parameters may be updated apart; may be empty.
+  // `buckets` of gradients, whose parameters may be updated apart; may be empty. Of parameters of
+  // layers that are split over ranks each rank updates its part; then all ranks make the same
+  // steps, and `others` is needed.
   Updater(const UpdateRule& rule, const ops::DecideStep& decide, Net& net,
-          const std::vector<std::vector<SyncedTensor*>>& buckets = {});
+          const std::vector<std::vector<SyncedTensor*>>& buckets = {},
+          const SumOverRanks& others = {});
   Updater(const Updater&) = delete;
   Updater& operator=(const Updater&) = delete;
 
@@ -67,9 +71,10 @@ class Updater final : public AppendedWork {
 
  private:
   std::vector<LearningParameter> LearningParameters(const Net& net);
+  std::optional<PartOfParameter> OwnPart(const Blob& blob) const;
   std::vector<std::unique_ptr<ParameterUpdate>> SplitByBucket(
       const std::vector<std::vector<SyncedTensor*>>& buckets,
-      const std::vector<LearningParameter>& parameters) const;
+      const std::vector<LearningParameter>& parameters, const SumOverRanks& others) const;
 
   const UpdateRule& rule_;
   TrainingNet net_;

@@ -30,7 +30,7 @@ class ClusterChecker {
   ClusterReport Check(uint64_t seed, Plant plant);
 
  private:
-  static constexpr int kVariants = 3;
+  static constexpr int kVariants = 4;
 
   SolverParameter SolverOf(int variant) const;
   const std::string& Expected(int variant, int ranks);
