@@ -10,6 +10,7 @@
 #include "caffe/graph/graph.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "caffe/ops/norm.hpp"
 
 namespace caffe {
 namespace {
@@ -52,6 +53,36 @@ std::string Module(const std::string& name, const std::string& bottom,
 std::string Pool(const std::string& name, const std::string& bottom, const std::string& method) {
   return StrCat("layer { name: '", name, "' type: 'Pooling' bottom: '", bottom, "' top: '", name,
                 "' pooling_param { pool: ", method, " kernel_size: 3 stride: 2 } } ");
+}
+
+std::string Norm(const std::string& name, const std::string& bottom) {
+  return StrCat("layer { name: '", name, "' type: 'BatchNorm' bottom: '", bottom, "' top: '", name,
+                "' } layer { name: '", name, "_scale' type: 'Scale' bottom: '", name, "' top: '",
+                name, "' scale_param { bias_term: true filler { type: 'uniform' min: 0.5 max: 1 } ",
+                "bias_filler { type: 'uniform' min: -0.5 max: 0.5 } } } ");
+}
+
+std::string Relu(const std::string& blob) {
+  return StrCat("layer { name: '", blob, "_relu' type: 'ReLU' bottom: '", blob, "' top: '", blob,
+                "' } ");
+}
+
+// A block of ResNet: two convolutions and what goes round them, with a convolution of its own or
+// as it is.
+std::string Block(const std::string& name, const std::string& bottom, bool has_projection) {
+  const ConvOptions plain{.kernel = 3, .has_relu = false, .has_bias = false};
+  std::string text = Conv(name + "_a", bottom, plain) + Norm(name + "_an", name + "_a") +
+                     Relu(name + "_an") + Conv(name + "_b", name + "_an", plain) +
+                     Norm(name + "_bn", name + "_b");
+  if (has_projection) {
+    text += Conv(name + "_p", bottom, {.has_relu = false, .has_bias = false}) +
+            Norm(name + "_pn", name + "_p");
+  }
+  return text +
+         StrCat("layer { name: '", name, "' type: 'Eltwise' bottom: '",
+                has_projection ? name + "_pn" : bottom, "' bottom: '", name, "_bn' top: '", name,
+                "' } ") +
+         Relu(name);
 }
 
 NetParameter NetOf(const std::string& layers, const std::string& last) {
@@ -198,6 +229,28 @@ TEST_F(CudaGradientEpiloguesTest, TakeInReluBehindResponseNormalisation) {
               ElementsAre("e, relu grad leaky", "c, relu grad leaky"));
   for (const Precision precision : {FP32, FP16, BF16})
     ExpectSameNumbers(param, precision, precision == FP32 ? 1e-6 : 1e-2);
+}
+
+// The convolutions behind a block make the gradient of its residual; behind the last one nobody
+// can.
+TEST_F(CudaGradientEpiloguesTest, TakeInReluBehindAResidual) {
+  const NetParameter param =
+      NetOf(Conv("stem", "data", {.has_bias = false}) + Block("one", "stem", true) +
+                Block("two", "one", false) + Block("three", "two", true),
+            "three");
+  const Net net(param, Options(FP32, true));
+  EXPECT_THAT(Epilogues(net), ElementsAre("three_a, add, relu grad", "two_a, add, relu grad",
+                                          "one_a, add, relu grad"));
+  std::vector<std::string> masking;
+  for (const Node* node : net.graph().ScheduledNodes()) {
+    if (node->op.As<ops::BatchNormGrad>() != nullptr &&
+        node->outputs.size() > ops::BatchNormGrad::kDresidual)
+      masking.push_back(net.graph().LayerName(node->layers.front()));
+  }
+  EXPECT_THAT(masking, ElementsAre("three_pn"));
+  ExpectSameNumbers(param, FP32, 1e-5);
+  ExpectSameNumbers(param, FP16, 4e-3);
+  ExpectSameNumbers(param, BF16, 3e-2);
 }
 
 // Of a part that is computed after the convolutions' gradients, as before GoogLeNet's other losses.

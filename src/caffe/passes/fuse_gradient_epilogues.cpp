@@ -58,9 +58,12 @@ struct MaskedPart {
 //   ConvGradData, SliceOf, ReluGrad each        -> ConvGradData[relu grad y], SliceOf
 //   ConvGradData, MaxPoolGrad, ReluGrad(y, dx)  -> ConvGradData[relu grad MaxPool(y)], MaxPoolGrad
 //   LrnGrad(y, dz), ReluGrad(y, dx)             -> LrnGrad[relu grad y]
+//   ConvGradData, BatchNormGrad(dx, y) with the residual's gradient
+//                                               -> ConvGradData[relu grad y], BatchNormGrad(dx)
 //
 // The third is the gradient of y = Concat(ReLUs), whose parts have the signs of their ReLUs. In the
-// fourth only winners get a gradient, and a winner's sign is that of the pooled value.
+// fourth only winners get a gradient, and a winner's sign is that of the pooled value. In the last
+// the convolution makes the residual's gradient, which BatchNormGrad would make of dx and y.
 //
 // It follows fuse-epilogues, which gives ReLUs in front of a normalisation to that, and comes
 // before fuse-bias-gradients: a gradient of ReLU that sums a bias's gradient is a pass over three
@@ -74,6 +77,7 @@ class FuseGradientEpilogues final : public Pass {
     if (graph.options.keep_all) return;
     ForEachBackward(graph, [&](Node& node) { FuseSum(node); });
     ForEachBackward(graph, [&](Node& node) { FuseReluGrad(node); });
+    ForEachBackward(graph, [&](Node& node) { FuseResidualGrad(node); });
     FuseConcatenations(graph);
   }
 
@@ -204,6 +208,29 @@ class FuseGradientEpilogues final : public Pass {
     Take(*sink);
     Fusion::AddLayers(*sink->gradient, node);
     fusion_->Absorb(*writer, node);
+  }
+
+  // A normalisation whose result is added to a residual in front of a ReLU.
+  void FuseResidualGrad(Node& norm) {
+    using Grad = ops::BatchNormGrad;
+    if (norm.op.As<Grad>() == nullptr || norm.inputs.size() <= Grad::kY ||
+        norm.outputs.size() <= Grad::kDresidual || norm.outputs[Grad::kDresidual] == nullptr) {
+      return;
+    }
+    const Operand dy = norm.inputs[Grad::kDy];
+    const Result residual = norm.outputs[Grad::kDresidual];
+    Node* writer = fusion_->WriterOf(dy);
+    if (writer == nullptr || fusion_->OnlyReaderOf(dy) != &norm || !HasTypeOf(residual, dy) ||
+        writer->outputs[0].dtype != dy.dtype) {
+      return;
+    }
+    const auto sink = FindSink(norm.inputs[Grad::kY], dy, 0);
+    if (!sink) return;
+    Take(*sink);
+    static_cast<Operand&>(writer->outputs[0]) = residual;
+    norm.inputs[Grad::kDy].value = residual.value;
+    norm.inputs.resize(Grad::kY);
+    norm.outputs.resize(Grad::kDresidual);
   }
 
   void FuseConcatenations(Graph& graph) {
