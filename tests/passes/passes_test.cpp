@@ -285,13 +285,13 @@ TEST(AssignPrecisionTest, ScoresThatALossReadsAreStoredInFloat) {
 TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
   for (const char* name : {"fuse-epilogue", "plan-memory"}) {
     EXPECT_THAT([&] { Reusing(ConvRelu(), {name}); },
-                ::testing::ThrowsMessage<InvalidArgument>(
-                    HasSubstr(StrCat("'", name,
-                                     "' is no pass that can be disabled; those are: "
-                                     "capture-graph, fold-constants, fuse-epilogues, "
-                                     "fuse-gradient-epilogues, fuse-bias-gradients, "
-                                     "simplify-conversions, recompute-activations, "
-                                     "keep-weight-copies, concat-in-place"))));
+                ::testing::ThrowsMessage<InvalidArgument>(HasSubstr(
+                    StrCat("'", name,
+                           "' is no pass that can be disabled; those are: "
+                           "capture-graph, fold-constants, fuse-epilogues, "
+                           "fuse-gradient-epilogues, fuse-bias-gradients, recompute-signs, "
+                           "simplify-conversions, recompute-activations, "
+                           "keep-weight-copies, concat-in-place"))));
   }
   EXPECT_NO_THROW(Reusing(ConvRelu(), {"capture-graph", "keep-weight-copies"}));
 }

@@ -9,6 +9,7 @@
 
 #include "caffe/core/philox.hpp"
 #include "caffe/ops/arrays.hpp"
+#include "caffe/ops/batch_norm_relu_grad.hpp"
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/convert.hpp"
@@ -448,6 +449,11 @@ void AddNormCases(std::vector<OpCase>* cases) {
           {Absent(), Absent(), Absent(), x});
       add("BatchNormGradNoData" + r, ops::BatchNormGrad{1e-3}, in, {Absent(), c, c}, {1, 2});
     }
+    const std::vector<CaseOperand> of_relu = {x, c, variance, x, c, c},
+                                   unscaled = {x, c, variance, x, Absent(), Absent()};
+    add("BatchNormReluGrad", ops::BatchNormReluGrad{1e-3}, of_relu, {x, c, c}, {1, 2});
+    add("BatchNormReluGradUnscaled", ops::BatchNormReluGrad{1e-3}, unscaled, {x});
+    add("BatchNormReluGradNoData", ops::BatchNormReluGrad{1e-3}, of_relu, {Absent(), c, c}, {1, 2});
     const std::vector<int64_t> rows = {channels, 3, 2};
     const CaseOperand w = T(rows).Wide();
     add("FoldChannels", ops::FoldChannels{1e-3}, {w, c, c, variance, one, c, c}, {w, c});

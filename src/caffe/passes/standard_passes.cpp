@@ -60,7 +60,7 @@ PassList StandardPasses() {
       MakeAssignPrecision(),
       // In how few steps.
       MakeFoldConstants(), MakeFuseEpilogues(), MakeFuseGradientEpilogues(),
-      MakeFuseBiasGradients(), MakeMarkAccumulation(),
+      MakeFuseBiasGradients(), MakeRecomputeSigns(), MakeMarkAccumulation(),
       // With which conversions between them, and what is computed twice to save memory.
       MakeQuantize(), MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(), MakeRecomputeActivations(),
       MakeEliminateDeadNodes(), MakeKeepWeightCopies(),

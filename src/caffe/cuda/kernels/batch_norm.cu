@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "caffe/cuda/kernels/batch_norm_rows.cuh"
+#include "caffe/ops/batch_norm_relu_grad.hpp"
 #include "caffe/ops/norm.hpp"
 
 namespace caffe::cuda {
@@ -248,11 +249,15 @@ KernelOrRefusal MakeBatchNormInferenceGrad(const ops::BatchNormInferenceGrad& op
 template <typename T>
 struct ElementOperands {
   using A = Accum<T>;
-  const T *x, *dy, *y;  // y is null without ReLU
+  const T *x, *dy, *y;       // y is there for Signs::kOfY
+  AffineConstants<A> signs;  // has values for Signs::kOfX
 
-  __device__ A Dy(int64_t i) const {
-    return Wide(dy[i]) * (y != nullptr && !(Wide(y[i]) > A(0)) ? A(0) : A(1));
+  __device__ bool Passes(int64_t c, int64_t i) const {
+    if (y != nullptr) return Wide(y[i]) > A(0);
+    if (signs.values == nullptr) return true;
+    return Wide(x[i]) * signs[kFactor][c] + signs[kShift][c] > kRoundsToZero<T>;
   }
+  __device__ A Dy(int64_t c, int64_t i) const { return Wide(dy[i]) * (Passes(c, i) ? A(1) : A(0)); }
 };
 
 template <typename T>
@@ -263,7 +268,7 @@ struct AddGradients {
   T* dresidual;
 
   __device__ void operator()(int64_t c, int64_t i, Sums<2, A>& sums) const {
-    const A dy = operands.Dy(i);
+    const A dy = operands.Dy(c, i);
     if (dresidual != nullptr) dresidual[i] = T(dy);
     sums.values[0] += dy;
     sums.values[1] += dy * (Wide(operands.x[i]) - mean.Get<A>(c));
@@ -297,11 +302,16 @@ struct GradientOfInput {
   __device__ void operator()(int64_t i) const {
     const int64_t c = Remainder(Divide(i, inner), constants.channels);
     dx[i] = T((Wide(operands.x[i]) - constants[kMean][c]) * constants[kOfX][c] +
-              (operands.Dy(i) * constants[kOfDy][c] + constants[kRest][c]));
+              (operands.Dy(c, i) * constants[kOfDy][c] + constants[kRest][c]));
   }
 };
 
-// The operands of one run of BatchNormGrad.
+// Operands of a gradient, by their numbers; -1: the op has no such one.
+struct GradientPlaces {
+  int y, beta, dresidual;
+};
+
+// The operands of one run of BatchNormGrad or BatchNormReluGrad, which have the first ones alike.
 template <typename T>
 struct GradientRun {
   using Grad = ops::BatchNormGrad;
@@ -309,45 +319,80 @@ struct GradientRun {
   static constexpr int kPack = kPackSize<T>;
   const KernelContext& ctx;
   Covered view;
+  Signs signs;
+  Normalisation<A> normalisation;
   ElementOperands<T> operands;
   T *dresidual, *dx;
   GradientConstants<A> constants;
   bool by_rows;
 
-  GradientRun(const KernelContext& ctx, const Covered& view)
+  GradientRun(const KernelContext& ctx, const Covered& view, const GradientPlaces& places,
+              double eps)
       : ctx(ctx),
         view(view),
-        operands{ctx.input(Grad::kX).as<const T>(), ctx.input(Grad::kDy).as<const T>(),
-                 ctx.has_input(Grad::kY) ? ctx.input(Grad::kY).as<const T>() : nullptr},
-        dresidual(ctx.has_output(Grad::kDresidual) ? ctx.output(Grad::kDresidual).as<T>()
-                                                   : nullptr),
+        signs(places.y < 0              ? Signs::kOfX
+              : ctx.has_input(places.y) ? Signs::kOfY
+                                        : Signs::kNone),
+        normalisation{InputNumbers(ctx, Grad::kMean),
+                      InputNumbers(ctx, Grad::kVariance),
+                      {},
+                      InputNumbers(ctx, Grad::kGamma),
+                      places.beta < 0 ? Numbers() : InputNumbers(ctx, places.beta),
+                      static_cast<A>(eps)},
+        operands{ctx.input(Grad::kX).as<const T>(),
+                 ctx.input(Grad::kDy).as<const T>(),
+                 signs == Signs::kOfY ? ctx.input(places.y).as<const T>() : nullptr,
+                 {nullptr, view.covered}},
+        dresidual(places.dresidual >= 0 && ctx.has_output(places.dresidual)
+                      ? ctx.output(places.dresidual).as<T>()
+                      : nullptr),
         dx(ctx.has_output(Grad::kDx) ? ctx.output(Grad::kDx).as<T>() : nullptr),
         constants{static_cast<A*>(ctx.workspace), view.covered},
-        by_rows(HasRows<T>(view) &&
+        by_rows(HasRows<T>(view) && HasPlainSigns() &&
                 AreAligned<T>({operands.x, operands.dy, operands.y, dresidual, dx})) {}
 
-  StoreGradients<T> Finish(double eps) const {
-    return {{InputNumbers(ctx, Grad::kMean), InputNumbers(ctx, Grad::kVariance),
-             InputNumbers(ctx, Grad::kGamma), static_cast<A>(eps), static_cast<A>(view.length())},
+  static size_t ConstantsBytes(const Covered& view) {
+    return GradientConstants<A>::Bytes(view.covered) + AffineConstants<A>::Bytes(view.covered);
+  }
+
+  StoreGradients<T> Finish() const {
+    return {{normalisation.mean, normalisation.variance, normalisation.gamma, normalisation.beta,
+             normalisation.eps, static_cast<A>(view.length())},
             constants,
             OutputGradient(ctx, Grad::kDgamma),
             OutputGradient(ctx, Grad::kDbeta)};
   }
 
-  void Sum(const ChannelSums<T>& sums, double eps) const {
-    void* const partial =
-        static_cast<char*>(ctx.workspace) + GradientConstants<A>::Bytes(view.covered);
-    const Numbers mean = InputNumbers(ctx, Grad::kMean);
+  // Calls fn(std::integral_constant<Signs, ...>).
+  template <typename Fn>
+  void VisitSigns(const Fn& fn) const {
+    switch (signs) {
+      case Signs::kNone:
+        return fn(std::integral_constant<Signs, Signs::kNone>{});
+      case Signs::kOfY:
+        return fn(std::integral_constant<Signs, Signs::kOfY>{});
+      case Signs::kOfX:
+        return fn(std::integral_constant<Signs, Signs::kOfX>{});
+    }
+  }
+
+  void Sum(const ChannelSums<T>& sums) {
+    void* const partial = static_cast<char*>(ctx.workspace) + ConstantsBytes(view);
     if (!by_rows) {
-      sums.ByElements(ctx, partial, AddGradients<T>{operands, mean, dresidual}, Finish(eps));
+      StoreSigns();
+      sums.ByElements(ctx, partial, AddGradients<T>{operands, normalisation.mean, dresidual},
+                      Finish());
       return;
     }
-    VisitBool(operands.y != nullptr, [&]<bool kHasY>(std::bool_constant<kHasY>) {
+    VisitSigns([&]<Signs kSigns>(std::integral_constant<Signs, kSigns>) {
       VisitBool(dresidual != nullptr, [&]<bool kStores>(std::bool_constant<kStores>) {
-        sums.ByRows(ctx, partial,
-                    GradientSumsOfRows<T, kPack, kHasY, kStores>{
-                        {operands.x, operands.dy, operands.y}, mean, dresidual},
-                    Finish(eps));
+        sums.ByRows(
+            ctx, partial,
+            GradientSumsOfRows<T, kPack, kSigns, kStores>{{operands.x, operands.dy, operands.y},
+                                                          normalisation.mean,
+                                                          PlainNormalisation<A>(normalisation),
+                                                          dresidual},
+            Finish());
       });
     });
   }
@@ -355,38 +400,63 @@ struct GradientRun {
   void MakeDx() {
     if (dx == nullptr) return;
     // That dy is already the one behind the ReLU.
-    if (dresidual != nullptr) operands.dy = dresidual, operands.y = nullptr;
+    if (dresidual != nullptr) operands.dy = dresidual, operands.y = nullptr, signs = Signs::kNone;
     if (!by_rows) {
       ForEach(ctx, ctx.output(Grad::kDx).count(),
               GradientOfInput<T>{operands, constants, view.inner, dx});
       return;
     }
-    VisitBool(operands.y != nullptr, [&]<bool kHasY>(std::bool_constant<kHasY>) {
+    VisitSigns([&]<Signs kSigns>(std::integral_constant<Signs, kSigns>) {
       MapRows(
           ctx, view.outer, view.covered / kPack,
-          GradientOfRows<T, kPack, kHasY>{{operands.x, operands.dy, operands.y}, constants, dx});
+          GradientOfRows<T, kPack, kSigns>{{operands.x, operands.dy, operands.y}, constants, dx});
     });
+  }
+
+ private:
+  bool HasPlainSigns() const {
+    return signs != Signs::kOfX || PlainNormalisation<A>::Fits(normalisation);
+  }
+  // Rows work them out for themselves.
+  void StoreSigns() {
+    if (signs != Signs::kOfX) return;
+    operands.signs.values = constants.values + kGradientConstants * view.covered;
+    ForEach(ctx, view.covered, StoreAffine<A>{normalisation, operands.signs});
   }
 };
 
-KernelOrRefusal MakeBatchNormGrad(const ops::BatchNormGrad& op, const KernelRequest& request) {
+KernelOrRefusal MakeGradient(const KernelRequest& request, const GradientPlaces& places,
+                             double eps) {
   const Covered view = ChannelsOf(request.inputs[0]);
   return VisitFloat(request.inputs[0].dtype, [&]<typename T>(TypeTag<T>) {
     const ChannelSums<T> sums(view, request.device);
     return Kernel{"",
-                  [=, eps = op.eps](const KernelContext& ctx) {
-                    GradientRun<T> run(ctx, view);
-                    run.Sum(sums, eps);
+                  [=](const KernelContext& ctx) {
+                    GradientRun<T> run(ctx, view, places, eps);
+                    run.Sum(sums);
                     run.MakeDx();
                   },
-                  GradientConstants<Accum<T>>::Bytes(view.covered) + sums.workspace_bytes()};
+                  GradientRun<T>::ConstantsBytes(view) + sums.workspace_bytes()};
   });
+}
+
+KernelOrRefusal MakeBatchNormGrad(const ops::BatchNormGrad& op, const KernelRequest& request) {
+  using Grad = ops::BatchNormGrad;
+  return MakeGradient(request, {.y = Grad::kY, .beta = -1, .dresidual = Grad::kDresidual}, op.eps);
+}
+
+KernelOrRefusal MakeBatchNormReluGrad(const ops::BatchNormReluGrad& op,
+                                      const KernelRequest& request) {
+  using Grad = ops::BatchNormReluGrad;
+  return MakeGradient(request, {.y = -1, .beta = Grad::kBeta, .dresidual = -1}, op.eps);
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNorm, "batch-norm",
                               KernelRank::kReference, MakeBatchNorm, {.fuses = ops::IsAddRelu});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormGrad, "batch-norm-grad",
                               KernelRank::kReference, MakeBatchNormGrad);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormReluGrad, "batch-norm-relu-grad",
+                              KernelRank::kGood, MakeBatchNormReluGrad);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormInference, "batch-norm-inference",
                               KernelRank::kReference, MakeBatchNormInference,
                               {.fuses = ops::IsAddRelu});

@@ -40,14 +40,43 @@ struct Normalisation {
   }
 };
 
-// dx = dy * of_dy + (x - mean) * of_x + rest.
-enum GradientConstant { kOfDy, kOfX, kRest, kMean, kGradientConstants };
+// The same factors and shifts of statistics in the type of the arithmetic, for a thread that works
+// them out for many channels.
+template <typename A>
+struct PlainNormalisation {
+  const A *mean, *variance, *gamma, *beta;  // the last two may be null
+  A eps;
+
+  // Whether that is what the operands are.
+  static bool Fits(const Normalisation<A>& from) {
+    for (const Numbers& numbers : {from.mean, from.variance, from.gamma, from.beta}) {
+      if (numbers.data != nullptr && numbers.dtype != kDTypeOf<A>) return false;
+    }
+    return from.statistics_factor.data == nullptr;
+  }
+  explicit PlainNormalisation(const Normalisation<A>& from)
+      : mean(static_cast<const A*>(from.mean.data)),
+        variance(static_cast<const A*>(from.variance.data)),
+        gamma(static_cast<const A*>(from.gamma.data)),
+        beta(static_cast<const A*>(from.beta.data)),
+        eps(from.eps) {}
+  __device__ A Factor(int64_t c) const {
+    return (gamma == nullptr ? A(1) : gamma[c]) / std::sqrt(variance[c] + eps);
+  }
+  __device__ A Shift(int64_t c, A factor) const {
+    return (beta == nullptr ? A(0) : beta[c]) - mean[c] * factor;
+  }
+};
+
+// dx = dy * of_dy + (x - mean) * of_x + rest; x * of_dy + sign_shift is what a ReLU was applied to,
+// by the formula and so with the rounding of the pass that applied it.
+enum GradientConstant { kOfDy, kOfX, kRest, kMean, kSignShift, kGradientConstants };
 
 // Of a channel, from the sums of dy and of dy * (x - mean) / deviation over its m elements:
 //   dx = gamma / deviation * (dy - (sum + (x - mean) / deviation * dot) / m).
 template <typename A>
 struct GradientOfChannel {
-  Numbers mean, variance, gamma;
+  Numbers mean, variance, gamma, beta;
   A eps, count;
 
   __device__ A InverseDeviation(int64_t c) const {
@@ -55,11 +84,13 @@ struct GradientOfChannel {
   }
   __device__ void Store(int64_t c, A sum, A dot,
                         const ChannelConstants<kGradientConstants, A>& to) const {
-    const A inverse = InverseDeviation(c), factor = gamma.GetOr<A>(c, A(1)) * inverse;
+    const A deviation = std::sqrt(variance.Get<A>(c) + eps), center = mean.Get<A>(c);
+    const A factor = gamma.GetOr<A>(c, A(1)) / deviation;
     to[kOfDy][c] = factor;
-    to[kOfX][c] = -factor * inverse * dot / count;
+    to[kOfX][c] = -factor / deviation * dot / count;
     to[kRest][c] = -factor * sum / count;
-    to[kMean][c] = mean.Get<A>(c);
+    to[kMean][c] = center;
+    to[kSignShift][c] = beta.GetOr<A>(c, A(0)) - center * factor;
   }
 };
 

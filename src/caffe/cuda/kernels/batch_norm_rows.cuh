@@ -65,8 +65,28 @@ struct NormaliseRows {
   }
 };
 
-// What both passes of the gradient read. y is the result behind a ReLU, where there is one.
-template <typename T, int N, bool kHasY>
+// Where the gradient learns which elements a ReLU behind the normalisation has let pass.
+enum class Signs { kNone, kOfY, kOfX };
+
+// What is not above this is 0 or less once it is rounded to T: half the least number, which rounds
+// to even.
+template <typename T>
+inline constexpr Accum<T> kRoundsToZero = 0;
+template <>
+inline constexpr float kRoundsToZero<float16> = 0x1p-25f;
+template <>
+inline constexpr float kRoundsToZero<bfloat16> = 0x1p-134f;
+
+// x * factor + shift is what the ReLU was applied to.
+template <typename A, int N, Signs kSigns>
+struct SignConstants {};
+template <typename A, int N>
+struct SignConstants<A, N, Signs::kOfX> {
+  Pack<A, N> factor, shift;
+};
+
+// What both passes of the gradient read. y is the result behind a ReLU, for Signs::kOfY.
+template <typename T, int N, Signs kSigns>
 struct GradientOperands {
   using A = Accum<T>;
   const T *x, *dy, *y;
@@ -77,57 +97,80 @@ struct GradientOperands {
   __device__ Loaded Load(int64_t i) const {
     Loaded loaded;
     loaded.dy = PackAt<T, N>(dy, i);
-    if constexpr (kHasY) loaded.y = PackAt<T, N>(y, i);
+    if constexpr (kSigns == Signs::kOfY) loaded.y = PackAt<T, N>(y, i);
     loaded.x = PackAt<T, N>(x, i);
     return loaded;
   }
   // dy behind the ReLU; NaN stays NaN.
-  __device__ static WidePack<T, N> Dy(const Loaded& loaded) {
+  __device__ static WidePack<T, N> Dy(const Loaded& loaded,
+                                      const SignConstants<A, N, kSigns>& signs) {
     WidePack<T, N> dy = Widen(loaded.dy);
-    if constexpr (kHasY) {
+    if constexpr (kSigns == Signs::kOfY) {
       const WidePack<T, N> y = Widen(loaded.y);
 #pragma unroll
       for (int k = 0; k < N; ++k) dy.values[k] *= y.values[k] > A(0) ? A(1) : A(0);
+    } else if constexpr (kSigns == Signs::kOfX) {
+      const WidePack<T, N> x = Widen(loaded.x);
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        const A value = x.values[k] * signs.factor.values[k] + signs.shift.values[k];
+        dy.values[k] *= value > kRoundsToZero<T> ? A(1) : A(0);
+      }
     }
     return dy;
   }
 };
 
 // Sums of dy and of dy * (x - mean); that dy is the residual's gradient, where one is wanted.
-template <typename T, int N, bool kHasY, bool kStores>
+template <typename T, int N, Signs kSigns, bool kStores>
 struct GradientSumsOfRows {
   using A = Accum<T>;
-  using Operands = GradientOperands<T, N, kHasY>;
+  using Operands = GradientOperands<T, N, kSigns>;
   static constexpr int kUnrolled = 4;
   Operands operands;
   Numbers mean;
+  PlainNormalisation<A> normalisation;  // for Signs::kOfX
   T* dresidual;
 
-  __device__ WidePack<T, N> Channels(int pack) const {
-    WidePack<T, N> means;
+  struct Constants {
+    WidePack<T, N> mean;
+    SignConstants<A, N, kSigns> signs;
+  };
+  __device__ Constants Channels(int pack) const {
+    Constants constants;
 #pragma unroll
-    for (int k = 0; k < N; ++k) means.values[k] = mean.Get<A>(static_cast<int64_t>(pack) * N + k);
-    return means;
+    for (int k = 0; k < N; ++k) {
+      const int64_t c = static_cast<int64_t>(pack) * N + k;
+      if constexpr (kSigns == Signs::kOfX) {
+        const A factor = normalisation.Factor(c);
+        constants.mean.values[k] = normalisation.mean[c];
+        constants.signs.factor.values[k] = factor;
+        constants.signs.shift.values[k] = normalisation.Shift(c, factor);
+      } else {
+        constants.mean.values[k] = mean.Get<A>(c);
+      }
+    }
+    return constants;
   }
   __device__ typename Operands::Loaded Load(int64_t i) const {
     return operands.Load(i);
   }
-  __device__ void Add(const WidePack<T, N>& means, const typename Operands::Loaded& loaded,
+  __device__ void Add(const Constants& constants, const typename Operands::Loaded& loaded,
                       int64_t i, PackSums<2, N, A>& sums) const {
-    const WidePack<T, N> dy = Operands::Dy(loaded), wide = Widen(loaded.x);
+    const WidePack<T, N> dy = Operands::Dy(loaded, constants.signs), wide = Widen(loaded.x);
     if constexpr (kStores) StorePack(dresidual, i, dy);
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       sums.values[0][k] += dy.values[k];
-      sums.values[1][k] += dy.values[k] * (wide.values[k] - means.values[k]);
+      sums.values[1][k] += dy.values[k] * (wide.values[k] - constants.mean.values[k]);
     }
   }
 };
 
-template <typename T, int N, bool kHasY>
+template <typename T, int N, Signs kSigns>
 struct GradientOfRows {
   using A = Accum<T>;
-  using Operands = GradientOperands<T, N, kHasY>;
+  using Operands = GradientOperands<T, N, kSigns>;
   static constexpr int kUnrolled = 4;
   Operands operands;
   ChannelConstants<kGradientConstants, A> constants;
@@ -135,15 +178,22 @@ struct GradientOfRows {
 
   struct Constants {
     Pack<A, N> of_dy, of_x, rest, mean;
+    SignConstants<A, N, kSigns> signs;
   };
   __device__ Constants Channels(int pack) const {
-    return {PackAt<A, N>(constants[kOfDy], pack), PackAt<A, N>(constants[kOfX], pack),
-            PackAt<A, N>(constants[kRest], pack), PackAt<A, N>(constants[kMean], pack)};
+    Constants kept{PackAt<A, N>(constants[kOfDy], pack),
+                   PackAt<A, N>(constants[kOfX], pack),
+                   PackAt<A, N>(constants[kRest], pack),
+                   PackAt<A, N>(constants[kMean], pack),
+                   {}};
+    if constexpr (kSigns == Signs::kOfX)
+      kept.signs = {kept.of_dy, PackAt<A, N>(constants[kSignShift], pack)};
+    return kept;
   }
   __device__ typename Operands::Loaded Load(int64_t i) const { return operands.Load(i); }
   __device__ void Store(const Constants& c, const typename Operands::Loaded& loaded,
                         int64_t i) const {
-    const WidePack<T, N> dy = Operands::Dy(loaded);
+    const WidePack<T, N> dy = Operands::Dy(loaded, c.signs);
     WidePack<T, N> value = Widen(loaded.x);
 #pragma unroll
     for (int k = 0; k < N; ++k) {
