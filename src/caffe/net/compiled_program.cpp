@@ -118,6 +118,11 @@ int ProgramMaker::TensorOf(const Value* value) {
   const auto [known, is_new] =
       numbers_.try_emplace(value, static_cast<int>(program_.tensors.size()));
   if (!is_new) return known->second;
+  if (SizeOf(value->desc.dtype) == 1) {
+    throw Unsupported(StrCat("'", value->name,
+                             "' is computed in 8 bits, which compiled programs do "
+                             "not have; compile the net in another precision"));
+  }
   runtime::ProgramFile::Tensor tensor{value->name, value->desc, value->arena_offset, nullptr};
   if (IsConstant(value)) {
     SetConstant(bindings_[static_cast<size_t>(value->id)]->View(), &tensor);
