@@ -62,8 +62,8 @@ PassList StandardPasses() {
       MakeFoldConstants(), MakeFuseEpilogues(), MakeFuseGradientEpilogues(),
       MakeFuseBiasGradients(), MakeRecomputeSigns(), MakeMarkAccumulation(),
       // With which conversions between them, and what is computed twice to save memory.
-      MakeQuantize(), MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(), MakeRecomputeActivations(),
-      MakeEliminateDeadNodes(), MakeKeepWeightCopies(),
+      MakeQuantize(), MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(),
+      MakeRecomputeActivations(), MakeEliminateDeadNodes(), MakeKeepWeightCopies(),
       // By which kernels, and where.
       MakeConcatInPlace(), MakeSelectKernels(), MakePlanMemory());
 }
