@@ -43,7 +43,7 @@ typedef struct {
   void* data;        /* row-major; the same memory in each run */
 } cortado_tensor;
 
-/* The version of this library, as in "0.2.0". */
+/* The version of this library, as in "1.2.3". */
 CORTADO_API const char* cortado_version(void);
 /* What the last call of this thread that failed says; "" if none has. Lives until the next one. */
 CORTADO_API const char* cortado_error(void);

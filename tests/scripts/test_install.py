@@ -43,7 +43,7 @@ def test_development_is_headers_and_the_api_of_caffe(install):
     folder = install("development")
     assert (folder / "include" / "caffe" / "caffe.hpp").exists()
     assert (folder / "include" / "caffe" / "compat" / "caffe" / "layers" / "conv_layer.hpp").exists()
-    assert {path.name for path in folder.rglob("*.so")} <= {"libcaffe.so", "libcaffe_compat.so"}
+    assert {path.name for path in folder.rglob("*.so")} <= {"libcaffe.so", "libcaffe_compat.so", "libcortado_runtime.so"}
     assert all(path.is_symlink() for path in folder.rglob("*.so"))
 
 

@@ -33,7 +33,7 @@ struct ProgramFile {
   };
 
   std::string net;      // its name
-  std::string made_by;  // "Cortado 0.2.0"
+  std::string made_by;  // "Cortado 1.2.3"
   int64_t activation_bytes = 0;
   std::vector<Tensor> tensors;
   std::vector<int> inputs, outputs;  // tensors, in the net's order
