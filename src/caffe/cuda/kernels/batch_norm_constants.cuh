@@ -49,10 +49,11 @@ struct PlainNormalisation {
 
   // Whether that is what the operands are.
   static bool Fits(const Normalisation<A>& from) {
-    for (const Numbers& numbers : {from.mean, from.variance, from.gamma, from.beta}) {
-      if (numbers.data != nullptr && numbers.dtype != kDTypeOf<A>) return false;
-    }
-    return from.statistics_factor.data == nullptr;
+    const auto fits = [](const Numbers& numbers) {
+      return numbers.data == nullptr || numbers.dtype == kDTypeOf<A>;
+    };
+    return fits(from.mean) && fits(from.variance) && fits(from.gamma) && fits(from.beta) &&
+           from.statistics_factor.data == nullptr;
   }
   explicit PlainNormalisation(const Normalisation<A>& from)
       : mean(static_cast<const A*>(from.mean.data)),
