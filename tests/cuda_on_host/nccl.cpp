@@ -46,6 +46,8 @@ struct Session {
 
 caffe::DType DTypeOf(ncclDataType_t type) {
   switch (type) {
+    case ncclInt8:
+      return caffe::DType::kInt8;
     case ncclUint8:
       return caffe::DType::kUInt8;
     case ncclFloat16:

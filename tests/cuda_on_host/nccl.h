@@ -15,7 +15,7 @@ enum ncclResult_t {
   ncclRemoteError,
   ncclInProgress
 };
-enum ncclDataType_t { ncclUint8, ncclFloat16, ncclFloat32, ncclFloat64, ncclBfloat16 };
+enum ncclDataType_t { ncclInt8, ncclUint8, ncclFloat16, ncclFloat32, ncclFloat64, ncclBfloat16 };
 enum ncclRedOp_t { ncclSum, ncclAvg };
 
 using ncclComm_t = struct ncclComm*;
