@@ -82,7 +82,7 @@ class ContextTest : public ::testing::Test {
   }
   std::string ErrorOf(const std::string& net) const {
     const std::unique_ptr<Net> made = Make(net);
-    return ErrorText([&] { made->SaveProgram(folder_.path("refused")); });
+    return ErrorText<Error>([&] { made->SaveProgram(folder_.path("refused")); });
   }
 
   const testing::TemporaryFolder folder_;
@@ -142,7 +142,7 @@ TEST_F(ContextTest, DamagedFilesAreRefused) {
   const std::unique_ptr<Net> net = Make(kNet);
   const std::string bytes = BytesOf(*net);
   const auto error = [](const std::string& file) {
-    return ErrorText([&] { runtime::ReadProgram(file); });
+    return ErrorText<Error>([&] { runtime::ReadProgram(file); });
   };
   EXPECT_THAT(error(""), HasSubstr("no compiled program"));
   EXPECT_THAT(error("layer { name: 'x' }"), HasSubstr("no compiled program"));
