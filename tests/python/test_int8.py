@@ -1,4 +1,8 @@
 """Nets in 8-bit numbers from Python, and what calibration reports of their layers."""
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -112,3 +116,22 @@ def test_report_from_the_command_line(files, tmp_path, capsys):
     assert lines[1].split() == ["layer", "error", "of", "its", "top", "of", "the", "outputs"]
     assert {line.split()[0] for line in lines[2:4]} == {"conv1", "ip"}
     assert lines[4].startswith("all layers")
+
+
+PROGRAM = """
+import sys, caffe
+caffe.set_random_seed(5)
+exact = caffe.Net(sys.argv[1], caffe.TEST, weights=sys.argv[2], keep_all=False)
+caffe.set_random_seed(5)
+net = caffe.Net(sys.argv[1], caffe.TEST, weights=sys.argv[2], precision="int8", calibration=sys.argv[3], keep_all=False)
+print(next(step.precision_note for step in net.plan().steps if step.precision_note))
+print((net.forward()["ip"] == exact.forward()["ip"]).all())
+"""
+
+
+def test_other_processors_compute_in_float_and_say_so(files):
+    run = subprocess.run([sys.executable, "-c", PROGRAM, *map(str, files)], capture_output=True, text=True, check=True,
+                         env={**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2", "GLOG_minloglevel": "2"})
+    note, is_equal = run.stdout.splitlines()
+    assert note.startswith("float instead of int8: this processor has no instructions for products of 8-bit numbers")
+    assert is_equal == "True"

@@ -64,6 +64,10 @@ dnnl::memory::data_type OneDnnType(DType dtype) {
 }
 
 dnnl::memory::desc OneDnnDesc(const TensorDesc& desc) {
+  return OneDnnDesc(desc, OneDnnType(desc.dtype));
+}
+
+dnnl::memory::desc OneDnnDesc(const TensorDesc& desc, dnnl::memory::data_type type) {
   const std::vector<int64_t>& dims = desc.shape.dims();
   dnnl::memory::dims strides(dims.size(), 1);
   if (desc.layout == Layout::kPlain) {
@@ -73,7 +77,7 @@ dnnl::memory::desc OneDnnDesc(const TensorDesc& desc) {
   } else {
     strides = {dims[1] * dims[2] * dims[3], 1, dims[3] * dims[1], dims[1]};
   }
-  return {dims, OneDnnType(desc.dtype), strides};
+  return {dims, type, strides};
 }
 
 void OneDnnPrimitive::AddOperand(int dnnl_argument, const dnnl::memory::desc& desc) {

@@ -24,8 +24,9 @@ bool OneDnnMultiplies8Bits();
 // Whether a convolution applies an epilogue as its post-ops: a sum, then a ReLU, or one of them.
 bool OneDnnFuses(const ops::Epilogue& epilogue);
 dnnl::memory::data_type OneDnnType(DType dtype);
-// The tensor's logical dimensions with the strides of its layout.
+// The tensor's logical dimensions with the strides of its layout; in another type than its own.
 dnnl::memory::desc OneDnnDesc(const TensorDesc& desc);
+dnnl::memory::desc OneDnnDesc(const TensorDesc& desc, dnnl::memory::data_type type);
 
 // The description of a primitive from its arguments, which both generations take in one order.
 template <typename Primitive, typename... Arguments>

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "caffe/cpu/kernels/conv_descs.hpp"
+#include "caffe/cpu/kernels/epilogue.hpp"
 #include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/ops/gemm.hpp"
 
@@ -85,9 +86,13 @@ class Int8PostOps {
       AppendEltwise(dnnl::algorithm::eltwise_linear, unit_ / ScaleOf(y), 0, &ops_);
   }
 
-  dnnl::primitive_attr Attributes() const {
+  static dnnl::primitive_attr None() {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return attributes;
+  }
+  dnnl::primitive_attr Attributes() const {
+    dnnl::primitive_attr attributes = None();
     attributes.set_post_ops(ops_);
     return attributes;
   }
@@ -130,6 +135,27 @@ class Int8PostOps {
   int residual_ = -1;
 };
 
+// What is done with the sums in a step after oneDNN's.
+struct Apart {
+  ops::Epilogue epilogue;
+  size_t sums_offset = 0;
+};
+
+// y = the epilogue of sums * factor + shift, in the order of memory.
+void ApplyToSums(const ops::Epilogue& epilogue, const KernelContext& ctx, const int32_t* sums,
+                 const float* factors, const float* shifts) {
+  const TensorView& y = ctx.output(0);
+  const int64_t channels = y.shape[1];
+  const int64_t inner = y.layout == Layout::kPlain ? y.shape.count(2) : 1;
+  ParallelFor(y.count(), kPointwiseGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t c = i / inner % channels;
+      const float value = static_cast<float>(sums[i]) * factors[c] + shifts[c];
+      StoreNumber(y, i, ApplyEpilogue(ctx, epilogue, c, i, value));
+    }
+  });
+}
+
 // A product that is ready to run. x, w and bias are inputs 0 to 2 of both ops.
 struct Int8Product {
   enum { kX, kW, kBias };
@@ -139,19 +165,26 @@ struct Int8Product {
   int64_t channels = 0;
   float x_scale = 1, unit = 1;
   bool has_bias = false, is_packed = false;
+  std::optional<Apart> apart;
   size_t factors_offset = 0, bias_offset = 0, scratchpad_offset = 0;
   size_t weights_offset = 0, packing_offset = 0;  // where the plan does not pack
 
   void Run(const KernelContext& ctx) {
     char* const workspace = static_cast<char*>(ctx.workspace);
     char* const packed = Packed(ctx);
+    auto* const factors = reinterpret_cast<float*>(workspace + factors_offset);
+    auto* const shifts = reinterpret_cast<float*>(workspace + bias_offset);
     SetFactors(weights->Scales(packed), has_bias ? ctx.input(kBias).as<const float>() : nullptr,
-               reinterpret_cast<float*>(workspace + factors_offset),
-               reinterpret_cast<float*>(workspace + bias_offset));
+               factors, shifts);
     primitive.SetOperand(0, ctx.input(kX).data);
     primitive.SetOperand(1, packed);
-    primitive.SetOperand(2, ctx.output(0).data);
+    primitive.SetOperand(2, apart ? workspace + apart->sums_offset : ctx.output(0).data);
     primitive.SetOperand(3, workspace + scratchpad_offset);
+    if (apart) {
+      primitive.Run();
+      const auto* sums = reinterpret_cast<const int32_t*>(workspace + apart->sums_offset);
+      return ApplyToSums(apart->epilogue, ctx, sums, factors, shifts);
+    }
     primitive.SetOperand(4, workspace + bias_offset);
     primitive.SetOperand(5, workspace + factors_offset);
     if (residual >= 0) primitive.SetOperand(6, ctx.input(residual).data);
@@ -169,7 +202,7 @@ struct Int8Product {
   void SetFactors(const float* scales, const float* bias, float* factors, float* shifts) const {
     for (int64_t k = 0; k < channels; ++k) {
       factors[k] = ChannelFactor(x_scale, scales[k], unit);
-      shifts[k] = bias != nullptr ? bias[k] / unit / factors[k] : 0;
+      shifts[k] = bias == nullptr ? 0 : apart ? bias[k] : bias[k] / unit / factors[k];
     }
   }
 };
@@ -177,22 +210,24 @@ struct Int8Product {
 template <typename Primitive>
 Kernel MakeProduct(const typename Primitive::primitive_desc& description, const WeightRows& rows,
                    const dnnl::memory::desc& plain_weights, const Int8PostOps& post,
-                   const KernelRequest& request) {
+                   const KernelRequest& request, std::optional<Apart> apart = {}) {
   const OperandDesc& w = request.inputs[Int8Product::kW];
   const size_t channel_bytes = static_cast<size_t>(rows.channels) * sizeof(float);
   WorkspaceLayout layout;
   auto product = std::make_shared<Int8Product>();
   product->weights = std::make_shared<Int8Weights>(rows, plain_weights, description.weights_desc());
-  product->residual = post.residual();
+  product->residual = apart ? -1 : post.residual();
   product->channels = rows.channels;
   product->x_scale = request.inputs[Int8Product::kX].scale;
-  product->unit = post.unit();
+  product->unit = apart ? 1 : post.unit();
   product->has_bias =
       request.inputs.size() > Int8Product::kBias && request.inputs[Int8Product::kBias].present;
   product->is_packed = w.may_be_packed;
   product->factors_offset = layout.Add(channel_bytes);
   product->bias_offset = layout.Add(channel_bytes);
   product->scratchpad_offset = layout.Add(description.scratchpad_desc().get_size());
+  if (apart) apart->sums_offset = layout.Add(description.dst_desc().get_size());
+  product->apart = std::move(apart);
   if (!product->is_packed) {
     product->weights_offset = layout.Add(product->weights->bytes());
     product->packing_offset = layout.Add(product->weights->workspace_bytes());
@@ -202,8 +237,10 @@ Kernel MakeProduct(const typename Primitive::primitive_desc& description, const 
   product->primitive.AddOperand(DNNL_ARG_WEIGHTS, description.weights_desc());
   product->primitive.AddOperand(DNNL_ARG_DST, description.dst_desc());
   product->primitive.AddOperand(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
-  product->primitive.AddOperand(DNNL_ARG_BIAS, description.bias_desc());
-  post.AddOperands(&product->primitive);
+  if (!product->apart) {
+    product->primitive.AddOperand(DNNL_ARG_BIAS, description.bias_desc());
+    post.AddOperands(&product->primitive);
+  }
   Kernel kernel{"", [product](const KernelContext& ctx) { product->Run(ctx); }, layout.bytes()};
   if (product->is_packed) {
     const auto pack = [weights = product->weights](const KernelContext& ctx) {
@@ -248,9 +285,16 @@ KernelOrRefusal MakeConvInt8(const ops::Conv& op, const KernelRequest& request) 
     const auto description = DescribeOneDnn<dnnl::convolution_forward>(
         post.Attributes(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
         d.x, d.any_weights, d.bias, d.y, d.strides, d.dilations, d.pad_front, d.pad_back);
-    if (AppliesWrongly(op, request, description.impl_info_str()))
-      return Refusal{"oneDNN's kernel for this window applies the scales wrongly"};
     const WeightRows rows{.channels = y.shape[1], .count = count, .row = count};
+    if (AppliesWrongly(op, request, description.impl_info_str())) {
+      const auto of_sums = DescribeOneDnn<dnnl::convolution_forward>(
+          Int8PostOps::None(), dnnl::prop_kind::forward_inference,
+          dnnl::algorithm::convolution_direct, d.x, d.any_weights,
+          OneDnnDesc(y, dnnl::memory::data_type::s32), d.strides, d.dilations, d.pad_front,
+          d.pad_back);
+      return MakeProduct<dnnl::convolution_forward>(of_sums, rows, d.weights, post, request,
+                                                    Apart{op.epilogue});
+    }
     return MakeProduct<dnnl::convolution_forward>(description, rows, d.weights, post, request);
   } catch (const dnnl::error& error) {
     return Refusal{std::string("oneDNN: ") + error.what()};
