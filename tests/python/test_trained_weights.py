@@ -8,6 +8,7 @@ import tarfile
 import caffe
 import numpy as np
 import pytest
+from caffe.calibration import calibrate
 
 from built_package import ROOT
 
@@ -45,7 +46,7 @@ def less_the_mean_colour(pixels):
     return pixels - np.array([113, 123, 125], np.float32).reshape(3, 1, 1)
 
 
-@pytest.mark.parametrize("net, weights, load, accuracy", [
+NETS = [
     ("examples/mnist/lenet.prototxt", "examples/mnist/lenet.caffemodel", mnist, 0.99),
     ("examples/cifar10/cifar10_quick.prototxt", "examples/cifar10/cifar10_quick.caffemodel",
      lambda: cifar(less_the_mean_image), 0.74),
@@ -53,7 +54,10 @@ def less_the_mean_colour(pixels):
      lambda: cifar(less_the_mean_image), 0.774),
     ("models/cifar10_resnet20/deploy.prototxt", "models/cifar10_resnet20/cifar10_resnet20.caffemodel",
      lambda: cifar(less_the_mean_colour), 0.832),
-])
+]
+
+
+@pytest.mark.parametrize("net, weights, load, accuracy", NETS)
 def test_accuracy(net, weights, load, accuracy):
     images, labels = load()
     trained = caffe.Net(str(ROOT / net), caffe.TEST, weights=str(ROOT / weights))
@@ -61,3 +65,24 @@ def test_accuracy(net, weights, load, accuracy):
     share = (scores.reshape(len(images), -1).argmax(axis=1) == labels).mean()
     tolerance = 2 * (accuracy * (1 - accuracy) / len(images)) ** 0.5
     assert abs(share - accuracy) < max(tolerance, 0.002), share
+
+
+@pytest.mark.parametrize("net, weights, load, accuracy", NETS)
+def test_accuracy_in_8_bits(net, weights, load, accuracy, tmp_path):
+    del accuracy  # only the loss counts
+    images, labels = load()
+    files = {"weights": str(ROOT / weights), "calibration": str(tmp_path / "net.json")}
+    exact = caffe.Net(str(ROOT / net), caffe.TEST, weights=files["weights"])
+    size = exact.blobs[exact.inputs[0]].shape[0]
+    count = max(200 // size, 4)
+    batches = iter(np.split(images[:count * size], count))
+
+    def feed(one):
+        one.blobs[one.inputs[0]].data[...] = next(batches)
+
+    calibrate(exact, count, feed=feed).save(files["calibration"])
+    quantised = caffe.Net(str(ROOT / net), caffe.TEST, precision="int8", keep_all=False, **files)
+    correct = [(one.forward_all(**{one.inputs[0]: images})[one.outputs[0]].reshape(len(images), -1).argmax(axis=1) == labels).mean()
+               for one in (exact, quantised)]
+    print(f"{net}: {correct[0]:.4f} in float, {correct[1]:.4f} in int8")
+    assert correct[1] >= correct[0] - 0.005
