@@ -30,16 +30,17 @@ static void CheckWindow(int64_t size, const OperandCheck& check) {
   check.AllLikeOutput();
   Require(size >= 1 && size % 2 == 1 && size <= kMostPlaces, "a window of ", size,
           ", which must be odd");
-  Require(check.output().shape.num_axes() == 4, "a normalisation of ", check.output().shape,
-          ", which has not 4 axes");
 }
 
 static void CheckOperands(const Lrn& op, const OperandCheck& check) {
   CheckWindow(op.size, check);
+  OperandCheck::Axis(1, check.output());
 }
 
 static void CheckOperands(const LrnWithin& op, const OperandCheck& check) {
   CheckWindow(op.size, check);
+  Require(check.output().shape.num_axes() == 4, "a normalisation within the channels of ",
+          check.output().shape, ", which has not 4 axes");
 }
 
 CAFFE_REGISTER_OP_FORM(BatchNormInference);
