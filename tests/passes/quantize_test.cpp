@@ -260,7 +260,13 @@ TEST_F(QuantizeTest, SaysWhyALayerStaysFloat) {
             "float instead of int8: there is no kernel for Softmax of 8-bit numbers on cpu");
 }
 
-TEST_F(QuantizeTest, ALayerThatAsksByItselfNeedsARange) {
+// On each processor.
+class QuantizeErrorTest : public QuantizeTest {
+ protected:
+  void SetUp() override {}
+};
+
+TEST_F(QuantizeErrorTest, ALayerThatAsksByItselfNeedsARange) {
   Calibrate(ConvLayer("a", "x") + ConvLayer("b", "a"), /*without=*/"a");
   const std::string layers = ConvLayer("a", "x") + ConvLayer("b", "a", "precision: INT8");
   const std::string text = ErrorText<InvalidArgument>([&] { Make(layers, INT8, false); });
@@ -269,7 +275,7 @@ TEST_F(QuantizeTest, ALayerThatAsksByItselfNeedsARange) {
   EXPECT_THAT(text, HasSubstr("run caffe calibrate on this net, or leave out"));
 }
 
-TEST_F(QuantizeTest, AFileWithoutAnyRangeIsAnError) {
+TEST_F(QuantizeErrorTest, AFileWithoutAnyRangeIsAnError) {
   const std::string layers = ConvLayer("a", "x");
   Calibrate(layers, /*without=*/"x");
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make(layers, INT8, false); }),

@@ -108,6 +108,7 @@ class Quantize final : public Pass {
     groups_.emplace(graph);
     chosen_.clear();
     unmeasured_.clear();
+    any_is_measured_ = false;
     casts_.clear();
     Choose();
     RequireRanges();
@@ -172,7 +173,6 @@ class Quantize final : public Pass {
                           x->desc.dtype == DType::kFloat &&
                           node.outputs[0]->desc.dtype == DType::kFloat;
     if (!is_float) return StrCat("its types are not float but ", Name(node.signature.data));
-    if (!HasKernel(node)) return NoKernel(node);
     const auto* gemm = node.op.As<ops::Gemm>();
     const bool has_weights = w->kind == ValueKind::kParam || w->kind == ValueKind::kState;
     if (!has_weights || (gemm != nullptr && gemm->transpose_a))
@@ -183,6 +183,8 @@ class Quantize final : public Pass {
       unmeasured_.emplace_back(&node, x.value);
       return NoRange(*x.value);
     }
+    any_is_measured_ = true;
+    if (!HasKernel(node)) return NoKernel(node);
     const Signature of_float = std::exchange(node.signature, kOf8Bits);
     const bool is_served = fusion_->IsServed(node, *node.op.epilogue());
     node.signature = of_float;
@@ -254,7 +256,7 @@ class Quantize final : public Pass {
               " (of net '", graph_->options.ranges->net,
               "'): run caffe calibrate on this net, or leave out the layer's precision");
     }
-    const bool is_strange = !unmeasured_.empty() && chosen_.empty();
+    const bool is_strange = !unmeasured_.empty() && !any_is_measured_;
     Require(
         !is_strange, graph_->options.ranges->file, ": has the ranges of ",
         graph_->options.ranges->blobs.size(), " blobs of net '", graph_->options.ranges->net,
@@ -346,6 +348,7 @@ class Quantize final : public Pass {
   std::set<const Node*> chosen_;  // nodes that are computed in 8 bits
   std::set<Value*> stored_;       // what they make that is stored in 8 bits
   std::vector<std::pair<const Node*, const Value*>> unmeasured_;  // products without a range
+  bool any_is_measured_ = false;                                  // a product has one
   std::map<const Value*, std::vector<Node*>> readers_;
   std::map<std::tuple<int, bool, int>, Value*> casts_;
 };
