@@ -11,6 +11,7 @@ NET: alexnet, resnet50, googlenet or lenet (alexnet). All variants train the sam
   workers   caffe train -workers RANKS
   ranks     RANKS processes of one thread each, connected by TCP
   ranks-T   the same with reduce_type: T, for each --reduce_type
+  split     ranks with -parallel auto: InnerProduct layers whose gradients cost more than their activations are split
   apart     ranks with a host name each, that do not know which of them share a machine (with --machines)
 
 --namespaces puts each process into a network namespace of its own (needs root): packets cross a virtual cable, not the
@@ -145,6 +146,7 @@ class Variants:
         """What measures each, by name."""
         by_type = {f"ranks-{one}": f"--set=net_param.reduce_type={one}" for one in self.options.reduce_type}
         known = {"threads": self.threads, "workers": self.workers, "ranks": functools.partial(self.ranks, "ranks"),
+                 "split": functools.partial(self.ranks, "split", "-parallel=auto"),
                  **{name: functools.partial(self.ranks, name, setting) for name, setting in by_type.items()}}
         if self.options.machines:
             known["apart"] = functools.partial(self.ranks, "apart", are_apart=True)

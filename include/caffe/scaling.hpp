@@ -24,6 +24,7 @@ struct StepTimeline {
     size_t step = 0;
     int64_t count = 0;  // of elements
     DType dtype = DType::kFloat;
+    int layer = -1;  // its number in the net
   };
 
   double forward_ms = 0;  // all before the last backward pass
@@ -36,6 +37,11 @@ struct StepTimeline {
   // Bytes of what is reduced after the gradients: running statistics as one, the loss, what ranks
   // decide together.
   std::vector<int64_t> small_reductions;
+  // What a rank sends to each other one within its passes, for layers that are split over ranks,
+  // and in how many calls.
+  double exchanged_bytes = 0;
+  int exchanges = 0;
+  double update_of_others_ms = 0;  // of update_ms: what other ranks do of such layers
   int64_t images = 0;  // of one rank; 0: unknown
   double milliseconds() const;
 };
@@ -98,11 +104,17 @@ struct ReductionCost {
 CAFFE_EXPORT ReductionCost CostOfReduction(const Network& network, int ranks, double bytes,
                                            double rounded_bytes = 0);
 
+// `exchanges` calls of Communicator::ExchangeInPass(), in which a rank sends `bytes` to each other
+// one. With kMessages: 4 * (R - 1) messages and 2 latencies for each, 2 * bytes * (R - 1) bytes of a
+// rank, bytes * P * (R - P) of a machine. Others have none.
+CAFFE_EXPORT ReductionCost CostOfExchanges(const Network& network, int ranks, double bytes,
+                                           int exchanges);
+
 struct ScalingPrediction {
   int ranks = 1;
   int buckets = 1;               // reduce_buckets
   double step_ms = 0;            // of an iteration
-  double communication_ms = 0;   // during which something is reduced
+  double communication_ms = 0;   // during which something is reduced or exchanged
   double exposed_ms = 0;         // that the step is longer than one without communication
   double efficiency = 1;         // step of one rank alone / step_ms
   double images_per_second = 0;  // of all ranks; 0: unknown

@@ -55,6 +55,43 @@ def test_gradients_travel_in_16_bits_alike(wire, tmp_path, program, run, solver)
     assert rounded == pytest.approx(whole, abs=0.01)
 
 
+@pytest.mark.parametrize("kind", ["adam", "larc"])
+def test_split_layers_train_alike(kind, tmp_path, program, run, solver):
+    """Three processes whose parts of 10 outputs differ in size, with a snapshot on the way; then one goes on alone."""
+    caffe, split = program("caffe"), "--set=layer[ip].parallel=SPLIT_OUTPUT"
+    settings = {"max_iter": 20, "snapshot": 10, "precision": "FP64", **KINDS[kind]}
+    done = run(caffe, "train", f"-solver={solver('threads', **settings)}", "-workers=3", split, env=environment(tmp_path))
+    assert done.returncode == 0, done.stderr
+    for name, options in {"whole": [], "split": [split]}.items():
+        for status, said in finish(start_ranks(tmp_path, caffe, solver(name, **settings), 3, *options)):
+            assert status == 0, said
+    for iteration in (10, 20):
+        whole, parts = bytes_of(tmp_path, "whole", iteration), bytes_of(tmp_path, "split", iteration)
+        assert parts["caffemodel"] == bytes_of(tmp_path, "threads", iteration)["caffemodel"]
+        assert weights(tmp_path / f"split_iter_{iteration}.caffemodel") == \
+            pytest.approx(weights(tmp_path / f"whole_iter_{iteration}.caffemodel"), abs=1e-9)
+        assert len(parts["solverstate"]) == len(whole["solverstate"])
+    done = run(caffe, "train", f"-solver={solver('split', **{**settings, 'max_iter': 25})}",
+               f"-snapshot={tmp_path}/split_iter_20.solverstate", split, env=environment(tmp_path))
+    assert done.returncode == 0, done.stderr
+
+
+def test_histograms_of_parts_are_refused(tmp_path, program, solver):
+    ended = finish(start_ranks(tmp_path, program("caffe"), solver("run", max_iter=5), 2, "-set=layer[ip].parallel=SPLIT_OUTPUT",
+                               "-run_dir=run", "-histograms=2"))
+    assert [status for status, _ in ended] == [1, 1], ended
+    for _, said in ended:
+        assert "-histograms shows whole parameters" in said
+
+
+def test_layers_are_split_by_cost(tmp_path, program, solver):
+    """That of the small net is not, unless its batches are; all ranks choose alike, and say so once."""
+    ended = finish(start_ranks(tmp_path, program("caffe"), solver("run", max_iter=5), 2, "-parallel=auto"))
+    assert [status for status, _ in ended] == [0, 0], ended
+    assert "Layers that 2 ranks can split" in ended[0][1] and "  ip: gradients" in ended[0][1]
+    assert "can split" not in ended[1][1]
+
+
 def test_a_type_that_gradients_cannot_have_is_refused(tmp_path, program, run, solver):
     done = run(program("caffe"), "train", f"-solver={solver('one', max_iter=20)}", "--set=net_param.reduce_type=INT",
                env=environment(tmp_path))

@@ -61,6 +61,23 @@ def test_gradients_of_16_bits_halve_what_travels(plan):
     assert narrow["communication_ms"] == pytest.approx(wide["communication_ms"] / 2, rel=0.05)
 
 
+def test_layers_that_ranks_split_exchange_activations(plan):
+    """LeNet's ip1 has 401,000 weights and 500 outputs: it is split, and its gradients are not reduced."""
+    one = ("-ranks=2", "-ranks_per_machine=2")
+    whole, = rows(plan(NET, *one, "-json"))
+    by_cost, = rows(plan(NET, *one, "-parallel=auto", "-json"))
+    by_hand, = rows(plan(NET, *one, "-set=layer[ip1].parallel=SPLIT_OUTPUT", "-json"))
+    assert whole["one_rank"]["exchanged_bytes"] == 0 < by_cost["one_rank"]["exchanged_bytes"]
+    for row in by_cost, by_hand:
+        assert row["one_rank"]["gradients"] == whole["one_rank"]["gradients"] - 2
+    done = plan(NET, *one, "-parallel=auto")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Scaling of 'LeNet'") == 2, "without and with what is split"
+    ip1, ip2 = [line for line in done.stdout.splitlines() if ": gradients" in line]
+    assert ip1.startswith("  ip1: gradients 1.602 MB") and ip1.endswith(": split")
+    assert ip2.startswith("  ip2: gradients 0.02004 MB") and ip2.endswith(": not split")
+
+
 @pytest.mark.parametrize("arguments, message", [
     (["-ranks=0"], "-ranks is '0'; give numbers from 1"),
     (["-ranks=8,many"], "-ranks is 'many'; give numbers from 1"),
@@ -73,6 +90,9 @@ def test_gradients_of_16_bits_halve_what_travels(plan):
     (["-ranks=2", "-bandwidth=5GB/s", "-latency=5"], "-latency is '5'; give a number from 0 and a unit"),
     (["-ranks=2", "-ranks_per_machine=0"], "-ranks_per_machine is 0; give a number from 1"),
     (["-bandwidth=50GB/s"], "-ranks is missing; give their number"),
+    (["-parallel=auto"], "-parallel is auto, but not -ranks; give the number of ranks, too"),
+    (["-parallel=auto", "-ranks=8", "-gpu=H200", "-bandwidth=50GB/s", "-latency=5us"],
+     "layers are split over ranks on the CPU only"),
     (["-ranks=2", "-ranks_per_machine=2", "-phase=TEST"], "-phase is TEST"),
 ])
 def test_mistakes_are_named(plan, arguments, message):

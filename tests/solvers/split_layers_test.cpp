@@ -145,6 +145,17 @@ TEST_F(SplitLayers, TrainAsWithout) {
   }
 }
 
+// Few steps: roundings of 8 bits add up.
+TEST_F(SplitLayers, ComputeIn16BitsNearly) {
+  SolverGroup joined(Parse("precision: BF16", 1), {.keep_all = false}, 1);
+  joined.Step(3);
+  for (const int workers : {2, 3}) {
+    SolverGroup with(Parse("precision: BF16", workers), {.keep_all = false}, workers);
+    with.Step(3);
+    ExpectEqual(Weights(with.solver(1).net()), Weights(joined.solver(0).net()), 0.005);
+  }
+}
+
 TEST_F(SplitLayers, ComputeAsWithoutInAKeepAllNet) {
   const std::string options = "precision: FP64 momentum: 0.9 iter_size: 2";
   SolverGroup joined(Parse(options, 1), {}, 1), with(Parse(options, 2), {}, 2);
@@ -251,6 +262,13 @@ TEST_F(SplitLayers, ComputeOnlyWhileAllRanksTrain) {
               ::testing::ThrowsMessage<InvalidArgument>(
                   AllOf(HasSubstr("layer 'ip1' (InnerProduct): is split over 2 ranks"),
                         HasSubstr("phase TEST"))));
+}
+
+// The one that finds where it came from ends the others' waiting.
+TEST_F(SplitLayers, TellOfALossThatIsNotANumber) {
+  SolverGroup group(Parse("base_lr: 1e30", 3), {.keep_all = false}, 3);
+  EXPECT_THAT([&] { group.Step(20); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("is not a number")));
 }
 
 TEST_F(SplitLayers, NeedARestoreAfterAFailure) {

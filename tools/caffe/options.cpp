@@ -83,6 +83,14 @@ void AddWeights(CLI::App& app, std::string* weights) {
       ->type_name("FILE.caffemodel");
 }
 
+void AddParallel(CLI::App& app, std::string* parallel) {
+  app.add_option(
+         "--parallel", *parallel,
+         "auto: ranks or workers split InnerProduct layers between them where that costs "
+         "less than reducing their gradients; none: only layers with parallel: SPLIT_OUTPUT")
+      ->check(CLI::IsMember({"auto", "none"}));
+}
+
 void AddIterations(CLI::App& app, int* iterations) {
   app.add_option_function<int>(
          "--iterations",

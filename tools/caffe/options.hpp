@@ -23,6 +23,9 @@ void AddWeights(CLI::App& app, std::string* weights);
 // At least 1.
 void AddIterations(CLI::App& app, int* iterations);
 
+// Which layers ranks split: "auto", or "none" beside those that say so themselves.
+void AddParallel(CLI::App& app, std::string* parallel);
+
 // The result as one JSON document, alone on standard output.
 void AddJsonFlag(CLI::App& app, bool* json);
 

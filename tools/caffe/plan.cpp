@@ -14,6 +14,7 @@
 #include "caffe/plan_report.hpp"
 #include "caffe/plan_times.hpp"
 #include "caffe/scaling_plan.hpp"
+#include "caffe/split_choice.hpp"
 #include "caffe/training_plan.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
@@ -66,6 +67,7 @@ class Plan : public Command {
                  "Also print what less memory would cost: plans that recompute more and more of "
                  "forward in backward (see --memory_limit)");
     scaling_.Add(app);
+    AddParallel(app, &parallel_);
     AddJsonFlag(app, &json_);
   }
 
@@ -80,6 +82,8 @@ class Plan : public Command {
     options.described_device = DescribedChip(gpu_);
     if (!gpu_.empty() && options.described_device.empty()) UseDevice(gpu_);
     if (scaling_.are_given()) return PlanScaling(options);
+    Require(parallel_ == "none",
+            "-parallel is auto, but not -ranks; give the number of ranks, too");
     solver_.empty() ? PlanNet(options) : PlanTraining(options);
   }
 
@@ -115,18 +119,32 @@ class Plan : public Command {
       scaling_.Describe(ranks, &network);
     }
     const HostCost host = are_gpus ? HostCost{} : MeasureHostCost();
-    std::vector<ScalingRow> rows;
+    Require(parallel_ == "none" || !are_gpus,
+            "-parallel is auto, but layers are split over ranks on the CPU only; leave out -gpu or "
+            "-parallel");
+    std::vector<ScalingRow> rows, without;
+    std::string splits;
     std::map<int, PlannedStep> steps;  // by threads of a rank, on which kernels depend
     for (const int ranks : scaling_.Ranks()) {
       const int threads = are_gpus ? 0 : UseThreadsOfRank(std::min(ranks, per_machine));
       const auto [step, is_new] = steps.try_emplace(threads);
       if (is_new) step->second = PlanStep(options);
-      const auto& [net, timeline] = step->second;
+      const auto& [net, timeline, passes] = step->second;
       Network network = NetworkOf(*net, per_machine, host);
       scaling_.Describe(ranks, &network);
-      rows.push_back(PredictRow(*net, timeline, network, ranks));
+      const bool by_cost = parallel_ == "auto";
+      const std::vector<SplitChoice> choices = ChooseSplits(*net, ranks, by_cost, passes);
+      Require(!are_gpus || SplitLayersOf(choices).empty(),
+              "a layer has parallel: SPLIT_OUTPUT, but layers are split over ranks on the CPU only; "
+              "leave it out");
+      const StepTimeline split = WithSplits(timeline, choices, ranks);
+      rows.push_back(PredictRow(*net, split, network, ranks));
+      if (!by_cost || json_) continue;
+      without.push_back(PredictRow(*net, timeline, network, ranks));
+      splits += FormatSplits(choices, ranks) + "\n";
     }
     const Net& net = *steps.begin()->second.net;
+    if (!without.empty()) std::cout << FormatScaling(net, without) << "\n" << splits;
     std::cout << (json_ ? FormatScalingJson(net, rows) : FormatScaling(net, rows));
   }
 
@@ -134,6 +152,7 @@ class Plan : public Command {
   struct PlannedStep {
     std::shared_ptr<const Net> net;
     StepTimeline timeline;
+    int passes = 1;
   };
 
   PlannedStep PlanStep(const NetOptions& options) const {
@@ -148,7 +167,7 @@ class Plan : public Command {
           solver, options, [&](NetParameter* net) { net_flags_.PutInputs(net); });
       const Net& net = plan->train_net();
       const PlanTimes times = is_described ? plan->Roofline() : plan->Times();
-      return {{plan, &net}, TimelineOf(net, times, plan->passes())};
+      return {{plan, &net}, TimelineOf(net, times, plan->passes()), plan->passes()};
     });
   }
 
@@ -162,6 +181,7 @@ class Plan : public Command {
   std::string model_, solver_, gpu_;
   NetFlags net_flags_;
   ScalingFlags scaling_;
+  std::string parallel_ = "none";
   bool times_ = false, passes_ = false, trade_offs_ = false, json_ = false;
 };
 

@@ -10,6 +10,8 @@
 #include "caffe/ranks.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solver_group.hpp"
+#include "caffe/split_choice.hpp"
+#include "caffe/training_plan.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
 #include "tools/caffe/options.hpp"
@@ -40,6 +42,7 @@ class Train : public Command {
                    "and of the processor")
         ->type_name("N");
     ranks_.Add(app);
+    AddParallel(app, &parallel_);
     app.add_option("--replay", replay_,
                    "Repeat, by threads, the training of the ranks that this file tells about: the "
                    "one that -min_ranks leaves beside the snapshots")
@@ -87,6 +90,7 @@ class Train : public Command {
                           .lenient = net_flags_.lenient,
                           .trace = run ? run->trace() : file.trace(),
                           .give_up = EndHangingRun};
+    if (parallel_ == "auto") options.split_layers = ChooseSplitLayers(param, ranks, options);
     std::vector<int> gpus = ParseGpus(gpu_);
     if (ranks && !gpus.empty()) {
       gpus = {gpus[static_cast<size_t>(ranks->local_rank) % gpus.size()]};
@@ -124,6 +128,24 @@ class Train : public Command {
     gpu_ = is_one_of_several ? "all" : std::to_string(param.device_id());
   }
 
+  // Before anything is built, alike on all ranks.
+  std::vector<std::string> ChooseSplitLayers(const SolverParameter& param,
+                                             const std::optional<RankOptions>& ranks,
+                                             const SolverOptions& options) const {
+    Require(gpu_.empty(), "-parallel is auto, but layers are split over ranks on the CPU only; ",
+            "leave out -parallel, or -gpu and solver_mode: GPU");
+    Require(replay_.empty(),
+            "-parallel is auto, but what -replay repeats was not split; leave it "
+            "out");
+    const int of_all = ranks ? ranks->ranks : workers_;
+    UseCpu();
+    const TrainingPlan plan(param, {.keep_all = false, .lenient = options.lenient});
+    const std::vector<SplitChoice> choices =
+        ChooseSplits(plan.train_net(), of_all, /*by_cost=*/true, plan.passes());
+    LOG_IF(INFO, !ranks || ranks->rank == 0) << FormatSplits(choices, of_all);
+    return SplitLayersOf(choices);
+  }
+
   void FindSnapshot(const SolverParameter& param) {
     snapshot_ = NewestSnapshot(param, solver_);
     LOG_IF(INFO, snapshot_.empty()) << "No snapshot of " << solver_ << " yet; starting anew";
@@ -141,7 +163,7 @@ class Train : public Command {
         "the CPU; leave out -workers, -gpu, -snapshot, -auto_resume and launchers");
   }
 
-  std::string solver_, snapshot_, weights_, gpu_, trace_, replay_;
+  std::string solver_, snapshot_, weights_, gpu_, trace_, replay_, parallel_ = "none";
   bool auto_resume_ = false;
   int workers_ = 1;
   RankFlags ranks_;

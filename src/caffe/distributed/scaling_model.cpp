@@ -220,6 +220,20 @@ ReductionCost CostOfReduction(const Network& network, int ranks, double bytes,
              : CostOfRingOrTree(network, place, bytes);
 }
 
+ReductionCost CostOfExchanges(const Network& network, int ranks, double bytes, int exchanges) {
+  if (ranks == 1 || exchanges == 0 || network.algorithm != ReductionAlgorithm::kMessages) return {};
+  const Placement place = PlacementOf(network, ranks);
+  const double others = place.ranks - 1;
+  const double latency = place.machines > 1 ? network.latency : network.latency_within;
+  const double sending = network.host.per_message * 4 * others * exchanges +
+                         network.host.per_byte * 2 * bytes * others;
+  const double between =
+      bytes * place.on_machine * (place.ranks - place.on_machine) / network.bandwidth;
+  const double within = bytes * (place.on_machine - 1) / network.bandwidth_within;
+  return {.seconds = 2 * exchanges * latency + std::max({sending, between, within}),
+          .processor_seconds = sending};
+}
+
 ScalingPrediction PredictStep(const StepTimeline& timeline, const Network& network, int ranks,
                               int buckets) {
   Require(ranks >= 1, "ranks is ", ranks, "; it must be at least 1");
@@ -232,7 +246,7 @@ ScalingPrediction PredictStep(const StepTimeline& timeline, const Network& netwo
   const std::vector<Bucket> formed = BucketsOf(timeline, network, ranks, buckets);
   const double slowdown = 1 / share.Of(true, nullptr).computing;
   Overlap overlap(timeline, share, formed);
-  const double update = slowdown * timeline.update_ms / 1e3;
+  const double update = slowdown * (timeline.update_ms - timeline.update_of_others_ms) / 1e3;
   double seconds = slowdown * timeline.forward_ms / 1e3;
   const double reduced = overlap.Run();
   seconds += network.algorithm == ReductionAlgorithm::kMessages ? overlap.UpdateByBucket(update)
@@ -242,6 +256,10 @@ ScalingPrediction PredictStep(const StepTimeline& timeline, const Network& netwo
     const ReductionCost cost = CostOfReduction(network, ranks, static_cast<double>(bytes));
     reducing += cost.seconds / share.Of(false, &cost).communicating;
   }
+  const ReductionCost exchanges =
+      CostOfExchanges(network, ranks, timeline.exchanged_bytes, timeline.exchanges);
+  if (exchanges.seconds > 0)
+    reducing += exchanges.seconds / share.Of(false, &exchanges).communicating;
   seconds += reducing - overlap.reducing();
   const double alone_ms = timeline.milliseconds(), step_ms = seconds * 1e3;
   return {.ranks = ranks,

@@ -10,6 +10,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
+#include "caffe/net/training_net.hpp"
 #include "caffe/plan_report.hpp"
 #include "caffe/runs/append_file.hpp"
 #include "caffe/runs/event_file.hpp"
@@ -61,6 +62,9 @@ class RunFolder::Impl {
   void Start(const TrainingStart& start) {
     has_started_ = true;
     solver_ = start.solver;
+    Require(options_.histograms == 0 || TrainingNet(solver_->net()).SplitParams().empty(),
+            "-histograms shows whole parameters while ranks train, but a layer has parallel: "
+            "SPLIT_OUTPUT, of which each rank has a part; leave one of them out");
     has_several_tests_ = solver_->test_nets().size() > 1;
     speed_ = {};
     outputs_.clear();

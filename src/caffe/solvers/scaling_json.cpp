@@ -17,6 +17,7 @@ void PutTimeline(const StepTimeline& timeline, JsonObject* object) {
   PutJson(object, "images", timeline.images);
   PutJson(object, "gradients", timeline.gradients.size());
   PutJson(object, "small_reductions", timeline.small_reductions.size());
+  PutJson(object, "exchanged_bytes", timeline.exchanged_bytes);
 }
 
 void PutNetwork(const Network& network, JsonObject* object) {

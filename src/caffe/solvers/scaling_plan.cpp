@@ -46,7 +46,8 @@ StepTimeline TimelineOf(const Net& net, const PlanTimes& times, int passes) {
     timeline.backward_ms.push_back(milliseconds);
     for (const int gradient : step.final_gradients) {
       const TensorDesc& desc = program.tensors[gradient].desc;
-      timeline.gradients.push_back({timeline.backward_ms.size() - 1, desc.count(), desc.dtype});
+      timeline.gradients.push_back({timeline.backward_ms.size() - 1, desc.count(), desc.dtype,
+                                    graph.values()[gradient].layer});
     }
   }
   const NetParameter& definition = net.definition();

@@ -40,12 +40,15 @@ double GradientBytesOnWire(const StepTimeline& timeline) {
 std::string OneRank(const StepTimeline& timeline) {
   const double backward =
       std::accumulate(timeline.backward_ms.begin(), timeline.backward_ms.end(), 0.0);
-  return Printed(
+  const std::string text = Printed(
       "One rank:  %.4g ms for %lld images: forward %.4g, backward %.4g, update %.4g; %zu "
       "gradients, "
-      "%.4g MB\n",
+      "%.4g MB",
       timeline.milliseconds(), static_cast<long long>(timeline.images), timeline.forward_ms,
       backward, timeline.update_ms, timeline.gradients.size(), GradientBytesOnWire(timeline) / 1e6);
+  if (timeline.exchanges == 0) return text + "\n";
+  return text + Printed("; sends %.4g MB to each other rank in %d exchanges\n",
+                        timeline.exchanged_bytes / 1e6, timeline.exchanges);
 }
 
 std::string Describe(const Network& network, bool has_machines) {
