@@ -7,7 +7,7 @@
 #include "caffe/cuda/nvidia_libraries.hpp"
 #include "caffe/cuda/plan_choice.hpp"
 #include "caffe/error.hpp"
-#include "caffe/ops/conv.hpp"
+#include "caffe/ops/conv_statistics.hpp"
 #include "caffe/ops/plan_ahead.hpp"
 
 namespace caffe::cuda {
@@ -147,6 +147,54 @@ TEST_F(CudnnProblemTest, GradientsTakeInWhatFollows) {
     }
   }
   EXPECT_FALSE(TakesInWhatFollows(DType::kBFloat16, 3, 1, 2));
+}
+
+struct Convolved {
+  int64_t channels, outputs, kernel, stride, size;
+};
+
+// Engines that make a convolution and the statistics of its result; those of an H200, compiled.
+size_t NumStatisticsEngines(DType type, const Convolved& asked) {
+  const int64_t pad = asked.kernel / 2;
+  const ops::Conv conv{
+      {{asked.kernel, asked.kernel}, {asked.stride, asked.stride}, {pad, pad}, {1, 1}, 1}};
+  const int64_t size = conv.geometry.OutputSize(0, asked.size);
+  const Op op(ops::ConvStatistics{conv});
+  OperandDesc statistics = Operand({asked.outputs});
+  std::vector<OperandDesc> inputs = {
+      Operand({256, asked.channels, asked.size, asked.size}, Layout::kChannelsLast),
+      Operand({asked.outputs, asked.channels, asked.kernel, asked.kernel})};
+  std::vector<OperandDesc> outputs = {
+      Operand({256, asked.outputs, size, size}, Layout::kChannelsLast), statistics, statistics};
+  for (OperandDesc* operand : {&inputs[0], &inputs[1], &outputs[0]}) operand->dtype = type;
+  outputs[1].dtype = outputs[2].dtype = DType::kFloat;
+  const auto device = DescribeDevice(DeviceKind::kCuda, "H200");
+  const KernelCandidate& candidate =
+      KernelRegistry::Get().Candidates(DeviceKind::kCuda, typeid(ops::ConvStatistics))[0];
+  EXPECT_EQ(candidate.name, "conv-statistics-cudnn");
+  const auto answer = candidate.factory({op, inputs, outputs, *device});
+  const Kernel* const kernel = std::get_if<Kernel>(&answer);
+  return kernel == nullptr ? 0 : kernel->algorithms.size();
+}
+
+// Those of ResNet-50 behind the first one, which has 3 channels and a window of 7x7.
+TEST_F(CudnnProblemTest, ConvolutionsSumStatisticsInFloat16) {
+  if (!LoadDriverOrStub()) GTEST_SKIP() << "no driver and no toolkit's stub of one";
+  for (const Convolved& asked :
+       std::vector<Convolved>{{64, 64, 1, 1, 56},    {64, 64, 3, 1, 56},    {64, 256, 1, 1, 56},
+                              {256, 64, 1, 1, 56},   {256, 128, 1, 2, 56},  {128, 128, 3, 1, 28},
+                              {128, 512, 1, 1, 28},  {256, 512, 1, 2, 56},  {512, 128, 1, 1, 28},
+                              {512, 256, 1, 2, 28},  {256, 256, 3, 1, 14},  {256, 1024, 1, 1, 14},
+                              {512, 1024, 1, 2, 28}, {1024, 256, 1, 1, 14}, {1024, 512, 1, 2, 14},
+                              {512, 512, 3, 1, 7},   {512, 2048, 1, 1, 7},  {1024, 2048, 1, 2, 14},
+                              {2048, 512, 1, 1, 7},  {128, 128, 3, 2, 56},  {8, 8, 5, 1, 28}}) {
+    EXPECT_GE(NumStatisticsEngines(DType::kFloat16, asked), 1u)
+        << asked.channels << " " << asked.outputs << " " << asked.kernel << " " << asked.stride;
+  }
+  for (const Convolved& asked : std::vector<Convolved>{
+           {3, 64, 7, 2, 224}, {64, 64, 7, 1, 28}, {12, 24, 3, 1, 28}, {16, 20, 3, 1, 28}})
+    EXPECT_EQ(NumStatisticsEngines(DType::kFloat16, asked), 0u) << asked.channels;
+  EXPECT_EQ(NumStatisticsEngines(DType::kBFloat16, {64, 64, 3, 1, 56}), 0u);
 }
 
 TEST(CudnnVersionTest, AnotherCudaIsNamedWithTheFile) {

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "caffe/cuda/gradient_epilogue.hpp"
-#include "caffe/ops/conv.hpp"
+#include "caffe/ops/conv_statistics.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::cuda {
@@ -158,6 +158,36 @@ TEST_P(CudaEngineCheckTest, TakesAKernelThatHasNoOther) {
       CheckedKernel({op, inputs_, outputs_, *device_}, {cache, kKey}, KernelWith(epilogue_),
                     [] { return Refusal{"no engine"}; });
   EXPECT_TRUE(std::holds_alternative<Kernel>(taken));
+}
+
+// The statistics of a convolution's result, which is right.
+TEST(CudaEngineCheckOutputsTest, ComparesEachOutput) {
+  const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
+  const testing::TemporaryFolder folder;
+  const Op op(ops::ConvStatistics{{{{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}}});
+  const OperandDesc image = Operand({2, 16, 6, 5}, DType::kFloat16);
+  const OperandDesc numbers = Operand({16}, DType::kFloat, Layout::kPlain);
+  const std::vector<OperandDesc> inputs = {
+      image, Operand({16, 16, 1, 1}, DType::kFloat16, Layout::kPlain)};
+  const std::vector<OperandDesc> outputs = {image, numbers, numbers};
+  const KernelRequest request{op, inputs, outputs, *device};
+  const auto make = [&] {
+    return KernelRegistry::Get().Candidates(DeviceKind::kCuda, op.type())[0].factory(request);
+  };
+  for (const int wrong : {-1, 0, 1, 2}) {
+    Kernel fused = std::get<Kernel>(make());
+    fused.name = "fused";
+    fused.run = [run = fused.run, wrong, &device](const KernelContext& ctx) {
+      run(ctx);
+      if (wrong < 0) return;
+      device->Synchronize();
+      const std::vector<char> zeros(ctx.output(wrong).bytes());
+      device->CopyFromHost(ctx.output(wrong).data, zeros.data(), zeros.size());
+    };
+    AlgorithmCache cache(folder.path(StrCat(wrong, ".tsv")));
+    const KernelOrRefusal taken = CheckedKernel(request, {cache, kKey, false}, fused, make);
+    EXPECT_EQ(std::get<Kernel>(taken).name == "fused", wrong < 0) << wrong;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, CudaEngineCheckTest,

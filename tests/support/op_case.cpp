@@ -12,6 +12,7 @@
 #include "caffe/ops/batch_norm_relu_grad.hpp"
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/conv.hpp"
+#include "caffe/ops/conv_statistics.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/eltwise.hpp"
 #include "caffe/ops/fold.hpp"
@@ -309,6 +310,9 @@ void AddConvCases(std::vector<OpCase>* cases) {
         {T(shape.x), T(w), bias, x_of_y}, {T(y)});
     add("ConvScaleShift", ops::Conv{g, {}, {{Kind::kScale, 0, 0, 3}, {Kind::kShift, 0, 0, 4}}},
         {T(shape.x), T(w), Absent(), bias, bias}, {T(y)});
+    const CaseOperand statistics = T({shape.outputs}).Wide();
+    add("ConvStatistics", ops::ConvStatistics{{g}}, {T(shape.x), T(w)},
+        {T(y), statistics, statistics});
     const CaseOperand y_of_x = T(shape.x);
     add("ConvGradData", ops::ConvGradData{g}, {T(y), T(w)}, {T(shape.x)});
     add("ConvGradDataRelu", ops::ConvGradData{g, {}, {{Kind::kReluGrad, 0, 0, 2}}},

@@ -17,7 +17,7 @@ struct EngineCheck {
   bool is_timed = true;
 };
 
-// The fused kernel, if it makes of noise the output 0 that the plain one makes, up to rounding;
+// The fused kernel, if it makes of noise the outputs that the plain one makes, up to rounding;
 // else the plain one, with a warning. Both run in memory of their own, as the request has it; where
 // there is none, the plain one serves. The cache keeps the verdict, so that it holds for later
 // processes. It also keeps out a fused kernel with which a process was lost. Where the plain one

@@ -60,7 +60,7 @@ PassList StandardPasses() {
       MakeAssignPrecision(),
       // In how few steps.
       MakeFoldConstants(), MakeFuseEpilogues(), MakeFuseGradientEpilogues(),
-      MakeFuseBiasGradients(), MakeRecomputeSigns(), MakeMarkAccumulation(),
+      MakeFuseBiasGradients(), MakeRecomputeSigns(), MakeFuseStatistics(), MakeMarkAccumulation(),
       // With which conversions between them, and what is computed twice to save memory.
       MakeQuantize(), MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(),
       MakeRecomputeActivations(), MakeEliminateDeadNodes(), MakeKeepWeightCopies(),

@@ -1,6 +1,7 @@
 // Convolution and its gradients by cuDNN, with what follows them element by element in the same
 // pass over memory where it has an engine for that.
 #include "caffe/cuda/algorithm_choice.hpp"
+#include "caffe/cuda/channel_statistics.hpp"
 #include "caffe/cuda/cudnn_graph.hpp"
 #include "caffe/cuda/engine_check.hpp"
 #include "caffe/cuda/entries.hpp"
@@ -8,13 +9,14 @@
 #include "caffe/cuda/matrix_kernels.hpp"
 #include "caffe/cuda/vendor_types.hpp"
 #include "caffe/ops/conv.hpp"
+#include "caffe/ops/conv_statistics.hpp"
 #include "caffe/ops/plan_ahead.hpp"
 
 namespace caffe::cuda {
 namespace {
 
 // Numbers of tensors in the graphs.
-enum Tensor : int64_t { kX, kW, kY, kBias, kFirstEntry };
+enum Tensor : int64_t { kX, kW, kY, kBias, kSums, kSquares, kFirstEntry };
 
 // A convolution's operands as all three ops see them.
 struct Problem {
@@ -183,23 +185,27 @@ KernelOrRefusal ConvKernel(const ops::Conv& op, const KernelRequest& request,
       filter.bytes() + conv->workspace_bytes(), conv->engines()};
 }
 
-// The fused kernel where there is one that computes what make(false) does and is no slower, else
-// that.
+// The fused kernel if it computes what the plain one does and is no slower, else that.
+template <typename MakePlain>
+KernelOrRefusal Checked(const KernelRequest& request, Kernel fused, const MakePlain& make_plain) {
+  CudaDevice& device = CudaDeviceOf(request);
+  if (device.is_described() || PlanningAhead::is_on()) return fused;
+  const bool is_timed = AreAlgorithmsTimed(request);
+  const EngineCheck check{AlgorithmCache::OfUser(),
+                          AlgorithmKey(device, "cudnn", cudnnGetVersion(),
+                                       StrCat(is_timed ? "check and timing of " : "check of ",
+                                              fused.algorithms.at(0), " for ", ProblemOf(request))),
+                          is_timed};
+  return CheckedKernel(request, check, std::move(fused), make_plain);
+}
+
+// What make(true) says where there is an engine for it, else what make(false) does.
 template <typename Make>
 KernelOrRefusal Fused(const KernelRequest& request, const Make& make) {
   KernelOrRefusal fused = make(true);
   Kernel* const kernel = std::get_if<Kernel>(&fused);
   if (kernel == nullptr) return make(false);
-  CudaDevice& device = CudaDeviceOf(request);
-  if (device.is_described() || PlanningAhead::is_on()) return fused;
-  const bool is_timed = AreAlgorithmsTimed(request);
-  const EngineCheck check{
-      AlgorithmCache::OfUser(),
-      AlgorithmKey(device, "cudnn", cudnnGetVersion(),
-                   StrCat(is_timed ? "check and timing of " : "check of ", kernel->algorithms.at(0),
-                          " for ", ProblemOf(request))),
-      is_timed};
-  return CheckedKernel(request, check, std::move(*kernel), [&] { return make(false); });
+  return Checked(request, std::move(*kernel), [&] { return make(false); });
 }
 
 KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
@@ -210,6 +216,78 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
   const auto make = [&](bool is_fused) { return ConvKernel(op, request, problem, is_fused); };
   const bool has_bias = request.inputs.size() > 2 && request.inputs[ops::Conv::kBias].present;
   return has_bias || !op.epilogue.empty() ? Fused(request, make) : make(false);
+}
+
+// An engine that also sums y and its squares, or the reason why there is none.
+std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanStatistics(const ops::ConvStatistics& op,
+                                                                      const KernelRequest& request,
+                                                                      const Problem& problem) {
+  auto conv = NewGraph(request, problem);
+  fe::graph::Graph& graph = conv->graph();
+  const CudnnTensor y = graph.conv_fprop(
+      conv->Input(kX, problem.x),
+      conv->Input(kW, problem.filter, problem.filter_strides(), problem.filter_type),
+      problem.Window<fe::graph::Conv_fprop_attributes>());
+  conv->Output(kY, y, problem.y);
+  const auto [sums, squares] = graph.genstats(y, fe::graph::Genstats_attributes());
+  const int64_t k = problem.filter[0];
+  conv->Output(kSums, sums, {1, k, 1, 1}, {k, 1, k, k}, DType::kFloat);
+  conv->Output(kSquares, squares, {1, k, 1, 1}, {k, 1, k, k}, DType::kFloat);
+  std::string why = conv->Plan(ChoiceOf(request, problem, op.conv.choice, "conv+statistics"));
+  if (!why.empty()) return why;
+  return conv;
+}
+
+KernelOrRefusal StatisticsKernel(const ops::ConvStatistics& op, const KernelRequest& request,
+                                 const Problem& problem) {
+  using Conv = ops::ConvStatistics;
+  const auto planned = PlanStatistics(op, request, problem);
+  if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
+  const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
+  const FilterPlace filter(problem);
+  const int64_t channels = problem.filter[0], count = problem.y.shape.count() / channels;
+  const size_t sum_bytes = AlignWorkspace(static_cast<size_t>(channels) * sizeof(float));
+  const size_t place_bytes = filter.bytes() + 2 * sum_bytes;
+  return Kernel{"",
+                [=](const KernelContext& ctx) {
+                  void* const sums = FilterPlace::After(ctx.workspace, filter.bytes());
+                  void* const squares = FilterPlace::After(sums, sum_bytes);
+                  conv->Run({{kX, ctx.input(Conv::kX).data},
+                             {kW, filter.ToKrsc(ctx, ctx.input(Conv::kW))},
+                             {kY, ctx.output(Conv::kY).data},
+                             {kSums, sums},
+                             {kSquares, squares}},
+                            FilterPlace::After(ctx.workspace, place_bytes), StreamOf(ctx));
+                  StatisticsOfSums(ctx, static_cast<const float*>(sums),
+                                   static_cast<const float*>(squares), channels, count, Conv::kMean,
+                                   Conv::kVariance);
+                },
+                place_bytes + conv->workspace_bytes(), conv->engines()};
+}
+
+constexpr const char* kStatisticsName = "conv-statistics-cudnn";
+
+// The kernel that serves where this one refuses.
+KernelOrRefusal PlainStatistics(const KernelRequest& request) {
+  KernelOrRefusal answer = Refusal{"there is no other kernel"};
+  for (const KernelCandidate& candidate :
+       KernelRegistry::Get().Candidates(DeviceKind::kCuda, request.op.type())) {
+    if (candidate.name == kStatisticsName) continue;
+    answer = candidate.factory(request);
+    if (std::holds_alternative<Kernel>(answer)) break;
+  }
+  return answer;
+}
+
+KernelOrRefusal MakeConvStatistics(const ops::ConvStatistics& op, const KernelRequest& request) {
+  const Problem problem{request.inputs[0], request.outputs[0], request.inputs[1].shape.dims(),
+                        request.inputs[1].dtype, op.conv.geometry};
+  if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
+  if (problem.filter_type != problem.x.dtype) return Refusal{"x and w are of two types"};
+  KernelOrRefusal fused = StatisticsKernel(op, request, problem);
+  Kernel* const kernel = std::get_if<Kernel>(&fused);
+  if (kernel == nullptr) return fused;
+  return Checked(request, std::move(*kernel), [&] { return PlainStatistics(request); });
 }
 
 // An engine for dx and an epilogue, or the reason why there is none.
@@ -349,6 +427,9 @@ KernelFactory Ahead(KernelOrRefusal (*make)(const T&, const KernelRequest&)) {
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Conv, "conv-cudnn", KernelRank::kBest,
                               MakeConv, {.signatures = Signatures(), .fuses = IsReluAlone});
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvStatistics, kStatisticsName,
+                              KernelRank::kBest, MakeConvStatistics,
+                              {.signatures = {{DType::kFloat16, DType::kFloat}}});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradData, "conv-grad-data-cudnn",
                               KernelRank::kBest, MakeConvGradData,
                               {.signatures = Signatures(), .fuses = IsGradientEpilogue});
@@ -357,6 +438,7 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradWeights, "conv-gra
 
 const AheadFactoryRegistrar ahead_registrars[] = {
     {DeviceKind::kCuda, typeid(ops::Conv), "conv-cudnn", Ahead(MakeConv)},
+    {DeviceKind::kCuda, typeid(ops::ConvStatistics), kStatisticsName, Ahead(MakeConvStatistics)},
     {DeviceKind::kCuda, typeid(ops::ConvGradData), "conv-grad-data-cudnn", Ahead(MakeConvGradData)},
     {DeviceKind::kCuda, typeid(ops::ConvGradWeights), "conv-grad-weights-cudnn",
      Ahead(MakeConvGradWeights)},

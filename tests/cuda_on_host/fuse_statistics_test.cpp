@@ -1,0 +1,141 @@
+// Statistics that the convolution in front of a normalisation makes change no number beyond
+// rounding.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "caffe/blob.hpp"
+#include "caffe/common.hpp"
+#include "caffe/graph/graph.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+struct ConvOptions {
+  int kernel = 3, outputs = 16, group = 1;
+  bool has_bias = false, has_relu = true;
+};
+
+std::string ConvAndNorm(const std::string& name, const std::string& bottom,
+                        const ConvOptions& options) {
+  return StrCat(
+      "layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '", name,
+      "' convolution_param { num_output: ", options.outputs, " kernel_size: ", options.kernel,
+      " pad: ", options.kernel / 2, " group: ", options.group,
+      " bias_term: ", options.has_bias ? "true" : "false",
+      " weight_filler { type: 'xavier' } } } layer { name: '", name,
+      "_bn' type: 'BatchNorm' bottom: '", name, "' top: '", name, "' } layer { name: '", name,
+      "_scale' type: 'Scale' bottom: '", name, "' top: '", name,
+      "' scale_param { bias_term: true filler { type: 'uniform' min: 0.5 max: 1 } bias_filler { "
+      "type: 'uniform' min: -0.5 max: 0.5 } } } ",
+      options.has_relu ? StrCat("layer { name: '", name, "_relu' type: 'ReLU' bottom: '", name,
+                                "' top: '", name, "' } ")
+                       : "");
+}
+
+NetParameter NetOf(const std::string& layers, const std::string& last) {
+  NetParameter param;
+  ParseTextProto(
+      "layer { name: 'data' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { "
+      "shape { dim: 4 dim: 3 dim: 9 dim: 8 } shape { dim: 4 } data_filler { type: 'gaussian' } "
+      "data_filler { type: 'constant' value: 1 } } } " +
+          layers +
+          StrCat("layer { name: 'ip' type: 'InnerProduct' bottom: '", last,
+                 "' top: 'ip' inner_product_param { num_output: 3 weight_filler { "
+                 "type: 'xavier' } } } layer { name: 'loss' type: 'SoftmaxWithLoss' "
+                 "bottom: 'ip' bottom: 'label' top: 'loss' }"),
+      "net", &param);
+  param.mutable_state()->set_phase(TRAIN);
+  return param;
+}
+
+// With a stem of 3 channels, and a residual that a normalisation adds.
+NetParameter Residual() {
+  return NetOf(ConvAndNorm("stem", "data", {}) + ConvAndNorm("a", "stem", {}) +
+                   ConvAndNorm("b", "a", {.kernel = 1, .has_relu = false}) +
+                   "layer { name: 'c' type: 'Eltwise' bottom: 'stem' bottom: 'b' top: 'c' } "
+                   "layer { name: 'd' type: 'ReLU' bottom: 'c' top: 'c' } ",
+               "c");
+}
+
+std::vector<std::string> LayersOf(const Net& net, std::string_view op) {
+  std::vector<std::string> layers;
+  for (const Node* node : net.graph().ScheduledNodes()) {
+    if (node->op.name() == op) layers.push_back(net.graph().LayerName(node->layers.front()));
+  }
+  return layers;
+}
+
+class CudaFuseStatisticsTest : public ::testing::Test {
+ protected:
+  void SetUp() override { Caffe::set_mode(Caffe::GPU); }
+  void TearDown() override { Caffe::set_mode(Caffe::CPU); }
+
+  static NetOptions Options(Precision precision) {
+    return {.keep_all = false, .seed = 1, .precision = precision};
+  }
+};
+
+// The norm of the difference over that of the first.
+template <typename Numbers>
+double Difference(const Numbers& one, const Numbers& other, int64_t count) {
+  double difference = 0, norm = 1e-12;
+  for (int64_t i = 0; i < count; ++i) {
+    difference += (double{one[i]} - double{other[i]}) * (double{one[i]} - double{other[i]});
+    norm += double{one[i]} * double{one[i]};
+  }
+  return std::sqrt(difference / norm);
+}
+
+// Running statistics are among the parameters.
+void ExpectNearParameters(const Net& one, const Net& other) {
+  NetParameter a, b;
+  one.ToProto(&a);
+  other.ToProto(&b);
+  for (int k = 0; k < a.layer_size(); ++k) {
+    for (int i = 0; i < a.layer(k).blobs_size(); ++i) {
+      const auto &x = a.layer(k).blobs(i).data(), &y = b.layer(k).blobs(i).data();
+      EXPECT_LE(Difference(x.data(), y.data(), x.size()), 2e-3) << a.layer(k).name() << i;
+    }
+  }
+}
+
+TEST_F(CudaFuseStatisticsTest, ChangesNoNumberBeyondRounding) {
+  NetOptions options = Options(FP16);
+  Net fused(Residual(), options);
+  options.disabled_passes = {"fuse-statistics"};
+  Net plain(Residual(), options);
+  EXPECT_THAT(LayersOf(fused, "ConvStatistics"), ElementsAre("a", "b"));
+  EXPECT_THAT(LayersOf(fused, "BatchNorm"), ElementsAre("stem_bn"));
+  EXPECT_THAT(LayersOf(plain, "ConvStatistics"), IsEmpty());
+  for (int pass = 0; pass < 3; ++pass)
+    EXPECT_NEAR(fused.ForwardBackward(), plain.ForwardBackward(), 1e-3);
+  ExpectNearParameters(fused, plain);
+  for (size_t k = 0; k < fused.learnable_params().size(); ++k) {
+    const Blob &one = *fused.learnable_params()[k].blob, &other = *plain.learnable_params()[k].blob;
+    EXPECT_LE(Difference(one.cpu_diff(), other.cpu_diff(), one.count()), 1e-2)
+        << fused.learnable_params()[k].name;
+  }
+}
+
+TEST_F(CudaFuseStatisticsTest, LeavesAloneWhatNoEngineServes) {
+  for (const ConvOptions& options : {ConvOptions{.kernel = 7}, ConvOptions{.outputs = 12},
+                                     ConvOptions{.group = 2}, ConvOptions{.has_bias = true}}) {
+    const NetParameter param =
+        NetOf(ConvAndNorm("stem", "data", {}) + ConvAndNorm("a", "stem", options), "a");
+    EXPECT_THAT(LayersOf(Net(param, Options(FP16)), "ConvStatistics"), IsEmpty());
+  }
+  for (const Precision precision : {FP32, BF16})
+    EXPECT_THAT(LayersOf(Net(Residual(), Options(precision)), "ConvStatistics"), IsEmpty());
+  Caffe::set_mode(Caffe::CPU);
+  EXPECT_THAT(LayersOf(Net(Residual(), Options(FP16)), "ConvStatistics"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace caffe
