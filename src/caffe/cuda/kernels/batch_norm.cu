@@ -390,12 +390,25 @@ KernelOrRefusal MakeBatchNormReluGrad(const ops::BatchNormReluGrad& op,
   return MakeGradient(request, {.y = -1, .beta = Grad::kBeta, .dresidual = -1}, op.eps);
 }
 
+// By rows of packs of channels.
+KernelOrRefusal MakeBatchNormReluGradOfRows(const ops::BatchNormReluGrad& op,
+                                            const KernelRequest& request) {
+  const Covered view = ChannelsOf(request.inputs[0]);
+  const bool has_rows =
+      VisitFloat(request.inputs[0].dtype, [&]<typename T>(TypeTag<T>) { return HasRows<T>(view); });
+  if (!has_rows) return Refusal{"channels do not lie last in whole packs of 16 bytes"};
+  return MakeBatchNormReluGrad(op, request);
+}
+
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNorm, "batch-norm",
                               KernelRank::kReference, MakeBatchNorm, {.fuses = ops::IsAddRelu});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormGrad, "batch-norm-grad",
                               KernelRank::kReference, MakeBatchNormGrad);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormReluGrad, "batch-norm-relu-grad",
-                              KernelRank::kGood, MakeBatchNormReluGrad);
+                              KernelRank::kGood, MakeBatchNormReluGradOfRows);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormReluGrad,
+                              "batch-norm-relu-grad-reference", KernelRank::kReference,
+                              MakeBatchNormReluGrad);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::BatchNormInference, "batch-norm-inference",
                               KernelRank::kReference, MakeBatchNormInference,
                               {.fuses = ops::IsAddRelu});
