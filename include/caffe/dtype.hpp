@@ -14,9 +14,9 @@
 
 namespace caffe {
 
-// Storage types. Numbers follow `enum Type` of caffe.proto where that has them. kUInt8 and kInt8 are
-// of quantised values (TensorDesc::scale), kUInt8 also of pixels before a net computes with them and
-// of masks; no blob has them.
+// Storage types. Numbers follow `enum Type` of caffe.proto where that has them. kUInt8 and kInt8
+// are of quantised values (TensorDesc::scale), kUInt8 also of pixels before a net computes with
+// them and of masks; no blob has them.
 enum class DType : uint8_t {
   kDouble = 0,
   kFloat = 1,

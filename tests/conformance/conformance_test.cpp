@@ -100,8 +100,7 @@ TEST_P(ConformanceTest, EveryKernelServesACase) {
           if (refusal.find("this processor") != std::string::npos) excused.insert(candidate.name);
           // It declares types that no op asks for, where the processor lacks those it is for.
           // Kernels of quantised data have cases of their own (int8_test.cpp).
-          if (Is8Bit(candidate.traits.signatures.front().data))
-            excused.insert(candidate.name);
+          if (Is8Bit(candidate.traits.signatures.front().data)) excused.insert(candidate.name);
         }
       }
     }

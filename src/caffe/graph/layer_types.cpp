@@ -36,8 +36,7 @@ PrecisionDefaults DefaultsOf(Precision precision) {
 
 LayerTypes ResolveTypes(const LayerParameter& layer, bool is_data,
                         const PrecisionDefaults& of_net) {
-  const PrecisionDefaults defaults =
-      layer.has_precision() ? DefaultsOf(layer.precision()) : of_net;
+  const PrecisionDefaults defaults = layer.has_precision() ? DefaultsOf(layer.precision()) : of_net;
   const auto own = [](bool has, Type type, const char* field) -> std::optional<DType> {
     if (!has) return std::nullopt;
     return DTypeFromProto(type, field);

@@ -25,7 +25,8 @@ struct LayerTypes {
   DType forward_math = DType::kFloat, backward_math = DType::kFloat;
   // The layer has a forward_type of its own, which is obeyed to the letter.
   bool has_own_forward = false;
-  // Forward is to be computed in 8 bits where ranges are known, and is in the types above elsewhere.
+  // Forward is to be computed in 8 bits where ranges are known, and is in the types above
+  // elsewhere.
   bool in_8_bits = false;
 
   // Of the layer's parameters and their gradients, which are never narrower than float.
