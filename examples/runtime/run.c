@@ -26,11 +26,12 @@ static int fill(const cortado_tensor* tensor, const char* path) {
   size_t got = 0;
   if (file != NULL) {
     got = fread(tensor->data, 1, wanted, file);
+    if (got == wanted && fgetc(file) != EOF) ++got; /* too long */
     fclose(file);
   }
   if (got == wanted) return 0;
-  fprintf(stderr, "cortado_run: %s: %zu bytes can be read; input '%s' takes %zu\n", path, got,
-          tensor->name, wanted);
+  fprintf(stderr, "cortado_run: %s: not of the %zu bytes that input '%s' takes\n", path,
+          wanted, tensor->name);
   return 1;
 }
 

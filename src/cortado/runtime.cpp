@@ -1,3 +1,5 @@
+#include "cortado/runtime.h"
+
 #include <omp.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include "caffe/error.hpp"
 #include "caffe/runtime/context.hpp"
 #include "caffe/version.hpp"
-#include "cortado/runtime.h"
 
 struct cortado_net {
   caffe::runtime::Context context;
@@ -133,7 +134,9 @@ int cortado_output(const cortado_net* net, int index, cortado_tensor* tensor) {
 
 int cortado_set_threads(int threads) {
   return Guard<>(-1, [&] {
-    caffe::Require(threads >= 0, threads, " threads are asked for");
+    const int most = std::max(64, 4 * omp_get_num_procs());
+    caffe::Require(threads >= 0 && threads <= most, threads, " threads are asked for; give 0 to ",
+                   most);
     omp_set_num_threads(threads > 0 ? threads : omp_get_num_procs());
     return 0;
   });

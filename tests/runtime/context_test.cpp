@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
@@ -156,6 +157,32 @@ TEST_F(ContextTest, DamagedFilesAreRefused) {
   std::string later = bytes;
   later[16] = 2;
   EXPECT_THAT(error(later), HasSubstr("it is of format 2, but this library reads format 1"));
+}
+
+TEST_F(ContextTest, MasksThatNobodyReadsAreLeftOut) {
+  const std::unique_ptr<Net> net = Make(
+      "state { phase: TEST } layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 "
+      "dim: 5 } } } layer { name: 'h' type: 'TanH' bottom: 'x' top: 'h' } layer { name: 'max' "
+      "type: "
+      "'Eltwise' bottom: 'x' bottom: 'h' top: 'y' eltwise_param { operation: MAX } }");
+  runtime::Context context(runtime::ReadProgram(BytesOf(*net)));
+  EXPECT_EQ(Run(context, 1), Run(*net, 1));
+}
+
+// Weights lie in memory as kernels for so many threads read them.
+TEST_F(ContextTest, SharedNetsRunOnTheThreadsOfTheFirst) {
+  const std::unique_ptr<Net> net = Make(kNet);
+  runtime::Context context(runtime::ReadProgram(BytesOf(*net)));
+  const std::vector<float> expected = Run(context, 2);
+  std::vector<float> found;
+  std::thread thread([&] {
+    omp_set_num_threads(4 * omp_get_num_procs() + 1);
+    runtime::Context other(context);
+    found = Run(other, 2);
+    EXPECT_EQ(omp_get_max_threads(), 4 * omp_get_num_procs() + 1);
+  });
+  thread.join();
+  EXPECT_EQ(found, expected);
 }
 
 // As an attacker writes them: whole by their checksum.

@@ -21,6 +21,11 @@ class ProgramMaker {
  public:
   ProgramMaker(const Graph& graph, const Bindings& bindings) : graph_(graph), bindings_(bindings) {
     program_.activation_bytes = graph.arena_bytes;
+    for (const Node* node : graph.ScheduledNodes()) {
+      if (node->direction == Direction::kForward) {
+        for (const Value* input : node->inputs) read_.insert(input);
+      }
+    }
     for (const WeightCopy& copy : WeightCopies(graph)) {
       made_ahead_.insert(copy.node);
       for (const Value* result : copy.results) copies_.insert(result);
@@ -60,6 +65,7 @@ class ProgramMaker {
   const Bindings& bindings_;
   runtime::ProgramFile program_;
   std::set<const Node*> made_ahead_;
+  std::set<const Value*> read_;
   std::set<const Value*> copies_;                  // of weights
   std::map<const Value*, const Value*> unpacked_;  // what a packed one was
   std::map<const Value*, int> numbers_;
@@ -92,8 +98,13 @@ void ProgramMaker::AddStep(const Node& node) {
     Require(output == nullptr || output->desc.count() > 0, where, " makes '",
             output == nullptr ? "" : output->name, "', which has no elements");
   }
-  program_.steps.push_back(
-      {where, node.op, node.signature, TensorsOf(node.inputs), TensorsOf(node.outputs)});
+  Signature signature = node.signature;
+  if (node.op.is_view()) signature.data = node.outputs[0]->desc.dtype;
+  std::vector<int> outputs = TensorsOf(node.outputs);
+  for (size_t i = 1; i < outputs.size(); ++i) {
+    if (read_.count(node.outputs[i]) == 0) outputs[i] = -1;  // masks
+  }
+  program_.steps.push_back({where, node.op, signature, TensorsOf(node.inputs), outputs});
 }
 
 void ProgramMaker::SetConstant(const TensorView& view, runtime::ProgramFile::Tensor* tensor) const {

@@ -301,7 +301,9 @@ void Net::SaveProgram(const std::string& file) {
       MakeProgram(graph(), impl_->plan.bindings(), input_names(), output_names());
   program.net = name();
   program.made_by = StrCat("Cortado ", CAFFE_VERSION);
-  WriteFileAtomically(file, runtime::WriteProgram(program));
+  const std::string bytes = runtime::WriteProgram(program);
+  runtime::ReadProgram(bytes);  // as whoever loads it does
+  WriteFileAtomically(file, bytes);
 }
 
 void Net::ToHDF5(const std::string& file, bool write_diff) const {

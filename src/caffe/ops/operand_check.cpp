@@ -3,14 +3,6 @@
 #include <algorithm>
 
 namespace caffe {
-namespace {
-
-bool HoldsNumbers(DType dtype) {
-  return dtype != DType::kUInt8;
-}
-
-}  // namespace
-
 const TensorDesc& OperandCheck::At(const Descs& operands, int i, const char* what) {
   const TensorDesc* found = Find(operands, i);
   Require(found != nullptr, what, i, " is missing");
@@ -44,7 +36,9 @@ void OperandCheck::IsData(const TensorDesc& operand) const {
 void OperandCheck::IsParameter(int i, int64_t count) const {
   if (!has_input(i)) return;
   const TensorDesc& operand = input(i);
-  Require(HoldsNumbers(operand.dtype), "input ", i, " holds bytes");
+  const DType wanted = data_ == DType::kDouble ? DType::kDouble : DType::kFloat;
+  Require(operand.dtype == wanted, "input ", i, " is ", Name(operand.dtype), "; it must be ",
+          Name(wanted));
   IsPlain(operand);
   SameCount(operand.count(), count);
 }

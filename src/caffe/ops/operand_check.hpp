@@ -32,7 +32,7 @@ class OperandCheck {
   void AllLikeOutput() const;
   // Of the node's type.
   void IsData(const TensorDesc& operand) const;
-  // Of any type that numbers have, `count` of them.
+  // Plain, `count` numbers, in the type of the node's arithmetic.
   void IsParameter(int input, int64_t count) const;
   static void IsPlain(const TensorDesc& operand);
   static void SameShape(const TensorDesc& a, const TensorDesc& b);

@@ -1,5 +1,7 @@
 #include "caffe/runtime/context.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <set>
 
@@ -42,16 +44,32 @@ Kernel Find(const ProgramFile::Step& step, const ProgramFile& file, Device& devi
                            Name(step.signature.data), tried));
 }
 
+// The calling thread's number of threads, for a while.
+class ThreadsForNow {
+ public:
+  explicit ThreadsForNow(int threads) : before_(omp_get_max_threads()) {
+    omp_set_num_threads(threads);
+  }
+  ~ThreadsForNow() { omp_set_num_threads(before_); }
+  ThreadsForNow(const ThreadsForNow&) = delete;
+  ThreadsForNow& operator=(const ThreadsForNow&) = delete;
+
+ private:
+  const int before_;
+};
+
 }  // namespace
 
 Context::Context(ProgramFile file)
     : program_(std::make_shared<LoadedProgram>(std::move(file))),
       device_(MakeDevice(DeviceKind::kCpu)) {
+  program_->threads = omp_get_max_threads();
   Prepare();
   DropConstants();
 }
 
 Context::Context(const Context& other) : program_(other.program_), device_(other.device_) {
+  const ThreadsForNow threads(program_->threads);
   Prepare();
 }
 
@@ -161,6 +179,7 @@ void Context::RunStep(const Step& step) const {
 }
 
 void Context::Run() {
+  const ThreadsForNow threads(program_->threads);
   for (size_t i = 0; i < steps_.size(); ++i)
     WithContext(program_->file.steps[i].where, [&] { RunStep(steps_[i]); });
 }

@@ -15,6 +15,8 @@ struct LoadedProgram {
       : file(std::move(file)), packed(this->file.steps.size()) {}
 
   ProgramFile file;
+  // On how many threads kernels were chosen: the order of their weights depends on it.
+  int threads = 0;
   // By step: weights in the order of the step's kernel, and how many bytes they are; null where it
   // reads them as they are in the file.
   struct Packed {
@@ -31,7 +33,7 @@ class CAFFE_EXPORT Context {
   // Chooses kernels and takes memory. Throws Unsupported, naming the layer, where this processor
   // has no kernel.
   explicit Context(ProgramFile file);
-  // Another one over the same weights.
+  // Another one over the same weights, on as many threads as the first.
   Context(const Context& other);
   Context& operator=(const Context&) = delete;
   ~Context();

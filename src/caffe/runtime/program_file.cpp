@@ -174,6 +174,7 @@ ProgramFile ReadHead(ByteReader in) {
   program.net = in.Text();
   program.made_by = in.Text();
   program.activation_bytes = in.Number<int64_t>();
+  Require(program.activation_bytes >= 0, "activations take ", program.activation_bytes, " bytes");
   // A tensor's least entry has a name, types, axes and an offset.
   const size_t tensors = in.Count(18);
   for (size_t i = 0; i < tensors; ++i)
@@ -181,8 +182,8 @@ ProgramFile ReadHead(ByteReader in) {
   int64_t most = 0;
   for (const ProgramFile::Tensor& tensor : program.tensors)
     most += static_cast<int64_t>(Aligned(tensor.desc.bytes()));
-  Require(program.activation_bytes >= 0 && program.activation_bytes <= most, "activations take ",
-          program.activation_bytes, " bytes, but all tensors only ", most);
+  Require(program.activation_bytes <= most, "activations take ", program.activation_bytes,
+          " bytes, but all tensors only ", most);
   program.inputs = ReadNumbers(in, tensors, 0);
   program.outputs = ReadNumbers(in, tensors, 0);
   for (const int input : program.inputs)

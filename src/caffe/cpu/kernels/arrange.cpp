@@ -120,11 +120,17 @@ int64_t RowAt(const TensorView& index, int64_t i, int64_t rows) {
 
 void Gather(const ops::Gather&, const KernelContext& ctx) {
   const TensorView &table = ctx.input(0), &index = ctx.input(1), &y = ctx.output(0);
-  const size_t bytes = table.shape.count(1) * SizeOf(table.dtype);
-  for (int64_t i = 0; i < index.count(); ++i) {
-    const int64_t row = RowAt(index, i, table.shape[0]);
-    std::memcpy(y.as<char>() + i * bytes, table.as<const char>() + row * bytes, bytes);
-  }
+  const int64_t width = table.shape.count(1);
+  // A table may have more bits than the rows that are made of it.
+  VisitFloat(table.dtype, [&]<typename From>(TypeTag<From>) {
+    VisitFloat(y.dtype, [&]<typename To>(TypeTag<To>) {
+      for (int64_t i = 0; i < index.count(); ++i) {
+        const From* from = table.as<const From>() + RowAt(index, i, table.shape[0]) * width;
+        std::transform(from, from + width, y.as<To>() + i * width,
+                       [](From x) { return To(static_cast<Accum<From>>(x)); });
+      }
+    });
+  });
 }
 
 void GatherGrad(const ops::GatherGrad&, const KernelContext& ctx) {

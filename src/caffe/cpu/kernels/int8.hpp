@@ -16,7 +16,8 @@ inline KernelTraits Int8Traits(bool (*fuses)(const ops::Epilogue&) = nullptr) {
   return {.signatures = {{DType::kInt8, DType::kFloat}}, .fuses = fuses};
 }
 
-// A value in units of T's scale: the nearest number, of two the even one, clipped. Any float.
+// A value in units of T's scale: the nearest number, of two the even one, clipped. Any float;
+// NaN becomes the lowest.
 template <typename T>
 inline T ToNumber(float value) {
   if constexpr (std::is_same_v<T, float>) {
@@ -25,7 +26,7 @@ inline T ToNumber(float value) {
     constexpr float kLowest = std::numeric_limits<T>::lowest(),
                     kMost = std::numeric_limits<T>::max();
     return static_cast<T>(
-        static_cast<int32_t>(std::nearbyint(std::min(std::max(value, kLowest), kMost))));
+        static_cast<int32_t>(std::nearbyint(std::min(std::max(kLowest, value), kMost))));
   }
 }
 

@@ -11,6 +11,8 @@ static void CheckOperands(const Softmax& op, const OperandCheck& check) {
   check.AtMost(1);
   OperandCheck::SameShape(check.input(0), check.output());
   OperandCheck::Axis(op.axis, check.output());
+  Require(SizeOf(check.output().dtype) >= 4, "a softmax of ", Name(check.output().dtype),
+          "; it must be float or double");
   for (const TensorDesc* operand : {&check.input(0), &check.output()}) {
     OperandCheck::IsPlain(*operand);
     Require(operand->dtype != DType::kUInt8, "the softmax of bytes");
