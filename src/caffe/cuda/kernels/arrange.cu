@@ -147,14 +147,13 @@ __device__ inline int64_t RowAt(const Numbers& index, int64_t i, int64_t rows) {
 template <typename T>
 struct GatherElement {
   int64_t rows, width;
-  const T* table;
-  Numbers index;
+  Numbers table, index;
   T* y;
 
   __device__ void operator()(int64_t i) const {
     int64_t column;
     const int64_t row = RowAt(index, Divide(i, width, &column), rows);
-    y[i] = row < 0 ? T(static_cast<Accum<T>>(NAN)) : table[row * width + column];
+    y[i] = T(row < 0 ? static_cast<Accum<T>>(NAN) : table.Get<Accum<T>>(row * width + column));
   }
 };
 
@@ -162,7 +161,7 @@ void Gather(const ops::Gather&, const KernelContext& ctx) {
   const TensorView &table = ctx.input(0), &y = ctx.output(0);
   VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
     ForEach(ctx, y.count(),
-            GatherElement<T>{table.shape[0], table.shape.count(1), table.as<const T>(),
+            GatherElement<T>{table.shape[0], table.shape.count(1), InputNumbers(ctx, 0),
                              InputNumbers(ctx, 1), y.as<T>()});
   });
 }
