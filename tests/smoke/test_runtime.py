@@ -115,8 +115,8 @@ def test_the_library_is_small_and_needs_little(portable, arm):
         assert library.stat().st_size < 3 << 20, library
         needed = [line.split("[")[1].rstrip("]") for line in run("readelf", "-d", library).splitlines()
                   if "(NEEDED)" in line]
-        assert {name.split(".")[0] for name in needed} <= {"libstdc++", "libm", "libmvec", "libgcc_s", "libc", "libgomp",
-                                                           "ld-linux-aarch64", "ld-linux-x86-64"}, needed
+        assert {name.split(".")[0] for name in needed} <= {
+            "libstdc++", "libm", "libmvec", "libgcc_s", "libc", "libgomp", "ld-linux-aarch64", "ld-linux-x86-64"}, needed
         symbols = [line.split()[-1] for line in run("nm", "-D", "--defined-only", library).splitlines()]
         own = sorted(name for name in symbols if "caffe" in name or name.startswith("cortado_"))
         assert own == sorted(f"cortado_{name}" for name in (
