@@ -59,8 +59,7 @@ const FieldDescriptor* FieldOf(const std::string& type) {
   const auto other = kOtherNames.find(type);
   for (int i = 0; i < layer.field_count(); ++i) {
     const FieldDescriptor* field = layer.field(i);
-    const bool has_options = field->message_type() != nullptr;  // precision is a layer's, too
-    if (!has_options || field->number() < kFirstOfForks || field->number() > kLastOfForks) continue;
+    if (field->number() < kFirstOfForks || field->number() > kLastOfForks) continue;
     const bool is_own = other != kOtherNames.end()
                             ? field->name() == other->second
                             : field->message_type()->name() == type + "Parameter";
