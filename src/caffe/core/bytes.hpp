@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "caffe/error.hpp"
@@ -30,6 +31,7 @@ class ByteWriter {
     bytes_.append(static_cast<const char*>(data), size);
   }
   const std::string& bytes() const { return bytes_; }
+  std::string Take() && { return std::move(bytes_); }
 
  private:
   std::string bytes_;

@@ -1,17 +1,13 @@
 #include "caffe/distributed/gradient_buckets.hpp"
 
+#include "caffe/core/cache_lines.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
-namespace {
 
 // Gradients begin where the widest vector likes them to.
-constexpr size_t kAlignment = 64;
-
-}  // namespace
-
 size_t PaddedBytes(size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return WholeLines(bytes);
 }
 
 std::vector<GradientBucket> FormBuckets(std::span<const GradientSize> gradients, int buckets) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "caffe/core/cache_lines.hpp"
 #include "caffe/device/device.hpp"
 #include "caffe/error.hpp"
 #include "caffe/graph/layer_place.hpp"
@@ -14,8 +15,6 @@
 
 namespace caffe {
 namespace {
-
-constexpr int64_t kAlignment = 64;
 
 class ProgramMaker {
  public:
@@ -48,6 +47,7 @@ class ProgramMaker {
     return PlaceOf(graph_.calls[static_cast<size_t>(node.layers.front())].layer->param());
   }
   void AddStep(const Node& node);
+  void AddConstant(const Node& node, const std::vector<float>& values);
   bool IsConstant(const Value* value) const {
     return value->kind == ValueKind::kParam || copies_.count(value) > 0;
   }
@@ -78,14 +78,7 @@ void ProgramMaker::AddStep(const Node& node) {
   }
   if (made_ahead_.count(&node) > 0) return;
   if (const auto* constant = node.op.As<ops::Constant>()) {
-    const Value* const value = node.outputs[0];
-    const TensorDesc floats{value->desc.shape, DType::kFloat};
-    runtime::ProgramFile::Tensor tensor{value->name, floats, -1, nullptr};
-    SetConstant({floats, const_cast<float*>(constant->values->data())}, &tensor);
-    Require(value->desc.dtype == DType::kFloat, WhereOf(node), ": a constant of ",
-            Name(value->desc.dtype), "; compile the net in FP32");
-    numbers_[value] = static_cast<int>(program_.tensors.size());
-    program_.tensors.push_back(std::move(tensor));
+    AddConstant(node, *constant->values);
     return;
   }
   const std::string where = WhereOf(node);
@@ -100,11 +93,23 @@ void ProgramMaker::AddStep(const Node& node) {
   }
   Signature signature = node.signature;
   if (node.op.is_view()) signature.data = node.outputs[0]->desc.dtype;
+  // A mask that nobody reads is not written, but keeps its tensor: the arena has its place.
   std::vector<int> outputs = TensorsOf(node.outputs);
   for (size_t i = 1; i < outputs.size(); ++i) {
-    if (read_.count(node.outputs[i]) == 0) outputs[i] = -1;  // masks
+    if (read_.count(node.outputs[i]) == 0) outputs[i] = -1;
   }
   program_.steps.push_back({where, node.op, signature, TensorsOf(node.inputs), outputs});
+}
+
+void ProgramMaker::AddConstant(const Node& node, const std::vector<float>& values) {
+  const Value* const value = node.outputs[0];
+  Require(value->desc.dtype == DType::kFloat, WhereOf(node), ": a constant of ",
+          Name(value->desc.dtype), "; compile the net in FP32");
+  const TensorDesc floats{value->desc.shape, DType::kFloat};
+  runtime::ProgramFile::Tensor tensor{value->name, floats, -1, nullptr};
+  SetConstant({floats, const_cast<float*>(values.data())}, &tensor);
+  numbers_[value] = static_cast<int>(program_.tensors.size());
+  program_.tensors.push_back(std::move(tensor));
 }
 
 void ProgramMaker::SetConstant(const TensorView& view, runtime::ProgramFile::Tensor* tensor) const {
@@ -115,11 +120,8 @@ void ProgramMaker::SetConstant(const TensorView& view, runtime::ProgramFile::Ten
 
 // Behind the plan's arena: blobs that the caller sees, and states.
 int64_t ProgramMaker::PlaceOfOwn(const TensorDesc& desc) {
-  const auto aligned = [](int64_t bytes) {
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  };
-  const int64_t place = aligned(program_.activation_bytes);
-  program_.activation_bytes = place + aligned(static_cast<int64_t>(desc.bytes()));
+  const int64_t place = WholeLines(program_.activation_bytes);
+  program_.activation_bytes = place + WholeLines(static_cast<int64_t>(desc.bytes()));
   return place;
 }
 

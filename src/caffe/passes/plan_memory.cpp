@@ -4,20 +4,12 @@
 #include <set>
 #include <vector>
 
+#include "caffe/core/cache_lines.hpp"
 #include "caffe/graph/shared_parts.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/passes/pass.hpp"
 
 namespace caffe::passes {
-namespace {
-
-constexpr int64_t kAlignment = 64;  // a cache line, and the widest vector
-
-int64_t Aligned(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-}  // namespace
 
 // After this pass every activation without memory of its own has a place in one arena, such that
 // values alive at the same time do not overlap. Values joined by a view, or by an in-place op at
@@ -57,7 +49,7 @@ class PlanMemory final : public Pass {
     bool is_scratch = false;
 
     // Memory times steps that it is taken for.
-    int64_t Cost() const { return Aligned(bytes) * (last - first + 1); }
+    int64_t Cost() const { return WholeLines(bytes) * (last - first + 1); }
     void Include(const Group& other) {
       first = std::min(first, other.first);
       last = std::max(last, other.last);
@@ -77,7 +69,7 @@ class PlanMemory final : public Pass {
     spots_.resize(graph.values().size());
     for (size_t i = 0; i < spots_.size(); ++i) spots_[i] = {static_cast<int>(i), 0};
     // Kernels of a GPU count on the alignment of what they read.
-    alignment_ = graph.options.device->is_host_accessible() ? 1 : kAlignment;
+    alignment_ = graph.options.device->is_host_accessible() ? 1 : static_cast<int64_t>(kCacheLine);
     FindLifetimes(nodes);
     KeepWhatHostCallsMayNeedAgain(nodes);
     if (!graph.options.keep_all) {
@@ -250,7 +242,7 @@ class PlanMemory final : public Pass {
     for (Group* group : order) {
       if (shares(group)) continue;
       group->offset = graph.arena_bytes;
-      graph.arena_bytes += Aligned(group->bytes);
+      graph.arena_bytes += WholeLines(group->bytes);
     }
     const int64_t begin = graph.arena_bytes;
     std::vector<Group*> placed;  // by offset
@@ -261,7 +253,7 @@ class PlanMemory final : public Pass {
           std::upper_bound(placed.begin(), placed.end(), group,
                            [](const Group* a, const Group* b) { return a->offset < b->offset; }),
           group);
-      graph.arena_bytes = std::max(graph.arena_bytes, group->offset + Aligned(group->bytes));
+      graph.arena_bytes = std::max(graph.arena_bytes, group->offset + WholeLines(group->bytes));
     }
     for (Value& value : graph.values()) {
       value.arena_offset = IsPlanned(&value) && GroupOf(value).last >= 0
@@ -277,8 +269,8 @@ class PlanMemory final : public Pass {
     for (const Group* other : placed) {
       const bool is_concurrent = other->first <= group.last && group.first <= other->last;
       if (!is_concurrent) continue;
-      if (other->offset >= offset + Aligned(group.bytes)) break;
-      offset = std::max(offset, other->offset + Aligned(other->bytes));
+      if (other->offset >= offset + WholeLines(group.bytes)) break;
+      offset = std::max(offset, other->offset + WholeLines(other->bytes));
     }
     return offset;
   }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "caffe/core/bytes.hpp"
+#include "caffe/core/cache_lines.hpp"
 #include "caffe/ops/op_form.hpp"
 
 namespace caffe::runtime {
@@ -18,12 +19,7 @@ constexpr std::string_view kMagic{
     "cortado\r\n\x1a\n\0\0\0\0",
     16};
 constexpr uint32_t kVersion = 1;
-constexpr size_t kAlignment = 64;
 constexpr size_t kPreambleBytes = kMagic.size() + sizeof(uint32_t) + 2 * sizeof(uint64_t);
-
-size_t Aligned(size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 // Tells a damaged file from a whole one; eight bytes at a time, because weights are many.
 uint64_t Checksum(std::span<const char> bytes) {
@@ -144,7 +140,7 @@ ProgramFile::Tensor ReadTensor(int64_t activation_bytes, ByteReader& in) {
   tensor.offset = in.Number<int64_t>();
   const auto bytes = static_cast<int64_t>(tensor.desc.bytes());
   Require(tensor.offset == -1 ||
-              (tensor.offset >= 0 && tensor.offset % static_cast<int64_t>(kAlignment) == 0 &&
+              (tensor.offset >= 0 && tensor.offset % static_cast<int64_t>(kCacheLine) == 0 &&
                tensor.offset <= activation_bytes - bytes),
           "tensor '", tensor.name, "' of ", bytes, " bytes lies at ", tensor.offset, " of ",
           activation_bytes);
@@ -152,7 +148,7 @@ ProgramFile::Tensor ReadTensor(int64_t activation_bytes, ByteReader& in) {
 }
 
 std::shared_ptr<void> AllocateLines(size_t bytes) {
-  void* const memory = std::aligned_alloc(kAlignment, Aligned(std::max<size_t>(bytes, 1)));
+  void* const memory = std::aligned_alloc(kCacheLine, WholeLines(std::max<size_t>(bytes, 1)));
   if (memory == nullptr) throw DeviceError(StrCat("out of memory asking for ", bytes, " bytes"));
   return {memory, std::free};
 }
@@ -161,7 +157,7 @@ void ReadConstants(ByteReader& in, std::vector<ProgramFile::Tensor>* tensors) {
   for (ProgramFile::Tensor& tensor : *tensors) {
     if (tensor.offset >= 0) continue;
     const size_t bytes = tensor.desc.bytes();
-    const std::span<const char> stored = in.Take(Aligned(bytes));
+    const std::span<const char> stored = in.Take(WholeLines(bytes));
     const std::shared_ptr<void> memory = AllocateLines(bytes);
     std::memcpy(memory.get(), stored.data(), bytes);
     tensor.constant = memory;
@@ -181,7 +177,7 @@ ProgramFile ReadHead(ByteReader in) {
     program.tensors.push_back(ReadTensor(program.activation_bytes, in));
   int64_t most = 0;
   for (const ProgramFile::Tensor& tensor : program.tensors)
-    most += static_cast<int64_t>(Aligned(tensor.desc.bytes()));
+    most += static_cast<int64_t>(WholeLines(tensor.desc.bytes()));
   Require(program.activation_bytes <= most, "activations take ", program.activation_bytes,
           " bytes, but all tensors only ", most);
   program.inputs = ReadNumbers(in, tensors, 0);
@@ -224,7 +220,7 @@ std::string WriteProgram(const ProgramFile& program) {
     if (tensor.offset >= 0) continue;
     const size_t bytes = tensor.desc.bytes();
     body.Append(tensor.constant.get(), bytes);
-    body.Append(std::string(Aligned(bytes) - bytes, '\0').data(), Aligned(bytes) - bytes);
+    body.Append(std::string(WholeLines(bytes) - bytes, '\0').data(), WholeLines(bytes) - bytes);
   }
   return SealProgram(body.bytes());
 }
@@ -235,7 +231,7 @@ std::string SealProgram(std::string_view body) {
   file.Number(kVersion);
   file.Number(Checksum(body));
   file.Append(body.data(), body.size());
-  return file.bytes();
+  return std::move(file).Take();
 }
 
 ProgramFile ReadProgram(std::span<const char> bytes) {

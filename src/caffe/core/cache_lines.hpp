@@ -1,0 +1,18 @@
+// Memory in whole lines of the cache, which are also as wide as the widest vector.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace caffe {
+
+inline constexpr size_t kCacheLine = 64;
+
+// `bytes`, filled up to whole lines. Not negative.
+template <typename T>
+constexpr T WholeLines(T bytes) {
+  constexpr auto kLine = static_cast<T>(kCacheLine);
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+}  // namespace caffe
