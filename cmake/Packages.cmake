@@ -40,6 +40,9 @@ set(CPACK_COMPONENT_DEVELOPMENT_DEPENDS programs)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libprotobuf-dev, protobuf-compiler, libgoogle-glog-dev, libgflags-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_CONFLICTS libcaffe-cpu-dev)
 
+caffe_package(runtime libcortado-runtime libs "Runs compiled nets, from C"
+  "A small library that runs what `caffe compile` writes, with its header, and without the rest of Cortado.")
+
 if(CAFFE_PYTHON_VERSION)
   caffe_package(python python3-cortado python "Python package caffe, by Cortado"
     "Nets, solvers and layers with the names of pycaffe, for the Python of this distribution.")

@@ -43,8 +43,15 @@ def test_development_is_headers_and_the_api_of_caffe(install):
     folder = install("development")
     assert (folder / "include" / "caffe" / "caffe.hpp").exists()
     assert (folder / "include" / "caffe" / "compat" / "caffe" / "layers" / "conv_layer.hpp").exists()
-    assert {path.name for path in folder.rglob("*.so")} <= {"libcaffe.so", "libcaffe_compat.so", "libcortado_runtime.so"}
+    assert {path.name for path in folder.rglob("*.so")} <= {"libcaffe.so", "libcaffe_compat.so"}
     assert all(path.is_symlink() for path in folder.rglob("*.so"))
+
+
+def test_runtime_is_a_library_and_a_header(install):
+    folder = install("runtime")
+    assert {path.name for path in (folder / "lib").iterdir()} == {
+        path.name for path in (folder / "lib").glob("libcortado_runtime.so*")} != set()
+    assert [path.relative_to(folder) for path in (folder / "include").rglob("*.*")] == [pathlib.Path("include/cortado/runtime.h")]
 
 
 def test_python_finds_the_library_beside_it(install):

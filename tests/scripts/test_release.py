@@ -139,14 +139,15 @@ def check_that_programs_build(root, prefix, packages):
     test = (f"cd /tmp; ln -sfn /usr/lib/python3/dist-packages python; export CAFFE_INSTALL_PREFIX={prefix} CAFFE_BINARY_DIR=/tmp "
             "PYTHONDONTWRITEBYTECODE=1; python3 -m pytest -q -p no:cacheprovider /checkout/tests/install/")
     root.run(f"apt-get -qq update; {install} {packages}")
-    for name in ("headers", "programs", "plugins"):
+    for name in ("headers", "programs", "plugins", "runtime"):
         root.run(f"{install} python3-pytest python3-protobuf; {test}test_{name}.py")
     root.run(f"{install} python3-numpy libopencv-imgcodecs-dev libopencv-imgproc-dev libhdf5-dev libboost-dev libgtest-dev; "
              f"{test}test_old_cpp.py")
 
 
 def test_programs_build_with_the_debian_packages(root):
-    check_that_programs_build(root, "/usr", f"{advised(archive=False)} /packages/python3-cortado_*.deb /packages/cortado-formats_*.deb")
+    check_that_programs_build(root, "/usr", f"{advised(archive=False)} /packages/python3-cortado_*.deb /packages/cortado-formats_*.deb "
+                                         "/packages/libcortado-runtime_*.deb")
 
 
 def test_programs_build_with_the_archive(root):

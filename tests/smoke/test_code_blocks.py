@@ -3,6 +3,7 @@
     ```python            runs; the blocks of a page are one program
     ```prototxt [FILE]   is a net or a solver (or some of its fields); with FILE it is written for the blocks after it
     ```json [FILE]       is a JSON document; with FILE it is written for the blocks after it
+    ```c                 compiles as C with the installed headers
     ```cpp [FILE]        compiles with the installed headers; a FILE old_* with the headers of Caffe's API
     ```sh run            each line runs, in a copy of the repository with the programs of the build
     ```sh [FILE]         is a shell script, not run; with FILE it is written for the blocks after it
@@ -29,6 +30,7 @@ from conftest import BINARIES, ROOT, Workplace
 
 # docs/all.md repeats the others.
 PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.name != "all.md")]
+LANGUAGES = ("python", "prototxt", "json", "c", "cpp", "sh", "text")
 BLOCK = re.compile(r"^```(\S*) *(.*)\n((?:.*\n)*?)^```$", re.MULTILINE)
 BEFORE = re.compile(r"<!-- before the blocks:\n(.*?)-->", re.DOTALL)
 
@@ -43,8 +45,9 @@ def installed_headers():
     """The folder of headers as users have it."""
     prefix = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
     atexit.register(prefix.cleanup)
-    subprocess.run(["cmake", "--install", BINARIES.parent, "--component", "development", "--prefix", prefix.name], check=True,
-                   stdout=subprocess.DEVNULL)
+    for component in ("development", "runtime"):
+        subprocess.run(["cmake", "--install", BINARIES.parent, "--component", component, "--prefix", prefix.name], check=True,
+                       stdout=subprocess.DEVNULL)
     return pathlib.Path(prefix.name) / "include"
 
 
@@ -59,8 +62,8 @@ class Page:
         if before:
             self.python(self.source.count("\n", 0, before.start(1)) + 1, "", before[1])
         for line, language, argument, source in blocks_of(self.source):
-            act = getattr(self, language, None) if language in ("python", "prototxt", "json", "cpp", "sh", "text") else None
-            assert act, f"{self.name}:{line}: the block's language is {language!r}; one of python, prototxt, json, cpp, sh, text"
+            act = getattr(self, language, None) if language in LANGUAGES else None
+            assert act, f"{self.name}:{line}: the block's language is {language!r}; one of {', '.join(LANGUAGES)}"
             act(line, argument, source)
 
     def python(self, line, argument, source):
@@ -86,15 +89,12 @@ class Page:
             pytest.fail(f"{self.name}:{line}: {error}")
         self._write(argument, source)
 
+    def c(self, line, argument, source):
+        self._compile(line, argument or "block.c", source, "CC", "cc", "-std=c99")
+
     def cpp(self, line, argument, source):
-        compiler = shutil.which(os.environ.get("CXX", "c++"))
-        assert compiler, "no C++ compiler; CXX names one"
-        self._write(argument or "block.cpp", source)
-        headers = installed_headers()
-        old = [f"-I{headers / 'caffe' / 'compat'}"] if argument.startswith("old_") else []
-        done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", *old, f"-I{headers}",
-                               argument or "block.cpp"], cwd=self.folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0 and not done.stderr, f"{self.name}:{line}: {done.stderr[-4000:]}"
+        old = [f"-I{installed_headers() / 'caffe' / 'compat'}"] if argument.startswith("old_") else []
+        self._compile(line, argument or "block.cpp", source, "CXX", "c++", "-std=c++20", *old)
 
     def sh(self, line, argument, source):
         assert argument in ("", "run") or "." in argument, f"{self.name}:{line}: '```sh {argument}': only 'run' or a file is known"
@@ -108,6 +108,14 @@ class Page:
 
     def text(self, line, argument, source):
         pass
+
+    def _compile(self, line, name, source, variable, default, *flags):
+        compiler = shutil.which(os.environ.get(variable, default))
+        assert compiler, f"no compiler; {variable} names one"
+        self._write(name, source)
+        done = subprocess.run([compiler, "-fsyntax-only", "-Wall", "-Wextra", *flags, f"-I{installed_headers()}", name],
+                              cwd=self.folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and not done.stderr, f"{self.name}:{line}: {done.stderr[-4000:]}"
 
     def _write(self, name, source):
         if name:

@@ -186,11 +186,13 @@ def test_under_torchrun_and_srun(tmp_path, program, solver):
     assert results["torchrun"] == results["srun"]
 
 
-def wait_for_iterations(process):
+def wait_for_iterations(process, count=0):
+    """Until it has said that it is at one of at least so many."""
     said = []
     for line in process.stderr:
         said.append(line)
-        if re.search(r"Iteration \d+ \(", line):
+        shown = re.search(r"Iteration (\d+) \(", line)
+        if shown and int(shown[1]) >= count:
             return
     pytest.fail("it has ended: " + "".join(said))
 
