@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes build/peer-venv: a virtual environment with PyTorch, for peer_step_time.py. About 5 GB: PyTorch's
-# wheels on the Python package index link CUDA's libraries, so without them torch cannot be imported even
-# on a machine without a GPU.
+# Makes build/peer-venv: a virtual environment with PyTorch, for peer_step_time.py, and with onnxruntime,
+# OpenVINO and OpenCV besides, for peer_inference_time.py. About 6 GB: PyTorch's wheels on the Python
+# package index link CUDA's libraries, so without them torch cannot be imported even on a machine without
+# a GPU.
 #
 #   benchmarks/peer_environment.sh [VERSION]      torch VERSION (the newest)
 set -euo pipefail
@@ -9,5 +10,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 environment=build/peer-venv
 [ -x "$environment/bin/python" ] || python3 -m venv "$environment"
-"$environment/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade "torch${1:+==$1}" numpy
+"$environment/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade "torch${1:+==$1}" numpy \
+  onnx onnxruntime openvino opencv-python-headless
 "$environment/bin/python" -c 'import torch; print(f"torch {torch.__version__} in '"$environment"'")'

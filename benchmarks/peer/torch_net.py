@@ -1,4 +1,7 @@
 """The net of definition.steps in PyTorch, as a PyTorch user would write it."""
+import json
+
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
@@ -127,3 +130,19 @@ class TorchNet(nn.Module):
         """Images first: the first step reads them, and a loss reads the labels last."""
         loss = next(step for step in self.steps if step["kind"] == "loss")
         return self.steps[0]["inputs"][0], loss["inputs"][1]
+
+
+class InferenceNet(TorchNet):
+    """forward(images) is the last value. Normalisations have means of 0 and variances of 1."""
+
+    @classmethod
+    def of(cls, folder):
+        """That of steps.json and weights.npz."""
+        with np.load(folder / "weights.npz") as weights:
+            return cls(json.loads((folder / "steps.json").read_text(encoding="utf-8")), weights)
+
+    def forward(self, images):  # pylint: disable=arguments-differ
+        values = {self.steps[0]["inputs"][0]: images}
+        for step, layer in zip(self.steps, self.layers):
+            values[step["output"]] = layer(*[values[name] for name in step["inputs"]])
+        return values[self.steps[-1]["output"]]
