@@ -1,7 +1,9 @@
 // Pooling of channels-last images: the inner loop runs over channels and vectorises. Sums are float
 // whatever the images' type.
+#include <cstring>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "caffe/cpu/kernels/channels_last.hpp"
 #include "caffe/cpu/parallel.hpp"
@@ -11,14 +13,25 @@
 namespace caffe::cpu {
 namespace {
 
+// Channels whose results stay in registers while a window is read. Vectors, not loops: compilers
+// make branches of a loop that keeps the larger one of two.
+constexpr int64_t kLanes = 16;
+template <typename E>
+struct VectorOf {
+  typedef E type __attribute__((vector_size(kLanes * sizeof(E))));  // NOLINT: `using` takes none
+};
+template <typename E>
+using Vector = typename VectorOf<E>::type;
+
 // What values of T are compared by. NaN is above nothing; the lowest finite number is where a
-// maximum begins, so that nothing is below it either.
+// maximum begins, so that nothing is below it either. Vectors are changed in place, because how a
+// function returns them depends on the processor.
 template <typename T>
 struct Order {
   using Key = float;
-  static Key KeyOf(float x) { return x; }
-  static float ValueOf(Key key) { return key; }
   static constexpr Key kLowest = -std::numeric_limits<float>::max();
+  static void ToKeys(Vector<Key>&) {}
+  static void ToValues(Vector<Key>&) {}
 };
 // Sign and magnitude as a whole number, of which a vector holds twice as many as of floats.
 template <typename T>
@@ -27,62 +40,163 @@ requires(sizeof(T) == 2) struct Order<T> {
   static constexpr int16_t kInfinity = std::is_same_v<T, float16> ? 0x7c00 : 0x7f80;
   static constexpr Key kLowest = -(kInfinity - 1);
 
-  static Key KeyOf(T x) {
-    const auto bits = static_cast<int16_t>(x.bits);
-    const auto magnitude = static_cast<int16_t>(bits & 0x7fff);
-    const auto key = static_cast<Key>(bits < 0 ? -magnitude : magnitude);
-    return magnitude > kInfinity ? std::numeric_limits<Key>::min() : key;
+  [[gnu::always_inline]] static void ToKeys(Vector<Key>& bits) {
+    const Vector<Key> magnitude = bits & 0x7fff;
+    const Vector<Key> signed_keys = bits < 0 ? -magnitude : magnitude;
+    bits = magnitude > kInfinity ? Vector<Key>{} + std::numeric_limits<Key>::min() : signed_keys;
   }
-  static T ValueOf(Key key) {
-    T value;
-    value.bits = static_cast<uint16_t>(key < 0 ? 0x8000 | -key : key);
-    return value;
+  [[gnu::always_inline]] static void ToValues(Vector<Key>& keys) {
+    keys = keys < 0 ? -keys | std::numeric_limits<Key>::min() : keys;
   }
 };
+
+// At most kLanes elements.
+template <typename E, typename V>
+[[gnu::always_inline]] inline void Load(const E* from, int64_t lanes, V& to) {
+  static_assert(sizeof(V) == kLanes * sizeof(E));
+  std::memcpy(&to, from, lanes == kLanes ? sizeof(V) : lanes * sizeof(E));
+}
+template <typename E, typename V>
+[[gnu::always_inline]] inline void StoreLanes(const V& from, int64_t lanes, E* to) {
+  static_assert(sizeof(V) == kLanes * sizeof(E));
+  std::memcpy(static_cast<void*>(to), &from, lanes == kLanes ? sizeof(V) : lanes * sizeof(E));
+}
 
 // Winners, counted in a type as wide as the keys where their numbers are small.
 template <typename T, typename M>
 using Place = std::conditional_t<sizeof(T) == 2 && sizeof(M) == 1, int16_t, int32_t>;
 
-template <typename T, typename P>
-CAFFE_CPU_CLONES void MaxStep(const T* x, P where, typename Order<T>::Key* best, P* winners,
-                              int64_t channels) {
-  for (int64_t c = 0; c < channels; ++c) {
-    const auto key = Order<T>::KeyOf(x[c]);
-    const bool wins = key > best[c];
-    best[c] = wins ? key : best[c];
-    winners[c] = wins ? where : winners[c];
-  }
-}
-template <typename T>
-CAFFE_CPU_CLONES void MaxStep(const T* x, typename Order<T>::Key* best, int64_t channels) {
-  for (int64_t c = 0; c < channels; ++c) {
-    const auto key = Order<T>::KeyOf(x[c]);
-    best[c] = key > best[c] ? key : best[c];
-  }
-}
-template <typename T>
-CAFFE_CPU_CLONES void StoreBest(const typename Order<T>::Key* best, T* y, int64_t channels) {
-  for (int64_t c = 0; c < channels; ++c) y[c] = Order<T>::ValueOf(best[c]);
-}
-template <typename P, typename M>
-CAFFE_CPU_CLONES void StoreWinners(const P* winners, M* mask, int64_t channels) {
-  for (int64_t c = 0; c < channels; ++c) mask[c] = static_cast<M>(winners[c]);
-}
-template <typename T>
-CAFFE_CPU_CLONES void AddStep(const T* x, float factor, float* sums, int64_t channels) {
-  for (int64_t c = 0; c < channels; ++c) sums[c] += factor * static_cast<float>(x[c]);
-}
-// sums += dy where this position was the winner.
+// A mask that nobody wants.
+struct NoMask {};
+
+// Rows and columns of places that are read together: the pixels of a window, or the windows that
+// cover a pixel. Steps are elements from row to row and from place to place; `code` is how masks
+// name the first place, and what it grows by likewise.
+struct Places {
+  int64_t channels, rows, columns;
+  int64_t row_step, step;
+  int code, code_row, code_step;
+};
+
 template <typename T, typename M>
-CAFFE_CPU_CLONES void AddWinners(const M* mask, M where, const T* dy, float* sums,
-                                 int64_t channels) {
-  for (int64_t c = 0; c < channels; ++c)
-    sums[c] += mask[c] == where ? static_cast<float>(dy[c]) : 0.0f;
+[[gnu::always_inline]] inline void MaxOfLanes(const T* x, const Places& pixels, int none,
+                                              int64_t lanes, T* y, M* mask) {
+  using P = Place<T, M>;
+  constexpr bool kWantsMask = !std::is_same_v<M, NoMask>;
+  Vector<typename Order<T>::Key> best{}, key{};
+  best += Order<T>::kLowest;
+  Vector<P> winners = Vector<P>{} + static_cast<P>(none);
+  for (int64_t h = 0; h < pixels.rows; ++h) {
+    for (int64_t w = 0; w < pixels.columns; ++w) {
+      Load(x + h * pixels.row_step + w * pixels.step, lanes, key);
+      Order<T>::ToKeys(key);
+      const auto wins = key > best;
+      best = wins ? key : best;
+      if constexpr (kWantsMask) {
+        const P where = static_cast<P>(pixels.code + h * pixels.code_row + w * pixels.code_step);
+        winners = __builtin_convertvector(wins, Vector<P>) ? Vector<P>{} + where : winners;
+      }
+    }
+  }
+  Order<T>::ToValues(best);
+  StoreLanes(best, lanes, y);
+  if constexpr (kWantsMask) {
+    const Vector<M> places = __builtin_convertvector(winners, Vector<M>);
+    StoreLanes(places, lanes, mask);
+  }
+}
+
+// All channels of one window. `none`: what the mask says of an empty one.
+template <typename T, typename M>
+CAFFE_CPU_CLONES void MaxOfWindow(const T* x, const Places& pixels, int none, T* y, M* mask) {
+  const int64_t channels = pixels.channels;
+  const auto mask_at = [mask](int64_t c) { return mask == nullptr ? mask : mask + c; };
+  int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes)
+    MaxOfLanes(x + c, pixels, none, kLanes, y + c, mask_at(c));
+  if (c < channels) MaxOfLanes(x + c, pixels, none, channels - c, y + c, mask_at(c));
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void MeanOfLanes(const T* x, const Places& pixels, float share,
+                                               int64_t lanes, T* y) {
+  float sums[kLanes] = {};
+  for (int64_t h = 0; h < pixels.rows; ++h) {
+    for (int64_t w = 0; w < pixels.columns; ++w) {
+      const T* const pixel = x + h * pixels.row_step + w * pixels.step;
+      for (int64_t c = 0; c < lanes; ++c) sums[c] += share * static_cast<float>(pixel[c]);
+    }
+  }
+  for (int64_t c = 0; c < lanes; ++c) y[c] = T(sums[c]);
 }
 template <typename T>
-CAFFE_CPU_CLONES void Store(const float* sums, T* y, int64_t channels) {
-  for (int64_t c = 0; c < channels; ++c) y[c] = T(sums[c]);
+CAFFE_CPU_CLONES void MeanOfWindow(const T* x, const Places& pixels, float share, T* y) {
+  const int64_t channels = pixels.channels;
+  int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) MeanOfLanes(x + c, pixels, share, kLanes, y + c);
+  if (c < channels) MeanOfLanes(x + c, pixels, share, channels - c, y + c);
+}
+
+// sums += dy where the mask names this place.
+template <typename T, typename M>
+[[gnu::always_inline]] inline void AddWinners(const M* mask, M where, const T* dy, int64_t lanes,
+                                              Vector<float>& sums) {
+  Vector<M> winners{};
+  Load(mask, lanes, winners);
+  float values[kLanes] = {};
+  for (int64_t c = 0; c < lanes; ++c) values[c] = static_cast<float>(dy[c]);
+  Vector<float> given{};
+  Load(values, kLanes, given);
+  const auto wins = __builtin_convertvector(winners == where, Vector<int32_t>);
+  sums += wins ? given : Vector<float>{};
+}
+template <typename T, typename M>
+[[gnu::always_inline]] inline void MaxGradOfLanes(const M* mask, const T* dy, const Places& windows,
+                                                  int64_t lanes, T* dx) {
+  Vector<float> sums{};
+  for (int64_t h = 0; h < windows.rows; ++h) {
+    for (int64_t w = 0; w < windows.columns; ++w) {
+      const int64_t at = h * windows.row_step + w * windows.step;
+      const int where =
+          static_cast<int>(windows.code + h * windows.code_row + w * windows.code_step);
+      AddWinners(mask + at, static_cast<M>(where), dy + at, lanes, sums);
+    }
+  }
+  for (int64_t c = 0; c < lanes; ++c) dx[c] = T(sums[c]);
+}
+// All channels of one pixel.
+template <typename T, typename M>
+CAFFE_CPU_CLONES void MaxGradOfPixel(const M* mask, const T* dy, const Places& windows, T* dx) {
+  const int64_t channels = windows.channels;
+  int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes)
+    MaxGradOfLanes(mask + c, dy + c, windows, kLanes, dx + c);
+  if (c < channels) MaxGradOfLanes(mask + c, dy + c, windows, channels - c, dx + c);
+}
+
+// `shares`: 1 / size of each window; those of the next row are `outputs` further.
+template <typename T>
+[[gnu::always_inline]] inline void MeanGradOfLanes(const T* dy, const Places& windows,
+                                                   const float* shares, int64_t outputs,
+                                                   int64_t lanes, T* dx) {
+  float sums[kLanes] = {};
+  for (int64_t h = 0; h < windows.rows; ++h) {
+    for (int64_t w = 0; w < windows.columns; ++w) {
+      const T* const given = dy + h * windows.row_step + w * windows.step;
+      const float share = shares[h * outputs + w];
+      for (int64_t c = 0; c < lanes; ++c) sums[c] += share * static_cast<float>(given[c]);
+    }
+  }
+  for (int64_t c = 0; c < lanes; ++c) dx[c] = T(sums[c]);
+}
+template <typename T>
+CAFFE_CPU_CLONES void MeanGradOfPixel(const T* dy, const Places& windows, const float* shares,
+                                      int64_t outputs, T* dx) {
+  const int64_t channels = windows.channels;
+  int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes)
+    MeanGradOfLanes(dy + c, windows, shares, outputs, kLanes, dx + c);
+  if (c < channels) MeanGradOfLanes(dy + c, windows, shares, outputs, channels - c, dx + c);
 }
 
 // Calls fn(n, h) for each row of each image, over threads.
@@ -93,6 +207,15 @@ void ForEachRow(const Shape& shape, const Fn& fn) {
   });
 }
 
+// Reading a shape checks the axis, which takes as long as a small window.
+struct Extents {
+  int64_t channels, height, width;
+  explicit Extents(const Shape& shape) : channels(shape[1]), height(shape[2]), width(shape[3]) {}
+  int64_t Offset(int64_t n, int64_t h, int64_t w) const {
+    return ((n * height + h) * width + w) * channels;
+  }
+};
+
 // Calls fn(TypeTag<M>{}) with the type of a mask.
 template <typename Fn>
 void VisitMask(DType dtype, const Fn& fn) {
@@ -101,53 +224,46 @@ void VisitMask(DType dtype, const Fn& fn) {
   fn(TypeTag<float>{});
 }
 
-// Some channels of one window; `mask` is null where nobody wants one.
-template <typename T, typename M>
-void MaxOfWindow(const T* image, int64_t channels, const ops::MaskCode& code, int64_t oh,
-                 int64_t ow, const ops::PoolWindow& rows, const ops::PoolWindow& columns,
-                 int64_t count, T* y, M* mask) {
-  using P = Place<T, M>;
-  typename Order<T>::Key best[kChannelBlock];
-  P winners[kChannelBlock];
-  std::fill_n(best, count, Order<T>::kLowest);
-  if (mask != nullptr) std::fill_n(winners, count, static_cast<P>(code.none()));
-  for (int64_t h = rows.begin; h < rows.end; ++h) {
-    for (int64_t w = columns.begin; w < columns.end; ++w) {
-      const T* pixel = image + (h * code.width + w) * channels;
-      if (mask == nullptr) {
-        MaxStep(pixel, best, count);
-      } else {
-        MaxStep(pixel, static_cast<P>(code.At(oh, ow, h, w)), best, winners, count);
-      }
+// Calls fn(pixels, size before it is clipped, offset of its first pixel, offset of its result) for
+// each window.
+template <typename Fn>
+void ForEachWindow(const ops::PoolGeometry& geometry, const ops::MaskCode& code,
+                   const TensorView& x, const TensorView& y, const Fn& fn) {
+  const Extents in(x.shape), out(y.shape);
+  ForEachRow(y.shape, [&](int64_t n, int64_t oh) {
+    const ops::PoolWindow rows = ops::WindowAt(geometry, 0, in.height, oh);
+    for (int64_t ow = 0; ow < out.width; ++ow) {
+      const ops::PoolWindow columns = ops::WindowAt(geometry, 1, in.width, ow);
+      const Places pixels{.channels = in.channels,
+                          .rows = rows.end - rows.begin,
+                          .columns = columns.end - columns.begin,
+                          .row_step = in.width * in.channels,
+                          .step = in.channels,
+                          .code = code.At(oh, ow, rows.begin, columns.begin),
+                          .code_row = code.At(oh, ow, 1, 0) - code.At(oh, ow, 0, 0),
+                          .code_step = 1};
+      fn(pixels, rows.size * columns.size, in.Offset(n, rows.begin, columns.begin),
+         out.Offset(n, oh, ow));
     }
-  }
-  StoreBest(best, y, count);
-  if (mask != nullptr) StoreWinners(winners, mask, count);
+  });
 }
 
 // `masks` is null where nobody wants one.
 template <typename T, typename M>
 void MaxPool(const ops::MaxPool& op, const TensorView& x, const TensorView& y, M* masks) {
-  const int64_t channels = x.shape[1], height = x.shape[2], width = x.shape[3];
-  const ops::MaskCode code(op.geometry, width, kDTypeOf<M>);
-  ForEachRow(y.shape, [&](int64_t n, int64_t oh) {
-    const ops::PoolWindow rows = ops::WindowAt(op.geometry, 0, height, oh);
-    for (int64_t ow = 0; ow < y.shape[3]; ++ow) {
-      const ops::PoolWindow columns = ops::WindowAt(op.geometry, 1, width, ow);
-      const int64_t pixel = ((n * y.shape[2] + oh) * y.shape[3] + ow) * channels;
-      ForEachChannelBlock(channels, [&](int64_t first, int64_t count) {
-        const int64_t at = pixel + first;
-        MaxOfWindow(x.as<const T>() + n * height * width * channels + first, channels, code, oh, ow,
-                    rows, columns, count, y.as<T>() + at, masks == nullptr ? masks : masks + at);
-      });
-    }
-  });
+  const ops::MaskCode code(op.geometry, x.shape[3],
+                           std::is_same_v<M, uint8_t> ? DType::kUInt8 : DType::kFloat);
+  ForEachWindow(op.geometry, code, x, y,
+                [&](const Places& pixels, int64_t, int64_t from, int64_t to) {
+                  MaxOfWindow(x.as<const T>() + from, pixels, code.none(), y.as<T>() + to,
+                              masks == nullptr ? masks : masks + to);
+                });
 }
 
 template <typename T>
 void MaxPool(const ops::MaxPool& op, const KernelContext& ctx) {
   if (!ctx.has_output(1)) {
-    MaxPool<T, float>(op, ctx.input(0), ctx.output(0), nullptr);
+    MaxPool<T, NoMask>(op, ctx.input(0), ctx.output(0), nullptr);
     return;
   }
   VisitMask(ctx.output(1).dtype, [&]<typename M>(TypeTag<M>) {
@@ -158,25 +274,11 @@ void MaxPool(const ops::MaxPool& op, const KernelContext& ctx) {
 template <typename T>
 void AvePool(const ops::AvePool& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
-  const int64_t channels = x.shape[1], height = x.shape[2], width = x.shape[3];
-  ForEachRow(y.shape, [&](int64_t n, int64_t oh) {
-    const ops::PoolWindow rows = ops::WindowAt(op.geometry, 0, height, oh);
-    for (int64_t ow = 0; ow < y.shape[3]; ++ow) {
-      const ops::PoolWindow columns = ops::WindowAt(op.geometry, 1, width, ow);
-      const float share = 1.0f / static_cast<float>(rows.size * columns.size);
-      const int64_t at = ((n * y.shape[2] + oh) * y.shape[3] + ow) * channels;
-      ForEachChannelBlock(channels, [&](int64_t first, int64_t count) {
-        float sums[kChannelBlock] = {};
-        for (int64_t h = rows.begin; h < rows.end; ++h) {
-          for (int64_t w = columns.begin; w < columns.end; ++w) {
-            const int64_t pixel = ((n * height + h) * width + w) * channels;
-            AddStep(x.as<const T>() + pixel + first, share, sums, count);
-          }
-        }
-        Store(sums, y.as<T>() + at + first, count);
-      });
-    }
-  });
+  ForEachWindow(op.geometry, {op.geometry, x.shape[3], DType::kFloat}, x, y,
+                [&](const Places& pixels, int64_t size, int64_t from, int64_t to) {
+                  MeanOfWindow(x.as<const T>() + from, pixels, 1.0f / static_cast<float>(size),
+                               y.as<T>() + to);
+                });
 }
 
 // Output positions [begin, end) along one axis whose windows may cover input position `at`.
@@ -190,63 +292,61 @@ struct Covering {
   }
 };
 
-// A window that covers a pixel.
-struct Cover {
-  int64_t oh, ow;  // whose it is
-  int64_t h, w;    // the pixel
-};
-
-// dx of each pixel is the sum of what the windows that cover it give: add(offset in dy, channels,
-// Cover, sums).
-template <typename T, typename Fn>
-void GatherFromWindows(const ops::PoolGeometry& geometry, const TensorView& dy,
-                       const KernelContext& ctx, const Fn& add) {
-  const TensorView& dx = ctx.output(0);
-  const int64_t channels = dx.shape[1], height = dx.shape[2], width = dx.shape[3];
+// Calls fn(windows, the first one's number in an image, its offset in dy, the pixel's offset) for
+// each pixel with the windows that may cover it. dx of the pixel is the sum of what they give.
+template <typename Fn>
+void ForEachPixel(const ops::PoolGeometry& geometry, const ops::MaskCode& code,
+                  const TensorView& dy, const TensorView& dx, const Fn& fn) {
+  const Extents in(dx.shape), out(dy.shape);
   ForEachRow(dx.shape, [&](int64_t n, int64_t h) {
-    const Covering rows(geometry, 0, dy.shape[2], h);
-    for (int64_t w = 0; w < width; ++w) {
-      const Covering columns(geometry, 1, dy.shape[3], w);
-      T* const pixel = dx.as<T>() + ((n * height + h) * width + w) * channels;
-      ForEachChannelBlock(channels, [&](int64_t first, int64_t count) {
-        float sums[kChannelBlock] = {};
-        for (int64_t oh = rows.begin; oh < rows.end; ++oh) {
-          for (int64_t ow = columns.begin; ow < columns.end; ++ow) {
-            const int64_t at = ((n * dy.shape[2] + oh) * dy.shape[3] + ow) * channels + first;
-            add(at, count, Cover{oh, ow, h, w}, sums);
-          }
-        }
-        Store(sums, pixel + first, count);
-      });
+    const Covering rows(geometry, 0, out.height, h);
+    for (int64_t w = 0; w < in.width; ++w) {
+      const Covering columns(geometry, 1, out.width, w);
+      const int first = code.At(0, 0, h, w);
+      const Places windows{.channels = out.channels,
+                           .rows = rows.end - rows.begin,
+                           .columns = columns.end - columns.begin,
+                           .row_step = out.width * out.channels,
+                           .step = out.channels,
+                           .code = code.At(rows.begin, columns.begin, h, w),
+                           .code_row = code.At(1, 0, h, w) - first,
+                           .code_step = code.At(0, 1, h, w) - first};
+      fn(windows, rows.begin * out.width + columns.begin, out.Offset(n, rows.begin, columns.begin),
+         in.Offset(n, h, w));
     }
   });
 }
 
 template <typename T>
 void MaxPoolGrad(const ops::MaxPoolGrad& op, const KernelContext& ctx) {
-  const TensorView& mask = ctx.input(0);
-  const T* dy = ctx.input(1).as<const T>();
-  const ops::MaskCode code(op.geometry, ctx.output(0).shape[3], mask.dtype);
+  const TensorView &mask = ctx.input(0), &dy = ctx.input(1), &dx = ctx.output(0);
+  const ops::MaskCode code(op.geometry, dx.shape[3], mask.dtype);
   VisitMask(mask.dtype, [&]<typename M>(TypeTag<M>) {
-    GatherFromWindows<T>(op.geometry, ctx.input(1), ctx,
-                         [&](int64_t at, int64_t channels, const Cover& cover, float* sums) {
-                           const int where = code.At(cover.oh, cover.ow, cover.h, cover.w);
-                           AddWinners(mask.as<const M>() + at, static_cast<M>(where), dy + at, sums,
-                                      channels);
-                         });
+    ForEachPixel(op.geometry, code, dy, dx,
+                 [&](const Places& windows, int64_t, int64_t from, int64_t to) {
+                   MaxGradOfPixel(mask.as<const M>() + from, dy.as<const T>() + from, windows,
+                                  dx.as<T>() + to);
+                 });
   });
 }
 
 template <typename T>
 void AvePoolGrad(const ops::AvePoolGrad& op, const KernelContext& ctx) {
-  const T* dy = ctx.input(0).as<const T>();
-  const int64_t height = ctx.output(0).shape[2], width = ctx.output(0).shape[3];
-  GatherFromWindows<T>(op.geometry, ctx.input(0), ctx,
-                       [&](int64_t at, int64_t channels, const Cover& cover, float* sums) {
-                         const int64_t size = ops::WindowAt(op.geometry, 0, height, cover.oh).size *
-                                              ops::WindowAt(op.geometry, 1, width, cover.ow).size;
-                         AddStep(dy + at, 1.0f / static_cast<float>(size), sums, channels);
-                       });
+  const TensorView &dy = ctx.input(0), &dx = ctx.output(0);
+  const int64_t outputs = dy.shape[3];
+  std::vector<float> shares;
+  for (int64_t oh = 0; oh < dy.shape[2]; ++oh) {
+    const int64_t rows = ops::WindowAt(op.geometry, 0, dx.shape[2], oh).size;
+    for (int64_t ow = 0; ow < dy.shape[3]; ++ow) {
+      const int64_t columns = ops::WindowAt(op.geometry, 1, dx.shape[3], ow).size;
+      shares.push_back(1.0f / static_cast<float>(rows * columns));
+    }
+  }
+  ForEachPixel(op.geometry, {op.geometry, dx.shape[3], DType::kFloat}, dy, dx,
+               [&](const Places& windows, int64_t first, int64_t from, int64_t to) {
+                 MeanGradOfPixel(dy.as<const T>() + from, windows, shares.data() + first, outputs,
+                                 dx.as<T>() + to);
+               });
 }
 
 constexpr auto kMaxPool = []<typename T>(TypeTag<T>, const auto& op, const KernelContext& ctx) {
