@@ -219,7 +219,7 @@ TEST_F(QuantizeTest, LooksThroughDropoutInPlace) {
             PoolLayer("p", "a", "pool: AVE global_pooling: true") + LayerOn("Dropout", "p") +
             ProductLayer("ip", "p"),
         {"Reorder(float) int8", "Conv, relu(int8) uint8", "AvePool(uint8) uint8",
-         "Reorder(uint8) uint8", "View(uint8) uint8", "Gemm(uint8) float"});
+         "View(uint8) uint8", "Reorder(uint8) uint8", "Gemm(uint8) float"});
 }
 
 TEST_F(QuantizeTest, TakesLimitsIn) {

@@ -38,7 +38,7 @@ class DropoutLayer final : public Layer {
     if (phase() == TRAIN && ratio_ > 0) {
       graph.Emit(ops::Dropout{.ratio = ratio_, .stream = StreamOf(name())}, {from}, {to});
     } else {
-      graph.Emit(ops::View{}, {from}, {to});
+      graph.Emit(ops::View{.keeps_shape = true}, {from}, {to});
     }
   }
 

@@ -18,7 +18,7 @@ class SplitLayer final : public Layer {
 
   void EmitForward(GraphBuilder& graph) const override {
     for (int i = 0; i < graph.num_tops(); ++i) {
-      graph.Emit(ops::View{}, {graph.bottom(0)}, {graph.top(i)});
+      graph.Emit(ops::View{.keeps_shape = true}, {graph.bottom(0)}, {graph.top(i)});
     }
   }
 

@@ -24,11 +24,14 @@ struct Reorder {
   static constexpr std::string_view kName = "Reorder";
 };
 
-// (x) -> (y):  y has x's elements in x's order and another shape.
+// (x) -> (y):  y has x's elements in x's order, in another shape or, where `keeps_shape`, in x's and
+// then in any layout.
 struct View {
   static constexpr std::string_view kName = "View";
   static constexpr bool kIsView = true;
   static constexpr bool kInPlace = true;
+  bool keeps_shape = false;
+  LayoutRule layout_rule() const { return keeps_shape ? kFollowFirstInput : LayoutRule{}; }
 };
 
 // () -> (y):  y = value.

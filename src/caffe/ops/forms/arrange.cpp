@@ -13,7 +13,7 @@ CAFFE_FIELDS(Crop, offsets)
 CAFFE_NO_FIELDS(Gather)
 CAFFE_FIELDS(Concat, axis, in_place)
 CAFFE_FIELDS(SliceOf, axis, offset, in_place)
-CAFFE_NO_FIELDS(View)
+CAFFE_FIELDS(View, keeps_shape)
 CAFFE_NO_FIELDS(Reorder)
 CAFFE_NO_FIELDS(Cast)
 
@@ -107,8 +107,15 @@ static void CheckOperands(const SliceOf& op, const OperandCheck& check) {
           " begins at ", op.offset, " of axis ", op.axis, " of ", x.shape);
 }
 
-static void CheckOperands(const View&, const OperandCheck& check) {
-  OperandCheck::SameCount(OnlyPlainInput(check).count(), check.output().count());
+static void CheckOperands(const View& op, const OperandCheck& check) {
+  const TensorDesc &x = OnlyInput(check), &y = check.output();
+  OperandCheck::SameCount(x.count(), y.count());
+  OperandCheck::SameLayout(x, y);
+  if (op.keeps_shape) {
+    OperandCheck::SameShape(x, y);
+  } else {
+    OperandCheck::IsPlain(x);
+  }
 }
 
 static void CheckConversion(const OperandCheck& check) {

@@ -1,0 +1,49 @@
+// What only hands an image on, in another layout than Caffe's, too.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "caffe/graph/graph.hpp"
+#include "caffe/net.hpp"
+#include "caffe/ops/convert.hpp"
+#include "tests/support/net_of.hpp"
+
+namespace caffe {
+namespace {
+
+constexpr char kConv[] =
+    " type: 'Convolution' convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: "
+    "'xavier' } } }";
+
+std::string Between(const std::string& layer, const std::string& top) {
+  return "layer { name: 'data' type: 'Input' top: 'data' input_param { shape { dim: 1 dim: 8 dim: "
+         "9 "
+         "dim: 9 } } } layer { name: 'a' bottom: 'data' top: 'a'" +
+         std::string(kConv) + layer + " layer { name: 'b' bottom: '" + top + "' top: 'b'" + kConv;
+}
+
+int64_t Reorders(const Net& net) {
+  return std::ranges::count_if(net.graph().ScheduledNodes(), [](const Node* node) {
+    return node->op.As<ops::Reorder>() != nullptr;
+  });
+}
+
+// One before the first convolution; the last one writes in the layout of Caffe.
+TEST(ViewLayoutTest, DropoutOfInferenceTakesAnyLayout) {
+  const Net net(
+      testing::ParseNet("state { phase: TEST } " +
+                        Between("layer { name: 'd' type: 'Dropout' bottom: 'a' top: 'a' }", "a")),
+      {.keep_all = false, .with_backward = false});
+  EXPECT_EQ(Reorders(net), 1);
+}
+
+TEST(ViewLayoutTest, SplitTakesAnyLayout) {
+  const Net net(
+      testing::ParseNet("state { phase: TEST } " +
+                        Between("layer { name: 's' type: 'Split' bottom: 'a' top: 's' }", "s")),
+      {.keep_all = false, .with_backward = false});
+  EXPECT_EQ(Reorders(net), 1);
+}
+
+}  // namespace
+}  // namespace caffe
