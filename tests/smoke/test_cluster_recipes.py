@@ -18,7 +18,7 @@ from google.protobuf import text_format
 from caffe.proto import caffe_pb2
 from conftest import BINARIES, PACKAGE, ROOT
 from ranks import environment, finish, free_port, mpirun, start
-from test_ranks import bytes_of, hosts_in_namespaces  # noqa: F401 # pylint: disable=unused-import
+from test_ranks import KINDS, bytes_of, hosts_in_namespaces  # noqa: F401 # pylint: disable=unused-import
 
 RECIPES = ROOT / "examples" / "clusters"
 SCRIPTS = sorted([*RECIPES.rglob("*.sh"), *RECIPES.rglob("*.sbatch"), ROOT / "tests" / "smoke" / "slurm_cluster.sh"])
@@ -122,6 +122,29 @@ def test_mpirun_on_several_machines(folder, expected, machines):
     said = run_recipe(folder, command, OMPI_MCA_plm_rsh_agent=str(agent))
     assert "Optimization Done." in said
     assert trained(folder) == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mpi_between_machines_makes_the_bytes_of_threads(kind, folder, machines, run, solver):
+    """Gradients by TCP and by MPI, two ranks and four on two machines."""
+    mpirun(2)
+    agent = folder / "agent.sh"
+    agent.write_text("#!/bin/sh\nshift\nexec " + shlex.join(machines(2, "node2", "sh", "-c")) + ' "$*"\n')
+    agent.chmod(0o755)
+    for ranks in (2, 4) if kind == "sgd" else (2,):
+        path = solver("threads", max_iter=20, **KINDS[kind])
+        done = run(BINARIES / "caffe", "train", f"-solver={path}", f"-workers={ranks}",
+                   env=environment(folder, OMP_NUM_THREADS=str(ranks)))
+        assert done.returncode == 0, done.stderr
+        path = solver("ranks", max_iter=20, **KINDS[kind])
+        for transport in ("tcp", "mpi"):
+            run_recipe(folder, machines(1, "node1", "mpirun", "-host", f"node1:{ranks // 2},node2:{ranks // 2}", "-np", str(ranks),
+                                        "-x", "CAFFE_SECRET", "-x", "PATH", "-x", "OMP_NUM_THREADS", str(BINARIES / "caffe"), "train",
+                                        f"-solver={path}", f"-transport={transport}"),
+                       OMPI_MCA_plm_rsh_agent=str(agent), CAFFE_SECRET=SECRET)
+            trained_by_ranks = folder / "ranks_iter_20.caffemodel"
+            assert trained_by_ranks.read_bytes() == (folder / "threads_iter_20.caffemodel").read_bytes(), transport
+            trained_by_ranks.unlink()
 
 
 def test_python_under_mpirun(folder, expected):
