@@ -6,6 +6,7 @@
 #include "caffe/cpu/half_rows.hpp"
 #include "caffe/cpu/kernels/int8_convert.hpp"
 #include "caffe/cpu/parallel.hpp"
+#include "caffe/cpu/transpose.hpp"
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe::cpu {
@@ -29,40 +30,20 @@ void Cast(const ops::Cast&, const KernelContext& ctx) {
   });
 }
 
-// Transposes a rows x columns matrix in blocks that stay in the first-level cache.
 template <typename From, typename To>
-CAFFE_CPU_CLONES void Transpose(const From* x, int64_t rows, int64_t columns, To* y) {
-  constexpr int64_t kBlock = 16;
-  for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
-    for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
-      const int64_t r1 = std::min(r0 + kBlock, rows), c1 = std::min(c0 + kBlock, columns);
-      for (int64_t r = r0; r < r1; ++r) {
-        for (int64_t c = c0; c < c1; ++c) {
-          if constexpr (std::is_same_v<From, To>) {
-            y[c * rows + r] = x[r * columns + c];
-          } else {
-            y[c * rows + r] = To(static_cast<Accum<From>>(x[r * columns + c]));
-          }
-        }
-      }
-    }
+struct Converted {
+  To operator()(From x) const {
+    if constexpr (std::is_same_v<From, To>) return x;
+    return To(static_cast<Accum<From>>(x));
   }
-}
+};
 
 void Reorder(const ops::Reorder&, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   if (Is8Bit(x.dtype) || Is8Bit(y.dtype)) return ConvertNumbers(x, y);
-  const int64_t items = x.shape[0], channels = x.shape[1], pixels = x.shape.count(2);
-  const bool to_last = y.layout == Layout::kChannelsLast;
-  const int64_t rows = to_last ? channels : pixels, columns = to_last ? pixels : channels;
   VisitFloat(x.dtype, [&]<typename From>(TypeTag<From>) {
     VisitFloat(y.dtype, [&]<typename To>(TypeTag<To>) {
-      ParallelFor(items, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t n = begin; n < end; ++n) {
-          const int64_t offset = n * channels * pixels;
-          Transpose(x.as<const From>() + offset, rows, columns, y.as<To>() + offset);
-        }
-      });
+      TransposeImages<From, To>(x, y, Converted<From, To>{});
     });
   });
 }

@@ -2,6 +2,7 @@
 #include "caffe/cpu/kernels/int8_convert.hpp"
 
 #include "caffe/cpu/kernels/int8.hpp"
+#include "caffe/cpu/transpose.hpp"
 
 namespace caffe::cpu {
 namespace {
@@ -25,21 +26,6 @@ CAFFE_CPU_CLONES void RescaleRange(Rescale<From, To> rescale, const From* x, To*
   for (int64_t i = 0; i < count; ++i) y[i] = rescale(x[i]);
 }
 
-// y, columns x rows, is the transpose of x, in blocks that stay in the first-level cache.
-template <typename From, typename To>
-CAFFE_CPU_CLONES void RescaleTransposed(Rescale<From, To> rescale, const From* x, int64_t rows,
-                                        int64_t columns, To* y) {
-  constexpr int64_t kBlock = 32;
-  for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
-    for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
-      const int64_t r1 = std::min(r0 + kBlock, rows), c1 = std::min(c0 + kBlock, columns);
-      for (int64_t c = c0; c < c1; ++c) {
-        for (int64_t r = r0; r < r1; ++r) y[c * rows + r] = rescale(x[r * columns + c]);
-      }
-    }
-  }
-}
-
 template <typename From, typename To>
 void RescaleTensor(const TensorView& x, const TensorView& y) {
   const Rescale<From, To> rescale{ScaleOf(x) / ScaleOf(y), ScaleOf(x) == ScaleOf(y)};
@@ -51,13 +37,7 @@ void RescaleTensor(const TensorView& x, const TensorView& y) {
     });
     return;
   }
-  const int64_t channels = x.shape[1], pixels = x.shape.count(2), item = channels * pixels;
-  const bool to_last = y.layout == Layout::kChannelsLast;
-  const int64_t rows = to_last ? channels : pixels, columns = to_last ? pixels : channels;
-  ParallelFor(x.shape[0], 1, [&](int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n)
-      RescaleTransposed(rescale, from + n * item, rows, columns, to + n * item);
-  });
+  TransposeImages<From, To>(x, y, rescale);
 }
 
 }  // namespace
