@@ -74,7 +74,7 @@ class CAFFE_EXPORT GraphBuilder {
   bool is_backward_;
   std::vector<Value*> bottom_diffs_;
 
-  friend class LayerLowering;
+  friend class GradientLowering;
 };
 
 }  // namespace caffe

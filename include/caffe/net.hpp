@@ -45,7 +45,8 @@ struct NetOptions {
   // Storage and arithmetic of a net whose definition has no default_* fields; layers' own fields
   // still win.
   Precision precision = FP32;
-  // File of `caffe calibrate`, whose ranges precision INT8 needs; empty: the definition's field.
+  // File of `caffe calibrate`, whose ranges precision INT8 and FAKE_INT8 need; empty: the
+  // definition's field.
   std::string calibration = {};
   // Products of floats keep all their bits, where GPUs would round factors to TF32; results are the
   // same bits on each run. NetParameter's fields of these names switch them on as well.
@@ -156,10 +157,10 @@ class CAFFE_EXPORT Net {
   void ToHDF5(const std::string& file, bool write_diff = false) const;
   // ToProto as a .caffemodel, whole or not at all. Throws IoError.
   void Save(const std::string& file, bool write_diff = false) const;
-  // The forward pass, compiled for the shapes that the inputs have now, with its weights: a file for
-  // the runtime library (cortado/runtime.h), whole or not at all. Throws InvalidArgument for a net
-  // of phase TRAIN or of a GPU, Unsupported, naming the layer, for one that only this library can
-  // run (its data layer, SSD's detections), and IoError.
+  // The forward pass, compiled for the shapes that the inputs have now, with its weights: a file
+  // for the runtime library (cortado/runtime.h), whole or not at all. Throws InvalidArgument for a
+  // net of phase TRAIN or of a GPU, Unsupported, naming the layer, for one that only this library
+  // can run (its data layer, SSD's detections), and IoError.
   void SaveProgram(const std::string& file);
   // What was compiled: upgraded, and filtered by its state. Without weights, unless it came with
   // them.

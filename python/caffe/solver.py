@@ -10,31 +10,31 @@ __all__ = [name + "Solver" for name in _caffe.solver_type_list()]
 
 
 def _class_of(type_name):
-    def __init__(self, solver_file, keep_all=True, precision=None, lenient=False, ranks=None):
-        Solver.__init__(self, solver_file, type_name, keep_all, precision, lenient, ranks)
+    def __init__(self, solver_file, keep_all=True, precision=None, lenient=False, ranks=None, calibration=None):
+        Solver.__init__(self, solver_file, type_name, keep_all, precision, lenient, ranks, calibration)
 
     return type(type_name + "Solver", (Solver,), {
         "__init__": __init__, "__module__": "caffe",
-        "__doc__": f"{type_name}Solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=None): trains by the rule "
-                   f"{type_name}, whatever the file's `type`."})
+        "__doc__": f"{type_name}Solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=None, calibration=None): trains by "
+                   f"the rule {type_name}, whatever the file's `type`."})
 
 
 globals().update({name + "Solver": _class_of(name) for name in _caffe.solver_type_list()})
 
 
-def get_solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=None):
+def get_solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=None, calibration=None):
     """The solver of a solver prototxt: an object of the class that its `type` names.
 
     keep_all=False trains by the plan of `caffe train`: faster and in a fraction of the memory, but only inputs, outputs and
-    parameters can be read between steps. precision: "fp32", "fp16", "bf16" or "fp64" instead of the file's, as the program's
-    -precision. lenient: leave out, with a warning each, fields that are not Caffe's and layers of unknown type.
+    parameters can be read between steps. precision: "fp32", "fp16", "bf16", "fp64" or "fake_int8" instead of the file's, as the
+    program's -precision; calibration: the file of caffe calibrate that "fake_int8" needs. lenient: leave out, with a warning each, fields that are not Caffe's and layers of unknown type.
     ranks: True trains together with the other processes that mpirun, srun or torchrun has started (docs/clusters.md), which
     make the same calls, each on the CPU or each on its set_device(); alone where there are none. None warns of them, False
     does not.
     """
     # Of an unknown type, Solver itself says which there are.
     own_class = globals().get(_caffe._solver_type(solver_file, lenient) + "Solver", Solver)
-    return own_class(solver_file, keep_all=keep_all, precision=precision, lenient=lenient, ranks=ranks)
+    return own_class(solver_file, keep_all=keep_all, precision=precision, lenient=lenient, ranks=ranks, calibration=calibration)
 
 
 def _param(self):

@@ -89,14 +89,17 @@ void WarnOfSingles(const std::optional<RankOptions>& ranks) {
 
 std::shared_ptr<OwnedSolver> BuildSolver(const py::object& file, const std::string& type,
                                          bool keep_all, const std::optional<std::string>& precision,
-                                         bool lenient, std::optional<bool> ranks) {
+                                         bool lenient, std::optional<bool> ranks,
+                                         const py::object& calibration) {
   const std::string name = PathOf(file);
+  const std::string ranges = calibration.is_none() ? "" : PathOf(calibration);
   const py::gil_scoped_release release;
   CheckReadable(name);
   const LenientReading reading(lenient);
   SolverParameter param = ReadSolverText(name);
   if (!type.empty()) param.set_type(type);
   if (precision) param.set_precision(PrecisionOf(*precision));
+  if (!ranges.empty()) param.set_calibration(ranges);
   SolverOptions options{.keep_all = keep_all, .file = name, .lenient = lenient};
   if (ranks == false) return std::make_shared<OwnedSolver>(param, options, 0);
   const std::optional<RankOptions> launched = RanksFromEnvironment();
@@ -225,7 +228,7 @@ Precision PrecisionOf(std::string name) {
                  [](unsigned char c) { return std::toupper(c); });
   Precision precision = FP32;
   Require(Precision_Parse(name, &precision), "precision is '", name,
-          "'; use 'fp32', 'fp16', 'bf16', 'fp64' or 'int8'");
+          "'; use 'fp32', 'fp16', 'bf16', 'fp64', 'int8' or 'fake_int8'");
   return precision;
 }
 
@@ -244,14 +247,16 @@ void BindSolver(py::module_& module) {
       .def(
           py::init(&BuildSolver), py::arg("solver_file"), py::arg("type") = "",
           py::arg("keep_all") = true, py::arg("precision") = py::none(), py::arg("lenient") = false,
-          py::arg("ranks") = py::none(),
+          py::arg("ranks") = py::none(), py::arg("calibration") = py::none(),
           "type: instead of the file's. keep_all: every blob can be read between steps; False "
           "trains by the plan of `caffe train`, with fused steps and reused memory, where only "
-          "inputs, outputs and parameters can be read. precision: 'fp32', 'fp16', 'bf16' or 'fp64' "
-          "instead of the file's. lenient: leave out, with a warning each, fields that are not "
+          "inputs, outputs and parameters can be read. precision: 'fp32', 'fp16', 'bf16', 'fp64' "
+          "or 'fake_int8' instead of the file's. lenient: leave out, with a warning each, fields "
+          "that are not "
           "Caffe's and layers of unknown type. ranks: True trains together with the other "
           "processes that mpirun, srun or torchrun has started; without it, that there are some is "
-          "a warning, which False leaves out.")
+          "a warning, which False leaves out. calibration: the file of caffe calibrate that "
+          "'fake_int8' needs.")
       .def_property_readonly("rank", Method<OwnedSolver>(&OwnedSolver::rank),
                              "Of this process among those that train together; 0 alone.")
       .def_property_readonly("net", Method<OwnedSolver>(&Solver::shared_net),

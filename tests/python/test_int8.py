@@ -67,7 +67,7 @@ def test_says_what_is_wrong(files, tmp_path):
         caffe.Net(definition, caffe.TEST, precision="int8")
     with pytest.raises(caffe.InvalidArgument, match="the net's is TRAIN"):
         caffe.Net(definition, caffe.TRAIN, precision="int8", calibration=ranges)
-    with pytest.raises(caffe.InvalidArgument, match="use 'fp32', 'fp16', 'bf16', 'fp64' or 'int8'"):
+    with pytest.raises(caffe.InvalidArgument, match="use 'fp32', 'fp16', 'bf16', 'fp64', 'int8' or 'fake_int8'"):
         caffe.Net(definition, caffe.TEST, precision="int4")
     with pytest.raises(caffe.IoError, match="missing.json: No such file"):
         caffe.Net(definition, caffe.TEST, precision="int8", calibration=tmp_path / "missing.json")
@@ -137,3 +137,45 @@ def test_other_processors_compute_in_float_and_say_so(files):
     note, is_equal = run.stdout.splitlines()
     assert note.startswith("float instead of int8: this processor has no instructions for products of 8-bit numbers")
     assert is_equal == "True"
+
+
+TRAINING = NET.replace('top: "data" dummy', 'top: "data" top: "label" dummy').replace(
+    'data_filler { type: "gaussian" std: 1 } }', 'data_filler { type: "gaussian" std: 1 } shape { dim: 32 } '
+    'data_filler { type: "constant" value: 3 } }') + """
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+
+
+@pytest.mark.parametrize("by", ["file", "arguments"])
+def test_training_for_8_bits_meets_the_plan_in_8_bits(files, tmp_path, by):
+    definition, weights, ranges = files
+    net, solver_file = tmp_path / "train.prototxt", tmp_path / "solver.prototxt"
+    net.write_text(TRAINING)
+    asked = f'precision: FAKE_INT8 calibration: "{ranges}"' if by == "file" else ""
+    solver_file.write_text(f'net: "{net}" base_lr: 0.05 lr_policy: "fixed" max_iter: 30 random_seed: 3 test_iter: 1 '
+                           f'test_interval: 1000 {asked}')
+    options = {} if asked else {"precision": "fake_int8", "calibration": ranges}
+    solver = caffe.get_solver(solver_file, keep_all=False, **options)
+    for one in (solver.net, solver.test_nets[0]):
+        operations = [step.op for step in one.plan().steps]
+        assert sum(op.startswith("FakeQuantizeRows") for op in operations) == 2
+        assert sum(op.startswith("FakeQuantize[") for op in operations) == 2
+    solver.net.copy_from(weights)
+    before = solver.net.forward()["loss"].item()
+    solver.step(30)
+    after = solver.net.forward()["loss"].item()
+    assert after < before / 2
+    solver.net.save(tmp_path / "trained.caffemodel")
+    outputs = {}
+    for precision in ("fp32", "fake_int8", "int8"):
+        caffe.set_random_seed(5)
+        ranged = {} if precision == "fp32" else {"calibration": ranges}
+        one = caffe.Net(definition, caffe.TEST, weights=tmp_path / "trained.caffemodel", precision=precision,
+                        keep_all=False, **ranged)
+        if precision == "int8":
+            _computes_in_8_bits(one)
+        outputs[precision] = one.forward()["ip"].copy()
+    largest = np.abs(outputs["fp32"]).max()
+    from_float = np.abs(outputs["int8"] - outputs["fp32"]).max() / largest
+    from_rounded = np.abs(outputs["int8"] - outputs["fake_int8"]).max() / largest
+    assert from_rounded < min(0.004, from_float / 2)

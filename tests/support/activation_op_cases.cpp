@@ -1,10 +1,41 @@
 #include "caffe/ops/activations.hpp"
+#include "caffe/ops/fake_quantize.hpp"
 #include "caffe/ops/missing.hpp"
 #include "tests/support/op_case_families.hpp"
 
 namespace caffe::testing {
 
+namespace {
+
+// Scales are powers of two: which number is nearest is then the same in each type.
+void AddRoundingCases(std::vector<OpCase>* cases) {
+  const ops::QuantizedRange with_sign{1 / 64.0f}, without{1 / 64.0f, 0, 255};
+  for (const std::vector<int64_t>& dims :
+       std::vector<std::vector<int64_t>>{{2, 19, 5, 3}, {1}, {33, 1000}}) {
+    const CaseOperand x = T(dims), wide = x.In(-5, 5);
+    const auto add = [&](const std::string& name, Op op, std::vector<CaseOperand> in) {
+      cases->push_back({name + x.shape.ToString(), std::move(op), std::move(in), {x}});
+    };
+    add("FakeQuantize", ops::FakeQuantize(with_sign), {wide});
+    add("FakeQuantizeUnsigned", ops::FakeQuantize(without), {wide});
+    add("FakeQuantizeGrad", ops::FakeQuantizeGrad(with_sign), {wide, x});
+    add("FakeQuantizeGradUnsigned", ops::FakeQuantizeGrad(without), {wide, x});
+  }
+  const auto add_rows = [&](const std::string& name, std::vector<int64_t> dims,
+                            const ops::FakeQuantizeRows& op) {
+    cases->push_back({name, op, {T(dims)}, {T(dims)}});
+  };
+  add_rows("FakeQuantizeFilters", {7, 5, 3, 3}, {.rows = 7});
+  add_rows("FakeQuantizeLongRows", {3, 2100}, {.rows = 3});
+  add_rows("FakeQuantizeColumns", {40, 9}, {.rows = 9, .step = 9});
+  cases->push_back(
+      {"FakeQuantizeZeros", ops::FakeQuantizeRows{.rows = 2}, {T({2, 6}).In(0, 0)}, {T({2, 6})}});
+}
+
+}  // namespace
+
 void AddActivationCases(std::vector<OpCase>* cases) {
+  AddRoundingCases(cases);
   for (const std::vector<int64_t>& dims :
        std::vector<std::vector<int64_t>>{{2, 19, 5, 3}, {1}, {33, 1000}}) {
     const CaseOperand x = T(dims), positive = x.In(0.1, 0.9), wide = x.In(-4, 4);

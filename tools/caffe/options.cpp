@@ -38,7 +38,8 @@ Phase ParsePhase(const std::string& text) {
 Precision ParsePrecision(const std::string& text) {
   Precision precision;
   if (Precision_Parse(ToUpper(text), &precision)) return precision;
-  throw InvalidArgument("-precision is '" + text + "'; use fp32, fp16, bf16, fp64 or int8");
+  throw InvalidArgument("-precision is '" + text +
+                        "'; use fp32, fp16, bf16, fp64, int8 or fake_int8");
 }
 
 void Override(const std::string& text, google::protobuf::Message* message) {
@@ -157,15 +158,16 @@ CLI::Option* NetFlags::AddPrecision(CLI::App& app) {
             if (!text.empty()) precision = ParsePrecision(text);
           },
           "Storage and arithmetic of nets that do not say themselves")
-      ->type_name("fp32|fp16|bf16|fp64|int8")
+      ->type_name("fp32|fp16|bf16|fp64|int8|fake_int8")
       ->default_str("fp32");
 }
 
 void NetFlags::AddCalibration(CLI::App& app) {
   app.add_option("--calibration", calibration,
-                 "The ranges of the net's blobs, of caffe calibrate, that precision int8 needs")
+                 "The ranges of the net's blobs, of caffe calibrate, that precision int8 and "
+                 "fake_int8 need")
       ->type_name("FILE.json")
-      ->default_str("the net's field");
+      ->default_str("the file's field");
 }
 
 void NetFlags::AddMemoryLimit(CLI::App& app) {
@@ -286,6 +288,7 @@ SolverParameter NetFlags::ReadSolver(const std::string& file) const {
   param.mutable_train_state()->set_level(level);
   for (const std::string& stage : stages) param.mutable_train_state()->add_stage(stage);
   if (precision) param.set_precision(*precision);
+  if (!calibration.empty()) param.set_calibration(calibration);
   if (memory_limit > 0) param.set_memory_limit(memory_limit);
   return param;
 }

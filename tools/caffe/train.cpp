@@ -50,6 +50,7 @@ class Train : public Command {
     net_flags_.AddState(app);
     net_flags_.AddForeign(app);
     net_flags_.AddPrecision(app);
+    net_flags_.AddCalibration(app);
     net_flags_.AddMemoryLimit(app);
     net_flags_.AddOverrides(app, "base_lr=0.1 or layer[conv1].convolution_param.num_output=32");
     effects_.Add(app);

@@ -124,6 +124,14 @@ struct LayerCall {
   std::vector<bool> bottom_needs_gradient;
   std::vector<bool> param_needs_gradient;
   std::map<std::string, Value*> saved;  // GraphBuilder::Saved
+  // fake-quantize: what the layer reads in the place of bottoms and parameters, by their number.
+  struct Rounded {
+    Value* value = nullptr;
+    // (x, dy) -> (dx), from the gradient of `value` to that of the bottom.
+    Op gradient;
+  };
+  std::map<int, Rounded> rounded_bottoms;
+  std::map<int, Value*> rounded_params;
   // split-over-ranks: each rank has a part of the parameters, rows that follow each other.
   bool is_split = false;
 };
@@ -194,7 +202,7 @@ class Graph {
   // kExternal values behind blob data (inputs that are overwritten in place) and diffs.
   std::map<std::string, Value*> external_data;
   std::map<std::string, Value*> external_diffs;
-  // lower-layers: the gradient of each value, once known.
+  // lower-gradients: the gradient of each value, once known.
   std::map<const Value*, Value*> gradients;
   int recomputed_nodes = 0;  // recompute-activations: how many there are
   // plan-memory.

@@ -22,13 +22,15 @@ int GraphBuilder::num_tops() const {
   return static_cast<int>(call().tops.size());
 }
 Value* GraphBuilder::bottom(int i) const {
-  return call().bottoms.at(i);
+  const auto rounded = call().rounded_bottoms.find(i);
+  return rounded != call().rounded_bottoms.end() ? rounded->second.value : call().bottoms.at(i);
 }
 Value* GraphBuilder::top(int i) const {
   return call().tops.at(i);
 }
 Value* GraphBuilder::param(int i) const {
-  return call().param_values.at(i);
+  const auto rounded = call().rounded_params.find(i);
+  return rounded != call().rounded_params.end() ? rounded->second : call().param_values.at(i);
 }
 const Shape& GraphBuilder::shape(const Value* value) const {
   return value->desc.shape;

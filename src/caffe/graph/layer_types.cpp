@@ -30,6 +30,11 @@ PrecisionDefaults DefaultsOf(Precision precision) {
       defaults.in_8_bits = true;
       return defaults;
     }
+    case FAKE_INT8: {
+      PrecisionDefaults defaults = all(DType::kFloat);
+      defaults.fakes_8_bits = true;
+      return defaults;
+    }
   }
   throw InvalidArgument("unknown precision");
 }
@@ -53,8 +58,11 @@ LayerTypes ResolveTypes(const LayerParameter& layer, bool is_data,
   types.backward_math =
       MathOf(own(layer.has_backward_math(), layer.backward_math(), "backward_math"), backward,
              defaults.backward_math, defaults.backward_type);
-  // A layer's own types are obeyed.
-  types.in_8_bits = defaults.in_8_bits && !forward && !layer.has_forward_math();
+  // A layer's own types are obeyed. In a net that is trained for 8 bits, its INT8 is rounding, too.
+  const bool may_round = !forward && !layer.has_forward_math();
+  types.fakes_8_bits =
+      may_round && (defaults.fakes_8_bits || (defaults.in_8_bits && of_net.fakes_8_bits));
+  types.in_8_bits = may_round && defaults.in_8_bits && !types.fakes_8_bits;
   return types;
 }
 

@@ -11,10 +11,12 @@ namespace caffe {
 // NetParameter's default_forward_type and its like; an unset field is as in ResolveTypes().
 struct PrecisionDefaults {
   std::optional<DType> forward_type, backward_type, forward_math, backward_math;
-  bool in_8_bits = false;  // precision INT8
+  bool in_8_bits = false;     // precision INT8
+  bool fakes_8_bits = false;  // precision FAKE_INT8
 };
 
-// The defaults of a net whose precision is `precision`. INT8 is float whose products are quantised.
+// The defaults of a net whose precision is `precision`. INT8 is float whose products are quantised,
+// FAKE_INT8 float that is rounded to what INT8 holds.
 PrecisionDefaults DefaultsOf(Precision precision);
 
 // What one layer asks for.
@@ -28,6 +30,8 @@ struct LayerTypes {
   // Forward is to be computed in 8 bits where ranges are known, and is in the types above
   // elsewhere.
   bool in_8_bits = false;
+  // Forward computes in the types above with values that are rounded to what 8 bits hold.
+  bool fakes_8_bits = false;
 
   // Of the layer's parameters and their gradients, which are never narrower than float.
   DType parameters() const { return forward == DType::kDouble ? forward : DType::kFloat; }

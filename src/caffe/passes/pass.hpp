@@ -34,6 +34,8 @@ namespace passes {
 std::unique_ptr<Pass> MakeInferShapes();
 std::unique_ptr<Pass> MakeMarkGradients();
 std::unique_ptr<Pass> MakeLowerLayers();
+std::unique_ptr<Pass> MakeFakeQuantize();
+std::unique_ptr<Pass> MakeLowerGradients();
 std::unique_ptr<Pass> MakeSplitOverRanks();
 std::unique_ptr<Pass> MakeAssignPrecision();
 std::unique_ptr<Pass> MakeFuseEpilogues();

@@ -5,91 +5,24 @@
 #include <tuple>
 
 #include "caffe/graph/layer_place.hpp"
-#include "caffe/ops/arrange.hpp"
-#include "caffe/ops/conv.hpp"
 #include "caffe/ops/convert.hpp"
-#include "caffe/ops/eltwise.hpp"
 #include "caffe/ops/fold.hpp"
 #include "caffe/ops/gemm.hpp"
 #include "caffe/ops/pool.hpp"
 #include "caffe/passes/fusion.hpp"
 #include "caffe/passes/pass.hpp"
+#include "caffe/passes/scale_groups.hpp"
 
 namespace caffe::passes {
 namespace {
 
-using Range = BlobRanges::Range;
-
 constexpr Signature kOf8Bits = {DType::kInt8, DType::kFloat};
-constexpr float kLeastQuantum = 1e-30F;
-
-bool IsProduct(const Op& op) {
-  return op.As<ops::Conv>() != nullptr || op.As<ops::Gemm>() != nullptr;
-}
-// Ops that make numbers of another scale than those they read.
-bool Mixes(const Op& op) {
-  return op.As<ops::AvePool>() != nullptr || op.As<ops::EltwiseSum>() != nullptr;
-}
-// Ops that only pass numbers on: all that they read and make has one scale.
-bool Passes(const Op& op) {
-  return op.As<ops::MaxPool>() != nullptr || op.As<ops::Concat>() != nullptr ||
-         op.As<ops::SliceOf>() != nullptr || op.is_view();
-}
 // Ops that work on bytes, whatever they are: no kernel of their own.
 bool MovesBytes(const Op& op) {
-  return Passes(op) && op.As<ops::MaxPool>() == nullptr;
+  return PassesNumbers(op) && op.As<ops::MaxPool>() == nullptr;
 }
 
 }  // namespace
-
-// Values that have one scale because ops only pass numbers on between them.
-class ScaleGroups {
- public:
-  explicit ScaleGroups(const Graph& graph) {
-    for (const auto& [blob, value] : graph.blobs) {
-      const auto found = graph.options.ranges->blobs.find(blob);
-      if (found != graph.options.ranges->blobs.end()) ranges_[value] = found->second;
-    }
-    // A view's numbers are those of what it shows. Dropout in place is one, too.
-    for (const Node* node : graph.ScheduledNodes()) {
-      if (node->op.is_view() && node->direction == Direction::kForward)
-        Join(node->outputs[0], node->inputs[0]);
-    }
-  }
-
-  std::optional<Range> RangeOf(const Value* value) const {
-    const auto found = ranges_.find(Root(value));
-    if (found == ranges_.end()) return std::nullopt;
-    return found->second;
-  }
-  void Join(const Value* a, const Value* b) {
-    a = Root(a), b = Root(b);
-    if (a == b) return;
-    const std::optional<Range> one = RangeOf(a), other = RangeOf(b);
-    parents_[b] = a;
-    if (!one && other) ranges_[a] = *other;
-    if (one && other) {
-      ranges_[a] = {std::min(one->lowest, other->lowest), std::max(one->highest, other->highest)};
-    }
-  }
-  // Unsigned numbers where no value is negative; 0 is always exact.
-  void Quantise(const Value* value, TensorDesc* desc) const {
-    const Range range = *RangeOf(value);
-    desc->dtype = range.lowest < 0 ? DType::kInt8 : DType::kUInt8;
-    const float most = std::max(-range.lowest, range.highest);
-    desc->scale = std::max(most / (range.lowest < 0 ? 127 : 255), kLeastQuantum);
-  }
-
- private:
-  const Value* Root(const Value* value) const {
-    for (auto found = parents_.find(value); found != parents_.end(); found = parents_.find(value))
-      value = found->second;
-    return value;
-  }
-
-  std::map<const Value*, Range> ranges_;  // of roots
-  std::map<const Value*, const Value*> parents_;
-};
 
 // After this pass convolutions and matrix products of layers whose precision is INT8 read 8-bit
 // numbers, and so do pooling, sums, concatenations and slices between them, by the ranges of a
@@ -137,7 +70,7 @@ class Quantize final : public Pass {
 
   void Take(Node& node) {
     chosen_.insert(&node);
-    if (Passes(node.op)) {
+    if (PassesNumbers(node.op)) {
       for (const Operand& input : node.inputs) groups_->Join(input.value, node.outputs[0]);
     }
     if (!MovesBytes(node.op)) node.signature = kOf8Bits;
@@ -197,8 +130,8 @@ class Quantize final : public Pass {
 
   // Of what lies between products.
   std::string WhyNotBetween(const Node& node) const {
-    const bool is_able =
-        MovesBytes(node.op) || ((Passes(node.op) || Mixes(node.op)) && HasKernel(node));
+    const bool is_able = MovesBytes(node.op) ||
+                         ((PassesNumbers(node.op) || MixesScales(node.op)) && HasKernel(node));
     if (!is_able) return NoKernel(node);
     if (node.outputs.size() > 1 && node.outputs[1] != nullptr) return "it makes a mask";
     for (const Operand& input : node.inputs) {
@@ -206,7 +139,7 @@ class Quantize final : public Pass {
     }
     const Value& y = *node.outputs[0];
     if (y.desc.dtype != DType::kFloat) return "its types are not float";
-    if (Passes(node.op)) {
+    if (PassesNumbers(node.op)) {
       return IsFree(y) ? "" : StrCat("'", y.name, "' is read from outside");
     }
     return groups_->RangeOf(&y) ? "" : NoRange(y);
@@ -284,7 +217,7 @@ class Quantize final : public Pass {
     std::vector<Node*> nodes = graph_->ScheduledNodes();
     std::reverse(nodes.begin(), nodes.end());
     for (Node* node : nodes) {
-      if (chosen_.count(node) == 0 || !Passes(node->op) || HasChosenReader(node->outputs[0]))
+      if (chosen_.count(node) == 0 || !PassesNumbers(node->op) || HasChosenReader(node->outputs[0]))
         continue;
       chosen_.erase(node);
       node->signature = {DType::kFloat, DType::kFloat};

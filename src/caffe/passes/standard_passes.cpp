@@ -56,8 +56,8 @@ PassList StandardPasses() {
   using namespace passes;
   return MakeList(
       // What is computed, and in which types.
-      MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(), MakeSplitOverRanks(),
-      MakeAssignPrecision(),
+      MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(), MakeFakeQuantize(),
+      MakeLowerGradients(), MakeSplitOverRanks(), MakeAssignPrecision(),
       // In how few steps.
       MakeFoldConstants(), MakeFuseEpilogues(), MakeFuseGradientEpilogues(),
       MakeFuseBiasGradients(), MakeRecomputeSigns(), MakeFuseStatistics(), MakeMarkAccumulation(),

@@ -110,6 +110,7 @@ NetOptions TrainNetOptions(const SolverParameter& param, NetOptions options, int
   Require(param.memory_limit() >= 0 && param.memory_limit() < int64_t{1} << 40,
           "solver: memory_limit is ", param.memory_limit(), "; give MiB, or 0 for no limit");
   options.precision = param.precision();
+  options.calibration = param.calibration();
   options.strict_fp32 = param.strict_fp32();
   options.deterministic = param.deterministic();
   options.memory_limit = param.memory_limit() << 20;

@@ -1,0 +1,75 @@
+#include "caffe/passes/scale_groups.hpp"
+
+#include <algorithm>
+
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/convert.hpp"
+#include "caffe/ops/eltwise.hpp"
+#include "caffe/ops/gemm.hpp"
+#include "caffe/ops/pool.hpp"
+
+namespace caffe::passes {
+namespace {
+
+using Range = BlobRanges::Range;
+
+constexpr float kLeastQuantum = 1e-30F;
+
+}  // namespace
+
+bool IsProduct(const Op& op) {
+  return op.As<ops::Conv>() != nullptr || op.As<ops::Gemm>() != nullptr;
+}
+
+bool MixesScales(const Op& op) {
+  return op.As<ops::AvePool>() != nullptr || op.As<ops::EltwiseSum>() != nullptr;
+}
+
+bool PassesNumbers(const Op& op) {
+  return op.As<ops::MaxPool>() != nullptr || op.As<ops::Concat>() != nullptr ||
+         op.As<ops::SliceOf>() != nullptr || op.is_view();
+}
+
+ScaleGroups::ScaleGroups(const Graph& graph) {
+  for (const auto& [blob, value] : graph.blobs) {
+    const auto found = graph.options.ranges->blobs.find(blob);
+    if (found != graph.options.ranges->blobs.end()) ranges_[value] = found->second;
+  }
+  // A view's numbers are those of what it shows. Dropout in place is one, too.
+  for (const Node* node : graph.ScheduledNodes()) {
+    if (node->op.is_view() && node->direction == Direction::kForward)
+      Join(node->outputs[0], node->inputs[0]);
+  }
+}
+
+std::optional<Range> ScaleGroups::RangeOf(const Value* value) const {
+  const auto found = ranges_.find(Root(value));
+  if (found == ranges_.end()) return std::nullopt;
+  return found->second;
+}
+
+void ScaleGroups::Join(const Value* a, const Value* b) {
+  a = Root(a), b = Root(b);
+  if (a == b) return;
+  const std::optional<Range> one = RangeOf(a), other = RangeOf(b);
+  parents_[b] = a;
+  if (!one && other) ranges_[a] = *other;
+  if (one && other) {
+    ranges_[a] = {std::min(one->lowest, other->lowest), std::max(one->highest, other->highest)};
+  }
+}
+
+void ScaleGroups::Quantise(const Value* value, TensorDesc* desc) const {
+  const Range range = *RangeOf(value);
+  desc->dtype = range.lowest < 0 ? DType::kInt8 : DType::kUInt8;
+  const float most = std::max(-range.lowest, range.highest);
+  desc->scale = std::max(most / (range.lowest < 0 ? 127 : 255), kLeastQuantum);
+}
+
+const Value* ScaleGroups::Root(const Value* value) const {
+  for (auto found = parents_.find(value); found != parents_.end(); found = parents_.find(value))
+    value = found->second;
+  return value;
+}
+
+}  // namespace caffe::passes

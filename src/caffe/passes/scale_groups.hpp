@@ -1,0 +1,37 @@
+// The scales of 8-bit numbers: which values share one, by which ranges.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "caffe/graph/graph.hpp"
+
+namespace caffe::passes {
+
+// Convolutions and matrix products, which may compute in 8 bits.
+bool IsProduct(const Op& op);
+// Ops that make numbers of another scale than those they read.
+bool MixesScales(const Op& op);
+// Ops that only pass numbers on: all that they read and make has one scale.
+bool PassesNumbers(const Op& op);
+
+// Values that have one scale because ops only pass numbers on between them. Of a graph with ranges.
+class ScaleGroups {
+ public:
+  explicit ScaleGroups(const Graph& graph);
+
+  // Of a blob's last version, and of what is in a group with one.
+  std::optional<BlobRanges::Range> RangeOf(const Value* value) const;
+  void Join(const Value* a, const Value* b);
+  // Type and scale of a value that has a range. Unsigned numbers where no value is negative; 0 is
+  // always exact.
+  void Quantise(const Value* value, TensorDesc* desc) const;
+
+ private:
+  const Value* Root(const Value* value) const;
+
+  std::map<const Value*, BlobRanges::Range> ranges_;  // of roots
+  std::map<const Value*, const Value*> parents_;
+};
+
+}  // namespace caffe::passes

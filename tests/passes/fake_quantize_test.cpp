@@ -1,0 +1,326 @@
+// Nets of precision FAKE_INT8: which values are rounded, that the numbers are those of a plan in 8
+// bits, and what gradients become.
+#include "caffe/ops/fake_quantize.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <memory>
+
+#include "caffe/graph/graph.hpp"
+#include "caffe/net.hpp"
+#include "caffe/ops/conv.hpp"
+#include "tests/support/blob_values.hpp"
+#include "tests/support/error_text.hpp"
+#include "tests/support/net_of.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+// A namespace of its own, because other files have functions of these names.
+namespace caffe::fake_quantize {
+namespace {
+
+using ::testing::ElementsAreArray;
+using testing::ErrorText;
+using ::testing::HasSubstr;
+
+constexpr const char* kImage =
+    "name: 'q' layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 "
+    "dim: 8 dim: 7 } } } ";
+constexpr const char* kLoss =
+    "layer { name: 'label' type: 'Input' top: 'label' input_param { shape { dim: 2 } } } "
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' } ";
+
+std::string Conv(const std::string& name, const std::string& bottom, const std::string& more = "") {
+  return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
+                name, "' ", more,
+                " convolution_param { num_output: 4 kernel_size: 3 pad: 1 "
+                "weight_filler { type: 'msra' } bias_filler { type: 'gaussian' std: 0.1 } } } ");
+}
+std::string In(const std::string& type, const std::string& blob) {  // place
+  return StrCat("layer { name: '", blob, "_", type, "' type: '", type, "' bottom: '", blob,
+                "' top: '", blob, "' } ");
+}
+std::string Pool(const std::string& name, const std::string& bottom, const std::string& options) {
+  return StrCat("layer { name: '", name, "' type: 'Pooling' bottom: '", bottom, "' top: '", name,
+                "' pooling_param { ", options, " } } ");
+}
+std::string Product(const std::string& name, const std::string& bottom) {
+  return StrCat("layer { name: '", name, "' type: 'InnerProduct' bottom: '", bottom, "' top: '",
+                name,
+                "' inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } } ");
+}
+std::string Of(const std::string& type, const std::string& name, const std::string& a,
+               const std::string& b) {
+  return StrCat("layer { name: '", name, "' type: '", type, "' bottom: '", a, "' bottom: '", b,
+                "' top: '", name, "' } ");
+}
+
+std::string Residual() {
+  return Conv("a", "x") + In("BatchNorm", "a") + In("Scale", "a") + In("ReLU", "a") +
+         Conv("b", "a") + In("BatchNorm", "b") + In("Scale", "b") + Of("Eltwise", "s", "a", "b") +
+         In("ReLU", "s") + Pool("p", "s", "pool: AVE global_pooling: true") + Product("ip", "p");
+}
+
+bool HasInt8() {
+  const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::Conv));
+  return std::ranges::any_of(candidates, [](const KernelCandidate& one) {
+    return one.rank == KernelRank::kBest && one.Serves({DType::kInt8, DType::kFloat});
+  });
+}
+
+class FakeQuantizeTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Net> Make(const std::string& layers, Precision precision, bool keep_all = false,
+                            Phase phase = TEST) const {
+    NetParameter param = testing::ParseNet(kImage + layers + (phase == TRAIN ? kLoss : ""));
+    param.mutable_state()->set_phase(phase);
+    auto net = std::make_unique<Net>(
+        param, NetOptions{.keep_all = keep_all,
+                          .with_backward = phase == TRAIN,
+                          .seed = 7,
+                          .precision = precision,
+                          .calibration = precision == FP32 ? "" : folder_.path("q.json")});
+    for (size_t i = 0; i < net->layers().size(); ++i) {
+      if (net->layers()[i]->type() != std::string("BatchNorm")) continue;
+      const auto& statistics = net->layer_params(static_cast<int>(i));
+      for (int64_t c = 0; c < statistics[0]->count(); ++c) {
+        statistics[0]->mutable_cpu_data()[c] = 0.3F * static_cast<float>(c) - 0.5F;
+        statistics[1]->mutable_cpu_data()[c] = 0.5F + static_cast<float>(c);
+      }
+      statistics[2]->mutable_cpu_data()[0] = 1;
+    }
+    float* x = net->blob_by_name("x")->mutable_cpu_data();
+    for (int i = 0; i < 448; ++i) x[i] = static_cast<float>((i * 37) % 101) / 50 - 1;
+    return net;
+  }
+
+  // Ranges of what the float net computes; of `narrow` they hold next to nothing.
+  void Calibrate(const std::string& layers, const std::string& narrow = "",
+                 const std::string& without = "") const {
+    const auto net = Make(layers, FP32, /*keep_all=*/true);
+    net->Forward();
+    std::ofstream file(folder_.path("q.json"));
+    file << R"({"format": "cortado calibration 1", "net": "q", "ranges": {)";
+    const char* comma = "";
+    for (const std::string& blob : net->blob_names()) {
+      if (blob == without) continue;
+      const auto& values = *net->blob_by_name(blob);
+      const auto [low, high] =
+          std::minmax_element(values.cpu_data(), values.cpu_data() + values.count());
+      const float factor = blob == narrow ? 1e-6F : 1;
+      file << comma << '"' << blob << "\": [" << factor * std::min(*low, 0.0F) << ", "
+           << factor * std::max(*high, 0.0F) << "]";
+      comma = ", ";
+    }
+    file << "}}";
+  }
+
+  // Whatever its layout and order are.
+  static std::string NameOf(const Value* value) {
+    if (value == nullptr) return "-";
+    std::string name = value->name;
+    for (const std::string suffix : {" packed", ":channels-last", ":plain"}) {
+      if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+    }
+    return name;
+  }
+
+  // "a = Conv(x:fake_int8, a.0:fake_int8, a.1)" for each step that makes or reads what is rounded.
+  static std::vector<std::string> Steps(const Net& net) {
+    std::vector<std::string> steps;
+    for (const Node* node : net.graph().ScheduledNodes()) {
+      if (node->op.name() == "PackWeights" || node->op.name() == "Reorder") continue;
+      std::string text = StrCat(NameOf(node->outputs[0]), " = ", node->op.name(), "(");
+      const char* separator = "";
+      for (const Value* input : node->inputs) {
+        text += StrCat(separator, NameOf(input));
+        separator = ", ";
+      }
+      if (text.find("fake_int8") != text.npos) steps.push_back(text + ")");
+    }
+    return steps;
+  }
+
+  static double Difference(const std::vector<float>& want, const std::vector<float>& got) {
+    double error = 0, largest = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      error = std::max(error, std::abs(static_cast<double>(want[i]) - got[i]));
+      largest = std::max(largest, std::abs(static_cast<double>(want[i])));
+    }
+    return error / largest;
+  }
+
+  // The rounded net is as near to the plan in 8 bits as rounding errors of floats allow: where one
+  // of them decides which number is nearest, that is another one, so a few steps of one value.
+  void CheckAgreement(const std::string& layers) const {
+    Calibrate(layers);
+    const std::vector<float> exact = testing::Output(*Make(layers, FP32));
+    const std::vector<float> rounded = testing::Output(*Make(layers, FAKE_INT8));
+    EXPECT_EQ(rounded, testing::Output(*Make(layers, FAKE_INT8, /*keep_all=*/true)));
+    const double from_float = Difference(exact, rounded);
+    EXPECT_GT(from_float, 0);
+    EXPECT_LT(from_float, 0.05);
+    if (!HasInt8()) return;
+    const double from_int8 = Difference(testing::Output(*Make(layers, INT8)), rounded);
+    EXPECT_LT(from_int8, 0.002) << "and " << from_float << " from the float net";
+  }
+
+  std::vector<float> Gradient(const std::string& layers, Precision precision,
+                              const std::string& layer) const {
+    const auto net = Make(layers, precision, /*keep_all=*/false, TRAIN);
+    net->blob_by_name("label")->mutable_cpu_data()[1] = 3;
+    net->ForwardBackward();
+    const Blob& weights = *net->layer_params(layer)[0];
+    return {weights.cpu_diff(), weights.cpu_diff() + weights.count()};
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(FakeQuantizeTest, RoundsWhatAPlanIn8BitsStores) {
+  const std::string layers = Conv("a", "x") + In("ReLU", "a") +
+                             Pool("p", "a", "kernel_size: 2 stride: 2") + Product("ip", "p");
+  Calibrate(layers);
+  EXPECT_THAT(
+      Steps(*Make(layers, FAKE_INT8)),
+      ElementsAreArray({"a.0:fake_int8 = FakeQuantizeRows(a.0)", "x:fake_int8 = FakeQuantize(x)",
+                        "a = Conv(x:fake_int8, a.0:fake_int8, a.1)",
+                        "ip.0:fake_int8 = FakeQuantizeRows(ip.0)", "p:fake_int8 = FakeQuantize(p)",
+                        "ip = Gemm(p:fake_int8, ip.0:fake_int8, ip.1)"}));
+}
+
+// What is rounded and what backward reads of it.
+TEST_F(FakeQuantizeTest, GradientsAreOfWhatWasRead) {
+  const std::string layers = Conv("a", "x") + Product("ip", "a");
+  Calibrate(layers);
+  const std::vector<std::string> steps = Steps(*Make(layers, FAKE_INT8, false, TRAIN));
+  EXPECT_THAT(steps, ::testing::IsSupersetOf({"ip = Gemm(a:fake_int8, ip.0:fake_int8, ip.1)",
+                                              "a:fake_int8.diff = Gemm(ip.diff, ip.0:fake_int8)",
+                                              "a.diff = FakeQuantizeGrad(a, a:fake_int8.diff)"}));
+}
+
+TEST_F(FakeQuantizeTest, AgreesWithChains) {
+  CheckAgreement(Conv("a", "x") + In("ReLU", "a") + Pool("p", "a", "kernel_size: 2 stride: 2") +
+                 Conv("b", "p") + In("ReLU", "b") + Product("ip", "b"));
+}
+
+TEST_F(FakeQuantizeTest, AgreesWithNormalisationsAndResiduals) {
+  CheckAgreement(Residual());
+}
+
+TEST_F(FakeQuantizeTest, AgreesWithProjections) {
+  CheckAgreement(Conv("a", "x") + In("ReLU", "a") + Conv("b", "a") + In("BatchNorm", "b") +
+                 In("Scale", "b") + Conv("c", "a") + In("BatchNorm", "c") + In("Scale", "c") +
+                 Of("Eltwise", "s", "b", "c") + In("ReLU", "s") + Conv("d", "s"));
+}
+
+TEST_F(FakeQuantizeTest, AgreesWithSumsOfThree) {
+  CheckAgreement(
+      Conv("a", "x") + Conv("b", "x") +
+      "layer { name: 's' type: 'Eltwise' bottom: 'a' bottom: 'b' bottom: 'a' top: 's' } " +
+      Conv("c", "s"));
+}
+
+TEST_F(FakeQuantizeTest, AgreesWithConcatenations) {
+  CheckAgreement(Conv("a", "x") + In("ReLU", "a") + Conv("b", "x") + Of("Concat", "s", "a", "b") +
+                 Conv("c", "s"));
+}
+
+TEST_F(FakeQuantizeTest, AgreesWithLimitsAndDropout) {
+  CheckAgreement(Conv("a", "x") + In("ReLU6", "a") +
+                 Pool("p", "a", "pool: AVE global_pooling: true") + In("Dropout", "p") +
+                 Product("ip", "p"));
+}
+
+TEST_F(FakeQuantizeTest, AgreesAroundLayersInFloat) {
+  CheckAgreement(Conv("a", "x") + In("Sigmoid", "a") + Conv("b", "a", "precision: FP32") +
+                 In("ReLU", "b") + Conv("c", "b"));
+}
+
+// Multiplied by 2, its numbers would be beyond the range.
+TEST_F(FakeQuantizeTest, RoundsBeforeDropout) {
+  const std::string layers =
+      Conv("a", "x") + In("ReLU", "a") + In("Dropout", "a") + Product("ip", "a");
+  Calibrate(layers);
+  EXPECT_THAT(
+      Steps(*Make(layers, FAKE_INT8, false, TRAIN)),
+      ::testing::IsSupersetOf({"a:fake_int8 = FakeQuantize(a)", "a = Dropout(a:fake_int8)"}));
+}
+
+TEST_F(FakeQuantizeTest, ALayersOwnPrecisionCounts) {
+  const std::string one = Conv("a", "x", "precision: FAKE_INT8") + Conv("b", "a");
+  Calibrate(Conv("a", "x") + Conv("b", "a"));
+  NetParameter param = testing::ParseNet(kImage + one);
+  param.set_calibration(folder_.path("q.json"));
+  EXPECT_THAT(Steps(Net(param)), ElementsAreArray({"a.0:fake_int8 = FakeQuantizeRows(a.0)",
+                                                   "x:fake_int8 = FakeQuantize(x)",
+                                                   "a = Conv(x:fake_int8, a.0:fake_int8, a.1)"}));
+  // A definition that asks for 8 bits itself is trained for them.
+  const std::string own = Conv("a", "x", "precision: INT8") + Product("ip", "a");
+  EXPECT_EQ(Steps(*Make(own, FAKE_INT8, false, TRAIN)).front(),
+            "a.0:fake_int8 = FakeQuantizeRows(a.0)");
+}
+
+TEST_F(FakeQuantizeTest, GradientsGoStraightThrough) {
+  const std::string layers = Residual();
+  Calibrate(layers);
+  for (const char* layer : {"a", "b", "ip"}) {
+    const std::vector<float> exact = Gradient(layers, FP32, layer),
+                             rounded = Gradient(layers, FAKE_INT8, layer);
+    double dot = 0, squares = 0, others = 0;
+    for (size_t i = 0; i < exact.size(); ++i) {
+      dot += static_cast<double>(exact[i]) * rounded[i];
+      squares += static_cast<double>(exact[i]) * exact[i];
+      others += static_cast<double>(rounded[i]) * rounded[i];
+    }
+    EXPECT_GT(dot / std::sqrt(squares * others), 0.99) << layer;
+    EXPECT_NEAR(others / squares, 1, 0.1) << layer;
+  }
+}
+
+TEST_F(FakeQuantizeTest, NoGradientPassesALimit) {
+  const std::string layers = Conv("a", "x") + In("ReLU", "a") + Product("ip", "a");
+  Calibrate(layers, /*narrow=*/"a");
+  for (const float diff : Gradient(layers, FAKE_INT8, "a")) {
+    // ReLU's zeros are within, and have no gradient either.
+    EXPECT_EQ(diff, 0);
+  }
+  Calibrate(layers);
+  const std::vector<float> inside = Gradient(layers, FAKE_INT8, "a");
+  EXPECT_TRUE(std::ranges::any_of(inside, [](float diff) { return diff != 0; }));
+}
+
+// Against differences of what the gradient stands for: x limited to the range.
+TEST_F(FakeQuantizeTest, TheGradientIsThatOfALimit) {
+  const ops::QuantizedRange range{0.25, 0, 255};
+  const ops::FakeQuantizeGrad gradient(range);
+  const ops::FakeQuantize forward(range);
+  const auto limited = [](double x) { return std::clamp(x, 0.0, 0.25 * 255); };
+  for (double x = -10.03; x < 80; x += 0.17) {
+    if (std::abs(x) < 0.2 || std::abs(x - 63.75) < 0.2) continue;  // bends
+    const double difference = (limited(x + 1e-4) - limited(x - 1e-4)) / 2e-4;
+    EXPECT_NEAR(gradient.Apply(x, 3.0), 3 * difference, 1e-6) << x;
+    EXPECT_NEAR(forward.Apply(x), limited(x), 0.1251) << x;
+  }
+  EXPECT_TRUE(std::isnan(forward.Apply(NAN)));
+}
+
+TEST_F(FakeQuantizeTest, SaysWhatIsMissing) {
+  const std::string layers = Conv("a", "x") + Conv("b", "a", "precision: FAKE_INT8");
+  Calibrate(Conv("a", "x") + Conv("b", "a"), "", /*without=*/"a");
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make(layers, FAKE_INT8); }),
+              HasSubstr("layer 'b' (Convolution): has precision FAKE_INT8, but blob 'a' has no "
+                        "range in "));
+  Calibrate(Conv("a", "x"), "", /*without=*/"x");
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make(Conv("a", "x"), FAKE_INT8); }),
+              HasSubstr("has the ranges of 1 blobs of net 'q', but none of 'x'"));
+  NetParameter param = testing::ParseNet(kImage + Conv("a", "x"));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { Net(param, {.precision = FAKE_INT8}); }),
+              HasSubstr("it has precision FAKE_INT8, which needs the ranges"));
+}
+
+}  // namespace
+}  // namespace caffe::fake_quantize
