@@ -158,9 +158,10 @@ class CAFFE_EXPORT Net {
   // ToProto as a .caffemodel, whole or not at all. Throws IoError.
   void Save(const std::string& file, bool write_diff = false) const;
   // The forward pass, compiled for the shapes that the inputs have now, with its weights: a file
-  // for the runtime library (cortado/runtime.h), whole or not at all. Throws InvalidArgument for a
-  // net of phase TRAIN or of a GPU, Unsupported, naming the layer, for one that only this library
-  // can run (its data layer, SSD's detections), and IoError.
+  // for the runtime library (cortado/runtime.h), whole or not at all. Steps are fused whatever this
+  // net's options are. Throws InvalidArgument for a net of phase TRAIN or of a GPU, Unsupported,
+  // naming the layer, for one that only this library can run (its data layer, SSD's detections),
+  // and IoError.
   void SaveProgram(const std::string& file);
   // What was compiled: upgraded, and filtered by its state. Without weights, unless it came with
   // them.

@@ -251,6 +251,18 @@ void BindNet(py::module_& module) {
           },
           py::arg("file"), "Writes definition and weights as a .caffemodel, whole or not at all.")
       .def(
+          "save_program",
+          [](Net& self, const py::object& file) {
+            const std::string name = PathOf(file);
+            const py::gil_scoped_release release;
+            self.SaveProgram(name);
+          },
+          py::arg("file"),
+          "Writes the forward pass, compiled for the shapes that the inputs have now, with its "
+          "weights: a file for the runtime library (docs/runtime.md), whole or not at all. Raises "
+          "InvalidArgument for a net of phase TRAIN, Unsupported, naming the layer, for what "
+          "programs do not have.")
+      .def(
           "save_hdf5",
           [](const Net& self, const py::object& file, bool write_diff) {
             const std::string name = PathOf(file);

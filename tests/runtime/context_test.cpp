@@ -54,12 +54,14 @@ class ContextTest : public ::testing::Test {
   static std::unique_ptr<Net> Make(const std::string& text) {
     auto net = std::make_unique<Net>(
         testing::ParseNet(text), NetOptions{.keep_all = false, .with_backward = false, .seed = 1});
-    if (net->has_layer("bn")) {
-      const auto& statistics = net->layer_params("bn");
-      std::fill_n(statistics[1]->mutable_cpu_data<float>(), statistics[1]->count(), 2.f);
-      statistics[2]->mutable_cpu_data<float>()[0] = 1;
-    }
+    SetStatistics(*net);
     return net;
+  }
+  static void SetStatistics(Net& net) {
+    if (!net.has_layer("bn")) return;
+    const auto& statistics = net.layer_params("bn");
+    std::fill_n(statistics[1]->mutable_cpu_data<float>(), statistics[1]->count(), 2.f);
+    statistics[2]->mutable_cpu_data<float>()[0] = 1;
   }
   std::string BytesOf(Net& net) const {
     net.SaveProgram(folder_.path("net.cortado"));
@@ -183,6 +185,13 @@ TEST_F(ContextTest, SharedNetsRunOnTheThreadsOfTheFirst) {
   });
   thread.join();
   EXPECT_EQ(found, expected);
+}
+
+// What a program computes does not depend on how the net that it is made of is used.
+TEST_F(ContextTest, ProgramsOfKeepAllNetsAreFused) {
+  Net all(testing::ParseNet(kNet), {.seed = 1});
+  SetStatistics(all);
+  EXPECT_EQ(BytesOf(all), BytesOf(*Make(kNet)));
 }
 
 // As an attacker writes them: whole by their checksum.

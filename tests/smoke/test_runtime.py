@@ -67,6 +67,7 @@ def compiled(request, tmp_path_factory):
     net.blobs[name].data[...] = image
     image.tofile(folder / "input.raw")
     outputs = {blob: values.copy() for blob, values in net.forward().items()}
+    net.save_program(folder / "python.cortado")
     run(BINARIES / "caffe", "compile", model, f"--weights={folder / 'net.caffemodel'}",
         f"--output={folder / 'net.cortado'}")
     return folder, outputs
@@ -86,6 +87,11 @@ def outputs_of(*command):
 def largest_difference(found, wanted):
     assert set(found) == set(wanted)
     return max(np.abs(found[name] - wanted[name]).max() / np.abs(wanted[name]).max() for name in wanted)
+
+
+def test_python_writes_the_same_file(compiled):
+    folder, _ = compiled
+    assert (folder / "python.cortado").read_bytes() == (folder / "net.cortado").read_bytes()
 
 
 def test_the_builds_own_library_computes_the_same(compiled):

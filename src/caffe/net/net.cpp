@@ -258,18 +258,22 @@ std::unique_ptr<Net> Net::Share() {
           written.empty() ? "" : (*written.begin())->name,
           "', so two threads would; in testing, layers should take their statistics as they are "
           "(use_global_stats)");
-  auto net = std::make_unique<Net>(impl_->source.param, impl_->source.options);
-  const Device &mine = *impl_->source.device, &theirs = *net->impl_->source.device;
-  Require(theirs.kind() == mine.kind() && theirs.identity() == mine.identity(), "net '", name(),
-          "' runs on ", mine.description(), ", but the mode that is set names ",
-          theirs.description(), "; set the one that it was made in");
-  for (size_t i = 0; i < input_blobs().size(); ++i) {
-    net->input_blobs()[i]->Reshape(input_blobs()[i]->shape());
-  }
-  net->Reshape();
-  net->ShareTrainedLayersWith(*this);
+  std::unique_ptr<Net> net = impl_->WithSameWeights(*this, impl_->source.options);
   const ThreadClaim::Scope scope = impl_->Claim();
   net->impl_->plan.executor().ShareCopies(impl_->plan.executor());
+  return net;
+}
+
+std::unique_ptr<Net> Net::Impl::WithSameWeights(const Net& self, const NetOptions& options) const {
+  auto net = std::make_unique<Net>(source.param, options);
+  const Device &mine = *source.device, &theirs = *net->impl_->source.device;
+  Require(theirs.kind() == mine.kind() && theirs.identity() == mine.identity(), "net '",
+          self.name(), "' runs on ", mine.description(), ", but the mode that is set names ",
+          theirs.description(), "; set the one that it was made in");
+  for (size_t i = 0; i < self.input_blobs().size(); ++i)
+    net->input_blobs()[i]->Reshape(self.input_blobs()[i]->shape());
+  net->Reshape();
+  net->ShareTrainedLayersWith(self);
   return net;
 }
 
@@ -294,6 +298,11 @@ void Net::SaveProgram(const std::string& file) {
   Require(is_allocated(), "net '", name(), "' is only planned; nets that run are compiled");
   Require(impl_->source.device->kind() == DeviceKind::kCpu, "net '", name(), "' runs on ",
           impl_->source.device->description(), "; programs are compiled for processors");
+  NetOptions options = impl_->source.options;
+  if (options.keep_all || options.with_backward) {
+    options.keep_all = options.with_backward = false;
+    return impl_->WithSameWeights(*this, options)->SaveProgram(file);
+  }
   Reshape();
   const ThreadClaim::Scope scope = impl_->Claim();
   impl_->plan.executor().PrepareCopies();

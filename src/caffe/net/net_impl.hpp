@@ -29,6 +29,10 @@ struct Net::Impl {
   int IndexOfLayer(const std::string& name) const;  // throws InvalidArgument
   ThreadClaim::Scope Claim() { return {*claim, "net", source.param.name()}; }
 
+  // Another net of this definition, for the shapes that the inputs of `self` (whose this is) have
+  // now, which reads the same weights. Throws InvalidArgument where Caffe::mode() names another
+  // device.
+  std::unique_ptr<Net> WithSameWeights(const Net& self, const NetOptions& options) const;
   void CheckLayers(const char* what, int first, int last) const;
   void AddCallback(std::vector<LayerCallback>* callbacks, LayerCallback callback);
   // Undoes what a caller has made of shapes of blobs that are no inputs.
