@@ -48,6 +48,9 @@ struct NetOptions {
   // File of `caffe calibrate`, whose ranges precision INT8 and FAKE_INT8 need; empty: the
   // definition's field.
   std::string calibration = {};
+  // Precision INT8 computes in 8 bits on processors, too, where floats are faster: what a program
+  // for another machine is compiled from.
+  bool for_any_processor = false;
   // Products of floats keep all their bits, where GPUs would round factors to TF32; results are the
   // same bits on each run. NetParameter's fields of these names switch them on as well.
   bool strict_fp32 = false, deterministic = false;
@@ -158,10 +161,10 @@ class CAFFE_EXPORT Net {
   // ToProto as a .caffemodel, whole or not at all. Throws IoError.
   void Save(const std::string& file, bool write_diff = false) const;
   // The forward pass, compiled for the shapes that the inputs have now, with its weights: a file
-  // for the runtime library (cortado/runtime.h), whole or not at all. Steps are fused whatever this
-  // net's options are. Throws InvalidArgument for a net of phase TRAIN or of a GPU, Unsupported,
-  // naming the layer, for one that only this library can run (its data layer, SSD's detections),
-  // and IoError.
+  // for the runtime library (cortado/runtime.h), whole or not at all. Steps are fused and, in
+  // precision INT8, computed in 8 bits whatever this net's options are. Throws InvalidArgument for
+  // a net of phase TRAIN or of a GPU, Unsupported, naming the layer, for one that only this library
+  // can run (its data layer, SSD's detections), and IoError.
   void SaveProgram(const std::string& file);
   // What was compiled: upgraded, and filtered by its state. Without weights, unless it came with
   // them.

@@ -31,7 +31,8 @@ enum cortado_type {
   CORTADO_FLOAT32 = 1,
   CORTADO_FLOAT16 = 2,
   CORTADO_BFLOAT16 = 6,
-  CORTADO_UINT8 = 7
+  CORTADO_UINT8 = 7,
+  CORTADO_INT8 = 8
 };
 
 typedef struct {

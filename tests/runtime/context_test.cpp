@@ -49,6 +49,35 @@ constexpr char kNet[] = R"(
             inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } }
     layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' })";
 
+constexpr char kInput[] = R"(
+    state { phase: TEST }
+    layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 dim: 9 dim: 7 } } })";
+
+// Steps that have a kernel of their own for 8-bit numbers, and those that only move them.
+constexpr char kNumbersNet[] = R"(
+    state { phase: TEST }
+    layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 dim: 9 dim: 7 } } }
+    layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a'
+            convolution_param { num_output: 6 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }
+    layer { name: 'a_relu' type: 'ReLU' bottom: 'a' top: 'a' }
+    layer { name: 'b' type: 'Convolution' bottom: 'x' top: 'b'
+            convolution_param { num_output: 6 kernel_size: 1 weight_filler { type: 'msra' } } }
+    layer { name: 'concat' type: 'Concat' bottom: 'a' bottom: 'b' top: 'concat' }
+    layer { name: 'slice' type: 'Slice' bottom: 'concat' top: 's0' top: 's1'
+            slice_param { slice_point: 4 } }
+    layer { name: 'c' type: 'Convolution' bottom: 's1' top: 'c'
+            convolution_param { num_output: 4 kernel_size: 3 pad: 1 group: 2
+                                weight_filler { type: 'msra' } } }
+    layer { name: 'sum' type: 'Eltwise' bottom: 's0' bottom: 'c' top: 'sum'
+            eltwise_param { coeff: 1 coeff: -0.5 } }
+    layer { name: 'pool' type: 'Pooling' bottom: 'sum' top: 'pool'
+            pooling_param { kernel_size: 3 stride: 2 } }
+    layer { name: 'mean' type: 'Pooling' bottom: 'pool' top: 'mean'
+            pooling_param { pool: AVE kernel_size: 2 } }
+    layer { name: 'flat' type: 'Flatten' bottom: 'mean' top: 'flat' }
+    layer { name: 'ip' type: 'InnerProduct' bottom: 'flat' top: 'ip'
+            inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } })";
+
 class ContextTest : public ::testing::Test {
  protected:
   static std::unique_ptr<Net> Make(const std::string& text) {
@@ -56,12 +85,6 @@ class ContextTest : public ::testing::Test {
         testing::ParseNet(text), NetOptions{.keep_all = false, .with_backward = false, .seed = 1});
     SetStatistics(*net);
     return net;
-  }
-  static void SetStatistics(Net& net) {
-    if (!net.has_layer("bn")) return;
-    const auto& statistics = net.layer_params("bn");
-    std::fill_n(statistics[1]->mutable_cpu_data<float>(), statistics[1]->count(), 2.f);
-    statistics[2]->mutable_cpu_data<float>()[0] = 1;
   }
   std::string BytesOf(Net& net) const {
     net.SaveProgram(folder_.path("net.cortado"));
@@ -82,6 +105,45 @@ class ContextTest : public ::testing::Test {
     Fill(input.mutable_cpu_data<float>(), input.count(), seed);
     const Blob& output = *net.Forward()[0];
     return {output.cpu_data<float>(), output.cpu_data<float>() + output.count()};
+  }
+  // The net in 8 bits, by the ranges of what it computes in float.
+  std::unique_ptr<Net> MakeInt8(const std::string& text, bool keep_all = false) const {
+    NetParameter param = testing::ParseNet("name: 'n' " + text);
+    Net exact(param, {.seed = 1});
+    SetStatistics(exact);
+    Run(exact, 0);
+    std::ofstream file(folder_.path("n.json"));
+    file << R"({"format": "cortado calibration 1", "net": "n", "ranges": {)";
+    for (size_t i = 0; i < exact.blobs().size(); ++i) {
+      const Blob& blob = *exact.blobs()[i];
+      const auto [low, high] = std::minmax_element(blob.cpu_data(), blob.cpu_data() + blob.count());
+      file << (i == 0 ? "" : ", ") << '"' << exact.blob_names()[i] << "\": ["
+           << std::min(*low, 0.0F) << ", " << std::max(*high, 0.0F) << "]";
+    }
+    file << "}}";
+    file.close();
+    auto net = std::make_unique<Net>(param, NetOptions{.keep_all = keep_all,
+                                                       .with_backward = false,
+                                                       .seed = 1,
+                                                       .precision = INT8,
+                                                       .calibration = folder_.path("n.json"),
+                                                       .for_any_processor = true});
+    SetStatistics(*net);
+    return net;
+  }
+  static void SetStatistics(Net& net) {
+    if (!net.has_layer("bn")) return;
+    const auto& statistics = net.layer_params("bn");
+    std::fill_n(statistics[1]->mutable_cpu_data<float>(), statistics[1]->count(), 2.f);
+    statistics[2]->mutable_cpu_data<float>()[0] = 1;
+  }
+  static double Difference(const std::vector<float>& want, const std::vector<float>& got) {
+    double error = 0, largest = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      error = std::max(error, std::abs(static_cast<double>(want[i]) - got[i]));
+      largest = std::max(largest, std::abs(static_cast<double>(want[i])));
+    }
+    return error / largest;
   }
   std::string ErrorOf(const std::string& net) const {
     const std::unique_ptr<Net> made = Make(net);
@@ -157,8 +219,9 @@ TEST_F(ContextTest, DamagedFilesAreRefused) {
     EXPECT_THAT(error(damaged), HasSubstr("it is damaged")) << at;
   }
   std::string later = bytes;
-  later[16] = 2;
-  EXPECT_THAT(error(later), HasSubstr("it is of format 2, but this library reads format 1"));
+  later[16] = 3;
+  EXPECT_THAT(error(later), HasSubstr("it is of format 3, but this library reads formats 1 to 2"));
+  EXPECT_EQ(bytes[16], 1) << "older libraries read what has no 8-bit numbers";
 }
 
 TEST_F(ContextTest, MasksThatNobodyReadsAreLeftOut) {
@@ -187,16 +250,64 @@ TEST_F(ContextTest, SharedNetsRunOnTheThreadsOfTheFirst) {
   EXPECT_EQ(found, expected);
 }
 
+TEST_F(ContextTest, Computes8BitsAsTheNetDoes) {
+  for (const char* text : {kNet, kNumbersNet}) {
+    const std::unique_ptr<Net> net = MakeInt8(text);
+    const std::string bytes = BytesOf(*net);
+    runtime::ProgramFile program = runtime::ReadProgram(bytes);
+    EXPECT_TRUE(std::ranges::any_of(
+        program.tensors, [](const auto& one) { return one.desc.dtype == DType::kUInt8; }));
+    runtime::Context context(std::move(program)), other(context);
+    EXPECT_EQ(bytes[16], 2) << "older libraries say that they cannot read it";
+    for (const float seed : {0.f, 3.f}) {
+      EXPECT_EQ(Run(context, seed), Run(*net, seed));
+      EXPECT_EQ(Run(other, seed), Run(*net, seed));
+    }
+    const double error = Difference(Run(*Make(text), 0), Run(context, 0));
+    EXPECT_LT(error, 0.05);
+    EXPECT_GT(error, 0);
+  }
+}
+
+TEST_F(ContextTest, WeightsOf8BitsTakeAQuarter) {
+  const std::string text = StrCat(kInput, R"(
+    layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a'
+            convolution_param { num_output: 64 kernel_size: 7 pad: 3 weight_filler { type: 'msra' } } }
+    layer { name: 'b' type: 'Convolution' bottom: 'a' top: 'b'
+            convolution_param { num_output: 64 kernel_size: 3 weight_filler { type: 'msra' } } })");
+  const double weights = 64 * (3 * 49 + 64 * 9);
+  EXPECT_LT(static_cast<double>(BytesOf(*MakeInt8(text)).size()), 1.1 * weights + 4000);
+  EXPECT_GT(static_cast<double>(BytesOf(*Make(text)).size()), 4 * weights);
+}
+
+// Kernels of their own read weights as floats: here those of convolutions over one axis, and rows
+// of columns.
+TEST_F(ContextTest, NumbersBecomeFloatsForKernelsThatPackNothing) {
+  const std::unique_ptr<Net> net = MakeInt8(R"(
+    state { phase: TEST }
+    layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 dim: 2 dim: 2 dim: 2
+            dim: 3 } } }
+    layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a'
+            convolution_param { num_output: 5 kernel_size: 2 weight_filler { type: 'xavier' } } }
+    layer { name: 'ip' type: 'InnerProduct' bottom: 'a' top: 'ip'
+            inner_product_param { num_output: 5 transpose: true weight_filler { type: 'xavier' } } })");
+  runtime::Context context(runtime::ReadProgram(BytesOf(*net)));
+  EXPECT_EQ(Run(context, 1), Run(*net, 1));
+}
+
 // What a program computes does not depend on how the net that it is made of is used.
 TEST_F(ContextTest, ProgramsOfKeepAllNetsAreFused) {
+  EXPECT_EQ(BytesOf(*MakeInt8(kNet, /*keep_all=*/true)), BytesOf(*MakeInt8(kNet)));
   Net all(testing::ParseNet(kNet), {.seed = 1});
   SetStatistics(all);
   EXPECT_EQ(BytesOf(all), BytesOf(*Make(kNet)));
 }
 
 // As an attacker writes them: whole by their checksum.
-TEST_F(ContextTest, ChangedFilesAreRefusedOrRunInTheirOwnMemory) {
-  const std::unique_ptr<Net> net = Make(kNet);
+class ForgedProgramTest : public ContextTest, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(ForgedProgramTest, IsRefusedOrRunsInItsOwnMemory) {
+  const std::unique_ptr<Net> net = GetParam() ? MakeInt8(kNet) : Make(kNet);
   const std::string bytes = BytesOf(*net);
   const std::string body = bytes.substr(28);
   uint64_t head = 0;
@@ -218,6 +329,9 @@ TEST_F(ContextTest, ChangedFilesAreRefusedOrRunInTheirOwnMemory) {
   }
   EXPECT_GT(refused, head);  // a third at least: all of shapes, places and numbers of tensors
 }
+
+INSTANTIATE_TEST_SUITE_P(Programs, ForgedProgramTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "In8Bits" : "OfFloats"; });
 
 }  // namespace
 }  // namespace caffe

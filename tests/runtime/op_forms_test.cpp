@@ -74,10 +74,12 @@ TEST_P(OpFormsTest, BytesThatEndEarlyAreRefused) {
 TEST_P(OpFormsTest, TakesItsOperandsAndNoOthers) {
   if (!IsOfInference()) GTEST_SKIP() << "nothing that inference has";
   ASSERT_NO_THROW(Check());
-  const bool converts = GetParam().op.numeric_rule() == NumericRule::kAsStored ||
-                        GetParam().op.name() == "Cast" || GetParam().op.name() == "Reorder";
-  outputs_[0].dtype = converts ? DType::kUInt8 : DType::kDouble;
-  EXPECT_THROW(Check(), InvalidArgument) << "a result of another type";
+  const bool converts = GetParam().op.name() == "Cast" || GetParam().op.name() == "Reorder";
+  const bool is_as_stored = GetParam().op.numeric_rule() == NumericRule::kAsStored;
+  outputs_[0].dtype = is_as_stored ? DType::kUInt8 : DType::kDouble;
+  if (!converts) {
+    EXPECT_THROW(Check(), InvalidArgument) << "a result of another type";
+  }
   outputs_[0].dtype = DType::kFloat;
   outputs_[0].shape = Shape{outputs_[0].shape.count() + 1, 2, 3, 5};
   EXPECT_THROW(Check(), InvalidArgument) << "a result of another shape";

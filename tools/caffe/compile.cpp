@@ -32,6 +32,7 @@ class Compile : public Command {
     net_flags_.AddState(app);
     net_flags_.AddForeign(app);
     net_flags_.AddPrecision(app);
+    net_flags_.AddCalibration(app);
     net_flags_.AddInputs(app);
     net_flags_.AddOverrides(app, "layer[pool1].pooling_param.kernel_size=3");
   }
@@ -70,7 +71,9 @@ const CommandRegistrar<Compile> compile_registrar(
               "and Arm (docs/runtime.md). The shapes of the inputs are fixed.",
      .examples = "caffe compile deploy.prototxt --weights=net.caffemodel --output=net.cortado\n"
                  "caffe compile deploy.prototxt --weights=net.caffemodel --output=net8.cortado "
-                 "--batch=8"});
+                 "--batch=8\n"
+                 "caffe compile deploy.prototxt --weights=net.caffemodel --output=net.cortado "
+                 "--precision=int8 --calibration=net.json"});
 
 }  // namespace
 }  // namespace caffe::tools

@@ -148,6 +148,8 @@ struct CompileOptions {
   PrecisionDefaults precision;
   // What layers that are computed in 8 bits need. Null: nobody has given any.
   std::shared_ptr<const BlobRanges> ranges;
+  // 8 bits where they are asked for, whether or not this processor is fast at them.
+  bool for_any_processor = false;
   // Shapes of input blobs that the caller changed; others have the prototxt's.
   std::map<std::string, Shape> input_shapes;
   // Shapes of tops that depend on data, as the last pass found them, by layer call.

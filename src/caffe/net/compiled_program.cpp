@@ -1,6 +1,7 @@
 #include "caffe/net/compiled_program.hpp"
 
 #include <map>
+#include <optional>
 #include <set>
 
 #include "caffe/core/cache_lines.hpp"
@@ -9,12 +10,29 @@
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/graph/weight_copies.hpp"
 #include "caffe/ops/constant.hpp"
+#include "caffe/ops/conv.hpp"
 #include "caffe/ops/convert.hpp"
+#include "caffe/ops/gemm.hpp"
 #include "caffe/ops/pack.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
 namespace {
+
+// Of bytes, whatever they are.
+bool MovesNumbers(const Op& op) {
+  return op.is_view() || op.As<ops::Concat>() != nullptr || op.As<ops::SliceOf>() != nullptr;
+}
+
+// How a step in 8 bits reads its weights; nothing for another one.
+std::optional<runtime::WeightRows> RowsOf(const runtime::ProgramFile::Step& step,
+                                          const TensorDesc& weights) {
+  if (step.signature.data != DType::kInt8) return std::nullopt;
+  if (step.op.As<ops::Conv>() != nullptr) return runtime::WeightRows{weights.shape[0]};
+  if (const auto* gemm = step.op.As<ops::Gemm>())
+    return runtime::WeightRows{gemm->columns, !gemm->transpose_b};
+  return std::nullopt;
+}
 
 class ProgramMaker {
  public:
@@ -39,6 +57,8 @@ class ProgramMaker {
   int TensorOf(const Value* value);
   // The same in plain order, as callers read blobs.
   int PlainTensorOf(const Value* value);
+  // Keeps weights that only steps in 8 bits read as they read them.
+  void FoldWeights();
   runtime::ProgramFile Take() { return std::move(program_); }
   runtime::ProgramFile& program() { return program_; }
 
@@ -92,7 +112,9 @@ void ProgramMaker::AddStep(const Node& node) {
             output == nullptr ? "" : output->name, "', which has no elements");
   }
   Signature signature = node.signature;
-  if (node.op.is_view()) signature.data = node.outputs[0]->desc.dtype;
+  const DType made = node.outputs[0]->desc.dtype;
+  if (node.op.is_view()) signature.data = made;
+  if (MovesNumbers(node.op) && Is8Bit(made)) signature = {DType::kInt8, DType::kFloat};
   // A mask that nobody reads is not written, but keeps its tensor: the arena has its place.
   std::vector<int> outputs = TensorsOf(node.outputs);
   for (size_t i = 1; i < outputs.size(); ++i) {
@@ -131,11 +153,6 @@ int ProgramMaker::TensorOf(const Value* value) {
   const auto [known, is_new] =
       numbers_.try_emplace(value, static_cast<int>(program_.tensors.size()));
   if (!is_new) return known->second;
-  if (SizeOf(value->desc.dtype) == 1) {
-    throw Unsupported(StrCat("'", value->name,
-                             "' is computed in 8 bits, which compiled programs do "
-                             "not have; compile the net in another precision"));
-  }
   runtime::ProgramFile::Tensor tensor{value->name, value->desc, value->arena_offset, nullptr};
   if (IsConstant(value)) {
     SetConstant(bindings_[static_cast<size_t>(value->id)]->View(), &tensor);
@@ -161,6 +178,32 @@ int ProgramMaker::PlainTensorOf(const Value* value) {
   return result;
 }
 
+void ProgramMaker::FoldWeights() {
+  // By tensor; nothing where steps read it in several ways.
+  std::map<int, std::optional<runtime::WeightRows>> rows;
+  for (const runtime::ProgramFile::Step& step : program_.steps) {
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const int number = step.inputs[i];
+      if (number < 0) continue;
+      const TensorDesc& desc = program_.tensors[static_cast<size_t>(number)].desc;
+      const auto read = i == 1 ? RowsOf(step, desc) : std::nullopt;
+      const auto [known, is_new] = rows.try_emplace(number, read);
+      if (!is_new && known->second != read) known->second.reset();
+    }
+  }
+  for (const auto& [number, of_steps] : rows) {
+    runtime::ProgramFile::Tensor& tensor = program_.tensors[static_cast<size_t>(number)];
+    if (!of_steps || tensor.offset >= 0 || tensor.desc.dtype != DType::kFloat) continue;
+    const int64_t count = tensor.desc.count();
+    const std::shared_ptr<void> numbers =
+        graph_.options.device->Allocate(runtime::NumberBytes(*of_steps, count));
+    runtime::EncodeWeights(*of_steps, static_cast<const float*>(tensor.constant.get()), count,
+                           numbers.get());
+    tensor.constant = numbers;
+    tensor.rows = of_steps;
+  }
+}
+
 }  // namespace
 
 runtime::ProgramFile MakeProgram(const Graph& graph, const Bindings& bindings,
@@ -181,6 +224,7 @@ runtime::ProgramFile MakeProgram(const Graph& graph, const Bindings& bindings,
     maker.program().tensors[static_cast<size_t>(number)].name = name;
     maker.program().outputs.push_back(number);
   }
+  maker.FoldWeights();
   return maker.Take();
 }
 

@@ -29,6 +29,7 @@ CompileOptions OptionsFor(const NetSource& source, const PlanKey& key, size_t nu
   compile.force_backward = param.force_backward() || num_layers < layers.size();
   compile.precision = DefaultsOf(param, options.precision);
   compile.ranges = ranges;
+  compile.for_any_processor = options.for_any_processor;
   compile.kernels = {.strict_fp32 = options.strict_fp32 || param.strict_fp32(),
                      .deterministic = options.deterministic || param.deterministic()};
   compile.exchange = exchange;

@@ -132,7 +132,8 @@ using KernelFactory = std::function<KernelOrRefusal(const KernelRequest&)>;
 
 // Cost class: candidates are asked in this order. The reference kernel, which never refuses a type
 // that the op is defined for, comes last.
-enum class KernelRank { kBest = 0, kGood = 1, kReference = 9 };
+// kSlow is for programs in 8 bits that are there already: no plan chooses 8 bits for its sake.
+enum class KernelRank { kBest = 0, kGood = 1, kSlow = 8, kReference = 9 };
 
 // Types that a kernel serves: of the op's data and factors, and of its arithmetic. Operands of
 // other roles arrive in the types of their memory.

@@ -28,7 +28,22 @@ void OperandCheck::AllLikeOutput() const {
   }
 }
 
+void OperandCheck::IsNumbers(const TensorDesc& operand) {
+  Require(Is8Bit(operand.dtype), "an operand is ", Name(operand.dtype),
+          " where 8-bit numbers are read");
+}
+
+void OperandCheck::AreAlike(const TensorDesc& a, const TensorDesc& b) {
+  Require(a.dtype == b.dtype, "operands are ", Name(a.dtype), " and ", Name(b.dtype),
+          ", which must have one type");
+}
+
 void OperandCheck::IsData(const TensorDesc& operand) const {
+  if (is_in_8_bits()) {
+    Require(Is8Bit(operand.dtype) || operand.dtype == DType::kFloat, "an operand is ",
+            Name(operand.dtype), " where 8-bit numbers or floats are computed");
+    return;
+  }
   Require(operand.dtype == data_, "an operand is ", Name(operand.dtype), " where ", Name(data_),
           " is computed");
 }

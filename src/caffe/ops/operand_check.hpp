@@ -30,8 +30,14 @@ class OperandCheck {
   void AtMost(size_t most_inputs) const;
   // Inputs [0, all) of the node's type, with the result's shape and layout, and no others.
   void AllLikeOutput() const;
+  // Whether the node computes in 8 bits: numbers of both types, or floats beside them.
+  bool is_in_8_bits() const { return data_ == DType::kInt8; }
   // Of the node's type.
   void IsData(const TensorDesc& operand) const;
+  // 8-bit numbers of either type.
+  static void IsNumbers(const TensorDesc& operand);
+  // Of one type.
+  static void AreAlike(const TensorDesc& a, const TensorDesc& b);
   // Plain, `count` numbers, in the type of the node's arithmetic.
   void IsParameter(int input, int64_t count) const;
   static void IsPlain(const TensorDesc& operand);

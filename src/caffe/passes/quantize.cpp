@@ -8,6 +8,7 @@
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/fold.hpp"
 #include "caffe/ops/gemm.hpp"
+#include "caffe/ops/int8.hpp"
 #include "caffe/ops/pool.hpp"
 #include "caffe/passes/fusion.hpp"
 #include "caffe/passes/pass.hpp"
@@ -86,8 +87,9 @@ class Quantize final : public Pass {
   bool HasKernel(const Node& node) const {
     const auto& candidates =
         KernelRegistry::Get().Candidates(graph_->options.device->kind(), node.op.type());
-    return std::ranges::any_of(candidates, [](const KernelCandidate& candidate) {
-      return candidate.rank != KernelRank::kReference && candidate.Serves(kOf8Bits);
+    return std::ranges::any_of(candidates, [this](const KernelCandidate& candidate) {
+      const bool is_fast = candidate.rank < KernelRank::kSlow;
+      return (is_fast || graph_->options.for_any_processor) && candidate.Serves(kOf8Bits);
     });
   }
 
@@ -112,6 +114,9 @@ class Quantize final : public Pass {
       return "its second factor is no weights";
     if (w->desc.dtype != DType::kFloat || (w.dtype != DType::kFloat))
       return "its weights are no floats";
+    const int64_t summands = gemm != nullptr ? gemm->inner : w->desc.shape.count(1);
+    if (summands > ops::kMostSummands)
+      return StrCat("its sums of ", summands, " products do not fit 32 bits");
     if (!groups_->RangeOf(x)) {
       unmeasured_.emplace_back(&node, x.value);
       return NoRange(*x.value);

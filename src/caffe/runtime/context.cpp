@@ -83,7 +83,23 @@ void Context::Prepare() {
     steps_.push_back(WithContext(file.steps[i].where, [&] { return Choose(i); }));
     workspace_bytes = std::max(workspace_bytes, steps_.back().kernel.workspace_bytes);
   }
+  for (const int output : file.outputs) Unfold(output);
   workspace_ = device_->Allocate(workspace_bytes);
+}
+
+void Context::Unfold(int tensor) {
+  if (tensor < 0) return;
+  ProgramFile::Tensor& of = program_->file.tensors[static_cast<size_t>(tensor)];
+  if (!of.rows) return;
+  of.constant = Unfolded(of);
+  of.rows.reset();
+}
+
+std::shared_ptr<void> Context::Unfolded(const ProgramFile::Tensor& tensor) const {
+  const std::shared_ptr<void> floats = device_->Allocate(tensor.desc.bytes());
+  DecodeWeights(*tensor.rows, tensor.constant.get(), tensor.desc.count(),
+                static_cast<float*>(floats.get()));
+  return floats;
 }
 
 TensorView Context::View(int tensor) const {
@@ -100,7 +116,11 @@ TensorView Context::View(int tensor) const {
 Context::Step Context::Choose(size_t index) {
   const ProgramFile::Step& planned = program_->file.steps[index];
   Step step{Find(planned, program_->file, *device_), {}, {}};
-  for (const int input : planned.inputs) step.inputs.push_back(View(input));
+  const int packed = step.kernel.packed_weights ? step.kernel.packed_weights->operand : -1;
+  for (size_t i = 0; i < planned.inputs.size(); ++i) {
+    if (static_cast<int>(i) != packed) Unfold(planned.inputs[i]);
+    step.inputs.push_back(View(planned.inputs[i]));
+  }
   for (const int output : planned.outputs) step.outputs.push_back(View(output));
   if (step.kernel.packed_weights) Pack(index, step.kernel, &step);
   return step;
@@ -116,6 +136,10 @@ void Context::Pack(size_t index, const Kernel& kernel, Step* step) {
   if (packed.bytes == nullptr) {
     packed = {wanted.operand, device_->Allocate(wanted.bytes), wanted.bytes};
     bytes.data = packed.bytes.get();
+    const int number = program_->file.steps[index].inputs[static_cast<size_t>(wanted.operand)];
+    const ProgramFile::Tensor& plain = program_->file.tensors[static_cast<size_t>(number)];
+    const std::shared_ptr<void> floats = plain.rows ? Unfolded(plain) : nullptr;
+    if (floats) weights.data = floats.get();
     const std::shared_ptr<void> workspace = device_->Allocate(wanted.workspace_bytes);
     KernelContext context;
     context.inputs = {&weights, 1};

@@ -58,6 +58,10 @@ class CAFFE_EXPORT Context {
   TensorView View(int tensor) const;
   void Pack(size_t index, const Kernel& kernel, Step* step);
   void RunStep(const Step& step) const;
+  // Weights that are kept as 8-bit numbers, as floats: for as long as the program lives, for
+  // kernels that read them so, or only to be packed.
+  void Unfold(int tensor);
+  std::shared_ptr<void> Unfolded(const ProgramFile::Tensor& tensor) const;
   void DropConstants();
 
   const std::shared_ptr<LoadedProgram> program_;

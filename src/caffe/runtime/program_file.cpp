@@ -1,6 +1,7 @@
 #include "caffe/runtime/program_file.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -18,7 +19,10 @@ constexpr std::string_view kMagic{
     "\x89"
     "cortado\r\n\x1a\n\0\0\0\0",
     16};
-constexpr uint32_t kVersion = 1;
+// 2 has 8-bit numbers; programs without them are written as 1, which older libraries read.
+constexpr uint32_t kOldestVersion = 1, kVersion = 2;
+// A tensor's place, where it is none among the activations.
+constexpr int64_t kConstant = -1, kConstantRows = -2;
 constexpr size_t kPreambleBytes = kMagic.size() + sizeof(uint32_t) + 2 * sizeof(uint64_t);
 
 // Tells a damaged file from a whole one; eight bytes at a time, because weights are many.
@@ -45,12 +49,13 @@ void WriteDesc(const TensorDesc& desc, ByteWriter& out) {
   out.Number(static_cast<uint8_t>(desc.layout));
   out.Number(static_cast<uint32_t>(desc.shape.num_axes()));
   for (const int64_t extent : desc.shape.dims()) out.Number(extent);
+  if (Is8Bit(desc.dtype)) out.Number(desc.scale);
 }
 
 DType ReadType(ByteReader& in) {
   const auto number = in.Number<uint8_t>();
-  for (const DType dtype :
-       {DType::kDouble, DType::kFloat, DType::kFloat16, DType::kBFloat16, DType::kUInt8}) {
+  for (const DType dtype : {DType::kDouble, DType::kFloat, DType::kFloat16, DType::kBFloat16,
+                            DType::kUInt8, DType::kInt8}) {
     if (number == static_cast<uint8_t>(dtype)) return dtype;
   }
   throw InvalidArgument(
@@ -67,6 +72,9 @@ TensorDesc ReadDesc(ByteReader& in) {
   Require(desc.shape.count() > 0, "a tensor of ", desc.shape, " has no elements");
   Require(desc.layout == Layout::kPlain || desc.shape.num_axes() == 4, "a tensor of ", desc.shape,
           " is channels-last, which takes 4 axes");
+  if (Is8Bit(desc.dtype)) desc.scale = in.Number<float>();
+  Require(std::isfinite(desc.scale) && desc.scale > 0, "a tensor of ", desc.shape, " has scale ",
+          desc.scale, "; it must be positive");
   return desc;
 }
 
@@ -133,13 +141,33 @@ ProgramFile::Step ReadStep(const std::vector<ProgramFile::Tensor>& tensors, Byte
   });
 }
 
+WeightRows ReadRows(const TensorDesc& desc, ByteReader& in) {
+  WeightRows rows;
+  rows.channels = in.Number<int64_t>();
+  rows.are_columns = in.Number<bool>();
+  Require(desc.dtype == DType::kFloat && desc.layout == Layout::kPlain, "weights of 8 bits are ",
+          Name(desc.dtype), ", ", Name(desc.layout), "; they must be plain floats");
+  Require(rows.channels >= 1 && desc.count() % rows.channels == 0, "weights of ", desc.shape,
+          " are of ", rows.channels, " output channels");
+  return rows;
+}
+
+// How many bytes of the file hold a constant.
+size_t StoredBytes(const ProgramFile::Tensor& tensor) {
+  return tensor.rows ? NumberBytes(*tensor.rows, tensor.desc.count()) : tensor.desc.bytes();
+}
+
 ProgramFile::Tensor ReadTensor(int64_t activation_bytes, ByteReader& in) {
   ProgramFile::Tensor tensor;
   tensor.name = in.Text();
   tensor.desc = ReadDesc(in);
   tensor.offset = in.Number<int64_t>();
+  if (tensor.offset == kConstantRows) {
+    tensor.rows = ReadRows(tensor.desc, in);
+    tensor.offset = kConstant;
+  }
   const auto bytes = static_cast<int64_t>(tensor.desc.bytes());
-  Require(tensor.offset == -1 ||
+  Require(tensor.offset == kConstant ||
               (tensor.offset >= 0 && tensor.offset % static_cast<int64_t>(kCacheLine) == 0 &&
                tensor.offset <= activation_bytes - bytes),
           "tensor '", tensor.name, "' of ", bytes, " bytes lies at ", tensor.offset, " of ",
@@ -156,7 +184,7 @@ std::shared_ptr<void> AllocateLines(size_t bytes) {
 void ReadConstants(ByteReader& in, std::vector<ProgramFile::Tensor>* tensors) {
   for (ProgramFile::Tensor& tensor : *tensors) {
     if (tensor.offset >= 0) continue;
-    const size_t bytes = tensor.desc.bytes();
+    const size_t bytes = StoredBytes(tensor);
     const std::span<const char> stored = in.Take(WholeLines(bytes));
     const std::shared_ptr<void> memory = AllocateLines(bytes);
     std::memcpy(memory.get(), stored.data(), bytes);
@@ -206,7 +234,10 @@ std::string WriteProgram(const ProgramFile& program) {
   for (const ProgramFile::Tensor& tensor : program.tensors) {
     head.Text(tensor.name);
     WriteDesc(tensor.desc, head);
-    head.Number(tensor.offset);
+    head.Number(tensor.rows ? kConstantRows : tensor.offset);
+    if (!tensor.rows) continue;
+    head.Number(tensor.rows->channels);
+    head.Number(static_cast<uint8_t>(tensor.rows->are_columns));
   }
   WriteNumbers(program.inputs, head);
   WriteNumbers(program.outputs, head);
@@ -218,17 +249,23 @@ std::string WriteProgram(const ProgramFile& program) {
   body.Append(head.bytes().data(), head.bytes().size());
   for (const ProgramFile::Tensor& tensor : program.tensors) {
     if (tensor.offset >= 0) continue;
-    const size_t bytes = tensor.desc.bytes();
+    const size_t bytes = StoredBytes(tensor);
     body.Append(tensor.constant.get(), bytes);
     body.Append(std::string(WholeLines(bytes) - bytes, '\0').data(), WholeLines(bytes) - bytes);
   }
-  return SealProgram(body.bytes());
+  const bool has_numbers = std::ranges::any_of(
+      program.tensors, [](const auto& tensor) { return tensor.rows || Is8Bit(tensor.desc.dtype); });
+  return SealProgram(body.bytes(), has_numbers ? kVersion : kOldestVersion);
 }
 
 std::string SealProgram(std::string_view body) {
+  return SealProgram(body, kVersion);
+}
+
+std::string SealProgram(std::string_view body, uint32_t version) {
   ByteWriter file;
   file.Append(kMagic.data(), kMagic.size());
-  file.Number(kVersion);
+  file.Number(version);
   file.Number(Checksum(body));
   file.Append(body.data(), body.size());
   return std::move(file).Take();
@@ -239,8 +276,9 @@ ProgramFile ReadProgram(std::span<const char> bytes) {
           "it is no compiled program (caffe compile writes them)");
   ByteReader in(bytes.subspan(kMagic.size()));
   const auto version = in.Number<uint32_t>();
-  Require(version == kVersion, "it is of format ", version, ", but this library reads format ",
-          kVersion, "; compile the net again");
+  Require(version >= kOldestVersion && version <= kVersion, "it is of format ", version,
+          ", but this library reads formats ", kOldestVersion, " to ", kVersion,
+          "; compile the net again");
   const auto checksum = in.Number<uint64_t>();
   const std::span<const char> body = bytes.subspan(bytes.size() - in.left());
   Require(Checksum(body) == checksum, "it is damaged: its checksum is not that of its bytes");

@@ -207,7 +207,7 @@ void ConvGradWeights(const ops::ConvGradWeights& op, const KernelContext& ctx) {
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Conv, Conv, FusesAny);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-int8-reference",
-                              KernelRank::kReference, MakeConvNumbers, Int8Traits(FusesAny));
+                              KernelRank::kReference, MakeConvNumbers, Int8Traits(FusesNumbers));
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::ConvGradData, ConvGradData, FusesAny);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::ConvGradWeights, ConvGradWeights);
 

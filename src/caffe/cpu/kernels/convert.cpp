@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "caffe/cpu/half_rows.hpp"
+#include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/cpu/kernels/int8_convert.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/cpu/transpose.hpp"
@@ -109,6 +110,16 @@ void HostCall(const ops::HostCall& op, const KernelContext& ctx) {
   if (ctx.new_top_shapes != nullptr) *ctx.new_top_shapes = std::move(new_top_shapes);
 }
 
+// The same of 8-bit numbers, in programs.
+template <typename OpType, void (*function)(const OpType&, const KernelContext&)>
+KernelOrRefusal Move(const OpType& op, const KernelRequest& request) {
+  const DType made = request.outputs[0].dtype;
+  for (const OperandDesc& input : request.inputs) {
+    if (!Is8Bit(made) || input.dtype != made) return Refusal{"only 8-bit numbers of one type"};
+  }
+  return Kernel{"", [op](const KernelContext& ctx) { function(op, ctx); }};
+}
+
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Cast, Cast);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Reorder, Reorder);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::View, View);
@@ -117,6 +128,12 @@ CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::LossWeight, LossWeight);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Concat, Concat);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SliceOf, SliceOf);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::HostCall, HostCall);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::View, "view-int8-reference",
+                              KernelRank::kReference, (Move<ops::View, View>), Int8Traits());
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Concat, "concat-int8-reference",
+                              KernelRank::kReference, (Move<ops::Concat, Concat>), Int8Traits());
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::SliceOf, "slice-of-int8-reference",
+                              KernelRank::kReference, (Move<ops::SliceOf, SliceOf>), Int8Traits());
 
 }  // namespace
 }  // namespace caffe::cpu

@@ -76,7 +76,7 @@ KernelOrRefusal MakeGemmNumbers(const ops::Gemm& op, const KernelRequest&) {
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Gemm, GemmReference, FusesAny);
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-int8-reference",
-                              KernelRank::kReference, MakeGemmNumbers, Int8Traits(FusesAny));
+                              KernelRank::kReference, MakeGemmNumbers, Int8Traits(FusesNumbers));
 
 }  // namespace
 }  // namespace caffe::cpu

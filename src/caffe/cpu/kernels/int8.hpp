@@ -16,6 +16,19 @@ inline KernelTraits Int8Traits(bool (*fuses)(const ops::Epilogue&) = nullptr) {
   return {.signatures = {{DType::kInt8, DType::kFloat}}, .fuses = fuses};
 }
 
+// A sum with another tensor, then ReLUs and limits: the epilogues of products. All kernels serve
+// the same, so that plans are the same on each processor.
+inline bool FusesNumbers(const ops::Epilogue& epilogue) {
+  using Kind = ops::Pointwise::Kind;
+  for (size_t i = 0; i < epilogue.size(); ++i) {
+    const Kind kind = epilogue[i].kind;
+    const bool is_served =
+        kind == Kind::kRelu || kind == Kind::kClip || (kind == Kind::kAdd && i == 0);
+    if (!is_served) return false;
+  }
+  return true;
+}
+
 // A value in units of T's scale: the nearest number, of two the even one, clipped. Any float;
 // NaN becomes the lowest.
 template <typename T>

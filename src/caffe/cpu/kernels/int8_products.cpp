@@ -17,17 +17,6 @@ namespace {
 
 using Kind = ops::Pointwise::Kind;
 
-// A sum with another tensor, then ReLUs and limits.
-bool FusesNumbers(const ops::Epilogue& epilogue) {
-  for (size_t i = 0; i < epilogue.size(); ++i) {
-    const Kind kind = epilogue[i].kind;
-    const bool is_served =
-        kind == Kind::kRelu || kind == Kind::kClip || (kind == Kind::kAdd && i == 0);
-    if (!is_served) return false;
-  }
-  return true;
-}
-
 // How the weights of a product lie in the net's memory: numbers of one output channel `step` apart,
 // channels `row` apart.
 struct WeightRows {

@@ -22,6 +22,7 @@ static const TensorDesc& OnlyInput(const OperandCheck& check) {
   check.AtMost(1);
   check.IsData(check.input(0));
   check.IsData(check.output());
+  OperandCheck::AreAlike(check.input(0), check.output());
   return check.input(0);
 }
 
@@ -69,7 +70,7 @@ static void CheckOperands(const Gather&, const OperandCheck& check) {
   const TensorDesc &table = check.input(0), &index = check.input(1), &y = check.output();
   check.IsData(table);
   check.IsData(y);
-  Require(index.dtype != DType::kUInt8, "an index of bytes");
+  Require(!Is8Bit(index.dtype), "an index of bytes");
   for (const TensorDesc* operand : {&table, &index, &y}) OperandCheck::IsPlain(*operand);
   OperandCheck::Axis(0, table);
   OperandCheck::SameCount(y.count(), index.count() * table.shape.count(1));
@@ -93,6 +94,7 @@ static void CheckOperands(const Concat& op, const OperandCheck& check) {
   for (size_t i = 0; i < check.num_inputs(); ++i) {
     const TensorDesc& part = check.input(static_cast<int>(i));
     check.IsData(part);
+    OperandCheck::AreAlike(part, check.output());
     extent += PartExtent(part, check.output(), op.axis);
   }
   OperandCheck::Axis(op.axis, check.output());
@@ -120,9 +122,12 @@ static void CheckOperands(const View& op, const OperandCheck& check) {
 
 static void CheckConversion(const OperandCheck& check) {
   check.AtMost(1);
-  OperandCheck::SameShape(check.input(0), check.output());
-  Require((check.input(0).dtype == DType::kUInt8) == (check.output().dtype == DType::kUInt8),
-          "bytes are no numbers");
+  const TensorDesc &x = check.input(0), &y = check.output();
+  OperandCheck::SameShape(x, y);
+  if (!Is8Bit(x.dtype) && !Is8Bit(y.dtype)) return;
+  for (const TensorDesc* operand : {&x, &y})
+    Require(Is8Bit(operand->dtype) || operand->dtype == DType::kFloat, "8-bit numbers and ",
+            Name(operand->dtype), " are not converted into each other; floats are");
 }
 
 static void CheckOperands(const Reorder&, const OperandCheck& check) {

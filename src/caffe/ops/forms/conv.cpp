@@ -1,6 +1,7 @@
 #include "caffe/ops/conv.hpp"
 
 #include "caffe/ops/forms/fields.hpp"
+#include "caffe/ops/int8.hpp"
 
 namespace caffe::ops {
 
@@ -18,6 +19,14 @@ static void CheckConvolution(const ConvGeometry& geometry, const TensorDesc& x, 
           "a convolution's options are for ", axes, ", ", geometry.stride.size(), ", ",
           geometry.pad.size(), " and ", geometry.dilation.size(), " axes");
   geometry.Check();
+  if (check.is_in_8_bits()) {
+    OperandCheck::IsNumbers(x);
+    Require(w.dtype == DType::kFloat, "weights of 8-bit data are ", Name(w.dtype),
+            "; they must be floats");
+    Require(w.shape.num_axes() > 0 && w.shape.count(1) <= kMostSummands, "sums of ",
+            w.shape.num_axes() > 0 ? w.shape.count(1) : 0, " products of 8-bit numbers; ",
+            kMostSummands, " fit 32 bits");
+  }
   for (const TensorDesc* operand : {&x, &w, &y}) {
     check.IsData(*operand);
     Require(operand->shape.num_axes() == geometry.spatial_axes() + 2, "an operand of ",

@@ -1,6 +1,7 @@
 #include "caffe/ops/gemm.hpp"
 
 #include "caffe/ops/forms/fields.hpp"
+#include "caffe/ops/int8.hpp"
 #include "caffe/ops/window.hpp"
 
 namespace caffe::ops {
@@ -13,6 +14,13 @@ static void CheckOperands(const Gemm& op, const OperandCheck& check) {
     Require(size >= 0 && size <= kMostPlaces, "a matrix has ", size, " rows or columns");
   const TensorDesc &a = check.input(Gemm::kA), &b = check.input(Gemm::kB), &c = check.output();
   for (const TensorDesc* operand : {&a, &b, &c}) OperandCheck::IsPlain(*operand);
+  if (check.is_in_8_bits()) {
+    OperandCheck::IsNumbers(a);
+    Require(b.dtype == DType::kFloat, "weights of 8-bit data are ", Name(b.dtype),
+            "; they must be floats");
+    Require(op.inner <= kMostSummands, "sums of ", op.inner, " products of 8-bit numbers; ",
+            kMostSummands, " fit 32 bits");
+  }
   check.IsData(a);
   check.IsData(b);
   if (c.dtype != DType::kFloat) check.IsData(c);

@@ -22,6 +22,7 @@ static void CheckPooling(const PoolGeometry& geometry, const OperandCheck& check
 }
 
 static void CheckOperands(const MaxPool& op, const OperandCheck& check) {
+  OperandCheck::AreAlike(check.input(0), check.output());
   CheckPooling(op.geometry, check);
 }
 

@@ -15,7 +15,7 @@ static void CheckOperands(const Softmax& op, const OperandCheck& check) {
           "; it must be float or double");
   for (const TensorDesc* operand : {&check.input(0), &check.output()}) {
     OperandCheck::IsPlain(*operand);
-    Require(operand->dtype != DType::kUInt8, "the softmax of bytes");
+    Require(!Is8Bit(operand->dtype), "the softmax of bytes");
   }
 }
 
