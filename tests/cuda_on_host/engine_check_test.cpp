@@ -190,6 +190,29 @@ TEST(CudaEngineCheckOutputsTest, ComparesEachOutput) {
   }
 }
 
+// The check runs two kernels one after the other, and each would go on from what the other left.
+TEST(CudaEngineCheckOutputsTest, LeavesOutWhatIsUpdatedInPlace) {
+  const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
+  const testing::TemporaryFolder folder;
+  const Op op(
+      ops::ConvStatistics{{{{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}}, ops::UpdateRunningStatistics{}});
+  const OperandDesc image = Operand({2, 16, 6, 5}, DType::kFloat16);
+  const OperandDesc numbers = Operand({16}, DType::kFloat, Layout::kPlain);
+  const OperandDesc one = Operand({1}, DType::kFloat, Layout::kPlain);
+  const std::vector<OperandDesc> inputs = {
+      image, Operand({16, 16, 1, 1}, DType::kFloat16, Layout::kPlain)};
+  const std::vector<OperandDesc> outputs = {image, numbers, numbers, numbers, numbers, one};
+  const KernelRequest request{op, inputs, outputs, *device};
+  const auto make = [&] {
+    return KernelRegistry::Get().Candidates(DeviceKind::kCuda, op.type())[0].factory(request);
+  };
+  Kernel fused = std::get<Kernel>(make());
+  fused.name = "fused";
+  AlgorithmCache cache(folder.path("algorithms.tsv"));
+  EXPECT_EQ(std::get<Kernel>(CheckedKernel(request, {cache, kKey, false}, fused, make)).name,
+            "fused");
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, CudaEngineCheckTest,
                          ::testing::Values(DType::kFloat, DType::kFloat16, DType::kBFloat16),
                          [](const auto& info) { return std::string(Name(info.param)); });

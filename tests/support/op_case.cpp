@@ -313,6 +313,9 @@ void AddConvCases(std::vector<OpCase>* cases) {
     const CaseOperand statistics = T({shape.outputs}).Wide();
     add("ConvStatistics", ops::ConvStatistics{{g}}, {T(shape.x), T(w)},
         {T(y), statistics, statistics});
+    add("ConvStatisticsRunning",
+        ops::ConvStatistics{{g}, ops::UpdateRunningStatistics{0.9, 12, false}}, {T(shape.x), T(w)},
+        {T(y), statistics, statistics, statistics, statistics, Absent()});
     const CaseOperand y_of_x = T(shape.x);
     add("ConvGradData", ops::ConvGradData{g}, {T(y), T(w)}, {T(shape.x)});
     add("ConvGradDataRelu", ops::ConvGradData{g, {}, {{Kind::kReluGrad, 0, 0, 2}}},
@@ -432,6 +435,9 @@ void AddNormCases(std::vector<OpCase>* cases) {
       };
       add("BatchNorm" + r, ops::BatchNorm{1e-3, after}, {x}, {x, c, c});
       add("BatchNormScale" + r, ops::BatchNorm{1e-3, after}, {x, c, c}, {x, c, c});
+      add("BatchNormRunning" + r,
+          ops::BatchNorm{1e-3, after, ops::UpdateRunningStatistics{0.9, 12, relu}}, {x, c, c},
+          {x, c, c, c, c, one});
       add("BatchNormInference" + r, ops::BatchNormInference{1e-3, after}, {x, c, variance, one},
           {x});
       add("BatchNormInferenceScale" + r, ops::BatchNormInference{1e-3, after},

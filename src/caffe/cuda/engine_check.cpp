@@ -39,7 +39,11 @@ class Trial {
   Trial(const KernelRequest& request, size_t workspace_bytes) : device_(request.device) {
     device_.MakeCurrent();
     for (const OperandDesc& input : request.inputs) inputs_.push_back(Make(input));
-    for (const OperandDesc& output : request.outputs) outputs_.push_back(Make(output));
+    for (size_t i = 0; i < request.outputs.size(); ++i) {
+      OperandDesc output = request.outputs[i];
+      output.present = output.present && !request.op.updates().contains(i);
+      outputs_.push_back(Make(output));
+    }
     memory_.push_back(device_.Allocate(workspace_bytes));
     context_.inputs = inputs_;
     context_.outputs = outputs_;

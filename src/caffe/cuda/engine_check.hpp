@@ -18,10 +18,11 @@ struct EngineCheck {
 };
 
 // The fused kernel, if it makes of noise the outputs that the plain one makes, up to rounding;
-// else the plain one, with a warning. Both run in memory of their own, as the request has it; where
-// there is none, the plain one serves. The cache keeps the verdict, so that it holds for later
-// processes. It also keeps out a fused kernel with which a process was lost. Where the plain one
-// refuses, there is nothing to compare with.
+// else the plain one, with a warning. Outputs that are updated in place (Op::updates()) are left
+// out. Both run in memory of their own, as the request has it; where there is none, the plain one
+// serves. The cache keeps the verdict, so that it holds for later processes. It also keeps out a
+// fused kernel with which a process was lost. Where the plain one refuses, there is nothing to
+// compare with.
 KernelOrRefusal CheckedKernel(const KernelRequest& request, const EngineCheck& check, Kernel fused,
                               const std::function<KernelOrRefusal()>& make_plain);
 

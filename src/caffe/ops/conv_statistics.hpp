@@ -2,22 +2,29 @@
 // still in registers.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "caffe/ops/conv.hpp"
+#include "caffe/ops/norm.hpp"
 
 namespace caffe::ops {
 
-// (x, w) -> (y, mean, variance):  y as Conv makes it, without bias and epilogue; of each channel of
-// y its mean and its biased variance, as BatchNorm makes them.
+// (x, w) -> (y, mean, variance[, running mean, running variance, running factor]):  y as Conv makes
+// it, without bias and epilogue; of each channel of y its mean and its biased variance, and what
+// `running` makes of these, as BatchNorm does.
 struct ConvStatistics {
   static constexpr std::string_view kName = "ConvStatistics";
   static constexpr NumericRule kNumericRule = NumericRule::kMath;
   enum Input { kX, kW };
-  enum Output { kY, kMean, kVariance };
+  enum Output { kY, kMean, kVariance, kRunning };
+  static constexpr OperandSet kUpdates = {kRunning, kRunning + 1, kRunning + 2};
   Conv conv;
+  std::optional<UpdateRunningStatistics> running = std::nullopt;
 
-  std::string Attributes() const { return conv.Attributes(); }
+  std::string Attributes() const {
+    return StrCat(conv.Attributes(), running ? ", " + running->Attributes() : "");
+  }
   LayoutRule layout_rule() const {
     return {.inputs = {kX}, .outputs = {kY}, .prefers_channels_last = true};
   }

@@ -1,6 +1,7 @@
 // Normalisation: batch normalisation and local response normalisation.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "caffe/ops/epilogue.hpp"
@@ -8,18 +9,39 @@
 
 namespace caffe::ops {
 
+// (batch_mean, batch_variance) -> (mean, variance, factor), each updated in place. The batch
+// variance is made unbiased with m / (m - 1), where `count` is m (1 when m is 1).
+//   decaying sums (BVLC):   factor = f * factor + 1;  mean = f * mean + batch_mean; ...
+//   moving average (NVCaffe): mean = f * mean + (1 - f) * batch_mean, a copy on the first pass
+//   where `copies_first`; factor may be absent.
+struct UpdateRunningStatistics {
+  static constexpr std::string_view kName = "UpdateRunningStatistics";
+  enum Input { kBatchMean, kBatchVariance };
+  enum Output { kMean, kVariance, kFactor };
+  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
+  double fraction = 0.999;
+  int64_t count = 1;
+  bool decaying_sums = true;
+  bool copies_first = true;
+  std::string Attributes() const { return StrCat("fraction ", fraction); }
+};
+
 // Batch normalisation (Ioffe and Szegedy 2015) over every axis but axis 1; m elements a channel.
 //
-// (x[, gamma, beta]) -> (y, mean, variance)
+// (x[, gamma, beta]) -> (y, mean, variance[, running mean, running variance, running factor])
 //   y = gamma * (x - mean) / sqrt(variance + eps) + beta, then the epilogue; variance is the biased
-//   one (divided by m).
+//   one (divided by m). The running statistics are updated as `running` says.
 struct BatchNorm {
   static constexpr std::string_view kName = "BatchNorm";
   enum Input { kX, kGamma, kBeta };
-  enum Output { kY, kMean, kVariance };
+  enum Output { kY, kMean, kVariance, kRunning };
+  static constexpr OperandSet kUpdates = {kRunning, kRunning + 1, kRunning + 2};
   double eps = 1e-5;
   Epilogue epilogue = {};
-  std::string Attributes() const { return StrCat("eps ", eps, EpilogueText(epilogue)); }
+  std::optional<UpdateRunningStatistics> running = std::nullopt;
+  std::string Attributes() const {
+    return StrCat("eps ", eps, running ? ", " + running->Attributes() : "", EpilogueText(epilogue));
+  }
   LayoutRule layout_rule() const {
     return {
         .inputs = WithEpilogueData({kX}, epilogue), .outputs = {kY}, .prefers_channels_last = true};
@@ -71,23 +93,6 @@ struct BatchNormInferenceGrad {
   LayoutRule layout_rule() const {
     return {.inputs = {0}, .outputs = {0}, .prefers_channels_last = true};
   }
-};
-
-// (batch_mean, batch_variance) -> (mean, variance, factor), each updated in place. The batch
-// variance is made unbiased with m / (m - 1), where `count` is m (1 when m is 1).
-//   decaying sums (BVLC):   factor = f * factor + 1;  mean = f * mean + batch_mean; ...
-//   moving average (NVCaffe): mean = f * mean + (1 - f) * batch_mean, a copy on the first pass
-//   where `copies_first`; factor may be absent.
-struct UpdateRunningStatistics {
-  static constexpr std::string_view kName = "UpdateRunningStatistics";
-  enum Input { kBatchMean, kBatchVariance };
-  enum Output { kMean, kVariance, kFactor };
-  static constexpr NumericRule kNumericRule = NumericRule::kFloat;
-  double fraction = 0.999;
-  int64_t count = 1;
-  bool decaying_sums = true;
-  bool copies_first = true;
-  std::string Attributes() const { return StrCat("fraction ", fraction); }
 };
 
 // Local response normalisation across channels (Krizhevsky et al. 2012), `size` odd:

@@ -50,6 +50,9 @@ enum class Role : uint8_t {
 //   static constexpr OperandSet kExactInputs       hold labels, indices or flags, which are never
 //                                                  stored in 16 bits (default none)
 //   static constexpr bool kMakesFloat              output 0 may be float beside 16-bit data
+//   static constexpr OperandSet kUpdates           outputs that are updated in place, on which no
+//                                                  other output depends; a node without them makes
+//                                                  the others (default none)
 //   ops::Epilogue epilogue                         what it applies to output 0 (ops/epilogue.hpp)
 //   LayoutRule layout_rule() const                 default: all operands plain
 //   std::string Attributes() const                 "kernel 3x3, stride 1x1", for the printer
@@ -67,6 +70,7 @@ class Op {
   NumericRule numeric_rule() const { return impl_->numeric_rule(); }
   OperandSet exact_inputs() const { return impl_->exact_inputs(); }
   bool makes_float() const { return impl_->makes_float(); }
+  OperandSet updates() const { return impl_->updates(); }
   LayoutRule layout_rule() const { return impl_->layout_rule(); }
   // Null where the op has none, not even an empty one.
   const ops::Epilogue* epilogue() const { return impl_->epilogue(); }
@@ -93,6 +97,7 @@ class Op {
     virtual NumericRule numeric_rule() const = 0;
     virtual OperandSet exact_inputs() const = 0;
     virtual bool makes_float() const = 0;
+    virtual OperandSet updates() const = 0;
     virtual LayoutRule layout_rule() const = 0;
     virtual const ops::Epilogue* epilogue() const = 0;
     virtual Op WithEpilogue(ops::Epilogue epilogue) const = 0;
@@ -124,6 +129,10 @@ class Op {
     bool makes_float() const override {
       if constexpr (requires { T::kMakesFloat; }) return T::kMakesFloat;
       return false;
+    }
+    OperandSet updates() const override {
+      if constexpr (requires { T::kUpdates; }) return T::kUpdates;
+      return {};
     }
     LayoutRule layout_rule() const override {
       if constexpr (requires { op.layout_rule(); }) return op.layout_rule();

@@ -43,6 +43,7 @@ std::unique_ptr<Pass> MakeFuseGradientEpilogues();
 std::unique_ptr<Pass> MakeFuseBiasGradients();
 std::unique_ptr<Pass> MakeRecomputeSigns();
 std::unique_ptr<Pass> MakeFuseStatistics();
+std::unique_ptr<Pass> MakeFuseRunningStatistics();
 std::unique_ptr<Pass> MakeFoldConstants();
 std::unique_ptr<Pass> MakeRecomputeActivations();
 std::unique_ptr<Pass> MakeMarkAccumulation();

@@ -93,14 +93,18 @@ class RecomputeActivations final : public Pass {
   }
 
   // The same again whenever it runs: it reads nothing that changes within the pass, and writes
-  // nothing that lasts.
+  // nothing that lasts but updates, which the copy leaves out.
   bool IsRepeatable(const Node& node) const {
     if (fixed_.count(&node) > 0 || IsWeightCopy(node.outputs[0])) return false;
     if (node.op.As<ops::HostCall>() != nullptr || node.direction != Direction::kForward)
       return false;
-    const bool makes_activations = std::ranges::all_of(node.outputs, [](const Value* output) {
-      return output == nullptr || (IsActivation(output) && !output->is_kept);
-    });
+    bool makes_activations = true;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const Value* output = node.outputs[i];
+      const bool may_go = output == nullptr || node.op.updates().contains(i);
+      makes_activations =
+          makes_activations && (may_go || (IsActivation(output) && !output->is_kept));
+    }
     const bool reads_constants = std::ranges::none_of(node.inputs, [&](Value* input) {
       return input != nullptr && !IsActivation(input) && changed_.count(input->root()) > 0;
     });
@@ -208,9 +212,11 @@ class RecomputeActivations final : public Pass {
     for (const Operand& input : original.inputs) {
       inputs.push_back(IsThere(input) ? input.value : Again(input, reader));
     }
-    for (Value* output : original.outputs) {
-      outputs.push_back(output == nullptr ? nullptr : &CopyOf(*output));
-      if (output != nullptr) again_[output] = outputs.back();
+    for (size_t i = 0; i < original.outputs.size(); ++i) {
+      const Value* output = original.outputs[i];
+      const bool is_made = output != nullptr && !original.op.updates().contains(i);
+      outputs.push_back(is_made ? &CopyOf(*output) : nullptr);
+      if (is_made) again_[output] = outputs.back();
     }
     Node& copy = graph_->InsertBefore(reader, original.op, inputs, outputs);
     for (size_t i = 0; i < inputs.size(); ++i) {

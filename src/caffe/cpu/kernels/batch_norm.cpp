@@ -3,6 +3,7 @@
 
 #include "caffe/cpu/kernels/element.hpp"
 #include "caffe/cpu/kernels/epilogue.hpp"
+#include "caffe/cpu/kernels/running_statistics.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/norm.hpp"
@@ -69,6 +70,7 @@ void BatchNorm(const ops::BatchNorm& op, const KernelContext& ctx) {
       }
     });
   });
+  UpdateRunningOf(op, ctx);
 }
 
 void BatchNormGrad(const ops::BatchNormGrad& op, const KernelContext& ctx) {
@@ -154,20 +156,7 @@ void BatchNormInferenceGrad(const ops::BatchNormInferenceGrad& op, const KernelC
 }
 
 void UpdateRunningStatistics(const ops::UpdateRunningStatistics& op, const KernelContext& ctx) {
-  const TensorView &mean = ctx.output(0), &variance = ctx.output(1), &factor = ctx.output(2);
-  const double unbias =
-      op.count > 1 ? static_cast<double>(op.count) / static_cast<double>(op.count - 1) : 1;
-  double keep = op.fraction, take = 1;
-  if (!op.decaying_sums) {
-    keep = op.copies_first && ctx.random.IsFirst(ctx.random.pass) ? 0 : op.fraction;
-    take = 1 - keep;
-  }
-  for (int64_t c = 0; c < mean.count(); ++c) {
-    SetElement(mean, c, keep * ElementOf(mean, c) + take * ElementOf(ctx.input(0), c));
-    SetElement(variance, c,
-               keep * ElementOf(variance, c) + take * unbias * ElementOf(ctx.input(1), c));
-  }
-  if (op.decaying_sums) SetElement(factor, 0, op.fraction * ElementOf(factor, 0) + 1);
+  UpdateRunning(op, ctx, ctx.input(0), ctx.input(1), 0);
 }
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::BatchNorm, BatchNorm, FusesAny);

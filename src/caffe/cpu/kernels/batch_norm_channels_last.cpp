@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "caffe/cpu/kernels/channels_last.hpp"
+#include "caffe/cpu/kernels/running_statistics.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/norm.hpp"
@@ -183,6 +184,7 @@ void BatchNorm(const ops::BatchNorm& op, int threads, const KernelContext& ctx) 
     factor[c] = static_cast<float>(scale);
     shift[c] = static_cast<float>(ChannelOr(ctx, Norm::kBeta, c, 0) - mean * scale);
   }
+  UpdateRunningOf(op, ctx);
   NormaliseAll<T>(ctx, op.epilogue, factor, shift);
 }
 

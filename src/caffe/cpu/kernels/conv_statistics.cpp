@@ -1,6 +1,7 @@
 #include "caffe/ops/conv_statistics.hpp"
 
 #include "caffe/cpu/kernels/element.hpp"
+#include "caffe/cpu/kernels/running_statistics.hpp"
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -34,13 +35,14 @@ KernelOrRefusal MakeConvStatistics(const ConvStatistics& op, const KernelRequest
       {plain, request.inputs, request.outputs.first(1), request.device, request.settings});
   Kernel* const kernel = std::get_if<Kernel>(&conv);
   if (kernel == nullptr) return conv;
-  kernel->run = [run = kernel->run](const KernelContext& ctx) {
+  kernel->run = [op, run = kernel->run](const KernelContext& ctx) {
     run(ctx);
     const TensorView& y = ctx.output(ConvStatistics::kY);
     const ops::CoveredView view(y, {1, 1});
     VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
       for (int64_t c = 0; c < view.covered; ++c) StatisticsOfChannel<T>(ctx, view, c);
     });
+    UpdateRunningOf(op, ctx);
   };
   return conv;
 }

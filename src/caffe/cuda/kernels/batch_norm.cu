@@ -5,6 +5,7 @@
 
 #include "caffe/cuda/kernels/batch_norm_rows.cuh"
 #include "caffe/cuda/kernels/channel_sums.cuh"
+#include "caffe/cuda/kernels/running_statistics.cuh"
 #include "caffe/ops/batch_norm_relu_grad.hpp"
 #include "caffe/ops/norm.hpp"
 
@@ -21,7 +22,7 @@ void VisitBool(bool value, const Fn& fn) {
   value ? fn(std::true_type{}) : fn(std::false_type{});
 }
 
-// A channel's statistics, and what the second pass needs.
+// A channel's statistics, the running ones after them, and what the second pass needs.
 template <typename T>
 struct StoreMoments {
   using A = Accum<T>;
@@ -30,6 +31,7 @@ struct StoreMoments {
   A count;
   Normalisation<A> normalisation;
   AffineConstants<A> constants;
+  RunningStatistics running;
 
   __device__ void operator()(int64_t c, const Sums<2, A>& sums) const {
     const A deviation = sums.values[0] / count;
@@ -37,6 +39,7 @@ struct StoreMoments {
     normalisation.mean.Set(c, Wide(x[c * inner]) + deviation);
     normalisation.variance.Set(c, square > A(0) ? square : A(0));
     normalisation.Store(c, constants);
+    running.Update(c);
   }
 };
 
@@ -85,31 +88,46 @@ void VisitPack(const Covered& view, bool is_aligned, const Fn& run) {
   }
 }
 
-// The second pass; the epilogue is one of IsAddRelu().
+// The tensor that the epilogue adds, or null; the epilogue is one of IsAddRelu().
+template <typename T>
+const T* AddedTensor(const ops::Epilogue& epilogue, const KernelContext& ctx) {
+  const int operand = ops::AddedOperand(epilogue);
+  return operand >= 0 ? ctx.input(operand).as<const T>() : nullptr;
+}
+
+// The second pass where channels lie last in whole packs; false where they do not.
+template <typename T, typename Source>
+bool NormaliseByRows(const Source& source, const ops::Epilogue& epilogue,
+                     const KernelContext& ctx) {
+  constexpr int kPack = kPackSize<T>;
+  const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  const T* added = AddedTensor<T>(epilogue, ctx);
+  const Covered view = ChannelsOf(x);
+  if (!HasRows<T>(view) || !AreAligned<T>({x.data, y.data, added})) return false;
+  VisitBool(added != nullptr, [&]<bool kAdds>(std::bool_constant<kAdds>) {
+    VisitBool(ops::EndsInRelu(epilogue), [&]<bool kHasRelu>(std::bool_constant<kHasRelu>) {
+      MapRows(ctx, view.outer, view.covered / kPack,
+              NormaliseRows<T, kPack, kAdds, kHasRelu, Source>{source, x.as<const T>(), added,
+                                                               y.as<T>()});
+    });
+  });
+  return true;
+}
+
+// The second pass.
 template <typename T>
 void NormaliseWith(const AffineConstants<Accum<T>>& constants, const ops::Epilogue& epilogue,
                    const KernelContext& ctx) {
-  constexpr int kPack = kPackSize<T>;
+  if (NormaliseByRows<T>(StoredAffine<Accum<T>>{constants}, epilogue, ctx)) return;
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
-  const int residual = ops::AddedOperand(epilogue);
-  const T* added = residual >= 0 ? ctx.input(residual).as<const T>() : nullptr;
+  const T* added = AddedTensor<T>(epilogue, ctx);
   const Covered view = ChannelsOf(x);
-  const bool is_aligned = AreAligned<T>({x.data, y.data, added});
-  const bool has_relu = ops::EndsInRelu(epilogue);
-  if (HasRows<T>(view) && is_aligned) {
-    VisitBool(added != nullptr, [&]<bool kAdds>(std::bool_constant<kAdds>) {
-      VisitBool(has_relu, [&]<bool kHasRelu>(std::bool_constant<kHasRelu>) {
-        MapRows(
-            ctx, view.outer, view.covered / kPack,
-            NormaliseRows<T, kPack, kAdds, kHasRelu>{constants, x.as<const T>(), added, y.as<T>()});
-      });
-    });
-    return;
-  }
-  VisitPack<T>(view, is_aligned, [&]<int N>(std::integral_constant<int, N>) {
-    ForEach(ctx, y.count() / N,
-            Normalise<T, N>{constants, x.as<const T>(), added, y.as<T>(), view.inner, has_relu});
-  });
+  VisitPack<T>(view, AreAligned<T>({x.data, y.data, added}),
+               [&]<int N>(std::integral_constant<int, N>) {
+                 ForEach(ctx, y.count() / N,
+                         Normalise<T, N>{constants, x.as<const T>(), added, y.as<T>(), view.inner,
+                                         ops::EndsInRelu(epilogue)});
+               });
 }
 
 KernelOrRefusal MakeBatchNorm(const ops::BatchNorm& op, const KernelRequest& request) {
@@ -133,7 +151,8 @@ KernelOrRefusal MakeBatchNorm(const ops::BatchNorm& op, const KernelRequest& req
                                        InputNumbers(ctx, 1),
                                        InputNumbers(ctx, 2),
                                        static_cast<A>(op.eps)},
-                                      constants};
+                                      constants,
+                                      RunningStatistics::Of(op, ctx)};
           if (HasRows<T>(view) && AreAligned<T>({x})) {
             sums.ByRows(ctx, partial, MomentsOfRows<T, kPackSize<T>>{x}, store);
           } else {
@@ -151,13 +170,19 @@ Kernel NormaliseByGiven(const ops::Epilogue& epilogue, const OperandDesc& x,
                         const Fn& normalisation) {
   using A = Accum<T>;
   const int64_t channels = ChannelsOf(x).covered;
-  return Kernel{"",
-                [=](const KernelContext& ctx) {
-                  const AffineConstants<A> constants{static_cast<A*>(ctx.workspace), channels};
-                  ForEach(ctx, channels, StoreAffine<A>{normalisation(ctx), constants});
-                  NormaliseWith<T>(constants, epilogue, ctx);
-                },
-                AffineConstants<A>::Bytes(channels)};
+  return Kernel{
+      "",
+      [=](const KernelContext& ctx) {
+        const Normalisation<A> given = normalisation(ctx);
+        if (PlainNormalisation<A>::Fits(given) &&
+            NormaliseByRows<T>(GivenAffine<A>{PlainNormalisation<A>(given)}, epilogue, ctx)) {
+          return;
+        }
+        const AffineConstants<A> constants{static_cast<A*>(ctx.workspace), channels};
+        ForEach(ctx, channels, StoreAffine<A>{given, constants});
+        NormaliseWith<T>(constants, epilogue, ctx);
+      },
+      AffineConstants<A>::Bytes(channels)};
 }
 
 KernelOrRefusal MakeBatchNormInference(const ops::BatchNormInference& op,

@@ -52,8 +52,8 @@ struct PlainNormalisation {
     const auto fits = [](const Numbers& numbers) {
       return numbers.data == nullptr || numbers.dtype == kDTypeOf<A>;
     };
-    return fits(from.mean) && fits(from.variance) && fits(from.gamma) && fits(from.beta) &&
-           from.statistics_factor.data == nullptr;
+    return from.mean.data != nullptr && fits(from.mean) && fits(from.variance) &&
+           fits(from.gamma) && fits(from.beta) && from.statistics_factor.data == nullptr;
   }
   explicit PlainNormalisation(const Normalisation<A>& from)
       : mean(static_cast<const A*>(from.mean.data)),

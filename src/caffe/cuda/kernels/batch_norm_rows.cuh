@@ -27,24 +27,54 @@ struct MomentsOfRows {
   }
 };
 
+template <typename A, int N>
+struct AffinePack {
+  Pack<A, N> factor, shift;
+};
+
+// Where a thread has its channels' factors and shifts from: the pass before has left them, or the
+// thread works them out.
+template <typename A>
+struct StoredAffine {
+  ChannelConstants<kAffineConstants, A> constants;
+
+  template <int N>
+  __device__ AffinePack<A, N> At(int pack) const {
+    return {PackAt<A, N>(constants[kFactor], pack), PackAt<A, N>(constants[kShift], pack)};
+  }
+};
+template <typename A>
+struct GivenAffine {
+  PlainNormalisation<A> normalisation;
+
+  template <int N>
+  __device__ AffinePack<A, N> At(int pack) const {
+    AffinePack<A, N> affine;
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      const int64_t c = static_cast<int64_t>(pack) * N + k;
+      const A factor = normalisation.Factor(c);
+      affine.factor.values[k] = factor;
+      affine.shift.values[k] = normalisation.Shift(c, factor);
+    }
+    return affine;
+  }
+};
+
 // y = x * factor + shift, plus a residual, then ReLU.
-template <typename T, int N, bool kAdds, bool kHasRelu>
+template <typename T, int N, bool kAdds, bool kHasRelu, typename Source>
 struct NormaliseRows {
   using A = Accum<T>;
+  using Affine = AffinePack<A, N>;
   static constexpr int kUnrolled = 4;
-  ChannelConstants<kAffineConstants, A> constants;
+  Source source;
   const T *x, *residual;
   T* y;
 
-  struct Affine {
-    Pack<A, N> factor, shift;
-  };
   struct Operands {
     Pack<T, N> x, residual;
   };
-  __device__ Affine Channels(int pack) const {
-    return {PackAt<A, N>(constants[kFactor], pack), PackAt<A, N>(constants[kShift], pack)};
-  }
+  __device__ Affine Channels(int pack) const { return source.template At<N>(pack); }
   __device__ Operands Load(int64_t i) const {
     Operands loaded;
     loaded.x = PackAt<T, N>(x, i);

@@ -245,8 +245,7 @@ KernelOrRefusal StatisticsKernel(const ops::ConvStatistics& op, const KernelRequ
   if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
   const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
   const FilterPlace filter(problem);
-  const int64_t channels = problem.filter[0], count = problem.y.shape.count() / channels;
-  const size_t sum_bytes = AlignWorkspace(static_cast<size_t>(channels) * sizeof(float));
+  const size_t sum_bytes = AlignWorkspace(static_cast<size_t>(problem.filter[0]) * sizeof(float));
   const size_t place_bytes = filter.bytes() + 2 * sum_bytes;
   return Kernel{"",
                 [=](const KernelContext& ctx) {
@@ -258,9 +257,8 @@ KernelOrRefusal StatisticsKernel(const ops::ConvStatistics& op, const KernelRequ
                              {kSums, sums},
                              {kSquares, squares}},
                             FilterPlace::After(ctx.workspace, place_bytes), StreamOf(ctx));
-                  StatisticsOfSums(ctx, static_cast<const float*>(sums),
-                                   static_cast<const float*>(squares), channels, count, Conv::kMean,
-                                   Conv::kVariance);
+                  StatisticsOfSums(op, ctx, static_cast<const float*>(sums),
+                                   static_cast<const float*>(squares));
                 },
                 place_bytes + conv->workspace_bytes(), conv->engines()};
 }

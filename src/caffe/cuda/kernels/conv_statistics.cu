@@ -27,10 +27,10 @@ KernelOrRefusal MakeConvStatistics(const ConvStatistics& op, const KernelRequest
   KernelOrRefusal conv = PlainConvolution(Op(op.conv), request);
   Kernel* const kernel = std::get_if<Kernel>(&conv);
   if (kernel == nullptr) return conv;
-  const ChannelStatistics statistics(request.outputs[0], request.device);
+  const ChannelStatistics statistics(op, request.outputs[0], request.device);
   kernel->run = [run = kernel->run, statistics](const KernelContext& ctx) {
     run(ctx);
-    statistics.Run(ctx, ctx.workspace, ConvStatistics::kMean, ConvStatistics::kVariance);
+    statistics.Run(ctx, ctx.workspace);
   };
   kernel->workspace_bytes = std::max(kernel->workspace_bytes, statistics.workspace_bytes());
   return conv;
