@@ -22,9 +22,8 @@ class ChannelStatistics {
   size_t workspace_bytes_ = 0;
 };
 
-// From each channel's sum and sum of squares, float numbers that an engine has left. Nearly equal
-// numbers are subtracted: in float that costs fewer bits than the rounding of the elements to
-// float16 has.
+// From each channel's sum and sum of squares, float numbers that an engine has left. The variance
+// is their difference, so where it is below 1e-4 of the mean's square, the channel is read again.
 void StatisticsOfSums(const ops::ConvStatistics& op, const KernelContext& ctx, const float* sums,
                       const float* squares);
 

@@ -27,18 +27,57 @@ struct StoreStatistics {
   }
 };
 
+// The least variance, as a share of the mean's square, that is taken from float sums: below it
+// their difference has lost most of its digits.
+constexpr double kLeastShare = 1e-4;
+
+// A block per channel. Where the sums do not tell the variance, the block sums the channel's
+// elements anew about the first of them.
+template <typename T>
 struct StatisticsOfChannel {
+  using A = Accum<T>;
   const float *sums, *squares;
-  double count;
+  const T* y;
+  Covered view;
   Numbers mean, variance;
   RunningStatistics running;
 
-  __device__ void operator()(int64_t c) const {
-    const double center = static_cast<double>(sums[c]) / count;
-    const double square = static_cast<double>(squares[c]) / count - center * center;
-    mean.Set(c, center);
-    variance.Set(c, square < 0 ? 0.0 : square);  // NaN stays
+  struct Moments {
+    double center, square;
+  };
+
+  template <typename Group>
+  __device__ void operator()(int64_t c, const Group& group) const {
+    Moments moments = OfSums(c);
+    if (moments.square < kLeastShare * moments.center * moments.center)
+      moments = OfElements(c, group);
+    if (group.rank() != 0) return;
+    mean.Set(c, moments.center);
+    variance.Set(c, moments.square < 0 ? 0.0 : moments.square);  // NaN stays
     running.Update(c);
+  }
+
+ private:
+  __device__ int64_t length() const { return view.outer * view.inner; }
+  __device__ double count() const { return static_cast<double>(length()); }
+  __device__ Moments OfSums(int64_t c) const {
+    const double center = static_cast<double>(sums[c]) / count();
+    return {center, static_cast<double>(squares[c]) / count() - center * center};
+  }
+  template <typename Group>
+  __device__ Moments OfElements(int64_t c, const Group& group) const {
+    const A first = Wide(y[c * view.inner]);
+    A sum = 0, square = 0;
+    for (int64_t i = group.rank(); i < length(); i += group.size()) {
+      int64_t within;
+      const int64_t row = Divide(i, view.inner, &within);
+      const A deviation = Wide(y[(row * view.covered + c) * view.inner + within]) - first;
+      sum += deviation;
+      square += deviation * deviation;
+    }
+    const double deviation = static_cast<double>(group.Reduce(Sum{}, sum)) / count();
+    return {static_cast<double>(first) + deviation,
+            static_cast<double>(group.Reduce(Sum{}, square)) / count() - deviation * deviation};
   }
 };
 
@@ -69,12 +108,14 @@ ChannelStatistics::ChannelStatistics(const ConvStatistics& op, const TensorDesc&
 
 void StatisticsOfSums(const ConvStatistics& op, const KernelContext& ctx, const float* sums,
                       const float* squares) {
-  const Covered view = ChannelsOf(ctx.output(ConvStatistics::kY));
-  ForEach(ctx, view.covered,
-          StatisticsOfChannel{sums, squares, static_cast<double>(view.length()),
-                              OutputNumbers(ctx, ConvStatistics::kMean),
-                              OutputNumbers(ctx, ConvStatistics::kVariance),
-                              RunningStatistics::Of(op, ctx)});
+  const TensorView& y = ctx.output(ConvStatistics::kY);
+  const Covered view = ChannelsOf(y);
+  VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
+    ForBlocks(ctx, view.covered,
+              StatisticsOfChannel<T>{
+                  sums, squares, y.as<const T>(), view, OutputNumbers(ctx, ConvStatistics::kMean),
+                  OutputNumbers(ctx, ConvStatistics::kVariance), RunningStatistics::Of(op, ctx)});
+  });
 }
 
 }  // namespace caffe::cuda
