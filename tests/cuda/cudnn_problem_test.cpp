@@ -7,6 +7,7 @@
 #include "caffe/cuda/nvidia_libraries.hpp"
 #include "caffe/cuda/plan_choice.hpp"
 #include "caffe/error.hpp"
+#include "caffe/ops/conv_grad_norm.hpp"
 #include "caffe/ops/conv_statistics.hpp"
 #include "caffe/ops/plan_ahead.hpp"
 
@@ -195,6 +196,49 @@ TEST_F(CudnnProblemTest, ConvolutionsSumStatisticsInFloat16) {
            {3, 64, 7, 2, 224}, {64, 64, 7, 1, 28}, {12, 24, 3, 1, 28}, {16, 20, 3, 1, 28}})
     EXPECT_EQ(NumStatisticsEngines(DType::kFloat16, asked), 0u) << asked.channels;
   EXPECT_EQ(NumStatisticsEngines(DType::kBFloat16, {64, 64, 3, 1, 56}), 0u);
+}
+
+// Engines that make a convolution's data gradient and the sums of the gradient of the normalisation
+// whose result, behind a ReLU, the convolution reads.
+size_t NumGradNormEngines(DType type, const Convolved& asked) {
+  const int64_t pad = asked.kernel / 2;
+  const ops::ConvGradData conv{
+      {{asked.kernel, asked.kernel}, {asked.stride, asked.stride}, {pad, pad}, {1, 1}, 1}};
+  const int64_t size = conv.geometry.OutputSize(0, asked.size);
+  const Op op(ops::ConvGradNorm{conv});
+  OperandDesc numbers = Operand({asked.channels});
+  OperandDesc x = Operand({256, asked.channels, asked.size, asked.size}, Layout::kChannelsLast);
+  OperandDesc dy = Operand({256, asked.outputs, size, size}, Layout::kChannelsLast);
+  OperandDesc w = Operand({asked.outputs, asked.channels, asked.kernel, asked.kernel});
+  for (OperandDesc* operand : {&x, &dy, &w}) operand->dtype = type;
+  numbers.dtype = DType::kFloat;
+  const std::vector<OperandDesc> inputs = {dy, w, x, numbers, numbers, numbers, numbers};
+  const std::vector<OperandDesc> outputs = {x, numbers, numbers};
+  const auto device = DescribeDevice(DeviceKind::kCuda, "H200");
+  const KernelCandidate& candidate =
+      KernelRegistry::Get().Candidates(DeviceKind::kCuda, typeid(ops::ConvGradNorm))[0];
+  EXPECT_EQ(candidate.name, "conv-grad-norm-cudnn");
+  const auto answer = candidate.factory({op, inputs, outputs, *device});
+  const Kernel* const kernel = std::get_if<Kernel>(&answer);
+  return kernel == nullptr ? 0 : kernel->algorithms.size();
+}
+
+// Those of ResNet-50 that read such a result.
+TEST_F(CudnnProblemTest, GradientsSumForNormalisationsInFloat16) {
+  if (!LoadDriverOrStub()) GTEST_SKIP() << "no driver and no toolkit's stub of one";
+  for (const Convolved& asked : std::vector<Convolved>{{64, 64, 3, 1, 56},
+                                                       {64, 256, 1, 1, 56},
+                                                       {128, 128, 3, 1, 28},
+                                                       {128, 128, 3, 2, 56},
+                                                       {128, 512, 1, 1, 28},
+                                                       {256, 256, 3, 1, 14},
+                                                       {256, 1024, 1, 1, 14},
+                                                       {512, 512, 3, 1, 7},
+                                                       {512, 2048, 1, 1, 7}}) {
+    EXPECT_GE(NumGradNormEngines(DType::kFloat16, asked), 1u)
+        << asked.channels << " " << asked.outputs << " " << asked.kernel << " " << asked.stride;
+  }
+  EXPECT_EQ(NumGradNormEngines(DType::kBFloat16, {64, 64, 3, 1, 56}), 0u);
 }
 
 TEST(CudnnVersionTest, AnotherCudaIsNamedWithTheFile) {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "caffe/cuda/gradient_epilogue.hpp"
+#include "caffe/ops/conv_grad_norm.hpp"
 #include "caffe/ops/conv_statistics.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -211,6 +212,28 @@ TEST(CudaEngineCheckOutputsTest, LeavesOutWhatIsUpdatedInPlace) {
   AlgorithmCache cache(folder.path("algorithms.tsv"));
   EXPECT_EQ(std::get<Kernel>(CheckedKernel(request, {cache, kKey, false}, fused, make)).name,
             "fused");
+}
+
+// Of noise with negative numbers both kernels would make NaN.
+TEST(CudaEngineCheckOutputsTest, VariancesArePositive) {
+  const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
+  const testing::TemporaryFolder folder;
+  const Op op(ops::ConvGradNorm{{{{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}}});
+  const OperandDesc image = Operand({2, 16, 6, 5}, DType::kFloat16);
+  const OperandDesc numbers = Operand({16}, DType::kFloat, Layout::kPlain);
+  const OperandDesc weights = Operand({16, 16, 1, 1}, DType::kFloat16, Layout::kPlain);
+  const std::vector<OperandDesc> inputs = {image,   weights, image,  numbers,
+                                           numbers, numbers, numbers};
+  const std::vector<OperandDesc> outputs = {image, numbers, numbers};
+  const KernelRequest request{op, inputs, outputs, *device};
+  const auto make = [&] {
+    return KernelRegistry::Get().Candidates(DeviceKind::kCuda, op.type())[0].factory(request);
+  };
+  Kernel fused = std::get<Kernel>(make());
+  fused.name = "fused";
+  AlgorithmCache cache(folder.path("algorithms.tsv"));
+  const EngineCheck check{cache, kKey, false, {ops::ConvGradNorm::kVariance}};
+  EXPECT_EQ(std::get<Kernel>(CheckedKernel(request, check, fused, make)).name, "fused");
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, CudaEngineCheckTest,

@@ -290,6 +290,7 @@ TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
                            "' is no pass that can be disabled; those are: "
                            "capture-graph, fold-constants, fuse-epilogues, "
                            "fuse-gradient-epilogues, fuse-bias-gradients, recompute-signs, "
+                           "fuse-norm-gradients, "
                            "fuse-statistics, fuse-running-statistics, "
                            "simplify-conversions, recompute-activations, "
                            "keep-weight-copies, concat-in-place"))));

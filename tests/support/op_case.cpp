@@ -12,6 +12,7 @@
 #include "caffe/ops/batch_norm_relu_grad.hpp"
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/conv.hpp"
+#include "caffe/ops/conv_grad_norm.hpp"
 #include "caffe/ops/conv_statistics.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/eltwise.hpp"
@@ -317,6 +318,12 @@ void AddConvCases(std::vector<OpCase>* cases) {
         ops::ConvStatistics{{g}, ops::UpdateRunningStatistics{0.9, 12, false}}, {T(shape.x), T(w)},
         {T(y), statistics, statistics, statistics, statistics, Absent()});
     const CaseOperand y_of_x = T(shape.x);
+    // Terms of one sign: what sums of others lose is no kernel's fault.
+    const CaseOperand inner = T({shape.x[1]}).Wide();
+    add("ConvGradNorm", ops::ConvGradNorm{{g}, 1e-3},
+        {T(y).In(0, 1), T(w).In(0, 1), y_of_x, inner.In(-2, -1.5), inner.In(0.5, 2),
+         inner.In(0.5, 1), inner.In(-2, -1)},
+        {T(shape.x), inner, inner});
     add("ConvGradData", ops::ConvGradData{g}, {T(y), T(w)}, {T(shape.x)});
     add("ConvGradDataRelu", ops::ConvGradData{g, {}, {{Kind::kReluGrad, 0, 0, 2}}},
         {T(y), T(w), y_of_x}, {T(shape.x)});
@@ -464,6 +471,10 @@ void AddNormCases(std::vector<OpCase>* cases) {
     add("BatchNormReluGrad", ops::BatchNormReluGrad{1e-3}, of_relu, {x, c, c}, {1, 2});
     add("BatchNormReluGradUnscaled", ops::BatchNormReluGrad{1e-3}, unscaled, {x});
     add("BatchNormReluGradNoData", ops::BatchNormReluGrad{1e-3}, of_relu, {Absent(), c, c}, {1, 2});
+    const std::vector<CaseOperand> of_sums = {x, c, variance, x, c, c, c};
+    add("BatchNormGradOfSums", ops::BatchNormGradOfSums{1e-3}, of_sums, {x, c, c}, {1, 2});
+    add("BatchNormGradOfSumsNoData", ops::BatchNormGradOfSums{1e-3}, of_sums, {Absent(), c, c},
+        {1, 2});
     const std::vector<int64_t> rows = {channels, 3, 2};
     const CaseOperand w = T(rows).Wide();
     add("FoldChannels", ops::FoldChannels{1e-3}, {w, c, c, variance, one, c, c}, {w, c});

@@ -37,6 +37,14 @@ class CudnnGraph {
     Output(number, tensor, desc.shape.dims(), StridesOf(desc), desc.dtype);
   }
 
+  // A float number of each channel.
+  CudnnTensor ChannelInput(int64_t number, int64_t channels) {
+    return Input(number, {1, channels, 1, 1}, {channels, 1, channels, channels}, DType::kFloat);
+  }
+  void ChannelOutput(int64_t number, const CudnnTensor& tensor, int64_t channels) {
+    Output(number, tensor, {1, channels, 1, 1}, {channels, 1, channels, channels}, DType::kFloat);
+  }
+
   // Chooses an engine. Returns why there is none; empty when there is one.
   std::string Plan(const EngineChoice& choice);
 

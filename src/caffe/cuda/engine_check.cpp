@@ -36,13 +36,17 @@ double Tolerance(DType type) {
 class Trial {
  public:
   // Throws DeviceError where there is no memory.
-  Trial(const KernelRequest& request, size_t workspace_bytes) : device_(request.device) {
+  Trial(const KernelRequest& request, OperandSet variances, size_t workspace_bytes)
+      : device_(request.device) {
     device_.MakeCurrent();
-    for (const OperandDesc& input : request.inputs) inputs_.push_back(Make(input));
+    for (size_t i = 0; i < request.inputs.size(); ++i) {
+      inputs_.push_back(
+          Make(request.inputs[i], variances.contains(i) ? Noise::kVariances : Noise::kNormal));
+    }
     for (size_t i = 0; i < request.outputs.size(); ++i) {
       OperandDesc output = request.outputs[i];
       output.present = output.present && !request.op.updates().contains(i);
-      outputs_.push_back(Make(output));
+      outputs_.push_back(Make(output, Noise::kNormal));
     }
     memory_.push_back(device_.Allocate(workspace_bytes));
     context_.inputs = inputs_;
@@ -86,13 +90,13 @@ class Trial {
     return values;
   }
 
-  TensorView Make(const OperandDesc& desc) {
+  TensorView Make(const OperandDesc& desc, Noise noise) {
     TensorView view;
     static_cast<TensorDesc&>(view) = desc;
     if (!desc.present) return view;
     memory_.push_back(device_.Allocate(desc.bytes()));
     view.data = memory_.back().get();
-    FillWithNoise(device_, desc.dtype, view.data, desc.bytes(), memory_.size());
+    FillWithNoise(device_, desc.dtype, view.data, desc.bytes(), memory_.size(), noise);
     return view;
   }
 
@@ -146,7 +150,7 @@ std::string NameOf(const Kernel& kernel) {
 // Throws DeviceError where the device has no memory.
 const char* Compare(const KernelRequest& request, const EngineCheck& check, const Kernel& fused,
                     const Kernel& plain) {
-  Trial trial(request, std::max(fused.workspace_bytes, plain.workspace_bytes));
+  Trial trial(request, check.variances, std::max(fused.workspace_bytes, plain.workspace_bytes));
   const std::vector<std::vector<double>> results = trial.Run(fused);
   const double difference = LargestDifference(results, trial.Run(plain));
   const double tolerance = Tolerance(request.outputs[0].dtype);

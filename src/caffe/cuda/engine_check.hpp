@@ -15,6 +15,8 @@ struct EngineCheck {
   std::string key;  // begins with the chip; names the library's version, the engine and the problem
   // Whether a fused kernel is left out, too, that takes longer than the plain one.
   bool is_timed = true;
+  // Inputs that are variances, which noise with negative numbers is not.
+  OperandSet variances = {};
 };
 
 // The fused kernel, if it makes of noise the outputs that the plain one makes, up to rounding;

@@ -1,6 +1,7 @@
 #include "caffe/cuda/noise.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <vector>
 
@@ -26,10 +27,14 @@ const std::vector<float>& NormalNoise() {
 
 }  // namespace
 
-void FillWithNoise(Device& device, DType type, void* to, size_t bytes, size_t operand) {
+void FillWithNoise(Device& device, DType type, void* to, size_t bytes, size_t operand,
+                   Noise noise) {
   const int64_t count = std::min<int64_t>(kValues, static_cast<int64_t>(bytes / SizeOf(type)));
   std::vector<float> values(NormalNoise());
   std::ranges::rotate(values, values.begin() + static_cast<int64_t>(operand) * kStep % kValues);
+  if (noise == Noise::kVariances) {
+    for (float& value : values) value = 0.5f + std::abs(value);
+  }
   std::vector<char> block(static_cast<size_t>(count) * SizeOf(type));
   TensorView from, converted;
   from.shape = converted.shape = Shape({count});

@@ -9,7 +9,9 @@
 namespace caffe::cuda {
 
 // Fills memory of the device with normal noise, which repeats after a million values. Each time the
-// same; other numbers for another `operand`.
-void FillWithNoise(Device& device, DType type, void* to, size_t bytes, size_t operand);
+// same; other numbers for another `operand`. Variances are no less than half.
+enum class Noise { kNormal, kVariances };
+void FillWithNoise(Device& device, DType type, void* to, size_t bytes, size_t operand,
+                   Noise noise = Noise::kNormal);
 
 }  // namespace caffe::cuda

@@ -42,6 +42,7 @@ std::unique_ptr<Pass> MakeFuseEpilogues();
 std::unique_ptr<Pass> MakeFuseGradientEpilogues();
 std::unique_ptr<Pass> MakeFuseBiasGradients();
 std::unique_ptr<Pass> MakeRecomputeSigns();
+std::unique_ptr<Pass> MakeFuseNormGradients();
 std::unique_ptr<Pass> MakeFuseStatistics();
 std::unique_ptr<Pass> MakeFuseRunningStatistics();
 std::unique_ptr<Pass> MakeFoldConstants();

@@ -60,7 +60,7 @@ PassList StandardPasses() {
       MakeLowerGradients(), MakeSplitOverRanks(), MakeAssignPrecision(),
       // In how few steps.
       MakeFoldConstants(), MakeFuseEpilogues(), MakeFuseGradientEpilogues(),
-      MakeFuseBiasGradients(), MakeRecomputeSigns(), MakeFuseStatistics(),
+      MakeFuseBiasGradients(), MakeRecomputeSigns(), MakeFuseNormGradients(), MakeFuseStatistics(),
       MakeFuseRunningStatistics(), MakeMarkAccumulation(),
       // With which conversions between them, and what is computed twice to save memory.
       MakeQuantize(), MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(),

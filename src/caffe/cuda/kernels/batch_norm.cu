@@ -3,7 +3,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "caffe/cuda/kernels/batch_norm_rows.cuh"
+#include "caffe/cuda/kernels/batch_norm_elements.cuh"
 #include "caffe/cuda/kernels/channel_sums.cuh"
 #include "caffe/cuda/kernels/running_statistics.cuh"
 #include "caffe/ops/batch_norm_relu_grad.hpp"
@@ -11,11 +11,6 @@
 
 namespace caffe::cuda {
 namespace {
-
-template <typename A>
-using AffineConstants = ChannelConstants<kAffineConstants, A>;
-template <typename A>
-using GradientConstants = ChannelConstants<kGradientConstants, A>;
 
 template <typename Fn>
 void VisitBool(bool value, const Fn& fn) {
@@ -41,15 +36,6 @@ struct StoreMoments {
     normalisation.Store(c, constants);
     running.Update(c);
   }
-};
-
-// Of statistics that are given.
-template <typename A>
-struct StoreAffine {
-  Normalisation<A> normalisation;
-  AffineConstants<A> constants;
-
-  __device__ void operator()(int64_t c) const { normalisation.Store(c, constants); }
 };
 
 // N neighbours of one channel.
@@ -209,36 +195,6 @@ KernelOrRefusal MakeBatchNormInferenceGrad(const ops::BatchNormInferenceGrad& op
   });
 }
 
-// Element by element, what GradientOperands reads by packs.
-template <typename T>
-struct ElementOperands {
-  using A = Accum<T>;
-  const T *x, *dy, *y;       // y is there for Signs::kOfY
-  AffineConstants<A> signs;  // has values for Signs::kOfX
-
-  __device__ bool Passes(int64_t c, int64_t i) const {
-    if (y != nullptr) return Wide(y[i]) > A(0);
-    if (signs.values == nullptr) return true;
-    return Wide(x[i]) * signs[kFactor][c] + signs[kShift][c] > kRoundsToZero<T>;
-  }
-  __device__ A Dy(int64_t c, int64_t i) const { return Wide(dy[i]) * (Passes(c, i) ? A(1) : A(0)); }
-};
-
-template <typename T>
-struct AddGradients {
-  using A = Accum<T>;
-  ElementOperands<T> operands;
-  Numbers mean;
-  T* dresidual;
-
-  __device__ void operator()(int64_t c, int64_t i, Sums<2, A>& sums) const {
-    const A dy = operands.Dy(c, i);
-    if (dresidual != nullptr) dresidual[i] = T(dy);
-    sums.values[0] += dy;
-    sums.values[1] += dy * (Wide(operands.x[i]) - mean.Get<A>(c));
-  }
-};
-
 // dbeta and dgamma, and what the second pass needs.
 template <typename T>
 struct StoreGradients {
@@ -252,21 +208,6 @@ struct StoreGradients {
     dgamma.Store(c, dot);
     dbeta.Store(c, total.values[0]);
     gradient.Store(c, total.values[0], dot, constants);
-  }
-};
-
-template <typename T>
-struct GradientOfInput {
-  using A = Accum<T>;
-  ElementOperands<T> operands;
-  GradientConstants<A> constants;
-  int64_t inner;
-  T* dx;
-
-  __device__ void operator()(int64_t i) const {
-    const int64_t c = Remainder(Divide(i, inner), constants.channels);
-    dx[i] = T((Wide(operands.x[i]) - constants[kMean][c]) * constants[kOfX][c] +
-              (operands.Dy(c, i) * constants[kOfDy][c] + constants[kRest][c]));
   }
 };
 

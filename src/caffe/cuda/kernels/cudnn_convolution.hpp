@@ -1,0 +1,159 @@
+// What cuDNN's convolutions share: their operands, their filters' order, and how an engine that
+// does more than one step is checked before it serves.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/cuda/algorithm_choice.hpp"
+#include "caffe/cuda/cudnn_graph.hpp"
+#include "caffe/cuda/engine_check.hpp"
+#include "caffe/cuda/matrix_kernels.hpp"
+#include "caffe/cuda/vendor_types.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/plan_ahead.hpp"
+
+namespace caffe::cuda {
+
+// Numbers of tensors in the graphs.
+enum ConvTensor : int64_t { kX, kW, kY, kBias, kFirstEntry };
+
+// A convolution's operands as all three ops see them.
+struct ConvProblem {
+  TensorDesc x, y;
+  std::vector<int64_t> filter;  // K, C / group, height, width
+  DType filter_type = DType::kFloat;
+  const ops::ConvGeometry& geometry;
+
+  int64_t taps() const { return filter[2] * filter[3]; }
+  int64_t filter_count() const { return filter[0] * filter[1] * taps(); }
+  size_t filter_bytes() const { return static_cast<size_t>(filter_count()) * SizeOf(filter_type); }
+  // A filter's channels lie last, as the images' do.
+  std::vector<int64_t> filter_strides() const {
+    return {filter[1] * taps(), 1, filter[3] * filter[1], filter[1]};
+  }
+  // Where the plain order is that order.
+  bool is_filter_order_equal() const { return taps() == 1 || filter[1] == 1; }
+
+  template <typename Attributes>
+  Attributes Window() const {
+    return Attributes()
+        .set_padding(geometry.pad)
+        .set_stride(geometry.stride)
+        .set_dilation(geometry.dilation);
+  }
+};
+
+// Why cuDNN is not asked at all; empty where it is.
+inline std::string Unfit(const ConvProblem& problem) {
+  if (problem.geometry.spatial_axes() != 2) return "cuDNN's engines have two spatial axes";
+  if (problem.x.dtype != problem.y.dtype) return "x and y are of two types";
+  if (problem.x.layout != problem.y.layout) return "x and y are of two layouts";
+  const ops::ConvGeometry& g = problem.geometry;
+  for (int i = 0; i < g.spatial_axes(); ++i) {
+    const int64_t padded = problem.x.shape[2 + i] + 2 * g.pad[i];
+    if (g.Span(i) > padded) return "the kernel spans more than the input";
+  }
+  return "";
+}
+
+inline std::shared_ptr<CudnnGraph> NewGraph(const KernelRequest& request,
+                                            const ConvProblem& problem) {
+  return std::make_shared<CudnnGraph>(CudaDeviceOf(request), problem.x.dtype);
+}
+
+inline EngineChoice ChoiceOf(const KernelRequest& request, const ConvProblem& problem,
+                             const ops::ConvChoice& choice, std::string_view graph) {
+  const bool is_strict = request.settings.strict_fp32 && problem.x.dtype == DType::kFloat;
+  EngineChoice engines{.allows_tensor_cores = !is_strict && choice.math != 0,
+                       .is_deterministic = request.settings.deterministic,
+                       .is_timed = choice.is_measured && AreAlgorithmsTimed(request),
+                       .engine = choice.algorithm,
+                       .is_ahead = PlanningAhead::is_on()};
+  engines.problem = StrCat(ProblemOf(request), " by ", graph, " ", caffe::Name(problem.filter_type),
+                           engines.allows_tensor_cores ? "" : " plain math",
+                           engines.engine < 0 ? "" : StrCat(" engine ", engines.engine));
+  return engines;
+}
+
+// The workspace's parts: the filter with its channels last, then what is left.
+class FilterPlace {
+ public:
+  explicit FilterPlace(const ConvProblem& problem)
+      : outputs_(problem.filter[0]),
+        channels_(problem.filter[1]),
+        taps_(problem.taps()),
+        type_(problem.filter_type),
+        bytes_(problem.is_filter_order_equal() ? 0 : AlignWorkspace(problem.filter_bytes())) {}
+
+  size_t bytes() const { return bytes_; }
+  static void* After(void* workspace, size_t bytes) {
+    return static_cast<char*>(workspace) + bytes;
+  }
+  // The filter as cuDNN reads it.
+  void* ToKrsc(const KernelContext& ctx, const TensorView& filter) const {
+    if (bytes_ == 0) return filter.data;
+    TransposeMatrices(ctx, {filter.data, filter.dtype}, outputs_, channels_, taps_, false,
+                      {ctx.workspace, type_});
+    return ctx.workspace;
+  }
+  // filter = or += what cuDNN wrote.
+  void TurnBack(const KernelContext& ctx, void* from, const TensorView& filter, bool adds) const {
+    TransposeMatrices(ctx, {from, type_}, outputs_, taps_, channels_, adds,
+                      {filter.data, filter.dtype});
+  }
+
+ private:
+  int64_t outputs_, channels_, taps_;
+  DType type_;
+  size_t bytes_;
+};
+
+// The fused kernel if it computes what the plain one does and is no slower, else that. `variances`:
+// the inputs that are some.
+template <typename MakePlain>
+KernelOrRefusal Checked(const KernelRequest& request, Kernel fused, const MakePlain& make_plain,
+                        OperandSet variances = {}) {
+  CudaDevice& device = CudaDeviceOf(request);
+  if (device.is_described() || PlanningAhead::is_on()) return fused;
+  const bool is_timed = AreAlgorithmsTimed(request);
+  const EngineCheck check{AlgorithmCache::OfUser(),
+                          AlgorithmKey(device, "cudnn", cudnnGetVersion(),
+                                       StrCat(is_timed ? "check and timing of " : "check of ",
+                                              fused.algorithms.at(0), " for ", ProblemOf(request))),
+                          is_timed, variances};
+  return CheckedKernel(request, check, std::move(fused), make_plain);
+}
+
+// The kernel that serves where the candidate of this name refuses.
+inline KernelOrRefusal OtherThan(std::string_view name, const KernelRequest& request) {
+  KernelOrRefusal answer = Refusal{"there is no other kernel"};
+  for (const KernelCandidate& candidate :
+       KernelRegistry::Get().Candidates(DeviceKind::kCuda, request.op.type())) {
+    if (candidate.name == name) continue;
+    answer = candidate.factory(request);
+    if (std::holds_alternative<Kernel>(answer)) break;
+  }
+  return answer;
+}
+
+// What make(true) says where there is an engine for it, else what make(false) does.
+template <typename Make>
+KernelOrRefusal Fused(const KernelRequest& request, const Make& make) {
+  KernelOrRefusal fused = make(true);
+  Kernel* const kernel = std::get_if<Kernel>(&fused);
+  if (kernel == nullptr) return make(false);
+  return Checked(request, std::move(*kernel), [&] { return make(false); });
+}
+
+// A factory that builds plans and times none.
+template <typename T>
+KernelFactory Ahead(KernelOrRefusal (*make)(const T&, const KernelRequest&)) {
+  return [make](const KernelRequest& request) {
+    const PlanningAhead ahead;
+    return make(*request.op.As<T>(), request);
+  };
+}
+
+}  // namespace caffe::cuda
