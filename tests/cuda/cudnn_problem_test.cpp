@@ -8,6 +8,7 @@
 #include "caffe/cuda/plan_choice.hpp"
 #include "caffe/error.hpp"
 #include "caffe/ops/conv_grad_norm.hpp"
+#include "caffe/ops/conv_into.hpp"
 #include "caffe/ops/conv_statistics.hpp"
 #include "caffe/ops/plan_ahead.hpp"
 
@@ -239,6 +240,31 @@ TEST_F(CudnnProblemTest, GradientsSumForNormalisationsInFloat16) {
         << asked.channels << " " << asked.outputs << " " << asked.kernel << " " << asked.stride;
   }
   EXPECT_EQ(NumGradNormEngines(DType::kBFloat16, {64, 64, 3, 1, 56}), 0u);
+}
+
+// With bias and ReLU, into channels 64 to 192 of 256.
+TEST_F(CudnnProblemTest, ConvolutionsWriteIntoPartOfATensor) {
+  if (!LoadDriverOrStub()) GTEST_SKIP() << "no driver and no toolkit's stub of one";
+  for (const DType type : {DType::kBFloat16, DType::kFloat16, DType::kFloat}) {
+    for (const int64_t kernel : {1, 3, 5}) {
+      const int64_t pad = kernel / 2;
+      const Op op(ops::ConvInto{{{{kernel, kernel}, {1, 1}, {pad, pad}, {1, 1}, 1},
+                                 {},
+                                 {{.kind = ops::Pointwise::Kind::kRelu}}},
+                                64});
+      std::vector<OperandDesc> inputs = {Operand({256, 96, 28, 28}, Layout::kChannelsLast),
+                                         Operand({128, 96, kernel, kernel}), Operand({128}),
+                                         Operand({256, 256, 28, 28}, Layout::kChannelsLast)};
+      for (const size_t i : {0, 1, 3}) inputs[i].dtype = type;
+      inputs[2].dtype = DType::kFloat;
+      const std::vector<OperandDesc> outputs = {inputs[3]};
+      const KernelCandidate& candidate =
+          KernelRegistry::Get().Candidates(DeviceKind::kCuda, typeid(ops::ConvInto))[0];
+      EXPECT_EQ(candidate.name, "conv-into-cudnn");
+      const auto answer = candidate.factory({op, inputs, outputs, *device_});
+      EXPECT_TRUE(std::holds_alternative<Kernel>(answer)) << Name(type) << kernel;
+    }
+  }
 }
 
 TEST(CudnnVersionTest, AnotherCudaIsNamedWithTheFile) {

@@ -13,6 +13,7 @@
 #include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/conv_grad_norm.hpp"
+#include "caffe/ops/conv_into.hpp"
 #include "caffe/ops/conv_statistics.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/eltwise.hpp"
@@ -311,6 +312,10 @@ void AddConvCases(std::vector<OpCase>* cases) {
         {T(shape.x), T(w), bias, x_of_y}, {T(y)});
     add("ConvScaleShift", ops::Conv{g, {}, {{Kind::kScale, 0, 0, 3}, {Kind::kShift, 0, 0, 4}}},
         {T(shape.x), T(w), Absent(), bias, bias}, {T(y)});
+    std::vector<int64_t> whole = y;
+    whole[1] += 13;
+    add("ConvInto", ops::ConvInto{{g, {}, {Relu()}}, 5}, {T(shape.x), T(w), bias, T(whole)},
+        {T(whole)});
     const CaseOperand statistics = T({shape.outputs}).Wide();
     add("ConvStatistics", ops::ConvStatistics{{g}}, {T(shape.x), T(w)},
         {T(y), statistics, statistics});

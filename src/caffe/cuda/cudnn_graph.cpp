@@ -33,8 +33,12 @@ std::shared_ptr<fe::DeviceProperties> PropertiesOf(const ChipProperties& chip) {
   return properties;
 }
 
-TimedBuffer BufferOf(const std::vector<int64_t>& shape, DType type) {
-  return {static_cast<size_t>(Shape(shape).count()) * SizeOf(type), type};
+// Up to the last element, which lies beyond their number where there are gaps.
+TimedBuffer BufferOf(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
+                     DType type) {
+  int64_t last = 0;
+  for (size_t axis = 0; axis < shape.size(); ++axis) last += (shape[axis] - 1) * strides[axis];
+  return {static_cast<size_t>(last + 1) * SizeOf(type), type};
 }
 
 }  // namespace
@@ -82,7 +86,7 @@ CudnnGraph::CudnnGraph(CudaDevice& device, DType type)
 
 CudnnTensor CudnnGraph::Input(int64_t number, std::vector<int64_t> shape,
                               std::vector<int64_t> strides, DType type) {
-  description_.tensors[number] = BufferOf(shape, type);
+  description_.tensors[number] = BufferOf(shape, strides, type);
   return graph().tensor(fe::graph::Tensor_attributes()
                             .set_uid(number)
                             .set_dim(shape)
@@ -92,7 +96,7 @@ CudnnTensor CudnnGraph::Input(int64_t number, std::vector<int64_t> shape,
 
 void CudnnGraph::Output(int64_t number, const CudnnTensor& tensor, std::vector<int64_t> shape,
                         std::vector<int64_t> strides, DType type) {
-  description_.tensors[number] = BufferOf(shape, type);
+  description_.tensors[number] = BufferOf(shape, strides, type);
   tensor->set_output(true).set_uid(number).set_dim(shape).set_stride(strides).set_data_type(
       CudnnType(type));
 }

@@ -1,5 +1,6 @@
 #include "caffe/graph/shared_parts.hpp"
 
+#include "caffe/ops/conv_into.hpp"
 #include "caffe/ops/convert.hpp"
 
 namespace caffe {
@@ -19,6 +20,9 @@ std::vector<SharedPart> SharedParts(const Node& node) {
     const int64_t inner = ops::AroundAxis(whole, slice->axis).inner;
     const auto element = static_cast<int64_t>(SizeOf(whole.dtype));
     parts.push_back({node.outputs[0], node.inputs[0], slice->offset * inner * element});
+  } else if (node.op.As<ops::ConvInto>() != nullptr &&
+             node.inputs[ops::ConvInto::kWhole] != nullptr) {
+    parts.push_back({node.inputs[ops::ConvInto::kWhole], node.outputs[0], 0});
   } else if (node.op.is_view() && node.inputs[0] != nullptr && node.outputs[0] != nullptr) {
     parts.push_back({node.outputs[0], node.inputs[0], 0});
   }

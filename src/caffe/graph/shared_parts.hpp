@@ -15,8 +15,9 @@ struct SharedPart {
   int64_t offset = 0;
 };
 
-// A view is its input as a whole. A concatenation consists of its inputs, and a slice is part of
-// its input, where concat-in-place has marked them.
+// A view is its input as a whole, and a convolution into some channels leaves the others as they
+// are. A concatenation consists of its inputs, and a slice is part of its input, where
+// concat-in-place has marked them.
 std::vector<SharedPart> SharedParts(const Node& node);
 
 }  // namespace caffe

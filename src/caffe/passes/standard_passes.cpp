@@ -66,7 +66,7 @@ PassList StandardPasses() {
       MakeQuantize(), MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(),
       MakeRecomputeActivations(), MakeEliminateDeadNodes(), MakeKeepWeightCopies(),
       // By which kernels, and where.
-      MakeConcatInPlace(), MakeSelectKernels(), MakePlanMemory());
+      MakeWriteIntoConcats(), MakeConcatInPlace(), MakeSelectKernels(), MakePlanMemory());
 }
 
 void RunPasses(const PassList& passes, Graph& graph) {

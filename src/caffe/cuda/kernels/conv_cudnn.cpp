@@ -1,8 +1,10 @@
 // Convolution and its gradients by cuDNN, with what follows them element by element in the same
 // pass over memory where it has an engine for that.
+#include "caffe/cuda/channel_part.hpp"
 #include "caffe/cuda/entries.hpp"
 #include "caffe/cuda/gradient_epilogue.hpp"
 #include "caffe/cuda/kernels/cudnn_convolution.hpp"
+#include "caffe/ops/conv_into.hpp"
 
 namespace caffe::cuda {
 namespace {
@@ -44,7 +46,7 @@ std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanForward(const ops::Co
     if (entry.a != 0) relu.set_relu_lower_clip_slope(entry.a);
     y = graph.pointwise(y, relu);
   }
-  conv->Output(kY, y, problem.y);
+  conv->Output(kY, y, problem.y.shape.dims(), problem.y_strides(), problem.y.dtype);
   const std::string name = StrCat("conv", has_bias ? "+bias" : "", epilogue.empty() ? "" : "+relu");
   std::string why = conv->Plan(ChoiceOf(request, problem, op.choice, name));
   if (!why.empty()) return why;
@@ -92,6 +94,45 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
   const auto make = [&](bool is_fused) { return ConvKernel(op, request, problem, is_fused); };
   const bool has_bias = request.inputs.size() > 2 && request.inputs[ops::Conv::kBias].present;
   return has_bias || !op.epilogue.empty() ? Fused(request, make) : make(false);
+}
+
+constexpr const char* kIntoName = "conv-into-cudnn";
+
+// An engine that does everything and writes into the whole's channels.
+KernelOrRefusal IntoKernel(const ops::ConvInto& op, const KernelRequest& request,
+                           const ConvProblem& problem) {
+  using Into = ops::ConvInto;
+  const bool has_bias = request.inputs.size() > Into::kBias && request.inputs[Into::kBias].present;
+  const auto planned = PlanForward(op.conv, request, problem, has_bias, op.conv.epilogue);
+  if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
+  const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
+  const FilterPlace filter(problem);
+  const size_t offset = static_cast<size_t>(op.offset) * SizeOf(problem.y.dtype);
+  return Kernel{"",
+                [=](const KernelContext& ctx) {
+                  KeepOtherChannels(ctx);
+                  CudnnPointers pointers = {{kX, ctx.input(Into::kX).data},
+                                            {kW, filter.ToKrsc(ctx, ctx.input(Into::kW))},
+                                            {kY, ctx.output(0).as<char>() + offset}};
+                  if (has_bias) pointers[kBias] = ctx.input(Into::kBias).data;
+                  conv->Run(std::move(pointers), FilterPlace::After(ctx.workspace, filter.bytes()),
+                            StreamOf(ctx));
+                },
+                filter.bytes() + conv->workspace_bytes(), conv->engines()};
+}
+
+KernelOrRefusal MakeConvInto(const ops::ConvInto& op, const KernelRequest& request) {
+  const OperandDesc &w = request.inputs[ops::ConvInto::kW], &whole = request.outputs[0];
+  const ConvProblem problem{request.inputs[0], ops::ConvInto::Part(whole, w),
+                            w.shape.dims(),    w.dtype,
+                            op.conv.geometry,  whole.shape[1]};
+  if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
+  if (whole.layout != Layout::kChannelsLast) return Refusal{"only where channels lie last"};
+  if (problem.filter_type != problem.x.dtype) return Refusal{"x and w are of two types"};
+  KernelOrRefusal fused = IntoKernel(op, request, problem);
+  Kernel* const kernel = std::get_if<Kernel>(&fused);
+  if (kernel == nullptr) return fused;
+  return Checked(request, std::move(*kernel), [&] { return OtherThan(kIntoName, request); });
 }
 
 // An engine for dx and an epilogue, or the reason why there is none.
@@ -223,6 +264,8 @@ std::vector<Signature> Signatures() {
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Conv, "conv-cudnn", KernelRank::kBest,
                               MakeConv, {.signatures = Signatures(), .fuses = IsReluAlone});
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvInto, kIntoName, KernelRank::kBest,
+                              MakeConvInto, {.signatures = Signatures(), .fuses = IsReluAlone});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradData, "conv-grad-data-cudnn",
                               KernelRank::kBest, MakeConvGradData,
                               {.signatures = Signatures(), .fuses = IsGradientEpilogue});
@@ -230,10 +273,11 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradWeights, "conv-gra
                               KernelRank::kBest, MakeConvGradWeights, {.signatures = Signatures()});
 
 const AheadFactoryRegistrar ahead_registrars[] = {
-    {DeviceKind::kCuda, typeid(ops::Conv), "conv-cudnn", Ahead(MakeConv)},
+    {DeviceKind::kCuda, typeid(ops::Conv), "conv-cudnn", AheadMakeConv},
+    {DeviceKind::kCuda, typeid(ops::ConvInto), kIntoName, Ahead(MakeConvInto)},
     {DeviceKind::kCuda, typeid(ops::ConvGradData), "conv-grad-data-cudnn", Ahead(MakeConvGradData)},
     {DeviceKind::kCuda, typeid(ops::ConvGradWeights), "conv-grad-weights-cudnn",
-     Ahead(MakeConvGradWeights)},
+     AheadMakeConvGradWeights},
 };
 
 }  // namespace

@@ -25,7 +25,16 @@ struct ConvProblem {
   std::vector<int64_t> filter;  // K, C / group, height, width
   DType filter_type = DType::kFloat;
   const ops::ConvGeometry& geometry;
+  // Channels of the tensor that y is part of; 0: y is no part.
+  int64_t y_pitch = 0;
 
+  std::vector<int64_t> y_strides() const {
+    TensorDesc whole = y;
+    std::vector<int64_t> dims = y.shape.dims();
+    if (y_pitch > 0) dims[1] = y_pitch;
+    whole.shape = Shape(dims);
+    return StridesOf(whole);
+  }
   int64_t taps() const { return filter[2] * filter[3]; }
   int64_t filter_count() const { return filter[0] * filter[1] * taps(); }
   size_t filter_bytes() const { return static_cast<size_t>(filter_count()) * SizeOf(filter_type); }
