@@ -4,6 +4,7 @@
 #include "caffe/cuda/entries.hpp"
 #include "caffe/cuda/gradient_epilogue.hpp"
 #include "caffe/cuda/kernels/cudnn_convolution.hpp"
+#include "caffe/cuda/padded_channels.hpp"
 #include "caffe/ops/conv_into.hpp"
 
 namespace caffe::cuda {
@@ -255,6 +256,26 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
                 conv->engines()};
 }
 
+// As they are, or with channels of zeros where that was timed to be faster.
+template <typename T, KernelOrRefusal (*kMake)(const T&, const KernelRequest&)>
+KernelOrRefusal MakePadded(const T& op, const KernelRequest& request) {
+  const auto make = [&](const KernelRequest& asked) { return kMake(op, asked); };
+  KernelOrRefusal best = make(request);
+  if (!AreAlgorithmsTimed(request) || std::holds_alternative<Refusal>(best)) return best;
+  for (const int64_t channels : PaddedChannelCounts(request)) {
+    KernelOrRefusal answer = OnPaddedChannels(request, channels, make);
+    Kernel* const padded = std::get_if<Kernel>(&answer);
+    if (padded == nullptr) continue;
+    if (PlanningAhead::is_on()) {  // all plans are there for as long as the answer is
+      Kernel& kept = std::get<Kernel>(best);
+      kept.run = [run = kept.run, other = padded->run](const KernelContext& ctx) { run(ctx); };
+    } else {
+      best = Checked(request, std::move(*padded), [&] { return std::move(best); });
+    }
+  }
+  return best;
+}
+
 // cuDNN sums 16-bit products in float.
 std::vector<Signature> Signatures() {
   return {{DType::kFloat, DType::kFloat},
@@ -263,21 +284,24 @@ std::vector<Signature> Signatures() {
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Conv, "conv-cudnn", KernelRank::kBest,
-                              MakeConv, {.signatures = Signatures(), .fuses = IsReluAlone});
+                              (MakePadded<ops::Conv, MakeConv>),
+                              {.signatures = Signatures(), .fuses = IsReluAlone});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvInto, kIntoName, KernelRank::kBest,
                               MakeConvInto, {.signatures = Signatures(), .fuses = IsReluAlone});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradData, "conv-grad-data-cudnn",
                               KernelRank::kBest, MakeConvGradData,
                               {.signatures = Signatures(), .fuses = IsGradientEpilogue});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradWeights, "conv-grad-weights-cudnn",
-                              KernelRank::kBest, MakeConvGradWeights, {.signatures = Signatures()});
+                              KernelRank::kBest,
+                              (MakePadded<ops::ConvGradWeights, MakeConvGradWeights>),
+                              {.signatures = Signatures()});
 
 const AheadFactoryRegistrar ahead_registrars[] = {
-    {DeviceKind::kCuda, typeid(ops::Conv), "conv-cudnn", AheadMakeConv},
+    {DeviceKind::kCuda, typeid(ops::Conv), "conv-cudnn", Ahead(MakePadded<ops::Conv, MakeConv>)},
     {DeviceKind::kCuda, typeid(ops::ConvInto), kIntoName, Ahead(MakeConvInto)},
     {DeviceKind::kCuda, typeid(ops::ConvGradData), "conv-grad-data-cudnn", Ahead(MakeConvGradData)},
     {DeviceKind::kCuda, typeid(ops::ConvGradWeights), "conv-grad-weights-cudnn",
-     AheadMakeConvGradWeights},
+     Ahead(MakePadded<ops::ConvGradWeights, MakeConvGradWeights>)},
 };
 
 }  // namespace
