@@ -10,6 +10,7 @@
 #include "caffe/ops/conv_grad_norm.hpp"
 #include "caffe/ops/conv_into.hpp"
 #include "caffe/ops/conv_statistics.hpp"
+#include "caffe/ops/norm.hpp"
 #include "caffe/ops/plan_ahead.hpp"
 
 namespace caffe::cuda {
@@ -264,6 +265,36 @@ TEST_F(CudnnProblemTest, ConvolutionsWriteIntoPartOfATensor) {
       const auto answer = candidate.factory({op, inputs, outputs, *device_});
       EXPECT_TRUE(std::holds_alternative<Kernel>(answer)) << Name(type) << kernel;
     }
+  }
+}
+
+// Why cuDNN's normalisation does not serve on a chip that is not there.
+std::string NormRefusal(const Op& op, std::vector<OperandDesc> inputs,
+                        std::vector<OperandDesc> outputs) {
+  const auto device = DescribeDevice(DeviceKind::kCuda, "H200");
+  const KernelCandidate& candidate =
+      KernelRegistry::Get().Candidates(DeviceKind::kCuda, op.type())[0];
+  EXPECT_THAT(candidate.name, HasSubstr("-cudnn"));
+  return std::get<Refusal>(candidate.factory({op, inputs, outputs, *device})).reason;
+}
+
+// Engines there are for normalisations that add and apply ReLU, and for gradients that do not.
+TEST_F(CudnnProblemTest, NormalisationsAreForTiming) {
+  if (!LoadDriverOrStub()) GTEST_SKIP() << "no driver and no toolkit's stub of one";
+  for (const DType type : {DType::kBFloat16, DType::kFloat16, DType::kFloat}) {
+    OperandDesc x = Operand({256, 256, 56, 56}, Layout::kChannelsLast), c = Operand({256});
+    x.dtype = type;
+    c.dtype = DType::kFloat;
+    ops::Epilogue epilogue = {{.kind = ops::Pointwise::Kind::kAdd, .operand = 3},
+                              {.kind = ops::Pointwise::Kind::kRelu}};
+    EXPECT_THAT(NormRefusal(ops::BatchNorm{1e-5, epilogue}, {x, c, c, x}, {x, c, c}),
+                ::testing::AllOf(HasSubstr("eng0"), HasSubstr("timed to be faster")));
+    EXPECT_THAT(NormRefusal(ops::BatchNormGrad{}, {x, c, c, x, c}, {x, c, c}),
+                ::testing::AllOf(HasSubstr("eng0"), HasSubstr("timed to be faster")));
+    EXPECT_THAT(NormRefusal(ops::BatchNormGrad{}, {x, c, c, x, c, x}, {x, c, c}),
+                HasSubstr("ReLU's result"));
+    x.layout = Layout::kPlain;
+    EXPECT_THAT(NormRefusal(ops::BatchNorm{}, {x, c, c}, {x, c, c}), HasSubstr("lie last"));
   }
 }
 
