@@ -265,7 +265,7 @@ KernelOrRefusal MakePadded(const T& op, const KernelRequest& request) {
   for (const int64_t channels : PaddedChannelCounts(request)) {
     KernelOrRefusal answer = OnPaddedChannels(request, channels, make);
     Kernel* const padded = std::get_if<Kernel>(&answer);
-    if (padded == nullptr) continue;
+    if (padded == nullptr || padded->workspace_bytes > kWorkspaceLimit) continue;
     if (PlanningAhead::is_on()) {  // all plans are there for as long as the answer is
       Kernel& kept = std::get<Kernel>(best);
       kept.run = [run = kept.run, other = padded->run](const KernelContext& ctx) { run(ctx); };
