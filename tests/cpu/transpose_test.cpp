@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "caffe/dtype.hpp"
@@ -34,7 +36,10 @@ void Check(int64_t channels, int64_t pixels, bool to_last, Convert convert) {
   }
   TensorView x{{shape, DType::kFloat}, from.data()}, y{{shape, kDTypeOf<To>}, to.data()};
   (to_last ? y : x).layout = Layout::kChannelsLast;
-  TransposeImages<float, To>(x, y, convert);
+  const auto convert_range = [&](const float* some, To* made, int64_t count) {
+    std::transform(some, some + count, made, convert);
+  };
+  TransposeImages<float, To>(x, y, std::is_same_v<To, float>, convert_range);
   EXPECT_EQ(to, want) << channels << " channels, " << pixels << " pixels, to "
                       << (to_last ? "channels-last" : "plain");
 }

@@ -72,8 +72,8 @@ const CommandRegistrar<Compile> compile_registrar(
      .examples = "caffe compile deploy.prototxt --weights=net.caffemodel --output=net.cortado\n"
                  "caffe compile deploy.prototxt --weights=net.caffemodel --output=net8.cortado "
                  "--batch=8\n"
-                 "caffe compile deploy.prototxt --weights=net.caffemodel --output=net.cortado "
-                 "--precision=int8 --calibration=net.json"});
+                 "caffe compile net.prototxt --weights=w.h5 --output=n.cortado --precision=int8 "
+                 "--calibration=n.json"});
 
 }  // namespace
 }  // namespace caffe::tools

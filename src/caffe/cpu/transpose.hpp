@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "caffe/core/cpu_clones.hpp"
 #include "caffe/cpu/parallel.hpp"
@@ -10,49 +11,74 @@
 
 namespace caffe::cpu {
 
-// y[c * y_step + r] = convert(x[r * x_step + c]), in blocks that stay in the first-level cache.
-template <typename From, typename To, typename Convert>
-CAFFE_CPU_CLONES void TransposeBlocks(const From* x, int64_t x_step, int64_t rows, int64_t columns,
-                                      Convert convert, To* y, int64_t y_step) {
+// A matrix whose rows are `step` elements apart.
+template <typename T>
+struct MatrixView {
+  T* data;
+  int64_t step, rows, columns;
+};
+
+// y[c * y_step + r] = x[r, c], in blocks that stay in the first-level cache. For whole numbers
+// alone, which stand for elements of their size: the code is large.
+template <typename E>
+CAFFE_CPU_CLONES void TransposeElements(const MatrixView<const E>& x, E* y, int64_t y_step) {
   constexpr int64_t kBlock = 16;
-  for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
-    for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
-      const int64_t r1 = std::min(r0 + kBlock, rows), c1 = std::min(c0 + kBlock, columns);
+  for (int64_t r0 = 0; r0 < x.rows; r0 += kBlock) {
+    for (int64_t c0 = 0; c0 < x.columns; c0 += kBlock) {
+      const int64_t r1 = std::min(r0 + kBlock, x.rows), c1 = std::min(c0 + kBlock, x.columns);
       for (int64_t r = r0; r < r1; ++r) {
-        for (int64_t c = c0; c < c1; ++c) y[c * y_step + r] = convert(x[r * x_step + c]);
+        for (int64_t c = c0; c < c1; ++c) y[c * y_step + r] = x.data[r * x.step + c];
       }
     }
   }
 }
+// The same for three rows, the channels of a picture, of which y holds nothing else.
+template <typename E>
+CAFFE_CPU_CLONES void InterleaveThree(const MatrixView<const E>& x, E* y) {
+  for (int64_t c = 0; c < x.columns; ++c) {
+    for (int64_t r = 0; r < 3; ++r) y[c * 3 + r] = x.data[r * x.step + c];
+  }
+}
 
-// The same for so few rows that all of one column's are written at once.
-template <int kRows, typename From, typename To, typename Convert>
-CAFFE_CPU_CLONES void InterleaveRows(const From* x, int64_t x_step, int64_t columns,
-                                     Convert convert, To* y) {
-  constexpr int64_t kColumns = 256;
-  To converted[kRows][kColumns];
-  for (int64_t begin = 0; begin < columns; begin += kColumns) {
-    const int64_t count = std::min(kColumns, columns - begin);
-    for (int r = 0; r < kRows; ++r) {
-      for (int64_t c = 0; c < count; ++c) converted[r][c] = convert(x[r * x_step + begin + c]);
-    }
-    for (int64_t c = 0; c < count; ++c) {
-      for (int r = 0; r < kRows; ++r) y[(begin + c) * kRows + r] = converted[r][c];
+template <typename T>
+void Transpose(const MatrixView<const T>& x, T* y, int64_t y_step) {
+  using E = std::conditional_t<
+      sizeof(T) == 1, uint8_t,
+      std::conditional_t<sizeof(T) == 2, uint16_t,
+                         std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+  const MatrixView<const E> bits{reinterpret_cast<const E*>(x.data), x.step, x.rows, x.columns};
+  E* const to = reinterpret_cast<E*>(y);
+  if (x.rows == 3 && y_step == 3) return InterleaveThree(bits, to);
+  TransposeElements(bits, to, y_step);
+}
+
+// convert(from, to, count) converts a range. Blocks are converted before they are transposed.
+template <typename From, typename To, typename Convert>
+void TransposeConverted(const MatrixView<const From>& x, const Convert& convert, To* y,
+                        int64_t y_step) {
+  constexpr int64_t kRows = 16, kColumns = 256;
+  To block[kRows * kColumns];
+  for (int64_t r0 = 0; r0 < x.rows; r0 += kRows) {
+    for (int64_t c0 = 0; c0 < x.columns; c0 += kColumns) {
+      const int64_t rows = std::min(kRows, x.rows - r0);
+      const int64_t columns = std::min(kColumns, x.columns - c0);
+      const From* const from = x.data + r0 * x.step + c0;
+      if (x.step == columns) {  // one range
+        convert(from, block, rows * columns);
+      } else {
+        for (int64_t r = 0; r < rows; ++r) convert(from + r * x.step, block + r * columns, columns);
+      }
+      Transpose<To>({block, columns, rows, columns}, y + c0 * y_step + r0, y_step);
     }
   }
 }
 
+// y, of the other layout, is x converted: convert(from, to, count) does that for a range, and is
+// not called where `is_copy`, for which both types have to be one. Threads share the pixels of an
+// image, too.
 template <typename From, typename To, typename Convert>
-void TransposeRows(const From* x, int64_t x_step, int64_t rows, int64_t columns, Convert convert,
-                   To* y, int64_t y_step) {
-  if (rows == y_step && rows == 3) return InterleaveRows<3>(x, x_step, columns, convert, y);
-  if (rows == y_step && rows == 4) return InterleaveRows<4>(x, x_step, columns, convert, y);
-  TransposeBlocks(x, x_step, rows, columns, convert, y, y_step);
-}
-
-// y, of the other layout, has convert(x). Threads share the pixels of an image, too.
-template <typename From, typename To, typename Convert>
-void TransposeImages(const TensorView& x, const TensorView& y, Convert convert) {
+void TransposeImages(const TensorView& x, const TensorView& y, bool is_copy,
+                     const Convert& convert) {
   constexpr int64_t kPixels = 1024;  // that one thread takes at a time
   const int64_t channels = x.shape[1], pixels = x.shape.count(2);
   const int64_t blocks = (pixels + kPixels - 1) / kPixels;
@@ -60,15 +86,19 @@ void TransposeImages(const TensorView& x, const TensorView& y, Convert convert) 
   ParallelFor(x.shape[0] * blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i % blocks * kPixels, count = std::min(kPixels, pixels - first);
-      const From* const from = x.as<const From>() + i / blocks * channels * pixels;
-      To* const to = y.as<To>() + i / blocks * channels * pixels;
-      if (to_last) {
-        TransposeRows(from + first, pixels, channels, count, convert, to + first * channels,
-                      channels);
-      } else {
-        TransposeRows(from + first * channels, channels, count, channels, convert, to + first,
-                      pixels);
+      const int64_t item = i / blocks * channels * pixels;
+      MatrixView<const From> from{x.as<const From>() + item, pixels, channels, count};
+      if (!to_last) from = {from.data, channels, count, channels};
+      from.data += to_last ? first : first * channels;
+      To* const to = y.as<To>() + item + (to_last ? first * channels : first);
+      const int64_t to_step = to_last ? channels : pixels;
+      if constexpr (std::is_same_v<From, To>) {
+        if (is_copy) {
+          Transpose<To>(from, to, to_step);
+          continue;
+        }
       }
+      TransposeConverted(from, convert, to, to_step);
     }
   });
 }

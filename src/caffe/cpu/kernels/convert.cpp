@@ -31,20 +31,12 @@ void Cast(const ops::Cast&, const KernelContext& ctx) {
   });
 }
 
-template <typename From, typename To>
-struct Converted {
-  To operator()(From x) const {
-    if constexpr (std::is_same_v<From, To>) return x;
-    return To(static_cast<Accum<From>>(x));
-  }
-};
-
 void Reorder(const ops::Reorder&, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   if (Is8Bit(x.dtype) || Is8Bit(y.dtype)) return ConvertNumbers(x, y);
   VisitFloat(x.dtype, [&]<typename From>(TypeTag<From>) {
     VisitFloat(y.dtype, [&]<typename To>(TypeTag<To>) {
-      TransposeImages<From, To>(x, y, Converted<From, To>{});
+      TransposeImages<From, To>(x, y, std::is_same_v<From, To>, CastRange<From, To>);
     });
   });
 }

@@ -37,7 +37,10 @@ void RescaleTensor(const TensorView& x, const TensorView& y) {
     });
     return;
   }
-  TransposeImages<From, To>(x, y, rescale);
+  TransposeImages<From, To>(x, y, std::is_same_v<From, To> && rescale.is_copy,
+                            [&rescale](const From* some, To* numbers, int64_t count) {
+                              RescaleRange(rescale, some, numbers, count);
+                            });
 }
 
 }  // namespace

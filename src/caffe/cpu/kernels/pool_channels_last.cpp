@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "caffe/cpu/kernels/channels_last.hpp"
@@ -330,21 +331,26 @@ void MaxPoolGrad(const ops::MaxPoolGrad& op, const KernelContext& ctx) {
   });
 }
 
-template <typename T>
-void AvePoolGrad(const ops::AvePoolGrad& op, const KernelContext& ctx) {
-  const TensorView &dy = ctx.input(0), &dx = ctx.output(0);
-  const int64_t outputs = dy.shape[3];
+// 1 / size of each window, of one image.
+std::vector<float> SharesOf(const ops::PoolGeometry& geometry, const Shape& dy, const Shape& dx) {
   std::vector<float> shares;
-  for (int64_t oh = 0; oh < dy.shape[2]; ++oh) {
-    const int64_t rows = ops::WindowAt(op.geometry, 0, dx.shape[2], oh).size;
-    for (int64_t ow = 0; ow < dy.shape[3]; ++ow) {
-      const int64_t columns = ops::WindowAt(op.geometry, 1, dx.shape[3], ow).size;
+  for (int64_t oh = 0; oh < dy[2]; ++oh) {
+    const int64_t rows = ops::WindowAt(geometry, 0, dx[2], oh).size;
+    for (int64_t ow = 0; ow < dy[3]; ++ow) {
+      const int64_t columns = ops::WindowAt(geometry, 1, dx[3], ow).size;
       shares.push_back(1.0f / static_cast<float>(rows * columns));
     }
   }
+  return shares;
+}
+
+template <typename T>
+void AvePoolGrad(const ops::AvePoolGrad& op, const float* shares, const KernelContext& ctx) {
+  const TensorView &dy = ctx.input(0), &dx = ctx.output(0);
+  const int64_t outputs = dy.shape[3];
   ForEachPixel(op.geometry, {op.geometry, dx.shape[3], DType::kFloat}, dy, dx,
                [&](const Places& windows, int64_t first, int64_t from, int64_t to) {
-                 MeanGradOfPixel(dy.as<const T>() + from, windows, shares.data() + first, outputs,
+                 MeanGradOfPixel(dy.as<const T>() + from, windows, shares + first, outputs,
                                  dx.as<T>() + to);
                });
 }
@@ -358,10 +364,6 @@ constexpr auto kMaxPoolGrad = []<typename T>(TypeTag<T>, const auto& op, const K
 constexpr auto kAvePool = []<typename T>(TypeTag<T>, const auto& op, const KernelContext& ctx) {
   AvePool<T>(op, ctx);
 };
-constexpr auto kAvePoolGrad = []<typename T>(TypeTag<T>, const auto& op, const KernelContext& ctx) {
-  AvePoolGrad<T>(op, ctx);
-};
-
 template <typename Op, const auto& kRun>
 KernelOrRefusal MakePoolChannelsLast(const Op& op, const KernelRequest& request) {
   if (const auto refusal = RefuseUnlessChannelsLast(request)) return *refusal;
@@ -369,6 +371,17 @@ KernelOrRefusal MakePoolChannelsLast(const Op& op, const KernelRequest& request)
   return Kernel{"", [op, type](const KernelContext& ctx) {
                   VisitNarrow(type, [&](auto tag) { kRun(tag, op, ctx); });
                 }};
+}
+
+KernelOrRefusal MakeAvePoolGrad(const ops::AvePoolGrad& op, const KernelRequest& request) {
+  if (const auto refusal = RefuseUnlessChannelsLast(request)) return *refusal;
+  const DType type = request.outputs[0].dtype;
+  std::vector<float> shares =
+      SharesOf(op.geometry, request.inputs[0].shape, request.outputs[0].shape);
+  return Kernel{
+      "", [op, type, shares = std::move(shares)](const KernelContext& ctx) {
+        VisitNarrow(type, [&]<typename T>(TypeTag<T>) { AvePoolGrad<T>(op, shares.data(), ctx); });
+      }};
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::MaxPool, "max-pool-channels-last",
@@ -382,9 +395,7 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::AvePool, "ave-pool-channels
                               KernelRank::kGood, (MakePoolChannelsLast<ops::AvePool, kAvePool>),
                               ChannelsLastTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::AvePoolGrad, "ave-pool-grad-channels-last",
-                              KernelRank::kGood,
-                              (MakePoolChannelsLast<ops::AvePoolGrad, kAvePoolGrad>),
-                              ChannelsLastTraits());
+                              KernelRank::kGood, MakeAvePoolGrad, ChannelsLastTraits());
 
 }  // namespace
 }  // namespace caffe::cpu
