@@ -24,8 +24,8 @@ struct Reorder {
   static constexpr std::string_view kName = "Reorder";
 };
 
-// (x) -> (y):  y has x's elements in x's order, in another shape or, where `keeps_shape`, in x's and
-// then in any layout.
+// (x) -> (y):  y has x's elements in x's order, in another shape or, where `keeps_shape`, in x's
+// and then in any layout.
 struct View {
   static constexpr std::string_view kName = "View";
   static constexpr bool kIsView = true;
