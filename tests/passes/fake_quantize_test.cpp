@@ -16,59 +16,33 @@
 #include "tests/support/blob_values.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
+#include "tests/support/quantised_nets.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 // A namespace of its own, because other files have functions of these names.
 namespace caffe::fake_quantize {
 namespace {
 
+using testing::ConvLayer;
 using ::testing::ElementsAreArray;
 using testing::ErrorText;
+using testing::HasInt8;
 using ::testing::HasSubstr;
+using testing::kImage;
+using testing::LayerOn;
+using testing::PoolLayer;
+using testing::ProductLayer;
+using testing::TwoBottoms;
 
-constexpr const char* kImage =
-    "name: 'q' layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 "
-    "dim: 8 dim: 7 } } } ";
 constexpr const char* kLoss =
     "layer { name: 'label' type: 'Input' top: 'label' input_param { shape { dim: 2 } } } "
     "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' } ";
 
-std::string Conv(const std::string& name, const std::string& bottom, const std::string& more = "") {
-  return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
-                name, "' ", more,
-                " convolution_param { num_output: 4 kernel_size: 3 pad: 1 "
-                "weight_filler { type: 'msra' } bias_filler { type: 'gaussian' std: 0.1 } } } ");
-}
-std::string In(const std::string& type, const std::string& blob) {  // place
-  return StrCat("layer { name: '", blob, "_", type, "' type: '", type, "' bottom: '", blob,
-                "' top: '", blob, "' } ");
-}
-std::string Pool(const std::string& name, const std::string& bottom, const std::string& options) {
-  return StrCat("layer { name: '", name, "' type: 'Pooling' bottom: '", bottom, "' top: '", name,
-                "' pooling_param { ", options, " } } ");
-}
-std::string Product(const std::string& name, const std::string& bottom) {
-  return StrCat("layer { name: '", name, "' type: 'InnerProduct' bottom: '", bottom, "' top: '",
-                name,
-                "' inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } } ");
-}
-std::string Of(const std::string& type, const std::string& name, const std::string& a,
-               const std::string& b) {
-  return StrCat("layer { name: '", name, "' type: '", type, "' bottom: '", a, "' bottom: '", b,
-                "' top: '", name, "' } ");
-}
-
 std::string Residual() {
-  return Conv("a", "x") + In("BatchNorm", "a") + In("Scale", "a") + In("ReLU", "a") +
-         Conv("b", "a") + In("BatchNorm", "b") + In("Scale", "b") + Of("Eltwise", "s", "a", "b") +
-         In("ReLU", "s") + Pool("p", "s", "pool: AVE global_pooling: true") + Product("ip", "p");
-}
-
-bool HasInt8() {
-  const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::Conv));
-  return std::ranges::any_of(candidates, [](const KernelCandidate& one) {
-    return one.rank == KernelRank::kBest && one.Serves({DType::kInt8, DType::kFloat});
-  });
+  return ConvLayer("a", "x") + LayerOn("BatchNorm", "a") + LayerOn("Scale", "a") +
+         LayerOn("ReLU", "a") + ConvLayer("b", "a") + LayerOn("BatchNorm", "b") +
+         LayerOn("Scale", "b") + TwoBottoms("Eltwise", "s", "a", "b") + LayerOn("ReLU", "s") +
+         PoolLayer("p", "s", "pool: AVE global_pooling: true") + ProductLayer("ip", "p");
 }
 
 class FakeQuantizeTest : public ::testing::Test {
@@ -181,8 +155,9 @@ class FakeQuantizeTest : public ::testing::Test {
 };
 
 TEST_F(FakeQuantizeTest, RoundsWhatAPlanIn8BitsStores) {
-  const std::string layers = Conv("a", "x") + In("ReLU", "a") +
-                             Pool("p", "a", "kernel_size: 2 stride: 2") + Product("ip", "p");
+  const std::string layers = ConvLayer("a", "x") + LayerOn("ReLU", "a") +
+                             PoolLayer("p", "a", "kernel_size: 2 stride: 2") +
+                             ProductLayer("ip", "p");
   Calibrate(layers);
   EXPECT_THAT(
       Steps(*Make(layers, FAKE_INT8)),
@@ -194,7 +169,7 @@ TEST_F(FakeQuantizeTest, RoundsWhatAPlanIn8BitsStores) {
 
 // What is rounded and what backward reads of it.
 TEST_F(FakeQuantizeTest, GradientsAreOfWhatWasRead) {
-  const std::string layers = Conv("a", "x") + Product("ip", "a");
+  const std::string layers = ConvLayer("a", "x") + ProductLayer("ip", "a");
   Calibrate(layers);
   const std::vector<std::string> steps = Steps(*Make(layers, FAKE_INT8, false, TRAIN));
   EXPECT_THAT(steps, ::testing::IsSupersetOf({"ip = Gemm(a:fake_int8, ip.0:fake_int8, ip.1)",
@@ -203,8 +178,9 @@ TEST_F(FakeQuantizeTest, GradientsAreOfWhatWasRead) {
 }
 
 TEST_F(FakeQuantizeTest, AgreesWithChains) {
-  CheckAgreement(Conv("a", "x") + In("ReLU", "a") + Pool("p", "a", "kernel_size: 2 stride: 2") +
-                 Conv("b", "p") + In("ReLU", "b") + Product("ip", "b"));
+  CheckAgreement(ConvLayer("a", "x") + LayerOn("ReLU", "a") +
+                 PoolLayer("p", "a", "kernel_size: 2 stride: 2") + ConvLayer("b", "p") +
+                 LayerOn("ReLU", "b") + ProductLayer("ip", "b"));
 }
 
 TEST_F(FakeQuantizeTest, AgreesWithNormalisationsAndResiduals) {
@@ -212,38 +188,40 @@ TEST_F(FakeQuantizeTest, AgreesWithNormalisationsAndResiduals) {
 }
 
 TEST_F(FakeQuantizeTest, AgreesWithProjections) {
-  CheckAgreement(Conv("a", "x") + In("ReLU", "a") + Conv("b", "a") + In("BatchNorm", "b") +
-                 In("Scale", "b") + Conv("c", "a") + In("BatchNorm", "c") + In("Scale", "c") +
-                 Of("Eltwise", "s", "b", "c") + In("ReLU", "s") + Conv("d", "s"));
+  CheckAgreement(ConvLayer("a", "x") + LayerOn("ReLU", "a") + ConvLayer("b", "a") +
+                 LayerOn("BatchNorm", "b") + LayerOn("Scale", "b") + ConvLayer("c", "a") +
+                 LayerOn("BatchNorm", "c") + LayerOn("Scale", "c") +
+                 TwoBottoms("Eltwise", "s", "b", "c") + LayerOn("ReLU", "s") + ConvLayer("d", "s"));
 }
 
 TEST_F(FakeQuantizeTest, AgreesWithSumsOfThree) {
   CheckAgreement(
-      Conv("a", "x") + Conv("b", "x") +
+      ConvLayer("a", "x") + ConvLayer("b", "x") +
       "layer { name: 's' type: 'Eltwise' bottom: 'a' bottom: 'b' bottom: 'a' top: 's' } " +
-      Conv("c", "s"));
+      ConvLayer("c", "s"));
 }
 
 TEST_F(FakeQuantizeTest, AgreesWithConcatenations) {
-  CheckAgreement(Conv("a", "x") + In("ReLU", "a") + Conv("b", "x") + Of("Concat", "s", "a", "b") +
-                 Conv("c", "s"));
+  CheckAgreement(ConvLayer("a", "x") + LayerOn("ReLU", "a") + ConvLayer("b", "x") +
+                 TwoBottoms("Concat", "s", "a", "b") + ConvLayer("c", "s"));
 }
 
 TEST_F(FakeQuantizeTest, AgreesWithLimitsAndDropout) {
-  CheckAgreement(Conv("a", "x") + In("ReLU6", "a") +
-                 Pool("p", "a", "pool: AVE global_pooling: true") + In("Dropout", "p") +
-                 Product("ip", "p"));
+  CheckAgreement(ConvLayer("a", "x") + LayerOn("ReLU6", "a") +
+                 PoolLayer("p", "a", "pool: AVE global_pooling: true") + LayerOn("Dropout", "p") +
+                 ProductLayer("ip", "p"));
 }
 
 TEST_F(FakeQuantizeTest, AgreesAroundLayersInFloat) {
-  CheckAgreement(Conv("a", "x") + In("Sigmoid", "a") + Conv("b", "a", "precision: FP32") +
-                 In("ReLU", "b") + Conv("c", "b"));
+  CheckAgreement(ConvLayer("a", "x") + LayerOn("Sigmoid", "a") +
+                 ConvLayer("b", "a", "precision: FP32") + LayerOn("ReLU", "b") +
+                 ConvLayer("c", "b"));
 }
 
 // Multiplied by 2, its numbers would be beyond the range.
 TEST_F(FakeQuantizeTest, RoundsBeforeDropout) {
-  const std::string layers =
-      Conv("a", "x") + In("ReLU", "a") + In("Dropout", "a") + Product("ip", "a");
+  const std::string layers = ConvLayer("a", "x") + LayerOn("ReLU", "a") + LayerOn("Dropout", "a") +
+                             ProductLayer("ip", "a");
   Calibrate(layers);
   EXPECT_THAT(
       Steps(*Make(layers, FAKE_INT8, false, TRAIN)),
@@ -251,15 +229,15 @@ TEST_F(FakeQuantizeTest, RoundsBeforeDropout) {
 }
 
 TEST_F(FakeQuantizeTest, ALayersOwnPrecisionCounts) {
-  const std::string one = Conv("a", "x", "precision: FAKE_INT8") + Conv("b", "a");
-  Calibrate(Conv("a", "x") + Conv("b", "a"));
+  const std::string one = ConvLayer("a", "x", "precision: FAKE_INT8") + ConvLayer("b", "a");
+  Calibrate(ConvLayer("a", "x") + ConvLayer("b", "a"));
   NetParameter param = testing::ParseNet(kImage + one);
   param.set_calibration(folder_.path("q.json"));
   EXPECT_THAT(Steps(Net(param)), ElementsAreArray({"a.0:fake_int8 = FakeQuantizeRows(a.0)",
                                                    "x:fake_int8 = FakeQuantize(x)",
                                                    "a = Conv(x:fake_int8, a.0:fake_int8, a.1)"}));
   // A definition that asks for 8 bits itself is trained for them.
-  const std::string own = Conv("a", "x", "precision: INT8") + Product("ip", "a");
+  const std::string own = ConvLayer("a", "x", "precision: INT8") + ProductLayer("ip", "a");
   EXPECT_EQ(Steps(*Make(own, FAKE_INT8, false, TRAIN)).front(),
             "a.0:fake_int8 = FakeQuantizeRows(a.0)");
 }
@@ -282,7 +260,7 @@ TEST_F(FakeQuantizeTest, GradientsGoStraightThrough) {
 }
 
 TEST_F(FakeQuantizeTest, NoGradientPassesALimit) {
-  const std::string layers = Conv("a", "x") + In("ReLU", "a") + Product("ip", "a");
+  const std::string layers = ConvLayer("a", "x") + LayerOn("ReLU", "a") + ProductLayer("ip", "a");
   Calibrate(layers, /*narrow=*/"a");
   for (const float diff : Gradient(layers, FAKE_INT8, "a")) {
     // ReLU's zeros are within, and have no gradient either.
@@ -309,15 +287,15 @@ TEST_F(FakeQuantizeTest, TheGradientIsThatOfALimit) {
 }
 
 TEST_F(FakeQuantizeTest, SaysWhatIsMissing) {
-  const std::string layers = Conv("a", "x") + Conv("b", "a", "precision: FAKE_INT8");
-  Calibrate(Conv("a", "x") + Conv("b", "a"), "", /*without=*/"a");
+  const std::string layers = ConvLayer("a", "x") + ConvLayer("b", "a", "precision: FAKE_INT8");
+  Calibrate(ConvLayer("a", "x") + ConvLayer("b", "a"), "", /*without=*/"a");
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make(layers, FAKE_INT8); }),
               HasSubstr("layer 'b' (Convolution): has precision FAKE_INT8, but blob 'a' has no "
                         "range in "));
-  Calibrate(Conv("a", "x"), "", /*without=*/"x");
-  EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make(Conv("a", "x"), FAKE_INT8); }),
+  Calibrate(ConvLayer("a", "x"), "", /*without=*/"x");
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make(ConvLayer("a", "x"), FAKE_INT8); }),
               HasSubstr("has the ranges of 1 blobs of net 'q', but none of 'x'"));
-  NetParameter param = testing::ParseNet(kImage + Conv("a", "x"));
+  NetParameter param = testing::ParseNet(kImage + ConvLayer("a", "x"));
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { Net(param, {.precision = FAKE_INT8}); }),
               HasSubstr("it has precision FAKE_INT8, which needs the ranges"));
 }

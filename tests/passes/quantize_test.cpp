@@ -15,6 +15,7 @@
 #include "tests/support/blob_values.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
+#include "tests/support/quantised_nets.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
@@ -24,45 +25,13 @@ using ::testing::ElementsAreArray;
 using testing::ErrorText;
 using ::testing::HasSubstr;
 
-constexpr const char* kImage =
-    "name: 'q' layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 "
-    "dim: 8 dim: 7 } } } ";
-
-std::string ConvLayer(const std::string& name, const std::string& bottom,
-                      const std::string& more = "") {
-  return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
-                name, "' ", more,
-                " convolution_param { num_output: 4 kernel_size: 3 pad: 1 "
-                "weight_filler { type: 'msra' } bias_filler { type: 'gaussian' std: 0.1 } } } ");
-}
-// In place.
-std::string LayerOn(const std::string& type, const std::string& blob) {
-  return StrCat("layer { name: '", blob, "_", type, "' type: '", type, "' bottom: '", blob,
-                "' top: '", blob, "' } ");
-}
-std::string PoolLayer(const std::string& name, const std::string& bottom,
-                      const std::string& options) {
-  return StrCat("layer { name: '", name, "' type: 'Pooling' bottom: '", bottom, "' top: '", name,
-                "' pooling_param { ", options, " } } ");
-}
-std::string ProductLayer(const std::string& name, const std::string& bottom) {
-  return StrCat("layer { name: '", name, "' type: 'InnerProduct' bottom: '", bottom, "' top: '",
-                name,
-                "' inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } } ");
-}
-std::string TwoBottoms(const std::string& type, const std::string& name, const std::string& a,
-                       const std::string& b) {
-  return StrCat("layer { name: '", name, "' type: '", type, "' bottom: '", a, "' bottom: '", b,
-                "' top: '", name, "' } ");
-}
-
-// Whether this processor has what int8 plans need.
-bool HasInt8() {
-  const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::Conv));
-  return std::ranges::any_of(candidates, [](const KernelCandidate& one) {
-    return one.rank == KernelRank::kBest && one.Serves({DType::kInt8, DType::kFloat});
-  });
-}
+using testing::ConvLayer;
+using testing::HasInt8;
+using testing::kImage;
+using testing::LayerOn;
+using testing::PoolLayer;
+using testing::ProductLayer;
+using testing::TwoBottoms;
 
 class QuantizeTest : public ::testing::Test {
  protected:
