@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "caffe/core/cache_lines.hpp"
+#include "caffe/cpu/conv_patches.hpp"
 #include "caffe/cpu/kernels/epilogue.hpp"
 #include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/ops/conv.hpp"
@@ -101,40 +102,16 @@ void VisitData(const TensorView& x, const Fn& fn) {
   x.dtype == DType::kUInt8 ? fn(TypeTag<uint8_t>{}) : fn(TypeTag<int8_t>{});
 }
 
-// A convolution of channels-last images over two axes.
-struct Images {
-  Images(const ops::ConvGeometry& geometry, const Shape& x, const Shape& y)
-      : geometry(geometry),
-        channels(x[1]),
-        height(x[2]),
-        width(x[3]),
-        outputs(y[1]),
-        out_width(y[3]),
-        image_pixels(y[2] * y[3]),
-        pixels(y[0] * image_pixels),
-        taps(geometry.kernel[0] * geometry.kernel[1]) {}
+bool IsDepthwise(const ConvPatches& at) {
+  return at.group_channels() == 1 && at.group_outputs() == 1;
+}
 
-  int64_t group_channels() const { return channels / geometry.group; }
-  int64_t group_outputs() const { return outputs / geometry.group; }
-  bool is_depthwise() const { return group_channels() == 1 && group_outputs() == 1; }
-  PackedRows rows() const { return {outputs, taps * group_channels()}; }
-  // The input's pixel in all images; -1 in the padding.
-  int64_t Source(int64_t pixel, int64_t tap) const {
-    const int64_t image = pixel / image_pixels, place = pixel % image_pixels;
-    const int64_t row = place / out_width * geometry.stride[0] - geometry.pad[0] +
-                        tap / geometry.kernel[1] * geometry.dilation[0];
-    const int64_t column = place % out_width * geometry.stride[1] - geometry.pad[1] +
-                           tap % geometry.kernel[1] * geometry.dilation[1];
-    if (row < 0 || row >= height || column < 0 || column >= width) return -1;
-    return (image * height + row) * width + column;
-  }
-
-  ops::ConvGeometry geometry;
-  int64_t channels, height, width, outputs, out_width, image_pixels, pixels, taps;
-};
+PackedRows RowsOf(const ConvPatches& at) {
+  return {at.outputs, at.taps * at.group_channels()};
+}
 
 template <typename T>
-void Gather(const Images& at, const T* x, int64_t group, int64_t pixel, int16_t* patch) {
+void Gather(const ConvPatches& at, const T* x, int64_t group, int64_t pixel, int16_t* patch) {
   const int64_t channels = at.group_channels();
   for (int64_t tap = 0; tap < at.taps; ++tap, patch += channels) {
     const int64_t source = at.Source(pixel, tap);
@@ -148,9 +125,9 @@ void Gather(const Images& at, const T* x, int64_t group, int64_t pixel, int16_t*
 
 // The output pixels from `first` on, of one group.
 template <typename T>
-void ConvolvePixels(const KernelContext& ctx, const Images& at, const Finish& finish, int64_t group,
-                    int64_t first, std::vector<int16_t>* patches) {
-  const PackedRows rows = at.rows();
+void ConvolvePixels(const KernelContext& ctx, const ConvPatches& at, const Finish& finish,
+                    int64_t group, int64_t first, std::vector<int16_t>* patches) {
+  const PackedRows rows = RowsOf(at);
   const int64_t count = std::min(kPixels, at.pixels - first), outputs = at.group_outputs();
   for (int64_t i = 0; i < count; ++i) {
     Gather(at, ctx.input(0).as<const T>(), group, first + i, patches->data() + i * rows.count);
@@ -169,11 +146,11 @@ void ConvolvePixels(const KernelContext& ctx, const Images& at, const Finish& fi
   }
 }
 
-void ConvByPatches(const ops::Conv& op, const Images& at, const KernelContext& ctx) {
-  const Finish finish(ctx, op.epilogue, at.rows());
+void ConvByPatches(const ops::Conv& op, const ConvPatches& at, const KernelContext& ctx) {
+  const Finish finish(ctx, op.epilogue, RowsOf(at));
   const int64_t blocks = (at.pixels + kPixels - 1) / kPixels, groups = op.geometry.group;
   ParallelFor(blocks * groups, 1, [&](int64_t begin, int64_t end) {
-    std::vector<int16_t> patches(static_cast<size_t>(kPixels * at.rows().count));
+    std::vector<int16_t> patches(static_cast<size_t>(kPixels * RowsOf(at).count));
     for (int64_t task = begin; task < end; ++task) {
       VisitData(ctx.input(0), [&]<typename T>(TypeTag<T>) {
         ConvolvePixels<T>(ctx, at, finish, task % groups, task / groups * kPixels, &patches);
@@ -184,10 +161,10 @@ void ConvByPatches(const ops::Conv& op, const Images& at, const KernelContext& c
 
 // Filters by tap: w[tap][channel].
 template <typename T>
-void ConvolveChannels(const KernelContext& ctx, const Images& at, const Finish& finish,
+void ConvolveChannels(const KernelContext& ctx, const ConvPatches& at, const Finish& finish,
                       int64_t begin, int64_t end) {
   std::vector<int32_t> sums(static_cast<size_t>(at.channels));
-  const int16_t* w = at.rows().Numbers(ctx.input(1));
+  const int16_t* w = RowsOf(at).Numbers(ctx.input(1));
   for (int64_t pixel = begin; pixel < end; ++pixel) {
     std::ranges::fill(sums, 0);
     for (int64_t tap = 0; tap < at.taps; ++tap) {
@@ -201,8 +178,8 @@ void ConvolveChannels(const KernelContext& ctx, const Images& at, const Finish& 
   }
 }
 
-void ConvByChannels(const ops::Conv& op, const Images& at, const KernelContext& ctx) {
-  const Finish finish(ctx, op.epilogue, at.rows());
+void ConvByChannels(const ops::Conv& op, const ConvPatches& at, const KernelContext& ctx) {
+  const Finish finish(ctx, op.epilogue, RowsOf(at));
   ParallelFor(at.pixels, 16, [&](int64_t begin, int64_t end) {
     VisitData(ctx.input(0),
               [&]<typename T>(TypeTag<T>) { ConvolveChannels<T>(ctx, at, finish, begin, end); });
@@ -222,21 +199,21 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
   if (op.geometry.spatial_axes() != 2) return Refusal{"convolutions over two axes only"};
   if (x.layout != Layout::kChannelsLast || y.layout != Layout::kChannelsLast)
     return Refusal{"channels-last images only"};
-  const Images at(op.geometry, x.shape, y.shape);
-  const int64_t count = at.rows().count, channels = at.group_channels(), taps = at.taps;
+  const ConvPatches at(op.geometry, x.shape, y.shape);
+  const int64_t count = RowsOf(at).count, channels = at.group_channels(), taps = at.taps;
   const auto first = [=](int64_t k) { return k * count; };
-  if (at.is_depthwise()) {
+  if (IsDepthwise(at)) {
     const auto place = [=, outputs = at.outputs](int64_t k, int64_t tap) {
       return tap * outputs + k;
     };
     return Kernel{.run = [op, at](const KernelContext& ctx) { ConvByChannels(op, at, ctx); },
-                  .packed_weights = Pack(ops::Conv::kW, at.rows(), 1, first, place)};
+                  .packed_weights = Pack(ops::Conv::kW, RowsOf(at), 1, first, place)};
   }
   const auto place = [=](int64_t k, int64_t i) {
     return k * count + i % taps * channels + i / taps;
   };
   return Kernel{.run = [op, at](const KernelContext& ctx) { ConvByPatches(op, at, ctx); },
-                .packed_weights = Pack(ops::Conv::kW, at.rows(), 1, first, place)};
+                .packed_weights = Pack(ops::Conv::kW, RowsOf(at), 1, first, place)};
 }
 
 // Rows `first` to `last` of the product with all columns.

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "caffe/cpu/conv_patches.hpp"
 #include "caffe/cpu/kernels/epilogue.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/cpu/portable/panels.hpp"
@@ -15,43 +16,13 @@ namespace {
 
 constexpr int64_t kPixels = 32;  // whose patches are gathered at a time
 
-// A convolution's sizes, and where a tap of an output pixel reads.
-struct Images {
-  Images(const ops::ConvGeometry& geometry, const Shape& x, const Shape& y)
-      : geometry(geometry),
-        channels(x[1]),
-        height(x[2]),
-        width(x[3]),
-        outputs(y[1]),
-        out_width(y[3]),
-        pixels(y[0] * y[2] * y[3]),
-        image_pixels(y[2] * y[3]),
-        taps(geometry.kernel[0] * geometry.kernel[1]) {}
-
-  int64_t group_channels() const { return channels / geometry.group; }
-  int64_t group_outputs() const { return outputs / geometry.group; }
-  // The input's pixel in all images; -1 in the padding.
-  int64_t Source(int64_t pixel, int64_t tap) const {
-    const int64_t image = pixel / image_pixels, place = pixel % image_pixels;
-    const int64_t row = place / out_width * geometry.stride[0] - geometry.pad[0] +
-                        tap / geometry.kernel[1] * geometry.dilation[0];
-    const int64_t column = place % out_width * geometry.stride[1] - geometry.pad[1] +
-                           tap % geometry.kernel[1] * geometry.dilation[1];
-    if (row < 0 || row >= height || column < 0 || column >= width) return -1;
-    return (image * height + row) * width + column;
-  }
-
-  const ops::ConvGeometry& geometry;
-  int64_t channels, height, width, outputs, out_width, pixels, image_pixels, taps;
-};
-
 void Store(const ops::Conv& op, const KernelContext& ctx, int64_t output, int64_t element,
            float sum) {
   if (ctx.has_input(op.kBias)) sum += static_cast<float>(ElementOf(ctx.input(op.kBias), output));
   ctx.output(0).as<float>()[element] = ApplyEpilogue(ctx, op.epilogue, output, element, sum);
 }
 
-void Gather(const Images& at, const float* x, int64_t group, int64_t pixel, float* patch) {
+void Gather(const ConvPatches& at, const float* x, int64_t group, int64_t pixel, float* patch) {
   const int64_t channels = at.group_channels();
   for (int64_t tap = 0; tap < at.taps; ++tap, patch += channels) {
     const int64_t source = at.Source(pixel, tap);
@@ -64,8 +35,8 @@ void Gather(const Images& at, const float* x, int64_t group, int64_t pixel, floa
 }
 
 // The output pixels from `first` on, of one group.
-void MultiplyPixels(const ops::Conv& op, const KernelContext& ctx, const Images& at, int64_t group,
-                    int64_t first, std::vector<float>* patches) {
+void MultiplyPixels(const ops::Conv& op, const KernelContext& ctx, const ConvPatches& at,
+                    int64_t group, int64_t first, std::vector<float>* patches) {
   const int64_t count = std::min(kPixels, at.pixels - first);
   const int64_t inner = at.taps * at.group_channels(), outputs = at.group_outputs();
   for (int64_t i = 0; i < count; ++i)
@@ -91,7 +62,7 @@ void MultiplyPixels(const ops::Conv& op, const KernelContext& ctx, const Images&
 }
 
 void ConvByPatches(const ops::Conv& op, const KernelContext& ctx) {
-  const Images at(op.geometry, ctx.input(op.kX).shape, ctx.output(0).shape);
+  const ConvPatches at(op.geometry, ctx.input(op.kX).shape, ctx.output(0).shape);
   const int64_t blocks = (at.pixels + kPixels - 1) / kPixels;
   ParallelFor(blocks * op.geometry.group, 1, [&](int64_t begin, int64_t end) {
     std::vector<float> patches(static_cast<size_t>(kPixels * at.taps * at.group_channels()));
@@ -107,7 +78,7 @@ CAFFE_CPU_CLONES void AddProducts(const float* x, const float* w, int64_t count,
 
 // Filters by tap: w[tap][channel].
 void ConvByChannels(const ops::Conv& op, const KernelContext& ctx) {
-  const Images at(op.geometry, ctx.input(op.kX).shape, ctx.output(0).shape);
+  const ConvPatches at(op.geometry, ctx.input(op.kX).shape, ctx.output(0).shape);
   const float *x = ctx.input(op.kX).as<const float>(), *w = ctx.input(op.kW).as<const float>();
   ParallelFor(at.pixels, 16, [&](int64_t begin, int64_t end) {
     std::vector<float> sums(static_cast<size_t>(at.channels));
@@ -124,7 +95,7 @@ void ConvByChannels(const ops::Conv& op, const KernelContext& ctx) {
   });
 }
 
-PackedOperand FiltersInPanels(const ops::Conv& op, const Images& at) {
+PackedOperand FiltersInPanels(const ops::Conv& op, const ConvPatches& at) {
   const int64_t group = op.geometry.group, outputs = at.group_outputs(), taps = at.taps,
                 channels = at.group_channels(), inner = taps * channels;
   PackedOperand packed;
@@ -145,7 +116,7 @@ PackedOperand FiltersInPanels(const ops::Conv& op, const Images& at) {
   return packed;
 }
 
-PackedOperand FiltersByTap(const Images& at) {
+PackedOperand FiltersByTap(const ConvPatches& at) {
   const int64_t taps = at.taps, channels = at.channels;
   PackedOperand packed;
   packed.operand = ops::Conv::kW;
@@ -165,7 +136,7 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
   if (op.geometry.spatial_axes() != 2) return Refusal{"convolutions over two axes only"};
   if (x.layout != Layout::kChannelsLast) return Refusal{"channels-last images only"};
   if (!w.may_be_packed) return Refusal{"filters that change"};
-  const Images at(op.geometry, x.shape, request.outputs[0].shape);
+  const ConvPatches at(op.geometry, x.shape, request.outputs[0].shape);
   if (at.group_channels() == 1 && at.group_outputs() == 1) {
     return Kernel{.run = [op](const KernelContext& ctx) { ConvByChannels(op, ctx); },
                   .packed_weights = FiltersByTap(at)};
