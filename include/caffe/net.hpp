@@ -48,8 +48,8 @@ struct NetOptions {
   // File of `caffe calibrate`, whose ranges precision INT8 and FAKE_INT8 need; empty: the
   // definition's field.
   std::string calibration = {};
-  // Precision INT8 computes in 8 bits on processors, too, where floats are faster: what a program
-  // for another machine is compiled from.
+  // What a program for another machine is compiled from: precision INT8 computes in 8 bits on
+  // processors, too, where floats are faster, and no step relies on what this one's kernels can do.
   bool for_any_processor = false;
   // Products of floats keep all their bits, where GPUs would round factors to TF32; results are the
   // same bits on each run. NetParameter's fields of these names switch them on as well.

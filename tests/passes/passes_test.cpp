@@ -406,14 +406,15 @@ void ExpectNoValueIsOverwritten(const Net& net) {
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       const Value* output = node->outputs[i];
       if (output == nullptr || output->arena_offset < 0) continue;
-      // An output may take an input's place only when op and place are the same.
-      for (const Value* input : node->inputs) {
+      // An output may take an input's place only where op or kernel allow it, and as a whole.
+      for (size_t k = 0; k < node->inputs.size(); ++k) {
+        const Value* input = node->inputs[k];
         if (input == nullptr || input->arena_offset < 0) continue;
         const int64_t a = input->arena_offset, b = output->arena_offset;
         const bool overlaps = a < b + static_cast<int64_t>(output->desc.bytes()) &&
                               b < a + static_cast<int64_t>(input->desc.bytes());
         if (overlaps) {
-          EXPECT_TRUE(a == b && i == 0 && (node->op.in_place() || node->op.is_view()))
+          EXPECT_TRUE(a == b && i == 0 && (node->MayReplace(k) || node->op.is_view()))
               << PrintNode(*node);
         }
         if (overlaps && node->op.is_view()) viewed[output] = input;

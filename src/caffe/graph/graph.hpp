@@ -103,6 +103,10 @@ struct Node {
   Kernel kernel;
   std::vector<std::string> refusals;  // "conv-onednn: dilated groups are not supported"
 
+  // Whether output 0 may have the memory of this input, if nobody reads that later.
+  bool MayReplace(size_t input) const {
+    return op.in_place() || kernel.replaced_input == static_cast<int>(input);
+  }
   double Flops() const;
   // Read and written.
   double BytesMoved() const;
@@ -148,7 +152,8 @@ struct CompileOptions {
   PrecisionDefaults precision;
   // What layers that are computed in 8 bits need. Null: nobody has given any.
   std::shared_ptr<const BlobRanges> ranges;
-  // 8 bits where they are asked for, whether or not this processor is fast at them.
+  // 8 bits where they are asked for, whether or not this processor is fast at them, and no place in
+  // memory that only kernels of this processor could share.
   bool for_any_processor = false;
   // Shapes of input blobs that the caller changed; others have the prototxt's.
   std::map<std::string, Shape> input_shapes;

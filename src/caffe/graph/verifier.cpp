@@ -184,20 +184,29 @@ class Verifier {
   }
 
   // No value that is still read lies where this one is written, but one that has the same elements
-  // there, or that an in-place op reads for the last time.
+  // there, or that is read for the last time by what may overwrite it.
   void CheckPlace(const Value& output) {
     const int64_t begin = output.arena_offset,
                   end = begin + static_cast<int64_t>(output.desc.bytes());
     alive_.ForEachIn(begin, end, [&](const Value* other) {
       if (other == &output || Origin(other) == Origin(&output)) return;
-      const bool is_input =
-          std::ranges::any_of(node_->inputs, [&](const Value* input) { return input == other; });
-      const bool is_in_place = is_input && node_->op.in_place() && last_read_.at(other) == step_ &&
+      const bool is_in_place = MayReplace(other) && last_read_.at(other) == step_ &&
                                other->arena_offset == begin &&
                                other->desc.bytes() == output.desc.bytes();
       Check(is_in_place,
             StrCat("'", output.name, "' overwrites '", other->name, "', which is still read"));
     });
+  }
+
+  // Whether each operand that it is may be overwritten.
+  bool MayReplace(const Value* value) const {
+    bool is_input = false;
+    for (size_t i = 0; i < node_->inputs.size(); ++i) {
+      if (node_->inputs[i] != value) continue;
+      if (!node_->MayReplace(i)) return false;
+      is_input = true;
+    }
+    return is_input;
   }
 
   const Graph& graph_;

@@ -299,8 +299,7 @@ void Net::SaveProgram(const std::string& file) {
   Require(impl_->source.device->kind() == DeviceKind::kCpu, "net '", name(), "' runs on ",
           impl_->source.device->description(), "; programs are compiled for processors");
   NetOptions options = impl_->source.options;
-  const bool is_in_8_bits = impl_->source.ranges != nullptr;
-  if (options.keep_all || options.with_backward || (is_in_8_bits && !options.for_any_processor)) {
+  if (options.keep_all || options.with_backward || !options.for_any_processor) {
     options.keep_all = options.with_backward = false;
     options.for_any_processor = true;
     return impl_->WithSameWeights(*this, options)->SaveProgram(file);

@@ -85,6 +85,8 @@ struct OperandDesc : TensorDesc {
   // The plan converts it in a step of its own if the kernel asks for another order of elements.
   // Where it does not, the kernel converts what it needs.
   bool may_be_packed = false;
+  // Nobody reads this input after the node, so its memory may become the output's.
+  bool is_last_read = false;
 };
 
 // What the user allows and forbids kernels, whatever their op.
@@ -120,6 +122,9 @@ struct Kernel {
   std::vector<std::string> algorithms = {};
   std::optional<PackedOperand> packed_weights = {};   // of the inputs
   std::optional<PackedOperand> packed_gradient = {};  // of the outputs
+  // The input, read here last, whose memory output 0 had best have; the kernel is right either way.
+  // -1: none, beyond what the op itself allows.
+  int replaced_input = -1;
 };
 
 // One sentence why a candidate cannot serve a request.

@@ -12,11 +12,11 @@
 namespace caffe::passes {
 
 // After this pass every activation without memory of its own has a place in one arena, such that
-// values alive at the same time do not overlap. Values joined by a view, or by an in-place op at
-// its input's last use, share a place; parts of a concatenation or of what is sliced lie inside it
-// where the arena does not grow for it. Places are found by first fit, largest first; in a
-// keep-all plan only scratch values share, because any blob may be read between any two steps. It
-// is the last pass: the schedule is final.
+// values alive at the same time do not overlap. Values joined by a view, or by an op or a kernel
+// that works in place at its input's last use, share a place; parts of a concatenation or of what
+// is sliced lie inside it where the arena does not grow for it. Places are found by first fit,
+// largest first; in a keep-all plan only scratch values share, because any blob may be read between
+// any two steps. It is the last pass: the schedule is final.
 class PlanMemory final : public Pass {
  public:
   std::string_view name() const override { return "plan-memory"; }
@@ -198,9 +198,11 @@ class PlanMemory final : public Pass {
   void JoinInPlace(const std::vector<Node*>& nodes) {
     for (int step = 0; step < static_cast<int>(nodes.size()); ++step) {
       const Node& node = *nodes[step];
-      if (!node.op.in_place() || node.op.is_view() || !IsPlanned(node.outputs[0])) continue;
+      if (node.op.is_view() || node.outputs.empty() || !IsPlanned(node.outputs[0])) continue;
       const TensorDesc& out = node.outputs[0]->desc;
-      for (const Value* input : node.inputs) {
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!node.MayReplace(i)) continue;
+        const Value* input = node.inputs[i];
         if (!IsPlanned(input) || GroupOf(*input).last != step) continue;
         if (input->desc.count() != out.count() || input->desc.dtype != out.dtype ||
             input->desc.layout != out.layout) {

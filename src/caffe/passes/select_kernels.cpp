@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <map>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "caffe/core/start_thread.hpp"
 #include "caffe/graph/layer_place.hpp"
+#include "caffe/graph/shared_parts.hpp"
 #include "caffe/graph/weight_copies.hpp"
 #include "caffe/ops/pack.hpp"
 #include "caffe/ops/plan_ahead.hpp"
@@ -41,6 +44,7 @@ class SelectKernels final : public Pass {
 
   void Run(Graph& graph) override {
     FindLastingWeights(graph);
+    last_reads_.emplace(graph);
     const std::vector<KernelOrRefusal> ahead = PlanAhead(graph);
     for (Node* node : graph.ScheduledNodes()) {
       Select(graph, *node);
@@ -55,6 +59,31 @@ class SelectKernels final : public Pass {
   }
 
  private:
+  // Which node reads a value last, so that its memory is free for what the node makes.
+  class LastReads {
+   public:
+    explicit LastReads(const Graph& graph) {
+      // Programs are for other kernels, too.
+      if (graph.options.keep_all || graph.options.for_any_processor) return;
+      for (const Node* node : graph.ScheduledNodes()) {
+        for (const Value* input : node->inputs) last_[input] = node;
+        for (const SharedPart& shared : SharedParts(*node))
+          shared_.insert({shared.part, shared.whole});
+      }
+    }
+
+    bool IsLast(const Node& node, const Value* value) const {
+      if (value == nullptr || value->kind != ValueKind::kActivation || value->is_kept) return false;
+      const auto found = last_.find(value);
+      return found != last_.end() && found->second == &node && shared_.count(value) == 0 &&
+             std::ranges::count(node.inputs, value, &Operand::value) == 1;
+    }
+
+   private:
+    std::map<const Value*, const Node*> last_;
+    std::set<const Value*> shared_;  // with others
+  };
+
   // Parameters that no run writes, and copies of them.
   void FindLastingWeights(const Graph& graph) {
     lasting_.clear();
@@ -74,7 +103,7 @@ class SelectKernels final : public Pass {
 
   // Answers of slow factories, each asked by one of several threads. What they had to compile is
   // there as long as the answers are.
-  static std::vector<KernelOrRefusal> PlanAhead(const Graph& graph) {
+  std::vector<KernelOrRefusal> PlanAhead(const Graph& graph) const {
     std::vector<std::pair<const Node*, const KernelFactory*>> slow;
     for (const Node* node : graph.ScheduledNodes()) {
       if (const KernelFactory* factory = AheadFactory(graph, *node))
@@ -98,8 +127,8 @@ class SelectKernels final : public Pass {
   }
 
   // Errors come again when the answer counts.
-  static KernelOrRefusal AnswerAhead(const Graph& graph, const Node& node,
-                                     const KernelFactory& factory) {
+  KernelOrRefusal AnswerAhead(const Graph& graph, const Node& node,
+                              const KernelFactory& factory) const {
     try {
       return Ask(graph, node, factory, Packs(graph));
     } catch (const std::exception& error) {
@@ -107,9 +136,11 @@ class SelectKernels final : public Pass {
     }
   }
 
-  static KernelOrRefusal Ask(const Graph& graph, const Node& node, const KernelFactory& factory,
-                             bool may_be_packed) {
-    const std::vector<OperandDesc> inputs = Describe(node.inputs, may_be_packed);
+  KernelOrRefusal Ask(const Graph& graph, const Node& node, const KernelFactory& factory,
+                      bool may_be_packed) const {
+    std::vector<OperandDesc> inputs = Describe(node.inputs, may_be_packed);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      inputs[i].is_last_read = last_reads_->IsLast(node, node.inputs[i]);
     const std::vector<OperandDesc> outputs = Describe(node.outputs, may_be_packed);
     return factory({node.op, inputs, outputs, *graph.options.device, graph.options.kernels});
   }
@@ -205,6 +236,7 @@ class SelectKernels final : public Pass {
   }
 
   std::set<const Value*> lasting_;
+  std::optional<LastReads> last_reads_;
 };
 
 std::unique_ptr<Pass> MakeSelectKernels() {

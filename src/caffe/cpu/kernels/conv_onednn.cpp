@@ -44,7 +44,8 @@ dnnl::primitive_attr Attributes(const dnnl::post_ops& post = {}) {
   return attributes;
 }
 
-// What an epilogue is to oneDNN, and what it reads.
+// What an epilogue is to oneDNN, and what it reads. What is added first and may be overwritten lies
+// where the result is to be: that is faster than a third tensor.
 struct PostOps {
   dnnl::post_ops ops;
   struct Operand {
@@ -53,10 +54,17 @@ struct PostOps {
     int input = -1;  // of the node; -1: minus_tiny
   };
   std::vector<Operand> operands;
+  int replaced_input = -1;  // the result is added to it
 
-  PostOps(const ops::Epilogue& epilogue, const memory::desc& y) {
+  PostOps(const ops::Epilogue& epilogue, const memory::desc& y,
+          std::span<const OperandDesc> inputs) {
     for (const ops::Pointwise& entry : epilogue) {
       if (entry.kind == ops::Pointwise::Kind::kAdd) {
+        if (ops.len() == 0 && inputs[entry.operand].is_last_read) {
+          ops.append_sum(1.0F);
+          replaced_input = entry.operand;
+          continue;
+        }
         ops.append_binary(algorithm::binary_add, y);
         Read(y, entry.operand);
       } else {
@@ -79,6 +87,17 @@ struct PostOps {
       if (operands[i].input >= 0)
         primitive->SetOperand(first + static_cast<int>(i), ctx.input(operands[i].input).data);
     }
+  }
+
+  // Where the plan could not give it the result's memory.
+  void PlaceReplaced(const KernelContext& ctx) const {
+    if (replaced_input < 0) return;
+    const TensorView &from = ctx.input(replaced_input), &y = ctx.output(0);
+    if (from.data == y.data) return;
+    constexpr int64_t kBytesAtOnce = 1 << 16;
+    ParallelFor(static_cast<int64_t>(y.bytes()), kBytesAtOnce, [&](int64_t begin, int64_t end) {
+      std::copy_n(from.as<const char>() + begin, end - begin, y.as<char>() + begin);
+    });
   }
 
  private:
@@ -272,12 +291,12 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
   try {
     const ConvDescs descs = DescribeConv(op.geometry, request.inputs[Conv::kX],
                                          request.inputs[Conv::kW], request.outputs[0], has_bias);
-    PostOps post(op.epilogue, descs.y);
+    PostOps post(op.epilogue, descs.y, request.inputs);
     auto description = ForwardDesc(descs, Attributes(post.ops));
     const bool is_apart =
         AddsWrongly(op, request.inputs[Conv::kX], request.outputs[0], description);
     if (is_apart) {
-      post = PostOps({}, descs.y);
+      post = PostOps({}, descs.y, request.inputs);
       description = ForwardDesc(descs, Attributes());
     }
     if (IsDefective(op, request.inputs[Conv::kX], description))
@@ -310,11 +329,13 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
                     state->conv.SetOperand(3, workspace + state->scratchpad_offset);
                     if (has_bias) state->conv.SetOperand(4, ctx.input(Conv::kBias).data);
                     post.SetOperands(first_post, ctx, &state->conv);
+                    post.PlaceReplaced(ctx);
                     state->conv.Run();
                     if (is_apart) ApplyApart(epilogue, ctx, sums);
                   },
                   layout.bytes()};
     kernel.packed_weights = WeightsIn::Packed(Conv::kW, state->weights);
+    kernel.replaced_input = post.replaced_input;
     return kernel;
   } catch (const dnnl::error& error) {
     return Refusal{std::string("oneDNN: ") + error.what()};
