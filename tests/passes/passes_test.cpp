@@ -288,7 +288,7 @@ TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
                 ::testing::ThrowsMessage<InvalidArgument>(HasSubstr(
                     StrCat("'", name,
                            "' is no pass that can be disabled; those are: "
-                           "capture-graph, fold-constants, fuse-epilogues, "
+                           "capture-graph, fold-constants, fuse-epilogues, hoist-strides, "
                            "fuse-gradient-epilogues, fuse-bias-gradients, recompute-signs, "
                            "fuse-norm-gradients, "
                            "fuse-statistics, fuse-running-statistics, "

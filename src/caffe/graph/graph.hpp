@@ -47,6 +47,8 @@ struct Value {
   bool is_kept = false;
   // No part of any blob: its memory is reused in a keep-all plan, too.
   bool is_scratch = false;
+  // hoist-strides: the blob's value or another step's result of which this has some pixels.
+  const Value* sampled_from = nullptr;
   // Parameters shared by name, and parts of one: the value that owns the memory, else null.
   Value* owner = nullptr;
   // split-over-ranks: where this part begins in its owner's memory, in elements.

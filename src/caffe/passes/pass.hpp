@@ -39,6 +39,7 @@ std::unique_ptr<Pass> MakeLowerGradients();
 std::unique_ptr<Pass> MakeSplitOverRanks();
 std::unique_ptr<Pass> MakeAssignPrecision();
 std::unique_ptr<Pass> MakeFuseEpilogues();
+std::unique_ptr<Pass> MakeHoistStrides();
 std::unique_ptr<Pass> MakeFuseGradientEpilogues();
 std::unique_ptr<Pass> MakeFuseBiasGradients();
 std::unique_ptr<Pass> MakeRecomputeSigns();

@@ -40,6 +40,9 @@ ScaleGroups::ScaleGroups(const Graph& graph) {
     if (node->op.is_view() && node->direction == Direction::kForward)
       Join(node->outputs[0], node->inputs[0]);
   }
+  for (const Value& value : graph.values()) {
+    if (value.sampled_from != nullptr) Join(value.sampled_from, &value);
+  }
 }
 
 std::optional<Range> ScaleGroups::RangeOf(const Value* value) const {

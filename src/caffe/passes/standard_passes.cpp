@@ -59,7 +59,7 @@ PassList StandardPasses() {
       MakeInferShapes(), MakeMarkGradients(), MakeLowerLayers(), MakeFakeQuantize(),
       MakeLowerGradients(), MakeSplitOverRanks(), MakeAssignPrecision(),
       // In how few steps.
-      MakeFoldConstants(), MakeFuseEpilogues(), MakeFuseGradientEpilogues(),
+      MakeFoldConstants(), MakeFuseEpilogues(), MakeHoistStrides(), MakeFuseGradientEpilogues(),
       MakeFuseBiasGradients(), MakeRecomputeSigns(), MakeFuseNormGradients(), MakeFuseStatistics(),
       MakeFuseRunningStatistics(), MakeMarkAccumulation(),
       // With which conversions between them, and what is computed twice to save memory.
