@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace caffe::ops {
 namespace {
@@ -47,6 +49,29 @@ TEST(BoxesTest, SuppressionKeepsTheBest) {
   EXPECT_EQ(Suppress(candidates, boxes, 0.95, 0.9).size(), 2u);
   KeepBest(&candidates, 1);
   EXPECT_EQ(candidates.size(), 1u);
+}
+
+TEST(BoxesTest, TheBestComeInOrderHoweverManyAreKept) {
+  std::vector<ScoredBox> all;
+  for (int64_t i = 0; i < 500; ++i)
+    all.push_back({i % 100 == 7 ? NAN : static_cast<double>(i * 37 % 83), i});
+  std::vector<ScoredBox> sorted = all;
+  KeepBest(&sorted, -1);
+  ASSERT_EQ(sorted.size(), 500U);
+  EXPECT_TRUE(std::isnan(sorted[495].score));
+  EXPECT_EQ(sorted[495].index, 7);
+  for (size_t i = 1; i < 495; ++i) {
+    EXPECT_GE(sorted[i - 1].score, sorted[i].score);
+    if (sorted[i - 1].score == sorted[i].score) {
+      EXPECT_LT(sorted[i - 1].index, sorted[i].index);
+    }
+  }
+  for (const int top_k : {0, 1, 6, 7, 300, 499, 500, 900}) {
+    std::vector<ScoredBox> best = all;
+    KeepBest(&best, top_k);
+    ASSERT_EQ(best.size(), static_cast<size_t>(std::min(top_k, 500)));
+    for (size_t i = 0; i < best.size(); ++i) EXPECT_EQ(best[i].index, sorted[i].index) << top_k;
+  }
 }
 
 }  // namespace

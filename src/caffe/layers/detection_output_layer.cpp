@@ -97,15 +97,16 @@ class DetectionOutputLayer final : public Layer {
       std::vector<ops::ScoredBox> candidates;
       for (size_t i = 0; i < count; ++i) {
         const double score = conf[(item * count + i) * classes + label];
-        if (score > options.confidence_threshold()) {
+        if (score > options.confidence_threshold())
           candidates.push_back({score, static_cast<int64_t>(i)});
-          boxes[i] =
-              ops::Decode(CodesAt(loc, (item * count + i) * locations + slot), priors.boxes[i],
-                          priors.variances[i], static_cast<ops::BoxCode>(options.code_type()),
-                          !options.variance_encoded_in_target());
-        }
       }
       ops::KeepBest(&candidates, nms.has_top_k() ? nms.top_k() : -1);
+      for (const ops::ScoredBox& candidate : candidates) {
+        const auto i = static_cast<size_t>(candidate.index);
+        boxes[i] = ops::Decode(CodesAt(loc, (item * count + i) * locations + slot), priors.boxes[i],
+                               priors.variances[i], static_cast<ops::BoxCode>(options.code_type()),
+                               !options.variance_encoded_in_target());
+      }
       for (const ops::ScoredBox& kept :
            ops::Suppress(candidates, boxes, nms.nms_threshold(), nms.eta())) {
         detections.push_back({label, kept.score, boxes[kept.index]});

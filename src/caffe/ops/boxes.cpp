@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace caffe::ops {
 namespace {
@@ -96,9 +97,19 @@ std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candidates,
 }
 
 void KeepBest(std::vector<ScoredBox>* candidates, int top_k) {
-  std::stable_sort(candidates->begin(), candidates->end(),
-                   [](const ScoredBox& a, const ScoredBox& b) { return a.score > b.score; });
-  if (top_k >= 0 && static_cast<size_t>(top_k) < candidates->size()) candidates->resize(top_k);
+  // A score that is no number comes last: sorting needs an order of all.
+  const auto rank = [](const ScoredBox& box) {
+    return std::isnan(box.score) ? -std::numeric_limits<double>::infinity() : box.score;
+  };
+  const auto is_better = [&](const ScoredBox& a, const ScoredBox& b) {
+    return rank(a) != rank(b) ? rank(a) > rank(b) : a.index < b.index;
+  };
+  if (top_k >= 0 && static_cast<size_t>(top_k) < candidates->size()) {
+    std::nth_element(candidates->begin(), candidates->begin() + top_k, candidates->end(),
+                     is_better);
+    candidates->resize(top_k);
+  }
+  std::sort(candidates->begin(), candidates->end(), is_better);
 }
 
 }  // namespace caffe::ops

@@ -51,7 +51,8 @@ CAFFE_EXPORT std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candi
                                              const std::vector<Box>& boxes, double threshold,
                                              double eta);
 
-// Sorts by score, best first (of equal ones the lower index), and keeps at most top_k (-1: all).
+// Sorts by score, best first (of equal ones the lower index, NaN last), and keeps at most top_k
+// (-1: all).
 CAFFE_EXPORT void KeepBest(std::vector<ScoredBox>* candidates, int top_k);
 
 }  // namespace caffe::ops
