@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "caffe/core/threads_for_now.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::runtime {
@@ -43,20 +44,6 @@ Kernel Find(const ProgramFile::Step& step, const ProgramFile& file, Device& devi
   throw Unsupported(StrCat(step.where, ": this build has no kernel for ", step.op.name(), " of ",
                            Name(step.signature.data), tried));
 }
-
-// The calling thread's number of threads, for a while.
-class ThreadsForNow {
- public:
-  explicit ThreadsForNow(int threads) : before_(omp_get_max_threads()) {
-    omp_set_num_threads(threads);
-  }
-  ~ThreadsForNow() { omp_set_num_threads(before_); }
-  ThreadsForNow(const ThreadsForNow&) = delete;
-  ThreadsForNow& operator=(const ThreadsForNow&) = delete;
-
- private:
-  const int before_;
-};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "caffe/core/threads_for_now.hpp"
 #include "caffe/distributed/communicator.hpp"
 #include "caffe/error.hpp"
 #include "caffe/solver_group.hpp"
@@ -108,17 +109,6 @@ class Training {
   std::string why_;
 };
 
-class ThreadsAsBefore {
- public:
-  ThreadsAsBefore() = default;
-  ~ThreadsAsBefore() { omp_set_num_threads(threads_); }
-  ThreadsAsBefore(const ThreadsAsBefore&) = delete;
-  ThreadsAsBefore& operator=(const ThreadsAsBefore&) = delete;
-
- private:
-  const int threads_ = omp_get_max_threads();
-};
-
 }  // namespace
 
 void TrainByRanks(const SolverParameter& param, const TrainingByRanks& training) {
@@ -134,7 +124,7 @@ void ReplayRanks(const SolverParameter& param, const SolverOptions& options,
   Require(entries.front().iteration == 0, membership_file, ": begins at iteration ",
           entries.front().iteration, "; only training from iteration 0 can be repeated");
   // Each rank keeps its number of threads when others vanish.
-  const ThreadsAsBefore threads_as_before;
+  const ThreadsForNow as_before;
   const int threads = std::max(1, omp_get_max_threads() / entries.front().ranks);
   SolverMemory memory;
   for (size_t i = 0; i < entries.size(); ++i) {

@@ -7,63 +7,12 @@
 #include <utility>
 
 #include "caffe/cpu/kernels/channels_last.hpp"
+#include "caffe/cpu/kernels/float_vector.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/conv.hpp"
 
 namespace caffe::cpu {
 namespace {
-
-constexpr int kFloatLanes = 16;
-
-// g++ makes of it what the instruction set has: a register of AVX-512, two of AVX2.
-using Vector = float __attribute__((vector_size(kFloatLanes * sizeof(float))));
-using FloatBits = uint32_t __attribute__((vector_size(kFloatLanes * sizeof(uint32_t))));
-using HalfBits = uint16_t __attribute__((vector_size(kFloatLanes * sizeof(uint16_t))));
-
-// Vectors are handed over by reference: by value they would depend on the instruction set.
-inline CAFFE_FORCE_INLINE void Load(const float* from, Vector& to) {
-  std::memcpy(&to, from, sizeof(to));
-}
-inline CAFFE_FORCE_INLINE void Load(const bfloat16* from, Vector& to) {
-  HalfBits bits;
-  std::memcpy(&bits, from, sizeof(bits));
-  const FloatBits wide = __builtin_convertvector(bits, FloatBits) << 16;
-  std::memcpy(&to, &wide, sizeof(to));
-}
-inline CAFFE_FORCE_INLINE void Store(const Vector& from, float* to) {
-  std::memcpy(to, &from, sizeof(from));
-}
-
-// All lanes, or the first of them.
-using AllLanes = std::integral_constant<int64_t, kFloatLanes>;
-template <typename T>
-inline CAFFE_FORCE_INLINE void Load(const T* from, AllLanes, Vector& to) {
-  Load(from, to);
-}
-template <typename T>
-inline CAFFE_FORCE_INLINE void Load(const T* from, int64_t lanes, Vector& to) {
-  T all[kFloatLanes] = {};
-  std::memcpy(static_cast<void*>(all), from, static_cast<size_t>(lanes) * sizeof(T));
-  Load(all, to);
-}
-
-// Calls fn(first channel, lanes) for each vector of channels.
-template <typename Fn>
-inline CAFFE_FORCE_INLINE void ForVectors(int64_t channels, const Fn& fn) {
-  int64_t c = 0;
-  for (; c + kFloatLanes <= channels; c += kFloatLanes) fn(c, AllLanes{});
-  if (c < channels) fn(c, channels - c);
-}
-
-// Calls fn(integral_constant<int, i>) for i below kCount: vectors in arrays that are indexed so
-// stay in registers.
-template <int kCount, typename Fn>
-inline CAFFE_FORCE_INLINE void Unroll(const Fn& fn) {
-  [&]<int... kIndices>(std::integer_sequence<int, kIndices...>) CAFFE_FORCE_INLINE {
-    (fn(std::integral_constant<int, kIndices>{}), ...);
-  }
-  (std::make_integer_sequence<int, kCount>{});
-}
 
 // What the loops need of one convolution; x is the image before it, y the one behind it.
 struct Sizes {
@@ -99,17 +48,17 @@ CAFFE_CPU_CLONES void AddFilterRow(const Sizes& s, const T* x, const T* dy, int6
     for (int64_t kh = 0; kh < s.kernel_height; ++kh) {
       if (top + kh < 0 || top + kh >= s.x_height) continue;
       const T* row = x + (top + kh) * s.x_row() + c;
-      Vector sums[kWidth] = {};
+      FloatVector sums[kWidth] = {};
       for (int64_t ow = 0; ow < s.y_width; ow += kMade) {
         const int64_t left = ow * kStride - s.pad_width;
         const bool is_inside = left >= 0 && left + kColumns <= s.x_width;
-        Vector made[kMade] = {};
+        FloatVector made[kMade] = {};
         Unroll<kMade>([&](auto at) CAFFE_FORCE_INLINE {
           if (ow + at < s.y_width) Load(gradients + (ow + at) * s.channels + c, lanes, made[at]);
         });
         Unroll<kColumns>([&](auto column) CAFFE_FORCE_INLINE {
           if (!is_inside && (left + column < 0 || left + column >= s.x_width)) return;
-          Vector value;
+          FloatVector value;
           Load(row + (left + column) * s.channels, lanes, value);
           Unroll<kWidth>([&](auto kw) CAFFE_FORCE_INLINE {
             constexpr int kFrom = column() - kw(), kAt = kFrom / kStride;
@@ -120,17 +69,17 @@ CAFFE_CPU_CLONES void AddFilterRow(const Sizes& s, const T* x, const T* dy, int6
       }
       for (int kw = 0; kw < kWidth; ++kw) {
         float* total = filters + (kh * kWidth + kw) * s.padded_channels() + c;
-        Vector sum;
+        FloatVector sum;
         Load(total, sum);
         sum += sums[kw];
         Store(sum, total);
       }
     }
     if (bias == nullptr) return;
-    Vector sum;
+    FloatVector sum;
     Load(bias + c, sum);
     for (int64_t ow = 0; ow < s.y_width; ++ow) {
-      Vector value;
+      FloatVector value;
       Load(gradients + ow * s.channels + c, lanes, value);
       sum += value;
     }

@@ -1,0 +1,399 @@
+// Convolutions of 3x3 in float by Winograd's minimal filtering F(2x2, 3x3) (Lavin and Gray 2016,
+// "Fast Algorithms for Convolutional Neural Networks"): 16 products of matrices for each tile of
+// 2x2 results, where the windows themselves take 36. Images have channels last, so each step works
+// on vectors of channels. Transforms only add, subtract and halve, so errors stay near those of the
+// plain sums.
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "caffe/core/threads_for_now.hpp"
+#include "caffe/cpu/kernels/conv_descs.hpp"
+#include "caffe/cpu/kernels/float_vector.hpp"
+#include "caffe/cpu/onednn.hpp"
+#include "caffe/cpu/parallel.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/kernel.hpp"
+
+namespace caffe::cpu {
+namespace {
+
+using dnnl::memory;
+
+constexpr int64_t kTile = 2, kPatch = 4, kPositions = kPatch * kPatch;
+// Tiles whose products are made together: enough to pay for reading the weights, few enough to stay
+// in a cache.
+constexpr int64_t kMostTiles = 128, kFewestTiles = 20;
+constexpr int64_t kFewestChannels = 32;
+
+// The tiles of y, and how many are computed at once.
+struct Tiling {
+  int64_t channels, outputs, height, width, rows, columns, pad_y, pad_x;
+  int64_t tiles_y, tiles_x, count, threads, blocks, block;
+
+  Tiling(const ops::ConvGeometry& g, const Shape& x, const Shape& y)
+      : channels(x[1]),
+        outputs(y[1]),
+        height(x[2]),
+        width(x[3]),
+        rows(y[2]),
+        columns(y[3]),
+        pad_y(g.pad[0]),
+        pad_x(g.pad[1]),
+        tiles_y((rows + kTile - 1) / kTile),
+        tiles_x((columns + kTile - 1) / kTile),
+        count(x[0] * tiles_y * tiles_x),
+        threads(omp_get_max_threads()) {
+    blocks = (count + kMostTiles - 1) / kMostTiles;
+    blocks = (blocks + threads - 1) / threads * threads;
+    block = (count + blocks - 1) / blocks;
+  }
+
+  // Floats from a position's rows to the next one's: no multiple of 4 KiB, at which addresses
+  // compete for the same lines of a cache.
+  int64_t patch_stride() const { return block * channels + kFloatLanes; }
+  int64_t product_stride() const { return block * outputs + kFloatLanes; }
+};
+
+struct TilePlace {
+  int64_t item, row, column;  // of a tile's first result
+};
+
+TilePlace PlaceOf(const Tiling& t, int64_t tile) {
+  return {tile / (t.tiles_y * t.tiles_x), tile / t.tiles_x % t.tiles_y * kTile,
+          tile % t.tiles_x * kTile};
+}
+
+// d - d'', d' + d'', d'' - d', d' - d''' of four numbers in a row or column.
+inline CAFFE_FORCE_INLINE void TransformPatch(FloatVector& a, FloatVector& b, FloatVector& c,
+                                              FloatVector& d) {
+  const FloatVector first = a - c, second = b + c, third = c - b, last = b - d;
+  a = first, b = second, c = third, d = last;
+}
+
+// The patch that a tile reads, transformed: a vector of channels for each position, `stride` apart.
+CAFFE_CPU_CLONES void ReadPatch(const std::array<const float*, kPositions>& pixels,
+                                int64_t channels, int64_t stride, float* to) {
+  for (int64_t c = 0; c < channels; c += kFloatLanes) {
+    FloatVector d[kPositions];
+    for (int64_t i = 0; i < kPositions; ++i) Load(pixels[i] + c, d[i]);
+    for (int64_t i = 0; i < kPatch; ++i) TransformPatch(d[i], d[4 + i], d[8 + i], d[12 + i]);
+    for (int64_t i = 0; i < kPositions; i += 4) TransformPatch(d[i], d[i + 1], d[i + 2], d[i + 3]);
+    for (int64_t i = 0; i < kPositions; ++i) Store(d[i], to + i * stride + c);
+  }
+}
+
+// What follows the products: y = sums + bias, + what is added, and a ReLU.
+struct Finish {
+  const float* bias = nullptr;  // null: none
+  bool adds = false, has_relu = false;
+  float slope = 0;
+};
+
+inline CAFFE_FORCE_INLINE void SumTile(const FloatVector& a, const FloatVector& b,
+                                       const FloatVector& c, const FloatVector& d,
+                                       FloatVector& first, FloatVector& second) {
+  first = a + b + c;
+  second = b - c - d;
+}
+
+// A tile's results from its products. `y` and `added` have null where a result lies outside.
+CAFFE_CPU_CLONES void WriteTile(const float* from, int64_t stride, int64_t outputs,
+                                const Finish& finish, const std::array<const float*, 4>& added,
+                                const std::array<float*, 4>& y) {
+  for (int64_t k = 0; k < outputs; k += kFloatLanes) {
+    FloatVector m[kPositions], s[8], results[4];
+    for (int64_t i = 0; i < kPositions; ++i) Load(from + i * stride + k, m[i]);
+    for (int64_t i = 0; i < kPatch; ++i)
+      SumTile(m[i], m[4 + i], m[8 + i], m[12 + i], s[i], s[4 + i]);
+    SumTile(s[0], s[1], s[2], s[3], results[0], results[1]);
+    SumTile(s[4], s[5], s[6], s[7], results[2], results[3]);
+    FloatVector bias = {};
+    if (finish.bias != nullptr) Load(finish.bias + k, bias);
+    for (int64_t i = 0; i < 4; ++i) {
+      if (y[i] == nullptr) continue;
+      FloatVector value = results[i] + bias;
+      if (finish.adds) {
+        FloatVector other;
+        Load(added[i] + k, other);
+        value += other;
+      }
+      if (finish.has_relu) value = value > 0 ? value : value * finish.slope + 0.0F;
+      Store(value, y[i] + k);
+    }
+  }
+}
+
+// A filter of 3x3 as 4x4: G g G^T.
+void TransformFilter(const float* g, std::array<float, kPositions>* to) {
+  const auto spread = [](float a, float b, float c) {
+    return std::array<float, kPatch>{a, 0.5F * (a + b + c), 0.5F * (a - b + c), c};
+  };
+  std::array<std::array<float, kPatch>, 3> columns;
+  for (int i = 0; i < 3; ++i) columns[i] = spread(g[i], g[3 + i], g[6 + i]);
+  for (int row = 0; row < kPatch; ++row) {
+    const auto values = spread(columns[0][row], columns[1][row], columns[2][row]);
+    std::copy(values.begin(), values.end(), to->begin() + row * kPatch);
+  }
+}
+
+// A product of the tiles of one position with its weights, as a convolution of 1x1, on one thread.
+class Product {
+ public:
+  explicit Product(const Tiling& t)
+      : x_({1, t.channels, 1, t.block}, memory::data_type::f32, memory::format_tag::nhwc),
+        y_({1, t.outputs, 1, t.block}, memory::data_type::f32, memory::format_tag::nhwc) {
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const memory::desc any({t.outputs, t.channels, 1, 1}, memory::data_type::f32,
+                           memory::format_tag::any);
+    const ThreadsForNow planned_for(1);
+    description_ = DescribeOneDnn<dnnl::convolution_forward>(
+        attributes, dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x_,
+        any, y_, memory::dims{1, 1}, memory::dims{0, 0}, memory::dims{0, 0}, memory::dims{0, 0});
+    primitive_ = dnnl::convolution_forward(description_);
+  }
+
+  memory::desc weights() const { return description_.weights_desc(); }
+  size_t scratchpad_bytes() const { return description_.scratchpad_desc().get_size(); }
+  // For one thread.
+  OneDnnPrimitive Make() const {
+    OneDnnPrimitive primitive(primitive_);
+    primitive.AddOperand(DNNL_ARG_SRC, x_);
+    primitive.AddOperand(DNNL_ARG_WEIGHTS, weights());
+    primitive.AddOperand(DNNL_ARG_DST, y_);
+    primitive.AddOperand(DNNL_ARG_SCRATCHPAD, description_.scratchpad_desc());
+    return primitive;
+  }
+
+ private:
+  memory::desc x_, y_;
+  dnnl::convolution_forward::primitive_desc description_;
+  dnnl::convolution_forward primitive_;
+};
+
+// The convolution with all that it needs; Run() is called from one thread at a time.
+class Winograd {
+ public:
+  Winograd(const ops::Conv& op, const KernelRequest& request)
+      : tiling_(op.geometry, request.inputs[ops::Conv::kX].shape, request.outputs[0].shape),
+        product_(tiling_),
+        epilogue_(op.epilogue),
+        zeros_(static_cast<size_t>(tiling_.channels)) {
+    for (int64_t i = 0; i < tiling_.threads; ++i) products_.push_back(product_.Make());
+    patches_offset_ =
+        part_.Add(static_cast<size_t>(kPositions * tiling_.patch_stride()) * sizeof(float));
+    products_offset_ =
+        part_.Add(static_cast<size_t>(kPositions * tiling_.product_stride()) * sizeof(float));
+    scratchpad_offset_ = part_.Add(product_.scratchpad_bytes());
+  }
+
+  size_t workspace_bytes() const { return part_.bytes() * products_.size(); }
+
+  PackedOperand Weights(const std::shared_ptr<Winograd>& self) const;
+  void Run(const KernelContext& ctx);
+
+ private:
+  size_t weights_bytes() const { return product_.weights().get_size(); }
+  void RunBlock(const KernelContext& ctx, const Finish& finish, int64_t block, int64_t thread);
+  void ReadPatches(const KernelContext& ctx, int64_t first, int64_t tiles, float* patches) const;
+  void WriteTiles(const KernelContext& ctx, const Finish& finish, int64_t first, int64_t tiles,
+                  const float* products) const;
+
+  Tiling tiling_;
+  Product product_;
+  ops::Epilogue epilogue_;
+  std::vector<float> zeros_;  // beside the image
+  std::vector<OneDnnPrimitive> products_;
+  WorkspaceLayout part_;  // of a thread
+  size_t patches_offset_ = 0, products_offset_ = 0, scratchpad_offset_ = 0;
+};
+
+PackedOperand Winograd::Weights(const std::shared_ptr<Winograd>& self) const {
+  const memory::desc plain({tiling_.outputs, tiling_.channels, 1, 1}, memory::data_type::f32,
+                           memory::format_tag::nchw);
+  const auto reorder =
+      std::make_shared<ReorderStep>(plain, product_.weights(), /*accumulates=*/false);
+  const int64_t count = tiling_.outputs * tiling_.channels;
+  WorkspaceLayout layout;
+  layout.Add(static_cast<size_t>(kPositions * count) * sizeof(float));
+  const size_t scratchpad = layout.Add(reorder->scratchpad_bytes());
+  const auto pack = [self, reorder, count, scratchpad](const KernelContext& ctx) {
+    const float* filters = ctx.input(0).as<const float>();
+    char* const workspace = static_cast<char*>(ctx.workspace);
+    auto* const spread = reinterpret_cast<float*>(workspace);
+    ParallelFor(count, 1024, [&](int64_t begin, int64_t end) {
+      std::array<float, kPositions> filter;
+      for (int64_t i = begin; i < end; ++i) {
+        TransformFilter(filters + i * 9, &filter);
+        for (int64_t p = 0; p < kPositions; ++p) spread[p * count + i] = filter[p];
+      }
+    });
+    for (int64_t p = 0; p < kPositions; ++p) {
+      reorder->Run(spread + p * count,
+                   ctx.output(0).as<char>() + static_cast<size_t>(p) * self->weights_bytes(),
+                   workspace + scratchpad);
+    }
+  };
+  return {ops::Conv::kW, static_cast<size_t>(kPositions) * weights_bytes(), pack, layout.bytes()};
+}
+
+void Winograd::Run(const KernelContext& ctx) {
+  Finish finish;
+  if (ctx.has_input(ops::Conv::kBias)) finish.bias = ctx.input(ops::Conv::kBias).as<const float>();
+  for (const ops::Pointwise& entry : epilogue_) {
+    finish.adds = finish.adds || entry.kind == ops::Pointwise::Kind::kAdd;
+    if (entry.kind != ops::Pointwise::Kind::kRelu) continue;
+    finish.has_relu = true;
+    finish.slope = entry.a;
+  }
+  ParallelFor(tiling_.threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t thread = begin; thread < end; ++thread) {
+      const int64_t last = tiling_.blocks * (thread + 1) / tiling_.threads;
+      for (int64_t block = tiling_.blocks * thread / tiling_.threads; block < last; ++block)
+        RunBlock(ctx, finish, block, thread);
+    }
+  });
+}
+
+void Winograd::RunBlock(const KernelContext& ctx, const Finish& finish, int64_t block,
+                        int64_t thread) {
+  const int64_t first = block * tiling_.block;
+  const int64_t tiles = std::min(tiling_.block, tiling_.count - first);
+  if (tiles <= 0) return;
+  char* const part =
+      static_cast<char*>(ctx.workspace) + static_cast<size_t>(thread) * part_.bytes();
+  auto* const patches = reinterpret_cast<float*>(part + patches_offset_);
+  auto* const products = reinterpret_cast<float*>(part + products_offset_);
+  ReadPatches(ctx, first, tiles, patches);
+  OneDnnPrimitive& product = products_[static_cast<size_t>(thread)];
+  for (int64_t p = 0; p < kPositions; ++p) {
+    product.SetOperand(0, patches + p * tiling_.patch_stride());
+    product.SetOperand(
+        1, ctx.input(ops::Conv::kW).as<char>() + static_cast<size_t>(p) * weights_bytes());
+    product.SetOperand(2, products + p * tiling_.product_stride());
+    product.SetOperand(3, part + scratchpad_offset_);
+    product.Run();
+  }
+  WriteTiles(ctx, finish, first, tiles, products);
+}
+
+// Tiles that the last block lacks are left as they are: nobody reads what comes of them.
+void Winograd::ReadPatches(const KernelContext& ctx, int64_t first, int64_t tiles,
+                           float* patches) const {
+  const float* const x = ctx.input(ops::Conv::kX).as<const float>();
+  const Tiling& t = tiling_;
+  for (int64_t i = 0; i < tiles; ++i) {
+    const TilePlace place = PlaceOf(t, first + i);
+    std::array<const float*, kPositions> pixels;
+    for (int64_t p = 0; p < kPositions; ++p) {
+      const int64_t row = place.row - t.pad_y + p / kPatch;
+      const int64_t column = place.column - t.pad_x + p % kPatch;
+      const bool is_inside = row >= 0 && row < t.height && column >= 0 && column < t.width;
+      pixels[p] = is_inside ? x + ((place.item * t.height + row) * t.width + column) * t.channels
+                            : zeros_.data();
+    }
+    ReadPatch(pixels, t.channels, t.patch_stride(), patches + i * t.channels);
+  }
+}
+
+void Winograd::WriteTiles(const KernelContext& ctx, const Finish& finish, int64_t first,
+                          int64_t tiles, const float* products) const {
+  const int operand = finish.adds ? ops::AddedOperand(epilogue_) : -1;
+  const float* const read = finish.adds ? ctx.input(operand).as<const float>() : nullptr;
+  float* const written = ctx.output(0).as<float>();
+  const Tiling& t = tiling_;
+  for (int64_t i = 0; i < tiles; ++i) {
+    const TilePlace place = PlaceOf(t, first + i);
+    std::array<const float*, 4> added = {};
+    std::array<float*, 4> y = {};
+    for (int64_t p = 0; p < 4; ++p) {
+      const int64_t row = place.row + p / kTile, column = place.column + p % kTile;
+      if (row >= t.rows || column >= t.columns) continue;
+      const int64_t at = ((place.item * t.rows + row) * t.columns + column) * t.outputs;
+      y[p] = written + at;
+      if (read != nullptr) added[p] = read + at;
+    }
+    WriteTile(products + i * t.outputs, t.product_stride(), t.outputs, finish, added, y);
+  }
+}
+
+bool AreAll(const std::vector<int64_t>& values, int64_t wanted) {
+  return std::ranges::all_of(values, [&](int64_t value) { return value == wanted; });
+}
+
+std::optional<Refusal> RefuseUnlessServed(const ops::Conv& op, const KernelRequest& request) {
+  const OperandDesc &x = request.inputs[ops::Conv::kX], &y = request.outputs[0];
+  const ops::ConvGeometry& g = op.geometry;
+  if (g.spatial_axes() != 2 || g.group != 1 || !AreAll(g.kernel, 3) || !AreAll(g.stride, 1) ||
+      !AreAll(g.dilation, 1)) {
+    return Refusal{"only windows of 3x3 without strides, dilation and groups"};
+  }
+  if (x.layout != Layout::kChannelsLast || y.layout != Layout::kChannelsLast)
+    return Refusal{"only images with channels last"};
+  if (x.shape[1] % kFloatLanes != 0 || y.shape[1] % kFloatLanes != 0 ||
+      x.shape[1] < kFewestChannels || y.shape[1] < kFewestChannels) {
+    return Refusal{"only channels in multiples of 16, at least 32"};
+  }
+  if (y.count() == 0) return Refusal{"an empty batch"};
+  if (Tiling(g, x.shape, y.shape).block < kFewestTiles)
+    return Refusal{"an image that is small for the threads of this processor"};
+  return RefuseLarge(g, x.shape);
+}
+
+// Runs `winograd` on weights that it transforms itself, in the workspace behind its own.
+Kernel WithOwnWeights(const std::shared_ptr<Winograd>& winograd, const PackedOperand& packed) {
+  WorkspaceLayout layout;
+  layout.Add(winograd->workspace_bytes());
+  const size_t weights = layout.Add(packed.bytes), scratchpad = layout.Add(packed.workspace_bytes);
+  const auto run = [=, convert = packed.convert](const KernelContext& ctx) {
+    char* const workspace = static_cast<char*>(ctx.workspace);
+    std::vector<TensorView> inputs(ctx.inputs.begin(), ctx.inputs.end());
+    TensorView transformed;
+    transformed.data = workspace + weights;
+    KernelContext packing = ctx;
+    packing.inputs = std::span(&inputs[ops::Conv::kW], 1);
+    packing.outputs = std::span(&transformed, 1);
+    packing.workspace = workspace + scratchpad;
+    convert(packing);
+    inputs[ops::Conv::kW].data = transformed.data;
+    KernelContext inner = ctx;
+    inner.inputs = inputs;
+    winograd->Run(inner);
+  };
+  return {"", run, layout.bytes()};
+}
+
+KernelOrRefusal MakeWinograd(const ops::Conv& op, const KernelRequest& request) {
+  if (const auto refusal = RefuseUnlessServed(op, request)) return *refusal;
+  try {
+    const auto winograd = std::make_shared<Winograd>(op, request);
+    const PackedOperand packed = winograd->Weights(winograd);
+    Kernel kernel;
+    if (request.inputs[ops::Conv::kW].may_be_packed) {
+      kernel = {"", [winograd](const KernelContext& ctx) { winograd->Run(ctx); },
+                winograd->workspace_bytes()};
+      kernel.packed_weights = packed;
+    } else {
+      kernel = WithOwnWeights(winograd, packed);
+    }
+    const int added = ops::AddedOperand(op.epilogue);
+    if (added >= 0 && request.inputs[added].is_last_read) kernel.replaced_input = added;
+    return kernel;
+  } catch (const dnnl::error& error) {
+    return Refusal{std::string("oneDNN: ") + error.what()};
+  }
+}
+
+// By name before oneDNN's convolution, which has the same rank.
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-by-winograd", KernelRank::kBest,
+                              MakeWinograd,
+                              {.signatures = {{DType::kFloat, DType::kFloat}},
+                               .fuses = OneDnnFuses});
+
+}  // namespace
+}  // namespace caffe::cpu

@@ -1,0 +1,66 @@
+// 16 floats that are computed with at once: channels of an image that has them last.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "caffe/core/cpu_clones.hpp"
+#include "caffe/dtype.hpp"
+
+namespace caffe::cpu {
+
+inline constexpr int kFloatLanes = 16;
+
+// g++ makes of it what the instruction set has: a register of AVX-512, two of AVX2.
+using FloatVector = float __attribute__((vector_size(kFloatLanes * sizeof(float))));
+using FloatBits = uint32_t __attribute__((vector_size(kFloatLanes * sizeof(uint32_t))));
+using HalfBits = uint16_t __attribute__((vector_size(kFloatLanes * sizeof(uint16_t))));
+
+// Vectors are handed over by reference: by value they would depend on the instruction set.
+inline CAFFE_FORCE_INLINE void Load(const float* from, FloatVector& to) {
+  std::memcpy(&to, from, sizeof(to));
+}
+inline CAFFE_FORCE_INLINE void Load(const bfloat16* from, FloatVector& to) {
+  HalfBits bits;
+  std::memcpy(&bits, from, sizeof(bits));
+  const FloatBits wide = __builtin_convertvector(bits, FloatBits) << 16;
+  std::memcpy(&to, &wide, sizeof(to));
+}
+inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, float* to) {
+  std::memcpy(to, &from, sizeof(from));
+}
+
+// All lanes, or the first of them.
+using AllLanes = std::integral_constant<int64_t, kFloatLanes>;
+template <typename T>
+inline CAFFE_FORCE_INLINE void Load(const T* from, AllLanes, FloatVector& to) {
+  Load(from, to);
+}
+template <typename T>
+inline CAFFE_FORCE_INLINE void Load(const T* from, int64_t lanes, FloatVector& to) {
+  T all[kFloatLanes] = {};
+  std::memcpy(static_cast<void*>(all), from, static_cast<size_t>(lanes) * sizeof(T));
+  Load(all, to);
+}
+
+// Calls fn(first channel, lanes) for each vector of channels.
+template <typename Fn>
+inline CAFFE_FORCE_INLINE void ForVectors(int64_t channels, const Fn& fn) {
+  int64_t c = 0;
+  for (; c + kFloatLanes <= channels; c += kFloatLanes) fn(c, AllLanes{});
+  if (c < channels) fn(c, channels - c);
+}
+
+// Calls fn(integral_constant<int, i>) for i below kCount: vectors in arrays that are indexed so
+// stay in registers.
+template <int kCount, typename Fn>
+inline CAFFE_FORCE_INLINE void Unroll(const Fn& fn) {
+  [&]<int... kIndices>(std::integer_sequence<int, kIndices...>) CAFFE_FORCE_INLINE {
+    (fn(std::integral_constant<int, kIndices>{}), ...);
+  }
+  (std::make_integer_sequence<int, kCount>{});
+}
+
+}  // namespace caffe::cpu
