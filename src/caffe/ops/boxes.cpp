@@ -22,6 +22,12 @@ double IntersectionArea(const Box& a, const Box& b) {
   return width <= 0 || height <= 0 ? 0 : width * height;
 }
 
+// Overlap() for loops over many boxes.
+double OverlapOf(const Box& a, const Box& b) {
+  const double common = IntersectionArea(a, b);
+  return common <= 0 ? 0 : common / (a.area() + b.area() - common);
+}
+
 }  // namespace
 
 Box Box::Clipped() const {
@@ -30,8 +36,7 @@ Box Box::Clipped() const {
 }
 
 double Overlap(const Box& a, const Box& b) {
-  const double common = IntersectionArea(a, b);
-  return common <= 0 ? 0 : common / (a.area() + b.area() - common);
+  return OverlapOf(a, b);
 }
 
 double Coverage(const Box& of, const Box& by) {
@@ -87,7 +92,7 @@ std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candidates,
   std::vector<ScoredBox> kept;
   for (const ScoredBox& candidate : candidates) {
     const bool stays = std::all_of(kept.begin(), kept.end(), [&](const ScoredBox& better) {
-      return Overlap(boxes[candidate.index], boxes[better.index]) <= threshold;
+      return OverlapOf(boxes[candidate.index], boxes[better.index]) <= threshold;
     });
     if (!stays) continue;
     kept.push_back(candidate);

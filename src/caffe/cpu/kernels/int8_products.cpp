@@ -253,9 +253,10 @@ std::optional<Refusal> RefuseOperands(const KernelRequest& request) {
 }
 
 // Defects of oneDNN 2.6, as in conv_onednn.cpp: operands of post-ops are read at other places, or
-// left out where a window is empty.
-bool AppliesWrongly(const ops::Conv& op, const KernelRequest& request, const std::string& name) {
-  return name.find("gemm") != name.npos ||
+// left out where a window is empty. And where it has only its reference for a factor of each
+// channel it has a kernel for the sums alone.
+bool AppliesBadly(const ops::Conv& op, const KernelRequest& request, const std::string& name) {
+  return name.find("gemm") != name.npos || name.starts_with("ref") ||
          (name.starts_with("brg") &&
           HasEmptyWindow(op.geometry, request.inputs[0].shape, request.outputs[0].shape));
 }
@@ -275,7 +276,7 @@ KernelOrRefusal MakeConvInt8(const ops::Conv& op, const KernelRequest& request) 
         post.Attributes(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
         d.x, d.any_weights, d.bias, d.y, d.strides, d.dilations, d.pad_front, d.pad_back);
     const WeightRows rows{.channels = y.shape[1], .count = count, .row = count};
-    if (AppliesWrongly(op, request, description.impl_info_str())) {
+    if (AppliesBadly(op, request, description.impl_info_str())) {
       const auto of_sums = DescribeOneDnn<dnnl::convolution_forward>(
           Int8PostOps::None(), dnnl::prop_kind::forward_inference,
           dnnl::algorithm::convolution_direct, d.x, d.any_weights,

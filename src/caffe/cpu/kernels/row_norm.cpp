@@ -1,6 +1,7 @@
 #include "caffe/ops/row_norm.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "caffe/cpu/kernels/element.hpp"
@@ -89,23 +90,45 @@ struct NormGroups {
   }
 };
 
+// Groups whose elements lie side by side are summed together: one after the other they would read
+// each line of memory many times.
+constexpr int64_t kGroupsTogether = 64;
+
+// y = x / norm of `count` groups, whose elements are `step` apart.
+template <typename T>
+CAFFE_CPU_CLONES void NormalizeTogether(const T* x, T* y, double* norms, int64_t count,
+                                        int64_t length, int64_t step) {
+  for (int64_t i = 0; i < length; ++i) {
+    for (int64_t g = 0; g < count; ++g) {
+      const auto value = static_cast<double>(x[i * step + g]);
+      norms[g] += value * value;
+    }
+  }
+  for (int64_t g = 0; g < count; ++g) norms[g] = std::sqrt(norms[g]);
+  for (int64_t i = 0; i < length; ++i) {
+    for (int64_t g = 0; g < count; ++g)
+      y[i * step + g] = static_cast<T>(static_cast<double>(x[i * step + g]) / norms[g]);
+  }
+}
+
 void L2Normalize(const ops::L2Normalize& op, const KernelContext& ctx) {
   const NormGroups groups(ctx.input(0).shape, op.across_spatial);
+  const int64_t together = std::min(groups.plane, kGroupsTogether);
+  const int64_t parts = together == 0 ? 0 : (groups.plane + together - 1) / together;
   VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-    ForRows(groups.count, groups.length, [&](int64_t group) {
-      const T* x = ctx.input(0).as<const T>() + groups.Offset(group);
-      T* y = ctx.output(0).as<T>() + groups.Offset(group);
-      double sum = op.eps;
-      for (int64_t i = 0; i < groups.length; ++i) {
-        const double value = static_cast<double>(x[i * groups.step]);
-        sum += value * value;
-      }
-      const double norm = std::sqrt(sum);
-      for (int64_t i = 0; i < groups.length; ++i) {
-        y[i * groups.step] = static_cast<T>(static_cast<double>(x[i * groups.step]) / norm);
-      }
-      if (ctx.has_output(1)) SetElement(ctx.output(1), group, norm);
-    });
+    ForRows(groups.count / std::max<int64_t>(groups.plane, 1) * parts, together * groups.length,
+            [&](int64_t part) {
+              const int64_t begin = part % parts * together;
+              const int64_t first = part / parts * groups.plane + begin;
+              const int64_t count = std::min(together, groups.plane - begin);
+              std::array<double, kGroupsTogether> norms;
+              norms.fill(op.eps);
+              NormalizeTogether(ctx.input(0).as<const T>() + groups.Offset(first),
+                                ctx.output(0).as<T>() + groups.Offset(first), norms.data(), count,
+                                groups.length, groups.step);
+              for (int64_t g = 0; ctx.has_output(1) && g < count; ++g)
+                SetElement(ctx.output(1), first + g, norms[g]);
+            });
   });
 }
 
