@@ -85,6 +85,8 @@ struct OperandDesc : TensorDesc {
   // The plan converts it in a step of its own if the kernel asks for another order of elements.
   // Where it does not, the kernel converts what it needs.
   bool may_be_packed = false;
+  // No run writes this input, so what the plan converts it to is made once.
+  bool is_lasting = false;
   // Nobody reads this input after the node, so its memory may become the output's.
   bool is_last_read = false;
 };

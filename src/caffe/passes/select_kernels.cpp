@@ -139,8 +139,10 @@ class SelectKernels final : public Pass {
   KernelOrRefusal Ask(const Graph& graph, const Node& node, const KernelFactory& factory,
                       bool may_be_packed) const {
     std::vector<OperandDesc> inputs = Describe(node.inputs, may_be_packed);
-    for (size_t i = 0; i < inputs.size(); ++i)
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      inputs[i].is_lasting = lasting_.count(node.inputs[i]) > 0;
       inputs[i].is_last_read = last_reads_->IsLast(node, node.inputs[i]);
+    }
     const std::vector<OperandDesc> outputs = Describe(node.outputs, may_be_packed);
     return factory({node.op, inputs, outputs, *graph.options.device, graph.options.kernels});
   }

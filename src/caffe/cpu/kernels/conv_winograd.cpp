@@ -29,6 +29,9 @@ constexpr int64_t kTile = 2, kPatch = 4, kPositions = kPatch * kPatch;
 // in a cache.
 constexpr int64_t kMostTiles = 128, kFewestTiles = 20;
 constexpr int64_t kFewestChannels = 32;
+// Tiles for each filter that is transformed, where that happens in each run: below it costs more
+// than it saves. Of C to K channels as many as C K / (C + K) take.
+constexpr int64_t kTilesPerFilter = 2;
 
 // The tiles of y, and how many are computed at once.
 struct Tiling {
@@ -340,8 +343,12 @@ std::optional<Refusal> RefuseUnlessServed(const ops::Conv& op, const KernelReque
     return Refusal{"only channels in multiples of 16, at least 32"};
   }
   if (y.count() == 0) return Refusal{"an empty batch"};
-  if (Tiling(g, x.shape, y.shape).block < kFewestTiles)
+  const Tiling tiling(g, x.shape, y.shape);
+  if (tiling.block < kFewestTiles)
     return Refusal{"an image that is small for the threads of this processor"};
+  const int64_t filters = tiling.channels * tiling.outputs / (tiling.channels + tiling.outputs);
+  if (!request.inputs[ops::Conv::kW].is_lasting && tiling.count < kTilesPerFilter * filters)
+    return Refusal{"images that are small for filters which have to be transformed each time"};
   return RefuseLarge(g, x.shape);
 }
 
