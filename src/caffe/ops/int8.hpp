@@ -1,11 +1,70 @@
-// What products of 8-bit numbers can hold.
+// Arithmetic of quantised values, which all devices share: value = scale * number, numbers of 8
+// bits around 0.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "caffe/host_device.hpp"
+#include "caffe/ops/kernel.hpp"
 
 namespace caffe::ops {
 
 // So many products of 255 and 127 fit a sum of 32 bits.
 inline constexpr int64_t kMostSummands = 66311;
+
+// What kernels of 8-bit data declare: kInt8 stands for both types. Sums are 32-bit integers, and
+// what is done with them afterwards is float.
+inline KernelTraits Int8Traits(bool (*fuses)(const Epilogue&) = nullptr) {
+  return {.signatures = {{DType::kInt8, DType::kFloat}}, .fuses = fuses};
+}
+
+// A sum with another tensor, then ReLUs and limits: the epilogues of products. All kernels of a
+// device serve the same, so that plans are the same on each processor.
+inline bool FusesNumbers(const Epilogue& epilogue) {
+  using Kind = Pointwise::Kind;
+  for (size_t i = 0; i < epilogue.size(); ++i) {
+    const Kind kind = epilogue[i].kind;
+    const bool is_served =
+        kind == Kind::kRelu || kind == Kind::kClip || (kind == Kind::kAdd && i == 0);
+    if (!is_served) return false;
+  }
+  return true;
+}
+
+// A value in units of T's scale: the nearest number, of two the even one, clipped. Any float;
+// NaN becomes the lowest.
+template <typename T>
+CAFFE_HOST_DEVICE inline T ToNumber(float value) {
+  if constexpr (std::is_same_v<T, float>) {
+    return value;
+  } else {
+    constexpr float kLowest = std::numeric_limits<T>::lowest(),
+                    kMost = std::numeric_limits<T>::max();
+#ifdef __CUDA_ARCH__
+    return static_cast<T>(__float2int_rn(fminf(fmaxf(value, kLowest), kMost)));
+#else
+    return static_cast<T>(
+        static_cast<int32_t>(std::nearbyint(std::min(std::max(kLowest, value), kMost))));
+#endif
+  }
+}
+
+// The scale of floats, which are their own numbers, is 1.
+inline float ScaleOf(const TensorDesc& desc) {
+  return Is8Bit(desc.dtype) ? desc.scale : 1.0F;
+}
+
+// No scale is smaller, so that a bias in its units is finite.
+inline constexpr float kLeastScale = 1e-30F;
+
+// What multiplies the sums of a channel, in units of `unit`.
+CAFFE_HOST_DEVICE inline float ChannelFactor(float input_scale, float weight_scale, float unit) {
+  const float factor = input_scale * weight_scale / unit;
+  return factor < kLeastScale ? kLeastScale : factor;
+}
 
 }  // namespace caffe::ops
