@@ -163,6 +163,12 @@ struct KernelTraits {
   std::optional<Layout> layout = {};
   // Whether it applies such an epilogue. Null: none.
   bool (*fuses)(const ops::Epilogue&) = nullptr;
+  // Of a kernel of 8-bit numbers: whether it reads unsigned ones, too.
+  bool takes_unsigned = true;
+  // Of a kernel of 8-bit numbers: why it is not for an op with these inputs, which are float yet,
+  // on this device; empty: it may be. Null: nothing is known against it. An op that no kernel is
+  // for stays float.
+  std::string (*why_not)(const Op&, std::span<const OperandDesc>, const Device&) = nullptr;
 };
 
 struct CAFFE_EXPORT KernelCandidate {

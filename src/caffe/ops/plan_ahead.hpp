@@ -21,19 +21,19 @@ class AheadFactories {
   }
   // `kernel`: the candidate's name in KernelRegistry.
   void Register(DeviceKind device, std::type_index op, std::string kernel, KernelFactory factory) {
-    factories_[{device, op}] = {std::move(kernel), std::move(factory)};
+    factories_[{device, op}][std::move(kernel)] = std::move(factory);
   }
   // Null where the candidate is not asked ahead.
   const KernelFactory* Find(DeviceKind device, std::type_index op,
                             const KernelCandidate& candidate) const {
-    const auto found = factories_.find({device, op});
-    const bool is_asked = found != factories_.end() && found->second.first == candidate.name;
-    return is_asked ? &found->second.second : nullptr;
+    const auto of_op = factories_.find({device, op});
+    if (of_op == factories_.end()) return nullptr;
+    const auto found = of_op->second.find(candidate.name);
+    return found == of_op->second.end() ? nullptr : &found->second;
   }
 
  private:
-  std::map<std::pair<DeviceKind, std::type_index>, std::pair<std::string, KernelFactory>>
-      factories_;
+  std::map<std::pair<DeviceKind, std::type_index>, std::map<std::string, KernelFactory>> factories_;
 };
 
 struct AheadFactoryRegistrar {

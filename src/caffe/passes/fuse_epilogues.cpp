@@ -3,7 +3,6 @@
 
 #include "caffe/ops/activations.hpp"
 #include "caffe/ops/broadcast.hpp"
-#include "caffe/ops/conv.hpp"
 #include "caffe/ops/eltwise.hpp"
 #include "caffe/ops/norm.hpp"
 #include "caffe/ops/pointwise.hpp"
@@ -14,12 +13,6 @@ namespace caffe::passes {
 namespace {
 
 using ops::Pointwise;
-
-bool IsPlainSumOfTwo(const Node& node) {
-  const auto* sum = node.op.As<ops::EltwiseSum>();
-  return sum != nullptr && node.inputs.size() == 2 && sum->epilogue.empty() &&
-         std::ranges::all_of(sum->coefficients, [](float c) { return c == 1; });
-}
 
 }  // namespace
 
@@ -49,7 +42,7 @@ class FuseEpilogues final : public Pass {
       const Node* writer = node.inputs.empty() ? nullptr : fusion_->WriterOf(node.inputs[0]);
       if (writer != nullptr && writer->op.As<ops::EltwiseSum>() == nullptr) FuseEntry(node);
     });
-    ForEachForward([&](Node& node) { FuseSum(node); });
+    ForEachForward([&](Node& node) { fusion_->AbsorbSum(node); });
     ForEachForward([&](Node& node) { FuseEntry(node); });
   }
 
@@ -205,36 +198,6 @@ class FuseEpilogues final : public Pass {
       if (node != nullptr) fusion_->Erase(*node);
     }
     AppendScale(norm, scale, ops::BatchNorm::kGamma);
-  }
-
-  // A residual block's end: what was computed last is added to what came round it.
-  void FuseSum(Node& sum) {
-    if (!IsPlainSumOfTwo(sum)) return;
-    // The later one of two: what it adds is there when it runs.
-    const int last = fusion_->StepOf(sum.inputs[1]) > fusion_->StepOf(sum.inputs[0]) ? 1 : 0;
-    const Operand computed = sum.inputs[last], residual = sum.inputs[1 - last];
-    Node* writer = fusion_->WriterOf(computed);
-    if (writer == nullptr || writer->op.epilogue() == nullptr || writer->outputs[0] != computed ||
-        writer->op.As<ops::EltwiseSum>() != nullptr || computed->is_kept ||
-        NumReaders(computed) != 1 || !Fusion::HaveOneType(*writer, computed, sum) ||
-        residual.dtype != computed.dtype || residual->desc.dtype != residual.dtype ||
-        residual->desc.shape != computed->desc.shape) {
-      return;
-    }
-    const size_t operand = std::max(writer->inputs.size(), NumOwnInputs(*writer));
-    ops::Epilogue epilogue = *writer->op.epilogue();
-    epilogue.push_back({Pointwise::Kind::kAdd, 0, 0, static_cast<int>(operand)});
-    if (!fusion_->IsServed(*writer, epilogue)) return;
-    Fusion::SetInput(*writer, operand, residual);
-    writer->op = writer->op.WithEpilogue(std::move(epilogue));
-    fusion_->Absorb(*writer, sum);
-  }
-
-  // Operands that the op itself may have; those of the epilogue come after them.
-  static size_t NumOwnInputs(const Node& node) {
-    if (node.op.As<ops::BatchNormInference>() != nullptr) return ops::BatchNormInference::kBeta + 1;
-    if (node.op.As<ops::ConvGradData>() != nullptr) return ops::ConvGradData::kW + 1;
-    return 3;  // x, gamma, beta; x, w, bias; a, b, bias
   }
 
   Graph* graph_ = nullptr;

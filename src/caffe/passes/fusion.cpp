@@ -3,9 +3,28 @@
 #include <algorithm>
 
 #include "caffe/ops/activations.hpp"
+#include "caffe/ops/conv.hpp"
+#include "caffe/ops/eltwise.hpp"
+#include "caffe/ops/norm.hpp"
 #include "caffe/ops/pointwise.hpp"
 
 namespace caffe::passes {
+namespace {
+
+bool IsPlainSumOfTwo(const Node& node) {
+  const auto* sum = node.op.As<ops::EltwiseSum>();
+  return sum != nullptr && node.inputs.size() == 2 &&
+         std::ranges::all_of(sum->coefficients, [](float c) { return c == 1; });
+}
+
+// Operands that the op itself may have; those of the epilogue come after them.
+size_t NumOwnInputs(const Node& node) {
+  if (node.op.As<ops::BatchNormInference>() != nullptr) return ops::BatchNormInference::kBeta + 1;
+  if (node.op.As<ops::ConvGradData>() != nullptr) return ops::ConvGradData::kW + 1;
+  return 3;  // x, gamma, beta; x, w, bias; a, b, bias
+}
+
+}  // namespace
 
 std::optional<ops::Pointwise> EntryOf(const Node& node) {
   if (const auto* relu = node.op.As<ops::Relu>(); relu != nullptr && relu->negative_slope >= 0)
@@ -57,6 +76,31 @@ bool Fusion::IsServed(const Node& node, const ops::Epilogue& epilogue) const {
     return !candidate.Serves(node.signature) ||
            (candidate.traits.fuses != nullptr && candidate.traits.fuses(epilogue));
   });
+}
+
+bool Fusion::AbsorbSum(Node& sum) {
+  if (!IsPlainSumOfTwo(sum)) return false;
+  // The later one of two: what it adds is there when it runs.
+  const int last = StepOf(sum.inputs[1]) > StepOf(sum.inputs[0]) ? 1 : 0;
+  const Operand computed = sum.inputs[last], residual = sum.inputs[1 - last];
+  Node* writer = WriterOf(computed);
+  if (writer == nullptr || writer->op.epilogue() == nullptr || writer->outputs[0] != computed ||
+      writer->op.As<ops::EltwiseSum>() != nullptr || computed->is_kept ||
+      ReadersOf(computed).size() != 1 || !HaveOneType(*writer, computed, sum) ||
+      residual.dtype != computed.dtype || residual->desc.dtype != residual.dtype ||
+      residual->desc.shape != computed->desc.shape) {
+    return false;
+  }
+  const size_t operand = std::max(writer->inputs.size(), NumOwnInputs(*writer));
+  ops::Epilogue epilogue = *writer->op.epilogue();
+  epilogue.push_back({ops::Pointwise::Kind::kAdd, 0, 0, static_cast<int>(operand)});
+  const ops::Epilogue& of_sum = *sum.op.epilogue();
+  epilogue.insert(epilogue.end(), of_sum.begin(), of_sum.end());
+  if (!IsServed(*writer, epilogue)) return false;
+  SetInput(*writer, operand, residual);
+  writer->op = writer->op.WithEpilogue(std::move(epilogue));
+  Absorb(*writer, sum);
+  return true;
 }
 
 void Fusion::Absorb(Node& into, Node& from) {

@@ -35,6 +35,10 @@ class Fusion {
   // Whichever kernel is going to be chosen applies the epilogue.
   bool IsServed(const Node& node, const ops::Epilogue& epilogue) const;
 
+  // A residual block's end: of the two operands of a sum without coefficients, the one that is
+  // computed last is added to the other one by the step that makes it, and the sum goes. False
+  // where that step's kernels do not serve it, or somebody else reads what it makes.
+  bool AbsorbSum(Node& sum);
   // `from` goes; `into` computes its output 0.
   void Absorb(Node& into, Node& from);
   void Erase(Node& node) { erased_.push_back(&node); }

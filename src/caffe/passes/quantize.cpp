@@ -3,8 +3,10 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <typeindex>
 
 #include "caffe/graph/layer_place.hpp"
+#include "caffe/ops/conv.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/fold.hpp"
 #include "caffe/ops/gemm.hpp"
@@ -39,7 +41,7 @@ class Quantize final : public Pass {
   void Run(Graph& graph) override {
     if (graph.options.ranges == nullptr) return;
     graph_ = &graph;
-    groups_.emplace(graph);
+    groups_.emplace(graph, HasUnsigned());
     chosen_.clear();
     unmeasured_.clear();
     any_is_measured_ = false;
@@ -84,13 +86,43 @@ class Quantize final : public Pass {
            node.op.As<ops::FoldChannels>() == nullptr;
   }
 
-  bool HasKernel(const Node& node) const {
-    const auto& candidates =
-        KernelRegistry::Get().Candidates(graph_->options.device->kind(), node.op.type());
-    return std::ranges::any_of(candidates, [this](const KernelCandidate& candidate) {
+  const std::vector<KernelCandidate>& Candidates(std::type_index op) const {
+    return KernelRegistry::Get().Candidates(graph_->options.device->kind(), op);
+  }
+
+  // Whether all kernels of the device that multiply 8-bit numbers read unsigned ones.
+  bool HasUnsigned() const {
+    const std::type_index products[] = {typeid(ops::Conv), typeid(ops::Gemm)};
+    for (const std::type_index product : products) {
+      for (const KernelCandidate& candidate : Candidates(product)) {
+        if (candidate.Serves(kOf8Bits) && !candidate.traits.takes_unsigned) return false;
+      }
+    }
+    return true;
+  }
+
+  // Why no kernel computes it in 8 bits; empty where one does.
+  std::string WhyNoKernel(const Node& node) const {
+    std::string why;
+    for (const KernelCandidate& candidate : Candidates(node.op.type())) {
       const bool is_fast = candidate.rank < KernelRank::kSlow;
-      return (is_fast || graph_->options.for_any_processor) && candidate.Serves(kOf8Bits);
-    });
+      if (!candidate.Serves(kOf8Bits) || !(is_fast || graph_->options.for_any_processor)) continue;
+      std::string reason = WhyNot(candidate, node);
+      if (reason.empty()) return "";
+      if (why.empty()) why = std::move(reason);
+    }
+    return why.empty() ? NoKernel(node) : why;
+  }
+
+  std::string WhyNot(const KernelCandidate& candidate, const Node& node) const {
+    if (candidate.traits.why_not == nullptr) return "";
+    std::vector<OperandDesc> inputs;
+    for (const Operand& input : node.inputs) {
+      OperandDesc& desc = inputs.emplace_back();
+      desc.present = input != nullptr;
+      if (input != nullptr) static_cast<TensorDesc&>(desc) = input->desc;
+    }
+    return candidate.traits.why_not(node.op, inputs, *graph_->options.device);
   }
 
   std::string NoKernel(const Node& node) const {
@@ -122,7 +154,7 @@ class Quantize final : public Pass {
       return NoRange(*x.value);
     }
     any_is_measured_ = true;
-    if (!HasKernel(node)) return NoKernel(node);
+    if (std::string why = WhyNoKernel(node); !why.empty()) return why;
     const Signature of_float = std::exchange(node.signature, kOf8Bits);
     const bool is_served = fusion_->IsServed(node, *node.op.epilogue());
     node.signature = of_float;
@@ -135,9 +167,11 @@ class Quantize final : public Pass {
 
   // Of what lies between products.
   std::string WhyNotBetween(const Node& node) const {
-    const bool is_able = MovesBytes(node.op) ||
-                         ((PassesNumbers(node.op) || MixesScales(node.op)) && HasKernel(node));
-    if (!is_able) return NoKernel(node);
+    if (!MovesBytes(node.op)) {
+      const bool may_be_able = PassesNumbers(node.op) || MixesScales(node.op);
+      std::string why = may_be_able ? WhyNoKernel(node) : NoKernel(node);
+      if (!why.empty()) return why;
+    }
     if (node.outputs.size() > 1 && node.outputs[1] != nullptr) return "it makes a mask";
     for (const Operand& input : node.inputs) {
       if (!CanBeStored(input) && !IsCast(input)) return StrCat("'", input->name, "' is float");
@@ -171,10 +205,12 @@ class Quantize final : public Pass {
     });
   }
 
-  // Kernels of 8-bit data limit values, too.
+  // Kernels of 8-bit data limit values, too, and add others to them, where those of floats leave
+  // that to steps of their own.
   void FuseActivations(Node& product) {
     if (graph_->options.keep_all) return;
     while (Node* reader = fusion_->OnlyReaderOf(product.outputs[0])) {
+      if (fusion_->AbsorbSum(*reader)) continue;
       const std::optional<ops::Pointwise> entry = EntryOf(*reader);
       if (!entry || !Fusion::HaveOneType(product, reader->inputs[0], *reader)) return;
       ops::Epilogue epilogue = *product.op.epilogue();

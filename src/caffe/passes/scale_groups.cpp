@@ -30,7 +30,7 @@ bool PassesNumbers(const Op& op) {
          op.As<ops::SliceOf>() != nullptr || op.is_view();
 }
 
-ScaleGroups::ScaleGroups(const Graph& graph) {
+ScaleGroups::ScaleGroups(const Graph& graph, bool has_unsigned) : has_unsigned_(has_unsigned) {
   for (const auto& [blob, value] : graph.blobs) {
     const auto found = graph.options.ranges->blobs.find(blob);
     if (found != graph.options.ranges->blobs.end()) ranges_[value] = found->second;
@@ -64,9 +64,10 @@ void ScaleGroups::Join(const Value* a, const Value* b) {
 
 void ScaleGroups::Quantise(const Value* value, TensorDesc* desc) const {
   const Range range = *RangeOf(value);
-  desc->dtype = range.lowest < 0 ? DType::kInt8 : DType::kUInt8;
+  const bool is_signed = range.lowest < 0 || !has_unsigned_;
+  desc->dtype = is_signed ? DType::kInt8 : DType::kUInt8;
   const float most = std::max(-range.lowest, range.highest);
-  desc->scale = std::max(most / (range.lowest < 0 ? 127 : 255), kLeastQuantum);
+  desc->scale = std::max(most / (is_signed ? 127 : 255), kLeastQuantum);
 }
 
 const Value* ScaleGroups::Root(const Value* value) const {

@@ -18,18 +18,20 @@ bool PassesNumbers(const Op& op);
 // Values that have one scale because ops only pass numbers on between them. Of a graph with ranges.
 class ScaleGroups {
  public:
-  explicit ScaleGroups(const Graph& graph);
+  // `has_unsigned`: whether there are unsigned numbers at all.
+  explicit ScaleGroups(const Graph& graph, bool has_unsigned = true);
 
   // Of a blob's last version, and of what is in a group with one.
   std::optional<BlobRanges::Range> RangeOf(const Value* value) const;
   void Join(const Value* a, const Value* b);
-  // Type and scale of a value that has a range. Unsigned numbers where no value is negative; 0 is
-  // always exact.
+  // Type and scale of a value that has a range. Unsigned numbers, if there are any, where no value
+  // is negative; 0 is always exact.
   void Quantise(const Value* value, TensorDesc* desc) const;
 
  private:
   const Value* Root(const Value* value) const;
 
+  const bool has_unsigned_;
   std::map<const Value*, BlobRanges::Range> ranges_;  // of roots
   std::map<const Value*, const Value*> parents_;
 };
