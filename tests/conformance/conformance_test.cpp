@@ -20,10 +20,12 @@
 namespace caffe {
 namespace {
 
+using testing::BuiltDevices;
 using testing::CaseData;
 using testing::Elements;
 using testing::OpCase;
 using testing::T;
+using testing::TitleOf;
 
 void ExpectNear(const std::string& what, const Elements& got, const Elements& want,
                 double tolerance) {
@@ -44,21 +46,8 @@ void ExpectNear(const std::string& what, const Elements& got, const Elements& wa
   }
 }
 
-std::string TitleOf(DeviceKind kind) {
-  return kind == DeviceKind::kCpu ? "Cpu" : "Cuda";
-}
-
 const std::vector<KernelCandidate>& CandidatesOf(DeviceKind device, const OpCase& test) {
   return KernelRegistry::Get().Candidates(device, test.op.type());
-}
-
-// What this build has kernels for, whether or not the machine has the device.
-std::vector<DeviceKind> BuiltDevices() {
-  std::vector<DeviceKind> kinds;
-  for (const DeviceKind kind : {DeviceKind::kCpu, DeviceKind::kCuda}) {
-    if (IsDeviceBuilt(kind)) kinds.push_back(kind);
-  }
-  return kinds;
 }
 
 class ConformanceTest : public ::testing::TestWithParam<DeviceKind> {};

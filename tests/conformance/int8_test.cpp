@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <list>
 #include <memory>
 #include <optional>
 #include <set>
@@ -98,26 +99,46 @@ void ExpectNumbers(const std::string& what, const Numbers& got, const Values& wa
 }
 
 // The kernels of a device that serve quantised data.
-std::vector<KernelCandidate> Candidates(const Op& op) {
+std::vector<KernelCandidate> Candidates(DeviceKind device, const Op& op) {
   std::vector<KernelCandidate> serving;
-  for (const KernelCandidate& one : KernelRegistry::Get().Candidates(DeviceKind::kCpu, op.type())) {
+  for (const KernelCandidate& one : KernelRegistry::Get().Candidates(device, op.type())) {
     if (one.Serves(kOf8Bits)) serving.push_back(one);
   }
   return serving;
 }
 
+// Memory of a device.
+class Buffer {
+ public:
+  Buffer(Device& device, const std::vector<char>& bytes)
+      : device_(device), bytes_(bytes.size()), memory_(device.Allocate(bytes_)) {
+    device.CopyFromHost(memory_.get(), bytes.data(), bytes_);
+  }
+  TensorView View(const TensorDesc& desc) const {
+    TensorView view;
+    static_cast<TensorDesc&>(view) = desc;
+    view.data = memory_.get();
+    return view;
+  }
+  void* data() const { return memory_.get(); }
+  void Read(std::vector<char>* bytes) const {
+    bytes->resize(bytes_);
+    device_.CopyToHost(bytes->data(), memory_.get(), bytes_);
+  }
+
+ private:
+  Device& device_;
+  size_t bytes_;
+  std::shared_ptr<void> memory_;
+};
+
 std::vector<char> Noise(size_t bytes) {
-  return std::vector<char>(bytes + 64, 0x7f);
-}
-void* Aligned(std::vector<char>& memory) {
-  void* start = memory.data();
-  size_t bytes = memory.size();
-  return std::align(64, bytes - 64, start, bytes);
+  return std::vector<char>(bytes, 0x7f);
 }
 
 // Runs a kernel; with `packs` its weights are packed in a step before it, as plans do. The refusal
 // where it does not serve the request.
-std::optional<std::string> RunKernel(const KernelCandidate& candidate, const Op& op,
+std::optional<std::string> RunKernel(Device& device, const KernelCandidate& candidate, const Op& op,
                                      std::vector<Numbers*> inputs, Numbers* output, bool packs) {
   std::vector<OperandDesc> in, out = {output->desc};
   for (Numbers* input : inputs) {
@@ -125,38 +146,63 @@ std::optional<std::string> RunKernel(const KernelCandidate& candidate, const Op&
     in.back().present = input != nullptr;
     in.back().may_be_packed = packs;
   }
-  Device& device = *testing::DeviceOrNull(DeviceKind::kCpu);
   KernelOrRefusal answer = candidate.factory({op, in, out, device, {}});
   if (const auto* refusal = std::get_if<Refusal>(&answer)) return refusal->reason;
   const Kernel& kernel = std::get<Kernel>(answer);
-  std::vector<TensorView> in_views, out_views;
-  for (Numbers* input : inputs) in_views.push_back(input == nullptr ? TensorView() : input->View());
-  output->memory.assign(output->desc.bytes(), 0x55);
-  out_views.push_back(output->View());
-  std::vector<char> packed, workspace = Noise(kernel.workspace_bytes);
-  if (kernel.packed_weights) {
-    packed = Noise(kernel.packed_weights->bytes);
-    std::vector<char> scratch = Noise(kernel.packed_weights->workspace_bytes);
-    TensorView bytes;
-    bytes.shape = Shape{static_cast<int64_t>(kernel.packed_weights->bytes)};
-    bytes.dtype = DType::kUInt8;
-    bytes.data = Aligned(packed);
-    TensorView& weights = in_views[kernel.packed_weights->operand];
-    KernelContext context;
-    context.inputs = {&weights, 1};
-    context.outputs = {&bytes, 1};
-    context.workspace = Aligned(scratch);
-    kernel.packed_weights->convert(context);
-    weights = bytes;
+  std::list<Buffer> memory;
+  std::vector<TensorView> in_views;
+  for (Numbers* input : inputs) {
+    in_views.push_back(input == nullptr
+                           ? TensorView()
+                           : memory.emplace_back(device, input->memory).View(input->desc));
   }
   KernelContext context;
+  context.stream = &device.compute_stream();
+  if (kernel.packed_weights) {
+    const PackedOperand& packed = *kernel.packed_weights;
+    const TensorDesc bytes{Shape{static_cast<int64_t>(packed.bytes)}, DType::kUInt8};
+    const TensorView result = memory.emplace_back(device, Noise(packed.bytes)).View(bytes);
+    TensorView& weights = in_views[packed.operand];
+    context.inputs = {&weights, 1};
+    context.outputs = {&result, 1};
+    context.workspace = memory.emplace_back(device, Noise(packed.workspace_bytes)).data();
+    packed.convert(context);
+    weights = result;
+  }
+  const Buffer result(device, std::vector<char>(output->desc.bytes(), 0x55));
+  const TensorView out_view = result.View(output->desc);
   context.inputs = in_views;
-  context.outputs = out_views;
-  context.workspace = Aligned(workspace);
+  context.outputs = {&out_view, 1};
+  context.workspace = memory.emplace_back(device, Noise(kernel.workspace_bytes)).data();
   for (int run = 0; run < 2; ++run) kernel.run(context);
+  context.stream->Synchronize();
+  result.Read(&output->memory);
   output->Load();
   return std::nullopt;
 }
+
+// On each device that this build has kernels for.
+class Int8KernelTest : public ::testing::TestWithParam<DeviceKind> {
+ protected:
+  void SetUp() override {
+    device_ = testing::DeviceOrNull(GetParam());
+    if (device_ == nullptr) GTEST_SKIP() << "no " << Name(GetParam()) << " device";
+  }
+  std::vector<KernelCandidate> Candidates(const Op& op) const {
+    return caffe::Candidates(GetParam(), op);
+  }
+  std::optional<std::string> Run(const KernelCandidate& candidate, const Op& op,
+                                 std::vector<Numbers*> inputs, Numbers* output,
+                                 bool packs = false) const {
+    return RunKernel(*device_, candidate, op, std::move(inputs), output, packs);
+  }
+  void CheckConversion(const Op& op, const OperandDesc& from, const OperandDesc& to) const;
+
+  Device* device_ = nullptr;
+};
+
+INSTANTIATE_TEST_SUITE_P(Devices, Int8KernelTest, ::testing::ValuesIn(testing::BuiltDevices()),
+                         [](const auto& info) { return testing::TitleOf(info.param); });
 
 // Quantised weights of channel k, as values: the largest is 127 steps.
 Values QuantisedRow(const Numbers& w, int64_t row, int64_t stride, int64_t first) {
@@ -264,9 +310,9 @@ const std::vector<EpilogueCase> kEpilogues = {
     {"add, clip", {{Kind::kAdd, 0, 0, 3}, {Kind::kClip, 0, 6}}},
 };
 
-void CheckProduct(const std::string& what, const Op& op, Numbers* x, Numbers* w, Numbers* bias,
-                  const EpilogueCase& epilogue, OperandDesc y, const Values& sums, int64_t pixels,
-                  std::set<std::string>* served) {
+void CheckProduct(Device& device, const std::string& what, const Op& op, Numbers* x, Numbers* w,
+                  Numbers* bias, const EpilogueCase& epilogue, OperandDesc y, const Values& sums,
+                  int64_t pixels, std::set<std::string>* served) {
   OperandDesc added_desc = y;
   added_desc.dtype = epilogue.added;
   added_desc.scale = Is8Bit(epilogue.added) ? 0.037F : 1;
@@ -277,12 +323,12 @@ void CheckProduct(const std::string& what, const Op& op, Numbers* x, Numbers* w,
     want[i] = ApplyInDouble(epilogue.epilogue, sums[i] + bias->numbers[channel], added.Value(i));
   }
   const bool adds = ops::AddedOperand(epilogue.epilogue) >= 0;
-  for (const KernelCandidate& candidate : Candidates(op)) {
+  for (const KernelCandidate& candidate : Candidates(device.kind(), op)) {
     for (const bool packs : {false, true}) {
       if (packs && candidate.rank == KernelRank::kReference) continue;  // it never does
       Numbers got{y, {}, {}};
       const auto refusal =
-          RunKernel(candidate, op, {x, w, bias, adds ? &added : nullptr}, &got, packs);
+          RunKernel(device, candidate, op, {x, w, bias, adds ? &added : nullptr}, &got, packs);
       if (refusal) {
         EXPECT_NE(candidate.rank, KernelRank::kReference) << what << ": " << *refusal;
         continue;
@@ -295,19 +341,25 @@ void CheckProduct(const std::string& what, const Op& op, Numbers* x, Numbers* w,
   }
 }
 
-void ExpectAllServed(const Op& op, const std::set<std::string>& served) {
+// `inputs`: those of the op, as why_not() is asked with.
+void ExpectAllServed(const Device& device, const Op& op, std::span<const OperandDesc> inputs,
+                     const std::set<std::string>& served) {
   const auto* conv = op.As<ops::Conv>();
   const bool is_of_images = conv == nullptr || conv->geometry.spatial_axes() == 2;
-  for (const KernelCandidate& candidate : Candidates(op)) {
+  for (const KernelCandidate& candidate : Candidates(device.kind(), op)) {
     if (candidate.rank == KernelRank::kSlow && !is_of_images) continue;
+    const auto why_not = candidate.traits.why_not;
+    if (why_not != nullptr && !why_not(op, inputs, device).empty()) continue;
     EXPECT_EQ(served.count(candidate.name), 1u) << candidate.name << " refused all";
   }
 }
 
-class Int8ConvTest : public ::testing::TestWithParam<ConvCase> {};
+class Int8ConvTest : public ::testing::TestWithParam<std::tuple<DeviceKind, ConvCase>> {};
 
 TEST_P(Int8ConvTest, AgreesWithDouble) {
-  const ConvCase& test = GetParam();
+  const auto& [kind, test] = GetParam();
+  Device* const device = testing::DeviceOrNull(kind);
+  if (device == nullptr) GTEST_SKIP() << "no " << Name(kind) << " device";
   const ops::ConvGeometry& g = test.geometry;
   std::set<std::string> served;
   std::vector<int64_t> y = {test.x[0], test.outputs}, w = {test.outputs, test.x[1] / g.group};
@@ -325,7 +377,7 @@ TEST_P(Int8ConvTest, AgreesWithDouble) {
       for (const DType out : {DType::kUInt8, DType::kInt8, DType::kFloat}) {
         for (const EpilogueCase& epilogue : kEpilogues) {
           const float scale = Is8Bit(out) ? 0.051F : 1;
-          CheckProduct(StrCat(test.name, " ", Name(layout), " of ", Name(in)),
+          CheckProduct(*device, StrCat(test.name, " ", Name(layout), " of ", Name(in)),
                        ops::Conv{g, {}, epilogue.epilogue}, &x, &weights, &bias, epilogue,
                        Describe(y, out, scale, layout), sums, Shape(y).count(2), &served);
         }
@@ -333,13 +385,19 @@ TEST_P(Int8ConvTest, AgreesWithDouble) {
     }
   }
   // The fallback alone is for what oneDNN has no kernel for, or a wrong one.
-  if (test.is_fast) ExpectAllServed(ops::Conv{g}, served);
+  const OperandDesc inputs[] = {Describe(test.x, DType::kFloat), weights.desc};
+  if (test.is_fast) ExpectAllServed(*device, ops::Conv{g}, inputs, served);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Int8ConvTest, ::testing::ValuesIn(kConvCases),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Cases, Int8ConvTest,
+                         ::testing::Combine(::testing::ValuesIn(testing::BuiltDevices()),
+                                            ::testing::ValuesIn(kConvCases)),
+                         [](const auto& info) {
+                           return testing::TitleOf(std::get<0>(info.param)) + "_" +
+                                  std::get<1>(info.param).name;
+                         });
 
-TEST(Int8GemmTest, AgreesWithDouble) {
+TEST_P(Int8KernelTest, ProductsAgreeWithDouble) {
   std::set<std::string> served;
   for (const auto& [rows, columns, inner] : std::vector<std::array<int64_t, 3>>{
            {1, 10, 500}, {64, 500, 800}, {3, 7, 5}, {2, 1000, 33}, {33, 1, 64}}) {
@@ -361,7 +419,7 @@ TEST(Int8GemmTest, AgreesWithDouble) {
         }
         for (const DType out : {DType::kUInt8, DType::kInt8, DType::kFloat}) {
           for (const EpilogueCase& epilogue : kEpilogues) {
-            CheckProduct(StrCat(rows, "x", inner, "x", columns, " of ", Name(in)),
+            CheckProduct(*device_, StrCat(rows, "x", inner, "x", columns, " of ", Name(in)),
                          ops::Gemm{.rows = rows,
                                    .columns = columns,
                                    .inner = inner,
@@ -374,12 +432,11 @@ TEST(Int8GemmTest, AgreesWithDouble) {
       }
     }
   }
-  ExpectAllServed(ops::Gemm{}, served);
+  ExpectAllServed(*device_, ops::Gemm{}, {}, served);
 }
 
 // Weights of zeros, of tiny and of large numbers, and a bias far beyond what they make.
-TEST(Int8GemmTest, HoldsExtremeChannels) {
-  Numbers x = Random(Describe({2, 8}, DType::kUInt8, 1e-6F), 3);
+TEST_P(Int8KernelTest, ProductsHoldExtremeChannels) {
   Numbers w = Random(Describe({4, 8}, DType::kFloat), 1);
   const double factors[] = {0, 1e-38, 1, 1e6};
   for (int64_t i = 0; i < 32; ++i) w.numbers[i] *= factors[i / 8];
@@ -387,14 +444,17 @@ TEST(Int8GemmTest, HoldsExtremeChannels) {
   Numbers bias{Describe({4}, DType::kFloat), {100, -1e4, 1e-6, 0}, {}};
   bias.Store();
   const Op op = ops::Gemm{.rows = 2, .columns = 4, .inner = 8, .transpose_b = true};
-  for (const KernelCandidate& candidate : Candidates(op)) {
-    Numbers y{Describe({2, 4}, DType::kFloat), {}, {}};
-    if (RunKernel(candidate, op, {&x, &w, &bias}, &y, true)) continue;
-    for (const int64_t row : {0, 1}) {
-      EXPECT_NEAR(y.numbers[row * 4], 100, 1e-4) << candidate.name;
-      EXPECT_NEAR(y.numbers[row * 4 + 1], -1e4, 1e-2) << candidate.name;
-      EXPECT_TRUE(std::isfinite(y.numbers[row * 4 + 2])) << candidate.name;
-      EXPECT_TRUE(std::isfinite(y.numbers[row * 4 + 3])) << candidate.name;
+  for (const DType type : {DType::kUInt8, DType::kInt8}) {
+    Numbers x = Random(Describe({2, 8}, type, 1e-6F), 3);
+    for (const KernelCandidate& candidate : Candidates(op)) {
+      Numbers y{Describe({2, 4}, DType::kFloat), {}, {}};
+      if (Run(candidate, op, {&x, &w, &bias}, &y, true)) continue;
+      for (const int64_t row : {0, 1}) {
+        EXPECT_NEAR(y.numbers[row * 4], 100, 1e-4) << candidate.name;
+        EXPECT_NEAR(y.numbers[row * 4 + 1], -1e4, 1e-2) << candidate.name;
+        EXPECT_TRUE(std::isfinite(y.numbers[row * 4 + 2])) << candidate.name;
+        EXPECT_TRUE(std::isfinite(y.numbers[row * 4 + 3])) << candidate.name;
+      }
     }
   }
 }
@@ -420,7 +480,7 @@ Values Pool(const ops::PoolGeometry& g, const Numbers& x, const Shape& y, bool i
   return want;
 }
 
-TEST(Int8PoolTest, AgreesWithDouble) {
+TEST_P(Int8KernelTest, PoolingAgreesWithDouble) {
   for (const ops::PoolGeometry& g : kPools) {
     for (const int64_t channels : {3, 64, 600}) {
       for (const DType in : {DType::kUInt8, DType::kInt8}) {
@@ -432,13 +492,13 @@ TEST(Int8PoolTest, AgreesWithDouble) {
         Numbers largest{same, {}, {}};
         const Op max = ops::MaxPool{g};
         ASSERT_EQ(Candidates(max).size(), 1u);
-        ASSERT_EQ(RunKernel(Candidates(max)[0], max, {&x}, &largest, false), std::nullopt);
+        ASSERT_EQ(Run(Candidates(max)[0], max, {&x}, &largest), std::nullopt);
         ExpectNumbers("max", largest, Pool(g, x, shape, true));
         const Op average = ops::AvePool{g};
         for (const DType out : {DType::kUInt8, DType::kInt8, DType::kFloat}) {
           Numbers mean{
               Describe(shape.dims(), out, Is8Bit(out) ? 0.015F : 1, Layout::kChannelsLast), {}, {}};
-          ASSERT_EQ(RunKernel(Candidates(average)[0], average, {&x}, &mean, false), std::nullopt);
+          ASSERT_EQ(Run(Candidates(average)[0], average, {&x}, &mean), std::nullopt);
           ExpectNumbers("average", mean, Pool(g, x, shape, false));
         }
       }
@@ -446,7 +506,7 @@ TEST(Int8PoolTest, AgreesWithDouble) {
   }
 }
 
-TEST(Int8SumTest, AgreesWithDouble) {
+TEST_P(Int8KernelTest, SumsAgreeWithDouble) {
   Numbers a = Random(Describe({2, 5, 17, 9}, DType::kUInt8, 0.02F), 1);
   Numbers b = Random(Describe({2, 5, 17, 9}, DType::kInt8, 0.05F), 2);
   for (const DType out : {DType::kUInt8, DType::kInt8, DType::kFloat}) {
@@ -457,24 +517,25 @@ TEST(Int8SumTest, AgreesWithDouble) {
       for (size_t i = 0; i < a.numbers.size(); ++i)
         want.push_back(ApplyInDouble(sum.epilogue, a.Value(i) - 2 * b.Value(i), 0));
       Numbers y{Describe({2, 5, 17, 9}, out, Is8Bit(out) ? 0.03F : 1), {}, {}};
-      ASSERT_EQ(RunKernel(Candidates(sum)[0], sum, {&a, &b}, &y, false), std::nullopt);
+      ASSERT_EQ(Run(Candidates(sum)[0], sum, {&a, &b}, &y), std::nullopt);
       ExpectNumbers("sum", y, want);
     }
   }
 }
 
 // Kernels for all types take quantised tensors, too.
-void CheckConversion(const Op& op, const OperandDesc& from, const OperandDesc& to) {
+void Int8KernelTest::CheckConversion(const Op& op, const OperandDesc& from,
+                                     const OperandDesc& to) const {
   Numbers x = Random(from, 1);
   Values want;
   for (size_t i = 0; i < x.numbers.size(); ++i) want.push_back(x.Value(i));
-  const auto& all = KernelRegistry::Get().Candidates(DeviceKind::kCpu, op.type());
+  const auto& all = KernelRegistry::Get().Candidates(GetParam(), op.type());
   Numbers y{to, {}, {}};
-  ASSERT_EQ(RunKernel(all.back(), op, {&x}, &y, false), std::nullopt);
+  ASSERT_EQ(Run(all.back(), op, {&x}, &y), std::nullopt);
   ExpectNumbers(StrCat(Name(from.dtype), " to ", Name(to.dtype)), y, want);
 }
 
-TEST(Int8ConversionTest, AgreesWithDouble) {
+TEST_P(Int8KernelTest, ConversionsAgreeWithDouble) {
   const std::vector<int64_t> dims = {2, 5, 37, 3};
   for (const DType from : {DType::kUInt8, DType::kInt8, DType::kFloat}) {
     for (const DType to : {DType::kUInt8, DType::kInt8, DType::kFloat}) {
@@ -490,16 +551,33 @@ TEST(Int8ConversionTest, AgreesWithDouble) {
   }
 }
 
-TEST(Int8ConversionTest, KeepsNumbersOfOneScale) {
+TEST_P(Int8KernelTest, ConversionsKeepNumbersOfOneScale) {
   const std::vector<int64_t> dims = {1, 256, 1, 1};
   Numbers x{Describe(dims, DType::kUInt8, 0.37F), {}, {}};
   for (int i = 0; i < 256; ++i) x.numbers.push_back(i);
   x.Store();
   const Op op = ops::Reorder{};
-  const auto& all = KernelRegistry::Get().Candidates(DeviceKind::kCpu, op.type());
+  const auto& all = KernelRegistry::Get().Candidates(GetParam(), op.type());
   Numbers y{Describe(dims, DType::kUInt8, 0.37F, Layout::kChannelsLast), {}, {}};
-  ASSERT_EQ(RunKernel(all.back(), op, {&x}, &y, false), std::nullopt);
+  ASSERT_EQ(Run(all.back(), op, {&x}, &y), std::nullopt);
   EXPECT_EQ(y.numbers, x.numbers);
+}
+
+// Bytes that lie at odd places.
+TEST_P(Int8KernelTest, ConcatenationsAndSlicesMoveBytes) {
+  for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+    Numbers a = Random(Describe({2, 3, 5, 1}, DType::kInt8, 0.1F, layout), 1);
+    Numbers b = Random(Describe({2, 4, 5, 1}, DType::kInt8, 0.1F, layout), 2);
+    const Op concat = ops::Concat{.axis = 1}, slice = ops::SliceOf{.axis = 1, .offset = 3};
+    Numbers whole{Describe({2, 7, 5, 1}, DType::kInt8, 0.1F, layout), {}, {}}, part{b.desc, {}, {}};
+    const auto last = [&](const Op& op) {
+      return KernelRegistry::Get().Candidates(GetParam(), op.type()).back();
+    };
+    ASSERT_EQ(Run(last(concat), concat, {&a, &b}, &whole), std::nullopt);
+    ASSERT_EQ(Run(last(slice), slice, {&whole}, &part), std::nullopt);
+    EXPECT_EQ(part.numbers, b.numbers) << Name(layout);
+    for (int64_t i = 0; i < 15; ++i) EXPECT_EQ(whole.numbers[i], a.numbers[i]) << Name(layout);
+  }
 }
 
 }  // namespace

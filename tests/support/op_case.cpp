@@ -750,6 +750,18 @@ CaseData MakeData(const OpCase& test, DType dtype) {
   return data;
 }
 
+std::vector<DeviceKind> BuiltDevices() {
+  std::vector<DeviceKind> kinds;
+  for (const DeviceKind kind : {DeviceKind::kCpu, DeviceKind::kCuda}) {
+    if (IsDeviceBuilt(kind)) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+std::string TitleOf(DeviceKind kind) {
+  return kind == DeviceKind::kCpu ? "Cpu" : "Cuda";
+}
+
 Device* DeviceOrNull(DeviceKind kind) {
   static std::map<DeviceKind, std::shared_ptr<Device>> devices;
   if (!IsDeviceBuilt(kind)) return nullptr;

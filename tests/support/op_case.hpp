@@ -83,6 +83,11 @@ struct CaseResult {
   std::vector<Elements> outputs;
 };
 
+// What this build has kernels for, whether or not the machine has the device.
+std::vector<DeviceKind> BuiltDevices();
+// As names of tests have it.
+std::string TitleOf(DeviceKind kind);
+
 // The device of a kind, or null after saying why this machine has none.
 Device* DeviceOrNull(DeviceKind kind);
 

@@ -11,6 +11,8 @@ namespace caffe::cuda {
 namespace {
 
 constexpr int64_t kValues = 1 << 20;
+// Standard deviation of 8-bit numbers.
+constexpr float kSpread = 40;
 // Where the noise of the next operand begins.
 constexpr int64_t kStep = 104729;
 
@@ -34,6 +36,10 @@ void FillWithNoise(Device& device, DType type, void* to, size_t bytes, size_t op
   std::ranges::rotate(values, values.begin() + static_cast<int64_t>(operand) * kStep % kValues);
   if (noise == Noise::kVariances) {
     for (float& value : values) value = 0.5f + std::abs(value);
+  }
+  if (Is8Bit(type)) {
+    const float lowest = type == DType::kInt8 ? -128 : 0, most = type == DType::kInt8 ? 127 : 255;
+    for (float& value : values) value = std::clamp(std::nearbyint(kSpread * value), lowest, most);
   }
   std::vector<char> block(static_cast<size_t>(count) * SizeOf(type));
   TensorView from, converted;

@@ -1,3 +1,4 @@
+#include "caffe/cuda/int8_convert.hpp"
 #include "caffe/cuda/kernels/element_bits.cuh"
 #include "caffe/cuda/map.cuh"
 #include "caffe/cuda/matrix_kernels.hpp"
@@ -18,6 +19,7 @@ struct Identity {
 
 void Cast(const ops::Cast&, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  if (Is8Bit(x.dtype) || Is8Bit(y.dtype)) return ConvertNumbers(ctx, x, y);
   VisitFloat(x.dtype, [&]<typename From>(TypeTag<From>) {
     VisitFloat(y.dtype, [&]<typename To>(TypeTag<To>) {
       Map(ctx, Identity{}, y.count(), y.as<To>(), x.as<const From>());
@@ -34,6 +36,7 @@ struct Assign {
 
 void Reorder(const ops::Reorder&, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
+  if (Is8Bit(x.dtype) || Is8Bit(y.dtype)) return ConvertNumbers(ctx, x, y);
   const int64_t items = x.shape[0], channels = x.shape[1], pixels = x.shape.count(2);
   const bool to_last = y.layout == Layout::kChannelsLast;
   const int64_t rows = to_last ? channels : pixels, columns = to_last ? pixels : channels;
@@ -116,7 +119,8 @@ void CopyRows(const KernelContext& ctx, const char* from, int64_t from_stride, c
   if (bits % 16 == 0) return copy(TypeTag<Pack<uint32_t, 4>>{});
   if (bits % 8 == 0) return copy(TypeTag<uint64_t>{});
   if (bits % 4 == 0) return copy(TypeTag<uint32_t>{});
-  copy(TypeTag<uint16_t>{});
+  if (bits % 2 == 0) return copy(TypeTag<uint16_t>{});
+  copy(TypeTag<uint8_t>{});
 }
 
 void Concat(const ops::Concat& op, const KernelContext& ctx) {

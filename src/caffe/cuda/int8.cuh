@@ -1,0 +1,122 @@
+// What kernels of quantised values share: numbers of three types, and what becomes of the sums of
+// a product.
+#pragma once
+
+#include <limits>
+
+#include "caffe/cuda/pack.cuh"
+#include "caffe/ops/int8.hpp"
+
+namespace caffe::cuda {
+
+// Calls fn(TypeTag<T>{}) with uint8_t, int8_t or float.
+template <typename Fn>
+void VisitNumber(DType dtype, Fn&& fn) {
+  if (dtype == DType::kUInt8) return fn(TypeTag<uint8_t>{});
+  if (dtype == DType::kInt8) return fn(TypeTag<int8_t>{});
+  CAFFE_ASSERT(dtype == DType::kFloat, "no 8-bit kernel for ", Name(dtype));
+  fn(TypeTag<float>{});
+}
+
+// Numbers of 8 bits or floats that are read as values. All threads have the same type.
+struct ScaledNumbers {
+  const void* data = nullptr;
+  DType dtype = DType::kFloat;
+  float scale = 1;
+
+  ScaledNumbers() = default;
+  explicit ScaledNumbers(const TensorView& x, float coefficient = 1)
+      : data(x.data), dtype(x.dtype), scale(coefficient * ops::ScaleOf(x)) {}
+
+  // Adds the values of a pack; nothing where there are no numbers.
+  template <int N>
+  __device__ void AddTo(int64_t pack, float (&sums)[N]) const {
+    if (data == nullptr) return;
+    if (dtype == DType::kUInt8) return Add<uint8_t>(pack, sums);
+    if (dtype == DType::kInt8) return Add<int8_t>(pack, sums);
+    Add<float>(pack, sums);
+  }
+
+ private:
+  template <typename T, int N>
+  __device__ void Add(int64_t pack, float (&sums)[N]) const {
+    const Pack<T, N> numbers = PackAt<T, N>(static_cast<const T*>(data), pack);
+#pragma unroll
+    for (int k = 0; k < N; ++k) sums[k] += scale * static_cast<float>(numbers.values[k]);
+  }
+};
+
+// y = values in units of 1 / per_unit, rounded.
+template <typename T, int N>
+__device__ inline void StoreNumbers(const float (&values)[N], float per_unit, T* y, int64_t pack) {
+  Pack<T, N> numbers;
+#pragma unroll
+  for (int k = 0; k < N; ++k) numbers.values[k] = ops::ToNumber<T>(values[k] * per_unit);
+  reinterpret_cast<Pack<T, N>*>(y)[pack] = numbers;
+}
+
+// A ReLU, then limits, without branches.
+struct Limits {
+  float slope = 1, lowest = -kInfinity, most = kInfinity;
+
+  // `epilogue` satisfies IsAddReluClip().
+  explicit Limits(const ops::Epilogue& epilogue) {
+    for (const ops::Pointwise& entry : epilogue) {
+      if (entry.kind == ops::Pointwise::Kind::kRelu) slope = entry.a;
+      if (entry.kind == ops::Pointwise::Kind::kClip) lowest = entry.a, most = entry.b;
+    }
+  }
+  __device__ float Apply(float value) const {
+    return std::min(std::max(value > 0 ? value : slope * value, lowest), most);
+  }
+
+ private:
+  static constexpr float kInfinity = std::numeric_limits<float>::infinity();
+};
+
+// What becomes of the sums of a product: y = the epilogue of sum * factor of the channel + bias.
+struct Finish {
+  const float* factors;  // of each channel
+  const float* bias;     // null: none
+  ScaledNumbers added;
+  Limits limits;
+  float per_unit;  // 1 / the scale of y
+
+  Finish(const KernelContext& ctx, const ops::Epilogue& epilogue, const float* factors)
+      : factors(factors),
+        bias(ctx.has_input(2) ? ctx.input(2).as<const float>() : nullptr),
+        limits(epilogue),
+        per_unit(1 / ops::ScaleOf(ctx.output(0))) {
+    const int operand = ops::AddedOperand(epilogue);
+    if (operand >= 0) added = ScaledNumbers(ctx.input(operand));
+  }
+
+  // N neighbouring channels from `channel` on, which are a pack of y.
+  template <typename T, int N>
+  __device__ void Store(int64_t channel, int64_t pack, const float (&sums)[N], T* y) const {
+    const Pack<float, N> factor = PackAt<float, N>(factors, channel / N);
+    float values[N];
+#pragma unroll
+    for (int k = 0; k < N; ++k) values[k] = sums[k] * factor.values[k];
+    if (bias != nullptr) {
+      const Pack<float, N> shift = PackAt<float, N>(bias, channel / N);
+#pragma unroll
+      for (int k = 0; k < N; ++k) values[k] += shift.values[k];
+    }
+    added.AddTo(pack, values);
+#pragma unroll
+    for (int k = 0; k < N; ++k) values[k] = limits.Apply(values[k]);
+    StoreNumbers(values, per_unit, y, pack);
+  }
+};
+
+// Calls run(std::integral_constant<int, N>{}) with the most neighbours of a row of `channels` that
+// one thread takes at a time.
+template <typename Fn>
+void VisitChannelPacks(int64_t channels, const Fn& run) {
+  if (channels % 16 == 0) return run(std::integral_constant<int, 16>{});
+  if (channels % 4 == 0) return run(std::integral_constant<int, 4>{});
+  run(std::integral_constant<int, 1>{});
+}
+
+}  // namespace caffe::cuda

@@ -1,0 +1,121 @@
+// What stands around cuDNN's products of 8-bit numbers: the step behind its sums, and the check of
+// an engine whose weights are packed.
+#include "caffe/cuda/int8_products.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "caffe/cuda/engine_check.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+using Kind = ops::Pointwise::Kind;
+
+OperandDesc Operand(Shape shape, DType type, float scale = 1, Layout layout = Layout::kPlain) {
+  OperandDesc operand;
+  operand.shape = std::move(shape);
+  operand.dtype = type;
+  operand.scale = scale;
+  operand.layout = layout;
+  return operand;
+}
+
+class CudaInt8ProductsTest : public ::testing::Test {
+ protected:
+  template <typename T>
+  TensorView Send(const OperandDesc& desc, const std::vector<T>& values) {
+    memory_.push_back(device_->Allocate(values.size() * sizeof(T)));
+    device_->CopyFromHost(memory_.back().get(), values.data(), values.size() * sizeof(T));
+    TensorView view;
+    static_cast<TensorDesc&>(view) = desc;
+    view.data = memory_.back().get();
+    return view;
+  }
+
+  const std::shared_ptr<Device> device_ = MakeDevice(DeviceKind::kCuda);
+  std::vector<std::shared_ptr<void>> memory_;
+};
+
+// By 16, by 4 and by one.
+TEST_F(CudaInt8ProductsTest, SumsBecomeNumbersInAStepOfTheirOwn) {
+  constexpr int64_t kRows = 6;
+  const ops::Epilogue epilogue = {
+      {Kind::kAdd, 0, 0, 3}, {Kind::kRelu, 0.25F}, {Kind::kClip, -1, 2.5F}};
+  for (const int64_t channels : {32, 12, 5}) {
+    const Shape shape{kRows, channels};
+    std::vector<float> sums, factors, bias;
+    std::vector<int8_t> added;
+    for (int64_t i = 0; i < channels; ++i) {
+      factors.push_back(1e-3F * static_cast<float>(i + 1));
+      bias.push_back(0.125F * static_cast<float>(i % 7) - 0.3F);
+    }
+    for (int64_t i = 0; i < kRows * channels; ++i) {
+      sums.push_back(static_cast<float>((i * 7919) % 2001 - 1000));
+      added.push_back(static_cast<int8_t>((i * 31) % 256 - 128));
+    }
+    const TensorView read[] = {{},
+                               {},
+                               Send(Operand({channels}, DType::kFloat), bias),
+                               Send(Operand(shape, DType::kInt8, 0.01F), added)};
+    const TensorView y =
+        Send(Operand(shape, DType::kInt8, 0.02F), std::vector<int8_t>(sums.size(), 77));
+    KernelContext context;
+    context.inputs = read;
+    context.outputs = {&y, 1};
+    context.stream = &device_->compute_stream();
+    const TensorView on_device[] = {Send(Operand({channels}, DType::kFloat), factors),
+                                    Send(Operand(shape, DType::kFloat), sums)};
+    FinishSums(context, epilogue, on_device[0].as<const float>(), channels,
+               on_device[1].as<const float>());
+    context.stream->Synchronize();
+    std::vector<int8_t> got(sums.size());
+    device_->CopyToHost(got.data(), y.data, got.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      const size_t c = i % static_cast<size_t>(channels);
+      double value = static_cast<double>(sums[i]) * factors[c] + bias[c] + 0.01 * added[i];
+      value = std::clamp(value > 0 ? value : 0.25 * value, -1.0, 2.5) / 0.02;
+      EXPECT_NEAR(got[i], value, 0.5 + 1e-3) << channels << " channels, element " << i;
+    }
+  }
+}
+
+// The weights lie packed for each of the two kernels, and plain in between.
+TEST_F(CudaInt8ProductsTest, AnEngineWithPackedWeightsIsChecked) {
+  const testing::TemporaryFolder folder;
+  const Op op(ops::Conv{{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 8}});
+  std::vector<OperandDesc> inputs = {
+      Operand({2, 8, 6, 5}, DType::kInt8, 0.02F, Layout::kChannelsLast),
+      Operand({8, 1, 3, 3}, DType::kFloat), Operand({8}, DType::kFloat)};
+  for (OperandDesc& input : inputs) input.may_be_packed = true;
+  const std::vector<OperandDesc> outputs = {
+      Operand({2, 8, 6, 5}, DType::kInt8, 0.05F, Layout::kChannelsLast)};
+  const KernelRequest request{op, inputs, outputs, *device_};
+  const auto make = [&](std::string_view name) -> KernelOrRefusal {
+    for (const KernelCandidate& candidate :
+         KernelRegistry::Get().Candidates(DeviceKind::kCuda, op.type())) {
+      if (candidate.name == name) return candidate.factory(request);
+    }
+    throw InternalError("no such candidate");
+  };
+  for (const bool is_wrong : {false, true}) {
+    // Of another order of the weights.
+    Kernel fused = std::get<Kernel>(make("conv-int8-channels"));
+    ASSERT_TRUE(fused.packed_weights.has_value());
+    if (is_wrong) {
+      fused.packed_weights->convert =
+          std::get<Kernel>(make("conv-int8-direct")).packed_weights->convert;
+    }
+    AlgorithmCache cache(folder.path(StrCat(is_wrong, ".tsv")));
+    const KernelOrRefusal taken =
+        CheckedKernel(request, {cache, "H200|cudnn|check", false}, std::move(fused),
+                      [&] { return make("conv-int8-direct"); });
+    EXPECT_EQ(std::get<Kernel>(taken).name, is_wrong ? "conv-int8-direct" : "conv-int8-channels");
+  }
+}
+
+}  // namespace
+}  // namespace caffe::cuda
