@@ -99,7 +99,7 @@ def parse_resources(log):
 def compile_source(name):
     nvcc, nvdisasm = find_tool("nvcc"), find_tool("nvdisasm")
     with tempfile.TemporaryDirectory() as folder:
-        cubin = f"{folder}/{name}.cubin"
+        cubin = f"{folder}/{Path(name).name}.cubin"
         compiled = subprocess.run(
             [nvcc, f"-I{ROOT}/include", f"-I{ROOT}/src", "-O3", "-DNDEBUG", "-std=c++20", "-arch=sm_90",
              "-cubin", "--extended-lambda", "--expt-relaxed-constexpr", "-Xptxas", "-v",
