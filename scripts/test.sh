@@ -3,8 +3,8 @@
 #
 #   scripts/test.sh [--preset cpu-release|cpu-debug|asan|tsan] [--slow] [--sanitize] [--no-install]
 #
-#   --preset P     build and test this preset (cpu-release). asan and tsan run each folder's tests in
-#                  one process; tsan those that have threads: core, data, distributed and solvers
+#   --preset P     build and test this preset (cpu-release); tsan runs the tests that have threads:
+#                  core, data, distributed and solvers
 #   --slow         the long tests too
 #   --sanitize     asan and tsan after the preset
 #   --no-install   leave the system's packages alone
@@ -71,55 +71,22 @@ configure_and_build() {
   cmake --build --preset "$1" --parallel "$(job_count)" ${targets[@]:+--target "${targets[@]}"}
 }
 
-run_ctest() {
-  local log="build/ctest-$1.log" status=0 skipped ran
-  ctest --preset "$1" --parallel "$(job_count)" --no-tests=error | tee "$log" || status=$?
-  skipped=$(grep -c '\*\*\*Skipped' "$log" || true)
-  ran=$(sed -n 's/.* tests failed out of \([0-9]*\)$/\1/p' "$log")
-  counts+=("C++ tests, $1: $((${ran:-0} - skipped)) ran, $skipped skipped")
-  [ "$skipped" -eq 0 ] || notes+=("$skipped of the $1 C++ tests were skipped; $log names them")
-  [ "$status" -eq 0 ] || notes+=("failed: $(sed -n 's/^\t *[0-9]* - \(.*\) (.*)$/\1/p' "$log" | paste -sd ' ')")
+run_cpp_tests() {
+  local log="build/cpp_tests-$1.log" status=0 skipped
+  scripts/run_cpp_tests.py "build/$1" --jobs "$(job_count)" "${@:2}" | tee "$log" || status=$?
+  skipped=$(sed -n 's/.* ran, \([0-9]*\) skipped, .*/\1/p' "$log" | tail -n 1)
+  counts+=("C++ tests, $1: $(tail -n 1 "$log")")
+  [ "${skipped:-0}" -eq 0 ] || notes+=("$skipped of the $1 C++ tests were skipped; $log names them")
+  [ "$status" -eq 0 ] || notes+=("failed: $(sed -n 's/^FAILED //p' "$log" | paste -sd ' ')")
   return "$status"
 }
 
-# The last number that the expression of sed prints of a file, or 0.
-number_in() {
-  local number
-  number=$(sed -n "$2" "$1" | tail -n 1)
-  echo "${number:-0}"
-}
-
-# The tests that a log of GoogleTest names as failed, or else the last one that began.
-failed_tests_in() {
-  local names
-  names=$(sed -n 's/^\[  FAILED  \] \([^ ,(]*\).*(.*ms)$/\1/p' "$1" | sort -u | paste -sd ' ')
-  echo "${names:-$(sed -n 's/^\[ RUN *\] //p' "$1" | tail -n 1)}$(grep -m 1 -oE 'SUMMARY: .*' "$1" | sed 's/^/; /')"
-}
-
-# A program with a sanitizer takes long to start, so each folder's tests share a process.
 run_sanitized() {
-  local preset="$1" folder status=0 total=0 skipped=0 log
   export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
   export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp:allocator_may_return_null=1"
   # oneDNN and OpenMP's runtime are not instrumented, so under tsan kernels run on one thread.
-  if [ "$preset" = tsan ]; then export OMP_NUM_THREADS=1; fi
-  sanitized_folders "$preset" | xargs -P "$(job_count)" -I{} bash -c \
-    'timeout 1500 "build/$0/bin/$1_test" >"build/$0/$1.log" 2>&1; echo "exit status $?" >>"build/$0/$1.log"' "$preset" {}
-  for folder in $(sanitized_folders "$preset"); do
-    log="build/$preset/$folder.log"
-    total=$((total + $(number_in "$log" 's/^\[==========\] \([0-9]*\) tests\{0,1\} from .* ran.*/\1/p')))
-    skipped=$((skipped + $(number_in "$log" 's/^\[  SKIPPED \] \([0-9]*\) tests\{0,1\}, listed.*/\1/p')))
-    if [ "$(tail -n 1 "$log")" != "exit status 0" ] || ! grep -q '^\[==========\].* ran' "$log"; then
-      notes+=("$preset, tests of $folder: $(tail -n 1 "$log"): $(failed_tests_in "$log")")
-      echo "tests of $folder: FAILED; the end of $log:"
-      grep '^\[ RUN ' "$log" | tail -n 1
-      grep -vE '^[IWE][0-9]{4,8} ' "$log" | tail -n 60
-      status=1
-    fi
-  done
-  counts+=("C++ tests, $preset: $((total - skipped)) ran, $skipped skipped")
-  [ "$total" -gt 0 ] || status=1
-  return "$status"
+  if [ "$1" = tsan ]; then export OMP_NUM_THREADS=1; fi
+  run_cpp_tests "$1" --only "^($(sanitized_folders "$1" | paste -sd '|'))/"
 }
 
 # pytest_of NAME LOG PYTHON TEST...: notes which failed, or counts by pytest's last line: "1434 passed,
@@ -183,7 +150,7 @@ test_preset() {
     if [ "$1" = asan ]; then step "plug-ins in asan" run_plugins_in_asan || true; fi
     return 0
   fi
-  step "ctest $1" run_ctest "$1" || true
+  step "C++ tests, $1" run_cpp_tests "$1" || true
   # The Python tests start programs, so they take a build whose programs run at full speed.
   step "pytest" run_pytest "$1" || true
   step "onnx" run_onnx "$1" || true

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Runs the tests that ctest lists, those of one GoogleTest program together.
+
+    scripts/run_cpp_tests.py build/cpu-release [--jobs 2] [--only REGEX]
+
+ctest starts a process for each test case, which costs more than most cases do. Here a program's cases share
+a process for each job. A case that crashes or takes longer than its TIMEOUT is named, and the cases behind it
+run in a new process. A case during which a sanitizer reports something has failed. Other tests run as ctest
+would run them. The whole output is kept in BUILD/Testing/cpp_tests/. Ends with the names of what failed and
+"N ran, N skipped, N failed"; the exit status is 1 where something failed or nothing ran.
+"""
+import argparse
+import collections
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+FILTER = "--gtest_filter="
+# Properties of tests that change nothing here, or are taken into account below.
+KNOWN_PROPERTIES = {"DISABLED", "LABELS", "SKIP_REGULAR_EXPRESSION", "TIMEOUT", "WORKING_DIRECTORY"}
+EVENT = re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] ([^\s,(]+)")
+SANITIZER = re.compile(r"SUMMARY: \w*Sanitizer.*")
+OUTPUT_OF_A_FAILURE = 20_000  # characters
+
+
+@dataclasses.dataclass
+class Test:
+    name: str
+    command: list
+    folder: str
+    timeout: float
+
+    @property
+    def case(self):
+        """GoogleTest's name of it, or nothing."""
+        return self.command[1][len(FILTER):] if len(self.command) > 1 and self.command[1].startswith(FILTER) else ""
+
+
+class Report:
+    """What became of the tests. Used by several threads."""
+
+    def __init__(self):
+        self.ran, self.skipped, self.failed = 0, 0, []
+        self._lock = threading.Lock()
+
+    def passed(self):
+        with self._lock:
+            self.ran += 1
+
+    def skip(self, name):
+        with self._lock:
+            self.skipped += 1
+            print(f"skipped: {name}", flush=True)
+
+    def fail(self, name, why, output, ran=True):
+        with self._lock:
+            self.ran += ran
+            self.failed.append(name)
+            print(f"{output[-OUTPUT_OF_A_FAILURE:]}\nfailed: {name}: {why}", flush=True)
+
+
+def listed_tests(build, only):
+    listing = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, text=True,
+                             stdout=subprocess.PIPE).stdout
+    for entry in json.loads(listing)["tests"]:
+        properties = {item["name"]: item["value"] for item in entry.get("properties", [])}
+        unknown = sorted(set(properties) - KNOWN_PROPERTIES)
+        if unknown:
+            sys.exit(f"test {entry['name']} has the property {unknown[0]}, which {__file__} does not know: teach it")
+        if only.search(entry["name"]) and not properties.get("DISABLED"):
+            yield Test(entry["name"], entry.get("command", []), properties.get("WORKING_DIRECTORY", "."),
+                       properties.get("TIMEOUT", 1500.0))
+
+
+def how_it_ended(status):
+    return f"ended with {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+
+
+class Process:
+    """One run of a program. Nothing may take longer than a limit that `allow` sets anew."""
+
+    def __init__(self, command, folder):
+        self.timed_out = False
+        self._process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                         stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+        self.lines = self._process.stdout
+        self._timer = None
+
+    def allow(self, seconds):
+        if self._timer:
+            self._timer.cancel()
+        self._timer = threading.Timer(seconds, self._kill)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _kill(self):
+        self.timed_out = True
+        os.killpg(self._process.pid, signal.SIGKILL)
+
+    def wait(self):
+        status = self._process.wait()
+        self._timer.cancel()
+        return status
+
+
+def run_alone(test, log, report):
+    process = Process(test.command, test.folder)
+    process.allow(test.timeout)
+    output = process.lines.read()
+    status = process.wait()
+    log.write(output)
+    if process.timed_out:
+        report.fail(test.name, f"took longer than its time limit, {test.timeout:g} s", output)
+    elif status:
+        report.fail(test.name, how_it_ended(status), output)
+    else:
+        report.passed()
+
+
+class Cases:
+    """Follows a program of GoogleTest by what it prints."""
+
+    def __init__(self, tests, report):
+        self.waiting = {test.case: test for test in tests}
+        self.running, self.failed = None, False
+        self.output, self._summary, self._report = [], None, report
+
+    def follow(self, line):
+        """Whether another case began."""
+        self.output.append(line)
+        self._summary = SANITIZER.search(line) or self._summary
+        event = EVENT.search(line)
+        if event and event[1] == "RUN" and event[2] in self.waiting:
+            self.running, self.output = self.waiting.pop(event[2]), [line]
+            return True
+        if event and self.running and event[2] == self.running.case:
+            self._end(event[1])
+        return False
+
+    def _end(self, result):
+        if result == "FAILED" or self._summary:
+            self.fail("see above")
+        elif result == "SKIPPED":
+            self._report.skip(self.running.name)
+        else:
+            self._report.passed()
+        self.running, self.output = None, []
+
+    def fail(self, why):
+        self._report.fail(self.running.name, self._summary[0] if self._summary else why, "".join(self.output))
+        self.failed, self._summary = True, None
+
+
+def run_once(tests, log, report):
+    """Runs cases of a program in one process and returns those that did not begin."""
+    cases = Cases(tests, report)
+    program = tests[0].command[0]
+    with tempfile.NamedTemporaryFile("w", suffix=".flags") as flags:
+        flags.write(FILTER + ":".join(cases.waiting) + "\n")
+        flags.flush()
+        process = Process([program, f"--gtest_flagfile={flags.name}", *tests[0].command[2:]], tests[0].folder)
+        process.allow(tests[0].timeout)
+        for line in process.lines:
+            log.write(line)
+            if cases.follow(line):
+                process.allow(cases.running.timeout)
+        status = process.wait()
+    why = "took longer than its time limit" if process.timed_out else how_it_ended(status)
+    output = "".join(cases.output)
+    if cases.running:
+        cases.fail(why)
+    elif len(cases.waiting) == len(tests) or (cases.waiting and status == 0):  # a new process would do no better
+        for test in cases.waiting.values():
+            report.fail(test.name, f"did not run: {program} {why}", output, ran=False)
+        return []
+    elif status and not cases.failed:
+        report.fail(program, f"{why} behind its last test", output, ran=False)
+    return list(cases.waiting.values())
+
+
+def run_together(tests, log, report):
+    while tests:
+        tests = run_once(tests, log, report)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--only", type=re.compile, default="", help="tests in whose name this is found")
+    arguments = parser.parse_args()
+    logs = arguments.build / "Testing" / "cpp_tests"
+    logs.mkdir(parents=True, exist_ok=True)
+    report, programs, runs = Report(), collections.defaultdict(list), []
+    for test in listed_tests(arguments.build, arguments.only):
+        if not test.command or not pathlib.Path(test.command[0]).exists():
+            report.fail(test.name, "its program is not built", "", ran=False)
+        elif test.case:
+            programs[test.command[0]].append(test)
+        else:
+            runs.append((run_alone, test, test.name))
+    for program, tests in programs.items():
+        shards = [tests[first::arguments.jobs] for first in range(arguments.jobs)]
+        runs[:0] = [(run_together, shard, f"{pathlib.Path(program).name}.{number}")
+                    for number, shard in enumerate(shards) if shard]
+
+    def run(function, tests, name):
+        with open(logs / (name.replace("/", "_") + ".log"), "w", encoding="utf-8") as log:
+            function(tests, log, report)
+
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        for done in [pool.submit(run, *what) for what in runs]:
+            done.result()
+    for name in report.failed:
+        print(f"FAILED {name}")
+    print(f"{report.ran} ran, {report.skipped} skipped, {len(report.failed)} failed")
+    return 1 if report.failed or not report.ran else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""scripts/run_cpp_tests.py runs a program's cases in one process, and a crash hides none of them."""
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Speaks as GoogleTest does. What a case does is its name.
+PROGRAM = """#!{python}
+import os, pathlib, sys, time
+flags = next(word.split("=")[1] for word in sys.argv if word.startswith("--gtest_flagfile="))
+cases = pathlib.Path(flags).read_text().strip().split("=")[1].split(":")
+with open("processes", "a") as file:
+    file.write(" ".join(cases) + "\\n")
+status = 0
+for case in cases:
+    if "NeverBegins" in case:
+        continue
+    print(f"[ RUN      ] {{case}}", flush=True)
+    if case.endswith("Crashes"):
+        os.abort()
+    if "Races" in case:
+        print("SUMMARY: ThreadSanitizer: data race a.cpp:1 in Add", flush=True)
+    if "Hangs" in case:
+        time.sleep(60)
+    result = "  FAILED  " if "Fails" in case else "  SKIPPED " if "IsSkipped" in case else "       OK "
+    status |= "Fails" in case or "EndsWithOne" in case
+    print(f"words without an end of line[{{result}}] {{case}} (0 ms)", flush=True)
+if "CrashesAtTheEnd" in str(cases):
+    os.abort()
+print(f"[==========] {{len(cases)}} tests ran.")
+sys.exit(status)
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    program = tmp_path / "some_test"
+    program.write_text(PROGRAM.format(python=sys.executable))
+    program.chmod(0o755)
+
+    def run(*cases, other=(), options=()):
+        text = "".join(f'add_test("some/{case}" "{program}" "--gtest_filter={case}")\n'
+                       f'set_tests_properties("some/{case}" PROPERTIES TIMEOUT 2 WORKING_DIRECTORY "{tmp_path}")\n'
+                       for case in cases)
+        text += "".join(f'add_test("other/{name}" {command})\n' for name, command in other)
+        (tmp_path / "CTestTestfile.cmake").write_text(text)
+        command = [ROOT / "scripts" / "run_cpp_tests.py", tmp_path, "--jobs", "1", *options]
+        done = subprocess.run(command, text=True, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        processes = tmp_path / "processes"
+        return done.returncode, done.stdout, processes.read_text().splitlines() if processes.exists() else []
+
+    return run
+
+
+def test_cases_share_a_process(run):
+    status, output, processes = run("A.One", "A.Two", "Types/A.Three/0")
+    assert (status, len(processes)) == (0, 1), output
+    assert output.splitlines()[-1] == "3 ran, 0 skipped, 0 failed"
+
+
+def test_a_crash_is_named_and_hides_no_other_case(run):
+    status, output, processes = run("A.One", "A.Crashes", "A.Two", "A.Fails")
+    assert status == 1
+    assert processes == ["A.One A.Crashes A.Two A.Fails", "A.Two A.Fails"]
+    assert "failed: some/A.Crashes: ended with SIGABRT" in output
+    assert output.splitlines()[-3:] == ["FAILED some/A.Crashes", "FAILED some/A.Fails", "4 ran, 0 skipped, 2 failed"]
+
+
+def test_a_case_has_its_own_time_limit(run):
+    status, output, _ = run("A.Hangs", "A.One")
+    assert status == 1 and "failed: some/A.Hangs: took longer than its time limit" in output
+    assert output.splitlines()[-1] == "2 ran, 0 skipped, 1 failed"
+
+
+def test_skipped_cases_are_counted(run):
+    status, output, _ = run("A.One", "A.IsSkipped")
+    assert (status, output.splitlines()[-1]) == (0, "1 ran, 1 skipped, 0 failed")
+
+
+def test_a_case_that_never_begins_has_failed(run):
+    status, output, _ = run("A.One", "A.NeverBegins")
+    assert status == 1 and "failed: some/A.NeverBegins: did not run" in output
+
+
+def test_a_crash_behind_the_last_case_is_a_failure(run):
+    status, output, _ = run("A.One", "A.CrashesAtTheEnd")
+    assert status == 1 and "some_test: ended with SIGABRT behind its last test" in output
+    assert output.splitlines()[-1] == "2 ran, 0 skipped, 1 failed"
+
+
+def test_what_a_sanitizer_reports_is_a_failure_of_the_case(run):
+    status, output, _ = run("A.One", "A.Races", "A.Two")
+    assert status == 1 and "failed: some/A.Races: SUMMARY: ThreadSanitizer: data race a.cpp:1 in Add" in output
+    assert output.splitlines()[-1] == "3 ran, 0 skipped, 1 failed"
+
+
+def test_a_status_without_a_failed_case_is_a_failure(run):
+    status, output, _ = run("A.One", "A.EndsWithOne")
+    assert status == 1 and "some_test: ended with status 1 behind its last test" in output
+
+
+def test_only_some_tests_run(run):
+    status, output, processes = run("A.One", "A.Two", "B.One", options=["--only", "^some/A"])
+    assert status == 0, output
+    assert processes == ["A.One A.Two"]
+
+
+def test_other_tests_run_as_they_are(run):
+    status, output, _ = run("A.One", other=[("true", "true"), ("false", "false")])
+    assert status == 1 and "failed: other/false: ended with status 1" in output
+
+
+def test_nothing_is_a_failure(run):
+    assert run()[0] == 1
+
+
+def test_properties_that_are_not_understood_are_refused(run, tmp_path):
+    properties = "set_tests_properties(other/true PROPERTIES RUN_SERIAL ON"
+    status, output, _ = run("A.One", other=[("true", f"true)\n{properties}")])
+    assert status == 1 and "other/true has the property RUN_SERIAL" in output
