@@ -24,7 +24,7 @@ The model, for an H200: a loop takes the longest of
 pattern of the mangled name), `stores` or, for sums, `loads` (bytes of global memory per element,
 which tell the elements of a trip), `memory` (bytes per element that reach memory), `trips` (how
 often the loops inside run) and, where a kernel has several loops, `bytes` (what the one meant moves
-as it is written). Instructions are those of a thread.
+as it is written) and `access` (bytes of its narrowest access). Instructions are those of a thread.
 """
 import argparse
 import concurrent.futures
@@ -167,7 +167,7 @@ def measure(entry, source):
     if len(names) != 1:
         raise ValueError(f"{len(names)} kernels of {entry['source']}.cu match {entry['kernel']!r}")
     function, trips = source.functions[names[0]], entry.get("trips", [])
-    loop = sass.hot_loop(function, len(trips), entry.get("bytes"))
+    loop = sass.hot_loop(function, len(trips), entry.get("bytes"), entry.get("access"))
     path = loop.longest_path(trips)
     elements = elements_of(entry, path)
     in_flight, bytes_in_flight = sass.loads_in_flight(path)
@@ -247,7 +247,7 @@ def print_path(entry):
     name = next(n for n in source.functions if re.search(entry["kernel"], n))
     trips = entry.get("trips", [])
     for instruction, times in sass.hot_loop(
-            source.functions[name], len(trips), entry.get("bytes")).longest_path(trips):
+            source.functions[name], len(trips), entry.get("bytes"), entry.get("access")).longest_path(trips):
         guard = f"@{instruction.guard} " if instruction.guard else ""
         print(f"{times:4g}  {guard}{instruction.opcode} {instruction.operands}")
 

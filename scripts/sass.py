@@ -229,13 +229,17 @@ def parse(text):
     return functions
 
 
-def hot_loop(function, depth, size=None):
-    """Of the loops with `depth` levels inside, the one that moves the most bytes, or `size` of them."""
+def hot_loop(function, depth, size=None, access=None):
+    """Of the loops with `depth` levels inside, the one that moves the most bytes, or `size` of them, and whose narrowest
+    access has `access` bytes."""
     candidates = [loop for loop in function.loops if loop.depth == depth and loop.bytes > 0]
     if size is not None:
         candidates = [loop for loop in candidates if loop.bytes == size]
+    if access is not None:
+        candidates = [loop for loop in candidates if min(i.bytes for i in loop.instructions if i.bytes) == access]
     if not candidates:
-        raise ValueError(f"{function.name}: no loop of depth {depth} moves {size or 'any'} bytes; there are "
+        raise ValueError(f"{function.name}: no loop of depth {depth} moves {size or 'any'} bytes"
+                         f"{'' if access is None else f' by {access} at least'}; there are "
                          f"(depth, bytes) {sorted((loop.depth, loop.bytes) for loop in function.loops)}")
     return max(candidates, key=lambda loop: loop.bytes)
 

@@ -29,17 +29,20 @@ const ops::ConvGeometry kGeometry{{3, 5}, {2, 1}, {1, 2}, {1, 1}, 1};
 struct FirstLayer {
   DType type;
   int64_t channels = 3;
+  Layout filter_layout = Layout::kPlain;
 
   std::vector<OperandDesc> Images() const {
     return {Operand({2, channels, 9, 7}, type, Layout::kChannelsLast),
             Operand({2, 6, 5, 7}, type, Layout::kChannelsLast)};
   }
-  OperandDesc Filter(DType filter_type) const { return Operand({6, channels, 3, 5}, filter_type); }
+  OperandDesc Filter(DType filter_type, Layout layout = Layout::kPlain) const {
+    return Operand({6, channels, 3, 5}, filter_type, layout);
+  }
   OperandDesc Bias() const { return Operand({6}, DType::kFloat); }
 
   // Convolution: (x, w, b) -> (y). Gradient: (x, dy) -> (dw, db).
   std::vector<OperandDesc> Inputs(bool is_gradient) const {
-    return is_gradient ? Images() : std::vector{Images()[0], Filter(type), Bias()};
+    return is_gradient ? Images() : std::vector{Images()[0], Filter(type, filter_layout), Bias()};
   }
   std::vector<OperandDesc> Outputs(bool is_gradient) const {
     return is_gradient ? std::vector{Filter(DType::kFloat), Bias()} : std::vector{Images()[1]};
@@ -120,6 +123,23 @@ TEST_P(CudaPaddedChannelsTest, ComputeTheSame) {
           ASSERT_NEAR(got[i], want[i], 1e-5 * (1 + std::abs(want[i]))) << channels << " " << i;
       }
     }
+  }
+}
+
+TEST_P(CudaPaddedChannelsTest, TakeFiltersThatLieChannelsLast) {
+  const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
+  const FirstLayer layer{GetParam(), 3, Layout::kChannelsLast};
+  const auto inputs = layer.Inputs(false), outputs = layer.Outputs(false);
+  const Op op = OpOf(false);
+  const KernelRequest request{op, inputs, outputs, *device};
+  const Kernel plain = std::get<Kernel>(Reference(request));
+  for (const int64_t channels : {4, 8}) {
+    const Kernel padded = std::get<Kernel>(OnPaddedChannels(request, channels, Reference));
+    const std::vector<double> want = ResultsOf(plain, request, {}),
+                              got = ResultsOf(padded, request, {});
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i)
+      ASSERT_NEAR(got[i], want[i], 1e-5 * (1 + std::abs(want[i]))) << channels << " " << i;
   }
 }
 

@@ -293,7 +293,8 @@ TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
                            "fuse-norm-gradients, "
                            "fuse-statistics, fuse-running-statistics, "
                            "simplify-conversions, recompute-activations, "
-                           "keep-weight-copies, write-into-concats, concat-in-place"))));
+                           "keep-weight-copies, channels-last-filters, "
+                           "write-into-concats, concat-in-place"))));
   }
   EXPECT_NO_THROW(Reusing(ConvRelu(), {"capture-graph", "keep-weight-copies"}));
 }

@@ -122,7 +122,7 @@ TEST_F(DescribedChipTest, AnEngineCanBeAskedForByNumber) {
   const Net net(param, For("H200"));
   for (const PlanStep& step : PlanSteps(net)) {
     if (!StartsWith(step.op, "Conv") || step.kernel.find("cudnn") == std::string::npos) continue;
-    EXPECT_THAT(step.algorithms.at(0), ::testing::MatchesRegex("eng0(_.*)?")) << step.op;
+    EXPECT_THAT(step.algorithms.at(0), ::testing::MatchesRegex("eng0([_ ].*)?")) << step.op;
   }
   param.set_default_conv_algos_override("9999,-1,-1");
   const Net other(param, For("H200"));

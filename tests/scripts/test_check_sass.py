@@ -66,6 +66,9 @@ def test_loops_are_found_with_what_is_inside():
     assert sass.hot_loop(sass.parse(TEXT)["_Z4copyPf"], 0).bytes == 2
     with pytest.raises(ValueError, match="no loop of depth 2"):
         sass.hot_loop(sass.parse(TEXT)["_Z4copyPf"], 2)
+    assert sass.hot_loop(sass.parse(TEXT)["_Z4copyPf"], 0, access=2).bytes == 2
+    with pytest.raises(ValueError, match="no loop of depth 0"):
+        sass.hot_loop(sass.parse(TEXT)["_Z4copyPf"], 0, access=16)
 
 
 def test_the_path_counts_inner_trips_and_leaves_calls_out():

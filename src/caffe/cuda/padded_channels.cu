@@ -38,7 +38,7 @@ void PadPixels(const KernelContext& ctx, const TensorView& x, int64_t channels, 
   });
 }
 
-// Filters in their plain order: a row per output, of which `columns` elements are there.
+// A filter in its plain order: a row per output, of which `columns` elements are there.
 struct PadFilter {
   Numbers from;
   int64_t columns, padded;
@@ -76,6 +76,14 @@ Numbers NumbersOf(const TensorView& view) {
   return {view.data, view.dtype};
 }
 
+void PadFilters(const KernelContext& ctx, const TensorView& filter, const TensorView& padded) {
+  if (filter.layout == Layout::kChannelsLast)
+    return PadPixels(ctx, filter, padded.shape[1], padded.data);
+  ForEach(ctx, padded.count(),
+          PadFilter{NumbersOf(filter), filter.shape.count(1), padded.shape.count(1),
+                    NumbersOf(padded)});
+}
+
 // A view of the padded operand at this place of the workspace.
 TensorView At(const OperandDesc& desc, void* workspace, size_t offset) {
   TensorView view;
@@ -103,12 +111,9 @@ struct PaddedOperands {
 Kernel PaddedConv(Kernel padded, const PaddedOperands& operands) {
   padded.run = [run = padded.run, operands](const KernelContext& ctx) {
     std::vector<TensorView> inputs(ctx.inputs.begin(), ctx.inputs.end());
-    const TensorView& filter = ctx.input(Conv::kW);
     inputs[Conv::kX] = operands.Images(ctx);
     inputs[Conv::kW] = At(operands.filter, ctx.workspace, operands.filter_offset());
-    ForEach(ctx, operands.filter.count(),
-            PadFilter{NumbersOf(filter), filter.shape.count(1), operands.columns(),
-                      NumbersOf(inputs[Conv::kW])});
+    PadFilters(ctx, ctx.input(Conv::kW), inputs[Conv::kW]);
     KernelContext inner = ctx;
     inner.inputs = inputs;
     inner.workspace = static_cast<char*>(ctx.workspace) + operands.bytes();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "caffe/graph/filter_operand.hpp"
 #include "caffe/graph/printer.hpp"
 #include "caffe/graph/shared_parts.hpp"
 #include "caffe/ops/convert.hpp"
@@ -113,7 +114,8 @@ class Verifier {
     }
   }
 
-  // All operands that may be channels-last have one layout; the others are plain.
+  // All operands that may be channels-last have one layout; a filter beside channels-last images
+  // has either; the others are plain.
   void CheckLayouts() {
     if (node_->op.As<ops::Reorder>() != nullptr) return;
     const LayoutRule rule = node_->op.layout_rule();
@@ -130,8 +132,10 @@ class Verifier {
                    may_differ ? "beside its other operands" : "there"));
       if (may_differ) common = layout;
     };
-    for (size_t i = 0; i < node_->inputs.size(); ++i)
-      check(node_->inputs[i], rule.inputs.contains(i));
+    const int filter = FilterOfChannelsLastImages(*node_);
+    for (size_t i = 0; i < node_->inputs.size(); ++i) {
+      if (static_cast<int>(i) != filter) check(node_->inputs[i], rule.inputs.contains(i));
+    }
     for (size_t i = 0; i < node_->outputs.size(); ++i)
       check(node_->outputs[i], rule.outputs.contains(i));
   }

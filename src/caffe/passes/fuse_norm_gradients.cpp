@@ -15,13 +15,6 @@ using OfSums = ops::BatchNormGradOfSums;
 static_assert(int{Grad::kDy} == int{OfSums::kDz} && int{Grad::kGamma} == int{OfSums::kGamma} &&
               int{Grad::kDbeta} == int{OfSums::kDbeta});
 
-// The vendor's engines have channels in whole packs of 16 bytes.
-constexpr int64_t kPackedChannels = 8;
-
-bool HasPackedChannels(const Value& value) {
-  return value.desc.shape[1] % kPackedChannels == 0;
-}
-
 }  // namespace
 
 // After this pass the sums of a normalisation's gradient are made while the convolution's data

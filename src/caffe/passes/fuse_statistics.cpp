@@ -11,13 +11,8 @@ namespace {
 using ops::BatchNorm;
 using ops::ConvStatistics;
 
-// The vendor's engines that sum statistics have windows of at most so many places along an axis,
-// and channels in whole packs of 16 bytes.
-constexpr int64_t kWidestWindow = 5, kPackedChannels = 8;
-
-bool HasPackedChannels(const Value& value) {
-  return value.desc.shape[1] % kPackedChannels == 0;
-}
+// The vendor's engines that sum statistics have windows of at most so many places along an axis.
+constexpr int64_t kWidestWindow = 5;
 
 }  // namespace
 

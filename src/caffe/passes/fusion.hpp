@@ -16,6 +16,12 @@ namespace caffe::passes {
 // The epilogue entry that does what a node with one data operand does; nothing where none does.
 std::optional<ops::Pointwise> EntryOf(const Node& node);
 
+// Whether the channels of a 16-bit tensor are whole packs of 16 bytes, as the vendor's engines that
+// sum for a normalisation want them.
+inline bool HasPackedChannels(const Value& value) {
+  return value.desc.shape[1] % 8 == 0;
+}
+
 // The graph as it is when this is made, and what is absorbed since.
 class Fusion {
  public:

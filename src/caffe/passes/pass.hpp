@@ -55,6 +55,7 @@ std::unique_ptr<Pass> MakeAssignLayouts();
 std::unique_ptr<Pass> MakeSimplifyConversions();
 std::unique_ptr<Pass> MakeEliminateDeadNodes();
 std::unique_ptr<Pass> MakeKeepWeightCopies();
+std::unique_ptr<Pass> MakeChannelsLastFilters();
 std::unique_ptr<Pass> MakeWriteIntoConcats();
 std::unique_ptr<Pass> MakeConcatInPlace();
 std::unique_ptr<Pass> MakeSelectKernels();

@@ -65,6 +65,7 @@ PassList StandardPasses() {
       // With which conversions between them, and what is computed twice to save memory.
       MakeQuantize(), MakeInsertCasts(), MakeAssignLayouts(), MakeSimplifyConversions(),
       MakeRecomputeActivations(), MakeEliminateDeadNodes(), MakeKeepWeightCopies(),
+      MakeChannelsLastFilters(),
       // By which kernels, and where.
       MakeWriteIntoConcats(), MakeConcatInPlace(), MakeSelectKernels(), MakePlanMemory());
 }

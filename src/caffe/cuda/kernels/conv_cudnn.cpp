@@ -84,12 +84,12 @@ KernelOrRefusal ConvKernel(const ops::Conv& op, const KernelRequest& request,
           what.bias = {ctx.input(ops::Conv::kBias).data, ctx.input(ops::Conv::kBias).dtype};
         AddBiasAndRelu(ctx, what, y.count(), {y.data, y.dtype});
       },
-      filter.bytes() + conv->workspace_bytes(), conv->engines()};
+      filter.bytes() + conv->workspace_bytes(), filter.NamesOf(conv->engines())};
 }
 
 KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
-  const ConvProblem problem{request.inputs[0], request.outputs[0], request.inputs[1].shape.dims(),
-                            request.inputs[1].dtype, op.geometry};
+  const ConvProblem problem = ConvProblem::Of(request.inputs[ops::Conv::kX], request.outputs[0],
+                                              request.inputs[ops::Conv::kW], op.geometry);
   if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
   if (problem.filter_type != problem.x.dtype) return Refusal{"x and w are of two types"};
   const auto make = [&](bool is_fused) { return ConvKernel(op, request, problem, is_fused); };
@@ -119,14 +119,13 @@ KernelOrRefusal IntoKernel(const ops::ConvInto& op, const KernelRequest& request
                   conv->Run(std::move(pointers), FilterPlace::After(ctx.workspace, filter.bytes()),
                             StreamOf(ctx));
                 },
-                filter.bytes() + conv->workspace_bytes(), conv->engines()};
+                filter.bytes() + conv->workspace_bytes(), filter.NamesOf(conv->engines())};
 }
 
 KernelOrRefusal MakeConvInto(const ops::ConvInto& op, const KernelRequest& request) {
   const OperandDesc &w = request.inputs[ops::ConvInto::kW], &whole = request.outputs[0];
-  const ConvProblem problem{request.inputs[0], ops::ConvInto::Part(whole, w),
-                            w.shape.dims(),    w.dtype,
-                            op.conv.geometry,  whole.shape[1]};
+  const ConvProblem problem = ConvProblem::Of(request.inputs[0], ops::ConvInto::Part(whole, w), w,
+                                              op.conv.geometry, whole.shape[1]);
   if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
   if (whole.layout != Layout::kChannelsLast) return Refusal{"only where channels lie last"};
   if (problem.filter_type != problem.x.dtype) return Refusal{"x and w are of two types"};
@@ -179,12 +178,13 @@ KernelOrRefusal GradDataKernel(const ops::ConvGradData& op, const KernelRequest&
                             StreamOf(ctx));
                   if (!after.empty()) ApplyGradientEpilogue(ctx, after);
                 },
-                filter.bytes() + conv->workspace_bytes(), conv->engines()};
+                filter.bytes() + conv->workspace_bytes(), filter.NamesOf(conv->engines())};
 }
 
 KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelRequest& request) {
-  const ConvProblem problem{request.outputs[0], request.inputs[0], request.inputs[1].shape.dims(),
-                            request.inputs[1].dtype, op.geometry};
+  using Gradient = ops::ConvGradData;
+  const ConvProblem problem = ConvProblem::Of(request.outputs[0], request.inputs[Gradient::kDy],
+                                              request.inputs[Gradient::kW], op.geometry);
   if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
   if (problem.filter_type != problem.x.dtype) return Refusal{"dy and w are of two types"};
   const auto make = [&](bool is_fused) { return GradDataKernel(op, request, problem, is_fused); };
@@ -253,7 +253,7 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
                   if (dw != ctx.output(0).data) filter.TurnBack(ctx, dw, ctx.output(0), adds);
                 },
                 place_bytes + std::max(conv->workspace_bytes(), bias.workspace_bytes()),
-                conv->engines()};
+                filter.NamesOf(conv->engines())};
 }
 
 // As they are, or with channels of zeros where that was timed to be faster.

@@ -12,9 +12,10 @@ namespace {
 struct ConvIndex {
   Windows windows;
   int64_t items, channels, outputs, group_channels, group_outputs;
-  bool in_last, out_last;
+  bool in_last, out_last, filter_last;
 
-  ConvIndex(const ops::ConvGeometry& geometry, const TensorDesc& x, const TensorDesc& y)
+  ConvIndex(const ops::ConvGeometry& geometry, const TensorDesc& x, const TensorDesc& y,
+            Layout filter)
       : windows(geometry, x.shape, y.shape),
         items(x.shape[0]),
         channels(x.shape[1]),
@@ -22,7 +23,8 @@ struct ConvIndex {
         group_channels(channels / geometry.group),
         group_outputs(outputs / geometry.group),
         in_last(x.layout == Layout::kChannelsLast),
-        out_last(y.layout == Layout::kChannelsLast) {}
+        out_last(y.layout == Layout::kChannelsLast),
+        filter_last(filter == Layout::kChannelsLast) {}
 
   __device__ int64_t X(int64_t n, int64_t c, int64_t p) const {
     return in_last ? (n * windows.in_pixels + p) * channels + c
@@ -33,7 +35,8 @@ struct ConvIndex {
                     : (n * outputs + k) * windows.out_pixels + p;
   }
   __device__ int64_t W(int64_t k, int64_t c, int64_t tap) const {
-    return (k * group_channels + c) * windows.taps + tap;
+    return filter_last ? (k * windows.taps + tap) * group_channels + c
+                       : (k * group_channels + c) * windows.taps + tap;
   }
 };
 
@@ -77,7 +80,7 @@ struct Correlate {
 
 void Conv(const ops::Conv& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
-  const ConvIndex at(op.geometry, x, y);
+  const ConvIndex at(op.geometry, x, y, ctx.input(ops::Conv::kW).layout);
   VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
     ForEach(ctx, y.count(),
             Correlate<T>{at, x.as<const T>(), ctx.input(1).as<const T>(), InputNumbers(ctx, 2),
@@ -110,7 +113,7 @@ struct GatherGradient {
 
 void ConvGradData(const ops::ConvGradData& op, const KernelContext& ctx) {
   const TensorView &dy = ctx.input(0), &dx = ctx.output(0);
-  const ConvIndex at(op.geometry, dx, dy);
+  const ConvIndex at(op.geometry, dx, dy, ctx.input(ops::ConvGradData::kW).layout);
   VisitFloat(dx.dtype, [&]<typename T>(TypeTag<T>) {
     ForEach(ctx, dx.count(),
             GatherGradient<T>{at, dy.as<const T>(), ctx.input(1).as<const T>(),
@@ -163,7 +166,7 @@ struct SumBiasGradient {
 
 void ConvGradWeights(const ops::ConvGradWeights& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &dy = ctx.input(1);
-  const ConvIndex at(op.geometry, x, dy);
+  const ConvIndex at(op.geometry, x, dy, Layout::kPlain);
   const int64_t length = at.items * at.windows.out_pixels;
   VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
     if (ctx.has_output(0)) {

@@ -66,14 +66,15 @@ KernelOrRefusal StatisticsKernel(const ops::ConvStatistics& op, const KernelRequ
                   StatisticsOfSums(op, ctx, static_cast<const float*>(sums),
                                    static_cast<const float*>(squares));
                 },
-                place_bytes + conv->workspace_bytes(), conv->engines()};
+                place_bytes + conv->workspace_bytes(), filter.NamesOf(conv->engines())};
 }
 
 constexpr const char* kStatisticsName = "conv-statistics-cudnn";
 
 KernelOrRefusal MakeConvStatistics(const ops::ConvStatistics& op, const KernelRequest& request) {
-  const ConvProblem problem{request.inputs[0], request.outputs[0], request.inputs[1].shape.dims(),
-                            request.inputs[1].dtype, op.conv.geometry};
+  const ConvProblem problem =
+      ConvProblem::Of(request.inputs[0], request.outputs[0],
+                      request.inputs[ops::ConvStatistics::kW], op.conv.geometry);
   if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
   if (problem.filter_type != problem.x.dtype) return Refusal{"x and w are of two types"};
   KernelOrRefusal fused = StatisticsKernel(op, request, problem);
@@ -163,7 +164,7 @@ KernelOrRefusal GradNormKernel(const ConvGradNorm& op, const KernelRequest& requ
                              {kRest, channels(3)}},
                             FilterPlace::After(ctx.workspace, place_bytes), StreamOf(ctx));
                 },
-                place_bytes + conv->workspace_bytes(), conv->engines()};
+                place_bytes + conv->workspace_bytes(), filter.NamesOf(conv->engines())};
 }
 
 constexpr const char* kGradNormName = "conv-grad-norm-cudnn";
@@ -178,8 +179,8 @@ bool HasFloatChannels(const KernelRequest& request) {
 }
 
 KernelOrRefusal MakeConvGradNorm(const ConvGradNorm& op, const KernelRequest& request) {
-  const ConvProblem problem{request.outputs[0], request.inputs[0], request.inputs[1].shape.dims(),
-                            request.inputs[1].dtype, op.conv.geometry};
+  const ConvProblem problem = ConvProblem::Of(request.outputs[0], request.inputs[ConvGradNorm::kDy],
+                                              request.inputs[ConvGradNorm::kW], op.conv.geometry);
   if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
   if (problem.filter_type != problem.x.dtype) return Refusal{"dy and w are of two types"};
   if (!HasFloatChannels(request)) return Refusal{"statistics, scales and sums have to be float"};

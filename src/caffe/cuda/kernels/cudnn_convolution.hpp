@@ -27,6 +27,13 @@ struct ConvProblem {
   const ops::ConvGeometry& geometry;
   // Channels of the tensor that y is part of; 0: y is no part.
   int64_t y_pitch = 0;
+  Layout filter_layout = Layout::kPlain;
+
+  // Of a filter that is an operand.
+  static ConvProblem Of(const TensorDesc& x, const TensorDesc& y, const TensorDesc& filter,
+                        const ops::ConvGeometry& geometry, int64_t y_pitch = 0) {
+    return {x, y, filter.shape.dims(), filter.dtype, geometry, y_pitch, filter.layout};
+  }
 
   std::vector<int64_t> y_strides() const {
     TensorDesc whole = y;
@@ -42,8 +49,10 @@ struct ConvProblem {
   std::vector<int64_t> filter_strides() const {
     return {filter[1] * taps(), 1, filter[3] * filter[1], filter[1]};
   }
-  // Where the plain order is that order.
-  bool is_filter_order_equal() const { return taps() == 1 || filter[1] == 1; }
+  // Where the filter lies in that order.
+  bool is_filter_order_equal() const {
+    return filter_layout == Layout::kChannelsLast || taps() == 1 || filter[1] == 1;
+  }
 
   template <typename Attributes>
   Attributes Window() const {
@@ -97,6 +106,11 @@ class FilterPlace {
         bytes_(problem.is_filter_order_equal() ? 0 : AlignWorkspace(problem.filter_bytes())) {}
 
   size_t bytes() const { return bytes_; }
+  // The engines' names, with what a launch before or behind them does.
+  std::vector<std::string> NamesOf(std::vector<std::string> engines) const {
+    for (std::string& name : engines) name += bytes_ == 0 ? "" : " (filter reordered)";
+    return engines;
+  }
   static void* After(void* workspace, size_t bytes) {
     return static_cast<char*>(workspace) + bytes;
   }

@@ -22,21 +22,22 @@ struct Copy {
   }
   CAFFE_HOST_DEVICE bool is_turned() const { return channels.value > 1 && pixels.value > 1; }
 
+  // Where the copy has element i of the weights.
+  __device__ uint32_t Turned(uint32_t i) const {
+    uint32_t pixel, channel;
+    const uint32_t row = channels.Divide(pixels.Divide(i, &pixel), &channel);
+    return (row * pixels.value + pixel) * channels.value + channel;
+  }
+
   template <typename T>
   __device__ void Store(int64_t i, T w) const {
     if (!to.is_present()) return;
-    if (is_turned()) {
-      uint32_t pixel, channel;
-      const uint32_t row =
-          channels.Divide(pixels.Divide(static_cast<uint32_t>(i), &pixel), &channel);
-      i = (row * pixels.value + pixel) * channels.value + channel;
-    }
-    to.Set(i, w);
+    to.Set(is_turned() ? Turned(static_cast<uint32_t>(i)) : i, w);
   }
 };
 
 // Which copies a parameter has, told apart so that a loop knows what it stores.
-enum class Copying : uint8_t { kNone, kFloat16, kBFloat16, kAny };
+enum class Copying : uint8_t { kNone, kFloat16, kBFloat16, kTurnedFloat16, kTurnedBFloat16, kAny };
 
 struct NoCopy {
   template <typename T, int N>
@@ -54,6 +55,20 @@ struct PlainCopy {
 #pragma unroll
     for (int k = 0; k < N; ++k) values.values[k] = static_cast<float>(w.values[k]);
     StorePack(to + i, 0, values);
+  }
+};
+
+// One copy, channels-last.
+template <typename To>
+struct TurnedCopy {
+  const Copy& copy;
+
+  template <typename T, int N>
+  __device__ void Store(int64_t i, const WidePack<T, N>& w) const {
+    To* const to = static_cast<To*>(copy.to.data);
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+      to[copy.Turned(static_cast<uint32_t>(i + k))] = To(static_cast<float>(w.values[k]));
   }
 };
 
@@ -133,12 +148,11 @@ struct Operands {
 
  private:
   static Copying CopyingOf(const Copy& copy) {
-    if (copy.is_turned()) return Copying::kAny;
     switch (copy.to.dtype) {
       case DType::kFloat16:
-        return Copying::kFloat16;
+        return copy.is_turned() ? Copying::kTurnedFloat16 : Copying::kFloat16;
       case DType::kBFloat16:
-        return Copying::kBFloat16;
+        return copy.is_turned() ? Copying::kTurnedBFloat16 : Copying::kBFloat16;
       default:
         return Copying::kAny;
     }
@@ -202,6 +216,12 @@ __global__ void __launch_bounds__(kBlockThreads)
         break;
       case Copying::kBFloat16:
         UpdateRange(parameter, begin, end, PlainCopy<bfloat16>{static_cast<bfloat16*>(copy)});
+        break;
+      case Copying::kTurnedFloat16:
+        UpdateRange(parameter, begin, end, TurnedCopy<float16>{parameter.copies[0]});
+        break;
+      case Copying::kTurnedBFloat16:
+        UpdateRange(parameter, begin, end, TurnedCopy<bfloat16>{parameter.copies[0]});
         break;
       case Copying::kAny:
         UpdateRange(parameter, begin, end, parameters[at].any_copies());

@@ -1,0 +1,28 @@
+#include "caffe/graph/filter_operand.hpp"
+
+#include "caffe/ops/conv_grad_norm.hpp"
+#include "caffe/ops/conv_into.hpp"
+#include "caffe/ops/conv_statistics.hpp"
+
+namespace caffe {
+namespace {
+
+// -1: the op is none of these.
+template <typename... Ops>
+int FilterOf(const Op& op) {
+  int filter = -1;
+  ((filter = op.As<Ops>() != nullptr ? static_cast<int>(Ops::kW) : filter), ...);
+  return filter;
+}
+
+}  // namespace
+
+int FilterOfChannelsLastImages(const Node& node) {
+  const int filter =
+      FilterOf<ops::Conv, ops::ConvInto, ops::ConvStatistics, ops::ConvGradData, ops::ConvGradNorm>(
+          node.op);
+  if (filter < 0 || node.inputs[0] == nullptr) return -1;
+  return node.inputs[0]->desc.layout == Layout::kChannelsLast ? filter : -1;
+}
+
+}  // namespace caffe
