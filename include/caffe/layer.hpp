@@ -12,6 +12,8 @@
 
 namespace caffe {
 
+class Device;
+
 // Operand counts and other facts that hold for every use of a layer type. -1: no rule.
 struct LayerTraits {
   int num_bottoms = -1, min_bottoms = -1, max_bottoms = -1;
@@ -49,6 +51,8 @@ struct DataPlace {
   int rank = 0, ranks = 1;
   // The net computes on a device with memory of its own.
   bool has_device_memory = false;
+  // Where the net computes; null: nobody says.
+  std::shared_ptr<Device> device = nullptr;
 };
 
 // Derived classes read their options in the constructor and throw InvalidArgument for wrong ones;

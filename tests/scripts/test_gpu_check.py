@@ -308,3 +308,22 @@ def test_steps_are_timed_in_blocks():
     assert len(times) == 2
     assert calls == ["step"] * torch_step.WARM_UPS + ["wait"] + (["step"] * 10 + ["wait"]) * 2
     assert torch_step.percentile([3, 1, 2], 0.5) == 2
+
+
+TORCH = ROOT / "build" / "peer-venv" / "bin" / "python"
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_pytorchs_step_starts_without_a_gpu(precision):
+    """The whole program, optimizer included, on two images."""
+    if not TORCH.exists() or subprocess.run([TORCH, "-c", "import torch"], capture_output=True, check=False).returncode:
+        pytest.skip(f"no PyTorch in {TORCH}; run benchmarks/peer_environment.sh")
+    program = [TORCH, ROOT / "benchmarks" / "gpu" / "torch_step.py", "alexnet", f"--precision={precision}", "--batch=2",
+               "--iterations=10"]
+    # It says that there is no GPU, which caffe-gpu-check notes as skipped.
+    refused = subprocess.run(program, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}, capture_output=True, text=True,
+                             check=False)
+    assert refused.returncode == 3 and "PyTorch sees no GPU" in refused.stderr
+    document = json.loads(subprocess.run([*program, "--cpu"], capture_output=True, text=True, check=True).stdout)
+    assert document["net"] == "alexnet" and document["batch"] == 2 and document["precision"] == precision
+    assert document["p50_ms"] > 0 and document["images_per_s"] > 0

@@ -38,6 +38,11 @@ void PrintStages(const LayerParameter& layer, const data::PipelineSpeed& speed) 
   PrintRate("the same, channels-last", speed.pipeline_channels_last);
   if (speed.pack > 0) PrintRate("left to a GPU as bytes (1 thread)", speed.pack);
   if (speed.jpeg_decode > 0) PrintRate("libjpeg-turbo alone (1 thread)", speed.jpeg_decode);
+  if (speed.device_jpeg_decode > 0) {
+    PrintRate(speed.device_jpeg_decoder + " alone (1 thread)", speed.device_jpeg_decode);
+  } else if (!speed.device_jpeg_decoder.empty()) {
+    std::cout << "  JPEG on the GPU: " << speed.device_jpeg_decoder << "\n";
+  }
 }
 
 // What a machine could feed, by either way of transforming.
@@ -77,6 +82,10 @@ void PutStages(const data::PipelineSpeed& speed, JsonObject* one) {
   PutJson(one, "pipeline_channels_last", speed.pipeline_channels_last);
   PutJson(one, "pack", speed.pack);
   PutJson(one, "jpeg_decode", speed.jpeg_decode);
+  if (!speed.device_jpeg_decoder.empty()) {
+    PutJson(one, "device_jpeg_decode", speed.device_jpeg_decode);
+    PutJson(one, "device_jpeg_decoder", speed.device_jpeg_decoder);
+  }
   PutJson(one, "threads", speed.threads);
   PutJson(one, "batch_size", speed.batch_size);
   PutJson(one, "bytes_per_record", speed.bytes_per_record);
@@ -101,7 +110,9 @@ class DataBench : public Command {
     app.add_option("--link", link_, "Bandwidth from host to GPU in that prediction: 25GB/s")
         ->type_name("NUMBER")
         ->default_str("no limit; with -gpu: measured");
-    AddGpu(app, &gpu_, "Measure the bandwidth to this GPU for the prediction");
+    AddGpu(app, &gpu_,
+           "Measure how fast this GPU decodes JPEG files, and the bandwidth to it for the "
+           "prediction");
     AddJsonFlag(app, &json_);
   }
 
@@ -138,19 +149,25 @@ class DataBench : public Command {
            LayerRegistry::CreateLayer(layer)->traits().is_data;
   }
 
+  // None where none is asked for.
+  std::vector<int> OneGpu() const {
+    std::vector<int> gpus = ParseGpus(gpu_);
+    Require(gpus.size() < 2, "-gpu is '", gpu_, "'; give one GPU");
+    return gpus;
+  }
+
   // Of the prediction; no cores if none is asked for.
   data::Machine ReadMachine() const {
     if (cores_ == 0) {
-      Require(link_.empty() && gpu_.empty(),
-              "-link and -gpu are of a prediction, but -cores is "
-              "missing; give the machine's number of cores");
+      Require(link_.empty(),
+              "-link is of a prediction, but -cores is missing; give the machine's number of "
+              "cores");
       return {.cores = 0};
     }
     Require(cores_ > 0, "-cores is ", cores_, "; it must be positive");
     Require(link_.empty() || gpu_.empty(), "-link and -gpu exclude each other; give one");
     data::Machine machine{.cores = cores_};
-    const std::vector<int> gpus = ParseGpus(gpu_);
-    Require(gpus.size() < 2, "-gpu is '", gpu_, "'; give one GPU");
+    const std::vector<int> gpus = OneGpu();
     if (!link_.empty()) machine.link_bytes_per_second = ParseBandwidth("-link", link_);
     if (!gpus.empty()) {
       machine.link_bytes_per_second = data::MeasureLink(DeviceKind::kCuda, gpus[0], seconds_);
@@ -161,9 +178,10 @@ class DataBench : public Command {
   void Measure(const LayerParameter& layer, const NetState& state, const data::Machine& machine,
                JsonObject* one) const {
     if (layer.type() != "Data") return MeasureLayer(layer, state, one);
-    const data::BatchSourceOptions options{.transform = layer.transform_param(),
-                                           .train = net_flags_.phase == TRAIN,
-                                           .layer = layer.name()};
+    data::BatchSourceOptions options{.transform = layer.transform_param(),
+                                     .train = net_flags_.phase == TRAIN,
+                                     .layer = layer.name()};
+    for (const int gpu : OneGpu()) options.device = MakeDevice(DeviceKind::kCuda, gpu);
     const data::PipelineSpeed speed = WithContext(StrCat("layer '", layer.name(), "' (Data)"), [&] {
       return data::MeasurePipeline(layer.data_param(), options, seconds_);
     });

@@ -17,6 +17,7 @@ class AugmentingLoader final : public RecordLoader {
   AugmentingLoader(std::unique_ptr<RecordLoader> loader, const Steps& steps, RandomStream random)
       : loader_(std::move(loader)), steps_(steps), random_(random) {}
 
+  void LoadAhead(std::span<const std::string_view> values) override { loader_->LoadAhead(values); }
   Sample Load(std::string_view value, uint64_t draw) override;
   ImageExtents ReadExtents(std::string_view value, uint64_t draw) override {
     return Load(value, draw).image.extents;

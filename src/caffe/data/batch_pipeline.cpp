@@ -19,7 +19,8 @@ constexpr int kLargestChunk = 64;
 BatchPipeline::BatchPipeline(const Parts& parts, int parsers)
     : parts_(parts),
       batch_size_(parts.filler.batch_size()),
-      chunk_size_(std::clamp(batch_size_ / (4 * parsers), 1, kLargestChunk)),
+      chunk_size_(std::clamp(batch_size_ / (parts.source.may_load_ahead() ? 4 : 4 * parsers), 1,
+                             kLargestChunk)),
       buffers_(NumBuffers(parts.source.reading())),
       free_(buffers_.size()),
       ready_(buffers_.size()),
@@ -135,10 +136,22 @@ void BatchPipeline::RunParser(RecordLoader* loader) {
   }
 }
 
+void BatchPipeline::LoadAhead(const Chunk& chunk, RecordLoader* loader) {
+  std::vector<std::string_view> values;
+  for (int slot = chunk.begin; slot < chunk.end; ++slot)
+    values.push_back(chunk.buffer->items[slot].record.value);
+  try {
+    loader->LoadAhead(values);
+  } catch (...) {
+    chunk.buffer->completion.Fail(chunk.begin, std::current_exception());
+  }
+}
+
 void BatchPipeline::FillChunk(const Chunk& chunk, RecordLoader* loader,
                               std::vector<float>* floats) {
   const Activity parsing("parser", "parses records of", parts_.sequence.source());
   BatchBuffer* buffer = chunk.buffer;
+  if (parts_.source.may_load_ahead()) LoadAhead(chunk, loader);
   for (int slot = chunk.begin; slot < chunk.end && !stopping_; ++slot) {
     try {
       parts_.broken.Replace(&buffer->items[slot],

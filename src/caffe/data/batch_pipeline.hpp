@@ -53,6 +53,7 @@ class BatchPipeline {
   bool DealOut(BatchBuffer* buffer);
   ImageExtents OutputOf(RecordSequence::Item* first, RecordLoader* loader);
   void RunParser(RecordLoader* loader);
+  void LoadAhead(const Chunk& chunk, RecordLoader* loader);
   void FillChunk(const Chunk& chunk, RecordLoader* loader, std::vector<float>* floats);
   BatchForm form();
 

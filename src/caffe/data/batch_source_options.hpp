@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "caffe/device/device.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe::data {
@@ -22,6 +24,8 @@ struct BatchSourceOptions {
   // Batches are of bytes where that is possible (BatchSource::device_transform()): crop, mirror,
   // mean and scale are left to the device.
   bool leave_transform = false;
+  // May decode JPEG files (data/parsers/jpeg_ahead.hpp); null: the processor does.
+  std::shared_ptr<Device> device = nullptr;
   // No batch will be asked for: threads are not started.
   bool is_only_planned = false;
 };

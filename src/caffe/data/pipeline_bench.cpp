@@ -119,6 +119,35 @@ class Stages {
     return rate;
   }
 
+  // The device's decoder alone, as training gives it files.
+  void DecodeJpegOn(const std::shared_ptr<Device>& device, PipelineSpeed* speed) {
+    constexpr int kFiles = 64;
+    if (!is_jpeg_) return;
+    try {
+      const auto choice = std::make_shared<JpegChoice>(device, /*is_timed=*/false, "data-bench");
+      speed->device_jpeg_decoder = choice->MakeDecoder()->name();
+      DatumLoader loader(source_.color_mode(), choice);
+      int64_t decoded = 0, calls = 0;
+      const double rate = Rate(seconds_, kFiles, [&] {
+        std::vector<RecordSequence::Item> items;
+        std::vector<std::string_view> values;
+        for (int i = 0; i < kFiles; ++i) items.push_back(sequence_.Next());
+        for (const RecordSequence::Item& item : items) values.push_back(item.record.value);
+        loader.LoadAhead(values);
+        decoded += loader.num_ready();
+        ++calls;
+      });
+      if (decoded == calls * kFiles) {
+        speed->device_jpeg_decode = rate;
+      } else {
+        speed->device_jpeg_decoder +=
+            StrCat(" takes ", decoded, " of ", calls * kFiles, " files, the processor the others");
+      }
+    } catch (const Error& error) {
+      speed->device_jpeg_decoder = error.what();
+    }
+  }
+
   // libjpeg-turbo alone; 0 unless the first record is a JPEG file.
   double DecodeJpeg() {
     if (!is_jpeg_) return 0;
@@ -170,8 +199,10 @@ double MeasureBatches(const DataParameter& data, const BatchSourceOptions& optio
 
 }  // namespace
 
-PipelineSpeed MeasurePipeline(const DataParameter& data, const BatchSourceOptions& options,
+PipelineSpeed MeasurePipeline(const DataParameter& data, const BatchSourceOptions& given,
                               double seconds) {
+  BatchSourceOptions options = given;
+  options.device = nullptr;
   PipelineSpeed speed;
   speed.pipeline = MeasureBatches(data, options, Layout::kPlain, seconds, &speed);
   speed.pipeline_channels_last =
@@ -186,6 +217,7 @@ PipelineSpeed MeasurePipeline(const DataParameter& data, const BatchSourceOption
   speed.pack = stages.Pack(speed.batch_size, &speed.packed_bytes_per_image);
   speed.is_encoded = stages.is_encoded();
   speed.jpeg_decode = stages.DecodeJpeg();
+  if (given.device != nullptr) stages.DecodeJpegOn(given.device, &speed);
   return speed;
 }
 

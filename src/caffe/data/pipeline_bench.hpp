@@ -21,7 +21,10 @@ struct PipelineSpeed {
   double pipeline_channels_last = 0;
   double pack = 0;  // parsed, augmented and left to a GPU as bytes; 0 where records are floats
   double jpeg_decode = 0;  // libjpeg-turbo alone, on the same records; 0 unless they are JPEG
-  int threads = 0;         // of the pipeline, besides the reader
+  // The device's decoder, given 64 records at a time; 0 unless it was asked for and decodes them.
+  double device_jpeg_decode = 0;
+  std::string device_jpeg_decoder;  // its name, or why there is none; empty: not asked for
+  int threads = 0;                  // of the pipeline, besides the reader
   int batch_size = 0;
   double bytes_per_record = 0;
   uint64_t records = 0;  // in the database
@@ -31,7 +34,8 @@ struct PipelineSpeed {
   double packed_bytes_per_image = 0;
 };
 
-// Measures each stage of reading a Datum database for about `seconds`. Throws as BatchSource does.
+// Measures each stage of reading a Datum database for about `seconds`, and the decoder of
+// options.device if that is given, which serves no other stage. Throws as BatchSource does.
 CAFFE_EXPORT PipelineSpeed MeasurePipeline(const DataParameter& data,
                                            const BatchSourceOptions& options, double seconds);
 

@@ -2,12 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "caffe/data/parsers/datum_view.hpp"
 #include "caffe/data/parsers/image_codec.hpp"
+#include "caffe/data/parsers/jpeg_ahead.hpp"
 #include "caffe/data/transformers/object_box.hpp"
+#include "caffe/error.hpp"
 
 namespace caffe::data {
 
@@ -23,6 +28,9 @@ class RecordLoader {
   };
 
   virtual ~RecordLoader() = default;
+  // Records that are going to be loaded one after the other, if a device may decode them together.
+  // Says nothing of those that it cannot: Load() will.
+  virtual void LoadAhead(std::span<const std::string_view> /*values*/) {}
   // Parses and decodes; the result is valid until the next call. `draw` keys random choices.
   virtual Sample Load(std::string_view value, uint64_t draw) = 0;
   // Extents of the image that Load() would give, reading as little as possible.
@@ -34,13 +42,30 @@ class RecordLoader {
 // Records that are Datum messages.
 class DatumLoader final : public RecordLoader {
  public:
-  explicit DatumLoader(ColorMode mode) : decoder_(mode) {}
+  // `jpeg`: whether a device decodes; null: none does.
+  explicit DatumLoader(ColorMode mode, std::shared_ptr<JpegChoice> jpeg = nullptr)
+      : decoder_(mode), ahead_(mode, std::move(jpeg)) {}
 
   Sample Load(std::string_view value, uint64_t) override {
     const DatumView datum = ParseDatum(value, &floats_);
-    return {.image = datum.encoded ? decoder_.Decode(datum.data) : PixelsOf(datum),
+    return {.image = datum.encoded ? Decode(datum.data) : PixelsOf(datum),
             .label = static_cast<float>(datum.label)};
   }
+
+  void LoadAhead(std::span<const std::string_view> values) override {
+    if (!ahead_.is_on()) return;
+    files_.clear();
+    for (const std::string_view value : values) {
+      try {
+        const DatumView datum = ParseDatum(value, &floats_);
+        if (datum.encoded) files_.push_back(datum.data);
+      } catch (const Error&) {  // Load() will say so
+      }
+    }
+    ahead_.Decode(files_);
+  }
+  // Images that the last LoadAhead() has decoded and nobody has loaded.
+  int64_t num_ready() const { return ahead_.num_ready(); }
 
   ImageExtents ReadExtents(std::string_view value, uint64_t) override {
     const DatumView datum = ParseDatum(value, &floats_);
@@ -50,7 +75,14 @@ class DatumLoader final : public RecordLoader {
   bool IsEncoded(std::string_view value) override { return ParseDatum(value, &floats_).encoded; }
 
  private:
+  ImageView Decode(std::string_view file) {
+    const std::optional<ImageView> ready = ahead_.Take(file);
+    return ready ? *ready : decoder_.Decode(file);
+  }
+
   ImageDecoder decoder_;
+  JpegAhead ahead_;
+  std::vector<std::string_view> files_;
   std::vector<float> floats_;
 };
 

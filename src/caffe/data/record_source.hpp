@@ -42,6 +42,8 @@ class RecordSource {
   virtual bool has_label_images() const { return false; }
   // Whether records that a former run used can be passed over: the frames of a camera cannot.
   virtual bool can_resume() const { return true; }
+  // Whether loaders gain by RecordLoader::LoadAhead() of many records.
+  virtual bool may_load_ahead() const { return false; }
   // Why a device cannot do the transformer's work on the records' bytes; empty where it can.
   virtual std::string WhyHostTransforms() const;
   // What to do about images of several sizes, for messages.

@@ -39,6 +39,7 @@ class BatchDataLayer : public Layer, public DataSupply {
     options.with_label = param().top_size() > 1;
     options.leave_transform =
         place.has_device_memory && param().transform_param().use_gpu_transform();
+    if (place.has_device_memory) options.device = place.device;
     options.is_only_planned = is_only_planned_;
     stream_.reset();  // a source is open once
     stream_ = std::make_shared<Stream>(MakeRecords(options), options);

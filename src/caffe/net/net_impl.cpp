@@ -81,7 +81,11 @@ std::string NoSuchName(const char* what, const std::string& name,
 }
 
 Net::Impl::Impl(const NetParameter& definition, const NetOptions& options)
-    : source{ToCompile(definition, options), Checked(options), DeviceFor(options), {}, nullptr,
+    : source{ToCompile(definition, options),
+             Checked(options),
+             DeviceFor(options),
+             {},
+             nullptr,
              nullptr},
       seed(options.seed ? *options.seed : Caffe::NextSeed()),
       memory(source.device),
@@ -113,7 +117,8 @@ void Net::Impl::PrepareLayers() {
       DataPlace place{.seed = seed,
                       .rank = options.rank,
                       .ranks = options.ranks,
-                      .has_device_memory = !source.device->is_host_accessible()};
+                      .has_device_memory = !source.device->is_host_accessible(),
+                      .device = source.device};
       if (delivered != options.delivered_records.end()) place.records = delivered->second;
       auto* const supply = dynamic_cast<DataSupply*>(layer.get());
       if (supply != nullptr && !options.allocate) supply->OnlyPlan();

@@ -168,6 +168,21 @@ ImageExtents ImageDecoder::ReadExtents(std::string_view file) {
   return impl_->DecodeOther(file).extents;
 }
 
+std::optional<ImageExtents> ImageDecoder::ExtentsOfPlainJpeg(std::string_view file) {
+  // A file that was cut off lacks its end, which not every decoder misses.
+  if (!IsJpeg(file) || !file.ends_with("\xff\xd9") || HasSeveralScans(file)) return std::nullopt;
+  try {
+    const JpegHeader header = impl_->ReadJpegHeader(file);
+    const bool is_plain = header.is_gray() || header.color_space == TJCS_YCbCr;
+    const ImageExtents extents{impl_->ChannelsOf(header), header.height, header.width};
+    if (!is_plain || extents.channels != header.components()) return std::nullopt;
+    CheckDecodedBytes(static_cast<uint64_t>(extents.count()), file.size(), "an image");
+    return extents;
+  } catch (const IoError&) {
+    return std::nullopt;
+  }
+}
+
 bool IsJpeg(std::string_view file) {
   return file.substr(0, 3) == "\xff\xd8\xff";
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,9 @@ class CAFFE_EXPORT ImageDecoder {
   ImageView Decode(std::string_view file);
   // What Decode() would give; needs only the header of a JPEG file.
   ImageExtents ReadExtents(std::string_view file);
+  // The same for a JPEG file that every decoder of JPEG takes: one scan, whole, of grey or YCbCr
+  // pixels of which Decode() drops and repeats none. Nothing for other files, and for broken ones.
+  std::optional<ImageExtents> ExtentsOfPlainJpeg(std::string_view file);
 
  private:
   struct Impl;

@@ -8,16 +8,20 @@ class DatumSource final : public RecordSource {
   DatumSource(const DataParameter& data, const BatchSourceOptions& options)
       : RecordSource(
             {.reading = ReadingOfDatabase(data, options.train), .transform = options.transform},
-            options) {}
+            options),
+        jpeg_(MakeJpegChoice(options.device, options.layer)) {}
 
   std::unique_ptr<RecordReader> Open() const override {
     return OpenRecordReader(reading().backend(), reading().source());
   }
+  bool may_load_ahead() const override { return jpeg_ != nullptr; }
 
  private:
   std::unique_ptr<RecordLoader> MakeRecordLoader() const override {
-    return std::make_unique<DatumLoader>(color_mode());
+    return std::make_unique<DatumLoader>(color_mode(), jpeg_);
   }
+
+  const std::shared_ptr<JpegChoice> jpeg_;
 };
 
 }  // namespace
