@@ -22,7 +22,8 @@ int FilterOfChannelsLastImages(const Node& node) {
       FilterOf<ops::Conv, ops::ConvInto, ops::ConvStatistics, ops::ConvGradData, ops::ConvGradNorm>(
           node.op);
   if (filter < 0 || node.inputs[0] == nullptr) return -1;
-  return node.inputs[0]->desc.layout == Layout::kChannelsLast ? filter : -1;
+  const TensorDesc& images = node.inputs[0]->desc;
+  return images.layout == Layout::kChannelsLast && !Is8Bit(images.dtype) ? filter : -1;
 }
 
 }  // namespace caffe
