@@ -14,6 +14,7 @@ namespace {
 // The writers are package caffe.onnx (python/caffe/onnx), so this hands over the options.
 class Export : public Command {
  public:
+  // Options are named by pointers: CLI11 ends the program where it looks for a name without memory.
   explicit Export(CLI::App& app) {
     AddModel(app, &model_)->description("The net prototxt, for phase TEST");
     AddWeights(app, &weights_);
@@ -21,12 +22,14 @@ class Export : public Command {
                  "Write an ONNX model; a profile may ask for Caffe's files instead");
     app.add_option("--output", output_, "The file to write")->type_name("FILE");
     app.add_flag("--profiles", lists_profiles_, "List the chips that --profile knows");
-    app.add_option("--profile", profile_,
-                   "The chip that the model is for; what it does not take is rewritten, or refused")
-        ->type_name("NAME|FILE.json");
+    CLI::Option* const profile =
+        app.add_option(
+               "--profile", profile_,
+               "The chip that the model is for; what it does not take is rewritten, or refused")
+            ->type_name("NAME|FILE.json");
     app.add_flag("--allow-unsupported", allow_unsupported_,
                  "Write what the profile's chip does not take all the same, with a warning")
-        ->needs("--profile");
+        ->needs(profile);
     app.add_option("--batch", batch_, "Items, in the place of those of the net's inputs")
         ->type_name("N");
     app.add_option("--opset", opset_,
@@ -41,16 +44,17 @@ class Export : public Command {
                    "Compare the outputs with onnxruntime's; auto: where it is installed")
         ->type_name("auto|yes|no")
         ->check(CLI::IsMember({"auto", "yes", "no"}));
-    app.add_option("--int8", int8_,
-                   "Compute in 8 bits, by a file of caffe calibrate: QuantizeLinear and "
-                   "DequantizeLinear around layers that can")
-        ->type_name("FILE.json");
+    CLI::Option* const int8 =
+        app.add_option("--int8", int8_,
+                       "Compute in 8 bits, by a file of caffe calibrate: QuantizeLinear and "
+                       "DequantizeLinear around layers that can")
+            ->type_name("FILE.json");
     app.add_option("--keep-float", keep_float_, "Layers that --int8 leaves as they are")
         ->type_name("LAYER,...")
-        ->needs("--int8");
+        ->needs(int8);
     app.add_flag("--find-sensitive", finds_sensitive_,
                  "Tell how much each layer alone changes the outputs in 8 bits; give real --inputs")
-        ->needs("--int8");
+        ->needs(int8);
     app.add_option("--inputs", inputs_, "Arrays to compare with, by input; else random numbers")
         ->type_name("FILE.npz");
     app.add_option("--tolerance", tolerance_,
