@@ -44,12 +44,14 @@ class PlanAheadTest : public ::testing::Test {
  protected:
   // Asks for the CPU's first kernel of convolutions ahead, by `factory`.
   static void Register(const KernelFactory& factory) {
-    const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::Conv));
-    AheadFactories::Get().Register(DeviceKind::kCpu, typeid(ops::Conv), candidates.front().name,
-                                   factory);
+    AheadFactories::Get().Register(DeviceKind::kCpu, typeid(ops::Conv), First().name, factory);
   }
-  void TearDown() override {
-    AheadFactories::Get().Register(DeviceKind::kCpu, typeid(ops::Conv), "", nullptr);
+  static const KernelFactory* Find() {
+    return AheadFactories::Get().Find(DeviceKind::kCpu, typeid(ops::Conv), First());
+  }
+  void TearDown() override { Register(nullptr); }
+  static const KernelCandidate& First() {
+    return KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::Conv)).front();
   }
   static std::unique_ptr<Net> MakeNet() {
     NetParameter param;
@@ -71,6 +73,13 @@ TEST_F(PlanAheadTest, EachStepIsAskedForByAnotherThread) {
   });
   MakeNet();
   EXPECT_THAT(outputs, ::testing::UnorderedElementsAre(Shape({1, 2, 7, 7}), Shape({1, 4, 5, 5})));
+}
+
+TEST_F(PlanAheadTest, WhatIsTakenBackIsNotAsked) {
+  Register([](const KernelRequest&) -> KernelOrRefusal { return Refusal{"asked ahead"}; });
+  EXPECT_NE(Find(), nullptr);
+  Register(nullptr);
+  EXPECT_EQ(Find(), nullptr);
 }
 
 TEST_F(PlanAheadTest, ItsErrorsDoNotCount) {

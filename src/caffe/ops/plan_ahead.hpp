@@ -19,9 +19,14 @@ class AheadFactories {
     static AheadFactories factories;
     return factories;
   }
-  // `kernel`: the candidate's name in KernelRegistry.
+  // `kernel`: the candidate's name in KernelRegistry. Null: it is not asked ahead any more.
   void Register(DeviceKind device, std::type_index op, std::string kernel, KernelFactory factory) {
-    factories_[{device, op}][std::move(kernel)] = std::move(factory);
+    auto& of_op = factories_[{device, op}];
+    if (factory == nullptr) {
+      of_op.erase(kernel);
+    } else {
+      of_op[std::move(kernel)] = std::move(factory);
+    }
   }
   // Null where the candidate is not asked ahead.
   const KernelFactory* Find(DeviceKind device, std::type_index op,
