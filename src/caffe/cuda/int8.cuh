@@ -9,14 +9,7 @@
 
 namespace caffe::cuda {
 
-// Calls fn(TypeTag<T>{}) with uint8_t, int8_t or float.
-template <typename Fn>
-void VisitNumber(DType dtype, Fn&& fn) {
-  if (dtype == DType::kUInt8) return fn(TypeTag<uint8_t>{});
-  if (dtype == DType::kInt8) return fn(TypeTag<int8_t>{});
-  CAFFE_ASSERT(dtype == DType::kFloat, "no 8-bit kernel for ", Name(dtype));
-  fn(TypeTag<float>{});
-}
+using ops::VisitNumber;
 
 // Numbers of 8 bits or floats that are read as values. All threads have the same type.
 struct ScaledNumbers {

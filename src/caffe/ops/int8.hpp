@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "caffe/error.hpp"
 #include "caffe/host_device.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -33,6 +34,15 @@ inline bool FusesNumbers(const Epilogue& epilogue) {
     if (!is_served) return false;
   }
   return true;
+}
+
+// Calls fn(TypeTag<T>{}) with uint8_t, int8_t or float.
+template <typename Fn>
+void VisitNumber(DType dtype, Fn&& fn) {
+  if (dtype == DType::kUInt8) return fn(TypeTag<uint8_t>{});
+  if (dtype == DType::kInt8) return fn(TypeTag<int8_t>{});
+  CAFFE_ASSERT(dtype == DType::kFloat, "no 8-bit kernel for ", Name(dtype));
+  fn(TypeTag<float>{});
 }
 
 // A value in units of T's scale: the nearest number, of two the even one, clipped. Any float;

@@ -15,15 +15,7 @@ using ops::Int8Traits;
 using ops::kLeastScale;
 using ops::ScaleOf;
 using ops::ToNumber;
-
-// Calls fn(TypeTag<T>{}) with uint8_t, int8_t or float.
-template <typename Fn>
-void VisitNumber(DType dtype, Fn&& fn) {
-  if (dtype == DType::kUInt8) return fn(TypeTag<uint8_t>{});
-  if (dtype == DType::kInt8) return fn(TypeTag<int8_t>{});
-  CAFFE_ASSERT(dtype == DType::kFloat, "no 8-bit kernel for ", Name(dtype));
-  fn(TypeTag<float>{});
-}
+using ops::VisitNumber;
 
 // Element i = value, in y's type and scale.
 inline void StoreNumber(const TensorView& y, int64_t i, float value) {
