@@ -16,32 +16,11 @@ struct Center {
         height(box.height()) {}
 };
 
-double IntersectionArea(const Box& a, const Box& b) {
-  const double width = std::min(a.xmax, b.xmax) - std::max(a.xmin, b.xmin);
-  const double height = std::min(a.ymax, b.ymax) - std::max(a.ymin, b.ymin);
-  return width <= 0 || height <= 0 ? 0 : width * height;
-}
-
-// Overlap() for loops over many boxes.
-double OverlapOf(const Box& a, const Box& b) {
-  const double common = IntersectionArea(a, b);
-  return common <= 0 ? 0 : common / (a.area() + b.area() - common);
-}
-
 }  // namespace
 
 Box Box::Clipped() const {
   const auto limit = [](double x) { return std::clamp(x, 0.0, 1.0); };
   return {limit(xmin), limit(ymin), limit(xmax), limit(ymax)};
-}
-
-double Overlap(const Box& a, const Box& b) {
-  return OverlapOf(a, b);
-}
-
-double Coverage(const Box& of, const Box& by) {
-  const double common = IntersectionArea(of, by);
-  return common <= 0 ? 0 : common / of.area();
 }
 
 BoxCodes Encode(const Box& box, const Box& prior, const BoxCodes& variances, BoxCode code,
@@ -92,7 +71,7 @@ std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candidates,
   std::vector<ScoredBox> kept;
   for (const ScoredBox& candidate : candidates) {
     const bool stays = std::all_of(kept.begin(), kept.end(), [&](const ScoredBox& better) {
-      return OverlapOf(boxes[candidate.index], boxes[better.index]) <= threshold;
+      return Overlap(boxes[candidate.index], boxes[better.index]) <= threshold;
     });
     if (!stays) continue;
     kept.push_back(candidate);

@@ -2,6 +2,7 @@
 // "SSD: Single shot multibox detector").
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -23,10 +24,24 @@ struct CAFFE_EXPORT Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
+// Of the intersection.
+inline double CommonArea(const Box& a, const Box& b) {
+  const double width = std::min(a.xmax, b.xmax) - std::max(a.xmin, b.xmin);
+  const double height = std::min(a.ymax, b.ymax) - std::max(a.ymin, b.ymin);
+  return width <= 0 || height <= 0 ? 0 : width * height;
+}
+
 // Intersection over union, in [0, 1].
-CAFFE_EXPORT double Overlap(const Box& a, const Box& b);
+inline double Overlap(const Box& a, const Box& b) {
+  const double common = CommonArea(a, b);
+  return common <= 0 ? 0 : common / (a.area() + b.area() - common);
+}
+
 // The part of `of` that `by` covers, in [0, 1].
-CAFFE_EXPORT double Coverage(const Box& of, const Box& by);
+inline double Coverage(const Box& of, const Box& by) {
+  const double common = CommonArea(of, by);
+  return common <= 0 ? 0 : common / of.area();
+}
 
 // How a box is written relative to a prior box; PriorBoxParameter.CodeType's numbers.
 enum class BoxCode { kCorner = 1, kCenterSize = 2, kCornerSize = 3 };
