@@ -197,7 +197,7 @@ class Winograd {
 
   size_t workspace_bytes() const { return part_.bytes() * products_.size(); }
 
-  PackedOperand Weights(const std::shared_ptr<Winograd>& self) const;
+  PackedOperand Weights() const;
   void Run(const KernelContext& ctx);
 
  private:
@@ -216,7 +216,7 @@ class Winograd {
   size_t patches_offset_ = 0, products_offset_ = 0, scratchpad_offset_ = 0;
 };
 
-PackedOperand Winograd::Weights(const std::shared_ptr<Winograd>& self) const {
+PackedOperand Winograd::Weights() const {
   const memory::desc plain({tiling_.outputs, tiling_.channels, 1, 1}, memory::data_type::f32,
                            memory::format_tag::nchw);
   const auto reorder =
@@ -225,7 +225,8 @@ PackedOperand Winograd::Weights(const std::shared_ptr<Winograd>& self) const {
   WorkspaceLayout layout;
   layout.Add(static_cast<size_t>(kPositions * count) * sizeof(float));
   const size_t scratchpad = layout.Add(reorder->scratchpad_bytes());
-  const auto pack = [self, reorder, count, scratchpad](const KernelContext& ctx) {
+  const auto pack = [reorder, count, scratchpad,
+                     bytes = weights_bytes()](const KernelContext& ctx) {
     const float* filters = ctx.input(0).as<const float>();
     char* const workspace = static_cast<char*>(ctx.workspace);
     auto* const spread = reinterpret_cast<float*>(workspace);
@@ -237,8 +238,7 @@ PackedOperand Winograd::Weights(const std::shared_ptr<Winograd>& self) const {
       }
     });
     for (int64_t p = 0; p < kPositions; ++p) {
-      reorder->Run(spread + p * count,
-                   ctx.output(0).as<char>() + static_cast<size_t>(p) * self->weights_bytes(),
+      reorder->Run(spread + p * count, ctx.output(0).as<char>() + static_cast<size_t>(p) * bytes,
                    workspace + scratchpad);
     }
   };
@@ -379,7 +379,7 @@ KernelOrRefusal MakeWinograd(const ops::Conv& op, const KernelRequest& request) 
   if (const auto refusal = RefuseUnlessServed(op, request)) return *refusal;
   try {
     const auto winograd = std::make_shared<Winograd>(op, request);
-    const PackedOperand packed = winograd->Weights(winograd);
+    const PackedOperand packed = winograd->Weights();
     Kernel kernel;
     if (request.inputs[ops::Conv::kW].may_be_packed) {
       kernel = {"", [winograd](const KernelContext& ctx) { winograd->Run(ctx); },
