@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <vector>
 
 #include "caffe/common.hpp"
@@ -12,6 +11,7 @@
 #include "caffe/graph/graph.hpp"
 #include "caffe/net.hpp"
 #include "caffe/plan_report.hpp"
+#include "tests/support/blob_ranges.hpp"
 #include "tests/support/net_of.hpp"
 #include "tests/support/quantised_nets.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -50,17 +50,7 @@ class CudaInt8NetTest : public ::testing::Test {
   void Calibrate(const std::string& layers) const {
     const auto net = Make(layers, FP32, /*keep_all=*/true);
     net->Forward();
-    std::ofstream file(folder_.path("q.json"));
-    file << R"({"format": "cortado calibration 1", "net": "q", "ranges": {)";
-    const char* comma = "";
-    for (const std::string& name : net->blob_names()) {
-      const Blob& blob = *net->blob_by_name(name);
-      const auto [low, high] = std::minmax_element(blob.cpu_data(), blob.cpu_data() + blob.count());
-      file << comma << '"' << name << "\": [" << std::min(*low, 0.0F) << ", "
-           << std::max(*high, 0.0F) << "]";
-      comma = ", ";
-    }
-    file << "}}";
+    testing::WriteRanges("q", testing::RangesOf(*net), folder_.path("q.json"));
   }
 
   // "Conv, relu int8", "Softmax float": each forward step and the type of what it makes.

@@ -2,9 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "caffe/net.hpp"
+#include "tests/support/blob_ranges.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -28,9 +27,7 @@ NetParameter Definition(Phase phase, const std::string& more = "") {
 class Int8NetTest : public ::testing::Test {
  protected:
   std::string Calibration(const std::string& net) const {
-    std::ofstream(folder_.path("net.json"))
-        << R"({"format": "cortado calibration 1", "net": ")" << net
-        << R"(", "ranges": {"x": [-1, 1], "y": [-1, 1]}})";
+    testing::WriteRanges(net, {{"x", {-1, 1}}, {"y", {-1, 1}}}, folder_.path("net.json"));
     return folder_.path("net.json");
   }
   static std::string ErrorOf(const NetParameter& param, const NetOptions& options) {

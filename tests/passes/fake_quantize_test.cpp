@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <memory>
 
 #include "caffe/graph/graph.hpp"
 #include "caffe/net.hpp"
 #include "caffe/ops/conv.hpp"
+#include "tests/support/blob_ranges.hpp"
 #include "tests/support/blob_values.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
@@ -76,20 +76,12 @@ class FakeQuantizeTest : public ::testing::Test {
                  const std::string& without = "") const {
     const auto net = Make(layers, FP32, /*keep_all=*/true);
     net->Forward();
-    std::ofstream file(folder_.path("q.json"));
-    file << R"({"format": "cortado calibration 1", "net": "q", "ranges": {)";
-    const char* comma = "";
-    for (const std::string& blob : net->blob_names()) {
-      if (blob == without) continue;
-      const auto& values = *net->blob_by_name(blob);
-      const auto [low, high] =
-          std::minmax_element(values.cpu_data(), values.cpu_data() + values.count());
-      const float factor = blob == narrow ? 1e-6F : 1;
-      file << comma << '"' << blob << "\": [" << factor * std::min(*low, 0.0F) << ", "
-           << factor * std::max(*high, 0.0F) << "]";
-      comma = ", ";
+    testing::Ranges ranges = testing::RangesOf(*net);
+    ranges.erase(without);
+    for (auto& [blob, range] : ranges) {
+      if (blob == narrow) range = {1e-6F * range.first, 1e-6F * range.second};
     }
-    file << "}}";
+    testing::WriteRanges("q", ranges, folder_.path("q.json"));
   }
 
   // Whatever its layout and order are.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "caffe/net.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/pool.hpp"
+#include "tests/support/blob_ranges.hpp"
 #include "tests/support/blob_values.hpp"
 #include "tests/support/net_of.hpp"
 #include "tests/support/quantised_nets.hpp"
@@ -164,9 +164,17 @@ TEST_F(HoistStridesTest, In8BitsTheNumbersAreThoseWithoutIt) {
   if (!testing::HasInt8()) GTEST_SKIP() << "this processor has no instructions for 8-bit products";
   const testing::TemporaryFolder folder;
   const std::string layers = Input(9, 12) + Block("");
-  std::ofstream(folder.path("q.json")) << R"({"format": "cortado calibration 1", "net": "q",
-      "ranges": {"x": [-1, 1], "in": [0, 4], "a": [0, 4], "b": [0, 6], "c": [-6, 6], "s": [0, 8],
-                 "p": [-8, 8], "q": [-8, 8], "y": [-9, 9]}})";
+  testing::WriteRanges("q",
+                       {{"x", {-1, 1}},
+                        {"in", {0, 4}},
+                        {"a", {0, 4}},
+                        {"b", {0, 6}},
+                        {"c", {-6, 6}},
+                        {"s", {0, 8}},
+                        {"p", {-8, 8}},
+                        {"q", {-8, 8}},
+                        {"y", {-9, 9}}},
+                       folder.path("q.json"));
   NetOptions options = Options(INT8);
   options.calibration = folder.path("q.json");
   const auto on = Make(layers, options);

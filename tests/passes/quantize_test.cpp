@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <memory>
 
 #include "caffe/graph/graph.hpp"
 #include "caffe/net.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/plan_report.hpp"
+#include "tests/support/blob_ranges.hpp"
 #include "tests/support/blob_values.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
@@ -66,19 +66,9 @@ class QuantizeTest : public ::testing::Test {
   void Calibrate(const std::string& layers, const std::string& without = "") const {
     const auto net = Make(layers, FP32, /*keep_all=*/true);
     net->Forward();
-    std::ofstream file(folder_.path("q.json"));
-    file << R"({"format": "cortado calibration 1", "net": "q", "ranges": {)";
-    const char* comma = "";
-    for (const std::string& blob : net->blob_names()) {
-      if (blob == without) continue;
-      const auto& values = *net->blob_by_name(blob);
-      const auto [low, high] =
-          std::minmax_element(values.cpu_data(), values.cpu_data() + values.count());
-      file << comma << '"' << blob << "\": [" << std::min(*low, 0.0F) << ", "
-           << std::max(*high, 0.0F) << "]";
-      comma = ", ";
-    }
-    file << "}}";
+    testing::Ranges ranges = testing::RangesOf(*net);
+    ranges.erase(without);
+    testing::WriteRanges("q", ranges, folder_.path("q.json"));
   }
 
   // Each step with the types of the activations that it reads and makes.

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
 
 #include "caffe/device/device.hpp"
@@ -10,6 +9,7 @@
 #include "caffe/io/net_files.hpp"
 #include "caffe/net.hpp"
 #include "caffe/plan_report.hpp"
+#include "tests/support/blob_ranges.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
@@ -46,15 +46,9 @@ class DescribedInt8Test : public ::testing::TestWithParam<Planned> {
   std::string Calibration() const {
     const NetParameter param = Deployed();
     const Net net(param, {.with_backward = false, .allocate = false});
-    std::ofstream file(folder_.path("ranges.json"));
-    file << R"({"format": "cortado calibration 1", "net": ")" << param.name()
-         << R"(", "ranges": {)";
-    const char* comma = "";
-    for (const std::string& blob : net.blob_names()) {
-      file << comma << '"' << blob << R"(": [0, 6])";
-      comma = ", ";
-    }
-    file << "}}";
+    testing::Ranges ranges;
+    for (const std::string& blob : net.blob_names()) ranges[blob] = {0, 6};
+    testing::WriteRanges(param.name(), ranges, folder_.path("ranges.json"));
     return folder_.path("ranges.json");
   }
 

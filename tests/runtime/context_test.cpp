@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <numeric>
 #include <thread>
 
 #include "caffe/net.hpp"
+#include "tests/support/blob_ranges.hpp"
 #include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -112,16 +112,7 @@ class ContextTest : public ::testing::Test {
     Net exact(param, {.seed = 1});
     SetStatistics(exact);
     Run(exact, 0);
-    std::ofstream file(folder_.path("n.json"));
-    file << R"({"format": "cortado calibration 1", "net": "n", "ranges": {)";
-    for (size_t i = 0; i < exact.blobs().size(); ++i) {
-      const Blob& blob = *exact.blobs()[i];
-      const auto [low, high] = std::minmax_element(blob.cpu_data(), blob.cpu_data() + blob.count());
-      file << (i == 0 ? "" : ", ") << '"' << exact.blob_names()[i] << "\": ["
-           << std::min(*low, 0.0F) << ", " << std::max(*high, 0.0F) << "]";
-    }
-    file << "}}";
-    file.close();
+    testing::WriteRanges("n", testing::RangesOf(exact), folder_.path("n.json"));
     auto net = std::make_unique<Net>(param, NetOptions{.keep_all = keep_all,
                                                        .with_backward = false,
                                                        .seed = 1,
