@@ -294,7 +294,7 @@ TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
                            "fuse-statistics, fuse-running-statistics, "
                            "simplify-conversions, recompute-activations, "
                            "keep-weight-copies, channels-last-filters, "
-                           "write-into-concats, concat-in-place"))));
+                           "pair-convolutions, write-into-concats, concat-in-place"))));
   }
   EXPECT_NO_THROW(Reusing(ConvRelu(), {"capture-graph", "keep-weight-copies"}));
 }

@@ -14,6 +14,7 @@
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/conv_grad_norm.hpp"
 #include "caffe/ops/conv_into.hpp"
+#include "caffe/ops/conv_pair.hpp"
 #include "caffe/ops/conv_statistics.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/eltwise.hpp"
@@ -263,6 +264,59 @@ struct ConvShape {
   ops::ConvGeometry geometry;
 };
 
+struct ConvPairShape {
+  std::string name;
+  std::vector<int64_t> x;
+  int64_t hidden;
+  ops::ConvGeometry first, second;
+};
+
+// A depthwise convolution behind one of 1x1, and pairs of others.
+void AddConvPairCases(std::vector<OpCase>* cases) {
+  const ops::ConvGeometry pointwise = {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1};
+  const auto depthwise = [](int64_t channels, int64_t stride, int64_t pad) {
+    return ops::ConvGeometry{{3, 3}, {stride, stride}, {pad, pad}, {1, 1}, channels};
+  };
+  const std::vector<ConvPairShape> shapes = {
+      {"", {2, 8, 14, 14}, 96, pointwise, depthwise(96, 1, 1)},
+      {"Strided", {2, 24, 13, 31}, 48, pointwise, depthwise(48, 2, 1)},
+      {"StridedEven", {1, 3, 8, 6}, 16, pointwise, depthwise(16, 2, 1)},
+      {"Unpadded", {1, 5, 5, 24}, 32, pointwise, depthwise(32, 1, 0)},
+      {"WidelyPadded", {2, 5, 3, 4}, 32, pointwise, depthwise(32, 1, 2)},
+      {"OnePixel", {3, 40, 1, 1}, 80, pointwise, depthwise(80, 1, 1)},
+      {"BeyondInput", {2, 5, 2, 2}, 16, pointwise, depthwise(16, 2, 0)},
+      {"OddChannels", {2, 5, 6, 6}, 23, pointwise, depthwise(23, 1, 1)},
+      {"NotPointwise", {1, 6, 8, 7}, 4, {{3, 2}, {2, 1}, {1, 0}, {1, 1}, 2}, pointwise},
+  };
+  for (const ConvPairShape& shape : shapes) {
+    const ops::ConvPair pair = {{shape.first}, {shape.second}};
+    const int64_t outputs = shape.hidden;
+    std::vector<int64_t> y = {shape.x[0], outputs};
+    std::vector<int64_t> w = {shape.hidden, shape.x[1] / shape.first.group};
+    std::vector<int64_t> second_w = {outputs, shape.hidden / shape.second.group};
+    for (int i = 0; i < 2; ++i) {
+      y.push_back(shape.second.OutputSize(i, shape.first.OutputSize(i, shape.x[2 + i])));
+      w.push_back(shape.first.kernel[i]);
+      second_w.push_back(shape.second.kernel[i]);
+    }
+    const CaseOperand bias = T({shape.hidden}).Wide();
+    const auto add = [&](const std::string& name, const ops::ConvPair& op, CaseOperand first_bias,
+                         CaseOperand second_bias) {
+      cases->push_back(
+          {"ConvPair" + name + shape.name,
+           op,
+           {T(shape.x), T(w), std::move(first_bias), T(second_w), std::move(second_bias)},
+           {T(y)}});
+    };
+    ops::ConvPair relus = pair;
+    relus.first.epilogue = {Relu()};
+    relus.second.epilogue = {Relu(0.25F)};
+    add("", pair, bias, bias);
+    add("Relus", relus, bias, bias);
+    add("NoBias", relus, Absent(), Absent());
+  }
+}
+
 void AddConvCases(std::vector<OpCase>* cases) {
   const std::vector<ConvShape> shapes = {
       {"3x3", {2, 16, 9, 7}, 24, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}},
@@ -280,6 +334,8 @@ void AddConvCases(std::vector<OpCase>* cases) {
       {"DilatedOdd", {1, 31, 13, 2}, 31, {{4, 4}, {1, 1}, {3, 3}, {2, 2}, 1}},
       {"OnlyPadding", {1, 7, 2, 1}, 31, {{4, 4}, {2, 2}, {3, 3}, {2, 2}, 1}},
       {"3Channels", {2, 3, 15, 15}, 16, {{7, 7}, {2, 2}, {3, 3}, {1, 1}, 1}},
+      {"3ChannelsBlocks", {3, 3, 9, 19}, 80, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}},
+      {"3ChannelsWide", {1, 3, 4, 3}, 32, {{2, 5}, {3, 2}, {2, 4}, {1, 1}, 1}},
       {"1Channel", {2, 1, 12, 12}, 20, {{5, 5}, {1, 1}, {0, 0}, {1, 1}, 1}},
       {"BeyondInput", {2, 4, 2, 3}, 5, {{3, 5}, {2, 3}, {0, 0}, {1, 1}, 1}},
       {"NarrowerThanStride", {2, 8, 6, 1}, 7, {{3, 2}, {3, 3}, {1, 1}, {1, 1}, 1}},
@@ -717,6 +773,7 @@ const std::vector<OpCase>& OpCases() {
   static const std::vector<OpCase> cases = [] {
     std::vector<OpCase> list;
     AddConvCases(&list);
+    AddConvPairCases(&list);
     AddGemmCases(&list);
     AddPoolCases(&list);
     AddNormCases(&list);

@@ -22,11 +22,20 @@ const char* InstructionSet() {
   return "SSE2";
 }
 
+bool HasWideVectors() {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("x86-64-v4") != 0;
+}
+
 bool MultipliesBFloat16() {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx512bf16") != 0;
 }
 #else
+bool HasWideVectors() {
+  return false;
+}
+
 const char* InstructionSet() {
   return "the compiler's baseline";
 }

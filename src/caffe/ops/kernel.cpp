@@ -3,9 +3,35 @@
 #include <algorithm>
 #include <cctype>
 
+#include "caffe/core/cache_lines.hpp"
 #include "caffe/core/plugin_registration.hpp"
 
 namespace caffe {
+
+Kernel PackingItself(Kernel kernel) {
+  const PackedOperand packed = std::move(kernel.packed_weights).value();
+  const size_t weights_at = WholeLines(kernel.workspace_bytes);
+  const size_t scratch_at = weights_at + WholeLines(packed.bytes);
+  const auto run = [=, run = std::move(kernel.run)](const KernelContext& ctx) {
+    char* const workspace = static_cast<char*>(ctx.workspace);
+    std::vector<TensorView> inputs(ctx.inputs.begin(), ctx.inputs.end());
+    TensorView converted;
+    converted.data = workspace + weights_at;
+    KernelContext packing = ctx;
+    packing.inputs = std::span(&inputs[packed.operand], 1);
+    packing.outputs = std::span(&converted, 1);
+    packing.workspace = workspace + scratch_at;
+    packed.convert(packing);
+    inputs[packed.operand].data = converted.data;
+    KernelContext inner = ctx;
+    inner.inputs = inputs;
+    run(inner);
+  };
+  kernel.run = run;
+  kernel.workspace_bytes = scratch_at + packed.workspace_bytes;
+  kernel.packed_weights.reset();
+  return kernel;
+}
 
 std::vector<Signature> EverySignature() {
   return {{DType::kDouble, DType::kDouble},

@@ -129,6 +129,10 @@ struct Kernel {
   int replaced_input = -1;
 };
 
+// The kernel where the plan does not convert weights: it does so itself in each run, behind its own
+// workspace.
+CAFFE_EXPORT Kernel PackingItself(Kernel kernel);
+
 // One sentence why a candidate cannot serve a request.
 struct Refusal {
   std::string reason;

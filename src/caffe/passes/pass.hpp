@@ -58,6 +58,7 @@ std::unique_ptr<Pass> MakeKeepWeightCopies();
 std::unique_ptr<Pass> MakeChannelsLastFilters();
 std::unique_ptr<Pass> MakeWriteIntoConcats();
 std::unique_ptr<Pass> MakeConcatInPlace();
+std::unique_ptr<Pass> MakePairConvolutions();
 std::unique_ptr<Pass> MakeSelectKernels();
 std::unique_ptr<Pass> MakePlanMemory();
 

@@ -67,7 +67,8 @@ PassList StandardPasses() {
       MakeRecomputeActivations(), MakeEliminateDeadNodes(), MakeKeepWeightCopies(),
       MakeChannelsLastFilters(),
       // By which kernels, and where.
-      MakeWriteIntoConcats(), MakeConcatInPlace(), MakeSelectKernels(), MakePlanMemory());
+      MakePairConvolutions(), MakeWriteIntoConcats(), MakeConcatInPlace(), MakeSelectKernels(),
+      MakePlanMemory());
 }
 
 void RunPasses(const PassList& passes, Graph& graph) {

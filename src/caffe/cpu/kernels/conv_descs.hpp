@@ -77,6 +77,10 @@ inline std::optional<Refusal> RefuseLarge(const ops::ConvGeometry& geometry, con
   return std::nullopt;
 }
 
+inline bool AreAll(const std::vector<int64_t>& values, int64_t wanted) {
+  return std::ranges::all_of(values, [&](int64_t value) { return value == wanted; });
+}
+
 // Whether some window lies beside the image, or has all its taps there.
 inline bool HasEmptyWindow(const ops::ConvGeometry& g, const Shape& x, const Shape& y) {
   for (int i = 0; i < g.spatial_axes(); ++i) {

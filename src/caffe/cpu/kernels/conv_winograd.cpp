@@ -325,10 +325,6 @@ void Winograd::WriteTiles(const KernelContext& ctx, const Finish& finish, int64_
   }
 }
 
-bool AreAll(const std::vector<int64_t>& values, int64_t wanted) {
-  return std::ranges::all_of(values, [&](int64_t value) { return value == wanted; });
-}
-
 std::optional<Refusal> RefuseUnlessServed(const ops::Conv& op, const KernelRequest& request) {
   const OperandDesc &x = request.inputs[ops::Conv::kX], &y = request.outputs[0];
   const ops::ConvGeometry& g = op.geometry;
@@ -352,42 +348,14 @@ std::optional<Refusal> RefuseUnlessServed(const ops::Conv& op, const KernelReque
   return RefuseLarge(g, x.shape);
 }
 
-// Runs `winograd` on weights that it transforms itself, in the workspace behind its own.
-Kernel WithOwnWeights(const std::shared_ptr<Winograd>& winograd, const PackedOperand& packed) {
-  WorkspaceLayout layout;
-  layout.Add(winograd->workspace_bytes());
-  const size_t weights = layout.Add(packed.bytes), scratchpad = layout.Add(packed.workspace_bytes);
-  const auto run = [=, convert = packed.convert](const KernelContext& ctx) {
-    char* const workspace = static_cast<char*>(ctx.workspace);
-    std::vector<TensorView> inputs(ctx.inputs.begin(), ctx.inputs.end());
-    TensorView transformed;
-    transformed.data = workspace + weights;
-    KernelContext packing = ctx;
-    packing.inputs = std::span(&inputs[ops::Conv::kW], 1);
-    packing.outputs = std::span(&transformed, 1);
-    packing.workspace = workspace + scratchpad;
-    convert(packing);
-    inputs[ops::Conv::kW].data = transformed.data;
-    KernelContext inner = ctx;
-    inner.inputs = inputs;
-    winograd->Run(inner);
-  };
-  return {"", run, layout.bytes()};
-}
-
 KernelOrRefusal MakeWinograd(const ops::Conv& op, const KernelRequest& request) {
   if (const auto refusal = RefuseUnlessServed(op, request)) return *refusal;
   try {
     const auto winograd = std::make_shared<Winograd>(op, request);
-    const PackedOperand packed = winograd->Weights();
-    Kernel kernel;
-    if (request.inputs[ops::Conv::kW].may_be_packed) {
-      kernel = {"", [winograd](const KernelContext& ctx) { winograd->Run(ctx); },
-                winograd->workspace_bytes()};
-      kernel.packed_weights = packed;
-    } else {
-      kernel = WithOwnWeights(winograd, packed);
-    }
+    Kernel kernel{"", [winograd](const KernelContext& ctx) { winograd->Run(ctx); },
+                  winograd->workspace_bytes()};
+    kernel.packed_weights = winograd->Weights();
+    if (!request.inputs[ops::Conv::kW].may_be_packed) kernel = PackingItself(std::move(kernel));
     const int added = ops::AddedOperand(op.epilogue);
     if (added >= 0 && request.inputs[added].is_last_read) kernel.replaced_input = added;
     return kernel;

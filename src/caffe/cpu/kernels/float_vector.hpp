@@ -31,6 +31,15 @@ inline CAFFE_FORCE_INLINE void Load(const bfloat16* from, FloatVector& to) {
 inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, float* to) {
   std::memcpy(to, &from, sizeof(from));
 }
+// To the nearest, of two to the even one; NaN stays NaN.
+inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, bfloat16* to) {
+  FloatBits bits;
+  std::memcpy(&bits, &from, sizeof(bits));
+  const FloatBits rounded = bits + 0x7FFF + (bits >> 16 & 1);
+  const FloatBits kept = from == from ? rounded : bits | 0x400000;
+  const HalfBits halves = __builtin_convertvector(kept >> 16, HalfBits);
+  std::memcpy(static_cast<void*>(to), &halves, sizeof(halves));
+}
 
 // All lanes, or the first of them.
 using AllLanes = std::integral_constant<int64_t, kFloatLanes>;

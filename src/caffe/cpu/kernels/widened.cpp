@@ -6,7 +6,7 @@
 #include "caffe/cpu/half_rows.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
-#include "caffe/ops/conv.hpp"
+#include "caffe/ops/conv_pair.hpp"
 #include "caffe/ops/gemm.hpp"
 #include "caffe/ops/kernel.hpp"
 
@@ -204,6 +204,9 @@ KernelTraits GradWeightsTraits() {
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-widened", KernelRank::kBest,
                               MakeWidened<ops::Conv>, WidenedTraits(OneDnnFuses));
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvPair, "conv-pair-widened",
+                              KernelRank::kBest, MakeWidened<ops::ConvPair>,
+                              WidenedTraits(nullptr));
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-widened",
                               KernelRank::kBest, MakeWidened<ops::ConvGradData>,
                               WidenedTraits(nullptr));

@@ -1,0 +1,27 @@
+// Two convolutions, one behind the other, whose image between them is never whole in memory.
+#pragma once
+
+#include <string>
+
+#include "caffe/ops/conv.hpp"
+
+namespace caffe::ops {
+
+// (x, w, bias, w', bias') -> (y):  what `second` makes with w' and bias' of what `first` makes of x
+// with w and bias. Either bias may be absent; no epilogue reads an operand.
+struct CAFFE_EXPORT ConvPair {
+  static constexpr std::string_view kName = "ConvPair";
+  static constexpr NumericRule kNumericRule = NumericRule::kMath;
+  enum Input { kX, kW, kBias, kSecondW, kSecondBias };
+  Conv first, second;
+
+  std::string Attributes() const { return StrCat(first.Attributes(), "; ", second.Attributes()); }
+  LayoutRule layout_rule() const {
+    return {.inputs = {kX}, .outputs = {0}, .prefers_channels_last = true};
+  }
+  double Flops(std::span<const TensorDesc> inputs, std::span<const TensorDesc> outputs) const;
+  // The image that `first` makes; w may be packed, so w' tells its channels.
+  TensorDesc Between(const TensorDesc& x, const TensorDesc& second_w) const;
+};
+
+}  // namespace caffe::ops

@@ -1,0 +1,178 @@
+// A convolution of 1x1 and a depthwise one behind it are one step.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/cpu/processor.hpp"
+#include "caffe/graph/graph.hpp"
+#include "caffe/net.hpp"
+#include "tests/support/blob_values.hpp"
+#include "tests/support/net_of.hpp"
+
+namespace caffe {
+namespace {
+
+class PairConvolutionsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!cpu::HasWideVectors()) GTEST_SKIP() << "this processor has no AVX-512";
+  }
+
+  static std::string Layer(const std::string& top, const std::string& bottom, int outputs,
+                           const std::string& window) {
+    return StrCat("layer { name: '", top, "' type: 'Convolution' bottom: '", bottom, "' top: '",
+                  top, "' convolution_param { num_output: ", outputs, " ", window,
+                  " weight_filler { type: 'msra' } bias_filler { type: 'uniform' } } } ");
+  }
+
+  static std::string Relu(const std::string& blob) {
+    return StrCat("layer { name: '", blob, "_relu' type: 'ReLU' bottom: '", blob, "' top: '", blob,
+                  "' } ");
+  }
+
+  static std::string Input(int height, int width) {
+    return StrCat(
+        "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 8 "
+        "dim: ",
+        height, " dim: ", width, " } } } ");
+  }
+
+  static constexpr const char* kOne = "kernel_size: 1";
+  static constexpr const char* kDepthwise = "kernel_size: 3 pad: 1 group: 48";
+
+  // A block of MobileNet-v2.
+  static std::string Block(const std::string& window = kDepthwise) {
+    return Layer("a", "x", 48, kOne) + Relu("a") + Layer("b", "a", 48, window) + Relu("b") +
+           Layer("y", "b", 8, kOne);
+  }
+
+  static std::unique_ptr<Net> Make(const std::string& layers, Precision precision = FP32,
+                                   std::vector<std::string> disabled = {}) {
+    NetParameter param = testing::ParseNet("name: 'p' " + layers);
+    param.mutable_state()->set_phase(TEST);
+    NetOptions options{.keep_all = false, .with_backward = false, .seed = 5};
+    options.disabled_passes = std::move(disabled);
+    options.precision = precision;
+    auto net = std::make_unique<Net>(param, options);
+    Blob& x = *net->input_blobs()[0];
+    for (int64_t i = 0; i < x.count(); ++i)
+      x.mutable_cpu_data()[i] = static_cast<float>(i * 37 % 101) / 50 - 1;
+    return net;
+  }
+
+  static int Pairs(const Net& net) {
+    const auto nodes = net.graph().ScheduledNodes();
+    return static_cast<int>(std::ranges::count_if(
+        nodes, [](const Node* node) { return node->op.name() == "ConvPair"; }));
+  }
+
+  static float MostDifferent(const std::vector<float>& a, const std::vector<float>& b) {
+    EXPECT_EQ(a.size(), b.size());
+    float most = 0, largest = 0;
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+      most = std::max(most, std::abs(a[i] - b[i]));
+      largest = std::max(largest, std::abs(a[i]));
+    }
+    return most / largest;
+  }
+};
+
+TEST_F(PairConvolutionsTest, ABlockIsPairedInEachTypeOfLittleNumbers) {
+  for (const Precision precision : {FP32, BF16, FP16}) {
+    const auto net = Make(Input(9, 12) + Block(), precision);
+    EXPECT_EQ(Pairs(*net), 1) << Precision_Name(precision);
+    for (const Node* node : net->graph().ScheduledNodes()) {
+      if (node->op.name() == "ConvPair") {
+        EXPECT_EQ(node->op.Attributes(), "kernel 1x1, relu; kernel 3x3, pad 1x1, group 48, relu");
+        EXPECT_THAT(node->kernel.name, ::testing::StartsWith("conv-pair-"));
+        EXPECT_EQ(node->layers.size(), 4U);
+      }
+    }
+  }
+}
+
+TEST_F(PairConvolutionsTest, NumbersAreThoseWithoutIt) {
+  for (const Precision precision : {FP32, FP64, BF16, FP16}) {
+    for (const auto& [height, width] : {std::pair{9, 12}, {15, 31}, {1, 1}, {2, 3}}) {
+      for (const char* stride : {"", " stride: 2"}) {
+        const std::string layers = Input(height, width) + Block(StrCat(kDepthwise, stride));
+        const auto off = Make(layers, precision, {"pair-convolutions"});
+        const auto on = Make(layers, precision);
+        EXPECT_EQ(Pairs(*off), 0);
+        const float limit = precision == FP32 || precision == FP64 ? 1e-6F : 0.03F;
+        EXPECT_LT(MostDifferent(testing::Output(*off), testing::Output(*on)), limit)
+            << Precision_Name(precision) << ", " << height << "x" << width << stride;
+      }
+    }
+  }
+}
+
+TEST_F(PairConvolutionsTest, WhatOthersReadIsMade) {
+  const std::string twice = Block() + Layer("z", "a", 8, kOne);
+  const std::string output = Layer("x1", "x", 8, kOne) + Layer("a", "x1", 48, kOne) +
+                             Layer("y", "a", 48, kDepthwise) +
+                             "layer { name: 'quiet' type: 'Silence' bottom: 'a' } ";
+  EXPECT_EQ(Pairs(*Make(Input(9, 12) + twice)), 0);
+  EXPECT_EQ(Pairs(*Make(Input(9, 12) + output)), 0);
+}
+
+TEST_F(PairConvolutionsTest, WhatNoKernelPairsStaysApart) {
+  for (const char* window :
+       {"kernel_size: 3 pad: 1", "kernel_size: 3 pad: 1 group: 24",
+        "kernel_size: 5 pad: 2 group: 48", "kernel_size: 3 stride: 3 group: 48",
+        "kernel_size: 3 pad: 2 dilation: 2 group: 48"}) {
+    EXPECT_EQ(Pairs(*Make(Input(9, 12) + Block(window))), 0) << window;
+  }
+}
+
+TEST_F(PairConvolutionsTest, WhereAllBlobsAreKeptNothingIsPaired) {
+  NetParameter param = testing::ParseNet("name: 'p' " + Input(9, 12) + Block());
+  param.mutable_state()->set_phase(TEST);
+  EXPECT_EQ(Pairs(Net(param, NetOptions{.keep_all = true, .with_backward = false})), 0);
+}
+
+TEST_F(PairConvolutionsTest, NewWeightsAreTakenUp) {
+  const auto on = Make(Input(9, 12) + Block());
+  const auto off = Make(Input(9, 12) + Block(), FP32, {"pair-convolutions"});
+  const std::vector<float> before = testing::Output(*on);
+  for (Net* net : {on.get(), off.get()}) {
+    for (const Net::LearnableParam& param : net->learnable_params()) {
+      if (param.name[0] == 'y') continue;
+      for (int64_t i = 0; i < param.blob->count(); ++i) param.blob->mutable_cpu_data()[i] *= 2;
+    }
+  }
+  EXPECT_LT(MostDifferent(testing::Output(*off), testing::Output(*on)), 1e-6F);
+  EXPECT_GT(MostDifferent(before, testing::Output(*on)), 0.1F);
+}
+
+TEST_F(PairConvolutionsTest, AnotherShapeIsPlannedAnew) {
+  const auto net = Make(Input(9, 12) + Block());
+  testing::Output(*net);
+  net->input_blobs()[0]->Reshape({3, 8, 17, 5});
+  net->Reshape();
+  const auto off = Make(Input(9, 12) + Block(), FP32, {"pair-convolutions"});
+  off->input_blobs()[0]->Reshape({3, 8, 17, 5});
+  off->Reshape();
+  for (Net* one : {net.get(), off.get()}) {
+    Blob& x = *one->input_blobs()[0];
+    for (int64_t i = 0; i < x.count(); ++i)
+      x.mutable_cpu_data()[i] = static_cast<float>(i * 31 % 97) / 50 - 1;
+  }
+  EXPECT_EQ(Pairs(*net), 1);
+  EXPECT_LT(MostDifferent(testing::Output(*off), testing::Output(*net)), 1e-6F);
+}
+
+TEST_F(PairConvolutionsTest, ANumberThatIsNoneStaysSo) {
+  const auto net = Make(Input(9, 12) + Block());
+  net->input_blobs()[0]->mutable_cpu_data()[0] = NAN;
+  EXPECT_TRUE(std::isnan(testing::Output(*net)[0]));
+}
+
+}  // namespace
+}  // namespace caffe
