@@ -12,8 +12,11 @@
 #include "caffe/cpu/processor.hpp"
 #include "caffe/graph/graph.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/blob_ranges.hpp"
 #include "tests/support/blob_values.hpp"
 #include "tests/support/net_of.hpp"
+#include "tests/support/quantised_nets.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
@@ -53,12 +56,14 @@ class PairConvolutionsTest : public ::testing::Test {
   }
 
   static std::unique_ptr<Net> Make(const std::string& layers, Precision precision = FP32,
-                                   std::vector<std::string> disabled = {}) {
+                                   std::vector<std::string> disabled = {},
+                                   const std::string& calibration = "") {
     NetParameter param = testing::ParseNet("name: 'p' " + layers);
     param.mutable_state()->set_phase(TEST);
     NetOptions options{.keep_all = false, .with_backward = false, .seed = 5};
     options.disabled_passes = std::move(disabled);
     options.precision = precision;
+    options.calibration = calibration;
     auto net = std::make_unique<Net>(param, options);
     Blob& x = *net->input_blobs()[0];
     for (int64_t i = 0; i < x.count(); ++i)
@@ -108,6 +113,36 @@ TEST_F(PairConvolutionsTest, NumbersAreThoseWithoutIt) {
         const float limit = precision == FP32 || precision == FP64 ? 1e-6F : 0.03F;
         EXPECT_LT(MostDifferent(testing::Output(*off), testing::Output(*on)), limit)
             << Precision_Name(precision) << ", " << height << "x" << width << stride;
+      }
+    }
+  }
+}
+
+TEST_F(PairConvolutionsTest, In8BitsNumbersAreThoseWithoutIt) {
+  if (!testing::HasInt8()) GTEST_SKIP() << "this processor has no instructions for 8-bit products";
+  const testing::TemporaryFolder folder;
+  // Signed and unsigned numbers before, between and behind.
+  for (const float least : {-1.0F, 0.0F}) {
+    for (const std::string& relu : {std::string(), Relu("b")}) {
+      for (const char* stride : {"", " stride: 2"}) {
+        const std::string layers =
+            Input(15, 17) + Layer("a", "x", 48, kOne) + (least < 0 ? "" : Relu("a")) +
+            Layer("b", "a", 48, StrCat(kDepthwise, stride)) + relu + Layer("y", "b", 8, kOne);
+        testing::WriteRanges("p",
+                             {{"x", {least, 1}},
+                              {"a", {4 * least, 4}},
+                              {"b", {relu.empty() ? -4.0F : 0.0F, 4}},
+                              {"y", {-6, 6}}},
+                             folder.path("p.json"));
+        const auto make = [&](std::vector<std::string> disabled) {
+          return Make(layers, INT8, std::move(disabled), folder.path("p.json"));
+        };
+        const auto on = make({}), off = make({"pair-convolutions"});
+        EXPECT_EQ(Pairs(*on), 1) << least << stride;
+        EXPECT_EQ(Pairs(*off), 0);
+        // A number may be rounded the other way, which is 1 in 255 of its range.
+        EXPECT_LT(MostDifferent(testing::Output(*off), testing::Output(*on)), 0.02F)
+            << least << relu << stride;
       }
     }
   }

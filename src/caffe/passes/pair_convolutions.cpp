@@ -62,10 +62,12 @@ class PairConvolutions final : public Pass {
     Node* const first = fusion.WriterOf(between);
     if (first == nullptr || PlainConv(*first) == nullptr ||
         fusion.OnlyReaderOf(between) != &second || between->kind != ValueKind::kActivation ||
-        !Fusion::HaveOneType(*first, between, second) || first->signature != second.signature) {
+        first->signature != second.signature) {
       return;
     }
-    const ConvPair pair{*PlainConv(*first), *conv};
+    const DType type = between->desc.dtype;
+    if (type != first->inputs[Conv::kX]->desc.dtype && !Is8Bit(type)) return;
+    const ConvPair pair{*PlainConv(*first), *conv, type, between->desc.scale};
     std::vector<Operand> inputs = Inputs(*first, second);
     if (!IsServed(graph, pair, inputs, second)) return;
     second.op = pair;

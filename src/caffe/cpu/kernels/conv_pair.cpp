@@ -1,5 +1,6 @@
 #include "caffe/ops/conv_pair.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -12,13 +13,20 @@ namespace {
 using ops::Conv;
 using ops::ConvPair;
 
+constexpr Signature kNumbers = {DType::kInt8, DType::kFloat};
+
 // The reference kernel of a convolution, or why there is none.
 KernelOrRefusal MakeReference(const Conv& conv, std::span<const OperandDesc> inputs,
                               const OperandDesc& output, const KernelRequest& request) {
   const Op op(conv);
+  const DType dtype = inputs[Conv::kX].dtype;
+  const Signature signature = Is8Bit(dtype) ? kNumbers : Signature{dtype, dtype};
   const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, op.type());
-  return candidates.back().factory(
-      {op, inputs, std::span(&output, 1), request.device, request.settings});
+  const auto reference =
+      std::find_if(candidates.rbegin(), candidates.rend(),
+                   [&](const KernelCandidate& candidate) { return candidate.Serves(signature); });
+  CAFFE_ASSERT(reference != candidates.rend());
+  return reference->factory({op, inputs, std::span(&output, 1), request.device, request.settings});
 }
 
 // One after the other, with the image between them in the workspace. No plan chooses it. In 16 bits
@@ -55,9 +63,9 @@ KernelOrRefusal MakeConvPair(const ConvPair& op, const KernelRequest& request) {
   return Kernel{"", run, place + std::max(kernels[0].workspace_bytes, kernels[1].workspace_bytes)};
 }
 
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ConvPair, "conv-pair-reference",
-                              KernelRank::kReference, MakeConvPair,
-                              {.signatures = WideSignatures()});
+CAFFE_REGISTER_KERNEL_FACTORY(
+    DeviceKind::kCpu, ConvPair, "conv-pair-reference", KernelRank::kReference, MakeConvPair,
+    {.signatures = {{DType::kDouble, DType::kDouble}, {DType::kFloat, DType::kFloat}, kNumbers}});
 
 }  // namespace
 }  // namespace caffe::cpu

@@ -5,12 +5,14 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <vector>
 
 #include "caffe/cpu/kernels/conv_descs.hpp"
+#include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/cpu/kernels/pixel_sums.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
@@ -18,6 +20,7 @@
 #include "caffe/ops/conv_pair.hpp"
 #include "caffe/ops/kernel.hpp"
 
+#ifdef CAFFE_HAS_PIXEL_SUMS
 namespace caffe::cpu {
 namespace {
 
@@ -61,6 +64,17 @@ struct PairSizes {
   int64_t row_floats() const { return padded_width() * kBlock; }
   // Of one block's weights, in units.
   int64_t panel_units() const { return units * kBlock; }
+  size_t panel_bytes() const { return static_cast<size_t>(blocks * panel_units() * kUnitBytes); }
+  // Behind the panels of 8-bit numbers.
+  float* Scales(const TensorView& packed) const {
+    return reinterpret_cast<float*>(packed.as<char>() + panel_bytes());
+  }
+  int32_t* Begins(const TensorView& packed) const {
+    return reinterpret_cast<int32_t*>(Scales(packed) + blocks * kBlock);
+  }
+  size_t ring_bytes() const {
+    return static_cast<size_t>(threads * kWindow * row_floats()) * sizeof(float);
+  }
 };
 
 // Three rows, of which those outside the image are null.
@@ -69,17 +83,17 @@ struct WindowRows {
 };
 
 // A row of results: of each channel 9 weights, `filters` having a tap's kBlock after the other.
-template <int kStride, int kVectors, typename T>
-CAFFE_CPU_CLONES void ConvolveRow(const WindowRows& rows, const float* filters, const SumEnd& end,
-                                  int64_t columns, int64_t hidden, T* y) {
+template <int kStride, int kVectors, typename Y, typename End>
+CAFFE_WIDE_VECTORS void ConvolveRow(const WindowRows& rows, const float* filters, const End& end,
+                                    int64_t columns, int64_t hidden, Y* y) {
   constexpr int kColumns = (kWindows - 1) * kStride + kWindow;
   Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
     constexpr int kChannel = v * kFloatLanes;
-    FloatVector bias = {};
-    if (end.bias != nullptr) Load(end.bias + kChannel, bias);
+    FloatVector begin;
+    end.Begin(kChannel, begin);
     for (int64_t at = 0; at < columns; at += kWindows) {
       FloatVector sums[kWindows];
-      Unroll<kWindows>([&](auto i) CAFFE_FORCE_INLINE { sums[i] = bias; });
+      Unroll<kWindows>([&](auto i) CAFFE_FORCE_INLINE { sums[i] = begin; });
       for (int kh = 0; kh < kWindow; ++kh) {
         if (rows.row[kh] == nullptr) continue;
         const float* from = rows.row[kh] + at * kStride * kBlock + kChannel;
@@ -99,8 +113,9 @@ CAFFE_CPU_CLONES void ConvolveRow(const WindowRows& rows, const float* filters, 
       }
       Unroll<kWindows>([&](auto i) CAFFE_FORCE_INLINE {
         if (at + i >= columns) return;
-        end.Apply(sums[i]);
-        Store(sums[i], y + (at + i) * hidden + kChannel);
+        FloatVector values;
+        end.Finish(kChannel, sums[i], values);
+        Store(values, y + (at + i) * hidden + kChannel);
       });
     }
   });
@@ -117,19 +132,9 @@ struct PairTask {
         last_row(s.rows * (number % s.bands + 1) / s.bands) {}
 };
 
-// What the tasks of a run share; weights are packed.
-template <typename T>
-struct PairOperands {
-  const T* x;
-  const float* panels;
-  const T* filters;
-  T* y;
-  SumEnd first, second;
-};
-
 // The filters of a block's channels as ConvolveRow() reads them.
-template <typename T>
-void SpreadFilters(const T* filters, int64_t count, float* to) {
+template <typename W>
+void SpreadFilters(const W* filters, int64_t count, float* to) {
   constexpr int kTaps = kWindow * kWindow;
   for (int64_t c = 0; c < count; ++c) {
     for (int tap = 0; tap < kTaps; ++tap)
@@ -137,25 +142,117 @@ void SpreadFilters(const T* filters, int64_t count, float* to) {
   }
 }
 
-// `ring` has kWindow rows between the convolutions, of padded columns.
-template <int kVectors, typename T>
-void RunPairTask(const PairSizes& s, const PairOperands<T>& operands, const PairTask& task,
-                 float* ring) {
+// As QuantizeRow() does it, of spread filters; the numbers stay floats.
+CAFFE_CPU_CLONES void QuantizeFilters(float* filters, float* scales) {
+  constexpr int kTaps = kWindow * kWindow;
+  std::fill_n(scales, kBlock, 0.0F);
+  for (int tap = 0; tap < kTaps; ++tap) {
+    for (int64_t c = 0; c < kBlock; ++c)
+      scales[c] = std::max(scales[c], std::abs(filters[tap * kBlock + c]));
+  }
+  for (int64_t c = 0; c < kBlock; ++c) scales[c] = std::max(scales[c] / 127, kLeastScale);
+  for (int tap = 0; tap < kTaps; ++tap) {
+    for (int64_t c = 0; c < kBlock; ++c) {
+      float& weight = filters[tap * kBlock + c];
+      weight = std::nearbyint(weight / scales[c]);
+    }
+  }
+}
+
+// What a block's channels need, in float or bfloat16.
+template <typename X>
+struct PairBlock {
+  using End = SumEnd;
   float filters[kWindow * kWindow * kBlock];
-  SpreadFilters(operands.filters + task.channel * kWindow * kWindow, kVectors * kFloatLanes,
-                filters);
+  SumEnd first, second;
+
+  PairBlock(const ConvPair& op, const PairSizes& s, const KernelContext& ctx, int64_t channel,
+            int64_t count)
+      : first(SumEnd(op.first.epilogue, ctx, ConvPair::kBias).From(channel)),
+        second(SumEnd(op.second.epilogue, ctx, ConvPair::kSecondBias).From(channel)) {
+    static_cast<void>(s);
+    SpreadFilters(ctx.input(ConvPair::kSecondW).as<const X>() + channel * kWindow * kWindow, count,
+                  filters);
+  }
+};
+
+// What a result's type and the epilogue do to numbers of `scale`.
+NumberEnd LimitsOf(DType dtype, float scale, const ops::Epilogue& epilogue) {
+  NumberEnd end;
+  end.least = dtype == DType::kUInt8 ? 0.0F : -128.0F;
+  end.most = dtype == DType::kUInt8 ? 255.0F : 127.0F;
+  for (const ops::Pointwise& entry : epilogue) {
+    if (entry.kind == ops::Pointwise::Kind::kClip) {
+      end.least = std::clamp(entry.a / scale, end.least, end.most);
+      end.most = std::clamp(entry.b / scale, end.least, end.most);
+    } else if (entry.a == 0) {
+      end.least = 0;
+    } else {
+      end.is_leaky = true, end.slope = entry.a;
+    }
+  }
+  return end;
+}
+
+// The same in 8 bits. Numbers between the convolutions are floats, so that the second one's sums,
+// which have at most 20 bits, are right.
+struct NumberBlock {
+  using End = NumberEnd;
+  float filters[kWindow * kWindow * kBlock] = {};
+  float factors[kBlock], shifts[kBlock], second_factors[kBlock], second_shifts[kBlock];
+  NumberEnd first, second;
+
+  NumberBlock(const ConvPair& op, const PairSizes& s, const KernelContext& ctx, int64_t channel,
+              int64_t count)
+      : first(LimitsOf(op.between, op.between_scale, op.first.epilogue)),
+        second(LimitsOf(ctx.output(0).dtype, ctx.output(0).scale, op.second.epilogue)) {
+    SpreadFilters(ctx.input(ConvPair::kSecondW).as<const float>() + channel * kWindow * kWindow,
+                  count, filters);
+    float scales[kBlock];
+    QuantizeFilters(filters, scales);
+    const float x_scale = ctx.input(ConvPair::kX).scale, y_scale = ctx.output(0).scale;
+    const float* const first_scales = s.Scales(ctx.input(ConvPair::kW)) + channel;
+    for (int64_t c = 0; c < count; ++c) {
+      factors[c] = ChannelFactor(x_scale, first_scales[c], op.between_scale);
+      second_factors[c] = ChannelFactor(op.between_scale, scales[c], y_scale);
+      shifts[c] = BiasOf(ctx, ConvPair::kBias, channel + c) / op.between_scale;
+      second_shifts[c] = BiasOf(ctx, ConvPair::kSecondBias, channel + c) / y_scale;
+    }
+    first.begins = s.Begins(ctx.input(ConvPair::kW)) + channel;
+    first.factors = factors, first.shifts = shifts;
+    second.factors = second_factors, second.shifts = second_shifts;
+  }
+
+  static float BiasOf(const KernelContext& ctx, int bias, int64_t channel) {
+    return ctx.has_input(bias) ? ctx.input(bias).as<const float>()[channel] : 0.0F;
+  }
+};
+template <>
+struct PairBlock<uint8_t> : NumberBlock {
+  using NumberBlock::NumberBlock;
+};
+template <>
+struct PairBlock<int8_t> : NumberBlock {
+  using NumberBlock::NumberBlock;
+};
+
+// `ring` has kWindow rows between the convolutions, of padded columns.
+template <int kVectors, typename X, typename Y>
+void RunPairTask(const ConvPair& op, const PairSizes& s, const KernelContext& ctx,
+                 const PairTask& task, float* ring) {
+  const PairBlock<X> block(op, s, ctx, task.channel, kVectors * kFloatLanes);
   std::fill_n(ring, kWindow * s.row_floats(), 0.0F);  // what lies beside the image stays so
-  const SumEnd first = operands.first.From(task.channel);
-  const SumEnd second = operands.second.From(task.channel);
-  const float* panel = operands.panels + task.channel / kBlock * s.panel_units();
-  const T* image = operands.x + task.item * s.height * s.width * s.channels;
+  const char* const panel = ctx.input(ConvPair::kW).as<const char>() +
+                            task.channel / kBlock * s.panel_units() * kUnitBytes;
+  const auto* const image = ctx.input(ConvPair::kX).as<const char>() +
+                            task.item * s.height * s.width * s.units * kUnitBytes;
   int64_t next = std::max<int64_t>(0, task.first_row * s.stride - s.pad_y);
   for (int64_t row = task.first_row; row < task.last_row; ++row) {
     const int64_t top = row * s.stride - s.pad_y;
     const int64_t bottom = std::min(top + kWindow, s.height);
     for (next = std::max(next, top); next < bottom; ++next) {
-      const auto* const from = reinterpret_cast<const char*>(image + next * s.width * s.channels);
-      SumRow<kVectors>(TypeTag<T>{}, {&from, 1, s.units, s.units}, s.width, panel, first,
+      const char* const from = image + next * s.width * s.units * kUnitBytes;
+      SumRow<kVectors>(TypeTag<X>{}, {&from, 1, s.units, s.units}, s.width, panel, block.first,
                        ring + next % kWindow * s.row_floats() + s.pad_x * kBlock, kBlock);
     }
     WindowRows rows;
@@ -163,24 +260,18 @@ void RunPairTask(const PairSizes& s, const PairOperands<T>& operands, const Pair
       const bool is_inside = top + kh >= 0 && top + kh < s.height;
       rows.row[kh] = is_inside ? ring + (top + kh) % kWindow * s.row_floats() : nullptr;
     }
-    T* const y = operands.y + ((task.item * s.rows + row) * s.columns) * s.hidden + task.channel;
+    Y* const y =
+        ctx.output(0).as<Y>() + ((task.item * s.rows + row) * s.columns) * s.hidden + task.channel;
     if (s.stride == 1) {
-      ConvolveRow<1, kVectors>(rows, filters, second, s.columns, s.hidden, y);
+      ConvolveRow<1, kVectors>(rows, block.filters, block.second, s.columns, s.hidden, y);
     } else {
-      ConvolveRow<2, kVectors>(rows, filters, second, s.columns, s.hidden, y);
+      ConvolveRow<2, kVectors>(rows, block.filters, block.second, s.columns, s.hidden, y);
     }
   }
 }
 
-template <typename T>
+template <typename X, typename Y>
 void RunPair(const ConvPair& op, const PairSizes& sizes, const KernelContext& ctx) {
-  const PairOperands<T> operands = {
-      .x = ctx.input(ConvPair::kX).as<const T>(),
-      .panels = ctx.input(ConvPair::kW).as<const float>(),
-      .filters = ctx.input(ConvPair::kSecondW).as<const T>(),
-      .y = ctx.output(0).as<T>(),
-      .first = SumEnd(op.first.epilogue, ctx, ConvPair::kBias),
-      .second = SumEnd(op.second.epilogue, ctx, ConvPair::kSecondBias)};
   ParallelFor(sizes.threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t thread = begin; thread < end; ++thread) {
       float* const ring =
@@ -189,9 +280,9 @@ void RunPair(const ConvPair& op, const PairSizes& sizes, const KernelContext& ct
       for (int64_t number = sizes.tasks() * thread / sizes.threads; number < last; ++number) {
         const PairTask task(sizes, number);
         if (sizes.hidden - task.channel >= kBlock) {
-          RunPairTask<kBlockVectors>(sizes, operands, task, ring);
+          RunPairTask<kBlockVectors, X, Y>(op, sizes, ctx, task, ring);
         } else {
-          RunPairTask<1>(sizes, operands, task, ring);
+          RunPairTask<1, X, Y>(op, sizes, ctx, task, ring);
         }
       }
     }
@@ -200,22 +291,39 @@ void RunPair(const ConvPair& op, const PairSizes& sizes, const KernelContext& ct
 
 // Blocks of channels one after the other, of each the weights of one unit after the other.
 template <typename T>
-PackedOperand PairPanels(const PairSizes& sizes) {
+void PackPanel(const PairSizes& s, int64_t k, const T* from, void* packed) {
   constexpr int64_t kInUnit = kUnitBytes / sizeof(T);
-  const auto pack = [sizes](const KernelContext& ctx) {
-    const T* const from = ctx.input(0).as<const T>();
-    T* const to = ctx.output(0).as<T>();
-    ParallelFor(sizes.hidden, 64, [&](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) {
-        T* const panel = to + (k / kBlock * sizes.panel_units() + k % kBlock) * kInUnit;
-        for (int64_t c = 0; c < sizes.channels; ++c) {
-          panel[c / kInUnit * kBlock * kInUnit + c % kInUnit] = from[k * sizes.channels + c];
-        }
-      }
+  T* const panel = static_cast<T*>(packed) + (k / kBlock * s.panel_units() + k % kBlock) * kInUnit;
+  for (int64_t c = 0; c < s.channels; ++c)
+    panel[c / kInUnit * kBlock * kInUnit + c % kInUnit] = from[c];
+}
+
+template <typename T>
+PackedOperand PairPanels(const PairSizes& s) {
+  const auto pack = [s](const KernelContext& ctx) {
+    ParallelFor(s.hidden, 64, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k)
+        PackPanel(s, k, ctx.input(0).as<const T>() + k * s.channels, ctx.output(0).data);
     });
   };
-  return {ConvPair::kW, static_cast<size_t>(sizes.blocks * sizes.panel_units()) * sizeof(float),
-          pack, 0};
+  return {ConvPair::kW, s.panel_bytes(), pack, 0};
+}
+
+// Behind the panels their scales, and with what sums of signed numbers begin.
+PackedOperand NumberPanels(const PairSizes& s, bool is_signed) {
+  const auto pack = [s, is_signed](const KernelContext& ctx) {
+    const TensorView& packed = ctx.output(0);
+    std::vector<int8_t> numbers(static_cast<size_t>(s.channels));
+    for (int64_t k = 0; k < s.hidden; ++k) {
+      s.Scales(packed)[k] = QuantizeRow(ctx.input(0).as<const float>() + k * s.channels, s.channels,
+                                        1, numbers.data());
+      s.Begins(packed)[k] =
+          is_signed ? -128 * std::accumulate(numbers.begin(), numbers.end(), int32_t{0}) : 0;
+      PackPanel(s, k, numbers.data(), packed.data);
+    }
+  };
+  const size_t bytes = s.panel_bytes() + 2 * static_cast<size_t>(s.blocks * kBlock) * sizeof(float);
+  return {ConvPair::kW, bytes, pack, 0};
 }
 
 std::optional<Refusal> RefuseUnlessPair(const ConvPair& op, const KernelRequest& request) {
@@ -233,24 +341,61 @@ std::optional<Refusal> RefuseUnlessPair(const ConvPair& op, const KernelRequest&
   if (x.layout != Layout::kChannelsLast || y.layout != Layout::kChannelsLast)
     return Refusal{"only images with channels last"};
   if (y.shape[1] % kFloatLanes != 0) return Refusal{"only channels in multiples of 16"};
-  if (!OneDnnFuses(op.first.epilogue) || !OneDnnFuses(op.second.epilogue))
-    return Refusal{"no epilogue but a ReLU"};
-  if (x.dtype == DType::kBFloat16 && x.shape[1] % 2 != 0)
-    return Refusal{"an odd number of bfloat16 channels"};
+  if (x.shape[1] * static_cast<int64_t>(SizeOf(x.dtype)) % kUnitBytes != 0)
+    return Refusal{"pixels that are no multiple of 4 bytes"};
   if (y.count() == 0) return Refusal{"an empty batch"};
   if (!HasWideVectors()) return Refusal{"only on processors with AVX-512"};
   return RefuseLarge(second, op.Between(x, request.inputs[ConvPair::kSecondW]).shape);
 }
 
+// Of epilogues in 8 bits.
+bool IsOneLimit(const ops::Epilogue& epilogue) {
+  using Kind = ops::Pointwise::Kind;
+  return epilogue.empty() ||
+         (epilogue.size() == 1 && (epilogue[0].kind == Kind::kClip ||
+                                   (epilogue[0].kind == Kind::kRelu && epilogue[0].a <= 1)));
+}
+
+std::optional<Refusal> RefuseNumbers(const ConvPair& op, const KernelRequest& request) {
+  const OperandDesc &x = request.inputs[ConvPair::kX], &y = request.outputs[0];
+  if (!Is8Bit(x.dtype) || !Is8Bit(op.between) || !Is8Bit(y.dtype))
+    return Refusal{"only images in 8 bits"};
+  if (!IsOneLimit(op.first.epilogue) || !IsOneLimit(op.second.epilogue))
+    return Refusal{"no epilogue but a ReLU or a limit"};
+  if (x.shape[1] > ops::kMostSummands) return Refusal{"sums of more than 32 bits"};
+  if (!OneDnnMultiplies8Bits()) return Refusal{"this processor has no instruction for 8 bits"};
+  return std::nullopt;
+}
+
+KernelOrRefusal MakePairOfNumbers(const ConvPair& op, const KernelRequest& request) {
+  if (const auto refusal = RefuseUnlessPair(op, request)) return *refusal;
+  if (const auto refusal = RefuseNumbers(op, request)) return *refusal;
+  const OperandDesc &x = request.inputs[ConvPair::kX], &y = request.outputs[0];
+  const PairSizes sizes(op, x, y.shape);
+  Kernel kernel;
+  kernel.workspace_bytes = sizes.ring_bytes();
+  kernel.packed_weights = NumberPanels(sizes, x.dtype == DType::kInt8);
+  VisitNumber(x.dtype, [&]<typename X>(TypeTag<X>) {
+    VisitNumber(y.dtype, [&]<typename Y>(TypeTag<Y>) {
+      if constexpr (sizeof(X) == 1 && sizeof(Y) == 1)
+        kernel.run = [op, sizes](const KernelContext& ctx) { RunPair<X, Y>(op, sizes, ctx); };
+    });
+  });
+  if (request.inputs[ConvPair::kW].may_be_packed) return kernel;
+  return PackingItself(std::move(kernel));
+}
+
 KernelOrRefusal MakeConvPairDepthwise(const ConvPair& op, const KernelRequest& request) {
   if (const auto refusal = RefuseUnlessPair(op, request)) return *refusal;
-  const OperandDesc& x = request.inputs[ConvPair::kX];
-  const PairSizes sizes(op, x, request.outputs[0].shape);
+  const OperandDesc &x = request.inputs[ConvPair::kX], &y = request.outputs[0];
+  if (y.dtype != x.dtype) return Refusal{"images of several types"};
+  if (!OneDnnFuses(op.first.epilogue) || !OneDnnFuses(op.second.epilogue))
+    return Refusal{"no epilogue but a ReLU"};
+  const PairSizes sizes(op, x, y.shape);
   Kernel kernel;
-  kernel.workspace_bytes =
-      static_cast<size_t>(sizes.threads * kWindow * sizes.row_floats()) * sizeof(float);
+  kernel.workspace_bytes = sizes.ring_bytes();
   const auto make = [&]<typename T>(TypeTag<T>) {
-    kernel.run = [op, sizes](const KernelContext& ctx) { RunPair<T>(op, sizes, ctx); };
+    kernel.run = [op, sizes](const KernelContext& ctx) { RunPair<T, T>(op, sizes, ctx); };
     kernel.packed_weights = PairPanels<T>(sizes);
   };
   x.dtype == DType::kBFloat16 ? make(TypeTag<bfloat16>{}) : make(TypeTag<float>{});
@@ -260,6 +405,9 @@ KernelOrRefusal MakeConvPairDepthwise(const ConvPair& op, const KernelRequest& r
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ConvPair, "conv-pair-depthwise", KernelRank::kBest,
                               MakeConvPairDepthwise, {.signatures = OneDnnSignatures()});
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ConvPair, "conv-pair-depthwise-int8",
+                              KernelRank::kBest, MakePairOfNumbers, Int8Traits());
 
 }  // namespace
 }  // namespace caffe::cpu
+#endif

@@ -16,6 +16,8 @@ inline constexpr int kFloatLanes = 16;
 // g++ makes of it what the instruction set has: a register of AVX-512, two of AVX2.
 using FloatVector = float __attribute__((vector_size(kFloatLanes * sizeof(float))));
 using FloatBits = uint32_t __attribute__((vector_size(kFloatLanes * sizeof(uint32_t))));
+using IntVector = int32_t __attribute__((vector_size(kFloatLanes * sizeof(int32_t))));
+using ByteBits = uint8_t __attribute__((vector_size(kFloatLanes)));
 using HalfBits = uint16_t __attribute__((vector_size(kFloatLanes * sizeof(uint16_t))));
 
 // Vectors are handed over by reference: by value they would depend on the instruction set.
@@ -40,7 +42,6 @@ inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, bfloat16* to) {
   const HalfBits halves = __builtin_convertvector(kept >> 16, HalfBits);
   std::memcpy(static_cast<void*>(to), &halves, sizeof(halves));
 }
-
 // All lanes, or the first of them.
 using AllLanes = std::integral_constant<int64_t, kFloatLanes>;
 template <typename T>

@@ -21,9 +21,28 @@ inline constexpr int64_t BlocksOf(int64_t channels) {
   return (channels + kBlock - 1) / kBlock;
 }
 
-// What is done to a sum: bias, and a ReLU.
+inline constexpr int64_t kUnitBytes = 4;
+
+// Compiled for AVX-512 alone, where this exists. Instructions are text: the compiler's own forms
+// want the instruction set where they stand, and these are inlined into functions that have it.
+#if defined(__x86_64__) && !defined(__clang__)
+#define CAFFE_HAS_PIXEL_SUMS 1
+
+// For functions.
+#define CAFFE_WIDE_VECTORS __attribute__((target("arch=x86-64-v4")))
+
+struct UnitBytes {
+  char bytes[kUnitBytes];
+};
+
+// The 4 bytes in each lane.
+inline CAFFE_FORCE_INLINE void ReadUnit(const void* from, FloatVector& x) {
+  __asm__("vbroadcastss %1, %0" : "=v"(x) : "m"(*reinterpret_cast<const UnitBytes*>(from)));
+}
+
+// What is done to sums of floats: a bias, and a ReLU.
 struct SumEnd {
-  const float* bias = nullptr;  // null: none
+  const float* bias = nullptr;  // of the block's channels; null: none
   bool has_relu = false;
   float slope = 0;
 
@@ -40,80 +59,155 @@ struct SumEnd {
     if (end.bias != nullptr) end.bias += channel;
     return end;
   }
-  CAFFE_FORCE_INLINE void Apply(FloatVector& value) const {
-    if (has_relu) value = value > 0 ? value : value * slope + 0.0F;
+  // What the sums of the channels from `channel` on begin with.
+  CAFFE_FORCE_INLINE void Begin(int64_t channel, FloatVector& sums) const {
+    sums = FloatVector{};
+    if (bias != nullptr) Load(bias + channel, sums);
+  }
+  CAFFE_FORCE_INLINE void Finish(int64_t, const FloatVector& sums, FloatVector& values) const {
+    values = sums;
+    if (has_relu) values = values > 0 ? values : values * slope + 0.0F;
   }
 };
 
+// What is done to sums of products of 8-bit numbers: they become numbers of the result's scale, yet
+// to be rounded.
+struct NumberEnd {
+  // Of the block's channels; the factors and shifts are in units of the result's scale.
+  const int32_t* begins = nullptr;  // null: 0
+  const float *factors = nullptr, *shifts = nullptr;
+  bool is_leaky = false;
+  float slope = 0;  // of what is negative, where it is leaky; at most 1
+  float least = 0, most = 0;
+
+  // The bits of whole numbers.
+  CAFFE_FORCE_INLINE void Begin(int64_t channel, FloatVector& sums) const {
+    sums = FloatVector{};
+    if (begins != nullptr) std::memcpy(&sums, begins + channel, sizeof(sums));
+  }
+  CAFFE_FORCE_INLINE void Finish(int64_t channel, const FloatVector& sums,
+                                 FloatVector& numbers) const {
+    FloatVector factor, shift, limit;
+    Load(factors + channel, factor);
+    Load(shifts + channel, shift);
+    numbers = sums * factor + shift;
+    if (is_leaky) {
+      const FloatVector less = numbers * slope;
+      numbers = numbers > less ? numbers : less;
+    }
+    ReadUnit(&least, limit);
+    numbers = numbers > limit ? numbers : limit;
+    ReadUnit(&most, limit);
+    numbers = numbers < limit ? numbers : limit;
+  }
+};
+
+// The nearest whole numbers, of two the even ones; they fit 8 bits.
+inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, uint8_t* to) {
+  IntVector numbers;
+  __asm__("vcvtps2dq %1, %0" : "=v"(numbers) : "v"(from));
+  const ByteBits bytes = __builtin_convertvector(numbers, ByteBits);
+  std::memcpy(to, &bytes, sizeof(bytes));
+}
+inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, int8_t* to) {
+  Store(from, reinterpret_cast<uint8_t*>(to));
+}
+
 // What a row of results reads: of each of `count` rows `units` units for a pixel, those of the next
-// pixel `step` units farther. A unit is a float, or a pair of bfloat16: 4 bytes.
+// pixel `step` units farther. A unit is a float, two bfloat16 or four 8-bit numbers.
 struct PixelRows {
   const char* const* rows;
   int64_t count, units, step;
 };
 
-inline constexpr int64_t kUnitBytes = 4;
-
-// The 4 bytes in each lane.
-inline CAFFE_FORCE_INLINE void LoadUnit(const char* from, FloatVector& to) {
-  float unit;
-  std::memcpy(&unit, from, sizeof(unit));
-  to = FloatVector{} + unit;
-}
-
+// How a unit is read and multiplied.
 struct SumsOfFloats {
+  static CAFFE_FORCE_INLINE void Read(const char* from, FloatVector& x) { ReadUnit(from, x); }
   static CAFFE_FORCE_INLINE void Add(const FloatVector& x, const FloatVector& w,
                                      FloatVector& sums) {
     sums += x * w;
   }
+  static CAFFE_FORCE_INLINE void ToFloats(FloatVector&) {}
+  static CAFFE_FORCE_INLINE void Round(FloatVector&) {}
 };
 
-#if defined(__x86_64__)
-// Two products in each lane. As text: the compiler's own form wants the instruction set where it
-// stands, and this is inlined into functions that have it.
+// Two products in each lane.
 struct SumsOfPairs {
+  static CAFFE_FORCE_INLINE void Read(const char* from, FloatVector& x) { ReadUnit(from, x); }
   static CAFFE_FORCE_INLINE void Add(const FloatVector& x, const FloatVector& w,
                                      FloatVector& sums) {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sums) : "v"(w), "v"(x));
   }
+  static CAFFE_FORCE_INLINE void ToFloats(FloatVector&) {}
+  static CAFFE_FORCE_INLINE void Round(FloatVector&) {}
 };
-#endif
+
+// Four products in each lane. The instruction takes x without signs, so signed numbers are made
+// greater by 128, and the sums begin with what that adds too much.
+template <bool kIsSigned>
+struct SumsOfNumbers {
+  static CAFFE_FORCE_INLINE void Read(const char* from, FloatVector& x) {
+    if constexpr (kIsSigned) {
+      const IntVector signs = IntVector{} + static_cast<int32_t>(0x80808080);
+      __asm__("vpxord %2%{1to16%}, %1, %0"
+              : "=v"(x)
+              : "v"(signs), "m"(*reinterpret_cast<const UnitBytes*>(from)));
+    } else {
+      ReadUnit(from, x);
+    }
+  }
+  static CAFFE_FORCE_INLINE void Add(const FloatVector& x, const FloatVector& w,
+                                     FloatVector& sums) {
+    __asm__("vpdpbusd %1, %2, %0" : "+v"(sums) : "v"(w), "v"(x));
+  }
+  static CAFFE_FORCE_INLINE void ToFloats(FloatVector& sums) {
+    __asm__("vcvtdq2ps %1, %0" : "=v"(sums) : "v"(sums));
+  }
+  static CAFFE_FORCE_INLINE void Round(FloatVector& numbers) {
+    __asm__("vrndscaleps $0, %1, %0" : "=v"(numbers) : "v"(numbers));
+  }
+};
 
 // kCount pixels from `first` on. `panel` has kBlock units of weights for each that a pixel reads.
-template <typename Sums, int kCount, int kVectors>
-inline CAFFE_FORCE_INLINE void SumPixels(const PixelRows& x, int64_t first, const float* panel,
-                                         const SumEnd& end, float* y, int64_t y_step) {
+template <typename Sums, int kCount, int kVectors, typename End>
+inline CAFFE_FORCE_INLINE void SumPixels(const PixelRows& x, int64_t first, const char* panel,
+                                         const End& end, float* y, int64_t y_step) {
   FloatVector sums[kCount][kVectors];
   Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
-    FloatVector bias = {};
-    if (end.bias != nullptr) Load(end.bias + v * kFloatLanes, bias);
-    Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE { sums[pixel][v] = bias; });
+    FloatVector begin;
+    end.Begin(v * kFloatLanes, begin);
+    Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE { sums[pixel][v] = begin; });
   });
   for (int64_t row = 0; row < x.count; ++row) {
     const char* from = x.rows[row] + first * x.step * kUnitBytes;
-    for (int64_t i = 0; i < x.units; ++i, panel += kBlock, from += kUnitBytes) {
+    for (int64_t i = 0; i < x.units; ++i, panel += kBlock * kUnitBytes, from += kUnitBytes) {
       FloatVector weights[kVectors];
-      Unroll<kVectors>([&](auto v)
-                           CAFFE_FORCE_INLINE { Load(panel + v * kFloatLanes, weights[v]); });
+      Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
+        std::memcpy(&weights[v], panel + v * sizeof(FloatVector), sizeof(FloatVector));
+      });
       Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE {
         FloatVector value;
-        LoadUnit(from + pixel * x.step * kUnitBytes, value);
+        Sums::Read(from + pixel * x.step * kUnitBytes, value);
         Unroll<kVectors>([&](auto v)
                              CAFFE_FORCE_INLINE { Sums::Add(value, weights[v], sums[pixel][v]); });
       });
     }
   }
+  __asm__ volatile("" ::: "memory");  // what the end reads takes no registers before
   Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE {
     Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
-      end.Apply(sums[pixel][v]);
-      Store(sums[pixel][v], y + (first + pixel) * y_step + v * kFloatLanes);
+      Sums::ToFloats(sums[pixel][v]);
+      FloatVector values;
+      end.Finish(v * kFloatLanes, sums[pixel][v], values);
+      Sums::Round(values);
+      Store(values, y + (first + pixel) * y_step + v * kFloatLanes);
     });
   });
 }
 
-template <typename Sums, int kVectors>
-inline CAFFE_FORCE_INLINE void SumRowBy(const PixelRows& x, int64_t width, const float* panel,
-                                        const SumEnd& end, float* y, int64_t y_step) {
+template <typename Sums, int kVectors, typename End>
+inline CAFFE_FORCE_INLINE void SumRowBy(const PixelRows& x, int64_t width, const char* panel,
+                                        const End& end, float* y, int64_t y_step) {
   int64_t first = 0;
   const auto sum = [&](auto count) CAFFE_FORCE_INLINE {
     for (; first + count <= width; first += count)
@@ -125,26 +219,28 @@ inline CAFFE_FORCE_INLINE void SumRowBy(const PixelRows& x, int64_t width, const
   sum(std::integral_constant<int, 1>{});
 }
 
-// A row of `width` results, which lie y_step apart, of kVectors vectors of channels.
+// A row of `width` results, which lie y_step apart, of kVectors vectors of channels. The first
+// parameter is x's type: float where HasWideVectors(), bfloat16 where MultipliesBFloat16(), numbers
+// where OneDnnMultiplies8Bits() besides.
 template <int kVectors>
-CAFFE_CPU_CLONES void SumRow(TypeTag<float>, const PixelRows& x, int64_t width, const float* panel,
-                             const SumEnd& end, float* y, int64_t y_step) {
+CAFFE_WIDE_VECTORS void SumRow(TypeTag<float>, const PixelRows& x, int64_t width, const char* panel,
+                               const SumEnd& end, float* y, int64_t y_step) {
   SumRowBy<SumsOfFloats, kVectors>(x, width, panel, end, y, y_step);
 }
-
-// Where MultipliesBFloat16().
-#if defined(__x86_64__)
 template <int kVectors>
-__attribute__((target("arch=x86-64-v4"))) void SumRow(TypeTag<bfloat16>, const PixelRows& x,
-                                                      int64_t width, const float* panel,
-                                                      const SumEnd& end, float* y, int64_t y_step) {
+CAFFE_WIDE_VECTORS void SumRow(TypeTag<bfloat16>, const PixelRows& x, int64_t width,
+                               const char* panel, const SumEnd& end, float* y, int64_t y_step) {
   SumRowBy<SumsOfPairs, kVectors>(x, width, panel, end, y, y_step);
 }
-#else
 template <int kVectors>
-void SumRow(TypeTag<bfloat16>, const PixelRows&, int64_t, const float*, const SumEnd&, float*,
-            int64_t) {
-  CAFFE_ASSERT(false, "no arithmetic of bfloat16");
+CAFFE_WIDE_VECTORS void SumRow(TypeTag<uint8_t>, const PixelRows& x, int64_t width,
+                               const char* panel, const NumberEnd& end, float* y, int64_t y_step) {
+  SumRowBy<SumsOfNumbers<false>, kVectors>(x, width, panel, end, y, y_step);
+}
+template <int kVectors>
+CAFFE_WIDE_VECTORS void SumRow(TypeTag<int8_t>, const PixelRows& x, int64_t width,
+                               const char* panel, const NumberEnd& end, float* y, int64_t y_step) {
+  SumRowBy<SumsOfNumbers<true>, kVectors>(x, width, panel, end, y, y_step);
 }
 #endif
 
