@@ -215,6 +215,25 @@ TEST_F(ContextTest, DamagedFilesAreRefused) {
   EXPECT_EQ(bytes[16], 1) << "older libraries read what has no 8-bit numbers";
 }
 
+// Of one image; in a plan for this processor alone, parts lie inside their whole at any element.
+TEST_F(ContextTest, PartsNeedNotFillLinesOfTheCache) {
+  const std::unique_ptr<Net> net = Make(R"(
+      state { phase: TEST }
+      layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 3 } } }
+      layer { name: 'a' type: 'InnerProduct' bottom: 'x' top: 'a'
+              inner_product_param { num_output: 5 weight_filler { type: 'msra' } } }
+      layer { name: 'b' type: 'InnerProduct' bottom: 'x' top: 'b'
+              inner_product_param { num_output: 7 weight_filler { type: 'msra' } } }
+      layer { name: 'joined' type: 'Concat' bottom: 'a' bottom: 'b' top: 'joined' }
+      layer { name: 'cut' type: 'Slice' bottom: 'joined' top: 'c' top: 'd'
+              slice_param { slice_point: 3 } }
+      layer { name: 'tanh' type: 'TanH' bottom: 'c' top: 'e' }
+      layer { name: 'prob' type: 'Softmax' bottom: 'd' top: 'prob' }
+      layer { name: 'both' type: 'Concat' bottom: 'e' bottom: 'prob' top: 'both' })");
+  runtime::Context context(runtime::ReadProgram(BytesOf(*net)));
+  EXPECT_LT(Difference(Run(*net, 1), Run(context, 1)), 1e-6);
+}
+
 TEST_F(ContextTest, MasksThatNobodyReadsAreLeftOut) {
   const std::unique_ptr<Net> net = Make(
       "state { phase: TEST } layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 "

@@ -68,8 +68,10 @@ class PlanMemory final : public Pass {
     groups_.assign(graph.values().size(), {});
     spots_.resize(graph.values().size());
     for (size_t i = 0; i < spots_.size(); ++i) spots_[i] = {static_cast<int>(i), 0};
-    // Kernels of a GPU count on the alignment of what they read.
-    alignment_ = graph.options.device->is_host_accessible() ? 1 : static_cast<int64_t>(kCacheLine);
+    // Kernels of a GPU count on the alignment of what they read; so do readers of programs.
+    const bool fits_any_element =
+        graph.options.device->is_host_accessible() && !graph.options.for_any_processor;
+    alignment_ = fits_any_element ? 1 : static_cast<int64_t>(kCacheLine);
     FindLifetimes(nodes);
     KeepWhatHostCallsMayNeedAgain(nodes);
     if (!graph.options.keep_all) {
