@@ -121,6 +121,16 @@ def test_what_is_refused(case):
         caffe.onnx.import_model(_model(nodes, shape, weights))
 
 
+def test_a_model_of_16_bits():
+    graph = helper.make_graph([_node("Conv", "x w", "c", pads=[1, 1, 1, 1]), _node("Relu", "c")], "g",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT16, (1, 3, 8, 8))],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT16, (1, 4, 8, 8))],
+                              [numpy_helper.from_array(_draw(4, 3, 3, 3).astype(np.float16), "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    result = caffe.onnx.import_model(model, tolerance=2e-3)
+    assert _kinds(result) == ["Convolution", "ReLU"]
+
+
 def test_a_shape_that_is_missing():
     model = _model([_node("Relu", "x")], ("N", 3))
     with pytest.raises(caffe.InvalidArgument, match=r"input 'x' has no fixed shape \(Nx3\): N \(axis 0\) is missing; give all "

@@ -191,9 +191,11 @@ def test_files_go_round(calibration, tmp_path):
 
 @pytest.mark.parametrize("text, message", [
     ("{", "is no calibration file"),
+    ("[" * 100000, "is no calibration file"),
     ("[]", "its format should be 'cortado calibration 1'"),
     ('{"format": "cortado calibration 1", "ranges": {"a": [1, 2]}}', "two numbers, with 0 between them"),
     ('{"format": "cortado calibration 1", "ranges": {"a": [-1, "x"]}}', "two numbers, with 0 between them"),
+    ('{"format": "cortado calibration 1", "ranges": {"a": [false, true]}}', "two numbers, with 0 between them"),
     ('{"format": "cortado calibration 1", "ranges": {}, "images": []}', "its images should be a number"),
 ])
 def test_damaged_files_are_named(text, message, tmp_path):
@@ -223,6 +225,16 @@ def test_what_cannot_be_is_refused(net, calibration):
         one.blobs["x0"].data[...] = np.nan
     with pytest.raises(caffe.InvalidArgument, match="blob 'x0' has numbers that are not finite"):
         calibrate(net, feed=feed_nan)
+
+
+def test_blobs_whose_numbers_no_file_holds_have_no_range(net, tmp_path):
+    def feed(one):
+        feeder()(one)
+        one.blobs["x0"].data[0, 0, 0, 0] = -np.finfo(np.float32).max  # as windows of a maximum without any pixel have
+    calibration = calibrate(net, 16, method="min-max", feed=feed)
+    assert "x0" not in calibration.ranges
+    calibration.save(tmp_path / "net.json")
+    assert Calibration.load(tmp_path / "net.json") == calibration
 
 
 def test_a_chip_that_takes_no_8_bit_numbers_is_named(net, calibration, tmp_path):

@@ -21,6 +21,7 @@ __all__ = ["Calibration", "FEWEST_IMAGES", "METHODS", "calibrate"]
 
 FORMAT = "cortado calibration 1"
 FEWEST_IMAGES = 32
+MOST = 1e38  # numbers of a range are smaller
 
 
 @dataclass
@@ -50,7 +51,7 @@ class Calibration:
                 values = json.load(stream)
         except OSError as error:
             raise IoError(f"{file}: {error.strerror}") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidArgument(f"{file}: is no calibration file: {error}") from None
         if not isinstance(values, dict) or values.get("format") != FORMAT:
             raise InvalidArgument(f"{file}: is no calibration file, or of another version; its format should be {FORMAT!r} "
@@ -66,9 +67,9 @@ class Calibration:
 
 
 def _is_range(value):
-    if not isinstance(value, list) or len(value) != 2 or not all(isinstance(number, (int, float)) for number in value):
+    if not isinstance(value, list) or len(value) != 2 or not all(type(number) in (int, float) for number in value):
         return False
-    return -1e38 < value[0] <= 0 <= value[1] < 1e38
+    return -MOST < value[0] <= 0 <= value[1] < MOST
 
 
 def calibrate(net, iterations=10, method="entropy", percentile=99.99, progress=None, feed=None):
@@ -79,8 +80,8 @@ def calibrate(net, iterations=10, method="entropy", percentile=99.99, progress=N
     progress: called with the number of batches done and `iterations`. feed: called before each batch with the net, for nets
     whose inputs the caller fills.
 
-    Returns a Calibration. Raises InvalidArgument for fewer than FEWEST_IMAGES images, for a net of phase TRAIN and for numbers
-    that are not finite.
+    Returns a Calibration; blobs of zeros alone, and those with numbers from 1e38 on, have no range in it. Raises InvalidArgument
+    for fewer than FEWEST_IMAGES images, for a net of phase TRAIN and for numbers that are not finite.
     """
     if method not in METHODS:
         raise InvalidArgument(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
@@ -108,7 +109,7 @@ def calibrate(net, iterations=10, method="entropy", percentile=99.99, progress=N
         raise InvalidArgument(f"{images} images are too few to tell ranges: run more iterations, for {FEWEST_IMAGES} images at "
                               "least; some hundreds are usual")
     ranges = {name: _range(histogram, METHODS[method](histogram, percentile)) for name, histogram in histograms.items()
-              if histogram.limit > 0}
+              if histogram.limit > 0 and -MOST < histogram.lowest and histogram.highest < MOST}
     return Calibration(net.name, method, images, ranges)
 
 

@@ -83,7 +83,9 @@ class Model:
     def _run_all(self):
         """All tensors, once, by onnxruntime: their shapes, and the values of those that are constant."""
         generator = np.random.default_rng(1)
-        self.drawn = {name: generator.uniform(-1, 1, shape).astype(np.float32) for name, shape in self.inputs.items()}
+        types = {value.name: onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+                 for value in self.proto.graph.input if value.name in self.inputs}
+        self.drawn = {name: generator.uniform(-1, 1, shape).astype(types[name]) for name, shape in self.inputs.items()}
         return {**self.drawn, **run(_bytes_of(self.proto), self.drawn)}
 
     def shape(self, name):
