@@ -219,6 +219,31 @@ TEST_F(QuantizeTest, SaysWhyALayerStaysFloat) {
             "float instead of int8: there is no kernel for Softmax of 8-bit numbers on cpu");
 }
 
+// More numbers than a sum of 32 bits holds; a plan of so large an image needs no memory for it.
+TEST_F(QuantizeTest, AnAverageOfMillionsStaysFloat) {
+  for (const auto& [edge, is_8_bit] : {std::pair{2901, true}, {2903, false}}) {
+    NetParameter param = testing::ParseNet(
+        StrCat("name: 'q' layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 "
+               "dim: 8 dim: ",
+               edge, " dim: ", edge, " } } } ", ConvLayer("a", "x"), LayerOn("ReLU", "a"),
+               PoolLayer("p", "a", "pool: AVE global_pooling: true"), ProductLayer("ip", "p")));
+    param.mutable_state()->set_phase(TEST);
+    testing::WriteRanges("q", {{"x", {-1, 1}}, {"a", {0, 1}}, {"p", {0, 1}}},
+                         folder_.path("q.json"));
+    const Net net(param, {.keep_all = false,
+                          .with_backward = false,
+                          .precision = INT8,
+                          .calibration = folder_.path("q.json"),
+                          .allocate = false});
+    EXPECT_EQ(NoteOf(net, "p").empty(), is_8_bit) << NoteOf(net, "p");
+    if (!is_8_bit) {
+      EXPECT_EQ(NoteOf(net, "p"),
+                "float instead of int8: its sums of 8427409 numbers do not fit 32 bits, which hold "
+                "8421504");
+    }
+  }
+}
+
 // On each processor.
 class QuantizeErrorTest : public QuantizeTest {
  protected:

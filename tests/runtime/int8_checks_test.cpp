@@ -76,6 +76,16 @@ TEST(Int8Checks, MovesKeepTheType) {
               HasSubstr("one type"));
 }
 
+TEST(Int8Checks, SumsOfAveragesFit32Bits) {
+  const TensorDesc y = Of({1, 1, 1, 1}, DType::kUInt8);
+  const auto error_of = [&](int64_t edge) {
+    const ops::AvePool all{{{edge, edge}, {1, 1}, {0, 0}}};
+    return ErrorOf(all, {Of({1, 1, edge, edge}, DType::kUInt8)}, y);
+  };
+  EXPECT_EQ(error_of(2901), "");
+  EXPECT_THAT(error_of(2903), HasSubstr("sums of 8427409 numbers do not fit 32 bits"));
+}
+
 TEST(Int8Checks, NumbersBecomeFloatsAlone) {
   const TensorDesc x = Of({2, 6}, DType::kUInt8);
   for (const DType to : {DType::kFloat, DType::kInt8, DType::kUInt8})

@@ -6,21 +6,42 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <type_traits>
 
 #include "caffe/error.hpp"
 #include "caffe/host_device.hpp"
 #include "caffe/ops/kernel.hpp"
+#include "caffe/ops/pool.hpp"
 
 namespace caffe::ops {
 
 // So many products of 255 and 127 fit a sum of 32 bits.
 inline constexpr int64_t kMostSummands = 66311;
+// So many numbers of 255.
+inline constexpr int64_t kMostAveraged = 8421504;
 
 // What kernels of 8-bit data declare: kInt8 stands for both types. Sums are 32-bit integers, and
 // what is done with them afterwards is float.
 inline KernelTraits Int8Traits(bool (*fuses)(const Epilogue&) = nullptr) {
   return {.signatures = {{DType::kInt8, DType::kFloat}}, .fuses = fuses};
+}
+
+// Why the sums of an average of 4-D images do not fit; empty: they do.
+inline std::string WhyNotAverage(const PoolGeometry& geometry, const Shape& images) {
+  const int64_t pixels =
+      std::min(geometry.kernel[0], images[2]) * std::min(geometry.kernel[1], images[3]);
+  if (pixels <= kMostAveraged) return "";
+  return StrCat("its sums of ", pixels, " numbers do not fit 32 bits, which hold ", kMostAveraged);
+}
+
+// What kernels of AvePool declare.
+inline KernelTraits Int8AverageTraits() {
+  KernelTraits traits = Int8Traits();
+  traits.why_not = [](const Op& op, std::span<const OperandDesc> inputs, const Device&) {
+    return WhyNotAverage(op.As<AvePool>()->geometry, inputs[0].shape);
+  };
+  return traits;
 }
 
 // A sum with another tensor, then ReLUs and limits: the epilogues of products. All kernels of a

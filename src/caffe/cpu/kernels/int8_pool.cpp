@@ -115,7 +115,7 @@ KernelOrRefusal MakeAvePoolNumbers(const ops::AvePool& op, const KernelRequest& 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::MaxPool, "max-pool-int8", KernelRank::kBest,
                               MakeMaxPoolNumbers, Int8Traits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::AvePool, "ave-pool-int8", KernelRank::kBest,
-                              MakeAvePoolNumbers, Int8Traits());
+                              MakeAvePoolNumbers, ops::Int8AverageTraits());
 
 }  // namespace
 }  // namespace caffe::cpu

@@ -187,7 +187,7 @@ KernelOrRefusal MakeAvePool8Bit(const ops::AvePool& op, const KernelRequest& req
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::MaxPool, "max-pool-int8", KernelRank::kBest,
                               MakeMaxPool8Bit, ops::Int8Traits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::AvePool, "ave-pool-int8", KernelRank::kBest,
-                              MakeAvePool8Bit, ops::Int8Traits());
+                              MakeAvePool8Bit, ops::Int8AverageTraits());
 
 }  // namespace
 }  // namespace caffe::cuda

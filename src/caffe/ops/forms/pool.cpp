@@ -1,6 +1,7 @@
 #include "caffe/ops/pool.hpp"
 
 #include "caffe/ops/forms/fields.hpp"
+#include "caffe/ops/int8.hpp"
 
 namespace caffe::ops {
 
@@ -28,6 +29,9 @@ static void CheckOperands(const MaxPool& op, const OperandCheck& check) {
 
 static void CheckOperands(const AvePool& op, const OperandCheck& check) {
   CheckPooling(op.geometry, check);
+  if (!check.is_in_8_bits()) return;
+  const std::string why_not = WhyNotAverage(op.geometry, check.input(0).shape);
+  Require(why_not.empty(), why_not);
 }
 
 CAFFE_REGISTER_OP_FORM(MaxPool);
