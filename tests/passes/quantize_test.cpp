@@ -200,6 +200,31 @@ TEST_F(QuantizeTest, ALayersOwnPrecisionCounts) {
                                             "Conv(float) float"}));
 }
 
+// What is stored in 8 bits reaches a layer of another type in that type: a concatenation or a view
+// would take the bytes of floats for its own.
+TEST_F(QuantizeTest, LayersOfOtherTypesReadWhatIsStored) {
+  for (const char* type : {"FP64", "FP16", "BF16"}) {
+    const std::string precision = StrCat("precision: ", type, ' ');
+    const std::string stored = ConvLayer("a", "x") + LayerOn("ReLU", "a") + ConvLayer("b", "a");
+    const auto one = [&](const std::string& kind, const std::string& options = "") {
+      return StrCat("layer { name: 'z' type: '", kind, "' bottom: 'a' top: 'z' ", precision,
+                    options, " } ");
+    };
+    for (const std::string& reader :
+         {StrCat("layer { name: 'z' type: 'Concat' bottom: 'a' bottom: 'a' top: 'z' ", precision,
+                 "} "),
+          one("Pooling", "pooling_param { pool: AVE kernel_size: 2 }"), one("Flatten"),
+          one("Convolution",
+              "convolution_param { num_output: 3 kernel_size: 1 weight_filler { "
+              "type: 'msra' } }")}) {
+      const std::string layers =
+          stored + reader + "layer { name: 'b_' type: 'Silence' bottom: 'b' } ";
+      Calibrate(layers);
+      EXPECT_LT(Error(layers, /*keep_all=*/false), 0.05) << type << ", " << reader;
+    }
+  }
+}
+
 std::string NoteOf(const Net& net, const std::string& layer) {
   for (const PlanStep& step : PlanSteps(net)) {
     if (step.layers.starts_with(layer) && !step.precision_note.empty()) return step.precision_note;

@@ -286,7 +286,11 @@ class Quantize final : public Pass {
       const bool is_added = is_chosen && IsProduct(node.op) &&
                             static_cast<int>(i) == ops::AddedOperand(*node.op.epilogue());
       if (stored_.count(input) > 0) {
-        if (!reads_number && !is_added) input.value = FindOrInsertCast(node, *input.value, false);
+        if (!reads_number && !is_added) {
+          // To floats, which another conversion makes what the node reads.
+          input.value = FindOrInsertCast(node, *input.value, false);
+          continue;
+        }
       } else if (reads_number) {
         input.value = FindOrInsertCast(node, *input.value, true);
       } else {
