@@ -1,5 +1,7 @@
-"""What a package index shows of the wheel."""
+"""What a package index shows of the wheel, and what is said about installing it."""
 import pathlib
+import re
+import subprocess
 
 import pytest
 
@@ -23,3 +25,11 @@ def test_the_licence_is_an_expression_with_its_file():
 def test_classifiers_are_known():
     known = pytest.importorskip("trove_classifiers", reason="no trove-classifiers").classifiers
     assert set(PROJECT["classifiers"]) <= known
+
+
+def test_nobody_is_sent_to_the_other_project_of_this_name():
+    """PyPI's `cortado` is somebody else's."""
+    files = subprocess.run(["git", "ls-files", "README.md", "docs", "examples", "python", "scripts", "src", "tools"], cwd=ROOT,
+                           capture_output=True, text=True, check=True).stdout.splitlines()
+    wrong = re.compile(r"pip install[^\n`]*[\s\"']+cortado(\[|['\"`\s]|$)", re.MULTILINE)
+    assert [name for name in files if wrong.search((ROOT / name).read_text(encoding="utf-8", errors="replace"))] == []

@@ -100,7 +100,7 @@ const CommandRegistrar<Export> export_registrar(
      .about =
          "Writes a net for inference as an ONNX model, and compares the outputs of onnxruntime "
          "with the net's; a model that differs is not written. Needs Python with packages "
-         "onnx and, to compare, onnxruntime (pip install 'cortado[onnx]').",
+         "onnx and, to compare, onnxruntime (pip install onnx onnxruntime).",
      .examples =
          "caffe export --onnx deploy.prototxt --weights net.caffemodel --output net.onnx\n"
          "caffe export --onnx deploy.prototxt --output net.onnx --opset 17 --detection raw\n"

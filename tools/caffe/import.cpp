@@ -43,8 +43,8 @@ const CommandRegistrar<Import> import_registrar(
     {.summary = "make a net of an ONNX model",
      .about = "Makes a net for inference of an ONNX model, and compares its outputs with those of "
               "onnxruntime; a net that differs is not written. Nodes that no layer can express are "
-              "named. Needs Python with packages onnx and onnxruntime (pip install "
-              "'cortado[onnx]').",
+              "named. Needs Python with packages onnx and onnxruntime (pip install onnx "
+              "onnxruntime).",
      .examples =
          "caffe import --onnx resnet18.onnx --output resnet18.prototxt\n"
          "caffe import --onnx model.onnx --output model.prototxt --shape input=1,3,224,224"});
