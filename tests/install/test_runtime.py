@@ -43,9 +43,9 @@ def compiled_net(tree, tmp_path):
     return tmp_path / "net.cortado"
 
 
-def build_as_the_page_says(tree, prefix, folder):
+def build_as_the_page_says(tree, prefix, folder, options=""):
     [line] = re.findall(r"^cc .*$", PAGE, re.M)
-    tree.run("bash", "-c", line.replace("DIR/", f"{prefix}/") + f" -Wl,-rpath,{prefix}/lib", cwd=folder)
+    tree.run("bash", "-c", line.replace("DIR/", f"{prefix}/") + f" -Wl,-rpath,{prefix}/lib {options}", cwd=folder)
     return folder / "run"
 
 
@@ -56,8 +56,9 @@ def test_the_pages_program_runs_a_net(tree, prefix, program, tmp_path):
     assert done.stdout.decode().split() == ["5", "5"]
 
 
-def test_the_example_runs_a_net(tree, prefix, program, tmp_path):
+@pytest.mark.parametrize("options", ["", "-std=c99 -pedantic-errors -Wall -Wextra -Werror"])
+def test_the_example_runs_a_net(tree, prefix, program, tmp_path, options):
     shutil.copy(ROOT / "examples" / "runtime" / "run.c", tmp_path)
     (tmp_path / "input.raw").write_bytes(struct.pack("4f", 1, 2, 3, 4))
-    said = tree.run(build_as_the_page_says(tree, prefix, tmp_path), program, tmp_path / "input.raw")
+    said = tree.run(build_as_the_page_says(tree, prefix, tmp_path, options), program, tmp_path / "input.raw")
     assert said.split() == ["ip", "1", "2", "5", "5"]
