@@ -4,6 +4,9 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
+import pytest
+
 import caffe
 import nets
 
@@ -13,10 +16,10 @@ layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim:
 layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param { num_output: 4 kernel_size: 3 } }"""
 
 
-def _caffe(folder, *arguments, python=sys.executable):
+def _caffe(folder, *arguments, python=sys.executable, **variables):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run([BINARY_DIR / "bin" / "caffe", *arguments], cwd=folder, capture_output=True, text=True,
-                          env={**environment, "PYTHON": python})
+                          env={**environment, "PYTHON": python, **variables})
 
 
 def test_there_and_back(tmp_path):
@@ -58,3 +61,92 @@ def test_an_interpreter_that_is_not_there(tmp_path):
     assert done.returncode == 1
     assert "cannot start no_such_python: No such file or directory" in done.stderr
     assert "name an interpreter of Python 3 in the environment variable PYTHON" in done.stderr
+
+
+@pytest.mark.parametrize("module", ["numpy", "onnx"])
+def test_a_missing_package_is_a_line(tmp_path, module):
+    (tmp_path / "net.prototxt").write_text(NET)
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path" / f"{module}.py").write_text("raise ImportError")
+    done = _caffe(tmp_path, "export", "net.prototxt", "--output", "net.onnx", PYTHONPATH=str(tmp_path / "path"))
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.stderr.startswith("caffe export: ") and f"{module}" in done.stderr and "pip install" in done.stderr
+
+
+def test_modules_of_the_working_folder_are_not_run(tmp_path):
+    """A model's folder is somebody else's."""
+    (tmp_path / "net.prototxt").write_text(NET)
+    for module in ("numpy", "onnx", "json", "caffe"):
+        (tmp_path / f"{module}.py").write_text("open('taken', 'w')")
+    done = _caffe(tmp_path, "export", "net.prototxt", "--output", "net.onnx")
+    assert done.returncode == 0, done.stderr
+    done = _caffe(tmp_path, "import", "net.onnx", "--output", "again.prototxt")
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "taken").exists()
+
+
+@pytest.mark.parametrize("arguments", [
+    ("export", "net.prototxt", "--output", "net.onnx", "--tolerance", "x"), ("export", "net.prototxt", "--output", "net.onnx", "--opset", "x"),
+    ("import", "net.onnx", "--output", "net.prototxt", "--tolerance", "x"),
+    ("calibrate", "net.prototxt", "--weights", "w", "--output", "o", "--percentile", "x"),
+    ("calibrate", "net.prototxt", "--weights", "w", "--output", "o", "--iterations", "0"),
+])
+def test_what_is_no_number_is_refused_before_python_starts(tmp_path, arguments):
+    done = _caffe(tmp_path, *arguments, python="no_such_python")
+    assert done.returncode == 1 and f"caffe {arguments[0]}: " in done.stderr and arguments[-2].strip("-") in done.stderr
+
+
+@pytest.mark.parametrize("tolerance", ["nan", "-1", "inf"])
+def test_tolerances_are_numbers(tmp_path, tolerance):
+    (tmp_path / "net.prototxt").write_text(NET)
+    done = _caffe(tmp_path, "export", "net.prototxt", "--output", "net.onnx", "--tolerance", tolerance)
+    assert done.returncode == 1 and "it must be a number from 0 up" in done.stderr
+
+
+@pytest.mark.parametrize("write, text", [
+    (lambda file: np.save(file, np.zeros((2, 3, 8, 8))), "is no file of arrays by input; write it with numpy.savez"),
+    (lambda file: file.write(b"PK\3\4broken"), "is no file of arrays by input"),
+    (lambda file: file.write(b"text"), "is no file of arrays by input"),
+    (lambda file: file.write(b""), "is no file of arrays by input"),
+    (lambda file: np.savez(file, data=np.array([{}], object)), "is no file of arrays by input"),
+    (lambda file: np.savez(file, data=np.zeros((1, 3, 8, 8))), "input 'data' has shape (1, 3, 8, 8); it must be (2, 3, 8, 8)"),
+    (lambda file: np.savez(file, data=np.array(["a"])), "the array for input 'data' is not of numbers"),
+    (lambda file: os.remove(file.name), "inputs.npz: No such file or directory"),
+])
+def test_inputs_that_are_none(tmp_path, write, text):
+    (tmp_path / "net.prototxt").write_text(NET)
+    with open(tmp_path / "inputs.npz", "wb") as file:
+        write(file)
+    done = _caffe(tmp_path, "export", "net.prototxt", "--output", "net.onnx", "--inputs", "inputs.npz")
+    assert done.returncode == 1 and "Traceback" not in done.stderr and text in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("export", "net.prototxt", "--profile", "sophgo_caffe"), ("import", "net.onnx")])
+def test_the_net_does_not_overwrite_its_weights(tmp_path, arguments):
+    (tmp_path / "net.prototxt").write_text(NET)
+    assert _caffe(tmp_path, "export", "net.prototxt", "--output", "net.onnx").returncode == 0
+    done = _caffe(tmp_path, *arguments, "--output", "out.caffemodel")
+    assert done.returncode == 1 and "out.caffemodel would be the weights beside the net" in done.stderr
+    assert not (tmp_path / "out.caffemodel").exists()
+
+
+@pytest.mark.parametrize("command", ["export", "import", "calibrate"])
+def test_a_place_where_nothing_can_be_written_is_told_first(tmp_path, command):
+    arguments = [command, "absent", *(["--weights", "absent"] if command == "calibrate" else [])]
+    done = _caffe(tmp_path, *arguments, "--output", "absent/net")
+    assert done.returncode == 1 and f"caffe {command}: absent/net: there is no folder absent; make it first" in done.stderr
+    (tmp_path / "folder").mkdir()
+    done = _caffe(tmp_path, *arguments, "--output", "folder")
+    assert done.returncode == 1 and f"caffe {command}: folder: is a folder; name a file in it" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_net_that_gives_no_number_is_not_called_equal(tmp_path):
+    """BatchNorm without its statistics divides by 0."""
+    (tmp_path / "net.prototxt").write_text(NET + """
+layer { name: "norm" type: "BatchNorm" bottom: "conv" top: "norm" batch_norm_param { eps: 0 } }""")
+    arguments = ("export", "net.prototxt", "--output", "net.onnx")
+    done = _caffe(tmp_path, *arguments)
+    assert done.returncode == 0 and "output norm 2x4x6x6, not compared: the net gives no number but NaN" in done.stdout
+    done = _caffe(tmp_path, *arguments, "--check", "yes")
+    assert done.returncode == 1 and "output 'norm' of the net is nothing but NaN" in done.stderr

@@ -20,13 +20,15 @@ class Calibrate : public Command {
             "train_val.prototxt");
     AddWeights(app, &weights_);
     app.add_option("--output", output_, "The calibration file to write")->type_name("FILE.json");
-    app.add_option("--iterations", iterations_, "How many batches to look at")->type_name("N");
+    AddIterations(app, &iterations_);
     app.add_option("--method", method_, "How to clip")
         ->type_name("entropy|percentile|min-max")
-        ->check(CLI::IsMember({"entropy", "percentile", "min-max"}));
+        ->check(
+            CLI::Validator(CLI::IsMember({"entropy", "percentile", "min-max"})).description(""));
     app.add_option("--percentile", percentile_,
                    "Percent of the numbers that method percentile does not clip")
-        ->type_name("P");
+        ->type_name("P")
+        ->check(CLI::Validator(CLI::Number).description(""));
     app.add_flag("--report", reports_,
                  "Then print how far each layer that computes in 8 bits is from float, the worst "
                  "for the outputs first");
@@ -36,16 +38,17 @@ class Calibrate : public Command {
     RequireModel(model_);
     Require(!weights_.empty(), "-weights is missing; give the .caffemodel to calibrate");
     Require(!output_.empty(), "--output is missing; give the file to write");
-    std::vector<std::string> arguments = {model_,         weights_,    "--output", output_,
-                                          "--iterations", iterations_, "--method", method_,
-                                          "--percentile", percentile_};
+    std::vector<std::string> arguments = {
+        model_,     weights_, "--output",     output_,    "--iterations", StrCat(iterations_),
+        "--method", method_,  "--percentile", percentile_};
     if (reports_) arguments.push_back("--report");
-    BecomePython("caffe.calibration", arguments);
+    BecomePython("calibrate", "caffe.calibration", arguments);
   }
 
  private:
   std::string model_, weights_, output_;
-  std::string iterations_ = "10", method_ = "entropy", percentile_ = "99.99";
+  std::string method_ = "entropy", percentile_ = "99.99";
+  int iterations_ = 10;
   bool reports_ = false;
 };
 

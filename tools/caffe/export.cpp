@@ -1,4 +1,5 @@
 // caffe export: a net in a format of other programs.
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,11 +40,11 @@ class Export : public Command {
                    "How to write DetectionOutput: with NonMaxSuppression, or not at all; else the "
                    "profile's, or nms")
         ->type_name("nms|raw")
-        ->check(CLI::IsMember({"nms", "raw"}));
+        ->check(CLI::Validator(CLI::IsMember({"nms", "raw"})).description(""));
     app.add_option("--check", check_,
                    "Compare the outputs with onnxruntime's; auto: where it is installed")
         ->type_name("auto|yes|no")
-        ->check(CLI::IsMember({"auto", "yes", "no"}));
+        ->check(CLI::Validator(CLI::IsMember({"auto", "yes", "no"})).description(""));
     CLI::Option* const int8 =
         app.add_option("--int8", int8_,
                        "Compute in 8 bits, by a file of caffe calibrate: QuantizeLinear and "
@@ -59,11 +60,12 @@ class Export : public Command {
         ->type_name("FILE.npz");
     app.add_option("--tolerance", tolerance_,
                    "Largest difference of an output, relative to its largest number")
-        ->type_name("X");
+        ->type_name("X")
+        ->check(CLI::Validator(CLI::Number).description(""));
   }
 
   void Run() override {
-    if (lists_profiles_) BecomePython("caffe.onnx", {"profiles"});
+    if (lists_profiles_) BecomePython("export", "caffe.onnx", {"profiles"});
     RequireModel(model_);
     Require(!output_.empty(), "--output is missing; give the file to write");
     std::vector<std::string> words = {"export", model_};
@@ -71,8 +73,6 @@ class Export : public Command {
     for (const auto& [option, value] :
          std::vector<std::pair<std::string, std::string>>{{"--output", output_},
                                                           {"--profile", profile_},
-                                                          {"--batch", batch_},
-                                                          {"--opset", opset_},
                                                           {"--detection", detection_},
                                                           {"--int8", int8_},
                                                           {"--keep-float", keep_float_},
@@ -80,16 +80,19 @@ class Export : public Command {
                                                           {"--tolerance", tolerance_}}) {
       if (!value.empty()) words.insert(words.end(), {option, value});
     }
+    if (batch_) words.insert(words.end(), {"--batch", StrCat(*batch_)});
+    if (opset_) words.insert(words.end(), {"--opset", StrCat(*opset_)});
     if (finds_sensitive_) words.push_back("--find-sensitive");
     if (allow_unsupported_) words.push_back("--allow-unsupported");
     if (check_ != "auto") words.push_back(check_ == "yes" ? "--check" : "--no-check");
-    BecomePython("caffe.onnx", std::move(words));
+    BecomePython("export", "caffe.onnx", std::move(words));
   }
 
  private:
-  std::string model_, weights_, output_, inputs_, profile_, detection_, opset_, batch_;
+  std::string model_, weights_, output_, inputs_, profile_, detection_;
   std::string int8_, keep_float_;
   std::string check_ = "auto", tolerance_ = "1e-5";
+  std::optional<int> opset_, batch_;
   bool is_onnx_ = true, lists_profiles_ = false, allow_unsupported_ = false;
   bool finds_sensitive_ = false;
 };

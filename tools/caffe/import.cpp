@@ -22,14 +22,15 @@ class Import : public Command {
         ->type_name("INPUT=N,C,H,W");
     app.add_option("--tolerance", tolerance_,
                    "Largest difference from onnxruntime's outputs, relative to the largest number")
-        ->type_name("X");
+        ->type_name("X")
+        ->check(CLI::Validator(CLI::Number).description(""));
   }
 
   void Run() override {
     std::vector<std::string> words = {"import", model_,        "--output",
                                       output_,  "--tolerance", tolerance_};
     for (const std::string& shape : shapes_) words.insert(words.end(), {"--shape", shape});
-    BecomePython("caffe.onnx", std::move(words));
+    BecomePython("import", "caffe.onnx", std::move(words));
   }
 
  private:

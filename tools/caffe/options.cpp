@@ -89,7 +89,8 @@ void AddParallel(CLI::App& app, std::string* parallel) {
          "--parallel", *parallel,
          "auto: ranks or workers split InnerProduct layers between them where that costs "
          "less than reducing their gradients; none: only layers with parallel: SPLIT_OUTPUT")
-      ->check(CLI::IsMember({"auto", "none"}));
+      ->type_name("auto|none")
+      ->check(CLI::Validator(CLI::IsMember({"auto", "none"})).description(""));
 }
 
 void AddIterations(CLI::App& app, int* iterations) {

@@ -17,6 +17,18 @@ namespace fs = std::filesystem;
 // Where the package is from a program of a build tree, a wheel and an installed tree.
 constexpr const char* kFolders[] = {"../python", "../..", "../lib/python3/dist-packages"};
 
+// Runs a module's main(). The working folder may be somebody else's: its files are not imported. A
+// package that is missing is an error in a line, without a traceback.
+constexpr const char* kStart = R"(import importlib, sys
+sys.path[:] = [path for path in sys.path if path]
+module, command = sys.argv[1:3]
+del sys.argv[1:3]
+try:
+    main = importlib.import_module(module + ".__main__").main
+except ImportError as error:
+    sys.exit(f"{command}: {error}")
+sys.exit(main()))";
+
 // Empty where no package lies beside this program.
 std::string FolderOfPackage() {
   std::error_code error;
@@ -38,11 +50,12 @@ void FindPackageFirst(const std::string& folder) {
 
 }  // namespace
 
-void BecomePython(const std::string& module, std::vector<std::string> arguments) {
+void BecomePython(const std::string& command, const std::string& module,
+                  std::vector<std::string> arguments) {
   const char* given = std::getenv("PYTHON");
   const std::string interpreter = given != nullptr && *given != '\0' ? given : "python3";
   FindPackageFirst(FolderOfPackage());
-  arguments.insert(arguments.begin(), {interpreter, "-m", module});
+  arguments.insert(arguments.begin(), {interpreter, "-c", kStart, module, "caffe " + command});
   std::vector<char*> words;
   for (std::string& argument : arguments) words.push_back(argument.data());
   words.push_back(nullptr);

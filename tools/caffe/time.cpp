@@ -245,7 +245,7 @@ class Time : public Command {
     app.add_option("--batch", batch_, "Items of a batch of that noise; implies --noise")
         ->type_name("N")
         ->default_str("the definition's own")
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::Validator(CLI::PositiveNumber).description(""));
     app.add_flag("--update", updates_,
                  "Also time passes that end with an update of the weights, as training does");
     app.add_flag("--explain", explains_,

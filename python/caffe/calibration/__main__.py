@@ -3,6 +3,7 @@ import argparse
 import sys
 
 from .. import TEST, Error, Net
+from .._output import require_place
 from . import METHODS, calibrate
 from .report import layer_errors
 
@@ -21,6 +22,8 @@ def _parser():
 
 
 def _tell(done, iterations, what="batch"):
+    if not sys.stderr.isatty():
+        return
     print(f"\r{what} {done} of {iterations}", end="\n" if done == iterations else "", file=sys.stderr, flush=True)
 
 
@@ -36,13 +39,17 @@ def _print_report(net, calibration):
 def main(arguments=None):
     options = _parser().parse_args(arguments)
     try:
+        require_place(options.output)
         net = Net(options.net, TEST, weights=options.weights)
         calibration = calibrate(net, options.iterations, options.method, options.percentile, progress=_tell)
         calibration.save(options.output)
         print(f"wrote {options.output}: {len(calibration.ranges)} blobs, {calibration.images} images, {calibration.method}")
         if options.report:
             _print_report(net, calibration)
-    except (Error, OSError, ValueError) as error:
+    except OSError as error:
+        print(f"caffe calibrate: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}", file=sys.stderr)
+        return 1
+    except (Error, ValueError) as error:
         print(f"caffe calibrate: {error}", file=sys.stderr)
         return 1
     return 0

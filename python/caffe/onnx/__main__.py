@@ -2,10 +2,12 @@
 import argparse
 import os
 import sys
+import zipfile
 
 import numpy as np
 
-from .. import Error
+from .. import Error, InvalidArgument, IoError
+from .._output import weights_beside
 from . import DEFAULT_OPSET, OLDEST_OPSET, export, import_model, load_profile, profile_names
 
 
@@ -70,6 +72,8 @@ def _print(report, file):
         print(f"input  {name} {_shape(shape)}")
     for name, shape in report.outputs.items():
         difference = f", largest difference {report.differences[name]:.2g}" if name in report.differences else ""
+        if name in report.without_numbers:
+            difference = ", not compared: the net gives no number but NaN (without its weights?)"
         print(f"output {name} {_shape(shape)}{difference}")
     if report.int8:
         print(f"8 bits: {len(report.int8)} layers")
@@ -87,8 +91,19 @@ def _print(report, file):
     print(f"wrote {file}: {len(report.model.graph.node)} nodes, opset {report.model.opset_import[0].version}")
 
 
+def _arrays_in(file):
+    """Of a file of numpy.savez, by name."""
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except OSError as error:
+        raise IoError(f"{file}: {error.strerror or error}") from None
+    except (AttributeError, EOFError, TypeError, ValueError, zipfile.BadZipFile):  # of other files, and of one array alone
+        raise InvalidArgument(f"{file}: is no file of arrays by input; write it with numpy.savez(file, data=...)") from None
+
+
 def _export(options):
-    inputs = None if options.inputs is None else dict(np.load(options.inputs))
+    inputs = None if options.inputs is None else _arrays_in(options.inputs)
     report = export(options.net, options.output, options.weights, opset=options.opset, detection=options.detection,
                     check=options.check, inputs=inputs, tolerance=options.tolerance, profile=options.profile,
                     allow_unsupported=options.allow_unsupported, batch=options.batch, int8=options.int8,
@@ -113,7 +128,7 @@ def _profiles(_options):
 
 def _import(options):
     shapes = dict(_shape_given(text) for text in options.shape)
-    weights = os.path.splitext(options.output)[0] + ".caffemodel"
+    weights = weights_beside(options.output)
     result = import_model(options.model, options.output, weights, shapes=shapes, tolerance=options.tolerance)
     for name, difference in result.differences.items():
         print(f"output {name} {_shape(result.net.blobs[name].shape)}, largest difference {difference:.2g}")
@@ -134,7 +149,11 @@ def main(arguments=None):
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
-    except (Error, OSError, ValueError) as error:
+    except OSError as error:
+        file = os.fspath(error.filename or "").removesuffix(".partial")
+        print(f"caffe {options.command}: {file + ': ' if file else ''}{error.strerror or error}", file=sys.stderr)
+        return 1
+    except (Error, ValueError) as error:
         print(f"caffe {options.command}: {error}", file=sys.stderr)
         return 1
     return 0

@@ -56,9 +56,8 @@ def _title(param):
     return f"layer '{param.name}' ({param.type})"
 
 
-def write(files, path):
-    """The definition to `path`, the weights beside it."""
-    weights = os.path.splitext(path)[0] + ".caffemodel"
+def write(files, path, weights):
+    """The definition to `path`, the weights to `weights`."""
     partial = f"{path}.partial"
     with open(partial, "w", encoding="utf-8") as stream:
         stream.write(str(files.definition))
@@ -67,7 +66,7 @@ def write(files, path):
 
 
 def compare(files, inputs):
-    """Differences of the outputs that are written from the net's, by name."""
+    """The net's outputs, and the differences of those that are written, by name."""
     twin = Net(files.definition, caffe_pb2.TEST)
     for name, blobs in twin.params.items():
         for own, blob in zip(blobs, files.net.params[name]):
@@ -81,4 +80,5 @@ def compare(files, inputs):
         for name, array in inputs.items():
             net.blobs[name].data[...] = array
         net.forward()
-    return {name: difference(original.blobs[name].data, twin.blobs[name].data) for name in files.net.outputs}
+    expected = {name: original.blobs[name].data for name in files.net.outputs}
+    return expected, {name: difference(array, twin.blobs[name].data) for name, array in expected.items()}

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 import onnx
 
 from .._caffe import InvalidArgument, Net, Unsupported, __version__
+from .._output import require_place, weights_beside
 from ..calibration import Calibration
 from ..proto import caffe_pb2
 from . import caffe_files
 from . import layers  # noqa: F401  (registers the writers)
 from .builder import Builder, newest_opset
-from .check import compare, compare_numbers, inputs_of, require_near
+from .check import compare, compare_numbers, inputs_of, note_missing_numbers, require_near
 from .fitting import Fit, fit
 from .profile import Profile, load_profile
 from .quantizing import quantize, sensitivity
@@ -55,7 +56,8 @@ class Report:
     model: the onnx.ModelProto; None for a profile of Caffe's files. inputs, outputs: shapes by name; a None is an extent that depends on the data. blobs: the
     net's blobs by the names of the outputs; they differ only where a layer in place overwrites an input. left_out: reasons by
     the name of each layer that is not in the model. differences: of onnxruntime's outputs from the net's, by name, relative
-    to the largest number. not_compared: why there are none; "" where there are. rewritten: what was written otherwise for a
+    to the largest number. not_compared: why there are none; "" where there are. without_numbers: outputs whose numbers are all
+    NaN, so that comparing them means nothing. rewritten: what was written otherwise for a
     profile's chip, by layer. problems: what would not run there, in a sentence for each layer and reason. int8: names of the
     layers that compute in 8 bits. kept_float: why other layers with weights do not, by name. int8_differences: of the outputs
     in 8 bits from those in float, the root of the mean square relative to theirs. sensitivity: how far an output comes to differ
@@ -68,6 +70,7 @@ class Report:
     left_out: OrderedDict
     differences: dict = field(default_factory=dict)
     not_compared: str = ""
+    without_numbers: list = field(default_factory=list)
     rewritten: OrderedDict = field(default_factory=OrderedDict)
     problems: list = field(default_factory=list)
     int8: list = field(default_factory=list)
@@ -91,9 +94,14 @@ def export(net, file=None, weights=None, *, opset=None, detection=None, check=No
     has passed the comparison. keep_float: names of layers that stay float. find_sensitive: with int8, how much each layer alone
     changes the outputs; `inputs` should then be real data.
 
-    Returns a Report. Raises Unsupported with all layers that ONNX cannot express or the profile's chip does not take, and
-    Mismatch where the comparison fails; then no file is written.
+    Returns a Report. Raises Unsupported with all layers that ONNX cannot express or the profile's chip does not take,
+    Mismatch where the comparison fails, and InvalidArgument where `check` is True and an output has no number to compare but
+    NaN; then no file is written.
     """
+    if not 0 <= tolerance < float("inf"):
+        raise InvalidArgument(f"tolerance is {tolerance:g}; it must be a number from 0 up")
+    if file is not None:
+        require_place(file)
     request = Request(opset, detection, None if profile is None else load_profile(profile), allow_unsupported)
     if not isinstance(net, Net):
         net = Net(os.fspath(net), caffe_pb2.TEST, weights=weights)
@@ -144,6 +152,7 @@ def _quantize(net, report, request, int8, keep_float, inputs, find_sensitive):
 
 def _export_caffe(net, file, request, check, inputs, tolerance):
     """Caffe's own files, for a toolchain that reads them."""
+    weights = None if file is None else weights_beside(os.fspath(file))
     files = caffe_files.CaffeFiles(net, request.profile)
     if files.problems and not request.allow_unsupported:
         raise Unsupported(f"{request.profile.name} does not take " + "; ".join(files.problems))
@@ -154,10 +163,11 @@ def _export_caffe(net, file, request, check, inputs, tolerance):
     report = Report(None, shapes(net.inputs), shapes(net.outputs), OrderedDict((name, name) for name in net.outputs), OrderedDict(),
                     rewritten=OrderedDict(files.rewritten), problems=files.problems)
     if check is not False:
-        report.differences = caffe_files.compare(files, inputs_of(net, report, inputs))
+        expected, report.differences = caffe_files.compare(files, inputs_of(net, report, inputs))
         require_near(report.differences, "the net that is written", tolerance)
+        note_missing_numbers(report, expected, check)
     if file is not None:
-        caffe_files.write(files, os.fspath(file))
+        caffe_files.write(files, os.fspath(file), weights)
     return report
 
 

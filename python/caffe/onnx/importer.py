@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .._caffe import Net, Unsupported
+from .._caffe import InvalidArgument, Net, Unsupported
+from .._output import require_place
 from ..proto import caffe_pb2
 from . import nodes  # noqa: F401  (registers the readers)
 from .check import Mismatch, difference
@@ -32,6 +33,11 @@ def import_model(model, prototxt=None, weights=None, *, shapes=None, tolerance=1
     Returns an Import. Raises Unsupported with all nodes that no layer can express, by name, InvalidArgument where a shape is
     missing, and Mismatch where the comparison fails; then no file is written.
     """
+    if not 0 <= tolerance < float("inf"):
+        raise InvalidArgument(f"tolerance is {tolerance:g}; it must be a number from 0 up")
+    for file in (prototxt, weights):
+        if file is not None:
+            require_place(file)
     proto = load(model) if isinstance(model, (str, bytes, os.PathLike)) else model
     source = Model(proto, shapes)
     definition, arrays = _Importer(source).run()

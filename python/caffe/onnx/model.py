@@ -45,10 +45,12 @@ class Model:
         if graph.sparse_initializer:
             raise InvalidArgument("the model has sparse weights")
         self.weights = {tensor.name: _array_of(tensor) for tensor in graph.initializer}
-        self.inputs = {value.name: self._shape_of(value, shapes) for value in graph.input if value.name not in self.weights}
-        unknown = set(shapes or {}) - set(self.inputs)
+        inputs = [value for value in graph.input if value.name not in self.weights]
+        names = [value.name for value in inputs]
+        unknown = set(shapes or {}) - set(names)
         if unknown:
-            raise InvalidArgument(f"the model has no input {', '.join(sorted(unknown))}; its inputs: {', '.join(self.inputs)}")
+            raise InvalidArgument(f"the model has no input {', '.join(sorted(unknown))}; its inputs: {', '.join(names)}")
+        self.inputs = {value.name: self._shape_of(value, shapes) for value in inputs}
         self.outputs = [value.name for value in graph.output]
         self.nodes = list(graph.node)
         self.arrays = {**self.weights, **self._run_all()}

@@ -1,0 +1,23 @@
+"""Files that long work ends in: what is wrong with their place is said before it begins."""
+import os
+
+from ._caffe import InvalidArgument, IoError
+
+
+def require_place(file):
+    """Raises IoError where no file of this name can be written: a folder, or in a folder that is not there."""
+    file = os.fspath(file)
+    folder = os.path.dirname(file) or "."
+    if os.path.isdir(file):
+        raise IoError(f"{file}: is a folder; name a file in it")
+    if not os.path.isdir(folder):
+        raise IoError(f"{file}: there is no folder {folder}; make it first")
+
+
+def weights_beside(prototxt):
+    """The .caffemodel that goes with a prototxt. Raises InvalidArgument where one would overwrite the other."""
+    weights = os.path.splitext(prototxt)[0] + ".caffemodel"
+    if weights == prototxt:
+        raise InvalidArgument(f"{prototxt} would be the weights beside the net; name the net's file, as in "
+                              f"{os.path.splitext(prototxt)[0]}.prototxt")
+    return weights
