@@ -1,6 +1,7 @@
 """caffe compile and the runtime library: the same numbers here, without oneDNN and on another processor."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -41,6 +42,13 @@ def arm():
     if missing:
         pytest.skip(f"no {' and '.join(missing)}: scripts/install_dependencies.sh test")
     return build(BUILD.parent / "runtime-aarch64", f"--toolchain={ROOT / 'cmake/aarch64.cmake'}")
+
+
+@pytest.mark.parametrize("line", re.findall(r"^cmake -S .*$", (ROOT / "docs/runtime.md").read_text(), re.MULTILINE))
+def test_the_pages_commands_configure(line, tmp_path):
+    if "aarch64" in line and shutil.which("aarch64-linux-gnu-g++") is None:
+        pytest.skip("no aarch64-linux-gnu-g++: scripts/install_dependencies.sh test")
+    run("bash", "-c", line.replace("-B build/", f"-B {tmp_path}/"), cwd=ROOT)
 
 
 def fill_statistics(net):
