@@ -22,9 +22,11 @@ def _parser():
 
 
 def _tell(done, iterations, what="batch"):
-    if not sys.stderr.isatty():
-        return
-    print(f"\r{what} {done} of {iterations}", end="\n" if done == iterations else "", file=sys.stderr, flush=True)
+    """One line that moves; in a file its end alone."""
+    if sys.stderr.isatty():
+        print(f"\r{what} {done} of {iterations}", end="\n" if done == iterations else "", file=sys.stderr, flush=True)
+    elif done == iterations:
+        print(f"{what} {done} of {iterations}", file=sys.stderr, flush=True)
 
 
 def _print_report(net, calibration):
