@@ -96,7 +96,7 @@ def test_what_is_no_number_is_refused_before_python_starts(tmp_path, arguments):
     assert done.returncode == 1 and f"caffe {arguments[0]}: " in done.stderr and arguments[-2].strip("-") in done.stderr
 
 
-@pytest.mark.parametrize("tolerance", ["nan", "-1", "inf"])
+@pytest.mark.parametrize("tolerance", ["nan", "-1"])
 def test_tolerances_are_numbers(tmp_path, tolerance):
     (tmp_path / "net.prototxt").write_text(NET)
     done = _caffe(tmp_path, "export", "net.prototxt", "--output", "net.onnx", "--tolerance", tolerance)

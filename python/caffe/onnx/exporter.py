@@ -98,7 +98,7 @@ def export(net, file=None, weights=None, *, opset=None, detection=None, check=No
     Mismatch where the comparison fails, and InvalidArgument where `check` is True and an output has no number to compare but
     NaN; then no file is written.
     """
-    if not 0 <= tolerance < float("inf"):
+    if not tolerance >= 0:  # NaN neither
         raise InvalidArgument(f"tolerance is {tolerance:g}; it must be a number from 0 up")
     if file is not None:
         require_place(file)

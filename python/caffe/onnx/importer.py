@@ -33,7 +33,7 @@ def import_model(model, prototxt=None, weights=None, *, shapes=None, tolerance=1
     Returns an Import. Raises Unsupported with all nodes that no layer can express, by name, InvalidArgument where a shape is
     missing, and Mismatch where the comparison fails; then no file is written.
     """
-    if not 0 <= tolerance < float("inf"):
+    if not tolerance >= 0:  # NaN neither
         raise InvalidArgument(f"tolerance is {tolerance:g}; it must be a number from 0 up")
     for file in (prototxt, weights):
         if file is not None:
