@@ -44,14 +44,15 @@ Result Guard(Result failed, const Fn& fn) noexcept {
   return failed;
 }
 
+// Errors are without the path, which the caller adds.
 std::string ReadFile(const std::string& path) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
-  if (!file) throw IoError(StrCat(path, ": cannot open: ", std::strerror(errno)));
+  if (!file) throw IoError(StrCat("cannot open: ", std::strerror(errno)));
   std::string bytes;
   char block[1 << 16];
   for (size_t got; (got = std::fread(block, 1, sizeof(block), file.get())) > 0;)
     bytes.append(block, got);
-  if (std::ferror(file.get())) throw IoError(StrCat(path, ": cannot read: ", std::strerror(errno)));
+  if (std::ferror(file.get())) throw IoError(StrCat("cannot read: ", std::strerror(errno)));
   return bytes;
 }
 

@@ -145,6 +145,6 @@ def test_what_is_wrong_is_said(portable, compiled, tmp_path):
     for path, text in ((short, "it is damaged"), (model, "it is no compiled program"),
                        (tmp_path / "none", "cannot open: No such file")):
         result = subprocess.run([portable / "cortado_run", path], capture_output=True, text=True, check=False)
-        assert result.returncode == 1 and f"{path}: {text}" in result.stderr, result.stderr
+        assert result.returncode == 1 and result.stderr.startswith(f"cortado_run: {path}: {text}"), result.stderr
     result = subprocess.run([BINARIES / "caffe", "compile", model], capture_output=True, text=True, check=False)
     assert result.returncode == 1 and "--output is missing" in result.stderr
