@@ -101,6 +101,9 @@ TEST_F(AskNetTest, FoldersAndListsNameImages) {
   EXPECT_THAT(list.output, AllOf(HasSubstr("red.png"), HasSubstr("blue.png")));
   EXPECT_EQ(Run("classify colors.prototxt --image_list=list.txt --batch=2 --short_side=8").status,
             0);
+  // As the converters and ImageData read lists.
+  Write("spaces.txt", "red.png\t7\nblue.png  1 \nred.png \t\r\n");
+  EXPECT_EQ(Run("classify colors.prototxt --image_list=spaces.txt").status, 0);
   ASSERT_EQ(std::system(("mkdir " + folder_.path("photos") + " && mv " + folder_.path("red.png") +
                          " " + folder_.path("photos/deep.png"))
                             .c_str()),

@@ -64,17 +64,18 @@ void AddFolder(const std::string& folder, std::vector<std::string>* files) {
   files->insert(files->end(), found.begin(), found.end());
 }
 
-// A path in each line; what follows the path's last space may be a label, as converters want it.
+// A path in each line; what follows its last space or tab may be a label, as converters want it.
 void AddList(const std::string& list, std::vector<std::string>* files) {
   std::istringstream lines(ReadFile(list));
   const fs::path folder = fs::path(list).parent_path();
   for (std::string line; std::getline(lines, line);) {
-    if (line.ends_with('\r')) line.pop_back();
+    line.erase(line.find_last_not_of(" \t\r") + 1);
     if (line.empty()) continue;
-    const size_t space = line.rfind(' ');
+    const size_t space = line.find_last_of(" \t");
     const bool has_label = space != std::string::npos &&
                            line.find_first_not_of("0123456789", space + 1) == std::string::npos;
-    files->push_back((folder / (has_label ? line.substr(0, space) : line)).string());
+    if (has_label) line.erase(line.find_last_not_of(" \t", space) + 1);
+    files->push_back((folder / line).string());
   }
 }
 
