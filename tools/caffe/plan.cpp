@@ -134,10 +134,9 @@ class Plan : public Command {
       scaling_.Describe(ranks, &network);
       const bool by_cost = parallel_ == "auto";
       const std::vector<SplitChoice> choices = ChooseSplits(*net, ranks, by_cost, passes);
-      Require(
-          !are_gpus || SplitLayersOf(choices).empty(),
-          "a layer has parallel: SPLIT_OUTPUT, but layers are split over ranks on the CPU only; "
-          "leave it out");
+      Require(!are_gpus || SplitLayersOf(choices).empty(),
+              "a layer has parallel: SPLIT_OUTPUT, but layers are split over ranks on the CPU only; "
+              "leave it out");
       const StepTimeline split = WithSplits(timeline, choices, ranks);
       rows.push_back(PredictRow(*net, split, network, ranks));
       if (!by_cost || json_) continue;
