@@ -4,6 +4,7 @@
 #include <string>
 
 #include "caffe/ops/conv.hpp"
+#include "caffe/ops/kernel.hpp"
 
 namespace caffe::ops {
 
@@ -27,5 +28,10 @@ struct CAFFE_EXPORT ConvPair {
   // The image between them; w may be packed, so w' tells its channels.
   TensorDesc Between(const TensorDesc& x, const TensorDesc& second_w) const;
 };
+
+// The device's reference kernels of both convolutions, one after the other, with the image between
+// them in the workspace. In 16 bits that image would be rounded, which the op's meaning does not
+// have.
+CAFFE_EXPORT KernelOrRefusal MakeInTurn(const ConvPair& op, const KernelRequest& request);
 
 }  // namespace caffe::ops
