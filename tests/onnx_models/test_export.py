@@ -5,6 +5,7 @@ import nets
 import numpy as np
 import onnx
 import pytest
+from caffe.onnx import storing
 
 SMALL = [(2, 3, 8, 8)], """
     layer { name: 'conv1' type: 'Convolution' bottom: 'x0' top: 'conv1' convolution_param { num_output: 4 kernel_size: 3 } }
@@ -108,8 +109,7 @@ def test_inputs_that_the_model_does_not_have():
 
 
 def test_weights_beyond_the_limit_lie_in_a_second_file(tmp_path, monkeypatch):
-    from caffe.onnx import exporter
-    monkeypatch.setattr(exporter, "LARGEST_FILE", 1000)
+    monkeypatch.setattr(storing, "LARGEST_MESSAGE", 1000)
     file = tmp_path / "net.onnx"
     net = nets.draw_weights(nets.net_with([(2, 40)], "layer { name: 'fc' type: 'InnerProduct' bottom: 'x0' top: 'fc' "
                                                      "inner_product_param { num_output: 50 } }"))

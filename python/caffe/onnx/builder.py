@@ -151,8 +151,9 @@ class Builder:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)])
 
     def model(self, name, inputs, outputs, producer_version):
-        """inputs, outputs: shapes by name, in order; a shape is a tuple, or None where it depends on the data."""
-        graph = helper.make_graph(self.nodes, name or "net", _describe(inputs), _describe(outputs), _tensors(self.weights))
+        """Without the weights. inputs, outputs: shapes by name, in order; a shape is a tuple, or None where it depends on the
+        data."""
+        graph = helper.make_graph(self.nodes, name or "net", _describe(inputs), _describe(outputs))
         opsets = [helper.make_opsetid("", self.opset)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=helper.find_min_ir_version_for(opsets),
                                  producer_name="cortado", producer_version=producer_version)

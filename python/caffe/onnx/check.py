@@ -1,5 +1,6 @@
 """Whether onnxruntime computes what the net computes."""
 import importlib.util
+import os
 
 import numpy as np
 
@@ -22,21 +23,25 @@ class NotComputed(InvalidArgument):
     """There is nothing to compare with."""
 
 
-def compare(net, report, check, inputs, tolerance):
+def compare(net, report, stored, check, inputs, tolerance, may_change_blobs):
     """Fills in report.differences, or why nothing was compared. Raises Mismatch, and InvalidArgument where `check` is True and
-    nothing can be compared."""
+    nothing can be compared.
+
+    stored: the model. may_change_blobs: whether nobody else sees the net.
+    """
     report.not_compared = _reason_not_to_compare(check)
     if report.not_compared:
         return
     arrays = inputs_of(net, report, inputs)
     try:
-        got = run(report.model, arrays)
+        got = run(stored.source, arrays)
     except NotComputed as error:
         if check:
             raise
         report.not_compared = str(error)
         return
-    expected = _outputs_of(net, report, arrays)
+    twin = net if may_change_blobs and _computes_as_models_do(net) else _twin(net)
+    expected = _outputs_of(twin, report, arrays)
     report.differences = {name: difference(expected[name], got[name]) for name in report.outputs}
     require_near(report.differences, "onnxruntime", tolerance)
     note_missing_numbers(report, expected, check)
@@ -61,11 +66,11 @@ def require_near(differences, whose, tolerance):
                        + ", ".join(wrong))
 
 
-def compare_numbers(net, report, other, inputs):
-    """How far the outputs of another model are from those of the report's: the root of the mean square difference, relative to
-    that of the outputs."""
+def compare_numbers(net, report, stored, other, inputs):
+    """How far the outputs of another stored model are from those of the report's: the root of the mean square difference,
+    relative to that of the outputs."""
     arrays = inputs_of(net, report, inputs)
-    expected, got = run(report.model, arrays), run(other, arrays)
+    expected, got = run(stored.source, arrays), run(other.source, arrays)
     return {name: relative_error(expected[name], got[name]) for name in expected}
 
 
@@ -89,21 +94,26 @@ def _reason_not_to_compare(check):
 
 
 def _outputs_of(net, report, arrays):
-    twin = _twin(net)
     for name, array in arrays.items():
-        twin.blobs[name].data[...] = array
-    twin.forward()
-    return {name: twin.blobs[blob].data.copy() for name, blob in report.blobs.items()}
+        net.blobs[name].data[...] = array
+    net.forward()
+    return {name: net.blobs[blob].data.copy() for name, blob in report.blobs.items()}
 
 
 def run(model, arrays):
-    """Outputs by name of an onnx.ModelProto, computed by onnxruntime. Raises NotComputed where that has no kernel."""
+    """Outputs by name of a model, computed by onnxruntime: an onnx.ModelProto, or a file, as models beyond 2 GiB need. Raises
+    NotComputed where onnxruntime has no kernel."""
     import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as errors
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        if isinstance(model, (str, os.PathLike)):
+            source = os.fspath(model)
+            options.add_session_config_entry("session.disable_prepacking", "1")  # packing copies the weights, which are mapped
+        else:
+            source = model.SerializeToString()
+        session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except errors.NotImplemented as error:
         raise NotComputed(f"onnxruntime {onnxruntime.__version__} cannot run the model: {error}") from None
     names = [output.name for output in session.get_outputs()]
@@ -127,6 +137,14 @@ def difference(expected, got):
 def _clear(message, fields):
     for field in fields:
         message.ClearField(field)
+
+
+def _computes_as_models_do(net):
+    """Whether a net that has not run yet is its own twin, which saves memory for its weights."""
+    definition = net.definition
+    return not any(definition.HasField(field) for field in _NET_TYPES) and all(
+        layer.type == "Input" or layer.type not in SOURCES and not any(layer.HasField(field) for field in _LAYER_TYPES)
+        for layer in definition.layer)
 
 
 def _twin(net):

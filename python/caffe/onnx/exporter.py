@@ -17,10 +17,10 @@ from .fitting import Fit, fit
 from .profile import Profile, load_profile
 from .quantizing import quantize, sensitivity
 from .registry import SOURCES, LayerView, reason_left_out, reason_refused, writer_of
+from .storing import Storage
 
 OLDEST_OPSET = 11
 DEFAULT_OPSET = 13
-LARGEST_FILE = 2**31 - 2**20  # bytes of a protobuf message; weights beyond it lie in a second file
 
 # Layers whose tops follow from shapes alone.
 _CONSTANT = {"PriorBox"}
@@ -53,12 +53,13 @@ class Request:
 class Report:
     """What export() has made.
 
-    model: the onnx.ModelProto; None for a profile of Caffe's files. inputs, outputs: shapes by name; a None is an extent that depends on the data. blobs: the
-    net's blobs by the names of the outputs; they differ only where a layer in place overwrites an input. left_out: reasons by
-    the name of each layer that is not in the model. differences: of onnxruntime's outputs from the net's, by name, relative
-    to the largest number. not_compared: why there are none; "" where there are. without_numbers: outputs whose numbers are all
-    NaN, so that comparing them means nothing. rewritten: what was written otherwise for a
-    profile's chip, by layer. problems: what would not run there, in a sentence for each layer and reason. int8: names of the
+    model: the onnx.ModelProto; None for a profile of Caffe's files. Where it was written and exceeds 2 GiB, its weights are in
+    the second file alone: run() takes the file. inputs, outputs: shapes by name; a None is an extent that depends on the data.
+    blobs: the net's blobs by the names of the outputs; they differ only where a layer in place overwrites an input. left_out:
+    reasons by the name of each layer that is not in the model. differences: of onnxruntime's outputs from the net's, by name,
+    relative to the largest number. not_compared: why there are none; "" where there are. without_numbers: outputs whose numbers
+    are all NaN, so that comparing them means nothing. rewritten: what was written otherwise for a profile's chip, by layer.
+    problems: what would not run there, in a sentence for each layer and reason. int8: names of the
     layers that compute in 8 bits. kept_float: why other layers with weights do not, by name. int8_differences: of the outputs
     in 8 bits from those in float, the root of the mean square relative to theirs. sensitivity: how far an output comes to differ
     by each layer alone in 8 bits, the worst layer first.
@@ -83,7 +84,8 @@ def export(net, file=None, weights=None, *, opset=None, detection=None, check=No
            allow_unsupported=False, batch=None, int8=None, keep_float=(), find_sensitive=False):
     """Writes a net for inference as an ONNX model.
 
-    net: a caffe.Net of phase TEST, or a prototxt with `weights` (.caffemodel or .h5). file: where to write; None: nowhere.
+    net: a caffe.Net of phase TEST, or a prototxt with `weights` (.caffemodel or .h5). file: where to write, weights beyond 2 GiB
+    to FILE.data; None: nowhere.
     opset: version of ONNX's operators, 11 to the newest that package onnx knows; the profile's, or 13. detection: "nms" writes
     DetectionOutput with NonMaxSuppression, "raw" leaves it out; the profile's, or "nms". check: run the model in onnxruntime,
     too, and compare; by default where that is installed. inputs: arrays by input, with which to compare; by default random
@@ -103,7 +105,8 @@ def export(net, file=None, weights=None, *, opset=None, detection=None, check=No
     if file is not None:
         require_place(file)
     request = Request(opset, detection, None if profile is None else load_profile(profile), allow_unsupported)
-    if not isinstance(net, Net):
+    is_given = isinstance(net, Net)
+    if not is_given:
         net = Net(os.fspath(net), caffe_pb2.TEST, weights=weights)
         if batch is not None:
             _set_batch(net, batch)
@@ -118,36 +121,41 @@ def export(net, file=None, weights=None, *, opset=None, detection=None, check=No
         if int8 is not None:
             raise InvalidArgument(f"{request.profile.name} takes Caffe's files, which have no 8-bit numbers; its toolchain makes them")
         return _export_caffe(net, file, request, check, inputs, tolerance)
-    report = _Exporter(net, request).run()
-    onnx.checker.check_model(report.model, full_check=report.model.ByteSize() < LARGEST_FILE)
-    compare(net, report, check, inputs, tolerance)
-    if int8 is not None:
-        _quantize(net, report, request, int8, keep_float, inputs, find_sensitive)
-    elif keep_float or find_sensitive:
-        raise InvalidArgument("keep_float and find_sensitive are for models of 8-bit numbers; give a calibration (int8)")
-    if file is not None:
-        save(report.model, os.fspath(file))
+    with Storage(file) as storage:
+        report, stored = _Exporter(net, request).run(storage)
+        stored.check()
+        compare(net, report, stored, check, inputs, tolerance, may_change_blobs=not is_given)
+        if int8 is not None:
+            stored = _quantize(net, report, request, storage, stored, int8, keep_float, inputs, find_sensitive)
+        elif keep_float or find_sensitive:
+            raise InvalidArgument("keep_float and find_sensitive are for models of 8-bit numbers; give a calibration (int8)")
+        if file is not None:
+            storage.publish(stored)
+        else:
+            stored.embed()
     return report
 
 
-def _quantize(net, report, request, int8, keep_float, inputs, find_sensitive):
+def _quantize(net, report, request, storage, stored, int8, keep_float, inputs, find_sensitive):
+    """The model of 8-bit numbers; tells the report."""
     calibration = int8 if isinstance(int8, Calibration) else Calibration.load(int8)
     _require_own_ranges(net)
-    quantized = quantize(report.model, calibration, keep_float)
-    added = {node.op_type for node in quantized.model.graph.node} - {node.op_type for node in report.model.graph.node}
+    quantized = quantize(stored, calibration, storage, keep_float)
+    added = {node.op_type for node in quantized.stored.model.graph.node} - {node.op_type for node in report.model.graph.node}
     missing = sorted(added - set(request.profile.operators)) if request.profile else []
     if missing:
         report.problems.append(f"{request.profile.name} does not take {' and '.join(missing)}, as models of 8-bit numbers have them")
         if not request.allow_unsupported:
             raise Unsupported(report.problems[-1])
-    onnx.checker.check_model(quantized.model, full_check=quantized.model.ByteSize() < LARGEST_FILE)
+    quantized.stored.check()
     if not report.not_compared:
-        report.int8_differences = compare_numbers(net, report, quantized.model, inputs)
+        report.int8_differences = compare_numbers(net, report, stored, quantized.stored, inputs)
     if find_sensitive:
         if report.not_compared:
             raise InvalidArgument(f"sensitive layers are found by onnxruntime, and nothing was compared: {report.not_compared}")
-        report.sensitivity = sensitivity(report.model, calibration, inputs_of(net, report, inputs))
-    report.model, report.int8, report.kept_float = quantized.model, quantized.layers, quantized.kept
+        report.sensitivity = sensitivity(stored.source, calibration, inputs_of(net, report, inputs), storage)
+    report.model, report.int8, report.kept_float = quantized.stored.model, quantized.layers, quantized.kept
+    return quantized.stored
 
 
 def _export_caffe(net, file, request, check, inputs, tolerance):
@@ -188,14 +196,6 @@ def _set_batch(net, items):
     net.reshape()
 
 
-def save(model, file):
-    """Writes a model; weights beyond 2 GiB into FILE.data beside it."""
-    external = model.ByteSize() >= LARGEST_FILE
-    partial = f"{file}.partial"
-    onnx.save_model(model, partial, save_as_external_data=external, location=f"{os.path.basename(file)}.data")
-    os.replace(partial, file)
-
-
 class _Exporter:
     def __init__(self, net, request):
         self.net, self.request = net, request
@@ -208,7 +208,8 @@ class _Exporter:
         self.unsupported = []
         self.types = {}  # of layers, by name
 
-    def run(self):
+    def run(self, storage):
+        """A Report and the Stored model."""
         for blob in self.net.blobs:
             self.onnx.reserve(blob)
         for index in range(len(self.net.layers)):
@@ -225,8 +226,9 @@ class _Exporter:
         self.onnx.drop_unread(outputs)
         read = {name for node in self.onnx.nodes for name in node.input}
         inputs = OrderedDict((name, shape) for name, shape in self.inputs.items() if name in read)
-        model = self.onnx.model(self.net.name, inputs, outputs, __version__)
-        return Report(model, inputs, outputs, blobs, self.left_out, rewritten=fitted.rewritten, problems=fitted.problems)
+        stored = storage.store(self.onnx.model(self.net.name, inputs, outputs, __version__), self.onnx.weights)
+        return Report(stored.model, inputs, outputs, blobs, self.left_out, rewritten=fitted.rewritten,
+                      problems=fitted.problems), stored
 
     def fit(self):
         """Rewrites nodes for the profile; problems become sentences that name layers."""

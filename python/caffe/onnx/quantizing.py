@@ -4,11 +4,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from .._caffe import InvalidArgument
 from .check import relative_error, run
 from .folding import Fold, attribute, output_axis
+from .storing import Storage, stored_model
 
 OLDEST_OPSET = 13  # the first whose DequantizeLinear has a scale for each channel
 
@@ -24,9 +25,9 @@ _ACTIVATIONS = {"Relu", "Clip"}
 
 @dataclass
 class Quantized:
-    """model: the onnx.ModelProto. layers: names of those that compute in 8 bits. kept: why others with weights do not, by
+    """stored: the Stored model. layers: names of those that compute in 8 bits. kept: why others with weights do not, by
     name."""
-    model: object
+    stored: object = None
     layers: list = field(default_factory=list)
     kept: OrderedDict = field(default_factory=OrderedDict)
 
@@ -36,18 +37,18 @@ def layer_of(node):
     return node.name.rpartition(":")[0]
 
 
-def quantize(model, calibration, keep_float=(), only=None):
-    """A copy of a model that export() has made, with 8-bit numbers where the calibration has ranges: unsigned ones between
+def quantize(stored, calibration, storage, keep_float=(), only=None):
+    """A copy, in the storage, of a stored model that export() has made, with 8-bit numbers where the calibration has ranges: unsigned ones between
     nodes, signed ones with a scale for each channel as weights, biases of 32 bits.
 
     keep_float: names of layers that stay float. only: names of the layers that do not; None: all others. Raises InvalidArgument
     for opsets below 13, for layers that are not there, and where nothing is left to compute in 8 bits.
     """
-    opset = model.opset_import[0].version
+    opset = stored.model.opset_import[0].version
     if opset < OLDEST_OPSET:
         raise InvalidArgument(f"opset is {opset}; models of 8-bit numbers need {OLDEST_OPSET} or newer")
-    quantizer = _Quantizer(model, calibration, set(keep_float), only)
-    quantizer.run()
+    quantizer = _Quantizer(stored, calibration, set(keep_float), only)
+    quantizer.run(storage)
     if not quantizer.result.layers:
         raise InvalidArgument("no layer would compute in 8 bits: " + ("; ".join(
             f"layer '{name}': {why}" for name, why in quantizer.result.kept.items()) or "none has weights"))
@@ -55,12 +56,12 @@ def quantize(model, calibration, keep_float=(), only=None):
 
 
 class _Quantizer:
-    def __init__(self, model, calibration, keep_float, only):
+    def __init__(self, stored, calibration, keep_float, only):
         self.model = onnx.ModelProto()
-        self.model.CopyFrom(model)
+        self.model.CopyFrom(stored.model)
         graph = self.model.graph
         self.nodes = list(graph.node)
-        self.weights = OrderedDict((tensor.name, numpy_helper.to_array(tensor)) for tensor in graph.initializer)
+        self.weights = stored.weights()
         self.outputs = {value.name for value in graph.output}
         self.ranges = dict(calibration.ranges)
         self.keep_float, self.only = keep_float, only
@@ -68,14 +69,14 @@ class _Quantizer:
         for name in sorted(set(keep_float) | set(only or ())):
             if name not in layers:
                 raise InvalidArgument(f"the model has no layer '{name}'")
-        self.result = Quantized(self.model)
+        self.result = Quantized()
         self.wrapped = {}  # the dequantized tensor by the tensor
         taken = {name for node in self.nodes for name in (*node.input, *node.output)} | set(self.weights)
         self.suffix = ""  # of new names: blobs may be called like them
         while any(name.endswith(f"{self.suffix}/{part}") for name in taken for part in _PARTS):
             self.suffix += "_"
 
-    def run(self):
+    def run(self, storage):
         Fold(self.nodes, self.weights, self.outputs).run()
         self.readers = {}
         for node in self.nodes:
@@ -96,7 +97,8 @@ class _Quantizer:
         for node in chosen:
             if node.op_type in _PRODUCTS:
                 self.quantize_weights(node, added)
-        self.put(added)
+        read = self.put(added)
+        self.result.stored = storage.store(self.model, {name: array for name, array in self.weights.items() if name in read})
 
     def data_of(self, node):
         """Inputs that are no weights."""
@@ -163,14 +165,15 @@ class _Quantizer:
         name = node.input[1]
         weight, axis = self.weights[name], output_axis(node)
         over = tuple(k for k in range(weight.ndim) if k != axis)
-        largest = np.abs(weight.astype(np.float64)).max(axis=over)
+        largest = np.maximum(weight.max(axis=over), -weight.min(axis=over)).astype(np.float64)
         scales = np.where(largest > 0, largest, 1) / 127
         if len(node.input) > 2:  # so large that the bias, in units of both scales, fits into its 32 bits
             scales = np.maximum(scales, np.abs(self.weights[node.input[2]]) / (2.0 ** 30 * self.scale_of(node.input[0])))
         scales = np.maximum(scales, np.finfo(np.float32).tiny).astype(np.float32)
         shape = [1] * weight.ndim
         shape[axis] = -1
-        stored = np.clip(np.rint(weight / scales.reshape(shape)), -127, 127).astype(np.int8)
+        stored = weight / scales.reshape(shape)  # in place from here on: it may be as large as a gigabyte
+        stored = np.clip(np.rint(stored, out=stored), -127, 127, out=stored).astype(np.int8)
         key = f"{node.output[0]}.weights"
         node.input[1] = self.store(key, stored, scales, axis, added)
         if len(node.input) > 2:
@@ -193,7 +196,7 @@ class _Quantizer:
         return [f"{tensor}{self.suffix}/{part}" for part in parts]
 
     def put(self, added):
-        """Nodes in their order, each reading what has been quantized before it."""
+        """Nodes in their order, each reading what has been quantized before it. Returns the names of what they read."""
         nodes = list(added.pop(None, []))
         for tensor in [value.name for value in self.model.graph.input]:
             nodes += added.get(tensor, [])
@@ -205,20 +208,28 @@ class _Quantizer:
         graph = self.model.graph
         del graph.node[:]
         graph.node.extend(nodes)
-        read = {name for node in nodes for name in node.input}
         del graph.initializer[:]
-        graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in self.weights.items() if name in read)
+        return {name for node in nodes for name in node.input}
 
 
-def sensitivity(model, calibration, arrays):
+def sensitivity(model, calibration, arrays, storage=None):
     """How much each layer alone changes the outputs when it computes in 8 bits, the worst first: the root of the mean square
     difference relative to that of the outputs, of the output that changes most, by layer. Needs onnxruntime.
 
-    model: a float model that export() has made. arrays: real data by input.
+    model: a float model that export() has made: an onnx.ModelProto, or the file of one beyond 2 GiB. arrays: real data by input.
+    storage: where to store models; by default in a temporary folder.
     """
+    if storage is None:
+        with Storage(None) as own:
+            return sensitivity(model, calibration, arrays, own)
+    stored = stored_model(model)
     expected = run(model, arrays)
     errors = {}
-    for layer in quantize(model, calibration).layers:
-        got = run(quantize(model, calibration, only=[layer]).model, arrays)
+    everything = quantize(stored, calibration, storage)
+    everything.stored.discard()
+    for layer in everything.layers:
+        alone = quantize(stored, calibration, storage, only=[layer]).stored
+        got = run(alone.source, arrays)
+        alone.discard()
         errors[layer] = max(relative_error(expected[name], got[name]) for name in expected)
     return OrderedDict(sorted(errors.items(), key=lambda one: -one[1]))

@@ -49,6 +49,12 @@ def exported_types():
     return sorted(_WRITERS)
 
 
+def _read_only(array):
+    """The net's own memory: weights may be as large as half of the machine's."""
+    array.flags.writeable = False
+    return array
+
+
 class LayerView:
     """One layer of a net as its writer sees it.
 
@@ -66,7 +72,7 @@ class LayerView:
         self.shapes = [tuple(net.blobs[name].shape) for name in self.param.bottom]
         self.tops = list(self.param.top)
         self.top_shapes = [tuple(net.blobs[name].shape) for name in self.tops]
-        self.blobs = [blob.data.copy() for blob in layer.blobs]
+        self.blobs = [_read_only(blob.data) for blob in layer.blobs]
 
     @property
     def bottom(self):
