@@ -1,7 +1,15 @@
-"""Files that long work ends in: what is wrong with their place is said before it begins."""
+"""What commands write: the log, and files that long work ends in, whose wrong places are said before it begins."""
 import os
 
-from ._caffe import InvalidArgument, IoError
+from ._caffe import InvalidArgument, IoError, init_log
+
+
+def start_log():
+    """Of a command: glog warns of lines that come before. Programs that call a command may have started it."""
+    try:
+        init_log()
+    except InvalidArgument:
+        pass
 
 
 def require_place(file):

@@ -1,6 +1,7 @@
 // Process-wide settings, the log, the timer, and what several processes would share.
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "bindings.hpp"
@@ -60,9 +61,9 @@ struct Nccl {};
 void BindSettings(py::module_& module) {
   module.attr("__version__") = Version();
   module.def(
-      "init_log", [] { InitLog(0, true); },
-      "Initialises the log (glog) and its handler of crashes. Once per process, before the rest; "
-      "the import does not do it.");
+      "init_log", [] { InitLog(std::clamp(FLAGS_minloglevel, 0, 3), true); },
+      "Initialises the log (glog) and its handler of crashes, with the level of the environment "
+      "variable GLOG_minloglevel. Once per process, before the rest; the import does not do it.");
   module.def(
       "init_log", [](int level) { InitLog(level, true); }, py::arg("level"),
       "Messages below `level` (0 INFO, 1 WARNING, 2 ERROR, 3 FATAL) are dropped.");

@@ -33,6 +33,27 @@ def test_there_and_back(tmp_path):
     assert [layer.type for layer in net.layers] == ["Input", "Convolution"]
 
 
+OLD_NET = """name: "old" input: "data" input_dim: 32 input_dim: 3 input_dim: 8 input_dim: 8
+layers { name: "conv" type: CONVOLUTION bottom: "data" top: "conv" convolution_param { num_output: 4 kernel_size: 3 } }"""
+DATA = 'layer { name: "images" type: "DummyData" top: "data" dummy_data_param { shape { dim: 32 dim: 3 dim: 8 dim: 8 } } }'
+
+
+def test_the_log_is_that_of_other_commands(tmp_path):
+    """glog itself warns of lines before its start. The lines here are of old files."""
+    (tmp_path / "net.prototxt").write_text(OLD_NET)
+    (tmp_path / "train_val.prototxt").write_text(DATA + OLD_NET[OLD_NET.index("layers"):].replace("layers", "layer")
+                                                 .replace("CONVOLUTION", '"Convolution"'))
+    caffe.Net(str(tmp_path / "net.prototxt"), caffe.TEST).save(str(tmp_path / "net.caffemodel"))
+    export = ("export", "net.prototxt", "--output", "net.onnx")
+    calibrate = ("calibrate", "train_val.prototxt", "--weights", "net.caffemodel", "--iterations", "1", "--output", "net.json")
+    for command, line in ((export, "Upgraded net.prototxt"), (calibrate, "Ignoring source layer")):
+        shown = _caffe(tmp_path, *command, GLOG_minloglevel="0")
+        assert shown.returncode == 0 and "InitGoogleLogging" not in shown.stderr, shown.stderr
+        hidden = _caffe(tmp_path, *command, GLOG_minloglevel="1")
+        assert hidden.returncode == 0 and line not in hidden.stderr
+        assert line in shown.stderr, shown.stderr
+
+
 def test_a_chip(tmp_path):
     (tmp_path / "net.prototxt").write_text(NET.replace("num_output: 4", "num_output: 4 stride: 64 pad: 60"))
     arguments = ("export", "--onnx", "net.prototxt", "--output", "net.onnx", "--profile", "ascend310", "--batch", "1")

@@ -77,8 +77,10 @@ def test_log():
                "try: caffe.init_log()\nexcept caffe.InvalidArgument as error: print(error)", GLOG_minloglevel="0")
     assert "a line" in done.stderr and "initialised already" in done.stdout and done.returncode == 0
     assert "a line" not in run("import caffe; caffe.init_log(1); caffe.log('a line')").stderr
-    quiet = run("import caffe; caffe.log('a line')", GLOG_minloglevel="2")
-    assert quiet.stderr == ""
+    for start in ("", "caffe.init_log(); "):
+        assert run(f"import caffe; {start}caffe.log('a line')", GLOG_minloglevel="2").stderr == ""
+    for level in ("-1", "9"):
+        assert run("import caffe; caffe.init_log()", GLOG_minloglevel=level).returncode == 0
 
 
 def test_errors_are_of_documented_classes():

@@ -3,7 +3,7 @@ import argparse
 import sys
 
 from .. import TEST, Error, Net
-from .._output import require_place
+from .._output import require_place, start_log
 from . import METHODS, calibrate
 from .report import layer_errors
 
@@ -40,6 +40,7 @@ def _print_report(net, calibration):
 
 def main(arguments=None):
     options = _parser().parse_args(arguments)
+    start_log()
     try:
         require_place(options.output)
         net = Net(options.net, TEST, weights=options.weights)

@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 
 from .. import Error, InvalidArgument, IoError
-from .._output import weights_beside
+from .._output import start_log, weights_beside
 from . import DEFAULT_OPSET, OLDEST_OPSET, export, import_model, load_profile, profile_names
 
 
@@ -147,6 +147,7 @@ def _shape_given(text):
 
 def main(arguments=None):
     options = _parser().parse_args(arguments)
+    start_log()
     try:
         options.run(options)
     except OSError as error:
