@@ -1,4 +1,5 @@
 """Nets in 8-bit numbers from Python, and what calibration reports of their layers."""
+import json
 import os
 import pathlib
 import subprocess
@@ -117,6 +118,31 @@ def test_report_from_the_command_line(files, tmp_path, capsys):
     assert lines[1].split() == ["layer", "error", "of", "its", "top", "of", "the", "outputs"]
     assert {line.split()[0] for line in lines[2:4]} == {"conv1", "ip"}
     assert lines[4].startswith("all layers")
+
+
+IMAGES = """name: "images"
+layer { name: "data" type: "ImageData" top: "data" top: "label" image_data_param { source: "list.txt" batch_size: 50 } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param {
+  num_output: 5 weight_filler { type: "xavier" } } }
+"""
+
+
+@pytest.mark.parametrize("count, iterations, text, is_few", [
+    (10, 4, "10 images, read 200 times in all, min-max", True), (40, 2, "40 images, read 100 times in all, min-max", False),
+    (100, 2, "100 images, min-max", False)])
+def test_images_of_a_list_that_starts_again_are_counted_once(tmp_path, monkeypatch, capsys, count, iterations, text, is_few):
+    monkeypatch.chdir(tmp_path)
+    for k, image in enumerate(np.random.default_rng(1).integers(0, 256, (count, 6, 6, 3), np.uint8)):
+        pathlib.Path(f"{k}.ppm").write_bytes(b"P6 6 6 255\n" + image.tobytes())
+    pathlib.Path("list.txt").write_text("".join(f"{k}.ppm 0\n" for k in range(count)))
+    pathlib.Path("net.prototxt").write_text(IMAGES)
+    caffe.Net("net.prototxt", caffe.TEST).save("net.caffemodel")
+    arguments = ["net.prototxt", "net.caffemodel", "--output", "net.json", "--method", "min-max", "--iterations", str(iterations)]
+    assert program.main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert out == f"wrote net.json: 2 blobs, {text}\n"
+    assert (f"warning: different images in the data: {count}; give 32 at least" in err) == is_few
+    assert json.loads(pathlib.Path("net.json").read_text())["images"] == count
 
 
 PROGRAM = """

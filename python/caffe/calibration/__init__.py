@@ -8,9 +8,12 @@
 
 From the command line: caffe calibrate, or python -m caffe.calibration.
 """
+import hashlib
 import json
 import os
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from .._caffe import InvalidArgument, IoError
 from ..proto import caffe_pb2
@@ -26,12 +29,17 @@ MOST = 1e38  # numbers of a range are smaller
 
 @dataclass
 class Calibration:
-    """net: its name. method: of clipping. images: how many were looked at. ranges: lowest and highest number by blob, with 0
-    between them; numbers beyond them are clipped."""
+    """net: its name. method: of clipping. images: how many different ones were looked at. ranges: lowest and highest number by
+    blob, with 0 between them; numbers beyond them are clipped. reads: how often an image was looked at, in all; not in files."""
     net: str
     method: str
     images: int
     ranges: dict = field(default_factory=dict)
+    reads: int = field(default=0, compare=False)
+
+    def describe_images(self):
+        """As in "10 images, read 200 times in all"."""
+        return f"{self.images} images" + (f", read {self.reads} times in all" if self.reads > self.images else "")
 
     def save(self, file):
         """Writes a JSON file."""
@@ -81,7 +89,8 @@ def calibrate(net, iterations=10, method="entropy", percentile=99.99, progress=N
     whose inputs the caller fills.
 
     Returns a Calibration; blobs of zeros alone, and those with numbers from 1e38 on, have no range in it. Raises InvalidArgument
-    for fewer than FEWEST_IMAGES images, for a net of phase TRAIN and for numbers that are not finite.
+    for fewer than FEWEST_IMAGES images (the same one counts each time), for a net of phase TRAIN and for numbers that are not
+    finite.
     """
     if method not in METHODS:
         raise InvalidArgument(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
@@ -92,12 +101,14 @@ def calibrate(net, iterations=10, method="entropy", percentile=99.99, progress=N
     if net.inputs and feed is None:
         raise InvalidArgument(f"nobody fills the input '{net.inputs[0]}': give a net with a data layer, such as train_val.prototxt, "
                               "or a feed")
-    histograms, images = {}, 0
+    histograms, images, reads = {}, set(), 0
     for iteration in range(iterations):
         if feed is not None:
             feed(net)
         net.forward()
-        images += _items(net)
+        batch = _images(net)
+        images.update(batch)
+        reads += len(batch)
         for name, blob in net.blobs.items():
             try:
                 histograms.setdefault(name, Histogram()).add(blob.data)
@@ -105,17 +116,19 @@ def calibrate(net, iterations=10, method="entropy", percentile=99.99, progress=N
                 raise InvalidArgument(f"blob '{name}' {error}; look at it with caffe test, and at the net's weights") from None
         if progress is not None:
             progress(iteration + 1, iterations)
-    if images < FEWEST_IMAGES:
-        raise InvalidArgument(f"{images} images are too few to tell ranges: run more iterations, for {FEWEST_IMAGES} images at "
+    if reads < FEWEST_IMAGES:
+        raise InvalidArgument(f"{reads} images are too few to tell ranges: run more iterations, for {FEWEST_IMAGES} images at "
                               "least; some hundreds are usual")
     ranges = {name: _range(histogram, METHODS[method](histogram, percentile)) for name, histogram in histograms.items()
               if histogram.limit > 0 and -MOST < histogram.lowest and histogram.highest < MOST}
-    return Calibration(net.name, method, images, ranges)
+    return Calibration(net.name, method, len(images), ranges, reads)
 
 
-def _items(net):
-    first = next(iter(net.blobs.values()))
-    return first.shape[0] if len(first.shape) > 0 else 1
+def _images(net):
+    """Digests of the batch's images: data that ends starts again, and its images are no new ones then."""
+    first = next(iter(net.blobs.values())).data
+    images = first if first.ndim else [first]
+    return [hashlib.blake2b(np.ascontiguousarray(image), digest_size=16).digest() for image in images]
 
 
 def _range(histogram, size):

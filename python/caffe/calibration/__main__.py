@@ -4,7 +4,7 @@ import sys
 
 from .. import TEST, Error, Net
 from .._output import require_place, start_log
-from . import METHODS, calibrate
+from . import FEWEST_IMAGES, METHODS, calibrate
 from .report import layer_errors
 
 
@@ -46,7 +46,10 @@ def main(arguments=None):
         net = Net(options.net, TEST, weights=options.weights)
         calibration = calibrate(net, options.iterations, options.method, options.percentile, progress=_tell)
         calibration.save(options.output)
-        print(f"wrote {options.output}: {len(calibration.ranges)} blobs, {calibration.images} images, {calibration.method}")
+        print(f"wrote {options.output}: {len(calibration.ranges)} blobs, {calibration.describe_images()}, {calibration.method}")
+        if calibration.images < FEWEST_IMAGES:
+            print(f"warning: different images in the data: {calibration.images}; give {FEWEST_IMAGES} at least, some hundreds are "
+                  "usual", file=sys.stderr)
         if options.report:
             _print_report(net, calibration)
     except OSError as error:
