@@ -44,12 +44,31 @@ def test_export_import_export_is_a_fixed_point(name):
     assert len(weights[0]) == len(weights[1])
 
 
+_SIXTHS = [("a", np.float32(3)), ("b", np.float32(0)), ("c", np.float32(6)), ("d", np.float32(1 / 6))]
+
 # Nodes, the input's shape, weights, the layers that they become.
 CASES = {
     "clip to 6": ([_node("Clip", "x a b")], (2, 3), [("a", np.float32(0)), ("b", np.float32(6))], ["ReLU6"]),
     "swish": ([_node("Sigmoid", "x", "s"), _node("Mul", "x s")], (2, 3), [], ["SiLU"]),
     "hard swish of old opsets": ([_node("HardSigmoid", "x", "s", alpha=1 / 6, beta=0.5), _node("Mul", "x s")], (2, 3), [],
                                  ["HardSwish"]),
+    "hard swish of Paddle": ([_node("Add", "x a", "s"), _node("Clip", "s b c", "t"), _node("Mul", "x t", "u"), _node("Div", "u c")],
+                             (2, 3), _SIXTHS, ["HardSwish"]),
+    "hard swish by a product": ([_node("Add", "a x", "s"), _node("Clip", "s b c", "t"), _node("Mul", "t x", "u"),
+                                 _node("Mul", "d u")], (2, 3), _SIXTHS, ["HardSwish"]),
+    "hard swish of old PyTorch": ([_node("Add", "x a", "s"), _node("Clip", "s b c", "t"), _node("Div", "t c", "u"),
+                                   _node("Mul", "x u")], (2, 3), _SIXTHS, ["HardSwish"]),
+    "hard swish by a sixth of the gate": ([_node("Add", "x a", "s"), _node("Clip", "s b c", "t"), _node("Mul", "t d", "u"),
+                                           _node("Mul", "u x")], (2, 3), _SIXTHS, ["HardSwish"]),
+    "hard sigmoid in parts": ([_node("Add", "x a", "s"), _node("Clip", "s b c", "t"), _node("Div", "t c")], (2, 3), _SIXTHS,
+                              ["HardSigmoid"]),
+    "nearly hard swish: no sixth": ([_node("Add", "x a", "s"), _node("Clip", "s b c", "t"), _node("Mul", "x t", "u"),
+                                     _node("Mul", "u a")], (2, 3), _SIXTHS, ["Power", "ReLU6", "Eltwise", "Power"]),
+    "nearly hard swish: another factor": ([_node("Exp", "x", "e"), _node("Add", "x a", "s"), _node("Clip", "s b c", "t"),
+                                           _node("Div", "t c", "u"), _node("Mul", "e u")], (2, 3), _SIXTHS,
+                                          ["Exp", "HardSigmoid", "Eltwise"]),
+    "nearly hard swish: six over it": ([_node("Add", "x a", "s"), _node("Clip", "s b c", "t"), _node("Add", "t d", "v"),
+                                        _node("Div", "c v")], (2, 3), _SIXTHS, ["Power", "ReLU6", "Power", "Power", "Power"]),
     "gelu by erf": ([_node("Div", "x a", "d"), _node("Erf", "d", "e"), _node("Add", "e b", "f"), _node("Mul", "x f", "g"),
                      _node("Mul", "g c")], (2, 3),
                     [("a", np.float32(np.sqrt(2))), ("b", np.float32(1)), ("c", np.float32(0.5))], ["Power", "GELU"]),

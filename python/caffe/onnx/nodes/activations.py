@@ -41,17 +41,61 @@ def hard_sigmoid(node):
 
 @reads("Clip")
 def clip(node):
+    least, most = clip_bounds(node)
+    if least == 0 and most is not None:
+        node.layer("ReLU6", relu6_param={"threshold": most})
+        return
     limits = np.finfo(np.float32)
+    node.layer("Clip", clip_param={"min": float(limits.min) if least is None else least,
+                                   "max": float(limits.max) if most is None else most})
+
+
+def clip_bounds(node):
+    """Of a Clip; None where there is none."""
     bounds = [node.attributes.get("min"), node.attributes.get("max")]  # before opset 11
     for k in (0, 1):
         if node.has(k + 1):
             bounds[k] = node.weights(k + 1, "bounds").item()
-    least = float(limits.min) if bounds[0] is None else bounds[0]
-    most = float(limits.max) if bounds[1] is None else bounds[1]
-    if least == 0 and bounds[1] is not None:
-        node.layer("ReLU6", relu6_param={"threshold": most})
+    return bounds
+
+
+def add_begins_hard_sigmoid(node):
+    """Clip(x + 3, 0, 6) / 6 and its product with x, in the orders in which exporters for opsets without HardSwish write them.
+    Whether this Add begins one; then its layer is written."""
+    which = 1 if node.constant(1) is not None else 0
+    x, parts = node.inputs[1 - which], []
+    follower = node.follower("Clip")
+    if follower is None or not _is_number(node.constant(which), 3) or node.shape(1 - which) != node.top_shape \
+            or any(follower.has(k) and follower.constant(k) is None for k in (1, 2)) or clip_bounds(follower) != [0, 6]:
+        return False
+    is_divided, has_x = False, False
+    while follower is not None:
+        parts.append(follower)
+        if is_divided and has_x:
+            break
+        reader = follower.follower("Mul", "Div")
+        other = None if reader is None else next((k for k, name in enumerate(reader.inputs) if name != follower.outputs[0]), None)
+        if other is None:
+            break
+        is_sixth = (_is_number(reader.constant(other), 6) if reader.operator == "Div" and other == 1
+                    else reader.operator == "Mul" and _is_number(reader.constant(other), 1 / 6))
+        is_by_x = reader.operator == "Mul" and reader.inputs[other] == x
+        if not ((is_sixth and not is_divided) or (is_by_x and not has_x)):
+            break
+        is_divided, has_x, follower = is_divided or is_sixth, has_x or is_by_x, reader
+    if not is_divided:
+        return False
+    for part in parts:
+        node.take_in(part)
+    if has_x:
+        node.layer("HardSwish", bottoms=[x])
     else:
-        node.layer("Clip", clip_param={"min": least, "max": most})
+        node.layer("HardSigmoid", bottoms=[x], hard_sigmoid_param={"alpha": 1 / 6, "beta": 0.5})
+    return True
+
+
+def _is_number(array, number):
+    return array is not None and array.size == 1 and np.isclose(array.item(), number, rtol=1e-4)
 
 
 def _power(node, **options):

@@ -2,6 +2,7 @@
 import numpy as np
 
 from ..._caffe import Unsupported
+from .activations import add_begins_hard_sigmoid
 from .registry import reads
 
 _KINDS = {"Add": 1, "Sub": 1, "Mul": 0, "Div": 0}  # EltwiseParameter's operations
@@ -11,6 +12,8 @@ _KINDS = {"Add": 1, "Sub": 1, "Mul": 0, "Div": 0}  # EltwiseParameter's operatio
 def binary(node):
     constants = [node.constant(k) for k in (0, 1)]
     if constants[0] is not None or constants[1] is not None:
+        if node.operator == "Add" and add_begins_hard_sigmoid(node):
+            return
         which = 1 if constants[1] is not None else 0
         _with_constant(node, node.inputs[1 - which], constants[which], is_right=which == 1)
     else:
