@@ -219,14 +219,174 @@ def test_caffes_own_files(tmp_path):
 
 
 def test_layers_that_a_toolchain_of_caffes_files_does_not_take(tmp_path):
-    net, file = _net((2, 3), "Mish"), tmp_path / "net.prototxt"
-    with pytest.raises(caffe.Unsupported, match=r"rknn2_caffe does not take layer 'l' \(Mish\): Mish: it is not among the layers"):
+    net, file = _net((2, 3), "GELU"), tmp_path / "net.prototxt"
+    with pytest.raises(caffe.Unsupported, match=r"rknn2_caffe does not take layer 'l' \(GELU\): GELU: it is not among the layers"):
         caffe.onnx.export(net, file, profile="rknn2_caffe")
     assert not list(tmp_path.iterdir())
     assert caffe.onnx.export(net, file, profile="rknn2_caffe", allow_unsupported=True).problems and file.exists()
-    (tmp_path / "mish.prototxt").write_text(str(net.definition))
+    (tmp_path / "mish.prototxt").write_text(str(_net((2, 3), "Mish").definition))
     done = nets.run_module("export", tmp_path / "mish.prototxt", "-o", file, "--profile", "sophgo_caffe")
     assert done.stdout.endswith(f"wrote {file} and {tmp_path}/net.caffemodel\n"), done.stderr
+
+
+# A layer, the types that a toolchain takes, and the layers that stand in its place.
+LAYER_REWRITES = {
+    "bias_as_scale": ("Bias", "", ["Scale"], ["Scale"]),
+    "power_as_scale": ("Power", "power_param { scale: 1.5 shift: -0.25 }", ["Scale"], ["Scale"]),
+    "relu6_as_relu6_of_6": ("ReLU6", "relu6_param { threshold: 0.5 }", ["Power", "ReLU6"], ["Power", "ReLU6", "Power"]),
+    "relu6_as_relu": ("ReLU6", "relu6_param { threshold: 0.5 }", ["Power", "ReLU"], ["ReLU", "Power", "ReLU", "Power"]),
+    "clip_as_relu": ("Clip", "clip_param { min: -0.5 max: 0.25 }", ["Power", "ReLU"],
+                     ["Power", "ReLU", "Power", "Power", "ReLU", "Power"]),
+    "hard_sigmoid_as_relu6": ("HardSigmoid", "hard_sigmoid_param { alpha: 0.9 beta: 0.4 }", ["Power", "ReLU6"],
+                              ["Power", "ReLU6", "Power"]),
+    "hard_swish_as_hard_sigmoid": ("HardSwish", "", ["HardSigmoid", "Eltwise"], ["HardSigmoid", "Eltwise"]),
+    "swish_as_sigmoid": ("Swish", "swish_param { beta: 1.5 }", ["Power", "Sigmoid", "Eltwise"], ["Power", "Sigmoid", "Eltwise"]),
+    "mish_as_softplus": ("Mish", "", ["BNLL", "TanH", "Eltwise"], ["BNLL", "TanH", "Eltwise"]),
+    "abs_as_max": ("AbsVal", "", ["Power", "Eltwise"], ["Power", "Eltwise"]),
+}
+
+
+def _caffe_file(folder, operators, names):
+    limited = {kind: {"values": {"threshold": [6]}} if kind == "ReLU6" else {} for kind in operators}
+    return _file(folder, format="caffe", opset=None, operators=limited, rewrites=names)
+
+
+def _written(folder):
+    """Types of the layers of the net that was written, without its input."""
+    net = caffe.Net(str(folder / "net.prototxt"), caffe.TEST, weights=str(folder / "net.caffemodel"))
+    return [layer.type for layer in net.layers if layer.type not in ("Input", "Split")]
+
+
+def test_all_rewrites_of_layers_are_checked():
+    assert {*LAYER_REWRITES, "bias_into_product"} == set(rewrites.rewrite_names("caffe"))
+
+
+@pytest.mark.parametrize("top", ["y", "x0"])
+@pytest.mark.parametrize("name", LAYER_REWRITES)
+def test_a_rewrite_of_a_layer_computes_the_same(name, top, tmp_path):
+    """In place, too."""
+    kind, options, operators, written = LAYER_REWRITES[name]
+    layer = _layer(kind, options).replace("top: 'y'", f"top: '{top}'")
+    net = nets.draw_weights(nets.net_with([(2, 3, 4, 5)], layer + f"""
+        layer {{ name: 'r' type: 'ReLU' bottom: '{top}' top: '{top}' relu_param {{ negative_slope: -0.5 }} }}
+        layer {{ name: 't' type: 'TanH' bottom: '{top}' top: 'z' }}"""))
+    inputs = {"x0": np.random.default_rng(2).uniform(-8, 8, (2, 3, 4, 5)).astype(np.float32)}
+    chip = _caffe_file(tmp_path, [*operators, "ReLU", "TanH"], [name])
+    report = caffe.onnx.export(net, tmp_path / "net.prototxt", profile=chip, check=True, inputs=inputs, tolerance=1e-6)
+    assert report.differences.keys() == {"z"}
+    assert report.rewritten == {f"layer 'l' ({kind})": [rewrites.rewrite_of(name, "caffe").text]}
+    assert _written(tmp_path) == [*written, "ReLU", "TanH"]
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in PROFILES])
+@pytest.mark.parametrize("kind", ["Bias", "HardSigmoid", "HardSwish", "SiLU"])
+def test_toolchains_of_caffes_files_get_what_import_writes(kind, name, tmp_path):
+    report = caffe.onnx.export(_net((2, 3, 4, 5), kind), tmp_path / "net.prototxt", profile=name, check=True, tolerance=1e-6)
+    assert not report.problems
+    assert set(_written(tmp_path)) <= set(caffe.onnx.load_profile(name).operators)
+
+
+def test_a_layer_in_place_of_a_blob_that_others_read(tmp_path):
+    net = nets.draw_weights(nets.net_with([(2, 3, 4, 5)], """
+        layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'c' convolution_param { num_output: 3 kernel_size: 1 } }
+        layer { name: 't' type: 'TanH' bottom: 'c' top: 't' }
+        layer { name: 'd' type: 'Dropout' bottom: 'c' top: 'd' }
+        layer { name: 'h' type: 'HardSwish' bottom: 'c' top: 'c' }
+        layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'c' }
+        layer { name: 'u' type: 'TanH' bottom: 'd' top: 'u' }"""))
+    chip = _caffe_file(tmp_path, ["Convolution", "TanH", "ReLU", "ReLU6", "Scale", "Eltwise"],
+                       ["hard_swish_as_hard_sigmoid", "hard_sigmoid_as_relu6", "power_as_scale"])
+    report = caffe.onnx.export(net, tmp_path / "net.prototxt", profile=chip, check=True, tolerance=1e-6)
+    assert report.differences.keys() == {"c", "t", "u"}
+    assert len(report.rewritten["layer 'h' (HardSwish)"]) == 3
+    definition = caffe.Net(str(tmp_path / "net.prototxt"), caffe.TEST).definition
+    makers = [(top, layer.name) for layer in definition.layer for top in layer.top if top not in layer.bottom]
+    assert len(makers) == len(dict(makers)), "a blob that two layers make"
+
+
+def test_an_input_that_is_an_output_in_place_is_left_alone(tmp_path):
+    net = nets.net_with([(2, 3)], "layer { name: 'h' type: 'HardSwish' bottom: 'x0' top: 'x0' }")
+    chip = _caffe_file(tmp_path, ["HardSigmoid", "Eltwise"], ["hard_swish_as_hard_sigmoid"])
+    with pytest.raises(caffe.Unsupported, match=r"layer 'h' \(HardSwish\): HardSwish: it is not among the layers of chip"):
+        caffe.onnx.export(net, profile=chip)
+
+
+_PRODUCTS = {
+    "Convolution": "convolution_param { num_output: 4 kernel_size: 1 bias_term: %s }",
+    "Deconvolution": "convolution_param { num_output: 4 kernel_size: 2 bias_term: %s }",
+    "InnerProduct": "inner_product_param { num_output: 4 bias_term: %s }",
+}
+
+
+@pytest.mark.parametrize("top", ["p", "b"])
+@pytest.mark.parametrize("own", ["true", "false"])
+@pytest.mark.parametrize("kind", _PRODUCTS)
+def test_a_bias_is_part_of_the_product_before_it(kind, own, top, tmp_path):
+    net = nets.draw_weights(nets.net_with([(2, 3, 4, 5)], f"""
+        layer {{ name: 'p' type: '{kind}' bottom: 'x0' top: 'p' {_PRODUCTS[kind] % own} }}
+        layer {{ name: 'b' type: 'Bias' bottom: 'p' top: '{top}' }}
+        layer {{ name: 'r' type: 'ReLU' bottom: '{top}' top: '{top}' }}"""))
+    chip = _caffe_file(tmp_path, [kind, "ReLU", "Scale"], ["bias_into_product", "bias_as_scale"])
+    report = caffe.onnx.export(net, tmp_path / "net.prototxt", profile=chip, check=True, tolerance=1e-6)
+    assert report.rewritten == {"layer 'b' (Bias)": ["Bias as part of the convolution or product before it"]}
+    assert _written(tmp_path) == [kind, "ReLU"]
+    weights = net.params["p"]
+    assert len(weights) == (2 if own == "true" else 1), "the net itself has changed"
+    again = caffe.Net(str(tmp_path / "net.prototxt"), caffe.TEST, weights=str(tmp_path / "net.caffemodel")).params["p"]
+    before = weights[1].data if own == "true" else 0
+    np.testing.assert_allclose(again[1].data, before + net.params["b"][0].data, rtol=1e-6)
+
+
+@pytest.mark.parametrize("reason, product, behind", [
+    ("another reader before it", "top: 'p'", "layer { name: 't' type: 'TanH' bottom: 'p' top: 't' } BIAS"),
+    ("another reader behind it", "top: 'p'", "BIAS layer { name: 't' type: 'TanH' bottom: 'p' top: 't' }"),
+    ("a reader of the same by another name", "top: 'p'", """layer { name: 'd' type: 'Dropout' bottom: 'p' top: 'd' } BIAS
+        layer { name: 't' type: 'TanH' bottom: 'd' top: 't' }"""),
+    ("weights that are shared", "top: 'p' param { name: 'w' }", """BIAS layer { name: 'q' type: 'Convolution' bottom: 'x0' top: 't'
+        param { name: 'w' } convolution_param { num_output: 3 kernel_size: 1 bias_term: false } }"""),
+    ("something in between", "top: 'p'", "layer { name: 't' type: 'TanH' bottom: 'p' top: 'p' } BIAS"),
+    ("another axis", "top: 'p'", "layer { name: 'b' type: 'Bias' bottom: 'p' top: 'b' bias_param { axis: 2 } }"),
+])
+def test_a_bias_that_is_no_part_of_the_product_before_it(reason, product, behind, tmp_path):
+    bias = "layer { name: 'b' type: 'Bias' bottom: 'p' top: 'b' }"
+    net = nets.draw_weights(nets.net_with([(2, 3, 3, 5)], f"""
+        layer {{ name: 'p' type: 'Convolution' bottom: 'x0' {product}
+                 convolution_param {{ num_output: 3 kernel_size: 1 bias_term: false }} }} {behind.replace("BIAS", bias)}"""))
+    chip = _caffe_file(tmp_path, ["Convolution", "TanH", "Scale"], ["bias_into_product", "bias_as_scale"])
+    report = caffe.onnx.export(net, profile=chip, check=True, tolerance=1e-6)
+    assert report.rewritten["layer 'b' (Bias)"] == ["Bias as Scale by 1 with a bias"], reason
+
+
+def test_a_bias_in_place_is_part_of_the_product_whoever_reads_it_later(tmp_path):
+    net = nets.draw_weights(nets.net_with([(2, 3, 4, 5)], """
+        layer { name: 'p' type: 'Convolution' bottom: 'x0' top: 'p' convolution_param { num_output: 3 kernel_size: 1 } }
+        layer { name: 'b' type: 'Bias' bottom: 'p' top: 'p' }
+        layer { name: 't' type: 'TanH' bottom: 'p' top: 't' }
+        layer { name: 'u' type: 'Sigmoid' bottom: 'p' top: 'u' }"""))
+    chip = _caffe_file(tmp_path, ["Convolution", "TanH", "Sigmoid"], ["bias_into_product"])
+    report = caffe.onnx.export(net, profile=chip, check=True, tolerance=1e-6)
+    assert report.rewritten.keys() == {"layer 'b' (Bias)"} and report.differences.keys() == {"t", "u"}
+
+
+def test_a_rewrite_whose_layers_are_not_taken_is_not_used(tmp_path):
+    net = _net((2, 3), "HardSwish")
+    chip = _caffe_file(tmp_path, ["HardSigmoid"], ["hard_swish_as_hard_sigmoid"])
+    with pytest.raises(caffe.Unsupported, match=r"layer 'l' \(HardSwish\): HardSwish: it is not among the layers of chip"):
+        caffe.onnx.export(net, profile=chip)
+
+
+@pytest.mark.parametrize("form", ["caffe", "onnx"])
+def test_an_error_gives_a_reason_once(form, tmp_path):
+    layers = [f"layer {{ name: 'a{k}' type: 'AbsVal' bottom: 'x0' top: 'a{k}' }}" for k in range(6)]
+    net = nets.net_with([(2, 3)], "\n".join([*layers, "layer { name: 't' type: 'TanH' bottom: 'x0' top: 't' }"]))
+    chip = _caffe_file(tmp_path, [], []) if form == "caffe" else _file(tmp_path)
+    what, kinds = ("layers", ["AbsVal", "TanH"]) if form == "caffe" else ("operators", ["Abs", "Tanh"])
+    reasons = [f"{kind}: it is not among the {what} of chip" for kind in kinds]
+    with pytest.raises(caffe.Unsupported) as found:
+        caffe.onnx.export(net, profile=chip)
+    assert str(found.value) == (f"chip does not take layers 'a0', 'a1', 'a2' and 3 more (AbsVal): {reasons[0]}; "
+                                f"layer 't' (TanH): {reasons[1]}")
+    assert len(caffe.onnx.export(net, profile=chip, allow_unsupported=True).problems) == 7
 
 
 def test_the_detection_head_is_the_profiles(tmp_path):
@@ -278,6 +438,8 @@ SOURCES = [{"page": "p", "version": "1", "read": "d", "says": "s"}]
     ({"sources": [{"page": "p"}]}, 8, "a source needs a text as its version"),
     ({"detection": "none"}, 15, 'detection: must be "nms" or "raw"'),
     ({"rewrites": ["nothing"]}, 15, "there is no rewrite 'nothing'; there are abs_as_max, "),
+    ({"opset": None, "format": "caffe", "rewrites": ["abs_as_relu"]}, 13, "there is no rewrite 'abs_as_relu'; there are abs_as_max, "),
+    ({"opset": None, "format": "caffe", "always": []}, 13, "always: is for models in ONNX"),
     ({"opsets": 3}, 15, "a profile has no such key; it has title, "),
 ])
 def test_a_wrong_file_is_told_by_line(tmp_path, changes, line, text):

@@ -1,59 +1,231 @@
-"""Caffe's own files for toolchains that read them: which layers these take, and a net without those that do nothing."""
+"""Caffe's own files for toolchains that read them: which layers these take, and a net of such layers alone."""
 import os
+from typing import NamedTuple
 
 from .._caffe import Net
 from ..proto import caffe_pb2
 from .check import difference
+from .names import Names
+from .problems import Problem, title
 from .registry import SOURCES, reason_left_out
+from .rewrites import rewrite_of
 
 # Layers that pass on their bottom when a net is tested.
 _IDENTITIES = {"Dropout"}
 
+# Layers that multiply by weights and may add a bias, and the field of their options.
+_PRODUCTS = {"Convolution": "convolution_param", "ConvolutionDepthwise": "convolution_param",
+             "Deconvolution": "convolution_param", "InnerProduct": "inner_product_param"}
+
+# Fields of the options of other layers that rewrites read.
+_OPTIONS = {"Bias": "bias_param", "Clip": "clip_param", "HardSigmoid": "hard_sigmoid_param", "Power": "power_param",
+            "ReLU6": "relu6_param", "Swish": "swish_param", **_PRODUCTS}
+
+# A rewrite may write what has to be rewritten again.
+_ROUNDS = 6
+
 
 class LayerNode:
-    """A layer as limits see it."""
+    """A layer as limits and rewrites see it. kind: its type; layer: its name; bottoms: names of blobs; attributes: the options
+    that it gives, by name; param: its LayerParameter; blobs: arrays of its parameters."""
 
-    def __init__(self, net, param):
-        self.kind, self.layer, self.attributes = param.type, param.name, {}
-        self._shapes = [tuple(net.blobs[name].shape) for name in param.bottom]
+    def __init__(self, param, blobs, shapes):
+        self.kind, self.layer, self.param, self.blobs = param.type, param.name, param, blobs
+        self._shapes = shapes
+        messages = [value for field, value in param.ListFields() if field.name.endswith("_param")]
+        self.attributes = {field.name: value if isinstance(value, (bool, int, float, str)) else list(value)
+                           for message in messages for field, value in message.ListFields() if field.message_type is None}
+
+    @property
+    def bottoms(self):
+        return list(self.param.bottom)
+
+    @property
+    def bottom(self):
+        return self.param.bottom[0]
+
+    @property
+    def options(self):
+        """The message of its options, with their defaults."""
+        return getattr(self.param, _OPTIONS[self.kind])
+
+    @property
+    def channel_axis(self):
+        """Of a convolution or product: the axis of its top that has an extent for each output."""
+        return self.options.axis % len(self.shape(0))
 
     def shape(self, index):
         return self._shapes[index] if index < len(self._shapes) else None
 
 
+class Draft:
+    """Layers that a rewrite writes in the place of `node`. Blobs are their names (str)."""
+
+    def __init__(self, files, node):
+        self._files, self._node = files, node
+        self._shapes = dict(zip(node.bottoms, (node.shape(k) for k in range(len(node.bottoms)))))
+        self.nodes = []
+
+    def layer(self, kind, *bottoms, blobs=(), **options):
+        """Appends a layer whose top has the shape of its first bottom, and returns the top. options: messages by field."""
+        name = self._files.name(f"{self._node.layer}_{kind.lower()}")
+        param = caffe_pb2.LayerParameter(name=name, type=kind, bottom=bottoms, top=[name], **options)
+        self.nodes.append(LayerNode(param, list(blobs), [self._shapes[blob] for blob in bottoms]))
+        self._shapes[name] = self._shapes[bottoms[0]]
+        return name
+
+    def power(self, blob, scale=1.0, shift=0.0):
+        """scale * blob + shift, without layers that change nothing."""
+        if scale == 1 and shift == 0:
+            return blob
+        return self.layer("Power", blob, power_param={"scale": scale, "shift": shift})
+
+    def product(self, one, other):
+        return self.layer("Eltwise", one, other, eltwise_param={"operation": caffe_pb2.EltwiseParameter.PROD})
+
+    def product_before(self, blob):
+        """The convolution or product that makes a blob which only this layer reads; its options and blobs may be changed.
+        None where there is none, or where its weights are others', too."""
+        return self._files.product_before(blob, self._node)
+
+
+class _Written(NamedTuple):
+    """What stands in the place of a layer: its nodes, the blob in the place of its top, sentences."""
+    nodes: list
+    top: str
+    texts: list
+
+
 class CaffeFiles:
-    """A net for a profile of format "caffe": definition, rewritten (sentences by layer), problems (sentences)."""
+    """A net for a profile of format "caffe": definition, rewritten (sentences by layer), problems (of profile's chip)."""
 
     def __init__(self, net, profile):
-        self.net, self.problems, self.rewritten = net, [], {}
+        self.net, self.profile, self.problems, self.rewritten = net, profile, [], {}
+        self.definition = net.definition
+        layers = list(self.definition.layer)
+        names = Names("_")
+        for taken in {*net.blobs, *(layer.name for layer in layers)}:
+            names.take(taken)
+        self.name = names.take
+        self._sources = {*net.inputs, *(top for layer in layers if layer.type in SOURCES for top in layer.top)}
+        self._nodes = []  # what is written
+        self._others = {}  # blobs that are another one
+        self._renamed = {}  # inputs of the net that a layer overwrites in place: what they are called from there on
+        for index, param in enumerate(layers):
+            self._later = layers[index + 1:]
+            self._add(param)
+        written = [node.param for node in self._nodes]
         self.definition = caffe_pb2.NetParameter()
         self.definition.CopyFrom(net.definition)
         del self.definition.layer[:]
-        others = {}  # blobs that are another one
-        for param in net.definition.layer:
-            self._add(param, profile, others)
+        self.definition.layer.extend(written)
 
-    def _add(self, param, profile, others):
+    def twin(self):
+        """A net of the definition with its weights."""
+        twin = Net(self.definition, caffe_pb2.TEST)
+        arrays = {node.layer: node.blobs for node in self._nodes}
+        for name, blobs in twin.params.items():
+            for own, array in zip(blobs, arrays[name]):
+                own.data[...] = array
+        return twin
+
+    def product_before(self, blob, reader):
+        places = [k for k, node in enumerate(self._nodes) if blob in node.param.top]
+        if not places:
+            return None
+        product = self._nodes[places[-1]]
+        is_plain = product.kind in _PRODUCTS and len(product.param.top) == 1 and not any(one.name for one in product.param.param)
+        if not is_plain or any(blob in node.bottoms for node in self._nodes[places[-1] + 1:]):
+            return None
+        readers = {name for name, other in self._others.items() if other == blob}
+        if blob in reader.param.top:  # who reads it later reads what this layer makes of it
+            readers.discard(blob)
+        else:
+            readers.add(blob)
+        is_read = any(readers.intersection(layer.bottom) for layer in self._later)
+        return None if is_read or readers.intersection(self.net.outputs) else product
+
+    def _add(self, param):
         layer = caffe_pb2.LayerParameter()
         layer.CopyFrom(param)
-        layer.bottom[:] = [others.get(name, name) for name in param.bottom]
-        others.update({name: name for name in layer.top})
-        node = LayerNode(self.net, param)
-        if reason_left_out(param.type) or param.type in SOURCES:
-            found = []
-        else:
-            found = profile.problems(node)
+        bottoms = [self._renamed.get(name, name) for name in param.bottom]
+        layer.bottom[:] = [self._others.get(name, name) for name in bottoms]
+        layer.top[:] = [self._renamed.get(name, name) for name in param.top]
+        self._others.update({name: name for name in layer.top})
+        blobs = [blob.data for blob in self.net.params[param.name]] if param.name in self.net.params else []
+        node = LayerNode(layer, blobs, [tuple(self.net.blobs[name].shape) for name in param.bottom])
+        is_free = reason_left_out(param.type) or param.type in SOURCES
+        found = [] if is_free else self.profile.problems(node)
         is_output = param.top and param.top[0] in self.net.outputs and param.top[0] not in param.bottom
         if found and param.type in _IDENTITIES and not is_output:
-            others[param.top[0]] = layer.bottom[0]
-            self.rewritten[_title(param)] = ["left out, as it does nothing here"]
+            self._others[layer.top[0]] = layer.bottom[0]
+            self.rewritten[title(param.name, param.type)] = ["left out, as it does nothing here"]
             return
-        self.problems += [f"{_title(param)}: {text}" for text in found]
-        self.definition.layer.add().CopyFrom(layer)
+        written = self._rewrite(node, _ROUNDS) if found and self._can_be_replaced(layer) else None
+        if written is not None:
+            self._replace(layer, written)
+            self.rewritten[title(param.name, param.type)] = list(dict.fromkeys(written.texts))
+            return
+        self.problems += [Problem(param.name, param.type, text) for text in found]
+        self._nodes.append(node)
+
+    def _can_be_replaced(self, layer):
+        """Not where an input of the net is an output, too, because both would have one name."""
+        if len(layer.top) != 1 or not layer.bottom:
+            return False
+        top = layer.top[0]
+        return not (top in layer.bottom and top in self._sources and top in self.net.outputs)
+
+    def _rewrite(self, node, rounds):
+        """By the first of the profile's rewrites of which the chip takes all layers; None where there is none."""
+        for rewrite in (rewrite_of(name, "caffe") for name in self.profile.rewrites):
+            if node.kind not in rewrite.operators:
+                continue
+            draft = Draft(self, node)
+            top = rewrite.function(node, draft)
+            written = None if top is None else self._fit(draft, _Written([], top, [rewrite.text]), rounds)
+            if written is not None:
+                return written
+        return None
+
+    def _fit(self, draft, written, rounds):
+        for node in draft.nodes:
+            if not self.profile.problems(node):
+                written.nodes.append(node)
+                continue
+            inner = self._rewrite(node, rounds - 1) if rounds > 0 else None
+            if inner is None:
+                return None
+            _rename(inner.nodes, inner.top, node.param.top[0])
+            written.nodes.extend(inner.nodes)
+            written.texts.extend(inner.texts)
+        return written
+
+    def _replace(self, layer, written):
+        """Writes the nodes; the blob in the place of the layer's top gets its name."""
+        nodes, top, wanted = written.nodes, written.top, layer.top[0]
+        is_in_place = wanted in layer.bottom
+        first = len(self._nodes)
+        self._nodes += nodes
+        if nodes:
+            nodes[-1].param.name = nodes[-1].layer = layer.name
+        if top == wanted:
+            return
+        if is_in_place and wanted in self._sources:
+            self._renamed[wanted] = top
+            return
+        if is_in_place:
+            # What the layer reads gets another name, because a blob has one layer that makes it.
+            before = self.name(f"{wanted}_before")
+            _rename(self._nodes, wanted, before)
+            self._others = {name: before if other == wanted and name != wanted else other for name, other in self._others.items()}
+        _rename(self._nodes if not nodes else self._nodes[first:], top, wanted)
 
 
-def _title(param):
-    return f"layer '{param.name}' ({param.type})"
+def _rename(nodes, name, new_name):
+    for node in nodes:
+        for blobs in (node.param.bottom, node.param.top):
+            blobs[:] = [new_name if blob == name else blob for blob in blobs]
 
 
 def write(files, path, weights):
@@ -62,15 +234,12 @@ def write(files, path, weights):
     with open(partial, "w", encoding="utf-8") as stream:
         stream.write(str(files.definition))
     os.replace(partial, path)
-    files.net.save(weights)
+    (files.twin() if files.rewritten else files.net).save(weights)
 
 
 def compare(files, inputs):
     """The net's outputs, and the differences of those that are written, by name."""
-    twin = Net(files.definition, caffe_pb2.TEST)
-    for name, blobs in twin.params.items():
-        for own, blob in zip(blobs, files.net.params[name]):
-            own.data[...] = blob.data
+    twin = files.twin()
     original = Net(files.net.definition, caffe_pb2.TEST)
     original.share_with(files.net)
     for net in (twin, original):

@@ -14,6 +14,7 @@ from . import layers  # noqa: F401  (registers the writers)
 from .builder import Builder, newest_opset
 from .check import compare, compare_numbers, inputs_of, note_missing_numbers, require_near
 from .fitting import Fit, fit
+from .problems import Problem, in_sentences, title
 from .profile import Profile, load_profile
 from .quantizing import quantize, sensitivity
 from .registry import SOURCES, LayerView, reason_left_out, reason_refused, writer_of
@@ -163,13 +164,13 @@ def _export_caffe(net, file, request, check, inputs, tolerance):
     weights = None if file is None else weights_beside(os.fspath(file))
     files = caffe_files.CaffeFiles(net, request.profile)
     if files.problems and not request.allow_unsupported:
-        raise Unsupported(f"{request.profile.name} does not take " + "; ".join(files.problems))
+        raise Unsupported(f"{request.profile.name} does not take {in_sentences(files.problems)}")
 
     def shapes(names):
         return OrderedDict((name, tuple(net.blobs[name].shape)) for name in names)
 
     report = Report(None, shapes(net.inputs), shapes(net.outputs), OrderedDict((name, name) for name in net.outputs), OrderedDict(),
-                    rewritten=OrderedDict(files.rewritten), problems=files.problems)
+                    rewritten=OrderedDict(files.rewritten), problems=[str(problem) for problem in files.problems])
     if check is not False:
         expected, report.differences = caffe_files.compare(files, inputs_of(net, report, inputs))
         require_near(report.differences, "the net that is written", tolerance)
@@ -215,33 +216,30 @@ class _Exporter:
         for index in range(len(self.net.layers)):
             self.add_layer(index)
         if self.unsupported:
-            raise Unsupported("ONNX or this exporter cannot express " + "; ".join(self.unsupported + self.fit().problems))
+            sentences = [*self.unsupported, in_sentences(self.fit().problems)]
+            raise Unsupported("ONNX or this exporter cannot express " + "; ".join(filter(None, sentences)))
         outputs, blobs = self.name_outputs()
         if not outputs:
             raise InvalidArgument("no layer is left whose results could be outputs")
         self.onnx.drop_unread(outputs)
         fitted = self.fit()
         if fitted.problems and not self.request.allow_unsupported:
-            raise Unsupported(f"{self.request.profile.name} does not take " + "; ".join(fitted.problems))
+            raise Unsupported(f"{self.request.profile.name} does not take {in_sentences(fitted.problems)}")
         self.onnx.drop_unread(outputs)
         read = {name for node in self.onnx.nodes for name in node.input}
         inputs = OrderedDict((name, shape) for name, shape in self.inputs.items() if name in read)
         stored = storage.store(self.onnx.model(self.net.name, inputs, outputs, __version__), self.onnx.weights)
         return Report(stored.model, inputs, outputs, blobs, self.left_out, rewritten=fitted.rewritten,
-                      problems=fitted.problems), stored
+                      problems=[str(problem) for problem in fitted.problems]), stored
 
     def fit(self):
-        """Rewrites nodes for the profile; problems become sentences that name layers."""
+        """Rewrites nodes for the profile."""
         if self.request.profile is None:
             return Fit()
         fitted = fit(self.onnx, self.request.profile, self.inputs)
-        fitted.problems = [f"{self.title(layer)}: {text}" for layer, text in fitted.problems]
-        fitted.rewritten = OrderedDict((self.title(layer), texts) for layer, texts in fitted.rewritten.items())
+        fitted.problems = [Problem(layer, self.types.get(layer), text) for layer, text in fitted.problems]
+        fitted.rewritten = OrderedDict((title(layer, self.types.get(layer)), texts) for layer, texts in fitted.rewritten.items())
         return fitted
-
-    def title(self, layer):
-        kind = self.types.get(layer)
-        return f"layer '{layer}' ({kind})" if kind else layer
 
     def add_layer(self, index):
         layer = self.net.layers[index]

@@ -9,7 +9,7 @@ file adds the profile. Its keys:
     detection     "nms" or "raw": how DetectionOutput is written unless the caller says it
     operators     {operator: {limit: value}}: those that it takes; limits.py has the limits
     absent        {operator: why}: of operators that one would expect
-    rewrites      names of rewrites, tried in this order on nodes that it does not take (rewrites/)
+    rewrites      names of rewrites, tried in this order on nodes, or layers, that it does not take (rewrites/)
     always        names of rewrites that are done wherever they can be
     sources       [{"page", "version", "read", "says"}]: where each fact is from, and the day it was read
     not_verified  sentences: what its documentation does not tell, or tells in two ways
@@ -173,7 +173,7 @@ class _Reader:
             if "opset" not in self.table:
                 self.fail(self.table, None, "opset is missing")
             return
-        for key in ("opset", "detection", "rewrites", "always"):
+        for key in ("opset", "detection", "always"):
             if key in self.table:
                 self.fail(self.table, key, "is for models in ONNX; this profile's format is \"caffe\"")
 
@@ -185,8 +185,9 @@ class _Reader:
                     self.fail(limits, name, f"{operator}: {wrong}")
         for key in ("rewrites", "always"):
             for name in self.table.get(key, []):
-                if rewrites.rewrite_of(name) is None:
-                    self.fail(self.table, key, f"there is no rewrite '{name}'; there are {', '.join(rewrites.rewrite_names())}")
+                of = self.table.get("format", "onnx")
+                if rewrites.rewrite_of(name, of) is None:
+                    self.fail(self.table, key, f"there is no rewrite '{name}'; there are {', '.join(rewrites.rewrite_names(of))}")
 
     def check_sources(self):
         for source in self.table["sources"]:

@@ -7,6 +7,9 @@
 
 `node` is a fitting.NodeView, `onnx` the Builder. It returns the tensors in the place of the node's outputs, or None, before
 it has written anything, where it does not fit the node.
+
+Rewrites of layers, for toolchains that read Caffe's files, are in caffe_layers.py. There `node` is a caffe_files.LayerNode and
+the second argument a caffe_files.Draft.
 """
 import importlib
 import pkgutil

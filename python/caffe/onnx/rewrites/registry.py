@@ -1,6 +1,6 @@
 """Which function rewrites which operators, by name."""
 
-_REWRITES = {}
+_REWRITES = {"onnx": {}, "caffe": {}}
 
 
 class Rewrite:
@@ -12,18 +12,18 @@ class Rewrite:
         self.text = function.__doc__.strip().splitlines()[0].rstrip(".")
 
 
-def rewrite(*operators):
+def rewrite(*operators, of="onnx"):
     """Decorator of `function(node, onnx)` that rewrites nodes of these operators. Its name is the rewrite's, the first line of
-    its docstring what a report says."""
+    its docstring what a report says. of: "caffe" for layers of these types; the same name may rewrite both."""
     def register(function):
-        _REWRITES[function.__name__] = Rewrite(operators, function)
+        _REWRITES[of][function.__name__] = Rewrite(operators, function)
         return function
     return register
 
 
-def rewrite_of(name):
-    return _REWRITES.get(name)
+def rewrite_of(name, of="onnx"):
+    return _REWRITES[of].get(name)
 
 
-def rewrite_names():
-    return sorted(_REWRITES)
+def rewrite_names(of="onnx"):
+    return sorted(_REWRITES[of])
