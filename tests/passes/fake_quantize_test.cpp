@@ -292,5 +292,14 @@ TEST_F(FakeQuantizeTest, SaysWhatIsMissing) {
               HasSubstr("it has precision FAKE_INT8, which needs the ranges"));
 }
 
+TEST_F(FakeQuantizeTest, ABlobThatIsOverwrittenBehindItsReaderIsSaidToBe) {
+  const std::string layers = ConvLayer("a", "x") + LayerOn("ReLU", "x");
+  Calibrate(layers);
+  EXPECT_THAT(
+      ErrorText<InvalidArgument>([&] { Make(layers, FAKE_INT8); }),
+      HasSubstr("has no range for any layer of precision FAKE_INT8: blob 'x' is overwritten "
+                "in place by layer 'x_ReLU' (ReLU), so that "));
+}
+
 }  // namespace
 }  // namespace caffe::fake_quantize

@@ -291,6 +291,35 @@ TEST_F(QuantizeErrorTest, AFileWithoutAnyRangeIsAnError) {
               HasSubstr("has the ranges of 1 blobs of net 'q', but none of 'x'"));
 }
 
+TEST_F(QuantizeErrorTest, ABlobThatIsOverwrittenBehindItsReaderIsSaidToBe) {
+  const std::string layers = ConvLayer("a", "x") + LayerOn("ReLU", "x");
+  Calibrate(layers);
+  const std::string why = StrCat(
+      "blob 'x' is overwritten in place by layer 'x_ReLU' (ReLU), so that ", folder_.path("q.json"),
+      " has the range of what that layer makes alone; give its top another name");
+  EXPECT_EQ(ErrorText<InvalidArgument>([&] { Make(layers, INT8, false); }),
+            StrCat(folder_.path("q.json"), ": has no range for any layer of precision INT8: ", why,
+                   ", and run caffe calibrate on the changed net"));
+  const std::string asking = ConvLayer("a", "x", "precision: INT8") + LayerOn("ReLU", "x");
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make(asking, INT8, false); }),
+              HasSubstr(StrCat("layer 'a' (Convolution): has precision INT8, but ", why)));
+  // Another layer has a range, and the one that has none says why.
+  const auto net = Make(layers + ConvLayer("b", "x"), INT8, false);
+  EXPECT_EQ(NoteOf(*net, "a"), StrCat("float instead of int8: ", why));
+}
+
+// The blob's one range is that of what the layer in place makes, which is what the product reads.
+TEST_F(QuantizeTest, AnInputThatIsOverwrittenInPlaceHasItsLastRange) {
+  const std::string layers = LayerOn("ReLU", "x") + ConvLayer("a", "x");
+  Calibrate(layers);
+  for (const bool keep_all : {false, true}) {
+    const auto net = Make(layers, INT8, keep_all);
+    EXPECT_EQ(NoteOf(*net, "a"), "") << keep_all;
+    EXPECT_LT(Error(layers, keep_all), 0.05);
+    EXPECT_GT(Error(layers, keep_all), 0);
+  }
+}
+
 TEST_F(QuantizeTest, WeightsMayChange) {
   const std::string layers = ConvLayer("a", "x");
   Calibrate(layers);

@@ -184,16 +184,13 @@ class FakeQuantize final : public Pass {
     for (const auto& [node, value] : unmeasured_) {
       const LayerParameter& layer = CallOf(*node).layer->param();
       Require(!layer.has_precision(), PlaceOf(layer), ": has precision ",
-              Precision_Name(layer.precision()), ", but blob '", value->name, "' has no range in ",
-              ranges.file, " (of net '", ranges.net,
+              Precision_Name(layer.precision()), ", but ", WhyNoRange(*graph_, *value),
+              " (of net '", ranges.net,
               "'): run caffe calibrate on this net, or leave out the layer's precision");
     }
     const bool is_strange = !unmeasured_.empty() && products_.empty();
-    Require(!is_strange, ranges.file, ": has the ranges of ", ranges.blobs.size(),
-            " blobs of net '", ranges.net, "', but none of '",
-            is_strange ? unmeasured_.front().second->name : "",
-            "' or of another blob that a layer of precision FAKE_INT8 reads: run caffe calibrate "
-            "on this net");
+    if (is_strange)
+      throw InvalidArgument(WhyNoRangeAtAll(*graph_, *unmeasured_.front().second, "FAKE_INT8"));
   }
 
   void RoundWeights(Node& product) {

@@ -161,9 +161,7 @@ class Quantize final : public Pass {
     return is_served ? "" : "no kernel of 8-bit numbers applies its epilogue";
   }
 
-  std::string NoRange(const Value& value) const {
-    return StrCat("blob '", value.name, "' has no range in ", graph_->options.ranges->file);
-  }
+  std::string NoRange(const Value& value) const { return WhyNoRange(*graph_, value); }
 
   // Of what lies between products.
   std::string WhyNotBetween(const Node& node) const {
@@ -231,12 +229,8 @@ class Quantize final : public Pass {
               "'): run caffe calibrate on this net, or leave out the layer's precision");
     }
     const bool is_strange = !unmeasured_.empty() && !any_is_measured_;
-    Require(
-        !is_strange, graph_->options.ranges->file, ": has the ranges of ",
-        graph_->options.ranges->blobs.size(), " blobs of net '", graph_->options.ranges->net,
-        "', but none of '", is_strange ? unmeasured_.front().second->name : "",
-        "' or of another blob that a layer of precision INT8 reads: run caffe calibrate on this "
-        "net");
+    if (is_strange)
+      throw InvalidArgument(WhyNoRangeAtAll(*graph_, *unmeasured_.front().second, "INT8"));
   }
 
   bool HasChosenReader(const Value* value) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "caffe/graph/layer_place.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/eltwise.hpp"
@@ -28,6 +29,39 @@ bool MixesScales(const Op& op) {
 bool PassesNumbers(const Op& op) {
   return op.As<ops::MaxPool>() != nullptr || op.As<ops::Concat>() != nullptr ||
          op.As<ops::SliceOf>() != nullptr || op.is_view();
+}
+
+const LayerParameter* OverwriterOf(const Graph& graph, const Value& value) {
+  for (const LayerCall& call : graph.calls) {
+    const bool reads = std::ranges::find(call.bottoms, &value) != call.bottoms.end();
+    const bool makes_a_version = std::ranges::any_of(
+        call.tops, [&](const Value* top) { return top != &value && top->name == value.name; });
+    if (reads && makes_a_version) return &call.layer->param();
+  }
+  return nullptr;
+}
+
+std::string WhyNoRange(const Graph& graph, const Value& value) {
+  const BlobRanges& ranges = *graph.options.ranges;
+  const LayerParameter* overwriter = OverwriterOf(graph, value);
+  if (overwriter == nullptr || !ranges.blobs.contains(value.name))
+    return StrCat("blob '", value.name, "' has no range in ", ranges.file);
+  return StrCat("blob '", value.name, "' is overwritten in place by ", PlaceOf(*overwriter),
+                ", so that ", ranges.file,
+                " has the range of what that layer makes alone; give its top another name");
+}
+
+std::string WhyNoRangeAtAll(const Graph& graph, const Value& value, std::string_view precision) {
+  const BlobRanges& ranges = *graph.options.ranges;
+  const LayerParameter* overwriter = OverwriterOf(graph, value);
+  if (overwriter != nullptr && ranges.blobs.contains(value.name)) {
+    return StrCat(ranges.file, ": has no range for any layer of precision ", precision, ": ",
+                  WhyNoRange(graph, value), ", and run caffe calibrate on the changed net");
+  }
+  return StrCat(ranges.file, ": has the ranges of ", ranges.blobs.size(), " blobs of net '",
+                ranges.net, "', but none of '", value.name,
+                "' or of another blob that a layer of precision ", precision,
+                " reads: run caffe calibrate on this net");
 }
 
 ScaleGroups::ScaleGroups(const Graph& graph, bool has_unsigned) : has_unsigned_(has_unsigned) {

@@ -3,6 +3,8 @@
 
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "caffe/graph/graph.hpp"
 
@@ -14,6 +16,14 @@ bool IsProduct(const Op& op);
 bool MixesScales(const Op& op);
 // Ops that only pass numbers on: all that they read and make has one scale.
 bool PassesNumbers(const Op& op);
+
+// The layer that overwrites a value in place, so that its blob's range is that of what the layer
+// makes; null where there is none.
+const LayerParameter* OverwriterOf(const Graph& graph, const Value& value);
+// Why the file of ranges has none of a value, and what to do.
+std::string WhyNoRange(const Graph& graph, const Value& value);
+// The error for a net none of whose products has a range; `value` is what the first one reads.
+std::string WhyNoRangeAtAll(const Graph& graph, const Value& value, std::string_view precision);
 
 // Values that have one scale because ops only pass numbers on between them. Of a graph with ranges.
 class ScaleGroups {
