@@ -52,7 +52,7 @@ def test_train_joins_the_processes_of_the_launcher(tmp_path, solver):
 
 
 def test_under_mpirun(tmp_path, solver):
-    command = mpirun(2, *python("import caffe, sys", f"print('rank', caffe.train('{solver}').rank, file=sys.stderr)"))
+    command = mpirun(2, *python("import caffe, sys", f"sys.stderr.write(f'rank {{caffe.train(\"{solver}\").rank}}\\n')"))
     [(status, said)] = finish(start(tmp_path, [command], PYTHONPATH=variables(0, 0)["PYTHONPATH"]))
     assert status == 0 and "rank 0" in said and "rank 1" in said, said
 

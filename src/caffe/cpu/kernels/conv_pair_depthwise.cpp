@@ -215,8 +215,9 @@ struct NumberBlock {
     for (int64_t c = 0; c < count; ++c) {
       factors[c] = ChannelFactor(x_scale, first_scales[c], op.between_scale);
       second_factors[c] = ChannelFactor(op.between_scale, scales[c], y_scale);
-      shifts[c] = BiasOf(ctx, ConvPair::kBias, channel + c) / op.between_scale;
-      second_shifts[c] = BiasOf(ctx, ConvPair::kSecondBias, channel + c) / y_scale;
+      shifts[c] = BiasOf(ctx, ConvPair::kBias, channel + c) / op.between_scale / factors[c];
+      second_shifts[c] =
+          BiasOf(ctx, ConvPair::kSecondBias, channel + c) / y_scale / second_factors[c];
     }
     first.begins = s.Begins(ctx.input(ConvPair::kW)) + channel;
     first.factors = factors, first.shifts = shifts;

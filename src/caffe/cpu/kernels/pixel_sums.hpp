@@ -73,7 +73,8 @@ struct SumEnd {
 // What is done to sums of products of 8-bit numbers: they become numbers of the result's scale, yet
 // to be rounded.
 struct NumberEnd {
-  // Of the block's channels; the factors and shifts are in units of the result's scale.
+  // Of the block's channels. As oneDNN's kernels have it, so that results are the same ones: a shift
+  // is added to a sum, and the factor makes numbers of the result's scale of that.
   const int32_t* begins = nullptr;  // null: 0
   const float *factors = nullptr, *shifts = nullptr;
   bool is_leaky = false;
@@ -90,7 +91,7 @@ struct NumberEnd {
     FloatVector factor, shift, limit;
     Load(factors + channel, factor);
     Load(shifts + channel, shift);
-    numbers = sums * factor + shift;
+    numbers = (sums + shift) * factor;
     if (is_leaky) {
       const FloatVector less = numbers * slope;
       numbers = numbers > less ? numbers : less;
