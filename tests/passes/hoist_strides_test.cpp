@@ -90,16 +90,6 @@ class HoistStridesTest : public ::testing::Test {
     }
     return windows;
   }
-
-  static float MostDifferent(const std::vector<float>& a, const std::vector<float>& b) {
-    EXPECT_EQ(a.size(), b.size());
-    float most = 0, largest = 0;
-    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-      most = std::max(most, std::abs(a[i] - b[i]));
-      largest = std::max(largest, std::abs(a[i]));
-    }
-    return most / largest;
-  }
 };
 
 TEST_F(HoistStridesTest, ABlockComputesWhatTheNextOneReads) {
@@ -145,7 +135,7 @@ TEST_F(HoistStridesTest, NumbersAreThoseWithoutIt) {
           const auto off = Make(layers, Options(precision, {"hoist-strides"}));
           const auto on = Make(layers, Options(precision));
           const float limit = precision == FP32 || precision == FP64 ? 1e-6F : 0.03F;
-          EXPECT_LT(MostDifferent(testing::Output(*off), testing::Output(*on)), limit)
+          EXPECT_LT(testing::MostDifferent(testing::Output(*off), testing::Output(*on)), limit)
               << Precision_Name(precision) << ", " << height << "x" << width << ", " << stride;
         }
       }

@@ -76,19 +76,9 @@ class PairConvolutionsTest : public ::testing::Test {
     return static_cast<int>(std::ranges::count_if(
         nodes, [](const Node* node) { return node->op.name() == "ConvPair"; }));
   }
-
-  static float MostDifferent(const std::vector<float>& a, const std::vector<float>& b) {
-    EXPECT_EQ(a.size(), b.size());
-    float most = 0, largest = 0;
-    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-      most = std::max(most, std::abs(a[i] - b[i]));
-      largest = std::max(largest, std::abs(a[i]));
-    }
-    return most / largest;
-  }
 };
 
-TEST_F(PairConvolutionsTest, ABlockIsPairedInEachTypeOfLittleNumbers) {
+TEST_F(PairConvolutionsTest, ABlockIsPairedInFloatAndIn16Bits) {
   for (const Precision precision : {FP32, BF16, FP16}) {
     const auto net = Make(Input(9, 12) + Block(), precision);
     EXPECT_EQ(Pairs(*net), 1) << Precision_Name(precision);
@@ -111,7 +101,7 @@ TEST_F(PairConvolutionsTest, NumbersAreThoseWithoutIt) {
         const auto on = Make(layers, precision);
         EXPECT_EQ(Pairs(*off), 0);
         const float limit = precision == FP32 || precision == FP64 ? 1e-6F : 0.03F;
-        EXPECT_LT(MostDifferent(testing::Output(*off), testing::Output(*on)), limit)
+        EXPECT_LT(testing::MostDifferent(testing::Output(*off), testing::Output(*on)), limit)
             << Precision_Name(precision) << ", " << height << "x" << width << stride;
       }
     }
@@ -176,8 +166,8 @@ TEST_F(PairConvolutionsTest, NewWeightsAreTakenUp) {
       for (int64_t i = 0; i < param.blob->count(); ++i) param.blob->mutable_cpu_data()[i] *= 2;
     }
   }
-  EXPECT_LT(MostDifferent(testing::Output(*off), testing::Output(*on)), 1e-6F);
-  EXPECT_GT(MostDifferent(before, testing::Output(*on)), 0.1F);
+  EXPECT_LT(testing::MostDifferent(testing::Output(*off), testing::Output(*on)), 1e-6F);
+  EXPECT_GT(testing::MostDifferent(before, testing::Output(*on)), 0.1F);
 }
 
 TEST_F(PairConvolutionsTest, AnotherShapeIsPlannedAnew) {
@@ -194,7 +184,7 @@ TEST_F(PairConvolutionsTest, AnotherShapeIsPlannedAnew) {
       x.mutable_cpu_data()[i] = static_cast<float>(i * 31 % 97) / 50 - 1;
   }
   EXPECT_EQ(Pairs(*net), 1);
-  EXPECT_LT(MostDifferent(testing::Output(*off), testing::Output(*net)), 1e-6F);
+  EXPECT_LT(testing::MostDifferent(testing::Output(*off), testing::Output(*net)), 1e-6F);
 }
 
 TEST_F(PairConvolutionsTest, ANumberThatIsNoneStaysSo) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,17 @@ inline std::vector<float> Get(Net& net, const std::string& name) {
 inline std::vector<float> Output(Net& net) {
   const Blob& y = *net.Forward()[0];
   return {y.cpu_data(), y.cpu_data() + y.count()};
+}
+
+// The largest difference of `b` from `a`, relative to the largest number of `a`.
+inline float MostDifferent(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  float most = 0, largest = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    most = std::max(most, std::abs(a[i] - b[i]));
+    largest = std::max(largest, std::abs(a[i]));
+  }
+  return most / largest;
 }
 
 }  // namespace caffe::testing

@@ -9,6 +9,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "caffe/cpu/kernels/conv_descs.hpp"
@@ -34,20 +35,18 @@ struct PairSizes {
   int64_t units;  // 4 bytes each, of a pixel of x
   int64_t items, threads, blocks, bands;
 
-  PairSizes(const ConvPair& op, const TensorDesc& images, const Shape& y)
-      : PairSizes(op, images.shape, y, static_cast<int64_t>(SizeOf(images.dtype))) {}
-  PairSizes(const ConvPair& op, const Shape& x, const Shape& y, int64_t element)
-      : channels(x[1]),
+  PairSizes(const ConvPair& op, const TensorDesc& x, const Shape& y)
+      : channels(x.shape[1]),
         hidden(y[1]),
-        height(x[2]),
-        width(x[3]),
+        height(x.shape[2]),
+        width(x.shape[3]),
         rows(y[2]),
         columns(y[3]),
         stride(op.second.geometry.stride[0]),
         pad_y(op.second.geometry.pad[0]),
         pad_x(op.second.geometry.pad[1]),
-        units(channels * element / kUnitBytes),
-        items(x[0]),
+        units(channels * static_cast<int64_t>(SizeOf(x.dtype)) / kUnitBytes),
+        items(x.shape[0]),
         threads(omp_get_max_threads()),
         blocks(BlocksOf(hidden)) {
     // Each band of rows computes those above and below it, which others compute, too, so there are
@@ -161,16 +160,14 @@ CAFFE_CPU_CLONES void QuantizeFilters(float* filters, float* scales) {
 
 // What a block's channels need, in float or bfloat16.
 template <typename X>
-struct PairBlock {
-  using End = SumEnd;
+struct FloatBlock {
   float filters[kWindow * kWindow * kBlock];
   SumEnd first, second;
 
-  PairBlock(const ConvPair& op, const PairSizes& s, const KernelContext& ctx, int64_t channel,
-            int64_t count)
+  FloatBlock(const ConvPair& op, const PairSizes&, const KernelContext& ctx, int64_t channel,
+             int64_t count)
       : first(SumEnd(op.first.epilogue, ctx, ConvPair::kBias).From(channel)),
         second(SumEnd(op.second.epilogue, ctx, ConvPair::kSecondBias).From(channel)) {
-    static_cast<void>(s);
     SpreadFilters(ctx.input(ConvPair::kSecondW).as<const X>() + channel * kWindow * kWindow, count,
                   filters);
   }
@@ -197,7 +194,6 @@ NumberEnd LimitsOf(DType dtype, float scale, const ops::Epilogue& epilogue) {
 // The same in 8 bits. Numbers between the convolutions are floats, so that the second one's sums,
 // which have at most 20 bits, are right.
 struct NumberBlock {
-  using End = NumberEnd;
   float filters[kWindow * kWindow * kBlock] = {};
   float factors[kBlock], shifts[kBlock], second_factors[kBlock], second_shifts[kBlock];
   NumberEnd first, second;
@@ -211,31 +207,24 @@ struct NumberBlock {
     float scales[kBlock];
     QuantizeFilters(filters, scales);
     const float x_scale = ctx.input(ConvPair::kX).scale, y_scale = ctx.output(0).scale;
+    const float* const bias = BiasOf(ctx, ConvPair::kBias);
+    const float* const second_bias = BiasOf(ctx, ConvPair::kSecondBias);
     const float* const first_scales = s.Scales(ctx.input(ConvPair::kW)) + channel;
     for (int64_t c = 0; c < count; ++c) {
       factors[c] = ChannelFactor(x_scale, first_scales[c], op.between_scale);
       second_factors[c] = ChannelFactor(op.between_scale, scales[c], y_scale);
-      shifts[c] = BiasOf(ctx, ConvPair::kBias, channel + c) / op.between_scale / factors[c];
+      shifts[c] = bias == nullptr ? 0 : bias[channel + c] / op.between_scale / factors[c];
       second_shifts[c] =
-          BiasOf(ctx, ConvPair::kSecondBias, channel + c) / y_scale / second_factors[c];
+          second_bias == nullptr ? 0 : second_bias[channel + c] / y_scale / second_factors[c];
     }
     first.begins = s.Begins(ctx.input(ConvPair::kW)) + channel;
     first.factors = factors, first.shifts = shifts;
     second.factors = second_factors, second.shifts = second_shifts;
   }
+};
 
-  static float BiasOf(const KernelContext& ctx, int bias, int64_t channel) {
-    return ctx.has_input(bias) ? ctx.input(bias).as<const float>()[channel] : 0.0F;
-  }
-};
-template <>
-struct PairBlock<uint8_t> : NumberBlock {
-  using NumberBlock::NumberBlock;
-};
-template <>
-struct PairBlock<int8_t> : NumberBlock {
-  using NumberBlock::NumberBlock;
-};
+template <typename X>
+using PairBlock = std::conditional_t<sizeof(X) == 1, NumberBlock, FloatBlock<X>>;
 
 // `ring` has kWindow rows between the convolutions, of padded columns.
 template <int kVectors, typename X, typename Y>
@@ -252,9 +241,9 @@ void RunPairTask(const ConvPair& op, const PairSizes& s, const KernelContext& ct
     const int64_t top = row * s.stride - s.pad_y;
     const int64_t bottom = std::min(top + kWindow, s.height);
     for (next = std::max(next, top); next < bottom; ++next) {
-      const char* const from = image + next * s.width * s.units * kUnitBytes;
-      SumRow<kVectors>(TypeTag<X>{}, {&from, 1, s.units, s.units}, s.width, panel, block.first,
-                       ring + next % kWindow * s.row_floats() + s.pad_x * kBlock, kBlock);
+      SumRow<kVectors>(
+          TypeTag<X>{}, {image + next * s.width * s.units * kUnitBytes, s.width, s.units}, panel,
+          block.first, ring + next % kWindow * s.row_floats() + s.pad_x * kBlock, kBlock);
     }
     WindowRows rows;
     for (int kh = 0; kh < kWindow; ++kh) {

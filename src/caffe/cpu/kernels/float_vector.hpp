@@ -33,6 +33,7 @@ inline CAFFE_FORCE_INLINE void Load(const bfloat16* from, FloatVector& to) {
 inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, float* to) {
   std::memcpy(to, &from, sizeof(from));
 }
+
 // To the nearest, of two to the even one; NaN stays NaN.
 inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, bfloat16* to) {
   FloatBits bits;
@@ -42,6 +43,7 @@ inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, bfloat16* to) {
   const HalfBits halves = __builtin_convertvector(kept >> 16, HalfBits);
   std::memcpy(static_cast<void*>(to), &halves, sizeof(halves));
 }
+
 // All lanes, or the first of them.
 using AllLanes = std::integral_constant<int64_t, kFloatLanes>;
 template <typename T>

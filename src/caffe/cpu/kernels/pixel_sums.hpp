@@ -40,16 +40,20 @@ inline CAFFE_FORCE_INLINE void ReadUnit(const void* from, FloatVector& x) {
   __asm__("vbroadcastss %1, %0" : "=v"(x) : "m"(*reinterpret_cast<const UnitBytes*>(from)));
 }
 
+// Null where the input is absent.
+inline const float* BiasOf(const KernelContext& ctx, int input) {
+  return ctx.has_input(input) ? ctx.input(input).as<const float>() : nullptr;
+}
+
 // What is done to sums of floats: a bias, and a ReLU.
 struct SumEnd {
   const float* bias = nullptr;  // of the block's channels; null: none
   bool has_relu = false;
   float slope = 0;
 
-  SumEnd() = default;
   // Of an epilogue that is nothing but, at most, a ReLU. `bias` is the number of an input.
   SumEnd(const ops::Epilogue& epilogue, const KernelContext& ctx, int bias_input) {
-    if (ctx.has_input(bias_input)) bias = ctx.input(bias_input).as<const float>();
+    bias = BiasOf(ctx, bias_input);
     has_relu = !epilogue.empty();
     if (has_relu) slope = epilogue[0].a;
   }
@@ -73,8 +77,8 @@ struct SumEnd {
 // What is done to sums of products of 8-bit numbers: they become numbers of the result's scale, yet
 // to be rounded.
 struct NumberEnd {
-  // Of the block's channels. As oneDNN's kernels have it, so that results are the same ones: a shift
-  // is added to a sum, and the factor makes numbers of the result's scale of that.
+  // Of the block's channels. As oneDNN's kernels have it, so that results are the same ones: a
+  // shift is added to a sum, and the factor makes numbers of the result's scale of that.
   const int32_t* begins = nullptr;  // null: 0
   const float *factors = nullptr, *shifts = nullptr;
   bool is_leaky = false;
@@ -114,11 +118,11 @@ inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, int8_t* to) {
   Store(from, reinterpret_cast<uint8_t*>(to));
 }
 
-// What a row of results reads: of each of `count` rows `units` units for a pixel, those of the next
-// pixel `step` units farther. A unit is a float, two bfloat16 or four 8-bit numbers.
-struct PixelRows {
-  const char* const* rows;
-  int64_t count, units, step;
+// What a row of results reads: `width` pixels of `units` units each. A unit is a float, two
+// bfloat16 or four 8-bit numbers.
+struct PixelRow {
+  const char* pixels;
+  int64_t width, units;
 };
 
 // How a unit is read and multiplied.
@@ -171,7 +175,7 @@ struct SumsOfNumbers {
 
 // kCount pixels from `first` on. `panel` has kBlock units of weights for each that a pixel reads.
 template <typename Sums, int kCount, int kVectors, typename End>
-inline CAFFE_FORCE_INLINE void SumPixels(const PixelRows& x, int64_t first, const char* panel,
+inline CAFFE_FORCE_INLINE void SumPixels(const PixelRow& x, int64_t first, const char* panel,
                                          const End& end, float* y, int64_t y_step) {
   FloatVector sums[kCount][kVectors];
   Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
@@ -179,20 +183,18 @@ inline CAFFE_FORCE_INLINE void SumPixels(const PixelRows& x, int64_t first, cons
     end.Begin(v * kFloatLanes, begin);
     Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE { sums[pixel][v] = begin; });
   });
-  for (int64_t row = 0; row < x.count; ++row) {
-    const char* from = x.rows[row] + first * x.step * kUnitBytes;
-    for (int64_t i = 0; i < x.units; ++i, panel += kBlock * kUnitBytes, from += kUnitBytes) {
-      FloatVector weights[kVectors];
-      Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
-        std::memcpy(&weights[v], panel + v * sizeof(FloatVector), sizeof(FloatVector));
-      });
-      Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE {
-        FloatVector value;
-        Sums::Read(from + pixel * x.step * kUnitBytes, value);
-        Unroll<kVectors>([&](auto v)
-                             CAFFE_FORCE_INLINE { Sums::Add(value, weights[v], sums[pixel][v]); });
-      });
-    }
+  const char* from = x.pixels + first * x.units * kUnitBytes;
+  for (int64_t i = 0; i < x.units; ++i, panel += kBlock * kUnitBytes, from += kUnitBytes) {
+    FloatVector weights[kVectors];
+    Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
+      std::memcpy(&weights[v], panel + v * sizeof(FloatVector), sizeof(FloatVector));
+    });
+    Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE {
+      FloatVector value;
+      Sums::Read(from + pixel * x.units * kUnitBytes, value);
+      Unroll<kVectors>([&](auto v)
+                           CAFFE_FORCE_INLINE { Sums::Add(value, weights[v], sums[pixel][v]); });
+    });
   }
   __asm__ volatile("" ::: "memory");  // what the end reads takes no registers before
   Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE {
@@ -207,11 +209,11 @@ inline CAFFE_FORCE_INLINE void SumPixels(const PixelRows& x, int64_t first, cons
 }
 
 template <typename Sums, int kVectors, typename End>
-inline CAFFE_FORCE_INLINE void SumRowBy(const PixelRows& x, int64_t width, const char* panel,
-                                        const End& end, float* y, int64_t y_step) {
+inline CAFFE_FORCE_INLINE void SumRowBy(const PixelRow& x, const char* panel, const End& end,
+                                        float* y, int64_t y_step) {
   int64_t first = 0;
   const auto sum = [&](auto count) CAFFE_FORCE_INLINE {
-    for (; first + count <= width; first += count)
+    for (; first + count <= x.width; first += count)
       SumPixels<Sums, count, kVectors>(x, first, panel, end, y, y_step);
   };
   sum(std::integral_constant<int, kPixels>{});
@@ -220,28 +222,28 @@ inline CAFFE_FORCE_INLINE void SumRowBy(const PixelRows& x, int64_t width, const
   sum(std::integral_constant<int, 1>{});
 }
 
-// A row of `width` results, which lie y_step apart, of kVectors vectors of channels. The first
+// A row of results, which lie y_step apart, of kVectors vectors of channels. The first
 // parameter is x's type: float where HasWideVectors(), bfloat16 where MultipliesBFloat16(), numbers
 // where OneDnnMultiplies8Bits() besides.
 template <int kVectors>
-CAFFE_WIDE_VECTORS void SumRow(TypeTag<float>, const PixelRows& x, int64_t width, const char* panel,
+CAFFE_WIDE_VECTORS void SumRow(TypeTag<float>, const PixelRow& x, const char* panel,
                                const SumEnd& end, float* y, int64_t y_step) {
-  SumRowBy<SumsOfFloats, kVectors>(x, width, panel, end, y, y_step);
+  SumRowBy<SumsOfFloats, kVectors>(x, panel, end, y, y_step);
 }
 template <int kVectors>
-CAFFE_WIDE_VECTORS void SumRow(TypeTag<bfloat16>, const PixelRows& x, int64_t width,
-                               const char* panel, const SumEnd& end, float* y, int64_t y_step) {
-  SumRowBy<SumsOfPairs, kVectors>(x, width, panel, end, y, y_step);
+CAFFE_WIDE_VECTORS void SumRow(TypeTag<bfloat16>, const PixelRow& x, const char* panel,
+                               const SumEnd& end, float* y, int64_t y_step) {
+  SumRowBy<SumsOfPairs, kVectors>(x, panel, end, y, y_step);
 }
 template <int kVectors>
-CAFFE_WIDE_VECTORS void SumRow(TypeTag<uint8_t>, const PixelRows& x, int64_t width,
-                               const char* panel, const NumberEnd& end, float* y, int64_t y_step) {
-  SumRowBy<SumsOfNumbers<false>, kVectors>(x, width, panel, end, y, y_step);
+CAFFE_WIDE_VECTORS void SumRow(TypeTag<uint8_t>, const PixelRow& x, const char* panel,
+                               const NumberEnd& end, float* y, int64_t y_step) {
+  SumRowBy<SumsOfNumbers<false>, kVectors>(x, panel, end, y, y_step);
 }
 template <int kVectors>
-CAFFE_WIDE_VECTORS void SumRow(TypeTag<int8_t>, const PixelRows& x, int64_t width,
-                               const char* panel, const NumberEnd& end, float* y, int64_t y_step) {
-  SumRowBy<SumsOfNumbers<true>, kVectors>(x, width, panel, end, y, y_step);
+CAFFE_WIDE_VECTORS void SumRow(TypeTag<int8_t>, const PixelRow& x, const char* panel,
+                               const NumberEnd& end, float* y, int64_t y_step) {
+  SumRowBy<SumsOfNumbers<true>, kVectors>(x, panel, end, y, y_step);
 }
 #endif
 
