@@ -5,6 +5,7 @@
 
 #include "caffe/graph/graph.hpp"
 #include "caffe/net.hpp"
+#include "caffe/ops/arrange.hpp"
 #include "caffe/ops/convert.hpp"
 #include "tests/support/net_of.hpp"
 
@@ -41,6 +42,31 @@ TEST(ViewLayoutTest, SplitTakesAnyLayout) {
   const Net net(
       testing::ParseNet("state { phase: TEST } " +
                         Between("layer { name: 's' type: 'Split' bottom: 'a' top: 's' }", "s")),
+      {.keep_all = false, .with_backward = false});
+  EXPECT_EQ(Reorders(net), 1);
+}
+
+// What SSD does with its predictions: they are wanted with channels last, as they are.
+TEST(ViewLayoutTest, PermuteThatPutsChannelsLastMovesNothing) {
+  const std::string permute =
+      "layer { name: 'p' type: 'Permute' bottom: 'a' top: 'p' permute_param { order: 0 order: 2 "
+      "order: 3 order: 1 } } layer { name: 'f' type: 'Flatten' bottom: 'p' top: 'f' } ";
+  const Net net(testing::ParseNet("state { phase: TEST } " + Between(permute, "a")),
+                {.keep_all = false, .with_backward = false});
+  EXPECT_EQ(Reorders(net), 1);
+  for (const Node* node : net.graph().ScheduledNodes()) {
+    if (node->op.As<ops::Permute>() == nullptr) continue;
+    EXPECT_EQ(node->inputs[0]->desc.layout, Layout::kChannelsLast);
+    EXPECT_EQ(node->kernel.name, "permute-in-order");
+  }
+}
+
+TEST(ViewLayoutTest, NormalizeTakesAnyLayout) {
+  const Net net(
+      testing::ParseNet("state { phase: TEST } " +
+                        Between("layer { name: 'n' type: 'Normalize' bottom: 'a' top: 'n' "
+                                "norm_param { across_spatial: false channel_shared: false } }",
+                                "n")),
       {.keep_all = false, .with_backward = false});
   EXPECT_EQ(Reorders(net), 1);
 }

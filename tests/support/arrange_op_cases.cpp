@@ -44,6 +44,7 @@ void AddArrangeCases(std::vector<OpCase>* cases) {
     cases->push_back({name, std::move(op), std::move(in), std::move(out), accumulates});
   };
   add("Permute0231", ops::Permute{{0, 2, 3, 1}}, {T({2, 3, 4, 5})}, {T({2, 4, 5, 3})});
+  add("Permute0312", ops::Permute{{0, 3, 1, 2}}, {T({2, 4, 5, 3})}, {T({2, 3, 4, 5})});
   add("Permute10", ops::Permute{{1, 0}}, {T({70, 33})}, {T({33, 70})});
   add("PermuteNothing", ops::Permute{{0, 1, 2}}, {T({2, 3, 4})}, {T({2, 3, 4})});
   for (const int axis : {0, 1, 2}) {

@@ -22,6 +22,27 @@ inline std::vector<double> ValuesOf(const TensorView& view) {
   return values;
 }
 
+// The same without a copy, for who reads a few of them.
+class Elements {
+ public:
+  explicit Elements(const TensorView& view) : view_(view) {
+    CAFFE_ASSERT(view.layout == Layout::kPlain);
+  }
+  double operator[](int64_t i) const {
+    return VisitFloat(view_.dtype, [&]<typename T>(TypeTag<T>) {
+      return static_cast<double>(view_.as<const T>()[i]);
+    });
+  }
+  // Four from number 4 `index` on.
+  std::array<double, 4> Four(int64_t index) const {
+    return {(*this)[4 * index], (*this)[4 * index + 1], (*this)[4 * index + 2],
+            (*this)[4 * index + 3]};
+  }
+
+ private:
+  TensorView view_;
+};
+
 // PriorBox's top: boxes and what their codes are scaled by.
 struct PriorBoxes {
   std::vector<ops::Box> boxes;

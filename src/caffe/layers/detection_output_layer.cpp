@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "caffe/core/parallel_for.hpp"
 #include "caffe/core/saturating_product.hpp"
 #include "caffe/io/detection_files.hpp"
 #include "caffe/layer_factory.hpp"
@@ -59,13 +60,25 @@ class DetectionOutputLayer final : public Layer {
   // The top's shape where it is not as planned.
   static std::vector<Shape> Run(const DetectionOutputParameter& options, DetectionFiles* files,
                                 const KernelContext& ctx) {
-    const std::vector<double> loc = ValuesOf(ctx.input(0)), conf = ValuesOf(ctx.input(1));
-    const PriorBoxes priors(ValuesOf(ctx.input(2)));
+    const Predictions predictions(ctx);
     const int64_t items = ctx.input(0).shape[0];
+    const auto classes = static_cast<int64_t>(options.num_classes());
+    // Of each item and label, so that threads have something to share where there is one item.
+    std::vector<std::vector<Detection>> found(items * classes);
+    ParallelFor(items * classes, 1, [&](int64_t begin, int64_t end) {
+      while (begin < end) {
+        const int64_t item = begin / classes, last = std::min(end, (item + 1) * classes);
+        DetectLabels(options, predictions, item, {begin - item * classes, last - item * classes},
+                     &found[item * classes]);
+        begin = last;
+      }
+    });
     std::vector<std::vector<Detection>> detections(items);
-    for (int64_t item = 0; item < items; ++item) {
-      detections[item] = Detect(options, priors, loc, conf, item);
+    for (int64_t i = 0; i < items * classes; ++i) {
+      std::vector<Detection>& all = detections[i / classes];
+      all.insert(all.end(), found[i].begin(), found[i].end());
     }
+    for (std::vector<Detection>& item : detections) KeepBest(options.keep_top_k(), &item);
     std::vector<Shape> changed = StoreDetections(detections, ctx);
     if (changed.empty() && files != nullptr) Save(detections, files);
     return changed;
@@ -82,45 +95,74 @@ class DetectionOutputLayer final : public Layer {
     }
   }
 
-  static std::vector<Detection> Detect(const DetectionOutputParameter& options,
-                                       const PriorBoxes& priors, const std::vector<double>& loc,
-                                       const std::vector<double>& conf, int64_t item) {
-    const int classes = static_cast<int>(options.num_classes());
-    const int locations = options.share_location() ? 1 : classes;
-    const size_t count = priors.boxes.size();
+  struct Predictions {
+    Elements loc, conf, priors;
+    int64_t count;  // of priors; their boxes come before their variances
+
+    explicit Predictions(const KernelContext& ctx)
+        : loc(ctx.input(0)),
+          conf(ctx.input(1)),
+          priors(ctx.input(2)),
+          count(ctx.input(2).count() / 8) {}
+  };
+  struct Labels {
+    int64_t first, last;
+  };
+
+  // found[label] for some labels of an item.
+  static void DetectLabels(const DetectionOutputParameter& options, const Predictions& predictions,
+                           int64_t item, const Labels& labels, std::vector<Detection>* found) {
+    const auto classes = static_cast<int64_t>(options.num_classes());
+    const auto background = static_cast<int64_t>(options.background_label_id());
+    const double threshold = options.confidence_threshold();
     const NonMaximumSuppressionParameter& nms = options.nms_param();
-    std::vector<Detection> detections;
-    std::vector<ops::Box> boxes(count);
-    for (int label = 0; label < classes; ++label) {
-      if (label == options.background_label_id()) continue;
-      const int slot = options.share_location() ? 0 : label;
-      std::vector<ops::ScoredBox> candidates;
-      for (size_t i = 0; i < count; ++i) {
-        const double score = conf[(item * count + i) * classes + label];
-        if (score > options.confidence_threshold())
-          candidates.push_back({score, static_cast<int64_t>(i)});
+    // Kept from call to call: to get them anew from the system takes as long as the rest.
+    static thread_local std::vector<std::vector<ops::ScoredBox>> candidates;
+    static thread_local std::vector<ops::Box> boxes;
+    candidates.resize(std::max(candidates.size(), static_cast<size_t>(labels.last - labels.first)));
+    for (std::vector<ops::ScoredBox>& one : candidates) one.clear();
+    boxes.resize(predictions.count);
+    // In the order of memory, which is that of priors.
+    for (int64_t i = 0; i < predictions.count; ++i) {
+      const int64_t scores = (item * predictions.count + i) * classes;
+      for (int64_t label = labels.first; label < labels.last; ++label) {
+        const double score = predictions.conf[scores + label];
+        if (label != background && score > threshold)
+          candidates[label - labels.first].push_back({score, i});
       }
-      ops::KeepBest(&candidates, nms.has_top_k() ? nms.top_k() : -1);
-      for (const ops::ScoredBox& candidate : candidates) {
-        const auto i = static_cast<size_t>(candidate.index);
-        boxes[i] = ops::Decode(CodesAt(loc, (item * count + i) * locations + slot), priors.boxes[i],
-                               priors.variances[i], static_cast<ops::BoxCode>(options.code_type()),
-                               !options.variance_encoded_in_target());
-      }
+    }
+    for (int64_t label = labels.first; label < labels.last; ++label) {
+      std::vector<ops::ScoredBox>& best = candidates[label - labels.first];
+      ops::KeepBest(&best, nms.has_top_k() ? nms.top_k() : -1);
+      for (const ops::ScoredBox& candidate : best)
+        boxes[candidate.index] = BoxOf(options, predictions, item, candidate.index, label);
       for (const ops::ScoredBox& kept :
-           ops::Suppress(candidates, boxes, nms.nms_threshold(), nms.eta())) {
-        detections.push_back({label, kept.score, boxes[kept.index]});
+           ops::Suppress(best, boxes, nms.nms_threshold(), nms.eta())) {
+        found[label].push_back({static_cast<int>(label), kept.score, boxes[kept.index]});
       }
     }
-    const int keep = options.keep_top_k();
-    if (keep >= 0 && static_cast<size_t>(keep) < detections.size()) {
-      std::stable_sort(detections.begin(), detections.end(),
-                       [](const Detection& a, const Detection& b) { return a.score > b.score; });
-      detections.resize(keep);
-      std::stable_sort(detections.begin(), detections.end(),
-                       [](const Detection& a, const Detection& b) { return a.label < b.label; });
-    }
-    return detections;
+  }
+
+  static ops::Box BoxOf(const DetectionOutputParameter& options, const Predictions& predictions,
+                        int64_t item, int64_t prior, int64_t label) {
+    const bool shares = options.share_location();
+    const auto locations = shares ? 1 : static_cast<int64_t>(options.num_classes());
+    const int64_t place = (item * predictions.count + prior) * locations + (shares ? 0 : label);
+    const auto [xmin, ymin, xmax, ymax] = predictions.priors.Four(prior);
+    return ops::Decode(predictions.loc.Four(place), {xmin, ymin, xmax, ymax},
+                       predictions.priors.Four(predictions.count + prior),
+                       static_cast<ops::BoxCode>(options.code_type()),
+                       !options.variance_encoded_in_target());
+  }
+
+  // The best of an item, in the order of their labels.
+  static void KeepBest(int keep, std::vector<Detection>* detections) {
+    if (keep < 0 || static_cast<size_t>(keep) >= detections->size()) return;
+    std::stable_sort(detections->begin(), detections->end(),
+                     [](const Detection& a, const Detection& b) { return a.score > b.score; });
+    detections->resize(keep);
+    std::stable_sort(detections->begin(), detections->end(),
+                     [](const Detection& a, const Detection& b) { return a.label < b.label; });
   }
 
   const DetectionOutputParameter options_;

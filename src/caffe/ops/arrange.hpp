@@ -1,12 +1,33 @@
 // Ops that put elements in other places: permutations, repetitions, crops, gathered rows.
 #pragma once
 
+#include <numeric>
+#include <ranges>
 #include <string>
 #include <vector>
 
 #include "caffe/ops/op.hpp"
 
 namespace caffe::ops {
+
+// A tensor's axes in the order of its memory, outermost first.
+inline std::vector<int> MemoryAxes(const TensorDesc& tensor) {
+  if (tensor.layout == Layout::kChannelsLast) return {0, 2, 3, 1};
+  std::vector<int> axes(tensor.shape.num_axes());
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+// Elements from one place to the next along each axis.
+inline std::vector<int64_t> MemoryStrides(const TensorDesc& tensor) {
+  std::vector<int64_t> strides(tensor.shape.num_axes());
+  int64_t stride = 1;
+  for (const int axis : std::views::reverse(MemoryAxes(tensor))) {
+    strides[axis] = stride;
+    stride *= tensor.shape[axis];
+  }
+  return strides;
+}
 
 // (x) -> (y):  axis i of y is axis order[i] of x.
 struct Permute {
@@ -17,6 +38,14 @@ struct Permute {
     Permute inverse{std::vector<int>(order.size())};
     for (size_t i = 0; i < order.size(); ++i) inverse.order[order[i]] = static_cast<int>(i);
     return inverse;
+  }
+  // Where channels lie last, these two move nothing.
+  bool puts_channels_last() const { return order == std::vector<int>{0, 2, 3, 1}; }
+  bool puts_channels_second() const { return order == std::vector<int>{0, 3, 1, 2}; }
+  LayoutRule layout_rule() const {
+    if (puts_channels_last()) return {.inputs = {0}};
+    if (puts_channels_second()) return {.outputs = {0}, .prefers_channels_last = true};
+    return {};
   }
   Shape OutputShape(const Shape& x) const {
     std::vector<int64_t> dims;

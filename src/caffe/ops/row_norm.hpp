@@ -34,6 +34,7 @@ struct L2Normalize {
   static constexpr std::string_view kName = "L2Normalize";
   bool across_spatial = true;
   double eps = 1e-10;
+  LayoutRule layout_rule() const { return kFollowFirstInput; }
   std::string Attributes() const { return across_spatial ? "per item" : "per position"; }
 };
 
@@ -41,6 +42,7 @@ struct L2Normalize {
 struct L2NormalizeGrad {
   static constexpr std::string_view kName = "L2NormalizeGrad";
   bool across_spatial = true;
+  LayoutRule layout_rule() const { return {.inputs = {0, 2}, .outputs = {0}}; }
 };
 
 }  // namespace caffe::ops

@@ -38,10 +38,14 @@ void ForRows(const Shape& shape, const std::vector<int64_t>& strides, const Fn& 
 }
 
 void Permute(const ops::Permute& op, const KernelContext& ctx) {
-  const Shape &from = ctx.input(0).shape, &to = ctx.output(0).shape;
-  const std::vector<int64_t> source = Strides(from);
-  std::vector<int64_t> strides;
-  for (const int axis : op.order) strides.push_back(source[axis]);
+  const TensorView& y = ctx.output(0);
+  const std::vector<int64_t> source = ops::MemoryStrides(ctx.input(0));
+  std::vector<int64_t> extents, strides;
+  for (const int axis : ops::MemoryAxes(y)) {
+    extents.push_back(y.shape[axis]);
+    strides.push_back(source[op.order[axis]]);
+  }
+  const Shape to(std::move(extents));
   const int64_t width = to.num_axes() == 0 ? 1 : to[-1];
   const int64_t step = to.num_axes() == 0 ? 1 : strides.back();
   VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
@@ -51,6 +55,25 @@ void Permute(const ops::Permute& op, const KernelContext& ctx) {
       for (int64_t i = 0; i < width; ++i) y[row * width + i] = x[offset + i * step];
     });
   });
+}
+
+// Where the elements keep their order in memory.
+KernelOrRefusal MakePermuteInOrder(const ops::Permute& op, const KernelRequest& request) {
+  const OperandDesc &x = request.inputs[0], &y = request.outputs[0];
+  const bool is_in_order = (op.puts_channels_last() && x.layout == Layout::kChannelsLast) ||
+                           (op.puts_channels_second() && y.layout == Layout::kChannelsLast);
+  if (!is_in_order || x.dtype != y.dtype) return Refusal{"elements change places"};
+  Kernel kernel;
+  kernel.run = [](const KernelContext& ctx) {
+    const TensorView &from = ctx.input(0), &to = ctx.output(0);
+    if (from.data == to.data) return;
+    constexpr int64_t kBytesAtOnce = 1 << 16;
+    ParallelFor(static_cast<int64_t>(to.bytes()), kBytesAtOnce, [&](int64_t begin, int64_t end) {
+      std::memcpy(to.as<char>() + begin, from.as<const char>() + begin, end - begin);
+    });
+  };
+  if (x.is_last_read) kernel.replaced_input = 0;
+  return kernel;
 }
 
 // Rows of the cropped tensor and the places where they are in the whole one.
@@ -194,6 +217,8 @@ void UnpoolGrad(const ops::UnpoolGrad&, const KernelContext& ctx) {
 }
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Permute, Permute);
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Permute, "permute-in-order", KernelRank::kBest,
+                              MakePermuteInOrder);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Tile, Tile);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::TileGrad, TileGrad);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::Crop, Crop);

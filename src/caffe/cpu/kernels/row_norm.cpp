@@ -80,10 +80,10 @@ void MvnGrad(const ops::MvnGrad& op, const KernelContext& ctx) {
 struct NormGroups {
   int64_t count, length, step, plane;
 
-  NormGroups(const Shape& shape, bool across_spatial)
-      : count(across_spatial ? shape[0] : shape[0] * shape.count(2)),
-        length(across_spatial ? shape.count(1) : shape[1]),
-        step(across_spatial ? 1 : shape.count(2)),
+  NormGroups(const TensorDesc& x, bool across_spatial)
+      : count(across_spatial ? x.shape[0] : x.shape[0] * x.shape.count(2)),
+        length(across_spatial ? x.shape.count(1) : x.shape[1]),
+        step(across_spatial || x.layout == Layout::kChannelsLast ? 1 : x.shape.count(2)),
         plane(step) {}
   int64_t Offset(int64_t group) const {
     return step == 1 ? group * length : group / plane * length * plane + group % plane;
@@ -93,6 +93,26 @@ struct NormGroups {
 // Groups whose elements lie side by side are summed together: one after the other they would read
 // each line of memory many times.
 constexpr int64_t kGroupsTogether = 64;
+
+// y = x / norm of a group in one piece, and the norm.
+template <typename T>
+CAFFE_CPU_CLONES double NormalizeRow(const T* x, T* y, int64_t length, double eps) {
+  constexpr int64_t kSums = 32;  // as many as are computed at once
+  double sums[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums <= length; i += kSums) {
+    for (int64_t k = 0; k < kSums; ++k) {
+      const auto value = static_cast<double>(x[i + k]);
+      sums[k] += value * value;
+    }
+  }
+  double sum = eps;
+  for (; i < length; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  for (const double part : sums) sum += part;
+  const double norm = std::sqrt(sum), factor = 1 / norm;
+  for (i = 0; i < length; ++i) y[i] = static_cast<T>(static_cast<double>(x[i]) * factor);
+  return norm;
+}
 
 // y = x / norm of `count` groups, whose elements are `step` apart.
 template <typename T>
@@ -112,7 +132,7 @@ CAFFE_CPU_CLONES void NormalizeTogether(const T* x, T* y, double* norms, int64_t
 }
 
 void L2Normalize(const ops::L2Normalize& op, const KernelContext& ctx) {
-  const NormGroups groups(ctx.input(0).shape, op.across_spatial);
+  const NormGroups groups(ctx.input(0), op.across_spatial);
   const int64_t together = std::min(groups.plane, kGroupsTogether);
   const int64_t parts = together == 0 ? 0 : (groups.plane + together - 1) / together;
   VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
@@ -121,11 +141,15 @@ void L2Normalize(const ops::L2Normalize& op, const KernelContext& ctx) {
               const int64_t begin = part % parts * together;
               const int64_t first = part / parts * groups.plane + begin;
               const int64_t count = std::min(together, groups.plane - begin);
+              const T* const x = ctx.input(0).as<const T>() + groups.Offset(first);
+              T* const y = ctx.output(0).as<T>() + groups.Offset(first);
               std::array<double, kGroupsTogether> norms;
               norms.fill(op.eps);
-              NormalizeTogether(ctx.input(0).as<const T>() + groups.Offset(first),
-                                ctx.output(0).as<T>() + groups.Offset(first), norms.data(), count,
-                                groups.length, groups.step);
+              if (groups.step == 1) {
+                norms[0] = NormalizeRow(x, y, groups.length, op.eps);
+              } else {
+                NormalizeTogether(x, y, norms.data(), count, groups.length, groups.step);
+              }
               for (int64_t g = 0; ctx.has_output(1) && g < count; ++g)
                 SetElement(ctx.output(1), first + g, norms[g]);
             });
@@ -133,7 +157,7 @@ void L2Normalize(const ops::L2Normalize& op, const KernelContext& ctx) {
 }
 
 void L2NormalizeGrad(const ops::L2NormalizeGrad& op, const KernelContext& ctx) {
-  const NormGroups groups(ctx.output(0).shape, op.across_spatial);
+  const NormGroups groups(ctx.output(0), op.across_spatial);
   VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     ForRows(groups.count, groups.length, [&](int64_t group) {
       const int64_t offset = groups.Offset(group);

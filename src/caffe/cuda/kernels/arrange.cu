@@ -65,9 +65,9 @@ struct Scatter {
 
 void Permute(const ops::Permute& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
-  const std::vector<int64_t> strides = Strides(x.shape);
+  const std::vector<int64_t> strides = ops::MemoryStrides(x);
   Placement source;
-  for (int i = 0; i < y.shape.num_axes(); ++i) source.Add(y.shape[i], strides[op.order[i]]);
+  for (const int axis : ops::MemoryAxes(y)) source.Add(y.shape[axis], strides[op.order[axis]]);
   VisitSize(y.dtype, [&]<typename Bits>(TypeTag<Bits>) {
     ForEach(ctx, y.count(), Collect<Bits>{source, x.as<const Bits>(), y.as<Bits>()});
   });

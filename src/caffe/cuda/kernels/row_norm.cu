@@ -105,9 +105,11 @@ void MvnGrad(const ops::MvnGrad& op, const KernelContext& ctx) {
 }
 
 // Groups that share one norm: an item, or the channels of a position.
-Rows NormRows(const Shape& shape, bool across_spatial) {
+Rows NormRows(const TensorDesc& x, bool across_spatial) {
+  const Shape& shape = x.shape;
   if (across_spatial) return RowsFrom(shape, 1);
-  return {shape[0] * shape.count(2), shape[1], shape.count(2)};
+  const int64_t positions = shape.count(2);
+  return {shape[0] * positions, shape[1], x.layout == Layout::kPlain ? positions : 1};
 }
 
 template <typename T>
@@ -129,7 +131,7 @@ struct L2NormalizeRow {
 };
 
 void L2Normalize(const ops::L2Normalize& op, const KernelContext& ctx) {
-  const Rows rows = NormRows(ctx.input(0).shape, op.across_spatial);
+  const Rows rows = NormRows(ctx.input(0), op.across_spatial);
   VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     ForRows(ctx, rows,
             L2NormalizeRow<T>{rows, static_cast<Accum<T>>(op.eps), ctx.input(0).as<const T>(),
@@ -155,7 +157,7 @@ struct L2NormalizeGradRow {
 };
 
 void L2NormalizeGrad(const ops::L2NormalizeGrad& op, const KernelContext& ctx) {
-  const Rows rows = NormRows(ctx.output(0).shape, op.across_spatial);
+  const Rows rows = NormRows(ctx.output(0), op.across_spatial);
   VisitFloat(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
     ForRows(ctx, rows,
             L2NormalizeGradRow<T>{rows, ctx.input(0).as<const T>(), ctx.input(2).as<const T>(),

@@ -33,7 +33,9 @@ static const TensorDesc& OnlyPlainInput(const OperandCheck& check) {
 }
 
 static void CheckOperands(const Permute& op, const OperandCheck& check) {
-  const Shape& x = OnlyPlainInput(check).shape;
+  const Shape& x = OnlyInput(check).shape;
+  if (!op.puts_channels_last()) OperandCheck::IsPlain(check.input(0));
+  if (!op.puts_channels_second()) OperandCheck::IsPlain(check.output());
   std::vector<int> axes = op.order;
   std::ranges::sort(axes);
   bool is_order = axes.size() == static_cast<size_t>(x.num_axes());

@@ -1,0 +1,39 @@
+// Work of one call over the threads that OpenMP has for its caller.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+
+namespace caffe {
+
+// Calls fn(begin, end) on parts of [0, count), one per thread, each at least `grain` long. The
+// parts depend on count and thread count alone, so reductions over them are repeatable. An
+// exception of fn ends its part; one of them is rethrown when all parts have ended.
+template <typename Fn>
+void ParallelFor(int64_t count, int64_t grain, const Fn& fn) {
+  if (count <= 0) return;
+  const int64_t most = std::max<int64_t>(1, count / std::max<int64_t>(grain, 1));
+  const int threads = static_cast<int>(std::min<int64_t>(omp_get_max_threads(), most));
+  if (threads == 1) {
+    fn(int64_t{0}, count);
+    return;
+  }
+  std::exception_ptr thrown;  // none may leave the parallel region
+#pragma omp parallel num_threads(threads)
+  {
+    const int64_t thread = omp_get_thread_num(), team = omp_get_num_threads();
+    const int64_t begin = count * thread / team, end = count * (thread + 1) / team;
+    try {
+      if (begin < end) fn(begin, end);
+    } catch (...) {
+#pragma omp critical(caffe_parallel_for)
+      thrown = std::current_exception();
+    }
+  }
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+}  // namespace caffe
