@@ -119,7 +119,7 @@ TEST_F(CudaWriteIntoConcatsTest, LeavesAloneWhatIsNoConvolutionsAlone) {
   keeping.keep_all = true;
   EXPECT_EQ(into(Inception(a + b, {"a", "b"}), keeping), 0);
   Caffe::set_mode(Caffe::CPU);
-  EXPECT_EQ(into(Inception(a + b, {"a", "b"}), Options()), 0);
+  EXPECT_EQ(into(Inception(a + b, {"a", "b"}), Options(FP32)), 0);
 }
 
 }  // namespace

@@ -40,6 +40,11 @@ bool OneDnnMultiplies8Bits() {
   return has(dnnl_cpu_isa_avx512_core_vnni) || has(dnnl_cpu_isa_avx2_vnni);
 }
 
+bool OneDnnMultipliesTiles() {
+  const unsigned isa = dnnl_get_effective_cpu_isa();
+  return (isa & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
+}
+
 bool OneDnnFuses(const ops::Epilogue& epilogue) {
   using Kind = ops::Pointwise::Kind;
   const bool adds = !epilogue.empty() && epilogue[0].kind == Kind::kAdd;

@@ -20,15 +20,16 @@ constexpr int64_t kPartAlignment = 16;
 //                                     -> ConvInto(x1) -> whole, ConvInto(x2, whole) -> y
 //
 // Where all inputs of the concatenation are such results, channels lie last, and the device has a
-// kernel for that which is better than a reference. plan-memory gives the tensors of such a chain
-// one place. It follows assign-layouts, which decides where channels lie.
+// kernel for that which is better than a reference. Programs are for other kernels. plan-memory
+// gives the tensors of such a chain one place. It follows assign-layouts, which decides where
+// channels lie.
 class WriteIntoConcats final : public Pass {
  public:
   std::string_view name() const override { return "write-into-concats"; }
   bool is_optional() const override { return true; }
 
   void Run(Graph& graph) override {
-    if (graph.options.keep_all) return;
+    if (graph.options.keep_all || graph.options.for_any_processor) return;
     Fusion fusion(graph);
     for (Node* node : fusion.nodes()) {
       const std::vector<Part> parts = PartsOf(graph, fusion, *node);
@@ -85,7 +86,8 @@ class WriteIntoConcats final : public Pass {
     const auto reads = [](const ops::Pointwise& entry) { return entry.operand >= 0; };
     return op != nullptr && std::ranges::none_of(op->epilogue, reads) && conv.outputs.size() == 1 &&
            conv.direction == concat.direction && IsImage(part) && op->geometry.group == 1 &&
-           part.desc.dtype == concat.outputs[0]->desc.dtype;
+           part.desc.dtype == concat.outputs[0]->desc.dtype &&
+           part.desc.scale == concat.outputs[0]->desc.scale;
   }
 
   static bool IsServed(const Graph& graph, const Node& conv) {

@@ -3,7 +3,9 @@
 #include <cstring>
 
 #include "caffe/core/cache_lines.hpp"
+#include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/broadcast.hpp"
+#include "caffe/ops/int8.hpp"
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe::cpu {
@@ -16,23 +18,44 @@ void CopyIntoWhole(const TensorView& part, int64_t offset, const TensorView& who
   const size_t size = SizeOf(part.dtype);
   const size_t row = static_cast<size_t>(from.covered * from.inner) * size;
   const size_t whole_row = static_cast<size_t>(to.covered * to.inner) * size;
-  for (int64_t o = 0; o < from.outer; ++o) {
-    std::memcpy(whole.as<char>() + static_cast<size_t>(o) * whole_row +
-                    static_cast<size_t>(offset * to.inner) * size,
-                part.as<char>() + static_cast<size_t>(o) * row, row);
-  }
+  const int64_t grain = kPointwiseGrain / (from.covered * from.inner + 1) + 1;
+  ParallelFor(from.outer, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      std::memcpy(whole.as<char>() + static_cast<size_t>(o) * whole_row +
+                      static_cast<size_t>(offset * to.inner) * size,
+                  part.as<char>() + static_cast<size_t>(o) * row, row);
+    }
+  });
 }
 
-// No plan for a processor has this op.
+// The best kernel for the convolution alone.
+KernelOrRefusal MakeBest(const Op& conv, const KernelRequest& request) {
+  const ops::Epilogue& epilogue = conv.As<ops::Conv>()->epilogue;
+  const TensorDesc& x = request.inputs[ConvInto::kX];
+  const DType data = Is8Bit(x.dtype) ? DType::kInt8 : x.dtype;
+  const DType compute = data == DType::kDouble ? data : DType::kFloat;
+  for (const KernelCandidate& candidate :
+       KernelRegistry::Get().Candidates(DeviceKind::kCpu, conv.type())) {
+    const KernelTraits& traits = candidate.traits;
+    const bool is_for_it = candidate.Serves({data, compute}) &&
+                           (!traits.layout || *traits.layout == x.layout) &&
+                           (epilogue.empty() || (traits.fuses && traits.fuses(epilogue)));
+    if (!is_for_it) continue;
+    KernelOrRefusal answer = candidate.factory(request);
+    if (std::holds_alternative<Kernel>(answer)) return answer;
+  }
+  return Refusal{"no kernel for the convolution"};
+}
+
+// Where no kernel writes between other channels, the result is copied there.
 KernelOrRefusal MakeConvInto(const ConvInto& op, const KernelRequest& request) {
   const Op plain(op.conv);
   OperandDesc part;
   static_cast<TensorDesc&>(part) = ConvInto::Part(request.outputs[0], request.inputs[ConvInto::kW]);
   const size_t inputs = std::min<size_t>(request.inputs.size(), ConvInto::kWhole);
   const size_t part_bytes = static_cast<size_t>(WholeLines(static_cast<int64_t>(part.bytes())));
-  const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCpu, plain.type());
-  KernelOrRefusal conv = candidates.back().factory(
-      {plain, request.inputs.first(inputs), std::span(&part, 1), request.device, request.settings});
+  KernelOrRefusal conv = MakeBest(plain, {plain, request.inputs.first(inputs), std::span(&part, 1),
+                                          request.device, request.settings});
   Kernel* const kernel = std::get_if<Kernel>(&conv);
   if (kernel == nullptr) return conv;
   kernel->run = [run = kernel->run, part, part_bytes, inputs,
@@ -56,6 +79,9 @@ KernelOrRefusal MakeConvInto(const ConvInto& op, const KernelRequest& request) {
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ConvInto, "conv-into-reference",
                               KernelRank::kReference, MakeConvInto, {.fuses = FusesAny});
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ConvInto, "conv-into-int8-reference",
+                              KernelRank::kReference, MakeConvInto,
+                              ops::Int8Traits(ops::FusesNumbers));
 
 }  // namespace
 }  // namespace caffe::cpu

@@ -114,7 +114,7 @@ CAFFE_WIDE_VECTORS void ConvolveRow(const WindowRows& rows, const float* filters
         if (at + i >= columns) return;
         FloatVector values;
         end.Finish(kChannel, sums[i], values);
-        Store(values, y + (at + i) * hidden + kChannel);
+        StoreAtOnce(values, y + (at + i) * hidden + kChannel);
       });
     }
   });
@@ -173,24 +173,6 @@ struct FloatBlock {
   }
 };
 
-// What a result's type and the epilogue do to numbers of `scale`.
-NumberEnd LimitsOf(DType dtype, float scale, const ops::Epilogue& epilogue) {
-  NumberEnd end;
-  end.least = dtype == DType::kUInt8 ? 0.0F : -128.0F;
-  end.most = dtype == DType::kUInt8 ? 255.0F : 127.0F;
-  for (const ops::Pointwise& entry : epilogue) {
-    if (entry.kind == ops::Pointwise::Kind::kClip) {
-      end.least = std::clamp(entry.a / scale, end.least, end.most);
-      end.most = std::clamp(entry.b / scale, end.least, end.most);
-    } else if (entry.a == 0) {
-      end.least = 0;
-    } else {
-      end.is_leaky = true, end.slope = entry.a;
-    }
-  }
-  return end;
-}
-
 // The same in 8 bits. Numbers between the convolutions are floats, so that the second one's sums,
 // which have at most 20 bits, are right.
 struct NumberBlock {
@@ -200,8 +182,8 @@ struct NumberBlock {
 
   NumberBlock(const ConvPair& op, const PairSizes& s, const KernelContext& ctx, int64_t channel,
               int64_t count)
-      : first(LimitsOf(op.between, op.between_scale, op.first.epilogue)),
-        second(LimitsOf(ctx.output(0).dtype, ctx.output(0).scale, op.second.epilogue)) {
+      : first(op.first.epilogue, op.between_scale, RangeOf(op.between)),
+        second(op.second.epilogue, ctx.output(0).scale, RangeOf(ctx.output(0).dtype)) {
     SpreadFilters(ctx.input(ConvPair::kSecondW).as<const float>() + channel * kWindow * kWindow,
                   count, filters);
     float scales[kBlock];
@@ -336,14 +318,6 @@ std::optional<Refusal> RefuseUnlessPair(const ConvPair& op, const KernelRequest&
   if (y.count() == 0) return Refusal{"an empty batch"};
   if (!HasWideVectors()) return Refusal{"only on processors with AVX-512"};
   return RefuseLarge(second, op.Between(x, request.inputs[ConvPair::kSecondW]).shape);
-}
-
-// Of epilogues in 8 bits.
-bool IsOneLimit(const ops::Epilogue& epilogue) {
-  using Kind = ops::Pointwise::Kind;
-  return epilogue.empty() ||
-         (epilogue.size() == 1 && (epilogue[0].kind == Kind::kClip ||
-                                   (epilogue[0].kind == Kind::kRelu && epilogue[0].a <= 1)));
 }
 
 std::optional<Refusal> RefuseNumbers(const ConvPair& op, const KernelRequest& request) {

@@ -18,6 +18,7 @@ using FloatVector = float __attribute__((vector_size(kFloatLanes * sizeof(float)
 using FloatBits = uint32_t __attribute__((vector_size(kFloatLanes * sizeof(uint32_t))));
 using IntVector = int32_t __attribute__((vector_size(kFloatLanes * sizeof(int32_t))));
 using ByteBits = uint8_t __attribute__((vector_size(kFloatLanes)));
+using SignedBytes = int8_t __attribute__((vector_size(kFloatLanes)));
 using HalfBits = uint16_t __attribute__((vector_size(kFloatLanes * sizeof(uint16_t))));
 
 // Vectors are handed over by reference: by value they would depend on the instruction set.
@@ -29,6 +30,16 @@ inline CAFFE_FORCE_INLINE void Load(const bfloat16* from, FloatVector& to) {
   std::memcpy(&bits, from, sizeof(bits));
   const FloatBits wide = __builtin_convertvector(bits, FloatBits) << 16;
   std::memcpy(&to, &wide, sizeof(to));
+}
+inline CAFFE_FORCE_INLINE void Load(const uint8_t* from, FloatVector& to) {
+  ByteBits bytes;
+  std::memcpy(&bytes, from, sizeof(bytes));
+  to = __builtin_convertvector(__builtin_convertvector(bytes, IntVector), FloatVector);
+}
+inline CAFFE_FORCE_INLINE void Load(const int8_t* from, FloatVector& to) {
+  SignedBytes bytes;
+  std::memcpy(&bytes, from, sizeof(bytes));
+  to = __builtin_convertvector(__builtin_convertvector(bytes, IntVector), FloatVector);
 }
 inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, float* to) {
   std::memcpy(to, &from, sizeof(from));

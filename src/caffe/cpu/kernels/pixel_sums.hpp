@@ -2,8 +2,11 @@
 // of AVX-512: what convolutions of 1x1 come to where channels lie last.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <span>
 #include <type_traits>
 
 #include "caffe/cpu/kernels/float_vector.hpp"
@@ -74,6 +77,24 @@ struct SumEnd {
   }
 };
 
+// The numbers that a type holds.
+struct NumberRange {
+  float least, most;
+};
+inline NumberRange RangeOf(DType dtype) {
+  if (dtype == DType::kUInt8) return {0.0F, 255.0F};
+  if (dtype == DType::kInt8) return {-128.0F, 127.0F};
+  return {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
+}
+
+// Whether the epilogue is at most one ReLU or limit, as a NumberEnd can have.
+inline bool IsOneLimit(std::span<const ops::Pointwise> epilogue) {
+  using Kind = ops::Pointwise::Kind;
+  return epilogue.empty() ||
+         (epilogue.size() == 1 && (epilogue[0].kind == Kind::kClip ||
+                                   (epilogue[0].kind == Kind::kRelu && epilogue[0].a <= 1)));
+}
+
 // What is done to sums of products of 8-bit numbers: they become numbers of the result's scale, yet
 // to be rounded.
 struct NumberEnd {
@@ -85,6 +106,22 @@ struct NumberEnd {
   float slope = 0;  // of what is negative, where it is leaky; at most 1
   float least = 0, most = 0;
 
+  NumberEnd() = default;
+  // Of numbers in `unit` that are to be within `range`, where IsOneLimit(epilogue).
+  NumberEnd(std::span<const ops::Pointwise> epilogue, float unit, NumberRange range)
+      : least(range.least), most(range.most) {
+    if (epilogue.empty()) return;
+    const ops::Pointwise& entry = epilogue[0];
+    if (entry.kind == ops::Pointwise::Kind::kClip) {
+      least = std::clamp(entry.a / unit, range.least, range.most);
+      most = std::clamp(entry.b / unit, range.least, range.most);
+    } else if (entry.a == 0) {
+      least = 0;
+    } else {
+      is_leaky = true, slope = entry.a;
+    }
+  }
+
   // The bits of whole numbers.
   CAFFE_FORCE_INLINE void Begin(int64_t channel, FloatVector& sums) const {
     sums = FloatVector{};
@@ -92,10 +129,18 @@ struct NumberEnd {
   }
   CAFFE_FORCE_INLINE void Finish(int64_t channel, const FloatVector& sums,
                                  FloatVector& numbers) const {
-    FloatVector factor, shift, limit;
+    Scale(channel, sums, numbers);
+    Limit(numbers);
+  }
+  CAFFE_FORCE_INLINE void Scale(int64_t channel, const FloatVector& sums,
+                                FloatVector& numbers) const {
+    FloatVector factor, shift;
     Load(factors + channel, factor);
     Load(shifts + channel, shift);
     numbers = (sums + shift) * factor;
+  }
+  CAFFE_FORCE_INLINE void Limit(FloatVector& numbers) const {
+    FloatVector limit;
     if (is_leaky) {
       const FloatVector less = numbers * slope;
       numbers = numbers > less ? numbers : less;
@@ -107,15 +152,35 @@ struct NumberEnd {
   }
 };
 
-// The nearest whole numbers, of two the even ones; they fit 8 bits.
-inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, uint8_t* to) {
+// Like Store(), by an instruction for it. Numbers fit 8 bits, and become the nearest whole ones, of
+// two the even one; denormals of bfloat16 become 0.
+inline CAFFE_FORCE_INLINE void StoreAtOnce(const FloatVector& from, float* to) {
+  Store(from, to);
+}
+inline CAFFE_FORCE_INLINE void StoreAtOnce(const FloatVector& from, bfloat16* to) {
+  HalfBits halves;
+  __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(from));
+  std::memcpy(static_cast<void*>(to), &halves, sizeof(halves));
+}
+inline CAFFE_FORCE_INLINE void StoreAtOnce(const FloatVector& from, uint8_t* to) {
   IntVector numbers;
   __asm__("vcvtps2dq %1, %0" : "=v"(numbers) : "v"(from));
   const ByteBits bytes = __builtin_convertvector(numbers, ByteBits);
   std::memcpy(to, &bytes, sizeof(bytes));
 }
-inline CAFFE_FORCE_INLINE void Store(const FloatVector& from, int8_t* to) {
-  Store(from, reinterpret_cast<uint8_t*>(to));
+inline CAFFE_FORCE_INLINE void StoreAtOnce(const FloatVector& from, int8_t* to) {
+  StoreAtOnce(from, reinterpret_cast<uint8_t*>(to));
+}
+// The first lanes.
+template <typename T>
+inline CAFFE_FORCE_INLINE void StoreAtOnce(const FloatVector& from, T* to, AllLanes) {
+  StoreAtOnce(from, to);
+}
+template <typename T>
+inline CAFFE_FORCE_INLINE void StoreAtOnce(const FloatVector& from, T* to, int64_t lanes) {
+  T all[kFloatLanes];
+  StoreAtOnce(from, all);
+  std::memcpy(static_cast<void*>(to), all, static_cast<size_t>(lanes) * sizeof(T));
 }
 
 // What a row of results reads: `width` pixels of `units` units each. A unit is a float, two
@@ -173,7 +238,27 @@ struct SumsOfNumbers {
   }
 };
 
-// kCount pixels from `first` on. `panel` has kBlock units of weights for each that a pixel reads.
+// Adds to the sums of kCount pixels, `step` bytes apart, the products of `units` that lie in a row.
+// `panel` has kBlock units of weights for each.
+template <typename Sums, int kCount, int kVectors>
+inline CAFFE_FORCE_INLINE void AddProducts(const char* from, int64_t step, int64_t units,
+                                           const char* panel,
+                                           FloatVector (&sums)[kCount][kVectors]) {
+  for (int64_t i = 0; i < units; ++i, panel += kBlock * kUnitBytes, from += kUnitBytes) {
+    FloatVector weights[kVectors];
+    Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
+      std::memcpy(&weights[v], panel + v * sizeof(FloatVector), sizeof(FloatVector));
+    });
+    Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE {
+      FloatVector value;
+      Sums::Read(from + pixel * step, value);
+      Unroll<kVectors>([&](auto v)
+                           CAFFE_FORCE_INLINE { Sums::Add(value, weights[v], sums[pixel][v]); });
+    });
+  }
+}
+
+// kCount pixels from `first` on.
 template <typename Sums, int kCount, int kVectors, typename End>
 inline CAFFE_FORCE_INLINE void SumPixels(const PixelRow& x, int64_t first, const char* panel,
                                          const End& end, float* y, int64_t y_step) {
@@ -183,19 +268,8 @@ inline CAFFE_FORCE_INLINE void SumPixels(const PixelRow& x, int64_t first, const
     end.Begin(v * kFloatLanes, begin);
     Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE { sums[pixel][v] = begin; });
   });
-  const char* from = x.pixels + first * x.units * kUnitBytes;
-  for (int64_t i = 0; i < x.units; ++i, panel += kBlock * kUnitBytes, from += kUnitBytes) {
-    FloatVector weights[kVectors];
-    Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
-      std::memcpy(&weights[v], panel + v * sizeof(FloatVector), sizeof(FloatVector));
-    });
-    Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE {
-      FloatVector value;
-      Sums::Read(from + pixel * x.units * kUnitBytes, value);
-      Unroll<kVectors>([&](auto v)
-                           CAFFE_FORCE_INLINE { Sums::Add(value, weights[v], sums[pixel][v]); });
-    });
-  }
+  const int64_t step = x.units * kUnitBytes;
+  AddProducts<Sums>(x.pixels + first * step, step, x.units, panel, sums);
   __asm__ volatile("" ::: "memory");  // what the end reads takes no registers before
   Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE {
     Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {

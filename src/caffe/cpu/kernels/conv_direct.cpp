@@ -1,0 +1,575 @@
+// Convolutions as sums of products, without a rearranged image: in channels-last images the pixels
+// that a row of a window reads lie in one piece. In bfloat16 and 8 bits this is faster than
+// oneDNN's kernels, but for those with AMX.
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "caffe/cpu/kernels/conv_descs.hpp"
+#include "caffe/cpu/kernels/int8.hpp"
+#include "caffe/cpu/kernels/pixel_sums.hpp"
+#include "caffe/cpu/onednn.hpp"
+#include "caffe/cpu/parallel.hpp"
+#include "caffe/cpu/processor.hpp"
+#include "caffe/ops/conv_into.hpp"
+#include "caffe/ops/kernel.hpp"
+
+#ifdef CAFFE_HAS_PIXEL_SUMS
+namespace caffe::cpu {
+namespace {
+
+using ops::Conv;
+using ops::ConvInto;
+
+// Bytes of an image that are read for one block of channels after the other: they stay in the
+// second cache beside a block's weights.
+constexpr int64_t kChunkBytes = 160 << 10;
+constexpr int64_t kFewestTiles = 4;  // of a chunk: enough to pay for reading the weights
+constexpr int64_t kMostRuns = 64;
+// Of an image that stays in the second cache with the weights: for larger ones oneDNN's kernels of
+// 1x1 are as fast.
+constexpr int64_t kMostImageBytes = 256 << 10;
+constexpr int64_t kAliasBytes =
+    4096;  // places so far from each other compete for a line of the first
+
+// What is read and written, and how it is cut into tasks. A chunk is some rows of an image, or,
+// where the windows are pixels, some pixels of all images; a task is a block of its channels.
+struct DirectSizes {
+  int64_t channels, outputs, height, width, rows, columns;
+  int64_t whole, offset;  // channels of a pixel of y, and where among them the results are
+  int64_t stride_y, stride_x, pad_y, pad_x, gap_y, gap_x, taps_y, taps_x;
+  int64_t pixel_bytes, items, threads, blocks;
+  bool is_flat = false;    // windows are pixels, each read once
+  bool is_padded = false;  // some windows reach beyond the image
+  int64_t chunks_of_item = 1, chunks = 1;
+  int64_t chunk_rows = 0;  // at most, of the image
+
+  DirectSizes(const ConvInto& op, const TensorDesc& x, const TensorDesc& w, const Shape& y)
+      : DirectSizes(op.conv.geometry, x, w, y, op.offset) {}
+  DirectSizes(const Conv& op, const TensorDesc& x, const TensorDesc& w, const Shape& y)
+      : DirectSizes(op.geometry, x, w, y, 0) {}
+  DirectSizes(const ops::ConvGeometry& g, const TensorDesc& x, const TensorDesc& w, const Shape& y,
+              int64_t first)
+      : channels(x.shape[1]),
+        outputs(w.shape[0]),
+        height(x.shape[2]),
+        width(x.shape[3]),
+        rows(y[2]),
+        columns(y[3]),
+        whole(y[1]),
+        offset(first),
+        stride_y(g.stride[0]),
+        stride_x(g.stride[1]),
+        pad_y(g.pad[0]),
+        pad_x(g.pad[1]),
+        gap_y(g.dilation[0]),
+        gap_x(g.dilation[1]),
+        taps_y(g.kernel[0]),
+        taps_x(g.kernel[1]),
+        pixel_bytes(channels * static_cast<int64_t>(SizeOf(x.dtype))),
+        items(x.shape[0]),
+        threads(omp_get_max_threads()),
+        blocks(BlocksOf(outputs)) {
+    is_padded = pad_y > 0 || pad_x > 0 || RowsOf(rows) > height || window_width() > width;
+    is_flat = AreAll(g.kernel, 1) && AreAll(g.stride, 1) && !is_padded;
+    if (is_flat) {
+      const int64_t in_chunk = std::max(kFewestTiles, kChunkBytes / (kPixels * pixel_bytes));
+      chunks = EqualParts((tiles() + in_chunk - 1) / in_chunk, blocks, tiles());
+      return;
+    }
+    int64_t in_chunk = rows;
+    while (in_chunk > 1 && RowsOf(in_chunk) * row_bytes() > kChunkBytes) --in_chunk;
+    chunks_of_item = EqualParts((rows + in_chunk - 1) / in_chunk, items * blocks, rows);
+    chunks = items * chunks_of_item;
+    chunk_rows = RowsOf((rows + chunks_of_item - 1) / chunks_of_item);
+  }
+
+  // Of a flat convolution, over all images.
+  int64_t pixels() const { return items * rows * columns; }
+  int64_t tiles() const { return (pixels() + kPixels - 1) / kPixels; }
+  int64_t tasks() const { return chunks * blocks; }
+  // Rows of the image that so many rows of results read.
+  int64_t RowsOf(int64_t results) const {
+    return (results - 1) * stride_y + (taps_y - 1) * gap_y + 1;
+  }
+  int64_t window_width() const { return (columns - 1) * stride_x + (taps_x - 1) * gap_x + 1; }
+  // Of the image, or of its copy that has the padding.
+  int64_t row_bytes() const { return (is_padded ? window_width() : width) * pixel_bytes; }
+  int64_t item_bytes() const { return height * width * pixel_bytes; }
+  size_t copy_bytes() const {
+    return is_padded ? static_cast<size_t>(chunk_rows * row_bytes()) : 0;
+  }
+
+  // Taps of a row without gaps lie in one piece.
+  int64_t runs_of_row() const { return gap_x == 1 || taps_x == 1 ? 1 : taps_x; }
+  int64_t runs() const { return taps_y * runs_of_row(); }
+  int64_t run_bytes() const { return taps_x / runs_of_row() * pixel_bytes; }
+
+  int64_t panel_bytes() const { return taps_y * taps_x * pixel_bytes * kBlock; }
+  int64_t panels_bytes() const { return blocks * panel_bytes(); }
+  // Behind the panels of 8-bit numbers, kBlock of each block.
+  float* Scales(const TensorView& packed) const {
+    return reinterpret_cast<float*>(packed.as<char>() + panels_bytes());
+  }
+  int32_t* Begins(const TensorView& packed) const {
+    return reinterpret_cast<int32_t*>(Scales(packed) + blocks * kBlock);
+  }
+
+ private:
+  // So many parts, or a few more, that threads have equally many of `others` times as many tasks.
+  int64_t EqualParts(int64_t parts, int64_t others, int64_t most) const {
+    if (parts * others >= 8 * threads) return parts;
+    const int64_t step = threads / std::gcd(threads, others);
+    return std::min((parts + step - 1) / step * step, most);
+  }
+};
+
+// What the pixels of a row of results read: runs of memory, for each pixel `step` bytes farther.
+struct PixelRuns {
+  std::array<const char*, kMostRuns> starts;
+  int64_t count, units, step;
+};
+
+// The sums of kCount pixels, kBlockVectors apart.
+using TileSums = void (*)(const PixelRuns& x, int64_t first, const char* panel, const float* begins,
+                          FloatVector* to);
+
+template <typename Sums, int kCount, int kVectors>
+CAFFE_WIDE_VECTORS void SumTile(const PixelRuns& x, int64_t first, const char* panel,
+                                const float* begins, FloatVector* to) {
+  FloatVector sums[kCount][kVectors];
+  Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
+    FloatVector begin;
+    Load(begins + v * kFloatLanes, begin);
+    Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE { sums[pixel][v] = begin; });
+  });
+  for (int64_t run = 0; run < x.count; ++run) {
+    AddProducts<Sums>(x.starts[run] + first * x.step, x.step, x.units, panel, sums);
+    panel += x.units * kUnitBytes * kBlock;
+  }
+  Unroll<kCount>([&](auto pixel) CAFFE_FORCE_INLINE {
+    Unroll<kVectors>([&](auto v) CAFFE_FORCE_INLINE {
+      Sums::ToFloats(sums[pixel][v]);
+      to[pixel * kBlockVectors + v] = sums[pixel][v];
+    });
+  });
+}
+
+// How many pixels' sums are in registers together: the widths of images are cut into these.
+constexpr std::array<int, 7> kTileSizes = {kPixels, 10, 7, 5, 3, 2, 1};
+
+template <typename Sums>
+TileSums TileSumsOf(size_t size, bool is_half) {
+  static constexpr auto kSums = []<size_t... i>(std::index_sequence<i...>) {
+    return std::array<std::array<TileSums, 2>, kTileSizes.size()>{
+        {{SumTile<Sums, kTileSizes[i], kBlockVectors>, SumTile<Sums, kTileSizes[i], 1>}...}};
+  }
+  (std::make_index_sequence<kTileSizes.size()>{});
+  return kSums[size][is_half ? 1 : 0];
+}
+
+// A tile's sums become results, of which `lanes` channels exist. `added` has elements at the places
+// of y's; null: none.
+template <typename Added, typename Y, typename End>
+CAFFE_WIDE_VECTORS void FinishTile(const FloatVector* sums, int count, int64_t lanes,
+                                   const End& end, const Added* added, int64_t step, Y* y) {
+  const auto finish = [&](int64_t c, auto some) CAFFE_FORCE_INLINE {
+    FloatVector value = sums[c / kFloatLanes], other = {};
+    if (added != nullptr) Load(added + c, some, other);
+    end.Finish(c, value, other);
+    StoreAtOnce(value, y + c, some);
+  };
+  const int64_t added_step = added == nullptr ? 0 : step;
+  for (int pixel = 0; pixel < count; ++pixel) {
+    if (lanes == kBlock) {
+      Unroll<kBlockVectors>([&](auto v)
+                                CAFFE_FORCE_INLINE { finish(v * kFloatLanes, AllLanes{}); });
+    } else {
+      ForVectors(lanes, finish);
+    }
+    sums += kBlockVectors, y += step, added += added_step;
+  }
+}
+
+// What follows the sums in float and bfloat16: another tensor is added, and a ReLU.
+struct FloatEnd {
+  bool has_relu = false;
+  float slope = 0;
+
+  CAFFE_FORCE_INLINE void Finish(int64_t, FloatVector& value, const FloatVector& other) const {
+    value += other;
+    if (has_relu) value = value > 0 ? value : value * slope + 0.0F;
+  }
+};
+
+// In 8 bits the sums become numbers of the other tensor's scale, where there is one, and then of
+// the result's.
+struct AddedNumberEnd {
+  NumberEnd numbers;
+  float rescaling = 1, least = 0, most = 0;
+
+  CAFFE_FORCE_INLINE void Finish(int64_t channel, FloatVector& value,
+                                 const FloatVector& other) const {
+    FloatVector sums = value;
+    numbers.Scale(channel, sums, value);
+    value += other;
+    numbers.Limit(value);
+    value *= rescaling;
+    FloatVector limit;
+    ReadUnit(&least, limit);
+    value = value > limit ? value : limit;
+    ReadUnit(&most, limit);
+    value = value < limit ? value : limit;
+  }
+};
+
+// What a block's channels need, in float and bfloat16.
+template <typename X>
+struct FloatChannels {
+  using Added = X;
+  float begins[kBlock] = {};
+  FloatEnd end;
+
+  FloatChannels(const Conv& op, const DirectSizes&, const KernelContext& ctx, int64_t channel,
+                int64_t count)
+      : end{ops::EndsInRelu(op.epilogue), op.epilogue.empty() ? 0 : op.epilogue.back().a} {
+    if (ctx.has_input(Conv::kBias))
+      std::copy_n(ctx.input(Conv::kBias).as<const float>() + channel, count, begins);
+  }
+};
+
+// What follows the sum with another tensor.
+std::span<const ops::Pointwise> LimitOf(const ops::Epilogue& epilogue) {
+  return std::span(epilogue).subspan(ops::AddedOperand(epilogue) >= 0 ? 1 : 0);
+}
+
+template <typename A>
+struct NumberChannels {
+  using Added = A;
+  float begins[kBlock];  // the bits of whole numbers
+  float factors[kBlock] = {}, shifts[kBlock] = {};
+  AddedNumberEnd end;
+
+  NumberChannels(const Conv& op, const DirectSizes& s, const KernelContext& ctx, int64_t channel,
+                 int64_t count) {
+    const TensorView &x = ctx.input(Conv::kX), &w = ctx.input(Conv::kW), &y = ctx.output(0);
+    const int added = ops::AddedOperand(op.epilogue);
+    const float unit = added < 0 ? ScaleOf(y) : ScaleOf(ctx.input(added));
+    const float* const bias = BiasOf(ctx, Conv::kBias);
+    const float* const scales = s.Scales(w) + channel;
+    for (int64_t c = 0; c < count; ++c) {
+      factors[c] = ChannelFactor(x.scale, scales[c], unit);
+      shifts[c] = bias == nullptr ? 0 : bias[channel + c] / unit / factors[c];
+    }
+    std::memcpy(begins, s.Begins(w) + channel, sizeof(begins));
+    end.numbers = NumberEnd(LimitOf(op.epilogue), unit, RangeOf(DType::kFloat));
+    end.numbers.factors = factors, end.numbers.shifts = shifts;
+    end.rescaling = unit / ScaleOf(y);
+    end.least = RangeOf(y.dtype).least, end.most = RangeOf(y.dtype).most;
+  }
+  NumberChannels(const NumberChannels&) = delete;  // the end points into it
+};
+
+// A row of y, or a part of one, of a block of channels.
+template <typename Sums, typename Channels, typename Y>
+void ComputeRow(const PixelRuns& x, int64_t width, const char* panel, const Channels& channels,
+                int64_t lanes, const typename Channels::Added* added, int64_t step, Y* y) {
+  FloatVector sums[kPixels * kBlockVectors];
+  int64_t first = 0;
+  for (size_t size = 0; first < width;) {
+    const int count = kTileSizes[size];
+    if (first + count > width) {
+      ++size;
+      continue;
+    }
+    TileSumsOf<Sums>(size, lanes <= kFloatLanes)(x, first, panel, channels.begins, sums);
+    FinishTile(sums, count, lanes, channels.end, added == nullptr ? nullptr : added + first * step,
+               step, y + first * step);
+    first += count;
+  }
+}
+
+// The rows that a chunk reads, with the padding.
+void CopyRows(const DirectSizes& s, const char* item, int64_t first_row, char* to) {
+  const int64_t left = s.pad_x * s.pixel_bytes;
+  const int64_t inside = std::min(s.width * s.pixel_bytes, s.row_bytes() - left);
+  for (int64_t i = 0; i < s.chunk_rows; ++i, to += s.row_bytes()) {
+    const int64_t row = first_row + i;
+    if (row < 0 || row >= s.height || inside <= 0) {
+      std::memset(to, 0, s.row_bytes());
+      continue;
+    }
+    std::memset(to, 0, left);
+    std::memcpy(to + left, item + row * s.width * s.pixel_bytes, inside);
+    std::memset(to + left + inside, 0, s.row_bytes() - left - inside);
+  }
+}
+
+// The tasks of one thread, from `task` to `last`.
+template <typename Sums, typename Channels, typename Y>
+class DirectTasks {
+ public:
+  DirectTasks(const Conv& op, const DirectSizes& sizes, const KernelContext& ctx, char* copy)
+      : op_(op), s_(sizes), ctx_(ctx), copy_(copy) {
+    const int added = ops::AddedOperand(op.epilogue);
+    if (added >= 0) added_ = ctx.input(added).as<const typename Channels::Added>();
+    runs_.count = s_.runs();
+    runs_.units = s_.run_bytes() / kUnitBytes;
+    runs_.step = s_.stride_x * s_.pixel_bytes;
+  }
+
+  void Run(int64_t task, int64_t last) {
+    for (int64_t chunk = -1; task < last; ++task) {
+      const int64_t channel = task % s_.blocks * kBlock;
+      const int64_t lanes = std::min(kBlock, s_.outputs - channel);
+      const Channels channels(op_, s_, ctx_, channel, lanes);
+      const bool is_new = chunk != task / s_.blocks;
+      chunk = task / s_.blocks;
+      if (s_.is_flat) {
+        RunPixels(chunk, channel, lanes, channels);
+      } else {
+        RunRows(chunk, is_new, channel, lanes, channels);
+      }
+    }
+  }
+
+ private:
+  const char* Panel(int64_t channel) const {
+    return ctx_.input(Conv::kW).as<const char>() + channel / kBlock * s_.panel_bytes();
+  }
+  // The results of `width` pixels, the first of them number `pixel` of all images.
+  void Compute(int64_t pixel, int64_t width, int64_t channel, int64_t lanes,
+               const Channels& channels) {
+    const int64_t at = pixel * s_.whole + s_.offset + channel;
+    ComputeRow<Sums>(runs_, width, Panel(channel), channels, lanes,
+                     added_ == nullptr ? nullptr : added_ + at, s_.whole,
+                     ctx_.output(0).as<Y>() + at);
+  }
+  void RunPixels(int64_t chunk, int64_t channel, int64_t lanes, const Channels& channels) {
+    const int64_t first = s_.tiles() * chunk / s_.chunks * kPixels;
+    const int64_t last = std::min(s_.tiles() * (chunk + 1) / s_.chunks * kPixels, s_.pixels());
+    runs_.starts[0] = ctx_.input(Conv::kX).as<const char>() + first * s_.pixel_bytes;
+    Compute(first, last - first, channel, lanes, channels);
+  }
+  void RunRows(int64_t chunk, bool is_new, int64_t channel, int64_t lanes,
+               const Channels& channels) {
+    const int64_t item = chunk / s_.chunks_of_item, part = chunk % s_.chunks_of_item;
+    const int64_t first = s_.rows * part / s_.chunks_of_item;
+    const int64_t last = s_.rows * (part + 1) / s_.chunks_of_item;
+    const char* image = ctx_.input(Conv::kX).as<const char>() + item * s_.item_bytes();
+    const int64_t top = first * s_.stride_y - s_.pad_y;
+    if (s_.is_padded && is_new) CopyRows(s_, image, top, copy_);
+    image = s_.is_padded ? copy_ : image + top * s_.row_bytes();
+    for (int64_t row = first; row < last; ++row) {
+      for (int64_t run = 0; run < runs_.count; ++run) {
+        const int64_t below = run / s_.runs_of_row() * s_.gap_y + (row - first) * s_.stride_y;
+        runs_.starts[run] =
+            image + below * s_.row_bytes() + run % s_.runs_of_row() * s_.gap_x * s_.pixel_bytes;
+      }
+      Compute((item * s_.rows + row) * s_.columns, s_.columns, channel, lanes, channels);
+    }
+  }
+
+  const Conv& op_;
+  const DirectSizes& s_;
+  const KernelContext& ctx_;
+  char* copy_;
+  const typename Channels::Added* added_ = nullptr;
+  PixelRuns runs_ = {};
+};
+
+template <typename Sums, typename Channels, typename Y>
+void RunDirect(const Conv& op, const DirectSizes& sizes, const KernelContext& ctx) {
+  ParallelFor(sizes.threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t thread = begin; thread < end; ++thread) {
+      char* const copy = static_cast<char*>(ctx.workspace) + thread * sizes.copy_bytes();
+      DirectTasks<Sums, Channels, Y>(op, sizes, ctx, copy)
+          .Run(sizes.tasks() * thread / sizes.threads,
+               sizes.tasks() * (thread + 1) / sizes.threads);
+    }
+  });
+}
+
+// Where the net's weights of output channel k lie in the panels: those of a tap one channel after
+// the other.
+template <typename T>
+void PackFilter(const DirectSizes& s, int64_t k, const T* from, void* panels) {
+  constexpr int64_t kInUnit = kUnitBytes / sizeof(T);
+  T* const to =
+      static_cast<T*>(panels) + (k / kBlock * s.panel_bytes() / kUnitBytes + k % kBlock) * kInUnit;
+  const int64_t taps = s.taps_y * s.taps_x;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    for (int64_t c = 0; c < s.channels; ++c) {
+      const int64_t i = tap * s.channels + c;
+      to[i / kInUnit * kBlock * kInUnit + i % kInUnit] = from[c * taps + tap];
+    }
+  }
+}
+
+template <typename T>
+PackedOperand DirectPanels(const DirectSizes& s) {
+  const int64_t count = s.channels * s.taps_y * s.taps_x;
+  const auto pack = [s, count](const KernelContext& ctx) {
+    std::memset(ctx.output(0).data, 0, static_cast<size_t>(s.panels_bytes()));
+    ParallelFor(s.outputs, kPointwiseGrain / count + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k)
+        PackFilter(s, k, ctx.input(0).as<const T>() + k * count, ctx.output(0).data);
+    });
+  };
+  return {Conv::kW, static_cast<size_t>(s.panels_bytes()), pack, 0};
+}
+
+// Behind the panels the channels' scales, and with what sums of signed numbers begin.
+PackedOperand DirectNumberPanels(const DirectSizes& s, bool is_signed) {
+  const int64_t count = s.channels * s.taps_y * s.taps_x;
+  const size_t bytes = static_cast<size_t>(s.panels_bytes()) +
+                       2 * static_cast<size_t>(s.blocks * kBlock) * sizeof(float);
+  const auto pack = [=](const KernelContext& ctx) {
+    const TensorView& packed = ctx.output(0);
+    std::memset(packed.data, 0, bytes);
+    ParallelFor(s.outputs, kPointwiseGrain / count + 1, [&](int64_t begin, int64_t end) {
+      std::vector<int8_t> numbers(static_cast<size_t>(count));
+      for (int64_t k = begin; k < end; ++k) {
+        s.Scales(packed)[k] =
+            QuantizeRow(ctx.input(0).as<const float>() + k * count, count, 1, numbers.data());
+        s.Begins(packed)[k] =
+            is_signed ? -128 * std::accumulate(numbers.begin(), numbers.end(), int32_t{0}) : 0;
+        PackFilter(s, k, numbers.data(), packed.data);
+      }
+    });
+  };
+  return {Conv::kW, bytes, pack, 0};
+}
+
+std::optional<Refusal> RefuseUnlessDirect(const Conv& op, const KernelRequest& request) {
+  const OperandDesc &x = request.inputs[Conv::kX], &w = request.inputs[Conv::kW];
+  const ops::ConvGeometry& g = op.geometry;
+  if (g.spatial_axes() != 2 || g.group != 1) return Refusal{"only images, without groups"};
+  if (x.layout != Layout::kChannelsLast || request.outputs[0].layout != Layout::kChannelsLast)
+    return Refusal{"only images with channels last"};
+  if (request.outputs[0].count() == 0 || w.count() == 0) return Refusal{"an empty batch"};
+  if (x.shape[1] * static_cast<int64_t>(SizeOf(x.dtype)) % kUnitBytes != 0)
+    return Refusal{"pixels that are no multiple of 4 bytes"};
+  if (g.kernel[0] * g.kernel[1] > kMostRuns) return Refusal{"more than 64 taps"};
+  if (OneDnnMultipliesTiles()) return Refusal{"this processor has AMX, which oneDNN uses"};
+  return RefuseLarge(g, x.shape);
+}
+
+// Where oneDNN's kernels for the result alone are not faster.
+bool IsBest(const ConvInto&, const KernelRequest&) {
+  return true;
+}
+bool IsBest(const Conv& op, const KernelRequest& request) {
+  const ops::ConvGeometry& g = op.geometry;
+  const OperandDesc& x = request.inputs[Conv::kX];
+  const int64_t pixel_bytes = x.shape[1] * static_cast<int64_t>(SizeOf(x.dtype));
+  return AreAll(g.kernel, 1) && AreAll(g.stride, 1) && AreAll(g.pad, 0) &&
+         request.outputs[0].shape[1] % kBlock == 0 && pixel_bytes % kAliasBytes != 0 &&
+         pixel_bytes * x.shape.count(2) <= kMostImageBytes;
+}
+
+// The other channels of what a concatenation makes.
+void CopyWhole(const Conv&, const KernelContext&) {}
+void CopyWhole(const ConvInto&, const KernelContext& ctx) {
+  const TensorView& y = ctx.output(0);
+  if (ctx.has_input(ConvInto::kWhole) && ctx.input(ConvInto::kWhole).data != y.data)
+    std::memcpy(y.data, ctx.input(ConvInto::kWhole).data, y.bytes());
+}
+
+const Conv& ConvOf(const Conv& op) {
+  return op;
+}
+const Conv& ConvOf(const ConvInto& op) {
+  return op.conv;
+}
+
+template <typename Sums, typename Channels, typename Y, typename AnyConv>
+Kernel DirectKernel(const AnyConv& op, const KernelRequest& request, const DirectSizes& sizes,
+                    PackedOperand weights) {
+  Kernel kernel;
+  kernel.run = [op, sizes](const KernelContext& ctx) {
+    CopyWhole(op, ctx);
+    RunDirect<Sums, Channels, Y>(ConvOf(op), sizes, ctx);
+  };
+  kernel.workspace_bytes = static_cast<size_t>(sizes.threads) * sizes.copy_bytes();
+  kernel.packed_weights = std::move(weights);
+  const int added = ops::AddedOperand(ConvOf(op).epilogue);
+  if (added >= 0 && request.inputs[added].is_last_read &&
+      request.inputs[added].bytes() == request.outputs[0].bytes()) {
+    kernel.replaced_input = added;
+  }
+  if (request.inputs[Conv::kW].may_be_packed) return kernel;
+  return PackingItself(std::move(kernel));
+}
+
+template <typename AnyConv>
+KernelOrRefusal MakeDirect(const AnyConv& op, const KernelRequest& request) {
+  if (const auto refusal = RefuseUnlessDirect(ConvOf(op), request)) return *refusal;
+  const OperandDesc &x = request.inputs[Conv::kX], &y = request.outputs[0];
+  if (y.dtype != x.dtype) return Refusal{"images of several types"};
+  if (!IsBest(op, request)) return Refusal{"oneDNN is as fast"};
+  const DirectSizes sizes(op, x, request.inputs[Conv::kW], y.shape);
+  return DirectKernel<SumsOfPairs, FloatChannels<bfloat16>, bfloat16>(
+      op, request, sizes, DirectPanels<bfloat16>(sizes));
+}
+
+template <typename AnyConv>
+KernelOrRefusal MakeDirectOfNumbers(const AnyConv& op, const KernelRequest& request) {
+  const ops::Epilogue& epilogue = ConvOf(op).epilogue;
+  if (const auto refusal = RefuseUnlessDirect(ConvOf(op), request)) return *refusal;
+  const OperandDesc &x = request.inputs[Conv::kX], &w = request.inputs[Conv::kW];
+  const int added = ops::AddedOperand(epilogue);
+  if (!Is8Bit(x.dtype) || (added >= 0 && !Is8Bit(request.inputs[added].dtype)))
+    return Refusal{"only images in 8 bits"};
+  if (!IsOneLimit(LimitOf(epilogue))) return Refusal{"no epilogue but a sum and a ReLU or a limit"};
+  if (w.shape.count(1) > ops::kMostSummands) return Refusal{"sums of more than 32 bits"};
+  if (!IsBest(op, request)) return Refusal{"oneDNN is as fast"};
+  const DirectSizes sizes(op, x, w, request.outputs[0].shape);
+  const bool is_signed = x.dtype == DType::kInt8;
+  const bool adds_signed = added >= 0 && request.inputs[added].dtype == DType::kInt8;
+  Kernel kernel;
+  const auto make = [&]<typename X, typename A>(TypeTag<X>, TypeTag<A>) {
+    VisitNumber(request.outputs[0].dtype, [&]<typename Y>(TypeTag<Y>) {
+      kernel = DirectKernel<SumsOfNumbers<std::is_signed_v<X>>, NumberChannels<A>, Y>(
+          op, request, sizes, DirectNumberPanels(sizes, is_signed));
+    });
+  };
+  const auto make_of = [&]<typename X>(TypeTag<X> tag) {
+    adds_signed ? make(tag, TypeTag<int8_t>{}) : make(tag, TypeTag<uint8_t>{});
+  };
+  is_signed ? make_of(TypeTag<int8_t>{}) : make_of(TypeTag<uint8_t>{});
+  return kernel;
+}
+
+// A type that no op asks for where the processor lacks the instructions: passes look at types. AMX
+// makes no difference there, so that plans are the same ones.
+KernelTraits DirectTraits() {
+  const bool is_there = HasWideVectors() && MultipliesBFloat16();
+  return {.signatures = {{is_there ? DType::kBFloat16 : DType::kUInt8, DType::kFloat}},
+          .fuses = OneDnnFuses};
+}
+KernelTraits DirectNumberTraits() {
+  if (HasWideVectors() && OneDnnMultiplies8Bits()) return Int8Traits(FusesNumbers);
+  return {.signatures = {{DType::kUInt8, DType::kFloat}}};
+}
+
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, Conv, "conv-direct", KernelRank::kBest,
+                              MakeDirect<Conv>, DirectTraits());
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, Conv, "conv-direct-int8", KernelRank::kBest,
+                              MakeDirectOfNumbers<Conv>, DirectNumberTraits());
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ConvInto, "conv-into-direct", KernelRank::kBest,
+                              MakeDirect<ConvInto>, DirectTraits());
+CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ConvInto, "conv-into-direct-int8",
+                              KernelRank::kBest, MakeDirectOfNumbers<ConvInto>,
+                              DirectNumberTraits());
+
+}  // namespace
+}  // namespace caffe::cpu
+#endif

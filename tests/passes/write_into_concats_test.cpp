@@ -1,0 +1,118 @@
+// On processors, convolutions write between the channels of others where a kernel can.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/graph/graph.hpp"
+#include "caffe/net.hpp"
+#include "caffe/ops/conv_into.hpp"
+#include "tests/support/blob_ranges.hpp"
+#include "tests/support/blob_values.hpp"
+#include "tests/support/net_of.hpp"
+#include "tests/support/quantised_nets.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe {
+namespace {
+
+// Whether this build and processor have a kernel that is not the reference.
+bool HasKernel(DType data) {
+  const auto& candidates =
+      KernelRegistry::Get().Candidates(DeviceKind::kCpu, typeid(ops::ConvInto));
+  return std::ranges::any_of(candidates, [&](const KernelCandidate& one) {
+    return one.rank < KernelRank::kReference && one.Serves({data, DType::kFloat});
+  });
+}
+
+std::string ConvOf(const std::string& name, const std::string& bottom, int outputs, int kernel) {
+  return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
+                name, "' convolution_param { num_output: ", outputs, " kernel_size: ", kernel,
+                " pad: ", kernel / 2,
+                " weight_filler { type: 'msra' } bias_filler { type: 'uniform' } } } layer { "
+                "name: '",
+                name, "_relu' type: 'ReLU' bottom: '", name, "' top: '", name, "' } ");
+}
+
+// A block of SqueezeNet between two convolutions.
+std::string Fire(int height, int width, int second = 48) {
+  return StrCat(
+             "name: 'fire' layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 "
+             "dim: 4 dim: ",
+             height, " dim: ", width, " } } } ") +
+         ConvOf("s", "x", 16, 1) + ConvOf("a", "s", 16, 1) + ConvOf("b", "s", second, 3) +
+         "layer { name: 'c' type: 'Concat' bottom: 'a' bottom: 'b' top: 'c' } " +
+         ConvOf("y", "c", 8, 1);
+}
+
+std::unique_ptr<Net> MakeFire(const std::string& layers, Precision precision,
+                              std::vector<std::string> disabled = {},
+                              const std::string& calibration = "", bool for_any = false) {
+  NetParameter param = testing::ParseNet(layers);
+  param.mutable_state()->set_phase(TEST);
+  NetOptions options{.keep_all = false,
+                     .with_backward = false,
+                     .seed = 5,
+                     .precision = precision,
+                     .for_any_processor = for_any};
+  options.disabled_passes = std::move(disabled);
+  options.calibration = calibration;
+  auto net = std::make_unique<Net>(param, options);
+  Blob& x = *net->input_blobs()[0];
+  for (int64_t i = 0; i < x.count(); ++i)
+    x.mutable_cpu_data()[i] = static_cast<float>(i * 37 % 101) / 50 - 1;
+  return net;
+}
+
+int Intos(const Net& net) {
+  return static_cast<int>(std::ranges::count_if(net.graph().ScheduledNodes(), [](const Node* node) {
+    return node->op.As<ops::ConvInto>() != nullptr;
+  }));
+}
+
+TEST(WriteIntoConcatsTest, InBFloat16NumbersAreThoseWithoutIt) {
+  if (!HasKernel(DType::kBFloat16)) GTEST_SKIP() << "this processor has no kernel for it";
+  for (const auto& [height, width] : {std::pair{9, 12}, {1, 1}, {2, 31}, {30, 29}}) {
+    const auto on = MakeFire(Fire(height, width), BF16);
+    const auto off = MakeFire(Fire(height, width), BF16, {"write-into-concats"});
+    EXPECT_EQ(Intos(*on), 2);
+    EXPECT_EQ(Intos(*off), 0);
+    EXPECT_LT(on->graph().ScheduledNodes().size(), off->graph().ScheduledNodes().size());
+    EXPECT_LE(on->graph().arena_bytes, off->graph().arena_bytes);
+    EXPECT_LT(testing::MostDifferent(testing::Output(*off), testing::Output(*on)), 0.02F)
+        << height << "x" << width;
+  }
+}
+
+TEST(WriteIntoConcatsTest, In8BitsNumbersAreThoseWithoutIt) {
+  if (!HasKernel(DType::kInt8)) GTEST_SKIP() << "this processor has no kernel for it";
+  const testing::TemporaryFolder folder;
+  const testing::Ranges ranges = {{"x", {-1, 1}}, {"s", {0, 4}}, {"a", {0, 4}},
+                                  {"b", {0, 5}},  {"c", {0, 5}}, {"y", {0, 6}}};
+  testing::WriteRanges("fire", ranges, folder.path("p.json"));
+  for (const auto& [height, width] : {std::pair{9, 12}, {1, 1}, {30, 29}}) {
+    const auto on = MakeFire(Fire(height, width), INT8, {}, folder.path("p.json"));
+    const auto off =
+        MakeFire(Fire(height, width), INT8, {"write-into-concats"}, folder.path("p.json"));
+    EXPECT_EQ(Intos(*on), 2);
+    EXPECT_EQ(Intos(*off), 0);
+    EXPECT_EQ(testing::Output(*off), testing::Output(*on)) << height << "x" << width;
+  }
+}
+
+TEST(WriteIntoConcatsTest, WhatNoKernelWritesIsJoined) {
+  EXPECT_EQ(Intos(*MakeFire(Fire(9, 12), FP32)), 0);
+  EXPECT_EQ(Intos(*MakeFire(Fire(9, 12), FP64)), 0);
+  // Parts begin at multiples of 16 bytes.
+  EXPECT_EQ(Intos(*MakeFire(Fire(9, 12, 44), BF16)), 0);
+}
+
+TEST(WriteIntoConcatsTest, ProgramsForAnyProcessorHaveNone) {
+  EXPECT_EQ(Intos(*MakeFire(Fire(9, 12), BF16, {}, "", /*for_any=*/true)), 0);
+}
+
+}  // namespace
+}  // namespace caffe
