@@ -289,6 +289,8 @@ void ComputeRow(const PixelRuns& x, int64_t width, const char* panel, const Chan
       ++size;
       continue;
     }
+    // The next results; they lie too far apart for the processor to foresee them.
+    for (int64_t i = 0; i < count; ++i) __builtin_prefetch(y + (first + kPixels + i) * step, 1);
     TileSumsOf<Sums>(size, lanes <= kFloatLanes)(x, first, panel, channels.begins, sums);
     FinishTile(sums, count, lanes, channels.end, added == nullptr ? nullptr : added + first * step,
                step, y + first * step);

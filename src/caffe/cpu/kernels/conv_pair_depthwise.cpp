@@ -27,7 +27,9 @@ namespace {
 
 using ops::ConvPair;
 
-constexpr int kWindow = 3;   // both extents of the depthwise windows
+constexpr int kWindow = 3;  // both extents of the depthwise windows
+// Floats of more bytes than that are fetched before they are written; smaller types gain nothing.
+constexpr size_t kCacheBytes = 8 << 20;
 constexpr int kWindows = 7;  // windows of a row that are computed together
 
 struct PairSizes {
@@ -79,6 +81,7 @@ struct PairSizes {
 // Three rows, of which those outside the image are null.
 struct WindowRows {
   const float* row[kWindow];
+  bool is_far = false;  // the results are more than caches hold
 };
 
 // A row of results: of each channel 9 weights, `filters` having a tap's kBlock after the other.
@@ -92,7 +95,11 @@ CAFFE_WIDE_VECTORS void ConvolveRow(const WindowRows& rows, const float* filters
     end.Begin(kChannel, begin);
     for (int64_t at = 0; at < columns; at += kWindows) {
       FloatVector sums[kWindows];
-      Unroll<kWindows>([&](auto i) CAFFE_FORCE_INLINE { sums[i] = begin; });
+      Unroll<kWindows>([&](auto i) CAFFE_FORCE_INLINE {
+        sums[i] = begin;
+        // The next results, which lie too far apart for the processor to foresee them.
+        if (rows.is_far) __builtin_prefetch(y + (at + kWindows + i) * hidden + kChannel, 1);
+      });
       for (int kh = 0; kh < kWindow; ++kh) {
         if (rows.row[kh] == nullptr) continue;
         const float* from = rows.row[kh] + at * kStride * kBlock + kChannel;
@@ -228,6 +235,7 @@ void RunPairTask(const ConvPair& op, const PairSizes& s, const KernelContext& ct
           block.first, ring + next % kWindow * s.row_floats() + s.pad_x * kBlock, kBlock);
     }
     WindowRows rows;
+    rows.is_far = sizeof(Y) == sizeof(float) && ctx.output(0).bytes() > kCacheBytes;
     for (int kh = 0; kh < kWindow; ++kh) {
       const bool is_inside = top + kh >= 0 && top + kh < s.height;
       rows.row[kh] = is_inside ? ring + (top + kh) % kWindow * s.row_floats() : nullptr;
