@@ -33,11 +33,11 @@ using ops::ConvInto;
 constexpr int64_t kChunkBytes = 160 << 10;
 constexpr int64_t kFewestTiles = 4;  // of a chunk: enough to pay for reading the weights
 constexpr int64_t kMostRuns = 64;
-// Of an image that stays in the second cache with the weights: for larger ones oneDNN's kernels of
+// Of images that stay in the second cache with the weights: for more of them oneDNN's kernels of
 // 1x1 are as fast.
-constexpr int64_t kMostImageBytes = 256 << 10;
-constexpr int64_t kAliasBytes =
-    4096;  // places so far from each other compete for a line of the first
+constexpr int64_t kMostBytes = 256 << 10;
+// Places so far from each other compete for the same lines of the first cache.
+constexpr int64_t kAliasBytes = 4096;
 
 // What is read and written, and how it is cut into tasks. A chunk is some rows of an image, or,
 // where the windows are pixels, some pixels of all images; a task is a block of its channels.
@@ -474,7 +474,7 @@ bool IsBest(const Conv& op, const KernelRequest& request) {
   const int64_t pixel_bytes = x.shape[1] * static_cast<int64_t>(SizeOf(x.dtype));
   return AreAll(g.kernel, 1) && AreAll(g.stride, 1) && AreAll(g.pad, 0) &&
          request.outputs[0].shape[1] % kBlock == 0 && pixel_bytes % kAliasBytes != 0 &&
-         pixel_bytes * x.shape.count(2) <= kMostImageBytes;
+         static_cast<int64_t>(x.bytes()) <= kMostBytes;
 }
 
 // The other channels of what a concatenation makes.
