@@ -1,4 +1,7 @@
 // Pooling of quantised channels-last images: the inner loop runs over channels and vectorises.
+#include <cstring>
+#include <limits>
+
 #include "caffe/cpu/kernels/channels_last.hpp"
 #include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/ops/pool.hpp"
@@ -40,9 +43,38 @@ void ForEachPixel(const PooledWindow& window, const TensorView& x, const Fn& fn)
   }
 }
 
+// As many numbers as a register of AVX-512 holds.
 template <typename T>
-CAFFE_CPU_CLONES void KeepLarger(const T* x, T* y, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) y[i] = std::max(x[i], y[i]);
+struct NumbersOf {
+  static constexpr int64_t kCount = 64;
+  typedef T type __attribute__((vector_size(kCount)));  // NOLINT: `using` takes none
+};
+
+// Pixels of a window, `step` elements apart in rows that are row_step apart.
+struct PooledPixels {
+  int64_t rows, columns, row_step, step;
+};
+
+// The largest of `count` channels, which stay in a register while the window is read.
+template <typename T>
+inline CAFFE_FORCE_INLINE void LargestOfBlock(const T* x, const PooledPixels& pixels, size_t count,
+                                              T* y) {
+  typename NumbersOf<T>::type best{}, pixel{};
+  best += std::numeric_limits<T>::lowest();
+  for (int64_t h = 0; h < pixels.rows; ++h) {
+    for (int64_t w = 0; w < pixels.columns; ++w) {
+      std::memcpy(&pixel, x + h * pixels.row_step + w * pixels.step, count);
+      best = pixel > best ? pixel : best;
+    }
+  }
+  std::memcpy(y, &best, count);
+}
+template <typename T>
+CAFFE_CPU_CLONES void LargestOf(const T* x, const PooledPixels& pixels, int64_t channels, T* y) {
+  constexpr int64_t kCount = NumbersOf<T>::kCount;
+  int64_t c = 0;
+  for (; c + kCount <= channels; c += kCount) LargestOfBlock(x + c, pixels, kCount, y + c);
+  if (c < channels) LargestOfBlock(x + c, pixels, static_cast<size_t>(channels - c), y + c);
 }
 
 template <typename T>
@@ -60,10 +92,14 @@ void MaxPoolNumbers(const ops::MaxPool& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   const int64_t channels = y.shape[1];
   VisitNumber(y.dtype, [&]<typename T>(TypeTag<T>) {
+    if constexpr (sizeof(T) > 1) return;
     ForEachPooledWindow(op.geometry, x, y, [&](const PooledWindow& window) {
-      T* const largest = y.as<T>() + window.at;
-      std::fill_n(largest, channels, std::numeric_limits<T>::lowest());
-      ForEachPixel<T>(window, x, [&](const T* pixel) { KeepLarger(pixel, largest, channels); });
+      const ops::PoolWindow &rows = window.rows, &columns = window.columns;
+      const int64_t row_step = x.shape[3] * channels;
+      const T* const first =
+          x.as<const T>() + window.image + rows.begin * row_step + columns.begin * channels;
+      LargestOf(first, {rows.end - rows.begin, columns.end - columns.begin, row_step, channels},
+                channels, y.as<T>() + window.at);
     });
   });
 }
