@@ -52,10 +52,24 @@ void Transpose(const MatrixView<const T>& x, T* y, int64_t y_step) {
   TransposeElements(bits, to, y_step);
 }
 
-// convert(from, to, count) converts a range. Blocks are converted before they are transposed.
+// The three channels of a picture, which are interleaved before they are converted: compilers
+// interleave words of 4 bytes well, and bytes badly.
+template <typename From, typename To, typename Convert>
+void InterleaveConverted(const MatrixView<const From>& x, const Convert& convert, To* y) {
+  constexpr int64_t kColumns = 256;
+  From block[3 * kColumns];
+  for (int64_t c0 = 0; c0 < x.columns; c0 += kColumns) {
+    const int64_t columns = std::min(kColumns, x.columns - c0);
+    Transpose<From>({x.data + c0, x.step, 3, columns}, block, 3);
+    convert(block, y + c0 * 3, columns * 3);
+  }
+}
+
+// convert(from, to, count) converts a range. Other blocks are converted before they are transposed.
 template <typename From, typename To, typename Convert>
 void TransposeConverted(const MatrixView<const From>& x, const Convert& convert, To* y,
                         int64_t y_step) {
+  if (sizeof(To) == 1 && x.rows == 3 && y_step == 3) return InterleaveConverted(x, convert, y);
   constexpr int64_t kRows = 16, kColumns = 256;
   To block[kRows * kColumns];
   for (int64_t r0 = 0; r0 < x.rows; r0 += kRows) {
