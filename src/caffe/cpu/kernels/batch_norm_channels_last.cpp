@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kRowBlock = 32;
 
 template <typename T>
-inline CAFFE_FORCE_INLINE float Load(const T* x, int64_t i) {
+inline CAFFE_FORCE_INLINE float FloatAt(const T* x, int64_t i) {
   return static_cast<float>(x[i]);
 }
 
@@ -28,7 +28,7 @@ CAFFE_CPU_CLONES void SumRows(const T* x, int64_t rows, int64_t channels, const 
   for (int64_t r = 0; r < rows; ++r) {
     const T* row = x + r * channels;
     for (int64_t c = 0; c < channels; ++c) {
-      const float deviation = Load(row, c) - Load(shift, c);
+      const float deviation = FloatAt(row, c) - FloatAt(shift, c);
       sum[c] += deviation;
       squares[c] += deviation * deviation;
     }
@@ -44,11 +44,11 @@ CAFFE_CPU_CLONES void SumGradientRows(const T* x, const T* dy, const T* y, int64
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = r * channels;
     for (int64_t c = 0; c < channels; ++c) {
-      float gradient = Load(dy, row + c);
-      if constexpr (kHasRelu) gradient *= Load(y, row + c) > 0 ? 1.0f : 0.0f;  // NaN stays
+      float gradient = FloatAt(dy, row + c);
+      if constexpr (kHasRelu) gradient *= FloatAt(y, row + c) > 0 ? 1.0f : 0.0f;  // NaN stays
       if constexpr (kKeeps) kept[row + c] = T(gradient);
       sum[c] += gradient;
-      dot[c] += gradient * (Load(x, row + c) - mean[c]);
+      dot[c] += gradient * (FloatAt(x, row + c) - mean[c]);
     }
   }
 }
@@ -59,8 +59,8 @@ CAFFE_CPU_CLONES void NormaliseRows(const T* x, const T* residual, int64_t rows,
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = r * channels;
     for (int64_t c = 0; c < channels; ++c) {
-      float value = Load(x, row + c) * factor[c] + shift[c];
-      if constexpr (kHasResidual) value += Load(residual, row + c);
+      float value = FloatAt(x, row + c) * factor[c] + shift[c];
+      if constexpr (kHasResidual) value += FloatAt(residual, row + c);
       if constexpr (kHasRelu) value = value > 0 ? value : 0.0f * value + 0.0f;  // NaN stays
       y[row + c] = T(value);
     }
@@ -75,9 +75,9 @@ CAFFE_CPU_CLONES void GradientRows(const T* x, const T* dy, const T* y, int64_t 
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = r * channels;
     for (int64_t c = 0; c < channels; ++c) {
-      float gradient = Load(dy, row + c);
-      if constexpr (kHasRelu) gradient *= Load(y, row + c) > 0 ? 1.0f : 0.0f;  // NaN stays
-      dx[row + c] = T(factor[c] * gradient + slope[c] * Load(x, row + c) + shift[c]);
+      float gradient = FloatAt(dy, row + c);
+      if constexpr (kHasRelu) gradient *= FloatAt(y, row + c) > 0 ? 1.0f : 0.0f;  // NaN stays
+      dx[row + c] = T(factor[c] * gradient + slope[c] * FloatAt(x, row + c) + shift[c]);
     }
   }
 }
@@ -175,7 +175,7 @@ void BatchNorm(const ops::BatchNorm& op, int threads, const KernelContext& ctx) 
   const double* sums = space.sums(0);
   for (int64_t c = 0; c < channels; ++c) {
     const double deviation = sums[c] / static_cast<double>(rows);
-    const double mean = deviation + static_cast<double>(Load(elements, c));
+    const double mean = deviation + static_cast<double>(FloatAt(elements, c));
     const double square = sums[channels + c] / static_cast<double>(rows) - deviation * deviation;
     const double variance = square < 0 ? 0 : square;  // NaN stays
     ctx.output(Norm::kMean).as<float>()[c] = static_cast<float>(mean);

@@ -53,7 +53,7 @@ requires(sizeof(T) == 2) struct Order<T> {
 
 // At most kLanes elements.
 template <typename E, typename V>
-[[gnu::always_inline]] inline void Load(const E* from, int64_t lanes, V& to) {
+[[gnu::always_inline]] inline void LoadLanes(const E* from, int64_t lanes, V& to) {
   static_assert(sizeof(V) == kLanes * sizeof(E));
   std::memcpy(&to, from, lanes == kLanes ? sizeof(V) : lanes * sizeof(E));
 }
@@ -89,7 +89,7 @@ template <typename T, typename M>
   Vector<P> winners = Vector<P>{} + static_cast<P>(none);
   for (int64_t h = 0; h < pixels.rows; ++h) {
     for (int64_t w = 0; w < pixels.columns; ++w) {
-      Load(x + h * pixels.row_step + w * pixels.step, lanes, key);
+      LoadLanes(x + h * pixels.row_step + w * pixels.step, lanes, key);
       Order<T>::ToKeys(key);
       const auto wins = key > best;
       best = wins ? key : best;
@@ -143,11 +143,11 @@ template <typename T, typename M>
 [[gnu::always_inline]] inline void AddWinners(const M* mask, M where, const T* dy, int64_t lanes,
                                               Vector<float>& sums) {
   Vector<M> winners{};
-  Load(mask, lanes, winners);
+  LoadLanes(mask, lanes, winners);
   float values[kLanes] = {};
   for (int64_t c = 0; c < lanes; ++c) values[c] = static_cast<float>(dy[c]);
   Vector<float> given{};
-  Load(values, kLanes, given);
+  LoadLanes(values, kLanes, given);
   const auto wins = __builtin_convertvector(winners == where, Vector<int32_t>);
   sums += wins ? given : Vector<float>{};
 }
