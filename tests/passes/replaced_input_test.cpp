@@ -1,4 +1,5 @@
-// Where oneDNN adds a convolution's result to what nobody reads afterwards, both have one memory.
+// Where a kernel may write over what nobody reads afterwards, both have one memory: the sum that
+// oneDNN adds a convolution's result to, and channels that a Permute leaves where they lie.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "caffe/blob.hpp"
 #include "caffe/graph/graph.hpp"
 #include "caffe/net.hpp"
+#include "caffe/ops/arrange.hpp"
 #include "caffe/ops/conv.hpp"
 #include "tests/support/blob_values.hpp"
 #include "tests/support/net_of.hpp"
@@ -89,6 +91,34 @@ TEST_F(ReplacedInputTest, WhatTheWindowsReadStays) {
       "layer { name: 's' type: 'Eltwise' bottom: 'r' bottom: 'c' top: 's' } " +
       Conv("t", "s", {16, 8, 1, 1, 1});
   EXPECT_FALSE(IsInPlace(*Make(self, FP32, false)));
+}
+
+// As SSD has it behind its predictions, which are read as a matrix.
+TEST_F(ReplacedInputTest, PermutedChannelsStayWhereTheyLie) {
+  const auto layers = [](const std::string& more) {
+    return "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 8 dim: 9 "
+           "dim: 7 } } } " +
+           Conv("a", "x", {8, 12, 3, 1, 1}) +
+           "layer { name: 'p' type: 'Permute' bottom: 'a' top: 'p' permute_param { order: 0 "
+           "order: 2 order: 3 order: 1 } } "
+           "layer { name: 'f' type: 'Flatten' bottom: 'p' top: 'f' } " +
+           more +
+           "layer { name: 'y' type: 'InnerProduct' bottom: 'f' top: 'y' inner_product_param { "
+           "num_output: 5 weight_filler { type: 'xavier' } } } ";
+  };
+  const auto is_in_place = [](const Net& net) {
+    for (const Node* node : net.graph().ScheduledNodes()) {
+      if (node->op.As<ops::Permute>() != nullptr)
+        return node->inputs[0]->arena_offset == node->outputs[0]->arena_offset;
+    }
+    ADD_FAILURE() << "no Permute";
+    return false;
+  };
+  const std::unique_ptr<Net> net = Make(layers(""), FP32, false);
+  EXPECT_TRUE(is_in_place(*net));
+  EXPECT_EQ(testing::Output(*net), testing::Output(*Make(layers(""), FP32, true)));
+  const std::string later = Conv("b", "a", {12, 4, 1, 1, 1});
+  EXPECT_FALSE(is_in_place(*Make(layers(later), FP32, false)));
 }
 
 // Whose kernels need not be this processor's.

@@ -206,10 +206,11 @@ class PlanMemory final : public Pass {
         if (!node.MayReplace(i)) continue;
         const Value* input = node.inputs[i];
         if (!IsPlanned(input) || GroupOf(*input).last != step) continue;
-        if (input->desc.count() != out.count() || input->desc.dtype != out.dtype ||
-            input->desc.layout != out.layout) {
+        // A kernel that asks for the place knows in which order it reads it.
+        const bool has_order =
+            node.kernel.replaced_input == static_cast<int>(i) || input->desc.layout == out.layout;
+        if (input->desc.count() != out.count() || input->desc.dtype != out.dtype || !has_order)
           continue;
-        }
         if (JoinInPlace(node, *input, *node.outputs[0])) break;
       }
     }
