@@ -13,6 +13,7 @@ void AddTermLossCases(std::vector<OpCase>* cases) {
   const CaseOperand x = T({6, 5}), terms = T({6}).Wide().In(0, 1);
   add("SumOfTerms", ops::SumOfTerms{0.25}, {T({7000}).Wide().In(0, 1)}, loss);
   add("SumOfTermsDivided", ops::SumOfTerms{2}, {terms, T({}).Wide().In(2, 3)}, loss);
+  add("SavedGrad", ops::SavedGrad{}, {T({6, 5}).Wide(), dloss}, x);
   add("TripletTerms", ops::TripletTerms(5, 0.5f), {x, x, x}, terms);
   add("TripletGrad", ops::TripletGrad(5, 0.5), {x, x, T({6}).Wide().Labels(2), dloss}, x);
   const CaseOperand labels = T({6}).Wide().Labels(4), centers = T({4, 5}).Wide();

@@ -5,8 +5,8 @@
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/detection_blobs.hpp"
 #include "caffe/layers/loss_layer.hpp"
-#include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/convert.hpp"
+#include "caffe/ops/term_losses.hpp"
 
 namespace caffe {
 namespace {
@@ -158,8 +158,7 @@ class CTCLossLayer final : public LossLayer {
   }
 
   void EmitBackward(GraphBuilder& graph) const override {
-    graph.Emit(ops::ScaleShift{{.axis = 0, .num_axes = 0}}, {Gradient(graph), graph.top_diff(0)},
-               {graph.bottom_diff(0)});
+    graph.Emit(ops::SavedGrad{}, {Gradient(graph), graph.top_diff(0)}, {graph.bottom_diff(0)});
   }
 
  private:

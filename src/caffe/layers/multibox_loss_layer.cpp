@@ -3,8 +3,8 @@
 
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/detection_blobs.hpp"
-#include "caffe/ops/broadcast.hpp"
 #include "caffe/ops/convert.hpp"
+#include "caffe/ops/term_losses.hpp"
 
 namespace caffe {
 namespace {
@@ -358,8 +358,7 @@ class MultiBoxLossLayer final : public Layer {
 
   void EmitBackward(GraphBuilder& graph) const override {
     for (const int i : {0, 1}) {
-      graph.Emit(ops::ScaleShift{{.axis = 0, .num_axes = 0}},
-                 {Gradient(graph, i), graph.top_diff(0)}, {graph.bottom_diff(i)});
+      graph.Emit(ops::SavedGrad{}, {Gradient(graph, i), graph.top_diff(0)}, {graph.bottom_diff(i)});
     }
   }
 

@@ -21,6 +21,18 @@ struct SumOfTerms {
   std::string Attributes() const { return StrCat("coefficient ", coefficient); }
 };
 
+// (g, dloss) -> (dx):  dloss * g, which forward has found on its way to the loss.
+struct SavedGrad : TermOp {
+  static constexpr std::string_view kName = "SavedGrad";
+  static constexpr bool kInPlace = true;
+  static constexpr int kInputs = 2;
+
+  template <typename A, typename G, typename Dloss>
+  CAFFE_HOST_DEVICE inline A Element(int64_t i, const G& g, const Dloss& dloss) const {
+    return dloss[0] * g[i];
+  }
+};
+
 // Squared distance of row `row` of two tensors of rows that are `width` long.
 template <typename A, typename X, typename Y>
 CAFFE_HOST_DEVICE inline A SquaredDistance(const X& x, int64_t row_of_x, const Y& y,

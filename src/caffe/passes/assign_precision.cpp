@@ -198,6 +198,8 @@ class AssignPrecision final : public Pass {
       } else if (IsParam(*input.value)) {
         const bool is_factor = rule == NumericRule::kMath && input->desc.shape.num_axes() >= 2;
         input.role = is_factor ? Role::kFactor : Role::kParameter;
+      } else if (i == 0 && node.op.in_place()) {
+        input.role = Role::kData;  // one type with the result, even if a forward step saved it
       } else if (rule != NumericRule::kMath && side_results_.contains(input.value)) {
         input.role = Role::kExact;
       }

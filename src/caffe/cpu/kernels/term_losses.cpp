@@ -21,6 +21,7 @@ void CenterTerms(const ops::CenterTerms& op, const KernelContext& ctx) {
 }
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SumOfTerms, SumOfTerms);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::SavedGrad, EachElement<ops::SavedGrad>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::TripletTerms, EachElement<ops::TripletTerms>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::TripletGrad, EachElement<ops::TripletGrad>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCpu, ops::CenterTerms, CenterTerms);

@@ -36,6 +36,7 @@ KernelOrRefusal MakeSumOfTerms(const ops::SumOfTerms& op, const KernelRequest& r
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::SumOfTerms, "sum-of-terms",
                               KernelRank::kReference, MakeSumOfTerms);
+CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::SavedGrad, EachElement<ops::SavedGrad>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::TripletTerms, EachElement<ops::TripletTerms>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::TripletGrad, EachElement<ops::TripletGrad>);
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::CenterTerms, EachElement<ops::CenterTerms>);
