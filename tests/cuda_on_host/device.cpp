@@ -27,9 +27,13 @@ constexpr int kDevices = 4;
 class EmulatedEvent final : public Event {
  public:
   void Synchronize() override {
+    CheckWell();
     if (queue_ != nullptr) queue_->Finish(number_);
   }
-  bool IsReached() override { return queue_ == nullptr || queue_->Advance(number_); }
+  bool IsReached() override {
+    CheckWell();
+    return queue_ == nullptr || queue_->Advance(number_);
+  }
   double SecondsSince(const Event& earlier) const override {
     return std::chrono::duration<double>(*time_ - *static_cast<const EmulatedEvent&>(earlier).time_)
         .count();
@@ -50,6 +54,10 @@ class EmulatedEvent final : public Event {
   }
 
  private:
+  void CheckWell() const {
+    if (queue_ != nullptr) cuda_on_host::CheckWell(queue_->device());
+  }
+
   std::shared_ptr<WorkQueue> queue_;
   uint64_t number_ = 0;
   std::shared_ptr<std::chrono::steady_clock::time_point> time_ =
@@ -67,13 +75,16 @@ class EmulatedStream final : public Stream {
   void* native() const override { return native_; }
   void Synchronize() override {
     queue_->CheckNotRecording("waits");
+    cuda_on_host::CheckWell(queue_->device());
     queue_->Finish();
   }
   void Record(Event& event) override {
     queue_->CheckNotRecording("records an event");
+    cuda_on_host::CheckWell(queue_->device());
     static_cast<EmulatedEvent&>(event).RecordOn(queue_);
   }
   void Wait(const Event& event) override {
+    cuda_on_host::CheckWell(queue_->device());
     queue_->SubmitWaiting(static_cast<const EmulatedEvent&>(event).WaitForIt());
   }
   // A GPU would read the host's memory anew at each replay, when something else may be there.
@@ -100,9 +111,18 @@ class EmulatedStream final : public Stream {
   }
 
   bool can_capture() const override { return native_ != nullptr; }
-  void BeginCapture() override { queue_->BeginRecording(); }
-  std::unique_ptr<CapturedGraph> EndCapture() override { return queue_->EndRecording(); }
+  void BeginCapture() override {
+    cuda_on_host::CheckWell(queue_->device());
+    queue_->BeginRecording();
+  }
+  std::unique_ptr<CapturedGraph> EndCapture() override {
+    std::unique_ptr<CapturedGraph> graph = queue_->EndRecording();
+    if (!cuda_on_host::IsWell(queue_->device())) return nullptr;
+    cuda_on_host::TakeMemoryForRecording(graph->num_nodes());
+    return graph;
+  }
   void Launch(const CapturedGraph& graph) override {
+    cuda_on_host::CheckWell(queue_->device());
     cuda_on_host::CountGraph();
     queue_->SubmitWaiting([work = static_cast<const cuda_on_host::Recording&>(graph).work] {
       for (const std::function<void()>& one : *work) one();
@@ -128,6 +148,8 @@ class EmulatedDevice final : public CudaDevice {
   void MakeCurrent() override { cuda_on_host::SetCurrentDevice(id()); }
   std::shared_ptr<void> Allocate(size_t bytes) override {
     // Of the size asked for, so that the address sanitizer sees what lies beyond.
+    cuda_on_host::CheckWell(id());
+    cuda_on_host::TakeMemory(bytes);
     void* memory = nullptr;
     if (posix_memalign(&memory, 256, bytes) != 0) throw DeviceError("out of memory");
     MakeCurrent();
@@ -137,6 +159,7 @@ class EmulatedDevice final : public CudaDevice {
               std::free(freed);
             }};
   }
+  std::optional<size_t> FreeBytes() override { return cuda_on_host::FreeBytes(); }
   void CopyToHost(void* host, const void* device, size_t bytes) override {
     MakeCurrent();
     stream_->CopyToHost(host, device, bytes);
@@ -154,6 +177,7 @@ class EmulatedDevice final : public CudaDevice {
   Stream& compute_stream() override { return *stream_; }
   Stream& default_stream() override { return default_stream_; }
   std::unique_ptr<Stream> MakeStream() override {
+    cuda_on_host::CheckWell(id());
     auto queue = std::make_shared<WorkQueue>(id());
     cuda_on_host::Register(queue);
     const cudaStream_t native = queue->native();

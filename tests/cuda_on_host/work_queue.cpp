@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "caffe/device/device_fault.hpp"
 #include "caffe/error.hpp"
 
 namespace cuda_on_host {
@@ -26,6 +27,20 @@ struct Queues {
 Queues& TheQueues() {
   static Queues* const queues = new Queues;  // devices may end after static objects do
   return *queues;
+}
+
+struct Trouble {
+  std::mutex mutex;
+  std::optional<int64_t> allocations;  // that are left
+  std::map<int, int64_t> calls;        // that are left, by device
+  bool are_recordings_refused = false;
+  std::optional<size_t> free_bytes;
+  bool has_come = false;
+};
+
+Trouble& TheTrouble() {
+  static Trouble* const trouble = new Trouble;
+  return *trouble;
 }
 
 bool IsPinned(const void* memory) {
@@ -169,7 +184,81 @@ void CountGraph() {
   ++launches.graphs;
 }
 
+void LeaveMemoryFor(int64_t allocations) {
+  Trouble& trouble = TheTrouble();
+  const std::lock_guard lock(trouble.mutex);
+  trouble.allocations = allocations;
+}
+
+void LeaveNoMemoryForRecordings() {
+  Trouble& trouble = TheTrouble();
+  const std::lock_guard lock(trouble.mutex);
+  trouble.are_recordings_refused = true;
+}
+
+void LeaveFree(size_t bytes) {
+  Trouble& trouble = TheTrouble();
+  const std::lock_guard lock(trouble.mutex);
+  trouble.free_bytes = bytes;
+}
+
+std::optional<size_t> FreeBytes() {
+  Trouble& trouble = TheTrouble();
+  const std::lock_guard lock(trouble.mutex);
+  return trouble.free_bytes;
+}
+
+void LoseDeviceAfter(int device, int64_t calls) {
+  Trouble& trouble = TheTrouble();
+  const std::lock_guard lock(trouble.mutex);
+  trouble.calls[device] = calls;
+}
+
+bool EndTrouble() {
+  Trouble& trouble = TheTrouble();
+  const std::lock_guard lock(trouble.mutex);
+  trouble.allocations.reset();
+  trouble.are_recordings_refused = false;
+  trouble.free_bytes.reset();
+  trouble.calls.clear();
+  return std::exchange(trouble.has_come, false);
+}
+
+void TakeMemory(size_t bytes) {
+  Trouble& trouble = TheTrouble();
+  const std::lock_guard lock(trouble.mutex);
+  if (!trouble.allocations || (*trouble.allocations)-- > 0) return;
+  trouble.has_come = true;
+  throw caffe::DeviceError(caffe::StrCat("cuda on the host: out of memory asking for ", bytes));
+}
+
+void TakeMemoryForRecording(size_t nodes) {
+  {
+    Trouble& trouble = TheTrouble();
+    const std::lock_guard lock(trouble.mutex);
+    trouble.has_come |= trouble.are_recordings_refused;
+    if (trouble.are_recordings_refused)
+      throw caffe::DeviceError("cuda on the host: out of memory for a recording");
+  }
+  TakeMemory(nodes);
+}
+
+bool IsWell(int device) {
+  Trouble& trouble = TheTrouble();
+  const std::lock_guard lock(trouble.mutex);
+  const auto calls = trouble.calls.find(device);
+  if (calls == trouble.calls.end() || calls->second-- > 0) return true;
+  trouble.has_come = true;
+  return false;
+}
+
+void CheckWell(int device) {
+  if (!IsWell(device))
+    throw caffe::DeviceFault(caffe::StrCat("cuda on the host: device ", device, " is lost"));
+}
+
 void Submit(cudaStream_t stream, std::function<void()> work) {
+  CheckWell(stream == nullptr ? current_device : WorkQueue::Of(stream).device());
   if (stream == nullptr) {
     DefaultQueue(current_device)->Submit(std::move(work));
   } else if (!WorkQueue::Of(stream).Submit(std::move(work))) {
@@ -188,6 +277,7 @@ void CopyBetween(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                  cudaStream_t stream) {
   const std::shared_ptr<WorkQueue> queue =
       stream != nullptr ? WorkQueue::Of(stream).shared_from_this() : DefaultQueue(current_device);
+  CheckWell(queue->device());
   const bool reads = kind == cudaMemcpyHostToDevice && !IsPinned(from);
   const bool writes = kind == cudaMemcpyDeviceToHost && !IsPinned(to);
   if (reads || writes) {
@@ -208,6 +298,7 @@ void CopyBetween(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
 }  // namespace cuda_on_host
 
 cudaError_t cudaMallocHost(void** memory, size_t bytes) {
+  cuda_on_host::TakeMemory(bytes);
   *memory = std::malloc(bytes);
   cuda_on_host::Queues& queues = cuda_on_host::TheQueues();
   const std::lock_guard lock(queues.mutex);

@@ -96,4 +96,23 @@ struct Launches {
 Launches LaunchesSoFar();
 void CountGraph();
 
+// Trouble that a test makes. The devices have memory for so many more allocations, pinned ones and
+// recordings included, and then none.
+void LeaveMemoryFor(int64_t allocations);
+void LeaveNoMemoryForRecordings();
+// What devices say is free; without it they do not tell.
+void LeaveFree(size_t bytes);
+// The device answers so many more calls. Those behind them throw DeviceFault and do nothing.
+void LoseDeviceAfter(int device, int64_t calls);
+// Ends all of it. Whether there was an allocation or a call that failed.
+bool EndTrouble();
+
+// Throw where there is none left.
+void TakeMemory(size_t bytes);
+void TakeMemoryForRecording(size_t nodes);
+std::optional<size_t> FreeBytes();
+// Counts a call; false where the device is lost.
+bool IsWell(int device);
+void CheckWell(int device);  // throws where it is
+
 }  // namespace cuda_on_host

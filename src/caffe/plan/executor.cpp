@@ -336,26 +336,26 @@ void Executor::ReportGradients(size_t step, const RunOptions& options) const {
     options.listener->on_updatable(*bindings_[gradient]);
 }
 
-// Null when a step does what cannot be recorded.
+// Null when a step does what cannot be recorded, or there is no memory for the recording.
 std::unique_ptr<CapturedGraph> Executor::Record(size_t first, size_t last, AppendedWork* appended,
                                                 const RunOptions& options) {
-  if (capture_stream_ == nullptr) capture_stream_ = program_->device->MakeStream();
-  capture_stream_->BeginCapture();
-  is_capturing_ = true;
   try {
+    if (capture_stream_ == nullptr) capture_stream_ = program_->device->MakeStream();
+    capture_stream_->BeginCapture();
+    is_capturing_ = true;
     RunSteps(first, last, appended, options);
+    return EndCapture();
   } catch (const DeviceFault&) {
-    EndCapture();
+    AbandonCapture();
     throw;
   } catch (const DeviceError& error) {
-    EndCapture();
+    AbandonCapture();
     refused_because_ = error.what();
     return nullptr;
   } catch (...) {
-    EndCapture();
+    AbandonCapture();
     throw;
   }
-  return EndCapture();
 }
 
 Executor::Captured Executor::captured() const {
@@ -373,6 +373,15 @@ Executor::Captured Executor::captured() const {
 std::unique_ptr<CapturedGraph> Executor::EndCapture() {
   is_capturing_ = false;
   return capture_stream_->EndCapture();
+}
+
+// The error that is on its way counts, not one of what is given up.
+void Executor::AbandonCapture() noexcept {
+  if (!is_capturing_) return;
+  try {
+    EndCapture();
+  } catch (const DeviceError&) {
+  }
 }
 
 Stream& Executor::stream() const {

@@ -180,6 +180,7 @@ class Executor {
   std::unique_ptr<CapturedGraph> Record(size_t first, size_t last, AppendedWork* appended,
                                         const RunOptions& options);
   std::unique_ptr<CapturedGraph> EndCapture();
+  void AbandonCapture() noexcept;
   // Where steps are launched now.
   Stream& stream() const;
   void BeginTiming(size_t index);

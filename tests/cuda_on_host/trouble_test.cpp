@@ -1,0 +1,215 @@
+// Devices that run out of memory or are lost, at each place where that may happen: whoever uses
+// them gets the error, and nothing else ends or hangs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "caffe/common.hpp"
+#include "caffe/data/parsers/image_codec.hpp"
+#include "caffe/device/device_fault.hpp"
+#include "caffe/error.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/net.hpp"
+#include "caffe/net/training_net.hpp"
+#include "caffe/plan/executor.hpp"
+#include "caffe/solver.hpp"
+#include "caffe/solver_group.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "work_queue.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using ::testing::ThrowsMessage;
+
+constexpr int kSteps = 4;
+
+// Images from files, a test beside the training, momentum, and steps that are recorded.
+constexpr const char* kSolver = R"pb(
+  base_lr: 0.01
+  momentum: 0.9
+  lr_policy: "exp"
+  gamma: 0.9
+  random_seed: 3
+  max_iter: 9
+  snapshot_after_train: false
+  test_iter: 1
+  test_interval: 3
+  net_param {
+    layer {
+      name: "data"
+      type: "ImageData"
+      top: "data"
+      top: "label"
+      transform_param { scale: 0.01 use_gpu_transform: true }
+      image_data_param { batch_size: 3 }
+    }
+    layer {
+      name: "conv"
+      type: "Convolution"
+      bottom: "data"
+      top: "conv"
+      convolution_param {
+        num_output: 4
+        kernel_size: 3
+        weight_filler { type: "xavier" }
+      }
+    }
+    layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "bn" }
+    layer { name: "relu" type: "ReLU" bottom: "bn" top: "bn" }
+    layer {
+      name: "ip"
+      type: "InnerProduct"
+      bottom: "bn"
+      top: "ip"
+      inner_product_param {
+        num_output: 5
+        weight_filler { type: "xavier" }
+      }
+    }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+  }
+)pb";
+
+class CudaTroubleTest : public ::testing::Test {
+ protected:
+  CudaTroubleTest() {
+    std::ofstream list(folder_.path("list.txt"));
+    for (int i = 0; i < 5; ++i) {
+      const data::Image image{{3, 8, 8}, std::vector<uint8_t>(3 * 8 * 8, uint8_t(40 * i))};
+      std::ofstream(folder_.path(StrCat(i, ".png"))) << data::EncodeImage(image, "png");
+      list << i << ".png " << i << "\n";
+    }
+    Caffe::set_mode(Caffe::GPU);
+  }
+  ~CudaTroubleTest() override {
+    cuda_on_host::EndTrouble();
+    Caffe::SetDevice(0);
+    Caffe::set_mode(Caffe::CPU);
+  }
+
+  SolverParameter Definition() const {
+    SolverParameter param;
+    ParseTextProto(kSolver, "solver", &param);
+    ImageDataParameter& images =
+        *param.mutable_net_param()->mutable_layer(0)->mutable_image_data_param();
+    images.set_source(folder_.path("list.txt"));
+    images.set_root_folder(folder_.path(""));
+    return param;
+  }
+
+  static std::vector<float> WeightsOf(Solver& solver) {
+    std::vector<float> weights;
+    for (const Net::LearnableParam& param : solver.net().learnable_params()) {
+      const float* values = param.blob->cpu_data<float>();
+      weights.insert(weights.end(), values, values + param.blob->count());
+    }
+    return weights;
+  }
+
+  std::vector<float> TrainOn(int gpu) const {
+    Caffe::SetDevice(gpu);
+    Solver solver(Definition(), {.keep_all = false});
+    solver.Step(kSteps);
+    return WeightsOf(solver);
+  }
+
+  std::vector<float> TrainOnTwo() const {
+    SolverGroup group(Definition(), {.keep_all = false}, std::vector<int>{0, 1});
+    group.Step(kSteps);
+    return WeightsOf(group.solver(0));
+  }
+
+  // Makes trouble later and later, until none comes. What comes then is an error that `is_told`, or
+  // the result that there is without trouble.
+  static void Sweep(const std::function<void(int64_t place)>& make_trouble,
+                    const std::function<std::vector<float>()>& train,
+                    const std::function<void(const DeviceError&)>& is_told) {
+    const std::vector<float> want = train();
+    int ended = 0;
+    for (int64_t place = 0;; place += 1 + place / 8) {
+      SCOPED_TRACE(place);
+      make_trouble(place);
+      std::optional<std::vector<float>> found;
+      try {
+        found = train();
+      } catch (const DeviceError& error) {
+        is_told(error);
+        ++ended;
+      }
+      const bool has_come = cuda_on_host::EndTrouble();
+      if (found) {
+        EXPECT_EQ(*found, want);
+      }
+      if (::testing::Test::HasFailure() || !has_come) break;
+    }
+    EXPECT_GT(ended, 5);
+    EXPECT_EQ(train(), want) << "when the trouble is over";
+  }
+
+  static void IsOutOfMemory(const DeviceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("out of memory"));
+  }
+  // Nobody puts in front where it was noticed.
+  static void IsLost(const DeviceError& error) {
+    EXPECT_NE(dynamic_cast<const DeviceFault*>(&error), nullptr) << error.what();
+    EXPECT_THAT(error.what(), StartsWith("cuda on the host: device 0 is lost"));
+  }
+
+  const testing::TemporaryFolder folder_;
+};
+
+TEST_F(CudaTroubleTest, ANetThatDoesNotFitIsRefused) {
+  cuda_on_host::LeaveFree(1000);
+  EXPECT_THAT([&] { TrainOn(0); },
+              ThrowsMessage<DeviceError>(AllOf(HasSubstr("out of memory"), HasSubstr("are free"),
+                                               HasSubstr("batch_size"))));
+}
+
+TEST_F(CudaTroubleTest, WithoutMemoryTrainingEndsWithTheReason) {
+  Sweep(
+      cuda_on_host::LeaveMemoryFor, [&] { return TrainOn(0); }, IsOutOfMemory);
+}
+
+TEST_F(CudaTroubleTest, WithoutMemorySeveralGpusEndWithTheReason) {
+  Sweep(
+      cuda_on_host::LeaveMemoryFor, [&] { return TrainOnTwo(); }, IsOutOfMemory);
+}
+
+TEST_F(CudaTroubleTest, ALostDeviceEndsTraining) {
+  const std::vector<float> want = TrainOn(1);
+  Sweep([](int64_t calls) { cuda_on_host::LoseDeviceAfter(0, calls); }, [&] { return TrainOn(0); },
+        [&](const DeviceError& error) {
+          IsLost(error);
+          EXPECT_EQ(TrainOn(1), want) << "another one serves";
+        });
+}
+
+TEST_F(CudaTroubleTest, ALostDeviceEndsTrainingOnAll) {
+  Sweep([](int64_t calls) { cuda_on_host::LoseDeviceAfter(0, calls); },
+        [&] { return TrainOnTwo(); }, IsLost);
+}
+
+// A recording takes memory of its own. Where there is none, steps run one by one.
+TEST_F(CudaTroubleTest, WithoutMemoryForARecordingStepsRunOneByOne) {
+  const std::vector<float> want = TrainOn(0);
+  Solver solver(Definition(), {.keep_all = false});
+  const int64_t graphs = cuda_on_host::LaunchesSoFar().graphs;
+  cuda_on_host::LeaveNoMemoryForRecordings();
+  solver.Step(kSteps);
+  EXPECT_TRUE(cuda_on_host::EndTrouble());
+  EXPECT_EQ(cuda_on_host::LaunchesSoFar().graphs, graphs);
+  EXPECT_EQ(WeightsOf(solver), want);
+  EXPECT_THAT(TrainingNet(solver.net()).executor().captured().reason, HasSubstr("out of memory"));
+}
+
+}  // namespace
+}  // namespace caffe
