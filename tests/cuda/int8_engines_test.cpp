@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using Kind = ops::Pointwise::Kind;
 
-OperandDesc Operand(Shape shape, DType type, Layout layout = Layout::kPlain) {
+OperandDesc Int8Operand(Shape shape, DType type, Layout layout = Layout::kPlain) {
   OperandDesc operand;
   operand.shape = std::move(shape);
   operand.dtype = type;
@@ -30,12 +30,12 @@ const KernelCandidate& Candidate(std::type_index op, const std::string& name) {
   throw InternalError("no candidate " + name);
 }
 
-struct Convolved {
+struct Int8Convolution {
   int64_t channels, outputs, kernel, stride, size, group = 1;
 };
 
 // With bias and epilogue, of 32 images.
-KernelOrRefusal Plan(const char* chip, const Convolved& asked, const ops::Epilogue& epilogue,
+KernelOrRefusal Plan(const char* chip, const Int8Convolution& asked, const ops::Epilogue& epilogue,
                      DType to = DType::kInt8) {
   const auto device = DescribeDevice(DeviceKind::kCuda, chip);
   const int64_t pad = asked.kernel / 2;
@@ -43,13 +43,14 @@ KernelOrRefusal Plan(const char* chip, const Convolved& asked, const ops::Epilog
       {asked.kernel, asked.kernel}, {asked.stride, asked.stride}, {pad, pad}, {1, 1}, asked.group};
   const Op op(ops::Conv{geometry, {}, epilogue});
   const int64_t size = geometry.OutputSize(0, asked.size);
-  const OperandDesc y = Operand({32, asked.outputs, size, size}, to, Layout::kChannelsLast);
+  const OperandDesc y = Int8Operand({32, asked.outputs, size, size}, to, Layout::kChannelsLast);
   std::vector<OperandDesc> inputs = {
-      Operand({32, asked.channels, asked.size, asked.size}, DType::kInt8, Layout::kChannelsLast),
-      Operand({asked.outputs, asked.channels / asked.group, asked.kernel, asked.kernel},
-              DType::kFloat),
-      Operand({asked.outputs}, DType::kFloat),
-      Operand(y.shape, DType::kInt8, Layout::kChannelsLast)};
+      Int8Operand({32, asked.channels, asked.size, asked.size}, DType::kInt8,
+                  Layout::kChannelsLast),
+      Int8Operand({asked.outputs, asked.channels / asked.group, asked.kernel, asked.kernel},
+                  DType::kFloat),
+      Int8Operand({asked.outputs}, DType::kFloat),
+      Int8Operand(y.shape, DType::kInt8, Layout::kChannelsLast)};
   const std::vector<OperandDesc> outputs = {y};
   return Candidate(typeid(ops::Conv), "conv-cudnn-int8").factory({op, inputs, outputs, *device});
 }
@@ -64,7 +65,7 @@ void ExpectFused(const KernelOrRefusal& answer, int64_t outputs, const std::stri
 }
 
 // All of ResNet-50's, and those of MobileNet-v2 that are not depthwise.
-const std::vector<Convolved> kConvolutions = {
+const std::vector<Int8Convolution> kConvolutions = {
     {3, 64, 7, 2, 224},   {64, 64, 1, 1, 56},   {64, 64, 3, 1, 56},   {64, 256, 1, 1, 56},
     {256, 128, 1, 1, 56}, {128, 128, 3, 2, 56}, {128, 512, 1, 1, 28}, {256, 512, 1, 2, 56},
     {512, 512, 3, 1, 7},  {512, 2048, 1, 1, 7}, {3, 32, 3, 2, 224},   {32, 16, 1, 1, 112},
@@ -80,7 +81,7 @@ class Int8EnginesTest : public ::testing::TestWithParam<const char*> {
 
 TEST_P(Int8EnginesTest, DoEverythingInOneStep) {
   const ops::Epilogue of_block = {{Kind::kAdd, 0, 0, 3}, {Kind::kRelu}};
-  for (const Convolved& asked : kConvolutions) {
+  for (const Int8Convolution& asked : kConvolutions) {
     const int64_t size = (asked.size + asked.stride - 1) / asked.stride;
     const int64_t outputs = 32 * asked.outputs * size * size;
     const std::string what = StrCat(GetParam(), ": ", asked.channels, " to ", asked.outputs);
@@ -120,10 +121,10 @@ TEST_P(Int8EnginesTest, MultiplyMatrices) {
   for (const auto& [rows, inner, columns] :
        std::vector<std::array<int64_t, 3>>{{32, 2048, 1000}, {1, 500, 10}, {64, 801, 11}}) {
     const Op op(ops::Gemm{.rows = rows, .columns = columns, .inner = inner, .transpose_b = true});
-    const std::vector<OperandDesc> inputs = {Operand({rows, inner}, DType::kInt8),
-                                             Operand({columns, inner}, DType::kFloat),
-                                             Operand({columns}, DType::kFloat)};
-    const std::vector<OperandDesc> outputs = {Operand({rows, columns}, DType::kFloat)};
+    const std::vector<OperandDesc> inputs = {Int8Operand({rows, inner}, DType::kInt8),
+                                             Int8Operand({columns, inner}, DType::kFloat),
+                                             Int8Operand({columns}, DType::kFloat)};
+    const std::vector<OperandDesc> outputs = {Int8Operand({rows, columns}, DType::kFloat)};
     ExpectFused(
         Candidate(typeid(ops::Gemm), "gemm-cudnn-int8").factory({op, inputs, outputs, *device}),
         rows * columns, StrCat(rows, "x", inner, "x", columns));
@@ -134,8 +135,8 @@ TEST(Int8ShapesTest, SomeAreNotForCudnn) {
   const auto device = DescribeDevice(DeviceKind::kCuda, "H200");
   const KernelCandidate& conv = Candidate(typeid(ops::Conv), "conv-cudnn-int8");
   const Op depthwise(ops::Conv{{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 8}});
-  std::vector<OperandDesc> inputs = {Operand({1, 8, 9, 9}, DType::kFloat),
-                                     Operand({8, 1, 3, 3}, DType::kFloat)};
+  std::vector<OperandDesc> inputs = {Int8Operand({1, 8, 9, 9}, DType::kFloat),
+                                     Int8Operand({8, 1, 3, 3}, DType::kFloat)};
   EXPECT_THAT(conv.traits.why_not(depthwise, inputs, *device), HasSubstr("a filter each"));
   const Op volume(ops::Conv{{{3, 3, 3}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, 1}});
   EXPECT_THAT(conv.traits.why_not(volume, inputs, *device), HasSubstr("two spatial axes"));

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "caffe/device/device.hpp"
 #include "caffe/error.hpp"
@@ -62,7 +65,7 @@ TEST_P(DescribedDeviceTest, ConvolutionsAndProductsRunByTheVendorsLibraries) {
     workspace = std::max(workspace, static_cast<int64_t>(node->kernel.workspace_bytes));
   for (const PlanStep& step : PlanSteps(net)) {
     ASSERT_NE(step.kernel, "") << step.op;
-    if (StartsWith(step.op, "Conv[")) ++convolutions;
+    if (StartsWith(step.op, "Conv[") || StartsWith(step.op, "ConvInto[")) ++convolutions;
     if (StartsWith(step.op, "Conv")) {
       EXPECT_THAT(step.kernel, ::testing::HasSubstr("-cudnn"))
           << step.op << ::testing::PrintToString(step.refusals);
@@ -92,6 +95,50 @@ class DescribedChipTest : public ::testing::Test {
     if (!IsDeviceBuilt(DeviceKind::kCuda)) GTEST_SKIP() << "this build has no CUDA";
   }
 };
+
+// MobileNet-v2, whose data nobody has to have.
+NetParameter MobileNet() {
+  NetParameter param =
+      ReadNetText(std::string(CAFFE_SOURCE_DIR) + "/models/mobilenet_v2/train_val.prototxt");
+  param.mutable_state()->set_phase(TRAIN);
+  for (LayerParameter& layer : *param.mutable_layer()) {
+    if (layer.type() != "Data") continue;
+    layer.set_type("DummyData");
+    layer.clear_data_param();
+    layer.clear_transform_param();
+    for (const std::vector<int>& shape : {std::vector<int>{8, 3, 224, 224}, {8}}) {
+      BlobShape& top = *layer.mutable_dummy_data_param()->add_shape();
+      for (const int dim : shape) top.add_dim(dim);
+    }
+  }
+  return param;
+}
+
+// On the way back, too, so that no image is reordered before or behind them.
+TEST_F(DescribedChipTest, ConvolutionsOfOneChannelEachTakeChannelsThatLieLast) {
+  for (const char* chip : {"A100", "H200"}) {
+    for (const Precision precision : {FP32, FP16, BF16}) {
+      SCOPED_TRACE(StrCat(chip, " ", Precision_Name(precision)));
+      const Net net(MobileNet(), For(chip, precision));
+      std::map<std::string, int> kernels;
+      for (const Node* node : net.graph().ScheduledNodes()) {
+        if (node->op.Attributes().find("group ") == std::string::npos) continue;
+        ++kernels[node->kernel.name];
+        const auto check = [&](const Operand& operand) {
+          if (operand.value == nullptr || operand->desc.shape.num_axes() != 4) return;
+          const bool is_filter = operand->desc.shape[1] == 1;
+          EXPECT_TRUE(is_filter || operand->desc.layout == Layout::kChannelsLast)
+              << node->op.name() << " of " << operand->name;
+        };
+        std::ranges::for_each(node->inputs, check);
+        std::ranges::for_each(node->outputs, check);
+      }
+      EXPECT_THAT(kernels, ::testing::ElementsAre(std::pair("conv-cudnn", 17),
+                                                  std::pair("conv-grad-data-cudnn", 17),
+                                                  std::pair("conv-grad-weights-cudnn", 17)));
+    }
+  }
+}
 
 TEST_F(DescribedChipTest, ReportNamesChipAlgorithmsAndMemory) {
   const Net net(Benchmark("lenet"), For("H200"));
