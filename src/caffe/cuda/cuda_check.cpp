@@ -9,9 +9,14 @@
 namespace caffe::cuda {
 namespace {
 
+// Errors that older toolkits do not name.
+constexpr auto kContained = static_cast<cudaError_t>(226);
+constexpr auto kTensorMemoryLeak = static_cast<cudaError_t>(721);
+constexpr auto kExternalDevice = static_cast<cudaError_t>(911);
+
 // What the user can do, where there is something.
 const char* Advice(cudaError_t status) {
-  switch (status) {
+  switch (static_cast<int>(status)) {
     case cudaErrorMemoryAllocation:
       return "lower batch_size (caffe plan shows what a net needs), or free the device";
     case cudaErrorInsufficientDriver:
@@ -28,14 +33,24 @@ const char* Advice(cudaError_t status) {
     case cudaErrorIllegalAddress:
     case cudaErrorMisalignedAddress:
     case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorHardwareStackError:
     case cudaErrorLaunchFailure:
     case cudaErrorAssert:
+    case kTensorMemoryLeak:
       return AreLaunchesBlocking() ? nullptr
                                    : "a kernel launched before has failed; run again with "
                                      "CUDA_LAUNCH_BLOCKING=1, which names its layer";
+    case cudaErrorLaunchTimeout:
+      return "the system ends kernels that take long on this GPU, which may have a display; lower "
+             "batch_size, or train on a GPU without one";
     case cudaErrorECCUncorrectable:
-    case cudaErrorHardwareStackError:
+    case cudaErrorNvlinkUncorrectable:
     case cudaErrorDevicesUnavailable:
+    case cudaErrorMpsClientTerminated:
+    case kContained:
+    case kExternalDevice:
     case cudaErrorUnknown:
       return "the device is lost or occupied; restore from the last snapshot on a working one";
     default:
@@ -43,19 +58,24 @@ const char* Advice(cudaError_t status) {
   }
 }
 
-// Errors after which the device serves this process no more.
+// Errors after which the device serves this process no more, by CUDA's description of them.
 bool IsFault(cudaError_t status) {
-  switch (status) {
+  switch (static_cast<int>(status)) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
     case cudaErrorIllegalAddress:
-    case cudaErrorMisalignedAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
     case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorAssert:
-    case cudaErrorECCUncorrectable:
-    case cudaErrorHardwareStackError:
+    case cudaErrorMpsClientTerminated:
+    case kContained:
+    case kTensorMemoryLeak:
+    case kExternalDevice:
       return true;
     default:
       return false;
