@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "caffe/cuda/cudnn_error.hpp"
 #include "caffe/cuda/nvidia_libraries.hpp"
 #include "caffe/cuda/plan_choice.hpp"
 #include "caffe/error.hpp"
@@ -305,6 +306,20 @@ TEST(CudnnVersionTest, AnotherCudaIsNamedWithTheFile) {
                                HasSubstr("CAFFE_CUDA_LIBRARY_PATH")));
   EXPECT_THAT(CudnnProblemOf(80900, 0, "/b/libcudnn.so"), HasSubstr("/b/libcudnn.so"));
   EXPECT_EQ(CudnnVersionText(91900), "9.19.0");
+}
+
+// As the loader finds them where LD_LIBRARY_PATH has another cuDNN than the one that was found
+// here.
+TEST(CudnnVersionTest, PartsOfSeveralVersionsAreNamedWithTheirFiles) {
+  const std::string file = CudnnLibrary().path();
+  for (const cudnnStatus_t status :
+       {CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH, CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED}) {
+    EXPECT_THAT(CudnnErrorText(status, "cudnnCreate"),
+                ::testing::AllOf(HasSubstr("cudnnCreate"), HasSubstr(file),
+                                 HasSubstr("different versions"), HasSubstr("LD_LIBRARY_PATH")));
+  }
+  EXPECT_THAT(CudnnErrorText(CUDNN_STATUS_EXECUTION_FAILED, "cudnnCreate"),
+              ::testing::Not(HasSubstr("versions")));
 }
 
 }  // namespace

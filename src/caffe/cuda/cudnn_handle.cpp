@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "caffe/cuda/cudnn_error.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::cuda {
@@ -44,9 +45,7 @@ struct HandlesOfThread {
 }  // namespace
 
 void CheckCudnn(cudnnStatus_t status, const char* call) {
-  if (status == CUDNN_STATUS_SUCCESS) return;
-  throw DeviceError(StrCat("cuda: ", call, ": ", cudnnGetErrorString(status),
-                           "; CUDNN_LOGLEVEL_DBG=1 CUDNN_LOGDEST_DBG=stderr tell more"));
+  if (status != CUDNN_STATUS_SUCCESS) throw DeviceError(CudnnErrorText(status, call));
 }
 
 cudnnHandle_t CudnnHandleOf(CudaDevice& device) {
