@@ -123,6 +123,14 @@ TEST_F(AttemptTest, AMeasurementEndsThem) {
   EXPECT_EQ(AlgorithmCache(file_).Find("conv"), "eng2");
 }
 
+TEST_F(AttemptTest, GivingUpEndsThem) {
+  Write("eng1", HostName(), 1 << 30, now_);
+  Write("", HostName(), 1 << 30, now_);
+  EXPECT_FALSE(HasCrashed("eng1"));
+  AlgorithmCache(file_).GiveUp("conv");
+  EXPECT_EQ(AlgorithmCache(file_).Find("conv"), std::nullopt);
+}
+
 TEST_F(AttemptTest, OnesOwnAreNoCrash) {
   AlgorithmCache cache(file_);
   EXPECT_TRUE(cache.Try("conv", "eng1"));

@@ -9,7 +9,10 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <regex>
+#include <sstream>
 
+#include "caffe/device/device_fault.hpp"
 #include "caffe/error.hpp"
 #include "caffe/ops/gemm.hpp"
 #include "tests/support/op_case.hpp"
@@ -97,6 +100,22 @@ TEST_F(ChooseAlgorithmTest, WhereNothingCouldBeTimedOneThatCrashedIsNotTaken) {
   EXPECT_EQ(Choose({}), "alg1");
 }
 
+// Nothing runs, and the process goes on and ends as processes do.
+TEST_F(ChooseAlgorithmTest, WhereNothingRunsNothingHasCrashed) {
+  AlgorithmCache cache(file_);
+  ChooseAlgorithm(cache, "gemm", names_, [&](const MayTryAlgorithm& may_try) {
+    for (size_t i = 0; i < names_.size(); ++i) EXPECT_TRUE(may_try(i));
+    return std::vector<double>(names_.size(), kNever);
+  });
+  std::stringstream lines;
+  lines << std::ifstream(file_).rdbuf();
+  const std::regex process("(\\?[^\t]*\t[^\t]*\t)[^\t]*\t[^\t]*");  // one that is gone now
+  const std::string text = lines.str();
+  std::ofstream(file_) << std::regex_replace(text, process, "$011073741824\tgone");
+  for (const std::string& name : names_)
+    EXPECT_FALSE(AlgorithmCache(file_).HasCrashed("gemm", name));
+}
+
 // A device whose clock moves when the test says so.
 class ClockEvent final : public Event {
  public:
@@ -111,14 +130,20 @@ class ClockEvent final : public Event {
 class ClockStream final : public Stream {
  public:
   void* native() const override { return nullptr; }
-  void Synchronize() override {}
-  void Record(Event& event) override { static_cast<ClockEvent&>(event).seconds = clock; }
+  void Synchronize() override {
+    if (is_lost) throw DeviceFault("lost");
+  }
+  void Record(Event& event) override {
+    Synchronize();
+    static_cast<ClockEvent&>(event).seconds = clock;
+  }
   void Wait(const Event&) override {}
   void CopyFromHost(void*, const void*, size_t) override {}
   void CopyToHost(void*, const void*, size_t) override {}
   void FillZero(void*, size_t) override {}
   void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
   double clock = 0;
+  bool is_lost = false;
 };
 
 class ClockDevice final : public Device {
@@ -169,6 +194,17 @@ TEST(TimeAlgorithmsTest, AnAlgorithmThatDoesNotRunTakesForever) {
     return i == 1;
   });
   EXPECT_THAT(seconds, ElementsAre(kNever, 1));
+}
+
+// The cache has it as the last one that was tried, and the next process leaves it out.
+TEST(TimeAlgorithmsTest, OneThatCostsTheDeviceIsTheLast) {
+  ClockDevice device;
+  std::vector<size_t> tried;
+  EXPECT_THROW(TimeAlgorithms(
+                   device, {}, 3, [&](size_t i, auto) { return !(device.stream.is_lost = i == 1); },
+                   [&](size_t i) { return tried.push_back(i), true; }),
+               DeviceFault);
+  EXPECT_THAT(tried, ElementsAre(0, 1));
 }
 
 TEST(TimeAlgorithmsTest, GivesEachItsBuffers) {

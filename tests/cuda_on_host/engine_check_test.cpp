@@ -6,17 +6,23 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <regex>
+#include <sstream>
 
 #include "caffe/cuda/gradient_epilogue.hpp"
+#include "caffe/device/device_fault.hpp"
 #include "caffe/ops/conv_grad_norm.hpp"
 #include "caffe/ops/conv_statistics.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "work_queue.hpp"
 
 namespace caffe::cuda {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
 using Kind = ops::Pointwise::Kind;
 
 constexpr const char* kKey = "H200|cudnn 91900|check of eng1 for a convolution";
@@ -65,6 +71,15 @@ class CudaEngineCheckTest : public ::testing::TestWithParam<DType> {
                       });
     said_ = ::testing::internal::GetCapturedStderr();
     return std::get<Kernel>(taken).name == "fused";
+  }
+
+  // What this process has tried, one that is gone has.
+  void EndProcess() const {
+    std::stringstream lines;
+    lines << std::ifstream(file_).rdbuf();
+    const std::regex process("(\t\\?[^\t]*\t[^\t]*\t)[^\t]*\t[^\t]*");
+    const std::string text = lines.str();
+    std::ofstream(file_) << std::regex_replace(text, process, "$011073741824\tgone");
   }
 
   void ExpectRefused(const Kernel& wrong) {
@@ -150,6 +165,38 @@ TEST_P(CudaEngineCheckTest, RefusesAKernelThatEndedAProcess) {
   EXPECT_FALSE(IsTaken(KernelWith(epilogue_)));
   EXPECT_EQ(runs_, 0);
   EXPECT_THAT(said_, HasSubstr("did not come back"));
+}
+
+// What it fails with says nothing about the kernel.
+TEST_P(CudaEngineCheckTest, TriesAKernelAnewThatHadNoMemory) {
+  cuda_on_host::LeaveMemoryFor(3);
+  EXPECT_FALSE(IsTaken(KernelWith(epilogue_)));
+  EXPECT_TRUE(cuda_on_host::EndTrouble());
+  EXPECT_THAT(said_, AllOf(HasSubstr("eng1 is not used"), HasSubstr("out of memory")));
+  EndProcess();
+  EXPECT_TRUE(IsTaken(KernelWith(epilogue_)));
+  EXPECT_THAT(said_, IsEmpty());
+}
+
+// Wherever it is noticed. The process cannot go on, and the next one leaves the kernel out.
+TEST_P(CudaEngineCheckTest, ALostDeviceEndsTheCheck) {
+  for (int calls = 0; calls < 12; ++calls) {
+    SCOPED_TRACE(calls);
+    std::ofstream(file_).close();  // forgets
+    Kernel fused = KernelWith(epilogue_);
+    fused.run = [run = fused.run, calls](const KernelContext& ctx) {
+      cuda_on_host::LoseDeviceAfter(0, calls);
+      run(ctx);
+    };
+    EXPECT_THAT([&] { IsTaken(fused); },
+                ThrowsMessage<DeviceFault>(AllOf(HasSubstr("device 0 is lost"), HasSubstr("eng1"),
+                                                 HasSubstr("start again"))));
+    ::testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(cuda_on_host::EndTrouble());
+    EndProcess();
+    EXPECT_FALSE(IsTaken(fused));
+    EXPECT_THAT(said_, HasSubstr("did not come back"));
+  }
 }
 
 TEST_P(CudaEngineCheckTest, TakesAKernelThatHasNoOther) {

@@ -8,7 +8,9 @@
 #include <cmath>
 
 #include "caffe/cuda/engine_check.hpp"
+#include "caffe/device/device_fault.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "work_queue.hpp"
 
 namespace caffe::cuda {
 namespace {
@@ -36,8 +38,27 @@ class CudaInt8ProductsTest : public ::testing::Test {
     return view;
   }
 
+  KernelRequest RequestFor(const Op& op) const { return {op, inputs_, outputs_, *device_}; }
+  KernelOrRefusal Make(const Op& op, std::string_view name) const {
+    for (const KernelCandidate& candidate :
+         KernelRegistry::Get().Candidates(DeviceKind::kCuda, op.type())) {
+      if (candidate.name == name) return candidate.factory(RequestFor(op));
+    }
+    throw InternalError("no such candidate");
+  }
+
   const std::shared_ptr<Device> device_ = MakeDevice(DeviceKind::kCuda);
   std::vector<std::shared_ptr<void>> memory_;
+  // Of a convolution in 8 groups.
+  const std::vector<OperandDesc> inputs_ = [] {
+    std::vector<OperandDesc> inputs = {
+        Operand({2, 8, 6, 5}, DType::kInt8, 0.02F, Layout::kChannelsLast),
+        Operand({8, 1, 3, 3}, DType::kFloat), Operand({8}, DType::kFloat)};
+    for (OperandDesc& input : inputs) input.may_be_packed = true;
+    return inputs;
+  }();
+  const std::vector<OperandDesc> outputs_ = {
+      Operand({2, 8, 6, 5}, DType::kInt8, 0.05F, Layout::kChannelsLast)};
 };
 
 // By 16, by 4 and by one.
@@ -87,33 +108,37 @@ TEST_F(CudaInt8ProductsTest, SumsBecomeNumbersInAStepOfTheirOwn) {
 TEST_F(CudaInt8ProductsTest, AnEngineWithPackedWeightsIsChecked) {
   const testing::TemporaryFolder folder;
   const Op op(ops::Conv{{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 8}});
-  std::vector<OperandDesc> inputs = {
-      Operand({2, 8, 6, 5}, DType::kInt8, 0.02F, Layout::kChannelsLast),
-      Operand({8, 1, 3, 3}, DType::kFloat), Operand({8}, DType::kFloat)};
-  for (OperandDesc& input : inputs) input.may_be_packed = true;
-  const std::vector<OperandDesc> outputs = {
-      Operand({2, 8, 6, 5}, DType::kInt8, 0.05F, Layout::kChannelsLast)};
-  const KernelRequest request{op, inputs, outputs, *device_};
-  const auto make = [&](std::string_view name) -> KernelOrRefusal {
-    for (const KernelCandidate& candidate :
-         KernelRegistry::Get().Candidates(DeviceKind::kCuda, op.type())) {
-      if (candidate.name == name) return candidate.factory(request);
-    }
-    throw InternalError("no such candidate");
-  };
   for (const bool is_wrong : {false, true}) {
     // Of another order of the weights.
-    Kernel fused = std::get<Kernel>(make("conv-int8-channels"));
+    Kernel fused = std::get<Kernel>(Make(op, "conv-int8-channels"));
     ASSERT_TRUE(fused.packed_weights.has_value());
     if (is_wrong) {
       fused.packed_weights->convert =
-          std::get<Kernel>(make("conv-int8-direct")).packed_weights->convert;
+          std::get<Kernel>(Make(op, "conv-int8-direct")).packed_weights->convert;
     }
     AlgorithmCache cache(folder.path(StrCat(is_wrong, ".tsv")));
     const KernelOrRefusal taken =
-        CheckedKernel(request, {cache, "H200|cudnn|check", false}, std::move(fused),
-                      [&] { return make("conv-int8-direct"); });
+        CheckedKernel(RequestFor(op), {cache, "H200|cudnn|check", false}, std::move(fused),
+                      [&] { return Make(op, "conv-int8-direct"); });
     EXPECT_EQ(std::get<Kernel>(taken).name, is_wrong ? "conv-int8-direct" : "conv-int8-channels");
+  }
+}
+
+// While the weights lie packed, too.
+TEST_F(CudaInt8ProductsTest, ALostDeviceEndsTheCheck) {
+  const testing::TemporaryFolder folder;
+  const Op op(ops::Conv{{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 8}});
+  for (int calls = 0; calls < 12; ++calls) {
+    Kernel fused = std::get<Kernel>(Make(op, "conv-int8-channels"));
+    fused.run = [run = fused.run, calls](const KernelContext& ctx) {
+      cuda_on_host::LoseDeviceAfter(0, calls);
+      run(ctx);
+    };
+    AlgorithmCache cache(folder.path(StrCat(calls, ".tsv")));
+    EXPECT_THROW(CheckedKernel(RequestFor(op), {cache, "H200|cudnn|check", false}, fused,
+                               [&] { return Make(op, "conv-int8-direct"); }),
+                 DeviceFault);
+    EXPECT_TRUE(cuda_on_host::EndTrouble());
   }
 }
 

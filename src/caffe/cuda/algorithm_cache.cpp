@@ -158,9 +158,18 @@ bool AlgorithmCache::Try(const std::string& key, const std::string& algorithm) {
                  << ": an earlier process tried it last and did not come back";
     return false;
   }
+  AppendAttempt(key, algorithm);
+  return true;
+}
+
+void AlgorithmCache::GiveUp(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  AppendAttempt(key, "");
+}
+
+void AlgorithmCache::AppendAttempt(const std::string& key, const std::string& algorithm) {
   Append(StrCat(key, "\t?", algorithm, '\t', HostName(), '\t', getpid(), '\t', StartOfThisProcess(),
                 '\t', std::time(nullptr)));
-  return true;
 }
 
 // One write of one line, which O_APPEND keeps apart from those of other processes.

@@ -10,9 +10,10 @@
 namespace caffe::cuda {
 
 // A text file with a line "key<tab>algorithm" per measurement and a line
-// "key<tab>?algorithm<tab>host<tab>process<tab>start<tab>time" per attempt. Any number of processes
-// may share it: each appends whole lines, and the last measurement of a key counts. A file that
-// cannot be read or written costs measurements, no more. Calls from several threads are in order.
+// "key<tab>?algorithm<tab>host<tab>process<tab>start<tab>time" per attempt, without an algorithm
+// for one that was given up. Any number of processes may share it: each appends whole lines, and
+// the last measurement of a key counts. A file that cannot be read or written costs measurements,
+// no more. Calls from several threads are in order.
 class AlgorithmCache {
  public:
   explicit AlgorithmCache(std::string file) : file_(std::move(file)) {}
@@ -31,6 +32,8 @@ class AlgorithmCache {
   // never came back from: it crashed, hung, or left the device unusable.
   bool Try(const std::string& key, const std::string& algorithm);
   bool HasCrashed(const std::string& key, const std::string& algorithm);
+  // Notes that this process came back from what it tried last for the key, and learnt nothing.
+  void GiveUp(const std::string& key);
 
  private:
   // The last attempt of one process at a key.
@@ -46,6 +49,7 @@ class AlgorithmCache {
   bool Read(const std::string& line);
   void TellOfOtherChips(const std::string& key);
   bool IsLost(const std::string& key, const std::string& algorithm) const;
+  void AppendAttempt(const std::string& key, const std::string& algorithm);
   void Append(std::string line);
 
   const std::string file_;

@@ -54,9 +54,15 @@ size_t ChooseAlgorithm(AlgorithmCache& cache, const std::string& key,
     const auto found = std::find(names.begin(), names.end(), *known);
     if (found != names.end()) return static_cast<size_t>(found - names.begin());
   }
-  const std::vector<double> seconds = timer([&](size_t i) { return cache.Try(key, names[i]); });
+  bool has_tried = false;
+  const std::vector<double> seconds = timer([&](size_t i) {
+    const bool may_try = cache.Try(key, names[i]);
+    has_tried = has_tried || may_try;
+    return may_try;
+  });
   const auto least = std::min_element(seconds.begin(), seconds.end());
   if (least == seconds.end() || std::isinf(*least)) {
+    if (has_tried) cache.GiveUp(key);
     const auto first = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
       return !cache.HasCrashed(key, name);
     });
@@ -92,7 +98,10 @@ std::vector<double> TimeAlgorithms(Device& device, std::span<const TimedBuffer> 
     if (!may_try(algorithm)) continue;
     for (int run = 0; run <= kTimedRuns; ++run) {  // the first one warms up
       stream.Record(*begin);
-      if (!launch(algorithm, places)) break;
+      if (!launch(algorithm, places)) {
+        stream.Synchronize();  // throws where that cost the device, before another one is tried
+        break;
+      }
       stream.Record(*end);
       end->Synchronize();
       if (run > 0) seconds[algorithm] = std::min(seconds[algorithm], end->SecondsSince(*begin));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "caffe/cuda/noise.hpp"
+#include "caffe/device/device_fault.hpp"
 #include "caffe/device/timed_event.hpp"
 #include "caffe/error.hpp"
 
@@ -103,7 +104,10 @@ class Trial {
     }
     ~Packed() {
       if (operand_ == nullptr) return;
-      trial_.context_.stream->Synchronize();
+      try {
+        trial_.context_.stream->Synchronize();
+      } catch (const DeviceError&) {  // of a lost device; whoever uses it next is told
+      }
       *operand_ = plain_;
     }
     Packed(const Packed&) = delete;
@@ -201,7 +205,17 @@ const char* Compare(const KernelRequest& request, const EngineCheck& check, cons
   return is_slower ? kIsSlower : kAgrees;
 }
 
+bool IsLost(Device& device) {
+  try {
+    device.Synchronize();
+    return false;
+  } catch (const DeviceError&) {
+    return true;
+  }
+}
+
 // What earlier processes found, or this one finds; nothing where the kernels could not be tried.
+// Throws DeviceFault where that cost the device.
 std::optional<std::string> Verdict(const KernelRequest& request, const EngineCheck& check,
                                    const Kernel& fused, const Kernel& plain) {
   if (const auto known = check.cache.Find(check.key)) return known;
@@ -209,6 +223,12 @@ std::optional<std::string> Verdict(const KernelRequest& request, const EngineChe
   try {
     if (check.cache.Try(check.key, NameOf(fused))) verdict = Compare(request, check, fused, plain);
   } catch (const DeviceError& error) {
+    // The next process finds that this one did not come back.
+    if (IsLost(request.device)) {
+      throw DeviceFault(StrCat(error.what(), "; ", NameOf(fused), " was tried for ",
+                               request.op.name(), "; start again, and it is left out"));
+    }
+    check.cache.GiveUp(check.key);
     LOG(WARNING) << NameOf(fused) << " is not used for " << request.op.name()
                  << ", because it could not be tried: " << error.what();
     return std::nullopt;
