@@ -2,13 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "caffe/core/host_name.hpp"
+#include "caffe/error.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::cuda {
@@ -136,6 +140,40 @@ TEST_F(AttemptTest, OnesOwnAreNoCrash) {
   EXPECT_TRUE(cache.Try("conv", "eng1"));
   EXPECT_TRUE(cache.Try("conv", "eng1"));
   EXPECT_FALSE(cache.HasCrashed("conv", "eng1"));
+}
+
+// As those of several GPUs of a machine do that start together.
+TEST_F(AlgorithmCacheTest, ProcessesThatWriteTogetherLoseNothing) {
+  constexpr int kProcesses = 4, kKeys = 100;
+  const std::string algorithm(300, 'e');
+  std::vector<pid_t> children;
+  for (int process = 0; process < kProcesses; ++process) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      AlgorithmCache cache(file_);
+      for (int key = 0; key < kKeys; ++key) {
+        const std::string name = StrCat("H200|", process, " ", key);
+        if (cache.Try(name, "eng1")) cache.Store(name, StrCat(algorithm, process, " ", key));
+      }
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  ::testing::internal::CaptureStderr();
+  AlgorithmCache cache(file_);
+  for (int process = 0; process < kProcesses; ++process) {
+    for (int key = 0; key < kKeys; ++key) {
+      const std::string what = StrCat(process, " ", key);
+      EXPECT_EQ(cache.Find("H200|" + what), algorithm + what);
+    }
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(AlgorithmCacheTest, AFileThatCannotBeWrittenCostsNoMoreThanMeasurements) {

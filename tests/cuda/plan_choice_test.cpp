@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -218,6 +220,35 @@ TEST(PlanStoreTest, KeepsBytesAsTheyAre) {
   EXPECT_EQ(store.Find("key")->name, "eng7");
   EXPECT_EQ(store.Find("key")->bytes, bytes);
   EXPECT_FALSE(store.Find("kez"));
+}
+
+// Whoever reads meanwhile finds the plan of one of them, whole.
+TEST(PlanStoreTest, ProcessesMayWriteOnePlanTogether) {
+  const testing::TemporaryFolder folder;
+  const PlanStore store(folder.path("plans"));
+  store.Store("key", {"eng0", std::vector<uint8_t>(20000, 0)});
+  std::vector<pid_t> children;
+  for (uint8_t process = 1; process <= 3; ++process) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      for (int i = 0; i < 100; ++i)
+        store.Store("key", {"eng" + std::to_string(process), std::vector<uint8_t>(20000, process)});
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  for (int i = 0; i < 200; ++i) {
+    const std::optional<StoredPlan> plan = store.Find("key");
+    ASSERT_TRUE(plan.has_value());
+    const int process = plan->name.back() - '0';
+    ASSERT_EQ(plan->bytes, std::vector<uint8_t>(20000, static_cast<uint8_t>(process)));
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
 }
 
 TEST(PlanStoreTest, AFolderThatCannotBeWrittenCostsNoMoreThanPlans) {
