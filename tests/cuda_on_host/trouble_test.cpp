@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "caffe/blob.hpp"
 #include "caffe/common.hpp"
 #include "caffe/data/parsers/image_codec.hpp"
 #include "caffe/device/device_fault.hpp"
@@ -209,6 +210,74 @@ TEST_F(CudaTroubleTest, WithoutMemoryForARecordingStepsRunOneByOne) {
   EXPECT_EQ(cuda_on_host::LaunchesSoFar().graphs, graphs);
   EXPECT_EQ(WeightsOf(solver), want);
   EXPECT_THAT(TrainingNet(solver.net()).executor().captured().reason, HasSubstr("out of memory"));
+}
+
+// An input that is too large costs that pass, and neither the net nor its weights.
+TEST_F(CudaTroubleTest, ANetGoesOnAfterAnInputThatIsTooLarge) {
+  NetParameter param;
+  ParseTextProto(R"pb(
+                   layer {
+                     name: "data"
+                     type: "Input"
+                     top: "data"
+                     input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } }
+                   }
+                   layer {
+                     name: "conv"
+                     type: "Convolution"
+                     bottom: "data"
+                     top: "conv"
+                     convolution_param {
+                       num_output: 4
+                       kernel_size: 3
+                       weight_filler { type: "xavier" }
+                     }
+                   }
+                   layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "bn" }
+                   layer { name: "tanh" type: "TanH" bottom: "bn" top: "tanh" }
+                   layer {
+                     name: "pool"
+                     type: "Pooling"
+                     bottom: "tanh"
+                     top: "pool"
+                     pooling_param { pool: AVE global_pooling: true }
+                   }
+                 )pb",
+                 "net", &param);
+  for (const bool keep_all : {false, true}) {
+    Net net(param, {.keep_all = keep_all, .seed = 3});
+    const auto run = [&](int batch) {
+      Blob& data = *net.blob_by_name("data");
+      data.Reshape({batch, 3, 8, 8});
+      net.Reshape();
+      float* const numbers = data.mutable_cpu_data<float>();
+      for (int64_t i = 0; i < data.count(); ++i) numbers[i] = static_cast<float>(i * 7 % 11);
+      net.Forward();
+      const Blob& result = *net.blob_by_name("pool");
+      const float* const values = result.cpu_data<float>();
+      return std::vector<float>(values, values + result.count());
+    };
+    const std::vector<float> want = run(2);
+    int ended = 0;
+    bool has_come = true;
+    for (int64_t allocations = 0; has_come; ++allocations) {
+      SCOPED_TRACE(StrCat(keep_all, " ", allocations));
+      const int large = 20 + static_cast<int>(allocations);  // more than what there is
+      cuda_on_host::LeaveMemoryFor(allocations);
+      try {
+        run(large);
+      } catch (const DeviceError& error) {
+        IsOutOfMemory(error);
+        ++ended;
+      }
+      has_come = cuda_on_host::EndTrouble();
+      ASSERT_EQ(run(2), want);
+      const std::vector<float> found = run(large + 30);
+      ASSERT_EQ(std::vector<float>(found.begin(), found.begin() + 8), want);
+      ASSERT_EQ(run(2), want);
+    }
+    EXPECT_GT(ended, 0);
+  }
 }
 
 }  // namespace
