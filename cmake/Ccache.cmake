@@ -1,6 +1,10 @@
-# ccache makes a second clean build a matter of seconds; it is used when present.
+# ccache makes a second clean build a matter of seconds; it is used when present. Paths below the source
+# folder count from the build folder, so that builds of several presets share what they compile with the
+# same options.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH root)
+  set(launcher env CCACHE_BASEDIR=${root} ${CCACHE_PROGRAM})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()

@@ -1,9 +1,16 @@
-# caffe_add_folder(<name> [GLOBS pattern...] [EXCLUDE regex] [LINK target...])
+# caffe_show(<target>): as if each name were marked CAFFE_EXPORT.
+function(caffe_show target)
+  foreach(property CXX_VISIBILITY_PRESET CUDA_VISIBILITY_PRESET VISIBILITY_INLINES_HIDDEN)
+    set_property(TARGET ${target} PROPERTY ${property})
+  endforeach()
+endfunction()
+
+# caffe_add_folder(<name> [HIDDEN] [GLOBS pattern...] [EXCLUDE regex] [LINK target...])
 #
 # One OBJECT library per folder of src/caffe, so that registrars are never dropped by
-# the linker. Sources are globbed: adding a file edits no list.
+# the linker. Sources are globbed: adding a file edits no list. HIDDEN: no test names a function of it.
 function(caffe_add_folder name)
-  cmake_parse_arguments(ARG "" "EXCLUDE" "GLOBS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "HIDDEN" "EXCLUDE" "GLOBS;LINK" ${ARGN})
   if(NOT ARG_GLOBS)
     set(ARG_GLOBS *.cpp)
   endif()
@@ -20,6 +27,9 @@ function(caffe_add_folder name)
   target_link_libraries(caffe_${name}
     PUBLIC caffe_proto PkgConfig::GLOG Threads::Threads ${ARG_LINK}
     PRIVATE caffe_warnings)
+  if(NOT ARG_HIDDEN AND (CAFFE_BUILD_TESTS OR CAFFE_BUILD_BENCHMARKS OR CAFFE_FUZZ))
+    caffe_show(caffe_${name})
+  endif()
   target_link_libraries(caffe PRIVATE caffe_${name})
   target_link_libraries(caffe PUBLIC ${ARG_LINK})
 endfunction()

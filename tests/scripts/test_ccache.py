@@ -1,4 +1,5 @@
-"""A second clean build of several sources at a time takes its objects from ccache."""
+"""A second clean build of several sources at a time takes its objects from ccache, and so do other presets for
+what they compile with the same options."""
 import os
 import pathlib
 import shutil
@@ -7,29 +8,47 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-OBJECT = "src/caffe/CMakeFiles/caffe_core.dir/Unity/unity_0_cxx.cxx.o"
+
+pytestmark = [
+    pytest.mark.skipif("CAFFE_SLOW_TESTS" not in os.environ, reason="slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)"),
+    pytest.mark.skipif(shutil.which("ccache") is None, reason="no ccache")]
 
 
-@pytest.mark.skipif("CAFFE_SLOW_TESTS" not in os.environ, reason="slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)")
-@pytest.mark.skipif(shutil.which("ccache") is None, reason="no ccache")
-def test_unity_objects_are_shared(tmp_path):
+@pytest.fixture
+def build(tmp_path):
+    """build(preset, object, build folder): builds cleanly; how many objects came from the cache, and how many did not."""
     environment = {**os.environ, "CCACHE_DIR": str(tmp_path / "cache")}
-    build = tmp_path / "build"
 
     def run(*command):
         done = subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def build_cleanly():
-        """How many objects came from the cache, and how many did not."""
-        shutil.rmtree(build, ignore_errors=True)
-        run("cmake", "--preset", "tsan", "-B", build)
+    def build_cleanly(preset, built, folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        run("cmake", "--preset", preset, "-B", folder)
         run("ccache", "--zero-stats")
-        run("ninja", "-C", build, OBJECT)
+        run("ninja", "-C", folder, built)
         counts = dict(line.split("\t") for line in run("ccache", "--print-stats").splitlines())
         return int(counts["direct_cache_hit"]) + int(counts["preprocessed_cache_hit"]), int(counts["cache_miss"])
+    return build_cleanly
 
-    assert build_cleanly()[1] > 1
-    hits, misses = build_cleanly()
+
+def test_unity_objects_are_shared(build, tmp_path):
+    objects = "src/caffe/CMakeFiles/caffe_core.dir/Unity/unity_0_cxx.cxx.o"
+    assert build("tsan", objects, tmp_path / "build")[1] > 1
+    hits, misses = build("tsan", objects, tmp_path / "build")
     assert hits > 1 and misses == 0
+
+
+def test_presets_share_what_they_compile_alike(build):
+    """The build that is tested and the one that is installed, below the folder that paths count from."""
+    built = "tools/CMakeFiles/upgrade_net_proto_text.dir/Unity/unity_0_cxx.cxx.o"
+    # One folder deeper than a build to which paths of programs lead (cmake/CaffePaths.cmake).
+    folder = ROOT / "build" / "ccache"
+    try:
+        assert build("cpu-release", built, folder / "release")[1] > 0
+        hits, misses = build("cpu-package", built, folder / "package")
+        assert hits > 0 and misses == 0
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
