@@ -19,7 +19,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/common.sh
 
 preset=cpu-release slow= sanitize= install=1
-tsan_folders=(core data distributed solvers) # whose tests have threads
 while [ $# -gt 0 ]; do
   case "$1" in
     --preset) preset="${2:?--preset needs a name}"; shift ;;
@@ -51,25 +50,24 @@ step() {  # step NAME COMMAND...: runs it, remembers a failure, goes on
   fi
 }
 
-# Folders whose tests a sanitizer runs: those with threads, or all but the CUDA kernels' emulation,
-# whose sources take as long to compile as a third of the library.
-sanitized_folders() {
-  if [ "$1" = tsan ]; then
-    printf '%s\n' "${tsan_folders[@]}"
-  else
-    find tests -name '*_test.cpp' -printf '%P\n' | cut -d/ -f1 | sort -u | grep -vxE 'cuda|cuda_on_host'
-  fi
+configure_and_build() { scripts/build_preset.sh "$1"; }
+
+# While tests run, which leave much of the processor idle, the presets that come later are compiled in
+# what is left. The step that builds such a preset ends that, compiles the rest, and reports errors.
+ahead=
+compile_ahead() {  # compile_ahead PRESET...
+  if [ $# -eq 0 ] || ! command -v setsid >/dev/null || ! command -v chrt >/dev/null; then return 0; fi
+  setsid scripts/build_preset.sh --idle "$@" >build/ahead.log 2>&1 </dev/null &
+  ahead=$!
 }
 
-is_sanitizer() { [ "$1" = asan ] || [ "$1" = tsan ]; }
-
-configure_and_build() {
-  local targets=()
-  if is_sanitizer "$1"; then mapfile -t targets < <(sanitized_folders "$1" | sed 's/$/_test/'); fi
-  [ "$1" != asan ] || targets+=(caffe_tool caffe_compat)
-  cmake --preset "$1" >"build/configure-$1.log" 2>&1 || { cat "build/configure-$1.log"; return 1; }
-  cmake --build --preset "$1" --parallel "$(job_count)" ${targets[@]:+--target "${targets[@]}"}
+stop_compiling_ahead() {
+  [ -n "$ahead" ] || return 0
+  kill -TERM -- "-$ahead" 2>/dev/null || true
+  wait "$ahead" || true
+  ahead=
 }
+trap stop_compiling_ahead EXIT
 
 run_cpp_tests() {
   local log="build/cpp_tests-$1.log" status=0 skipped
@@ -143,8 +141,10 @@ run_plugins_in_asan() {
     "$(find_python pytest google.protobuf)" tests/install/test_address_sanitizer.py
 }
 
-test_preset() {
+test_preset() {  # test_preset PRESET LATER...
+  stop_compiling_ahead
   step "build $1" configure_and_build "$1" || return 0
+  compile_ahead "${@:2}"
   if is_sanitizer "$1"; then
     step "$1" run_sanitized "$1" || true
     if [ "$1" = asan ]; then step "plug-ins in asan" run_plugins_in_asan || true; fi
@@ -166,10 +166,11 @@ fi
 
 step "include rules" "$(find_python sys)" scripts/check_includes.py || true
 step "generated models" "$(find_python google.protobuf)" models/generate.py --check || true
-test_preset "$preset"
+presets=("$preset")
 if [ -n "$sanitize" ]; then
-  for extra in asan tsan; do [ "$extra" = "$preset" ] || test_preset "$extra"; done
+  for extra in asan tsan; do [ "$extra" = "$preset" ] || presets+=("$extra"); done
 fi
+for i in "${!presets[@]}"; do test_preset "${presets[@]:i}"; done
 
 echo "== summary"
 for count in ${counts[@]:+"${counts[@]}"}; do echo "$count"; done
