@@ -120,19 +120,21 @@ def test_a_second_ctrl_c_ends_a_run_whose_reader_hangs(stalled):
 
 def test_the_watchdog_names_what_hangs(stalled):
     run = stalled("-watchdog_seconds=0.5")
-    run.wait_for("No progress for 0.5 s")
-    line = next(line for line in run.log.read_text().splitlines() if "No progress" in line)
+    run.wait_for("pipe.jpg")
+    # A busy machine may have made a step before it as slow.
+    line = next(line for line in run.log.read_text().splitlines() if "pipe.jpg" in line)
+    assert "No progress for 0.5 s" in line
     assert "waits for the parsers of" in line or "waits for the reader of" in line
-    assert "pipe.jpg" in line
     assert run.process.poll() is None  # it only says so
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_watchdog_ends_a_run_that_hangs_with_a_snapshot(stalled, tmp_path, program, run, workers):
-    hanging = stalled("-watchdog=abort", "-watchdog_seconds=0.5", f"-workers={workers}")
+    # Longer than a busy machine makes a step.
+    hanging = stalled("-watchdog=abort", "-watchdog_seconds=2", f"-workers={workers}")
     assert hanging.process.wait(60) == 1
     log = hanging.log.read_text()
-    assert "No progress for 0.5 s" in log and "was told to end" in log and "pipe.jpg" in log
+    assert "No progress for 2 s" in log and "was told to end" in log and "pipe.jpg" in log
     states = list(tmp_path.glob("snap_iter_*.solverstate"))
     assert len(states) == 1
     # The record that could not be read comes next, and is readable now: all 25, again and again.
@@ -150,10 +152,10 @@ def test_the_watchdog_ends_a_run_that_hangs_with_a_snapshot(stalled, tmp_path, p
 
 def test_a_process_that_was_stopped_has_not_hung(training):
     """SIGSTOP, as clusters suspend jobs: the time until SIGCONT is none in which the run could have got further."""
-    run = training("-watchdog=abort", "-watchdog_seconds=0.8")
+    run = training("-watchdog=abort", "-watchdog_seconds=1.5")
     for _ in range(4):
         run.process.send_signal(signal.SIGSTOP)
-        time.sleep(2)
+        time.sleep(3)
         run.process.send_signal(signal.SIGCONT)
         assert run.goes_on(), run.log.read_text()[-2000:]
     assert "No progress" not in run.log.read_text()

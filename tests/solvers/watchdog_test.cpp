@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <limits>
 #include <mutex>
@@ -123,15 +124,23 @@ TEST(WatchdogTest, OffDoesNotLook) {
 TEST(WatchdogTest, WarnsAfterTheLimitAndAgainAtTwiceTheAge) {
   const Warnings warnings;
   const Watchdog watchdog(Settings("warn", 0.1f), [](const std::string&) { ADD_FAILURE(); });
+  const auto begin = std::chrono::steady_clock::now();
+  // A busy machine may make each sleep longer, so the clock tells how many warnings there can be.
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
   const Activity activity("parser", "reads", "/data/cat.jpg");
   SleepSeconds(0.06);
-  EXPECT_THAT(warnings.texts(), IsEmpty());
+  const std::vector<std::string> early = warnings.texts();
+  if (seconds() < 0.1) {
+    EXPECT_THAT(early, IsEmpty());
+  }
   SleepSeconds(0.54);
   const std::vector<std::string> texts = warnings.texts();  // at about 0.1, 0.2 and 0.4 s
   EXPECT_THAT(texts, Each(AllOf(HasSubstr("No progress for 0.1 s"),
                                 HasSubstr("parser: reads /data/cat.jpg"))));
   EXPECT_GE(texts.size(), 1u);
-  EXPECT_LE(texts.size(), 3u);
+  EXPECT_LE(texts.size(), 1 + std::log2(seconds() / 0.1));
   EXPECT_EQ(watchdog.reason(), "");
   EXPECT_NO_THROW(watchdog.ThrowIfAborted());
 }

@@ -450,7 +450,7 @@ TEST_P(SignalTest, SnapshotsAndStops) {
     return text.str();
   };
   const auto wait_for = [&](const std::string& text) {
-    for (int i = 0; i < 500 && !HasFailure() && log().find(text) == std::string::npos; ++i) {
+    for (int i = 0; i < 3000 && !HasFailure() && log().find(text) == std::string::npos; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     EXPECT_THAT(log(), HasSubstr(text));
