@@ -17,7 +17,7 @@ namespace {
 
 // Its convolution has channels enough for weights in an order of the kernel's own, with the
 // normalisation folded in.
-constexpr char kNet[] = R"(
+constexpr char kSharedNet[] = R"(
     state { phase: TEST }
     layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 16 dim: 9 dim: 9 } } }
     layer { name: 'conv' type: 'Convolution' bottom: 'x' top: 'conv'
@@ -54,7 +54,7 @@ class ShareTest : public ::testing::Test {
     return places;
   }
 
-  Net net_{testing::ParseNet(kNet), {.keep_all = false, .with_backward = false, .seed = 1}};
+  Net net_{testing::ParseNet(kSharedNet), {.keep_all = false, .with_backward = false, .seed = 1}};
 };
 
 TEST_F(ShareTest, NetsComputeTheSameFromTheSameMemory) {
@@ -109,7 +109,7 @@ TEST_F(ShareTest, TakesTheShapesThatInputsHave) {
 }
 
 TEST_F(ShareTest, OutlivesTheNetThatItWasMadeOf) {
-  auto first = std::make_unique<Net>(testing::ParseNet(kNet),
+  auto first = std::make_unique<Net>(testing::ParseNet(kSharedNet),
                                      NetOptions{.keep_all = false, .with_backward = false});
   const std::vector<float> expected = Run(*first, 0.5f);
   const std::unique_ptr<Net> other = first->Share();
@@ -118,19 +118,19 @@ TEST_F(ShareTest, OutlivesTheNetThatItWasMadeOf) {
 }
 
 TEST_F(ShareTest, NetsThatWriteTheirParametersAreRefused) {
-  std::string text = kNet;
+  std::string text = kSharedNet;
   const std::string layer = "type: 'BatchNorm' ";
   text.insert(text.find(layer) + layer.size(), "batch_norm_param { use_global_stats: false } ");
   Net net(testing::ParseNet(text));
   EXPECT_THAT(testing::ErrorText<InvalidArgument>([&] { net.Share(); }),
               ::testing::HasSubstr("a forward pass writes 'bn."));
-  Net planned(testing::ParseNet(kNet), {.allocate = false});
+  Net planned(testing::ParseNet(kSharedNet), {.allocate = false});
   EXPECT_THAT(testing::ErrorText<InvalidArgument>([&] { planned.Share(); }),
               ::testing::HasSubstr("is only planned"));
 }
 
 TEST_F(ShareTest, NetsThatTrainAreRefused) {
-  std::string text = kNet;
+  std::string text = kSharedNet;
   text.replace(text.find("TEST"), 4, "TRAIN");
   Net net(testing::ParseNet(text));
   EXPECT_THAT(testing::ErrorText<InvalidArgument>([&] { net.Share(); }),

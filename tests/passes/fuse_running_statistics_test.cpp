@@ -52,7 +52,7 @@ std::string SharedNorm(const std::string& name, bool follows_batch) {
                 "f' } batch_norm_param { use_global_stats: ", follows_batch ? "false }" : "true }");
 }
 
-int CountOps(const Net& net, std::string_view op) {
+int CountNodes(const Net& net, std::string_view op) {
   int count = 0;
   for (const Node* node : net.graph().ScheduledNodes()) count += node->op.name() == op ? 1 : 0;
   return count;
@@ -77,8 +77,8 @@ TEST(FuseRunningStatisticsTest, SavesAStepAndNoBit) {
       Net fused(EachKind(), options);
       options.disabled_passes = {"fuse-running-statistics"};
       Net plain(EachKind(), options);
-      EXPECT_EQ(CountOps(fused, "UpdateRunningStatistics"), 0);
-      EXPECT_EQ(CountOps(plain, "UpdateRunningStatistics"), 3);
+      EXPECT_EQ(CountNodes(fused, "UpdateRunningStatistics"), 0);
+      EXPECT_EQ(CountNodes(plain, "UpdateRunningStatistics"), 3);
       EXPECT_EQ(Trained(fused), Trained(plain)) << Precision_Name(precision) << keep_all;
     }
   }
@@ -129,7 +129,7 @@ TEST(FuseRunningStatisticsTest, ANormalisationThatIsRecomputedUpdatesOnce) {
     smallest = std::min(smallest, MemoryOf(*plan.graph, 0).total());
   options.memory_limit = smallest;
   Net limited(EachKind(), options);
-  EXPECT_GT(CountOps(limited, "BatchNorm"), CountOps(usual, "BatchNorm"));
+  EXPECT_GT(CountNodes(limited, "BatchNorm"), CountNodes(usual, "BatchNorm"));
   EXPECT_EQ(Trained(limited), Trained(usual));
 }
 

@@ -12,7 +12,7 @@
 namespace caffe {
 namespace {
 
-constexpr char kConv[] =
+constexpr char kViewedConv[] =
     " type: 'Convolution' convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: "
     "'xavier' } } }";
 
@@ -20,7 +20,8 @@ std::string Between(const std::string& layer, const std::string& top) {
   return "layer { name: 'data' type: 'Input' top: 'data' input_param { shape { dim: 1 dim: 8 dim: "
          "9 "
          "dim: 9 } } } layer { name: 'a' bottom: 'data' top: 'a'" +
-         std::string(kConv) + layer + " layer { name: 'b' bottom: '" + top + "' top: 'b'" + kConv;
+         std::string(kViewedConv) + layer + " layer { name: 'b' bottom: '" + top + "' top: 'b'" +
+         kViewedConv;
 }
 
 int64_t Reorders(const Net& net) {

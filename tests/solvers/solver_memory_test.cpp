@@ -9,7 +9,7 @@
 namespace caffe {
 namespace {
 
-constexpr char kNet[] = R"(
+constexpr char kMemoryNet[] = R"(
   name: "noisy"
   layer { name: "x" type: "DummyData" top: "x" top: "t"
     dummy_data_param {
@@ -22,13 +22,13 @@ constexpr char kNet[] = R"(
   layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
 )";
 
-SolverParameter Parse(const std::string& options) {
+SolverParameter ParseMemorySolver(const std::string& options) {
   SolverParameter solver;
   ParseTextProto(StrCat(options,
                         " solver_mode: CPU random_seed: 7 base_lr: 0.1 lr_policy: 'fixed' "
                         "snapshot_after_train: false "
                         "iter_size: 2 max_iter: 6 net_param { ",
-                        kNet, " }"),
+                        kMemoryNet, " }"),
                  "test", &solver);
   return solver;
 }
@@ -36,7 +36,7 @@ SolverParameter Parse(const std::string& options) {
 TEST(SolverMemory, ASolverGoesOnFromAnothersMemory) {
   for (const std::string& type : SolverTypeList()) {
     SCOPED_TRACE(type);
-    SolverParameter param = Parse(StrCat("type: '", type, "' average_loss: 3"));
+    SolverParameter param = ParseMemorySolver(StrCat("type: '", type, "' average_loss: 3"));
     Solver whole(param, {.keep_all = false});
     whole.Step(3);
     const SolverMemory memory = whole.Memory();
@@ -54,7 +54,7 @@ TEST(SolverMemory, ASolverGoesOnFromAnothersMemory) {
 // An iteration has two passes, each of which changes the running statistics.
 TEST(SolverMemory, GoesBackToTheLastWholeIteration) {
   for (const char* precision : {"", "precision: FP16"}) {
-    const SolverParameter param = Parse(precision);
+    const SolverParameter param = ParseMemorySolver(precision);
     Solver whole(param, {.keep_all = false});
     whole.Step(3);
     Solver broken(param, {.keep_all = false, .goes_back = true});
@@ -70,7 +70,7 @@ TEST(SolverMemory, GoesBackToTheLastWholeIteration) {
 }
 
 TEST(SolverMemory, WhatIsNoneIsRefused) {
-  Solver solver(Parse(""), {.keep_all = false});
+  Solver solver(ParseMemorySolver(""), {.keep_all = false});
   SolverMemory memory = solver.Memory();
   memory.weights += "x";
   EXPECT_THROW(solver.Restore(memory), InvalidArgument);

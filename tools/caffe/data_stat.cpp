@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostLines = 20;  // of a list in the text; JSON has all
+constexpr size_t kMostLabels = 20;  // of a list in the text; JSON has all
 constexpr size_t kBarLength = 40;
 
 struct Scanned {
@@ -82,8 +82,8 @@ void PrintLabels(const std::map<int, uint64_t>& labels) {
   std::cout << "  labels     " << labels.size() << " different\n";
   size_t lines = 0;
   for (const auto& [label, count] : labels) {
-    if (++lines > kMostLines) {
-      std::cout << "    and " << labels.size() - kMostLines << " more; --json lists all\n";
+    if (++lines > kMostLabels) {
+      std::cout << "    and " << labels.size() - kMostLabels << " more; --json lists all\n";
       return;
     }
     std::cout << "    " << label << ": " << count << " "
