@@ -32,7 +32,7 @@ using ops::ConvInto;
 // Bytes of an image that are read for one block of channels after the other: they stay in the
 // second cache beside a block's weights.
 constexpr int64_t kChunkBytes = 160 << 10;
-constexpr int64_t kFewestTiles = 4;  // of a chunk: enough to pay for reading the weights
+constexpr int64_t kTilesOfChunk = 4;  // at least: they pay for reading the weights
 constexpr int64_t kMostRuns = 64;
 // Of images that stay in the second cache with the weights: for more of them oneDNN's kernels of
 // 1x1 are as fast.
@@ -81,7 +81,7 @@ struct DirectSizes {
     is_padded = pad_y > 0 || pad_x > 0 || RowsOf(rows) > height || window_width() > width;
     is_flat = AreAll(g.kernel, 1) && AreAll(g.stride, 1) && !is_padded;
     if (is_flat) {
-      const int64_t in_chunk = std::max(kFewestTiles, kChunkBytes / (kPixels * pixel_bytes));
+      const int64_t in_chunk = std::max(kTilesOfChunk, kChunkBytes / (kPixels * pixel_bytes));
       chunks = EqualParts((tiles() + in_chunk - 1) / in_chunk, blocks, tiles());
       return;
     }

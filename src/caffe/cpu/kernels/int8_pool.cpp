@@ -70,7 +70,8 @@ inline CAFFE_FORCE_INLINE void LargestOfBlock(const T* x, const PooledPixels& pi
   std::memcpy(y, &best, count);
 }
 template <typename T>
-CAFFE_CPU_CLONES void LargestOf(const T* x, const PooledPixels& pixels, int64_t channels, T* y) {
+CAFFE_CPU_CLONES void LargestOfWindow(const T* x, const PooledPixels& pixels, int64_t channels,
+                                      T* y) {
   constexpr int64_t kCount = NumbersOf<T>::kCount;
   int64_t c = 0;
   for (; c + kCount <= channels; c += kCount) LargestOfBlock(x + c, pixels, kCount, y + c);
@@ -92,14 +93,15 @@ void MaxPoolNumbers(const ops::MaxPool& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   const int64_t channels = y.shape[1];
   VisitNumber(y.dtype, [&]<typename T>(TypeTag<T>) {
-    if constexpr (sizeof(T) > 1) return;
+    CAFFE_ASSERT(sizeof(T) == 1);
     ForEachPooledWindow(op.geometry, x, y, [&](const PooledWindow& window) {
       const ops::PoolWindow &rows = window.rows, &columns = window.columns;
       const int64_t row_step = x.shape[3] * channels;
       const T* const first =
           x.as<const T>() + window.image + rows.begin * row_step + columns.begin * channels;
-      LargestOf(first, {rows.end - rows.begin, columns.end - columns.begin, row_step, channels},
-                channels, y.as<T>() + window.at);
+      LargestOfWindow(first,
+                      {rows.end - rows.begin, columns.end - columns.begin, row_step, channels},
+                      channels, y.as<T>() + window.at);
     });
   });
 }
