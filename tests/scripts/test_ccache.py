@@ -16,7 +16,7 @@ pytestmark = [
 
 @pytest.fixture
 def build(tmp_path):
-    """build(preset, object, build folder): builds cleanly; how many objects came from the cache, and how many did not."""
+    """build(preset, objects, build folder): builds cleanly; how many objects came from the cache, and how many did not."""
     environment = {**os.environ, "CCACHE_DIR": str(tmp_path / "cache")}
 
     def run(*command):
@@ -28,14 +28,14 @@ def build(tmp_path):
         shutil.rmtree(folder, ignore_errors=True)
         run("cmake", "--preset", preset, "-B", folder)
         run("ccache", "--zero-stats")
-        run("ninja", "-C", folder, built)
+        run("ninja", "-C", folder, *built)
         counts = dict(line.split("\t") for line in run("ccache", "--print-stats").splitlines())
         return int(counts["direct_cache_hit"]) + int(counts["preprocessed_cache_hit"]), int(counts["cache_miss"])
     return build_cleanly
 
 
 def test_unity_objects_are_shared(build, tmp_path):
-    objects = "src/caffe/CMakeFiles/caffe_core.dir/Unity/unity_0_cxx.cxx.o"
+    objects = [f"src/caffe/CMakeFiles/caffe_{folder}.dir/Unity/unity_0_cxx.cxx.o" for folder in ("core", "tensor")]
     assert build("tsan", objects, tmp_path / "build")[1] > 1
     hits, misses = build("tsan", objects, tmp_path / "build")
     assert hits > 1 and misses == 0
@@ -43,7 +43,7 @@ def test_unity_objects_are_shared(build, tmp_path):
 
 def test_presets_share_what_they_compile_alike(build):
     """The build that is tested and the one that is installed, below the folder that paths count from."""
-    built = "tools/CMakeFiles/upgrade_net_proto_text.dir/Unity/unity_0_cxx.cxx.o"
+    built = ["tools/CMakeFiles/upgrade_net_proto_text.dir/Unity/unity_0_cxx.cxx.o"]
     # One folder deeper than a build to which paths of programs lead (cmake/CaffePaths.cmake).
     folder = ROOT / "build" / "ccache"
     try:
