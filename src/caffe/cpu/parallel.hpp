@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "caffe/core/cpu_clones.hpp"
 #include "caffe/core/parallel_for.hpp"
 #include "caffe/dtype.hpp"
+#include "caffe/tensor/tensor_view.hpp"
 
 namespace caffe::cpu {
 
@@ -13,6 +15,15 @@ using caffe::ParallelFor;
 
 // Elements worth a thread of their own.
 inline constexpr int64_t kPointwiseGrain = 16384;
+
+// The bytes of `from`, to where as many lie; nothing where they lie there already.
+inline void CopyBytes(const TensorView& from, const TensorView& to) {
+  if (from.data == to.data) return;
+  constexpr int64_t kBytesAtOnce = 1 << 16;
+  ParallelFor(static_cast<int64_t>(to.bytes()), kBytesAtOnce, [&](int64_t begin, int64_t end) {
+    std::memcpy(to.as<char>() + begin, from.as<const char>() + begin, end - begin);
+  });
+}
 
 template <typename T, typename Fn>
 CAFFE_CPU_CLONES void MapRange(Fn fn, const T* x, T* y, int64_t count) {

@@ -11,12 +11,6 @@
 namespace caffe::cpu {
 namespace {
 
-std::vector<int64_t> Strides(const Shape& shape) {
-  std::vector<int64_t> strides(shape.num_axes(), 1);
-  for (int i = shape.num_axes() - 2; i >= 0; --i) strides[i] = strides[i + 1] * shape[i + 1];
-  return strides;
-}
-
 // Calls fn(row, offset) for each row of `shape` (all but its last axis), where `offset` is the sum
 // of the row's coordinates times `strides`.
 template <typename Fn>
@@ -64,14 +58,7 @@ KernelOrRefusal MakePermuteInOrder(const ops::Permute& op, const KernelRequest& 
                            (op.puts_channels_second() && y.layout == Layout::kChannelsLast);
   if (!is_in_order || x.dtype != y.dtype) return Refusal{"elements change places"};
   Kernel kernel;
-  kernel.run = [](const KernelContext& ctx) {
-    const TensorView &from = ctx.input(0), &to = ctx.output(0);
-    if (from.data == to.data) return;
-    constexpr int64_t kBytesAtOnce = 1 << 16;
-    ParallelFor(static_cast<int64_t>(to.bytes()), kBytesAtOnce, [&](int64_t begin, int64_t end) {
-      std::memcpy(to.as<char>() + begin, from.as<const char>() + begin, end - begin);
-    });
-  };
+  kernel.run = [](const KernelContext& ctx) { CopyBytes(ctx.input(0), ctx.output(0)); };
   if (x.is_last_read) kernel.replaced_input = 0;
   return kernel;
 }
@@ -80,7 +67,7 @@ KernelOrRefusal MakePermuteInOrder(const ops::Permute& op, const KernelRequest& 
 template <typename Fn>
 void ForCroppedRows(const Shape& whole, const Shape& part, const std::vector<int64_t>& offsets,
                     const Fn& fn) {
-  const std::vector<int64_t> strides = Strides(whole);
+  const std::vector<int64_t> strides = ops::MemoryStrides({whole});
   int64_t start = 0;
   for (int i = 0; i < whole.num_axes(); ++i) start += offsets[i] * strides[i];
   ForRows(part, strides, [&](int64_t row, int64_t offset) { fn(row, start + offset); });

@@ -16,6 +16,7 @@
 #include "caffe/cpu/kernels/conv_descs.hpp"
 #include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/cpu/kernels/pixel_sums.hpp"
+#include "caffe/cpu/kernels/weight_panels.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/cpu/processor.hpp"
@@ -113,14 +114,8 @@ struct DirectSizes {
   int64_t runs() const { return taps_y * runs_of_row(); }
   int64_t run_bytes() const { return taps_x / runs_of_row() * pixel_bytes; }
 
-  int64_t panel_bytes() const { return taps_y * taps_x * pixel_bytes * kBlock; }
-  int64_t panels_bytes() const { return blocks * panel_bytes(); }
-  // Behind the panels of 8-bit numbers, kBlock of each block.
-  float* Scales(const TensorView& packed) const {
-    return reinterpret_cast<float*>(packed.as<char>() + panels_bytes());
-  }
-  int32_t* Begins(const TensorView& packed) const {
-    return reinterpret_cast<int32_t*>(Scales(packed) + blocks * kBlock);
+  WeightPanels panels() const {
+    return {outputs, channels, taps_y * taps_x, pixel_bytes / channels};
   }
 
  private:
@@ -264,12 +259,12 @@ struct NumberChannels {
     const int added = ops::AddedOperand(op.epilogue);
     const float unit = added < 0 ? ScaleOf(y) : ScaleOf(ctx.input(added));
     const float* const bias = BiasOf(ctx, Conv::kBias);
-    const float* const scales = s.Scales(w) + channel;
+    const float* const scales = s.panels().Scales(w) + channel;
     for (int64_t c = 0; c < count; ++c) {
       factors[c] = ChannelFactor(x.scale, scales[c], unit);
       shifts[c] = bias == nullptr ? 0 : bias[channel + c] / unit / factors[c];
     }
-    std::memcpy(begins, s.Begins(w) + channel, sizeof(begins));
+    std::memcpy(begins, s.panels().Begins(w) + channel, sizeof(begins));
     end.numbers = NumberEnd(LimitOf(op.epilogue), unit, RangeOf(DType::kFloat));
     end.numbers.factors = factors, end.numbers.shifts = shifts;
     end.rescaling = unit / ScaleOf(y);
@@ -345,7 +340,7 @@ class DirectTasks {
 
  private:
   const char* Panel(int64_t channel) const {
-    return ctx_.input(Conv::kW).as<const char>() + channel / kBlock * s_.panel_bytes();
+    return ctx_.input(Conv::kW).as<const char>() + channel / kBlock * s_.panels().panel_bytes();
   }
   // The results of `width` pixels, the first of them number `pixel` of all images.
   void Compute(int64_t pixel, int64_t width, int64_t channel, int64_t lanes,
@@ -400,57 +395,6 @@ void RunDirect(const Conv& op, const DirectSizes& sizes, const KernelContext& ct
   });
 }
 
-// Where the net's weights of output channel k lie in the panels: those of a tap one channel after
-// the other.
-template <typename T>
-void PackFilter(const DirectSizes& s, int64_t k, const T* from, void* panels) {
-  constexpr int64_t kInUnit = kUnitBytes / sizeof(T);
-  T* const to =
-      static_cast<T*>(panels) + (k / kBlock * s.panel_bytes() / kUnitBytes + k % kBlock) * kInUnit;
-  const int64_t taps = s.taps_y * s.taps_x;
-  for (int64_t tap = 0; tap < taps; ++tap) {
-    for (int64_t c = 0; c < s.channels; ++c) {
-      const int64_t i = tap * s.channels + c;
-      to[i / kInUnit * kBlock * kInUnit + i % kInUnit] = from[c * taps + tap];
-    }
-  }
-}
-
-template <typename T>
-PackedOperand DirectPanels(const DirectSizes& s) {
-  const int64_t count = s.channels * s.taps_y * s.taps_x;
-  const auto pack = [s, count](const KernelContext& ctx) {
-    std::memset(ctx.output(0).data, 0, static_cast<size_t>(s.panels_bytes()));
-    ParallelFor(s.outputs, kPointwiseGrain / count + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k)
-        PackFilter(s, k, ctx.input(0).as<const T>() + k * count, ctx.output(0).data);
-    });
-  };
-  return {Conv::kW, static_cast<size_t>(s.panels_bytes()), pack, 0};
-}
-
-// Behind the panels the channels' scales, and with what sums of signed numbers begin.
-PackedOperand DirectNumberPanels(const DirectSizes& s, bool is_signed) {
-  const int64_t count = s.channels * s.taps_y * s.taps_x;
-  const size_t bytes = static_cast<size_t>(s.panels_bytes()) +
-                       2 * static_cast<size_t>(s.blocks * kBlock) * sizeof(float);
-  const auto pack = [=](const KernelContext& ctx) {
-    const TensorView& packed = ctx.output(0);
-    std::memset(packed.data, 0, bytes);
-    ParallelFor(s.outputs, kPointwiseGrain / count + 1, [&](int64_t begin, int64_t end) {
-      std::vector<int8_t> numbers(static_cast<size_t>(count));
-      for (int64_t k = begin; k < end; ++k) {
-        s.Scales(packed)[k] =
-            QuantizeRow(ctx.input(0).as<const float>() + k * count, count, 1, numbers.data());
-        s.Begins(packed)[k] =
-            is_signed ? -128 * std::accumulate(numbers.begin(), numbers.end(), int32_t{0}) : 0;
-        PackFilter(s, k, numbers.data(), packed.data);
-      }
-    });
-  };
-  return {Conv::kW, bytes, pack, 0};
-}
-
 std::optional<Refusal> RefuseUnlessDirect(const Conv& op, const KernelRequest& request) {
   const OperandDesc &x = request.inputs[Conv::kX], &w = request.inputs[Conv::kW];
   const ops::ConvGeometry& g = op.geometry;
@@ -481,9 +425,7 @@ bool IsBest(const Conv& op, const KernelRequest& request) {
 // The other channels of what a concatenation makes.
 void CopyWhole(const Conv&, const KernelContext&) {}
 void CopyWhole(const ConvInto&, const KernelContext& ctx) {
-  const TensorView& y = ctx.output(0);
-  if (ctx.has_input(ConvInto::kWhole) && ctx.input(ConvInto::kWhole).data != y.data)
-    std::memcpy(y.data, ctx.input(ConvInto::kWhole).data, y.bytes());
+  if (ctx.has_input(ConvInto::kWhole)) CopyBytes(ctx.input(ConvInto::kWhole), ctx.output(0));
 }
 
 const Conv& ConvOf(const Conv& op) {
@@ -520,7 +462,7 @@ KernelOrRefusal MakeDirect(const AnyConv& op, const KernelRequest& request) {
   if (!IsBest(op, request)) return Refusal{"oneDNN is as fast"};
   const DirectSizes sizes(op, x, request.inputs[Conv::kW], y.shape);
   return DirectKernel<SumsOfPairs, FloatChannels<bfloat16>, bfloat16>(
-      op, request, sizes, DirectPanels<bfloat16>(sizes));
+      op, request, sizes, PackedPanels<bfloat16>(sizes.panels(), Conv::kW));
 }
 
 template <typename AnyConv>
@@ -541,7 +483,7 @@ KernelOrRefusal MakeDirectOfNumbers(const AnyConv& op, const KernelRequest& requ
   const auto make = [&]<typename X, typename A>(TypeTag<X>, TypeTag<A>) {
     VisitNumber(request.outputs[0].dtype, [&]<typename Y>(TypeTag<Y>) {
       kernel = DirectKernel<SumsOfNumbers<std::is_signed_v<X>>, NumberChannels<A>, Y>(
-          op, request, sizes, DirectNumberPanels(sizes, is_signed));
+          op, request, sizes, PackedNumberPanels(sizes.panels(), Conv::kW, is_signed));
     });
   };
   const auto make_of = [&]<typename X>(TypeTag<X> tag) {

@@ -61,8 +61,7 @@ KernelOrRefusal MakeConvInto(const ConvInto& op, const KernelRequest& request) {
   kernel->run = [run = kernel->run, part, part_bytes, inputs,
                  offset = op.offset](const KernelContext& ctx) {
     const TensorView& whole = ctx.output(0);
-    if (ctx.has_input(ConvInto::kWhole) && ctx.input(ConvInto::kWhole).data != whole.data)
-      std::memcpy(whole.data, ctx.input(ConvInto::kWhole).data, whole.bytes());
+    if (ctx.has_input(ConvInto::kWhole)) CopyBytes(ctx.input(ConvInto::kWhole), whole);
     TensorView result;
     static_cast<TensorDesc&>(result) = part;
     result.data = ctx.workspace;

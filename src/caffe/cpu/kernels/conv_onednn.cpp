@@ -92,12 +92,7 @@ struct PostOps {
   // Where the plan could not give it the result's memory.
   void PlaceReplaced(const KernelContext& ctx) const {
     if (replaced_input < 0) return;
-    const TensorView &from = ctx.input(replaced_input), &y = ctx.output(0);
-    if (from.data == y.data) return;
-    constexpr int64_t kBytesAtOnce = 1 << 16;
-    ParallelFor(static_cast<int64_t>(y.bytes()), kBytesAtOnce, [&](int64_t begin, int64_t end) {
-      std::copy_n(from.as<const char>() + begin, end - begin, y.as<char>() + begin);
-    });
+    CopyBytes(ctx.input(replaced_input), ctx.output(0));
   }
 
  private:

@@ -15,6 +15,7 @@
 #include "caffe/cpu/kernels/conv_descs.hpp"
 #include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/cpu/kernels/pixel_sums.hpp"
+#include "caffe/cpu/kernels/weight_panels.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/cpu/processor.hpp"
@@ -63,16 +64,7 @@ struct PairSizes {
     return std::max(width + 2 * pad_x, (made - 1) * stride + kWindow);
   }
   int64_t row_floats() const { return padded_width() * kBlock; }
-  // Of one block's weights, in units.
-  int64_t panel_units() const { return units * kBlock; }
-  size_t panel_bytes() const { return static_cast<size_t>(blocks * panel_units() * kUnitBytes); }
-  // Behind the panels of 8-bit numbers.
-  float* Scales(const TensorView& packed) const {
-    return reinterpret_cast<float*>(packed.as<char>() + panel_bytes());
-  }
-  int32_t* Begins(const TensorView& packed) const {
-    return reinterpret_cast<int32_t*>(Scales(packed) + blocks * kBlock);
-  }
+  WeightPanels panels() const { return {hidden, channels, 1, units * kUnitBytes / channels}; }
   size_t ring_bytes() const {
     return static_cast<size_t>(threads * kWindow * row_floats()) * sizeof(float);
   }
@@ -198,7 +190,7 @@ struct NumberBlock {
     const float x_scale = ctx.input(ConvPair::kX).scale, y_scale = ctx.output(0).scale;
     const float* const bias = BiasOf(ctx, ConvPair::kBias);
     const float* const second_bias = BiasOf(ctx, ConvPair::kSecondBias);
-    const float* const first_scales = s.Scales(ctx.input(ConvPair::kW)) + channel;
+    const float* const first_scales = s.panels().Scales(ctx.input(ConvPair::kW)) + channel;
     for (int64_t c = 0; c < count; ++c) {
       factors[c] = ChannelFactor(x_scale, first_scales[c], op.between_scale);
       second_factors[c] = ChannelFactor(op.between_scale, scales[c], y_scale);
@@ -206,7 +198,7 @@ struct NumberBlock {
       second_shifts[c] =
           second_bias == nullptr ? 0 : second_bias[channel + c] / y_scale / second_factors[c];
     }
-    first.begins = s.Begins(ctx.input(ConvPair::kW)) + channel;
+    first.begins = s.panels().Begins(ctx.input(ConvPair::kW)) + channel;
     first.factors = factors, first.shifts = shifts;
     second.factors = second_factors, second.shifts = second_shifts;
   }
@@ -221,8 +213,8 @@ void RunPairTask(const ConvPair& op, const PairSizes& s, const KernelContext& ct
                  const PairTask& task, float* ring) {
   const PairBlock<X> block(op, s, ctx, task.channel, kVectors * kFloatLanes);
   std::fill_n(ring, kWindow * s.row_floats(), 0.0F);  // what lies beside the image stays so
-  const char* const panel = ctx.input(ConvPair::kW).as<const char>() +
-                            task.channel / kBlock * s.panel_units() * kUnitBytes;
+  const char* const panel =
+      ctx.input(ConvPair::kW).as<const char>() + task.channel / kBlock * s.panels().panel_bytes();
   const auto* const image = ctx.input(ConvPair::kX).as<const char>() +
                             task.item * s.height * s.width * s.units * kUnitBytes;
   int64_t next = std::max<int64_t>(0, task.first_row * s.stride - s.pad_y);
@@ -269,43 +261,6 @@ void RunPair(const ConvPair& op, const PairSizes& sizes, const KernelContext& ct
   });
 }
 
-// Blocks of channels one after the other, of each the weights of one unit after the other.
-template <typename T>
-void PackPanel(const PairSizes& s, int64_t k, const T* from, void* packed) {
-  constexpr int64_t kInUnit = kUnitBytes / sizeof(T);
-  T* const panel = static_cast<T*>(packed) + (k / kBlock * s.panel_units() + k % kBlock) * kInUnit;
-  for (int64_t c = 0; c < s.channels; ++c)
-    panel[c / kInUnit * kBlock * kInUnit + c % kInUnit] = from[c];
-}
-
-template <typename T>
-PackedOperand PairPanels(const PairSizes& s) {
-  const auto pack = [s](const KernelContext& ctx) {
-    ParallelFor(s.hidden, 64, [&](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k)
-        PackPanel(s, k, ctx.input(0).as<const T>() + k * s.channels, ctx.output(0).data);
-    });
-  };
-  return {ConvPair::kW, s.panel_bytes(), pack, 0};
-}
-
-// Behind the panels their scales, and with what sums of signed numbers begin.
-PackedOperand NumberPanels(const PairSizes& s, bool is_signed) {
-  const auto pack = [s, is_signed](const KernelContext& ctx) {
-    const TensorView& packed = ctx.output(0);
-    std::vector<int8_t> numbers(static_cast<size_t>(s.channels));
-    for (int64_t k = 0; k < s.hidden; ++k) {
-      s.Scales(packed)[k] = QuantizeRow(ctx.input(0).as<const float>() + k * s.channels, s.channels,
-                                        1, numbers.data());
-      s.Begins(packed)[k] =
-          is_signed ? -128 * std::accumulate(numbers.begin(), numbers.end(), int32_t{0}) : 0;
-      PackPanel(s, k, numbers.data(), packed.data);
-    }
-  };
-  const size_t bytes = s.panel_bytes() + 2 * static_cast<size_t>(s.blocks * kBlock) * sizeof(float);
-  return {ConvPair::kW, bytes, pack, 0};
-}
-
 std::optional<Refusal> RefuseUnlessPair(const ConvPair& op, const KernelRequest& request) {
   const OperandDesc &x = request.inputs[ConvPair::kX], &y = request.outputs[0];
   const ops::ConvGeometry &first = op.first.geometry, &second = op.second.geometry;
@@ -346,7 +301,7 @@ KernelOrRefusal MakePairOfNumbers(const ConvPair& op, const KernelRequest& reque
   const PairSizes sizes(op, x, y.shape);
   Kernel kernel;
   kernel.workspace_bytes = sizes.ring_bytes();
-  kernel.packed_weights = NumberPanels(sizes, x.dtype == DType::kInt8);
+  kernel.packed_weights = PackedNumberPanels(sizes.panels(), ConvPair::kW, x.dtype == DType::kInt8);
   VisitNumber(x.dtype, [&]<typename X>(TypeTag<X>) {
     VisitNumber(y.dtype, [&]<typename Y>(TypeTag<Y>) {
       if constexpr (sizeof(X) == 1 && sizeof(Y) == 1)
@@ -368,7 +323,7 @@ KernelOrRefusal MakeConvPairDepthwise(const ConvPair& op, const KernelRequest& r
   kernel.workspace_bytes = sizes.ring_bytes();
   const auto make = [&]<typename T>(TypeTag<T>) {
     kernel.run = [op, sizes](const KernelContext& ctx) { RunPair<T, T>(op, sizes, ctx); };
-    kernel.packed_weights = PairPanels<T>(sizes);
+    kernel.packed_weights = PackedPanels<T>(sizes.panels(), ConvPair::kW);
   };
   x.dtype == DType::kBFloat16 ? make(TypeTag<bfloat16>{}) : make(TypeTag<float>{});
   if (request.inputs[ConvPair::kW].may_be_packed) return kernel;

@@ -39,12 +39,6 @@ struct Placement {
   }
 };
 
-std::vector<int64_t> Strides(const Shape& shape) {
-  std::vector<int64_t> strides(shape.num_axes(), 1);
-  for (int i = shape.num_axes() - 2; i >= 0; --i) strides[i] = strides[i + 1] * shape[i + 1];
-  return strides;
-}
-
 template <typename Bits>
 struct Collect {
   Placement source;
@@ -75,7 +69,7 @@ void Permute(const ops::Permute& op, const KernelContext& ctx) {
 
 // Where the elements of `part` are in `whole`.
 Placement PlaceOf(const Shape& part, const Shape& whole, const std::vector<int64_t>& offsets) {
-  const std::vector<int64_t> strides = Strides(whole);
+  const std::vector<int64_t> strides = ops::MemoryStrides({whole});
   Placement place;
   for (int i = 0; i < whole.num_axes(); ++i) {
     place.start += offsets[i] * strides[i];
