@@ -258,6 +258,36 @@ def test_a_net_that_is_not_captured_fails(bundle):
     assert lines[-1]["why"] == "not captured: a copy" and lines[-1]["p50_ms"] == 10
 
 
+LENET = """
+solver = pathlib.Path(next(argument for argument in arguments if argument.startswith("--solver=")).split("=")[1]).read_text()
+    iterations = int(solver.split("max_iter: ")[1].split()[0])
+    print("Test net output #0: accuracy =", {2000: 0.9805, 10000: ACCURACY}[iterations])
+    sys.exit(0)
+""".strip()
+
+
+def bundle_of_lenet(bundle, accuracy):
+    root = bundle(others="import pathlib\n    " + LENET.replace("ACCURACY", str(accuracy)))
+    example = root / "share" / "cortado" / "examples" / "mnist"
+    example.mkdir(parents=True)
+    shutil.copy(ROOT / "examples" / "mnist" / "lenet_solver.prototxt", example)
+    (example / "create_mnist.sh").write_text("exit 0\n")
+    (root / "libexec" / "cortado" / "make_digits.py").write_text("")
+    return root
+
+
+@pytest.mark.parametrize("accuracy, status", [(0.9895, 1), (0.9908, 0)])
+def test_lenet_learns_mnist_to_its_accuracy_with_the_whole_solver(bundle, tmp_path, accuracy, status):
+    found, _, report, _ = check(bundle_of_lenet(bundle, accuracy), "--only", "lenet", "--mnist", str(tmp_path))
+    assert report["steps"]["lenet"]["accuracy"] == accuracy and report["steps"]["lenet"]["digits"] == "MNIST"
+    assert found == status, report["steps"]["lenet"]
+
+
+def test_lenet_learns_drawn_digits_where_there_is_no_mnist(bundle):
+    status, _, report, _ = check(bundle_of_lenet(bundle, 0), "--only", "lenet")
+    assert status == 0 and report["steps"]["lenet"]["accuracy"] == 0.9805 and report["steps"]["lenet"]["digits"] == "drawn"
+
+
 def test_a_test_that_fails_is_run_again_alone(bundle):
     body = f"""if [ "$filter" = Suite.c ]; then
       test "$CUDA_LAUNCH_BLOCKING" = 1 || exit 3
