@@ -117,7 +117,7 @@ class EmulatedStream final : public Stream {
   }
   std::unique_ptr<CapturedGraph> EndCapture() override {
     std::unique_ptr<CapturedGraph> graph = queue_->EndRecording();
-    if (!cuda_on_host::IsWell(queue_->device())) return nullptr;
+    cuda_on_host::CheckWell(queue_->device());
     cuda_on_host::TakeMemoryForRecording(graph->num_nodes());
     return graph;
   }

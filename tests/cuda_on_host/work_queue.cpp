@@ -243,18 +243,13 @@ void TakeMemoryForRecording(size_t nodes) {
   TakeMemory(nodes);
 }
 
-bool IsWell(int device) {
+void CheckWell(int device) {
   Trouble& trouble = TheTrouble();
   const std::lock_guard lock(trouble.mutex);
   const auto calls = trouble.calls.find(device);
-  if (calls == trouble.calls.end() || calls->second-- > 0) return true;
+  if (calls == trouble.calls.end() || calls->second-- > 0) return;
   trouble.has_come = true;
-  return false;
-}
-
-void CheckWell(int device) {
-  if (!IsWell(device))
-    throw caffe::DeviceFault(caffe::StrCat("cuda on the host: device ", device, " is lost"));
+  throw caffe::DeviceFault(caffe::StrCat("cuda on the host: device ", device, " is lost"));
 }
 
 void Submit(cudaStream_t stream, std::function<void()> work) {

@@ -111,8 +111,7 @@ bool EndTrouble();
 void TakeMemory(size_t bytes);
 void TakeMemoryForRecording(size_t nodes);
 std::optional<size_t> FreeBytes();
-// Counts a call; false where the device is lost.
-bool IsWell(int device);
-void CheckWell(int device);  // throws where it is
+// Counts a call; throws where the device is lost.
+void CheckWell(int device);
 
 }  // namespace cuda_on_host

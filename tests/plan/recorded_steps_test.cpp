@@ -45,7 +45,7 @@ class CountingStream final : public Stream {
   void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
   bool can_capture() const override { return true; }
   std::unique_ptr<CapturedGraph> EndCapture() override {
-    if (launched_on_.cannot_record) return nullptr;
+    if (launched_on_.cannot_record) throw DeviceError("a copy cannot be recorded");
     ++launched_on_.counts.recorded;
     return std::make_unique<CountedGraph>();
   }
@@ -196,9 +196,17 @@ TEST_F(RecordedStepsTest, AppendedWorkIsLaunchedInEachRunWhereNothingIsRecorded)
   EXPECT_EQ(work.finished, 6);
 }
 
-TEST_F(RecordedStepsTest, WhatCannotBeRecordedRunsStepByStep) {
+TEST_F(RecordedStepsTest, WhatCannotBeRecordedRunsStepByStepAndIsLoggedOnce) {
   device_->stream.cannot_record = true;
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(RunTimes(4).launched, 0);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const std::string told =
+      "The steps from layer 'a' (TanH) to layer 'b' (Sigmoid) run one by one, which takes longer "
+      "than one launch: a copy cannot be recorded";
+  const size_t at = log.find(told);
+  ASSERT_NE(at, std::string::npos) << log;
+  EXPECT_EQ(log.find(told, at + 1), std::string::npos) << log;
 }
 
 TEST_F(RecordedStepsTest, TellsWhatIsCaptured) {

@@ -101,11 +101,8 @@ class CudaStream final : public Stream {
   std::unique_ptr<CapturedGraph> EndCapture() override {
     is_capturing_ = false;
     cudaGraph_t graph = nullptr;
-    const cudaError_t status = cudaStreamEndCapture(handle_.get(), &graph);
-    GraphHandle owned(graph);
-    if (status != cudaSuccess) ForgetCudaError();
-    if (status != cudaSuccess || graph == nullptr) return nullptr;
-    return std::make_unique<CudaGraph>(std::move(owned));
+    CAFFE_CUDA_CHECK(cudaStreamEndCapture(handle_.get(), &graph));
+    return std::make_unique<CudaGraph>(GraphHandle(graph));
   }
   void Launch(const CapturedGraph& graph) override {
     CAFFE_CUDA_CHECK(cudaGraphLaunch(static_cast<const CudaGraph&>(graph).exec(), handle_.get()));

@@ -51,7 +51,7 @@ class Stream {
   // Between the two calls nothing runs: launches are recorded. False where the device cannot.
   virtual bool can_capture() const { return false; }
   virtual void BeginCapture() {}
-  // Null when something was launched that cannot be recorded.
+  // Throws DeviceError when something was launched that cannot be recorded.
   virtual std::unique_ptr<CapturedGraph> EndCapture() { return nullptr; }
   virtual void Launch(const CapturedGraph&) {}
 

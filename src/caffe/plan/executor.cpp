@@ -1,5 +1,7 @@
 #include "caffe/plan/executor.hpp"
 
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -26,6 +28,14 @@ void AtStep(const Program::Step& step, const Fn& fn) {
     }
   });
   if (fault) std::rethrow_exception(fault);
+}
+
+std::string StretchOf(const Program& program, size_t first, size_t last) {
+  if (first == last) return "The update's steps";
+  const std::string& begin = program.steps[first].where;
+  const std::string& end = program.steps[last - 1].where;
+  return begin == end ? StrCat("The steps of ", begin)
+                      : StrCat("The steps from ", begin, " to ", end);
 }
 
 }  // namespace
@@ -351,6 +361,8 @@ std::unique_ptr<CapturedGraph> Executor::Record(size_t first, size_t last, Appen
   } catch (const DeviceError& error) {
     AbandonCapture();
     refused_because_ = error.what();
+    LOG(WARNING) << StretchOf(*program_, first, last)
+                 << " run one by one, which takes longer than one launch: " << refused_because_;
     return nullptr;
   } catch (...) {
     AbandonCapture();
