@@ -34,8 +34,8 @@ struct StepTimeline {
   std::vector<Gradient> gradients;
   // The type in which gradients travel that have more bits: reduce_type of the net.
   DType wire = DType::kDouble;
-  // Bytes of what is reduced after the gradients: running statistics as one, the loss, what ranks
-  // decide together.
+  // Bytes of what is counted as reduced after the gradients: running statistics as one, the loss,
+  // what ranks decide together.
   std::vector<int64_t> small_reductions;
   // What a rank sends to each other one within its passes, for layers that are split over ranks,
   // and in how many calls.

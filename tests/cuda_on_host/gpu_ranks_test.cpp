@@ -234,6 +234,35 @@ TEST_F(CudaRanksTest, RecordedStepsEndWithBuckets) {
   }
 }
 
+// As many launches and reductions as with one layer of statistics.
+TEST_F(CudaRanksTest, StatisticsOfAllLayersTravelAsOne) {
+  std::vector<int64_t> launches;
+  for (const int layers : {1, 9}) {
+    SolverParameter param = Parse("");
+    NetParameter& net = *param.mutable_net_param();
+    const LayerParameter norm = net.layer(2);
+    for (int i = 1; i < layers; ++i) {
+      LayerParameter& layer = *net.add_layer();
+      layer = norm;
+      layer.set_name(StrCat("bn", i));
+      layer.set_bottom(0, "bn");
+      layer.set_top(0, "bn");
+      for (int at = net.layer_size() - 1; at > 3; --at)
+        net.mutable_layer()->SwapElements(at, at - 1);
+    }
+    std::vector<int64_t> singly(2);
+    const auto errors = RunRanks(param, {0, 1}, [&](int rank, Solver& solver) {
+      solver.Step(3);
+      const int64_t before = cuda_on_host::LaunchesSoFar().singly;
+      solver.Step(1);
+      singly[rank] = cuda_on_host::LaunchesSoFar().singly - before;
+    });
+    EXPECT_THAT(errors, Each(""));
+    launches.push_back(singly[0]);
+  }
+  EXPECT_EQ(launches[1], launches[0]);
+}
+
 TEST_F(CudaRanksTest, GoOnFromASnapshot) {
   const testing::TemporaryFolder folder;
   SolverParameter param = Parse("type: 'Adam'");

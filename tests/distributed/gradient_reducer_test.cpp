@@ -313,6 +313,54 @@ TEST(GradientReducer, UpdatesNothingThatBackwardStillUses) {
   });
 }
 
+// Running statistics are final before the first gradient is, and travel beside backward.
+TEST(GradientReducer, TakesTheMeanOfBlocksBeforeTheLastGradientIsThere) {
+  RunReducingRanks(3, [&](int rank, std::shared_ptr<Communicator> communicator) {
+    Gradients gradients(Floats({64}));
+    const auto watched = std::make_shared<WatchedCommunicator>(communicator);
+    // A narrow wire rounds gradients alone.
+    GradientReducer reducer(watched, gradients.device(), gradients.pointers(),
+                            {.wire = DType::kBFloat16});
+    std::vector<float> floats = {1000.5F * rank, 7.F};
+    std::vector<double> doubles = {rank + 1e-9};
+    const std::vector<TensorView> blocks = {{{Shape{2}, DType::kFloat}, floats.data()},
+                                            {{Shape{1}, DType::kDouble}, doubles.data()}};
+    for (const bool has_blocks : {true, false}) {
+      const int before = watched->reductions;
+      reducer.Start();
+      if (has_blocks) {
+        reducer.MeanFirst(blocks);
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (watched->reductions < before + 2 && std::chrono::steady_clock::now() < deadline)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        EXPECT_EQ(watched->reductions, before + 2);
+      }
+      reducer.MarkReady(0);
+      reducer.Wait();
+      EXPECT_EQ(watched->reductions, before + (has_blocks ? 3 : 1));
+    }
+    EXPECT_EQ(floats, (std::vector<float>{1000.5F, 7.F}));
+    EXPECT_DOUBLE_EQ(doubles[0], 1 + 1e-9);
+  });
+}
+
+TEST(GradientReducer, ACancelledPassLeavesItsBlocks) {
+  Gradients gradients(Floats({64}));
+  const auto communicator = std::make_shared<HeldCommunicator>();
+  GradientReducer reducer(communicator, gradients.device(), gradients.pointers(), {});
+  float number = 0;
+  const std::vector<TensorView> blocks(2, {{Shape{1}, DType::kFloat}, &number});
+  reducer.Start();
+  reducer.MeanFirst(blocks);
+  while (communicator->reductions == 0) std::this_thread::yield();
+  reducer.Cancel();
+  communicator->release.set_value();
+  reducer.Start();
+  reducer.MarkReady(0);
+  reducer.Wait();
+  EXPECT_EQ(communicator->reductions, 2) << "the first block, and the bucket of the next pass";
+}
+
 TEST(GradientReducer, SumsANumberBeforeTheFirstBucket) {
   RunReducingRanks(3, [&](int rank, std::shared_ptr<Communicator> communicator) {
     Gradients gradients(Floats({64}));

@@ -15,7 +15,8 @@ GradientReducer::GradientReducer(std::shared_ptr<Communicator> communicator, Dev
       stream_(device.compute_stream()),
       gradients_(std::move(gradients)),
       bucket_of_(gradients_.size()),
-      options_(options) {
+      options_(options),
+      blocks_filled_(device.MakeEvent()) {
   AllocateBuckets(device);
   next_ = buckets_.size();
   thread_ = StartThread("the reduction of gradients", [this] { Run(); });
@@ -74,6 +75,7 @@ void GradientReducer::Start(Update update) {
   }
   next_ = 0;
   number_.reset(), sum_.reset();
+  blocks_.clear();
   update_ = std::move(update);
   left_to_update_ = update_ ? buckets_.size() : 0;
   has_updated_ = is_over_ = false;
@@ -85,10 +87,18 @@ void GradientReducer::SumFirst(double number) {
   changed_.notify_all();
 }
 
+void GradientReducer::MeanFirst(std::vector<TensorView> blocks) {
+  const std::lock_guard lock(mutex_);
+  stream_.Record(*blocks_filled_);
+  blocks_ = std::move(blocks);
+  changed_.notify_all();
+}
+
 void GradientReducer::Cancel() {
   Lock lock(mutex_);
   next_ = buckets_.size();
   number_.reset();
+  blocks_.clear();
   left_to_update_ = 0;
   changed_.wait(lock, [&] { return !is_updating_; });
 }
@@ -160,10 +170,13 @@ void GradientReducer::Run() {
 bool GradientReducer::DoNext() {
   Lock lock(mutex_);
   const auto can_update = [&] { return !is_over_ && FindUpdatable() != nullptr; };
-  changed_.wait(lock, [&] { return stops_ || number_ || CanReduce() || can_update(); });
+  changed_.wait(
+      lock, [&] { return stops_ || number_ || !blocks_.empty() || CanReduce() || can_update(); });
   if (stops_) return false;
   if (number_) {
     ReduceNumber(lock);
+  } else if (!blocks_.empty()) {
+    ReduceBlock(lock);
   } else if (CanReduce()) {
     ReduceNext(lock);
   } else {
@@ -189,6 +202,19 @@ void GradientReducer::ReduceNumber(Lock& lock) {
   number_.reset();
   sum_ = sum;
   if (std::isnan(sum)) left_to_update_ = 0;
+}
+
+void GradientReducer::ReduceBlock(Lock& lock) {
+  const TensorView block = blocks_.front();
+  is_reducing_ = true;
+  lock.unlock();
+  {
+    const TraceSpan span("reduce statistics");
+    communicator_->AllReduceMean(block, block.dtype, *blocks_filled_);
+  }
+  lock.lock();
+  is_reducing_ = false;
+  if (!blocks_.empty()) blocks_.erase(blocks_.begin());  // unless the pass was cancelled meanwhile
 }
 
 void GradientReducer::ReduceNext(Lock& lock) {

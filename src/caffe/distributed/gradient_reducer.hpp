@@ -52,6 +52,10 @@ class GradientReducer {
   // over the ranks before any bucket, on all ranks or on none. Where the sum is not a number,
   // nothing is updated in this pass.
   void SumFirst(double number);
+  // Before the first gradient of the pass is ready: blocks of memory that become their mean over
+  // the ranks before any bucket, in their own type, on all ranks or on none. The device's compute
+  // stream has been given all that writes them.
+  void MeanFirst(std::vector<TensorView> blocks);
   // After a pass that failed: what is not reduced or updated yet stays as it is. Waits for the
   // update under way, but not for the bucket in flight, which other ranks may never come to; the
   // next Start does.
@@ -96,10 +100,13 @@ class GradientReducer {
   bool DoNext();
   bool CanReduce() const { return next_ < buckets_.size() && buckets_[next_].missing == 0; }
   void ReduceNumber(Lock& lock);
+  void ReduceBlock(Lock& lock);
   void ReduceNext(Lock& lock);
   Bucket* FindUpdatable();
   void UpdateOne(Lock& lock);
-  bool IsDone() const { return next_ == buckets_.size() && !number_ && left_to_update_ == 0; }
+  bool IsDone() const {
+    return next_ == buckets_.size() && !number_ && blocks_.empty() && left_to_update_ == 0;
+  }
 
   const std::shared_ptr<Communicator> communicator_;
   Stream& stream_;  // which computes the gradients
@@ -113,6 +120,8 @@ class GradientReducer {
   size_t next_ = 0;  // bucket to reduce; all done at first
   bool is_reducing_ = false;
   std::optional<double> number_, sum_;  // to sum, and summed
+  std::vector<TensorView> blocks_;      // to reduce before the buckets
+  std::unique_ptr<Event> blocks_filled_;
   Update update_;
   size_t left_to_update_ = 0;
   bool is_updating_ = false;  // in the reduction's thread

@@ -10,7 +10,6 @@
 #include "caffe/core/host_name.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net/training_net.hpp"
-#include "caffe/solvers/statistics_keeper.hpp"
 #include "caffe/solvers/threads_of_rank.hpp"
 #include "caffe/tensor/proto_dtype.hpp"
 #include "caffe/trace.hpp"
@@ -54,7 +53,7 @@ void DataParallel::Attach(Net& net) {
   for (const std::shared_ptr<Layer>& layer : net.layers()) {
     if (auto* one = dynamic_cast<SumsOverRanks*>(layer.get())) summing_layers_.push_back(one);
   }
-  statistics_.emplace(communicator_, device_, RunningStatistics(TrainingNet(net)));
+  statistics_.emplace(TrainingNet(net));
   reducer_.emplace(communicator_, *device_, gradients, options);
 }
 
@@ -94,7 +93,8 @@ DataParallel::Reduction::Reduction(DataParallel& parallel, GradientReducer::Upda
   if (parallel.ranks_ == 1) return;
   const bool updates = static_cast<bool>(update);
   parallel.reducer_->Start(WithOneThreadElsewhere(std::move(update)));
-  listener_.on_final = [&parallel](const SyncedTensor& gradient) {
+  listener_.on_final = [this, &parallel](const SyncedTensor& gradient) {
+    GatherStatistics();
     if (const auto index = parallel.IndexOf(gradient)) parallel.reducer_->MarkReady(*index);
   };
   if (updates) {
@@ -113,6 +113,13 @@ DataParallel::Reduction::~Reduction() {
   parallel_.reducer_->Cancel();
 }
 
+// The forward pass is over when the first gradient is final, so these travel beside backward.
+void DataParallel::Reduction::GatherStatistics() {
+  if (std::exchange(has_statistics_, true) || parallel_.statistics_->blocks().empty()) return;
+  parallel_.statistics_->Gather();
+  parallel_.reducer_->MeanFirst(parallel_.statistics_->blocks());
+}
+
 void DataParallel::Reduction::TakeLoss(double loss) {
   if (parallel_.ranks_ > 1) parallel_.reducer_->SumFirst(loss);
 }
@@ -122,9 +129,10 @@ double DataParallel::Reduction::Finish(double loss) {
   {
     const TraceSpan span("wait for reduction");
     const Activity waiting = parallel_.WaitForOthers("waits for the others' gradients, as");
+    GatherStatistics();  // of a net without gradients
     parallel_.waited_ += parallel_.reducer_->Wait();
     is_finished_ = true;
-    parallel_.statistics_->Reduce();
+    parallel_.statistics_->Scatter();
   }
   const std::optional<double> sum = parallel_.reducer_->sum();
   return sum ? *sum / parallel_.ranks_ : parallel_.Mean(loss);

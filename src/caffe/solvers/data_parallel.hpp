@@ -17,7 +17,7 @@
 #include "caffe/net/training_net.hpp"
 #include "caffe/plan/executor.hpp"
 #include "caffe/solvers/agreement.hpp"
-#include "caffe/solvers/statistics_reducer.hpp"
+#include "caffe/solvers/statistics_blocks.hpp"
 
 namespace caffe {
 
@@ -74,8 +74,11 @@ class DataParallel {
     double Finish(double loss);
 
    private:
+    void GatherStatistics();
+
     DataParallel& parallel_;
     Executor::GradientListener listener_;
+    bool has_statistics_ = false;  // on their way
     bool is_finished_ = false;
   };
 
@@ -114,7 +117,7 @@ class DataParallel {
   Trace* trace_ = nullptr;
   std::shared_ptr<Device> device_;
   std::unordered_map<const SyncedTensor*, size_t> index_;  // of gradients in the reducer
-  std::optional<StatisticsReducer> statistics_;
+  std::optional<StatisticsBlocks> statistics_;
   std::vector<SumsOverRanks*> summing_layers_;
   RankExchange* exchange_ = nullptr;
   std::optional<GradientReducer> reducer_;

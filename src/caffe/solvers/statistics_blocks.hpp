@@ -1,0 +1,38 @@
+// StatisticsBlocks: a net's running statistics as few blocks of memory.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "caffe/net/training_net.hpp"
+#include "caffe/ops/kernel.hpp"
+#include "caffe/tensor/synced_tensor.hpp"
+
+namespace caffe {
+
+// ResNet-50 has 159 tensors of a few hundred numbers, which travel as one. Copies are launched on
+// the device's compute stream, one launch for all.
+class StatisticsBlocks {
+ public:
+  explicit StatisticsBlocks(const TrainingNet& net);
+
+  // One for each type of element; none where the net has no running statistics.
+  const std::vector<TensorView>& blocks() const { return blocks_; }
+  // What passes have made of the statistics is in the blocks.
+  void Gather();
+  // The statistics are what is in the blocks.
+  void Scatter();
+
+ private:
+  void Bind();
+  void Copy(const std::vector<TensorView>& from, std::vector<TensorView>* to) const;
+
+  const std::shared_ptr<Device> device_;
+  std::vector<SyncedTensor*> tensors_;
+  std::vector<std::shared_ptr<void>> owners_;
+  std::vector<TensorView> blocks_;
+  std::vector<TensorView> statistics_, places_;  // of tensors_, and of these in the blocks
+  Kernel copy_;
+};
+
+}  // namespace caffe
