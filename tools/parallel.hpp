@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "caffe/core/processors.hpp"
+
 namespace caffe::tools {
 
 // Calls work(i) for each i below `count`, in any order. What one call throws is thrown here, once
@@ -27,7 +29,7 @@ void ParallelFor(size_t count, const Work& work) {
       error = std::current_exception();
     }
   };
-  const size_t wanted = std::min<size_t>(count, std::max(1u, std::thread::hardware_concurrency()));
+  const size_t wanted = std::min<size_t>(count, static_cast<size_t>(UsableProcessors()));
   {
     std::vector<std::jthread> threads;
     for (size_t i = 1; i < wanted; ++i) threads.emplace_back(run);

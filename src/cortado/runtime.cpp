@@ -11,6 +11,7 @@
 #include <new>
 #include <string>
 
+#include "caffe/core/processors.hpp"
 #include "caffe/error.hpp"
 #include "caffe/runtime/context.hpp"
 #include "caffe/version.hpp"
@@ -138,7 +139,7 @@ int cortado_set_threads(int threads) {
     const int most = std::max(64, 4 * omp_get_num_procs());
     caffe::Require(threads >= 0 && threads <= most, threads, " threads are asked for; give 0 to ",
                    most);
-    omp_set_num_threads(threads > 0 ? threads : omp_get_num_procs());
+    omp_set_num_threads(threads > 0 ? threads : caffe::UsableProcessors());
     return 0;
   });
 }

@@ -6,8 +6,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include "caffe/core/address_sanitizer.hpp"
+#include "caffe/core/processors.hpp"
 #include "caffe/cpu/processor.hpp"
 #include "caffe/device/device.hpp"
 #include "caffe/error.hpp"
@@ -23,6 +25,16 @@ std::string ModelName() {
   return "unknown processor";
 }
 
+// OpenMP counts processors but knows no limit of their time, which more threads would only use up
+// sooner. Each thread has a number of its own: once, unless somebody has chosen one.
+void TakeUsableProcessors() {
+  thread_local bool is_done = false;
+  if (std::exchange(is_done, true) || std::getenv("OMP_NUM_THREADS") != nullptr) return;
+  const int usable = UsableProcessors();
+  if (omp_get_max_threads() == omp_get_num_procs() && usable < omp_get_num_procs())
+    omp_set_num_threads(usable);
+}
+
 class CpuDevice final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::kCpu; }
@@ -31,6 +43,7 @@ class CpuDevice final : public Device {
                   DescriptionParts());
   }
   int num_threads() const override { return omp_get_max_threads(); }
+  void MakeCurrent() override { TakeUsableProcessors(); }
 
   // Anonymous pages come zeroed and cost nothing until they are touched; large ones use huge pages.
   std::shared_ptr<void> Allocate(size_t bytes) override {
@@ -66,7 +79,11 @@ class CpuDevice final : public Device {
   }
 };
 
+// For those who share threads out before they make a device.
+const bool main_thread_is_limited = (TakeUsableProcessors(), true);
+
 const DeviceRegistrar registrar(DeviceKind::kCpu, {.make = [](int) -> std::shared_ptr<Device> {
+                                                     TakeUsableProcessors();
                                                      static const auto device =
                                                          std::make_shared<CpuDevice>();
                                                      return device;

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "caffe/core/philox.hpp"
+#include "caffe/core/processors.hpp"
 #include "caffe/data/batch_pipeline.hpp"
 #include "caffe/data/box_labels.hpp"
 #include "caffe/data/parser_threads.hpp"

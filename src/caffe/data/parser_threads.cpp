@@ -1,9 +1,6 @@
 #include "caffe/data/parser_threads.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <thread>
 
 namespace caffe::data {
 namespace {
@@ -25,12 +22,6 @@ int ParserThreads(const DataParameter& reading, const FirstRecord& first, int ra
   if (!first.is_encoded && first.bytes < kSmallRecordBytes) return 1;
   const int share = std::max(processors / ranks, std::min(processors, kLeastOfManyRanks));
   return static_cast<int>(std::clamp<int64_t>(share, 1, std::max(reading.batch_size(), 1u)));
-}
-
-int UsableProcessors() {
-  cpu_set_t usable;
-  if (::sched_getaffinity(0, sizeof(usable), &usable) == 0) return CPU_COUNT(&usable);
-  return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
 }
 
 }  // namespace caffe::data

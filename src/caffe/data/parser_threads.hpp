@@ -11,7 +11,4 @@ namespace caffe::data {
 int ParserThreads(const DataParameter& reading, const FirstRecord& first, int ranks,
                   int processors);
 
-// Processors on which this process may run.
-int UsableProcessors();
-
 }  // namespace caffe::data

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "caffe/core/processors.hpp"
 #include "caffe/core/start_thread.hpp"
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/graph/shared_parts.hpp"
@@ -17,6 +18,9 @@
 
 namespace caffe::passes {
 namespace {
+
+// Each may have a library's handle and compile kernels, with some 100 MB of memory.
+constexpr int kMostPlanningThreads = 16;
 
 template <typename Operands>
 std::vector<OperandDesc> Describe(const Operands& values, bool may_be_packed) {
@@ -115,8 +119,8 @@ class SelectKernels final : public Pass {
       for (size_t i = next++; i < slow.size(); i = next++)
         answers[i] = AnswerAhead(graph, *slow[i].first, *slow[i].second);
     };
-    const size_t wanted =
-        std::min<size_t>(slow.size(), std::max(1u, std::thread::hardware_concurrency()));
+    const size_t wanted = std::min<size_t>(
+        slow.size(), static_cast<size_t>(std::min(UsableProcessors(), kMostPlanningThreads)));
     std::vector<std::thread> threads;
     try {
       while (threads.size() < wanted) threads.push_back(StartThread("planning", work));

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "caffe/core/processors.hpp"
+
 namespace caffe {
 
 int NumProcessors() {
@@ -11,7 +13,8 @@ int NumProcessors() {
 }
 
 int ThreadsOfRank(int ranks_here, int threads) {
-  const int processors = NumProcessors();
+  const int all = NumProcessors();
+  const int processors = ProcessorTime().value_or(all) < all ? UsableProcessors() : all;
   return threads < processors ? threads : std::max(1, processors / ranks_here);
 }
 
