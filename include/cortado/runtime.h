@@ -64,8 +64,8 @@ CORTADO_API int cortado_input(const cortado_net* net, int index, cortado_tensor*
 CORTADO_API int cortado_output(const cortado_net* net, int index, cortado_tensor* tensor);
 
 /* On how many threads nets run that the calling thread opens from now on, and what is shared with
- * them; 0: on as many processors as the process may use. -1 for a negative number, or for more than four
- * times the processors (64 where these are fewer). */
+ * them; 0: on as many processors as the process may use. -1 for a negative number, or for more than
+ * four times the processors (64 where these are fewer). */
 CORTADO_API int cortado_set_threads(int threads);
 /* Computes the outputs of what the inputs hold. Inputs may be overwritten. */
 CORTADO_API int cortado_run(cortado_net* net);
