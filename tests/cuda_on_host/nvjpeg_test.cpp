@@ -223,14 +223,17 @@ struct InNoTime final : DeviceJpegDecoder {
   bool Decode(std::span<JpegFile>) override { return true; }
 };
 
-TEST_F(CudaNvjpegTest, AFasterDeviceIsTaken) {
+// All threads share the device, but each has a processor.
+TEST_F(CudaNvjpegTest, AFasterDeviceIsTakenWhereThreadsAreNotFasterTogether) {
   ::setenv("CAFFE_JPEG_DECODER", "timed", 1);
-  const auto choice = data::MakeJpegChoice(MakeDevice(DeviceKind::kCuda), "data");
   const std::string file = JpegOf(0, 3, 200, 200);
   std::vector<JpegFile> files = {{file, 3, 200, 200}};
   InNoTime decoder;
-  choice->Decide(files, data::ColorMode::kColor, &decoder);
-  EXPECT_TRUE(choice->is_on());
+  for (const auto& [threads, takes_device] : {std::pair(1, true), {1 << 30, false}}) {
+    const auto choice = data::MakeJpegChoice(MakeDevice(DeviceKind::kCuda), threads, "data");
+    choice->Decide(files, data::ColorMode::kColor, &decoder);
+    EXPECT_EQ(choice->is_on(), takes_device);
+  }
 }
 
 }  // namespace

@@ -124,7 +124,8 @@ class Stages {
     constexpr int kFiles = 64;
     if (!is_jpeg_) return;
     try {
-      const auto choice = std::make_shared<JpegChoice>(device, /*is_timed=*/false, "data-bench");
+      const auto choice =
+          std::make_shared<JpegChoice>(device, /*is_timed=*/false, /*threads=*/1, "data-bench");
       speed->device_jpeg_decoder = choice->MakeDecoder()->name();
       DatumLoader loader(source_.color_mode(), choice);
       int64_t decoded = 0, calls = 0;

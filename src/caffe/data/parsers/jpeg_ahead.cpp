@@ -46,22 +46,22 @@ void JpegChoice::Decide(std::span<JpegFile> files, ColorMode mode, DeviceJpegDec
     for (const JpegFile& file : files) processor.Decode(file.bytes);
   });
   is_undecided_ = false;
-  is_on_ = device < host;
+  is_on_ = device < host / threads_;
   const auto count = static_cast<double>(files.size());
   LOG(INFO) << "layer '" << layer_ << "': JPEG files are decoded by "
             << (is_on_ ? decoder->name() : "the processor") << ": " << decoder->name() << " takes "
-            << device / count * 1e6 << " us per file, a thread of the processor "
-            << host / count * 1e6 << " us";
+            << device / count * 1e6 << " us per file, each of the processor's " << threads_
+            << " threads " << host / count * 1e6 << " us";
 }
 
-std::shared_ptr<JpegChoice> MakeJpegChoice(std::shared_ptr<Device> device,
+std::shared_ptr<JpegChoice> MakeJpegChoice(std::shared_ptr<Device> device, int threads,
                                            const std::string& layer) {
   const char* const text = std::getenv("CAFFE_JPEG_DECODER");
   const std::string who = text == nullptr ? "cpu" : text;
   Require(who == "cpu" || who == "gpu" || who == "timed", "CAFFE_JPEG_DECODER is '", who,
           "'; it is cpu, gpu or timed");
   if (device == nullptr || who == "cpu") return nullptr;
-  return std::make_shared<JpegChoice>(std::move(device), who == "timed", layer);
+  return std::make_shared<JpegChoice>(std::move(device), who == "timed", threads, layer);
 }
 
 void JpegAhead::Decode(std::span<const std::string_view> files) {

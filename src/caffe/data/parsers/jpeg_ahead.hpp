@@ -1,7 +1,8 @@
 // JPEG files of records decoded by the net's device, many together before they are asked for.
 //
 // CAFFE_JPEG_DECODER in the environment says who decodes: "cpu" (libjpeg-turbo, the default),
-// "gpu", or "timed", whichever takes a thread less time. Files that a device does not take, and all
+// "gpu", or "timed", whichever decodes more files in a second: the device, which threads share, or
+// the processor with all of them. Files that a device does not take, and all
 // where it has no decoder, are decoded by the processor.
 #pragma once
 
@@ -23,20 +24,25 @@ namespace caffe::data {
 // What the threads of a source share: whether the device decodes. Thread-safe.
 class JpegChoice {
  public:
-  // `layer` for the log.
-  JpegChoice(std::shared_ptr<Device> device, bool is_timed, std::string layer)
-      : device_(std::move(device)), layer_(std::move(layer)), is_undecided_(is_timed) {}
+  // `threads` decode where the processor does; `layer` for the log.
+  JpegChoice(std::shared_ptr<Device> device, bool is_timed, int threads, std::string layer)
+      : device_(std::move(device)),
+        threads_(threads),
+        layer_(std::move(layer)),
+        is_undecided_(is_timed) {}
 
   bool is_on() const { return is_on_; }
   // Throws as caffe::MakeJpegDecoder().
   std::unique_ptr<DeviceJpegDecoder> MakeDecoder() const { return MakeJpegDecoder(device_); }
   // The processor decodes from now on. Logs why, once.
   void Stop(const std::string& why);
-  // Where nobody has yet, compares how long the device and the processor take for the files.
+  // Where nobody has yet, compares how long the device and the processor's threads take for the
+  // files.
   void Decide(std::span<JpegFile> files, ColorMode mode, DeviceJpegDecoder* decoder);
 
  private:
   const std::shared_ptr<Device> device_;
+  const int threads_;
   const std::string layer_;
   std::atomic<bool> is_on_ = true;
   std::mutex mutex_;  // of the next one, and of stopping
@@ -45,7 +51,7 @@ class JpegChoice {
 
 // As the environment says; null: the processor decodes, or there is no device. Throws
 // InvalidArgument for another value of CAFFE_JPEG_DECODER.
-std::shared_ptr<JpegChoice> MakeJpegChoice(std::shared_ptr<Device> device,
+std::shared_ptr<JpegChoice> MakeJpegChoice(std::shared_ptr<Device> device, int threads,
                                            const std::string& layer);
 
 // Of one thread.

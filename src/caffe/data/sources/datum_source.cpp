@@ -1,5 +1,8 @@
 #include "caffe/data/sources/datum_source.hpp"
 
+#include "caffe/core/processors.hpp"
+#include "caffe/data/parser_threads.hpp"
+
 namespace caffe::data {
 namespace {
 
@@ -9,7 +12,10 @@ class DatumSource final : public RecordSource {
       : RecordSource(
             {.reading = ReadingOfDatabase(data, options.train), .transform = options.transform},
             options),
-        jpeg_(MakeJpegChoice(options.device, options.layer)) {}
+        jpeg_(MakeJpegChoice(
+            options.device,
+            ParserThreads(reading(), {.is_encoded = true}, options.ranks, UsableProcessors()),
+            options.layer)) {}
 
   std::unique_ptr<RecordReader> Open() const override {
     return OpenRecordReader(reading().backend(), reading().source());
