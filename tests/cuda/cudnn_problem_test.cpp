@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "caffe/cuda/cudnn_error.hpp"
+#include "caffe/cuda/cudnn_graph.hpp"
 #include "caffe/cuda/nvidia_libraries.hpp"
 #include "caffe/cuda/plan_choice.hpp"
 #include "caffe/error.hpp"
@@ -267,6 +268,38 @@ TEST_F(CudnnProblemTest, ConvolutionsWriteIntoPartOfATensor) {
       EXPECT_TRUE(std::holds_alternative<Kernel>(answer)) << Name(type) << kernel;
     }
   }
+}
+
+// What cuDNN proposes for the weights' gradient of a convolution in `groups` over 13x13 pixels with
+// x's and y's channels, of which there are x_pitch and y_pitch.
+std::string EngineOfWeights(CudaDevice& device, int64_t x_channels, int64_t x_pitch,
+                            int64_t y_channels, int64_t y_pitch, int groups) {
+  const auto strides = [](int64_t channels) {
+    return std::vector<int64_t>{13 * 13 * channels, 1, 13 * channels, channels};
+  };
+  constexpr DType kType = DType::kBFloat16;
+  const int64_t of_group = x_channels / groups;
+  CudnnGraph conv(device, kType);
+  auto window = fe::graph::Conv_wgrad_attributes();
+  window.set_padding({1, 1}).set_stride({1, 1}).set_dilation({1, 1});
+  const CudnnTensor dw = conv.graph().conv_wgrad(
+      conv.Input(1, {256, y_channels, 13, 13}, strides(y_pitch), kType),
+      conv.Input(2, {256, x_channels, 13, 13}, strides(x_pitch), kType), window);
+  conv.Output(3, dw, {y_channels, of_group, 3, 3}, {9 * of_group, 1, 3 * of_group, of_group},
+              kType);
+  EXPECT_EQ(conv.Plan({.is_timed = false,
+                       .problem = StrCat(x_channels, " of ", x_pitch, " in ", groups)}),
+            "");
+  return StrCat("eng", EngineNumber(conv.engines().at(0)));
+}
+
+// Of AlexNet's fifth convolution. One group takes what a convolution of its own would.
+TEST_F(CudnnProblemTest, GroupsAloneHaveNewerEngines) {
+  auto& device = static_cast<CudaDevice&>(*device_);
+  const std::string both = EngineOfWeights(device, 384, 384, 256, 256, 2);
+  const std::string one = EngineOfWeights(device, 192, 384, 128, 256, 1);
+  EXPECT_EQ(one, EngineOfWeights(device, 192, 192, 128, 128, 1));
+  EXPECT_NE(one, both);
 }
 
 // Why cuDNN's normalisation does not serve on a chip that is not there.

@@ -115,7 +115,7 @@ KernelOrRefusal MakeBatchNorm(const BatchNorm& op, const KernelRequest& request)
                               {kInverses, inverses},
                               {kResult, ctx.output(Norm::kY).data}};
     if (added >= 0) pointers[kAdded] = ctx.input(added).data;
-    norm->Run(std::move(pointers), FilterPlace::After(ctx.workspace, place_bytes), StreamOf(ctx));
+    norm->Run(std::move(pointers), Behind(ctx.workspace, place_bytes), StreamOf(ctx));
     StoreVariances(op, ctx, inverses);
   };
   return FasterThanOurs(request, *norm, place_bytes, "batch norm", run, {});
@@ -150,7 +150,7 @@ KernelOrRefusal MakeBatchNormGrad(const BatchNormGrad& op, const KernelRequest& 
   const size_t channel_bytes = ChannelBytes(request.inputs[0]);
   const auto run = [=, eps = op.eps](const KernelContext& ctx) {
     const auto place = [&](size_t i) {
-      return static_cast<float*>(FilterPlace::After(ctx.workspace, i * channel_bytes));
+      return static_cast<float*>(Behind(ctx.workspace, i * channel_bytes));
     };
     InverseDeviations(ctx, ctx.input(Grad::kVariance), eps, place(0));
     norm->Run({{kGradients, ctx.input(Grad::kDy).data},

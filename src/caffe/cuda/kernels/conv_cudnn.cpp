@@ -31,7 +31,8 @@ std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanForward(const ops::Co
                                                                    const ops::Epilogue& epilogue) {
   auto conv = NewGraph(request, problem);
   fe::graph::Graph& graph = conv->graph();
-  const CudnnTensor x = conv->Input(kX, problem.x);
+  const CudnnTensor x =
+      conv->Input(kX, problem.x.shape.dims(), problem.x_strides(), problem.x.dtype);
   const CudnnTensor w =
       conv->Input(kW, problem.filter, problem.filter_strides(), problem.filter_type);
   CudnnTensor y = graph.conv_fprop(x, w, problem.Window<fe::graph::Conv_fprop_attributes>());
@@ -64,20 +65,27 @@ KernelOrRefusal ConvKernel(const ops::Conv& op, const KernelRequest& request,
   const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
   BiasAndRelu after;
   if (!is_fused && !op.epilogue.empty()) after.negative_slope = op.epilogue[0].a;
-  after.channels = problem.filter[0];
+  after.channels = problem.filter[0] * problem.parts;
   after.inner = problem.y.layout == Layout::kPlain ? problem.y.shape.count(2) : 1;
   const FilterPlace filter(problem);
+  const ConvParts parts(problem);
   const bool is_bias_after = has_bias && !is_fused;
   const bool has_after = is_bias_after || after.negative_slope != 1;
   return Kernel{
       "",
       [=](const KernelContext& ctx) {
         const TensorView& y = ctx.output(0);
-        CudnnPointers pointers = {
-            {kX, ctx.input(0).data}, {kW, filter.ToKrsc(ctx, ctx.input(1))}, {kY, y.data}};
-        if (has_bias && is_fused) pointers[kBias] = ctx.input(ops::Conv::kBias).data;
-        conv->Run(std::move(pointers), FilterPlace::After(ctx.workspace, filter.bytes()),
-                  StreamOf(ctx));
+        void* const w = filter.ToKrsc(ctx, ctx.input(1));
+        for (int part = 0; part < parts.count; ++part) {
+          CudnnPointers pointers = {{kX, Behind(ctx.input(0).data, part * parts.x)},
+                                    {kW, Behind(w, part * parts.w)},
+                                    {kY, Behind(y.data, part * parts.y)}};
+          if (has_bias && is_fused) {
+            const TensorView& bias = ctx.input(ops::Conv::kBias);
+            pointers[kBias] = Behind(bias.data, part * parts.channels * SizeOf(bias.dtype));
+          }
+          conv->Run(std::move(pointers), Behind(ctx.workspace, filter.bytes()), StreamOf(ctx));
+        }
         if (!has_after) return;
         BiasAndRelu what = after;
         if (is_bias_after)
@@ -87,12 +95,14 @@ KernelOrRefusal ConvKernel(const ops::Conv& op, const KernelRequest& request,
       filter.bytes() + conv->workspace_bytes(), filter.NamesOf(conv->engines())};
 }
 
-KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
+KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request, Groups groups) {
   const ConvProblem problem = ConvProblem::Of(request.inputs[ops::Conv::kX], request.outputs[0],
                                               request.inputs[ops::Conv::kW], op.geometry);
-  if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
+  if (std::string why = Unfit(problem, groups); !why.empty()) return Refusal{why};
   if (problem.filter_type != problem.x.dtype) return Refusal{"x and w are of two types"};
-  const auto make = [&](bool is_fused) { return ConvKernel(op, request, problem, is_fused); };
+  const auto make = [&](bool is_fused) {
+    return ConvKernel(op, request, problem.In(groups), is_fused);
+  };
   const bool has_bias = request.inputs.size() > 2 && request.inputs[ops::Conv::kBias].present;
   return has_bias || !op.epilogue.empty() ? Fused(request, make) : make(false);
 }
@@ -116,7 +126,7 @@ KernelOrRefusal IntoKernel(const ops::ConvInto& op, const KernelRequest& request
                                             {kW, filter.ToKrsc(ctx, ctx.input(Into::kW))},
                                             {kY, ctx.output(0).as<char>() + offset}};
                   if (has_bias) pointers[kBias] = ctx.input(Into::kBias).data;
-                  conv->Run(std::move(pointers), FilterPlace::After(ctx.workspace, filter.bytes()),
+                  conv->Run(std::move(pointers), Behind(ctx.workspace, filter.bytes()),
                             StreamOf(ctx));
                 },
                 filter.bytes() + conv->workspace_bytes(), filter.NamesOf(conv->engines())};
@@ -142,18 +152,19 @@ std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanGradData(const ops::C
                                                                     const ops::Epilogue& epilogue) {
   auto conv = NewGraph(request, problem);
   fe::graph::Graph& graph = conv->graph();
+  const std::vector<int64_t> dims = problem.x.shape.dims(), strides = problem.x_strides();
   CudnnTensor dx = graph.conv_dgrad(
-      conv->Input(kY, problem.y),
+      conv->Input(kY, problem.y.shape.dims(), problem.y_strides(), problem.y.dtype),
       conv->Input(kW, problem.filter, problem.filter_strides(), problem.filter_type),
       problem.Window<fe::graph::Conv_dgrad_attributes>());
   std::string name = "conv dx";
   for (const ops::Pointwise& entry : epilogue) {
-    dx->set_dim(problem.x.shape.dims()).set_stride(StridesOf(problem.x));
-    const CudnnTensor operand = conv->Input(EntryTensor(entry), problem.x);
+    dx->set_dim(dims).set_stride(strides);
+    const CudnnTensor operand = conv->Input(EntryTensor(entry), dims, strides, problem.x.dtype);
     dx = graph.pointwise(dx, operand, EntryAttributes(entry));
     name += entry.kind == ops::Pointwise::Kind::kAdd ? "+add" : "+relu grad";
   }
-  conv->Output(kX, dx, problem.x);
+  conv->Output(kX, dx, dims, strides, problem.x.dtype);
   std::string why = conv->Plan(ChoiceOf(request, problem, op.choice, name));
   if (!why.empty()) return why;
   return conv;
@@ -167,27 +178,34 @@ KernelOrRefusal GradDataKernel(const ops::ConvGradData& op, const KernelRequest&
   if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
   const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
   const FilterPlace filter(problem);
-  return Kernel{"",
-                [=](const KernelContext& ctx) {
-                  CudnnPointers pointers = {{kX, ctx.output(0).data},
-                                            {kW, filter.ToKrsc(ctx, ctx.input(1))},
-                                            {kY, ctx.input(0).data}};
-                  for (const ops::Pointwise& entry : fused)
-                    pointers[EntryTensor(entry)] = ctx.input(entry.operand).data;
-                  conv->Run(std::move(pointers), FilterPlace::After(ctx.workspace, filter.bytes()),
-                            StreamOf(ctx));
-                  if (!after.empty()) ApplyGradientEpilogue(ctx, after);
-                },
-                filter.bytes() + conv->workspace_bytes(), filter.NamesOf(conv->engines())};
+  const ConvParts parts(problem);
+  return Kernel{
+      "",
+      [=](const KernelContext& ctx) {
+        void* const w = filter.ToKrsc(ctx, ctx.input(1));
+        for (int part = 0; part < parts.count; ++part) {
+          CudnnPointers pointers = {{kX, Behind(ctx.output(0).data, part * parts.x)},
+                                    {kW, Behind(w, part * parts.w)},
+                                    {kY, Behind(ctx.input(0).data, part * parts.y)}};
+          for (const ops::Pointwise& entry : fused)
+            pointers[EntryTensor(entry)] = Behind(ctx.input(entry.operand).data, part * parts.x);
+          conv->Run(std::move(pointers), Behind(ctx.workspace, filter.bytes()), StreamOf(ctx));
+        }
+        if (!after.empty()) ApplyGradientEpilogue(ctx, after);
+      },
+      filter.bytes() + conv->workspace_bytes(), filter.NamesOf(conv->engines())};
 }
 
-KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelRequest& request) {
+KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelRequest& request,
+                                 Groups groups) {
   using Gradient = ops::ConvGradData;
   const ConvProblem problem = ConvProblem::Of(request.outputs[0], request.inputs[Gradient::kDy],
                                               request.inputs[Gradient::kW], op.geometry);
-  if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
+  if (std::string why = Unfit(problem, groups); !why.empty()) return Refusal{why};
   if (problem.filter_type != problem.x.dtype) return Refusal{"dy and w are of two types"};
-  const auto make = [&](bool is_fused) { return GradDataKernel(op, request, problem, is_fused); };
+  const auto make = [&](bool is_fused) {
+    return GradDataKernel(op, request, problem.In(groups), is_fused);
+  };
   return op.epilogue.empty() ? make(false) : Fused(request, make);
 }
 
@@ -195,9 +213,10 @@ KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelReques
 std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanGradWeights(
     const ops::ConvGradWeights& op, const KernelRequest& request, const ConvProblem& problem) {
   auto conv = NewGraph(request, problem);
-  const CudnnTensor dw =
-      conv->graph().conv_wgrad(conv->Input(kY, problem.y), conv->Input(kX, problem.x),
-                               problem.Window<fe::graph::Conv_wgrad_attributes>());
+  const CudnnTensor dw = conv->graph().conv_wgrad(
+      conv->Input(kY, problem.y.shape.dims(), problem.y_strides(), problem.y.dtype),
+      conv->Input(kX, problem.x.shape.dims(), problem.x_strides(), problem.x.dtype),
+      problem.Window<fe::graph::Conv_wgrad_attributes>());
   conv->Output(kW, dw, problem.filter, problem.filter_strides(), problem.filter_type);
   std::string why = conv->Plan(ChoiceOf(request, problem, op.choice, "conv dw"));
   if (!why.empty()) return why;
@@ -222,15 +241,17 @@ struct BiasGradient {
   }
 };
 
-KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const KernelRequest& request) {
+KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const KernelRequest& request,
+                                    Groups groups) {
   if (!request.outputs[0].present) return Refusal{"only the bias's gradient is wanted"};
   const DType type = request.outputs[0].dtype;
-  ConvProblem problem{request.inputs[0], request.inputs[1], request.outputs[0].shape.dims(), type,
-                      op.geometry};
-  if (std::string why = Unfit(problem); !why.empty()) return Refusal{why};
-  const BiasGradient bias(request, problem.y);
-  if (bias.is_wanted && problem.y.layout == Layout::kPlain)
+  const ConvProblem whole{request.inputs[0], request.inputs[1], request.outputs[0].shape.dims(),
+                          type, op.geometry};
+  if (std::string why = Unfit(whole, groups); !why.empty()) return Refusal{why};
+  const BiasGradient bias(request, whole.y);
+  if (bias.is_wanted && whole.y.layout == Layout::kPlain)
     return Refusal{"the bias's gradient is summed over pixels whose channels lie last"};
+  ConvProblem problem = whole.In(groups);
   auto planned = PlanGradWeights(op, request, problem);
   if (std::holds_alternative<std::string>(planned) && type != problem.x.dtype) {
     problem.filter_type = problem.x.dtype;  // sums are float, the result has fewer bits
@@ -239,40 +260,47 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
   if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
   const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
   const FilterPlace filter(problem);
+  const ConvParts parts(problem);
   const size_t place_bytes = AlignWorkspace(problem.filter_bytes());
   // Written where it belongs when nothing is to be turned, converted or added.
   const bool is_direct = problem.is_filter_order_equal() && problem.filter_type == type;
   return Kernel{"",
                 [=](const KernelContext& ctx) {
-                  void* const rest = FilterPlace::After(ctx.workspace, place_bytes);
+                  void* const rest = Behind(ctx.workspace, place_bytes);
                   bias.Run(ctx, rest);
                   const bool adds = ctx.accumulates(0);
                   void* const dw = is_direct && !adds ? ctx.output(0).data : ctx.workspace;
-                  conv->Run({{kX, ctx.input(0).data}, {kW, dw}, {kY, ctx.input(1).data}}, rest,
-                            StreamOf(ctx));
+                  for (int part = 0; part < parts.count; ++part) {
+                    conv->Run({{kX, Behind(ctx.input(0).data, part * parts.x)},
+                               {kW, Behind(dw, part * parts.w)},
+                               {kY, Behind(ctx.input(1).data, part * parts.y)}},
+                              rest, StreamOf(ctx));
+                  }
                   if (dw != ctx.output(0).data) filter.TurnBack(ctx, dw, ctx.output(0), adds);
                 },
                 place_bytes + std::max(conv->workspace_bytes(), bias.workspace_bytes()),
                 filter.NamesOf(conv->engines())};
 }
 
-// As they are, or with channels of zeros where that was timed to be faster.
-template <typename T, KernelOrRefusal (*kMake)(const T&, const KernelRequest&)>
-KernelOrRefusal MakePadded(const T& op, const KernelRequest& request) {
-  const auto make = [&](const KernelRequest& asked) { return kMake(op, asked); };
+// As they are, or with channels of zeros or group by group where that was timed to be faster.
+template <typename T, KernelOrRefusal (*kMake)(const T&, const KernelRequest&, Groups)>
+KernelOrRefusal MakeFastest(const T& op, const KernelRequest& request) {
+  const auto make = [&](const KernelRequest& asked) { return kMake(op, asked, Groups::kAtOnce); };
   KernelOrRefusal best = make(request);
   if (!AreAlgorithmsTimed(request) || std::holds_alternative<Refusal>(best)) return best;
-  for (const int64_t channels : PaddedChannelCounts(request)) {
-    KernelOrRefusal answer = OnPaddedChannels(request, channels, make);
-    Kernel* const padded = std::get_if<Kernel>(&answer);
-    if (padded == nullptr || padded->workspace_bytes > kWorkspaceLimit) continue;
+  const auto consider = [&](KernelOrRefusal answer) {
+    Kernel* const other = std::get_if<Kernel>(&answer);
+    if (other == nullptr || other->workspace_bytes > kWorkspaceLimit) return;
     if (PlanningAhead::is_on()) {  // all plans are there for as long as the answer is
       Kernel& kept = std::get<Kernel>(best);
-      kept.run = [run = kept.run, other = padded->run](const KernelContext& ctx) { run(ctx); };
+      kept.run = [run = kept.run, other = other->run](const KernelContext& ctx) { run(ctx); };
     } else {
-      best = Checked(request, std::move(*padded), [&] { return std::move(best); });
+      best = Checked(request, std::move(*other), [&] { return std::move(best); });
     }
-  }
+  };
+  for (const int64_t channels : PaddedChannelCounts(request))
+    consider(OnPaddedChannels(request, channels, make));
+  if (op.geometry.group > 1) consider(kMake(op, request, Groups::kOneByOne));
   return best;
 }
 
@@ -284,24 +312,25 @@ std::vector<Signature> Signatures() {
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Conv, "conv-cudnn", KernelRank::kBest,
-                              (MakePadded<ops::Conv, MakeConv>),
+                              (MakeFastest<ops::Conv, MakeConv>),
                               {.signatures = Signatures(), .fuses = IsReluAlone});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvInto, kIntoName, KernelRank::kBest,
                               MakeConvInto, {.signatures = Signatures(), .fuses = IsReluAlone});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradData, "conv-grad-data-cudnn",
-                              KernelRank::kBest, MakeConvGradData,
+                              KernelRank::kBest, (MakeFastest<ops::ConvGradData, MakeConvGradData>),
                               {.signatures = Signatures(), .fuses = IsGradientEpilogue});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradWeights, "conv-grad-weights-cudnn",
                               KernelRank::kBest,
-                              (MakePadded<ops::ConvGradWeights, MakeConvGradWeights>),
+                              (MakeFastest<ops::ConvGradWeights, MakeConvGradWeights>),
                               {.signatures = Signatures()});
 
 const AheadFactoryRegistrar ahead_registrars[] = {
-    {DeviceKind::kCuda, typeid(ops::Conv), "conv-cudnn", Ahead(MakePadded<ops::Conv, MakeConv>)},
+    {DeviceKind::kCuda, typeid(ops::Conv), "conv-cudnn", Ahead(MakeFastest<ops::Conv, MakeConv>)},
     {DeviceKind::kCuda, typeid(ops::ConvInto), kIntoName, Ahead(MakeConvInto)},
-    {DeviceKind::kCuda, typeid(ops::ConvGradData), "conv-grad-data-cudnn", Ahead(MakeConvGradData)},
+    {DeviceKind::kCuda, typeid(ops::ConvGradData), "conv-grad-data-cudnn",
+     Ahead(MakeFastest<ops::ConvGradData, MakeConvGradData>)},
     {DeviceKind::kCuda, typeid(ops::ConvGradWeights), "conv-grad-weights-cudnn",
-     Ahead(MakePadded<ops::ConvGradWeights, MakeConvGradWeights>)},
+     Ahead(MakeFastest<ops::ConvGradWeights, MakeConvGradWeights>)},
 };
 
 }  // namespace

@@ -55,14 +55,14 @@ KernelOrRefusal StatisticsKernel(const ops::ConvStatistics& op, const KernelRequ
   const size_t place_bytes = filter.bytes() + 2 * sum_bytes;
   return Kernel{"",
                 [=](const KernelContext& ctx) {
-                  void* const sums = FilterPlace::After(ctx.workspace, filter.bytes());
-                  void* const squares = FilterPlace::After(sums, sum_bytes);
+                  void* const sums = Behind(ctx.workspace, filter.bytes());
+                  void* const squares = Behind(sums, sum_bytes);
                   conv->Run({{kX, ctx.input(Conv::kX).data},
                              {kW, filter.ToKrsc(ctx, ctx.input(Conv::kW))},
                              {kY, ctx.output(Conv::kY).data},
                              {kSums, sums},
                              {kSquares, squares}},
-                            FilterPlace::After(ctx.workspace, place_bytes), StreamOf(ctx));
+                            Behind(ctx.workspace, place_bytes), StreamOf(ctx));
                   StatisticsOfSums(op, ctx, static_cast<const float*>(sums),
                                    static_cast<const float*>(squares));
                 },
@@ -145,7 +145,7 @@ KernelOrRefusal GradNormKernel(const ConvGradNorm& op, const KernelRequest& requ
   return Kernel{"",
                 [=, eps = op.eps](const KernelContext& ctx) {
                   const auto channels = [&](size_t i) {
-                    return FilterPlace::After(ctx.workspace, filter.bytes() + i * channel_bytes);
+                    return Behind(ctx.workspace, filter.bytes() + i * channel_bytes);
                   };
                   InverseDeviations(ctx, ctx.input(Norm::kVariance), eps,
                                     static_cast<float*>(channels(0)));
@@ -162,7 +162,7 @@ KernelOrRefusal GradNormKernel(const ConvGradNorm& op, const KernelRequest& requ
                              {kOfDy, channels(1)},
                              {kOfX, channels(2)},
                              {kRest, channels(3)}},
-                            FilterPlace::After(ctx.workspace, place_bytes), StreamOf(ctx));
+                            Behind(ctx.workspace, place_bytes), StreamOf(ctx));
                 },
                 place_bytes + conv->workspace_bytes(), filter.NamesOf(conv->engines())};
 }

@@ -19,6 +19,9 @@ namespace caffe::cuda {
 // Numbers of tensors in the graphs.
 enum ConvTensor : int64_t { kX, kW, kY, kBias, kFirstEntry };
 
+// Whether one plan computes all groups, or each of them in turn.
+enum class Groups { kAtOnce, kOneByOne };
+
 // A convolution's operands as all three ops see them.
 struct ConvProblem {
   TensorDesc x, y;
@@ -28,6 +31,9 @@ struct ConvProblem {
   // Channels of the tensor that y is part of; 0: y is no part.
   int64_t y_pitch = 0;
   Layout filter_layout = Layout::kPlain;
+  int64_t x_pitch = 0;  // likewise
+  // Groups that are computed one after the other by one plan; x, y and the filter are the first's.
+  int parts = 1;
 
   // Of a filter that is an operand.
   static ConvProblem Of(const TensorDesc& x, const TensorDesc& y, const TensorDesc& filter,
@@ -35,15 +41,15 @@ struct ConvProblem {
     return {x, y, filter.shape.dims(), filter.dtype, geometry, y_pitch, filter.layout};
   }
 
+  std::vector<int64_t> x_strides() const {
+    return StridesOf(x_pitch > 0 ? WithChannels(x, x_pitch) : x);
+  }
   std::vector<int64_t> y_strides() const {
-    TensorDesc whole = y;
-    std::vector<int64_t> dims = y.shape.dims();
-    if (y_pitch > 0) dims[1] = y_pitch;
-    whole.shape = Shape(dims);
-    return StridesOf(whole);
+    return StridesOf(y_pitch > 0 ? WithChannels(y, y_pitch) : y);
   }
   int64_t taps() const { return filter[2] * filter[3]; }
-  int64_t filter_count() const { return filter[0] * filter[1] * taps(); }
+  // Of all parts.
+  int64_t filter_count() const { return parts * filter[0] * filter[1] * taps(); }
   size_t filter_bytes() const { return static_cast<size_t>(filter_count()) * SizeOf(filter_type); }
   // A filter's channels lie last, as the images' do.
   std::vector<int64_t> filter_strides() const {
@@ -61,10 +67,60 @@ struct ConvProblem {
         .set_stride(geometry.stride)
         .set_dilation(geometry.dilation);
   }
+
+  static TensorDesc WithChannels(TensorDesc image, int64_t channels) {
+    std::vector<int64_t> dims = image.shape.dims();
+    dims[1] = channels;
+    image.shape = Shape(dims);
+    return image;
+  }
+  ConvProblem In(Groups groups) const { return groups == Groups::kAtOnce ? *this : OfOneGroup(); }
+  ConvProblem OfOneGroup() const {
+    ConvProblem one = *this;
+    one.parts = geometry.group;
+    one.x_pitch = x.shape[1];
+    one.y_pitch = y.shape[1];
+    one.x = WithChannels(x, x.shape[1] / one.parts);
+    one.y = WithChannels(y, y.shape[1] / one.parts);
+    one.filter[0] /= one.parts;
+    return one;
+  }
 };
 
+inline void* Behind(const void* memory, size_t bytes) {
+  return static_cast<char*>(const_cast<void*>(memory)) + bytes;
+}
+
+// What a problem's parts read and write: bytes from one to the next.
+struct ConvParts {
+  int count;
+  size_t x, w, y, channels;
+
+  explicit ConvParts(const ConvProblem& problem)
+      : count(problem.parts),
+        x(static_cast<size_t>(problem.x.shape[1]) * SizeOf(problem.x.dtype)),
+        w(problem.filter_bytes() / static_cast<size_t>(count)),
+        y(static_cast<size_t>(problem.y.shape[1]) * SizeOf(problem.y.dtype)),
+        channels(static_cast<size_t>(problem.filter[0])) {}  // numbers of a bias, not bytes
+};
+
+// Why groups are not computed one after the other; empty where they may be. cuDNN's engines for
+// several groups are older than those for one: for the weights of AlexNet's on an H200 it proposes
+// Hopper's for a group alone (CudnnProblemTest.GroupsAloneHaveNewerEngines). Depthwise convolutions
+// have kernels of their own.
+inline std::string UnfitForParts(const ConvProblem& problem) {
+  constexpr int kMostParts = 4;
+  constexpr size_t kAlignment = 16;  // where engines begin to read and write
+  const int groups = problem.geometry.group;
+  if (groups < 2 || groups > kMostParts) return StrCat(groups, " groups");
+  if (problem.x.layout != Layout::kChannelsLast) return "only where channels lie last";
+  const ConvParts parts(problem.OfOneGroup());
+  if (parts.x % kAlignment != 0 || parts.y % kAlignment != 0) return "groups of few channels";
+  return "";
+}
+
 // Why cuDNN is not asked at all; empty where it is.
-inline std::string Unfit(const ConvProblem& problem) {
+inline std::string Unfit(const ConvProblem& problem, Groups groups = Groups::kAtOnce) {
   if (problem.geometry.spatial_axes() != 2) return "cuDNN's engines have two spatial axes";
   if (problem.x.dtype != problem.y.dtype) return "x and y are of two types";
   if (problem.x.layout != problem.y.layout) return "x and y are of two layouts";
@@ -73,7 +129,7 @@ inline std::string Unfit(const ConvProblem& problem) {
     const int64_t padded = problem.x.shape[2 + i] + 2 * g.pad[i];
     if (g.Span(i) > padded) return "the kernel spans more than the input";
   }
-  return "";
+  return groups == Groups::kAtOnce ? "" : UnfitForParts(problem);
 }
 
 inline std::shared_ptr<CudnnGraph> NewGraph(const KernelRequest& request,
@@ -90,6 +146,7 @@ inline EngineChoice ChoiceOf(const KernelRequest& request, const ConvProblem& pr
                        .engine = choice.algorithm,
                        .is_ahead = PlanningAhead::is_on()};
   engines.problem = StrCat(ProblemOf(request), " by ", graph, " ", caffe::Name(problem.filter_type),
+                           problem.parts == 1 ? "" : " of one group",
                            engines.allows_tensor_cores ? "" : " plain math",
                            engines.engine < 0 ? "" : StrCat(" engine ", engines.engine));
   return engines;
@@ -99,7 +156,8 @@ inline EngineChoice ChoiceOf(const KernelRequest& request, const ConvProblem& pr
 class FilterPlace {
  public:
   explicit FilterPlace(const ConvProblem& problem)
-      : outputs_(problem.filter[0]),
+      : parts_(problem.parts),
+        outputs_(problem.filter[0] * problem.parts),
         channels_(problem.filter[1]),
         taps_(problem.taps()),
         type_(problem.filter_type),
@@ -108,11 +166,11 @@ class FilterPlace {
   size_t bytes() const { return bytes_; }
   // The engines' names, with what a launch before or behind them does.
   std::vector<std::string> NamesOf(std::vector<std::string> engines) const {
-    for (std::string& name : engines) name += bytes_ == 0 ? "" : " (filter reordered)";
+    for (std::string& name : engines) {
+      if (parts_ > 1) name += StrCat(", ", parts_, " groups one by one");
+      if (bytes_ > 0) name += " (filter reordered)";
+    }
     return engines;
-  }
-  static void* After(void* workspace, size_t bytes) {
-    return static_cast<char*>(workspace) + bytes;
   }
   // The filter as cuDNN reads it.
   void* ToKrsc(const KernelContext& ctx, const TensorView& filter) const {
@@ -128,6 +186,7 @@ class FilterPlace {
   }
 
  private:
+  int parts_;
   int64_t outputs_, channels_, taps_;
   DType type_;
   size_t bytes_;

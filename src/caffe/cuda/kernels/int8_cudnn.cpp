@@ -160,20 +160,20 @@ KernelOrRefusal FusedKernel(const KernelRequest& request, const NumbersProblem& 
   const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
   const Int8Weights weights(problem.order, request, problem.epilogue);
   const int added = ops::AddedOperand(problem.epilogue);
-  return Kernel{
-      "",
-      [=, has_bias = problem.has_bias](const KernelContext& ctx) {
-        int8_t* const w = weights.numbers(ctx, ctx.workspace);
-        CudnnPointers pointers = {
-            {kX, ctx.input(0).data},         {kW, w},
-            {kY, ctx.output(0).data},        {kFactors, weights.factors(w)},
-            {kPerUnit, weights.per_unit(w)}, {kAddedScale, weights.added_scale(w)}};
-        if (has_bias) pointers[kBias] = ctx.input(2).data;
-        if (added >= 0) pointers[kAdded] = ctx.input(added).data;
-        conv->Run(std::move(pointers), FilterPlace::After(ctx.workspace, weights.workspace_bytes()),
-                  StreamOf(ctx));
-      },
-      weights.workspace_bytes() + conv->workspace_bytes(), conv->engines(), weights.packed()};
+  return Kernel{"",
+                [=, has_bias = problem.has_bias](const KernelContext& ctx) {
+                  int8_t* const w = weights.numbers(ctx, ctx.workspace);
+                  CudnnPointers pointers = {
+                      {kX, ctx.input(0).data},         {kW, w},
+                      {kY, ctx.output(0).data},        {kFactors, weights.factors(w)},
+                      {kPerUnit, weights.per_unit(w)}, {kAddedScale, weights.added_scale(w)}};
+                  if (has_bias) pointers[kBias] = ctx.input(2).data;
+                  if (added >= 0) pointers[kAdded] = ctx.input(added).data;
+                  conv->Run(std::move(pointers), Behind(ctx.workspace, weights.workspace_bytes()),
+                            StreamOf(ctx));
+                },
+                weights.workspace_bytes() + conv->workspace_bytes(), conv->engines(),
+                weights.packed()};
 }
 
 // Sums by cuDNN, the rest in a step behind it.
@@ -190,9 +190,9 @@ KernelOrRefusal SumsKernel(const KernelRequest& request, const NumbersProblem& p
   return Kernel{"",
                 [=, epilogue = problem.epilogue](const KernelContext& ctx) {
                   int8_t* const w = weights.numbers(ctx, ctx.workspace);
-                  void* const sums = FilterPlace::After(ctx.workspace, weights.workspace_bytes());
+                  void* const sums = Behind(ctx.workspace, weights.workspace_bytes());
                   conv->Run({{kX, ctx.input(0).data}, {kW, w}, {kY, sums}},
-                            FilterPlace::After(sums, sums_bytes), StreamOf(ctx));
+                            Behind(sums, sums_bytes), StreamOf(ctx));
                   FinishSums(ctx, epilogue, weights.factors(w), channels,
                              static_cast<const float*>(sums));
                 },
