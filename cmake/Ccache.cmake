@@ -4,7 +4,8 @@
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH root)
-  set(launcher env CCACHE_BASEDIR=${root} ${CCACHE_PROGRAM})
+  # The slack is what precompiled headers need.
+  set(launcher env CCACHE_BASEDIR=${root} CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
