@@ -1,4 +1,5 @@
 """caffe-gpu-check, on machines without a GPU: programs that print, fail, crash and hang stand in for Cortado's."""
+import contextlib
 import importlib.machinery
 import importlib.util
 import json
@@ -133,15 +134,53 @@ def bundle(tmp_path):
     return make
 
 
-def start(root, *arguments):
+# Answers a query once, or in a loop until it is ended: idle, then busy and with all its memory, then idle.
+SMI = """#!/usr/bin/env python3
+import os, sys, time
+ROWS = {rows!r}
+options = dict(argument.split("=", 1) for argument in sys.argv[1:])
+open({calls!r}, "a").write(f"{{os.getpid()}} {{'loop' if '--loop-ms' in options else 'once'}}\\n")
+selected = [row for row in ROWS if options.get("--id") in (None, row["uuid"])]
+keys = options["--query-gpu"].split(",")
+turn = 0
+while True:
+    for row in selected:
+        values = [row.get(key, "[N/A]") for key in keys]
+        line = ", ".join(value[min(turn, len(value) - 1)] if isinstance(value, list) else value for value in values)
+        try:
+            os.write(1, line.encode() + b"\\n")
+        except OSError:
+            pass  # nobody reads any more, which need not end the program
+    if "--loop-ms" not in options:
+        break
+    turn += 1
+    time.sleep(0.02)
+"""
+BUSY = {"index": "0", "uuid": "GPU-aa", "name": "NVIDIA H200", "memory.used": ["1000", "3000", "5000", "1000"],
+        "clocks.sm": ["345", "1980", "1200", "1500", "345"], "power.draw": ["90.5", "700.1", "650.0", "600.0", "90.0"],
+        "utilization.gpu": ["0", "100", "100", "100", "0"]}
+
+
+def add_smi(root, *rows):
+    (root / "path").mkdir()
+    program = root / "path" / "nvidia-smi"
+    program.write_text(SMI.format(rows=rows, calls=str(root / "smi_calls")))
+    program.chmod(0o755)
+
+
+def calls_of_smi(root):
+    return [line.split() for line in (root / "smi_calls").read_text().splitlines()]
+
+
+def start(root, *arguments, **environment):
     return subprocess.Popen([sys.executable, root / "bin" / "caffe-gpu-check", f"--output={root / 'report.json'}", *arguments],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            env={**os.environ, "PATH": "/usr/bin:/bin"})
+                            env={**os.environ, "PATH": f"{root / 'path'}:/usr/bin:/bin", **environment})
 
 
-def check(root, *arguments):
+def check(root, *arguments, **environment):
     """Exit status, lines of JSON, the report."""
-    process = start(root, *arguments)
+    process = start(root, *arguments, **environment)
     output, errors = process.communicate(timeout=60)
     lines = [json.loads(line) for line in output.splitlines()]
     return process.returncode, lines, json.loads((root / "report.json").read_text()), errors
@@ -210,15 +249,21 @@ def test_a_program_that_hangs_is_ended_and_the_next_step_runs(bundle, monkeypatc
     assert steps["environment"]["passed"]
 
 
+def ends(number):
+    """Whether the process is soon over."""
+    for _ in range(50):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if pathlib.Path(f"/proc/{number}/stat").read_text().split()[2] != "Z":
+                time.sleep(0.1)
+                continue
+        return True
+    return False
+
+
 def test_what_a_hanging_program_started_ends_with_it(tmp_path):
     script = f"sleep 600 & echo $! > {tmp_path / 'child'}; wait"
     assert gpu_check.run(["sh", "-c", script], 1).timed_out
-    child = int((tmp_path / "child").read_text())
-    for _ in range(50):
-        if not pathlib.Path(f"/proc/{child}").exists() or "Z" in pathlib.Path(f"/proc/{child}/stat").read_text().split()[2]:
-            return
-        time.sleep(0.1)
-    pytest.fail("it lives")
+    assert ends((tmp_path / "child").read_text().strip())
 
 
 def test_the_budget_ends_a_step_and_skips_the_rest(bundle):
@@ -234,6 +279,7 @@ def test_the_budget_ends_a_step_and_skips_the_rest(bundle):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_after_a_kill_the_report_has_what_was_found(bundle, number):
     root = bundle(others="open(sys.argv[0] + '.pid', 'w').write(str(os.getpid())); time.sleep(600)")
+    add_smi(root, BUSY)
     process = start(root, "--only", "resnet50 bf16 untimed")
     for _ in range(200):
         time.sleep(0.05)
@@ -249,6 +295,8 @@ def test_after_a_kill_the_report_has_what_was_found(bundle, number):
         assert report["stopped"] == "signal SIGTERM" and not report["passed"]
     if number == signal.SIGKILL:  # nobody could end the program that it had started
         os.kill(int((root / "bin" / "caffe.pid").read_text()), signal.SIGKILL)
+    for number, kind in calls_of_smi(root):
+        assert kind == "once" or ends(number)
 
 
 def test_a_net_that_is_not_captured_fails(bundle):
@@ -256,6 +304,36 @@ def test_a_net_that_is_not_captured_fails(bundle):
     status, lines, _, _ = check(root, "--only", "resnet50 bf16 untimed")
     assert status == 1
     assert lines[-1]["why"] == "not captured: a copy" and lines[-1]["p50_ms"] == 10
+
+
+def test_memory_and_clocks_are_those_of_the_run(bundle):
+    root = bundle(others="time.sleep(1)")
+    add_smi(root, BUSY)
+    status, _, report, errors = check(root, "--only", "resnet50 bf16 untimed")
+    assert status == 0, errors
+    result = report["steps"]["resnet50 bf16 untimed"]
+    assert result["peak_bytes"] == 4000 << 20
+    assert result["clocks"] == {"samples": 3, "sm_mhz": {"min": 1200, "median": 1500},
+                                "power_w": {"min": 600, "median": 650}}
+
+
+def test_one_nvidia_smi_runs_beside_a_net_and_ends_with_it(bundle):
+    root = bundle(others="time.sleep(1)")
+    add_smi(root, BUSY)
+    check(root, "--only", "resnet50 bf16 untimed")
+    loops = [number for number, kind in calls_of_smi(root) if kind == "loop"]
+    assert len(loops) == 1 and len(calls_of_smi(root)) <= 3
+    assert not pathlib.Path(f"/proc/{loops[0]}").exists()
+
+
+def test_a_net_is_measured_where_nvidia_smi_tells_no_memory(bundle):
+    root = bundle(others="time.sleep(0.3)")
+    add_smi(root, {**BUSY, "memory.used": "[N/A]", "power.draw": "[Insufficient Permissions]", "utilization.gpu": "[N/A]"})
+    status, _, report, errors = check(root, "--only", "resnet50 bf16 untimed")
+    assert status == 0, errors
+    result = report["steps"]["resnet50 bf16 untimed"]
+    assert result["images_per_s"] == 25600 and "peak_bytes" not in result
+    assert result["clocks"]["sm_mhz"]["min"] == 345 and "power_w" not in result["clocks"]
 
 
 LENET = """
