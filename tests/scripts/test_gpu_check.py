@@ -336,6 +336,42 @@ def test_a_net_is_measured_where_nvidia_smi_tells_no_memory(bundle):
     assert result["clocks"]["sm_mhz"]["min"] == 345 and "power_w" not in result["clocks"]
 
 
+@pytest.mark.parametrize("inherited, gpu, visible", [
+    (None, 0, "0"), (None, 3, "3"), ("5", 0, "5"), ("3,5", 0, "3"), ("3, 5", 1, "5"),
+    ("GPU-aa,GPU-bb", 1, "GPU-bb"), ("MIG-cc", 0, "MIG-cc"), ("5", 1, "5")])
+def test_tests_see_the_gpu_that_is_measured(bundle, monkeypatch, inherited, gpu, visible):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    environment = {"CUDA_VISIBLE_DEVICES": inherited} if inherited else {}
+    root = bundle(tests=f"printf %s \"$CUDA_VISIBLE_DEVICES\" > $RECORD; echo '{json.dumps(report_of(PASSED))}' > $report")
+    status, _, _, errors = check(root, f"--gpu={gpu}", "--only", "conformance 1", RECORD=str(root / "seen"), **environment)
+    assert status == 0, errors
+    assert (root / "seen").read_text() == visible
+
+
+ROWS = [{"index": "0", "uuid": "GPU-aa1", "name": "A"}, {"index": "1", "uuid": "GPU-aa2", "name": "A"},
+        {"index": "2", "uuid": "GPU-bb", "name": "A"}]
+
+
+@pytest.mark.parametrize("inherited, gpu, row", [
+    (None, 1, 1), (None, 3, None), ("2", 0, 2), ("2,0", 1, 0), ("GPU-bb,GPU-aa1", 0, 2), ("GPU-b", 0, 2), ("GPU-aa2", 0, 1),
+    ("GPU-aa", 0, None), ("MIG-cc", 0, None), ("", 0, None)])
+def test_the_row_of_nvidia_smi_is_that_of_the_gpu_that_is_measured(monkeypatch, inherited, gpu, row):
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if inherited is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", inherited)
+    assert gpu_check.row_of_gpu(ROWS, gpu) == (None if row is None else ROWS[row])
+
+
+def test_numbers_of_unlike_gpus_are_nvidia_smis_only_in_its_order(monkeypatch):
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    rows = [{**ROWS[0], "name": "B"}, *ROWS[1:]]
+    assert gpu_check.row_of_gpu(rows, 0) is None
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    assert gpu_check.row_of_gpu(rows, 0) == rows[0]
+
+
 LENET = """
 solver = pathlib.Path(next(argument for argument in arguments if argument.startswith("--solver=")).split("=")[1]).read_text()
     iterations = int(solver.split("max_iter: ")[1].split()[0])
