@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -264,6 +265,31 @@ def test_what_a_hanging_program_started_ends_with_it(tmp_path):
     script = f"sleep 600 & echo $! > {tmp_path / 'child'}; wait"
     assert gpu_check.run(["sh", "-c", script], 1).timed_out
     assert ends((tmp_path / "child").read_text().strip())
+
+
+def test_what_a_kill_does_not_end_is_left_behind(tmp_path, monkeypatch):
+    """As a process that is stuck in the driver: here it has left the group that is killed."""
+    monkeypatch.setattr(gpu_check, "KILL_SECONDS", 0.5, raising=False)
+    script = f"echo begun; setsid sleep 8 & echo $! > {tmp_path / 'child'}; wait"
+    begin = time.monotonic()
+    done = gpu_check.run(["sh", "-c", script], 1)
+    assert time.monotonic() - begin < 6
+    assert done.timed_out and done.output == "begun\n"
+    assert done.failure()["why"] == "its time was up; its output is held 0.5 s after the kill"
+
+
+def test_a_process_that_cannot_be_killed_is_named(monkeypatch):
+    class Stuck(subprocess.Popen):
+        def communicate(self, input=None, timeout=None):
+            raise subprocess.TimeoutExpired(self.args, timeout, output=b"begun\n")
+
+        def poll(self):
+            return None
+
+    monkeypatch.setattr(gpu_check.subprocess, "Popen", Stuck)
+    done = gpu_check.run(["true"], 1)
+    assert done.timed_out and done.tail() == "begun\n"
+    assert re.fullmatch(r"its time was up; process \d+ does not end 10 s after the kill", done.failure()["why"])
 
 
 def test_the_budget_ends_a_step_and_skips_the_rest(bundle):
