@@ -83,6 +83,20 @@ def test_the_steps_that_lose_most_come_first():
                        "roofline_ms": pytest.approx(1.0)}
 
 
+@pytest.mark.parametrize("name, bandwidth", [
+    ("NVIDIA H200", 4.8e12), ("NVIDIA H200 NVL", 4.8e12), ("NVIDIA GH200 480GB", 4e12), ("NVIDIA H100 80GB HBM3", 3.35e12),
+    ("NVIDIA H100 PCIe", 2e12), ("NVIDIA H100 NVL", 3.9e12), ("NVIDIA A100-PCIE-40GB", 1.555e12), ("Tesla T4", 0.32e12),
+    ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", None), ("NVIDIA H200 MIG 1g.18gb", None), ("NVIDIA GB200", None),
+    ("NVIDIA T400 4GB", None)])
+def test_the_roofline_is_of_the_chip_by_its_whole_name(bundle, monkeypatch, name, bandwidth):
+    root = bundle(device_query=f"DESCRIPTION = '{name} (compute capability 9.0, 7 multiprocessors, 9 GiB)'")
+    monkeypatch.setattr(gpu_check, "ROOT", root)
+    context = gpu_check.Context(type("Options", (), {"budget": 0, "gpu": 0}))
+    report = gpu_check.environment(context)
+    assert (context.peaks() or [None])[0] == bandwidth
+    assert report["roofline"].startswith("of the data sheet" if bandwidth else "none: no data sheet of ")
+
+
 def test_products_of_floats_have_their_own_peak():
     assert gpu_check.roofline_ms(STEPS[0], H200, "fp32") == pytest.approx(989 / 494)
 
@@ -102,10 +116,11 @@ def test_a_crash_names_the_test_that_ran():
 CAFFE = """#!/usr/bin/env python3
 import json, os, sys, time
 DOCUMENT = {document!r}
+DESCRIPTION = "NVIDIA H200 (compute capability 9.0, 132 multiprocessors, 139 GiB)"
 command, arguments = sys.argv[1], sys.argv[2:]
 if command == "device_query":
     {device_query}
-    print(json.dumps({{"gpus": [{{"id": 0, "description": "NVIDIA H200 (compute capability 9.0)"}}]}}))
+    print(json.dumps({{"gpus": [{{"id": 0, "description": DESCRIPTION}}]}}))
 else:
     {others}
     print(json.dumps(DOCUMENT))
