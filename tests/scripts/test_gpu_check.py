@@ -188,15 +188,15 @@ def calls_of_smi(root):
     return [line.split() for line in (root / "smi_calls").read_text().splitlines()]
 
 
-def start(root, *arguments, **environment):
-    return subprocess.Popen([sys.executable, root / "bin" / "caffe-gpu-check", f"--output={root / 'report.json'}", *arguments],
+def start(root, *arguments, python=sys.executable, **environment):
+    return subprocess.Popen([python, root / "bin" / "caffe-gpu-check", f"--output={root / 'report.json'}", *arguments],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             env={**os.environ, "PATH": f"{root / 'path'}:/usr/bin:/bin", **environment})
 
 
-def check(root, *arguments, **environment):
+def check(root, *arguments, **options):
     """Exit status, lines of JSON, the report."""
-    process = start(root, *arguments, **environment)
+    process = start(root, *arguments, **options)
     output, errors = process.communicate(timeout=60)
     lines = [json.loads(line) for line in output.splitlines()]
     return process.returncode, lines, json.loads((root / "report.json").read_text()), errors
@@ -375,6 +375,21 @@ def test_a_net_is_measured_where_nvidia_smi_tells_no_memory(bundle):
     result = report["steps"]["resnet50 bf16 untimed"]
     assert result["images_per_s"] == 25600 and "peak_bytes" not in result
     assert result["clocks"]["sm_mhz"]["min"] == 345 and "power_w" not in result["clocks"]
+
+
+@pytest.mark.parametrize("given", [None, "/opt/nvidia"])
+def test_libraries_are_those_of_the_python_that_runs_it(bundle, tmp_path_factory, given):
+    """Of an environment that is not in PATH."""
+    environment = tmp_path_factory.mktemp("environment")
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", environment], check=True)
+    packages = next((environment / "lib").glob("python3*")) / "site-packages"
+    folders = [packages / "nvidia" / wheel / "lib" for wheel in ("cu13", "cudnn")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    root = bundle(device_query="open(os.environ['RECORD'], 'w').write(os.environ.get('CAFFE_CUDA_LIBRARY_PATH', ''))")
+    extra = {"CAFFE_CUDA_LIBRARY_PATH": given} if given else {}
+    check(root, "--only", "environment", python=environment / "bin" / "python3", RECORD=str(root / "path_of_libraries"), **extra)
+    assert (root / "path_of_libraries").read_text() == (given or ":".join(map(str, folders)))
 
 
 @pytest.mark.parametrize("inherited, gpu, visible", [
