@@ -10,6 +10,7 @@ Prints one line of JSON; exit status 3 where there is no PyTorch with a GPU.
 import argparse
 import contextlib
 import json
+import math
 import pathlib
 import sys
 import time
@@ -25,19 +26,18 @@ def percentile(values, share):
 
 
 def make_net(torch, content):
-    """With weights that keep activations in range."""
-    import numpy
+    """With weights that keep activations in range. NumPy is not there everywhere that PyTorch is."""
     from torch_net import TorchNet
-    generator = numpy.random.default_rng(1)
+    generator = torch.Generator().manual_seed(1)
     weights = {}
     for step in content["steps"]:
         for i, key in enumerate(step["weights"]):
             shape = content["weights"][key]
             if step["kind"] == "batch_norm" or i == 1:
-                weights[key] = numpy.full(shape, 1 - i, dtype=numpy.float32)
+                weights[key] = torch.full(shape, 1.0 - i)
             else:
-                deviation = (2 / numpy.prod(shape[1:])) ** 0.5
-                weights[key] = generator.normal(0, deviation, shape).astype(numpy.float32)
+                deviation = (2 / math.prod(shape[1:])) ** 0.5
+                weights[key] = deviation * torch.randn(shape, generator=generator)
     return TorchNet(content["steps"], weights)
 
 
@@ -98,8 +98,8 @@ def main():
     begin = time.monotonic()
     try:
         import torch
-    except ImportError:
-        print("no PyTorch", file=sys.stderr)
+    except ImportError as error:
+        print(f"no PyTorch: {error}", file=sys.stderr)
         sys.exit(3)
     if not options.cpu and not torch.cuda.is_available():
         print("PyTorch sees no GPU", file=sys.stderr)

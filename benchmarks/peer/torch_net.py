@@ -1,7 +1,6 @@
 """The net of definition.steps in PyTorch, as a PyTorch user would write it."""
 import json
 
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
@@ -79,8 +78,8 @@ MODULES = {
 class TorchNet(nn.Module):
     """forward(images, labels) is the weighted sum of the net's losses.
 
-    steps: of definition.steps. weights: arrays by Caffe's name ("conv1.0"); their shapes are the modules', and their
-    values are copied.
+    steps: of definition.steps. weights: arrays or tensors by Caffe's name ("conv1.0"); their shapes are the modules', and
+    their values are copied.
     """
 
     def __init__(self, steps, weights):
@@ -104,7 +103,7 @@ class TorchNet(nn.Module):
         for key, value, parameter in zip(step["weights"], values, (module.weight, module.bias) if values else ()):
             self.parameter_of[key] = parameter
             with torch.no_grad():
-                parameter.copy_(torch.from_numpy(value).reshape(parameter.shape))
+                parameter.copy_(torch.as_tensor(value).reshape(parameter.shape))
 
     @staticmethod
     def _channels(step, channels, values):
@@ -138,6 +137,7 @@ class InferenceNet(TorchNet):
     @classmethod
     def of(cls, folder):
         """That of steps.json and weights.npz."""
+        import numpy as np  # here, as training needs none
         with np.load(folder / "weights.npz") as weights:
             return cls(json.loads((folder / "steps.json").read_text(encoding="utf-8")), weights)
 
