@@ -7,8 +7,8 @@
 #include "caffe/cuda/cudnn_error.hpp"
 #include "caffe/cuda/cudnn_graph.hpp"
 #include "caffe/cuda/nvidia_libraries.hpp"
-#include "caffe/cuda/plan_choice.hpp"
 #include "caffe/error.hpp"
+#include "caffe/gpu_libraries.hpp"
 #include "caffe/ops/conv_grad_norm.hpp"
 #include "caffe/ops/conv_into.hpp"
 #include "caffe/ops/conv_statistics.hpp"
@@ -75,15 +75,15 @@ class CudnnProblemTest : public ::testing::Test {
 };
 
 TEST_F(CudnnProblemTest, EqualProblemsAreBuiltOnce) {
-  const int64_t before = NumPlansBuilt();
+  const int64_t before = GpuPlansSoFar().built;
   const Kernel first = Plan({.kernel = 3});
-  EXPECT_EQ(NumPlansBuilt(), before + 1);
+  EXPECT_EQ(GpuPlansSoFar().built, before + 1);
   const Kernel second = Plan({.kernel = 3});
-  EXPECT_EQ(NumPlansBuilt(), before + 1);
+  EXPECT_EQ(GpuPlansSoFar().built, before + 1);
   EXPECT_EQ(second.algorithms, first.algorithms);
   EXPECT_EQ(second.workspace_bytes, first.workspace_bytes);
   const Kernel other = Plan({.kernel = 5});
-  EXPECT_EQ(NumPlansBuilt(), before + 2);
+  EXPECT_EQ(GpuPlansSoFar().built, before + 2);
 }
 
 // As several threads do it before the plan is asked for.
@@ -91,25 +91,25 @@ TEST_F(CudnnProblemTest, WhatWasBuiltAheadIsNotBuiltAgain) {
   const KernelFactory* const ahead =
       AheadFactories::Get().Find(DeviceKind::kCuda, typeid(ops::Conv), *candidate_);
   ASSERT_NE(ahead, nullptr);
-  const int64_t before = NumPlansBuilt();
+  const int64_t before = GpuPlansSoFar().built;
   std::vector<KernelOrRefusal> answers(4);
   std::vector<std::thread> threads;
   for (KernelOrRefusal& answer : answers) {
     threads.emplace_back([&] { answer = AskedConvolution{.kernel = 7}.Ask(*device_, *ahead); });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(NumPlansBuilt(), before + 1);
+  EXPECT_EQ(GpuPlansSoFar().built, before + 1);
   Plan({.kernel = 7});
-  EXPECT_EQ(NumPlansBuilt(), before + 1);
+  EXPECT_EQ(GpuPlansSoFar().built, before + 1);
 }
 
 // They end in a driver's call, so they are proposed and not built.
 TEST_F(CudnnProblemTest, EnginesThatAreCompiledAreMarked) {
   if (!LoadDriverOrStub()) GTEST_SKIP() << "no driver and no toolkit's stub of one";
-  const int64_t before = NumPlansBuilt();
+  const int64_t before = GpuPlansSoFar().built;
   const Kernel fused = Plan({.has_bias_and_relu = true});
   EXPECT_THAT(fused.algorithms, Contains(HasSubstr("(needs a driver to be built)")));
-  EXPECT_EQ(NumPlansBuilt(), before);
+  EXPECT_EQ(GpuPlansSoFar().built, before);
   EXPECT_THAT(Plan({.kernel = 1}).algorithms, Each(Not(HasSubstr("driver"))));
 }
 

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <limits>
 
+#include "caffe/gpu_libraries.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::cuda {
@@ -105,9 +106,12 @@ TEST_F(PlanChoiceTest, BuildsTwoThatAreCompiledAndFourThatAreNot) {
 
 TEST_F(PlanChoiceTest, TheNextStartBuildsNothing) {
   PlayedSource first(plans_), second(plans_);
+  const int64_t proposed = GpuPlansSoFar().proposed;
   EXPECT_EQ(Start(first), "eng62_k1=2");
+  EXPECT_EQ(GpuPlansSoFar().proposed, proposed + 1);
   EXPECT_EQ(Start(second), "eng62_k1=2");
   EXPECT_EQ(second.proposals, 0);
+  EXPECT_EQ(GpuPlansSoFar().proposed, proposed + 1);
   EXPECT_THAT(second.built, IsEmpty());
   EXPECT_THAT(second.timed, IsEmpty());
   EXPECT_THAT(second.restored, ElementsAre("eng62_k1=2"));

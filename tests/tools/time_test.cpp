@@ -11,6 +11,7 @@
 
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class TimeToolTest : public ::testing::Test {
@@ -65,6 +66,16 @@ TEST_F(TimeToolTest, ABatchOfNoiseTakesThePlaceOfTheData) {
   EXPECT_LE(Number(blocks, "host_idle_share"), 1);
   EXPECT_GT(Number(json, "start_seconds"), 0);
   EXPECT_GT(Number(json, "plan_bytes"), 0);
+  EXPECT_EQ(Number(json, "plans_proposed"), 0) << "cuDNN is asked on GPUs only";
+  EXPECT_EQ(Number(json, "plans_built"), 0);
+}
+
+TEST_F(TimeToolTest, AnUpdateHasItsOwnTime) {
+  const google::protobuf::Struct json = Json("--batch=6 --update --iterations=12");
+  EXPECT_GT(Number(json, "update_ms"), 0);
+  EXPECT_LT(Number(json, "update_ms"),
+            Number(json.fields().at("pipelined").struct_value(), "p90_ms"));
+  EXPECT_EQ(Json("--batch=6 --iterations=2").fields().count("update_ms"), 0u);
 }
 
 TEST_F(TimeToolTest, EachStepHasItsTimeBytesAndOperations) {
@@ -98,7 +109,8 @@ TEST_F(TimeToolTest, TheNoiseHasLabelsOfAllClasses) {
 }
 
 TEST_F(TimeToolTest, UpdatesAreLoggedAndTrain) {
-  EXPECT_THAT(Run("--update --iterations=3").output, HasSubstr("Pass in a row with update: "));
+  EXPECT_THAT(Run("--update --iterations=3").output,
+              AllOf(HasSubstr("Pass in a row with update: "), HasSubstr("Update: ")));
 }
 
 TEST_F(TimeToolTest, WhatCannotBeIsRefused) {

@@ -13,6 +13,7 @@
 
 #include "caffe/common.hpp"
 #include "caffe/error.hpp"
+#include "caffe/gpu_libraries.hpp"
 #include "caffe/io/json.hpp"
 #include "caffe/plan_report.hpp"
 #include "caffe/solver.hpp"
@@ -128,6 +129,23 @@ SolverParameter SolverOf(const NetParameter& net, const NetFlags& flags) {
   solver.set_random_seed(1);
   solver.set_snapshot_after_train(false);
   return solver;
+}
+
+// Milliseconds of an update that runs alone. Gradients are zero, so that any number of updates
+// leaves numbers as they are in training.
+double TimeUpdate(Solver& solver, int updates) {
+  Net& net = solver.net();
+  net.ClearParamDiffs();
+  const Blob* smallest = nullptr;
+  for (const Net::LearnableParam& param : net.learnable_params()) {
+    if (smallest == nullptr || param.blob->count() < smallest->count()) smallest = param.blob.get();
+  }
+  if (smallest == nullptr) return 0;
+  const BlockTimes times = TimeBlocks(updates, [&](int block) {
+    for (int i = 0; i < block; ++i) solver.ApplyUpdate();
+    smallest->cpu_data();  // waits for the device
+  });
+  return times.Percentile(0.5);
 }
 
 // Sums over all iterations, in milliseconds.
@@ -274,17 +292,24 @@ class Time : public Command {
     const PlanCaptures captures = CapturesOf(net);
     const PassTimes times = TimeSteps(net, iterations_, /*logs_iterations=*/!is_gpu);
     LogTimes(net, iterations_, times);
+    std::optional<double> update_ms;  // last, as it changes the weights without a pass
+    if (updates_) update_ms = TimeUpdate(*subject.solver, iterations_);
     if (blocks) {
       LOG(INFO) << "Pass in a row" << (updates_ ? " with update" : "") << ": "
                 << blocks->Percentile(0.5) << " ms (10 % below " << blocks->Percentile(0.1)
                 << ", 10 % above " << blocks->Percentile(0.9) << ").";
     }
+    LOG_IF(INFO, update_ms.has_value()) << "Update: " << update_ms.value_or(0) << " ms.";
     LOG(INFO) << "*** Benchmark ends ***";
     if (!json_) return;
+    const GpuPlans plans = GpuPlansSoFar();
     JsonObject root = ToJson(net, iterations_, times);
     PutJson(&root, "start_seconds", started.count());
     PutJson(&root, "plan_bytes", MemoryOfPlan(net, updates_ ? 1 : 0).total());
+    PutJson(&root, "plans_proposed", plans.proposed);
+    PutJson(&root, "plans_built", plans.built);
     if (blocks) PutBlocks(*blocks, items_, updates_, &root);
+    if (update_ms) PutJson(&root, "update_ms", *update_ms);
     PutCaptures(captures, &root);
     PutSteps(net, &root);
     std::cout << FormatJson(root);

@@ -6,6 +6,7 @@
 #include "caffe/cuda/cuda_check.hpp"
 #include "caffe/cuda/cudnn_handle.hpp"
 #include "caffe/cuda/vendor_types.hpp"
+#include "caffe/device/gpu_libraries.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::cuda {
@@ -79,7 +80,7 @@ class CudnnProblem::Plans final : public PlanSource {
     // Compiling ends in a driver's call.
     if (plan.is_compiled && is_described_)
       return static_cast<size_t>(workspace_bytes_.at(plan.name));
-    CountBuiltPlan();
+    CountBuiltGpuPlan();
     if (graph_->build_plan_at_index(plan.index).is_bad()) return std::nullopt;
     return WorkspaceOf(plan.index);
   }

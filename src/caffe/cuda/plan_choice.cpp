@@ -2,13 +2,12 @@
 
 #include <glog/logging.h>
 
-#include <atomic>
 #include <cstdlib>
+
+#include "caffe/device/gpu_libraries.hpp"
 
 namespace caffe::cuda {
 namespace {
-
-std::atomic<int64_t> plans_built = 0;
 
 // `name`: of the plan that is known to be the fastest; nothing where plans are not timed.
 std::optional<BuiltPlan> Restored(PlanSource& source, const PlanRequest& request,
@@ -47,14 +46,6 @@ std::vector<BuiltPlan> BuildFirst(PlanSource& source, std::span<const ProposedPl
 
 }  // namespace
 
-int64_t NumPlansBuilt() {
-  return plans_built;
-}
-
-void CountBuiltPlan() {
-  ++plans_built;
-}
-
 int EngineNumber(const std::string& name) {
   return name.rfind("eng", 0) == 0 ? std::atoi(name.c_str() + 3) : -1;
 }
@@ -65,6 +56,7 @@ BuiltPlans BuildPlans(PlanSource& source, const PlanRequest& request, const Plan
   if (known || !request.is_timed) {
     if (const auto plan = Restored(source, request, known, caches.plans)) return {{*plan}, true};
   }
+  CountProposedGpuPlans();
   std::vector<ProposedPlan> proposed = source.Propose();
   std::erase_if(proposed, [&](const ProposedPlan& plan) {
     return request.engine >= 0 && EngineNumber(plan.name) != request.engine;

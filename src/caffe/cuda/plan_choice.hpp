@@ -75,8 +75,4 @@ size_t ChoosePlan(PlanSource& source, const PlanRequest& request, const BuiltPla
 // "eng51_k2=1_k13=0" -> 51; -1 for other names.
 int EngineNumber(const std::string& name);
 
-// Plans that cuDNN was asked to build in this process; counted by those who ask.
-int64_t NumPlansBuilt();
-void CountBuiltPlan();
-
 }  // namespace caffe::cuda

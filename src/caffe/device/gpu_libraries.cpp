@@ -1,5 +1,6 @@
 #include "caffe/device/gpu_libraries.hpp"
 
+#include <atomic>
 #include <map>
 #include <utility>
 
@@ -14,6 +15,8 @@ std::map<int, std::pair<std::string, Describe>>& Registered() {
   static std::map<int, std::pair<std::string, Describe>> libraries;
   return libraries;
 }
+
+std::atomic<int64_t> plans_proposed = 0, plans_built = 0;
 
 }  // namespace
 
@@ -34,6 +37,18 @@ std::vector<GpuLibrary> GpuLibraries() {
     libraries.push_back(std::move(described));
   }
   return libraries;
+}
+
+void CountProposedGpuPlans() {
+  ++plans_proposed;
+}
+
+void CountBuiltGpuPlan() {
+  ++plans_built;
+}
+
+GpuPlans GpuPlansSoFar() {
+  return {plans_proposed, plans_built};
 }
 
 }  // namespace caffe

@@ -11,4 +11,8 @@ struct GpuLibraryRegistrar {
   GpuLibraryRegistrar(int place, std::string name, GpuLibrary (*describe)());
 };
 
+// Who asks the library for plans counts here.
+void CountProposedGpuPlans();
+void CountBuiltGpuPlan();
+
 }  // namespace caffe
