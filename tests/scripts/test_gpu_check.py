@@ -63,7 +63,7 @@ STEPS = [
 DOCUMENT = {"batch": 256, "start_seconds": 3.5, "plan_bytes": 1 << 30,
             "captured": {"stretches": 1, "nodes": 3, "refused": 0, "reason": ""},
             "pipelined": {"p10_ms": 7.0, "p50_ms": 10.0, "p90_ms": 11.0, "images_per_s": 25600.0, "host_idle_share": 0.9},
-            "steps": STEPS}
+            "steps": STEPS, "update_ms": 1.5, "plans_proposed": 0, "plans_built": 0}
 H200 = gpu_check.PEAKS["H200"]
 
 
@@ -104,7 +104,8 @@ def test_products_of_floats_have_their_own_peak():
 def test_a_net_is_summarised():
     summary = gpu_check.summary_of_times(DOCUMENT, H200, "bf16")
     assert summary["p50_ms"] == 10 and summary["images_per_s"] == 25600 and summary["start_seconds"] == 3.5
-    assert summary["steps_ms"] == 7 and summary["gpu_idle_share"] == pytest.approx(0.3)
+    assert summary["steps_ms"] == 7 and summary["update_ms"] == 1.5
+    assert summary["gpu_idle_share"] == pytest.approx(0.15)
     assert summary["roofline_ms"] == pytest.approx(3)
 
 
@@ -225,8 +226,8 @@ def test_each_step_is_a_line_and_in_the_report(bundle):
 
 def test_the_order_begins_with_what_a_short_visit_wants():
     names = list(gpu_check.all_steps())
-    assert names[:6] == ["environment", "yardsticks", "resnet50 bf16 untimed", "resnet50 bf16", "torch resnet50 bf16",
-                         "torch resnet50 bf16 compiled"]
+    assert names[:7] == ["environment", "yardsticks", "resnet50 bf16 untimed", "resnet50 bf16",
+                         "second start of resnet50 bf16", "torch resnet50 bf16", "torch resnet50 bf16 compiled"]
     order = [names.index(name) for name in ("conformance 1 of 8", "gradients 1 of 2", "lenet", "resnet50 fp16", "googlenet bf16",
                                             "sanitizer memcheck")]
     assert order == sorted(order)
@@ -426,6 +427,31 @@ def test_numbers_of_unlike_gpus_are_nvidia_smis_only_in_its_order(monkeypatch):
     assert gpu_check.row_of_gpu(rows, 0) is None
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     assert gpu_check.row_of_gpu(rows, 0) == rows[0]
+
+
+SECOND = """
+is_first = not os.path.exists(os.environ["CAFFE_ALGORITHM_CACHE"])
+    open(os.environ["CAFFE_ALGORITHM_CACHE"], "a").write(" ".join(arguments) + "\\n")
+    DOCUMENT.update(plans_proposed=60, plans_built=200) if is_first else DOCUMENT.update(start_seconds=1.25, BUILT)
+""".strip()
+
+
+@pytest.mark.parametrize("built, status", [(0, 0), (3, 1)])
+def test_a_second_start_builds_no_plan(bundle, built, status):
+    root = bundle(others=SECOND.replace("BUILT", f"plans_built={built}"))
+    found, _, report, _ = check(root, "--only", "resnet50 bf16", "second")
+    first, second = (report["steps"][name] for name in ("resnet50 bf16", "second start of resnet50 bf16"))
+    assert found == status, second
+    assert {"start_seconds": 1.25, "plans_proposed": 0, "plans_built": built}.items() <= second.items()
+    assert second.get("why") == ("cuDNN built 3 plans again" if built else None)
+    assert "plans_built" in first
+    assert "--iterations=2" in (root / "report.algorithms.tsv").read_text().splitlines()[-1]
+
+
+def test_without_a_first_start_there_is_no_second(bundle):
+    status, _, report, _ = check(bundle(), "--only", "second")
+    assert status == 0
+    assert report["steps"]["second start of resnet50 bf16"]["skipped"] == "no resnet50 bf16 before it"
 
 
 LENET = """
