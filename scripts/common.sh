@@ -30,6 +30,6 @@ sanitized_folders() {
   if [ "$1" = tsan ]; then
     printf '%s\n' core data distributed solvers
   else
-    find tests -name '*_test.cpp' -printf '%P\n' | cut -d/ -f1 | sort -u | grep -vxE 'cuda|cuda_on_host'
+    find tests -name '*_test.cpp' -printf '%P\n' | cut -d/ -f1 | sort -u | grep -vxE 'cuda|cuda_on_host|gpu_training'
   fi
 }

@@ -17,7 +17,7 @@ def start(tmp_path):
     (tmp_path / "scripts").mkdir()
     for name in ("build_preset.sh", "common.sh"):
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
-    for folder in ("core", "layers", "cuda", "cuda_on_host"):
+    for folder in ("core", "layers", "cuda", "cuda_on_host", "gpu_training"):
         (tmp_path / "tests" / folder).mkdir(parents=True)
         (tmp_path / "tests" / folder / "some_test.cpp").touch()
     programs = tmp_path / "programs"

@@ -42,6 +42,12 @@ def test_tests_pass_when_none_failed():
         "passed": True, "ran": 1, "skipped": 1, "failures": []}
 
 
+def test_tests_that_are_all_skipped_do_not_pass():
+    summary = gpu_check.summary_of_tests(report_of(SKIPPED, SKIPPED))
+    assert not summary["passed"] and summary["why"] == "no test ran" and summary["skipped"] == 2
+    assert gpu_check.reason_of(summary) == "no test ran"
+
+
 def test_a_failure_is_named():
     summary = gpu_check.summary_of_tests(report_of(PASSED, FAILED))
     assert not summary["passed"]
@@ -228,7 +234,7 @@ def test_the_order_begins_with_what_a_short_visit_wants():
     names = list(gpu_check.all_steps())
     assert names[:7] == ["environment", "yardsticks", "resnet50 bf16 untimed", "resnet50 bf16",
                          "second start of resnet50 bf16", "torch resnet50 bf16", "torch resnet50 bf16 compiled"]
-    order = [names.index(name) for name in ("conformance 1 of 8", "gradients 1 of 2", "lenet", "resnet50 fp16", "googlenet bf16",
+    order = [names.index(name) for name in ("conformance 1 of 8", "gradients 1 of 2", "training 1 of 2", "lenet", "resnet50 fp16", "googlenet bf16",
                                             "sanitizer memcheck")]
     assert order == sorted(order)
     # PyTorch's faster variant is what ours is measured by, for each net and type.
@@ -509,6 +515,14 @@ def test_ours_over_the_faster_one_of_pytorch(tmp_path):
         report.end(name, {"passed": True, "images_per_s": rate})
     report.end("vgg16 bf16", {"passed": True, "images_per_s": 1.0})
     assert report.compare() == {"resnet50 bf16": 1.5}
+
+
+def test_the_bundle_brings_the_programs_of_all_steps():
+    needed = set(re.findall(r'shard_step\("(\w+)"', (ROOT / "scripts" / "caffe-gpu-check").read_text()))
+    assert needed == {"conformance_test", "layers_test", "gpu_training_test"}
+    installed = re.search(r"What caffe-gpu-check runs.*?foreach\(target ([^)]*)\)", (ROOT / "tests" / "CMakeLists.txt").read_text(),
+                          re.DOTALL).group(1)
+    assert needed == set(installed.split())
 
 
 def test_unknown_steps_are_refused(bundle):

@@ -1,5 +1,5 @@
-// Whole nets on the emulated device: what the executor, the data layers and the solver do for a
-// device whose memory the host cannot look into.
+// Whole nets on a GPU: what the executor, the data layers and the solver do for a device whose
+// memory the host cannot look into.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,78 +11,26 @@
 #include <set>
 
 #include "caffe/common.hpp"
+#include "caffe/device/device.hpp"
 #include "caffe/error.hpp"
 #include "caffe/graph/weight_copies.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 #include "caffe/net/training_net.hpp"
 #include "caffe/plan/executor.hpp"
+#include "caffe/plan_report.hpp"
 #include "caffe/solver.hpp"
 #include "caffe/solver_group.hpp"
+#include "tests/gpu_training/small_net.hpp"
 #include "tests/support/temporary_folder.hpp"
-#include "work_queue.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::kSmallNet;
 using ::testing::Not;
-
-constexpr const char* kNet = R"pb(
-  name: "small"
-  layer {
-    name: "data"
-    type: "DummyData"
-    top: "data"
-    top: "label"
-    dummy_data_param {
-      shape { dim: 6 dim: 3 dim: 8 dim: 8 }
-      shape { dim: 6 }
-      data_filler { type: "gaussian" }
-      data_filler { type: "constant" value: 2 }
-    }
-  }
-  layer {
-    name: "conv"
-    type: "Convolution"
-    bottom: "data"
-    top: "conv"
-    convolution_param {
-      num_output: 5
-      kernel_size: 3
-      bias_term: false  # its gradient would be rounding errors, which some rules blow up
-      weight_filler { type: "xavier" }
-    }
-  }
-  layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "bn" }
-  layer {
-    name: "scale"
-    type: "Scale"
-    bottom: "bn"
-    top: "bn"
-    scale_param { bias_term: true }
-  }
-  layer { name: "relu" type: "ReLU" bottom: "bn" top: "bn" }
-  layer {
-    name: "pool"
-    type: "Pooling"
-    bottom: "bn"
-    top: "pool"
-    pooling_param { pool: MAX kernel_size: 2 stride: 2 }
-  }
-  layer { name: "drop" type: "Dropout" bottom: "pool" top: "drop" }
-  layer {
-    name: "ip"
-    type: "InnerProduct"
-    bottom: "drop"
-    top: "ip"
-    inner_product_param {
-      num_output: 4
-      weight_filler { type: "xavier" }
-    }
-  }
-  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
-)pb";
+using testing::SmallSolver;
 
 struct Trained {
   std::vector<float> parameters;
@@ -93,6 +41,8 @@ struct Trained {
 // How many items reach the loss differs from batch to batch.
 constexpr const char* kFilteredNet = R"pb(
   name: "filtered"
+  strict_fp32: true
+  deterministic: true
   layer {
     name: "data"
     type: "DummyData"
@@ -141,15 +91,6 @@ constexpr const char* kFilteredNet = R"pb(
   layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "some_t" top: "loss" }
 )pb";
 
-SolverParameter Parse(const std::string& options, const char* net = kNet) {
-  SolverParameter param;
-  ParseTextProto("weight_decay: 0.01 random_seed: 3 max_iter: 7 snapshot_after_train: false " +
-                     options + " net_param { " + net + " }",
-                 "solver", &param);
-  if (!param.has_lr_policy()) param.set_lr_policy("fixed");
-  return param;
-}
-
 Trained StateOf(Solver& solver) {
   Trained trained{.smoothed_loss = solver.smoothed_loss()};
   for (const Net::LearnableParam& learnable : solver.net().learnable_params()) {
@@ -159,9 +100,9 @@ Trained StateOf(Solver& solver) {
   return trained;
 }
 
-Trained Train(Caffe::Brew mode, const std::string& options, const char* net = kNet) {
+Trained Train(Caffe::Brew mode, const std::string& options, const char* net = kSmallNet) {
   Caffe::set_mode(mode);
-  Solver solver(Parse(options, net), {.keep_all = false});
+  Solver solver(SmallSolver(options, net), {.keep_all = false});
   solver.Step(7);
   const Trained trained = StateOf(solver);
   Caffe::set_mode(Caffe::CPU);
@@ -190,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "larc_eta: 0.01 larc_turbo: true",
                       "type: 'LAMB' base_lr: 0.01 momentum: 0.9 clip_gradients: 0.5 iter_size: 2"));
 
-// What the emulated GPU has come to after `train`, with recorded steps or with none.
+// What the GPU has come to after `train`, with recorded steps or with none.
 Trained TrainOnGpu(bool replays, const SolverParameter& param,
                    const std::function<void(Solver&)>& train) {
   if (!replays) ::setenv("CAFFE_DISABLE_PASSES", "capture-graph", 1);
@@ -198,9 +139,8 @@ Trained TrainOnGpu(bool replays, const SolverParameter& param,
   Solver solver(param, {.keep_all = false});
   Caffe::set_mode(Caffe::CPU);
   ::unsetenv("CAFFE_DISABLE_PASSES");
-  const cuda_on_host::Launches before = cuda_on_host::LaunchesSoFar();
   train(solver);
-  EXPECT_EQ(cuda_on_host::LaunchesSoFar().graphs > before.graphs, replays);
+  EXPECT_EQ(CapturesOf(solver.net()).stretches > 0, replays);
   Trained trained = StateOf(solver);
   for (const std::shared_ptr<Blob>& state : solver.history()) {
     const float* values = state->cpu_data<float>();
@@ -219,7 +159,7 @@ void ExpectReplayedAsStepByStep(const SolverParameter& param,
 class ReplayedCudaTrainingTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ReplayedCudaTrainingTest, ComesToTheSameAsStepByStep) {
-  ExpectReplayedAsStepByStep(Parse(GetParam()), [](Solver& solver) { solver.Step(7); });
+  ExpectReplayedAsStepByStep(SmallSolver(GetParam()), [](Solver& solver) { solver.Step(7); });
 }
 
 // Rates differ from step to step, so numbers of a recorded one would show.
@@ -239,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(
         "larc_turbo: true"));
 
 TEST(ReplayedCudaTrainingTest, SkipsStepsAsStepByStep) {
-  SolverParameter param = Parse("type: 'SGD' base_lr: 0.05 momentum: 0.9 precision: FP16");
+  SolverParameter param = SmallSolver("type: 'SGD' base_lr: 0.05 momentum: 0.9 precision: FP16");
   param.mutable_net_param()->set_global_grad_scale(1e9);
   param.mutable_net_param()->set_global_grad_scale_adaptive(true);
   ::testing::internal::CaptureStderr();
@@ -249,8 +189,8 @@ TEST(ReplayedCudaTrainingTest, SkipsStepsAsStepByStep) {
 
 TEST(ReplayedCudaTrainingTest, GoesOnFromASnapshot) {
   const testing::TemporaryFolder folder;
-  SolverParameter param =
-      Parse("type: 'Adam' base_lr: 0.01 momentum: 0.9 lr_policy: 'exp' gamma: 0.7 precision: BF16");
+  SolverParameter param = SmallSolver(
+      "type: 'Adam' base_lr: 0.01 momentum: 0.9 lr_policy: 'exp' gamma: 0.7 precision: BF16");
   param.set_snapshot_prefix(folder / "replayed");
   ExpectReplayedAsStepByStep(param, [](Solver& solver) {
     solver.Step(3);
@@ -264,7 +204,7 @@ TEST(ReplayedCudaTrainingTest, GoesOnFromASnapshot) {
 TEST(ReplayedCudaTrainingTest, GoesOnWithWeightsFromOutside) {
   for (const char* precision : {"FP32", "BF16"}) {
     const SolverParameter param =
-        Parse(StrCat("type: 'SGD' base_lr: 0.05 momentum: 0.9 precision: ", precision));
+        SmallSolver(StrCat("type: 'SGD' base_lr: 0.05 momentum: 0.9 precision: ", precision));
     ExpectReplayedAsStepByStep(param, [](Solver& solver) {
       solver.Step(3);
       for (const auto& blob : solver.net().layer_params("ip"))
@@ -278,7 +218,7 @@ TEST(ReplayedCudaTrainingTest, GoesOnWithWeightsFromOutside) {
 
 // Recorded work keeps its addresses.
 TEST(ReplayedCudaTrainingTest, FollowsWeightsAndHistoryToOtherMemory) {
-  const SolverParameter param = Parse("type: 'SGD' base_lr: 0.05 momentum: 0.9");
+  const SolverParameter param = SmallSolver("type: 'SGD' base_lr: 0.05 momentum: 0.9");
   ExpectReplayedAsStepByStep(param, [&](Solver& solver) {
     solver.Step(3);
     Caffe::set_mode(Caffe::GPU);
@@ -291,33 +231,6 @@ TEST(ReplayedCudaTrainingTest, FollowsWeightsAndHistoryToOtherMemory) {
     history.ShareData(moved);
     solver.Step(4);
   });
-}
-
-TEST(ReplayedCudaTrainingTest, AnIterationIsOneLaunchAndTheDataFromTheHost) {
-  const auto launches_of = [](const char* options) {
-    Caffe::set_mode(Caffe::GPU);
-    Solver solver(Parse(options), {.keep_all = false});
-    Caffe::set_mode(Caffe::CPU);
-    solver.Step(3);
-    cuda_on_host::Launches launches = cuda_on_host::LaunchesSoFar();
-    solver.Step(2);
-    const cuda_on_host::Launches after = cuda_on_host::LaunchesSoFar();
-    return cuda_on_host::Launches{after.graphs - launches.graphs, after.singly - launches.singly};
-  };
-  using cuda_on_host::Launches;
-  const int data = 1;  // a copy; labels are constant
-  for (const char* options : {"type: 'SGD' base_lr: 0.05", "type: 'LAMB' base_lr: 0.01",
-                              "type: 'SGD' base_lr: 0.05 clip_gradients: 0.1"}) {
-    EXPECT_EQ(launches_of(options), (Launches{.graphs = 2, .singly = 2 * data})) << options;
-  }
-  EXPECT_EQ(launches_of("type: 'Adam' base_lr: 0.01 iter_size: 3"),
-            (Launches{.graphs = 2 * 3, .singly = 2 * 3 * data}));
-  // Running statistics are kept before the pass, for a step that may be skipped.
-  EXPECT_EQ(launches_of("type: 'SGD' base_lr: 0.05 precision: FP16"),
-            (Launches{.graphs = 2, .singly = 2 * (data + 1)}));
-  // Displayed iterations wait for the loss, so that the update comes after it.
-  const Launches displayed = launches_of("type: 'SGD' base_lr: 0.05 display: 1");
-  EXPECT_EQ(displayed, (Launches{.graphs = 2, .singly = 2 * (data + 1)}));
 }
 
 TEST(CudaTrainingTest, BatchesOfOtherSizesEndWhereTheCpuDoes) {
@@ -346,7 +259,7 @@ TEST(CudaTrainingTest, ScaledGradientsOf16BitNetsTrain) {
 
 TEST(CudaTrainingTest, ASkippedStepLeavesNothingBehind) {
   Caffe::set_mode(Caffe::GPU);
-  SolverParameter param = Parse("type: 'SGD' base_lr: 0.05 momentum: 0.9 precision: FP16");
+  SolverParameter param = SmallSolver("type: 'SGD' base_lr: 0.05 momentum: 0.9 precision: FP16");
   param.mutable_net_param()->set_global_grad_scale(1e9);
   param.mutable_net_param()->set_global_grad_scale_adaptive(true);
   Solver solver(param, {.keep_all = false});
@@ -377,7 +290,7 @@ int64_t CopiesMade(Net& net) {
 TEST(CudaTrainingTest, TheUpdateWritesCopiesOfWeights) {
   for (const char* rule : {"type: 'SGD' momentum: 0.9", "type: 'LAMB' momentum: 0.9"}) {
     Caffe::set_mode(Caffe::GPU);
-    Solver solver(Parse(StrCat("base_lr: 0.05 precision: BF16 ", rule)), {.keep_all = false});
+    Solver solver(SmallSolver(StrCat("base_lr: 0.05 precision: BF16 ", rule)), {.keep_all = false});
     Caffe::set_mode(Caffe::CPU);
     Net& net = solver.net();
     TrainingNet(net).executor().set_profiling(true);
@@ -399,7 +312,7 @@ TEST(CudaTrainingTest, TheUpdateWritesCopiesOfWeights) {
 
 TEST(CudaTrainingTest, WeightsFromOutsideAreConvertedAnew) {
   Caffe::set_mode(Caffe::GPU);
-  Solver solver(Parse("type: 'SGD' base_lr: 0.05 precision: BF16"), {.keep_all = false});
+  Solver solver(SmallSolver("type: 'SGD' base_lr: 0.05 precision: BF16"), {.keep_all = false});
   Caffe::set_mode(Caffe::CPU);
   solver.Step(2);
   for (const auto& blob : solver.net().layer_params("ip"))
@@ -411,7 +324,7 @@ TEST(CudaTrainingTest, WeightsFromOutsideAreConvertedAnew) {
 
 // The update would have written the copies of these weights, but skips.
 TEST(CudaTrainingTest, WeightsFromOutsideBeforeASkippedStepAreConvertedAnew) {
-  SolverParameter param = Parse("type: 'SGD' base_lr: 0.05 precision: FP16");
+  SolverParameter param = SmallSolver("type: 'SGD' base_lr: 0.05 precision: FP16");
   param.mutable_net_param()->set_global_grad_scale(1e9);
   Caffe::set_mode(Caffe::GPU);
   Solver solver(param, {.keep_all = false});
@@ -432,7 +345,8 @@ TEST(CudaTrainingTest, WeightsFromOutsideBeforeASkippedStepAreConvertedAnew) {
 // The host hears of clipped and skipped steps while the next one runs, and of none twice.
 TEST(CudaTrainingTest, EachStepIsReportedOnce) {
   Caffe::set_mode(Caffe::GPU);
-  Solver solver(Parse("type: 'SGD' base_lr: 0.05 clip_gradients: 0.001"), {.keep_all = false});
+  Solver solver(SmallSolver("type: 'SGD' base_lr: 0.05 clip_gradients: 0.001"),
+                {.keep_all = false});
   Caffe::set_mode(Caffe::CPU);
   ::testing::internal::CaptureStderr();
   solver.Step(5);
@@ -445,14 +359,15 @@ TEST(CudaTrainingTest, EachStepIsReportedOnce) {
   EXPECT_EQ(reports, 5);
 }
 
-// The two share the emulated device. SyncBN's sums go through the host.
+// SyncBN's sums go through the host.
 TEST(CudaTrainingTest, SeveralGpusEndWhereSeveralWorkersDo) {
+  if (NumDevices(DeviceKind::kCuda) < 2) GTEST_SKIP() << "one GPU";
   for (const std::string norm : {"BatchNorm", "SyncBN"}) {
     SCOPED_TRACE(norm);
-    std::string net = kNet;
+    std::string net = kSmallNet;
     net.replace(net.find("BatchNorm"), std::strlen("BatchNorm"), norm);
     const SolverParameter param =
-        Parse("type: 'SGD' base_lr: 0.05 momentum: 0.9 iter_size: 2", net.c_str());
+        SmallSolver("type: 'SGD' base_lr: 0.05 momentum: 0.9 iter_size: 2", net.c_str());
     SolverGroup workers(param, {.keep_all = false}, 2);
     workers.Step(7);
     Caffe::set_mode(Caffe::GPU);

@@ -39,6 +39,7 @@ NetParameter Blocks() {
           "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }",
       "blocks", &param);
   param.mutable_state()->set_phase(TRAIN);
+  param.set_strict_fp32(true);  // to compare with the CPU
   return param;
 }
 
