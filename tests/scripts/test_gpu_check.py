@@ -435,6 +435,21 @@ def test_numbers_of_unlike_gpus_are_nvidia_smis_only_in_its_order(monkeypatch):
     assert gpu_check.row_of_gpu(rows, 0) == rows[0]
 
 
+def test_a_net_is_measured_where_there_is_no_terminal(bundle, monkeypatch):
+    root = bundle()
+    add_smi(root, BUSY)
+    monkeypatch.setattr(gpu_check, "ROOT", root)
+    monkeypatch.setenv("PATH", f"{root / 'path'}:{os.environ['PATH']}")
+
+    def refuse():
+        raise OSError("out of pty devices")
+
+    monkeypatch.setattr(gpu_check.os, "openpty", refuse)
+    options = type("Options", (), {"budget": 0, "gpu": 0, "batch": 8, "iterations": 1, "output": root / "report.json"})
+    result = gpu_check.net_step("resnet50", "bf16")(gpu_check.Context(options))
+    assert result["passed"] and result["clocks"] == {"samples": 0} and "peak_bytes" not in result
+
+
 SECOND = """
 is_first = not os.path.exists(os.environ["CAFFE_ALGORITHM_CACHE"])
     open(os.environ["CAFFE_ALGORITHM_CACHE"], "a").write(" ".join(arguments) + "\\n")
