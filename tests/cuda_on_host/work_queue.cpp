@@ -151,6 +151,11 @@ std::shared_ptr<WorkQueue> DefaultQueue(int device) {
   return queue;
 }
 
+std::shared_ptr<WorkQueue> QueueOf(cudaStream_t stream) {
+  return stream == nullptr ? DefaultQueue(current_device)
+                           : WorkQueue::Of(stream).shared_from_this();
+}
+
 void Register(const std::shared_ptr<WorkQueue>& queue) {
   Queues& queues = TheQueues();
   const std::lock_guard lock(queues.mutex);
@@ -267,29 +272,6 @@ void CheckCurrent(cudaStream_t stream) {
                ", but the thread's device is ", current_device);
 }
 
-// Host memory that is not pinned is read, and written, before this returns.
-void CopyBetween(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                 cudaStream_t stream) {
-  const std::shared_ptr<WorkQueue> queue =
-      stream != nullptr ? WorkQueue::Of(stream).shared_from_this() : DefaultQueue(current_device);
-  CheckWell(queue->device());
-  const bool reads = kind == cudaMemcpyHostToDevice && !IsPinned(from);
-  const bool writes = kind == cudaMemcpyDeviceToHost && !IsPinned(to);
-  if (reads || writes) {
-    queue->CheckNotRecording("copies memory that is not pinned");
-    ++pageable_copies;
-  }
-  if (reads) {
-    const auto* const begin = static_cast<const char*>(from);
-    queue->Submit([to, kept = std::vector<char>(begin, begin + bytes)] {
-      std::memcpy(to, kept.data(), kept.size());
-    });
-    return;
-  }
-  queue->Submit([=] { std::memcpy(to, from, bytes); });
-  if (writes) queue->Finish();
-}
-
 }  // namespace cuda_on_host
 
 cudaError_t cudaMallocHost(void** memory, size_t bytes) {
@@ -312,9 +294,28 @@ cudaError_t cudaFreeHost(void* memory) {
   return cudaSuccess;
 }
 
+// Host memory that is not pinned is read, and written, before this returns.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  cuda_on_host::CopyBetween(to, from, bytes, kind, stream);
-  if (stream != nullptr) ++cuda_on_host::launches.singly;
+  using cuda_on_host::IsPinned;
+  const std::shared_ptr<cuda_on_host::WorkQueue> queue = cuda_on_host::QueueOf(stream);
+  cuda_on_host::CheckWell(queue->device());
+  const bool reads = kind == cudaMemcpyHostToDevice && !IsPinned(from);
+  const bool writes = kind == cudaMemcpyDeviceToHost && !IsPinned(to);
+  if (reads || writes) {
+    queue->CheckNotRecording("copies memory that is not pinned");
+    ++cuda_on_host::pageable_copies;
+  }
+  if (reads) {
+    const auto* const begin = static_cast<const char*>(from);
+    queue->Submit([to, kept = std::vector<char>(begin, begin + bytes)] {
+      std::memcpy(to, kept.data(), kept.size());
+    });
+  } else {
+    queue->Submit([=] { std::memcpy(to, from, bytes); });
+  }
+  if (writes) queue->Finish();
+  const bool is_on_device = kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+  if (stream != nullptr && is_on_device) ++cuda_on_host::launches.singly;
   return cudaSuccess;
 }

@@ -10,19 +10,16 @@
 #include <optional>
 #include <vector>
 
-#include "caffe/device/stream.hpp"
 #include "cuda_runtime_api.h"
 
 namespace cuda_on_host {
 
 // Kernels, copies and fills of one capture, with the parameters that they were launched with. Kept
 // by those who launched it until it has run.
-class Recording final : public caffe::CapturedGraph {
- public:
+struct Recording {
   using Work = std::vector<std::function<void()>>;
 
   explicit Recording(Work recorded) : work(std::make_shared<const Work>(std::move(recorded))) {}
-  size_t num_nodes() const override { return work->size(); }
 
   const std::shared_ptr<const Work> work;
 };
@@ -76,13 +73,11 @@ int CurrentDevice();
 void SetCurrentDevice(int device);
 // Where launches go that name no stream.
 std::shared_ptr<WorkQueue> DefaultQueue(int device);
+// The stream's, or the default one of the thread's device.
+std::shared_ptr<WorkQueue> QueueOf(cudaStream_t stream);
 // Waits for all queues of that device, or of all of them.
 void FinishAll(std::optional<int> device = std::nullopt);
 void Register(const std::shared_ptr<WorkQueue>& queue);
-
-// As cudaMemcpyAsync(), but not counted among the launches.
-void CopyBetween(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                 cudaStream_t stream);
 
 // Copies of the calling thread that read or wrote memory of the host which is not pinned.
 int64_t PageableCopiesSoFar();
@@ -90,7 +85,7 @@ int64_t PageableCopiesSoFar();
 // What the calling thread has had done on other streams than the default one.
 struct Launches {
   int64_t graphs = 0;
-  int64_t singly = 0;  // kernels, copies and fills outside of graphs
+  int64_t singly = 0;  // kernels, fills and the device's own copies, outside of graphs
   bool operator==(const Launches&) const = default;
 };
 Launches LaunchesSoFar();

@@ -41,11 +41,15 @@ class CudaEvent final : public Event {
 
 class CudaGraph final : public CapturedGraph {
  public:
-  explicit CudaGraph(GraphHandle graph) {
+  // Takes all memory that the graph needs, on a stream that captures no more. Without the upload
+  // the first launch would take some, where a lack of it is an error of the step.
+  CudaGraph(GraphHandle graph, cudaStream_t stream) {
     CAFFE_CUDA_CHECK(cudaGraphGetNodes(graph.get(), nullptr, &num_nodes_));
     cudaGraphExec_t exec;
     CAFFE_CUDA_CHECK(cudaGraphInstantiate(&exec, graph.get(), 0));
     exec_.reset(exec);
+    CAFFE_CUDA_CHECK(cudaGraphUpload(exec, stream));
+    CAFFE_CUDA_CHECK(cudaStreamSynchronize(stream));  // launches are on another stream
   }
   size_t num_nodes() const override { return num_nodes_; }
   cudaGraphExec_t exec() const { return exec_.get(); }
@@ -102,7 +106,7 @@ class CudaStream final : public Stream {
     is_capturing_ = false;
     cudaGraph_t graph = nullptr;
     CAFFE_CUDA_CHECK(cudaStreamEndCapture(handle_.get(), &graph));
-    return std::make_unique<CudaGraph>(GraphHandle(graph));
+    return std::make_unique<CudaGraph>(GraphHandle(graph), handle_.get());
   }
   void Launch(const CapturedGraph& graph) override {
     CAFFE_CUDA_CHECK(cudaGraphLaunch(static_cast<const CudaGraph&>(graph).exec(), handle_.get()));
