@@ -175,6 +175,53 @@ TEST_F(CudaTroubleTest, ANetThatDoesNotFitIsRefused) {
                                                HasSubstr("batch_size"))));
 }
 
+// The layers' kernels keep counters, constants and pinned memory between their runs. If one of them
+// took it with the plan and there was none, nobody would be told which batch fits.
+TEST_F(CudaTroubleTest, ANetIsRefusedBeforeItTakesMemory) {
+  NetParameter param;
+  ParseTextProto(
+      R"pb(
+        default_forward_type: FLOAT16
+        layer {
+          name: "data"
+          type: "DummyData"
+          top: "data"
+          top: "selector"
+          dummy_data_param {
+            shape { dim: 6 dim: 8 dim: 8 dim: 8 }
+            shape { dim: 6 dim: 1 dim: 1 dim: 1 }
+            data_filler { type: "gaussian" }
+            data_filler { type: "constant" value: 1 }
+          }
+        }
+        layer {
+          name: "conv"
+          type: "Convolution"
+          bottom: "data"
+          top: "conv"
+          convolution_param { num_output: 16 kernel_size: 3 }
+        }
+        layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "bn" }
+        layer {
+          name: "boxes"
+          type: "PriorBox"
+          bottom: "bn"
+          bottom: "data"
+          top: "boxes"
+          prior_box_param { min_size: 4 }
+        }
+        layer { name: "filter" type: "Filter" bottom: "bn" bottom: "selector" top: "filtered" }
+      )pb",
+      "net", &param);
+  param.mutable_state()->set_phase(TRAIN);
+  const auto make = [&] { Net(param, {.keep_all = false, .seed = 3}); };
+  make();
+  cuda_on_host::LeaveFree(1000);
+  cuda_on_host::LeaveMemoryFor(0);
+  EXPECT_THAT(make, ThrowsMessage<DeviceError>(HasSubstr("batch_size")));
+  EXPECT_FALSE(cuda_on_host::EndTrouble()) << "it has asked for memory";
+}
+
 TEST_F(CudaTroubleTest, WithoutMemoryTrainingEndsWithTheReason) {
   Sweep(
       cuda_on_host::LeaveMemoryFor, [&] { return TrainOn(0); }, IsOutOfMemory);

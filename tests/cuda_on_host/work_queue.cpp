@@ -22,6 +22,7 @@ struct Queues {
   std::vector<std::weak_ptr<WorkQueue>> all;
   std::map<int, std::shared_ptr<WorkQueue>> defaults;
   std::map<const char*, size_t> pinned;  // host memory that devices read by themselves
+  std::map<int, int64_t> pinned_allocations;
 };
 
 Queues& TheQueues() {
@@ -181,6 +182,12 @@ int64_t PageableCopiesSoFar() {
   return pageable_copies;
 }
 
+int64_t PinnedAllocationsSoFar(int device) {
+  Queues& queues = TheQueues();
+  const std::lock_guard lock(queues.mutex);
+  return queues.pinned_allocations[device];
+}
+
 Launches LaunchesSoFar() {
   return launches;
 }
@@ -280,6 +287,7 @@ cudaError_t cudaMallocHost(void** memory, size_t bytes) {
   cuda_on_host::Queues& queues = cuda_on_host::TheQueues();
   const std::lock_guard lock(queues.mutex);
   queues.pinned[static_cast<const char*>(*memory)] = bytes;
+  ++queues.pinned_allocations[cuda_on_host::CurrentDevice()];
   return cudaSuccess;
 }
 

@@ -82,6 +82,9 @@ void Register(const std::shared_ptr<WorkQueue>& queue);
 // Copies of the calling thread that read or wrote memory of the host which is not pinned.
 int64_t PageableCopiesSoFar();
 
+// Allocations of pinned memory by threads whose device it was.
+int64_t PinnedAllocationsSoFar(int device);
+
 // What the calling thread has had done on other streams than the default one.
 struct Launches {
   int64_t graphs = 0;

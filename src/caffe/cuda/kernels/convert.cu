@@ -1,8 +1,8 @@
 #include "caffe/cuda/int8_convert.hpp"
+#include "caffe/cuda/kept.hpp"
 #include "caffe/cuda/kernels/element_bits.cuh"
 #include "caffe/cuda/map.cuh"
 #include "caffe/cuda/matrix_kernels.hpp"
-#include "caffe/cuda/pinned_memory.hpp"
 #include "caffe/cuda/transpose.cuh"
 #include "caffe/device/host_memory.hpp"
 #include "caffe/ops/convert.hpp"
@@ -149,10 +149,9 @@ void SliceOf(const ops::SliceOf& op, const KernelContext& ctx) {
 // The operands' mirrors in pinned memory, made once: the host sees these.
 class HostOperands {
  public:
-  HostOperands(std::span<const OperandDesc> operands, const Device& device) {
-    if (device.is_described()) return;
+  HostOperands(std::span<const OperandDesc> operands, Device& device) {
     for (const OperandDesc& operand : operands) {
-      memories_.push_back(operand.present ? AllocatePinned(operand.bytes()) : nullptr);
+      memories_.push_back(operand.present ? AllocateHostMemory(device, operand.bytes()) : nullptr);
     }
   }
   std::vector<TensorView> Views(std::span<const TensorView> device) const {
@@ -165,6 +164,10 @@ class HostOperands {
 
  private:
   std::vector<std::shared_ptr<void>> memories_;
+};
+
+struct HostMirrors {
+  HostOperands inputs, outputs;
 };
 
 void CopyViews(std::span<const TensorView> from, std::span<const TensorView> to,
@@ -226,7 +229,7 @@ class Batches {
 
  private:
   static HostOperands WrittenBy(const ops::HostCall& op, std::span<const OperandDesc> outputs,
-                                const Device& device) {
+                                Device& device) {
     std::vector<OperandDesc> written(outputs.begin(), outputs.end());
     if (op.lends) written[0].present = false;
     return HostOperands(written, device);
@@ -277,25 +280,31 @@ Kernel MakeDeviceCall(const ops::HostCall& op, Device& device) {
 // Outputs go to the host too: a call may add to them or leave elements as they are.
 KernelOrRefusal MakeHostCall(const ops::HostCall& op, const KernelRequest& request) {
   if (op.takes_device_memory) return MakeDeviceCall(op, request.device);
-  if (op.is_source && !request.device.is_described()) {
-    const auto batches = std::make_shared<Batches>(op, request.outputs, request.device);
-    return Kernel{"", [op, batches](const KernelContext& ctx) { batches->Run(op, ctx); }};
+  const std::vector<OperandDesc> outputs(request.outputs.begin(), request.outputs.end());
+  if (op.is_source) {
+    const Kept<Batches> batches([op, outputs, &device = request.device] {
+      return std::make_unique<Batches>(op, outputs, device);
+    });
+    return Kernel{"", [op, batches](const KernelContext& ctx) { batches.Get().Run(op, ctx); }};
   }
-  const auto inputs = std::make_shared<HostOperands>(request.inputs, request.device);
-  const auto outputs = std::make_shared<HostOperands>(request.outputs, request.device);
-  return Kernel{"", [=](const KernelContext& ctx) {
-                  const std::vector<TensorView> in = inputs->Views(ctx.inputs);
-                  const std::vector<TensorView> out = outputs->Views(ctx.outputs);
-                  CopyViews(ctx.inputs, in, cudaMemcpyDeviceToHost, ctx);
-                  CopyViews(ctx.outputs, out, cudaMemcpyDeviceToHost, ctx);
-                  ctx.stream->Synchronize();
-                  KernelContext host = ctx;
-                  host.inputs = in;
-                  host.outputs = out;
-                  if (!CallHost(op, host)) return;
-                  CopyViews(out, ctx.outputs, cudaMemcpyHostToDevice, ctx);
-                  ctx.stream->Synchronize();  // the mirrors serve the next call as well
-                }};
+  const std::vector<OperandDesc> inputs(request.inputs.begin(), request.inputs.end());
+  const Kept<HostMirrors> mirrors([inputs, outputs, &device = request.device] {
+    return std::make_unique<HostMirrors>(HostMirrors{{inputs, device}, {outputs, device}});
+  });
+  const auto run = [op, mirrors](const KernelContext& ctx) {
+    const std::vector<TensorView> in = mirrors.Get().inputs.Views(ctx.inputs);
+    const std::vector<TensorView> out = mirrors.Get().outputs.Views(ctx.outputs);
+    CopyViews(ctx.inputs, in, cudaMemcpyDeviceToHost, ctx);
+    CopyViews(ctx.outputs, out, cudaMemcpyDeviceToHost, ctx);
+    ctx.stream->Synchronize();
+    KernelContext host = ctx;
+    host.inputs = in;
+    host.outputs = out;
+    if (!CallHost(op, host)) return;
+    CopyViews(out, ctx.outputs, cudaMemcpyHostToDevice, ctx);
+    ctx.stream->Synchronize();  // the mirrors serve the next call as well
+  };
+  return Kernel{"", run};
 }
 
 CAFFE_REGISTER_KERNEL(DeviceKind::kCuda, ops::Cast, Cast);

@@ -1,0 +1,53 @@
+// Steps that the host takes between those of a device.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "caffe/device/device.hpp"
+#include "caffe/ops/convert.hpp"
+#include "caffe/ops/kernel.hpp"
+#include "work_queue.hpp"
+
+namespace caffe {
+namespace {
+
+class CudaHostCallTest : public ::testing::Test {
+ protected:
+  // Of the call of no inputs that writes `desc`.
+  Kernel KernelOf(const ops::HostCall& call) const {
+    const Op op(call);
+    OperandDesc output;
+    static_cast<TensorDesc&>(output) = desc;
+    const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCuda, op.type());
+    return std::get<Kernel>(candidates.at(0).factory({op, {}, {&output, 1}, *device}));
+  }
+
+  void Run(const Kernel& kernel, void* output) const {
+    const TensorView view{desc, output};
+    KernelContext context;
+    context.outputs = {&view, 1};
+    context.stream = &device->compute_stream();
+    kernel.run(context);
+  }
+
+  const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda, 1);
+  const TensorDesc desc{Shape{1}, DType::kFloat};
+};
+
+// Another device would get a context, which takes memory and may be forbidden.
+TEST_F(CudaHostCallTest, TakePinnedMemoryOnTheirDevice) {
+  const std::shared_ptr<void> output = device->Allocate(desc.bytes());
+  const auto nothing = [](const KernelContext&) { return std::vector<Shape>(); };
+  for (const bool is_source : {false, true}) {
+    const Kernel kernel = KernelOf({.what = "", .call = nothing, .is_source = is_source});
+    cuda_on_host::SetCurrentDevice(0);
+    const int64_t before = cuda_on_host::PinnedAllocationsSoFar(0);
+    Run(kernel, output.get());
+    EXPECT_EQ(cuda_on_host::PinnedAllocationsSoFar(0), before);
+  }
+}
+
+}  // namespace
+}  // namespace caffe
