@@ -8,6 +8,7 @@
 #include "caffe/cuda/cuda_stream.hpp"
 #include "caffe/cuda/pinned_memory.hpp"
 #include "caffe/device/host_memory.hpp"
+#include "caffe/device/reserved_memory.hpp"
 #include "work_queue.hpp"
 
 namespace caffe::cuda {
@@ -89,6 +90,7 @@ std::shared_ptr<Device> MakeEmulatedDevice(int id) {
 }
 
 const HostMemoryRegistrar host_memory_registrar(DeviceKind::kCuda, AllocatePinned);
+const ReservedMemoryRegistrar reserved_registrar(DeviceKind::kCuda, CudaReservedBytes);
 const DeviceRegistrar registrar(DeviceKind::kCuda,
                                 {.make = MakeEmulatedDevice, .count = [] { return kDevices; }});
 

@@ -175,6 +175,21 @@ TEST_F(CudaTroubleTest, ANetThatDoesNotFitIsRefused) {
                                                HasSubstr("batch_size"))));
 }
 
+// CUDA's libraries take memory after the net has: what is free now is not all the net's.
+TEST_F(CudaTroubleTest, ANetLeavesRoomForLibraries) {
+  const auto refusal = [](const char* reserved) {
+    return ThrowsMessage<DeviceError>(AllOf(HasSubstr("out of memory"), HasSubstr("batch_size"),
+                                            HasSubstr(StrCat("libraries about ", reserved))));
+  };
+  cuda_on_host::LeaveFree(size_t{500} << 20);
+  EXPECT_THAT([&] { TrainOn(0); }, refusal("0.50 GiB"));
+  cuda_on_host::LeaveFree(size_t{1500} << 20);
+  EXPECT_THAT([&] { TrainOnTwo(); }, refusal("1.50 GiB"));
+  TrainOn(0);
+  cuda_on_host::LeaveFree(size_t{1600} << 20);
+  TrainOnTwo();
+}
+
 // The layers' kernels keep counters, constants and pinned memory between their runs. If one of them
 // took it with the plan and there was none, nobody would be told which batch fits.
 TEST_F(CudaTroubleTest, ANetIsRefusedBeforeItTakesMemory) {

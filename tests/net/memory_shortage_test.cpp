@@ -19,6 +19,15 @@ TEST(MemoryShortageTest, NamesNeedFreeMemoryAndTheLargestBatchThatFits) {
   EXPECT_THAT(text, ::testing::HasSubstr("batch_size 128 fits, 256 does not"));
 }
 
+// What is taken later by others is no memory of the plan's, nor of a smaller batch's.
+TEST(MemoryShortageTest, LeavesRoomForLibraries) {
+  EXPECT_EQ(MemoryShortage({10 * kGiB, kGiB, kGiB, kGiB}, 13 * kGiB, 256), "");
+  const std::string text = MemoryShortage({8 * kGiB, kGiB, kGiB, 2 * kGiB}, 8 * kGiB, 256);
+  EXPECT_THAT(text, ::testing::HasSubstr("needs 12.00 GiB"));
+  EXPECT_THAT(text, ::testing::HasSubstr("drivers and libraries about 2.00 GiB"));
+  EXPECT_THAT(text, ::testing::HasSubstr("batch_size 128 fits"));
+}
+
 // Half a byte too little: the batch that is too large is not offered.
 TEST(MemoryShortageTest, OffersASmallerBatchThanThePlans) {
   const std::string text = MemoryShortage({1000, 0, 0}, 999, 10);

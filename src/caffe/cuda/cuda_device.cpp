@@ -9,6 +9,7 @@
 #include "caffe/cuda/cuda_stream.hpp"
 #include "caffe/cuda/pinned_memory.hpp"
 #include "caffe/device/host_memory.hpp"
+#include "caffe/device/reserved_memory.hpp"
 #include "caffe/device/timed_event.hpp"
 
 namespace caffe::cuda {
@@ -230,6 +231,7 @@ std::unique_ptr<Event> MakeTimedCudaEvent(Device& device) {
 const TimedEventRegistrar timed_event_registrar(DeviceKind::kCuda, MakeTimedCudaEvent);
 const HostMemoryRegistrar host_memory_registrar(DeviceKind::kCuda, AllocatePinned);
 const DevicePeaksRegistrar peaks_registrar(DeviceKind::kCuda, PeaksOfChip);
+const ReservedMemoryRegistrar reserved_registrar(DeviceKind::kCuda, CudaReservedBytes);
 const DeviceRegistrar registrar(DeviceKind::kCuda, {.make = MakeRealDevice,
                                                     .count = CountDevices,
                                                     .describe = DescribeChip});

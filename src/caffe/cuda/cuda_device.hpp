@@ -39,6 +39,14 @@ class CudaDevice : public Device {
   const ChipProperties chip_;
 };
 
+// See ReservedBytes(). CUDA tells free bytes, not what it will take of them: code of kernels is
+// loaded when they first run, cuDNN makes a handle for each thread, and graphs get their
+// executables after the first iteration. NCCL takes its channels' buffers with the first reduction.
+inline size_t CudaReservedBytes(int ranks) {
+  constexpr size_t kLibraries = size_t{512} << 20, kNccl = size_t{1} << 30;
+  return ranks > 1 ? kLibraries + kNccl : kLibraries;
+}
+
 inline CudaDevice& CudaDeviceOf(const KernelRequest& request) {
   return static_cast<CudaDevice&>(request.device);
 }

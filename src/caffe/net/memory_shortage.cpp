@@ -16,7 +16,7 @@ std::string Gibibytes(int64_t bytes) {
 
 std::string WhatFits(const MemoryNeed& need, int64_t free_bytes, int64_t batch) {
   if (batch <= 0) return "lower batch_size";
-  const int64_t left = std::max<int64_t>(0, free_bytes - need.workspace - need.persistent);
+  const int64_t left = std::max<int64_t>(0, free_bytes - need.total() + need.activations);
   const auto fits = static_cast<int64_t>(static_cast<double>(left) /
                                          (static_cast<double>(need.activations) / batch));
   if (fits < 1) return "not even batch_size 1 fits";
@@ -29,7 +29,9 @@ std::string MemoryShortage(const MemoryNeed& need, int64_t free_bytes, int64_t b
   if (need.total() <= free_bytes) return "";
   return StrCat("the plan needs ", Gibibytes(need.total()), " (activations ",
                 Gibibytes(need.activations), ", workspace ", Gibibytes(need.workspace),
-                ", parameters and blobs ", Gibibytes(need.persistent), ") but ",
+                ", parameters and blobs ", Gibibytes(need.persistent),
+                need.reserved == 0 ? "" : ", drivers and libraries about ",
+                need.reserved == 0 ? "" : Gibibytes(need.reserved), ") but ",
                 Gibibytes(free_bytes), " are free; ", WhatFits(need, free_bytes, batch));
 }
 

@@ -6,12 +6,13 @@
 
 namespace caffe {
 
-// Bytes that a plan takes.
+// Bytes that a plan takes, or that are taken while it runs.
 struct MemoryNeed {
   int64_t activations = 0;  // grow with the batch
   int64_t workspace = 0;
   int64_t persistent = 0;  // parameters, gradients, kept blobs
-  int64_t total() const { return activations + workspace + persistent; }
+  int64_t reserved = 0;    // for drivers and libraries, an estimate
+  int64_t total() const { return activations + workspace + persistent + reserved; }
 };
 
 // Empty where the need fits into what is free. Otherwise one sentence: what is needed for what,

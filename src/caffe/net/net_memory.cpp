@@ -1,5 +1,6 @@
 #include "caffe/net/net_memory.hpp"
 
+#include "caffe/device/reserved_memory.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net/memory_shortage.hpp"
 
@@ -47,9 +48,10 @@ void NetMemory::CheckFits(const NetSource& source, const Graph& graph) {
     const bool is_source = call.bottoms.empty() && !call.tops.empty();
     if (is_source && batch == 0) batch = call.tops[0]->desc.shape.LegacyExtent(0);
   }
-  const std::string shortage =
-      MemoryShortage({graph.arena_bytes, graph.workspace_bytes, PersistentBytes(graph)},
-                     static_cast<int64_t>(*free), batch);
+  const size_t reserved = ReservedBytes(*source.device, source.options.ranks);
+  const MemoryNeed need{graph.arena_bytes, graph.workspace_bytes, PersistentBytes(graph),
+                        static_cast<int64_t>(reserved)};
+  const std::string shortage = MemoryShortage(need, static_cast<int64_t>(*free), batch);
   if (shortage.empty()) return;
   throw DeviceError(StrCat("net '", source.param.name(), "' (",
                            Phase_Name(source.param.state().phase()), ") on ",
