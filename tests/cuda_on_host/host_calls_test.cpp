@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stdexcept>
 #include <variant>
 #include <vector>
 
@@ -47,6 +48,32 @@ TEST_F(CudaHostCallTest, TakePinnedMemoryOnTheirDevice) {
     Run(kernel, output.get());
     EXPECT_EQ(cuda_on_host::PinnedAllocationsSoFar(0), before);
   }
+}
+
+// A Python layer may compute on another GPU.
+TEST_F(CudaHostCallTest, MayLeaveAnotherDeviceCurrent) {
+  const std::shared_ptr<void> output = device->Allocate(desc.bytes());
+  for (const bool throws : {false, true}) {
+    const auto wander = [&](const KernelContext&) {
+      cuda_on_host::SetCurrentDevice(2);
+      if (throws) throw std::runtime_error("lost its way");
+      return std::vector<Shape>();
+    };
+    const std::vector<Kernel> kernels = {
+        KernelOf({.what = "on the host", .call = wander}),
+        KernelOf({.what = "batches", .call = wander, .is_source = true}),
+        KernelOf({.what = "on the device", .call = wander, .takes_device_memory = true})};
+    for (const Kernel& kernel : kernels) {
+      device->MakeCurrent();
+      if (throws) {
+        EXPECT_THROW(Run(kernel, output.get()), std::runtime_error);
+      } else {
+        Run(kernel, output.get());
+      }
+      EXPECT_EQ(cuda_on_host::CurrentDevice(), 1);
+    }
+  }
+  device->Synchronize();
 }
 
 }  // namespace

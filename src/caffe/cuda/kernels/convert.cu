@@ -1,3 +1,5 @@
+#include <exception>
+
 #include "caffe/cuda/int8_convert.hpp"
 #include "caffe/cuda/kept.hpp"
 #include "caffe/cuda/kernels/element_bits.cuh"
@@ -179,9 +181,22 @@ void CopyViews(std::span<const TensorView> from, std::span<const TensorView> to,
   }
 }
 
-// False where the plan does not fit, so that nothing was written.
-bool CallHost(const ops::HostCall& op, const KernelContext& host) {
-  std::vector<Shape> new_top_shapes = op.call(host);
+// False where the plan does not fit, so that nothing was written. Code of others (a Python layer
+// that computes on another GPU) may leave that one current, where nothing of this one's could be
+// launched.
+bool CallHost(const ops::HostCall& op, const KernelContext& host, Device& device) {
+  std::vector<Shape> new_top_shapes;
+  try {
+    new_top_shapes = op.call(host);
+  } catch (...) {
+    const std::exception_ptr error = std::current_exception();
+    try {
+      device.MakeCurrent();
+    } catch (const DeviceError&) {  // the call's error comes first
+    }
+    std::rethrow_exception(error);
+  }
+  device.MakeCurrent();
   const bool fits = new_top_shapes.empty();
   if (host.new_top_shapes != nullptr) *host.new_top_shapes = std::move(new_top_shapes);
   return fits;
@@ -193,7 +208,8 @@ bool CallHost(const ops::HostCall& op, const KernelContext& host) {
 class Batches {
  public:
   Batches(const ops::HostCall& op, std::span<const OperandDesc> outputs, Device& device)
-      : lends_(op.lends),
+      : device_(device),
+        lends_(op.lends),
         allocate_([&device](size_t bytes) { return AllocateHostMemory(device, bytes); }),
         pinned_{WrittenBy(op, outputs, device), WrittenBy(op, outputs, device)},
         stream_(device.MakeStream()),
@@ -211,7 +227,7 @@ class Batches {
     KernelContext host = ctx;
     host.outputs = batch;
     if (lends_) host.loan = &loan;
-    if (!CallHost(op, host)) return;
+    if (!CallHost(op, host, device_)) return;
     turn_ = 1 - turn_;
     stream_->Wait(*taken_);
     ForEachPresent(ctx, [&](size_t i, size_t bytes) {
@@ -242,6 +258,7 @@ class Batches {
     }
   }
 
+  Device& device_;
   const bool lends_;
   const HostMemory allocate_;
   HostOperands pinned_[2];
@@ -268,7 +285,7 @@ Kernel MakeDeviceCall(const ops::HostCall& op, Device& device) {
                   KernelContext call = ctx;
                   call.device = &device;
                   try {
-                    CallHost(op, call);
+                    CallHost(op, call, device);
                   } catch (...) {
                     rejoin();
                     throw;
@@ -291,7 +308,7 @@ KernelOrRefusal MakeHostCall(const ops::HostCall& op, const KernelRequest& reque
   const Kept<HostMirrors> mirrors([inputs, outputs, &device = request.device] {
     return std::make_unique<HostMirrors>(HostMirrors{{inputs, device}, {outputs, device}});
   });
-  const auto run = [op, mirrors](const KernelContext& ctx) {
+  const auto run = [op, mirrors, &device = request.device](const KernelContext& ctx) {
     const std::vector<TensorView> in = mirrors.Get().inputs.Views(ctx.inputs);
     const std::vector<TensorView> out = mirrors.Get().outputs.Views(ctx.outputs);
     CopyViews(ctx.inputs, in, cudaMemcpyDeviceToHost, ctx);
@@ -300,7 +317,7 @@ KernelOrRefusal MakeHostCall(const ops::HostCall& op, const KernelRequest& reque
     KernelContext host = ctx;
     host.inputs = in;
     host.outputs = out;
-    if (!CallHost(op, host)) return;
+    if (!CallHost(op, host, device)) return;
     CopyViews(out, ctx.outputs, cudaMemcpyHostToDevice, ctx);
     ctx.stream->Synchronize();  // the mirrors serve the next call as well
   };
