@@ -50,6 +50,28 @@ TEST_F(CudaHostCallTest, TakePinnedMemoryOnTheirDevice) {
   }
 }
 
+// The memory that batches are copied to is filled with zeros by the compute stream, which may be
+// several batches behind the stream that copies.
+TEST_F(CudaHostCallTest, BatchesArriveInMemoryThatIsZeroed) {
+  std::vector<std::shared_ptr<void>> outputs;
+  for (int i = 0; i < 3; ++i) outputs.push_back(device->Allocate(desc.bytes()));
+  device->Synchronize();
+  float next = 0;
+  const Kernel kernel = KernelOf({.what = "batches",
+                                  .call =
+                                      [&](const KernelContext& context) {
+                                        *context.output(0).as<float>() = ++next;
+                                        return std::vector<Shape>();
+                                      },
+                                  .is_source = true});
+  for (const auto& output : outputs) Run(kernel, output.get());
+  for (int i = 0; i < 3; ++i) {
+    float found = 0;
+    device->CopyToHost(&found, outputs[i].get(), sizeof(found));
+    EXPECT_EQ(found, static_cast<float>(i + 1));
+  }
+}
+
 // A Python layer may compute on another GPU.
 TEST_F(CudaHostCallTest, MayLeaveAnotherDeviceCurrent) {
   const std::shared_ptr<void> output = device->Allocate(desc.bytes());

@@ -99,6 +99,8 @@ Status Decode(Handle handle, State state, const unsigned char* const* data, cons
       }
     }
   });
+  if (emulated.after_batch)
+    cuda_on_host::Submit(static_cast<cudaStream_t>(stream), emulated.after_batch);
   emulated.files += static_cast<int>(to.size());
   ++emulated.batches;
   return kSuccess;
@@ -139,6 +141,7 @@ void Nvjpeg::Reset() {
   fails_with = 0;
   files = batches = refused = 0;
   delay_ms = 0;
+  after_batch = nullptr;
 }
 
 }  // namespace cuda_on_host

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 
 #include "caffe/cuda/nvjpeg_library.hpp"
 
@@ -14,6 +15,7 @@ struct Nvjpeg {
   std::atomic<int> files = 0, batches = 0, handles = 0;  // decoded files and batches, open handles
   std::atomic<int> refused = 0;        // batches with a file that it does not take
   std::atomic<unsigned> delay_ms = 0;  // that a batch takes longer
+  std::function<void()> after_batch;   // what happens while a batch's pixels are on the device
 
   static Nvjpeg& Get();
   void Reset();

@@ -13,6 +13,7 @@
 #include "caffe/data/parsers/image_codec.hpp"
 #include "caffe/data/parsers/jpeg_ahead.hpp"
 #include "caffe/decode_limit.hpp"
+#include "caffe/device/device.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
@@ -67,6 +68,7 @@ class CudaNvjpegTest : public ::testing::Test {
   }
   void TearDown() override {
     ::unsetenv("CAFFE_JPEG_DECODER");
+    Nvjpeg::Get().after_batch = nullptr;
     Caffe::set_mode(Caffe::CPU);
     SetMaxDecodedMb(1024);
   }
@@ -115,6 +117,17 @@ class CudaNvjpegTest : public ::testing::Test {
   std::string database_;
   int databases_ = 0;
 };
+
+// New memory is filled with zeros on the compute stream, which may be late.
+TEST_F(CudaNvjpegTest, DecodesIntoMemoryThatIsZeroed) {
+  std::vector<std::string> files;
+  for (int i = 0; i < 8; ++i) files.push_back(JpegOf(i, 3, 20, 24));
+  Write(files);
+  const std::vector<float> want = Batches(Caffe::CPU);
+  const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda, 0);
+  Nvjpeg::Get().after_batch = [device] { device->compute_stream().Synchronize(); };
+  EXPECT_EQ(Batches(Caffe::GPU), want);
+}
 
 TEST_F(CudaNvjpegTest, GivesTheProcessorsBatches) {
   for (const int channels : {1, 3}) {

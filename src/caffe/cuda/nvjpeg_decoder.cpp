@@ -51,6 +51,7 @@ class NvjpegDecoder final : public DeviceJpegDecoder {
       : library_(nvjpeg::GetLibrary()), device_(std::move(device)) {
     device_->MakeCurrent();
     stream_ = device_->MakeStream();
+    zeroed_ = device_->MakeEvent();
     CreateHandle();
     const Status status = library_.JpegStateCreate(handle_, &state_);
     if (status != nvjpeg::kSuccess) library_.Destroy(handle_);
@@ -118,6 +119,8 @@ class NvjpegDecoder final : public DeviceJpegDecoder {
     }
     if (bytes > pixels_.bytes) {
       pixels_ = {device_->Allocate(bytes), bytes};
+      device_->compute_stream().Record(*zeroed_);
+      stream_->Wait(*zeroed_);
       host_ = {AllocateHostMemory(*device_, bytes), bytes};
     }
     data_.clear();
@@ -135,6 +138,7 @@ class NvjpegDecoder final : public DeviceJpegDecoder {
   const Library& library_;
   const std::shared_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Event> zeroed_;  // new pixels, on the compute stream
   nvjpeg::Handle handle_ = nullptr;
   nvjpeg::State state_ = nullptr;
   size_t prepared_for_ = 0;  // files in a batch

@@ -217,6 +217,7 @@ class Batches {
         taken_(device.MakeEvent()) {
     for (const OperandDesc& output : outputs)
       staging_.push_back(output.present ? device.Allocate(output.bytes()) : nullptr);
+    device.compute_stream().Record(*taken_);  // it fills new memory with zeros
   }
 
   void Run(const ops::HostCall& op, const KernelContext& ctx) {
