@@ -65,6 +65,19 @@ TEST_F(CudaCheckTest, ErrorsThatCostTheDeviceAreFaultsWithAdvice) {
   EXPECT_GE(faults, 10);
 }
 
+// Nothing is lost with them, and the advice does not say so.
+TEST_F(CudaCheckTest, ErrorsThatMayPassAreNoFaults) {
+  for (const cudaError_t status : {cudaErrorUnknown, cudaErrorDevicesUnavailable}) {
+    try {
+      Throw(status);
+    } catch (const DeviceFault& error) {
+      FAIL() << error.what();
+    } catch (const DeviceError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("; "), Not(HasSubstr("lost"))));
+    }
+  }
+}
+
 // Launches wait for their work then, so whoever gets the error is to blame.
 TEST_F(CudaCheckTest, WhereLaunchesBlockThePlaceIsRight) {
   ::setenv("CUDA_LAUNCH_BLOCKING", "1", 1);

@@ -47,18 +47,22 @@ const char* Advice(cudaError_t status) {
              "batch_size, or train on a GPU without one";
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
-    case cudaErrorDevicesUnavailable:
     case cudaErrorMpsClientTerminated:
     case kContained:
     case kExternalDevice:
+      return "the device is lost; restore from the last snapshot on a working one";
+    case cudaErrorDevicesUnavailable:
+      return "other processes have the device for themselves or have filled it (nvidia-smi shows "
+             "them and the compute mode); end them, or choose another device with -gpu";
     case cudaErrorUnknown:
-      return "the device is lost or occupied; restore from the last snapshot on a working one";
+      return "the driver does not say why; the system's log may (dmesg, lines with NVRM or Xid)";
     default:
       return nullptr;
   }
 }
 
-// Errors after which the device serves this process no more, by CUDA's description of them.
+// Errors after which the device serves this process no more, by CUDA's description of them. It does
+// not say so of cudaErrorUnknown, nor of cudaErrorDevicesUnavailable, which may pass.
 bool IsFault(cudaError_t status) {
   switch (static_cast<int>(status)) {
     case cudaErrorECCUncorrectable:

@@ -28,5 +28,3 @@ void ForgetCudaError();
 
 // CAFFE_CUDA_CHECK(cudaMemsetAsync(p, 0, bytes, stream));
 #define CAFFE_CUDA_CHECK(call) ::caffe::cuda::CheckCuda((call), #call)
-// After a launch with <<<>>>: an invalid configuration, or an error that is already known.
-#define CAFFE_CUDA_CHECK_LAUNCH() ::caffe::cuda::CheckCuda(cudaGetLastError(), "kernel launch")
