@@ -254,7 +254,8 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
   ConvProblem problem = whole.In(groups);
   auto planned = PlanGradWeights(op, request, problem);
   if (std::holds_alternative<std::string>(planned) && type != problem.x.dtype) {
-    problem.filter_type = problem.x.dtype;  // sums are float, the result has fewer bits
+    // Sums are float, the result has fewer bits; the engines' names say so.
+    problem.filter_type = problem.x.dtype;
     planned = PlanGradWeights(op, request, problem);
   }
   if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
@@ -279,7 +280,7 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
                   if (dw != ctx.output(0).data) filter.TurnBack(ctx, dw, ctx.output(0), adds);
                 },
                 place_bytes + std::max(conv->workspace_bytes(), bias.workspace_bytes()),
-                filter.NamesOf(conv->engines())};
+                filter.NamesOf(conv->engines(), type)};
 }
 
 // As they are, or with channels of zeros or group by group where that was timed to be faster.

@@ -164,13 +164,18 @@ class FilterPlace {
         bytes_(problem.is_filter_order_equal() ? 0 : AlignWorkspace(problem.filter_bytes())) {}
 
   size_t bytes() const { return bytes_; }
-  // The engines' names, with what a launch before or behind them does.
-  std::vector<std::string> NamesOf(std::vector<std::string> engines) const {
+  // The engines' names, with what a launch before or behind them does to a filter that has `type`
+  // outside.
+  std::vector<std::string> NamesOf(std::vector<std::string> engines, DType type) const {
     for (std::string& name : engines) {
       if (parts_ > 1) name += StrCat(", ", parts_, " groups one by one");
+      if (type != type_) name += StrCat(", dw in ", 8 * SizeOf(type_), " bits");
       if (bytes_ > 0) name += " (filter reordered)";
     }
     return engines;
+  }
+  std::vector<std::string> NamesOf(std::vector<std::string> engines) const {
+    return NamesOf(std::move(engines), type_);
   }
   // The filter as cuDNN reads it.
   void* ToKrsc(const KernelContext& ctx, const TensorView& filter) const {
