@@ -4,6 +4,7 @@
 #include <set>
 
 #include "caffe/cuda/cuda_check.hpp"
+#include "caffe/cuda/cuda_stream.hpp"
 #include "caffe/cuda/cudnn_handle.hpp"
 #include "caffe/cuda/vendor_types.hpp"
 #include "caffe/device/gpu_libraries.hpp"
@@ -34,6 +35,39 @@ bool IsCompiledAtRunTime(const PlannableGraph& graph, int64_t index) {
 void Check(fe::error_t error) {
   if (error.is_bad()) throw Unsupported("cuDNN: " + error.get_message());
 }
+
+}  // namespace
+
+namespace {
+
+// A stream for what captures on the handle's and may leave the capture open. It is non-blocking:
+// while a blocking one captures, each use of the device's default stream, by any thread, is an
+// error for both.
+class StreamOfHandle {
+ public:
+  explicit StreamOfHandle(cudnnHandle_t handle) : handle_(handle) {
+    cudaStream_t stream;
+    CAFFE_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    stream_.reset(stream);
+    CheckCudnn(cudnnSetStream(handle_, stream), "cudnnSetStream");
+  }
+  StreamOfHandle(const StreamOfHandle&) = delete;
+  ~StreamOfHandle() {
+    cudnnSetStream(handle_, nullptr);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (cudaStreamIsCapturing(stream_.get(), &status) == cudaSuccess &&
+        status != cudaStreamCaptureStatusNone) {
+      cudaGraph_t graph = nullptr;
+      cudaStreamEndCapture(stream_.get(), &graph);
+      const GraphHandle owned(graph);
+    }
+    ForgetCudaError();  // of what was tried
+  }
+
+ private:
+  const cudnnHandle_t handle_;
+  StreamHandle stream_;
+};
 
 }  // namespace
 
@@ -98,12 +132,11 @@ class CudnnProblem::Plans final : public PlanSource {
     if (is_described_) return std::nullopt;
     auto restored = std::make_shared<PlannableGraph>();
     const cudnnHandle_t handle = CudnnHandleOf(device_);
-    CheckCudnn(cudnnSetStream(handle, nullptr), "cudnnSetStream");  // the frontend captures on it
     try {
-      if (restored->deserialize(handle, {saved.begin(), saved.end()}).is_bad()) {
-        ForgetCudaError();  // of what it tried
-        return std::nullopt;
-      }
+      // The frontend runs the plan once, in a capture that it throws away, and goes on where that
+      // fails.
+      const StreamOfHandle stream(handle);
+      if (restored->deserialize(handle, {saved.begin(), saved.end()}).is_bad()) return std::nullopt;
     } catch (const std::exception&) {  // nlohmann::json's, of bytes that are not what they were
       return std::nullopt;
     }
