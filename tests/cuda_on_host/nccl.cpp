@@ -5,6 +5,7 @@
 // ends the program where NCCL may crash or hang.
 #include "nccl.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "caffe/distributed/nccl/nccl_library.hpp"
@@ -68,6 +70,7 @@ struct ncclComm {
   std::shared_ptr<Session> session;
   int rank = 0, device = 0;
   bool blocks = true;
+  std::thread::id made_by = {};
   std::atomic<bool> has_ended = false;  // destroyed or aborted
   int in_progress_times = 0;            // that the next answers say so
   uint64_t enqueued = 0, done = 0;
@@ -79,6 +82,14 @@ std::mutex mutex;
 std::map<std::string, std::shared_ptr<Session>> sessions;
 std::vector<std::unique_ptr<ncclComm>> all;  // also those that have ended, to know them by
 thread_local int groups = 0;
+
+// Whether another one of the session was made by the same thread and goes on.
+bool HasSibling(const ncclComm& communicator, const Session& session) {
+  return std::ranges::any_of(session.communicators, [&](const ncclComm* other) {
+    return other != nullptr && other != &communicator && !other->has_ended &&
+           other->made_by == communicator.made_by;
+  });
+}
 
 ncclResult_t StateOf(ncclComm& communicator) {
   Session& session = *communicator.session;
@@ -148,8 +159,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
   const int device = cuda_on_host::CurrentDevice();
   // "Duplicate GPU detected".
   if (!session->devices.insert(device).second) session->error = ncclInvalidUsage;
-  *communicator =
-      all.emplace_back(new ncclComm{.session = session, .rank = rank, .device = device}).get();
+  *communicator = all.emplace_back(new ncclComm{.session = session,
+                                                .rank = rank,
+                                                .device = device,
+                                                .made_by = std::this_thread::get_id()})
+                      .get();
   (*communicator)->blocks = config == nullptr || config->blocking != 0;
   if ((*communicator)->blocks) Fail("a communicator that blocks is not emulated");
   session->communicators[rank] = *communicator;
@@ -180,6 +194,8 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   CheckAlive(communicator);
   Session& session = *communicator->session;
   const std::lock_guard lock(session.mutex);
+  // It would wait for that one's kernel, which nobody aborts.
+  if (groups == 0 && HasSibling(*communicator, session)) Fail("aborts that are not of one group");
   communicator->has_ended = true;
   // The others notice that its connections are gone.
   if (session.error == ncclSuccess) session.error = ncclRemoteError;

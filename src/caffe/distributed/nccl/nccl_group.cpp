@@ -21,6 +21,23 @@ void CheckResult(ncclResult_t result, const char* call) {
                            "says which network to use"));
 }
 
+// Calls between its beginning and End() are one call of all communicators.
+class GroupCall {
+ public:
+  GroupCall() { CheckResult(GetLibrary().GroupStart(), "ncclGroupStart"); }
+  GroupCall(const GroupCall&) = delete;
+  ~GroupCall() {
+    if (is_open_) GetLibrary().GroupEnd();
+  }
+  void End() {
+    is_open_ = false;
+    CheckResult(GetLibrary().GroupEnd(), "ncclGroupEnd");
+  }
+
+ private:
+  bool is_open_ = true;
+};
+
 ncclUniqueId IdFrom(const std::string& text) {
   ncclUniqueId id;
   CAFFE_ASSERT(text.size() == sizeof id.internal);
@@ -43,14 +60,14 @@ Group::Group(const std::string& id, int ranks, int first_rank,
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   try {
-    CheckResult(library.GroupStart(), "ncclGroupStart");
+    GroupCall group;
     for (size_t i = 0; i < devices_.size(); ++i) {
       devices_[i]->MakeCurrent();
       CheckResult(library.CommInitRankConfig(&communicators_[i], ranks, IdFrom(id),
                                              first_rank + static_cast<int>(i), &config),
                   "ncclCommInitRankConfig");
     }
-    CheckResult(library.GroupEnd(), "ncclGroupEnd");
+    group.End();
     for (size_t i = 0; i < devices_.size(); ++i) WaitUntilReady(i, check);
   } catch (...) {
     Abort();
@@ -63,13 +80,18 @@ Group::~Group() {
   const Library& library = GetLibrary();
   const auto deadline = std::chrono::steady_clock::now() + kFarewell;
   for (ncclComm_t communicator : communicators_) library.CommFinalize(communicator);
+  bool are_all_done = true;
   for (size_t i = 0; i < communicators_.size(); ++i) {
     ncclResult_t state = ncclInProgress;
     while ((state = StateOf(i)) == ncclInProgress && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(kPause);
     }
-    state == ncclSuccess ? library.CommDestroy(communicators_[i])
-                         : library.CommAbort(communicators_[i]);
+    are_all_done = are_all_done && state == ncclSuccess;
+  }
+  if (are_all_done) {
+    for (ncclComm_t communicator : communicators_) library.CommDestroy(communicator);
+  } else {
+    AbortAll();
   }
 }
 
@@ -118,9 +140,18 @@ void Group::Abort() {
   const std::lock_guard lock(mutex_);
   if (is_aborted_) return;
   is_aborted_ = true;
+  AbortAll();
+}
+
+// As one call: the end of a communicator waits for the others of this process and for their
+// kernels, which wait for their own abort.
+void Group::AbortAll() {
+  const Library& library = GetLibrary();
+  library.GroupStart();
   for (ncclComm_t communicator : communicators_) {
-    if (communicator != nullptr) GetLibrary().CommAbort(communicator);
+    if (communicator != nullptr) library.CommAbort(communicator);
   }
+  library.GroupEnd();
 }
 
 }  // namespace caffe::nccl

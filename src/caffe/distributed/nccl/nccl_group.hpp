@@ -43,6 +43,7 @@ class Group {
  private:
   bool WaitUntilReady(size_t index, const Check& check);
   ncclResult_t StateOf(size_t index);
+  void AbortAll();
 
   const std::vector<std::shared_ptr<Device>> devices_;
   std::shared_mutex mutex_;  // held alone by an abort
