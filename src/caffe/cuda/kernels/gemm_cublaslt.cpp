@@ -258,8 +258,9 @@ KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
   if (type == DType::kDouble && result_type != type) return Refusal{"a float product of doubles"};
   const bool has_bias = request.inputs.size() > 2 && request.inputs[2].present;
   // A bias of another type than the result's (floats beside 16-bit products) is no epilogue of
-  // cuBLASLt's, but a kernel after it.
-  const bool has_epilogue = has_bias && request.inputs[2].dtype == result_type;
+  // cuBLASLt's, but a kernel after it. Neither is any of doubles: its table of types has none.
+  const bool has_epilogue =
+      has_bias && request.inputs[2].dtype == result_type && type != DType::kDouble;
   const bool has_bias_after = has_bias && !has_epilogue;
   if (op.rows * op.columns == 0 || op.inner == 0) return Refusal{"an empty product"};
 
