@@ -36,10 +36,6 @@ void Check(fe::error_t error) {
   if (error.is_bad()) throw Unsupported("cuDNN: " + error.get_message());
 }
 
-}  // namespace
-
-namespace {
-
 // A stream for what captures on the handle's and may leave the capture open. It is non-blocking:
 // while a blocking one captures, each use of the device's default stream, by any thread, is an
 // error for both.
