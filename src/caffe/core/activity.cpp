@@ -1,5 +1,7 @@
 #include "caffe/core/activity.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
@@ -31,8 +33,27 @@ struct Activity::Registry {
 
 // Never destroyed: threads may outlive main().
 Activity::Registry& Activity::TheRegistry() {
-  static auto* const registry = new Registry;
+  static auto* const registry = [] {
+    // A child made by fork() finds the registry unlocked, with the activities of its only thread.
+    ::pthread_atfork([] { TheRegistry().mutex.lock(); }, [] { TheRegistry().mutex.unlock(); },
+                     [] {
+                       RegisterOwnAlone();
+                       TheRegistry().mutex.unlock();
+                     });
+    return new Registry;
+  }();
   return *registry;
+}
+
+void Activity::RegisterOwnAlone() {
+  Registry& registry = TheRegistry();
+  registry.first = nullptr;
+  for (Activity* one = innermost; one != nullptr; one = one->outer_) {
+    one->interruptions_ = 0;
+    one->previous_ = nullptr;
+    one->next_ = std::exchange(registry.first, one);
+    if (one->next_ != nullptr) one->next_->previous_ = one;
+  }
 }
 
 Activity::Activity(const char* stage, const char* verb, std::string_view object,

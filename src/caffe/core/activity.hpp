@@ -53,6 +53,7 @@ class CAFFE_EXPORT Activity {
  private:
   struct Registry;
   static Registry& TheRegistry();
+  static void RegisterOwnAlone();
   static void Call(Activity* one, const std::exception_ptr& error);
 
   const char *const stage_, *const verb_;

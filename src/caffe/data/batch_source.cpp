@@ -178,7 +178,7 @@ class BatchSource::Impl {
 };
 
 BatchSource::BatchSource(std::unique_ptr<RecordSource> records, const BatchSourceOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(records), options)) {}
+    : impl_(MakeThreaded<Impl>(std::move(records), options)) {}
 BatchSource::~BatchSource() = default;
 
 const std::string& BatchSource::name() const {
@@ -197,6 +197,9 @@ const DeviceTransform* BatchSource::device_transform() const {
   return impl_->filler().device_transform();
 }
 const Batch& BatchSource::Next(const BatchForm& form) {
+  Require(IsOfThisProcess(impl_), name(),
+          ": is read by threads of the process that made the net, which fork() does not copy; make "
+          "the net in this process, or start processes by multiprocessing.get_context('spawn')");
   return impl_->Next(form);
 }
 void BatchSource::LendUntil(std::shared_ptr<Event> fetched) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "caffe/core/fork.hpp"
 #include "caffe/data/batch.hpp"
 #include "caffe/data/batch_source_options.hpp"
 #include "caffe/data/record_source.hpp"
@@ -52,7 +53,7 @@ class BatchSource {
   // until `fetched` of LendUntil() is reached. The form is also a request: threads write the
   // batches that they begin from now on in it, and only those prepared before a change are
   // converted. Rethrows here whatever went wrong in a thread, with the record's place and key; from
-  // then on, every call does.
+  // then on, every call does. Throws InvalidArgument in a child that fork() made after this.
   const Batch& Next(const BatchForm& form = {});
   // The current batch is read until then by a device.
   void LendUntil(std::shared_ptr<Event> fetched);
@@ -74,7 +75,7 @@ class BatchSource {
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  ThreadedPtr<Impl> impl_;
 };
 
 }  // namespace caffe::data

@@ -54,7 +54,7 @@ void DataParallel::Attach(Net& net) {
     if (auto* one = dynamic_cast<SumsOverRanks*>(layer.get())) summing_layers_.push_back(one);
   }
   statistics_.emplace(TrainingNet(net));
-  reducer_.emplace(communicator_, *device_, gradients, options);
+  reducer_ = MakeThreaded<GradientReducer>(communicator_, *device_, gradients, options);
 }
 
 void DataParallel::LetLayersSum(bool do_sum) {
@@ -92,6 +92,9 @@ DataParallel::Reduction::Reduction(DataParallel& parallel, GradientReducer::Upda
     : parallel_(parallel) {
   if (parallel.ranks_ == 1) return;
   const bool updates = static_cast<bool>(update);
+  Require(IsOfThisProcess(parallel.reducer_),
+          "solver: its workers are in the process that made it, and fork() does not copy threads; "
+          "make the solver in this process");
   parallel.reducer_->Start(WithOneThreadElsewhere(std::move(update)));
   listener_.on_final = [this, &parallel](const SyncedTensor& gradient) {
     GatherStatistics();

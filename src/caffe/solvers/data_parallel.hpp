@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "caffe/core/activity.hpp"
+#include "caffe/core/fork.hpp"
 #include "caffe/distributed/communicator.hpp"
 #include "caffe/distributed/gradient_reducer.hpp"
 #include "caffe/graph/sums_over_ranks.hpp"
@@ -120,7 +121,7 @@ class DataParallel {
   std::optional<StatisticsBlocks> statistics_;
   std::vector<SumsOverRanks*> summing_layers_;
   RankExchange* exchange_ = nullptr;
-  std::optional<GradientReducer> reducer_;
+  ThreadedPtr<GradientReducer> reducer_;
   // Since the last line of ReportWaits().
   int iterations_ = 0;
   std::chrono::steady_clock::time_point begin_ = {};

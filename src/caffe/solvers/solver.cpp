@@ -14,6 +14,7 @@
 
 #include "caffe/common.hpp"
 #include "caffe/core/activity.hpp"
+#include "caffe/core/fork.hpp"
 #include "caffe/detection_score.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/solver_position.hpp"
@@ -170,7 +171,7 @@ struct Solver::Impl {
   std::optional<std::map<std::string, uint64_t>> records_at_iteration;
   std::optional<StatisticsKeeper> statistics_at_iteration;
   // From the first run on, until one is aborted. One for each process, whose activities it sees.
-  std::optional<Watchdog> watchdog;
+  ThreadedPtr<Watchdog> watchdog;
   int last_snapshot_iter = -1;
   SmoothedLoss smoothed_loss;
   bool continues_window = false;  // its losses are those before a resumed run
@@ -818,7 +819,9 @@ void Solver::Impl::CheckRestored() const {
 void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>& train) {
   CheckRestored();
   parallel.UseShareOfThreads();
-  if (parallel.leads_process() && !watchdog) watchdog.emplace(param, options.give_up);
+  if (parallel.leads_process() && (!watchdog || !IsOfThisProcess(watchdog))) {
+    watchdog = MakeThreaded<Watchdog>(param, options.give_up);
+  }
   reporter->Start({.solver = self,
                    .iteration = iter,
                    .stop = stop,
