@@ -65,7 +65,7 @@ void ExtractFeatures(const std::vector<std::string>& arguments) {
   const DataParameter::DB backend = data::ParseBackend(arguments[5]);
   SetDevice(arguments.size() > 6 ? arguments[6] : "CPU", arguments.size() > 7 ? arguments[7] : "0");
   Net net(model, TEST, /*level=*/0, /*stages=*/{}, {.with_backward = false});
-  net.CopyTrainedLayersFrom(weights);
+  WarnOfInitialWeights(weights, net.CopyTrainedLayersFrom(weights), net);
   std::vector<Output> outputs;
   for (size_t i = 0; i < blobs.size(); ++i) {
     net.blob_by_name(blobs[i]);  // throws for an unknown one, before anything is made

@@ -138,9 +138,9 @@ class CAFFE_EXPORT Net {
     int blobs = 0;
     int64_t values = 0;
   };
-  // Copies parameters by layer name. Layers that this net lacks are skipped with a log line; blob
-  // counts and shapes must fit (leading 1s of old 4-D blobs are allowed). Returns one entry for
-  // each layer with parameters, of the source first.
+  // Copies parameters by layer name. Layers that this net lacks are skipped with a log line; blobs
+  // must fit (leading 1s of old 4-D blobs are allowed). Throws InvalidArgument where no layer takes
+  // any. Returns one entry for each layer with parameters, of the source first.
   std::vector<WeightTransfer> CopyTrainedLayersFrom(const NetParameter& trained);
   // A .caffemodel, or HDF5 when the name ends in ".h5".
   std::vector<WeightTransfer> CopyTrainedLayersFrom(const std::string& file);

@@ -30,6 +30,11 @@ CAFFE_EXPORT std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param,
                                                const PrepareNet& prepare = nullptr);
 // Loads a comma-separated list of weight files; blanks around names are ignored.
 CAFFE_EXPORT void LoadWeights(const std::string& list, Net* net);
+// Logs a warning with the names of layers that still have what their fillers gave, after
+// `transfers` from `files`. Only for nets of phase TEST: training may start from there.
+CAFFE_EXPORT void WarnOfInitialWeights(const std::string& files,
+                                       const std::vector<Net::WeightTransfer>& transfers,
+                                       const Net& net);
 // The state file of the latest iteration among the snapshots that runs of this solver file have
 // written (see snapshot_prefix), if its weights are there too. States that cannot be read are
 // skipped with a warning. Empty if there is none.

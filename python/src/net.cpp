@@ -47,7 +47,9 @@ std::shared_ptr<Net> Build(const py::object& definition, int phase, int level,
   std::shared_ptr<Net> net = is_message
                                  ? FromMessage(text, Phase(phase), level, names, options)
                                  : std::make_shared<Net>(text, Phase(phase), level, names, options);
-  if (!weights_file.empty()) net->CopyTrainedLayersFrom(weights_file);
+  if (!weights_file.empty()) {
+    WarnOfInitialWeights(weights_file, net->CopyTrainedLayersFrom(weights_file), *net);
+  }
   return net;
 }
 
@@ -220,19 +222,21 @@ void BindNet(py::module_& module) {
             const std::string name = PathOf(file);
             const py::gil_scoped_release release;
             CheckReadable(name);
-            self.CopyTrainedLayersFrom(name);
+            WarnOfInitialWeights(name, self.CopyTrainedLayersFrom(name), self);
           },
           py::arg("file"),
           "Loads weights by layer name: a .caffemodel, or HDF5 when it ends in .h5. Layers that "
           "only "
-          "one side has are left as they are. Raises InvalidArgument where shapes differ.")
+          "one side has are left as they are. Raises InvalidArgument where shapes differ, and "
+          "where "
+          "no layer of the net takes weights from the file.")
       .def(
           "load_hdf5",
           [](Net& self, const py::object& file) {
             const std::string name = PathOf(file);
             const py::gil_scoped_release release;
             CheckReadable(name);
-            self.CopyTrainedLayersFromHDF5(name);
+            WarnOfInitialWeights(name, self.CopyTrainedLayersFromHDF5(name), self);
           },
           py::arg("file"), "Loads weights by layer name from HDF5, whatever the file's name.")
       .def("share_with", Method<Net>(&Net::ShareTrainedLayersWith), py::arg("net"), ReleaseGil(),

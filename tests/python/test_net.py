@@ -1,13 +1,16 @@
 """Net: construction, names, forward and backward, files, hooks."""
 import threading
 import pathlib
+import subprocess
+import sys
+import threading
 
 import caffe
 import numpy as np
 import pytest
 from caffe import layers as L
 
-from built_package import SIMPLE
+from built_package import PACKAGE, SIMPLE
 
 
 def test_constructors(write, simple, capfd, tmp_path):
@@ -271,6 +274,42 @@ def test_weights_to_files_and_back(simple, write, tmp_path, kind):
 def test_hooks_run_around_each_layer_and_can_change_blobs(simple):
     seen = []
     simple.before_forward(lambda layer: seen.append(("<", layer)))
+@pytest.mark.parametrize("ending", ["caffemodel", "caffemodel.h5"])
+def test_weights_of_another_net_are_refused(simple, write, tmp_path, ending):
+    if ending.endswith("h5"):
+        pytest.importorskip("h5py")
+    weights = str(tmp_path / f"w.{ending}")
+    simple.save_hdf5(weights) if ending.endswith("h5") else simple.save(weights)
+    other = write(SIMPLE.replace("'conv'", "'c'").replace("'ip'", "'i'"), "other.prototxt")
+    text = r"w\.caffemodel.*none of the net's 2 layers with parameters \('c', \.\.\.\)"
+    with pytest.raises(caffe.InvalidArgument, match=text):
+        caffe.Net(other, caffe.TEST, weights=weights)
+    net = caffe.Net(other, caffe.TEST)
+    with pytest.raises(caffe.InvalidArgument, match=text):
+        net.copy_from(weights)
+    if ending.endswith("h5"):
+        with pytest.raises(caffe.InvalidArgument, match=text):
+            net.load_hdf5(weights)
+    # A part is enough, as for the surgery of nets; nets without parameters take any file.
+    caffe.Net(write(SIMPLE.replace("'ip'", "'i'"), "part.prototxt"), caffe.TEST).copy_from(weights)
+    caffe.Net(write("layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 } } }", "none.prototxt"),
+              caffe.TEST).copy_from(weights)
+
+
+def test_layers_of_a_test_net_without_weights_are_named(simple, write, tmp_path):
+    weights = str(tmp_path / "w.caffemodel")
+    simple.save(weights)
+    part = write(SIMPLE.replace("'ip'", "'i'"), "part.prototxt")
+    script = f"import caffe; caffe.Net({part!r}, caffe.%s, weights={weights!r})"
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE)}
+    environment.pop("GLOG_minloglevel", None)
+    log = {phase: subprocess.run([sys.executable, "-c", script % phase], env=environment, check=True, capture_output=True,
+                                 text=True).stderr for phase in ("TEST", "TRAIN")}
+    warning = "has no weights for 1 layer of this net, which keeps what the fillers gave: 'i'"
+    assert [line[0] for line in log["TEST"].splitlines() if warning in line] == ["W"], log["TEST"]
+    assert warning not in log["TRAIN"]  # fine-tuning
+
+
     simple.after_forward(lambda layer: seen.append((">", layer)))
 
     def double_conv(layer):

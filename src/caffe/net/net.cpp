@@ -221,7 +221,8 @@ std::string Net::DescribeFirstNonFinite() {
 
 std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const NetParameter& trained) {
   const ThreadClaim::Scope scope = impl_->Claim();
-  return CopyTrainedLayers(trained, impl_->layer_names, impl_->memory.params.by_layer());
+  return CopyTrainedLayers(trained, impl_->layer_names, impl_->memory.params.by_layer(),
+                           "the given ones");
 }
 
 std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const std::string& file) {

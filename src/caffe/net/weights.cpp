@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "caffe/core/philox.hpp"
@@ -126,10 +127,13 @@ class Transfer {
     Add(index, Net::WeightTransfer::kCopied);
   }
 
-  std::vector<Net::WeightTransfer> Report() {
+  // `source` is what the text of an error calls it. Throws InvalidArgument where nothing fits: that
+  // is the source of another net.
+  std::vector<Net::WeightTransfer> Report(const char* source) {
     for (size_t i = 0; i < names_.size(); ++i) {
       if (!is_copied_[i]) Add(i, Net::WeightTransfer::kKept);
     }
+    CheckSomeAreCopied(source);
     return std::move(report_);
   }
 
@@ -141,6 +145,23 @@ class Transfer {
     report_.push_back({names_[index], outcome, static_cast<int>(blobs_[index].size()), values});
   }
 
+  void CheckSomeAreCopied(const char* source) const {
+    std::array<int, 3> layers{};  // by outcome
+    std::array<std::string, 3> first;
+    for (const Net::WeightTransfer& one : report_) {
+      if (layers[one.outcome]++ == 0) first[one.outcome] = one.layer;
+    }
+    const int kept = layers[Net::WeightTransfer::kKept];
+    const int ignored = layers[Net::WeightTransfer::kIgnored];
+    if (layers[Net::WeightTransfer::kCopied] > 0 || kept == 0) return;
+    LogTransfers(report_);
+    Require(false, "none of the net's ", kept, " layers with parameters ('",
+            first[Net::WeightTransfer::kKept], "', ...) takes its weights from ", source,
+            ", which has ", ignored, " others",
+            ignored > 0 ? " ('" + first[Net::WeightTransfer::kIgnored] + "', ...)" : "",
+            "; layers are matched by name: give the weights of this net, or rename its layers");
+  }
+
   const std::vector<std::string>& names_;
   const LayerBlobs& blobs_;
   std::vector<bool> is_copied_;
@@ -148,6 +169,26 @@ class Transfer {
 };
 
 }  // namespace
+
+void LogTransfers(const std::vector<Net::WeightTransfer>& transfers) {
+  size_t width = 0;
+  for (const Net::WeightTransfer& one : transfers) width = std::max(width, one.layer.size());
+  for (const Net::WeightTransfer& one : transfers) {
+    const std::string name = one.layer + std::string(width - one.layer.size(), ' ');
+    switch (one.outcome) {
+      case Net::WeightTransfer::kCopied:
+        LOG(INFO) << "  " << name << "  copied   " << one.blobs << " blobs, " << one.values
+                  << " values";
+        break;
+      case Net::WeightTransfer::kKept:
+        LOG(INFO) << "  " << name << "  kept     the file has no layer of this name";
+        break;
+      case Net::WeightTransfer::kIgnored:
+        LOG(INFO) << "  " << name << "  ignored  the net has no layer of this name";
+        break;
+    }
+  }
+}
 
 void ReadBlob(const BlobProto& proto, Blob* blob, bool diff) {
   const Shape stored = ShapeOf(proto);
@@ -231,13 +272,13 @@ Net::LearnableParam DescribeParam(const LayerParameter& layer, int index,
 
 std::vector<Net::WeightTransfer> CopyTrainedLayers(const NetParameter& trained,
                                                    const std::vector<std::string>& layer_names,
-                                                   const LayerBlobs& blobs) {
+                                                   const LayerBlobs& blobs, const char* name) {
   Transfer transfer(layer_names, blobs);
   for (const LayerParameter& source : trained.layer()) {
     if (transfer.Ignores(source.name(), source.blobs_size())) continue;
     transfer.Copy(source.name(), [&](const ParamBlobs& own) { CopyLayer(source, own); });
   }
-  return transfer.Report();
+  return transfer.Report(name);
 }
 
 std::vector<Net::WeightTransfer> CopyTrainedFile(const std::string& file,
@@ -246,7 +287,8 @@ std::vector<Net::WeightTransfer> CopyTrainedFile(const std::string& file,
                                                  const std::set<const Blob*>& owned) {
   if (file.ends_with(".h5")) return CopyTrainedHdf5(file, layer_names, blobs, owned);
   const NetParameter trained = ReadNetBinary(file);
-  return WithContext(file, [&] { return CopyTrainedLayers(trained, layer_names, blobs); });
+  return WithContext(file,
+                     [&] { return CopyTrainedLayers(trained, layer_names, blobs, "this file"); });
 }
 
 std::vector<Net::WeightTransfer> CopyTrainedHdf5(const std::string& file,
@@ -262,7 +304,7 @@ std::vector<Net::WeightTransfer> CopyTrainedHdf5(const std::string& file,
                     [&](const ParamBlobs& own) { CopyHdf5Layer(reader, source, owned, own); });
     });
   }
-  return transfer.Report();
+  return WithContext(file, [&] { return transfer.Report("this file"); });
 }
 
 void WriteLayerBlobs(const std::vector<std::shared_ptr<Blob>>& blobs, bool write_diff,

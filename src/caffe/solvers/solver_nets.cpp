@@ -3,7 +3,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <array>
+#include <set>
 
 #include "caffe/common.hpp"
 #include "caffe/core/split.hpp"
@@ -11,6 +11,7 @@
 #include "caffe/io/layer_position.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/io/text_format.hpp"
+#include "caffe/net/weights.hpp"
 #include "caffe/plugin.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solvers/batch_division.hpp"
@@ -26,47 +27,6 @@ void MergeState(Phase phase, const NetState& from_solver, NetParameter* net) {
   state.MergeFrom(from_solver);
   if (!from_solver.has_phase() && !net->state().has_phase()) state.set_phase(phase);
   *net->mutable_state() = state;
-}
-
-// One line per layer with parameters: what was copied, what was not, and why.
-void LogTransfers(const std::vector<Net::WeightTransfer>& transfers) {
-  size_t width = 0;
-  for (const Net::WeightTransfer& one : transfers) width = std::max(width, one.layer.size());
-  for (const Net::WeightTransfer& one : transfers) {
-    const std::string name = one.layer + std::string(width - one.layer.size(), ' ');
-    switch (one.outcome) {
-      case Net::WeightTransfer::kCopied:
-        LOG(INFO) << "  " << name << "  copied   " << one.blobs << " blobs, " << one.values
-                  << " values";
-        break;
-      case Net::WeightTransfer::kKept:
-        LOG(INFO) << "  " << name << "  kept     the file has no layer of this name";
-        break;
-      case Net::WeightTransfer::kIgnored:
-        LOG(INFO) << "  " << name << "  ignored  the net has no layer of this name";
-        break;
-    }
-  }
-}
-
-// A file of which nothing fits is that of another net.
-void CheckSomeAreCopied(const std::string& file,
-                        const std::vector<Net::WeightTransfer>& transfers) {
-  std::array<int, 3> layers{};  // by outcome
-  std::array<std::string, 3> first;
-  for (const Net::WeightTransfer& one : transfers) {
-    if (layers[one.outcome]++ == 0) first[one.outcome] = one.layer;
-  }
-  const int copied = layers[Net::WeightTransfer::kCopied];
-  const int kept = layers[Net::WeightTransfer::kKept];
-  const int ignored = layers[Net::WeightTransfer::kIgnored];
-  Require(copied > 0 || kept == 0, file, ": none of the net's ", kept, " layers with parameters ('",
-          first[Net::WeightTransfer::kKept], "', ...) takes its weights from this file, which has ",
-          ignored, " others",
-          ignored > 0 ? " ('" + first[Net::WeightTransfer::kIgnored] + "', ...)" : "",
-          "; layers are matched by name: give the weights of this net, or rename its layers");
-  LOG(INFO) << "  " << copied << " of the net's " << copied + kept
-            << " layers with parameters take their weights from " << file;
 }
 
 }  // namespace
@@ -159,11 +119,56 @@ void LoadWeights(const std::string& list, Net* net) {
   const std::vector<std::string> files = SplitByComma(list);
   Require(!files.empty(), "weights: '", list, "' names no file");
   for (const std::string& name : files) {
+  std::vector<Net::WeightTransfer> all;
     LOG(INFO) << "Finetuning from " << name;
     const std::vector<Net::WeightTransfer> transfers = net->CopyTrainedLayersFrom(name);
     LogTransfers(transfers);
-    CheckSomeAreCopied(name, transfers);
+    const auto count = [&](Net::WeightTransfer::Outcome outcome) {
+      return std::count_if(transfers.begin(), transfers.end(),
+                           [&](const auto& one) { return one.outcome == outcome; });
+    };
+    const auto copied = count(Net::WeightTransfer::kCopied);
+    LOG(INFO) << "  " << copied << " of the net's " << copied + count(Net::WeightTransfer::kKept)
+              << " layers with parameters take their weights from " << name;
+    all.insert(all.end(), transfers.begin(), transfers.end());
+  }
+  WarnOfInitialWeights(list, all, *net);
+}
+
+void WarnOfInitialWeights(const std::string& files,
+                          const std::vector<Net::WeightTransfer>& transfers, const Net& net) {
+  if (net.phase() != TEST) return;
+  std::set<std::string> loaded;
+  for (const LayerParameter& layer : net.definition().layer()) {
+    if (layer.blobs_size() > 0) loaded.insert(layer.name());
+  }
+  for (const Net::WeightTransfer& one : transfers) {
+    if (one.outcome == Net::WeightTransfer::kCopied) loaded.insert(one.layer);
+  }
+  std::set<const Blob*> loaded_blobs;  // layers may share parameters
+  for (const std::string& layer : net.layer_names()) {
+    if (!loaded.contains(layer)) continue;
+    for (const auto& blob : net.layer_params(layer)) loaded_blobs.insert(blob.get());
+  }
+  std::vector<std::string> names;
+  for (const std::string& layer : net.layer_names()) {
+    const auto& blobs = net.layer_params(layer);
+    if (std::all_of(blobs.begin(), blobs.end(),
+                    [&](const auto& blob) { return loaded_blobs.contains(blob.get()); }))
+      continue;
+    names.push_back("'" + layer + "'");
+  }
+  if (names.empty()) return;
+  constexpr size_t kMostNamed = 8;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kMostNamed); ++i) {
+    text += (i > 0 ? ", " : "") + names[i];
   }
 }
+  if (names.size() > kMostNamed) text += StrCat(" and ", names.size() - kMostNamed, " more");
+  LOG(WARNING) << files << ": has no weights for " << names.size()
+               << (names.size() == 1 ? " layer" : " layers") << " of this net, which keep"
+               << (names.size() == 1 ? "s" : "") << " what the fillers gave: " << text
+               << "; layers are matched by name";
 
 }  // namespace caffe
