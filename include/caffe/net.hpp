@@ -182,7 +182,7 @@ class CAFFE_EXPORT Net {
   const std::vector<int>& top_ids(int layer) const;
   bool has_blob(const std::string& name) const;
   // Throws InvalidArgument naming the nearest blob. In a reuse plan a blob that is not kept has its
-  // shape but no memory of its own: its numbers read as 0.
+  // shape but no memory of its own: reading or writing its numbers throws InvalidArgument.
   std::shared_ptr<Blob> blob_by_name(const std::string& name) const;
   bool has_layer(const std::string& name) const;
   std::shared_ptr<Layer> layer_by_name(const std::string& name) const;

@@ -495,3 +495,49 @@ def test_unknown_names_have_suggestions(simple):
     with pytest.raises(KeyError, match="named 'relu'.*It has: conv, ip"):
         simple.params["relu"]  # pylint: disable=pointless-statement
     assert simple.blobs.get("no") is None and "no" not in simple.params
+
+
+def test_blobs_that_are_not_kept_cannot_be_read(write):
+    net = caffe.Net(write(SIMPLE), caffe.TEST, keep_all=False)
+    net.blobs["data"].data[...] = 1
+    net.blobs["label"].data[...] = 1
+    assert net.forward()["loss"] > 0
+    assert net.blobs["conv"].shape == (5, 11, 6, 7) and net.blobs["conv"].count == 5 * 11 * 6 * 7
+    for blob in (net.blobs["conv"], net.blobs["ip"]):
+        for use in (lambda b=blob: b.data, lambda b=blob: b.diff, lambda b=blob: np.asarray(b), lambda b=blob: setattr(b, "data", 0)):
+            with pytest.raises(caffe.InvalidArgument, match="not kept by this net's plan.*keep_all=True"):
+                use()
+    with pytest.raises(caffe.InvalidArgument, match="keep_all=True"):
+        net.forward(["conv"])
+    with pytest.raises(caffe.InvalidArgument, match="keep_all=True"):
+        net.forward(end="conv")
+    assert net.params["ip"][0].data.any() and (net.blobs["data"].data == 1).all() and net.blobs["loss"].data > 0
+    net.blobs["data"].reshape(2, 2, 6, 7)
+    net.blobs["label"].reshape(2)
+    net.forward()
+    with pytest.raises(caffe.InvalidArgument, match="not kept"):
+        net.blobs["conv"].data
+    kept = caffe.Net(write(SIMPLE), caffe.TEST)
+    kept.forward()
+    assert kept.blobs["conv"].data.shape == kept.blobs["conv"].diff.shape == (5, 11, 6, 7)
+
+
+def test_what_a_name_stands_for_cannot_be_exchanged(simple):
+    with pytest.raises(caffe.InvalidArgument, match=r"net\.blobs\['data'\]\.data\[\.\.\.\] = values"):
+        simple.blobs["data"] = np.zeros((5, 2, 6, 7))
+    with pytest.raises(caffe.InvalidArgument, match=r"net\.params\['ip'\]\[0\]\.data\[\.\.\.\] = values"):
+        simple.params["ip"] = np.zeros((4, 462))
+    with pytest.raises(caffe.InvalidArgument):
+        simple.blobs.update(other=1)
+    assert isinstance(simple.blobs["data"], caffe.Blob) and "other" not in simple.blobs
+    copied = simple.blobs.copy()
+    copied["other"] = 1
+
+
+def test_errors_after_an_input_was_reshaped_say_where(write):
+    file = write(SIMPLE)
+    for run in ("reshape", "forward"):
+        net = caffe.Net(file, caffe.TEST)
+        net.blobs["data"].reshape(5, 2, 8, 7)
+        with pytest.raises(caffe.InvalidArgument, match=r"net\.prototxt:9:1: layer 'ip'"):
+            getattr(net, run)()

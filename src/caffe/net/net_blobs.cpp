@@ -84,7 +84,7 @@ void BindExternal(const std::map<std::string, Value*>& values,
 
 }  // namespace
 
-void NetBlobs::Bind(const Graph& graph, Bindings* bindings) {
+void NetBlobs::Bind(const Graph& graph, bool keep_all, Bindings* bindings) {
   for (const auto& [name, value] : graph.blobs) {
     Blob& blob = at(name);
     const TensorDesc shown{value->desc.shape, value->desc.dtype, Layout::kPlain};
@@ -109,6 +109,14 @@ void NetBlobs::Bind(const Graph& graph, Bindings* bindings) {
   BindExternal(
       graph.external_diffs,
       [&](const std::string& name) -> SyncedTensor& { return at(name).diff_tensor(); }, bindings);
+  for (const auto& [name, value] : graph.blobs) {
+    const auto grad = graph.blob_grads.find(name);
+    const bool has_diff = graph.external_diffs.count(name) > 0 ||
+                          (grad != graph.blob_grads.end() && HasOwnMemory(*grad->second));
+    at(name).data_tensor().set_is_kept(keep_all || HasOwnMemory(*value) ||
+                                       graph.external_data.count(name) > 0);
+    at(name).diff_tensor().set_is_kept(keep_all || has_diff);
+  }
 }
 
 bool NetBlobs::InputsWereReshaped(const Graph& graph) const {

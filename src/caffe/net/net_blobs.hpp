@@ -37,8 +37,9 @@ class NetBlobs {
   // By name, where it is not 0.
   const std::map<std::string, float>& loss_weights() const { return loss_weights_; }
 
-  // Gives each blob the shape that it has in the plan, and memory to those that outlive a run.
-  void Bind(const Graph& graph, Bindings* bindings);
+  // Gives each blob the shape that it has in the plan, and memory to those that outlive a run. In a
+  // plan that does not keep all, the numbers of the others cannot be reached.
+  void Bind(const Graph& graph, bool keep_all, Bindings* bindings);
   // Whether an input has another shape than in the plan.
   bool InputsWereReshaped(const Graph& graph) const;
   // Whether another blob has.

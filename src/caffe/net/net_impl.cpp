@@ -139,11 +139,14 @@ void Net::Impl::CheckLayers(const char* what, int first, int last) const {
           ": the net has layers 0 to ", count - 1);
   Require(first <= last, what, " has nothing to run: layer ", last, " ('", layer_names[last],
           "') comes before layer ", first, " ('", layer_names[first], "')");
-  Require(source.options.keep_all, "a partial ", what, " needs a keep-all net");
+  Require(source.options.keep_all, "a partial ", what,
+          " needs a net of which every blob is kept; make it with keep_all=True");
 }
 
 void Net::Impl::AddCallback(std::vector<LayerCallback>* callbacks, LayerCallback callback) {
-  Require(source.options.keep_all, "callbacks around layers need a keep-all net");
+  Require(source.options.keep_all,
+          "callbacks around layers need a net of which every blob is kept; make it with "
+          "keep_all=True");
   claim->CheckIdle("net");
   callbacks->push_back(std::move(callback));
 }

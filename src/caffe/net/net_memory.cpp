@@ -9,7 +9,7 @@ namespace caffe {
 Bindings NetMemory::Bind(const Graph& graph, bool keep_all) {
   Bindings bindings(graph.values().size());
   params.Bind(graph, &bindings);
-  blobs.Bind(graph, &bindings);
+  blobs.Bind(graph, keep_all, &bindings);
   if (keep_all) blobs.FillLossDiffs(graph, loss_scale);
   std::map<std::string, int> versions;
   for (const Value& value : graph.values()) {

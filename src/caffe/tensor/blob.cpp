@@ -42,6 +42,13 @@ void Share(SyncedTensor& mine, SyncedTensor& theirs) {
   mine.ShareWith(theirs);
 }
 
+SyncedTensor& Kept(SyncedTensor& tensor) {
+  Require(tensor.is_kept(), "blob of shape ", tensor.desc().shape,
+          ": its numbers are not kept by this net's plan; make the net, or the solver, with "
+          "keep_all=True (NetOptions::keep_all, SolverOptions::keep_all)");
+  return tensor;
+}
+
 }  // namespace
 
 Blob::Blob() : Blob(Shape{0}) {}
@@ -87,32 +94,32 @@ void Blob::Reshape(const Shape& shape) {
 template <typename T>
 const T* Blob::cpu_data() const {
   CheckNetIsIdle();
-  return data_->host<T>();
+  return Kept(*data_).host<T>();
 }
 template <typename T>
 T* Blob::mutable_cpu_data() {
   CheckNetIsIdle();
-  return data_->mutable_host<T>();
+  return Kept(*data_).mutable_host<T>();
 }
 template <typename T>
 const T* Blob::cpu_diff() const {
   CheckNetIsIdle();
-  return diff_->host<T>();
+  return Kept(*diff_).host<T>();
 }
 template <typename T>
 T* Blob::mutable_cpu_diff() {
   CheckNetIsIdle();
-  return diff_->mutable_host<T>();
+  return Kept(*diff_).mutable_host<T>();
 }
 template <typename T>
 std::shared_ptr<T> Blob::hold_cpu_data() {
   CheckNetIsIdle();
-  return std::static_pointer_cast<T>(data_->HoldHost(kDTypeOf<T>));
+  return std::static_pointer_cast<T>(Kept(*data_).HoldHost(kDTypeOf<T>));
 }
 template <typename T>
 std::shared_ptr<T> Blob::hold_cpu_diff() {
   CheckNetIsIdle();
-  return std::static_pointer_cast<T>(diff_->HoldHost(kDTypeOf<T>));
+  return std::static_pointer_cast<T>(Kept(*diff_).HoldHost(kDTypeOf<T>));
 }
 
 #define CAFFE_INSTANTIATE_BLOB_ACCESS(T)                \
@@ -129,23 +136,23 @@ CAFFE_INSTANTIATE_BLOB_ACCESS(bfloat16)
 #undef CAFFE_INSTANTIATE_BLOB_ACCESS
 
 double Blob::asum_data() const {
-  return Reduce(*data_, SumOfMagnitudes);
+  return Reduce(Kept(*data_), SumOfMagnitudes);
 }
 double Blob::asum_diff() const {
-  return Reduce(*diff_, SumOfMagnitudes);
+  return Reduce(Kept(*diff_), SumOfMagnitudes);
 }
 double Blob::sumsq_data() const {
-  return Reduce(*data_, SumOfSquares);
+  return Reduce(Kept(*data_), SumOfSquares);
 }
 double Blob::sumsq_diff() const {
-  return Reduce(*diff_, SumOfSquares);
+  return Reduce(Kept(*diff_), SumOfSquares);
 }
 
 void Blob::CopyFrom(const Blob& source, bool copy_diff) {
   Require(source.shape() == shape(), "cannot copy a blob of shape ", source.shape(),
           " into one of shape ", shape(), "; reshape it first");
-  SyncedTensor& from = copy_diff ? *source.diff_ : *source.data_;
-  SyncedTensor& to = copy_diff ? *diff_ : *data_;
+  SyncedTensor& from = Kept(copy_diff ? *source.diff_ : *source.data_);
+  SyncedTensor& to = Kept(copy_diff ? *diff_ : *data_);
   VisitFloat(from.desc().dtype, [&]<typename T>(TypeTag<T>) {
     std::memcpy(to.mutable_host<T>(), from.host<T>(), sizeof(T) * source.count());
   });

@@ -26,6 +26,10 @@ class SyncedTensor {
   SyncedTensor& operator=(const SyncedTensor&) = delete;
 
   const TensorDesc& desc() const { return desc_; }
+  // false: the plan reuses its memory, so there is nothing for the user to see. Whoever gives the
+  // user's view has to check.
+  bool is_kept() const { return is_kept_; }
+  void set_is_kept(bool is_kept) { is_kept_ = is_kept; }
   // Another number whenever the storage has been written, by the plan or by the user's view (which
   // reaches it in data()), and for other storage. Also whenever somebody holds the storage itself,
   // or has held it since the last call, because nobody can tell what has been written there. Writes
@@ -122,6 +126,7 @@ class SyncedTensor {
 
   std::shared_ptr<Device> device_;
   TensorDesc desc_;
+  bool is_kept_ = true;
   std::shared_ptr<Storage> storage_ = std::make_shared<Storage>();
   std::shared_ptr<char[]> mirror_;
   // Contents of a held mirror when it was last equal to the storage, by which its holder's writes
