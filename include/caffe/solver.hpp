@@ -32,6 +32,9 @@ struct SolverOptions {
   bool keep_all = true;
   // The solver's file, for the default snapshot prefix and relative messages.
   std::string file;
+  // The prototxt that net_param was read from, if it was: errors of its layers begin with places in
+  // that file.
+  std::string net_file = {};
   // Reads the solver's nets leniently; see NetOptions.
   bool lenient = false;
   // The GPU's number; see NetOptions.

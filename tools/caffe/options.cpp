@@ -52,8 +52,9 @@ std::vector<std::string>& GivenPlugins() {
   return files;
 }
 
-// A path that begins within the net goes to the net, which is read from its file for that.
-void OverrideSolver(const std::string& text, SolverParameter* param) {
+// A path that begins within the net goes to the net, which is read from its file, `net_file`, for
+// that.
+void OverrideSolver(const std::string& text, SolverParameter* param, std::string* net_file) {
   constexpr std::string_view kNet = "net_param.";
   const bool names_net = text.starts_with(kNet);
   if (!names_net && !text.starts_with("layer[")) return Override(text, param);
@@ -62,6 +63,7 @@ void OverrideSolver(const std::string& text, SolverParameter* param) {
           "the values into their files");
   if (param->has_net()) {
     *param->mutable_net_param() = ReadNetOfSolver("net", param->net());
+    *net_file = param->net();
     param->clear_net();
   }
   Override(names_net ? text.substr(kNet.size()) : text, param->mutable_net_param());
@@ -276,7 +278,7 @@ std::unique_ptr<Net> NetFlags::MakeNet(const std::string& file, Phase for_phase,
   return std::make_unique<Net>(ReadNet(file, for_phase, read_ahead, prepare), of_file);
 }
 
-SolverParameter NetFlags::ReadSolver(const std::string& file) const {
+SolverParameter NetFlags::ReadSolver(const std::string& file, std::string* net_file) const {
   Require(KindOfDefinition(file) != DefinitionKind::kNet, file,
           ": this is a net; give a solver prototxt, which names its net and says how to train it: "
           "net: \"",
@@ -284,7 +286,7 @@ SolverParameter NetFlags::ReadSolver(const std::string& file) const {
   const LenientReading reading(lenient);
   SolverParameter param = ReadSolverText(file);
   WithSolverPosition(file, [&] {
-    for (const std::string& text : overrides) OverrideSolver(text, &param);
+    for (const std::string& text : overrides) OverrideSolver(text, &param, net_file);
   });
   param.mutable_train_state()->set_level(level);
   for (const std::string& stage : stages) param.mutable_train_state()->add_stage(stage);

@@ -76,8 +76,9 @@ struct NetFlags {
   NetParameter ReadNet(const std::string& file, Phase for_phase, int64_t* read_ahead = nullptr,
                        const std::function<void(NetParameter*)>& prepare = nullptr) const;
   // The definition in `file`, with these flags in it. Overrides of a net (net_param..., layer[...])
-  // change the net that the solver names. Inputs are left to PutInputs().
-  SolverParameter ReadSolver(const std::string& file) const;
+  // change the net that the solver names: its file is then `net_file`. Inputs are left to
+  // PutInputs().
+  SolverParameter ReadSolver(const std::string& file, std::string* net_file) const;
   // Puts the inputs into a net that has its state, and leaves out layers of other states. Returns
   // the bytes that the data layers whose place they take would read ahead.
   int64_t PutInputs(NetParameter* net) const;

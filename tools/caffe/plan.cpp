@@ -99,9 +99,10 @@ class Plan : public Command {
 
   void PlanTraining(const NetOptions& options) const {
     int64_t read_ahead = 0;
-    const SolverParameter solver = net_flags_.ReadSolver(solver_);
+    NetOptions of_net = options;
+    const SolverParameter solver = net_flags_.ReadSolver(solver_, &of_net.file);
     WithSolverPosition(solver_, [&] {
-      const TrainingPlan plan(solver, options,
+      const TrainingPlan plan(solver, of_net,
                               [&](NetParameter* net) { read_ahead += net_flags_.PutInputs(net); });
       PlanReport report = {.memory = plan.Memory(), .with_passes = passes_};
       if (times_) report.times = plan.Times();
@@ -161,10 +162,11 @@ class Plan : public Command {
       const std::shared_ptr<const Net> net = net_flags_.MakeNet(model_, TRAIN, options);
       return {net, TimelineOf(*net, is_described ? RooflineOfPlan(*net) : TimesOfPlan(*net))};
     }
-    const SolverParameter solver = net_flags_.ReadSolver(solver_);
+    NetOptions of_net = options;
+    const SolverParameter solver = net_flags_.ReadSolver(solver_, &of_net.file);
     return WithSolverPosition(solver_, [&]() -> PlannedStep {
       const auto plan = std::make_shared<const TrainingPlan>(
-          solver, options, [&](NetParameter* net) { net_flags_.PutInputs(net); });
+          solver, of_net, [&](NetParameter* net) { net_flags_.PutInputs(net); });
       const Net& net = plan->train_net();
       const PlanTimes times = is_described ? plan->Roofline() : plan->Times();
       return {{plan, &net}, TimelineOf(net, times, plan->passes()), plan->passes()};

@@ -68,7 +68,8 @@ class Train : public Command {
             "to finetune, not both");
     Require(snapshot_.empty() || !auto_resume_,
             "-snapshot and -auto_resume are both given; -auto_resume finds the snapshot itself");
-    SolverParameter param = net_flags_.ReadSolver(solver_);
+    std::string net_file;
+    SolverParameter param = net_flags_.ReadSolver(solver_, &net_file);
     std::optional<RankOptions> ranks = ranks_.Options();
     const int rank = ranks ? ranks->rank : 0;
     if (ranks) CheckRanks();
@@ -88,6 +89,7 @@ class Train : public Command {
     if (rank == 0) run = run_dir_.Open(/*resumes=*/!snapshot_.empty());
     SolverOptions options{.keep_all = false,
                           .file = solver_,
+                          .net_file = net_file,
                           .lenient = net_flags_.lenient,
                           .trace = run ? run->trace() : file.trace(),
                           .give_up = EndHangingRun};

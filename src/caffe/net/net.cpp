@@ -96,7 +96,7 @@ float Net::AwaitLoss() {
 
 void Net::Reshape() {
   const ThreadClaim::Scope scope = impl_->Claim();
-  impl_->plan.Reshape();
+  impl_->Reshape();
   impl_->RestorePlannedShapes();
 }
 

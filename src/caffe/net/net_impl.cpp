@@ -162,7 +162,7 @@ void Net::Impl::RestorePlannedShapes() {
 
 void Net::Impl::ReshapeIfInputsWere() {
   plan.CheckIsThere();
-  if (memory.blobs.InputsWereReshaped(plan.graph())) plan.Reshape();
+  if (memory.blobs.InputsWereReshaped(plan.graph())) Reshape();
 }
 
 void Net::Impl::ShowLossScale(const double* on_device) {
@@ -241,6 +241,10 @@ void Net::Impl::RunLayers(Direction direction, int first, int last, const Traini
   if (!is_whole) plan.versions().TakeFromBlobs(direction, first, last);
   RunPlan(run);
   if (!is_whole) plan.versions().ShowInBlobs(direction, first, last);
+}
+
+void Net::Impl::Reshape() {
+  WithLayerPosition(source.options.file, source.param.state().phase(), [&] { plan.Reshape(); });
 }
 
 void Net::Impl::RunPlan(const Executor::RunOptions& run) {

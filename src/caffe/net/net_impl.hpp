@@ -37,6 +37,7 @@ struct Net::Impl {
   void AddCallback(std::vector<LayerCallback>* callbacks, LayerCallback callback);
   // Undoes what a caller has made of shapes of blobs that are no inputs.
   void RestorePlannedShapes();
+  void Reshape();
   void ReshapeIfInputsWere();
   void ShowLossScale(const double* on_device);
 

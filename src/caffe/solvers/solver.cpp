@@ -248,6 +248,7 @@ void Solver::Impl::BuildNets() {
   train.gpu = options.gpu;
   train.lenient = options.lenient;
   train.keep_all = options.keep_all || param.debug_info();
+  train.file = options.net_file;
   train.seed = seed;
   train.rank = parallel.rank();
   train.ranks = parallel.ranks();

@@ -41,14 +41,15 @@ std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions
   Require(definitions == 1,
           "solver: ", definitions == 0 ? "no train net is given" : "several train nets are given",
           "; set exactly one of net, train_net, net_param, train_net_param");
-  const std::string& file = param.has_train_net() ? param.train_net() : param.net();
+  const std::string& named = param.has_train_net() ? param.train_net() : param.net();
+  const std::string& file = named.empty() && param.has_net_param() ? options.file : named;
   NetParameter net;
   if (param.has_train_net_param()) {
     net = param.train_net_param();
   } else if (param.has_net_param()) {
     net = param.net_param();
   } else {
-    net = ReadNetOfSolver(param.has_train_net() ? "train_net" : "net", file);
+    net = ReadNetOfSolver(param.has_train_net() ? "train_net" : "net", named);
   }
   MergeState(TRAIN, param.train_state(), &net);
   if (options.ranks > 1) {
@@ -81,7 +82,7 @@ NetOptions TrainNetOptions(const SolverParameter& param, NetOptions options, int
 NetOptions TestNetOptions(NetOptions train, const TestNetDefinition& definition) {
   train.with_backward = false;
   train.memory_limit = 0;
-  train.file = definition.file;
+  if (!definition.is_generic || !definition.file.empty()) train.file = definition.file;
   return train;
 }
 
@@ -105,7 +106,7 @@ std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param, 
     nets.push_back({ReadNetOfSolver("test_net", file), file});
   for (int i = 0; i < generic; ++i) {
     nets.push_back({param.has_net_param() ? param.net_param() : ReadNetOfSolver("net", param.net()),
-                    param.net()});
+                    param.net(), /*is_generic=*/true});
   }
   for (size_t i = 0; i < nets.size(); ++i) {
     const NetState state =
@@ -118,8 +119,8 @@ std::vector<TestNetDefinition> TestNetDefinitions(const SolverParameter& param, 
 void LoadWeights(const std::string& list, Net* net) {
   const std::vector<std::string> files = SplitByComma(list);
   Require(!files.empty(), "weights: '", list, "' names no file");
-  for (const std::string& name : files) {
   std::vector<Net::WeightTransfer> all;
+  for (const std::string& name : files) {
     LOG(INFO) << "Finetuning from " << name;
     const std::vector<Net::WeightTransfer> transfers = net->CopyTrainedLayersFrom(name);
     LogTransfers(transfers);
@@ -164,11 +165,11 @@ void WarnOfInitialWeights(const std::string& files,
   for (size_t i = 0; i < std::min(names.size(), kMostNamed); ++i) {
     text += (i > 0 ? ", " : "") + names[i];
   }
-}
   if (names.size() > kMostNamed) text += StrCat(" and ", names.size() - kMostNamed, " more");
   LOG(WARNING) << files << ": has no weights for " << names.size()
                << (names.size() == 1 ? " layer" : " layers") << " of this net, which keep"
                << (names.size() == 1 ? "s" : "") << " what the fillers gave: " << text
                << "; layers are matched by name";
+}
 
 }  // namespace caffe

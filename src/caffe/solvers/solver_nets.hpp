@@ -12,13 +12,15 @@ namespace caffe {
 
 struct TestNetDefinition {
   NetParameter param;
-  std::string file;  // empty where the solver holds the definition
+  std::string file;         // empty where the solver holds the definition
+  bool is_generic = false;  // the train net's definition
 };
 
 // `options` with what the solver's fields say of its nets. Throws InvalidArgument for a
 // memory_limit that is none.
 NetOptions TrainNetOptions(const SolverParameter& param, NetOptions options, int solver_states);
-// Of a test net beside a train net with these.
+// Of a test net beside a train net with these. Their `file` is that of a net_param, if it was read
+// from one.
 NetOptions TestNetOptions(NetOptions train, const TestNetDefinition& definition);
 
 // test_net_param, then test_net, then the generic net for each remaining test_iter, with phase TEST

@@ -63,9 +63,9 @@ TrainingPlan::TrainingPlan(const SolverParameter& param, NetOptions options,
   options = TrainNetOptions(param, std::move(options), solver_states_);
   train_net_ = MakeTrainNet(param, options, prepare);
   for (TestNetDefinition& definition : TestNetDefinitions(param, options.lenient)) {
-    if (prepare) WithLayerPosition(definition.file, TEST, [&] { prepare(&definition.param); });
-    test_nets_.push_back(
-        std::make_unique<Net>(definition.param, TestNetOptions(options, definition)));
+    const NetOptions test = TestNetOptions(options, definition);
+    if (prepare) WithLayerPosition(test.file, TEST, [&] { prepare(&definition.param); });
+    test_nets_.push_back(std::make_unique<Net>(definition.param, test));
   }
 }
 
