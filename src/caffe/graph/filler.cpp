@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "caffe/core/nearest_name.hpp"
 #include "caffe/error.hpp"
@@ -16,12 +18,18 @@ class Filling {
           uint64_t draw, std::span<float> values)
       : filler_(filler), shape_(shape), random_(random), draw_(draw), values_(values) {}
 
+  // Without values.
+  void Check() const {
+    const std::string type = Type();
+    if (type == "uniform") CheckRange(filler_.min(), filler_.max());
+    if (type == "gaussian") CheckGaussian();
+    if (type == "xavier" || type == "msra") Fan();
+    if (type == "bilinear") CheckBilinear();
+  }
+
   void Run() {
-    std::string type = filler_.type();
-    constexpr std::string_view kStatic = "static";
-    if (type.size() > kStatic.size() && type.ends_with(kStatic)) {
-      type.resize(type.size() - kStatic.size());
-    }
+    Check();
+    const std::string type = Type();
     if (type == "constant") {
       std::fill(values_.begin(), values_.end(), filler_.value());
     } else if (type == "uniform") {
@@ -36,28 +44,50 @@ class Filling {
       Uniform(-limit, limit);
     } else if (type == "msra") {
       Normal(0, static_cast<float>(std::sqrt(2.0 / Fan())));
-    } else if (type == "bilinear") {
-      Bilinear();
     } else {
-      const std::string near = NearestName(
-          type,
-          {"constant", "uniform", "gaussian", "positive_unitball", "xavier", "msra", "bilinear"});
-      throw InvalidArgument(StrCat("unknown filler type '", filler_.type(), "'",
-                                   near.empty() ? "" : "; did you mean '" + near + "'?"));
+      Bilinear();
     }
   }
 
  private:
-  void Uniform(float low, float high) {
+  // Without the "static" of NVCaffe's types.
+  std::string Type() const {
+    std::string type = filler_.type();
+    constexpr std::string_view kStatic = "static";
+    if (type.size() > kStatic.size() && type.ends_with(kStatic)) {
+      type.resize(type.size() - kStatic.size());
+    }
+    const std::vector<std::string> known = {"constant", "uniform", "gaussian", "positive_unitball",
+                                            "xavier",   "msra",    "bilinear"};
+    if (std::find(known.begin(), known.end(), type) != known.end()) return type;
+    const std::string near = NearestName(type, known);
+    throw InvalidArgument(StrCat("unknown filler type '", filler_.type(), "'",
+                                 near.empty() ? "" : "; did you mean '" + near + "'?"));
+  }
+
+  void CheckRange(float low, float high) const {
     Require(low <= high, "filler '", filler_.type(), "' has min ", low, " above max ", high);
+  }
+
+  void CheckGaussian() const {
+    Require(filler_.std() >= 0, "filler '", filler_.type(), "' has std ", filler_.std(),
+            "; it must be 0 or more");
+    Require(filler_.sparse() < 0 || filler_.sparse() <= shape_[0], "filler 'gaussian' has sparse ",
+            filler_.sparse(), ", but the blob has only ", shape_[0], " outputs");
+  }
+
+  void CheckBilinear() const {
+    Require(shape_.num_axes() == 4 && shape_[2] == shape_[3],
+            "filler 'bilinear' needs a blob with 4 axes and a square kernel, got ", shape_);
+  }
+
+  void Uniform(float low, float high) {
     for (size_t i = 0; i < values_.size(); ++i) {
       values_[i] = low + (high - low) * ToUniform(random_.Bits(i, draw_));
     }
   }
 
   void Normal(float mean, float deviation) {
-    Require(deviation >= 0, "filler '", filler_.type(), "' has std ", deviation,
-            "; it must be 0 or more");
     for (size_t i = 0; i < values_.size(); i += 4) {
       const auto bits = random_.Block(i / 4, draw_);
       const auto first = ToNormal(bits[0], bits[1]), second = ToNormal(bits[2], bits[3]);
@@ -69,8 +99,6 @@ class Filling {
   }
 
   void Sparsify() {
-    Require(filler_.sparse() <= shape_[0], "filler 'gaussian' has sparse ", filler_.sparse(),
-            ", but the blob has only ", shape_[0], " outputs");
     const float keep = static_cast<float>(filler_.sparse()) / static_cast<float>(shape_[0]);
     const uint64_t offset = (values_.size() + 3) / 4 * 4;  // past the normal numbers
     for (size_t i = 0; i < values_.size(); ++i) {
@@ -106,8 +134,6 @@ class Filling {
 
   // Weight of a pixel at x in a kernel of width k that doubles (or more) the resolution.
   void Bilinear() {
-    Require(shape_.num_axes() == 4 && shape_[2] == shape_[3],
-            "filler 'bilinear' needs a blob with 4 axes and a square kernel, got ", shape_);
     const int64_t width = shape_[3];
     const double factor = std::ceil(static_cast<double>(width) / 2);
     const double centre = (2 * factor - 1 - std::fmod(factor, 2.0)) / (2 * factor);
@@ -132,6 +158,10 @@ void Fill(const FillerParameter& filler, const Shape& shape, const RandomStream&
           uint64_t draw, std::span<float> values) {
   CAFFE_ASSERT(static_cast<int64_t>(values.size()) == shape.count());
   Filling(filler, shape, random, draw, values).Run();
+}
+
+void CheckFiller(const FillerParameter& filler, const Shape& shape) {
+  Filling(filler, shape, RandomStream(0, 0), 0, {}).Check();
 }
 
 }  // namespace caffe

@@ -26,4 +26,7 @@ namespace caffe {
 CAFFE_EXPORT void Fill(const FillerParameter& filler, const Shape& shape,
                        const RandomStream& random, uint64_t draw, std::span<float> values);
 
+// Throws InvalidArgument for what Fill() would refuse, without filling anything.
+CAFFE_EXPORT void CheckFiller(const FillerParameter& filler, const Shape& shape);
+
 }  // namespace caffe

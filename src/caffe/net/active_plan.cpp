@@ -9,6 +9,7 @@ namespace caffe {
 void ActivePlan::Compile(uint64_t seed, const std::shared_ptr<ThreadClaim>& claim) {
   Plan plan = CompileFor({}, source_.layers.size());
   if (!memory_.blobs.are_created()) memory_.blobs.Create(*plan.graph, source_.device, claim);
+  if (!source_.options.allocate) NetParams::CheckFillers(*plan.graph);
   if (source_.options.allocate && !memory_.params.are_created()) {
     NetMemory::CheckFits(source_, *plan.graph);
     memory_.params.Create(source_.param, *plan.graph, source_.device, seed, claim);

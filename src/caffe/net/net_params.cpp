@@ -32,6 +32,15 @@ void NetParams::Create(const NetParameter& definition, const Graph& graph,
   }
 }
 
+void NetParams::CheckFillers(const Graph& graph) {
+  for (const LayerCall& call : graph.calls) {
+    for (size_t k = 0; k < call.params.size(); ++k) {
+      if (call.param_values[k]->owner != nullptr) continue;
+      CheckParamFiller(*call.layer, static_cast<int>(k), call.params[k]);
+    }
+  }
+}
+
 std::set<const Blob*> NetParams::Owned() const {
   std::set<const Blob*> owned;
   for (const Net::LearnableParam& learnable : learnable_) owned.insert(learnable.blob.get());

@@ -16,6 +16,8 @@ namespace caffe {
 
 class NetParams {
  public:
+  // For a net without parameters: throws what Create() would throw for fillers.
+  static void CheckFillers(const Graph& graph);
   // With their first values: the definition's, or the fillers'.
   void Create(const NetParameter& definition, const Graph& graph,
               const std::shared_ptr<Device>& device, uint64_t seed,

@@ -234,6 +234,12 @@ void InitializeParam(const Layer& layer, int index, const ParamDeclaration& decl
   });
 }
 
+void CheckParamFiller(const Layer& layer, int index, const ParamDeclaration& declaration) {
+  if (index < layer.param().blobs_size() || !declaration.values.empty()) return;
+  WithContext(StrCat(PlaceOf(layer.param()), ": parameter ", index),
+              [&] { CheckFiller(declaration.filler, declaration.shape); });
+}
+
 SharedSpecs MergeSharedSpecs(const NetParameter& param) {
   SharedSpecs merged;
   for (const LayerParameter& layer : param.layer()) {

@@ -19,6 +19,8 @@ namespace caffe {
 // stream named after layer and index.
 void InitializeParam(const Layer& layer, int index, const ParamDeclaration& declaration,
                      uint64_t seed, Blob* blob);
+// Throws what that would throw for the filler.
+void CheckParamFiller(const Layer& layer, int index, const ParamDeclaration& declaration);
 
 // By the parameter's name: lr_mult and decay_mult of the first sharer that gives them, which count
 // for all. Throws InvalidArgument when sharers give different ones.
