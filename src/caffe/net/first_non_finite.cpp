@@ -30,13 +30,13 @@ std::optional<int64_t> FirstNonFinite(const TensorView& view, Device& device) {
 }  // namespace
 
 std::string DescribeFirstNonFinite(const NetSource& source, const NetParams& params,
-                                   ActivePlan& plan, const RandomState& random) {
+                                   ActivePlan& plan, const RandomState& random,
+                                   const std::string& why_parameter) {
   Device& device = *source.device;
   for (const Net::LearnableParam& param : params.learnable()) {
     SyncedTensor& tensor = param.blob->data_tensor();
     if (const auto at = FirstNonFinite({tensor.desc(), tensor.data()}, device)) {
-      return StrCat("parameter ", param.name, " is not finite at element ", *at,
-                    ": an update was too large; lower base_lr or set clip_gradients");
+      return StrCat("parameter ", param.name, " is not finite at element ", *at, why_parameter);
     }
   }
   for (const std::shared_ptr<Layer>& layer : source.layers) layer->RepeatBatch();

@@ -8,8 +8,10 @@
 namespace caffe {
 
 // For error messages: names a parameter, or makes the pass `random` again, on the same batch, and
-// names the first layer and blob. Empty when all is finite.
+// names the first layer and blob. `why_parameter` follows where it is a parameter. Empty when all
+// is finite.
 std::string DescribeFirstNonFinite(const NetSource& source, const NetParams& params,
-                                   ActivePlan& plan, const RandomState& random);
+                                   ActivePlan& plan, const RandomState& random,
+                                   const std::string& why_parameter);
 
 }  // namespace caffe

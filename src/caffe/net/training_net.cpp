@@ -1,5 +1,6 @@
 #include "caffe/net/training_net.hpp"
 
+#include "caffe/net/first_non_finite.hpp"
 #include "caffe/net/net_impl.hpp"
 #include "caffe/net/weights.hpp"
 
@@ -52,6 +53,13 @@ void TrainingNet::Launch(const TrainingPass& pass) {
 
 void TrainingNet::set_next_pass(uint64_t pass) {
   net_.impl_->next_pass = pass;
+}
+
+std::string TrainingNet::DescribeFirstNonFinite(const std::string& why_parameter) const {
+  Net::Impl& impl = *net_.impl_;
+  const ThreadClaim::Scope scope = impl.Claim();
+  return caffe::DescribeFirstNonFinite(impl.source, impl.memory.params, impl.plan,
+                                       {impl.seed, impl.pass}, why_parameter);
 }
 
 void TrainingNet::ResumeFrom(uint64_t seed,

@@ -119,7 +119,7 @@ struct Solver::Impl {
   StepScalars ScheduleStep();
   void SendReport();
   void TakeReports();
-  std::string DescribeFirstNonFinite();
+  std::string DescribeFirstNonFinite(bool has_updated);
   [[noreturn]] void ThrowNotANumber(int iteration);
   bool IsDisplayed() const { return param.display() > 0 && iter % param.display() == 0; }
   bool LogsValues() const { return param.debug_info() && IsDisplayed() && parallel.is_root(); }
@@ -164,6 +164,7 @@ struct Solver::Impl {
   std::unique_ptr<StepReports> reports;
   ops::StepState step_state;  // as last reported
   int iter = 0;
+  int first_iter = 0;  // of this object: at its beginning, or of the snapshot that was restored
   int current_step = 0;
   PlateauState plateau;
   // Where the data layers stood and what the statistics were when the iteration under way began,
@@ -562,7 +563,8 @@ void Solver::Impl::TakeReports() {
       LOG_IF(WARNING, parallel.is_root())
           << "Iteration " << iteration << ": gradients are not finite at gs = " << state.used_scale
           << "; step skipped (" << state.skipped_steps << " so far), now gs = " << state.scale;
-      CheckSkippedSteps(state, [this] { return DescribeFirstNonFinite(); });
+      const bool has_updated = iteration - first_iter >= state.skipped_in_a_row;
+      CheckSkippedSteps(state, [&] { return DescribeFirstNonFinite(has_updated); });
     } else if (state.clip_factor != 1) {
       LOG_IF(INFO, parallel.is_root())
           << "Gradient clipping: scaling down gradients (L2 norm " << state.gradient_norm << " > "
@@ -573,13 +575,16 @@ void Solver::Impl::TakeReports() {
 
 // A run that ends: the others may not repeat their pass. Where layers are split, a rank cannot
 // repeat it alone; the first that finds something ends the others' waiting.
-std::string Solver::Impl::DescribeFirstNonFinite() {
+std::string Solver::Impl::DescribeFirstNonFinite(bool has_updated) {
   if (!split->are_there()) parallel.LetLayersSum(false);
-  return net->DescribeFirstNonFinite();
+  return training_net->DescribeFirstNonFinite(
+      has_updated ? ": an update was too large; lower base_lr or set clip_gradients"
+                  : ": no update has changed it, so the weights that were loaded hold it, or its "
+                    "filler gave it");
 }
 
 void Solver::Impl::ThrowNotANumber(int iteration) {
-  const std::string cause = DescribeFirstNonFinite();
+  const std::string cause = DescribeFirstNonFinite(iter > first_iter);
   throw Error(StrCat("solver: the loss of iteration ", iteration,
                      " is not a number: ", cause.empty() ? "its cause did not show again" : cause,
                      last_snapshot_iter >= 0
@@ -788,7 +793,7 @@ void Solver::Impl::RestoreFrom(const SnapshotReader& reader, const std::string& 
   }
   load_weights();
   reader.ReadHistory(updater->history());
-  iter = last_snapshot_iter = progress.iter;
+  iter = first_iter = last_snapshot_iter = progress.iter;
   current_step = progress.current_step;
   plateau = progress.plateau;
   smoothed_loss.Restore(progress.recent_losses);
