@@ -35,9 +35,14 @@ def _cached(name, make):
 class ByName(OrderedDict):
     """Blobs or parameters by name; a KeyError of an unknown name says which names there are."""
 
-    def __init__(self, what, items):
+    def __init__(self, what, items, hint):
         super().__init__(items)
-        self._what = what
+        self._what, self._hint = what, hint  # from here on the net's own
+
+    def __setitem__(self, name, value):
+        if hasattr(self, "_hint"):
+            raise InvalidArgument(f"what the net has under a name cannot be exchanged; to set its numbers, {self._hint % repr(name)}")
+        super().__setitem__(name, value)
 
     def __missing__(self, name):
         close = difflib.get_close_matches(name, self, 1) if isinstance(name, str) else []
@@ -53,12 +58,12 @@ class ByName(OrderedDict):
 
 def _blobs(net):
     """Blobs by name, in the net's order: OrderedDict of Blob."""
-    return ByName("blob", zip(net._blob_names, net._blobs))
+    return ByName("blob", zip(net._blob_names, net._blobs), "write net.blobs[%s].data[...] = values")
 
 
 def _params(net):
     """Parameter blobs by layer name: OrderedDict of BlobVec (0: weights, 1: biases), of layers that have any."""
-    return ByName("layer with parameters named", net._params)
+    return ByName("layer with parameters named", net._params, "write net.params[%s][0].data[...] = values")
 
 
 def _layers(net):
@@ -381,3 +386,14 @@ Net._repr_html_ = _repr_html
 for _of, _names in ((Net, ("name", "phase")), (Layer, ("name", "layer_param", "phase", "param_str"))):
     for _name in _names:
         setattr(_of, _name, _replaceable(_of, _name))
+
+
+def __getattr__(name):
+    """Where BVLC's scripts import solvers from: `from caffe.pycaffe import SGDSolver`."""
+    if name == "get_solver" or name.endswith("Solver"):
+        from . import solver  # not before: it needs this module's Net
+        return getattr(solver, name)
+    if name in ("NCCL", "Timer", "layer_type_list"):
+        from . import _caffe
+        return getattr(_caffe, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

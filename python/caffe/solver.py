@@ -1,4 +1,5 @@
 """Solvers: one class per type, get_solver, and train."""
+import functools
 import sys
 import time
 
@@ -37,10 +38,41 @@ def get_solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=
     return own_class(solver_file, keep_all=keep_all, precision=precision, lenient=lenient, ranks=ranks, calibration=calibration)
 
 
-def _param(self):
-    """The solver's definition: a copy, as a caffe_pb2.SolverParameter."""
+def _definition(solver):
     from .proto import caffe_pb2
-    return caffe_pb2.SolverParameter.FromString(self._param())
+    return caffe_pb2.SolverParameter.FromString(solver._param())
+
+
+def _param(self):
+    """The solver's definition: a copy, as a caffe_pb2.SolverParameter. step() and solve() refuse a copy that was changed."""
+    if "_given_param" not in self.__dict__:
+        self.__dict__["_given_param"] = _definition(self)
+    return self.__dict__["_given_param"]
+
+
+def _check_param(solver):
+    """Raises, once, where a field of the copy was set in the belief that it is the solver's own."""
+    given = getattr(solver, "__dict__", {}).get("_given_param")
+    if given is None:
+        return
+    own = _definition(solver)
+    if given == own:
+        return
+    del solver.__dict__["_given_param"]
+    changed = [field.name for field in own.DESCRIPTOR.fields if getattr(given, field.name) != getattr(own, field.name)]
+    raise InvalidArgument(f"solver.param is a copy, and what was changed in it ({', '.join(changed)}) does not change the solver; "
+                          "write the changed definition to a file (google.protobuf.text_format.MessageToString) and make a solver of that")
+
+
+def _refusing_changes(name):
+    run = getattr(Solver, name)
+
+    @functools.wraps(run)
+    def call(self, *args, **kwargs):
+        _check_param(self)
+        return run(self, *args, **kwargs)
+
+    return call
 
 
 def _made_once(name):
@@ -62,6 +94,8 @@ def _repr(self):
 
 Solver.__init__ = guard_construction(Solver.__init__)
 Solver.param = property(_param)
+for _name in ("step", "solve", "_step", "_solve"):
+    setattr(Solver, _name, _refusing_changes(_name))
 Solver.net = _made_once("net")
 Solver.test_nets = _made_once("test_nets")
 Solver.__repr__ = _repr

@@ -98,3 +98,23 @@ def test_a_missing_package_is_named_with_its_interpreter(module, tmp_path):
     done = run(f"import sys; sys.modules['{module}'] = None; import caffe", tmp_path, PYTHONPATH=str(PACKAGE))
     name = module.split(".")[-1]
     assert f"ImportError: package caffe needs {name}, and {sys.executable} has none" in done.stderr
+
+
+def test_names_that_old_scripts_take_from_pycaffe(tmp_path):
+    done = run("from caffe.pycaffe import Net, SGDSolver, AdamSolver, get_solver, Timer; import caffe; print(SGDSolver is caffe.SGDSolver)",
+               tmp_path, PYTHONPATH=str(PACKAGE))
+    assert done.stdout == "True\n", done.stderr
+    assert "ImportError" in run("from caffe.pycaffe import NoSolver", tmp_path, PYTHONPATH=str(PACKAGE)).stderr
+
+
+def test_messages_of_the_documentation_are_those_of_the_package():
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    table = page[page.index("### Why does `import caffe` fail?"):].split("\n###")[1].splitlines()
+    code = (ROOT / "python" / "caffe" / "_checkout.py").read_text()
+    messages = [line.split("`")[1] for line in table if line.startswith("| `")]
+    assert len(messages) == 4
+    for message in messages:
+        if message == "No module named 'caffe'":  # Python's own
+            continue
+        words = message.split(" numpy")[0].split(";")[0].split(" (")[0]
+        assert words.startswith("package caffe ") and words in code, message

@@ -66,6 +66,55 @@ def test_param_rate_and_nets(solver_file):
     solver.test()
 
 
+def test_a_changed_copy_of_the_definition_is_refused_once(solver_file):
+    solver = caffe.get_solver(solver_file())
+    assert solver.param is solver.param
+    solver.step(1)
+    for train in (lambda: solver.step(1), solver.solve):
+        solver.param.base_lr = 3
+        solver.param.test_state.add().level = 1
+        with pytest.raises(caffe.InvalidArgument, match=r"solver\.param is a copy.*\(base_lr, test_state\) does not change the solver"):
+            train()
+        assert solver.iter == 1 and solver.param.base_lr == pytest.approx(0.1)
+    solver.step(1)
+    assert solver.iter == 2
+
+
+def test_loaded_weights_that_are_not_finite_are_blamed(solver_file, tmp_path):
+    solver = caffe.SGDSolver(solver_file())
+    solver.net.params["ip"][0].data[...] = np.nan
+    weights = str(tmp_path / "nan.caffemodel")
+    solver.net.save(weights)
+    for keep_all in (True, False):
+        tuned = caffe.get_solver(solver_file(f"weights: '{weights}'"), keep_all=keep_all)
+        with pytest.raises(caffe.Error, match="loss of iteration 0 is not a number: parameter ip.0 is not finite at element 0: "
+                           "no update has changed it, so the weights that were loaded hold it"):
+            tuned.step(1)
+    state = str(tmp_path / "run_iter_3.solverstate")
+    other = caffe.SGDSolver(solver_file())
+    other.step(3)
+    other.net.params["ip"][0].data[...] = np.nan
+    other.snapshot()
+    other = caffe.SGDSolver(solver_file())
+    other.restore(state)
+    with pytest.raises(caffe.Error, match="loss of iteration 3 is not a number: .*the weights that were loaded hold it"):
+        other.step(1)
+    other = caffe.SGDSolver(solver_file())
+    other.step(1)
+    other.net.params["ip"][0].data[...] = np.nan
+    with pytest.raises(caffe.Error, match="an update was too large"):
+        other.step(1)
+
+
+def test_what_a_training_plan_does_not_keep_cannot_be_read(solver_file):
+    solver = caffe.get_solver(solver_file(), keep_all=False)
+    solver.step(1)
+    for blob in ("x", "t", "y"):
+        with pytest.raises(caffe.InvalidArgument, match="not kept by this net's plan.*keep_all=True"):
+            solver.net.blobs[blob].data
+    assert solver.net.blobs["loss"].data > 0 and solver.net.params["ip"][0].data.any()
+
+
 def test_a_step_by_hand(solver_file):
     one, two = caffe.SGDSolver(solver_file()), caffe.SGDSolver(solver_file())
     one.step(1)

@@ -105,6 +105,12 @@ def test_draw_net(tmp_path):
     assert "missing.prototxt" in run("python/draw_net.py", "missing.prototxt", tmp_path / "x.png", status=1)
 
 
+def test_summarize_into_head():
+    done = subprocess.run(f"{sys.executable} {ROOT}/tools/extra/summarize.py {ROOT}/models/bvlc_googlenet/deploy.prototxt | true", shell=True,
+                          env={**os.environ, "CAFFE_BINARY_DIR": str(BUILD)}, stderr=subprocess.PIPE, text=True, check=False)
+    assert "BrokenPipe" not in done.stderr and "Broken pipe" not in done.stderr, done.stderr
+
+
 def test_summarize_lenet():
     text = run("tools/extra/summarize.py", ROOT / "examples/mnist/lenet.prototxt")
     batch = 64

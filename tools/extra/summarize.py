@@ -7,6 +7,7 @@
 """
 import argparse
 import json
+import os
 import pathlib
 import sys
 
@@ -48,5 +49,8 @@ def main():
 if __name__ == "__main__":
     try:
         main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, caffe.Error, text_format.ParseError) as error:
         sys.exit(f"summarize.py: {error}")

@@ -28,17 +28,20 @@ std::vector<Shape> MemoryDataLayer::InferTopShapes(const std::vector<Shape>&) co
 }
 
 void MemoryDataLayer::EmitForward(GraphBuilder& graph) const {
-  graph.Emit(ops::HostCall{.what = "next batch",
-                           .call =
-                               [arrays = arrays_, item = shape_.count(1),
-                                batch = shape_[0]](const KernelContext& ctx) {
-                                 Require(arrays->count > 0, "has no data yet; call Reset first");
-                                 StoreBatch(arrays->data + arrays->next * item, ctx.output(0));
-                                 StoreBatch(arrays->labels + arrays->next, ctx.output(1));
-                                 arrays->next = (arrays->next + batch) % arrays->count;
-                               },
-                           .is_source = true},
-             {}, {graph.top(0), graph.top(1)});
+  graph.Emit(
+      ops::HostCall{
+          .what = "next batch",
+          .call =
+              [arrays = arrays_, item = shape_.count(1),
+               batch = shape_[0]](const KernelContext& ctx) {
+                Require(arrays->count > 0,
+                        "has no data yet; call Reset() first, in Python net.set_input_arrays()");
+                StoreBatch(arrays->data + arrays->next * item, ctx.output(0));
+                StoreBatch(arrays->labels + arrays->next, ctx.output(1));
+                arrays->next = (arrays->next + batch) % arrays->count;
+              },
+          .is_source = true},
+      {}, {graph.top(0), graph.top(1)});
 }
 
 void MemoryDataLayer::Reset(const float* data, const float* labels, int64_t count) {
