@@ -6,14 +6,16 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "caffe/core/printable.hpp"
+#include "caffe/common.hpp"
 #include "caffe/decode_limit.hpp"
+#include "tools/final_error.hpp"
 #include "tools/run_main.hpp"
 #include "tools/standard_streams.hpp"
 
@@ -30,6 +32,37 @@ struct ToolFailure : std::runtime_error {
   int status;
 };
 
+// The flags of the program itself: not glog's and gflags', whose files lie elsewhere.
+inline std::string OwnFlags() {
+  std::vector<gflags::CommandLineFlagInfo> all;
+  gflags::GetAllFlags(&all);
+  std::string text;
+  for (const gflags::CommandLineFlagInfo& flag : all) {
+    if (std::filesystem::path(flag.filename).parent_path().filename() != "tools") continue;
+    text += "  --" + flag.name + "  " + flag.description + " (" + flag.type + ", default ";
+    text += (flag.default_value.empty() ? "empty" : flag.default_value) + ")\n";
+  }
+  return text;
+}
+
+// What --help and --version print; empty for another command line.
+inline std::string AnswerOf(int argc, char** argv, std::string_view usage) {
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    std::string_view word = argv[i];
+    if (!word.starts_with('-')) continue;
+    word.remove_prefix(word.starts_with("--") ? 2 : 1);
+    if (word == "help" || word == "helpshort" || word == "h") {
+      return std::string(usage) + "\n\nFlags, beside those of glog and gflags (--helpfull):\n" +
+             OwnFlags();
+    }
+    if (word == "version") {
+      const std::string program = argv[0];
+      return program.substr(program.rfind('/') + 1) + " version " + Version() + "\n";
+    }
+  }
+  return "";
+}
+
 // Parses flags, starts logging to standard error and runs `body` with the remaining arguments.
 // Prints the usage when their number is not within [least, most]. Returns the exit status: 1 then
 // and after any other exception than a ToolFailure.
@@ -39,6 +72,10 @@ int RunTool(int argc, char** argv, std::string_view usage, size_t least, size_t 
     OpenStandardStreams();
     FLAGS_alsologtostderr = true;
     FLAGS_log_year_in_prefix = false;  // as Caffe's parsers expect
+    if (const std::string answer = AnswerOf(argc, argv, usage); !answer.empty()) {
+      std::fputs(answer.c_str(), stdout);
+      return std::fflush(stdout) == 0 ? 0 : 1;
+    }
     gflags::SetUsageMessage(std::string(usage));
     gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
     google::InitGoogleLogging(argv[0]);
@@ -53,12 +90,12 @@ int RunTool(int argc, char** argv, std::string_view usage, size_t least, size_t 
       body(arguments);
       return 0;
     } catch (const ToolFailure& failure) {
-      LOG(ERROR) << PrintableLines(failure.what());
+      ReportFinalError(argv[0], failure.what());
       return failure.status;
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& error) {
-      LOG(ERROR) << PrintableLines(error.what());
+      ReportFinalError(argv[0], error.what());
       return 1;
     }
   });

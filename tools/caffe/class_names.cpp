@@ -47,6 +47,7 @@ ClassNames::ClassNames(const std::string& file) {
     if (line.ends_with('\r')) line.pop_back();
     names_[number] = Printable(line);
   }
+  num_lines_ = number;
 }
 
 std::string ClassNames::Of(int number) const {

@@ -1,7 +1,5 @@
 #include "tools/caffe/command_line.hpp"
 
-#include <glog/logging.h>
-
 #include <algorithm>
 #include <cctype>
 #include <iostream>
@@ -10,13 +8,13 @@
 
 #include "caffe/common.hpp"
 #include "caffe/core/nearest_name.hpp"
-#include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "tools/caffe/help_format.hpp"
 #include "tools/caffe/log_flags.hpp"
 #include "tools/caffe/options.hpp"
+#include "tools/final_error.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -34,18 +32,21 @@ bool TakesValue(const CLI::Option& option) {
   return option.get_items_expected_max() > 0;
 }
 
-// Replaces each -flagfile=FILE by the flags in the file: a line each, # begins a comment.
+// Replaces each -flagfile=FILE, and -flagfile FILE, by the flags in the file: a line each, # begins
+// a comment.
 // `outer`: the files that `words` lie in.
 std::vector<std::string> ExpandFlagFiles(const std::vector<std::string>& words,
                                          std::vector<std::string> outer = {}) {
   std::vector<std::string> expanded;
-  for (const std::string& word : words) {
-    const size_t value = word.find("flagfile=");
-    if (!IsFlag(word) || word.find_first_not_of('-') != value) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const std::string name = IsFlag(word) ? word.substr(word.find_first_not_of('-')) : "";
+    if (name != "flagfile" && !name.starts_with("flagfile=")) {
       expanded.push_back(word);
       continue;
     }
-    const std::string file = word.substr(word.find('=') + 1);
+    Require(name != "flagfile" || i + 1 < words.size(), "caffe: flag --flagfile needs a value");
+    const std::string file = name == "flagfile" ? words[++i] : word.substr(word.find('=') + 1);
     Require(std::find(outer.begin(), outer.end(), file) == outer.end(), file,
             ": names itself by -flagfile; remove that line");
     std::istringstream lines(ReadFile(file));
@@ -181,10 +182,12 @@ std::string CommandLine::FlagOfNumber(const std::string& word) const {
 // A word after the command is a file, or whatever else the command declares.
 void CommandLine::CheckPlainWords() const {
   size_t places = 0;
+  const CLI::Option* given = nullptr;  // by a flag, in the place of a word
   for (const CLI::Option* option : command_app_->get_options()) {
     const bool is_given = std::any_of(flags_.begin(), flags_.end(), [&](const Flag& flag) {
       return option->check_lname(flag.name);
     });
+    if (option->get_positional() && is_given) given = option;
     if (option->get_positional() && !is_given) {
       places += static_cast<size_t>(option->get_items_expected_max());
     }
@@ -194,6 +197,10 @@ void CommandLine::CheckPlainWords() const {
     const size_t equals = word.find('=');
     const bool lacks_dashes =
         equals != std::string::npos && Find(word.substr(0, equals)) != nullptr;
+    Require(i <= places || lacks_dashes || given == nullptr, "caffe ",
+            WordsOf(command_app_->get_name()), ": --",
+            given != nullptr ? given->get_lnames().front() : "",
+            " is given twice, by the flag and by the word '", word, "'; leave out one");
     const std::string flag = lacks_dashes ? "--" + word : FlagOfNumber(word);
     Require(i <= places && !lacks_dashes, "caffe ", WordsOf(command_app_->get_name()), ": '", word,
             "' is neither a flag nor its value; ",
@@ -286,13 +293,12 @@ int CommandLine::Run() {
     if (!std::cout.flush()) throw IoError("standard output: cannot write; is the disk full?");
     return 0;
   } catch (const std::bad_alloc&) {
-    LOG(ERROR)
-        << "caffe " << WordsOf(name)
-        << ": the machine's memory is used up; lower batch_size or prefetch (caffe plan shows "
-           "what a net needs)";
+    ReportFinalError("caffe", "caffe " + WordsOf(name) +
+                                  ": the machine's memory is used up; lower batch_size or prefetch "
+                                  "(caffe plan shows what a net needs)");
     return 1;
   } catch (const std::exception& error) {
-    LOG(ERROR) << "caffe " << WordsOf(name) << ": " << PrintableLines(error.what());
+    ReportFinalError("caffe", "caffe " + WordsOf(name) + ": " + error.what());
     return 1;
   }
 }

@@ -28,7 +28,8 @@ class Compile : public Command {
     app.add_option("--output", output_, "The file to write")->type_name("FILE");
     app.add_option("--batch", batch_,
                    "Items of each run, in the place of those of the net's inputs")
-        ->type_name("N");
+        ->type_name("N")
+        ->default_str("the net's");
     net_flags_.AddState(app);
     net_flags_.AddForeign(app);
     net_flags_.AddPrecision(app);

@@ -1,4 +1,5 @@
 // caffe help: the commands, or the options of one.
+#include <algorithm>
 #include <iostream>
 
 #include "tools/caffe/command.hpp"
@@ -15,6 +16,7 @@ class Help : public Command {
   }
 
   void Run() override {
+    std::replace(command_.begin(), command_.end(), ' ', '-');  // help "data import"
     if (command_.empty()) {
       std::cout << FormatCommands();
     } else if (!CommandsOfGroup(command_).empty()) {

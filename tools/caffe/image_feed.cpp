@@ -199,6 +199,10 @@ ImageFeed::ImageFeed(const ImageFlags& flags, const Extents& extents)
           extents.width);
   const data::MeanImage mean = transformer_.Mean(extents.channels);
   if (mean.extents.height > 1 || mean.extents.width > 1) mean_ = mean.extents;
+  Require(mean_.count() == 0 || (mean_.height >= extents.height && mean_.width >= extents.width),
+          "mean image '", flags.Transform(extents.height, extents.width).mean_file(), "' is of ",
+          mean_.height, "x", mean_.width, ", smaller than the net's input of ", extents.height, "x",
+          extents.width, "; give the mean image that belongs to this net, or -mean_values");
   Require(mean_.count() == 0 || short_side_ == 0,
           "-short_side gives images of different sizes, of which one mean image cannot be "
           "subtracted; use -mean_values");

@@ -19,7 +19,8 @@ class Import : public Command {
         ->type_name("NET.prototxt")
         ->required();
     app.add_option("--shape", shapes_, "Shape of an input that has none in the model")
-        ->type_name("INPUT=N,C,H,W");
+        ->type_name("INPUT=N,C,H,W")
+        ->default_str("");
     app.add_option("--tolerance", tolerance_,
                    "Largest difference from onnxruntime's outputs, relative to the largest number")
         ->type_name("X")

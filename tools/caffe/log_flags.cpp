@@ -1,8 +1,12 @@
 #include "tools/caffe/log_flags.hpp"
 
 #include <glog/logging.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <string>
+
+#include "caffe/error.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -51,6 +55,15 @@ void StartLogging(const char* program) {
   // Without a folder glog would write files into /tmp.
   FLAGS_logtostderr = FLAGS_alsologtostderr && FLAGS_log_dir.empty();
   google::InitGoogleLogging(program);
+}
+
+void CheckLogDir() {
+  const std::string& folder = FLAGS_log_dir;
+  if (folder.empty()) return;
+  Require(std::filesystem::is_directory(folder), "caffe: --log_dir: '", folder,
+          "' is no folder; make it, or give another one");
+  Require(::access(folder.c_str(), W_OK | X_OK) == 0, "caffe: --log_dir: cannot write in folder '",
+          folder, "'; give another one");
 }
 
 }  // namespace caffe::tools

@@ -11,4 +11,8 @@ void AddLogFlags(CLI::App& app);
 // Starts logging as the flags say. --log_dir writes files beside standard error.
 void StartLogging(const char* program);
 
+// Throws InvalidArgument where --log_dir is no folder that can be written to: glog would go on
+// without the files.
+void CheckLogDir();
+
 }  // namespace caffe::tools

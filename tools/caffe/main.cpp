@@ -3,12 +3,13 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string>
 
-#include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 #include "tools/caffe/command_line.hpp"
 #include "tools/caffe/fault_report.hpp"
 #include "tools/caffe/log_flags.hpp"
+#include "tools/final_error.hpp"
 #include "tools/run_main.hpp"
 #include "tools/standard_streams.hpp"
 
@@ -32,14 +33,19 @@ int Main(int argc, char** argv) {
   WaitBriefly(argv);
   ReportFaults();
   CommandLine line;
+  std::string wrong;
   try {
     line.Parse({argv + 1, argv + argc});
+    CheckLogDir();
   } catch (const Error& error) {
-    StartLogging(argv[0]);
-    LOG(ERROR) << PrintableLines(error.what());
-    return 1;
+    wrong = error.what();
+    FLAGS_log_dir = "";
   }
   StartLogging(argv[0]);
+  if (!wrong.empty()) {
+    ReportFinalError("caffe", wrong);
+    return 1;
+  }
   for (const std::string& warning : line.warnings()) LOG(WARNING) << warning;
   return line.Run();
 }

@@ -74,7 +74,10 @@ class Plan : public Command {
   void Run() override {
     if (solver_.empty() && !model_.empty() && KindOfDefinition(model_) == DefinitionKind::kSolver)
       std::swap(model_, solver_);
-    Require(model_.empty() != solver_.empty(),
+    Require(!model_.empty() || !solver_.empty(),
+            "plan needs -model (a net prototxt) or -solver (whose net is planned as it trains); "
+            "neither is given, or its name is empty");
+    Require(model_.empty() || solver_.empty(),
             "plan needs -model (a net prototxt) or -solver (whose net is planned as it trains), "
             "not both");
     NetOptions options = net_flags_.ToNetOptions(/*with_backward=*/net_flags_.phase == TRAIN);
@@ -135,9 +138,10 @@ class Plan : public Command {
       scaling_.Describe(ranks, &network);
       const bool by_cost = parallel_ == "auto";
       const std::vector<SplitChoice> choices = ChooseSplits(*net, ranks, by_cost, passes);
-      Require(!are_gpus || SplitLayersOf(choices).empty(),
-              "a layer has parallel: SPLIT_OUTPUT, but layers are split over ranks on the CPU only; "
-              "leave it out");
+      Require(
+          !are_gpus || SplitLayersOf(choices).empty(),
+          "a layer has parallel: SPLIT_OUTPUT, but layers are split over ranks on the CPU only; "
+          "leave it out");
       const StepTimeline split = WithSplits(timeline, choices, ranks);
       rows.push_back(PredictRow(*net, split, network, ranks));
       if (!by_cost || json_) continue;

@@ -42,12 +42,28 @@ class OutputSums {
   std::vector<std::pair<std::string, double>> sums_;
 };
 
+// Nothing fills the inputs of a deploy net here.
+void WarnOfEmptyInputs(const Net& net) {
+  for (const LayerParameter& layer : net.definition().layer()) {
+    if (layer.type() != "Input") continue;
+    for (const std::string& top : layer.top()) {
+      LOG(WARNING)
+          << "input '" << top
+          << "' is all 0, because caffe test reads data by data layers only; the numbers "
+             "below say nothing of the model: give a net with a data layer in the place of "
+             "layer '"
+          << layer.name() << "'";
+    }
+  }
+}
+
 class Test : public ScoreCommand {
  public:
   using ScoreCommand::ScoreCommand;
 
  private:
   void Score(Net& net, JsonObject* result) override {
+    WarnOfEmptyInputs(net);
     OutputSums sums;
     double loss_sum = 0;
     for (int i = 0; i < iterations(); ++i) {

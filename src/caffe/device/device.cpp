@@ -85,6 +85,12 @@ std::shared_ptr<Device> MakeDevice(DeviceKind kind, int id) {
 }
 
 std::shared_ptr<Device> DescribeDevice(DeviceKind kind, std::string_view name) {
+  if (!Factories().contains(kind)) {
+    throw Unsupported(StrCat("this build has no ", Name(kind), " device, so it cannot plan for '",
+                             name,
+                             "': planning needs no GPU, but a build with CUDA (preset "
+                             "cuda-release); leave out -gpu to plan for the CPU"));
+  }
   const DeviceFactory& factory = FactoryOf(kind);
   if (factory.describe == nullptr) {
     throw Unsupported(StrCat("a ", Name(kind), " device cannot be described; plan on a real one"));

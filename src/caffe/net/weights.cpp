@@ -302,6 +302,13 @@ std::vector<Net::WeightTransfer> CopyTrainedHdf5(const std::string& file,
                                                  const LayerBlobs& blobs,
                                                  const std::set<const Blob*>& owned) {
   const Hdf5Reader reader(file);
+  if (!reader.Contains("data")) {
+    throw IoError(StrCat(
+        file, ": holds no weights: it has no group 'data'",
+        reader.Contains("history")
+            ? "; it is a solver's state: give it as a snapshot, or give the weights beside it"
+            : ""));
+  }
   Transfer transfer(layer_names, blobs);
   for (const Hdf5Layer& source : LayersIn(reader, file, "data")) {
     if (transfer.Ignores(source.name, static_cast<int>(source.params.size()))) continue;

@@ -33,13 +33,13 @@ Net::LearnableParam DescribeParam(const LayerParameter& layer, int index,
 
 using LayerBlobs = std::vector<std::vector<std::shared_ptr<Blob>>>;
 
-std::vector<Net::WeightTransfer> CopyTrainedLayers(const NetParameter& trained,
-                                                   const std::vector<std::string>& layer_names,
 // One line per layer with parameters: what was copied, what was not, and why.
 void LogTransfers(const std::vector<Net::WeightTransfer>& transfers);
 
 // These three throw InvalidArgument where no layer with parameters takes any. `name` is what the
 // text of that error calls the source.
+std::vector<Net::WeightTransfer> CopyTrainedLayers(const NetParameter& trained,
+                                                   const std::vector<std::string>& layer_names,
                                                    const LayerBlobs& blobs, const char* name);
 // Binary .caffemodel, or HDF5 by its ".h5" ending. `owned` as in WriteTrainedHdf5.
 std::vector<Net::WeightTransfer> CopyTrainedFile(const std::string& file,

@@ -370,8 +370,12 @@ std::string SnapshotReader::WeightsFile() const {
   const std::filesystem::path beside =
       std::filesystem::path(file_).parent_path() / recorded.filename();
   if (IsPlainFile(beside)) return beside;
-  throw IoError(StrCat(file_, ": its weights are neither at '", recorded.string(), "' nor at '",
-                       beside.string(), "'; put the .caffemodel beside the state file"));
+  const bool is_one_place = recorded.lexically_normal() == beside.lexically_normal();
+  throw IoError(StrCat(
+      file_, ": its weights are ",
+      is_one_place ? StrCat("not at '", recorded.string())
+                   : StrCat("neither at '", recorded.string(), "' nor at '", beside.string()),
+      "'; put the .caffemodel beside the state file"));
 }
 
 void SnapshotReader::CheckHistory(const std::vector<std::shared_ptr<Blob>>& history) const {

@@ -248,8 +248,8 @@ void Solver::Impl::BuildNets() {
   NetOptions train;
   train.gpu = options.gpu;
   train.lenient = options.lenient;
-  train.keep_all = options.keep_all || param.debug_info();
   train.file = options.net_file;
+  train.keep_all = options.keep_all || param.debug_info();
   train.seed = seed;
   train.rank = parallel.rank();
   train.ranks = parallel.ranks();
@@ -889,6 +889,9 @@ void Solver::Impl::SnapshotAtEnd() {
 }
 
 void Solver::Impl::SolveFromHere() {
+  LOG_IF(WARNING, parallel.is_root() && iter > 0 && iter >= param.max_iter())
+      << "No iteration is left to train: this is iteration " << iter << ", and max_iter is "
+      << param.max_iter() << "; raise max_iter to train further";
   Step(std::max(0, param.max_iter() - iter));
   if (param.snapshot_after_train()) SnapshotAtEnd();
   if (stop_requested) {
