@@ -384,19 +384,21 @@ def test_a_net_is_measured_where_nvidia_smi_tells_no_memory(bundle):
     assert result["clocks"]["sm_mhz"]["min"] == 345 and "power_w" not in result["clocks"]
 
 
-@pytest.mark.parametrize("given", [None, "/opt/nvidia"])
-def test_libraries_are_those_of_the_python_that_runs_it(bundle, tmp_path_factory, given):
-    """Of an environment that is not in PATH."""
+@pytest.mark.parametrize("given, wheels", [(None, ("cu13", "cudnn")), ("/opt/nvidia", ("cu13", "cudnn")),
+                                           (None, ("cublas", "cudnn"))])
+def test_libraries_are_those_of_the_python_that_runs_it(bundle, tmp_path_factory, given, wheels):
+    """Of an environment that is not in PATH; not those for CUDA 12, whose cuDNN does not serve."""
     environment = tmp_path_factory.mktemp("environment")
     subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", environment], check=True)
     packages = next((environment / "lib").glob("python3*")) / "site-packages"
-    folders = [packages / "nvidia" / wheel / "lib" for wheel in ("cu13", "cudnn")]
+    folders = [packages / "nvidia" / wheel / "lib" for wheel in wheels]
     for folder in folders:
         folder.mkdir(parents=True)
+    found = ":".join(map(str, folders)) if "cu13" in wheels else ""
     root = bundle(device_query="open(os.environ['RECORD'], 'w').write(os.environ.get('CAFFE_CUDA_LIBRARY_PATH', ''))")
     extra = {"CAFFE_CUDA_LIBRARY_PATH": given} if given else {}
     check(root, "--only", "environment", python=environment / "bin" / "python3", RECORD=str(root / "path_of_libraries"), **extra)
-    assert (root / "path_of_libraries").read_text() == (given or ":".join(map(str, folders)))
+    assert (root / "path_of_libraries").read_text() == (given or found)
 
 
 @pytest.mark.parametrize("inherited, gpu, visible", [
