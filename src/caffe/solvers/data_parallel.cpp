@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include "caffe/core/host_name.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net/training_net.hpp"
+#include "caffe/solvers/statistics_keeper.hpp"
 #include "caffe/solvers/threads_of_rank.hpp"
 #include "caffe/tensor/proto_dtype.hpp"
 #include "caffe/trace.hpp"
@@ -53,8 +55,32 @@ void DataParallel::Attach(Net& net) {
   for (const std::shared_ptr<Layer>& layer : net.layers()) {
     if (auto* one = dynamic_cast<SumsOverRanks*>(layer.get())) summing_layers_.push_back(one);
   }
-  statistics_.emplace(TrainingNet(net));
+  MakeStatistics(net);
   reducer_ = MakeThreaded<GradientReducer>(communicator_, *device_, gradients, options);
+}
+
+void DataParallel::MakeStatistics(Net& net) {
+  std::set<const SyncedTensor*> updated;
+  for (const Net::LearnableParam& param : net.learnable_params()) {
+    if (param.lr_mult != 0) updated.insert(&param.blob->data_tensor());
+  }
+  std::vector<SyncedTensor*> statistics, weights;
+  for (SyncedTensor* tensor : RunningStatistics(TrainingNet(net)))
+    (updated.contains(tensor) ? weights : statistics).push_back(tensor);
+  const Graph& graph = TrainingNet(net).graph();
+  statistics_.emplace(device_, graph, statistics);
+  written_weights_.emplace(device_, graph, weights);
+}
+
+// When all buckets are updated: what was gathered before that would be old.
+void DataParallel::ReduceWrittenWeights() {
+  if (written_weights_->blocks().empty()) return;
+  written_weights_->Gather();
+  const std::unique_ptr<Event> filled = device_->MakeEvent();
+  device_->compute_stream().Record(*filled);
+  for (const TensorView& block : written_weights_->blocks())
+    communicator_->AllReduceMean(block, block.dtype, *filled);
+  written_weights_->Scatter();
 }
 
 void DataParallel::LetLayersSum(bool do_sum) {
@@ -136,6 +162,7 @@ double DataParallel::Reduction::Finish(double loss) {
     parallel_.waited_ += parallel_.reducer_->Wait();
     is_finished_ = true;
     parallel_.statistics_->Scatter();
+    parallel_.ReduceWrittenWeights();
   }
   const std::optional<double> sum = parallel_.reducer_->sum();
   return sum ? *sum / parallel_.ranks_ : parallel_.Mean(loss);

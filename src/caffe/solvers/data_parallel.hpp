@@ -107,6 +107,8 @@ class DataParallel {
   void Share(std::vector<std::vector<double>>* batches);
 
  private:
+  void MakeStatistics(Net& net);
+  void ReduceWrittenWeights();
   std::optional<size_t> IndexOf(const SyncedTensor& gradient) const;
   // For as long as the result lives: this rank waits for the others. `what` goes on with its name.
   Activity WaitForOthers(const char* what) const;
@@ -119,6 +121,9 @@ class DataParallel {
   std::shared_ptr<Device> device_;
   std::unordered_map<const SyncedTensor*, size_t> index_;  // of gradients in the reducer
   std::optional<StatisticsBlocks> statistics_;
+  // Parameters that the solver updates and that forward passes may write, too: those of layers
+  // whose code does not say (written for Caffe).
+  std::optional<StatisticsBlocks> written_weights_;
   std::vector<SumsOverRanks*> summing_layers_;
   RankExchange* exchange_ = nullptr;
   ThreadedPtr<GradientReducer> reducer_;

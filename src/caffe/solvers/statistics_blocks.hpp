@@ -1,10 +1,10 @@
-// StatisticsBlocks: a net's running statistics as few blocks of memory.
+// StatisticsBlocks: tensors such as running statistics as few blocks of memory.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "caffe/net/training_net.hpp"
+#include "caffe/graph/graph.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 
@@ -14,13 +14,15 @@ namespace caffe {
 // the device's compute stream, one launch for all.
 class StatisticsBlocks {
  public:
-  explicit StatisticsBlocks(const TrainingNet& net);
+  // Of a net with that plan. The tensors outlive this.
+  StatisticsBlocks(std::shared_ptr<Device> device, const Graph& graph,
+                   const std::vector<SyncedTensor*>& tensors);
 
-  // One for each type of element; none where the net has no running statistics.
+  // One for each type of element.
   const std::vector<TensorView>& blocks() const { return blocks_; }
-  // What passes have made of the statistics is in the blocks.
+  // What the tensors hold is in the blocks.
   void Gather();
-  // The statistics are what is in the blocks.
+  // The tensors hold what is in the blocks.
   void Scatter();
 
  private:
@@ -31,7 +33,7 @@ class StatisticsBlocks {
   std::vector<SyncedTensor*> tensors_;
   std::vector<std::shared_ptr<void>> owners_;
   std::vector<TensorView> blocks_;
-  std::vector<TensorView> statistics_, places_;  // of tensors_, and of these in the blocks
+  std::vector<TensorView> bound_, places_;  // of tensors_, and of these in the blocks
   Kernel copy_;
 };
 
