@@ -42,9 +42,10 @@ TEST_F(CudaHostCallTest, TakePinnedMemoryOnTheirDevice) {
   const std::shared_ptr<void> output = device->Allocate(desc.bytes());
   const auto nothing = [](const KernelContext&) { return std::vector<Shape>(); };
   for (const bool is_source : {false, true}) {
-    const Kernel kernel = KernelOf({.what = "", .call = nothing, .is_source = is_source});
     cuda_on_host::SetCurrentDevice(0);
     const int64_t before = cuda_on_host::PinnedAllocationsSoFar(0);
+    const Kernel kernel = KernelOf({.what = "", .call = nothing, .is_source = is_source});
+    cuda_on_host::SetCurrentDevice(0);
     Run(kernel, output.get());
     EXPECT_EQ(cuda_on_host::PinnedAllocationsSoFar(0), before);
   }

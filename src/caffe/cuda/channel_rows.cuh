@@ -8,7 +8,6 @@
 
 #include <memory>
 
-#include "caffe/cuda/kept.hpp"
 #include "caffe/cuda/pack.cuh"
 #include "caffe/cuda/reduce.cuh"
 
@@ -102,12 +101,14 @@ struct PackSums {
 // How many blocks of each tile are done. The last one finds so and leaves 0 for the next launch.
 class TileCounters {
  public:
-  TileCounters(int64_t tiles, Device& device)
-      : memory_(device.Allocate(static_cast<size_t>(tiles) * sizeof(unsigned))) {}
+  TileCounters(int64_t tiles, Device& device) {
+    if (!device.is_described())
+      memory_ = device.Allocate(static_cast<size_t>(tiles) * sizeof(unsigned));
+  }
   unsigned* get() const { return static_cast<unsigned*>(memory_.get()); }
 
  private:
-  const std::shared_ptr<void> memory_;  // zeros at first, as all memory of devices
+  std::shared_ptr<void> memory_;  // zeros at first, as all memory of devices
 };
 
 // A block's memory for sums, a row of threads' numbers for each sum. The padding keeps what threads
@@ -211,10 +212,7 @@ class RowSums {
   static constexpr int kUnrolled = 4;
 
   RowSums(int64_t rows, int64_t channels, Device& device)
-      : tiles_(rows, channels / N, kSumBlocks, kUnrolled),
-        counters_([tiles = tiles_.tiles, &device] {
-          return std::make_unique<TileCounters>(tiles, device);
-        }) {}
+      : tiles_(rows, channels / N, kSumBlocks, kUnrolled), counters_(tiles_.tiles, device) {}
 
   size_t workspace_bytes() const {
     if (tiles_.parts == 1) return 0;
@@ -226,13 +224,12 @@ class RowSums {
     const PartialSums<A> partial{static_cast<A*>(workspace), tiles_.parts,
                                  int64_t{tiles_.packs} * N};
     Launch(ctx, SumRowsKernel<Body::kUnrolled, K, N, A, Body, Finish>, tiles_.blocks(),
-           kBlockThreads, body, finish, tiles_, partial,
-           tiles_.parts == 1 ? nullptr : counters_.Get().get());
+           kBlockThreads, body, finish, tiles_, partial, counters_.get());
   }
 
  private:
   RowTiles tiles_;
-  Kept<TileCounters> counters_;
+  TileCounters counters_;
 };
 
 }  // namespace caffe::cuda

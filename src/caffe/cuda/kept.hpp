@@ -1,4 +1,4 @@
-// What a kernel keeps between its runs: memory, streams, events.
+// What a kernel of a forward pass keeps between its runs: memory, streams, events.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,9 @@
 namespace caffe::cuda {
 
 // A T that is made when it is first asked for: by the kernel's first run, which is never captured,
-// and not by its factory. A plan that does not fit the device is refused before it takes any
-// memory. Copies share the T. Of one executor: not for several threads at once.
+// and not by its factory. A plan that does not fit the device is refused before. Not for kernels of
+// a backward pass: beside it NCCL's kernels may be in flight, for which an allocation may wait.
+// Copies share the T. Of one executor: not for several threads at once.
 template <typename T>
 class Kept {
  public:

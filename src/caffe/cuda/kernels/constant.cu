@@ -1,6 +1,5 @@
 #include <vector>
 
-#include "caffe/cuda/kept.hpp"
 #include "caffe/cuda/launch.cuh"
 #include "caffe/ops/constant.hpp"
 
@@ -31,10 +30,10 @@ class StoredConstant {
 KernelOrRefusal MakeConstant(const ops::Constant& op, const KernelRequest& request) {
   const TensorDesc y = request.outputs[0];
   CAFFE_ASSERT(static_cast<int64_t>(op.values->size()) == y.count());
-  const Kept<StoredConstant> numbers([op, y, &device = request.device] {
-    return std::make_unique<StoredConstant>(op, y, device);
-  });
-  return Kernel{"", [numbers](const KernelContext& ctx) { numbers.Get().CopyTo(ctx); }};
+  std::shared_ptr<const StoredConstant> numbers;
+  if (!request.device.is_described())
+    numbers = std::make_shared<StoredConstant>(op, y, request.device);
+  return Kernel{"", [numbers](const KernelContext& ctx) { numbers->CopyTo(ctx); }};
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Constant, "constant", KernelRank::kReference,

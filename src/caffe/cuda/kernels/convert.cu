@@ -152,6 +152,7 @@ void SliceOf(const ops::SliceOf& op, const KernelContext& ctx) {
 class HostOperands {
  public:
   HostOperands(std::span<const OperandDesc> operands, Device& device) {
+    if (device.is_described()) return;
     for (const OperandDesc& operand : operands) {
       memories_.push_back(operand.present ? AllocateHostMemory(device, operand.bytes()) : nullptr);
     }
@@ -166,10 +167,6 @@ class HostOperands {
 
  private:
   std::vector<std::shared_ptr<void>> memories_;
-};
-
-struct HostMirrors {
-  HostOperands inputs, outputs;
 };
 
 void CopyViews(std::span<const TensorView> from, std::span<const TensorView> to,
@@ -298,20 +295,18 @@ Kernel MakeDeviceCall(const ops::HostCall& op, Device& device) {
 // Outputs go to the host too: a call may add to them or leave elements as they are.
 KernelOrRefusal MakeHostCall(const ops::HostCall& op, const KernelRequest& request) {
   if (op.takes_device_memory) return MakeDeviceCall(op, request.device);
-  const std::vector<OperandDesc> outputs(request.outputs.begin(), request.outputs.end());
   if (op.is_source) {
+    const std::vector<OperandDesc> outputs(request.outputs.begin(), request.outputs.end());
     const Kept<Batches> batches([op, outputs, &device = request.device] {
       return std::make_unique<Batches>(op, outputs, device);
     });
     return Kernel{"", [op, batches](const KernelContext& ctx) { batches.Get().Run(op, ctx); }};
   }
-  const std::vector<OperandDesc> inputs(request.inputs.begin(), request.inputs.end());
-  const Kept<HostMirrors> mirrors([inputs, outputs, &device = request.device] {
-    return std::make_unique<HostMirrors>(HostMirrors{{inputs, device}, {outputs, device}});
-  });
-  const auto run = [op, mirrors, &device = request.device](const KernelContext& ctx) {
-    const std::vector<TensorView> in = mirrors.Get().inputs.Views(ctx.inputs);
-    const std::vector<TensorView> out = mirrors.Get().outputs.Views(ctx.outputs);
+  const auto inputs = std::make_shared<HostOperands>(request.inputs, request.device);
+  const auto outputs = std::make_shared<HostOperands>(request.outputs, request.device);
+  const auto run = [=, &device = request.device](const KernelContext& ctx) {
+    const std::vector<TensorView> in = inputs->Views(ctx.inputs);
+    const std::vector<TensorView> out = outputs->Views(ctx.outputs);
     CopyViews(ctx.inputs, in, cudaMemcpyDeviceToHost, ctx);
     CopyViews(ctx.outputs, out, cudaMemcpyDeviceToHost, ctx);
     ctx.stream->Synchronize();
