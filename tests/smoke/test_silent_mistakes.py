@@ -145,7 +145,7 @@ def test_a_run_that_is_over_says_so(call, trained):
 
 
 def test_texts_of_the_command_line(call):
-    assert "--solver is given twice, by the flag and by the word 'solver.prototxt'" in call("caffe train solver.prototxt -solver solver.prototxt", 1)
+    assert "'solver.prototxt' is neither a flag nor its value; --solver is given already" in call("caffe train solver.prototxt -solver solver.prototxt", 1)
     assert "none is given" not in call("caffe plan ''", 1) and "its name is empty" in call("caffe plan ''", 1)
     assert "Usage: caffe data import" in call("caffe help 'data import'")
     assert "(default 0)" not in re.search(r"--batch.*?\n  --", call("caffe help compile"), re.S)[0]

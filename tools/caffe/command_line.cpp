@@ -197,15 +197,13 @@ void CommandLine::CheckPlainWords() const {
     const size_t equals = word.find('=');
     const bool lacks_dashes =
         equals != std::string::npos && Find(word.substr(0, equals)) != nullptr;
-    Require(i <= places || lacks_dashes || given == nullptr, "caffe ",
-            WordsOf(command_app_->get_name()), ": --",
-            given != nullptr ? given->get_lnames().front() : "",
-            " is given twice, by the flag and by the word '", word, "'; leave out one");
     const std::string flag = lacks_dashes ? "--" + word : FlagOfNumber(word);
     Require(i <= places && !lacks_dashes, "caffe ", WordsOf(command_app_->get_name()), ": '", word,
             "' is neither a flag nor its value; ",
-            !flag.empty() ? "did you mean '" + flag + "'?"
-                          : "flags begin with a dash, lists have no spaces");
+            !flag.empty()      ? "did you mean '" + flag + "'?"
+            : given != nullptr ? "--" + given->get_lnames().front() +
+                                     " is given already, so leave out one of the two"
+                               : "flags begin with a dash, lists have no spaces");
   }
 }
 
