@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "caffe/error.hpp"
 
@@ -57,13 +58,16 @@ void StartLogging(const char* program) {
   google::InitGoogleLogging(program);
 }
 
-void CheckLogDir() {
-  const std::string& folder = FLAGS_log_dir;
-  if (folder.empty()) return;
-  Require(std::filesystem::is_directory(folder), "caffe: --log_dir: '", folder,
-          "' is no folder; make it, or give another one");
-  Require(::access(folder.c_str(), W_OK | X_OK) == 0, "caffe: --log_dir: cannot write in folder '",
-          folder, "'; give another one");
+std::string DropBadLogDir() {
+  const std::string folder = FLAGS_log_dir;
+  if (folder.empty()) return "";
+  std::error_code ignored;
+  const bool is_folder = std::filesystem::is_directory(folder, ignored);
+  if (is_folder && ::access(folder.c_str(), W_OK | X_OK) == 0) return "";
+  FLAGS_log_dir = "";
+  return StrCat("--log_dir: ", is_folder ? "cannot write in folder '" : "'", folder,
+                is_folder ? "'" : "' is no folder",
+                "; the log goes to standard error alone. Give another folder");
 }
 
 }  // namespace caffe::tools

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
 
 namespace caffe::tools {
 
@@ -11,8 +12,8 @@ void AddLogFlags(CLI::App& app);
 // Starts logging as the flags say. --log_dir writes files beside standard error.
 void StartLogging(const char* program);
 
-// Throws InvalidArgument where --log_dir is no folder that can be written to: glog would go on
-// without the files.
-void CheckLogDir();
+// What is wrong where --log_dir is no folder that can be written to; empty else. Files are then not
+// asked for any more, and the log goes to standard error alone.
+std::string DropBadLogDir();
 
 }  // namespace caffe::tools

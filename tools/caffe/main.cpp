@@ -36,12 +36,12 @@ int Main(int argc, char** argv) {
   std::string wrong;
   try {
     line.Parse({argv + 1, argv + argc});
-    CheckLogDir();
   } catch (const Error& error) {
     wrong = error.what();
-    FLAGS_log_dir = "";
   }
+  const std::string without_files = DropBadLogDir();
   StartLogging(argv[0]);
+  LOG_IF(WARNING, !without_files.empty()) << without_files;
   if (!wrong.empty()) {
     ReportFinalError("caffe", wrong);
     return 1;
