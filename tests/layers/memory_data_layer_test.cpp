@@ -52,7 +52,8 @@ TEST_F(MemoryDataLayerTest, RefusesPartsOfABatchAndForwardWithoutData) {
   Net net(param_);
   EXPECT_THAT([&] { net.Forward(); },
               ThrowsMessage<InvalidArgument>(
-                  StrEq("layer 'data' (MemoryData): has no data yet; call Reset first")));
+                  StrEq("layer 'data' (MemoryData): has no data yet; call Reset() first, in Python "
+                        "net.set_input_arrays()")));
   const float value = 0;
   try {
     LayerOf(net).Reset(&value, &value, 1);

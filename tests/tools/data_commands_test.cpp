@@ -4,6 +4,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <opencv2/imgcodecs.hpp>
 
@@ -73,7 +74,9 @@ class DataCommandsTest : public ::testing::Test {
   }
   google::protobuf::Struct Json(const std::string& arguments, int status = 0) const {
     google::protobuf::Struct json;
-    const std::string text = Output(arguments + " --json --minloglevel=3", status);
+    // Behind the line that says what is wrong, which no level of the log hides.
+    const std::string output = Output(arguments + " --json --minloglevel=3", status);
+    const std::string text = output.substr(std::min(output.find('{'), output.size()));
     EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(text, &json).ok()) << text;
     return json;
   }

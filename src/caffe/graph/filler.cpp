@@ -20,7 +20,7 @@ class Filling {
 
   // Without values.
   void Check() const {
-    const std::string type = Type();
+    const std::string_view type = Type();
     if (type == "uniform") CheckRange(filler_.min(), filler_.max());
     if (type == "gaussian") CheckGaussian();
     if (type == "xavier" || type == "msra") Fan();
@@ -29,7 +29,7 @@ class Filling {
 
   void Run() {
     Check();
-    const std::string type = Type();
+    const std::string_view type = Type();
     if (type == "constant") {
       std::fill(values_.begin(), values_.end(), filler_.value());
     } else if (type == "uniform") {
@@ -51,16 +51,15 @@ class Filling {
 
  private:
   // Without the "static" of NVCaffe's types.
-  std::string Type() const {
-    std::string type = filler_.type();
+  std::string_view Type() const {
+    std::string_view type = filler_.type();
     constexpr std::string_view kStatic = "static";
-    if (type.size() > kStatic.size() && type.ends_with(kStatic)) {
-      type.resize(type.size() - kStatic.size());
-    }
-    const std::vector<std::string> known = {"constant", "uniform", "gaussian", "positive_unitball",
-                                            "xavier",   "msra",    "bilinear"};
-    if (std::find(known.begin(), known.end(), type) != known.end()) return type;
-    const std::string near = NearestName(type, known);
+    if (type.size() > kStatic.size() && type.ends_with(kStatic)) type.remove_suffix(kStatic.size());
+    constexpr std::string_view kKnown[] = {"constant", "uniform", "gaussian", "positive_unitball",
+                                           "xavier",   "msra",    "bilinear"};
+    if (std::ranges::find(kKnown, type) != std::end(kKnown)) return type;
+    const std::string near = NearestName(
+        std::string(type), std::vector<std::string>(std::begin(kKnown), std::end(kKnown)));
     throw InvalidArgument(StrCat("unknown filler type '", filler_.type(), "'",
                                  near.empty() ? "" : "; did you mean '" + near + "'?"));
   }
