@@ -109,7 +109,7 @@ def test_names_that_old_scripts_take_from_pycaffe(tmp_path):
 
 def test_messages_of_the_documentation_are_those_of_the_package():
     page = (ROOT / "docs" / "troubleshooting.md").read_text()
-    table = page[page.index("### Why does `import caffe` fail?"):].split("\n###")[1].splitlines()
+    table = page[page.index("### Why does `import caffe` fail?"):].split("\n###")[0].splitlines()
     code = (ROOT / "python" / "caffe" / "_checkout.py").read_text()
     messages = [line.split("`")[1] for line in table if line.startswith("| `")]
     assert len(messages) == 4
