@@ -58,8 +58,10 @@ def _check_param(solver):
     own = _definition(solver)
     if given == own:
         return
-    del solver.__dict__["_given_param"]
     changed = [field.name for field in own.DESCRIPTOR.fields if getattr(given, field.name) != getattr(own, field.name)]
+    if not changed:
+        return
+    del solver.__dict__["_given_param"]
     raise InvalidArgument(f"solver.param is a copy, and what was changed in it ({', '.join(changed)}) does not change the solver; "
                           "write the changed definition to a file (google.protobuf.text_format.MessageToString) and make a solver of that")
 

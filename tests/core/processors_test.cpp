@@ -50,6 +50,7 @@ TEST_F(ProcessorsTest, GroupsOfVersion1AreThoseOfTheirController) {
   EXPECT_EQ(Limit("3:cpuset:/docker/a\n1:cpu:/docker/a\n0::/\n"), 0.5);
   EXPECT_EQ(Limit("3:cpuset:/docker/a\n"), std::nullopt);
   EXPECT_EQ(Limit("4:cpu,cpuacct:/b\n"), 4);
+  EXPECT_EQ(Limit("4:cpuacct,cpu:/docker/a\n"), 0.5) << "a folder of another order";
   EXPECT_EQ(Limit("1:cpu:/\n"), std::nullopt);
 }
 

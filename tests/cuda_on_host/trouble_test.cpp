@@ -28,6 +28,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
 
@@ -175,19 +176,22 @@ TEST_F(CudaTroubleTest, ANetThatDoesNotFitIsRefused) {
                                                HasSubstr("batch_size"))));
 }
 
-// CUDA's libraries take memory after the net has: what is free now is not all the net's.
-TEST_F(CudaTroubleTest, ANetLeavesRoomForLibraries) {
-  const auto refusal = [](const char* reserved) {
-    return ThrowsMessage<DeviceError>(AllOf(HasSubstr("out of memory"), HasSubstr("batch_size"),
-                                            HasSubstr(StrCat("libraries about ", reserved))));
+// CUDA's libraries take memory after the net has: what is free now is not all the net's. How much
+// is an estimate, so the net is tried.
+TEST_F(CudaTroubleTest, ANetThatLeavesNoRoomForLibrariesIsTriedWithAWarning) {
+  const auto log_of = [](size_t mebibytes, const auto& train) {
+    cuda_on_host::LeaveFree(mebibytes << 20);
+    ::testing::internal::CaptureStderr();
+    train();
+    return ::testing::internal::GetCapturedStderr();
   };
-  cuda_on_host::LeaveFree(size_t{500} << 20);
-  EXPECT_THAT([&] { TrainOn(0); }, refusal("0.50 GiB"));
-  cuda_on_host::LeaveFree(size_t{1500} << 20);
-  EXPECT_THAT([&] { TrainOnTwo(); }, refusal("1.50 GiB"));
-  TrainOn(0);
-  cuda_on_host::LeaveFree(size_t{1600} << 20);
-  TrainOnTwo();
+  const auto one = [&] { TrainOn(0); };
+  const auto two = [&] { TrainOnTwo(); };
+  EXPECT_THAT(log_of(500, one), AllOf(HasSubstr("memory may run out"), HasSubstr("batch_size"),
+                                      HasSubstr("libraries about 0.50 GiB")));
+  EXPECT_THAT(log_of(1500, two), HasSubstr("libraries about 1.50 GiB"));
+  EXPECT_THAT(log_of(1500, one), Not(HasSubstr("memory may run out")));
+  EXPECT_THAT(log_of(1600, two), Not(HasSubstr("memory may run out")));
 }
 
 // A data layer's batches are taken with the first of them. If they were with the plan and there was

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <thread>
 
 namespace caffe {
@@ -38,7 +39,10 @@ std::optional<std::filesystem::path> MountOf(const std::string& controllers,
   if (controllers.empty()) return root;
   std::istringstream names(controllers);
   for (std::string name; std::getline(names, name, ',');) {
-    if (name == "cpu") return root / controllers;
+    if (name != "cpu") continue;
+    // Systems name several in another order than their folder; then "cpu" is a link to it.
+    std::error_code ignored;
+    return std::filesystem::exists(root / controllers, ignored) ? root / controllers : root / name;
   }
   return std::nullopt;
 }

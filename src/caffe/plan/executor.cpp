@@ -361,8 +361,10 @@ std::unique_ptr<CapturedGraph> Executor::Record(size_t first, size_t last, Appen
   } catch (const DeviceError& error) {
     AbandonCapture();
     refused_because_ = error.what();
-    LOG(WARNING) << StretchOf(*program_, first, last)
-                 << " run one by one, which takes longer than one launch: " << refused_because_;
+    const std::string warning =
+        StrCat(StretchOf(*program_, first, last),
+               " run one by one, which takes longer than one launch: ", refused_because_);
+    LOG_IF(WARNING, warned_.insert(warning).second) << warning;
     return nullptr;
   } catch (...) {
     AbandonCapture();

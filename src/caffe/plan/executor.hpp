@@ -202,6 +202,7 @@ class Executor {
   std::unique_ptr<Stream> capture_stream_;
   bool is_capturing_ = false;
   std::string refused_because_;
+  std::set<std::string> warned_;
   const double* recorded_loss_scale_ = nullptr;
   uint64_t recorded_work_ = 0;  // what the appended work's Prepare() returned
   std::vector<std::vector<uint64_t>>

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 
 #include "caffe/core/processors.hpp"
 
@@ -14,7 +16,10 @@ int NumProcessors() {
 
 int ThreadsOfRank(int ranks_here, int threads) {
   const int all = NumProcessors();
-  const int processors = ProcessorTime().value_or(all) < all ? UsableProcessors() : all;
+  const auto time =
+      static_cast<int>(std::ceil(std::min<double>(ProcessorTime().value_or(all), all)));
+  const int processors = std::max(1, time);
+  if (processors < all && std::getenv("OMP_NUM_THREADS") != nullptr) return threads;
   return threads < processors ? threads : std::max(1, processors / ranks_here);
 }
 
