@@ -69,6 +69,7 @@ def test_param_rate_and_nets(solver_file):
 def test_a_changed_copy_of_the_definition_is_refused_once(solver_file):
     solver = caffe.get_solver(solver_file())
     assert solver.param is solver.param
+    solver.param.snapshot_format = solver.param.snapshot_format  # set now, but nothing else
     solver.step(1)
     for train in (lambda: solver.step(1), solver.solve):
         solver.param.base_lr = 3
