@@ -29,19 +29,25 @@ StatisticsBlocks::StatisticsBlocks(std::shared_ptr<Device> device, const Graph& 
       place += PaddedBytes(tensor->desc().bytes());
     }
   }
-  if (!operands.empty()) copy_ = FindKernel(ops::CopyAll{}, operands, operands, graph);
+  if (operands.empty()) return;
+  gather_ = FindKernel(ops::CopyAll{}, operands, operands, graph);
+  scatter_ = FindKernel(ops::CopyAll{}, operands, operands, graph);
 }
 
 void StatisticsBlocks::Gather() {
   if (tensors_.empty()) return;
   Bind();
-  Copy(bound_, &places_);
+  Copy(gather_, bound_, places_);
 }
 
 void StatisticsBlocks::Scatter() {
   if (tensors_.empty()) return;
   Bind();
-  Copy(places_, &bound_);
+  Copy(scatter_, places_, bound_);
+  MarkWritten();
+}
+
+void StatisticsBlocks::MarkWritten() {
   for (SyncedTensor* tensor : tensors_) tensor->MarkWritten();
 }
 
@@ -50,13 +56,13 @@ void StatisticsBlocks::Bind() {
   for (size_t i = 0; i < tensors_.size(); ++i) bound_[i].data = tensors_[i]->data();
 }
 
-void StatisticsBlocks::Copy(const std::vector<TensorView>& from,
-                            std::vector<TensorView>* to) const {
+void StatisticsBlocks::Copy(const Kernel& copy, const std::vector<TensorView>& from,
+                            const std::vector<TensorView>& to) const {
   KernelContext context;
   context.inputs = from;
-  context.outputs = *to;
+  context.outputs = to;
   context.stream = &device_->compute_stream();
-  copy_.run(context);
+  copy.run(context);
 }
 
 }  // namespace caffe

@@ -25,16 +25,23 @@ class StatisticsBlocks {
   // The tensors hold what is in the blocks.
   void Scatter();
 
- private:
+  // For launches of one's own: where the tensors lie in the blocks, and, after Bind(), in their own
+  // memory, in one order. What writes them is followed by MarkWritten().
+  const std::vector<TensorView>& places() const { return places_; }
+  const std::vector<TensorView>& bound() const { return bound_; }
   void Bind();
-  void Copy(const std::vector<TensorView>& from, std::vector<TensorView>* to) const;
+  void MarkWritten();
+
+ private:
+  void Copy(const Kernel& copy, const std::vector<TensorView>& from,
+            const std::vector<TensorView>& to) const;
 
   const std::shared_ptr<Device> device_;
   std::vector<SyncedTensor*> tensors_;
   std::vector<std::shared_ptr<void>> owners_;
   std::vector<TensorView> blocks_;
   std::vector<TensorView> bound_, places_;  // of tensors_, and of these in the blocks
-  Kernel copy_;
+  Kernel gather_, scatter_;                 // each keeps its addresses on the device
 };
 
 }  // namespace caffe

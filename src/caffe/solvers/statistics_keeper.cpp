@@ -23,60 +23,24 @@ std::vector<SyncedTensor*> RunningStatistics(const TrainingNet& net) {
 }
 
 StatisticsKeeper::StatisticsKeeper(const TrainingNet& net)
-    : device_(net.device()), tensors_(RunningStatistics(net)) {
-  if (tensors_.empty()) return;
+    : blocks_(net.device(), net.graph(), RunningStatistics(net)), kept_(blocks_.places()) {
+  if (kept_.empty()) return;
   std::vector<OperandDesc> operands;
-  for (const SyncedTensor* tensor : tensors_) {
-    memory_.push_back(device_->Allocate(tensor->desc().bytes()));
-    kept_.push_back({tensor->desc(), memory_.back().get()});
-    statistics_.push_back({tensor->desc(), nullptr});
-    operands.push_back(Present(tensor->desc()));
-  }
-  save_ = FindKernel(ops::CopyAll{}, operands, operands, net.graph());
+  for (const TensorView& place : kept_) operands.push_back(Present(place));
   const std::vector<OperandDesc> copies = operands;
   operands.push_back(Present({Shape{ops::kFirstRate}, DType::kDouble}));
   restore_ = FindKernel(ops::CopyAll{}, operands, copies, net.graph());
   kept_.emplace_back();
 }
 
-void StatisticsKeeper::Bind() {
-  device_->MakeCurrent();
-  for (size_t i = 0; i < tensors_.size(); ++i) statistics_[i].data = tensors_[i]->data();
-}
-
-void StatisticsKeeper::Save() {
-  if (tensors_.empty()) return;
-  Bind();
-  Copy(statistics_, std::span(kept_).first(tensors_.size()));
-}
-
-void StatisticsKeeper::Restore() {
-  if (tensors_.empty()) return;
-  Bind();
-  Copy(std::span(kept_).first(tensors_.size()), statistics_);
-  MarkWritten();
-}
-
-void StatisticsKeeper::Copy(std::span<TensorView> from, std::span<TensorView> to) const {
-  KernelContext context;
-  context.inputs = from;
-  context.outputs = to;
-  context.stream = &device_->compute_stream();
-  save_.run(context);
-}
-
 void StatisticsKeeper::RestoreIfSkipped(const TensorView& decision, Stream& stream) {
-  if (tensors_.empty()) return;
+  if (kept_.empty()) return;
   kept_.back() = decision;
   KernelContext context;
   context.inputs = kept_;
-  context.outputs = statistics_;
+  context.outputs = blocks_.bound();
   context.stream = &stream;
   restore_.run(context);
-}
-
-void StatisticsKeeper::MarkWritten() {
-  for (SyncedTensor* tensor : tensors_) tensor->MarkWritten();
 }
 
 }  // namespace caffe

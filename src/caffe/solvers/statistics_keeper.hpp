@@ -1,12 +1,11 @@
 // StatisticsKeeper: takes back what forward passes did to a net's running statistics.
 #pragma once
 
-#include <memory>
-#include <span>
 #include <vector>
 
 #include "caffe/net/training_net.hpp"
 #include "caffe/ops/kernel.hpp"
+#include "caffe/solvers/statistics_blocks.hpp"
 #include "caffe/tensor/synced_tensor.hpp"
 
 namespace caffe {
@@ -19,22 +18,18 @@ std::vector<SyncedTensor*> RunningStatistics(const TrainingNet& net);
 class StatisticsKeeper {
  public:
   explicit StatisticsKeeper(const TrainingNet& net);
-  void Save();
+  void Save() { blocks_.Gather(); }
   // At once, whatever has been decided.
-  void Restore();
+  void Restore() { blocks_.Scatter(); }
   // `decision` is what ops::DecideStep made. Launches only; after Bind(), before MarkWritten().
   void RestoreIfSkipped(const TensorView& decision, Stream& stream);
-  void Bind();
-  void MarkWritten();
+  void Bind() { blocks_.Bind(); }
+  void MarkWritten() { blocks_.MarkWritten(); }
 
  private:
-  void Copy(std::span<TensorView> from, std::span<TensorView> to) const;
-
-  std::shared_ptr<Device> device_;
-  std::vector<SyncedTensor*> tensors_;
-  std::vector<std::shared_ptr<void>> memory_;
-  std::vector<TensorView> statistics_, kept_;  // kept_ also has room for the decision
-  Kernel save_, restore_;
+  StatisticsBlocks blocks_;
+  std::vector<TensorView> kept_;  // the places in the blocks, and room for the decision
+  Kernel restore_;
 };
 
 }  // namespace caffe
