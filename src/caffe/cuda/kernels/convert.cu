@@ -1,7 +1,7 @@
 #include <exception>
+#include <optional>
 
 #include "caffe/cuda/int8_convert.hpp"
-#include "caffe/cuda/kept.hpp"
 #include "caffe/cuda/kernels/element_bits.cuh"
 #include "caffe/cuda/map.cuh"
 #include "caffe/cuda/matrix_kernels.hpp"
@@ -296,11 +296,15 @@ Kernel MakeDeviceCall(const ops::HostCall& op, Device& device) {
 KernelOrRefusal MakeHostCall(const ops::HostCall& op, const KernelRequest& request) {
   if (op.takes_device_memory) return MakeDeviceCall(op, request.device);
   if (op.is_source) {
+    // Made by the first run, which is never captured: a plan that does not fit the device is
+    // refused before. In a backward pass that would not do: beside it NCCL's kernels may be in
+    // flight, for which an allocation may wait.
+    const auto batches = std::make_shared<std::optional<Batches>>();
     const std::vector<OperandDesc> outputs(request.outputs.begin(), request.outputs.end());
-    const Kept<Batches> batches([op, outputs, &device = request.device] {
-      return std::make_unique<Batches>(op, outputs, device);
-    });
-    return Kernel{"", [op, batches](const KernelContext& ctx) { batches.Get().Run(op, ctx); }};
+    return Kernel{"", [op, batches, outputs, &device = request.device](const KernelContext& ctx) {
+                    if (!*batches) batches->emplace(op, outputs, device);
+                    (*batches)->Run(op, ctx);
+                  }};
   }
   const auto inputs = std::make_shared<HostOperands>(request.inputs, request.device);
   const auto outputs = std::make_shared<HostOperands>(request.outputs, request.device);
