@@ -7,66 +7,15 @@
 
 #include "caffe/common.hpp"
 #include "caffe/device/device.hpp"
-#include "caffe/io/text_format.hpp"
 #include "caffe/solver.hpp"
+#include "tests/gpu_training/small_net.hpp"
 
 namespace caffe {
 namespace {
 
-constexpr const char* kSolver = R"pb(
-  base_lr: 0.05
-  momentum: 0.9
-  lr_policy: "exp"
-  gamma: 0.9
-  max_iter: 100
-  snapshot_after_train: false
-  net_param {
-    name: "small"
-    deterministic: true
-    layer {
-      name: "data"
-      type: "DummyData"
-      top: "data"
-      top: "label"
-      dummy_data_param {
-        shape { dim: 4 dim: 3 dim: 6 dim: 6 }
-        shape { dim: 4 }
-        data_filler { type: "gaussian" }
-        data_filler { type: "constant" value: 1 }
-      }
-    }
-    layer {
-      name: "conv"
-      type: "Convolution"
-      bottom: "data"
-      top: "conv"
-      convolution_param {
-        num_output: 4
-        kernel_size: 3
-        bias_term: false
-        weight_filler { type: "xavier" }
-      }
-    }
-    layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "bn" }
-    layer { name: "relu" type: "ReLU" bottom: "bn" top: "bn" }
-    layer { name: "drop" type: "Dropout" bottom: "bn" top: "drop" }
-    layer {
-      name: "ip"
-      type: "InnerProduct"
-      bottom: "drop"
-      top: "ip"
-      inner_product_param {
-        num_output: 3
-        weight_filler { type: "xavier" }
-      }
-    }
-    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
-  }
-)pb";
-
 std::unique_ptr<Solver> MakeSolver(int seed) {
-  SolverParameter param;
-  ParseTextProto(kSolver, "solver", &param);
+  SolverParameter param =
+      testing::SmallSolver("base_lr: 0.05 momentum: 0.9 lr_policy: 'exp' gamma: 0.9");
   param.set_random_seed(seed);
   Caffe::set_mode(Caffe::GPU);
   auto solver = std::make_unique<Solver>(param, SolverOptions{.keep_all = false});
