@@ -1,11 +1,12 @@
 # Warnings for our own code; generated code is compiled without this target.
 add_library(caffe_warnings INTERFACE)
 # Designated initialisers leave the other fields at their defaults on purpose; g++ 12's
-# -Wrestrict reports std::string's own operator+.
+# -Wrestrict and -Warray-bounds report std::string's own operator+, the second where the path of the
+# sources, which tests hold, is long.
 target_compile_options(caffe_warnings INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-missing-field-initializers>"
-  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
-  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Wno-restrict>")
+  "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict;-Wno-array-bounds>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Wno-restrict,-Wno-array-bounds>")
 if(CAFFE_WARNINGS_AS_ERRORS)
   target_compile_options(caffe_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>
     "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Werror>")

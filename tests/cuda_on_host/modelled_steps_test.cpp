@@ -20,7 +20,7 @@ constexpr DevicePeaks kH200{.memory_bytes = 4800e9,
 
 NetParameter InBatchesOf256(const std::string& file) {
   NetParameter net =
-      testing::WithInputs(std::string(CAFFE_SOURCE_DIR) + "/" + file + ".prototxt", TRAIN);
+      testing::WithInputs(std::filesystem::path(CAFFE_SOURCE_DIR) / (file + ".prototxt"), TRAIN);
   for (LayerParameter& layer : *net.mutable_layer()) {
     for (BlobShape& shape :
          *(layer.has_input_param() ? layer.mutable_input_param()->mutable_shape()

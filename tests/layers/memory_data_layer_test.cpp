@@ -18,7 +18,7 @@ using ::testing::ThrowsMessage;
 class MemoryDataLayerTest : public ::testing::Test {
  protected:
   MemoryDataLayerTest()
-      : npz_(Npz::Load(std::string(CAFFE_SOURCE_DIR) + "/tests/golden/data/MemoryData-basic.npz")) {
+      : npz_(Npz::Load(CAFFE_SOURCE_DIR "/tests/golden/data/MemoryData-basic.npz")) {
     ParseTextProto(npz_.at("prototxt").text(), "MemoryData-basic", &param_);
     param_.mutable_state()->set_phase(TEST);
   }

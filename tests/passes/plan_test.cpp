@@ -21,7 +21,7 @@ namespace {
 
 NetParameter Benchmark(const std::string& name) {
   NetParameter param =
-      ReadNetText(std::string(CAFFE_SOURCE_DIR) + "/benchmarks/nets/" + name + ".prototxt");
+      ReadNetText(std::filesystem::path(CAFFE_SOURCE_DIR) / "benchmarks/nets" / (name + ".prototxt"));
   param.mutable_state()->set_phase(TRAIN);
   return param;
 }

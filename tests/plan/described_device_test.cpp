@@ -32,7 +32,7 @@ void PrintTo(const PlannedNet& net, std::ostream* out) {
 
 NetParameter Benchmark(const std::string& file) {
   NetParameter param =
-      ReadNetText(std::string(CAFFE_SOURCE_DIR) + "/benchmarks/nets/" + file + ".prototxt");
+      ReadNetText(std::filesystem::path(CAFFE_SOURCE_DIR) / "benchmarks/nets" / (file + ".prototxt"));
   param.mutable_state()->set_phase(TRAIN);
   return param;
 }
@@ -99,7 +99,7 @@ class DescribedChipTest : public ::testing::Test {
 // MobileNet-v2, whose data nobody has to have.
 NetParameter MobileNet() {
   NetParameter param =
-      ReadNetText(std::string(CAFFE_SOURCE_DIR) + "/models/mobilenet_v2/train_val.prototxt");
+      ReadNetText(CAFFE_SOURCE_DIR "/models/mobilenet_v2/train_val.prototxt");
   param.mutable_state()->set_phase(TRAIN);
   for (LayerParameter& layer : *param.mutable_layer()) {
     if (layer.type() != "Data") continue;

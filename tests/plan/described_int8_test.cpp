@@ -32,8 +32,8 @@ class DescribedInt8Test : public ::testing::TestWithParam<Planned> {
   }
 
   NetParameter Deployed() const {
-    NetParameter param = ReadNetText(std::string(CAFFE_SOURCE_DIR) + "/models/" + GetParam().net +
-                                     "/deploy.prototxt");
+    NetParameter param = ReadNetText(std::filesystem::path(CAFFE_SOURCE_DIR) / "models" /
+                                     GetParam().net / "deploy.prototxt");
     param.mutable_state()->set_phase(TEST);
     return param;
   }

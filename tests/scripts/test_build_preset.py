@@ -23,13 +23,13 @@ def start(tmp_path):
     programs = tmp_path / "programs"
     programs.mkdir()
 
-    def call(ninja, *arguments, cmake="true"):
+    def call(ninja, *arguments, cmake="true", environment=None):
         for name, text in (("cmake", cmake), ("ninja", ninja)):
             (programs / name).write_text(f"#!/bin/bash\n{text}\n")
             (programs / name).chmod(0o755)
         return subprocess.Popen([tmp_path / "scripts" / "build_preset.sh", *arguments], text=True, start_new_session=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "CMAKE_BUILD_PARALLEL_LEVEL": "3"})
+                                env={**(environment or os.environ), "PATH": f"{programs}:{os.environ['PATH']}", "CMAKE_BUILD_PARALLEL_LEVEL": "3"})
     return call
 
 
@@ -46,6 +46,15 @@ def test_a_failure_ends_it(start):
     assert run.communicate(timeout=60)[0] == "compiled\n" and run.returncode != 0
     run = start("echo compiled", "asan", cmake="echo no compiler; exit 1")
     assert run.communicate(timeout=60)[0] == "no compiler\n" and run.returncode != 0
+
+
+def test_warnings_are_errors_in_ci_only(start):
+    """A compiler that we have not met, or a longer path of the sources, may warn where ours does not."""
+    for ci, options in (("", "--preset cpu-release"), ("true", "--preset cpu-release -D CAFFE_WARNINGS_AS_ERRORS=ON")):
+        run = start("true", "cpu-release", cmake='echo "$@"; exit 1', environment={**os.environ, "CI": ci})
+        assert run.communicate(timeout=60)[0] == options + "\n"
+    option = next(line for line in (ROOT / "CMakeLists.txt").read_text().splitlines() if "CAFFE_WARNINGS_AS_ERRORS" in line)
+    assert option.endswith("OFF)")
 
 
 @pytest.mark.skipif(shutil.which("chrt") is None, reason="no chrt")
