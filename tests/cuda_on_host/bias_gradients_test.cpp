@@ -6,9 +6,12 @@
 #include "caffe/graph/graph.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/planned_ops.hpp"
 
 namespace caffe {
 namespace {
+
+using testing::CountOps;
 
 std::string Conv(const std::string& name, const std::string& bottom, int outputs) {
   return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
@@ -32,12 +35,6 @@ NetParameter Convolutions() {
       "convolutions", &param);
   param.mutable_state()->set_phase(TRAIN);
   return param;
-}
-
-int CountOps(const Net& net, std::string_view op) {
-  int count = 0;
-  for (const Node* node : net.graph().ScheduledNodes()) count += node->op.name() == op ? 1 : 0;
-  return count;
 }
 
 void ExpectEqualGradients(const Net& one, const Net& other) {

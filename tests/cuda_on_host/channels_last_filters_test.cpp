@@ -54,7 +54,7 @@ std::string Net16() {
          "'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }";
 }
 
-SolverParameter Parse(const std::string& options) {
+SolverParameter Solver16(const std::string& options) {
   SolverParameter param;
   ParseTextProto(StrCat("base_lr: 0.02 lr_policy: 'fixed' random_seed: 3 max_iter: 5 "
                         "snapshot_after_train: false ",
@@ -101,7 +101,7 @@ class CudaChannelsLastFiltersTest : public ::testing::TestWithParam<const char*>
 TEST_P(CudaChannelsLastFiltersTest, TrainToTheSameBits) {
   const auto train = [](const char* disabled, size_t copies) {
     const OnGpu on(disabled);
-    Solver solver(Parse(GetParam()), {.keep_all = false});
+    Solver solver(Solver16(GetParam()), {.keep_all = false});
     EXPECT_EQ(TurnedFilters(solver.net()).size(), copies);
     solver.Step(5);
     return Parameters(solver.net());
@@ -121,7 +121,7 @@ TEST(CudaChannelsLastFiltersTest, TheUpdateWritesThem) {
     std::unique_ptr<Solver> solver;
     {
       const OnGpu on;
-      solver = std::make_unique<Solver>(Parse(StrCat("type: 'SGD' precision: ", precision)),
+      solver = std::make_unique<Solver>(Solver16(StrCat("type: 'SGD' precision: ", precision)),
                                         SolverOptions{.keep_all = false});
     }
     const Executor& executor = TrainingNet(solver->net()).executor();

@@ -31,7 +31,7 @@ ops::ConvGradData Gradient(ops::Epilogue epilogue) {
   return {{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}, {}, std::move(epilogue)};
 }
 
-OperandDesc Operand(Shape shape, DType type, Layout layout = Layout::kChannelsLast) {
+OperandDesc ChannelsLastOperand(Shape shape, DType type, Layout layout = Layout::kChannelsLast) {
   OperandDesc operand;
   operand.shape = std::move(shape);
   operand.dtype = type;
@@ -97,9 +97,11 @@ class CudaEngineCheckTest : public ::testing::TestWithParam<DType> {
   const std::string file_ = folder_.path("algorithms.tsv");
   const Shape x_{2, 16, 6, 5};
   const std::vector<OperandDesc> inputs_ = {
-      Operand({2, 24, 6, 5}, GetParam()), Operand({24, 16, 3, 3}, GetParam(), Layout::kPlain),
-      Operand(x_, GetParam()), Operand(x_, GetParam()), Operand(x_, GetParam())};
-  const std::vector<OperandDesc> outputs_ = {Operand(x_, GetParam())};
+      ChannelsLastOperand({2, 24, 6, 5}, GetParam()),
+      ChannelsLastOperand({24, 16, 3, 3}, GetParam(), Layout::kPlain),
+      ChannelsLastOperand(x_, GetParam()), ChannelsLastOperand(x_, GetParam()),
+      ChannelsLastOperand(x_, GetParam())};
+  const std::vector<OperandDesc> outputs_ = {ChannelsLastOperand(x_, GetParam())};
   const ops::Epilogue epilogue_ = {
       {Kind::kAdd, 0, 0, 2}, {Kind::kAdd, 0, 0, 3}, {Kind::kReluGrad, 0, 0, 4}};
   int runs_ = 0;
@@ -213,10 +215,10 @@ TEST(CudaEngineCheckOutputsTest, ComparesEachOutput) {
   const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
   const testing::TemporaryFolder folder;
   const Op op(ops::ConvStatistics{{{{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}}});
-  const OperandDesc image = Operand({2, 16, 6, 5}, DType::kFloat16);
-  const OperandDesc numbers = Operand({16}, DType::kFloat, Layout::kPlain);
+  const OperandDesc image = ChannelsLastOperand({2, 16, 6, 5}, DType::kFloat16);
+  const OperandDesc numbers = ChannelsLastOperand({16}, DType::kFloat, Layout::kPlain);
   const std::vector<OperandDesc> inputs = {
-      image, Operand({16, 16, 1, 1}, DType::kFloat16, Layout::kPlain)};
+      image, ChannelsLastOperand({16, 16, 1, 1}, DType::kFloat16, Layout::kPlain)};
   const std::vector<OperandDesc> outputs = {image, numbers, numbers};
   const KernelRequest request{op, inputs, outputs, *device};
   const auto make = [&] {
@@ -244,11 +246,11 @@ TEST(CudaEngineCheckOutputsTest, LeavesOutWhatIsUpdatedInPlace) {
   const testing::TemporaryFolder folder;
   const Op op(
       ops::ConvStatistics{{{{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}}, ops::UpdateRunningStatistics{}});
-  const OperandDesc image = Operand({2, 16, 6, 5}, DType::kFloat16);
-  const OperandDesc numbers = Operand({16}, DType::kFloat, Layout::kPlain);
-  const OperandDesc one = Operand({1}, DType::kFloat, Layout::kPlain);
+  const OperandDesc image = ChannelsLastOperand({2, 16, 6, 5}, DType::kFloat16);
+  const OperandDesc numbers = ChannelsLastOperand({16}, DType::kFloat, Layout::kPlain);
+  const OperandDesc one = ChannelsLastOperand({1}, DType::kFloat, Layout::kPlain);
   const std::vector<OperandDesc> inputs = {
-      image, Operand({16, 16, 1, 1}, DType::kFloat16, Layout::kPlain)};
+      image, ChannelsLastOperand({16, 16, 1, 1}, DType::kFloat16, Layout::kPlain)};
   const std::vector<OperandDesc> outputs = {image, numbers, numbers, numbers, numbers, one};
   const KernelRequest request{op, inputs, outputs, *device};
   const auto make = [&] {
@@ -266,9 +268,9 @@ TEST(CudaEngineCheckOutputsTest, VariancesArePositive) {
   const std::shared_ptr<Device> device = MakeDevice(DeviceKind::kCuda);
   const testing::TemporaryFolder folder;
   const Op op(ops::ConvGradNorm{{{{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}}});
-  const OperandDesc image = Operand({2, 16, 6, 5}, DType::kFloat16);
-  const OperandDesc numbers = Operand({16}, DType::kFloat, Layout::kPlain);
-  const OperandDesc weights = Operand({16, 16, 1, 1}, DType::kFloat16, Layout::kPlain);
+  const OperandDesc image = ChannelsLastOperand({2, 16, 6, 5}, DType::kFloat16);
+  const OperandDesc numbers = ChannelsLastOperand({16}, DType::kFloat, Layout::kPlain);
+  const OperandDesc weights = ChannelsLastOperand({16, 16, 1, 1}, DType::kFloat16, Layout::kPlain);
   const std::vector<OperandDesc> inputs = {image,   weights, image,  numbers,
                                            numbers, numbers, numbers};
   const std::vector<OperandDesc> outputs = {image, numbers, numbers};

@@ -10,12 +10,14 @@
 #include "caffe/graph/graph.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/planned_ops.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::LayersOf;
 
 struct BlockOptions {
   int kernel = 3, outputs = 16, group = 1, stride = 1;
@@ -23,7 +25,8 @@ struct BlockOptions {
   bool has_scale = true;
 };
 
-std::string Conv(const std::string& name, const std::string& bottom, const BlockOptions& options) {
+std::string BlockConv(const std::string& name, const std::string& bottom,
+                      const BlockOptions& options) {
   return StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '",
                 name, "' convolution_param { num_output: ", options.outputs,
                 " kernel_size: ", options.kernel, " pad: ", options.kernel / 2,
@@ -44,28 +47,20 @@ std::string Norm(const std::string& name, const BlockOptions& options) {
 }
 
 // A normalisation with ReLU, and a convolution with `options` that reads it.
-NetParameter NetOf(const BlockOptions& norm, const BlockOptions& reader) {
+NetParameter NormAndReader(const BlockOptions& norm, const BlockOptions& reader) {
   NetParameter param;
   ParseTextProto(
       "layer { name: 'data' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { "
       "shape { dim: 4 dim: 3 dim: 9 dim: 8 } shape { dim: 4 } data_filler { type: 'gaussian' } "
       "data_filler { type: 'constant' value: 1 } } } " +
-          Conv("a", "data", {.outputs = norm.outputs}) + Norm("a", norm) + Conv("b", "a", reader) +
-          Norm("b", {}) + Conv("c", "b", {.kernel = 1}) +
+          BlockConv("a", "data", {.outputs = norm.outputs}) + Norm("a", norm) +
+          BlockConv("b", "a", reader) + Norm("b", {}) + BlockConv("c", "b", {.kernel = 1}) +
           "layer { name: 'ip' type: 'InnerProduct' bottom: 'c' top: 'ip' inner_product_param { "
           "num_output: 3 weight_filler { type: 'xavier' } } } layer { name: 'loss' type: "
           "'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }",
       "net", &param);
   param.mutable_state()->set_phase(TRAIN);
   return param;
-}
-
-std::vector<std::string> LayersOf(const Net& net, std::string_view op) {
-  std::vector<std::string> layers;
-  for (const Node* node : net.graph().ScheduledNodes()) {
-    if (node->op.name() == op) layers.push_back(net.graph().LayerName(node->layers.front()));
-  }
-  return layers;
 }
 
 class CudaFuseNormGradientsTest : public ::testing::Test {
@@ -92,7 +87,7 @@ void ExpectNearGradients(const Net& one, const Net& other) {
 
 TEST_F(CudaFuseNormGradientsTest, ChangesNoNumberBeyondRounding) {
   for (const int stride : {1, 2}) {
-    const NetParameter param = NetOf({}, {.outputs = 24, .stride = stride});
+    const NetParameter param = NormAndReader({}, {.outputs = 24, .stride = stride});
     NetOptions options = Options(FP16);
     Net fused(param, options);
     options.disabled_passes = {"fuse-norm-gradients"};
@@ -114,14 +109,15 @@ TEST_F(CudaFuseNormGradientsTest, LeavesAloneWhatNoEngineServes) {
         LayersOf(Net(param, Options(precision)), "ConvGradNorm");
     return std::count(layers.begin(), layers.end(), "b");
   };
-  EXPECT_EQ(of_a(NetOf({}, {}), FP16), 1);
-  EXPECT_EQ(of_a(NetOf({}, {.group = 2}), FP16), 0);
-  EXPECT_EQ(of_a(NetOf({.outputs = 12}, {}), FP16), 0);
-  EXPECT_EQ(of_a(NetOf({.slope = 0.5}, {}), FP16), 0);
-  EXPECT_EQ(of_a(NetOf({.has_scale = false}, {}), FP16), 0);
-  for (const Precision precision : {FP32, BF16}) EXPECT_EQ(of_a(NetOf({}, {}), precision), 0);
+  EXPECT_EQ(of_a(NormAndReader({}, {}), FP16), 1);
+  EXPECT_EQ(of_a(NormAndReader({}, {.group = 2}), FP16), 0);
+  EXPECT_EQ(of_a(NormAndReader({.outputs = 12}, {}), FP16), 0);
+  EXPECT_EQ(of_a(NormAndReader({.slope = 0.5}, {}), FP16), 0);
+  EXPECT_EQ(of_a(NormAndReader({.has_scale = false}, {}), FP16), 0);
+  for (const Precision precision : {FP32, BF16})
+    EXPECT_EQ(of_a(NormAndReader({}, {}), precision), 0);
   Caffe::set_mode(Caffe::CPU);
-  EXPECT_EQ(of_a(NetOf({}, {}), FP16), 0);
+  EXPECT_EQ(of_a(NormAndReader({}, {}), FP16), 0);
 }
 
 }  // namespace

@@ -10,12 +10,16 @@
 #include "caffe/graph/graph.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/classifier_net.hpp"
+#include "tests/support/planned_ops.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ClassifierNet;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::LayersOf;
 
 struct ConvOptions {
   int kernel = 3, outputs = 16, group = 1;
@@ -39,37 +43,14 @@ std::string ConvAndNorm(const std::string& name, const std::string& bottom,
                        : "");
 }
 
-NetParameter NetOf(const std::string& layers, const std::string& last) {
-  NetParameter param;
-  ParseTextProto(
-      "layer { name: 'data' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { "
-      "shape { dim: 4 dim: 3 dim: 9 dim: 8 } shape { dim: 4 } data_filler { type: 'gaussian' } "
-      "data_filler { type: 'constant' value: 1 } } } " +
-          layers +
-          StrCat("layer { name: 'ip' type: 'InnerProduct' bottom: '", last,
-                 "' top: 'ip' inner_product_param { num_output: 3 weight_filler { "
-                 "type: 'xavier' } } } layer { name: 'loss' type: 'SoftmaxWithLoss' "
-                 "bottom: 'ip' bottom: 'label' top: 'loss' }"),
-      "net", &param);
-  param.mutable_state()->set_phase(TRAIN);
-  return param;
-}
-
 // With a stem of 3 channels, and a residual that a normalisation adds.
 NetParameter Residual() {
-  return NetOf(ConvAndNorm("stem", "data", {}) + ConvAndNorm("a", "stem", {}) +
-                   ConvAndNorm("b", "a", {.kernel = 1, .has_relu = false}) +
-                   "layer { name: 'c' type: 'Eltwise' bottom: 'stem' bottom: 'b' top: 'c' } "
-                   "layer { name: 'd' type: 'ReLU' bottom: 'c' top: 'c' } ",
-               "c");
-}
-
-std::vector<std::string> LayersOf(const Net& net, std::string_view op) {
-  std::vector<std::string> layers;
-  for (const Node* node : net.graph().ScheduledNodes()) {
-    if (node->op.name() == op) layers.push_back(net.graph().LayerName(node->layers.front()));
-  }
-  return layers;
+  return ClassifierNet(
+      ConvAndNorm("stem", "data", {}) + ConvAndNorm("a", "stem", {}) +
+          ConvAndNorm("b", "a", {.kernel = 1, .has_relu = false}) +
+          "layer { name: 'c' type: 'Eltwise' bottom: 'stem' bottom: 'b' top: 'c' } "
+          "layer { name: 'd' type: 'ReLU' bottom: 'c' top: 'c' } ",
+      "c");
 }
 
 class CudaFuseStatisticsTest : public ::testing::Test {
@@ -128,7 +109,7 @@ TEST_F(CudaFuseStatisticsTest, LeavesAloneWhatNoEngineServes) {
   for (const ConvOptions& options : {ConvOptions{.kernel = 7}, ConvOptions{.outputs = 12},
                                      ConvOptions{.group = 2}, ConvOptions{.has_bias = true}}) {
     const NetParameter param =
-        NetOf(ConvAndNorm("stem", "data", {}) + ConvAndNorm("a", "stem", options), "a");
+        ClassifierNet(ConvAndNorm("stem", "data", {}) + ConvAndNorm("a", "stem", options), "a");
     EXPECT_THAT(LayersOf(Net(param, Options(FP16)), "ConvStatistics"), IsEmpty());
   }
   for (const Precision precision : {FP32, BF16})

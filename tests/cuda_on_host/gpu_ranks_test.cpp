@@ -83,7 +83,7 @@ constexpr const char* kNet = R"pb(
   layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
 )pb";
 
-SolverParameter Parse(const std::string& options) {
+SolverParameter RanksSolver(const std::string& options) {
   SolverParameter param;
   ParseTextProto(
       "base_lr: 0.01 momentum: 0.9 lr_policy: 'exp' gamma: 0.9 weight_decay: 0.01 "
@@ -159,7 +159,7 @@ class CudaRanksTest : public ::testing::Test {
 TEST_F(CudaRanksTest, GpusOfAProcessReplayAndEndWhereWorkersDo) {
   for (const char* options : {"", "type: 'Adam' iter_size: 2"}) {
     SCOPED_TRACE(options);
-    const SolverParameter param = Parse(options);
+    const SolverParameter param = RanksSolver(options);
     SolverGroup gpus(param, {.keep_all = false}, std::vector<int>{0, 2, 3});
     gpus.Step(9);
     Caffe::set_mode(Caffe::CPU);
@@ -188,7 +188,7 @@ double LargestDifference(Solver& one, Solver& other) {
 // iterations take long.
 TEST_F(CudaRanksTest, TwoGpusEndWhereOneDoesWithTwiceThePasses) {
   const int iterations = std::getenv("CAFFE_SLOW_TESTS") != nullptr ? 200 : 20;
-  SolverParameter param = Parse("");
+  SolverParameter param = RanksSolver("");
   param.set_lr_policy("fixed");
   param.set_max_iter(iterations);
   SolverGroup two(param, {.keep_all = false}, std::vector<int>{0, 1});
@@ -201,7 +201,7 @@ TEST_F(CudaRanksTest, TwoGpusEndWhereOneDoesWithTwiceThePasses) {
 }
 
 TEST_F(CudaRanksTest, ProcessesEndWhereGpusOfAProcessDo) {
-  const SolverParameter param = Parse("");
+  const SolverParameter param = RanksSolver("");
   SolverGroup group(param, {.keep_all = false}, std::vector<int>{0, 1});
   group.Step(9);
   std::vector<std::vector<float>> weights(2);
@@ -220,7 +220,7 @@ TEST_F(CudaRanksTest, ProcessesEndWhereGpusOfAProcessDo) {
 // A bucket is launched as one, not each gradient.
 TEST_F(CudaRanksTest, RecordedStepsEndWithBuckets) {
   for (const int buckets : {1, 2}) {
-    SolverParameter param = Parse("");
+    SolverParameter param = RanksSolver("");
     param.mutable_net_param()->set_reduce_buckets(buckets);
     std::vector<int64_t> graphs(2);
     const auto errors = RunRanks(param, {0, 1}, [&](int rank, Solver& solver) {
@@ -238,7 +238,7 @@ TEST_F(CudaRanksTest, RecordedStepsEndWithBuckets) {
 TEST_F(CudaRanksTest, StatisticsOfAllLayersTravelAsOne) {
   std::vector<int64_t> launches;
   for (const int layers : {1, 9}) {
-    SolverParameter param = Parse("");
+    SolverParameter param = RanksSolver("");
     NetParameter& net = *param.mutable_net_param();
     const LayerParameter norm = net.layer(2);
     for (int i = 1; i < layers; ++i) {
@@ -265,7 +265,7 @@ TEST_F(CudaRanksTest, StatisticsOfAllLayersTravelAsOne) {
 
 TEST_F(CudaRanksTest, GoOnFromASnapshot) {
   const testing::TemporaryFolder folder;
-  SolverParameter param = Parse("type: 'Adam'");
+  SolverParameter param = RanksSolver("type: 'Adam'");
   param.set_snapshot_prefix(folder / "ranks");
   std::vector<float> whole, resumed;
   std::string state;
@@ -290,7 +290,7 @@ TEST_F(CudaRanksTest, GoOnFromASnapshot) {
 
 TEST_F(CudaRanksTest, OneThatFailsEndsTheOthers) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto errors = RunRanks(Parse(""), {0, 1, 2}, [](int rank, Solver& solver) {
+  const auto errors = RunRanks(RanksSolver(""), {0, 1, 2}, [](int rank, Solver& solver) {
     solver.Step(3);
     if (rank == 1) throw IoError("the disk of rank 1 is full");
     solver.Step(1000000);
@@ -300,18 +300,18 @@ TEST_F(CudaRanksTest, OneThatFailsEndsTheOthers) {
 }
 
 TEST_F(CudaRanksTest, AGpuUsedTwiceIsRefused) {
-  const auto errors = RunRanks(Parse(""), {1, 0, 1}, [](int, Solver&) {});
+  const auto errors = RunRanks(RanksSolver(""), {1, 0, 1}, [](int, Solver&) {});
   EXPECT_THAT(errors, Each(AllOf(HasSubstr("ranks 0 and 2 train on the same GPU"),
                                  HasSubstr("emulated GPU 1"))));
 }
 
 TEST_F(CudaRanksTest, GpusAndProcessorsDoNotMix) {
-  const auto errors = RunRanks(Parse(""), {0, std::nullopt}, [](int, Solver&) {});
+  const auto errors = RunRanks(RanksSolver(""), {0, std::nullopt}, [](int, Solver&) {});
   EXPECT_THAT(errors, Each(HasSubstr("rank 1 trains on the CPU, but rank 0 on a GPU")));
 }
 
 TEST_F(CudaRanksTest, GradientsTravelInTheirOwnType) {
-  SolverParameter param = Parse("");
+  SolverParameter param = RanksSolver("");
   param.mutable_net_param()->set_reduce_type(BFLOAT16);
   const auto errors = RunRanks(param, {0, 1}, [](int, Solver& solver) { solver.Step(1); });
   EXPECT_THAT(errors, Each(HasSubstr("reduce_type: gradients on GPUs travel in their own type")));

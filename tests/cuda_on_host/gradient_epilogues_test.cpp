@@ -11,6 +11,7 @@
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 #include "caffe/ops/norm.hpp"
+#include "tests/support/classifier_net.hpp"
 
 namespace caffe {
 namespace {
@@ -18,13 +19,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-struct ConvOptions {
+struct ReluConvOptions {
   int kernel = 1, outputs = 8, group = 1;
   double slope = 0;
   bool has_relu = true, has_bias = true;
 };
 
-std::string Conv(const std::string& name, const std::string& bottom, const ConvOptions& options) {
+std::string ReluConv(const std::string& name, const std::string& bottom,
+                     const ReluConvOptions& options) {
   std::string text =
       StrCat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '", name,
              "' convolution_param { num_output: ", options.outputs,
@@ -40,12 +42,12 @@ std::string Conv(const std::string& name, const std::string& bottom, const ConvO
 
 // A module of GoogLeNet: `name` joins convolutions of 1x1, of 3x3, and one behind a pooling.
 std::string Module(const std::string& name, const std::string& bottom,
-                   const ConvOptions& last = {}) {
-  return Conv(name + "_a", bottom, {}) + Conv(name + "_b", bottom, {}) +
-         Conv(name + "_c", name + "_b", {.kernel = 3}) +
+                   const ReluConvOptions& last = {}) {
+  return ReluConv(name + "_a", bottom, {}) + ReluConv(name + "_b", bottom, {}) +
+         ReluConv(name + "_c", name + "_b", {.kernel = 3}) +
          StrCat("layer { name: '", name, "_pool' type: 'Pooling' bottom: '", bottom, "' top: '",
                 name, "_pool' pooling_param { pool: MAX kernel_size: 3 stride: 1 pad: 1 } } ") +
-         Conv(name + "_d", name + "_pool", last) +
+         ReluConv(name + "_d", name + "_pool", last) +
          StrCat("layer { name: '", name, "' type: 'Concat' bottom: '", name, "_a' bottom: '", name,
                 "_c' bottom: '", name, "_d' top: '", name, "' } ");
 }
@@ -70,12 +72,12 @@ std::string Relu(const std::string& blob) {
 // A block of ResNet: two convolutions and what goes round them, with a convolution of its own or
 // as it is.
 std::string Block(const std::string& name, const std::string& bottom, bool has_projection) {
-  const ConvOptions plain{.kernel = 3, .has_relu = false, .has_bias = false};
-  std::string text = Conv(name + "_a", bottom, plain) + Norm(name + "_an", name + "_a") +
-                     Relu(name + "_an") + Conv(name + "_b", name + "_an", plain) +
+  const ReluConvOptions plain{.kernel = 3, .has_relu = false, .has_bias = false};
+  std::string text = ReluConv(name + "_a", bottom, plain) + Norm(name + "_an", name + "_a") +
+                     Relu(name + "_an") + ReluConv(name + "_b", name + "_an", plain) +
                      Norm(name + "_bn", name + "_b");
   if (has_projection) {
-    text += Conv(name + "_p", bottom, {.has_relu = false, .has_bias = false}) +
+    text += ReluConv(name + "_p", bottom, {.has_relu = false, .has_bias = false}) +
             Norm(name + "_pn", name + "_p");
   }
   return text +
@@ -85,26 +87,15 @@ std::string Block(const std::string& name, const std::string& bottom, bool has_p
          Relu(name);
 }
 
-NetParameter NetOf(const std::string& layers, const std::string& last) {
-  NetParameter param;
-  ParseTextProto(
-      "layer { name: 'data' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { "
-      "shape { dim: 2 dim: 3 dim: 6 dim: 5 } shape { dim: 2 } data_filler { type: 'gaussian' } "
-      "data_filler { type: 'constant' value: 1 } } } " +
-          layers +
-          StrCat("layer { name: 'ip' type: 'InnerProduct' bottom: '", last,
-                 "' top: 'ip' inner_product_param { num_output: 3 weight_filler { "
-                 "type: 'xavier' } } } layer { name: 'loss' type: 'SoftmaxWithLoss' "
-                 "bottom: 'ip' bottom: 'label' top: 'loss' }"),
-      "net", &param);
-  param.mutable_state()->set_phase(TRAIN);
-  return param;
+// On images so small that a filter's gradient is one sum with and without epilogues.
+NetParameter SmallNet(const std::string& layers, const std::string& last) {
+  return testing::ClassifierNet(layers, last, {.items = 2, .height = 6, .width = 5});
 }
 
 NetParameter Modules() {
-  return NetOf(Conv("stem", "data", {.kernel = 3}) + Module("m", "stem") + Module("n", "m") +
-                   Conv("last", "n", {.has_relu = false}),
-               "last");
+  return SmallNet(ReluConv("stem", "data", {.kernel = 3}) + Module("m", "stem") + Module("n", "m") +
+                      ReluConv("last", "n", {.has_relu = false}),
+                  "last");
 }
 
 NetOptions Options(Precision precision, bool is_fused) {
@@ -182,15 +173,17 @@ TEST_F(CudaGradientEpiloguesTest, ChangeNoNumberBeyondRounding) {
 
 // One entry rounds as the step that it replaces does.
 TEST_F(CudaGradientEpiloguesTest, GiveTheSameBitsBehindOneReluOrOneSum) {
-  const ConvOptions leaky{.kernel = 3, .slope = 0.25, .has_bias = false};
-  const NetParameter relus = NetOf(
-      Conv("a", "data", leaky) + Conv("b", "a", {.has_bias = false}) + Conv("c", "b", leaky), "c");
+  const ReluConvOptions leaky{.kernel = 3, .slope = 0.25, .has_bias = false};
+  const NetParameter relus =
+      SmallNet(ReluConv("a", "data", leaky) + ReluConv("b", "a", {.has_bias = false}) +
+                   ReluConv("c", "b", leaky),
+               "c");
   const NetParameter sums =
-      NetOf(Conv("a", "data", {.has_relu = false, .has_bias = false}) +
-                Conv("b", "a", {.has_relu = false, .has_bias = false}) +
-                Conv("c", "a", {.kernel = 3, .has_relu = false, .has_bias = false}) +
-                "layer { name: 'd' type: 'Eltwise' bottom: 'b' bottom: 'c' top: 'd' } ",
-            "d");
+      SmallNet(ReluConv("a", "data", {.has_relu = false, .has_bias = false}) +
+                   ReluConv("b", "a", {.has_relu = false, .has_bias = false}) +
+                   ReluConv("c", "a", {.kernel = 3, .has_relu = false, .has_bias = false}) +
+                   "layer { name: 'd' type: 'Eltwise' bottom: 'b' bottom: 'c' top: 'd' } ",
+               "d");
   EXPECT_THAT(Epilogues(Net(relus, Options(FP32, true))),
               ElementsAre("c, relu grad", "b, relu grad leaky"));
   EXPECT_THAT(Epilogues(Net(sums, Options(FP32, true))), ElementsAre("b, add"));
@@ -200,31 +193,31 @@ TEST_F(CudaGradientEpiloguesTest, GiveTheSameBitsBehindOneReluOrOneSum) {
 
 // What is not positive is no winner whose gradient counts.
 TEST_F(CudaGradientEpiloguesTest, TakeInReluThroughMaxPooling) {
-  const ConvOptions plain{.kernel = 3, .has_bias = false};
-  const std::string last = Conv("last", "pool", {.has_relu = false, .has_bias = false});
+  const ReluConvOptions plain{.kernel = 3, .has_bias = false};
+  const std::string last = ReluConv("last", "pool", {.has_relu = false, .has_bias = false});
   const NetParameter chain =
-      NetOf(Conv("a", "data", plain) + Pool("pool", "a", "MAX") + last, "last");
-  const NetParameter modules = NetOf(
-      Conv("stem", "data", {}) + Module("m", "stem") + Pool("pool", "m", "MAX") + last, "last");
+      SmallNet(ReluConv("a", "data", plain) + Pool("pool", "a", "MAX") + last, "last");
+  const NetParameter modules = SmallNet(
+      ReluConv("stem", "data", {}) + Module("m", "stem") + Pool("pool", "m", "MAX") + last, "last");
   EXPECT_THAT(Epilogues(Net(chain, Options(FP32, true))), ElementsAre("last, relu grad"));
   EXPECT_THAT(Epilogues(Net(modules, Options(FP32, true))),
               ElementsAre("last, relu grad", "m_c, relu grad", "m_a, add, add, relu grad"));
   for (const Precision precision : {FP32, FP16, BF16}) ExpectSameNumbers(chain, precision, 0);
   ExpectSameNumbers(modules, FP32, 1e-6);
   const NetParameter averages =
-      NetOf(Conv("a", "data", plain) + Pool("pool", "a", "AVE") + last, "last");
+      SmallNet(ReluConv("a", "data", plain) + Pool("pool", "a", "AVE") + last, "last");
   EXPECT_THAT(Epilogues(Net(averages, Options(FP32, true))), IsEmpty());
 }
 
 // Its gradient reads what the ReLU has made.
 TEST_F(CudaGradientEpiloguesTest, TakeInReluBehindResponseNormalisation) {
   const std::string norm = "type: 'LRN' bottom: 'b' top: 'c' lrn_param { alpha: 0.5 } } ";
-  const ConvOptions conv{.kernel = 3, .slope = 0.25, .has_bias = false};
+  const ReluConvOptions conv{.kernel = 3, .slope = 0.25, .has_bias = false};
   const NetParameter param =
-      NetOf(Conv("a", "data", conv) + Pool("b", "a", "MAX") + "layer { name: 'c' " + norm +
-                Conv("d", "c", conv) +
-                "layer { name: 'e' type: 'LRN' bottom: 'd' top: 'e' lrn_param { alpha: 0.5 } } ",
-            "e");
+      SmallNet(ReluConv("a", "data", conv) + Pool("b", "a", "MAX") + "layer { name: 'c' " + norm +
+                   ReluConv("d", "c", conv) +
+                   "layer { name: 'e' type: 'LRN' bottom: 'd' top: 'e' lrn_param { alpha: 0.5 } } ",
+               "e");
   EXPECT_THAT(Epilogues(Net(param, Options(FP32, true))),
               ElementsAre("e, relu grad leaky", "c, relu grad leaky"));
   for (const Precision precision : {FP32, FP16, BF16})
@@ -235,9 +228,9 @@ TEST_F(CudaGradientEpiloguesTest, TakeInReluBehindResponseNormalisation) {
 // can.
 TEST_F(CudaGradientEpiloguesTest, TakeInReluBehindAResidual) {
   const NetParameter param =
-      NetOf(Conv("stem", "data", {.has_bias = false}) + Block("one", "stem", true) +
-                Block("two", "one", false) + Block("three", "two", true),
-            "three");
+      SmallNet(ReluConv("stem", "data", {.has_bias = false}) + Block("one", "stem", true) +
+                   Block("two", "one", false) + Block("three", "two", true),
+               "three");
   const Net net(param, Options(FP32, true));
   EXPECT_THAT(Epilogues(net), ElementsAre("three_a, add, relu grad", "two_a, add, relu grad",
                                           "one_a, add, relu grad"));
@@ -255,11 +248,11 @@ TEST_F(CudaGradientEpiloguesTest, TakeInReluBehindAResidual) {
 
 // Of a part that is computed after the convolutions' gradients, as before GoogLeNet's other losses.
 TEST_F(CudaGradientEpiloguesTest, WaitForWhatTheyAdd) {
-  const NetParameter param = NetOf(
-      Conv("a", "data", {}) +
+  const NetParameter param = SmallNet(
+      ReluConv("a", "data", {}) +
           "layer { name: 'power' type: 'Power' bottom: 'a' top: 'power' power_param { scale: 2 } "
           "} " +
-          Conv("b", "a", {}) + Conv("c", "a", {}) +
+          ReluConv("b", "a", {}) + ReluConv("c", "a", {}) +
           "layer { name: 'd' type: 'Eltwise' bottom: 'b' bottom: 'c' bottom: 'power' top: 'd' } ",
       "d");
   EXPECT_THAT(Epilogues(Net(param, Options(FP32, true))), ElementsAre("b, add, add, relu grad"));
@@ -268,8 +261,8 @@ TEST_F(CudaGradientEpiloguesTest, WaitForWhatTheyAdd) {
 
 // The op is that of a convolution's gradient, so a sum behind it goes into it, too.
 TEST_F(CudaGradientEpiloguesTest, ServeDeconvolutions) {
-  const NetParameter param = NetOf(
-      Conv("a", "data", {}) + Conv("b", "data", {.has_relu = false}) +
+  const NetParameter param = SmallNet(
+      ReluConv("a", "data", {}) + ReluConv("b", "data", {.has_relu = false}) +
           "layer { name: 'c' type: 'Deconvolution' bottom: 'a' top: 'c' convolution_param { "
           "num_output: 8 kernel_size: 3 pad: 1 bias_term: false weight_filler { type: 'xavier' } "
           "} } layer { name: 'd' type: 'Eltwise' bottom: 'b' bottom: 'c' top: 'd' } ",
@@ -289,16 +282,17 @@ TEST_F(CudaGradientEpiloguesTest, ServeDeconvolutions) {
 
 TEST_F(CudaGradientEpiloguesTest, LeaveAloneWhatIsNotTheirs) {
   // The parts' ReLUs differ, or one part has none; the gradient behind is one in groups.
-  for (const ConvOptions& last : {ConvOptions{.slope = 0.5}, ConvOptions{.has_relu = false}}) {
-    const NetParameter param = NetOf(Conv("stem", "data", {}) + Module("m", "stem", last) +
-                                         Conv("last", "m", {.kernel = 3, .has_relu = false}),
-                                     "last");
+  for (const ReluConvOptions& last :
+       {ReluConvOptions{.slope = 0.5}, ReluConvOptions{.has_relu = false}}) {
+    const NetParameter param = SmallNet(ReluConv("stem", "data", {}) + Module("m", "stem", last) +
+                                            ReluConv("last", "m", {.kernel = 3, .has_relu = false}),
+                                        "last");
     EXPECT_THAT(Epilogues(Net(param, Options(FP32, true))),
                 ElementsAre("m_c, relu grad", "m_a, add, add, relu grad"));
     ExpectSameNumbers(param, FP32, 1e-6);
   }
   const NetParameter groups =
-      NetOf(Conv("stem", "data", {}) + Conv("last", "stem", {.group = 2}), "last");
+      SmallNet(ReluConv("stem", "data", {}) + ReluConv("last", "stem", {.group = 2}), "last");
   EXPECT_THAT(Epilogues(Net(groups, Options(FP32, true))), IsEmpty());
   NetOptions keep_all = Options(FP32, true);
   keep_all.keep_all = true;

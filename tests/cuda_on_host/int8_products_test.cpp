@@ -17,7 +17,8 @@ namespace {
 
 using Kind = ops::Pointwise::Kind;
 
-OperandDesc Operand(Shape shape, DType type, float scale = 1, Layout layout = Layout::kPlain) {
+OperandDesc ScaledOperand(Shape shape, DType type, float scale = 1,
+                          Layout layout = Layout::kPlain) {
   OperandDesc operand;
   operand.shape = std::move(shape);
   operand.dtype = type;
@@ -52,13 +53,13 @@ class CudaInt8ProductsTest : public ::testing::Test {
   // Of a convolution in 8 groups.
   const std::vector<OperandDesc> inputs_ = [] {
     std::vector<OperandDesc> inputs = {
-        Operand({2, 8, 6, 5}, DType::kInt8, 0.02F, Layout::kChannelsLast),
-        Operand({8, 1, 3, 3}, DType::kFloat), Operand({8}, DType::kFloat)};
+        ScaledOperand({2, 8, 6, 5}, DType::kInt8, 0.02F, Layout::kChannelsLast),
+        ScaledOperand({8, 1, 3, 3}, DType::kFloat), ScaledOperand({8}, DType::kFloat)};
     for (OperandDesc& input : inputs) input.may_be_packed = true;
     return inputs;
   }();
   const std::vector<OperandDesc> outputs_ = {
-      Operand({2, 8, 6, 5}, DType::kInt8, 0.05F, Layout::kChannelsLast)};
+      ScaledOperand({2, 8, 6, 5}, DType::kInt8, 0.05F, Layout::kChannelsLast)};
 };
 
 // By 16, by 4 and by one.
@@ -80,16 +81,16 @@ TEST_F(CudaInt8ProductsTest, SumsBecomeNumbersInAStepOfTheirOwn) {
     }
     const TensorView read[] = {{},
                                {},
-                               Send(Operand({channels}, DType::kFloat), bias),
-                               Send(Operand(shape, DType::kInt8, 0.01F), added)};
+                               Send(ScaledOperand({channels}, DType::kFloat), bias),
+                               Send(ScaledOperand(shape, DType::kInt8, 0.01F), added)};
     const TensorView y =
-        Send(Operand(shape, DType::kInt8, 0.02F), std::vector<int8_t>(sums.size(), 77));
+        Send(ScaledOperand(shape, DType::kInt8, 0.02F), std::vector<int8_t>(sums.size(), 77));
     KernelContext context;
     context.inputs = read;
     context.outputs = {&y, 1};
     context.stream = &device_->compute_stream();
-    const TensorView on_device[] = {Send(Operand({channels}, DType::kFloat), factors),
-                                    Send(Operand(shape, DType::kFloat), sums)};
+    const TensorView on_device[] = {Send(ScaledOperand({channels}, DType::kFloat), factors),
+                                    Send(ScaledOperand(shape, DType::kFloat), sums)};
     FinishSums(context, epilogue, on_device[0].as<const float>(), channels,
                on_device[1].as<const float>());
     context.stream->Synchronize();

@@ -7,9 +7,14 @@
 #include "caffe/graph/graph.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/classifier_net.hpp"
+#include "tests/support/planned_ops.hpp"
 
 namespace caffe {
 namespace {
+
+using testing::ClassifierNet;
+using testing::CountOps;
 
 struct NormOptions {
   int outputs = 16;
@@ -17,8 +22,8 @@ struct NormOptions {
   double slope = 0;
 };
 
-std::string ConvAndNorm(const std::string& name, const std::string& bottom,
-                        const NormOptions& options) {
+std::string NormedConv(const std::string& name, const std::string& bottom,
+                       const NormOptions& options) {
   std::string text = StrCat(
       "layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '", name,
       "' convolution_param { num_output: ", options.outputs,
@@ -36,28 +41,6 @@ std::string ConvAndNorm(const std::string& name, const std::string& bottom,
   return text;
 }
 
-NetParameter NetOf(const std::string& layers, const std::string& last) {
-  NetParameter param;
-  ParseTextProto(
-      "layer { name: 'data' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { "
-      "shape { dim: 4 dim: 3 dim: 6 dim: 5 } shape { dim: 4 } data_filler { type: 'gaussian' } "
-      "data_filler { type: 'constant' value: 1 } } } " +
-          layers +
-          StrCat("layer { name: 'ip' type: 'InnerProduct' bottom: '", last,
-                 "' top: 'ip' inner_product_param { num_output: 3 weight_filler { "
-                 "type: 'xavier' } } } layer { name: 'loss' type: 'SoftmaxWithLoss' "
-                 "bottom: 'ip' bottom: 'label' top: 'loss' }"),
-      "net", &param);
-  param.mutable_state()->set_phase(TRAIN);
-  return param;
-}
-
-int CountOps(const Net& net, std::string_view op) {
-  int count = 0;
-  for (const Node* node : net.graph().ScheduledNodes()) count += node->op.name() == op ? 1 : 0;
-  return count;
-}
-
 class CudaRecomputeSignsTest : public ::testing::Test {
  protected:
   void SetUp() override { Caffe::set_mode(Caffe::GPU); }
@@ -67,9 +50,9 @@ class CudaRecomputeSignsTest : public ::testing::Test {
 // Channels in whole packs, which go by rows, and others.
 TEST_F(CudaRecomputeSignsTest, GivesTheSameBits) {
   const NetParameter param =
-      NetOf(ConvAndNorm("a", "data", {}) + ConvAndNorm("b", "a", {.outputs = 5}) +
-                ConvAndNorm("c", "b", {.has_scale = false}),
-            "c");
+      ClassifierNet(NormedConv("a", "data", {}) + NormedConv("b", "a", {.outputs = 5}) +
+                        NormedConv("c", "b", {.has_scale = false}),
+                    "c");
   for (const Precision precision : {FP32, FP16, BF16}) {
     NetOptions options{.keep_all = false, .seed = 1, .precision = precision};
     Net from_x(param, options);
@@ -90,14 +73,13 @@ TEST_F(CudaRecomputeSignsTest, GivesTheSameBits) {
 }
 
 TEST_F(CudaRecomputeSignsTest, LeavesAloneWhatXDoesNotTell) {
-  const NetParameter leaky = NetOf(ConvAndNorm("a", "data", {.slope = 0.5}), "a");
-  const NetParameter without = NetOf(ConvAndNorm("a", "data", {.has_relu = false}), "a");
-  const NetParameter residual =
-      NetOf(ConvAndNorm("a", "data", {.has_relu = false}) +
-                ConvAndNorm("b", "data", {.has_relu = false}) +
-                "layer { name: 'c' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'c' } "
-                "layer { name: 'd' type: 'ReLU' bottom: 'c' top: 'c' } ",
-            "c");
+  const NetParameter leaky = ClassifierNet(NormedConv("a", "data", {.slope = 0.5}), "a");
+  const NetParameter without = ClassifierNet(NormedConv("a", "data", {.has_relu = false}), "a");
+  const NetParameter residual = ClassifierNet(
+      NormedConv("a", "data", {.has_relu = false}) + NormedConv("b", "data", {.has_relu = false}) +
+          "layer { name: 'c' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'c' } "
+          "layer { name: 'd' type: 'ReLU' bottom: 'c' top: 'c' } ",
+      "c");
   for (const NetParameter& param : {leaky, without, residual}) {
     const Net net(param, {.keep_all = false, .seed = 1});
     EXPECT_EQ(CountOps(net, "BatchNormReluGrad"), 0);
@@ -106,7 +88,7 @@ TEST_F(CudaRecomputeSignsTest, LeavesAloneWhatXDoesNotTell) {
 
 TEST_F(CudaRecomputeSignsTest, LeavesTheProcessorsPlansAlone) {
   Caffe::set_mode(Caffe::CPU);
-  const Net net(NetOf(ConvAndNorm("a", "data", {}), "a"), {.keep_all = false, .seed = 1});
+  const Net net(ClassifierNet(NormedConv("a", "data", {}), "a"), {.keep_all = false, .seed = 1});
   EXPECT_EQ(CountOps(net, "BatchNormReluGrad"), 0);
 }
 

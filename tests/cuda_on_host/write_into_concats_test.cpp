@@ -10,9 +10,12 @@
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 #include "caffe/ops/conv_into.hpp"
+#include "tests/support/planned_ops.hpp"
 
 namespace caffe {
 namespace {
+
+using testing::CountOps;
 
 std::string Conv(const std::string& name, const std::string& bottom, int outputs, int kernel) {
   return StrCat(
@@ -52,12 +55,6 @@ NetParameter Inception() {
                        Conv("reduce", "stem", 8, 1) + Conv("b", "reduce", 24, 3) +
                        Conv("c", "reduce", 8, 5),
                    {"a", "b", "c", "d"});
-}
-
-int CountOps(const Net& net, std::string_view op) {
-  int count = 0;
-  for (const Node* node : net.graph().ScheduledNodes()) count += node->op.name() == op ? 1 : 0;
-  return count;
 }
 
 class CudaWriteIntoConcatsTest : public ::testing::Test {

@@ -17,10 +17,12 @@
 #include "caffe/net/training_net.hpp"
 #include "caffe/ops/pointwise.hpp"
 #include "tests/support/error_text.hpp"
+#include "tests/support/planned_ops.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::CountOps;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -135,12 +137,6 @@ std::string ScheduleOf(const Net& net) {
     text += StrCat("(", inputs, ") ", Name(output.desc.dtype), " ", Name(output.desc.layout), "\n");
   }
   return text;
-}
-
-int CountOps(const Net& net, std::string_view name) {
-  int count = 0;
-  for (const Node* node : net.graph().ScheduledNodes()) count += node->op.name() == name;
-  return count;
 }
 
 // Loss and parameter gradients of one pass.
