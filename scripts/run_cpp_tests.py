@@ -197,6 +197,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--only", type=re.compile, default="", help="tests in whose name this is found")
     arguments = parser.parse_args()
+    # Threads that wait for each other in a loop would take the processor from the program beside theirs.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     logs = arguments.build / "Testing" / "cpp_tests"
     logs.mkdir(parents=True, exist_ok=True)
     report, programs, runs = Report(), collections.defaultdict(list), []

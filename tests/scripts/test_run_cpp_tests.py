@@ -20,6 +20,8 @@ for case in cases:
     print(f"[ RUN      ] {{case}}", flush=True)
     if case.endswith("Crashes"):
         os.abort()
+    if case.endswith("ShowsHowThreadsWait"):
+        (pathlib.Path.cwd() / "wait_policy").write_text(os.environ.get("OMP_WAIT_POLICY", ""))
     if "Races" in case:
         print("SUMMARY: ThreadSanitizer: data race a.cpp:1 in Add", flush=True)
     if "Hangs" in case:
@@ -53,6 +55,16 @@ def run(tmp_path):
         return done.returncode, done.stdout, processes.read_text().splitlines() if processes.exists() else []
 
     return run
+
+
+@pytest.mark.parametrize("set_by_user, seen", [(None, "passive"), ("active", "active")])
+def test_threads_leave_the_processor_to_the_program_beside(run, monkeypatch, tmp_path, set_by_user, seen):
+    """Two programs whose threads wait in loops take five times as long on two processors."""
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if set_by_user:
+        monkeypatch.setenv("OMP_WAIT_POLICY", set_by_user)
+    assert run("A.ShowsHowThreadsWait")[0] == 0
+    assert (tmp_path / "wait_policy").read_text() == seen
 
 
 def test_cases_share_a_process(run):
