@@ -78,13 +78,15 @@ TEST_P(ConformanceTest, EveryKernelServesACase) {
   if (device == nullptr) GTEST_SKIP() << "no " << Name(GetParam()) << " device";
   std::set<std::string> served, refused, excused;
   for (const OpCase& test : testing::OpCases()) {
-    for (const KernelCandidate& candidate : CandidatesOf(GetParam(), test)) {
-      for (const DType dtype : test.DTypes()) {
+    for (const DType dtype : test.DTypes()) {
+      std::optional<testing::CaseData> data;
+      for (const KernelCandidate& candidate : CandidatesOf(GetParam(), test)) {
         for (const Layout layout : test.Layouts()) {
           if (served.count(candidate.name) > 0) continue;
+          if (!data) data = testing::MakeData(test, dtype);
           std::string refusal;
-          const auto result = testing::RunCase(test, *device, candidate, dtype, layout, false,
-                                               testing::MakeData(test, dtype), 1, &refusal);
+          const auto result =
+              testing::RunCase(test, *device, candidate, dtype, layout, false, *data, 1, &refusal);
           (result ? served : refused).insert(candidate.name);
           for (const char* excuse : {"this processor", "timed to be faster"}) {
             if (refusal.find(excuse) != std::string::npos) excused.insert(candidate.name);
