@@ -123,6 +123,39 @@ TEST_P(CudaEngineCheckTest, TakesAKernelThatAgreesAndTriesItOnce) {
   EXPECT_EQ(runs_, 0);
 }
 
+// Plans of the plain kernel are built ahead, by several threads, where the check will ask for it.
+TEST_P(CudaEngineCheckTest, AThreadAheadOfItMakesThePlainKernelWhereItIsNeeded) {
+  std::weak_ptr<int> plans;
+  const auto ahead = [&] {
+    AlgorithmCache cache(file_);
+    runs_ = 0;
+    Kernel fused = AheadOfCheck({cache, kKey, false}, KernelWith(epilogue_), [&] {
+      Kernel plain = KernelWith(epilogue_);
+      const auto held = std::make_shared<int>();
+      plain.run = [held](const KernelContext&) {};
+      plans = held;
+      return KernelOrRefusal(plain);
+    });
+    EXPECT_EQ(fused.algorithms, std::vector<std::string>{"eng1"});
+    return fused;
+  };
+  {
+    const Kernel fused = ahead();
+    EXPECT_FALSE(plans.expired()) << "held for as long as the answer";
+    EXPECT_EQ(runs_, 0);
+  }
+  EXPECT_TRUE(plans.expired());
+  EXPECT_FALSE(IsTaken(KernelWith({epilogue_[0]})));
+  {
+    const Kernel fused = ahead();
+    EXPECT_FALSE(plans.expired()) << "it serves";
+  }
+  std::ofstream(file_).close();  // forgets
+  EXPECT_TRUE(IsTaken(KernelWith(epilogue_)));
+  const Kernel fused = ahead();
+  EXPECT_TRUE(plans.expired()) << "nothing asks for it any more";
+}
+
 TEST_P(CudaEngineCheckTest, RefusesAKernelThatLeavesSomethingOut) {
   ExpectRefused(KernelWith({epilogue_[0], epilogue_[1]}));
   ExpectRefused(KernelWith({epilogue_[0], epilogue_[2]}));

@@ -248,4 +248,17 @@ KernelOrRefusal CheckedKernel(const KernelRequest& request, const EngineCheck& c
   return plain;
 }
 
+Kernel AheadOfCheck(const EngineCheck& check, Kernel fused,
+                    const std::function<KernelOrRefusal()>& make_plain) {
+  if (check.cache.Find(check.key) == kAgrees) return fused;
+  const KernelOrRefusal plain = make_plain();
+  const Kernel* const other = std::get_if<Kernel>(&plain);
+  return other == nullptr ? std::move(fused) : Holding(std::move(fused), *other);
+}
+
+Kernel Holding(Kernel kernel, const Kernel& other) {
+  kernel.run = [run = kernel.run, other = other.run](const KernelContext& ctx) { run(ctx); };
+  return kernel;
+}
+
 }  // namespace caffe::cuda

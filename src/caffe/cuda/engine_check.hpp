@@ -28,4 +28,13 @@ struct EngineCheck {
 KernelOrRefusal CheckedKernel(const KernelRequest& request, const EngineCheck& check, Kernel fused,
                               const std::function<KernelOrRefusal()>& make_plain);
 
+// The fused kernel, as a thread asks for it that plans ahead and runs nothing. The plain one is
+// made, too, where CheckedKernel() will need it, and held.
+Kernel AheadOfCheck(const EngineCheck& check, Kernel fused,
+                    const std::function<KernelOrRefusal()>& make_plain);
+
+// `kernel`, which also holds what `other` does: plans that were built ahead are there for as long
+// as the answer is.
+Kernel Holding(Kernel kernel, const Kernel& other);
+
 }  // namespace caffe::cuda

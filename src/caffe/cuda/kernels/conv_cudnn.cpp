@@ -292,9 +292,8 @@ KernelOrRefusal MakeFastest(const T& op, const KernelRequest& request) {
   const auto consider = [&](KernelOrRefusal answer) {
     Kernel* const other = std::get_if<Kernel>(&answer);
     if (other == nullptr || other->workspace_bytes > kWorkspaceLimit) return;
-    if (PlanningAhead::is_on()) {  // all plans are there for as long as the answer is
-      Kernel& kept = std::get<Kernel>(best);
-      kept.run = [run = kept.run, other = other->run](const KernelContext& ctx) { run(ctx); };
+    if (PlanningAhead::is_on()) {  // which is the best one shows later
+      best = Holding(std::get<Kernel>(std::move(best)), *other);
     } else {
       best = Checked(request, std::move(*other), [&] { return std::move(best); });
     }

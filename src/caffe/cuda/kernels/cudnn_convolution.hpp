@@ -203,13 +203,14 @@ template <typename MakePlain>
 KernelOrRefusal Checked(const KernelRequest& request, Kernel fused, const MakePlain& make_plain,
                         OperandSet variances = {}) {
   CudaDevice& device = CudaDeviceOf(request);
-  if (device.is_described() || PlanningAhead::is_on()) return fused;
+  if (device.is_described()) return fused;
   const bool is_timed = AreAlgorithmsTimed(request);
   const EngineCheck check{AlgorithmCache::OfUser(),
                           AlgorithmKey(device, "cudnn", cudnnGetVersion(),
                                        StrCat(is_timed ? "check and timing of " : "check of ",
                                               fused.algorithms.at(0), " for ", ProblemOf(request))),
                           is_timed, variances};
+  if (PlanningAhead::is_on()) return AheadOfCheck(check, std::move(fused), make_plain);
   return CheckedKernel(request, check, std::move(fused), make_plain);
 }
 
