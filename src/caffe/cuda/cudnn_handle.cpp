@@ -55,7 +55,12 @@ cudnnHandle_t CudnnHandleOf(CudaDevice& device) {
   const auto found = mine.handles.find(device.id());
   if (found != mine.handles.end()) return found->second;
   cudnnHandle_t handle = IdleHandles::Get().Take(device.id());
-  if (handle == nullptr) CheckCudnn(cudnnCreate(&handle), "cudnnCreate");
+  if (handle == nullptr) {
+    // cuDNN asks that no two threads make the first one.
+    static std::mutex creation;
+    const std::lock_guard lock(creation);
+    CheckCudnn(cudnnCreate(&handle), "cudnnCreate");
+  }
   mine.handles[device.id()] = handle;
   return handle;
 }

@@ -120,7 +120,11 @@ class CudnnProblem::Plans final : public PlanSource {
     if (is_described_) return bytes;
     // The frontend saves what was built last; what is built already is not built again.
     if (graph_->build_plan_at_index(plan.index).is_bad()) return bytes;
-    if (graph_->serialize(bytes).is_bad()) bytes.clear();
+    try {
+      if (graph_->serialize(bytes).is_bad()) bytes.clear();
+    } catch (const std::exception&) {  // the frontend's, of an engine that cannot be saved
+      bytes.clear();
+    }
     return bytes;
   }
 
