@@ -107,6 +107,7 @@ struct Node {
 
   // Whether output 0 may have the memory of this input, if nobody reads that later.
   bool MayReplace(size_t input) const {
+    if (kernel.needs_own_output) return false;
     return op.in_place() || kernel.replaced_input == static_cast<int>(input);
   }
   double Flops() const;

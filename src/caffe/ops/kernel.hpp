@@ -127,6 +127,9 @@ struct Kernel {
   // The input, read here last, whose memory output 0 had best have; the kernel is right either way.
   // -1: none, beyond what the op itself allows.
   int replaced_input = -1;
+  // It may read an input again after it has written output 0, which gets memory of its own even
+  // where the op allows another.
+  bool needs_own_output = false;
 };
 
 // The kernel where the plan does not convert weights: it does so itself in each run, behind its own

@@ -63,6 +63,7 @@ KernelOrRefusal FasterThanOurs(const KernelRequest& request, CudnnGraph& graph, 
   if (request.device.is_described())
     return Refusal{StrCat(engines[0], " serves only where it was timed to be faster")};
   Kernel kernel{"", std::move(run), place_bytes + graph.workspace_bytes(), engines};
+  kernel.needs_own_output = true;  // cuDNN promises nothing for tensors that share memory
   const auto ours = [&] {
     return KernelRegistry::Get()
         .Candidates(DeviceKind::kCuda, request.op.type())
