@@ -73,7 +73,7 @@ struct ncclComm {
   std::thread::id made_by = {};
   std::atomic<bool> has_ended = false;  // destroyed or aborted
   int in_progress_times = 0;            // that the next answers say so
-  uint64_t enqueued = 0, done = 0;
+  std::atomic<uint64_t> enqueued = 0, done = 0;
 };
 
 namespace {
@@ -233,6 +233,13 @@ const char* ncclGetErrorString(ncclResult_t result) {
   return result == ncclInvalidUsage  ? "invalid usage"
          : result == ncclRemoteError ? "remote process exited or there was a network error"
                                      : "an error";
+}
+
+bool cuda_on_host::IsReducing(int device) {
+  const std::lock_guard lock(mutex);
+  return std::ranges::any_of(all, [&](const std::unique_ptr<ncclComm>& one) {
+    return one->device == device && !one->has_ended && one->done != one->enqueued;
+  });
 }
 
 namespace caffe::nccl {

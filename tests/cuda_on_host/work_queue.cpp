@@ -237,6 +237,9 @@ bool EndTrouble() {
 }
 
 void TakeMemory(size_t bytes) {
+  CAFFE_ASSERT(!IsReducing(CurrentDevice()), "device ", CurrentDevice(), " is asked for ", bytes,
+               " while it reduces: that may wait for the reduction, and this for a rank which the "
+               "driver keeps waiting meanwhile");
   Trouble& trouble = TheTrouble();
   const std::lock_guard lock(trouble.mutex);
   if (!trouble.allocations || (*trouble.allocations)-- > 0) return;

@@ -105,7 +105,10 @@ void LoseDeviceAfter(int device, int64_t calls);
 // Ends all of it. Whether there was an allocation or a call that failed.
 bool EndTrouble();
 
-// Throw where there is none left.
+// Whether NCCL has a reduction under way on that device.
+bool IsReducing(int device);
+
+// Throw where there is none left, and while the thread's device reduces.
 void TakeMemory(size_t bytes);
 void TakeMemoryForRecording(size_t nodes);
 std::optional<size_t> FreeBytes();

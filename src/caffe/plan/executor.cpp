@@ -151,7 +151,7 @@ void Executor::Allocate() {
 }
 
 Executor::Memory Executor::ReleaseMemory() {
-  segments_.clear();
+  ForgetRecordings();
   if (!arena_) return std::exchange(offered_, {});
   return {std::exchange(arena_, nullptr), std::exchange(workspace_, nullptr),
           std::exchange(arena_bytes_, 0), std::exchange(workspace_bytes_, 0)};
@@ -217,18 +217,23 @@ void Executor::RefreshBoundOperands() {
     has_moved |= operand.view->data != data;
     operand.view->data = data;
   }
-  if (has_moved) segments_.clear();  // recorded work keeps its addresses
+  if (has_moved) ForgetRecordings();  // recorded work keeps its addresses
+}
+
+void Executor::ForgetRecordings() {
+  segments_.clear();
+  is_settled_ = false;
 }
 
 void Executor::DropRecordingsOfOtherLossScale(const RunOptions& options) {
-  if (options.loss_scale != recorded_loss_scale_) segments_.clear();
+  if (options.loss_scale != recorded_loss_scale_) ForgetRecordings();
   recorded_loss_scale_ = options.loss_scale;
 }
 
 void Executor::PrepareAppended(const RunOptions& options) {
   if (options.appended == nullptr) return;
   const uint64_t work = options.appended->Prepare();
-  if (work != recorded_work_) segments_.clear();
+  if (work != recorded_work_) ForgetRecordings();
   recorded_work_ = work;
 }
 
@@ -287,6 +292,7 @@ std::optional<Executor::ShapeChange> Executor::RunPart(const RunOptions& options
   while (end > begin && !is_part(end - 1)) --end;
   AppendedWork* appended = options.appended;
   std::optional<ShapeChange> change;
+  is_loading_ = false;
   for (size_t i = begin; i < end && !change; ++i) {
     if (!is_part(i)) continue;
     if (!steps[i].calls_host) {
@@ -306,6 +312,7 @@ std::optional<Executor::ShapeChange> Executor::RunPart(const RunOptions& options
   }
   if (appended != nullptr && !change) RunSegment(end, end, appended, options);
   if (is_profiling_) AddTimes();
+  if (options.listener != nullptr) is_settled_ = !is_loading_ && !change;
   return change;
 }
 
@@ -321,14 +328,17 @@ void Executor::RunSteps(size_t first, size_t last, AppendedWork* appended,
 void Executor::RunSegment(size_t first, size_t last, AppendedWork* appended,
                           const RunOptions& options) {
   Stream& stream = program_->device->compute_stream();
-  if (!stream.can_capture() || is_profiling_ || options.inspect || !program_->records_steps) {
-    return RunSteps(first, last, appended, options);
-  }
   Segment& segment = segments_[{first, last, options.accumulate, appended != nullptr}];
   // The first time kernels may still send tables and load code.
-  if (segment.runs++ == 0 || segment.cannot_be_recorded)
-    return RunSteps(first, last, appended, options);
-  if (segment.recorded == nullptr) segment.recorded = Record(first, last, appended, options);
+  const bool is_first = !std::exchange(segment.has_run, true);
+  is_loading_ |= is_first;
+  const bool can_record = stream.can_capture() && !is_profiling_ && !options.inspect &&
+                          program_->records_steps && !segment.cannot_be_recorded;
+  if (is_first || !can_record) return RunSteps(first, last, appended, options);
+  if (segment.recorded == nullptr) {
+    is_loading_ = true;
+    segment.recorded = Record(first, last, appended, options);
+  }
   if (segment.recorded == nullptr) {
     segment.cannot_be_recorded = true;
     return RunSteps(first, last, appended, options);

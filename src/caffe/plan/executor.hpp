@@ -107,6 +107,11 @@ class Executor {
   // Whoever has changed weights has written this copy of them, too.
   void MarkMade(const KeptCopy& copy);
 
+  // Whether the last run with a listener only launched what had run before, as the next one like it
+  // will. Other runs load code and make recordings, for which a device may wait until all that it
+  // does is done. Where that is a reduction, it waits for other ranks in turn.
+  bool is_settled() const { return is_settled_; }
+
   // Parameter gradients that backward writes, in the order in which they become final.
   std::vector<SyncedTensor*> Gradients() const;
 
@@ -138,8 +143,7 @@ class Executor {
 
   // Steps [first, last) of a run, none of which calls the host, and the appended work.
   struct Segment {
-    int runs = 0;
-    bool cannot_be_recorded = false;
+    bool has_run = false, cannot_be_recorded = false;
     std::unique_ptr<CapturedGraph> recorded;
   };
   struct SegmentKey {
@@ -166,6 +170,7 @@ class Executor {
   void Allocate();
   void BindOperands();
   void RefreshBoundOperands();
+  void ForgetRecordings();
   void DropRecordingsOfOtherLossScale(const RunOptions& options);
   void PrepareAppended(const RunOptions& options);
   void SendPassNumbers(const RunOptions& options);
@@ -201,6 +206,8 @@ class Executor {
   // other nets, too, which run in other threads.
   std::unique_ptr<Stream> capture_stream_;
   bool is_capturing_ = false;
+  bool is_loading_ = false;  // code or a recording, in this run
+  bool is_settled_ = false;
   std::string refused_because_;
   std::set<std::string> warned_;
   const double* recorded_loss_scale_ = nullptr;

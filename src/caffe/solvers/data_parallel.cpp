@@ -45,6 +45,7 @@ DataParallel::DataParallel(std::shared_ptr<Communicator> communicator, Trace* tr
 void DataParallel::Attach(Net& net) {
   const GradientReducer::Options options = ReductionOptions(net.definition(), trace_);
   if (ranks_ == 1) return;
+  net_.emplace(net);
   device_ = TrainingNet(net).device();
   exchange_ = TrainingNet(net).exchange();
   std::vector<SyncedTensor*> gradients = TrainingNet(net).executor().Gradients();
@@ -122,9 +123,12 @@ DataParallel::Reduction::Reduction(DataParallel& parallel, GradientReducer::Upda
           "solver: its workers are in the process that made it, and fork() does not copy threads; "
           "make the solver in this process");
   parallel.reducer_->Start(WithOneThreadElsewhere(std::move(update)));
-  listener_.on_final = [this, &parallel](const SyncedTensor& gradient) {
-    GatherStatistics();
-    if (const auto index = parallel.IndexOf(gradient)) parallel.reducer_->MarkReady(*index);
+  listener_.on_final = [this](const SyncedTensor& gradient) {
+    if (HoldsBack()) {
+      held_back_.push_back(&gradient);
+    } else {
+      TakeFinal(gradient);
+    }
   };
   if (updates) {
     listener_.on_updatable = [&parallel](const SyncedTensor& gradient) {
@@ -140,6 +144,20 @@ DataParallel::Reduction::Reduction(DataParallel& parallel, GradientReducer::Upda
 DataParallel::Reduction::~Reduction() {
   if (parallel_.ranks_ == 1 || is_finished_) return;
   parallel_.reducer_->Cancel();
+}
+
+// A GPU may load a kernel's code, take memory or make a recording only once all that it does is
+// done, and meanwhile the driver may keep the process's other GPUs from launching anything. A
+// reduction under way waits for other ranks. So none begins while the pass of this rank does any of
+// these, nor, in the first iterations, while that of another does.
+bool DataParallel::Reduction::HoldsBack() const {
+  if (parallel_.device_->is_host_accessible()) return false;
+  return parallel_.IsFirstReduction() || !parallel_.net_->executor().is_settled();
+}
+
+void DataParallel::Reduction::TakeFinal(const SyncedTensor& gradient) {
+  GatherStatistics();
+  if (const auto index = parallel_.IndexOf(gradient)) parallel_.reducer_->MarkReady(*index);
 }
 
 // The forward pass is over when the first gradient is final, so these travel beside backward.
@@ -158,11 +176,15 @@ double DataParallel::Reduction::Finish(double loss) {
   {
     const TraceSpan span("wait for reduction");
     const Activity waiting = parallel_.WaitForOthers("waits for the others' gradients, as");
+    double none = 0;
+    if (parallel_.IsFirstReduction()) parallel_.communicator_->AllReduceSumInPass({&none, 1});
+    for (const SyncedTensor* gradient : held_back_) TakeFinal(*gradient);
     GatherStatistics();  // of a net without gradients
     parallel_.waited_ += parallel_.reducer_->Wait();
     is_finished_ = true;
     parallel_.statistics_->Scatter();
     parallel_.ReduceWrittenWeights();
+    ++parallel_.reductions_;
   }
   const std::optional<double> sum = parallel_.reducer_->sum();
   return sum ? *sum / parallel_.ranks_ : parallel_.Mean(loss);

@@ -75,11 +75,14 @@ class DataParallel {
     double Finish(double loss);
 
    private:
+    bool HoldsBack() const;
+    void TakeFinal(const SyncedTensor& gradient);
     void GatherStatistics();
 
     DataParallel& parallel_;
     Executor::GradientListener listener_;
-    bool has_statistics_ = false;  // on their way
+    std::vector<const SyncedTensor*> held_back_;  // final, and not reduced yet
+    bool has_statistics_ = false;                 // on their way
     bool is_finished_ = false;
   };
 
@@ -107,6 +110,11 @@ class DataParallel {
   void Share(std::vector<std::vector<double>>* batches);
 
  private:
+  // In these a GPU's ranks wait for each other before any reduces.
+  bool IsFirstReduction() const {
+    constexpr int kFirst = 3;  // its pass loads code, makes recordings, runs them
+    return reductions_ < kFirst && !device_->is_host_accessible();
+  }
   void MakeStatistics(Net& net);
   void ReduceWrittenWeights();
   std::optional<size_t> IndexOf(const SyncedTensor& gradient) const;
@@ -118,7 +126,9 @@ class DataParallel {
   int threads_ = 0;  // 0: as they are
   const std::string name_;
   Trace* trace_ = nullptr;
+  std::optional<TrainingNet> net_;
   std::shared_ptr<Device> device_;
+  int reductions_ = 0;                                     // that are done
   std::unordered_map<const SyncedTensor*, size_t> index_;  // of gradients in the reducer
   std::optional<StatisticsBlocks> statistics_;
   // Parameters that the solver updates and that forward passes may write, too: those of layers
