@@ -9,6 +9,8 @@
 #include "caffe/net.hpp"
 #include "caffe/net/training_net.hpp"
 #include "caffe/plan_report.hpp"
+#include "tests/support/classifier_net.hpp"
+#include "tests/support/planned_ops.hpp"
 
 namespace caffe {
 namespace {
@@ -23,18 +25,7 @@ std::string ConvAndNorm(const std::string& name, const std::string& bottom,
 }
 
 NetParameter NetOf(const std::string& layers, const std::string& last) {
-  NetParameter param;
-  ParseTextProto(
-      StrCat("layer { name: 'data' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { "
-             "shape { dim: 4 dim: 3 dim: 12 dim: 12 } shape { dim: 4 } data_filler { type: "
-             "'gaussian' } data_filler { type: 'constant' value: 1 } } } ",
-             layers, "layer { name: 'ip' type: 'InnerProduct' bottom: '", last,
-             "' top: 'ip' inner_product_param { num_output: 3 weight_filler { type: 'xavier' } } } "
-             "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' "
-             "top: 'loss' }"),
-      "net", &param);
-  param.mutable_state()->set_phase(TRAIN);
-  return param;
+  return testing::ClassifierNet(layers, last, {.height = 12, .width = 12});
 }
 
 // Each kind of running statistics: sums that decay, averages, and those of layer BN.
@@ -50,12 +41,6 @@ std::string SharedNorm(const std::string& name, bool follows_batch) {
   return StrCat("type: 'BatchNorm' param { name: '", name, "m' } param { name: '", name,
                 "v' } param { name: '", name,
                 "f' } batch_norm_param { use_global_stats: ", follows_batch ? "false }" : "true }");
-}
-
-int CountNodes(const Net& net, std::string_view op) {
-  int count = 0;
-  for (const Node* node : net.graph().ScheduledNodes()) count += node->op.name() == op ? 1 : 0;
-  return count;
 }
 
 // Parameters, the running statistics among them, after three passes.
@@ -77,8 +62,8 @@ TEST(FuseRunningStatisticsTest, SavesAStepAndNoBit) {
       Net fused(EachKind(), options);
       options.disabled_passes = {"fuse-running-statistics"};
       Net plain(EachKind(), options);
-      EXPECT_EQ(CountNodes(fused, "UpdateRunningStatistics"), 0);
-      EXPECT_EQ(CountNodes(plain, "UpdateRunningStatistics"), 3);
+      EXPECT_EQ(testing::CountOps(fused, "UpdateRunningStatistics"), 0);
+      EXPECT_EQ(testing::CountOps(plain, "UpdateRunningStatistics"), 3);
       EXPECT_EQ(Trained(fused), Trained(plain)) << Precision_Name(precision) << keep_all;
     }
   }
@@ -129,7 +114,7 @@ TEST(FuseRunningStatisticsTest, ANormalisationThatIsRecomputedUpdatesOnce) {
     smallest = std::min(smallest, MemoryOf(*plan.graph, 0).total());
   options.memory_limit = smallest;
   Net limited(EachKind(), options);
-  EXPECT_GT(CountNodes(limited, "BatchNorm"), CountNodes(usual, "BatchNorm"));
+  EXPECT_GT(testing::CountOps(limited, "BatchNorm"), testing::CountOps(usual, "BatchNorm"));
   EXPECT_EQ(Trained(limited), Trained(usual));
 }
 

@@ -15,13 +15,14 @@
 #include "caffe/ops/gemm.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/pointwise.hpp"
+#include "tests/support/planned_ops.hpp"
 
 namespace caffe {
 namespace {
 
 NetParameter Benchmark(const std::string& name) {
-  NetParameter param =
-      ReadNetText(std::filesystem::path(CAFFE_SOURCE_DIR) / "benchmarks/nets" / (name + ".prototxt"));
+  NetParameter param = ReadNetText(std::filesystem::path(CAFFE_SOURCE_DIR) / "benchmarks/nets" /
+                                   (name + ".prototxt"));
   param.mutable_state()->set_phase(TRAIN);
   return param;
 }
@@ -117,14 +118,8 @@ NetParameter Small(const std::string& defaults) {
   return param;
 }
 
-int CountOpsOf(const Net& net, std::string_view name) {
-  const std::vector<Node*> nodes = net.graph().ScheduledNodes();
-  return static_cast<int>(std::count_if(nodes.begin(), nodes.end(),
-                                        [&](const Node* node) { return node->op.name() == name; }));
-}
-
 TEST(InsertCastsTest, FloatNetsHaveNone) {
-  EXPECT_EQ(CountOpsOf(Net(Small(""), {.keep_all = false, .seed = 1}), "Cast"), 0);
+  EXPECT_EQ(testing::CountOps(Net(Small(""), {.keep_all = false, .seed = 1}), "Cast"), 0);
 }
 
 // Every 16-bit type trains to nearly the same loss as float, with losses kept in float.
@@ -135,7 +130,8 @@ TEST_P(StorageTypeTest, GivesNearlyFloatsLoss) {
   Net exact(Small(""), {.keep_all = false, .seed = 1});
   Net stored(Small("default_forward_type: " + type + " default_backward_type: " + type),
              {.keep_all = false, .seed = 1});
-  EXPECT_EQ(CountOpsOf(stored, "Cast") > 0, type != "DOUBLE");  // doubles are doubles throughout
+  EXPECT_EQ(testing::CountOps(stored, "Cast") > 0,
+            type != "DOUBLE");  // doubles are doubles throughout
   const float loss = exact.ForwardBackward();
   EXPECT_NEAR(stored.ForwardBackward(), loss, 0.03 * loss);
   for (size_t k = 0; k < exact.learnable_params().size(); ++k) {
@@ -166,7 +162,7 @@ TEST(SelectKernelsTest, DoublesAreComputedByOpenBlas) {
 
 TEST(AssignLayoutsTest, ImagesAreChannelsLastAndConvertedOnceEachWay) {
   const Net net(Small(""), {.keep_all = false, .seed = 1});
-  EXPECT_EQ(CountOpsOf(net, "Reorder"), 3);  // into conv, into ip, and ip's gradient back
+  EXPECT_EQ(testing::CountOps(net, "Reorder"), 3);  // into conv, into ip, and ip's gradient back
   for (const Node* node : net.graph().ScheduledNodes()) {
     if (node->op.name() == "Conv") {
       EXPECT_EQ(node->outputs[0]->desc.layout, Layout::kChannelsLast);

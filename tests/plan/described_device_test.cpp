@@ -31,8 +31,8 @@ void PrintTo(const PlannedNet& net, std::ostream* out) {
 }
 
 NetParameter Benchmark(const std::string& file) {
-  NetParameter param =
-      ReadNetText(std::filesystem::path(CAFFE_SOURCE_DIR) / "benchmarks/nets" / (file + ".prototxt"));
+  NetParameter param = ReadNetText(std::filesystem::path(CAFFE_SOURCE_DIR) / "benchmarks/nets" /
+                                   (file + ".prototxt"));
   param.mutable_state()->set_phase(TRAIN);
   return param;
 }
@@ -98,8 +98,7 @@ class DescribedChipTest : public ::testing::Test {
 
 // MobileNet-v2, whose data nobody has to have.
 NetParameter MobileNet() {
-  NetParameter param =
-      ReadNetText(CAFFE_SOURCE_DIR "/models/mobilenet_v2/train_val.prototxt");
+  NetParameter param = ReadNetText(CAFFE_SOURCE_DIR "/models/mobilenet_v2/train_val.prototxt");
   param.mutable_state()->set_phase(TRAIN);
   for (LayerParameter& layer : *param.mutable_layer()) {
     if (layer.type() != "Data") continue;

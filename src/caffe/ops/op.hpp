@@ -44,7 +44,7 @@ enum class Role : uint8_t {
 };
 
 // An op struct T has `static constexpr std::string_view kName` and may have
-//   static constexpr bool kInPlace          output 0 may have the memory of an input (default false)
+//   static constexpr bool kInPlace          output 0 may have an input's memory (default false)
 //   static constexpr bool kIsView           output 0 has input 0's bytes (default false)
 //   static constexpr NumericRule kNumericRule      default kStorage
 //   static constexpr OperandSet kExactInputs       hold labels, indices or flags, which are never
