@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <numeric>
 #include <thread>
 
@@ -203,22 +205,26 @@ TEST_F(BatchSourceTest, AllocatesNothingOnceRunning) {
   }
 }
 
-// Memory whose makers can be told from others.
+// Memory whose makers can be told from others. The thread that asks for a batch takes some, and so
+// do those that fill the next ones.
 struct CountedMemory {
   HostMemory Maker() {
     return [this](size_t bytes) {
       ++made;
       auto memory = std::make_shared<std::vector<char>>(bytes);
+      const std::lock_guard lock(mutex);
       ranges.emplace_back(memory->data(), bytes);
       return std::shared_ptr<void>(memory, memory->data());
     };
   }
-  bool Holds(const void* place) const {
+  bool Holds(const void* place) {
+    const std::lock_guard lock(mutex);
     return std::any_of(ranges.begin(), ranges.end(), [&](const auto& range) {
       return range.first <= place && place < static_cast<const char*>(range.first) + range.second;
     });
   }
-  int made = 0;
+  std::atomic<int> made = 0;
+  std::mutex mutex;  // of ranges
   std::vector<std::pair<const void*, size_t>> ranges;
 };
 
