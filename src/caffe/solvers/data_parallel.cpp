@@ -176,8 +176,10 @@ double DataParallel::Reduction::Finish(double loss) {
   {
     const TraceSpan span("wait for reduction");
     const Activity waiting = parallel_.WaitForOthers("waits for the others' gradients, as");
-    double none = 0;
-    if (parallel_.IsFirstReduction()) parallel_.communicator_->AllReduceSumInPass({&none, 1});
+    if (parallel_.IsFirstReduction()) {  // returns when all ranks are here
+      double none = 0;
+      parallel_.communicator_->AllReduceSumInPass({&none, 1});
+    }
     for (const SyncedTensor* gradient : held_back_) TakeFinal(*gradient);
     GatherStatistics();  // of a net without gradients
     parallel_.waited_ += parallel_.reducer_->Wait();
