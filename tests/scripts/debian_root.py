@@ -20,8 +20,8 @@ mkdir -p "$2/root/packages" "$2/root/checkout"
 mount --bind "$3" "$2/root/packages"
 mount --bind -o ro "$5" "$2/root/checkout"
 cp /etc/resolv.conf "$2/root/etc/"
-exec chroot "$2/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \\
-  DEBIAN_FRONTEND=noninteractive bash -euo pipefail -c "$4"
+exec chroot "$2/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \\
+  DEBIAN_FRONTEND=noninteractive bash -euo pipefail -c "export HOME=~root; $4"
 """
 
 
