@@ -327,8 +327,10 @@ void Executor::RunSteps(size_t first, size_t last, AppendedWork* appended,
 
 void Executor::RunSegment(size_t first, size_t last, AppendedWork* appended,
                           const RunOptions& options) {
-  if (program_->device->is_host_accessible()) return RunSteps(first, last, appended, options);
   Stream& stream = program_->device->compute_stream();
+  // The processor's kernels are loaded already.
+  if (!stream.can_capture() && program_->device->is_host_accessible())
+    return RunSteps(first, last, appended, options);
   Segment& segment = segments_[{first, last, options.accumulate, appended != nullptr}];
   // The first time kernels may still send tables and load code.
   const bool is_first = !std::exchange(segment.has_run, true);
