@@ -4,11 +4,12 @@
   scripts/pack.py [BUILD] [--output FILE_OR_FOLDER] [--limit-mb N]
 
 Installs BUILD (build/cuda-distribution, else build/cuda-release, else build/cpu-release) into a fresh folder, adds every
-library that its programs need, and writes cortado-VERSION-linux-x86_64[-cuda].tar.gz next to it. Left out are the
-C library's own parts (the target has glibc 2.36 or newer), the NVIDIA driver, and cuDNN, cuBLAS and NCCL, which are
-looked for where the bundle runs. With a CUDA build goes bin/caffe-gpu-check, which runs the tests and benchmarks of libexec/ on the GPU
-that it finds. The module for images other than JPEG goes along; OpenCV's imgcodecs, for which
-it asks and which brings a hundred libraries, does not.
+library that its programs need, and writes cortado-VERSION-linux-x86_64[-cuda].tar.gz next to it, or FILE, which is
+smaller and takes longer to write where its name ends in .xz. Left out are the C library's own parts (the target has
+glibc 2.36 or newer), the NVIDIA driver, and cuDNN, cuBLAS and NCCL, which are looked for where the bundle runs. With a
+CUDA build goes bin/caffe-gpu-check, which runs the tests and benchmarks of libexec/ on the GPU that it finds. The
+module for images other than JPEG goes along; OpenCV's imgcodecs, for which it asks and which brings a hundred
+libraries, does not.
 """
 import argparse
 import os
@@ -92,7 +93,8 @@ def main():
     archive = options.output or options.build
     if archive.is_dir():
         archive /= f"{name}.tar.gz"
-    with tarfile.open(archive, "w:gz", compresslevel=9) as tar:
+    packing = {"mode": "w:xz"} if archive.suffix == ".xz" else {"mode": "w:gz", "compresslevel": 9}
+    with tarfile.open(archive, **packing) as tar:
         tar.add(stage, arcname=name)
     megabytes = archive.stat().st_size / 1e6
     print(f"{archive}: {megabytes:.1f} MB")

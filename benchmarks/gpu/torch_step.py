@@ -105,6 +105,8 @@ def main():
         print("PyTorch sees no GPU", file=sys.stderr)
         sys.exit(3)
     device = torch.device("cpu") if options.cpu else torch.device("cuda", options.gpu)
+    if not options.cpu:
+        torch.cuda.set_device(device)  # which synchronize() waits for
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
     training = Training(torch, options, device)

@@ -30,8 +30,9 @@ def bundle(tmp_path_factory):
     if "CAFFE_SANITIZE:STRING=\n" not in (BINARIES / "CMakeCache.txt").read_text():
         pytest.skip("a build with sanitizers is not for other machines")
     folder = tmp_path_factory.mktemp("pack")
-    archive = folder / "bundle.tar.gz"
+    archive = folder / "bundle.tar.xz"
     subprocess.run([sys.executable, ROOT / "scripts" / "pack.py", BINARIES, f"--output={archive}"], check=True)
+    assert archive.read_bytes()[:6] == b"\xfd7zXZ\0"
     with tarfile.open(archive) as tar:
         tar.extractall(folder)
     shutil.rmtree(BINARIES / "bundle")  # so that nothing can be found where it was installed
