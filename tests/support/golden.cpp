@@ -18,7 +18,8 @@ std::vector<std::string> GoldenCases(const std::string& group) {
   std::vector<std::string> paths;
   const std::filesystem::path folder =
       std::filesystem::path(CAFFE_SOURCE_DIR) / "tests/golden" / group;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  std::error_code is_missing;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, is_missing)) {
     if (entry.path().extension() == ".npz") paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());

@@ -10,7 +10,8 @@
 
 namespace caffe::testing {
 
-// Paths of tests/golden/<group>/*.npz, sorted.
+// Paths of tests/golden/<group>/*.npz, sorted. None where the sources are not: the program may have
+// been brought to another machine for other tests (caffe-gpu-check).
 std::vector<std::string> GoldenCases(const std::string& group);
 
 // "Convolution-basic" as a test name: letters, digits and underscores.
