@@ -53,7 +53,10 @@ class Block {
  public:
   void Run(unsigned threads, const std::function<void()>& body) {
     threads_.resize(threads);
-    for (Thread& thread : threads_) thread.fiber = nullptr;
+    for (Thread& thread : threads_) {
+      thread.fiber = nullptr;
+      thread.exchange = 0;  // alike for all: a smaller block was before
+    }
     body_ = &body;
     num_ended_ = 0;
     ForWarps([&](const Warp& warp) { Begin(warp); });
