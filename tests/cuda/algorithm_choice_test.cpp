@@ -119,12 +119,15 @@ TEST_F(ChooseAlgorithmTest, WhereNothingRunsNothingHasCrashed) {
 // A device whose clock moves when the test says so.
 class ClockEvent final : public Event {
  public:
-  void Synchronize() override {}
+  void Synchronize() override {
+    if (is_busy != nullptr) *is_busy = false;
+  }
   bool IsReached() override { return true; }
   double SecondsSince(const Event& earlier) const override {
     return seconds - static_cast<const ClockEvent&>(earlier).seconds;
   }
   double seconds = 0;
+  bool* is_busy = nullptr;
 };
 
 class ClockStream final : public Stream {
@@ -135,8 +138,12 @@ class ClockStream final : public Stream {
   }
   void Record(Event& event) override {
     Synchronize();
-    static_cast<ClockEvent&>(event).seconds = clock;
+    auto& placed = static_cast<ClockEvent&>(event);
+    placed.seconds = clock;
+    placed.is_busy = &is_busy;
+    recorded_idle += !is_busy;
   }
+  void KeepBusy(double) override { is_busy = true; }
   void Wait(const Event&) override {}
   void CopyFromHost(void*, const void*, size_t) override {}
   void CopyToHost(void*, const void*, size_t) override {}
@@ -144,6 +151,8 @@ class ClockStream final : public Stream {
   void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
   double clock = 0;
   bool is_lost = false;
+  bool is_busy = false;
+  int recorded_idle = 0;  // events that were placed while the device had nothing to do
 };
 
 class ClockDevice final : public Device {
@@ -185,6 +194,25 @@ TEST(TimeAlgorithmsTest, CountsTheBestRunButNotTheFirst) {
   });
   EXPECT_THAT(seconds, ElementsAre(5, 2));
   EXPECT_THAT(done, Each(4));
+}
+
+// An idle device would begin at once, and wait for the host to launch the rest.
+TEST(TimeAlgorithmsTest, TheDeviceIsBusyWhileTheHostLaunches) {
+  ClockDevice device;
+  int launched = 0;
+  Time(device, {}, 2, [&](size_t, auto) { return ++launched > 0; });
+  EXPECT_EQ(launched, 8);
+  EXPECT_EQ(device.stream.recorded_idle, 0);
+}
+
+TEST(TimeAlgorithmsTest, AlgorithmsAreTimedInTurn) {
+  ClockDevice device;
+  std::vector<size_t> order;
+  Time(device, {}, 2, [&](size_t i, auto) {
+    order.push_back(i);
+    return true;
+  });
+  EXPECT_THAT(order, ElementsAre(0, 1, 0, 1, 0, 1, 0, 1));
 }
 
 TEST(TimeAlgorithmsTest, AnAlgorithmThatDoesNotRunTakesForever) {

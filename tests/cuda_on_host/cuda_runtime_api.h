@@ -154,6 +154,11 @@ inline int atomicMax(int* to, int value) {
   return before;
 }
 
+// Cycles of a chip of 1 GHz.
+inline long long clock64() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
 // Threads see each other's writes at once.
 inline void __threadfence() {}
 template <typename T>

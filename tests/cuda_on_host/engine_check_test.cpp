@@ -123,6 +123,21 @@ TEST_P(CudaEngineCheckTest, TakesAKernelThatAgreesAndTriesItOnce) {
   EXPECT_EQ(runs_, 0);
 }
 
+// In a net the workspace holds what other kernels have left there.
+TEST_P(CudaEngineCheckTest, RefusesAKernelThatNeedsAWorkspaceOfZeros) {
+  Kernel fused = KernelWith(epilogue_);
+  fused.workspace_bytes = outputs_[0].bytes();
+  fused.run = [run = fused.run](const KernelContext& ctx) {
+    run(ctx);
+    KernelContext adding = ctx;
+    std::vector<TensorView> inputs(ctx.inputs.begin(), ctx.inputs.end());
+    inputs[2].data = ctx.workspace;
+    adding.inputs = inputs;
+    ApplyGradientEpilogue(adding, {{Kind::kAdd, 0, 0, 2}});
+  };
+  ExpectRefused(fused);
+}
+
 // Plans of the plain kernel are built ahead, by several threads, where the check will ask for it.
 TEST_P(CudaEngineCheckTest, AThreadAheadOfItMakesThePlainKernelWhereItIsNeeded) {
   std::weak_ptr<int> plans;

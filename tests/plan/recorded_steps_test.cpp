@@ -18,7 +18,7 @@ namespace caffe {
 namespace {
 
 struct Counts {
-  int recorded = 0, launched = 0;
+  int recorded = 0, launched = 0, kept_busy = 0;
 };
 
 class CountedGraph final : public CapturedGraph {
@@ -50,6 +50,7 @@ class CountingStream final : public Stream {
     return std::make_unique<CountedGraph>();
   }
   void Launch(const CapturedGraph&) override { ++counts.launched; }
+  void KeepBusy(double) override { ++counts.kept_busy; }
 
   Counts counts;
   bool cannot_record = false;
@@ -146,6 +147,13 @@ TEST_F(RecordedStepsTest, StepsAfterAHostCallAreRecordedInTheSecondRunAndThenLau
   const Counts counts = RunTimes(3);
   EXPECT_EQ(counts.recorded, 1);
   EXPECT_EQ(counts.launched, 4);
+}
+
+// The host gets ahead first: a step's time is not that of launching it.
+TEST_F(RecordedStepsTest, ProfiledRunsBeginWithABusyDevice) {
+  EXPECT_EQ(RunTimes(2).kept_busy, 0);
+  executor_->set_profiling(true);
+  EXPECT_EQ(RunTimes(2).kept_busy, 2);
 }
 
 TEST_F(RecordedStepsTest, AppendedWorkIsInTheRecordingOfTheLastSteps) {

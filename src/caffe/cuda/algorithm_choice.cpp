@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "caffe/cuda/noise.hpp"
-#include "caffe/device/timed_event.hpp"
+#include "caffe/device/launch_timer.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::cuda {
@@ -88,24 +88,26 @@ std::vector<double> TimeAlgorithms(Device& device, std::span<const TimedBuffer> 
     return {};
   }
   for (size_t i = 0; i < buffers.size(); ++i) {
-    if (buffers[i].numbers)
-      FillWithNoise(device, *buffers[i].numbers, places[i], buffers[i].bytes, i);
+    // A net's kernels leave something in the scratch memory that they share, too.
+    FillWithNoise(device, buffers[i].numbers.value_or(DType::kFloat), places[i], buffers[i].bytes,
+                  i);
   }
-  Stream& stream = device.compute_stream();
-  const std::unique_ptr<Event> begin = MakeTimedEvent(device), end = MakeTimedEvent(device);
-  std::vector<double> seconds(count, kNever);
+  LaunchTimer timer(device);
+  // Throws where an algorithm costs the device, before another one is tried.
+  const auto time = [&](size_t algorithm) {
+    bool runs = false;
+    const double seconds = timer.Time([&] { runs = launch(algorithm, places); });
+    return runs ? seconds : kNever;
+  };
+  std::vector<size_t> running;
   for (size_t algorithm = 0; algorithm < count; ++algorithm) {
-    if (!may_try(algorithm)) continue;
-    for (int run = 0; run <= kTimedRuns; ++run) {  // the first one warms up
-      stream.Record(*begin);
-      if (!launch(algorithm, places)) {
-        stream.Synchronize();  // throws where that cost the device, before another one is tried
-        break;
-      }
-      stream.Record(*end);
-      end->Synchronize();
-      if (run > 0) seconds[algorithm] = std::min(seconds[algorithm], end->SecondsSince(*begin));
-    }
+    if (may_try(algorithm) && time(algorithm) != kNever) running.push_back(algorithm);  // warms up
+  }
+  // In turn: the chip's clock rises in the first milliseconds.
+  std::vector<double> seconds(count, kNever);
+  for (int run = 0; run < kTimedRuns; ++run) {
+    for (const size_t algorithm : running)
+      seconds[algorithm] = std::min(seconds[algorithm], time(algorithm));
   }
   return seconds;
 }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "caffe/cuda/busy_kernel.hpp"
 #include "caffe/cuda/staging_ring.hpp"
 
 namespace caffe::cuda {
@@ -96,6 +97,8 @@ class CudaStream final : public Stream {
   void Copy(void* to, const void* from, size_t bytes) override {
     CAFFE_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_.get()));
   }
+
+  void KeepBusy(double seconds) override { LaunchBusyKernel(seconds, handle_.get()); }
 
   bool can_capture() const override { return !AreLaunchesBlocking(); }
   void BeginCapture() override {

@@ -10,7 +10,7 @@
 
 #include "caffe/cuda/noise.hpp"
 #include "caffe/device/device_fault.hpp"
-#include "caffe/device/timed_event.hpp"
+#include "caffe/device/launch_timer.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::cuda {
@@ -51,6 +51,7 @@ class Trial {
       outputs_.push_back(Make(output, Noise::kNormal));
     }
     memory_.push_back(device_.Allocate(workspace_bytes));
+    workspace_bytes_ = workspace_bytes;
     context_.inputs = inputs_;
     context_.outputs = outputs_;
     context_.workspace = memory_.back().get();
@@ -59,22 +60,19 @@ class Trial {
 
   // Of the kernel's best run.
   double Seconds(const Kernel& kernel) {
-    const std::unique_ptr<Event> begin = MakeTimedEvent(device_), end = MakeTimedEvent(device_);
+    LaunchTimer timer(device_);
     double seconds = std::numeric_limits<double>::infinity();
     const Packed packed(*this, kernel);
-    for (int run = 0; run < kTimedRuns; ++run) {
-      context_.stream->Record(*begin);
-      kernel.run(context_);
-      context_.stream->Record(*end);
-      end->Synchronize();
-      seconds = std::min(seconds, end->SecondsSince(*begin));
-    }
+    for (int run = 0; run < kTimedRuns; ++run)
+      seconds = std::min(seconds, timer.Time([&] { kernel.run(context_); }));
     return seconds;
   }
 
   // Parts of each output that is wanted.
   std::vector<std::vector<double>> Run(const Kernel& kernel) {
     const Packed packed(*this, kernel);
+    // A net's kernels share one workspace, so what others have left there must not matter.
+    FillWithNoise(device_, DType::kFloat, context_.workspace, workspace_bytes_, memory_.size());
     kernel.run(context_);
     std::vector<std::vector<double>> results;
     for (const TensorView& output : outputs_) {
@@ -156,6 +154,7 @@ class Trial {
 
   Device& device_;
   std::vector<std::shared_ptr<void>> memory_;
+  size_t workspace_bytes_ = 0;
   std::vector<TensorView> inputs_, outputs_;
   KernelContext context_;
 };

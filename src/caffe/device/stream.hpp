@@ -55,6 +55,11 @@ class Stream {
   virtual std::unique_ptr<CapturedGraph> EndCapture() { return nullptr; }
   virtual void Launch(const CapturedGraph&) {}
 
+  // Makes what is launched next wait for about so many seconds, in which the host may launch more
+  // of it: its end then does not depend on how fast the host is. Nothing where launches return when
+  // they are done.
+  virtual void KeepBusy(double /*seconds*/) {}
+
   // An ordered copy between memories of any kind.
   virtual void Copy(void* to, const void* from, size_t bytes) = 0;
 };

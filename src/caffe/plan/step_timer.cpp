@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "caffe/core/philox.hpp"
-#include "caffe/device/timed_event.hpp"
+#include "caffe/device/launch_timer.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -190,7 +190,7 @@ double MeasureSeconds(const TimedStep& step, Device& device) {
   context.accumulated = step.accumulated;
   if (!device.is_host_accessible())
     context.random.on_device = static_cast<const uint64_t*>(pass_numbers.get());
-  const std::unique_ptr<Event> begin = MakeTimedEvent(device), end = MakeTimedEvent(device);
+  LaunchTimer timer(device);
   constexpr double kNever = std::numeric_limits<double>::infinity();
   double fastest = kNever, second = kNever, total = 0;
   const auto is_enough = [&](int runs) {
@@ -201,11 +201,7 @@ double MeasureSeconds(const TimedStep& step, Device& device) {
   step.kernel.run(context);  // loads its code and touches the workspace
   for (int runs = 0; !is_enough(runs); ++runs) {
     if (step.is_cold && device.is_host_accessible()) FillCaches();
-    context.stream->Record(*begin);
-    step.kernel.run(context);
-    context.stream->Record(*end);
-    end->Synchronize();
-    const double seconds = end->SecondsSince(*begin);
+    const double seconds = timer.Time([&] { step.kernel.run(context); });
     second = std::min(second, std::max(fastest, seconds));
     fastest = std::min(fastest, seconds);
     total += seconds;
