@@ -38,6 +38,10 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToDevice,
   cudaMemcpyDefault
 };
+enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost };
+struct cudaPointerAttributes {
+  cudaMemoryType type = cudaMemoryTypeUnregistered;
+};
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 inline constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1,
                           cudaEventDisableTiming = 2, cudaStreamNonBlocking = 1;
@@ -67,6 +71,7 @@ inline const char* cudaGetErrorString(cudaError_t) {
 }
 cudaError_t cudaMallocHost(void** memory, size_t bytes);
 cudaError_t cudaFreeHost(void* memory);
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory);
 
 // What src/caffe/cuda/cuda_stream.cpp makes of them; see streams.cpp.
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);

@@ -305,7 +305,14 @@ cudaError_t cudaFreeHost(void* memory) {
   return cudaSuccess;
 }
 
-// Host memory that is not pinned is read, and written, before this returns.
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {
+  attributes->type =
+      cuda_on_host::IsPinned(memory) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+  return cudaSuccess;
+}
+
+// Host memory that is not pinned is written before this returns, but not read: CUDA leaves open
+// when.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   using cuda_on_host::IsPinned;
@@ -317,14 +324,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     queue->CheckNotRecording("copies memory that is not pinned");
     ++cuda_on_host::pageable_copies;
   }
-  if (reads) {
-    const auto* const begin = static_cast<const char*>(from);
-    queue->Submit([to, kept = std::vector<char>(begin, begin + bytes)] {
-      std::memcpy(to, kept.data(), kept.size());
-    });
-  } else {
-    queue->Submit([=] { std::memcpy(to, from, bytes); });
-  }
+  queue->Submit([=] { std::memcpy(to, from, bytes); });
   if (writes) queue->Finish();
   const bool is_on_device = kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
   if (stream != nullptr && is_on_device) ++cuda_on_host::launches.singly;

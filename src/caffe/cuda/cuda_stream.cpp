@@ -60,6 +60,12 @@ class CudaGraph final : public CapturedGraph {
   GraphExecHandle exec_;
 };
 
+bool IsPinned(const void* host) {
+  cudaPointerAttributes attributes{};
+  CAFFE_CUDA_CHECK(cudaPointerGetAttributes(&attributes, host));
+  return attributes.type != cudaMemoryTypeUnregistered;
+}
+
 class CudaStream final : public Stream {
  public:
   // Null: the default stream.
@@ -85,6 +91,8 @@ class CudaStream final : public Stream {
       ring_.Send(*this, device, host, bytes, copy);
     } else {
       copy(device, host, bytes);
+      // A GPU that reads all of the host's memory itself may do so after the call.
+      if (!IsPinned(host)) Synchronize();
     }
   }
   void CopyToHost(void* host, const void* device, size_t bytes) override {
