@@ -20,6 +20,7 @@
 #include "caffe/plan/executor.hpp"
 #include "caffe/solver.hpp"
 #include "caffe/solver_group.hpp"
+#include "caffe/training_observer.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "work_queue.hpp"
 
@@ -243,6 +244,63 @@ TEST_F(CudaTroubleTest, ALostDeviceEndsTraining) {
           IsLost(error);
           EXPECT_EQ(TrainOn(1), want) << "another one serves";
         });
+}
+
+// It is no snapshot's failure, after which training would go on.
+TEST_F(CudaTroubleTest, ALostDeviceEndsTrainingAtASnapshot) {
+  SolverParameter param = Definition();
+  param.set_snapshot(1);
+  param.set_snapshot_prefix(folder_.path("snapshot"));
+  std::string log;
+  const auto train = [&] {
+    ::testing::internal::CaptureStderr();
+    std::vector<float> weights;
+    try {
+      Solver solver(param, {.keep_all = false});
+      solver.Step(kSteps);
+      weights = WeightsOf(solver);
+    } catch (...) {
+      log = ::testing::internal::GetCapturedStderr();
+      throw;
+    }
+    log = ::testing::internal::GetCapturedStderr();
+    return weights;
+  };
+  Sweep([](int64_t calls) { cuda_on_host::LoseDeviceAfter(0, calls); },
+        [&] {
+          std::vector<float> weights = train();
+          EXPECT_THAT(log, Not(HasSubstr("training goes on")));
+          return weights;
+        },
+        [&](const DeviceError& error) {
+          IsLost(error);
+          EXPECT_THAT(log, Not(HasSubstr("training goes on")));
+        });
+}
+
+// What is brought back then needs the device, too, and must not hide the error or the end.
+TEST_F(CudaTroubleTest, ALostDeviceEndsTrainingThatCanGoBack) {
+  struct Ends final : TrainingObserver {
+    void OnEnd(const TrainingEnd& end) override { messages.push_back(end.error); }
+    std::vector<std::string> messages;
+  };
+  Ends ends;
+  const auto train = [&] {
+    ends.messages.clear();
+    Solver solver(Definition(), {.keep_all = false, .goes_back = true});
+    solver.AddObserver(&ends);
+    solver.Step(kSteps);
+    return WeightsOf(solver);
+  };
+  int told = 0;
+  Sweep([](int64_t calls) { cuda_on_host::LoseDeviceAfter(0, calls); }, train,
+        [&](const DeviceError& error) {
+          IsLost(error);
+          if (ends.messages.empty()) return;  // before or after training
+          EXPECT_THAT(ends.messages, ::testing::SizeIs(1));
+          told += !ends.messages[0].empty();
+        });
+  EXPECT_GT(told, 5);
 }
 
 TEST_F(CudaTroubleTest, ALostDeviceEndsTrainingOnAll) {

@@ -16,6 +16,7 @@
 #include "caffe/core/activity.hpp"
 #include "caffe/core/fork.hpp"
 #include "caffe/detection_score.hpp"
+#include "caffe/device/device_fault.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/solver_position.hpp"
 #include "caffe/net/training_net.hpp"
@@ -737,6 +738,8 @@ std::string Solver::Impl::Snapshot() {
 void Solver::Impl::SnapshotWhileTraining() {
   try {
     Snapshot();
+  } catch (const DeviceFault&) {  // there is no device to go on with
+    throw;
   } catch (const Error& error) {
     LOG(ERROR) << "Snapshot at iteration " << iter << " failed, training goes on: " << error.what();
   } catch (const std::bad_alloc&) {
@@ -839,12 +842,19 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
     train();
   } catch (const std::exception& error) {
     parallel.LetLayersSum(false);
-    if (records_at_iteration) statistics_at_iteration->Restore();
+    // Where the device is lost, that has been said.
+    const auto unless_lost = [](const auto& work) {
+      try {
+        work();
+      } catch (const DeviceFault&) {
+      }
+    };
+    if (records_at_iteration) unless_lost([&] { statistics_at_iteration->Restore(); });
     is_half_updated = std::exchange(updates_by_bucket, false) && parallel.has_updated();
     if (is_half_updated) updater->Finish();  // blobs show what is there
     const std::string aborted = watchdog ? watchdog->reason() : "";
     // What a rank has not gathered, it cannot write.
-    if (!aborted.empty()) SnapshotWhileTraining();
+    if (!aborted.empty()) unless_lost([&] { SnapshotWhileTraining(); });
     watchdog.reset();
     reporter->End({iter, TrainingEnd::kFailed, error.what()});
     if (!aborted.empty() && options.give_up) options.give_up(aborted);

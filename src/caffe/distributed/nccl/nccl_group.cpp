@@ -83,7 +83,10 @@ Group::~Group() {
   bool are_all_done = true;
   for (size_t i = 0; i < communicators_.size(); ++i) {
     ncclResult_t state = ncclInProgress;
-    while ((state = StateOf(i)) == ncclInProgress && std::chrono::steady_clock::now() < deadline) {
+    const auto ask = [&] {
+      return library.CommGetAsyncError(communicators_[i], &state) == ncclSuccess;
+    };
+    while (ask() && state == ncclInProgress && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(kPause);
     }
     are_all_done = are_all_done && state == ncclSuccess;
