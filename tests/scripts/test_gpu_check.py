@@ -380,6 +380,12 @@ def test_a_net_that_is_not_captured_fails(bundle):
     assert lines[-1]["why"] == "not captured: a copy" and lines[-1]["p50_ms"] == 10
 
 
+def test_a_net_whose_convolutions_no_library_computes_fails(bundle):
+    root = bundle(others="DOCUMENT['steps'][0]['kernel'] = 'conv-reference'")
+    status, lines, _, _ = check(root, "--only", "resnet50 bf16 untimed")
+    assert status == 1 and lines[-1]["why"] == "no library computes conv-reference"
+
+
 def test_memory_and_clocks_are_those_of_the_run(bundle):
     root = bundle(others="time.sleep(1)")
     add_smi(root, BUSY)

@@ -1,7 +1,10 @@
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <atomic>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
@@ -215,9 +218,27 @@ class SelectKernels final : public Pass {
     operand->role = Role::kExact;
   }
 
+  // A GPU computes convolutions and products by their definition where no library does, which takes
+  // a hundred times as long. Says so once for each reason.
+  static void WarnOfDefinition(const Graph& graph, const Node& node, KernelRank rank,
+                               const std::string& declined) {
+    constexpr double kFlopsPerByte = 8;  // ops of fewer wait for memory, whatever computes them
+    const Device& device = *graph.options.device;
+    if (device.is_described() || device.is_host_accessible() || rank != KernelRank::kReference ||
+        node.Flops() < kFlopsPerByte * static_cast<double>(node.BytesMoved()))
+      return;
+    static std::mutex mutex;
+    static std::set<std::string> told;
+    const std::lock_guard lock(mutex);
+    LOG_IF(WARNING, told.insert(declined).second)
+        << PlaceOf(graph.calls[node.layers.front()].layer->param()) << ": " << node.op.name()
+        << " is computed by its definition, which is slow: " << declined;
+  }
+
   void Select(const Graph& graph, Node& node) const {
     const DeviceKind device = graph.options.device->kind();
     node.refusals.clear();
+    std::string declined;
     for (const KernelCandidate& candidate :
          KernelRegistry::Get().Candidates(device, node.op.type())) {
       if (!candidate.Serves(node.signature)) {
@@ -230,9 +251,11 @@ class SelectKernels final : public Pass {
         answer = Ask(graph, node, candidate.factory, /*may_be_packed=*/false);
       if (Kernel* kernel = std::get_if<Kernel>(&answer)) {
         node.kernel = std::move(*kernel);
+        if (!declined.empty()) WarnOfDefinition(graph, node, candidate.rank, declined);
         return;
       }
       node.refusals.push_back(candidate.name + ": " + std::get<Refusal>(answer).reason);
+      declined = node.refusals.back();
     }
     std::string tried;
     for (const std::string& refusal : node.refusals) tried += "; " + refusal;
