@@ -355,5 +355,10 @@ TEST(CudnnVersionTest, PartsOfSeveralVersionsAreNamedWithTheirFiles) {
               ::testing::Not(HasSubstr("versions")));
 }
 
+TEST(CudnnErrorTest, WithoutMemoryItSaysWhatToDo) {
+  EXPECT_THAT(CudnnErrorText(CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, "cudnnCreate"),
+              HasSubstr("lower batch_size"));
+}
+
 }  // namespace
 }  // namespace caffe::cuda

@@ -18,7 +18,7 @@ constexpr auto kExternalDevice = static_cast<cudaError_t>(911);
 const char* Advice(cudaError_t status) {
   switch (static_cast<int>(status)) {
     case cudaErrorMemoryAllocation:
-      return "lower batch_size (caffe plan shows what a net needs), or free the device";
+      return kNoMemoryAdvice;
     case cudaErrorInsufficientDriver:
       return "install a newer NVIDIA driver, or run on the CPU (solver_mode: CPU and no -gpu)";
     case cudaErrorNoDevice:

@@ -67,6 +67,21 @@ std::string IdentityOf(int id) {
   return text;
 }
 
+}  // namespace
+
+void ThrowErrorOfEarlierWork(Device& device) {
+  const auto stream = static_cast<cudaStream_t>(device.compute_stream().native());
+  const cudaError_t status = cudaStreamQuery(stream);
+  if (status == cudaErrorNotReady) {
+    ForgetCudaError();
+  } else {
+    CheckCuda(status, "cudaStreamQuery");
+  }
+  CAFFE_CUDA_CHECK(cudaPeekAtLastError());
+}
+
+namespace {
+
 class RealCudaDevice final : public CudaDevice {
  public:
   explicit RealCudaDevice(int id) : CudaDevice(id, PropertiesOf(id)) {

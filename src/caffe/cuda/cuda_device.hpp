@@ -51,6 +51,10 @@ inline CudaDevice& CudaDeviceOf(const KernelRequest& request) {
   return static_cast<CudaDevice&>(request.device);
 }
 
+// After a call of a library that failed: throws the error of work that was launched before, where
+// that is the reason. Libraries have a runtime of their own, and call it their own error.
+void ThrowErrorOfEarlierWork(Device& device);
+
 inline cudaStream_t StreamOf(const KernelContext& context) {
   return static_cast<cudaStream_t>(context.stream->native());
 }

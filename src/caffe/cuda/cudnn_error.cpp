@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "caffe/cuda/cuda_check.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::cuda {
@@ -28,14 +29,21 @@ std::string LoadedParts() {
 
 }  // namespace
 
+bool IsOfMixedParts(std::string_view error) {
+  return error.find("CUDNN_STATUS_SUBLIBRARY_") != std::string_view::npos;
+}
+
+std::string MixedPartsAdvice() {
+  return StrCat("; parts of cuDNN are missing or of different versions: loaded are ", LoadedParts(),
+                "; install one version, or name its folder in ",
+                "CAFFE_CUDA_LIBRARY_PATH and leave others out of LD_LIBRARY_PATH");
+}
+
 std::string CudnnErrorText(cudnnStatus_t status, const char* call) {
   const std::string text = StrCat("cuda: ", call, ": ", cudnnGetErrorString(status));
-  if (status == CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH ||
-      status == CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED) {
-    return StrCat(text, "; parts of cuDNN are missing or of different versions: loaded are ",
-                  LoadedParts(), "; install one version, or name its folder in ",
-                  "CAFFE_CUDA_LIBRARY_PATH and leave others out of LD_LIBRARY_PATH");
-  }
+  if (IsOfMixedParts(cudnnGetErrorString(status))) return text + MixedPartsAdvice();
+  if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED)
+    return StrCat(text, "; ", kNoMemoryAdvice);
   return text + "; CUDNN_LOGLEVEL_DBG=1 CUDNN_LOGDEST_DBG=stderr tell more";
 }
 

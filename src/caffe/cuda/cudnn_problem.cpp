@@ -5,6 +5,7 @@
 
 #include "caffe/cuda/cuda_check.hpp"
 #include "caffe/cuda/cuda_stream.hpp"
+#include "caffe/cuda/cudnn_error.hpp"
 #include "caffe/cuda/cudnn_handle.hpp"
 #include "caffe/cuda/vendor_types.hpp"
 #include "caffe/device/gpu_libraries.hpp"
@@ -32,8 +33,13 @@ bool IsCompiledAtRunTime(const PlannableGraph& graph, int64_t index) {
          notes.end();
 }
 
-void Check(fe::error_t error) {
-  if (error.is_bad()) throw Unsupported("cuDNN: " + error.get_message());
+// An installation that is wrong is an error: no other engine would be found either. Chips that are
+// only described are planned for with the parts that there are.
+void Check(fe::error_t error, bool is_described) {
+  if (error.is_good()) return;
+  if (!is_described && IsOfMixedParts(error.get_message()))
+    throw DeviceError(StrCat("cuda: cuDNN: ", error.get_message(), MixedPartsAdvice()));
+  throw Unsupported("cuDNN: " + error.get_message());
 }
 
 // A stream for what captures on the handle's and may leave the capture open. It is non-blocking:
@@ -90,9 +96,11 @@ class CudnnProblem::Plans final : public PlanSource {
         choice_(choice) {}
 
   std::vector<ProposedPlan> Propose() override {
-    Check(graph_->validate());
-    Check(graph_->build_operation_graph(is_described_ ? nullptr : CudnnHandleOf(device_)));
-    Check(graph_->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}));
+    Check(graph_->validate(), is_described_);
+    Check(graph_->build_operation_graph(is_described_ ? nullptr : CudnnHandleOf(device_)),
+          is_described_);
+    Check(graph_->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}),
+          is_described_);
     ApplySettings();
     workspace_bytes_ = graph_->AllowedPlans();
     std::vector<ProposedPlan> proposed;
@@ -279,7 +287,7 @@ void CudnnProblem::Run(CudaDevice& device, CudnnPointers pointers, void* workspa
   fe::error_t error =
       plans_->Execute(device, pointers, workspace, built_.plans[chosen_].plan.index, stream);
   if (error.is_good()) return;
-  CAFFE_CUDA_CHECK(cudaPeekAtLastError());  // that of a kernel before
+  ThrowErrorOfEarlierWork(device);
   throw DeviceError("cuda: cuDNN: " + error.get_message());
 }
 

@@ -34,8 +34,9 @@ class CublasError : public DeviceError {
 
 void Check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw CublasError(StrCat("cuda: ", call, ": cuBLAS status ", static_cast<int>(status),
-                           "; CUBLASLT_LOG_LEVEL=1 tells more"));
+  throw CublasError(StrCat(
+      "cuda: ", call, ": cuBLAS status ", static_cast<int>(status), "; ",
+      status == CUBLAS_STATUS_ALLOC_FAILED ? kNoMemoryAdvice : "CUBLASLT_LOG_LEVEL=1 tells more"));
 }
 #define CAFFE_CUBLASLT_CHECK(name, ...) Check(CAFFE_CUBLASLT(name, __VA_ARGS__), #name)
 
@@ -124,6 +125,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> Candidates(const Product& product, 
                            product.first, product.second, product.result, product.result,
                            preference, wanted, candidates.data(), &found);
   candidates.resize(*status == CUBLAS_STATUS_SUCCESS ? found : 0);
+  std::erase_if(candidates, [](const auto& one) { return one.state != CUBLAS_STATUS_SUCCESS; });
   return candidates;
 }
 
@@ -232,8 +234,9 @@ std::shared_ptr<Product> Describe(const ops::Gemm& op, const KernelRequest& requ
 std::vector<std::string> Choose(Product& product, const KernelRequest& request, bool has_epilogue,
                                 cublasStatus_t* status) {
   const bool is_timed = AreAlgorithmsTimed(request);
-  auto candidates = Candidates(product, is_timed ? kTimedAlgorithms : 1, status);
+  auto candidates = Candidates(product, kTimedAlgorithms, status);
   if (candidates.empty()) return {};
+  if (!is_timed) candidates.resize(1);
   std::vector<std::string> names = NamesOfDistinct(&candidates);
   const auto time = [&](const MayTryAlgorithm& may_try) {
     return Times(product, candidates, request, has_epilogue, may_try);
@@ -294,12 +297,15 @@ KernelOrRefusal MakeGemm(const ops::Gemm& op, const KernelRequest& request) {
   }
   return Kernel{
       "",
-      [product, has_epilogue, has_bias_after, columns = op.columns](const KernelContext& ctx) {
+      [product, has_epilogue, has_bias_after, columns = op.columns,
+       &device](const KernelContext& ctx) {
         if (has_epilogue)
           Set<const void*>(product->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, ctx.input(2).data);
-        Check(product->Launch(product->algorithm, ctx.input(0).data, ctx.input(1).data,
-                              ctx.output(0).data, ctx.accumulates(0), ctx.workspace, StreamOf(ctx)),
-              "cublasLtMatmul");
+        const cublasStatus_t status =
+            product->Launch(product->algorithm, ctx.input(0).data, ctx.input(1).data,
+                            ctx.output(0).data, ctx.accumulates(0), ctx.workspace, StreamOf(ctx));
+        if (status != CUBLAS_STATUS_SUCCESS) ThrowErrorOfEarlierWork(device);
+        Check(status, "cublasLtMatmul");
         if (has_bias_after) {
           const TensorView& c = ctx.output(0);
           AddBiasAndRelu(ctx,

@@ -108,7 +108,9 @@ class NumbersGraph {
     y_->set_data_type(fe::DataType_t::FLOAT);
   }
   CudnnTensor Scalar(int64_t number) {
-    return graph_->Input(number, {1, 1, 1, 1}, {1, 1, 1, 1}, DType::kFloat);
+    const CudnnTensor scalar = graph_->Input(number, {1, 1, 1, 1}, {1, 1, 1, 1}, DType::kFloat);
+    scalar->set_alignment(sizeof(float));  // it lies behind others
+    return scalar;
   }
   // The added tensor's values.
   CudnnTensor Added(DType type) {
