@@ -85,10 +85,16 @@ TEST_F(AlgorithmCacheTest, ThatOfAnotherChipIsToldOnce) {
 // Attempts are those of processes that are over: other hosts' after ten minutes.
 class AttemptTest : public AlgorithmCacheTest {
  protected:
+  // Of two processes, each of which has started once.
   void Write(const std::string& algorithm, const std::string& host, int process, int64_t time) {
+    WriteOf(1, algorithm, host, process, time);
+    WriteOf(2, algorithm, host, process, time);
+  }
+  void WriteOf(int start, const std::string& algorithm, const std::string& host, int process,
+               int64_t time) {
     std::filesystem::create_directories(folder_.path("a/b"));
     std::ofstream(file_, std::ios::app) << "conv\t?" << algorithm << '\t' << host << '\t' << process
-                                        << "\tstart" << process << '\t' << time << '\n';
+                                        << "\tstart" << process << start << '\t' << time << '\n';
   }
   bool HasCrashed(const std::string& algorithm) {
     return AlgorithmCache(file_).HasCrashed("conv", algorithm);
@@ -96,13 +102,33 @@ class AttemptTest : public AlgorithmCacheTest {
   const int64_t now_ = std::time(nullptr);
 };
 
-TEST_F(AttemptTest, TheLastOneOfAProcessThatIsGoneCrashed) {
+TEST_F(AttemptTest, TheLastOneOfTwoProcessesThatAreGoneCrashed) {
   Write("eng1", HostName(), 1 << 30, now_);  // no process has this number
   Write("eng2", HostName(), 1 << 30, now_);
   EXPECT_FALSE(HasCrashed("eng1"));
   EXPECT_TRUE(HasCrashed("eng2"));
   EXPECT_FALSE(AlgorithmCache(file_).Try("conv", "eng2"));
   EXPECT_TRUE(AlgorithmCache(file_).Try("conv", "eng1"));
+}
+
+// It may have been ended by a user.
+TEST_F(AttemptTest, OneThatIsLostOnceIsTriedAgain) {
+  WriteOf(1, "eng1", HostName(), 1 << 30, now_);
+  EXPECT_FALSE(HasCrashed("eng1"));
+  EXPECT_TRUE(AlgorithmCache(file_).Try("conv", "eng1"));
+  WriteOf(2, "eng1", HostName(), 1 << 30, now_);
+  EXPECT_TRUE(HasCrashed("eng1"));
+}
+
+TEST_F(AttemptTest, OneThatCostTheDeviceIsLeftOutAtOnce) {
+  AlgorithmCache(file_).LeaveOut("conv", "eng1");
+  EXPECT_TRUE(HasCrashed("eng1"));
+  EXPECT_FALSE(HasCrashed("eng2"));
+  EXPECT_FALSE(AlgorithmCache(file_).HasCrashed("gemm", "eng1"));
+  EXPECT_FALSE(AlgorithmCache(file_).Try("conv", "eng1"));
+  AlgorithmCache(file_).Store("conv", "eng2");
+  EXPECT_TRUE(HasCrashed("eng1"));
+  EXPECT_EQ(AlgorithmCache(file_).Find("conv"), "eng2");
 }
 
 TEST_F(AttemptTest, ThoseOfProcessesThatLiveAreUnderWay) {

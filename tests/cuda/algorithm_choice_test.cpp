@@ -94,10 +94,24 @@ TEST_F(ChooseAlgorithmTest, LearnsNothingWhereNothingCouldBeTimed) {
   EXPECT_EQ(timings_, 3);
 }
 
-// A process that was lost with an algorithm is not followed by another one.
+// Two processes that were lost with an algorithm are not followed by a third.
 TEST_F(ChooseAlgorithmTest, WhereNothingCouldBeTimedOneThatCrashedIsNotTaken) {
-  std::ofstream(file_) << "gemm\t?alg0\telsewhere\t1\tstart\t1000\n";
+  std::ofstream(file_) << "gemm\t?alg0\telsewhere\t1\tstart\t1000\n"
+                       << "gemm\t?alg0\telsewhere\t1\tlater\t1000\n";
   EXPECT_EQ(Choose({}), "alg1");
+}
+
+TEST_F(ChooseAlgorithmTest, OneThatCostsTheDeviceIsLeftOutAtTheNextStart) {
+  AlgorithmCache cache(file_);
+  EXPECT_THROW(ChooseAlgorithm(cache, "gemm", names_,
+                               [&](const MayTryAlgorithm& may_try) -> std::vector<double> {
+                                 may_try(0);
+                                 may_try(1);
+                                 throw DeviceFault("lost");
+                               }),
+               DeviceFault);
+  EXPECT_TRUE(AlgorithmCache(file_).HasCrashed("gemm", "alg1"));
+  EXPECT_FALSE(AlgorithmCache(file_).HasCrashed("gemm", "alg0"));
 }
 
 // Nothing runs, and the process goes on and ends as processes do.
@@ -232,7 +246,19 @@ TEST(TimeAlgorithmsTest, OneThatCostsTheDeviceIsTheLast) {
                    device, {}, 3, [&](size_t i, auto) { return !(device.stream.is_lost = i == 1); },
                    [&](size_t i) { return tried.push_back(i), true; }),
                DeviceFault);
-  EXPECT_THAT(tried, ElementsAre(0, 1));
+  EXPECT_THAT(tried, ElementsAre(0, 1, 1));
+}
+
+TEST(TimeAlgorithmsTest, OneThatCostsTheDeviceLaterIsTheLast) {
+  ClockDevice device;
+  std::vector<size_t> tried;
+  int launched = 0;
+  EXPECT_THROW(
+      TimeAlgorithms(
+          device, {}, 3, [&](size_t, auto) { return !(device.stream.is_lost = ++launched == 5); },
+          [&](size_t i) { return tried.push_back(i), true; }),
+      DeviceFault);
+  EXPECT_THAT(tried, ElementsAre(0, 1, 2, 1));
 }
 
 TEST(TimeAlgorithmsTest, GivesEachItsBuffers) {

@@ -187,11 +187,12 @@ TEST_F(PlanChoiceTest, OnlyEnginesOfTheGivenNumber) {
   EXPECT_EQ(Start(none), "none");
 }
 
-// The process ended while it timed a plan; the next one leaves that plan out.
+// Two processes ended while they timed a plan; the next one leaves that plan out.
 TEST_F(PlanChoiceTest, APlanThatCrashesIsLeftOutAtTheNextStart) {
-  const std::string crashed =
-      request_.key + "\t?eng7_k1=1\t" + "elsewhere\t1\tanother process\t1000\n";
-  std::ofstream(file_) << crashed;
+  const auto crashed = [&](const char* process) {
+    return request_.key + "\t?eng7_k1=1\t" + "elsewhere\t1\t" + process + "\t1000\n";
+  };
+  std::ofstream(file_) << crashed("one process") << crashed("another");
   PlayedSource source(plans_);
   EXPECT_EQ(Start(source), "eng2_k1=1");
   EXPECT_THAT(source.built,

@@ -23,6 +23,8 @@ namespace {
 
 // Nothing that is tried takes longer.
 constexpr std::time_t kLongestAttempt = 600;
+// Of processes that did not come back, before an algorithm is left out.
+constexpr std::ptrdiff_t kLostAttempts = 2;
 
 std::string FileOfUser() {
   const auto variable = [](const char* name) -> std::string {
@@ -78,6 +80,10 @@ bool AlgorithmCache::Attempt::IsOver() const {
 bool AlgorithmCache::Read(const std::string& line) {
   const std::vector<std::string> fields = FieldsOf(line);
   if (!IsText(line) || fields.size() < 2 || fields[0].empty() || fields[1].empty()) return false;
+  if (fields[1][0] == '!') {
+    left_out_[fields[0]].insert(fields[1].substr(1));
+    return fields.size() == 2;
+  }
   if (fields[1][0] != '?') {
     algorithms_[fields[0]] = fields[1];
     attempts_.erase(fields[0]);
@@ -136,12 +142,15 @@ void AlgorithmCache::Store(const std::string& key, const std::string& algorithm)
 }
 
 bool AlgorithmCache::IsLost(const std::string& key, const std::string& algorithm) const {
+  const auto left_out = left_out_.find(key);
+  if (left_out != left_out_.end() && left_out->second.contains(algorithm)) return true;
   const auto found = attempts_.find(key);
   if (found == attempts_.end()) return false;
-  return std::any_of(found->second.begin(), found->second.end(), [&](const auto& attempt) {
+  const auto lost = std::ranges::count_if(found->second, [&](const auto& attempt) {
     const auto& [start, last] = attempt;
     return start != StartOfThisProcess() && last.algorithm == algorithm && last.IsOver();
   });
+  return lost >= kLostAttempts;
 }
 
 bool AlgorithmCache::HasCrashed(const std::string& key, const std::string& algorithm) {
@@ -155,11 +164,18 @@ bool AlgorithmCache::Try(const std::string& key, const std::string& algorithm) {
   Load();
   if (IsLost(key, algorithm)) {
     LOG(WARNING) << algorithm << " is not tried for " << key
-                 << ": an earlier process tried it last and did not come back";
+                 << ": earlier processes did not come back from it, or lost the device";
     return false;
   }
   AppendAttempt(key, algorithm);
   return true;
+}
+
+void AlgorithmCache::LeaveOut(const std::string& key, const std::string& algorithm) {
+  const std::lock_guard lock(mutex_);
+  Load();
+  left_out_[key].insert(algorithm);
+  Append(StrCat(key, "\t!", algorithm));
 }
 
 void AlgorithmCache::GiveUp(const std::string& key) {

@@ -5,15 +5,17 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace caffe::cuda {
 
 // A text file with a line "key<tab>algorithm" per measurement and a line
 // "key<tab>?algorithm<tab>host<tab>process<tab>start<tab>time" per attempt, without an algorithm
-// for one that was given up. Any number of processes may share it: each appends whole lines, and
-// the last measurement of a key counts. A file that cannot be read or written costs measurements,
-// no more. Calls from several threads are in order.
+// for one that was given up, and a line "key<tab>!algorithm" for one that cost a device. Any number
+// of processes may share it: each appends whole lines, and the last measurement of a key counts. A
+// file that cannot be read or written costs measurements, no more. Calls from several threads are
+// in order.
 class AlgorithmCache {
  public:
   explicit AlgorithmCache(std::string file) : file_(std::move(file)) {}
@@ -28,10 +30,12 @@ class AlgorithmCache {
   void Store(const std::string& key, const std::string& algorithm);
 
   // Notes in the file that this process tries the algorithm from now on, until it tries another one
-  // for the key or stores the fastest. False, and no note, for one that a process tried last and
-  // never came back from: it crashed, hung, or left the device unusable.
+  // for the key or stores the fastest. False, and no note, for one that is left out, or that two
+  // processes tried last and never came back from: it crashed or hung. Once may be a user's Ctrl-C.
   bool Try(const std::string& key, const std::string& algorithm);
   bool HasCrashed(const std::string& key, const std::string& algorithm);
+  // Notes that the algorithm has cost this process the device.
+  void LeaveOut(const std::string& key, const std::string& algorithm);
   // Notes that this process came back from what it tried last for the key, and learnt nothing.
   void GiveUp(const std::string& key);
 
@@ -59,6 +63,7 @@ class AlgorithmCache {
   bool has_told_of_chips_ = false;
   std::map<std::string, std::string> algorithms_;
   std::map<std::string, std::map<std::string, Attempt>> attempts_;  // by key and process
+  std::map<std::string, std::set<std::string>> left_out_;           // by key
 };
 
 }  // namespace caffe::cuda

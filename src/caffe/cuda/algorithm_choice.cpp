@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "caffe/cuda/noise.hpp"
+#include "caffe/device/device_fault.hpp"
 #include "caffe/device/launch_timer.hpp"
 #include "caffe/error.hpp"
 
@@ -54,15 +55,22 @@ size_t ChooseAlgorithm(AlgorithmCache& cache, const std::string& key,
     const auto found = std::find(names.begin(), names.end(), *known);
     if (found != names.end()) return static_cast<size_t>(found - names.begin());
   }
-  bool has_tried = false;
-  const std::vector<double> seconds = timer([&](size_t i) {
-    const bool may_try = cache.Try(key, names[i]);
-    has_tried = has_tried || may_try;
-    return may_try;
-  });
+  std::optional<size_t> tried;
+  const auto may_try = [&](size_t i) {
+    const bool may = cache.Try(key, names[i]);
+    if (may) tried = i;
+    return may;
+  };
+  std::vector<double> seconds;
+  try {
+    seconds = timer(may_try);
+  } catch (const DeviceFault&) {
+    if (tried) cache.LeaveOut(key, names[*tried]);
+    throw;
+  }
   const auto least = std::min_element(seconds.begin(), seconds.end());
   if (least == seconds.end() || std::isinf(*least)) {
-    if (has_tried) cache.GiveUp(key);
+    if (tried) cache.GiveUp(key);
     const auto first = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
       return !cache.HasCrashed(key, name);
     });
@@ -93,11 +101,16 @@ std::vector<double> TimeAlgorithms(Device& device, std::span<const TimedBuffer> 
                   i);
   }
   LaunchTimer timer(device);
-  // Throws where an algorithm costs the device, before another one is tried.
+  // Throws DeviceFault where an algorithm costs the device, before another one is tried.
   const auto time = [&](size_t algorithm) {
     bool runs = false;
-    const double seconds = timer.Time([&] { runs = launch(algorithm, places); });
-    return runs ? seconds : kNever;
+    try {
+      const double seconds = timer.Time([&] { runs = launch(algorithm, places); });
+      return runs ? seconds : kNever;
+    } catch (const DeviceFault&) {
+      may_try(algorithm);  // it is the last one
+      throw;
+    }
   };
   std::vector<size_t> running;
   for (size_t algorithm = 0; algorithm < count; ++algorithm) {

@@ -222,8 +222,8 @@ std::optional<std::string> Verdict(const KernelRequest& request, const EngineChe
   try {
     if (check.cache.Try(check.key, NameOf(fused))) verdict = Compare(request, check, fused, plain);
   } catch (const DeviceError& error) {
-    // The next process finds that this one did not come back.
     if (IsLost(request.device)) {
+      check.cache.LeaveOut(check.key, NameOf(fused));
       throw DeviceFault(StrCat(error.what(), "; ", NameOf(fused), " was tried for ",
                                request.op.name(), "; start again, and it is left out"));
     }
