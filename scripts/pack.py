@@ -67,6 +67,12 @@ def strip(stage):
             subprocess.run(["strip", "--strip-unneeded", file], check=True)
 
 
+def write(archive, folder):
+    packing = {"mode": "w:xz"} if archive.suffix == ".xz" else {"mode": "w:gz", "compresslevel": 9}
+    with tarfile.open(archive, **packing) as tar:
+        tar.add(folder, arcname=folder.name)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     builds = [ROOT / "build" / preset for preset in ("cuda-distribution", "cuda-release", "cpu-package", "cpu-release")]
@@ -93,9 +99,7 @@ def main():
     archive = options.output or options.build
     if archive.is_dir():
         archive /= f"{name}.tar.gz"
-    packing = {"mode": "w:xz"} if archive.suffix == ".xz" else {"mode": "w:gz", "compresslevel": 9}
-    with tarfile.open(archive, **packing) as tar:
-        tar.add(stage, arcname=name)
+    write(archive, stage)
     megabytes = archive.stat().st_size / 1e6
     print(f"{archive}: {megabytes:.1f} MB")
     if megabytes > options.limit_mb:
