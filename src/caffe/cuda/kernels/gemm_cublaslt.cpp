@@ -9,6 +9,7 @@
 
 #include "caffe/core/hash.hpp"
 #include "caffe/cuda/algorithm_choice.hpp"
+#include "caffe/cuda/cuda_check.hpp"
 #include "caffe/cuda/cuda_device.hpp"
 #include "caffe/cuda/matrix_kernels.hpp"
 #include "caffe/cuda/nvidia_libraries.hpp"
