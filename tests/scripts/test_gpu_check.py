@@ -570,15 +570,18 @@ def test_a_program_that_fails_after_its_tests_fails(bundle):
 
 
 def test_shards_run_at_once_where_the_gpu_takes_several_processes(bundle):
-    body = f"echo '{json.dumps(report_of(PASSED))}' > $report; echo begin >> $RECORD; sleep 0.5; echo end >> $RECORD"
+    body = f"""echo '{json.dumps(report_of(PASSED))}' > $report
+    echo begin >> $RECORD
+    for i in $(seq 300); do if [ $(grep -c begin $RECORD) -ge $WAIT_FOR ]; then break; fi; sleep 0.1; done
+    echo end >> $RECORD"""
     root = bundle(tests=body)
     add_smi(root, {**BUSY, "compute_mode": "Default"})
-    assert check(root, "--only", "conformance", RECORD=str(root / "together"))[0] == 0
+    assert check(root, "--only", "conformance", RECORD=str(root / "together"), WAIT_FOR="8")[0] == 0
     assert (root / "together").read_text().split()[:8] == ["begin"] * 8
     (root / "path" / "nvidia-smi").unlink()
     (root / "path").rmdir()
     add_smi(root, {**BUSY, "compute_mode": "Exclusive_Process"})
-    assert check(root, "--only", "conformance", RECORD=str(root / "alone"))[0] == 0
+    assert check(root, "--only", "conformance", RECORD=str(root / "alone"), WAIT_FOR="1")[0] == 0
     assert (root / "alone").read_text().split() == ["begin", "end"] * 8
 
 
