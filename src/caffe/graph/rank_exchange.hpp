@@ -17,13 +17,8 @@ struct RankExchange {
   int rank = 0, ranks = 1;
   Call call;  // empty while others do not make the same passes
 
-  // Where rank r's part of `count` outputs begins. Each has one at least where there are as many.
-  // Where there are 8 for each rank, parts begin at multiples of that: 16 bytes of 16-bit numbers,
-  // as which matrix products read a bias at once.
-  int64_t Begin(int64_t count, int r) const {
-    const int64_t unit = count >= int64_t{8} * ranks ? 8 : 1;
-    return r == ranks ? count : count / unit * r / ranks * unit;
-  }
+  // Where rank r's part of `count` outputs begins; parts differ by one at most.
+  int64_t Begin(int64_t count, int r) const { return count * r / ranks; }
   int64_t Size(int64_t count, int r) const { return Begin(count, r + 1) - Begin(count, r); }
 };
 
