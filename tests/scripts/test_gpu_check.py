@@ -145,6 +145,8 @@ def test_of_a_program_without_a_report_its_output_counts(status, why):
                                    {"test": "B/C.d/Cuda", "message": why}]
     assert (summary["ran"], summary["skipped"], summary["why"], summary["passed"]) == (2, 1, why, False)
     assert gpu_check.summary_of_output(gpu_check.Run(1, "no such file"))["failures"] == []
+    unfinished = gpu_check.summary_of_output(gpu_check.Run(1, "[ RUN      ] A.a\na line[       OK ] A.a (3 ms)\n"))
+    assert unfinished["failures"] == [] and unfinished["ran"] == 1
 
 
 CAFFE = """#!/usr/bin/env python3
@@ -349,6 +351,19 @@ def test_the_budget_ends_a_step_and_skips_the_rest(bundle):
     assert report["steps"]["resnet50 bf16 untimed"]["why"] == "its time was up"
     assert report["steps"]["resnet50 bf16"] == {"skipped": "no time left"}
     assert [line["step"] for line in lines] == list(report["steps"])
+
+
+def test_a_signal_ends_all_shards(bundle):
+    root = bundle(tests="echo $$ >> $RECORD; sleep 600")
+    process = start(root, "--only", "conformance", RECORD=str(root / "shards"))
+    for _ in range(400):
+        time.sleep(0.05)
+        if (root / "shards").exists() and len((root / "shards").read_text().split()) == 8:
+            break
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert all(ends(number) for number in (root / "shards").read_text().split())
+    assert json.loads((root / "report.json").read_text())["stopped"] == "signal SIGTERM"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
