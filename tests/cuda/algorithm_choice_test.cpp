@@ -246,7 +246,7 @@ TEST(TimeAlgorithmsTest, OneThatCostsTheDeviceIsTheLast) {
                    device, {}, 3, [&](size_t i, auto) { return !(device.stream.is_lost = i == 1); },
                    [&](size_t i) { return tried.push_back(i), true; }),
                DeviceFault);
-  EXPECT_THAT(tried, ElementsAre(0, 1, 1));
+  EXPECT_THAT(tried, ElementsAre(0, 1));
 }
 
 TEST(TimeAlgorithmsTest, OneThatCostsTheDeviceLaterIsTheLast) {
@@ -258,7 +258,7 @@ TEST(TimeAlgorithmsTest, OneThatCostsTheDeviceLaterIsTheLast) {
           device, {}, 3, [&](size_t, auto) { return !(device.stream.is_lost = ++launched == 5); },
           [&](size_t i) { return tried.push_back(i), true; }),
       DeviceFault);
-  EXPECT_THAT(tried, ElementsAre(0, 1, 2, 1));
+  EXPECT_THAT(tried, ElementsAre(0, 1, 2, 0, 1));
 }
 
 TEST(TimeAlgorithmsTest, GivesEachItsBuffers) {

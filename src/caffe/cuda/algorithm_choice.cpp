@@ -100,21 +100,18 @@ std::vector<double> TimeAlgorithms(Device& device, std::span<const TimedBuffer> 
     FillWithNoise(device, buffers[i].numbers.value_or(DType::kFloat), places[i], buffers[i].bytes,
                   i);
   }
+  device.Synchronize();  // what fails now has failed before
   LaunchTimer timer(device);
   // Throws DeviceFault where an algorithm costs the device, before another one is tried.
   const auto time = [&](size_t algorithm) {
     bool runs = false;
-    try {
-      const double seconds = timer.Time([&] { runs = launch(algorithm, places); });
-      return runs ? seconds : kNever;
-    } catch (const DeviceFault&) {
-      may_try(algorithm);  // it is the last one
-      throw;
-    }
+    if (!may_try(algorithm)) return kNever;
+    const double seconds = timer.Time([&] { runs = launch(algorithm, places); });
+    return runs ? seconds : kNever;
   };
   std::vector<size_t> running;
   for (size_t algorithm = 0; algorithm < count; ++algorithm) {
-    if (may_try(algorithm) && time(algorithm) != kNever) running.push_back(algorithm);  // warms up
+    if (time(algorithm) != kNever) running.push_back(algorithm);  // warms up
   }
   // In turn: the chip's clock rises in the first milliseconds.
   std::vector<double> seconds(count, kNever);

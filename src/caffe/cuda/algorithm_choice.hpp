@@ -30,8 +30,8 @@ std::string ProblemOf(const KernelRequest& request);
 std::string AlgorithmKey(const CudaDevice& device, std::string_view library, size_t version,
                          std::string_view problem);
 
-// Asked before each algorithm is tried; false: leave it out. Where the device is lost, the last one
-// that was asked for has cost it.
+// Asked before each run of an algorithm; false: leave it out. Where the device is lost, the last
+// one that was asked for has cost it.
 using MayTryAlgorithm = std::function<bool(size_t algorithm)>;
 
 // Seconds that each candidate took, infinity for one that does not run; empty where none could be

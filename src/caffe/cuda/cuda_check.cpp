@@ -61,8 +61,10 @@ const char* Advice(cudaError_t status) {
   }
 }
 
-// Errors after which the device serves this process no more, by CUDA's description of them. It does
-// not say so of cudaErrorUnknown, nor of cudaErrorDevicesUnavailable, which may pass.
+}  // namespace
+
+// By CUDA's description of the errors. It does not say so of cudaErrorUnknown, nor of
+// cudaErrorDevicesUnavailable, which may pass.
 bool IsFault(cudaError_t status) {
   switch (static_cast<int>(status)) {
     case cudaErrorECCUncorrectable:
@@ -85,8 +87,6 @@ bool IsFault(cudaError_t status) {
       return false;
   }
 }
-
-}  // namespace
 
 bool AreLaunchesBlocking() {
   const char* const variable = std::getenv("CUDA_LAUNCH_BLOCKING");

@@ -20,6 +20,9 @@ inline void CheckCuda(cudaError_t status, const char* call) {
 inline constexpr const char* kNoMemoryAdvice =
     "lower batch_size (caffe plan shows what a net needs), or free the device";
 
+// Whether the device serves this process no more after the error.
+bool IsFault(cudaError_t status);
+
 // Whether launches wait for their work: CUDA_LAUNCH_BLOCKING=1 in the environment. Nothing is
 // captured then, so that an error is that of the step that launches.
 bool AreLaunchesBlocking();

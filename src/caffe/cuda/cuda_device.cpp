@@ -70,14 +70,11 @@ std::string IdentityOf(int id) {
 }  // namespace
 
 void ThrowErrorOfEarlierWork(Device& device) {
+  CAFFE_CUDA_CHECK(cudaPeekAtLastError());
   const auto stream = static_cast<cudaStream_t>(device.compute_stream().native());
   const cudaError_t status = cudaStreamQuery(stream);
-  if (status == cudaErrorNotReady) {
-    ForgetCudaError();
-  } else {
-    CheckCuda(status, "cudaStreamQuery");
-  }
-  CAFFE_CUDA_CHECK(cudaPeekAtLastError());
+  if (IsFault(status)) ThrowCudaError(status, "cudaStreamQuery");
+  ForgetCudaError();  // it is still at work, or may not be asked during a capture
 }
 
 namespace {

@@ -35,11 +35,14 @@ bool IsCompiledAtRunTime(const PlannableGraph& graph, int64_t index) {
 
 // An installation that is wrong is an error: no other engine would be found either. Chips that are
 // only described are planned for with the parts that there are.
-void Check(fe::error_t error, bool is_described) {
-  if (error.is_good()) return;
-  if (!is_described && IsOfMixedParts(error.get_message()))
+void CheckParts(fe::error_t error, bool is_described) {
+  if (error.is_bad() && !is_described && IsOfMixedParts(error.get_message()))
     throw DeviceError(StrCat("cuda: cuDNN: ", error.get_message(), MixedPartsAdvice()));
-  throw Unsupported("cuDNN: " + error.get_message());
+}
+
+void Check(fe::error_t error, bool is_described) {
+  CheckParts(error, is_described);
+  if (error.is_bad()) throw Unsupported("cuDNN: " + error.get_message());
 }
 
 // A stream for what captures on the handle's and may leave the capture open. It is non-blocking:
@@ -119,7 +122,9 @@ class CudnnProblem::Plans final : public PlanSource {
     if (plan.is_compiled && is_described_)
       return static_cast<size_t>(workspace_bytes_.at(plan.name));
     CountBuiltGpuPlan();
-    if (graph_->build_plan_at_index(plan.index).is_bad()) return std::nullopt;
+    const fe::error_t error = graph_->build_plan_at_index(plan.index);
+    CheckParts(error, is_described_);
+    if (error.is_bad()) return std::nullopt;
     return WorkspaceOf(plan.index);
   }
 

@@ -219,6 +219,7 @@ std::optional<std::string> Verdict(const KernelRequest& request, const EngineChe
                                    const Kernel& fused, const Kernel& plain) {
   if (const auto known = check.cache.Find(check.key)) return known;
   std::string verdict = kDisagrees;
+  request.device.Synchronize();  // what fails now has failed before
   try {
     if (check.cache.Try(check.key, NameOf(fused))) verdict = Compare(request, check, fused, plain);
   } catch (const DeviceError& error) {

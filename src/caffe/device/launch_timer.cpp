@@ -3,19 +3,13 @@
 #include "caffe/device/timed_event.hpp"
 
 namespace caffe {
-namespace {
-
-constexpr double kLaunchSeconds = 1e-4;
-
-}  // namespace
-
 LaunchTimer::LaunchTimer(Device& device)
     : stream_(device.compute_stream()),
       begin_(MakeTimedEvent(device)),
       end_(MakeTimedEvent(device)) {}
 
 double LaunchTimer::Time(const std::function<void()>& launch) {
-  stream_.KeepBusy(kLaunchSeconds);
+  stream_.KeepBusy(kBusySeconds);
   stream_.Record(*begin_);
   launch();
   stream_.Record(*end_);

@@ -13,6 +13,9 @@ namespace caffe {
 // kernels.
 class LaunchTimer {
  public:
+  // Which the device is kept busy for: a time costs so much more.
+  static constexpr double kBusySeconds = 1e-4;
+
   explicit LaunchTimer(Device& device);
 
   // Seconds; returns when all of it is done. Throws what `launch` throws, and DeviceError for what

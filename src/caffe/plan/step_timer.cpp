@@ -204,7 +204,7 @@ double MeasureSeconds(const TimedStep& step, Device& device) {
     const double seconds = timer.Time([&] { step.kernel.run(context); });
     second = std::min(second, std::max(fastest, seconds));
     fastest = std::min(fastest, seconds);
-    total += seconds;
+    total += seconds + (device.is_host_accessible() ? 0 : LaunchTimer::kBusySeconds);
   }
   return fastest;
 }

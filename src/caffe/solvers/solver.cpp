@@ -842,19 +842,19 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
     train();
   } catch (const std::exception& error) {
     parallel.LetLayersSum(false);
-    // Where the device is lost, that has been said.
-    const auto unless_lost = [](const auto& work) {
+    // Where the device is lost they fail, too, and the error that ends training is the first.
+    const auto try_to = [](const auto& work) {
       try {
         work();
-      } catch (const DeviceFault&) {
+      } catch (const DeviceError&) {
       }
     };
-    if (records_at_iteration) unless_lost([&] { statistics_at_iteration->Restore(); });
+    if (records_at_iteration) try_to([&] { statistics_at_iteration->Restore(); });
     is_half_updated = std::exchange(updates_by_bucket, false) && parallel.has_updated();
     if (is_half_updated) updater->Finish();  // blobs show what is there
     const std::string aborted = watchdog ? watchdog->reason() : "";
     // What a rank has not gathered, it cannot write.
-    if (!aborted.empty()) unless_lost([&] { SnapshotWhileTraining(); });
+    if (!aborted.empty()) try_to([&] { SnapshotWhileTraining(); });
     watchdog.reset();
     reporter->End({iter, TrainingEnd::kFailed, error.what()});
     if (!aborted.empty() && options.give_up) options.give_up(aborted);
