@@ -3,6 +3,7 @@
 #include "caffe/device/timed_event.hpp"
 
 namespace caffe {
+
 LaunchTimer::LaunchTimer(Device& device)
     : stream_(device.compute_stream()),
       begin_(MakeTimedEvent(device)),

@@ -13,7 +13,7 @@ namespace caffe {
 // kernels.
 class LaunchTimer {
  public:
-  // Which the device is kept busy for: a time costs so much more.
+  // For so long the device is kept busy before what is timed.
   static constexpr double kBusySeconds = 1e-4;
 
   explicit LaunchTimer(Device& device);
