@@ -47,14 +47,14 @@ def test_tests_that_are_all_skipped_do_not_pass(bundle):
     root = bundle(tests=f"echo '{json.dumps(report_of(SKIPPED, SKIPPED))}' > $report")
     status, lines, _, _ = check(root, "--only", "conformance")
     assert status == 1 and not lines[-1]["passed"]
-    assert lines[-1]["why"] == gpu_check.reason_of(lines[-1]) == "no test ran" and lines[-1]["skipped"] == 16
+    assert lines[-1]["why"] == gpu_check.reason_of(lines[-1]) == "no test ran" and lines[-1]["skipped"] == 2 * gpu_check.SHARDS
 
 
 def test_one_shard_without_a_test_is_no_failure(bundle):
     body = f"""if [ $GTEST_SHARD_INDEX = 5 ]; then echo '{json.dumps(report_of())}' > $report
     else echo '{json.dumps(report_of(PASSED))}' > $report; fi"""
     status, lines, _, _ = check(bundle(tests=body), "--only", "conformance")
-    assert status == 0 and lines[-1]["ran"] == 7
+    assert status == 0 and lines[-1]["ran"] == gpu_check.SHARDS - 1
 
 
 def test_a_failure_is_named():
@@ -257,7 +257,7 @@ def test_each_step_is_a_line_and_in_the_report(bundle):
     assert report["passed"] and report["running"] is None
     assert report["steps"]["resnet50 bf16"]["images_per_s"] == 25600
     assert len(report["steps"]["resnet50 bf16"]["furthest"]) == 3
-    assert report["steps"]["conformance"]["ran"] == 8
+    assert report["steps"]["conformance"]["ran"] == gpu_check.SHARDS
 
 
 def test_the_order_begins_with_what_a_short_visit_wants():
@@ -578,7 +578,7 @@ def test_a_test_that_fails_is_run_again_alone(bundle):
     again = {"test": "Suite.c", "message": "1 is not 2", "alone": "passes"}
     failures = lines[-1]["failures"]
     # One mistake fails many tests, and they take time.
-    assert len(failures) == 8 > gpu_check.RERUN and failures[:gpu_check.RERUN] == [again] * gpu_check.RERUN
+    assert len(failures) == gpu_check.SHARDS > gpu_check.RERUN and failures[:gpu_check.RERUN] == [again] * gpu_check.RERUN
     assert all("alone" not in failure for failure in failures[gpu_check.RERUN:])
 
 
@@ -586,8 +586,8 @@ def test_a_program_that_fails_after_its_tests_fails(bundle):
     """As when the libraries of a GPU are unloaded."""
     body = f"echo '{json.dumps(report_of(PASSED))}' > $report; test $GTEST_SHARD_INDEX != 3 || kill -ABRT $$"
     status, lines, _, errors = check(bundle(tests=body), "--only", "conformance")
-    assert status == 1 and lines[-1]["why"] == "shard 4 of 8: status -6" and lines[-1]["failures"] == []
-    assert "  shard 4 of 8: status -6" in errors.splitlines()
+    assert status == 1 and lines[-1]["why"] == f"shard 4 of {gpu_check.SHARDS}: status -6" and lines[-1]["failures"] == []
+    assert f"  shard 4 of {gpu_check.SHARDS}: status -6" in errors.splitlines()
 
 
 def test_shards_run_at_once_where_the_gpu_takes_several_processes(bundle):
@@ -597,13 +597,13 @@ def test_shards_run_at_once_where_the_gpu_takes_several_processes(bundle):
     echo end >> $RECORD"""
     root = bundle(tests=body)
     add_smi(root, {**BUSY, "compute_mode": "Default"})
-    assert check(root, "--only", "conformance", RECORD=str(root / "together"), WAIT_FOR="8")[0] == 0
-    assert (root / "together").read_text().split()[:8] == ["begin"] * 8
+    assert check(root, "--only", "conformance", RECORD=str(root / "together"), WAIT_FOR=str(gpu_check.SHARDS))[0] == 0
+    assert (root / "together").read_text().split()[:gpu_check.SHARDS] == ["begin"] * gpu_check.SHARDS
     (root / "path" / "nvidia-smi").unlink()
     (root / "path").rmdir()
     add_smi(root, {**BUSY, "compute_mode": "Exclusive_Process"})
     assert check(root, "--only", "conformance", RECORD=str(root / "alone"), WAIT_FOR="1")[0] == 0
-    assert (root / "alone").read_text().split() == ["begin", "end"] * 8
+    assert (root / "alone").read_text().split() == ["begin", "end"] * gpu_check.SHARDS
 
 
 def test_a_test_that_crashes_is_named_and_the_other_shards_count(bundle):
@@ -611,9 +611,9 @@ def test_a_test_that_crashes_is_named_and_the_other_shards_count(bundle):
     echo '{json.dumps(report_of(PASSED))}' > $report"""
     status, lines, _, _ = check(bundle(tests=body), "--only", "conformance")
     result = lines[-1]
-    assert status == 1 and result["ran"] == 7
-    assert result["failures"][0]["test"] == "Suite.c" and result["why"] == "shard 1 of 8: status -11"
-    assert [one["shard"] for one in result["incomplete"]] == ["1 of 8"]
+    assert status == 1 and result["ran"] == gpu_check.SHARDS - 1
+    assert result["failures"][0]["test"] == "Suite.c" and result["why"] == f"shard 1 of {gpu_check.SHARDS}: status -11"
+    assert [one["shard"] for one in result["incomplete"]] == [f"1 of {gpu_check.SHARDS}"]
 
 
 def test_ours_over_the_faster_one_of_pytorch(tmp_path):
