@@ -202,6 +202,7 @@ std::optional<CaseResult> Run(const OpCase& test, Device& device, const KernelCa
   std::optional<Kernel> kernel =
       MakeKernel(test, device, candidate, in, out, {.strict_fp32 = true}, refusal);
   if (!kernel) return std::nullopt;
+  const std::string algorithm = kernel->algorithms.empty() ? "" : kernel->algorithms[0];
   PreparedCase prepared(test, device, std::move(*kernel), in, out);
   prepared.SetInputs(data.inputs);
   if (accumulates) prepared.Accumulate(test.accumulates);
@@ -209,7 +210,7 @@ std::optional<CaseResult> Run(const OpCase& test, Device& device, const KernelCa
     prepared.SetOutputs(data.outputs);
     prepared.Run();
   }
-  return CaseResult{prepared.Outputs()};
+  return CaseResult{prepared.Outputs(), algorithm};
 }
 
 bool Fuses(const KernelCandidate& candidate, const Op& op) {

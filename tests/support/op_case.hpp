@@ -81,6 +81,7 @@ CaseData MakeData(const OpCase& test, DType dtype);
 
 struct CaseResult {
   std::vector<Elements> outputs;
+  std::string algorithm;  // of a vendor's, the one that was chosen
 };
 
 // What this build has kernels for, whether or not the machine has the device.

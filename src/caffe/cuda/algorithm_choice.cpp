@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "caffe/cuda/noise.hpp"
+#include "caffe/cuda/samples.hpp"
 #include "caffe/device/device_fault.hpp"
 #include "caffe/device/launch_timer.hpp"
 #include "caffe/error.hpp"
@@ -16,6 +17,8 @@ namespace caffe::cuda {
 namespace {
 
 constexpr int kTimedRuns = 3;
+// Of each output, this many stretches of so many elements are compared.
+constexpr int64_t kStretches = 4, kStretch = 1 << 14;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 std::string TextOf(std::span<const OperandDesc> operands) {
@@ -27,6 +30,28 @@ std::string TextOf(std::span<const OperandDesc> operands) {
                             : "none";
   }
   return text;
+}
+
+// So that what an algorithm leaves out, or reads before it was written, shows.
+void SpoilResults(Device& device, std::span<const TimedBuffer> buffers,
+                  std::span<void* const> places) {
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].is_output || !buffers[i].numbers)
+      FillWithNaNs(device, places[i], buffers[i].bytes);
+  }
+}
+
+Sample ResultsOf(Device& device, std::span<const TimedBuffer> buffers,
+                 std::span<void* const> places) {
+  Sample all;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (!buffers[i].is_output) continue;
+    const DType type = *buffers[i].numbers;
+    const auto count = static_cast<int64_t>(buffers[i].bytes / SizeOf(type));
+    const Sample one = SampleOf(device, type, places[i], count, kStretches, kStretch);
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
 }
 
 }  // namespace
@@ -109,9 +134,15 @@ std::vector<double> TimeAlgorithms(Device& device, std::span<const TimedBuffer> 
     const double seconds = timer.Time([&] { runs = launch(algorithm, places); });
     return runs ? seconds : kNever;
   };
+  std::vector<std::optional<Sample>> results(count);
+  for (size_t algorithm = 0; algorithm < count; ++algorithm) {
+    SpoilResults(device, buffers, places);
+    if (time(algorithm) != kNever) results[algorithm] = ResultsOf(device, buffers, places);
+  }
+  const std::vector<bool> agree = Agreeing(results);
   std::vector<size_t> running;
   for (size_t algorithm = 0; algorithm < count; ++algorithm) {
-    if (time(algorithm) != kNever) running.push_back(algorithm);  // warms up
+    if (agree[algorithm]) running.push_back(algorithm);
   }
   // In turn: the chip's clock rises in the first milliseconds.
   std::vector<double> seconds(count, kNever);

@@ -52,11 +52,13 @@ using AlgorithmLaunch = std::function<bool(size_t algorithm, std::span<void* con
 struct TimedBuffer {
   size_t bytes = 0;
   std::optional<DType> numbers;  // nothing: scratch memory
+  bool is_output = false;
 };
 
 // Times `count` algorithms, each by its best run, in buffers of their own. Numbers are drawn from
 // the normal distribution: on zeros chips are faster, and not all algorithms by the same factor.
-// Empty where the device has no memory for them.
+// Those count as not running whose outputs are not what most of them make: before the first run,
+// outputs and scratch memory have what is no number. Empty where the device has no memory for them.
 std::vector<double> TimeAlgorithms(Device& device, std::span<const TimedBuffer> buffers,
                                    size_t count, const AlgorithmLaunch& launch,
                                    const MayTryAlgorithm& may_try);

@@ -95,10 +95,15 @@ CudnnTensor CudnnGraph::Input(int64_t number, std::vector<int64_t> shape,
 }
 
 void CudnnGraph::Output(int64_t number, const CudnnTensor& tensor, std::vector<int64_t> shape,
-                        std::vector<int64_t> strides, DType type) {
-  description_.tensors[number] = BufferOf(shape, strides, type);
-  tensor->set_output(true).set_uid(number).set_dim(shape).set_stride(strides).set_data_type(
-      CudnnType(type));
+                        std::vector<int64_t> strides, DType type, int64_t alignment) {
+  TimedBuffer& buffer = description_.tensors[number] = BufferOf(shape, strides, type);
+  buffer.is_output = true;
+  tensor->set_output(true)
+      .set_uid(number)
+      .set_dim(shape)
+      .set_stride(strides)
+      .set_data_type(CudnnType(type))
+      .set_alignment(alignment);
 }
 
 std::string CudnnGraph::Plan(const EngineChoice& choice) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "caffe/cuda/noise.hpp"
+#include "caffe/cuda/samples.hpp"
 #include "caffe/device/device_fault.hpp"
 #include "caffe/device/launch_timer.hpp"
 #include "caffe/error.hpp"
@@ -69,14 +70,16 @@ class Trial {
   }
 
   // Parts of each output that is wanted.
-  std::vector<std::vector<double>> Run(const Kernel& kernel) {
+  std::vector<Sample> Run(const Kernel& kernel) {
     const Packed packed(*this, kernel);
     // A net's kernels share one workspace, so what others have left there must not matter.
     FillWithNoise(device_, DType::kFloat, context_.workspace, workspace_bytes_, memory_.size());
     kernel.run(context_);
-    std::vector<std::vector<double>> results;
+    std::vector<Sample> results;
     for (const TensorView& output : outputs_) {
-      if (output.data != nullptr) results.push_back(Parts(output));
+      if (output.data == nullptr) continue;
+      results.push_back(
+          SampleOf(device_, output.dtype, output.data, output.count(), kStretches, kStretch));
     }
     return results;
   }
@@ -117,16 +120,6 @@ class Trial {
     std::shared_ptr<void> memory_, scratch_;
   };
 
-  std::vector<double> Parts(const TensorView& output) {
-    const int64_t count = output.count();
-    std::vector<double> values;
-    for (int64_t i = 0; i < kStretches; ++i) {
-      const int64_t begin = count * i / kStretches;
-      Append(output, begin, std::min(kStretch, count * (i + 1) / kStretches - begin), &values);
-    }
-    return values;
-  }
-
   TensorView Make(const OperandDesc& desc, Noise noise) {
     TensorView view;
     static_cast<TensorDesc&>(view) = desc;
@@ -137,21 +130,6 @@ class Trial {
     return view;
   }
 
-  void Append(const TensorView& output, int64_t begin, int64_t count, std::vector<double>* values) {
-    const size_t size = SizeOf(output.dtype);
-    std::vector<char> bytes(static_cast<size_t>(count) * size);
-    device_.CopyToHost(bytes.data(), output.as<char>() + static_cast<size_t>(begin) * size,
-                       bytes.size());
-    values->resize(values->size() + static_cast<size_t>(count));
-    TensorView from, to;
-    from.shape = to.shape = Shape({count});
-    from.dtype = output.dtype;
-    from.data = bytes.data();
-    to.dtype = DType::kDouble;
-    to.data = values->data() + values->size() - count;
-    CopyTensor(from, to);
-  }
-
   Device& device_;
   std::vector<std::shared_ptr<void>> memory_;
   size_t workspace_bytes_ = 0;
@@ -159,19 +137,8 @@ class Trial {
   KernelContext context_;
 };
 
-// The norm of the difference over that of the second result.
-double Difference(const std::vector<double>& one, const std::vector<double>& other) {
-  double difference = 0, norm = std::numeric_limits<double>::min();
-  for (size_t i = 0; i < one.size(); ++i) {
-    difference += (one[i] - other[i]) * (one[i] - other[i]);
-    norm += other[i] * other[i];
-  }
-  return std::sqrt(difference / norm);
-}
-
 // Of the output where it is largest, or not a number.
-double LargestDifference(const std::vector<std::vector<double>>& one,
-                         const std::vector<std::vector<double>>& other) {
+double LargestDifference(const std::vector<Sample>& one, const std::vector<Sample>& other) {
   double largest = 0;
   for (size_t i = 0; i < one.size(); ++i) {
     const double difference = Difference(one[i], other[i]);
@@ -189,7 +156,7 @@ std::string NameOf(const Kernel& kernel) {
 const char* Compare(const KernelRequest& request, const EngineCheck& check, const Kernel& fused,
                     const Kernel& plain) {
   Trial trial(request, check.variances, std::max(fused.workspace_bytes, plain.workspace_bytes));
-  const std::vector<std::vector<double>> results = trial.Run(fused);
+  const std::vector<Sample> results = trial.Run(fused);
   const double difference = LargestDifference(results, trial.Run(plain));
   const double tolerance = Tolerance(request.outputs[0].dtype);
   if (!(difference <= tolerance)) {  // NaN, too

@@ -27,6 +27,15 @@ const std::vector<float>& NormalNoise() {
   return noise;
 }
 
+// Copies the first `done` bytes until there are `bytes`.
+void Repeat(Device& device, void* to, size_t done, size_t bytes) {
+  while (done > 0 && done < bytes) {
+    const size_t more = std::min(done, bytes - done);
+    device.compute_stream().Copy(static_cast<char*>(to) + done, to, more);
+    done += more;
+  }
+}
+
 }  // namespace
 
 void FillWithNoise(Device& device, DType type, void* to, size_t bytes, size_t operand,
@@ -49,11 +58,13 @@ void FillWithNoise(Device& device, DType type, void* to, size_t bytes, size_t op
   converted.data = block.data();
   CopyTensor(from, converted);
   device.CopyFromHost(to, block.data(), block.size());
-  for (size_t done = block.size(); done > 0 && done < bytes;) {
-    const size_t more = std::min(done, bytes - done);
-    device.compute_stream().Copy(static_cast<char*>(to) + done, to, more);
-    done += more;
-  }
+  Repeat(device, to, block.size(), bytes);
+}
+
+void FillWithNaNs(Device& device, void* to, size_t bytes) {
+  const std::vector<char> block(std::min(bytes, size_t{1} << 16), static_cast<char>(0xff));
+  device.CopyFromHost(to, block.data(), block.size());
+  Repeat(device, to, block.size(), bytes);
 }
 
 }  // namespace caffe::cuda

@@ -188,7 +188,8 @@ std::vector<double> Times(const Product& product,
     return TimedBuffer{desc.bytes(), desc.dtype};
   };
   const std::array<TimedBuffer, 5> buffers = {
-      operand(request.inputs[0]), operand(request.inputs[1]), operand(request.outputs[0]),
+      operand(request.inputs[0]), operand(request.inputs[1]),
+      TimedBuffer{request.outputs[0].bytes(), request.outputs[0].dtype, true},
       has_epilogue ? operand(request.inputs[2]) : TimedBuffer{}, TimedBuffer{workspace_bytes, {}}};
   const auto stream = static_cast<cudaStream_t>(request.device.compute_stream().native());
   const auto launch = [&](size_t i, std::span<void* const> places) {
