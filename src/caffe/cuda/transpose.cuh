@@ -38,9 +38,44 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
+// Tiles would be almost empty.
+inline constexpr int64_t kNarrow = kTransposeTile / 4;
+
+// As TransposeKernel(), of narrow matrices: a thread per place along their long side, so that the
+// side of which a warp's threads have neighbours goes along memory, and the other one in pieces.
+template <typename From, typename To, typename Store>
+__global__ void __launch_bounds__(kBlockThreads)
+    TransposeNarrowKernel(Store store, const From* x, int64_t items, int64_t rows, int64_t columns,
+                          To* y) {
+  const bool has_few_rows = rows < columns;
+  const int64_t places = has_few_rows ? columns : rows, few = has_few_rows ? rows : columns;
+  // From one of the few to the next, and from one place to the next.
+  const int64_t from_step = has_few_rows ? columns : 1, to_step = has_few_rows ? 1 : rows;
+  const int64_t from_place = has_few_rows ? 1 : columns, to_place = has_few_rows ? rows : 1;
+  for (int64_t i = GlobalThread(); i < items * places; i += GridThreads()) {
+    int64_t place;
+    const int64_t offset = Divide(i, places, &place) * rows * columns;
+    const From* from = x + offset + place * from_place;
+    To* to = y + offset + place * to_place;
+    From values[kNarrow];
+#pragma unroll
+    for (int k = 0; k < kNarrow; ++k)
+      if (k < few) values[k] = from[k * from_step];
+#pragma unroll
+    for (int k = 0; k < kNarrow; ++k)
+      if (k < few) store(values[k], to[k * to_step]);
+  }
+}
+
 template <typename From, typename To, typename Store>
 void Transpose(const KernelContext& ctx, const Store& store, const From* x, int64_t items,
                int64_t rows, int64_t columns, To* y) {
+  if (std::min(rows, columns) <= kNarrow) {
+    const int64_t places = items * std::max(rows, columns);
+    Launch(ctx, TransposeNarrowKernel<From, To, Store>, BlocksFor(places), kBlockThreads, store, x,
+           items, rows, columns, y);
+    return;
+  }
   constexpr int kTile = kTransposeTile;
   const int64_t tiles = items * ((rows + kTile - 1) / kTile) * ((columns + kTile - 1) / kTile);
   Launch(ctx, TransposeKernel<From, To, Store>, std::min(tiles, kMaxBlocks), kBlockThreads, store,
