@@ -1,0 +1,245 @@
+#include <memory>
+
+#include "caffe/cuda/numbers.cuh"
+#include "caffe/cuda/pack.cuh"
+#include "caffe/cuda/space_to_depth.hpp"
+#include "caffe/cuda/vendor_types.hpp"
+#include "caffe/ops/conv.hpp"
+
+namespace caffe::cuda {
+namespace {
+
+using ops::Conv;
+using ops::ConvGradWeights;
+
+constexpr int64_t kPackChannels = 8;  // which engines read together
+constexpr int64_t kMostChannels = 64;
+
+// How pixels become channels: channel (row * steps_w + column) * channels + c of a block is channel
+// c of its pixel at (row, column); what is left of the last pack is zero. Blocks begin in the
+// padding.
+struct Blocks {
+  int32_t channels, height, width;  // of the images
+  int32_t step_h, step_w, pad_h, pad_w;
+  int32_t kernel_h, kernel_w;  // of the filter
+  int32_t packed;              // channels of a block
+  int32_t blocks_h, blocks_w;  // of an image
+  int32_t taps_h, taps_w;      // of the filter, in blocks
+
+  __host__ __device__ int32_t used() const { return channels * step_h * step_w; }
+};
+
+// A pack of a block's channels.
+template <typename T>
+struct GatherBlocks {
+  Blocks of;
+  const T* from;
+  T* to;
+
+  __device__ void operator()(int64_t i) const {
+    constexpr int N = kPackChannels;
+    int64_t pack, column, row, c, within;
+    const int64_t block = Divide(i, of.packed / N, &pack);
+    const int64_t item = Divide(Divide(block, of.blocks_w, &column), of.blocks_h, &row);
+    int64_t q_w;
+    int64_t q_h = Divide(Divide(pack * N, of.channels, &c), of.step_w, &within);
+    q_w = within;
+    Pack<T, N> result;
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      const int64_t y = row * of.step_h + q_h - of.pad_h, x = column * of.step_w + q_w - of.pad_w;
+      const bool is_inside = q_h < of.step_h && y >= 0 && y < of.height && x >= 0 && x < of.width;
+      result.values[k] = is_inside ? from[((item * of.height + y) * of.width + x) * of.channels + c]
+                                   : T(Accum<T>(0));
+      if (++c == of.channels) {
+        c = 0;
+        if (++q_w == of.step_w) q_w = 0, ++q_h;
+      }
+    }
+    reinterpret_cast<Pack<T, N>*>(to)[i] = result;
+  }
+};
+
+// The filter over blocks, whose channels lie last.
+struct GatherFilter {
+  Blocks of;
+  bool is_channels_last;  // the filter as it is
+  Numbers from, to;
+
+  __device__ void operator()(int64_t i) const {
+    int64_t channel, a_w, a_h, c, q_w;
+    const int64_t tap = Divide(i, of.packed, &channel);
+    const int64_t output = Divide(Divide(tap, of.taps_w, &a_w), of.taps_h, &a_h);
+    const int64_t q_h = Divide(Divide(channel, of.channels, &c), of.step_w, &q_w);
+    const int64_t y = a_h * of.step_h + q_h, x = a_w * of.step_w + q_w;
+    const bool is_there = channel < of.used() && y < of.kernel_h && x < of.kernel_w;
+    const int64_t at = is_channels_last
+                           ? ((output * of.kernel_h + y) * of.kernel_w + x) * of.channels + c
+                           : ((output * of.channels + c) * of.kernel_h + y) * of.kernel_w + x;
+    to.Set(i, is_there ? from.Get<float>(at) : 0.f);
+  }
+};
+
+// dw = or += what belongs to it, of the filter over blocks.
+struct TakeFilterOfBlocks {
+  Blocks of;
+  Numbers from;
+  Gradient to;
+
+  __device__ void operator()(int64_t i) const {
+    int64_t x, y, c, q_h, q_w;
+    const int64_t output =
+        Divide(Divide(Divide(i, of.kernel_w, &x), of.kernel_h, &y), of.channels, &c);
+    const int64_t a_h = Divide(y, of.step_h, &q_h), a_w = Divide(x, of.step_w, &q_w);
+    const int64_t channel = (q_h * of.step_w + q_w) * of.channels + c;
+    to.Store(i,
+             from.Get<float>(((output * of.packed + channel) * of.taps_h + a_h) * of.taps_w + a_w));
+  }
+};
+
+int32_t Narrow(int64_t value) {
+  return static_cast<int32_t>(value);
+}
+
+OperandDesc Described(DType type, Layout layout, std::vector<int64_t> dims) {
+  OperandDesc desc;
+  desc.shape = Shape(std::move(dims));
+  desc.dtype = type;
+  desc.layout = layout;
+  return desc;
+}
+
+// The workspace: images, filter, what the convolution over blocks needs.
+struct Problem {
+  Blocks blocks;
+  OperandDesc images, filter;
+
+  size_t filter_offset() const { return AlignWorkspace(images.bytes()); }
+  size_t bytes() const { return filter_offset() + AlignWorkspace(filter.bytes()); }
+  TensorView At(const OperandDesc& desc, const KernelContext& ctx, size_t offset) const {
+    TensorView view;
+    static_cast<TensorDesc&>(view) = desc;
+    view.data = static_cast<char*>(ctx.workspace) + offset;
+    return view;
+  }
+  TensorView Images(const KernelContext& ctx) const {
+    const TensorView view = At(images, ctx, 0);
+    VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
+      ForEach(ctx, view.count() / kPackChannels,
+              GatherBlocks<T>{blocks, ctx.input(0).as<const T>(), view.as<T>()});
+    });
+    return view;
+  }
+};
+
+Kernel ConvOfBlocks(Kernel kernel, const Problem& problem) {
+  kernel.run = [run = kernel.run, problem](const KernelContext& ctx) {
+    std::vector<TensorView> inputs(ctx.inputs.begin(), ctx.inputs.end());
+    inputs[Conv::kX] = problem.Images(ctx);
+    const TensorView &from = ctx.input(Conv::kW), &to = inputs[Conv::kW] = problem.At(
+                                                      problem.filter, ctx, problem.filter_offset());
+    ForEach(ctx, to.count(),
+            GatherFilter{problem.blocks,
+                         from.layout == Layout::kChannelsLast,
+                         {from.data, from.dtype},
+                         {to.data, to.dtype}});
+    KernelContext inner = ctx;
+    inner.inputs = inputs;
+    inner.workspace = static_cast<char*>(ctx.workspace) + problem.bytes();
+    run(inner);
+  };
+  return kernel;
+}
+
+Kernel GradientOfBlocks(Kernel kernel, const Problem& problem) {
+  kernel.run = [run = kernel.run, problem](const KernelContext& ctx) {
+    std::vector<TensorView> inputs(ctx.inputs.begin(), ctx.inputs.end());
+    std::vector<TensorView> outputs(ctx.outputs.begin(), ctx.outputs.end());
+    inputs[ConvGradWeights::kX] = problem.Images(ctx);
+    const TensorView& from = outputs[ConvGradWeights::kDw] =
+        problem.At(problem.filter, ctx, problem.filter_offset());
+    KernelContext inner = ctx;
+    inner.inputs = inputs;
+    inner.outputs = outputs;
+    inner.accumulated = {};
+    if (ctx.accumulates(ConvGradWeights::kDbias)) inner.accumulated.insert(ConvGradWeights::kDbias);
+    inner.workspace = static_cast<char*>(ctx.workspace) + problem.bytes();
+    run(inner);
+    ForEach(
+        ctx, ctx.output(ConvGradWeights::kDw).count(),
+        TakeFilterOfBlocks{
+            problem.blocks, {from.data, from.dtype}, OutputGradient(ctx, ConvGradWeights::kDw)});
+  };
+  return kernel;
+}
+
+// Why there are no blocks; empty where there are.
+std::string UnfitForBlocks(const ops::ConvGeometry& g, const OperandDesc& x) {
+  if (g.spatial_axes() != 2 || g.group != 1) return "groups, or no images";
+  if (x.layout != Layout::kChannelsLast || x.dtype == DType::kDouble || Is8Bit(x.dtype))
+    return "only floats whose channels lie last";
+  if (g.dilation != std::vector<int64_t>{1, 1}) return "a kernel with gaps";
+  const int64_t pixels = g.stride[0] * g.stride[1];
+  if (pixels == 1) return "it goes pixel by pixel already";
+  if (x.shape[1] >= kPackChannels || x.shape[1] * pixels > kMostChannels) return "many channels";
+  return "";
+}
+
+Problem ProblemOf(const ops::ConvGeometry& g, const OperandDesc& x, const OperandDesc& y,
+                  const OperandDesc& filter, Layout filter_layout) {
+  const auto blocks = [&](int axis) {  // along an axis: the filter's, then the image's
+    const int64_t taps = (g.kernel[axis] + g.stride[axis] - 1) / g.stride[axis];
+    return std::pair(taps, y.shape[2 + axis] + taps - 1);
+  };
+  const auto [taps_h, blocks_h] = blocks(0);
+  const auto [taps_w, blocks_w] = blocks(1);
+  const int64_t used = x.shape[1] * g.stride[0] * g.stride[1];
+  const int64_t packed = (used + kPackChannels - 1) / kPackChannels * kPackChannels;
+  Problem problem;
+  problem.blocks = {Narrow(x.shape[1]),  Narrow(x.shape[2]),  Narrow(x.shape[3]),
+                    Narrow(g.stride[0]), Narrow(g.stride[1]), Narrow(g.pad[0]),
+                    Narrow(g.pad[1]),    Narrow(g.kernel[0]), Narrow(g.kernel[1]),
+                    Narrow(packed),      Narrow(blocks_h),    Narrow(blocks_w),
+                    Narrow(taps_h),      Narrow(taps_w)};
+  problem.images = Described(x.dtype, x.layout, {x.shape[0], packed, blocks_h, blocks_w});
+  problem.filter =
+      Described(filter.dtype, filter_layout, {filter.shape[0], packed, taps_h, taps_w});
+  return problem;
+}
+
+}  // namespace
+
+KernelOrRefusal OnSpaceToDepth(const KernelRequest& request,
+                               const std::function<KernelOrRefusal(const KernelRequest&)>& make) {
+  const auto* conv = request.op.As<Conv>();
+  const auto* gradient = request.op.As<ConvGradWeights>();
+  if (conv == nullptr && gradient == nullptr) return Refusal{"not this op"};
+  std::vector<OperandDesc> inputs(request.inputs.begin(), request.inputs.end());
+  std::vector<OperandDesc> outputs(request.outputs.begin(), request.outputs.end());
+  const ops::ConvGeometry& g = conv != nullptr ? conv->geometry : gradient->geometry;
+  if (std::string why = UnfitForBlocks(g, inputs[0]); !why.empty()) return Refusal{why};
+  const Problem problem =
+      conv != nullptr
+          ? ProblemOf(g, inputs[Conv::kX], outputs[0], inputs[Conv::kW], Layout::kChannelsLast)
+          : ProblemOf(g, inputs[ConvGradWeights::kX], inputs[ConvGradWeights::kDy],
+                      outputs[ConvGradWeights::kDw], Layout::kPlain);
+  if (problem.bytes() > kWorkspaceLimit) return Refusal{"too large a copy"};
+  inputs[0] = problem.images;
+  (conv != nullptr ? inputs[Conv::kW] : outputs[ConvGradWeights::kDw]) = problem.filter;
+  const ops::ConvGeometry over_blocks{
+      {problem.blocks.taps_h, problem.blocks.taps_w}, {1, 1}, {0, 0}, {1, 1}, 1};
+  const auto op =
+      std::make_shared<Op>(conv != nullptr ? Op(Conv{over_blocks, conv->choice, conv->epilogue})
+                                           : Op(ConvGradWeights{over_blocks, gradient->choice}));
+  KernelOrRefusal answer = make({*op, inputs, outputs, request.device, request.settings});
+  Kernel* const kernel = std::get_if<Kernel>(&answer);
+  if (kernel == nullptr) return answer;
+  kernel->workspace_bytes += problem.bytes();
+  for (std::string& name : kernel->algorithms)
+    name += StrCat(" on blocks of ", g.stride[0], "x", g.stride[1], " pixels");
+  kernel->run = [run = kernel->run, op](const KernelContext& ctx) { run(ctx); };
+  return conv != nullptr ? ConvOfBlocks(std::move(*kernel), problem)
+                         : GradientOfBlocks(std::move(*kernel), problem);
+}
+
+}  // namespace caffe::cuda
