@@ -1,10 +1,11 @@
-// Convolution and its gradients by cuDNN, with what follows them element by element in the same
-// pass over memory where it has an engine for that.
+// Convolution and the gradient at its input by cuDNN, with what follows them element by element in
+// the same pass over memory where it has an engine for that.
+#include <numeric>
+
 #include "caffe/cuda/channel_part.hpp"
 #include "caffe/cuda/entries.hpp"
 #include "caffe/cuda/gradient_epilogue.hpp"
 #include "caffe/cuda/kernels/cudnn_convolution.hpp"
-#include "caffe/cuda/padded_channels.hpp"
 #include "caffe/ops/conv_into.hpp"
 
 namespace caffe::cuda {
@@ -24,11 +25,9 @@ fe::graph::Pointwise_attributes EntryAttributes(const ops::Pointwise& entry) {
 }
 
 // An engine that does everything, or the reason why there is none.
-std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanForward(const ops::Conv& op,
-                                                                   const KernelRequest& request,
-                                                                   const ConvProblem& problem,
-                                                                   bool has_bias,
-                                                                   const ops::Epilogue& epilogue) {
+std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanForward(
+    const ops::Conv& op, const KernelRequest& request, const ConvProblem& problem, bool has_bias,
+    const ops::Epilogue& epilogue, int64_t alignment = 16) {
   auto conv = NewGraph(request, problem);
   fe::graph::Graph& graph = conv->graph();
   const CudnnTensor x =
@@ -48,7 +47,7 @@ std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanForward(const ops::Co
     if (entry.a != 0) relu.set_relu_lower_clip_slope(entry.a);
     y = graph.pointwise(y, relu);
   }
-  conv->Output(kY, y, problem.y.shape.dims(), problem.y_strides(), problem.y.dtype);
+  conv->Output(kY, y, problem.y.shape.dims(), problem.y_strides(), problem.y.dtype, alignment);
   const std::string name = StrCat("conv", has_bias ? "+bias" : "", epilogue.empty() ? "" : "+relu");
   std::string why = conv->Plan(ChoiceOf(request, problem, op.choice, name));
   if (!why.empty()) return why;
@@ -114,11 +113,12 @@ KernelOrRefusal IntoKernel(const ops::ConvInto& op, const KernelRequest& request
                            const ConvProblem& problem) {
   using Into = ops::ConvInto;
   const bool has_bias = request.inputs.size() > Into::kBias && request.inputs[Into::kBias].present;
-  const auto planned = PlanForward(op.conv, request, problem, has_bias, op.conv.epilogue);
+  const size_t offset = static_cast<size_t>(op.offset) * SizeOf(problem.y.dtype);
+  const auto planned = PlanForward(op.conv, request, problem, has_bias, op.conv.epilogue,
+                                   static_cast<int64_t>(std::gcd(offset, size_t{16})));
   if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
   const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
   const FilterPlace filter(problem);
-  const size_t offset = static_cast<size_t>(op.offset) * SizeOf(problem.y.dtype);
   return Kernel{"",
                 [=](const KernelContext& ctx) {
                   KeepOtherChannels(ctx);
@@ -209,128 +209,28 @@ KernelOrRefusal MakeConvGradData(const ops::ConvGradData& op, const KernelReques
   return op.epilogue.empty() ? make(false) : Fused(request, make);
 }
 
-// An engine for dw in `type`.
-std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanGradWeights(
-    const ops::ConvGradWeights& op, const KernelRequest& request, const ConvProblem& problem) {
-  auto conv = NewGraph(request, problem);
-  const CudnnTensor dw = conv->graph().conv_wgrad(
-      conv->Input(kY, problem.y.shape.dims(), problem.y_strides(), problem.y.dtype),
-      conv->Input(kX, problem.x.shape.dims(), problem.x_strides(), problem.x.dtype),
-      problem.Window<fe::graph::Conv_wgrad_attributes>());
-  conv->Output(kW, dw, problem.filter, problem.filter_strides(), problem.filter_type);
-  std::string why = conv->Plan(ChoiceOf(request, problem, op.choice, "conv dw"));
-  if (!why.empty()) return why;
-  return conv;
-}
-
-// The bias's gradient, a sum over images and pixels, by kernels of our own.
-struct BiasGradient {
-  bool is_wanted = false;
-  int64_t rows = 0, columns = 0;
-
-  BiasGradient(const KernelRequest& request, const TensorDesc& dy)
-      : is_wanted(request.outputs.size() > 1 && request.outputs[1].present),
-        rows(dy.shape[0] * dy.shape.count(2)),
-        columns(dy.shape[1]) {}
-
-  size_t workspace_bytes() const { return is_wanted ? SumRowsWorkspace(rows, columns) : 0; }
-  void Run(const KernelContext& ctx, void* workspace) const {
-    if (!is_wanted || !ctx.has_output(1)) return;
-    SumRows(ctx, {ctx.input(1).data, ctx.input(1).dtype}, rows, columns, ctx.accumulates(1),
-            {ctx.output(1).data, ctx.output(1).dtype}, workspace);
-  }
-};
-
-KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const KernelRequest& request,
-                                    Groups groups) {
-  if (!request.outputs[0].present) return Refusal{"only the bias's gradient is wanted"};
-  const DType type = request.outputs[0].dtype;
-  const ConvProblem whole{request.inputs[0], request.inputs[1], request.outputs[0].shape.dims(),
-                          type, op.geometry};
-  if (std::string why = Unfit(whole, groups); !why.empty()) return Refusal{why};
-  const BiasGradient bias(request, whole.y);
-  if (bias.is_wanted && whole.y.layout == Layout::kPlain)
-    return Refusal{"the bias's gradient is summed over pixels whose channels lie last"};
-  ConvProblem problem = whole.In(groups);
-  auto planned = PlanGradWeights(op, request, problem);
-  if (std::holds_alternative<std::string>(planned) && type != problem.x.dtype) {
-    // Sums are float, the result has fewer bits; the engines' names say so.
-    problem.filter_type = problem.x.dtype;
-    planned = PlanGradWeights(op, request, problem);
-  }
-  if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
-  const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
-  const FilterPlace filter(problem);
-  const ConvParts parts(problem);
-  const size_t place_bytes = AlignWorkspace(problem.filter_bytes());
-  // Written where it belongs when nothing is to be turned, converted or added.
-  const bool is_direct = problem.is_filter_order_equal() && problem.filter_type == type;
-  return Kernel{"",
-                [=](const KernelContext& ctx) {
-                  void* const rest = Behind(ctx.workspace, place_bytes);
-                  bias.Run(ctx, rest);
-                  const bool adds = ctx.accumulates(0);
-                  void* const dw = is_direct && !adds ? ctx.output(0).data : ctx.workspace;
-                  for (int part = 0; part < parts.count; ++part) {
-                    conv->Run({{kX, Behind(ctx.input(0).data, part * parts.x)},
-                               {kW, Behind(dw, part * parts.w)},
-                               {kY, Behind(ctx.input(1).data, part * parts.y)}},
-                              rest, StreamOf(ctx));
-                  }
-                  if (dw != ctx.output(0).data) filter.TurnBack(ctx, dw, ctx.output(0), adds);
-                },
-                place_bytes + std::max(conv->workspace_bytes(), bias.workspace_bytes()),
-                filter.NamesOf(conv->engines(), type)};
-}
-
-// As they are, or with channels of zeros or group by group where that was timed to be faster.
 template <typename T, KernelOrRefusal (*kMake)(const T&, const KernelRequest&, Groups)>
 KernelOrRefusal MakeFastest(const T& op, const KernelRequest& request) {
-  const auto make = [&](const KernelRequest& asked) { return kMake(op, asked, Groups::kAtOnce); };
-  KernelOrRefusal best = make(request);
-  if (!AreAlgorithmsTimed(request) || std::holds_alternative<Refusal>(best)) return best;
-  const auto consider = [&](KernelOrRefusal answer) {
-    Kernel* const other = std::get_if<Kernel>(&answer);
-    if (other == nullptr || other->workspace_bytes > kWorkspaceLimit) return;
-    if (PlanningAhead::is_on()) {  // which is the best one shows later
-      best = Holding(std::get<Kernel>(std::move(best)), *other);
-    } else {
-      best = Checked(request, std::move(*other), [&] { return std::move(best); });
-    }
+  const auto make = [](const KernelRequest& asked, Groups groups) {
+    return kMake(*asked.op.As<T>(), asked, groups);
   };
-  for (const int64_t channels : PaddedChannelCounts(request))
-    consider(OnPaddedChannels(request, channels, make));
-  if (op.geometry.group > 1) consider(kMake(op, request, Groups::kOneByOne));
-  return best;
-}
-
-// cuDNN sums 16-bit products in float.
-std::vector<Signature> Signatures() {
-  return {{DType::kFloat, DType::kFloat},
-          {DType::kFloat16, DType::kFloat},
-          {DType::kBFloat16, DType::kFloat}};
+  return FastestOf(request, op.geometry.group, make, {});
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Conv, "conv-cudnn", KernelRank::kBest,
                               (MakeFastest<ops::Conv, MakeConv>),
-                              {.signatures = Signatures(), .fuses = IsReluAlone});
+                              {.signatures = ConvSignatures(), .fuses = IsReluAlone});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvInto, kIntoName, KernelRank::kBest,
-                              MakeConvInto, {.signatures = Signatures(), .fuses = IsReluAlone});
+                              MakeConvInto, {.signatures = ConvSignatures(), .fuses = IsReluAlone});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradData, "conv-grad-data-cudnn",
                               KernelRank::kBest, (MakeFastest<ops::ConvGradData, MakeConvGradData>),
-                              {.signatures = Signatures(), .fuses = IsGradientEpilogue});
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::ConvGradWeights, "conv-grad-weights-cudnn",
-                              KernelRank::kBest,
-                              (MakeFastest<ops::ConvGradWeights, MakeConvGradWeights>),
-                              {.signatures = Signatures()});
+                              {.signatures = ConvSignatures(), .fuses = IsGradientEpilogue});
 
 const AheadFactoryRegistrar ahead_registrars[] = {
     {DeviceKind::kCuda, typeid(ops::Conv), "conv-cudnn", Ahead(MakeFastest<ops::Conv, MakeConv>)},
     {DeviceKind::kCuda, typeid(ops::ConvInto), kIntoName, Ahead(MakeConvInto)},
     {DeviceKind::kCuda, typeid(ops::ConvGradData), "conv-grad-data-cudnn",
      Ahead(MakeFastest<ops::ConvGradData, MakeConvGradData>)},
-    {DeviceKind::kCuda, typeid(ops::ConvGradWeights), "conv-grad-weights-cudnn",
-     Ahead(MakeFastest<ops::ConvGradWeights, MakeConvGradWeights>)},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // does more than one step is checked before it serves.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "caffe/cuda/cudnn_graph.hpp"
 #include "caffe/cuda/engine_check.hpp"
 #include "caffe/cuda/matrix_kernels.hpp"
+#include "caffe/cuda/padded_channels.hpp"
+#include "caffe/cuda/space_to_depth.hpp"
 #include "caffe/cuda/vendor_types.hpp"
 #include "caffe/ops/conv.hpp"
 #include "caffe/ops/plan_ahead.hpp"
@@ -233,6 +236,38 @@ KernelOrRefusal Fused(const KernelRequest& request, const Make& make) {
   Kernel* const kernel = std::get_if<Kernel>(&fused);
   if (kernel == nullptr) return make(false);
   return Checked(request, std::move(*kernel), [&] { return make(false); });
+}
+
+// What make(request, groups) says of a convolution as it is; where that was timed to be faster,
+// with channels of zeros, on blocks of pixels, group by group, or what one of `others` makes.
+template <typename Make>
+KernelOrRefusal FastestOf(const KernelRequest& request, int64_t group, const Make& make,
+                          const std::vector<std::function<KernelOrRefusal()>>& others) {
+  const auto at_once = [&](const KernelRequest& asked) { return make(asked, Groups::kAtOnce); };
+  KernelOrRefusal best = at_once(request);
+  if (!AreAlgorithmsTimed(request) || std::holds_alternative<Refusal>(best)) return best;
+  const auto consider = [&](KernelOrRefusal answer) {
+    Kernel* const other = std::get_if<Kernel>(&answer);
+    if (other == nullptr || other->workspace_bytes > kWorkspaceLimit) return;
+    if (PlanningAhead::is_on()) {  // which is the best one shows later
+      best = Holding(std::get<Kernel>(std::move(best)), *other);
+    } else {
+      best = Checked(request, std::move(*other), [&] { return std::move(best); });
+    }
+  };
+  for (const int64_t channels : PaddedChannelCounts(request))
+    consider(OnPaddedChannels(request, channels, at_once));
+  consider(OnSpaceToDepth(request, at_once));
+  if (group > 1) consider(make(request, Groups::kOneByOne));
+  for (const std::function<KernelOrRefusal()>& other : others) consider(other());
+  return best;
+}
+
+// cuDNN sums 16-bit products in float.
+inline std::vector<Signature> ConvSignatures() {
+  return {{DType::kFloat, DType::kFloat},
+          {DType::kFloat16, DType::kFloat},
+          {DType::kBFloat16, DType::kFloat}};
 }
 
 // A factory that builds plans and times none.
