@@ -27,8 +27,8 @@ class TransformedImages : public ::testing::Test {
       for (int64_t k = 0; k < image.extents.count(); ++k) {
         image.pixels.push_back(static_cast<uint8_t>(i * 31 + k * 7));
       }
-      std::ofstream(folder_.path(StrCat(i, ".png"))) << data::EncodeImage(image, "png");
-      list << i << ".png " << i << "\n";
+      std::ofstream(folder_.path(StrCat(i, ".jpg"))) << data::EncodeImage(image, "jpg");
+      list << i << ".jpg " << i << "\n";
     }
   }
   ~TransformedImages() override { Caffe::set_mode(Caffe::CPU); }
@@ -60,11 +60,11 @@ class TransformedImages : public ::testing::Test {
 
   // Three images of one shade each, in the place of the others.
   void WriteGrayImages() const {
-    std::ofstream(folder_.path("list.txt")) << "dark.png 0\nbright.png 1\nbrighter.png 2\n";
+    std::ofstream(folder_.path("list.txt")) << "dark.jpg 0\nbright.jpg 1\nbrighter.jpg 2\n";
     uint8_t gray = 10;
-    for (const char* name : {"dark.png", "bright.png", "brighter.png"}) {
+    for (const char* name : {"dark.jpg", "bright.jpg", "brighter.jpg"}) {
       const data::Image image{{3, 96, 96}, std::vector<uint8_t>(3 * 96 * 96, gray)};
-      std::ofstream(folder_.path(name)) << data::EncodeImage(image, "png");
+      std::ofstream(folder_.path(name)) << data::EncodeImage(image, "jpg");
       gray = static_cast<uint8_t>(gray * 4);
     }
   }
