@@ -250,7 +250,7 @@ def test_without_a_gpu_the_report_says_why_and_nothing_else_runs(bundle):
 
 
 def test_each_step_is_a_line_and_in_the_report(bundle):
-    status, lines, report, _ = check(bundle(), "--only", "resnet50 bf16", "conformance")
+    status, lines, report, _ = check(bundle(), "--only", "resnet50 bf16 untimed", "resnet50 bf16", "conformance")
     assert status == 0
     names = ["environment", "resnet50 bf16 untimed", "resnet50 bf16", "conformance"]
     assert [line["step"] for line in lines] == names == list(report["steps"])
@@ -279,7 +279,7 @@ def test_what_the_net_is_run_with(bundle):
     root = bundle(others=record)
     os.environ["RECORD"] = str(root / "calls")
     try:
-        check(root, "--only", "resnet50 bf16", "--batch=64")
+        check(root, "--only", "resnet50 bf16 untimed", "resnet50 bf16", "--batch=64")
     finally:
         del os.environ["RECORD"]
     calls = [json.loads(line) for line in (root / "calls").read_text().splitlines()]
@@ -347,7 +347,7 @@ def test_a_process_that_cannot_be_killed_is_named(monkeypatch):
 def test_the_budget_ends_a_step_and_skips_the_rest(bundle):
     root = bundle(others="time.sleep(600)")
     begin = time.monotonic()
-    _, lines, report, _ = check(root, "--budget=16", "--only", "resnet50 bf16")
+    _, lines, report, _ = check(root, "--budget=16", "--only", "resnet50 bf16 untimed", "resnet50 bf16")
     assert time.monotonic() - begin < 30
     assert report["steps"]["resnet50 bf16 untimed"]["why"] == "its time was up"
     assert report["steps"]["resnet50 bf16"] == {"skipped": "no time left"}
