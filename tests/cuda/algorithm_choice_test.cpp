@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <regex>
 #include <sstream>
@@ -179,7 +180,9 @@ class ClockDevice final : public Device {
     return std::shared_ptr<void>(std::calloc(std::max<size_t>(bytes, 1), 1), std::free);
   }
   bool is_host_accessible() const override { return true; }
-  void CopyToHost(void*, const void*, size_t) override {}
+  void CopyToHost(void* host, const void* device, size_t bytes) override {
+    std::memcpy(host, device, bytes);
+  }
   void CopyFromHost(void* device, const void* host, size_t bytes) override {
     std::memcpy(device, host, bytes);
   }
@@ -326,6 +329,52 @@ TEST(TimeAlgorithmsTest, OperandsAreNormalNoise) {
          EXPECT_LT(std::count(floats.begin(), floats.end(), 0.f), 100);
          return true;
        });
+}
+
+// Seconds of algorithms that take one each and write what `algorithm` says into an output of
+// floats, beside scratch memory of as many.
+std::vector<double> TimeResults(size_t count,
+                                const std::function<void(size_t, std::span<float> output,
+                                                         std::span<float> scratch)>& algorithm) {
+  constexpr size_t kElements = 1000;
+  ClockDevice device;
+  return Time(device,
+              {{kElements * sizeof(float), DType::kFloat, true}, {kElements * sizeof(float), {}}},
+              count, [&](size_t i, std::span<void* const> buffers) {
+                device.stream.clock += 1;
+                algorithm(i, {static_cast<float*>(buffers[0]), kElements},
+                          {static_cast<float*>(buffers[1]), kElements});
+                return true;
+              });
+}
+
+TEST(TimeAlgorithmsTest, OneThatDisagreesWithMostDoesNotRun) {
+  EXPECT_THAT(
+      TimeResults(3, [](size_t i, auto output,
+                        auto) { std::ranges::fill(output, i == 0 ? 1.2f : 1 + 0.001f * i); }),
+      ElementsAre(kNever, 1, 1));
+}
+
+TEST(TimeAlgorithmsTest, WhatIsNotWrittenIsNoResult) {
+  EXPECT_THAT(TimeResults(2, [](size_t i, auto output,
+                                auto) { std::ranges::fill(output.subspan(i == 0 ? 1 : 0), 1.f); }),
+              ElementsAre(kNever, 1));
+}
+
+// A net's kernels leave something there.
+TEST(TimeAlgorithmsTest, OneThatReadsWhatItFindsInScratchMemoryDoesNotRun) {
+  EXPECT_THAT(TimeResults(2,
+                          [](size_t i, auto output, auto scratch) {
+                            if (i == 1) std::ranges::fill(scratch, 0.f);
+                            std::ranges::transform(scratch, output.begin(),
+                                                   [](float value) { return value + 1; });
+                          }),
+              ElementsAre(kNever, 1));
+}
+
+TEST(TimeAlgorithmsTest, WhereNoResultHasOnlyNumbersAllAreTimed) {
+  EXPECT_THAT(TimeResults(2, [](size_t, auto output, auto) { std::ranges::fill(output, NAN); }),
+              ElementsAre(1, 1));
 }
 
 // A product as a kernel's factory is asked for it.

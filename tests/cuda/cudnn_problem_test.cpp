@@ -270,6 +270,39 @@ TEST_F(CudnnProblemTest, ConvolutionsWriteIntoPartOfATensor) {
   }
 }
 
+// What is written between the channels of others may begin anywhere. An engine that writes packs of
+// 16 bytes there loses the device, so it must not be proposed.
+TEST_F(CudnnProblemTest, PartsOfATensorAreWrittenAsTheyLie) {
+  auto& device = static_cast<CudaDevice&>(*device_);
+  const std::vector<int64_t> dims = {256, 64, 28, 28}, strides = {28 * 28 * 64, 1, 28 * 64, 64};
+  const auto engines = [&](int64_t alignment) {
+    CudnnGraph conv(device, DType::kBFloat16);
+    auto window = fe::graph::Conv_fprop_attributes();
+    window.set_padding({1, 1}).set_stride({1, 1}).set_dilation({1, 1});
+    const CudnnTensor y = conv.graph().conv_fprop(
+        conv.Input(1, dims, strides, DType::kBFloat16),
+        conv.Input(2, {64, 64, 3, 3}, {9 * 64, 1, 3 * 64, 64}, DType::kBFloat16), window);
+    conv.Output(3, y, dims, strides, DType::kBFloat16, alignment);
+    EXPECT_EQ(conv.Plan({.problem = StrCat("aligned to ", alignment)}), "");
+    return conv.engines();
+  };
+  EXPECT_NE(engines(2), engines(16));
+}
+
+// Engines that write floats are not those for tensor cores of today.
+TEST_F(CudnnProblemTest, GradientsAtWeightsAreWrittenInTheImagesType) {
+  const OperandDesc x = Operand({256, 256, 14, 14}, Layout::kChannelsLast);
+  OperandDesc dw = Operand({256, 256, 3, 3});
+  dw.dtype = DType::kFloat;
+  const Op op(ops::ConvGradWeights{{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}});
+  const KernelCandidate& candidate =
+      KernelRegistry::Get().Candidates(DeviceKind::kCuda, typeid(ops::ConvGradWeights))[0];
+  EXPECT_EQ(candidate.name, "conv-grad-weights-cudnn");
+  const std::vector<OperandDesc> inputs = {x, x}, outputs = {dw};
+  const auto answer = candidate.factory({op, inputs, outputs, *device_});
+  EXPECT_THAT(std::get<Kernel>(answer).algorithms.at(0), HasSubstr(", dw in 16 bits"));
+}
+
 // What cuDNN proposes for the weights' gradient of a convolution in `groups` over 13x13 pixels with
 // x's and y's channels, of which there are x_pitch and y_pitch.
 std::string EngineOfWeights(CudaDevice& device, int64_t x_channels, int64_t x_pitch,

@@ -26,16 +26,20 @@ class CudaMatrixKernelsTest : public ::testing::Test {
 };
 
 TEST_F(CudaMatrixKernelsTest, TransposesEachMatrix) {
-  constexpr int64_t kCount = 3, kRows = 35, kColumns = 70;
-  std::vector<float> from = Counted(kCount * kRows * kColumns), to(from.size(), 1000);
-  for (const bool adds : {false, true}) {
-    TransposeMatrices(context_, Of(from), kCount, kRows, kColumns, adds, Of(to));
-    device_->Synchronize();
-    for (int64_t i = 0; i < kCount; ++i) {
-      for (int64_t r = 0; r < kRows; ++r) {
-        for (int64_t c = 0; c < kColumns; ++c) {
-          const float element = from[(i * kRows + r) * kColumns + c];
-          ASSERT_EQ(to[(i * kColumns + c) * kRows + r], adds ? 2 * element : element);
+  constexpr int64_t kCount = 3;
+  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{
+           {35, 70}, {9, 40}, {3, 300}, {300, 3}, {8, 8}, {1, 5}}) {
+    std::vector<float> from = Counted(kCount * rows * columns), to(from.size(), 1000);
+    for (const bool adds : {false, true}) {
+      TransposeMatrices(context_, Of(from), kCount, rows, columns, adds, Of(to));
+      device_->Synchronize();
+      for (int64_t i = 0; i < kCount; ++i) {
+        for (int64_t r = 0; r < rows; ++r) {
+          for (int64_t c = 0; c < columns; ++c) {
+            const float element = from[(i * rows + r) * columns + c];
+            ASSERT_EQ(to[(i * columns + c) * rows + r], adds ? 2 * element : element)
+                << rows << " x " << columns;
+          }
         }
       }
     }
@@ -51,16 +55,17 @@ TEST_F(CudaMatrixKernelsTest, TransposingConverts) {
 }
 
 TEST_F(CudaMatrixKernelsTest, SumsOverRows) {
-  for (const int64_t rows : {1, 7, 5000}) {
-    constexpr int64_t kColumns = 40;
-    std::vector<float> matrix(rows * kColumns), sums(kColumns, 10);
-    for (int64_t i = 0; i < rows * kColumns; ++i) matrix[i] = static_cast<float>(i % kColumns);
-    std::vector<char> workspace(SumRowsWorkspace(rows, kColumns) + 16);
-    for (const bool adds : {false, true}) {
-      SumRows(context_, Of(matrix), rows, kColumns, adds, Of(sums), workspace.data());
-      device_->Synchronize();
-      for (int64_t c = 0; c < kColumns; ++c)
-        ASSERT_EQ(sums[c], static_cast<float>(rows * c * (adds ? 2 : 1))) << rows << " " << c;
+  for (const int64_t columns : {40, 256}) {
+    for (const int64_t rows : {1, 7, 5000}) {
+      std::vector<float> matrix(rows * columns), sums(columns, 10);
+      for (int64_t i = 0; i < rows * columns; ++i) matrix[i] = static_cast<float>(i % columns);
+      std::vector<char> workspace(SumRowsWorkspace(rows, columns) + 16);
+      for (const bool adds : {false, true}) {
+        SumRows(context_, Of(matrix), rows, columns, adds, Of(sums), workspace.data());
+        device_->Synchronize();
+        for (int64_t c = 0; c < columns; ++c)
+          ASSERT_EQ(sums[c], static_cast<float>(rows * c * (adds ? 2 : 1))) << rows << " " << c;
+      }
     }
   }
 }
