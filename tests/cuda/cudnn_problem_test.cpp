@@ -273,20 +273,23 @@ TEST_F(CudnnProblemTest, ConvolutionsWriteIntoPartOfATensor) {
 // What is written between the channels of others may begin anywhere. An engine that writes packs of
 // 16 bytes there loses the device, so it must not be proposed.
 TEST_F(CudnnProblemTest, PartsOfATensorAreWrittenAsTheyLie) {
-  auto& device = static_cast<CudaDevice&>(*device_);
-  const std::vector<int64_t> dims = {256, 64, 28, 28}, strides = {28 * 28 * 64, 1, 28 * 64, 64};
-  const auto engines = [&](int64_t alignment) {
-    CudnnGraph conv(device, DType::kBFloat16);
-    auto window = fe::graph::Conv_fprop_attributes();
-    window.set_padding({1, 1}).set_stride({1, 1}).set_dilation({1, 1});
-    const CudnnTensor y = conv.graph().conv_fprop(
-        conv.Input(1, dims, strides, DType::kBFloat16),
-        conv.Input(2, {64, 64, 3, 3}, {9 * 64, 1, 3 * 64, 64}, DType::kBFloat16), window);
-    conv.Output(3, y, dims, strides, DType::kBFloat16, alignment);
-    EXPECT_EQ(conv.Plan({.problem = StrCat("aligned to ", alignment)}), "");
-    return conv.engines();
+  const auto engines = [&](int64_t offset) {
+    const Op op(ops::ConvInto{{{{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}}, offset});
+    const OperandDesc whole = Operand({256, 128, 28, 28}, Layout::kChannelsLast);
+    OperandDesc bias = Operand({64});
+    bias.present = false;
+    const std::vector<OperandDesc> inputs = {Operand({256, 64, 28, 28}, Layout::kChannelsLast),
+                                             Operand({64, 64, 3, 3}), bias, whole};
+    const std::vector<OperandDesc> outputs = {whole};
+    const KernelCandidate& candidate =
+        KernelRegistry::Get().Candidates(DeviceKind::kCuda, typeid(ops::ConvInto))[0];
+    EXPECT_EQ(candidate.name, "conv-into-cudnn");
+    const auto answer = candidate.factory({op, inputs, outputs, *device_});
+    const Kernel* const kernel = std::get_if<Kernel>(&answer);
+    return kernel == nullptr ? std::vector<std::string>() : kernel->algorithms;
   };
-  EXPECT_NE(engines(2), engines(16));
+  EXPECT_EQ(engines(8), engines(16));
+  EXPECT_NE(engines(4), engines(8));
 }
 
 // Engines that write floats are not those for tensor cores of today.

@@ -11,33 +11,54 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Samples = std::vector<std::optional<Sample>>;
+
+// Of algorithms with one output each.
+std::vector<bool> AgreeingOf(const std::vector<std::optional<Sample>>& samples) {
+  std::vector<std::optional<Results>> all;
+  for (const std::optional<Sample>& sample : samples)
+    all.push_back(sample ? std::optional<Results>({*sample}) : std::nullopt);
+  return Agreeing(all);
+}
 
 TEST(SamplesTest, MostThatAgreeAreRight) {
-  EXPECT_THAT(Agreeing(Samples{{{1, 2}}, {{1, 2.01}}, {{1, 3}}}), ElementsAre(true, true, false));
-  EXPECT_THAT(Agreeing(Samples{{{1, 3}}, {{1, 2}}, {{1, 2}}}), ElementsAre(false, true, true));
+  EXPECT_THAT(AgreeingOf({{{1, 2}}, {{1, 2.01}}, {{1, 3}}}), ElementsAre(true, true, false));
+  EXPECT_THAT(AgreeingOf({{{1, 3}}, {{1, 2}}, {{1, 2}}}), ElementsAre(false, true, true));
 }
 
 // The heuristics put it first.
 TEST(SamplesTest, OfTwoThatDisagreeTheFirstIsRight) {
-  EXPECT_THAT(Agreeing(Samples{{{1, 2}}, {{1, 3}}}), ElementsAre(true, false));
+  EXPECT_THAT(AgreeingOf({{{1, 2}}, {{1, 3}}}), ElementsAre(true, false));
 }
 
-TEST(SamplesTest, OneWithoutNumbersIsWrong) {
-  EXPECT_THAT(Agreeing(Samples{{{NAN, 2}}, {{1, 2}}}), ElementsAre(false, true));
-  EXPECT_THAT(Agreeing(Samples{{{HUGE_VAL, 2}}, {{HUGE_VAL, 2}}, {{1, 2}}}),
+TEST(SamplesTest, OneThatLacksNumbersOfOthersIsWrong) {
+  EXPECT_THAT(AgreeingOf({{{NAN, 2}}, {{1, 2}}}), ElementsAre(false, true));
+  EXPECT_THAT(AgreeingOf({{{HUGE_VAL, 2}}, {{HUGE_VAL, 2}}, {{1, 2}}}),
               ElementsAre(false, false, true));
 }
 
+// As where a result is part of a tensor.
+TEST(SamplesTest, WhatNobodyWritesDoesNotCount) {
+  EXPECT_THAT(AgreeingOf({{{NAN, 2}}, {{NAN, 1}}, {{NAN, 1}}}), ElementsAre(false, true, true));
+  EXPECT_THAT(AgreeingOf({{{NAN, NAN}}, {{NAN, NAN}}}), ElementsAre(true, true));
+}
+
 TEST(SamplesTest, OneThatDidNotRunIsLeftOut) {
-  EXPECT_THAT(Agreeing(Samples{std::nullopt, {{1, 2}}}), ElementsAre(false, true));
-  EXPECT_THAT(Agreeing(Samples{std::nullopt, {{NAN, 2}}}), ElementsAre(false, true));
-  EXPECT_THAT(Agreeing(Samples{}), IsEmpty());
+  EXPECT_THAT(AgreeingOf({std::nullopt, {{1, 2}}}), ElementsAre(false, true));
+  EXPECT_THAT(AgreeingOf({std::nullopt, {{NAN, 2}}}), ElementsAre(false, true));
+  EXPECT_THAT(AgreeingOf({std::nullopt, std::nullopt}), ElementsAre(false, false));
+  EXPECT_THAT(AgreeingOf({}), IsEmpty());
 }
 
 TEST(SamplesTest, ResultsOfNothingAgree) {
-  EXPECT_THAT(Agreeing(Samples{{{0, 0}}, {{0, 0}}}), ElementsAre(true, true));
-  EXPECT_THAT(Agreeing(Samples{Sample(), Sample()}), ElementsAre(true, true));
+  EXPECT_THAT(AgreeingOf({{{0, 0}}, {{0, 0}}}), ElementsAre(true, true));
+  EXPECT_THAT(AgreeingOf({Sample(), Sample()}), ElementsAre(true, true));
+}
+
+// Squares are larger than what they are of.
+TEST(SamplesTest, EachOutputIsComparedByItself) {
+  const Results right = {{1, 2}, {1e9, 2e9}};
+  EXPECT_THAT(Agreeing({right, Results{{0, 0}, {1e9, 2e9}}, right}),
+              ElementsAre(true, false, true));
 }
 
 TEST(SamplesTest, StretchesAreSpreadOverTheArray) {
@@ -45,8 +66,9 @@ TEST(SamplesTest, StretchesAreSpreadOverTheArray) {
   std::vector<float> values(10);
   std::iota(values.begin(), values.end(), 0.f);
   EXPECT_THAT(SampleOf(*device, DType::kFloat, values.data(), 10, 3, 2),
-              ElementsAre(0, 1, 3, 4, 6, 7));
-  EXPECT_THAT(SampleOf(*device, DType::kFloat, values.data(), 2, 3, 2), ElementsAre(0, 1));
+              ElementsAre(0, 1, 4, 5, 8, 9));
+  EXPECT_THAT(SampleOf(*device, DType::kFloat, values.data(), 5, 3, 2), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(SampleOf(*device, DType::kFloat, values.data(), 0, 3, 2), IsEmpty());
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ std::vector<FirstLayer> Layers(DType type) {
           {type, 3, Layout::kChannelsLast, {{11, 11}, {4, 4}, {0, 0}, {1, 1}, 1}, {23, 27}},
           {type, 1, Layout::kPlain, {{5, 3}, {2, 2}, {0, 1}, {1, 1}, 1}, {9, 8}},
           {type, 3, Layout::kPlain, {{3, 5}, {2, 1}, {1, 2}, {1, 1}, 1}, {9, 7}},
-          {type, 4, Layout::kPlain, {{2, 2}, {3, 3}, {1, 0}, {1, 1}, 1}, {9, 11}}};
+          {type, 4, Layout::kPlain, {{3, 4}, {3, 3}, {1, 0}, {1, 1}, 1}, {9, 11}}};
 }
 
 class CudaSpaceToDepthTest : public ::testing::TestWithParam<DType> {};
@@ -62,6 +62,9 @@ TEST_P(CudaSpaceToDepthTest, IsForFewChannelsThatLieLastAndStepsOfPixels) {
   layer = {GetParam()};
   layer.geometry.stride = {1, 1};
   EXPECT_EQ(refusal(layer), "it goes pixel by pixel already");
+  layer = {GetParam()};
+  layer.geometry.stride = {4, 1};
+  EXPECT_EQ(refusal(layer), "a kernel that skips pixels");
   layer = {GetParam(), 8};
   EXPECT_EQ(refusal(layer), "many channels");
   layer = {GetParam(), 4};

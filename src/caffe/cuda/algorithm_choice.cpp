@@ -41,17 +41,16 @@ void SpoilResults(Device& device, std::span<const TimedBuffer> buffers,
   }
 }
 
-Sample ResultsOf(Device& device, std::span<const TimedBuffer> buffers,
-                 std::span<void* const> places) {
-  Sample all;
+Results ResultsOf(Device& device, std::span<const TimedBuffer> buffers,
+                  std::span<void* const> places) {
+  Results results;
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (!buffers[i].is_output) continue;
     const DType type = *buffers[i].numbers;
     const auto count = static_cast<int64_t>(buffers[i].bytes / SizeOf(type));
-    const Sample one = SampleOf(device, type, places[i], count, kStretches, kStretch);
-    all.insert(all.end(), one.begin(), one.end());
+    results.push_back(SampleOf(device, type, places[i], count, kStretches, kStretch));
   }
-  return all;
+  return results;
 }
 
 }  // namespace
@@ -134,12 +133,12 @@ std::vector<double> TimeAlgorithms(Device& device, std::span<const TimedBuffer> 
     const double seconds = timer.Time([&] { runs = launch(algorithm, places); });
     return runs ? seconds : kNever;
   };
-  std::vector<std::optional<Sample>> results(count);
+  std::vector<std::optional<Results>> results(count);
   for (size_t algorithm = 0; algorithm < count; ++algorithm) {
     SpoilResults(device, buffers, places);
     if (time(algorithm) != kNever) results[algorithm] = ResultsOf(device, buffers, places);
   }
-  const std::vector<bool> agree = Agreeing(results);
+  const std::vector<bool> agree = Agreeing(std::move(results));
   std::vector<size_t> running;
   for (size_t algorithm = 0; algorithm < count; ++algorithm) {
     if (agree[algorithm]) running.push_back(algorithm);

@@ -31,7 +31,7 @@ class CudnnGraph {
   CudnnTensor Input(int64_t number, const TensorDesc& tensor) {
     return Input(number, tensor.shape.dims(), StridesOf(tensor), tensor.dtype);
   }
-  // `alignment`: bytes of which its address is a multiple. Engines that read whole packs ask for
+  // `alignment`: bytes of which its address is a multiple. Engines that write whole packs ask for
   // 16, which all tensors have that begin where memory was allocated.
   void Output(int64_t number, const CudnnTensor& tensor, std::vector<int64_t> shape,
               std::vector<int64_t> strides, DType type, int64_t alignment = 16);

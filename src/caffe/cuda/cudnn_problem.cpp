@@ -216,7 +216,7 @@ std::shared_ptr<CudnnProblem> CudnnProblem::Of(CudaDevice& device,
                                                const EngineChoice& choice) {
   const std::string plan_key =
       StrCat(AlgorithmKey(device, "cudnn", cudnnGetVersion(), choice.problem), " graph ",
-             description.graph->key(), " frontend ", CUDNN_FRONTEND_VERSION,
+             description.graph->key(), description.notes, " frontend ", CUDNN_FRONTEND_VERSION,
              choice.is_timed ? "" : " first", choice.is_deterministic ? " deterministic" : "");
   Problems& problems = Problems::Get();
   const std::lock_guard lock(problems.mutex);

@@ -56,6 +56,7 @@ class PlanningAhead {
 struct CudnnDescription {
   std::shared_ptr<PlannableGraph> graph;
   std::map<int64_t, TimedBuffer> tensors;  // by their number
+  std::string notes = {};                  // what the graph's own key does not have
 };
 
 // Thread-safe.

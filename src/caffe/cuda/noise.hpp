@@ -14,7 +14,7 @@ enum class Noise { kNormal, kVariances };
 void FillWithNoise(Device& device, DType type, void* to, size_t bytes, size_t operand,
                    Noise noise = Noise::kNormal);
 
-// Of any type of float; of 8-bit numbers, the last one.
+// Of any type of float. 8-bit numbers get all bits, which is -1 or 255.
 void FillWithNaNs(Device& device, void* to, size_t bytes);
 
 }  // namespace caffe::cuda

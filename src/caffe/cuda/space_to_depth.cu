@@ -181,6 +181,7 @@ std::string UnfitForBlocks(const ops::ConvGeometry& g, const OperandDesc& x) {
   if (g.dilation != std::vector<int64_t>{1, 1}) return "a kernel with gaps";
   const int64_t pixels = g.stride[0] * g.stride[1];
   if (pixels == 1) return "it goes pixel by pixel already";
+  if (g.kernel[0] < g.stride[0] || g.kernel[1] < g.stride[1]) return "a kernel that skips pixels";
   if (x.shape[1] >= kPackChannels || x.shape[1] * pixels > kMostChannels) return "many channels";
   return "";
 }

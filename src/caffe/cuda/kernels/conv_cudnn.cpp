@@ -214,7 +214,7 @@ KernelOrRefusal MakeFastest(const T& op, const KernelRequest& request) {
   const auto make = [](const KernelRequest& asked, Groups groups) {
     return kMake(*asked.op.As<T>(), asked, groups);
   };
-  return FastestOf(request, op.geometry.group, make, {});
+  return FastestOf(request, op.geometry.group, op.choice, make, {});
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Conv, "conv-cudnn", KernelRank::kBest,

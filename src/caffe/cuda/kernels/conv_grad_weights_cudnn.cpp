@@ -140,9 +140,11 @@ KernelOrRefusal MakeFastestGradWeights(const ConvGradWeights& op, const KernelRe
     return MakeConvGradWeights(*asked.op.As<ConvGradWeights>(), asked, groups);
   };
   std::vector<std::function<KernelOrRefusal()>> others;
-  // Products are timed where they are made.
-  if (!PlanningAhead::is_on()) others.push_back([&] { return MakeProduct(op, request); });
-  return FastestOf(request, op.geometry.group, make, others);
+  // Products are timed where they are made. They are no engines of cuDNN's, and use tensor cores.
+  const bool may_be_product = op.choice.algorithm < 0 && op.choice.math != 0;
+  if (may_be_product && !PlanningAhead::is_on())
+    others.push_back([&] { return MakeProduct(op, request); });
+  return FastestOf(request, op.geometry.group, op.choice, make, others);
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ConvGradWeights, "conv-grad-weights-cudnn",

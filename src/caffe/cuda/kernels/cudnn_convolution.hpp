@@ -201,17 +201,18 @@ class FilterPlace {
 };
 
 // The fused kernel if it computes what the plain one does and is no slower, else that. `variances`:
-// the inputs that are some.
+// the inputs that are some. `plain_name`: of a plain one that the request does not tell.
 template <typename MakePlain>
 KernelOrRefusal Checked(const KernelRequest& request, Kernel fused, const MakePlain& make_plain,
-                        OperandSet variances = {}) {
+                        OperandSet variances = {}, const std::string& plain_name = "") {
   CudaDevice& device = CudaDeviceOf(request);
   if (device.is_described()) return fused;
   const bool is_timed = AreAlgorithmsTimed(request);
   const EngineCheck check{AlgorithmCache::OfUser(),
                           AlgorithmKey(device, "cudnn", cudnnGetVersion(),
                                        StrCat(is_timed ? "check and timing of " : "check of ",
-                                              fused.algorithms.at(0), " for ", ProblemOf(request))),
+                                              fused.algorithms.at(0), " for ", ProblemOf(request),
+                                              plain_name.empty() ? "" : " beside ", plain_name)),
                           is_timed, variances};
   if (PlanningAhead::is_on()) return AheadOfCheck(check, std::move(fused), make_plain);
   return CheckedKernel(request, check, std::move(fused), make_plain);
@@ -241,18 +242,22 @@ KernelOrRefusal Fused(const KernelRequest& request, const Make& make) {
 // What make(request, groups) says of a convolution as it is; where that was timed to be faster,
 // with channels of zeros, on blocks of pixels, group by group, or what one of `others` makes.
 template <typename Make>
-KernelOrRefusal FastestOf(const KernelRequest& request, int64_t group, const Make& make,
+KernelOrRefusal FastestOf(const KernelRequest& request, int64_t group,
+                          const ops::ConvChoice& choice, const Make& make,
                           const std::vector<std::function<KernelOrRefusal()>>& others) {
   const auto at_once = [&](const KernelRequest& asked) { return make(asked, Groups::kAtOnce); };
   KernelOrRefusal best = at_once(request);
-  if (!AreAlgorithmsTimed(request) || std::holds_alternative<Refusal>(best)) return best;
+  const bool is_timed = choice.is_measured && AreAlgorithmsTimed(request);
+  if (!is_timed || std::holds_alternative<Refusal>(best)) return best;
   const auto consider = [&](KernelOrRefusal answer) {
     Kernel* const other = std::get_if<Kernel>(&answer);
     if (other == nullptr || other->workspace_bytes > kWorkspaceLimit) return;
     if (PlanningAhead::is_on()) {  // which is the best one shows later
       best = Holding(std::get<Kernel>(std::move(best)), *other);
     } else {
-      best = Checked(request, std::move(*other), [&] { return std::move(best); });
+      const std::string beside = std::get<Kernel>(best).algorithms.at(0);
+      best = Checked(
+          request, std::move(*other), [&] { return std::move(best); }, {}, beside);
     }
   };
   for (const int64_t channels : PaddedChannelCounts(request))
