@@ -233,7 +233,7 @@ TEST_P(CudaEngineCheckTest, TriesAKernelAnewThatHadNoMemory) {
 
 // Wherever it is noticed. The process cannot go on, and the next one leaves the kernel out.
 TEST_P(CudaEngineCheckTest, ALostDeviceEndsTheCheck) {
-  for (int calls = 0; calls < 12; ++calls) {
+  for (int calls = 0; calls < 6; ++calls) {
     SCOPED_TRACE(calls);
     std::ofstream(file_).close();  // forgets
     Kernel fused = KernelWith(epilogue_);
