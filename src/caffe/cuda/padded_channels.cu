@@ -1,5 +1,3 @@
-#include <functional>
-
 #include "caffe/cuda/numbers.cuh"
 #include "caffe/cuda/pack.cuh"
 #include "caffe/cuda/padded_channels.hpp"
@@ -84,69 +82,6 @@ void PadFilters(const KernelContext& ctx, const TensorView& filter, const Tensor
                     NumbersOf(padded)});
 }
 
-// A view of the padded operand at this place of the workspace.
-TensorView At(const OperandDesc& desc, void* workspace, size_t offset) {
-  TensorView view;
-  static_cast<TensorDesc&>(view) = desc;
-  view.data = static_cast<char*>(workspace) + offset;
-  return view;
-}
-
-// The workspace: images, filter, what the padded convolution needs.
-struct PaddedOperands {
-  OperandDesc x, filter;
-
-  size_t filter_offset() const { return AlignWorkspace(x.bytes()); }
-  size_t bytes() const { return filter_offset() + AlignWorkspace(filter.bytes()); }
-  // Of an output's row of the filter.
-  int64_t columns() const { return filter.shape.count(1); }
-
-  TensorView Images(const KernelContext& ctx) const {
-    const TensorView images = At(x, ctx.workspace, 0);
-    PadPixels(ctx, ctx.input(0), x.shape[1], images.data);
-    return images;
-  }
-};
-
-Kernel PaddedConv(Kernel padded, const PaddedOperands& operands) {
-  padded.run = [run = padded.run, operands](const KernelContext& ctx) {
-    std::vector<TensorView> inputs(ctx.inputs.begin(), ctx.inputs.end());
-    inputs[Conv::kX] = operands.Images(ctx);
-    inputs[Conv::kW] = At(operands.filter, ctx.workspace, operands.filter_offset());
-    PadFilters(ctx, ctx.input(Conv::kW), inputs[Conv::kW]);
-    KernelContext inner = ctx;
-    inner.inputs = inputs;
-    inner.workspace = static_cast<char*>(ctx.workspace) + operands.bytes();
-    run(inner);
-  };
-  return padded;
-}
-
-Kernel PaddedGradient(Kernel padded, const PaddedOperands& operands) {
-  padded.run = [run = padded.run, operands](const KernelContext& ctx) {
-    std::vector<TensorView> inputs(ctx.inputs.begin(), ctx.inputs.end());
-    std::vector<TensorView> outputs(ctx.outputs.begin(), ctx.outputs.end());
-    inputs[ConvGradWeights::kX] = operands.Images(ctx);
-    outputs[ConvGradWeights::kDw] = At(operands.filter, ctx.workspace, operands.filter_offset());
-    KernelContext inner = ctx;
-    inner.inputs = inputs;
-    inner.outputs = outputs;
-    inner.accumulated = {};
-    if (ctx.accumulates(ConvGradWeights::kDbias)) inner.accumulated.insert(ConvGradWeights::kDbias);
-    inner.workspace = static_cast<char*>(ctx.workspace) + operands.bytes();
-    run(inner);
-    const TensorView& filter = ctx.output(ConvGradWeights::kDw);
-    ForEach(ctx, filter.count(),
-            TakeFilter{NumbersOf(outputs[ConvGradWeights::kDw]), filter.shape.count(1),
-                       operands.columns(), OutputGradient(ctx, ConvGradWeights::kDw)});
-  };
-  return padded;
-}
-
-bool IsGradient(const KernelRequest& request) {
-  return request.op.As<ConvGradWeights>() != nullptr;
-}
-
 }  // namespace
 
 std::vector<int64_t> PaddedChannelCounts(const KernelRequest& request) {
@@ -165,20 +100,26 @@ std::vector<int64_t> PaddedChannelCounts(const KernelRequest& request) {
 }
 
 KernelOrRefusal OnPaddedChannels(const KernelRequest& request, int64_t channels,
-                                 const std::function<KernelOrRefusal(const KernelRequest&)>& make) {
-  std::vector<OperandDesc> inputs(request.inputs.begin(), request.inputs.end());
-  std::vector<OperandDesc> outputs(request.outputs.begin(), request.outputs.end());
-  OperandDesc& filter = IsGradient(request) ? outputs[ConvGradWeights::kDw] : inputs[Conv::kW];
-  inputs[0] = WithChannels(inputs[0], channels);
-  filter = WithChannels(filter, channels);
-  const PaddedOperands operands{inputs[0], filter};
-  KernelOrRefusal answer = make({request.op, inputs, outputs, request.device, request.settings});
-  Kernel* const kernel = std::get_if<Kernel>(&answer);
-  if (kernel == nullptr) return answer;
-  kernel->workspace_bytes += operands.bytes();
-  for (std::string& name : kernel->algorithms) name += StrCat(" on ", channels, " channels");
-  return IsGradient(request) ? PaddedGradient(std::move(*kernel), operands)
-                             : PaddedConv(std::move(*kernel), operands);
+                                 const MakeConvolution& make) {
+  const bool is_gradient = request.op.As<ConvGradWeights>() != nullptr;
+  const OperandDesc& filter =
+      is_gradient ? request.outputs[ConvGradWeights::kDw] : request.inputs[Conv::kW];
+  CopiedOperands copied;
+  copied.images = WithChannels(request.inputs[0], channels);
+  copied.filter = WithChannels(filter, channels);
+  copied.copy_images = [](const KernelContext& ctx, const TensorView& to) {
+    PadPixels(ctx, ctx.input(0), to.shape[1], to.data);
+  };
+  copied.copy_filter = [](const KernelContext& ctx, const TensorView& to) {
+    PadFilters(ctx, ctx.input(Conv::kW), to);
+  };
+  copied.take_filter = [](const KernelContext& ctx, const TensorView& from) {
+    const TensorView& dw = ctx.output(ConvGradWeights::kDw);
+    ForEach(ctx, dw.count(),
+            TakeFilter{NumbersOf(from), dw.shape.count(1), from.shape.count(1),
+                       OutputGradient(ctx, ConvGradWeights::kDw)});
+  };
+  return OnCopies(request, request.op, copied, make, StrCat(" on ", channels, " channels"));
 }
 
 }  // namespace caffe::cuda

@@ -3,10 +3,9 @@
 // there are, others serve, at the cost of a copy of the images.
 #pragma once
 
-#include <functional>
 #include <vector>
 
-#include "caffe/ops/kernel.hpp"
+#include "caffe/cuda/copied_operands.hpp"
 
 namespace caffe::cuda {
 
@@ -17,6 +16,6 @@ std::vector<int64_t> PaddedChannelCounts(const KernelRequest& request);
 // What the kernel that `make` makes of the request with so many channels computes, without those
 // that were added. The names of its algorithms end in their number.
 KernelOrRefusal OnPaddedChannels(const KernelRequest& request, int64_t channels,
-                                 const std::function<KernelOrRefusal(const KernelRequest&)>& make);
+                                 const MakeConvolution& make);
 
 }  // namespace caffe::cuda

@@ -1,5 +1,3 @@
-#include <memory>
-
 #include "caffe/cuda/numbers.cuh"
 #include "caffe/cuda/pack.cuh"
 #include "caffe/cuda/space_to_depth.hpp"
@@ -109,70 +107,6 @@ OperandDesc Described(DType type, Layout layout, std::vector<int64_t> dims) {
   return desc;
 }
 
-// The workspace: images, filter, what the convolution over blocks needs.
-struct Problem {
-  Blocks blocks;
-  OperandDesc images, filter;
-
-  size_t filter_offset() const { return AlignWorkspace(images.bytes()); }
-  size_t bytes() const { return filter_offset() + AlignWorkspace(filter.bytes()); }
-  TensorView At(const OperandDesc& desc, const KernelContext& ctx, size_t offset) const {
-    TensorView view;
-    static_cast<TensorDesc&>(view) = desc;
-    view.data = static_cast<char*>(ctx.workspace) + offset;
-    return view;
-  }
-  TensorView Images(const KernelContext& ctx) const {
-    const TensorView view = At(images, ctx, 0);
-    VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
-      ForEach(ctx, view.count() / kPackChannels,
-              GatherBlocks<T>{blocks, ctx.input(0).as<const T>(), view.as<T>()});
-    });
-    return view;
-  }
-};
-
-Kernel ConvOfBlocks(Kernel kernel, const Problem& problem) {
-  kernel.run = [run = kernel.run, problem](const KernelContext& ctx) {
-    std::vector<TensorView> inputs(ctx.inputs.begin(), ctx.inputs.end());
-    inputs[Conv::kX] = problem.Images(ctx);
-    const TensorView &from = ctx.input(Conv::kW), &to = inputs[Conv::kW] = problem.At(
-                                                      problem.filter, ctx, problem.filter_offset());
-    ForEach(ctx, to.count(),
-            GatherFilter{problem.blocks,
-                         from.layout == Layout::kChannelsLast,
-                         {from.data, from.dtype},
-                         {to.data, to.dtype}});
-    KernelContext inner = ctx;
-    inner.inputs = inputs;
-    inner.workspace = static_cast<char*>(ctx.workspace) + problem.bytes();
-    run(inner);
-  };
-  return kernel;
-}
-
-Kernel GradientOfBlocks(Kernel kernel, const Problem& problem) {
-  kernel.run = [run = kernel.run, problem](const KernelContext& ctx) {
-    std::vector<TensorView> inputs(ctx.inputs.begin(), ctx.inputs.end());
-    std::vector<TensorView> outputs(ctx.outputs.begin(), ctx.outputs.end());
-    inputs[ConvGradWeights::kX] = problem.Images(ctx);
-    const TensorView& from = outputs[ConvGradWeights::kDw] =
-        problem.At(problem.filter, ctx, problem.filter_offset());
-    KernelContext inner = ctx;
-    inner.inputs = inputs;
-    inner.outputs = outputs;
-    inner.accumulated = {};
-    if (ctx.accumulates(ConvGradWeights::kDbias)) inner.accumulated.insert(ConvGradWeights::kDbias);
-    inner.workspace = static_cast<char*>(ctx.workspace) + problem.bytes();
-    run(inner);
-    ForEach(
-        ctx, ctx.output(ConvGradWeights::kDw).count(),
-        TakeFilterOfBlocks{
-            problem.blocks, {from.data, from.dtype}, OutputGradient(ctx, ConvGradWeights::kDw)});
-  };
-  return kernel;
-}
-
 // Why there are no blocks; empty where there are.
 std::string UnfitForBlocks(const ops::ConvGeometry& g, const OperandDesc& x) {
   if (g.spatial_axes() != 2 || g.group != 1) return "groups, or no images";
@@ -186,8 +120,7 @@ std::string UnfitForBlocks(const ops::ConvGeometry& g, const OperandDesc& x) {
   return "";
 }
 
-Problem ProblemOf(const ops::ConvGeometry& g, const OperandDesc& x, const OperandDesc& y,
-                  const OperandDesc& filter, Layout filter_layout) {
+Blocks BlocksOf(const ops::ConvGeometry& g, const OperandDesc& x, const OperandDesc& y) {
   const auto blocks = [&](int axis) {  // along an axis: the filter's, then the image's
     const int64_t taps = (g.kernel[axis] + g.stride[axis] - 1) / g.stride[axis];
     return std::pair(taps, y.shape[2 + axis] + taps - 1);
@@ -196,51 +129,62 @@ Problem ProblemOf(const ops::ConvGeometry& g, const OperandDesc& x, const Operan
   const auto [taps_w, blocks_w] = blocks(1);
   const int64_t used = x.shape[1] * g.stride[0] * g.stride[1];
   const int64_t packed = (used + kPackChannels - 1) / kPackChannels * kPackChannels;
-  Problem problem;
-  problem.blocks = {Narrow(x.shape[1]),  Narrow(x.shape[2]),  Narrow(x.shape[3]),
-                    Narrow(g.stride[0]), Narrow(g.stride[1]), Narrow(g.pad[0]),
-                    Narrow(g.pad[1]),    Narrow(g.kernel[0]), Narrow(g.kernel[1]),
-                    Narrow(packed),      Narrow(blocks_h),    Narrow(blocks_w),
-                    Narrow(taps_h),      Narrow(taps_w)};
-  problem.images = Described(x.dtype, x.layout, {x.shape[0], packed, blocks_h, blocks_w});
-  problem.filter =
-      Described(filter.dtype, filter_layout, {filter.shape[0], packed, taps_h, taps_w});
-  return problem;
+  return {Narrow(x.shape[1]),  Narrow(x.shape[2]), Narrow(x.shape[3]), Narrow(g.stride[0]),
+          Narrow(g.stride[1]), Narrow(g.pad[0]),   Narrow(g.pad[1]),   Narrow(g.kernel[0]),
+          Narrow(g.kernel[1]), Narrow(packed),     Narrow(blocks_h),   Narrow(blocks_w),
+          Narrow(taps_h),      Narrow(taps_w)};
+}
+
+CopiedOperands Copied(const Blocks& blocks, const OperandDesc& x, const OperandDesc& filter,
+                      Layout filter_layout) {
+  CopiedOperands copied;
+  copied.images =
+      Described(x.dtype, x.layout, {x.shape[0], blocks.packed, blocks.blocks_h, blocks.blocks_w});
+  copied.filter = Described(filter.dtype, filter_layout,
+                            {filter.shape[0], blocks.packed, blocks.taps_h, blocks.taps_w});
+  copied.copy_images = [blocks](const KernelContext& ctx, const TensorView& to) {
+    VisitFloat(to.dtype, [&]<typename T>(TypeTag<T>) {
+      ForEach(ctx, to.count() / kPackChannels,
+              GatherBlocks<T>{blocks, ctx.input(0).as<const T>(), to.as<T>()});
+    });
+  };
+  copied.copy_filter = [blocks](const KernelContext& ctx, const TensorView& to) {
+    const TensorView& from = ctx.input(Conv::kW);
+    ForEach(ctx, to.count(),
+            GatherFilter{blocks,
+                         from.layout == Layout::kChannelsLast,
+                         {from.data, from.dtype},
+                         {to.data, to.dtype}});
+  };
+  copied.take_filter = [blocks](const KernelContext& ctx, const TensorView& from) {
+    ForEach(ctx, ctx.output(ConvGradWeights::kDw).count(),
+            TakeFilterOfBlocks{
+                blocks, {from.data, from.dtype}, OutputGradient(ctx, ConvGradWeights::kDw)});
+  };
+  return copied;
 }
 
 }  // namespace
 
-KernelOrRefusal OnSpaceToDepth(const KernelRequest& request,
-                               const std::function<KernelOrRefusal(const KernelRequest&)>& make) {
+KernelOrRefusal OnSpaceToDepth(const KernelRequest& request, const MakeConvolution& make) {
   const auto* conv = request.op.As<Conv>();
   const auto* gradient = request.op.As<ConvGradWeights>();
   if (conv == nullptr && gradient == nullptr) return Refusal{"not this op"};
-  std::vector<OperandDesc> inputs(request.inputs.begin(), request.inputs.end());
-  std::vector<OperandDesc> outputs(request.outputs.begin(), request.outputs.end());
   const ops::ConvGeometry& g = conv != nullptr ? conv->geometry : gradient->geometry;
-  if (std::string why = UnfitForBlocks(g, inputs[0]); !why.empty()) return Refusal{why};
-  const Problem problem =
-      conv != nullptr
-          ? ProblemOf(g, inputs[Conv::kX], outputs[0], inputs[Conv::kW], Layout::kChannelsLast)
-          : ProblemOf(g, inputs[ConvGradWeights::kX], inputs[ConvGradWeights::kDy],
-                      outputs[ConvGradWeights::kDw], Layout::kPlain);
-  if (problem.bytes() > kWorkspaceLimit) return Refusal{"too large a copy"};
-  inputs[0] = problem.images;
-  (conv != nullptr ? inputs[Conv::kW] : outputs[ConvGradWeights::kDw]) = problem.filter;
-  const ops::ConvGeometry over_blocks{
-      {problem.blocks.taps_h, problem.blocks.taps_w}, {1, 1}, {0, 0}, {1, 1}, 1};
-  const auto op =
-      std::make_shared<Op>(conv != nullptr ? Op(Conv{over_blocks, conv->choice, conv->epilogue})
-                                           : Op(ConvGradWeights{over_blocks, gradient->choice}));
-  KernelOrRefusal answer = make({*op, inputs, outputs, request.device, request.settings});
-  Kernel* const kernel = std::get_if<Kernel>(&answer);
-  if (kernel == nullptr) return answer;
-  kernel->workspace_bytes += problem.bytes();
-  for (std::string& name : kernel->algorithms)
-    name += StrCat(" on blocks of ", g.stride[0], "x", g.stride[1], " pixels");
-  kernel->run = [run = kernel->run, op](const KernelContext& ctx) { run(ctx); };
-  return conv != nullptr ? ConvOfBlocks(std::move(*kernel), problem)
-                         : GradientOfBlocks(std::move(*kernel), problem);
+  const OperandDesc& x = request.inputs[0];
+  if (std::string why = UnfitForBlocks(g, x); !why.empty()) return Refusal{why};
+  const Blocks blocks =
+      BlocksOf(g, x, conv != nullptr ? request.outputs[0] : request.inputs[ConvGradWeights::kDy]);
+  const ops::ConvGeometry over_blocks{{blocks.taps_h, blocks.taps_w}, {1, 1}, {0, 0}, {1, 1}, 1};
+  const std::string suffix = StrCat(" on blocks of ", g.stride[0], "x", g.stride[1], " pixels");
+  if (conv != nullptr) {
+    return OnCopies(request, Conv{over_blocks, conv->choice, conv->epilogue},
+                    Copied(blocks, x, request.inputs[Conv::kW], Layout::kChannelsLast), make,
+                    suffix);
+  }
+  return OnCopies(request, ConvGradWeights{over_blocks, gradient->choice},
+                  Copied(blocks, x, request.outputs[ConvGradWeights::kDw], Layout::kPlain), make,
+                  suffix);
 }
 
 }  // namespace caffe::cuda

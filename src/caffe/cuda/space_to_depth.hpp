@@ -5,9 +5,7 @@
 // also beyond the kernel.
 #pragma once
 
-#include <functional>
-
-#include "caffe/ops/kernel.hpp"
+#include "caffe/cuda/copied_operands.hpp"
 
 namespace caffe::cuda {
 
@@ -15,7 +13,6 @@ namespace caffe::cuda {
 // computes; refuses where the channels do not lie last, are many, or are in groups, and where the
 // kernel has gaps, skips pixels, or goes pixel by pixel already. The names of its algorithms end in
 // the step.
-KernelOrRefusal OnSpaceToDepth(const KernelRequest& request,
-                               const std::function<KernelOrRefusal(const KernelRequest&)>& make);
+KernelOrRefusal OnSpaceToDepth(const KernelRequest& request, const MakeConvolution& make);
 
 }  // namespace caffe::cuda
