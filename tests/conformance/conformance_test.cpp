@@ -140,7 +140,8 @@ TEST_P(KernelTest, AgreesWithReferenceInDouble) {
             continue;
           }
           for (size_t i = 0; i < want.size(); ++i) {
-            ExpectNear(StrCat(what, " ", got->algorithm, ", output ", i), got->outputs[i], want[i], tolerance);
+            ExpectNear(StrCat(what, " ", got->algorithm, ", output ", i), got->outputs[i], want[i],
+                       tolerance);
           }
         }
       }
