@@ -33,8 +33,6 @@ std::shared_ptr<fe::DeviceProperties> PropertiesOf(const ChipProperties& chip) {
   return properties;
 }
 
-constexpr int64_t kPackAlignment = 16;  // the frontend's, if nothing else is said
-
 // Up to the last element, which lies beyond their number where there are gaps.
 TimedBuffer BufferOf(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
                      DType type) {
@@ -100,7 +98,7 @@ void CudnnGraph::Output(int64_t number, const CudnnTensor& tensor, std::vector<i
                         std::vector<int64_t> strides, DType type, int64_t alignment) {
   TimedBuffer& buffer = description_.tensors[number] = BufferOf(shape, strides, type);
   buffer.is_output = true;
-  if (alignment != kPackAlignment)
+  if (alignment != kTensorAlignment)
     description_.notes += StrCat(" output ", number, " aligned to ", alignment);
   tensor->set_output(true)
       .set_uid(number)

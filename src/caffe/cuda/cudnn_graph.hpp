@@ -16,6 +16,11 @@ namespace caffe::cuda {
 fe::DataType_t CudnnType(DType type);
 
 using CudnnTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+// Bytes of which a tensor's address is a multiple if nothing else is said: engines read and write
+// packs of as many. All tensors have that begin where memory was allocated.
+inline constexpr int64_t kTensorAlignment = 16;
+
 // Steps in elements of a tensor's axes, in the order of its shape.
 std::vector<int64_t> StridesOf(const TensorDesc& tensor);
 
@@ -31,10 +36,8 @@ class CudnnGraph {
   CudnnTensor Input(int64_t number, const TensorDesc& tensor) {
     return Input(number, tensor.shape.dims(), StridesOf(tensor), tensor.dtype);
   }
-  // `alignment`: bytes of which its address is a multiple. Engines that write whole packs ask for
-  // 16, which all tensors have that begin where memory was allocated.
   void Output(int64_t number, const CudnnTensor& tensor, std::vector<int64_t> shape,
-              std::vector<int64_t> strides, DType type, int64_t alignment = 16);
+              std::vector<int64_t> strides, DType type, int64_t alignment = kTensorAlignment);
   void Output(int64_t number, const CudnnTensor& tensor, const TensorDesc& desc) {
     Output(number, tensor, desc.shape.dims(), StridesOf(desc), desc.dtype);
   }

@@ -1,7 +1,6 @@
 #include "caffe/cuda/numbers.cuh"
 #include "caffe/cuda/pack.cuh"
 #include "caffe/cuda/padded_channels.hpp"
-#include "caffe/cuda/vendor_types.hpp"
 #include "caffe/ops/conv.hpp"
 
 namespace caffe::cuda {
@@ -93,8 +92,7 @@ std::vector<int64_t> PaddedChannelCounts(const KernelRequest& request) {
   if (x.layout != Layout::kChannelsLast || group != 1 || x.dtype == DType::kDouble) return {};
   std::vector<int64_t> counts;
   for (const int64_t count : {4, 8}) {
-    const bool fits = WithChannels(x, count).bytes() <= kWorkspaceLimit;
-    if (x.shape[1] < count && fits) counts.push_back(count);
+    if (x.shape[1] < count) counts.push_back(count);
   }
   return counts;
 }

@@ -1,7 +1,6 @@
 #include "caffe/cuda/numbers.cuh"
 #include "caffe/cuda/pack.cuh"
 #include "caffe/cuda/space_to_depth.hpp"
-#include "caffe/cuda/vendor_types.hpp"
 #include "caffe/ops/conv.hpp"
 
 namespace caffe::cuda {
@@ -36,12 +35,10 @@ struct GatherBlocks {
 
   __device__ void operator()(int64_t i) const {
     constexpr int N = kPackChannels;
-    int64_t pack, column, row, c, within;
+    int64_t pack, column, row, c, q_w;
     const int64_t block = Divide(i, of.packed / N, &pack);
     const int64_t item = Divide(Divide(block, of.blocks_w, &column), of.blocks_h, &row);
-    int64_t q_w;
-    int64_t q_h = Divide(Divide(pack * N, of.channels, &c), of.step_w, &within);
-    q_w = within;
+    int64_t q_h = Divide(Divide(pack * N, of.channels, &c), of.step_w, &q_w);
     Pack<T, N> result;
 #pragma unroll
     for (int k = 0; k < N; ++k) {

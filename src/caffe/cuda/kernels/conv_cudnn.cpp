@@ -27,7 +27,7 @@ fe::graph::Pointwise_attributes EntryAttributes(const ops::Pointwise& entry) {
 // An engine that does everything, or the reason why there is none.
 std::variant<std::shared_ptr<CudnnGraph>, std::string> PlanForward(
     const ops::Conv& op, const KernelRequest& request, const ConvProblem& problem, bool has_bias,
-    const ops::Epilogue& epilogue, int64_t alignment = 16) {
+    const ops::Epilogue& epilogue, int64_t alignment = kTensorAlignment) {
   auto conv = NewGraph(request, problem);
   fe::graph::Graph& graph = conv->graph();
   const CudnnTensor x =
@@ -115,7 +115,7 @@ KernelOrRefusal IntoKernel(const ops::ConvInto& op, const KernelRequest& request
   const bool has_bias = request.inputs.size() > Into::kBias && request.inputs[Into::kBias].present;
   const size_t offset = static_cast<size_t>(op.offset) * SizeOf(problem.y.dtype);
   const auto planned = PlanForward(op.conv, request, problem, has_bias, op.conv.epilogue,
-                                   static_cast<int64_t>(std::gcd(offset, size_t{16})));
+                                   std::gcd(static_cast<int64_t>(offset), kTensorAlignment));
   if (const std::string* why = std::get_if<std::string>(&planned)) return Refusal{*why};
   const auto conv = std::get<std::shared_ptr<CudnnGraph>>(planned);
   const FilterPlace filter(problem);

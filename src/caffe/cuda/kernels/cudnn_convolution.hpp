@@ -113,12 +113,12 @@ struct ConvParts {
 // have kernels of their own.
 inline std::string UnfitForParts(const ConvProblem& problem) {
   constexpr int kMostParts = 4;
-  constexpr size_t kAlignment = 16;  // where engines begin to read and write
   const int groups = problem.geometry.group;
   if (groups < 2 || groups > kMostParts) return StrCat(groups, " groups");
   if (problem.x.layout != Layout::kChannelsLast) return "only where channels lie last";
   const ConvParts parts(problem.OfOneGroup());
-  if (parts.x % kAlignment != 0 || parts.y % kAlignment != 0) return "groups of few channels";
+  if (parts.x % kTensorAlignment != 0 || parts.y % kTensorAlignment != 0)
+    return "groups of few channels";
   return "";
 }
 
