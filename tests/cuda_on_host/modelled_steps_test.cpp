@@ -5,6 +5,7 @@
 #include "caffe/common.hpp"
 #include "caffe/net.hpp"
 #include "caffe/net/roofline.hpp"
+#include "tests/support/folders.hpp"
 #include "tests/support/plan_summary.hpp"
 
 namespace caffe {
@@ -19,8 +20,7 @@ constexpr DevicePeaks kH200{.memory_bytes = 4800e9,
                             .link_bytes = 450e9};
 
 NetParameter InBatchesOf256(const std::string& file) {
-  NetParameter net =
-      testing::WithInputs(std::filesystem::path(CAFFE_SOURCE_DIR) / (file + ".prototxt"), TRAIN);
+  NetParameter net = testing::WithInputs(testing::SourcePath(file + ".prototxt"), TRAIN);
   for (LayerParameter& layer : *net.mutable_layer()) {
     for (BlobShape& shape :
          *(layer.has_input_param() ? layer.mutable_input_param()->mutable_shape()

@@ -7,6 +7,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
+#include "tests/support/folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
@@ -19,7 +20,7 @@ using ::testing::IsEmpty;
 using ::testing::ThrowsMessage;
 
 std::string PathOf(const std::string& plugin) {
-  return CAFFE_BINARY_DIR "/lib/test_plugins/" + plugin + ".so";
+  return testing::BuildPath("lib/test_plugins/" + plugin + ".so");
 }
 
 // Each refusal registers nothing.

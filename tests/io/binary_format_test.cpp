@@ -9,6 +9,7 @@
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "tests/support/error_text.hpp"
+#include "tests/support/folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
@@ -72,7 +73,8 @@ TEST(BinaryFormatTest, RecognisesHdf5AndTextFiles) {
 
 TEST(BinaryFormatTest, ReadsSolverStateThatBvlcCaffeWrote) {
   SolverState state;
-  ReadBinaryProto(CAFFE_SOURCE_DIR "/tests/golden/formats/adam_binary_iter_3.solverstate", &state);
+  ReadBinaryProto(testing::SourcePath("tests/golden/formats/adam_binary_iter_3.solverstate"),
+                  &state);
   EXPECT_EQ(state.iter(), 3);
   EXPECT_THAT(state.learned_net(), HasSubstr("_iter_3.caffemodel"));
   EXPECT_GT(state.history_size(), 0);

@@ -14,6 +14,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "tests/support/error_text.hpp"
+#include "tests/support/folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
@@ -26,7 +27,9 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using testing::TemporaryFolder;
 
-const char kFormats[] = CAFFE_SOURCE_DIR "/tests/golden/formats/";
+std::string Format(const std::string& file) {
+  return testing::SourcePath("tests/golden/formats/" + file);
+}
 
 // Skips in a build without HDF5 instead of failing.
 class Hdf5FilesTest : public ::testing::Test {
@@ -147,7 +150,7 @@ TEST_F(Hdf5FilesTest, AFileThatDoesNotFitLeavesTheLibraryUsable) {
 }
 
 TEST_F(Hdf5FilesTest, ReadsWeightsThatBvlcCaffeWrote) {
-  const Hdf5Reader reader(std::string(kFormats) + "adam_hdf5_iter_3.caffemodel.h5");
+  const Hdf5Reader reader(Format("adam_hdf5_iter_3.caffemodel.h5"));
   int blobs = 0;
   for (const std::string& layer : reader.LinksOf("data")) {
     const std::string group = "data/" + layer;
@@ -162,7 +165,7 @@ TEST_F(Hdf5FilesTest, ReadsWeightsThatBvlcCaffeWrote) {
 }
 
 TEST_F(Hdf5FilesTest, ReadsSolverStateThatBvlcCaffeWrote) {
-  const Hdf5Reader reader(std::string(kFormats) + "adam_hdf5_iter_3.solverstate.h5");
+  const Hdf5Reader reader(Format("adam_hdf5_iter_3.solverstate.h5"));
   EXPECT_EQ(reader.ReadInteger("iter"), 3);
   EXPECT_EQ(reader.ReadInteger("current_step"), 0);
   EXPECT_THAT(reader.ReadString("learned_net"), HasSubstr("_iter_3.caffemodel.h5"));

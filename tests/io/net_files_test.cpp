@@ -10,6 +10,7 @@
 #include "caffe/io/blob_proto.hpp"
 #include "caffe/io/text_format.hpp"
 #include "tests/support/error_text.hpp"
+#include "tests/support/folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
@@ -108,13 +109,14 @@ TEST(NetFilesTest, RefusesSolversWithTwoTypes) {
 }
 
 TEST(NetFilesTest, RefusesASolverStateAsWeights) {
-  const std::string path = CAFFE_SOURCE_DIR "/tests/golden/formats/sgd_binary_iter_3.solverstate";
+  const std::string path =
+      testing::SourcePath("tests/golden/formats/sgd_binary_iter_3.solverstate");
   EXPECT_THAT(ErrorText<IoError>([&] { ReadNetBinary(path); }),
               HasSubstr(path + ": holds a solver's state, not weights"));
 }
 
 TEST(NetFilesTest, ReadsAModelThatBvlcCaffeWrote) {
-  const std::string path = CAFFE_SOURCE_DIR "/tests/golden/formats/sgd_binary_iter_3.caffemodel";
+  const std::string path = testing::SourcePath("tests/golden/formats/sgd_binary_iter_3.caffemodel");
   const NetParameter net = ReadNetBinary(path);
   int blobs = 0;
   for (const LayerParameter& layer : net.layer()) {

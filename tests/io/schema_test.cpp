@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "caffe/proto/caffe.pb.h"
+#include "tests/support/folders.hpp"
 
 namespace caffe {
 namespace {
@@ -32,7 +33,7 @@ struct Row {
 };
 
 std::vector<std::vector<std::string>> ReadTable(const std::string& name, size_t columns) {
-  std::ifstream file(std::string(CAFFE_SOURCE_DIR "/tests/io/") + name);
+  std::ifstream file(testing::SourcePath("tests/io/" + std::string(name)));
   std::vector<std::vector<std::string>> rows;
   std::string line;
   std::getline(file, line);  // column names

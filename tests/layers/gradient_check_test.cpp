@@ -16,6 +16,7 @@
 #include "caffe/io/text_format.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/folders.hpp"
 
 namespace caffe {
 namespace {
@@ -626,7 +627,7 @@ TEST(LayersTest, EveryFileRegistersItsLayer) {
   };
   std::set<std::string> types;
   for (const std::string& type : LayerRegistry::LayerTypeList()) types.insert(letters(type));
-  const std::filesystem::path folder = std::filesystem::path(CAFFE_SOURCE_DIR) / "src/caffe/layers";
+  const std::filesystem::path folder = testing::SourcePath("src/caffe/layers");
   constexpr std::string_view kEnding = "_layer.cpp";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     std::string file = entry.path().filename();

@@ -6,6 +6,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/folders.hpp"
 #include "tests/support/golden.hpp"
 
 namespace caffe {
@@ -18,7 +19,7 @@ using ::testing::ThrowsMessage;
 class MemoryDataLayerTest : public ::testing::Test {
  protected:
   MemoryDataLayerTest()
-      : npz_(Npz::Load(CAFFE_SOURCE_DIR "/tests/golden/data/MemoryData-basic.npz")) {
+      : npz_(Npz::Load(testing::SourcePath("tests/golden/data/MemoryData-basic.npz"))) {
     ParseTextProto(npz_.at("prototxt").text(), "MemoryData-basic", &param_);
     param_.mutable_state()->set_phase(TEST);
   }

@@ -7,6 +7,7 @@
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 #include "caffe/plugin.hpp"
+#include "tests/support/folders.hpp"
 
 namespace caffe {
 namespace {
@@ -15,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 std::unique_ptr<Net> Build(const std::string& type, Precision precision = FP32) {
-  LoadPlugin(CAFFE_BINARY_DIR "/lib/test_plugins/misbehaving.so");
+  LoadPlugin(testing::BuildPath("lib/test_plugins/misbehaving.so"));
   NetParameter param;
   ParseTextProto(
       "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 } } } "

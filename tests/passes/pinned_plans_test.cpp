@@ -10,6 +10,7 @@
 
 #include "caffe/cpu/processor.hpp"
 #include "caffe/error.hpp"
+#include "tests/support/folders.hpp"
 #include "tests/support/op_case.hpp"
 #include "tests/support/plan_summary.hpp"
 
@@ -49,7 +50,7 @@ std::optional<PrecisionDefaults> OwnPrecision(const NetParameter& net) {
 std::vector<fs::path> Nets() {
   std::vector<fs::path> nets;
   for (const fs::directory_entry& entry :
-       fs::recursive_directory_iterator(fs::path(CAFFE_SOURCE_DIR) / "models")) {
+       fs::recursive_directory_iterator(testing::SourcePath("models"))) {
     const std::string name = entry.path().filename().string();
     if (name.ends_with(".prototxt") && name.find("solver") == std::string::npos &&
         name.find("labelmap") == std::string::npos) {
@@ -108,7 +109,7 @@ TEST_P(PinnedPlansTest, AreAsCommitted) {
   } catch (const Error&) {
     device = MakeDevice(GetParam());  // the emulated one
   }
-  const fs::path root = CAFFE_SOURCE_DIR;
+  const fs::path root = testing::SourcePath("");
   const fs::path pinned =
       root / "tests/passes/plans" / (GetParam() == DeviceKind::kCpu ? "cpu.txt" : "h200.txt");
   std::ostringstream text;

@@ -15,14 +15,15 @@
 #include "caffe/ops/gemm.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/ops/pointwise.hpp"
+#include "tests/support/folders.hpp"
 #include "tests/support/planned_ops.hpp"
 
 namespace caffe {
 namespace {
 
 NetParameter Benchmark(const std::string& name) {
-  NetParameter param = ReadNetText(std::filesystem::path(CAFFE_SOURCE_DIR) / "benchmarks/nets" /
-                                   (name + ".prototxt"));
+  NetParameter param =
+      ReadNetText(testing::SourcePath(StrCat("benchmarks/nets/", name, ".prototxt")));
   param.mutable_state()->set_phase(TRAIN);
   return param;
 }

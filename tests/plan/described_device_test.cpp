@@ -15,6 +15,7 @@
 #include "caffe/io/net_files.hpp"
 #include "caffe/net.hpp"
 #include "caffe/plan_report.hpp"
+#include "tests/support/folders.hpp"
 
 namespace caffe {
 namespace {
@@ -31,8 +32,8 @@ void PrintTo(const PlannedNet& net, std::ostream* out) {
 }
 
 NetParameter Benchmark(const std::string& file) {
-  NetParameter param = ReadNetText(std::filesystem::path(CAFFE_SOURCE_DIR) / "benchmarks/nets" /
-                                   (file + ".prototxt"));
+  NetParameter param =
+      ReadNetText(testing::SourcePath(StrCat("benchmarks/nets/", file, ".prototxt")));
   param.mutable_state()->set_phase(TRAIN);
   return param;
 }
@@ -98,7 +99,7 @@ class DescribedChipTest : public ::testing::Test {
 
 // MobileNet-v2, whose data nobody has to have.
 NetParameter MobileNet() {
-  NetParameter param = ReadNetText(CAFFE_SOURCE_DIR "/models/mobilenet_v2/train_val.prototxt");
+  NetParameter param = ReadNetText(testing::SourcePath("models/mobilenet_v2/train_val.prototxt"));
   param.mutable_state()->set_phase(TRAIN);
   for (LayerParameter& layer : *param.mutable_layer()) {
     if (layer.type() != "Data") continue;

@@ -10,6 +10,7 @@
 #include "caffe/net.hpp"
 #include "caffe/plan_report.hpp"
 #include "tests/support/blob_ranges.hpp"
+#include "tests/support/folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
@@ -32,8 +33,8 @@ class DescribedInt8Test : public ::testing::TestWithParam<Planned> {
   }
 
   NetParameter Deployed() const {
-    NetParameter param = ReadNetText(std::filesystem::path(CAFFE_SOURCE_DIR) / "models" /
-                                     GetParam().net / "deploy.prototxt");
+    NetParameter param =
+        ReadNetText(testing::SourcePath(StrCat("models/", GetParam().net, "/deploy.prototxt")));
     param.mutable_state()->set_phase(TEST);
     return param;
   }

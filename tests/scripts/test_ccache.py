@@ -35,7 +35,7 @@ def build(tmp_path):
 
 
 def test_unity_objects_are_shared(build, tmp_path):
-    objects = [f"src/caffe/CMakeFiles/caffe_{folder}.dir/Unity/unity_0_cxx.cxx.o" for folder in ("core", "tensor")]
+    objects = [f"src/caffe/CMakeFiles/caffe_{folder}.dir/unity/caffe_{folder}_0.cpp.o" for folder in ("core", "tensor")]
     assert build("tsan", objects, tmp_path / "build")[1] > 1
     hits, misses = build("tsan", objects, tmp_path / "build")
     assert hits > 1 and misses == 0
@@ -43,7 +43,7 @@ def test_unity_objects_are_shared(build, tmp_path):
 
 def test_presets_share_what_they_compile_alike(build):
     """The build that is tested and the one that is installed, below the folder that paths count from."""
-    built = ["tools/CMakeFiles/upgrade_net_proto_text.dir/Unity/unity_0_cxx.cxx.o"]
+    built = ["tools/CMakeFiles/upgrade_net_proto_text.dir/unity/upgrade_net_proto_text_0.cpp.o"]
     # One folder deeper than a build to which paths of programs lead (cmake/CaffePaths.cmake).
     folder = ROOT / "build" / "ccache"
     try:

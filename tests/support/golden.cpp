@@ -11,13 +11,13 @@
 #include "caffe/io/text_format.hpp"
 #include "caffe/io/upgrade_net.hpp"
 #include "caffe/layer_factory.hpp"
+#include "tests/support/folders.hpp"
 
 namespace caffe::testing {
 
 std::vector<std::string> GoldenCases(const std::string& group) {
   std::vector<std::string> paths;
-  const std::filesystem::path folder =
-      std::filesystem::path(CAFFE_SOURCE_DIR) / "tests/golden" / group;
+  const std::filesystem::path folder = SourcePath("tests/golden/" + group);
   std::error_code is_missing;
   for (const auto& entry : std::filesystem::directory_iterator(folder, is_missing)) {
     if (entry.path().extension() == ".npz") paths.push_back(entry.path());

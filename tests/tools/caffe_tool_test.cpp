@@ -14,6 +14,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/support/folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/tools/run_program.hpp"
 
@@ -436,7 +437,8 @@ TEST_P(SignalTest, SnapshotsAndStops) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     if (chdir(folder_.path().c_str()) == 0 && freopen("log", "w", stderr) != nullptr) {
-      execl(CAFFE_BINARY_DIR "/bin/caffe", "caffe", "train", "-solver", "solver.prototxt", nullptr);
+      execl(testing::BuildPath("bin/caffe").c_str(), "caffe", "train", "-solver", "solver.prototxt",
+            nullptr);
     }
     _exit(127);
   }

@@ -16,6 +16,7 @@
 #include "caffe/data/readers/record_reader.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/binary_format.hpp"
+#include "tests/support/folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/tools/run_program.hpp"
 
@@ -321,7 +322,7 @@ class StoppedConverterTest : public ConvertToolsTest,
     const pid_t child = fork();
     if (child == 0) {
       ::signal(SIGINT, SIG_DFL);  // who starts tests in the background ignores it
-      const std::string line = "exec '" CAFFE_BINARY_DIR "/bin/'" + command + " 2> log";
+      const std::string line = "exec '" + testing::BuildPath("bin/") + "'" + command + " 2> log";
       if (chdir(folder_.path().c_str()) == 0) execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
       _exit(127);
     }
@@ -395,7 +396,7 @@ TEST_F(StoppedConverterTest, AMeanThatIsStoppedLeavesNoFile) {
 // A limit of a file's size stands in for a full disk.
 TEST_F(StoppedConverterTest, AFullDiskLeavesNothing) {
   const std::set<std::string> before = Files();
-  const std::string limit = "trap '' XFSZ; ulimit -f 2000; '" CAFFE_BINARY_DIR "/bin/'";
+  const std::string limit = "trap '' XFSZ; ulimit -f 2000; '" + testing::BuildPath("bin/") + "'";
   const Outcome outcome =
       Run("compute_image_mean --version > log;", limit + "convert_mnist_data images labels db");
   EXPECT_EQ(outcome.status, 1) << outcome.output;

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/support/folders.hpp"
+
 namespace caffe::testing {
 
 struct Outcome {
@@ -17,7 +19,7 @@ struct Outcome {
 // `command` is the name of a program in the build's bin/ and its arguments; it runs in `folder`.
 // Standard output and standard error come together.
 inline Outcome RunProgram(const std::string& folder, const std::string& command) {
-  const std::string line = "cd '" + folder + "' && '" CAFFE_BINARY_DIR "/bin/'" + command + " 2>&1";
+  const std::string line = "cd '" + folder + "' && '" + BuildPath("bin/") + "'" + command + " 2>&1";
   FILE* pipe = popen(line.c_str(), "r");
   Outcome outcome;
   std::array<char, 4096> part;
