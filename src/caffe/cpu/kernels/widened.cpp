@@ -45,12 +45,15 @@ struct Widened {
   int64_t images = 0;
   size_t image_bytes = 0;  // in the operand's own type
 
-  TensorView Original(const TensorView& whole, int64_t first) const {
-    TensorView view = whole;
-    static_cast<TensorDesc&>(view) = part;
-    view.dtype = whole.dtype;
-    view.data = whole.as<char>() + (is_split ? static_cast<size_t>(first) * image_bytes : 0);
-    return view;
+  TensorView original;  // of a part's images, in the operand's own type
+  TensorView view;      // what the kernel sees
+  // Their shapes never change, so a run only sets where they are and takes no memory.
+  void Place(const TensorView& whole, int64_t first, void* workspace) {
+    original.data = whole.data;
+    if (whole.data != nullptr && is_split)
+      original.data = whole.as<char>() + static_cast<size_t>(first) * image_bytes;
+    view.data = original.data;
+    if (whole.data != nullptr && is_half) view.data = static_cast<char*>(workspace) + offset;
   }
 };
 
@@ -96,9 +99,12 @@ std::vector<Widened> Widen(std::span<const OperandDesc> operands, const OperandS
       dims[0] = images_of_part;
       wide.part.shape = Shape(dims);
     }
-    if (!wide.is_half) continue;
-    wide.part.dtype = DType::kFloat;
-    wide.offset = layout->Add(wide.part.bytes());
+    static_cast<TensorDesc&>(wide.original) = wide.part;
+    if (wide.is_half) {
+      wide.part.dtype = DType::kFloat;
+      wide.offset = layout->Add(wide.part.bytes());
+    }
+    static_cast<TensorDesc&>(wide.view) = wide.part;
   }
   return widened;
 }
@@ -109,35 +115,27 @@ std::vector<OperandDesc> Parts(const std::vector<Widened>& operands) {
   return parts;
 }
 
-TensorView ViewOf(const Widened& operand, const TensorView& whole, int64_t first, void* workspace) {
-  if (whole.data == nullptr) return {};
-  TensorView view = operand.Original(whole, first);
-  if (!operand.is_half) return view;
-  static_cast<TensorDesc&>(view) = operand.part;
-  view.data = static_cast<char*>(workspace) + operand.offset;
-  return view;
-}
-
 void Run(State& state, size_t inner_offset, const KernelContext& ctx) {
   KernelContext inner = ctx;
   inner.workspace = static_cast<char*>(ctx.workspace) + inner_offset;
   for (int64_t part = 0; part < state.parts; ++part) {
     const int64_t first = part * state.images_of_part;
     for (size_t i = 0; i < state.inputs.size(); ++i) {
-      const Widened& operand = state.inputs[i];
-      state.input_views[i] = ViewOf(operand, ctx.inputs[i], first, ctx.workspace);
+      Widened& operand = state.inputs[i];
+      operand.Place(ctx.inputs[i], first, ctx.workspace);
       const bool is_due = operand.is_half && (operand.is_split || part == 0);
-      if (is_due && ctx.inputs[i].data != nullptr)
-        Convert(operand.Original(ctx.inputs[i], first), state.input_views[i]);
+      if (is_due && operand.original.data != nullptr) Convert(operand.original, operand.view);
+      state.input_views[i].data = operand.view.data;
     }
     for (size_t i = 0; i < state.outputs.size(); ++i) {
-      const Widened& operand = state.outputs[i];
-      state.output_views[i] = ViewOf(operand, ctx.outputs[i], first, ctx.workspace);
+      Widened& operand = state.outputs[i];
+      operand.Place(ctx.outputs[i], first, ctx.workspace);
       const bool is_due = operand.is_half && (operand.is_split || part == 0);
-      if (is_due && ctx.accumulates(static_cast<int>(i)) && ctx.outputs[i].data != nullptr)
-        Convert(operand.Original(ctx.outputs[i], first), state.output_views[i]);
+      if (is_due && ctx.accumulates(static_cast<int>(i)) && operand.original.data != nullptr)
+        Convert(operand.original, operand.view);
       // Each part adds to what is made of all images.
       if (part > 0 && !operand.is_split) inner.accumulated.insert(i);
+      state.output_views[i].data = operand.view.data;
     }
     inner.inputs = state.input_views;
     inner.outputs = state.output_views;
@@ -145,8 +143,7 @@ void Run(State& state, size_t inner_offset, const KernelContext& ctx) {
     for (size_t i = 0; i < state.outputs.size(); ++i) {
       const Widened& operand = state.outputs[i];
       const bool is_due = operand.is_half && (operand.is_split || part + 1 == state.parts);
-      if (is_due && ctx.outputs[i].data != nullptr)
-        Convert(state.output_views[i], operand.Original(ctx.outputs[i], first));
+      if (is_due && operand.original.data != nullptr) Convert(operand.view, operand.original);
     }
   }
 }
@@ -179,8 +176,8 @@ KernelOrRefusal MakeWidened(const T&, const KernelRequest& request) {
       continue;
     }
     state->kernel = std::move(std::get<Kernel>(answer));
-    state->input_views.resize(inputs.size());
-    state->output_views.resize(outputs.size());
+    for (const Widened& operand : state->inputs) state->input_views.push_back(operand.view);
+    for (const Widened& operand : state->outputs) state->output_views.push_back(operand.view);
     const size_t inner_offset = layout.bytes();
     return Kernel{
         "", [state, inner_offset](const KernelContext& ctx) { Run(*state, inner_offset, ctx); },
