@@ -40,6 +40,10 @@ bool OneDnnMultiplies8Bits() {
   return has(dnnl_cpu_isa_avx512_core_vnni) || has(dnnl_cpu_isa_avx2_vnni);
 }
 
+bool OneDnnAddsLast() {
+  return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+}
+
 bool OneDnnMultipliesTiles() {
   const unsigned isa = dnnl_get_effective_cpu_isa();
   return (isa & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;

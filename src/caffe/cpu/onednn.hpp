@@ -21,6 +21,9 @@ std::vector<Signature> OneDnnSignatures();
 // Whether the processor multiplies 8-bit numbers by instructions for it: AVX-512 VNNI, AVX VNNI,
 // AMX. ONEDNN_MAX_CPU_ISA counts.
 bool OneDnnMultiplies8Bits();
+// Whether a convolution adds what its epilogue adds after its products, wherever that lies: from
+// AVX-512 on. ONEDNN_MAX_CPU_ISA counts.
+bool OneDnnAddsLast();
 // Whether it has AMX. ONEDNN_MAX_CPU_ISA counts.
 bool OneDnnMultipliesTiles();
 // Whether a convolution applies an epilogue as its post-ops: a sum, then a ReLU, or one of them.

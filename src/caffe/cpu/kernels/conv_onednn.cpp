@@ -45,7 +45,9 @@ dnnl::primitive_attr Attributes(const dnnl::post_ops& post = {}) {
 }
 
 // What an epilogue is to oneDNN, and what it reads. What is added first and may be overwritten lies
-// where the result is to be: that is faster than a third tensor.
+// where the result is to be: that is faster than a third tensor. Below AVX-512 it always does.
+// There oneDNN begins its sums with it, which rounds otherwise than a third tensor added at the
+// end, and numbers must not depend on who else reads it.
 struct PostOps {
   dnnl::post_ops ops;
   struct Operand {
@@ -60,7 +62,7 @@ struct PostOps {
           std::span<const OperandDesc> inputs) {
     for (const ops::Pointwise& entry : epilogue) {
       if (entry.kind == ops::Pointwise::Kind::kAdd) {
-        if (ops.len() == 0 && inputs[entry.operand].is_last_read) {
+        if (ops.len() == 0 && (inputs[entry.operand].is_last_read || !OneDnnAddsLast())) {
           ops.append_sum(1.0F);
           replaced_input = entry.operand;
           continue;
@@ -330,7 +332,8 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
                   },
                   layout.bytes()};
     kernel.packed_weights = WeightsIn::Packed(Conv::kW, state->weights);
-    kernel.replaced_input = post.replaced_input;
+    if (post.replaced_input >= 0 && request.inputs[post.replaced_input].is_last_read)
+      kernel.replaced_input = post.replaced_input;
     return kernel;
   } catch (const dnnl::error& error) {
     return Refusal{std::string("oneDNN: ") + error.what()};
