@@ -263,6 +263,7 @@ struct ConvShape {
   std::vector<int64_t> x;
   int64_t outputs;
   ops::ConvGeometry geometry;
+  bool is_for_forward = false;  // tiles and epilogues, which gradients at weights do not have
 };
 
 struct ConvPairShape {
@@ -321,9 +322,11 @@ void AddConvPairCases(std::vector<OpCase>* cases) {
 void AddConvCases(std::vector<OpCase>* cases) {
   const std::vector<ConvShape> shapes = {
       {"3x3", {2, 16, 9, 7}, 24, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}},
-      {"3x3Tiles", {2, 32, 9, 12}, 48, {{3, 3}, {1, 1}, {0, 2}, {1, 1}, 1}},
+      {"3x3Tiles", {2, 32, 9, 12}, 48, {{3, 3}, {1, 1}, {0, 2}, {1, 1}, 1}, true},
       {"1x1", {2, 32, 6, 5}, 16, {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}},
       {"1x1Strided", {2, 16, 7, 7}, 8, {{1, 1}, {2, 2}, {0, 0}, {1, 1}, 1}},
+      {"1x1Wide", {1, 128, 3, 4}, 136, {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}},
+      {"1x1WideStrided", {1, 136, 3, 5}, 128, {{1, 1}, {2, 2}, {0, 0}, {1, 1}, 1}},
       {"1x1Blocks", {2, 6, 5, 9}, 64, {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 1}},
       {"Strided", {2, 8, 11, 10}, 8, {{5, 3}, {2, 3}, {2, 1}, {1, 1}, 1}},
       {"Groups", {2, 8, 6, 6}, 12, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 2}},
@@ -333,7 +336,7 @@ void AddConvCases(std::vector<OpCase>* cases) {
       {"DepthwiseTall", {2, 7, 5, 17}, 7, {{5, 3}, {1, 1}, {3, 1}, {1, 1}, 7}},
       {"DepthwiseBeyondInput", {2, 5, 1, 2}, 5, {{2, 3}, {2, 2}, {0, 0}, {1, 1}, 5}},
       {"Dilated", {1, 6, 12, 9}, 5, {{3, 3}, {1, 1}, {2, 2}, {2, 2}, 1}},
-      {"DilatedOdd", {1, 31, 13, 2}, 31, {{4, 4}, {1, 1}, {3, 3}, {2, 2}, 1}},
+      {"DilatedOdd", {1, 31, 13, 2}, 31, {{4, 4}, {1, 1}, {3, 3}, {2, 2}, 1}, true},
       {"OnlyPadding", {1, 7, 2, 1}, 31, {{4, 4}, {2, 2}, {3, 3}, {2, 2}, 1}},
       {"3Channels", {2, 3, 15, 15}, 16, {{7, 7}, {2, 2}, {3, 3}, {1, 1}, 1}},
       {"3ChannelsBlocks", {3, 3, 9, 19}, 80, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}},
@@ -395,6 +398,7 @@ void AddConvCases(std::vector<OpCase>* cases) {
         ops::ConvGradData{
             g, {}, {{Kind::kAdd, 0, 0, 2}, {Kind::kAdd, 0, 0, 3}, {Kind::kReluGrad, 0.25f, 0, 4}}},
         {T(y), T(w), y_of_x, y_of_x, y_of_x}, {T(shape.x)});
+    if (shape.is_for_forward) continue;
     add("ConvGradWeights", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {T(w).Wide(), bias},
         {0, 1});
     add("ConvGradWeightsNoBias", ops::ConvGradWeights{g}, {T(shape.x), T(y)}, {T(w).Wide()}, {0});

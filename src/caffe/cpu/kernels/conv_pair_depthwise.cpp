@@ -279,7 +279,7 @@ std::optional<Refusal> RefuseUnlessPair(const ConvPair& op, const KernelRequest&
   if (x.shape[1] * static_cast<int64_t>(SizeOf(x.dtype)) % kUnitBytes != 0)
     return Refusal{"pixels that are no multiple of 4 bytes"};
   if (y.count() == 0) return Refusal{"an empty batch"};
-  if (!HasWideVectors()) return Refusal{"only on processors with AVX-512"};
+  if (!HasWideVectors()) return Refusal{"this processor has no AVX-512"};
   return RefuseLarge(second, op.Between(x, request.inputs[ConvPair::kSecondW]).shape);
 }
 
