@@ -2,7 +2,8 @@
 # Feeds mutated files to the readers, runs the nets and solvers they define, makes random nets and
 # random calls of the Python package, and imports mutated ONNX models.
 #
-#   scripts/fuzz.sh [--seconds N | --total-minutes N] [--jobs N] [--plain] [--merge] [TARGET...]
+#   scripts/fuzz.sh [--seconds N | --total-minutes N] [--jobs N] [--plain] [--corpus FILE] [TARGET...]
+#   scripts/fuzz.sh --merge [TARGET...]
 #
 #   --seconds N        how long each target runs, on average (3600)
 #   --total-minutes N  how long all of them take together, by the clock
@@ -10,8 +11,9 @@
 #   --plain            without libFuzzer and AddressSanitizer: the programs of build/cpu-release,
 #                      which change inputs blindly; taken by itself where there is no clang 15 or
 #                      newer
-#   --merge            runs nothing: adds to tests/fuzz/corpus the few inputs found so far that
-#                      reach code which those there do not
+#   --corpus FILE      begins with the inputs of this archive too
+#   --merge            runs nothing: packs tests/fuzz/corpus and the few inputs found so far that reach
+#                      code which those there do not into the archive build/fuzz/corpus.tar.gz
 #   TARGET             annotated_datum, hdf5, text_net, ... (tests/fuzz/*_fuzz.cpp), python_api,
 #                      onnx_import, geometry, dag, cluster; all of them if none is given. The last
 #                      five are no libFuzzer programs, and are always those of build/cpu-release.
@@ -32,13 +34,14 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/common.sh
 
-seconds=3600 total_minutes="" jobs=0 plain="" merge="" targets=()
+seconds=3600 total_minutes="" jobs=0 plain="" merge="" archive="" targets=()
 while [ $# -gt 0 ]; do
   case "$1" in
     --seconds) seconds="${2:?--seconds needs a number}"; shift ;;
     --total-minutes) total_minutes="${2:?--total-minutes needs a number}"; shift ;;
     --jobs) jobs="${2:?--jobs needs a number}"; shift ;;
     --plain) plain=1 ;;
+    --corpus) archive="${2:?--corpus needs a file}"; shift ;;
     --merge) merge=1 ;;
     -h|--help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d'; exit 0 ;;
     -*) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
@@ -129,8 +132,11 @@ run_target() {
         "build/cpu-release/bin/${target}_fuzz" --seconds "$slice_seconds" --seed "$seed" \
           --dictionary "$dictionary" --found "$found" "${corpora[1]}"
       elif [ -n "$merge" ]; then
+        rm -rf "build/fuzz/merged/$target"
+        mkdir -p build/fuzz/merged
+        cp -R "${corpora[1]}" "build/fuzz/merged/$target"
         "build/fuzz/bin/${target}_fuzz" -merge=1 -set_cover_merge=1 -timeout=30 -close_fd_mask=2 \
-          "${corpora[1]}" "${corpora[0]}"
+          "build/fuzz/merged/$target" "${corpora[0]}"
       else
         "build/fuzz/bin/${target}_fuzz" -max_total_time="$slice_seconds" -timeout=30 \
           -rss_limit_mb=2048 -malloc_limit_mb=2048 -print_final_stats=1 -close_fd_mask=2 \
@@ -225,6 +231,8 @@ stop() {
   exit $((128 + $1))
 }
 
+mkdir -p build/fuzz/corpus
+[ -z "$archive" ] || tar -C build/fuzz/corpus -xzf "$archive"
 for target in "${targets[@]}"; do
   mkdir -p "build/fuzz/corpus/$target" "build/fuzz/found/$target"
   : >"$(log_of "$target")"
@@ -266,7 +274,8 @@ while true; do
   finish_one
 done
 if [ -n "$merge" ]; then
-  du -sh --apparent-size tests/fuzz/corpus
+  tar -C build/fuzz/merged -czf build/fuzz/corpus.tar.gz .
+  echo "build/fuzz/corpus.tar.gz: $(tar -tzf build/fuzz/corpus.tar.gz | grep -c '[^/]$') inputs"
 else
   print_table
 fi
