@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Writes docs/all.md, all pages in one file, and llms.txt, a list of them (llmstxt.org).
+"""Writes llms.txt, a list of the pages (llmstxt.org), or all pages in one file.
 
-  scripts/docs_all.py [--check]
+  scripts/docs_all.py [--check | --all FILE]
+
+  --check     changes nothing and fails when llms.txt is out of date
+  --all FILE  writes all pages to FILE, as the site has them in docs/all.md
 
 Pages and their order are those of the site (nav in mkdocs.yml). A page's description is that of the
-tables in README.md and docs/README.md, else its first sentence. --check changes nothing and fails
-when a file is out of date. Needs PyYAML.
+tables in README.md and docs/README.md, else its first sentence. Needs PyYAML.
 """
 import argparse
 import os
@@ -16,7 +18,7 @@ import sys
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ALL = ROOT / "docs" / "all.md"
+ALL = ROOT / "docs" / "all.md"  # on the site
 LIST = ROOT / "llms.txt"
 FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!--.*?-->\n*", re.DOTALL)
@@ -78,7 +80,7 @@ def all_pages():
 def page_list():
     home = ROOT / "README.md"
     text = f"# {title(home)}\n\n> {paragraphs(home)[0]}\n"
-    text += f"\nAll pages in one file: [{ALL.name}]({ALL.relative_to(ROOT)})\n"
+    text += f"\nAll pages in one file, on the site: {ALL.relative_to(ROOT)}\n"
     known = descriptions()
     for name, pages in sections():
         lines = (f"- [{title(page)}]({page.relative_to(ROOT)}): {known.get(page) or first_sentence(page)}\n" for page in pages)
@@ -89,12 +91,14 @@ def page_list():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--all", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args()
-    for path, text in ((ALL, all_pages()), (LIST, page_list())):
-        if not options.check:
-            path.write_text(text, encoding="utf-8")
-        elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            sys.exit(f"{path.relative_to(ROOT)} is out of date; run scripts/docs_all.py")
+    if options.all:
+        options.all.write_text(all_pages(), encoding="utf-8")
+    elif not options.check:
+        LIST.write_text(page_list(), encoding="utf-8")
+    elif not LIST.exists() or LIST.read_text(encoding="utf-8") != page_list():
+        sys.exit(f"{LIST.relative_to(ROOT)} is out of date; run scripts/docs_all.py")
 
 
 if __name__ == "__main__":

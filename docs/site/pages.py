@@ -2,18 +2,19 @@
 
 Pages are the Markdown files of the repository under their own paths. What they link to (notebooks,
 pictures, the licence) and the API references of scripts/docs_site.sh are copied. The Markdown files
-stand beside the pages, where llms.txt points.
+stand next to the pages, where llms.txt points, and docs/all.md has all of them.
 """
 import pathlib
 import re
 import shutil
+import subprocess
+import sys
 
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Link
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("docs", "models", "examples", "benchmarks", "src")
-ALL_PAGES = ROOT / "docs" / "all.md"  # repeats the others, so it is no page
 LINK = re.compile(r"\]\(([^)\s#]+)")
 # What stands in a fence after its language is for tests/smoke/test_code_blocks.py; a file's name is shown.
 FENCE = re.compile(r"^```(\w+) +(\S+)$", re.MULTILINE)
@@ -23,7 +24,7 @@ API = {"Python": "api/python/caffe.html", "C++": "api/cpp/index.html"}
 def sources():
     """The pages' files."""
     found = [*ROOT.glob("*.md"), *(path for name in FOLDERS for path in (ROOT / name).rglob("*.md"))]
-    return sorted(path for path in found if path != ALL_PAGES)
+    return sorted(found)
 
 
 def linked_files(page):
@@ -54,7 +55,9 @@ def on_nav(nav, **_):
 
 
 def on_post_build(config, **_):
-    for path in [*sources(), ALL_PAGES, ROOT / "llms.txt"]:
+    for path in [*sources(), ROOT / "llms.txt"]:
         copy = pathlib.Path(config.site_dir, path.relative_to(ROOT))
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
+    subprocess.run([sys.executable, ROOT / "scripts" / "docs_all.py", "--all", pathlib.Path(config.site_dir, "docs", "all.md")],
+                   check=True)

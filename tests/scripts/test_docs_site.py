@@ -19,7 +19,7 @@ def pages_of_the_navigation():
 
 
 def test_the_navigation_has_every_page():
-    pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")} - {"docs/all.md"}
+    pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")}
     named = pages_of_the_navigation()
     assert pages | {"README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} <= set(named)
     assert len(named) == len(set(named)) and all((ROOT / page).exists() for page in named)
@@ -41,7 +41,7 @@ def docs_all(root, *arguments):
                           check=False)
 
 
-def test_files_of_all_pages_are_up_to_date():
+def test_the_list_of_pages_is_up_to_date():
     done = docs_all(ROOT, "--check")
     assert done.returncode == 0, done.stderr
 
@@ -55,19 +55,19 @@ def copy_of_the_pages(tmp_path):
     return tmp_path
 
 
-def test_a_changed_page_makes_them_stale(copy):
+def test_a_changed_title_makes_it_stale(copy):
     assert docs_all(copy, "--check").returncode == 0
-    with open(copy / "docs" / "data.md", "a", encoding="utf-8") as page:
-        page.write("\nMore.\n")
-    assert "docs/all.md is out of date" in docs_all(copy, "--check").stderr
+    page = copy / "docs" / "data.md"
+    page.write_text(page.read_text().replace("# ", "# More ", 1))
+    assert "llms.txt is out of date" in docs_all(copy, "--check").stderr
 
 
 def test_links_of_pages_hold_where_all_are(copy):
     (copy / "docs" / "neighbours" / "netron.md").write_text(
         "# Netron\n\nSee [runs](../runs.md#curves), [here](#netron), ![x](../images/x.svg), [web](https://netron.app).\n\n"
         "```python\nf = x[0](a.md)\n```\n<!-- before the blocks:\nx = 1\n-->\n")
-    assert docs_all(copy).returncode == 0
-    text = (copy / "docs" / "all.md").read_text()
+    assert docs_all(copy, "--all", copy / "all.md").returncode == 0
+    text = (copy / "all.md").read_text()
     assert ("See [runs](runs.md#curves), [here](neighbours/netron.md#netron), ![x](images/x.svg), [web](https://netron.app).\n\n"
             "```python\nf = x[0](a.md)\n```\n\n<!-- docs") in text
 
@@ -75,6 +75,7 @@ def test_links_of_pages_hold_where_all_are(copy):
 def test_the_list_has_the_form_of_llmstxt():
     title, *lines = [line for line in (ROOT / "llms.txt").read_text().splitlines() if line]
     assert title == "# Cortado" and lines[0].startswith("> ")
+    assert "All pages in one file, on the site: docs/all.md" in lines
     links = [line for line in lines if line.startswith("- ")]
     assert len(links) == len(pages_of_the_navigation())
     for line in links:
@@ -91,7 +92,7 @@ def test_pictures_are_small_and_in_a_page():
 
 def build_site(root, *arguments):
     if not os.environ.get("CAFFE_SLOW_TESTS"):
-        pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)")
+        pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --all)")
     done = subprocess.run([root / "scripts" / "docs_site.sh", *arguments], text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, check=False)
     return done.returncode, done.stdout

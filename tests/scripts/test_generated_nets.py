@@ -28,6 +28,19 @@ def test_committed_nets_are_what_the_generator_writes():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_forges_know_which_files_are_generated():
+    sys.path.insert(0, str(ROOT / "models"))
+    import generate  # pylint: disable=import-outside-toplevel
+
+    generated = {path for path, _ in generate.files()}
+    nets = [str(path.relative_to(ROOT)) for folder in ("models", "benchmarks/nets", "examples")
+            for path in (ROOT / folder).rglob("*.prototxt")]
+    said = subprocess.run(["git", "check-attr", "--stdin", "linguist-generated"], input="\n".join(nets), cwd=ROOT, text=True,
+                          check=True, capture_output=True).stdout
+    marked = {line.split(": ")[0] for line in said.splitlines() if line.endswith(": set")}
+    assert marked == generated & set(nets)
+
+
 @pytest.mark.parametrize("path, kinds", [
     ("bvlc_alexnet/train_val", {"ReLU": 7, "Convolution": 5, "Pooling": 3, "InnerProduct": 3, "LRN": 2, "Dropout": 2}),
     ("bvlc_googlenet/train_val", {"ReLU": 61, "Convolution": 59, "Pooling": 16, "Concat": 9, "Accuracy": 6,

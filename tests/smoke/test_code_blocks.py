@@ -28,8 +28,7 @@ from google.protobuf import text_format
 from caffe.proto import caffe_pb2
 from conftest import BINARIES, ROOT, Workplace
 
-# docs/all.md repeats the others.
-PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.name != "all.md")]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LANGUAGES = ("python", "prototxt", "json", "c", "cpp", "sh", "text")
 BLOCK = re.compile(r"^```(\S*) *(.*)\n((?:.*\n)*?)^```$", re.MULTILINE)
 BEFORE = re.compile(r"<!-- before the blocks:\n(.*?)-->", re.DOTALL)
