@@ -21,15 +21,3 @@ duration() {
 job_count() {
   echo "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"
 }
-
-is_sanitizer() { [ "$1" = asan ] || [ "$1" = tsan ]; }
-
-# Folders whose tests a sanitizer runs: those with threads, or all but the CUDA kernels' emulation,
-# whose sources take as long to compile as a third of the library.
-sanitized_folders() {
-  if [ "$1" = tsan ]; then
-    printf '%s\n' core data distributed solvers
-  else
-    find tests -name '*_test.cpp' -printf '%P\n' | cut -d/ -f1 | sort -u | grep -vxE 'cuda|cuda_on_host|gpu_training'
-  fi
-}

@@ -33,7 +33,7 @@ build=(
   python3 python3-dev pybind11-dev python3-numpy python3-protobuf
 )
 test=(
-  python3-pytest python3-lmdb python3-h5py python3-pil python3-pydot graphviz
+  python3-pytest python3-pytest-xdist python3-lmdb python3-h5py python3-pil python3-pydot graphviz
   python3-tqdm python3-matplotlib python3-nbclient python3-ipykernel python3-yaml
   openmpi-bin libopenmpi-dev iproute2 shellcheck faketime
   g++-aarch64-linux-gnu qemu-user
@@ -48,7 +48,7 @@ onnx=(python3-venv)
 onednn3=(python3-pip)
 # Wheels of the Python package index.
 cudnn_frontend=nvidia-cudnn-frontend==1.23.0
-onnx_wheels=(onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6 protobuf==7.36.2 pytest==9.2.0)
+onnx_wheels=(onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6 protobuf==7.36.2 pytest==9.2.0 pytest-xdist==3.8.0)
 nvdisasm=nvidia-cuda-nvdisasm==13.2.86 # reads the code of every older toolkit
 onednn3_wheels=(onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0) # oneDNN 3.2.0
 

@@ -179,7 +179,7 @@ layer { name: "out" type: "InnerProduct" bottom: "fc" top: "out"
 BIG_BYTES = 25000 * 25000 * 4
 
 
-@pytest.mark.skipif("CAFFE_SLOW_TESTS" not in os.environ, reason="slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)")
+@pytest.mark.skipif("CAFFE_SLOW_TESTS" not in os.environ, reason="slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --all)")
 def test_a_model_beyond_2_gib(tmp_path):
     """In little more memory than its net takes to be built, which is twice the weights."""
     if shutil.disk_usage(tmp_path).free < 3 * BIG_BYTES or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") < 3 * BIG_BYTES:

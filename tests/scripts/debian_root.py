@@ -28,7 +28,7 @@ exec chroot "$2/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.
 class DebianRoot:
     def __init__(self, folder, packages):
         if not os.environ.get("CAFFE_SLOW_TESTS"):
-            pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)")
+            pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --all)")
         self.lower, self.folder, self.packages = os.environ.get("CAFFE_TEST_ROOT"), folder, packages
         if not self.lower:
             pytest.skip("CAFFE_TEST_ROOT names no root that debootstrap has made")

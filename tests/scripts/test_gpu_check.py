@@ -683,7 +683,7 @@ TORCH = ROOT / "build" / "peer-venv" / "bin" / "python"
 
 
 COMPILES = pytest.mark.skipif("CAFFE_SLOW_TESTS" not in os.environ,
-                              reason="slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)")
+                              reason="slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --all)")
 
 
 @pytest.mark.parametrize("precision, compiled", [("fp32", False), ("bf16", False),

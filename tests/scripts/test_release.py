@@ -76,7 +76,7 @@ def test_sums_are_of_all_files_but_themselves(tmp_path):
 def packages(tmp_path_factory):
     """A folder of all that a release has, and what the tests need beside it."""
     if not os.environ.get("CAFFE_SLOW_TESTS"):
-        pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)")
+        pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --all)")
     made = os.environ.get("CAFFE_RELEASE")
     if not made:
         made = tmp_path_factory.mktemp("release")

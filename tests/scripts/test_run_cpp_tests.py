@@ -9,8 +9,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Speaks as GoogleTest does. What a case does is its name.
 PROGRAM = """#!{python}
 import os, pathlib, sys, time
-flags = next(word.split("=")[1] for word in sys.argv if word.startswith("--gtest_flagfile="))
-cases = pathlib.Path(flags).read_text().strip().split("=")[1].split(":")
+flags = [word.split("=")[1] for word in sys.argv if word.startswith("--gtest_flagfile=")]
+is_alone = not flags
+cases = (pathlib.Path(flags[0]).read_text().strip() if flags else sys.argv[1]).split("=")[1].split(":")
 with open("processes", "a") as file:
     file.write(" ".join(cases) + "\\n")
 status = 0
@@ -26,12 +27,14 @@ for case in cases:
         print("SUMMARY: ThreadSanitizer: data race a.cpp:1 in Add", flush=True)
     if "Hangs" in case:
         time.sleep(60)
-    result = "  FAILED  " if "Fails" in case else "  SKIPPED " if "IsSkipped" in case else "       OK "
-    status |= "Fails" in case or "EndsWithOne" in case
+    has_failed = "Fails" in case and not ("Once" in case and is_alone)
+    result = "  FAILED  " if has_failed else "  SKIPPED " if "IsSkipped" in case else "       OK "
+    status |= has_failed or "EndsWithOne" in case
     print(f"words without an end of line[{{result}}] {{case}} (0 ms)", flush=True)
 if "CrashesAtTheEnd" in str(cases):
     os.abort()
-print(f"[==========] {{len(cases)}} tests ran.")
+if "EndsQuietly" not in str(cases):
+    print(f"[==========] {{len(cases)}} tests ran.")
 sys.exit(status)
 """
 
@@ -76,7 +79,7 @@ def test_cases_share_a_process(run):
 def test_a_crash_is_named_and_hides_no_other_case(run):
     status, output, processes = run("A.One", "A.Crashes", "A.Two", "A.Fails")
     assert status == 1
-    assert processes == ["A.One A.Crashes A.Two A.Fails", "A.Two A.Fails"]
+    assert processes == ["A.One A.Crashes A.Two A.Fails", "A.Two A.Fails", "A.Crashes", "A.Fails"]  # these run again
     assert "failed: some/A.Crashes: ended with SIGABRT" in output
     assert output.splitlines()[-3:] == ["FAILED some/A.Crashes", "FAILED some/A.Fails", "4 ran, 0 skipped, 2 failed"]
 
@@ -99,7 +102,7 @@ def test_a_case_that_never_begins_has_failed(run):
 
 def test_a_crash_behind_the_last_case_is_a_failure(run):
     status, output, _ = run("A.One", "A.CrashesAtTheEnd")
-    assert status == 1 and "some_test: ended with SIGABRT behind its last test" in output
+    assert status == 1 and "some_test: ended with SIGABRT after its last test" in output
     assert output.splitlines()[-1] == "2 ran, 0 skipped, 1 failed"
 
 
@@ -109,9 +112,31 @@ def test_what_a_sanitizer_reports_is_a_failure_of_the_case(run):
     assert output.splitlines()[-1] == "3 ran, 0 skipped, 1 failed"
 
 
+def test_an_end_without_a_summary_is_a_failure(run):
+    """A case that calls exit(0) would hide those after it, and itself."""
+    status, output, _ = run("A.One", "A.EndsQuietly")
+    assert status == 1 and "some_test: ended without GoogleTest's summary" in output
+
+
+def test_a_case_that_passes_on_repetition_is_unstable_and_fails(run):
+    status, output, _ = run("A.One", "A.FailsOnce")
+    assert status == 1
+    assert output.endswith("UNSTABLE some/A.FailsOnce\nFAILED some/A.FailsOnce\n2 ran, 0 skipped, 1 failed\n")
+
+
+def test_among_the_tests_of_timing_it_is_only_named(run):
+    status, output, _ = run("A.One", "A.FailsOnce", "A.Fails", options=["--timing"])
+    assert status == 1
+    assert output.endswith("UNSTABLE some/A.FailsOnce\nFAILED some/A.Fails\n3 ran, 0 skipped, 1 failed\n")
+
+
+def test_some_tests_are_left_to_others(run):
+    assert run("A.One", "A.Two", "A.Three", options=["--except", "T[wh]"])[1] == "1 ran, 0 skipped, 0 failed\n"
+
+
 def test_a_status_without_a_failed_case_is_a_failure(run):
     status, output, _ = run("A.One", "A.EndsWithOne")
-    assert status == 1 and "some_test: ended with status 1 behind its last test" in output
+    assert status == 1 and "some_test: ended with status 1 after its last test" in output
 
 
 def test_only_some_tests_run(run):

@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.skipif("CAFFE_SLOW_TESTS" not in os.environ,
-                    reason="slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)")
+                    reason="slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --all)")
 def test_sources_compile_alone(tmp_path):
     def run(*command):
         done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)

@@ -73,7 +73,7 @@ def real_data(name):
 
 def slow():
     if not os.environ.get("CAFFE_SLOW_TESTS"):
-        pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)")
+        pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --all)")
 
 
 @pytest.fixture

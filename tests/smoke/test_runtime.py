@@ -117,7 +117,7 @@ def test_portable_kernels_compute_the_same(portable, compiled):
 def test_another_processor_computes_the_same(arm, compiled):
     folder, wanted = compiled
     if "cifar10" not in str(folder) and not os.environ.get("CAFFE_SLOW_TESTS"):
-        pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)")
+        pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --all)")
     found = outputs_of("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", arm / "cortado_run", folder / "net.cortado",
                        folder / "input.raw")
     assert largest_difference(found, wanted) < 1e-5

@@ -100,7 +100,7 @@ def test_loops_compute_the_same(portable, compiled):  # noqa: F811
 def test_another_processor_computes_the_same(arm, compiled):  # noqa: F811
     folder, _, outputs = compiled
     if "cifar10" not in str(folder) and not os.environ.get("CAFFE_SLOW_TESTS"):
-        pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --slow)")
+        pytest.skip("slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --all)")
     agree(outputs_of("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", arm / "cortado_run", folder / "int8.cortado",
                      folder / "input.raw"), outputs)
 

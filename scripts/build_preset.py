@@ -1,0 +1,50 @@
+"""Configures a preset and builds targets of it for scripts/run_proofs.py."""
+import os
+import pathlib
+import subprocess
+
+from proofs import ROOT
+
+MEMORY_OF_A_COMPILER = 2 << 30  # bytes
+
+
+def compilers_at_once(cores, memory):
+    """How many compilers run at once on so many cores, with so many bytes of memory."""
+    return max(1, min(cores, memory // MEMORY_OF_A_COMPILER))
+
+
+def available_memory():
+    """Bytes that programs can use now."""
+    for line in pathlib.Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return MEMORY_OF_A_COMPILER
+
+
+def build(preset, jobs, targets=(), without=()):
+    """Whether `targets` of the preset could be built, or where there are none all of it `without` some programs.
+
+    With CI in the environment a warning is an error; a user's compiler may know warnings that ours does not.
+    """
+    folder = ROOT / "build" / preset
+    folder.mkdir(parents=True, exist_ok=True)
+    strict = ["-D", "CAFFE_WARNINGS_AS_ERRORS=ON"] if os.environ.get("CI") else []
+    log = ROOT / "build" / f"configure-{preset}.log"
+    with open(log, "w", encoding="utf-8") as output:
+        configured = subprocess.run(["cmake", "--preset", preset, *strict], cwd=ROOT, check=False, stdin=subprocess.DEVNULL,
+                                    stdout=output, stderr=subprocess.STDOUT)
+    if configured.returncode:
+        print(log.read_text(encoding="utf-8", errors="replace"), flush=True)
+        return False
+    targets = list(targets) or [name for name in outputs_of(folder, "all") if pathlib.Path(name).name not in without]
+    ninja = ["ninja", "-C", str(folder), "-j", str(jobs)]
+    return subprocess.run([*ninja, *targets], check=False, stdin=subprocess.DEVNULL).returncode == 0
+
+
+def outputs_of(folder, target):
+    """The files and targets of which one of CMake's `all` targets of a build folder consists."""
+    said = subprocess.run(["ninja", "-C", str(folder), "-t", "query", target], check=True, text=True,
+                          capture_output=True).stdout
+    inputs = said.split("  input: phony\n")[1].split("  outputs:")[0].split()
+    return [name for entry in inputs
+            for name in (outputs_of(folder, entry) if entry.endswith("/all") else [entry])]

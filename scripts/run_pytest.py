@@ -1,0 +1,99 @@
+"""Runs the Python tests of a proof for scripts/run_proofs.py, and what failed once more."""
+import dataclasses
+import os
+import shutil
+import signal
+import subprocess
+import xml.etree.ElementTree
+
+import run_cpp_tests
+from proofs import ROOT
+
+# Seconds after which pytest is ended, unless its proof takes longer. A test that takes a third of that is shown
+# with its stack.
+LEAST_LIMIT = 1800
+
+
+@dataclasses.dataclass
+class Results:
+    """Counts of tests, and the names of those that failed and of those of them that passed when they ran again."""
+    passed: int = 0
+    skipped: int = 0
+    failed: list = dataclasses.field(default_factory=list)
+    unstable: list = dataclasses.field(default_factory=list)
+
+
+def interpreter(proof):
+    """The Python of a proof's tests, or nothing."""
+    if proof.interpreter == "onnx":
+        python = ROOT / "build" / "onnx-venv" / "bin" / "python"
+        return str(python) if python.exists() else ""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "build" / "cpu-release" / "python")}
+    for candidate in filter(None, (os.environ.get("PYTHON"), "python3", "/usr/bin/python3")):
+        if can_import(candidate, "pytest, numpy, lmdb, google.protobuf, caffe", environment):
+            return shutil.which(candidate)
+    return ""
+
+
+def can_import(python, modules, environment=None):
+    return subprocess.run([python, "-c", f"import {modules}"], env=environment, check=False, capture_output=True).returncode == 0
+
+
+def run(python, proof, environment, jobs):
+    """Runs the files of a proof, several at once where pytest-xdist is there."""
+    is_parallel = jobs > 1 and not proof.timing and can_import(python, "xdist")
+    options = ["-n", str(jobs), "--dist", "loadfile"] if is_parallel else []
+    results = run_once(python, proof, environment, options + proof.python_files())
+    named = [name for name in results.failed if "::" in name]
+    for name in named if len(named) <= run_cpp_tests.MAY_RUN_AGAIN else ():
+        if any(not run_once(python, proof, environment, [name]).failed for _ in range(2 if proof.timing else 1)):
+            results.unstable.append(name)
+            if proof.timing:
+                results.failed.remove(name)
+                results.passed += 1
+    return results
+
+
+def run_once(python, proof, environment, arguments):
+    report = ROOT / "build" / "pytest" / f"{proof.name}.xml"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
+    command = [python, "-m", "pytest", "-q", "-rsfE", "-p", "no:cacheprovider", "-o", "junit_family=xunit1",
+               "-o", f"faulthandler_timeout={LEAST_LIMIT // 3}", f"--junitxml={report}"]
+    process = subprocess.Popen(command + arguments, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+                               start_new_session=True)
+    limit = max(LEAST_LIMIT, 4 * 60 * proof.minutes)
+    try:
+        status = process.wait(limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return Results(failed=[f"pytest took longer than {limit:.0f} s"])
+    if not report.exists():
+        return Results(failed=[f"pytest ended with status {status} and without a report"])
+    results = read(report)
+    if status and not results.failed:
+        results.failed.append(f"pytest ended with status {status}")
+    return results
+
+
+def read(report):
+    results = Results()
+    for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            results.failed.append(node_id(case))
+        elif case.find("skipped") is not None:
+            results.skipped += 1
+        else:
+            results.passed += 1
+    results.failed = list(dict.fromkeys(results.failed))
+    return results
+
+
+def node_id(case):
+    """How pytest names a test that it wrote to a report."""
+    file, module = case.get("file", ""), case.get("classname", "")
+    if not file:
+        return f"{module}.{case.get('name')}"
+    inside = module.removeprefix(file.removesuffix(".py").replace("/", ".")).lstrip(".")
+    return "::".join(filter(None, (file, *inside.split("."), case.get("name"))))

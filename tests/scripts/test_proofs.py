@@ -1,0 +1,230 @@
+"""scripts/test.sh: which proofs run at a change, in which order, and what becomes of tests that fail or never end."""
+import datetime
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import build_preset  # noqa: E402  pylint: disable=wrong-import-position
+import proofs  # noqa: E402  pylint: disable=wrong-import-position
+
+NINJA = """#!/bin/sh
+case "$*" in
+*query*) printf 'all:\\n  input: phony\\n    bin/quick_test\\n    bin/deep_test\\n  outputs:\\n' ;;
+*) echo "$@" >>ninja.log ;;
+esac
+"""
+TABLE = """
+[[proof]]
+name = "quick"
+part = "gate"
+minutes = 1
+folders = ["src/caffe/net", "scripts"]
+python = ["tests/quick/test_*.py"]
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A repository of its own with the scripts, whose compiler is a stand-in."""
+    (tmp_path / "scripts").mkdir()
+    for name in ("proofs.py", "run_proofs.py", "run_cpp_tests.py", "run_pytest.py", "build_preset.py"):
+        shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, text in (("ninja", NINJA), ("cmake", "#!/bin/sh\n")):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    write(tmp_path, "build/cpu-release/python/caffe/__init__.py", "")
+    write(tmp_path, ".gitignore", "build\nprograms\n__pycache__\n*.log\nseen\n")
+    write(tmp_path, "src/caffe/net/net.cpp", "")
+    write(tmp_path, "tests/proofs.toml", TABLE)
+    write(tmp_path, "tests/quick/test_one.py", "def test_passes():\n    pass\n")
+    git(tmp_path, "init", "-q", "-b", "main")
+    commit(tmp_path)
+    return tmp_path
+
+
+def write(tree, path, text):
+    (tree / path).parent.mkdir(parents=True, exist_ok=True)
+    (tree / path).write_text(text)
+
+
+def git(tree, *command):
+    return subprocess.run(["git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@b", *command], check=True, text=True,
+                          capture_output=True).stdout.strip()
+
+
+def commit(tree):
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "all")
+    return git(tree, "rev-parse", "HEAD")
+
+
+def run(tree, *options):
+    environment = {**os.environ, "PATH": f"{tree / 'programs'}:{os.environ['PATH']}", "PYTHON": sys.executable}
+    environment.pop("CMAKE_BUILD_PARALLEL_LEVEL", None)
+    done = subprocess.run([sys.executable, tree / "scripts" / "run_proofs.py", *options], cwd=tree, env=environment,
+                          check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode, done.stdout
+
+
+def deep(name, folder, minutes=4, **fields):
+    """A row of a table for a proof of the depth, which runs a command."""
+    fields = {"name": name, "part": "depth", "minutes": minutes, "folders": [folder], "command": ["true"], **fields}
+    return "\n[[proof]]\n" + "".join(f"{key} = {str(value).replace(chr(39), chr(34))}\n" if isinstance(value, (list, int)) else
+                                     f'{key} = "{value}"\n' for key, value in fields.items())
+
+
+def test_this_repository_has_a_proof_for_every_test_and_every_folder():
+    table = proofs.load()
+    assert not list(proofs.unclaimed(table))
+    # The depth of a submission has fifteen minutes; what takes longer never runs there.
+    assert [proof.name for proof in table if proof.part == "depth" and proof.minutes > 15 and not proof.slow] == []
+
+
+def test_the_gate_runs_by_itself(tree):
+    status, said = run(tree)
+    assert status == 0, said
+    assert said.endswith("1 passed, 0 failed, 0 skipped\n")
+
+
+@pytest.mark.parametrize("path, text", [
+    ("tests/quick/some_test.cpp", "tests/quick/some_test.cpp is run by no proof"),
+    ("tests/other/test_two.py", "tests/other/test_two.py is run by no proof"),
+    ("tests/fuzz/png_fuzz.cpp", "tests/fuzz/png_fuzz.cpp is run by no proof"),
+    ("scripts/new.sh", None)])
+def test_a_test_that_nothing_runs_is_an_error(tree, path, text):
+    write(tree, "tests/proofs.toml", TABLE + deep("scripts", "scripts"))
+    write(tree, path, "")
+    status, said = run(tree, "--plan")
+    assert (status != 0) == (text is not None), said
+    assert text is None or text in said
+
+
+def test_a_folder_that_nothing_proves_is_an_error(tree):
+    assert run(tree, "--plan")[0] == 0
+    write(tree, "src/caffe/quantum/gate.cpp", "")
+    status, said = run(tree, "--plan")
+    assert status != 0 and "a change of src/caffe/quantum/ calls for no proof" in said
+
+
+@pytest.mark.parametrize("row, text", [
+    ('part = "later"', "there are gate and depth"), ('minutes = "a"\nmissing', "tests/proofs.toml"),
+    ('part = "gate"\ncolour = "red"', "colour"), ('part = "gate"\nfolders = ["nowhere"]', "names nowhere, which is not there")])
+def test_a_mistake_in_the_table_is_named(tree, row, text):
+    write(tree, "tests/proofs.toml", f'{TABLE}\n[[proof]]\nname = "wrong"\n{row}\n' +
+          ("" if "minutes" in row else "minutes = 1\n") + ("" if "folders" in row else "folders = []\n"))
+    status, said = run(tree, "--plan")
+    assert status != 0 and text in said and "Traceback" not in said
+
+
+def test_a_change_goes_before_age(tree):
+    """And within both the oldest first; what is not known here counts as changed."""
+    write(tree, "tests/proofs.toml", TABLE + deep("old", "src/caffe/old") + deep("young", "src/caffe/young") +
+          deep("changed", "src/caffe/net") + deep("elsewhere", "src/caffe/young") + deep("scripts", "scripts"))
+    for folder in ("old", "young"):
+        write(tree, f"src/caffe/{folder}/a.cpp", "")
+    base = commit(tree)
+    write(tree, "tests/proofs.passed", f"old {base} 2026-01-01\nyoung {base} 2026-02-01\nchanged {base} 2026-03-01\n"
+          f"elsewhere {'a' * 40} 2026-03-02\nscripts {base} 2026-03-03\n")
+    write(tree, "src/caffe/net/net.cpp", "// changed")
+    status, said = run(tree, "--plan", "--depth", "12")
+    assert status == 0
+    assert [line.split()[:2] for line in said.splitlines() if line.startswith("  ")] == [
+        ["runs", "changed"], ["runs", "elsewhere"], ["runs", "old"], ["waits", "young"], ["waits", "scripts"]]
+    assert f"changed (4 min): src/caffe/net has changed since {base[:10]}" in said
+    assert f"elsewhere (4 min): passed at {'a' * 10}, which is not in this clone" in said
+    assert "old (4 min): is unchanged since it passed on 2026-01-01" in said
+
+
+def test_the_depth_runs_what_its_time_allows(tree):
+    write(tree, "tests/proofs.toml", TABLE + deep("long", "src", 20) + deep("short", "scripts"))
+    status, said = run(tree, "--depth", "15")
+    assert status == 0, said
+    assert "passed  short" in said and "passed  long" not in said
+    assert "long waits for another run: it takes 20 of 15 minutes" in said
+
+
+def test_all_runs_all_and_names_run_alone(tree):
+    write(tree, "tests/proofs.toml", TABLE + deep("long", "src", 20) + deep("bad", "scripts", command=["false"]))
+    status, said = run(tree, "--all")
+    assert status == 1
+    assert "passed  long" in said and "FAILED  bad" in said and said.endswith("2 passed, 1 failed, 0 skipped\n")
+    status, said = run(tree, "long")
+    assert status == 0 and "quick" not in said
+    status, said = run(tree, "lnog")
+    assert status != 0 and "no proof is called lnog; there are quick, long, bad" in said
+
+
+def test_passes_are_recorded_for_a_commit(tree):
+    write(tree, "tests/proofs.toml", TABLE + deep("good", "src") + deep("bad", "scripts", command=["false"]))
+    status, said = run(tree, "--all", "--record")
+    assert status != 0 and "needs a clean work tree" in said
+    head = commit(tree)
+    assert run(tree, "--all", "--record")[0] == 1
+    today = datetime.date.today()
+    lines = (tree / "tests" / "proofs.passed").read_text().splitlines()[1:]
+    assert lines == [f"quick {head} {today}", f"good {head} {today}"]
+    commit(tree)
+    assert "good (4 min): is unchanged since it passed" in run(tree, "--plan")[1]
+    write(tree, "tests/proofs.passed", "good\n")
+    assert "tests/proofs.passed:1: a line has a proof, a commit and a date" in run(tree, "--plan")[1]
+
+
+def test_programs_of_the_depth_are_not_built_for_the_gate(tree):
+    write(tree, "tests/deep/a_test.cpp", "")
+    write(tree, "tests/proofs.toml", TABLE + deep("deep", "src", cpp=["deep"]))
+    assert run(tree)[0] == 0
+    assert (tree / "ninja.log").read_text().split()[4:] == ["bin/quick_test"]
+
+
+ONCE = """import pathlib
+def test_again():
+    first = not pathlib.Path("seen").exists()
+    pathlib.Path("seen").touch()
+    assert not first
+"""
+
+
+def test_a_test_that_passes_on_repetition_is_named_and_fails(tree):
+    write(tree, "tests/quick/test_one.py", ONCE)
+    status, said = run(tree)
+    assert status == 1
+    assert "note: unstable: tests/quick/test_one.py::test_again failed, then passed when it ran again, which counts" in said
+
+
+def test_in_the_tests_of_timing_it_is_only_named(tree):
+    write(tree, "tests/quick/test_one.py", ONCE)
+    write(tree, "tests/proofs.toml", TABLE + "timing = true\n")
+    status, said = run(tree)
+    assert status == 0, said
+    assert "note: unstable: tests/quick/test_one.py::test_again failed, then passed when it ran again\n" in said
+
+
+@pytest.mark.parametrize("text, why", [
+    ("import os\ndef test_it():\n    os._exit(0)\n", "without a report|test_it|status"),
+    ("raise RuntimeError('no such data')\n", "test_one"),
+    ("", "pytest ended with status 5")])
+def test_tests_that_do_not_come_to_their_end_have_failed(tree, text, why):
+    write(tree, "tests/quick/test_one.py", text)
+    status, said = run(tree)
+    assert status == 1
+    assert any(part in said.split("== summary")[1] for part in why.split("|")), said
+
+
+def test_a_build_that_fails_fails_what_needs_it(tree):
+    write(tree, "programs/ninja", NINJA.replace("echo", "false; exit 1; echo"))
+    status, said = run(tree)
+    assert status == 1 and "FAILED build cpu-release" in said and "FAILED  quick" in said
+
+
+def test_compilers_have_the_memory_that_they_need():
+    gigabyte = 1 << 30
+    assert [build_preset.compilers_at_once(*machine) for machine in
+            ((2, 24 * gigabyte), (16, 8 * gigabyte), (1, 64 * gigabyte), (4, gigabyte))] == [2, 4, 1, 1]
