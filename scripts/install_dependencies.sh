@@ -22,7 +22,7 @@ set -euo pipefail
 
 # "a|b": either will do.
 build=(
-  build-essential 'cmake' 'ninja-build' ccache 'pkg-config|pkgconf' git ca-certificates
+  build-essential 'cmake' 'ninja-build' ccache lld 'pkg-config|pkgconf' git ca-certificates
   libprotobuf-dev protobuf-compiler
   liblmdb-dev libleveldb-dev zlib1g-dev libcurl4-openssl-dev libssl-dev
   'libturbojpeg0-dev|libturbojpeg-dev' 'libjpeg-dev|libjpeg62-turbo-dev|libjpeg-turbo8-dev'
