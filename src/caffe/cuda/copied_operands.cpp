@@ -10,7 +10,6 @@ namespace caffe::cuda {
 namespace {
 
 using ops::Conv;
-using ops::ConvGradWeights;
 
 // The workspace: images, filter, what the kernel on them needs.
 size_t FilterOffset(const CopiedOperands& copied) {
@@ -37,10 +36,11 @@ void RunOnCopies(const CopiedOperands& copied, bool is_gradient,
   copied.copy_images(ctx, images);
   KernelContext inner = ctx;
   if (is_gradient) {
-    inputs[ConvGradWeights::kX] = images;
-    outputs[ConvGradWeights::kDw] = filter;
+    inputs[ops::ConvGradWeights::kX] = images;
+    outputs[ops::ConvGradWeights::kDw] = filter;
     inner.accumulated = {};
-    if (ctx.accumulates(ConvGradWeights::kDbias)) inner.accumulated.insert(ConvGradWeights::kDbias);
+    if (ctx.accumulates(ops::ConvGradWeights::kDbias))
+      inner.accumulated.insert(ops::ConvGradWeights::kDbias);
   } else {
     inputs[Conv::kX] = images;
     inputs[Conv::kW] = filter;
@@ -58,11 +58,11 @@ void RunOnCopies(const CopiedOperands& copied, bool is_gradient,
 KernelOrRefusal OnCopies(const KernelRequest& request, const Op& op, const CopiedOperands& copied,
                          const MakeConvolution& make, const std::string& suffix) {
   if (BytesOf(copied) > kWorkspaceLimit) return Refusal{"its copies exceed the workspace"};
-  const bool is_gradient = op.As<ConvGradWeights>() != nullptr;
+  const bool is_gradient = op.As<ops::ConvGradWeights>() != nullptr;
   std::vector<OperandDesc> inputs(request.inputs.begin(), request.inputs.end());
   std::vector<OperandDesc> outputs(request.outputs.begin(), request.outputs.end());
   inputs[0] = copied.images;
-  (is_gradient ? outputs[ConvGradWeights::kDw] : inputs[Conv::kW]) = copied.filter;
+  (is_gradient ? outputs[ops::ConvGradWeights::kDw] : inputs[Conv::kW]) = copied.filter;
   const auto kept = std::make_shared<Op>(op);  // for as long as the kernel
   KernelOrRefusal answer = make({*kept, inputs, outputs, request.device, request.settings});
   Kernel* const kernel = std::get_if<Kernel>(&answer);

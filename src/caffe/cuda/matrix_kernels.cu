@@ -26,15 +26,6 @@ struct AddElement {
   }
 };
 
-struct StoreSum {
-  Gradient to;
-
-  template <typename A>
-  __device__ void operator()(int64_t column, const Sums<1, A>& sums) const {
-    to.Store(column, sums.values[0]);
-  }
-};
-
 Covered RowsOf(int64_t rows, int64_t columns) {
   return {rows, columns, 1};
 }

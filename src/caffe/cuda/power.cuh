@@ -35,4 +35,13 @@ __device__ inline float Exp2(float x) {
 }
 #endif
 
+// scale^-beta by exact functions; AlexNet's and GoogLeNet's 0.75 needs two square roots instead of
+// a power.
+template <typename A>
+__device__ inline A InversePower(A scale, A beta) {
+  if (beta != A(0.75)) return std::pow(scale, -beta);
+  const A root = std::sqrt(scale);
+  return A(1) / (root * std::sqrt(root));
+}
+
 }  // namespace caffe::cuda

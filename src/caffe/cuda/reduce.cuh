@@ -3,6 +3,7 @@
 #pragma once
 
 #include "caffe/cuda/groups.cuh"
+#include "caffe/cuda/numbers.cuh"
 #include "caffe/ops/broadcast.hpp"
 
 namespace caffe::cuda {
@@ -10,6 +11,15 @@ namespace caffe::cuda {
 template <int K, typename A>
 struct Sums {
   A values[K] = {};
+};
+
+struct StoreSum {
+  Gradient to;
+
+  template <typename A>
+  __device__ void operator()(int64_t c, const Sums<1, A>& sums) const {
+    to.Store(c, sums.values[0]);
+  }
 };
 
 // Element (o, c, i) of outer x covered x inner; o and i are summed over.

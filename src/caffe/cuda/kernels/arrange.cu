@@ -68,7 +68,7 @@ void Permute(const ops::Permute& op, const KernelContext& ctx) {
 }
 
 // Where the elements of `part` are in `whole`.
-Placement PlaceOf(const Shape& part, const Shape& whole, const std::vector<int64_t>& offsets) {
+Placement PlacementOf(const Shape& part, const Shape& whole, const std::vector<int64_t>& offsets) {
   const std::vector<int64_t> strides = ops::MemoryStrides({whole});
   Placement place;
   for (int i = 0; i < whole.num_axes(); ++i) {
@@ -81,8 +81,9 @@ Placement PlaceOf(const Shape& part, const Shape& whole, const std::vector<int64
 void Crop(const ops::Crop& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   VisitSize(y.dtype, [&]<typename Bits>(TypeTag<Bits>) {
-    ForEach(ctx, y.count(),
-            Collect<Bits>{PlaceOf(y.shape, x.shape, op.offsets), x.as<const Bits>(), y.as<Bits>()});
+    ForEach(
+        ctx, y.count(),
+        Collect<Bits>{PlacementOf(y.shape, x.shape, op.offsets), x.as<const Bits>(), y.as<Bits>()});
   });
 }
 
@@ -90,9 +91,9 @@ void CropGrad(const ops::CropGrad& op, const KernelContext& ctx) {
   const TensorView &dy = ctx.input(0), &dx = ctx.output(0);
   CAFFE_CUDA_CHECK(cudaMemsetAsync(dx.data, 0, dx.bytes(), StreamOf(ctx)));
   VisitSize(dx.dtype, [&]<typename Bits>(TypeTag<Bits>) {
-    ForEach(
-        ctx, dy.count(),
-        Scatter<Bits>{PlaceOf(dy.shape, dx.shape, op.offsets), dy.as<const Bits>(), dx.as<Bits>()});
+    ForEach(ctx, dy.count(),
+            Scatter<Bits>{PlacementOf(dy.shape, dx.shape, op.offsets), dy.as<const Bits>(),
+                          dx.as<Bits>()});
   });
 }
 

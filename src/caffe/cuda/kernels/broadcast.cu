@@ -67,15 +67,6 @@ struct AddProduct {
   }
 };
 
-struct StoreSum {
-  Gradient to;
-
-  template <typename A>
-  __device__ void operator()(int64_t c, const Sums<1, A>& sums) const {
-    to.Store(c, sums.values[0]);
-  }
-};
-
 KernelOrRefusal MakeSumToAxes(const ops::SumToAxes& op, const KernelRequest& request) {
   const OperandDesc& x = request.inputs[0];
   const Covered view{ops::CoveredView(x, op)};

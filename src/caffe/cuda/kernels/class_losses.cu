@@ -7,7 +7,7 @@ namespace {
 constexpr double kLeastProbability = 1e-20;
 
 // Rows of classes, whatever the axes behind the first.
-ClassView RowsOf(const Shape& shape) {
+ClassView ClassRows(const Shape& shape) {
   return ClassView(Shape{shape[0], shape.count(1)}, 1);
 }
 
@@ -95,7 +95,7 @@ struct AddLogProbability {
 
 KernelOrRefusal MakeMultinomialLogisticLoss(const ops::MultinomialLogisticLoss&,
                                             const KernelRequest& request) {
-  const ClassView view = RowsOf(request.inputs[0].shape);
+  const ClassView view = ClassRows(request.inputs[0].shape);
   const Covered items = Everything(view.outer);
   return Kernel{"",
                 [=](const KernelContext& ctx) {
@@ -123,7 +123,7 @@ struct LogProbabilityGradient {
 
 void MultinomialLogisticLossGrad(const ops::MultinomialLogisticLossGrad&,
                                  const KernelContext& ctx) {
-  const ClassView view = RowsOf(ctx.input(0).shape);
+  const ClassView view = ClassRows(ctx.input(0).shape);
   ForEach(
       ctx, ctx.output(0).count(),
       LogProbabilityGradient{view.classes, static_cast<double>(view.outer), InputNumbers(ctx, 0),

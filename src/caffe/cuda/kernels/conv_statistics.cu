@@ -9,7 +9,7 @@ namespace {
 using ops::ConvStatistics;
 
 // The first candidate that serves the convolution alone.
-KernelOrRefusal PlainConvolution(const Op& conv, const KernelRequest& request) {
+KernelOrRefusal ConvolutionAlone(const Op& conv, const KernelRequest& request) {
   const DType type = request.inputs[0].dtype;
   const Signature signature{type, type == DType::kDouble ? type : DType::kFloat};
   const auto& candidates = KernelRegistry::Get().Candidates(DeviceKind::kCuda, conv.type());
@@ -24,7 +24,7 @@ KernelOrRefusal PlainConvolution(const Op& conv, const KernelRequest& request) {
 }
 
 KernelOrRefusal MakeConvStatistics(const ConvStatistics& op, const KernelRequest& request) {
-  KernelOrRefusal conv = PlainConvolution(Op(op.conv), request);
+  KernelOrRefusal conv = ConvolutionAlone(Op(op.conv), request);
   Kernel* const kernel = std::get_if<Kernel>(&conv);
   if (kernel == nullptr) return conv;
   const ChannelStatistics statistics(op, request.outputs[0], request.device);

@@ -160,7 +160,7 @@ void AvePool8Bit(const ops::AvePool& op, const KernelContext& ctx) {
   });
 }
 
-std::optional<Refusal> RefuseImages(const KernelRequest& request) {
+std::optional<Refusal> RefusePooled(const KernelRequest& request) {
   if (request.inputs[0].layout != Layout::kChannelsLast ||
       request.outputs[0].layout != Layout::kChannelsLast)
     return Refusal{"only tensors with channels last"};
@@ -172,7 +172,7 @@ std::optional<Refusal> RefuseImages(const KernelRequest& request) {
 
 KernelOrRefusal MakeMaxPool8Bit(const ops::MaxPool& op, const KernelRequest& request) {
   const OperandDesc &x = request.inputs[0], &y = request.outputs[0];
-  if (const auto refusal = RefuseImages(request)) return *refusal;
+  if (const auto refusal = RefusePooled(request)) return *refusal;
   if (request.outputs.size() > 1 && request.outputs[1].present) return Refusal{"no mask"};
   if (x.dtype != y.dtype || x.scale != y.scale)
     return Refusal{"only 8-bit numbers of one type and scale"};
@@ -180,7 +180,7 @@ KernelOrRefusal MakeMaxPool8Bit(const ops::MaxPool& op, const KernelRequest& req
 }
 
 KernelOrRefusal MakeAvePool8Bit(const ops::AvePool& op, const KernelRequest& request) {
-  if (const auto refusal = RefuseImages(request)) return *refusal;
+  if (const auto refusal = RefusePooled(request)) return *refusal;
   return Kernel{"", [op](const KernelContext& ctx) { AvePool8Bit(op, ctx); }};
 }
 

@@ -22,14 +22,6 @@ struct ChannelWindow {
   __device__ int64_t ChannelOf(int64_t i) const { return Remainder(Divide(i, step), channels); }
 };
 
-// scale^-beta; AlexNet's and GoogLeNet's 0.75 needs two square roots instead of a power.
-template <typename A>
-__device__ inline A InversePower(A scale, A beta) {
-  if (beta != A(0.75)) return std::pow(scale, -beta);
-  const A root = std::sqrt(scale);
-  return A(1) / (root * std::sqrt(root));
-}
-
 // k + alpha / size * the sum of squares over the window of an element.
 template <typename T>
 struct Scales {

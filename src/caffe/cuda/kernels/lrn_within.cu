@@ -1,20 +1,11 @@
 // Local response normalisation within a channel.
-#include <cmath>
-
 #include "caffe/cuda/numbers.cuh"
+#include "caffe/cuda/power.cuh"
 #include "caffe/ops/norm.hpp"
 #include "caffe/ops/pool.hpp"
 
 namespace caffe::cuda {
 namespace {
-
-// scale^-beta; AlexNet's and GoogLeNet's 0.75 needs two square roots instead of a power.
-template <typename A>
-__device__ inline A InversePower(A scale, A beta) {
-  if (beta != A(0.75)) return std::pow(scale, -beta);
-  const A root = std::sqrt(scale);
-  return A(1) / (root * std::sqrt(root));
-}
 
 // Windows over a plane, with AVE pooling's divisor.
 struct PlaneWindow {

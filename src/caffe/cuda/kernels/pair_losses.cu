@@ -72,7 +72,7 @@ void DifferenceGradient(const KernelContext& ctx, int sign, int weights) {
 struct Square {
   __device__ double operator()(double d) const { return d * d; }
 };
-struct Identity {
+struct PlainDifference {
   __device__ double operator()(double d) const { return d; }
 };
 struct Magnitude {
@@ -86,7 +86,7 @@ KernelOrRefusal MakeEuclideanLoss(const ops::EuclideanLoss&, const KernelRequest
   return MakeDifferenceLoss<Square>(request, kNoWeights, 2 * Items(request.inputs[0]));
 }
 void EuclideanLossGrad(const ops::EuclideanLossGrad& op, const KernelContext& ctx) {
-  DifferenceGradient<Identity>(ctx, op.sign, kNoWeights);
+  DifferenceGradient<PlainDifference>(ctx, op.sign, kNoWeights);
 }
 KernelOrRefusal MakeL1Loss(const ops::L1Loss&, const KernelRequest& request) {
   return MakeDifferenceLoss<Magnitude>(request, kNoWeights, Items(request.inputs[0]));

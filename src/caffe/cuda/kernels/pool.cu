@@ -214,7 +214,7 @@ struct AvePoolBackward {
 
 // Calls run(TypeTag<T>, N): 16 bytes of channels at a time where they lie last and divide evenly.
 template <typename Fn>
-void VisitPacks(const TensorView& a, const TensorView& b, const Fn& run) {
+void VisitPooledPacks(const TensorView& a, const TensorView& b, const Fn& run) {
   VisitFloat(a.dtype, [&]<typename T>(TypeTag<T> tag) {
     constexpr int N = static_cast<int>(16 / sizeof(T));
     const bool is_packed = a.layout == Layout::kChannelsLast && b.layout == Layout::kChannelsLast &&
@@ -246,7 +246,7 @@ bool FitsPacks(const ops::PoolGeometry& geometry, const TensorView& image, const
 void MaxPool(const ops::MaxPool& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
   const Numbers mask = OutputNumbers(ctx, 1);
-  VisitPacks(x, y, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
+  VisitPooledPacks(x, y, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
     const int64_t size = FitsPacks<N>(op.geometry, x, y, mask) ? op.geometry.kernel[0] : 0;
     auto* const bytes = static_cast<uint8_t*>(mask.data);
     if (size == 2) {
@@ -277,7 +277,7 @@ void MaxPoolGrad(const ops::MaxPoolGrad& op, const KernelContext& ctx) {
   const TensorView &dy = ctx.input(1), &dx = ctx.output(0);
   const Numbers mask = InputNumbers(ctx, 0);
   const ops::PoolGeometry& geometry = op.geometry;
-  VisitPacks(dx, dy, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
+  VisitPooledPacks(dx, dy, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
     const bool fits =
         FitsPacks<N>(geometry, dx, dy, mask) && geometry.stride[0] == geometry.stride[1];
     const int64_t size = fits ? geometry.kernel[0] : 0, stride = geometry.stride[0];
@@ -298,7 +298,7 @@ void MaxPoolGrad(const ops::MaxPoolGrad& op, const KernelContext& ctx) {
 
 void AvePool(const ops::AvePool& op, const KernelContext& ctx) {
   const TensorView &x = ctx.input(0), &y = ctx.output(0);
-  VisitPacks(x, y, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
+  VisitPooledPacks(x, y, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
     ForEach(
         ctx, y.count() / N,
         AvePoolForward<T, N>{op.geometry, Image<N>(x), Image<N>(y), x.as<const T>(), y.as<T>()});
@@ -307,7 +307,7 @@ void AvePool(const ops::AvePool& op, const KernelContext& ctx) {
 
 void AvePoolGrad(const ops::AvePoolGrad& op, const KernelContext& ctx) {
   const TensorView &dy = ctx.input(0), &dx = ctx.output(0);
-  VisitPacks(dx, dy, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
+  VisitPooledPacks(dx, dy, [&]<typename T, int N>(TypeTag<T>, std::integral_constant<int, N>) {
     ForEach(ctx, dx.count() / N,
             AvePoolBackward<T, N>{op.geometry, Image<N>(dx), Image<N>(dy), dy.as<const T>(),
                                   dx.as<T>()});

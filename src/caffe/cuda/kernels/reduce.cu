@@ -36,7 +36,7 @@ struct AddReduced {
   }
 };
 
-struct StoreScaled {
+struct StoreScaledSum {
   double coefficient;
   Numbers to;
 
@@ -47,12 +47,12 @@ struct StoreScaled {
 };
 
 // Rows of the innermost axes.
-Covered RowsOf(const OperandDesc& x, int64_t rows) {
+Covered ReducedRows(const OperandDesc& x, int64_t rows) {
   return {1, rows, x.count() / std::max<int64_t>(rows, 1)};
 }
 
 KernelOrRefusal MakeReduce(const ops::Reduce& op, const KernelRequest& request) {
-  const Covered view = RowsOf(request.inputs[0], request.outputs[0].count());
+  const Covered view = ReducedRows(request.inputs[0], request.outputs[0].count());
   const double coefficient = op.reduction == ops::Reduction::kMean
                                  ? op.coefficient / static_cast<double>(view.length())
                                  : op.coefficient;
@@ -61,7 +61,7 @@ KernelOrRefusal MakeReduce(const ops::Reduce& op, const KernelRequest& request) 
                   [=, reduction = op.reduction](const KernelContext& ctx) {
                     SumCovered<1, Accum<T>>(ctx, view, ctx.workspace,
                                             AddReduced<T>{reduction, ctx.input(0).as<const T>()},
-                                            StoreScaled{coefficient, OutputNumbers(ctx, 0)});
+                                            StoreScaledSum{coefficient, OutputNumbers(ctx, 0)});
                   },
                   SumWorkspace<1, Accum<T>>(view)};
   });

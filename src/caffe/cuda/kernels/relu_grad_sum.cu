@@ -47,17 +47,6 @@ struct ReluGradRows {
   }
 };
 
-struct StoreSum {
-  Gradient to;
-
-  template <typename A>
-  __device__ void operator()(int64_t c, const Sums<1, A>& sums) const {
-    to.Store(c, sums.values[0]);
-  }
-};
-
-using Sum = ops::ReluGradSum;
-
 Covered ChannelsOf(const TensorDesc& x) {
   return Covered(ops::CoveredView(x, {1, 1}));
 }
@@ -65,8 +54,9 @@ Covered ChannelsOf(const TensorDesc& x) {
 template <typename T>
 void RunByElements(const ops::ReluGrad& gradient, const Covered& view, const KernelContext& ctx) {
   const ReluGradElements<T> body{gradient, ctx.input(0).as<const T>(), ctx.input(1).as<const T>(),
-                                 ctx.output(Sum::kDx).as<T>()};
-  SumCovered<1, Accum<T>>(ctx, view, ctx.workspace, body, StoreSum{OutputGradient(ctx, Sum::kSum)});
+                                 ctx.output(ops::ReluGradSum::kDx).as<T>()};
+  SumCovered<1, Accum<T>>(ctx, view, ctx.workspace, body,
+                          StoreSum{OutputGradient(ctx, ops::ReluGradSum::kSum)});
 }
 
 // Of any layout.
@@ -93,13 +83,14 @@ KernelOrRefusal MakeByRows(const ops::ReluGradSum& op, const KernelRequest& requ
                   [=, gradient = op.gradient()](const KernelContext& ctx) {
                     const ReluGradRows<T, N> body{gradient, ctx.input(0).as<const T>(),
                                                   ctx.input(1).as<const T>(),
-                                                  ctx.output(Sum::kDx).as<T>()};
+                                                  ctx.output(ops::ReluGradSum::kDx).as<T>()};
                     if (!IsPackAligned<T, N>(body.s) || !IsPackAligned<T, N>(body.dy) ||
                         !IsPackAligned<T, N>(body.dx)) {
                       RunByElements<T>(gradient, view, ctx);
                       return;
                     }
-                    rows.Run(ctx, ctx.workspace, body, StoreSum{OutputGradient(ctx, Sum::kSum)});
+                    rows.Run(ctx, ctx.workspace, body,
+                             StoreSum{OutputGradient(ctx, ops::ReluGradSum::kSum)});
                   },
                   std::max(rows.workspace_bytes(), SumWorkspace<1, Accum<T>>(view))};
   });

@@ -89,7 +89,7 @@ struct AnyCopies {
 // The operands of one parameter's update. The step's numbers are read on the device, where a
 // replayed graph finds its own.
 template <typename Rule, typename T>
-struct Operands {
+struct UpdateOperands {
   // Elements that a thread updates together; rules with many states fill its registers by one.
   static constexpr int kPack = Rule::kStates > 4 ? 1 : kPackSize<T>;
   static constexpr int kMostCopies = ops::UpdateAll<Rule>::kMostCopies;
@@ -104,7 +104,7 @@ struct Operands {
   Copying copying = Copying::kNone;
   bool is_packed = true;
 
-  Operands(const ops::UpdateAll<Rule>& op, const KernelContext& ctx, size_t i)
+  UpdateOperands(const ops::UpdateAll<Rule>& op, const KernelContext& ctx, size_t i)
       : rule(op.each[i]), index(i), g(ctx.inputs[i].as<const T>()) {
     const int parameters = static_cast<int>(op.each.size());
     step = ctx.input(parameters).as<const double>();
@@ -183,9 +183,9 @@ struct Operands {
 
 // Elements [begin, end) by the block's threads, `begin` being a multiple of a pack.
 template <typename Rule, typename T, typename CopyTo>
-__device__ inline void UpdateRange(const Operands<Rule, T>& parameter, int64_t begin, int64_t end,
-                                   const CopyTo& copy) {
-  constexpr int N = Operands<Rule, T>::kPack;
+__device__ inline void UpdateRange(const UpdateOperands<Rule, T>& parameter, int64_t begin,
+                                   int64_t end, const CopyTo& copy) {
+  constexpr int N = UpdateOperands<Rule, T>::kPack;
   const ops::UpdateScalars<T> s = parameter.Scalars();
   const int64_t rest = parameter.is_packed ? begin + (end - begin) / N * N : begin;
 #pragma unroll 1
@@ -198,12 +198,12 @@ __device__ inline void UpdateRange(const Operands<Rule, T>& parameter, int64_t b
 
 template <typename Rule, typename T>
 __global__ void __launch_bounds__(kBlockThreads)
-    UpdateAllKernel(const Operands<Rule, T>* parameters, Chunks chunks) {
+    UpdateAllKernel(const UpdateOperands<Rule, T>* parameters, Chunks chunks) {
   if (parameters[0].skips()) return;
   for (int64_t chunk = blockIdx.x; chunk < chunks.count(); chunk += gridDim.x) {
     const int at = chunks.TensorOf(chunk);
     // In registers: what it stores to might be the table, as far as the compiler knows.
-    const Operands<Rule, T> parameter = parameters[at];
+    const UpdateOperands<Rule, T> parameter = parameters[at];
     const int64_t begin = chunks.Begin(chunk, at);
     const int64_t end = std::min(begin + kChunk, parameter.count);
     void* const copy = parameter.copies[0].to.data;
@@ -239,10 +239,12 @@ KernelOrRefusal MakeUpdateAll(const ops::UpdateAll<Rule>& op, const KernelReques
     counts.push_back(w.count());
   }
   const auto table =
-      std::make_shared<TensorTable>(counts, sizeof(Operands<Rule, double>), request.device);
+      std::make_shared<TensorTable>(counts, sizeof(UpdateOperands<Rule, double>), request.device);
   return Kernel{"", [op, table](const KernelContext& ctx) {
                   VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
-                    const auto entry = [&](size_t i) { return Operands<Rule, T>(op, ctx, i); };
+                    const auto entry = [&](size_t i) {
+                      return UpdateOperands<Rule, T>(op, ctx, i);
+                    };
                     Launch(ctx, UpdateAllKernel<Rule, T>, table->blocks(), kBlockThreads,
                            table->Send(ctx, entry), table->chunks());
                   });
@@ -252,7 +254,7 @@ KernelOrRefusal MakeUpdateAll(const ops::UpdateAll<Rule>& op, const KernelReques
 // Two passes: the moments and both norms, then the step.
 template <typename T>
 struct UpdateMoments {
-  Operands<ops::LambUpdate, T> operands;
+  UpdateOperands<ops::LambUpdate, T> operands;
 
   __device__ void operator()(int64_t, int64_t i, Sums<2, double>& sums) const {
     if (operands.skips()) return;
@@ -279,7 +281,7 @@ struct StoreTrust {
 
 template <typename T>
 struct TakeStep {
-  Operands<ops::LambUpdate, T> operands;
+  UpdateOperands<ops::LambUpdate, T> operands;
   const double* trust;
 
   __device__ void operator()(int64_t i) const {
@@ -310,7 +312,7 @@ KernelOrRefusal MakeLambUpdate(const ops::UpdateAll<ops::LambUpdate>& op,
                   void* partial = static_cast<char*>(ctx.workspace) + kTrustBytes;
                   VisitWide(ctx.output(0).dtype, [&]<typename T>(TypeTag<T>) {
                     for (size_t i = 0; i < op.each.size(); ++i) {
-                      const Operands<ops::LambUpdate, T> operands(op, ctx, i);
+                      const UpdateOperands<ops::LambUpdate, T> operands(op, ctx, i);
                       SumCovered<2, double>(ctx, all_of(operands.count), partial,
                                             UpdateMoments<T>{operands}, StoreTrust{trust});
                       ForEach(ctx, operands.count, TakeStep<T>{operands, trust});
