@@ -8,8 +8,8 @@
 #   --seconds N        how long each target runs, on average (3600)
 #   --total-minutes N  how long all of them take together, by the clock
 #   --jobs N           how many targets run at once (all)
-#   --plain            without libFuzzer and AddressSanitizer: the programs of build/cpu-release,
-#                      which change inputs blindly; taken by itself where there is no clang 15 or
+#   --plain            without libFuzzer and AddressSanitizer: fuzz_replay of build/cpu-release,
+#                      which changes inputs blindly; taken by itself where there is no clang 15 or
 #                      newer
 #   --corpus FILE      begins with the inputs of this archive too
 #   --merge            runs nothing: packs tests/fuzz/corpus and the few inputs found so far that reach
@@ -81,7 +81,8 @@ preset_of() {
 program_of() {
   case "$1" in
     python_api|onnx_import) echo caffe_python ;;
-    *) echo "$1_fuzz" ;;
+    geometry|dag|cluster) echo "$1_fuzz" ;;
+    *) if [ -n "$plain" ]; then echo fuzz_replay; else echo "$1_fuzz"; fi ;;
   esac
 }
 for preset in fuzz cpu-release; do
@@ -129,7 +130,7 @@ run_target() {
         tests/fuzz/onnx_import.py --seconds "$slice_seconds" --seed "$seed" --found "$found" ;;
     *)
       if [ -n "$plain" ]; then
-        "build/cpu-release/bin/${target}_fuzz" --seconds "$slice_seconds" --seed "$seed" \
+        build/cpu-release/bin/fuzz_replay "$target" --seconds "$slice_seconds" --seed "$seed" \
           --dictionary "$dictionary" --found "$found" "${corpora[1]}"
       elif [ -n "$merge" ]; then
         rm -rf "build/fuzz/merged/$target"

@@ -5,7 +5,7 @@
 #include "caffe/io/text_format.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(annotated_datum) {
   namespace source = caffe::data;
   static const caffe::TransformationParameter transform = [] {
     caffe::TransformationParameter param;

@@ -23,7 +23,7 @@ caffe::Net& TargetNet() {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(binary_net) {
   return caffe::fuzz::Try([&] {
     const caffe::fuzz::MemoryFile file(caffe::fuzz::View(data, size));
     TargetNet().CopyTrainedLayersFrom(file.path());

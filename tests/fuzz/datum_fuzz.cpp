@@ -5,7 +5,7 @@
 #include "caffe/io/text_format.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(datum) {
   namespace source = caffe::data;
   static const source::DatumTransformer transformer = [] {
     caffe::TransformationParameter param;

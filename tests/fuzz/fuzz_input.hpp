@@ -1,5 +1,6 @@
-// What fuzz targets share. A target defines LLVMFuzzerTestOneInput; built with the preset `fuzz` it
-// is a libFuzzer program, otherwise one that replays the files it is given.
+// What fuzz targets share. FUZZ_TARGET(name) { ... return 0; } in name_fuzz.cpp defines a target,
+// which reads `size` bytes at `data`. Built with the preset `fuzz` it is a libFuzzer program;
+// otherwise fuzz_replay finds it by its name.
 #pragma once
 
 #include <sys/mman.h>
@@ -8,12 +9,29 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <string_view>
 
 #include "caffe/error.hpp"
 
+#ifdef CAFFE_LIBFUZZER
+#define FUZZ_TARGET(name) extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
+#else
+#define FUZZ_TARGET(name)                                                                          \
+  static int name##_target(const uint8_t* data, size_t size);                                      \
+  static const bool name##_is_known = caffe::fuzz::Targets().emplace(#name, name##_target).second; \
+  static int name##_target(const uint8_t* data, size_t size)
+#endif
+
 namespace caffe::fuzz {
+
+using Target = int (*)(const uint8_t* data, size_t size);
+
+inline std::map<std::string, Target>& Targets() {
+  static std::map<std::string, Target> targets;
+  return targets;
+}
 
 // The input as a file that only this process sees.
 class MemoryFile {

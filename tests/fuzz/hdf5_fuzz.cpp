@@ -12,7 +12,7 @@
 namespace {
 
 // Of the solver whose weights and states are in the corpus.
-constexpr const char* kSolver = R"(
+constexpr const char* kHdf5Solver = R"(
   base_lr: 0.1 lr_policy: "fixed" momentum: 0.9 random_seed: 1
   net_param {
     layer { name: "x" type: "DummyData" top: "x" top: "t"
@@ -21,10 +21,10 @@ constexpr const char* kSolver = R"(
       inner_product_param { num_output: 2 } }
     layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" } })";
 
-caffe::Solver& TargetSolver() {
+caffe::Solver& Hdf5Solver() {
   static caffe::Solver solver = [] {
     caffe::SolverParameter param;
-    caffe::ParseTextProto(kSolver, "target", &param);
+    caffe::ParseTextProto(kHdf5Solver, "target", &param);
     return caffe::Solver(param);
   }();
   return solver;
@@ -32,14 +32,14 @@ caffe::Solver& TargetSolver() {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(hdf5) {
   static const caffe::testing::TemporaryFolder folder;
   // The name tells the format.
   const std::string file = folder / "input.h5", list = folder / "list.txt";
   std::ofstream(file, std::ios::binary) << caffe::fuzz::View(data, size);
   std::ofstream(list) << file << '\n';
-  caffe::fuzz::Try([&] { TargetSolver().net().CopyTrainedLayersFromHDF5(file); });
-  caffe::fuzz::Try([&] { TargetSolver().Restore(file); });
+  caffe::fuzz::Try([&] { Hdf5Solver().net().CopyTrainedLayersFromHDF5(file); });
+  caffe::fuzz::Try([&] { Hdf5Solver().Restore(file); });
   caffe::fuzz::Try([&] {
     caffe::data::Hdf5Rows rows({.list = list, .datasets = {"data", "label"}});
     for (int i = 0; i < 3; ++i) rows.Next();

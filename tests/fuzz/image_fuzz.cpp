@@ -2,7 +2,7 @@
 #include "caffe/data/parsers/image_codec.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(image) {
   constexpr int64_t kMostValues = int64_t{1} << 22;
   const std::string_view file = caffe::fuzz::View(data, size);
   using caffe::data::ColorMode;

@@ -3,7 +3,7 @@
 #include "tests/fuzz/fuzz_input.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(label_map) {
   static const caffe::testing::TemporaryFolder folder;
   static const caffe::fuzz::MemoryFile sizes("1 30 40\n");
   const caffe::fuzz::MemoryFile labels(caffe::fuzz::View(data, size));

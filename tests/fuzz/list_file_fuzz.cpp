@@ -5,7 +5,7 @@
 #include "caffe/io/image_sizes.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(list_file) {
   namespace source = caffe::data;
   const caffe::fuzz::MemoryFile file(caffe::fuzz::View(data, size));
   const auto read_all = [](source::RecordReader& reader, const auto& parse) {

@@ -40,7 +40,7 @@ void SeekEach(const std::string& path) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(lmdb_page) {
   static const caffe::testing::TemporaryFolder folder;
   const std::string path = folder / "db";
   std::filesystem::create_directory(path);

@@ -2,7 +2,7 @@
 #include "caffe/data/transformers/mean_image.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(mean_file) {
   return caffe::fuzz::Try([&] {
     const caffe::fuzz::MemoryFile file(caffe::fuzz::View(data, size));
     caffe::TransformationParameter param;

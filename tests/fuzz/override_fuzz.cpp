@@ -6,7 +6,7 @@
 #include "caffe/proto/caffe.pb.h"
 #include "tests/fuzz/fuzz_input.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(override) {
   static const caffe::SolverParameter original = [] {
     caffe::SolverParameter param;
     caffe::ParseTextProto(R"(

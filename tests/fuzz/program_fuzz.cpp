@@ -23,7 +23,7 @@ bool IsSmall(const caffe::runtime::ProgramFile& program) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(program) {
   return caffe::fuzz::Try([&] {
     caffe::runtime::ProgramFile program =
         caffe::runtime::ReadProgram(caffe::runtime::SealProgram(caffe::fuzz::View(data, size)));

@@ -1,6 +1,7 @@
 // Runs a fuzz target over files and the files of folders: what a build without libFuzzer can do.
 //
-//   NAME_fuzz [--mutations N | --seconds N] [--seed N] [--dictionary FILE] [--found DIR] PATH...
+//   fuzz_replay TARGET [--mutations N | --seconds N] [--seed N] [--dictionary FILE] [--found DIR]
+//   PATH...
 //
 //   --mutations N      then N inputs made of those by random changes, the same for the same seed
 //   --seconds N        then as many as that time, or SIGTERM, allows
@@ -23,8 +24,7 @@
 #include <vector>
 
 #include "tests/fuzz/dag/random_numbers.hpp"
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#include "tests/fuzz/fuzz_input.hpp"
 
 namespace {
 
@@ -33,6 +33,7 @@ constexpr unsigned kSecondsPerInput = 60;
 volatile std::sig_atomic_t is_stopped = 0;
 
 struct Arguments {
+  caffe::fuzz::Target target = nullptr;
   std::vector<std::filesystem::path> paths;
   uint64_t mutations = 0, seconds = 0, seed = 1;
   std::string dictionary, found;
@@ -151,9 +152,9 @@ class Mutator {
   const std::vector<std::string> inputs_, words_;
 };
 
-void Run(const std::string& input) {
+void Run(const Arguments& arguments, const std::string& input) {
   alarm(kSecondsPerInput);
-  LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(input.data()), input.size());
+  arguments.target(reinterpret_cast<const uint8_t*>(input.data()), input.size());
 }
 
 std::vector<std::string> Replay(const Arguments& arguments) {
@@ -171,7 +172,7 @@ std::vector<std::string> Replay(const Arguments& arguments) {
     std::printf("%s\n", file.c_str());
     std::fflush(stdout);
     inputs.push_back(ReadFile(file));
-    Run(inputs.back());
+    Run(arguments, inputs.back());
   }
   std::printf("%zu inputs\n", inputs.size());
   return inputs;
@@ -188,7 +189,7 @@ void RunMutations(const Arguments& arguments, const std::vector<std::string>& in
       std::filesystem::create_directories(arguments.found);
       std::ofstream(std::filesystem::path(arguments.found) / "input", std::ios::binary) << input;
     }
-    Run(input);
+    Run(arguments, input);
     ++count;
   }
   if (!arguments.found.empty()) {
@@ -197,9 +198,20 @@ void RunMutations(const Arguments& arguments, const std::vector<std::string>& in
   if (count > 0) std::printf("%llu mutations\n", static_cast<unsigned long long>(count));
 }
 
+caffe::fuzz::Target FindTarget(const std::string& name) {
+  const auto& targets = caffe::fuzz::Targets();
+  const auto found = targets.find(name);
+  if (found != targets.end()) return found->second;
+  std::fprintf(stderr, "no fuzz target '%s'; there are:", name.c_str());
+  for (const auto& [known, target] : targets) std::fprintf(stderr, " %s", known.c_str());
+  std::fprintf(stderr, "\n");
+  std::exit(2);
+}
+
 Arguments Parse(int argc, char** argv) {
   Arguments arguments;
-  for (int i = 1; i < argc; ++i) {
+  arguments.target = FindTarget(argc > 1 ? argv[1] : "");
+  for (int i = 2; i < argc; ++i) {
     const std::string flag = argv[i];
     if (!flag.starts_with("--")) {
       arguments.paths.emplace_back(flag);

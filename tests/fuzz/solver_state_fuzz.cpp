@@ -25,7 +25,7 @@ caffe::Solver& TargetSolver() {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(solver_state) {
   return caffe::fuzz::Try([&] {
     const caffe::fuzz::MemoryFile file(caffe::fuzz::View(data, size));
     TargetSolver().Restore(file.path());

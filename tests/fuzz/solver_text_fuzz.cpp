@@ -40,7 +40,7 @@ bool IsBounded(caffe::SolverParameter* solver) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(solver_text) {
   return caffe::fuzz::Try([&] {
     const caffe::fuzz::MemoryFile file(caffe::fuzz::View(data, size));
     caffe::SolverParameter param = caffe::ReadSolverText(file.path());

@@ -4,7 +4,7 @@
 #include "tests/fuzz/bounded_net.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(text_net) {
   return caffe::fuzz::Try([&] {
     const caffe::fuzz::MemoryFile file(caffe::fuzz::View(data, size));
     caffe::NetParameter net = caffe::ReadNetText(file.path());

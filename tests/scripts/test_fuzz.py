@@ -39,6 +39,12 @@ sleep 0.2
 echo "20 nets, 0 refused, 0 with a finding"
 """
 
+# A stand-in for fuzz_replay, which takes no time.
+REPLAY = r"""#!/bin/sh
+echo "replay $*" >>"$CALLS"
+echo "40 mutations"
+"""
+
 
 @pytest.fixture(name="fuzz")
 def make_tree(tmp_path):
@@ -47,6 +53,7 @@ def make_tree(tmp_path):
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
     (tmp_path / "tests" / "fuzz").mkdir(parents=True)
     programs = {"fake/cmake": "#!/bin/sh\n", "fake/clang++-19": "#!/bin/sh\n", "build/cpu-release/bin/dag_fuzz": DAG}
+    programs["build/cpu-release/bin/fuzz_replay"] = REPLAY
     programs |= {f"build/fuzz/bin/{name}_fuzz": LIBFUZZER for name in ("new", "newer", "busy", "lazy", "crash")}
     for path, text in programs.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -78,6 +85,18 @@ def test_runs_each_target_for_so_many_seconds(fuzz):
     assert rows(output)["lazy"] == ("100", "0.0", "none")
     assert int(rows(output)["dag"][0]) >= 20
     assert fuzz.seconds_of("lazy") == 1
+
+
+def test_replays_blindly_without_libfuzzer(fuzz):
+    """One program has all targets, each with its own corpus and dictionary."""
+    run = fuzz("--plain", "--seconds", "1", "--jobs", "1", "new", "busy")
+    output = run.communicate(timeout=60)[0]
+    assert run.returncode == 0, output
+    for name in ("new", "busy"):
+        executions, _, finding = rows(output)[name]
+        assert int(executions) >= 40 and finding == "none", output
+        assert any(re.fullmatch(rf"replay {name} --seconds 1 --seed \d+ --dictionary tests/fuzz/{name}.dict "
+                                rf"--found build/fuzz/found/{name} tests/fuzz/corpus/{name}", line) for line in fuzz.calls())
 
 
 def test_divides_the_minutes_of_the_clock(fuzz):
