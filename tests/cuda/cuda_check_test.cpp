@@ -11,14 +11,15 @@
 #include <string>
 
 #include "caffe/device/device_fault.hpp"
+#include "tests/support/error_text.hpp"
 
 namespace caffe::cuda {
 namespace {
 
 using ::testing::AllOf;
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::ThrowsMessage;
 
 class CudaCheckTest : public ::testing::Test {
  protected:
@@ -30,10 +31,9 @@ class CudaCheckTest : public ::testing::Test {
 };
 
 TEST_F(CudaCheckTest, NamesTheCallTheErrorAndWhatToDo) {
-  EXPECT_THAT([] { Throw(cudaErrorMemoryAllocation); },
-              ThrowsMessage<DeviceError>(AllOf(HasSubstr("cuda: cudaMemcpyAsync: "),
-                                               HasSubstr("cudaErrorMemoryAllocation"),
-                                               HasSubstr("lower batch_size"))));
+  EXPECT_THAT(ErrorText<DeviceError>([] { Throw(cudaErrorMemoryAllocation); }),
+              AllOf(HasSubstr("cuda: cudaMemcpyAsync: "), HasSubstr("cudaErrorMemoryAllocation"),
+                    HasSubstr("lower batch_size")));
   try {
     Throw(cudaErrorMemoryAllocation);
   } catch (const DeviceFault&) {
@@ -59,7 +59,7 @@ TEST_F(CudaCheckTest, ErrorsThatCostTheDeviceAreFaultsWithAdvice) {
                           description.find("uncorrectable") != std::string::npos;
     if (!is_fault) continue;
     ++faults;
-    EXPECT_THAT([&] { Throw(std::stoi((*i)[2])); }, ThrowsMessage<DeviceFault>(HasSubstr("; ")))
+    EXPECT_THAT(ErrorText<DeviceFault>([&] { Throw(std::stoi((*i)[2])); }), HasSubstr("; "))
         << (*i)[1];
   }
   EXPECT_GE(faults, 10);

@@ -21,6 +21,7 @@
 #include "caffe/solver.hpp"
 #include "caffe/solver_group.hpp"
 #include "caffe/training_observer.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "work_queue.hpp"
 
@@ -28,10 +29,10 @@ namespace caffe {
 namespace {
 
 using ::testing::AllOf;
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-using ::testing::ThrowsMessage;
 
 constexpr int kSteps = 4;
 
@@ -172,9 +173,8 @@ class CudaTroubleTest : public ::testing::Test {
 
 TEST_F(CudaTroubleTest, ANetThatDoesNotFitIsRefused) {
   cuda_on_host::LeaveFree(1000);
-  EXPECT_THAT([&] { TrainOn(0); },
-              ThrowsMessage<DeviceError>(AllOf(HasSubstr("out of memory"), HasSubstr("are free"),
-                                               HasSubstr("batch_size"))));
+  EXPECT_THAT(ErrorText<DeviceError>([&] { TrainOn(0); }),
+              AllOf(HasSubstr("out of memory"), HasSubstr("are free"), HasSubstr("batch_size")));
 }
 
 // CUDA's libraries take memory after the net has: what is free now is not all the net's. How much
@@ -223,7 +223,7 @@ TEST_F(CudaTroubleTest, ANetIsRefusedBeforeItTakesMemory) {
   make();
   cuda_on_host::LeaveFree(1000);
   cuda_on_host::LeaveMemoryFor(0);
-  EXPECT_THAT(make, ThrowsMessage<DeviceError>(HasSubstr("batch_size")));
+  EXPECT_THAT(ErrorText<DeviceError>(make), HasSubstr("batch_size"));
   EXPECT_FALSE(cuda_on_host::EndTrouble()) << "it has asked for memory";
 }
 

@@ -13,13 +13,14 @@
 #include "caffe/io/text_format.hpp"
 #include "tests/data/batches.hpp"
 #include "tests/data/databases.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::data {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 TransformationParameter Parse(const std::string& text) {
   TransformationParameter param;
@@ -108,8 +109,10 @@ TEST(RandomResizeTest, StretchesButNeverBelowTheCrop) {
 }
 
 TEST(RandomResizeTest, ExplainsWrongFields) {
-  EXPECT_THAT([] { MakeRandomResize(Parse("img_rand_resize_lower: 9 img_rand_resize_upper: 6")); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("lower is 9 and img_rand_resize_upper 6")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] {
+                MakeRandomResize(Parse("img_rand_resize_lower: 9 img_rand_resize_upper: 6"));
+              }),
+              HasSubstr("lower is 9 and img_rand_resize_upper 6"));
 }
 
 TEST(DistortionTest, ChangesBrightnessAndContrast) {
@@ -394,7 +397,7 @@ TEST_F(AnnotatedSourceTest, NamesWhatIsWrong) {
                                 const char* text) {
     std::filesystem::remove_all(folder_.path("db"));
     WriteDatabase(folder_.path("db"), {record.SerializeAsString()});
-    EXPECT_THAT([&] { AnnotatedBatches(options).Next(); }, ThrowsMessage<Error>(HasSubstr(text)));
+    EXPECT_THAT(ErrorText<Error>([&] { AnnotatedBatches(options).Next(); }), HasSubstr(text));
   };
   AnnotatedDatum no_box = Record(1);
   no_box.mutable_annotation_group(0)->mutable_annotation(0)->clear_bbox();

@@ -9,6 +9,7 @@
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/text_format.hpp"
 #include "tests/data/databases.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::data {
@@ -16,8 +17,8 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using testing::ErrorText;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 DatumTransformer Make(const std::string& text, bool train = true, uint64_t seed = 1) {
   TransformationParameter param;
@@ -85,9 +86,9 @@ TEST(DatumTransformerTest, SubtractsTheMeansCentreFromImagesResizedAtRandom) {
       }
     }
   }
-  EXPECT_THAT([&] { Make(resizing); }, ThrowsMessage<InvalidArgument>(HasSubstr("add crop_size")));
-  EXPECT_THAT([&] { Make(resizing + " crop_size: 6"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("2x5x4, smaller than the crop of 6x6")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make(resizing); }), HasSubstr("add crop_size"));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { Make(resizing + " crop_size: 6"); }),
+              HasSubstr("2x5x4, smaller than the crop of 6x6"));
 }
 
 TEST(DatumTransformerTest, CropsTheCentreInTesting) {
@@ -158,20 +159,19 @@ TEST(DatumTransformerTest, PlanarInterleavedAndFloatImagesGiveTheSame) {
 }
 
 TEST(DatumTransformerTest, WrongOptionsAreNamed) {
-  EXPECT_THAT([] { Make("force_color: true force_gray: true"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("both force_color and force_gray")));
-  EXPECT_THAT([] { Make("mean_file: 'm' mean_value: 1"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("both mean_file and mean_value")));
-  EXPECT_THAT([] { Make("crop_h: 3"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("crop_h is 3 and crop_w 0")));
-  EXPECT_THAT([] { Make("crop_size: 9").OutputShape(3, 8, 10); },
-              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("crop_size 9"), HasSubstr("8x10"))));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { Make("force_color: true force_gray: true"); }),
+              HasSubstr("both force_color and force_gray"));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { Make("mean_file: 'm' mean_value: 1"); }),
+              HasSubstr("both mean_file and mean_value"));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { Make("crop_h: 3"); }),
+              HasSubstr("crop_h is 3 and crop_w 0"));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { Make("crop_size: 9").OutputShape(3, 8, 10); }),
+              AllOf(HasSubstr("crop_size 9"), HasSubstr("8x10")));
   EXPECT_THAT(
-      [] { Make("mean_value: 1 mean_value: 2").OutputShape(3, 8, 10); },
-      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("2 mean_value"), HasSubstr("3 channels"))));
-  EXPECT_THAT(
-      [] { Make("mean_value: 1 mean_value: 2").Mean(3); },
-      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("2 mean_value"), HasSubstr("3 channels"))));
+      ErrorText<InvalidArgument>([] { Make("mean_value: 1 mean_value: 2").OutputShape(3, 8, 10); }),
+      AllOf(HasSubstr("2 mean_value"), HasSubstr("3 channels")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { Make("mean_value: 1 mean_value: 2").Mean(3); }),
+              AllOf(HasSubstr("2 mean_value"), HasSubstr("3 channels")));
 }
 
 }  // namespace

@@ -9,13 +9,14 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/hdf5_files.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::data {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 class Hdf5RowsTest : public ::testing::Test {
  protected:
@@ -99,7 +100,7 @@ TEST_F(Hdf5RowsTest, RanksMayTakeTurnsWithBlocks) {
 
 TEST_F(Hdf5RowsTest, NamesWhatIsWrong) {
   const auto expect_error = [&](const Hdf5RowsOptions& options, const std::string& part) {
-    EXPECT_THAT([&] { Hdf5Rows rows(options); }, ThrowsMessage<Error>(HasSubstr(part)));
+    EXPECT_THAT(ErrorText<Error>([&] { Hdf5Rows rows(options); }), HasSubstr(part));
   };
   expect_error(Options(), "list.txt: cannot open");
   std::ofstream(list_) << "\n";

@@ -8,14 +8,15 @@
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/error.hpp"
 #include "tests/data/batches.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::data {
 namespace {
 
 using ::testing::AllOf;
+using testing::ErrorText;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 class ImageListTest : public ::testing::Test {
  protected:
@@ -64,15 +65,14 @@ TEST_F(ImageListTest, SaysHowToGetImagesOfOneSize) {
   std::ofstream(folder_.path("b.png"))
       << EncodeImage({{1, 4, 6}, std::vector<uint8_t>(24, 10)}, "png");
   AddLine("b.png 1");
-  EXPECT_THAT([&] { ImageListBatches(Options(2)).Next(); },
-              ThrowsMessage<InvalidArgument>(
-                  AllOf(HasSubstr("an image of 1x4x6 (channels x height x width)"),
-                        HasSubstr("set image_data_param { new_height: ... new_width: ... }"))));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { ImageListBatches(Options(2)).Next(); }),
+              AllOf(HasSubstr("an image of 1x4x6 (channels x height x width)"),
+                    HasSubstr("set image_data_param { new_height: ... new_width: ... }")));
 }
 
 TEST_F(ImageListTest, NamesTheLineAndTheFile) {
   const auto expect_error = [&](const ImageDataParameter& options, auto matcher) {
-    EXPECT_THAT([&] { ImageListBatches(options).Next(); }, ThrowsMessage<Error>(matcher));
+    EXPECT_THAT(ErrorText<Error>([&] { ImageListBatches(options).Next(); }), matcher);
   };
   expect_error(Options(1), HasSubstr("list.txt: cannot open"));
   AddLine("missing.png 4");
@@ -83,8 +83,7 @@ TEST_F(ImageListTest, NamesTheLineAndTheFile) {
 
 TEST_F(ImageListTest, SaysWhatAFileWithoutAnImageIs) {
   const auto expect_error = [&](const std::string& part) {
-    EXPECT_THAT([&] { ImageListBatches source(Options(1)); },
-                ThrowsMessage<IoError>(HasSubstr(part)));
+    EXPECT_THAT(ErrorText<IoError>([&] { ImageListBatches source(Options(1)); }), HasSubstr(part));
   };
   std::filesystem::create_directory(folder_.path("folder"));
   std::ofstream(list_) << "folder 0\n";
@@ -99,17 +98,16 @@ TEST_F(ImageListTest, SaysWhichImageCannotBecomeThatLarge) {
   ImageDataParameter options = Options(1);
   options.set_new_height(2000000000);
   options.set_new_width(2000000000);
-  EXPECT_THAT([&] { ImageListBatches source(options); },
-              ThrowsMessage<InvalidArgument>(
-                  AllOf(HasSubstr("a.png"), HasSubstr("to 2000000000x2000000000"))));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { ImageListBatches source(options); }),
+              AllOf(HasSubstr("a.png"), HasSubstr("to 2000000000x2000000000")));
 }
 
 TEST_F(ImageListTest, SizeNeedsBothSides) {
   AddImage("a.png", 10, 0);
   ImageDataParameter options = Options(1);
   options.set_new_height(4);
-  EXPECT_THAT([&] { ImageListBatches source(options); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("new_width 0")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { ImageListBatches source(options); }),
+              HasSubstr("new_width 0"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "caffe/data/parsers/image_codec.hpp"
 #include "caffe/data/sources/image_pair_source.hpp"
 #include "caffe/error.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::data {
@@ -14,8 +15,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
+using testing::ErrorText;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 class ImagePairTest : public ::testing::Test {
  protected:
@@ -106,8 +107,9 @@ TEST_F(ImagePairTest, SaysWhatIsWrong) {
   AddPair("a", 2, 2, {0, 1, 2, 3}, {0, 1, 2, 3});
   const auto refuses = [](const DenseImageDataParameter& images, const BatchSourceOptions& options,
                           const std::string& reason) {
-    EXPECT_THAT([&] { BatchSource(MakeImagePairSource(images, options), options).Next(); },
-                ThrowsMessage<Error>(HasSubstr(reason)));
+    EXPECT_THAT(ErrorText<Error>(
+                    [&] { BatchSource(MakeImagePairSource(images, options), options).Next(); }),
+                HasSubstr(reason));
   };
   DenseImageDataParameter images = Options(1);
   images.set_new_height(3);
@@ -128,9 +130,10 @@ TEST_F(ImagePairTest, SaysWhatIsWrong) {
 
 TEST_F(ImagePairTest, LabelsAreAsManyAsPixels) {
   AddPair("b", 1, 2, {0, 1}, {0, 1, 2, 3});
-  EXPECT_THAT(
-      [&] { BatchSource(MakeImagePairSource(Options(1), Training()), Training()).Next(); },
-      ThrowsMessage<Error>(HasSubstr("'b_labels.png' has 2x2 labels, but its image 1x2 pixels")));
+  EXPECT_THAT(ErrorText<Error>([&] {
+                BatchSource(MakeImagePairSource(Options(1), Training()), Training()).Next();
+              }),
+              HasSubstr("'b_labels.png' has 2x2 labels, but its image 1x2 pixels"));
 }
 
 }  // namespace

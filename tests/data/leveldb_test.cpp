@@ -7,13 +7,14 @@
 #include "caffe/data/readers/leveldb_reader.hpp"
 #include "caffe/error.hpp"
 #include "tests/data/batches.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::data {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 class LevelDbTest : public ::testing::Test {
  protected:
@@ -73,14 +74,14 @@ TEST_F(LevelDbTest, FeedsBatches) {
 }
 
 TEST_F(LevelDbTest, ExplainsWhatIsWrong) {
-  EXPECT_THAT([&] { OpenRecordReader(DataParameter::LEVELDB, path_); },
-              ThrowsMessage<IoError>(HasSubstr("no LMDB or LevelDB database here")));
+  EXPECT_THAT(ErrorText<IoError>([&] { OpenRecordReader(DataParameter::LEVELDB, path_); }),
+              HasSubstr("no LMDB or LevelDB database here"));
   Fill(1);
-  EXPECT_THAT([&] { CreateLevelDbWriter(path_); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("exists already")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { CreateLevelDbWriter(path_); }),
+              HasSubstr("exists already"));
   std::ofstream(path_ + "/CURRENT") << "nonsense";
-  EXPECT_THAT([&] { OpenLevelDbReader(path_); },
-              ThrowsMessage<IoError>(HasSubstr("cannot open as LevelDB")));
+  EXPECT_THAT(ErrorText<IoError>([&] { OpenLevelDbReader(path_); }),
+              HasSubstr("cannot open as LevelDB"));
 }
 
 // Once, what had changed on the disk was trained on, or left out: in the log that a new database
@@ -99,7 +100,7 @@ TEST_F(LevelDbTest, IssueChangedBytesAreAnError) {
       ++changed;
     }
     ASSERT_GT(changed, 0) << extension;
-    EXPECT_THAT([&] { OpenLevelDbReader(path_); }, ThrowsMessage<IoError>(HasSubstr("Corruption")));
+    EXPECT_THAT(ErrorText<IoError>([&] { OpenLevelDbReader(path_); }), HasSubstr("Corruption"));
   }
 }
 

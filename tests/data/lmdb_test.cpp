@@ -13,14 +13,15 @@
 #include "caffe/data/readers/lmdb_writer.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::data {
 namespace {
 
 using ::testing::AllOf;
+using testing::ErrorText;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 TEST(LmdbTest, GivesRecordsInKeyOrder) {
   const caffe::testing::TemporaryFolder folder;
@@ -83,8 +84,8 @@ TEST(LmdbTest, MapGrowsWithTheRecords) {
 
 TEST(LmdbTest, RefusesToWriteOverADatabase) {
   const caffe::testing::TemporaryFolder folder;
-  EXPECT_THAT([&] { CreateLmdbWriter(folder.path()); },
-              ThrowsMessage<InvalidArgument>(HasSubstr(": exists already; remove it")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { CreateLmdbWriter(folder.path()); }),
+              HasSubstr(": exists already; remove it"));
 }
 
 TEST(LmdbTest, UnfinishedDatabaseIsRemoved) {
@@ -95,8 +96,8 @@ TEST(LmdbTest, UnfinishedDatabaseIsRemoved) {
 }
 
 TEST(LmdbTest, MissingDatabaseIsNamed) {
-  EXPECT_THAT([] { OpenLmdbReader("/no/such/db"); },
-              ThrowsMessage<IoError>(HasSubstr("/no/such/db: no LMDB database here")));
+  EXPECT_THAT(ErrorText<IoError>([] { OpenLmdbReader("/no/such/db"); }),
+              HasSubstr("/no/such/db: no LMDB database here"));
 }
 
 class BrokenLmdbTest : public ::testing::Test {
@@ -108,8 +109,8 @@ class BrokenLmdbTest : public ::testing::Test {
     writer->Finish();
   }
   void ExpectError(const char* message) {
-    EXPECT_THAT([&] { OpenLmdbReader(path_); },
-                ThrowsMessage<IoError>(AllOf(HasSubstr("data.mdb"), HasSubstr(message))));
+    EXPECT_THAT(ErrorText<IoError>([&] { OpenLmdbReader(path_); }),
+                AllOf(HasSubstr("data.mdb"), HasSubstr(message)));
   }
 
   const caffe::testing::TemporaryFolder folder_;
@@ -138,7 +139,7 @@ TEST_F(BrokenLmdbTest, HeaderAlone) {
 
 TEST_F(BrokenLmdbTest, NotLmdb) {
   std::ofstream(file_) << std::string(20000, 'z');
-  EXPECT_THAT([&] { OpenLmdbReader(path_); }, ThrowsMessage<IoError>(HasSubstr("LMDB")));
+  EXPECT_THAT(ErrorText<IoError>([&] { OpenLmdbReader(path_); }), HasSubstr("LMDB"));
 }
 
 // Several levels of pages, and values with pages of their own.

@@ -8,13 +8,14 @@
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "tests/data/batches.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe::data {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 class WindowDataTest : public ::testing::Test {
  protected:
@@ -101,8 +102,8 @@ TEST_F(WindowDataTest, SquareTakesTheLargerSide) {
 TEST_F(WindowDataTest, NamesWhatIsWrong) {
   const auto expect_error = [&](const std::string& windows, const std::string& transform,
                                 const char* text) {
-    EXPECT_THAT([&] { WindowBatches(Options(windows, transform)).Next(); },
-                ThrowsMessage<Error>(HasSubstr(text)));
+    EXPECT_THAT(ErrorText<Error>([&] { WindowBatches(Options(windows, transform)).Next(); }),
+                HasSubstr(text));
   };
   const std::string batch = "batch_size: 2 ", crop = "crop_size: 8";
   expect_error(batch, "", "crop_size } is missing");

@@ -5,12 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "caffe/error.hpp"
+#include "tests/support/error_text.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 std::vector<float> Filled(const std::string& text) {
   FillerParameter filler;
@@ -29,7 +30,7 @@ TEST(FillerTest, AcceptsTheEndsOfEachRange) {
 
 TEST(FillerTest, RefusesWhatIsNoRange) {
   const auto expect_error = [](const std::string& text, const std::string& part) {
-    EXPECT_THAT([&] { Filled(text); }, ThrowsMessage<InvalidArgument>(HasSubstr(part)));
+    EXPECT_THAT(ErrorText<InvalidArgument>([&] { Filled(text); }), HasSubstr(part));
   };
   expect_error("type: 'uniform' min: 1 max: 0", "filler 'uniform' has min 1 above max 0");
   expect_error("type: 'gaussian' std: -1", "filler 'gaussian' has std -1");

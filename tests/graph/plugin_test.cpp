@@ -7,6 +7,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -15,9 +16,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::ThrowsMessage;
 
 std::string PathOf(const std::string& plugin) {
   return testing::BuildPath("lib/test_plugins/" + plugin + ".so");
@@ -27,7 +28,7 @@ std::string PathOf(const std::string& plugin) {
 void ExpectRefused(const std::string& file, const std::string& type,
                    const ::testing::Matcher<std::string>& message) {
   for (int i = 0; i < 2; ++i) {  // a second attempt finds the library in memory
-    EXPECT_THAT([&] { LoadPlugin(file); }, ThrowsMessage<InvalidArgument>(message)) << i;
+    EXPECT_THAT(ErrorText<InvalidArgument>([&] { LoadPlugin(file); }), message) << i;
   }
   EXPECT_FALSE(LayerRegistry::IsRegistered(type));
 }

@@ -7,14 +7,15 @@
 #include <fstream>
 
 #include "caffe/error.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::ErrorText;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 class AtomicFolderTest : public ::testing::Test {
  protected:
@@ -51,8 +52,8 @@ TEST_F(AtomicFolderTest, RemovesWhatAKilledProcessLeft) {
 TEST_F(AtomicFolderTest, KeepsWhatItDidNotMake) {
   fs::create_directory(partial_);
   std::ofstream(partial_ + "/thesis.txt") << "precious";
-  EXPECT_THAT([&] { AtomicFolder folder(path_); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("holds other files")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { AtomicFolder folder(path_); }),
+              HasSubstr("holds other files"));
   std::ofstream(partial_ + "/data.mdb") << "content";
   fs::create_directory(partial_ + "/more");
   EXPECT_THROW(AtomicFolder{path_}, InvalidArgument);
@@ -61,14 +62,14 @@ TEST_F(AtomicFolderTest, KeepsWhatItDidNotMake) {
 
 TEST_F(AtomicFolderTest, RefusesWhatIsThereOrBeingWritten) {
   AtomicFolder folder(path_);
-  EXPECT_THAT([&] { AtomicFolder second(path_); },
-              ThrowsMessage<InvalidArgument>(HasSubstr(path_ + ": another process is writing it")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { AtomicFolder second(path_); }),
+              HasSubstr(path_ + ": another process is writing it"));
   EXPECT_TRUE(fs::exists(partial_));
   folder.Commit();
-  EXPECT_THAT([&] { AtomicFolder second(path_); },
-              ThrowsMessage<InvalidArgument>(HasSubstr(path_ + ": exists already")));
-  EXPECT_THAT([&] { AtomicFolder second(folder_ / "none/db"); },
-              ThrowsMessage<IoError>(HasSubstr("No such file or directory")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { AtomicFolder second(path_); }),
+              HasSubstr(path_ + ": exists already"));
+  EXPECT_THAT(ErrorText<IoError>([&] { AtomicFolder second(folder_ / "none/db"); }),
+              HasSubstr("No such file or directory"));
 }
 
 }  // namespace

@@ -4,15 +4,16 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
+#include "tests/support/error_text.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::SizeIs;
-using ::testing::ThrowsMessage;
 
 NetParameter NetOf(const std::string& layers) {
   NetParameter net;
@@ -33,10 +34,10 @@ TEST(DataInputsTest, ReadsDimensions) {
       ElementsAre(Pair("data", ElementsAre(2, 3, 227, 227)), Pair("label", ElementsAre(2))));
   EXPECT_THAT(ParseBlobDims(""), SizeIs(0));
   const auto parse = [](const char* text) { return [text] { ParseBlobDims(text); }; };
-  EXPECT_THAT(parse("2,3"), ThrowsMessage<InvalidArgument>(HasSubstr("'2,3' names no blob")));
-  EXPECT_THAT(parse("x=2,0"), ThrowsMessage<InvalidArgument>(HasSubstr("'0' is no positive dim")));
-  EXPECT_THAT(parse("x=2,3x"), ThrowsMessage<InvalidArgument>(HasSubstr("'3x' is no positive")));
-  EXPECT_THAT(parse("x="), ThrowsMessage<InvalidArgument>(HasSubstr("'x='")));
+  EXPECT_THAT(ErrorText<InvalidArgument>(parse("2,3")), HasSubstr("'2,3' names no blob"));
+  EXPECT_THAT(ErrorText<InvalidArgument>(parse("x=2,0")), HasSubstr("'0' is no positive dim"));
+  EXPECT_THAT(ErrorText<InvalidArgument>(parse("x=2,3x")), HasSubstr("'3x' is no positive"));
+  EXPECT_THAT(ErrorText<InvalidArgument>(parse("x=")), HasSubstr("'x='"));
 }
 
 TEST(DataInputsTest, ReplacesDataLayersOfEachPhase) {
@@ -53,17 +54,14 @@ TEST(DataInputsTest, ReplacesDataLayersOfEachPhase) {
 
 TEST(DataInputsTest, NamesWhatIsNotGiven) {
   NetParameter net = NetOf(kBothPhases);
-  EXPECT_THAT(
-      [&] {
-        ReplaceByInputs({{"dota", {2}}}, &net);
-      },
-      ThrowsMessage<InvalidArgument>(
-          HasSubstr("no data layer of net 'n' writes 'dota'; written: data, label")));
-  EXPECT_THAT(
-      [&] {
-        ReplaceByInputs({{"data", {2}}}, &net);
-      },
-      ThrowsMessage<InvalidArgument>(HasSubstr("writes 'label' too; give its dimensions")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] {
+                ReplaceByInputs({{"dota", {2}}}, &net);
+              }),
+              HasSubstr("no data layer of net 'n' writes 'dota'; written: data, label"));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] {
+                ReplaceByInputs({{"data", {2}}}, &net);
+              }),
+              HasSubstr("writes 'label' too; give its dimensions"));
 }
 
 TEST(DataInputsTest, AssumesWhatTheOptionsSay) {
@@ -106,15 +104,14 @@ TEST(DataInputsTest, LeavesDataThatIsThere) {
 TEST(DataInputsTest, SaysWhatToGiveWhereNothingSetsASize) {
   NetParameter net = NetOf(
       "layer { name: 'd' type: 'Data' top: 'x' data_param { source: '/no/such' batch_size: 4 } }");
-  EXPECT_THAT([&] { ReplaceMissingData(&net); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("give -input x=N,C,H,W")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { ReplaceMissingData(&net); }),
+              HasSubstr("give -input x=N,C,H,W"));
   net = NetOf(
       "layer { name: 'd' type: 'HDF5Data' top: 'x' top: 'y' "
       "hdf5_data_param { source: '/no/such.txt' batch_size: 4 } }");
-  EXPECT_THAT([&] { ReplaceMissingData(&net); },
-              ThrowsMessage<InvalidArgument>(
-                  HasSubstr("/no/such.txt, the list of HDF5 files, is not there; write it, or give "
-                            "-input x=N,C,H,W")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { ReplaceMissingData(&net); }),
+              HasSubstr("/no/such.txt, the list of HDF5 files, is not there; write it, or give "
+                        "-input x=N,C,H,W"));
 }
 
 }  // namespace

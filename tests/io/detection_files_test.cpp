@@ -8,14 +8,15 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using testing::TemporaryFolder;
-using ::testing::ThrowsMessage;
 
 class DetectionFilesTest : public ::testing::Test {
  protected:
@@ -59,8 +60,8 @@ TEST_F(DetectionFilesTest, RefusesClassesThatAreNoFileNames) {
   param_.set_output_format("VOC");
   for (const char* name : {"../outside", "a/b", "/absolute", "line\\nbreak"}) {
     Write("labels.prototxt", std::string("item { name: '") + name + "' label: 1 }");
-    EXPECT_THAT([&] { DetectionFiles(param_, 0); },
-                ThrowsMessage<InvalidArgument>(HasSubstr("give a name without slashes")))
+    EXPECT_THAT(ErrorText<InvalidArgument>([&] { DetectionFiles(param_, 0); }),
+                HasSubstr("give a name without slashes"))
         << name;
   }
 }
@@ -102,8 +103,8 @@ TEST_F(DetectionFilesTest, TakesBackPadding) {
 
 TEST_F(DetectionFilesTest, SaysWhatIsWrong) {
   const auto refuses = [&](const std::string& text) {
-    EXPECT_THAT([&] { DetectionFiles files(param_, 0); },
-                ThrowsMessage<InvalidArgument>(HasSubstr(text)));
+    EXPECT_THAT(ErrorText<InvalidArgument>([&] { DetectionFiles files(param_, 0); }),
+                HasSubstr(text));
   };
   refuses("output_format is ''; give VOC, COCO or ILSVRC");
   param_.set_output_format("COCO");
@@ -129,11 +130,10 @@ TEST_F(DetectionFilesTest, WritesNumbersAsJsonHasThem) {
   Write("sizes.txt", "000139 10 10\n");
   param_.set_output_format("COCO");
   DetectionFiles files(param_, 0);
-  EXPECT_THAT(
-      [&] {
-        files.AddImage({{1, INFINITY, {0, 0, 1, 1}}});
-      },
-      ThrowsMessage<InvalidArgument>(HasSubstr("in image 000139 has score inf")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] {
+                files.AddImage({{1, INFINITY, {0, 0, 1, 1}}});
+              }),
+              HasSubstr("in image 000139 has score inf"));
   files.AddImage({{1, 0.5, {0, 0, 1, 1}}});
   EXPECT_THAT(Read("found_.json"), HasSubstr("{\"image_id\": 139, \"category_id\": 7,"));
 }
@@ -141,11 +141,10 @@ TEST_F(DetectionFilesTest, WritesNumbersAsJsonHasThem) {
 TEST_F(DetectionFilesTest, RefusesAnUnknownClass) {
   param_.set_output_format("VOC");
   DetectionFiles files(param_, 0);
-  EXPECT_THAT(
-      [&] {
-        files.AddImage({{3, 0.5, {0, 0, 1, 1}}});
-      },
-      ThrowsMessage<InvalidArgument>(HasSubstr("a detection has class 3")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] {
+                files.AddImage({{3, 0.5, {0, 0, 1, 1}}});
+              }),
+              HasSubstr("a detection has class 3"));
 }
 
 }  // namespace

@@ -5,14 +5,15 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using testing::TemporaryFolder;
-using ::testing::ThrowsMessage;
 
 void ExpectBox(const ImageBox& box, double xmin, double ymin, double xmax, double ymax) {
   EXPECT_DOUBLE_EQ(box.xmin, xmin);
@@ -35,8 +36,8 @@ TEST(ImageSizesTest, SaysWhatIsWrong) {
   const TemporaryFolder folder;
   const auto refuses = [&](const std::string& content, const std::string& text) {
     WriteFileAtomically(folder / "sizes", content);
-    EXPECT_THAT([&] { ReadImageSizes(folder / "sizes"); },
-                ThrowsMessage<InvalidArgument>(HasSubstr(text)));
+    EXPECT_THAT(ErrorText<InvalidArgument>([&] { ReadImageSizes(folder / "sizes"); }),
+                HasSubstr(text));
   };
   refuses("a 1 1\nb 0 5\n", "sizes:2: 'b 0 5' is not an image's name, height and width");
   refuses("\n", "names no image");

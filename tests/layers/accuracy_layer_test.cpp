@@ -4,12 +4,13 @@
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/error_text.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 // 8 items of 3 classes.
 void MakeNet(int top_k) {
@@ -27,10 +28,10 @@ void MakeNet(int top_k) {
 // Among as many scores as there are classes every label is found, whatever the net says.
 TEST(AccuracyLayerTest, TopKLiesWithinTheClassesHoweverLargeTheBatch) {
   EXPECT_NO_THROW(MakeNet(3));
-  EXPECT_THAT([] { MakeNet(4); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("top_k is 4, but there are 3 classes")));
-  EXPECT_THAT([] { MakeNet(0); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("top_k is 0, but there are 3 classes")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { MakeNet(4); }),
+              HasSubstr("top_k is 4, but there are 3 classes"));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { MakeNet(0); }),
+              HasSubstr("top_k is 0, but there are 3 classes"));
 }
 
 }  // namespace

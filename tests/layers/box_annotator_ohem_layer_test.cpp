@@ -5,17 +5,18 @@
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
 #include "tests/support/blob_values.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::ErrorText;
 using testing::Get;
 using ::testing::HasSubstr;
 using testing::NetOf;
 using testing::Set;
-using ::testing::ThrowsMessage;
 
 std::unique_ptr<Net> MakeNet(const std::string& options, int boxes = 5) {
   return NetOf(
@@ -42,9 +43,10 @@ TEST(BoxAnnotatorOHEMTest, KeepsTheHardestBoxesOfEachImage) {
 }
 
 TEST(BoxAnnotatorOHEMTest, SaysWhatIsWrong) {
-  EXPECT_THAT([] { MakeNet(""); }, ThrowsMessage<InvalidArgument>(HasSubstr("roi_per_img is 0")));
-  EXPECT_THAT([] { MakeNet("box_annotator_ohem_param { roi_per_img: 2 }", 4); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("a loss and a label for each of 5 boxes")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { MakeNet(""); }), HasSubstr("roi_per_img is 0"));
+  EXPECT_THAT(
+      ErrorText<InvalidArgument>([] { MakeNet("box_annotator_ohem_param { roi_per_img: 2 }", 4); }),
+      HasSubstr("a loss and a label for each of 5 boxes"));
 }
 
 }  // namespace

@@ -8,15 +8,16 @@
 #include "caffe/data/parsers/image_codec.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using testing::NetOf;
-using ::testing::ThrowsMessage;
 
 TEST(DenseImageDataTest, FeedsALossOfEachPixel) {
   const testing::TemporaryFolder folder;
@@ -51,8 +52,10 @@ TEST(DenseImageDataTest, FeedsALossOfEachPixel) {
 }
 
 TEST(DenseImageDataTest, NeedsASource) {
-  EXPECT_THAT([] { NetOf("layer { name: 'd' type: 'DenseImageData' top: 'data' top: 'label' }"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("source } is missing")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] {
+                NetOf("layer { name: 'd' type: 'DenseImageData' top: 'data' top: 'label' }");
+              }),
+              HasSubstr("source } is missing"));
 }
 
 }  // namespace

@@ -10,18 +10,19 @@
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 #include "tests/support/blob_values.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using testing::Get;
 using ::testing::HasSubstr;
 using testing::NetOf;
 using testing::Set;
 using testing::TemporaryFolder;
-using ::testing::ThrowsMessage;
 
 std::string Input(const std::string& name, const std::string& dims) {
   return "layer { name: '" + name + "' type: 'Input' top: '" + name + "' input_param { shape { " +
@@ -170,9 +171,9 @@ TEST(DetectNetTransformationTest, GivesImagesAndGrids) {
   EXPECT_EQ(Get(net, "grid"), want);
   labels[48] = 3;
   Set(net, "label", labels);
-  EXPECT_THAT([&] { net.Forward(); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("item 1 of the batch: the labels start with "
-                                                       "3 boxes of 16 numbers each")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { net.Forward(); }),
+              HasSubstr("item 1 of the batch: the labels start with "
+                        "3 boxes of 16 numbers each"));
 }
 
 TEST(MultiBoxLossTest, NeedsAClassForTheBackground) {
@@ -183,10 +184,11 @@ TEST(MultiBoxLossTest, NeedsAClassForTheBackground) {
           "bottom: 'gt' top: 'l' multibox_loss_param { num_classes: 2 " +
           options + " } }");
   };
-  EXPECT_THAT([&] { make("background_label_id: 2"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("background_label_id 2 does not fit")));
-  EXPECT_THAT([&] { make("background_label_id: 1 map_object_to_agnostic: true"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("do not fit into num_classes 2")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { make("background_label_id: 2"); }),
+              HasSubstr("background_label_id 2 does not fit"));
+  EXPECT_THAT(ErrorText<InvalidArgument>(
+                  [&] { make("background_label_id: 1 map_object_to_agnostic: true"); }),
+              HasSubstr("do not fit into num_classes 2"));
 }
 
 TEST(MultiBoxLossTest, CountsMatchesAndTheHardestNegatives) {
@@ -209,8 +211,8 @@ TEST(MultiBoxLossTest, CountsMatchesAndTheHardestNegatives) {
   const double negatives = std::log(1 + std::exp(1.0)) + std::log(1 + std::exp(2.0));
   EXPECT_NEAR(Get(*net, "l")[0], location + positive + negatives, 1e-5);
   Set(*net, "gt", {0, 7, 0, 0, 0, 0.44f, 0.4f, 0});
-  EXPECT_THAT([&] { net->Forward(); },
-              ThrowsMessage<std::exception>(HasSubstr("label 7 of item 0 is outside 0..1")));
+  EXPECT_THAT(ErrorText<std::exception>([&] { net->Forward(); }),
+              HasSubstr("label 7 of item 0 is outside 0..1"));
   Set(*net, "gt", {-1, -1, -1, -1, -1, -1, -1, -1});  // an image without objects
   net->Forward();
   EXPECT_EQ(Get(*net, "l")[0], 0);

@@ -9,14 +9,15 @@
 #include "caffe/blob.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using testing::NetOf;
-using ::testing::ThrowsMessage;
 
 constexpr int kChannels = 2, kFlowHeight = 5, kFlowWidth = 6;
 
@@ -229,7 +230,7 @@ TEST(CorrelationTest, OfOneDimensionComparesAlongRows) {
 TEST(FlowLayersTest, SayWhatIsWrong) {
   const auto refuses = [](const std::string& second, const std::string& layer,
                           const std::string& reason) {
-    EXPECT_THAT([&] { MakeNet(second, layer); }, ThrowsMessage<Error>(HasSubstr(reason)));
+    EXPECT_THAT(ErrorText<Error>([&] { MakeNet(second, layer); }), HasSubstr(reason));
   };
   const std::string image = "dim: 2 dim: 2 dim: 5 dim: 6";
   refuses("dim: 2 dim: 3 dim: 5 dim: 6", "type: 'FlowWarp'", "bottom 1 has shape");

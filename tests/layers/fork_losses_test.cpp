@@ -8,14 +8,15 @@
 #include "caffe/blob.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using testing::NetOf;
-using ::testing::ThrowsMessage;
 
 using Numbers = std::vector<float>;
 
@@ -137,8 +138,8 @@ TEST(CenterLossTest, MovesCentersToTheirFeatures) {
   ExpectNumbersNear({centers.cpu_diff<float>(), centers.cpu_diff<float>() + 6},
                     {-1 / 3.0, -1, 0, 0, 0.5, 0.5});
   net.Set(1, {0, 3, 2});
-  EXPECT_THAT([&] { net.Loss(); }, ThrowsMessage<InvalidArgument>(HasSubstr(
-                                       "label 3 at position 1 of the batch is outside 0..2")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { net.Loss(); }),
+              HasSubstr("label 3 at position 1 of the batch is outside 0..2"));
 }
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -272,9 +273,8 @@ TEST_F(CtcTest, RefusesLabelsThatAreNoClasses) {
                                                   {3, "3"}}) {
     LossNet net({kScores, "dim: 2 dim: 4"}, "type: 'WarpCTC'");
     net.Set(0, scores_).Set(1, {1, 0, 0, 0, 2, label, 0, 0});
-    EXPECT_THAT([&] { net.Loss(); },
-                ThrowsMessage<InvalidArgument>(
-                    HasSubstr("label " + text + " of sequence 1 must be a whole number in 0..2")));
+    EXPECT_THAT(ErrorText<InvalidArgument>([&] { net.Loss(); }),
+                HasSubstr("label " + text + " of sequence 1 must be a whole number in 0..2"));
   }
 }
 
@@ -284,7 +284,7 @@ TEST_F(CtcTest, RefusesLengthsThatItsBlobsDoNotHold) {
     LossNet net({kScores, "dim: 2", "dim: 2", "dim: 3 dim: 2"},
                 "type: 'WarpCTCLoss' " + kIndicated + "propagate_down: false");
     net.Set(0, scores_).Set(1, lengths).Set(2, labels).Set(3, {1, 1, 1, 1, 1, 1});
-    EXPECT_THAT([&] { net.Loss(); }, ThrowsMessage<InvalidArgument>(HasSubstr(reason)));
+    EXPECT_THAT(ErrorText<InvalidArgument>([&] { net.Loss(); }), HasSubstr(reason));
   };
   refuses({5, 5}, {1, 4}, "the number of labels 4 of sequence 1 must be a whole number in 0..3");
   refuses({5, 5}, {-1, 1}, "the number of labels -1 of sequence 0 must be a whole number in 0..3");
@@ -338,7 +338,7 @@ TEST_F(CtcTest, NoSequencesHaveNoLoss) {
 TEST(ForkLossesTest, SayWhatIsWrong) {
   const auto refuses = [](const std::vector<std::string>& shapes, const std::string& layer,
                           const std::string& reason) {
-    EXPECT_THAT([&] { LossNet(shapes, layer); }, ThrowsMessage<Error>(HasSubstr(reason)));
+    EXPECT_THAT(ErrorText<Error>([&] { LossNet(shapes, layer); }), HasSubstr(reason));
   };
   const std::vector<std::string> two(2, "dim: 2 dim: 3");
   refuses(two, "type: 'SmoothL1Loss' smooth_l1_loss_param { sigma: 0 }", "sigma is 0");
@@ -362,9 +362,9 @@ TEST(ForkLossesTest, SayWhatIsWrong) {
   refuses({kScores, "dim: 3 dim: 4"}, "type: 'WarpCTC'", "they are N x L for N = 2 sequences");
   LossNet crowded({kScores, "dim: 2 dim: 4"}, "type: 'WarpCTC'");
   crowded.Set(1, {1, 1, 1, 1, 0, 0, 0, 0});
-  EXPECT_THAT([&] { crowded.Loss(); }, ThrowsMessage<InvalidArgument>(HasSubstr(
-                                           "sequence 0 has 5 time steps after output_delay; its 4 "
-                                           "labels need at least 7")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { crowded.Loss(); }),
+              HasSubstr("sequence 0 has 5 time steps after output_delay; its 4 "
+                        "labels need at least 7"));
 }
 
 }  // namespace

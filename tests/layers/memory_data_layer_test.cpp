@@ -6,15 +6,16 @@
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/folders.hpp"
 #include "tests/support/golden.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using testing::Npz;
 using ::testing::StrEq;
-using ::testing::ThrowsMessage;
 
 class MemoryDataLayerTest : public ::testing::Test {
  protected:
@@ -51,10 +52,9 @@ TEST_F(MemoryDataLayerTest, DeliversBatchesInTurnAsCaffeDoes) {
 
 TEST_F(MemoryDataLayerTest, RefusesPartsOfABatchAndForwardWithoutData) {
   Net net(param_);
-  EXPECT_THAT([&] { net.Forward(); },
-              ThrowsMessage<InvalidArgument>(
-                  StrEq("layer 'data' (MemoryData): has no data yet; call Reset() first, in Python "
-                        "net.set_input_arrays()")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { net.Forward(); }),
+              StrEq("layer 'data' (MemoryData): has no data yet; call Reset() first, in Python "
+                    "net.set_input_arrays()"));
   const float value = 0;
   try {
     LayerOf(net).Reset(&value, &value, 1);

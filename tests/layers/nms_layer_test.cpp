@@ -4,16 +4,17 @@
 #include "caffe/blob.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using testing::NetOf;
 using ::testing::Pointwise;
-using ::testing::ThrowsMessage;
 
 constexpr int kMapHeight = 9, kMapWidth = 12;
 
@@ -50,10 +51,10 @@ TEST(NmsTest, FindsPeaksBetweenPixels) {
 }
 
 TEST(NmsTest, SaysWhatIsWrong) {
-  EXPECT_THAT([] { MakeNmsNet(""); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("at least num_parts 15 channels")));
-  EXPECT_THAT([] { MakeNmsNet("max_peaks: 0"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("max_peaks and num_parts are 0 and 15")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { MakeNmsNet(""); }),
+              HasSubstr("at least num_parts 15 channels"));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { MakeNmsNet("max_peaks: 0"); }),
+              HasSubstr("max_peaks and num_parts are 0 and 15"));
 }
 
 }  // namespace

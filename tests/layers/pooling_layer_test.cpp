@@ -7,13 +7,14 @@
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 void MakePoolingNet(const std::string& options) {
   NetParameter param;
@@ -29,13 +30,13 @@ void MakePoolingNet(const std::string& options) {
 TEST(PoolingLayerTest, TakesPadAndStrideInOneFormOnly) {
   EXPECT_NO_THROW(MakePoolingNet("pad: 1 stride_h: 2 stride_w: 1"));
   for (const char* options : {"pad: 1 pad_h: 1 pad_w: 1", "pad_h: 1", "pad_w: 0"}) {
-    EXPECT_THAT([&] { MakePoolingNet(options); },
-                ThrowsMessage<InvalidArgument>(HasSubstr("needs pad, or pad_h and pad_w")))
+    EXPECT_THAT(ErrorText<InvalidArgument>([&] { MakePoolingNet(options); }),
+                HasSubstr("needs pad, or pad_h and pad_w"))
         << options;
   }
   for (const char* options : {"stride: 1 stride_h: 1 stride_w: 2", "stride_w: 1"}) {
-    EXPECT_THAT([&] { MakePoolingNet(options); },
-                ThrowsMessage<InvalidArgument>(HasSubstr("needs stride, or stride_h and stride_w")))
+    EXPECT_THAT(ErrorText<InvalidArgument>([&] { MakePoolingNet(options); }),
+                HasSubstr("needs stride, or stride_h and stride_w"))
         << options;
   }
 }
@@ -55,11 +56,12 @@ TEST(PoolingLayerTest, CeilModeIsAnotherNameOfRoundMode) {
   for (const char* options :
        {"ceil_mode: false", "round_mode: FLOOR", "round_mode: FLOOR ceil_mode: false"})
     EXPECT_EQ(width(options), 2) << options;
-  EXPECT_THAT([] { MakePoolingNet("round_mode: FLOOR ceil_mode: true"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr(
-                  "round_mode is FLOOR and ceil_mode true, which contradict each other")));
-  EXPECT_THAT([] { MakePoolingNet("round_mode: CEIL ceil_mode: false"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("round_mode is CEIL and ceil_mode false")));
+  EXPECT_THAT(
+      ErrorText<InvalidArgument>([] { MakePoolingNet("round_mode: FLOOR ceil_mode: true"); }),
+      HasSubstr("round_mode is FLOOR and ceil_mode true, which contradict each other"));
+  EXPECT_THAT(
+      ErrorText<InvalidArgument>([] { MakePoolingNet("round_mode: CEIL ceil_mode: false"); }),
+      HasSubstr("round_mode is CEIL and ceil_mode false"));
 }
 
 // A row of 5 pixels with windows of 3 around every other one.

@@ -11,17 +11,18 @@
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
 #include "tests/support/blob_values.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::ErrorText;
 using testing::Get;
 using ::testing::HasSubstr;
 using testing::NetOf;
 using testing::Set;
-using ::testing::ThrowsMessage;
 
 std::unique_ptr<Net> Proposer(const std::string& shapes, const std::string& options) {
   return NetOf(
@@ -108,8 +109,7 @@ TEST(ProposalTest, LeavesOutWhatIsNotFinite) {
 TEST(ProposalTest, SaysWhatIsWrong) {
   const auto refuses = [](const std::string& shapes, const std::string& options,
                           const std::string& reason) {
-    EXPECT_THAT([&] { Proposer(shapes, options); },
-                ThrowsMessage<InvalidArgument>(HasSubstr(reason)));
+    EXPECT_THAT(ErrorText<InvalidArgument>([&] { Proposer(shapes, options); }), HasSubstr(reason));
   };
   const std::string shapes =
       "shape { dim: 1 dim: 2 dim: 4 dim: 4 } shape { dim: 1 dim: 4 dim: 4 dim: 4 } shape { dim: 1 "

@@ -10,14 +10,15 @@
 #include "caffe/blob.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using testing::NetOf;
-using ::testing::ThrowsMessage;
 
 constexpr int kHeight = 9, kWidth = 12;
 
@@ -229,7 +230,7 @@ TEST_F(RegionTest, ROIAlignSkipsSamplesOutsideOfTheMap) {
 
 TEST_F(RegionTest, SaysWhatIsWrong) {
   const auto refuses = [&](const std::string& layer, int channels, const std::string& reason) {
-    EXPECT_THAT([&] { Run(layer, channels); }, ThrowsMessage<InvalidArgument>(HasSubstr(reason)));
+    EXPECT_THAT(ErrorText<InvalidArgument>([&] { Run(layer, channels); }), HasSubstr(reason));
   };
   refuses("type: 'ROIPooling'", 2, "pooled_h and pooled_w are 0 and 0");
   refuses("type: 'ROIPooling' roi_pooling_param { pooled_h: 2 pooled_w: 2 spatial_scale: -1 }", 2,
@@ -240,14 +241,14 @@ TEST_F(RegionTest, SaysWhatIsWrong) {
       "type: 'PSROIPooling' psroi_pooling_param { output_dim: 2 group_size: 3 spatial_scale: 1 }",
       17, "bottom 0 has 17 channels; output_dim 2 and group_size 3 need 18");
   EXPECT_THAT(
-      [] {
+      ErrorText<InvalidArgument>([] {
         NetOf(
             "layer { name: 'in' type: 'Input' top: 'map' top: 'rois' input_param { shape { dim: 1 "
             "dim: 2 dim: 4 dim: 4 } shape { dim: 6 dim: 4 } } } layer { name: 'l' type: "
             "'ROIPooling' bottom: 'map' bottom: 'rois' top: 'y' roi_pooling_param { pooled_h: 2 "
             "pooled_w: 2 } }");
-      },
-      ThrowsMessage<InvalidArgument>(HasSubstr("it must hold boxes, rows of 5")));
+      }),
+      HasSubstr("it must hold boxes, rows of 5"));
 }
 
 }  // namespace

@@ -9,17 +9,18 @@
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
 #include "tests/support/blob_values.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::FloatNear;
 using testing::Get;
 using ::testing::HasSubstr;
 using testing::NetOf;
 using ::testing::Pointwise;
-using ::testing::ThrowsMessage;
 
 double Sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
@@ -146,7 +147,7 @@ TEST(YoloTest, LeavesOutWhatIsNotFinite) {
 
 TEST(YoloTest, SaysWhatIsWrong) {
   const auto refuses = [](const std::function<void()>& build, const std::string& reason) {
-    EXPECT_THAT(build, ThrowsMessage<InvalidArgument>(HasSubstr(reason)));
+    EXPECT_THAT(ErrorText<InvalidArgument>(build), HasSubstr(reason));
   };
   refuses([] { Yolo2(""); }, "num_classes } is missing");
   refuses([] { Yolo2("num_classes: 3 num_box: 2 biases: 1"); }, "there are 1 biases; 2 boxes");

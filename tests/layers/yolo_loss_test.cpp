@@ -9,14 +9,15 @@
 #include "caffe/blob.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/net_of.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using testing::NetOf;
-using ::testing::ThrowsMessage;
 
 constexpr int kItems = 2, kBoxes = 2, kObjectClasses = 3, kCellRows = 3, kCellColumns = 4;
 constexpr int kEntries = 5 + kObjectClasses;
@@ -266,7 +267,7 @@ TEST(RegionLossTest, ReadsRowsOfAnnotatedData) {
 TEST(YoloLossTest, SayWhatIsWrong) {
   const auto refuses = [](const std::string& labels, const std::string& layer,
                           const std::string& reason) {
-    EXPECT_THAT([&] { MakeLossNet(labels, layer); }, ThrowsMessage<Error>(HasSubstr(reason)));
+    EXPECT_THAT(ErrorText<Error>([&] { MakeLossNet(labels, layer); }), HasSubstr(reason));
   };
   const std::string rows = "dim: 2 dim: 25";
   const auto region = [](const std::string& options) {
@@ -293,9 +294,9 @@ TEST(YoloLossTest, SayWhatIsWrong) {
   Truth truth = kTruth;
   truth[0][1].label = 3;
   FillRows(*net, truth);
-  EXPECT_THAT([&] { net->Forward(); },
-              ThrowsMessage<InvalidArgument>(HasSubstr(
-                  "row 1 of the ground truth of item 0 has class 3 counted from 0; there are 3")));
+  EXPECT_THAT(
+      ErrorText<InvalidArgument>([&] { net->Forward(); }),
+      HasSubstr("row 1 of the ground truth of item 0 has class 3 counted from 0; there are 3"));
 }
 
 }  // namespace

@@ -7,13 +7,14 @@
 #include "caffe/io/text_format.hpp"
 #include "caffe/net.hpp"
 #include "caffe/plugin.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/folders.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 std::unique_ptr<Net> Build(const std::string& type, Precision precision = FP32) {
   LoadPlugin(testing::BuildPath("lib/test_plugins/misbehaving.so"));
@@ -28,20 +29,18 @@ std::unique_ptr<Net> Build(const std::string& type, Precision precision = FP32) 
 }
 
 TEST(PluginLayersTest, ThatThrowErrorsOfStandardCpp) {
-  EXPECT_THAT(
-      [] { Build("ThrowingShapes"); },
-      ThrowsMessage<InvalidArgument>(HasSubstr("layer 'l' (ThrowingShapes): the moon is full")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { Build("ThrowingShapes"); }),
+              HasSubstr("layer 'l' (ThrowingShapes): the moon is full"));
 }
 
 TEST(PluginLayersTest, ThatGiveTooFewShapes) {
-  EXPECT_THAT([] { Build("TooFewShapes"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("gives 0 shapes for 1 top(s)")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { Build("TooFewShapes"); }),
+              HasSubstr("gives 0 shapes for 1 top(s)"));
 }
 
 TEST(PluginLayersTest, ThatMakeNothing) {
-  EXPECT_THAT([] { Build("Silent"); },
-              ThrowsMessage<InvalidArgument>(
-                  HasSubstr("layer 'l' (Silent): emits no operation that makes top 'y'")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { Build("Silent"); }),
+              HasSubstr("layer 'l' (Silent): emits no operation that makes top 'y'"));
 }
 
 // However small: the gradient of a mean over many items is far below 1.

@@ -23,6 +23,7 @@ namespace caffe {
 namespace {
 
 using testing::CountOps;
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -280,17 +281,16 @@ TEST(AssignPrecisionTest, ScoresThatALossReadsAreStoredInFloat) {
 
 TEST(StandardPassesTest, OnlyOptionalOnesCanBeDisabled) {
   for (const char* name : {"fuse-epilogue", "plan-memory"}) {
-    EXPECT_THAT([&] { Reusing(ConvRelu(), {name}); },
-                ::testing::ThrowsMessage<InvalidArgument>(HasSubstr(
-                    StrCat("'", name,
-                           "' is no pass that can be disabled; those are: "
-                           "capture-graph, fold-constants, fuse-epilogues, hoist-strides, "
-                           "fuse-gradient-epilogues, fuse-bias-gradients, recompute-signs, "
-                           "fuse-norm-gradients, "
-                           "fuse-statistics, fuse-running-statistics, "
-                           "simplify-conversions, recompute-activations, "
-                           "keep-weight-copies, channels-last-filters, "
-                           "pair-convolutions, write-into-concats, concat-in-place"))));
+    EXPECT_THAT(ErrorText<InvalidArgument>([&] { Reusing(ConvRelu(), {name}); }),
+                HasSubstr(StrCat("'", name,
+                                 "' is no pass that can be disabled; those are: "
+                                 "capture-graph, fold-constants, fuse-epilogues, hoist-strides, "
+                                 "fuse-gradient-epilogues, fuse-bias-gradients, recompute-signs, "
+                                 "fuse-norm-gradients, "
+                                 "fuse-statistics, fuse-running-statistics, "
+                                 "simplify-conversions, recompute-activations, "
+                                 "keep-weight-copies, channels-last-filters, "
+                                 "pair-convolutions, write-into-concats, concat-in-place")));
   }
   EXPECT_NO_THROW(Reusing(ConvRelu(), {"capture-graph", "keep-weight-copies"}));
 }

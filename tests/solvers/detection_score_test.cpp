@@ -6,12 +6,13 @@
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/solver.hpp"
+#include "tests/support/error_text.hpp"
 
 namespace caffe {
 namespace {
 
+using testing::ErrorText;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 void Add(DetectionScore* score, const std::vector<std::vector<float>>& rows) {
   Blob blob(Shape{1, 1, static_cast<int64_t>(rows.size()), static_cast<int64_t>(rows[0].size())});
@@ -53,10 +54,10 @@ TEST(DetectionScoreTest, TakesTheMeanOverClasses) {
 }
 
 TEST(DetectionScoreTest, ExplainsWhatItNeeds) {
-  EXPECT_THAT([] { DetectionScore("12point"); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("'12point'; use 11point")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { DetectionScore("12point"); }),
+              HasSubstr("'12point'; use 11point"));
   DetectionScore score("Integral");
-  EXPECT_THAT([&] { Add(&score, {{1, 2}}); }, ThrowsMessage<InvalidArgument>(HasSubstr("1x1x1x2")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { Add(&score, {{1, 2}}); }), HasSubstr("1x1x1x2"));
 }
 
 // A solver whose test net compares one fixed detection with one fixed object.

@@ -8,6 +8,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/solver.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
@@ -15,9 +16,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::EndsWith;
+using testing::ErrorText;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::ThrowsMessage;
 
 // Of a net with these fields.
 ops::GradientScaleRule RuleOf(const std::string& fields, bool adaptive_by_default = false) {
@@ -80,10 +81,10 @@ TEST(GradientScaleRuleTest, GivesUpWhenNoScaleHelps) {
   const auto nothing = [] { return std::string(); };
   EXPECT_NO_THROW(CheckSkippedSteps(state, nothing));
   rule.Skip(&state);
-  EXPECT_THAT([&] { CheckSkippedSteps(state, nothing); },
-              ThrowsMessage<Error>(HasSubstr(": lower base_lr, or look for infinities")));
-  EXPECT_THAT([&] { CheckSkippedSteps(state, [] { return "layer 'a'"; }); },
-              ThrowsMessage<Error>(EndsWith(": layer 'a'")));
+  EXPECT_THAT(ErrorText<Error>([&] { CheckSkippedSteps(state, nothing); }),
+              HasSubstr(": lower base_lr, or look for infinities"));
+  EXPECT_THAT(ErrorText<Error>([&] { CheckSkippedSteps(state, [] { return "layer 'a'"; }); }),
+              EndsWith(": layer 'a'"));
   rule.Advance(1, &state);
   EXPECT_NO_THROW(CheckSkippedSteps(state, nothing));
   EXPECT_THROW(RuleOf("global_grad_scale: 0"), InvalidArgument);
@@ -227,9 +228,9 @@ TEST_F(GradientScalingTest, GivingUpNamesTheLayer) {
     })",
                  "solver", &param);
   Solver solver(param);
-  EXPECT_THAT([&] { solver.Solve(); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("in 100 iterations in a row"),
-                                         HasSubstr("layer 'ip1' (InnerProduct) is the first"))));
+  EXPECT_THAT(ErrorText<Error>([&] { solver.Solve(); }),
+              AllOf(HasSubstr("in 100 iterations in a row"),
+                    HasSubstr("layer 'ip1' (InnerProduct) is the first")));
 }
 
 }  // namespace

@@ -18,12 +18,14 @@
 #include "caffe/layer_factory.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/solvers/batch_division.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::AllOf;
+using testing::ErrorText;
 using ::testing::HasSubstr;
 
 // Data that a test chooses for each rank and pass; the choice may also throw.
@@ -252,8 +254,7 @@ TEST_F(SolverGroupTest, SyncBNEndsWithAWorkerThatFails) {
     return static_cast<float>(rank + 1);
   };
   SolverGroup group(Parse("", net), {.keep_all = false}, 3);
-  EXPECT_THAT([&] { group.Step(5); },
-              ::testing::ThrowsMessage<InvalidArgument>(HasSubstr("rank 1 has no more")));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { group.Step(5); }), HasSubstr("rank 1 has no more"));
 }
 
 // The others are not there to wait for.
@@ -271,8 +272,7 @@ TEST_F(SolverGroupTest, SyncBNDoesNotWaitInPassesOfOneWorker) {
   SolverGroup group(Parse("", net), {.keep_all = false}, 2);
   group.Step(1);
   group.solver(0).net().Forward();
-  EXPECT_THAT([&] { group.Step(5); },
-              ::testing::ThrowsMessage<Error>(HasSubstr("is not a number")));
+  EXPECT_THAT(ErrorText<Error>([&] { group.Step(5); }), HasSubstr("is not a number"));
 }
 
 // NVCaffe's BatchNorm begins with the first batch's statistics, on each worker with its own. They
@@ -452,9 +452,8 @@ TEST_F(SolverGroupTest, AWorkerWithoutAThreadEndsAll) {
   ASSERT_EQ(pthread_attr_init(&impossible), 0);
   ASSERT_EQ(pthread_attr_setstacksize(&impossible, size_t{1} << 47), 0);  // all of user space
   on_build = [&] { pthread_setattr_default_np(&impossible); };
-  EXPECT_THAT([&] { SolverGroup(Parse("", kChosen), {}, 1000); },
-              ::testing::ThrowsMessage<DeviceError>(
-                  AllOf(HasSubstr("cannot start a thread"), HasSubstr("fewer workers"))));
+  EXPECT_THAT(ErrorText<DeviceError>([&] { SolverGroup(Parse("", kChosen), {}, 1000); }),
+              AllOf(HasSubstr("cannot start a thread"), HasSubstr("fewer workers")));
   on_build = nullptr;
   pthread_setattr_default_np(&usual);
 }
@@ -501,12 +500,11 @@ TEST_F(SolverGroupTest, RefusesWhatItCannotDivide) {
       inner_product_param { num_output: 1 } }
     layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "y" top: "loss" }
   )";
-  EXPECT_THAT([&] { SolverGroup(Parse("", input), {}, 2); },
-              ::testing::ThrowsMessage<InvalidArgument>(
-                  AllOf(HasSubstr("layer 'in' (Input)"), HasSubstr("among 2 workers"))));
-  EXPECT_THAT([&] { SolverGroup(Parse("dialect: NVCAFFE", kRegression, 2), {}, 3); },
-              ::testing::ThrowsMessage<InvalidArgument>(
-                  AllOf(HasSubstr("layer 'rows': batch_size 2"), HasSubstr("all 3 workers"))));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { SolverGroup(Parse("", input), {}, 2); }),
+              AllOf(HasSubstr("layer 'in' (Input)"), HasSubstr("among 2 workers")));
+  EXPECT_THAT(ErrorText<InvalidArgument>(
+                  [&] { SolverGroup(Parse("dialect: NVCAFFE", kRegression, 2), {}, 3); }),
+              AllOf(HasSubstr("layer 'rows': batch_size 2"), HasSubstr("all 3 workers")));
 }
 
 TEST_F(SolverGroupTest, DividesTheBatchWhereNvcaffeDoes) {

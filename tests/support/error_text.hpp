@@ -3,13 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 
 namespace caffe::testing {
 
 // The text of the exception of type E that `call` throws; a test failure when it throws none.
-template <typename E, typename Call>
-std::string ErrorText(Call&& call) {
+// gmock's ThrowsMessage says the same, but is compiled again for each lambda, at ten times the
+// cost.
+template <typename E>
+std::string ErrorText(const std::function<void()>& call) {
   try {
     call();
   } catch (const E& error) {
