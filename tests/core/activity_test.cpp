@@ -4,14 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <future>
-#include <mutex>
+#include <latch>
 #include <stdexcept>
 #include <thread>
 
+#include "tests/support/test_clock.hpp"
+
 namespace caffe {
 namespace {
+
+using namespace std::chrono_literals;
+using testing::ActivityClock;
 
 std::vector<std::string> Texts(double seconds) {
   std::vector<std::string> texts;
@@ -20,6 +25,7 @@ std::vector<std::string> Texts(double seconds) {
 }
 
 TEST(ActivityTest, TheInnermostOfAThreadCounts) {
+  const ActivityClock clock;
   EXPECT_TRUE(Texts(0).empty());
   {
     const Activity outer("compute", "computes iteration", "7");
@@ -35,33 +41,26 @@ TEST(ActivityTest, TheInnermostOfAThreadCounts) {
 }
 
 TEST(ActivityTest, AnOuterActivityIsAsOldAsItsLastInnerOne) {
+  ActivityClock clock;
   const Activity outer("compute", "computes", "x");
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  EXPECT_EQ(Texts(0.03).size(), 1);
+  clock->Advance(3s);
+  EXPECT_EQ(Texts(3).size(), 1);
   { const Activity inner("test", "computes", "x"); }
-  EXPECT_TRUE(Texts(0.03).empty());
+  EXPECT_TRUE(Texts(1).empty());
 }
 
 TEST(ActivityTest, InterruptsThreadsThatWait) {
-  std::mutex mutex;
-  std::condition_variable changed;
+  const ActivityClock clock;
+  std::latch waits(1);
+  std::promise<std::exception_ptr> interrupted;
   std::exception_ptr error;
-  bool waits = false;
   std::thread waiting([&] {
-    const Activity activity("compute", "waits for", "x", [&](const std::exception_ptr& given) {
-      const std::lock_guard lock(mutex);
-      error = given;
-      changed.notify_all();
-    });
-    std::unique_lock lock(mutex);
-    waits = true;
-    changed.notify_all();
-    changed.wait(lock, [&] { return error != nullptr; });
+    const Activity activity("compute", "waits for", "x",
+                            [&](const std::exception_ptr& given) { interrupted.set_value(given); });
+    waits.count_down();
+    error = interrupted.get_future().get();
   });
-  {
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return waits; });
-  }
+  waits.wait();
   const Activity computing("compute", "computes", "x");  // is not interrupted
   const auto now = std::make_exception_ptr(std::runtime_error("now"));
   EXPECT_FALSE(Activity::InterruptWaits(60, now));  // nobody has waited for so long
@@ -73,88 +72,77 @@ TEST(ActivityTest, InterruptsThreadsThatWait) {
 
 // ncclCommAbort may hang.
 TEST(ActivityTest, OthersBeginAndEndWhileAnInterruptionLasts) {
-  std::promise<void> begun, others_are_done;
-  std::atomic<bool> is_called = false, has_ended = false;
+  std::latch waits(1), begun(1), others_are_done(1);
+  std::atomic<bool> has_ended = false;
   std::thread waiting([&] {
     {
       const Activity activity("compute", "waits for", "x", [&](const std::exception_ptr&) {
-        is_called = true;
-        begun.set_value();
-        others_are_done.get_future().wait();
+        begun.count_down();
+        others_are_done.wait();
         EXPECT_FALSE(has_ended);
       });
-      while (!is_called) std::this_thread::yield();
+      waits.count_down();
+      begun.wait();
     }
     has_ended = true;
   });
-  while (Texts(0).empty()) std::this_thread::yield();
+  waits.wait();
   std::thread interrupting([] {
     EXPECT_TRUE(Activity::InterruptWaits(0, std::make_exception_ptr(std::runtime_error("now"))));
   });
-  begun.get_future().wait();
-  auto others = std::async(std::launch::async, [] {
+  begun.wait();
+  {
     const Activity other("reader", "reads", "y");
-    return Texts(0).size();
-  });
-  const bool is_done = others.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
-  others_are_done.set_value();
-  EXPECT_TRUE(is_done);
-  EXPECT_EQ(others.get(), 2);
+    EXPECT_EQ(Texts(0).size(), 2);
+  }
+  others_are_done.count_down();
   interrupting.join();
   waiting.join();
 }
 
 // The watchdog once hung with it, and could not end the process any more.
 TEST(ActivityTest, IssueAnInterruptionThatHangsIsNotWaitedFor) {
-  std::promise<void> may_end;
+  std::latch waits(1), called(1), may_end(1);
   std::atomic<int> calls = 0;
   std::thread waiting([&] {
     const Activity activity("compute", "waits for", "x", [&](const std::exception_ptr&) {
-      ++calls;
-      may_end.get_future().wait();
+      if (++calls == 1) called.count_down();
+      may_end.wait();
     });
-    while (calls == 0) std::this_thread::yield();
+    waits.count_down();
+    called.wait();
   });
-  while (Texts(0).empty()) std::this_thread::yield();
+  waits.wait();
   const auto now = std::make_exception_ptr(std::runtime_error("now"));
-  const auto interrupt = [&] {
-    return Activity::InterruptWaits(0, now, std::chrono::milliseconds(20));
-  };
-  auto interruptions = std::async(std::launch::async, [&] {
-    const bool first = interrupt(), second = interrupt();  // the first has not ended
-    return std::pair(first, second);
-  });
-  const bool is_done =
-      interruptions.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
-  may_end.set_value();
+  EXPECT_TRUE(Activity::InterruptWaits(0, now, 20ms));
+  EXPECT_FALSE(Activity::InterruptWaits(0, now, 20ms));  // the first has not ended
+  may_end.count_down();
   waiting.join();
-  EXPECT_TRUE(is_done);
-  EXPECT_EQ(interruptions.get(), std::pair(true, false));
   EXPECT_EQ(calls, 1);
 }
 
 TEST(ActivityTest, StepsOfWorkMakeItYounger) {
+  ActivityClock clock;
   Activity::GetFurther();  // no activity: nothing happens
   const Activity outer("compute", "computes", "x");
   const Activity inner("compute", "computes", "y");
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  EXPECT_EQ(Texts(0.03).size(), 1);
+  clock->Advance(3s);
+  EXPECT_EQ(Texts(3).size(), 1);
   Activity::GetFurther();
-  EXPECT_TRUE(Texts(0.03).empty());
+  EXPECT_TRUE(Texts(1).empty());
 }
 
 TEST(ActivityTest, TimeThatTheProcessDidNotLiveThroughDoesNotCount) {
+  ActivityClock clock;
   const Activity outer("compute", "computes", "x");
-  {
-    const Activity inner("compute", "computes", "y");
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    EXPECT_EQ(Texts(0.06).size(), 1);
-    Activity::Excuse(std::chrono::milliseconds(40));
-    EXPECT_TRUE(Texts(0.06).empty());
-    EXPECT_EQ(Texts(0.02).size(), 1);
-    Activity::Excuse(std::chrono::hours(1));  // never younger than now
-    EXPECT_EQ(Texts(0).size(), 1);
-  }
+  const Activity inner("compute", "computes", "y");
+  clock->Advance(60s);
+  EXPECT_EQ(Texts(60).size(), 1);
+  Activity::Excuse(40s);
+  EXPECT_TRUE(Texts(21).empty());
+  EXPECT_EQ(Texts(20).size(), 1);
+  Activity::Excuse(1h);  // never younger than now
+  EXPECT_EQ(Texts(0).size(), 1);
 }
 
 }  // namespace

@@ -4,26 +4,32 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <future>
+#include <latch>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "caffe/core/activity.hpp"
 #include "caffe/error.hpp"
 #include "caffe/solver.hpp"
 #include "tests/support/error_text.hpp"
+#include "tests/support/test_clock.hpp"
 
 namespace caffe {
 namespace {
 
 using ::testing::AllOf;
+using namespace std::chrono_literals;
+using testing::ActivityClock;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using testing::ErrorText;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -34,10 +40,6 @@ SolverParameter Settings(const std::string& watchdog, float seconds) {
   param.set_watchdog(watchdog);
   param.set_watchdog_seconds(seconds);
   return param;
-}
-
-void SleepSeconds(double seconds) {
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
 // The log's warnings while it lives.
@@ -66,18 +68,10 @@ class Warnings final : public google::LogSink {
 // A thread's wait that the watchdog may interrupt, as that for a batch.
 class Wait {
  public:
-  // Returns what interrupted it; null when Finish() came first.
-  std::exception_ptr Run() {
-    const Activity waiting("compute", "waits for", "the test",
-                           [this](const std::exception_ptr& error) {
-                             const std::lock_guard lock(mutex_);
-                             error_ = error;
-                             changed_.notify_all();
-                           });
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return is_finished_ || error_ != nullptr; });
-    return error_;
-  }
+  Wait() { begun_.wait(); }
+
+  // Returns what interrupted it; null when Finish() comes first.
+  std::exception_ptr Result() { return result_.get(); }
 
   void Finish() {
     const std::lock_guard lock(mutex_);
@@ -86,13 +80,29 @@ class Wait {
   }
 
  private:
+  std::exception_ptr Run() {
+    const Activity waiting("compute", "waits for", "the test",
+                           [this](const std::exception_ptr& error) {
+                             const std::lock_guard lock(mutex_);
+                             error_ = error;
+                             changed_.notify_all();
+                           });
+    begun_.count_down();
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return is_finished_ || error_ != nullptr; });
+    return error_;
+  }
+
+  std::latch begun_{1};
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_finished_ = false;
   std::exception_ptr error_;
+  std::future<std::exception_ptr> result_ =
+      std::async(std::launch::async, [this] { return Run(); });
 };
 
-TEST(WatchdogTest, RefusesWhatItDoesNotKnow) {
+TEST(WatchdogSettingsTest, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(ErrorText<InvalidArgument>([] { Watchdog(Settings("kill", 1), nullptr); }),
               AllOf(HasSubstr("watchdog is 'kill'"), HasSubstr("off, warn or abort")));
   const float infinity = std::numeric_limits<float>::infinity();
@@ -106,137 +116,141 @@ TEST(WatchdogTest, RefusesWhatItDoesNotKnow) {
 }
 
 // Not at the first step, after minutes of reading weights and data.
-TEST(WatchdogTest, ASolverIsNotMadeWithWhatItDoesNotKnow) {
+TEST(WatchdogSettingsTest, ASolverIsNotMadeWithWhatItDoesNotKnow) {
   EXPECT_THAT(ErrorText<InvalidArgument>([] { Solver(Settings("kill", 1)); }),
               HasSubstr("watchdog is 'kill'"));
   EXPECT_THAT(ErrorText<InvalidArgument>([] { Solver(Settings("warn", -1)); }),
               HasSubstr("watchdog_seconds is -1"));
 }
 
-TEST(WatchdogTest, OffDoesNotLook) {
-  const Warnings warnings;
-  const Watchdog watchdog(Settings("off", 0.02f), nullptr);
-  const Activity activity("compute", "computes", "x");
-  SleepSeconds(0.15);
-  EXPECT_THAT(warnings.texts(), IsEmpty());
+// All time is the test's: nothing here depends on how long the machine takes.
+class WatchdogTest : public ::testing::Test {
+ protected:
+  // Its thread waits for its first look.
+  std::unique_ptr<Watchdog> Watch(const std::string& what, Watchdog::GiveUp give_up = nullptr) {
+    auto watchdog = std::make_unique<Watchdog>(Settings(what, 10), std::move(give_up));
+    clock_->AwaitSleeper();
+    return watchdog;
+  }
+
+  ActivityClock clock_;
+};
+
+TEST_F(WatchdogTest, OffDoesNotLook) {
+  { const Watchdog watchdog(Settings("off", 10), nullptr); }
+  EXPECT_EQ(clock_->waits(), 0);
+  { const Watchdog watchdog(Settings("warn", 10), nullptr); }
+  EXPECT_EQ(clock_->waits(), 1);
 }
 
-TEST(WatchdogTest, WarnsAfterTheLimitAndAgainAtTwiceTheAge) {
+TEST_F(WatchdogTest, WarnsAfterTheLimitAndAgainAtTwiceTheAge) {
   const Warnings warnings;
-  const Watchdog watchdog(Settings("warn", 0.1f), [](const std::string&) { ADD_FAILURE(); });
-  const auto begin = std::chrono::steady_clock::now();
-  // A busy machine may make each sleep longer, so the clock tells how many warnings there can be.
-  const auto seconds = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
+  const auto watchdog = Watch("warn", [](const std::string&) { ADD_FAILURE(); });
   const Activity activity("parser", "reads", "/data/cat.jpg");
-  SleepSeconds(0.06);
-  const std::vector<std::string> early = warnings.texts();
-  if (seconds() < 0.1) {
-    EXPECT_THAT(early, IsEmpty());
-  }
-  SleepSeconds(0.54);
-  const std::vector<std::string> texts = warnings.texts();  // at about 0.1, 0.2 and 0.4 s
-  EXPECT_THAT(texts, Each(AllOf(HasSubstr("No progress for 0.1 s"),
-                                HasSubstr("parser: reads /data/cat.jpg"))));
-  EXPECT_GE(texts.size(), 1u);
-  EXPECT_LE(texts.size(), 1 + std::log2(seconds() / 0.1));
-  EXPECT_EQ(watchdog.reason(), "");
-  EXPECT_NO_THROW(watchdog.ThrowIfAborted());
+  clock_->Advance(9900ms);
+  EXPECT_THAT(warnings.texts(), IsEmpty());
+  clock_->Advance(100ms);
+  EXPECT_THAT(warnings.texts(), SizeIs(1));
+  clock_->Advance(69s);
+  EXPECT_THAT(warnings.texts(), ElementsAre(HasSubstr("(for 10 s)"), HasSubstr("(for 20 s)"),
+                                            HasSubstr("(for 40 s)")));
+  EXPECT_THAT(warnings.texts(), Each(AllOf(HasSubstr("No progress for 10 s"),
+                                           HasSubstr("parser: reads /data/cat.jpg"))));
+  EXPECT_EQ(watchdog->reason(), "");
+  EXPECT_NO_THROW(watchdog->ThrowIfAborted());
 }
 
 // A test phase of many batches, an iteration of many steps.
-TEST(WatchdogTest, WorkThatGetsFurtherMayTakeLong) {
+TEST_F(WatchdogTest, WorkThatGetsFurtherMayTakeLong) {
   const Warnings warnings;
-  const Watchdog watchdog(Settings("abort", 0.3f), [](const std::string&) { ADD_FAILURE(); });
+  const auto watchdog = Watch("abort", [](const std::string&) { ADD_FAILURE(); });
   const Activity iteration("compute", "computes iteration", "0");
-  for (int batch = 0; batch < 20; ++batch) {
+  for (int batch = 0; batch < 5; ++batch) {
     const Activity testing("test", "computes a batch of test net", "0");
-    SleepSeconds(0.02);
+    clock_->Advance(9s);
   }
-  for (int step = 0; step < 20; ++step) {
-    SleepSeconds(0.02);
+  for (int step = 0; step < 5; ++step) {
+    clock_->Advance(9s);
     Activity::GetFurther();
   }
   EXPECT_THAT(warnings.texts(), IsEmpty());
-  EXPECT_EQ(watchdog.reason(), "");
+  EXPECT_EQ(watchdog->reason(), "");
 }
 
-TEST(WatchdogTest, AbortInterruptsWhoHasWaitedTooLong) {
-  std::atomic<int> given_up = 0;
-  const Watchdog watchdog(Settings("abort", 0.1f), [&](const std::string&) { ++given_up; });
+TEST_F(WatchdogTest, TimeInWhichTheProcessIsStoppedDoesNotCount) {
+  const Warnings warnings;
+  const auto watchdog = Watch("warn");
+  const Activity activity("parser", "reads", "/data/cat.jpg");
+  clock_->Skip(1h);
+  clock_->Advance(8s);
+  EXPECT_THAT(warnings.texts(), IsEmpty());
+  clock_->Advance(2s);
+  EXPECT_THAT(warnings.texts(), SizeIs(1));
+}
+
+TEST_F(WatchdogTest, AbortInterruptsWhoHasWaitedTooLong) {
+  int given_up = 0;
+  const auto watchdog = Watch("abort", [&](const std::string&) { ++given_up; });
   Wait wait;
-  const std::exception_ptr error = wait.Run();
+  clock_->Advance(10s);
+  EXPECT_THAT(watchdog->reason(), HasSubstr("compute: waits for the test"));
+  if (watchdog->reason().empty()) wait.Finish();
+  const std::exception_ptr error = wait.Result();
   ASSERT_NE(error, nullptr);
   EXPECT_THAT(ErrorText<DeviceError>([&] { std::rethrow_exception(error); }),
               AllOf(HasSubstr("the watchdog ended the run"), HasSubstr("waits for the test")));
-  EXPECT_THAT(watchdog.reason(), HasSubstr("compute: waits for the test"));
   EXPECT_EQ(given_up, 0);  // the run has as long as that to end
 }
 
 // Of another solver in this process, say.
-TEST(WatchdogTest, AbortLeavesShortWaitsAlone) {
-  const Watchdog watchdog(Settings("abort", 0.2f), nullptr);
-  std::thread hanging([] {
-    const Activity reading("parser", "reads", "a pipe");
-    SleepSeconds(0.7);
-  });
-  for (int i = 0; i < 30; ++i) {
+TEST_F(WatchdogTest, AbortLeavesShortWaitsAlone) {
+  const auto watchdog = Watch("abort");
+  const Activity reading("parser", "reads", "a pipe");
+  for (int i = 0; i < 3; ++i) {
     Wait wait;
-    std::thread other([&] {
-      SleepSeconds(0.01);
-      wait.Finish();
-    });
-    EXPECT_EQ(wait.Run(), nullptr);
-    other.join();
+    clock_->Advance(9s);
+    wait.Finish();
+    EXPECT_EQ(wait.Result(), nullptr);
   }
-  hanging.join();
-  EXPECT_THAT(watchdog.reason(), HasSubstr("parser: reads a pipe"));
+  EXPECT_THAT(watchdog->reason(), HasSubstr("parser: reads a pipe"));
 }
 
 // One that begins to wait after the watchdog has looked.
-TEST(WatchdogTest, AbortInterruptsLaterWaitsToo) {
-  const Watchdog watchdog(Settings("abort", 0.1f), nullptr);
-  std::atomic<bool> is_done = false;
-  std::thread hanging([&] {
-    const Activity reading("parser", "reads", "a pipe");
-    while (!is_done) SleepSeconds(0.01);
-  });
-  while (watchdog.reason().empty()) SleepSeconds(0.01);
+TEST_F(WatchdogTest, AbortInterruptsLaterWaitsToo) {
+  const auto watchdog = Watch("abort");
+  const Activity reading("parser", "reads", "a pipe");
+  clock_->Advance(10s);
+  EXPECT_THAT(watchdog->reason(), HasSubstr("parser: reads a pipe"));
   Wait wait;
-  EXPECT_NE(wait.Run(), nullptr);
-  is_done = true;
-  hanging.join();
+  clock_->Advance(10s);
+  EXPECT_NE(wait.Result(), nullptr);
 }
 
-TEST(WatchdogTest, ARunThatGoesOnIsEndedWhereItLooks) {
-  const Watchdog watchdog(Settings("abort", 0.05f), nullptr);
+TEST_F(WatchdogTest, ARunThatGoesOnIsEndedWhereItLooks) {
+  const auto watchdog = Watch("abort");
   {
     const Activity computing("compute", "computes iteration", "7");  // nothing to interrupt
-    while (watchdog.reason().empty()) SleepSeconds(0.01);
+    clock_->Advance(10s);
   }
-  EXPECT_THAT(ErrorText<DeviceError>([&] { watchdog.ThrowIfAborted(); }),
+  EXPECT_THAT(ErrorText<DeviceError>([&] { watchdog->ThrowIfAborted(); }),
               HasSubstr("compute: computes iteration 7"));
 }
 
-TEST(WatchdogTest, GivesUpOnceWhereTheRunDoesNotEnd) {
-  std::atomic<int> given_up = 0;
-  std::string text;
-  const Watchdog watchdog(Settings("abort", 0.05f), [&](const std::string& why) {
-    text = why;
-    ++given_up;
-  });
+TEST_F(WatchdogTest, GivesUpOnceWhereTheRunDoesNotEnd) {
+  std::vector<std::string> given_up;
+  const auto watchdog = Watch("abort", [&](const std::string& why) { given_up.push_back(why); });
   const Activity computing("compute", "computes iteration", "7");
-  while (given_up == 0) SleepSeconds(0.01);
-  SleepSeconds(0.2);
-  EXPECT_EQ(given_up, 1);
-  EXPECT_THAT(text, HasSubstr("computes iteration 7"));
+  clock_->Advance(19s);
+  EXPECT_THAT(given_up, IsEmpty());
+  clock_->Advance(2s);
+  EXPECT_THAT(given_up, ElementsAre(HasSubstr("computes iteration 7")));
+  clock_->Advance(100s);
+  EXPECT_THAT(given_up, SizeIs(1));
 }
 
-TEST(WatchdogTest, EndsAtOnce) {
-  const auto begin = std::chrono::steady_clock::now();
-  { const Watchdog watchdog(Settings("warn", 300), nullptr); }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+// Nobody moves the clock: the watchdog does not wait for its next look.
+TEST_F(WatchdogTest, EndsAtOnce) {
+  Watch("warn");
 }
 
 }  // namespace

@@ -16,10 +16,12 @@ namespace {
 
 thread_local Activity* innermost = nullptr;
 
-static_assert(std::atomic<Activity::Clock::time_point>::is_always_lock_free);
+static_assert(std::atomic<Clock::TimePoint>::is_always_lock_free);
 
-double SecondsSince(Activity::Clock::time_point begin) {
-  return std::chrono::duration<double>(Activity::Clock::now() - begin).count();
+std::atomic<Clock*> used_clock = nullptr;  // null: the steady one
+
+double SecondsSince(Clock::TimePoint begin) {
+  return std::chrono::duration<double>(Activity::clock().Now() - begin).count();
 }
 
 }  // namespace
@@ -79,18 +81,27 @@ Activity::~Activity() {
   if (next_ != nullptr) next_->previous_ = previous_;
   if (outer_ == nullptr) return;
   outer_->is_innermost_ = true;
-  outer_->begin_ = Clock::now();  // it has just gone on
+  outer_->begin_ = clock().Now();  // it has just gone on
+}
+
+Clock& Activity::clock() {
+  Clock* const used = used_clock;
+  return used != nullptr ? *used : Clock::Steady();
+}
+
+void Activity::UseClock(Clock* clock) {
+  used_clock = clock;
 }
 
 void Activity::GetFurther() {
-  if (innermost != nullptr) innermost->begin_ = Clock::now();
+  if (innermost != nullptr) innermost->begin_ = clock().Now();
 }
 
-void Activity::Excuse(Clock::duration lost) {
+void Activity::Excuse(Clock::Duration lost) {
   Registry& registry = TheRegistry();
   const std::lock_guard lock(registry.mutex);
   for (Activity* one = registry.first; one != nullptr; one = one->next_) {
-    one->begin_ = std::min(one->begin_.load() + lost, Clock::now());
+    one->begin_ = std::min(one->begin_.load() + lost, clock().Now());
   }
 }
 
@@ -122,7 +133,7 @@ void Activity::Call(Activity* one, const std::exception_ptr& error) {
 // Without the lock and in threads of their own, because an interruption may hang (ncclCommAbort):
 // others have to begin and end activities meanwhile, and the watchdog to end the process.
 bool Activity::InterruptWaits(double seconds, const std::exception_ptr& error,
-                              Clock::duration patience) {
+                              Clock::Duration patience) {
   Registry& registry = TheRegistry();
   std::unique_lock lock(registry.mutex);
   const uint64_t ended_before = registry.ended;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "caffe/core/clock.hpp"
 #include "caffe/export.hpp"
 
 namespace caffe {
@@ -18,7 +19,6 @@ namespace caffe {
 // activity costs about as much as two locks, and no memory.
 class CAFFE_EXPORT Activity {
  public:
-  using Clock = std::chrono::steady_clock;
   // Makes the thread throw what it is given; called from another thread, for which the end of the
   // activity waits. Must not throw.
   using Interrupt = std::function<void(const std::exception_ptr&)>;
@@ -37,7 +37,7 @@ class CAFFE_EXPORT Activity {
   static void GetFurther();
   // All activities are younger by this much, which the process did not live through: it was
   // stopped.
-  static void Excuse(Clock::duration lost);
+  static void Excuse(Clock::Duration lost);
 
   struct Report {
     std::string text;  // "parser: reads /data/cat.jpg"
@@ -48,7 +48,11 @@ class CAFFE_EXPORT Activity {
   // Interrupts every thread that has only waited for at least that long. Whether there was one. An
   // interruption that takes longer than `patience` goes on by itself, and is not begun again.
   static bool InterruptWaits(double seconds, const std::exception_ptr& error,
-                             Clock::duration patience = std::chrono::seconds(5));
+                             Clock::Duration patience = std::chrono::seconds(5));
+
+  // By which ages are measured. Tests set another one while there is no activity.
+  static Clock& clock();
+  static void UseClock(Clock* clock);
 
  private:
   struct Registry;
@@ -59,7 +63,7 @@ class CAFFE_EXPORT Activity {
   const char *const stage_, *const verb_;
   const std::string_view object_;
   const Interrupt interrupt_;
-  std::atomic<Clock::time_point> begin_ = Clock::now();
+  std::atomic<Clock::TimePoint> begin_ = clock().Now();
   Activity* const outer_;
   bool is_innermost_ = true;
   int interruptions_ = 0;                           // that are being called

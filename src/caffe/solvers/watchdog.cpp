@@ -25,6 +25,11 @@ std::string Describe(const std::vector<Activity::Report>& reports) {
   return text;
 }
 
+double CheckedSeconds(const SolverParameter& param) {
+  CheckWatchdog(param);
+  return param.watchdog_seconds();
+}
+
 }  // namespace
 
 void CheckWatchdog(const SolverParameter& param) {
@@ -37,12 +42,13 @@ void CheckWatchdog(const SolverParameter& param) {
 }
 
 Watchdog::Watchdog(const SolverParameter& param, GiveUp give_up)
-    : limit_(param.watchdog_seconds()),
-      pause_(std::clamp(limit_ / 10, 0.01, 5.0)),
+    : limit_(CheckedSeconds(param)),
+      pause_(std::chrono::duration_cast<Clock::Duration>(
+          std::chrono::duration<double>(std::clamp(limit_ / 10, 0.01, 5.0)))),
+      clock_(Activity::clock()),
       aborts_(param.watchdog() == "abort"),
       give_up_(std::move(give_up)),
       next_report_(limit_) {
-  CheckWatchdog(param);
   if (param.watchdog() != "off") thread_ = StartThread("the watchdog", [this] { Run(); });
 }
 
@@ -67,13 +73,12 @@ void Watchdog::ThrowIfAborted() const {
 void Watchdog::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto begin = Activity::Clock::now();
-    if (changed_.wait_for(lock, pause_, [&] { return stops_; })) return;
+    const Clock::TimePoint end = clock_.Now() + pause_;
+    if (clock_.WaitUntil(changed_, lock, end, [&] { return stops_; })) return;
     lock.unlock();
-    const auto lost = Activity::Clock::now() - begin - pause_;
     // This thread has nothing else to do: it, too, was stopped.
-    if (lost > pause_)
-      Activity::Excuse(std::chrono::duration_cast<Activity::Clock::duration>(lost));
+    const Clock::Duration lost = clock_.Now() - end;
+    if (lost > pause_) Activity::Excuse(lost);
     try {
       Look();
       if (!reason().empty()) Abort();
@@ -103,7 +108,8 @@ void Watchdog::Look() {
 void Watchdog::Abort() {
   const std::string why = reason();
   Activity::InterruptWaits(limit_, ErrorOf(why));
-  if (!give_up_ || has_given_up_ || ++looks_since_abort_ * pause_.count() <= limit_) return;
+  const std::chrono::duration<double> since_abort = ++looks_since_abort_ * pause_;
+  if (!give_up_ || has_given_up_ || since_abort.count() <= limit_) return;
   has_given_up_ = true;
   give_up_(why);
 }

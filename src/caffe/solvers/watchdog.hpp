@@ -1,7 +1,6 @@
 // Watchdog: says why a run does not go on, and ends it where it was told to.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -9,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "caffe/core/clock.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
@@ -45,8 +45,9 @@ class Watchdog {
   void Abort();
   std::exception_ptr ErrorOf(const std::string& why) const;
 
-  const double limit_;                         // seconds
-  const std::chrono::duration<double> pause_;  // between two looks
+  const double limit_;           // seconds
+  const Clock::Duration pause_;  // between two looks
+  Clock& clock_;                 // of the activities
   const bool aborts_;
   const GiveUp give_up_;
   double next_report_;  // age at which an activity is named
