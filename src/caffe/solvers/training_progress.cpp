@@ -52,8 +52,8 @@ std::vector<OutputReport> OutputsOf(const Net& net) {
   return outputs;
 }
 
-TrainingProgress::TrainingProgress(const Net& net, int passes)
-    : net_(net), passes_(passes), source_(FindSource(net)) {
+TrainingProgress::TrainingProgress(const Net& net, int passes, Clock& clock)
+    : net_(net), passes_(passes), clock_(clock), source_(FindSource(net)) {
   for (const std::shared_ptr<Layer>& layer : net.layers()) {
     const auto* supply = dynamic_cast<const DataSupply*>(layer.get());
     if (supply != nullptr) supplies_.emplace_back(layer.get(), supply);
@@ -62,7 +62,7 @@ TrainingProgress::TrainingProgress(const Net& net, int passes)
 
 void TrainingProgress::Start(const TrainingStart& start) {
   pending_.clear();
-  last_report_ = last_display_ = Clock::now();
+  last_report_ = last_display_ = clock_.Now();
   last_display_iteration_ = start.iteration;
   last_wait_ = DataWaitSeconds();
   for (TrainingObserver* observer : observers_) observer->OnStart(start);
@@ -73,7 +73,7 @@ void TrainingProgress::End(const TrainingEnd& end) {
 }
 
 void TrainingProgress::Display(int iteration, float smoothed_loss) {
-  const Clock::time_point now = Clock::now();
+  const Clock::TimePoint now = clock_.Now();
   const DisplayReport report = {
       .iteration = iteration,
       .iterations = iteration - last_display_iteration_,
@@ -128,7 +128,7 @@ void TrainingProgress::ReportComplete() {
 }
 
 void TrainingProgress::Measure(IterationReport* report) {
-  const Clock::time_point now = Clock::now();
+  const Clock::TimePoint now = clock_.Now();
   TrainingSpeed& speed = report->speed;
   speed.iterations = 1;
   speed.seconds = std::chrono::duration<double>(now - last_report_).count();

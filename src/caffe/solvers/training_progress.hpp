@@ -1,12 +1,12 @@
 // TrainingProgress: gathers what a solver learns about its progress and tells the observers.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "caffe/core/clock.hpp"
 #include "caffe/data_supply.hpp"
 #include "caffe/net.hpp"
 #include "caffe/training_observer.hpp"
@@ -22,7 +22,7 @@ class TrainingProgress {
  public:
   // `passes`: forward passes of all workers in one iteration, which share the epoch's records. The
   // net outlives this object.
-  TrainingProgress(const Net& net, int passes);
+  TrainingProgress(const Net& net, int passes, Clock& clock = Clock::Steady());
 
   void Add(TrainingObserver* observer) { observers_.push_back(observer); }
   void Remove(TrainingObserver* observer) { std::erase(observers_, observer); }
@@ -39,17 +39,16 @@ class TrainingProgress {
   class Pause {
    public:
     explicit Pause(TrainingProgress& progress) : progress_(progress) {}
-    ~Pause() { progress_.last_report_ += Clock::now() - begin_; }
+    ~Pause() { progress_.last_report_ += progress_.clock_.Now() - begin_; }
     Pause(const Pause&) = delete;
     Pause& operator=(const Pause&) = delete;
 
    private:
     TrainingProgress& progress_;
-    const std::chrono::steady_clock::time_point begin_ = Clock::now();
+    const Clock::TimePoint begin_ = progress_.clock_.Now();
   };
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Pending {
     IterationReport report;
     bool has_loss = false, has_rate = false;
@@ -63,11 +62,12 @@ class TrainingProgress {
 
   const Net& net_;
   const int passes_;
+  Clock& clock_;
   const Layer* source_ = nullptr;  // that images are counted by
   std::vector<std::pair<const Layer*, const DataSupply*>> supplies_;
   std::vector<TrainingObserver*> observers_;
   std::vector<Pending> pending_;  // few; a deque would take memory now and then
-  Clock::time_point last_report_ = Clock::now(), last_display_ = Clock::now();
+  Clock::TimePoint last_report_ = clock_.Now(), last_display_ = last_report_;
   std::optional<double> last_wait_;
   int last_display_iteration_ = 0;
 };
