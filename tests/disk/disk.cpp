@@ -8,7 +8,8 @@
 //   CAFFE_DISK_FAULT   KIND:NUMBER:WHAT, none by default. KIND is one of those below, or "any";
 //                      NUMBER counts from 1, and "3+" is the third and all later ones. WHAT is an
 //                      errno (ENOSPC, EDQUOT, EIO), "short" (half of the bytes are written), "kill"
-//                      (SIGKILL before the operation) or "tear" (SIGKILL within: half is written).
+//                      (SIGKILL before the operation), "tear" (SIGKILL within: half is written) or
+//                      a signal that comes before the operation, by its number: "signal15".
 //
 // It does not see what goes through C's FILE or a duplicate of a descriptor, and of a shared
 // mapping only what msync() writes.
@@ -60,6 +61,9 @@ struct Fault {
     number = std::atol(text.c_str() + first + 1);
     stays = text[last - 1] == '+';
   }
+
+  // 0: none.
+  int signal() const { return what.rfind("signal", 0) == 0 ? std::atoi(what.c_str() + 6) : 0; }
 
   int error() const {
     if (what == "ENOSPC") return ENOSPC;
@@ -118,6 +122,7 @@ class Disk {
     if (!is_hit) return true;
     Log("fault\t" + std::string(kind) + "\n");
     if (fault_.what == "kill") Kill();
+    if (fault_.signal() != 0) return ::raise(fault_.signal()) == 0;  // it goes on if it survives
     if (possible != nullptr && bytes > 1 && (fault_.what == "short" || fault_.what == "tear")) {
       *possible = bytes / 2;
       return true;

@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -39,8 +37,9 @@ class ConvertToolsTest : public ::testing::Test {
     std::ofstream(folder_.path(name), std::ios::binary) << bytes;
   }
 
-  Outcome Run(const std::string& program, const std::string& arguments) const {
-    return testing::RunProgram(folder_.path(), program + " " + arguments);
+  Outcome Run(const std::string& program, const std::string& arguments,
+              const std::string& before = "") const {
+    return testing::RunProgram(folder_.path(), program + " " + arguments, before);
   }
   void ExpectSuccess(const std::string& program, const std::string& arguments,
                      const std::string& text) const {
@@ -296,18 +295,19 @@ TEST_F(ConvertToolsTest, CifarBatches) {
   ExpectFailure("convert_cifar_data", "in .", "Usage");
 }
 
-// Converters that are stopped in the middle, each by several signals.
+// Converters that are stopped in the middle, each by several signals. The simulated disk raises
+// them at one operation, so that it is always the same moment.
 class StoppedConverterTest : public ConvertToolsTest,
                              public ::testing::WithParamInterface<std::tuple<std::string, int>> {
  protected:
-  // Enough records for seconds of work.
+  // Enough records for several commits.
   void SetUp() override {
-    constexpr int kItems = 3'000'000;
+    constexpr int kItems = 5'000;
     Write("images", Idx({kItems, 1, 1}, std::string(kItems, 'x')));
     Write("labels", Idx({kItems}, std::string(kItems, '\1')));
     cv::imwrite(folder_.path("a.png"), cv::Mat(300, 300, CV_8UC3, cv::Scalar(1, 2, 3)));
     std::string list;
-    for (int i = 0; i < 20'000; ++i) list += "a.png 1\n";
+    for (int i = 0; i < kItems; ++i) list += "a.png 1\n";
     Write("list", list);
     std::filesystem::create_directory(folder_.path("cifar"));
     Write("cifar/data_batch_1.bin", std::string(3073 * 10'000, 'x'));
@@ -318,16 +318,15 @@ class StoppedConverterTest : public ConvertToolsTest,
     }
   }
 
-  pid_t Start(const std::string& command) const {
-    const pid_t child = fork();
-    if (child == 0) {
-      ::signal(SIGINT, SIG_DFL);  // who starts tests in the background ignores it
-      const std::string line = "exec '" + testing::BuildPath("bin/") + "'" + command + " 2> log";
-      if (chdir(folder_.path().c_str()) == 0) execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
-      _exit(127);
-    }
-    return child;
+  // `operation`: as in CAFFE_DISK_FAULT.
+  Outcome RunAndStop(const std::string& command, const std::string& operation, int signal) const {
+    // Who starts tests in the background ignores SIGINT.
+    return Run(command, "",
+               StrCat("exec env --default-signal LD_PRELOAD=", Disk(),
+                      " CAFFE_DISK_LOG=/dev/null CAFFE_DISK_FOLDER='", folder_.path(),
+                      "' CAFFE_DISK_FAULT=", operation, ":signal", signal));
   }
+  static bool HasDisk() { return std::filesystem::exists(Disk()); }
   bool HasPartial() const {
     const std::filesystem::recursive_directory_iterator files(folder_.path());
     return std::any_of(begin(files), end(files), [](const auto& file) {
@@ -341,6 +340,8 @@ class StoppedConverterTest : public ConvertToolsTest,
     }
     return files;
   }
+
+  static std::string Disk() { return testing::BuildPath("lib/libcaffe_test_disk.so"); }
 };
 
 INSTANTIATE_TEST_SUITE_P(
@@ -354,15 +355,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_P(StoppedConverterTest, LeavesNothingUnderTheFinalName) {
   const auto& [command, signal] = GetParam();
+  if (!HasDisk()) GTEST_SKIP() << "sanitizers build no simulated disk";
   const std::set<std::string> before = Files();
-  const pid_t child = Start(command);
-  while (!HasPartial() && waitpid(child, nullptr, WNOHANG) == 0) usleep(100);
-  kill(child, signal);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << status;
-  std::set<std::string> left = Files();
-  left.erase("log");
+  const Outcome outcome = RunAndStop(command, "fsync:2", signal);  // of the second commit
+  EXPECT_EQ(outcome.signal, signal) << outcome.status << outcome.output;
+  const std::set<std::string> left = Files();
   if (signal != SIGKILL) {
     EXPECT_EQ(left, before);
     return;
@@ -381,29 +378,22 @@ TEST_P(StoppedConverterTest, LeavesNothingUnderTheFinalName) {
 }
 
 TEST_F(StoppedConverterTest, AMeanThatIsStoppedLeavesNoFile) {
+  if (!HasDisk()) GTEST_SKIP() << "sanitizers build no simulated disk";
   ExpectSuccess("convert_mnist_data", "images labels db", "Wrote");
-  const pid_t child = Start("compute_image_mean db mean.binaryproto");
-  std::error_code none_yet;
-  const std::string log = folder_.path("log");
-  while (std::filesystem::file_size(log, none_yet) == 0 || none_yet) usleep(100);
-  kill(child, SIGTERM);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFSIGNALED(status)) << status;
+  // When the database's lock file is opened, before the first record.
+  const Outcome outcome = RunAndStop("compute_image_mean db mean.binaryproto", "open:1", SIGTERM);
+  EXPECT_EQ(outcome.signal, SIGTERM) << outcome.status << outcome.output;
   EXPECT_EQ(Files().count("mean.binaryproto"), 0u);
 }
 
 // A limit of a file's size stands in for a full disk.
 TEST_F(StoppedConverterTest, AFullDiskLeavesNothing) {
   const std::set<std::string> before = Files();
-  const std::string limit = "trap '' XFSZ; ulimit -f 2000; '" + testing::BuildPath("bin/") + "'";
   const Outcome outcome =
-      Run("compute_image_mean --version > log;", limit + "convert_mnist_data images labels db");
+      Run("convert_mnist_data", "images labels db", "trap '' XFSZ; ulimit -f 40;");
   EXPECT_EQ(outcome.status, 1) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("cannot write records"));
-  std::set<std::string> left = Files();
-  left.erase("log");
-  EXPECT_EQ(left, before);
+  EXPECT_EQ(Files(), before);
 }
 
 }  // namespace

@@ -13,13 +13,17 @@ namespace caffe::testing {
 
 struct Outcome {
   int status = -1;  // exit status; -1 when it ended by a signal
+  int signal = 0;   // by which it ended, where `before` makes it take the shell's place
   std::string output;
 };
 
 // `command` is the name of a program in the build's bin/ and its arguments; it runs in `folder`.
-// Standard output and standard error come together.
-inline Outcome RunProgram(const std::string& folder, const std::string& command) {
-  const std::string line = "cd '" + folder + "' && '" + BuildPath("bin/") + "'" + command + " 2>&1";
+// Standard output and standard error come together. `before` is what the shell reads in front of
+// the program: other commands, or "exec env NAME=VALUE".
+inline Outcome RunProgram(const std::string& folder, const std::string& command,
+                          const std::string& before = "") {
+  const std::string line =
+      "cd '" + folder + "' && " + before + " '" + BuildPath("bin/") + "'" + command + " 2>&1";
   FILE* pipe = popen(line.c_str(), "r");
   Outcome outcome;
   std::array<char, 4096> part;
@@ -28,6 +32,7 @@ inline Outcome RunProgram(const std::string& folder, const std::string& command)
   }
   const int status = pclose(pipe);
   outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  outcome.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   return outcome;
 }
 
