@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -27,19 +26,18 @@ TEST(BoundedQueueTest, TakesItemsThatOnlyMove) {
 }
 
 TEST(BoundedQueueTest, PushWaitsForRoom) {
-  BoundedQueue<int> queue(1);
-  queue.Push(1);
-  std::atomic<bool> pushed = false;
+  constexpr int kItems = 10'000;
+  BoundedQueue<int> queue(3);
+  std::atomic<int> pushed = 0;
   std::thread producer([&] {
-    queue.Push(2);
-    pushed = true;
+    for (int i = 0; i < kItems; ++i) queue.Push(i), ++pushed;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_FALSE(pushed);
-  EXPECT_EQ(queue.Pop(), 1);
-  EXPECT_EQ(queue.Pop(), 2);
+  for (int popped = 0; popped < kItems; ++popped) {
+    EXPECT_LE(pushed, popped + 3);
+    EXPECT_EQ(queue.Pop(), popped);
+  }
   producer.join();
-  EXPECT_TRUE(pushed);
+  EXPECT_EQ(pushed, kItems);
 }
 
 TEST(BoundedQueueTest, CloseDrainsThenEnds) {

@@ -4,11 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <future>
+#include <latch>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -125,6 +126,23 @@ TEST(GradientReducer, ReducesWhateverBecomesReadyFirst) {
   EXPECT_EQ(wrong, 0);
 }
 
+// Numbers that others wait for.
+class Counter {
+ public:
+  int operator++() {
+    const int count = ++count_;
+    count_.notify_all();
+    return count;
+  }
+  operator int() const { return count_; }
+  void Await(int count) const {
+    for (int now = count_; now < count; now = count_) count_.wait(now);
+  }
+
+ private:
+  std::atomic<int> count_ = 0;
+};
+
 // Counts the reductions that have ended; fails from number `fails_at` on.
 class WatchedCommunicator final : public Communicator {
  public:
@@ -153,7 +171,7 @@ class WatchedCommunicator final : public Communicator {
   void Abort(std::exception_ptr error) override { inner_->Abort(std::move(error)); }
   void ThrowIfAborted() override { inner_->ThrowIfAborted(); }
 
-  std::atomic<int> reductions = 0;
+  Counter reductions;
 
  private:
   const std::shared_ptr<Communicator> inner_;
@@ -171,10 +189,7 @@ TEST(GradientReducer, ReducesFirstBucketsBeforeTheLastGradientIsThere) {
     gradients.Fill(rank, 0);
     reducer.Start();
     reducer.MarkReady(0);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (watched->reductions == 0 && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    watched->reductions.Await(1);
     early += watched->reductions;
     reducer.MarkReady(1);
     reducer.Wait();
@@ -192,7 +207,7 @@ class HeldCommunicator final : public Communicator {
   int ranks() const override { return 1; }
   int ranks_in_process() const override { return 1; }
   void AllReduceMean(const TensorView&, DType, Event&) override {
-    if (reductions++ == 0) release.get_future().wait();
+    if (++reductions == 1) release.get_future().wait();
   }
   void AllReduceSum(std::span<double>) override {}
   void AllReduceSumInPass(std::span<double>) override {}
@@ -202,7 +217,7 @@ class HeldCommunicator final : public Communicator {
   void Abort(std::exception_ptr) override {}
   void ThrowIfAborted() override {}
 
-  std::atomic<int> reductions = 0;
+  Counter reductions;  // that have begun
   std::promise<void> release;
 };
 
@@ -212,7 +227,7 @@ TEST(GradientReducer, APassMayBeCancelledWhileABucketIsInFlight) {
   GradientReducer reducer(communicator, gradients.device(), gradients.pointers(), {.buckets = 2});
   reducer.Start();
   reducer.MarkReady(0);
-  while (communicator->reductions == 0) std::this_thread::yield();
+  communicator->reductions.Await(1);
   reducer.Cancel();
   communicator->release.set_value();
   reducer.Start();
@@ -247,6 +262,7 @@ class UpdateLog {
       const std::lock_guard lock(mutex_);
       buckets_.push_back(bucket);
       threads_.push_back(std::this_thread::get_id());
+      changed_.notify_all();
     };
   }
   std::vector<size_t> buckets() const {
@@ -257,16 +273,15 @@ class UpdateLog {
     const std::lock_guard lock(mutex_);
     return threads_;
   }
-  // Whether so many buckets have been updated within 20 s.
-  bool Comes(size_t count) const {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (buckets().size() < count && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return buckets().size() == count;
+  // Waits until so many buckets have been updated.
+  void Await(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return buckets_.size() >= count; });
   }
 
  private:
   mutable std::mutex mutex_;
+  std::condition_variable changed_;
   std::vector<size_t> buckets_;
   std::vector<std::thread::id> threads_;
 };
@@ -282,7 +297,7 @@ TEST(GradientReducer, UpdatesABucketBeforeTheLastGradientIsThere) {
       EXPECT_FALSE(reducer.has_updated());
       reducer.MarkReady(0);
       reducer.MarkUpdatable(0);
-      EXPECT_TRUE(log.Comes(2 * step + 1));
+      log.Await(2 * step + 1);
       EXPECT_TRUE(reducer.has_updated());
       EXPECT_EQ(gradients[0].host<float>()[3], Gradients::Value(1, step, 0, 3) - 2) << "the mean";
       reducer.MarkReady(1);
@@ -305,7 +320,7 @@ TEST(GradientReducer, UpdatesNothingThatBackwardStillUses) {
     for (const size_t i : {3, 2, 1, 0}) reducer.MarkReady(i);
     reducer.MarkUpdatable(3);
     reducer.MarkUpdatable(1);
-    EXPECT_TRUE(log.Comes(1));
+    log.Await(1);
     EXPECT_EQ(watched->reductions, 3);
     EXPECT_THAT(log.buckets(), ::testing::ElementsAre(2)) << "bucket 1 has another parameter";
     reducer.Wait();
@@ -330,9 +345,7 @@ TEST(GradientReducer, TakesTheMeanOfBlocksBeforeTheLastGradientIsThere) {
       reducer.Start();
       if (has_blocks) {
         reducer.MeanFirst(blocks);
-        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (watched->reductions < before + 2 && std::chrono::steady_clock::now() < deadline)
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        watched->reductions.Await(before + 2);
         EXPECT_EQ(watched->reductions, before + 2);
       }
       reducer.MarkReady(0);
@@ -352,7 +365,7 @@ TEST(GradientReducer, ACancelledPassLeavesItsBlocks) {
   const std::vector<TensorView> blocks(2, {{Shape{1}, DType::kFloat}, &number});
   reducer.Start();
   reducer.MeanFirst(blocks);
-  while (communicator->reductions == 0) std::this_thread::yield();
+  communicator->reductions.Await(1);
   reducer.Cancel();
   communicator->release.set_value();
   reducer.Start();
@@ -396,17 +409,14 @@ TEST(GradientReducer, ACancelledPassUpdatesNoMore) {
     if (updates++ > 0) return;
     has_begun.set_value();
     may_end.get_future().wait();
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // whoever does not wait is faster
     has_ended = true;
   });
   for (const size_t i : {0, 1}) reducer.MarkReady(i), reducer.MarkUpdatable(i);
   has_begun.get_future().wait();
-  std::thread later([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    may_end.set_value();
-  });
+  may_end.set_value();
   reducer.Cancel();
   EXPECT_TRUE(has_ended) << "nobody writes weights after that";
-  later.join();
   EXPECT_TRUE(reducer.has_updated());
   EXPECT_EQ(updates, 1);
   UpdateLog log;
@@ -419,14 +429,16 @@ TEST(GradientReducer, ACancelledPassUpdatesNoMore) {
 TEST(GradientReducer, AnUpdateThatFailsEndsTheWaitOnAllRanks) {
   std::vector<std::string> errors(2);
   RunReducingRanks(2, [&](int rank, std::shared_ptr<Communicator> communicator) {
+    std::latch begun(1);
     Gradients gradients(Floats({64, 64}));
     GradientReducer reducer(communicator, gradients.device(), gradients.pointers(), {.buckets = 2});
-    reducer.Start([&](size_t) {
+    reducer.Start([&](size_t bucket) {
+      if (bucket == 0) begun.count_down();
       if (rank == 1) throw DeviceError("no kernel today");
     });
     reducer.MarkReady(0);
     reducer.MarkUpdatable(0);
-    while (!reducer.has_updated()) std::this_thread::yield();
+    begun.wait();
     if (rank == 0) {  // comes to the next bucket alone
       reducer.MarkReady(1);
       reducer.MarkUpdatable(1);

@@ -1,10 +1,13 @@
 #include "caffe/io/atomic_file.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include <chrono>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -55,14 +58,19 @@ TEST(ReadFileTest, ReadsAPipeThatSomebodyWritesTo) {
   // Open for reading too, it neither waits for the reader nor loses it: a pipe whose reader saw no
   // writer and left would kill whoever had just opened it to write.
   std::fstream file(folder / "pipe");
+  const int pipe = ::open((folder / "pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  std::atomic<bool> is_read = false;
   std::thread writer([&] {
     file << std::string(100000, 'x') << std::flush;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (int unread = 1; unread > 0 && !is_read;) ASSERT_EQ(::ioctl(pipe, FIONREAD, &unread), 0);
     file << "end";
     file.close();
   });
-  EXPECT_EQ(ReadFile(folder / "pipe"), std::string(100000, 'x') + "end");
+  const std::string text = ReadFile(folder / "pipe");
+  is_read = true;
   writer.join();
+  EXPECT_EQ(text, std::string(100000, 'x') + "end");
+  ::close(pipe);
 }
 
 TEST(ReadFileTest, IssuePipeThatNobodyWritesToIsAnError) {
