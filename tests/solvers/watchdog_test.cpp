@@ -129,7 +129,7 @@ class WatchdogTest : public ::testing::Test {
   // Its thread waits for its first look.
   std::unique_ptr<Watchdog> Watch(const std::string& what, Watchdog::GiveUp give_up = nullptr) {
     auto watchdog = std::make_unique<Watchdog>(Settings(what, 10), std::move(give_up));
-    clock_->AwaitSleeper();
+    clock_->AwaitWaits(1);
     return watchdog;
   }
 

@@ -34,10 +34,10 @@ class TestClock final : public Clock {
     return is_done();
   }
 
-  // Waits until a thread waits.
-  void AwaitSleeper() {
+  // Waits until so many waits have begun.
+  void AwaitWaits(int count) {
     std::unique_lock lock(mutex_);
-    begun_.wait(lock, [&] { return !sleepers_.empty(); });
+    begun_.wait(lock, [&] { return waits_ >= count; });
   }
 
   // Time goes on: whoever waits wakes at its own time.

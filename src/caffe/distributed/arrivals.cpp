@@ -3,10 +3,15 @@
 #include <glog/logging.h>
 #include <poll.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace caffe {
 namespace {
 
 constexpr std::chrono::seconds kHandshake{10};
+// If nobody has looked for that long, the process was stopped, and no end could prove anything.
+constexpr std::chrono::seconds kPause{5};
 constexpr size_t kMostStrangers = 64;  // at a time
 constexpr int kNamedStrangers = 3;     // in the log and in messages
 
@@ -24,6 +29,8 @@ void Arrivals::Poll(const std::vector<int>& descriptors, const Take& take) {
     waiting.push_back({arrival.stream().socket().descriptor(), POLLIN, 0});
   }
   ::poll(waiting.data(), waiting.size(), 200);
+  const Socket::Clock::time_point now = Socket::Clock::now();
+  if (now - std::exchange(looked_, now) > kPause) woke_ = now;
   Accept();
   arrivals_.remove_if([&](Arrival& arrival) { return IsDone(&arrival, take); });
 }
@@ -49,7 +56,7 @@ bool Arrivals::IsDone(Arrival* arrival, const Take& take) {
   std::optional<distributed::Hello> hello;
   try {
     hello = arrival->Receive();
-    if (!hello) return Socket::Clock::now() - arrival->since() > kHandshake;
+    if (!hello) return looked_ - std::max(arrival->since(), woke_) > kHandshake;
   } catch (const InvalidArgument& error) {
     AddStranger(error.what());
     return true;

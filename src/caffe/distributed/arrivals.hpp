@@ -40,6 +40,8 @@ class Arrivals {
   std::list<Arrival> arrivals_;  // the oldest first
   std::string strangers_;        // the first of them
   int stranger_count_ = 0;
+  // When Poll() last looked, and when it looked for the first time after a pause of the process.
+  Socket::Clock::time_point looked_ = Socket::Clock::now(), woke_{};
 };
 
 }  // namespace caffe

@@ -10,16 +10,14 @@
 namespace caffe {
 namespace {
 
-using Clock = Socket::Clock;
-
 // How much longer other ranks wait than rank 0, whose deadline counts.
 constexpr std::chrono::seconds kGrace{10};
 // How long rank 0 still answers late ranks after the rendezvous has failed.
 constexpr std::chrono::seconds kLinger{1};
 
-Clock::time_point DeadlineOf(const MembershipOptions& options) {
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                            std::chrono::duration<double>(options.join_seconds));
+Socket::Clock::time_point DeadlineOf(const MembershipOptions& options) {
+  return Socket::Clock::now() + std::chrono::duration_cast<Socket::Clock::duration>(
+                                    std::chrono::duration<double>(options.join_seconds));
 }
 
 distributed::Hello OwnHello(const MembershipOptions& options) {
@@ -71,7 +69,7 @@ class Host {
   Gathered AwaitAll() {
     const int awaited = options_.ranks - (options_.survivors ? 1 : 0);
     while (CountOfJoined() < awaited) {
-      if (Clock::now() >= deadline_) {
+      if (Socket::Clock::now() >= deadline_) {
         if (options_.survivors && CountOfJoined() >= options_.survivors->least) break;
         Fail<DeviceError>(WhoIsMissing());
       }
@@ -193,8 +191,8 @@ class Host {
       } catch (const ConnectionLost&) {
       }
     }
-    const Clock::time_point end = Clock::now() + kLinger;
-    while (Clock::now() < end) {
+    const Socket::Clock::time_point end = Socket::Clock::now() + kLinger;
+    while (Socket::Clock::now() < end) {
       try {
         TakeArrivals();
       } catch (const Error&) {  // the first reason counts
@@ -236,20 +234,20 @@ class Host {
   }
 
   const MembershipOptions& options_;
-  const Clock::time_point deadline_;
+  const Socket::Clock::time_point deadline_;
   Socket port_;
   Arrivals arrivals_;
   Gathered gathered_;
   std::string failure_;  // why there is no run
 };
 
-MessageStream ConnectToRoot(const MembershipOptions& options, Clock::time_point deadline) {
+MessageStream ConnectToRoot(const MembershipOptions& options, Socket::Clock::time_point deadline) {
   std::string why;
   while (true) {
     if (auto socket = Socket::TryConnect(options.store, deadline, &why)) {
       return MessageStream(std::move(*socket));
     }
-    if (Clock::now() >= deadline) {
+    if (Socket::Clock::now() >= deadline) {
       throw DeviceError(StrCat("nobody answers within ", options.join_seconds, " s (", why,
                                "); start rank 0 on that host, and see that nothing between the "
                                "machines refuses this port"));
@@ -260,7 +258,7 @@ MessageStream ConnectToRoot(const MembershipOptions& options, Clock::time_point 
 
 // Another rank's side.
 Gathered JoinRoot(const MembershipOptions& options) {
-  const Clock::time_point deadline = DeadlineOf(options);
+  const Socket::Clock::time_point deadline = DeadlineOf(options);
   MessageStream stream = ConnectToRoot(options, deadline);
   distributed::Notice notice;
   try {

@@ -33,13 +33,16 @@ MembershipOptions Renumbered(MembershipOptions options, const Gathered& gathered
 
 }  // namespace
 
-Membership::Membership(MembershipOptions options) : Membership(options, Gather(options)) {}
+Membership::Membership(MembershipOptions options, Clock& clock)
+    : Membership(options, Gather(options), clock) {}
 
-Membership::Membership(MembershipOptions options, Gathered gathered)
+Membership::Membership(MembershipOptions options, Gathered gathered, Clock& clock)
     : options_(Renumbered(std::move(options), gathered)),
+      clock_(clock),
       members_(std::move(gathered.members)),
       process_(::getpid()) {
-  for (auto& [rank, stream] : gathered.streams) peers_.emplace(rank, Peer{std::move(stream)});
+  for (auto& [rank, stream] : gathered.streams)
+    peers_.emplace(rank, Peer{std::move(stream), clock_.Now()});
   wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (wake_ < 0) throw DeviceError("the system gives no eventfd; end other programs");
   try {
@@ -78,7 +81,7 @@ std::exception_ptr Membership::ReportLoss(int rank, const std::string& why) {
   if (loss_) return loss_;
   reports_.emplace_back(rank, why.substr(0, kLongestReason));
   Wake();
-  changed_.wait_for(lock, kVerdict, [this] { return loss_ != nullptr; });
+  clock_.WaitUntil(changed_, lock, clock_.Now() + kVerdict, [this] { return loss_ != nullptr; });
   if (loss_) return loss_;
   return std::make_exception_ptr(DeviceError(StrCat(Describe(rank), ": ", why)));
 }
@@ -93,7 +96,7 @@ std::optional<int> Membership::Vanished() {
   return vanished_;
 }
 
-std::optional<Socket::Clock::time_point> Membership::WhenRank0Left() {
+std::optional<Clock::TimePoint> Membership::WhenRank0Left() {
   const std::lock_guard lock(mutex_);
   return rank0_left_at_;
 }
@@ -160,22 +163,22 @@ void Membership::Poll() const {
 // messages lost with it. A network that is away for less than a loss takes must not end a run that
 // is done here: others may still wait for this rank's part of the last sum.
 bool Membership::Leave(bool is_lost) {
-  if (end_ == Clock::time_point::max()) {
+  if (end_ == Clock::TimePoint::max()) {
     const std::chrono::duration<double> silence(is_lost ? 0 : options_.silence_seconds);
-    end_ = Clock::now() + std::max<Clock::duration>(
-                              kVerdict, std::chrono::duration_cast<Clock::duration>(silence));
+    end_ = clock_.Now() + std::max<Clock::Duration>(
+                              kVerdict, std::chrono::duration_cast<Clock::Duration>(silence));
     distributed::Notice notice;
     notice.set_leaves(true);
     Send(notice);
   }
-  if (Clock::now() >= end_) return false;
+  if (clock_.Now() >= end_) return false;
   if (is_lost && options_.rank != 0) return false;  // rank 0 has told all
   return std::any_of(peers_.begin(), peers_.end(),
                      [](const auto& one) { return !one.second.is_gone && !one.second.is_silent; });
 }
 
 void Membership::ExcuseOwnPause() {
-  const Clock::time_point now = Clock::now();
+  const Clock::TimePoint now = clock_.Now();
   if (now - looked_ > kPause) {
     for (auto& [rank, peer] : peers_) peer.heard = now;
   }
@@ -183,8 +186,8 @@ void Membership::ExcuseOwnPause() {
 }
 
 void Membership::SendHeartbeats() {
-  if (Clock::now() - told_ < kHeartbeat) return;
-  told_ = Clock::now();
+  if (clock_.Now() - told_ < kHeartbeat) return;
+  told_ = clock_.Now();
   distributed::Notice notice;
   notice.set_is_alive(true);
   if (options_.doing) notice.set_doing(options_.doing());
@@ -194,7 +197,7 @@ void Membership::SendHeartbeats() {
 void Membership::CheckSilence() {
   const std::chrono::duration<double> limit(options_.silence_seconds);
   for (auto& [rank, peer] : peers_) {
-    if (peer.is_gone || Clock::now() - peer.heard < limit) continue;
+    if (peer.is_gone || clock_.Now() - peer.heard < limit) continue;
     peer.is_silent = true;
     PassOn({rank, StrCat("has sent no heartbeat for ", options_.silence_seconds,
                          " s; its machine or its network is down, or the process is stopped")});
@@ -206,13 +209,13 @@ void Membership::Read(int rank, Peer* peer) {
     // First what the other end has said, which may be why it has gone.
     distributed::Notice notice;
     while (!peer->is_gone && peer->stream.Receive(&notice)) {
-      peer->heard = Clock::now();
+      peer->heard = clock_.Now();
       Take(rank, peer, notice);
     }
     if (!peer->is_gone) peer->stream.Flush();
   } catch (const ConnectionLost& error) {
     peer->is_gone = true;
-    const bool has_heard = end_ != Clock::time_point::max();  // that this rank leaves
+    const bool has_heard = end_ != Clock::TimePoint::max();  // that this rank leaves
     if (!has_heard) PassOn({rank, StrCat("has ended without a word: ", error.what())});
   } catch (const IoError& error) {
     peer->is_gone = true;
@@ -226,7 +229,7 @@ void Membership::Take(int rank, Peer* peer, const distributed::Notice& notice) {
     peer->is_gone = true;
     peer->stream.socket().EndSending();
     const std::lock_guard lock(mutex_);
-    if (rank == 0) rank0_left_at_ = Clock::now();
+    if (rank == 0) rank0_left_at_ = clock_.Now();
   }
   if (notice.loss().empty()) return;
   const int lost = notice.lost_rank();
@@ -251,13 +254,13 @@ void Membership::Send(const distributed::Notice& notice) {
 }
 
 void Membership::Suspect(const std::string& why) {
-  if (!suspicion_) suspicion_.emplace(why, Clock::now());
+  if (!suspicion_) suspicion_.emplace(why, clock_.Now());
 }
 
 void Membership::CheckSuspicion() {
   if (!suspicion_) return;
   const auto& [why, since] = *suspicion_;
-  if (peers_.at(0).is_gone || Clock::now() - since >= kExplanation) PassOn({0, why});
+  if (peers_.at(0).is_gone || clock_.Now() - since >= kExplanation) PassOn({0, why});
 }
 
 // Sends a loss to rank 0, which decides which one was the first. On rank 0, and when rank 0 itself

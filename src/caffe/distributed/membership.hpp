@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "caffe/core/clock.hpp"
 #include "caffe/distributed/gathering.hpp"
 #include "caffe/distributed/membership.pb.h"
 
@@ -21,8 +22,8 @@ namespace caffe {
 // decides which rank was lost first and tells all others, so that all errors name the same rank.
 class Membership {
  public:
-  // Throws what Gather() does.
-  explicit Membership(MembershipOptions options);
+  // Throws what Gather() does, which goes by the system's time. All later times are the clock's.
+  explicit Membership(MembershipOptions options, Clock& clock = Clock::Steady());
   // Leaves the run; other ranks do not count this rank as lost. Waits until they have heard it, at
   // most for silence_seconds, or 3 s where a rank was lost.
   ~Membership();
@@ -44,16 +45,15 @@ class Membership {
   // rank 0, and none that has told its own error.
   std::optional<int> Vanished();
   // When rank 0, which had done its work, stopped looking after the others; never on rank 0.
-  std::optional<Socket::Clock::time_point> WhenRank0Left();
+  std::optional<Clock::TimePoint> WhenRank0Left();
 
  private:
-  Membership(MembershipOptions options, Gathered gathered);
+  Membership(MembershipOptions options, Gathered gathered, Clock& clock);
 
-  using Clock = Socket::Clock;
   // Another rank: on rank 0 all of them, elsewhere only rank 0.
   struct Peer {
     MessageStream stream;
-    Clock::time_point heard = Clock::now();
+    Clock::TimePoint heard;
     std::string doing = {};
     bool is_gone = false, is_silent = false;
   };
@@ -81,19 +81,20 @@ class Membership {
   void Wake() const;
 
   const MembershipOptions options_;
+  Clock& clock_;
   std::vector<Member> members_;
   std::map<int, Peer> peers_;  // the thread's alone
   int wake_ = -1;              // an eventfd
   const int64_t process_;
-  Clock::time_point end_ = Clock::time_point::max();  // of waiting for answers, once it leaves
-  Clock::time_point looked_ = Clock::now(), told_{};
+  Clock::TimePoint end_ = Clock::TimePoint::max();  // of waiting for answers, once it leaves
+  Clock::TimePoint looked_ = clock_.Now(), told_{};
   // What this rank has against rank 0, and since when.
-  std::optional<std::pair<std::string, Clock::time_point>> suspicion_;
+  std::optional<std::pair<std::string, Clock::TimePoint>> suspicion_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stops_ = false;
-  std::optional<Clock::time_point> rank0_left_at_;
+  std::optional<Clock::TimePoint> rank0_left_at_;
   std::vector<std::pair<int, std::string>> reports_;  // of losses, not passed on yet
   std::exception_ptr loss_;
   std::optional<int> vanished_;

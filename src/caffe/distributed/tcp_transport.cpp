@@ -14,7 +14,6 @@
 namespace caffe {
 namespace {
 
-using Clock = Socket::Clock;
 using Links = std::vector<Socket>;  // by rank; this rank's own is not open
 
 class TcpTransport final : public Transport {
@@ -68,7 +67,7 @@ class TcpTransport final : public Transport {
     std::vector<std::span<const char>> outgoing;
     std::vector<std::span<char>> incoming;
     size_t next_out = 0, next_in = 0;  // messages that are not complete
-    Clock::time_point moved = Clock::now();
+    Socket::Clock::time_point moved = Socket::Clock::now();
     bool is_done() const { return !sends() && !receives(); }
     bool sends() const { return next_out < outgoing.size(); }
     bool receives() const { return next_in < incoming.size(); }
@@ -81,7 +80,7 @@ class TcpTransport final : public Transport {
       const size_t count = move(*bytes);
       if (count == 0) return false;
       *bytes = bytes->subspan(count);
-      work->moved = Clock::now();
+      work->moved = Socket::Clock::now();
     }
     return true;
   }
@@ -107,10 +106,11 @@ class TcpTransport final : public Transport {
 
   // Nobody notices that a rank is silent once rank 0 has left.
   void ThrowIfStuck(const std::vector<Work>& work) {
-    const std::optional<Clock::time_point> left = membership_.WhenRank0Left();
+    const std::optional<Socket::Clock::time_point> left = membership_.WhenRank0Left();
     if (!left) return;
     for (size_t rank = 0; rank < work.size(); ++rank) {
-      if (work[rank].is_done() || Clock::now() - std::max(*left, work[rank].moved) < patience_) {
+      if (work[rank].is_done() ||
+          Socket::Clock::now() - std::max(*left, work[rank].moved) < patience_) {
         continue;
       }
       ThrowLoss(static_cast<int>(rank),
@@ -156,7 +156,7 @@ distributed::Hello HelloOf(const MembershipOptions& options, int channel) {
 
 // Connects to a rank with a lower number.
 Socket Connect(const MembershipOptions& options, Membership* membership, int rank, int channel,
-               Clock::time_point deadline) {
+               Socket::Clock::time_point deadline) {
   const Address& address = membership->members()[rank].address;
   std::string why = "time is up";
   try {
@@ -171,7 +171,7 @@ Socket Connect(const MembershipOptions& options, Membership* membership, int ran
       Greet(&stream, options.secret, HelloOf(options, channel), deadline,
             [&] { membership->ThrowIfLost(); });
       return stream.Release();
-    } while (Clock::now() < deadline);
+    } while (Socket::Clock::now() < deadline);
   } catch (const Error& error) {
     why = error.what();
   }
@@ -191,11 +191,11 @@ class Doorkeeper {
         arrivals_(port, options.secret, options.ranks * static_cast<int>(channels->size())),
         channels_(*channels) {}
 
-  void Await(Clock::time_point deadline) {
+  void Await(Socket::Clock::time_point deadline) {
     size_t missing = channels_.size() * (options_.ranks - 1 - options_.rank);
     while (missing > 0) {
       membership_.ThrowIfLost();
-      if (Clock::now() > deadline) std::rethrow_exception(ReportMissing());
+      if (Socket::Clock::now() > deadline) std::rethrow_exception(ReportMissing());
       arrivals_.Poll({}, [&](const distributed::Hello& hello, Arrival* arrival) {
         missing -= Take(hello, arrival);
       });
@@ -240,8 +240,9 @@ class Doorkeeper {
 std::vector<std::shared_ptr<Transport>> ConnectRanks(const MembershipOptions& options,
                                                      Membership* membership, Socket* port,
                                                      int count) {
-  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(options.join_seconds));
+  const auto deadline =
+      Socket::Clock::now() + std::chrono::duration_cast<Socket::Clock::duration>(
+                                 std::chrono::duration<double>(options.join_seconds));
   std::vector<Links> channels(count);
   for (Links& links : channels) links.resize(options.ranks);
   for (int rank = 0; rank < options.rank; ++rank) {

@@ -1,0 +1,198 @@
+// Ranks that do not come, or fall silent: what is found out by waiting. A pause of this process of
+// up to ten seconds changes no result; scenarios that wait for the same time do it side by side.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <future>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "caffe/distributed/membership.hpp"
+#include "caffe/distributed/tcp_communicator.hpp"
+#include "caffe/distributed/tcp_transport.hpp"
+#include "caffe/error.hpp"
+#include "tests/support/loopback_ranks.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::AllOf;
+using testing::FreePort;
+using ::testing::HasSubstr;
+using testing::LoopbackRank;
+
+// Longer than the pause, so that who comes, comes in time.
+constexpr double kJoinSeconds = 12;
+// Shorter pauses than this leave heartbeats in time; longer ones than 5 s do not count as silence.
+constexpr double kSilenceSeconds = 8;
+
+using Work = std::function<void()>;
+
+void RunSideBySide(const std::vector<Work>& all) {
+  std::vector<std::thread> threads;
+  for (const Work& one : all) threads.emplace_back(one);
+  for (std::thread& thread : threads) thread.join();
+}
+
+// What each of these ranks, a thread each, throws.
+std::vector<std::string> ErrorsOf(const std::vector<int>& ranks,
+                                  const std::function<void(int rank)>& body) {
+  std::vector<std::string> errors(*std::max_element(ranks.begin(), ranks.end()) + 1);
+  std::vector<Work> all;
+  for (const int rank : ranks) {
+    all.emplace_back([&, rank] {
+      try {
+        body(rank);
+      } catch (const Error& error) {
+        errors[rank] = error.what();
+      }
+    });
+  }
+  RunSideBySide(all);
+  return errors;
+}
+
+void TellWhoDoesNotCome() {
+  const int port = FreePort();
+  const auto errors = ErrorsOf({0, 2}, [&](int rank) {
+    MembershipOptions options = LoopbackRank(rank, 3, port);
+    options.join_seconds = kJoinSeconds;
+    MakeTcpCommunicator(options);
+  });
+  for (const int rank : {0, 2}) {
+    EXPECT_THAT(errors[rank], HasSubstr("of 3 ranks, 1 did not come to 127.0.0.1"));
+    EXPECT_THAT(errors[rank], HasSubstr("within 12 s (1)"));
+  }
+}
+
+void RefuseAndNameAnotherSecret() {
+  const int port = FreePort();
+  const auto errors = ErrorsOf({0, 1}, [&](int rank) {
+    MembershipOptions options = LoopbackRank(rank, 2, port);
+    options.join_seconds = kJoinSeconds;
+    if (rank == 1) options.secret = "guess";
+    MakeTcpCommunicator(options);
+  });
+  EXPECT_THAT(errors[0], AllOf(HasSubstr("of 2 ranks, 1 did not come"),
+                               HasSubstr("a connection from 127.0.0.1 has another secret")));
+  EXPECT_THAT(errors[1], HasSubstr("it refuses this rank: its secret is another one"));
+}
+
+// The new numbers of those of five ranks that are left; -1 for the others. `lost` is known to be.
+std::vector<int> NewRanksOf(const std::vector<int>& those_left, int lost, int least,
+                            double join_seconds) {
+  const int port = FreePort();
+  std::vector<int> ranks(5, -1);
+  ErrorsOf(those_left, [&](int rank) {
+    MembershipOptions options = LoopbackRank(rank, 5, port);
+    options.survivors = {.lost = lost, .least = least};
+    options.join_seconds = join_seconds;
+    const auto communicator = MakeTcpCommunicator(options);
+    double sum = rank;
+    communicator->AllReduceSum({&sum, 1});
+    const int all = std::accumulate(those_left.begin(), those_left.end(), 0);
+    EXPECT_EQ(sum, all - (rank == lost ? 0 : std::ranges::count(those_left, lost) * lost));
+    EXPECT_EQ(communicator->AllGather(std::to_string(rank))[communicator->rank()],
+              std::to_string(rank));
+    ranks[rank] = communicator->rank();
+  });
+  return ranks;
+}
+
+TEST(RanksInTime, ThoseThatComeAreToldApartFromThoseThatDoNot) {
+  RunSideBySide({
+      TellWhoDoesNotCome,
+      RefuseAndNameAnotherSecret,
+      // After a while.
+      [] {
+        EXPECT_EQ(NewRanksOf({0, 3}, 2, 2, kJoinSeconds), (std::vector{0, -1, -1, 1, -1}));
+      },
+      // The lost one comes, late.
+      [] {
+        EXPECT_EQ(NewRanksOf({0, 1, 2}, 2, 2, kJoinSeconds), (std::vector{0, 1, -1, -1, -1}));
+      },
+      // All that can come.
+      [] {
+        EXPECT_EQ(NewRanksOf({0, 1, 3, 4}, 2, 4, 600), (std::vector{0, 1, -1, 2, 3}));
+      },
+      // Nobody comes, or too few.
+      [] {
+        EXPECT_EQ(NewRanksOf({0}, 2, 1, 1), (std::vector{0, -1, -1, -1, -1}));
+      },
+      [] {
+        EXPECT_EQ(NewRanksOf({0, 3}, 2, 3, 1), (std::vector{-1, -1, -1, -1, -1}));
+      },
+  });
+}
+
+// It has sent to rank 0 what that needs for its last collective, and nothing to rank 1.
+void NameARankThatIsStoppedInTheLastCollective() {
+  const int port = FreePort();
+  std::promise<void> end;
+  const auto errors = ErrorsOf({0, 1, 2}, [&](int rank) {
+    MembershipOptions options = LoopbackRank(rank, 3, port);
+    options.silence_seconds = kSilenceSeconds;
+    Socket own = Socket::Listen({"127.0.0.1", 0});
+    options.port = own.port();
+    Membership membership(options);
+    const auto transport = ConnectRanks(options, &membership, &own, 1)[0];
+    char byte = 0;
+    const Transport::Outgoing outgoing{0, {&byte, 1}};
+    const Transport::Incoming incoming{2, {&byte, 1}};
+    if (rank == 0) transport->Exchange({}, {&incoming, 1});
+    if (rank == 2) {
+      transport->Exchange({&outgoing, 1}, {});
+      end.get_future().wait();
+    }
+    if (rank == 1) {
+      try {
+        transport->Exchange({}, {&incoming, 1});
+      } catch (...) {
+        end.set_value();
+        throw;
+      }
+    }
+  });
+  EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 2 (host "), HasSubstr("since rank 0 has ended")));
+}
+
+// It has joined, but connects to nobody and sends no heartbeats.
+void EndAllForARankThatGoesSilentWhileTheyConnect() {
+  const int port = FreePort();
+  std::promise<void> end;
+  std::atomic<int> left = 2;
+  const auto errors = ErrorsOf({0, 1, 2}, [&](int rank) {
+    MembershipOptions options = LoopbackRank(rank, 3, port);
+    options.silence_seconds = kSilenceSeconds;
+    Socket own = Socket::Listen({"127.0.0.1", 0});
+    options.port = own.port();
+    if (rank == 1) {
+      const Gathered gathered = Gather(options);
+      end.get_future().wait();
+      return;
+    }
+    try {
+      MakeTcpCommunicator(options);
+    } catch (...) {
+      if (--left == 0) end.set_value();
+      throw;
+    }
+  });
+  for (const int rank : {0, 2}) {
+    EXPECT_THAT(errors[rank],
+                AllOf(HasSubstr("rank 1 (host "), HasSubstr("has sent no heartbeat for 8 s")));
+  }
+}
+
+TEST(RanksInTime, OneThatFallsSilentIsNamed) {
+  RunSideBySide(
+      {NameARankThatIsStoppedInTheLastCollective, EndAllForARankThatGoesSilentWhileTheyConnect});
+}
+
+}  // namespace
+}  // namespace caffe
