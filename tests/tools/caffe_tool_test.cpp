@@ -3,16 +3,11 @@
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 #include "tests/support/folders.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -424,44 +419,6 @@ TEST_F(CaffeToolTest, AResultThatCannotBeWrittenIsAFailure) {
     EXPECT_THAT(outcome.output, HasSubstr("standard output: cannot write; is the disk full?"))
         << command;
   }
-}
-
-class SignalTest : public CaffeToolTest, public ::testing::WithParamInterface<int> {};
-
-// SIGPIPE comes when a pipe's reader is gone: Ctrl-C ends the tee of `caffe train 2>&1 | tee log`.
-INSTANTIATE_TEST_SUITE_P(Stop, SignalTest, ::testing::Values(SIGINT, SIGTERM, SIGPIPE));
-
-TEST_P(SignalTest, SnapshotsAndStops) {
-  WriteSolver("max_iter: 1000000000");
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    if (chdir(folder_.path().c_str()) == 0 && freopen("log", "w", stderr) != nullptr) {
-      execl(testing::BuildPath("bin/caffe").c_str(), "caffe", "train", "-solver", "solver.prototxt",
-            nullptr);
-    }
-    _exit(127);
-  }
-  const auto log = [&] {
-    std::ostringstream text;
-    text << std::ifstream(folder_.path("log")).rdbuf();
-    return text.str();
-  };
-  const auto wait_for = [&](const std::string& text) {
-    for (int i = 0; i < 3000 && !HasFailure() && log().find(text) == std::string::npos; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    EXPECT_THAT(log(), HasSubstr(text));
-  };
-  wait_for("Solving line");
-  kill(child, SIGHUP);
-  wait_for("Snapshotting solver state");
-  kill(child, GetParam());
-  wait_for("Optimization stopped early.");
-  if (HasFailure()) kill(child, SIGKILL);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << log();
 }
 
 }  // namespace
