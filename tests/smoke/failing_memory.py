@@ -3,7 +3,7 @@ import array
 import os
 import subprocess
 
-from conftest import BINARIES
+from programs import BINARIES
 
 LIBRARY = BINARIES.parent / "lib" / "libcaffe_test_memory.so"
 

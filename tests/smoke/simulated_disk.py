@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 
-from conftest import BINARIES, ROOT
+from programs import BINARIES, ROOT
 
 LIBRARY = BINARIES.parent / "lib" / "libcaffe_test_disk.so"
 KINDS = ("open", "write", "truncate", "fsync", "rename", "unlink", "mkdir", "rmdir", "close")

@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from conftest import BINARIES, ROOT
+from programs import BINARIES, ROOT
 
 CAFFES = ["tools/caffe", "tools/convert_imageset", "tools/compute_image_mean", "examples/mnist/convert_mnist_data.bin",
           "examples/cifar10/convert_cifar_data.bin", "examples/cpp_classification/classification.bin"]

@@ -16,9 +16,9 @@ import yaml
 from google.protobuf import text_format
 
 from caffe.proto import caffe_pb2
-from conftest import BINARIES, PACKAGE, ROOT
-from ranks import environment, finish, free_port, mpirun, start
-from test_ranks import KINDS, bytes_of, hosts_in_namespaces  # noqa: F401 # pylint: disable=unused-import
+from programs import BINARIES, PACKAGE, ROOT
+from ranks import (  # noqa: F401 # pylint: disable=unused-import
+    KINDS, bytes_of, environment, finish, free_port, hosts_in_namespaces, mpirun, start)
 
 RECIPES = ROOT / "examples" / "clusters"
 SCRIPTS = sorted([*RECIPES.rglob("*.sh"), *RECIPES.rglob("*.sbatch"), ROOT / "tests" / "smoke" / "slurm_cluster.sh"])
@@ -51,8 +51,8 @@ def trained(folder):
     return bytes_of(folder, "run", 20)["caffemodel"]
 
 
-def run_recipe(folder, command, seconds=120, **more):
-    [(status, said)] = finish(start(folder, [command], **variables(**more)), seconds)
+def run_recipe(folder, command, **more):
+    [(status, said)] = finish(start(folder, [command], **variables(**more)))
     assert status == 0, said
     return said
 
@@ -159,7 +159,7 @@ def test_torchrun(folder, expected):
     if torchrun is None:
         pytest.skip("torchrun is not in PATH, and CAFFE_TORCHRUN does not name it (pip install torch)")
     path = f"{os.path.dirname(torchrun)}:{variables()['PATH']}"
-    said = run_recipe(folder, [RECIPES / "torchrun" / "train.sh", "solver.prototxt", "2"], 400, PATH=path)
+    said = run_recipe(folder, [RECIPES / "torchrun" / "train.sh", "solver.prototxt", "2"], PATH=path)
     assert "Optimization Done." in said
     assert trained(folder) == expected
 
@@ -211,15 +211,15 @@ def ending(run):
 
 
 def test_a_slurm_job_stops_is_queued_again_and_goes_on(folder, solver):
-    solver("solver", max_iter=600, display=5, snapshot_prefix='"run"')
+    solver("solver", max_iter=6000, display=5, snapshot_prefix='"run"')
     (folder / "db").rename(folder / "shared")  # so that only the copy can be read
     said = in_slurm(folder, JOB % (RECIPES / "slurm" / "train.sbatch"))
     log = (folder / "caffe-1.log").read_text()
     assert "data.mdb" in said
     first, second = ending(folder / "runs" / "1-0"), ending(folder / "runs" / "1-1")
-    assert first["reason"] == "stopped" and 0 < first["iteration"] < 600, log
+    assert first["reason"] == "stopped" and 0 < first["iteration"] < 6000, log
     assert f"Restoring previous solver status from run_iter_{first['iteration']}.solverstate" in log
-    assert second["reason"] == "finished" and second["iteration"] == 600, log
+    assert second["reason"] == "finished" and second["iteration"] == 6000, log
     assert not (folder / "scratch").exists()
 
 
@@ -380,7 +380,7 @@ def test_large_batches(workplace):
     commands = [[BINARIES / "caffe", "train", path, "-ranks=2", f"-rank={rank}", f"-store={store}", "--set=max_iter=1",
                  "--set=display=1", "--set=snapshot_after_train=false", "--set=layer[0].data_param.batch_size=2"]
                 for rank in (0, 1)]
-    results = finish(start(workplace.root, commands), 300)
+    results = finish(start(workplace.root, commands))
     assert [status for status, _ in results] == [0, 0], results
     assert "batch_size is that of each" in results[0][1], results[0][1]
 

@@ -26,7 +26,7 @@ import pytest
 from google.protobuf import text_format
 
 from caffe.proto import caffe_pb2
-from conftest import BINARIES, ROOT, Workplace
+from programs import BINARIES, ROOT, Workplace
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LANGUAGES = ("python", "prototxt", "json", "c", "cpp", "sh", "text")

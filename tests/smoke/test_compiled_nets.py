@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import BINARIES
+from programs import BINARIES
 
 
 @pytest.mark.parametrize("folder", ["bvlc_alexnet", "bvlc_googlenet", "resnet50"])

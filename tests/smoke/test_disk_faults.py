@@ -16,7 +16,7 @@ import zlib
 import pytest
 
 import simulated_disk
-from conftest import slow, write_idx
+from programs import slow, write_idx
 from simulated_disk import Place, PowerCuts, without_random_names
 
 NET = """

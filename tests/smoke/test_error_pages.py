@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 import pytest
-from conftest import BINARIES, ROOT, write_idx
+from programs import BINARIES, ROOT, write_idx
 
 PAGES = [ROOT / "docs" / name for name in ("errors.md", "troubleshooting.md")]
 MISTAKE = re.compile(r"(<!-- mistake:((?:(?!-->)[\s\S])*)-->\n```text\n)\$ (.*)\n((?:(?!```).*\n)*)(```\n)")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from caffe.proto import caffe_pb2
-from conftest import ROOT, need_program, real_data, slow
+from programs import ROOT, need_program, real_data, slow
 
 
 def render_digits(folder, train, test):

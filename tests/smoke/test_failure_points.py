@@ -11,7 +11,7 @@ import pytest
 
 import failing_memory
 import simulated_disk
-from conftest import BINARIES, ROOT
+from programs import BINARIES, ROOT
 from failing_memory import FailingMemory
 from simulated_disk import Place
 from test_disk_faults import NET, SOLVER

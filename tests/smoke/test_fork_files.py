@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from conftest import ROOT
+from programs import ROOT
 
 FILES = sorted((ROOT / "tests/smoke/forks").glob("*.prototxt"))
 

@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 import failing_memory
-from conftest import ROOT
+from programs import ROOT
 from failing_memory import FailingMemory
 from test_disk_faults import NET, SOLVER
 

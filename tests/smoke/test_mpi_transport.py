@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from conftest import BINARIES
+from programs import BINARIES
 from ranks import environment, finish, mpirun, start, start_ranks
 
 MODULE = BINARIES.parent / "lib" / "libcaffe_mpi_transport.so"

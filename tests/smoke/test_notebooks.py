@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from conftest import BINARIES, ROOT
+from programs import BINARIES, ROOT
 
 for needed in ("nbclient", "ipykernel", "matplotlib"):
     pytest.importorskip(needed)

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import text_format
 
 from caffe.proto import caffe_pb2
-from conftest import ROOT, slow
+from programs import ROOT, slow
 from test_zoo import noise
 
 POLY = 'lr_policy: "poly" power: 2 '

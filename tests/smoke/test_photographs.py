@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from caffe.proto import caffe_pb2
-from conftest import need_program, real_data, slow
+from programs import need_program, real_data, slow
 
 CAFFENET = "models/bvlc_reference_caffenet"
 

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import text_format
 
 from caffe.proto import caffe_pb2
-from conftest import PACKAGE, ROOT
+from programs import PACKAGE, ROOT
 
 if not list((PACKAGE / "caffe").glob("_caffe*.so")):
     pytest.skip(f"package caffe is not built in {PACKAGE}", allow_module_level=True)

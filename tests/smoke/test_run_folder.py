@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import PACKAGE, ROOT
+from programs import PACKAGE, ROOT
 
 # Its own environment, because it needs a newer protobuf than Debian's.
 TENSORBOARD = pathlib.Path(os.environ.get("CAFFE_TENSORBOARD", ROOT / "build" / "tensorboard")) / "bin" / "python"

@@ -7,7 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import BINARIES, ROOT
+from programs import BINARIES, ROOT
 
 import caffe
 

@@ -4,7 +4,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import BINARIES, ROOT
+from programs import BINARIES, ROOT
 from google.protobuf import text_format
 from test_runtime import arm, fill_statistics, largest_difference, outputs_of, portable, run  # noqa: F401
 

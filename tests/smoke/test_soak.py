@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import BINARIES, need_program
+from programs import BINARIES, need_program
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[1] / "soak" / "soak.py"
 

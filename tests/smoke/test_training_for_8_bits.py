@@ -3,7 +3,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import BINARIES
+from programs import BINARIES
 
 import caffe
 from caffe.calibration import calibrate

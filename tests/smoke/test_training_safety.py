@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import slow
+from programs import slow
 
 
 def test_a_resumed_run_ends_in_the_same_bytes(tmp_path, program, run, solver):

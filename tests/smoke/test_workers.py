@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from conftest import BINARIES, PACKAGE
+from programs import BINARIES, PACKAGE
 
 NET = """
 name: "workers"

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf import text_format
 
 from caffe.proto import caffe_pb2
-from conftest import ROOT, slow
+from programs import ROOT, slow
 
 # Learned parameters as published, and the statistics that normalisation stores beside them: 2 C + 1 each.
 WEIGHTS = {

@@ -1,4 +1,5 @@
 """What signals do to a run: nothing when told so, a snapshot and an end when not, an end at any time."""
+import ctypes
 import os
 import re
 import signal
@@ -7,6 +8,8 @@ import time
 
 import pytest
 
+from programs import PATIENCE
+
 
 def as_a_shell_does():
     for one in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
@@ -14,29 +17,36 @@ def as_a_shell_does():
 
 
 class Run:
-    """A training run with its log; signals can be sent to it."""
+    """A training run; signals can be sent to it. Its log is a file, so that it never waits for who reads it."""
 
     def __init__(self, command, log):
         self.log = log
         with open(log, "w") as file:
             self.process = subprocess.Popen([str(part) for part in command], stderr=file, preexec_fn=as_a_shell_does)
 
-    def wait_for(self, text, seconds=60):
-        end = time.time() + seconds
-        while text not in self.log.read_text():
-            assert self.process.poll() is None, self.log.read_text()[-2000:]
-            assert time.time() < end, f"'{text}' did not come: {self.log.read_text()[-2000:]}"
+    def wait_until(self, condition, what):
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert self.process.poll() is None, f"it ended before {what}: {self.log.read_text()[-2000:]}"
+            assert time.monotonic() < end, f"no {what} within {PATIENCE} s: {self.log.read_text()[-2000:]}"
             time.sleep(0.05)
+
+    def wait_for(self, text):
+        self.wait_until(lambda: text in self.log.read_text(), f"'{text}'")
 
     def iteration(self):
         return int(re.findall(r"Iteration (\d+)", self.log.read_text())[-1])
 
     def goes_on(self):
-        before = self.iteration()
-        end = time.time() + 30
-        while self.process.poll() is None and self.iteration() <= before and time.time() < end:
-            time.sleep(0.05)
-        return self.process.poll() is None and self.iteration() > before
+        wanted = self.iteration() + 100
+        self.wait_until(lambda: self.iteration() >= wanted, f"iteration {wanted}")
+
+    def status(self):
+        """Its exit status, as soon as it has ended."""
+        try:
+            return self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"it has not ended after {PATIENCE} s: {self.log.read_text()[-2000:]}")
 
     def end(self):
         if self.process.poll() is None:
@@ -65,14 +75,14 @@ def test_a_signal_whose_effect_is_none_is_ignored(training, name, workers, tmp_p
     """`-sighup_effect none` is for runs that survive a closed terminal; it once ended them."""
     run = training(f"-sig{name}_effect=none", f"-workers={workers}")
     run.process.send_signal(getattr(signal, f"SIG{name.upper()}"))
-    assert run.goes_on()
+    run.goes_on()
     assert not list(tmp_path.glob("run_iter_*"))
 
 
 def test_ctrl_c_stops_with_a_snapshot(training, tmp_path):
     run = training()
     run.process.send_signal(signal.SIGINT)
-    assert run.process.wait(60) == 0
+    assert run.status() == 0
     assert len(list(tmp_path.glob("run_iter_*.solverstate"))) == 1
 
 
@@ -103,19 +113,27 @@ layer { name: "l" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "los
         run.end()
 
 
+def press_twice_at_once(process):
+    """One press of the keys, passed on by a script: two signals that wait together until the stopped process goes on.
+
+    Two signals of a process would be one; the second one is the main thread's own.
+    """
+    process.send_signal(signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    assert ctypes.CDLL(None).tgkill(process.pid, process.pid, signal.SIGINT) == 0
+    process.send_signal(signal.SIGCONT)
+
+
 def test_a_second_ctrl_c_ends_a_run_whose_reader_hangs(stalled):
-    run = stalled()
-    run.wait_for("Iteration 5")
-    time.sleep(1)
-    run.process.send_signal(signal.SIGINT)
+    run = stalled("-watchdog_seconds=0.5")
+    run.wait_for("pipe.jpg")  # the watchdog says that it hangs
+    press_twice_at_once(run.process)
     run.wait_for("Ctrl-C once more")
-    time.sleep(0.2)
-    run.process.send_signal(signal.SIGINT)  # the same press of the keys, passed on by a script
-    time.sleep(0.8)
+    time.sleep(0.8)  # or longer: no longer the same press
     assert run.process.poll() is None
     run.process.send_signal(signal.SIGINT)
-    assert run.process.wait(10) == -signal.SIGINT
-    assert "Ended at once; the last snapshot is whole." in run.log.read_text()
+    assert run.status() == -signal.SIGINT
+    assert run.log.read_text().count("Ended at once; the last snapshot is whole.") == 1
 
 
 def test_the_watchdog_names_what_hangs(stalled):
@@ -131,10 +149,10 @@ def test_the_watchdog_names_what_hangs(stalled):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_watchdog_ends_a_run_that_hangs_with_a_snapshot(stalled, tmp_path, program, run, workers):
     # Longer than a busy machine makes a step.
-    hanging = stalled("-watchdog=abort", "-watchdog_seconds=2", f"-workers={workers}")
-    assert hanging.process.wait(60) == 1
+    hanging = stalled("-watchdog=abort", "-watchdog_seconds=4", f"-workers={workers}")
+    assert hanging.status() == 1
     log = hanging.log.read_text()
-    assert "No progress for 2 s" in log and "was told to end" in log and "pipe.jpg" in log
+    assert "No progress for 4 s" in log and "was told to end" in log and "pipe.jpg" in log
     states = list(tmp_path.glob("snap_iter_*.solverstate"))
     assert len(states) == 1
     # The record that could not be read comes next, and is readable now: all 25, again and again.
@@ -152,10 +170,10 @@ def test_the_watchdog_ends_a_run_that_hangs_with_a_snapshot(stalled, tmp_path, p
 
 def test_a_process_that_was_stopped_has_not_hung(training):
     """SIGSTOP, as clusters suspend jobs: the time until SIGCONT is none in which the run could have got further."""
-    run = training("-watchdog=abort", "-watchdog_seconds=1.5")
-    for _ in range(4):
+    run = training("-watchdog=abort", "-watchdog_seconds=3")
+    for _ in range(2):
         run.process.send_signal(signal.SIGSTOP)
-        time.sleep(3)
+        time.sleep(5)  # or longer
         run.process.send_signal(signal.SIGCONT)
-        assert run.goes_on(), run.log.read_text()[-2000:]
+        run.goes_on()
     assert "No progress" not in run.log.read_text()
