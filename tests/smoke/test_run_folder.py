@@ -2,10 +2,7 @@
 import json
 import os
 import pathlib
-import signal
-import subprocess
 import sys
-import time
 
 import pytest
 
@@ -63,32 +60,6 @@ def test_what_a_run_leaves(train, tmp_path):
     json.loads((folder / "plan.json").read_text())
     again = train(f"--run_dir={folder}")
     assert again.returncode == 1 and "give this one another name" in again.stderr
-
-
-def test_after_a_kill_lines_are_whole_and_a_resume_continues(train, program, solver, tmp_path):
-    folder = tmp_path / "run"
-    path = solver("killed", max_iter=100000, display=1, snapshot=20)
-    with subprocess.Popen([program("caffe"), "train", f"--solver={path}", f"--run_dir={folder}"],
-                          stderr=subprocess.DEVNULL) as process:
-        state = tmp_path / "killed_iter_20.solverstate"
-        end = time.monotonic() + 60
-        while not state.exists() and time.monotonic() < end:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-    before = lines_of(folder)
-    assert before[-1]["event"] != "end"
-    session, = json.loads((folder / "run.json").read_text())["sessions"]
-    assert "end" not in session
-    done = train(f"--run_dir={folder}", f"--snapshot={state}", name="killed", max_iter=25, display=1)
-    assert done.returncode == 0, done.stderr
-    added = lines_of(folder)[len(before):]
-    assert added[0]["event"] == "start" and added[0]["resumed_from"] == str(state) and added[0]["iteration"] == 20
-    assert [line["iteration"] for line in added if line["event"] == "train"] == [20, 21, 22, 23, 24]
-    # A resumed run repeats what it had done.
-    losses = {line["iteration"]: line["loss"] for line in before if line["event"] == "train"}
-    assert all(line["loss"] == losses[line["iteration"]] for line in added
-               if line["event"] == "train" and line["iteration"] in losses)
-    assert [session.get("reason") for session in json.loads((folder / "run.json").read_text())["sessions"]] == [None, "finished"]
 
 
 def test_a_folder_that_cannot_be_written(train, tmp_path):

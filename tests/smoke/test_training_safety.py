@@ -3,6 +3,7 @@ import fcntl
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import tempfile
@@ -10,6 +11,7 @@ import time
 
 import pytest
 
+import simulated_disk
 from programs import slow
 
 
@@ -27,33 +29,40 @@ def test_a_resumed_run_ends_in_the_same_bytes(tmp_path, program, run, solver):
     assert weights != (tmp_path / "first_iter_100.caffemodel").read_bytes()
 
 
-def test_snapshots_survive_being_killed(tmp_path, program, run, solver):
-    """kill -9 at random moments: each snapshot that exists is whole, and each resume succeeds."""
-    caffe = program("caffe")
-    kills = 4
-    endless = solver("run", max_iter=1000000, snapshot=10)
-    moments = random.Random(20)
-    resume = []
-    for _ in range(kills):
-        process = subprocess.Popen([caffe, "train", f"--solver={endless}", *resume], stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL)
-        time.sleep(0.3 + 1.2 * moments.random())
-        assert process.poll() is None, "the run ended by itself"
-        process.kill()
-        process.wait()
-        states = sorted(tmp_path.glob("run_iter_*.solverstate"), key=lambda p: int(p.stem.split("_")[-1]))
-        if not states:
-            continue
+@pytest.fixture(name="killed_training")
+def training_on_a_simulated_disk(tmp_path, program, solver):
+    """Trains a solver whose files are in `disk` from the newest snapshot there; a fault kills it at an operation."""
+    if not simulated_disk.LIBRARY.exists():
+        pytest.skip(f"{simulated_disk.LIBRARY} is not built")
+    place = simulated_disk.Place(tmp_path / "place")
+
+    def train(file, files, fault="", workers=1):
+        states = [(int(found[1]), path) for path in files
+                  if (found := re.fullmatch(r"s_iter_(\d+)\.solverstate(\.h5)?", path))
+                  and path.replace("solverstate", "caffemodel") in files]
+        resume = [f"--snapshot=disk/{max(states)[1]}"] if states else []
+        done, files = place.run([program("caffe"), "train", f"--solver={file}", f"--workers={workers}", *resume], files, fault)
+        assert done.returncode == 0 or simulated_disk.was_killed(done), done.stderr[-3000:]
+        return simulated_disk.was_killed(done), files
+
+    train.operations = lambda: sum(simulated_disk.counts(simulated_disk.operations(place.log)).values())
+    return train
+
+
+def test_snapshots_survive_being_killed(killed_training, solver):
+    """kill -9 at random operations on the disk: each snapshot that exists is whole, and each resume succeeds."""
+    endless = solver("s", max_iter=100_000_000, snapshot=10, snapshot_prefix='"disk/s"')
+    moments, files, resumed = random.Random(20), {}, 0
+    for _ in range(4):
+        was_killed, files = killed_training(endless, files, f"any:{moments.randrange(10, 120)}:kill")
+        assert was_killed
+        states = sorted((path for path in files if path.endswith(".solverstate")), key=lambda path: int(path.split(".")[0][7:]))
         for state in states[-3:]:
-            iteration = int(state.stem.split("_")[-1])
-            short = solver("check", max_iter=iteration + 1, snapshot_after_train="false")
-            done = run(caffe, "train", f"--solver={short}", f"--snapshot={state}")
-            assert done.returncode == 0, done.stderr
-        resume = [f"--snapshot={states[-1]}"]
-        for old in states[:-3]:
-            old.unlink()
-            pathlib.Path(str(old).replace(".solverstate", ".caffemodel")).unlink()
-    assert resume, "no run lived long enough to write a snapshot"
+            short = solver("check", max_iter=int(state.split(".")[0][7:]) + 1, snapshot_after_train="false")
+            pair = {path: data for path, data in files.items() if path.split(".")[0] == state.split(".")[0]}
+            assert not killed_training(short, pair)[0]
+            resumed += 1
+    assert resumed > 6
 
 
 CHAINS = {
@@ -63,70 +72,28 @@ CHAINS = {
 }
 
 
-class Chain:
-    """A training of 300 iterations with a snapshot every 20, killed again and again and resumed from the newest."""
-
-    def __init__(self, caffe, file, workers, folder, ending):
-        self.command = [caffe, "train", f"--solver={file}", f"--workers={workers}"]
-        self.folder, self.ending = folder, ending
-
-    def start(self):
-        folder, states = self.folder / "run", []
-        for state in folder.glob(f"s_iter_*.solverstate{self.ending}"):
-            if (folder / state.name.replace("solverstate", "caffemodel")).exists():
-                states.append((int(state.name.split("_")[2].split(".")[0]), state))
-        resume = [f"--snapshot=run/{max(states)[1].name}"] if states else []
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-        return subprocess.Popen([*self.command, *resume], cwd=self.folder, env=environment, text=True,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-    def finish(self):
-        with self.start() as process:
-            log = process.communicate(timeout=300)[1]
-        assert process.returncode == 0, log[-3000:]
-        return self.files()
-
-    def files(self):
-        folder = self.folder / "run"
-        return {file.name: file.read_bytes() for file in folder.iterdir()} if folder.exists() else {}
-
-
 @pytest.mark.parametrize("kind", CHAINS)
 @pytest.mark.parametrize("workers", [1, 2, 4])
 @pytest.mark.parametrize("format", ["BINARYPROTO", "HDF5"])
-def test_chains_of_killed_runs_end_in_the_same_bytes(tmp_path, program, solver, format, workers, kind):
+def test_chains_of_killed_runs_end_in_the_same_bytes(killed_training, solver, format, workers, kind):
     """CAFFE_KILLS kills among all kinds of chains (60): no torn file, no failed resume, no stray file at the end."""
     slow()
     kills_left = -(-int(os.environ.get("CAFFE_KILLS", 60)) // 18)
-    file = solver("s", max_iter=300, snapshot=20, snapshot_prefix='"run/s"', snapshot_format=format, **CHAINS[kind])
-
-    def chain(name):
-        (tmp_path / name).mkdir()
-        return Chain(program("caffe"), file, workers, tmp_path / name, ".h5" if format == "HDF5" else "")
-
-    start = time.monotonic()
-    whole = chain("whole").finish()
-    seconds = time.monotonic() - start
+    file = solver("s", max_iter=300, snapshot=20, snapshot_prefix='"disk/s"', snapshot_format=format, **CHAINS[kind])
+    _, whole = killed_training(file, {}, workers=workers)
+    operations = killed_training.operations()
     assert len(whole) == 30
     moments, chains, kills, compared = random.Random(f"{format} {workers} {kind}"), 0, 0, 0
     while kills_left > 0:
-        one = chain(f"chain{chains}")
-        chains += 1
-        while kills_left > 0:
-            process = one.start()
-            try:
-                log = process.communicate(timeout=seconds * moments.uniform(0.3, 1))[1]
-                assert process.returncode == 0, log[-3000:]
-                break
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.communicate()
-            kills_left, kills = kills_left - 1, kills + 1
-            finals = {name: data for name, data in one.files().items() if ".tmp." not in name}
+        chains, files, was_killed = chains + 1, {}, True
+        while kills_left > 0 and was_killed:
+            fault = f"any:{moments.randrange(operations // 4, operations)}:{moments.choice(['kill', 'tear'])}"
+            was_killed, files = killed_training(file, files, fault, workers)
+            finals = {name: data for name, data in files.items() if ".tmp." not in name}
             assert finals.items() <= whole.items(), "a torn file"
             compared += len(finals)
-        assert one.finish() == whole
-        shutil.rmtree(one.folder)
+            kills_left, kills = kills_left - was_killed, kills + was_killed
+        assert killed_training(file, files, workers=workers)[1] == whole
     print(f"\n{format}, {workers} workers, {kind}: {kills} kills in {chains} chains, {compared} files compared")
 
 
