@@ -81,7 +81,7 @@ def bundle(tmp_path):
 
 
 # Answers a query once, or in a loop until it is ended: idle, then busy and with all its memory, then idle. Says when a loop
-# has answered five times.
+# has answered many times, of which a reader has had the first ones.
 SMI = """#!/usr/bin/env python3
 import os, sys, time
 ROWS = {rows!r}
@@ -101,12 +101,12 @@ while True:
     if "--loop-ms" not in options:
         break
     turn += 1
-    if turn == 5:
-        open({calls!r} + "_five", "w").close()
+    if turn == 25:
+        open({calls!r} + "_enough", "w").close()
     time.sleep(0.02)
 """
 # The program, which waits for that.
-WATCHED = "exec('while not os.path.exists(os.environ[\\'SMI_FIVE\\']): time.sleep(0.01)')"
+WATCHED = "exec('while not os.path.exists(os.environ[\\'SMI_ENOUGH\\']): time.sleep(0.01)')"
 BUSY = {"index": "0", "uuid": "GPU-aa", "name": "NVIDIA H200", "memory.used": ["1000", "3000", "5000", "1000"],
         "clocks.sm": ["345", "1980", "1200", "1500", "345"], "power.draw": ["90.5", "700.1", "650.0", "600.0", "90.0"],
         "utilization.gpu": ["0", "100", "100", "100", "0"]}
@@ -126,7 +126,7 @@ def calls_of_smi(root):
 def start(root, *arguments, python=sys.executable, **environment):
     return subprocess.Popen([python, root / "bin" / "caffe-gpu-check", f"--output={root / 'report.json'}", *arguments],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            env={**os.environ, "PATH": f"{root / 'path'}:/usr/bin:/bin", "SMI_FIVE": str(root / "smi_calls_five"),
+                            env={**os.environ, "PATH": f"{root / 'path'}:/usr/bin:/bin", "SMI_ENOUGH": str(root / "smi_calls_enough"),
                                  **environment})
 
 
