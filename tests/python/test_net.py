@@ -344,12 +344,12 @@ def test_a_net_serves_one_thread_at_a_time(simple):
 
     def wait(layer):
         inside.set()
-        done.wait(10)
+        done.wait(300)
 
     simple.before_forward(wait)
     runner = threading.Thread(target=simple.forward)
     runner.start()
-    assert inside.wait(10)
+    assert inside.wait(300)
     for call in (simple.forward, simple.backward, simple.reshape, lambda: simple.blobs["data"].data,
                  lambda: simple.blobs["data"].reshape(1), simple.clear_param_diffs):
         with pytest.raises(caffe.InvalidArgument, match="running in another thread; use one per thread"):
