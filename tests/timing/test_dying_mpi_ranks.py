@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pytest
 
+from processes import ends
 from programs import BINARIES
 from ranks import finish, mpirun, seconds_until_said, start, wait_for_iterations
 
@@ -18,15 +19,6 @@ def ranks_of(launcher):
     """Processes `caffe` that this mpirun has started."""
     children = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(launcher.pid)], text=True, stdout=subprocess.PIPE).stdout
     return [int(pid) for pid in re.findall(r"(\d+) \S*caffe train\b", children)]
-
-
-def is_alive(process):
-    """Whether it is there, and no zombie that nobody has waited for."""
-    try:
-        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize("what", (signal.SIGKILL, signal.SIGSTOP))
@@ -43,4 +35,4 @@ def test_a_rank_that_is_lost_ends_the_others(tmp_path, program, solver, what):
     if what == signal.SIGSTOP:  # mpirun does not notice that
         assert f"process {ranks[1]}" in said and "has sent no heartbeat" in said, said
         assert seconds_until_said(moment, said) < 40, said
-    assert not any(map(is_alive, ranks))
+    assert all(map(ends, ranks))

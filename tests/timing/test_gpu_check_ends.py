@@ -8,20 +8,8 @@ import time
 import pytest
 
 from gpu_bundle import BUSY, add_smi, bundle, calls_of_smi, gpu_check, start  # pylint: disable=unused-import
+from processes import ends
 from programs import PATIENCE
-
-
-def ends(number):
-    """Whether the process is over, which may take a moment."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        try:
-            if pathlib.Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def text_in(file, process):

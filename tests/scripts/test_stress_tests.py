@@ -1,0 +1,89 @@
+"""scripts/stress_tests.sh on tests that pauses break and tests that they do not."""
+import subprocess
+
+import pytest
+
+from stress_tree import make_tree  # pylint: disable=unused-import
+
+# It is awake every 10 ms, unless it is paused. Its child never is.
+STAND_IN = """
+import subprocess, sys, time
+
+WATCH = '''
+import time
+last, longest = time.monotonic(), 0
+for _ in range(200):
+    time.sleep(0.01)
+    last, longest = time.monotonic(), max(longest, time.monotonic() - last)
+'''
+
+def test_robust():
+    subprocess.run([sys.executable, "-c", WATCH], check=True)
+    subprocess.run([sys.executable, "-c", WATCH], check=True)
+
+def test_that_trusts_its_clock():
+    for _ in range(4):
+        space = {}
+        exec(WATCH, space)
+        assert space["longest"] < 0.1, "it was late"
+"""
+CPP = """#!/bin/sh
+echo "$GTEST_TOTAL_SHARDS $GTEST_SHARD_INDEX $*" >>calls
+echo '[  FAILED  ] Timing.IsLate (3 ms)'
+exit 1
+"""
+
+
+@pytest.fixture(name="stress")
+def run_in_a_tree(tree):
+    (tree.root / "tests" / "timing" / "test_stand_in.py").write_text(STAND_IN)
+
+    def run(*arguments):
+        done = subprocess.run(tree.command(*arguments), text=True, check=False, env=tree.environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900)
+        return done.returncode, done.stdout
+    return run
+
+
+def test_what_pauses_break_is_named(stress):
+    status, said = stress("--rounds", "2", "--busy", "1", "stand_in")
+    assert status == 1, said
+    assert "seed 7: 2 Python tests, all of them in a round, 1 busy processes" in said
+    assert "2 rounds in " in said and ", 2 with a failure, seed 7" in said
+    assert said.splitlines()[-1].split(maxsplit=1) == ["2", "FAILED tests/timing/test_stand_in.py::test_that_trusts_its_clock"]
+
+
+def test_what_pauses_do_not_break_passes(stress):
+    status, said = stress("--rounds", "1", "--busy", "0", "robust")
+    assert status == 0 and "round 0: passed in " in said and "1 rounds in " in said, said
+
+
+def test_five_rounds_run_each_test_once(stress, tmp_path):
+    tests = "".join(f"def test_{i}():\n    open({str(tmp_path / 'ran')!r}, 'a').write('{i} ')\n\n" for i in range(7))
+    (tmp_path / "tests" / "timing" / "test_stand_in.py").write_text(tests)
+    status, said = stress("--rounds", "10", "--busy", "0")
+    assert status == 0 and "7 Python tests, a fifth of them in a round" in said, said
+    ran = (tmp_path / "ran").read_text().split()
+    assert sorted(ran[:7]) == sorted(ran[7:]) == list("0123456") and ran[:7] != ran[7:]
+
+
+def test_the_program_of_cpp_tests_runs_too(stress, tmp_path):
+    program = tmp_path / "build" / "bin" / "timing_test"
+    program.parent.mkdir(parents=True)
+    program.write_text(CPP)
+    program.chmod(0o755)
+    status, said = stress("--rounds", "2", "--busy", "0", "Late", "Other")
+    assert status == 1 and said.splitlines()[-1].split(maxsplit=1) == ["2", "[  FAILED  ] Timing.IsLate"], said
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls == ["1 0 --gtest_filter=*Late*:*Other* --gtest_color=no"] * 2
+
+
+def test_no_round_begins_too_late(stress):
+    status, said = stress("--minutes", "0", "--busy", "0")
+    assert status == 0 and "0 rounds in " in said, said
+
+
+@pytest.mark.parametrize("arguments", [["--round=1"], ["no_such_test"]])
+def test_what_cannot_be_run_is_refused(stress, arguments):
+    status, said = stress(*arguments)
+    assert status != 0 and ("see --help" in said or "no test has no_such_test" in said), said

@@ -1,0 +1,21 @@
+"""Whether processes that a test has not started itself are there."""
+import time
+
+from programs import PATIENCE
+
+
+def is_alive(process):
+    """Whether it is there, and no zombie that nobody has waited for."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def ends(process):
+    """Whether it is over, which may take a moment."""
+    end = time.monotonic() + PATIENCE
+    while is_alive(process) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not is_alive(process)

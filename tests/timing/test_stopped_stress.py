@@ -1,0 +1,39 @@
+"""scripts/stress_tests.sh that is stopped ends what it has started."""
+import os
+import signal
+import subprocess
+
+import pytest
+
+from processes import ends, is_alive
+from programs import Deadline
+from stress_tree import make_tree  # pylint: disable=unused-import
+
+# Says its own process and a child's, both of which would run for long.
+TEST = """
+import os, subprocess
+
+def test_that_hangs():
+    with subprocess.Popen(["sleep", "600"]) as child, open({pids!r}, "w") as pids:
+        print(os.getpid(), child.pid, file=pids, flush=True)
+        child.wait()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_it_has_started_ends(tree, number):
+    pids = tree.root / "pids"
+    os.mkfifo(pids)
+    (tree.root / "tests" / "timing" / "test_hanging.py").write_text(TEST.format(pids=str(pids)))
+    with subprocess.Popen(tree.command("--busy", "2"), env=tree.environment, text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          # SIGINT would be ignored in what is started in the background.
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as stress, Deadline(stress):
+        with open(pids) as file:
+            started = list(map(int, file.readline().split()))
+        listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(stress.pid)], text=True, stdout=subprocess.PIPE, check=True)
+        started += map(int, listed.stdout.split())
+        assert len(started) >= 4 and all(map(is_alive, started))
+        stress.send_signal(number)
+        assert stress.wait() == 128 + number, stress.stdout.read()
+    assert all(map(ends, started))
