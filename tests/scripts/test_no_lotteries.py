@@ -2,6 +2,10 @@
 import pathlib
 import re
 
+import pytest
+
+import python_lotteries
+
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 # Where tests may do it: timing runs alone, the simulation of fuzz has a clock of its own, and soak takes hours.
 EXEMPT = ("timing", "fuzz", "soak")
@@ -80,3 +84,21 @@ def test_the_pattern_finds_what_it_should():
         assert CPP_PATTERN.search(line), line
     for line in ("clock_->Advance(1s);", "begun.wait();", "Raise(x)", "EXPECT_EQ(waits(), 1);", "skill(1)"):
         assert not CPP_PATTERN.search(line), line
+
+
+def test_no_python_test_depends_on_time():
+    found, allowed = python_lotteries.lotteries(), {(file, line) for file, line, _ in python_lotteries.ALLOWED}
+    new = [f"{file}: {line}" for file, line in sorted(found - allowed)]
+    assert not new, ("wait for a line of a log or for the end of the program, or put the test into tests/timing:\n" +
+                     "\n".join(new))
+    assert not allowed - found, f"allowed, but not there any more: {sorted(allowed - found)}"
+
+
+@pytest.mark.parametrize("line, is_one", [
+    ("time.sleep(1)", True), ("sleep(1)", True), ("begin = time.time()", True), ("time.monotonic() + 3", True),
+    ("os.kill(1, 2)", True), ("process.terminate()", True), ("subprocess.Popen(['a'])", True), ("process.wait(10)", True),
+    ("done.wait(timeout=limit)", True), ("thread.join(timeout=1)", True), ("datetime.now()", True), ("process.poll()", True),
+    ("process.wait()", False), ("subprocess.run(['a'], timeout=300)", False), ("', '.join(words)", False),
+    ("program = 'time.sleep(1)'", False), ("thread.join()", False), ("skill(1)", False)])
+def test_what_python_may_not_call(line, is_one):
+    assert bool(python_lotteries.lines_in(line)) == is_one

@@ -1,0 +1,68 @@
+"""Calls in Python tests by which chance comes in: clocks, sleeps, signals, programs that run beside the test."""
+import ast
+import pathlib
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+# timing runs alone and under scripts/stress_tests.sh; fuzz and soak are programs, of which tests run short forms to their end.
+EXEMPT = ("timing", "fuzz", "soak")
+CALLS = {"sleep", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "time_ns", "send_signal", "kill", "killpg",
+         "terminate", "raise_signal", "pthread_kill", "alarm", "setitimer", "Popen", "poll"}
+CLOCKS = {"time.time", "datetime.now", "datetime.datetime.now"}
+
+NET = "a safety net of minutes, which no pause or load reaches"
+READ_TO_END = "its output is read until it has ended by itself"
+# (file, its line, why it cannot fail by chance). One that is not there any more is an error, too.
+ALLOWED = [
+    ("python/test_net.py", "done.wait(300)", NET),
+    ("python/test_net.py", "assert inside.wait(300)", NET),
+    ("python/test_solver.py", "done.wait(300)", NET),
+    ("python/test_solver.py", "assert inside.wait(300)", NET),
+    ("scripts/gpu_bundle.py",
+     'return subprocess.Popen([python, root / "bin" / "caffe-gpu-check", f"--output={root / \'report.json\'}", *arguments],',
+     READ_TO_END),
+    ("smoke/failing_memory.py",
+     "self.server = subprocess.Popen([str(part) for part in command], cwd=folder, env=environment, text=True,",
+     "answers each line with a line"),
+    ("smoke/failing_memory.py", "self.server.wait(timeout=60)", "it ends when its input does; a safety net"),
+    ("smoke/programs.py", "process.kill()", NET),
+    ("smoke/ranks.py",
+     "processes = [subprocess.Popen([str(part) for part in command], cwd=folder, env=environment(folder, **more), text=True,",
+     READ_TO_END),
+    ("smoke/ranks.py", "if one.poll() is None:", "at the end of a test that has failed"),
+    ("smoke/ranks.py", "one.kill()", "at the end of a test that has failed"),
+    ("smoke/test_live_line.py",
+     "with subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,", READ_TO_END),
+    ("smoke/test_live_line.py",
+     'with subprocess.Popen([program("caffe"), "train", f"--solver={path}"], stdin=subprocess.DEVNULL, stderr=terminal,',
+     READ_TO_END),
+    ("smoke/test_training_safety.py", "time.sleep(1.1)  # times in HDF5 are in seconds", "a longer one changes nothing"),
+]
+
+
+def text_of(function):
+    try:
+        return ast.unparse(function)
+    except RecursionError:
+        return ""
+
+
+def is_lottery(call):
+    """Whether the call asks a clock, sleeps, signals, starts a program beside the test, or waits for a limited time."""
+    name = text_of(call.func)
+    last = name.rpartition(".")[2]
+    waits = last in ("wait", "join") and "." in name and (
+        any(word.arg == "timeout" for word in call.keywords) or
+        any(isinstance(value, ast.Constant) and isinstance(value.value, (int, float)) for value in call.args))
+    return last in CALLS or name in CLOCKS or waits
+
+
+def lines_in(source):
+    """Lines with such calls. Programs in strings are not read: no pause of the test stops those."""
+    lines = source.splitlines()
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    return {lines[call.lineno - 1].strip() for call in calls if is_lottery(call)}
+
+
+def lotteries():
+    return {(str(path.relative_to(TESTS)), line) for path in TESTS.rglob("*.py")
+            if path.relative_to(TESTS).parts[0] not in EXEMPT for line in lines_in(path.read_text(encoding="utf-8"))}
