@@ -3,7 +3,7 @@
 
     scripts/pause.py [--seed N] [--longest SECONDS] [--limit SECONDS] PROGRAM ARGUMENT...
 
-Pauses last from 0.1 s to --longest (2), as do the times between them. The exit status is the program's, 124 where it
+Pauses last from 0.1 s to --longest (2), the times between them up to twice as long. The exit status is the program's, 124 where it
 ran longer than --limit. Whatever ends this ends the program and its group of processes too.
 """
 import argparse
@@ -46,7 +46,7 @@ def has_ended(process, seconds):
 def pause_at_random(process, given):
     """Until the program ends; its status."""
     chance, end = random.Random(given.seed), time.monotonic() + given.limit
-    while not has_ended(process, chance.uniform(0.1, given.longest)):
+    while not has_ended(process, chance.uniform(0.1, 2 * given.longest)):
         if time.monotonic() > end:
             raise Ended(124)
         process.send_signal(signal.SIGSTOP)

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from gpu_bundle import (  # pylint: disable=unused-import
-    BUSY, DOCUMENT, FAILED, PASSED, ROOT, SKIPPED, WATCHED, add_smi, bundle, calls_of_smi, check, gpu_check, load, report_of,
+    BUSY, FAILED, PASSED, ROOT, SKIPPED, WATCHED, add_smi, bundle, calls_of_smi, check, gpu_check, load, report_of,
     start)
 
 torch_step = load("gpu_torch_step", ROOT / "benchmarks" / "gpu" / "torch_step.py")
