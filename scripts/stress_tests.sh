@@ -6,7 +6,7 @@
 #
 #   --rounds N   how often (50)
 #   --minutes N  no round begins later than that (60)
-#   --busy N     processes that compute beside the tests (2), by stress-ng where it is installed
+#   --busy N     processes that compute during the tests (2), by stress-ng where it is installed
 #   --seed N     of the pauses and of the order; printed, another one each time
 #   FILTER       runs only tests whose name has one of these words, all of them in each round
 #

@@ -1,4 +1,4 @@
-"""Calls in Python tests by which chance comes in: clocks, sleeps, signals, programs that run beside the test."""
+"""Finds calls that make Python tests depend on timing: clocks, sleeps, signals, programs that run during the test."""
 import ast
 import pathlib
 
@@ -47,7 +47,7 @@ def text_of(function):
 
 
 def is_lottery(call):
-    """Whether the call asks a clock, sleeps, signals, starts a program beside the test, or waits for a limited time."""
+    """True for a call that reads a clock, sleeps, signals, starts a program in the background or waits for a limited time."""
     name = text_of(call.func)
     last = name.rpartition(".")[2]
     waits = last in ("wait", "join") and "." in name and (

@@ -66,7 +66,7 @@ def _kill(processes):
 
 @pytest.fixture(autouse=True)
 def no_rank_is_left():
-    """A test that fails half-way leaves no rank that trains for ever beside the next one."""
+    """A test that fails half-way leaves no rank that trains for ever."""
     yield
     _kill(_started)
     _started.clear()

@@ -1,11 +1,11 @@
-"""Whether processes that a test has not started itself are there."""
+"""Processes that a test has not started itself: are they there, do they end."""
 import time
 
 from programs import PATIENCE
 
 
 def is_alive(process):
-    """Whether it is there, and no zombie that nobody has waited for."""
+    """True for a process that has not ended; a zombie has."""
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8") as file:
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
@@ -14,7 +14,7 @@ def is_alive(process):
 
 
 def ends(process):
-    """Whether it is over, which may take a moment."""
+    """True once it has ended, which may take a moment."""
     end = time.monotonic() + PATIENCE
     while is_alive(process) and time.monotonic() < end:
         time.sleep(0.05)

@@ -13,7 +13,7 @@ from programs import PATIENCE
 
 
 def text_in(file, process):
-    """What the file holds as soon as there is something."""
+    """Waits until the file holds something; returns it."""
     end = time.monotonic() + PATIENCE
     while not file.exists() or not file.read_text():
         assert process.poll() is None and time.monotonic() < end, f"nothing came into {file}"

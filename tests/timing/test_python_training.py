@@ -1,4 +1,4 @@
-"""Training in Python beside other threads, and Ctrl-C. Both in processes of their own, which no pause of the test stops."""
+"""Training in Python while other threads run, and Ctrl-C. Both in processes of their own, which no pause of the test stops."""
 import os
 import signal
 import subprocess
@@ -17,7 +17,7 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "y" top: "loss" 
 
 
 @pytest.fixture(name="python")
-def python_beside_a_solver(tmp_path):
+def python_with_a_solver(tmp_path):
     """Starts a script in a folder with solver.prototxt."""
     if not list(PACKAGE.glob("caffe/_caffe*.so")):
         pytest.skip(f"package caffe is not built in {PACKAGE}")

@@ -113,7 +113,7 @@ layer { name: "l" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "los
         run.end()
 
 
-# What the watchdog says when training waits for the pipe. On a busy machine it may first say that the reader has come
+# The watchdog says this when training waits for the pipe. On a busy machine it may first say that the reader has come
 # there while the run is still starting.
 HANGS = r"No progress for 0\.5 s: (?=.*pipe\.jpg)(?=.*waits for the (parsers|reader) of)"
 
