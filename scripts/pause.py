@@ -3,8 +3,8 @@
 
     scripts/pause.py [--seed N] [--longest SECONDS] [--limit SECONDS] PROGRAM ARGUMENT...
 
-Pauses last from 0.1 s to --longest (2), the times between them up to twice as long. The exit status is the program's, 124 where it
-ran longer than --limit. Whatever ends this ends the program and its group of processes too.
+Pauses last from 0.1 s to --longest (2), the times between them up to twice as long. The exit status is the
+program's, 124 where it ran longer than --limit. A signal that ends this ends the program and its group of processes too.
 """
 import argparse
 import contextlib

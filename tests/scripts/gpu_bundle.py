@@ -126,8 +126,8 @@ def calls_of_smi(root):
 def start(root, *arguments, python=sys.executable, **environment):
     return subprocess.Popen([python, root / "bin" / "caffe-gpu-check", f"--output={root / 'report.json'}", *arguments],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            env={**os.environ, "PATH": f"{root / 'path'}:/usr/bin:/bin", "SMI_ENOUGH": str(root / "smi_calls_enough"),
-                                 **environment})
+                            env={**os.environ, "PATH": f"{root / 'path'}:/usr/bin:/bin",
+                                 "SMI_ENOUGH": str(root / "smi_calls_enough"), **environment})
 
 
 def check(root, *arguments, **options):

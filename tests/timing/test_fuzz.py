@@ -13,8 +13,8 @@ from programs import PATIENCE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Prints as libFuzzer does, and ends by SIGTERM as it does. One that is busy takes a fifth of its time of the processor, so that a
-# busy machine changes little; with SAYS_ITS_TIME it takes none, and says that it had a hundred seconds.
+# Prints as libFuzzer does, and ends by SIGTERM as it does. One that is busy takes a fifth of its time of the processor, so
+# that a busy machine changes little; with SAYS_ITS_TIME it takes none, and says that it had a hundred seconds.
 LIBFUZZER = r"""#!/usr/bin/env python3
 import os, re, signal, sys, time
 name = os.path.basename(sys.argv[0]).replace("_fuzz", "")

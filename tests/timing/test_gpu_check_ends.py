@@ -1,7 +1,6 @@
 """caffe-gpu-check ends what it has started: after a time-out, a signal, its own death."""
 import json
 import os
-import pathlib
 import signal
 import time
 
