@@ -32,7 +32,7 @@ import threading
 
 FILTER = "--gtest_filter="
 # Properties of tests that change nothing here, or are taken into account below.
-KNOWN_PROPERTIES = {"DISABLED", "LABELS", "SKIP_REGULAR_EXPRESSION", "TIMEOUT", "WORKING_DIRECTORY"}
+KNOWN_PROPERTIES = {"DISABLED", "LABELS", "RUN_SERIAL", "SKIP_REGULAR_EXPRESSION", "TIMEOUT", "WORKING_DIRECTORY"}
 EVENT = re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] ([^\s,(]+)")
 SUMMARY = re.compile(r"\[=+\] \d+ tests?\b.* ran\.")
 SANITIZER = re.compile(r"SUMMARY: \w*Sanitizer.*")

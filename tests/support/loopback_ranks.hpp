@@ -1,7 +1,9 @@
 // Ranks on the loopback address, for tests.
 #pragma once
 
+#include <mutex>
 #include <random>
+#include <set>
 
 #include "caffe/distributed/gathering.hpp"
 #include "caffe/distributed/socket.hpp"
@@ -9,11 +11,15 @@
 
 namespace caffe::testing {
 
-// Free a moment ago, and none of those that systems give to connections.
+// Free a moment ago, none of those that systems give to connections, and never the same twice.
 inline int FreePort() {
+  static std::mutex mutex;
   static std::random_device random;
+  static std::set<int> given;
+  const std::lock_guard lock(mutex);
   while (true) {
     const int port = std::uniform_int_distribution(10000, 19999)(random);
+    if (!given.insert(port).second) continue;
     try {
       return Socket::Listen({"127.0.0.1", port}).port();
     } catch (const Error&) {

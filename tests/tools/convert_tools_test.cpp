@@ -305,7 +305,7 @@ class StoppedConverterTest : public ConvertToolsTest,
     constexpr int kItems = 5'000;
     Write("images", Idx({kItems, 1, 1}, std::string(kItems, 'x')));
     Write("labels", Idx({kItems}, std::string(kItems, '\1')));
-    cv::imwrite(folder_.path("a.png"), cv::Mat(300, 300, CV_8UC3, cv::Scalar(1, 2, 3)));
+    cv::imwrite(folder_.path("a.png"), cv::Mat(16, 16, CV_8UC3, cv::Scalar(1, 2, 3)));
     std::string list;
     for (int i = 0; i < kItems; ++i) list += "a.png 1\n";
     Write("list", list);
@@ -347,8 +347,8 @@ class StoppedConverterTest : public ConvertToolsTest,
 INSTANTIATE_TEST_SUITE_P(
     All, StoppedConverterTest,
     ::testing::Combine(::testing::Values("convert_mnist_data images labels db",
-                                         "convert_imageset --encoded --resize_width=100 "
-                                         "--resize_height=100 ./ list db",
+                                         "convert_imageset --encoded --resize_width=8 "
+                                         "--resize_height=8 ./ list db",
                                          "convert_annoset ./ list db",
                                          "convert_cifar_data cifar . lmdb"),
                        ::testing::Values(SIGINT, SIGTERM, SIGKILL)));

@@ -1,0 +1,66 @@
+"""What C++ tests may not call outside of tests/timing, and where they may all the same."""
+import pathlib
+import re
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+# Where tests may do it: timing runs alone, the simulation of fuzz has a clock of its own, and soak takes hours.
+EXEMPT = ("timing", "fuzz", "soak")
+
+# Sleeping, clocks, waits with an end, signals and the end of processes.
+PATTERN = re.compile(
+    r"\bsleep_(?:for|until)\b|\b(?:u|nano)?sleep\(|\w*Sleep\w*\("
+    r"|\b(?:steady|system|high_resolution)_clock\b|\bClock::now\b|\b(?:std::|::)?clock\(\)|\bclock_gettime\("
+    r"|\btime\((?:nullptr|NULL|0)\)|\bgettimeofday\("
+    r"|\b(?:try_lock|try_acquire|wait)_(?:for|until)\("
+    r"|\b(?:kill|raise|alarm|setitimer|wait[34p]\w*)\(")
+
+# (file, text of the line, why no chance is in it). A line that is not there any more is an error, too.
+ALLOWED = [
+    ("compat/api_tour.cpp", "std::raise(SIGINT);", "to itself, and handled before it returns"),
+    ("cuda/algorithm_cache_test.cpp", "EXPECT_EQ(waitpid(child, &status, 0), child);", "its own children, each once"),
+    ("cuda/algorithm_cache_test.cpp", "const int64_t now_ = std::time(nullptr);", "a time of day that files bear"),
+    ("cuda/plan_choice_test.cpp", "EXPECT_EQ(waitpid(child, &status, 0), child);", "its own children, each once"),
+    ("cuda_on_host/cuda_runtime_api.h",
+     "return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);",
+     "the clock that kernels see"),
+    ("cuda_on_host/nvjpeg.cpp", "std::this_thread::sleep_for(std::chrono::milliseconds(Nvjpeg::Get().delay_ms));",
+     "a decoder that is slow; the shortest of two runs counts"),
+    ("cuda_on_host/streams.cpp", "std::shared_ptr<std::chrono::steady_clock::time_point> time =", "what events measure"),
+    ("cuda_on_host/streams.cpp", "std::make_shared<std::chrono::steady_clock::time_point>();", "what events measure"),
+    ("cuda_on_host/streams.cpp", "*time = std::chrono::steady_clock::now();", "what events measure"),
+    ("cuda_on_host/work_queue.cpp", "std::this_thread::sleep_for(std::chrono::milliseconds(3));",
+     "provokes wrong orders; right ones pass however long it takes"),
+    ("cuda_on_host/work_queue.cpp",
+     "while (!Advance(count)) std::this_thread::sleep_for(std::chrono::microseconds(20));",
+     "until the work is done, without an end"),
+    ("disk/disk.cpp", "if (fault_.signal() != 0) return ::raise(fault_.signal()) == 0;  // it goes on if it survives",
+     "to itself, at one operation"),
+    ("disk/disk.cpp", "::kill(::getpid(), SIGKILL);", "to itself, at one operation"),
+    ("disk/memory.cpp", "::alarm(kLimitSeconds);", "a safety net"),
+    ("disk/memory.cpp", "if (child < 0 || ::waitpid(child, &status, 0) != child) return 2;", "its own child, once"),
+    ("io/hdf5_files_test.cpp", "kill(Children()[0], SIGSEGV);", "to a child that waits for a question"),
+    ("io/hdf5_files_test.cpp", "kill(Children()[0], SIGPROF);", "to a child that waits for a question"),
+    ("io/hdf5_files_test.cpp",
+     "for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) kill(Children().at(0), signal);",
+     "to a child that waits for a question"),
+    ("layers/issue_downsample_long_axis_test.cpp", "const std::clock_t begin = std::clock();",
+     "the process's own time, not the clock's"),
+    ("layers/issue_downsample_long_axis_test.cpp",
+     "EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5);",
+     "the process's own time, not the clock's"),
+]
+
+
+def lines_in(text):
+    """The lines that the pattern finds; comments do not count."""
+    return [line.strip() for line in text.splitlines() if PATTERN.search(re.sub(r"//.*", "", line))]
+
+
+def lotteries():
+    """{(file, line)} outside of the exempt folders."""
+    found = set()
+    for path in (path for kind in ("*.cpp", "*.hpp", "*.h", "*.cu") for path in TESTS.rglob(kind)):
+        file = path.relative_to(TESTS)
+        if file.parts[0] not in EXEMPT:
+            found |= {(str(file), line) for line in lines_in(path.read_text(encoding="utf-8"))}
+    return found
