@@ -37,7 +37,7 @@ class Proof:
     only: str = ""  # a regular expression: of the cases of `cpp`, those in whose name it is found
     excluded: str = ""  # and not those in whose name this is found
     preset: str = "cpu-release"
-    python: list = dataclasses.field(default_factory=list)  # patterns of pytest's files
+    python: list = dataclasses.field(default_factory=list)  # patterns of pytest's files, or names of its tests
     not_python: list = dataclasses.field(default_factory=list)  # patterns of those that another proof runs
     interpreter: str = ""  # "onnx": that of build/onnx-venv
     builds: list = dataclasses.field(default_factory=list)  # targets that tests of Python need
@@ -47,8 +47,9 @@ class Proof:
     slow: bool = False  # with CAFFE_SLOW_TESTS; only scripts/test.sh --all has the time
 
     def python_files(self):
-        return sorted({path for pattern in self.python for path in matching(pattern)} -
-                      {path for pattern in self.not_python for path in matching(pattern)})
+        named = [pattern for pattern in self.python if "::" in pattern]
+        return named + sorted({path for pattern in self.python if "::" not in pattern for path in matching(pattern)} -
+                              {path for pattern in self.not_python for path in matching(pattern)})
 
     def cases(self):
         """A regular expression for the names of its C++ tests, which begin with their folder."""
@@ -100,7 +101,7 @@ def load(path=ROOT / "tests" / "proofs.toml"):
         if [other.name for other in proofs].count(proof.name) > 1:
             raise Mistake(f"{path}: two proofs are called {proof.name}")
         for pattern in [*proof.python, *proof.not_python, *proof.holds, *(f"tests/{folder}" for folder in proof.cpp), *proof.folders]:
-            if not matching(pattern):
+            if not matching(pattern.split("::")[0]):
                 raise Mistake(f"{path}: proof {proof.name} names {pattern}, which is not there")
     return proofs
 

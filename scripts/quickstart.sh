@@ -155,5 +155,5 @@ What to try next:
   build/tools/caffe train examples/mnist/lenet_multistep_solver.prototxt
   build/tools/caffe time benchmarks/nets/alexnet.prototxt --iterations=10
   cmake --build --preset $preset               # the other programs and the examples
-  scripts/test.sh                                # build and run every test
+  scripts/test.sh                                # build and run the tests
 END

@@ -88,6 +88,17 @@ def test_this_repository_has_a_proof_for_every_test_and_every_folder():
     assert [proof.name for proof in table if proof.part == "depth" and proof.minutes > 15 and not proof.slow] == []
 
 
+def test_the_script_shows_its_plan_and_its_options():
+    def said(*options):
+        return subprocess.run(["bash", ROOT / "scripts" / "test.sh", *options], text=True, check=False, capture_output=True,
+                              stdin=subprocess.DEVNULL)
+
+    assert said("--plan", "--depth", "15").stdout.startswith("gate: ")
+    assert "--depth MINUTES" in said("--help").stdout
+    wrong = said("--plan", "--preset", "asan")
+    assert wrong.returncode == 2 and "unrecognized arguments: --preset" in wrong.stderr
+
+
 def test_the_gate_runs_by_itself(tree):
     status, said = run(tree)
     assert status == 0, said

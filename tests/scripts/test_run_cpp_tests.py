@@ -155,6 +155,6 @@ def test_nothing_is_a_failure(run):
 
 
 def test_properties_that_are_not_understood_are_refused(run, tmp_path):
-    properties = "set_tests_properties(other/true PROPERTIES RUN_SERIAL ON"
+    properties = "set_tests_properties(other/true PROPERTIES PROCESSORS ON"
     status, output, _ = run("A.One", other=[("true", f"true)\n{properties}")])
-    assert status == 1 and "other/true has the property RUN_SERIAL" in output
+    assert status == 1 and "other/true has the property PROCESSORS" in output
