@@ -85,10 +85,20 @@ class Report:
         return f"{self.ran} ran, {self.skipped} skipped, {len(self.failed)} failed"
 
 
+class ListingFailed(Exception):
+    """A program of tests could not even say which cases it has; ctest then lists nothing."""
+
+    def program(self):
+        named = re.search(r"Path: '(.*)'", str(self))
+        return named[1] if named else "ctest --show-only"
+
+
 def listed_tests(build, only, excluded):
-    listing = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, text=True,
-                             stdout=subprocess.PIPE).stdout
-    for entry in json.loads(listing)["tests"]:
+    listing = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=False, text=True,
+                             capture_output=True)
+    if listing.returncode:
+        raise ListingFailed(listing.stderr)
+    for entry in json.loads(listing.stdout)["tests"]:
         properties = {item["name"]: item["value"] for item in entry.get("properties", [])}
         unknown = sorted(set(properties) - KNOWN_PROPERTIES)
         if unknown:
@@ -234,7 +244,12 @@ def run(build, jobs, only, excluded=None, is_timing=False):
     logs = build / "Testing" / "cpp_tests"
     logs.mkdir(parents=True, exist_ok=True)
     report, programs, runs, rerun = Report(), collections.defaultdict(list), [], {}
-    for test in listed_tests(build, only, excluded):
+    try:
+        listed = list(listed_tests(build, only, excluded))
+    except ListingFailed as error:
+        report.fail(error.program(), "could not list its tests", str(error), ran=False)
+        listed = []
+    for test in listed:
         if not test.command or not pathlib.Path(test.command[0]).exists():
             report.fail(test.name, "its program is not built", "", ran=False)
             continue

@@ -130,6 +130,12 @@ def test_among_the_tests_of_timing_it_is_only_named(run):
     assert output.endswith("UNSTABLE some/A.FailsOnce\nFAILED some/A.Fails\n3 ran, 0 skipped, 1 failed\n")
 
 
+def test_a_program_that_cannot_list_its_cases_is_named(run, tmp_path):
+    broken = f"true)\nmessage(FATAL_ERROR \"Error running test executable.\\n  Path: '{tmp_path}/bin/io_test'\""
+    status, output, _ = run("A.One", other=[("true", broken)])
+    assert status == 1 and f"failed: {tmp_path}/bin/io_test: could not list its tests\n" in output
+
+
 def test_some_tests_are_left_to_others(run):
     assert run("A.One", "A.Two", "A.Three", options=["--except", "T[wh]"])[1] == "1 ran, 0 skipped, 0 failed\n"
 
@@ -155,6 +161,6 @@ def test_nothing_is_a_failure(run):
 
 
 def test_properties_that_are_not_understood_are_refused(run, tmp_path):
-    properties = "set_tests_properties(other/true PROPERTIES PROCESSORS ON"
+    properties = "set_tests_properties(other/true PROPERTIES RESOURCE_LOCK disk"
     status, output, _ = run("A.One", other=[("true", f"true)\n{properties}")])
-    assert status == 1 and "other/true has the property PROCESSORS" in output
+    assert status == 1 and "other/true has the property RESOURCE_LOCK" in output
