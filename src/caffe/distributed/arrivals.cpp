@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::chrono::seconds kHandshake{10};
 // If nobody has looked for that long, the process was stopped, and no end could prove anything.
-constexpr std::chrono::seconds kPause{5};
+constexpr std::chrono::seconds kOwnPause{5};
 constexpr size_t kMostStrangers = 64;  // at a time
 constexpr int kNamedStrangers = 3;     // in the log and in messages
 
@@ -30,7 +30,7 @@ void Arrivals::Poll(const std::vector<int>& descriptors, const Take& take) {
   }
   ::poll(waiting.data(), waiting.size(), 200);
   const Socket::Clock::time_point now = Socket::Clock::now();
-  if (now - std::exchange(looked_, now) > kPause) woke_ = now;
+  if (now - std::exchange(looked_, now) > kOwnPause) woke_ = now;
   Accept();
   arrivals_.remove_if([&](Arrival& arrival) { return IsDone(&arrival, take); });
 }
