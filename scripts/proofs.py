@@ -55,9 +55,6 @@ class Proof:
         """A regular expression for the names of its C++ tests, which begin with their folder."""
         return re.compile(f"^({'|'.join(map(re.escape, self.cpp))})/.*(?:{self.only})")
 
-    def runs_case(self, name):
-        return bool(self.cpp and self.cases().search(name) and not (self.excluded and re.search(self.excluded, name)))
-
     def claims(self, path):
         if path.endswith(".cpp") and path.split("/")[1] in self.cpp:
             return True

@@ -1,7 +1,6 @@
 """Runs the Python tests of a proof for scripts/run_proofs.py, and what failed once more."""
 import dataclasses
 import os
-import shutil
 import signal
 import subprocess
 import xml.etree.ElementTree
@@ -28,20 +27,18 @@ def interpreter(proof):
     if proof.interpreter == "onnx":
         python = ROOT / "build" / "onnx-venv" / "bin" / "python"
         return str(python) if python.exists() else ""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "build" / "cpu-release" / "python")}
-    for candidate in filter(None, (os.environ.get("PYTHON"), "python3", "/usr/bin/python3")):
-        if can_import(candidate, "pytest, numpy, lmdb, google.protobuf, caffe", environment):
-            return shutil.which(candidate)
-    return ""
+    return subprocess.run(["bash", "-c", ". scripts/common.sh; find_python pytest numpy lmdb google.protobuf caffe"], cwd=ROOT,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "build" / "cpu-release" / "python")}, check=False, text=True,
+                          stdout=subprocess.PIPE).stdout.strip()
 
 
-def can_import(python, modules, environment=None):
-    return subprocess.run([python, "-c", f"import {modules}"], env=environment, check=False, capture_output=True).returncode == 0
+def has_xdist(python):
+    return subprocess.run([python, "-c", "import xdist"], check=False, capture_output=True).returncode == 0
 
 
 def run(python, proof, environment, jobs):
     """Runs the files of a proof, several at once where pytest-xdist is there."""
-    is_parallel = jobs > 1 and not proof.timing and can_import(python, "xdist")
+    is_parallel = jobs > 1 and not proof.timing and has_xdist(python)
     options = ["-n", str(jobs), "--dist", "loadfile"] if is_parallel else []
     results = run_once(python, proof, environment, options + proof.python_files())
     named = [name for name in results.failed if "::" in name]

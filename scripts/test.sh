@@ -7,7 +7,7 @@
 #   --depth MINUTES  and then as much of the depth as that time allows: first what depends on a folder that
 #                    has changed since it last passed, then what passed the longest time ago
 #   --all            every proof there is, long ones too: hours
-#   NAME             these proofs of tests/proofs.toml alone, as in  scripts/test.sh asan-layers
+#   NAME             these proofs of tests/proofs.toml alone, as in  scripts/test.sh asan-nets
 #   --plan           only print what would run, and why
 #   --record         write what passed to tests/proofs.passed, to be committed; needs a clean work tree
 #   --no-install     leave the system's packages alone

@@ -33,7 +33,7 @@ python = ["tests/quick/test_*.py"]
 def tree(tmp_path):
     """A repository of its own with the scripts, whose compiler is a stand-in."""
     (tmp_path / "scripts").mkdir()
-    for name in ("proofs.py", "run_proofs.py", "run_cpp_tests.py", "run_pytest.py", "build_preset.py"):
+    for name in ("proofs.py", "run_proofs.py", "run_cpp_tests.py", "run_pytest.py", "build_preset.py", "common.sh"):
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
     programs = tmp_path / "programs"
     programs.mkdir()
