@@ -64,3 +64,36 @@ except KeyboardInterrupt:
             errors = process.stderr.read()
             assert process.stdout.read().strip() == "stopped True True", errors[-2000:]
     assert process.returncode == 0, f"{errors[-2000:]} (or killed after {PATIENCE} s)"
+
+
+# Products of a fully connected layer and its gradients, for which libraries use the stack pointer themselves.
+PRODUCTS = """
+force_backward: true
+layer { name: "x" type: "DummyData" top: "x" dummy_data_param {
+  shape { dim: 16 dim: 1 dim: 28 dim: 28 } data_filler { type: "gaussian" } } }
+layer { name: "c" type: "Convolution" bottom: "x" top: "c"
+  convolution_param { num_output: 20 kernel_size: 5 weight_filler { type: "xavier" } } }
+layer { name: "f" type: "InnerProduct" bottom: "c" top: "f"
+  inner_product_param { num_output: 100 weight_filler { type: "xavier" } } }
+layer { name: "l" type: "Reduction" bottom: "f" top: "l" loss_weight: 1 }
+"""
+
+
+def test_a_timer_may_ring_while_a_net_computes(python, tmp_path):
+    """The frames of CPython's own handlers once went into the heap."""
+    (tmp_path / "products.prototxt").write_text(PRODUCTS)
+    with python("""
+import signal
+import caffe
+net = caffe.Net('products.prototxt', caffe.TRAIN)
+rings = []
+signal.signal(signal.SIGALRM, lambda *ignored: rings.append(1))
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+while len(rings) < 300:
+    net.forward()
+    net.backward()
+signal.setitimer(signal.ITIMER_REAL, 0)
+print('went well')
+""") as process, Deadline(process):
+        said = process.communicate()
+    assert said[0].strip() == "went well", said[1][-2000:]

@@ -86,6 +86,42 @@ def test_ctrl_c_stops_with_a_snapshot(training, tmp_path):
     assert len(list(tmp_path.glob("run_iter_*.solverstate"))) == 1
 
 
+# Products of fully connected layers and their gradients, for which libraries use the stack pointer themselves.
+PRODUCTS = """
+layer { name: "x" type: "DummyData" top: "x" top: "t" dummy_data_param {
+  shape { dim: 64 dim: 1 dim: 28 dim: 28 } shape { dim: 64 dim: 10 }
+  data_filler { type: "gaussian" } data_filler { type: "gaussian" } } }
+layer { name: "c" type: "Convolution" bottom: "x" top: "c"
+  convolution_param { num_output: 20 kernel_size: 5 weight_filler { type: "xavier" } } }
+layer { name: "f" type: "InnerProduct" bottom: "c" top: "f"
+  inner_product_param { num_output: 100 weight_filler { type: "xavier" } } }
+layer { name: "y" type: "InnerProduct" bottom: "f" top: "y"
+  inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "l" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "l" }
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_storm_of_signals_changes_nothing(threads, tmp_path, program, monkeypatch):
+    """Their handlers' frames once went into the heap."""
+    monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
+    (tmp_path / "solver.prototxt").write_text(
+        f'base_lr: 1e-6 lr_policy: "fixed" max_iter: 10000000 display: 1 random_seed: 1 net_param {{ {PRODUCTS} }}')
+    run = Run([program("caffe"), "train", f"--solver={tmp_path}/solver.prototxt", "-sighup_effect=none",
+               f"-set=snapshot_prefix={tmp_path}/run"], tmp_path / "log")
+    try:
+        run.wait_for("Iteration 1 ")
+        for _ in range(40):
+            assert run.process.poll() is None, run.log.read_text()[-2000:]
+            run.process.send_signal(signal.SIGHUP)
+            time.sleep(0.02)
+        run.process.send_signal(signal.SIGTERM)
+        assert run.status() == 0, run.log.read_text()[-2000:]
+    finally:
+        run.end()
+    assert len(list(tmp_path.glob("run_iter_*.solverstate"))) == 1
+
+
 @pytest.fixture
 def stalled(tmp_path, program):
     """A run whose reader waits for ever: its image list ends with a pipe that nobody writes to."""

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <exception>
 
+#include "caffe/core/signals_held.hpp"
+
 namespace caffe {
 
 // Calls fn(begin, end) on parts of [0, count), one per thread, each at least `grain` long. The
@@ -21,6 +23,7 @@ void ParallelFor(int64_t count, int64_t grain, const Fn& fn) {
     fn(int64_t{0}, count);
     return;
   }
+  const SignalsHeld held;     // by threads that OpenMP may start here
   std::exception_ptr thrown;  // none may leave the parallel region
 #pragma omp parallel num_threads(threads)
   {

@@ -1,5 +1,6 @@
 #include "caffe/cpu/onednn.hpp"
 
+#include "caffe/core/signals_held.hpp"
 #include "caffe/cpu/processor.hpp"
 
 namespace caffe::cpu {
@@ -100,6 +101,7 @@ void OneDnnPrimitive::SetOperand(int index, void* data) {
 }
 
 void OneDnnPrimitive::Run() {
+  const SignalsHeld held;
   const auto status =
       dnnl_primitive_execute(primitive_.get(), OneDnnStream().get(),
                              static_cast<int>(arguments_.size()), arguments_.data());

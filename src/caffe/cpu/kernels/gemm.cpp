@@ -1,6 +1,7 @@
 // Products by oneDNN.
 #include "caffe/ops/gemm.hpp"
 
+#include "caffe/core/signals_held.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/kernel.hpp"
@@ -16,6 +17,7 @@ CAFFE_CPU_CLONES void AddToRows(const float* bias, int64_t columns, float* c, in
 
 void Sgemm(char transpose_a, char transpose_b, int64_t rows, int64_t columns, int64_t inner,
            const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c) {
+  const SignalsHeld held;
   const dnnl_status_t status = dnnl_sgemm(transpose_a, transpose_b, rows, columns, inner, 1.0f, a,
                                           lda, b, ldb, beta, c, columns);
   CAFFE_ASSERT(status == dnnl_success, "dnnl_sgemm status ", static_cast<int>(status));
