@@ -213,17 +213,5 @@ TEST(ScalingModel, WrongNumbersAreRefused) {
   EXPECT_THROW(PredictStep(timeline, nowhere, 2, 1), InvalidArgument);
 }
 
-TEST(ScalingModel, TheCostOfTheHostIsMeasured) {
-  const HostCost cost = MeasureHostCost();
-  for (const double seconds_per_byte :
-       {cost.per_byte, cost.per_summed_byte, cost.per_rounded_byte}) {
-    EXPECT_GT(seconds_per_byte, 1e-12) << "a terabyte per second";
-    EXPECT_LT(seconds_per_byte, 1e-7) << "ten megabytes per second";
-  }
-  EXPECT_GT(cost.per_message, 1e-8);
-  EXPECT_LT(cost.per_message, 1e-2);
-  EXPECT_GE(cost.latency, 0);
-}
-
 }  // namespace
 }  // namespace caffe

@@ -6,10 +6,11 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 # Where tests may do it: timing runs alone, the simulation of fuzz has a clock of its own, and soak takes hours.
 EXEMPT = ("timing", "fuzz", "soak")
 
-# Sleeping, clocks, waits with an end, signals and the end of processes.
+# Sleeping, clocks and what measures with them, waits with an end, signals and the end of processes.
 PATTERN = re.compile(
     r"\bsleep_(?:for|until)\b|\b(?:u|nano)?sleep\(|\w*Sleep\w*\("
     r"|\b(?:steady|system|high_resolution)_clock\b|\bClock::now\b|\b(?:std::|::)?clock\(\)|\bclock_gettime\("
+    r"|\bMeasure[A-Z]\w*\("
     r"|\btime\((?:nullptr|NULL|0)\)|\bgettimeofday\("
     r"|\b(?:try_lock|try_acquire|wait)_(?:for|until)\("
     r"|\b(?:kill|raise|alarm|setitimer|wait[34p]\w*)\(")
@@ -17,6 +18,8 @@ PATTERN = re.compile(
 # (file, text of the line, why no chance is in it). A line that is not there any more is an error, too.
 ALLOWED = [
     ("compat/api_tour.cpp", "std::raise(SIGINT);", "to itself, and handled before it returns"),
+    ("conformance/conformance_test.cpp",
+     "const auto speed = testing::MeasureCase(test, *device, candidate, dtype, layout);", "printed, not judged"),
     ("cuda/algorithm_cache_test.cpp", "EXPECT_EQ(waitpid(child, &status, 0), child);", "its own children, each once"),
     ("cuda/algorithm_cache_test.cpp", "const int64_t now_ = std::time(nullptr);", "a time of day that files bear"),
     ("cuda/plan_choice_test.cpp", "EXPECT_EQ(waitpid(child, &status, 0), child);", "its own children, each once"),
@@ -33,6 +36,10 @@ ALLOWED = [
     ("cuda_on_host/work_queue.cpp",
      "while (!Advance(count)) std::this_thread::sleep_for(std::chrono::microseconds(20));",
      "until the work is done, without an end"),
+    ("data/pipeline_bench_test.cpp", "const PipelineSpeed speed = MeasurePipeline(data, options, 0.01);",
+     "any speed above none is right"),
+    ("data/pipeline_bench_test.cpp", "EXPECT_GT(MeasureLink(DeviceKind::kCpu, 0, 0.01), 0);",
+     "any speed above none is right"),
     ("disk/disk.cpp", "if (fault_.signal() != 0) return ::raise(fault_.signal()) == 0;  // it goes on if it survives",
      "to itself, at one operation"),
     ("disk/disk.cpp", "::kill(::getpid(), SIGKILL);", "to itself, at one operation"),
@@ -43,6 +50,10 @@ ALLOWED = [
     ("io/hdf5_files_test.cpp",
      "for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) kill(Children().at(0), signal);",
      "to a child that waits for a question"),
+    ("support/op_case.cpp", "std::optional<CaseSpeed> MeasureCase(const OpCase& test, Device& device,",
+     "for --speed of conformance_test"),
+    ("support/op_case.hpp", "std::optional<CaseSpeed> MeasureCase(const OpCase& test, Device& device,",
+     "for --speed of conformance_test"),
     ("layers/issue_downsample_long_axis_test.cpp", "const std::clock_t begin = std::clock();",
      "the process's own time, not the clock's"),
     ("layers/issue_downsample_long_axis_test.cpp",

@@ -16,6 +16,7 @@
 #include "caffe/distributed/tcp_communicator.hpp"
 #include "caffe/distributed/tcp_transport.hpp"
 #include "caffe/error.hpp"
+#include "caffe/scaling.hpp"
 #include "tests/support/loopback_ranks.hpp"
 
 namespace caffe {
@@ -192,6 +193,21 @@ void EndAllForARankThatGoesSilentWhileTheyConnect() {
 TEST(RanksInTime, OneThatFallsSilentIsNamed) {
   RunSideBySide(
       {NameARankThatIsStoppedInTheLastCollective, EndAllForARankThatGoesSilentWhileTheyConnect});
+}
+
+// The fastest runs' times of the processor: neither pauses nor other programs make them much longer.
+// What a moved byte takes is what is left of them, and may be nothing.
+TEST(ScalingModel, TheCostOfTheHostIsMeasured) {
+  const HostCost cost = MeasureHostCost();
+  for (const double seconds_per_byte : {cost.per_summed_byte, cost.per_rounded_byte}) {
+    EXPECT_GT(seconds_per_byte, 1e-12) << "a terabyte per second";
+    EXPECT_LT(seconds_per_byte, 1e-7) << "ten megabytes per second";
+  }
+  EXPECT_GE(cost.per_byte, 0);
+  EXPECT_LT(cost.per_byte, 1e-7);
+  EXPECT_GT(cost.per_message, 1e-8);
+  EXPECT_LT(cost.per_message, 1e-2);
+  EXPECT_GE(cost.latency, 0);
 }
 
 }  // namespace
