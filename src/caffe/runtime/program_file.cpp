@@ -123,6 +123,26 @@ OperandCheck::Descs Operands(const std::vector<int>& numbers,
   return descs;
 }
 
+// An op may write over what it reads from the same place on, never from within it: no plan does, and
+// kernels copy bytes on from where they have just written.
+void RequireWholeOrApart(const ProgramFile::Step& step,
+                         const std::vector<ProgramFile::Tensor>& tensors) {
+  for (const int output : step.outputs) {
+    if (output < 0) continue;
+    const ProgramFile::Tensor& to = tensors[static_cast<size_t>(output)];
+    for (const int input : step.inputs) {
+      if (input < 0) continue;
+      const ProgramFile::Tensor& from = tensors[static_cast<size_t>(input)];
+      if (from.offset < 0) continue;
+      const auto from_end = from.offset + static_cast<int64_t>(from.desc.bytes());
+      const auto to_end = to.offset + static_cast<int64_t>(to.desc.bytes());
+      Require(to.offset == from.offset || to.offset >= from_end || from.offset >= to_end,
+              "tensor ", output, " at bytes ", to.offset, " to ", to_end, " is written over tensor ",
+              input, " at ", from.offset, " to ", from_end);
+    }
+  }
+}
+
 ProgramFile::Step ReadStep(const std::vector<ProgramFile::Tensor>& tensors, ByteReader& in) {
   const std::string where = in.Text(), name = in.Text();
   const OpForm& form = FormOf(name, where);
@@ -137,6 +157,7 @@ ProgramFile::Step ReadStep(const std::vector<ProgramFile::Tensor>& tensors, Byte
               " is written, but is a constant");
     form.check(step.op, {Operands(step.inputs, tensors), Operands(step.outputs, tensors),
                          step.signature.data});
+    RequireWholeOrApart(step, tensors);
     return step;
   });
 }
