@@ -7,7 +7,6 @@
 #include "caffe/common.hpp"
 #include "caffe/detection_score.hpp"
 #include "caffe/dtype.hpp"
-#include "caffe/elastic_training.hpp"
 #include "caffe/error.hpp"
 #include "caffe/gradient_check.hpp"
 #include "caffe/layer.hpp"

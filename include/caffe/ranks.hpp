@@ -41,8 +41,6 @@ struct RankOptions {
   // How gradients and decisions travel: "tcp", or "mpi", where mpirun has started the ranks and the
   // build has MPI. Ranks look after each other by TCP in any case.
   std::string transport = "tcp";
-  // With how many ranks training may go on when others vanish: 1 to `ranks`. 0: it ends.
-  int min_ranks = 0;
 };
 
 // As whoever has started this process says: torchrun, mpirun (Open MPI, or MPICH and its kin) or
@@ -56,13 +54,5 @@ CAFFE_EXPORT std::optional<RankOptions> RanksFromEnvironment();
 // or the GPUs do not reach each other, and Unsupported for a GPU where this build or machine has no
 // NCCL, or for a transport where it has no MPI.
 CAFFE_EXPORT std::shared_ptr<Communicator> JoinRanks(const RankOptions& options);
-
-// Those that are left when one has vanished from `before` (Communicator::Vanished() names it, on
-// all of them), numbered anew in their old order; rank 0 stays rank 0. `options` as for the first
-// JoinRanks(). All others have to come, or within join_seconds as many as min_ranks with rank 0.
-// `before` must have been let go of, but for this pointer, which ends it. Throws what JoinRanks()
-// does, DeviceError where too few are left.
-CAFFE_EXPORT std::shared_ptr<Communicator> RejoinRanks(const RankOptions& options,
-                                                       std::shared_ptr<Communicator> before);
 
 }  // namespace caffe

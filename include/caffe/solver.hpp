@@ -47,18 +47,10 @@ struct SolverOptions {
   std::vector<std::string> split_layers = {};
   // Where the times of gradient reductions are recorded; may be null, else outlives the solver.
   Trace* trace = nullptr;
-  // Whether Memory() is that of the last whole iteration also after one that an error has broken
-  // off: costs a copy of the running statistics in each.
-  bool goes_back = false;
   // For `watchdog: "abort"`: called when an aborted run has written its snapshot, or when it
   // cannot, then from another thread. To unwind it would mean to wait for the thread that hangs; a
   // program ends itself here. Without it an error is thrown.
   std::function<void(const std::string& why)> give_up;
-};
-
-// What a snapshot has on disk, in memory: a serialised SolverState and NetParameter.
-struct SolverMemory {
-  std::string state, weights;
 };
 
 // A train net, its test nets, and the optimizer's state.
@@ -89,11 +81,6 @@ class CAFFE_EXPORT Solver {
   // Writes <prefix>_iter_<N>.caffemodel and .solverstate (or .h5), each whole or not at all.
   // Returns the state file's name. Throws IoError.
   std::string Snapshot();
-  // The same in memory, whatever snapshot_format says. Throws InvalidArgument for more than 2 GiB
-  // of weights or history.
-  SolverMemory Memory();
-  // As of a snapshot; of several processes, all take rank 0's.
-  void Restore(const SolverMemory& memory);
   // Updates the parameters from their gradients, at the rate of the current iteration, which it
   // leaves as it is: for callers who run the net themselves.
   void ApplyUpdate();

@@ -39,7 +39,6 @@ class CAFFE_EXPORT SolverGroup {
   void Solve(const std::string& resume_file = "");
   void Step(int iterations);
   void Restore(const std::string& state_file);
-  void Restore(const SolverMemory& memory);
   std::string Snapshot();
 
   int workers() const { return static_cast<int>(solvers_.size()); }

@@ -287,7 +287,9 @@ TEST_F(CudaTroubleTest, ALostDeviceEndsTrainingThatCanGoBack) {
   Ends ends;
   const auto train = [&] {
     ends.messages.clear();
-    Solver solver(Definition(), {.keep_all = false, .goes_back = true});
+    SolverParameter param = Definition();
+    param.set_watchdog("abort");
+    Solver solver(param, {.keep_all = false});
     solver.AddObserver(&ends);
     solver.Step(kSteps);
     return WeightsOf(solver);

@@ -246,27 +246,6 @@ TEST(TcpCommunicator, ARankThatLeavesTooEarlyIsNamed) {
   for (const int rank : {0, 1}) EXPECT_THAT(errors[rank], HasSubstr("rank 2 (host "));
 }
 
-TEST(TcpCommunicator, RanksThatVanishAreToldFromThoseThatFail) {
-  for (const bool fails : {false, true}) {
-    std::vector<std::optional<int>> vanished(3);
-    RunRanks(3, [&](Communicator& communicator) {
-      if (communicator.rank() == 1) {
-        if (fails) throw InvalidArgument("a record is no image");
-        return;
-      }
-      double number = 1;
-      try {
-        communicator.AllReduceSum({&number, 1});
-      } catch (const Error&) {
-        vanished[communicator.rank()] = communicator.Vanished();
-      }
-    });
-    for (const int rank : {0, 2}) {
-      EXPECT_EQ(vanished[rank], fails ? std::nullopt : std::optional<int>(1));
-    }
-  }
-}
-
 TEST(TcpCommunicator, RanksThatDoNotFitAreRefusedByAll) {
   struct Case {
     std::function<void(MembershipOptions*)> change;

@@ -52,10 +52,8 @@ def test_mpi_needs_to_have_started_the_ranks(tmp_path, program, solver):
 def test_wrong_options_are_explained(tmp_path, program, solver):
     path = solver("run", max_iter=20)
     caffe = program("caffe")
-    for options, why in ((["-transport=udp"], "transport is 'udp'; use tcp or mpi"),
-                         (["-transport=mpi", "-min_ranks=1"], "min_ranks needs transport tcp")):
-        for status, said in finish(start_ranks(tmp_path, caffe, path, 2, *options)):
-            assert status != 0 and why in said, said
+    for status, said in finish(start_ranks(tmp_path, caffe, path, 2, "-transport=udp")):
+        assert status != 0 and "transport is 'udp'; use tcp or mpi" in said, said
 
 
 def test_a_transport_without_ranks_is_refused(program, solver):

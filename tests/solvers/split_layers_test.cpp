@@ -298,8 +298,6 @@ TEST_F(SplitLayers, RefuseWhatTheyCannot) {
               HasSubstr("LAMB needs whole parameters"));
   EXPECT_EQ(refusal(Parse("type: 'LAMB' momentum: 0.9", 1), 1, options), "");
   EXPECT_THAT(refusal(Parse("debug_info: true", 2), 2, options), HasSubstr("debug_info"));
-  EXPECT_THAT(refusal(Parse("", 2), 2, {.keep_all = false, .goes_back = true}),
-              HasSubstr("-min_ranks"));
   EXPECT_THAT(refusal(Parse("", 6), 6, options),
               HasSubstr("layer 'ip2' (InnerProduct): parallel is SPLIT_OUTPUT, but num_output is 5 "
                         "for 6 ranks"));

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <functional>
 #include <future>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -84,51 +83,8 @@ void RefuseAndNameAnotherSecret() {
   EXPECT_THAT(errors[1], HasSubstr("it refuses this rank: its secret is another one"));
 }
 
-// The new numbers of those of five ranks that are left; -1 for the others. `lost` is known to be.
-std::vector<int> NewRanksOf(const std::vector<int>& those_left, int lost, int least,
-                            double join_seconds) {
-  const int port = FreePort();
-  std::vector<int> ranks(5, -1);
-  ErrorsOf(those_left, [&](int rank) {
-    MembershipOptions options = LoopbackRank(rank, 5, port);
-    options.survivors = {.lost = lost, .least = least};
-    options.join_seconds = join_seconds;
-    const auto communicator = MakeTcpCommunicator(options);
-    double sum = rank;
-    communicator->AllReduceSum({&sum, 1});
-    const int all = std::accumulate(those_left.begin(), those_left.end(), 0);
-    EXPECT_EQ(sum, all - (rank == lost ? 0 : std::ranges::count(those_left, lost) * lost));
-    EXPECT_EQ(communicator->AllGather(std::to_string(rank))[communicator->rank()],
-              std::to_string(rank));
-    ranks[rank] = communicator->rank();
-  });
-  return ranks;
-}
-
 TEST(RanksInTime, ThoseThatComeAreToldApartFromThoseThatDoNot) {
-  RunSideBySide({
-      TellWhoDoesNotCome,
-      RefuseAndNameAnotherSecret,
-      // After a while.
-      [] {
-        EXPECT_EQ(NewRanksOf({0, 3}, 2, 2, kJoinSeconds), (std::vector{0, -1, -1, 1, -1}));
-      },
-      // The lost one comes, late.
-      [] {
-        EXPECT_EQ(NewRanksOf({0, 1, 2}, 2, 2, kJoinSeconds), (std::vector{0, 1, -1, -1, -1}));
-      },
-      // All that can come.
-      [] {
-        EXPECT_EQ(NewRanksOf({0, 1, 3, 4}, 2, 4, 600), (std::vector{0, 1, -1, 2, 3}));
-      },
-      // Nobody comes, or too few.
-      [] {
-        EXPECT_EQ(NewRanksOf({0}, 2, 1, 1), (std::vector{0, -1, -1, -1, -1}));
-      },
-      [] {
-        EXPECT_EQ(NewRanksOf({0, 3}, 2, 3, 1), (std::vector{-1, -1, -1, -1, -1}));
-      },
-  });
+  RunSideBySide({TellWhoDoesNotCome, RefuseAndNameAnotherSecret});
 }
 
 // It has sent to rank 0 what that needs for its last collective, and nothing to rank 1.

@@ -27,10 +27,6 @@ void RankFlags::Add(CLI::App& app) {
   app.add_option("--transport", transport_,
                  "How gradients travel: tcp, or mpi where mpirun has started the ranks")
       ->type_name("tcp|mpi");
-  app.add_option("--min_ranks", min_ranks_,
-                 "With how many of them training goes on when others vanish; rank 0 must stay")
-      ->type_name("N")
-      ->default_str("all");
 }
 
 std::optional<RankOptions> RankFlags::Options() const {
@@ -64,7 +60,6 @@ std::optional<RankOptions> RankFlags::Options() const {
   }
   if (!store_.empty()) options.store = store_;
   options.join_seconds = join_seconds_;
-  options.min_ranks = min_ranks_;
   options.transport = transport_;
   return options;
 }

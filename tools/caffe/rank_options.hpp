@@ -22,7 +22,6 @@ class RankFlags {
   std::optional<int> ranks_, rank_;
   std::string store_;
   double join_seconds_ = RankOptions().join_seconds;
-  int min_ranks_ = 0;
   std::string transport_ = RankOptions().transport;
 };
 

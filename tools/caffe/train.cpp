@@ -4,10 +4,10 @@
 #include <memory>
 #include <optional>
 
-#include "caffe/elastic_training.hpp"
 #include "caffe/error.hpp"
 #include "caffe/live_line.hpp"
 #include "caffe/ranks.hpp"
+#include "caffe/solver.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solver_group.hpp"
 #include "caffe/split_choice.hpp"
@@ -43,10 +43,6 @@ class Train : public Command {
         ->type_name("N");
     ranks_.Add(app);
     AddParallel(app, &parallel_);
-    app.add_option("--replay", replay_,
-                   "Repeat, by threads, the training of the ranks that this file tells about: the "
-                   "one that -min_ranks leaves beside the snapshots")
-        ->type_name("FILE_membership.txt");
     net_flags_.AddState(app);
     net_flags_.AddForeign(app);
     net_flags_.AddPrecision(app);
@@ -73,7 +69,6 @@ class Train : public Command {
     std::optional<RankOptions> ranks = ranks_.Options();
     const int rank = ranks ? ranks->rank : 0;
     if (ranks) CheckRanks();
-    if (!replay_.empty()) CheckReplay(ranks.has_value());
     LogAsRank(rank);
     if (auto_resume_) FindSnapshot(param);
     watchdog_.PutInto(&param);
@@ -109,9 +104,11 @@ class Train : public Command {
     };
     if (ranks) {
       const TraceRow row(options.trace, rank, "compute");
-      return TrainByRanks(param, {*ranks, options, snapshot_, prepare});
+      options.communicator = JoinRanks(*ranks);
+      Solver solver(param, options);
+      prepare(solver);
+      return solver.Solve(snapshot_);
     }
-    if (!replay_.empty()) return ReplayRanks(param, options, replay_, prepare);
     SolverGroup group =
         gpus.empty() ? SolverGroup(param, options, workers_) : SolverGroup(param, options, gpus);
     prepare(group.solver(0));
@@ -137,9 +134,6 @@ class Train : public Command {
                                              const SolverOptions& options) const {
     Require(gpu_.empty(), "-parallel is auto, but layers are split over ranks on the CPU only; ",
             "leave out -parallel, or -gpu and solver_mode: GPU");
-    Require(replay_.empty(),
-            "-parallel is auto, but what -replay repeats was not split; leave it "
-            "out");
     const int of_all = ranks ? ranks->ranks : workers_;
     UseCpu();
     const TrainingPlan plan(param, {.keep_all = false, .lenient = options.lenient});
@@ -159,14 +153,7 @@ class Train : public Command {
             ", but several processes train together; start one for each copy of the net instead");
   }
 
-  void CheckReplay(bool is_one_of_several) const {
-    Require(
-        !is_one_of_several && workers_ == 1 && gpu_.empty() && snapshot_.empty() && !auto_resume_,
-        "-replay takes the numbers of workers from its file and trains from the beginning, on "
-        "the CPU; leave out -workers, -gpu, -snapshot, -auto_resume and launchers");
-  }
-
-  std::string solver_, snapshot_, weights_, gpu_, trace_, replay_, parallel_ = "none";
+  std::string solver_, snapshot_, weights_, gpu_, trace_, parallel_ = "none";
   bool auto_resume_ = false;
   int workers_ = 1;
   RankFlags ranks_;

@@ -51,10 +51,6 @@ class Communicator {
   virtual void Abort(std::exception_ptr error) = 0;
   // What collectives throw since an abort, as far as this rank has heard. From any thread.
   virtual void ThrowIfAborted() = 0;
-  // The rank whose process or machine has vanished, if that is what collectives throw: the others
-  // could go on without it. Nothing where there is no such loss, where rank 0 is the one, and where
-  // a rank has told an error of its own.
-  virtual std::optional<int> Vanished() { return std::nullopt; }
 };
 
 }  // namespace caffe

@@ -67,20 +67,14 @@ class Host {
 
  private:
   Gathered AwaitAll() {
-    const int awaited = options_.ranks - (options_.survivors ? 1 : 0);
-    while (CountOfJoined() < awaited) {
-      if (Socket::Clock::now() >= deadline_) {
-        if (options_.survivors && CountOfJoined() >= options_.survivors->least) break;
-        Fail<DeviceError>(WhoIsMissing());
-      }
+    while (static_cast<int>(gathered_.streams.size()) + 1 < options_.ranks) {
+      if (Socket::Clock::now() >= deadline_) Fail<DeviceError>(WhoIsMissing());
       TakeArrivals();
       CheckThoseWhoCame();
     }
     SendRoster();
-    return Renumbered();
+    return std::move(gathered_);
   }
-
-  int CountOfJoined() const { return static_cast<int>(gathered_.streams.size()) + 1; }
 
   void TakeArrivals() {
     std::vector<int> joined;
@@ -101,9 +95,6 @@ class Host {
       arrival->Refuse("it belongs to another run");
       arrivals_.AddStranger(StrCat("a connection from ", host, " belongs to another run"));
       return;
-    }
-    if (options_.survivors && hello.rank() == options_.survivors->lost) {
-      return arrival->Refuse("the others go on without it");
     }
     // A rank of this machine may have come by its loopback address, by which others cannot reach
     // it.
@@ -144,18 +135,13 @@ class Host {
   // Joined ranks send nothing until the roster arrives; a closed connection means that one has
   // ended.
   void CheckThoseWhoCame() {
-    for (auto one = gathered_.streams.begin(); one != gathered_.streams.end();) {
-      auto& [rank, stream] = *one;
+    for (auto& [rank, stream] : gathered_.streams) {
       distributed::Notice notice;
       try {
         stream.Receive(&notice);
-        ++one;
       } catch (const Error&) {
-        if (!options_.survivors) {
-          Fail<DeviceError>(StrCat(Describe(rank, gathered_.members[rank]),
-                                   " has ended before all ranks had come"));
-        }
-        one = gathered_.streams.erase(one);  // the others may still be enough
+        Fail<DeviceError>(StrCat(Describe(rank, gathered_.members[rank]),
+                                 " has ended before all ranks had come"));
       }
     }
   }
@@ -165,7 +151,6 @@ class Host {
     int count = 0;
     for (int rank = 1; rank < options_.ranks; ++rank) {
       if (gathered_.streams.count(rank) != 0) continue;
-      if (options_.survivors && rank == options_.survivors->lost) continue;
       ++count;
       if (count <= 10) missing += StrCat(count > 1 ? ", " : "", rank);
       if (count == 11) missing += ", ...";
@@ -202,11 +187,8 @@ class Host {
 
   void SendRoster() {
     distributed::Notice notice;
-    for (int rank = 0; rank < options_.ranks; ++rank) {
-      if (rank != 0 && gathered_.streams.count(rank) == 0) continue;
-      const Member& member = gathered_.members[rank];
+    for (const Member& member : gathered_.members) {
       distributed::Member& one = *notice.add_roster();
-      one.set_rank(rank);
       one.set_host(member.host);
       one.set_process(member.process);
       one.set_address(member.address.host);
@@ -220,17 +202,6 @@ class Host {
                                  " has ended before all ranks had come"));
       }
     }
-  }
-
-  // Without those that have not come.
-  Gathered Renumbered() {
-    Gathered all = std::move(gathered_), present;
-    present.members.push_back(all.members[0]);
-    for (auto& [rank, stream] : all.streams) {
-      present.streams.emplace(static_cast<int>(present.members.size()), std::move(stream));
-      present.members.push_back(all.members[rank]);
-    }
-    return present;
   }
 
   const MembershipOptions& options_;
@@ -273,10 +244,9 @@ Gathered JoinRoot(const MembershipOptions& options) {
   if (!notice.loss().empty()) throw DeviceError(Printable(notice.loss()));
   Gathered gathered;
   for (const distributed::Member& one : notice.roster()) {
-    if (one.rank() == options.rank) gathered.rank = static_cast<int>(gathered.members.size());
     gathered.members.push_back({Printable(one.host()), one.process(), {one.address(), one.port()}});
   }
-  CAFFE_ASSERT(options.survivors || gathered.members.size() == static_cast<size_t>(options.ranks));
+  CAFFE_ASSERT(gathered.members.size() == static_cast<size_t>(options.ranks));
   // Those of its own machine, rank 0 cannot know by which address others reach them; take the one
   // by which it has been reached.
   for (Member& member : gathered.members) {

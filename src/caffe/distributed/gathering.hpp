@@ -24,13 +24,6 @@ struct MembershipOptions {
   int port = 0;     // where other ranks reach this one
   double join_seconds = 120;
   double silence_seconds = 15;  // without a heartbeat until a rank counts as lost
-  // Of a run of `ranks` that has lost one, those that are left come together: all others, or, once
-  // the time to join is over, at least `least`. They are numbered anew in their old order.
-  struct Survivors {
-    int lost = 0;
-    int least = 1;
-  };
-  std::optional<Survivors> survivors = {};
   // Describes what this rank is doing; sent with each heartbeat. Called from another thread; may be
   // null.
   std::function<std::string()> doing;
@@ -46,12 +39,11 @@ struct Member {
 std::string Describe(int rank, const Member& member);
 
 struct Gathered {
-  int rank = 0;                          // this one
   std::vector<Member> members;           // by rank
   std::map<int, MessageStream> streams;  // rank 0's to each other rank, or another one's to rank 0
 };
 
-// Blocks until all ranks have joined, or all that are left. Throws InvalidArgument if ranks
+// Blocks until all ranks have joined. Throws InvalidArgument if ranks
 // contradict each other, and DeviceError if some do not join in time; on every rank that has
 // joined.
 Gathered Gather(const MembershipOptions& options);

@@ -94,36 +94,10 @@ std::shared_ptr<Communicator> JoinRanks(const RankOptions& options) {
           " of ", options.ranks, "; the first is 0, the last ", options.ranks - 1);
   Require(std::isfinite(options.join_seconds) && options.join_seconds > 0, "join_seconds is ",
           options.join_seconds, "; give a positive number of seconds");
-  Require(0 <= options.min_ranks && options.min_ranks <= options.ranks, "min_ranks is ",
-          options.min_ranks, "; give 1 to ", options.ranks, ", or 0 to end when a rank vanishes");
   Require(options.transport == "tcp" || options.transport == "mpi", "transport is '",
           options.transport, "'; use tcp or mpi");
-  Require(options.transport == "tcp" || options.min_ranks == 0,
-          "min_ranks needs transport tcp: MPI does not go on without a rank");
   RaiseDescriptorLimit();
   return Connect(MembershipOf(options), options);
-}
-
-std::shared_ptr<Communicator> RejoinRanks(const RankOptions& options,
-                                          std::shared_ptr<Communicator> before) {
-  const std::optional<int> vanished = before->Vanished();
-  const int left = before->ranks() - 1;
-  if (!vanished || options.min_ranks == 0) {
-    throw InvalidArgument(
-        "ranks come together anew only where one has vanished, and min_ranks is set");
-  }
-  if (left < options.min_ranks) {
-    throw DeviceError(StrCat("of ", before->ranks(), " ranks ", left,
-                             " are left, but min_ranks is ", options.min_ranks));
-  }
-  MembershipOptions membership = MembershipOf(options);
-  membership.rank = before->rank();
-  membership.ranks = before->ranks();
-  membership.survivors = {.lost = *vanished, .least = options.min_ranks};
-  // What comes late from before is of another run.
-  membership.run = StrCat(options.run, "/", before->ranks());
-  before.reset();
-  return Connect(std::move(membership), options);
 }
 
 }  // namespace caffe

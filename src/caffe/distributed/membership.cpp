@@ -25,19 +25,13 @@ constexpr size_t kLongestReason = 16000;
 // in the sockets.
 constexpr std::chrono::seconds kPause{5};
 
-MembershipOptions Renumbered(MembershipOptions options, const Gathered& gathered) {
-  options.rank = gathered.rank;
-  options.ranks = static_cast<int>(gathered.members.size());
-  return options;
-}
-
 }  // namespace
 
 Membership::Membership(MembershipOptions options, Clock& clock)
     : Membership(options, Gather(options), clock) {}
 
 Membership::Membership(MembershipOptions options, Gathered gathered, Clock& clock)
-    : options_(Renumbered(std::move(options), gathered)),
+    : options_(std::move(options)),
       clock_(clock),
       members_(std::move(gathered.members)),
       process_(::getpid()) {
@@ -91,11 +85,6 @@ void Membership::ThrowIfLost() {
   if (loss_) std::rethrow_exception(loss_);
 }
 
-std::optional<int> Membership::Vanished() {
-  const std::lock_guard lock(mutex_);
-  return vanished_;
-}
-
 std::optional<Clock::TimePoint> Membership::WhenRank0Left() {
   const std::lock_guard lock(mutex_);
   return rank0_left_at_;
@@ -111,8 +100,7 @@ void Membership::Run() {
     while (RunOnce()) continue;
   } catch (const std::exception& error) {  // no memory, say
     Lose({options_.rank,
-          StrCat(Describe(options_.rank), ": its heartbeats have ended: ", error.what()),
-          /*has_failed=*/true});
+          StrCat(Describe(options_.rank), ": its heartbeats have ended: ", error.what())});
   }
 }
 
@@ -133,7 +121,7 @@ bool Membership::RunOnce() {
     if (rank == 0 && options_.rank != 0) {
       Suspect(why);
     } else {
-      PassOn({rank, why, /*has_failed=*/rank == options_.rank});
+      PassOn({rank, why});
     }
   }
   CheckSuspicion();
@@ -234,9 +222,9 @@ void Membership::Take(int rank, Peer* peer, const distributed::Notice& notice) {
   if (notice.loss().empty()) return;
   const int lost = notice.lost_rank();
   if (options_.rank != 0) {
-    Lose({lost, PrintableLines(notice.loss()), notice.has_failed()});  // rank 0 decides
+    Lose({lost, PrintableLines(notice.loss())});  // rank 0 decides
   } else if (lost == rank) {
-    PassOn({rank, PrintableLines(notice.loss()), /*has_failed=*/true});
+    PassOn({rank, PrintableLines(notice.loss())});
   } else if (0 <= lost && lost < options_.ranks) {
     PassOn({lost, StrCat(PrintableLines(notice.loss()), " (says ", Describe(rank), ")")});
   }
@@ -268,7 +256,6 @@ void Membership::CheckSuspicion() {
 void Membership::PassOn(const Loss& loss) {
   distributed::Notice notice;
   notice.set_lost_rank(loss.rank);
-  notice.set_has_failed(loss.has_failed);
   const bool is_judge = options_.rank == 0;
   if (!is_judge && !peers_.at(0).is_gone && loss.rank != 0) {
     notice.set_loss(loss.why);
@@ -288,7 +275,7 @@ void Membership::PassOn(const Loss& loss) {
     notice.set_loss(text);
     Send(notice);
   }
-  Lose({loss.rank, text, loss.has_failed});
+  Lose({loss.rank, text});
 }
 
 // With the text that all ranks throw.
@@ -296,7 +283,6 @@ void Membership::Lose(const Loss& loss) {
   std::unique_lock lock(mutex_);
   if (loss_) return;
   loss_ = std::make_exception_ptr(DeviceError(loss.why));
-  if (loss.rank != 0 && loss.rank != options_.rank && !loss.has_failed) vanished_ = loss.rank;
   changed_.notify_all();
   const auto call = on_loss_;
   const std::exception_ptr error = loss_;

@@ -41,9 +41,6 @@ class Membership {
   // was lost first, and returns the error that all ranks throw.
   std::exception_ptr ReportLoss(int rank, const std::string& why);
   void ThrowIfLost();
-  // The rank that has vanished, where that is the loss and the others can go on without it: not
-  // rank 0, and none that has told its own error.
-  std::optional<int> Vanished();
   // When rank 0, which had done its work, stopped looking after the others; never on rank 0.
   std::optional<Clock::TimePoint> WhenRank0Left();
 
@@ -74,7 +71,6 @@ class Membership {
   struct Loss {
     int rank = 0;
     std::string why;
-    bool has_failed = false;  // by its own account
   };
   void PassOn(const Loss& loss);
   void Lose(const Loss& loss);
@@ -97,7 +93,6 @@ class Membership {
   std::optional<Clock::TimePoint> rank0_left_at_;
   std::vector<std::pair<int, std::string>> reports_;  // of losses, not passed on yet
   std::exception_ptr loss_;
-  std::optional<int> vanished_;
   std::function<void(const std::exception_ptr&)> on_loss_;
   std::thread thread_;
 };

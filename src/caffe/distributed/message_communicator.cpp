@@ -263,10 +263,10 @@ class Channel {
 class MessageCommunicator final : public Communicator {
  public:
   MessageCommunicator(std::shared_ptr<Transport> transport, std::shared_ptr<Transport> in_pass,
-                      const std::vector<std::string>& machines, LossesOfRun losses)
+                      const std::vector<std::string>& machines, TellError tell)
       : between_(std::move(transport), machines),
         in_pass_(std::move(in_pass), machines),
-        losses_(std::move(losses)) {}
+        tell_(std::move(tell)) {}
 
   int rank() const override { return between_.rank(); }
   int ranks() const override { return between_.ranks(); }
@@ -287,16 +287,13 @@ class MessageCommunicator final : public Communicator {
   }
   void Abort(std::exception_ptr error) override {
     try {
-      if (losses_.tell) error = losses_.tell(error);
+      if (tell_) error = tell_(error);
     } catch (const std::exception&) {  // no memory, say: the others notice that this rank ends
     }
     between_.Abort(error);
     in_pass_.Abort(error);
   }
   void ThrowIfAborted() override { between_.ThrowIfAborted(); }
-  std::optional<int> Vanished() override {
-    return losses_.vanished ? losses_.vanished() : std::nullopt;
-  }
 
  private:
   static void Sum(Channel* channel, std::span<double> numbers) {
@@ -305,7 +302,7 @@ class MessageCommunicator final : public Communicator {
   }
 
   Channel between_, in_pass_;  // between passes, and within them
-  const LossesOfRun losses_;
+  const TellError tell_;
 };
 
 }  // namespace
@@ -313,9 +310,9 @@ class MessageCommunicator final : public Communicator {
 std::shared_ptr<Communicator> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
                                                       std::shared_ptr<Transport> in_pass,
                                                       const std::vector<std::string>& machines,
-                                                      LossesOfRun losses) {
+                                                      TellError tell) {
   return std::make_shared<MessageCommunicator>(std::move(transport), std::move(in_pass), machines,
-                                               std::move(losses));
+                                               std::move(tell));
 }
 
 }  // namespace caffe

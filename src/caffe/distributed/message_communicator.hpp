@@ -26,15 +26,11 @@ inline constexpr int64_t kLargestDirectReduction = int64_t{1} << 15;
 // `machines`: the name of each rank's machine, the same list on all ranks; sums cross a network
 // once for each machine with an equal name (gather_routes.hpp).
 //
-// `losses` are those of the run's processes; its functions may be null.
-struct LossesOfRun {
-  // Maps the error given to Abort() on this rank to the one that all ranks throw.
-  std::function<std::exception_ptr(const std::exception_ptr&)> tell;
-  std::function<std::optional<int>()> vanished;  // see Communicator
-};
+// `tell` maps the error given to Abort() on this rank to the one that all ranks throw; may be null.
+using TellError = std::function<std::exception_ptr(const std::exception_ptr&)>;
 std::shared_ptr<Communicator> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
                                                       std::shared_ptr<Transport> in_pass,
                                                       const std::vector<std::string>& machines,
-                                                      LossesOfRun losses);
+                                                      TellError tell);
 
 }  // namespace caffe

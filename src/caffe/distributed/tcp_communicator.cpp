@@ -37,8 +37,6 @@ std::shared_ptr<Communicator> MakeCommunicator(MembershipOptions options,
   auto run = std::make_shared<Run>();
   run->membership = std::make_unique<Membership>(options);
   Membership& membership = *run->membership;
-  options.rank = membership.rank();
-  options.ranks = static_cast<int>(membership.members().size());
   try {
     run->transports = connect(options, &membership);
   } catch (...) {
@@ -51,10 +49,9 @@ std::shared_ptr<Communicator> MakeCommunicator(MembershipOptions options,
   for (const Member& member : membership.members()) machines.push_back(member.host);
   run->communicator =
       MakeMessageCommunicator(run->transports[0], run->transports[1], machines,
-                              {[&membership](const std::exception_ptr& error) {
-                                 return membership.ReportLoss(membership.rank(), TextOf(error));
-                               },
-                               [&membership] { return membership.Vanished(); }});
+                              [&membership](const std::exception_ptr& error) {
+                                return membership.ReportLoss(membership.rank(), TextOf(error));
+                              });
   return {run, run->communicator.get()};
 }
 

@@ -135,14 +135,9 @@ struct Solver::Impl {
   SolverAction::Enum Poll();
   SolverProgress Progress();
   std::string Snapshot();
-  SolverMemory Memory();
   void SnapshotWhileTraining();
   void SnapshotAtEnd();
   void Restore(const std::string& file);
-  void Restore(const SolverMemory& memory);
-  // `name` is for errors.
-  void RestoreFrom(const SnapshotReader& reader, const std::string& name,
-                   const std::function<void()>& load_weights);
   // Throws InvalidArgument if Restore() or a step has failed while it changed something.
   void CheckRestored() const;
   double LearningRate();
@@ -275,9 +270,7 @@ void Solver::Impl::BuildNets() {
   tested_batches.assign(test_nets.size(), 0);
   CheckTrainable();
   training_net.emplace(*net);
-  if (options.goes_back || param.watchdog() == "abort") {
-    statistics_at_iteration.emplace(*training_net);
-  }
+  if (param.watchdog() == "abort") statistics_at_iteration.emplace(*training_net);
   parallel.Attach(*net);
   decide.clip_gradients = param.clip_gradients();
   decide.scaling = MakeGradientScaleRule(net->definition(), param.precision() == FP16);
@@ -316,8 +309,6 @@ void Solver::Impl::CheckSplit() const {
   const std::string is_split = "solver: a layer of the net has parallel: SPLIT_OUTPUT, ";
   Require(!rule->needs_whole_parameters(), is_split, "but an update of ", param.type(),
           " needs whole parameters; leave parallel out, or use another solver type");
-  Require(!options.goes_back, is_split,
-          "but with -min_ranks the others would go on without a part of it; leave one of them out");
   Require(!param.debug_info(), is_split,
           "but debug_info shows whole parameters in each step; leave one of them out");
 }
@@ -331,7 +322,7 @@ void Solver::Impl::CheckSolvable() const {
 }
 
 void Solver::Impl::CheckSnapshotSize() const {
-  if (param.snapshot_format() == SolverParameter::HDF5 && !options.goes_back) return;
+  if (param.snapshot_format() == SolverParameter::HDF5) return;
   uint64_t weight_bytes = 0, history_bytes = 0;
   for (const Net::LearnableParam& one : net->learnable_params()) {
     weight_bytes += one.blob->data_tensor().desc().bytes() * (param.snapshot_diff() ? 2 : 1);
@@ -709,15 +700,6 @@ SolverProgress Solver::Impl::Progress() {
   return progress;
 }
 
-SolverMemory Solver::Impl::Memory() {
-  CheckRestored();
-  NetParameter weights;
-  net->ToProto(&weights);
-  const SolverState state = MakeSolverState(Progress(), updater->history());
-  CheckSnapshotFits(weights.ByteSizeLong(), state.ByteSizeLong());
-  return {state.SerializeAsString(), weights.SerializeAsString()};
-}
-
 std::string Solver::Impl::Snapshot() {
   CheckRestored();
   if (!parallel.is_root()) {
@@ -751,23 +733,6 @@ void Solver::Impl::SnapshotWhileTraining() {
 void Solver::Impl::Restore(const std::string& file) {
   const SnapshotReader reader(file);
   const std::string weights = reader.WeightsFile();
-  RestoreFrom(reader, file, [&] {
-    if (!weights.empty()) net->CopyTrainedLayersFrom(weights);
-  });
-}
-
-void Solver::Impl::Restore(const SolverMemory& memory) {
-  const std::string name = "the run's memory";
-  SolverState state;
-  NetParameter weights;
-  Require(state.ParseFromString(parallel.OfRoot(memory.state)) &&
-              weights.ParseFromString(parallel.OfRoot(memory.weights)),
-          name, " is none that a solver has given");
-  RestoreFrom(SnapshotReader(name, state), name, [&] { net->CopyTrainedLayersFrom(weights); });
-}
-
-void Solver::Impl::RestoreFrom(const SnapshotReader& reader, const std::string& file,
-                               const std::function<void()>& load_weights) {
   const SolverProgress& progress = reader.progress();
   Require(progress.solver_type.empty() || progress.solver_type == param.type(), file,
           ": was written by a solver of type '", progress.solver_type, "', this one is '",
@@ -794,7 +759,7 @@ void Solver::Impl::RestoreFrom(const SnapshotReader& reader, const std::string& 
       TrainingNet(*test_net).ResumeFrom(seed, {});
     tested_batches.assign(test_nets.size(), 0);
   }
-  load_weights();
+  if (!weights.empty()) net->CopyTrainedLayersFrom(weights);
   reader.ReadHistory(updater->history());
   iter = first_iter = last_snapshot_iter = progress.iter;
   current_step = progress.current_step;
@@ -929,12 +894,6 @@ void Solver::Restore(const std::string& state_file) {
 }
 std::string Solver::Snapshot() {
   return impl_->Snapshot();
-}
-SolverMemory Solver::Memory() {
-  return impl_->Memory();
-}
-void Solver::Restore(const SolverMemory& memory) {
-  EndingAll(impl_->options, [&] { impl_->Restore(memory); });
 }
 void Solver::TestAll() {
   EndingAll(impl_->options, [&] { impl_->TestAll(); });

@@ -102,10 +102,6 @@ void SolverGroup::Restore(const std::string& state_file) {
   RunAll([&](int worker) { solvers_[worker]->Restore(state_file); });
 }
 
-void SolverGroup::Restore(const SolverMemory& memory) {
-  RunAll([&](int worker) { solvers_[worker]->Restore(memory); });
-}
-
 std::string SolverGroup::Snapshot() {
   return solvers_.front()->Snapshot();
 }

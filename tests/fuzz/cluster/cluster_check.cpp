@@ -17,7 +17,6 @@ constexpr int kIterations = 6;
 constexpr int kLimitSeconds = 100;    // while ranks come together, and of runs that must not fail
 constexpr int kPromisedSeconds = 30;  // once they train
 constexpr int kRepeatedSeeds = 16;    // one of so many is run twice
-constexpr int kElasticSeeds = 3;      // in one of so many, ranks go on when others vanish
 
 constexpr char kNet[] = R"(
   name: "cluster"
@@ -34,7 +33,6 @@ constexpr char kNet[] = R"(
 
 struct Variant {
   const char *solver, *net, *middle;  // between ip1 and tanh
-  bool may_shrink = true;             // ranks go on when others vanish
 };
 constexpr Variant kVariantsOfNets[] = {
     {"momentum: 0.9 snapshot: 2", "", ""},
@@ -44,8 +42,7 @@ constexpr Variant kVariantsOfNets[] = {
      "layer { name: 'norm' type: 'SyncBN' bottom: 'h' top: 'h' }"},
     {"momentum: 0.9 larc: true dialect: BVLC snapshot: 2 test_iter: 2 test_interval: 3", "",
      "layer { name: 'split' type: 'InnerProduct' bottom: 'h' top: 'h' parallel: SPLIT_OUTPUT "
-     "inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } }",
-     /*may_shrink=*/false},
+     "inner_product_param { num_output: 5 weight_filler { type: 'xavier' } } }"},
 };
 
 std::string Replaced(std::string text, const std::string& name, const std::string& value) {
@@ -133,30 +130,6 @@ std::string FaultyEnd(const Fault& fault, const ClusterResult& result,
   }
   if (result.had_all_joined && result.seconds > kPromisedSeconds && !MustNotBeNoticed(fault.kind)) {
     return StrCat("it takes ", result.seconds, " s");
-  }
-  return "";
-}
-
-// The same of ranks that go on when others vanish, and then end with the weights of a replay.
-std::string FaultyEndOfElastic(const ClusterOptions& options, const ClusterResult& result,
-                               const std::string& membership_file) {
-  const Fault& fault = options.fault;
-  if (!result.have_all_ended) return "it hangs";
-  const bool ends_all = fault.rank == 0 || fault.kind == Fault::kError ||
-                        fault.kind == Fault::kFullDisk || fault.kind == Fault::kDiverge ||
-                        !result.had_all_joined;
-  if (!result.ranks[0].error.empty() || HasGone(fault, 0)) {
-    return ends_all ? "" : "rank 0 fails though others are left";
-  }
-  const std::string weights = WeightsOfReplay(options.solver, membership_file);
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    const RankResult& one = result.ranks[rank];
-    if (HasGone(fault, rank)) continue;
-    if (one.error.empty() && one.weights != weights) {
-      return StrCat("rank ", rank, " has other weights than a replay");
-    }
-    const bool may_fail = ends_all || rank == fault.rank || rank == fault.other;
-    if (!one.error.empty() && !may_fail) return StrCat("rank ", rank, " fails");
   }
   return "";
 }
@@ -282,8 +255,6 @@ ClusterReport ClusterChecker::Check(uint64_t seed, Plant plant) {
   const int variant = random.Below(kVariants);
   ClusterOptions options = MakeOptions(seed, variant);
   options.plant = plant;
-  options.is_elastic =
-      plant == Plant::kNone && seed % kElasticSeeds == 0 && kVariantsOfNets[variant].may_shrink;
   options.simulation.disk.names_files_at_once = plant == Plant::kNamesFilesAtOnce;
   options.simulation.disk.ignores_synchronization = plant == Plant::kNoSynchronization;
   const std::string& expected = Expected(variant, options.ranks);
@@ -322,10 +293,7 @@ ClusterReport ClusterChecker::Check(uint64_t seed, Plant plant) {
   report.fault = options.fault.kind;
   report.has_struck = result.has_struck;
   const std::string what = StrCat(NameOf(options.fault.kind), " of rank ", options.fault.rank);
-  const bool may_shrink = options.is_elastic && !MustNotBeNoticed(options.fault.kind);
-  std::string faulty = may_shrink
-                           ? FaultyEndOfElastic(options, result, folder_ + "/run_membership.txt")
-                           : FaultyEnd(options.fault, result, expected);
+  std::string faulty = FaultyEnd(options.fault, result, expected);
   if (faulty.empty()) faulty = TextMissing(options.fault, result);
   if (faulty.empty()) faulty = TornSnapshot();
   if (!faulty.empty()) return finish(what, result, faulty);
@@ -336,7 +304,7 @@ ClusterReport ClusterChecker::Check(uint64_t seed, Plant plant) {
   resumed.simulation.disk.full_from = -1;
   if (plant == Plant::kNone && random.Chance(0.3)) resumed.ranks = random.Between(2, kMostRanks);
   const ClusterResult end = RunCluster(resumed, kLimitSeconds);
-  const bool has_all = resumed.ranks == options.ranks && !may_shrink;
+  const bool has_all = resumed.ranks == options.ranks;
   const std::string& wanted = has_all ? expected : end.ranks[0].weights;
   return finish(StrCat("resumed by ", resumed.ranks, " ranks after ", what), end,
                 FaultyEnd(resumed.fault, end, wanted));

@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "caffe/distributed/tcp_communicator.hpp"
-#include "caffe/elastic_training.hpp"
 #include "caffe/solver.hpp"
 #include "caffe/solver_factory.hpp"
 #include "caffe/solver_group.hpp"
@@ -51,7 +50,6 @@ struct Cluster {
 
   void Train(int rank);
   void TrainTogether(int rank);
-  void TrainElastically(int rank);
   void Strike();
   void CutFromAll(int rank);
   void PlantFault();
@@ -62,7 +60,7 @@ void Cluster::Train(int rank) {
   RankResult& own = result.ranks[rank];
   omp_set_num_threads(1);
   try {
-    options.is_elastic ? TrainElastically(rank) : TrainTogether(rank);
+    TrainTogether(rank);
   } catch (const std::exception& error) {
     own.error = error.what();
     if (own.error.empty()) own.error = "an error without a text";
@@ -87,22 +85,6 @@ void Cluster::TrainTogether(int rank) {
   const std::string newest = rank == 0 ? NewestSnapshot(options.solver, "") : "";
   solver.Solve(newest);
   own.weights = WeightsOf(solver.net());
-}
-
-void Cluster::TrainElastically(int rank) {
-  RankResult& own = result.ranks[rank];
-  TrainingByRanks training;
-  training.ranks.rank = rank;
-  training.ranks.ranks = options.ranks;
-  training.ranks.store = StrCat(SimulatedNetwork::AddressOf(0), ":29500");
-  training.ranks.secret = "open sesame";
-  training.ranks.join_seconds = kJoinSeconds;
-  training.ranks.min_ranks = 1;
-  training.solver.keep_all = false;
-  training.resume_file = rank == 0 ? NewestSnapshot(options.solver, "") : "";
-  training.prepare = [&own](Solver&) { own.has_joined = true; };
-  training.finish = [&own](Solver& solver) { own.weights = WeightsOf(solver.net()); };
-  TrainByRanks(options.solver, training);
 }
 
 void Cluster::CutFromAll(int rank) {
@@ -218,15 +200,6 @@ std::string WeightsOfThreads(const SolverParameter& solver, int ranks) {
   SolverGroup group(solver, {.keep_all = false}, ranks);
   group.Solve();
   return WeightsOf(group.solver(0).net());
-}
-
-std::string WeightsOfReplay(SolverParameter solver, const std::string& membership_file) {
-  solver.set_snapshot_after_train(false);
-  solver.set_snapshot(0);
-  std::string weights;
-  ReplayRanks(solver, {.keep_all = false}, membership_file, /*prepare=*/nullptr,
-              [&](Solver& last) { weights = WeightsOf(last.net()); });
-  return weights;
 }
 
 }  // namespace caffe::fuzz

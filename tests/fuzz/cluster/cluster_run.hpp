@@ -43,7 +43,6 @@ struct ClusterOptions {
   Simulation::Options simulation;  // its disk's folder has the snapshots
   Fault fault;
   Plant plant = Plant::kNone;
-  bool is_elastic = false;  // ranks go on when others vanish
 };
 
 struct RankResult {
@@ -70,8 +69,5 @@ ClusterResult RunCluster(const ClusterOptions& options, int limit_seconds);
 
 // The same training by threads of one process, without a simulation; the weights of worker 0.
 std::string WeightsOfThreads(const SolverParameter& solver, int ranks);
-
-// Of threads that repeat what elastic ranks have left this file about.
-std::string WeightsOfReplay(SolverParameter solver, const std::string& membership_file);
 
 }  // namespace caffe::fuzz

@@ -51,7 +51,6 @@ class PlantedCommunicator final : public Communicator {
     real_->Abort(error);
   }
   void ThrowIfAborted() override { real_->ThrowIfAborted(); }
-  std::optional<int> Vanished() override { return real_->Vanished(); }
 
  private:
   template <typename Work>

@@ -84,7 +84,6 @@ class NcclCommunicator final : public Communicator {
     group_->Abort();
   }
   void ThrowIfAborted() override { host_->ThrowIfAborted(); }
-  std::optional<int> Vanished() override { return host_->Vanished(); }
 
  private:
   void Reduce(const TensorView& tensor) {
