@@ -54,7 +54,8 @@ class HandlersTest : public ::testing::TestWithParam<int> {
   }
 
   static void Send(int microseconds) {
-    const struct itimerval interval {{0, microseconds}, {0, microseconds}};
+    itimerval interval{};
+    interval.it_value.tv_usec = interval.it_interval.tv_usec = microseconds;
     ::setitimer(ITIMER_REAL, &interval, nullptr);
   }
 

@@ -151,8 +151,8 @@ TEST(RanksInTime, OneThatFallsSilentIsNamed) {
       {NameARankThatIsStoppedInTheLastCollective, EndAllForARankThatGoesSilentWhileTheyConnect});
 }
 
-// The fastest runs' times of the processor: neither pauses nor other programs make them much longer.
-// What a moved byte takes is what is left of them, and may be nothing.
+// The fastest runs' times of the processor: neither pauses nor other programs make them much
+// longer. What a moved byte takes is what is left of them, and may be nothing.
 TEST(ScalingModel, TheCostOfTheHostIsMeasured) {
   const HostCost cost = MeasureHostCost();
   for (const double seconds_per_byte : {cost.per_summed_byte, cost.per_rounded_byte}) {

@@ -1,5 +1,5 @@
-// No signal's handler runs in a thread that computes: some of oneDNN's kernels use the stack pointer
-// for a workspace on the heap, and a handler's frame is written where that register points.
+// No signal's handler runs in a thread that computes: some of oneDNN's kernels use the stack
+// pointer for a workspace on the heap, and a handler's frame is written where that register points.
 #pragma once
 
 #include <omp.h>
@@ -8,8 +8,8 @@
 namespace caffe {
 
 // While it lives, signals wait that would run a handler in this thread; faults of its own do not.
-// The threads that OpenMP gives this thread go on without signals: what is sent to the process comes
-// to others.
+// The threads that OpenMP gives this thread go on without signals: what is sent to the process
+// comes to others.
 class SignalsHeld {
  public:
   SignalsHeld() {

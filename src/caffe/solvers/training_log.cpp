@@ -1,11 +1,8 @@
 #include "caffe/solvers/training_log.hpp"
 
-#include <glog/logging.h>
-
 #include <sstream>
 
-// A line of Caffe's solver.cpp: scripts find the solver's lines by this name.
-#define LOG_AS_SOLVER google::LogMessage("solver.cpp", __LINE__, google::GLOG_INFO).stream()
+#include "caffe/solvers/solver_lines.hpp"
 
 namespace caffe {
 namespace {
@@ -18,8 +15,8 @@ void LogOutputs(const char* title, const std::vector<OutputReport>& outputs) {
     for (const float value : output.values) {
       std::ostringstream loss;
       if (weight != 0) loss << " (* " << weight << " = " << weight * value << " loss)";
-      LOG_AS_SOLVER << "    " << title << " net output #" << index++ << ": " << output.name << " = "
-                    << value << loss.str();
+      SOLVER_LINE(INFO) << "    " << title << " net output #" << index++ << ": " << output.name
+                        << " = " << value << loss.str();
     }
   }
 }
@@ -27,10 +24,10 @@ void LogOutputs(const char* title, const std::vector<OutputReport>& outputs) {
 }  // namespace
 
 void TrainingLog::OnDisplay(const DisplayReport& report) {
-  LOG_AS_SOLVER << "Iteration " << report.iteration << " ("
-                << (report.seconds > 0 ? report.iterations / report.seconds : 0) << " iter/s, "
-                << report.seconds << "s/" << options_.display
-                << " iters), loss = " << report.smoothed_loss;
+  SOLVER_LINE(INFO) << "Iteration " << report.iteration << " ("
+                    << (report.seconds > 0 ? report.iterations / report.seconds : 0) << " iter/s, "
+                    << report.seconds << "s/" << options_.display
+                    << " iters), loss = " << report.smoothed_loss;
   LogOutputs("Train", report.outputs);
 }
 
@@ -38,21 +35,21 @@ void TrainingLog::OnIteration(const IterationReport& report) {
   if (!report.is_displayed) return;
   std::ostringstream scale;
   if (report.gradient_scale) scale << ", gs = " << *report.gradient_scale;
-  LOG_AS_SOLVER << "Iteration " << report.iteration << ", lr = " << report.learning_rate
-                << scale.str();
+  SOLVER_LINE(INFO) << "Iteration " << report.iteration << ", lr = " << report.learning_rate
+                    << scale.str();
 }
 
 void TrainingLog::OnTest(const TestReport& report) {
-  if (options_.test_loss) LOG_AS_SOLVER << "Test loss: " << report.loss;
+  if (options_.test_loss) SOLVER_LINE(INFO) << "Test loss: " << report.loss;
   for (size_t i = 0; i < report.detections.size(); ++i) {
     const DetectionReport& detection = report.detections[i];
     if (options_.per_class) {
       for (const auto& [label, precision] : detection.average_precisions) {
-        LOG_AS_SOLVER << "class AP " << label << ": " << precision;
+        SOLVER_LINE(INFO) << "class AP " << label << ": " << precision;
       }
     }
-    LOG_AS_SOLVER << "    Test net output mAP #" << i << ": " << detection.name << " = "
-                  << detection.mean_average_precision;
+    SOLVER_LINE(INFO) << "    Test net output mAP #" << i << ": " << detection.name << " = "
+                      << detection.mean_average_precision;
   }
   LogOutputs("Test", report.outputs);
 }

@@ -1,0 +1,231 @@
+#include "caffe/solvers/iteration.hpp"
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "caffe/error.hpp"
+#include "caffe/solvers/debug_info.hpp"
+#include "caffe/trace.hpp"
+
+namespace caffe {
+
+Iteration::Iteration(const SolverContext& context, const UpdateRule& rule,
+                     const Checkpoints& checkpoints)
+    : context_(context),
+      checkpoints_(checkpoints),
+      updates_(context, rule),
+      rates_(context.param, context.parallel.is_root()),
+      loss_(context.param.average_loss()) {}
+
+void Iteration::BeginRun() {
+  if (!std::exchange(continues_window_, false)) loss_.Clear();
+  pace_ = PaceOfRun();
+}
+
+// A device that the host cannot look into works on while the host goes on, unless something needs
+// each iteration's loss or numbers at once. On the CPU several ranks update as gradients come,
+// unless something looks at them, or would take the update back, before all of it is done. Each
+// rank decides for itself, because the bits are the same.
+Iteration::Pace Iteration::PaceOfRun() const {
+  const SolverParameter& param = context_.param;
+  if (!context_.callbacks.empty() || param.debug_info() || param.lr_policy() == "plateau")
+    return Pace::kStep;
+  const bool keeps_all = context_.options.keep_all;
+  const bool has_ranks = context_.parallel.ranks() > 1;
+  if (!context_.training_net.device()->is_host_accessible())
+    return has_ranks ? Pace::kStep : keeps_all ? Pace::kLagging : Pace::kReplayed;
+  const bool updates_early =
+      has_ranks && updates_.updater().has_buckets() && !keeps_all && param.watchdog() != "abort";
+  return updates_early ? Pace::kByBucket : Pace::kStep;
+}
+
+// Displayed iterations are awaited, so that the loss and the blobs belong to the same one.
+Iteration::Pace Iteration::PaceNow() const {
+  if (!context_.IsDisplayed(number_)) return pace_;
+  if (pace_ == Pace::kReplayed) return Pace::kLagging;
+  return pace_ == Pace::kByBucket ? Pace::kStep : pace_;
+}
+
+void Iteration::Run() {
+  const Pace pace = PaceNow();
+  if (pace == Pace::kReplayed) {
+    updates_.updater().Schedule(NextStep());
+    Launch(&updates_.updater());
+    TakeLosses(1);
+    updates_.TakeReports(first_);  // of the iteration before, as in ApplyUpdate
+    updates_.SendReport(number_);
+  } else {
+    const bool is_displayed = context_.IsDisplayed(number_);
+    if (pace == Pace::kLagging) {
+      Launch(nullptr);
+      // While the device computes this iteration, the host looks at the one before.
+      TakeLosses(is_displayed ? 0 : 1);
+    } else {
+      TakeLoss(number_, ForwardBackward(pace));
+    }
+    if (is_displayed && context_.parallel.is_root())
+      context_.reporter.Display(number_, loss_.mean());
+    for (const Solver::Callbacks& callback : context_.callbacks) {
+      if (callback.on_gradients_ready) callback.on_gradients_ready();
+    }
+    ApplyUpdate();
+  }
+  ++number_;
+}
+
+void Iteration::Finish() {
+  TakeLosses(0);
+  updates_.TakeReports(first_);
+}
+
+bool Iteration::Break() {
+  const bool is_half_updated =
+      std::exchange(updates_by_bucket_, false) && context_.parallel.has_updated();
+  if (is_half_updated) updates_.updater().Finish();  // blobs show what is there
+  return is_half_updated;
+}
+
+void Iteration::BeginPasses() {
+  if (context_.options.keep_all || context_.param.debug_info()) context_.net.ClearParamDiffs();
+  updates_.updater().BeginIteration();
+}
+
+// `index`: within the iteration.
+TrainingPass Iteration::NextPass(int index) const {
+  const bool keeps_diffs = context_.options.keep_all || context_.param.debug_info();
+  // Each rank draws its own random numbers.
+  const uint64_t number = static_cast<uint64_t>(number_) * context_.param.iter_size() + index;
+  const auto ranks = static_cast<uint64_t>(context_.parallel.ranks());
+  return {.number = number * ranks + context_.parallel.rank(),
+          .ranks = ranks,
+          .accumulate = keeps_diffs || index > 0,
+          .loss_scale = updates_.loss_scale()};
+}
+
+// `update` follows the last pass; null where it comes later.
+void Iteration::Launch(AppendedWork* update) {
+  BeginPasses();
+  for (int i = 0; i < context_.param.iter_size(); ++i) {
+    TrainingPass pass = NextPass(i);
+    if (i + 1 == context_.param.iter_size()) pass.appended = update;
+    context_.training_net.Launch(pass);
+  }
+  launched_.push_back(number_);
+}
+
+void Iteration::TakeLosses(size_t left_under_way) {
+  const int passes = context_.param.iter_size();
+  while (launched_.size() > left_under_way) {
+    float loss = 0;
+    for (int i = 0; i < passes; ++i) loss += context_.net.AwaitLoss();
+    const int iteration = launched_.front();
+    launched_.pop_front();
+    TakeLoss(iteration, loss / static_cast<float>(passes));
+  }
+}
+
+void Iteration::TakeLoss(int iteration, float loss) {
+  // With gradient scaling a bad step is skipped, or ends the run when they do not stop.
+  if (std::isnan(loss) && !updates_.scales_gradients()) {
+    const std::string cause = DescribeFirstNonFinite(context_, number_ > first_);
+    const int last = checkpoints_.last();
+    throw Error(StrCat("solver: the loss of iteration ", iteration,
+                       " is not a number: ", cause.empty() ? "its cause did not show again" : cause,
+                       last >= 0 ? StrCat(" (the last snapshot is of iteration ", last, ")") : ""));
+  }
+  loss_.Add(loss);
+  context_.reporter.TakeLoss(iteration, loss, loss_.mean());
+}
+
+// The mean loss of all ranks and passes.
+float Iteration::ForwardBackward(Pace pace) {
+  float loss = 0;
+  BeginPasses();
+  for (int i = 0; i < context_.param.iter_size(); ++i) {
+    for (const Solver::Callbacks& callback : context_.callbacks) {
+      if (callback.on_forward) callback.on_forward();
+    }
+    const TrainingPass pass = NextPass(i);
+    float own = 0;  // of this pass, on this rank
+    if (i + 1 < context_.param.iter_size()) {
+      loss += own = context_.training_net.ForwardBackward(pass);
+    } else {
+      loss = LastPass(pass, loss, pace, &own);
+    }
+    if (LogsValues()) LogForwardValues(context_.net), LogBackwardValues(context_.net);
+    for (const Solver::Callbacks& callback : context_.callbacks) {
+      if (callback.on_backward) callback.on_backward(own);
+    }
+  }
+  return loss;
+}
+
+// Gradients are added up over the passes of an iteration, so the last one makes them final.
+// `earlier`: the losses of the others. The mean over all ranks and passes.
+float Iteration::LastPass(TrainingPass pass, float earlier, Pace pace, float* own) {
+  const auto of_iteration = [&](float loss) {
+    return (earlier + loss) / static_cast<float>(context_.param.iter_size());
+  };
+  GradientReducer::Update update;
+  if (pace == Pace::kByBucket) {
+    Updater& updater = updates_.updater();
+    updater.Schedule(NextStep());
+    updater.Prepare();
+    updates_by_bucket_ = true;
+    update = [&updater](size_t bucket) { updater.LaunchBucket(bucket); };
+  }
+  DataParallel::Reduction reduction(context_.parallel, std::move(update));
+  pass.listener = reduction.listener();
+  pass.on_loss = [&](float loss) { reduction.TakeLoss(of_iteration(loss)); };
+  *own = context_.training_net.ForwardBackward(pass);
+  return static_cast<float>(reduction.Finish(of_iteration(*own)));
+}
+
+void Iteration::ApplyUpdate() {
+  const TraceSpan span("update");
+  if (std::exchange(updates_by_bucket_, false)) {
+    updates_.updater().FinishBuckets();
+    updates_.SendReport(number_);
+    return updates_.TakeReports(first_);
+  }
+  updates_.TakeReports(first_);  // of the iteration before, so nothing that runs is waited for
+  std::map<const Blob*, std::vector<double>> before;
+  if (LogsValues()) before = ParamValues(context_.net);
+  updates_.updater().Step(NextStep());
+  updates_.SendReport(number_);
+  if (context_.training_net.device()->is_host_accessible() || LogsValues())
+    updates_.TakeReports(first_);
+  if (LogsValues() && !updates_.was_skipped()) LogUpdateValues(context_.net, before);
+}
+
+StepScalars Iteration::NextStep() {
+  const StepScalars step = rates_.StepAt(number_, loss_.mean());
+  context_.reporter.TakeRate(number_, step.rate, updates_.scale(), context_.IsDisplayed(number_));
+  return step;
+}
+
+bool Iteration::LogsValues() const {
+  return context_.param.debug_info() && context_.IsDisplayed(number_) &&
+         context_.parallel.is_root();
+}
+
+void Iteration::Restore(const SnapshotReader& snapshot) {
+  const SolverProgress& progress = snapshot.progress();
+  number_ = first_ = progress.iter;
+  loss_.Restore(progress.recent_losses);
+  continues_window_ = true;
+  rates_.Restore(progress);
+  updates_.Restore(snapshot);
+}
+
+void Iteration::Describe(SolverProgress* progress) const {
+  progress->iter = number_;
+  progress->recent_losses = loss_.losses();
+  rates_.Describe(progress);
+  updates_.Describe(progress);
+}
+
+}  // namespace caffe

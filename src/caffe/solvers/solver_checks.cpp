@@ -1,0 +1,67 @@
+#include "caffe/solvers/solver_checks.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "caffe/detection_score.hpp"
+#include "caffe/error.hpp"
+#include "caffe/solvers/larc.hpp"
+#include "caffe/solvers/schedule.hpp"
+#include "caffe/solvers/solver_lines.hpp"
+#include "caffe/solvers/watchdog.hpp"
+
+namespace caffe {
+
+void CheckSolver(const SolverParameter& param) {
+  Require(param.average_loss() >= 1, "solver: average_loss is ", param.average_loss(),
+          "; it must be at least 1");
+  Require(param.iter_size() >= 1, "solver: iter_size is ", param.iter_size(),
+          "; it must be at least 1");
+  Require(param.max_iter() >= 0, "solver: max_iter is ", param.max_iter(),
+          "; it must be 0 or more");
+  Require(param.snapshot() >= 0, "solver: snapshot is ", param.snapshot(),
+          "; set the iterations between snapshots, or 0 for none on the way");
+  Require(std::isfinite(param.clip_gradients()) && param.clip_gradients() != 0,
+          "solver: clip_gradients is ", param.clip_gradients(),
+          "; leave it out or give a positive norm (0 would make every gradient 0)");
+  for (const int batches : param.test_iter()) {
+    Require(batches >= 1, "solver: test_iter is ", batches, "; it must be at least 1");
+  }
+  if (param.has_solver_data_type() && param.solver_data_type() != FLOAT) {
+    SOLVER_LINE(WARNING)
+        << "solver: solver_data_type is " << Type_Name(param.solver_data_type())
+        << "; weights and history are kept in float (in double for nets in double)";
+  }
+  Require(param.eval_type() == "classification" || param.eval_type() == "detection",
+          "solver: eval_type is '", param.eval_type(), "'; use classification or detection");
+  DetectionScore{param.ap_version()};  // throws for an unknown version
+  CheckWatchdog(param);
+  CheckSchedule(param);
+  ParseLarc(param);
+}
+
+void CheckTrainable(const Net& net, bool needs_loss) {
+  const auto& params = net.learnable_params();
+  Require(!params.empty(), "solver: net '", net.name(),
+          "' has no parameters in phase TRAIN; check its include rules");
+  if (std::all_of(params.begin(), params.end(), [](const auto& one) { return one.lr_mult == 0; })) {
+    SOLVER_LINE(WARNING) << "Net '" << net.name() << "' does not learn: every lr_mult is 0";
+  }
+  const auto& blobs = net.blob_names();
+  const bool has_loss = std::any_of(blobs.begin(), blobs.end(),
+                                    [&](const auto& blob) { return net.loss_weight(blob) != 0; });
+  Require(has_loss || !needs_loss, "solver: net '", net.name(),
+          "' has no loss in phase TRAIN; add a loss layer or a loss_weight");
+  if (!has_loss) SOLVER_LINE(WARNING) << "Net '" << net.name() << "' has no loss in phase TRAIN";
+}
+
+void CheckSplitTraining(const SolverParameter& param, bool needs_whole_parameters) {
+  const std::string is_split = "solver: a layer of the net has parallel: SPLIT_OUTPUT, ";
+  Require(!needs_whole_parameters, is_split, "but an update of ", param.type(),
+          " needs whole parameters; leave parallel out, or use another solver type");
+  Require(!param.debug_info(), is_split,
+          "but debug_info shows whole parameters in each step; leave one of them out");
+}
+
+}  // namespace caffe

@@ -1,0 +1,282 @@
+#include "caffe/solvers/solver_impl.hpp"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <utility>
+
+#include "caffe/common.hpp"
+#include "caffe/core/activity.hpp"
+#include "caffe/device/device_fault.hpp"
+#include "caffe/error.hpp"
+#include "caffe/solver_factory.hpp"
+#include "caffe/solvers/log_net.hpp"
+#include "caffe/solvers/solver_checks.hpp"
+#include "caffe/solvers/solver_lines.hpp"
+#include "caffe/solvers/solver_nets.hpp"
+
+namespace caffe {
+namespace {
+
+constexpr int kActions = 3;  // that SolverAction has
+
+}  // namespace
+
+Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& solver_options)
+    : param(solver_param),
+      options(solver_options),
+      parallel(solver_options.communicator, solver_options.trace) {
+  parallel.UseShareOfThreads();
+  CheckSolver(param);
+  if (parallel.is_root()) LogSolver(param);
+  rule = MakeUpdateRule(param);
+  const bool snapshots = param.snapshot() > 0 && parallel.is_root();
+  if (snapshots) CheckSnapshotWritable(SnapshotPrefix(param, options.file));
+  seed = param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : Caffe::NextSeed();
+  seed = std::stoull(parallel.OfRoot(std::to_string(seed)));
+  const NetOptions train = BuildTrainNet();
+  training_net.emplace(*net);
+  reporter.emplace(*net, param.iter_size() * parallel.ranks());
+  context.emplace(
+      SolverContext{param, options, *net, *training_net, parallel, *reporter, callbacks});
+  tests.emplace(*context, train);
+  CheckTrainable(*net, /*needs_loss=*/!options.keep_all);
+  if (param.watchdog() == "abort") whole.emplace(*training_net);
+  parallel.Attach(*net);
+  checkpoints.emplace(*context);
+  iteration.emplace(*context, *rule, *checkpoints);
+  split.emplace(*net, history(), param.snapshot_diff(), &parallel);
+  if (split->are_there()) CheckSplitTraining(param, rule->needs_whole_parameters());
+  if (parallel.is_root()) {
+    log.emplace(TrainingLogOptions{.display = param.display(),
+                                   .test_loss = param.test_compute_loss(),
+                                   .per_class = param.show_per_class_result()});
+    reporter->Add(&*log);
+  }
+  if (snapshots) checkpoints->CheckSize(history());
+  for (const std::string& weights : param.weights()) LoadWeights(weights, net.get());
+  if (!parallel.spans_processes()) return;
+  // They train the same, from the same weights.
+  parallel.Agree(FactsAboutStart(param, *net));
+  if (!parallel.TakeFromRoot(WeightTensors(*net))) return;
+  SOLVER_LINE(WARNING) << "solver: the weights of rank " << parallel.rank()
+                       << " were not those of rank 0, which are taken";
+}
+
+NetOptions Solver::Impl::BuildTrainNet() {
+  NetOptions train;
+  train.gpu = options.gpu;
+  train.lenient = options.lenient;
+  train.file = options.net_file;
+  train.keep_all = options.keep_all || param.debug_info();
+  train.seed = seed;
+  train.rank = parallel.rank();
+  train.ranks = parallel.ranks();
+  train = TrainNetOptions(param, train, rule->num_states());
+  net = MakeTrainNet(param, train, [this](NetParameter* definition) {
+    for (LayerParameter& layer : *definition->mutable_layer()) {
+      if (std::ranges::count(options.split_layers, layer.name()) > 0)
+        layer.set_parallel(LayerParameter::SPLIT_OUTPUT);
+    }
+  });
+  if (parallel.is_root()) LogNet(*net, SourceOfTrainNet(param), rule->num_states());
+  return train;
+}
+
+void Solver::Impl::Step(int iterations) {
+  const int64_t stop = int64_t{iter()} + iterations;
+  iteration->BeginRun();
+  stop_requested = false;
+  while (iter() < stop) {
+    const std::string number = std::to_string(iter());
+    const Activity iterating("compute", "computes iteration", number);
+    if (whole) whole->Begin();
+    if (param.test_interval() > 0 && iter() % param.test_interval() == 0 &&
+        (iter() > 0 || param.test_initialization()) && !TestAll()) {
+      break;
+    }
+    for (const Callbacks& callback : callbacks) {
+      if (callback.on_start) callback.on_start();
+    }
+    split->BeginStep();
+    iteration->Run();
+    if (whole) whole->End();
+    const std::string waits = parallel.ReportWaits(iter());
+    SOLVER_LINE_IF(INFO, !waits.empty()) << waits;
+    const SolverAction::Enum action = Poll();
+    if ((param.snapshot() > 0 && iter() % param.snapshot() == 0) ||
+        action == SolverAction::SNAPSHOT) {
+      iteration->Finish();
+      split->GatherAll();
+      checkpoints->AgreeOnWeights(iter());
+      SnapshotWhileTraining();
+    }
+    stop_requested = action == SolverAction::STOP;
+    if (stop_requested) break;
+  }
+  iteration->Finish();
+  split->GatherAll();
+}
+
+bool Solver::Impl::TestAll() {
+  split->GatherWeights();
+  return tests->Run(iter(), [this] {
+    const SolverAction::Enum action = Poll();
+    if (action == SolverAction::SNAPSHOT) {
+      split->GatherAll();
+      SnapshotWhileTraining();
+    }
+    return stop_requested = action == SolverAction::STOP;
+  });
+}
+
+SolverAction::Enum Solver::Impl::Poll() {
+  if (watchdog) watchdog->ThrowIfAborted();
+  const bool asks = action_function && parallel.leads_process();
+  std::array<double, kActions> ranks{};  // that ask for each action
+  ranks[asks ? action_function() : SolverAction::NONE] = 1;
+  parallel.Sum(ranks);
+  // A signal may come to one process of many, or to some of them before others.
+  if (ranks[SolverAction::STOP] > 0) return SolverAction::STOP;
+  return ranks[SolverAction::SNAPSHOT] > 0 ? SolverAction::SNAPSHOT : SolverAction::NONE;
+}
+
+SolverProgress Solver::Impl::Progress() const {
+  SolverProgress progress;
+  iteration->Describe(&progress);
+  progress.solver_type = param.type();
+  progress.net_name = net->name();
+  progress.seed = seed;
+  progress.delivered_records =
+      whole ? whole->delivered_records() : training_net->delivered_records();
+  return progress;
+}
+
+std::string Solver::Impl::Snapshot() {
+  CheckWhole();
+  return checkpoints->Write(history(), Progress());
+}
+
+void Solver::Impl::SnapshotWhileTraining() {
+  try {
+    Snapshot();
+  } catch (const DeviceFault&) {  // there is no device to go on with
+    throw;
+  } catch (const Error& error) {
+    SOLVER_LINE(ERROR) << "Snapshot at iteration " << iter()
+                       << " failed, training goes on: " << error.what();
+  } catch (const std::bad_alloc&) {
+    SOLVER_LINE(ERROR) << "Snapshot at iteration " << iter()
+                       << " failed, training goes on: not enough memory for a copy of the weights";
+  }
+}
+
+void Solver::Impl::Restore(const std::string& file) {
+  const SnapshotReader reader(file);
+  const std::string weights = reader.WeightsFile();
+  const SolverProgress& progress = reader.progress();
+  Require(progress.solver_type.empty() || progress.solver_type == param.type(), file,
+          ": was written by a solver of type '", progress.solver_type, "', this one is '",
+          param.type(), "'; use the solver file of that run");
+  Require(progress.net_name.empty() || progress.net_name == net->name(), file, ": belongs to net '",
+          progress.net_name, "', this solver trains '", net->name(), "'");
+  iteration->updates().CheckFits(reader, file);
+  // After a failure the nets may be without their data, and cannot be asked.
+  const bool moves_data =
+      !broken.empty() ||
+      (progress.has_seed &&
+       (progress.seed != seed || progress.delivered_records != training_net->delivered_records()));
+  broken = "restoring a snapshot failed half-way; restore one before training goes on";
+  if (moves_data) {
+    if (progress.has_seed) seed = progress.seed;
+    training_net->ResumeFrom(seed, progress.delivered_records);
+    tests->ResumeFrom(seed);
+  }
+  if (!weights.empty()) net->CopyTrainedLayersFrom(weights);
+  iteration->Restore(reader);
+  checkpoints->set_last(iter());
+  if (parallel.spans_processes()) parallel.Agree(FactsAboutState(iter(), *net, history()));
+  restored_from = file;
+  broken.clear();
+  split->MarkWhole();
+}
+
+void Solver::Impl::CheckWhole() const {
+  Require(broken.empty(), "solver: ", broken);
+  Require(split->are_whole(), "solver: after iteration ", iter(),
+          " each rank has a part of the layers with parallel: SPLIT_OUTPUT, because training has "
+          "failed; restore a snapshot");
+}
+
+void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>& train) {
+  CheckWhole();
+  parallel.UseShareOfThreads();
+  if (parallel.leads_process() && (!watchdog || !IsOfThisProcess(watchdog))) {
+    watchdog = MakeThreaded<Watchdog>(param, options.give_up);
+  }
+  reporter->Start({.solver = self,
+                   .iteration = iter(),
+                   .stop = stop,
+                   .workers = parallel.ranks(),
+                   .seed = seed,
+                   .resumed_from = std::exchange(restored_from, "")});
+  parallel.LetLayersSum(true);
+  try {
+    train();
+  } catch (const std::exception& error) {
+    parallel.LetLayersSum(false);
+    // Where the device is lost they fail, too, and the error that ends training is the first.
+    const auto try_to = [](const auto& work) {
+      try {
+        work();
+      } catch (const DeviceError&) {
+      }
+    };
+    if (whole) try_to([&] { whole->Restore(); });
+    if (iteration->Break()) {
+      broken = StrCat("iteration ", iter(),
+                      " failed while weights were being updated; restore a snapshot before "
+                      "training goes on");
+    }
+    const std::string aborted = watchdog ? watchdog->reason() : "";
+    // What a rank has not gathered, it cannot write.
+    if (!aborted.empty()) try_to([&] { SnapshotWhileTraining(); });
+    watchdog.reset();
+    reporter->End({iter(), TrainingEnd::kFailed, error.what()});
+    if (!aborted.empty() && options.give_up) options.give_up(aborted);
+    throw;
+  }
+  parallel.LetLayersSum(false);
+  reporter->End({iter(), stop_requested ? TrainingEnd::kStopped : TrainingEnd::kFinished, ""});
+}
+
+void Solver::Impl::SolveFromHere() {
+  SOLVER_LINE_IF(WARNING, parallel.is_root() && iter() > 0 && iter() >= param.max_iter())
+      << "No iteration is left to train: this is iteration " << iter() << ", and max_iter is "
+      << param.max_iter() << "; raise max_iter to train further";
+  Step(std::max(0, param.max_iter() - iter()));
+  // Unless that of this iteration is there, which rank 0 alone knows. Where it fails, the error is
+  // the run's this time; no rank ends before it is written.
+  const std::string is_there = "it is there";
+  if (param.snapshot_after_train() &&
+      parallel.OfRoot(checkpoints->last() == iter() ? is_there : "") != is_there) {
+    checkpoints->AgreeOnWeights(iter());
+    Snapshot();
+    parallel.OfRoot(is_there);
+  }
+  if (stop_requested) {
+    SOLVER_LINE_IF(INFO, parallel.is_root()) << "Optimization stopped early.";
+    return;
+  }
+  if (context->IsDisplayed(iter())) {
+    float loss = 0;
+    net->Forward(&loss);
+    iteration->loss().Add(static_cast<float>(parallel.Mean(loss)));
+    SOLVER_LINE_IF(INFO, parallel.is_root())
+        << "Iteration " << iter() << ", loss = " << iteration->loss().mean();
+  }
+  if (param.test_interval() > 0 && iter() % param.test_interval() == 0) TestAll();
+  SOLVER_LINE_IF(INFO, parallel.is_root()) << "Optimization Done.";
+}
+
+}  // namespace caffe

@@ -1,0 +1,138 @@
+#include "caffe/solvers/test_phase.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "caffe/core/activity.hpp"
+#include "caffe/detection_score.hpp"
+#include "caffe/solvers/log_net.hpp"
+#include "caffe/solvers/solver_lines.hpp"
+#include "caffe/solvers/solver_nets.hpp"
+#include "caffe/trace.hpp"
+
+namespace caffe {
+namespace {
+
+// What a test batch is remembered by: its loss, then for each output its values and before them how
+// many they are.
+std::vector<double> TestRecord(float loss, const Net& net) {
+  std::vector<double> record = {loss};
+  for (const Blob* blob : net.output_blobs()) {
+    record.push_back(static_cast<double>(blob->count()));
+    record.insert(record.end(), blob->cpu_data(), blob->cpu_data() + blob->count());
+  }
+  return record;
+}
+
+// Takes the values of the next output from a record.
+std::vector<float> TakeValues(std::vector<double>::const_iterator* next) {
+  const auto count = static_cast<std::ptrdiff_t>(**next);
+  const auto begin = *next + 1;
+  *next = begin + count;
+  return {begin, begin + count};
+}
+
+// The rows of a DetectionEvaluate layer, as the blob that they came from on whichever rank.
+Blob& FillRows(const std::vector<float>& values, const Blob& like, Blob* rows) {
+  const int64_t columns = like.num_axes() > 0 ? like.shape(-1) : 1;
+  rows->Reshape(Shape{static_cast<int64_t>(values.size()) / columns, columns});
+  std::copy(values.begin(), values.end(), rows->mutable_cpu_data());
+  return *rows;
+}
+
+}  // namespace
+
+TestPhase::TestPhase(const SolverContext& context, const NetOptions& train) : context_(context) {
+  const bool lenient = context.options.lenient;
+  for (const TestNetDefinition& definition : TestNetDefinitions(context.param, lenient)) {
+    NetOptions options = TestNetOptions(train, definition);
+    options.keep_all = context.options.keep_all;
+    nets_.push_back(std::make_shared<Net>(definition.param, options));
+    if (context.parallel.is_root()) {
+      const int index = static_cast<int>(nets_.size()) - 1;
+      LogNet(*nets_.back(), SourceOfTestNet(context.param, index), 0);
+    }
+    nets_.back()->ShareTrainedLayersWith(context.net);
+  }
+  tested_.assign(nets_.size(), 0);
+}
+
+bool TestPhase::Run(int iteration, const std::function<bool()>& stops) {
+  for (size_t i = 0; i < nets_.size(); ++i) {
+    if (!RunOne(i, iteration, stops)) return false;
+  }
+  return true;
+}
+
+bool TestPhase::RunOne(size_t index, int iteration, const std::function<bool()>& stops) {
+  const TraceSpan span("test");
+  const TrainingProgress::Pause pause(context_.reporter);
+  const DataParallel& parallel = context_.parallel;
+  SOLVER_LINE_IF(INFO, parallel.is_root())
+      << "Iteration " << iteration << ", Testing net (#" << index << ")";
+  Net& net = *nets_[index];
+  // Ranks take turns at the batches that one rank alone would see, so that results do not depend on
+  // their number.
+  std::vector<std::vector<double>> batches(context_.param.test_iter(static_cast<int>(index)));
+  const auto ranks = static_cast<uint64_t>(parallel.ranks());
+  for (std::vector<double>& record : batches) {
+    const uint64_t batch = tested_[index]++;
+    if ((&record == batches.data() || batch % ranks == 0) && stops()) {
+      SOLVER_LINE_IF(INFO, parallel.is_root()) << "Test interrupted.";
+      return false;
+    }
+    if (batch % ranks != static_cast<uint64_t>(parallel.rank())) continue;
+    const std::string number = std::to_string(index);
+    const Activity testing("test", "computes a batch of test net", number);
+    record = TestRecord(TrainingNet(net).Forward(batch), net);
+  }
+  context_.parallel.Share(&batches);
+  if (parallel.is_root()) Report(index, iteration, batches);
+  return true;
+}
+
+void TestPhase::Report(size_t index, int iteration,
+                       const std::vector<std::vector<double>>& batches) {
+  const Net& net = *nets_[index];
+  const bool is_detection = context_.param.eval_type() == "detection";
+  const size_t outputs = net.output_blobs().size();
+  TestReport report = {.iteration = iteration, .net = static_cast<int>(index)};
+  std::vector<DetectionScore> scores(is_detection ? outputs : 0,
+                                     DetectionScore(context_.param.ap_version()));
+  if (!is_detection) report.outputs.resize(outputs);
+  Blob rows;
+  for (const std::vector<double>& record : batches) {
+    report.loss += record[0];
+    auto next = record.begin() + 1;
+    for (size_t i = 0; i < outputs; ++i) {
+      const std::vector<float> values = TakeValues(&next);
+      if (is_detection) {
+        scores[i].Add(FillRows(values, *net.output_blobs()[i], &rows));
+        continue;
+      }
+      std::vector<float>& sums = report.outputs[i].values;
+      sums.resize(values.size());
+      for (size_t k = 0; k < values.size(); ++k) sums[k] += values[k];
+    }
+  }
+  report.loss /= static_cast<double>(batches.size());
+  for (size_t i = 0; i < outputs; ++i) {
+    const std::string& name = net.output_names()[i];
+    if (is_detection) {
+      report.detections.push_back(
+          {name, scores[i].MeanAveragePrecision(), scores[i].AveragePrecisions()});
+      continue;
+    }
+    report.outputs[i].name = name;
+    report.outputs[i].loss_weight = net.loss_weight(name);
+    for (float& sum : report.outputs[i].values) sum /= static_cast<float>(batches.size());
+  }
+  context_.reporter.Report(report);
+}
+
+void TestPhase::ResumeFrom(uint64_t seed) {
+  for (const std::shared_ptr<Net>& net : nets_) TrainingNet(*net).ResumeFrom(seed, {});
+  tested_.assign(nets_.size(), 0);
+}
+
+}  // namespace caffe

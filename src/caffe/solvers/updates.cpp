@@ -1,0 +1,94 @@
+#include "caffe/solvers/updates.hpp"
+
+#include <vector>
+
+#include "caffe/error.hpp"
+#include "caffe/solvers/gradient_scaling.hpp"
+#include "caffe/solvers/larc.hpp"
+#include "caffe/solvers/solver_lines.hpp"
+
+namespace caffe {
+namespace {
+
+ops::DecideStep DecisionsOf(const SolverContext& context) {
+  ops::DecideStep decide;
+  decide.larc = ParseLarc(context.param);
+  decide.clip_gradients = context.param.clip_gradients();
+  decide.scaling =
+      MakeGradientScaleRule(context.net.definition(), context.param.precision() == FP16);
+  return decide;
+}
+
+}  // namespace
+
+Updates::Updates(const SolverContext& context, const UpdateRule& rule)
+    : context_(context),
+      decide_(DecisionsOf(context)),
+      updater_(std::make_unique<Updater>(
+          rule, decide_, context.net, context.parallel.Buckets(),
+          SumOverRanks{context.parallel.rank(), context.parallel.ranks(),
+                       [&context](std::span<double> numbers) { context.parallel.Sum(numbers); }})),
+      reports_(context.training_net.device()) {}
+
+std::optional<double> Updates::scale() const {
+  return scales_gradients() ? std::optional(state_.scale) : std::nullopt;
+}
+
+void Updates::SendReport(int iteration) {
+  if (decide_.decides()) reports_.Send(iteration, updater_->state_on_device());
+}
+
+void Updates::TakeReports(int first) {
+  const bool is_root = context_.parallel.is_root();
+  while (!reports_.is_empty()) {
+    const auto [iteration, state] = reports_.Take();
+    state_ = state;
+    if (state.is_skipped != 0) {
+      SOLVER_LINE_IF(WARNING, is_root)
+          << "Iteration " << iteration << ": gradients are not finite at gs = " << state.used_scale
+          << "; step skipped (" << state.skipped_steps << " so far), now gs = " << state.scale;
+      const bool has_updated = iteration - first >= state.skipped_in_a_row;
+      CheckSkippedSteps(state, [&] { return DescribeFirstNonFinite(context_, has_updated); });
+    } else if (state.clip_factor != 1) {
+      SOLVER_LINE_IF(INFO, is_root)
+          << "Gradient clipping: scaling down gradients (L2 norm " << state.gradient_norm << " > "
+          << decide_.clip_gradients << ") by scale factor " << state.clip_factor;
+    }
+  }
+}
+
+void Updates::CheckFits(const SnapshotReader& snapshot, const std::string& file) const {
+  snapshot.CheckHistory(updater_->history());
+  const size_t cosines = snapshot.progress().larc_cosines.size();
+  const size_t params = context_.net.learnable_params().size();
+  Require(cosines == 0 || cosines == params, file, ": has ", cosines, " LARC cosines, the net ",
+          params, " parameters; it was written by another net");
+}
+
+void Updates::Restore(const SnapshotReader& snapshot) {
+  while (!reports_.is_empty()) reports_.Take();  // of what is given up
+  snapshot.ReadHistory(updater_->history());
+  state_ = scales_gradients() ? snapshot.progress().gradient_scale : ops::StepState{};
+  updater_->WriteState(state_);
+  std::vector<float> cosines = snapshot.progress().larc_cosines;
+  // A run without larc_turbo has saved none: they start from zero.
+  cosines.resize(context_.net.learnable_params().size());
+  updater_->WriteCosines(cosines);
+}
+
+void Updates::Describe(SolverProgress* progress) const {
+  progress->gradient_scale = updater_->ReadState();
+  if (decide_.larc.is_turbo) progress->larc_cosines = updater_->ReadCosines();
+}
+
+std::string DescribeFirstNonFinite(const SolverContext& context, bool has_updated) {
+  // Where layers are split, a rank cannot repeat its pass alone; the first that finds something
+  // ends the others' waiting.
+  if (context.training_net.SplitParams().empty()) context.parallel.LetLayersSum(false);
+  return context.training_net.DescribeFirstNonFinite(
+      has_updated ? ": an update was too large; lower base_lr or set clip_gradients"
+                  : ": no update has changed it, so the weights that were loaded hold it, or its "
+                    "filler gave it");
+}
+
+}  // namespace caffe
