@@ -67,7 +67,7 @@ class Training:
                 *([f"--snapshot={state}"] if state else [])]
 
     def is_final(self, path):
-        return ".tmp." not in path
+        return ".tmp." not in path and not path.endswith(".lock")
 
     def check_whole(self, path, data):
         if path.startswith("new/"):
@@ -93,7 +93,8 @@ class Training:
         return not self.run_dir and files == self.reference
 
     def is_promised(self, path):
-        return path.startswith("new/")  # metrics and events are appended, and not synchronized
+        # Metrics and events are appended, and not synchronized; a lock ends with its process.
+        return path.startswith("new/") and self.is_final(path)
 
     def tidied(self, files):
         """What one does before the next start: a killed run that wrote no snapshot keeps its folder until it is deleted."""

@@ -115,13 +115,13 @@ def test_a_full_disk_leaves_the_last_good_snapshot(tmp_path, program, run, solve
 
 def test_weights_are_not_left_without_their_state(tmp_path, program, run, solver):
     """Adam's state is twice as large as the weights: on a full disk neither appears, or each try would fill it more."""
-    file = solver("run", max_iter=10, type='"Adam"', momentum2=0.999)
+    file = solver("run", max_iter=10, snapshot=5, snapshot_after_train="false", type='"Adam"', momentum2=0.999)
     run(program("caffe"), "train", f"--solver={solver('first', max_iter=1, snapshot_after_train='false')}")  # makes LMDB's lock
     size = 30  # kB: above the weights' 21 and below the state's 42
     limit = ["bash", "-c", f'ulimit -f {size}; exec "$@"', "limited"]
     done = run(*limit, program("caffe"), "train", f"--solver={file}")
-    assert done.returncode == 1
-    assert "run_iter_10.solverstate: cannot write" in done.stderr
+    assert done.returncode == 0
+    assert "run_iter_5.solverstate: cannot write" in done.stderr
     assert not list(tmp_path.glob("run_iter_*"))
 
 
@@ -186,3 +186,62 @@ def test_resumes_where_the_recorded_folder_may_not_be_entered(tmp_path, program,
         command = [program("caffe"), "train", f"--solver={folder}/solver.prototxt", f"--snapshot={folder}/run_iter_3.solverstate"]
         done = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command)
         assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_a_prefix_in_use_is_refused(tmp_path, program, run, solver):
+    """Two runs would overwrite each other's snapshots in turn. The other run is this process here."""
+    file = solver("run", max_iter=20)
+    with open(tmp_path / "run.lock", "w", encoding="utf-8") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        done = run(program("caffe"), "train", f"--solver={file}")
+        assert done.returncode == 1
+        assert f"run.lock: another run (process {os.getpid()}) writes snapshots with this prefix" in done.stderr, done.stderr
+    # What a killed run leaves is no lock, and is removed by the next one.
+    assert run(program("caffe"), "train", f"--solver={file}").returncode == 0
+    assert not (tmp_path / "run.lock").exists()
+
+
+@pytest.mark.parametrize("format, ending", [("BINARYPROTO", ""), ("HDF5", ".h5")])
+def test_names_that_are_too_long_are_refused_at_the_start(format, ending, tmp_path, program, run, solver):
+    """The name of the last snapshot, while it is written, has to fit."""
+    written = f"_iter_100.solverstate{ending}.tmp.XXXXXX"
+    for surplus in (0, 1):
+        name = "n" * (255 - len(written) + surplus)
+        file = solver("long", max_iter=100, snapshot=50, snapshot_format=format, snapshot_prefix=f'"{tmp_path}/{name}"')
+        done = run(program("caffe"), "train", f"--solver={file}")
+        assert done.returncode == surplus, done.stderr
+        assert not surplus or "cannot be written" in done.stderr and "File name too long" in done.stderr, done.stderr
+    assert len(list(tmp_path.glob("n*_iter_100.*"))) == 2
+
+
+@pytest.mark.parametrize("format, ending", [("BINARYPROTO", ""), ("HDF5", ".h5")])
+def test_a_disk_that_is_full_at_the_end_keeps_the_weights(format, ending, tmp_path, program, run, solver):
+    """Adam's state takes twice what the weights take; files may have the mean of both."""
+    whole = solver("whole", type='"Adam"', momentum2=0.999, max_iter=20, snapshot_format=format)
+    assert run(program("caffe"), "train", f"--solver={whole}").returncode == 0
+    weights, state = (tmp_path / f"whole_iter_20.{kind}{ending}" for kind in ("caffemodel", "solverstate"))
+    limit = (weights.stat().st_size + state.stat().st_size) // 2
+    assert weights.stat().st_size < limit < state.stat().st_size
+    full = solver("full", type='"Adam"', momentum2=0.999, max_iter=20, snapshot_format=format)
+    done = run("prlimit", f"--fsize={limit}", program("caffe"), "train", f"--solver={full}")
+    assert done.returncode == 1
+    assert f"the weights are in {tmp_path}/full_iter_20.caffemodel{ending}, but" in done.stderr, done.stderr
+    assert (tmp_path / f"full_iter_20.caffemodel{ending}").read_bytes() == weights.read_bytes()
+    assert not (tmp_path / f"full_iter_20.solverstate{ending}").exists()
+
+
+def test_auto_resume_says_whose_snapshot_it_takes(tmp_path, program, run, solver):
+    first = solver("run", max_iter=20)
+    assert run(program("caffe"), "train", f"--solver={first}").returncode == 0
+    other = solver("run", max_iter=30, random_seed=9, base_lr=0.001, display=10)
+    done = run(program("caffe"), "train", f"--solver={other}", "-auto_resume")
+    assert done.returncode == 0, done.stderr
+    assert "run_iter_20.solverstate is of another run: its random_seed 7 goes on to be used, not this solver's 9" in done.stderr
+    assert "run_iter_20.solverstate is of another run: this solver has base_lr: 0.001 (was base_lr: 0.01)" in done.stderr
+    net = tmp_path / "net.prototxt"
+    net.write_text(net.read_text().replace("mirror: true", "mirror: false"))
+    again = solver("run", max_iter=40, display=20, random_seed=7, base_lr=0.001)
+    done = run(program("caffe"), "train", f"--solver={again}", "-auto_resume")
+    assert done.returncode == 0, done.stderr
+    assert "run_iter_30.solverstate is of another run: it trained net 'safety' by another definition" in done.stderr
+    assert "this solver" not in done.stderr.split("Restoring")[1]

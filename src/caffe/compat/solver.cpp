@@ -8,7 +8,7 @@
 #include "caffe/io/net_files.hpp"
 #include "caffe/io/upgrade_solver.hpp"
 #include "caffe/solver_factory.hpp"
-#include "caffe/solvers/snapshot.hpp"
+#include "caffe/solvers/snapshot_files.hpp"
 
 namespace caffe::bvlc {
 namespace {
@@ -118,7 +118,7 @@ void Solver<Dtype>::add_callback(Callback* value) {
 
 template <typename Dtype>
 void Solver<Dtype>::CheckSnapshotWritePermissions() {
-  CheckSnapshotWritable(SnapshotPrefix(param_, ""));
+  CheckSnapshotWritable(param_, "");
 }
 
 template <typename Dtype>

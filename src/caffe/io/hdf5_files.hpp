@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "caffe/io/content_mark.hpp"
 #include "caffe/shape.hpp"
 
 namespace caffe {
@@ -75,6 +76,8 @@ class Hdf5Writer {
   // any more. Several files that belong together are all made durable before the first is
   // committed.
   void MakeDurable();
+  // Of all its bytes; after MakeDurable(), before Commit().
+  ContentMark mark() const;
   void Commit();
 
  private:

@@ -153,6 +153,10 @@ void Hdf5Writer::MakeDurable() {
   impl_->target.MakeDurable();
 }
 
+ContentMark Hdf5Writer::mark() const {
+  return MarkOf(impl_->target.descriptor(), impl_->path);
+}
+
 void Hdf5Writer::Commit() {
   MakeDurable();
   impl_->target.Commit();
@@ -194,6 +198,9 @@ void Hdf5Writer::WriteString(const std::string& dataset, const std::string&) {
 }
 void Hdf5Writer::MakeDurable() {
   Refuse("MakeDurable");
+}
+ContentMark Hdf5Writer::mark() const {
+  Refuse("mark");
 }
 void Hdf5Writer::Commit() {
   Refuse("Commit");

@@ -3,22 +3,30 @@
 #include <utility>
 
 #include "caffe/core/activity.hpp"
+#include "caffe/error.hpp"
+#include "caffe/solvers/run_identity.hpp"
+#include "caffe/solvers/snapshot.hpp"
+#include "caffe/solvers/snapshot_files.hpp"
+#include "caffe/solvers/solver_lines.hpp"
 #include "caffe/trace.hpp"
 
 namespace caffe {
 
 Checkpoints::Checkpoints(const SolverContext& context)
-    : context_(context), prefix_(SnapshotPrefix(context.param, context.options.file)) {
-  if (context.param.snapshot() > 0 && context.parallel.is_root()) CheckSnapshotWritable(prefix_);
-}
+    : context_(context), prefix_(SnapshotPrefix(context.param, context.options.file)) {}
 
-void Checkpoints::CheckWritable(const std::vector<std::shared_ptr<Blob>>& history) const {
+void Checkpoints::CheckWritable(const History& history) {
   if (!context_.parallel.is_root()) return;
-  CheckSnapshotWritable(prefix_);
+  CheckSnapshotWritable(context_.param, context_.options.file);
   CheckSize(history);
+  LockPrefix();
 }
 
-void Checkpoints::CheckSize(const std::vector<std::shared_ptr<Blob>>& history) const {
+void Checkpoints::LockPrefix() {
+  if (context_.parallel.is_root() && !lock_) lock_.emplace(prefix_);
+}
+
+void Checkpoints::CheckSize(const History& history) const {
   if (context_.param.snapshot_format() == SolverParameter::HDF5) return;
   const auto bytes_of = [](const Blob& blob) { return blob.data_tensor().desc().bytes(); };
   uint64_t weight_bytes = 0, history_bytes = 0;
@@ -33,8 +41,7 @@ void Checkpoints::AgreeOnWeights(int iteration) const {
     context_.parallel.Agree(FactsAboutWeights(iteration, context_.net));
 }
 
-std::string Checkpoints::Write(const std::vector<std::shared_ptr<Blob>>& history,
-                               SolverProgress progress) {
+std::string Checkpoints::Write(const History& history, SolverProgress progress, bool is_last) {
   const int iteration = progress.iter;
   if (!context_.parallel.is_root()) {
     last_ = iteration;
@@ -43,12 +50,35 @@ std::string Checkpoints::Write(const std::vector<std::shared_ptr<Blob>>& history
   const TraceSpan span("snapshot");
   const Activity writing("snapshot", "writes", prefix_);
   const TrainingProgress::Pause pause(context_.reporter);
-  const bool as_hdf5 = context_.param.snapshot_format() == SolverParameter::HDF5;
-  std::string file = WriteSnapshot(prefix_, as_hdf5, context_.param.snapshot_diff(), context_.net,
-                                   history, std::move(progress));
+  const SnapshotOptions options = {
+      .prefix = prefix_,
+      .as_hdf5 = context_.param.snapshot_format() == SolverParameter::HDF5,
+      .with_gradients = context_.param.snapshot_diff(),
+      .is_last = is_last};
+  progress.solver = SolverIdentity(context_.param);
+  progress.net_hash = NetIdentity(context_.net);
+  std::string file = WriteSnapshot(options, context_.net, history, std::move(progress));
   last_ = iteration;
   context_.reporter.Report(SnapshotReport{iteration, file});
   return file;
+}
+
+void Checkpoints::SayWhatDiffers(const SolverProgress& progress, const std::string& file) const {
+  if (!context_.parallel.is_root()) return;
+  const auto warn = [&](const std::string& what) {
+    SOLVER_LINE(WARNING) << file << " is of another run: " << what;
+  };
+  const int64_t seed = context_.param.random_seed();
+  if (seed >= 0 && progress.has_seed && progress.seed != static_cast<uint64_t>(seed)) {
+    warn(
+        StrCat("its random_seed ", progress.seed, " goes on to be used, not this solver's ", seed));
+  }
+  if (progress.solver.empty()) return;  // of other programs, or of an earlier version
+  const std::string solver = DifferencesOf(SolverIdentity(context_.param), progress.solver);
+  if (!solver.empty()) warn(StrCat("this solver has ", solver));
+  if (progress.net_hash != NetIdentity(context_.net)) {
+    warn(StrCat("it trained net '", progress.net_name, "' by another definition"));
+  }
 }
 
 }  // namespace caffe

@@ -1,30 +1,34 @@
 // Checkpoints: the snapshots that a run writes.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "caffe/blob.hpp"
-#include "caffe/solvers/snapshot.hpp"
+#include "caffe/solvers/prefix_lock.hpp"
 #include "caffe/solvers/solver_context.hpp"
+#include "caffe/solvers/solver_state.hpp"
 
 namespace caffe {
 
 class Checkpoints {
  public:
-  // Throws IoError where the solver writes snapshots on its way and none can be written.
   explicit Checkpoints(const SolverContext& context);
 
-  // Before hours of training, not after them. Throws IoError where no file can be written, and
-  // InvalidArgument where weights or history are too large for their format.
-  void CheckWritable(const std::vector<std::shared_ptr<Blob>>& history) const;
-  void CheckSize(const std::vector<std::shared_ptr<Blob>>& history) const;
+  // Before hours of training, not after them. Throws IoError where no file can be written or
+  // another process writes them, and InvalidArgument where weights or history are too large for
+  // their format.
+  void CheckWritable(const History& history);
+  void CheckSize(const History& history) const;
+  // From now on no other process writes snapshots with this prefix. Throws IoError where one does.
+  void LockPrefix();
   // Each process has made the same steps from the same weights.
   void AgreeOnWeights(int iteration) const;
 
-  // On rank 0, which returns the state file's name; the others only take note. Throws IoError.
-  std::string Write(const std::vector<std::shared_ptr<Blob>>& history, SolverProgress progress);
+  // On rank 0, which returns the state file's name; the others only take note. `is_last`: see
+  // SnapshotOptions. Throws IoError.
+  std::string Write(const History& history, SolverProgress progress, bool is_last);
+  // Warns where the snapshot from `file` is of a run with another seed, solver or net.
+  void SayWhatDiffers(const SolverProgress& progress, const std::string& file) const;
 
   // The iteration of the last one that was written or restored; -1: none.
   int last() const { return last_; }
@@ -34,6 +38,7 @@ class Checkpoints {
   const SolverContext& context_;
   const std::string prefix_;
   int last_ = -1;
+  std::optional<PrefixLock> lock_;
 };
 
 }  // namespace caffe

@@ -4,7 +4,7 @@
 #include "caffe/proto/caffe.pb.h"
 #include "caffe/solvers/parameter_update.hpp"
 #include "caffe/solvers/schedule.hpp"
-#include "caffe/solvers/snapshot.hpp"
+#include "caffe/solvers/solver_state.hpp"
 
 namespace caffe {
 

@@ -31,7 +31,7 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
   if (parallel.is_root()) LogSolver(param);
   rule = MakeUpdateRule(param);
   const bool snapshots = param.snapshot() > 0 && parallel.is_root();
-  if (snapshots) CheckSnapshotWritable(SnapshotPrefix(param, options.file));
+  if (snapshots) CheckSnapshotWritable(param, options.file);
   seed = param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : Caffe::NextSeed();
   seed = std::stoull(parallel.OfRoot(std::to_string(seed)));
   const NetOptions train = BuildTrainNet();
@@ -152,9 +152,9 @@ SolverProgress Solver::Impl::Progress() const {
   return progress;
 }
 
-std::string Solver::Impl::Snapshot() {
+std::string Solver::Impl::Snapshot(bool is_last) {
   CheckWhole();
-  return checkpoints->Write(history(), Progress());
+  return checkpoints->Write(history(), Progress(), is_last);
 }
 
 void Solver::Impl::SnapshotWhileTraining() {
@@ -181,6 +181,7 @@ void Solver::Impl::Restore(const std::string& file) {
   Require(progress.net_name.empty() || progress.net_name == net->name(), file, ": belongs to net '",
           progress.net_name, "', this solver trains '", net->name(), "'");
   iteration->updates().CheckFits(reader, file);
+  checkpoints->SayWhatDiffers(progress, file);
   // After a failure the nets may be without their data, and cannot be asked.
   const bool moves_data =
       !broken.empty() ||
@@ -214,6 +215,7 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
   if (parallel.leads_process() && (!watchdog || !IsOfThisProcess(watchdog))) {
     watchdog = MakeThreaded<Watchdog>(param, options.give_up);
   }
+  if (param.snapshot() > 0) checkpoints->LockPrefix();
   reporter->Start({.solver = self,
                    .iteration = iter(),
                    .stop = stop,
@@ -261,7 +263,7 @@ void Solver::Impl::SolveFromHere() {
   if (param.snapshot_after_train() &&
       parallel.OfRoot(checkpoints->last() == iter() ? is_there : "") != is_there) {
     checkpoints->AgreeOnWeights(iter());
-    Snapshot();
+    Snapshot(/*is_last=*/true);
     parallel.OfRoot(is_there);
   }
   if (stop_requested) {

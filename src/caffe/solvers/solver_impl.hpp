@@ -31,7 +31,7 @@ struct Solver::Impl {
   SolverAction::Enum Poll();
   // Of the last whole iteration, where an error has broken off one.
   SolverProgress Progress() const;
-  std::string Snapshot();
+  std::string Snapshot(bool is_last = false);
   void SnapshotWhileTraining();
   void Restore(const std::string& file);
   // Throws InvalidArgument where Restore() or a step has failed while it changed something.

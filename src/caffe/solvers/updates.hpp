@@ -6,8 +6,8 @@
 #include <string>
 
 #include "caffe/ops/update.hpp"
-#include "caffe/solvers/snapshot.hpp"
 #include "caffe/solvers/solver_context.hpp"
+#include "caffe/solvers/solver_state.hpp"
 #include "caffe/solvers/step_reports.hpp"
 #include "caffe/solvers/update_rule.hpp"
 #include "caffe/solvers/updater.hpp"

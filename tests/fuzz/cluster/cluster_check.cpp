@@ -7,7 +7,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/text_format.hpp"
-#include "caffe/solvers/snapshot.hpp"
+#include "caffe/solvers/solver_state.hpp"
 
 namespace caffe::fuzz {
 namespace {

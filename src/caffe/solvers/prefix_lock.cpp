@@ -1,0 +1,84 @@
+#include "caffe/solvers/prefix_lock.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "caffe/core/file_descriptor.hpp"
+#include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
+
+namespace caffe {
+
+// The lock is fcntl's: children that fork() makes do not inherit it, NFS has it, and it tells who
+// holds it. It is the process's, so each file is opened once.
+class PrefixLock::File {
+ public:
+  explicit File(const std::string& prefix) : path_(prefix + ".lock") {
+    RequireOwnLink(path_);
+    // Whoever holds the lock removes the file, perhaps between open() and fcntl().
+    while (!TryOpen()) continue;
+  }
+  ~File() {
+    if (is_held_) ::unlink(path_.c_str());
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+ private:
+  // False where the file that was opened has been removed.
+  bool TryOpen() {
+    descriptor_ = std::make_unique<FileDescriptor>(
+        ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
+    if (!*descriptor_) {
+      const int error = errno;
+      throw IoError(StrCat(path_, ": cannot create: ", ErrnoText(error)));
+    }
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    if (::fcntl(descriptor_->get(), F_SETLK, &lock) != 0) {
+      if (errno == EACCES || errno == EAGAIN) ThrowInUse();
+      return true;  // no locks here
+    }
+    struct stat own {
+    }, named{};
+    is_held_ = ::fstat(descriptor_->get(), &own) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+               own.st_ino == named.st_ino && own.st_dev == named.st_dev;
+    return is_held_;
+  }
+
+  [[noreturn]] void ThrowInUse() const {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    const bool is_known = ::fcntl(descriptor_->get(), F_GETLK, &lock) == 0 &&
+                          lock.l_type != F_UNLCK && lock.l_pid > 0;
+    throw IoError(StrCat(
+        path_, ": another run", is_known ? StrCat(" (process ", lock.l_pid, ")") : "",
+        " writes snapshots with this prefix; give this one a snapshot_prefix of its own, or end "
+        "the other"));
+  }
+
+  const std::string path_;
+  std::unique_ptr<FileDescriptor> descriptor_;
+  bool is_held_ = false;
+};
+
+PrefixLock::PrefixLock(const std::string& prefix) {
+  static std::mutex mutex;
+  static auto* const held = new std::map<std::string, std::weak_ptr<File>>;
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(prefix, error).lexically_normal();
+  const std::lock_guard guard(mutex);
+  std::weak_ptr<File>& known = (*held)[path.string()];
+  file_ = known.lock();
+  if (!file_) known = file_ = std::make_shared<File>(prefix);
+}
+
+}  // namespace caffe
