@@ -119,6 +119,50 @@ def test_resumes_with_other_numbers_of_ranks(tmp_path, program, solver):
     assert max(abs(a - b) for a, b in zip(one, many)) <= 1e-12 * max(map(abs, one))
 
 
+def start_apart(tmp_path, caffe, make):
+    """Two ranks, each in a folder of its own, which `make` fills; what they end with."""
+    processes = []
+    store = f"127.0.0.1:{free_port()}"
+    for rank in (0, 1):
+        folder = tmp_path / f"rank{rank}"
+        folder.mkdir()
+        make(folder, rank)
+        processes += start(folder, [[caffe, "train", "-solver=solver.prototxt", "-ranks=2", f"-rank={rank}", f"-store={store}"]], CAFFE_SECRET="x")
+    return finish(processes)
+
+
+@pytest.mark.parametrize("differs", ["nothing", "database", "mean"])
+def test_ranks_with_other_data_are_named(differs, tmp_path, program, run):
+    """Files of one name, as copies on the disks of several machines are, may hold other things."""
+    def make(folder, rank):
+        other = rank == 1
+        count = 7 if other and differs == "database" else 8
+        (folder / "list").write_text("".join(f"{i}.pgm {i % 2}\n" for i in range(count)))
+        for i in range(count):
+            (folder / f"{i}.pgm").write_bytes(b"P5 2 2 255\n" + bytes([i, 2, 3, 4]))
+        assert run(program("convert_imageset"), "--gray", f"{folder}/", folder / "list", folder / "db").returncode == 0
+        mean = folder / "mean.binaryproto"
+        assert run(program("compute_image_mean"), folder / "db", mean).returncode == 0
+        if other and differs == "database":
+            mean.write_bytes((tmp_path / "rank0" / mean.name).read_bytes())
+        if other and differs == "mean":
+            mean.write_bytes(mean.read_bytes()[:-4] + b"\0\0\0\0")
+        (folder / "net.prototxt").write_text("""
+layer { name: "d" type: "Data" top: "x" top: "t" transform_param { mean_file: "mean.binaryproto" }
+  data_param { source: "db" batch_size: 2 backend: LMDB } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { num_output: 2 } }
+layer { name: "l" type: "SoftmaxWithLoss" bottom: "y" bottom: "t" top: "l" }
+""")
+        (folder / "solver.prototxt").write_text(
+            'net: "net.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 2 random_seed: 3 snapshot_after_train: false')
+    said = {"database": "layer 'd': 7 records", "mean": "mean_file 'mean.binaryproto' has"}
+    for status, text in start_apart(tmp_path, program("caffe"), make):
+        if differs in said:
+            assert status == 1 and "rank 1 differs from rank 0 in what the files hold" in text and said[differs] in text, text
+        else:
+            assert status == 0, text
+
+
 def test_the_log_tells_what_reductions_cost(tmp_path, program, run, solver):
     """Of ranks and of workers, every 100 iterations."""
     caffe = program("caffe")

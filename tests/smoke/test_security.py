@@ -103,7 +103,7 @@ def test_links_of_other_users_are_not_followed(name, tmp_path, program, run, sol
     assert victim.read_text() == "precious"
 
 
-@pytest.mark.parametrize("name", ["s.tempfile", "s_iter_2.caffemodel"])
+@pytest.mark.parametrize("name", ["s_iter_2.solverstate", "s_iter_2.caffemodel"])
 def test_a_pipe_that_nobody_reads_does_not_stop_a_run(name, tmp_path, program, run, solver):
     file = solver("s", max_iter=2)
     os.mkfifo(tmp_path / name)

@@ -199,6 +199,9 @@ def test_a_prefix_in_use_is_refused(tmp_path, program, run, solver):
     # What a killed run leaves is no lock, and is removed by the next one.
     assert run(program("caffe"), "train", f"--solver={file}").returncode == 0
     assert not (tmp_path / "run.lock").exists()
+    (tmp_path / "run.lock").write_text("somebody's own")
+    assert run(program("caffe"), "train", f"--solver={file}").returncode == 0
+    assert (tmp_path / "run.lock").read_text() == "somebody's own"
 
 
 @pytest.mark.parametrize("format, ending", [("BINARYPROTO", ""), ("HDF5", ".h5")])

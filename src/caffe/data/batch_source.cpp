@@ -11,6 +11,7 @@
 #include "caffe/data/batch_pipeline.hpp"
 #include "caffe/data/box_labels.hpp"
 #include "caffe/data/parser_threads.hpp"
+#include "caffe/data/record_content.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
@@ -135,6 +136,8 @@ class BatchSource::Impl {
             .mapped = static_cast<int64_t>(sequence_.MappedBytesAfter(records))};
   }
 
+  std::string content() const { return ContentOf(*records_); }
+
   Stats stats() const {
     Stats stats = stats_;
     stats.records_per_epoch = records_->can_resume() ? sequence_.count() : 0;
@@ -216,6 +219,9 @@ BatchSource::Memory BatchSource::MemoryAfter(uint64_t batches) const {
 }
 BatchSource::Stats BatchSource::stats() const {
   return impl_->stats();
+}
+std::string BatchSource::content() const {
+  return impl_->content();
 }
 
 }  // namespace caffe::data

@@ -63,6 +63,8 @@ class BatchSource {
   // How far the batches handed out reach, counted over all ranks: the cursor to resume at.
   uint64_t records_consumed() const;
   Stats stats() const;
+  // See DataSupply::content().
+  std::string content() const;
 
   // Host memory that batches and records take, in bytes.
   struct Memory {

@@ -17,5 +17,8 @@ struct ContentMark {
 // Of all bytes of an open file, wherever its position is. Throws IoError, which names `path`.
 ContentMark MarkOf(int descriptor, const std::string& path);
 ContentMark MarkOfFile(const std::string& path);
+// The same of a file of up to 64 MiB; of a larger one the hash is that of its beginning, its end
+// and blocks between them.
+ContentMark SampledMarkOfFile(const std::string& path);
 
 }  // namespace caffe

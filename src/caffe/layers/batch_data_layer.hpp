@@ -48,6 +48,7 @@ class BatchDataLayer : public Layer, public DataSupply {
   uint64_t records_delivered() const override { return stream_->source.records_consumed(); }
 
   uint64_t records_per_epoch() const override { return stream_->source.stats().records_per_epoch; }
+  std::string content() const override { return stream_->source.content(); }
   std::optional<double> wait_seconds() const override {
     return stream_->source.stats().wait_seconds;
   }

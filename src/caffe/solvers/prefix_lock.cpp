@@ -25,7 +25,11 @@ class PrefixLock::File {
     while (!TryOpen()) continue;
   }
   ~File() {
-    if (is_held_) ::unlink(path_.c_str());
+    struct stat own {};
+    // Somebody's file of that name is no lock of ours.
+    const bool is_own = is_held_ && ::fstat(descriptor_->get(), &own) == 0 &&
+                        S_ISREG(own.st_mode) && own.st_size == 0;
+    if (is_own) ::unlink(path_.c_str());
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;

@@ -10,6 +10,7 @@
 #include "caffe/device/device_fault.hpp"
 #include "caffe/error.hpp"
 #include "caffe/solver_factory.hpp"
+#include "caffe/solvers/content_facts.hpp"
 #include "caffe/solvers/log_net.hpp"
 #include "caffe/solvers/solver_checks.hpp"
 #include "caffe/solvers/solver_lines.hpp"
@@ -57,7 +58,11 @@ Solver::Impl::Impl(const SolverParameter& solver_param, const SolverOptions& sol
   for (const std::string& weights : param.weights()) LoadWeights(weights, net.get());
   if (!parallel.spans_processes()) return;
   // They train the same, from the same weights.
-  parallel.Agree(FactsAboutStart(param, *net));
+  std::vector<Fact> facts = FactsAboutStart(param, *net);
+  std::vector<const Net*> nets = {net.get()};
+  for (const std::shared_ptr<Net>& test_net : tests->nets()) nets.push_back(test_net.get());
+  facts.push_back(FactAboutContent(param, nets));
+  parallel.Agree(facts);
   if (!parallel.TakeFromRoot(WeightTensors(*net))) return;
   SOLVER_LINE(WARNING) << "solver: the weights of rank " << parallel.rank()
                        << " were not those of rank 0, which are taken";

@@ -51,6 +51,10 @@ class LevelDbReader final : public RecordReader {
     iterator_->SeekToFirst();
     return Give(record);
   }
+  bool Last(Record* record) override {
+    iterator_->SeekToLast();
+    return Give(record);
+  }
   bool Next(Record* record) override {
     iterator_->Next();
     return Give(record);

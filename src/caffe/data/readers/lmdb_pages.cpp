@@ -221,6 +221,13 @@ std::optional<LmdbPages::Node> LmdbPages::First() {
   return Current();
 }
 
+std::optional<LmdbPages::Node> LmdbPages::Last() {
+  path_.clear();
+  if (meta_.root == LmdbMeta::kNoPage) return std::nullopt;
+  Descend(meta_.root, [](const Header& header) { return header.nodes - size_t{1}; });
+  return Current();
+}
+
 std::optional<LmdbPages::Node> LmdbPages::Next() {
   while (!path_.empty()) {
     Place& place = path_.back();

@@ -61,6 +61,7 @@ class LmdbPages {
 
   // Each moves; nothing at the end, or where no key is like that.
   std::optional<Node> First();
+  std::optional<Node> Last();
   std::optional<Node> Next();
   std::optional<Node> Find(std::string_view key);
 

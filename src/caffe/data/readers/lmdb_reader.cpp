@@ -113,6 +113,7 @@ class LmdbReader final : public RecordReader {
 
   uint64_t count() const override { return meta_.entries; }
   bool First(Record* record) override { return Give(pages_.First(), record); }
+  bool Last(Record* record) override { return Give(pages_.Last(), record); }
   bool Next(Record* record) override { return Give(pages_.Next(), record); }
   bool Seek(std::string_view key, Record* record) override {
     return Give(pages_.Find(key), record);

@@ -29,6 +29,8 @@ class RecordReader {
   virtual uint64_t count() const = 0;
   // Moves to the first record; false when there is none.
   virtual bool First(Record* record) = 0;
+  // Moves to the last record; false when there is none, or where that would mean to read all.
+  virtual bool Last(Record* /*record*/) { return false; }
   // Moves to the following record; false at the end.
   virtual bool Next(Record* record) = 0;
   // Moves to the record with this key; false when there is none.

@@ -1,0 +1,40 @@
+#include "caffe/data/record_content.hpp"
+
+#include <ios>
+#include <memory>
+#include <sstream>
+
+#include "caffe/core/hash.hpp"
+#include "caffe/core/printable.hpp"
+
+namespace caffe::data {
+namespace {
+
+constexpr int kHashed = 16;  // of the first records
+
+}  // namespace
+
+std::string ContentOf(const RecordSource& records) {
+  if (!records.can_resume()) return "";
+  const std::unique_ptr<RecordReader> reader = records.Open();
+  std::ostringstream text;
+  text << reader->count() << " records";
+  WordHash hash;
+  Record record;
+  bool is_there = reader->First(&record);
+  if (is_there) text << ", the first '" << Printable(std::string(record.key)) << "'";
+  for (int i = 0; is_there && i < kHashed; ++i) {
+    hash.Add(record.key);
+    hash.Add(record.value);
+    is_there = reader->Next(&record);
+  }
+  if (reader->Last(&record)) {
+    text << ", the last '" << Printable(std::string(record.key)) << "'";
+    hash.Add(record.key);
+    hash.Add(record.value);
+  }
+  text << ", their hash " << std::hex << hash.value();
+  return text.str();
+}
+
+}  // namespace caffe::data

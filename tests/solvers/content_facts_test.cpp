@@ -1,0 +1,58 @@
+#include "caffe/solvers/content_facts.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/content_mark.hpp"
+#include "tests/support/net_of.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ContentFactsTest : public ::testing::Test {
+ protected:
+  std::string FactOf(const std::string& net_text) const {
+    const auto net = testing::NetOf(net_text);
+    return FactAboutContent({}, {net.get()}).text;
+  }
+  const testing::TemporaryFolder folder_;
+};
+
+TEST_F(ContentFactsTest, TellsFilesApartWhereverALayerNamesThem) {
+  const std::string list = folder_.path("list.txt");
+  const std::string text =
+      "layer { name: 'p' type: 'DummyData' top: 'x' transform_param { mean_file: '" + list +
+      "' } dummy_data_param { shape { dim: 1 } } }";
+  EXPECT_EQ(FactOf(text), "");  // it is not there
+  WriteFileAtomically(list, "one");
+  const std::string one = FactOf(text);
+  EXPECT_THAT(one, HasSubstr("layer 'p': mean_file '" + list + "' has 3 bytes, their hash "));
+  WriteFileAtomically(list, "two");
+  EXPECT_NE(FactOf(text), one);
+}
+
+// Their middle, too.
+TEST_F(ContentFactsTest, SamplesLargeFiles) {
+  const std::string file = folder_.path("large");
+  std::ofstream(file) << "begin";
+  std::filesystem::resize_file(file, uint64_t{200} << 20);
+  const ContentMark before = SampledMarkOfFile(file);
+  EXPECT_EQ(before.bytes, uint64_t{200} << 20);
+  EXPECT_EQ(SampledMarkOfFile(file), before);
+  {
+    std::fstream stream(file, std::ios::in | std::ios::out);
+    stream.seekp((100 << 20) - (1 << 20));
+    stream << std::string(size_t{2} << 20, 'x');
+  }
+  EXPECT_FALSE(SampledMarkOfFile(file) == before);
+}
+
+}  // namespace
+}  // namespace caffe
