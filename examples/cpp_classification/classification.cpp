@@ -5,6 +5,7 @@
 // MEAN is a .binaryproto, whose average per channel is used, or values such as 104,117,123. LABELS
 // has a line for each class. Prints the five likeliest.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -104,8 +105,12 @@ std::vector<Prediction> Classifier::Classify(const cv::Mat& image, size_t count)
   std::vector<int> order(labels_.size());
   std::iota(order.begin(), order.end(), 0);
   count = std::min(count, order.size());
-  std::partial_sort(order.begin(), order.begin() + count, order.end(),
-                    [scores](int a, int b) { return scores[a] > scores[b]; });
+  std::partial_sort(order.begin(), order.begin() + count, order.end(), [scores](int a, int b) {
+    // Sorting needs an order of all: a NaN comes last.
+    if (std::isnan(scores[a]) || std::isnan(scores[b]))
+      return !std::isnan(scores[a]) && std::isnan(scores[b]);
+    return scores[a] > scores[b];
+  });
   std::vector<Prediction> best;
   for (size_t i = 0; i < count; ++i) best.push_back({labels_[order[i]], scores[order[i]]});
   return best;

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "caffe/blob.hpp"
 #include "caffe/error.hpp"
 #include "caffe/net.hpp"
@@ -48,6 +50,19 @@ TEST(NmsTest, FindsPeaksBetweenPixels) {
                 std::vector<float>{1, 0, 0, (5 * 0.8f + 6 * 0.6f + 5 * 0.2f) / sum,
                                    (4 * 0.8f + 4 * 0.6f + 5 * 0.2f) / sum, 0.8f, 0, 0, 0,  //
                                    2, 0, 0, 6, 1, 0.5f, 10, 1, 0.7f}));
+}
+
+TEST(NmsTest, ANaNIsNoPeakAndHasNone) {
+  const auto net = MakeNmsNet("threshold: 0.3 max_peaks: 2 num_parts: 2");
+  float* maps = net->blob_by_name("maps")->mutable_cpu_data<float>();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  maps[4 * kMapWidth + 5] = nan;  // alone
+  float* second = maps + kMapHeight * kMapWidth;
+  second[4 * kMapWidth + 5] = 0.8f, second[4 * kMapWidth + 6] = nan;
+  net->Forward();
+  const float* peaks = net->blob_by_name("peaks")->cpu_data<float>();
+  EXPECT_EQ(peaks[0], 0);
+  EXPECT_EQ(peaks[9], 0);
 }
 
 TEST(NmsTest, SaysWhatIsWrong) {

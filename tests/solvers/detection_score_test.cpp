@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/solver.hpp"
@@ -89,6 +91,13 @@ TEST(DetectionScoreTest, SolversLogIt) {
   EXPECT_THAT(log, HasSubstr("] class AP 1: "));
   EXPECT_THAT(log, HasSubstr("] class AP 2: 0\n"));
   EXPECT_THAT(log, HasSubstr("    Test net output mAP #0: detection_eval = "));
+}
+
+TEST(DetectionScoreTest, AScoreThatIsNaNFindsNothing) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  DetectionScore score("Integral");
+  Add(&score, {{-1, 1, 2, -1, -1}, {0, 1, nan, 1, 0}, {0, 1, 0.5f, 1, 0}});
+  EXPECT_EQ(score.MeanAveragePrecision(), 0.5);
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
+#include <cmath>
+
 #include "caffe/ops/class_losses.hpp"
+#include "caffe/ops/loss.hpp"
 #include "caffe/ops/pair_losses.hpp"
 #include "tests/support/op_case_families.hpp"
 
@@ -10,6 +13,19 @@ void AddLabelLossCases(std::vector<OpCase>* cases) {
                        CaseOperand out) {
     cases->push_back({name, std::move(op), std::move(in), {std::move(out)}});
   };
+  CaseOperand broken = T({40, 5});  // scores of which some are NaN or infinite
+  broken.value = [](const std::vector<Elements>&, int64_t i) {
+    const int64_t k = i * 7 % 23;
+    return k < 3 ? NAN : k == 3 ? -INFINITY : k == 4 ? INFINITY : static_cast<double>(k) / 8;
+  };
+  for (const bool nan_is_right : {false, true}) {
+    for (const int top_k : {1, 3, 5}) {
+      cases->push_back({StrCat(nan_is_right ? "AccuracyNaNIsRight" : "AccuracyNaN", top_k),
+                        ops::Accuracy{.axis = 1, .top_k = top_k, .nan_is_right = nan_is_right},
+                        {broken, T({40}).Wide().Labels(5)},
+                        {loss, T({5}).Wide()}});
+    }
+  }
   const CaseOperand x = T({6, 7}).In(-3, 3), p = T({6, 7}).In(0.01, 0.9);
   const CaseOperand label = T({6}).Wide().Labels(7);
   for (const bool squared : {false, true}) {

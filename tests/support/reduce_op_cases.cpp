@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "caffe/ops/lstm_unit.hpp"
 #include "caffe/ops/prelu.hpp"
 #include "caffe/ops/reduce.hpp"
@@ -26,6 +28,13 @@ void AddReduceCases(std::vector<OpCase>* cases) {
   add("ArgMax", ops::ArgMax{1, 3}, {ties}, {T({4, 3, 5}).Wide(), T({4, 3, 5}).Wide()});
   add("ArgMaxLast", ops::ArgMax{2, 1}, {ties}, {T({4, 6, 1}).Wide()});
   add("ArgMaxValues", ops::ArgMax{0, 2}, {ties}, {Absent(), T({2, 6, 5}).Wide()});
+  // In each row of 6 some NaN and both infinities.
+  CaseOperand broken = ties;
+  broken.value = [](const std::vector<Elements>&, int64_t i) {
+    const int64_t k = i * 7 % 11;
+    return k < 3 ? NAN : k == 3 ? -INFINITY : k == 4 ? INFINITY : static_cast<double>(k);
+  };
+  add("ArgMaxNaN", ops::ArgMax{1, 6}, {broken}, {T({4, 6, 5}).Wide()});
   for (const std::vector<int64_t>& dims :
        std::vector<std::vector<int64_t>>{{2, 5, 4, 3}, {3, 70}, {2, 3, 5}}) {
     const CaseOperand x = T(dims);

@@ -5,8 +5,8 @@
 namespace caffe {
 namespace {
 
-// Share of items whose label is among the top_k scores; ties count against the label. Top 1, if
-// given, holds the accuracy of each class.
+// Share of items whose label is among the top_k scores; ties and NaN count against the label. Top
+// 1, if given, holds the accuracy of each class.
 class AccuracyLayer final : public Layer {
  public:
   explicit AccuracyLayer(const LayerParameter& param)
@@ -29,7 +29,8 @@ class AccuracyLayer final : public Layer {
 
   void EmitForward(GraphBuilder& graph) const override {
     ops::Accuracy op{.axis = graph.shape(graph.bottom(0)).CanonicalAxis(options_.axis()),
-                     .top_k = static_cast<int>(options_.top_k())};
+                     .top_k = static_cast<int>(options_.top_k()),
+                     .nan_is_right = options_.nan_is_right()};
     if (options_.has_ignore_label()) op.ignore_label = options_.ignore_label();
     std::vector<Value*> tops = {graph.top(0)};
     if (graph.num_tops() > 1) tops.push_back(graph.top(1));

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "caffe/io/image_sizes.hpp"
@@ -138,12 +139,13 @@ class DetectionEvaluateLayer final : public Layer {
     return ops::Overlap(counted(a), counted(b));
   }
 
-  // Best detections first; each object is found once.
+  // Best detections first; each object is found once, and not by a box whose score is NaN.
   static void Judge(const DetectionEvaluateParameter& options, int item, int label,
                     std::vector<Detection>& list, const std::vector<GroundTruth>& truths,
                     bool is_in_pixels, std::vector<double>* rows) {
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Detection& a, const Detection& b) { return a.score > b.score; });
+    std::stable_sort(list.begin(), list.end(), [](const Detection& a, const Detection& b) {
+      return ops::ScoreRank(a.score) > ops::ScoreRank(b.score);
+    });
     std::vector<bool> is_taken(truths.size(), false);
     for (const Detection& one : list) {
       const ops::Box box = is_in_pixels ? one.box : one.box.Clipped();
@@ -156,7 +158,7 @@ class DetectionEvaluateLayer final : public Layer {
         if (overlap > best) best = overlap, match = i;
       }
       double right = 0, wrong = 1;
-      if (best >= options.overlap_threshold()) {
+      if (best >= options.overlap_threshold() && !std::isnan(one.score)) {
         const bool counts = options.evaluate_difficult_gt() || !truths[match].is_difficult;
         right = counts && !is_taken[match] ? 1.0 : 0.0;
         wrong = counts && is_taken[match] ? 1.0 : 0.0;

@@ -9,8 +9,9 @@ namespace {
 
 // Peaks of heat maps (Cao et al. 2017, "Realtime multi-person 2D pose estimation"): of each part's
 // map the first max_peaks elements, row by row, that are above the threshold and all their eight
-// neighbours. Bottom: maps (N,C,H,W), of which the first num_parts count. Top: (N, num_parts, 1 +
-// max_peaks, 3); row 0 begins with the number of peaks, the others are x, y and height.
+// neighbours; no NaN is or has one. Bottom: maps (N,C,H,W), of which the first num_parts count.
+// Top: (N, num_parts, 1 + max_peaks, 3); row 0 begins with the number of peaks, the others are x, y
+// and height.
 class NmsLayer final : public Layer {
  public:
   explicit NmsLayer(const LayerParameter& param) : Layer(param), options_(param.nms_param()) {
@@ -55,11 +56,10 @@ class NmsLayer final : public Layer {
     int64_t height, width;
 
     double At(int64_t y, int64_t x) const { return values[y * width + x]; }
-    // Elements at the edge are none.
     bool IsPeak(int64_t y, int64_t x) const {
       for (int64_t h = y - 1; h <= y + 1; ++h) {
         for (int64_t w = x - 1; w <= x + 1; ++w) {
-          if ((h != y || w != x) && At(h, w) >= At(y, x)) return false;
+          if ((h != y || w != x) && !(At(h, w) < At(y, x))) return false;
         }
       }
       return true;
@@ -70,7 +70,7 @@ class NmsLayer final : public Layer {
     int count = 0;
     for (int64_t y = 1; y < map.height - 1; ++y) {
       for (int64_t x = 1; x < map.width - 1 && count < options.max_peaks(); ++x) {
-        if (map.At(y, x) <= options.threshold() || !map.IsPeak(y, x)) continue;
+        if (!(map.At(y, x) > options.threshold()) || !map.IsPeak(y, x)) continue;
         StorePeak(map, y, x, rows + 3 * static_cast<int64_t>(++count));
       }
     }

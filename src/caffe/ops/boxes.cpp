@@ -80,13 +80,14 @@ std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candidates,
   return kept;
 }
 
+double ScoreRank(double score) {
+  return std::isnan(score) ? -std::numeric_limits<double>::infinity() : score;
+}
+
 void KeepBest(std::vector<ScoredBox>* candidates, int top_k) {
-  // A score that is no number comes last: sorting needs an order of all.
-  const auto rank = [](const ScoredBox& box) {
-    return std::isnan(box.score) ? -std::numeric_limits<double>::infinity() : box.score;
-  };
-  const auto is_better = [&](const ScoredBox& a, const ScoredBox& b) {
-    return rank(a) != rank(b) ? rank(a) > rank(b) : a.index < b.index;
+  const auto is_better = [](const ScoredBox& a, const ScoredBox& b) {
+    const double rank_of_a = ScoreRank(a.score), rank_of_b = ScoreRank(b.score);
+    return rank_of_a != rank_of_b ? rank_of_a > rank_of_b : a.index < b.index;
   };
   if (top_k >= 0 && static_cast<size_t>(top_k) < candidates->size()) {
     std::nth_element(candidates->begin(), candidates->begin() + top_k, candidates->end(),

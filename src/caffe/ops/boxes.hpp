@@ -66,6 +66,9 @@ CAFFE_EXPORT std::vector<ScoredBox> Suppress(const std::vector<ScoredBox>& candi
                                              const std::vector<Box>& boxes, double threshold,
                                              double eta);
 
+// What scores are sorted by: a NaN, which has no order, is as small as -infinity.
+CAFFE_EXPORT double ScoreRank(double score);
+
 // Sorts by score, best first (of equal ones the lower index, NaN last), and keeps at most top_k
 // (-1: all).
 CAFFE_EXPORT void KeepBest(std::vector<ScoredBox>* candidates, int top_k);

@@ -142,9 +142,9 @@ struct EuclideanLossGrad {
   int sign = 1;
 };
 
-// (scores, label) -> (accuracy[, per_class]):  an item is right when fewer than top_k other
-// classes score at least as much as its label's. 0 when every item is ignored; a class without
-// items has 0.
+// (scores, label) -> (accuracy[, per_class]):  an item is right when its label's score is finite
+// and fewer than top_k other classes beat it: those that score at least as much or NaN. 0 when
+// every item is ignored; a class without items has 0.
 struct Accuracy {
   static constexpr std::string_view kName = "Accuracy";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
@@ -152,6 +152,18 @@ struct Accuracy {
   int axis = 1;
   int top_k = 1;
   std::optional<int> ignore_label;
+  // BVLC's counting: a NaN is beaten by nothing and beats nothing.
+  bool nan_is_right = false;
+
+  template <typename Score>
+  CAFFE_HOST_DEVICE inline bool CanBeRight(Score score) const {
+    return nan_is_right || std::isfinite(score);
+  }
+  // Whether another class's score is as good as the label's, or is not known to be worse.
+  template <typename Score>
+  CAFFE_HOST_DEVICE inline bool Beats(Score other, Score score) const {
+    return nan_is_right ? other >= score : !(other < score);
+  }
 };
 
 }  // namespace caffe::ops

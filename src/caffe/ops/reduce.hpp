@@ -28,8 +28,8 @@ struct ReduceGrad {
 };
 
 // (x) -> (indices[, values]):  along `axis`, the top_k largest and where they are, largest first;
-// of equal values the one with the higher index first. Both outputs have top_k in place of the
-// axis.
+// of equal values the one with the higher index first, and NaN after all numbers. Both outputs have
+// top_k in place of the axis.
 struct ArgMax {
   static constexpr std::string_view kName = "ArgMax";
   int axis = 1;

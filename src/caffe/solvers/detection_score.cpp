@@ -1,8 +1,10 @@
 #include "caffe/detection_score.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "caffe/error.hpp"
+#include "caffe/ops/boxes.hpp"
 
 namespace caffe {
 namespace {
@@ -56,7 +58,7 @@ void DetectionScore::Add(const Blob& rows) {
     if (row[0] == -1) {
       one.objects += row[2];
     } else if (row[3] != 0 || row[4] != 0) {  // else it found a difficult object
-      one.detections.push_back({row[2], row[3] != 0});
+      one.detections.push_back({row[2], row[3] != 0 && !std::isnan(row[2])});
     }
   }
 }
@@ -65,7 +67,9 @@ double DetectionScore::AveragePrecision(const Class& one) const {
   if (one.objects == 0) return 0;
   std::vector<Detection> detections = one.detections;
   std::stable_sort(detections.begin(), detections.end(),
-                   [](const Detection& a, const Detection& b) { return a.score > b.score; });
+                   [](const Detection& a, const Detection& b) {
+                     return ops::ScoreRank(a.score) > ops::ScoreRank(b.score);
+                   });
   std::vector<Point> curve;
   double found = 0;
   for (const Detection& detection : detections) {

@@ -28,7 +28,7 @@ def score(truth: np.ndarray, found: np.ndarray) -> np.ndarray:
     for box in found[np.argsort(-found[:, 4], kind="stable")]:
         overlaps = [0 if met else overlap(box, real) for met, real in zip(is_met, truth)]
         best = int(np.argmax(overlaps)) if overlaps else -1
-        hit = best >= 0 and overlaps[best] >= LEAST_OVERLAP
+        hit = best >= 0 and overlaps[best] >= LEAST_OVERLAP and not np.isnan(box[4])
         if hit:
             is_met[best] = True
         rows.append([*box[:4], TRUE_POSITIVE if hit else FALSE_POSITIVE])

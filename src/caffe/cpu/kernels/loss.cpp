@@ -116,13 +116,15 @@ void SoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const KernelContext& ctx) {
   });
 }
 
-// Classes that score at least as much as the label's, itself aside; a NaN does not.
+// Whether the label is among the best of the scores, `step` elements apart.
 template <typename T>
-int64_t AtLeastAsGood(const T* x, int64_t label, int64_t classes, int64_t step) {
+bool IsRight(const ops::Accuracy& op, const T* x, int64_t label, int64_t classes, int64_t step) {
   const auto score = static_cast<Accum<T>>(x[label * step]);
-  int64_t count = -1;  // the label's own class
-  for (int64_t c = 0; c < classes; ++c) count += static_cast<Accum<T>>(x[c * step]) >= score;
-  return count;
+  if (!op.CanBeRight(score)) return false;
+  int64_t better = 0;
+  for (int64_t c = 0; c < classes; ++c)
+    better += c != label && op.Beats(static_cast<Accum<T>>(x[c * step]), score);
+  return better < op.top_k;
 }
 
 void Accuracy(const ops::Accuracy& op, const KernelContext& ctx) {
@@ -137,7 +139,7 @@ void Accuracy(const ops::Accuracy& op, const KernelContext& ctx) {
       if (IsIgnored(op.ignore_label, label)) continue;
       RequireLabel(label, view.classes, position);
       const T* x = ctx.input(0).as<const T>() + view.At(position, 0);
-      const bool is_right = AtLeastAsGood(x, label, view.classes, view.inner) < op.top_k;
+      const bool is_right = IsRight(op, x, label, view.classes, view.inner);
       right += is_right;
       ++valid;
       if (!ctx.has_output(1)) continue;

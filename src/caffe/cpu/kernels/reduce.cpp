@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "caffe/cpu/parallel.hpp"
@@ -89,18 +90,23 @@ void ArgMax(const ops::ArgMax& op, const KernelContext& ctx) {
     const auto write = [](const TensorView& view, int64_t i, double value) {
       VisitFloat(view.dtype, [&]<typename U>(TypeTag<U>) { view.as<U>()[i] = U(value); });
     };
+    // Sorting needs an order of all values: a NaN is as small as -infinity, and below it by index.
     static thread_local std::vector<std::pair<double, int64_t>> row;
+    constexpr double kSmallest = -std::numeric_limits<double>::infinity();
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < inner; ++i) {
         row.clear();
         for (int64_t c = 0; c < extent; ++c) {
-          row.emplace_back(static_cast<double>(x[(o * extent + c) * inner + i]), c);
+          const auto value = static_cast<double>(x[(o * extent + c) * inner + i]);
+          std::isnan(value) ? row.emplace_back(kSmallest, c - extent) : row.emplace_back(value, c);
         }
         std::partial_sort(row.begin(), row.begin() + op.top_k, row.end(), std::greater<>());
         for (int64_t k = 0; k < op.top_k; ++k) {
           const int64_t at = (o * op.top_k + k) * inner + i;
-          if (ctx.has_output(0)) write(ctx.output(0), at, static_cast<double>(row[k].second));
-          if (ctx.has_output(1)) write(ctx.output(1), at, row[k].first);
+          auto [value, c] = row[k];
+          if (c < 0) value = std::numeric_limits<double>::quiet_NaN(), c += extent;
+          if (ctx.has_output(0)) write(ctx.output(0), at, static_cast<double>(c));
+          if (ctx.has_output(1)) write(ctx.output(1), at, value);
         }
       }
     }

@@ -17,8 +17,7 @@ struct Counters {
 template <typename T>
 struct RankLabel {
   Rows rows;
-  std::optional<int> ignore_label;
-  int top_k;
+  ops::Accuracy op;
   const T* x;
   Numbers labels;
   Counters counters;
@@ -27,21 +26,20 @@ struct RankLabel {
   template <typename Group>
   __device__ void operator()(int64_t position, const Group& group) const {
     const int64_t label = LabelAt(labels, position);
-    if (IsIgnored(ignore_label, label)) return;
+    if (IsIgnored(op.ignore_label, label)) return;
     if (!IsClass(label, rows.length)) {
       if (group.rank() == 0) atomicAdd(bad_labels, 1u);
       return;
     }
     const int64_t offset = rows.Offset(position);
     const auto score = Wide(x[offset + label * rows.step]);
-    int at_least_as_good = 0;
+    int better = 0;
     for (int64_t c = group.rank(); c < rows.length; c += group.size()) {
-      at_least_as_good += c != label && Wide(x[offset + c * rows.step]) >= score;
+      better += c != label && op.Beats(Wide(x[offset + c * rows.step]), score);
     }
-    at_least_as_good = group.Reduce(Sum{}, at_least_as_good);
+    better = group.Reduce(Sum{}, better);
     if (group.rank() != 0) return;
-    // A score that is not a number is not as good as itself.
-    const bool is_right = at_least_as_good - (score == score ? 0 : 1) < top_k;
+    const bool is_right = op.CanBeRight(score) && better < op.top_k;
     counters.Add(0, is_right);
     counters.Add(1 + label, is_right);
   }
@@ -70,22 +68,21 @@ KernelOrRefusal MakeAccuracy(const ops::Accuracy& op, const KernelRequest& reque
   const ClassView view(request.inputs[0].shape, op.axis);
   const Rows rows{view.positions(), view.classes, view.inner};
   const size_t bytes = static_cast<size_t>(2 * (1 + view.classes) + 1) * sizeof(unsigned);
-  return Kernel{
-      "",
-      [=](const KernelContext& ctx) {
-        const Counters counters{static_cast<unsigned*>(ctx.workspace)};
-        unsigned* bad_labels = counters.counts + 2 * (1 + rows.length);
-        CAFFE_CUDA_CHECK(cudaMemsetAsync(ctx.workspace, 0, bytes, StreamOf(ctx)));
-        VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
-          ForRows(ctx, rows,
-                  RankLabel<T>{rows, op.ignore_label, op.top_k, ctx.input(0).as<const T>(),
-                               InputNumbers(ctx, 1), counters, bad_labels});
-        });
-        ForEach(
-            ctx, 1 + rows.length,
-            StoreAccuracies{counters, bad_labels, OutputNumbers(ctx, 0), OutputNumbers(ctx, 1)});
-      },
-      bytes};
+  return Kernel{"",
+                [=](const KernelContext& ctx) {
+                  const Counters counters{static_cast<unsigned*>(ctx.workspace)};
+                  unsigned* bad_labels = counters.counts + 2 * (1 + rows.length);
+                  CAFFE_CUDA_CHECK(cudaMemsetAsync(ctx.workspace, 0, bytes, StreamOf(ctx)));
+                  VisitFloat(ctx.input(0).dtype, [&]<typename T>(TypeTag<T>) {
+                    ForRows(ctx, rows,
+                            RankLabel<T>{rows, op, ctx.input(0).as<const T>(), InputNumbers(ctx, 1),
+                                         counters, bad_labels});
+                  });
+                  ForEach(ctx, 1 + rows.length,
+                          StoreAccuracies{counters, bad_labels, OutputNumbers(ctx, 0),
+                                          OutputNumbers(ctx, 1)});
+                },
+                bytes};
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCuda, ops::Accuracy, "accuracy", KernelRank::kReference,

@@ -105,7 +105,8 @@ void ReduceGrad(const ops::ReduceGrad& op, const KernelContext& ctx) {
   });
 }
 
-// The next best again and again: top_k is small beside a row.
+// Finds the next best top_k times: top_k is small compared with a row. A NaN is as small as
+// -infinity, and below it by index.
 template <typename T>
 struct ArgMaxRow {
   Rows rows;
@@ -120,15 +121,18 @@ struct ArgMaxRow {
     const int64_t outer = Divide(row, rows.step, &within);
     Candidate last{static_cast<double>(INFINITY), INT64_MAX};
     for (int64_t k = 0; k < top_k; ++k) {
-      Candidate best{-static_cast<double>(INFINITY), -1};
+      Candidate best{-static_cast<double>(INFINITY), INT64_MIN};
       for (int64_t c = group.rank(); c < rows.length; c += group.size()) {
-        const Candidate candidate{static_cast<double>(x[offset + c * rows.step]), c};
+        Candidate candidate{static_cast<double>(x[offset + c * rows.step]), c};
+        if (candidate.value != candidate.value)
+          candidate = {-static_cast<double>(INFINITY), c - rows.length};
         if (candidate < last && best < candidate) best = candidate;
       }
       best = group.Reduce(Largest{}, best);
       last = best;
       if (group.rank() != 0) continue;
       const int64_t at = (outer * top_k + k) * rows.step + within;
+      if (best.index < 0) best = {static_cast<double>(NAN), best.index + rows.length};
       if (indices.is_present()) indices.Set(at, static_cast<double>(best.index));
       if (values.is_present()) values.Set(at, best.value);
     }
