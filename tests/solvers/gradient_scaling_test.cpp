@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "caffe/error.hpp"
@@ -46,9 +47,46 @@ TEST(GradientScaleRuleTest, FollowsTheLargestGradient) {
   ops::StepState state;
   EXPECT_EQ(state.scale, 1);
   rule.Advance(0.25, &state);
+  EXPECT_EQ(state.scale, 32);  // 3 * 4 / 0.25, rounded down
+  rule.Advance(0, &state);
+  EXPECT_EQ(state.scale, 2);
+}
+
+TEST(GradientScaleRuleTest, AFieldKeepsTheFormulaOfNVCaffe) {
+  const ops::GradientScaleRule rule = RuleOf(
+      "global_grad_scale: 3 global_grad_scale_adaptive: true "
+      "global_grad_scale_power_of_two: false");
+  ops::StepState state;
+  rule.Advance(0.25, &state);
   EXPECT_EQ(state.scale, 48);
   rule.Advance(0, &state);
   EXPECT_EQ(state.scale, 3);
+  rule.Skip(&state);
+  EXPECT_EQ(state.scale, 1.5);
+}
+
+TEST(GradientScaleRuleTest, IsAlwaysAPowerOfTwo) {
+  const auto is_power = [](double scale) {
+    int exponent = 0;
+    return std::frexp(scale, &exponent) == 0.5;
+  };
+  for (const double factor : {1.0, 1000.0, 0.3, 1e-30, 1e30}) {
+    const ops::GradientScaleRule rule{.factor = factor, .adaptive = true};
+    ops::StepState state;
+    for (int step = 0; step < 500; ++step) {
+      step % 7 == 6 ? rule.Skip(&state) : rule.Advance(1e-4 * (1 + step % 13), &state);
+      ASSERT_TRUE(is_power(state.scale)) << factor << " " << step << " " << state.scale;
+    }
+  }
+  EXPECT_EQ(ops::GradientScaleRule{}.Rounded(0.75), 0.5);
+  EXPECT_EQ(ops::GradientScaleRule{}.Rounded(64), 64);
+}
+
+// 65504 is the largest half; a scale of 32768 need not overflow.
+TEST(GradientScaleRuleTest, AScaleThatNoHalfSurvivesIsNotTriedAgain) {
+  ops::StepState state{.scale = 1 << 20};
+  Adaptive().Skip(&state);
+  EXPECT_EQ(state.scale, 32768);
 }
 
 TEST(GradientScaleRuleTest, AFixedFactorHoldsFromTheSecondStepOn) {
@@ -56,7 +94,7 @@ TEST(GradientScaleRuleTest, AFixedFactorHoldsFromTheSecondStepOn) {
   EXPECT_TRUE(rule.is_on());
   ops::StepState state;
   rule.Advance(0.25, &state);
-  EXPECT_EQ(state.scale, 1000);
+  EXPECT_EQ(state.scale, 512);
   EXPECT_FALSE(RuleOf("").is_on());
 }
 
@@ -142,6 +180,39 @@ TEST_F(GradientScalingTest, GivesTheStepsOfAnUnscaledNet) {
   EXPECT_THAT(log, HasSubstr("Iteration 1, lr = 0.1, gs = 256\n"));
   const std::vector<float> expected = Everything(plain), found = Everything(scaled);
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-4);
+}
+
+// Of a net of floats, whose gradients have bits to lose.
+TEST_F(GradientScalingTest, APowerOfTwoLosesNoDigits) {
+  const auto trained = [&](const std::string& fields) {
+    SolverParameter param = Parse("", fields);
+    param.mutable_net_param()->clear_default_backward_type();
+    Solver solver(param);
+    solver.Step(4);
+    return Everything(solver);
+  };
+  EXPECT_EQ(trained("global_grad_scale: 1000 "), trained(""));
+  EXPECT_NE(trained("global_grad_scale: 1000 global_grad_scale_power_of_two: false "), trained(""));
+}
+
+// Snapshots of earlier versions have the scales of NVCaffe's formula.
+TEST_F(GradientScalingTest, ScalesOfOldSnapshotsAreRoundedDown) {
+  for (const std::string format : {"BINARYPROTO", "HDF5"}) {
+    const std::string options = "snapshot_format: " + format, factor = "global_grad_scale: 1000 ";
+    Solver old(Parse(options, factor + "global_grad_scale_power_of_two: false "));
+    old.Step(2);
+    const std::string state = old.Snapshot();
+    const auto log_of = [&](const std::string& fields) {
+      Solver solver(Parse(options, fields));
+      solver.Restore(state);
+      ::testing::internal::CaptureStderr();
+      solver.Step(1);
+      return ::testing::internal::GetCapturedStderr();
+    };
+    EXPECT_THAT(log_of(factor), HasSubstr("Iteration 2, lr = 0.1, gs = 512\n"));
+    EXPECT_THAT(log_of(factor + "global_grad_scale_power_of_two: false "),
+                HasSubstr("Iteration 2, lr = 0.1, gs = 1000\n"));
+  }
 }
 
 TEST_F(GradientScalingTest, ASkippedStepLeavesNothingBehind) {

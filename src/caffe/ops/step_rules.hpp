@@ -32,12 +32,14 @@ struct GradientScaleRule {
   static constexpr int kStepsToRaise = 200;
   double factor = 1;
   bool adaptive = false;
+  // Rounds scales down to powers of two, so that scaling changes exponents only. NVCaffe does not.
+  bool is_power_of_two = true;
 
   CAFFE_HOST_DEVICE inline bool is_on() const { return adaptive || factor != 1; }
 
   // After a step: the scale of the next is factor * 4 / `largest`, the largest un-scaled 16-bit
-  // gradient (factor where that is 0), or `factor` when it does not adapt. At most the limit, which
-  // rises again after kStepsToRaise steps.
+  // gradient (factor where that is 0), or `factor` when it does not adapt; rounded. At most the
+  // limit, which rises again after kStepsToRaise steps.
   CAFFE_HOST_DEVICE inline void Advance(double largest, StepState* state) const {
     state->skipped_in_a_row = 0;
     if (state->limit < std::numeric_limits<double>::max() && ++state->good_steps == kStepsToRaise) {
@@ -45,17 +47,32 @@ struct GradientScaleRule {
       state->limit *= 2;
     }
     const double wanted = adaptive && largest > 0 ? factor * 4 / largest : factor;
-    state->scale = std::min(wanted, state->limit);
+    state->scale = Rounded(std::min(wanted, state->limit));
   }
 
   // After a step whose gradients were not finite, and which was therefore skipped.
   CAFFE_HOST_DEVICE inline void Skip(StepState* state) const {
-    // No 16-bit gradient survives a scale above the largest half, so it need not be tried.
-    const double largest_half = 65504;
+    // No 16-bit gradient survives a scale above the largest half, so none is tried: with powers of
+    // two the next one is 32768.
+    const double above_half = is_power_of_two ? 65536 : 65504;
     ++state->skipped_steps;
     ++state->skipped_in_a_row;
     state->good_steps = 0;
-    state->limit = state->scale = std::min(state->scale, largest_half) / 2;
+    state->limit = state->scale = Rounded(std::min(state->scale, above_half) / 2);
+  }
+
+  // The scales of a snapshot, which may have been written by another rule.
+  inline void Adopt(StepState* state) const {
+    state->scale = Rounded(state->scale);
+    if (state->limit < std::numeric_limits<double>::max()) state->limit = Rounded(state->limit);
+  }
+
+  // The largest scale that the rule allows up to this positive one.
+  CAFFE_HOST_DEVICE inline double Rounded(double scale) const {
+    if (!is_power_of_two || !(scale > 0) || !std::isfinite(scale)) return scale;
+    int exponent = 0;
+    std::frexp(scale, &exponent);  // scale = f * 2^exponent with 0.5 <= f < 1
+    return std::ldexp(1.0, exponent - 1);
   }
 };
 

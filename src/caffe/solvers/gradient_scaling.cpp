@@ -12,7 +12,8 @@ ops::GradientScaleRule MakeGradientScaleRule(const NetParameter& net, bool adapt
           "; it must be positive");
   const bool is_given = net.has_global_grad_scale() || net.has_global_grad_scale_adaptive();
   return {.factor = factor,
-          .adaptive = is_given ? net.global_grad_scale_adaptive() : adaptive_by_default};
+          .adaptive = is_given ? net.global_grad_scale_adaptive() : adaptive_by_default,
+          .is_power_of_two = net.global_grad_scale_power_of_two()};
 }
 
 void CheckSkippedSteps(const ops::StepState& state, const std::function<std::string()>& cause) {

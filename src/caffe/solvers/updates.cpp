@@ -69,6 +69,7 @@ void Updates::Restore(const SnapshotReader& snapshot) {
   while (!reports_.is_empty()) reports_.Take();  // of what is given up
   snapshot.ReadHistory(updater_->history());
   state_ = scales_gradients() ? snapshot.progress().gradient_scale : ops::StepState{};
+  decide_.scaling.Adopt(&state_);
   updater_->WriteState(state_);
   std::vector<float> cosines = snapshot.progress().larc_cosines;
   // A run without larc_turbo has saved none: they start from zero.
