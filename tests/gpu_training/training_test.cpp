@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <set>
 
@@ -22,6 +23,7 @@
 #include "caffe/solver.hpp"
 #include "caffe/solver_group.hpp"
 #include "tests/gpu_training/small_net.hpp"
+#include "tests/support/error_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace caffe {
@@ -275,6 +277,68 @@ TEST(CudaTrainingTest, ASkippedStepLeavesNothingBehind) {
   solver.Step(3);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("not finite")));
   EXPECT_NE(StateOf(solver).parameters, before.parameters);
+}
+
+// With reports and losses that lag.
+TEST(CudaTrainingTest, HundredSkippedStepsNameTheLayerOfAnInfiniteGradient) {
+  constexpr char kRoot[] = R"pb(
+    global_grad_scale: 2
+    global_grad_scale_adaptive: true
+    layer {
+      name: "x"
+      type: "DummyData"
+      top: "x"
+      top: "t"
+      dummy_data_param {
+        shape { dim: 4 dim: 3 }
+        shape { dim: 4 dim: 2 }
+        data_filler { type: "constant" value: 1 }
+        data_filler { type: "constant" value: 1 }
+      }
+    }
+    layer {
+      name: "ip"
+      type: "InnerProduct"
+      bottom: "x"
+      top: "y"
+      inner_product_param {
+        num_output: 2
+        weight_filler { type: "constant" }
+      }
+    }
+    layer {
+      name: "root"
+      type: "Power"
+      bottom: "y"
+      top: "r"
+      power_param { power: 0.5 }
+    }
+    layer { name: "loss" type: "EuclideanLoss" bottom: "r" bottom: "t" top: "loss" }
+  )pb";
+  for (const bool keep_all : {false, true}) {
+    Caffe::set_mode(Caffe::GPU);
+    Solver solver(SmallSolver("base_lr: 0.01 precision: FP16", kRoot), {.keep_all = keep_all});
+    Caffe::set_mode(Caffe::CPU);
+    ::testing::internal::CaptureStderr();
+    EXPECT_THAT(testing::ErrorText<Error>([&] { solver.Step(200); }),
+                HasSubstr("layer 'root' (Power) is the first whose gradient of blob 'y'"));
+    ::testing::internal::GetCapturedStderr();
+  }
+}
+
+// The host hears of the loss of the last iteration after its update.
+TEST(CudaTrainingTest, AnEndWithoutFiniteWeightsIsAnError) {
+  const testing::TemporaryFolder folder;
+  Caffe::set_mode(Caffe::GPU);
+  // Decay makes the weights infinite in the first update.
+  SolverParameter param = SmallSolver("type: 'SGD' base_lr: 1e38 weight_decay: 1e38 max_iter: 1");
+  param.set_snapshot_after_train(true);
+  param.set_snapshot_prefix(folder.path("run"));
+  Solver solver(param, {.keep_all = false});
+  Caffe::set_mode(Caffe::CPU);
+  EXPECT_THAT(testing::ErrorText<Error>([&] { solver.Solve(); }),
+              HasSubstr("no snapshot of iteration 1 is written: parameter "));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path("")));
 }
 
 // How often steps ran that make copies of weights in another type or layout.

@@ -304,5 +304,33 @@ TEST_F(GradientScalingTest, GivingUpNamesTheLayer) {
                     HasSubstr("layer 'ip1' (InnerProduct) is the first")));
 }
 
+// The slope of a root at 0 is infinite, and all blobs are finite.
+TEST_F(GradientScalingTest, GivingUpNamesTheLayerOfAnInfiniteGradient) {
+  for (const char* types : {"", "precision: FP16"}) {
+    for (const bool keep_all : {true, false}) {
+      SolverParameter param;
+      ParseTextProto(StrCat(types, R"(
+        base_lr: 0.01 lr_policy: "fixed" max_iter: 400 snapshot_after_train: false random_seed: 1
+        net_param { global_grad_scale: 2 global_grad_scale_adaptive: true
+          layer { name: "x" type: "DummyData" top: "x" top: "t" dummy_data_param {
+            shape { dim: 4 dim: 3 } shape { dim: 4 dim: 2 }
+            data_filler { type: "constant" value: 1 } data_filler { type: "constant" value: 1 } } }
+          layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
+            inner_product_param { num_output: 2 weight_filler { type: "constant" } } }
+          layer { name: "root" type: "Power" bottom: "y" top: "r" power_param { power: 0.5 } }
+          layer { name: "loss" type: "EuclideanLoss" bottom: "r" bottom: "t" top: "loss" }
+        })"),
+                     "solver", &param);
+      Solver solver(param, {.keep_all = keep_all});
+      ::testing::internal::CaptureStderr();
+      EXPECT_THAT(ErrorText<Error>([&] { solver.Solve(); }),
+                  AllOf(HasSubstr("in 100 iterations in a row"),
+                        HasSubstr("layer 'root' (Power) is the first whose gradient of blob 'y'")))
+          << types << keep_all;
+      ::testing::internal::GetCapturedStderr();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace caffe

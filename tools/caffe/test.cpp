@@ -1,7 +1,12 @@
 // caffe test: the mean of each of a net's outputs over its test data.
 #include <glog/logging.h>
 
+#include <algorithm>
+#include <cmath>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tools/caffe/score_nets.hpp"
 
@@ -57,6 +62,30 @@ void WarnOfEmptyInputs(const Net& net) {
   }
 }
 
+bool IsFinite(const Blob& blob) {
+  return std::all_of(blob.cpu_data(), blob.cpu_data() + blob.count(),
+                     [](float value) { return std::isfinite(value); });
+}
+
+// Says which number of a batch is not finite, and whether the weights are to blame. False where all
+// are finite.
+bool WarnOfNonFinite(const Net& net, int batch, float loss) {
+  std::string what = std::isfinite(loss) ? "" : "the loss";
+  for (size_t k = 0; what.empty() && k < net.output_blobs().size(); ++k) {
+    if (!IsFinite(*net.output_blobs()[k])) what = "output '" + net.output_names()[k] + "'";
+  }
+  if (what.empty()) return false;
+  std::string cause = "the weights are finite, so look at the data and at --precision";
+  for (const Net::LearnableParam& param : net.learnable_params()) {
+    if (IsFinite(*param.blob)) continue;
+    cause = "parameter " + param.name + " is not finite; use an earlier snapshot";
+    break;
+  }
+  LOG(WARNING) << "Batch " << batch << ": " << what
+               << " is not finite, so its mean says nothing: " << cause;
+  return true;
+}
+
 class Test : public ScoreCommand {
  public:
   using ScoreCommand::ScoreCommand;
@@ -66,11 +95,13 @@ class Test : public ScoreCommand {
     WarnOfEmptyInputs(net);
     OutputSums sums;
     double loss_sum = 0;
+    bool has_warned = false;
     for (int i = 0; i < iterations(); ++i) {
       float loss = 0;
       net.Forward(&loss);
       loss_sum += loss;
       sums.Add(net, i);
+      has_warned = has_warned || WarnOfNonFinite(net, i, loss);
     }
     LOG(INFO) << "Loss: " << loss_sum / iterations();
     PutJson(result, "loss", loss_sum / iterations());

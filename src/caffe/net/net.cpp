@@ -216,7 +216,7 @@ int64_t Net::persistent_bytes() const {
 std::string Net::DescribeFirstNonFinite() {
   const ThreadClaim::Scope scope = impl_->Claim();
   return caffe::DescribeFirstNonFinite(impl_->source, impl_->memory.params, impl_->plan,
-                                       {impl_->seed, impl_->pass}, /*why_parameter=*/"");
+                                       impl_->OptionsOf({}), /*why_parameter=*/"");
 }
 
 std::vector<Net::WeightTransfer> Net::CopyTrainedLayersFrom(const NetParameter& trained) {

@@ -55,11 +55,23 @@ void TrainingNet::set_next_pass(uint64_t pass) {
   net_.impl_->next_pass = pass;
 }
 
-std::string TrainingNet::DescribeFirstNonFinite(const std::string& why_parameter) const {
+std::string TrainingNet::DescribeFirstNonFinite(const std::string& why_parameter,
+                                                const TrainingPass* backward) const {
   Net::Impl& impl = *net_.impl_;
   const ThreadClaim::Scope scope = impl.Claim();
-  return caffe::DescribeFirstNonFinite(impl.source, impl.memory.params, impl.plan,
-                                       {impl.seed, impl.pass}, why_parameter);
+  Executor::RunOptions run = impl.OptionsOf(backward != nullptr ? *backward : TrainingPass{});
+  if (backward != nullptr) run.direction.reset();
+  return caffe::DescribeFirstNonFinite(impl.source, impl.memory.params, impl.plan, std::move(run),
+                                       why_parameter);
+}
+
+std::string TrainingNet::DescribeNonFiniteParameter(
+    const std::function<bool(const Net::LearnableParam&)>& is_asked,
+    const std::string& why_parameter) const {
+  Net::Impl& impl = *net_.impl_;
+  const ThreadClaim::Scope scope = impl.Claim();
+  return caffe::DescribeNonFiniteParameter(impl.memory.params, *impl.source.device, is_asked,
+                                           why_parameter);
 }
 
 void TrainingNet::ResumeFrom(uint64_t seed,

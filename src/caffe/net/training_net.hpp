@@ -63,8 +63,15 @@ class CAFFE_EXPORT TrainingNet {
   // Continues another run in place: its seed, and after the records that its data layers have
   // delivered. Blobs, parameters and pointers to them stay.
   void ResumeFrom(uint64_t seed, const std::map<std::string, uint64_t>& delivered_records);
-  // Net's, with what follows where a parameter is not finite.
-  std::string DescribeFirstNonFinite(const std::string& why_parameter) const;
+  // Net's, with what follows where a parameter is not finite. Looks at gradients, too, where
+  // `backward` is given, which was the last pass.
+  std::string DescribeFirstNonFinite(const std::string& why_parameter,
+                                     const TrainingPass* backward = nullptr) const;
+  // Of the parameters for which `is_asked` holds the first that is not finite; else empty. Runs
+  // nothing.
+  std::string DescribeNonFiniteParameter(
+      const std::function<bool(const Net::LearnableParam&)>& is_asked,
+      const std::string& why_parameter) const;
   // For exact resume: records delivered by each data layer.
   std::map<std::string, uint64_t> delivered_records() const;
 

@@ -4,6 +4,7 @@
 
 #include "caffe/core/activity.hpp"
 #include "caffe/error.hpp"
+#include "caffe/solvers/non_finite.hpp"
 #include "caffe/solvers/run_identity.hpp"
 #include "caffe/solvers/snapshot.hpp"
 #include "caffe/solvers/snapshot_files.hpp"
@@ -41,9 +42,22 @@ void Checkpoints::AgreeOnWeights(int iteration) const {
     context_.parallel.Agree(FactsAboutWeights(iteration, context_.net));
 }
 
-std::string Checkpoints::Write(const History& history, SolverProgress progress, bool is_last) {
+bool Checkpoints::IsDue(int iteration) const {
+  return context_.param.snapshot() > 0 && iteration % context_.param.snapshot() == 0;
+}
+
+void Checkpoints::CheckWeights(int iteration, bool has_updated) const {
+  const std::string found = DescribeNonFiniteWeights(context_, has_updated);
+  if (found.empty()) return;
+  throw Error(StrCat("solver: no snapshot of iteration ", iteration, " is written: ", found,
+                     AboutLastSnapshot(last_)));
+}
+
+std::string Checkpoints::Write(const History& history, SolverProgress progress,
+                               const std::function<void()>& check) {
   const int iteration = progress.iter;
   if (!context_.parallel.is_root()) {
+    if (check) check();
     last_ = iteration;
     return "";
   }
@@ -54,7 +68,7 @@ std::string Checkpoints::Write(const History& history, SolverProgress progress, 
       .prefix = prefix_,
       .as_hdf5 = context_.param.snapshot_format() == SolverParameter::HDF5,
       .with_gradients = context_.param.snapshot_diff(),
-      .is_last = is_last};
+      .check = check};
   progress.solver = SolverIdentity(context_.param);
   progress.net_hash = NetIdentity(context_.net);
   std::string file = WriteSnapshot(options, context_.net, history, std::move(progress));

@@ -1,6 +1,7 @@
 // Checkpoints: the snapshots that a run writes.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -24,9 +25,15 @@ class Checkpoints {
   // Each process has made the same steps from the same weights.
   void AgreeOnWeights(int iteration) const;
 
-  // On rank 0, which returns the state file's name; the others only take note. `is_last`: see
-  // SnapshotOptions. Throws IoError.
-  std::string Write(const History& history, SolverProgress progress, bool is_last);
+  // Whether the solver asks for one after so many iterations.
+  bool IsDue(int iteration) const;
+  // Throws Error, naming the blob, where weights are not finite: training cannot go on, and no
+  // snapshot may hold them. `has_updated`: whether this run has changed them.
+  void CheckWeights(int iteration, bool has_updated) const;
+  // On rank 0, which returns the state file's name; the others only take note. `check`, of the
+  // run's last one, is called on all ranks; see SnapshotOptions. Throws IoError.
+  std::string Write(const History& history, SolverProgress progress,
+                    const std::function<void()>& check = {});
   // Warns where the snapshot from `file` is of a run with another seed, solver or net.
   void SayWhatDiffers(const SolverProgress& progress, const std::string& file) const;
 

@@ -244,6 +244,15 @@ std::string DataParallel::OfRoot(const std::string& text) {
   return communicator_->AllGather(text).front();
 }
 
+std::string DataParallel::FirstText(const std::string& text) {
+  if (ranks_ == 1) return text;
+  const Activity waiting = WaitForOthers("waits for what the others have found, as");
+  for (const std::string& one : communicator_->AllGather(text)) {
+    if (!one.empty()) return one;
+  }
+  return "";
+}
+
 void DataParallel::UseShareOfThreads() const {
   if (threads_ > 0) omp_set_num_threads(threads_);
 }

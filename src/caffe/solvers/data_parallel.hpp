@@ -96,6 +96,8 @@ class DataParallel {
   void Sum(std::span<double> numbers);
   // What rank 0 says.
   std::string OfRoot(const std::string& text);
+  // The text of the first rank that has one; empty where none has.
+  std::string FirstText(const std::string& text);
   // In the thread that computes: its share of the processor's threads, when several processes of
   // this machine train together.
   void UseShareOfThreads() const;

@@ -8,6 +8,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/solvers/debug_info.hpp"
+#include "caffe/solvers/non_finite.hpp"
 #include "caffe/trace.hpp"
 
 namespace caffe {
@@ -42,15 +43,13 @@ Iteration::Pace Iteration::PaceOfRun() const {
   return updates_early ? Pace::kByBucket : Pace::kStep;
 }
 
-// Displayed iterations are awaited, so that the loss and the blobs belong to the same one.
-Iteration::Pace Iteration::PaceNow() const {
-  if (!context_.IsDisplayed(number_)) return pace_;
-  if (pace_ == Pace::kReplayed) return Pace::kLagging;
-  return pace_ == Pace::kByBucket ? Pace::kStep : pace_;
-}
-
 void Iteration::Run() {
-  const Pace pace = PaceNow();
+  Pace pace = pace_;
+  // Displayed iterations are awaited, so that the loss and the blobs belong to the same one.
+  if (context_.IsDisplayed(number_)) {
+    if (pace == Pace::kReplayed) pace = Pace::kLagging;
+    if (pace == Pace::kByBucket) pace = Pace::kStep;
+  }
   if (pace == Pace::kReplayed) {
     updates_.updater().Schedule(NextStep());
     Launch(&updates_.updater());
@@ -129,15 +128,18 @@ void Iteration::TakeLosses(size_t left_under_way) {
 
 void Iteration::TakeLoss(int iteration, float loss) {
   // With gradient scaling a bad step is skipped, or ends the run when they do not stop.
-  if (std::isnan(loss) && !updates_.scales_gradients()) {
-    const std::string cause = DescribeFirstNonFinite(context_, number_ > first_);
-    const int last = checkpoints_.last();
-    throw Error(StrCat("solver: the loss of iteration ", iteration,
-                       " is not a number: ", cause.empty() ? "its cause did not show again" : cause,
-                       last >= 0 ? StrCat(" (the last snapshot is of iteration ", last, ")") : ""));
-  }
+  if (!updates_.scales_gradients())
+    CheckLoss(context_, {iteration, has_updated(), checkpoints_.last()}, loss);
   loss_.Add(loss);
   context_.reporter.TakeLoss(iteration, loss, loss_.mean());
+}
+
+float Iteration::LossOfWeights() const {
+  float own = 0;
+  context_.net.Forward(&own);
+  const auto loss = static_cast<float>(context_.parallel.Mean(own));
+  CheckLoss(context_, {number_, has_updated(), checkpoints_.last()}, loss);
+  return loss;
 }
 
 // The mean loss of all ranks and passes.
@@ -155,7 +157,8 @@ float Iteration::ForwardBackward(Pace pace) {
     } else {
       loss = LastPass(pass, loss, pace, &own);
     }
-    if (LogsValues()) LogForwardValues(context_.net), LogBackwardValues(context_.net);
+    if (context_.LogsValues(number_))
+      LogForwardValues(context_.net), LogBackwardValues(context_.net);
     for (const Solver::Callbacks& callback : context_.callbacks) {
       if (callback.on_backward) callback.on_backward(own);
     }
@@ -193,23 +196,19 @@ void Iteration::ApplyUpdate() {
   }
   updates_.TakeReports(first_);  // of the iteration before, so nothing that runs is waited for
   std::map<const Blob*, std::vector<double>> before;
-  if (LogsValues()) before = ParamValues(context_.net);
+  if (context_.LogsValues(number_)) before = ParamValues(context_.net);
   updates_.updater().Step(NextStep());
   updates_.SendReport(number_);
-  if (context_.training_net.device()->is_host_accessible() || LogsValues())
+  if (context_.training_net.device()->is_host_accessible() || context_.LogsValues(number_))
     updates_.TakeReports(first_);
-  if (LogsValues() && !updates_.was_skipped()) LogUpdateValues(context_.net, before);
+  if (context_.LogsValues(number_) && !updates_.was_skipped())
+    LogUpdateValues(context_.net, before);
 }
 
 StepScalars Iteration::NextStep() {
   const StepScalars step = rates_.StepAt(number_, loss_.mean());
   context_.reporter.TakeRate(number_, step.rate, updates_.scale(), context_.IsDisplayed(number_));
   return step;
-}
-
-bool Iteration::LogsValues() const {
-  return context_.param.debug_info() && context_.IsDisplayed(number_) &&
-         context_.parallel.is_root();
 }
 
 void Iteration::Restore(const SnapshotReader& snapshot) {

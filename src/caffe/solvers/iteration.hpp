@@ -19,6 +19,8 @@ class Iteration {
 
   // How many have been made.
   int number() const { return number_; }
+  // Whether this run has made one, and so may have changed the weights.
+  bool has_updated() const { return number_ > first_; }
   const Updates& updates() const { return updates_; }
   SmoothedLoss& loss() { return loss_; }
   double LearningRate() { return rates_.LearningRateAt(number_); }
@@ -27,6 +29,8 @@ class Iteration {
   void BeginRun();
   // Makes the next one. Throws Error where its loss is not a number.
   void Run();
+  // The mean loss of all ranks in one more forward pass. Throws Error where it is not a number.
+  float LossOfWeights() const;
   // Waits for losses and decisions that a device has yet to tell.
   void Finish();
   // An error has ended one. Whether some parameters are updated and others not.
@@ -47,7 +51,6 @@ class Iteration {
     kReplayed,  // the same, and the update is part of what the device replays
   };
   Pace PaceOfRun() const;
-  Pace PaceNow() const;
   float ForwardBackward(Pace pace);
   float LastPass(TrainingPass pass, float earlier, Pace pace, float* own);
   TrainingPass NextPass(int index) const;
@@ -56,7 +59,6 @@ class Iteration {
   void TakeLosses(size_t left_under_way);
   void TakeLoss(int iteration, float loss);
   StepScalars NextStep();
-  bool LogsValues() const;
 
   const SolverContext& context_;
   const Checkpoints& checkpoints_;

@@ -51,12 +51,14 @@ void WriteBoth(const SnapshotOptions& options, const std::string& state_name, co
     WriteState(*progress, history, &*state);
     state->MakeDurable();
   } catch (const IoError& error) {
-    if (!options.is_last) throw;
+    if (!options.check) throw;
     state.reset();
+    options.check();
     model.Commit();
     throw IoError(StrCat(error.what(), "; the weights are in ", progress->learned_net,
                          ", but without this file training cannot go on from there exactly"));
   }
+  if (options.check) options.check();
   model.Commit();
   state->Commit();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "caffe/export.hpp"
@@ -17,11 +18,13 @@ struct SnapshotOptions {
   std::string prefix;
   bool as_hdf5 = false;
   bool with_gradients = false;
-  // Where the state cannot be written, the weights stay all the same: there is no other chance.
-  bool is_last = false;
+  // Given for the last snapshot of a run: called when the files are on the disk and have no names
+  // yet. Where it throws there is no snapshot. Where the state could not be written, the weights
+  // stay all the same, because there is no other chance.
+  std::function<void()> check = {};
 };
 
-// Writes model and state: both or, when one cannot be written, neither (but see `is_last`). The
+// Writes model and state: both or, when one cannot be written, neither (but see `check`). The
 // state has a mark of the weights, so that a pair of two runs is never taken for one. Returns the
 // state file's name. Throws IoError.
 std::string WriteSnapshot(const SnapshotOptions& options, const Net& net, const History& history,

@@ -23,6 +23,9 @@ struct SolverContext {
   bool IsDisplayed(int iteration) const {
     return param.display() > 0 && iteration % param.display() == 0;
   }
+  bool LogsValues(int iteration) const {
+    return param.debug_info() && IsDisplayed(iteration) && parallel.is_root();
+  }
 };
 
 }  // namespace caffe

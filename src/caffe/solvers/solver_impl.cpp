@@ -88,7 +88,7 @@ NetOptions Solver::Impl::BuildTrainNet() {
   return train;
 }
 
-void Solver::Impl::Step(int iterations) {
+void Solver::Impl::Step(int iterations, bool ends_solve) {
   const int64_t stop = int64_t{iter()} + iterations;
   iteration->BeginRun();
   stop_requested = false;
@@ -109,8 +109,8 @@ void Solver::Impl::Step(int iterations) {
     const std::string waits = parallel.ReportWaits(iter());
     SOLVER_LINE_IF(INFO, !waits.empty()) << waits;
     const SolverAction::Enum action = Poll();
-    if ((param.snapshot() > 0 && iter() % param.snapshot() == 0) ||
-        action == SolverAction::SNAPSHOT) {
+    const bool is_left = ends_solve && iter() == stop;
+    if ((checkpoints->IsDue(iter()) && !is_left) || action == SolverAction::SNAPSHOT) {
       iteration->Finish();
       split->GatherAll();
       checkpoints->AgreeOnWeights(iter());
@@ -125,7 +125,7 @@ void Solver::Impl::Step(int iterations) {
 
 bool Solver::Impl::TestAll() {
   split->GatherWeights();
-  return tests->Run(iter(), [this] {
+  return tests->Run({iter(), iteration->has_updated(), checkpoints->last()}, [this] {
     const SolverAction::Enum action = Poll();
     if (action == SolverAction::SNAPSHOT) {
       split->GatherAll();
@@ -157,14 +157,17 @@ SolverProgress Solver::Impl::Progress() const {
   return progress;
 }
 
-std::string Solver::Impl::Snapshot(bool is_last) {
+std::string Solver::Impl::Snapshot() {
   CheckWhole();
-  return checkpoints->Write(history(), Progress(), is_last);
+  checkpoints->CheckWeights(iter(), iteration->has_updated());
+  return checkpoints->Write(history(), Progress());
 }
 
 void Solver::Impl::SnapshotWhileTraining() {
+  CheckWhole();
+  checkpoints->CheckWeights(iter(), iteration->has_updated());
   try {
-    Snapshot();
+    checkpoints->Write(history(), Progress());
   } catch (const DeviceFault&) {  // there is no device to go on with
     throw;
   } catch (const Error& error) {
@@ -246,8 +249,11 @@ void Solver::Impl::Observed(Solver* self, int stop, const std::function<void()>&
                       "training goes on");
     }
     const std::string aborted = watchdog ? watchdog->reason() : "";
-    // What a rank has not gathered, it cannot write.
-    if (!aborted.empty()) try_to([&] { SnapshotWhileTraining(); });
+    try {  // what a rank has not gathered, it cannot write
+      if (!aborted.empty()) SnapshotWhileTraining();
+    } catch (const Error& failed) {
+      SOLVER_LINE(ERROR) << failed.what();
+    }
     watchdog.reset();
     reporter->End({iter(), TrainingEnd::kFailed, error.what()});
     if (!aborted.empty() && options.give_up) options.give_up(aborted);
@@ -261,24 +267,32 @@ void Solver::Impl::SolveFromHere() {
   SOLVER_LINE_IF(WARNING, parallel.is_root() && iter() > 0 && iter() >= param.max_iter())
       << "No iteration is left to train: this is iteration " << iter() << ", and max_iter is "
       << param.max_iter() << "; raise max_iter to train further";
-  Step(std::max(0, param.max_iter() - iter()));
+  const int begin = iter();
+  Step(std::max(0, param.max_iter() - iter()), /*ends_solve=*/true);
+  checkpoints->CheckWeights(iter(), iteration->has_updated());
+  std::optional<float> loss;
+  const auto look = [&] {
+    if (!stop_requested && context->IsDisplayed(iter())) loss = iteration->LossOfWeights();
+  };
   // Unless that of this iteration is there, which rank 0 alone knows. Where it fails, the error is
   // the run's this time; no rank ends before it is written.
   const std::string is_there = "it is there";
-  if (param.snapshot_after_train() &&
-      parallel.OfRoot(checkpoints->last() == iter() ? is_there : "") != is_there) {
+  const bool is_due =
+      param.snapshot_after_train() || (iter() > begin && checkpoints->IsDue(iter()));
+  if (is_due && parallel.OfRoot(checkpoints->last() == iter() ? is_there : "") != is_there) {
     checkpoints->AgreeOnWeights(iter());
-    Snapshot(/*is_last=*/true);
+    CheckWhole();
+    checkpoints->Write(history(), Progress(), look);
     parallel.OfRoot(is_there);
+  } else {
+    look();
   }
   if (stop_requested) {
     SOLVER_LINE_IF(INFO, parallel.is_root()) << "Optimization stopped early.";
     return;
   }
-  if (context->IsDisplayed(iter())) {
-    float loss = 0;
-    net->Forward(&loss);
-    iteration->loss().Add(static_cast<float>(parallel.Mean(loss)));
+  if (loss) {
+    iteration->loss().Add(*loss);
     SOLVER_LINE_IF(INFO, parallel.is_root())
         << "Iteration " << iter() << ", loss = " << iteration->loss().mean();
   }

@@ -25,13 +25,15 @@ struct Solver::Impl {
   Impl(const SolverParameter& solver_param, const SolverOptions& solver_options);
 
   NetOptions BuildTrainNet();
-  void Step(int iterations);
+  // `ends_solve`: the snapshot of the last iteration is the caller's.
+  void Step(int iterations, bool ends_solve = false);
   // False where it was stopped.
   bool TestAll();
   SolverAction::Enum Poll();
   // Of the last whole iteration, where an error has broken off one.
   SolverProgress Progress() const;
-  std::string Snapshot(bool is_last = false);
+  std::string Snapshot();
+  // A file that cannot be written does not end training; weights that are not finite do.
   void SnapshotWhileTraining();
   void Restore(const std::string& file);
   // Throws InvalidArgument where Restore() or a step has failed while it changed something.

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "caffe/net.hpp"
+#include "caffe/solvers/non_finite.hpp"
 #include "caffe/solvers/solver_context.hpp"
 
 namespace caffe {
@@ -19,14 +21,17 @@ class TestPhase {
 
   const std::vector<std::shared_ptr<Net>>& nets() const { return nets_; }
 
-  // One pass of each net, reported for `iteration`. Between batches asks whether to stop, on all
+  // One pass of each net, reported for the iteration. Between batches asks whether to stop, on all
   // ranks in the same place, and returns false where the answer was yes.
-  bool Run(int iteration, const std::function<bool()>& stops);
+  // Where a loss or an output is not finite: throws Error if the trained weights are not either,
+  // else warns, because training does not depend on it.
+  bool Run(const Moment& moment, const std::function<bool()>& stops);
   // As after restoring a snapshot.
   void ResumeFrom(uint64_t seed);
 
  private:
-  bool RunOne(size_t index, int iteration, const std::function<bool()>& stops);
+  bool RunOne(size_t index, const Moment& moment, const std::function<bool()>& stops);
+  void TakeNonFinite(size_t index, const Moment& moment, const std::string& what);
   // `batches`: what each of them is remembered by.
   void Report(size_t index, int iteration, const std::vector<std::vector<double>>& batches);
 

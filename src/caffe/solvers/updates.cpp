@@ -5,6 +5,7 @@
 #include "caffe/error.hpp"
 #include "caffe/solvers/gradient_scaling.hpp"
 #include "caffe/solvers/larc.hpp"
+#include "caffe/solvers/non_finite.hpp"
 #include "caffe/solvers/solver_lines.hpp"
 
 namespace caffe {
@@ -48,7 +49,10 @@ void Updates::TakeReports(int first) {
           << "Iteration " << iteration << ": gradients are not finite at gs = " << state.used_scale
           << "; step skipped (" << state.skipped_steps << " so far), now gs = " << state.scale;
       const bool has_updated = iteration - first >= state.skipped_in_a_row;
-      CheckSkippedSteps(state, [&] { return DescribeFirstNonFinite(context_, has_updated); });
+      const TrainingPass pass{.ranks = static_cast<uint64_t>(context_.parallel.ranks()),
+                              .loss_scale = loss_scale()};
+      CheckSkippedSteps(state,
+                        [&] { return DescribeFirstNonFinite(context_, has_updated, &pass); });
     } else if (state.clip_factor != 1) {
       SOLVER_LINE_IF(INFO, is_root)
           << "Gradient clipping: scaling down gradients (L2 norm " << state.gradient_norm << " > "
@@ -80,16 +84,6 @@ void Updates::Restore(const SnapshotReader& snapshot) {
 void Updates::Describe(SolverProgress* progress) const {
   progress->gradient_scale = updater_->ReadState();
   if (decide_.larc.is_turbo) progress->larc_cosines = updater_->ReadCosines();
-}
-
-std::string DescribeFirstNonFinite(const SolverContext& context, bool has_updated) {
-  // Where layers are split, a rank cannot repeat its pass alone; the first that finds something
-  // ends the others' waiting.
-  if (context.training_net.SplitParams().empty()) context.parallel.LetLayersSum(false);
-  return context.training_net.DescribeFirstNonFinite(
-      has_updated ? ": an update was too large; lower base_lr or set clip_gradients"
-                  : ": no update has changed it, so the weights that were loaded hold it, or its "
-                    "filler gave it");
 }
 
 }  // namespace caffe

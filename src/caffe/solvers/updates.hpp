@@ -48,9 +48,4 @@ class Updates {
   ops::StepState state_;  // as last reported
 };
 
-// The layer or blob in which a number that is none shows first, once more; empty where it does not
-// show again. `has_updated`: whether this run has changed the weights before. A run that asks this
-// ends: the other ranks may not repeat their pass.
-std::string DescribeFirstNonFinite(const SolverContext& context, bool has_updated);
-
 }  // namespace caffe
