@@ -331,7 +331,9 @@ TEST(CudaTrainingTest, AnEndWithoutFiniteWeightsIsAnError) {
   const testing::TemporaryFolder folder;
   Caffe::set_mode(Caffe::GPU);
   // Decay makes the weights infinite in the first update.
-  SolverParameter param = SmallSolver("type: 'SGD' base_lr: 1e38 weight_decay: 1e38 max_iter: 1");
+  SolverParameter param = SmallSolver("type: 'SGD' base_lr: 1e38");
+  param.set_weight_decay(1e38f);
+  param.set_max_iter(1);
   param.set_snapshot_after_train(true);
   param.set_snapshot_prefix(folder.path("run"));
   Solver solver(param, {.keep_all = false});
