@@ -90,15 +90,12 @@ def test_loaded_weights_that_are_not_finite_are_blamed(solver_file, tmp_path):
         with pytest.raises(caffe.Error, match="loss of iteration 0 is not a number: parameter ip.0 is not finite at element 0: "
                            "no update has changed it, so the weights that were loaded hold it"):
             tuned.step(1)
-    state = str(tmp_path / "run_iter_3.solverstate")
     other = caffe.SGDSolver(solver_file())
     other.step(3)
     other.net.params["ip"][0].data[...] = np.nan
-    other.snapshot()
-    other = caffe.SGDSolver(solver_file())
-    other.restore(state)
-    with pytest.raises(caffe.Error, match="loss of iteration 3 is not a number: .*the weights that were loaded hold it"):
-        other.step(1)
+    with pytest.raises(caffe.Error, match="no snapshot of iteration 3 is written: parameter ip.0 is not finite"):
+        other.snapshot()
+    assert not list(tmp_path.glob("run_iter_*"))
     other = caffe.SGDSolver(solver_file())
     other.step(1)
     other.net.params["ip"][0].data[...] = np.nan
