@@ -115,7 +115,7 @@ def test_a_full_disk_leaves_the_last_good_snapshot(tmp_path, program, run, solve
 
 def test_weights_are_not_left_without_their_state(tmp_path, program, run, solver):
     """Adam's state is twice as large as the weights: on a full disk neither appears, or each try would fill it more."""
-    file = solver("run", max_iter=10, snapshot=5, snapshot_after_train="false", type='"Adam"', momentum2=0.999)
+    file = solver("run", max_iter=12, snapshot=5, snapshot_after_train="false", type='"Adam"', momentum2=0.999)
     run(program("caffe"), "train", f"--solver={solver('first', max_iter=1, snapshot_after_train='false')}")  # makes LMDB's lock
     size = 30  # kB: above the weights' 21 and below the state's 42
     limit = ["bash", "-c", f'ulimit -f {size}; exec "$@"', "limited"]
