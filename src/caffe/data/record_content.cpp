@@ -1,11 +1,11 @@
 #include "caffe/data/record_content.hpp"
 
-#include <ios>
 #include <memory>
-#include <sstream>
+#include <string>
 
 #include "caffe/core/hash.hpp"
 #include "caffe/core/printable.hpp"
+#include "caffe/error.hpp"
 
 namespace caffe::data {
 namespace {
@@ -17,24 +17,22 @@ constexpr int kHashed = 16;  // of the first records
 std::string ContentOf(const RecordSource& records) {
   if (!records.can_resume()) return "";
   const std::unique_ptr<RecordReader> reader = records.Open();
-  std::ostringstream text;
-  text << reader->count() << " records";
+  std::string text = StrCat(reader->count(), " records");
   WordHash hash;
   Record record;
   bool is_there = reader->First(&record);
-  if (is_there) text << ", the first '" << Printable(std::string(record.key)) << "'";
+  if (is_there) text += ", the first '" + Printable(std::string(record.key)) + "'";
   for (int i = 0; is_there && i < kHashed; ++i) {
     hash.Add(record.key);
     hash.Add(record.value);
     is_there = reader->Next(&record);
   }
   if (reader->Last(&record)) {
-    text << ", the last '" << Printable(std::string(record.key)) << "'";
+    text += ", the last '" + Printable(std::string(record.key)) + "'";
     hash.Add(record.key);
     hash.Add(record.value);
   }
-  text << ", their hash " << std::hex << hash.value();
-  return text.str();
+  return text + ", their hash " + std::to_string(hash.value());
 }
 
 }  // namespace caffe::data

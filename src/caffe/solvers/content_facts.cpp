@@ -3,7 +3,6 @@
 #include <google/protobuf/message.h>
 
 #include <cstdlib>
-#include <ios>
 #include <set>
 #include <sstream>
 
@@ -53,9 +52,7 @@ class Lines {
   void AddFile(const std::string& owner, const std::string& what, const std::string& file) {
     if (!IsPlainFile(file) || !told_.insert(file).second) return;
     const ContentMark mark = SampledMarkOfFile(file);
-    std::ostringstream text;
-    text << mark.bytes << " bytes, their hash " << std::hex << mark.hash;
-    Add(owner, StrCat(what, " '", file, "' has ", text.str()));
+    Add(owner, StrCat(what, " '", file, "' has ", mark.bytes, " bytes, their hash ", mark.hash));
   }
   void Add(const std::string& owner, const std::string& line) {
     text_ += owner + ": " + line + "\n";

@@ -2,8 +2,10 @@
 
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "caffe/core/hash.hpp"
@@ -87,11 +89,15 @@ std::string SolverIdentity(const SolverParameter& param) {
 }
 
 uint64_t NetIdentity(const Net& net) {
-  std::istringstream lines(net.definition().DebugString());
+  const std::string text = net.definition().DebugString();
   WordHash hash;
-  for (std::string line; std::getline(lines, line);) {
-    const size_t begin = line.find_first_not_of(' ');
-    const std::string field = line.substr(begin, line.find(':') - begin);
+  // By hand: a stream that gets no memory ends early, and keeps that to itself.
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line(text.data() + begin, end - begin);
+    begin = end + 1;
+    const size_t first = std::min(line.find_first_not_of(' '), line.size());
+    const std::string_view field = line.substr(first, line.find(':') - first);
     if (field == "source" || field == "root_folder" || field == "mean_file" || field == "backend")
       continue;
     hash.Add(line);

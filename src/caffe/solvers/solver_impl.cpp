@@ -164,15 +164,17 @@ std::string Solver::Impl::Snapshot() {
 }
 
 void Solver::Impl::SnapshotWhileTraining() {
-  CheckWhole();
-  checkpoints->CheckWeights(iter(), iteration->has_updated());
   try {
-    checkpoints->Write(history(), Progress());
-  } catch (const DeviceFault&) {  // there is no device to go on with
-    throw;
-  } catch (const Error& error) {
-    SOLVER_LINE(ERROR) << "Snapshot at iteration " << iter()
-                       << " failed, training goes on: " << error.what();
+    CheckWhole();
+    checkpoints->CheckWeights(iter(), iteration->has_updated());
+    try {
+      checkpoints->Write(history(), Progress());
+    } catch (const DeviceFault&) {  // there is no device to go on with
+      throw;
+    } catch (const Error& error) {
+      SOLVER_LINE(ERROR) << "Snapshot at iteration " << iter()
+                         << " failed, training goes on: " << error.what();
+    }
   } catch (const std::bad_alloc&) {
     SOLVER_LINE(ERROR) << "Snapshot at iteration " << iter()
                        << " failed, training goes on: not enough memory for a copy of the weights";
