@@ -207,7 +207,7 @@ def test_a_prefix_in_use_is_refused(tmp_path, program, run, solver):
 @pytest.mark.parametrize("format, ending", [("BINARYPROTO", ""), ("HDF5", ".h5")])
 def test_names_that_are_too_long_are_refused_at_the_start(format, ending, tmp_path, program, run, solver):
     """The name of the last snapshot, while it is written, has to fit."""
-    written = f"_iter_100.solverstate{ending}.tmp.XXXXXX"
+    written = f"_iter_100.solverstate{ending}.tmp." + 6 * "x"  # six random letters end a temporary name
     for surplus in (0, 1):
         name = "n" * (255 - len(written) + surplus)
         file = solver("long", max_iter=100, snapshot=50, snapshot_format=format, snapshot_prefix=f'"{tmp_path}/{name}"')

@@ -36,11 +36,8 @@ std::string_view ReadBlock(int descriptor, uint64_t offset, const std::string& p
 }
 
 FileDescriptor OpenToRead(const std::string& path) {
-  return FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-}
-
-void RequireOpen(const FileDescriptor& file, const std::string& path) {
-  if (file) return;
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor >= 0) return FileDescriptor(descriptor);
   const int error = errno;
   throw IoError(StrCat(path, ": cannot open: ", ErrnoText(error)));
 }
@@ -62,15 +59,12 @@ ContentMark MarkOf(int descriptor, const std::string& path) {
 }
 
 ContentMark MarkOfFile(const std::string& path) {
-  const FileDescriptor file = OpenToRead(path);
-  RequireOpen(file, path);
-  return MarkOf(file.get(), path);
+  return MarkOf(OpenToRead(path).get(), path);
 }
 
 ContentMark SampledMarkOfFile(const std::string& path) {
   constexpr uint64_t kWhole = uint64_t{64} << 20, kSamples = 256;
   const FileDescriptor file = OpenToRead(path);
-  RequireOpen(file, path);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0 || static_cast<uint64_t>(status.st_size) <= kWhole)
     return MarkOf(file.get(), path);
