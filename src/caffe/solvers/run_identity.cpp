@@ -69,7 +69,8 @@ std::string SolverIdentity(const SolverParameter& param) {
                             "allow_python",
                             "plugin"}) {
     const auto* descriptor = SolverParameter::descriptor()->FindFieldByName(field);
-    if (descriptor != nullptr) SolverParameter::GetReflection()->ClearField(&identity, descriptor);
+    CAFFE_ASSERT(descriptor != nullptr, field);
+    SolverParameter::GetReflection()->ClearField(&identity, descriptor);
   }
   google::protobuf::TextFormat::Printer printer;
   std::string text;
