@@ -38,6 +38,14 @@ TEST_F(ContentFactsTest, TellsFilesApartWhereverALayerNamesThem) {
   EXPECT_NE(FactOf(text), one);
 }
 
+TEST_F(ContentFactsTest, LeavesOutFilesThatAreCalledLikeABlob) {
+  const std::string name = folder_.path("x");
+  WriteFileAtomically(name, "a log");
+  EXPECT_EQ(FactOf("layer { name: '" + name + "' type: 'DummyData' top: '" + name +
+                   "' dummy_data_param { shape { dim: 1 } } }"),
+            "");
+}
+
 // Their middle, too.
 TEST_F(ContentFactsTest, SamplesLargeFiles) {
   const std::string file = folder_.path("large");

@@ -18,10 +18,19 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// Fields that name what is written, not read.
-bool IsOutput(const FieldDescriptor& field) {
-  static const std::set<std::string> outputs = {"hdf5_output_param", "save_output_param"};
-  return outputs.contains(field.name());
+// Whether the field names no file that is read: blobs and layers, which a file beside the net may
+// be called like, and what is written.
+bool NamesNoInput(const FieldDescriptor& field) {
+  static const std::set<std::string> fields = {"name",
+                                               "type",
+                                               "top",
+                                               "bottom",
+                                               "param",
+                                               "include",
+                                               "exclude",
+                                               "hdf5_output_param",
+                                               "save_output_param"};
+  return fields.contains(field.name());
 }
 
 // One training's lines; each file is told of once.
@@ -35,7 +44,7 @@ class Lines {
     for (const FieldDescriptor* field : fields) {
       const bool is_text = field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
       const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-      if (!(is_text || is_message) || IsOutput(*field)) continue;
+      if (!(is_text || is_message) || NamesNoInput(*field)) continue;
       const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
       for (int i = 0; i < count; ++i) {
         if (is_message) {
