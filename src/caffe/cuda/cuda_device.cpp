@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 
@@ -25,8 +26,16 @@ std::string Describe(const ChipProperties& chip) {
                 ", ", chip.multiprocessors, " multiprocessors, ", chip.memory_bytes >> 30, " GiB)");
 }
 
+// For tests of several ranks on a machine with one GPU: each GPU serves for as many devices, with
+// streams of their own. NCCL takes a GPU once, so CAFFE_CUDA_LIBRARY_PATH then names the folder of a
+// stand-in (tests/one_gpu/nccl.cu).
+int DevicesPerGpu() {
+  const char* const text = std::getenv("CAFFE_TEST_RANKS_PER_GPU");
+  return text == nullptr ? 1 : std::clamp(std::atoi(text), 1, 8);
+}
+
 // Says in one sentence why there is no GPU to be had; the first call into CUDA of the process.
-int CountDevices() {
+int CountGpus() {
   int driver = 0, runtime = 0, count = 0;
   CAFFE_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
@@ -43,6 +52,10 @@ int CountDevices() {
   }
   CAFFE_CUDA_CHECK(cudaGetDeviceCount(&count));
   return count;
+}
+
+int CountDevices() {
+  return CountGpus() * DevicesPerGpu();
 }
 
 ChipProperties PropertiesOf(int id) {
@@ -81,15 +94,18 @@ namespace {
 
 class RealCudaDevice final : public CudaDevice {
  public:
-  explicit RealCudaDevice(int id) : CudaDevice(id, PropertiesOf(id)) {
+  // `gpu`: the number that CUDA gives it.
+  RealCudaDevice(int id, int gpu) : CudaDevice(id, PropertiesOf(gpu)), gpu_(gpu) {
     MakeCurrent();
     stream_ = MakeCudaStream();
   }
 
   std::string description() const override { return Describe(chip()); }
-  std::string identity() const override { return IdentityOf(id()); }
+  std::string identity() const override {
+    return IdentityOf(gpu_) + (id() == gpu_ ? "" : StrCat("/", id()));
+  }
 
-  void MakeCurrent() override { CAFFE_CUDA_CHECK(cudaSetDevice(id())); }
+  void MakeCurrent() override { CAFFE_CUDA_CHECK(cudaSetDevice(gpu_)); }
 
   std::shared_ptr<void> Allocate(size_t bytes) override {
     MakeCurrent();
@@ -148,6 +164,7 @@ class RealCudaDevice final : public CudaDevice {
                " MiB are free; lower batch_size (caffe plan shows what a net needs)"));
   }
 
+  const int gpu_;
   std::unique_ptr<Stream> stream_;
   const std::unique_ptr<Stream> default_stream_ = DefaultCudaStream();
 };
@@ -230,7 +247,7 @@ std::shared_ptr<Device> MakeRealDevice(int id) {
                                count > 0 ? StrCat(", numbered 0 to ", count - 1) : "",
                                " (CUDA_VISIBLE_DEVICES may hide some)"));
     }
-    device = std::make_shared<RealCudaDevice>(id);
+    device = std::make_shared<RealCudaDevice>(id, id / DevicesPerGpu());
   }
   return device;
 }
