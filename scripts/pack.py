@@ -38,7 +38,7 @@ def needed_libraries(file):
 
 
 def programs(stage):
-    return [path for folder in ("bin", "libexec/cortado") for path in sorted((stage / folder).glob("*"))]
+    return [path for folder in ("bin", "libexec/cortado") for path in sorted((stage / folder).glob("*")) if path.is_file()]
 
 
 def libraries(stage):

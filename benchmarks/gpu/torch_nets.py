@@ -16,6 +16,7 @@ from peer import definition  # noqa: E402
 
 FOLDER = ROOT / "benchmarks" / "gpu" / "torch_nets"
 NETS = {"alexnet": "benchmarks/nets/alexnet.prototxt", "googlenet": "benchmarks/nets/googlenet.prototxt",
+        "inception_v3": "models/inception_v3/train_val.prototxt", "mobilenet_v2": "models/mobilenet_v2/train_val.prototxt",
         "resnet50": "benchmarks/nets/resnet50.prototxt", "vgg16": "models/vgg16/train_val.prototxt"}
 
 

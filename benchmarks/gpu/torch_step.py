@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Training steps of one of torch_nets/*.json in PyTorch; scripts/caffe-gpu-check runs it.
 
-  benchmarks/gpu/torch_step.py NET [--batch 256] [--precision bf16] [--compile] [--gpu 0] [--iterations 50]
+  benchmarks/gpu/torch_step.py NET [--batch 256] [--precision bf16] [--compile] [--inference] [--gpu 0]
+                               [--iterations 50]
 
 A step is what `caffe time --noise --update` times: forward, backward and an update by SGD with momentum, on normal noise
-in the device's memory. Channels last, autocast for 16 bits, TF32 for floats, cuDNN's own search, a fused optimizer.
+in the device's memory; with --inference, forward alone. Channels last, autocast for 16 bits, TF32 for floats, cuDNN's own search, a fused optimizer.
 Prints one line of JSON; exit status 3 where there is no PyTorch with a GPU.
 """
 import argparse
@@ -42,7 +43,7 @@ def make_net(torch, content):
 
 
 def classes_of(content):
-    products = [step for step in content["steps"] if step["kind"] == "inner_product"]
+    products = [step for step in content["steps"] if step["kind"] in ("inner_product", "convolution")]
     return content["weights"][products[-1]["weights"][0]][0]
 
 
@@ -69,6 +70,17 @@ class Training:
         self.scaler.step(self.optimizer)
         self.scaler.update()
 
+    def prepare_inference(self, precision):
+        """Weights and images in 16 bits, so that nothing is cast on the way."""
+        self.net.eval()
+        dtype = {"bf16": self.torch.bfloat16, "fp16": self.torch.float16}.get(precision, self.torch.float32)
+        self.net.to(dtype)
+        self.images = self.images.to(dtype)
+
+    def infer(self):
+        with self.torch.no_grad():
+            self.call(self.images, self.labels)
+
 
 def measure(step, wait, iterations):
     """Milliseconds per step of each block."""
@@ -91,6 +103,7 @@ def main():
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--precision", choices=["fp32", "bf16", "fp16"], default="bf16")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--inference", action="store_true")
     parser.add_argument("--gpu", type=int, default=0)
     parser.add_argument("--iterations", type=int, default=50)
     parser.add_argument("--cpu", action="store_true", help="to try the program where there is no GPU")
@@ -110,9 +123,11 @@ def main():
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
     training = Training(torch, options, device)
-    times = measure(training.step, (lambda: None) if options.cpu else torch.cuda.synchronize, options.iterations)
+    if options.inference:
+        training.prepare_inference(options.precision)
+    times = measure(training.infer if options.inference else training.step, (lambda: None) if options.cpu else torch.cuda.synchronize, options.iterations)
     p50 = percentile(times, 0.5)
-    result = {"net": options.net, "precision": options.precision, "batch": options.batch, "compile": options.compile,
+    result = {"net": options.net, "precision": options.precision, "batch": options.batch, "compile": options.compile, "inference": options.inference,
               "p10_ms": percentile(times, 0.1), "p50_ms": p50, "p90_ms": percentile(times, 0.9),
               "images_per_s": 1000 * options.batch / p50, "total_seconds": time.monotonic() - begin,
               "torch": torch.__version__}

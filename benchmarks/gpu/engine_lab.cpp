@@ -1,0 +1,361 @@
+// Builds and times all plans that cuDNN proposes for problems of the bundled nets' training steps,
+// where a plan for a net times only the heuristics' first few:
+//   engine_lab [--seconds N] [--threads 16] [--list] [PREFIX...]
+// prints a line of JSON for each problem whose name begins so: its bytes and operations, how many
+// plans there are, and those that could be built, the fastest first. Problems that have not begun
+// within the seconds are left out and said so. What a plan writes is compared with what most plans
+// write, and fused steps with the same steps one after the other.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "caffe/cuda/cuda_check.hpp"
+#include "caffe/cuda/cudnn_handle.hpp"
+#include "caffe/cuda/noise.hpp"
+#include "caffe/cuda/samples.hpp"
+#include "caffe/device/device.hpp"
+#include "caffe/device/device_fault.hpp"
+#include "caffe/device/launch_timer.hpp"
+#include "caffe/error.hpp"
+#include "engine_questions.hpp"
+
+namespace {
+
+using namespace engine_lab;
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kListed = 12;  // plans of a problem
+
+struct Plan {
+  int64_t index = 0;
+  std::string name;
+  bool is_compiled = false;
+  double build_seconds = 0;
+};
+
+double SecondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// A problem whose plans are built, by one thread.
+struct Built {
+  std::unique_ptr<Problem> problem;
+  std::vector<Plan> plans;
+  int64_t proposed = 0;
+  std::string refusal;
+  std::map<std::string, int> failures;  // plans that could not be built, by why
+};
+
+Built Build(CudaDevice& device, const Geometry& geometry, const Describe& describe) {
+  Built built{std::make_unique<Problem>(device, geometry), {}, 0, "", {}};
+  describe(*built.problem);
+  fe::graph::Graph& graph = built.problem->graph();
+  const auto refuses = [&](fe::error_t error) {
+    if (error.is_bad() && built.refusal.empty()) built.refusal = error.get_message();
+    return error.is_bad();
+  };
+  if (refuses(graph.validate()) || refuses(graph.build_operation_graph(CudnnHandleOf(device))) ||
+      refuses(graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK})))
+    return built;
+  built.proposed = graph.get_execution_plan_count();
+  std::map<std::string, bool> seen;
+  for (int64_t i = 0; i < built.proposed; ++i) {
+    Plan plan;
+    plan.index = i;
+    if (graph.get_plan_name_at_index(i, plan.name).is_bad()) continue;
+    if (!seen.emplace(plan.name, true).second) continue;
+    std::vector<fe::BehaviorNote_t> notes;
+    if (graph.get_behavior_notes_for_plan_at_index(i, notes).is_good())
+      plan.is_compiled = std::ranges::count(notes, fe::BehaviorNote_t::RUNTIME_COMPILATION) > 0;
+    const auto begin = std::chrono::steady_clock::now();
+    fe::error_t error = graph.build_plan_at_index(i);
+    plan.build_seconds = SecondsSince(begin);
+    if (error.is_bad()) {
+      ++built.failures[error.get_message().substr(0, 120)];
+    } else {
+      built.plans.push_back(std::move(plan));
+    }
+  }
+  return built;
+}
+
+// Memory of a problem on the device, with noise in what is read.
+class Places {
+ public:
+  Places(CudaDevice& device, const Built& built) : device_(device), problem_(*built.problem) {
+    int64_t workspace = 0;
+    for (const Plan& plan : built.plans)
+      workspace =
+          std::max(workspace, problem_.graph().get_workspace_size_plan_at_index(plan.index));
+    for (const auto& [number, buffer] : problem_.tensors()) {
+      memory_[number] = device.Allocate(buffer.bytes);
+      FillWithNoise(device, *buffer.numbers, memory_[number].get(), buffer.bytes,
+                    static_cast<size_t>(number));
+    }
+    workspace_ = device.Allocate(static_cast<size_t>(std::max<int64_t>(workspace, 1)));
+  }
+  const TimedBuffer& buffer(int64_t number) const { return problem_.tensors().at(number); }
+  void* at(int64_t number) const { return memory_.at(number).get(); }
+
+  // Bytes of each result become `value` beforehand: 0xFF is no number in any type of float.
+  void Run(const Plan& plan, int value) {
+    for (const auto& [number, buffer] : problem_.tensors()) {
+      if (buffer.is_output) CAFFE_CUDA_CHECK(cudaMemset(at(number), value, buffer.bytes));
+    }
+    Launch(plan);
+    device_.Synchronize();
+  }
+  void Launch(const Plan& plan) {
+    CudnnPointers pointers;
+    for (const auto& [number, memory] : memory_) pointers[number] = memory.get();
+    const auto stream = static_cast<cudaStream_t>(device_.compute_stream().native());
+    const cudnnHandle_t handle = CudnnHandleOf(device_);
+    CheckCudnn(cudnnSetStream(handle, stream), "cudnnSetStream");
+    fe::error_t error =
+        problem_.graph().execute_plan_at_index(handle, pointers, workspace_.get(), plan.index);
+    if (error.is_bad()) throw caffe::DeviceError(error.get_message());
+  }
+  Sample SampleAt(int64_t number) const {
+    constexpr int64_t kStretches = 32, kLength = 4096;
+    const TimedBuffer& buffer = this->buffer(number);
+    return SampleOf(device_, *buffer.numbers, at(number),
+                    static_cast<int64_t>(buffer.bytes / caffe::SizeOf(*buffer.numbers)), kStretches,
+                    kLength);
+  }
+  Results OutputsNow() const {
+    Results results;
+    for (const auto& [number, buffer] : problem_.tensors())
+      if (buffer.is_output) results.push_back(SampleAt(number));
+    return results;
+  }
+
+ private:
+  CudaDevice& device_;
+  Problem& problem_;
+  std::map<int64_t, std::shared_ptr<void>> memory_;
+  std::shared_ptr<void> workspace_;
+};
+
+// The median of some runs.
+double SecondsOf(CudaDevice& device, Places& places, const Plan& plan) {
+  constexpr int kRuns = 10;
+  caffe::LaunchTimer timer(device);
+  std::vector<double> seconds;
+  for (int run = 0; run < kRuns; ++run) seconds.push_back(timer.Time([&] { places.Launch(plan); }));
+  std::ranges::sort(seconds);
+  return seconds[kRuns / 2];
+}
+
+// The largest error of the channels' sums against those of the results themselves, of a few
+// channels, over the norm of what is summed.
+double ErrorOfSums(const Places& places, CudaDevice& device, int64_t result, int64_t factor,
+                   int64_t channels) {
+  const TimedBuffer& buffer = places.buffer(result);
+  const int64_t count = static_cast<int64_t>(buffer.bytes / caffe::SizeOf(*buffer.numbers));
+  const auto all = [&](int64_t number) {
+    return SampleOf(device, *buffer.numbers, places.at(number), count, 1, count);
+  };
+  const Sample z = all(result), x = factor == result ? z : all(factor);
+  const Sample sums = places.SampleAt(kSum), dots = places.SampleAt(kDot);
+  double worst = 0;
+  for (const int64_t c : {int64_t{0}, channels / 3, channels - 1}) {
+    double sum = 0, dot = 0, norm = 0, dot_norm = 0;
+    for (int64_t i = c; i < count; i += channels) {
+      const auto at = static_cast<size_t>(i);
+      sum += z[at], dot += z[at] * x[at];
+      norm += z[at] * z[at], dot_norm += z[at] * z[at] * x[at] * x[at];
+    }
+    const auto at = static_cast<size_t>(c);
+    worst = std::max({worst, std::abs(sums[at] - sum) / std::sqrt(norm),
+                      std::abs(dots[at] - dot) / std::sqrt(dot_norm)});
+  }
+  return worst;
+}
+
+// How far the fused result is from the convolution alone and then the other steps, on the host.
+double ErrorOfFused(CudaDevice& device, const Question& question, const Places& fused) {
+  const Built built = Build(device, question.geometry, question.plain);
+  if (built.plans.empty()) return std::nan("");
+  Places places(device, built);
+  places.Run(built.plans[0], 0xFF);
+  const auto& tensors = built.problem->tensors();
+  const bool is_forward = tensors.at(kY).is_output;
+  Sample expected = places.SampleAt(is_forward ? kY : kX);
+  if (!is_forward) {
+    const auto& of_fused = [&](int64_t number) { return fused.SampleAt(number); };
+    const bool adds = question.name.find("+add") != std::string::npos;
+    const bool has_relu = question.name.find("+relu") != std::string::npos;
+    const Sample addend = adds ? of_fused(kAddend) : Sample{};
+    const Sample result = has_relu ? of_fused(kReluResult) : Sample{};
+    for (size_t i = 0; i < expected.size(); ++i) {
+      if (adds) expected[i] += addend[i];
+      if (has_relu && result[i] <= 0) expected[i] = 0;
+    }
+  }
+  return LargestDifference({fused.SampleAt(is_forward ? kY : kX)}, {expected});
+}
+
+Json Answer(CudaDevice& device, const Question& question, const Built& built) {
+  Problem& problem = *built.problem;
+  Json answer{{"problem", question.name},
+              {"bytes", problem.bytes()},
+              {"flops", problem.flops()},
+              {"proposed", built.proposed},
+              {"built", built.plans.size()}};
+  if (!built.refusal.empty()) answer["refused"] = built.refusal.substr(0, 200);
+  if (!built.failures.empty()) answer["not_built"] = built.failures;
+  if (built.plans.empty()) return answer;
+  Places places(device, built);
+  struct Timed {
+    const Plan* plan = nullptr;
+    double seconds = 0;
+    bool needs_zeros = false, moves = false, has_numbers = false;
+    std::string error;
+    std::optional<Results> results;
+  };
+  std::vector<Timed> all;
+  for (const Plan& plan : built.plans) {
+    Timed& timed = all.emplace_back();
+    timed.plan = &plan;
+    try {
+      const auto run = [&](int value) {
+        places.Run(plan, value);
+        return places.OutputsNow();
+      };
+      const auto has_numbers = [](const Results& results) {
+        return std::isfinite(LargestDifference(results, results));
+      };
+      Results first = run(0xFF);
+      if (!has_numbers(first)) {
+        first = run(0);
+        timed.needs_zeros = has_numbers(first);
+      }
+      timed.moves = run(timed.needs_zeros ? 0 : 0xFF) != first;
+      timed.has_numbers = has_numbers(first);
+      timed.results = std::move(first);
+      timed.seconds = SecondsOf(device, places, plan);
+    } catch (const caffe::DeviceFault&) {
+      throw;
+    } catch (const caffe::Error& error) {
+      timed.error = error.what();
+    }
+  }
+  std::vector<std::optional<Results>> results;
+  for (Timed& timed : all) results.push_back(timed.has_numbers ? timed.results : std::nullopt);
+  const std::vector<bool> agree = Agreeing(std::move(results));
+  std::vector<size_t> order;
+  for (size_t i = 0; i < all.size(); ++i) order.push_back(i);
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) {
+    return std::pair(!agree[a], all[a].seconds) < std::pair(!agree[b], all[b].seconds);
+  });
+  Json& plans = answer["plans"] = Json::array();
+  for (const size_t i : order) {
+    const Timed& timed = all[i];
+    if (plans.size() == kListed) break;
+    Json plan{{"name", timed.plan->name}, {"proposed_as", timed.plan->index}};
+    plan["ms"] = std::round(1e7 * timed.seconds) / 1e4;
+    plan["workspace"] = problem.graph().get_workspace_size_plan_at_index(timed.plan->index);
+    if (timed.plan->is_compiled)
+      plan["compile_seconds"] = std::round(1e3 * timed.plan->build_seconds) / 1e3;
+    if (timed.needs_zeros) plan["needs_zeros"] = true;
+    if (timed.moves) plan["moves"] = true;  // two runs give other bits
+    if (!agree[i]) plan["disagrees"] = true;
+    if (!timed.error.empty()) plan["error"] = timed.error.substr(0, 200);
+    plans.push_back(std::move(plan));
+  }
+  if (order.empty() || !agree[order[0]]) return answer;
+  const Timed& best = all[order[0]];
+  places.Run(*best.plan, best.needs_zeros ? 0 : 0xFF);
+  if (question.plain) answer["error_of_fused"] = ErrorOfFused(device, question, places);
+  if (problem.tensors().contains(kSum)) {
+    const bool is_forward = problem.tensors().at(kY).is_output;
+    answer["error_of_sums"] =
+        is_forward ? ErrorOfSums(places, device, kY, kY, question.geometry.k)
+                   : ErrorOfSums(places, device, kX, kNormInput, question.geometry.c);
+  }
+  return answer;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  double seconds = 0;
+  size_t threads = 16;
+  int gpu = 0;
+  bool is_listed = false;
+  std::vector<std::string> prefixes;
+  CLI::App app{"Times all of cuDNN's plans for problems of training steps."};
+  app.add_option("--seconds", seconds, "problems begin within this time; 0: all do");
+  app.add_option("--threads", threads, "that build plans at the same time");
+  app.add_option("--gpu", gpu);
+  app.add_flag("--list", is_listed, "print the problems' names");
+  app.add_option("prefixes", prefixes, "problems whose names begin so");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    std::vector<Question> questions = AllQuestions();
+    std::erase_if(questions, [&](const Question& question) {
+      return !prefixes.empty() && std::ranges::none_of(prefixes, [&](const std::string& prefix) {
+        return question.name.starts_with(prefix);
+      });
+    });
+    if (is_listed) {
+      for (const Question& question : questions) std::printf("%s\n", question.name.c_str());
+      return 0;
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const std::shared_ptr<caffe::Device> made = caffe::MakeDevice(caffe::DeviceKind::kCuda, gpu);
+    CudaDevice& device = static_cast<CudaDevice&>(*made);
+    std::vector<Built> built(questions.size());
+    std::vector<std::string> errors(questions.size());
+    std::atomic<size_t> next = 0;
+    std::vector<std::thread> builders;
+    for (size_t i = 0; i < threads; ++i) {
+      builders.emplace_back([&] {
+        device.MakeCurrent();
+        for (size_t at; (at = next++) < questions.size();) {
+          if (seconds > 0 && SecondsSince(begin) > 0.6 * seconds) {
+            errors[at] = "no time left";
+            continue;
+          }
+          try {
+            built[at] = Build(device, questions[at].geometry, questions[at].describe);
+          } catch (const std::exception& error) {
+            errors[at] = error.what();
+          }
+        }
+      });
+    }
+    for (std::thread& builder : builders) builder.join();
+    std::fprintf(stderr, "built in %.1f s\n", SecondsSince(begin));
+    device.MakeCurrent();
+    for (size_t i = 0; i < questions.size(); ++i) {
+      if (seconds > 0 && SecondsSince(begin) > seconds) errors[i] = "no time left";
+      Json line{{"problem", questions[i].name}};
+      if (errors[i].empty()) {
+        try {
+          line = Answer(device, questions[i], built[i]);
+        } catch (const caffe::DeviceFault&) {
+          throw;
+        } catch (const std::exception& error) {
+          errors[i] = error.what();
+        }
+      }
+      if (!errors[i].empty()) line["error"] = errors[i];
+      built[i] = {};
+      std::printf("%s\n", line.dump().c_str());
+      std::fflush(stdout);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "engine_lab: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
