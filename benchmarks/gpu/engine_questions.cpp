@@ -126,6 +126,31 @@ class Questions {
 std::vector<Question> AllQuestions() {
   Questions ask;
   const DType bf16 = DType::kBFloat16, fp16 = DType::kFloat16;
+  // The first layer on 3 channels, on padded ones, and on blocks of 2 x 2 pixels (16 channels).
+  for (const Geometry& g : {Geometry{256, 3, 64, 224, 7, 2, 3},
+                            {256, 4, 64, 224, 7, 2, 3},
+                            {256, 8, 64, 224, 7, 2, 3},
+                            {256, 16, 64, 115, 4, 1, 0}}) {
+    ask.AskForward(g);
+    ask.AskForward(g, {.sums = true});
+    ask.AskWeightGradient(g, bf16);
+  }
+  // MobileNet-v2's depthwise convolutions.
+  for (const DType type : {bf16, fp16}) {
+    for (Geometry g :
+         {Geometry{256, 144, 144, 56, 3, 1, 1, 144}, {256, 192, 192, 28, 3, 2, 1, 192}}) {
+      g.type = type;
+      ask.AskForward(g);
+      ask.AskForward(g, {.bias_and_relu = true});
+      ask.AskDataGradient(g);
+      ask.AskWeightGradient(g, type);
+    }
+  }
+  // C3D's second layer.
+  const Geometry cube{16, 64, 128, 56, 3, 1, 1, 1, 16};
+  ask.AskForward(cube);
+  ask.AskDataGradient(cube);
+  ask.AskWeightGradient(cube, bf16);
   // Where a block begins: the gradient of its first convolution meets the shortcut's.
   const Geometry block_inputs[] = {
       {256, 256, 64, 56}, {256, 512, 128, 28}, {256, 1024, 256, 14}, {256, 2048, 512, 7}};
@@ -157,31 +182,6 @@ std::vector<Question> AllQuestions() {
     ask.AskWeightGradient(g, DType::kFloat);
   }
   ask.AskWeightGradient({256, 256, 64, 56}, bf16);
-  // The first layer on 3 channels, on padded ones, and on blocks of 2 x 2 pixels (16 channels).
-  for (const Geometry& g : {Geometry{256, 3, 64, 224, 7, 2, 3},
-                            {256, 4, 64, 224, 7, 2, 3},
-                            {256, 8, 64, 224, 7, 2, 3},
-                            {256, 16, 64, 115, 4, 1, 0}}) {
-    ask.AskForward(g);
-    ask.AskForward(g, {.sums = true});
-    ask.AskWeightGradient(g, bf16);
-  }
-  // MobileNet-v2's depthwise convolutions.
-  for (const DType type : {bf16, fp16}) {
-    for (Geometry g :
-         {Geometry{256, 144, 144, 56, 3, 1, 1, 144}, {256, 192, 192, 28, 3, 2, 1, 192}}) {
-      g.type = type;
-      ask.AskForward(g);
-      ask.AskForward(g, {.bias_and_relu = true});
-      ask.AskDataGradient(g);
-      ask.AskWeightGradient(g, type);
-    }
-  }
-  // C3D's second layer.
-  const Geometry cube{16, 64, 128, 56, 3, 1, 1, 1, 16};
-  ask.AskForward(cube);
-  ask.AskDataGradient(cube);
-  ask.AskWeightGradient(cube, bf16);
   return std::move(ask.all);
 }
 

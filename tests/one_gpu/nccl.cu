@@ -12,6 +12,7 @@
 #include <cuda_runtime.h>
 #include <nccl.h>
 
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -99,6 +100,7 @@ struct Session {
   std::mutex mutex;
   int arrived = 0;
   bool is_aborted = false;
+  std::array<unsigned, kMostRanks> begun_by{};  // reductions, by rank
   std::map<unsigned, Reduction> reductions;  // by their number, until all ranks wait for the result
   unsigned* begun = nullptr;
   volatile unsigned* host = nullptr;
@@ -107,6 +109,13 @@ struct Session {
 
 std::mutex sessions_mutex;
 std::map<std::string, std::shared_ptr<Session>> sessions;
+
+[[noreturn]] void FailOf(const Session& session) {
+  std::string ranks;
+  for (int rank = 0; rank < session.ranks; ++rank)
+    ranks += " " + std::to_string(session.begun_by[rank]);
+  Fail("a rank waited too long on the GPU for another; reductions that each has begun:" + ranks);
+}
 
 bool Spins() {
   static const bool spins = std::getenv("CAFFE_TEST_NCCL_SPIN") != nullptr;
@@ -174,7 +183,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state)
   Session& session = *communicator->session;
   const std::lock_guard lock(session.mutex);
   *state = ncclInProgress;
-  if (session.host[1] != 0) Fail("a rank waited too long on the GPU for another");
+  if (session.host[1] != 0) FailOf(session);
   if (session.is_aborted) *state = ncclRemoteError;
   if (session.is_aborted || session.arrived < session.ranks) return ncclSuccess;
   if (communicator->waited != communicator->enqueued) {
@@ -210,6 +219,7 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
   }
   if (reduction.count != count || reduction.type != type) Fail("ranks reduce different tensors");
   reduction.parts.data[communicator->rank] = to;
+  session.begun_by[communicator->rank] = communicator->enqueued;
   communicator->stream = stream;
   if (Spins()) {
     const unsigned wanted = communicator->enqueued * static_cast<unsigned>(session.ranks);
