@@ -199,6 +199,15 @@ TEST_F(CudaRanksTest, TwoGpusEndWhereOneDoesWithTwiceThePasses) {
   EXPECT_EQ(LargestDifference(two.solver(0), one.solver(0)), 0);
 }
 
+// Tests between, and at the end the loss of a forward pass alone.
+TEST_F(CudaRanksTest, RunsWithTestsAndADisplayedLossEnd) {
+  SolverParameter param = RanksSolver("display: 10 test_interval: 12 test_iter: 2");
+  param.set_max_iter(40);
+  SolverGroup gpus(param, {.keep_all = false}, std::vector<int>{0, 1});
+  gpus.Solve();
+  EXPECT_EQ(LargestDifference(gpus.solver(1), gpus.solver(0)), 0);
+}
+
 TEST_F(CudaRanksTest, ProcessesEndWhereGpusOfAProcessDo) {
   const SolverParameter param = RanksSolver("");
   SolverGroup group(param, {.keep_all = false}, std::vector<int>{0, 1});
