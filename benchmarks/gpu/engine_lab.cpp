@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -67,12 +68,12 @@ Built Build(CudaDevice& device, const Geometry& geometry, const Describe& descri
       refuses(graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK})))
     return built;
   built.proposed = graph.get_execution_plan_count();
-  std::map<std::string, bool> seen;
+  std::set<std::string> seen;
   for (int64_t i = 0; i < built.proposed; ++i) {
     Plan plan;
     plan.index = i;
     if (graph.get_plan_name_at_index(i, plan.name).is_bad()) continue;
-    if (!seen.emplace(plan.name, true).second) continue;
+    if (!seen.insert(plan.name).second) continue;
     std::vector<fe::BehaviorNote_t> notes;
     if (graph.get_behavior_notes_for_plan_at_index(i, notes).is_good())
       plan.is_compiled = std::ranges::count(notes, fe::BehaviorNote_t::RUNTIME_COMPILATION) > 0;
@@ -103,6 +104,7 @@ class Places {
     }
     workspace_ = device.Allocate(static_cast<size_t>(std::max<int64_t>(workspace, 1)));
   }
+  bool has(int64_t number) const { return memory_.contains(number); }
   const TimedBuffer& buffer(int64_t number) const { return problem_.tensors().at(number); }
   void* at(int64_t number) const { return memory_.at(number).get(); }
 
@@ -195,14 +197,13 @@ double ErrorOfFused(CudaDevice& device, const Question& question, const Places& 
   const bool is_forward = tensors.at(kY).is_output;
   Sample expected = places.SampleAt(is_forward ? kY : kX);
   if (!is_forward) {
-    const auto& of_fused = [&](int64_t number) { return fused.SampleAt(number); };
-    const bool adds = question.name.find("+add") != std::string::npos;
-    const bool has_relu = question.name.find("+relu") != std::string::npos;
-    const Sample addend = adds ? of_fused(kAddend) : Sample{};
-    const Sample result = has_relu ? of_fused(kReluResult) : Sample{};
+    const auto sample = [&](Tensor number) {
+      return fused.has(number) ? fused.SampleAt(number) : Sample{};
+    };
+    const Sample addend = sample(kAddend), relu_result = sample(kReluResult);
     for (size_t i = 0; i < expected.size(); ++i) {
-      if (adds) expected[i] += addend[i];
-      if (has_relu && result[i] <= 0) expected[i] = 0;
+      if (!addend.empty()) expected[i] += addend[i];
+      if (!relu_result.empty() && relu_result[i] <= 0) expected[i] = 0;
     }
   }
   return LargestDifference({fused.SampleAt(is_forward ? kY : kX)}, {expected});

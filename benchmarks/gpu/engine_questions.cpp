@@ -6,12 +6,6 @@
 
 namespace engine_lab {
 
-int64_t Count(const std::vector<int64_t>& dims) {
-  int64_t count = 1;
-  for (const int64_t dim : dims) count *= dim;
-  return count;
-}
-
 std::vector<int64_t> ChannelsLast(const std::vector<int64_t>& dims) {
   std::vector<int64_t> strides(dims.size());
   int64_t step = strides[1] = 1;

@@ -37,17 +37,11 @@ struct Geometry {
   }
   template <typename Attributes>
   Attributes Window() const {
-    const std::vector<int64_t> ones(depth > 0 ? 3 : 2, 1);
-    const auto all = [&](int64_t value) {
-      std::vector<int64_t> values = ones;
-      for (int64_t& one : values) one = value;
-      return values;
-    };
-    return Attributes().set_padding(all(pad)).set_stride(all(stride)).set_dilation(ones);
+    const auto all = [&](int64_t value) { return std::vector<int64_t>(depth > 0 ? 3 : 2, value); };
+    return Attributes().set_padding(all(pad)).set_stride(all(stride)).set_dilation(all(1));
   }
 };
 
-int64_t Count(const std::vector<int64_t>& dims);
 std::vector<int64_t> ChannelsLast(const std::vector<int64_t>& dims);
 
 // Numbers of tensors in the graphs.
@@ -94,13 +88,13 @@ class Problem {
     return bytes;
   }
   double flops() const {
-    return 2.0 * static_cast<double>(Count(geometry_.Y())) *
-           static_cast<double>(Count(geometry_.W()) / geometry_.k);
+    return 2.0 * static_cast<double>(caffe::Shape(geometry_.Y()).count()) *
+           static_cast<double>(caffe::Shape(geometry_.W()).count() / geometry_.k);
   }
 
  private:
   static size_t BytesOf(const std::vector<int64_t>& dims, DType type) {
-    return static_cast<size_t>(Count(dims)) * caffe::SizeOf(type);
+    return static_cast<size_t>(caffe::Shape(dims).count()) * caffe::SizeOf(type);
   }
 
   CudnnGraph graph_;

@@ -5,8 +5,9 @@
                                [--iterations 50]
 
 A step is what `caffe time --noise --update` times: forward, backward and an update by SGD with momentum, on normal noise
-in the device's memory; with --inference, forward alone. Channels last, autocast for 16 bits, TF32 for floats, cuDNN's own search, a fused optimizer.
-Prints one line of JSON; exit status 3 where there is no PyTorch with a GPU.
+in the device's memory. Channels last, autocast for 16 bits, TF32 for floats, cuDNN's own search, a fused optimizer. With
+--inference forward alone is timed, with the weights themselves in 16 bits. Prints one line of JSON; exit status 3 where
+there is no PyTorch with a GPU.
 """
 import argparse
 import contextlib
