@@ -1,8 +1,30 @@
-# caffe_show(<target>): as if each name were marked CAFFE_EXPORT.
+# What is inside libcaffe is "protected": seen by the tests, which link the library as it is compiled, and told
+# in its objects from what CAFFE_EXPORT marks ("default"), which is all that the installed one shows.
 function(caffe_show target)
-  foreach(property CXX_VISIBILITY_PRESET CUDA_VISIBILITY_PRESET VISIBILITY_INLINES_HIDDEN)
-    set_property(TARGET ${target} PROPERTY ${property})
-  endforeach()
+  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET protected CUDA_VISIBILITY_PRESET protected)
+endfunction()
+
+# caffe_see_inside(): the programs of this folder use what is inside libcaffe. Only where they ask the linker for
+# each address do they and the library agree on that of something protected.
+macro(caffe_see_inside)
+  unset(CMAKE_CXX_VISIBILITY_PRESET)
+  unset(CMAKE_VISIBILITY_INLINES_HIDDEN)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fPIC>)
+endmacro()
+
+# caffe_show_exports_alone(<library> <object library>...): of what the object libraries define, <library> shows what
+# CAFFE_EXPORT marks.
+function(caffe_show_exports_alone library)
+  list(TRANSFORM ARGN REPLACE ".+" "$<TARGET_OBJECTS:\\0>" OUTPUT_VARIABLE objects)
+  set(names ${CMAKE_CURRENT_BINARY_DIR}/${library}_objects.txt)
+  set(exports ${CMAKE_CURRENT_BINARY_DIR}/${library}_exports.map)
+  set(program ${PROJECT_SOURCE_DIR}/cmake/exported_symbols.sh)
+  file(GENERATE OUTPUT ${names} CONTENT "$<JOIN:$<FILTER:${objects},EXCLUDE,\\.gch$>,\n>\n")
+  add_custom_command(OUTPUT ${exports} DEPENDS ${program} ${objects}
+                     COMMAND sh ${program} ${CMAKE_READELF} ${names} > ${exports} COMMENT "Names that ${library} shows" VERBATIM)
+  target_sources(${library} PRIVATE ${exports})
+  target_link_options(${library} PRIVATE LINKER:--version-script=${exports})
+  set_property(TARGET ${library} APPEND PROPERTY LINK_DEPENDS ${exports})
 endfunction()
 
 # caffe_precompile(<target> [<owner>]): what most sources include is parsed once for all of a target's,
@@ -51,7 +73,7 @@ function(caffe_add_folder name)
   target_link_libraries(caffe_${name}
     PUBLIC caffe_proto PkgConfig::GLOG Threads::Threads ${ARG_LINK}
     PRIVATE caffe_warnings)
-  if(NOT ARG_HIDDEN AND (CAFFE_BUILD_TESTS OR CAFFE_BUILD_BENCHMARKS OR CAFFE_FUZZ))
+  if(NOT ARG_HIDDEN)
     caffe_show(caffe_${name})
   endif()
   if(ARG_PRECOMPILE STREQUAL "caffe_${name}")

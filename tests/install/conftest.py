@@ -1,6 +1,6 @@
-"""The tree that a user installs. CAFFE_INSTALL_BUILD names the build it is installed from (scripts/test.sh builds preset
-cpu-package for it); without it, that of the other tests, whose library shows more than a user's. CAFFE_INSTALL_PREFIX
-names a tree that is installed already, as tests/scripts/test_release.py does on a Debian system without this project."""
+"""The tree that a user installs, from the build that CAFFE_INSTALL_BUILD names or from that of the other tests.
+CAFFE_INSTALL_PREFIX names a tree that is installed already, as tests/scripts/test_release.py does on a Debian system
+without this project."""
 import os
 import pathlib
 import shutil

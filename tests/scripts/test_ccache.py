@@ -42,8 +42,9 @@ def test_unity_objects_are_shared(build, tmp_path):
 
 
 def test_presets_share_what_they_compile_alike(build):
-    """The build that is tested and the one that is installed, below the folder that paths count from."""
-    built = ["tools/CMakeFiles/upgrade_net_proto_text.dir/unity/upgrade_net_proto_text_0.cpp.o"]
+    """With tests and without, below the folder that paths count from."""
+    built = ["tools/CMakeFiles/upgrade_net_proto_text.dir/unity/upgrade_net_proto_text_0.cpp.o",
+             "src/caffe/CMakeFiles/caffe_core.dir/unity/caffe_core_0.cpp.o"]
     # One folder deeper than a build to which paths of programs lead (cmake/CaffePaths.cmake).
     folder = ROOT / "build" / "ccache"
     try:

@@ -15,10 +15,7 @@ namespace caffe {
 // long as somebody keeps their answers.
 class AheadFactories {
  public:
-  static AheadFactories& Get() {
-    static AheadFactories factories;
-    return factories;
-  }
+  static AheadFactories& Get();
   // `kernel`: the candidate's name in KernelRegistry. Null: it is not asked ahead any more.
   void Register(DeviceKind device, std::type_index op, std::string kernel, KernelFactory factory) {
     auto& of_op = factories_[{device, op}];

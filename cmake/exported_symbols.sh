@@ -1,0 +1,10 @@
+#!/bin/sh
+# exported_symbols.sh READELF OBJECTS: prints a version script that shows what the object files named in file OBJECTS
+# define with default visibility, and nothing else. Functions for several processors and their resolvers are such
+# whatever the compiler is told.
+set -e
+echo '{ global:'
+xargs "$1" --wide --symbols < "$2" |
+  awk '$7 != "UND" && $6 == "DEFAULT" && ($5 == "GLOBAL" || $5 == "WEAK" || $5 == "UNIQUE") && $4 != "IFUNC" { print $8 ";" }' |
+  grep -v '\.resolver;$' | LC_ALL=C sort -u
+echo 'local: *; };'
