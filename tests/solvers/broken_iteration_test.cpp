@@ -12,7 +12,7 @@
 namespace caffe {
 namespace {
 
-constexpr char kNoisyNet[] = R"(
+constexpr char kNetWithStatistics[] = R"(
   name: "noisy"
   layer { name: "x" type: "DummyData" top: "x" top: "t"
     dummy_data_param {
@@ -34,7 +34,7 @@ TEST(BrokenIteration, LeavesTheLastWholeOne) {
                           " solver_mode: CPU random_seed: 7 base_lr: 0.1 lr_policy: 'fixed' "
                           "snapshot_after_train: false watchdog: 'abort' iter_size: 2 max_iter: 6 "
                           "net_param { ",
-                          kNoisyNet, " }"),
+                          kNetWithStatistics, " }"),
                    "test", &param);
     param.set_snapshot_prefix(folder.path("run"));
     Solver whole(param, {.keep_all = false});
