@@ -13,8 +13,8 @@ namespace caffe {
 class SignalsHeld {
  public:
   SignalsHeld() {
+    HoldTeam();  // first: while some of them wait to be asked, signals come to this thread
     HoldAll(&before_);
-    HoldTeam();
   }
   SignalsHeld(const SignalsHeld&) = delete;
   SignalsHeld& operator=(const SignalsHeld&) = delete;
@@ -36,7 +36,7 @@ class SignalsHeld {
     const int threads = omp_get_max_threads();
     if (threads == held || omp_in_parallel() != 0) return;
 #pragma omp parallel num_threads(threads)
-    HoldAll(nullptr);
+    if (omp_get_thread_num() > 0) HoldAll(nullptr);
     held = threads;
   }
 
