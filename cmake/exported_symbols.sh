@@ -4,7 +4,7 @@
 # whatever the compiler is told.
 set -e
 echo '{ global:'
-xargs "$1" --wide --symbols < "$2" |
+tr '\n' '\0' < "$2" | xargs -0 "$1" --wide --symbols |
   awk '$7 != "UND" && $6 == "DEFAULT" && ($5 == "GLOBAL" || $5 == "WEAK" || $5 == "UNIQUE") && $4 != "IFUNC" { print $8 ";" }' |
   grep -v '\.resolver;$' | LC_ALL=C sort -u
 echo 'local: *; };'
