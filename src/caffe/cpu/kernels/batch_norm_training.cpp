@@ -185,6 +185,7 @@ constexpr auto kBatchNormGrad = []<typename T>(TypeTag<T>, const auto& op, int t
                                                const KernelContext& ctx) {
   BatchNormGrad<T>(op, threads, ctx);
 };
+
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::BatchNorm, "batch-norm-channels-last",
                               KernelRank::kGood, (MakeNorm<ops::BatchNorm, kBatchNorm>),
                               NormTraits());
