@@ -49,6 +49,15 @@ def test_mpi_needs_to_have_started_the_ranks(tmp_path, program, solver):
         assert status != 0 and "MPI has started this process as 0 of 1" in said, said
 
 
+def test_srun_that_tells_mpi_nothing_is_named(tmp_path, program, solver):
+    """As srun --mpi=none and --mpi=pmi2 start a rank: MPI would end it inside MPI_Init."""
+    path = solver("run", max_iter=20)
+    slurm = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7"}
+    for status, said in finish(start_ranks(tmp_path, program("caffe"), path, 2, "-transport=mpi", **slurm)):
+        assert status != 0 and "srun has started this process, but not in a way that this MPI (" in said, said
+        assert "MPI_Init" not in said, said
+
+
 def test_wrong_options_are_explained(tmp_path, program, solver):
     path = solver("run", max_iter=20)
     caffe = program("caffe")

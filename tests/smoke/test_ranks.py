@@ -225,6 +225,19 @@ def test_ranks_that_disagree_end_with_the_difference(tmp_path, program, solver):
     assert not list(tmp_path.glob("*_iter_*"))
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_snapshot_of_another_rank_is_named(rank, tmp_path, program, run, solver):
+    caffe, path = program("caffe"), solver("run", max_iter=20, snapshot=10)
+    assert run(caffe, "train", f"-solver={path}").returncode == 0
+    wanted = [f"-snapshot={tmp_path}/run_iter_20.solverstate", f"-snapshot={tmp_path}/run_iter_10.solverstate"]
+    processes = start_ranks(tmp_path, caffe, solver("more", max_iter=30), 2,
+                            each=lambda one: wanted[one:one + 1] if rank == 0 else wanted[1:] if one == 1 else [])
+    of_root = f"{tmp_path}/run_iter_20.solverstate" if rank == 0 else "none"
+    for status, said in finish(processes):
+        assert status == 1, said
+        assert f"this rank was given snapshot {tmp_path}/run_iter_10.solverstate, rank 0 {of_root}; give all" in said, said
+
+
 def test_a_file_that_one_rank_lacks_ends_all(tmp_path, program, solver):
     caffe, store = program("caffe"), f"127.0.0.1:{free_port()}"
     paths = [solver("run", max_iter=20), tmp_path / "missing.prototxt"]

@@ -107,7 +107,8 @@ class Train : public Command {
       options.communicator = JoinRanks(*ranks);
       Solver solver(param, options);
       prepare(solver);
-      return solver.Solve(snapshot_);
+      const bool is_found_by_another = auto_resume_ && rank != 0;  // whose snapshot counts
+      return solver.Solve(is_found_by_another ? "" : snapshot_);
     }
     SolverGroup group =
         gpus.empty() ? SolverGroup(param, options, workers_) : SolverGroup(param, options, gpus);

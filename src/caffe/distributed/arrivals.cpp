@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace caffe {
@@ -13,7 +14,9 @@ constexpr std::chrono::seconds kHandshake{10};
 // If nobody has looked for that long, the process was stopped, and no end could prove anything.
 constexpr std::chrono::seconds kOwnPause{5};
 constexpr size_t kMostStrangers = 64;  // at a time
-constexpr int kNamedStrangers = 3;     // in the log and in messages
+// Between two looks at those that are there, so that each has its turn however many come.
+constexpr int kMostNew = 16;
+constexpr int kNamedStrangers = 3;  // in the log and in messages
 
 }  // namespace
 
@@ -36,19 +39,31 @@ void Arrivals::Poll(const std::vector<int>& descriptors, const Take& take) {
 }
 
 void Arrivals::Accept() {
-  while (true) {
+  for (int count = 0; count < kMostNew; ++count) {
     std::optional<Socket> socket;
     try {
       socket = port_.Accept();
     } catch (const DeviceError&) {  // no descriptors left
       if (arrivals_.empty()) throw;
-      arrivals_.pop_front();
+      DropOne();
       continue;
     }
     if (!socket) return;
-    if (arrivals_.size() >= most_) arrivals_.pop_front();
+    if (arrivals_.size() >= most_) DropOne();
     arrivals_.emplace_back(std::move(*socket), secret_);
   }
+}
+
+// The oldest connection from the host that has most of them: many from one push out nobody else's.
+void Arrivals::DropOne() {
+  std::map<std::string, int> counts;
+  for (const Arrival& arrival : arrivals_) ++counts[arrival.host()];
+  const auto most =
+      std::max_element(counts.begin(), counts.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  arrivals_.erase(std::find_if(arrivals_.begin(), arrivals_.end(), [&](const Arrival& arrival) {
+    return arrival.host() == most->first;
+  }));
 }
 
 // Whether the connection is finished: taken, refused, closed, or too slow.

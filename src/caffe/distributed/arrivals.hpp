@@ -11,7 +11,8 @@
 namespace caffe {
 
 // Anybody can connect, so strangers cost little and end nothing: each connection has 10 seconds for
-// its handshake, and the oldest one is dropped when there are too many.
+// its handshake, and when there are too many, the oldest one of the host that has most is dropped.
+// A rank whose connection is dropped comes again (Enter).
 class Arrivals {
  public:
   // `port` must outlive this. `ranks`: how many may come at a time, beside strangers.
@@ -32,6 +33,7 @@ class Arrivals {
 
  private:
   void Accept();
+  void DropOne();
   bool IsDone(Arrival* arrival, const Take& take);
 
   Socket& port_;

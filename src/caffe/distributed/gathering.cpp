@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <thread>
-
 #include "caffe/core/printable.hpp"
 #include "caffe/distributed/arrivals.hpp"
 
@@ -90,7 +88,7 @@ class Host {
 
   void Take(const distributed::Hello& hello, Arrival* arrival) {
     if (!failure_.empty()) return arrival->Refuse(failure_);
-    const std::string host = arrival->stream().socket().peer_host();
+    const std::string host = arrival->host();
     if (hello.run() != options_.run) {
       arrival->Refuse("it belongs to another run");
       arrivals_.AddStranger(StrCat("a connection from ", host, " belongs to another run"));
@@ -212,28 +210,22 @@ class Host {
   std::string failure_;  // why there is no run
 };
 
-MessageStream ConnectToRoot(const MembershipOptions& options, Socket::Clock::time_point deadline) {
+MessageStream EnterRoot(const MembershipOptions& options, Socket::Clock::time_point deadline) {
   std::string why;
-  while (true) {
-    if (auto socket = Socket::TryConnect(options.store, deadline, &why)) {
-      return MessageStream(std::move(*socket));
-    }
-    if (Socket::Clock::now() >= deadline) {
-      throw DeviceError(StrCat("nobody answers within ", options.join_seconds, " s (", why,
-                               "); start rank 0 on that host, and see that nothing between the "
-                               "machines refuses this port"));
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
+  auto stream = Enter(
+      options.store, options.secret, OwnHello(options), deadline, kGrace, [] {}, &why);
+  if (stream) return std::move(*stream);
+  throw DeviceError(StrCat("nobody answers within ", options.join_seconds, " s (", why,
+                           "); start rank 0 on that host, and see that nothing between the "
+                           "machines refuses this port"));
 }
 
 // Another rank's side.
 Gathered JoinRoot(const MembershipOptions& options) {
   const Socket::Clock::time_point deadline = DeadlineOf(options);
-  MessageStream stream = ConnectToRoot(options, deadline);
+  MessageStream stream = EnterRoot(options, deadline);
   distributed::Notice notice;
   try {
-    Greet(&stream, options.secret, OwnHello(options), deadline + kGrace, [] {});
     // Rank 0 has the deadline; it sends the reason when it gives up.
     if (!stream.Await(&notice, deadline + 2 * kGrace, [] {})) {
       throw DeviceError("it has not said that all ranks have come");

@@ -1,5 +1,6 @@
 #include "caffe/distributed/handshake.hpp"
 
+#include <thread>
 #include <utility>
 
 #include "caffe/core/printable.hpp"
@@ -26,7 +27,10 @@ std::string ProofOfHost(const std::string& secret, const std::string& own_nonce,
 }  // namespace
 
 Arrival::Arrival(Socket socket, std::string secret)
-    : stream_(std::move(socket)), secret_(std::move(secret)), nonce_(MakeNonce()) {}
+    : stream_(std::move(socket)),
+      host_(stream_.socket().peer_host()),
+      secret_(std::move(secret)),
+      nonce_(MakeNonce()) {}
 
 std::optional<distributed::Hello> Arrival::Receive() {
   if (!std::exchange(is_challenged_, true)) {
@@ -38,7 +42,7 @@ std::optional<distributed::Hello> Arrival::Receive() {
   if (!stream_.Receive(&hello)) return std::nullopt;
   if (!AreEqual(hello.proof(), ProofOfComer(secret_, nonce_, hello))) {
     Refuse("its secret is another one");
-    throw InvalidArgument(StrCat("a connection from ", stream_.socket().peer_host(),
+    throw InvalidArgument(StrCat("a connection from ", host_,
                                  " has another secret; all ranks of a run need the same"));
   }
   other_nonce_ = hello.nonce();
@@ -78,6 +82,27 @@ void Greet(MessageStream* stream, const std::string& secret, distributed::Hello 
     throw InvalidArgument("it does not know the secret of this run");
   }
   stream->Trust();
+}
+
+std::optional<MessageStream> Enter(const Address& address, const std::string& secret,
+                                   const distributed::Hello& hello,
+                                   Socket::Clock::time_point deadline,
+                                   std::chrono::seconds patience,
+                                   const std::function<void()>& check, std::string* why) {
+  while (true) {
+    check();
+    if (std::optional<Socket> socket = Socket::TryConnect(address, deadline, why)) {
+      MessageStream stream(std::move(*socket));
+      try {
+        Greet(&stream, secret, hello, deadline + patience, check);
+        return stream;
+      } catch (const ConnectionLost&) {
+        *why = "connections are taken there and closed, as a proxy does with nobody behind it";
+      }
+    }
+    if (Socket::Clock::now() >= deadline) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
 }
 
 }  // namespace caffe

@@ -23,11 +23,12 @@ class Arrival {
   void Refuse(const std::string& why);
 
   MessageStream& stream() { return stream_; }
+  const std::string& host() const { return host_; }  // as a number
   Socket::Clock::time_point since() const { return since_; }
 
  private:
   MessageStream stream_;
-  const std::string secret_, nonce_;
+  const std::string host_, secret_, nonce_;
   const Socket::Clock::time_point since_ = Socket::Clock::now();
   std::string other_nonce_;
   bool is_challenged_ = false;
@@ -38,5 +39,15 @@ class Arrival {
 // called every second, throws.
 void Greet(MessageStream* stream, const std::string& secret, distributed::Hello hello,
            Socket::Clock::time_point deadline, const std::function<void()>& check);
+
+// Connects to `address` and greets, again and again until `deadline` while nothing listens there,
+// or while what listens closes the connection before it has answered, as a proxy does that has
+// nobody behind it yet. An answer may take `patience` longer. Empty, with the last reason, if time
+// is up. Throws as Greet() does.
+std::optional<MessageStream> Enter(const Address& address, const std::string& secret,
+                                   const distributed::Hello& hello,
+                                   Socket::Clock::time_point deadline,
+                                   std::chrono::seconds patience,
+                                   const std::function<void()>& check, std::string* why);
 
 }  // namespace caffe

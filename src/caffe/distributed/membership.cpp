@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "caffe/core/printable.hpp"
 #include "caffe/core/start_thread.hpp"
@@ -169,6 +170,8 @@ void Membership::ExcuseOwnPause() {
   const Clock::TimePoint now = clock_.Now();
   if (now - looked_ > kPause) {
     for (auto& [rank, peer] : peers_) peer.heard = now;
+    slept_ = now - looked_;
+    woke_ = now;
   }
   looked_ = now;
 }
@@ -251,9 +254,20 @@ void Membership::CheckSuspicion() {
   if (peers_.at(0).is_gone || clock_.Now() - since >= kExplanation) PassOn({0, why});
 }
 
+// A rank that was stopped for longer than others wait finds that they have gone: it is the one they
+// name, and so does it.
+Membership::Loss Membership::SeenByOthers(const Loss& loss) const {
+  const std::chrono::duration<double> slept = slept_, limit(options_.silence_seconds);
+  if (slept < limit || clock_.Now() - woke_ > kVerdict) return loss;
+  return {options_.rank,
+          StrCat("was stopped for ", std::llround(slept.count()), " s, and the others, which wait ",
+                 options_.silence_seconds, " s for a heartbeat, have ended")};
+}
+
 // Sends a loss to rank 0, which decides which one was the first. On rank 0, and when rank 0 itself
 // is lost, decides here.
-void Membership::PassOn(const Loss& loss) {
+void Membership::PassOn(const Loss& noticed) {
+  const Loss loss = SeenByOthers(noticed);
   distributed::Notice notice;
   notice.set_lost_rank(loss.rank);
   const bool is_judge = options_.rank == 0;

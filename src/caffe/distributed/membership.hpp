@@ -72,7 +72,8 @@ class Membership {
     int rank = 0;
     std::string why;
   };
-  void PassOn(const Loss& loss);
+  Loss SeenByOthers(const Loss& loss) const;
+  void PassOn(const Loss& noticed);
   void Lose(const Loss& loss);
   void Wake() const;
 
@@ -84,6 +85,9 @@ class Membership {
   const int64_t process_;
   Clock::TimePoint end_ = Clock::TimePoint::max();  // of waiting for answers, once it leaves
   Clock::TimePoint looked_ = clock_.Now(), told_{};
+  // Its last pause, in which the process was stopped, and when that ended.
+  Clock::Duration slept_{};
+  Clock::TimePoint woke_{};
   // What this rank has against rank 0, and since when.
   std::optional<std::pair<std::string, Clock::TimePoint>> suspicion_;
 

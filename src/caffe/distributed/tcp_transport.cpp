@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "caffe/distributed/arrivals.hpp"
@@ -158,20 +157,12 @@ distributed::Hello HelloOf(const MembershipOptions& options, int channel) {
 Socket Connect(const MembershipOptions& options, Membership* membership, int rank, int channel,
                Socket::Clock::time_point deadline) {
   const Address& address = membership->members()[rank].address;
-  std::string why = "time is up";
+  std::string why;
   try {
-    do {
-      membership->ThrowIfLost();
-      std::optional<Socket> socket = Socket::TryConnect(address, deadline, &why);
-      if (!socket) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        continue;
-      }
-      MessageStream stream(std::move(*socket));
-      Greet(&stream, options.secret, HelloOf(options, channel), deadline,
-            [&] { membership->ThrowIfLost(); });
-      return stream.Release();
-    } while (Socket::Clock::now() < deadline);
+    auto stream = Enter(
+        address, options.secret, HelloOf(options, channel), deadline, {},
+        [&] { membership->ThrowIfLost(); }, &why);
+    if (stream) return stream->Release();
   } catch (const Error& error) {
     why = error.what();
   }

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "caffe/distributed/mpi_module.hpp"
@@ -75,6 +78,32 @@ class Mpi {
   std::mutex mutex_;
   bool was_left_ = false;
 };
+
+#ifdef OPEN_MPI
+constexpr const char* kLaunchers[] = {"PMIX_NAMESPACE", "OMPI_COMM_WORLD_SIZE"};
+constexpr char kPmi[] = "pmix";
+#else
+constexpr const char* kLaunchers[] = {"PMIX_NAMESPACE", "PMI_RANK"};
+constexpr char kPmi[] = "pmi2";
+#endif
+
+// Where srun starts ranks in a way that MPI does not know, MPI ends the process inside MPI_Init(),
+// in words of its own.
+void RequireKnownLauncher() {
+  int is_there = 0;
+  MPI_Initialized(&is_there);
+  if (is_there != 0 || std::getenv("SLURM_STEP_NUM_TASKS") == nullptr) return;
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  const std::string name(version,
+                         std::min<size_t>(length, std::string_view(version).find_first_of(",\n")));
+  Require(std::any_of(std::begin(kLaunchers), std::end(kLaunchers),
+                      [](const char* variable) { return std::getenv(variable) != nullptr; }),
+          "transport mpi: srun has started this process, but not in a way that this MPI (", name,
+          ") knows; start the ranks by mpirun or by srun --mpi=", kPmi,
+          ", or leave the option away: ranks then use TCP");
+}
 
 // What transports of one run share: whoever aborts one aborts all.
 class Fate {
@@ -276,6 +305,7 @@ class Module final : public MpiModule {
  public:
   std::vector<std::shared_ptr<Transport>> Connect(const MpiRun& run, int count) const override {
     int rank = 0, ranks = 0;
+    RequireKnownLauncher();
     Mpi::Get().Call([&] {
       MPI_Comm_rank(MPI_COMM_WORLD, &rank);
       MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <filesystem>
 #include <utility>
 
 #include "caffe/error.hpp"
@@ -26,6 +27,13 @@ auto EndingAll(const SolverOptions& options, const Fn& fn) {
   }
 }
 
+// Where each machine has a disk of its own, only rank 0's need have the file.
+void RequireSameSnapshot(const std::string& own, const std::string& of_root) {
+  const auto name = [](const std::string& path) { return std::filesystem::path(path).filename(); };
+  Require(own.empty() || name(own) == name(of_root), "this rank was given snapshot ", own,
+          ", rank 0 ", of_root.empty() ? "none" : of_root, "; give all ranks the same");
+}
+
 }  // namespace
 
 Solver::Solver(const SolverParameter& param, const SolverOptions& options)
@@ -48,6 +56,7 @@ void Solver::Solve(const std::string& resume_file) {
     SOLVER_LINE_IF(INFO, is_root) << "Solving " << self.net->name();
     SOLVER_LINE_IF(INFO, is_root) << "Learning Rate Policy: " << self.param.lr_policy();
     const std::string file = self.parallel.OfRoot(resume_file);
+    RequireSameSnapshot(resume_file, file);
     if (!file.empty()) {
       SOLVER_LINE_IF(INFO, is_root) << "Restoring previous solver status from " << file;
       self.Restore(file);

@@ -1,0 +1,111 @@
+// Connections of ranks among those of proxies and strangers. Each wait here is for something that
+// comes; a pause of this process changes nothing.
+#include "caffe/distributed/arrivals.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "caffe/distributed/handshake.hpp"
+#include "caffe/error.hpp"
+
+namespace caffe {
+namespace {
+
+constexpr char kSecret[] = "secret";
+
+Socket::Clock::time_point InAMinute() {
+  return Socket::Clock::now() + std::chrono::minutes(1);
+}
+
+Socket AwaitConnection(Socket* port) {
+  while (true) {
+    pollfd waiting{port->descriptor(), POLLIN, 0};
+    ::poll(&waiting, 1, 1000);
+    if (auto socket = port->Accept()) return std::move(*socket);
+  }
+}
+
+// Serves a port until `greeting` has an answer; whether a rank was welcomed.
+bool Serve(Arrivals* arrivals, const std::future<void>& greeting) {
+  bool is_welcomed = false;
+  while (greeting.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    arrivals->Poll({}, [&](const distributed::Hello&, Arrival* arrival) {
+      arrival->Welcome();
+      is_welcomed = true;
+    });
+  }
+  return is_welcomed;
+}
+
+// A connection from another address of this machine.
+Socket ConnectFrom(const char* host, int port) {
+  Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  ::inet_pton(AF_INET, host, &address.sin_addr);
+  EXPECT_EQ(::bind(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ::inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  EXPECT_EQ(::connect(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), sizeof address),
+            0);
+  return socket;
+}
+
+TEST(ArrivalsInTime, ARankWhoseConnectionsAreClosedComesAgain) {
+  Socket port = Socket::Listen({"127.0.0.1", 0});
+  const Address address{"127.0.0.1", port.port()};
+  auto greeting = std::async(std::launch::async, [&] {
+    std::string why;
+    EXPECT_TRUE(Enter(
+        address, kSecret, {}, InAMinute(), {}, [] {}, &why))
+        << why;
+  });
+  for (int closed = 0; closed < 3; ++closed) AwaitConnection(&port);
+  Arrivals arrivals(&port, kSecret, 2);
+  EXPECT_TRUE(Serve(&arrivals, greeting));
+}
+
+TEST(ArrivalsInTime, ARankSaysWhyItCouldNotEnter) {
+  Socket port = Socket::Listen({"127.0.0.1", 0});
+  const Address address{"127.0.0.1", port.port()};
+  auto entering = std::async(std::launch::async, [&] {
+    std::string why;
+    const auto is_enough = [&] {
+      if (!why.empty()) throw DeviceError("enough");
+    };
+    EXPECT_THROW(Enter(address, kSecret, {}, InAMinute(), {}, is_enough, &why), DeviceError);
+    return why;
+  });
+  AwaitConnection(&port);
+  EXPECT_EQ(entering.get(),
+            "connections are taken there and closed, as a proxy does with nobody behind it");
+}
+
+TEST(ArrivalsInTime, StrangersPushNobodyOut) {
+  Socket port = Socket::Listen({"127.0.0.1", 0});
+  std::string why;
+  auto rank = Socket::TryConnect({"127.0.0.1", port.port()}, InAMinute(), &why);
+  ASSERT_TRUE(rank) << why;
+  MessageStream stream(std::move(*rank));
+  Arrivals arrivals(&port, kSecret, 2);
+  std::vector<Socket> strangers;
+  for (int count = 0; count < 300; ++count) {
+    strangers.push_back(ConnectFrom("127.0.0.2", port.port()));
+    arrivals.Poll({}, [](const distributed::Hello&, Arrival*) {});
+  }
+  auto greeting = std::async(std::launch::async, [&] {
+    EXPECT_NO_THROW(Greet(&stream, kSecret, {}, InAMinute(), [] {}));
+  });
+  EXPECT_TRUE(Serve(&arrivals, greeting));
+}
+
+}  // namespace
+}  // namespace caffe
