@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "caffe/caffe.hpp"
+#include "gil.hpp"
 
 namespace caffe::python {
 
 namespace py = pybind11;
-using ReleaseGil = py::call_guard<py::gil_scoped_release>;
+using ReleaseGil = py::call_guard<GilReleased>;
 
 void BindErrors(py::module_& module);
 void BindSettings(py::module_& module);
@@ -48,16 +49,26 @@ std::string PathOf(const py::handle& path);
 // "bf16" as BF16. Throws InvalidArgument for other names.
 Precision PrecisionOf(std::string name);
 
+// What a Python function returns. Throws what it raises.
+template <typename... Arguments>
+py::object Call(const py::handle& function, const Arguments&... arguments) {
+  const py::tuple all = py::make_tuple(arguments...);
+  PyObject* const result =
+      UntilTheEnd([&] { return PyObject_CallObject(function.ptr(), all.ptr()); });
+  if (result == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(result);
+}
+
 // A Python function that C++ keeps: it may be called and dropped without the interpreter's lock.
 template <typename... Arguments>
 std::function<void(Arguments...)> KeptFunction(py::function function) {
   std::shared_ptr<py::function> kept(new py::function(std::move(function)), [](py::function* last) {
-    const py::gil_scoped_acquire gil;
+    const GilAcquired gil;
     delete last;
   });
   return [kept](Arguments... arguments) {
-    const py::gil_scoped_acquire gil;
-    (*kept)(arguments...);
+    const GilAcquired gil;
+    Call(*kept, arguments...);
   };
 }
 

@@ -41,7 +41,7 @@ std::shared_ptr<Net> Build(const py::object& definition, int phase, int level,
   NetOptions options{.keep_all = keep_all, .with_backward = keep_all, .lenient = lenient};
   if (precision) options.precision = PrecisionOf(*precision);
   if (!calibration.is_none()) options.calibration = PathOf(calibration);
-  const py::gil_scoped_release release;
+  const GilReleased release;
   if (!is_message) CheckReadable(text);
   if (!weights_file.empty()) CheckReadable(weights_file);
   std::shared_ptr<Net> net = is_message
@@ -68,7 +68,7 @@ std::shared_ptr<Net> BuildLegacy(const py::object& definition, const py::object&
 // Where a call without arguments spends its time: no Python code runs.
 py::dict ForwardAll(Net& net) {
   {
-    const py::gil_scoped_release release;
+    const GilReleased release;
     net.Forward();
   }
   py::dict outputs;
@@ -220,7 +220,7 @@ void BindNet(py::module_& module) {
           "copy_from",
           [](Net& self, const py::object& file) {
             const std::string name = PathOf(file);
-            const py::gil_scoped_release release;
+            const GilReleased release;
             CheckReadable(name);
             WarnOfInitialWeights(name, self.CopyTrainedLayersFrom(name), self);
           },
@@ -234,7 +234,7 @@ void BindNet(py::module_& module) {
           "load_hdf5",
           [](Net& self, const py::object& file) {
             const std::string name = PathOf(file);
-            const py::gil_scoped_release release;
+            const GilReleased release;
             CheckReadable(name);
             WarnOfInitialWeights(name, self.CopyTrainedLayersFromHDF5(name), self);
           },
@@ -250,7 +250,7 @@ void BindNet(py::module_& module) {
           "save",
           [](const Net& self, const py::object& file) {
             const std::string name = PathOf(file);
-            const py::gil_scoped_release release;
+            const GilReleased release;
             self.Save(name);
           },
           py::arg("file"), "Writes definition and weights as a .caffemodel, whole or not at all.")
@@ -258,7 +258,7 @@ void BindNet(py::module_& module) {
           "save_program",
           [](Net& self, const py::object& file) {
             const std::string name = PathOf(file);
-            const py::gil_scoped_release release;
+            const GilReleased release;
             self.SaveProgram(name);
           },
           py::arg("file"),
@@ -270,7 +270,7 @@ void BindNet(py::module_& module) {
           "save_hdf5",
           [](const Net& self, const py::object& file, bool write_diff) {
             const std::string name = PathOf(file);
-            const py::gil_scoped_release release;
+            const GilReleased release;
             self.ToHDF5(name, write_diff);
           },
           py::arg("file"), py::arg("write_diff") = false,

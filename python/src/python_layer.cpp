@@ -51,7 +51,7 @@ struct Instance {
   bool is_reshaped = false, has_run = false;
 
   ~Instance() {
-    const py::gil_scoped_acquire gil;
+    const GilAcquired gil;
     object = py::object();
   }
 
@@ -61,7 +61,7 @@ struct Instance {
     return shapes;
   }
 
-  void CallReshape() { object.attr("reshape")(bottoms, tops); }
+  void CallReshape() { Call(object.attr("reshape"), bottoms, tops); }
 };
 
 // Whether a program has started Python, and not the other way round (interpreter/).
@@ -109,7 +109,7 @@ class PythonLayer final : public Layer {
     const PythonParameter& options = param.python_param();
     Require(!options.module().empty() && !options.layer().empty(),
             "python_param needs both a module and a layer (the class's name)");
-    const py::gil_scoped_acquire gil;
+    const GilAcquired gil;
     WithNote(Where("__init__"), [&] { Make(options); });
     // A bottom that is also a top is one blob, as in place layers expect.
     std::map<std::string, std::shared_ptr<Blob>> by_name;
@@ -127,10 +127,10 @@ class PythonLayer final : public Layer {
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     Instance& self = *instance_;
     if (self.is_reshaped) return self.TopShapes();
-    const py::gil_scoped_acquire gil;
+    const GilAcquired gil;
     for (size_t i = 0; i < bottoms.size(); ++i) Reshape(*self.bottoms[i], bottoms[i]);
     if (!self.is_set_up) {
-      WithNote(Where("setup"), [&] { self.object.attr("setup")(self.bottoms, self.tops); });
+      WithNote(Where("setup"), [&] { Call(self.object.attr("setup"), self.bottoms, self.tops); });
       self.is_set_up = true;
     }
     WithNote(Where("reshape"), [&] { self.CallReshape(); });
@@ -215,13 +215,13 @@ class PythonLayer final : public Layer {
       Require(py::hasattr(type, method), ClassName(), " has no method ", method,
               "; a layer has setup, reshape and forward, and backward if it has a gradient");
     }
-    instance_->object = type(LayerView{param(), instance_->params});
+    instance_->object = Call(type, LayerView{param(), instance_->params});
   }
 
   // The tops' shapes where reshape() or forward() made others than the plan has.
   static std::vector<Shape> Forward(Instance& self, const std::string& where,
                                     const KernelContext& ctx) {
-    const py::gil_scoped_acquire gil;
+    const GilAcquired gil;
     const size_t num_bottoms = self.bottoms.size(), num_tops = self.tops.size();
     for (size_t i = 0; i < num_bottoms; ++i) Load(ctx.inputs[i], false, *self.bottoms[i]);
     LoadParams(self, ctx, num_bottoms);
@@ -237,7 +237,7 @@ class PythonLayer final : public Layer {
       }
       fits = FitsPlan(self, ctx);
       if (!fits || std::exchange(self.has_run, false)) return;
-      self.object.attr("forward")(self.bottoms, self.tops);
+      Call(self.object.attr("forward"), self.bottoms, self.tops);
       // Layers whose number of items is a result, like those that propose boxes, know it only now.
       fits = FitsPlan(self, ctx);
       self.has_run = !fits;
@@ -264,7 +264,7 @@ class PythonLayer final : public Layer {
   }
 
   static void Backward(Instance& self, const std::string& where, const KernelContext& ctx) {
-    const py::gil_scoped_acquire gil;
+    const GilAcquired gil;
     const size_t num_bottoms = self.bottoms.size(), num_tops = self.tops.size();
     // The blobs still hold the values of forward; the caller may have changed the net's since.
     for (size_t i = 0; i < num_bottoms; ++i) Load(ctx.inputs[i], false, *self.bottoms[i]);
@@ -286,7 +286,8 @@ class PythonLayer final : public Layer {
     for (size_t i = 0; i < num_bottoms; ++i) {
       propagate_down.append(ctx.has_output(static_cast<int>(i)));
     }
-    WithNote(where, [&] { self.object.attr("backward")(self.tops, propagate_down, self.bottoms); });
+    WithNote(where,
+             [&] { Call(self.object.attr("backward"), self.tops, propagate_down, self.bottoms); });
     WithContext(where, [&] {
       for (size_t i = 0; i < num_bottoms; ++i) {
         if (ctx.has_output(static_cast<int>(i))) Store(*self.bottoms[i], true, ctx.outputs[i]);

@@ -58,7 +58,7 @@ class OwnedSolver final : public Solver {
   auto Alone(const char* what, const Fn& fn) {
     std::optional<Run> run;
     if (runner_ != std::this_thread::get_id()) run.emplace(*this, what);
-    const py::gil_scoped_release release;
+    const GilReleased release;
     return fn();
   }
 
@@ -93,7 +93,7 @@ std::shared_ptr<OwnedSolver> BuildSolver(const py::object& file, const std::stri
                                          const py::object& calibration) {
   const std::string name = PathOf(file);
   const std::string ranges = calibration.is_none() ? "" : PathOf(calibration);
-  const py::gil_scoped_release release;
+  const GilReleased release;
   CheckReadable(name);
   const LenientReading reading(lenient);
   SolverParameter param = ReadSolverText(name);
@@ -120,7 +120,7 @@ void Interruptible(OwnedSolver& solver, const py::object& after_iteration, Fn tr
   std::optional<py::error_already_set> raised;
   int last_iter = solver.iter();
   solver.SetActionFunction([&] {
-    const py::gil_scoped_acquire gil;
+    const GilAcquired gil;
     if (PyErr_CheckSignals() != 0) {
       raised.emplace();
       return SolverAction::STOP;
@@ -128,11 +128,11 @@ void Interruptible(OwnedSolver& solver, const py::object& after_iteration, Fn tr
     // The function is asked between test batches too.
     if (after_iteration.is_none() || solver.iter() == last_iter) return SolverAction::NONE;
     last_iter = solver.iter();
-    const bool goes_on = py::cast<bool>(after_iteration());
+    const bool goes_on = py::cast<bool>(Call(after_iteration));
     return goes_on ? SolverAction::NONE : SolverAction::STOP;
   });
   try {
-    const py::gil_scoped_release release;
+    const GilReleased release;
     train();
   } catch (...) {
     solver.SetActionFunction(nullptr);
@@ -300,7 +300,7 @@ void BindSolver(py::module_& module) {
           [](OwnedSolver& self, const py::object& file) {
             const std::string name = PathOf(file);
             const OwnedSolver::Run run(self);
-            const py::gil_scoped_release release;
+            const GilReleased release;
             self.CheckState(name);
             self.Restore(name);
           },
@@ -318,7 +318,7 @@ void BindSolver(py::module_& module) {
           "apply_update",
           [](OwnedSolver& self) {
             const OwnedSolver::Run run(self);
-            const py::gil_scoped_release release;
+            const GilReleased release;
             self.ApplyUpdate();
           },
           "Updates the weights from their gradients, without counting an iteration: for loops that "
