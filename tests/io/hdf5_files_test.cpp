@@ -24,6 +24,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::ErrorText;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 using testing::TemporaryFolder;
 
@@ -209,6 +210,18 @@ TEST_F(Hdf5FilesTest, ACrashOfTheLibraryIsAnError) {
   EXPECT_THAT(ErrorText<IoError>([&] { other.ReadInteger("iter"); }),
               HasSubstr("a.h5: damaged: the HDF5 library does not come to an end with it"));
   EXPECT_THAT(Children(), SizeIs(0));
+}
+
+// By Linux, when memory runs short.
+TEST_F(Hdf5FilesTest, AKilledReaderSaysNothingAgainstTheFile) {
+  Hdf5Writer writer(folder_ / "a.h5");
+  writer.WriteInteger("iter", 7);
+  writer.Commit();
+  const Hdf5Reader reader(folder_ / "a.h5");
+  kill(Children().at(0), SIGKILL);
+  EXPECT_THAT(ErrorText<IoError>([&] { reader.ReadInteger("iter"); }),
+              AllOf(HasSubstr("a.h5: cannot be read: the process that reads it was killed"),
+                    Not(HasSubstr("damaged:"))));
 }
 
 TEST_F(Hdf5FilesTest, AReaderOutlivesWhatEndsTheTraining) {

@@ -39,6 +39,17 @@ class HalfGradientLayer final : public ScalingLayer {
       : ScalingLayer(param, 0.001f, 0.0005f) {}
 };
 
+// Reads memory that there is not.
+class FaultyLayer final : public ThrowingShapesLayer {
+ public:
+  using ThrowingShapesLayer::ThrowingShapesLayer;
+  std::vector<caffe::Shape> InferTopShapes(const std::vector<caffe::Shape>&) const override {
+    volatile uintptr_t nowhere = 0x10;
+    return {caffe::Shape{*reinterpret_cast<volatile int64_t*>(nowhere)}};
+  }
+};
+
+REGISTER_LAYER_CLASS(Faulty);
 REGISTER_LAYER_CLASS(HalfGradient);
 REGISTER_LAYER_CLASS(ThrowingShapes);
 REGISTER_LAYER_CLASS(TooFewShapes);

@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 
-from programs import Deadline, wait_for_line
+from programs import BINARIES, Deadline, wait_for_line
 
 PAGE = 4096
 
@@ -42,11 +42,21 @@ def test_a_database_that_becomes_shorter_under_way(tmp_path, program, run, solve
         assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_a_fault_of_memory_names_the_open_databases(tmp_path, program, solver):
-    """SIGSEGV from outside stands in for one within LMDB."""
+def test_a_fault_from_outside_accuses_no_database(tmp_path, program, solver):
     with start(program("caffe"), solver("run", max_iter=100_000_000, display=20)) as process:
         wait_for_line(process, "Iteration 20")
         process.send_signal(signal.SIGSEGV)
         text = rest_of(process)
     assert process.returncode == -signal.SIGSEGV
-    assert "caffe: ended by SIGSEGV" in text and f"caffe: database {tmp_path}/db/data.mdb is open" in text
+    assert "caffe: ended by SIGSEGV, which another process sent; snapshots" in text and "data.mdb is open" not in text
+
+
+def test_a_fault_is_said_to_be_where_it_was(tmp_path, program, run, solver):
+    library = BINARIES.parent / "lib" / "test_plugins" / "misbehaving.so"
+    file = solver("run", max_iter=20)
+    with open(tmp_path / "net.prototxt", "a", encoding="ascii") as text:
+        text.write('layer { name: "faulty" type: "Faulty" bottom: "data" top: "faulty" }')
+    done = run(program("caffe"), "train", f"--solver={file}", f"--plugin={library}")
+    assert done.returncode == -signal.SIGSEGV, done.stderr
+    assert f"caffe: ended by SIGSEGV in {library.resolve()}, at address 0x10; snapshots" in done.stderr, done.stderr
+    assert "data.mdb is open" not in done.stderr

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <array>
@@ -26,6 +27,18 @@ void Say(const char* text, size_t size) {
 
 void Say(const char* text) {
   Say(text, std::strlen(text));
+}
+
+void SayHexadecimal(uintptr_t number) {
+  char text[2 * sizeof(number) + 2];
+  char* begin = text + sizeof(text);
+  do {
+    *--begin = "0123456789abcdef"[number % 16];
+    number /= 16;
+  } while (number > 0);
+  *--begin = 'x';
+  *--begin = '0';
+  Say(begin, static_cast<size_t>(text + sizeof(text) - begin));
 }
 
 // The file mappings of this process, one line of /proc/self/maps after another:
@@ -125,30 +138,76 @@ bool SayWhichFileEnded(uintptr_t address) {
   return false;
 }
 
-void SayWhichDatabasesAreOpen() {
+// Where the program was; 0 where that is not known.
+uintptr_t InstructionOf(const void* context) {
+#if defined(__x86_64__)
+  return static_cast<uintptr_t>(
+      static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return static_cast<const ucontext_t*>(context)->uc_mcontext.pc;
+#else
+  static_cast<void>(context);
+  return 0;
+#endif
+}
+
+// Calls fn() for the mapping that holds the address, if one does.
+template <typename Fn>
+bool With(uintptr_t address, const Fn& fn) {
+  Mappings mappings;
+  while (mappings.Next()) {
+    if (!mappings.Holds(address)) continue;
+    fn(mappings);
+    return true;
+  }
+  return false;
+}
+
+// Says in which library or program a fault was, and at which address of memory.
+void SayWhere(const siginfo_t& what, uintptr_t instruction) {
+  const bool is_known = With(instruction, [](const Mappings& mapping) {
+    Say(mapping.file() ? " in " : " in code that was made at run time");
+    if (mapping.file()) Say(mapping.file());
+  });
+  if (!is_known) Say(" in a call of no function");
+  Say(", at address ");
+  SayHexadecimal(reinterpret_cast<uintptr_t>(what.si_addr));
+}
+
+// A page that a damaged database holds can lead LMDB out of it.
+void SayWhichDatabaseIsDamaged(uintptr_t instruction) {
+  bool was_reading = false;
+  With(instruction, [&](const Mappings& mapping) {
+    was_reading = mapping.file() && std::strstr(mapping.file(), "/liblmdb.") != nullptr;
+  });
   Mappings mappings;
   static char said[4352];  // the last file: LMDB maps it, and so do we
-  while (mappings.Next()) {
+  while (was_reading && mappings.Next()) {
     if (!mappings.IsDatabase() || std::strcmp(mappings.file(), said) == 0) continue;
     std::strncpy(said, mappings.file(), sizeof(said) - 1);
-    Say("caffe: database ");
+    Say("caffe: LMDB was reading, and database ");
     Say(mappings.file());
-    Say(" is open; a damaged one can cause this: make it anew, or run caffe data verify\n");
+    Say(" is open: see whether it is damaged by caffe data verify\n");
   }
 }
 
 std::atomic_flag is_reported = ATOMIC_FLAG_INIT;
 
 // The threads that read one file fault together. The first one reports and ends the process.
-void OnFault(int signal, siginfo_t* what, void*) {
+void OnFault(int signal, siginfo_t* what, void* context) {
   while (is_reported.test_and_set()) ::pause();
   if (signal == SIGBUS && SayWhichFileEnded(reinterpret_cast<uintptr_t>(what->si_addr))) {
     ::_exit(1);
   }
   Say("caffe: ended by ");
   Say(NameOf(signal));
-  Say(", an internal fault; snapshots that are written are whole\n");
-  SayWhichDatabasesAreOpen();
+  if (what->si_code <= 0) {  // of kill(), or of abort()
+    Say(what->si_pid == ::getpid() ? ", which it sent itself" : ", which another process sent");
+  } else {
+    SayWhere(*what, InstructionOf(context));
+  }
+  Say("; snapshots that are written are whole\n");
+  if (what->si_code > 0) SayWhichDatabaseIsDamaged(InstructionOf(context));
   ::signal(signal, SIG_DFL);
   ::raise(signal);  // now in the way it would have ended
 }

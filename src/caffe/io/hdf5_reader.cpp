@@ -85,6 +85,12 @@ struct Hdf5Reader::Impl {
   [[noreturn]] void ThrowDamaged() {
     const int status = End();
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    if (signal == SIGKILL) {
+      throw IoError(StrCat(
+          path,
+          ": cannot be read: the process that reads it was killed, as Linux does when memory "
+          "runs short; the file need not be damaged"));
+    }
     const std::string what =
         signal == SIGPROF ? "does not come to an end with it" : "crashes on it";
     const std::string name = signal != 0 ? StrCat(" (", strsignal(signal), ")") : "";
