@@ -114,6 +114,19 @@ TEST_F(HoistStridesTest, WhatIsReadWholeIsComputedWhole) {
     EXPECT_EQ(Windows(*Make(Input(9, 12) + layers, Options(FP32)))[2], "Conv 3 / 1") << layers;
 }
 
+TEST_F(HoistStridesTest, NoConvolutionIsMadeThatLeavesOutPixels) {
+  const std::string windows_of_four =
+      Conv("a", "x", 2, "stride: 2") + Conv("y", "a", 1, "stride: 2");
+  EXPECT_THAT(Windows(*Make(Input(9, 12) + windows_of_four, Options(FP32))),
+              ElementsAre("Conv 2 / 2", "Conv 1 / 2"));
+  const std::string pixels =
+      "layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param { "
+      "num_output: 8 kernel_size: 1 stride: 2 } } " +
+      Conv("y", "a", 1, "stride: 2");
+  EXPECT_THAT(Windows(*Make(Input(9, 12) + pixels, Options(FP32))),
+              ElementsAre("Conv 1 / 4", "Conv 1 / 1"));
+}
+
 TEST_F(HoistStridesTest, ABlobThatIsKeptStaysWhole) {
   NetOptions options = Options(FP32);
   options.keep_all = true;

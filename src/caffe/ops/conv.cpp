@@ -39,6 +39,14 @@ double ConvFlops(const ConvGeometry& geometry, const Shape& input, const Shape& 
 
 }  // namespace
 
+bool ConvGeometry::LeavesOutPixels() const {
+  if (!AnyDiffersFrom(kernel, 1) && !AnyDiffersFrom(pad, 0)) return false;
+  for (int i = 0; i < spatial_axes(); ++i) {
+    if (stride[i] > Span(i)) return true;
+  }
+  return false;
+}
+
 void ConvGeometry::Check() const {
   for (int i = 0; i < spatial_axes(); ++i) window(i).Check(SpatialAxis(i));
 }

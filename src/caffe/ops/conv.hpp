@@ -20,6 +20,9 @@ struct CAFFE_EXPORT ConvGeometry {
   Window window(int axis) const { return {kernel[axis], stride[axis], pad[axis], dilation[axis]}; }
   // Positions from the kernel's first to its last, with the gaps of dilation.
   int64_t Span(int axis) const { return window(axis).Span(); }
+  // Whether pixels lie between two windows that neither reads, though they are more than a pixel
+  // each or padded. Few write such convolutions, and few of a vendor's kernels are tried with them.
+  bool LeavesOutPixels() const;
   // Throws InvalidArgument for options out of their range.
   void Check() const;
   // (padded input - what the kernel spans) / stride + 1, divided as whole numbers in C++ as the

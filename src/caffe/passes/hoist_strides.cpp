@@ -35,6 +35,12 @@ std::optional<Strides> PixelStrides(const Node& node, const Value* value) {
   return geometry.stride;
 }
 
+// Makes every so-maniest pixel.
+ops::ConvGeometry Strided(ops::ConvGeometry geometry, const Strides& strides) {
+  for (int axis = 0; axis < kSpatialAxes; ++axis) geometry.stride[axis] *= strides[axis];
+  return geometry;
+}
+
 Shape SampledShape(const Shape& shape, const Strides& strides) {
   Shape sampled = shape;
   for (int axis = 0; axis < kSpatialAxes; ++axis)
@@ -66,9 +72,10 @@ class HoistStrides final : public Pass {
     std::vector<Node*> nodes = fusion_->nodes();
     std::reverse(nodes.begin(), nodes.end());
     for (Node* node : nodes) {
-      if (!CanSkipPixels(*node)) continue;
+      if (node->outputs.empty()) continue;
       const std::optional<Strides> strides = StridesOfReaders(node->outputs[0]);
-      if (!strides || std::ranges::all_of(*strides, IsOne)) continue;
+      if (!strides || std::ranges::all_of(*strides, IsOne) || !CanSkipPixels(*node, *strides))
+        continue;
       const Value* whole = node->outputs[0];
       SkipPixels(*node, *strides);
       for (Node* reader : fusion_->ReadersOf(whole)) ReadAll(*reader, node->outputs[0]);
@@ -76,10 +83,11 @@ class HoistStrides final : public Pass {
   }
 
  private:
-  static bool CanSkipPixels(const Node& node) {
+  static bool CanSkipPixels(const Node& node, const Strides& strides) {
     const auto* conv = node.op.As<Conv>();
     if (conv == nullptr || node.direction != Direction::kForward || node.outputs.size() != 1 ||
-        conv->geometry.spatial_axes() != kSpatialAxes) {
+        conv->geometry.spatial_axes() != kSpatialAxes ||
+        Strided(conv->geometry, strides).LeavesOutPixels()) {
       return false;
     }
     const Value& y = *node.outputs[0];
@@ -103,7 +111,7 @@ class HoistStrides final : public Pass {
     for (const ops::Pointwise& entry : conv.epilogue) {
       if (entry.reads_data()) SamplePixels(node, &node.inputs[entry.operand], strides);
     }
-    for (int axis = 0; axis < kSpatialAxes; ++axis) conv.geometry.stride[axis] *= strides[axis];
+    conv.geometry = Strided(conv.geometry, strides);
     node.op = std::move(conv);
     node.outputs[0].value = &Sampled(*node.outputs[0], strides);
   }
@@ -111,7 +119,8 @@ class HoistStrides final : public Pass {
   // What is added to its result: made so, or taken from what is there.
   void SamplePixels(Node& node, Operand* operand, const Strides& strides) {
     Node* writer = fusion_->WriterOf(*operand);
-    if (writer != nullptr && fusion_->OnlyReaderOf(*operand) == &node && CanSkipPixels(*writer)) {
+    if (writer != nullptr && fusion_->OnlyReaderOf(*operand) == &node &&
+        CanSkipPixels(*writer, strides)) {
       SkipPixels(*writer, strides);
       operand->value = writer->outputs[0];
       return;

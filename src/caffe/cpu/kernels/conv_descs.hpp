@@ -77,6 +77,13 @@ inline std::optional<Refusal> RefuseLarge(const ops::ConvGeometry& geometry, con
   return std::nullopt;
 }
 
+// A defect of oneDNN 2.6 on AMX: where windows leave out pixels, it reads and writes beyond its
+// operands.
+inline std::optional<Refusal> RefuseWindows(const ops::ConvGeometry& geometry, DType dtype) {
+  if (dtype == DType::kFloat || !geometry.LeavesOutPixels()) return std::nullopt;
+  return Refusal{StrCat("windows of ", Name(dtype), " that leave out pixels")};
+}
+
 inline bool AreAll(const std::vector<int64_t>& values, int64_t wanted) {
   return std::ranges::all_of(values, [&](int64_t value) { return value == wanted; });
 }

@@ -284,6 +284,8 @@ KernelOrRefusal MakeConv(const ops::Conv& op, const KernelRequest& request) {
                                   request.inputs[Conv::kX].dtype, request.outputs[0].count())) {
     return *refusal;
   }
+  if (const auto refusal = RefuseWindows(op.geometry, request.inputs[Conv::kX].dtype))
+    return *refusal;
   const bool has_bias = request.inputs.size() > Conv::kBias && request.inputs[Conv::kBias].present;
   try {
     const ConvDescs descs = DescribeConv(op.geometry, request.inputs[Conv::kX],
@@ -415,6 +417,8 @@ std::optional<Refusal> RefuseGradWeights(const ops::ConvGeometry& g, const Tenso
   const auto is_one = [](int64_t extent) { return extent == 1; };
   if (std::ranges::all_of(g.kernel, is_one) && !std::ranges::all_of(g.stride, is_one))
     return Refusal{"bfloat16 kernels of 1x1 with strides"};
+  // It reads what it has not written.
+  if (!AreAll(g.dilation, 1)) return Refusal{"bfloat16 kernels with dilation"};
   return std::nullopt;
 }
 

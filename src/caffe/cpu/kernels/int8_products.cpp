@@ -266,6 +266,7 @@ KernelOrRefusal MakeConvInt8(const ops::Conv& op, const KernelRequest& request) 
   if (op.geometry.spatial_axes() > 3) return Refusal{"more than 3 spatial axes"};
   const OperandDesc &x = request.inputs[ops::Conv::kX], &y = request.outputs[0];
   if (const auto refusal = RefuseLarge(op.geometry, x.shape)) return *refusal;
+  if (const auto refusal = RefuseWindows(op.geometry, x.dtype)) return *refusal;
   TensorDesc w = request.inputs[ops::Conv::kW];
   const int64_t count = w.shape.count(1);
   w.dtype = DType::kInt8;
