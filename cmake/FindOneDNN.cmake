@@ -23,11 +23,16 @@ if(OneDNN_FOUND AND NOT TARGET OneDNN::dnnl)
     IMPORTED_LOCATION ${ONEDNN_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES ${ONEDNN_INCLUDE_DIR})
 endif()
-# An installed tree takes a library along that the system does not have.
+# An installed tree takes a library along that the system does not have. A build finds it by its run path,
+# into which CMake itself puts no folder of the source tree.
 string(FIND "${ONEDNN_LIBRARY}" "${onednn_folder}/" position)
 if(position EQUAL 0)
+  list(APPEND CMAKE_INSTALL_RPATH ${onednn_folder}/lib)
   file(REAL_PATH ${ONEDNN_LIBRARY} onednn_file)
-  install(FILES ${onednn_file} DESTINATION lib)
+  string(REGEX MATCH "^[0-9]+" onednn_major "${OneDNN_VERSION}")
+  foreach(component ${CMAKE_INSTALL_DEFAULT_COMPONENT_NAME} runtime)
+    install(FILES ${onednn_file} DESTINATION lib RENAME libdnnl.so.${onednn_major} COMPONENT ${component})
+  endforeach()
 elseif(EXISTS ${onednn_folder})
   message(STATUS "oneDNN ${OneDNN_VERSION} of an earlier configuration stays; cmake --fresh takes that of build/onednn")
 endif()

@@ -39,3 +39,17 @@ def test_compiles_with_onednn_3(source):
     command[output:output + 2] = ["-fsyntax-only"]
     command.insert(1, f"-I{HEADERS}")  # before the build's own
     subprocess.run(command, cwd=entry["directory"], check=True)
+
+
+@pytest.mark.skipif("CAFFE_SLOW_TESTS" not in os.environ, reason="slow: runs with CAFFE_SLOW_TESTS=1 (scripts/test.sh --all)")
+def test_a_program_that_is_built_with_onednn_3_starts(tmp_path):
+    """Its library lies within the source folder, which CMake leaves out of the run path."""
+    if not HEADERS.is_dir():
+        pytest.skip("no headers of oneDNN 3 (scripts/install_dependencies.sh onednn3)")
+    subprocess.run(["cmake", "--preset", "cpu-release", "-B", tmp_path], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["ninja", "-C", tmp_path, "cortado_run"], check=True, stdout=subprocess.DEVNULL)
+    libraries = subprocess.run(["ldd", tmp_path / "bin" / "cortado_run"], check=True, text=True, stdout=subprocess.PIPE).stdout
+    assert f"libdnnl.so.3 => {ROOT}/build/onednn/lib/libdnnl.so.3" in libraries, libraries
+    installed = tmp_path / "installed"
+    subprocess.run(["cmake", "--install", tmp_path, "--component", "runtime", "--prefix", installed], check=True, stdout=subprocess.DEVNULL)
+    assert (installed / "lib" / "libdnnl.so.3").is_file()
