@@ -1,10 +1,11 @@
 // Converts a list of images with annotation files to a database of AnnotatedDatum records.
 #include <charconv>
-#include <fstream>
 #include <map>
 #include <random>
+#include <sstream>
 
 #include "caffe/data/readers/record_reader.hpp"
+#include "caffe/io/atomic_file.hpp"
 #include "caffe/io/text_format.hpp"
 #include "tools/annotation_files.hpp"
 #include "tools/image_records.hpp"
@@ -38,8 +39,7 @@ struct Line {
 
 // Lines "image annotation".
 std::vector<Line> ReadList(const std::string& list_path) {
-  std::ifstream file(list_path);
-  if (!file) throw IoError(list_path + ": cannot open; does the file exist?");
+  std::istringstream file(ReadFile(list_path));
   std::vector<Line> lines;
   int number = 0;
   for (std::string text; std::getline(file, text);) {

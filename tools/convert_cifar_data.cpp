@@ -6,6 +6,7 @@
 
 #include "caffe/data/readers/record_reader.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "tools/interruption.hpp"
 #include "tools/tool_main.hpp"
@@ -19,6 +20,7 @@ constexpr int kTrainBatches = 5;
 
 // Appends the records of one file, a label byte and the planes of an image each, to `writer`.
 int ConvertBatch(const std::filesystem::path& path, int first_index, data::RecordWriter* writer) {
+  RequireNoPipe(path);
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     throw IoError(StrCat(path.string(),

@@ -1,9 +1,10 @@
 // Converts a list of image files and labels to a database of Datum records.
-#include <fstream>
 #include <random>
+#include <sstream>
 
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/data/readers/record_reader.hpp"
+#include "caffe/io/atomic_file.hpp"
 #include "tools/image_records.hpp"
 #include "tools/interruption.hpp"
 #include "tools/tool_main.hpp"
@@ -29,8 +30,7 @@ struct Line {
 
 // Lines "path label"; a path may hold spaces, so that the last one separates.
 std::vector<Line> ReadList(const std::string& list_path) {
-  std::ifstream file(list_path);
-  if (!file) throw IoError(list_path + ": cannot open; does the file exist?");
+  std::istringstream file(ReadFile(list_path));
   std::vector<Line> lines;
   int number = 0;
   for (std::string text; std::getline(file, text);) {

@@ -1,6 +1,5 @@
 // Writes the size of each image of a list: what DetectionOutput's name_size_file wants.
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -17,8 +16,7 @@ namespace {
 std::map<std::string, std::string> ReadIds(const std::string& path) {
   std::map<std::string, std::string> ids;
   if (path.empty()) return ids;
-  std::ifstream file(path);
-  if (!file) throw IoError(path + ": cannot open");
+  std::istringstream file(ReadFile(path));
   for (std::string name, id; file >> name >> id;) {
     Require(ids.emplace(name, id).second, path, ": '", name, "' is there twice");
   }
@@ -27,8 +25,7 @@ std::map<std::string, std::string> ReadIds(const std::string& path) {
 
 void WriteSizes(const std::string& root, const std::string& list, const std::string& output) {
   const std::map<std::string, std::string> ids = ReadIds(FLAGS_name_id_file);
-  std::ifstream lines(list);
-  if (!lines) throw IoError(list + ": cannot open the list of images");
+  std::istringstream lines(ReadFile(list));
   data::ImageDecoder decoder(data::ColorMode::kAsStored);
   std::ostringstream sizes;
   int64_t count = 0;

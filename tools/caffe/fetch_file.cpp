@@ -23,6 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr long kConnectSeconds = 30;
+constexpr uint64_t kMostBytes = uint64_t{16}
+                                << 30;  // of a file of weights, whatever the server sends
 constexpr long kLeastBytesPerSecond = 100, kSlowSeconds = 60;  // slower for so long: broken
 
 struct Close {
@@ -125,6 +127,7 @@ class Request {
     Set(CURLOPT_LOW_SPEED_LIMIT, kLeastBytesPerSecond);
     Set(CURLOPT_LOW_SPEED_TIME, kSlowSeconds);
     Set(CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(first_));
+    Set(CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(kMostBytes));
     Set(CURLOPT_ERRORBUFFER, text_);
     Set(CURLOPT_WRITEFUNCTION, &Request::Write);
     Set(CURLOPT_WRITEDATA, this);
@@ -153,7 +156,8 @@ class Request {
   }
   size_t Append(const char* bytes, size_t count) {
     if (!progress_) progress_.emplace("bytes", TotalBytes(), first_);
-    if (!part_->Append(bytes, count)) return 0;
+    is_too_long_ = part_->size() + count > kMostBytes;
+    if (is_too_long_ || !part_->Append(bytes, count)) return 0;
     progress_->Add(count);
     return count;
   }
@@ -183,7 +187,13 @@ class Request {
       case CURLE_HTTP_RETURNED_ERROR:
         throw IoError(StrCat(url_, ": the server answers with status ", status,
                              "; the address in the model's README.md may be out of date"));
+      case CURLE_FILESIZE_EXCEEDED:
       case CURLE_WRITE_ERROR:
+        if (is_too_long_ || code == CURLE_FILESIZE_EXCEEDED) {
+          part_->Clear();
+          throw IoError(StrCat(url_, ": the server sends more than ", kMostBytes,
+                               " bytes; what came was removed"));
+        }
         throw IoError(StrCat(url_, ": cannot write what arrives: ", ErrnoText(part_->error()),
                              "; free space and run the command again"));
       default:
@@ -199,7 +209,7 @@ class Request {
   const std::unique_ptr<CURL, Close> curl_;
   std::optional<Progress> progress_;
   char text_[CURL_ERROR_SIZE] = "";
-  bool cannot_resume_ = false;
+  bool cannot_resume_ = false, is_too_long_ = false;
 };
 
 void Download(const std::string& url, PartFile* part) {
@@ -216,6 +226,7 @@ void Download(const std::string& url, PartFile* part) {
 }  // namespace
 
 bool FetchFile(const std::string& url, const std::string& sha1, const std::string& path) {
+  for (const std::string& one : {path, path + ".part"}) RequireNoPipe(one);
   if (fs::exists(path)) {
     const std::string found = Sha1Of(path);
     if (found == sha1) return false;

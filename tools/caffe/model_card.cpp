@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -24,6 +25,7 @@ std::string Trim(const std::string& text) {
 
 // "key: value" lines between two lines of dashes; empty without those.
 std::map<std::string, std::string> ReadHead(const fs::path& path) {
+  RequireNoPipe(path);
   std::ifstream file(path);
   std::map<std::string, std::string> head;
   std::string line;

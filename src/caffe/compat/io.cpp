@@ -3,11 +3,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include "caffe/data/parsers/image_codec.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
 #include "caffe/io/text_format.hpp"
 
@@ -24,12 +24,6 @@ bool Succeeds(Fn fn) {
     LOG(ERROR) << error.what();
     return false;
   }
-}
-
-string ReadBytes(const string& filename) {
-  std::ifstream file(filename, std::ios::binary);
-  if (!file.good()) throw IoError(filename + ": cannot be opened");
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // Planes, as a datum has them.
@@ -81,7 +75,7 @@ void ReadProtoFromTextFileOrDie(const char* filename, Message* proto) {
   ReadTextProto(filename, proto);
 }
 bool ReadProtoFromBinaryFile(const char* filename, Message* proto) {
-  ReadBytes(filename);  // throws where there is no such file
+  ReadFile(filename);  // throws where there is no such file
   return Succeeds<IoError>([&] { ReadBinaryProto(filename, proto); });
 }
 void ReadProtoFromBinaryFileOrDie(const char* filename, Message* proto) {
@@ -96,7 +90,7 @@ void WriteProtoToBinaryFile(const Message& proto, const char* filename) {
 
 bool ReadFileToDatum(const string& filename, const int label, Datum* datum) {
   return Succeeds<IoError>([&] {
-    datum->set_data(ReadBytes(filename));
+    datum->set_data(ReadFile(filename));
     datum->set_label(label);
     datum->set_encoded(true);
   });
@@ -106,7 +100,7 @@ bool ReadImageToDatum(const string& filename, const int label, const int height,
                       const bool is_color, const string& encoding, Datum* datum) {
   return Succeeds<Error>([&] {
     const bool is_resized = height > 0 && width > 0;
-    const string file = ReadBytes(filename);
+    const string file = ReadFile(filename);
     datum->set_label(label);
     if (!encoding.empty() && !is_resized && data::ImageFormatOf(file) == encoding) {
       datum->set_data(file);

@@ -241,7 +241,7 @@ void RequireNoPipe(const std::string& path) {
   }
 }
 
-std::string ReadFile(const std::string& path) {
+std::string ReadFile(const std::string& path, uint64_t most_bytes) {
   // Without waiting, because a pipe that nobody writes to would be waited for, perhaps for ever.
   const FileDescriptor file = Open(path, O_RDONLY | O_NONBLOCK);
   if (!file) {
@@ -249,7 +249,7 @@ std::string ReadFile(const std::string& path) {
     throw IoError(StrCat(path, ": cannot open: ", ErrnoText(error)));
   }
   // What is no plain file may have no end (/dev/zero).
-  constexpr size_t kMostOfADevice = size_t{2} << 30;
+  constexpr uint64_t kMostOfADevice = uint64_t{2} << 30;
   struct stat status = {};
   ::fstat(file.get(), &status);
   std::string content;
@@ -267,6 +267,10 @@ std::string ReadFile(const std::string& path) {
       throw IoError(StrCat(path, ": cannot read: ", ErrnoText(error)));
     }
     content.append(block, static_cast<size_t>(count));
+    if (content.size() > most_bytes) {
+      throw IoError(StrCat(path, ": has more than ", most_bytes,
+                           " bytes; it is another file than was wanted"));
+    }
     if (!S_ISREG(status.st_mode) && content.size() > kMostOfADevice) {
       throw IoError(path + ": is no plain file, and has no end within 2 GiB; give a file");
     }

@@ -85,8 +85,8 @@ std::string WriteErrorText(int error);
 void RequireOwnLink(const std::string& path);
 
 // The whole content of a file, or of a pipe that somebody writes to. Throws IoError "PATH: cannot
-// open: <errno text>".
-CAFFE_EXPORT std::string ReadFile(const std::string& path);
+// open: <errno text>", and where there are more than `most_bytes`.
+CAFFE_EXPORT std::string ReadFile(const std::string& path, uint64_t most_bytes = UINT64_MAX);
 
 // Throws IoError where the path is a pipe: to open one waits for somebody who writes to it, perhaps
 // for ever.

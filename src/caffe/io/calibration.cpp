@@ -3,12 +3,8 @@
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-
 #include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
 
 namespace caffe {
 namespace {
@@ -17,18 +13,7 @@ using JsonValue = google::protobuf::Value;
 
 constexpr const char* kFormat = "cortado calibration 1";
 constexpr double kMostRange = 1e38;
-constexpr std::streamoff kMostBytes = std::streamoff{64} << 20;
-
-std::string ReadText(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary | std::ios::ate);
-  const std::streamoff bytes = stream ? std::streamoff{stream.tellg()} : -1;
-  if (bytes < 0) throw IoError(StrCat(file, ": ", std::strerror(errno)));
-  Require(bytes <= kMostBytes, file, ": is no calibration file: it has ", bytes, " bytes");
-  stream.seekg(0);
-  std::string text(static_cast<size_t>(bytes), '\0');
-  if (!stream.read(text.data(), bytes)) throw IoError(StrCat(file, ": cannot be read"));
-  return text;
-}
+constexpr uint64_t kMostBytes = uint64_t{64} << 20;
 
 // A string member; empty where there is none.
 std::string TextOf(const google::protobuf::Struct& object, const char* key) {
@@ -53,7 +38,8 @@ BlobRanges::Range RangeOf(const std::string& file, const std::string& blob,
 
 BlobRanges ReadCalibration(const std::string& file) {
   google::protobuf::Struct root;
-  const auto status = google::protobuf::util::JsonStringToMessage(ReadText(file), &root);
+  const auto status =
+      google::protobuf::util::JsonStringToMessage(ReadFile(file, kMostBytes), &root);
   Require(status.ok(), file, ": is no calibration file: ", std::string(status.message()));
   Require(TextOf(root, "format") == kFormat, file,
           ": is no calibration file, or of another version: its format is '",

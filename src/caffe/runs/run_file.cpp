@@ -69,6 +69,7 @@ Run ReadRun(const std::string& path) {
 
 // Whether training in the folder wrote something to resume from.
 bool HasSnapshot(const std::string& folder) {
+  RequireNoPipe(folder + "/metrics.jsonl");
   std::ifstream lines(folder + "/metrics.jsonl");
   for (std::string line; std::getline(lines, line);) {
     Metrics metrics;
