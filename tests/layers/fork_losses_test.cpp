@@ -115,6 +115,32 @@ TEST(FocalLossTest, LinearShiftsAndScalesTheScore) {
   ExpectNumbersNear(net.Gradient(0), gradient);
 }
 
+// SegNet's: the weight of the label's class is a factor, the divisor counts items.
+TEST(SoftmaxWithLossTest, WeighsItemsByTheirClass) {
+  LossNet net({"dim: 1 dim: 3 dim: 1 dim: 4", "dim: 1 dim: 1 dim: 1 dim: 4"},
+              "type: 'SoftmaxWithLoss' loss_param { ignore_label: 7 weight_by_label_freqs: true "
+              "class_weighting: 0.5 class_weighting: 1.5 class_weighting: 4 } "
+              "propagate_down: true propagate_down: false");
+  net.Set(0, Numbers(12, 1)).Set(1, {0, 2, 7, 2});
+  EXPECT_NEAR(net.Loss(), (0.5 + 4 + 4) * std::log(3.0) / 3, 1e-5);
+  const double a = 0.5 / 9, b = 4 / 9.0;  // a third of a weight, of three items
+  ExpectNumbersNear(net.Gradient(0), {-2 * a, b, 0, b, a, b, 0, b, a, -2 * b, 0, -2 * b});
+}
+
+TEST(SoftmaxWithLossTest, NeedsAWeightForEachClass) {
+  const auto error_of = [](const std::string& options) {
+    return ErrorText<InvalidArgument>([&] {
+      LossNet({"dim: 2 dim: 3", "dim: 2"}, "type: 'SoftmaxWithLoss' loss_param { " + options + "}");
+    });
+  };
+  EXPECT_THAT(error_of("weight_by_label_freqs: true class_weighting: 1"),
+              HasSubstr("class_weighting is given 1 times for 3 classes"));
+  EXPECT_THAT(error_of("weight_by_label_freqs: true"),
+              HasSubstr("class_weighting is given 0 times for 3 classes"));
+  EXPECT_THAT(error_of("weight_by_label_freqs: true class_weighting: [1, -1, 1]"),
+              HasSubstr("a factor below 0"));
+}
+
 TEST(TripletLossTest, PullsAndPushesWithinTheMargin) {
   LossNet net(std::vector<std::string>(3, "dim: 2 dim: 2"),
               "type: 'TripletLoss' triplet_loss_param { margin: 0.5 }");

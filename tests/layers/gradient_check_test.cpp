@@ -354,6 +354,8 @@ std::vector<GradientCase> Cases() {
   loss("SmoothL1LossWeighted", "SmoothL1Loss", "4x3 4x3", "4x3", "").classes = 2;
   loss("SmoothL1LossSigma", "SmoothL1Loss", "4x3 4x3", "4x3 4x3",
        "smooth_l1_loss_param { sigma: 1.5 }");
+  loss("SoftmaxWithLossWeighted", "SoftmaxWithLoss", "4x3x2", "4x2",
+       "loss_param { ignore_label: 1 weight_by_label_freqs: true class_weighting: [0.5, 1, 3] }");
   for (const std::string type : {"FocalLoss", "SoftmaxWithFocalLoss"}) {
     loss(type, type, "4x3x2", "4x2",
          "focal_loss_param { gamma: 1.5 } loss_param { ignore_label: 2 }");

@@ -722,6 +722,13 @@ void AddLossCases(std::vector<OpCase>* cases) {
   }
   cases->push_back(
       {"SoftmaxLossGradSmoothed", ops::SoftmaxLossGrad{{}, 0.2f}, {p.Wide(), labels, loss}, {x}});
+  const CaseOperand weights = T({7}).Wide().In(0, 4);
+  cases->push_back(
+      {"SoftmaxLossWeighted", ops::SoftmaxLoss{}, {p.Wide(), labels, weights}, {loss}});
+  cases->push_back({"SoftmaxLossGradWeighted",
+                    ops::SoftmaxLossGrad{{}, 0.1f, {.gamma = 1.5f}},
+                    {p.Wide(), labels, loss, weights},
+                    {x}});
   cases->push_back({"EuclideanLoss", ops::EuclideanLoss{}, {x, x.Wide()}, {loss}});
   cases->push_back({"EuclideanLossGrad", ops::EuclideanLossGrad{-1}, {x, x.Wide(), loss}, {x}});
   for (const int k : {1, 3}) {

@@ -18,6 +18,10 @@ class InfogainLossLayer final : public LossLayer {
   explicit InfogainLossLayer(const LayerParameter& param) : LossLayer(param) {
     Require(!param.loss_param().has_normalize(),
             "loss_param { normalize } is not for this layer; use normalization");
+    Require(
+        !param.loss_param().weight_by_label_freqs(),
+        "loss_param { weight_by_label_freqs } is not for this layer; put class_weighting on the "
+        "infogain matrix's diagonal");
     if (param.bottom_size() > 2) return;
     Require(param.infogain_loss_param().has_source(),
             "needs a third bottom or infogain_loss_param { source } for the infogain matrix");

@@ -1,11 +1,19 @@
 // What losses of softmax scores share.
 #pragma once
 
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
 #include "caffe/layers/loss_layer.hpp"
+#include "caffe/ops/constant.hpp"
 
 namespace caffe {
 
-// Cross-entropy of softmax scores with integer labels. Top 1, if given, holds the probabilities.
+// Cross-entropy of softmax scores with integer labels, weighted by class if loss_param says so. Top
+// 1, if given, holds the probabilities.
 class SoftmaxLossBase : public LossLayer {
  public:
   LayerTraits traits() const override {
@@ -13,7 +21,11 @@ class SoftmaxLossBase : public LossLayer {
   }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
-    RequireLabelPerPosition(bottoms[0], Axis(bottoms[0]), bottoms[1]);
+    const int axis = Axis(bottoms[0]);
+    RequireLabelPerPosition(bottoms[0], axis, bottoms[1]);
+    Require(weights_ == nullptr || static_cast<int64_t>(weights_->size()) == bottoms[0][axis],
+            "class_weighting is given ", weights_ == nullptr ? 0 : weights_->size(), " times for ",
+            bottoms[0][axis], " classes; give one factor for each");
     std::vector<Shape> tops = {Shape{}};
     if (param().top_size() > 1) tops.push_back(bottoms[0]);
     return tops;
@@ -23,8 +35,9 @@ class SoftmaxLossBase : public LossLayer {
     Value* probabilities = Probabilities(graph);
     const int axis = Axis(graph.shape(graph.bottom(0)));
     graph.Emit(ops::Softmax{.axis = axis}, {graph.bottom(0)}, {probabilities});
-    graph.Emit(ops::SoftmaxLoss{Rule(axis), focus_}, {probabilities, graph.bottom(1)},
-               {graph.top(0)});
+    if (weights_) graph.Emit(ops::Constant{weights_}, {}, {Weights(graph)});
+    graph.Emit(ops::SoftmaxLoss{Rule(axis), focus_},
+               WithWeights(graph, {probabilities, graph.bottom(1)}), {graph.top(0)});
   }
 
   void EmitBackward(GraphBuilder& graph) const override {
@@ -32,13 +45,26 @@ class SoftmaxLossBase : public LossLayer {
     graph.Emit(
         ops::SoftmaxLossGrad{
             .rule = Rule(axis), .label_smoothing = label_smoothing_, .focus = focus_},
-        {Probabilities(graph), graph.bottom(1), graph.top_diff(0)}, {graph.bottom_diff(0)});
+        WithWeights(graph, {Probabilities(graph), graph.bottom(1), graph.top_diff(0)}),
+        {graph.bottom_diff(0)});
   }
 
  protected:
   // See ops::SoftmaxLossGrad.
   SoftmaxLossBase(const LayerParameter& param, float label_smoothing, ops::Focus focus)
-      : LossLayer(param), label_smoothing_(label_smoothing), focus_(focus) {}
+      : LossLayer(param), label_smoothing_(label_smoothing), focus_(focus) {
+    const LossParameter& loss = param.loss_param();
+    if (!loss.weight_by_label_freqs()) {
+      LOG_IF(WARNING, loss.class_weighting_size() > 0)
+          << "layer '" << param.name()
+          << "': class_weighting has no effect without weight_by_label_freqs: true, as in SegNet";
+      return;
+    }
+    const auto& given = loss.class_weighting();
+    Require(std::all_of(given.begin(), given.end(), [](float one) { return one >= 0; }),
+            "class_weighting has a factor below 0; give 0 or more for each class");
+    weights_ = std::make_shared<const std::vector<float>>(given.begin(), given.end());
+  }
 
  private:
   int Axis(const Shape& scores) const {
@@ -52,8 +78,17 @@ class SoftmaxLossBase : public LossLayer {
                                 : graph.Saved("probabilities", graph.shape(graph.bottom(0)));
   }
 
+  Value* Weights(GraphBuilder& graph) const {
+    return graph.Saved("class_weights", Shape{static_cast<int64_t>(weights_->size())});
+  }
+  std::vector<Value*> WithWeights(GraphBuilder& graph, std::vector<Value*> inputs) const {
+    if (weights_ != nullptr) inputs.push_back(Weights(graph));
+    return inputs;
+  }
+
   const float label_smoothing_;
   const ops::Focus focus_;
+  std::shared_ptr<const std::vector<float>> weights_;  // of each class; null: all weigh the same
 };
 
 }  // namespace caffe

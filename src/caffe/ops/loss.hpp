@@ -98,7 +98,8 @@ struct Focus {
   CAFFE_HOST_DEVICE static inline double Rest(double p) { return std::max(1 - p, DBL_EPSILON); }
 };
 
-// (p, label) -> (loss):  loss = sum of Focus::Loss(max(p[label], FLT_MIN)) / divisor.
+// (p, label[, weight]) -> (loss):  loss = sum of weight[label] * Focus::Loss(max(p[label],
+// FLT_MIN)) / divisor. weight has a number for each class; without it all are 1.
 struct SoftmaxLoss {
   static constexpr std::string_view kName = "SoftmaxLoss";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
@@ -107,8 +108,8 @@ struct SoftmaxLoss {
   Focus focus = {};
 };
 
-// (p, label, dloss) -> (dx):  dx = dloss * Slope(p[label]) * (p - target) / divisor; 0 where
-// ignored.
+// (p, label, dloss[, weight]) -> (dx):  dx = dloss * weight[label] * Slope(p[label]) * (p - target)
+// / divisor; 0 where ignored.
 struct SoftmaxLossGrad {
   static constexpr std::string_view kName = "SoftmaxLossGrad";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;

@@ -55,6 +55,11 @@ void SoftmaxGrad(const ops::SoftmaxGrad& op, const KernelContext& ctx) {
   });
 }
 
+// The weight of a label's class, by an operand that may be missing.
+double WeightOf(const KernelContext& ctx, int input, int64_t label) {
+  return ctx.has_input(input) ? ElementOf(ctx.input(input), label) : 1;
+}
+
 void SoftmaxLoss(const ops::SoftmaxLoss& op, const KernelContext& ctx) {
   const ClassView view(ctx.input(0).shape, op.rule.axis);
   double sum = 0;
@@ -65,7 +70,7 @@ void SoftmaxLoss(const ops::SoftmaxLoss& op, const KernelContext& ctx) {
     RequireLabel(label, view.classes, position);
     const double probability =
         std::max<double>(ElementOf(ctx.input(0), view.At(position, label)), FLT_MIN);
-    sum += op.focus.Loss(probability);
+    sum += WeightOf(ctx, 2, label) * op.focus.Loss(probability);
     ++valid;
   }
   if (!op.rule.ignore_label) valid = view.positions();
@@ -82,11 +87,14 @@ void SoftmaxLossGradRow(const P* p, const ClassView& view, int64_t label, P targ
   }
 }
 
-// A label outside the classes has no probability; forward has refused it.
+// A label outside the classes has neither probability nor weight; forward has refused it.
 template <typename P>
-double FocusAt(const ops::SoftmaxLossGrad& op, const P* p, const ClassView& view, int64_t label) {
-  if (op.focus.gamma == 0 || label < 0 || label >= view.classes) return op.focus.alpha;
-  return op.focus.Slope(std::max<double>(p[label * view.inner], FLT_MIN));
+double SlopeAt(const ops::SoftmaxLossGrad& op, const KernelContext& ctx, const P* p,
+               const ClassView& view, int64_t label) {
+  if (label < 0 || label >= view.classes) return op.focus.alpha;
+  const double weight = WeightOf(ctx, 3, label);
+  if (op.focus.gamma == 0) return weight * op.focus.alpha;
+  return weight * op.focus.Slope(std::max<double>(p[label * view.inner], FLT_MIN));
 }
 
 void SoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const KernelContext& ctx) {
@@ -106,9 +114,9 @@ void SoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const KernelContext& ctx) {
           if (IsIgnored(op.rule.ignore_label, label)) {
             for (int64_t c = 0; c < view.classes; ++c) dx[c * view.inner] = T(0.0f);
           } else {
-            const double focus = FocusAt(op, p, view, label);
+            const double slope = SlopeAt(op, ctx, p, view, label);
             SoftmaxLossGradRow(p, view, label, static_cast<P>(target), static_cast<P>(others),
-                               static_cast<P>(factor * focus), dx);
+                               static_cast<P>(factor * slope), dx);
           }
         }
       });

@@ -10,13 +10,14 @@ struct AddLogLoss {
   ops::LabelRule rule;
   ClassView view;
   ops::Focus focus;
-  Numbers p, labels;
+  Numbers p, labels, weights;
 
   __device__ void operator()(int64_t, int64_t position, Sums<2, double>& sums) const {
     const int64_t label = LabelAt(labels, position);
     if (IsIgnored(rule.ignore_label, label)) return;
-    sums.values[0] +=
-        IsClass(label, view.classes) ? TermOf(view.At(position, label)) : static_cast<double>(NAN);
+    sums.values[0] += IsClass(label, view.classes)
+                          ? weights.GetOr<double>(label, 1) * TermOf(view.At(position, label))
+                          : static_cast<double>(NAN);
     sums.values[1] += 1;
   }
   __device__ double TermOf(int64_t i) const {
@@ -27,15 +28,15 @@ struct AddLogLoss {
 KernelOrRefusal MakeSoftmaxLoss(const ops::SoftmaxLoss& op, const KernelRequest& request) {
   const ClassView view(request.inputs[0].shape, op.rule.axis);
   const Covered positions = Everything(view.positions());
-  return Kernel{
-      "",
-      [=](const KernelContext& ctx) {
-        SumCovered<2, double>(
-            ctx, positions, ctx.workspace,
-            AddLogLoss{op.rule, view, op.focus, InputNumbers(ctx, 0), InputNumbers(ctx, 1)},
-            StoreLabelledMean{op.rule, view.outer, view.inner, OutputNumbers(ctx, 0)});
-      },
-      SumWorkspace<2, double>(positions)};
+  return Kernel{"",
+                [=](const KernelContext& ctx) {
+                  SumCovered<2, double>(
+                      ctx, positions, ctx.workspace,
+                      AddLogLoss{op.rule, view, op.focus, InputNumbers(ctx, 0),
+                                 InputNumbers(ctx, 1), InputNumbers(ctx, 2)},
+                      StoreLabelledMean{op.rule, view.outer, view.inner, OutputNumbers(ctx, 0)});
+                },
+                SumWorkspace<2, double>(positions)};
 }
 
 template <typename T>
@@ -46,7 +47,7 @@ struct SoftmaxLossGradient {
   GradientFactor factor;
   ops::Focus focus;
   A target, others;
-  Numbers p, labels;
+  Numbers p, labels, weights;
   T* dx;
 
   __device__ void operator()(int64_t i) const {
@@ -58,7 +59,8 @@ struct SoftmaxLossGradient {
     } else if (!IsClass(label, view.classes)) {
       dx[i] = T(static_cast<A>(NAN));
     } else {
-      const double slope = factor() * SlopeAt(view.At(outer * view.inner + within, label));
+      const double slope = factor() * weights.GetOr<double>(label, 1) *
+                           SlopeAt(view.At(outer * view.inner + within, label));
       dx[i] = T((p.Get<A>(i) - (c == label ? target : others)) * static_cast<A>(slope));
     }
   }
@@ -82,7 +84,7 @@ KernelOrRefusal MakeSoftmaxLossGrad(const ops::SoftmaxLossGrad& op, const Kernel
               ctx, ctx.output(0).count(),
               SoftmaxLossGradient<T>{op.rule, view, factor, op.focus, static_cast<Accum<T>>(target),
                                      static_cast<Accum<T>>(others), InputNumbers(ctx, 0), labels,
-                                     ctx.output(0).as<T>()});
+                                     InputNumbers(ctx, 3), ctx.output(0).as<T>()});
         });
       },
       ValidWorkspace(view.positions())};
