@@ -142,6 +142,10 @@ std::vector<GradientCase> Cases() {
   add(Layer1("BN", "3x2x3x2", "BN", bn + "}")).tolerance = 1e-5;
   add(Layer1("BNFrozen", "3x2x3x2", "BN", bn + "frozen: true slope_filler { value: 0.7 } }"));
   add(Layer1("BNSegNet", "3x2x3x2", "BN", segnet + "}")).tolerance = 1e-5;
+  add({"BNSegNetStatistics", "3x2x3x2",
+       "layer { name: 'l' type: 'BN' bottom: 'x0' top: 'y' top: 'mean' top: 'variance' " + segnet +
+           "} } layer { name: 's' type: 'Silence' bottom: 'mean' bottom: 'variance' }"})
+      .tolerance = 1e-5;
   add(Layer1("BNSegNetInference", "3x2x3x2", "BN", segnet + "bn_mode: INFERENCE }"));
   add(Layer1("SyncBN", "3x2x3x2", "SyncBN", bn + "}")).tolerance = 1e-5;
   for (const int axis : {-1, 1}) {

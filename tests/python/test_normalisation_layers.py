@@ -56,6 +56,24 @@ def test_bn_of_segnet_has_two_blobs(write, run_layer):
         assert y == pytest.approx(SLOPE * X + BIAS, abs=1e-5)
 
 
+@pytest.mark.parametrize("tops", [2, 3])
+def test_bn_of_segnet_gives_the_batchs_statistics(run_layer, tops):
+    names = ("mean", "variance")[:tops - 1]
+    layer = bn(" ".join(f"top: '{name}'" for name in names) + " bn_param { scale_filler { value: 1 } }")
+    for train in (True, False):
+        blobs = run_layer(layer, X, params=(SLOPE, BIAS), train=train)
+        mean, variance = X.mean((0, 2, 3), keepdims=True), X.var((0, 2, 3), keepdims=True)
+        assert blobs["y"] == pytest.approx(normalised(X, mean, variance, 1e-9), abs=1e-5)
+        for name, want in zip(names, (mean, variance)):
+            assert blobs[name].shape == (1, 3, 1, 1) and blobs[name] == pytest.approx(want, abs=1e-5)
+
+
+@pytest.mark.parametrize("options", ["", "bn_param { bn_mode: INFERENCE }"])
+def test_other_bns_have_one_top(run_layer, options):
+    with pytest.raises(caffe.InvalidArgument, match="takes at most 1 top"):
+        run_layer(bn(f"top: 'mean' {options}"), X)
+
+
 def test_layer_norm(run_layer):
     for axis, axes in ((-1, (3,)), (1, (1, 2, 3)), (2, (2, 3))):
         scale, bias = (RANDOM.standard_normal(X.shape[axis:]) for _ in range(2))

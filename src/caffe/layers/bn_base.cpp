@@ -4,6 +4,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/ops/broadcast.hpp"
+#include "caffe/ops/convert.hpp"
 #include "caffe/ops/norm.hpp"
 
 namespace caffe {
@@ -43,7 +44,9 @@ double BNBase::eps() const {
 std::vector<Shape> BNBase::InferTopShapes(const std::vector<Shape>& bottoms) const {
   Require(bottoms[0].num_axes() >= 2, "the bottom has shape ", bottoms[0],
           "; it must have items and channels");
-  return {bottoms[0]};
+  std::vector<Shape> tops(std::max(param().top_size(), 1), Shape{1, bottoms[0][1], 1, 1});
+  tops[0] = bottoms[0];
+  return tops;
 }
 
 std::vector<ParamDeclaration> BNBase::Params(const std::vector<Shape>& bottoms) const {
@@ -78,7 +81,11 @@ void BNBase::EmitForward(GraphBuilder& graph) const {
   }
   Value *mean = Statistic(graph, "mean"), *variance = Statistic(graph, "variance");
   EmitNormalised(graph, mean, variance);
-  if (is_of_segnet()) return;
+  if (is_of_segnet()) {
+    if (graph.num_tops() > 1) graph.Emit(ops::View{}, {mean}, {graph.top(1)});
+    if (graph.num_tops() > 2) graph.Emit(ops::View{}, {variance}, {graph.top(2)});
+    return;
+  }
   // The running variance is the biased one, as if of a single element.
   graph.Emit(ops::UpdateRunningStatistics{.fraction = options_.momentum(),
                                           .count = 1,

@@ -11,13 +11,18 @@ namespace caffe {
 // Batch normalisation with a slope and bias of its own, in two dialects. PSPNet: 4 blobs (slope,
 // bias, running mean and variance). SegNet, recognised by bn_mode, scale_filler or shift_filler: 2
 // blobs (scale, shift); the statistics are always the batch's, or in bn_mode INFERENCE contained in
-// the blobs. All blobs are 1 x C x 1 x 1.
+// the blobs. All blobs are 1 x C x 1 x 1. Tops 1 and 2 of SegNet's, if given, are the batch's mean
+// and biased variance, without a gradient.
 class BNBase : public Layer {
  public:
   explicit BNBase(const LayerParameter& param);
 
   LayerTraits traits() const override {
-    return {.num_bottoms = 1, .num_tops = 1, .can_run_in_place = true};
+    const bool has_statistics = is_of_segnet() && !only_scales();
+    return {.num_bottoms = 1,
+            .min_tops = 1,
+            .max_tops = has_statistics ? 3 : 1,
+            .can_run_in_place = true};
   }
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override;
   std::vector<ParamDeclaration> Params(const std::vector<Shape>& bottoms) const override;

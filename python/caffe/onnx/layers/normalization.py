@@ -58,6 +58,8 @@ def bn(layer, onnx):
     if options.bn_mode == options.INFERENCE:
         scaled = onnx.op("Mul", layer.bottom, layer.weight(onnx, 0, _by_channel(layer, blobs[0])))
         return onnx.op("Add", scaled, layer.weight(onnx, 1, _by_channel(layer, blobs[1])))
+    if len(layer.tops) > 1:
+        layer.refuse("the batch's mean and variance as tops; remove these tops, and a net for inference has bn_mode: INFERENCE")
     return _own_statistics(layer, onnx, blobs[0], blobs[1], options.eps if options.HasField("eps") else 1e-9)
 
 
