@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "caffe/error.hpp"
 #include "tests/support/error_text.hpp"
@@ -12,9 +13,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::unique_ptr<Net> DropoutNet(const std::string& ratio) {
+std::unique_ptr<Net> DropoutNet(const std::string& ratio, const std::string& phase = "TRAIN") {
   return testing::NetOf(
-      "state { phase: TRAIN } "
+      "state { phase: " + phase +
+      " } "
       "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 100 } } } "
       "layer { name: 'drop' type: 'Dropout' bottom: 'x' top: 'y' dropout_param { dropout_ratio: " +
       ratio + " } }");
@@ -25,6 +27,36 @@ TEST(DropoutLayerTest, OfRatioZeroIsTheIdentity) {
   std::fill_n(net->blob_by_name("x")->mutable_cpu_data<float>(), 100, 3.0f);
   net->Forward();
   EXPECT_EQ(net->blob_by_name("y")->asum_data(), 300);
+}
+
+// Values of y where x is 3 throughout.
+std::set<float> ValuesOf(Net& net) {
+  std::fill_n(net.blob_by_name("x")->mutable_cpu_data<float>(), 100, 3.0f);
+  net.Forward();
+  const float* y = net.blob_by_name("y")->cpu_data<float>();
+  return {y, y + 100};
+}
+
+// Faster R-CNN's: the scores of a test would be too large by 1 / (1 - dropout_ratio) otherwise.
+TEST(DropoutLayerTest, ScalesInTestingWhereTrainingDoesNot) {
+  EXPECT_EQ(ValuesOf(*DropoutNet("0.25 scale_train: false")), (std::set<float>{0, 3}));
+  EXPECT_EQ(ValuesOf(*DropoutNet("0.25 scale_train: false", "TEST")), (std::set<float>{2.25f}));
+  EXPECT_EQ(ValuesOf(*DropoutNet("0.25")), (std::set<float>{0, 4}));
+  EXPECT_EQ(ValuesOf(*DropoutNet("0.25", "TEST")), (std::set<float>{3}));
+}
+
+// Bayesian SegNet's: each pass is another sample.
+TEST(DropoutLayerTest, SamplesInTestingIfAsked) {
+  const auto net = DropoutNet("0.25 sample_weights_test: true", "TEST");
+  std::set<double> sums;
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(ValuesOf(*net), (std::set<float>{0, 4}));
+    const float* y = net->blob_by_name("y")->cpu_data<float>();
+    double sum = 0;
+    for (int k = 0; k < 100; ++k) sum += y[k] * (k + 1);
+    sums.insert(sum);
+  }
+  EXPECT_EQ(sums.size(), 4u);
 }
 
 TEST(DropoutLayerTest, RefusesARatioThatLeavesNothing) {

@@ -128,6 +128,9 @@ std::vector<GradientCase> Cases() {
              "lrn_param { local_size: 3 alpha: 0.8 beta: 0.75 norm_region: WITHIN_CHANNEL }"));
   add(Layer1("Dropout", "4x9", "Dropout", "dropout_param { dropout_ratio: 0.4 }"));
   add(Layer1("DropoutTest", "4x9", "Dropout", "")).is_test_phase = true;
+  const std::string unscaled = "dropout_param { dropout_ratio: 0.4 scale_train: false }";
+  add(Layer1("DropoutUnscaled", "4x9", "Dropout", unscaled));
+  add(Layer1("DropoutUnscaledTest", "4x9", "Dropout", unscaled)).is_test_phase = true;
   add(Layer1("BatchNormTrain", "3x2x3x2", "BatchNorm", "batch_norm_param { eps: 0.01 }"))
       .tolerance = 1e-5;
   add(Layer1("BatchNorm2D", "6x3", "BatchNorm", "batch_norm_param { eps: 0.01 }")).tolerance = 1e-5;

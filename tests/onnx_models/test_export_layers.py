@@ -19,6 +19,8 @@ CASES = {
     "SiLU": ([(2, 3)], "layer { name: 'l' type: 'SiLU' bottom: 'x0' top: 'y' }"),
     "Axpy": ([(2, 3), (2, 3, 4, 5), (2, 3, 4, 5)],
              "layer { name: 'l' type: 'Axpy' bottom: 'x0' bottom: 'x1' bottom: 'x2' top: 'y' }"),
+    "Dropout that scales": ([(2, 3)], "layer { name: 'l' type: 'Dropout' bottom: 'x0' top: 'y' "
+                                      "dropout_param { dropout_ratio: 0.25 scale_train: false } }"),
     "BN": ([(2, 3, 4, 5)], "layer { name: 'l' type: 'BN' bottom: 'x0' top: 'y' }"),
     "BN of SegNet": ([(4, 3, 4, 5)], "layer { name: 'l' type: 'BN' bottom: 'x0' top: 'y' bn_param { bn_mode: LEARN } }"),
     "BN that scales": ([(2, 3, 4, 5)], "layer { name: 'l' type: 'BN' bottom: 'x0' top: 'y' bn_param { bn_mode: INFERENCE } }"),

@@ -624,6 +624,7 @@ void AddPointwiseCases(std::vector<OpCase>* cases) {
     add("Axpby", ops::Axpby{-1.5, 0.25}, {x, x});
     add("Divide", ops::Divide{}, {x, x.In(0.5, 2)});
     add("Dropout", ops::Dropout{0.4, 11}, {x});
+    add("DropoutUnscaled", ops::Dropout{0.4, 11, /*scales=*/false}, {x});
     add("EltwiseSum", ops::EltwiseSum{}, {x, x});
     add("EltwiseSumRelu", ops::EltwiseSum{{}, {Relu()}}, {x, x});
     add("EltwiseSumCoefficients", ops::EltwiseSum{{1.0f, -2.0f, 0.5f}}, {x, x, x});

@@ -10,9 +10,6 @@ from .problems import Problem, title
 from .registry import SOURCES, reason_left_out
 from .rewrites import rewrite_of
 
-# Layers that pass on their bottom when a net is tested.
-_IDENTITIES = {"Dropout"}
-
 # Layers that multiply by weights and may add a bias, and the field of their options.
 _PRODUCTS = {"Convolution": "convolution_param", "ConvolutionDepthwise": "convolution_param",
              "Deconvolution": "convolution_param", "InnerProduct": "inner_product_param"}
@@ -23,6 +20,12 @@ _OPTIONS = {"Bias": "bias_param", "Clip": "clip_param", "HardSigmoid": "hard_sig
 
 # A rewrite may write what has to be rewritten again.
 _ROUNDS = 6
+
+
+def _is_dropout_of_fork(param):
+    """Whether a Dropout layer does something in testing, by options that BVLC's Caffe does not have."""
+    options = param.dropout_param
+    return param.type == "Dropout" and (options.sample_weights_test or not options.scale_train)
 
 
 class LayerNode:
@@ -156,8 +159,11 @@ class CaffeFiles:
         node = LayerNode(layer, blobs, [tuple(self.net.blobs[name].shape) for name in param.bottom])
         is_free = reason_left_out(param.type) or param.type in SOURCES
         found = [] if is_free else self.profile.problems(node)
+        if _is_dropout_of_fork(param):
+            found = ["scale_train: false or sample_weights_test: true, which the toolchain's Caffe does not have"]
         is_output = param.top and param.top[0] in self.net.outputs and param.top[0] not in param.bottom
-        if found and param.type in _IDENTITIES and not is_output:
+        is_identity = param.type == "Dropout" and not _is_dropout_of_fork(param)
+        if found and is_identity and not is_output:
             self._others[layer.top[0]] = layer.bottom[0]
             self.rewritten[title(param.name, param.type)] = ["left out, as it does nothing here"]
             return

@@ -7,7 +7,7 @@
 
 namespace caffe::ops {
 
-// (x) -> (y):  y = x * keep / (1 - ratio), keep ~ Bernoulli(1 - ratio) (Srivastava et al. 2014).
+// (x) -> (y):  y = x * keep * factor(), keep ~ Bernoulli(1 - ratio) (Srivastava et al. 2014).
 // Linear in x with the same `keep` for one pass, so backward is the same op on dy. Element i in
 // row-major order draws number i of `stream`, whatever the layout.
 struct Dropout {
@@ -15,7 +15,9 @@ struct Dropout {
   static constexpr bool kInPlace = true;
   double ratio = 0.5;
   uint64_t stream = 0;
-  std::string Attributes() const { return StrCat("ratio ", ratio); }
+  bool scales = true;  // what is kept, so that the expectation stays
+  double factor() const { return scales ? 1 / (1 - ratio) : 1; }
+  std::string Attributes() const { return StrCat("ratio ", ratio, scales ? "" : ", unscaled"); }
   LayoutRule layout_rule() const { return kFollowFirstInput; }
 };
 

@@ -104,6 +104,14 @@ def log(layer, onnx):
     return natural if options.base == -1 else onnx.scaled(natural, 1 / np.log(options.base))
 
 
-@writes("Dropout", "Split")
+@writes("Dropout")
+def dropout(layer, onnx):
+    options = layer.param.dropout_param
+    if options.sample_weights_test:
+        layer.refuse("sample_weights_test: true; an ONNX model for inference draws no random numbers")
+    return onnx.scaled(layer.bottom, 1 if options.scale_train else 1 - options.dropout_ratio)
+
+
+@writes("Split")
 def identity(layer, onnx):
     return [layer.bottom] * len(layer.tops)

@@ -22,7 +22,7 @@ void Dropout(const ops::Dropout& op, const KernelContext& ctx) {
   };
   VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
     using A = Accum<T>;
-    const A scale = static_cast<A>(1 / (1 - op.ratio));
+    const A scale = static_cast<A>(op.factor());
     const int64_t blocks = (y.count() + 3) / 4;
     ParallelFor(blocks, 1024, [&](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {

@@ -59,7 +59,7 @@ void Dropout(const ops::Dropout& op, const KernelContext& ctx) {
   const auto threshold = static_cast<uint32_t>(op.ratio * 4294967296.0);
   const bool is_plain = y.layout == Layout::kPlain || y.shape.count(2) == 1;
   VisitFloat(y.dtype, [&]<typename T>(TypeTag<T>) {
-    const auto scale = static_cast<Accum<T>>(1 / (1 - op.ratio));
+    const auto scale = static_cast<Accum<T>>(op.factor());
     if (is_plain && IsPackAligned<T, 4>(x.as<T>()) && IsPackAligned<T, 4>(y.as<T>())) {
       ForEach(
           ctx, (y.count() + 3) / 4,
