@@ -3,6 +3,7 @@
 
 #include "bindings.hpp"
 #include "caffe/io/net_files.hpp"
+#include "caffe/io/upgrade_net.hpp"
 #include "caffe/memory_data_layer.hpp"
 #include "caffe/plan_report.hpp"
 
@@ -14,6 +15,7 @@ std::shared_ptr<Net> FromMessage(const std::string& bytes, Phase phase, int leve
                                  const NetOptions& options) {
   NetParameter param;
   Require(param.ParseFromString(bytes), "Net: this message is no NetParameter");
+  UpgradeNet("the message", &param);
   SetNetState(phase, level, stages, &param);
   return std::make_shared<Net>(param, options);
 }

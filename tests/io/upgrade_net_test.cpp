@@ -151,6 +151,21 @@ TEST(UpgradeNetTest, SetsMultipliersOfBatchNormStatisticsToZero) {
                      param { lr_mult: 0 decay_mult: 0 } })");
 }
 
+TEST(UpgradeNetTest, TurnsHolesIntoDilation) {
+  ExpectUpgrade("layers { type: CONVOLUTION convolution_param { hole: 2 kernel_size: 3 } }",
+                "layer { type: 'Convolution' convolution_param { dilation: 2 kernel_size: 3 } }");
+  ExpectUpgrade("layer { type: 'Convolution' convolution_param { hole_h: 2 hole_w: 4 } }",
+                "layer { type: 'Convolution' convolution_param { dilation: 2 dilation: 4 } }");
+  const auto error_of = [](const std::string& options) {
+    return UpgradeError("layer { name: 'c' type: 'Convolution' convolution_param { " + options +
+                        " } }");
+  };
+  EXPECT_THAT(error_of("hole: 2 dilation: 2"),
+              HasSubstr("layer 'c' (Convolution): convolution_param has dilation and its older"));
+  EXPECT_THAT(error_of("hole: 2 hole_h: 2 hole_w: 2"), HasSubstr("hole and hole_h, hole_w"));
+  EXPECT_THAT(error_of("hole_w: 2"), HasSubstr("one of hole_h and hole_w; give both"));
+}
+
 TEST(UpgradeNetTest, PutsBlobsOfOldBatchNormFilesInTodaysOrder) {
   ExpectUpgrade(R"(layer { type: "BatchNorm"
                      blobs { shape { dim: 1 dim: 2 dim: 1 dim: 1 } data: 1 data: 2 }

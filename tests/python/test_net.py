@@ -30,6 +30,16 @@ def test_constructors(write, simple, capfd, tmp_path):
             caffe.Net(*arguments)
 
 
+def test_a_message_may_be_of_an_older_form():
+    from caffe.proto import caffe_pb2
+    from google.protobuf import text_format
+    net = caffe.Net(text_format.Parse("""
+        input: 'x' input_dim: 1 input_dim: 1 input_dim: 9 input_dim: 9
+        layers { name: 'c' type: CONVOLUTION bottom: 'x' top: 'y' convolution_param { num_output: 1 kernel_size: 3 hole: 2 } }
+        """, caffe_pb2.NetParameter()), caffe.TEST)
+    assert net.blobs["y"].shape == (1, 1, 5, 5)
+
+
 def test_phase_level_and_stages(write):
     def layer(name, rule):
         return f"layer {{ name: '{name}' type: 'DummyData' top: '{name}' {rule} dummy_data_param {{ shape {{ dim: 1 }} }} }}"

@@ -14,6 +14,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/blob_proto.hpp"
 #include "caffe/io/definition_texts.hpp"
+#include "caffe/io/fork_options.hpp"
 
 namespace caffe {
 namespace {
@@ -437,6 +438,10 @@ bool UpgradeNetSteps(const std::string& source_name, NetParameter* net) {
   for (const V1LayerParameter& layer : net->layers()) *net->add_layer() = UpgradeV1Layer(layer);
   net->clear_layers();
   report(has_v1, "V1 'layers' to 'layer'");
+
+  bool has_holes = false;
+  for (LayerParameter& layer : *net->mutable_layer()) has_holes |= UpgradeHoles(&layer);
+  report(has_holes, "hole, hole_h and hole_w to dilation");
 
   report(UpgradeInputs(net), "input fields to an Input layer");
 

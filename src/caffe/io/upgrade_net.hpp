@@ -9,11 +9,11 @@
 namespace caffe {
 
 // Upgrades `net` in place, in this order: V0 layers to V1 (with padding layers folded away),
-// transform fields inside data parameters to transform_param, V1 `layers` to `layer`, `input`
-// fields to an Input layer placed first, BatchNorm's three `param` entries to multipliers of 0 and
-// its blobs to one axis and today's order.
-// Each step is logged with `source_name`. Returns whether anything changed. Throws
-// InvalidArgument for a definition that mixes forms or cannot be read as any of them.
+// transform fields inside data parameters to transform_param, V1 `layers` to `layer`, DeepLab's
+// hole to dilation, `input` fields to an Input layer placed first, BatchNorm's three `param`
+// entries to multipliers of 0 and its blobs to one axis and today's order. Each step is logged with
+// `source_name`. Returns whether anything changed. Throws InvalidArgument for a definition that
+// mixes forms or cannot be read as any of them.
 CAFFE_EXPORT bool UpgradeNet(const std::string& source_name, NetParameter* net);
 
 // Moves BVLC's parameter_param, recurrent_param, swish_param and clip_param to their places in our

@@ -51,6 +51,8 @@ ConvolutionBase::ConvolutionBase(const LayerParameter& param)
       algorithms_(ParseAlgorithms(options_.conv_algos_override())) {
   Require(param.cudnn_math_override() >= -1 && param.cudnn_math_override() <= 1,
           "cudnn_math_override is ", param.cudnn_math_override(), "; use -1, 0 or 1");
+  Require(!options_.has_hole() && !options_.has_hole_h() && !options_.has_hole_w(),
+          "hole, hole_h and hole_w are older names, which are read in files; write dilation");
   CheckPairs("kernel", options_.has_kernel_h(), options_.has_kernel_w(),
              options_.kernel_size_size());
   CheckPairs("stride", options_.has_stride_h(), options_.has_stride_w(), options_.stride_size());
