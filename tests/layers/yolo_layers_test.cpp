@@ -86,6 +86,27 @@ TEST(YoloTest, DecodesTheBestClassOfEachBox) {
                         std::vector<double>{0, -1, -1, -1, -1, -1, -1, 1, -1, -1, -1, -1, -1, -1}));
 }
 
+// MobileNet-YOLO's deploy.prototxt has a coarse and a fine map with the same anchors in cells.
+TEST(YoloTest, SuppressesAmongTheDetectionsOfAllMaps) {
+  const auto net = NetOf(
+      "layer { name: 'in' type: 'Input' top: 'coarse' top: 'fine' input_param { shape { dim: 1 "
+      "dim: 8 dim: 2 dim: 2 } shape { dim: 1 dim: 8 dim: 4 dim: 4 } } } layer { name: 'd' type: "
+      "'YoloDetectionOutput' bottom: 'coarse' bottom: 'fine' top: 'd' yolo_detection_output_param "
+      "{ "
+      "num_classes: 3 num_box: 1 confidence_threshold: 0.3 biases: 1 biases: 1 } }");
+  YoloMap coarse(*net, "coarse", 3), fine(*net, "fine", 3);
+  const float log2 = std::log(2.0f);
+  coarse.Set(0, 0, 0, 0, {0, 0, 0, 0, 3, 9, 0, 0});      // 0 to 0.5
+  fine.Set(0, 0, 0, 0, {9, 9, log2, log2, 2, 9, 0, 0});  // the same box: suppressed
+  fine.Set(0, 0, 3, 2, {0, 0, 0, 0, 4, 0, 0, 9});
+  net->Forward();
+  const double other = 1 / (1 + 2 * std::exp(-9.0));
+  EXPECT_THAT(Get(*net, "d"),
+              Pointwise(FloatNear(1e-3f),
+                        std::vector<double>{0, 3, Sigmoid(4) * other, 0.5, 0.75, 0.75, 1,  //
+                                            0, 1, Sigmoid(3) * other, 0, 0, 0.5, 0.5}));
+}
+
 std::unique_ptr<Net> Yolo3(const std::string& options) {
   return NetOf(
       "layer { name: 'in' type: 'Input' top: 'coarse' top: 'fine' input_param { shape { dim: 1 "

@@ -8,9 +8,10 @@ import pytest
 CLASSES = 4
 
 
-def _yolo2(options="", items=1):
-    return nets.net_with([(items, 3 * (5 + CLASSES), 5, 6)], f"""
-        layer {{ name: 'l' type: 'YoloDetectionOutput' bottom: 'x0' top: 'y'
+def _yolo2(options="", items=1, maps=1):
+    bottoms = " ".join(f"bottom: 'x{k}'" for k in range(maps))
+    return nets.net_with([(items, 3 * (5 + CLASSES), 5 * (k + 1), 6 * (k + 1)) for k in range(maps)], f"""
+        layer {{ name: 'l' type: 'YoloDetectionOutput' {bottoms} top: 'y'
                  yolo_detection_output_param {{ num_classes: {CLASSES} num_box: 3
                  biases: 1 biases: 1.5 biases: 2 biases: 1 biases: 3 biases: 3 {options} }} }}""")
 
@@ -32,6 +33,7 @@ def _proposals(options="", items=1, tops="top: 'y' top: 'scores'", columns=3, af
 
 NETS = {
     "yolo 2": _yolo2(), "yolo 2, items": _yolo2("confidence_threshold: 0.3 nms_threshold: 0.2", 3),
+    "yolo 2, maps": _yolo2("confidence_threshold: 0.2", 2, 2),
     "yolo 3": _yolo3(), "yolo 3, items": _yolo3("confidence_threshold: 0.4 nms_threshold: 0.6", 2),
     "proposals": _proposals(), "proposals, best": _proposals("pre_nms_topn: 40 post_nms_topn: 7"),
     "proposals, items": _proposals("min_size: 40", 3), "proposals alone": _proposals(tops="top: 'y'", columns=4),

@@ -6,7 +6,8 @@ namespace caffe {
 namespace {
 
 // Detections of YOLO 2, as DetectionOutput's rows; class c has label c + 1. A box has one class,
-// that of the greatest softmax. Bottom: a map (N, boxes x (5 + classes), H, W).
+// that of the greatest softmax. Bottoms: maps (N, boxes x (5 + classes), H, W), of any sizes, whose
+// anchors have the same widths and heights in cells.
 class YoloDetectionOutputLayer final : public Layer {
  public:
   explicit YoloDetectionOutputLayer(const LayerParameter& param)
@@ -20,29 +21,39 @@ class YoloDetectionOutputLayer final : public Layer {
   }
 
   LayerTraits traits() const override {
-    return {.num_bottoms = 1, .num_tops = 1, .has_backward = false};
+    return {.min_bottoms = 1, .num_tops = 1, .has_backward = false};
   }
 
   // Until data has been seen, one detection is taken to be there.
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
-    YoloHead::RequireMap(bottoms[0], 0, options_.num_box(), options_.num_classes());
+    YoloHead::RequireMaps(bottoms, options_.num_box(), options_.num_classes());
     return {Shape{1, 1, 1, kDetectionColumns}};
   }
 
   void EmitForward(GraphBuilder& graph) const override {
+    std::vector<Value*> maps;
+    for (int i = 0; i < graph.num_bottoms(); ++i) maps.push_back(graph.bottom(i));
     graph.Emit(ops::HostCall{.what = "detections",
                              .call = [options = options_](
                                          const KernelContext& ctx) { return Run(options, ctx); }},
-               {graph.bottom(0)}, {graph.top(0)});
+               std::move(maps), {graph.top(0)});
   }
 
  private:
   static std::vector<Shape> Run(const YoloDetectionOutputParameter& options,
                                 const KernelContext& ctx) {
-    const YoloHead head(ctx.input(0), options.num_box(), options.num_classes());
-    std::vector<std::vector<Detection>> detections(head.items());
+    std::vector<std::vector<Detection>> detections(ctx.input(0).shape[0]);
+    for (const TensorView& map : ctx.inputs) AddDetections(options, map, &detections);
+    for (std::vector<Detection>& item : detections) {
+      item = SuppressDetections(item, options.nms_threshold());
+    }
+    return StoreDetections(detections, ctx);
+  }
+
+  static void AddDetections(const YoloDetectionOutputParameter& options, const TensorView& map,
+                            std::vector<std::vector<Detection>>* detections) {
+    const YoloHead head(map, options.num_box(), options.num_classes());
     for (int64_t item = 0; item < head.items(); ++item) {
-      std::vector<Detection> found;
       head.ForEachBox([&](int64_t box, int64_t place) {
         const auto [label, probability] = BestClass(options, head, item, box, place);
         const double score = head.ObjectAt(item, box, place) * probability;
@@ -51,11 +62,9 @@ class YoloDetectionOutputLayer final : public Layer {
         const double height = options.biases(static_cast<int>(2 * box + 1));
         const ops::Box at = head.BoxAt(item, box, place, width / static_cast<double>(head.width()),
                                        height / static_cast<double>(head.height()));
-        if (IsFinite(at)) found.push_back({label + 1, score, at});
+        if (IsFinite(at)) (*detections)[item].push_back({label + 1, score, at});
       });
-      detections[item] = SuppressDetections(found, options.nms_threshold());
     }
-    return StoreDetections(detections, ctx);
   }
 
   static std::pair<int, double> BestClass(const YoloDetectionOutputParameter& options,

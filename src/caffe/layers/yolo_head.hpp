@@ -28,6 +28,15 @@ class YoloHead {
             " channels (N,C,H,W)");
   }
 
+  // Maps of the same items.
+  static void RequireMaps(const std::vector<Shape>& maps, int64_t boxes, int64_t classes) {
+    for (size_t i = 0; i < maps.size(); ++i) {
+      RequireMap(maps[i], static_cast<int>(i), boxes, classes);
+      Require(maps[i][0] == maps[0][0], "bottoms 0 and ", i, " have ", maps[0][0], " and ",
+              maps[i][0], " items; they must agree");
+    }
+  }
+
   int64_t items() const { return items_; }
   int64_t height() const { return height_; }
   int64_t width() const { return width_; }

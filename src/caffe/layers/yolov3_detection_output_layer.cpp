@@ -36,12 +36,7 @@ class Yolov3DetectionOutputLayer final : public Layer {
 
   // Until data has been seen, one detection is taken to be there.
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
-    for (size_t i = 0; i < bottoms.size(); ++i) {
-      YoloHead::RequireMap(bottoms[i], static_cast<int>(i), options_.num_box(),
-                           options_.num_classes());
-      Require(bottoms[i][0] == bottoms[0][0], "bottoms 0 and ", i, " have ", bottoms[0][0], " and ",
-              bottoms[i][0], " items; they must agree");
-    }
+    YoloHead::RequireMaps(bottoms, options_.num_box(), options_.num_classes());
     return {Shape{1, 1, 1, kDetectionColumns}};
   }
 

@@ -56,20 +56,28 @@ def _detections(layer, tensor):
     return tensor
 
 
+def _joined(onnx, *lists):
+    """For each list of tensors, one for each map: their candidates together."""
+    return [onnx.op("Concat", *parts, axis=1) if len(parts) > 1 else parts[0] for parts in lists]
+
+
 @writes("YoloDetectionOutput")
 def yolo_detections(layer, onnx):
     """YOLO 2: a box has one class, that of the greatest softmax."""
-    options, (_, _, height, width) = layer.param.yolo_detection_output_param, layer.shape
-    sizes = np.reshape(options.biases, (-1, 2)) / [width, height]
-    head = _Map(onnx, layer.bottom, layer.shape, options.num_classes, sizes)
-    probabilities = onnx.softmax(head.classes, 3, (head.items, head.cells, head.anchors, head.count))
-    count = head.cells * head.anchors
-    scores = onnx.op("Mul", head.objects, onnx.over_axes("ReduceMax", probabilities, [3], keepdims=1))
-    labels = onnx.scaled(onnx.cast(onnx.op("ArgMax", head.classes, axis=3, keepdims=0), np.float32), 1, 1)
-    found = _Candidates(onnx, onnx.reshape(head.boxes, [head.items, count, 4]), onnx.reshape(scores, [head.items, count]),
-                        onnx.reshape(labels, [head.items, count]))
+    options, items, total, parts = layer.param.yolo_detection_output_param, layer.shape[0], 0, []
+    for bottom, shape in zip(layer.bottoms, layer.shapes):
+        sizes = np.reshape(options.biases, (-1, 2)) / [shape[3], shape[2]]
+        head = _Map(onnx, bottom, shape, options.num_classes, sizes)
+        probabilities = onnx.softmax(head.classes, 3, (items, head.cells, head.anchors, head.count))
+        count = head.cells * head.anchors
+        scores = onnx.op("Mul", head.objects, onnx.over_axes("ReduceMax", probabilities, [3], keepdims=1))
+        labels = onnx.scaled(onnx.cast(onnx.op("ArgMax", head.classes, axis=3, keepdims=0), np.float32), 1, 1)
+        parts.append((onnx.reshape(head.boxes, [items, count, 4]), onnx.reshape(scores, [items, count]),
+                      onnx.reshape(labels, [items, count])))
+        total += count
+    found = _Candidates(onnx, *_joined(onnx, *zip(*parts)))
     below = float(np.nextafter(np.float32(options.confidence_threshold), np.float32(-1)))  # the layer takes the threshold itself
-    return _detections(layer, found.rows(head.items, count, below, options.nms_threshold))
+    return _detections(layer, found.rows(items, total, below, options.nms_threshold))
 
 
 @writes("Yolov3DetectionOutput")
@@ -89,6 +97,6 @@ def yolov3_detections(layer, onnx):
         scores.append(onnx.reshape(onnx.op("Mul", head.objects, onnx.op("Sigmoid", head.classes)), [items, size]))
         count += size
     labels = onnx.constant(np.tile(np.arange(1, classes + 1), (items, count // classes)))
-    boxes, scores = (onnx.op("Concat", *parts, axis=1) if len(parts) > 1 else parts[0] for parts in (boxes, scores))
+    boxes, scores = _joined(onnx, boxes, scores)
     found = _Candidates(onnx, boxes, scores, labels)
     return _detections(layer, found.rows(items, count, options.confidence_threshold, options.nms_threshold))
