@@ -17,6 +17,7 @@
 #include "caffe/net/training_net.hpp"
 #include "caffe/ops/pointwise.hpp"
 #include "tests/support/error_text.hpp"
+#include "tests/support/net_of.hpp"
 #include "tests/support/planned_ops.hpp"
 
 namespace caffe {
@@ -233,6 +234,19 @@ TEST(InferShapesTest, RefusesATopInPlaceOfABottomWithAnotherShape) {
   EXPECT_THAT(testing::ErrorText<InvalidArgument>([&] { Net net(param); }),
               HasSubstr("layer 'ip' (InnerProduct): changes the shape of 'x' from 2x3 to 2x4 and "
                         "cannot run in place; give top another name"));
+}
+
+TEST(InferShapesTest, SaysThatAnInputHasNoShape) {
+  const auto plan = [](const std::string& shape) {
+    return ErrorText<InvalidArgument>([&] {
+      testing::NetOf("layer { name: 'in' type: 'Input' top: 'x' " + shape +
+                     " } layer { name: 'conv' type: 'Convolution' bottom: 'x' top: 'y' "
+                     "convolution_param { num_output: 1 kernel_size: 3 } }");
+    });
+  };
+  EXPECT_THAT(plan(""), HasSubstr("layer 'conv' (Convolution): its bottom 'x' is an input of the "
+                                  "net and has no shape; give input_shape { dim: ... }"));
+  EXPECT_THAT(plan("input_param { shape { dim: 2 } }"), Not(HasSubstr("has no shape")));
 }
 
 TEST(AssignPrecisionTest, LabelsAreExactInBFloat16) {

@@ -15,6 +15,7 @@
 #include "caffe/io/blob_proto.hpp"
 #include "caffe/io/definition_texts.hpp"
 #include "caffe/io/fork_options.hpp"
+#include "caffe/io/upgrade_inputs.hpp"
 
 namespace caffe {
 namespace {
@@ -326,51 +327,6 @@ LayerParameter UpgradeV1Layer(const V1LayerParameter& old) {
   return layer;
 }
 
-// Net inputs -------------------------------------------------------------------------------------
-
-LayerParameter InputLayer(const NetParameter& net) {
-  constexpr int kLegacyAxes = 4;
-  const int inputs = net.input_size();
-  Require(net.input_dim_size() == 0 || net.input_shape_size() == 0,
-          "both input_dim and input_shape are given; keep input_shape");
-  Require(net.input_dim_size() == 0 || net.input_dim_size() == kLegacyAxes * inputs, "has ", inputs,
-          " input and ", net.input_dim_size(), " input_dim; each input takes ", kLegacyAxes,
-          " of them (num, channels, height, width), ", kLegacyAxes * inputs, " in all");
-  Require(net.input_shape_size() == 0 || net.input_shape_size() == inputs, "has ", inputs,
-          " input but ", net.input_shape_size(), " input_shape; give one for each");
-  LayerParameter layer;
-  std::string name = "input";
-  const auto is_taken = [&](const std::string& candidate) {
-    return std::any_of(net.layer().begin(), net.layer().end(),
-                       [&](const LayerParameter& other) { return other.name() == candidate; });
-  };
-  while (is_taken(name)) name += '_';
-  layer.set_name(name);
-  layer.set_type("Input");
-  *layer.mutable_top() = net.input();
-  InputParameter* param = layer.mutable_input_param();
-  *param->mutable_shape() = net.input_shape();
-  for (int i = 0; i < net.input_dim_size(); ++i) {
-    if (i % kLegacyAxes == 0) param->add_shape();
-    param->mutable_shape(i / kLegacyAxes)->add_dim(net.input_dim(i));
-  }
-  return layer;
-}
-
-bool UpgradeInputs(NetParameter* net) {
-  Require(net->input_size() > 0 || (net->input_dim_size() == 0 && net->input_shape_size() == 0),
-          "has ", net->input_dim_size(), " input_dim and ", net->input_shape_size(),
-          " input_shape but 0 input; name the blob with input: \"...\"");
-  if (net->input_size() == 0) return false;
-  *net->add_layer() = InputLayer(*net);
-  auto* layers = net->mutable_layer();
-  std::rotate(layers->pointer_begin(), layers->pointer_end() - 1, layers->pointer_end());
-  net->clear_input();
-  net->clear_input_dim();
-  net->clear_input_shape();
-  return true;
-}
-
 // Mean, variance and factor are not learned; early definitions said so in the net file.
 bool UpgradeBatchNorm(LayerParameter* layer) {
   constexpr int kStatistics = 3;
@@ -443,7 +399,7 @@ bool UpgradeNetSteps(const std::string& source_name, NetParameter* net) {
   for (LayerParameter& layer : *net->mutable_layer()) has_holes |= UpgradeHoles(&layer);
   report(has_holes, "hole, hole_h and hole_w to dilation");
 
-  report(UpgradeInputs(net), "input fields to an Input layer");
+  report(UpgradeInputs(source_name, net), "input fields to an Input layer");
 
   bool has_statistics = false;
   for (LayerParameter& layer : *net->mutable_layer()) has_statistics |= UpgradeBatchNorm(&layer);

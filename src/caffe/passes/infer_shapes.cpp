@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "caffe/graph/layer_place.hpp"
 #include "caffe/passes/pass.hpp"
 
@@ -43,7 +45,7 @@ class InferShapes final : public Pass {
             " bottom(s) and ", num_tops, " top(s); it needs as many of one as of the other");
     std::vector<Shape> bottoms;
     for (const Value* bottom : call.bottoms) bottoms.push_back(bottom->desc.shape);
-    std::vector<Shape> tops = call.layer->InferTopShapes(bottoms);
+    std::vector<Shape> tops = AskForTops(graph, call, bottoms);
     const auto found = graph.options.found_top_shapes.find(index);
     if (found != graph.options.found_top_shapes.end()) tops = found->second;
     Require(tops.size() == call.tops.size(), "its InferTopShapes gives ", tops.size(),
@@ -55,6 +57,30 @@ class InferShapes final : public Pass {
       call.tops[i]->desc.shape = is_reshaped ? reshaped->second : tops[i];
     }
     DeclareParams(graph, index, bottoms);
+  }
+
+  // An input without a shape is a scalar until the caller reshapes it, which few layers take.
+  static std::vector<Shape> AskForTops(const Graph& graph, const LayerCall& call,
+                                       const std::vector<Shape>& bottoms) {
+    try {
+      return call.layer->InferTopShapes(bottoms);
+    } catch (const InvalidArgument& error) {
+      for (const Value* bottom : call.bottoms) {
+        Require(bottom->desc.shape.num_axes() > 0 || !IsInput(graph, bottom), "its bottom '",
+                bottom->name,
+                "' is an input of the net and has no shape; give input_shape { dim: "
+                "... }, or input_param { shape { dim: ... } } in an Input layer (",
+                error.what(), ")");
+      }
+      throw;
+    }
+  }
+
+  static bool IsInput(const Graph& graph, const Value* value) {
+    return std::any_of(graph.calls.begin(), graph.calls.end(), [&](const LayerCall& call) {
+      return call.layer->traits().is_input &&
+             std::find(call.tops.begin(), call.tops.end(), value) != call.tops.end();
+    });
   }
 
   // A blob has one shape, so a top may have a bottom's name only if it has its shape.
