@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "caffe/blob.hpp"
 #include "caffe/error.hpp"
@@ -144,6 +145,20 @@ TEST_F(DetectionTest, WritesWhatItFindsOncePerImage) {
     EXPECT_EQ(ReadFile(folder / "a.txt"), "first 0.8 0 0 80 40\nfirst 0.4 120 50 200 100\n");
     EXPECT_EQ(ReadFile(folder / "b.txt"), "first 0.4 120 50 200 100\nsecond 0.5 5 5 10 10\n");
   }
+}
+
+TEST_F(DetectionTest, SavesNothingWithoutTheNamesOfClassesOrImages) {
+  const TemporaryFolder folder;
+  for (const std::string given : {"label_map_file: 'labels'", "name_size_file: 'sizes'", ""}) {
+    ::testing::internal::CaptureStderr();
+    const auto net = MakeDetector("save_output_param { output_directory: '" + folder.path() +
+                                  "' output_format: 'VOC' " + given + " }");
+    net->Forward();
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                HasSubstr(given[0] == 'l' ? "but no name_size_file: no detections are saved"
+                                          : "but no label_map_file: no detections are saved"));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(DetectNetTransformationTest, GivesImagesAndGrids) {

@@ -1,5 +1,7 @@
 #include "caffe/io/detection_files.hpp"
 
+#include <glog/logging.h>
+
 #include <cmath>
 #include <filesystem>
 #include <sstream>
@@ -30,14 +32,23 @@ bool IsFileName(const std::string& name) {
 
 }  // namespace
 
+std::unique_ptr<DetectionFiles> MakeDetectionFiles(const SaveOutputParameter& param,
+                                                   int background_label) {
+  if (param.output_directory().empty()) return nullptr;
+  const char* const missing = param.label_map_file().empty()   ? "label_map_file"
+                              : param.name_size_file().empty() ? "name_size_file"
+                                                               : nullptr;
+  if (missing == nullptr) return std::make_unique<DetectionFiles>(param, background_label);
+  LOG(WARNING) << "save_output_param has output_directory '" << param.output_directory()
+               << "' but no " << missing << ": no detections are saved";
+  return nullptr;
+}
+
 DetectionFiles::DetectionFiles(const SaveOutputParameter& param, int background_label)
     : param_(param) {
   const std::string& format = param.output_format();
   Require(format == "VOC" || format == "COCO" || format == "ILSVRC",
           "save_output_param: output_format is '", format, "'; give VOC, COCO or ILSVRC");
-  Require(!param.label_map_file().empty() && !param.name_size_file().empty(),
-          "save_output_param: give label_map_file and name_size_file, the names of classes and "
-          "images");
   std::error_code error;
   std::filesystem::create_directories(param.output_directory(), error);
   Require(IsFolder(param.output_directory()), "save_output_param: output_directory '",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -56,5 +57,10 @@ class DetectionFiles {
   size_t next_ = 0;
   std::vector<Row> rows_;
 };
+
+// Null where nothing is to be saved: without output_directory and, as in SSD, without
+// label_map_file or name_size_file, which a warning says.
+std::unique_ptr<DetectionFiles> MakeDetectionFiles(const SaveOutputParameter& param,
+                                                   int background_label);
 
 }  // namespace caffe

@@ -24,10 +24,7 @@ class DetectionOutputLayer final : public Layer {
     if (options_.visualize()) {
       throw Unsupported("visualize: there is no window here; read the top instead");
     }
-    if (!options_.save_output_param().output_directory().empty()) {
-      files_ = std::make_shared<DetectionFiles>(options_.save_output_param(),
-                                                options_.background_label_id());
-    }
+    files_ = MakeDetectionFiles(options_.save_output_param(), options_.background_label_id());
   }
 
   LayerTraits traits() const override {
