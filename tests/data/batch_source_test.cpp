@@ -352,6 +352,35 @@ TEST_F(BatchSourceTest, DatumOfTheWrongSizeIsNamed) {
               AllOf(HasSubstr("1x4x4 needs 16"), HasSubstr("holds 15")));
 }
 
+// PoseNet's: an image in data, and its label in float_data.
+TEST_F(BatchSourceTest, LabelsMayHaveSeveralNumbers) {
+  std::vector<Datum> records;
+  for (int i = 0; i < 2; ++i) {
+    records.push_back(NumberedDatum(i, 1, 4, 4));
+    for (const float number : {0.5f, 1.5f, -2.0f})
+      records.back().add_float_data(number + static_cast<float>(i));
+  }
+  WriteDatabase(database(), {records[0].SerializeAsString(), records[1].SerializeAsString()});
+  const DatumOptions options = Options("batch_size: 2", "crop_size: 3");
+  DatumBatches source(options);
+  EXPECT_EQ(source.label_shape(), (Shape{2, 3, 1, 1}));
+  const Batch& batch = source.Next();
+  EXPECT_EQ(batch.label_shape, (Shape{2, 3, 1, 1}));
+  EXPECT_THAT(std::vector<float>(batch.labels, batch.labels + 6),
+              ElementsAre(0.5f, 1.5f, -2, 1.5f, 2.5f, -1));
+}
+
+TEST_F(BatchSourceTest, LabelsMustBeEquallyLong) {
+  Datum longer = NumberedDatum(1, 1, 4, 4);
+  longer.add_float_data(1);
+  WriteDatabase(database(),
+                {NumberedDatum(0, 1, 4, 4).SerializeAsString(), longer.SerializeAsString()});
+  DatumBatches source(Options("batch_size: 2"));
+  EXPECT_THAT(ErrorText<InvalidArgument>([&] { source.Next(); }),
+              HasSubstr("the record has 1 numbers in float_data beside its data, the first record "
+                        "has 0"));
+}
+
 TEST_F(BatchSourceTest, BrokenJpegIsAnErrorOrSkipped) {
   // Broken in the header, and in the pixels.
   const std::string file = JpegOf(1, 64, 64);

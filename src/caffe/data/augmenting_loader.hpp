@@ -23,6 +23,9 @@ class AugmentingLoader final : public RecordLoader {
     return Load(value, draw).image.extents;
   }
   bool IsEncoded(std::string_view value) override { return loader_->IsEncoded(value); }
+  int CountLabelNumbers(std::string_view value) override {
+    return loader_->CountLabelNumbers(value);
+  }
 
  private:
   std::unique_ptr<RecordLoader> loader_;

@@ -1,5 +1,7 @@
 #include "caffe/data/batch_filler.hpp"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "caffe/data/transformers/transform_rows.hpp"
@@ -34,6 +36,7 @@ BatchFiller::BatchFiller(const RecordSource& source, const FirstRecord& first, b
     : source_(source),
       first_image_(first.image),
       batch_size_(static_cast<int>(source.reading().batch_size())),
+      label_numbers_(first.label_numbers),
       with_label_(with_label),
       device_transform_(std::move(device_transform)) {}
 
@@ -44,6 +47,7 @@ ImageExtents BatchFiller::ImageExtentsFor(const ImageExtents& output) const {
 
 Shape BatchFiller::LabelShapeOf(const ImageExtents& output) const {
   if (!with_label_) return Shape{0};
+  if (label_numbers_ > 0) return Shape{batch_size_, label_numbers_, 1, 1};
   if (!source_.has_label_images()) return Shape{batch_size_};
   return Shape{batch_size_, 1, output.height, output.width};
 }
@@ -143,7 +147,16 @@ void BatchFiller::FillLabel(RecordLoader::Sample* sample, BatchBuffer* buffer, i
     transformer.TransformBoxes(image, number, &sample->boxes);
     buffer->boxes[slot] = std::move(sample->boxes);
   } else {
-    buffer->labels[slot] = sample->label;
+    const std::span<const float> numbers = sample->label_numbers;
+    Require(numbers.size() == static_cast<size_t>(label_numbers_), "the record has ",
+            numbers.size(), " numbers in float_data beside its data, the first record has ",
+            label_numbers_, "; labels of several numbers must be as long in all records");
+    if (numbers.empty()) {
+      buffer->labels[slot] = sample->label;
+    } else {
+      std::copy(numbers.begin(), numbers.end(),
+                buffer->labels.begin() + int64_t{slot} * label_numbers_);
+    }
   }
 }
 

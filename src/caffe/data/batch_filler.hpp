@@ -24,7 +24,8 @@ class BatchFiller {
   Shape ShapeOf(const ImageExtents& extents) const {
     return Shape{batch_size_, extents.channels, extents.height, extents.width};
   }
-  // N, or N,1,H,W where labels are images; of annotated records it is another.
+  // N; N,K,1,1 of labels of K numbers; N,1,H,W where labels are images; of annotated records it is
+  // another.
   Shape LabelShapeOf(const ImageExtents& output) const;
   // Extents of the bytes of an image whose transform gives `output`.
   ImageExtents ImageExtentsFor(const ImageExtents& output) const;
@@ -47,7 +48,7 @@ class BatchFiller {
 
   const RecordSource& source_;
   const ImageExtents first_image_;
-  const int batch_size_;
+  const int batch_size_, label_numbers_;
   const bool with_label_;
   const std::optional<DeviceTransform> device_transform_;
 };

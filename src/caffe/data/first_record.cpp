@@ -12,6 +12,7 @@ FirstRecord InspectFirstRecord(const RecordSource& source, RecordSequence* seque
   broken->Replace(&item, [&] {
     first.image = loader->ReadExtents(item.record.value, item.number);
     first.output = source.transformer().OutputExtents(first.image);
+    first.label_numbers = loader->CountLabelNumbers(item.record.value);
   });
   first.is_encoded = loader->IsEncoded(item.record.value);
   first.bytes = item.record.value.size();

@@ -11,6 +11,7 @@ struct FirstRecord {
   ImageExtents output;  // after it
   bool is_encoded = false;
   size_t bytes = 0;
+  int label_numbers = 0;  // of a label of several numbers
 };
 
 // Looks at the record that `sequence` gives next, which it then still gives. Throws IoError for a

@@ -23,7 +23,8 @@ class RecordLoader {
   struct Sample {
     ImageView image;
     float label = 0;
-    std::vector<ObjectBox> boxes;  // of annotated records
+    std::span<const float> label_numbers;  // of records whose label has several; in place of it
+    std::vector<ObjectBox> boxes;          // of annotated records
     ImageView label_image;  // of records with one: floats, one channel, as large as the image
   };
 
@@ -37,6 +38,8 @@ class RecordLoader {
   virtual ImageExtents ReadExtents(std::string_view value, uint64_t draw) = 0;
   // Whether there is something to decode.
   virtual bool IsEncoded(std::string_view value) = 0;
+  // How many numbers its label has, where it has several; else 0.
+  virtual int CountLabelNumbers(std::string_view /*value*/) { return 0; }
 };
 
 // Records that are Datum messages.
@@ -49,7 +52,8 @@ class DatumLoader final : public RecordLoader {
   Sample Load(std::string_view value, uint64_t) override {
     const DatumView datum = ParseDatum(value, &floats_);
     return {.image = datum.encoded ? Decode(datum.data) : PixelsOf(datum),
-            .label = static_cast<float>(datum.label)};
+            .label = static_cast<float>(datum.label),
+            .label_numbers = datum.label_numbers};
   }
 
   void LoadAhead(std::span<const std::string_view> values) override {
@@ -73,6 +77,9 @@ class DatumLoader final : public RecordLoader {
   }
 
   bool IsEncoded(std::string_view value) override { return ParseDatum(value, &floats_).encoded; }
+  int CountLabelNumbers(std::string_view value) override {
+    return static_cast<int>(ParseDatum(value, &floats_).label_numbers.size());
+  }
 
  private:
   ImageView Decode(std::string_view file) {

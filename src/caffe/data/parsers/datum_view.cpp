@@ -108,6 +108,15 @@ void CheckExtents(const DatumView& datum, size_t float_count) {
   }
 }
 
+// float_data is the image, or the label of a record that has its image in `data`.
+void SetFloats(std::span<const float> floats, DatumView* datum) {
+  if (datum->data.empty()) {
+    datum->floats = floats.data();
+  } else {
+    datum->label_numbers = floats;
+  }
+}
+
 }  // namespace
 
 DatumView ParseDatum(std::string_view record, std::vector<float>* float_storage) {
@@ -127,7 +136,7 @@ DatumView ParseDatum(std::string_view record, std::vector<float>* float_storage)
     }
   }
   CheckExtents(datum, float_storage->size());
-  if (datum.data.empty()) datum.floats = float_storage->data();
+  SetFloats(*float_storage, &datum);
   return datum;
 }
 
@@ -136,7 +145,7 @@ DatumView ViewOf(const Datum& datum) {
                  .label = datum.label(),
                  .encoded = datum.encoded(),
                  .data = datum.data()};
-  if (datum.data().empty()) view.floats = datum.float_data().data();
+  SetFloats({datum.float_data().data(), static_cast<size_t>(datum.float_data_size())}, &view);
   CheckExtents(view, static_cast<size_t>(datum.float_data_size()));
   return view;
 }

@@ -1,6 +1,7 @@
 // Datum records, parsed in place.
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct DatumView {
   bool encoded = false;           // `data` is a compressed image file
   std::string_view data;          // bytes: planes, or the file
   const float* floats = nullptr;  // of a record with float_data and without data
+  // float_data of a record that has data as well: labels of several numbers (PoseNet).
+  std::span<const float> label_numbers;
 };
 
 // Parses a serialised Datum. float_data has no aligned array on the wire, so that it is copied to
