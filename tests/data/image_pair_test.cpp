@@ -128,6 +128,58 @@ TEST_F(ImagePairTest, SaysWhatIsWrong) {
   refuses(Options(2), Training(), "list.txt:3: 'alone.png' has no second path");
 }
 
+ImageDataParameter AsImageData(const DenseImageDataParameter& pairs) {
+  ImageDataParameter images;
+  images.set_source(pairs.source());
+  images.set_root_folder(pairs.root_folder());
+  images.set_batch_size(pairs.batch_size());
+  images.set_is_color(pairs.is_color());
+  return images;
+}
+
+// DeepLab's: what is padded has the mean, which becomes 0, and ignore_label.
+TEST_F(ImagePairTest, PadsImagesThatAreSmallerThanTheCrop) {
+  AddPair("a", 1, 2, {5, 6}, {1, 2});
+  AddPair("b", 4, 2, {1, 2, 3, 4, 5, 6, 7, 8}, {0, 1, 2, 3, 4, 5, 6, 7});
+  BatchSourceOptions options = Training();
+  options.train = false;
+  options.transform.set_crop_size(3);
+  options.transform.add_mean_value(2.25f);
+  BatchSource source(
+      MakeImagePairSource(AsImageData(Options(2)), options, {.ignore_label = 9, .pads = true}),
+      options);
+  const Batch& batch = source.Next();
+  EXPECT_EQ(batch.data_shape, (Shape{2, 1, 3, 3}));
+  EXPECT_THAT(std::vector<float>(batch.floats(), batch.floats() + 18),
+              ElementsAre(0, 0, 0, 2.75f, 3.75f, 0, 0, 0, 0,  //
+                          -1.25f, -0.25f, 0, 0.75f, 1.75f, 0, 2.75f, 3.75f, 0));
+  EXPECT_THAT(Labels(batch), ElementsAre(9, 9, 9, 1, 2, 9, 9, 9, 9, 0, 1, 9, 2, 3, 9, 4, 5, 9));
+  EXPECT_THAT(std::vector<float>(batch.shown_sizes, batch.shown_sizes + 4),
+              ElementsAre(1, 2, 3, 2));
+}
+
+TEST_F(ImagePairTest, LabelsMayBeOneNumberOrNone) {
+  using Kind = ImagePairRules::Labels;
+  AddPair("a", 1, 2, {5, 6}, {1, 2});
+  std::ofstream(list_) << "a.png 4\n";
+  BatchSource one(
+      MakeImagePairSource(AsImageData(Options(1)), Training(), {.labels = Kind::kNumber}),
+      Training());
+  EXPECT_THAT(Labels(one.Next()), ElementsAre(4, 4));
+  std::ofstream(list_) << "a.png\na.png none.png\n";
+  BatchSource none(
+      MakeImagePairSource(AsImageData(Options(2)), Training(), {.labels = Kind::kNone}),
+      Training());
+  EXPECT_THAT(Labels(none.Next()), ElementsAre(255, 255, 255, 255));
+}
+
+TEST_F(ImagePairTest, EdgesAre1From128Up) {
+  AddPair("a", 1, 4, {0, 0, 0, 0}, {0, 127, 128, 255});
+  BatchSource source(MakeImagePairSource(AsImageData(Options(1)), Training(), {.is_binary = true}),
+                     Training());
+  EXPECT_THAT(Labels(source.Next()), ElementsAre(0, 0, 1, 1));
+}
+
 TEST_F(ImagePairTest, LabelsAreAsManyAsPixels) {
   AddPair("b", 1, 2, {0, 1}, {0, 1, 2, 3});
   EXPECT_THAT(ErrorText<Error>([&] {

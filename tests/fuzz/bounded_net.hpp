@@ -13,10 +13,20 @@ namespace caffe::fuzz {
 // Whether the definition alone can be planned: no files read or written, no modules loaded, no
 // lists of a million tops.
 inline bool CanBePlanned(const NetParameter& net) {
-  static const std::set<std::string> kWithFiles = {
-      "Data",         "AnnotatedData",   "ImageData",         "DenseImageData",
-      "HDF5Data",     "WindowData",      "VideoData",         "HDF5Output",
-      "InfogainLoss", "DetectionOutput", "DetectionEvaluate", "Python"};
+  static const std::set<std::string> kWithFiles = {"Data",
+                                                   "AnnotatedData",
+                                                   "ImageData",
+                                                   "DenseImageData",
+                                                   "ImageSegData",
+                                                   "ImageLabelmapData",
+                                                   "HDF5Data",
+                                                   "WindowData",
+                                                   "VideoData",
+                                                   "HDF5Output",
+                                                   "InfogainLoss",
+                                                   "DetectionOutput",
+                                                   "DetectionEvaluate",
+                                                   "Python"};
   for (const LayerParameter& layer : net.layer()) {
     if (kWithFiles.contains(layer.type())) return false;
   }

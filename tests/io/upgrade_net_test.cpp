@@ -87,12 +87,14 @@ TEST(UpgradeNetTest, KnowsTheTypeNameOfEveryV1Type) {
                                   "Silence",
                                   "ContrastiveLoss",
                                   "Exp",
-                                  "Deconvolution"};
-  for (int type = 0; type < V1LayerParameter::LayerType_ARRAYSIZE; ++type) {
+                                  "Deconvolution",
+                                  "ImageSegData"};
+  const auto* const types = V1LayerParameter::LayerType_descriptor();
+  for (int i = 0; i < types->value_count(); ++i) {
     NetParameter net;
-    net.add_layers()->set_type(static_cast<V1LayerParameter::LayerType>(type));
+    net.add_layers()->set_type(static_cast<V1LayerParameter::LayerType>(types->value(i)->number()));
     UpgradeNet("net.prototxt", &net);
-    EXPECT_EQ(net.layer(0).type(), expected[type]);
+    EXPECT_EQ(net.layer(0).type(), expected[i]);
   }
 }
 

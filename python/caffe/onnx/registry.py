@@ -4,8 +4,8 @@ from math import prod
 from .._caffe import Unsupported
 
 # Layers whose tops come from outside: inputs of the model.
-SOURCES = {"AnnotatedData", "Data", "DenseImageData", "DummyData", "HDF5Data", "ImageData", "Input", "MemoryData", "VideoData",
-           "WindowData"}
+SOURCES = {"AnnotatedData", "Data", "DenseImageData", "DummyData", "HDF5Data", "ImageData", "ImageLabelmapData", "ImageSegData",
+           "Input", "MemoryData", "VideoData", "WindowData"}
 
 _WRITERS = {}
 _LEFT_OUT = {}

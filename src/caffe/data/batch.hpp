@@ -35,8 +35,11 @@ struct Batch {
   const uint8_t* images = nullptr;  // N times C*H*W of image_shape
   const float* windows = nullptr;   // N times ops::ImageWindow
   const float* labels = nullptr;    // null without labels
-  Shape data_shape;                 // N,C,H,W
-  Shape image_shape;                // of batches of bytes: N,C,H,W before the crop
+  // Where labels are images: N times height and width of what a batch's item shows of its image,
+  // without padding.
+  const float* shown_sizes = nullptr;
+  Shape data_shape;   // N,C,H,W
+  Shape image_shape;  // of batches of bytes: N,C,H,W before the crop
   // N; N,1,H,W where labels are images; of annotated records 1x1xRx8 with rows (item in the batch,
   // class, instance, xmin, ymin, xmax, ymax, difficult), unused rows -1 throughout. R only grows,
   // so that a net seldom changes.

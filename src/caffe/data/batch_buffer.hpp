@@ -93,6 +93,7 @@ struct BatchBuffer {
   BatchMemory images;  // of batches of bytes, in place of `data`
   std::vector<float> windows;
   std::vector<float> labels;
+  std::vector<float> shown_sizes;
   std::vector<std::vector<ObjectBox>> boxes;  // of each item of annotated records
   Batch batch;                                // what the consumer sees
   Completion completion;

@@ -64,6 +64,7 @@ int64_t BatchFiller::BytesOfBuffer(const ImageExtents& output) const {
 void BatchFiller::Allocate(BatchBuffer* buffer) const {
   buffer->items.resize(batch_size_);
   buffer->boxes.resize(source_.has_boxes() ? batch_size_ : 0);
+  buffer->shown_sizes.resize(source_.has_label_images() ? 2 * batch_size_ : 0);
   buffer->batch.size = batch_size_;
 }
 
@@ -93,6 +94,7 @@ void BatchFiller::Prepare(BatchBuffer* buffer, const ImageExtents& output,
   batch.images = static_cast<const uint8_t*>(buffer->images.get());
   batch.windows = buffer->windows.data();
   batch.labels = with_label_ ? buffer->labels.data() : nullptr;
+  batch.shown_sizes = buffer->shown_sizes.data();
 }
 
 void BatchFiller::Fill(BatchBuffer* buffer, int slot, RecordLoader* loader,
@@ -143,6 +145,9 @@ void BatchFiller::FillLabel(RecordLoader::Sample* sample, BatchBuffer* buffer, i
     const int64_t pixels = int64_t{buffer->extents.height} * buffer->extents.width;
     transformer.TransformLabels(image, number, sample->label_image.floats,
                                 buffer->labels.data() + pixels * slot);
+    float* const shown = buffer->shown_sizes.data() + 2 * int64_t{slot};
+    shown[0] = static_cast<float>(std::min(buffer->extents.height, sample->shown_height));
+    shown[1] = static_cast<float>(std::min(buffer->extents.width, sample->shown_width));
   } else if (source_.has_boxes()) {
     transformer.TransformBoxes(image, number, &sample->boxes);
     buffer->boxes[slot] = std::move(sample->boxes);

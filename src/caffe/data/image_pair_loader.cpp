@@ -1,13 +1,18 @@
 #include "caffe/data/image_pair_loader.hpp"
 
+#include <algorithm>
+
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 
 namespace caffe::data {
 
-ImagePairLoader::ImagePairLoader(const DenseImageDataParameter& options)
+ImagePairLoader::ImagePairLoader(const DenseImageDataParameter& options,
+                                 const ImagePairRules& rules, const ImagePadding& padding)
     : options_(options),
+      rules_(rules),
+      padding_(padding),
       image_decoder_(options.is_color() ? ColorMode::kColor : ColorMode::kGray),
       label_decoder_(ColorMode::kGray) {
   Require((options.new_height() == 0) == (options.new_width() == 0), "new_height is ",
@@ -16,8 +21,7 @@ ImagePairLoader::ImagePairLoader(const DenseImageDataParameter& options)
 }
 
 RecordLoader::Sample ImagePairLoader::Load(std::string_view line, uint64_t) {
-  const ImagePair pair = ParseImagePair(line);
-  file_ = ReadFile(options_.root_folder() + std::string(pair.image));
+  file_ = ReadFile(options_.root_folder() + std::string(PathIn(line)));
   ImageView image = image_decoder_.Decode(file_);
   const int height = static_cast<int>(options_.new_height());
   const int width = static_cast<int>(options_.new_width());
@@ -26,10 +30,35 @@ RecordLoader::Sample ImagePairLoader::Load(std::string_view line, uint64_t) {
     resized_ = ResizeImage(image, height, width);
     image = resized_.view();
   }
-  ReadLabels(pair.labels, stored);
+  LabelPixels(line, stored);
   if (height > 0) ResizeLabels(stored, height, width);
+  const ImageExtents shown = image.extents;
+  if (shown.height < padding_.height || shown.width < padding_.width) image = Padded(image);
   return {.image = image,
-          .label_image = {{1, image.extents.height, image.extents.width}, nullptr, labels_.data()}};
+          .label_image = {{1, image.extents.height, image.extents.width}, nullptr, labels_.data()},
+          .shown_height = shown.height,
+          .shown_width = shown.width};
+}
+
+std::string_view ImagePairLoader::PathIn(std::string_view line) const {
+  switch (rules_.labels) {
+    case ImagePairRules::Labels::kNumber:
+      return ParseImageListLine(line).path;
+    case ImagePairRules::Labels::kNone:
+      return FirstWord(line);
+    default:
+      return ParseImagePair(line).image;
+  }
+}
+
+void ImagePairLoader::LabelPixels(std::string_view line, const ImageExtents& image) {
+  if (rules_.labels == ImagePairRules::Labels::kImage) {
+    return ReadLabels(ParseImagePair(line).labels, image);
+  }
+  const int label = rules_.labels == ImagePairRules::Labels::kNumber
+                        ? ParseImageListLine(line).label
+                        : rules_.ignore_label;
+  labels_.assign(static_cast<size_t>(image.height) * image.width, static_cast<float>(label));
 }
 
 void ImagePairLoader::ReadLabels(std::string_view path, const ImageExtents& image) {
@@ -40,8 +69,10 @@ void ImagePairLoader::ReadLabels(std::string_view path, const ImageExtents& imag
           image.height, "x", image.width, " pixels; there must be one for each pixel");
   const float divisor = options_.label_divide_by_255() ? 255.0f : 1.0f;
   labels_.resize(labels.extents.count());
-  for (size_t i = 0; i < labels_.size(); ++i)
-    labels_[i] = static_cast<float>(labels.bytes[i]) / divisor;
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    const uint8_t label = labels.bytes[i];
+    labels_[i] = rules_.is_binary ? float(label >= 128) : static_cast<float>(label) / divisor;
+  }
 }
 
 // Each pixel takes the label at its place.
@@ -55,6 +86,34 @@ void ImagePairLoader::ResizeLabels(const ImageExtents& from, int height, int wid
     }
   }
   labels_ = std::move(resized);
+}
+
+// As floats, which hold the mean exactly: what is padded becomes 0.
+ImageView ImagePairLoader::Padded(const ImageView& image) {
+  const auto [channels, height, width] = image.extents;
+  const ImageExtents outer{channels, std::max(height, padding_.height),
+                           std::max(width, padding_.width)};
+  const int64_t plane = int64_t{outer.height} * outer.width;
+  const int64_t first =
+      int64_t{(outer.height - height) / 2} * outer.width + (outer.width - width) / 2;
+  std::vector<float> labels(plane, static_cast<float>(rules_.ignore_label));
+  padded_.resize(outer.count());
+  for (int channel = 0; channel < channels; ++channel) {
+    const size_t colors = padding_.color.size();
+    const float color = colors == 0 ? 0 : padding_.color[colors == 1 ? 0 : channel];
+    std::fill_n(padded_.begin() + channel * plane, plane, color);
+  }
+  for (int row = 0; row < height; ++row) {
+    for (int column = 0; column < width; ++column) {
+      const int64_t from = int64_t{row} * width + column;
+      const int64_t to = first + int64_t{row} * outer.width + column;
+      labels[to] = labels_[from];
+      for (int channel = 0; channel < channels; ++channel)
+        padded_[channel * plane + to] = image.bytes[from * channels + channel];
+    }
+  }
+  labels_ = std::move(labels);
+  return {.extents = outer, .floats = padded_.data()};
 }
 
 }  // namespace caffe::data

@@ -26,6 +26,7 @@ class RecordLoader {
     std::span<const float> label_numbers;  // of records whose label has several; in place of it
     std::vector<ObjectBox> boxes;          // of annotated records
     ImageView label_image;  // of records with one: floats, one channel, as large as the image
+    int shown_height = 0, shown_width = 0;  // with a label_image: of the image without padding
   };
 
   virtual ~RecordLoader() = default;

@@ -18,7 +18,8 @@
 
 namespace caffe {
 
-// Top 0 the images, top 1 (if given) their labels.
+// Top 0 the images, top 1 (if given) their labels. Where labels are images, a class may allow top
+// 2: Nx1x1x2, height and width of what each item shows of its image, without padding.
 class BatchDataLayer : public Layer, public DataSupply {
  public:
   using Layer::Layer;
@@ -66,6 +67,7 @@ class BatchDataLayer : public Layer, public DataSupply {
   std::vector<Shape> InferTopShapes(const std::vector<Shape>&) const override {
     std::vector<Shape> tops = {stream_->source.data_shape()};
     if (param().top_size() > 1) tops.push_back(stream_->source.label_shape());
+    if (param().top_size() > 2) tops.push_back({tops[0][0], 1, 1, 2});
     return tops;
   }
 
@@ -74,7 +76,7 @@ class BatchDataLayer : public Layer, public DataSupply {
     const data::DeviceTransform* transform = stream_->source.device_transform();
     if (transform == nullptr) {
       std::vector<Value*> outputs = {graph.top(0)};
-      if (has_labels) outputs.push_back(graph.top(1));
+      for (int i = 1; i < graph.num_tops(); ++i) outputs.push_back(graph.top(i));
       return EmitNextBatch(graph, "next batch", outputs, /*is_pixels=*/false);
     }
     const Shape images = stream_->source.image_shape();
@@ -126,6 +128,8 @@ class BatchDataLayer : public Layer, public DataSupply {
         source.Repeat();
         std::vector<Shape> tops = {batch.data_shape};
         if (has_labels) tops.push_back(batch.label_shape);
+        if (static_cast<int>(ctx.outputs.size()) > label + 1)
+          tops.push_back(ctx.output(label + 1).shape);
         return tops;
       }
       if (ctx.loan != nullptr) {
@@ -138,6 +142,7 @@ class BatchDataLayer : public Layer, public DataSupply {
       }
       if (is_bytes) StoreBatch(batch.windows, ctx.output(1));
       if (ctx.has_output(label)) StoreBatch(batch.labels, ctx.output(label));
+      if (ctx.has_output(label + 1)) StoreBatch(batch.shown_sizes, ctx.output(label + 1));
       return {};
     }
 

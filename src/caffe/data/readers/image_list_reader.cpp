@@ -1,5 +1,6 @@
 #include "caffe/data/readers/image_list_reader.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 #include <vector>
@@ -74,6 +75,15 @@ ImagePair ParseImagePair(std::string_view line) {
       space != line.npos && space > 0, "'", line,
       "' has no second path; lines are the path of an image, a space and the path of its labels");
   return {line.substr(0, line.find_last_not_of(" \t", space) + 1), line.substr(space + 1)};
+}
+
+std::string_view FirstWord(std::string_view line) {
+  const std::string_view word = line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
+  return word.substr(0, word.find_first_of(" \t"));
+}
+
+std::unique_ptr<RecordReader> OpenImageNames(const std::string& path) {
+  return std::make_unique<ImageListReader>(path, FirstWord);
 }
 
 std::unique_ptr<RecordReader> OpenImagePairs(const std::string& path) {

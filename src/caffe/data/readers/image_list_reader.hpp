@@ -25,6 +25,10 @@ CAFFE_EXPORT ImageListEntry ParseImageListLine(std::string_view line);
 // follows the last space.
 std::unique_ptr<RecordReader> OpenImagePairs(const std::string& path);
 
+// The same with lines "path ...", of which only the first word is read.
+std::unique_ptr<RecordReader> OpenImageNames(const std::string& path);
+std::string_view FirstWord(std::string_view line);
+
 struct ImagePair {
   std::string_view image, labels;
 };

@@ -1,6 +1,5 @@
 #include "caffe/data/sources/image_pair_source.hpp"
 
-#include "caffe/data/image_pair_loader.hpp"
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/error.hpp"
 
@@ -30,42 +29,86 @@ TransformationParameter TransformOf(const DenseImageDataParameter& images,
   return merged;
 }
 
+ImagePadding PaddingOf(const ImagePairRules& rules, const TransformationParameter& transform) {
+  if (!rules.pads) return {};
+  const uint32_t side = transform.crop_size();
+  return {static_cast<int>(transform.crop_h() > 0 ? transform.crop_h() : side),
+          static_cast<int>(transform.crop_w() > 0 ? transform.crop_w() : side),
+          {transform.mean_value().begin(), transform.mean_value().end()}};
+}
+
 class ImagePairSource final : public RecordSource {
  public:
-  ImagePairSource(const DenseImageDataParameter& images, const BatchSourceOptions& options)
-      : RecordSource({.message = "dense_image_data_param",
+  ImagePairSource(const DenseImageDataParameter& images, const BatchSourceOptions& options,
+                  const ImagePairRules& rules)
+      : RecordSource({.message = rules.message,
                       .reading = ReadingOf(images),
                       .transform = TransformOf(images, options.transform)},
                      options),
-        images_(images) {
+        images_(images),
+        rules_(rules),
+        padding_(PaddingOf(rules, options.transform)) {
     Require(RecordSource::WhyHostTransforms().empty(),
             "transform_param changes images in ways that labels of pixels do not follow; use "
             "crop_size, mirror, mean and scale alone");
   }
 
-  std::unique_ptr<RecordReader> Open() const override { return OpenImagePairs(images_.source()); }
+  std::unique_ptr<RecordReader> Open() const override {
+    switch (rules_.labels) {
+      case ImagePairRules::Labels::kNumber:
+        return OpenImageList(images_.source());
+      case ImagePairRules::Labels::kNone:
+        return OpenImageNames(images_.source());
+      default:
+        return OpenImagePairs(images_.source());
+    }
+  }
   bool has_label_images() const override { return true; }
   std::string WhyHostTransforms() const override {
     return "labels are moved along with the images";
   }
   std::string HowToGetOneSize() const override {
-    return "set dense_image_data_param { new_height: ... new_width: ... }, crop_size, or "
-           "batch_size: 1";
+    return StrCat("set ", rules_.message,
+                  " { new_height: ... new_width: ... }, crop_size, or batch_size: 1");
   }
 
  private:
   std::unique_ptr<RecordLoader> MakeRecordLoader() const override {
-    return std::make_unique<ImagePairLoader>(images_);
+    return std::make_unique<ImagePairLoader>(images_, rules_, padding_);
   }
 
   const DenseImageDataParameter images_;
+  const ImagePairRules rules_;
+  const ImagePadding padding_;
 };
 
 }  // namespace
 
 std::unique_ptr<RecordSource> MakeImagePairSource(const DenseImageDataParameter& images,
-                                                  const BatchSourceOptions& options) {
-  return std::make_unique<ImagePairSource>(images, options);
+                                                  const BatchSourceOptions& options,
+                                                  const ImagePairRules& rules) {
+  return std::make_unique<ImagePairSource>(images, options, rules);
+}
+
+std::unique_ptr<RecordSource> MakeImagePairSource(const ImageDataParameter& images,
+                                                  const BatchSourceOptions& options,
+                                                  ImagePairRules rules) {
+  Require(!images.source().empty(),
+          "image_data_param { source } is missing; name a text file of images and their labels");
+  Require(images.short_side() == 0,
+          "image_data_param { short_side } is for ImageData; give "
+          "new_height and new_width");
+  DenseImageDataParameter pairs;
+  pairs.set_source(images.source());
+  pairs.set_batch_size(images.batch_size());
+  pairs.set_rand_skip(images.rand_skip());
+  pairs.set_shuffle(images.shuffle());
+  pairs.set_new_height(images.new_height());
+  pairs.set_new_width(images.new_width());
+  pairs.set_is_color(images.is_color());
+  pairs.set_root_folder(images.root_folder());
+  rules.message = "image_data_param";
+  return MakeImagePairSource(pairs, options, rules);
 }
 
 }  // namespace caffe::data

@@ -1,13 +1,20 @@
-// Images and images of labels that a text file lists: the DenseImageData layer's.
+// Images and images of labels that a text file lists: those of DenseImageData, ImageSegData and
+// ImageLabelmapData.
 #pragma once
 
 #include <memory>
 
+#include "caffe/data/image_pair_loader.hpp"
 #include "caffe/data/record_source.hpp"
 
 namespace caffe::data {
 
 std::unique_ptr<RecordSource> MakeImagePairSource(const DenseImageDataParameter& images,
-                                                  const BatchSourceOptions& options);
+                                                  const BatchSourceOptions& options,
+                                                  const ImagePairRules& rules = {});
+// With the options of ImageData, as DeepLab and HED have them.
+std::unique_ptr<RecordSource> MakeImagePairSource(const ImageDataParameter& images,
+                                                  const BatchSourceOptions& options,
+                                                  ImagePairRules rules);
 
 }  // namespace caffe::data

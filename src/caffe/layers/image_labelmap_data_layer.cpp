@@ -1,0 +1,24 @@
+#include "caffe/data/sources/image_pair_source.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/layers/batch_data_layer.hpp"
+
+namespace caffe {
+namespace {
+
+// HED's batches of images and of edge maps (Xie and Tu 2015), (N,1,H,W): 1 where the map is 128 or
+// more of 255, else 0.
+class ImageLabelmapDataLayer final : public BatchDataLayer {
+ public:
+  using BatchDataLayer::BatchDataLayer;
+
+ private:
+  std::unique_ptr<data::RecordSource> MakeRecords(
+      const data::BatchSourceOptions& options) const override {
+    return data::MakeImagePairSource(param().image_data_param(), options, {.is_binary = true});
+  }
+};
+
+REGISTER_LAYER_CLASS(ImageLabelmapData, "image_data_param", "transform_param");
+
+}  // namespace
+}  // namespace caffe

@@ -1,0 +1,81 @@
+// Segmentation data under the names of DeepLab and of HED.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "caffe/blob.hpp"
+#include "caffe/data/parsers/image_codec.hpp"
+#include "caffe/error.hpp"
+#include "caffe/io/upgrade_net.hpp"
+#include "caffe/net.hpp"
+#include "tests/support/blob_values.hpp"
+#include "tests/support/error_text.hpp"
+#include "tests/support/net_of.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace caffe {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using testing::ErrorText;
+using testing::Get;
+using ::testing::HasSubstr;
+using testing::NetOf;
+
+class ImageSegDataTest : public ::testing::Test {
+ protected:
+  ImageSegDataTest() {
+    const std::vector<uint8_t> labels = {0, 200, 3};
+    std::ofstream(folder_.path("a.png"))
+        << data::EncodeImage({{3, 1, 3}, std::vector<uint8_t>(9, 7)}, "png");
+    std::ofstream(folder_.path("labels.png")) << data::EncodeImage({{1, 1, 3}, labels}, "png");
+    std::ofstream(folder_.path("list.txt")) << "/a.png /labels.png\n";
+  }
+  std::string Options(const std::string& more) const {
+    return "image_data_param { source: '" + folder_.path("list.txt") + "' root_folder: '" +
+           folder_.path() + "' " + more + " }";
+  }
+
+  const testing::TemporaryFolder folder_;
+};
+
+TEST_F(ImageSegDataTest, HasTheTopsOfDeepLab) {
+  NetParameter definition = testing::ParseNet(
+      "layers { name: 'd' type: IMAGE_SEG_DATA top: 'data' top: 'label' top: 'data_dim' " +
+      Options("label_type: PIXEL ignore_label: 250") +
+      " transform_param { crop_size: 2 mean_value: 7 } include { phase: TEST } }");
+  UpgradeNet("deeplab", &definition);
+  Net net(definition);
+  net.Forward();
+  EXPECT_EQ(net.blob_by_name("data")->shape(), (Shape{1, 3, 2, 2}));
+  EXPECT_EQ(net.blob_by_name("label")->shape(), (Shape{1, 1, 2, 2}));
+  EXPECT_EQ(net.blob_by_name("data_dim")->shape(), (Shape{1, 1, 1, 2}));
+  EXPECT_THAT(Get(net, "data"), Each(0));
+  EXPECT_THAT(Get(net, "label"), ElementsAre(0, 200, 250, 250));  // the second row is padding
+  EXPECT_THAT(Get(net, "data_dim"), ElementsAre(1, 2));
+}
+
+TEST_F(ImageSegDataTest, HedsLabelsAre0And1) {
+  const auto net = NetOf("layer { name: 'd' type: 'ImageLabelmapData' top: 'data' top: 'label' " +
+                         Options("") + " }");
+  net->Forward();
+  EXPECT_THAT(Get(*net, "label"), ElementsAre(0, 1, 0));
+}
+
+TEST_F(ImageSegDataTest, SaysWhatIsWrong) {
+  const auto error_of = [&](const std::string& options) {
+    return ErrorText<Error>([&] {
+      NetOf("layer { name: 'd' type: 'ImageSegData' top: 'data' top: 'label' " + options + " }");
+    });
+  };
+  EXPECT_THAT(error_of(""), HasSubstr("image_data_param { source } is missing"));
+  EXPECT_THAT(error_of(Options("ignore_label: 256")), HasSubstr("ignore_label is 256"));
+  EXPECT_THAT(error_of(Options("short_side: 9")), HasSubstr("short_side } is for ImageData"));
+  // label_type is IMAGE unless given, as in DeepLab.
+  EXPECT_THAT(error_of(Options("")), HasSubstr("list.txt:1: '/a.png /labels.png' has no label"));
+}
+
+}  // namespace
+}  // namespace caffe
