@@ -42,6 +42,20 @@ struct LayerView {
 py::object ViewOf(const std::shared_ptr<Layer>& layer,
                   const std::vector<std::shared_ptr<Blob>>& params);
 
+// A name of the prototxt, whose bytes need not be UTF-8: Latin-1 or GBK becomes what
+// name.encode("utf-8", "surrogateescape") turns back, as in names of files.
+inline py::str TextOf(const std::string& name) {
+  PyObject* const text =
+      PyUnicode_DecodeUTF8(name.data(), static_cast<py::ssize_t>(name.size()), "surrogateescape");
+  if (text == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::str>(text);
+}
+inline py::list TextsOf(const std::vector<std::string>& names) {
+  py::list texts;
+  for (const std::string& name : names) texts.append(TextOf(name));
+  return texts;
+}
+
 // Throws caffe::IoError "Could not open file F" unless F can be read.
 void CheckReadable(const std::string& file);
 // A file name: str, bytes or os.PathLike.

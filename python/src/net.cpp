@@ -75,7 +75,7 @@ py::dict ForwardAll(Net& net) {
   }
   py::dict outputs;
   for (size_t i = 0; i < net.output_names().size(); ++i) {
-    outputs[py::str(net.output_names()[i])] = DataOf(*net.output_blobs()[i]);
+    outputs[TextOf(net.output_names()[i])] = DataOf(*net.output_blobs()[i]);
   }
   return outputs;
 }
@@ -127,7 +127,8 @@ py::list Params(const Net& net) {
   for (size_t i = 0; i < net.layers().size(); ++i) {
     const auto& blobs = net.layer_params(static_cast<int>(i));
     if (blobs.empty()) continue;
-    params.append(py::make_tuple(net.layer_names()[i], std::make_shared<BlobVec>(BlobVec{blobs})));
+    params.append(
+        py::make_tuple(TextOf(net.layer_names()[i]), std::make_shared<BlobVec>(BlobVec{blobs})));
   }
   return params;
 }
@@ -146,9 +147,9 @@ const std::vector<int>& Ids(const Net& net, int layer, bool tops) {
 
 void BindPlan(py::module_& module) {
   py::class_<PlanStep>(module, "PlanStep", "One step of a compiled net.")
-      .def_readonly("layers", &PlanStep::layers,
-                    "The layer it came from; several, joined by '+', "
-                    "when fused.")
+      .def_property_readonly(
+          "layers", [](const PlanStep& self) { return TextOf(self.layers); },
+          "The layer it came from; several, joined by '+', when fused.")
       .def_readonly("is_backward", &PlanStep::is_backward)
       .def_readonly("op", &PlanStep::op, "What is computed, with its attributes.")
       .def_readonly("kernel", &PlanStep::kernel, "By what.")
@@ -192,17 +193,21 @@ void BindNet(py::module_& module) {
            py::arg("lenient") = false, py::arg("precision") = py::none(),
            py::arg("calibration") = py::none(), py::arg("keep_all") = true)
       .def(py::init(&BuildLegacy), py::arg("network_file"), py::arg("weights"), py::arg("phase"))
-      .def_property_readonly("name", Method<Net>(&Net::name), "The prototxt's.")
+      .def_property_readonly(
+          "name", [](const Net& self) { return TextOf(self.name()); }, "The prototxt's.")
       .def_property_readonly(
           "phase", [](const Net& self) { return static_cast<int>(self.phase()); },
           "caffe.TRAIN or caffe.TEST.")
       .def_property_readonly("_blobs", Method<Net>(&Net::blobs))
-      .def_property_readonly("_blob_names", Method<Net>(&Net::blob_names))
-      .def_property_readonly("_layer_names", Method<Net>(&Net::layer_names))
+      .def_property_readonly("_blob_names",
+                             [](const Net& self) { return TextsOf(self.blob_names()); })
+      .def_property_readonly("_layer_names",
+                             [](const Net& self) { return TextsOf(self.layer_names()); })
       .def_property_readonly("_layers", Layers)
       .def_property_readonly("_params", Params)
-      .def_property_readonly("_inputs", [](const Net& self) { return self.input_names(); })
-      .def_property_readonly("_outputs", [](const Net& self) { return self.output_names(); })
+      .def_property_readonly("_inputs", [](const Net& self) { return TextsOf(self.input_names()); })
+      .def_property_readonly("_outputs",
+                             [](const Net& self) { return TextsOf(self.output_names()); })
       .def_property_readonly("_blob_loss_weights", LossWeights)
       .def("_top_ids", [](const Net& self, int layer) { return Ids(self, layer, true); })
       .def("_bottom_ids", [](const Net& self, int layer) { return Ids(self, layer, false); })

@@ -344,7 +344,8 @@ void BindLayer(py::module_& module) {
       "net and reaches its caller with its traceback.")
       .def(py::init<const LayerView&>(), py::arg("layer_param"))
       .def_property_readonly(
-          "name", [](const LayerView& self) { return self.param.name(); }, "The prototxt's.")
+          "name", [](const LayerView& self) { return TextOf(self.param.name()); },
+          "The prototxt's.")
       .def_property_readonly(
           "type", [](const LayerView& self) { return self.param.type(); },
           "The prototxt's, such as \"Convolution\".")
@@ -361,7 +362,7 @@ void BindLayer(py::module_& module) {
            [](const LayerView& self) { return py::bytes(self.param.SerializePartialAsString()); })
       .def("backward", no_backward)
       .def("__repr__", [](const LayerView& self) {
-        return StrCat("<caffe.Layer '", self.param.name(), "' (", self.param.type(), ")>");
+        return TextOf(StrCat("<caffe.Layer '", self.param.name(), "' (", self.param.type(), ")>"));
       });
 }
 

@@ -74,6 +74,24 @@ def test_names(simple):
     assert caffe.layer_type_list() == sorted(caffe.layer_type_list()) and "Python" in caffe.layer_type_list()
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "gbk", "utf-8"])
+def test_names_need_not_be_utf_8(tmp_path, encoding):
+    name = {"latin-1": "Größe", "gbk": "数据", "utf-8": "数据"}[encoding]
+    file = tmp_path / "net.prototxt"
+    file.write_text(f"""name: '{name}'
+        layer {{ name: '{name}' type: 'Input' top: '{name}' input_param {{ shape {{ dim: 2 dim: 3 }} }} }}
+        layer {{ name: 'ip{name}' type: 'InnerProduct' bottom: '{name}' top: 'ip{name}' inner_product_param {{ num_output: 1 }} }}
+        """, encoding=encoding)
+    net = caffe.Net(str(file), caffe.TEST)
+    seen = name.encode(encoding).decode("utf-8", "surrogateescape")
+    assert list(net.blobs) == [seen, "ip" + seen] and list(net.params) == ["ip" + seen]
+    assert net.inputs == [seen] and net.outputs == ["ip" + seen] and list(net.layer_dict) == [seen, "ip" + seen]
+    assert net.name == seen and net.layers[0].name == seen and seen in repr(net.layers[0])
+    assert net.forward(**{seen: np.ones((2, 3))})["ip" + seen].shape == (2, 1)
+    assert [step.layers for step in net.plan().steps] == ["ip" + seen]
+    assert net.top_names[seen] == [seen] and net.bottom_names["ip" + seen] == [seen]
+
+
 def test_scripts_name_nets(simple):
     assert simple.name == "simple"
     simple.name = "vgg_iter_10"
