@@ -37,6 +37,16 @@ def test_lenient_reading_leaves_out_and_says_so(net, program, run):
                     "left out: layer 'after' (ReLU), which reads 'npu'"):
         assert message in done.stderr, message
     assert "side" in done.stdout and "npu" not in done.stdout
+    assert f"{net}: 3 fields are left out (-lenient); shapes and numbers may be others" in done.stderr
+
+
+def test_nothing_left_out_is_no_warning(tmp_path, program, run):
+    net = tmp_path / "net.prototxt"
+    net.write_text("input: 'x' input_dim: 1 input_dim: 1 input_dim: 9 input_dim: 9 layer { name: 'c' type: 'Convolution' "
+                   "bottom: 'x' top: 'c' convolution_param { num_output: 1 kernel_size: 3 hole: 2 engine: MKLDNN } }")
+    done = run(program("caffe"), "plan", net, "-lenient")
+    assert done.returncode == 0 and "left out" not in done.stderr
+    assert "-> 1x1x5x5" in done.stdout  # with holes
 
 
 def test_in_python(net):

@@ -440,6 +440,9 @@ void ParseTextProto(std::string_view text, const std::string& source_name,
   for (const Complaint& warning : left_out) {
     LOG(WARNING) << "left out: " << Located(text, source_name, root, warning);
   }
+  LOG_IF(WARNING, !left_out.empty())
+      << source_name << ": " << left_out.size() << " fields are left out (-lenient); shapes and "
+      << "numbers may be others than those that the file's author had";
 }
 
 LenientReading::LenientReading(bool on) : before_(std::exchange(is_lenient, is_lenient || on)) {}
