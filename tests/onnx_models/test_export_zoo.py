@@ -10,7 +10,7 @@ import caffe.onnx
 import nets
 import numpy as np
 import pytest
-from caffe.onnx.check import difference
+from caffe.onnx.differences import numbers
 
 ALL = sorted((nets.ROOT / "models").rglob("*deploy*.prototxt"))
 SMALL = ("cifar10_nv", "cifar10_resnet20")
@@ -56,7 +56,7 @@ def _outputs_in(kind, net, inputs, names):
 
 
 def _largest(expected, found):
-    return max(difference(array, one[name]) for one in found for name, array in expected.items())
+    return max(numbers(array, one[name]).relative for one in found for name, array in expected.items())
 
 
 def _missing(rows, others):

@@ -72,6 +72,8 @@ def _print(report, file):
         print(f"input  {name} {_shape(shape)}")
     for name, shape in report.outputs.items():
         difference = f", largest difference {report.differences[name]:.2g}" if name in report.differences else ""
+        if name in report.decided_otherwise:
+            difference += f", {report.decided_otherwise[name]} decided otherwise between nearly equal numbers"
         if name in report.without_numbers:
             difference = ", not compared: the net gives no number but NaN (without its weights?)"
         print(f"output {name} {_shape(shape)}{difference}")
@@ -80,7 +82,8 @@ def _print(report, file):
     for name, reason in report.kept_float.items():
         print(f"float: layer '{name}': {reason}")
     for name, error in report.int8_differences.items():
-        print(f"output {name} in 8 bits: root of the mean square difference {error:.2g} of its own")
+        print(f"output {name} in 8 bits: " + ("another number of rows" if error == float("inf") else
+                                              f"root of the mean square difference {error:.2g} of its own"))
     for name, error in report.sensitivity.items():
         print(f"layer {name} alone in 8 bits: {error:.2g}")
     if report.not_compared:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from .._caffe import Net
 from ..proto import caffe_pb2
-from .check import difference
+from .decisions import Decisions, tops_that_decide
 from .names import Names
 from .problems import Problem, title
 from .registry import SOURCES, reason_left_out
@@ -243,8 +243,8 @@ def write(files, path, weights):
     (files.twin() if files.rewritten else files.net).save(weights)
 
 
-def compare(files, inputs):
-    """The net's outputs, and the differences of those that are written, by name."""
+def compare(files, inputs, tolerance):
+    """The net's outputs, and Differences of those that are written, by name."""
     twin = files.twin()
     original = Net(files.net.definition, caffe_pb2.TEST)
     original.share_with(files.net)
@@ -254,6 +254,9 @@ def compare(files, inputs):
         net.reshape()
         for name, array in inputs.items():
             net.blobs[name].data[...] = array
-        net.forward()
+    twin.forward()
+    theirs = {name: blob.data for name, blob in twin.blobs.items()}
+    decisions = Decisions(tops_that_decide(original, theirs), tolerance)
+    decisions.forward(original)
     expected = {name: original.blobs[name].data for name in files.net.outputs}
-    return expected, {name: difference(array, twin.blobs[name].data) for name, array in expected.items()}
+    return expected, decisions.compare_outputs(original, {name: name for name in expected}, theirs)

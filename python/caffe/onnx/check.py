@@ -1,15 +1,17 @@
 """Whether onnxruntime computes what the net computes."""
+import contextlib
 import importlib.util
 import os
+import tempfile
 
 import numpy as np
+import onnx
 
 from .._caffe import Error, InvalidArgument, Net
 from ..proto import caffe_pb2
+from .decisions import Decisions
+from .inputs import inputs_of
 from .registry import SOURCES
-
-# Bottoms that hold whole numbers: (layer type, bottom).
-_INDICES = {("Embed", 0), ("BatchReindex", 1)}
 
 _LAYER_TYPES = ("forward_type", "backward_type", "forward_math", "backward_math")
 _NET_TYPES = tuple(f"default_{field}" for field in _LAYER_TYPES)
@@ -34,17 +36,31 @@ def compare(net, report, stored, check, inputs, tolerance, may_change_blobs):
         return
     arrays = inputs_of(net, report, inputs)
     try:
-        got = run(stored.source, arrays)
+        got = run(stored.source, arrays, report.decisions.values())
     except NotComputed as error:
         if check:
             raise
         report.not_compared = str(error)
         return
     twin = net if may_change_blobs and _computes_as_models_do(net) else _twin(net)
-    expected = _outputs_of(twin, report, arrays)
-    report.differences = {name: difference(expected[name], got[name]) for name in report.outputs}
-    require_near(report.differences, "onnxruntime", tolerance)
-    note_missing_numbers(report, expected, check)
+    for name, array in arrays.items():
+        twin.blobs[name].data[...] = array
+    decisions = Decisions({key: got[tensor] for key, tensor in report.decisions.items()}, tolerance)
+    decisions.forward(twin)
+    found = decisions.compare_outputs(twin, report.blobs, got)
+    report.differences = {name: difference.relative for name, difference in found.items()}
+    report.decided_otherwise = {name: difference.decided for name, difference in found.items() if difference.decided}
+    require_near(found, "onnxruntime", tolerance)
+    note_missing_numbers(report, {name: twin.blobs[blob].data for name, blob in report.blobs.items()}, check)
+
+
+def require_near(differences, whose, tolerance):
+    """Raises Mismatch where an output's Difference is larger."""
+    wrong = [f"{name}: {difference.text}" for name, difference in differences.items() if not difference.relative <= tolerance]
+    if wrong:
+        raise Mismatch(f"outputs of {whose} differ from the net's by more than {tolerance:g} of the largest number; "
+                       f"{'; '.join(wrong)}. Compare with real data (--inputs FILE.npz, or inputs={{...}}), allow more where a "
+                       "deep net rounds (--tolerance), or write without comparing (--check=no, or check=False)")
 
 
 def note_missing_numbers(report, expected, check):
@@ -58,14 +74,6 @@ def note_missing_numbers(report, expected, check):
                               "give the weights, or real inputs")
 
 
-def require_near(differences, whose, tolerance):
-    """Raises Mismatch where a difference of an output is larger."""
-    wrong = [f"{name} by {number:.3g}" for name, number in differences.items() if not number <= tolerance]
-    if wrong:
-        raise Mismatch(f"outputs of {whose} differ from the net's by more than {tolerance:g} of the largest number: "
-                       + ", ".join(wrong))
-
-
 def compare_numbers(net, report, stored, other, inputs):
     """How far the outputs of another stored model are from those of the report's: the root of the mean square difference,
     relative to that of the outputs."""
@@ -75,6 +83,9 @@ def compare_numbers(net, report, stored, other, inputs):
 
 
 def relative_error(expected, got):
+    """Infinity where shapes differ, as of detections they may."""
+    if np.shape(expected) != np.shape(got):
+        return np.inf
     expected = np.asarray(expected, np.float64)
     whole = np.sum(expected ** 2)
     wrong = np.sum((expected - got) ** 2)
@@ -93,47 +104,49 @@ def _reason_not_to_compare(check):
     return "there is no onnxruntime: pip install onnxruntime"
 
 
-def _outputs_of(net, report, arrays):
-    for name, array in arrays.items():
-        net.blobs[name].data[...] = array
-    net.forward()
-    return {name: net.blobs[blob].data.copy() for name, blob in report.blobs.items()}
+def run(model, arrays, also=()):
+    """Outputs by name of a model, computed by onnxruntime: an onnx.ModelProto, or a file, as models beyond 2 GiB need.
 
-
-def run(model, arrays):
-    """Outputs by name of a model, computed by onnxruntime: an onnx.ModelProto, or a file, as models beyond 2 GiB need. Raises
-    NotComputed where onnxruntime has no kernel."""
+    also: tensors between its nodes whose arrays are returned, too. Raises NotComputed where onnxruntime has no kernel.
+    """
     import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as errors
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     # Else sums of 8-bit products saturate on x86 processors without VNNI.
     options.add_session_config_entry("session.x64quantprecision", "1")
+    if isinstance(model, (str, os.PathLike)):
+        options.add_session_config_entry("session.disable_prepacking", "1")  # packing copies the weights, which are mapped
     try:
-        if isinstance(model, (str, os.PathLike)):
-            source = os.fspath(model)
-            options.add_session_config_entry("session.disable_prepacking", "1")  # packing copies the weights, which are mapped
-        else:
-            source = model.SerializeToString()
-        session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        with _source(model, also) as source:
+            session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except errors.NotImplemented as error:
         raise NotComputed(f"onnxruntime {onnxruntime.__version__} cannot run the model: {error}") from None
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, arrays)))
 
 
-def difference(expected, got):
-    """The largest difference, relative to the largest number expected; infinity where shapes or NaN differ."""
-    expected, got = np.asarray(expected, np.float64), np.asarray(got, np.float64)
-    if expected.shape != got.shape or not np.array_equal(np.isnan(expected), np.isnan(got)):
-        return np.inf
-    both = np.isfinite(expected) & np.isfinite(got)
-    if not np.array_equal(expected[~both], got[~both], equal_nan=True):
-        return np.inf
-    if not both.any():
-        return 0.0
-    largest = np.abs(expected[both]).max()
-    return float(np.abs(expected[both] - got[both]).max() / (largest if largest > 0 else 1))
+@contextlib.contextmanager
+def _source(model, also):
+    """What onnxruntime reads, a file or bytes, with more outputs."""
+    is_file = isinstance(model, (str, os.PathLike))
+    if is_file and not also:
+        yield os.fspath(model)
+        return
+    proto = onnx.load(model, load_external_data=False) if is_file else model
+    shown = proto.graph.output
+    count = len(shown)
+    names = {value.name for value in shown}
+    shown.extend(onnx.helper.make_empty_tensor_value_info(name) for name in also if name not in names)
+    source = proto.SerializeToString()
+    del shown[count:]
+    if not is_file:
+        yield source
+        return
+    with tempfile.NamedTemporaryFile(dir=os.path.dirname(model), suffix=".onnx") as file:  # where the model's weights are
+        file.write(source)
+        file.flush()
+        yield file.name
 
 
 def _clear(message, fields):
@@ -168,39 +181,3 @@ def _twin(net):
         for own, blob in zip(twin.params[name], blobs):
             own.data[...] = blob.data
     return twin
-
-
-def inputs_of(net, report, given):
-    """Arrays by input of the report: those given, else random numbers."""
-    given = dict(given or {})
-    unknown = set(given) - set(report.inputs)
-    if unknown:
-        raise InvalidArgument(f"the model has no input {', '.join(sorted(unknown))}; its inputs: {', '.join(report.inputs)}")
-    indices = {layer.layer_param.bottom[bottom]: layer for layer in net.layers
-               for kind, bottom in _INDICES if layer.type == kind}
-    generator = np.random.default_rng(1)
-    arrays = {}
-    for name, shape in report.inputs.items():
-        if name in given:
-            arrays[name] = _given(name, given[name], shape)
-        elif name in indices:
-            arrays[name] = generator.integers(0, _limit(net, indices[name]), shape).astype(np.float32)
-        else:
-            arrays[name] = generator.uniform(-1, 1, shape).astype(np.float32)
-    return arrays
-
-
-def _given(name, array, shape):
-    try:
-        array = np.asarray(array, np.float32)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"the array for input '{name}' is not of numbers: {error}") from None
-    if array.shape != tuple(shape):
-        raise InvalidArgument(f"the array for input '{name}' has shape {array.shape}; it must be {tuple(shape)}")
-    return array
-
-
-def _limit(net, layer):
-    if layer.type == "Embed":
-        return layer.layer_param.embed_param.input_dim
-    return net.blobs[layer.layer_param.bottom[0]].shape[0]

@@ -12,8 +12,10 @@ from ..proto import caffe_pb2
 from . import caffe_files
 from . import layers  # noqa: F401  (registers the writers)
 from .builder import Builder, newest_opset
-from .check import compare, compare_numbers, inputs_of, note_missing_numbers, require_near
+from .check import compare, compare_numbers, note_missing_numbers, require_near
+from .decisions import decided_tops
 from .fitting import Fit, fit
+from .inputs import inputs_of
 from .problems import Problem, in_sentences, title
 from .profile import Profile, load_profile
 from .quantizing import quantize, sensitivity
@@ -58,7 +60,9 @@ class Report:
     the second file alone: run() takes the file. inputs, outputs: shapes by name; a None is an extent that depends on the data.
     blobs: the net's blobs by the names of the outputs; they differ only where a layer in place overwrites an input. left_out:
     reasons by the name of each layer that is not in the model. differences: of onnxruntime's outputs from the net's, by name,
-    relative to the largest number. not_compared: why there are none; "" where there are. without_numbers: outputs whose numbers
+    relative to the largest number. decided_otherwise: by output, how many places, labels or rows of boxes onnxruntime chose
+    otherwise, between numbers that are no further apart ("3 of 40"). decisions: tensors of layers that decide, by index of the
+    layer and blob. not_compared: why there are none; "" where there are. without_numbers: outputs whose numbers
     are all NaN, so that comparing them means nothing. rewritten: what was written otherwise for a profile's chip, by layer.
     problems: what would not run there, in a sentence for each layer and reason. int8: names of the
     layers that compute in 8 bits. kept_float: why other layers with weights do not, by name. int8_differences: of the outputs
@@ -71,6 +75,8 @@ class Report:
     blobs: OrderedDict
     left_out: OrderedDict
     differences: dict = field(default_factory=dict)
+    decided_otherwise: dict = field(default_factory=dict)
+    decisions: dict = field(default_factory=dict)
     not_compared: str = ""
     without_numbers: list = field(default_factory=list)
     rewritten: OrderedDict = field(default_factory=OrderedDict)
@@ -172,8 +178,9 @@ def _export_caffe(net, file, request, check, inputs, tolerance):
     report = Report(None, shapes(net.inputs), shapes(net.outputs), OrderedDict((name, name) for name in net.outputs), OrderedDict(),
                     rewritten=OrderedDict(files.rewritten), problems=[str(problem) for problem in files.problems])
     if check is not False:
-        expected, report.differences = caffe_files.compare(files, inputs_of(net, report, inputs))
-        require_near(report.differences, "the net that is written", tolerance)
+        expected, found = caffe_files.compare(files, inputs_of(net, report, inputs), tolerance)
+        report.differences = {name: difference.relative for name, difference in found.items()}
+        require_near(found, "the net that is written", tolerance)
         note_missing_numbers(report, expected, check)
     if file is not None:
         caffe_files.write(files, os.fspath(file), weights)
@@ -206,6 +213,7 @@ class _Exporter:
         self.shapes = {}  # of tensors
         self.inputs, self.left_out = OrderedDict(), OrderedDict()
         self.unread = set()  # blobs that no later layer has read
+        self.decisions = {}  # tensors by (index, blob), of layers that decide
         self.unsupported = []
         self.types = {}  # of layers, by name
 
@@ -229,8 +237,20 @@ class _Exporter:
         read = {name for node in self.onnx.nodes for name in node.input}
         inputs = OrderedDict((name, shape) for name, shape in self.inputs.items() if name in read)
         stored = storage.store(self.onnx.model(self.net.name, inputs, outputs, __version__), self.onnx.weights)
-        return Report(stored.model, inputs, outputs, blobs, self.left_out, rewritten=fitted.rewritten,
+        return Report(stored.model, inputs, outputs, blobs, self.left_out, decisions=self.decisions_for(blobs.values()),
+                      rewritten=fitted.rewritten,
                       problems=[str(problem) for problem in fitted.problems]), stored
+
+    def decisions_for(self, outputs):
+        """Tops of layers that decide, and bottoms where such a top is an output; constants are neither."""
+        made = {name for node in self.onnx.nodes for name in node.output}
+        result = {}
+        for (index, blob), tensor in self.decisions.items():
+            layer = self.net.layers[index]
+            tops = decided_tops(layer.type, layer.layer_param.top)
+            if tensor in made and (blob in tops or set(tops) & set(outputs)):
+                result[index, blob] = tensor
+        return result
 
     def fit(self):
         """Rewrites nodes for the profile."""
@@ -305,6 +325,10 @@ class _Exporter:
         self.unread.difference_update(param.bottom)
         for blob, tensor, shape in zip(layer.tops, [tensors] if isinstance(tensors, str) else tensors, layer.top_shapes):
             self.put(blob, tensor, shape)
+        decided = decided_tops(kind, layer.tops)
+        if decided:
+            self.decisions.update({(index, blob): tensor for blob, tensor in zip(param.bottom, bottoms)})
+            self.decisions.update({(index, blob): self.tensors[blob] for blob in decided})
 
     def name_outputs(self):
         """Gives tensors the names of their blobs; shapes and blobs of the outputs by name."""
@@ -322,4 +346,5 @@ class _Exporter:
                 outputs[names[tensor]] = self.shapes[tensor]
                 blobs[names[tensor]] = blob
         self.onnx.rename(names)
+        self.decisions = {key: names.get(tensor, tensor) for key, tensor in self.decisions.items()}
         return outputs, blobs

@@ -8,7 +8,8 @@ from .._caffe import InvalidArgument, Net, Unsupported
 from .._output import require_place
 from ..proto import caffe_pb2
 from . import nodes  # noqa: F401  (registers the readers)
-from .check import Mismatch, difference
+from .check import Mismatch
+from .decisions import Decisions, tops_that_decide
 from .model import Model, load
 from .names import Names
 from .nodes.registry import NodeView, reader_of
@@ -48,11 +49,12 @@ def import_model(model, prototxt=None, weights=None, *, shapes=None, tolerance=1
                 raise Unsupported(f"cannot import layer '{name}': the model's weights have shape {np.shape(array)}, the layer's "
                                   f"{tuple(blob.shape)}")
             blob.data[...] = np.reshape(array, blob.shape)
-    result = Import(net, definition, _differences(net, source))
-    wrong = [f"{name} by {number:.3g}" for name, number in result.differences.items() if not number <= tolerance]
+    found = _differences(net, source, tolerance)
+    wrong = [f"{name}: {difference.text}" for name, difference in found.items() if not difference.relative <= tolerance]
     if wrong:
-        raise Mismatch(f"the net's outputs differ from onnxruntime's by more than {tolerance:g} of the largest number: "
-                       + ", ".join(wrong))
+        raise Mismatch(f"the net's outputs differ from onnxruntime's by more than {tolerance:g} of the largest number; "
+                       f"{'; '.join(wrong)}. Allow more where a deep model rounds (--tolerance)")
+    result = Import(net, definition, {name: difference.relative for name, difference in found.items()})
     if prototxt is not None:
         _write(os.fspath(prototxt), str(definition))
     if weights is not None:
@@ -60,12 +62,14 @@ def import_model(model, prototxt=None, weights=None, *, shapes=None, tolerance=1
     return result
 
 
-def _differences(net, source):
+def _differences(net, source, tolerance):
+    """Of the outputs, by name."""
     for name, array in source.drawn.items():
         if name in net.blobs:
             net.blobs[name].data[...] = array
-    net.forward()
-    return {name: difference(source.arrays[name], net.blobs[name].data) for name in source.outputs}
+    decisions = Decisions(tops_that_decide(net, source.arrays), tolerance)
+    decisions.forward(net)
+    return decisions.compare_outputs(net, {name: name for name in source.outputs}, source.arrays)
 
 
 def _write(file, text):

@@ -48,11 +48,10 @@ def _pair(options, name, default):
     return [both or default] * 2
 
 
-def _windows_of(layer):
-    options = layer.param.pooling_param
-    image = list(layer.shape[2:])
-    kernel = image if options.global_pooling else _pair(options, "kernel", 0)
-    return Windows(image, kernel, _pair(options, "stride", 1), _pair(options, "pad", 0), list(layer.top_shape[2:]))
+def windows_of(options, image, outputs):
+    """The Windows of a PoolingParameter. image, outputs: extents along the spatial axes."""
+    kernel = list(image) if options.global_pooling else _pair(options, "kernel", 0)
+    return Windows(list(image), kernel, _pair(options, "stride", 1), _pair(options, "pad", 0), list(outputs))
 
 
 def max_pool(onnx, tensor, windows, outputs=1):
@@ -78,7 +77,8 @@ def average_pool(onnx, tensor, windows):
 
 @writes("Pooling")
 def pooling(layer, onnx):
-    options, windows = layer.param.pooling_param, _windows_of(layer)
+    options = layer.param.pooling_param
+    windows = windows_of(options, layer.shape[2:], layer.top_shape[2:])
     if options.pool == options.AVE:
         return average_pool(onnx, layer.bottom, windows)
     if options.pool == options.STOCHASTIC:

@@ -1,0 +1,170 @@
+"""Layers whose tops are decisions: places, labels and rows of boxes. Of two numbers that are a rounding apart one side takes
+this one, the other that one; both are right, and what follows is computed of other numbers.
+
+So decisions are compared by what they choose, and what follows them by the same decisions: Decisions.forward() hands those of the
+other side to the net.
+"""
+from dataclasses import replace
+
+import numpy as np
+
+from .differences import choices, numbers, rows
+from .layers.pooling import windows_of
+
+_COMPARED = {}  # by (layer type, top): function(LayerParameter, bottoms, own top, the other side's top, tolerance)
+
+
+def compares(kind, top):
+    """Decorator of a function that compares a top of layers of a type; it returns None where that top decides nothing."""
+    def register(function):
+        _COMPARED[kind, top] = function
+        return function
+    return register
+
+
+def decided_tops(layer_type, tops):
+    """Those of a layer's tops that may be decisions."""
+    return [blob for k, blob in enumerate(tops) if (layer_type, k) in _COMPARED]
+
+
+class Decisions:
+    """What a net and another side decide, which computes the same.
+
+    theirs: the other side's arrays by (index of a layer that decides, blob): its tops, which are handed to the net where they are
+    equal, and its bottoms, which are compared as numbers. differences: Difference by blob, of those of the net's blobs that are
+    decisions, after forward().
+    """
+
+    def __init__(self, theirs, tolerance):
+        self.theirs, self.tolerance = theirs, tolerance
+        self.differences = {}
+
+    def forward(self, net):
+        """Runs the net, whose inputs are set."""
+        begin, layers = 0, list(net.layers)
+        for index, layer in enumerate(layers):
+            for blob in layer.layer_param.top:  # in place, behind a decision
+                self.differences.pop(blob, None)
+            if decided_tops(layer.type, layer.layer_param.top):
+                net._forward(begin, index)  # pylint: disable=protected-access
+                begin = index + 1
+                self._compare(net, index, layer)
+        if begin < len(layers):
+            net._forward(begin, len(layers) - 1)  # pylint: disable=protected-access
+
+    def compare_outputs(self, net, blobs, arrays):
+        """After forward(): Differences by output. blobs: those of the net by output; arrays: the other side's."""
+        return {name: self.differences.get(blob) or numbers(net.blobs[blob].data, arrays[name], self.tolerance)
+                for name, blob in blobs.items()}
+
+    def _compare(self, net, index, layer):
+        param = layer.layer_param
+        if set(param.bottom) & set(param.top):
+            return
+        bottoms = [net.blobs[blob].data for blob in param.bottom]
+        below = [replace(found, text=f"'{blob}', about which it decides: {found.text}")
+                 for blob, array in zip(param.bottom, bottoms) if (index, blob) in self.theirs
+                 for found in [numbers(array, self.theirs[index, blob], self.tolerance)]]
+        for k, blob in enumerate(param.top):
+            compare = _COMPARED.get((layer.type, k))
+            if compare is None or (index, blob) not in self.theirs:
+                continue
+            own, other = net.blobs[blob].data, np.asarray(self.theirs[index, blob])
+            found = compare(param, bottoms, own, other, self.tolerance)
+            if found is None:
+                continue
+            self.differences[blob] = replace(max([found, *below], key=lambda one: one.relative), decided=found.decided)
+            if found.relative <= self.tolerance and own.shape == other.shape:
+                own[...] = other
+
+
+def tops_that_decide(net, arrays):
+    """Decisions.theirs from arrays by blob."""
+    return {(index, blob): arrays[blob] for index, layer in enumerate(net.layers)
+            for blob in decided_tops(layer.type, layer.layer_param.top) if blob in arrays}
+
+
+@compares("ArgMax", 0)
+def arg_max(param, bottoms, own, other, tolerance):
+    options, scores = param.argmax_param, bottoms[0]
+    if options.HasField("axis"):
+        return None if options.out_max_val else choices(own, other, lambda top: _taken(scores, top, options.axis))
+    if own.shape != other.shape:
+        return numbers(own, other, tolerance)
+    flat = scores.reshape(len(scores), -1)
+    own, other = (top.reshape(len(flat), -1, options.top_k) for top in (own, other))
+    places = choices(own[:, 0], other[:, 0], lambda top: _taken(flat, top, 1))
+    values = numbers(own[:, 1:], other[:, 1:], tolerance)
+    return max(places, values, key=lambda difference: difference.relative)
+
+
+@compares("Pooling", 1)
+def mask(param, bottoms, own, other, _tolerance):
+    """The other place must lie in the same window."""
+    image = bottoms[0]
+    planes, extents = image.reshape(-1, int(np.prod(image.shape[2:]))), image.shape[2:]
+    windows = windows_of(param.pooling_param, extents, own.shape[2:])
+
+    def values(places):
+        chosen = _taken(planes, places.reshape(len(planes), -1), 1).reshape(places.shape)
+        for place, index, stride, pad, kernel in zip(np.divmod(places, extents[1]), np.indices(own.shape[2:]), windows.stride,
+                                                     windows.pad, windows.kernel):
+            offset = place - (index * stride - pad)
+            chosen = np.where((offset >= 0) & (offset < kernel), chosen, np.nan)
+        return chosen
+
+    return choices(own, other, values)
+
+
+@compares("Threshold", 0)
+def threshold(param, bottoms, own, other, _tolerance):
+    """Both answers are right at the threshold itself, so each is as far off as the number is from it."""
+    limit = param.threshold_param.threshold
+    return choices(own, other, lambda top: bottoms[0] if top is own else np.full(np.shape(top), limit, np.float32))
+
+
+@compares("DetectionOutput", 0)
+@compares("YoloDetectionOutput", 0)
+@compares("Yolov3DetectionOutput", 0)
+def detections(_param, _bottoms, own, other, tolerance):
+    """Rows (item, label, score, xmin, ymin, xmax, ymax). Without any Caffe writes a row of label -1."""
+    if own.shape[-1] != 7 or other.shape[-1] != 7:
+        return numbers(own, other, tolerance)
+    own, other = (table[table[:, 1] != -1] for table in (own.reshape(-1, 7), other.reshape(-1, 7)))
+    return rows(own, other, [1, 1, 1, *[_largest(own[:, 3:])] * 4], tolerance)
+
+
+@compares("Proposal", 0)
+def proposals(_param, _bottoms, own, other, tolerance):
+    """Rows (item, xmin, ymin, xmax, ymax)."""
+    if other.shape[1:] != own.shape[1:]:
+        return numbers(own, other, tolerance)
+    own, other = own.reshape(-1, 5), other.reshape(-1, 5)
+    return rows(own, other, [1, *[_largest(own[:, 1:])] * 4], tolerance)
+
+
+@compares("Proposal", 1)
+def proposal_scores(_param, _bottoms, own, other, tolerance):
+    return rows(own.reshape(-1, 1), other.reshape(-1, 1), [_largest(own)], tolerance)
+
+
+@compares("Nms", 0)
+def peaks(_param, _bottoms, own, other, tolerance):
+    """Of each map a row with the number of peaks, then rows (x, y, height), then 0."""
+    if own.shape != other.shape:
+        return numbers(own, other, tolerance)
+    maps = np.arange(own.shape[0] * own.shape[1]).repeat(own.shape[2])[:, None]
+    own, other = (np.concatenate([maps, top.reshape(-1, 3)], 1) for top in (own, other))
+    return rows(own, other, [1, *[_largest(own[:, 1:])] * 3], tolerance)
+
+
+def _largest(array):
+    return float(np.abs(array).max(initial=0)) or 1.0
+
+
+def _taken(values, places, axis):
+    """values along an axis, NaN where there is no such place."""
+    extent = values.shape[axis]
+    known = (places == np.floor(places)) & (places >= 0) & (places < extent)
+    taken = np.take_along_axis(values, np.where(known, places, 0).astype(np.int64), axis)
+    return np.where(known, taken, np.nan)
