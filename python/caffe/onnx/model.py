@@ -13,6 +13,8 @@ from .sandbox import run
 
 LARGEST_INPUT = 1 << 28  # elements of an input
 
+_SAME_ELEMENTS = {"Cast", "Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
+
 
 def load(file):
     """The model in a file. Weights in other files must lie in its folder."""
@@ -87,8 +89,23 @@ class Model:
         generator = np.random.default_rng(1)
         types = {value.name: onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
                  for value in self.proto.graph.input if value.name in self.inputs}
-        self.drawn = {name: generator.uniform(-1, 1, shape).astype(types[name]) for name, shape in self.inputs.items()}
+        limits = self._limits()
+        self.drawn = {name: (generator.integers(0, limits[name], shape) if name in limits else
+                             generator.uniform(-1, 1, shape)).astype(types[name]) for name, shape in self.inputs.items()}
         return {**self.drawn, **run(_bytes_of(self.proto), self.drawn)}
+
+    def _limits(self):
+        """By input that holds places along an axis (of Gather), how many there are."""
+        source, limits = {}, {}
+        for node in self.nodes:
+            if node.op_type in _SAME_ELEMENTS:
+                source.update(dict.fromkeys(node.output, source.get(node.input[0], node.input[0])))
+            elif node.op_type == "Gather" and source.get(node.input[1], node.input[1]) in self.inputs:
+                data, axis = node.input[0], next((one.i for one in node.attribute if one.name == "axis"), 0)
+                shape = self.weights[data].shape if data in self.weights else self.inputs.get(data, ())
+                is_known = -len(shape) <= axis < len(shape)
+                limits[source.get(node.input[1], node.input[1])] = shape[axis] if is_known else 1
+        return limits
 
     def shape(self, name):
         return tuple(self.arrays[name].shape)

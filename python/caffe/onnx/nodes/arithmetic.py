@@ -22,7 +22,11 @@ def binary(node):
 
 def _with_constant(node, tensor, array, is_right):
     shape = node.source.shape(tensor)
-    node.require(np.broadcast_shapes(shape, array.shape) == shape, f"a constant of shape {array.shape} and a tensor of {shape}")
+    whole = np.broadcast_shapes(shape, array.shape)
+    if whole != shape:  # the constant is the larger one
+        held = node.hold(np.broadcast_to(array, whole))
+        _spread(node, (shape, whole) if is_right else (whole, shape), [tensor, held] if is_right else [held, tensor])
+        return
     if array.size == 1:
         _with_number(node, tensor, float(array.item()), is_right)
         return
@@ -82,7 +86,7 @@ def _with_number(node, tensor, number, is_right):
 def _of_two(node):
     shapes = node.shape(0), node.shape(1)
     if shapes[0] != shapes[1]:
-        _spread(node, shapes)
+        _spread(node, shapes, node.inputs)
         return
     bottoms = list(node.inputs)
     if node.operator == "Mul" and _is_swish(node):
@@ -107,21 +111,25 @@ def _is_swish(node):
     return False
 
 
-def _spread(node, shapes):
-    """One factor, or term, for each item and channel: of squeeze and excitation."""
+def _spread(node, shapes, operands):
+    """A smaller operand: one number for each item and channel, as of squeeze and excitation, or one along other axes."""
     large, small = (0, 1) if np.prod(shapes[0]) >= np.prod(shapes[1]) else (1, 0)
-    node.require(shapes[large] == node.top_shape and (large == 0 or node.operator in ("Mul", "Add")),
+    whole = shapes[large]
+    node.require(whole == node.top_shape and (large == 0 or node.operator in ("Mul", "Add")),
                  f"tensors of shapes {shapes[0]} and {shapes[1]}")
-    shape = [1] * (len(shapes[large]) - len(shapes[small])) + list(shapes[small])
-    kept = len(shape)
-    while kept and shape[kept - 1] == 1:
-        kept -= 1
-    node.require(tuple(shape[:kept]) == shapes[large][:kept], f"tensors of shapes {shapes[0]} and {shapes[1]}")
-    operand = node.inputs[small]
-    if kept != len(shapes[small]):
+    shape = (1,) * (len(whole) - len(shapes[small])) + shapes[small]
+    first, last = 0, len(shape)
+    while last and shape[last - 1] == 1:
+        last -= 1
+    while first < last and shape[first] == 1 and whole[first] != 1:
+        first += 1
+    operand = operands[small]
+    if shape[first:last] != whole[first:last]:
+        operand, first, last = _tiled(node, operand, shape, whole), 0, len(whole)
+    elif shape[first:last] != shapes[small]:
         flat = node.scratch("factors")
         layer = node.layer("Reshape", bottoms=[operand], tops=[flat])
-        layer.reshape_param.shape.dim.extend(shape[:kept])
+        layer.reshape_param.shape.dim.extend(shape[first:last])
         operand = flat
     if node.operator in ("Sub", "Div"):
         opposite = node.scratch("opposite")
@@ -130,7 +138,20 @@ def _spread(node, shapes):
         operand = opposite
     is_factor = node.operator in ("Mul", "Div")
     kind, options = ("Scale", "scale_param") if is_factor else ("Bias", "bias_param")
-    node.layer(kind, bottoms=[node.inputs[large], operand], **{options: {"axis": 0}})
+    node.layer(kind, bottoms=[operands[large], operand], **{options: {"axis": first}})
+
+
+def _tiled(node, operand, shape, whole):
+    """Repeated along the axes where it has one element."""
+    padded = node.scratch("axes")
+    layer = node.layer("Reshape", bottoms=[operand], tops=[padded])
+    layer.reshape_param.shape.dim.extend(shape)
+    for axis, (own, extent) in enumerate(zip(shape, whole)):
+        if own != extent:
+            tiled = node.scratch(f"tiled{axis}")
+            node.layer("Tile", bottoms=[padded], tops=[tiled], tile_param={"axis": axis, "tiles": extent})
+            padded = tiled
+    return padded
 
 
 @reads("Sum", "Max")

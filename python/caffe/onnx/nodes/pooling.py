@@ -173,9 +173,13 @@ def reduce(node):
             _global(node, 1, [between])
             node.reshape(between, node.outputs[0], node.top_shape)
         return
-    node.require(axes == list(range(axes[0], count)), f"a reduction along axes {axes} of {count}, which are not the last")
-    between = node.outputs[0] if not node.get("keepdims", 1) else node.scratch("reduced")
+    bottom, first = node.inputs[0], count - len(axes)
+    if axes != list(range(first, count)):  # Reduction's axes are the last
+        bottom = node.scratch("turned")
+        node.layer("Permute", tops=[bottom], permute_param={"order": [axis for axis in range(count) if axis not in axes] + axes})
+    is_last = not node.get("keepdims", 1)
+    between = node.outputs[0] if is_last else node.scratch("reduced")
     operation = {"ReduceSum": 1, "ReduceL1": 2, "ReduceSumSquare": 3, "ReduceMean": 4}[node.operator]
-    node.layer("Reduction", tops=[between], reduction_param={"operation": operation, "axis": axes[0]})
-    if between != node.outputs[0]:
+    node.layer("Reduction", bottoms=[bottom], tops=[between], reduction_param={"operation": operation, "axis": first})
+    if not is_last:
         node.reshape(between, node.outputs[0], node.top_shape)

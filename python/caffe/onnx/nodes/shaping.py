@@ -68,7 +68,10 @@ def slice_(node):
 
 @reads("Gather")
 def gather(node):
-    """One place along an axis, or places that follow each other."""
+    """One place along an axis, or places that follow each other; rows of weights, or items, that the data choose."""
+    if node.constant(1) is None:
+        _rows_by_index(node)
+        return
     places = node.weights(1, "places")
     axis = node.axis(node.get("axis", 0))
     extent = node.shape()[axis]
@@ -84,6 +87,18 @@ def gather(node):
     elif cut != node.outputs[0]:
         layer = node.layer("Reshape", bottoms=[cut])
         layer.reshape_param.shape.dim.extend(node.top_shape)
+
+
+def _rows_by_index(node):
+    node.require(node.axis(node.get("axis", 0)) == 0, "places that depend on the inputs, along another axis than the first")
+    rows = node.constant(0)
+    if rows is None:
+        node.require(len(node.shape(1)) == 1, f"places of shape {node.shape(1)}")
+        node.layer("BatchReindex", bottoms=node.inputs[:2])
+        return
+    node.require(rows.ndim == 2, f"weights of shape {rows.shape}, of which the inputs choose rows")
+    node.layer("Embed", bottoms=[node.inputs[1]], blobs=[rows],
+               embed_param={"input_dim": rows.shape[0], "num_output": rows.shape[1], "bias_term": False})
 
 
 def _cut(node, bottom, top, axis, part):
