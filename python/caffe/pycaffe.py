@@ -1,5 +1,6 @@
 """What a Net does in Python beyond the extension: names, whole batches, callbacks."""
 import difflib
+import enum
 from collections import OrderedDict
 from itertools import zip_longest
 
@@ -319,6 +320,21 @@ def _layer_param(layer):
     return caffe_pb2.LayerParameter.FromString(layer._layer_param())
 
 
+class Phase(enum.IntEnum):
+    """caffe.TRAIN and caffe.TEST with their names: `phase == caffe.TEST`, and `str(phase) == "TEST"` as older layers compare."""
+    TRAIN = 0
+    TEST = 1
+
+    def __str__(self):
+        return self.name
+
+
+def _phase(of):
+    """The property `phase` of a class, whose values have names."""
+    own = of.phase
+    return property(lambda self: Phase(own.fget(self)), doc=own.__doc__)
+
+
 def _repr(self):
     return f"<caffe.Net {self.name!r}: {len(self._layer_names)} layers, inputs {self.inputs}, outputs {self.outputs}>"
 
@@ -382,8 +398,10 @@ Net.after_backward = _hook("after_backward", "after the backward of")
 Net.plan = plan
 Net.__repr__ = _repr
 Layer.layer_param = property(_layer_param)
+Layer.param_str_ = property(Layer.param_str.fget, doc="param_str, as layers written before BVLC Caffe 1.0 read it.")
+Layer.phase, Net.phase = _phase(Layer), _phase(Net)
 Net._repr_html_ = _repr_html
-for _of, _names in ((Net, ("name", "phase")), (Layer, ("name", "layer_param", "phase", "param_str"))):
+for _of, _names in ((Net, ("name", "phase")), (Layer, ("name", "layer_param", "phase", "param_str", "param_str_"))):
     for _name in _names:
         setattr(_of, _name, _replaceable(_of, _name))
 

@@ -115,6 +115,19 @@ class Phase(caffe.Layer):
         top[0].data[()] = self.phase
 
 
+class Older(caffe.Layer):
+    """With the names of py-faster-rcnn's layers."""
+
+    def setup(self, bottom, top):
+        self.seen = f"{self.param_str_} {str(self.phase)}"
+
+    def reshape(self, bottom, top):
+        top[0].reshape(1)
+
+    def forward(self, bottom, top):
+        top[0].data[()] = self.seen == "{'a': 1} " + ("TRAIN" if self.phase == caffe.TRAIN else "TEST")
+
+
 class Learned(caffe.Layer):
     """A parameter; its gradient is 1 in each pass."""
 
@@ -214,6 +227,14 @@ def test_reshaped_input(net):
 def test_phase(net):
     for phase in (caffe.TRAIN, caffe.TEST):
         assert net(python("Phase", "", "p"), phase=phase).forward()["p"] == phase
+
+
+def test_names_of_older_layers(net):
+    for phase in (caffe.TRAIN, caffe.TEST):
+        made = net(python("Older", "", "p", 'param_str: "{\'a\': 1}"'), phase=phase)
+        assert made.forward()["p"] == 1
+        assert str(made.phase) == str(made.layers[-1].phase) == {caffe.TRAIN: "TRAIN", caffe.TEST: "TEST"}[phase]
+        assert "%d" % made.phase == str(phase) and made.layers[-1].param_str_ == "{'a': 1}"
 
 
 def test_shapes_that_change_with_each_pass(net):
