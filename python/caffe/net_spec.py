@@ -18,12 +18,13 @@ itself with ntop=0. in_place=True writes the tops over the bottoms. Every other 
   type that shares another's (`L.Deconvolution(x, convolution_param=dict(num_output=2))`).
 
 A value is what the field holds: a number, text, a `P` enum, a dict for a message, a list for a
-repeated field; a single value does for a list of one. Which message belongs to which type, and all
-enums, are read from the schema.
+repeated field; a single value does for a list of one, and 1.0 for 1. Which message belongs to which
+type, and all enums, are read from the schema.
 """
 from __future__ import annotations
 
 import collections
+import numbers
 from typing import Any, Callable, Counter, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -56,7 +57,7 @@ def assign_proto(proto: Message, name: str, value: Any) -> None:
     """Sets a field of a message from plain Python values, as the module's text describes.
 
     Raises AttributeError where the message has no such field, TypeError or ValueError where the
-    value does not fit it.
+    value does not fit it; the text names the field, as in "weight_filler.std is '1'".
     """
     field = proto.DESCRIPTOR.fields_by_name.get(name)
     if field is None:
@@ -64,26 +65,61 @@ def assign_proto(proto: Message, name: str, value: Any) -> None:
     if is_repeated(field):
         values = value if isinstance(value, (list, tuple)) else [value]
         target = getattr(proto, name)
-        if field.message_type is None:
-            target.extend(values)
-        else:
-            for item in values:
-                _assign_message(target.add(), item)
+        for item in values:
+            if field.message_type is None:
+                _checked(target.append, field, item)
+            else:
+                _assign_message(target.add(), field, item)
     elif field.message_type is not None:
-        _assign_message(getattr(proto, name), value)
+        _assign_message(getattr(proto, name), field, value)
     else:
-        setattr(proto, name, value)
+        _checked(lambda item: setattr(proto, name, item), field, value)
 
 
-def _assign_message(proto: Message, value: Union[Mapping[str, Any], Message]) -> None:
+_WHOLE = {FieldDescriptor.CPPTYPE_INT32, FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT32,
+          FieldDescriptor.CPPTYPE_UINT64}
+_REAL = {FieldDescriptor.CPPTYPE_FLOAT, FieldDescriptor.CPPTYPE_DOUBLE}
+
+
+def _checked(put: Callable[[Any], None], field: FieldDescriptor, value: Any) -> None:
+    """Puts a number, text or enum. 1.0 is 1 where a whole number is wanted: `(3 - 1) / 2` was one in Python 2."""
+    is_real = isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral)
+    if field.cpp_type in _WHOLE and is_real and float(value).is_integer():
+        value = int(value)
+    try:
+        put(value)
+    except (TypeError, ValueError) as error:  # of the latter protobuf has classes of its own
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{field.name} is {value!r}; it must be {_wanted(field)}") from None
+
+
+def _wanted(field: FieldDescriptor) -> str:
+    if field.enum_type is not None:
+        return "one of " + ", ".join(field.enum_type.values_by_name)
+    if field.cpp_type in _WHOLE:
+        least = " from 0 up" if field.cpp_type in (FieldDescriptor.CPPTYPE_UINT32, FieldDescriptor.CPPTYPE_UINT64) else ""
+        return "a whole number" + least
+    if field.cpp_type in _REAL:
+        return "a number"
+    return "True or False" if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL else "text"
+
+
+def _assign_message(proto: Message, field: FieldDescriptor, value: Union[Mapping[str, Any], Message]) -> None:
     if isinstance(value, Message):
+        if value.DESCRIPTOR.full_name != proto.DESCRIPTOR.full_name:
+            raise TypeError(f"{field.name} is a {value.DESCRIPTOR.name}; it must be a {proto.DESCRIPTOR.name}, or a dict")
         proto.CopyFrom(value)
         return
     if not isinstance(value, collections.abc.Mapping):
-        raise TypeError(f"{proto.DESCRIPTOR.name} is set from a dict, not from {value!r}")
+        raise TypeError(f"{field.name} is {value!r}; {proto.DESCRIPTOR.name} is set from a dict")
     proto.SetInParent()
     for name, item in value.items():
-        assign_proto(proto, name, item)
+        try:
+            assign_proto(proto, name, item)
+        except AttributeError as error:
+            raise AttributeError(f"{field.name}: {error}") from None
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{field.name}.{error}") from None
 
 
 class Top:
@@ -126,10 +162,14 @@ class Function:
         self.tops: Tuple[Top, ...] = tuple(Top(self, n) for n in range(self.ntop))
 
     def to_layer(self, bottoms: Iterable[str], tops: Iterable[str], name: str) -> Message:
-        """The LayerParameter. Raises AttributeError for a keyword that is no field of this type."""
+        """The LayerParameter. Raises AttributeError for a keyword that is no field of this type, TypeError or ValueError for a
+        value that does not fit its field; the text names layer and field."""
         layer = caffe_pb2.LayerParameter(type=self.type_name, bottom=bottoms, top=tops, name=name)
         for keyword, value in self.params.items():
-            self._assign(layer, keyword, value)
+            try:
+                self._assign(layer, keyword, value)
+            except (AttributeError, TypeError, ValueError) as error:
+                raise type(error)(f"layer '{name}' ({self.type_name}): {error}") from None
         return layer
 
     def _assign(self, layer: Message, keyword: str, value: Any) -> None:
@@ -141,11 +181,11 @@ class Function:
                 return
         extension = _extension(layer, keyword)
         if extension is not None:
-            _assign_message(layer.Extensions[extension], value)
+            _assign_message(layer.Extensions[extension], extension, value)
             return
         searched = " nor ".join(holder.DESCRIPTOR.name for holder in holders)
         hint = "" if own is not None else f"; options of other types need their message: x_param=dict({keyword}=...)"
-        raise AttributeError(f"{self.type_name}: no field {keyword!r} in {searched}{hint}")
+        raise AttributeError(f"no field {keyword!r} in {searched}{hint}")
 
 
 def _extension(layer: Message, name: str) -> Any:

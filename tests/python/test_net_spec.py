@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from google.protobuf import text_format
 
@@ -180,17 +181,44 @@ def test_enums():
         P.Pooling.AVERAGE  # pylint: disable=pointless-statement
 
 
+def test_whole_numbers_may_be_divided():
+    """(3 - 1) / 2 is 1.0, which was 1 in Python 2; NumPy has floats of its own."""
+    net = to_proto(L.Convolution(L.Input(shape=dict(dim=[1, 8 / 2, np.float32(8), 8])), pad=(3 - 1) / 2, kernel_size=[6 / 2],
+                                 num_output=np.float64(4)))
+    options = net.layer[1].convolution_param
+    assert (options.pad, options.kernel_size, options.num_output) == ([1], [3], 4)
+    assert net.layer[0].input_param.shape[0].dim == [1, 4, 8, 8]
+
+
+def test_errors_name_the_variable():
+    n = NetSpec()
+    n.data = L.Input(shape=dict(dim=[1, 3, 8, 8]))
+    n["conv4/3x3"] = L.Convolution(n.data, num_output=4, kernel_size=(4 - 1) / 2)
+    with pytest.raises(TypeError, match=r"^layer 'conv4/3x3' \(Convolution\): kernel_size is 1.5; it must be a whole number"):
+        n.to_proto()
+
+
 @pytest.mark.parametrize("call, error, text", [
     (lambda: L.Silence((L.Input(), L.Input()), ntop=0), TypeError,
      r"^Silence input 0 is not a Top \(type is <class 'tuple'>\)$"),
     (lambda: to_proto(L.Convolution(L.Input(), kernel=3)), AttributeError,
-     "Convolution: no field 'kernel' in ConvolutionParameter nor LayerParameter$"),
-    (lambda: to_proto(L.Deconvolution(L.Input(), num_output=3)), AttributeError, "Deconvolution: .*_param=dict"),
+     r"^layer 'Convolution1' \(Convolution\): no field 'kernel' in ConvolutionParameter nor LayerParameter$"),
+    (lambda: to_proto(L.Deconvolution(L.Input(), num_output=3)), AttributeError, r"\(Deconvolution\): .*_param=dict"),
     (lambda: to_proto(L.Convolution(L.Input(), weight_filler=dict(kind="xavier"))), AttributeError,
-     "FillerParameter has no field 'kind'"),
+     "weight_filler: FillerParameter has no field 'kind'"),
     (lambda: to_proto(L.Convolution(L.Input(), weight_filler="xavier")), TypeError,
-     "FillerParameter is set from a dict, not from 'xavier'"),
-    (lambda: to_proto(L.Convolution(L.Input(), num_output="many")), TypeError, "many|'str' object"),  # protobuf's own text
+     "weight_filler is 'xavier'; FillerParameter is set from a dict"),
+    (lambda: to_proto(L.Convolution(L.Input(), num_output="many")), TypeError,
+     r"^layer 'Convolution1' \(Convolution\): num_output is 'many'; it must be a whole number from 0 up$"),
+    (lambda: to_proto(L.Convolution(L.Input(), pad=1.5)), TypeError, "pad is 1.5; it must be a whole number from 0 up"),
+    (lambda: to_proto(L.Convolution(L.Input(), pad=[1, -1])), ValueError, "pad is -1; it must be a whole number from 0 up"),
+    (lambda: to_proto(L.Convolution(L.Input(), weight_filler=dict(std="1"))), TypeError,
+     "weight_filler.std is '1'; it must be a number"),
+    (lambda: to_proto(L.Input(shape=dict(dim=[1, None]))), TypeError, "shape.dim is None; it must be a whole number"),
+    (lambda: to_proto(L.Pooling(L.Input(), pool="MOST")), (TypeError, ValueError), "pool is 'MOST'; it must be one of MAX, AVE"),
+    (lambda: to_proto(L.Data(source=3)), TypeError, "source is 3; it must be text"),
+    (lambda: to_proto(L.Data(transform_param=P.Pooling(pool=1))), TypeError,
+     "transform_param is a PoolingParameter; it must be a TransformationParameter, or a dict"),
 ])
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
