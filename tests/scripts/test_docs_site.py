@@ -25,6 +25,57 @@ def test_the_navigation_has_every_page():
     assert len(named) == len(set(named)) and all((ROOT / page).exists() for page in named)
 
 
+def pages_of_the_site():
+    """Those that docs/site/pages.py gives to MkDocs."""
+    folders = [ROOT / name for name in ("docs", "models", "examples", "benchmarks", "src")]
+    return [*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md"))]
+
+
+def test_pages_are_in_the_navigation_or_left_out_by_name():
+    left_out = yaml.load((ROOT / "mkdocs.yml").read_text(), yaml.BaseLoader)["not_in_nav"].split()
+    forms = [re.compile(re.escape(form).replace(r"\*\*", ".*").replace(r"\*", "[^/]*")) for form in left_out]
+    named = set(pages_of_the_navigation())
+    pages = {str(page.relative_to(ROOT)) for page in pages_of_the_site()}
+    assert [page for page in sorted(pages - named) if not any(form.fullmatch(page) for form in forms)] == []
+
+
+FENCED = re.compile(r"^```.*?^```$|<!--.*?-->", re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """Of its headings, as pymdownx's slugify makes them."""
+    found = set()
+    for heading in re.findall(r"^#+ (.*)", FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE):
+        slug = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "]", heading).lower()).strip().replace(" ", "-")
+        found.add(slug if slug not in found else next(f"{slug}_{k}" for k in range(1, 99) if f"{slug}_{k}" not in found))
+    return found
+
+
+def broken_links(page):
+    """Links to no file or no heading; code is none."""
+    text = re.sub(r"`[^`\n]*`", "", FENCED.sub("", page.read_text(encoding="utf-8")))
+    for target, anchor in re.findall(r"\]\(([^)\s#]*)#?([^)\s]*)\)", text):
+        if "://" in target:
+            continue
+        path = page.parent / target if target else page
+        if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors(path)):
+            yield f"{target}#{anchor}" if anchor else target
+
+
+@pytest.mark.parametrize("page", pages_of_the_site(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    """Without MkDocs, which takes long to build the site (below)."""
+    assert list(broken_links(page)) == []
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path):
+    (tmp_path / "b.md").write_text("# A `b`, c: [d](e.md)\n\n## A\n\n## A\n")
+    page = tmp_path / "a.md"
+    page.write_text("[1](b.md#a-b-c-d) [2](b.md#a_1) [3](https://x.y/z#q) `x[0](nothing.md)`\n```\n[4](none.md)\n```\n"
+                    "[5](b.md#e) [6](c.md) [7](#z)")
+    assert list(broken_links(page)) == ["b.md#e", "c.md", "#z"]
+
+
 @pytest.mark.parametrize("page", pages_of_the_navigation())
 def test_lists_begin_after_an_empty_line(page):
     """Else the site shows them as part of the paragraph."""
