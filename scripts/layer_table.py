@@ -23,7 +23,7 @@ from Caffe on purpose. [options.md](options.md) has the fields of each option.
 | column | meaning |
 |---|---|
 | options | messages of the layer's options |
-| CUDA | "kernels": every op of the layer has a CUDA kernel. The kernels are compiled and run on emulated grids (`tests/cuda_on_host`), but have not run on a GPU. "host": the processor does the layer's own work |
+| CUDA | "kernels": every op of the layer has a CUDA kernel. All kernels run on emulated grids (`tests/cuda_on_host`); gradients of every layer passed on an H200 ([GPU results](../benchmarks/gpu/README.md)). "host": the processor does the layer's own work |
 | types | "all": DOUBLE, FLOAT, FLOAT16 and BFLOAT16 on the CPU; [precision.md](precision.md) says what is computed in float all the same |
 | goldens | number of cases recorded from BVLC Caffe, forward and backward |
 | gradient | "yes": checked against finite differences in double. "none": no backward pass |

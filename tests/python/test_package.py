@@ -130,6 +130,11 @@ def test_everything_public_is_documented():
             assert inspect.getdoc(value), f"{owner}.{name}"
 
 
+def test_help_has_no_long_lines():
+    for value in (caffe.train, caffe.get_solver, caffe.SGDSolver):
+        assert max(map(len, inspect.getdoc(value).splitlines())) <= 132, value
+
+
 def test_the_mean_of_imagenet_is_where_scripts_look():
     for folder in (ROOT / "python" / "caffe", pathlib.Path(caffe.__file__).parent):
         mean = np.load(folder / "imagenet" / "ilsvrc_2012_mean.npy")
