@@ -4,6 +4,8 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "caffe/error.hpp"
 #include "tests/support/error_text.hpp"
 
@@ -13,11 +15,12 @@ namespace {
 using testing::ErrorText;
 using ::testing::HasSubstr;
 
-std::vector<float> Filled(const std::string& text) {
+std::vector<float> Filled(const std::string& text, const Shape& shape = Shape{4, 2}) {
   FillerParameter filler;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &filler)) << text;
-  std::vector<float> values(8);
-  Fill(filler, Shape{4, 2}, RandomStream(1, StreamOf("filler")), 0, values);
+  CheckFiller(filler, shape);
+  std::vector<float> values(static_cast<size_t>(shape.count()));
+  Fill(filler, shape, RandomStream(1, StreamOf("filler")), 0, values);
   return values;
 }
 
@@ -35,6 +38,20 @@ TEST(FillerTest, RefusesWhatIsNoRange) {
   expect_error("type: 'uniform' min: 1 max: 0", "filler 'uniform' has min 1 above max 0");
   expect_error("type: 'gaussian' std: -1", "filler 'gaussian' has std -1");
   expect_error("type: 'gaussian' sparse: 5", "has sparse 5, but the blob has only 4 outputs");
+}
+
+// A slope or a scale that all channels share. Caffe counts one input and one output.
+TEST(FillerTest, FillsAScalar) {
+  for (const char* text :
+       {"type: 'gaussian' std: 2", "type: 'gaussian' std: 2 sparse: 1", "type: 'xavier'",
+        "type: 'msra' variance_norm: AVERAGE", "type: 'uniform' min: 1 max: 2"}) {
+    EXPECT_NE(Filled(text, Shape{})[0], 0) << text;
+  }
+  EXPECT_LE(std::abs(Filled("type: 'xavier'", Shape{})[0]), std::sqrt(3.0F));
+  EXPECT_EQ(Filled("type: 'positive_unitball'", Shape{})[0], 1);
+  EXPECT_EQ(Filled("type: 'constant' value: 3", Shape{})[0], 3);
+  EXPECT_THAT(ErrorText<InvalidArgument>([] { Filled("type: 'bilinear'", Shape{}); }),
+              HasSubstr("needs a blob with 4 axes and a square kernel, got scalar"));
 }
 
 }  // namespace

@@ -23,7 +23,6 @@ class Filling {
     const std::string_view type = Type();
     if (type == "uniform") CheckRange(filler_.min(), filler_.max());
     if (type == "gaussian") CheckGaussian();
-    if (type == "xavier" || type == "msra") Fan();
     if (type == "bilinear") CheckBilinear();
   }
 
@@ -71,8 +70,8 @@ class Filling {
   void CheckGaussian() const {
     Require(filler_.std() >= 0, "filler '", filler_.type(), "' has std ", filler_.std(),
             "; it must be 0 or more");
-    Require(filler_.sparse() < 0 || filler_.sparse() <= shape_[0], "filler 'gaussian' has sparse ",
-            filler_.sparse(), ", but the blob has only ", shape_[0], " outputs");
+    Require(filler_.sparse() < 0 || filler_.sparse() <= Outputs(), "filler 'gaussian' has sparse ",
+            filler_.sparse(), ", but the blob has only ", Outputs(), " outputs");
   }
 
   void CheckBilinear() const {
@@ -98,7 +97,7 @@ class Filling {
   }
 
   void Sparsify() {
-    const float keep = static_cast<float>(filler_.sparse()) / static_cast<float>(shape_[0]);
+    const float keep = static_cast<float>(filler_.sparse()) / static_cast<float>(Outputs());
     const uint64_t offset = (values_.size() + 3) / 4 * 4;  // past the normal numbers
     for (size_t i = 0; i < values_.size(); ++i) {
       if (ToUniform(random_.Bits(offset + i, draw_)) >= keep) values_[i] = 0;
@@ -107,7 +106,7 @@ class Filling {
 
   void UnitBall() {
     Uniform(0, 1);
-    const size_t item = values_.size() / static_cast<size_t>(std::max<int64_t>(shape_[0], 1));
+    const size_t item = values_.size() / static_cast<size_t>(std::max<int64_t>(Outputs(), 1));
     for (size_t begin = 0; item > 0 && begin < values_.size(); begin += item) {
       double sum = 0;
       for (size_t i = begin; i < begin + item; ++i) sum += values_[i];
@@ -116,10 +115,12 @@ class Filling {
     }
   }
 
+  // Extent of the first axis. A scalar (a slope or scale that all channels share) has one output.
+  int64_t Outputs() const { return shape_.LegacyExtent(0); }
+
   double Fan() const {
-    Require(shape_.num_axes() >= 1, "filler '", filler_.type(), "' needs at least one axis");
     const double count = static_cast<double>(shape_.count());
-    const double fan_in = count / static_cast<double>(shape_[0]);
+    const double fan_in = count / static_cast<double>(Outputs());
     const double fan_out = shape_.num_axes() > 1 ? count / static_cast<double>(shape_[1]) : count;
     switch (filler_.variance_norm()) {
       case FillerParameter::FAN_OUT:
