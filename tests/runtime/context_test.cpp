@@ -80,9 +80,10 @@ constexpr char kNumbersNet[] = R"(
 
 class ContextTest : public ::testing::Test {
  protected:
-  static std::unique_ptr<Net> Make(const std::string& text) {
+  static std::unique_ptr<Net> Make(const std::string& text, Precision precision = FP32) {
     auto net = std::make_unique<Net>(
-        testing::ParseNet(text), NetOptions{.keep_all = false, .with_backward = false, .seed = 1});
+        testing::ParseNet(text),
+        NetOptions{.keep_all = false, .with_backward = false, .seed = 1, .precision = precision});
     SetStatistics(*net);
     return net;
   }
@@ -95,10 +96,14 @@ class ContextTest : public ::testing::Test {
     for (int64_t i = 0; i < count; ++i) values[i] = std::sin(seed + 0.7f * static_cast<float>(i));
   }
   static std::vector<float> Run(runtime::Context& context, float seed) {
-    Fill(context.input(0).as<float>(), context.input(0).count(), seed);
+    const TensorView input = context.input(0), output = context.output(0);
+    std::vector<float> values(static_cast<size_t>(input.count()));
+    Fill(values.data(), input.count(), seed);
+    CopyTensor({{input.shape, DType::kFloat}, values.data()}, input);
     context.Run();
-    const TensorView output = context.output(0);
-    return {output.as<float>(), output.as<float>() + output.count()};
+    values.resize(static_cast<size_t>(output.count()));
+    CopyTensor(output, {{output.shape, DType::kFloat}, values.data()});
+    return values;
   }
   static std::vector<float> Run(Net& net, float seed) {
     Blob& input = *net.input_blobs()[0];
@@ -150,6 +155,32 @@ TEST_F(ContextTest, ComputesWhatTheNetComputes) {
   EXPECT_EQ(context.input_name(0), "x");
   EXPECT_EQ(context.output_name(0), "prob");
   for (const float seed : {0.f, 3.f}) EXPECT_EQ(Run(context, seed), Run(*net, seed));
+}
+
+// A gate for each item and channel is a result, so it has the net's type, where the factors of a
+// Scale layer are floats.
+TEST_F(ContextTest, ComputesGatesInTheTypeOfTheNet) {
+  const std::string gates = StrCat(kInput, R"(
+    layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a'
+            convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: 'msra' } } }
+    layer { name: 'mean' type: 'Pooling' bottom: 'a' top: 'mean'
+            pooling_param { pool: AVE global_pooling: true } }
+    layer { name: 'gate' type: 'Sigmoid' bottom: 'mean' top: 'gate' })");
+  const std::string by_axpy =
+      "layer { name: 'y' type: 'Axpy' bottom: 'gate' bottom: 'a' bottom: 'a' top: 'y' }";
+  const std::string by_scale = R"(
+    layer { name: 'flat' type: 'Flatten' bottom: 'gate' top: 'flat' }
+    layer { name: 'y' type: 'Scale' bottom: 'a' bottom: 'flat' top: 'y' scale_param { axis: 0 } })";
+  const std::string by_bias = R"(
+    layer { name: 'flat' type: 'Flatten' bottom: 'gate' top: 'flat' }
+    layer { name: 'y' type: 'Bias' bottom: 'a' bottom: 'flat' top: 'y' bias_param { axis: 0 } })";
+  for (const std::string& end : {by_axpy, by_scale, by_bias}) {
+    for (const Precision precision : {FP32, BF16, FP16}) {
+      const std::unique_ptr<Net> net = Make(gates + end, precision);
+      runtime::Context context(runtime::ReadProgram(BytesOf(*net)));
+      EXPECT_EQ(Run(context, 1), Run(*net, 1)) << Precision_Name(precision) << end;
+    }
+  }
 }
 
 TEST_F(ContextTest, HasTheShapesThatTheInputsHad) {

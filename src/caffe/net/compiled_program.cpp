@@ -125,10 +125,8 @@ void ProgramMaker::AddStep(const Node& node) {
 
 void ProgramMaker::AddConstant(const Node& node, const std::vector<float>& values) {
   const Value* const value = node.outputs[0];
-  Require(value->desc.dtype == DType::kFloat, WhereOf(node), ": a constant of ",
-          Name(value->desc.dtype), "; compile the net in FP32");
   const TensorDesc floats{value->desc.shape, DType::kFloat};
-  runtime::ProgramFile::Tensor tensor{value->name, floats, -1, nullptr};
+  runtime::ProgramFile::Tensor tensor{value->name, value->desc, -1, nullptr};
   SetConstant({floats, const_cast<float*>(values.data())}, &tensor);
   numbers_[value] = static_cast<int>(program_.tensors.size());
   program_.tensors.push_back(std::move(tensor));

@@ -58,6 +58,12 @@ void OperandCheck::IsParameter(int i, int64_t count) const {
   SameCount(operand.count(), count);
 }
 
+void OperandCheck::IsFactor(int i, int64_t count) const {
+  if (!has_input(i) || input(i).dtype != data_) return IsParameter(i, count);
+  IsPlain(input(i));
+  SameCount(input(i).count(), count);
+}
+
 void OperandCheck::IsPlain(const TensorDesc& operand) {
   Require(operand.layout == Layout::kPlain, "an operand of ", operand.shape,
           " is channels-last, where it must be plain");

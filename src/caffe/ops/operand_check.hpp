@@ -40,6 +40,8 @@ class OperandCheck {
   static void AreAlike(const TensorDesc& a, const TensorDesc& b);
   // Plain, `count` numbers, in the type of the node's arithmetic.
   void IsParameter(int input, int64_t count) const;
+  // The same, or `count` results of another node, in the node's type: a gate per channel.
+  void IsFactor(int input, int64_t count) const;
   static void IsPlain(const TensorDesc& operand);
   static void SameShape(const TensorDesc& a, const TensorDesc& b);
   static void SameLayout(const TensorDesc& a, const TensorDesc& b);

@@ -9,7 +9,8 @@ CAFFE_FIELDS(ScaleShift, axis, num_axes)
 CAFFE_FIELDS(AddBias, axis, num_axes)
 CAFFE_FIELDS(PRelu, axis, num_axes)
 
-// Input 0 and the result are alike; what other inputs have covers these axes.
+// Input 0 and the result are alike; what other inputs have covers these axes. Those are parameters,
+// or results of other layers (Axpy, Scale and Bias with two bottoms); kernels read either type.
 static void CheckCovered(const BroadcastAxes& op, size_t inputs, const OperandCheck& check) {
   check.AtMost(inputs);
   const TensorDesc &x = check.input(0), &y = check.output();
@@ -23,7 +24,7 @@ static void CheckCovered(const BroadcastAxes& op, size_t inputs, const OperandCh
   if (!op.is_per_channel()) OperandCheck::IsPlain(x);
   check.input(1);
   for (size_t i = 1; i < inputs; ++i)
-    check.IsParameter(static_cast<int>(i), x.shape.count(op.axis, op.axis + op.num_axes));
+    check.IsFactor(static_cast<int>(i), x.shape.count(op.axis, op.axis + op.num_axes));
 }
 
 static void CheckOperands(const ScaleShift& op, const OperandCheck& check) {
