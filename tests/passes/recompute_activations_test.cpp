@@ -40,12 +40,38 @@ std::string NormOf(const std::string& blob) {
                 "r' type: 'ReLU' bottom: '", blob, "n' top: '", blob, "n' } ");
 }
 
+std::string ConvWith(const std::string& bottom, const std::string& top,
+                     const std::string& options) {
+  return StrCat("layer { name: '", top, "' type: 'Convolution' bottom: '", bottom, "' top: '", top,
+                "' convolution_param { ", options,
+                " weight_filler { type: 'msra' } } } layer { name: '", top,
+                "_relu' type: 'ReLU' bottom: '", top, "' top: '", top, "' } ");
+}
+
+// A block of MobileNet: its first two convolutions are one step where nobody reads the image
+// between them.
+std::string Depthwise(const std::string& bottom, const std::string& top) {
+  return ConvWith(bottom, top + "_wide", "num_output: 48 kernel_size: 1") +
+         ConvWith(top + "_wide", top + "_deep", "num_output: 48 group: 48 kernel_size: 3 pad: 1") +
+         ConvWith(top + "_deep", top, "num_output: 8 kernel_size: 1");
+}
+
+// A block of SqueezeNet: its last two convolutions write into the concatenation where nobody reads
+// their own results.
+std::string Fire(const std::string& bottom, const std::string& top) {
+  return ConvWith(bottom, top + "_s", "num_output: 16 kernel_size: 1") +
+         ConvWith(top + "_s", top + "_a", "num_output: 16 kernel_size: 1") +
+         ConvWith(top + "_s", top + "_b", "num_output: 48 kernel_size: 3 pad: 1") +
+         StrCat("layer { name: '", top, "' type: 'Concat' bottom: '", top, "_a' bottom: '", top,
+                "_b' top: '", top, "' } ");
+}
+
 struct DeepNet {
   std::string name, layers;
 };
 
 // What is to be computed again: chains of convolutions and normalisations, a residual sum, masks
-// and random numbers, branches.
+// and random numbers, branches, and convolutions that later passes join with others.
 std::vector<DeepNet> DeepNets() {
   return {
       {"Chain", Conv("x", "a", 8) + NormOf("a") + Conv("an", "b", 8) + NormOf("b") +
@@ -66,6 +92,10 @@ std::vector<DeepNet> DeepNets() {
                        "layer { name: 'cat' type: 'Concat' bottom: 'b' bottom: 'c' top: 'cat' } "
                        "layer { name: 'sig' type: 'Sigmoid' bottom: 'cat' top: 'sig' } " +
                        Conv("sig", "last", 4)},
+      {"Pairs", Depthwise("x", "a") + Depthwise("a", "b") +
+                    "layer { name: 'sum' type: 'Eltwise' bottom: 'b' bottom: 'a' top: 'sum' } " +
+                    Depthwise("sum", "last")},
+      {"Fires", Fire("x", "a") + Fire("a", "b") + Conv("b", "last", 4)},
   };
 }
 

@@ -47,6 +47,8 @@ struct Value {
   bool is_kept = false;
   // No part of any blob: its memory is reused in a keep-all plan, too.
   bool is_scratch = false;
+  // recompute-activations: backward reads this copy of a value of forward.
+  const Value* recomputed_from = nullptr;
   // hoist-strides: the blob's value or another step's result of which this has some pixels.
   const Value* sampled_from = nullptr;
   // Parameters shared by name, and parts of one: the value that owns the memory, else null.
@@ -58,6 +60,9 @@ struct Value {
   int64_t arena_offset = -1;
 
   Value* root() { return owner != nullptr ? owner : this; }
+  // The value that stands here in a plan that recomputes nothing. Passes after
+  // recompute-activations decide by it, so that a limit of memory changes no kernel.
+  const Value* of_forward() const { return recomputed_from != nullptr ? recomputed_from : this; }
 };
 
 enum class Direction { kForward, kBackward };

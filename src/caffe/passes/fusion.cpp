@@ -41,7 +41,15 @@ Fusion::Fusion(Graph& graph)
       nodes_(graph.ScheduledNodes()),
       readers_(Readers(graph)),
       writers_(Writers(graph)) {
-  for (const Node* node : nodes_) steps_.emplace(node, static_cast<int64_t>(steps_.size()));
+  for (Node* node : nodes_) {
+    steps_.emplace(node, static_cast<int64_t>(steps_.size()));
+    if (node->is_recomputation) continue;
+    // It would read the value of forward if that was kept.
+    for (const Value* input : node->inputs) {
+      if (input != nullptr && input->recomputed_from != nullptr)
+        readers_[input->recomputed_from].push_back(node);
+    }
+  }
 }
 
 Node* Fusion::WriterOf(const Value* value) const {

@@ -43,7 +43,7 @@ int64_t SumOfBytes(const Operands& operands) {
 // limited bytes, because all of a chain is alive at once. What comes before a host call that may
 // find other shapes is kept: the plan for these takes over what this one has computed, and may keep
 // other results. It follows the passes that choose types, layouts and fusions, so copies compute
-// the same bits.
+// the same bits; those after it decide as if nothing was recomputed (Value::of_forward).
 class RecomputeActivations final : public Pass {
  public:
   std::string_view name() const override { return "recompute-activations"; }
@@ -240,6 +240,7 @@ class RecomputeActivations final : public Pass {
     copy.desc = value.desc;
     copy.at_least_float = value.at_least_float;
     copy.layer = value.layer;
+    copy.recomputed_from = &value;
     return copy;
   }
 

@@ -66,27 +66,46 @@ class SelectKernels final : public Pass {
   }
 
  private:
-  // Which node reads a value last, so that its memory is free for what the node makes.
+  // Which node reads a value last, so that its memory is free for what the node makes. A kernel
+  // that adds in place rounds otherwise than one that does not, so this is answered as if nothing
+  // was recomputed: a node and its recomputation get the same kernel, with any limit of memory.
   class LastReads {
    public:
     explicit LastReads(const Graph& graph) {
       // Programs are for other kernels, too.
       if (graph.options.keep_all || graph.options.for_any_processor) return;
+      writers_ = Writers(graph);
       for (const Node* node : graph.ScheduledNodes()) {
-        for (const Value* input : node->inputs) last_[input] = node;
+        if (node->is_recomputation) continue;
+        for (const Value* input : node->inputs) {
+          if (input != nullptr) last_[input->of_forward()] = node;
+        }
         for (const SharedPart& shared : SharedParts(*node))
-          shared_.insert({shared.part, shared.whole});
+          shared_.insert({shared.part->of_forward(), shared.whole->of_forward()});
       }
     }
 
     bool IsLast(const Node& node, const Value* value) const {
       if (value == nullptr || value->kind != ValueKind::kActivation || value->is_kept) return false;
-      const auto found = last_.find(value);
-      return found != last_.end() && found->second == &node && shared_.count(value) == 0 &&
+      const auto found = last_.find(value->of_forward());
+      return found != last_.end() && found->second == &InForward(node) &&
+             shared_.count(value->of_forward()) == 0 &&
              std::ranges::count(node.inputs, value, &Operand::value) == 1;
     }
 
    private:
+    // The node whose results a recomputation makes again, if it is still there.
+    const Node& InForward(const Node& node) const {
+      if (!node.is_recomputation) return node;
+      for (const Value* output : node.outputs) {
+        const auto writer =
+            output == nullptr ? writers_.end() : writers_.find(output->of_forward());
+        if (writer != writers_.end()) return *writer->second;
+      }
+      return node;
+    }
+
+    std::map<const Value*, Node*> writers_;
     std::map<const Value*, const Node*> last_;
     std::set<const Value*> shared_;  // with others
   };
