@@ -12,18 +12,24 @@ bool CompileOptions::is_disabled(std::string_view pass) const {
 
 namespace {
 
-template <typename Operands>
-std::vector<TensorDesc> DescsOf(const Operands& operands) {
-  std::vector<TensorDesc> descs;
-  for (const Value* value : operands)
-    descs.push_back(value == nullptr ? TensorDesc{} : value->desc);
-  return descs;
+// Null: left out. Ops count by shapes, which packed weights have lost.
+const TensorDesc* LogicalDesc(const Value* value) {
+  if (value == nullptr) return nullptr;
+  return value->packed_from != nullptr ? &value->packed_from->desc : &value->desc;
 }
 
 template <typename Operands>
 std::vector<const TensorDesc*> DescsIfPresent(const Operands& operands) {
   std::vector<const TensorDesc*> descs;
-  for (const Value* value : operands) descs.push_back(value == nullptr ? nullptr : &value->desc);
+  for (const Value* value : operands) descs.push_back(LogicalDesc(value));
+  return descs;
+}
+
+template <typename Operands>
+std::vector<TensorDesc> DescsOf(const Operands& operands) {
+  std::vector<TensorDesc> descs;
+  for (const TensorDesc* desc : DescsIfPresent(operands))
+    descs.push_back(desc == nullptr ? TensorDesc{} : *desc);
   return descs;
 }
 

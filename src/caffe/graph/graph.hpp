@@ -49,6 +49,8 @@ struct Value {
   bool is_scratch = false;
   // recompute-activations: backward reads this copy of a value of forward.
   const Value* recomputed_from = nullptr;
+  // select-kernels: weights, or their gradient, whose bytes this holds in a kernel's own order.
+  const Value* packed_from = nullptr;
   // hoist-strides: the blob's value or another step's result of which this has some pixels.
   const Value* sampled_from = nullptr;
   // Parameters shared by name, and parts of one: the value that owns the memory, else null.

@@ -228,6 +228,7 @@ class SelectKernels final : public Pass {
                                   DType::kUInt8, kind);
     value.layer = plain.layer;
     value.is_scratch = true;
+    value.packed_from = &plain;
     return value;
   }
 
