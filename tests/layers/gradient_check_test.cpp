@@ -473,7 +473,7 @@ std::vector<GradientCase> Cases() {
   multibox("", "", 1);
   multibox("CenterSize", "code_type: CENTER_SIZE overlap_threshold: 0.3 loc_weight: 2", 1);
   multibox("CornerSizeL2", "code_type: CORNER_SIZE loc_loss_type: L2 mining_type: NONE", 1);
-  multibox("Logistic", "conf_loss_type: LOGISTIC encode_variance_in_target: true", 1);
+  multibox("Logistic", "conf_loss_type: LOGISTIC", 1);
   multibox("HardExample", "mining_type: HARD_EXAMPLE sample_size: 3", 1);
   multibox("OwnLocations", "share_location: false mining_type: NONE match_type: BIPARTITE", 3);
   // In place, and a chain that a training plan would fuse.
