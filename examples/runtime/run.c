@@ -19,7 +19,7 @@ static int fail(void) {
 static size_t element_bytes(enum cortado_type type) {
   if (type == CORTADO_FLOAT64) return 8;
   if (type == CORTADO_FLOAT32) return 4;
-  return type == CORTADO_UINT8 ? 1 : 2;
+  return type == CORTADO_UINT8 || type == CORTADO_INT8 ? 1 : 2;
 }
 
 static int fill(const cortado_tensor* tensor, const char* path) {
@@ -37,16 +37,42 @@ static int fill(const cortado_tensor* tensor, const char* path) {
   return 1;
 }
 
-static int print(const cortado_tensor* tensor) {
-  if (tensor->type != CORTADO_FLOAT32) {
-    fprintf(stderr, "cortado_run: output '%s' is not of floats\n", tensor->name);
-    return 1;
+static float from_bits(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+/* IEEE 754 binary16: 1 bit sign, 5 bits exponent, 10 bits fraction. */
+static float from_half(uint16_t half) {
+  const uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31;
+  const uint32_t fraction = half & 1023;
+  if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)fraction / 16777216.0f; /* 2^24 */
+  return from_bits(sign | (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13);
+}
+
+static double element(const cortado_tensor* tensor, int64_t i) {
+  switch (tensor->type) {
+    case CORTADO_FLOAT64:
+      return ((const double*)tensor->data)[i];
+    case CORTADO_FLOAT16:
+      return from_half(((const uint16_t*)tensor->data)[i]);
+    case CORTADO_BFLOAT16:
+      return from_bits((uint32_t)((const uint16_t*)tensor->data)[i] << 16);
+    case CORTADO_UINT8:
+      return ((const unsigned char*)tensor->data)[i];
+    case CORTADO_INT8:
+      return ((const signed char*)tensor->data)[i];
+    default:
+      return ((const float*)tensor->data)[i];
   }
+}
+
+static void print(const cortado_tensor* tensor) {
   printf("%s", tensor->name);
   for (int axis = 0; axis < tensor->axes; ++axis) printf(" %lld", (long long)tensor->shape[axis]);
   printf("\n");
-  for (int64_t i = 0; i < tensor->count; ++i) printf("%.9g\n", ((const float*)tensor->data)[i]);
-  return 0;
+  for (int64_t i = 0; i < tensor->count; ++i) printf("%.9g\n", element(tensor, i));
 }
 
 static double now(void) {
@@ -81,9 +107,7 @@ int main(int argc, char** argv) {
     if (fill(&tensor, argv[first]) != 0) return 1;
   }
   if (cortado_run(net) != 0) return fail();
-  for (int output = 0; cortado_output(net, output, &tensor) == 0; ++output) {
-    if (print(&tensor) != 0) return 1;
-  }
+  for (int output = 0; cortado_output(net, output, &tensor) == 0; ++output) print(&tensor);
   for (int i = 0; i < times; ++i) {
     const double begin = now();
     if (cortado_run(net) != 0) return fail();

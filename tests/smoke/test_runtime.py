@@ -123,6 +123,23 @@ def test_another_processor_computes_the_same(arm, compiled):
     assert largest_difference(found, wanted) < 1e-5
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16", "fp64"])
+def test_outputs_of_all_types_are_printed(precision, tmp_path):
+    """A net that ends in a convolution has an output in its own type."""
+    model, weights, program = tmp_path / "net.prototxt", tmp_path / "net.caffemodel", tmp_path / "net.cortado"
+    model.write_text("""
+        layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 3 dim: 5 } } }
+        layer { name: "y" type: "Convolution" bottom: "x" top: "y" convolution_param { num_output: 4 kernel_size: 1
+                weight_filler { type: "msra" } bias_filler { type: "uniform" min: -1 max: 1 } } }""")
+    caffe.set_random_seed(1)
+    net = caffe.Net(str(model), caffe.TEST)
+    net.save(str(weights))
+    net.blobs["x"].data[...] = 0
+    wanted = {"y": net.forward()["y"].copy()}
+    run(BINARIES / "caffe", "compile", model, f"--weights={weights}", f"--output={program}", f"--precision={precision}")
+    assert largest_difference(outputs_of(BINARIES / "cortado_run", program), wanted) < 0.01
+
+
 def test_the_library_is_small_and_needs_little(portable, arm):
     for folder in (portable, arm):
         library = (folder / "libcortado_runtime.so").resolve()
@@ -148,3 +165,6 @@ def test_what_is_wrong_is_said(portable, compiled, tmp_path):
         assert result.returncode == 1 and result.stderr.startswith(f"cortado_run: {path}: {text}"), result.stderr
     result = subprocess.run([BINARIES / "caffe", "compile", model], capture_output=True, text=True, check=False)
     assert result.returncode == 1 and "--output is missing" in result.stderr
+    result = subprocess.run([BINARIES / "caffe", "compile", model, f"--output={short}"], capture_output=True, text=True,
+                            check=False)
+    assert result.returncode == 1 and "give the .caffemodel with the net's weights" in result.stderr

@@ -250,7 +250,7 @@ std::unique_ptr<Net> NetFlags::MakeTrainedNet(const std::string& file,
                                               const std::string& weights) const {
   std::unique_ptr<Net> net = MakeNet(file, TEST, ToNetOptions(/*with_backward=*/false));
   Require(!weights.empty() || net->learnable_params().empty(),
-          "-weights is missing; give the .caffemodel to score");
+          "-weights is missing; give the .caffemodel with the net's weights");
   if (!weights.empty()) LoadWeights(weights, net.get());
   return net;
 }
