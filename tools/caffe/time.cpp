@@ -140,6 +140,7 @@ double TimeUpdate(Solver& solver, int updates) {
   for (const Net::LearnableParam& param : net.learnable_params()) {
     if (smallest == nullptr || param.blob->count() < smallest->count()) smallest = param.blob.get();
   }
+    if (param.lr_mult == 0 || !param.has_gradient) continue;
   if (smallest == nullptr) return 0;
   const BlockTimes times = TimeBlocks(updates, [&](int block) {
     for (int i = 0; i < block; ++i) solver.ApplyUpdate();
