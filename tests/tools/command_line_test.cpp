@@ -220,6 +220,21 @@ TEST_F(CommandLineTest, OverridesFields) {
   ExpectSuccess("time net.prototxt --iterations=1 --set layer[ip].name=renamed",
                 "renamed\tforward");
   ExpectFailure("train solver.prototxt --set base_rl=1", "did you mean 'base_lr'?");
+  std::string phases = Read("solver.prototxt");
+  phases.replace(phases.find("net:"), 4,
+                 "test_iter: 1 test_interval: 1 test_net: 'net.prototxt' train_net:");
+  Write("phases.prototxt", phases);
+  ExpectSuccess("plan phases.prototxt --set layer[ip].inner_product_param.bias_term=false",
+                "Parameters:   6 ");
+  ExpectSuccess(
+      "plan phases.prototxt --set train_net_param.layer[ip].inner_product_param.bias_term=false",
+      "Parameters:   6 ");
+  ExpectSuccess(
+      "plan phases.prototxt --set test_net_param[0].layer[ip].inner_product_param.bias_term=false",
+      "Parameters:   8 ");
+  ExpectFailure("plan phases.prototxt --set layer[iq].name=x", "did you mean 'ip'?");
+  ExpectFailure("plan phases.prototxt --set net_param.layer[ip].name=x",
+                "begin with layer[NAME] for each of its nets");
   ExpectFailure("train solver.prototxt --set layer[iq].name=x", "did you mean 'ip'?");
   ExpectFailure("time net.prototxt --set layer[ip].inner_product_param.num_output=0",
                 "net.prototxt:5:7: layer 'ip'");
