@@ -53,6 +53,19 @@ struct TestImage {
   ImageView view;
 };
 
+TEST(DatumTransformerTest, ASmallImageMayBeAllowedToGrow) {
+  const auto error = [](const std::string& options) {
+    return ErrorText<InvalidArgument>([&] {
+      Make("crop_size: 8 " + options).OutputExtents({3, 6, 9});
+    });
+  };
+  EXPECT_THAT(error(""), HasSubstr("larger than the image (6x9); lower it or resize the images"));
+  const std::string resizes = "img_rand_resize_lower: 8 img_rand_resize_upper: 9 ";
+  EXPECT_THAT(error(resizes),
+              HasSubstr("(6x9); set allow_upscale: true, or lower it or resize the images"));
+  EXPECT_THAT(error(resizes + "allow_upscale: true"), HasSubstr("(6x9); lower it"));
+}
+
 TEST(DatumTransformerTest, SubtractsMeanThenScales) {
   const TestImage image(2, 1, 2, false);
   EXPECT_THAT(Apply(Make("mean_value: 1 mean_value: 90 scale: 0.5"), image.view, 0),

@@ -10,6 +10,7 @@ namespace caffe {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 NetParameter NormalisedNet() {
   NetParameter param = testing::ParseNet(R"(
@@ -99,6 +100,11 @@ TEST(ScalingPlan, TheTableHasARowForEachNumberOfRanks) {
   EXPECT_THAT(text, HasSubstr("Scaling of 'scaled'"));
   EXPECT_THAT(text, HasSubstr("\n       1 "));
   EXPECT_THAT(text, HasSubstr("\n       2 "));
+  rows[1].as_set.efficiency = 1.064;
+  EXPECT_THAT(FormatScaling(net, rows), Not(HasSubstr("above 1")));
+  rows[1].timeline.exchanges = 4;
+  EXPECT_THAT(FormatScaling(net, rows),
+              HasSubstr("An efficiency above 1: each rank computes and updates only its part"));
 }
 
 }  // namespace

@@ -95,6 +95,15 @@ std::string FormatScaling(const Net& net, const std::vector<ScalingRow>& rows) {
       "               ms         ms         ms         ms        %              (",
       first.as_set.buckets, " buckets)   buckets         ms efficiency\n");
   for (const ScalingRow& row : rows) text += RowText(row);
+  const bool is_above_one = std::ranges::any_of(rows, [](const ScalingRow& row) {
+    return row.timeline.exchanges > 0 &&
+           std::max(row.as_set.efficiency, row.best.efficiency) > 1.0005;  // as it is printed
+  });
+  if (is_above_one) {
+    text +=
+        "An efficiency above 1: each rank computes and updates only its part of the layers that "
+        "are split.\n";
+  }
   return text;
 }
 

@@ -107,10 +107,11 @@ ColorMode DatumTransformer::color_mode() const {
 
 ImageExtents DatumTransformer::OutputExtents(const ImageExtents& image) const {
   if (crop_height_ > image.height || crop_width_ > image.width) {
-    throw InvalidArgument(StrCat("crop_size ", crop_height_,
-                                 crop_height_ == crop_width_ ? "" : StrCat("x", crop_width_),
-                                 " is larger than the image (", image.height, "x", image.width,
-                                 "); lower it or resize the images"));
+    const bool could_grow = ResizesAtRandom(param_) && !param_.allow_upscale();
+    throw InvalidArgument(StrCat(
+        "crop_size ", crop_height_, crop_height_ == crop_width_ ? "" : StrCat("x", crop_width_),
+        " is larger than the image (", image.height, "x", image.width, "); ",
+        could_grow ? "set allow_upscale: true, or " : "", "lower it or resize the images"));
   }
   const bool fits = is_mean_of_window_ ? image.channels == mean_.planes.extents.channels
                                        : image == mean_.planes.extents;
