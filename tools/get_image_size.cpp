@@ -25,8 +25,8 @@ std::map<std::string, std::string> ReadIds(const std::string& path) {
 
 void WriteSizes(const std::string& root, const std::string& list, const std::string& output) {
   const std::map<std::string, std::string> ids = ReadIds(FLAGS_name_id_file);
-  std::istringstream lines(ReadFile(list));
-  data::ImageDecoder decoder(data::ColorMode::kAsStored);
+  std::istringstream lines(ReadTextFile(list));
+  data::ImageDecoder decoder(data::ColorMode::kColor);
   std::ostringstream sizes;
   int64_t count = 0;
   for (std::string line; std::getline(lines, line);) {

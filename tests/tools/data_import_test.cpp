@@ -303,5 +303,27 @@ TEST_F(DataImportTest, TwoWordsNameTheCommand) {
   EXPECT_THAT(Run("help data import").output, HasSubstr("caffe data import: make a database"));
 }
 
+// Data layers decode records as they are stored, so a photograph is stored upright.
+TEST_F(DataImportTest, PhotographsAreStoredUpright) {
+  Image("photos/cat/0.jpg", Plain(10, 20, 30));
+  const std::string on_its_side(
+      "\xff\xe1\0\x22"
+      "Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01"
+      "\0\x06\0\0\0\0\0\0",
+      36);
+  Write("photos/cat/0.jpg", Read("photos/cat/0.jpg").insert(2, on_its_side));
+  Photos(0, 1);
+  Import("photos db");
+  const std::map<std::string, Datum> records = Records("db");
+  const Datum& cat = records.at("00000000_cat/0.jpg");
+  EXPECT_EQ(cat.height(), 30);
+  EXPECT_EQ(cat.width(), 20);
+  const std::string& bytes = cat.data();
+  const cv::Mat pixels =
+      cv::imdecode(std::vector<uint8_t>(bytes.begin(), bytes.end()), cv::IMREAD_UNCHANGED);
+  EXPECT_EQ(pixels.rows, 30);
+  EXPECT_EQ(records.at("00000001_dog/0.jpg").height(), 20);
+}
+
 }  // namespace
 }  // namespace caffe

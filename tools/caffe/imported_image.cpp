@@ -6,6 +6,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "caffe/data/parsers/exif.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/proto/caffe.pb.h"
@@ -20,8 +21,10 @@ data::Image Decode(std::string_view file) {
 
 // Whether the pixels differ from the file's now.
 bool Change(std::string_view file, const ImportOptions& options, data::Image* image) {
-  const bool turns = image->extents.channels != (options.gray ? 1 : 3);
-  if (turns) {
+  // Data layers take pixels as they are stored, so what a camera notes is applied here.
+  const bool decodes_again =
+      image->extents.channels != (options.gray ? 1 : 3) || data::ExifOrientation(file) != 1;
+  if (decodes_again) {
     *image =
         data::DecodeImage(file, options.gray ? data::ColorMode::kGray : data::ColorMode::kColor);
   }
@@ -29,7 +32,7 @@ bool Change(std::string_view file, const ImportOptions& options, data::Image* im
   const bool resizes =
       options.height > 0 && (extents.height != options.height || extents.width != options.width);
   if (resizes) *image = data::ResizeImage(image->view(), options.height, options.width);
-  return turns || resizes;
+  return decodes_again || resizes;
 }
 
 void Import(const std::string& path, int label, const ImportOptions& options,

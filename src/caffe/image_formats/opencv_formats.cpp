@@ -15,10 +15,9 @@ namespace caffe::data {
 namespace {
 
 int OpenCvFlags(ColorMode mode) {
-  const int flags = mode == ColorMode::kColor  ? cv::IMREAD_COLOR
-                    : mode == ColorMode::kGray ? cv::IMREAD_GRAYSCALE
-                                               : cv::IMREAD_UNCHANGED;
-  return mode == ColorMode::kAsStored ? flags : flags | cv::IMREAD_IGNORE_ORIENTATION;
+  return mode == ColorMode::kColor  ? cv::IMREAD_COLOR
+         : mode == ColorMode::kGray ? cv::IMREAD_GRAYSCALE
+                                    : cv::IMREAD_UNCHANGED;
 }
 
 // OpenCV reads the header of whatever format it is, and then takes the image's memory: here, where

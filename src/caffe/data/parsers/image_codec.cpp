@@ -8,6 +8,7 @@
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
 
+#include "caffe/data/parsers/exif.hpp"
 #include "caffe/data/parsers/image_formats.hpp"
 #include "caffe/decode_limit.hpp"
 #include "caffe/error.hpp"
@@ -73,6 +74,11 @@ cv::Mat MatOf(const ImageView& image) {
                  const_cast<uint8_t*>(image.bytes));
 }
 
+// Of orientations by their number: from the fifth on rows become columns.
+bool SwapsAxes(int orientation) {
+  return orientation >= 5;
+}
+
 Image ImageOf(const cv::Mat& mat) {
   CAFFE_ASSERT(mat.isContinuous() && mat.depth() == CV_8U);
   return {{mat.channels(), mat.rows, mat.cols},
@@ -116,6 +122,34 @@ struct ImageDecoder::Impl {
     return mode == ColorMode::kColor ? 3 : 1;
   }
 
+  // 1 where pixels are wanted as they are stored.
+  int OrientationOf(std::string_view file) const {
+    return mode == ColorMode::kAsStored ? 1 : ExifOrientation(file);
+  }
+
+  ImageExtents ExtentsOf(const JpegHeader& header, std::string_view file) const {
+    const ImageExtents stored{ChannelsOf(header), header.height, header.width};
+    if (!SwapsAxes(OrientationOf(file))) return stored;
+    return {stored.channels, stored.width, stored.height};
+  }
+
+  ImageView Upright(const ImageView& image, int orientation) {
+    if (orientation == 1) return image;
+    cv::Mat transposed = MatOf(image);
+    if (SwapsAxes(orientation)) cv::transpose(MatOf(image), transposed);
+    const int turn = (orientation - 1) % 4;
+    if (turn == 0) {
+      turned = transposed;
+    } else {
+      constexpr int kColumns = 1, kRows = 0, kBoth = -1;
+      cv::flip(transposed, turned, turn == 1 ? kColumns : turn == 2 ? kBoth : kRows);
+    }
+    return {{image.extents.channels, turned.rows, turned.cols},
+            turned.data,
+            nullptr,
+            /*interleaved=*/true};
+  }
+
   ImageView DecodeJpeg(std::string_view file, const JpegHeader& header) {
     const int channels = ChannelsOf(header);
     const ImageExtents extents{channels, header.height, header.width};
@@ -132,7 +166,7 @@ struct ImageDecoder::Impl {
                                std::strstr(tjGetErrorStr2(jpeg.get()), "remature end") == nullptr;
       if (!is_harmless) FailJpeg();
     }
-    return {extents, pixels.data(), nullptr, /*interleaved=*/true};
+    return Upright({extents, pixels.data(), nullptr, /*interleaved=*/true}, OrientationOf(file));
   }
 
   ImageView DecodeOther(std::string_view file) {
@@ -146,6 +180,7 @@ struct ImageDecoder::Impl {
   };
   std::unique_ptr<void, JpegCloser> jpeg;
   std::vector<uint8_t> pixels;
+  cv::Mat turned;
 };
 
 ImageDecoder::ImageDecoder(ColorMode mode) : impl_(std::make_unique<Impl>(mode)) {}
@@ -163,7 +198,7 @@ ImageView ImageDecoder::Decode(std::string_view file) {
 ImageExtents ImageDecoder::ReadExtents(std::string_view file) {
   if (IsJpeg(file)) {
     const JpegHeader header = impl_->ReadJpegHeader(file);
-    if (!header.is_cmyk()) return {impl_->ChannelsOf(header), header.height, header.width};
+    if (!header.is_cmyk()) return impl_->ExtentsOf(header, file);
   }
   return impl_->DecodeOther(file).extents;
 }
@@ -176,6 +211,7 @@ std::optional<ImageExtents> ImageDecoder::ExtentsOfPlainJpeg(std::string_view fi
     const bool is_plain = header.is_gray() || header.color_space == TJCS_YCbCr;
     const ImageExtents extents{impl_->ChannelsOf(header), header.height, header.width};
     if (!is_plain || extents.channels != header.components()) return std::nullopt;
+    if (impl_->OrientationOf(file) != 1) return std::nullopt;
     CheckDecodedBytes(static_cast<uint64_t>(extents.count()), file.size(), "an image");
     return extents;
   } catch (const IoError&) {

@@ -14,6 +14,8 @@
 
 namespace caffe::data {
 
+// As cv::imread does, the latter two turn an image upright whose file notes how the camera was held
+// (Exif), and kAsStored leaves it.
 enum class ColorMode {
   kAsStored,  // 1 channel for grey images, 3 (BGR) or 4 (BGRA) for colour
   kColor,     // 3 channels, BGR
@@ -28,13 +30,13 @@ class CAFFE_EXPORT ImageDecoder {
   ImageDecoder(const ImageDecoder&) = delete;
   ImageDecoder& operator=(const ImageDecoder&) = delete;
 
-  // Interleaved bytes, valid until the next call. The orientation a camera notes in the file is
-  // not applied. Throws IoError with the reason.
+  // Interleaved bytes, valid until the next call. Throws IoError with the reason.
   ImageView Decode(std::string_view file);
   // What Decode() would give; needs only the header of a JPEG file.
   ImageExtents ReadExtents(std::string_view file);
   // The same for a JPEG file that every decoder of JPEG takes: one scan, whole, of grey or YCbCr
-  // pixels of which Decode() drops and repeats none. Nothing for other files, and for broken ones.
+  // pixels of which Decode() drops, repeats and moves none. Nothing for other files, and for broken
+  // ones.
   std::optional<ImageExtents> ExtentsOfPlainJpeg(std::string_view file);
 
  private:
