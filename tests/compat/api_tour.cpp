@@ -180,6 +180,34 @@ class CountingCallback : public Net<float>::Callback {
   virtual void run(int layer) { count += layer; }
 };
 
+// Memory that a program lends to an input, read in each pass until the blob outgrows it.
+void TourLentInput() {
+  NetParameter param = NetFromText(kNet);
+  param.mutable_state()->set_phase(TEST);
+  Caffe::set_random_seed(7);
+  Net<float> net(param);
+  Blob<float>* const input = net.input_blobs()[0];
+  float lent[6] = {1, -2, 3, 0.5f, -0.25f, 2};
+  const auto forward = [&] {
+    const Blob<float>& prob = *net.Forward()[0];
+    return vector<float>(prob.cpu_data(), prob.cpu_data() + prob.count());
+  };
+  std::copy(lent, lent + 6, input->mutable_cpu_data());
+  const vector<float> copied = forward();
+  input->mutable_cpu_data()[0] = 5;
+  input->set_cpu_data(lent);
+  CHECK_EQ(input->cpu_data(), lent);
+  CHECK(forward() == copied);
+  lent[1] = 7;
+  CHECK(forward() != copied);
+  CHECK(Throws([&] { net.output_blobs()[0]->set_cpu_data(lent); }));
+  CHECK(Throws([&] { input->set_cpu_data(nullptr); }));
+  input->Reshape(vector<int>{3, 3});
+  CHECK(input->cpu_data() != lent);
+  input->Reshape(vector<int>{2, 3});
+  CHECK(input->cpu_data() != lent);
+}
+
 void TourNet() {
   NetParameter param = NetFromText(kNet);
   param.mutable_state()->set_phase(TRAIN);
@@ -810,6 +838,7 @@ int main(int argc, char** argv) {
   TourFillers();
   TourLayers();
   TourNet();
+  TourLentInput();
   TourMemoryData();
   TourSolver();
   TourIo();

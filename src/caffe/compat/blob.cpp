@@ -70,8 +70,8 @@ void Blob<Dtype>::Show(const std::shared_ptr<NetBlob>& net_blob) {
     return;
   }
   if constexpr (kIsNumber<Dtype>) {
-    data_ = std::make_shared<SyncedMemory>(TensorOf<Dtype>(net_blob->blob, /*is_diff=*/false));
-    diff_ = std::make_shared<SyncedMemory>(TensorOf<Dtype>(net_blob->blob, /*is_diff=*/true));
+    data_ = std::make_shared<SyncedMemory>(TensorOf<Dtype>(net_blob, /*is_diff=*/false));
+    diff_ = std::make_shared<SyncedMemory>(TensorOf<Dtype>(net_blob, /*is_diff=*/true));
   }
   Refresh();
 }
@@ -96,6 +96,7 @@ void Blob<Dtype>::Reshape(const vector<int>& shape) {
   const Shape checked = ToShape(shape);
   if (net_blob_ != nullptr) {
     if (!(net_blob_->blob->shape() == checked)) net_blob_->blob->Reshape(checked);
+    net_blob_->borrowed();  // ends here where the blob has outgrown it
     return;
   }
   shape_ = shape;

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <memory>
 
-#include "caffe/blob.hpp"
 #include "caffe/compat/caffe/syncedmem.hpp"
+#include "caffe/compat/net_blob.hpp"
 
 namespace caffe::bvlc {
 
@@ -24,6 +24,6 @@ class MemorySource {
 
 // Data or diff of a net's blob, as the user's plain array of Dtype.
 template <typename Dtype>
-std::unique_ptr<MemorySource> TensorOf(std::shared_ptr<::caffe::Blob> blob, bool is_diff);
+std::unique_ptr<MemorySource> TensorOf(std::shared_ptr<NetBlob> blob, bool is_diff);
 
 }  // namespace caffe::bvlc

@@ -35,9 +35,15 @@ NetParameter ReadFile(const string& file, Phase phase, int level, const vector<s
   return param;
 }
 
+// Inputs whose memory the caller has lent.
 template <typename Dtype>
-shared_ptr<Blob<Dtype>> Shown(const std::shared_ptr<::caffe::Blob>& blob) {
-  return std::make_shared<Blob<Dtype>>(std::make_shared<NetBlob>(blob));
+void ReadBorrowed(const NetAccess& access) {
+  for (const std::shared_ptr<NetBlob>& input : access.inputs) {
+    const auto* memory = static_cast<const Dtype*>(input->borrowed());
+    ::caffe::Blob& blob = *input->blob;
+    if (memory != nullptr)
+      std::copy_n(memory, blob.count(), blob.template mutable_cpu_data<Dtype>());
+  }
 }
 
 template <typename Dtype>
@@ -77,7 +83,14 @@ Net<Dtype>::~Net() = default;
 template <typename Dtype>
 void Net<Dtype>::ShowBlobs() {
   const ::caffe::Net& net = *access_->net;
-  for (const auto& blob : net.blobs()) blobs_.push_back(Shown<Dtype>(blob));
+  for (size_t i = 0; i < net.blobs().size(); ++i) {
+    const auto& inputs = net.input_names();
+    const bool is_input =
+        std::find(inputs.begin(), inputs.end(), net.blob_names()[i]) != inputs.end();
+    const auto shown = std::make_shared<NetBlob>(net.blobs()[i], is_input);
+    if (is_input) access_->inputs.push_back(shown);
+    blobs_.push_back(std::make_shared<Blob<Dtype>>(shown));
+  }
   for (const string& name : net.blob_names())
     blob_loss_weights_.push_back(static_cast<Dtype>(net.loss_weight(name)));
   const auto find = [&](const vector<string>& names, vector<int>* indices,
@@ -182,6 +195,7 @@ void Net<Dtype>::ListenOnce() {
 template <typename Dtype>
 const vector<Blob<Dtype>*>& Net<Dtype>::Forward(Dtype* loss) {
   ListenOnce();
+  ReadBorrowed<Dtype>(*access_);
   float sum = 0;
   access_->net->Forward(&sum);
   if (loss != nullptr) *loss = sum;
@@ -200,6 +214,7 @@ const vector<Blob<Dtype>*>& Net<Dtype>::Forward(const vector<Blob<Dtype>*>& bott
 template <typename Dtype>
 Dtype Net<Dtype>::ForwardFromTo(int start, int end) {
   ListenOnce();
+  ReadBorrowed<Dtype>(*access_);
   return access_->net->ForwardFromTo(start, end);
 }
 template <typename Dtype>
@@ -233,6 +248,7 @@ void Net<Dtype>::BackwardTo(int end) {
 template <typename Dtype>
 Dtype Net<Dtype>::ForwardBackward() {
   ListenOnce();
+  ReadBorrowed<Dtype>(*access_);
   return access_->net->ForwardBackward();
 }
 

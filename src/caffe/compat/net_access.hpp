@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "caffe/compat/net_blob.hpp"
 #include "caffe/net.hpp"
 #include "caffe/solver.hpp"
 
@@ -13,6 +15,7 @@ class NetAccess {
   explicit NetAccess(std::shared_ptr<::caffe::Net> shown) : net(std::move(shown)) {}
 
   const std::shared_ptr<::caffe::Net> net;
+  std::vector<std::shared_ptr<NetBlob>> inputs;
 };
 
 class SolverAccess {

@@ -1,6 +1,7 @@
 // NetBlob: what a Blob<Dtype> of these headers keeps of a net's blob.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "caffe/blob.hpp"
@@ -9,9 +10,26 @@ namespace caffe::bvlc {
 
 class NetBlob {
  public:
-  explicit NetBlob(std::shared_ptr<::caffe::Blob> net_blob) : blob(std::move(net_blob)) {}
+  explicit NetBlob(std::shared_ptr<::caffe::Blob> net_blob, bool is_input = false)
+      : blob(std::move(net_blob)), is_input(is_input) {}
 
   const std::shared_ptr<::caffe::Blob> blob;
+  const bool is_input;  // of its net
+
+  // set_cpu_data() of an input: the net copies the caller's memory before each forward pass.
+  void Borrow(void* memory) {
+    borrowed_ = memory;
+    borrowed_count_ = blob->count();
+  }
+  // Null where there is none, or the blob has outgrown it.
+  void* borrowed() {
+    if (blob->count() > borrowed_count_) borrowed_ = nullptr;
+    return borrowed_;
+  }
+
+ private:
+  void* borrowed_ = nullptr;
+  int64_t borrowed_count_ = 0;
 };
 
 }  // namespace caffe::bvlc

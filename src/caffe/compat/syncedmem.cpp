@@ -97,11 +97,12 @@ class OwnMemory final : public MemorySource {
 template <typename Dtype>
 class NetTensor final : public MemorySource {
  public:
-  NetTensor(std::shared_ptr<::caffe::Blob> blob, bool is_diff)
-      : blob_(std::move(blob)), is_diff_(is_diff) {}
+  NetTensor(std::shared_ptr<NetBlob> shown, bool is_diff)
+      : shown_(std::move(shown)), blob_(shown_->blob), is_diff_(is_diff) {}
 
   // Held, because programs for Caffe keep pointers over many passes.
   void* Cpu(bool writes) override {
+    if (!is_diff_ && shown_->borrowed() != nullptr) return shown_->borrowed();
     held_ = is_diff_ ? blob_->hold_cpu_diff<Dtype>() : blob_->hold_cpu_data<Dtype>();
     if (!writes) return held_.get();
     return is_diff_ ? blob_->mutable_cpu_diff<Dtype>() : blob_->mutable_cpu_data<Dtype>();
@@ -120,7 +121,11 @@ class NetTensor final : public MemorySource {
     return on_gpu_.get();
   }
 
-  void SetCpu(void*) override { RefuseMemory("set_cpu_data", "mutable_cpu_data()"); }
+  void SetCpu(void* memory) override {
+    Require(memory != nullptr, "set_cpu_data: the pointer is null");
+    if (is_diff_ || !shown_->is_input) RefuseMemory("set_cpu_data", "mutable_cpu_data()");
+    shown_->Borrow(memory);
+  }
   void SetGpu(void*) override { RefuseMemory("set_gpu_data", "mutable_cpu_data()"); }
 
   SyncedMemory::SyncedHead head() const override { return SyncedMemory::SYNCED; }
@@ -134,8 +139,9 @@ class NetTensor final : public MemorySource {
                              instead));
   }
 
-  std::shared_ptr<::caffe::Blob> blob_;
-  bool is_diff_;
+  const std::shared_ptr<NetBlob> shown_;
+  const std::shared_ptr<::caffe::Blob> blob_;
+  const bool is_diff_;
   std::shared_ptr<Dtype> held_;
   std::shared_ptr<void> on_gpu_;
 };
@@ -143,11 +149,11 @@ class NetTensor final : public MemorySource {
 }  // namespace
 
 template <typename Dtype>
-std::unique_ptr<MemorySource> TensorOf(std::shared_ptr<::caffe::Blob> blob, bool is_diff) {
+std::unique_ptr<MemorySource> TensorOf(std::shared_ptr<NetBlob> blob, bool is_diff) {
   return std::make_unique<NetTensor<Dtype>>(std::move(blob), is_diff);
 }
-template std::unique_ptr<MemorySource> TensorOf<float>(std::shared_ptr<::caffe::Blob>, bool);
-template std::unique_ptr<MemorySource> TensorOf<double>(std::shared_ptr<::caffe::Blob>, bool);
+template std::unique_ptr<MemorySource> TensorOf<float>(std::shared_ptr<NetBlob>, bool);
+template std::unique_ptr<MemorySource> TensorOf<double>(std::shared_ptr<NetBlob>, bool);
 
 SyncedMemory::SyncedMemory() : SyncedMemory(size_t{0}) {}
 SyncedMemory::SyncedMemory(size_t size) : source_(std::make_unique<OwnMemory>(size)) {}

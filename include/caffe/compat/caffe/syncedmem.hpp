@@ -21,7 +21,8 @@ class SyncedMemory {
   ~SyncedMemory();
 
   const void* cpu_data();
-  // Uses the caller's memory from now on, which has to outlive its use.
+  // Uses the caller's memory from now on, which has to outlive its use. A net copies that of an
+  // input at the start of each forward pass.
   void set_cpu_data(void* data);
   // Throw caffe::Error in a build without GPUs.
   const void* gpu_data();
