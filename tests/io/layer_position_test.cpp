@@ -37,6 +37,19 @@ TEST(LayerPositionTest, FindsLayersOfTheOldForm) {
   EXPECT_EQ(PositionOfLayer(file, TRAIN, "layer 'b' (ReLU): wrong"), file + ":3:3");
 }
 
+// As a net is read with -lenient: its errors come later, when nobody reads leniently any more.
+TEST(LayerPositionTest, PassesOverWhatLenientReadingLeavesOut) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "net.prototxt";
+  WriteFileAtomically(file, std::string_view("layer { name: 'a' strange_param { x: 1 } }\n"
+                                             "layer { name: 'b' pooling_param { pool: MEDIAN } }\n"
+                                             "layer { name: 'c' }"));
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(PositionOfLayer(file, TRAIN, "layer 'a': wrong"), file + ":1:1");
+  EXPECT_EQ(PositionOfLayer(file, TRAIN, "layer 'c': wrong"), file + ":3:1");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(LayerPositionTest, KeepsTheTypeOfTheError) {
   const TemporaryFolder folder;
   const std::string file = folder / "net.prototxt";

@@ -452,20 +452,22 @@ LenientReading::~LenientReading() {
 }
 
 TextPositions::TextPositions(std::string_view text, google::protobuf::Message* message)
-    : known_(is_lenient ? WithoutUnknownValues(text, *message).text : std::string(text)),
+    : known_(WithoutUnknownValues(text, *message).text),
       bracketed_(known_, message->GetDescriptor()),
       text_(text) {
   google::protobuf::TextFormat::Parser parser;
   parser.SetRecursionLimit(kMostNesting);
   parser.WriteLocationsTo(&tree_);
-  parser.AllowUnknownField(is_lenient);
-  parser.AllowUnknownExtension(is_lenient);
+  parser.AllowUnknownField(true);
+  parser.AllowUnknownExtension(true);
   parses_ = parser.ParseFromString(bracketed_.text(), message);
 }
 
 std::string TextPositions::PlaceOf(const FieldDescriptor* field, int index) const {
+  Complaints passed_over(nullptr);  // who has read the text has told them
   if (!parses_) return "";
   const google::protobuf::TextFormat::ParseLocation start = tree_.GetLocation(field, index);
+  parser.RecordErrorsTo(&passed_over);
   if (start.line < 0) return "";
   const int column = bracketed_.OriginalColumn(start.line, start.column);
   return StrCat(start.line + 1, ":", ColumnInText(text_, start.line, column));

@@ -41,7 +41,7 @@ int ColumnInText(std::string_view text, int line, int column);
 // The reverse: protobuf's column of the byte with this number, from 0, in a line, from 0.
 int ColumnOfByte(std::string_view text, int line, int byte);
 
-// Where the fields of a text stand that has been read without errors.
+// Where the fields of a text stand that has been read without errors, leniently or not.
 class TextPositions {
  public:
   // Parses `text`, which has to outlive this, into `message`.
