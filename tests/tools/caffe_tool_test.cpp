@@ -292,6 +292,14 @@ TEST_F(CaffeToolTest, PlansAndTimesWithoutData) {
   EXPECT_THAT(Run("plan open_solver.prototxt --input x=2,3,5,5 --input t=2").output,
               AllOf(HasSubstr("2x75"), HasSubstr("Solver state: ")));
   ExpectFailure("plan open.prototxt --input z=2", "writes 'z'; written: t, x");
+  // Who makes the list that is missing would learn the rest only then.
+  Write("unknown.prototxt",
+        "layer { name: 'd' type: 'ImageLabelmapDat' top: 'x' top: 't' "
+        "image_data_param { source: 'no_list' batch_size: 4 } }" +
+            rest);
+  ExpectFailure("plan unknown.prototxt",
+                "unknown.prototxt:1:1: layer 'd' (ImageLabelmapDat): unknown layer type");
+  EXPECT_EQ(Run("plan unknown.prototxt --input x=2,3,5,5 --input t=2").status, 0);
   ExpectFailure("train open_solver.prototxt", "no_db");
 }
 

@@ -17,6 +17,7 @@
 #include "caffe/io/overrides.hpp"
 #include "caffe/io/solver_position.hpp"
 #include "caffe/io/text_format.hpp"
+#include "caffe/layer_factory.hpp"
 #include "caffe/plugin.hpp"
 #include "caffe/solver_factory.hpp"
 
@@ -50,6 +51,14 @@ void Override(const std::string& text, google::protobuf::Message* message) {
 std::vector<std::string>& GivenPlugins() {
   static std::vector<std::string> files;
   return files;
+}
+
+// Before files are looked for that only a layer of an unknown type would read.
+void RequireKnownTypes(const NetParameter& net) {
+  for (const LayerParameter& layer : net.layer()) {
+    WithContext(StrCat("layer '", layer.name(), "' (", layer.type(), ")"),
+                [&] { LayerRegistry::ParamFields(layer.type()); });
+  }
 }
 
 // Puts the nets of train_net and test_net into the solver, where paths can begin.
@@ -256,6 +265,7 @@ int64_t NetFlags::PutInputs(NetParameter* net) const {
   const NetParameter with_data = *net;
   const BlobDims dims = DimsGiven(*net);
   if (!dims.empty()) ReplaceByInputs(dims, net);
+  if (!lenient) RequireKnownTypes(*net);
   for (const std::string& assumed : ReplaceMissingData(net)) LOG(WARNING) << assumed;
   return ReadAheadBytes(with_data, *net);
 }
