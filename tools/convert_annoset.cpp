@@ -6,6 +6,7 @@
 
 #include "caffe/data/readers/record_reader.hpp"
 #include "caffe/io/atomic_file.hpp"
+#include "caffe/io/text_file.hpp"
 #include "caffe/io/text_format.hpp"
 #include "tools/annotation_files.hpp"
 #include "tools/image_records.hpp"
@@ -39,7 +40,7 @@ struct Line {
 
 // Lines "image annotation".
 std::vector<Line> ReadList(const std::string& list_path) {
-  std::istringstream file(ReadFile(list_path));
+  std::istringstream file(ReadTextFile(list_path));
   std::vector<Line> lines;
   int number = 0;
   for (std::string text; std::getline(file, text);) {

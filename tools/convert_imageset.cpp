@@ -4,7 +4,7 @@
 
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/data/readers/record_reader.hpp"
-#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/text_file.hpp"
 #include "tools/image_records.hpp"
 #include "tools/interruption.hpp"
 #include "tools/tool_main.hpp"
@@ -30,7 +30,7 @@ struct Line {
 
 // Lines "path label"; a path may hold spaces, so that the last one separates.
 std::vector<Line> ReadList(const std::string& list_path) {
-  std::istringstream file(ReadFile(list_path));
+  std::istringstream file(ReadTextFile(list_path));
   std::vector<Line> lines;
   int number = 0;
   for (std::string text; std::getline(file, text);) {

@@ -2,7 +2,7 @@
 #include <sstream>
 
 #include "caffe/error.hpp"
-#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/text_file.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "tools/tool_main.hpp"
@@ -36,7 +36,7 @@ void Add(const std::string& name, int label, const std::string& display_name, La
 }
 
 void CreateLabelMap(const std::string& input, const std::string& output) {
-  std::istringstream file(ReadFile(input));
+  std::istringstream file(ReadTextFile(input));
   LabelMap map;
   if (FLAGS_include_background) Add("none_of_the_above", 0, "background", &map);
   int number = 0;

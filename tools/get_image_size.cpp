@@ -6,6 +6,7 @@
 #include "caffe/data/parsers/image_codec.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
+#include "caffe/io/text_file.hpp"
 #include "tools/tool_main.hpp"
 
 DEFINE_string(name_id_file, "", "Lines \"stem id\": write the id instead of the file's stem");
@@ -16,7 +17,7 @@ namespace {
 std::map<std::string, std::string> ReadIds(const std::string& path) {
   std::map<std::string, std::string> ids;
   if (path.empty()) return ids;
-  std::istringstream file(ReadFile(path));
+  std::istringstream file(ReadTextFile(path));
   for (std::string name, id; file >> name >> id;) {
     Require(ids.emplace(name, id).second, path, ": '", name, "' is there twice");
   }

@@ -52,6 +52,14 @@ TEST_F(ImageListTest, PathsMayContainSpaces) {
   EXPECT_EQ(batch.floats()[48], 20);
 }
 
+// Editors on Windows put one before the first line.
+TEST_F(ImageListTest, AByteOrderMarkIsNoPartOfTheFirstPath) {
+  std::ofstream(list_) << "\xef\xbb\xbf";
+  AddImage("a.png", 10, 3);
+  ImageListBatches source(Options(1));
+  EXPECT_EQ(source.Next().labels[0], 3);
+}
+
 TEST_F(ImageListTest, ShortSideKeepsTheAspect) {
   AddImage("a.png", 10, 0);
   ImageDataParameter options = Options(1);

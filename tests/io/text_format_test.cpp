@@ -146,6 +146,24 @@ TEST(TextFormatTest, RefusesBinaryInput) {
               HasSubstr("net.prototxt: this is not text (byte 6 of 7 is 0)"));
 }
 
+TEST(TextFormatTest, NamesFilesOfOtherKinds) {
+  EXPECT_THAT(ParseError("<!DOCTYPE html>\n<html></html>"),
+              HasSubstr("net.prototxt:1:1: this is a web page (HTML); download the file itself"));
+  EXPECT_THAT(ParseError("\n  <html><body>name: 'a'</body></html>"), HasSubstr("a web page"));
+  EXPECT_THAT(ParseError("layer { name: 'a' < }"), Not(HasSubstr("a web page")));
+  for (const std::string& text :
+       {std::string("\xff\xfen\0a\0", 6), std::string("\xfe\xff\0n\0a", 6)})
+    EXPECT_THAT(ParseError(text), HasSubstr("net.prototxt: the text is in UTF-16"));
+}
+
+TEST(TextFormatTest, NamesLettersThatEditorsPutInstead) {
+  EXPECT_THAT(ParseError("name: \xe2\x80\x9cnet\xe2\x80\x9d"),
+              HasSubstr("net.prototxt:1:7: these are typographic quotes; write \" or '"));
+  EXPECT_THAT(ParseError("name: \xe2\x80\x98net\xe2\x80\x99"), HasSubstr("typographic quotes"));
+  EXPECT_THAT(ParseError("n\xc3\xa4me: 'net'"),
+              HasSubstr("only ASCII may stand outside of quotes"));
+}
+
 TEST(TextFormatTest, NamesTheFileThatIsMissing) {
   NetParameter net;
   EXPECT_EQ(ErrorText<IoError>([&] { ReadTextProto("/nowhere/net.prototxt", &net); }),

@@ -1,17 +1,14 @@
 #include "tools/caffe/class_names.hpp"
 
 #include <sstream>
-#include <string_view>
 
 #include "caffe/core/printable.hpp"
-#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/text_file.hpp"
 #include "caffe/io/text_format.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe::tools {
 namespace {
-
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // Behind comments, a LabelMap begins with its first item.
 bool IsLabelMap(const std::string& text) {
@@ -31,8 +28,7 @@ bool IsLabelMap(const std::string& text) {
 
 ClassNames::ClassNames(const std::string& file) {
   if (file.empty()) return;
-  std::string text = ReadFile(file);
-  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  const std::string text = ReadTextFile(file);
   if (IsLabelMap(text)) {
     LabelMap map;
     ParseTextProto(text, file, &map);

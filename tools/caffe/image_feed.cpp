@@ -15,6 +15,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/net_files.hpp"
+#include "caffe/io/text_file.hpp"
 #include "caffe/net.hpp"
 #include "tools/parallel.hpp"
 
@@ -66,7 +67,7 @@ void AddFolder(const std::string& folder, std::vector<std::string>* files) {
 
 // A path in each line; what follows its last space or tab may be a label, as converters want it.
 void AddList(const std::string& list, std::vector<std::string>* files) {
-  std::istringstream lines(ReadFile(list));
+  std::istringstream lines(ReadTextFile(list));
   const fs::path folder = fs::path(list).parent_path();
   for (std::string line; std::getline(lines, line);) {
     line.erase(line.find_last_not_of(" \t\r") + 1);

@@ -11,7 +11,7 @@
 #include "caffe/core/printable.hpp"
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/error.hpp"
-#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/text_file.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -85,7 +85,7 @@ ImageSet ReadFolder(const std::string& root) {
 
 ImageSet ReadList(const std::string& path, const std::string& root) {
   ImageSet set{.root = root.empty() ? fs::path(path).parent_path().string() : root};
-  std::istringstream lines(ReadFile(path));
+  std::istringstream lines(ReadTextFile(path));
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;

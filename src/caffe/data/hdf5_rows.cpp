@@ -5,8 +5,8 @@
 
 #include "caffe/core/activity.hpp"
 #include "caffe/error.hpp"
-#include "caffe/io/atomic_file.hpp"
 #include "caffe/io/hdf5_files.hpp"
+#include "caffe/io/text_file.hpp"
 
 namespace caffe::data {
 namespace {
@@ -39,7 +39,7 @@ Hdf5Rows::Hdf5Rows(const Hdf5RowsOptions& options)
 }
 
 void Hdf5Rows::ReadList() {
-  std::istringstream list(ReadFile(options_.list));
+  std::istringstream list(ReadTextFile(options_.list));
   for (std::string line; std::getline(list, line);) {
     Require(!files_.empty() || !line.starts_with("\x89HDF"), options_.list,
             ": an HDF5 file, where a text file that names HDF5 files is wanted, one on each line");

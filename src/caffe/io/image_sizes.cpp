@@ -4,12 +4,12 @@
 #include <sstream>
 
 #include "caffe/error.hpp"
-#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/text_file.hpp"
 
 namespace caffe {
 
 std::vector<NamedImageSize> ReadImageSizes(const std::string& path) {
-  std::istringstream file(ReadFile(path));
+  std::istringstream file(ReadTextFile(path));
   std::vector<NamedImageSize> sizes;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {

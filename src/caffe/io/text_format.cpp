@@ -17,6 +17,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/extension_names.hpp"
+#include "caffe/io/text_file.hpp"
 #include "caffe/io/text_nesting.hpp"
 #include "caffe/io/text_walk.hpp"
 #include "caffe/proto/caffe.pb.h"
@@ -245,6 +246,8 @@ std::string DescribeNoField(const Surroundings& around, const std::string& found
     return "this '}' closes nothing; remove it, or look for one too many above";
   }
   if (found == "/") return "a comment begins with #";
+  if (found == "<" && around.tokens_before == 0)
+    return "this is a web page (HTML); download the file itself, its \"raw\" form";
   const bool is_number = found.find_first_not_of("0123456789") == std::string::npos;
   if (is_number && around.previous_text == ",") {
     return StrCat("the name of a field is expected after the comma, got ", found,
@@ -271,6 +274,13 @@ std::string Explain(const std::string& message, std::string_view source, const S
   }
   std::string text = message;
   if (!text.empty() && text.back() == '.') text.pop_back();
+  if (text.starts_with("Interpreting non ascii codepoint")) {
+    const std::string found = ValueAt(source, *position);
+    const bool is_quote = found.starts_with("\xe2\x80\x9c") || found.starts_with("\xe2\x80\x9d") ||
+                          found.starts_with("\xe2\x80\x98") || found.starts_with("\xe2\x80\x99");
+    return is_quote ? "these are typographic quotes; write \" or '"
+                    : "only ASCII may stand outside of quotes, got " + found;
+  }
   if (around.message && around.field == "type") {
     if (around.message->name() == "LayerParameter" && text.starts_with("Expected string")) {
       return text + "; inside 'layer' the type is a string, such as type: \"Convolution\"";
@@ -409,8 +419,7 @@ int ColumnOfByte(std::string_view text, int line, int byte) {
 
 void ParseTextProto(std::string_view text, const std::string& source_name,
                     google::protobuf::Message* message) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // as editors on Windows write it
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  text = WithoutByteOrderMark(text, source_name);
   Require(text.find('\0') == std::string_view::npos, source_name, ": this is not text (byte ",
           text.find('\0') + 1, " of ", text.size(),
           " is 0); a definition is a prototxt, weights are given separately");
@@ -455,8 +464,10 @@ TextPositions::TextPositions(std::string_view text, google::protobuf::Message* m
     : known_(WithoutUnknownValues(text, *message).text),
       bracketed_(known_, message->GetDescriptor()),
       text_(text) {
+  Complaints passed_over(nullptr);  // who has read the text has told them
   google::protobuf::TextFormat::Parser parser;
   parser.SetRecursionLimit(kMostNesting);
+  parser.RecordErrorsTo(&passed_over);
   parser.WriteLocationsTo(&tree_);
   parser.AllowUnknownField(true);
   parser.AllowUnknownExtension(true);
@@ -464,10 +475,8 @@ TextPositions::TextPositions(std::string_view text, google::protobuf::Message* m
 }
 
 std::string TextPositions::PlaceOf(const FieldDescriptor* field, int index) const {
-  Complaints passed_over(nullptr);  // who has read the text has told them
   if (!parses_) return "";
   const google::protobuf::TextFormat::ParseLocation start = tree_.GetLocation(field, index);
-  parser.RecordErrorsTo(&passed_over);
   if (start.line < 0) return "";
   const int column = bracketed_.OriginalColumn(start.line, start.column);
   return StrCat(start.line + 1, ":", ColumnInText(text_, start.line, column));

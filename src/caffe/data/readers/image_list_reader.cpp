@@ -7,7 +7,7 @@
 
 #include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
-#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/text_file.hpp"
 
 namespace caffe::data {
 namespace {
@@ -16,7 +16,7 @@ class ImageListReader final : public RecordReader {
  public:
   // `image_of` gives the path in a line, and throws for one that is wrong.
   ImageListReader(const std::string& path, std::string_view (*image_of)(std::string_view)) {
-    std::istringstream file(ReadFile(path));
+    std::istringstream file(ReadTextFile(path));
     int number = 0;
     for (std::string line; std::getline(file, line);) {
       ++number;

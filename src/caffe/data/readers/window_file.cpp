@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "caffe/error.hpp"
-#include "caffe/io/atomic_file.hpp"
+#include "caffe/io/text_file.hpp"
 
 namespace caffe::data {
 namespace {
@@ -14,7 +14,7 @@ constexpr int kLargestCoordinate = 1 << 24;
 
 class Lines {
  public:
-  explicit Lines(const std::string& path) : path_(path), file_(ReadFile(path)) {}
+  explicit Lines(const std::string& path) : path_(path), file_(ReadTextFile(path)) {}
 
   // The next line that is not empty; false at the end.
   bool Next(std::string* line) {
