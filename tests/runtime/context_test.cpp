@@ -183,6 +183,30 @@ TEST_F(ContextTest, ComputesGatesInTheTypeOfTheNet) {
   }
 }
 
+// What SSD has before its DetectionOutput.
+TEST_F(ContextTest, ComputesTheHeadOfADetector) {
+  const std::unique_ptr<Net> net = Make(StrCat(kInput, R"(
+    layer { name: 'norm' type: 'Normalize' bottom: 'x' top: 'norm'
+            norm_param { across_spatial: false scale_filler { value: 20 } } }
+    layer { name: 'loc' type: 'Convolution' bottom: 'norm' top: 'loc'
+            convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }
+    layer { name: 'perm' type: 'Permute' bottom: 'loc' top: 'perm'
+            permute_param { order: 0 order: 2 order: 3 order: 1 } }
+    layer { name: 'flat' type: 'Flatten' bottom: 'perm' top: 'flat' }
+    layer { name: 'p' type: 'PriorBox' bottom: 'norm' bottom: 'x' top: 'p'
+            prior_box_param { min_size: 2 max_size: 4 } })"));
+  runtime::Context context(runtime::ReadProgram(BytesOf(*net)));
+  Run(context, 1);
+  Run(*net, 1);
+  ASSERT_EQ(context.num_outputs(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    const TensorView output = context.output(i);
+    const Blob& blob = *net->blob_by_name(context.output_name(i));
+    EXPECT_EQ(std::vector<float>(output.as<float>(), output.as<float>() + output.count()),
+              std::vector<float>(blob.cpu_data(), blob.cpu_data() + blob.count()));
+  }
+}
+
 TEST_F(ContextTest, HasTheShapesThatTheInputsHad) {
   const std::unique_ptr<Net> net = Make(kNet);
   net->input_blobs()[0]->Reshape(Shape{1, 3, 9, 7});

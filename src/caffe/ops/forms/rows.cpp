@@ -6,6 +6,7 @@ namespace caffe::ops {
 
 CAFFE_FIELDS(Softmax, axis)
 CAFFE_FIELDS(Mvn, axis, divides, eps, eps_in_root)
+CAFFE_FIELDS(L2Normalize, across_spatial, eps)
 
 static void CheckOperands(const Softmax& op, const OperandCheck& check) {
   check.AtMost(1);
@@ -27,7 +28,14 @@ static void CheckOperands(const Mvn& op, const OperandCheck& check) {
           " of ", check.output().shape);
 }
 
+static void CheckOperands(const L2Normalize&, const OperandCheck& check) {
+  check.AtMost(1);
+  check.AllLikeOutput();
+  Require(check.output().shape.num_axes() >= 2, "norms of the channels of ", check.output().shape);
+}
+
 CAFFE_REGISTER_OP_FORM(Softmax);
 CAFFE_REGISTER_OP_FORM(Mvn);
+CAFFE_REGISTER_OP_FORM(L2Normalize);
 
 }  // namespace caffe::ops
