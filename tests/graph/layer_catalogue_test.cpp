@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "caffe/layer_factory.hpp"
 
 namespace caffe {
@@ -22,6 +24,16 @@ TEST(LayerCatalogueTest, DescribesEveryType) {
       EXPECT_THAT(text, HasSubstr("\n" + options.field + " {\n")) << type;
     EXPECT_THAT("\n" + FormatLayerTypes(), HasSubstr("\n" + type)) << type;
   }
+}
+
+// Zero is a class of its own, so a reader must not believe that it is ignored.
+TEST(LayerCatalogueTest, FieldsWithoutADefaultShowNone) {
+  std::map<std::string, std::string> defaults;
+  for (const LayerOptions& options : OptionsOfLayer("Accuracy")) {
+    for (const LayerOption& option : options.options) defaults[option.name] = option.default_value;
+  }
+  EXPECT_EQ(defaults.at("ignore_label"), "");
+  EXPECT_EQ(defaults.at("top_k"), "1");
 }
 
 }  // namespace

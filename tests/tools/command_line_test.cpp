@@ -103,6 +103,7 @@ TEST_F(CommandLineTest, HelpIsNoError) {
 
 TEST_F(CommandLineTest, SuggestsCommandsAndFlags) {
   ExpectFailure("trian", "Unknown action: trian; did you mean 'train'?");
+  ExpectFailure("predict", "Unknown action: predict; that is caffe classify, or caffe detect");
   ExpectFailure("help trian", "did you mean 'train'?");
   ExpectFailure("xyzzy", "help, import, layers, plan, test");
   ExpectFailure("train --slover=x", "unknown flag --slover; did you mean '--solver'?");
@@ -219,7 +220,6 @@ TEST_F(CommandLineTest, OverridesFields) {
                 "Parameters:   6 ");
   ExpectSuccess("time net.prototxt --iterations=1 --set layer[ip].name=renamed",
                 "renamed\tforward");
-  ExpectFailure("train solver.prototxt --set base_rl=1", "did you mean 'base_lr'?");
   std::string phases = Read("solver.prototxt");
   phases.replace(phases.find("net:"), 4,
                  "test_iter: 1 test_interval: 1 test_net: 'net.prototxt' train_net:");
@@ -235,6 +235,7 @@ TEST_F(CommandLineTest, OverridesFields) {
   ExpectFailure("plan phases.prototxt --set layer[iq].name=x", "did you mean 'ip'?");
   ExpectFailure("plan phases.prototxt --set net_param.layer[ip].name=x",
                 "begin with layer[NAME] for each of its nets");
+  ExpectFailure("train solver.prototxt --set base_rl=1", "did you mean 'base_lr'?");
   ExpectFailure("train solver.prototxt --set layer[iq].name=x", "did you mean 'ip'?");
   ExpectFailure("time net.prototxt --set layer[ip].inner_product_param.num_output=0",
                 "net.prototxt:5:7: layer 'ip'");

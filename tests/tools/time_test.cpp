@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class TimeToolTest : public ::testing::Test {
  protected:
@@ -51,6 +52,17 @@ class TimeToolTest : public ::testing::Test {
 
 double Number(const google::protobuf::Struct& json, const std::string& key) {
   return json.fields().at(key).number_value();
+}
+
+TEST_F(TimeToolTest, ANetWithoutALossHasNoBackwardPass) {
+  EXPECT_THAT(Run("--iterations=1").output, Not(HasSubstr("No layer is a loss")));
+  Write("net.prototxt", R"(
+      layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 } } }
+      layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
+        inner_product_param { num_output: 2 weight_filler { type: "xavier" } } })");
+  EXPECT_THAT(Run("--iterations=1").output,
+              HasSubstr("No layer is a loss, so there is nothing to compute backward; give"));
+  EXPECT_THAT(Run("--iterations=1 --phase=TEST").output, Not(HasSubstr("No layer is a loss")));
 }
 
 TEST_F(TimeToolTest, ABatchOfNoiseTakesThePlaceOfTheData) {

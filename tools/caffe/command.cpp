@@ -13,6 +13,19 @@ std::map<std::string, CommandEntry>& MutableCommands() {
   return commands;
 }
 
+// What other tools call it; empty for all else.
+std::string HintFor(const std::string& name) {
+  static const std::map<std::string, std::string> hints = {
+      {"evaluate", "caffe test"},
+      {"finetune", "caffe train --weights=FILE"},
+      {"predict", "caffe classify, or caffe detect"},
+      {"quantize", "caffe calibrate"},
+      {"resume", "caffe train --auto_resume"},
+  };
+  const auto found = hints.find(name);
+  return found == hints.end() ? "" : found->second;
+}
+
 }  // namespace
 
 const std::map<std::string, CommandEntry>& Commands() {
@@ -47,6 +60,8 @@ std::string WordsOf(const std::string& name) {
 void RequireCommand(const std::string& name) {
   if (Commands().count(name) > 0) return;
   const std::string action = "Unknown action: " + WordsOf(name);
+  if (const std::string hint = HintFor(name); !hint.empty())
+    throw InvalidArgument(action + "; that is " + hint);
   const std::string near = NearestName(name, CommandNames());
   if (!near.empty()) throw InvalidArgument(action + "; did you mean '" + WordsOf(near) + "'?");
   std::string list;

@@ -136,17 +136,27 @@ SolverParameter SolverOf(const NetParameter& net, const NetFlags& flags) {
 double TimeUpdate(Solver& solver, int updates) {
   Net& net = solver.net();
   net.ClearParamDiffs();
+  // No update writes frozen parameters, such as the statistics of a BatchNorm, so nobody would
+  // wait.
   const Blob* smallest = nullptr;
   for (const Net::LearnableParam& param : net.learnable_params()) {
+    if (param.lr_mult == 0 || !param.has_gradient) continue;
     if (smallest == nullptr || param.blob->count() < smallest->count()) smallest = param.blob.get();
   }
-    if (param.lr_mult == 0 || !param.has_gradient) continue;
   if (smallest == nullptr) return 0;
   const BlockTimes times = TimeBlocks(updates, [&](int block) {
     for (int i = 0; i < block; ++i) solver.ApplyUpdate();
     smallest->cpu_data();  // waits for the device
   });
   return times.Percentile(0.5);
+}
+
+// BVLC's caffe time calls each layer's backward pass whatever the net's outputs are.
+void WarnWithoutLoss(const Net& net) {
+  const bool has_backward = std::ranges::any_of(PlanSteps(net), &PlanStep::is_backward);
+  LOG_IF(WARNING, !has_backward)
+      << "No layer is a loss, so there is nothing to compute backward; give the net that is "
+         "trained (train_val.prototxt), or -phase TEST to time inference.";
 }
 
 // Sums over all iterations, in milliseconds.
@@ -281,6 +291,7 @@ class Time : public Command {
     const Subject subject = Make();  // here, so that its threads end before an error is reported
     Net& net = *subject.net;
     if (explains_) LogSteps(net);
+    if (net_flags_.phase == TRAIN) WarnWithoutLoss(net);
     RunOnce(net, net_flags_.phase == TRAIN);
     const std::chrono::duration<double> started = std::chrono::steady_clock::now() - start;
     LOG(INFO) << "*** Benchmark begins ***";

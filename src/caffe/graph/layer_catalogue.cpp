@@ -29,8 +29,9 @@ std::string TypeOf(const FieldDescriptor& field) {
   return field.is_repeated() ? "repeated " + type : type;
 }
 
+// Empty where the schema gives none: then a layer asks whether the field is set.
 std::string DefaultOf(const FieldDescriptor& field) {
-  if (field.is_repeated() || field.message_type() != nullptr) return "";
+  if (!field.has_default_value() || field.message_type() != nullptr) return "";
   std::ostringstream text;
   text << std::boolalpha;
   switch (field.cpp_type()) {

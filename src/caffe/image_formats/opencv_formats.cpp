@@ -114,13 +114,14 @@ class OpenCvFormats final : public ImageFormats {
       throw IoError(StrCat("cannot decode the image: ", error.what()));
     }
     if (decoded.empty()) {
+      if (file.starts_with("GIF8")) throw IoError("GIF is not supported; convert it to PNG");
       throw IoError(StrCat("cannot decode the image (", file.size(),
                            " bytes): broken, or of an unknown format"));
     }
     if (decoded.depth() != CV_8U) {
       throw IoError(
-          "the image has more than 8 bits per channel; set force_color or force_gray, "
-          "or convert it");
+          "the image has more than 8 bits per channel; convert it, or set force_color or "
+          "force_gray of the layer that reads it");
     }
     CAFFE_ASSERT(decoded.isContinuous());
     pixels->assign(decoded.data, decoded.data + decoded.total() * decoded.elemSize());
