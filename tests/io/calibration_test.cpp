@@ -64,7 +64,7 @@ TEST_F(CalibrationTest, SaysWhatIsWrong) {
 TEST_F(CalibrationTest, SaysWhichFileCannotBeRead) {
   const std::string file = folder_.path("missing.json");
   EXPECT_EQ(ErrorText<IoError>([&] { ReadCalibration(file); }),
-            file + ": No such file or directory");
+            file + ": cannot open: No such file or directory");
   EXPECT_THAT(ErrorText<Error>([&] { ReadCalibration(folder_.path()); }),
               HasSubstr(folder_.path()));
 }

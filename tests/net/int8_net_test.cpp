@@ -54,7 +54,7 @@ TEST_F(Int8NetTest, NeedsACalibration) {
                     HasSubstr("caffe calibrate"), HasSubstr("-calibration FILE")));
   const NetOptions missing{.precision = INT8, .calibration = folder_.path("missing.json")};
   EXPECT_THAT(ErrorText<IoError>([&] { const Net net(Definition(TEST), missing); }),
-              HasSubstr("missing.json: No such file or directory"));
+              HasSubstr("missing.json: cannot open: No such file or directory"));
 }
 
 TEST_F(Int8NetTest, RefusesAnotherNetsCalibration) {

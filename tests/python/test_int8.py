@@ -70,7 +70,7 @@ def test_says_what_is_wrong(files, tmp_path):
         caffe.Net(definition, caffe.TRAIN, precision="int8", calibration=ranges)
     with pytest.raises(caffe.InvalidArgument, match="use 'fp32', 'fp16', 'bf16', 'fp64', 'int8' or 'fake_int8'"):
         caffe.Net(definition, caffe.TEST, precision="int4")
-    with pytest.raises(caffe.IoError, match="missing.json: No such file"):
+    with pytest.raises(caffe.IoError, match="missing.json: cannot open: No such file"):
         caffe.Net(definition, caffe.TEST, precision="int8", calibration=tmp_path / "missing.json")
 
 
