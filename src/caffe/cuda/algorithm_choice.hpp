@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "caffe/cuda/algorithm_cache.hpp"
 #include "caffe/cuda/cuda_device.hpp"
+#include "caffe/device/algorithm_cache.hpp"
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe::cuda {

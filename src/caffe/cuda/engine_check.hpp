@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "caffe/cuda/algorithm_cache.hpp"
+#include "caffe/device/algorithm_cache.hpp"
 #include "caffe/ops/kernel.hpp"
 
 namespace caffe::cuda {

@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "caffe/core/hash.hpp"
-#include "caffe/cuda/algorithm_cache.hpp"
+#include "caffe/device/algorithm_cache.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::cuda {

@@ -8,7 +8,9 @@
 #include <set>
 #include <string>
 
-namespace caffe::cuda {
+#include "caffe/export.hpp"
+
+namespace caffe {
 
 // A text file with a line "key<tab>algorithm" per measurement and a line
 // "key<tab>?algorithm<tab>host<tab>process<tab>start<tab>time" per attempt, without an algorithm
@@ -16,7 +18,7 @@ namespace caffe::cuda {
 // of processes may share it: each appends whole lines, and the last measurement of a key counts. A
 // file that cannot be read or written costs measurements, no more. Calls from several threads are
 // in order.
-class AlgorithmCache {
+class CAFFE_EXPORT AlgorithmCache {
  public:
   explicit AlgorithmCache(std::string file) : file_(std::move(file)) {}
 
@@ -66,4 +68,4 @@ class AlgorithmCache {
   std::map<std::string, std::set<std::string>> left_out_;           // by key
 };
 
-}  // namespace caffe::cuda
+}  // namespace caffe

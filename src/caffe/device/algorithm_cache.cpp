@@ -1,4 +1,4 @@
-#include "caffe/cuda/algorithm_cache.hpp"
+#include "caffe/device/algorithm_cache.hpp"
 
 #include <fcntl.h>
 #include <glog/logging.h>
@@ -18,7 +18,7 @@
 #include "caffe/core/host_name.hpp"
 #include "caffe/error.hpp"
 
-namespace caffe::cuda {
+namespace caffe {
 namespace {
 
 // Nothing that is tried takes longer.
@@ -205,4 +205,4 @@ void AlgorithmCache::Append(std::string line) {
   }
 }
 
-}  // namespace caffe::cuda
+}  // namespace caffe

@@ -1,4 +1,4 @@
-#include "caffe/cuda/algorithm_cache.hpp"
+#include "caffe/device/algorithm_cache.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include "caffe/error.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-namespace caffe::cuda {
+namespace caffe {
 namespace {
 
 class AlgorithmCacheTest : public ::testing::Test {
@@ -209,4 +209,4 @@ TEST_F(AlgorithmCacheTest, AFileThatCannotBeWrittenCostsNoMoreThanMeasurements) 
 }
 
 }  // namespace
-}  // namespace caffe::cuda
+}  // namespace caffe
