@@ -1,5 +1,7 @@
 #include "caffe/cpu/onednn.hpp"
 
+#include <sstream>
+
 #include "caffe/core/signals_held.hpp"
 #include "caffe/cpu/processor.hpp"
 
@@ -17,12 +19,20 @@ dnnl::stream& OneDnnStream() {
 
 namespace {
 
-const DescriptionPart version([] {
+std::string Version() {
   const dnnl_version_t& version = *dnnl::version();
   return StrCat("oneDNN ", version.major, ".", version.minor, ".", version.patch);
-});
+}
+
+const DescriptionPart version(Version);
 
 }  // namespace
+
+std::string OneDnnName() {
+  std::ostringstream set;
+  set << std::hex << dnnl_get_effective_cpu_isa();
+  return StrCat(Version(), ", instruction set 0x", set.str());
+}
 
 bool OneDnnComputes(DType dtype) {
   static const bool has_bfloat16 = MultipliesBFloat16();

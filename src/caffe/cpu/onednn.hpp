@@ -14,6 +14,9 @@ namespace caffe::cpu {
 const dnnl::engine& OneDnnEngine();
 dnnl::stream& OneDnnStream();
 
+// "oneDNN 2.6.3, instruction set 0x7": its version, and which kernels it may choose from.
+std::string OneDnnName();
+
 // True for float and, where the processor multiplies it natively, bfloat16.
 bool OneDnnComputes(DType dtype);
 // {float} and, where the processor multiplies it natively, {bfloat16}, both with float sums.

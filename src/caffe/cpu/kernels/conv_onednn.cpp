@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "caffe/cpu/kernels/conv_check.hpp"
 #include "caffe/cpu/kernels/conv_descs.hpp"
 #include "caffe/cpu/kernels/epilogue.hpp"
 #include "caffe/cpu/onednn.hpp"
@@ -462,13 +463,23 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
   }
 }
 
+// Its kernels for float have been right for every geometry that was tried.
+template <typename T, KernelOrRefusal (*make)(const T&, const KernelRequest&)>
+KernelOrRefusal MakeChecked(const T& op, const KernelRequest& request) {
+  if (request.inputs[0].dtype == DType::kFloat) return make(op, request);
+  return MakeIfRight(OneDnnName(), request,
+                     [&](const KernelRequest& one) { return make(op, one); });
+}
+
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-onednn", KernelRank::kBest,
-                              MakeConv, {.signatures = OneDnnSignatures(), .fuses = OneDnnFuses});
+                              (MakeChecked<ops::Conv, MakeConv>),
+                              {.signatures = OneDnnSignatures(), .fuses = OneDnnFuses});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-onednn",
-                              KernelRank::kBest, MakeConvGradData,
+                              KernelRank::kBest, (MakeChecked<ops::ConvGradData, MakeConvGradData>),
                               {.signatures = OneDnnSignatures()});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradWeights, "conv-grad-weights-onednn",
-                              KernelRank::kBest, MakeConvGradWeights,
+                              KernelRank::kBest,
+                              (MakeChecked<ops::ConvGradWeights, MakeConvGradWeights>),
                               {.signatures = OneDnnSignatures()});
 
 }  // namespace

@@ -7,6 +7,7 @@
 // weights are known only then.
 #include <cstring>
 
+#include "caffe/cpu/kernels/conv_check.hpp"
 #include "caffe/cpu/kernels/conv_descs.hpp"
 #include "caffe/cpu/kernels/epilogue.hpp"
 #include "caffe/cpu/kernels/int8.hpp"
@@ -292,6 +293,11 @@ KernelOrRefusal MakeConvInt8(const ops::Conv& op, const KernelRequest& request) 
   }
 }
 
+KernelOrRefusal MakeCheckedConvInt8(const ops::Conv& op, const KernelRequest& request) {
+  return MakeIfRight(OneDnnName(), request,
+                     [&](const KernelRequest& one) { return MakeConvInt8(op, one); });
+}
+
 KernelOrRefusal MakeGemmInt8(const ops::Gemm& op, const KernelRequest& request) {
   using dnnl::memory;
   if (const auto refusal = RefuseOperands(request)) return *refusal;
@@ -324,7 +330,7 @@ KernelTraits ProductTraits() {
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-onednn-int8", KernelRank::kBest,
-                              MakeConvInt8, ProductTraits());
+                              MakeCheckedConvInt8, ProductTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-onednn-int8", KernelRank::kBest,
                               MakeGemmInt8, ProductTraits());
 

@@ -1,0 +1,381 @@
+#include "caffe/cpu/kernels/conv_check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "caffe/core/saturating_product.hpp"
+#include "caffe/cpu/kernels/conv_sums.hpp"
+#include "caffe/cpu/kernels/epilogue.hpp"
+#include "caffe/cpu/kernels/int8.hpp"
+#include "caffe/error.hpp"
+
+namespace caffe::cpu {
+namespace {
+
+constexpr char kWall = 0x5A;
+constexpr size_t kThinnestWall = 64 << 10, kThickestWall = 4 << 20;
+// A larger batch is checked with fewer items.
+constexpr size_t kMostTrialBytes = size_t{256} << 20;
+// Products that are summed up for comparison.
+constexpr int64_t kMostProducts = 1 << 24, kFewestSamples = 16, kMostSamples = 4096;
+
+// Numbers that are the same in each run and have no order: a step of SplitMix64 (Steele, Lea and
+// Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+uint64_t Scatter(uint64_t i) {
+  i *= 0x9E3779B97F4A7C15;
+  i = (i ^ (i >> 30)) * 0xBF58476D1CE4E5B9;
+  i = (i ^ (i >> 27)) * 0x94D049BB133111EB;
+  return i ^ (i >> 31);
+}
+
+// Memory of one operand between two walls, which nobody may write to.
+class WalledMemory {
+ public:
+  WalledMemory(Device& device, size_t bytes)
+      : bytes_(bytes),
+        wall_(std::clamp(bytes / 4096 * 4096, kThinnestWall, kThickestWall)),
+        memory_(device.Allocate(bytes + 2 * wall_)) {
+    std::memset(memory_.get(), kWall, bytes + 2 * wall_);
+    // Floats of these bytes are NaN: whoever reads what he has not written is found out.
+    std::memset(data(), 0xFF, bytes);
+  }
+  char* data() const { return static_cast<char*>(memory_.get()) + wall_; }
+  bool IsWhole() const {
+    const auto is_wall = [](char byte) { return byte == kWall; };
+    return std::all_of(data() - wall_, data(), is_wall) &&
+           std::all_of(data() + bytes_, data() + bytes_ + wall_, is_wall);
+  }
+
+ private:
+  size_t bytes_ = 0, wall_ = 0;
+  std::shared_ptr<void> memory_;
+};
+
+// Element i of an operand: -1, 0 or 1, whose sums are exact; of 8-bit data numbers up to 3.
+void Fill(const TensorView& view, uint64_t seed, double unit) {
+  const auto fill = [&]<typename T>(T* data, int64_t most, double step) {
+    for (int64_t i = 0; i < view.count(); ++i) {
+      const auto at = static_cast<int64_t>(Scatter(seed + static_cast<uint64_t>(i)) >> 33);
+      int64_t value = at % (2 * most + 1) - most;
+      if (std::is_unsigned_v<T>) value = std::abs(value);
+      data[i] = T(static_cast<float>(step * static_cast<double>(value)));
+    }
+  };
+  if (view.dtype == DType::kUInt8) return fill(view.as<uint8_t>(), 3, 1);
+  if (view.dtype == DType::kInt8) return fill(view.as<int8_t>(), 3, 1);
+  VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) { fill(view.as<T>(), 1, unit); });
+}
+
+// A request with memory.
+class Trial {
+ public:
+  Trial(const KernelRequest& request, size_t workspace_bytes) : device_(request.device) {
+    // Results of 8 bits that use their range: a sum of n such numbers is about 2 sqrt(n) large.
+    const OperandDesc &x = request.inputs[0], &y = request.outputs[0];
+    const bool has_numbers = Is8Bit(x.dtype);
+    for (size_t i = 0; i < request.inputs.size(); ++i) {
+      const OperandDesc& desc = request.inputs[i];
+      double unit = 1;
+      if (has_numbers && i == ops::Conv::kW && desc.present) {
+        const auto terms = static_cast<double>(std::max<int64_t>(desc.shape.count(1), 1));
+        unit = 20 * ScaleOf(y) / (ScaleOf(x) * std::sqrt(terms));
+      } else if (has_numbers) {
+        unit = 10 * ScaleOf(y);
+      }
+      inputs_.push_back(Make(desc));
+      if (desc.present) Fill(inputs_.back(), i << 40, unit);
+    }
+    for (const OperandDesc& desc : request.outputs) outputs_.push_back(Make(desc));
+    context_.inputs = inputs_;
+    context_.outputs = outputs_;
+    context_.workspace = Allocate(workspace_bytes);
+    context_.stream = &device_.compute_stream();
+  }
+  const KernelContext& context() const { return context_; }
+
+  void Run(const Kernel& kernel) {
+    const std::vector<TensorView> inputs = inputs_, outputs = outputs_;
+    if (kernel.packed_weights) {
+      const PackedOperand& packed = *kernel.packed_weights;
+      TensorView& operand = inputs_[static_cast<size_t>(packed.operand)];
+      const TensorView bytes = Bytes(packed.bytes);
+      Convert(packed, operand, bytes);
+      operand = bytes;
+    }
+    if (kernel.packed_gradient)
+      outputs_[static_cast<size_t>(kernel.packed_gradient->operand)] =
+          Bytes(kernel.packed_gradient->bytes);
+    kernel.run(context_);
+    if (kernel.packed_gradient) {
+      const PackedOperand& packed = *kernel.packed_gradient;
+      const auto operand = static_cast<size_t>(packed.operand);
+      Convert(packed, outputs_[operand], outputs[operand]);
+    }
+    std::ranges::copy(inputs, inputs_.begin());
+    std::ranges::copy(outputs, outputs_.begin());
+  }
+  bool IsWhole() const { return std::ranges::all_of(memory_, &WalledMemory::IsWhole); }
+
+ private:
+  void* Allocate(size_t bytes) { return memory_.emplace_back(device_, bytes).data(); }
+  TensorView Make(const OperandDesc& desc) {
+    TensorView view;
+    static_cast<TensorDesc&>(view) = desc;
+    if (desc.present) view.data = Allocate(desc.bytes());
+    return view;
+  }
+  TensorView Bytes(size_t bytes) {
+    return {{Shape{static_cast<int64_t>(bytes)}, DType::kUInt8}, Allocate(bytes)};
+  }
+  void Convert(const PackedOperand& packed, const TensorView& from, const TensorView& to) {
+    KernelContext context = context_;
+    context.inputs = {&from, 1};
+    context.outputs = {&to, 1};
+    context.workspace = Allocate(packed.workspace_bytes);
+    packed.convert(context);
+  }
+
+  Device& device_;
+  std::vector<WalledMemory> memory_;
+  std::vector<TensorView> inputs_, outputs_;
+  KernelContext context_;
+};
+
+// Calls fn({n, c, y, x}) for each place of a tensor of these extents where they are few, else for
+// some, those at the edges more often than others, until it finds a fault.
+template <typename Fn>
+std::optional<std::string> FirstFault(const std::vector<int64_t>& extents, int64_t most,
+                                      const Fn& fn) {
+  const int64_t count = SaturatingProduct(extents);
+  uint64_t picked = 0;
+  const auto pick = [&](int64_t extent) -> int64_t {
+    const uint64_t number = Scatter(++picked);
+    if (number % 4 == 0) return 0;
+    if (number % 4 == 1) return extent - 1;
+    return static_cast<int64_t>((number >> 8) % static_cast<uint64_t>(extent));
+  };
+  std::vector<int64_t> at(extents.size());
+  for (int64_t i = 0; i < std::min(count, most); ++i) {
+    int64_t rest = i;
+    for (size_t axis = extents.size(); axis-- > 0; rest /= extents[axis])
+      at[axis] = count <= most ? rest % extents[axis] : pick(extents[axis]);
+    if (auto fault = fn(at)) return fault;
+  }
+  return std::nullopt;
+}
+
+// Row-major, of the last axes.
+int64_t PixelAt(const Shape& image, const std::vector<int64_t>& at) {
+  int64_t position = 0;
+  for (int i = 2; i < image.num_axes(); ++i)
+    position = position * image[i] + at[static_cast<size_t>(i)];
+  return position;
+}
+
+int64_t SamplesOf(int64_t products) {
+  return std::clamp(kMostProducts / std::max<int64_t>(products, 1), kFewestSamples, kMostSamples);
+}
+
+// Whether element i of an output is what it should be. Numbers are rounded once or twice.
+std::optional<std::string> Compare(const TensorView& output, int64_t i, double want) {
+  const double got = ElementOf(output, i);
+  const double allowed = Is8Bit(output.dtype) ? 1.01 * ScaleOf(output) : std::abs(want) / 64 + 0.25;
+  if (std::abs(got - want) <= allowed) return std::nullopt;
+  return StrCat("a result is ", got, " that is ", want);
+}
+
+double ClampToNumbers(const TensorView& y, double value) {
+  if (!Is8Bit(y.dtype)) return value;
+  const double most = y.dtype == DType::kUInt8 ? 255 : 127;
+  return std::clamp(value, (most - 255) * y.scale, most * y.scale);
+}
+
+std::optional<std::string> CompareConv(const ops::Conv& op, const KernelContext& ctx) {
+  const TensorView &x = ctx.input(op.kX), &w = ctx.input(op.kW), &y = ctx.output(0);
+  const ConvIndex at(op.geometry, x, y);
+  const int64_t row = at.per_group * at.taps;
+  std::vector<int8_t> numbers(static_cast<size_t>(row));
+  const auto value = [&]<typename T>(TypeTag<T>, int64_t n, int64_t k, int64_t p) -> double {
+    const double bias = ElementOr(ctx, op.kBias, k, 0);
+    if constexpr (sizeof(T) == 1) {
+      const float scale = QuantizeRow(w.as<const float>() + k * row, row, 1, numbers.data());
+      const auto sum = static_cast<float>(ConvSumOfNumbers<T>(at, x, numbers, n, k, p));
+      return static_cast<double>(sum * ChannelFactor(x.scale, scale, 1)) + bias;
+    } else {
+      return ConvSum<T, double>(at, x, w, n, k, p, bias);
+    }
+  };
+  return FirstFault(y.shape.dims(), SamplesOf(row), [&](const std::vector<int64_t>& place) {
+    const int64_t n = place[0], k = place[1], p = PixelAt(y.shape, place);
+    std::optional<std::string> fault;
+    const auto compare = [&](auto tag) {
+      const double sum = value(tag, n, k, p);
+      const double want = ApplyEpilogue(ctx, op.epilogue, k, at.Y(n, k, p), sum);
+      fault = Compare(y, at.Y(n, k, p), ClampToNumbers(y, want));
+    };
+    Is8Bit(x.dtype) ? VisitNumber(x.dtype, compare) : VisitFloat(x.dtype, compare);
+    return fault;
+  });
+}
+
+std::optional<std::string> CompareConv(const ops::ConvGradData& op, const KernelContext& ctx) {
+  const TensorView &dy = ctx.input(op.kDy), &w = ctx.input(op.kW), &dx = ctx.output(0);
+  const ConvIndex at(op.geometry, dx, dy);
+  const int64_t samples = SamplesOf(at.outputs_per_group * at.taps);
+  return FirstFault(dx.shape.dims(), samples, [&](const std::vector<int64_t>& place) {
+    const int64_t n = place[0], c = place[1], q = PixelAt(dx.shape, place);
+    return VisitFloat(dy.dtype, [&]<typename T>(TypeTag<T>) {
+      const auto sum = ConvGradDataSum<T, double>(at, dy, w, n, c, q);
+      return Compare(dx, at.X(n, c, q), ApplyEpilogue(ctx, op.epilogue, c, at.X(n, c, q), sum));
+    });
+  });
+}
+
+std::optional<std::string> CompareConv(const ops::ConvGradWeights& op, const KernelContext& ctx) {
+  const TensorView &x = ctx.input(op.kX), &dy = ctx.input(op.kDy);
+  const ConvIndex at(op.geometry, x, dy);
+  const int64_t samples = SamplesOf(at.items * at.out_pixels);
+  return VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
+    std::optional<std::string> fault;
+    if (ctx.has_output(op.kDw)) {
+      const std::vector<int64_t> extents = {at.outputs, at.per_group, at.taps};
+      fault = FirstFault(extents, samples, [&](const std::vector<int64_t>& place) {
+        const int64_t k = place[0], c = place[1], tap = place[2];
+        return Compare(ctx.output(op.kDw), at.W(k, c, tap),
+                       ConvGradWeightSum<T>(at, x, dy, k, c, tap));
+      });
+    }
+    if (!ctx.has_output(op.kDbias) || fault) return fault;
+    return FirstFault({at.outputs}, samples, [&](const std::vector<int64_t>& place) {
+      return Compare(ctx.output(op.kDbias), place[0], ConvGradBiasSum<T>(at, dy, place[0]));
+    });
+  });
+}
+
+bool HasNan(const TensorView& view) {
+  if (view.data == nullptr || Is8Bit(view.dtype)) return false;
+  return VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
+    const T* const data = view.as<const T>();
+    return std::any_of(data, data + view.count(),
+                       [](T value) { return std::isnan(static_cast<float>(value)); });
+  });
+}
+
+// The request with fewer items, so that its operands take less memory.
+class Reduced {
+ public:
+  explicit Reduced(const KernelRequest& request)
+      : inputs_(request.inputs.begin(), request.inputs.end()),
+        outputs_(request.outputs.begin(), request.outputs.end()),
+        request_{request.op, inputs_, outputs_, request.device, request.settings} {
+    size_t bytes = 0;
+    const auto count = [&](const OperandDesc& operand) {
+      bytes += operand.present ? operand.bytes() : 0;
+    };
+    std::ranges::for_each(inputs_, count);
+    std::ranges::for_each(outputs_, count);
+    const int64_t items = inputs_[0].shape[0];
+    const auto wanted =
+        static_cast<int64_t>(static_cast<double>(items) *
+                             (static_cast<double>(kMostTrialBytes) / static_cast<double>(bytes)));
+    if (bytes <= kMostTrialBytes || items == 1) return;
+    is_smaller_ = true;
+    const bool is_of_weights = request.op.As<ops::ConvGradWeights>() != nullptr;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      // All operands but weights and biases: images, and what epilogues add.
+      if (i == 0 || is_of_weights || inputs_[i].shape == outputs_[0].shape)
+        SetItems(std::max<int64_t>(wanted, 1), &inputs_[i]);
+    }
+    if (!is_of_weights) SetItems(std::max<int64_t>(wanted, 1), &outputs_[0]);
+  }
+  Reduced(const Reduced&) = delete;
+  bool is_smaller() const { return is_smaller_; }
+  const KernelRequest& request() const { return request_; }
+
+ private:
+  static void SetItems(int64_t items, OperandDesc* operand) {
+    std::vector<int64_t> dims = operand->shape.dims();
+    dims[0] = items;
+    operand->shape = Shape(dims);
+  }
+
+  std::vector<OperandDesc> inputs_, outputs_;
+  KernelRequest request_;
+  bool is_smaller_ = false;
+};
+
+std::string KeyOf(const std::string& library, const KernelRequest& request) {
+  std::string key = StrCat(library, '|', request.op.name(), ' ', request.op.Attributes(), ' ',
+                           request.device.num_threads(), " threads");
+  const auto add = [&](const OperandDesc& operand) {
+    if (!operand.present) return void(key += " -");
+    key +=
+        StrCat(' ', operand.shape.ToString(), ' ', Name(operand.dtype), ' ', Name(operand.layout),
+               operand.may_be_packed ? " packed" : "", operand.is_last_read ? " last" : "");
+  };
+  std::ranges::for_each(request.inputs, add);
+  std::ranges::for_each(request.outputs, add);
+  return key;
+}
+
+// What this process or an earlier one found, or finds now.
+std::string Finding(const std::string& key, const KernelRequest& request, const Kernel& kernel) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> found;
+  const std::lock_guard lock(mutex);
+  if (const auto known = found.find(key); known != found.end()) return known->second;
+  ConvFindings* const kept = KeptConvFindings();
+  if (kept != nullptr) {
+    if (const auto known = kept->Find(key)) return found[key] = *known;
+    if (!kept->Begin(key)) return found[key] = "earlier processes did not come back from it";
+  }
+  try {
+    found[key] = FaultOfConv(request, kernel).value_or("");
+    if (kept != nullptr) kept->Store(key, found[key]);
+    return found[key];
+  } catch (const DeviceError& error) {
+    if (kept != nullptr) kept->GiveUp(key, error.what());
+    return StrCat("it could not be tried: ", error.what());
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> FaultOfConv(const KernelRequest& request, const Kernel& kernel) {
+  Trial trial(request, kernel.workspace_bytes);
+  trial.Run(kernel);
+  if (!trial.IsWhole()) return "it writes beyond its operands";
+  const KernelContext& ctx = trial.context();
+  if (std::ranges::any_of(ctx.outputs, HasNan)) return "a result is NaN that is a number";
+  if (const auto* op = request.op.As<ops::Conv>()) return CompareConv(*op, ctx);
+  if (const auto* op = request.op.As<ops::ConvGradData>()) return CompareConv(*op, ctx);
+  const auto* op = request.op.As<ops::ConvGradWeights>();
+  CAFFE_ASSERT(op != nullptr);
+  return CompareConv(*op, ctx);
+}
+
+ConvFindings*& KeptConvFindings() {
+  static ConvFindings* findings = nullptr;
+  return findings;
+}
+
+KernelOrRefusal MakeIfRight(const std::string& library, const KernelRequest& request,
+                            const ConvFactory& make) {
+  KernelOrRefusal answer = make(request);
+  if (std::holds_alternative<Refusal>(answer)) return answer;
+  const Reduced reduced(request);
+  KernelOrRefusal tried = reduced.is_smaller() ? make(reduced.request()) : answer;
+  if (std::holds_alternative<Refusal>(tried)) return tried;
+  const std::string fault =
+      Finding(KeyOf(library, reduced.request()), reduced.request(), std::get<Kernel>(tried));
+  if (!fault.empty())
+    return Refusal{StrCat(library, " computes this convolution wrongly: ", fault)};
+  return answer;
+}
+
+}  // namespace caffe::cpu
