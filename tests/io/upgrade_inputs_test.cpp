@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-NetParameter Parse(const std::string& text) {
+NetParameter ParseNet(const std::string& text) {
   NetParameter net;
   ParseTextProto(text, "net.prototxt", &net);
   return net;
@@ -20,11 +20,11 @@ NetParameter Parse(const std::string& text) {
 void ExpectLeftOut(const std::string& before, const std::string& after,
                    const std::string& warning) {
   SCOPED_TRACE(before);
-  NetParameter net = Parse(before);
+  NetParameter net = ParseNet(before);
   ::testing::internal::CaptureStderr();
   EXPECT_TRUE(UpgradeInputs("net.prototxt", &net));
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("net.prototxt: " + warning));
-  EXPECT_EQ(net.DebugString(), Parse(after).DebugString());
+  EXPECT_EQ(net.DebugString(), ParseNet(after).DebugString());
   EXPECT_FALSE(UpgradeInputs("net.prototxt", &net));
 }
 
