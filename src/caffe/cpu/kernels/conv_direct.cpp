@@ -493,16 +493,21 @@ KernelOrRefusal MakeDirectOfNumbers(const AnyConv& op, const KernelRequest& requ
   return kernel;
 }
 
-// A type that no op asks for where the processor lacks the instructions: passes look at types. AMX
-// makes no difference there, so that plans are the same ones.
+// A type that no op asks for where the processor lacks the instructions: passes look at types.
+KernelTraits NoTraits() {
+  return {.signatures = {{DType::kUInt8, DType::kFloat}}};
+}
 KernelTraits DirectTraits() {
-  const bool is_there = HasWideVectors() && MultipliesBFloat16();
-  return {.signatures = {{is_there ? DType::kBFloat16 : DType::kUInt8, DType::kFloat}},
-          .fuses = OneDnnFuses};
+  if (!HasWideVectors() || !MultipliesBFloat16()) return NoTraits();
+  return {.signatures = {{DType::kBFloat16, DType::kFloat}}, .fuses = OneDnnFuses};
 }
 KernelTraits DirectNumberTraits() {
-  if (HasWideVectors() && OneDnnMultiplies8Bits()) return Int8Traits(FusesNumbers);
-  return {.signatures = {{DType::kUInt8, DType::kFloat}}};
+  if (!HasWideVectors() || !OneDnnMultiplies8Bits()) return NoTraits();
+  return Int8Traits(FusesNumbers);
+}
+// Nor where they would refuse every convolution, for passes that change plans for their sake.
+KernelTraits UnlessTiles(KernelTraits traits) {
+  return OneDnnMultipliesTiles() ? NoTraits() : traits;
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, Conv, "conv-direct", KernelRank::kBest,
@@ -510,10 +515,10 @@ CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, Conv, "conv-direct", KernelRank:
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, Conv, "conv-direct-int8", KernelRank::kBest,
                               MakeDirectOfNumbers<Conv>, DirectNumberTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ConvInto, "conv-into-direct", KernelRank::kBest,
-                              MakeDirect<ConvInto>, DirectTraits());
+                              MakeDirect<ConvInto>, UnlessTiles(DirectTraits()));
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ConvInto, "conv-into-direct-int8",
                               KernelRank::kBest, MakeDirectOfNumbers<ConvInto>,
-                              DirectNumberTraits());
+                              UnlessTiles(DirectNumberTraits()));
 
 }  // namespace
 }  // namespace caffe::cpu
