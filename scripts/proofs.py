@@ -8,6 +8,7 @@ import dataclasses
 import datetime
 import fnmatch
 import functools
+import os
 import pathlib
 import re
 import subprocess
@@ -82,7 +83,9 @@ def matching(pattern, root=ROOT):
 
 
 def git(*command):
-    return subprocess.run(["git", "-C", ROOT, *command], check=False, text=True, capture_output=True)
+    """Runs git in this repository, whatever repository the variables of a hook or of `git rebase -x` name."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return subprocess.run(["git", "-C", ROOT, *command], check=False, text=True, capture_output=True, env=environment)
 
 
 def load(path=ROOT / "tests" / "proofs.toml"):

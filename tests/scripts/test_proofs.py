@@ -1,84 +1,15 @@
 """scripts/test.sh: which proofs run at a change, in which order, and what becomes of tests that fail or never end."""
 import datetime
-import os
-import pathlib
-import shutil
 import subprocess
 import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from proofs_tree import NINJA, ROOT, TABLE, commit, deep, make_tree, run, write  # pylint: disable=unused-import
+
 sys.path.insert(0, str(ROOT / "scripts"))
 import build_preset  # noqa: E402  pylint: disable=wrong-import-position
 import proofs  # noqa: E402  pylint: disable=wrong-import-position
-
-NINJA = """#!/bin/sh
-case "$*" in
-*query*) printf 'all:\\n  input: phony\\n    bin/quick_test\\n    bin/deep_test\\n  outputs:\\n' ;;
-*) echo "$@" >>ninja.log ;;
-esac
-"""
-TABLE = """
-[[proof]]
-name = "quick"
-part = "gate"
-minutes = 1
-folders = ["src/caffe/net", "scripts"]
-python = ["tests/quick/test_*.py"]
-"""
-
-
-@pytest.fixture
-def tree(tmp_path):
-    """A repository of its own with the scripts, whose compiler is a stand-in."""
-    (tmp_path / "scripts").mkdir()
-    for name in ("proofs.py", "run_proofs.py", "run_cpp_tests.py", "run_pytest.py", "build_preset.py", "common.sh"):
-        shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name, text in (("ninja", NINJA), ("cmake", "#!/bin/sh\n")):
-        (programs / name).write_text(text)
-        (programs / name).chmod(0o755)
-    write(tmp_path, "build/cpu-release/python/caffe/__init__.py", "")
-    write(tmp_path, ".gitignore", "build\nprograms\n__pycache__\n*.log\nseen\n")
-    write(tmp_path, "src/caffe/net/net.cpp", "")
-    write(tmp_path, "tests/proofs.toml", TABLE)
-    write(tmp_path, "tests/quick/test_one.py", "def test_passes():\n    pass\n")
-    git(tmp_path, "init", "-q", "-b", "main")
-    commit(tmp_path)
-    return tmp_path
-
-
-def write(tree, path, text):
-    (tree / path).parent.mkdir(parents=True, exist_ok=True)
-    (tree / path).write_text(text)
-
-
-def git(tree, *command):
-    return subprocess.run(["git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@b", *command], check=True, text=True,
-                          capture_output=True).stdout.strip()
-
-
-def commit(tree):
-    git(tree, "add", "-A")
-    git(tree, "commit", "-q", "-m", "all")
-    return git(tree, "rev-parse", "HEAD")
-
-
-def run(tree, *options):
-    environment = {**os.environ, "PATH": f"{tree / 'programs'}:{os.environ['PATH']}", "PYTHON": sys.executable}
-    environment.pop("CMAKE_BUILD_PARALLEL_LEVEL", None)
-    done = subprocess.run([sys.executable, tree / "scripts" / "run_proofs.py", *options], cwd=tree, env=environment,
-                          check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    return done.returncode, done.stdout
-
-
-def deep(name, folder, minutes=4, **fields):
-    """A row of a table for a proof of the depth, which runs a command."""
-    fields = {"name": name, "part": "depth", "minutes": minutes, "folders": [folder], "command": ["true"], **fields}
-    return "\n[[proof]]\n" + "".join(f"{key} = {str(value).replace(chr(39), chr(34))}\n" if isinstance(value, (list, int)) else
-                                     f'{key} = "{value}"\n' for key, value in fields.items())
 
 
 def test_this_repository_has_a_proof_for_every_test_and_every_folder():
@@ -186,6 +117,23 @@ def test_passes_are_recorded_for_a_commit(tree):
     assert "good (4 min): is unchanged since it passed" in run(tree, "--plan")[1]
     write(tree, "tests/proofs.passed", "good\n")
     assert "tests/proofs.passed:1: a line has a proof, a commit and a date" in run(tree, "--plan")[1]
+
+
+def test_git_variables_of_the_caller_have_no_say(tmp_path_factory, monkeypatch, request):
+    """Hooks and `git rebase -x` name the contributor's own repository in GIT_DIR."""
+    other = tmp_path_factory.mktemp("other")
+    subprocess.run(["git", "init", "-q", "--bare", other], check=True)
+    before = sorted(other.rglob("*"))
+    (other / "config of a user").write_text("[commit]\n\tgpgsign = true\n[gpg]\n\tprogram = false\n")
+    monkeypatch.setenv("GIT_DIR", str(other))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(other / "config of a user"))
+    tree = request.getfixturevalue("tree")
+    write(tree, "tests/proofs.toml", TABLE + deep("good", "src"))
+    head = commit(tree)
+    assert run(tree, "good", "--record", GIT_DIR=str(other))[0] == 0
+    assert f"good {head} " in (tree / "tests" / "proofs.passed").read_text()
+    (other / "config of a user").unlink()
+    assert sorted(other.rglob("*")) == before
 
 
 def test_programs_of_the_depth_are_not_built_for_the_gate(tree):
