@@ -6,11 +6,14 @@
 ctest starts a process for each test case, which costs more than most cases do. Here a program's cases share
 a process for each job. A case that crashes or takes longer than its TIMEOUT is named, and the cases after it
 run in a new process. A case during which a sanitizer reports something has failed, and so has a program that
-ends without GoogleTest's summary. Other tests run as ctest would run them.
+ends by a signal, without GoogleTest's summary, or while something that it started keeps its output open until
+the time limit. Other tests run as ctest would run them.
 
 A case that failed runs again by itself. If it passes then, it is named as unstable and still counts as failed.
 With --timing one case runs at a time, a failed one runs again at most twice, and one that passes then is
-named as unstable but does not count as failed.
+named as unstable but does not count as failed, unless it had ended its program.
+
+SIGINT and SIGTERM end what runs, and nothing else begins; what is known by then is shown.
 
 The whole output is kept in BUILD/Testing/cpp_tests/. Ends with the names of what failed and
 "N ran, N skipped, N failed"; the exit status is 1 where something failed or nothing ran.
@@ -24,11 +27,15 @@ import json
 import os
 import pathlib
 import re
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
+
+import process_groups
 
 FILTER = "--gtest_filter="
 # Properties of tests that change nothing here, or are taken into account below.
@@ -46,6 +53,7 @@ class Test:
     command: list
     folder: str
     timeout: float
+    is_disabled: bool = False
 
     @property
     def case(self):
@@ -57,12 +65,16 @@ class Report:
     """What became of the tests. Used by several threads."""
 
     def __init__(self):
-        self.ran, self.skipped, self.failed, self.unstable = 0, 0, [], []
+        self.passes, self.skipped, self.ran, self.failed, self.unstable = 0, 0, 0, [], []
+        self.folders = set()  # those of the tests that ran
+        self.have_ended_a_program, self.is_interrupted = set(), False
         self._lock = threading.Lock()
 
-    def passed(self):
+    def passed(self, name):
         with self._lock:
             self.ran += 1
+            self.passes += 1
+            self.folders.add(name.split("/")[0])
 
     def skip(self, name):
         with self._lock:
@@ -72,6 +84,8 @@ class Report:
     def fail(self, name, why, output, ran=True):
         with self._lock:
             self.ran += ran
+            if ran:
+                self.folders.add(name.split("/")[0])
             self.failed.append(name)
             print(f"{output[-OUTPUT_OF_A_FAILURE:]}\nfailed: {name}: {why}", flush=True)
 
@@ -79,6 +93,7 @@ class Report:
         self.unstable.append(name)
         if is_forgiven:
             self.failed.remove(name)
+            self.passes += 1
         print(f"unstable: {name}: failed, then passed when it ran again", flush=True)
 
     def total(self):
@@ -104,9 +119,9 @@ def listed_tests(build, only, excluded):
         if unknown:
             sys.exit(f"test {entry['name']} has the property {unknown[0]}, which {__file__} does not know: teach it")
         is_wanted = only.search(entry["name"]) and not (excluded and excluded.search(entry["name"]))
-        if is_wanted and not properties.get("DISABLED"):
+        if is_wanted:
             yield Test(entry["name"].split("  # GetParam")[0], entry.get("command", []), properties.get("WORKING_DIRECTORY", "."),
-                       properties.get("TIMEOUT", 1500.0))
+                       properties.get("TIMEOUT", 1500.0), bool(properties.get("DISABLED")))
 
 
 def how_it_ended(status):
@@ -115,43 +130,82 @@ def how_it_ended(status):
 
 class Process:
     """One run of a program. Nothing may take longer than a limit that `allow` sets anew."""
+    are_ended = False  # the script was interrupted
+    _all, _lock = set(), threading.Lock()
 
-    def __init__(self, command, folder):
+    def __init__(self, command, folder, seconds):
         self.timed_out = False
-        self._process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                         stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
-        self.lines = self._process.stdout
-        self._timer = None
+        self.allow(seconds)
+        with Process._lock:
+            if Process.are_ended:
+                raise KeyboardInterrupt
+            self._process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                             stderr=subprocess.STDOUT, start_new_session=True)
+            Process._all.add(self._process)
+
+    @classmethod
+    def end_all(cls):
+        with cls._lock:
+            cls.are_ended = True
+            for process in cls._all:
+                process_groups.send(process, signal.SIGKILL)
 
     def allow(self, seconds):
-        if self._timer:
-            self._timer.cancel()
-        self._timer = threading.Timer(seconds, self._kill)
-        self._timer.daemon = True
-        self._timer.start()
+        self._end = time.monotonic() + seconds
+
+    def lines(self):
+        """Its output, up to the limit: a process that has left the program's group could keep it open for ever."""
+        rest, output = b"", self._process.stdout.fileno()
+        while not Process.are_ended:
+            left = self._end - time.monotonic()
+            # An interrupted script looks every second.
+            if left > 0 and not select.select([output], [], [], min(left, 1))[0]:
+                continue
+            if left <= 0:
+                self._kill()
+                break
+            part = os.read(output, 1 << 16)
+            if not part:
+                break
+            *whole, rest = (rest + part).split(b"\n")
+            yield from (line.decode(errors="replace") + "\n" for line in whole)
+        if rest:
+            yield rest.decode(errors="replace")
 
     def _kill(self):
         self.timed_out = True
-        os.killpg(self._process.pid, signal.SIGKILL)
+        process_groups.send(self._process, signal.SIGKILL)
 
     def wait(self):
+        try:
+            self._process.wait(max(0, self._end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self._kill()
+        with Process._lock:
+            Process._all.discard(self._process)
         status = self._process.wait()
-        self._timer.cancel()
+        self._process.stdout.close()
+        if Process.are_ended:
+            raise KeyboardInterrupt
         return status
 
 
 def run_alone(test, log, report):
-    process = Process(test.command, test.folder)
-    process.allow(test.timeout)
-    output = process.lines.read()
+    process = Process(test.command, test.folder, test.timeout)
+    output = "".join(process.lines())
     status = process.wait()
     log.write(output)
+    ends = {event[1] for event in EVENT.finditer(output) if test.case and event[2] == test.case}
     if process.timed_out:
         report.fail(test.name, f"took longer than its time limit, {test.timeout:g} s", output)
     elif status or SANITIZER.search(output):
         report.fail(test.name, how_it_ended(status), output)
+    elif "SKIPPED" in ends:
+        report.skip(test.name)
+    elif test.case and "OK" not in ends:
+        report.fail(test.name, "did not run", output)
     else:
-        report.passed()
+        report.passed(test.name)
 
 
 class Cases:
@@ -182,7 +236,7 @@ class Cases:
         elif result == "SKIPPED":
             self._report.skip(self.running.name)
         else:
-            self._report.passed()
+            self._report.passed(self.running.name)
         self.running, self.output = None, []
 
     def fail(self, why):
@@ -197,9 +251,8 @@ def run_once(tests, log, report):
     with tempfile.NamedTemporaryFile("w", suffix=".flags") as flags:
         flags.write(FILTER + ":".join(cases.waiting) + "\n")
         flags.flush()
-        process = Process([program, f"--gtest_flagfile={flags.name}", *tests[0].command[2:]], tests[0].folder)
-        process.allow(tests[0].timeout)
-        for line in process.lines:
+        process = Process([program, f"--gtest_flagfile={flags.name}", *tests[0].command[2:]], tests[0].folder, tests[0].timeout)
+        for line in process.lines():
             log.write(line)
             if cases.follow(line):
                 process.allow(cases.running.timeout)
@@ -207,14 +260,15 @@ def run_once(tests, log, report):
     why = "took longer than its time limit" if process.timed_out else how_it_ended(status)
     output = "".join(cases.output)
     if cases.running:
+        report.have_ended_a_program.add(cases.running.name)
         cases.fail(why)
     elif len(cases.waiting) == len(tests) or (cases.waiting and status == 0):  # a new process would do no better
         for test in cases.waiting.values():
             report.fail(test.name, f"did not run: {program} {why}", output, ran=False)
         return []
-    elif status and not cases.failed:
+    elif process.timed_out or status not in (0, 1) or (status and not cases.failed):
         report.fail(program, f"{why} after its last test", output, ran=False)
-    elif not status and not cases.has_ended:
+    elif not cases.has_ended:
         report.fail(program, "ended without GoogleTest's summary", output, ran=False)
     return list(cases.waiting.values())
 
@@ -231,25 +285,38 @@ def run_again(report, tests, is_forgiven):
         for _ in range(2 if is_forgiven else 1):
             again = Report()
             run_alone(test, io.StringIO(), again)
-            if not again.failed:
-                report.passed_again(test.name, is_forgiven)
+            if again.passes and not again.failed:
+                report.passed_again(test.name, is_forgiven and test.name not in report.have_ended_a_program)
                 break
 
 
 def run(build, jobs, only, excluded=None, is_timing=False):
     """Runs the tests in whose name `only`, but not `excluded`, is found, and returns the report."""
+    report = Report()
+    try:
+        run_listed(build, jobs, only, excluded, is_timing, report)
+    except KeyboardInterrupt:
+        Process.end_all()
+        report.is_interrupted = True
+    return report
+
+
+def run_listed(build, jobs, only, excluded, is_timing, report):
     # Threads that wait for each other in a loop would take the processor from the other programs.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     jobs = 1 if is_timing else jobs
     logs = build / "Testing" / "cpp_tests"
     logs.mkdir(parents=True, exist_ok=True)
-    report, programs, runs, rerun = Report(), collections.defaultdict(list), [], {}
+    programs, runs, rerun = collections.defaultdict(list), [], {}
     try:
         listed = list(listed_tests(build, only, excluded))
     except ListingFailed as error:
         report.fail(error.program(), "could not list its tests", str(error), ran=False)
         listed = []
     for test in listed:
+        if test.is_disabled:
+            report.skip(f"{test.name}, which is disabled")
+            continue
         if not test.command or not pathlib.Path(test.command[0]).exists():
             report.fail(test.name, "its program is not built", "", ran=False)
             continue
@@ -268,10 +335,14 @@ def run(build, jobs, only, excluded=None, is_timing=False):
             function(tests, log, report)
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for done in [pool.submit(run_one, *what) for what in runs]:
-            done.result()
+        try:
+            for done in [pool.submit(run_one, *what) for what in runs]:
+                done.result()
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            Process.end_all()
+            raise
     run_again(report, rerun, is_timing)
-    return report
 
 
 def main():
@@ -282,12 +353,16 @@ def main():
     parser.add_argument("--except", type=re.compile, dest="excluded", help="but not those in whose name this is found")
     parser.add_argument("--timing", action="store_true", help="one at a time; forgive what passes when it runs again")
     arguments = parser.parse_args()
+    process_groups.end_by_signals()
     report = run(arguments.build, arguments.jobs, arguments.only, arguments.excluded, arguments.timing)
     for name in report.unstable:
         print(f"UNSTABLE {name}")
     for name in report.failed:
         print(f"FAILED {name}")
     print(report.total())
+    if report.is_interrupted:
+        print("interrupted: tests are missing above")
+        return 130
     return 1 if report.failed or not report.ran else 0
 
 

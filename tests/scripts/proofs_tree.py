@@ -8,7 +8,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCRIPTS = ("proofs.py", "run_proofs.py", "run_cpp_tests.py", "run_pytest.py", "build_preset.py", "common.sh")
+SCRIPTS = ("proofs.py", "process_groups.py", "run_proofs.py", "run_cpp_tests.py", "run_pytest.py", "build_preset.py", "common.sh")
 NINJA = """#!/bin/sh
 case "$*" in
 *query*) printf 'all:\\n  input: phony\\n    bin/quick_test\\n    bin/deep_test\\n  outputs:\\n' ;;

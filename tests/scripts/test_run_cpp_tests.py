@@ -8,7 +8,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Speaks as GoogleTest does. What a case does is its name.
 PROGRAM = """#!{python}
-import os, pathlib, sys, time
+import os, pathlib, subprocess, sys, time
 flags = [word.split("=")[1] for word in sys.argv if word.startswith("--gtest_flagfile=")]
 is_alone = not flags
 cases = (pathlib.Path(flags[0]).read_text().strip() if flags else sys.argv[1]).split("=")[1].split(":")
@@ -19,7 +19,7 @@ for case in cases:
     if "NeverBegins" in case:
         continue
     print(f"[ RUN      ] {{case}}", flush=True)
-    if case.endswith("Crashes"):
+    if case.endswith("Crashes") or (case.endswith("CrashesOnce") and not is_alone):
         os.abort()
     if case.endswith("ShowsHowThreadsWait"):
         (pathlib.Path.cwd() / "wait_policy").write_text(os.environ.get("OMP_WAIT_POLICY", ""))
@@ -27,16 +27,22 @@ for case in cases:
         print("SUMMARY: ThreadSanitizer: data race a.cpp:1 in Add", flush=True)
     if "Hangs" in case:
         time.sleep(600)
-    has_failed = "Fails" in case and not ("Once" in case and is_alone)
-    result = "  FAILED  " if has_failed else "  SKIPPED " if "IsSkipped" in case else "       OK "
+    has_failed = "Fails" in case and not (("Once" in case or "Then" in case) and is_alone)
+    is_skipped = "IsSkipped" in case and not has_failed
+    result = "  FAILED  " if has_failed else "  SKIPPED " if is_skipped else "       OK "
     status |= has_failed or "EndsWithOne" in case
     print(f"words without an end of line[{{result}}] {{case}} (0 ms)", flush=True)
 if "CrashesAtTheEnd" in str(cases):
     os.abort()
+if "LeavesAProcess" in str(cases):  # in a group of its own, so that no signal to this one's reaches it
+    subprocess.Popen(["sleep", "50"], start_new_session="OfItsOwn" in str(cases))
 if "EndsQuietly" not in str(cases):
     print(f"[==========] {{len(cases)}} tests ran.")
 sys.exit(status)
 """
+
+# Seconds from the moment at which a case began.
+LIMITS = {"A.Hangs": 1, "A.LeavesAProcess": 2, "A.LeavesAProcessOfItsOwn": 2}
 
 
 @pytest.fixture
@@ -47,7 +53,7 @@ def run(tmp_path):
 
     def run(*cases, other=(), options=()):
         text = "".join(f'add_test("some/{case}" "{program}" "--gtest_filter={case}")\n'
-                       f'set_tests_properties("some/{case}" PROPERTIES TIMEOUT {5 if "Hangs" in case else 300} WORKING_DIRECTORY "{tmp_path}")\n'
+                       f'set_tests_properties("some/{case}" PROPERTIES TIMEOUT {LIMITS.get(case, 300)} WORKING_DIRECTORY "{tmp_path}")\n'
                        for case in cases)
         text += "".join(f'add_test("other/{name}" {command})\n' for name, command in other)
         (tmp_path / "CTestTestfile.cmake").write_text(text)
@@ -85,14 +91,28 @@ def test_a_crash_is_named_and_hides_no_other_case(run):
 
 
 def test_a_case_has_its_own_time_limit(run):
-    status, output, _ = run("A.Hangs", "A.One")
+    status, output, _ = run("A.One", "A.Hangs", "A.Two")  # the first one's limit counts from the start of the program
     assert status == 1 and "failed: some/A.Hangs: took longer than its time limit" in output
+    assert output.splitlines()[-1] == "3 ran, 0 skipped, 1 failed"
+
+
+@pytest.mark.parametrize("case", ["A.LeavesAProcess", "A.LeavesAProcessOfItsOwn"])
+def test_what_keeps_the_output_open_does_not_outlast_the_limit(run, case):
+    status, output, _ = run("A.One", case)
+    assert status == 1 and ": took longer than its time limit" in output
     assert output.splitlines()[-1] == "2 ran, 0 skipped, 1 failed"
 
 
 def test_skipped_cases_are_counted(run):
     status, output, _ = run("A.One", "A.IsSkipped")
     assert (status, output.splitlines()[-1]) == (0, "1 ran, 1 skipped, 0 failed")
+
+
+def test_a_disabled_case_is_named_as_skipped(run):
+    disabled = "true)\nset_tests_properties(other/old PROPERTIES DISABLED TRUE"
+    status, output, _ = run("A.One", other=[("old", disabled)])
+    assert status == 0 and "skipped: other/old, which is disabled\n" in output
+    assert output.splitlines()[-1] == "1 ran, 1 skipped, 0 failed"
 
 
 def test_a_case_that_never_begins_has_failed(run):
@@ -128,6 +148,19 @@ def test_among_the_tests_of_timing_it_is_only_named(run):
     status, output, _ = run("A.One", "A.FailsOnce", "A.Fails", options=["--timing"])
     assert status == 1
     assert output.endswith("UNSTABLE some/A.FailsOnce\nFAILED some/A.Fails\n3 ran, 0 skipped, 1 failed\n")
+
+
+@pytest.mark.parametrize("case", ["A.FailsThenIsSkipped", "A.CrashesOnce"])
+def test_what_did_not_pass_or_ended_its_program_is_not_forgiven(run, case):
+    status, output, _ = run("A.One", case, options=["--timing"])
+    assert status == 1 and output.endswith(f"FAILED some/{case}\n2 ran, 0 skipped, 1 failed\n")
+
+
+def test_a_forgiven_case_does_not_hide_how_its_program_ended(run):
+    status, output, _ = run("A.FailsOnce", "A.CrashesAtTheEnd", options=["--timing"])
+    assert status == 1 and "some_test: ended with SIGABRT after its last test" in output
+    status, output, _ = run("A.FailsOnce", "A.EndsQuietly", options=["--timing"])
+    assert status == 1 and "some_test: ended without GoogleTest's summary" in output
 
 
 def test_a_program_that_cannot_list_its_cases_is_named(run, tmp_path):
