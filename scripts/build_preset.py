@@ -3,6 +3,7 @@ import os
 import pathlib
 import subprocess
 
+import process_groups
 from proofs import ROOT
 
 MEMORY_OF_A_COMPILER = 2 << 30  # bytes
@@ -31,14 +32,13 @@ def build(preset, jobs, targets=(), without=()):
     strict = ["-D", "CAFFE_WARNINGS_AS_ERRORS=ON"] if os.environ.get("CI") else []
     log = ROOT / "build" / f"configure-{preset}.log"
     with open(log, "w", encoding="utf-8") as output:
-        configured = subprocess.run(["cmake", "--preset", preset, *strict], cwd=ROOT, check=False, stdin=subprocess.DEVNULL,
-                                    stdout=output, stderr=subprocess.STDOUT)
-    if configured.returncode:
+        status = process_groups.run(["cmake", "--preset", preset, *strict], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+    if status:
         print(log.read_text(encoding="utf-8", errors="replace"), flush=True)
         return False
     targets = list(targets) or [name for name in outputs_of(folder, "all") if pathlib.Path(name).name not in without]
     ninja = ["ninja", "-C", str(folder), "-j", str(jobs)]
-    return subprocess.run([*ninja, *targets], check=False, stdin=subprocess.DEVNULL).returncode == 0
+    return process_groups.run([*ninja, *targets]) == 0
 
 
 def outputs_of(folder, target):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Builds and runs proofs of tests/proofs.toml; scripts/test.sh installs what they need and calls this.
 
-  scripts/run_proofs.py [NAME...] [--depth MINUTES | --all] [--plan] [--record] [--no-install]
+  scripts/run_proofs.py [NAME... | --depth MINUTES | --all] [--plan] [--record] [--no-install]
 
   NAME             these proofs alone; without one, the gate
   --depth MINUTES  after the gate as much of the depth as that time allows
@@ -11,7 +11,7 @@
   --record         write where proofs passed to tests/proofs.passed; needs a clean work tree
 
 Ends with what ran, what did not and why, and "N passed, N failed, N skipped". What was asked for and did not run
-has failed.
+has failed, and so has a proof whose tests were all skipped. SIGINT and SIGTERM end what runs and show the rest.
 """
 import argparse
 import datetime
@@ -23,6 +23,7 @@ import sys
 import time
 
 import build_preset
+import process_groups
 import proofs as table
 import run_cpp_tests
 import run_pytest
@@ -75,22 +76,20 @@ class Runner:
     """Builds what proofs need and runs them one after the other."""
 
     def __init__(self, proofs, jobs, installs):
-        self._proofs, self._jobs, self._installs, self._built = proofs, jobs, installs, set()
+        self._proofs, self._jobs, self._installs, self._built = proofs, jobs, installs, {}
         self.summary = Summary()
 
     def build(self, preset, targets=(), without=()):
         """Whether these targets of the preset, or all of it without some programs, could be built."""
         wanted = (preset, *targets)
         if wanted in self._built:
-            return True
+            return self._built[wanted]
         begin = time.monotonic()
         name = f"build {' '.join(wanted)}"
         print(f"== {name}", flush=True)
-        is_built = build_preset.build(preset, self._jobs, targets, without)
+        is_built = self._built[wanted] = build_preset.build(preset, self._jobs, targets, without)
         self.summary.end(name, time.monotonic() - begin, "", not is_built)
-        if is_built:
-            self._built.add(wanted)
-        else:
+        if not is_built:
             self.summary.fail(name)
         return is_built
 
@@ -117,24 +116,40 @@ class Runner:
             return False
         print(f"== {proof.name}", flush=True)
         begin, before = time.monotonic(), self.summary.failed
+        try:
+            texts = self._run_parts(proof)
+        except KeyboardInterrupt:
+            self.summary.end(proof.name, time.monotonic() - begin, "was interrupted", True)
+            raise
+        has_failed = self.summary.failed > before
+        self.summary.end(proof.name, time.monotonic() - begin, "; ".join(texts), has_failed)
+        print(f"== {proof.name}: {'FAILED' if has_failed else 'passed'} ({duration(time.monotonic() - begin)})", flush=True)
+        return not has_failed
+
+    def _run_parts(self, proof):
+        """What became of the tests of each language."""
         texts = []
-        environment = {**os.environ, **SANITIZERS.get(proof.preset, {}), **({"CAFFE_SLOW_TESTS": "1"} if proof.slow else {})}
+        environment = {**os.environ, **SANITIZERS.get(proof.preset, {}), **({"CAFFE_SLOW_TESTS": "1"} if proof.slow else {}),
+                       "CAFFE_TESTS_NEED_BUILD": "1"}  # tests/conftest.py: what is not built fails its tests
         if proof.command:
             self._run_command(proof, environment)
         if proof.cpp:
             texts.append(self._run_cpp(proof, environment))
         if proof.python:
             texts.append(self._run_python(proof, environment))
-        has_failed = self.summary.failed > before
-        self.summary.end(proof.name, time.monotonic() - begin, "; ".join(texts), has_failed)
-        print(f"== {proof.name}: {'FAILED' if has_failed else 'passed'} ({duration(time.monotonic() - begin)})", flush=True)
-        return not has_failed
+        return texts
 
     def _run_command(self, proof, environment):
-        if subprocess.run(proof.command, cwd=ROOT, env=environment, check=False, stdin=subprocess.DEVNULL).returncode:
-            self.summary.fail(" ".join(proof.command))
-        else:
-            self.summary.count(1, 0, 0)
+        limit = run_pytest.limit_of(proof)
+        try:
+            status = process_groups.run(proof.command, limit, cwd=ROOT, env=environment)
+        except OSError as error:
+            return self.summary.fail(f"{proof.name}: {error}")
+        if status is None:
+            return self.summary.fail(f"{proof.name}: {' '.join(proof.command)} took longer than {limit:.0f} s")
+        if status:
+            return self.summary.fail(" ".join(proof.command))
+        return self.summary.count(1, 0, 0)
 
     def _run_cpp(self, proof, environment):
         # ctest and the tests inherit it.
@@ -146,10 +161,12 @@ class Runner:
         finally:
             os.environ.clear()
             os.environ.update(kept)
-        if not report.ran:
-            self.summary.fail(f"{proof.name}: no C++ test ran")
         self._tell(proof, report.unstable, report.failed)
-        self.summary.count(report.ran - len(report.failed), 0, report.skipped)
+        self.summary.count(report.passes, 0, report.skipped)
+        if report.is_interrupted:
+            raise KeyboardInterrupt
+        for folder in sorted(set(proof.cpp) - report.folders):
+            self.summary.fail(f"{proof.name}: no C++ test of tests/{folder} ran")
         return f"C++ {report.total()}"
 
     def _run_python(self, proof, environment):
@@ -165,6 +182,8 @@ class Runner:
         results = run_pytest.run(python, proof, environment, self._jobs)
         self._tell(proof, results.unstable, results.failed)
         self.summary.count(results.passed, 0, results.skipped)
+        if not results.passed and not results.failed:
+            self.summary.fail(f"{proof.name}: no Python test ran; all were skipped")
         return f"Python {results.passed} passed, {results.skipped} skipped, {len(results.failed)} failed"
 
     def _tell(self, proof, unstable, failed):
@@ -184,9 +203,9 @@ def show_plan(gate, choices, minutes):
         print(f"  {verb:5}  {choice.proof.name} ({choice.proof.minutes:g} min): {choice.why}")
 
 
-def run_depth(runner, choices, minutes):
+def run_depth(runner, choices, minutes, passed):
     """Runs what a time allows, in this order; what took less than its estimate makes room for more."""
-    begin, passed = time.monotonic(), []
+    begin = time.monotonic()
     for choice in choices:
         left = minutes - (time.monotonic() - begin) / 60
         if choice.proof.slow:
@@ -196,12 +215,23 @@ def run_depth(runner, choices, minutes):
                                         f" of {max(left, 0):.0f} minutes that are left; it {choice.why}")
         elif runner.run(choice.proof):
             passed.append(choice.proof)
-    return passed
 
 
-def record(passed, proofs):
-    passes = table.load_record()
-    commit = table.git("rev-parse", "HEAD").stdout.strip()
+def clean_head():
+    """The commit that the work tree is; a mistake where it is none."""
+    head, status = table.git("rev-parse", "--verify", "HEAD"), table.git("status", "--porcelain")
+    for done in (head, status):
+        if done.returncode:
+            raise table.Mistake(f"--record needs git, which says: {done.stderr.strip()}")
+    if status.stdout.strip():
+        raise table.Mistake("--record needs a clean work tree: what passes is recorded for a commit")
+    return head.stdout.strip()
+
+
+def record(passed, proofs, commit, passes):
+    """Writes what passed at a commit, unless the tree is no longer that."""
+    if clean_head() != commit:
+        raise table.Mistake(f"HEAD was {commit[:10]} when the proofs began, and is not now")
     for proof in passed:
         passes[proof.name] = table.Pass(commit, datetime.date.today())
     table.save_record(passes, proofs)
@@ -217,7 +247,10 @@ def parse():
     parser.add_argument("--plan", action="store_true")
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--no-install", action="store_true")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if bool(arguments.names) + bool(arguments.depth) + arguments.all > 1:
+        parser.error("NAME, --depth and --all choose what runs; give one of them")
+    return arguments
 
 
 def chosen(arguments, proofs):
@@ -236,6 +269,7 @@ def chosen(arguments, proofs):
 
 
 def main():
+    process_groups.end_by_signals()
     arguments = parse()
     begin = time.monotonic()
     try:
@@ -244,8 +278,7 @@ def main():
         missing = list(table.unclaimed(proofs))
         if missing:
             raise table.Mistake("\n".join(missing))
-        if arguments.record and table.git("status", "--porcelain").stdout.strip():
-            raise table.Mistake("--record needs a clean work tree: what passes is recorded for a commit")
+        commit, passes = (clean_head(), table.load_record()) if arguments.record else ("", {})
     except table.Mistake as mistake:
         sys.exit(f"{mistake}")
     show_plan(first, choices, arguments.depth)
@@ -258,10 +291,18 @@ def main():
         runner.summary.notes.append(f"{jobs} of {cores} cores are used: a compiler may need 2 GiB of memory")
     if not pathlib.Path(os.environ.get("CAFFE_TEST_DATA", "")).is_dir() or not os.environ.get("CAFFE_TEST_DATA"):
         runner.summary.notes.append("tests on real data were skipped: CAFFE_TEST_DATA names no folder")
-    passed = [proof for proof in first if runner.run(proof)]
-    passed += run_depth(runner, choices, arguments.depth)
+    passed = []
+    try:
+        for proof in first:
+            passed += [proof] if runner.run(proof) else []
+        run_depth(runner, choices, arguments.depth, passed)
+    except KeyboardInterrupt:
+        runner.summary.fail("interrupted: what is not named above did not run")
     if arguments.record:
-        record(passed, proofs)
+        try:
+            record(passed, proofs, commit, passes)
+        except table.Mistake as mistake:
+            runner.summary.fail(f"nothing was recorded: {mistake}")
     runner.summary.show(time.monotonic() - begin)
     return 1 if runner.summary.failed else 0
 

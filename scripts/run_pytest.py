@@ -1,15 +1,15 @@
 """Runs the Python tests of a proof for scripts/run_proofs.py, and what failed once more."""
 import dataclasses
 import os
-import signal
 import subprocess
 import xml.etree.ElementTree
 
+import process_groups
 import run_cpp_tests
 from proofs import ROOT
 
-# Seconds after which pytest is ended, unless its proof takes longer. A test that takes a third of that is shown
-# with its stack.
+# Seconds after which pytest or a command is ended, unless its proof takes longer. A test that takes a third of that
+# is shown with its stack.
 LEAST_LIMIT = 1800
 
 
@@ -32,6 +32,10 @@ def interpreter(proof):
                           stdout=subprocess.PIPE).stdout.strip()
 
 
+def limit_of(proof):
+    return max(LEAST_LIMIT, 4 * 60 * proof.minutes)
+
+
 def has_xdist(python):
     return subprocess.run([python, "-c", "import xdist"], check=False, capture_output=True).returncode == 0
 
@@ -43,7 +47,8 @@ def run(python, proof, environment, jobs):
     results = run_once(python, proof, environment, options + proof.python_files())
     named = [name for name in results.failed if "::" in name]
     for name in named if len(named) <= run_cpp_tests.MAY_RUN_AGAIN else ():
-        if any(not run_once(python, proof, environment, [name]).failed for _ in range(2 if proof.timing else 1)):
+        again = (run_once(python, proof, environment, [name]) for _ in range(2 if proof.timing else 1))
+        if any(results.passed and not results.failed for results in again):
             results.unstable.append(name)
             if proof.timing:
                 results.failed.remove(name)
@@ -57,19 +62,13 @@ def run_once(python, proof, environment, arguments):
     report.unlink(missing_ok=True)
     command = [python, "-m", "pytest", "-q", "-rsfE", "-p", "no:cacheprovider", "-o", "junit_family=xunit1",
                "-o", f"faulthandler_timeout={LEAST_LIMIT // 3}", f"--junitxml={report}"]
-    process = subprocess.Popen(command + arguments, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
-                               start_new_session=True)
-    limit = max(LEAST_LIMIT, 4 * 60 * proof.minutes)
-    try:
-        status = process.wait(limit)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return Results(failed=[f"pytest took longer than {limit:.0f} s"])
+    status = process_groups.run(command + arguments, limit_of(proof), cwd=ROOT, env=environment)
+    if status is None:
+        return Results(failed=[f"pytest took longer than {limit_of(proof):.0f} s"])
     if not report.exists():
         return Results(failed=[f"pytest ended with status {status} and without a report"])
     results = read(report)
-    if status and not results.failed:
+    if status not in (0, 1) or (status and not results.failed):  # 1: it ran all tests, of which some failed
         results.failed.append(f"pytest ended with status {status}")
     return results
 

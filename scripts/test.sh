@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs the tests.
 #
-#   scripts/test.sh [NAME...] [--depth MINUTES | --all] [--plan] [--record] [--no-install]
+#   scripts/test.sh [NAME... | --depth MINUTES | --all] [--plan] [--record] [--no-install]
 #
 #   (nothing)        the gate: what every change has to pass
 #   --depth MINUTES  and then as much of the depth as that time allows: first what depends on a folder that
