@@ -1,0 +1,67 @@
+"""scripts/run_proofs.py and scripts/run_cpp_tests.py that are stopped end what they have started, and begin nothing else."""
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from processes import ends
+from programs import Deadline
+from proofs_tree import ROOT, TABLE, command_of, deep, environment_of, make_tree, write  # pylint: disable=unused-import
+
+SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+# Says its own process and a child's, both of which would run for long.
+PYTHON = """import os, subprocess
+def test_that_hangs():
+    with subprocess.Popen(["sleep", "600"]) as child, open("pids.log", "w") as pids:
+        print(os.getpid(), child.pid, file=pids, flush=True)
+        child.wait()
+"""
+SHELL = """#!/bin/sh
+sleep 600 &
+echo $$ $! >"${0%/*}/pids.log"
+wait
+"""
+
+
+def stop(command, folder, environment, number):
+    """Sends a signal when the test has said its processes; the status, what was said, and the processes."""
+    os.mkfifo(folder / "pids.log")
+    with subprocess.Popen(command, cwd=folder, env=environment, text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process, Deadline(process):
+        with open(folder / "pids.log") as file:
+            pids = list(map(int, file.readline().split()))
+        process.send_signal(number)
+        said = process.stdout.read()
+        return process.wait(), said, pids
+
+
+@SIGNALS
+def test_python_tests_end_with_the_script(tree, number):
+    write(tree, "tests/quick/test_one.py", PYTHON)
+    write(tree, "tests/proofs.toml", TABLE + deep("later", "src").replace("depth", "gate"))
+    status, said, pids = stop(command_of(tree), tree, environment_of(tree), number)
+    assert status == 1 and "FAILED interrupted: " in said and "FAILED  quick" in said and "== later" not in said, said
+    assert len(pids) == 2 and all(map(ends, pids))
+
+
+@SIGNALS
+def test_a_command_ends_with_the_script(tree, number):
+    write(tree, "hang.sh", SHELL)
+    (tree / "hang.sh").chmod(0o755)
+    write(tree, "tests/proofs.toml", TABLE + deep("slow", "src", command=["./hang.sh"]))
+    status, said, pids = stop(command_of(tree, "slow"), tree, environment_of(tree), number)
+    assert status == 1 and "FAILED interrupted: " in said, said
+    assert len(pids) == 2 and all(map(ends, pids))
+
+
+@SIGNALS
+def test_cpp_tests_end_with_the_script(tmp_path, number):
+    write(tmp_path, "hang.sh", SHELL)
+    (tmp_path / "hang.sh").chmod(0o755)
+    write(tmp_path, "CTestTestfile.cmake", f'add_test("a/one" "{tmp_path}/hang.sh")\nadd_test("a/two" touch "{tmp_path}/began")\n')
+    command = [sys.executable, ROOT / "scripts" / "run_cpp_tests.py", tmp_path, "--jobs", "1"]
+    status, said, pids = stop(command, tmp_path, dict(os.environ), number)
+    assert status == 130 and said.endswith("0 ran, 0 skipped, 0 failed\ninterrupted: tests are missing above\n"), said
+    assert len(pids) == 2 and all(map(ends, pids)) and not (tmp_path / "began").exists()
