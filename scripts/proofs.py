@@ -16,11 +16,13 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RECORD = "tests/proofs.passed"
-# Whatever has a test or is tested. A file of these kinds that no proof claims is an error.
-TEST_FILES = ("tests/*/*_test.cpp", "tests/**/test_*.py", "tests/fuzz/*_fuzz.cpp", "tests/fuzz/*/*_fuzz.cpp",
-              "tests/soak/*.py", "tests/stranger/run.sh")
-FOLDERS = ("src/caffe/*/", "src/cortado/", "tools/*/", "python/*/", "include/*/", "proto/", "models/", "examples/",
-           "benchmarks/", "cmake/", "scripts/", "docs/", "containers/", ".github/")
+# What is a test by its name, wherever it is. One that no proof claims is an error.
+TEST = re.compile(r"(?:^|/)(?:test_[^/]*\.py|[^/]*_test\.(?:py|cpp)|[^/]*_fuzz\.cpp)$"
+                  r"|^tests/soak/[^/]*\.py$|^tests/stranger/run\.sh$")
+# A folder in one of these, those of tests/ aside, is named by a proof, or a change of it would call for none.
+PARENTS = ("", "src/", "src/caffe/", "tools/", "python/", "include/")
+# In a folder they are about all that is below it, as a conftest.py is about all tests of Python there.
+BUILD_FILES = ("CMakeLists.txt", "CMakePresets.json")
 
 
 class Mistake(Exception):
@@ -57,9 +59,26 @@ class Proof:
         return re.compile(f"^({'|'.join(map(re.escape, self.cpp))})/.*(?:{self.only})")
 
     def claims(self, path):
-        if path.endswith(".cpp") and path.split("/")[1] in self.cpp:
+        """Whether it runs a test. CMake takes C++ tests from tests/<folder>/ itself, not from folders in it."""
+        if path.endswith(".cpp") and any(path.startswith(f"tests/{folder}/") and path.count("/") == 2 for folder in self.cpp):
             return True
         return path in self.python_files() or path in self.command or any(path in matching(pattern) for pattern in self.holds)
+
+    def own(self):
+        """Folders, files and patterns of them of which a change calls for it."""
+        return [*self.folders, *(f"tests/{folder}" for folder in self.cpp), *self.holds, *self.command,
+                *(pattern.split("::")[0] for pattern in self.python), f"tests/{self.preset}.*"]
+
+    def called_by(self, path):
+        """What makes a change of a file call for it: one of its own, a helper beside its tests, or a file of the build."""
+        own = self.own()
+        folder, _, name = path.rpartition("/")
+        is_of_build = name in BUILD_FILES or (name == "conftest.py" and self.python)
+        if is_of_build and (not folder or any(known.startswith(folder + "/") for known in own)):
+            return path
+        homes = {known.rpartition("/")[0] for known in own if known.startswith("tests/") and "." in known} - {"tests"}
+        helped = not TEST.search(path) and any(is_below(path, home) for home in homes)
+        return next((known for known in own if is_below(path, known)), path if helped else "")
 
 
 @dataclasses.dataclass
@@ -106,14 +125,27 @@ def load(path=ROOT / "tests" / "proofs.toml"):
     return proofs
 
 
-def unclaimed(proofs, root=ROOT):
+def known_files():
+    """Files that git has or would take; where there is no repository, all but what was built."""
+    known = git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    if known.returncode == 0:
+        return [path for path in known.stdout.split("\0") if path and (ROOT / path).exists()]
+    files = []
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in ("build", "data", "__pycache__") and not name.startswith(".")]
+        files += [str((pathlib.Path(folder) / name).relative_to(ROOT)) for name in names]
+    return files
+
+
+def unclaimed(proofs):
     """Test files and folders of sources that no proof names."""
-    files = {path for pattern in TEST_FILES for path in matching(pattern, root)}
-    for path in sorted(files):
+    files = known_files()
+    for path in sorted(filter(TEST.search, files)):
         if not any(proof.claims(path) for proof in proofs):
             yield f"{path} is run by no proof of tests/proofs.toml"
-    folders = {path for pattern in FOLDERS for path in matching(pattern, root) if (root / path).is_dir()}
-    for folder in sorted(folders):
+    below = {(parent, path.removeprefix(parent)) for path in files for parent in PARENTS if path.startswith(parent)}
+    folders = {parent + rest.split("/")[0] for parent, rest in below if "/" in rest}
+    for folder in sorted(folders - {"tests"}):
         if not any(is_below(known, folder) for proof in proofs for known in proof.folders):  # not by one above it
             yield f"a change of {folder}/ calls for no proof of tests/proofs.toml"
 
@@ -146,11 +178,12 @@ def save_record(passes, proofs, path=ROOT / RECORD):
 
 def changed_since(commit):
     """Files that differ from those of a commit, or nothing where the commit is unknown here."""
-    names = git("diff", "--name-only", commit, "--")
+    # A file that has moved has changed where it was, too. With -z names stand there as they are.
+    names = git("diff", "--name-only", "--no-renames", "-z", commit, "--")
     if names.returncode:
         return None
-    untracked = git("ls-files", "--others", "--exclude-standard")
-    return [path for path in (names.stdout + untracked.stdout).splitlines() if path != RECORD]
+    untracked = git("ls-files", "--others", "--exclude-standard", "-z")
+    return [path for path in (names.stdout + untracked.stdout).split("\0") if path not in ("", RECORD)]
 
 
 def reason(proof, passes, changed=changed_since):
@@ -161,9 +194,8 @@ def reason(proof, passes, changed=changed_since):
     paths = changed(last.commit)
     if paths is None:
         return f"passed at {last.commit[:10]}, which is not in this clone"
-    own = [*proof.folders, *(f"tests/{folder}" for folder in proof.cpp), *proof.python]
-    folder = next((folder for folder in own for path in paths if is_below(path, folder)), None)
-    return f"{folder} has changed since {last.commit[:10]}" if folder else ""
+    what = next(filter(None, map(proof.called_by, paths)), None)
+    return f"{what} has changed since {last.commit[:10]}" if what else ""
 
 
 def order_of_depth(proofs, passes, minutes, changed=changed_since):

@@ -251,7 +251,8 @@ def run_once(tests, log, report):
     with tempfile.NamedTemporaryFile("w", suffix=".flags") as flags:
         flags.write(FILTER + ":".join(cases.waiting) + "\n")
         flags.flush()
-        process = Process([program, f"--gtest_flagfile={flags.name}", *tests[0].command[2:]], tests[0].folder, tests[0].timeout)
+        command = [program, f"--gtest_flagfile={flags.name}", *tests[0].command[2:]]
+        process = Process(command, tests[0].folder, tests[0].timeout)
         for line in process.lines():
             log.write(line)
             if cases.follow(line):

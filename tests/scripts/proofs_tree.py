@@ -8,7 +8,8 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCRIPTS = ("proofs.py", "process_groups.py", "run_proofs.py", "run_cpp_tests.py", "run_pytest.py", "build_preset.py", "common.sh")
+SCRIPTS = ("proofs.py", "process_groups.py", "run_proofs.py", "run_cpp_tests.py", "run_pytest.py", "build_preset.py",
+           "common.sh")
 NINJA = """#!/bin/sh
 case "$*" in
 *query*) printf 'all:\\n  input: phony\\n    bin/quick_test\\n    bin/deep_test\\n  outputs:\\n' ;;
@@ -74,8 +75,8 @@ def command_of(tree, *options):
 
 
 def run(tree, *options, **environment):
-    done = subprocess.run(command_of(tree, *options), cwd=tree, env=environment_of(tree, **environment), check=False, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(command_of(tree, *options), cwd=tree, env=environment_of(tree, **environment), check=False,
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return done.returncode, done.stdout
 
 
