@@ -13,7 +13,7 @@
 # Without a FILTER a round takes about a minute: it runs a fifth of the tests, drawn at random, and
 # five rounds run each test once. Tests are those of tests/timing/*.py and, where it is built,
 # build/cpu-release/bin/timing_test (CAFFE_BINARY_DIR names another folder of a build). Logs are
-# build/stress/round-N.log. The exit status is 1 where something failed.
+# build/stress/round-N.log. The exit status is 1 where something failed, or nothing passed in all rounds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/common.sh
@@ -35,6 +35,7 @@ parts=5
 [ ${#words[@]} -eq 0 ] || parts=1
 
 export CAFFE_BINARY_DIR="${CAFFE_BINARY_DIR:-$PWD/build/cpu-release}" PYTHONDONTWRITEBYTECODE=1
+export CAFFE_TESTS_NEED_BUILD=1  # tests/conftest.py: what is not built fails its tests
 program="$CAFFE_BINARY_DIR/bin/timing_test"
 python=$(PYTHONPATH="$CAFFE_BINARY_DIR/python" find_python pytest)
 [ -n "$python" ] || { echo "no Python with pytest (scripts/install_dependencies.sh test)" >&2; exit 1; }
@@ -45,7 +46,13 @@ mkdir -p build/stress
 joined() { local IFS="$1"; shift; echo "$*"; }
 has_python=("${words[@]}")
 [ ${#words[@]} -eq 0 ] || has_python=(-k "$(joined '|' "${words[@]}" | sed 's/|/ or /g')")
-mapfile -t tests < <("${pytest[@]}" --collect-only "${has_python[@]}" tests/timing 2>/dev/null | grep :: || true)
+status=0
+"${pytest[@]}" --collect-only "${has_python[@]}" tests/timing >build/stress/collected 2>&1 || status=$?
+case $status in
+  0|5) ;;  # 5: none has been found
+  *) cat build/stress/collected >&2; echo "FAILED the tests of tests/timing could not be listed" >&2; exit 1 ;;
+esac
+mapfile -t tests < <(grep '^tests/.*::' build/stress/collected || true)
 
 running=()
 stop() {  # what this script has started, and nothing else
@@ -113,5 +120,10 @@ for ((round = 0; round < rounds && SECONDS < minutes * 60; ++round)); do
   grep -hE '^(FAILED|ERROR) |^\[  FAILED  \] .*\(' "$log" | tee -a build/stress/failed | cut -c 1-200 || true
 done
 echo "$round rounds in $(duration $SECONDS), $failures with a failure, seed $seed"
+# "3 passed" of pytest, "[  PASSED  ] 3 tests." of GoogleTest.
+if [ $round -gt 0 ] && [ $failures -eq 0 ] && ! grep -qE '(^|[ ,])[1-9][0-9]* passed|^\[  PASSED  \] [1-9]' build/stress/round-*.log; then
+  failures=1
+  echo "FAILED no test has passed" | tee -a build/stress/failed
+fi
 [ $failures -eq 0 ] || sed -E 's/ - .*//; s/ \([0-9]+ ms\)//' build/stress/failed | sort | uniq -c | sort -rn
 [ $failures -eq 0 ]

@@ -15,8 +15,8 @@ ALL = {"beside", "holds", "traced", "runs"}
 def proofs_that_a_change_calls_for(tree):
     write(tree, "tests/proofs.toml", TABLE + PROOFS)
     for path in ("tests/ranks/test_ranks.py", "tests/ranks/ranks.py", "tests/ranks/test_ühr.py", "tests/soak/soak.py",
-                 "tests/stranger/run.sh", "tests/stranger/steps.sh", "tests/tsan.supp", "tests/CMakeLists.txt", "CMakeLists.txt",
-                 "README.md", "src/caffe/CMakeLists.txt", "src/caffe/ops/CMakeLists.txt", "src/caffe/net/solver.cpp"):
+                 "tests/stranger/run.sh", "tests/stranger/steps.sh", "tests/tsan.supp", "tests/CMakeLists.txt", 
+                 "CMakeLists.txt", "README.md", "src/caffe/CMakeLists.txt", "src/caffe/ops/CMakeLists.txt", "src/caffe/net/solver.cpp"):
         write(tree, path, f"# {path}\n")
     write(tree, "tests/proofs.toml", TABLE + PROOFS + deep("ops", "src/caffe/ops"))
     base = commit(tree)

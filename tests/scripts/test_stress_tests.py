@@ -1,9 +1,10 @@
 """scripts/stress_tests.sh on tests that pauses break and tests that they do not."""
+import shutil
 import subprocess
 
 import pytest
 
-from stress_tree import make_tree  # pylint: disable=unused-import
+from stress_tree import ROOT, make_tree  # pylint: disable=unused-import
 
 # It is awake every 10 ms, unless it is paused. Its child never is.
 STAND_IN = """
@@ -87,3 +88,22 @@ def test_no_round_begins_too_late(stress):
 def test_what_cannot_be_run_is_refused(stress, arguments):
     status, said = stress(*arguments)
     assert status != 0 and ("see --help" in said or "no test has no_such_test" in said), said
+
+
+def test_a_file_that_cannot_be_imported_is_named(stress, tmp_path):
+    (tmp_path / "tests" / "timing" / "test_broken.py").write_text("import no_such_module\n")
+    status, said = stress("--rounds", "1", "--busy", "0")
+    assert status == 1 and "no_such_module" in said and "test_broken.py" in said, said
+    assert "round 0" not in said
+
+
+@pytest.mark.parametrize("reason, why", [
+    ("caffe is not built in bin", "FAILED tests/timing/test_stand_in.py::test_it"), ("no data", "FAILED no test has passed")])
+def test_a_run_of_which_all_is_skipped_fails(stress, tmp_path, reason, why):
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    (tmp_path / "build" / "python" / "caffe").mkdir(parents=True)
+    (tmp_path / "build" / "python" / "caffe" / "_caffe.so").touch()
+    (tmp_path / "tests" / "timing" / "test_stand_in.py").write_text(
+        f"import pytest\ndef test_it():\n    pytest.skip({reason!r})\n")
+    status, said = stress("--rounds", "1", "--busy", "0", "test_it")
+    assert status == 1 and why in said, said

@@ -60,7 +60,8 @@ def test_a_command_ends_with_the_script(tree, number):
 def test_cpp_tests_end_with_the_script(tmp_path, number):
     write(tmp_path, "hang.sh", SHELL)
     (tmp_path / "hang.sh").chmod(0o755)
-    write(tmp_path, "CTestTestfile.cmake", f'add_test("a/one" "{tmp_path}/hang.sh")\nadd_test("a/two" touch "{tmp_path}/began")\n')
+    write(tmp_path, "CTestTestfile.cmake",
+          f'add_test("a/one" "{tmp_path}/hang.sh")\nadd_test("a/two" touch "{tmp_path}/began")\n')
     command = [sys.executable, ROOT / "scripts" / "run_cpp_tests.py", tmp_path, "--jobs", "1"]
     status, said, pids = stop(command, tmp_path, dict(os.environ), number)
     assert status == 130 and said.endswith("0 ran, 0 skipped, 0 failed\ninterrupted: tests are missing above\n"), said
