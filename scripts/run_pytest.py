@@ -60,7 +60,8 @@ def run_once(python, proof, environment, arguments):
     report = ROOT / "build" / "pytest" / f"{proof.name}.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    command = [python, "-m", "pytest", "-q", "-rsfE", "-p", "no:cacheprovider", "-o", "junit_family=xunit1",
+    command = [python, "-m", "pytest", "-q", "-rsfE", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"),
+               f"--rootdir={ROOT}", "-o", "junit_family=xunit1",
                "-o", f"faulthandler_timeout={LEAST_LIMIT // 3}", f"--junitxml={report}"]
     status = process_groups.run(command + arguments, limit_of(proof), cwd=ROOT, env=environment)
     if status is None:

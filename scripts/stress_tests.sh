@@ -39,7 +39,7 @@ export CAFFE_TESTS_NEED_BUILD=1  # tests/conftest.py: what is not built fails it
 program="$CAFFE_BINARY_DIR/bin/timing_test"
 python=$(PYTHONPATH="$CAFFE_BINARY_DIR/python" find_python pytest)
 [ -n "$python" ] || { echo "no Python with pytest (scripts/install_dependencies.sh test)" >&2; exit 1; }
-pytest=("$python" -m pytest -q -rfE -p no:cacheprovider)
+pytest=("$python" -m pytest -q -rfE -p no:cacheprovider -c pyproject.toml --rootdir "$PWD")
 rm -rf build/stress
 mkdir -p build/stress
 

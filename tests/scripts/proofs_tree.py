@@ -38,6 +38,7 @@ def make_tree(tmp_path):
         (programs / name).chmod(0o755)
     write(tmp_path, "build/cpu-release/python/caffe/__init__.py", "")
     write(tmp_path, ".gitignore", "build\nprograms\n__pycache__\n*.log\nseen\n")
+    write(tmp_path, "pyproject.toml", "[tool.pytest.ini_options]\n")
     write(tmp_path, "src/caffe/net/net.cpp", "")
     write(tmp_path, "tests/proofs.toml", TABLE)
     write(tmp_path, "tests/quick/test_one.py", "def test_passes():\n    pass\n")

@@ -17,6 +17,7 @@ class Tree:
         for name in ("stress_tests.sh", "pause.py", "common.sh"):
             shutil.copy(ROOT / "scripts" / name, root / "scripts")
         (root / "tests" / "timing").mkdir(parents=True)
+        (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
 
     def command(self, *arguments):
         return [self.root / "scripts" / "stress_tests.sh", "--seed", "7", *arguments]

@@ -130,3 +130,11 @@ def test_the_record_is_read_before_anything_runs(tree):
     commit(tree)
     status, said = run(tree, "quick", "--record")
     assert status == 1 and "tests/proofs.passed:1: a line has a proof" in said and "== quick" not in said
+
+
+def test_settings_of_pytest_above_the_clone_have_no_say(tree, tmp_path_factory):
+    above = tmp_path_factory.mktemp("above")
+    (above / "pytest.ini").write_text("[pytest]\npython_functions = check_*\n")
+    (above / "conftest.py").write_text("raise RuntimeError('read')\n")
+    status, said = run(tree.rename(above / "clone"))
+    assert status == 0 and said.endswith("1 passed, 0 failed, 0 skipped\n"), said

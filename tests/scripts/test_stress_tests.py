@@ -107,3 +107,14 @@ def test_a_run_of_which_all_is_skipped_fails(stress, tmp_path, reason, why):
         f"import pytest\ndef test_it():\n    pytest.skip({reason!r})\n")
     status, said = stress("--rounds", "1", "--busy", "0", "test_it")
     assert status == 1 and why in said, said
+
+
+def test_settings_of_pytest_above_the_clone_have_no_say(tree, tmp_path_factory):
+    above = tmp_path_factory.mktemp("above")
+    (above / "pytest.ini").write_text("[pytest]\npython_functions = check_*\n")
+    (above / "conftest.py").write_text("raise RuntimeError('read')\n")
+    (tree.root / "tests" / "timing" / "test_stand_in.py").write_text("def test_it():\n    pass\n")
+    tree.root = tree.root.rename(above / "clone")
+    done = subprocess.run(tree.command("--rounds", "1", "--busy", "0", "test_it"), text=True, check=False, env=tree.environment,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0 and "1 Python tests" in done.stdout, done.stdout
