@@ -1,5 +1,6 @@
 """scripts/run_cpp_tests.py runs a program's cases in one process, and a crash hides none of them."""
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -197,3 +198,10 @@ def test_properties_that_are_not_understood_are_refused(run, tmp_path):
     properties = "set_tests_properties(other/true PROPERTIES RESOURCE_LOCK disk"
     status, output, _ = run("A.One", other=[("true", f"true)\n{properties}")])
     assert status == 1 and "other/true has the property RESOURCE_LOCK" in output
+
+
+def test_programs_have_a_minute_to_list_their_cases():
+    """CMake gives them five seconds, which is too few on a busy machine or under a sanitizer."""
+    text = (ROOT / "tests" / "CMakeLists.txt").read_text()
+    calls = re.findall(r"gtest_discover_tests\(.*?\)\n", text, re.DOTALL)
+    assert calls and all("DISCOVERY_TIMEOUT 60" in call for call in calls)
