@@ -13,7 +13,8 @@ PATTERN = re.compile(
     r"|\bMeasure[A-Z]\w*\("
     r"|\btime\((?:nullptr|NULL|0)\)|\bgettimeofday\("
     r"|\b(?:try_lock|try_acquire|wait)_(?:for|until)\("
-    r"|\b(?:kill|raise|alarm|setitimer|wait[34p]\w*)\(")
+    r"|\bp?poll\(|\bpthread_cond_timedwait\("
+    r"|\b(?:kill|killpg|pthread_kill|raise|alarm|setitimer|wait[34p]\w*)\(")
 
 # (file, text of the line, why no chance is in it). A line that is not there any more is an error, too.
 ALLOWED = [

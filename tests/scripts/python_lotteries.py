@@ -7,7 +7,7 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 EXEMPT = ("timing", "fuzz", "soak")
 CALLS = {"sleep", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "time_ns", "send_signal", "kill", "killpg",
          "terminate", "raise_signal", "pthread_kill", "alarm", "setitimer", "Popen", "poll"}
-CLOCKS = {"time.time", "datetime.now", "datetime.datetime.now"}
+CLOCKS = {"time.time", "datetime.now", "datetime.datetime.now", "date.today", "datetime.date.today"}
 
 NET = "a safety net of minutes, which no pause or load reaches"
 READ_TO_END = "its output is read until it has ended by itself"
@@ -20,6 +20,8 @@ ALLOWED = [
     ("scripts/gpu_bundle.py",
      'return subprocess.Popen([python, root / "bin" / "caffe-gpu-check", f"--output={root / \'report.json\'}", *arguments],',
      READ_TO_END),
+    ("scripts/gpu_bundle.py", "output, errors = process.communicate(timeout=300)", NET),
+    ("scripts/test_gpu_check.py", "_, errors = process.communicate(timeout=300)", NET),
     ("smoke/failing_memory.py",
      "self.server = subprocess.Popen([str(part) for part in command], cwd=folder, env=environment, text=True,",
      "answers each line with a line"),
@@ -50,9 +52,10 @@ def is_lottery(call):
     """True for a call that reads a clock, sleeps, signals, starts a program in the background or waits for a limited time."""
     name = text_of(call.func)
     last = name.rpartition(".")[2]
-    waits = last in ("wait", "join") and "." in name and (
-        any(word.arg == "timeout" for word in call.keywords) or
-        any(isinstance(value, ast.Constant) and isinstance(value.value, (int, float)) for value in call.args))
+    has_timeout = any(word.arg == "timeout" for word in call.keywords)
+    has_number = any(isinstance(value, ast.Constant) and isinstance(value.value, (int, float)) for value in call.args)
+    waits = "." in name and (last in ("wait", "join") and (has_timeout or has_number) or
+                             last in ("communicate", "get") and has_timeout)
     return last in CALLS or name in CLOCKS or waits
 
 
