@@ -1,9 +1,10 @@
 """scripts/proofs.py: which changes call for a proof, and which files must have one."""
+import re
 import shutil
 
 import pytest
 
-from proofs_tree import TABLE, commit, deep, git, make_tree, run, write  # pylint: disable=unused-import
+from proofs_tree import ROOT, TABLE, commit, deep, git, make_tree, run, write  # pylint: disable=unused-import
 
 PROOFS = (deep("beside", "src/caffe/net", python=["tests/ranks/test_*.py"]) +
           deep("holds", "src/caffe/net", holds=["tests/soak/soak.py"]) +
@@ -16,7 +17,8 @@ def proofs_that_a_change_calls_for(tree):
     write(tree, "tests/proofs.toml", TABLE + PROOFS)
     for path in ("tests/ranks/test_ranks.py", "tests/ranks/ranks.py", "tests/ranks/test_ühr.py", "tests/soak/soak.py",
                  "tests/stranger/run.sh", "tests/stranger/steps.sh", "tests/tsan.supp", "tests/CMakeLists.txt", 
-                 "CMakeLists.txt", "README.md", "src/caffe/CMakeLists.txt", "src/caffe/ops/CMakeLists.txt", "src/caffe/net/solver.cpp"):
+                 "CMakeLists.txt", "README.md", "src/caffe/CMakeLists.txt", "src/caffe/ops/CMakeLists.txt",
+                 "src/caffe/net/solver.cpp"):
         write(tree, path, f"# {path}\n")
     write(tree, "tests/proofs.toml", TABLE + PROOFS + deep("ops", "src/caffe/ops"))
     base = commit(tree)
@@ -78,3 +80,16 @@ def test_sources_without_git_have_the_same_folders(tree):
     assert run(tree, "--plan", GIT_CEILING_DIRECTORIES=str(tree.parent))[0] == 0
     write(tree, "src/quantum/gate.cpp", "")
     assert "a change of src/quantum/ calls for no proof" in run(tree, "--plan", GIT_CEILING_DIRECTORIES=str(tree.parent))[1]
+
+
+def test_no_test_on_emulated_grids_is_left_out_by_its_name():
+    """CMake takes from cuda_on_host_test only tests whose name says Cuda or WindowsBeyond."""
+    assert "TEST_FILTER *Cuda*:*WindowsBeyond*:" in (ROOT / "tests" / "CMakeLists.txt").read_text()
+    assert left_out("TEST_F(OldTest, Adds)") == ["OldTest.Adds"] and not left_out("TEST_P(CudaTest,\n       Adds)")
+    files = [path for folder in ("cuda_on_host", "gpu_training") for path in (ROOT / "tests" / folder).glob("*_test.cpp")]
+    assert files and not [name for path in files for name in left_out(path.read_text(encoding="utf-8"))]
+
+
+def left_out(text):
+    found = re.findall(r"^(?:TYPED_)?TEST(?:_[FP])?\((\w+),\s*(\w+)", text, re.MULTILINE)
+    return [name for name in map(".".join, found) if "Cuda" not in name and "WindowsBeyond" not in name]
