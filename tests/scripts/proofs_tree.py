@@ -31,13 +31,13 @@ def make_tree(tmp_path):
     (tmp_path / "scripts").mkdir()
     for name in SCRIPTS:
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
-    programs = tmp_path / "programs"
-    programs.mkdir()
+    programs = tmp_path / "build" / "programs"
+    programs.mkdir(parents=True)
     for name, text in (("ninja", NINJA), ("cmake", "#!/bin/sh\n")):
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     write(tmp_path, "build/cpu-release/python/caffe/__init__.py", "")
-    write(tmp_path, ".gitignore", "build\nprograms\n__pycache__\n*.log\nseen\n")
+    write(tmp_path, ".gitignore", "build\n__pycache__\n*.log\nseen\n")
     write(tmp_path, "pyproject.toml", "[tool.pytest.ini_options]\n")
     write(tmp_path, "src/caffe/net/net.cpp", "")
     write(tmp_path, "tests/proofs.toml", TABLE)
@@ -56,7 +56,7 @@ def environment_of(tree, **more):
     """Without git's variables: hooks and `git rebase -x` have some that name the contributor's own repository."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith("GIT_") and name != "CMAKE_BUILD_PARALLEL_LEVEL"}
-    return {**kept, "GIT_CONFIG_GLOBAL": "/dev/null", "PATH": f"{tree / 'programs'}:{os.environ['PATH']}",
+    return {**kept, "GIT_CONFIG_GLOBAL": "/dev/null", "PATH": f"{tree / 'build' / 'programs'}:{os.environ['PATH']}",
             "PYTHON": sys.executable, **more}
 
 

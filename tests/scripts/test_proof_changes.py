@@ -76,7 +76,6 @@ def test_folders_that_git_does_not_know_are_none(tree):
 def test_sources_without_git_have_the_same_folders(tree):
     """An archive of them."""
     shutil.rmtree(tree / ".git")
-    shutil.rmtree(tree / "programs")  # the stand-ins are not of the sources
     assert run(tree, "--plan", GIT_CEILING_DIRECTORIES=str(tree.parent))[0] == 0
     write(tree, "src/quantum/gate.cpp", "")
     assert "a change of src/quantum/ calls for no proof" in run(tree, "--plan", GIT_CEILING_DIRECTORIES=str(tree.parent))[1]

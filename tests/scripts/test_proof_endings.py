@@ -95,7 +95,7 @@ def test_a_command_that_is_missing_is_named(tree):
 
 
 def test_a_build_that_fails_is_not_tried_again(tree):
-    write(tree, "programs/ninja", NINJA.replace("echo", "echo >>tries.log; exit 1; echo"))
+    write(tree, "build/programs/ninja", NINJA.replace("echo", "echo >>tries.log; exit 1; echo"))
     write(tree, "tests/proofs.toml", TABLE + TABLE.replace('"quick"', '"second"'))
     status, said = run(tree)
     assert status == 1 and summary_of(said).count("FAILED build cpu-release") == 1

@@ -178,7 +178,7 @@ def test_tests_that_do_not_come_to_their_end_have_failed(tree, text, why):
 
 
 def test_a_build_that_fails_fails_what_needs_it(tree):
-    write(tree, "programs/ninja", NINJA.replace("echo", "false; exit 1; echo"))
+    write(tree, "build/programs/ninja", NINJA.replace("echo", "false; exit 1; echo"))
     status, said = run(tree)
     assert status == 1 and "FAILED build cpu-release" in said and "FAILED  quick" in said
 
