@@ -10,7 +10,6 @@
 #include "caffe/core/printable.hpp"
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/error.hpp"
-#include "caffe/io/atomic_file.hpp"
 
 namespace caffe::data {
 
@@ -24,7 +23,6 @@ ImageFileLoader::ImageFileLoader(const ImageDataParameter& options)
 void ImageFileLoader::ReadFile(std::string_view path) {
   const std::string name = options_.root_folder() + std::string(path);
   const Activity reading("parser", "reads", name);
-  RequireNoPipe(name);
   std::ifstream file(name, std::ios::binary | std::ios::ate);
   if (!file) {
     throw IoError(StrCat("cannot open '", PrintableLines(name),
