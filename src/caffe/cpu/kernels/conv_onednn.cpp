@@ -248,14 +248,15 @@ bool IsDefective(const ops::Conv& op, const TensorDesc& x,
 }
 
 // Defects of oneDNN 2.6: of channels-last images, its convolution by a matrix product adds other
-// elements of a post-op's operand, and that by small products leaves the operand out where a window
-// is empty.
+// elements of a post-op's operand, that by small products leaves the operand out where a window is
+// empty, and that of single channels by SSE4.1 ends the program where channels are no multiple of 8.
 bool AddsWrongly(const ops::Conv& op, const TensorDesc& x, const TensorDesc& y,
                  const dnnl::convolution_forward::primitive_desc& description) {
   const bool adds = std::ranges::any_of(op.epilogue, &ops::Pointwise::reads_data);
   if (!adds || y.layout == Layout::kPlain) return false;
   const std::string name = description.impl_info_str();
   return name.find("gemm") != name.npos ||
+         (name.find("dw:sse41") != name.npos && y.shape[1] % 8 != 0) ||
          (name.starts_with("brg") && HasEmptyWindow(op.geometry, x.shape, y.shape));
 }
 
