@@ -184,7 +184,9 @@ int64_t SamplesOf(int64_t products) {
 // Whether element i of an output is what it should be. Numbers are rounded once or twice.
 std::optional<std::string> Compare(const TensorView& output, int64_t i, double want) {
   const double got = ElementOf(output, i);
-  const double allowed = Is8Bit(output.dtype) ? 1.01 * ScaleOf(output) : std::abs(want) / 64 + 0.25;
+  const bool is_rounded = output.dtype == DType::kBFloat16 || output.dtype == DType::kFloat16;
+  const double allowed = Is8Bit(output.dtype) ? 1.01 * ScaleOf(output)
+                                              : std::abs(want) / (is_rounded ? 64 : 4096) + 0.25;
   if (std::abs(got - want) <= allowed) return std::nullopt;
   return StrCat("a result is ", got, " that is ", want);
 }
@@ -288,7 +290,7 @@ class Reduced {
     const bool is_of_weights = request.op.As<ops::ConvGradWeights>() != nullptr;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       // All operands but weights and biases: images, and what epilogues add.
-      if (i == 0 || is_of_weights || inputs_[i].shape == outputs_[0].shape)
+      if (i == 0 || is_of_weights || (i != ops::Conv::kW && inputs_[i].shape == outputs_[0].shape))
         SetItems(std::max<int64_t>(wanted, 1), &inputs_[i]);
     }
     if (!is_of_weights) SetItems(std::max<int64_t>(wanted, 1), &outputs_[0]);
@@ -316,6 +318,7 @@ std::string KeyOf(const std::string& library, const KernelRequest& request) {
     if (!operand.present) return void(key += " -");
     key +=
         StrCat(' ', operand.shape.ToString(), ' ', Name(operand.dtype), ' ', Name(operand.layout),
+               Is8Bit(operand.dtype) ? StrCat(" times ", operand.scale) : "",
                operand.may_be_packed ? " packed" : "", operand.is_last_read ? " last" : "");
   };
   std::ranges::for_each(request.inputs, add);
@@ -338,7 +341,7 @@ std::string Finding(const std::string& key, const KernelRequest& request, const 
     found[key] = FaultOfConv(request, kernel).value_or("");
     if (kept != nullptr) kept->Store(key, found[key]);
     return found[key];
-  } catch (const DeviceError& error) {
+  } catch (const Error& error) {  // no memory, or the library's own
     if (kept != nullptr) kept->GiveUp(key, error.what());
     return StrCat("it could not be tried: ", error.what());
   }
