@@ -56,18 +56,19 @@ class WalledMemory {
   std::shared_ptr<void> memory_;
 };
 
-// Element i of an operand: -1, 0 or 1, whose sums are exact; of 8-bit data numbers up to 3.
-void Fill(const TensorView& view, uint64_t seed, double unit) {
-  const auto fill = [&]<typename T>(T* data, int64_t most, double step) {
+// Element i of an operand: -1, 0 or 1 times `unit`, whose sums are exact; of 8-bit data any number
+// up to `most`.
+void Fill(const TensorView& view, uint64_t seed, double unit, int64_t most) {
+  const auto fill = [&]<typename T>(T* data, int64_t largest, double step) {
     for (int64_t i = 0; i < view.count(); ++i) {
       const auto at = static_cast<int64_t>(Scatter(seed + static_cast<uint64_t>(i)) >> 33);
-      int64_t value = at % (2 * most + 1) - most;
+      int64_t value = at % (2 * largest + 1) - largest;
       if (std::is_unsigned_v<T>) value = std::abs(value);
       data[i] = T(static_cast<float>(step * static_cast<double>(value)));
     }
   };
-  if (view.dtype == DType::kUInt8) return fill(view.as<uint8_t>(), 3, 1);
-  if (view.dtype == DType::kInt8) return fill(view.as<int8_t>(), 3, 1);
+  if (view.dtype == DType::kUInt8) return fill(view.as<uint8_t>(), std::min<int64_t>(most, 255), 1);
+  if (view.dtype == DType::kInt8) return fill(view.as<int8_t>(), std::min<int64_t>(most, 127), 1);
   VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) { fill(view.as<T>(), 1, unit); });
 }
 
@@ -75,20 +76,9 @@ void Fill(const TensorView& view, uint64_t seed, double unit) {
 class Trial {
  public:
   Trial(const KernelRequest& request, size_t workspace_bytes) : device_(request.device) {
-    // Results of 8 bits that use their range: a sum of n such numbers is about 2 sqrt(n) large.
-    const OperandDesc &x = request.inputs[0], &y = request.outputs[0];
-    const bool has_numbers = Is8Bit(x.dtype);
     for (size_t i = 0; i < request.inputs.size(); ++i) {
-      const OperandDesc& desc = request.inputs[i];
-      double unit = 1;
-      if (has_numbers && i == ops::Conv::kW && desc.present) {
-        const auto terms = static_cast<double>(std::max<int64_t>(desc.shape.count(1), 1));
-        unit = 20 * ScaleOf(y) / (ScaleOf(x) * std::sqrt(terms));
-      } else if (has_numbers) {
-        unit = 10 * ScaleOf(y);
-      }
-      inputs_.push_back(Make(desc));
-      if (desc.present) Fill(inputs_.back(), i << 40, unit);
+      inputs_.push_back(Make(request.inputs[i]));
+      if (request.inputs[i].present) FillInput(request, i);
     }
     for (const OperandDesc& desc : request.outputs) outputs_.push_back(Make(desc));
     context_.inputs = inputs_;
@@ -122,6 +112,25 @@ class Trial {
   bool IsWhole() const { return std::ranges::all_of(memory_, &WalledMemory::IsWhole); }
 
  private:
+  // Of 8 bits: data that use their range, with sums of as many bits as 32-bit numbers have, and
+  // weights, biases and residuals by which results use theirs: some 40 numbers.
+  void FillInput(const KernelRequest& request, size_t input) {
+    constexpr double kUsed = 40, kDeviation = 100;  // of data up to 255 between weights of 0 and 1
+    constexpr int64_t kMostSum = int64_t{1} << 30;
+    const OperandDesc &x = request.inputs[0], &y = request.outputs[0];
+    const TensorView& view = inputs_[input];
+    if (!Is8Bit(x.dtype)) return Fill(view, input << 40, 1, 1);
+    const int64_t terms = std::max<int64_t>(request.inputs[ops::Conv::kW].shape.count(1), 1);
+    const int64_t largest = std::clamp<int64_t>(kMostSum / (127 * terms), 1, 255);
+    const double spread = std::min<double>(kDeviation, 0.5 * static_cast<double>(largest));
+    double unit = kUsed * ScaleOf(y) / 4;
+    int64_t most = largest;
+    if (input == ops::Conv::kW)
+      unit = kUsed * ScaleOf(y) / (ScaleOf(x) * spread * std::sqrt(static_cast<double>(terms)));
+    if (input > ops::Conv::kBias && Is8Bit(view.dtype))
+      most = static_cast<int64_t>(std::clamp(kUsed * ScaleOf(y) / ScaleOf(view), 1.0, 255.0));
+    Fill(view, input << 40, unit, most);
+  }
   void* Allocate(size_t bytes) { return memory_.emplace_back(device_, bytes).data(); }
   TensorView Make(const OperandDesc& desc) {
     TensorView view;
