@@ -249,7 +249,8 @@ bool IsDefective(const ops::Conv& op, const TensorDesc& x,
 
 // Defects of oneDNN 2.6: of channels-last images, its convolution by a matrix product adds other
 // elements of a post-op's operand, that by small products leaves the operand out where a window is
-// empty, and that of single channels by SSE4.1 ends the program where channels are no multiple of 8.
+// empty, and that of single channels by SSE4.1 ends the program where channels are no multiple
+// of 8.
 bool AddsWrongly(const ops::Conv& op, const TensorDesc& x, const TensorDesc& y,
                  const dnnl::convolution_forward::primitive_desc& description) {
   const bool adds = std::ranges::any_of(op.epilogue, &ops::Pointwise::reads_data);
@@ -464,7 +465,7 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
   }
 }
 
-// Its kernels for float have been right for every geometry that was tried.
+// Kernels for float are taken unasked: the sweep of geometries found one defect, of SSE4.1, above.
 template <typename T, KernelOrRefusal (*make)(const T&, const KernelRequest&)>
 KernelOrRefusal MakeChecked(const T& op, const KernelRequest& request) {
   if (request.inputs[0].dtype == DType::kFloat) return make(op, request);
