@@ -24,7 +24,7 @@ using ::testing::AllOf;
 using testing::ErrorText;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Kind = ops::Pointwise::Kind;
+using PointwiseKind = ops::Pointwise::Kind;
 
 constexpr const char* kKey = "H200|cudnn 91900|check of eng1 for a convolution";
 
@@ -103,8 +103,9 @@ class CudaEngineCheckTest : public ::testing::TestWithParam<DType> {
       ChannelsLastOperand(x_, GetParam()), ChannelsLastOperand(x_, GetParam()),
       ChannelsLastOperand(x_, GetParam())};
   const std::vector<OperandDesc> outputs_ = {ChannelsLastOperand(x_, GetParam())};
-  const ops::Epilogue epilogue_ = {
-      {Kind::kAdd, 0, 0, 2}, {Kind::kAdd, 0, 0, 3}, {Kind::kReluGrad, 0, 0, 4}};
+  const ops::Epilogue epilogue_ = {{PointwiseKind::kAdd, 0, 0, 2},
+                                   {PointwiseKind::kAdd, 0, 0, 3},
+                                   {PointwiseKind::kReluGrad, 0, 0, 4}};
   int runs_ = 0;
   std::string said_;
 };
@@ -134,7 +135,7 @@ TEST_P(CudaEngineCheckTest, RefusesAKernelThatNeedsAWorkspaceOfZeros) {
     std::vector<TensorView> inputs(ctx.inputs.begin(), ctx.inputs.end());
     inputs[2].data = ctx.workspace;
     adding.inputs = inputs;
-    ApplyGradientEpilogue(adding, {{Kind::kAdd, 0, 0, 2}});
+    ApplyGradientEpilogue(adding, {{PointwiseKind::kAdd, 0, 0, 2}});
   };
   ExpectRefused(fused);
 }
@@ -179,8 +180,9 @@ TEST_P(CudaEngineCheckTest, RefusesAKernelThatLeavesSomethingOut) {
 }
 
 TEST_P(CudaEngineCheckTest, RefusesAKernelThatTakesOneOperandForAnother) {
-  ExpectRefused(KernelWith({epilogue_[0], {Kind::kAdd, 0, 0, 4}, {Kind::kReluGrad, 0, 0, 3}}));
-  ExpectRefused(KernelWith({epilogue_[0], epilogue_[1], {Kind::kReluGrad, 1, 0, 4}}));
+  ExpectRefused(KernelWith(
+      {epilogue_[0], {PointwiseKind::kAdd, 0, 0, 4}, {PointwiseKind::kReluGrad, 0, 0, 3}}));
+  ExpectRefused(KernelWith({epilogue_[0], epilogue_[1], {PointwiseKind::kReluGrad, 1, 0, 4}}));
 }
 
 TEST_P(CudaEngineCheckTest, RefusesAKernelThatWritesNothingOrNoNumbers) {

@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 
 // A convolution's output is channels-last, which layers of Caffe do not know. The first GpuSoftSign
 // is in place, the second is not.
-constexpr const char* kNet = R"pb(
+constexpr const char* kOldNet = R"pb(
   name: "old"
   layer {
     name: "data"
@@ -83,7 +83,7 @@ constexpr const char* kNet = R"pb(
 SolverParameter Parse(const std::string& options) {
   SolverParameter param;
   ParseTextProto("random_seed: 3 max_iter: 9 lr_policy: 'fixed' snapshot_after_train: false " +
-                     options + " net_param { " + kNet + " }",
+                     options + " net_param { " + kOldNet + " }",
                  "solver", &param);
   return param;
 }
@@ -98,9 +98,9 @@ std::vector<float> ParametersOf(Solver& solver) {
 }
 
 // Nets made while it exists are on the emulated GPU.
-struct OnGpu {
-  OnGpu() { Caffe::set_mode(Caffe::GPU); }
-  ~OnGpu() { Caffe::set_mode(Caffe::CPU); }
+struct GpuMode {
+  GpuMode() { Caffe::set_mode(Caffe::GPU); }
+  ~GpuMode() { Caffe::set_mode(Caffe::CPU); }
 };
 
 void ExpectNear(const std::vector<float>& found, const std::vector<float>& want, float tolerance) {
@@ -131,7 +131,7 @@ TEST_P(CudaOldLayersTest, TrainAsOnTheCpu) {
   EXPECT_EQ(cpu.on_gpu, 0);
   EXPECT_GT(cpu.on_cpu, 0);
 
-  const OnGpu mode;
+  const GpuMode mode;
   CallsOfOldLayers() = {};
   Solver on_gpu(param, {.keep_all = false});
   on_gpu.Step(7);
@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Foreign code is between recorded steps and never in them.
 TEST(CudaOldLayersTest, ComeToTheSameBetweenRecordedSteps) {
-  const OnGpu mode;
+  const GpuMode mode;
   const SolverParameter param = Parse("type: 'SGD' base_lr: 0.05 momentum: 0.9");
   const auto train = [&](bool replays) {
     if (!replays) ::setenv("CAFFE_DISABLE_PASSES", "capture-graph", 1);
@@ -174,7 +174,7 @@ TEST(CudaOldLayersTest, ComeToTheSameBetweenRecordedSteps) {
 }
 
 TEST(CudaOldLayersTest, GoOnFromASnapshot) {
-  const OnGpu mode;
+  const GpuMode mode;
   const testing::TemporaryFolder folder;
   SolverParameter param = Parse("type: 'SGD' base_lr: 0.05 momentum: 0.9");
   param.set_snapshot_prefix(folder / "old");
@@ -193,7 +193,7 @@ TEST(CudaOldLayersTest, EndOnSeveralGpusWhereSeveralWorkersDo) {
   const SolverParameter param = Parse("type: 'SGD' base_lr: 0.05 momentum: 0.9");
   SolverGroup workers(param, {.keep_all = false}, 2);
   workers.Step(5);
-  const OnGpu mode;
+  const GpuMode mode;
   SolverGroup gpus(param, {.keep_all = false}, std::vector<int>{0, 1});
   gpus.Step(5);
   for (int gpu = 0; gpu < 2; ++gpu)
@@ -201,7 +201,7 @@ TEST(CudaOldLayersTest, EndOnSeveralGpusWhereSeveralWorkersDo) {
 }
 
 TEST(CudaOldLayersTest, MayKnowTheirShapeInForward) {
-  const OnGpu mode;
+  const GpuMode mode;
   NetParameter param;
   ParseTextProto(R"pb(
                    layer {
@@ -227,7 +227,7 @@ TEST(CudaOldLayersTest, MayKnowTheirShapeInForward) {
 }
 
 TEST(CudaOldLayersTest, HaveErrorsThatNameTheMethod) {
-  const OnGpu mode;
+  const GpuMode mode;
   NetParameter param;
   ParseTextProto(R"pb(
                    layer {

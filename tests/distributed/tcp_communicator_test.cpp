@@ -62,8 +62,8 @@ std::vector<std::string> RunRanks(int ranks, const Body& body,
 
 template <typename T>
 class TcpCommunicatorTest : public ::testing::Test {};
-using Types = ::testing::Types<double, float, float16, bfloat16>;
-TYPED_TEST_SUITE(TcpCommunicatorTest, Types);
+using TcpTypes = ::testing::Types<double, float, float16, bfloat16>;
+TYPED_TEST_SUITE(TcpCommunicatorTest, TcpTypes);
 
 // The means by threads and by processes, of which each rank's must have the same bits. `machines`:
 // the name of each rank's; empty: this one.

@@ -34,11 +34,11 @@ using testing::PoolLayer;
 using testing::ProductLayer;
 using testing::TwoBottoms;
 
-constexpr const char* kLoss =
+constexpr const char* kSoftmaxLoss =
     "layer { name: 'label' type: 'Input' top: 'label' input_param { shape { dim: 2 } } } "
     "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' } ";
 
-std::string Residual() {
+std::string ResidualBlock() {
   return ConvLayer("a", "x") + LayerOn("BatchNorm", "a") + LayerOn("Scale", "a") +
          LayerOn("ReLU", "a") + ConvLayer("b", "a") + LayerOn("BatchNorm", "b") +
          LayerOn("Scale", "b") + TwoBottoms("Eltwise", "s", "a", "b") + LayerOn("ReLU", "s") +
@@ -49,7 +49,7 @@ class FakeQuantizeTest : public ::testing::Test {
  protected:
   std::unique_ptr<Net> Make(const std::string& layers, Precision precision, bool keep_all = false,
                             Phase phase = TEST) const {
-    NetParameter param = testing::ParseNet(kImage + layers + (phase == TRAIN ? kLoss : ""));
+    NetParameter param = testing::ParseNet(kImage + layers + (phase == TRAIN ? kSoftmaxLoss : ""));
     param.mutable_state()->set_phase(phase);
     auto net = std::make_unique<Net>(
         param, NetOptions{.keep_all = keep_all,
@@ -176,7 +176,7 @@ TEST_F(FakeQuantizeTest, AgreesWithChains) {
 }
 
 TEST_F(FakeQuantizeTest, AgreesWithNormalisationsAndResiduals) {
-  CheckAgreement(Residual());
+  CheckAgreement(ResidualBlock());
 }
 
 TEST_F(FakeQuantizeTest, AgreesWithProjections) {
@@ -235,7 +235,7 @@ TEST_F(FakeQuantizeTest, ALayersOwnPrecisionCounts) {
 }
 
 TEST_F(FakeQuantizeTest, GradientsGoStraightThrough) {
-  const std::string layers = Residual();
+  const std::string layers = ResidualBlock();
   Calibrate(layers);
   for (const char* layer : {"a", "b", "ip"}) {
     const std::vector<float> exact = Gradient(layers, FP32, layer),

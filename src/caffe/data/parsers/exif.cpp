@@ -9,10 +9,10 @@ namespace {
 
 constexpr int kUpright = 1;
 
-// Numbers of a file that may end anywhere.
-class Numbers {
+// Numbers of a TIFF file, which may end anywhere.
+class TiffNumbers {
  public:
-  Numbers(std::string_view bytes, bool is_little_endian)
+  TiffNumbers(std::string_view bytes, bool is_little_endian)
       : bytes_(bytes), is_little_endian_(is_little_endian) {}
 
   // Of 2 or 4 bytes.
@@ -35,7 +35,7 @@ class Numbers {
 int OrientationInBlock(std::string_view block) {
   const bool is_little_endian = block.starts_with("II");
   if (!is_little_endian && !block.starts_with("MM")) return kUpright;
-  const Numbers numbers(block, is_little_endian);
+  const TiffNumbers numbers(block, is_little_endian);
   const auto directory = numbers.At(4, 4);
   const auto count = directory ? numbers.At(*directory, 2) : std::nullopt;
   constexpr uint32_t kOrientation = 0x0112;
@@ -55,7 +55,7 @@ int OrientationInBlock(std::string_view block) {
 int ExifOrientation(std::string_view file) {
   constexpr std::string_view kExif("Exif\0\0", 6);
   constexpr uint32_t kStart = 0xffd8, kApplication = 0xffe1, kFirst = 0xffc0, kScan = 0xffda;
-  const Numbers numbers(file, /*is_little_endian=*/false);
+  const TiffNumbers numbers(file, /*is_little_endian=*/false);
   if (numbers.At(0, 2) != kStart) return kUpright;
   for (size_t at = 2;;) {
     const auto marker = numbers.At(at, 2), length = numbers.At(at + 2, 2);

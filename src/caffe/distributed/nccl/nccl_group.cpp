@@ -11,7 +11,7 @@
 namespace caffe::nccl {
 namespace {
 
-constexpr auto kPause = std::chrono::microseconds(50);
+constexpr auto kPoll = std::chrono::microseconds(50);
 constexpr auto kFarewell = std::chrono::seconds(5);
 
 void CheckResult(ncclResult_t result, const char* call) {
@@ -87,7 +87,7 @@ Group::~Group() {
       return library.CommGetAsyncError(communicators_[i], &state) == ncclSuccess;
     };
     while (ask() && state == ncclInProgress && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kPoll);
     }
     are_all_done = are_all_done && state == ncclSuccess;
   }
@@ -116,7 +116,7 @@ bool Group::WaitUntilReady(size_t index, const Check& check) {
       if (state == ncclSuccess) return true;
     }
     check();
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kPoll);
   }
 }
 
