@@ -190,6 +190,23 @@ TEST(ConvCheckTest, FindsAWrongGradientOfTheBias) {
   EXPECT_THAT(question.Fault(kernel), Optional(HasSubstr("a result is ")));
 }
 
+// Kernels that overwrite, or add the wrong thing, although they are right alone.
+TEST(ConvCheckTest, FindsGradientsThatAreNotAddedUp) {
+  for (const int output : {ops::ConvGradWeights::kDw, ops::ConvGradWeights::kDbias}) {
+    for (const DType dtype : {DType::kBFloat16, DType::kFloat16}) {
+      const Question question(ops::ConvGradWeights{kGeometry}, dtype);
+      Kernel kernel = question.Right();
+      kernel.run = [right = kernel.run, output](const KernelContext& ctx) {
+        KernelContext changed = ctx;
+        changed.accumulated = {};
+        if (ctx.accumulates(output)) changed.accumulated.insert(1 - output);
+        right(changed);
+      };
+      EXPECT_THAT(question.Fault(kernel), Optional(HasSubstr("when gradients are added up")));
+    }
+  }
+}
+
 // Findings in memory, as an earlier process would have left them.
 class Findings final : public ConvFindings {
  public:

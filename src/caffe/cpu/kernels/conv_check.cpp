@@ -109,6 +109,8 @@ class Trial {
     std::ranges::copy(inputs, inputs_.begin());
     std::ranges::copy(outputs, outputs_.begin());
   }
+  // What the next run makes is added to what the last one made.
+  void Accumulate() { context_.accumulated = OperandSet::All(); }
   bool IsWhole() const { return std::ranges::all_of(memory_, &WalledMemory::IsWhole); }
 
  private:
@@ -251,6 +253,7 @@ std::optional<std::string> CompareConv(const ops::ConvGradWeights& op, const Ker
   const TensorView &x = ctx.input(op.kX), &dy = ctx.input(op.kDy);
   const ConvIndex at(op.geometry, x, dy);
   const int64_t samples = SamplesOf(at.items * at.out_pixels);
+  const double times = ctx.accumulates(op.kDw) ? 2 : 1;  // each run makes the same
   return VisitFloat(x.dtype, [&]<typename T>(TypeTag<T>) {
     std::optional<std::string> fault;
     if (ctx.has_output(op.kDw)) {
@@ -258,12 +261,12 @@ std::optional<std::string> CompareConv(const ops::ConvGradWeights& op, const Ker
       fault = FirstFault(extents, samples, [&](const std::vector<int64_t>& place) {
         const int64_t k = place[0], c = place[1], tap = place[2];
         return Compare(ctx.output(op.kDw), at.W(k, c, tap),
-                       ConvGradWeightSum<T>(at, x, dy, k, c, tap));
+                       times * ConvGradWeightSum<T>(at, x, dy, k, c, tap));
       });
     }
     if (!ctx.has_output(op.kDbias) || fault) return fault;
     return FirstFault({at.outputs}, samples, [&](const std::vector<int64_t>& place) {
-      return Compare(ctx.output(op.kDbias), place[0], ConvGradBiasSum<T>(at, dy, place[0]));
+      return Compare(ctx.output(op.kDbias), place[0], times * ConvGradBiasSum<T>(at, dy, place[0]));
     });
   });
 }
@@ -356,19 +359,32 @@ std::string Finding(const std::string& key, const KernelRequest& request, const 
   }
 }
 
+// What is wrong after a run of the trial.
+std::optional<std::string> FaultOfRun(const Op& of, const Trial& trial) {
+  if (!trial.IsWhole()) return "it writes beyond its operands";
+  const KernelContext& ctx = trial.context();
+  if (std::ranges::any_of(ctx.outputs, HasNan)) return "a result is NaN that is a number";
+  if (const auto* op = of.As<ops::Conv>()) return CompareConv(*op, ctx);
+  if (const auto* op = of.As<ops::ConvGradData>()) return CompareConv(*op, ctx);
+  const auto* op = of.As<ops::ConvGradWeights>();
+  CAFFE_ASSERT(op != nullptr);
+  return CompareConv(*op, ctx);
+}
+
 }  // namespace
 
 std::optional<std::string> FaultOfConv(const KernelRequest& request, const Kernel& kernel) {
   Trial trial(request, kernel.workspace_bytes);
   trial.Run(kernel);
-  if (!trial.IsWhole()) return "it writes beyond its operands";
-  const KernelContext& ctx = trial.context();
-  if (std::ranges::any_of(ctx.outputs, HasNan)) return "a result is NaN that is a number";
-  if (const auto* op = request.op.As<ops::Conv>()) return CompareConv(*op, ctx);
-  if (const auto* op = request.op.As<ops::ConvGradData>()) return CompareConv(*op, ctx);
-  const auto* op = request.op.As<ops::ConvGradWeights>();
-  CAFFE_ASSERT(op != nullptr);
-  return CompareConv(*op, ctx);
+  std::optional<std::string> fault = FaultOfRun(request.op, trial);
+  // Packed gradients are added up where they are unpacked.
+  const bool may_add = request.op.As<ops::ConvGradWeights>() != nullptr && !kernel.packed_gradient;
+  if (fault || !may_add) return fault;
+  trial.Accumulate();
+  trial.Run(kernel);
+  fault = FaultOfRun(request.op, trial);
+  if (fault) *fault += ", when gradients are added up";
+  return fault;
 }
 
 ConvFindings*& KeptConvFindings() {

@@ -465,23 +465,16 @@ KernelOrRefusal MakeConvGradWeights(const ops::ConvGradWeights& op, const Kernel
   }
 }
 
-// Kernels for float are taken unasked: the sweep of geometries found one defect, of SSE4.1, above.
-template <typename T, KernelOrRefusal (*make)(const T&, const KernelRequest&)>
-KernelOrRefusal MakeChecked(const T& op, const KernelRequest& request) {
-  if (request.inputs[0].dtype == DType::kFloat) return make(op, request);
-  return MakeIfRight(OneDnnName(), request,
-                     [&](const KernelRequest& one) { return make(op, one); });
-}
-
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-onednn", KernelRank::kBest,
-                              (MakeChecked<ops::Conv, MakeConv>),
+                              (MakeUnlessWrong<ops::Conv, MakeConv>),
                               {.signatures = OneDnnSignatures(), .fuses = OneDnnFuses});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-onednn",
-                              KernelRank::kBest, (MakeChecked<ops::ConvGradData, MakeConvGradData>),
+                              KernelRank::kBest,
+                              (MakeUnlessWrong<ops::ConvGradData, MakeConvGradData>),
                               {.signatures = OneDnnSignatures()});
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradWeights, "conv-grad-weights-onednn",
                               KernelRank::kBest,
-                              (MakeChecked<ops::ConvGradWeights, MakeConvGradWeights>),
+                              (MakeUnlessWrong<ops::ConvGradWeights, MakeConvGradWeights>),
                               {.signatures = OneDnnSignatures()});
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "caffe/cpu/kernels/column_sums.hpp"
+#include "caffe/cpu/kernels/conv_check.hpp"
 #include "caffe/cpu/onednn.hpp"
 #include "caffe/cpu/parallel.hpp"
 #include "caffe/ops/conv.hpp"
@@ -157,11 +158,13 @@ KernelTraits AsProductTraits() {
 }
 
 // By name before those of oneDNN's convolutions, which have the same rank.
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-as-product",
-                              KernelRank::kBest, MakeGradData, AsProductTraits());
-CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::ConvGradWeights,
-                              "conv-grad-weights-as-product", KernelRank::kBest,
-                              MakeGradWeightsAsProduct, AsProductTraits());
+CAFFE_REGISTER_KERNEL_FACTORY(
+    DeviceKind::kCpu, ops::ConvGradData, "conv-grad-data-as-product", KernelRank::kBest,
+    (MakeUnlessWrong<ops::ConvGradData, MakeGradData, OneDnnPart::kProducts>), AsProductTraits());
+CAFFE_REGISTER_KERNEL_FACTORY(
+    DeviceKind::kCpu, ops::ConvGradWeights, "conv-grad-weights-as-product", KernelRank::kBest,
+    (MakeUnlessWrong<ops::ConvGradWeights, MakeGradWeightsAsProduct, OneDnnPart::kProducts>),
+    AsProductTraits());
 
 }  // namespace
 }  // namespace caffe::cpu

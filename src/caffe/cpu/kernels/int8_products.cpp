@@ -293,11 +293,6 @@ KernelOrRefusal MakeConvInt8(const ops::Conv& op, const KernelRequest& request) 
   }
 }
 
-KernelOrRefusal MakeCheckedConvInt8(const ops::Conv& op, const KernelRequest& request) {
-  return MakeIfRight(OneDnnName(), request,
-                     [&](const KernelRequest& one) { return MakeConvInt8(op, one); });
-}
-
 KernelOrRefusal MakeGemmInt8(const ops::Gemm& op, const KernelRequest& request) {
   using dnnl::memory;
   if (const auto refusal = RefuseOperands(request)) return *refusal;
@@ -330,7 +325,7 @@ KernelTraits ProductTraits() {
 }
 
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Conv, "conv-onednn-int8", KernelRank::kBest,
-                              MakeCheckedConvInt8, ProductTraits());
+                              (MakeUnlessWrong<ops::Conv, MakeConvInt8>), ProductTraits());
 CAFFE_REGISTER_KERNEL_FACTORY(DeviceKind::kCpu, ops::Gemm, "gemm-onednn-int8", KernelRank::kBest,
                               MakeGemmInt8, ProductTraits());
 
