@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Checks that what a source defines in an unnamed namespace has a name of its own in its folder.
+"""Checks that what a source defines in an unnamed namespace has a name of its own in its library or program.
 
-  scripts/check_names.py [ROOT]     prints file:line and the other place; exits with 1 on a clash
+  scripts/check_names.py BUILD     prints file:line and the other place; exits with 1 on a clash
 
-Sources are compiled several at a time (cmake/Unity.cmake), and the sanitizers' builds join more of a folder
-than the others: a clash may be seen by them alone. Functions may be overloaded: they clash if their types are
-the same. Left out are folders of which no build joins more than cpu-release does.
+Sources are compiled several at a time (cmake/Unity.cmake), and the sanitizers' builds join more than the
+others: a clash may be seen by them alone. What is one target's, the configured build folder BUILD knows.
+Functions may be overloaded: they clash if their types are the same. Left out are targets of which no build
+joins more than ten sources.
 """
 import pathlib
 import re
 import sys
 
-TOPS = ("src/caffe", "tests")
-NOT_JOINED_FURTHER = {"src/caffe/cpu", "src/caffe/cuda", "tests/cuda", "tests/fuzz"}
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+JOINED_BY_TEN = {"caffe_cpu", "cortado_kernels", "cortado_runtime", "cuda_kernels_on_host"}
 TYPE = re.compile(r"(?:class|struct|enum(?: class| struct)?|union)\s+(\w+)[^;(]*(?:\{|$)")
 ALIAS = re.compile(r"using\s+(\w+)\s*=")
 VARIABLE = re.compile(r"(?:(?:inline|static|const|constexpr|constinit|thread_local)\s+)+[\w:<>,*& ]*?[\s*&](\w+)"
@@ -64,23 +65,31 @@ def definitions(path):
             yield match.group(1), match.group(1), number
 
 
-def check(root):
-    for top in TOPS:
-        for folder in sorted(path for path in (root / top).iterdir() if path.is_dir()):
-            if folder.relative_to(root).as_posix() in NOT_JOINED_FURTHER:
-                continue
-            seen = {}
-            for path in sorted(folder.rglob("*.cpp")):
-                for key, name, line in definitions(path):
-                    other, place = seen.setdefault(key, (path, line))
-                    if other != path:
-                        yield (f"{path.relative_to(root)}:{line}: {name} is defined at "
-                               f"{other.relative_to(root)}:{place} too; rename one of them")
+def sources_of_targets(build):
+    """The sources of each target of the build that joins them, by its name."""
+    targets = {}
+    for joined in sorted(build.rglob("unity/*_*.cpp")):
+        name = joined.stem.rpartition("_")[0]
+        targets.setdefault(name, []).extend(re.findall(r'#include "([^"]+)"', joined.read_text(encoding="utf-8")))
+    return targets
+
+
+def check(build, root=ROOT):
+    for target, sources in sources_of_targets(build).items():
+        if target in JOINED_BY_TEN:
+            continue
+        seen = {}
+        for source in sorted(set(sources)):
+            for key, name, line in definitions(root / source):
+                other, place = seen.setdefault(key, (source, line))
+                if other != source:
+                    yield f"{source}:{line}: {name} is defined at {other}:{place} too; rename one of them"
 
 
 def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent)
-    problems = list(check(root))
+    if len(sys.argv) != 2 or not sources_of_targets(pathlib.Path(sys.argv[1])):
+        sys.exit("one argument: a folder in which a preset that joins sources was configured (build/cpu-release)")
+    problems = list(check(pathlib.Path(sys.argv[1])))
     print("\n".join(problems), end="\n" if problems else "")
     return 1 if problems else 0
 

@@ -15,7 +15,7 @@
 namespace caffe::cuda {
 namespace {
 
-using Kind = ops::Pointwise::Kind;
+using ProductKind = ops::Pointwise::Kind;
 
 OperandDesc ScaledOperand(Shape shape, DType type, float scale = 1,
                           Layout layout = Layout::kPlain) {
@@ -66,7 +66,7 @@ class CudaInt8ProductsTest : public ::testing::Test {
 TEST_F(CudaInt8ProductsTest, SumsBecomeNumbersInAStepOfTheirOwn) {
   constexpr int64_t kRows = 6;
   const ops::Epilogue epilogue = {
-      {Kind::kAdd, 0, 0, 3}, {Kind::kRelu, 0.25F}, {Kind::kClip, -1, 2.5F}};
+      {ProductKind::kAdd, 0, 0, 3}, {ProductKind::kRelu, 0.25F}, {ProductKind::kClip, -1, 2.5F}};
   for (const int64_t channels : {32, 12, 5}) {
     const Shape shape{kRows, channels};
     std::vector<float> sums, factors, bias;

@@ -23,7 +23,7 @@ std::unique_ptr<Solver> MakeSolver(int seed) {
   return solver;
 }
 
-std::vector<float> WeightsOf(Solver& solver) {
+std::vector<float> ValuesOf(Solver& solver) {
   std::vector<float> weights;
   for (const Net::LearnableParam& param : solver.net().learnable_params()) {
     const float* values = param.blob->cpu_data<float>();
@@ -40,7 +40,7 @@ TEST(CudaThreadsTest, NetsInTwoThreadsComeToWhatEachComesToAlone) {
   for (int seed = 1; seed <= 2; ++seed) {
     const std::unique_ptr<Solver> solver = MakeSolver(seed);
     solver->Step(kIterations);
-    alone.push_back(WeightsOf(*solver));
+    alone.push_back(ValuesOf(*solver));
   }
   const std::vector<std::unique_ptr<Solver>> solvers = [] {
     std::vector<std::unique_ptr<Solver>> made;
@@ -54,7 +54,7 @@ TEST(CudaThreadsTest, NetsInTwoThreadsComeToWhatEachComesToAlone) {
       try {
         for (int step = 0; step < kIterations; ++step) {
           solvers[i]->Step(1);
-          WeightsOf(*solvers[i]);
+          ValuesOf(*solvers[i]);
         }
       } catch (...) {
         errors[i] = std::current_exception();
@@ -65,7 +65,7 @@ TEST(CudaThreadsTest, NetsInTwoThreadsComeToWhatEachComesToAlone) {
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
-  for (const std::unique_ptr<Solver>& solver : solvers) together.push_back(WeightsOf(*solver));
+  for (const std::unique_ptr<Solver>& solver : solvers) together.push_back(ValuesOf(*solver));
   EXPECT_EQ(together, alone);
 }
 
