@@ -43,10 +43,11 @@ void ForEachPixel(const PooledWindow& window, const TensorView& x, const Fn& fn)
   }
 }
 
-// As many numbers as a register of AVX-512 holds.
+// As many numbers as a register of AVX2 holds: without AVX-512 g++ compares wider vectors element by
+// element.
 template <typename T>
 struct NumbersOf {
-  static constexpr int64_t kCount = 64;
+  static constexpr int64_t kCount = 32;
   typedef T type __attribute__((vector_size(kCount)));  // NOLINT: `using` takes none
 };
 

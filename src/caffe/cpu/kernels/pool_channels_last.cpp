@@ -14,9 +14,10 @@
 namespace caffe::cpu {
 namespace {
 
-// Channels whose results stay in registers while a window is read. Vectors, not loops: compilers
+// Channels whose results stay in registers while a window is read: as many as a register of AVX2
+// holds, without which g++ compares wider vectors element by element. Vectors, not loops: compilers
 // make branches of a loop that keeps the larger one of two.
-constexpr int64_t kLanes = 16;
+constexpr int64_t kLanes = 8;
 template <typename E>
 struct VectorOf {
   typedef E type __attribute__((vector_size(kLanes * sizeof(E))));  // NOLINT: `using` takes none
@@ -61,6 +62,18 @@ template <typename E, typename V>
 [[gnu::always_inline]] inline void StoreLanes(const V& from, int64_t lanes, E* to) {
   static_assert(sizeof(V) == kLanes * sizeof(E));
   std::memcpy(static_cast<void*>(to), &from, lanes == kLanes ? sizeof(V) : lanes * sizeof(E));
+}
+
+// Calls fn(first, lanes) until all channels had their turn. The last ones have it together with
+// some before them, whose results are the same again: copying a few lanes takes longer than
+// computing.
+template <typename Fn>
+[[gnu::always_inline]] inline void ForEachLanes(int64_t channels, const Fn& fn) {
+  int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) fn(c, kLanes);
+  if (c == channels) return;
+  if (channels < kLanes) return fn(c, channels);
+  fn(channels - kLanes, kLanes);
 }
 
 // Winners, counted in a type as wide as the keys where their numbers are small.
@@ -110,12 +123,10 @@ template <typename T, typename M>
 // All channels of one window. `none`: what the mask says of an empty one.
 template <typename T, typename M>
 CAFFE_CPU_CLONES void MaxOfWindow(const T* x, const Places& pixels, int none, T* y, M* mask) {
-  const int64_t channels = pixels.channels;
-  const auto mask_at = [mask](int64_t c) { return mask == nullptr ? mask : mask + c; };
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes)
-    MaxOfLanes(x + c, pixels, none, kLanes, y + c, mask_at(c));
-  if (c < channels) MaxOfLanes(x + c, pixels, none, channels - c, y + c, mask_at(c));
+  ForEachLanes(
+      pixels.channels, [&](int64_t c, int64_t lanes) __attribute__((always_inline)) {
+        MaxOfLanes(x + c, pixels, none, lanes, y + c, mask == nullptr ? mask : mask + c);
+      });
 }
 
 template <typename T>
@@ -132,10 +143,10 @@ template <typename T>
 }
 template <typename T>
 CAFFE_CPU_CLONES void MeanOfWindow(const T* x, const Places& pixels, float share, T* y) {
-  const int64_t channels = pixels.channels;
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) MeanOfLanes(x + c, pixels, share, kLanes, y + c);
-  if (c < channels) MeanOfLanes(x + c, pixels, share, channels - c, y + c);
+  ForEachLanes(
+      pixels.channels, [&](int64_t c, int64_t lanes) __attribute__((always_inline)) {
+        MeanOfLanes(x + c, pixels, share, lanes, y + c);
+      });
 }
 
 // sums += dy where the mask names this place.
@@ -168,11 +179,10 @@ template <typename T, typename M>
 // All channels of one pixel.
 template <typename T, typename M>
 CAFFE_CPU_CLONES void MaxGradOfPixel(const M* mask, const T* dy, const Places& windows, T* dx) {
-  const int64_t channels = windows.channels;
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes)
-    MaxGradOfLanes(mask + c, dy + c, windows, kLanes, dx + c);
-  if (c < channels) MaxGradOfLanes(mask + c, dy + c, windows, channels - c, dx + c);
+  ForEachLanes(
+      windows.channels, [&](int64_t c, int64_t lanes) __attribute__((always_inline)) {
+        MaxGradOfLanes(mask + c, dy + c, windows, lanes, dx + c);
+      });
 }
 
 // `shares`: 1 / size of each window; those of the next row are `outputs` further.
@@ -193,11 +203,10 @@ template <typename T>
 template <typename T>
 CAFFE_CPU_CLONES void MeanGradOfPixel(const T* dy, const Places& windows, const float* shares,
                                       int64_t outputs, T* dx) {
-  const int64_t channels = windows.channels;
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes)
-    MeanGradOfLanes(dy + c, windows, shares, outputs, kLanes, dx + c);
-  if (c < channels) MeanGradOfLanes(dy + c, windows, shares, outputs, channels - c, dx + c);
+  ForEachLanes(
+      windows.channels, [&](int64_t c, int64_t lanes) __attribute__((always_inline)) {
+        MeanGradOfLanes(dy + c, windows, shares, outputs, lanes, dx + c);
+      });
 }
 
 // Calls fn(n, h) for each row of each image, over threads.
