@@ -50,13 +50,14 @@ function(caffe_precompile target)
   target_precompile_headers(${target} PRIVATE ${headers})
 endfunction()
 
-# caffe_add_folder(<name> [HIDDEN] [GLOBS pattern...] [EXCLUDE regex] [LINK target...])
+# caffe_add_folder(<name> [HIDDEN] [LOOPS] [GLOBS pattern...] [EXCLUDE regex] [LINK target...])
 #
 # One OBJECT library per folder of src/caffe, so that registrars are never dropped by
 # the linker. Sources are globbed: adding a file edits no list. HIDDEN: no test names a function of it.
+# LOOPS: over elements, so that -O3 is worth its time.
 # PRECOMPILE: what its sources include is parsed once, for the target of that name or for its own.
 function(caffe_add_folder name)
-  cmake_parse_arguments(ARG "HIDDEN" "EXCLUDE;PRECOMPILE" "GLOBS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "HIDDEN;LOOPS" "EXCLUDE;PRECOMPILE" "GLOBS;LINK" ${ARGN})
   if(NOT ARG_GLOBS)
     set(ARG_GLOBS *.cpp)
   endif()
@@ -73,6 +74,9 @@ function(caffe_add_folder name)
   target_link_libraries(caffe_${name}
     PUBLIC caffe_proto PkgConfig::GLOG Threads::Threads ${ARG_LINK}
     PRIVATE caffe_warnings)
+  if(ARG_LOOPS)
+    target_compile_options(caffe_${name} PRIVATE $<$<CONFIG:Release>:-O3>)
+  endif()
   if(NOT ARG_HIDDEN)
     caffe_show(caffe_${name})
   endif()

@@ -96,4 +96,18 @@ std::string KebabCase(std::string_view camel_case) {
   return text;
 }
 
+void internal::RegisterKernel(const OpIdentity& op, DeviceKind device, std::string_view name,
+                              KernelRank rank, KernelTraits traits, KernelFactory factory) {
+  if (traits.signatures.empty()) traits.signatures = op.default_signatures();
+  const std::string full = name.empty() ? KebabCase(op.name) + "-reference" : std::string(name);
+  KernelRegistry::Get().Register(
+      device, op.type, op.name,
+      {full, rank, std::move(traits),
+       [factory = std::move(factory), full](const KernelRequest& request) {
+         KernelOrRefusal answer = factory(request);
+         if (Kernel* kernel = std::get_if<Kernel>(&answer)) kernel->name = full;
+         return answer;
+       }});
+}
+
 }  // namespace caffe

@@ -223,40 +223,38 @@ std::vector<Signature> DefaultSignatures() {
   return EverySignature();
 }
 
+// Of an op, what registering its kernels needs.
+struct OpIdentity {
+  std::type_index type;
+  std::string_view name;
+  std::vector<Signature> (*default_signatures)();
+};
+// An empty name: that of the op's reference kernel.
+CAFFE_EXPORT void RegisterKernel(const OpIdentity& op, DeviceKind device, std::string_view name,
+                                 KernelRank rank, KernelTraits traits, KernelFactory factory);
+
 template <typename T>
 struct KernelRegistrar {
   // A simple kernel: a function of the op and its context that serves every request.
   KernelRegistrar(DeviceKind device, void (*function)(const T&, const KernelContext&),
                   bool (*fuses)(const ops::Epilogue&) = nullptr) {
-    const std::string name = KebabCase(T::kName) + "-reference";
-    Register(device, name, KernelRank::kReference, {.signatures = {}, .fuses = fuses},
-             [function](const KernelRequest& request) -> KernelOrRefusal {
-               return Kernel{"", [function, op = *request.op.As<T>()](
-                                     const KernelContext& context) { function(op, context); }};
-             });
+    RegisterKernel({typeid(T), T::kName, DefaultSignatures<T>}, device, "", KernelRank::kReference,
+                   {.signatures = {}, .fuses = fuses},
+                   [function](const KernelRequest& request) -> KernelOrRefusal {
+                     return Kernel{
+                         "", [function, op = *request.op.As<T>()](const KernelContext& context) {
+                           function(op, context);
+                         }};
+                   });
   }
 
   // A heavy kernel: a factory that looks at the request first.
-  KernelRegistrar(DeviceKind device, std::string name, KernelRank rank,
+  KernelRegistrar(DeviceKind device, std::string_view name, KernelRank rank,
                   KernelOrRefusal (*factory)(const T&, const KernelRequest&),
                   KernelTraits traits = {}) {
-    Register(
-        device, std::move(name), rank, std::move(traits),
+    RegisterKernel(
+        {typeid(T), T::kName, DefaultSignatures<T>}, device, name, rank, std::move(traits),
         [factory](const KernelRequest& request) { return factory(*request.op.As<T>(), request); });
-  }
-
- private:
-  static void Register(DeviceKind device, const std::string& name, KernelRank rank,
-                       KernelTraits traits, KernelFactory factory) {
-    if (traits.signatures.empty()) traits.signatures = DefaultSignatures<T>();
-    KernelRegistry::Get().Register(
-        device, typeid(T), T::kName,
-        {name, rank, std::move(traits),
-         [factory = std::move(factory), name](const KernelRequest& request) {
-           KernelOrRefusal answer = factory(request);
-           if (Kernel* kernel = std::get_if<Kernel>(&answer)) kernel->name = name;
-           return answer;
-         }});
   }
 };
 
