@@ -216,6 +216,12 @@ TEST_F(PlanChoiceTest, WhatCouldNotBeTimedIsNotRemembered) {
   EXPECT_EQ(Start(second), "eng62_k1=2");
 }
 
+TEST(PlanStoreTest, WithoutAFolderNothingIsKept) {
+  const PlanStore store("");
+  store.Store("key", {"eng1", {1, 2, 3}});
+  EXPECT_FALSE(store.Find("key"));
+}
+
 TEST(PlanStoreTest, KeepsBytesAsTheyAre) {
   const testing::TemporaryFolder folder;
   const PlanStore store(folder.path("a/b"));

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -199,6 +200,30 @@ TEST_F(AlgorithmCacheTest, ProcessesThatWriteTogetherLoseNothing) {
       EXPECT_EQ(cache.Find("H200|" + what), algorithm + what);
     }
   }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(AlgorithmCacheFileTest, DevNullAndNoFileKeepNothing) {
+  const char* const before = std::getenv("CAFFE_ALGORITHM_CACHE");
+  const std::string restored = before == nullptr ? "" : before;
+  setenv("CAFFE_ALGORITHM_CACHE", "/dev/null", 1);
+  EXPECT_EQ(AlgorithmCache::FileOfUser(), "");
+  EXPECT_EQ(AlgorithmCache::FileOfUser(".cpu"), "");
+  setenv("CAFFE_ALGORITHM_CACHE", "/tmp/algorithms", 1);
+  EXPECT_EQ(AlgorithmCache::FileOfUser(".cpu"), "/tmp/algorithms.cpu");
+  setenv("CAFFE_ALGORITHM_CACHE", "", 1);  // as if unset
+  EXPECT_THAT(AlgorithmCache::FileOfUser(".cpu"),
+              ::testing::EndsWith("/cortado/algorithms.tsv.cpu"));
+  setenv("CAFFE_ALGORITHM_CACHE", restored.c_str(), 1);
+}
+
+TEST(AlgorithmCacheFileTest, WithoutAFileOneRunRemembers) {
+  ::testing::internal::CaptureStderr();
+  AlgorithmCache cache("");
+  EXPECT_TRUE(cache.Try("H200|conv", "eng1"));
+  cache.Store("H200|conv", "eng1");
+  EXPECT_EQ(cache.Find("H200|conv"), "eng1");
+  EXPECT_EQ(cache.keeper(), "this process");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 

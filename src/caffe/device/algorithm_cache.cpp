@@ -26,16 +26,6 @@ constexpr std::time_t kLongestAttempt = 600;
 // Of processes that did not come back, before an algorithm is left out.
 constexpr std::ptrdiff_t kLostAttempts = 2;
 
-std::string FileOfUser() {
-  const auto variable = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (const std::string file = variable("CAFFE_ALGORITHM_CACHE"); !file.empty()) return file;
-  const std::string cache = variable("XDG_CACHE_HOME");
-  return (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/cortado/algorithms.tsv";
-}
-
 // Tells this process from an earlier one that had its number, as all first ones of containers do.
 const std::string& StartOfThisProcess() {
   static const std::string start = [] {
@@ -64,6 +54,18 @@ bool IsText(const std::string& line) {
 }
 
 }  // namespace
+
+std::string AlgorithmCache::FileOfUser(const std::string& suffix) {
+  const auto variable = [](const char* name) -> std::string {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  };
+  if (const std::string file = variable("CAFFE_ALGORITHM_CACHE"); !file.empty())
+    return file == "/dev/null" ? "" : file + suffix;
+  const std::string cache = variable("XDG_CACHE_HOME");
+  return (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/cortado/algorithms.tsv" +
+         suffix;
+}
 
 AlgorithmCache& AlgorithmCache::OfUser() {
   static AlgorithmCache cache(FileOfUser());
@@ -120,7 +122,7 @@ void AlgorithmCache::TellOfOtherChips(const std::string& key) {
   const auto begin = algorithms_.lower_bound(chip + "|");
   if (begin != algorithms_.end() && begin->first.rfind(chip + "|", 0) == 0) return;
   const std::string& other = algorithms_.begin()->first;
-  LOG(INFO) << file_ << " has measurements of " << other.substr(0, other.find('|'))
+  LOG(INFO) << keeper() << " has measurements of " << other.substr(0, other.find('|'))
             << " and none of " << chip << ", whose algorithms are measured now";
 }
 
@@ -190,6 +192,7 @@ void AlgorithmCache::AppendAttempt(const std::string& key, const std::string& al
 
 // One write of one line, which O_APPEND keeps apart from those of other processes.
 void AlgorithmCache::Append(std::string line) {
+  if (file_.empty()) return;
   line += '\n';
   if (std::exchange(ends_in_a_line_, false)) line = '\n' + line;
   std::error_code ignored;

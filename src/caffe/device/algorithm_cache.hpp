@@ -20,12 +20,16 @@ namespace caffe {
 // in order.
 class CAFFE_EXPORT AlgorithmCache {
  public:
+  // Without a file ("") findings last as long as the object.
   explicit AlgorithmCache(std::string file) : file_(std::move(file)) {}
 
-  // CAFFE_ALGORITHM_CACHE, else cortado/algorithms.tsv in XDG_CACHE_HOME or ~/.cache.
+  // CAFFE_ALGORITHM_CACHE, else cortado/algorithms.tsv in XDG_CACHE_HOME or ~/.cache, and the
+  // suffix; "" where CAFFE_ALGORITHM_CACHE is /dev/null.
+  static std::string FileOfUser(const std::string& suffix = "");
   static AlgorithmCache& OfUser();
 
-  const std::string& file() const { return file_; }
+  // For messages: the file, or "this process" without one.
+  std::string keeper() const { return file_.empty() ? "this process" : file_; }
 
   // A key begins with the chip, then '|'.
   std::optional<std::string> Find(const std::string& key);
