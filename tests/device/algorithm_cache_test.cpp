@@ -86,39 +86,71 @@ TEST_F(AlgorithmCacheTest, ThatOfAnotherChipIsToldOnce) {
 // Attempts are those of processes that are over: other hosts' after ten minutes.
 class AttemptTest : public AlgorithmCacheTest {
  protected:
-  // Of two processes, each of which has started once.
+  // Of three processes, each of which started after the one before had ended.
   void Write(const std::string& algorithm, const std::string& host, int process, int64_t time) {
-    WriteOf(1, algorithm, host, process, time);
-    WriteOf(2, algorithm, host, process, time);
+    for (int lost = 0; lost < 3; ++lost)
+      WriteOf(StrCat(lost), algorithm, host, process, time, lost);
   }
-  void WriteOf(int start, const std::string& algorithm, const std::string& host, int process,
-               int64_t time) {
+  void WriteOf(const std::string& start, const std::string& algorithm, const std::string& host,
+               int process, int64_t time, int lost) {
     std::filesystem::create_directories(folder_.path("a/b"));
-    std::ofstream(file_, std::ios::app) << "conv\t?" << algorithm << '\t' << host << '\t' << process
-                                        << "\tstart" << process << start << '\t' << time << '\n';
+    std::ofstream(file_, std::ios::app)
+        << "conv\t?" << algorithm << '\t' << host << '\t' << process << "\tstart" << process
+        << start << '\t' << time << '\t' << lost << '\n';
   }
   bool HasCrashed(const std::string& algorithm) {
     return AlgorithmCache(file_).HasCrashed("conv", algorithm);
   }
+  // The lost starts that an attempt at the algorithm notes.
+  std::string LostStarts(const std::string& algorithm) {
+    EXPECT_TRUE(AlgorithmCache(file_).Try("conv", algorithm));
+    std::ifstream file(file_);
+    std::string line, last;
+    while (std::getline(file, line)) last = line;
+    return last.substr(last.rfind('\t') + 1);
+  }
+  static constexpr int kGone = 1 << 30;  // no process has this number
   const int64_t now_ = std::time(nullptr);
 };
 
-TEST_F(AttemptTest, TheLastOneOfTwoProcessesThatAreGoneCrashed) {
-  Write("eng1", HostName(), 1 << 30, now_);  // no process has this number
-  Write("eng2", HostName(), 1 << 30, now_);
+TEST_F(AttemptTest, TheLastOneOfThreeStartsThatAreGoneCrashed) {
+  Write("eng1", HostName(), kGone, now_);
+  Write("eng2", HostName(), kGone, now_);
   EXPECT_FALSE(HasCrashed("eng1"));
   EXPECT_TRUE(HasCrashed("eng2"));
+  ::testing::internal::CaptureStderr();
   EXPECT_FALSE(AlgorithmCache(file_).Try("conv", "eng2"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::HasSubstr("delete the lines of " + file_ + " that begin with this key"));
   EXPECT_TRUE(AlgorithmCache(file_).Try("conv", "eng1"));
 }
 
-// It may have been ended by a user.
-TEST_F(AttemptTest, OneThatIsLostOnceIsTriedAgain) {
-  WriteOf(1, "eng1", HostName(), 1 << 30, now_);
-  EXPECT_FALSE(HasCrashed("eng1"));
-  EXPECT_TRUE(AlgorithmCache(file_).Try("conv", "eng1"));
-  WriteOf(2, "eng1", HostName(), 1 << 30, now_);
+// They may have been ended by a user.
+TEST_F(AttemptTest, OneThatIsLostTwiceIsTriedAgain) {
+  EXPECT_EQ(LostStarts("eng1"), "0");
+  WriteOf("a", "eng1", HostName(), kGone, now_, 0);
+  EXPECT_EQ(LostStarts("eng1"), "1");
+  WriteOf("b", "eng1", HostName(), kGone, now_, 1);
+  EXPECT_EQ(LostStarts("eng1"), "2");
+  WriteOf("c", "eng1", HostName(), kGone, now_, 2);
   EXPECT_TRUE(HasCrashed("eng1"));
+}
+
+TEST_F(AttemptTest, RanksThatAreKilledTogetherAreOneStart) {
+  for (const char* rank : {"a", "b", "c", "d"}) WriteOf(rank, "eng1", HostName(), kGone, now_, 0);
+  EXPECT_FALSE(HasCrashed("eng1"));
+  EXPECT_EQ(LostStarts("eng1"), "1");
+}
+
+TEST_F(AttemptTest, RanksThatRunDoNotCountEachOther) {
+  for (const char* rank : {"a", "b", "c", "d"}) WriteOf(rank, "eng1", HostName(), 1, now_, 0);
+  EXPECT_EQ(LostStarts("eng1"), "0");
+}
+
+TEST_F(AttemptTest, OfOldFilesEachIsTheFirst) {
+  std::filesystem::create_directories(folder_.path("a/b"));
+  std::ofstream(file_) << "conv\t?eng1\tgone\t1\tstart\t1000\n";
+  EXPECT_EQ(LostStarts("eng1"), "1");
 }
 
 TEST_F(AttemptTest, OneThatCostTheDeviceIsLeftOutAtOnce) {
@@ -148,15 +180,15 @@ TEST_F(AttemptTest, AnEarlierProcessWithOurNumberIsGone) {
 }
 
 TEST_F(AttemptTest, AMeasurementEndsThem) {
-  Write("eng1", HostName(), 1 << 30, now_);
+  Write("eng1", HostName(), kGone, now_);
   AlgorithmCache(file_).Store("conv", "eng2");
   EXPECT_FALSE(HasCrashed("eng1"));
   EXPECT_EQ(AlgorithmCache(file_).Find("conv"), "eng2");
 }
 
 TEST_F(AttemptTest, GivingUpEndsThem) {
-  Write("eng1", HostName(), 1 << 30, now_);
-  Write("", HostName(), 1 << 30, now_);
+  Write("eng1", HostName(), kGone, now_);
+  Write("", HostName(), kGone, now_);
   EXPECT_FALSE(HasCrashed("eng1"));
   AlgorithmCache(file_).GiveUp("conv");
   EXPECT_EQ(AlgorithmCache(file_).Find("conv"), std::nullopt);

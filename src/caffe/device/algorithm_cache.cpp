@@ -23,9 +23,8 @@ namespace {
 
 // Nothing that is tried takes longer.
 constexpr std::time_t kLongestAttempt = 600;
-// Of processes that did not come back, before an algorithm is left out.
-constexpr std::ptrdiff_t kLostAttempts = 2;
-
+// Starts in a row that end in an algorithm, before it is left out: one or two may have been killed.
+constexpr int kLostStarts = 3;
 // Tells this process from an earlier one that had its number, as all first ones of containers do.
 const std::string& StartOfThisProcess() {
   static const std::string start = [] {
@@ -53,6 +52,10 @@ bool IsText(const std::string& line) {
   });
 }
 
+std::string LineOf(const std::string& key, const std::string& what) {
+  return StrCat(key, '\t', what, '\n');
+}
+
 }  // namespace
 
 std::string AlgorithmCache::FileOfUser(const std::string& suffix) {
@@ -78,6 +81,10 @@ bool AlgorithmCache::Attempt::IsOver() const {
   return process == getpid() || (kill(process, 0) != 0 && errno == ESRCH);
 }
 
+std::string AlgorithmCache::Attempt::Text(const std::string& start) const {
+  return StrCat('?', algorithm, '\t', host, '\t', process, '\t', start, '\t', time, '\t', lost);
+}
+
 // False for a line that says nothing.
 bool AlgorithmCache::Read(const std::string& line) {
   const std::vector<std::string> fields = FieldsOf(line);
@@ -91,9 +98,15 @@ bool AlgorithmCache::Read(const std::string& line) {
     attempts_.erase(fields[0]);
     return fields.size() == 2;
   }
-  if (fields.size() != 6) return false;
-  attempts_[fields[0]][fields[4]] = {fields[1].substr(1), fields[2], std::atoi(fields[3].c_str()),
-                                     static_cast<std::time_t>(std::atoll(fields[5].c_str()))};
+  if (fields.size() < 6) return false;
+  if (fields[1] == "?") {
+    attempts_[fields[0]].erase(fields[4]);
+    return true;
+  }
+  Attempt& attempt = attempts_[fields[0]][fields[4]];
+  attempt = {fields[1].substr(1), fields[2], std::atoi(fields[3].c_str()),
+             static_cast<std::time_t>(std::atoll(fields[5].c_str()))};
+  if (fields.size() > 6) attempt.lost = std::atoi(fields[6].c_str());  // 0 in old files
   return true;
 }
 
@@ -140,33 +153,42 @@ void AlgorithmCache::Store(const std::string& key, const std::string& algorithm)
   Load();
   algorithms_[key] = algorithm;
   attempts_.erase(key);
-  Append(StrCat(key, '\t', algorithm));
+  Append(LineOf(key, algorithm));
 }
 
-bool AlgorithmCache::IsLost(const std::string& key, const std::string& algorithm) const {
-  const auto left_out = left_out_.find(key);
-  if (left_out != left_out_.end() && left_out->second.contains(algorithm)) return true;
+// A start is over once its process cannot come back. Ranks that run together do not count each
+// other, so they all note the same number.
+int AlgorithmCache::LostStarts(const std::string& key, const std::string& algorithm) const {
   const auto found = attempts_.find(key);
-  if (found == attempts_.end()) return false;
-  const auto lost = std::ranges::count_if(found->second, [&](const auto& attempt) {
-    const auto& [start, last] = attempt;
-    return start != StartOfThisProcess() && last.algorithm == algorithm && last.IsOver();
-  });
-  return lost >= kLostAttempts;
+  if (found == attempts_.end()) return 0;
+  int lost = 0;
+  for (const auto& [start, last] : found->second) {
+    if (start != StartOfThisProcess() && last.algorithm == algorithm && last.IsOver())
+      lost = std::max(lost, last.lost + 1);
+  }
+  return lost;
+}
+
+bool AlgorithmCache::IsLeftOut(const std::string& key, const std::string& algorithm) const {
+  const auto found = left_out_.find(key);
+  return (found != left_out_.end() && found->second.contains(algorithm)) ||
+         LostStarts(key, algorithm) >= kLostStarts;
 }
 
 bool AlgorithmCache::HasCrashed(const std::string& key, const std::string& algorithm) {
   const std::lock_guard lock(mutex_);
   Load();
-  return IsLost(key, algorithm);
+  return IsLeftOut(key, algorithm);
 }
 
 bool AlgorithmCache::Try(const std::string& key, const std::string& algorithm) {
   const std::lock_guard lock(mutex_);
   Load();
-  if (IsLost(key, algorithm)) {
-    LOG(WARNING) << algorithm << " is not tried for " << key
-                 << ": earlier processes did not come back from it, or lost the device";
+  if (IsLeftOut(key, algorithm)) {
+    LOG(WARNING) << algorithm << " is not tried for " << key << ": " << kLostStarts
+                 << " starts in a row did not come back from it, or one lost the device; to have "
+                    "it tried again, delete the lines of "
+                 << keeper() << " that begin with this key";
     return false;
   }
   AppendAttempt(key, algorithm);
@@ -177,7 +199,7 @@ void AlgorithmCache::LeaveOut(const std::string& key, const std::string& algorit
   const std::lock_guard lock(mutex_);
   Load();
   left_out_[key].insert(algorithm);
-  Append(StrCat(key, "\t!", algorithm));
+  Append(LineOf(key, "!" + algorithm));
 }
 
 void AlgorithmCache::GiveUp(const std::string& key) {
@@ -186,14 +208,14 @@ void AlgorithmCache::GiveUp(const std::string& key) {
 }
 
 void AlgorithmCache::AppendAttempt(const std::string& key, const std::string& algorithm) {
-  Append(StrCat(key, "\t?", algorithm, '\t', HostName(), '\t', getpid(), '\t', StartOfThisProcess(),
-                '\t', std::time(nullptr)));
+  const Attempt attempt{algorithm, HostName(), getpid(), std::time(nullptr),
+                        LostStarts(key, algorithm)};
+  Append(LineOf(key, attempt.Text(StartOfThisProcess())));
 }
 
 // One write of one line, which O_APPEND keeps apart from those of other processes.
 void AlgorithmCache::Append(std::string line) {
   if (file_.empty()) return;
-  line += '\n';
   if (std::exchange(ends_in_a_line_, false)) line = '\n' + line;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(file_).parent_path(), ignored);

@@ -13,11 +13,11 @@
 namespace caffe {
 
 // A text file with a line "key<tab>algorithm" per measurement and a line
-// "key<tab>?algorithm<tab>host<tab>process<tab>start<tab>time" per attempt, without an algorithm
-// for one that was given up, and a line "key<tab>!algorithm" for one that cost a device. Any number
-// of processes may share it: each appends whole lines, and the last measurement of a key counts. A
-// file that cannot be read or written costs measurements, no more. Calls from several threads are
-// in order.
+// "key<tab>?algorithm<tab>host<tab>process<tab>start<tab>time<tab>lost" per attempt, without an
+// algorithm for one that was given up, and a line "key<tab>!algorithm" for one that cost a device.
+// Any number of processes may share it: each appends whole lines, and the last measurement of a key
+// counts. A file that cannot be read or written costs measurements, no more. Calls from several
+// threads are in order.
 class CAFFE_EXPORT AlgorithmCache {
  public:
   // Without a file ("") findings last as long as the object.
@@ -36,8 +36,9 @@ class CAFFE_EXPORT AlgorithmCache {
   void Store(const std::string& key, const std::string& algorithm);
 
   // Notes in the file that this process tries the algorithm from now on, until it tries another one
-  // for the key or stores the fastest. False, and no note, for one that is left out, or that two
-  // processes tried last and never came back from: it crashed or hung. Once may be a user's Ctrl-C.
+  // for the key or stores the fastest. False, and no note, for one that is left out, or in which
+  // three starts in a row ended: it crashes or hangs. Processes that try it at the same time are
+  // one start, so that a job that is killed counts once, whatever its number of ranks.
   bool Try(const std::string& key, const std::string& algorithm);
   bool HasCrashed(const std::string& key, const std::string& algorithm);
   // Notes that the algorithm has cost this process the device.
@@ -51,14 +52,17 @@ class CAFFE_EXPORT AlgorithmCache {
     std::string algorithm, host;
     int process = 0;
     std::time_t time = 0;
+    int lost = 0;  // starts in a row that had ended in the algorithm before
     // Whether its process cannot come back any more.
     bool IsOver() const;
+    std::string Text(const std::string& start) const;
   };
 
   void Load();
   bool Read(const std::string& line);
   void TellOfOtherChips(const std::string& key);
-  bool IsLost(const std::string& key, const std::string& algorithm) const;
+  int LostStarts(const std::string& key, const std::string& algorithm) const;
+  bool IsLeftOut(const std::string& key, const std::string& algorithm) const;
   void AppendAttempt(const std::string& key, const std::string& algorithm);
   void Append(std::string line);
 
