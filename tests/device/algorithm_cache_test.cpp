@@ -9,6 +9,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -201,8 +202,63 @@ TEST_F(AttemptTest, OnesOwnAreNoCrash) {
   EXPECT_FALSE(cache.HasCrashed("conv", "eng1"));
 }
 
-// As those of several GPUs of a machine do that start together.
-TEST_F(AlgorithmCacheTest, ProcessesThatWriteTogetherLoseNothing) {
+class CompactionTest : public AlgorithmCacheTest {
+ protected:
+  void WriteManyLines(const std::string& more) {
+    std::filesystem::create_directories(folder_.path("a/b"));
+    std::ofstream file(file_);
+    for (int i = 0; i < 2000; ++i) file << "conv\teng" << i << '\n';
+    file << more;
+  }
+  std::string Text() const {
+    std::ifstream file(file_);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+};
+
+TEST_F(CompactionTest, KeepsWhatCounts) {
+  const std::string attempt = "gemm\t?alg1\telsewhere\t1\tstart\t1000\t2\n";
+  WriteManyLines("gemm\t?alg1\telsewhere\t2\tgaveup\t1000\t0\n" + attempt +
+                 "gemm\t?\telsewhere\t2\tgaveup\t1000\t0\nconv\t!eng5\n");
+  EXPECT_EQ(AlgorithmCache(file_).Find("conv"), "eng1999");
+  EXPECT_EQ(Text(), "conv\teng1999\nconv\t!eng5\n" + attempt);
+  AlgorithmCache next(file_);
+  EXPECT_EQ(next.Find("conv"), "eng1999");
+  EXPECT_TRUE(next.HasCrashed("conv", "eng5"));
+  EXPECT_TRUE(next.HasCrashed("gemm", "alg1"));
+}
+
+TEST_F(CompactionTest, ATornLineIsDropped) {
+  WriteManyLines("torn");
+  AlgorithmCache(file_).Store("gemm", "alg1");
+  EXPECT_EQ(Text(), "conv\teng1999\ngemm\talg1\n");
+}
+
+TEST_F(CompactionTest, ALinkAndPermissionsStay) {
+  namespace fs = std::filesystem;
+  WriteManyLines("");
+  fs::permissions(file_, fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_write);
+  const std::string link = folder_.path("link");
+  fs::create_symlink(file_, link);
+  EXPECT_EQ(AlgorithmCache(link).Find("conv"), "eng1999");
+  EXPECT_EQ(Text(), "conv\teng1999\n");
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(fs::status(file_).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_write);
+}
+
+// A text that is no cache, by a mistake in the environment.
+TEST_F(CompactionTest, WhatItCannotReadStays) {
+  std::filesystem::create_directories(folder_.path("a/b"));
+  const std::string text(3000, '\n');
+  std::ofstream(file_) << text;
+  EXPECT_EQ(AlgorithmCache(file_).Find("conv"), std::nullopt);
+  EXPECT_EQ(Text(), text);
+}
+
+// As those of several GPUs of a machine do that start together. One of them replaces the file.
+TEST_F(CompactionTest, ProcessesThatWriteTogetherLoseNothing) {
+  WriteManyLines("");
   constexpr int kProcesses = 4, kKeys = 100;
   const std::string algorithm(300, 'e');
   std::vector<pid_t> children;

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <glog/logging.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include <system_error>
 #include <vector>
 
+#include "caffe/core/file_descriptor.hpp"
 #include "caffe/core/host_name.hpp"
 #include "caffe/error.hpp"
 
@@ -25,6 +28,9 @@ namespace {
 constexpr std::time_t kLongestAttempt = 600;
 // Starts in a row that end in an algorithm, before it is left out: one or two may have been killed.
 constexpr int kLostStarts = 3;
+// Lines that say nothing any more, before the file is replaced. A file of some 300 KB.
+constexpr int64_t kSupersededLines = 1000;
+
 // Tells this process from an earlier one that had its number, as all first ones of containers do.
 const std::string& StartOfThisProcess() {
   static const std::string start = [] {
@@ -50,6 +56,24 @@ bool IsText(const std::string& line) {
   return std::none_of(line.begin(), line.end(), [](char one) {
     return static_cast<unsigned char>(one) < ' ' && one != '\t';
   });
+}
+
+// Opens the file to append lines, locked: shared, or exclusively to replace it. Where the file
+// system has no locks, a line that comes while the file is replaced is lost.
+int OpenLocked(const std::string& name, int lock) {
+  for (;;) {
+    const int file = open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (file < 0) return file;
+    struct stat opened {};
+    struct stat named {};
+    const bool is_locked = flock(file, lock) == 0;
+    const bool is_busy = !is_locked && errno == EWOULDBLOCK;
+    const bool was_replaced = is_locked && fstat(file, &opened) == 0 &&
+                              (stat(name.c_str(), &named) != 0 || opened.st_ino != named.st_ino);
+    if (!is_busy && !was_replaced) return file;
+    close(file);
+    if (is_busy) return -1;
+  }
 }
 
 std::string LineOf(const std::string& key, const std::string& what) {
@@ -111,10 +135,10 @@ bool AlgorithmCache::Read(const std::string& line) {
 }
 
 void AlgorithmCache::Load() {
-  if (is_loaded_) return;
-  is_loaded_ = true;
+  if (std::exchange(is_loaded_, true) || access(file_.c_str(), F_OK) != 0) return;
+  const FileDescriptor lock(OpenLocked(file_, LOCK_EX | LOCK_NB));
   std::ifstream file(file_, std::ios::binary);
-  int lines = 0, damaged = 0, first_damaged = 0;
+  int64_t lines = 0, damaged = 0, first_damaged = 0;
   for (std::string line; std::getline(file, line);) {
     ++lines;
     ends_in_a_line_ = file.eof();
@@ -125,6 +149,40 @@ void AlgorithmCache::Load() {
     LOG(WARNING) << file_ << ": " << damaged << " of " << lines
                  << " lines are damaged and ignored, the first is line " << first_damaged
                  << "; what they said is measured anew";
+  }
+  const std::string kept = Text();
+  const int64_t superseded = lines - damaged - std::count(kept.begin(), kept.end(), '\n');
+  if (lock && superseded >= kSupersededLines) Replace(kept);
+}
+
+std::string AlgorithmCache::Text() const {
+  std::string text;
+  for (const auto& [key, algorithm] : algorithms_) text += LineOf(key, algorithm);
+  for (const auto& [key, algorithms] : left_out_) {
+    for (const std::string& algorithm : algorithms) text += LineOf(key, "!" + algorithm);
+  }
+  for (const auto& [key, attempts] : attempts_) {
+    for (const auto& [start, attempt] : attempts) text += LineOf(key, attempt.Text(start));
+  }
+  return text;
+}
+
+// The caller has the lock. A failure leaves the file as it is.
+void AlgorithmCache::Replace(const std::string& text) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path target = fs::canonical(file_, error);  // a link to the file stays one
+  if (error) return;
+  const fs::path partial = target.string() + ".partial";
+  std::ofstream out(partial, std::ios::binary);
+  out << text;
+  out.close();
+  if (out) fs::permissions(partial, fs::status(target, error).permissions(), error);
+  if (out && !error) fs::rename(partial, target, error);
+  if (out && !error) {
+    ends_in_a_line_ = false;
+  } else {
+    fs::remove(partial, error);
   }
 }
 
@@ -219,13 +277,9 @@ void AlgorithmCache::Append(std::string line) {
   if (std::exchange(ends_in_a_line_, false)) line = '\n' + line;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(file_).parent_path(), ignored);
-  const int file = open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  const bool is_written =
-      file >= 0 && write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-  const int error = errno;
-  if (file >= 0) close(file);
-  if (!is_written) {
-    LOG_FIRST_N(WARNING, 1) << file_ << ": cannot be written (" << std::strerror(error)
+  const FileDescriptor file(OpenLocked(file_, LOCK_SH));
+  if (!file || write(file.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+    LOG_FIRST_N(WARNING, 1) << file_ << ": cannot be written (" << std::strerror(errno)
                             << "); algorithms are measured anew in each run";
   }
 }

@@ -16,8 +16,9 @@ namespace caffe {
 // "key<tab>?algorithm<tab>host<tab>process<tab>start<tab>time<tab>lost" per attempt, without an
 // algorithm for one that was given up, and a line "key<tab>!algorithm" for one that cost a device.
 // Any number of processes may share it: each appends whole lines, and the last measurement of a key
-// counts. A file that cannot be read or written costs measurements, no more. Calls from several
-// threads are in order.
+// counts. A file with many superseded lines is replaced by a short one when it is opened. A file
+// that cannot be read or written costs measurements, no more. Calls from several threads are in
+// order.
 class CAFFE_EXPORT AlgorithmCache {
  public:
   // Without a file ("") findings last as long as the object.
@@ -60,6 +61,8 @@ class CAFFE_EXPORT AlgorithmCache {
 
   void Load();
   bool Read(const std::string& line);
+  std::string Text() const;
+  void Replace(const std::string& text);
   void TellOfOtherChips(const std::string& key);
   int LostStarts(const std::string& key, const std::string& algorithm) const;
   bool IsLeftOut(const std::string& key, const std::string& algorithm) const;
