@@ -187,12 +187,9 @@ TEST_F(PlanChoiceTest, OnlyEnginesOfTheGivenNumber) {
   EXPECT_EQ(Start(none), "none");
 }
 
-// Two processes ended while they timed a plan; the next one leaves that plan out.
+// Three starts ended while they timed a plan; the next one leaves that plan out.
 TEST_F(PlanChoiceTest, APlanThatCrashesIsLeftOutAtTheNextStart) {
-  const auto crashed = [&](const char* process) {
-    return request_.key + "\t?eng7_k1=1\t" + "elsewhere\t1\t" + process + "\t1000\n";
-  };
-  std::ofstream(file_) << crashed("one process") << crashed("another");
+  std::ofstream(file_) << request_.key << "\t?eng7_k1=1\telsewhere\t1\tthe third\t1000\t2\n";
   PlayedSource source(plans_);
   EXPECT_EQ(Start(source), "eng2_k1=1");
   EXPECT_THAT(source.built,
@@ -214,6 +211,12 @@ TEST_F(PlanChoiceTest, WhatCouldNotBeTimedIsNotRemembered) {
   first.can_time = false;
   EXPECT_EQ(Start(first), "eng7_k1=1");
   EXPECT_EQ(Start(second), "eng62_k1=2");
+}
+
+TEST(PlanStoreTest, WithoutAFolderNothingIsKept) {
+  const PlanStore store("");
+  store.Store("key", {"eng1", {1, 2, 3}});
+  EXPECT_FALSE(store.Find("key"));
 }
 
 TEST(PlanStoreTest, KeepsBytesAsTheyAre) {

@@ -5,9 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -85,39 +87,71 @@ TEST_F(AlgorithmCacheTest, ThatOfAnotherChipIsToldOnce) {
 // Attempts are those of processes that are over: other hosts' after ten minutes.
 class AttemptTest : public AlgorithmCacheTest {
  protected:
-  // Of two processes, each of which has started once.
+  // Of three processes, each of which started after the one before had ended.
   void Write(const std::string& algorithm, const std::string& host, int process, int64_t time) {
-    WriteOf(1, algorithm, host, process, time);
-    WriteOf(2, algorithm, host, process, time);
+    for (int lost = 0; lost < 3; ++lost)
+      WriteOf(StrCat(lost), algorithm, host, process, time, lost);
   }
-  void WriteOf(int start, const std::string& algorithm, const std::string& host, int process,
-               int64_t time) {
+  void WriteOf(const std::string& start, const std::string& algorithm, const std::string& host,
+               int process, int64_t time, int lost) {
     std::filesystem::create_directories(folder_.path("a/b"));
-    std::ofstream(file_, std::ios::app) << "conv\t?" << algorithm << '\t' << host << '\t' << process
-                                        << "\tstart" << process << start << '\t' << time << '\n';
+    std::ofstream(file_, std::ios::app)
+        << "conv\t?" << algorithm << '\t' << host << '\t' << process << "\tstart" << process
+        << start << '\t' << time << '\t' << lost << '\n';
   }
   bool HasCrashed(const std::string& algorithm) {
     return AlgorithmCache(file_).HasCrashed("conv", algorithm);
   }
+  // The lost starts that an attempt at the algorithm notes.
+  std::string LostStarts(const std::string& algorithm) {
+    EXPECT_TRUE(AlgorithmCache(file_).Try("conv", algorithm));
+    std::ifstream file(file_);
+    std::string line, last;
+    while (std::getline(file, line)) last = line;
+    return last.substr(last.rfind('\t') + 1);
+  }
+  static constexpr int kGone = 1 << 30;  // no process has this number
   const int64_t now_ = std::time(nullptr);
 };
 
-TEST_F(AttemptTest, TheLastOneOfTwoProcessesThatAreGoneCrashed) {
-  Write("eng1", HostName(), 1 << 30, now_);  // no process has this number
-  Write("eng2", HostName(), 1 << 30, now_);
+TEST_F(AttemptTest, TheLastOneOfThreeStartsThatAreGoneCrashed) {
+  Write("eng1", HostName(), kGone, now_);
+  Write("eng2", HostName(), kGone, now_);
   EXPECT_FALSE(HasCrashed("eng1"));
   EXPECT_TRUE(HasCrashed("eng2"));
+  ::testing::internal::CaptureStderr();
   EXPECT_FALSE(AlgorithmCache(file_).Try("conv", "eng2"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::HasSubstr("delete the lines of " + file_ + " that begin with this key"));
   EXPECT_TRUE(AlgorithmCache(file_).Try("conv", "eng1"));
 }
 
-// It may have been ended by a user.
-TEST_F(AttemptTest, OneThatIsLostOnceIsTriedAgain) {
-  WriteOf(1, "eng1", HostName(), 1 << 30, now_);
-  EXPECT_FALSE(HasCrashed("eng1"));
-  EXPECT_TRUE(AlgorithmCache(file_).Try("conv", "eng1"));
-  WriteOf(2, "eng1", HostName(), 1 << 30, now_);
+// They may have been ended by a user.
+TEST_F(AttemptTest, OneThatIsLostTwiceIsTriedAgain) {
+  EXPECT_EQ(LostStarts("eng1"), "0");
+  WriteOf("a", "eng1", HostName(), kGone, now_, 0);
+  EXPECT_EQ(LostStarts("eng1"), "1");
+  WriteOf("b", "eng1", HostName(), kGone, now_, 1);
+  EXPECT_EQ(LostStarts("eng1"), "2");
+  WriteOf("c", "eng1", HostName(), kGone, now_, 2);
   EXPECT_TRUE(HasCrashed("eng1"));
+}
+
+TEST_F(AttemptTest, RanksThatAreKilledTogetherAreOneStart) {
+  for (const char* rank : {"a", "b", "c", "d"}) WriteOf(rank, "eng1", HostName(), kGone, now_, 0);
+  EXPECT_FALSE(HasCrashed("eng1"));
+  EXPECT_EQ(LostStarts("eng1"), "1");
+}
+
+TEST_F(AttemptTest, RanksThatRunDoNotCountEachOther) {
+  for (const char* rank : {"a", "b", "c", "d"}) WriteOf(rank, "eng1", HostName(), 1, now_, 0);
+  EXPECT_EQ(LostStarts("eng1"), "0");
+}
+
+TEST_F(AttemptTest, OfOldFilesEachIsTheFirst) {
+  std::filesystem::create_directories(folder_.path("a/b"));
+  std::ofstream(file_) << "conv\t?eng1\tgone\t1\tstart\t1000\n";
+  EXPECT_EQ(LostStarts("eng1"), "1");
 }
 
 TEST_F(AttemptTest, OneThatCostTheDeviceIsLeftOutAtOnce) {
@@ -147,15 +181,15 @@ TEST_F(AttemptTest, AnEarlierProcessWithOurNumberIsGone) {
 }
 
 TEST_F(AttemptTest, AMeasurementEndsThem) {
-  Write("eng1", HostName(), 1 << 30, now_);
+  Write("eng1", HostName(), kGone, now_);
   AlgorithmCache(file_).Store("conv", "eng2");
   EXPECT_FALSE(HasCrashed("eng1"));
   EXPECT_EQ(AlgorithmCache(file_).Find("conv"), "eng2");
 }
 
 TEST_F(AttemptTest, GivingUpEndsThem) {
-  Write("eng1", HostName(), 1 << 30, now_);
-  Write("", HostName(), 1 << 30, now_);
+  Write("eng1", HostName(), kGone, now_);
+  Write("", HostName(), kGone, now_);
   EXPECT_FALSE(HasCrashed("eng1"));
   AlgorithmCache(file_).GiveUp("conv");
   EXPECT_EQ(AlgorithmCache(file_).Find("conv"), std::nullopt);
@@ -168,8 +202,63 @@ TEST_F(AttemptTest, OnesOwnAreNoCrash) {
   EXPECT_FALSE(cache.HasCrashed("conv", "eng1"));
 }
 
-// As those of several GPUs of a machine do that start together.
-TEST_F(AlgorithmCacheTest, ProcessesThatWriteTogetherLoseNothing) {
+class CompactionTest : public AlgorithmCacheTest {
+ protected:
+  void WriteManyLines(const std::string& more) {
+    std::filesystem::create_directories(folder_.path("a/b"));
+    std::ofstream file(file_);
+    for (int i = 0; i < 2000; ++i) file << "conv\teng" << i << '\n';
+    file << more;
+  }
+  std::string Text() const {
+    std::ifstream file(file_);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+};
+
+TEST_F(CompactionTest, KeepsWhatCounts) {
+  const std::string attempt = "gemm\t?alg1\telsewhere\t1\tstart\t1000\t2\n";
+  WriteManyLines("gemm\t?alg1\telsewhere\t2\tgaveup\t1000\t0\n" + attempt +
+                 "gemm\t?\telsewhere\t2\tgaveup\t1000\t0\nconv\t!eng5\n");
+  EXPECT_EQ(AlgorithmCache(file_).Find("conv"), "eng1999");
+  EXPECT_EQ(Text(), "conv\teng1999\nconv\t!eng5\n" + attempt);
+  AlgorithmCache next(file_);
+  EXPECT_EQ(next.Find("conv"), "eng1999");
+  EXPECT_TRUE(next.HasCrashed("conv", "eng5"));
+  EXPECT_TRUE(next.HasCrashed("gemm", "alg1"));
+}
+
+TEST_F(CompactionTest, ATornLineIsDropped) {
+  WriteManyLines("torn");
+  AlgorithmCache(file_).Store("gemm", "alg1");
+  EXPECT_EQ(Text(), "conv\teng1999\ngemm\talg1\n");
+}
+
+TEST_F(CompactionTest, ALinkAndPermissionsStay) {
+  namespace fs = std::filesystem;
+  WriteManyLines("");
+  fs::permissions(file_, fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_write);
+  const std::string link = folder_.path("link");
+  fs::create_symlink(file_, link);
+  EXPECT_EQ(AlgorithmCache(link).Find("conv"), "eng1999");
+  EXPECT_EQ(Text(), "conv\teng1999\n");
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(fs::status(file_).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_write);
+}
+
+// A text that is no cache, by a mistake in the environment.
+TEST_F(CompactionTest, WhatItCannotReadStays) {
+  std::filesystem::create_directories(folder_.path("a/b"));
+  const std::string text(3000, '\n');
+  std::ofstream(file_) << text;
+  EXPECT_EQ(AlgorithmCache(file_).Find("conv"), std::nullopt);
+  EXPECT_EQ(Text(), text);
+}
+
+// As those of several GPUs of a machine do that start together. One of them replaces the file.
+TEST_F(CompactionTest, ProcessesThatWriteTogetherLoseNothing) {
+  WriteManyLines("");
   constexpr int kProcesses = 4, kKeys = 100;
   const std::string algorithm(300, 'e');
   std::vector<pid_t> children;
@@ -199,6 +288,30 @@ TEST_F(AlgorithmCacheTest, ProcessesThatWriteTogetherLoseNothing) {
       EXPECT_EQ(cache.Find("H200|" + what), algorithm + what);
     }
   }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(AlgorithmCacheFileTest, DevNullAndNoFileKeepNothing) {
+  const char* const before = std::getenv("CAFFE_ALGORITHM_CACHE");
+  const std::string restored = before == nullptr ? "" : before;
+  setenv("CAFFE_ALGORITHM_CACHE", "/dev/null", 1);
+  EXPECT_EQ(AlgorithmCache::FileOfUser(), "");
+  EXPECT_EQ(AlgorithmCache::FileOfUser(".cpu"), "");
+  setenv("CAFFE_ALGORITHM_CACHE", "/tmp/algorithms", 1);
+  EXPECT_EQ(AlgorithmCache::FileOfUser(".cpu"), "/tmp/algorithms.cpu");
+  setenv("CAFFE_ALGORITHM_CACHE", "", 1);  // as if unset
+  EXPECT_THAT(AlgorithmCache::FileOfUser(".cpu"),
+              ::testing::EndsWith("/cortado/algorithms.tsv.cpu"));
+  setenv("CAFFE_ALGORITHM_CACHE", restored.c_str(), 1);
+}
+
+TEST(AlgorithmCacheFileTest, WithoutAFileOneRunRemembers) {
+  ::testing::internal::CaptureStderr();
+  AlgorithmCache cache("");
+  EXPECT_TRUE(cache.Try("H200|conv", "eng1"));
+  cache.Store("H200|conv", "eng1");
+  EXPECT_EQ(cache.Find("H200|conv"), "eng1");
+  EXPECT_EQ(cache.keeper(), "this process");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 

@@ -1,7 +1,10 @@
 #include "caffe/distributed/tcp_communicator.hpp"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -360,6 +363,47 @@ TEST(TcpCommunicator, StrangersTakeLittleMemoryAndLittleLog) {
     }
   };
   EXPECT_THROW(receive(), ConnectionLost);
+}
+
+// A connection from one of this machine's addresses.
+Socket ConnectFrom(const char* host, int port) {
+  const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  EXPECT_EQ(::inet_pton(AF_INET, host, &address.sin_addr), 1);
+  EXPECT_EQ(::bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(::inet_pton(AF_INET, "127.0.0.1", &address.sin_addr), 1);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  EXPECT_EQ(::connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ::fcntl(descriptor, F_SETFL, O_NONBLOCK);
+  return Socket(descriptor);
+}
+
+bool IsLost(Socket* socket) {
+  char bytes[64];
+  try {
+    while (socket->Receive(bytes) > 0) {
+    }
+    return false;
+  } catch (const ConnectionLost&) {
+    return true;
+  }
+}
+
+TEST(TcpCommunicator, OfTooManyConnectionsTheOldestIsDropped) {
+  Socket port = Socket::Listen({"127.0.0.1", 0});
+  Arrivals arrivals(&port, "open sesame", 2);
+  std::vector<Socket> connections;
+  const auto lost = [&] {
+    return std::find_if(connections.begin(), connections.end(),
+                        [](Socket& one) { return IsLost(&one); });
+  };
+  while (lost() == connections.end()) {
+    connections.push_back(
+        ConnectFrom(connections.size() % 2 == 0 ? "127.0.0.2" : "127.0.0.1", port.port()));
+    arrivals.Poll({}, [](const distributed::Hello&, Arrival*) { FAIL() << "nobody is a rank"; });
+  }
+  EXPECT_EQ(lost() - connections.begin(), 0);
 }
 
 TEST(TcpCommunicator, ErrorTextsOfAnyLengthAndEncodingReachAll) {

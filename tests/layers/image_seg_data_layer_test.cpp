@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <numeric>
 
 #include "caffe/blob.hpp"
 #include "caffe/data/parsers/image_codec.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/binary_format.hpp"
+#include "caffe/io/blob_proto.hpp"
 #include "caffe/io/upgrade_net.hpp"
 #include "caffe/net.hpp"
 #include "tests/support/blob_values.hpp"
@@ -38,6 +41,13 @@ class ImageSegDataTest : public ::testing::Test {
            folder_.path() + "' " + more + " }";
   }
 
+  std::unique_ptr<Net> NetOfTransform(const std::string& transform,
+                                      const std::string& options = "") const {
+    return NetOf("layer { name: 'd' type: 'ImageSegData' top: 'data' top: 'label' " +
+                 Options("label_type: PIXEL " + options) + " transform_param { " + transform +
+                 " } include { phase: TEST } }");
+  }
+
   const testing::TemporaryFolder folder_;
 };
 
@@ -55,6 +65,47 @@ TEST_F(ImageSegDataTest, HasTheTopsOfDeepLab) {
   EXPECT_THAT(Get(net, "data"), Each(0));
   EXPECT_THAT(Get(net, "label"), ElementsAre(0, 200, 250, 250));  // the second row is padding
   EXPECT_THAT(Get(net, "data_dim"), ElementsAre(1, 2));
+}
+
+TEST_F(ImageSegDataTest, PadsBelowAndToTheRightWithTheMean) {
+  for (const char* means : {"mean_value: 5", "mean_value: 5 mean_value: 5 mean_value: 5"}) {
+    SCOPED_TRACE(means);
+    const auto net = NetOfTransform(StrCat("crop_size: 5 ", means));
+    net->Forward();
+    const std::vector<float> data = Get(*net, "data");
+    const std::vector<float> labels = Get(*net, "label");
+    const std::vector<float> row = {2, 2, 2, 0, 0}, row_of_labels = {0, 200, 3, 255, 255};
+    for (size_t i = 0; i < data.size(); ++i) EXPECT_EQ(data[i], i % 25 < 5 ? row[i % 25] : 0);
+    for (size_t i = 0; i < labels.size(); ++i) EXPECT_EQ(labels[i], i < 5 ? row_of_labels[i] : 255);
+  }
+}
+
+TEST_F(ImageSegDataTest, PadsWithTheAverageOfTheMeanFile) {
+  BlobProto mean;
+  std::vector<float> values(48);
+  std::iota(values.begin(), values.end(), 0.0f);
+  WriteBlobFloats(Shape{1, 3, 4, 4}, values, &mean);
+  WriteBinaryProto(folder_.path("mean"), mean);
+  const auto net = NetOfTransform("crop_size: 4 mean_file: '" + folder_.path("mean") + "'");
+  net->Forward();
+  const std::vector<float> data = Get(*net, "data");
+  for (size_t i = 0; i < data.size(); ++i) {
+    const float average = 7.5f + 16 * static_cast<float>(i / 16);
+    EXPECT_EQ(data[i], (i % 16 < 3 ? 7 : average) - values[i]) << i;
+  }
+}
+
+TEST_F(ImageSegDataTest, PaddingNeedsOneMeanOrOnePerChannel) {
+  const auto error_of = [&](const std::string& transform, const std::string& options = "") {
+    return ErrorText<Error>([&] { NetOfTransform("crop_size: 4 " + transform, options); });
+  };
+  EXPECT_THAT(error_of("mean_value: 1 mean_value: 2"),
+              HasSubstr("means for 2 channels, but the image to be padded has 3 channels"));
+  EXPECT_THAT(error_of("mean_value: 1 mean_value: 2 mean_value: 3", "is_color: false"),
+              HasSubstr("means for 3 channels, but the image to be padded has 1 channels"));
+  const auto net = NetOfTransform("crop_size: 4");
+  net->Forward();
+  EXPECT_EQ(Get(*net, "data")[3], 0);
 }
 
 TEST_F(ImageSegDataTest, HedsLabelsAre0And1) {

@@ -7,6 +7,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/text_format.hpp"
+#include "caffe/layer_factory.hpp"
 #include "caffe/net.hpp"
 #include "tests/support/error_text.hpp"
 
@@ -68,6 +69,52 @@ TEST_P(ChangedLabelTest, IsAnErrorInBackward) {
 INSTANTIATE_TEST_SUITE_P(Layers, ChangedLabelTest,
                          ::testing::Values("type: 'MultinomialLogisticLoss'",
                                            "type: 'InfogainLoss' bottom: 'h'"));
+
+// What a layer of this type, with these options and loss_param, warns of.
+std::string Warning(const std::string& layer, const std::string& loss_param) {
+  LayerParameter param;
+  ParseTextProto(StrCat("name: 'loss' ", layer, " loss_param { ", loss_param, " }"), "loss",
+                 &param);
+  ::testing::internal::CaptureStderr();
+  LayerRegistry::CreateLayer(param);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(LossParamTest, FieldsOfOtherLossesAreWarnedOf) {
+  using ::testing::HasSubstr;
+  const auto has_no_effect = [](const std::string& type, const std::string& field) {
+    return HasSubstr("layer 'loss' (" + type + "): loss_param { " + field + " } has no effect");
+  };
+  for (const char* field : {"weight_by_label_freqs", "class_weighting", "label_smoothing"}) {
+    const std::string loss_param = StrCat(field, ": ", field[0] == 'w' ? "true" : "0.5");
+    EXPECT_THAT(Warning("type: 'SigmoidCrossEntropyLoss'", loss_param),
+                has_no_effect("SigmoidCrossEntropyLoss", field));
+    EXPECT_THAT(Warning("type: 'MultiBoxLoss' multibox_loss_param { num_classes: 2 }", loss_param),
+                has_no_effect("MultiBoxLoss", field));
+  }
+  const std::string infogain = "type: 'InfogainLoss' bottom: 'x' bottom: 't' bottom: 'h'";
+  EXPECT_THAT(Warning(infogain, "class_weighting: 1"),
+              has_no_effect("InfogainLoss", "class_weighting"));
+  for (const char* type : {"FocalLoss", "SoftmaxWithFocalLoss"}) {
+    EXPECT_THAT(Warning(StrCat("type: '", type, "'"), "label_smoothing: 0.1"),
+                has_no_effect(type, "label_smoothing"));
+  }
+  EXPECT_THAT(
+      Warning("type: 'MultiBoxLoss' multibox_loss_param { num_classes: 2 }", "ignore_label: 1"),
+      has_no_effect("MultiBoxLoss", "ignore_label"));
+}
+
+TEST(LossParamTest, FieldsOfItsOwnAreNot) {
+  const std::string rule = "ignore_label: 1 normalization: FULL";
+  const std::string weights = " weight_by_label_freqs: true class_weighting: 1 class_weighting: 2";
+  EXPECT_EQ(Warning("type: 'SigmoidCrossEntropyLoss'", rule), "");
+  EXPECT_EQ(Warning("type: 'InfogainLoss' bottom: 'x' bottom: 't' bottom: 'h'", rule), "");
+  EXPECT_EQ(Warning("type: 'FocalLoss'", rule + weights), "");
+  EXPECT_EQ(Warning("type: 'SoftmaxWithLoss'", rule + weights + " label_smoothing: 0.1"), "");
+  EXPECT_EQ(Warning("type: 'MultiBoxLoss' multibox_loss_param { num_classes: 2 }",
+                    "normalization: VALID"),
+            "");
+}
 
 }  // namespace
 }  // namespace caffe

@@ -5,7 +5,7 @@ import nets
 import numpy as np
 import pytest
 from caffe.onnx import check
-from caffe.onnx.decisions import Decisions, tops_that_decide
+from caffe.onnx.decisions import Decisions, detections, peaks, proposals, tops_that_decide
 from caffe.onnx.differences import numbers, rows
 
 TOLERANCE = 1e-5
@@ -14,6 +14,9 @@ SCORES = np.array([[[0.1], [0.9], [0.9 + 1e-7], [0.5]]], np.float32)
 UNPOOLING = """
     layer { name: 'p' type: 'Pooling' bottom: 'x0' top: 'p' top: 'm' pooling_param { kernel_size: 2 stride: 2 } }
     layer { name: 'u' type: 'Upsample' bottom: 'p' bottom: 'm' top: 'u' }"""
+PROPOSALS = """
+    layer { name: 'l' type: 'Proposal' bottom: 'x0' bottom: 'x1' bottom: 'x2' top: 'rois' top: 'scores'
+            proposal_param { min_size: 1 ratio: 1 scale: 1 } }"""
 DETECTOR = """
     layer { name: 'c' type: 'Convolution' bottom: 'x0' top: 'c' convolution_param { num_output: 4 kernel_size: 3 stride: 4 } }
     layer { name: 'loc' type: 'Flatten' bottom: 'c' top: 'loc' }
@@ -87,6 +90,72 @@ def test_a_row_in_a_hundred_may_be_missing():
     assert not found.relative <= TOLERANCE and "3 of the net's 200 rows are not among the other 197" in found.text
     assert not rows(table[:20], table[:19], 1, TOLERANCE).relative <= TOLERANCE
     assert "0 of the net's 0 rows are not among the other 3, and 3 the other way round" in rows(table[:0], table[:3], 1, TOLERANCE).text
+
+
+def test_a_row_is_the_same_as_one_row_alone():
+    table = _rows(200)
+    doubled = np.concatenate([table[:100], table[:100]])
+    found = rows(table, doubled, 1, TOLERANCE)
+    assert not found.relative <= TOLERANCE and "100 of the net's 200 rows are not among the other 200, and 100" in found.text
+    assert not rows(doubled, table, 1, TOLERANCE).relative <= TOLERANCE
+    assert rows(doubled, doubled[::-1], 1, TOLERANCE).relative == 0
+    assert not rows(table[:1], table[:1].repeat(2, axis=0), 1, TOLERANCE).relative <= TOLERANCE
+
+
+def test_as_many_rows_are_paired_as_can_be():
+    """The row nearest to the first one is the only one near the second one."""
+    assert rows([[0], [0.9]], [[0.1], [-0.5]], 1, 0.8).relative == 0.8
+    assert rows([[0], [0.9]], [[0.1], [-0.9]], 1, 0.8).relative > 0.8
+
+
+DETECTIONS = np.array([[0, 1, 0.01, 0, 0, 0.5, 0.5], [0, 2, 0.005, 0.2, 0.2, 0.4, 0.9]], np.float32)
+BOXES = np.array([[0, 10, 20, 300, 400], [0, 50, 60, 70, 80]], np.float32)
+PEAKS = np.array([[[[2, 0, 0], [300, 20, 0.5], [40, 200, 0.1], [0, 0, 0]], [[0, 0, 0]] * 4]], np.float32)
+
+
+def _changed(array, place, number):
+    changed = array.copy()
+    changed[place] = number
+    return changed
+
+
+@pytest.mark.parametrize("compare, own, other, is_equal", [
+    (detections, [DETECTIONS], [DETECTIONS[::-1]], True),
+    (detections, [DETECTIONS], [_changed(DETECTIONS, (1, 2), 0.005001)], False),
+    (detections, [DETECTIONS], [DETECTIONS[[0, 0]]], False),
+    (peaks, [PEAKS], [PEAKS[:, :, [0, 2, 1, 3]]], True),
+    (peaks, [PEAKS], [_changed(PEAKS, (0, 0, 2, 2), 0.1001)], False),
+    (peaks, [PEAKS], [_changed(PEAKS, (0, 0, 2, 0), 41)], False),
+    (peaks, [PEAKS], [_changed(PEAKS, (0, 0, 0, 0), 1)], False),
+    (peaks, [PEAKS], [_changed(PEAKS, (0, 0, 2), 0)], False),
+    (peaks, [PEAKS], [PEAKS[:, ::-1]], False),
+    (proposals, [BOXES, np.array([[0.9], [0.1]])], [BOXES[::-1], np.array([[0.1], [0.9]])], True),
+    (proposals, [BOXES, np.array([[0.9], [0.1]])], [BOXES, np.array([[0.1], [0.9]])], False),
+    (proposals, [BOXES, np.array([[0.009], [0.001]])], [BOXES, np.array([[0.009], [0.00101]])], False),
+    (proposals, [BOXES, np.array([[0.9], [0.1]])], [BOXES, np.array([[0.9]])], False),
+    (proposals, [BOXES, np.array([[0.9], [0.1]])], [BOXES[::-1], None], True),
+    (proposals, [BOXES], [BOXES[:, :4]], False),
+])
+def test_rows_are_compared_whole_and_each_column_by_its_own_scale(compare, own, other, is_equal):
+    found = compare(None, None, own, other, TOLERANCE)
+    assert (found.relative <= TOLERANCE) == is_equal, found
+    assert is_equal or found.text
+
+
+def test_both_tops_of_proposals_are_handed_over():
+    net = nets.net_with([(1, 2, 4, 4), (1, 4, 4, 4), (1, 3)], PROPOSALS)
+    inputs = {"x0": np.linspace(0, 1, 32, dtype=np.float32).reshape(1, 2, 4, 4), "x1": np.zeros((1, 4, 4, 4), np.float32),
+              "x2": np.array([[64, 64, 1]], np.float32)}
+    for name, array in inputs.items():
+        net.blobs[name].data[...] = array
+    net.forward()
+    boxes, scores = (net.blobs[blob].data[::-1].copy() for blob in ("rois", "scores"))
+    assert len(boxes) > 1
+    assert {blob: found.relative for blob, found in _decided(net, inputs, {"rois": boxes, "scores": scores}).items()} == \
+        {"rois": 0, "scores": 0}
+    assert (net.blobs["rois"].data == boxes).all() and (net.blobs["scores"].data == scores).all()
+    swapped = _decided(net, inputs, {"rois": boxes, "scores": scores[::-1]})
+    assert not swapped["rois"].relative <= TOLERANCE and not swapped["scores"].relative <= TOLERANCE
 
 
 def test_how_numbers_differ():

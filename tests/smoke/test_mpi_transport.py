@@ -55,7 +55,15 @@ def test_srun_that_tells_mpi_nothing_is_named(tmp_path, program, solver):
     slurm = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7"}
     for status, said in finish(start_ranks(tmp_path, program("caffe"), path, 2, "-transport=mpi", **slurm)):
         assert status != 0 and "srun has started this process, but not in a way that this MPI (" in said, said
-        assert "MPI_Init" not in said, said
+        assert "OMPI_MCA_pmix=s1" in said and "MPI_Init" not in said, said
+
+
+def test_a_pmi_of_slurms_that_the_user_names_is_left_to_mpi(tmp_path, program, solver):
+    """This MPI was built without it, and says so in its own words."""
+    path = solver("run", max_iter=20)
+    slurm = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7", "OMPI_MCA_pmix": "s1"}
+    for status, said in finish(start_ranks(tmp_path, program("caffe"), path, 2, "-transport=mpi", **slurm)):
+        assert status != 0 and "srun has started this process" not in said, said
 
 
 def test_wrong_options_are_explained(tmp_path, program, solver):

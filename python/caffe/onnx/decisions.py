@@ -8,14 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from .differences import choices, numbers, rows
+from .differences import Difference, choices, numbers, rows
 from .layers.pooling import windows_of
 
-_COMPARED = {}  # by (layer type, top): function(LayerParameter, bottoms, own top, the other side's top, tolerance)
+_COMPARED = {}  # by (layer type, top): function(LayerParameter, bottoms, own tops, the other side's tops, tolerance)
 
 
 def compares(kind, top):
-    """Decorator of a function that compares a top of layers of a type; it returns None where that top decides nothing."""
+    """Decorator of a function that compares a top of layers of a type; it returns None where that top decides nothing. Of tops that
+    the other side does not tell it gets None."""
     def register(function):
         _COMPARED[kind, top] = function
         return function
@@ -65,17 +66,19 @@ class Decisions:
         below = [replace(found, text=f"'{blob}', about which it decides: {found.text}")
                  for blob, array in zip(param.bottom, bottoms) if (index, blob) in self.theirs
                  for found in [numbers(array, self.theirs[index, blob], self.tolerance)]]
+        own = [net.blobs[blob].data for blob in param.top]
+        other = [np.asarray(self.theirs[index, blob]) if (index, blob) in self.theirs else None for blob in param.top]
+        equal = []
         for k, blob in enumerate(param.top):
             compare = _COMPARED.get((layer.type, k))
-            if compare is None or (index, blob) not in self.theirs:
-                continue
-            own, other = net.blobs[blob].data, np.asarray(self.theirs[index, blob])
-            found = compare(param, bottoms, own, other, self.tolerance)
+            found = compare(param, bottoms, own, other, self.tolerance) if compare and other[k] is not None else None
             if found is None:
                 continue
             self.differences[blob] = replace(max([found, *below], key=lambda one: one.relative), decided=found.decided)
-            if found.relative <= self.tolerance and own.shape == other.shape:
-                own[...] = other
+            if found.relative <= self.tolerance and own[k].shape == other[k].shape:
+                equal.append(k)
+        for k in equal:  # after all comparisons, which may look at several tops
+            own[k][...] = other[k]
 
 
 def tops_that_decide(net, arrays):
@@ -86,7 +89,7 @@ def tops_that_decide(net, arrays):
 
 @compares("ArgMax", 0)
 def arg_max(param, bottoms, own, other, tolerance):
-    options, scores = param.argmax_param, bottoms[0]
+    options, scores, own, other = param.argmax_param, bottoms[0], own[0], other[0]
     if options.HasField("axis"):
         return None if options.out_max_val else choices(own, other, lambda top: _taken(scores, top, options.axis))
     if own.shape != other.shape:
@@ -101,7 +104,7 @@ def arg_max(param, bottoms, own, other, tolerance):
 @compares("Pooling", 1)
 def mask(param, bottoms, own, other, _tolerance):
     """The other place must lie in the same window."""
-    image = bottoms[0]
+    image, own, other = bottoms[0], own[1], other[1]
     planes, extents = image.reshape(-1, int(np.prod(image.shape[2:]))), image.shape[2:]
     windows = windows_of(param.pooling_param, extents, own.shape[2:])
 
@@ -120,7 +123,7 @@ def mask(param, bottoms, own, other, _tolerance):
 def threshold(param, bottoms, own, other, _tolerance):
     """Both answers are right at the threshold itself, so each is as far off as the number is from it."""
     limit = param.threshold_param.threshold
-    return choices(own, other, lambda top: bottoms[0] if top is own else np.full(np.shape(top), limit, np.float32))
+    return choices(own[0], other[0], lambda top: bottoms[0] if top is own[0] else np.full(np.shape(top), limit, np.float32))
 
 
 @compares("DetectionOutput", 0)
@@ -128,34 +131,40 @@ def threshold(param, bottoms, own, other, _tolerance):
 @compares("Yolov3DetectionOutput", 0)
 def detections(_param, _bottoms, own, other, tolerance):
     """Rows (item, label, score, xmin, ymin, xmax, ymax). Without any Caffe writes a row of label -1."""
+    own, other = own[0], other[0]
     if own.shape[-1] != 7 or other.shape[-1] != 7:
         return numbers(own, other, tolerance)
     own, other = (table[table[:, 1] != -1] for table in (own.reshape(-1, 7), other.reshape(-1, 7)))
-    return rows(own, other, [1, 1, 1, *[_largest(own[:, 3:])] * 4], tolerance)
+    return rows(own, other, [1, 1, _largest(own[:, 2]), *[_largest(own[:, 3:])] * 4], tolerance)
 
 
 @compares("Proposal", 0)
-def proposals(_param, _bottoms, own, other, tolerance):
-    """Rows (item, xmin, ymin, xmax, ymax)."""
-    if other.shape[1:] != own.shape[1:]:
-        return numbers(own, other, tolerance)
-    own, other = own.reshape(-1, 5), other.reshape(-1, 5)
-    return rows(own, other, [1, *[_largest(own[:, 1:])] * 4], tolerance)
-
-
 @compares("Proposal", 1)
-def proposal_scores(_param, _bottoms, own, other, tolerance):
-    return rows(own.reshape(-1, 1), other.reshape(-1, 1), [_largest(own)], tolerance)
+def proposals(_param, _bottoms, own, other, tolerance):
+    """Rows (item, xmin, ymin, xmax, ymax), and score of each, as far as the other side tells both."""
+    told = [(ours.reshape(len(ours), -1), theirs.reshape(len(theirs), -1)) for ours, theirs in zip(own, other) if theirs is not None]
+    counts = [len(theirs) for _, theirs in told]
+    if len(set(counts)) > 1:
+        return Difference(np.inf, f"the other side has {counts[0]} boxes and {counts[1]} scores")
+    for ours, theirs in told:
+        if theirs.shape[1] != ours.shape[1]:
+            return numbers(ours, theirs, tolerance)
+    scales = [[1, *[_largest(ours[:, 1:])] * 4] if ours.shape[1] == 5 else [_largest(ours)] for ours, _ in told]
+    ours, theirs = (np.concatenate(tables, 1) for tables in zip(*told))
+    return rows(ours, theirs, sum(scales, []), tolerance)
 
 
 @compares("Nms", 0)
 def peaks(_param, _bottoms, own, other, tolerance):
     """Of each map a row with the number of peaks, then rows (x, y, height), then 0."""
+    own, other = own[0], other[0]
     if own.shape != other.shape:
         return numbers(own, other, tolerance)
-    maps = np.arange(own.shape[0] * own.shape[1]).repeat(own.shape[2])[:, None]
-    own, other = (np.concatenate([maps, top.reshape(-1, 3)], 1) for top in (own, other))
-    return rows(own, other, [1, *[_largest(own[:, 1:])] * 3], tolerance)
+    places = np.indices(own.shape[:3]).reshape(3, -1)
+    which = np.stack([places[0] * own.shape[1] + places[1], places[2] == 0], 1)  # map, and whether it is the number's row
+    own, other = (np.concatenate([which, top.reshape(-1, 3)], 1) for top in (own, other))
+    own, other = (table[table[:, 1:].any(axis=1)] for table in (own, other))
+    return rows(own, other, [1, 1, *[_largest(own[:, 2:4])] * 2, _largest(own[:, 4])], tolerance)
 
 
 def _largest(array):

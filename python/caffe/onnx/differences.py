@@ -66,34 +66,63 @@ def choices(expected, got, values):
 def rows(expected, got, scales, tolerance):
     """Rows (R, columns) and (S, columns) as sets: of nearly equal scores either may come first.
 
-    scales: what a difference of each column is divided by. Rows further apart than the tolerance are different ones; up to 1
-    percent of them may be missing on each side.
+    scales: what a difference of each column is divided by. A row and one row of the other side within the tolerance are the same;
+    up to 1 percent of the rows may be missing on each side.
     """
     expected, got = (np.asarray(array, np.float64) / scales for array in (expected, got))
-    distances = _nearest(expected, got, tolerance), _nearest(got, expected, tolerance)
-    missing = [np.flatnonzero(~(near <= tolerance)) for near in distances]
+    partners, owners = _pairs(expected, got, tolerance)
+    missing = [np.flatnonzero(side < 0) for side in (partners, owners)]
     count, total = max(map(len, missing)), max(len(expected), len(got))
     decided = f"{count} of {total} rows" if count else ""
     if count <= _MISSING_ROWS * total:
-        near = np.concatenate(distances)
-        return Difference(float(near[near <= tolerance].max(initial=0)), decided=decided)
+        is_paired = partners >= 0
+        return Difference(float(np.abs(expected[is_paired] - got[partners[is_paired]]).max(initial=0)), decided=decided)
     side, array = (0, expected) if len(missing[0]) else (1, got)
     row = np.array2string(array[missing[side][0]] * scales, precision=5, separator=", ", suppress_small=True)
     text = (f"{len(missing[0])} of the net's {len(expected)} rows are not among the other {len(got)}, and {len(missing[1])} the other "
             f"way round, as {'the net' if side == 0 else 'the model'}'s row {row}")
-    return Difference(float(np.concatenate(distances).max()), text, decided)
+    nearest = [chunk.min(axis=1, initial=np.inf) for chunk in _distances(expected[missing[0]], got[missing[1]])]
+    return Difference(float(np.concatenate(nearest or [[np.inf]]).max()), text, decided)
 
 
-def _nearest(those, others, tolerance):
-    """Of each row the distance to the nearest among the others: the largest of its columns'."""
-    if len(others) == 0:
-        return np.full(len(those), np.inf)
-    if those.shape == others.shape:  # the usual case, and faster
-        distances = np.abs(those - others).max(axis=1, initial=0)
-        if (distances <= tolerance).all():
-            return distances
-    chunks = [those[first:first + _CHUNK] for first in range(0, len(those), _CHUNK)]
-    return np.concatenate([np.abs(chunk[:, None] - others[None]).max(axis=2).min(axis=1) for chunk in chunks] or [np.zeros(0)])
+def _pairs(those, others, tolerance):
+    """Pairs rows of both sides within the tolerance, each with one, and as many as can be paired: of each row of those the index
+    among the others, and the other way round; -1 for none."""
+    if those.shape == others.shape and (np.abs(those - others) <= tolerance).all():  # the usual case, and faster
+        return np.arange(len(those)), np.arange(len(those))
+    near = [np.flatnonzero(row <= tolerance) for chunk in _distances(those, others) for row in chunk]
+    partners, owners = np.full(len(those), -1), np.full(len(others), -1)
+    for start in range(len(those)):
+        free, reached_from = _nearest_free(start, near, owners)
+        while free >= 0:  # each row on the way takes the one after it
+            row = reached_from[free]
+            owners[free] = row
+            partners[row], free = free, partners[row]
+    return partners, owners
+
+
+def _nearest_free(start, near, owners):
+    """A row without an owner near row `start`, or near an owner of one that is near, and so on; -1 for none. Also from which row
+    each was reached."""
+    reached_from, queue = {}, [start]
+    for row in queue:
+        for other in near[row]:
+            if other in reached_from:
+                continue
+            reached_from[other] = row
+            if owners[other] < 0:
+                return other, reached_from
+            queue.append(owners[other])
+    return -1, reached_from
+
+
+def _distances(those, others):
+    """In pieces of some rows: of each of those the distance to each of the others, the largest of its columns'."""
+    for first in range(0, len(those), _CHUNK):
+        distances = np.zeros((len(those[first:first + _CHUNK]), len(others)))
+        for ours, theirs in zip(those[first:first + _CHUNK].T, others.T):
+            np.maximum(distances, np.abs(np.subtract.outer(ours, theirs)), out=distances)
+        yield distances
 
 
 def _other_shape(expected, got):

@@ -157,7 +157,7 @@ const char* Compare(const KernelRequest& request, const EngineCheck& check, cons
     LOG(WARNING) << NameOf(fused) << " computes " << request.op.name() << " "
                  << request.op.Attributes() << " wrongly and is not used: on noise its result is "
                  << difference << " of the result's norm away from that of separate steps, "
-                 << "where rounding explains " << tolerance << "; " << check.cache.file()
+                 << "where rounding explains " << tolerance << "; " << check.cache.keeper()
                  << " remembers it";
     return kDisagrees;
   }

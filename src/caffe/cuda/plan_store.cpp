@@ -48,7 +48,7 @@ std::optional<StoredPlan> Parse(const std::string& text, const std::string& key)
 }  // namespace
 
 const PlanStore& PlanStore::OfUser() {
-  static const PlanStore store(AlgorithmCache::OfUser().file() + ".plans");
+  static const PlanStore store(AlgorithmCache::FileOfUser(".plans"));
   return store;
 }
 
@@ -59,6 +59,7 @@ std::string PlanStore::FileOf(const std::string& key) const {
 }
 
 std::optional<StoredPlan> PlanStore::Find(const std::string& key) const {
+  if (folder_.empty()) return std::nullopt;
   std::ifstream file(FileOf(key), std::ios::binary);
   if (!file) return std::nullopt;
   std::ostringstream text;
@@ -70,6 +71,7 @@ std::optional<StoredPlan> PlanStore::Find(const std::string& key) const {
 }
 
 void PlanStore::Store(const std::string& key, const StoredPlan& plan) const {
+  if (folder_.empty()) return;
   static std::atomic<int> number = 0;
   std::error_code error;
   std::filesystem::create_directories(folder_, error);

@@ -18,9 +18,10 @@ struct StoredPlan {
 // A file that is damaged, or of another key, is not there. Thread-safe.
 class PlanStore {
  public:
+  // Without a folder ("") nothing is stored.
   explicit PlanStore(std::string folder) : folder_(std::move(folder)) {}
 
-  // Beside AlgorithmCache::OfUser(): algorithms.tsv.plans.
+  // The folder AlgorithmCache::FileOfUser(".plans").
   static const PlanStore& OfUser();
 
   std::optional<StoredPlan> Find(const std::string& key) const;

@@ -88,25 +88,26 @@ void ImagePairLoader::ResizeLabels(const ImageExtents& from, int height, int wid
   labels_ = std::move(resized);
 }
 
-// As floats, which hold the mean exactly: what is padded becomes 0.
+// As floats, because a mean has fractions: padding with mean_value becomes exactly 0.
 ImageView ImagePairLoader::Padded(const ImageView& image) {
   const auto [channels, height, width] = image.extents;
+  const size_t colors = padding_.color.size();
+  Require(colors <= 1 || colors == static_cast<size_t>(channels), "transform_param has means for ",
+          colors, " channels, but the image to be padded has ", channels,
+          " channels; give one mean_value, or one per channel");
   const ImageExtents outer{channels, std::max(height, padding_.height),
                            std::max(width, padding_.width)};
   const int64_t plane = int64_t{outer.height} * outer.width;
-  const int64_t first =
-      int64_t{(outer.height - height) / 2} * outer.width + (outer.width - width) / 2;
   std::vector<float> labels(plane, static_cast<float>(rules_.ignore_label));
   padded_.resize(outer.count());
   for (int channel = 0; channel < channels; ++channel) {
-    const size_t colors = padding_.color.size();
     const float color = colors == 0 ? 0 : padding_.color[colors == 1 ? 0 : channel];
     std::fill_n(padded_.begin() + channel * plane, plane, color);
   }
   for (int row = 0; row < height; ++row) {
     for (int column = 0; column < width; ++column) {
       const int64_t from = int64_t{row} * width + column;
-      const int64_t to = first + int64_t{row} * outer.width + column;
+      const int64_t to = int64_t{row} * outer.width + column;
       labels[to] = labels_[from];
       for (int channel = 0; channel < channels; ++channel)
         padded_[channel * plane + to] = image.bytes[from * channels + channel];

@@ -20,11 +20,12 @@ struct ImagePairRules {
   Labels labels = Labels::kImage;
   bool is_binary = false;  // labels are 1 from 128 up, else 0
   int ignore_label = 255;  // of pixels without a label: those of kNone, and padding
-  // Pad an image that is smaller than the crop: evenly around it, with the mean.
+  // Pad an image that is smaller than the crop: below it and to its right, with the mean.
   bool pads = false;
 };
 
-// The size to which smaller images are padded, and a number for each channel, or none: 0.
+// The size to which smaller images are padded, and the color of the padding: a number for each
+// channel, one number for all, or none for 0.
 struct ImagePadding {
   int height = 0, width = 0;
   std::vector<float> color;

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <glog/logging.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include <system_error>
 #include <vector>
 
+#include "caffe/core/file_descriptor.hpp"
 #include "caffe/core/host_name.hpp"
 #include "caffe/error.hpp"
 
@@ -23,18 +26,10 @@ namespace {
 
 // Nothing that is tried takes longer.
 constexpr std::time_t kLongestAttempt = 600;
-// Of processes that did not come back, before an algorithm is left out.
-constexpr std::ptrdiff_t kLostAttempts = 2;
-
-std::string FileOfUser() {
-  const auto variable = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (const std::string file = variable("CAFFE_ALGORITHM_CACHE"); !file.empty()) return file;
-  const std::string cache = variable("XDG_CACHE_HOME");
-  return (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/cortado/algorithms.tsv";
-}
+// Starts in a row that end in an algorithm, before it is left out: one or two may have been killed.
+constexpr int kLostStarts = 3;
+// Lines that say nothing any more, before the file is replaced. A file of some 300 KB.
+constexpr int64_t kSupersededLines = 1000;
 
 // Tells this process from an earlier one that had its number, as all first ones of containers do.
 const std::string& StartOfThisProcess() {
@@ -63,7 +58,41 @@ bool IsText(const std::string& line) {
   });
 }
 
+// Opens the file to append lines, locked: shared, or exclusively to replace it. Where the file
+// system has no locks, a line that comes while the file is replaced is lost.
+int OpenLocked(const std::string& name, int lock) {
+  for (;;) {
+    const int file = open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (file < 0) return file;
+    struct stat opened {};
+    struct stat named {};
+    const bool is_locked = flock(file, lock) == 0;
+    const bool is_busy = !is_locked && errno == EWOULDBLOCK;
+    const bool was_replaced = is_locked && fstat(file, &opened) == 0 &&
+                              (stat(name.c_str(), &named) != 0 || opened.st_ino != named.st_ino);
+    if (!is_busy && !was_replaced) return file;
+    close(file);
+    if (is_busy) return -1;
+  }
+}
+
+std::string LineOf(const std::string& key, const std::string& what) {
+  return StrCat(key, '\t', what, '\n');
+}
+
 }  // namespace
+
+std::string AlgorithmCache::FileOfUser(const std::string& suffix) {
+  const auto variable = [](const char* name) -> std::string {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  };
+  if (const std::string file = variable("CAFFE_ALGORITHM_CACHE"); !file.empty())
+    return file == "/dev/null" ? "" : file + suffix;
+  const std::string cache = variable("XDG_CACHE_HOME");
+  return (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/cortado/algorithms.tsv" +
+         suffix;
+}
 
 AlgorithmCache& AlgorithmCache::OfUser() {
   static AlgorithmCache cache(FileOfUser());
@@ -74,6 +103,10 @@ bool AlgorithmCache::Attempt::IsOver() const {
   if (std::time(nullptr) - time > kLongestAttempt) return true;
   if (host != HostName()) return false;  // nobody can tell
   return process == getpid() || (kill(process, 0) != 0 && errno == ESRCH);
+}
+
+std::string AlgorithmCache::Attempt::Text(const std::string& start) const {
+  return StrCat('?', algorithm, '\t', host, '\t', process, '\t', start, '\t', time, '\t', lost);
 }
 
 // False for a line that says nothing.
@@ -89,17 +122,23 @@ bool AlgorithmCache::Read(const std::string& line) {
     attempts_.erase(fields[0]);
     return fields.size() == 2;
   }
-  if (fields.size() != 6) return false;
-  attempts_[fields[0]][fields[4]] = {fields[1].substr(1), fields[2], std::atoi(fields[3].c_str()),
-                                     static_cast<std::time_t>(std::atoll(fields[5].c_str()))};
+  if (fields.size() < 6) return false;
+  if (fields[1] == "?") {
+    attempts_[fields[0]].erase(fields[4]);
+    return true;
+  }
+  Attempt& attempt = attempts_[fields[0]][fields[4]];
+  attempt = {fields[1].substr(1), fields[2], std::atoi(fields[3].c_str()),
+             static_cast<std::time_t>(std::atoll(fields[5].c_str()))};
+  if (fields.size() > 6) attempt.lost = std::atoi(fields[6].c_str());  // 0 in old files
   return true;
 }
 
 void AlgorithmCache::Load() {
-  if (is_loaded_) return;
-  is_loaded_ = true;
+  if (std::exchange(is_loaded_, true) || access(file_.c_str(), F_OK) != 0) return;
+  const FileDescriptor lock(OpenLocked(file_, LOCK_EX | LOCK_NB));
   std::ifstream file(file_, std::ios::binary);
-  int lines = 0, damaged = 0, first_damaged = 0;
+  int64_t lines = 0, damaged = 0, first_damaged = 0;
   for (std::string line; std::getline(file, line);) {
     ++lines;
     ends_in_a_line_ = file.eof();
@@ -111,6 +150,40 @@ void AlgorithmCache::Load() {
                  << " lines are damaged and ignored, the first is line " << first_damaged
                  << "; what they said is measured anew";
   }
+  const std::string kept = Text();
+  const int64_t superseded = lines - damaged - std::count(kept.begin(), kept.end(), '\n');
+  if (lock && superseded >= kSupersededLines) Replace(kept);
+}
+
+std::string AlgorithmCache::Text() const {
+  std::string text;
+  for (const auto& [key, algorithm] : algorithms_) text += LineOf(key, algorithm);
+  for (const auto& [key, algorithms] : left_out_) {
+    for (const std::string& algorithm : algorithms) text += LineOf(key, "!" + algorithm);
+  }
+  for (const auto& [key, attempts] : attempts_) {
+    for (const auto& [start, attempt] : attempts) text += LineOf(key, attempt.Text(start));
+  }
+  return text;
+}
+
+// The caller has the lock. A failure leaves the file as it is.
+void AlgorithmCache::Replace(const std::string& text) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path target = fs::canonical(file_, error);  // a link to the file stays one
+  if (error) return;
+  const fs::path partial = target.string() + ".partial";
+  std::ofstream out(partial, std::ios::binary);
+  out << text;
+  out.close();
+  if (out) fs::permissions(partial, fs::status(target, error).permissions(), error);
+  if (out && !error) fs::rename(partial, target, error);
+  if (out && !error) {
+    ends_in_a_line_ = false;
+  } else {
+    fs::remove(partial, error);
+  }
 }
 
 void AlgorithmCache::TellOfOtherChips(const std::string& key) {
@@ -120,7 +193,7 @@ void AlgorithmCache::TellOfOtherChips(const std::string& key) {
   const auto begin = algorithms_.lower_bound(chip + "|");
   if (begin != algorithms_.end() && begin->first.rfind(chip + "|", 0) == 0) return;
   const std::string& other = algorithms_.begin()->first;
-  LOG(INFO) << file_ << " has measurements of " << other.substr(0, other.find('|'))
+  LOG(INFO) << keeper() << " has measurements of " << other.substr(0, other.find('|'))
             << " and none of " << chip << ", whose algorithms are measured now";
 }
 
@@ -138,33 +211,42 @@ void AlgorithmCache::Store(const std::string& key, const std::string& algorithm)
   Load();
   algorithms_[key] = algorithm;
   attempts_.erase(key);
-  Append(StrCat(key, '\t', algorithm));
+  Append(LineOf(key, algorithm));
 }
 
-bool AlgorithmCache::IsLost(const std::string& key, const std::string& algorithm) const {
-  const auto left_out = left_out_.find(key);
-  if (left_out != left_out_.end() && left_out->second.contains(algorithm)) return true;
+// A start is over once its process cannot come back. Ranks that run together do not count each
+// other, so they all note the same number.
+int AlgorithmCache::LostStarts(const std::string& key, const std::string& algorithm) const {
   const auto found = attempts_.find(key);
-  if (found == attempts_.end()) return false;
-  const auto lost = std::ranges::count_if(found->second, [&](const auto& attempt) {
-    const auto& [start, last] = attempt;
-    return start != StartOfThisProcess() && last.algorithm == algorithm && last.IsOver();
-  });
-  return lost >= kLostAttempts;
+  if (found == attempts_.end()) return 0;
+  int lost = 0;
+  for (const auto& [start, last] : found->second) {
+    if (start != StartOfThisProcess() && last.algorithm == algorithm && last.IsOver())
+      lost = std::max(lost, last.lost + 1);
+  }
+  return lost;
+}
+
+bool AlgorithmCache::IsLeftOut(const std::string& key, const std::string& algorithm) const {
+  const auto found = left_out_.find(key);
+  return (found != left_out_.end() && found->second.contains(algorithm)) ||
+         LostStarts(key, algorithm) >= kLostStarts;
 }
 
 bool AlgorithmCache::HasCrashed(const std::string& key, const std::string& algorithm) {
   const std::lock_guard lock(mutex_);
   Load();
-  return IsLost(key, algorithm);
+  return IsLeftOut(key, algorithm);
 }
 
 bool AlgorithmCache::Try(const std::string& key, const std::string& algorithm) {
   const std::lock_guard lock(mutex_);
   Load();
-  if (IsLost(key, algorithm)) {
-    LOG(WARNING) << algorithm << " is not tried for " << key
-                 << ": earlier processes did not come back from it, or lost the device";
+  if (IsLeftOut(key, algorithm)) {
+    LOG(WARNING) << algorithm << " is not tried for " << key << ": " << kLostStarts
+                 << " starts in a row did not come back from it, or one lost the device; to have "
+                    "it tried again, delete the lines of "
+                 << keeper() << " that begin with this key";
     return false;
   }
   AppendAttempt(key, algorithm);
@@ -175,7 +257,7 @@ void AlgorithmCache::LeaveOut(const std::string& key, const std::string& algorit
   const std::lock_guard lock(mutex_);
   Load();
   left_out_[key].insert(algorithm);
-  Append(StrCat(key, "\t!", algorithm));
+  Append(LineOf(key, "!" + algorithm));
 }
 
 void AlgorithmCache::GiveUp(const std::string& key) {
@@ -184,23 +266,20 @@ void AlgorithmCache::GiveUp(const std::string& key) {
 }
 
 void AlgorithmCache::AppendAttempt(const std::string& key, const std::string& algorithm) {
-  Append(StrCat(key, "\t?", algorithm, '\t', HostName(), '\t', getpid(), '\t', StartOfThisProcess(),
-                '\t', std::time(nullptr)));
+  const Attempt attempt{algorithm, HostName(), getpid(), std::time(nullptr),
+                        LostStarts(key, algorithm)};
+  Append(LineOf(key, attempt.Text(StartOfThisProcess())));
 }
 
 // One write of one line, which O_APPEND keeps apart from those of other processes.
 void AlgorithmCache::Append(std::string line) {
-  line += '\n';
+  if (file_.empty()) return;
   if (std::exchange(ends_in_a_line_, false)) line = '\n' + line;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(file_).parent_path(), ignored);
-  const int file = open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  const bool is_written =
-      file >= 0 && write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-  const int error = errno;
-  if (file >= 0) close(file);
-  if (!is_written) {
-    LOG_FIRST_N(WARNING, 1) << file_ << ": cannot be written (" << std::strerror(error)
+  const FileDescriptor file(OpenLocked(file_, LOCK_SH));
+  if (!file || write(file.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+    LOG_FIRST_N(WARNING, 1) << file_ << ": cannot be written (" << std::strerror(errno)
                             << "); algorithms are measured anew in each run";
   }
 }

@@ -55,14 +55,13 @@ void Arrivals::Accept() {
 }
 
 // The oldest connection from the host that has most of them: many from one push out nobody else's.
+// Where several hosts have as many, the oldest of all of theirs.
 void Arrivals::DropOne() {
   std::map<std::string, int> counts;
-  for (const Arrival& arrival : arrivals_) ++counts[arrival.host()];
-  const auto most =
-      std::max_element(counts.begin(), counts.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  int most = 0;
+  for (const Arrival& arrival : arrivals_) most = std::max(most, ++counts[arrival.host()]);
   arrivals_.erase(std::find_if(arrivals_.begin(), arrivals_.end(), [&](const Arrival& arrival) {
-    return arrival.host() == most->first;
+    return counts[arrival.host()] == most;
   }));
 }
 

@@ -11,8 +11,8 @@
 namespace caffe {
 
 // Anybody can connect, so strangers cost little and end nothing: each connection has 10 seconds for
-// its handshake, and when there are too many, the oldest one of the host that has most is dropped.
-// A rank whose connection is dropped comes again (Enter).
+// its handshake, and when there are too many, the oldest one of the hosts that have most is
+// dropped. A rank whose connection is dropped comes again (Enter).
 class Arrivals {
  public:
   // `port` must outlive this. `ranks`: how many may come at a time, beside strangers.

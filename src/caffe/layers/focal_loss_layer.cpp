@@ -10,7 +10,10 @@ namespace {
 class FocalLossLayer final : public SoftmaxLossBase {
  public:
   explicit FocalLossLayer(const LayerParameter& param)
-      : SoftmaxLossBase(param, /*label_smoothing=*/0, FocusOf(param.focal_loss_param())) {}
+      : SoftmaxLossBase(param, /*label_smoothing=*/0, FocusOf(param.focal_loss_param())) {
+    WarnOfUnusedLossFields(param, {"ignore_label", "normalize", "normalization",
+                                   "weight_by_label_freqs", "class_weighting"});
+  }
 
  private:
   static ops::Focus FocusOf(const FocalLossParameter& options) {

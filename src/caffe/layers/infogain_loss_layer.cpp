@@ -22,6 +22,7 @@ class InfogainLossLayer final : public LossLayer {
         !param.loss_param().weight_by_label_freqs(),
         "loss_param { weight_by_label_freqs } is not for this layer; put class_weighting on the "
         "infogain matrix's diagonal");
+    WarnOfUnusedLossFields(param, {"ignore_label", "normalization", "weight_by_label_freqs"});
     if (param.bottom_size() > 2) return;
     Require(param.infogain_loss_param().has_source(),
             "needs a third bottom or infogain_loss_param { source } for the infogain matrix");

@@ -1,5 +1,10 @@
 #include "caffe/layers/loss_layer.hpp"
 
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <vector>
+
 namespace caffe {
 
 ops::LabelRule ParseLabelRule(const LossParameter& loss, int axis, ops::Normalization by_default) {
@@ -15,6 +20,18 @@ ops::LabelRule ParseLabelRule(const LossParameter& loss, int axis, ops::Normaliz
     rule.normalization = by_default;
   }
   return rule;
+}
+
+void WarnOfUnusedLossFields(const LayerParameter& param,
+                            std::initializer_list<std::string_view> used) {
+  const LossParameter& loss = param.loss_param();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  loss.GetReflection()->ListFields(loss, &fields);
+  for (const auto* field : fields) {
+    LOG_IF(WARNING, std::find(used.begin(), used.end(), field->name()) == used.end())
+        << "layer '" << param.name() << "' (" << param.type() << "): loss_param { " << field->name()
+        << " } has no effect on this type of loss";
+  }
 }
 
 void RequireLabelPerItem(const Shape& scores, const Shape& labels) {

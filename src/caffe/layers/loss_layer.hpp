@@ -1,6 +1,9 @@
 // What loss layers have in common.
 #pragma once
 
+#include <initializer_list>
+#include <string_view>
+
 #include "caffe/error.hpp"
 #include "caffe/layer.hpp"
 #include "caffe/ops/loss.hpp"
@@ -27,6 +30,10 @@ class LossLayer : public Layer {
 
 // loss_param's normalisation and ignore_label, with Caffe's rule for the old `normalize` field.
 ops::LabelRule ParseLabelRule(const LossParameter& loss, int axis, ops::Normalization by_default);
+
+// Warns of fields of loss_param that are set and not among those that the layer uses.
+void WarnOfUnusedLossFields(const LayerParameter& param,
+                            std::initializer_list<std::string_view> used);
 
 // One label per item, or an error; two bottoms of as many elements, or an error.
 void RequireLabelPerItem(const Shape& scores, const Shape& labels);

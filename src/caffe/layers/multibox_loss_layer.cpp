@@ -3,6 +3,7 @@
 
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/detection_blobs.hpp"
+#include "caffe/layers/loss_layer.hpp"
 #include "caffe/ops/convert.hpp"
 #include "caffe/ops/term_losses.hpp"
 
@@ -317,6 +318,7 @@ class MultiBoxLossLayer final : public Layer {
  public:
   explicit MultiBoxLossLayer(const LayerParameter& param)
       : Layer(param), options_(param.multibox_loss_param()) {
+    WarnOfUnusedLossFields(param, {"normalize", "normalization"});
     Require(options_.num_classes() >= 1, "multibox_loss_param { num_classes } is missing");
     const bool is_agnostic = options_.map_object_to_agnostic();
     Require(int64_t{options_.background_label_id()} + is_agnostic < options_.num_classes(),

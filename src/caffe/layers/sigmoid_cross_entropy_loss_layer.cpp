@@ -9,7 +9,9 @@ namespace {
 // Cross-entropy of sigmoid(x) with targets in [0, 1], one for each score.
 class SigmoidCrossEntropyLossLayer final : public LossLayer {
  public:
-  using LossLayer::LossLayer;
+  explicit SigmoidCrossEntropyLossLayer(const LayerParameter& param) : LossLayer(param) {
+    WarnOfUnusedLossFields(param, {"ignore_label", "normalize", "normalization"});
+  }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     RequireEqualCounts(bottoms[0], bottoms[1]);

@@ -1,4 +1,5 @@
 // The module libcaffe_mpi_transport: messages between ranks by MPI.
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include <algorithm>
@@ -79,12 +80,28 @@ class Mpi {
   bool was_left_ = false;
 };
 
+// Variables of launchers that MPI knows. Slurm's PMI-1 sets none, and PMI-2 is for MPICH's like: an
+// MPI that was built with them is only known by what follows.
 #ifdef OPEN_MPI
-constexpr const char* kLaunchers[] = {"PMIX_NAMESPACE", "OMPI_COMM_WORLD_SIZE"};
+// OMPI_MCA_pmix is the user's choice of a PMI, as s1 and s2 for Slurm's.
+constexpr const char* kLaunchers[] = {"PMIX_NAMESPACE", "OMPI_COMM_WORLD_SIZE", "OMPI_MCA_pmix"};
 constexpr char kPmi[] = "pmix";
+constexpr char kSlurmsPmi[] =
+    ", or say OMPI_MCA_pmix=s1 (for --mpi=none) or s2 (for --mpi=pmi2) if this MPI was built with "
+    "Slurm's PMI";
+bool IsSlurmsPmiLinked() {
+  return false;  // a plug-in, which MPI_Init() loads
+}
 #else
 constexpr const char* kLaunchers[] = {"PMIX_NAMESPACE", "PMI_RANK"};
 constexpr char kPmi[] = "pmi2";
+constexpr char kSlurmsPmi[] = "";
+bool IsSlurmsPmiLinked() {
+  const auto is_loaded = [](const char* library) {
+    return ::dlopen(library, RTLD_LAZY | RTLD_NOLOAD) != nullptr;
+  };
+  return is_loaded("libpmi.so.0") || is_loaded("libpmi2.so.0");
+}
 #endif
 
 // Where srun starts ranks in a way that MPI does not know, MPI ends the process inside MPI_Init(),
@@ -92,7 +109,8 @@ constexpr char kPmi[] = "pmi2";
 void RequireKnownLauncher() {
   int is_there = 0;
   MPI_Initialized(&is_there);
-  if (is_there != 0 || std::getenv("SLURM_STEP_NUM_TASKS") == nullptr) return;
+  if (is_there != 0 || std::getenv("SLURM_STEP_NUM_TASKS") == nullptr || IsSlurmsPmiLinked())
+    return;
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
   MPI_Get_library_version(version, &length);
@@ -101,7 +119,7 @@ void RequireKnownLauncher() {
   Require(std::any_of(std::begin(kLaunchers), std::end(kLaunchers),
                       [](const char* variable) { return std::getenv(variable) != nullptr; }),
           "transport mpi: srun has started this process, but not in a way that this MPI (", name,
-          ") knows; start the ranks by mpirun or by srun --mpi=", kPmi,
+          ") knows; start the ranks by mpirun or by srun --mpi=", kPmi, kSlurmsPmi,
           ", or leave the option away: ranks then use TCP");
 }
 

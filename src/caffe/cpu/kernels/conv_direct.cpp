@@ -2,18 +2,16 @@
 // that a row of a window reads lie in one piece. In bfloat16 and 8 bits this is as fast as oneDNN's
 // kernels without AMX, and faster where windows are pixels of small images; and it writes results
 // between the channels of others, which those do not.
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <vector>
 
 #include "caffe/cpu/kernels/conv_descs.hpp"
+#include "caffe/cpu/kernels/direct_sizes.hpp"
 #include "caffe/cpu/kernels/int8.hpp"
 #include "caffe/cpu/kernels/pixel_sums.hpp"
 #include "caffe/cpu/kernels/weight_panels.hpp"
@@ -30,102 +28,12 @@ namespace {
 using ops::Conv;
 using ops::ConvInto;
 
-// Bytes of an image that are read for one block of channels after the other: they stay in the
-// second cache beside a block's weights.
-constexpr int64_t kChunkBytes = 160 << 10;
-constexpr int64_t kTilesOfChunk = 4;  // at least: they pay for reading the weights
 constexpr int64_t kMostRuns = 64;
 // Of images that stay in the second cache with the weights: for more of them oneDNN's kernels of
 // 1x1 are as fast.
 constexpr int64_t kMostBytes = 256 << 10;
 // Places so far from each other compete for the same lines of the first cache.
 constexpr int64_t kAliasBytes = 4096;
-
-// What is read and written, and how it is cut into tasks. A chunk is some rows of an image, or,
-// where the windows are pixels, some pixels of all images; a task is a block of its channels.
-struct DirectSizes {
-  int64_t channels, outputs, height, width, rows, columns;
-  int64_t whole, offset;  // channels of a pixel of y, and where among them the results are
-  int64_t stride_y, stride_x, pad_y, pad_x, gap_y, gap_x, taps_y, taps_x;
-  int64_t pixel_bytes, items, threads, blocks;
-  bool is_flat = false;    // windows are pixels, each read once
-  bool is_padded = false;  // some windows reach beyond the image
-  int64_t chunks_of_item = 1, chunks = 1;
-  int64_t chunk_rows = 0;  // at most, of the image
-
-  DirectSizes(const ConvInto& op, const TensorDesc& x, const TensorDesc& w, const Shape& y)
-      : DirectSizes(op.conv.geometry, x, w, y, op.offset) {}
-  DirectSizes(const Conv& op, const TensorDesc& x, const TensorDesc& w, const Shape& y)
-      : DirectSizes(op.geometry, x, w, y, 0) {}
-  DirectSizes(const ops::ConvGeometry& g, const TensorDesc& x, const TensorDesc& w, const Shape& y,
-              int64_t first)
-      : channels(x.shape[1]),
-        outputs(w.shape[0]),
-        height(x.shape[2]),
-        width(x.shape[3]),
-        rows(y[2]),
-        columns(y[3]),
-        whole(y[1]),
-        offset(first),
-        stride_y(g.stride[0]),
-        stride_x(g.stride[1]),
-        pad_y(g.pad[0]),
-        pad_x(g.pad[1]),
-        gap_y(g.dilation[0]),
-        gap_x(g.dilation[1]),
-        taps_y(g.kernel[0]),
-        taps_x(g.kernel[1]),
-        pixel_bytes(channels * static_cast<int64_t>(SizeOf(x.dtype))),
-        items(x.shape[0]),
-        threads(omp_get_max_threads()),
-        blocks(BlocksOf(outputs)) {
-    is_padded = pad_y > 0 || pad_x > 0 || RowsOf(rows) > height || window_width() > width;
-    is_flat = AreAll(g.kernel, 1) && AreAll(g.stride, 1) && !is_padded;
-    if (is_flat) {
-      const int64_t in_chunk = std::max(kTilesOfChunk, kChunkBytes / (kPixels * pixel_bytes));
-      chunks = EqualParts((tiles() + in_chunk - 1) / in_chunk, blocks, tiles());
-      return;
-    }
-    int64_t in_chunk = rows;
-    while (in_chunk > 1 && RowsOf(in_chunk) * row_bytes() > kChunkBytes) --in_chunk;
-    chunks_of_item = EqualParts((rows + in_chunk - 1) / in_chunk, items * blocks, rows);
-    chunks = items * chunks_of_item;
-    chunk_rows = RowsOf((rows + chunks_of_item - 1) / chunks_of_item);
-  }
-
-  // Of a flat convolution, over all images.
-  int64_t pixels() const { return items * rows * columns; }
-  int64_t tiles() const { return (pixels() + kPixels - 1) / kPixels; }
-  int64_t tasks() const { return chunks * blocks; }
-  // Rows of the image that so many rows of results read.
-  int64_t RowsOf(int64_t results) const {
-    return (results - 1) * stride_y + (taps_y - 1) * gap_y + 1;
-  }
-  int64_t window_width() const { return (columns - 1) * stride_x + (taps_x - 1) * gap_x + 1; }
-  // Of the image, or of its copy that has the padding.
-  int64_t row_bytes() const { return (is_padded ? window_width() : width) * pixel_bytes; }
-  int64_t item_bytes() const { return height * width * pixel_bytes; }
-  size_t copy_bytes() const {
-    return is_padded ? static_cast<size_t>(chunk_rows * row_bytes()) : 0;
-  }
-
-  // Taps of a row without gaps lie in one piece.
-  int64_t runs_of_row() const { return gap_x == 1 || taps_x == 1 ? 1 : taps_x; }
-  int64_t runs() const { return taps_y * runs_of_row(); }
-  int64_t run_bytes() const { return taps_x / runs_of_row() * pixel_bytes; }
-
-  WeightPanels panels() const {
-    return {outputs, channels, taps_y * taps_x, pixel_bytes / channels};
-  }
-
- private:
-  // So many parts, or a few more, that threads have equally many of `others` times as many tasks.
-  int64_t EqualParts(int64_t parts, int64_t others, int64_t most) const {
-    if (parts * others >= 8 * threads) return parts;
-    const int64_t step = threads / std::gcd(threads, others);
-    return std::min((parts + step - 1) / step * step, most);
-  }
-};
 
 // What the pixels of a row of results read: runs of memory, for each pixel `step` bytes farther.
 struct PixelRuns {

@@ -23,7 +23,7 @@ class FindingsOfUser final : public ConvFindings {
     Cache().Store(key, fault.empty() ? kAgrees : fault);
     if (fault.empty()) return;
     LOG(WARNING) << "A kernel is not used, because " << fault << ": " << key << "; "
-                 << Cache().file() << " remembers it";
+                 << Cache().keeper() << " remembers it";
   }
   void GiveUp(const std::string& key, const std::string& why) override {
     Cache().GiveUp(key);
@@ -32,7 +32,7 @@ class FindingsOfUser final : public ConvFindings {
 
  private:
   static AlgorithmCache& Cache() {
-    static AlgorithmCache cache(AlgorithmCache::OfUser().file() + ".cpu");
+    static AlgorithmCache cache(AlgorithmCache::FileOfUser(".cpu"));
     return cache;
   }
 };

@@ -1,6 +1,7 @@
 #include "caffe/data/sources/image_pair_source.hpp"
 
 #include "caffe/data/readers/image_list_reader.hpp"
+#include "caffe/data/transformers/mean_image.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
@@ -34,7 +35,7 @@ ImagePadding PaddingOf(const ImagePairRules& rules, const TransformationParamete
   const uint32_t side = transform.crop_size();
   return {static_cast<int>(transform.crop_h() > 0 ? transform.crop_h() : side),
           static_cast<int>(transform.crop_w() > 0 ? transform.crop_w() : side),
-          {transform.mean_value().begin(), transform.mean_value().end()}};
+          ChannelMeans(transform)};
 }
 
 class ImagePairSource final : public RecordSource {
