@@ -102,7 +102,25 @@ TEST_F(DataImportTest, MakesADatabaseOfAFolderOfClasses) {
   EXPECT_EQ(dog.label(), 1);
   EXPECT_THAT((std::vector<int>{dog.channels(), dog.height(), dog.width()}),
               ElementsAre(3, 20, 30));
-  EXPECT_EQ(Read("db/labels.txt"), "0 cat\n1 dog\n");
+  EXPECT_EQ(Read("db/labels.txt"), "cat\ndog\n");
+}
+
+// The other half of the way from photographs to answers.
+TEST_F(DataImportTest, ClassifyReadsTheNamesOfTheClasses) {
+  for (const char* name : {"item", "n02123045 tabby, tabby cat", "red"}) {
+    Image(StrCat("photos/", name, "/0.png"), Plain(10, 20, 30));
+  }
+  Import("photos db");
+  Write("colors.prototxt", R"(
+    layer { name: "data" type: "Input" top: "data"
+            input_param { shape { dim: 1 dim: 3 dim: 20 dim: 30 } } }
+    layer { name: "pool" type: "Pooling" bottom: "data" top: "color"
+            pooling_param { pool: AVE global_pooling: true } })");
+  const Outcome outcome = Run("classify colors.prototxt photos/red/0.png --labels=db/labels.txt");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("30.0000 - \"red\"\n"
+                                        "20.0000 - \"n02123045 tabby, tabby cat\"\n"
+                                        "10.0000 - \"item\"\n"));
 }
 
 TEST_F(DataImportTest, WritesTheMeanOfImagesOfOneSize) {
@@ -194,6 +212,7 @@ TEST_F(DataImportTest, TakesAListFile) {
   Photos(2, 2);
   Write("photos/list.txt", "dog/1.jpg 7\n\ncat/0.png 3\r\n");
   EXPECT_THAT(Import("photos/list.txt db"), AllOf(HasSubstr("2 images"), HasSubstr("3 3: 1")));
+  EXPECT_FALSE(fs::exists(folder_.path("db/labels.txt")));  // a list has no names
   EXPECT_EQ(Records("db").at("00000000_dog/1.jpg").label(), 7);
   EXPECT_EQ(Records("db").at("00000001_cat/0.png").label(), 3);
   Write("list.txt", "0.png 1\n");
