@@ -98,6 +98,15 @@ void DrawBox(const LabelledBox& box, cv::Mat* image) {
               cv::Scalar::all(255), thickness, cv::LINE_AA);
 }
 
+// What OpenCV gives of such files where it is asked for colour or gray.
+cv::Mat UpperBytesOf(const cv::Mat& image) {
+  cv::Mat bytes(image.size(), CV_8UC(image.channels()));
+  const auto* values = image.ptr<uint16_t>();
+  std::transform(values, values + image.total() * image.channels(), bytes.data,
+                 [](uint16_t value) { return static_cast<uint8_t>(value >> 8); });
+  return bytes;
+}
+
 class OpenCvFormats final : public ImageFormats {
  public:
   OpenCvFormats() { LimitedAllocator::Install(); }
@@ -114,14 +123,12 @@ class OpenCvFormats final : public ImageFormats {
       throw IoError(StrCat("cannot decode the image: ", error.what()));
     }
     if (decoded.empty()) {
-      if (file.starts_with("GIF8")) throw IoError("GIF is not supported; convert it to PNG");
       throw IoError(StrCat("cannot decode the image (", file.size(),
                            " bytes): broken, or of an unknown format"));
     }
+    if (decoded.depth() == CV_16U) decoded = UpperBytesOf(decoded);
     if (decoded.depth() != CV_8U) {
-      throw IoError(
-          "the image has more than 8 bits per channel; convert it, or set force_color or "
-          "force_gray of the layer that reads it");
+      throw IoError("the image's numbers are not of 8 or 16 bits; convert it to PNG");
     }
     CAFFE_ASSERT(decoded.isContinuous());
     pixels->assign(decoded.data, decoded.data + decoded.total() * decoded.elemSize());
