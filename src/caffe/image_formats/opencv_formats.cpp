@@ -77,10 +77,11 @@ cv::Scalar ColorOf(int number) {
   return {double(color[0]), double(color[1]), double(color[2])};
 }
 
-// A frame, and its text in white on the frame's colour inside its upper edge.
+// A frame, and its text in white on the frame's colour inside its upper left corner, or as near to
+// it as the image has room.
 void DrawBox(const LabelledBox& box, cv::Mat* image) {
   constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
-  const double size = std::max(0.4, std::min(image->rows, image->cols) / 1000.0);
+  double size = std::max(0.4, std::min(image->rows, image->cols) / 1000.0);
   const int thickness = std::max(1, static_cast<int>(size * 2));
   // Within OpenCV's range of coordinates, whatever a net says.
   const auto pixel = [](float place) {
@@ -90,8 +91,14 @@ void DrawBox(const LabelledBox& box, cv::Mat* image) {
   const cv::Scalar color = ColorOf(box.color);
   cv::rectangle(*image, corner, {pixel(box.right), pixel(box.bottom)}, color, 2 * thickness);
   int below = 0;
-  const cv::Size text = cv::getTextSize(box.text, kFont, size, thickness, &below);
-  const cv::Point inside(std::max(corner.x, 0), std::max(corner.y, 0));
+  cv::Size text = cv::getTextSize(box.text, kFont, size, thickness, &below);
+  if (text.width > image->cols) {
+    size *= std::max(0.5, double(image->cols) / text.width);  // smaller is not legible
+    text = cv::getTextSize(box.text, kFont, size, thickness, &below);
+  }
+  const auto within = [](int place, int room) { return std::max(0, std::min(place, room)); };
+  const cv::Point inside(within(corner.x, image->cols - text.width),
+                         within(corner.y, image->rows - text.height - below));
   cv::rectangle(*image, inside, inside + cv::Point(text.width, text.height + below), color,
                 cv::FILLED);
   cv::putText(*image, box.text, inside + cv::Point(0, text.height), kFont, size,
