@@ -14,6 +14,7 @@ namespace {
 struct Entry {
   LayerRegistry::Creator creator;
   std::vector<std::string> param_fields;
+  bool is_refused = false;
 };
 
 // Plug-ins may add to it while other threads build nets.
@@ -74,6 +75,15 @@ void LayerRegistry::AddCreator(const std::string& type, Creator creator,
   if (is_kept_back) return;
   const bool is_new = add();
   CAFFE_ASSERT(is_new, "layer type '", type, "' is registered twice");
+}
+
+void LayerRegistry::AddRefused(const std::string& type, Creator creator) {
+  const bool is_new = Get().entries.emplace(type, Entry{creator, {}, /*is_refused=*/true}).second;
+  CAFFE_ASSERT(is_new, "layer type '", type, "' is registered twice");
+}
+
+bool LayerRegistry::IsRefused(const std::string& type) {
+  return Find(type).is_refused;
 }
 
 void LayerRegistry::ReplaceCreator(const std::string& type, Creator creator) {
