@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "caffe/common.hpp"
+#include "caffe/core/join_refusals.hpp"
 #include "caffe/error.hpp"
 #include "caffe/gpu_libraries.hpp"
 #include "caffe/io/json.hpp"
@@ -41,7 +42,8 @@ void LogSteps(const Net& net) {
   for (const PlanStep& step : PlanSteps(net)) {
     LOG(INFO) << (step.is_backward ? "B " : "F ") << step.layers << ": " << step.op << " by "
               << step.kernel;
-    for (const std::string& refusal : step.refusals) LOG(INFO) << "    not " << refusal;
+    for (const std::string& refusal : JoinRefusals(step.refusals))
+      LOG(INFO) << "    not " << refusal;
   }
 }
 
