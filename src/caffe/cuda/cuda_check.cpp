@@ -20,13 +20,13 @@ const char* Advice(cudaError_t status) {
     case cudaErrorMemoryAllocation:
       return kNoMemoryAdvice;
     case cudaErrorInsufficientDriver:
-      return "install a newer NVIDIA driver, or run on the CPU (solver_mode: CPU and no -gpu)";
+      return "install a newer NVIDIA driver, or run on the CPU (--set solver_mode=CPU and no -gpu)";
     case cudaErrorNoDevice:
     case cudaErrorStubLibrary:
     case cudaErrorInitializationError:
     case cudaErrorSystemNotReady:
       return "check with nvidia-smi that a GPU and its driver are there, or run on the CPU "
-             "(solver_mode: CPU and no -gpu)";
+             "(--set solver_mode=CPU and no -gpu)";
     case cudaErrorNoKernelImageForDevice:
       return "this build has no code for this GPU; configure with -DCMAKE_CUDA_ARCHITECTURES for "
              "it";

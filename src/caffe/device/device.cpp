@@ -19,9 +19,10 @@ std::map<DeviceKind, DeviceFactory>& Factories() {
 const DeviceFactory& FactoryOf(DeviceKind kind) {
   const auto found = Factories().find(kind);
   if (found == Factories().end()) {
-    throw Unsupported(StrCat("this build has no ", Name(kind),
-                             " device; run on the CPU (solver_mode: CPU and no -gpu, in Python "
-                             "caffe.set_mode_cpu())"));
+    throw Unsupported(
+        StrCat("this build has no ", Name(kind),
+               " device; run on the CPU (--set solver_mode=CPU and no -gpu, in Python "
+               "caffe.set_mode_cpu())"));
   }
   return found->second;
 }
