@@ -28,7 +28,7 @@ def get_solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=
 
     keep_all=False trains by the plan of `caffe train`: faster and in a fraction of the memory, but only inputs, outputs and
     parameters can be read between steps. precision: "fp32", "fp16", "bf16", "fp64" or "fake_int8" instead of the file's, as the
-    program's -precision; calibration: the file of caffe calibrate that "fake_int8" needs. lenient: leave out, with a warning
+    program's --precision; calibration: the file of caffe calibrate that "fake_int8" needs. lenient: leave out, with a warning
     each, fields that are not Caffe's and layers of unknown type.
     ranks: True trains together with the other processes that mpirun, srun or torchrun has started (docs/clusters.md), which
     make the same calls, each on the CPU or each on its set_device(); alone where there are none. None warns of them, False

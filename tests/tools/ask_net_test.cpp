@@ -143,7 +143,7 @@ TEST_F(AskNetTest, WrongOptionsAreNamed) {
   };
   expect("classify colors.prototxt", "no image is given");
   expect("classify colors.prototxt blue.png --camera=0", "several sources of images");
-  expect("classify colors.prototxt blue.png --mean_values=1,x", "-mean_values is '1,x'");
+  expect("classify colors.prototxt blue.png --mean_values=1,x", "--mean_values is '1,x'");
   expect("classify colors.prototxt blue.png --mean_values=1,2", "2 mean_value entries");
   expect("classify colors.prototxt blue.png --short_side=3", "less than the net's input of 4x6");
   expect("classify colors.prototxt blue.png --top=0", "-top is 0");

@@ -45,7 +45,7 @@ class Detect : public AskCommand {
   void Prepare(const Net& net) override {
     Require(net.output_names().size() == 1, "the net has ", net.output_names().size(),
             " outputs; a detector has one, of a DetectionOutput layer");
-    Require(std::isfinite(threshold_), "-threshold is ", threshold_, "; it must be a number");
+    Require(std::isfinite(threshold_), "--threshold is ", threshold_, "; it must be a number");
     if (!folder_.empty()) MakeFolders(folder_);
   }
 

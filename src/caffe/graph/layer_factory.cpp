@@ -42,8 +42,8 @@ Entry Find(const std::string& type) {
   Require(!type.empty(), "the type is missing; write type: \"...\"");
   const std::string near = NearestName(type, TypesOf(registry));
   throw InvalidArgument(StrCat("unknown layer type '", type, "'",
-                               near.empty() ? "; load the plug-in that has it (-plugin), or leave "
-                                              "the layer out (-lenient)"
+                               near.empty() ? "; load the plug-in that has it (--plugin), or leave "
+                                              "the layer out (--lenient)"
                                             : "; did you mean '" + near + "'?"));
 }
 

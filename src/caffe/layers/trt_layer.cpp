@@ -10,7 +10,7 @@ static const RefusedLayerRegistrar layer_registrar_TRT(
       throw Unsupported(StrCat("would run '", param.trt_param().deploy(),
                                "' by TensorRT, which this project does not use; run that net "
                                "itself: caffe test --model=NET --weights=",
-                               param.trt_param().model(), " -precision fp16"));
+                               param.trt_param().model(), " --precision fp16"));
     });
 
 }  // namespace caffe
