@@ -7,6 +7,7 @@ The types and their options come from `caffe layers`, goldens and gradient check
 table that is there. --check changes nothing and fails when the page is out of date.
 """
 import argparse
+import json
 import pathlib
 import re
 import subprocess
@@ -38,8 +39,8 @@ checks. The last column is written by hand.
 
 
 def layer_types(caffe):
-    lines = subprocess.run([caffe, "layers"], capture_output=True, text=True, check=True).stdout.splitlines()
-    return [(parts[0], parts[1:]) for parts in (line.split() for line in lines) if parts]
+    text = subprocess.run([caffe, "layers", "--json"], capture_output=True, text=True, check=True).stdout
+    return [(layer["type"], layer["fields"]) for layer in json.loads(text)["types"]]
 
 
 FEEDERS = {"Input", "DummyData"}  # they stand in the checked nets to feed the others

@@ -6,6 +6,7 @@
 Needs protoc and Python's protobuf. --check changes nothing and fails when the page is out of date.
 """
 import argparse
+import json
 import pathlib
 import subprocess
 import sys
@@ -104,11 +105,10 @@ def short(name):
 def layers(caffe, schema_):
     fields = {field.name: short(field.type_name) for field in schema_.messages[".caffe.LayerParameter"].field}
     text = "## Layer types\n\n| type | options |\n|---|---|\n"
-    for line in subprocess.run([caffe, "layers"], capture_output=True, text=True, check=True).stdout.splitlines():
-        name, *options = line.split() or [""]
-        if name:
-            links = ", ".join(f"[{option}](#{fields[option].lower()})" for option in options)
-            text += f"| `{name}` | {links} |\n"
+    output = subprocess.run([caffe, "layers", "--json"], capture_output=True, text=True, check=True).stdout
+    for layer in json.loads(output)["types"]:
+        links = ", ".join(f"[{option}](#{fields[option].lower()})" for option in layer["fields"])
+        text += f"| `{layer['type']}` | {links}{'' if layer['supported'] else ' (not supported)'} |\n"
     return text
 
 

@@ -139,6 +139,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   try {
+    caffe::InitLog();
     Classifier classifier(argv[1], argv[2], argv[3], argv[4]);
     const cv::Mat image = cv::imread(argv[5]);
     caffe::Require(!image.empty(), argv[5], ": is no image that OpenCV can read");

@@ -30,6 +30,11 @@ class CAFFE_EXPORT Caffe {
 CAFFE_EXPORT void AllowPythonLayers();
 CAFFE_EXPORT bool PythonLayersAreAllowed();
 
+// For a program that leaves glog to the library; call it once, before nets are built. The log goes
+// to standard error, in lines like those of `caffe`, whatever glog's flags were. GLOG_minloglevel
+// drops lines. Does nothing where glog is initialised already.
+CAFFE_EXPORT void InitLog();
+
 // Of the project, as in CMakeLists.txt: "1.2.3".
 CAFFE_EXPORT const char* Version();
 // The processor, its threads and instruction set.

@@ -27,7 +27,7 @@ void CheckDecodedBytes(uint64_t bytes, uint64_t file_bytes, const Parts&... what
   if (bytes <= MostDecodedBytes(file_bytes)) return;
   throw IoError(StrCat(what..., " would take ", bytes, " bytes of memory, but comes from ",
                        file_bytes, " bytes, and the limit is ", MaxDecodedMb(),
-                       " MiB; where that is not an attack, raise -max_decoded_mb "
+                       " MiB; where that is not an attack, raise --max_decoded_mb "
                        "(caffe.set_max_decoded_mb in Python)"));
 }
 

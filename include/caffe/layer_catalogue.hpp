@@ -23,7 +23,8 @@ struct LayerOptions {
 // Of one type. Throws InvalidArgument naming the nearest type.
 CAFFE_EXPORT std::vector<LayerOptions> OptionsOfLayer(const std::string& type);
 
-// One line per type: its name and the fields of LayerParameter that hold its options.
+// One line per type: its name, the fields of LayerParameter that hold its options, and "(not
+// supported)" where nets cannot have it.
 CAFFE_EXPORT std::string FormatLayerTypes();
 
 // One type: those messages with each field's type, default and, for enums, values. Throws

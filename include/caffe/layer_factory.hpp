@@ -19,6 +19,9 @@ class CAFFE_EXPORT LayerRegistry {
   // instead. `param_fields`: see ParamFields().
   static void AddCreator(const std::string& type, Creator creator,
                          std::vector<std::string> param_fields = {});
+  // A type of another Caffe that nets cannot have here: `creator` throws and says what to do.
+  static void AddRefused(const std::string& type, Creator creator);
+  static bool IsRefused(const std::string& type);
   // From now on `creator` makes the layers of a type that is registered: for a module loaded later
   // that can do more, as the Python module can for type "Python".
   static void ReplaceCreator(const std::string& type, Creator creator);
@@ -36,6 +39,12 @@ struct LayerRegistrar {
   LayerRegistrar(const char* type, LayerRegistry::Creator creator,
                  std::initializer_list<std::string> param_fields = {}) {
     LayerRegistry::AddCreator(type, creator, param_fields);
+  }
+};
+
+struct RefusedLayerRegistrar {
+  RefusedLayerRegistrar(const char* type, LayerRegistry::Creator creator) {
+    LayerRegistry::AddRefused(type, creator);
   }
 };
 

@@ -1,5 +1,5 @@
 // Plug-ins: shared libraries with layers and operations of their own, loaded into a running
-// program. `-plugin` of the programs, `plugin` in solvers and nets and caffe.load_plugin() in
+// program. `--plugin` of the programs, `plugin` in solvers and nets and caffe.load_plugin() in
 // Python end here.
 #pragma once
 

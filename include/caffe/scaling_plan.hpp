@@ -40,7 +40,7 @@ struct ScalingRow {
 CAFFE_EXPORT ScalingRow PredictRow(const Net& net, const StepTimeline& timeline,
                                    const Network& network, int ranks);
 
-// The table of `caffe plan -ranks`, and the same as JSON; at least one row. `net`: of the first
+// The table of `caffe plan --ranks`, and the same as JSON; at least one row. `net`: of the first
 // row.
 CAFFE_EXPORT std::string FormatScaling(const Net& net, const std::vector<ScalingRow>& rows);
 CAFFE_EXPORT std::string FormatScalingJson(const Net& net, const std::vector<ScalingRow>& rows);

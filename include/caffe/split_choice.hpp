@@ -1,4 +1,4 @@
-// Which layers ranks that train together had better split: `-parallel auto`.
+// Which layers ranks that train together had better split: `--parallel auto`.
 //
 //   for (const SplitChoice& one : ChooseSplits(net, 2, /*by_cost=*/true)) Print(one.layer,
 //   one.is_split);

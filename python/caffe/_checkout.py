@@ -56,7 +56,8 @@ def _can_import(module):
 
 
 def add_compiled_modules(path):
-    """Appends the folder with the compiled modules to a package's __path__; ImportError where there is none."""
+    """Appends the folder with the compiled modules to a package's __path__; ImportError where there
+    is none."""
     if _fits(_PACKAGE):
         return
     builds = _builds()

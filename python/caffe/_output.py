@@ -22,6 +22,11 @@ def require_place(file):
         raise IoError(f"{file}: there is no folder {folder}; make it first")
 
 
+def with_extension(file, extension):
+    """The name of a file that a command writes; one without an extension gets this one. A folder's stays, to be refused."""
+    return file if os.path.splitext(file)[1] or os.path.isdir(file) else file + extension
+
+
 def weights_beside(prototxt):
     """The .caffemodel that goes with a prototxt. Raises InvalidArgument where one would overwrite the other."""
     weights = os.path.splitext(prototxt)[0] + ".caffemodel"

@@ -8,7 +8,8 @@ def _refuse(self, name):
 
 
 def guard_construction(construct):
-    """`construct`, an extension's __init__, after whose failure the object has no attributes and shows itself as unmade.
+    """`construct`, an extension's __init__, after whose failure the object has no attributes and shows
+    itself as unmade.
 
     There is no C++ object behind it then, and the extension would read memory that is none.
     """

@@ -24,11 +24,11 @@ def make_transformer(net, mean, input_scale, raw_scale, channel_swap):
 
 
 class Classifier(Net):
-    """Classifier(model_file, pretrained_file, image_dims=None, mean=None, input_scale=None, raw_scale=None,
-    channel_swap=None)
+    """Classifier(model_file, pretrained_file, image_dims=None, mean=None, input_scale=None,
+    raw_scale=None, channel_swap=None)
 
-    image_dims: (height, width) to which images are resized before they are cropped to the net's input (default: its
-    size). The rest as in caffe.io.Transformer.
+    image_dims: (height, width) to which images are resized before they are cropped to the net's
+    input (default: its size). The rest as in caffe.io.Transformer.
     """
 
     def __init__(self, model_file, pretrained_file, image_dims=None, mean=None, input_scale=None, raw_scale=None,
@@ -39,8 +39,8 @@ class Classifier(Net):
         self.image_dims = self.crop_dims if image_dims is None else image_dims
 
     def predict(self, inputs, oversample=True):
-        """inputs: images (H, W, C) as load_image gives them. Returns (number of images, classes): class probabilities,
-        with oversample the mean over ten crops, else of the centre."""
+        """inputs: images (H, W, C) as load_image gives them. Returns (number of images, classes):
+        class probabilities, with oversample the mean over ten crops, else of the centre."""
         inputs = list(inputs)
         if not inputs:
             raise InvalidArgument("predict: no images given")

@@ -1,9 +1,9 @@
 """Where a pixel of one blob lies in another: maps through convolutions, poolings and crops.
 
 A layer moves coordinates by y = a * x + b along each spatial axis, from its bottom to its top.
-`coord_map(fn)` is one layer's map, `coord_map_from_to` the map between two blobs of a NetSpec, and
-`crop` makes the Crop layer that puts one blob exactly over another, as nets that label each pixel
-need after upsampling.
+`coord_map(fn)` is one layer's map, `coord_map_from_to` the map between two blobs of a NetSpec,
+and `crop` makes the Crop layer that puts one blob exactly over another, as nets that label each
+pixel need after upsampling.
 """
 from typing import Any, Iterable, Mapping, NamedTuple
 
@@ -30,7 +30,8 @@ class CropError(ValueError, AssertionError):
 
 
 class CoordMap(NamedTuple):
-    """y = a * x + b. axis: the axis before the first spatial one, None if the layer has no say in it.
+    """y = a * x + b. axis: the axis before the first spatial one, None if the layer has no say in
+    it.
 
     a, b: float arrays with one element for all spatial axes, or one for each.
     """
@@ -146,8 +147,8 @@ def coord_map_from_to(top_from: Top, top_to: Top) -> CoordMap:
 def crop(top_from: Top, top_to: Top) -> Top:
     """A Crop layer that cuts top_from to the part that lies over top_to.
 
-    Raises CropError where their scales differ, where top_from does not begin before top_to, or where
-    the offset is not a whole number.
+    Raises CropError where their scales differ, where top_from does not begin before top_to, or
+    where the offset is not a whole number.
     """
     axis, a, b = coord_map_from_to(top_from, top_to)
     if not np.allclose(a, 1, rtol=0, atol=1e-6):

@@ -9,11 +9,11 @@ from .pycaffe import Net
 
 
 class Detector(Net):
-    """Detector(model_file, pretrained_file, mean=None, input_scale=None, raw_scale=None, channel_swap=None,
-    context_pad=None)
+    """Detector(model_file, pretrained_file, mean=None, input_scale=None, raw_scale=None,
+    channel_swap=None, context_pad=None)
 
-    context_pad: pixels of the net's input around a window that show its surroundings. Mean and scales as in
-    caffe.io.Transformer.
+    context_pad: pixels of the net's input around a window that show its surroundings. Mean and
+    scales as in caffe.io.Transformer.
     """
 
     def __init__(self, model_file, pretrained_file, mean=None, input_scale=None, raw_scale=None, channel_swap=None,
@@ -23,9 +23,11 @@ class Detector(Net):
         self.configure_crop(context_pad)
 
     def detect_windows(self, images_windows):
-        """images_windows: (image file, windows) pairs; windows are rows (ymin, xmin, ymax, xmax) in pixels.
+        """images_windows: (image file, windows) pairs; windows are rows (ymin, xmin, ymax, xmax) in
+        pixels.
 
-        Returns a list with one dict for each window: window, prediction (the net's first output), filename.
+        Returns a list with one dict for each window: window, prediction (the net's first output),
+        filename.
         """
         found, inputs = [], []
         name = self.inputs[0]
@@ -42,7 +44,8 @@ class Detector(Net):
         return found
 
     def detect_selective_search(self, image_fnames):
-        """detect_windows on the windows that selective search proposes (module selective_search_ijcv_with_python)."""
+        """detect_windows on the windows that selective search proposes (module
+        selective_search_ijcv_with_python)."""
         try:
             import selective_search_ijcv_with_python as selective_search
         except ImportError:
@@ -52,8 +55,8 @@ class Detector(Net):
         return self.detect_windows(zip(names, selective_search.get_windows(names, cmd="selective_search_rcnn")))
 
     def crop(self, im, window):
-        """The window (ymin, xmin, ymax, xmax) of an image (H, W, C); with context_pad resized to the net's input with
-        its surroundings, and the mean where these leave the image."""
+        """The window (ymin, xmin, ymax, xmax) of an image (H, W, C); with context_pad resized to
+        the net's input with its surroundings, and the mean where these leave the image."""
         window = np.round(np.asarray(window, dtype=float)).astype(int)
         if window.shape != (4,) or window[2] <= window[0] or window[3] <= window[1]:
             raise InvalidArgument(f"crop: window {window.tolist()} is empty; it is (ymin, xmin, ymax, xmax)")
@@ -81,7 +84,8 @@ class Detector(Net):
         return crop
 
     def configure_crop(self, context_pad):
-        """Sets the context, in pixels of the net's input, and what fills it beyond the image: the mean."""
+        """Sets the context, in pixels of the net's input, and what fills it beyond the image: the
+        mean."""
         name = self.inputs[0]
         channels, size, width = self.blobs[name].shape[1:]
         if context_pad and not (size == width and 0 < 2 * context_pad < size):

@@ -5,9 +5,11 @@ from .pycaffe import bottoms_of, tops_of
 
 
 class Plan:
-    """What a net was compiled to. `steps`: a list of PlanStep, in order; `memory`: a PlanMemory, bytes by kind.
+    """What a net was compiled to. `steps`: a list of PlanStep, in order; `memory`: a PlanMemory,
+    bytes by kind.
 
-    print(plan) shows a table; a notebook shows it as HTML. len(), indexing and iteration go over the steps.
+    print(plan) shows a table; a notebook shows it as HTML. len(), indexing and iteration go over
+    the steps.
     """
 
     COLUMNS = ("layers", "way", "op", "kernel", "operands", "MFLOP", "KiB")
@@ -86,7 +88,8 @@ def _edge(source, target, number):
 
 
 def net_svg(net):
-    """The net's layers as SVG text, without other programs: a layer stands one row below the lowest that it reads."""
+    """The net's layers as SVG text, without other programs: a layer stands one row below the lowest
+    that it reads."""
     from .draw import choose_color_by_layertype
     depth, writer, places, used, edges = {}, {}, {}, {}, []  # layers by number
     for k in range(len(net.layers)):

@@ -25,7 +25,8 @@ def get_pooling_types_dict():
 
 
 def get_edge_label(layer):
-    """What goes over the edge out of a layer: its batch size or number of outputs, else nothing; for Graphviz."""
+    """What goes over the edge out of a layer: its batch size or number of outputs, else nothing;
+    for Graphviz."""
     if layer.type == "Data":
         return "Batch " + str(layer.data_param.batch_size)
     if layer.type in ("Convolution", "Deconvolution"):

@@ -1,4 +1,5 @@
-"""Images and arrays in and out: blobs and datums as messages, preprocessing, loading, resizing, crops."""
+"""Images and arrays in and out: blobs and datums as messages, preprocessing, loading, resizing,
+crops."""
 import numpy as np
 
 from ._caffe import InvalidArgument, IoError, Unsupported
@@ -70,7 +71,8 @@ def array_to_datum(arr, label=None):
 
 
 def datum_to_array(datum):
-    """A Datum that holds no encoded image as an array (channels, height, width): uint8, or float of float_data."""
+    """A Datum that holds no encoded image as an array (channels, height, width): uint8, or float of
+    float_data."""
     if datum.encoded:
         raise InvalidArgument("datum_to_array: the datum holds an encoded image; decode datum.data first")
     shape = (datum.channels, datum.height, datum.width)
@@ -87,8 +89,9 @@ def datum_to_array(datum):
 class Transformer:
     """Turns images into input blobs' values and back.
 
-    inputs: {input name: shape (N, C, H, W)}. The order of preprocess is: float32, resize to (H, W), transpose, swap
-    channels, raw_scale (multiply), subtract mean, input_scale (multiply); each step only where it was set.
+    inputs: {input name: shape (N, C, H, W)}. The order of preprocess is: float32, resize to (H, W),
+    transpose, swap channels, raw_scale (multiply), subtract mean, input_scale (multiply); each step
+    only where it was set.
     """
 
     def __init__(self, inputs):
@@ -100,7 +103,8 @@ class Transformer:
             raise InvalidArgument(f"{in_} is not one of the net inputs: {list(self.inputs)}")
 
     def preprocess(self, in_, data):
-        """An image (H, W, C) as the input's float32 (C, H, W), in the order that the class describes."""
+        """An image (H, W, C) as the input's float32 (C, H, W), in the order that the class
+        describes."""
         self._check(in_)
         image = np.asarray(data).astype(np.float32, copy=False)
         wanted = tuple(self.inputs[in_][2:])
@@ -184,7 +188,8 @@ class Transformer:
 # Images.
 
 def load_image(filename, color=True):
-    """An image file as float32 in [0, 1]: (H, W, 3), RGB, or (H, W, 1) with color=False. Alpha is dropped."""
+    """An image file as float32 in [0, 1]: (H, W, 3), RGB, or (H, W, 1) with color=False. Alpha is
+    dropped."""
     try:
         from PIL import Image
     except ImportError:
@@ -212,9 +217,10 @@ def load_image(filename, color=True):
 def resize_image(im, new_dims, interp_order=1):
     """An image (H, W, C) at new_dims (height, width), float32, C as it was.
 
-    interp_order: 0 nearest, 1 linear; higher spline orders need SciPy. With 1 or 3 channels pixel centres are mapped to
-    pixel centres, and beyond the image lies its smallest value, as in Caffe, which darkens the rim of enlarged images.
-    With other numbers of channels, as in Caffe, the centres of the corners stay where they are.
+    interp_order: 0 nearest, 1 linear; higher spline orders need SciPy. With 1 or 3 channels pixel
+    centres are mapped to pixel centres, and beyond the image lies its smallest value, as in Caffe,
+    which darkens the rim of enlarged images. With other numbers of channels, as in Caffe, the
+    centres of the corners stay where they are.
     """
     im = np.asarray(im, dtype=np.float32)
     if im.ndim != 3:

@@ -1,7 +1,8 @@
 """Functions that the generators of SSD's nets import: `from caffe.model_libs import *`.
 
-Names, keywords and the names of layers are those of Liu's fork (weiliu89/caffe, branch ssd), so that its examples/ssd/*.py run and
-published weights fit. Nets are caffe.NetSpec; `from_layer` and `out_layer` are names of its blobs.
+Names, keywords and the names of layers are those of Liu's fork (weiliu89/caffe, branch ssd), so
+that its examples/ssd/*.py run and published weights fit. Nets are caffe.NetSpec; `from_layer` and
+`out_layer` are names of its blobs.
 
     net = caffe.NetSpec()
     net.data, net.label = CreateAnnotatedDataLayer("train_lmdb", batch_size=32, label_map_file="map.prototxt")
@@ -37,7 +38,8 @@ def UnpackVariable(var, num):
 
 def CreateAnnotatedDataLayer(source, batch_size=32, backend=P.Data.LMDB, output_label=True, train=True, label_map_file="",
                              anno_type=None, transform_param=None, batch_sampler=None):
-    """The tops of an AnnotatedData layer: [data, label], or data alone. Without label_map_file none is written."""
+    """The tops of an AnnotatedData layer: [data, label], or data alone. Without label_map_file none
+    is written."""
     annotated = {"batch_sampler": batch_sampler or [{}], "label_map_file": label_map_file, "anno_type": anno_type}
     return L.AnnotatedData(name="data", include=dict(phase=TRAIN if train else TEST), ntop=2 if output_label else 1,
                            annotated_data_param={key: value for key, value in annotated.items() if value},
@@ -64,8 +66,8 @@ def ConvBNLayer(net, from_layer, out_layer, use_bn, use_relu, num_output, kernel
                 bias_prefix="", bias_postfix="_bias", **bn_params):
     """A convolution, with use_bn BatchNorm and Scale (or Bias), with use_relu ReLU, in place.
 
-    kernel_size, pad, stride: a number, or [of the height, of the width]. bn_params: eps, moving_average_fraction and
-    use_global_stats of BatchNorm.
+    kernel_size, pad, stride: a number, or [of the height, of the width]. bn_params: eps,
+    moving_average_fraction and use_global_stats of BatchNorm.
     """
     convolution = f"{conv_prefix}{out_layer}{conv_postfix}"
     filler = {"weight_filler": dict(type="gaussian", std=0.01), "bias_term": False} if use_bn else \
@@ -94,7 +96,8 @@ def _normalized(net, blob, norm, scale, bias, lr_mult, bn_params):
 
 
 def ResBody(net, from_layer, block_name, out2a, out2b, out2c, stride, use_branch1, dilation=1, **bn_param):
-    """A bottleneck block `res<block_name>` of three convolutions beside branch 1, a convolution or nothing."""
+    """A bottleneck block `res<block_name>` of three convolutions beside branch 1, a convolution or
+    nothing."""
     names = dict(conv_prefix=f"res{block_name}_", conv_postfix="", bn_prefix=f"bn{block_name}_", bn_postfix="",
                  scale_prefix=f"scale{block_name}_", scale_postfix="")
 
@@ -194,8 +197,9 @@ def VGGNetBody(net, from_layer, need_fc=True, fully_conv=False, reduced=False, d
                freeze_layers=(), dilate_pool4=False):
     """VGG-16's conv1_1 to conv5_3 and, with need_fc, pool5, fc6 and fc7.
 
-    fully_conv: fc6 and fc7 are convolutions. reduced: of 1024 channels and a kernel of 3, as in SSD. dilated: pool5 keeps the size,
-    and fc6 dilates; dilate_pool4: pool4 and conv5 as well. nopool: strides of convolutions in the place of pooling.
+    fully_conv: fc6 and fc7 are convolutions. reduced: of 1024 channels and a kernel of 3, as in
+    SSD. dilated: pool5 keeps the size, and fc6 dilates; dilate_pool4: pool4 and conv5 as well.
+    nopool: strides of convolutions in the place of pooling.
     """
     plain = _Plain(net, from_layer, freeze_layers)
     for stage, (width, count) in enumerate(((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)), 1):
@@ -216,7 +220,8 @@ def VGGNetBody(net, from_layer, need_fc=True, fully_conv=False, reduced=False, d
 
 def ZFNetBody(net, from_layer, need_fc=True, fully_conv=False, reduced=False, dilated=False, dropout=True, need_fc8=False,
               freeze_layers=()):
-    """Zeiler and Fergus' conv1 to conv5 and, with need_fc, pool5, fc6 and fc7; keywords as of VGGNetBody."""
+    """Zeiler and Fergus' conv1 to conv5 and, with need_fc, pool5, fc6 and fc7; keywords as of
+    VGGNetBody."""
     plain = _Plain(net, from_layer, freeze_layers)
     for stage, (width, kernel) in enumerate(((96, 7), (256, 5)), 1):
         plain.convolution(f"conv{stage}", width, kernel, stride=2)
@@ -236,11 +241,13 @@ def CreateMultiBoxHead(net, data_layer="data", num_classes=None, from_layers=(),
                        use_batchnorm=True, lr_mult=1, use_scale=True, min_sizes=(), max_sizes=(), prior_variance=(0.1,),
                        aspect_ratios=(), steps=(), img_height=0, img_width=0, share_location=True, flip=True, clip=True, offset=0.5,
                        inter_layers=(), kernel_size=1, pad=0, conf_postfix="", loc_postfix="", **bn_param):
-    """Predicts boxes of prior boxes at each place of some blobs: [mbox_loc, mbox_conf, mbox_priorbox(, mbox_objectness)].
+    """Predicts boxes of prior boxes at each place of some blobs: [mbox_loc, mbox_conf,
+    mbox_priorbox(, mbox_objectness)].
 
-    Of each of from_layers: min_sizes, max_sizes, aspect_ratios (a number or a list), steps (pixels between two places), a
-    normalizations (first scale of Normalize; -1: none), an inter_layers (channels of a 3x3 convolution before; 0: none).
-    Raises ValueError where such a list has another length, or num_classes is missing.
+    Of each of from_layers: min_sizes, max_sizes, aspect_ratios (a number or a list), steps (pixels
+    between two places), a normalizations (first scale of Normalize; -1: none), an inter_layers
+    (channels of a 3x3 convolution before; 0: none). Raises ValueError where such a list has another
+    length, or num_classes is missing.
     """
     lists = {"min_sizes": min_sizes, "max_sizes": max_sizes, "aspect_ratios": aspect_ratios, "steps": steps,
              "normalizations": normalizations, "inter_layers": inter_layers}

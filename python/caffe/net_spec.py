@@ -37,7 +37,8 @@ FIELD = "_param"
 
 
 def param_name_dict() -> Dict[str, str]:
-    """Layer type -> its field of LayerParameter without "_param": {"Convolution": "convolution", ...}."""
+    """Layer type -> its field of LayerParameter without "_param": {"Convolution": "convolution",
+    ...}."""
     fields = caffe_pb2.LayerParameter.DESCRIPTOR.fields
     return {field.message_type.name[:-len(OPTIONS)]: field.name[:-len(FIELD)] for field in fields
             if field.name.endswith(FIELD) and field.message_type.name.endswith(OPTIONS)}
@@ -162,8 +163,9 @@ class Function:
         self.tops: Tuple[Top, ...] = tuple(Top(self, n) for n in range(self.ntop))
 
     def to_layer(self, bottoms: Iterable[str], tops: Iterable[str], name: str) -> Message:
-        """The LayerParameter. Raises AttributeError for a keyword that is no field of this type, TypeError or ValueError for a
-        value that does not fit its field; the text names layer and field."""
+        """The LayerParameter. Raises AttributeError for a keyword that is no field of this type,
+        TypeError or ValueError for a value that does not fit its field; the text names layer and
+        field."""
         layer = caffe_pb2.LayerParameter(type=self.type_name, bottom=bottoms, top=tops, name=name)
         for keyword, value in self.params.items():
             try:

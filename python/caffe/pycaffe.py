@@ -11,7 +11,8 @@ from ._unmade import guard_construction
 
 
 def as_array(values, what="the array"):
-    """`values` as a NumPy array of numbers: arrays, lists, Blobs, and tensors of other libraries (DLPack)."""
+    """`values` as a NumPy array of numbers: arrays, lists, Blobs, and tensors of other libraries
+    (DLPack)."""
     foreign = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
     array = np.from_dlpack(values) if foreign else np.asarray(values)
     if array.dtype.kind not in "biufV" or array.dtype.fields is not None:
@@ -163,12 +164,13 @@ def _named(self, names):
 def forward(self, blobs=None, start=None, end=None, **kwargs):
     """Runs the layers from `start` to `end` (names, inclusive; default all).
 
-    kwargs: arrays by input name, all inputs or none: float32 or what converts to it, of the input blob's shape.
-    Without them the values in the input blobs are used. Returns a dict of the net's outputs (with `end`, of that
-    layer's tops) and of the blobs named in `blobs`: float32 views, which the next forward overwrites; copy what is to
-    stay.
+    kwargs: arrays by input name, all inputs or none: float32 or what converts to it, of the input
+    blob's shape. Without them the values in the input blobs are used. Returns a dict of the net's
+    outputs (with `end`, of that layer's tops) and of the blobs named in `blobs`: float32 views,
+    which the next forward overwrites; copy what is to stay.
 
-    Raises InvalidArgument for unknown names and shapes that do not fit, and whatever a layer in Python raises.
+    Raises InvalidArgument for unknown names and shapes that do not fit, and whatever a layer in
+    Python raises.
     """
     if blobs is not None and (hasattr(blobs, "__array__") or hasattr(blobs, "__dlpack__")):
         raise InvalidArgument("forward takes names of blobs, not an array; give inputs by name: forward("
@@ -197,10 +199,11 @@ def _set_inputs(self, arrays):
 def backward(self, diffs=None, start=None, end=None, **kwargs):
     """Runs the layers from `start` down to `end` (names, inclusive; default all, from the last).
 
-    kwargs: gradients by output name, all outputs or none. Without them the gradient starts from the output blobs'
-    diffs, which hold the loss weights. Gradients of parameters are added to their diffs (see clear_param_diffs). Returns
-    a dict of the diffs of the net's inputs (with `end`, of that layer's bottoms) and of the blobs named in `diffs`. The
-    inputs have one only under something that learns, or with force_backward: true.
+    kwargs: gradients by output name, all outputs or none. Without them the gradient starts from the
+    output blobs' diffs, which hold the loss weights. Gradients of parameters are added to their
+    diffs (see clear_param_diffs). Returns a dict of the diffs of the net's inputs (with `end`, of
+    that layer's bottoms) and of the blobs named in `diffs`. The inputs have one only under
+    something that learns, or with force_backward: true.
     """
     first = len(self._layer_names) - 1 if start is None else _layer_index(self, start)
     last = 0 if end is None else _layer_index(self, end)
@@ -216,7 +219,8 @@ def backward(self, diffs=None, start=None, end=None, **kwargs):
 
 
 def forward_all(self, blobs=None, **kwargs):
-    """forward() for any number of items: batches of the net's size, the last filled up with zeros and cut again.
+    """forward() for any number of items: batches of the net's size, the last filled up with zeros
+    and cut again.
 
     Returns a dict of arrays of their own, with as many items as were given.
     """
@@ -282,8 +286,9 @@ def _batch(self, arrays):
 def set_input_arrays(self, data, labels):
     """Gives a net whose first layer is MemoryData its items.
 
-    data: float32, C-contiguous, (items, channels, height, width); labels: float32, (items,) or (items, 1, 1, 1). The
-    number of items is a multiple of batch_size. The arrays are used where they are, and kept.
+    data: float32, C-contiguous, (items, channels, height, width); labels: float32, (items,) or
+    (items, 1, 1, 1). The number of items is a multiple of batch_size. The arrays are used where
+    they are, and kept.
     """
     labels = np.asarray(labels)
     if labels.ndim == 1:
@@ -297,13 +302,14 @@ def _hook(name, when):
     def hook(self, f):
         add(self, f)
 
-    hook.__doc__ = f"Calls f(layer_index) {when} each layer; what it raises ends the run and reaches its caller."
+    hook.__doc__ = f"Calls f(layer_index) {when} each layer; what it raises ends the run\nand reaches its caller."
     hook.__name__ = name
     return hook
 
 
 def plan(self):
-    """The compiled net as objects: `plan.steps` (a list of PlanStep) and `plan.memory` (bytes by kind)."""
+    """The compiled net as objects: `plan.steps` (a list of PlanStep) and `plan.memory` (bytes by
+    kind)."""
     from .display import Plan
     return Plan(self._plan_steps(), self._plan_memory())
 
@@ -321,7 +327,8 @@ def _layer_param(layer):
 
 
 class Phase(enum.IntEnum):
-    """caffe.TRAIN and caffe.TEST with their names: `phase == caffe.TEST`, and `str(phase) == "TEST"` as older layers compare."""
+    """caffe.TRAIN and caffe.TEST with their names: `phase == caffe.TEST`, and `str(phase) ==
+    "TEST"` as older layers compare."""
     TRAIN = 0
     TEST = 1
 

@@ -7,7 +7,8 @@ from .pycaffe import Net
 
 
 class LayerParameter:
-    """A layer's definition. message: a caffe_pb2.LayerParameter, its text, or None for an empty one."""
+    """A layer's definition. message: a caffe_pb2.LayerParameter, its text, or None for an empty
+    one."""
 
     def __init__(self, message=None):
         self._message = caffe_pb2.LayerParameter()
@@ -15,7 +16,8 @@ class LayerParameter:
             self.from_python(message)
 
     def from_python(self, message):
-        """Takes over a caffe_pb2.LayerParameter, or its text. Raises InvalidArgument for a text that is none."""
+        """Takes over a caffe_pb2.LayerParameter, or its text. Raises InvalidArgument for a text
+        that is none."""
         if isinstance(message, str):
             try:
                 message = text_format.Parse(message, caffe_pb2.LayerParameter())
@@ -29,9 +31,11 @@ class LayerParameter:
 
 
 class LayerBase:
-    """A layer that is run by itself, on blobs of the caller: lists of caffe.Blob, all of which it may reshape or write.
+    """A layer that is run by itself, on blobs of the caller: lists of caffe.Blob, all of which it
+    may reshape or write.
 
-    SetUp first; then Forward and Backward in any number. The bottoms and tops of the definition do not matter.
+    SetUp first; then Forward and Backward in any number. The bottoms and tops of the definition do
+    not matter.
     """
 
     def __init__(self, param):
@@ -53,7 +57,8 @@ class LayerBase:
         return () if self._net is None else self._net.params.get(self._param.name, ())
 
     def SetUp(self, bottom, top):
-        """Makes the parameters and shapes the tops. Raises InvalidArgument for numbers and shapes that do not fit."""
+        """Makes the parameters and shapes the tops. Raises InvalidArgument for numbers and shapes
+        that do not fit."""
         definition = caffe_pb2.NetParameter(name=self._param.name, force_backward=True)
         names = [f"bottom{i}" for i in range(len(bottom))]
         for name, blob in zip(names, bottom):
@@ -88,8 +93,8 @@ class LayerBase:
         return loss
 
     def Backward(self, top, propagate_down, bottom):
-        """From the tops' diffs to those of the bottoms that propagate_down (a list of bool) names; gradients of the
-        parameters are added to their diffs. Forward comes first."""
+        """From the tops' diffs to those of the bottoms that propagate_down (a list of bool) names;
+        gradients of the parameters are added to their diffs. Forward comes first."""
         net = self._ready()
         for i, blob in enumerate(top):
             net.blobs[f"top{i}"].diff[...] = blob.diff

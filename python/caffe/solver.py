@@ -16,7 +16,8 @@ def _class_of(type_name):
 
     return type(type_name + "Solver", (Solver,), {
         "__init__": __init__, "__module__": "caffe",
-        "__doc__": f"{type_name}Solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=None, calibration=None)\n\n"
+        "__doc__": f"{type_name}Solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=None,\n"
+                   "calibration=None)\n\n"
                    f"Trains by the optimizer {type_name}, whatever the file's `type`."})
 
 
@@ -26,13 +27,14 @@ globals().update({name + "Solver": _class_of(name) for name in _caffe.solver_typ
 def get_solver(solver_file, keep_all=True, precision=None, lenient=False, ranks=None, calibration=None):
     """The solver of a solver prototxt: an object of the class that its `type` names.
 
-    keep_all=False trains by the plan of `caffe train`: faster and in a fraction of the memory, but only inputs, outputs and
-    parameters can be read between steps. precision: "fp32", "fp16", "bf16", "fp64" or "fake_int8" instead of the file's, as the
-    program's -precision; calibration: the file of caffe calibrate that "fake_int8" needs. lenient: leave out, with a warning
-    each, fields that are not Caffe's and layers of unknown type.
-    ranks: True trains together with the other processes that mpirun, srun or torchrun has started (docs/clusters.md), which
-    make the same calls, each on the CPU or each on its set_device(); alone where there are none. None warns of them, False
-    does not.
+    keep_all=False trains by the plan of `caffe train`: faster and in a fraction of the memory, but
+    only inputs, outputs and parameters can be read between steps. precision: "fp32", "fp16",
+    "bf16", "fp64" or "fake_int8" instead of the file's, as the program's --precision; calibration:
+    the file of caffe calibrate that "fake_int8" needs. lenient: leave out, with a warning each,
+    fields that are not Caffe's and layers of unknown type. ranks: True trains together with the
+    other processes that mpirun, srun or torchrun has started (docs/clusters.md), which make the
+    same calls, each on the CPU or each on its set_device(); alone where there are none. None warns
+    of them, False does not.
     """
     # Of an unknown type, Solver itself says which there are.
     own_class = globals().get(_caffe._solver_type(solver_file, lenient) + "Solver", Solver)
@@ -107,11 +109,13 @@ Solver.__repr__ = _repr
 def train(solver, iterations=None, callback=None, progress=True, resume_file=None, run_dir=None, histograms=0):
     """Trains and shows how it goes.
 
-    solver: a solver, or a solver prototxt's name, which is trained together with the other processes that mpirun, srun or
-    torchrun has started. iterations: how many from here; without it, to max_iter with the final snapshot and test, as
-    `caffe train` does. callback(solver): after each iteration; training stops when it returns False. progress: in a terminal
-    or a notebook, one line with iteration, loss, rate and time left below the log. resume_file: a .solverstate. run_dir: a
-    folder for all that the run leaves (docs/runs.md), with histograms of the parameters every so many iterations.
+    solver: a solver, or a solver prototxt's name, which is trained together with the other
+    processes that mpirun, srun or torchrun has started. iterations: how many from here; without it,
+    to max_iter with the final snapshot and test, as `caffe train` does. callback(solver): after
+    each iteration; training stops when it returns False. progress: in a terminal or a notebook, one
+    line with iteration, loss, rate and time left below the log. resume_file: a .solverstate.
+    run_dir: a folder for all that the run leaves (docs/runs.md), with histograms of the parameters
+    every so many iterations.
 
     Returns the solver. Ctrl-C stops after the iteration, with a KeyboardInterrupt.
     """

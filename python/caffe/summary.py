@@ -9,11 +9,12 @@ COLUMNS = ("layer", "type", "reads", "output shape", "parameters", "multiply-add
 
 
 def summarize(net):
-    """One dict per layer of a Net: layer, type, reads (blob names), shapes (of its tops), parameters (numbers that it
-    learns or keeps), multiply_adds.
+    """One dict per layer of a Net: layer, type, reads (blob names), shapes (of its tops),
+    parameters (numbers that it learns or keeps), multiply_adds.
 
-    multiply_adds: of one forward pass, of the products with weights (convolutions, inner products, recurrent layers);
-    they are what most time goes to. Other layers count as 0. A shared parameter counts in each layer that uses it.
+    multiply_adds: of one forward pass, of the products with weights (convolutions, inner products,
+    recurrent layers); they are what most time goes to. Other layers count as 0. A shared parameter
+    counts in each layer that uses it.
     """
     rows = []
     for k, (name, layer) in enumerate(zip(net._layer_names, net.layers)):
@@ -61,10 +62,11 @@ def table(net):
 
 
 def with_inputs(definition, shapes):
-    """A copy of a NetParameter whose data layers are replaced: each blob of `shapes` {name: dims} becomes an Input.
+    """A copy of a NetParameter whose data layers are replaced: each blob of `shapes` {name: dims}
+    becomes an Input.
 
-    For nets whose databases are not there. A layer that reads nothing and writes one of these blobs goes; all that it
-    writes must be given, or the net reads a blob that nobody writes.
+    For nets whose databases are not there. A layer that reads nothing and writes one of these blobs
+    goes; all that it writes must be given, or the net reads a blob that nobody writes.
     """
     written = {top for layer in definition.layer if not layer.bottom for top in layer.top}
     unknown = [name for name in shapes if name not in written]

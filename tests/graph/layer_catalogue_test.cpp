@@ -12,6 +12,7 @@ namespace caffe {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST(LayerCatalogueTest, DescribesEveryType) {
@@ -24,6 +25,12 @@ TEST(LayerCatalogueTest, DescribesEveryType) {
       EXPECT_THAT(text, HasSubstr("\n" + options.field + " {\n")) << type;
     EXPECT_THAT("\n" + FormatLayerTypes(), HasSubstr("\n" + type)) << type;
   }
+}
+
+TEST(LayerCatalogueTest, TypesThatAreRefusedAreMarked) {
+  EXPECT_THAT(FormatLayerTypes(), HasSubstr("trt_param  (not supported)\n"));
+  EXPECT_THAT(FormatLayerType("TRT"), HasSubstr("\nNot supported: "));
+  EXPECT_THAT(FormatLayerType("ReLU"), Not(HasSubstr("ot supported")));
 }
 
 // Zero is a class of its own, so a reader must not believe that it is ignored.

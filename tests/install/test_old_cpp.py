@@ -306,7 +306,7 @@ def test_a_type_that_is_there_already_cannot_be_registered(tree, layers, tmp_pat
 @pytest.mark.parametrize("source, advice", [
     ('#include "caffe/caffe.hpp"\n#include "caffe/sgd_solvers.hpp"\nnamespace caffe {\n'
      'template <typename Dtype> class MineSolver : public SGDSolver<Dtype> {};\nREGISTER_SOLVER_CLASS(Mine);\n}', "an optimizer cannot be added"),
-    ('#include "caffe/caffe.hpp"\nvoid f(caffe::shared_ptr<caffe::Solver<float> > s) { caffe::NCCL<float> n(s); }', "caffe train -gpu 0,1"),
+    ('#include "caffe/caffe.hpp"\nvoid f(caffe::shared_ptr<caffe::Solver<float> > s) { caffe::NCCL<float> n(s); }', "caffe train --gpu 0,1"),
     ('#include "caffe/layers/memory_data_layer.hpp"\nvoid f(caffe::MemoryDataLayer<float>& l) { l.set_batch_size(2); }', "deleted")])
 def test_what_cannot_be_had_says_so_when_it_is_compiled(tree, tmp_path, source, advice):
     (tmp_path / "none.cpp").write_text(source)

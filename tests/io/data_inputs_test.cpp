@@ -68,7 +68,7 @@ TEST(DataInputsTest, AssumesWhatTheOptionsSay) {
   NetParameter net = NetOf(kBothPhases);
   EXPECT_THAT(ReplaceMissingData(&net),
               ElementsAre("layer 'd': /no/such/a is not there; assumed data=32,3,227,227 label=32 "
-                          "(-input gives others)",
+                          "(--input gives others)",
                           HasSubstr("data=50,3,227,227 label=50")));
   EXPECT_EQ(net.layer(1).type(), "Input");
   EXPECT_EQ(net.layer(1).input_param().shape(0).dim(0), 50);

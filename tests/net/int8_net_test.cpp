@@ -51,7 +51,7 @@ TEST_F(Int8NetTest, TrainingIsRefused) {
 TEST_F(Int8NetTest, NeedsACalibration) {
   EXPECT_THAT(ErrorOf(Definition(TEST), {.precision = INT8}),
               AllOf(HasSubstr("net 'small': it has precision INT8, which needs the ranges"),
-                    HasSubstr("caffe calibrate"), HasSubstr("-calibration FILE")));
+                    HasSubstr("caffe calibrate"), HasSubstr("--calibration FILE")));
   const NetOptions missing{.precision = INT8, .calibration = folder_.path("missing.json")};
   EXPECT_THAT(ErrorText<IoError>([&] { const Net net(Definition(TEST), missing); }),
               HasSubstr("missing.json: cannot open: No such file or directory"));

@@ -142,6 +142,18 @@ def test_inputs_that_are_none(tmp_path, write, text):
     assert done.returncode == 1 and "Traceback" not in done.stderr and text in done.stderr, done.stderr
 
 
+def test_files_get_an_extension(tmp_path):
+    (tmp_path / "net.prototxt").write_text(NET)
+    done = _caffe(tmp_path, "export", "net.prototxt", "--output", "net")
+    assert done.returncode == 0 and "wrote net.onnx: " in done.stdout, done.stderr
+    done = _caffe(tmp_path, "export", "net.prototxt", "--output", "chip", "--profile", "sophgo_caffe")
+    assert done.returncode == 0 and "wrote chip.prototxt and chip.caffemodel" in done.stdout, done.stderr
+    done = _caffe(tmp_path, "import", "net.onnx", "--output", "again")
+    assert done.returncode == 0 and "wrote again.prototxt and again.caffemodel" in done.stdout, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"net.prototxt", "net.onnx", "chip.prototxt", "chip.caffemodel",
+                                                          "again.prototxt", "again.caffemodel"}
+
+
 @pytest.mark.parametrize("arguments", [("export", "net.prototxt", "--profile", "sophgo_caffe"), ("import", "net.onnx")])
 def test_the_net_does_not_overwrite_its_weights(tmp_path, arguments):
     (tmp_path / "net.prototxt").write_text(NET)
@@ -154,8 +166,8 @@ def test_the_net_does_not_overwrite_its_weights(tmp_path, arguments):
 @pytest.mark.parametrize("command", ["export", "import", "calibrate"])
 def test_a_place_where_nothing_can_be_written_is_told_first(tmp_path, command):
     arguments = [command, "absent", *(["--weights", "absent"] if command == "calibrate" else [])]
-    done = _caffe(tmp_path, *arguments, "--output", "absent/net")
-    assert done.returncode == 1 and f"caffe {command}: absent/net: there is no folder absent; make it first" in done.stderr
+    done = _caffe(tmp_path, *arguments, "--output", "absent/net.out")
+    assert done.returncode == 1 and f"caffe {command}: absent/net.out: there is no folder absent; make it first" in done.stderr
     (tmp_path / "folder").mkdir()
     done = _caffe(tmp_path, *arguments, "--output", "folder")
     assert done.returncode == 1 and f"caffe {command}: folder: is a folder; name a file in it" in done.stderr

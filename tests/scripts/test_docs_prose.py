@@ -52,6 +52,37 @@ def test_page_is_easy_to_read(page):
     assert [f"{page.name}:{fault}" for fault in faults(page.read_text(encoding="utf-8"))] == []
 
 
+SINGLE_DASH = re.compile(r"(?<![\w/.-])-(\w{2,})(?![\w-])")
+
+
+def options_of_the_programs():
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tools").rglob("*.cpp"))
+    return set(re.findall(r'"--([\w-]{2,})', sources) + re.findall(r"\bDEFINE_\w+\((\w+)", sources))
+
+
+def single_dashes(text, options):
+    """Lines with an option of the programs that has one dash. Where a line has both spellings, it explains them."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for name in SINGLE_DASH.findall(line):
+            if name in options and "--" + name not in line and not re.search(r"\b(find|cortado_run) ", line):
+                yield f"{number}: -{name}"
+
+
+def test_options_are_written_with_two_dashes():
+    """In pages, in help and in messages. The programs take both, for the scripts of older Caffes."""
+    options = options_of_the_programs()
+    assert {"gpu", "run_dir", "weights", "max_decoded_mb"} <= options
+    found = [f"{page}:{fault}" for page in [ROOT / "README.md", *PAGES, *sorted((ROOT / "examples").rglob("*.md"))]
+             for fault in single_dashes(page.read_text(encoding="utf-8"), options)]
+    for folder in ("include", "src", "tools"):
+        for path in sorted((ROOT / folder).rglob("*.[ch]pp")):
+            literals = "\n".join(" ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', line)) for line in
+                                 path.read_text(encoding="utf-8").splitlines())
+            found += [f"{path}:{fault}" for fault in single_dashes(literals, options)]
+    assert found == []
+    assert list(single_dashes("caffe time -gpu 0\n--gpu, -gpu\na -1, -gpu-x, x-gpu, find -name", {"gpu", "name"})) == ["1: -gpu"]
+
+
 @pytest.mark.parametrize("text, fault", [
     ("# A\n\n" + "word " * 21, "3: 105 columns, at most 100"),
     ("a\n\n* " + "word and word,\n" * 50, "3: a paragraph of 751 characters, at most 700"),

@@ -94,6 +94,16 @@ def test_siamese(workplace, tmp_path):
                   "--iterations=1")
 
 
+def test_a_program_of_the_library_logs_as_caffe_does(workplace):
+    need_program("classification")
+    (workplace.root / "labels.txt").write_text("".join(f"digit {i}\n" for i in range(10)))
+    (workplace.root / "digit.pgm").write_bytes(b"P5 28 28 255\n" + bytes(28 * 28))
+    log = workplace.run("classification", "examples/mnist/lenet.prototxt", "examples/mnist/lenet.caffemodel", "0", "labels.txt",
+                        "digit.pgm")
+    assert len(re.findall(r'^[01]\.\d{4} - "digit \d"$', log, re.MULTILINE)) == 5
+    assert re.search(r"^I\d{4} \d\d:\d\d", log, re.MULTILINE) and "InitGoogleLogging" not in log, log
+
+
 def test_hdf5_classification(workplace):
     folder = "examples/hdf5_classification"
     assert f"Made {folder}/test.h5" in workplace.run(f"{folder}/create_data.sh")

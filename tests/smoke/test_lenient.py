@@ -37,7 +37,7 @@ def test_lenient_reading_leaves_out_and_says_so(net, program, run):
                     "left out: layer 'after' (ReLU), which reads 'npu'"):
         assert message in done.stderr, message
     assert "side" in done.stdout and "npu" not in done.stdout
-    assert f"{net}: 3 fields are left out (-lenient); shapes and numbers may be others" in done.stderr
+    assert f"{net}: 3 fields are left out (--lenient); shapes and numbers may be others" in done.stderr
 
 
 def test_nothing_left_out_is_no_warning(tmp_path, program, run):

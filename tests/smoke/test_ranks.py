@@ -64,7 +64,7 @@ def test_histograms_of_parts_are_refused(tmp_path, program, solver):
                                "-run_dir=run", "-histograms=2"))
     assert [status for status, _ in ended] == [1, 1], ended
     for _, said in ended:
-        assert "-histograms shows whole parameters" in said
+        assert "--histograms shows whole parameters" in said
 
 
 def test_layers_are_split_by_cost(tmp_path, program, solver):
@@ -272,10 +272,10 @@ def test_weights_of_rank_0_are_taken(tmp_path, program, solver):
 
 
 @pytest.mark.parametrize("arguments, text", [
-    (["-ranks=2", "-store=localhost:1"], "-rank is missing"),
-    (["-ranks=2", "-rank=0"], "-store is missing"),
-    (["-rank=0"], "-rank is given, but not -ranks"),
-    (["-store=localhost:1"], "neither -ranks nor a launcher"),
+    (["-ranks=2", "-store=localhost:1"], "--rank is missing"),
+    (["-ranks=2", "-rank=0"], "--store is missing"),
+    (["-rank=0"], "--rank is given, but not --ranks"),
+    (["-store=localhost:1"], "neither --ranks nor a launcher"),
     (["-ranks=0"], "-ranks is 0"),
     (["-ranks=2", "-rank=2", "-store=localhost:1"], "there is no rank 2 of 2"),
     (["-ranks=2", "-rank=0", "-store=localhost"], "'localhost' is no address"),
@@ -354,4 +354,4 @@ def test_auto_resume_goes_on_exactly(tmp_path, program, run, solver):
         assert expected in said
     assert bytes_of(tmp_path, "parts", 30)["caffemodel"] == bytes_of(tmp_path, "whole", 30)["caffemodel"]
     done = run(caffe, "train", f"-solver={path}", "-auto_resume", "-snapshot=x.solverstate")
-    assert done.returncode == 1 and "-snapshot and -auto_resume are both given" in done.stderr
+    assert done.returncode == 1 and "--snapshot and --auto_resume are both given" in done.stderr

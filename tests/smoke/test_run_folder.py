@@ -67,7 +67,7 @@ def test_a_folder_that_cannot_be_written(train, tmp_path):
     done = train(f"--run_dir={tmp_path / 'file' / 'run'}")
     assert done.returncode == 1 and "cannot make the folder" in done.stderr
     done = train("--histograms=5")
-    assert done.returncode == 1 and "-histograms is given without -run_dir" in done.stderr
+    assert done.returncode == 1 and "--histograms is given without --run_dir" in done.stderr
 
 
 def test_from_python(solver, run, tmp_path):

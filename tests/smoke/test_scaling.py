@@ -79,21 +79,21 @@ def test_layers_that_ranks_split_exchange_activations(plan):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["-ranks=0"], "-ranks is '0'; give numbers from 1"),
-    (["-ranks=8,many"], "-ranks is 'many'; give numbers from 1"),
-    (["-ranks=,"], "-ranks is ','; give numbers from 1"),
-    (["-ranks=99999999999"], "-ranks is '99999999999'; give numbers from 1"),
+    (["-ranks=0"], "--ranks is '0'; give numbers from 1"),
+    (["-ranks=8,many"], "--ranks is 'many'; give numbers from 1"),
+    (["-ranks=,"], "--ranks is ','; give numbers from 1"),
+    (["-ranks=99999999999"], "--ranks is '99999999999'; give numbers from 1"),
     (["-ranks=2"], "-bandwidth is missing"),
     (["-ranks=2", "-bandwidth=50GB/s"], "-latency is missing"),
     (["-ranks=2", "-bandwidth=50", "-latency=5us"], "-bandwidth is '50'; give a positive number and a unit"),
     (["-ranks=2", "-bandwidth=-5GB/s", "-latency=5us"], "-bandwidth is '-5GB/s'; give a positive number"),
     (["-ranks=2", "-bandwidth=5GB/s", "-latency=5"], "-latency is '5'; give a number from 0 and a unit"),
     (["-ranks=2", "-ranks_per_machine=0"], "-ranks_per_machine is 0; give a number from 1"),
-    (["-bandwidth=50GB/s"], "-ranks is missing; give their number"),
-    (["-parallel=auto"], "-parallel is auto, but not -ranks; give the number of ranks, too"),
-    (["-parallel=auto", "-ranks=8", "-gpu=H200", "-bandwidth=50GB/s", "-latency=5us"],
+    (["-bandwidth=50GB/s"], "--ranks is missing; give their number"),
+    (["-parallel=auto"], "--parallel is auto, but not --ranks; give the number of ranks, too"),
+    (["-parallel=auto", "-ranks=8", "--gpu=H200", "-bandwidth=50GB/s", "-latency=5us"],
      "layers are split over ranks on the CPU only"),
-    (["-ranks=2", "-ranks_per_machine=2", "-phase=TEST"], "-phase is TEST"),
+    (["-ranks=2", "-ranks_per_machine=2", "--phase=TEST"], "--phase is TEST"),
 ])
 def test_mistakes_are_named(plan, arguments, message):
     done = plan(NET, *arguments)

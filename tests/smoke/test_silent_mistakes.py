@@ -166,7 +166,7 @@ def test_classify_with_other_labels_and_means(call, tmp_path):
     (tmp_path / "three").write_text("a\nb\nc\n")
     (tmp_path / "two").write_text("a\nb\n")
     call(f"{classify} -labels three")
-    assert "-labels has 2 names, but output 'ip' has 3 classes; give a line for each" in call(f"{classify} -labels two", 1)
+    assert "--labels has 2 names, but output 'ip' has 3 classes; give a line for each" in call(f"{classify} -labels two", 1)
     mean = caffe_pb2.BlobProto(num=1, channels=3, height=2, width=4, data=[0] * 24)
     (tmp_path / "mean.binaryproto").write_bytes(mean.SerializeToString())
     log = call(classify.replace("-mean_values 1,2,3", "-mean_file mean.binaryproto"), 1)

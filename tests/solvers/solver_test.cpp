@@ -333,7 +333,7 @@ TEST_F(SolverTest, RefusesStatesThatAreNotItsOwn) {
   const std::string state_file = solver.Snapshot();
   const std::string model_file = folder_.path("run_iter_1.caffemodel");
   EXPECT_THAT(ErrorText<IoError>([&] { solver.Restore(model_file); }),
-              HasSubstr("give it to -weights"));
+              HasSubstr("give it to --weights"));
   EXPECT_THAT(ErrorText<IoError>([&] { solver.Restore(folder_.path("none")); }), HasSubstr("none"));
 
   const auto restore = [&](const std::function<void(SolverState*)>& change) {

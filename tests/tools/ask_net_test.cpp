@@ -143,7 +143,7 @@ TEST_F(AskNetTest, WrongOptionsAreNamed) {
   };
   expect("classify colors.prototxt", "no image is given");
   expect("classify colors.prototxt blue.png --camera=0", "several sources of images");
-  expect("classify colors.prototxt blue.png --mean_values=1,x", "-mean_values is '1,x'");
+  expect("classify colors.prototxt blue.png --mean_values=1,x", "--mean_values is '1,x'");
   expect("classify colors.prototxt blue.png --mean_values=1,2", "2 mean_value entries");
   expect("classify colors.prototxt blue.png --short_side=3", "less than the net's input of 4x6");
   expect("classify colors.prototxt blue.png --top=0", "-top is 0");
@@ -172,13 +172,19 @@ TEST_F(AskNetTest, DetectDrawsBoxesOnCopies) {
   const Outcome outcome = Run("detect detector.prototxt red.png --draw=found/here");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   const cv::Mat before = cv::imread(folder_.path("red.png"));
-  const cv::Mat after = cv::imread(folder_.path("found/here/red.png.png"));
+  const cv::Mat after = cv::imread(folder_.path("found/here/red.png"));
   ASSERT_EQ(after.size(), before.size());
   EXPECT_NE(after.at<cv::Vec3b>(20, 48), before.at<cv::Vec3b>(20, 48));  // the right edge
   EXPECT_EQ(after.at<cv::Vec3b>(2, 2), before.at<cv::Vec3b>(2, 2));
   // Images of one name do not overwrite each other.
   EXPECT_EQ(Run("detect detector.prototxt red.png ./red.png --draw=found").status, 0);
-  EXPECT_FALSE(cv::imread(folder_.path("found/red.png_1.png")).empty());
+  EXPECT_FALSE(cv::imread(folder_.path("found/red_1.png")).empty());
+  Paint("red_1.png", {30, 60, 240});
+  Paint("red.bmp", {30, 60, 240});
+  EXPECT_EQ(Run("detect detector.prototxt red.png red_1.png red.bmp --draw=more").status, 0);
+  for (const char* name : {"more/red.png", "more/red_1.png", "more/red_2.png"}) {
+    EXPECT_FALSE(cv::imread(folder_.path(name)).empty()) << name;
+  }
 }
 
 }  // namespace

@@ -160,12 +160,12 @@ TEST_F(CaffeToolTest, ANumberOfAGpuThatIsNoneIsOneLine) {
           "test -model net.prototxt -weights net.caffemodel"}) {
       const Outcome outcome = Run(command + " -gpu=" + gpu);
       EXPECT_EQ(outcome.status, 1) << command << " -gpu=" << gpu;
-      EXPECT_THAT(outcome.output, HasSubstr("-gpu is '" + gpu + "'; give numbers of GPUs"));
+      EXPECT_THAT(outcome.output, HasSubstr("--gpu is '" + gpu + "'; give numbers of GPUs"));
       EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1)
           << outcome.output;
     }
   }
-  ExpectFailure("train -solver solver.prototxt -gpu 0 -workers 2", "-gpu and -workers are both");
+  ExpectFailure("train -solver solver.prototxt -gpu 0 -workers 2", "--gpu and --workers are both");
   Write("on_gpu.prototxt",
         "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 solver_mode: GPU");
   ExpectFailure("train -solver on_gpu.prototxt -workers 2",
@@ -320,7 +320,7 @@ TEST_F(CaffeToolTest, ListsLayersAndTheirOptions) {
 
 TEST_F(CaffeToolTest, SaysWhatIsWrong) {
   ExpectFailure("trian", "Unknown action: trian");
-  ExpectFailure("train", "-solver is missing");
+  ExpectFailure("train", "--solver is missing");
   ExpectFailure("train -solver none.prototxt",
                 "none.prototxt: cannot open: No such file or directory");
   ExpectFailure("train -solver solver.prototxt -snapshot a -weights b", "not both");
@@ -330,11 +330,11 @@ TEST_F(CaffeToolTest, SaysWhatIsWrong) {
   ExpectFailure("train -solver solver.prototxt -sigint_effect pause",
                 "Invalid signal effect \"pause\"");
   ExpectFailure("train -solver solver.prototxt -no_such_flag", "no_such_flag");
-  ExpectFailure("test -model net.prototxt", "-weights is missing");
+  ExpectFailure("test -model net.prototxt", "--weights is missing");
   ExpectFailure("test -model net.prototxt -weights x -iterations 0", "-iterations is 0");
-  ExpectFailure("time", "-model is missing");
+  ExpectFailure("time", "--model is missing");
   ExpectFailure("time -model net.prototxt -phase VALIDATE", "use TRAIN or TEST");
-  ExpectFailure("plan", "plan needs -model");
+  ExpectFailure("plan", "plan needs --model");
   WriteSolver("snapshot: 1 snapshot_prefix: 'net.prototxt/folder/run'");
   ExpectFailure("train -solver solver.prototxt", "net.prototxt/folder/run");
   WriteSolver("max_iter: 1 max_itre: 2");

@@ -185,7 +185,7 @@ TEST_F(CommandLineTest, AWordAfterTheCommandIsItsFile) {
   ExpectSuccess("train solver.prototxt", "Optimization Done.");
   ExpectSuccess("time net.prototxt --iterations=1", "Testing for 1 iterations.");
   ExpectSuccess("time --iterations=1 net.prototxt", "Testing for 1 iterations.");
-  ExpectFailure("test net.prototxt", "-weights is missing");
+  ExpectFailure("test net.prototxt", "--weights is missing");
   ExpectFailure("train --solver=solver.prototxt solver.prototxt", "neither a flag");
 }
 

@@ -102,7 +102,45 @@ TEST_F(DataImportTest, MakesADatabaseOfAFolderOfClasses) {
   EXPECT_EQ(dog.label(), 1);
   EXPECT_THAT((std::vector<int>{dog.channels(), dog.height(), dog.width()}),
               ElementsAre(3, 20, 30));
-  EXPECT_EQ(Read("db/labels.txt"), "0 cat\n1 dog\n");
+  EXPECT_EQ(Read("db/labels.txt"), "cat\ndog\n");
+}
+
+// The other half of the way from photographs to answers.
+TEST_F(DataImportTest, ClassifyReadsTheNamesOfTheClasses) {
+  for (const char* name : {"item", "n02123045 tabby, tabby cat", "red"}) {
+    Image(StrCat("photos/", name, "/0.png"), Plain(10, 20, 30));
+  }
+  Import("photos db");
+  Write("colors.prototxt", R"(
+    layer { name: "data" type: "Input" top: "data"
+            input_param { shape { dim: 1 dim: 3 dim: 20 dim: 30 } } }
+    layer { name: "pool" type: "Pooling" bottom: "data" top: "color"
+            pooling_param { pool: AVE global_pooling: true } })");
+  const Outcome outcome = Run("classify colors.prototxt photos/red/0.png --labels=db/labels.txt");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr(" - \"red\"\n20.0000"),
+                                    HasSubstr(" - \"n02123045 tabby, tabby cat\"\n10.0000"),
+                                    HasSubstr(" - \"item\"\n")));
+}
+
+// BVLC's Data layer reads neither, so both are stored as PNG files of 8 bits.
+TEST_F(DataImportTest, ReadsGifAnd16BitImages) {
+  Photos(1, 1);
+  Image("photos/cat/1.png", cv::Mat(20, 30, CV_16UC3, cv::Scalar(0x0a00, 0x14ff, 0x1e80)));
+  Write("photos/cat/2.gif", std::string("GIF89a\1\0\1\0\x80\0\0\7\10\11\0\0\0,\0\0\0\0\1\0\1\0\0"
+                                        "\2\2\x44\1\0;",
+                                        35));
+  EXPECT_THAT(Import("photos db"), AllOf(HasSubstr("4 images"), HasSubstr("gif 1, jpg 1, png 2")));
+  const auto stored = [&](const std::string& key) {
+    const std::string file = Records("db").at(key).data();
+    EXPECT_TRUE(file.starts_with("\x89PNG"));
+    return cv::imdecode(std::vector<char>(file.begin(), file.end()), cv::IMREAD_UNCHANGED);
+  };
+  const cv::Mat from_wide = stored("00000001_cat/1.png"), from_gif = stored("00000002_cat/2.gif");
+  ASSERT_EQ(from_wide.type(), CV_8UC3);
+  EXPECT_EQ(from_wide.at<cv::Vec3b>(19, 29), cv::Vec3b(10, 20, 30));
+  ASSERT_EQ(from_gif.size(), cv::Size(1, 1));
+  EXPECT_EQ(from_gif.at<cv::Vec3b>(0, 0), cv::Vec3b(9, 8, 7));
 }
 
 TEST_F(DataImportTest, WritesTheMeanOfImagesOfOneSize) {
@@ -194,6 +232,7 @@ TEST_F(DataImportTest, TakesAListFile) {
   Photos(2, 2);
   Write("photos/list.txt", "dog/1.jpg 7\n\ncat/0.png 3\r\n");
   EXPECT_THAT(Import("photos/list.txt db"), AllOf(HasSubstr("2 images"), HasSubstr("3 3: 1")));
+  EXPECT_FALSE(fs::exists(folder_.path("db/labels.txt")));  // a list has no names
   EXPECT_EQ(Records("db").at("00000000_dog/1.jpg").label(), 7);
   EXPECT_EQ(Records("db").at("00000001_cat/0.png").label(), 3);
   Write("list.txt", "0.png 1\n");

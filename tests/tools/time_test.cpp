@@ -128,7 +128,7 @@ TEST_F(TimeToolTest, UpdatesAreLoggedAndTrain) {
 
 TEST_F(TimeToolTest, WhatCannotBeIsRefused) {
   EXPECT_THAT(Run("--update --phase=TEST").output,
-              HasSubstr("-update needs a net that is trained; leave out -phase TEST"));
+              HasSubstr("--update needs a net that is trained; leave out --phase TEST"));
   EXPECT_NE(Run("--batch=0").status, 0);
   Write("net.prototxt", R"(layer { name: "d" type: "Data" top: "data" top: "label"
     data_param { source: "nowhere" batch_size: 4 } })");

@@ -36,7 +36,7 @@ class Calibrate : public Command {
 
   void Run() override {
     RequireModel(model_);
-    Require(!weights_.empty(), "-weights is missing; give the .caffemodel to calibrate");
+    Require(!weights_.empty(), "--weights is missing; give the .caffemodel to calibrate");
     Require(!output_.empty(), "--output is missing; give the file to write");
     std::vector<std::string> arguments = {
         model_,     weights_, "--output",     output_,    "--iterations", StrCat(iterations_),

@@ -95,7 +95,7 @@ class CheckLayer : public Command {
     const std::string number = equals == std::string::npos ? "" : text.substr(equals + 1);
     const bool is_number = !number.empty() && number.size() <= 9 &&
                            number.find_first_not_of("0123456789") == std::string::npos;
-    Require(is_number && std::stoll(number) > 0, "-labels is '", text,
+    Require(is_number && std::stoll(number) > 0, "--labels is '", text,
             "'; give a blob and the number of classes, as in label=10");
     return {text.substr(0, equals), std::stoll(number)};
   }

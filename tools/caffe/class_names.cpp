@@ -10,16 +10,17 @@
 namespace caffe::tools {
 namespace {
 
-// Behind comments, a LabelMap begins with its first item.
+// After comments, a LabelMap begins with its first item; a class may have the name "item".
 bool IsLabelMap(const std::string& text) {
   std::istringstream lines(text);
+  std::string code;
   for (std::string line; std::getline(lines, line);) {
     const size_t begin = line.find_first_not_of(" \t\r");
     if (begin == std::string::npos || line[begin] == '#') continue;
-    const std::string rest = line.substr(begin);
-    if (!rest.starts_with("item")) return false;
-    const size_t behind = rest.find_first_not_of(" \t\r", 4);
-    return behind == std::string::npos || rest[behind] == '{' || rest[behind] == ':';
+    code += line.substr(begin) + "\n";
+    if (!code.starts_with("item")) return false;
+    const size_t after = code.find_first_not_of(" \t\r\n", 4);
+    if (after != std::string::npos) return code[after] == '{' || code[after] == ':';
   }
   return false;
 }

@@ -23,15 +23,15 @@ class Classify : public AskCommand {
 
  private:
   void Prepare(const Net& net) override {
-    Require(top_ >= 1, "-top is ", top_, "; it must be at least 1");
+    Require(top_ >= 1, "--top is ", top_, "; it must be at least 1");
     const std::vector<std::string>& outputs = net.output_names();
     if (!output_.empty()) {
-      Require(std::find(outputs.begin(), outputs.end(), output_) != outputs.end(), "-output is '",
+      Require(std::find(outputs.begin(), outputs.end(), output_) != outputs.end(), "--output is '",
               output_, "', which is no output of the net; it has ", Listed(outputs));
       return;
     }
     Require(net.output_names().size() == 1, "the net has ", net.output_names().size(),
-            " outputs; name the one with the scores by -output");
+            " outputs; name the one with the scores by --output");
     output_ = net.output_names()[0];
   }
 
@@ -42,7 +42,7 @@ class Classify : public AskCommand {
             "' has the shape ", blob->shape(), " for ", images,
             " images; its first axis has to be theirs");
     const int64_t classes = blob->count() / images;
-    Require(names().num_lines() == 0 || names().num_lines() >= classes, "-labels has ",
+    Require(names().num_lines() == 0 || names().num_lines() >= classes, "--labels has ",
             names().num_lines(), " names, but output '", output_, "' has ", classes,
             " classes; give a line for each");
     const float* const scores = blob->cpu_data<float>() + index * classes;

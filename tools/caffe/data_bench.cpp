@@ -1,4 +1,4 @@
-// caffe data-bench: the speed of the input pipeline of each data layer, without a net behind it.
+// caffe data bench: the speed of the input pipeline of each data layer, without a net behind it.
 #include <glog/logging.h>
 
 #include <algorithm>
@@ -109,7 +109,7 @@ class DataBench : public Command {
         ->type_name("N");
     app.add_option("--link", link_, "Bandwidth from host to GPU in that prediction: 25GB/s")
         ->type_name("NUMBER")
-        ->default_str("no limit; with -gpu: measured");
+        ->default_str("no limit; with --gpu: measured");
     AddGpu(app, &gpu_,
            "Measure how fast this GPU decodes JPEG files, and the bandwidth to it for the "
            "prediction");
@@ -117,8 +117,8 @@ class DataBench : public Command {
   }
 
   void Run() override {
-    Require(!model_.empty(), "-model is missing; give a net prototxt with a data layer");
-    Require(seconds_ > 0, "-seconds is ", seconds_, "; it must be positive");
+    Require(!model_.empty(), "--model is missing; give a net prototxt with a data layer");
+    Require(seconds_ > 0, "--seconds is ", seconds_, "; it must be positive");
     const data::Machine machine = ReadMachine();
     // A small database starts anew thousands of times in a second, and would say so each time.
     FLAGS_minloglevel = std::max(FLAGS_minloglevel, static_cast<int>(google::GLOG_WARNING));
@@ -152,7 +152,7 @@ class DataBench : public Command {
   // None where none is asked for.
   std::vector<int> OneGpu() const {
     std::vector<int> gpus = ParseGpus(gpu_);
-    Require(gpus.size() < 2, "-gpu is '", gpu_, "'; give one GPU");
+    Require(gpus.size() < 2, "--gpu is '", gpu_, "'; give one GPU");
     return gpus;
   }
 
@@ -160,15 +160,15 @@ class DataBench : public Command {
   data::Machine ReadMachine() const {
     if (cores_ == 0) {
       Require(link_.empty(),
-              "-link is of a prediction, but -cores is missing; give the machine's number of "
+              "--link is of a prediction, but --cores is missing; give the machine's number of "
               "cores");
       return {.cores = 0};
     }
-    Require(cores_ > 0, "-cores is ", cores_, "; it must be positive");
-    Require(link_.empty() || gpu_.empty(), "-link and -gpu exclude each other; give one");
+    Require(cores_ > 0, "--cores is ", cores_, "; it must be positive");
+    Require(link_.empty() || gpu_.empty(), "--link and --gpu exclude each other; give one");
     data::Machine machine{.cores = cores_};
     const std::vector<int> gpus = OneGpu();
-    if (!link_.empty()) machine.link_bytes_per_second = ParseBandwidth("-link", link_);
+    if (!link_.empty()) machine.link_bytes_per_second = ParseBandwidth("--link", link_);
     if (!gpus.empty()) {
       machine.link_bytes_per_second = data::MeasureLink(DeviceKind::kCuda, gpus[0], seconds_);
     }
@@ -227,9 +227,9 @@ const CommandRegistrar<DataBench> data_bench_registrar(
     {.summary = "measure the input pipeline alone, stage by stage",
      .about = "Measures in images per second how fast the data layers of a net are without the "
               "net behind them; of Data layers also each stage: reading, decoding, transforming.",
-     .examples = "caffe data-bench train_val.prototxt\n"
-                 "caffe data-bench train_val.prototxt --phase=TEST --seconds=10\n"
-                 "caffe data-bench train_val.prototxt --cores=16 --link=25GB/s"});
+     .examples = "caffe data bench train_val.prototxt\n"
+                 "caffe data bench train_val.prototxt --phase=TEST --seconds=10\n"
+                 "caffe data bench train_val.prototxt --cores=16 --link=25GB/s"});
 
 }  // namespace
 }  // namespace caffe::tools

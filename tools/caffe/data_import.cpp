@@ -57,9 +57,10 @@ std::string KeyOf(size_t number, const std::string& path) {
   return (key + path).substr(0, kLongestKey);
 }
 
-std::string LabelsOf(const ImageSet& set) {
+// As `caffe classify --labels` and BVLC's classification read names: line k has that of label k.
+std::string NamesOf(const ImageSet& set) {
   std::string lines;
-  for (const auto& [label, name] : set.names) lines += StrCat(label, " ", name, "\n");
+  for (const auto& [label, name] : set.names) lines += name + "\n";
   return lines;
 }
 
@@ -126,10 +127,10 @@ class DataImport : public Command {
       if (validation) {
         Write(set.root, validation_files, &ImportReport::AddValidation, &*validation, &report,
               &progress);
-        WriteFileAtomically(validation->folder() + "/labels.txt", LabelsOf(set));
+        WriteNames(set, validation->folder());
       }
     }
-    WriteFileAtomically(training.folder() + "/labels.txt", LabelsOf(set));
+    WriteNames(set, training.folder());
     if (report.mean() != nullptr) {
       WriteBinaryProto(training.folder() + "/mean.binaryproto", report.mean()->ToProto());
     }
@@ -140,13 +141,19 @@ class DataImport : public Command {
     std::cout << text;
   }
 
+  bool is_list() const { return !std::filesystem::is_directory(source_); }
+
+  // A list has numbers only, not necessarily all from 0 on.
+  void WriteNames(const ImageSet& set, const std::string& database) const {
+    if (!is_list()) WriteFileAtomically(database + "/labels.txt", NamesOf(set));
+  }
+
   [[noreturn]] void ThrowNoImage(const ImageSet& set, const ImportReport& report) const {
     const LeftOut& first = report.first_broken();
     const std::string path = Prefix(set.root) + first.path;
-    const bool is_list = !std::filesystem::is_directory(source_);
-    throw IoError(StrCat(source_, ": holds no image that can be read; the first is '", path,
-                         "': ", first.reason,
-                         is_list ? "; --root=FOLDER says where the paths of the list begin" : ""));
+    throw IoError(StrCat(
+        source_, ": holds no image that can be read; the first is '", path, "': ", first.reason,
+        is_list() ? "; --root=FOLDER says where the paths of the list begin" : ""));
   }
 
   static std::string Prefix(const std::string& root) {
@@ -190,9 +197,9 @@ const CommandRegistrar<DataImport> data_import_registrar(
     {.summary = "make a database of a folder of images",
      .about = "Makes an LMDB of images that lie in one folder per class, or that a list names, and "
               "says what they are. Compressed images are stored as they are, gray and transparent "
-              "ones as colour; files that cannot be read are left out and named. labels.txt "
-              "(numbers and names of the classes) and, "
-              "where all images have one shape, mean.binaryproto lie in the database's folder.",
+              "ones as colour; files that cannot be read are left out and named. In the database's "
+              "folder lie labels.txt, the names of the classes for caffe classify --labels, and, "
+              "where all images have one shape, mean.binaryproto.",
      .examples = "caffe data import photos photos_lmdb --resize=256x256 --shuffle --val=10%\n"
                  "caffe data import list.txt photos_lmdb --root=images --json"});
 

@@ -5,6 +5,7 @@
 #include <iomanip>
 #include <iostream>
 #include <map>
+#include <set>
 
 #include "caffe/core/printable.hpp"
 #include "caffe/data/parsers/draw_boxes.hpp"
@@ -44,7 +45,7 @@ class Detect : public AskCommand {
   void Prepare(const Net& net) override {
     Require(net.output_names().size() == 1, "the net has ", net.output_names().size(),
             " outputs; a detector has one, of a DetectionOutput layer");
-    Require(std::isfinite(threshold_), "-threshold is ", threshold_, "; it must be a number");
+    Require(std::isfinite(threshold_), "--threshold is ", threshold_, "; it must be a number");
     if (!folder_.empty()) MakeFolders(folder_);
   }
 
@@ -100,16 +101,30 @@ class Detect : public AskCommand {
   void Draw(const ShownImage& image, const std::vector<data::LabelledBox>& boxes) {
     data::Image copy = image.pixels;
     data::DrawBoxes(boxes, &copy);
-    std::string name = std::filesystem::path(image.name).filename().string();
-    std::replace(name.begin(), name.end(), '#', '_');
-    // Images of one name come from several folders.
-    const int before = times_drawn_[name]++;
-    if (before > 0) name += StrCat("_", before);
-    const auto file = std::filesystem::path(folder_) / (name + ".png");
+    const auto file = std::filesystem::path(folder_) / (UnusedNameFor(image.name) + ".png");
     WriteFileAtomically(file.string(), data::EncodeImage(copy, "png"));
   }
 
-  std::map<std::string, int> times_drawn_;
+  // Images of one name come from several folders.
+  std::string UnusedNameFor(const std::string& image) {
+    const std::string plain = NameOf(image);
+    std::string name = plain;
+    while (!drawn_.insert(name).second) name = StrCat(plain, "_", ++repetitions_[plain]);
+    return name;
+  }
+
+  // Without folder and extension; of "film.mp4#7", a frame, "film_7".
+  static std::string NameOf(const std::string& image) {
+    const std::filesystem::path file = std::filesystem::path(image).filename();
+    const std::string extension = file.extension().string();
+    std::string name = file.stem().string();
+    name += extension.substr(std::min(extension.find('#'), extension.size()));
+    std::replace(name.begin(), name.end(), '#', '_');
+    return name;
+  }
+
+  std::set<std::string> drawn_;  // names of the copies
+  std::map<std::string, int> repetitions_;
   double threshold_ = 0.5;
   std::string folder_;
 };

@@ -15,7 +15,7 @@ namespace {
 std::vector<int> AllGpus() {
   std::vector<int> gpus;
   for (int id = 0; id < NumGpus(); ++id) gpus.push_back(id);
-  Require(!gpus.empty(), "-gpu all: this machine has no GPU; leave out -gpu");
+  Require(!gpus.empty(), "--gpu all: this machine has no GPU; leave out --gpu");
   return gpus;
 }
 
@@ -40,8 +40,8 @@ std::vector<int> ParseGpus(const std::string& gpu) {
     is_understood = is_understood && error == std::errc() && rest == end && gpus.back() >= 0;
   }
   Require(
-      gpu.empty() || (is_understood && !gpus.empty()), "-gpu is '", gpu,
-      "'; give numbers of GPUs separated by commas, or 'all' (caffe device_query -gpu all lists "
+      gpu.empty() || (is_understood && !gpus.empty()), "--gpu is '", gpu,
+      "'; give numbers of GPUs separated by commas, or 'all' (caffe device_query --gpu all lists "
       "them)");
   return gpus;
 }

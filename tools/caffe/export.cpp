@@ -21,7 +21,9 @@ class Export : public Command {
     AddWeights(app, &weights_);
     app.add_flag("--onnx", is_onnx_,
                  "Write an ONNX model; a profile may ask for Caffe's files instead");
-    app.add_option("--output", output_, "The file to write")->type_name("FILE");
+    app.add_option("--output", output_,
+                   "The file to write; .onnx, or .prototxt, is added where it has no extension")
+        ->type_name("FILE");
     app.add_flag("--profiles", lists_profiles_, "List the chips that --profile knows");
     CLI::Option* const profile =
         app.add_option(

@@ -32,9 +32,9 @@ TransformationParameter TransformOfData(const std::string& file) {
   for (const LayerParameter& layer : filtered.layer()) {
     if (layer.bottom_size() == 0 && layer.has_transform_param()) return layer.transform_param();
   }
-  throw InvalidArgument(StrCat("-data: no layer of ", file,
-                               " has a transform_param in phase TEST; give -mean_values or "
-                               "-mean_file, and -scale"));
+  throw InvalidArgument(StrCat("--data: no layer of ", file,
+                               " has a transform_param in phase TEST; give --mean_values or "
+                               "--mean_file, and --scale"));
 }
 
 void AddMeanValues(const std::string& text, TransformationParameter* param) {
@@ -43,7 +43,7 @@ void AddMeanValues(const std::string& text, TransformationParameter* param) {
     float value = 0;
     const char* const end = part.data() + part.size();
     const auto [rest, error] = std::from_chars(part.data(), end, value);
-    Require(error == std::errc() && rest == end, "-mean_values is '", text,
+    Require(error == std::errc() && rest == end, "--mean_values is '", text,
             "'; give one number, or one for each channel, as in 104,117,123");
     param->add_mean_value(value);
   }
@@ -91,7 +91,8 @@ std::vector<std::string> FilesOf(const ImageFlags& flags) {
     }
   }
   if (!flags.list.empty()) AddList(flags.list, &files);
-  Require(!files.empty(), "no image is given; name files, folders, -image_list, -video or -camera");
+  Require(!files.empty(),
+          "no image is given; name files, folders, --image_list, --video or --camera");
   return files;
 }
 
@@ -156,12 +157,12 @@ void ImageFlags::Check() const {
   const bool has_files = !images.empty() || !list.empty();
   const int sources = (has_files ? 1 : 0) + (video.empty() ? 0 : 1) + (camera < 0 ? 0 : 1);
   Require(sources == 1, sources == 0 ? "no image is given" : "several sources of images are given",
-          "; name files, folders or -image_list, or a -video, or a -camera");
+          "; name files, folders or --image_list, or a --video, or a --camera");
   Require(mean_file.empty() || mean_values.empty(),
-          "-mean_file and -mean_values exclude each other; give one");
-  Require(batch >= 0, "-batch is ", batch, "; it must be positive");
-  Require(short_side >= 0, "-short_side is ", short_side, "; it must be positive");
-  Require(frames >= 0, "-frames is ", frames, "; it must be positive");
+          "--mean_file and --mean_values exclude each other; give one");
+  Require(batch >= 0, "--batch is ", batch, "; it must be positive");
+  Require(short_side >= 0, "--short_side is ", short_side, "; it must be positive");
+  Require(frames >= 0, "--frames is ", frames, "; it must be positive");
 }
 
 TransformationParameter ImageFlags::Transform(int height, int width) const {
@@ -196,17 +197,17 @@ ImageFeed::ImageFeed(const ImageFlags& flags, const Extents& extents)
       last_frame_(flags.frames) {
   ColorFor(extents.channels);
   Require(short_side_ == 0 || short_side_ >= std::min(extents.height, extents.width),
-          "-short_side is ", short_side_, ", less than the net's input of ", extents.height, "x",
+          "--short_side is ", short_side_, ", less than the net's input of ", extents.height, "x",
           extents.width);
   const data::MeanImage mean = transformer_.Mean(extents.channels);
   if (mean.extents.height > 1 || mean.extents.width > 1) mean_ = mean.extents;
   Require(mean_.count() == 0 || (mean_.height >= extents.height && mean_.width >= extents.width),
           "mean image '", flags.Transform(extents.height, extents.width).mean_file(), "' is of ",
           mean_.height, "x", mean_.width, ", smaller than the net's input of ", extents.height, "x",
-          extents.width, "; give the mean image that belongs to this net, or -mean_values");
+          extents.width, "; give the mean image that belongs to this net, or --mean_values");
   Require(mean_.count() == 0 || short_side_ == 0,
-          "-short_side gives images of different sizes, of which one mean image cannot be "
-          "subtracted; use -mean_values");
+          "--short_side gives images of different sizes, of which one mean image cannot be "
+          "subtracted; use --mean_values");
   if (!flags.video.empty() || flags.camera >= 0) {
     video_name_ = flags.video.empty() ? StrCat("camera ", flags.camera) : flags.video;
     frames_ = data::VideoFrames::Open(flags.video.empty() ? nullptr : flags.video.c_str(),

@@ -19,6 +19,14 @@ data::Image Decode(std::string_view file) {
   return data::DecodeImage(file, data::ColorMode::kAsStored);
 }
 
+// Whether every Caffe's Data layer reads the files of this format: none decodes GIF, and of PNG
+// BVLC's takes 8 bits only.
+bool IsFitToStore(const std::string& format, std::string_view file) {
+  constexpr size_t kBitDepth = 24;  // of a PNG file's header
+  return format == "png" ? file[kBitDepth] <= 8
+                         : format == "jpg" || format == "bmp" || format == "webp";
+}
+
 // Whether the pixels differ from the file's now.
 bool Change(std::string_view file, const ImportOptions& options, data::Image* image) {
   // Data layers take pixels as they are stored, so what a camera notes is applied here.
@@ -46,7 +54,7 @@ void Import(const std::string& path, int label, const ImportOptions& options,
   data::Image& image = imported->pixels;
   image = Decode(file);
   imported->original = image.extents;
-  if (Change(file, options, &image)) {
+  if (Change(file, options, &image) || !IsFitToStore(imported->format, file)) {
     file = data::EncodeImage(image, imported->format == "jpg" ? "jpg" : "png");
   }
   Datum datum;

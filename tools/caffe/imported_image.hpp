@@ -20,8 +20,8 @@ struct ImportedImage {
   std::string record;  // a serialised Datum, with a compressed image
 };
 
-// The file's bytes stay as they are unless the pixels are changed. Changed ones are JPEG where the
-// file was, else PNG. Never throws.
+// The file's bytes stay as they are unless the pixels are changed or few programs read the format.
+// Changed ones are JPEG where the file was, else PNG. Never throws.
 ImportedImage ImportImage(const std::string& path, int label, const ImportOptions& options);
 
 }  // namespace caffe::tools

@@ -15,6 +15,7 @@ JsonObject TypesToJson() {
   for (const std::string& type : LayerRegistry::LayerTypeList()) {
     JsonObject* layer = AddJson(&root, "types");
     PutJson(layer, "type", type);
+    PutJson(layer, "supported", !LayerRegistry::IsRefused(type));
     MakeJsonList(layer, "fields");
     for (const std::string& field : LayerRegistry::ParamFields(type)) {
       AddJson(layer, "fields", field);

@@ -30,7 +30,7 @@ BlobDims DimsOfSource(const LayerParameter& layer) {
   AddShapes(layer, layer.dummy_data_param().shape(), &dims);
   if (dims.empty()) dims = DimsByOptions(layer);
   Require(!dims.empty(), "layer '", layer.name(),
-          "': its options do not say the size of its images; give -input BLOB=N,C,H,W");
+          "': its options do not say the size of its images; give --input BLOB=N,C,H,W");
   return dims;
 }
 

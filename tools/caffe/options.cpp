@@ -33,13 +33,13 @@ std::string ToUpper(std::string text) {
 Phase ParsePhase(const std::string& text) {
   Phase phase;
   if (Phase_Parse(ToUpper(text), &phase)) return phase;
-  throw InvalidArgument("-phase is '" + text + "'; use TRAIN or TEST");
+  throw InvalidArgument("--phase is '" + text + "'; use TRAIN or TEST");
 }
 
 Precision ParsePrecision(const std::string& text) {
   Precision precision;
   if (Precision_Parse(ToUpper(text), &precision)) return precision;
-  throw InvalidArgument("-precision is '" + text +
+  throw InvalidArgument("--precision is '" + text +
                         "'; use fp32, fp16, bf16, fp64, int8 or fake_int8");
 }
 
@@ -143,7 +143,7 @@ void AddIterations(CLI::App& app, int* iterations) {
   app.add_option_function<int>(
          "--iterations",
          [=](int value) {
-           Require(value > 0, "-iterations is ", value, "; it must be at least 1");
+           Require(value > 0, "--iterations is ", value, "; it must be at least 1");
            *iterations = value;
          },
          "How many batches to run")
@@ -176,7 +176,7 @@ void AddDecodeLimit(CLI::App& app) {
 }
 
 void RequireModel(const std::string& model) {
-  Require(!model.empty(), "-model is missing; give the net prototxt");
+  Require(!model.empty(), "--model is missing; give the net prototxt");
 }
 
 void NetFlags::AddPhase(CLI::App& app) {
@@ -221,7 +221,7 @@ void NetFlags::AddMemoryLimit(CLI::App& app) {
   app.add_option_function<int64_t>(
          "--memory_limit",
          [this](int64_t mib) {
-           Require(mib >= 0 && mib < int64_t{1} << 40, "-memory_limit is ", mib,
+           Require(mib >= 0 && mib < int64_t{1} << 40, "--memory_limit is ", mib,
                    "; give MiB, or 0 for no limit");
            memory_limit = mib;
          },
@@ -295,7 +295,7 @@ std::unique_ptr<Net> NetFlags::MakeTrainedNet(const std::string& file,
                                               const std::string& weights) const {
   std::unique_ptr<Net> net = MakeNet(file, TEST, ToNetOptions(/*with_backward=*/false));
   Require(!weights.empty() || net->learnable_params().empty(),
-          "-weights is missing; give the .caffemodel with the net's weights");
+          "--weights is missing; give the .caffemodel with the net's weights");
   if (!weights.empty()) LoadWeights(weights, net.get());
   return net;
 }

@@ -24,7 +24,7 @@
 namespace caffe::tools {
 namespace {
 
-// What a machine without a GPU plans for when -gpu is a number.
+// What a machine without a GPU plans for when --gpu is a number.
 constexpr const char* kAssumedChip = "H200";
 
 // The chip that the plan is for; empty where --gpu means this machine's GPU, or the CPU.
@@ -75,10 +75,10 @@ class Plan : public Command {
     if (solver_.empty() && !model_.empty() && KindOfDefinition(model_) == DefinitionKind::kSolver)
       std::swap(model_, solver_);
     Require(!model_.empty() || !solver_.empty(),
-            "plan needs -model (a net prototxt) or -solver (whose net is planned as it trains); "
+            "plan needs --model (a net prototxt) or --solver (whose net is planned as it trains); "
             "neither is given, or its name is empty");
     Require(model_.empty() || solver_.empty(),
-            "plan needs -model (a net prototxt) or -solver (whose net is planned as it trains), "
+            "plan needs --model (a net prototxt) or --solver (whose net is planned as it trains), "
             "not both");
     NetOptions options = net_flags_.ToNetOptions(/*with_backward=*/net_flags_.phase == TRAIN);
     options.allocate = false;
@@ -86,7 +86,7 @@ class Plan : public Command {
     if (!gpu_.empty() && options.described_device.empty()) UseDevice(gpu_);
     if (scaling_.are_given()) return PlanScaling(options);
     Require(parallel_ == "none",
-            "-parallel is auto, but not -ranks; give the number of ranks, too");
+            "--parallel is auto, but not --ranks; give the number of ranks, too");
     solver_.empty() ? PlanNet(options) : PlanTraining(options);
   }
 
@@ -115,7 +115,7 @@ class Plan : public Command {
 
   void PlanScaling(const NetOptions& options) {
     Require(net_flags_.phase == TRAIN,
-            "-ranks predicts training, but -phase is TEST; leave out one");
+            "--ranks predicts training, but --phase is TEST; leave out one");
     const bool are_gpus = !gpu_.empty();
     const int per_machine = scaling_.RanksPerMachine(are_gpus);
     for (const int ranks : scaling_.Ranks()) {  // before minutes of measuring
@@ -123,9 +123,10 @@ class Plan : public Command {
       scaling_.Describe(ranks, &network);
     }
     const HostCost host = are_gpus ? HostCost{} : MeasureHostCost();
-    Require(parallel_ == "none" || !are_gpus,
-            "-parallel is auto, but layers are split over ranks on the CPU only; leave out -gpu or "
-            "-parallel");
+    Require(
+        parallel_ == "none" || !are_gpus,
+        "--parallel is auto, but layers are split over ranks on the CPU only; leave out --gpu or "
+        "--parallel");
     std::vector<ScalingRow> rows, without;
     std::string splits;
     std::map<int, PlannedStep> steps;  // by threads of a rank, on which kernels depend

@@ -30,30 +30,31 @@ void RankFlags::Add(CLI::App& app) {
 }
 
 std::optional<RankOptions> RankFlags::Options() const {
-  Require(transport_ == "tcp" || transport_ == "mpi", "-transport is '", transport_,
+  Require(transport_ == "tcp" || transport_ == "mpi", "--transport is '", transport_,
           "'; use tcp or mpi");
   if (ranks_ == 1) return std::nullopt;
   RankOptions options;
   if (ranks_) {
-    Require(*ranks_ > 1, "-ranks is ", *ranks_, "; give the number of processes, from 1");
-    Require(rank_.has_value(), "-ranks is ", *ranks_,
-            ", but -rank is missing; give each process "
+    Require(*ranks_ > 1, "--ranks is ", *ranks_, "; give the number of processes, from 1");
+    Require(rank_.has_value(), "--ranks is ", *ranks_,
+            ", but --rank is missing; give each process "
             "its number, from 0 to ",
             *ranks_ - 1);
-    Require(!store_.empty(), "-ranks is ", *ranks_,
-            ", but -store is missing; give all the same host and free port of rank 0, as in "
-            "-store node1:29500");
+    Require(!store_.empty(), "--ranks is ", *ranks_,
+            ", but --store is missing; give all the same host and free port of rank 0, as in "
+            "--store node1:29500");
     options.ranks = *ranks_;
     options.rank = *rank_;
   } else {
-    Require(!rank_, "-rank is given, but not -ranks; give both");
+    Require(!rank_, "--rank is given, but not --ranks; give both");
     const std::optional<RankOptions> told = RanksFromEnvironment();
     if (!told) {
       Require(store_.empty(),
-              "-store is given, but neither -ranks nor a launcher (mpirun, srun, "
+              "--store is given, but neither --ranks nor a launcher (mpirun, srun, "
               "torchrun) says which rank this is");
-      Require(transport_ != "mpi",
-              "-transport is mpi, but no launcher has started several ranks; start them by mpirun");
+      Require(
+          transport_ != "mpi",
+          "--transport is mpi, but no launcher has started several ranks; start them by mpirun");
       return std::nullopt;
     }
     options = *told;

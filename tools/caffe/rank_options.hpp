@@ -1,4 +1,4 @@
-// Training by several processes: -ranks, -rank, -store, and what a launcher tells.
+// Training by several processes: --ranks, --rank, --store, and what a launcher tells.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -16,9 +16,9 @@ void RunDirFlags::Add(CLI::App& app) {
 }
 
 std::unique_ptr<RunFolder> RunDirFlags::Open(bool resumes) const {
-  Require(histograms_ >= 0, "-histograms is ", histograms_, "; give iterations, or 0 for none");
+  Require(histograms_ >= 0, "--histograms is ", histograms_, "; give iterations, or 0 for none");
   Require(histograms_ == 0 || is_given(),
-          "-histograms is given without -run_dir, where they would be written");
+          "--histograms is given without --run_dir, where they would be written");
   if (!is_given()) return nullptr;
   return std::make_unique<RunFolder>(
       folder_, RunFolder::Options{.resumes = resumes, .histograms = histograms_});

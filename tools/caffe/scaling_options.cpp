@@ -18,9 +18,9 @@ int ParseRanks(const std::string& text) {
   int ranks = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, ranks);
-  Require(error == std::errc() && rest == end && ranks >= 1 && ranks <= kMostRanks, "-ranks is '",
+  Require(error == std::errc() && rest == end && ranks >= 1 && ranks <= kMostRanks, "--ranks is '",
           text, "'; give numbers from 1 to ", kMostRanks,
-          ", separated by commas, as in -ranks 8,64,256");
+          ", separated by commas, as in --ranks 8,64,256");
   return ranks;
 }
 
@@ -55,8 +55,8 @@ bool ScalingFlags::are_given() const {
   const bool has_others = !bandwidth_.empty() || !latency_.empty() || !bandwidth_within_.empty() ||
                           !latency_within_.empty() || ranks_per_machine_;
   Require(!ranks_.empty() || !has_others,
-          "-bandwidth, -latency and -ranks_per_machine describe the ranks of a prediction, but "
-          "-ranks is missing; give their number");
+          "--bandwidth, --latency and --ranks_per_machine describe the ranks of a prediction, but "
+          "--ranks is missing; give their number");
   return !ranks_.empty();
 }
 
@@ -69,28 +69,28 @@ std::vector<int> ScalingFlags::Ranks() const {
 
 int ScalingFlags::RanksPerMachine(bool are_gpus) const {
   const int ranks = ranks_per_machine_.value_or(are_gpus ? kGpusPerMachine : 1);
-  Require(ranks >= 1 && ranks <= kMostRanks, "-ranks_per_machine is ", ranks,
+  Require(ranks >= 1 && ranks <= kMostRanks, "--ranks_per_machine is ", ranks,
           "; give a number from 1 to ", kMostRanks);
   return ranks;
 }
 
 void ScalingFlags::Describe(int ranks, Network* network) const {
   const auto require = [&](const std::string& value, const char* flag, const char* example) {
-    Require(!value.empty(), "-ranks is ", ranks, " with ", network->ranks_per_machine,
+    Require(!value.empty(), "--ranks is ", ranks, " with ", network->ranks_per_machine,
             " on a machine, but ", flag,
             " is missing; describe the network between machines, as in ", flag, " ", example,
-            ", or raise -ranks_per_machine");
+            ", or raise --ranks_per_machine");
   };
   if (ranks > network->ranks_per_machine) {
-    require(bandwidth_, "-bandwidth", "50GB/s");
-    require(latency_, "-latency", "5us");
+    require(bandwidth_, "--bandwidth", "50GB/s");
+    require(latency_, "--latency", "5us");
   }
-  if (!bandwidth_.empty()) network->bandwidth = ParseBandwidth("-bandwidth", bandwidth_);
-  if (!latency_.empty()) network->latency = ParseDuration("-latency", latency_);
+  if (!bandwidth_.empty()) network->bandwidth = ParseBandwidth("--bandwidth", bandwidth_);
+  if (!latency_.empty()) network->latency = ParseDuration("--latency", latency_);
   if (!bandwidth_within_.empty())
-    network->bandwidth_within = ParseBandwidth("-bandwidth_within", bandwidth_within_);
+    network->bandwidth_within = ParseBandwidth("--bandwidth_within", bandwidth_within_);
   if (!latency_within_.empty())
-    network->latency_within = ParseDuration("-latency_within", latency_within_);
+    network->latency_within = ParseDuration("--latency_within", latency_within_);
 }
 
 }  // namespace caffe::tools

@@ -1,4 +1,4 @@
-// caffe plan -ranks: what many ranks take, by flags that describe them and their network.
+// caffe plan --ranks: what many ranks take, by flags that describe them and their network.
 #pragma once
 
 #include <CLI/CLI.hpp>

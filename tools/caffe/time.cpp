@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "caffe/common.hpp"
+#include "caffe/core/join_refusals.hpp"
 #include "caffe/error.hpp"
 #include "caffe/gpu_libraries.hpp"
 #include "caffe/io/json.hpp"
@@ -41,7 +42,8 @@ void LogSteps(const Net& net) {
   for (const PlanStep& step : PlanSteps(net)) {
     LOG(INFO) << (step.is_backward ? "B " : "F ") << step.layers << ": " << step.op << " by "
               << step.kernel;
-    for (const std::string& refusal : step.refusals) LOG(INFO) << "    not " << refusal;
+    for (const std::string& refusal : JoinRefusals(step.refusals))
+      LOG(INFO) << "    not " << refusal;
   }
 }
 
@@ -51,7 +53,7 @@ void RunOnce(Net& net, bool is_training) {
   net.Forward(&initial_loss);
   LOG(INFO) << "Initial loss: " << initial_loss;
   if (!is_training) {
-    LOG(INFO) << "A net of the TEST phase is compiled without backward; -phase TRAIN times both";
+    LOG(INFO) << "A net of the TEST phase is compiled without backward; --phase TRAIN times both";
   }
   LOG(INFO) << "Performing Backward";
   net.Backward();
@@ -156,7 +158,7 @@ void WarnWithoutLoss(const Net& net) {
   const bool has_backward = std::ranges::any_of(PlanSteps(net), &PlanStep::is_backward);
   LOG_IF(WARNING, !has_backward)
       << "No layer is a loss, so there is nothing to compute backward; give the net that is "
-         "trained (train_val.prototxt), or -phase TEST to time inference.";
+         "trained (train_val.prototxt), or --phase TEST to time inference.";
 }
 
 // Sums over all iterations, in milliseconds.
@@ -287,7 +289,7 @@ class Time : public Command {
     const auto start = std::chrono::steady_clock::now();
     UseDevice(gpu_);
     Require(!updates_ || net_flags_.phase == TRAIN,
-            "-update needs a net that is trained; leave out -phase TEST");
+            "--update needs a net that is trained; leave out --phase TEST");
     const Subject subject = Make();  // here, so that its threads end before an error is reported
     Net& net = *subject.net;
     if (explains_) LogSteps(net);

@@ -58,12 +58,13 @@ class Train : public Command {
   }
 
   void Run() override {
-    Require(!solver_.empty(), "-solver is missing; give the solver prototxt");
-    Require(snapshot_.empty() || weights_.empty(),
-            "-snapshot and -weights are both given; give a snapshot to resume training or weights "
-            "to finetune, not both");
+    Require(!solver_.empty(), "--solver is missing; give the solver prototxt");
+    Require(
+        snapshot_.empty() || weights_.empty(),
+        "--snapshot and --weights are both given; give a snapshot to resume training or weights "
+        "to finetune, not both");
     Require(snapshot_.empty() || !auto_resume_,
-            "-snapshot and -auto_resume are both given; -auto_resume finds the snapshot itself");
+            "--snapshot and --auto_resume are both given; --auto_resume finds the snapshot itself");
     std::string net_file;
     SolverParameter param = net_flags_.ReadSolver(solver_, &net_file);
     std::optional<RankOptions> ranks = ranks_.Options();
@@ -73,13 +74,15 @@ class Train : public Command {
     if (auto_resume_) FindSnapshot(param);
     watchdog_.PutInto(&param);
     TakeDeviceFrom(param, ranks.has_value());
-    Require(gpu_.empty() || workers_ == 1,
-            "-gpu and -workers are both given; -workers trains copies on the CPU, -gpu 0,1 one on "
-            "each GPU");
+    Require(
+        gpu_.empty() || workers_ == 1,
+        "--gpu and --workers are both given; --workers trains copies on the CPU, --gpu 0,1 one on "
+        "each GPU");
     if (!weights_.empty() && snapshot_.empty()) param.add_weights(weights_);
     TraceFile file(FileOfRank(trace_, rank));
-    Require(trace_.empty() || !run_dir_.is_given(),
-            "-run_dir and -trace are both given; the run's folder has the timeline, in trace.json");
+    Require(
+        trace_.empty() || !run_dir_.is_given(),
+        "--run_dir and --trace are both given; the run's folder has the timeline, in trace.json");
     std::unique_ptr<RunFolder> run;
     if (rank == 0) run = run_dir_.Open(/*resumes=*/!snapshot_.empty());
     SolverOptions options{.keep_all = false,
@@ -123,9 +126,9 @@ class Train : public Command {
     const bool wants_gpu =
         gpu_.empty() && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU;
     if (!wants_gpu) return;
-    Require(workers_ == 1, solver_, ": solver_mode is GPU, but -workers is ", workers_,
-            ", which trains copies on the CPU; set solver_mode: CPU, or give -gpu 0,1 in place of "
-            "-workers for a copy on each GPU");
+    Require(workers_ == 1, solver_, ": solver_mode is GPU, but --workers is ", workers_,
+            ", which trains copies on the CPU; set solver_mode: CPU, or give --gpu 0,1 in place of "
+            "--workers for a copy on each GPU");
     gpu_ = is_one_of_several ? "all" : std::to_string(param.device_id());
   }
 
@@ -133,8 +136,8 @@ class Train : public Command {
   std::vector<std::string> ChooseSplitLayers(const SolverParameter& param,
                                              const std::optional<RankOptions>& ranks,
                                              const SolverOptions& options) const {
-    Require(gpu_.empty(), "-parallel is auto, but layers are split over ranks on the CPU only; ",
-            "leave out -parallel, or -gpu and solver_mode: GPU");
+    Require(gpu_.empty(), "--parallel is auto, but layers are split over ranks on the CPU only; ",
+            "leave out --parallel, or --gpu and solver_mode: GPU");
     const int of_all = ranks ? ranks->ranks : workers_;
     UseCpu();
     const TrainingPlan plan(param, {.keep_all = false, .lenient = options.lenient});
@@ -150,7 +153,7 @@ class Train : public Command {
   }
 
   void CheckRanks() const {
-    Require(workers_ == 1, "-workers is ", workers_,
+    Require(workers_ == 1, "--workers is ", workers_,
             ", but several processes train together; start one for each copy of the net instead");
   }
 

@@ -24,7 +24,7 @@ void WatchdogOptions::PutInto(SolverParameter* param) const {
 }
 
 void EndHangingRun(const std::string& why) {
-  LOG(ERROR) << "caffe train: the run hangs and was told to end (-watchdog abort): " << why;
+  LOG(ERROR) << "caffe train: the run hangs and was told to end (--watchdog abort): " << why;
   google::FlushLogFiles(google::INFO);
   ::_exit(1);
 }

@@ -13,4 +13,4 @@ threads=$(( $(nproc) / ranks ))
 [ "$threads" -gt 0 ] || threads=1
 
 exec mpirun -np "$ranks" --bind-to none -x OMP_NUM_THREADS="$threads" \
-  caffe train "$solver" -auto_resume
+  caffe train "$solver" --auto_resume

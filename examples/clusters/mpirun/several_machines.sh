@@ -17,4 +17,4 @@ export CAFFE_SECRET
 
 exec mpirun --hostfile "$hosts" --map-by "slot:PE=$threads" --bind-to core \
   -x CAFFE_SECRET -x PATH -x LD_LIBRARY_PATH -x OMP_NUM_THREADS="$threads" \
-  caffe train "$solver" -auto_resume
+  caffe train "$solver" --auto_resume

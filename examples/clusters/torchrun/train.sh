@@ -19,4 +19,4 @@ else
 fi
 
 exec torchrun "$@" --nproc-per-node="$ranks" --max-restarts=3 --no-python \
-  caffe train "$solver" -auto_resume
+  caffe train "$solver" --auto_resume

@@ -29,8 +29,9 @@ MOST = 1e38  # numbers of a range are smaller
 
 @dataclass
 class Calibration:
-    """net: its name. method: of clipping. images: how many different ones were looked at. ranges: lowest and highest number by
-    blob, with 0 between them; numbers beyond them are clipped. reads: how often an image was looked at, in all; not in files."""
+    """net: its name. method: of clipping. images: how many different ones were looked at. ranges:
+    lowest and highest number by blob, with 0 between them; numbers beyond them are clipped. reads:
+    how often an image was looked at, in all; not in files."""
     net: str
     method: str
     images: int
@@ -83,14 +84,15 @@ def _is_range(value):
 def calibrate(net, iterations=10, method="entropy", percentile=99.99, progress=None, feed=None):
     """Runs a net on its data and looks at its blobs.
 
-    net: a caffe.Net of phase TEST whose data layer gives real data, transformed as in use. iterations: batches. method:
-    "min-max", "percentile" (all but the largest numbers) or "entropy". percentile: of the numbers that are not clipped.
-    progress: called with the number of batches done and `iterations`. feed: called before each batch with the net, for nets
-    whose inputs the caller fills.
+    net: a caffe.Net of phase TEST whose data layer gives real data, transformed as in use.
+    iterations: batches. method: "min-max", "percentile" (all but the largest numbers) or "entropy".
+    percentile: of the numbers that are not clipped. progress: called with the number of batches
+    done and `iterations`. feed: called before each batch with the net, for nets whose inputs the
+    caller fills.
 
-    Returns a Calibration; blobs of zeros alone, and those with numbers from 1e38 on, have no range in it. Raises InvalidArgument
-    for fewer than FEWEST_IMAGES images (the same one counts each time), for a net of phase TRAIN and for numbers that are not
-    finite.
+    Returns a Calibration; blobs of zeros alone, and those with numbers from 1e38 on, have no range
+    in it. Raises InvalidArgument for fewer than FEWEST_IMAGES images (the same one counts each
+    time), for a net of phase TRAIN and for numbers that are not finite.
     """
     if method not in METHODS:
         raise InvalidArgument(f"method is {method!r}; it must be one of {', '.join(METHODS)}")

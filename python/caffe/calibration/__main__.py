@@ -3,7 +3,7 @@ import argparse
 import sys
 
 from .. import TEST, Error, Net
-from .._output import require_place, start_log
+from .._output import require_place, start_log, with_extension
 from . import FEWEST_IMAGES, METHODS, calibrate
 from .report import layer_errors
 
@@ -42,11 +42,12 @@ def main(arguments=None):
     options = _parser().parse_args(arguments)
     start_log()
     try:
-        require_place(options.output)
+        file = with_extension(options.output, ".json")
+        require_place(file)
         net = Net(options.net, TEST, weights=options.weights)
         calibration = calibrate(net, options.iterations, options.method, options.percentile, progress=_tell)
-        calibration.save(options.output)
-        print(f"wrote {options.output}: {len(calibration.ranges)} blobs, {calibration.describe_images()}, {calibration.method}")
+        calibration.save(file)
+        print(f"wrote {file}: {len(calibration.ranges)} blobs, {calibration.describe_images()}, {calibration.method}")
         if calibration.images < FEWEST_IMAGES:
             print(f"warning: different images in the data: {calibration.images}; give {FEWEST_IMAGES} at least, some hundreds are "
                   "usual", file=sys.stderr)

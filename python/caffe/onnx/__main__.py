@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 
 from .. import Error, InvalidArgument, IoError
-from .._output import start_log, weights_beside
+from .._output import start_log, weights_beside, with_extension
 from . import DEFAULT_OPSET, OLDEST_OPSET, export, import_model, load_profile, profile_names
 
 
@@ -107,12 +107,14 @@ def _arrays_in(file):
 
 def _export(options):
     inputs = None if options.inputs is None else _arrays_in(options.inputs)
-    report = export(options.net, options.output, options.weights, opset=options.opset, detection=options.detection,
+    is_caffe = options.profile is not None and load_profile(options.profile).format == "caffe"
+    file = with_extension(options.output, ".prototxt" if is_caffe else ".onnx")
+    report = export(options.net, file, options.weights, opset=options.opset, detection=options.detection,
                     check=options.check, inputs=inputs, tolerance=options.tolerance, profile=options.profile,
                     allow_unsupported=options.allow_unsupported, batch=options.batch, int8=options.int8,
                     keep_float=[name for name in options.keep_float.split(",") if name],
                     find_sensitive=options.find_sensitive)
-    _print(report, options.output)
+    _print(report, file)
 
 
 def _profiles(_options):
@@ -131,11 +133,12 @@ def _profiles(_options):
 
 def _import(options):
     shapes = dict(_shape_given(text) for text in options.shape)
-    weights = weights_beside(options.output)
-    result = import_model(options.model, options.output, weights, shapes=shapes, tolerance=options.tolerance)
+    net = with_extension(options.output, ".prototxt")
+    weights = weights_beside(net)
+    result = import_model(options.model, net, weights, shapes=shapes, tolerance=options.tolerance)
     for name, difference in result.differences.items():
         print(f"output {name} {_shape(result.net.blobs[name].shape)}, largest difference {difference:.2g}")
-    print(f"wrote {options.output} and {weights}: {len(result.net.layers)} layers")
+    print(f"wrote {net} and {weights}: {len(result.net.layers)} layers")
 
 
 def _shape_given(text):

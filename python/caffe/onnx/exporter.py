@@ -56,18 +56,21 @@ class Request:
 class Report:
     """What export() has made.
 
-    model: the onnx.ModelProto; None for a profile of Caffe's files. Where it was written and exceeds 2 GiB, its weights are in
-    the second file alone: run() takes the file. inputs, outputs: shapes by name; a None is an extent that depends on the data.
-    blobs: the net's blobs by the names of the outputs; they differ only where a layer in place overwrites an input. left_out:
-    reasons by the name of each layer that is not in the model. differences: of onnxruntime's outputs from the net's, by name,
-    relative to the largest number. decided_otherwise: by output, how many places, labels or rows of boxes onnxruntime chose
-    otherwise, between numbers that are no further apart ("3 of 40"). decisions: tensors of layers that decide, by index of the
-    layer and blob. not_compared: why there are none; "" where there are. without_numbers: outputs whose numbers
-    are all NaN, so that comparing them means nothing. rewritten: what was written otherwise for a profile's chip, by layer.
-    problems: what would not run there, in a sentence for each layer and reason. int8: names of the
-    layers that compute in 8 bits. kept_float: why other layers with weights do not, by name. int8_differences: of the outputs
-    in 8 bits from those in float, the root of the mean square relative to theirs. sensitivity: how far an output comes to differ
-    by each layer alone in 8 bits, the worst layer first.
+    model: the onnx.ModelProto; None for a profile of Caffe's files. Where it was written and
+    exceeds 2 GiB, its weights are in the second file alone: run() takes the file. inputs, outputs:
+    shapes by name; a None is an extent that depends on the data. blobs: the net's blobs by the
+    names of the outputs; they differ only where a layer in place overwrites an input. left_out:
+    reasons by the name of each layer that is not in the model. differences: of onnxruntime's
+    outputs from the net's, by name, relative to the largest number. decided_otherwise: by output,
+    how many places, labels or rows of boxes onnxruntime chose otherwise, between numbers that are
+    no further apart ("3 of 40"). decisions: tensors of layers that decide, by index of the layer
+    and blob. not_compared: why there are none; "" where there are. without_numbers: outputs whose
+    numbers are all NaN, so that comparing them means nothing. rewritten: what was written otherwise
+    for a profile's chip, by layer. problems: what would not run there, in a sentence for each layer
+    and reason. int8: names of the layers that compute in 8 bits. kept_float: why other layers with
+    weights do not, by name. int8_differences: of the outputs in 8 bits from those in float, the
+    root of the mean square relative to theirs. sensitivity: how far an output comes to differ by
+    each layer alone in 8 bits, the worst layer first.
     """
     model: object
     inputs: OrderedDict
@@ -91,21 +94,23 @@ def export(net, file=None, weights=None, *, opset=None, detection=None, check=No
            allow_unsupported=False, batch=None, int8=None, keep_float=(), find_sensitive=False):
     """Writes a net for inference as an ONNX model.
 
-    net: a caffe.Net of phase TEST, or a prototxt with `weights` (.caffemodel or .h5). file: where to write, weights beyond 2 GiB
-    to FILE.data; None: nowhere.
-    opset: version of ONNX's operators, 11 to the newest that package onnx knows; the profile's, or 13. detection: "nms" writes
-    DetectionOutput with NonMaxSuppression, "raw" leaves it out; the profile's, or "nms". check: run the model in onnxruntime,
-    too, and compare; by default where that is installed. inputs: arrays by input, with which to compare; by default random
-    numbers. tolerance: largest difference of an output, relative to its largest number. profile: a chip's (profile_names()), or
-    a file of one; what it does not take is rewritten, or refused. allow_unsupported: what cannot be rewritten is written all
-    the same, and told in the report. batch: items, in the place of those of a prototxt's inputs. int8: a Calibration, or a file
-    of one; the model then has QuantizeLinear and DequantizeLinear around what is computed in 8 bits, once its float version
-    has passed the comparison. keep_float: names of layers that stay float. find_sensitive: with int8, how much each layer alone
-    changes the outputs; `inputs` should then be real data.
+    net: a caffe.Net of phase TEST, or a prototxt with `weights` (.caffemodel or .h5). file: where
+    to write, weights beyond 2 GiB to FILE.data; None: nowhere. opset: version of ONNX's operators,
+    11 to the newest that package onnx knows; the profile's, or 13. detection: "nms" writes
+    DetectionOutput with NonMaxSuppression, "raw" leaves it out; the profile's, or "nms". check: run
+    the model in onnxruntime, too, and compare; by default where that is installed. inputs: arrays
+    by input, with which to compare; by default random numbers. tolerance: largest difference of an
+    output, relative to its largest number. profile: a chip's (profile_names()), or a file of one;
+    what it does not take is rewritten, or refused. allow_unsupported: what cannot be rewritten is
+    written all the same, and told in the report. batch: items, in the place of those of a
+    prototxt's inputs. int8: a Calibration, or a file of one; the model then has QuantizeLinear and
+    DequantizeLinear around what is computed in 8 bits, once its float version has passed the
+    comparison. keep_float: names of layers that stay float. find_sensitive: with int8, how much
+    each layer alone changes the outputs; `inputs` should then be real data.
 
-    Returns a Report. Raises Unsupported with all layers that ONNX cannot express or the profile's chip does not take,
-    Mismatch where the comparison fails, and InvalidArgument where `check` is True and an output has no number to compare but
-    NaN; then no file is written.
+    Returns a Report. Raises Unsupported with all layers that ONNX cannot express or the profile's
+    chip does not take, Mismatch where the comparison fails, and InvalidArgument where `check` is
+    True and an output has no number to compare but NaN; then no file is written.
     """
     if not tolerance >= 0:  # NaN neither
         raise InvalidArgument(f"tolerance is {tolerance:g}; it must be a number from 0 up")

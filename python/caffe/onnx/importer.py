@@ -17,8 +17,9 @@ from .nodes.registry import NodeView, reader_of
 
 @dataclass
 class Import:
-    """What import_model() has made: net, a caffe.Net of phase TEST with the weights; definition, its NetParameter without them;
-    differences of its outputs from onnxruntime's, relative to the largest number."""
+    """What import_model() has made: net, a caffe.Net of phase TEST with the weights; definition,
+    its NetParameter without them; differences of its outputs from onnxruntime's, relative to the
+    largest number."""
     net: object
     definition: object
     differences: dict = field(default_factory=dict)
@@ -27,12 +28,13 @@ class Import:
 def import_model(model, prototxt=None, weights=None, *, shapes=None, tolerance=1e-4):
     """Makes a net for inference of an ONNX model, and compares both.
 
-    model: a file, or an onnx.ModelProto. prototxt, weights: where to write the net and its .caffemodel; None: nowhere. shapes:
-    of inputs that have no fixed shape in the model, by name. tolerance: largest difference of an output from onnxruntime's,
-    relative to its largest number.
+    model: a file, or an onnx.ModelProto. prototxt, weights: where to write the net and its
+    .caffemodel; None: nowhere. shapes: of inputs that have no fixed shape in the model, by name.
+    tolerance: largest difference of an output from onnxruntime's, relative to its largest number.
 
-    Returns an Import. Raises Unsupported with all nodes that no layer can express, by name, InvalidArgument where a shape is
-    missing, and Mismatch where the comparison fails; then no file is written.
+    Returns an Import. Raises Unsupported with all nodes that no layer can express, by name,
+    InvalidArgument where a shape is missing, and Mismatch where the comparison fails; then no file
+    is written.
     """
     if not tolerance >= 0:  # NaN neither
         raise InvalidArgument(f"tolerance is {tolerance:g}; it must be a number from 0 up")

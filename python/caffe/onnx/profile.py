@@ -1,7 +1,7 @@
 """Profiles: what a chip's toolchain takes, as data.
 
-A profile is a file `profiles/NAME.json` of this package, or any file that is named with its folder or its suffix. Adding the
-file adds the profile. Its keys:
+A profile is a file `profiles/NAME.json` of this package, or any file that is named with its folder
+or its suffix. Adding the file adds the profile. Its keys:
 
     title         the chips and the toolchain
     format        "onnx", or "caffe" for a toolchain that reads Caffe's files, whose operators are layer types
@@ -67,7 +67,8 @@ def profile_names():
 
 
 def load_profile(name):
-    """A profile of this package by name, or one of another file. Raises InvalidArgument that names file and line."""
+    """A profile of this package by name, or one of another file. Raises InvalidArgument that names
+    file and line."""
     given = os.fspath(name)
     path = pathlib.Path(given)
     if path.suffix != ".json" and path.name == given:

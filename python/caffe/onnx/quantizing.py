@@ -1,4 +1,5 @@
-"""From a model of floats to one of 8-bit numbers: QuantizeLinear and DequantizeLinear around what is to be computed in 8 bits."""
+"""From a model of floats to one of 8-bit numbers: QuantizeLinear and DequantizeLinear around what
+is to be computed in 8 bits."""
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
@@ -25,8 +26,8 @@ _ACTIVATIONS = {"Relu", "Clip"}
 
 @dataclass
 class Quantized:
-    """stored: the Stored model. layers: names of those that compute in 8 bits. kept: why others with weights do not, by
-    name."""
+    """stored: the Stored model. layers: names of those that compute in 8 bits. kept: why others
+    with weights do not, by name."""
     stored: object = None
     layers: list = field(default_factory=list)
     kept: OrderedDict = field(default_factory=OrderedDict)
@@ -38,11 +39,13 @@ def layer_of(node):
 
 
 def quantize(stored, calibration, storage, keep_float=(), only=None):
-    """A copy, in the storage, of a stored model that export() has made, with 8-bit numbers where the calibration has ranges: unsigned ones between
-    nodes, signed ones with a scale for each channel as weights, biases of 32 bits.
+    """A copy, in the storage, of a stored model that export() has made, with 8-bit numbers where
+    the calibration has ranges: unsigned ones between nodes, signed ones with a scale for each
+    channel as weights, biases of 32 bits.
 
-    keep_float: names of layers that stay float. only: names of the layers that do not; None: all others. Raises InvalidArgument
-    for opsets below 13, for layers that are not there, and where nothing is left to compute in 8 bits.
+    keep_float: names of layers that stay float. only: names of the layers that do not; None: all
+    others. Raises InvalidArgument for opsets below 13, for layers that are not there, and where
+    nothing is left to compute in 8 bits.
     """
     opset = stored.model.opset_import[0].version
     if opset < OLDEST_OPSET:
@@ -213,11 +216,13 @@ class _Quantizer:
 
 
 def sensitivity(model, calibration, arrays, storage=None):
-    """How much each layer alone changes the outputs when it computes in 8 bits, the worst first: the root of the mean square
-    difference relative to that of the outputs, of the output that changes most, by layer. Needs onnxruntime.
+    """How much each layer alone changes the outputs when it computes in 8 bits, the worst first:
+    the root of the mean square difference relative to that of the outputs, of the output that
+    changes most, by layer. Needs onnxruntime.
 
-    model: a float model that export() has made: an onnx.ModelProto, or the file of one beyond 2 GiB. arrays: real data by input.
-    storage: where to store models; by default in a temporary folder.
+    model: a float model that export() has made: an onnx.ModelProto, or the file of one beyond 2
+    GiB. arrays: real data by input. storage: where to store models; by default in a temporary
+    folder.
     """
     if storage is None:
         with Storage(None) as own:

@@ -11,6 +11,7 @@
 namespace caffe::bvlc {
 
 void GlobalInit(int* pargc, char*** pargv) {
+  FLAGS_log_year_in_prefix = false;  // as in the glog of Caffe's days, which parsers expect
   gflags::ParseCommandLineFlags(pargc, pargv, true);
   google::InitGoogleLogging(*pargv[0]);
 }

@@ -1,5 +1,7 @@
 #include "caffe/common.hpp"
 
+#include <glog/logging.h>
+
 #include <atomic>
 #include <random>
 
@@ -50,6 +52,13 @@ void AllowPythonLayers() {
 }
 bool PythonLayersAreAllowed() {
   return Get().allows_python;
+}
+
+void InitLog() {
+  if (google::IsGoogleLoggingInitialized()) return;
+  FLAGS_logtostderr = true;
+  FLAGS_log_year_in_prefix = false;  // as Caffe's parsers expect
+  google::InitGoogleLogging("");
 }
 
 const char* Version() {

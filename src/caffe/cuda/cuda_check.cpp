@@ -20,13 +20,14 @@ const char* Advice(cudaError_t status) {
     case cudaErrorMemoryAllocation:
       return kNoMemoryAdvice;
     case cudaErrorInsufficientDriver:
-      return "install a newer NVIDIA driver, or run on the CPU (solver_mode: CPU and no -gpu)";
+      return "install a newer NVIDIA driver, or run on the CPU (--set solver_mode=CPU and no "
+             "--gpu)";
     case cudaErrorNoDevice:
     case cudaErrorStubLibrary:
     case cudaErrorInitializationError:
     case cudaErrorSystemNotReady:
       return "check with nvidia-smi that a GPU and its driver are there, or run on the CPU "
-             "(solver_mode: CPU and no -gpu)";
+             "(--set solver_mode=CPU and no --gpu)";
     case cudaErrorNoKernelImageForDevice:
       return "this build has no code for this GPU; configure with -DCMAKE_CUDA_ARCHITECTURES for "
              "it";
@@ -53,7 +54,7 @@ const char* Advice(cudaError_t status) {
       return "the device is lost; restore from the last snapshot on a working one";
     case cudaErrorDevicesUnavailable:
       return "other processes have the device for themselves or have filled it (nvidia-smi shows "
-             "them and the compute mode); end them, or choose another device with -gpu";
+             "them and the compute mode); end them, or choose another device with --gpu";
     case cudaErrorUnknown:
       return "the driver does not say why; the system's log may (dmesg, lines with NVRM or Xid)";
     default:

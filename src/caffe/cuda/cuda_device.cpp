@@ -41,14 +41,14 @@ int CountGpus() {
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
     throw DeviceError(
         "cuda: no NVIDIA driver is loaded (libcuda.so.1); install one, or run on the CPU "
-        "(solver_mode: CPU and no -gpu)");
+        "(--set solver_mode=CPU and no --gpu)");
   }
   // Drivers serve every runtime of their major version.
   if (driver / 1000 < runtime / 1000) {
     throw DeviceError(
         StrCat("cuda: the NVIDIA driver serves CUDA up to ", Version(driver),
                " but this build needs ", Version(runtime / 1000 * 1000),
-               "; install a newer driver, or run on the CPU (solver_mode: CPU and no -gpu)"));
+               "; install a newer driver, or run on the CPU (--set solver_mode=CPU and no --gpu)"));
   }
   CAFFE_CUDA_CHECK(cudaGetDeviceCount(&count));
   return count;

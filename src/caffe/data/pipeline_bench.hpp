@@ -1,4 +1,4 @@
-// How fast data arrives: what `caffe data-bench` measures.
+// How fast data arrives: what `caffe data bench` measures.
 #pragma once
 
 #include <cstdint>

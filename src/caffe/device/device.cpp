@@ -19,9 +19,10 @@ std::map<DeviceKind, DeviceFactory>& Factories() {
 const DeviceFactory& FactoryOf(DeviceKind kind) {
   const auto found = Factories().find(kind);
   if (found == Factories().end()) {
-    throw Unsupported(StrCat("this build has no ", Name(kind),
-                             " device; run on the CPU (solver_mode: CPU and no -gpu, in Python "
-                             "caffe.set_mode_cpu())"));
+    throw Unsupported(
+        StrCat("this build has no ", Name(kind),
+               " device; run on the CPU (--set solver_mode=CPU and no --gpu, in Python "
+               "caffe.set_mode_cpu())"));
   }
   return found->second;
 }
@@ -89,7 +90,7 @@ std::shared_ptr<Device> DescribeDevice(DeviceKind kind, std::string_view name) {
     throw Unsupported(StrCat("this build has no ", Name(kind), " device, so it cannot plan for '",
                              name,
                              "': planning needs no GPU, but a build with CUDA (preset "
-                             "cuda-release); leave out -gpu to plan for the CPU"));
+                             "cuda-release); leave out --gpu to plan for the CPU"));
   }
   const DeviceFactory& factory = FactoryOf(kind);
   if (factory.describe == nullptr) {

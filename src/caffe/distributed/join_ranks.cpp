@@ -47,7 +47,7 @@ void CheckDevices(Communicator& communicator, const std::optional<int>& gpu) {
   for (size_t rank = 0; rank < devices.size(); ++rank) {
     const std::string& device = devices[rank];
     Require(device.empty() == devices[0].empty(), "rank ", rank, " trains on ", name(device),
-            ", but rank 0 on ", name(devices[0]), "; give all ranks -gpu, or none");
+            ", but rank 0 on ", name(devices[0]), "; give all ranks --gpu, or none");
     const auto [first, is_first] = rank_of.emplace(device, rank);
     Require(device.empty() || is_first, "ranks ", first->second, " and ", rank,
             " train on the same GPU (", device,
@@ -61,7 +61,7 @@ MembershipOptions MembershipOf(const RankOptions& options) {
   membership.ranks = options.ranks;
   Require(!options.store.empty(),
           "whoever has started this rank does not tell where rank 0 runs; give all ranks its host "
-          "and a free port there, as in -store node1:29500");
+          "and a free port there, as in --store node1:29500");
   membership.store = ParseAddress(options.store);
   Require(membership.store.port != 0, "the store is '", options.store,
           "'; all ranks need to know its port");

@@ -129,7 +129,7 @@ std::string FirstHost(const std::string& list) {
     const size_t end = list.find_first_of("-,]", bracket);
     const size_t close = list.find(']', bracket);
     Require(end != std::string::npos && close != std::string::npos, "SLURM_STEP_NODELIST is '",
-            Printable(list), "', which names no hosts; give -store host:port of rank 0");
+            Printable(list), "', which names no hosts; give --store host:port of rank 0");
     host += list.substr(bracket + 1, end - bracket - 1);
     host += list.substr(close + 1, list.find_first_of("[,", close) - close - 1);
   }
@@ -154,7 +154,7 @@ std::optional<RankOptions> RanksFrom(const Environment& environment) {
       Require(outer.ranks == 1, inner.launcher, " has started this process alone, but ",
               outer.launcher, " ", outer.ranks,
               " of them: each would train by itself and overwrite the others' snapshots; start all "
-              "by one launcher, or say -ranks 1 where that is meant");
+              "by one launcher, or say --ranks 1 where that is meant");
     }
     return std::nullopt;
   }

@@ -180,7 +180,7 @@ struct CompileOptions {
   bool is_disabled(std::string_view pass) const;
 };
 
-// What one pass did, for `caffe plan -passes`.
+// What one pass did, for `caffe plan --passes`.
 struct PassReport {
   std::string name;
   double seconds = 0;

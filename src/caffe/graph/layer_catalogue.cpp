@@ -126,7 +126,7 @@ std::string FormatLayerTypes() {
       out << std::string(column < 26 ? 26 - column : 1, ' ') << field;
       column = 26;
     }
-    out << "\n";
+    out << (LayerRegistry::IsRefused(type) ? "  (not supported)\n" : "\n");
   }
   return out.str();
 }
@@ -135,6 +135,9 @@ std::string FormatLayerType(const std::string& type) {
   const std::vector<LayerOptions> fields = OptionsOfLayer(type);
   std::ostringstream out;
   out << "type: \"" << type << "\"\n";
+  if (LayerRegistry::IsRefused(type)) {
+    out << "Not supported: a net with such a layer is refused, and told what to do instead.\n";
+  }
   if (fields.empty()) out << "This layer has no options of its own.\n";
   for (const LayerOptions& field : fields) Print(field, out);
   return out.str();

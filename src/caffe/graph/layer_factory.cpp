@@ -14,6 +14,7 @@ namespace {
 struct Entry {
   LayerRegistry::Creator creator;
   std::vector<std::string> param_fields;
+  bool is_refused = false;
 };
 
 // Plug-ins may add to it while other threads build nets.
@@ -41,8 +42,8 @@ Entry Find(const std::string& type) {
   Require(!type.empty(), "the type is missing; write type: \"...\"");
   const std::string near = NearestName(type, TypesOf(registry));
   throw InvalidArgument(StrCat("unknown layer type '", type, "'",
-                               near.empty() ? "; load the plug-in that has it (-plugin), or leave "
-                                              "the layer out (-lenient)"
+                               near.empty() ? "; load the plug-in that has it (--plugin), or leave "
+                                              "the layer out (--lenient)"
                                             : "; did you mean '" + near + "'?"));
 }
 
@@ -74,6 +75,15 @@ void LayerRegistry::AddCreator(const std::string& type, Creator creator,
   if (is_kept_back) return;
   const bool is_new = add();
   CAFFE_ASSERT(is_new, "layer type '", type, "' is registered twice");
+}
+
+void LayerRegistry::AddRefused(const std::string& type, Creator creator) {
+  const bool is_new = Get().entries.emplace(type, Entry{creator, {}, /*is_refused=*/true}).second;
+  CAFFE_ASSERT(is_new, "layer type '", type, "' is registered twice");
+}
+
+bool LayerRegistry::IsRefused(const std::string& type) {
+  return Find(type).is_refused;
 }
 
 void LayerRegistry::ReplaceCreator(const std::string& type, Creator creator) {

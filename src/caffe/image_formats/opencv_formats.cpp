@@ -77,10 +77,11 @@ cv::Scalar ColorOf(int number) {
   return {double(color[0]), double(color[1]), double(color[2])};
 }
 
-// A frame, and its text in white on the frame's colour inside its upper edge.
+// A frame, and its text in white on the frame's colour inside its upper left corner, or as near to
+// it as the image has room.
 void DrawBox(const LabelledBox& box, cv::Mat* image) {
   constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
-  const double size = std::max(0.4, std::min(image->rows, image->cols) / 1000.0);
+  double size = std::max(0.4, std::min(image->rows, image->cols) / 1000.0);
   const int thickness = std::max(1, static_cast<int>(size * 2));
   // Within OpenCV's range of coordinates, whatever a net says.
   const auto pixel = [](float place) {
@@ -90,12 +91,27 @@ void DrawBox(const LabelledBox& box, cv::Mat* image) {
   const cv::Scalar color = ColorOf(box.color);
   cv::rectangle(*image, corner, {pixel(box.right), pixel(box.bottom)}, color, 2 * thickness);
   int below = 0;
-  const cv::Size text = cv::getTextSize(box.text, kFont, size, thickness, &below);
-  const cv::Point inside(std::max(corner.x, 0), std::max(corner.y, 0));
+  cv::Size text = cv::getTextSize(box.text, kFont, size, thickness, &below);
+  if (text.width > image->cols) {
+    size *= std::max(0.5, double(image->cols) / text.width);  // smaller is not legible
+    text = cv::getTextSize(box.text, kFont, size, thickness, &below);
+  }
+  const auto within = [](int place, int room) { return std::max(0, std::min(place, room)); };
+  const cv::Point inside(within(corner.x, image->cols - text.width),
+                         within(corner.y, image->rows - text.height - below));
   cv::rectangle(*image, inside, inside + cv::Point(text.width, text.height + below), color,
                 cv::FILLED);
   cv::putText(*image, box.text, inside + cv::Point(0, text.height), kFont, size,
               cv::Scalar::all(255), thickness, cv::LINE_AA);
+}
+
+// What OpenCV gives of such files where it is asked for colour or gray.
+cv::Mat UpperBytesOf(const cv::Mat& image) {
+  cv::Mat bytes(image.size(), CV_8UC(image.channels()));
+  const auto* values = image.ptr<uint16_t>();
+  std::transform(values, values + image.total() * image.channels(), bytes.data,
+                 [](uint16_t value) { return static_cast<uint8_t>(value >> 8); });
+  return bytes;
 }
 
 class OpenCvFormats final : public ImageFormats {
@@ -114,14 +130,12 @@ class OpenCvFormats final : public ImageFormats {
       throw IoError(StrCat("cannot decode the image: ", error.what()));
     }
     if (decoded.empty()) {
-      if (file.starts_with("GIF8")) throw IoError("GIF is not supported; convert it to PNG");
       throw IoError(StrCat("cannot decode the image (", file.size(),
                            " bytes): broken, or of an unknown format"));
     }
+    if (decoded.depth() == CV_16U) decoded = UpperBytesOf(decoded);
     if (decoded.depth() != CV_8U) {
-      throw IoError(
-          "the image has more than 8 bits per channel; convert it, or set force_color or "
-          "force_gray of the layer that reads it");
+      throw IoError("the image's numbers are not of 8 or 16 bits; convert it to PNG");
     }
     CAFFE_ASSERT(decoded.isContinuous());
     pixels->assign(decoded.data, decoded.data + decoded.total() * decoded.elemSize());

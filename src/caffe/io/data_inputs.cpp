@@ -156,11 +156,11 @@ std::vector<std::string> ReplaceMissingData(NetParameter* net) {
     const char* const missing = layer.has_hdf5_data_param()
                                     ? ", the list of HDF5 files, is not there; write it, or"
                                     : " is not there, and no crop_size says how large images are;";
-    Require(!dims.empty(), "layer '", layer.name(), "': ", source, missing, " give -input ",
+    Require(!dims.empty(), "layer '", layer.name(), "': ", source, missing, " give --input ",
             layer.top_size() > 0 ? layer.top(0) : std::string("data"), "=N,C,H,W");
     std::string text = StrCat("layer '", layer.name(), "': ", source, " is not there; assumed");
     for (const std::string& top : layer.top()) text += StrCat(" ", top, "=", Text(dims.at(top)));
-    assumed.push_back(text + " (-input gives others)");
+    assumed.push_back(text + " (--input gives others)");
     ReplaceByInput(dims, &layer);
   }
   return assumed;

@@ -120,7 +120,7 @@ NetParameter ReadNetBinary(const std::string& path) {
     if (!IsSolverState(path)) throw;
     throw IoError(path +
                   ": holds a solver's state, not weights; give the .caffemodel beside it, or "
-                  "this file to -snapshot");
+                  "this file to --snapshot");
   }
   WithContext(path, [&] { CheckTexts(net); });
   AdoptForkFields(path, &net);

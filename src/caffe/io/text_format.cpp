@@ -450,7 +450,7 @@ void ParseTextProto(std::string_view text, const std::string& source_name,
     LOG(WARNING) << "left out: " << Located(text, source_name, root, warning);
   }
   LOG_IF(WARNING, !left_out.empty())
-      << source_name << ": " << left_out.size() << " fields are left out (-lenient); shapes and "
+      << source_name << ": " << left_out.size() << " fields are left out (--lenient); shapes and "
       << "numbers may be others than those that the file's author had";
 }
 

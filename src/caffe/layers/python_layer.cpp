@@ -12,7 +12,7 @@ void StartPython(const PythonParameter& param) {
   if (!PythonLayersAreAllowed()) {
     throw Unsupported(
         StrCat("class '", param.layer(), "' of module '", param.module(),
-               "' would run Python code in this program; allow it by -allow_python, by "
+               "' would run Python code in this program; allow it by --allow_python, by "
                "allow_python: true in the solver or by caffe::AllowPythonLayers() in C++, if you "
                "trust where the net comes from"));
   }

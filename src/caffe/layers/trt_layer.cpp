@@ -5,12 +5,12 @@ namespace caffe {
 
 // A net that NVIDIA's TensorRT would run in place of this framework (NVCaffe). The type is known,
 // so that the refusal can say what to do.
-static const LayerRegistrar layer_registrar_TRT(
+static const RefusedLayerRegistrar layer_registrar_TRT(
     "TRT", [](const LayerParameter& param) -> std::shared_ptr<Layer> {
       throw Unsupported(StrCat("would run '", param.trt_param().deploy(),
                                "' by TensorRT, which this project does not use; run that net "
                                "itself: caffe test --model=NET --weights=",
-                               param.trt_param().model(), " -precision fp16"));
+                               param.trt_param().model(), " --precision fp16"));
     });
 
 }  // namespace caffe

@@ -333,7 +333,7 @@ class Module final : public MpiModule {
             "as ",
             rank, " of ", ranks, ", but it is rank ", run.rank, " of ", run.ranks,
             "; start the ranks by mpirun, or by srun with a PMI that the MPI library knows, and "
-            "give no -rank");
+            "give no --rank");
     std::vector<std::shared_ptr<Transport>> transports;
     const auto fate = std::make_shared<Fate>();
     for (int i = 0; i < count; ++i) transports.push_back(std::make_shared<MpiTransport>(run, fate));

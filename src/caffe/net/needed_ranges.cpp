@@ -44,7 +44,7 @@ std::shared_ptr<const BlobRanges> NeededRanges(const NetParameter& param,
   const std::string& file = options.calibration.empty() ? param.calibration() : options.calibration;
   Require(!file.empty(), net, who, " has precision ", Precision_Name(precision),
           ", which needs the ranges of the net's blobs: make a file of them with "
-          "caffe calibrate and give it by -calibration FILE or the net's field calibration");
+          "caffe calibrate and give it by --calibration FILE or the net's field calibration");
   auto ranges = std::make_shared<BlobRanges>(ReadCalibration(file));
   Require(ranges->net == param.name(), net, "calibration ", file, " was made of net '", ranges->net,
           "'; run caffe calibrate on this net, or give both definitions one name");

@@ -1,4 +1,4 @@
-// What `caffe plan -json` prints of a net.
+// What `caffe plan --json` prints of a net.
 #include "caffe/io/json.hpp"
 #include "caffe/plan_report.hpp"
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <sstream>
 
+#include "caffe/core/join_refusals.hpp"
 #include "caffe/error.hpp"
 #include "caffe/graph/graph.hpp"
 #include "caffe/graph/weight_copies.hpp"
@@ -169,7 +170,8 @@ std::string FormatPlan(const Net& net, const PlanReport& report) {
         << Count(step.flops) << "FLOP" << TimeOfStep(report, index) << "\n";
     ++index;
     if (!step.precision_note.empty()) out << "       " << step.precision_note << "\n";
-    for (const std::string& refusal : step.refusals) out << "       not " << refusal << "\n";
+    for (const std::string& refusal : JoinRefusals(step.refusals))
+      out << "       not " << refusal << "\n";
     if (!step.algorithms.empty()) {
       out << "       " << step.algorithms.front() << ", first of " << step.algorithms.size()
           << " algorithms\n";

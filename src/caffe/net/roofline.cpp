@@ -63,7 +63,7 @@ PlanTimes RooflineOfPlan(const Net& net, const std::optional<TimedStep>& update)
   const std::optional<DevicePeaks> peaks = PeaksOf(device);
   if (!peaks) {
     throw Unsupported(StrCat("net '", net.name(), "': the peaks of ", device.description(),
-                             " are not known; plan for a chip that is not there (-gpu H200), or "
+                             " are not known; plan for a chip that is not there (--gpu H200), or "
                              "measure this one"));
   }
   return RooflineOfPlan(net, update, *peaks);

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "caffe/core/join_refusals.hpp"
 #include "caffe/core/processors.hpp"
 #include "caffe/core/start_thread.hpp"
 #include "caffe/graph/layer_place.hpp"
@@ -278,7 +279,7 @@ class SelectKernels final : public Pass {
       declined = node.refusals.back();
     }
     std::string tried;
-    for (const std::string& refusal : node.refusals) tried += "; " + refusal;
+    for (const std::string& refusal : JoinRefusals(node.refusals)) tried += "; " + refusal;
     const Layer& layer = *graph.calls[node.layers.front()].layer;
     throw Unsupported(StrCat(PlaceOf(layer.param()), ": no kernel for ", node.op.name(), " on ",
                              Name(device), tried.empty() ? "; this build has none" : tried));

@@ -63,7 +63,7 @@ class RunFolder::Impl {
     has_started_ = true;
     solver_ = start.solver;
     Require(options_.histograms == 0 || TrainingNet(solver_->net()).SplitParams().empty(),
-            "-histograms shows whole parameters while ranks train, but a layer has parallel: "
+            "--histograms shows whole parameters while ranks train, but a layer has parallel: "
             "SPLIT_OUTPUT, of which each rank has a part; leave one of them out");
     has_several_tests_ = solver_->test_nets().size() > 1;
     speed_ = {};

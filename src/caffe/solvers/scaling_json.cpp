@@ -1,4 +1,4 @@
-// What `caffe plan -ranks -json` prints.
+// What `caffe plan --ranks --json` prints.
 #include <numeric>
 
 #include "caffe/graph/graph.hpp"

@@ -1,4 +1,4 @@
-// What `caffe plan -ranks` prints.
+// What `caffe plan --ranks` prints.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

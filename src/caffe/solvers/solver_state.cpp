@@ -81,8 +81,8 @@ void ThrowIfWeights(const std::string& file) {
   if (net.layer_size() == 0 && net.layers_size() == 0) return;
   throw IoError(
       file +
-      ": holds weights, not a solver state; give it to -weights, or the .solverstate beside it "
-      "to -snapshot");
+      ": holds weights, not a solver state; give it to --weights, or the .solverstate beside it "
+      "to --snapshot");
 }
 
 }  // namespace
@@ -240,7 +240,7 @@ void SnapshotReader::ReadHdf5() {
   };
   if (!reader.Contains("iter")) {
     throw IoError(file_ + (reader.Contains("data")
-                               ? ": holds weights, not a solver state; give it to -weights"
+                               ? ": holds weights, not a solver state; give it to --weights"
                                : ": not a solver state (it has no 'iter')"));
   }
   progress_.iter = read_int("iter");
@@ -322,7 +322,7 @@ std::string SnapshotReader::WeightsFile() const {
     throw IoError(StrCat(file_, ": the weights in '", others,
                          "' are not those with which this state was written: they were replaced "
                          "or damaged, or a run was killed while it wrote a snapshot over an older "
-                         "one; resume from another snapshot, or give the weights to -weights to "
+                         "one; resume from another snapshot, or give the weights to --weights to "
                          "train from them anew"));
   }
   const bool is_one_place = recorded.lexically_normal() == beside.lexically_normal();

@@ -10,7 +10,7 @@
 namespace caffe {
 namespace {
 
-// Two cores of an AMD EPYC (Zen 4) with TCP between them, as `caffe plan -ranks` measures them.
+// Two cores of an AMD EPYC (Zen 4) with TCP between them, as `caffe plan --ranks` measures them.
 constexpr HostCost kAssumedHost{
     .per_message = 3e-6, .per_byte = 0.17e-9, .per_summed_byte = 0.05e-9, .latency = 6e-6};
 

@@ -14,7 +14,7 @@ class NCCL {
   static void Advise() {
     static_assert(NotHere<Dtype>::value,
                   "several workers are no object of Caffe's C++ API here: run `caffe train "
-                  "-gpu 0,1`, or use caffe::SolverGroup of Cortado's own headers");
+                  "--gpu 0,1`, or use caffe::SolverGroup of Cortado's own headers");
   }
 };
 

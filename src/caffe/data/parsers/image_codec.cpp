@@ -9,6 +9,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "caffe/data/parsers/exif.hpp"
+#include "caffe/data/parsers/gif.hpp"
 #include "caffe/data/parsers/image_formats.hpp"
 #include "caffe/decode_limit.hpp"
 #include "caffe/error.hpp"
@@ -170,8 +171,18 @@ struct ImageDecoder::Impl {
   }
 
   ImageView DecodeOther(std::string_view file) {
+    if (IsGif(file)) return DecodeAnyGif(file);
     const ImageExtents extents = ImageFormats::Get().Decode(file, mode, &pixels);
     return {extents, pixels.data(), nullptr, /*interleaved=*/true};
+  }
+
+  ImageView DecodeAnyGif(std::string_view file) {
+    ImageExtents extents = DecodeGif(file, &pixels);
+    const ImageView color{extents, pixels.data(), nullptr, /*interleaved=*/true};
+    if (mode != ColorMode::kGray) return color;
+    cv::cvtColor(MatOf(color), turned, cv::COLOR_BGR2GRAY);
+    extents.channels = 1;
+    return {extents, turned.data, nullptr, /*interleaved=*/true};
   }
 
   const ColorMode mode;
@@ -180,7 +191,7 @@ struct ImageDecoder::Impl {
   };
   std::unique_ptr<void, JpegCloser> jpeg;
   std::vector<uint8_t> pixels;
-  cv::Mat turned;
+  cv::Mat turned;  // and what is made gray
 };
 
 ImageDecoder::ImageDecoder(ColorMode mode) : impl_(std::make_unique<Impl>(mode)) {}
@@ -227,7 +238,7 @@ std::string ImageFormatOf(std::string_view file) {
   if (IsJpeg(file)) return "jpg";
   if (file.starts_with("\x89PNG\r\n")) return "png";
   if (file.starts_with("BM")) return "bmp";
-  if (file.starts_with("GIF8")) return "gif";
+  if (IsGif(file)) return "gif";
   if (file.starts_with("II*") || file.starts_with(std::string_view("MM\0*", 4))) return "tiff";
   if (file.starts_with("RIFF") && file.substr(0, 12).ends_with("WEBP")) return "webp";
   return "";

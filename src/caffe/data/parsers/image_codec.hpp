@@ -1,4 +1,4 @@
-// Compressed images: JPEG through libjpeg-turbo, every other format through OpenCV
+// Compressed images: JPEG through libjpeg-turbo, GIF by gif.hpp, every other format through OpenCV
 // (image_formats.hpp).
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace caffe::data {
 
 // As cv::imread does, the latter two turn an image upright whose file notes how the camera was held
-// (Exif), and kAsStored leaves it.
+// (Exif), and kAsStored leaves it. Of samples of 16 bits all three give the upper 8.
 enum class ColorMode {
   kAsStored,  // 1 channel for grey images, 3 (BGR) or 4 (BGRA) for colour
   kColor,     // 3 channels, BGR

@@ -79,7 +79,7 @@ LmdbTransaction BeginReading(MDB_env* environment, const std::string& path) {
     unsigned most = 0;
     CheckLmdb(mdb_env_get_maxreaders(environment, &most), path, "start reading");
     throw IoError(StrCat(path, ": all of its ", most,
-                         " places for readers are taken; train with fewer -workers, or end other "
+                         " places for readers are taken; train with fewer --workers, or end other "
                          "programs that read it"));
   }
   CheckLmdb(status, path, "start reading");
