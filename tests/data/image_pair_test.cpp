@@ -151,9 +151,9 @@ TEST_F(ImagePairTest, PadsImagesThatAreSmallerThanTheCrop) {
   const Batch& batch = source.Next();
   EXPECT_EQ(batch.data_shape, (Shape{2, 1, 3, 3}));
   EXPECT_THAT(std::vector<float>(batch.floats(), batch.floats() + 18),
-              ElementsAre(0, 0, 0, 2.75f, 3.75f, 0, 0, 0, 0,  //
+              ElementsAre(2.75f, 3.75f, 0, 0, 0, 0, 0, 0, 0,  //
                           -1.25f, -0.25f, 0, 0.75f, 1.75f, 0, 2.75f, 3.75f, 0));
-  EXPECT_THAT(Labels(batch), ElementsAre(9, 9, 9, 1, 2, 9, 9, 9, 9, 0, 1, 9, 2, 3, 9, 4, 5, 9));
+  EXPECT_THAT(Labels(batch), ElementsAre(1, 2, 9, 9, 9, 9, 9, 9, 9, 0, 1, 9, 2, 3, 9, 4, 5, 9));
   EXPECT_THAT(std::vector<float>(batch.shown_sizes, batch.shown_sizes + 4),
               ElementsAre(1, 2, 3, 2));
 }

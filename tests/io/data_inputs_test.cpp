@@ -105,13 +105,13 @@ TEST(DataInputsTest, SaysWhatToGiveWhereNothingSetsASize) {
   NetParameter net = NetOf(
       "layer { name: 'd' type: 'Data' top: 'x' data_param { source: '/no/such' batch_size: 4 } }");
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { ReplaceMissingData(&net); }),
-              HasSubstr("give -input x=N,C,H,W"));
+              HasSubstr("give --input x=N,C,H,W"));
   net = NetOf(
       "layer { name: 'd' type: 'HDF5Data' top: 'x' top: 'y' "
       "hdf5_data_param { source: '/no/such.txt' batch_size: 4 } }");
   EXPECT_THAT(ErrorText<InvalidArgument>([&] { ReplaceMissingData(&net); }),
               HasSubstr("/no/such.txt, the list of HDF5 files, is not there; write it, or give "
-                        "-input x=N,C,H,W"));
+                        "--input x=N,C,H,W"));
 }
 
 }  // namespace

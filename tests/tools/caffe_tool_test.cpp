@@ -169,7 +169,7 @@ TEST_F(CaffeToolTest, ANumberOfAGpuThatIsNoneIsOneLine) {
   Write("on_gpu.prototxt",
         "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 solver_mode: GPU");
   ExpectFailure("train -solver on_gpu.prototxt -workers 2",
-                "on_gpu.prototxt: solver_mode is GPU, but -workers is 2");
+                "on_gpu.prototxt: solver_mode is GPU, but --workers is 2");
 }
 
 TEST_F(CaffeToolTest, PlansForAGpuThatNeedNotBeThere) {
@@ -284,7 +284,7 @@ TEST_F(CaffeToolTest, PlansAndTimesWithoutData) {
       AllOf(HasSubstr("layer 'd': no_db is not there; assumed x=4,3,6,6 t=4"), HasSubstr("4x108")));
   Write("open.prototxt", data + "}" + rest);
   ExpectFailure("plan open.prototxt",
-                "no crop_size says how large images are; give -input x=N,C,H,W");
+                "no crop_size says how large images are; give --input x=N,C,H,W");
   const std::string given = "open.prototxt --input x=2,3,5,5 --input t=2";
   EXPECT_THAT(Run("plan " + given).output, HasSubstr("2x75"));
   EXPECT_EQ(Run("time --iterations 1 " + given).status, 0);

@@ -159,7 +159,7 @@ TEST_F(CommandLineTest, RefusesAFlagFileThatNamesItself) {
 
 TEST_F(CommandLineTest, SaysWhichValueIsWrong) {
   ExpectFailure("time net.prototxt --iterations=many", "--iterations = many");
-  ExpectFailure("time net.prototxt --iterations=0", "caffe time: -iterations is 0");
+  ExpectFailure("time net.prototxt --iterations=0", "caffe time: --iterations is 0");
   ExpectFailure("time net.prototxt --iterations", "flag --iterations needs a value");
 }
 

@@ -1,7 +1,8 @@
 """Boxes from DetectNet's grids, in the manner of NVCaffe.
 
-A grid has one cell per `stride` x `stride` pixels. Of each cell the net says how surely an object of a class covers it
-(the coverage) and where that object's box lies, in pixels from the cell's upper left corner.
+A grid has one cell per `stride` x `stride` pixels. Of each cell the net says how surely an object
+of a class covers it (the coverage) and where that object's box lies, in pixels from the cell's
+upper left corner.
 """
 from typing import List, Sequence
 
@@ -47,11 +48,12 @@ def _groups(boxes: np.ndarray, eps: float) -> List[np.ndarray]:
 
 
 def group_rectangles(boxes: np.ndarray, least: int, eps: float):
-    """What OpenCV's groupRectangles makes of K x 4 whole numbers: the mean box of each group of more than `least`
-    similar ones, and how many it had. A group that lies inside a much stronger one is left out.
+    """What OpenCV's groupRectangles makes of K x 4 whole numbers: the mean box of each group of
+    more than `least` similar ones, and how many it had. A group that lies inside a much stronger
+    one is left out.
 
-    NVCaffe hands corners (x1, y1, x2, y2) to that function, which takes them for (x, y, width, height); the values of
-    `eps` in use are made for that, so it is done here, too.
+    NVCaffe hands corners (x1, y1, x2, y2) to that function, which takes them for (x, y, width,
+    height); the values of `eps` in use are made for that, so it is done here, too.
     """
     groups = [group for group in _groups(boxes, eps) if len(group) > least]
     means = [np.rint(boxes[group].mean(axis=0)).astype(int) for group in groups]
@@ -69,8 +71,9 @@ def group_rectangles(boxes: np.ndarray, least: int, eps: float):
 
 
 class _Clusters(caffe.Layer):
-    """Bottoms: coverage (N, classes, H, W) and boxes (N, 4, H, W). Tops, one per class: (N, 50, 5), rows x1, y1, x2, y2
-    in pixels and the logarithm of the number of cells behind the box; unused rows are 0."""
+    """Bottoms: coverage (N, classes, H, W) and boxes (N, 4, H, W). Tops, one per class: (N, 50, 5),
+    rows x1, y1, x2, y2 in pixels and the logarithm of the number of cells behind the box; unused
+    rows are 0."""
 
     FIELDS = ""
 
@@ -112,8 +115,10 @@ class ClusterGroundtruth(_Clusters):
 
 
 class ClusterDetections(_Clusters):
-    """The net's boxes. param_str: "img_x,img_y,stride,cvg_thr,rect_thr,rect_eps,min_height[,classes]": cells count from
-    coverage cvg_thr on; groups need more than rect_thr of them; boxes lower than min_height pixels are left out."""
+    """The net's boxes. param_str:
+    "img_x,img_y,stride,cvg_thr,rect_thr,rect_eps,min_height[,classes]": cells count from coverage
+    cvg_thr on; groups need more than rect_thr of them; boxes lower than min_height pixels are left
+    out."""
 
     FIELDS = "img_x,img_y,stride,cvg_thr,rect_thr,rect_eps,min_height"
 
