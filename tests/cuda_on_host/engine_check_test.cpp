@@ -213,11 +213,13 @@ TEST_P(CudaEngineCheckTest, LeavesOutAKernelThatTakesLonger) {
 }
 
 // The lines that processes left which tried the kernel and never came back.
-TEST_P(CudaEngineCheckTest, RefusesAKernelThatEndedTwoProcesses) {
-  const std::string line = StrCat(kKey, "\t?eng1\tsomewhere\t1\t77\t1000\n");
-  std::ofstream(file_) << line;
-  EXPECT_TRUE(IsTaken(KernelWith(epilogue_))) << "it may have been ended by a user";
-  std::ofstream(file_) << line << kKey << "\t?eng1\tsomewhere\t1\t78\t1000\n";
+TEST_P(CudaEngineCheckTest, RefusesAKernelThatEndedThreeStarts) {
+  const auto ended_after = [&](int lost) {
+    std::ofstream(file_) << kKey << "\t?eng1\tsomewhere\t1\t77\t1000\t" << lost << "\n";
+  };
+  ended_after(1);
+  EXPECT_TRUE(IsTaken(KernelWith(epilogue_))) << "it may have been ended by a user, twice";
+  ended_after(2);
   EXPECT_FALSE(IsTaken(KernelWith(epilogue_)));
   EXPECT_EQ(runs_, 0);
   EXPECT_THAT(said_, HasSubstr("did not come back"));

@@ -39,7 +39,7 @@ TRAIN = ["caffe", "train", "--solver=solver.prototxt"]
 # Command, what prepares its folder, and which of a whole run's files are there when it begins.
 PROGRAMS = {
     "`caffe train`, 2 snapshots": (TRAIN, training("BINARYPROTO"), nothing),
-    "`caffe train -snapshot`, 1 snapshot": (
+    "`caffe train --snapshot`, 1 snapshot": (
         [*TRAIN, "--snapshot=disk/new/run_iter_2.solverstate"], training("BINARYPROTO"), is_of_iteration_2),
     "the same with HDF5": (
         [*TRAIN, "--snapshot=disk/new/run_iter_2.solverstate.h5"], training("HDF5"), is_of_iteration_2),
