@@ -52,4 +52,15 @@ void Map(const Fn& fn, const T* x, const T* z, T* y, int64_t count) {
   });
 }
 
+// Calls fn(first, lanes) until each channel had its turn: kLanes at a time, and all where there are
+// fewer. The last ones have it together with some before them, so results have to be the same when
+// they are made again; to copy a part of a vector takes longer than to compute.
+template <int64_t kLanes, typename Fn>
+inline CAFFE_FORCE_INLINE void ForEachLanes(int64_t channels, const Fn& fn) {
+  if (channels < kLanes) return fn(0, channels);
+  int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) fn(c, kLanes);
+  if (c < channels) fn(channels - kLanes, kLanes);
+}
+
 }  // namespace caffe::cpu

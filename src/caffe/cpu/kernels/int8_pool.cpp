@@ -43,8 +43,8 @@ void ForEachPixel(const PooledWindow& window, const TensorView& x, const Fn& fn)
   }
 }
 
-// As many numbers as a register of AVX2 holds: without AVX-512 g++ compares wider vectors element by
-// element.
+// As many numbers as a register of AVX2 holds: without AVX-512 g++ compares wider vectors element
+// by element.
 template <typename T>
 struct NumbersOf {
   static constexpr int64_t kCount = 32;
@@ -73,10 +73,9 @@ inline CAFFE_FORCE_INLINE void LargestOfBlock(const T* x, const PooledPixels& pi
 template <typename T>
 CAFFE_CPU_CLONES void LargestOfWindow(const T* x, const PooledPixels& pixels, int64_t channels,
                                       T* y) {
-  constexpr int64_t kCount = NumbersOf<T>::kCount;
-  int64_t c = 0;
-  for (; c + kCount <= channels; c += kCount) LargestOfBlock(x + c, pixels, kCount, y + c);
-  if (c < channels) LargestOfBlock(x + c, pixels, static_cast<size_t>(channels - c), y + c);
+  ForEachLanes<NumbersOf<T>::kCount>(channels, [&](int64_t c, int64_t count) CAFFE_FORCE_INLINE {
+    LargestOfBlock(x + c, pixels, static_cast<size_t>(count), y + c);
+  });
 }
 
 template <typename T>

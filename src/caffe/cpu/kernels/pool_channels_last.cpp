@@ -64,18 +64,6 @@ template <typename E, typename V>
   std::memcpy(static_cast<void*>(to), &from, lanes == kLanes ? sizeof(V) : lanes * sizeof(E));
 }
 
-// Calls fn(first, lanes) until all channels had their turn. The last ones have it together with
-// some before them, whose results are the same again: copying a few lanes takes longer than
-// computing.
-template <typename Fn>
-[[gnu::always_inline]] inline void ForEachLanes(int64_t channels, const Fn& fn) {
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) fn(c, kLanes);
-  if (c == channels) return;
-  if (channels < kLanes) return fn(c, channels);
-  fn(channels - kLanes, kLanes);
-}
-
 // Winners, counted in a type as wide as the keys where their numbers are small.
 template <typename T, typename M>
 using Place = std::conditional_t<sizeof(T) == 2 && sizeof(M) == 1, int16_t, int32_t>;
@@ -123,10 +111,9 @@ template <typename T, typename M>
 // All channels of one window. `none`: what the mask says of an empty one.
 template <typename T, typename M>
 CAFFE_CPU_CLONES void MaxOfWindow(const T* x, const Places& pixels, int none, T* y, M* mask) {
-  ForEachLanes(
-      pixels.channels, [&](int64_t c, int64_t lanes) __attribute__((always_inline)) {
-        MaxOfLanes(x + c, pixels, none, lanes, y + c, mask == nullptr ? mask : mask + c);
-      });
+  ForEachLanes<kLanes>(pixels.channels, [&](int64_t c, int64_t lanes) CAFFE_FORCE_INLINE {
+    MaxOfLanes(x + c, pixels, none, lanes, y + c, mask == nullptr ? mask : mask + c);
+  });
 }
 
 template <typename T>
@@ -143,10 +130,9 @@ template <typename T>
 }
 template <typename T>
 CAFFE_CPU_CLONES void MeanOfWindow(const T* x, const Places& pixels, float share, T* y) {
-  ForEachLanes(
-      pixels.channels, [&](int64_t c, int64_t lanes) __attribute__((always_inline)) {
-        MeanOfLanes(x + c, pixels, share, lanes, y + c);
-      });
+  ForEachLanes<kLanes>(pixels.channels, [&](int64_t c, int64_t lanes) CAFFE_FORCE_INLINE {
+    MeanOfLanes(x + c, pixels, share, lanes, y + c);
+  });
 }
 
 // sums += dy where the mask names this place.
@@ -179,10 +165,9 @@ template <typename T, typename M>
 // All channels of one pixel.
 template <typename T, typename M>
 CAFFE_CPU_CLONES void MaxGradOfPixel(const M* mask, const T* dy, const Places& windows, T* dx) {
-  ForEachLanes(
-      windows.channels, [&](int64_t c, int64_t lanes) __attribute__((always_inline)) {
-        MaxGradOfLanes(mask + c, dy + c, windows, lanes, dx + c);
-      });
+  ForEachLanes<kLanes>(windows.channels, [&](int64_t c, int64_t lanes) CAFFE_FORCE_INLINE {
+    MaxGradOfLanes(mask + c, dy + c, windows, lanes, dx + c);
+  });
 }
 
 // `shares`: 1 / size of each window; those of the next row are `outputs` further.
@@ -203,10 +188,9 @@ template <typename T>
 template <typename T>
 CAFFE_CPU_CLONES void MeanGradOfPixel(const T* dy, const Places& windows, const float* shares,
                                       int64_t outputs, T* dx) {
-  ForEachLanes(
-      windows.channels, [&](int64_t c, int64_t lanes) __attribute__((always_inline)) {
-        MeanGradOfLanes(dy + c, windows, shares, outputs, lanes, dx + c);
-      });
+  ForEachLanes<kLanes>(windows.channels, [&](int64_t c, int64_t lanes) CAFFE_FORCE_INLINE {
+    MeanGradOfLanes(dy + c, windows, shares, outputs, lanes, dx + c);
+  });
 }
 
 // Calls fn(n, h) for each row of each image, over threads.
