@@ -184,8 +184,7 @@ TEST_F(ContextTest, ComputesGatesInTheTypeOfTheNet) {
 }
 
 // What SSD has before its DetectionOutput.
-TEST_F(ContextTest, ComputesTheHeadOfADetector) {
-  const std::unique_ptr<Net> net = Make(StrCat(kInput, R"(
+constexpr char kHead[] = R"(
     layer { name: 'norm' type: 'Normalize' bottom: 'x' top: 'norm'
             norm_param { across_spatial: false scale_filler { value: 20 } } }
     layer { name: 'loc' type: 'Convolution' bottom: 'norm' top: 'loc'
@@ -194,7 +193,10 @@ TEST_F(ContextTest, ComputesTheHeadOfADetector) {
             permute_param { order: 0 order: 2 order: 3 order: 1 } }
     layer { name: 'flat' type: 'Flatten' bottom: 'perm' top: 'flat' }
     layer { name: 'p' type: 'PriorBox' bottom: 'norm' bottom: 'x' top: 'p'
-            prior_box_param { min_size: 2 max_size: 4 } })"));
+            prior_box_param { min_size: 2 max_size: 4 } })";
+
+TEST_F(ContextTest, ComputesTheHeadOfADetector) {
+  const std::unique_ptr<Net> net = Make(StrCat(kInput, kHead));
   runtime::Context context(runtime::ReadProgram(BytesOf(*net)));
   Run(context, 1);
   Run(*net, 1);
@@ -205,6 +207,45 @@ TEST_F(ContextTest, ComputesTheHeadOfADetector) {
     EXPECT_EQ(std::vector<float>(output.as<float>(), output.as<float>() + output.count()),
               std::vector<float>(blob.cpu_data(), blob.cpu_data() + blob.count()));
   }
+}
+
+// The rows of the net, then rows of -1: how many there are depends on the images.
+TEST_F(ContextTest, GivesTheDetectionsOfTheNet) {
+  const auto text = [](double threshold) {
+    return StrCat(kInput, kHead, R"(
+    layer { name: 'conf' type: 'Convolution' bottom: 'norm' top: 'conf'
+            convolution_param { num_output: 6 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }
+    layer { name: 'conf_perm' type: 'Permute' bottom: 'conf' top: 'conf_perm'
+            permute_param { order: 0 order: 2 order: 3 order: 1 } }
+    layer { name: 'scores' type: 'Reshape' bottom: 'conf_perm' top: 'scores'
+            reshape_param { shape { dim: 0 dim: -1 dim: 3 } } }
+    layer { name: 'softmax' type: 'Softmax' bottom: 'scores' top: 'softmax'
+            softmax_param { axis: 2 } }
+    layer { name: 'flat_scores' type: 'Flatten' bottom: 'softmax' top: 'flat_scores' }
+    layer { name: 'found' type: 'DetectionOutput' bottom: 'flat' bottom: 'flat_scores' bottom: 'p'
+            top: 'found' detection_output_param {
+              num_classes: 3 keep_top_k: 12 code_type: CENTER_SIZE confidence_threshold: )",
+                  threshold, " nms_param { nms_threshold: 0.45 top_k: 30 } } }");
+  };
+  // All rows, some, none.
+  for (const double threshold : {0.2, 0.97, 2.0}) {
+    for (const Precision precision : {FP32, BF16}) {
+      const std::unique_ptr<Net> net = Make(text(threshold), precision);
+      runtime::Context context(runtime::ReadProgram(BytesOf(*net)));
+      const std::vector<float> rows = Run(context, 1), of_net = Run(*net, 1);
+      EXPECT_EQ(context.output(0).shape, (Shape{1, 1, 24, 7}));
+      ASSERT_LE(of_net.size(), rows.size());
+      EXPECT_THAT(std::vector<float>(rows.begin(), rows.begin() + of_net.size()),
+                  ::testing::ElementsAreArray(of_net))
+          << Precision_Name(precision) << " " << threshold;
+      EXPECT_THAT(std::vector<float>(rows.begin() + of_net.size(), rows.end()),
+                  ::testing::Each(-1));
+    }
+  }
+  const std::unique_ptr<Net> read =
+      Make(StrCat(text(0.2), " layer { name: 'y' type: 'Power' bottom: 'found' top: 'y' }"));
+  EXPECT_THAT(ErrorText<Unsupported>([&] { BytesOf(*read); }),
+              AllOf(HasSubstr("'found' (DetectionOutput)"), HasSubstr("cut the net after")));
 }
 
 TEST_F(ContextTest, HasTheShapesThatTheInputsHad) {

@@ -60,6 +60,8 @@ struct OpCase {
   OperandSet accumulates;
   bool CanAccumulate() const;  // outputs that can be added to
   uint64_t pass = 3;
+  // Compiled programs alone run the op: no layer emits it, and GPUs have no kernel.
+  bool is_of_programs = false;
 
   std::vector<DType> DTypes() const;
   // Plain, and channels-last where the op allows it and the operands have 4 axes.

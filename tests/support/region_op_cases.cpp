@@ -1,3 +1,4 @@
+#include "caffe/ops/detections.hpp"
 #include "caffe/ops/regions.hpp"
 #include "tests/support/op_case_families.hpp"
 
@@ -15,6 +16,26 @@ CaseOperand Boxes() {
   CaseOperand boxes = T({6, 5}).Wide();
   boxes.value = [](const std::vector<Elements>&, int64_t i) { return kRows[i]; };
   return boxes;
+}
+
+// Two items, six prior boxes that overlap their neighbours, three classes.
+OpCase Detections() {
+  CaseOperand priors = T({1, 2, 24}).Wide();
+  priors.value = [](const std::vector<Elements>&, int64_t i) {
+    return i >= 24 ? 0.1 : 0.1 * double(i / 4) + (i % 4 < 2 ? 0 : 0.25);
+  };
+  const ops::DetectionOutput op{.classes = 3,
+                                .code = ops::BoxCode::kCenterSize,
+                                .least_score = 0.2,
+                                .top_k = 4,
+                                .overlap = 0.45,
+                                .keep_top_k = 5};
+  return {.name = "DetectionOutput",
+          .op = op,
+          .inputs = {T({2, 24}), T({2, 18}).In(0, 1), priors},
+          .outputs = {T({1, 1, 10, 7}).Wide()},
+          .accumulates = {},
+          .is_of_programs = true};
 }
 
 }  // namespace
@@ -53,6 +74,7 @@ void AddRegionCases(std::vector<OpCase>* cases) {
   add("SensitiveRegionMean", ops::SensitiveRegionMean(sensitive), {wide_map, rois}, few_cells);
   add("SensitiveRegionMeanGrad", ops::SensitiveRegionMeanGrad(sensitive), {few_cells, rois},
       wide_map);
+  cases->push_back(Detections());
 }
 
 }  // namespace caffe::testing

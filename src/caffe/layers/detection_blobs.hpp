@@ -10,6 +10,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/ops/boxes.hpp"
+#include "caffe/ops/detections.hpp"
 #include "caffe/ops/kernel.hpp"
 #include "caffe/shape.hpp"
 
@@ -21,27 +22,6 @@ inline std::vector<double> ValuesOf(const TensorView& view) {
   CopyTensor(view, {{view.shape, DType::kDouble, Layout::kPlain}, values.data()});
   return values;
 }
-
-// The same without a copy, for who reads a few of them.
-class Elements {
- public:
-  explicit Elements(const TensorView& view) : view_(view) {
-    CAFFE_ASSERT(view.layout == Layout::kPlain);
-  }
-  double operator[](int64_t i) const {
-    return VisitFloat(view_.dtype, [&]<typename T>(TypeTag<T>) {
-      return static_cast<double>(view_.as<const T>()[i]);
-    });
-  }
-  // Four from number 4 `index` on.
-  std::array<double, 4> Four(int64_t index) const {
-    return {(*this)[4 * index], (*this)[4 * index + 1], (*this)[4 * index + 2],
-            (*this)[4 * index + 3]};
-  }
-
- private:
-  TensorView view_;
-};
 
 // PriorBox's top: boxes and what their codes are scaled by.
 struct PriorBoxes {
@@ -91,32 +71,14 @@ inline bool IsFinite(const ops::Box& box) {
   });
 }
 
-struct Detection {
-  int label = 0;
-  double score = 0;
-  ops::Box box;
-};
-
-// A row of a top of detections: item, label, score, xmin, ymin, xmax, ymax.
-inline constexpr int64_t kDetectionColumns = 7;
+using ops::Detection;
+using ops::kDetectionColumns;
 
 // Output 0 gets the rows of each item, or, where no item has any, a row per item that says so with
 // -1. The shape where it is not as planned, as host calls say it.
 inline std::vector<Shape> StoreDetections(const std::vector<std::vector<Detection>>& items,
                                           const KernelContext& ctx) {
-  std::vector<double> rows;
-  for (size_t item = 0; item < items.size(); ++item) {
-    for (const auto& [label, score, box] : items[item]) {
-      rows.insert(rows.end(), {static_cast<double>(item), static_cast<double>(label), score,
-                               box.xmin, box.ymin, box.xmax, box.ymax});
-    }
-  }
-  if (rows.empty()) {
-    for (size_t item = 0; item < items.size(); ++item) {
-      rows.push_back(static_cast<double>(item));
-      rows.insert(rows.end(), kDetectionColumns - 1, -1.0);
-    }
-  }
+  std::vector<double> rows = ops::DetectionRows(items);
   const Shape shape{1, 1, static_cast<int64_t>(rows.size()) / kDetectionColumns, kDetectionColumns};
   if (!(ctx.output(0).shape == shape)) return {shape};
   CopyTensor({{shape, DType::kDouble, Layout::kPlain}, rows.data()}, ctx.output(0));

@@ -1,11 +1,11 @@
-#include <algorithm>
+#include <memory>
 
-#include "caffe/core/parallel_for.hpp"
 #include "caffe/core/saturating_product.hpp"
 #include "caffe/io/detection_files.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/detection_blobs.hpp"
 #include "caffe/ops/convert.hpp"
+#include "caffe/ops/detect.hpp"
 
 namespace caffe {
 namespace {
@@ -44,38 +44,39 @@ class DetectionOutputLayer final : public Layer {
     return {Shape{1, 1, 1, kDetectionColumns}};
   }
 
+  // A program has no host and knows its shapes ahead: there the top has room for all rows.
   void EmitForward(GraphBuilder& graph) const override {
-    graph.Emit(ops::HostCall{.what = "detections",
-                             .call =
-                                 [options = options_, files = files_](const KernelContext& ctx) {
-                                   return Run(options, files.get(), ctx);
-                                 }},
-               {graph.bottom(0), graph.bottom(1), graph.bottom(2)}, {graph.top(0)});
+    const ops::DetectionOutput op = MakeOp();
+    const int64_t rows =
+        op.MostRows(graph.shape(graph.bottom(0))[0], graph.shape(graph.bottom(2)).count() / 8);
+    graph.Emit(
+        ops::HostCall{.what = "detections",
+                      .call = [op, files = files_](
+                                  const KernelContext& ctx) { return Run(op, files.get(), ctx); },
+                      .in_programs = std::make_shared<const ops::FixedCall>(
+                          ops::FixedCall{op, Shape{1, 1, rows, kDetectionColumns}})},
+        {graph.bottom(0), graph.bottom(1), graph.bottom(2)}, {graph.top(0)});
   }
 
  private:
+  ops::DetectionOutput MakeOp() const {
+    const NonMaximumSuppressionParameter& nms = options_.nms_param();
+    return {.classes = static_cast<int64_t>(options_.num_classes()),
+            .background = options_.background_label_id(),
+            .shares_location = options_.share_location(),
+            .code = static_cast<ops::BoxCode>(options_.code_type()),
+            .multiplies = !options_.variance_encoded_in_target(),
+            .least_score = options_.confidence_threshold(),
+            .top_k = nms.has_top_k() ? nms.top_k() : -1,
+            .overlap = nms.nms_threshold(),
+            .eta = nms.eta(),
+            .keep_top_k = options_.keep_top_k()};
+  }
+
   // The top's shape where it is not as planned.
-  static std::vector<Shape> Run(const DetectionOutputParameter& options, DetectionFiles* files,
+  static std::vector<Shape> Run(const ops::DetectionOutput& op, DetectionFiles* files,
                                 const KernelContext& ctx) {
-    const Predictions predictions(ctx);
-    const int64_t items = ctx.input(0).shape[0];
-    const auto classes = static_cast<int64_t>(options.num_classes());
-    // Of each item and label, so that threads have something to share where there is one item.
-    std::vector<std::vector<Detection>> found(items * classes);
-    ParallelFor(items * classes, 1, [&](int64_t begin, int64_t end) {
-      while (begin < end) {
-        const int64_t item = begin / classes, last = std::min(end, (item + 1) * classes);
-        DetectLabels(options, predictions, item, {begin - item * classes, last - item * classes},
-                     &found[item * classes]);
-        begin = last;
-      }
-    });
-    std::vector<std::vector<Detection>> detections(items);
-    for (int64_t i = 0; i < items * classes; ++i) {
-      std::vector<Detection>& all = detections[i / classes];
-      all.insert(all.end(), found[i].begin(), found[i].end());
-    }
-    for (std::vector<Detection>& item : detections) KeepBest(options.keep_top_k(), &item);
+    const auto detections = ops::Detect(op, ctx.input(0), ctx.input(1), ctx.input(2));
     std::vector<Shape> changed = StoreDetections(detections, ctx);
     if (changed.empty() && files != nullptr) Save(detections, files);
     return changed;
@@ -90,76 +91,6 @@ class DetectionOutputLayer final : public Layer {
       }
       files->AddImage(image);
     }
-  }
-
-  struct Predictions {
-    Elements loc, conf, priors;
-    int64_t count;  // of priors; their boxes come before their variances
-
-    explicit Predictions(const KernelContext& ctx)
-        : loc(ctx.input(0)),
-          conf(ctx.input(1)),
-          priors(ctx.input(2)),
-          count(ctx.input(2).count() / 8) {}
-  };
-  struct Labels {
-    int64_t first, last;
-  };
-
-  // found[label] for some labels of an item.
-  static void DetectLabels(const DetectionOutputParameter& options, const Predictions& predictions,
-                           int64_t item, const Labels& labels, std::vector<Detection>* found) {
-    const auto classes = static_cast<int64_t>(options.num_classes());
-    const auto background = static_cast<int64_t>(options.background_label_id());
-    const double threshold = options.confidence_threshold();
-    const NonMaximumSuppressionParameter& nms = options.nms_param();
-    // Kept from call to call: to get them anew from the system takes as long as the rest.
-    static thread_local std::vector<std::vector<ops::ScoredBox>> candidates;
-    static thread_local std::vector<ops::Box> boxes;
-    candidates.resize(std::max(candidates.size(), static_cast<size_t>(labels.last - labels.first)));
-    for (std::vector<ops::ScoredBox>& one : candidates) one.clear();
-    boxes.resize(predictions.count);
-    // In the order of memory, which is that of priors.
-    for (int64_t i = 0; i < predictions.count; ++i) {
-      const int64_t scores = (item * predictions.count + i) * classes;
-      for (int64_t label = labels.first; label < labels.last; ++label) {
-        const double score = predictions.conf[scores + label];
-        if (label != background && score > threshold)
-          candidates[label - labels.first].push_back({score, i});
-      }
-    }
-    for (int64_t label = labels.first; label < labels.last; ++label) {
-      std::vector<ops::ScoredBox>& best = candidates[label - labels.first];
-      ops::KeepBest(&best, nms.has_top_k() ? nms.top_k() : -1);
-      for (const ops::ScoredBox& candidate : best)
-        boxes[candidate.index] = BoxOf(options, predictions, item, candidate.index, label);
-      for (const ops::ScoredBox& kept :
-           ops::Suppress(best, boxes, nms.nms_threshold(), nms.eta())) {
-        found[label].push_back({static_cast<int>(label), kept.score, boxes[kept.index]});
-      }
-    }
-  }
-
-  static ops::Box BoxOf(const DetectionOutputParameter& options, const Predictions& predictions,
-                        int64_t item, int64_t prior, int64_t label) {
-    const bool shares = options.share_location();
-    const auto locations = shares ? 1 : static_cast<int64_t>(options.num_classes());
-    const int64_t place = (item * predictions.count + prior) * locations + (shares ? 0 : label);
-    const auto [xmin, ymin, xmax, ymax] = predictions.priors.Four(prior);
-    return ops::Decode(predictions.loc.Four(place), {xmin, ymin, xmax, ymax},
-                       predictions.priors.Four(predictions.count + prior),
-                       static_cast<ops::BoxCode>(options.code_type()),
-                       !options.variance_encoded_in_target());
-  }
-
-  // The best of an item, in the order of their labels.
-  static void KeepBest(int keep, std::vector<Detection>* detections) {
-    if (keep < 0 || static_cast<size_t>(keep) >= detections->size()) return;
-    std::stable_sort(detections->begin(), detections->end(),
-                     [](const Detection& a, const Detection& b) { return a.score > b.score; });
-    detections->resize(keep);
-    std::stable_sort(detections->begin(), detections->end(),
-                     [](const Detection& a, const Detection& b) { return a.label < b.label; });
   }
 
   const DetectionOutputParameter options_;

@@ -67,6 +67,7 @@ class ProgramMaker {
     return PlaceOf(graph_.calls[static_cast<size_t>(node.layers.front())].layer->param());
   }
   void AddStep(const Node& node);
+  void AddFixedCall(const Node& node, const ops::FixedCall& call);
   void AddConstant(const Node& node, const std::vector<float>& values);
   bool IsConstant(const Value* value) const {
     return value->kind == ValueKind::kParam || copies_.count(value) > 0;
@@ -101,6 +102,11 @@ void ProgramMaker::AddStep(const Node& node) {
     AddConstant(node, *constant->values);
     return;
   }
+  const auto* const call = node.op.As<ops::HostCall>();
+  if (call != nullptr && call->in_programs != nullptr) {
+    AddFixedCall(node, *call->in_programs);
+    return;
+  }
   const std::string where = WhereOf(node);
   if (!runtime::CanHold(node.op)) {
     throw Unsupported(StrCat(where, " runs ", node.op.name(),
@@ -121,6 +127,24 @@ void ProgramMaker::AddStep(const Node& node) {
     if (read_.count(node.outputs[i]) == 0) outputs[i] = -1;
   }
   program_.steps.push_back({where, node.op, signature, TensorsOf(node.inputs), outputs});
+}
+
+void ProgramMaker::AddFixedCall(const Node& node, const ops::FixedCall& call) {
+  const Value* const value = node.outputs[0];
+  const std::string where = WhereOf(node);
+  if (read_.count(value) > 0) {
+    throw Unsupported(StrCat(where, " makes '", value->name,
+                             "', whose shape depends on the data, and other layers read it; "
+                             "compiled programs have fixed shapes: cut the net after this layer"));
+  }
+  const TensorDesc desc{call.output, value->desc.dtype};
+  program_.steps.push_back({where,
+                            call.op,
+                            node.signature,
+                            TensorsOf(node.inputs),
+                            {static_cast<int>(program_.tensors.size())}});
+  numbers_[value] = static_cast<int>(program_.tensors.size());
+  program_.tensors.push_back({value->name, desc, PlaceOfOwn(desc), nullptr});
 }
 
 void ProgramMaker::AddConstant(const Node& node, const std::vector<float>& values) {

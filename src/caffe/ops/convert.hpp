@@ -116,6 +116,13 @@ class HostFunction {
   bool may_change_shapes_ = true;
 };
 
+// What compiled programs, which have no host, run in the place of a call, and the shape that its
+// output has there, where shapes are fixed.
+struct FixedCall {
+  Op op;
+  Shape output;
+};
+
 // (...) -> (...):  calls back into the host: data layers and users' own layers. Never fused,
 // never captured. Tensors arrive plain, but for what writes_any_layout allows, and in the host's
 // memory, but for what takes_device_memory says.
@@ -133,6 +140,8 @@ struct HostCall {
   // Gets its tensors where they are, in the memory of KernelContext::device, and launches its work
   // on that device's default stream. On a CPU both are the host's anyway.
   bool takes_device_memory = false;
+  // Null: programs cannot have it.
+  std::shared_ptr<const FixedCall> in_programs = nullptr;
   LayoutRule layout_rule() const {
     return writes_any_layout ? LayoutRule{.outputs = {0}} : LayoutRule{};
   }

@@ -1,0 +1,39 @@
+// A detector's work over threads: where it is included, OpenMP is there.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "caffe/core/parallel_for.hpp"
+#include "caffe/ops/detections.hpp"
+
+namespace caffe::ops {
+
+// What `op` finds in each item.
+inline std::vector<std::vector<Detection>> Detect(const DetectionOutput& op, const TensorView& loc,
+                                                  const TensorView& conf,
+                                                  const TensorView& priors) {
+  const Detector detector(op, loc, conf, priors);
+  const int64_t items = loc.shape[0], classes = op.classes;
+  // Of each item and label, so that threads have something to share where there is one item.
+  std::vector<std::vector<Detection>> found(items * classes);
+  ParallelFor(items * classes, 1, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t item = begin / classes, last = std::min(end, (item + 1) * classes);
+      detector.Find(item, begin - item * classes, last - item * classes, &found[item * classes]);
+      begin = last;
+    }
+  });
+  std::vector<std::vector<Detection>> detections;
+  for (int64_t item = 0; item < items; ++item) {
+    std::vector<Detection> all;
+    for (int64_t label = 0; label < classes; ++label) {
+      const std::vector<Detection>& of_label = found[item * classes + label];
+      all.insert(all.end(), of_label.begin(), of_label.end());
+    }
+    detections.push_back(detector.Best(std::move(all)));
+  }
+  return detections;
+}
+
+}  // namespace caffe::ops

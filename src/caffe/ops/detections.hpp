@@ -1,0 +1,70 @@
+// What a detector of boxes has found (Liu et al. 2016, "SSD: Single shot multibox detector").
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "caffe/error.hpp"
+#include "caffe/export.hpp"
+#include "caffe/ops/boxes.hpp"
+#include "caffe/ops/op.hpp"
+#include "caffe/tensor/tensor_view.hpp"
+
+namespace caffe::ops {
+
+struct Detection {
+  int label = 0;
+  double score = 0;
+  Box box;
+};
+
+// A row of a tensor of detections: item, label, score, xmin, ymin, xmax, ymax.
+inline constexpr int64_t kDetectionColumns = 7;
+
+// The rows of each item, or, where no item has any, a row per item that says so with -1.
+CAFFE_EXPORT std::vector<double> DetectionRows(const std::vector<std::vector<Detection>>& items);
+
+// (loc, conf, priors) -> (rows):  the rows of all items, and rows of -1 behind them. loc has codes
+// for (items, priors, 1 or classes, 4), conf scores for (items, priors, classes), priors boxes and
+// then their variances. rows is (1, 1, MostRows(), kDetectionColumns).
+struct CAFFE_EXPORT DetectionOutput {
+  static constexpr std::string_view kName = "DetectionOutput";
+  static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
+  int64_t classes = 1;
+  int background = 0;
+  bool shares_location = true;  // one box for all classes
+  BoxCode code = BoxCode::kCorner;
+  bool multiplies = true;  // codes, by the variances
+  double least_score = 0;  // of a candidate
+  int top_k = -1;          // candidates of a class; -1: all
+  double overlap = 0.3;    // above which the better of two boxes stays
+  double eta = 1;          // see Suppress()
+  int keep_top_k = -1;     // detections of an item; -1: all
+  std::string Attributes() const {
+    return StrCat(classes, " classes, scores above ", least_score, ", overlaps up to ", overlap);
+  }
+  int64_t MostRows(int64_t items, int64_t priors) const;
+};
+
+// Finds what Detect() (ops/detect.hpp) finds, part by part.
+class CAFFE_EXPORT Detector {
+ public:
+  Detector(const DetectionOutput& op, const TensorView& loc, const TensorView& conf,
+           const TensorView& priors)
+      : op_(op), loc_(loc), conf_(conf), priors_(priors), count_(priors.count() / 8) {}
+
+  // found[label] for the labels in [first, last) of an item.
+  void Find(int64_t item, int64_t first, int64_t last, std::vector<Detection>* found) const;
+  // Those of an item that stay, in the order of their labels.
+  std::vector<Detection> Best(std::vector<Detection> of_item) const;
+
+ private:
+  Box BoxOf(int64_t item, int64_t prior, int64_t label) const;
+
+  const DetectionOutput& op_;
+  const TensorView loc_, conf_, priors_;
+  const int64_t count_;  // of priors; their boxes come before their variances
+};
+
+}  // namespace caffe::ops
