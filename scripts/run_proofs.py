@@ -14,6 +14,7 @@ Ends with what ran, what did not and why, and "N passed, N failed, N skipped". W
 has failed, and so has a proof whose tests were all skipped. SIGINT and SIGTERM end what runs and show the rest.
 """
 import argparse
+import contextlib
 import datetime
 import os
 import pathlib
@@ -238,11 +239,18 @@ def record(passed, proofs, commit, passes):
     print(f"{table.RECORD}: {len(passed)} proofs passed at {commit[:10]}")
 
 
+def minutes_of(text):
+    with contextlib.suppress(ValueError):
+        if float(text) >= 0:  # not so for nan
+            return float(text)
+    raise argparse.ArgumentTypeError(f"'{text}' is no number of minutes from 0 up")
+
+
 def parse():
-    parser = argparse.ArgumentParser(prog="scripts/test.sh", description=__doc__,
+    parser = argparse.ArgumentParser(prog="scripts/test.sh", description=__doc__, allow_abbrev=False,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--depth", type=float, default=0, metavar="MINUTES")
+    parser.add_argument("--depth", type=minutes_of, default=0, metavar="MINUTES")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--plan", action="store_true")
     parser.add_argument("--record", action="store_true")
