@@ -199,13 +199,13 @@ def reason(proof, passes, changed=changed_since):
 
 
 def order_of_depth(proofs, passes, minutes, changed=changed_since):
-    """Choices for the depth: those called for by a change, then the others, the oldest first in both."""
+    """Choices for the depth: those called for by a change, then the others, the oldest first in both; slow ones last."""
     oldest = datetime.date.min
     choices = []
     for proof in (proof for proof in proofs if proof.part == "depth"):
         why = reason(proof, passes, changed)
         last = passes[proof.name].date if proof.name in passes else oldest
-        choices.append(((not why, last), Choice(proof, why or f"is unchanged since it passed on {last}")))
+        choices.append(((proof.slow, not why, last), Choice(proof, why or f"is unchanged since it passed on {last}")))
     choices.sort(key=lambda pair: pair[0])
     left = minutes
     for _, choice in choices:

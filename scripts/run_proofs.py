@@ -195,12 +195,12 @@ class Runner:
             self.summary.fail(f"{proof.name}: {name}")
 
 
-def show_plan(gate, choices, minutes):
-    print("gate: " + ", ".join(f"{proof.name} ({proof.minutes:g} min)" for proof in gate))
+def show_plan(title, first, choices, minutes):
+    print(f"{title}: " + ", ".join(f"{proof.name} ({proof.minutes:g} min)" for proof in first))
     if choices:
         print(f"depth{f', {minutes:g} minutes' if minutes else ''}:")
     for choice in choices:
-        verb = "runs" if choice.fits else "waits"
+        verb = "runs" if choice.fits else "--all" if choice.proof.slow else "waits"
         print(f"  {verb:5}  {choice.proof.name} ({choice.proof.minutes:g} min): {choice.why}")
 
 
@@ -210,7 +210,7 @@ def run_depth(runner, choices, minutes, passed):
     for choice in choices:
         left = minutes - (time.monotonic() - begin) / 60
         if choice.proof.slow:
-            runner.summary.notes.append(f"{choice.proof.name} runs with --all alone; it {choice.why}")
+            runner.summary.notes.append(f"{choice.proof.name} runs only with --all or by its name; it {choice.why}")
         elif choice.proof.minutes > left:
             runner.summary.notes.append(f"{choice.proof.name} waits for another run: it takes {choice.proof.minutes:g}"
                                         f" of {max(left, 0):.0f} minutes that are left; it {choice.why}")
@@ -289,7 +289,7 @@ def main():
         commit, passes = (clean_head(), table.load_record()) if arguments.record else ("", {})
     except table.Mistake as mistake:
         sys.exit(f"{mistake}")
-    show_plan(first, choices, arguments.depth)
+    show_plan("asked for" if arguments.names or arguments.all else "gate", first, choices, arguments.depth)
     if arguments.plan:
         return 0
     cores = int(os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", 0)) or os.cpu_count()

@@ -77,7 +77,8 @@ def test_a_mistake_in_the_table_is_named(tree, row, text):
 def test_a_change_goes_before_age(tree):
     """And within both the oldest first; what is not known here counts as changed."""
     write(tree, "tests/proofs.toml", TABLE + deep("old", "src/caffe/old") + deep("young", "src/caffe/young") +
-          deep("changed", "src/caffe/net") + deep("elsewhere", "src/caffe/young") + deep("scripts", "scripts"))
+          deep("changed", "src/caffe/net") + deep("elsewhere", "src/caffe/young") + deep("scripts", "scripts") +
+          deep("months", "src/caffe/net", 90) + "slow = true\n")
     for folder in ("old", "young"):
         write(tree, f"src/caffe/{folder}/a.cpp", "")
     base = commit(tree)
@@ -87,7 +88,8 @@ def test_a_change_goes_before_age(tree):
     status, said = run(tree, "--plan", "--depth", "12")
     assert status == 0
     assert [line.split()[:2] for line in said.splitlines() if line.startswith("  ")] == [
-        ["runs", "changed"], ["runs", "elsewhere"], ["runs", "old"], ["waits", "young"], ["waits", "scripts"]]
+        ["runs", "changed"], ["runs", "elsewhere"], ["runs", "old"], ["waits", "young"], ["waits", "scripts"],
+        ["--all", "months"]]
     assert f"changed (4 min): src/caffe/net has changed since {base[:10]}" in said
     assert f"elsewhere (4 min): passed at {'a' * 10}, which is not in this clone" in said
     assert "old (4 min): is unchanged since it passed on 2026-01-01" in said
@@ -107,7 +109,7 @@ def test_all_runs_all_and_names_run_alone(tree):
     assert status == 1
     assert "passed  long" in said and "FAILED  bad" in said and said.endswith("2 passed, 1 failed, 0 skipped\n")
     status, said = run(tree, "long")
-    assert status == 0 and "quick" not in said
+    assert status == 0 and said.startswith("asked for: long (20 min)\n") and "quick" not in said
     status, said = run(tree, "lnog")
     assert status != 0 and "no proof is called lnog; there are quick, long, bad" in said
 
