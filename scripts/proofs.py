@@ -142,12 +142,12 @@ def unclaimed(proofs):
     files = known_files()
     for path in sorted(filter(TEST.search, files)):
         if not any(proof.claims(path) for proof in proofs):
-            yield f"{path} is run by no proof of tests/proofs.toml"
+            yield f"{path} is run by no proof of tests/proofs.toml; a row's cpp, python or holds has to name it"
     below = {(parent, path.removeprefix(parent)) for path in files for parent in PARENTS if path.startswith(parent)}
     folders = {parent + rest.split("/")[0] for parent, rest in below if "/" in rest}
     for folder in sorted(folders - {"tests"}):
         if not any(is_below(known, folder) for proof in proofs for known in proof.folders):  # not by one above it
-            yield f"a change of {folder}/ calls for no proof of tests/proofs.toml"
+            yield f"a change of {folder}/ calls for no proof of tests/proofs.toml; a row's folders have to name it"
 
 
 def is_below(path, folder):

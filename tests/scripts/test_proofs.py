@@ -45,7 +45,7 @@ def test_the_gate_runs_by_itself(tree):
 
 
 @pytest.mark.parametrize("path, text", [
-    ("tests/quick/some_test.cpp", "tests/quick/some_test.cpp is run by no proof"),
+    ("tests/quick/some_test.cpp", "tests/quick/some_test.cpp is run by no proof of tests/proofs.toml; a row's cpp"),
     ("tests/other/test_two.py", "tests/other/test_two.py is run by no proof"),
     ("tests/fuzz/png_fuzz.cpp", "tests/fuzz/png_fuzz.cpp is run by no proof"),
     ("scripts/new.sh", None)])
@@ -61,7 +61,7 @@ def test_a_folder_that_nothing_proves_is_an_error(tree):
     assert run(tree, "--plan")[0] == 0
     write(tree, "src/caffe/quantum/gate.cpp", "")
     status, said = run(tree, "--plan")
-    assert status != 0 and "a change of src/caffe/quantum/ calls for no proof" in said
+    assert status != 0 and "src/caffe/quantum/ calls for no proof of tests/proofs.toml; a row's folders have to name it" in said
 
 
 @pytest.mark.parametrize("row, text", [
