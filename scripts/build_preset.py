@@ -14,6 +14,11 @@ def compilers_at_once(cores, memory):
     return max(1, min(cores, memory // MEMORY_OF_A_COMPILER))
 
 
+def available_cores():
+    """Those that this process may use: a container or `taskset` may give it fewer than the machine has."""
+    return int(os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", 0)) or len(os.sched_getaffinity(0))
+
+
 def available_memory():
     """Bytes that programs can use now."""
     for line in pathlib.Path("/proc/meminfo").read_text(encoding="ascii").splitlines():

@@ -349,7 +349,7 @@ def run_listed(build, jobs, only, excluded, is_timing, report):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--only", type=re.compile, default=re.compile(""), help="tests in whose name this is found")
     parser.add_argument("--except", type=re.compile, dest="excluded", help="but not those in whose name this is found")
     parser.add_argument("--timing", action="store_true", help="one at a time; forgive what passes when it runs again")

@@ -292,7 +292,7 @@ def main():
     show_plan("asked for" if arguments.names or arguments.all else "gate", first, choices, arguments.depth)
     if arguments.plan:
         return 0
-    cores = int(os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", 0)) or os.cpu_count()
+    cores = build_preset.available_cores()
     jobs = build_preset.compilers_at_once(cores, build_preset.available_memory())
     runner = Runner(proofs, jobs, not arguments.no_install)
     if jobs < cores:

@@ -1,11 +1,13 @@
 """scripts/test.sh: which proofs run at a change, in which order, and what becomes of tests that fail or never end."""
 import datetime
+import os
 import subprocess
 import sys
 
 import pytest
 
-from proofs_tree import NINJA, ROOT, TABLE, commit, deep, make_tree, run, write  # pylint: disable=unused-import
+from proofs_tree import (  # pylint: disable=unused-import
+    NINJA, ROOT, TABLE, command_of, commit, deep, environment_of, make_tree, run, write)
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import build_preset  # noqa: E402  pylint: disable=wrong-import-position
@@ -191,6 +193,13 @@ def test_a_build_that_fails_fails_what_needs_it(tree):
     write(tree, "build/programs/ninja", NINJA.replace("echo", "false; exit 1; echo"))
     status, said = run(tree)
     assert status == 1 and "FAILED build cpu-release" in said and "FAILED  quick" in said
+
+
+def test_only_cores_that_may_be_used_are_used(tree):
+    core = min(os.sched_getaffinity(0))
+    done = subprocess.run(["taskset", "--cpu-list", str(core), *command_of(tree)], cwd=tree, env=environment_of(tree),
+                          check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert " -j 1 " in (tree / "ninja.log").read_text(), done.stdout
 
 
 def test_compilers_have_the_memory_that_they_need():
