@@ -21,10 +21,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 rounds=50 minutes=60 busy=2 seed=$((RANDOM * 32768 + RANDOM)) words=()
 while [ $# -gt 0 ]; do
   case "$1" in
-    --rounds) rounds="${2:?--rounds needs a number}"; shift ;;
-    --minutes) minutes="${2:?--minutes needs a number}"; shift ;;
-    --busy) busy="${2:?--busy needs a number}"; shift ;;
-    --seed) seed="${2:?--seed needs a number}"; shift ;;
+    --rounds|--minutes|--busy|--seed)
+      [[ "${2:-}" =~ ^(0|[1-9][0-9]*)$ ]] || { echo "$1 is '${2:-}'; it takes a whole number from 0 up" >&2; exit 2; }
+      printf -v "${1#--}" %s "$2"; shift ;;
     -h|--help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d'; exit 0 ;;
     -*) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
     *) words+=("$1") ;;

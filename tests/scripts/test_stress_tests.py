@@ -46,6 +46,14 @@ def run_in_a_tree(tree):
     return run
 
 
+@pytest.mark.parametrize("options, why", [
+    (["--rounds", "x"], "--rounds is 'x'; it takes a whole number from 0 up"), (["--seed", "09"], "--seed is '09'"),
+    (["--minutes"], "--minutes is ''"), (["--busy", "-3"], "--busy is '-3'")])
+def test_what_is_no_number_is_refused(stress, options, why):
+    status, said = stress(*options)
+    assert status == 2 and said.startswith(why) and said.count("\n") == 1, said
+
+
 def test_what_pauses_break_is_named(stress):
     status, said = stress("--rounds", "2", "--busy", "1", "stand_in")
     assert status == 1, said
