@@ -1,4 +1,6 @@
 """Processes that a test has not started itself: are they there, do they end."""
+import os
+import select
 import time
 
 from programs import PATIENCE
@@ -19,3 +21,15 @@ def ends(process):
     while is_alive(process) and time.monotonic() < end:
         time.sleep(0.05)
     return not is_alive(process)
+
+
+def line_from(pipe, process):
+    """The line that a process, or a process that it has started, writes to a named pipe; the test fails if it ends before."""
+    end = os.pidfd_open(process.pid)
+    try:
+        with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as file:
+            ready, _, _ = select.select([file, end], [], [])
+            assert file in ready, f"{process.args} ended with status {process.wait()} before it wrote to {pipe}"
+            return file.readline()
+    finally:
+        os.close(end)

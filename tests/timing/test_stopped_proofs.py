@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from processes import ends
+from processes import ends, line_from
 from programs import Deadline
 from proofs_tree import ROOT, TABLE, command_of, deep, environment_of, make_tree, write  # pylint: disable=unused-import
 
@@ -28,13 +28,20 @@ wait
 def stop(command, folder, environment, number):
     """Sends a signal when the test has said its processes; the status, what was said, and the processes."""
     os.mkfifo(folder / "pids.log")
-    with subprocess.Popen(command, cwd=folder, env=environment, text=True, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process, Deadline(process):
-        with open(folder / "pids.log") as file:
-            pids = list(map(int, file.readline().split()))
+    # What it leaves running would keep a pipe open.
+    with open(folder / "said.log", "w") as said, \
+            subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=said,
+                             stderr=subprocess.STDOUT) as process, Deadline(process):
+        pids = list(map(int, line_from(folder / "pids.log", process).split()))
         process.send_signal(number)
-        said = process.stdout.read()
-        return process.wait(), said, pids
+        status = process.wait()
+        return status, (folder / "said.log").read_text(), pids
+
+
+def test_a_script_that_ends_before_it_says_its_processes_is_named(tmp_path):
+    os.mkfifo(tmp_path / "pids")
+    with subprocess.Popen(["sh", "-c", "exit 3"]) as process, pytest.raises(AssertionError, match="ended with status 3 before"):
+        line_from(tmp_path / "pids", process)
 
 
 @SIGNALS

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from processes import ends, is_alive
+from processes import ends, is_alive, line_from
 from programs import Deadline
 from stress_tree import make_tree  # pylint: disable=unused-import
 
@@ -29,8 +29,7 @@ def test_what_it_has_started_ends(tree, number):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           # SIGINT would be ignored in what is started in the background.
                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as stress, Deadline(stress):
-        with open(pids) as file:
-            started = list(map(int, file.readline().split()))
+        started = list(map(int, line_from(pids, stress).split()))
         listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(stress.pid)], text=True, stdout=subprocess.PIPE, check=True)
         started += map(int, listed.stdout.split())
         assert len(started) >= 4 and all(map(is_alive, started))
