@@ -13,6 +13,23 @@ def end_by_signals():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
+@contextlib.contextmanager
+def signals_later():
+    """Handles signals at the end of the block: a program that is being started cannot be ended before."""
+    came = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
+
+
 def send(process, number):
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
@@ -20,16 +37,25 @@ def send(process, number):
 
 def run(command, limit=None, **options):
     """The status of a command, or nothing where it took longer than so many seconds."""
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, **options) as process:
-        try:
-            return process.wait(limit)
-        except subprocess.TimeoutExpired:
-            send(process, signal.SIGKILL)
-            return None
-        except KeyboardInterrupt:
-            send(process, signal.SIGINT)
+    process = None
+    try:
+        with signals_later():
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, **options)
+        return process.wait(limit)
+    except subprocess.TimeoutExpired:
+        end(process)
+        return None
+    except KeyboardInterrupt:
+        if process:
             try:
-                process.wait(TIME_TO_END)
+                send(process, signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(TIME_TO_END)
             finally:
-                send(process, signal.SIGKILL)
-            raise
+                end(process)
+        raise
+
+
+def end(process):
+    send(process, signal.SIGKILL)
+    process.wait()

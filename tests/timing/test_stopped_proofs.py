@@ -10,6 +10,9 @@ from processes import ends, line_from
 from programs import Deadline
 from proofs_tree import ROOT, TABLE, command_of, deep, environment_of, make_tree, write  # pylint: disable=unused-import
 
+sys.path.insert(0, str(ROOT / "scripts"))
+import process_groups  # noqa: E402  pylint: disable=wrong-import-position
+
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 # Says its own process and a child's, both of which would run for long.
 PYTHON = """import os, subprocess
@@ -50,6 +53,40 @@ def test_python_tests_end_with_the_script(tree, number):
     write(tree, "tests/proofs.toml", TABLE + deep("later", "src").replace("depth", "gate"))
     status, said, pids = stop(command_of(tree), tree, environment_of(tree), number)
     assert status == 1 and "FAILED interrupted: " in said and "FAILED  quick" in said and "== later" not in said, said
+    assert len(pids) == 2 and all(map(ends, pids))
+
+
+@SIGNALS
+def test_a_command_that_is_being_started_ends_too(monkeypatch, number):
+    started = []
+
+    class Interrupted(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            started.append(self)
+            signal.raise_signal(number)
+
+    kept = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        process_groups.end_by_signals()
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(subprocess, "Popen", Interrupted)
+            process_groups.run(["sleep", "600"])
+        assert started[0].returncode == -signal.SIGINT
+    finally:
+        started[0].kill()
+        for each, handler in kept.items():
+            signal.signal(each, handler)
+
+
+def test_a_command_that_ignores_signals_is_killed_and_the_summary_is_shown(tree):
+    script = tree / "scripts" / "process_groups.py"
+    script.write_text(script.read_text().replace("TIME_TO_END = 20", "TIME_TO_END = 1"))
+    write(tree, "hang.sh", SHELL.replace("sleep 600 &", "trap '' INT; sleep 600 &"))
+    (tree / "hang.sh").chmod(0o755)
+    write(tree, "tests/proofs.toml", TABLE + deep("slow", "src", command=["./hang.sh"]))
+    status, said, pids = stop(command_of(tree, "slow"), tree, environment_of(tree), signal.SIGINT)
+    assert status == 1 and "FAILED interrupted: " in said and "Traceback" not in said, said
     assert len(pids) == 2 and all(map(ends, pids))
 
 
