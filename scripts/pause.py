@@ -15,6 +15,8 @@ import subprocess
 import sys
 import time
 
+import process_groups
+
 TIME_TO_END = 20  # seconds in which an interrupted program tidies up
 
 
@@ -70,14 +72,16 @@ def main():
     print(f"pause.py: --seed {given.seed} --longest {given.longest:g}", flush=True)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end_by_signal)
-    # SIGINT would be ignored in what a script starts in the background.
-    process = subprocess.Popen(given.program, start_new_session=True, stdin=subprocess.DEVNULL,
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    process = None
     try:
+        # SIGINT would be ignored in what a script starts in the background.
+        with process_groups.signals_later():
+            process = subprocess.Popen(given.program, start_new_session=True, stdin=subprocess.DEVNULL,
+                                       preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         status = pause_at_random(process, given)
     except Ended as ended:
         status = ended.args[0]
-        if process.poll() is None:
+        if process and process.poll() is None:
             end(process)
     return 128 - status if status < 0 else status
 

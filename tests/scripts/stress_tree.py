@@ -14,7 +14,7 @@ class Tree:
         self.root = root
         self.environment = {**os.environ, "PYTHON": sys.executable, "CAFFE_BINARY_DIR": str(root / "build")}
         (root / "scripts").mkdir()
-        for name in ("stress_tests.sh", "pause.py", "common.sh"):
+        for name in ("stress_tests.sh", "pause.py", "process_groups.py", "common.sh"):
             shutil.copy(ROOT / "scripts" / name, root / "scripts")
         (root / "tests" / "timing").mkdir(parents=True)
         (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
