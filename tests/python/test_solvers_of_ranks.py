@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "smoke"))
 # pylint: disable=wrong-import-position
-from ranks import environment, finish, free_port, mpirun, start
+from ranks import environment, finish, free_port, mpirun, no_rank_is_left, start  # pylint: disable=unused-import
 
 NET = """
 layer { name: "x" type: "DummyData" top: "x" top: "label" dummy_data_param {

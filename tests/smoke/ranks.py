@@ -28,13 +28,16 @@ def environment(folder, **more):
     return {**own, "XDG_CACHE_HOME": str(folder / "cache"), "OMP_NUM_THREADS": "1", **more}
 
 
+_started, _ports = [], []
+
+
 def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-_started = []
+    """A port that no other program is given until the test ends: a rank listens there by number, with SO_REUSEADDR, as we do."""
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("127.0.0.1", 0))
+    _ports.append(one)
+    return one.getsockname()[1]
 
 
 def start(folder, commands, held=False, **more):
@@ -70,6 +73,8 @@ def no_rank_is_left():
     yield
     _kill(_started)
     _started.clear()
+    while _ports:
+        _ports.pop().close()
 
 
 def finish(processes):

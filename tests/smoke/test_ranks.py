@@ -1,5 +1,6 @@
 """Several processes of `caffe train` train one net: docs/clusters.md."""
 import re
+import socket
 import subprocess
 
 import pytest
@@ -7,6 +8,13 @@ import pytest
 from ranks import (  # pylint: disable=unused-import
     KINDS, bytes_of, environment, finish, free_port, hosts_in_namespaces, mpirun, start, start_on_hosts, start_ranks)
 from test_workers import weights
+
+
+def test_nobody_else_is_given_the_port_of_ranks():
+    port = free_port()
+    with socket.socket() as other, pytest.raises(OSError, match="Address already in use"):
+        other.bind(("127.0.0.1", port))
+
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_processes_have_the_bytes_of_threads(kind, tmp_path, program, run, solver):
