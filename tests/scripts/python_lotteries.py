@@ -5,9 +5,11 @@ import pathlib
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 # timing runs alone and under scripts/stress_tests.sh; fuzz and soak are programs, of which tests run short forms to their end.
 EXEMPT = ("timing", "fuzz", "soak")
-CALLS = {"sleep", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "time_ns", "send_signal", "kill", "killpg",
+CALLS = {"sleep", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "time_ns", "process_time",
+         "process_time_ns", "thread_time", "getrusage", "utcnow", "send_signal", "kill", "killpg",
          "terminate", "raise_signal", "pthread_kill", "alarm", "setitimer", "Popen", "poll"}
-CLOCKS = {"time.time", "datetime.now", "datetime.datetime.now", "date.today", "datetime.date.today"}
+SHORTEST_NET = 60  # seconds; a program that a test runs to its end may take as long
+CLOCKS = {"time.time", "datetime.now", "datetime.datetime.now", "date.today", "datetime.date.today", "threading.Timer"}
 
 NET = "a safety net of minutes, which no pause or load reaches"
 READ_TO_END = "its output is read until it has ended by itself"
@@ -27,6 +29,7 @@ ALLOWED = [
      "answers each line with a line"),
     ("smoke/failing_memory.py", "self.server.wait(timeout=60)", "it ends when its input does; a safety net"),
     ("smoke/programs.py", "process.kill()", NET),
+    ("smoke/programs.py", "self._timer = threading.Timer(PATIENCE, self._strike)", NET),
     ("smoke/ranks.py",
      "processes = [subprocess.Popen([str(part) for part in command], cwd=folder, env=environment(folder, **more), text=True,",
      READ_TO_END),
@@ -53,10 +56,12 @@ def is_lottery(call):
     name = text_of(call.func)
     last = name.rpartition(".")[2]
     has_timeout = any(word.arg == "timeout" for word in call.keywords)
+    is_short = any(word.arg == "timeout" and isinstance(word.value, ast.Constant) and word.value.value is not None and
+                   word.value.value < SHORTEST_NET for word in call.keywords)
     has_number = any(isinstance(value, ast.Constant) and isinstance(value.value, (int, float)) for value in call.args)
     waits = "." in name and (last in ("wait", "join") and (has_timeout or has_number) or
                              last in ("communicate", "get") and has_timeout)
-    return last in CALLS or name in CLOCKS or waits
+    return last in CALLS or name in CLOCKS or waits or is_short
 
 
 def lines_in(source):

@@ -18,6 +18,7 @@ def test_no_cpp_test_depends_on_time():
     ("const auto begin = std::chrono::steady_clock::now();", True), ("changed.wait_for(lock, 1s);", True),
     ("kill(child, SIGTERM);", True), ("killpg(child, SIGTERM);", True), ("pthread_kill(thread, SIGINT);", True),
     ("::poll(&descriptor, 1, 100);", True), ("pthread_cond_timedwait(&a, &b, &end);", True), ("waitpid(child, nullptr, 0);", True), ("::alarm(3);", True),
+    ("getrusage(RUSAGE_SELF, &usage);", True), ("clock_nanosleep(clock, 0, &a, &b);", True), ("sem_timedwait(&a, &b);", True),
     ("clock_->Advance(1s);", False), ("begun.wait();", False), ("// sleep_for(1s)", False), ("skill(1);", False)])
 def test_what_cpp_may_not_call(line, is_one):
     assert bool(cpp_lotteries.lines_in(line)) == is_one
@@ -37,7 +38,10 @@ def test_no_python_test_depends_on_time():
     ("done.wait(timeout=limit)", True), ("thread.join(timeout=1)", True), ("datetime.now()", True), ("process.poll()", True),
     ("process.communicate(timeout=9)", True), ("queue.get(timeout=1)", True), ("datetime.date.today()", True),
     ("date.today()", True), ("os.killpg(1, 2)", True), ("process.communicate()", False), ("names.get('timeout', 3)", False),
-    ("process.wait()", False), ("subprocess.run(['a'], timeout=300)", False), ("', '.join(words)", False),
+    ("time.process_time()", True), ("datetime.datetime.utcnow()", True), ("threading.Timer(3, strike)", True),
+    ("subprocess.run(['a'], timeout=5)", True), ("subprocess.check_output(['a'], timeout=0.5)", True),
+    ("subprocess.run(['a'], timeout=None)", False), ("process.wait()", False), ("subprocess.run(['a'], timeout=300)", False),
+    ("', '.join(words)", False),
     ("program = 'time.sleep(1)'", False), ("thread.join()", False), ("skill(1)", False)])
 def test_what_python_may_not_call(line, is_one):
     assert bool(python_lotteries.lines_in(line)) == is_one
