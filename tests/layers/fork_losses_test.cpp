@@ -181,6 +181,21 @@ TEST(L1LossTest, FlowNetsLeavesOutWhatIsNoNumber) {
   ExpectNumbersNear(net.Gradient(1), {-s, 0, 0, s, 0, -s, 0, -s});
 }
 
+// A net that has diverged is no unknown flow.
+TEST(L1LossTest, FlowNetsKeepsNanOfThePrediction) {
+  for (const std::string options : {"plateau: 0.5", "l2_per_location: true"}) {
+    LossNet net({"dim: 1 dim: 2 dim: 1 dim: 2", "dim: 1 dim: 2 dim: 1 dim: 2"},
+                "type: 'L1Loss' l1_loss_param { " + options + " }");
+    net.Set(0, {1, kNan, 3, 4}).Set(1, {0, 0, 0, kNan});
+    EXPECT_TRUE(std::isnan(net.Loss())) << options;
+    const Numbers gradient = net.Gradient(0);
+    EXPECT_TRUE(std::isnan(gradient[1])) << options;
+    EXPECT_EQ(gradient[3], 0) << options;
+    net.Set(0, {1, 2, 3, kNan});  // of an unknown one nobody knows whether it is right
+    EXPECT_TRUE(std::isfinite(net.Loss())) << options;
+  }
+}
+
 TEST(L1LossTest, FlowNetsMeasuresVectors) {
   // One bottom is the difference itself. Two places of an item, vectors (3, 4) and (NaN, 1).
   LossNet net({"dim: 1 dim: 2 dim: 1 dim: 2"},

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,13 @@ struct Learned {
   std::vector<float> gradient;  // of the locations
 };
 
-// One image with one object, at codes that are all 0.
-Learned LearnLocations(const std::string& options) {
+// Elements that are not 0.
+struct Bad {
+  int location = -1, score = -1;
+};
+
+// One image with one object, which is prior 0's, at codes and scores that are all 0 but for a NaN.
+Learned LearnLocations(const std::string& options, const Bad& bad = {}) {
   const auto net = testing::NetOf(StrCat(R"(
       force_backward: true
       layer { name: 'loc' type: 'Input' top: 'loc' input_param { shape { dim: 1 dim: 16 } } }
@@ -33,8 +39,12 @@ Learned LearnLocations(const std::string& options) {
                                          options, " } }"));
   const float object[] = {0, 1, 0, 0.05F, 0.1F, 0.5F, 0.45F, 0};
   std::ranges::copy(object, net->blob_by_name("objects")->mutable_cpu_data());
-  std::fill_n(net->blob_by_name("conf")->mutable_cpu_data(), 8, 0.0F);
-  std::fill_n(net->blob_by_name("loc")->mutable_cpu_data(), 16, 0.0F);
+  float* const scores = net->blob_by_name("conf")->mutable_cpu_data();
+  float* const locations = net->blob_by_name("loc")->mutable_cpu_data();
+  std::fill_n(scores, 8, 0.0F);
+  std::fill_n(locations, 16, 0.0F);
+  if (bad.score >= 0) scores[bad.score] = std::nanf("");
+  if (bad.location >= 0) locations[bad.location] = std::nanf("");
   Learned learned;
   learned.loss = net->ForwardBackward();
   const float* gradient = net->blob_by_name("loc")->cpu_diff();
@@ -54,6 +64,22 @@ TEST(MultiBoxLossTest, LeavesTheVarianceOutOfTheGradientAsSsdDoes) {
     for (size_t i = 0; i < plain.gradient.size(); ++i)
       EXPECT_NEAR(encoded.gradient[i], plain.gradient[i], 1e-6) << type << " " << i;
   }
+}
+
+// Of the three boxes without an object one is kept: any other would have hidden the last one's NaN.
+TEST(MultiBoxLossTest, MinesANanFirst) {
+  for (const std::string mining :
+       {"mining_type: MAX_NEGATIVE neg_pos_ratio: 1", "mining_type: HARD_EXAMPLE sample_size: 1"}) {
+    EXPECT_TRUE(std::isfinite(LearnLocations(mining).loss)) << mining;
+    EXPECT_TRUE(std::isnan(LearnLocations(mining, {.score = 7}).loss)) << mining;
+  }
+}
+
+// A box at NaN lies nowhere, so it does not cross the image's edge, and has no direction to go.
+TEST(MultiBoxLossTest, KeepsANanLocation) {
+  const Learned learned = LearnLocations("bp_inside: true", {.location = 1});
+  EXPECT_TRUE(std::isnan(learned.loss));
+  EXPECT_TRUE(std::isnan(learned.gradient[1]));
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 
@@ -55,12 +53,9 @@ class BoxAnnotatorOHEMLayer final : public Layer {
     const int64_t places = ctx.input(0).shape.count(2), channels = ctx.input(3).shape[1];
     std::vector<int64_t> order(losses.size());
     std::iota(order.begin(), order.end(), int64_t{0});
-    // NaN first: a loss that is left out would hide it.
-    const auto hardness = [&](int64_t box) {
-      return std::isnan(losses[box]) ? std::numeric_limits<double>::infinity() : losses[box];
-    };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return hardness(a) > hardness(b); });
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return Hardness(losses[a]) > Hardness(losses[b]);
+    });
     std::map<double, uint32_t> kept;  // by image
     for (const int64_t box : order) {
       const int64_t row = box / places, place = box % places;

@@ -23,6 +23,11 @@ inline std::vector<double> ValuesOf(const TensorView& view) {
   return values;
 }
 
+// What mining sorts losses by: NaN is the hardest, because a loss that is left out would hide it.
+inline double Hardness(double loss) {
+  return std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
+}
+
 // PriorBox's top: boxes and what their codes are scaled by.
 struct PriorBoxes {
   std::vector<ops::Box> boxes;

@@ -9,8 +9,8 @@ namespace caffe {
 namespace {
 
 // Sum of absolute differences per item; both bottoms get gradients. With one bottom or options it
-// is FlowNet's (Dosovitskiy et al. 2015): one bottom is the difference itself, differences that are
-// not a number count nowhere.
+// is FlowNet's (Dosovitskiy et al. 2015): one bottom is the difference itself, and NaN in the
+// ground truth, which is bottom 1, or in that difference is unknown and counts nowhere.
 class L1LossLayer final : public LossLayer {
  public:
   explicit L1LossLayer(const LayerParameter& param)

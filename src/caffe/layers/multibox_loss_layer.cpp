@@ -28,7 +28,7 @@ Matches Match(const std::vector<GroundTruth>& objects, const std::vector<ops::Bo
   Matches matches{std::vector<int>(boxes.size(), kUnmatched), std::vector<double>(boxes.size(), 0)};
   std::vector<std::vector<double>> overlaps(boxes.size(), std::vector<double>(objects.size(), 0));
   for (size_t i = 0; i < boxes.size(); ++i) {
-    if (options.ignore_cross_boundary_bbox() && !boxes[i].is_inside()) {
+    if (options.ignore_cross_boundary_bbox() && boxes[i].crosses_edge()) {
       matches.object[i] = kIgnored;
       continue;
     }
@@ -191,7 +191,8 @@ class Computation {
         for (size_t i = 0; i < count; ++i) {
           if (matches.object[i] != kUnmatched || matches.overlap[i] >= options_.neg_overlap())
             continue;
-          candidates.push_back({Scores(item, i).Loss(class_of(i)), static_cast<int64_t>(i)});
+          candidates.push_back(
+              {Hardness(Scores(item, i).Loss(class_of(i))), static_cast<int64_t>(i)});
         }
         const double most = static_cast<double>(options_.neg_pos_ratio()) * positives.size();
         ops::KeepBest(&candidates, static_cast<int>(most));
@@ -221,7 +222,7 @@ class Computation {
       if (options_.ignore_difficult_gt() && object >= 0 && objects[object].is_difficult) continue;
       double loss = Scores(item, i).Loss(class_of(i));
       if (object >= 0) loss += LocationLoss({item, i, &objects[object]}, 0);
-      candidates.push_back({loss, static_cast<int64_t>(i)});
+      candidates.push_back({Hardness(loss), static_cast<int64_t>(i)});
       if (!options_.use_prior_for_nms()) boxes[i] = Predicted(item, i);
     }
     if (options_.has_nms_param()) {
@@ -266,7 +267,7 @@ class Computation {
     const ops::Box& prior = priors_.boxes[one.prior];
     const int slot = options_.share_location() ? 0 : one.object->label;
     const size_t at = (one.item * priors_.boxes.size() + one.prior) * locations_ + slot;
-    if (options_.bp_inside() && !Predicted(one.item, one.prior).is_inside()) return 0;
+    if (options_.bp_inside() && Predicted(one.item, one.prior).crosses_edge()) return 0;
     const bool divides = !options_.encode_variance_in_target();
     const ops::BoxCodes wanted =
         ops::Encode(one.object->box, prior, priors_.variances[one.prior], code(), divides);
@@ -280,7 +281,7 @@ class Computation {
       const bool is_square =
           options_.loc_loss_type() == MultiBoxLossParameter::L2 || std::abs(d) < 1;
       loss += is_square ? d * d / 2 : std::abs(d) - 0.5;
-      const double slope = is_square ? d : (d > 0 ? 1 : -1);
+      const double slope = is_square ? d : d / std::abs(d);  // NaN stays NaN
       if (gradient != nullptr) (*gradient)[at * 4 + i] += factor * slope;
     }
     return loss;

@@ -19,7 +19,8 @@ struct CAFFE_EXPORT Box {
   double height() const { return ymax - ymin; }
   // 0 for a box that is inside out.
   double area() const { return width() < 0 || height() < 0 ? 0 : width() * height(); }
-  bool is_inside() const { return xmin >= 0 && ymin >= 0 && xmax <= 1 && ymax <= 1; }
+  // Not so a box whose edges are NaN: it is nowhere.
+  bool crosses_edge() const { return xmin < 0 || ymin < 0 || xmax > 1 || ymax > 1; }
   Box Clipped() const;
   friend bool operator==(const Box&, const Box&) = default;
 };

@@ -149,7 +149,8 @@ struct CenterStep : CenterOp {
   }
 };
 
-// FlowNet's L1 loss. Differences that are not a number count nowhere.
+// FlowNet's L1 loss. What is unknown counts nowhere: NaN in the ground truth b or, where it is
+// missing, in the difference a.
 struct FlowOp : TermOp {
   int64_t channels = 1, inner = 1;
   bool per_location = false;  // the length of each position's vector instead of each difference
@@ -161,15 +162,21 @@ struct FlowOp : TermOp {
   CAFFE_HOST_DEVICE inline A Difference(const X& a, const Y& b, int64_t i) const {
     return b.is_present() ? a[i] - b[i] : a[i];
   }
-  CAFFE_HOST_DEVICE static inline bool IsNumber(double x) { return x == x; }
+  template <typename X, typename Y>
+  CAFFE_HOST_DEVICE inline bool IsKnown(const X& a, const Y& b, int64_t i) const {
+    const double x = b.is_present() ? b[i] : a[i];
+    return x == x;
+  }
   // The sum of squares of a position, 0 on the plateau.
   template <typename A, typename X, typename Y>
   CAFFE_HOST_DEVICE inline A Squares(const X& a, const Y& b, int64_t position) const {
     const int64_t first = position / inner * channels * inner + position % inner;
     A sum = 0;
     for (int64_t c = 0; c < channels; ++c) {
-      const A d = Difference<A>(a, b, first + c * inner);
-      if (IsNumber(d)) sum += A(scale) * d * d;
+      const int64_t i = first + c * inner;
+      if (!IsKnown(a, b, i)) continue;
+      const A d = Difference<A>(a, b, i);
+      sum += A(scale) * d * d;
     }
     return sum < A(plateau * plateau) ? A(0) : sum;
   }
@@ -184,18 +191,18 @@ struct FlowTerms : FlowOp {
   CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& a, const Y& b) const {
     if (per_location) return std::sqrt(Squares<A>(a, b, i) + A(epsilon));
     const A size = std::abs(Difference<A>(a, b, i));
-    return IsNumber(size) && size >= A(plateau) ? size : A(0);
+    return !IsKnown(a, b, i) || size < A(plateau) ? A(0) : size;
   }
 };
 
-// (a, b) -> (terms):  1 for a number, 0 for others; b may be missing.
+// (a, b) -> (terms):  1 for what is known, else 0; b may be missing.
 struct FlowNumbers : FlowOp {
   static constexpr std::string_view kName = "FlowNumbers";
   static constexpr int kInputs = 2;
 
   template <typename A, typename X, typename Y>
   CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& a, const Y& b) const {
-    return IsNumber(Difference<A>(a, b, i)) ? A(1) : A(0);
+    return IsKnown(a, b, i) ? A(1) : A(0);
   }
 };
 
@@ -210,12 +217,12 @@ struct FlowGrad : FlowOp {
   template <typename A, typename X, typename Y, typename Divisor, typename Dloss>
   CAFFE_HOST_DEVICE inline A Element(int64_t i, const X& a, const Y& b, const Divisor& divisor,
                                      const Dloss& dloss) const {
+    if (!IsKnown(a, b, i)) return A(0);
     const A d = Difference<A>(a, b, i);
     const A size = d < 0 ? -d : d;
-    if (!IsNumber(d)) return A(0);
     const A factor = A(sign) * dloss[0] / (divisor[0] == 0 ? A(1) : divisor[0]);
     if (!per_location) {
-      return size < A(plateau) || size == 0 ? A(0) : d > 0 ? factor : -factor;
+      return size < A(plateau) || size == 0 ? A(0) : factor * (d / size);  // NaN stays NaN
     }
     const A squares = Squares<A>(a, b, i / (channels * inner) * inner + i % inner);
     return squares == 0 ? A(0) : factor * A(scale) * d / std::sqrt(squares + A(epsilon));
