@@ -79,6 +79,35 @@ def test_a_signal_whose_effect_is_none_is_ignored(training, name, workers, tmp_p
     assert not list(tmp_path.glob("run_iter_*"))
 
 
+IMPATIENT = """
+import os
+import caffe
+class Impatient(caffe.Layer):
+    def setup(self, bottom, top):
+        os.kill(os.getpid(), int(self.param_str))
+    def reshape(self, bottom, top):
+        top[0].reshape(1)
+    def forward(self, bottom, top):
+        top[0].data[...] = 1
+"""
+
+
+@pytest.mark.parametrize(("flag", "name", "snapshots"), [("-sigint_effect=none", "INT", 0), ("-sighup_effect=snapshot", "HUP", 1)])
+def test_a_signal_before_the_solver_is_there_does_not_end_the_run(flag, name, snapshots, tmp_path, program, monkeypatch):
+    """A layer sends it while the net is built."""
+    (tmp_path / "impatient.py").write_text(IMPATIENT)
+    (tmp_path / "solver.prototxt").write_text(f"""base_lr: 0.1 lr_policy: "fixed" max_iter: 2 snapshot_after_train: false
+snapshot_prefix: "{tmp_path}/run" net_param {{
+  layer {{ name: "x" type: "Python" top: "x" python_param {{ module: "impatient" layer: "Impatient"
+    param_str: "{int(getattr(signal, 'SIG' + name))}" }} }}
+  layer {{ name: "y" type: "InnerProduct" bottom: "x" top: "y" inner_product_param {{ num_output: 1 axis: 0 }} }}
+  layer {{ name: "l" type: "Reduction" bottom: "y" top: "l" loss_weight: 1 }} }}""")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    run = Run([program("caffe"), "train", f"--solver={tmp_path}/solver.prototxt", "--allow_python", flag], tmp_path / "log")
+    assert run.status() == 0, run.log.read_text()[-2000:]
+    assert len(list(tmp_path.glob("run_iter_*.solverstate"))) == snapshots
+
+
 def test_ctrl_c_stops_with_a_snapshot(training, tmp_path):
     run = training()
     run.process.send_signal(signal.SIGINT)

@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -51,6 +52,30 @@ void OnInterrupt(int signal) {
   OnSignal(signal);
 }
 
+struct Effect {
+  int signal;
+  SolverAction::Enum action;
+
+  // Also for `none`: without a handler the signal would end the process.
+  void Handle() const {
+    const bool interrupts = signal == SIGINT && action == SolverAction::STOP;
+    struct sigaction handling {};
+    handling.sa_handler = interrupts ? OnInterrupt : OnSignal;
+    handling.sa_flags = SA_RESTART;
+    sigfillset(&handling.sa_mask);
+    sigaction(signal, &handling, nullptr);
+  }
+};
+
+std::array<Effect, 4> EffectsOf(const SignalEffects& options) {
+  return {
+      {{SIGINT, options.sigint},
+       {SIGTERM, options.sigterm},
+       {SIGHUP, options.sighup},
+       // Nobody reads the log any more: Ctrl-C also ends the tee of `caffe train 2>&1 | tee log`.
+       {SIGPIPE, SolverAction::STOP}}};
+}
+
 SolverAction::Enum ParseEffect(const std::string& flag, const std::string& value) {
   if (value == "stop") return SolverAction::STOP;
   if (value == "snapshot") return SolverAction::SNAPSHOT;
@@ -79,26 +104,15 @@ void SignalEffects::Add(CLI::App& app) {
             &sigterm);
 }
 
-void HandleSignals(const SignalEffects& options, Solver& solver) {
-  struct Effect {
-    int signal;
-    SolverAction::Enum action;
-  };
-  const Effect effects[] = {
-      {SIGINT, options.sigint},
-      {SIGTERM, options.sigterm},
-      {SIGHUP, options.sighup},
-      // Nobody reads the log any more: Ctrl-C also ends the tee of `caffe train 2>&1 | tee log`.
-      {SIGPIPE, SolverAction::STOP}};
-  for (const Effect& effect : effects) {
-    const bool interrupts = effect.signal == SIGINT && effect.action == SolverAction::STOP;
-    struct sigaction action {};
-    // Also for `none`: without a handler the signal would end the process.
-    action.sa_handler = interrupts ? OnInterrupt : OnSignal;
-    action.sa_flags = SA_RESTART;
-    sigfillset(&action.sa_mask);
-    sigaction(effect.signal, &action, nullptr);
+void AwaitSolver(const SignalEffects& options) {
+  for (const Effect& effect : EffectsOf(options)) {
+    if (effect.action != SolverAction::STOP) effect.Handle();
   }
+}
+
+void HandleSignals(const SignalEffects& options, Solver& solver) {
+  const std::array<Effect, 4> effects = EffectsOf(options);
+  for (const Effect& effect : effects) effect.Handle();
   solver.SetActionFunction([=] {
     for (const Effect& effect : effects) {
       if (has_come[effect.signal].exchange(false)) return effect.action;

@@ -16,6 +16,11 @@ struct SignalEffects {
   void Add(CLI::App& app);
 };
 
+// From now on no signal ends the program whose effect is another one than to stop: while nothing
+// can be snapshotted yet, it waits for HandleSignals(). What stops a run ends the program until
+// then.
+void AwaitSolver(const SignalEffects& effects);
+
 // From now on the solver looks after each iteration for signals that have come.
 void HandleSignals(const SignalEffects& effects, Solver& solver);
 

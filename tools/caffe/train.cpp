@@ -58,6 +58,7 @@ class Train : public Command {
   }
 
   void Run() override {
+    AwaitSolver(effects_);
     Require(!solver_.empty(), "--solver is missing; give the solver prototxt");
     Require(
         snapshot_.empty() || weights_.empty(),
