@@ -89,6 +89,18 @@ TEST(ArrivalsInTime, ARankSaysWhyItCouldNotEnter) {
             "connections are taken there and closed, as a proxy does with nobody behind it");
 }
 
+// The last attempt has hardly any time, so that it says nothing of the other end.
+TEST(ArrivalsInTime, TheLastAttemptLeavesTheReasonOfThoseBefore) {
+  Socket port = Socket::Listen({"127.0.0.1", 0});
+  std::string why = "the reason";
+  const auto past = Socket::Clock::now() - std::chrono::seconds(1);
+  EXPECT_FALSE(Socket::TryConnect({"127.0.0.1", port.port()}, past, &why));
+  EXPECT_EQ(why, "the reason");
+  why.clear();
+  EXPECT_FALSE(Socket::TryConnect({"127.0.0.1", port.port()}, past, &why));
+  EXPECT_EQ(why, "Connection timed out");
+}
+
 TEST(ArrivalsInTime, StrangersPushNobodyOut) {
   Socket port = Socket::Listen({"127.0.0.1", 0});
   std::string why;

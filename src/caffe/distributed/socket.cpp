@@ -159,7 +159,9 @@ std::optional<Socket> Socket::TryConnect(const Address& address, Clock::time_poi
     const Clock::time_point end = std::min(deadline, Clock::now() + kPatience);
     if (error == 0) error = AwaitConnection(socket.descriptor_, end);
     if (error != 0) {
-      *why = ErrorText(error);
+      // An attempt that the deadline cut short says less than those before.
+      const bool was_cut_short = error == ETIMEDOUT && end == deadline;
+      if (why->empty() || !was_cut_short) *why = ErrorText(error);
       continue;
     }
     socket.Prepare();
