@@ -100,6 +100,16 @@ TEST_F(NonFiniteTest, WeightsOnTheWayDoNotReplaceGoodOnes) {
   EXPECT_THROW(solver.Snapshot(), Error);
 }
 
+// Whoever calls Step() may save the net himself.
+TEST_F(NonFiniteTest, TheLastStepsUpdateIsLookedAt) {
+  Solver solver(Parse("max_iter: 5"));
+  Spoil(&solver, 2);
+  EXPECT_NO_THROW(solver.Step(2));
+  EXPECT_THAT(ErrorText<Error>([&] { solver.Step(1); }),
+              AllOf(HasSubstr("after iteration 3: parameter ip.0 is not finite at element 4"),
+                    HasSubstr("an update was too large")));
+}
+
 TEST_F(NonFiniteTest, StatisticsAreWeights) {
   Solver solver(Parse("max_iter: 1"));
   Solver* const self = &solver;

@@ -17,6 +17,14 @@ void CheckLoss(const SolverContext& context, const Moment& moment, float loss) {
                      AboutLastSnapshot(moment.last_snapshot)));
 }
 
+void CheckStepped(const SolverContext& context, const Moment& moment) {
+  if (!context.training_net.device()->is_host_accessible()) return;
+  const std::string found = DescribeNonFiniteWeights(context, moment.has_updated);
+  if (found.empty()) return;
+  throw Error(StrCat("solver: after iteration ", moment.iteration, ": ", found,
+                     AboutLastSnapshot(moment.last_snapshot)));
+}
+
 std::string WhyNotFinite(bool has_updated) {
   return has_updated
              ? ": an update was too large; lower base_lr or set clip_gradients"

@@ -17,6 +17,11 @@ struct Moment {
 // Throws Error, naming the layer and blob, where the mean loss of all ranks is not a number.
 void CheckLoss(const SolverContext& context, const Moment& moment, float loss);
 
+// Throws Error, naming the blob, where weights are not finite after the last of some steps. Only
+// where the host can look at them: on a GPU a copy would take as long as a step, and the next
+// step's loss or the next snapshot tells.
+void CheckStepped(const SolverContext& context, const Moment& moment);
+
 // Why a parameter is not finite, as text that follows its name. `has_updated`: whether this run has
 // changed the weights.
 std::string WhyNotFinite(bool has_updated);

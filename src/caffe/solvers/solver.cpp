@@ -7,6 +7,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/solver_position.hpp"
+#include "caffe/solvers/non_finite.hpp"
 #include "caffe/solvers/solver_impl.hpp"
 #include "caffe/solvers/solver_lines.hpp"
 
@@ -68,7 +69,11 @@ void Solver::Solve(const std::string& resume_file) {
 void Solver::Step(int iterations) {
   const int64_t stop = std::min<int64_t>(int64_t{impl_->iter()} + iterations, INT_MAX);
   EndingAll(impl_->options, [&] {
-    impl_->Observed(this, static_cast<int>(stop), [&] { impl_->Step(iterations); });
+    impl_->Observed(this, static_cast<int>(stop), [&] {
+      impl_->Step(iterations);
+      CheckStepped(*impl_->context,
+                   {impl_->iter(), impl_->iteration->has_updated(), impl_->checkpoints->last()});
+    });
   });
 }
 void Solver::Restore(const std::string& state_file) {
