@@ -87,6 +87,36 @@ assert solver.iter == 3
 """, tmp_path)
 
 
+def test_a_snapshot_prefix_stays_locked_by_the_parent(tmp_path):
+    run("""
+net = wide("net.prototxt")
+open("solver.prototxt", "w").write(f"net: '{net}' base_lr: 0.01 lr_policy: 'fixed' max_iter: 10 snapshot: 100 snapshot_prefix: 'run'")
+solver = caffe.get_solver("solver.prototxt")
+solver.step(1)
+
+def let_go():
+    global solver
+    del solver
+    gc.collect()
+
+def train():
+    try:
+        solver.step(1)
+    except caffe.IoError as error:
+        assert f"run.lock: another run (process {os.getppid()}) writes snapshots" in str(error), error
+    else:
+        raise AssertionError("no error")
+
+in_child(let_go)
+assert os.path.exists("run.lock")
+in_child(train)
+solver.step(1)
+del solver
+gc.collect()
+assert not os.path.exists("run.lock")
+""", tmp_path)
+
+
 def write_list(folder):
     image = pytest.importorskip("PIL.Image")
     image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(folder / "black.png")

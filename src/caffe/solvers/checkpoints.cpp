@@ -24,7 +24,8 @@ void Checkpoints::CheckWritable(const History& history) {
 }
 
 void Checkpoints::LockPrefix() {
-  if (context_.parallel.is_root() && !lock_) lock_.emplace(prefix_);
+  if (!context_.parallel.is_root() || (lock_ && lock_->is_of_this_process())) return;
+  lock_.emplace(prefix_);
 }
 
 void Checkpoints::CheckSize(const History& history) const {

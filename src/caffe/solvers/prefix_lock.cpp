@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "caffe/core/file_descriptor.hpp"
+#include "caffe/core/fork.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 
@@ -82,7 +83,13 @@ PrefixLock::PrefixLock(const std::string& prefix) {
   const std::lock_guard guard(mutex);
   std::weak_ptr<File>& known = (*held)[path.string()];
   file_ = known.lock();
-  if (!file_) known = file_ = std::make_shared<File>(prefix);
+  if (file_ && is_of_this_process()) return;
+  // A child's copy of its parent's lock would remove the parent's file.
+  known = file_ = std::shared_ptr<File>(new File(prefix), DeleteWhereMade<File>());
+}
+
+bool PrefixLock::is_of_this_process() const {
+  return std::get_deleter<DeleteWhereMade<File>>(file_)->is_of_this_process();
 }
 
 }  // namespace caffe

@@ -12,6 +12,8 @@ class PrefixLock {
  public:
   // Throws IoError, which names the other process, where that holds it; waits for nothing.
   explicit PrefixLock(const std::string& prefix);
+  // Not in a child that fork() made: its parent has the lock.
+  bool is_of_this_process() const;
 
  private:
   class File;
