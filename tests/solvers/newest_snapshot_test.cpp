@@ -69,6 +69,22 @@ TEST_P(NewestSnapshotTest, SkipsStatesThatCannotBeUsed) {
   EXPECT_EQ(NewestSnapshot(Param(), ""), File("9.solverstate"));
 }
 
+// A damaged state does not stand for the whole one of the same iteration.
+TEST_P(NewestSnapshotTest, LooksAtBothFormatsOfAnIteration) {
+  SolverParameter other = Param();
+  other.set_snapshot_format(std::string(GetParam()) == "HDF5" ? SolverParameter::BINARYPROTO
+                                                              : SolverParameter::HDF5);
+  std::string whole;
+  for (const SolverParameter& param : {other, Param()}) {
+    Solver solver(param);
+    solver.Step(9);
+    const std::string state = solver.Snapshot();
+    if (whole.empty()) whole = state;
+  }
+  fs::resize_file(File("9.solverstate"), 10);
+  EXPECT_EQ(NewestSnapshot(Param(), ""), whole);
+}
+
 TEST_P(NewestSnapshotTest, OfAFolderThatIsNotThere) {
   SolverParameter param = Param();
   param.set_snapshot_prefix(folder_.path("no/folder/run"));

@@ -66,14 +66,15 @@ std::string SnapshotStem(const std::string& prefix, int64_t iteration) {
 
 std::string NewestSnapshot(const SolverParameter& param, const std::string& solver_file) {
   const std::filesystem::path prefix(SnapshotPrefix(param, solver_file));
-  std::map<int64_t, std::string, std::greater<>> states;  // by iteration, latest first
+  // By iteration, latest first. One iteration may have a state of each format.
+  std::multimap<int64_t, std::string, std::greater<>> states;
   std::error_code error;
   const std::filesystem::path folder = prefix.has_parent_path() ? prefix.parent_path() : ".";
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     const auto parsed = ParseSnapshotName(prefix.filename().string(), name);
     if (!parsed || !parsed->ending.starts_with(".solverstate")) continue;
-    states[parsed->iteration] = (prefix.parent_path() / name).string();
+    states.emplace(parsed->iteration, (prefix.parent_path() / name).string());
   }
   std::string newest;
   for (const auto& [iteration, file] : states) {
