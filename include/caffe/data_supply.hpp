@@ -24,7 +24,8 @@ class DataSupply {
   // 0: unknown, or without an end.
   virtual uint64_t records_per_epoch() const = 0;
   // What tells the records from others, alike for equal copies: how many there are, the first and
-  // the last. Reads a few of them. Empty: unknown, or told by the files that the layer names.
+  // the last, or the program that makes them. Reads a few of them. Empty: unknown, or told by the
+  // files that the layer names.
   virtual std::string content() const { return ""; }
   // Time that forward passes have waited for batches since the data was opened. Empty: not
   // measured.

@@ -1,9 +1,14 @@
 // Layers written in Python, and what Python sees of the others.
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "bindings.hpp"
+#include "caffe/data_supply.hpp"
+#include "caffe/io/content_mark.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/ops/convert.hpp"
 
@@ -102,7 +107,7 @@ py::module_ Import(const std::string& module) {
   }
 }
 
-class PythonLayer final : public Layer {
+class PythonLayer final : public Layer, public DataSupply {
  public:
   explicit PythonLayer(const LayerParameter& param)
       : Layer(param), instance_(std::make_shared<Instance>()) {
@@ -123,6 +128,23 @@ class PythonLayer final : public Layer {
   }
 
   LayerTraits traits() const override { return {.can_run_in_place = true}; }
+
+  // The class may make records, and ranks may have other files of its module's name. The module is
+  // not always the one that the net names: a package may hand on what its modules define.
+  std::string content() const override {
+    const GilAcquired gil;
+    const py::object name = py::type::of(instance_->object).attr("__module__");
+    const py::object module = py::module_::import("sys").attr("modules").attr("get")(name);
+    const py::object file = py::getattr(module, "__file__", py::none());
+    if (file.is_none()) return "";  // typed in, or built in
+    const auto path = py::module_::import("os").attr("fsencode")(file).cast<std::string>();
+    if (!std::filesystem::is_regular_file(path)) return "";  // in an archive, or gone
+    const ContentMark mark = MarkOfFile(path);
+    return StrCat("module '", name.cast<std::string>(), "' has ", mark.bytes, " bytes, their hash ",
+                  mark.hash);
+  }
+  uint64_t records_per_epoch() const override { return 0; }
+  std::optional<double> wait_seconds() const override { return std::nullopt; }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     Instance& self = *instance_;

@@ -64,6 +64,38 @@ def test_a_solver_that_trains_alone_among_several_is_told(tmp_path, solver):
         assert status == 0 and "alone" not in said, said
 
 
+LAYER = """
+import caffe
+class Constant(caffe.Layer):
+    def setup(self, bottom, top):
+        pass
+    def reshape(self, bottom, top):
+        top[0].reshape(8, 4)
+    def forward(self, bottom, top):
+        top[0].data[...] = {}
+"""
+
+
+@pytest.mark.parametrize("differs", [False, True])
+def test_layers_of_other_modules_are_told_apart(tmp_path, differs):
+    """Wherever sys.path finds them, and whichever module of a package defines them."""
+    net = NET.replace('top: "x" top: "label"', 'top: "label"').replace("shape { dim: 8 dim: 4 }", "")
+    net = ('layer { name: "p" type: "Python" top: "x" python_param { module: "made" layer: "Constant" } }'
+           + net.replace('data_filler { type: "gaussian" }', ""))
+    (tmp_path / "solver.prototxt").write_text(
+        'base_lr: 0.1 lr_policy: "fixed" max_iter: 2 random_seed: 1 snapshot_after_train: false net_param {' + net + "}")
+    for rank in (0, 1):
+        package = tmp_path / str(rank) / "made"
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("from .layer import Constant")
+        (package / "layer.py").write_text(LAYER.format(rank if differs else 1))
+    results = run_ranks(tmp_path, "import os, sys", "sys.path.insert(0, os.environ['RANK'])", "import caffe",
+                        "caffe.train('solver.prototxt')")
+    for status, said in results:
+        wanted = "rank 1 differs from rank 0 in what the files hold: line 1 is 'layer 'p': module 'made.layer' has "
+        assert (status == 1 and wanted in said) if differs else status == 0, said
+
+
 def test_an_exception_in_one_process_ends_the_other(tmp_path, solver):
     results = run_ranks(tmp_path, "import caffe", f"solver = caffe.get_solver('{solver}', ranks=True)",
                         "def stop():", "    if solver.rank == 1: raise ValueError('no more')",

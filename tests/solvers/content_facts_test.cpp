@@ -38,6 +38,21 @@ TEST_F(ContentFactsTest, TellsFilesApartWhereverALayerNamesThem) {
   EXPECT_NE(FactOf(text), one);
 }
 
+// As HDF5Data reads it: written by Notepad, with blanks and the other end of lines.
+TEST_F(ContentFactsTest, TellsApartTheFilesOfAList) {
+  const std::string list = folder_.path("list.txt"), first = folder_.path("first.h5"),
+                    last = folder_.path("last.h5");
+  WriteFileAtomically(list, "\xef\xbb\xbf" + first + "\r\n\r\n" + last + " \r\n");
+  WriteFileAtomically(first, "one");
+  WriteFileAtomically(last, "three");
+  const std::string fact = FactOf(
+      "layer { name: 'p' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 1 } } "
+      "hdf5_data_param { source: '" +
+      list + "' } }");
+  EXPECT_THAT(fact, HasSubstr("layer 'p': file '" + first + "' has 3 bytes"));
+  EXPECT_THAT(fact, HasSubstr("layer 'p': file '" + last + "' has 5 bytes"));
+}
+
 TEST_F(ContentFactsTest, LeavesOutFilesThatAreCalledLikeABlob) {
   const std::string name = folder_.path("x");
   WriteFileAtomically(name, "a log");

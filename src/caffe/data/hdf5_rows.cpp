@@ -1,7 +1,6 @@
 #include "caffe/data/hdf5_rows.hpp"
 
 #include <numeric>
-#include <sstream>
 
 #include "caffe/core/activity.hpp"
 #include "caffe/error.hpp"
@@ -39,14 +38,10 @@ Hdf5Rows::Hdf5Rows(const Hdf5RowsOptions& options)
 }
 
 void Hdf5Rows::ReadList() {
-  std::istringstream list(ReadTextFile(options_.list));
-  for (std::string line; std::getline(list, line);) {
-    Require(!files_.empty() || !line.starts_with("\x89HDF"), options_.list,
-            ": an HDF5 file, where a text file that names HDF5 files is wanted, one on each line");
-    const size_t last = line.find_last_not_of(" \t\r");
-    if (last != std::string::npos) files_.push_back(line.substr(0, last + 1));
-  }
+  files_ = ReadLines(options_.list);
   Require(!files_.empty(), options_.list, ": the list names no HDF5 file");
+  Require(!files_[0].starts_with("\x89HDF"), options_.list,
+          ": an HDF5 file, where a text file that names HDF5 files is wanted, one on each line");
 }
 
 void Hdf5Rows::CheckFiles() {

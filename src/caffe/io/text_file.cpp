@@ -1,5 +1,7 @@
 #include "caffe/io/text_file.hpp"
 
+#include <sstream>
+
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 
@@ -15,6 +17,16 @@ std::string_view WithoutByteOrderMark(std::string_view text, const std::string& 
 
 std::string ReadTextFile(const std::string& path) {
   return std::string(WithoutByteOrderMark(ReadFile(path), path));
+}
+
+std::vector<std::string> ReadLines(const std::string& path) {
+  std::vector<std::string> lines;
+  std::istringstream text(ReadTextFile(path));
+  for (std::string line; std::getline(text, line);) {
+    const size_t last = line.find_last_not_of(" \t\r");
+    if (last != std::string::npos) lines.push_back(line.substr(0, last + 1));
+  }
+  return lines;
 }
 
 }  // namespace caffe

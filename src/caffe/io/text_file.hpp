@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "caffe/export.hpp"
 
@@ -15,5 +16,9 @@ CAFFE_EXPORT std::string_view WithoutByteOrderMark(std::string_view text,
 
 // What WithoutByteOrderMark() leaves of a file. Throws IoError when it cannot be read.
 CAFFE_EXPORT std::string ReadTextFile(const std::string& path);
+
+// Its lines without the blanks at their ends, as names of files are listed; empty ones are left
+// out.
+CAFFE_EXPORT std::vector<std::string> ReadLines(const std::string& path);
 
 }  // namespace caffe

@@ -2,15 +2,13 @@
 
 #include <google/protobuf/message.h>
 
-#include <cstdlib>
 #include <set>
-#include <sstream>
 
 #include "caffe/core/paths.hpp"
 #include "caffe/data_supply.hpp"
 #include "caffe/error.hpp"
-#include "caffe/io/atomic_file.hpp"
 #include "caffe/io/content_mark.hpp"
+#include "caffe/io/text_file.hpp"
 
 namespace caffe {
 namespace {
@@ -73,26 +71,12 @@ class Lines {
   std::set<std::string> told_;
 };
 
-// Where Python would look first.
-std::string FileOfModule(std::string module) {
-  for (size_t at = 0; (at = module.find('.', at)) != std::string::npos;) module[at] = '/';
-  const char* const path = std::getenv("PYTHONPATH");
-  std::istringstream folders(path == nullptr ? "" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string file = (folder.empty() ? "" : folder + "/") + module + ".py";
-    if (IsPlainFile(file)) return file;
-  }
-  return module + ".py";
-}
-
 void AddLayer(const LayerParameter& layer, Lines* lines) {
   const std::string owner = StrCat("layer '", layer.name(), "'");
   lines->AddFiles(owner, layer);
-  if (layer.has_python_param())
-    lines->AddFile(owner, "module", FileOfModule(layer.python_param().module()));
   if (!layer.has_hdf5_data_param() || !IsPlainFile(layer.hdf5_data_param().source())) return;
-  std::istringstream files(ReadFile(layer.hdf5_data_param().source()));
-  for (std::string file; std::getline(files, file);) lines->AddFile(owner, "file", file);
+  for (const std::string& file : ReadLines(layer.hdf5_data_param().source()))
+    lines->AddFile(owner, "file", file);
 }
 
 }  // namespace
