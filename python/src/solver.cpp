@@ -311,7 +311,7 @@ void BindSolver(py::module_& module) {
       .def(
           "snapshot",
           [](OwnedSolver& self) {
-            return self.Alone("write a snapshot", [&] { return self.Snapshot(); });
+            return TextOf(self.Alone("write a snapshot", [&] { return self.Snapshot(); }));
           },
           "Writes <prefix>_iter_<N>.caffemodel and .solverstate; returns the latter's name.")
       .def(

@@ -36,6 +36,16 @@ TEST(PrintableTest, FindsControlCharacters) {
   EXPECT_FALSE(HasControlCharacters(""));
 }
 
+TEST(PrintableTest, MakesUtf8OfAnyBytes) {
+  for (const char* valid : {"", "a\n", "caf\xc3\xa9", "\xe4\xbd\xa0", "\xf0\x9f\x98\x80"})
+    EXPECT_EQ(Utf8(valid), valid);
+  EXPECT_EQ(Utf8("d\xe9"), "d\\xe9");           // Latin-1
+  EXPECT_EQ(Utf8("\xc4\xe3x"), "\\xc4\\xe3x");  // GBK
+  EXPECT_EQ(Utf8("\xe4\xbd"), "\\xe4\\xbd");    // cut short
+  for (const char* none : {"\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff", "\x80"})
+    EXPECT_EQ(Utf8(none).size(), 4 * std::string(none).size()) << Utf8(none);
+}
+
 TEST(PrintableTest, ShowsTheBeginningOfWhatIsLong) {
   EXPECT_EQ(Printable(std::string(300, 'x')), std::string(200, 'x') + "...");
   EXPECT_EQ(Printable(std::string(200, 'x')), std::string(200, 'x'));

@@ -20,6 +20,20 @@ std::string Json(const Trace& trace) {
   return text.str();
 }
 
+// A name in Latin-1, and one that is cut within a letter.
+TEST(Trace, IsUtf8) {
+  Trace trace;
+  {
+    const TraceRow row(&trace, 0, "compute");
+    const TraceSpan latin("d\xe9");
+    std::string letters;
+    for (int i = 0; i < 200; ++i) letters += "\xc3\xa9";
+    const TraceSpan wide(letters);
+  }
+  EXPECT_THAT(Json(trace), HasSubstr(R"("d\\xe9")"));
+  EXPECT_THAT(Json(trace), HasSubstr(R"(\\xc3")"));
+}
+
 TEST(Trace, SpansGoToTheThreadsRow) {
   Trace trace;
   { const TraceSpan nowhere("nowhere"); }

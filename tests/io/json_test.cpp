@@ -31,5 +31,17 @@ TEST(JsonTest, IsReadBackAsItWas) {
   EXPECT_EQ(layer.struct_value().fields().at("count").number_value(), 7);
 }
 
+// Two names that differ in such bytes stay two.
+TEST(JsonTest, NamesNeedNotBeUtf8) {
+  JsonObject object;
+  PutJson(AddJson(&object, "layers"), "name\xe9", "d\xe9");
+  PutJson(AddJson(&object, "layers"), "name\xe8", "d\xe8");
+  JsonObject read;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(FormatJson(object), &read).ok());
+  const auto& layers = read.fields().at("layers").list_value().values();
+  EXPECT_EQ(layers[0].struct_value().fields().at("name\\xe9").string_value(), "d\\xe9");
+  EXPECT_EQ(layers[1].struct_value().fields().at("name\\xe8").string_value(), "d\\xe8");
+}
+
 }  // namespace
 }  // namespace caffe

@@ -80,6 +80,17 @@ def test_a_changed_copy_of_the_definition_is_refused_once(solver_file):
     assert solver.iter == 2
 
 
+def test_a_snapshot_prefix_need_not_be_utf_8(solver_file, tmp_path):
+    prefix = os.fsencode(tmp_path) + b"/gr\xf6n"
+    file = solver_file()
+    pathlib.Path(file).write_bytes(pathlib.Path(file).read_bytes().replace(os.fsencode(tmp_path / "run"), prefix))
+    solver = caffe.SGDSolver(file)
+    solver.step(1)
+    state = solver.snapshot()
+    assert os.fsencode(state) == prefix + b"_iter_1.solverstate" and os.path.exists(state)
+    solver.restore(state)
+
+
 def test_loaded_weights_that_are_not_finite_are_blamed(solver_file, tmp_path):
     solver = caffe.SGDSolver(solver_file())
     solver.net.params["ip"][0].data[...] = np.nan

@@ -231,6 +231,25 @@ TEST_F(RunFolderTest, WritesTensorBoardsRecords) {
   EXPECT_EQ(events.back().step(), 2);
 }
 
+// Their readers refuse a record with a text that is not.
+TEST(EventFileTest, RecordsAreUtf8) {
+  NetParameter net;
+  net.add_layer()->set_name("d\xe9");
+  runs::GraphDef graph;
+  ASSERT_TRUE(graph.ParseFromString(runs::GraphEvent(0, net).graph_def()));
+  EXPECT_EQ(graph.node(0).name(), "d\\xe9");
+  const testing::TemporaryFolder folder;
+  runs::EventFile file(folder.path(""));
+  runs::Event event;
+  event.mutable_summary()->add_value()->set_tag("train/d\xe9");
+  file.Append(event);
+  const auto written = *std::filesystem::directory_iterator(folder.path(""));
+  EXPECT_THAT(ReadFile(written.path().string()), HasSubstr("train/d\\xe9"));
+  Metrics metrics;
+  (*metrics.mutable_outputs())["d\xe9"] = 1;
+  EXPECT_EQ(runs::ToJson(metrics, /*on_one_line=*/true), R"({"outputs":{"d\\xe9":1}})");
+}
+
 TEST_F(RunFolderTest, HistogramsHaveAllFiniteValues) {
   const float values[] = {0, 1, 1, 4, NAN, INFINITY};
   const runs::Histogram histogram = runs::HistogramOf("x", values, 6).histo();

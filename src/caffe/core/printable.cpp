@@ -1,5 +1,6 @@
 #include "caffe/core/printable.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace caffe {
@@ -40,8 +41,27 @@ size_t LetterBytes(std::string_view text) {
   return bytes;
 }
 
+// The bytes of the character of UTF-8 that `text` begins with; 0 where it begins with none.
+size_t Utf8Bytes(std::string_view text) {
+  // Of two, three and four bytes; smaller codes have shorter forms.
+  constexpr uint32_t kLeast[] = {0x80, 0x800, 0x10000};
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x80) return 1;
+  const size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc0 || first >= 0xf8 || text.size() < bytes) return 0;
+  uint32_t code = first & (0x7f >> bytes);
+  for (const char letter : text.substr(1, bytes - 1)) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if ((byte & 0xc0) != 0x80) return 0;
+    code = code << 6 | (byte & 0x3f);
+  }
+  const bool is_surrogate = code >= 0xd800 && code < 0xe000;
+  return code < kLeast[bytes - 2] || code > 0x10ffff || is_surrogate ? 0 : bytes;
+}
+
+constexpr char kDigits[] = "0123456789abcdef";
+
 std::string Escaped(std::string_view text, std::string_view kept) {
-  constexpr char kDigits[] = "0123456789abcdef";
   std::string printable;
   while (!text.empty()) {
     const size_t control = kept.find(text[0]) == kept.npos ? ControlBytes(text) : 0;
@@ -77,6 +97,18 @@ std::string Printable(std::string_view text) {
 
 std::string PrintableLines(std::string_view text) {
   return Escaped(text, "\n\t");
+}
+
+std::string Utf8(std::string_view text) {
+  std::string valid;
+  while (!text.empty()) {
+    const size_t bytes = Utf8Bytes(text);
+    const auto byte = static_cast<unsigned char>(text[0]);
+    bytes > 0 ? valid += text.substr(0, bytes)
+              : valid += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
+    text.remove_prefix(std::max<size_t>(bytes, 1));
+  }
+  return valid;
 }
 
 }  // namespace caffe

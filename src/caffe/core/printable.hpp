@@ -20,4 +20,8 @@ CAFFE_EXPORT std::string Printable(std::string_view text);
 // The same for text of several lines, as long as it likes: line feeds and tabs stay.
 CAFFE_EXPORT std::string PrintableLines(std::string_view text);
 
+// `text` as UTF-8, without which nobody reads JSON: bytes that are none, as of names in Latin-1 or
+// GBK, become "\xe9".
+CAFFE_EXPORT std::string Utf8(std::string_view text);
+
 }  // namespace caffe

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe {
@@ -10,7 +11,7 @@ namespace {
 
 void WriteString(std::string_view text, std::ostream& out) {
   out << '"';
-  for (const char c : text) {
+  for (const char c : Utf8(text)) {
     if (c == '"' || c == '\\') {
       out << '\\' << c;
     } else if (static_cast<unsigned char>(c) < 0x20) {

@@ -3,6 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "caffe/error.hpp"
+#include "caffe/io/utf8.hpp"
 
 namespace caffe {
 namespace {
@@ -33,7 +34,8 @@ void MakeJsonList(JsonObject* object, const std::string& list) {
   List(object, list);
 }
 
-std::string FormatJson(const JsonObject& object) {
+std::string FormatJson(JsonObject object) {
+  MakeUtf8(&object);
   std::string json;
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;

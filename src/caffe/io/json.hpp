@@ -44,6 +44,6 @@ CAFFE_EXPORT JsonObject* JsonField(JsonObject* object, const std::string& key);
 CAFFE_EXPORT void MakeJsonList(JsonObject* object, const std::string& list);
 
 // Over several lines, with one at the end.
-CAFFE_EXPORT std::string FormatJson(const JsonObject& object);
+CAFFE_EXPORT std::string FormatJson(JsonObject object);
 
 }  // namespace caffe

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "caffe/error.hpp"
+#include "caffe/io/utf8.hpp"
 #include "caffe/runs/host_name.hpp"
 #include "caffe/runs/metrics.hpp"
 
@@ -53,7 +54,8 @@ EventFile::EventFile(const std::string& folder) : file_(FileName(folder)) {
   Append(version);
 }
 
-void EventFile::Append(const Event& event) {
+void EventFile::Append(Event event) {
+  MakeUtf8(&event);
   const std::string body = event.SerializeAsString();
   const std::string length = Bytes<uint64_t>(body.size());
   file_.Append(length + Bytes(MaskedCrc(length)) + body + Bytes(MaskedCrc(body)));
@@ -73,6 +75,7 @@ Event GraphEvent(double time, const NetParameter& net) {
   }
   Event event;
   event.set_wall_time(time);
+  MakeUtf8(&graph);
   event.set_graph_def(graph.SerializeAsString());
   return event;
 }

@@ -16,7 +16,7 @@ class EventFile {
   explicit EventFile(const std::string& folder);
 
   // One record: length, its check sum, the event, its check sum.
-  void Append(const Event& event);
+  void Append(Event event);
 
  private:
   AppendFile file_;

@@ -3,8 +3,10 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <chrono>
+#include <memory>
 
 #include "caffe/error.hpp"
+#include "caffe/io/utf8.hpp"
 
 namespace caffe::runs {
 namespace {
@@ -101,8 +103,11 @@ std::string ToJson(const google::protobuf::Message& message, bool on_one_line) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   options.add_whitespace = !on_one_line;
+  const std::unique_ptr<google::protobuf::Message> valid(message.New());
+  valid->CopyFrom(message);
+  MakeUtf8(valid.get());
   std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
+  const auto status = google::protobuf::util::MessageToJsonString(*valid, &json, options);
   CAFFE_ASSERT(status.ok(), status.ToString());
   return json;
 }
