@@ -27,9 +27,10 @@ class PrefixLock::File {
   }
   ~File() {
     struct stat own {};
-    // Somebody's file of that name is no lock of ours.
+    // Somebody's file of that name is no lock of ours, nor is that of a run that began after this
+    // one's was removed by hand.
     const bool is_own = is_held_ && ::fstat(descriptor_->get(), &own) == 0 &&
-                        S_ISREG(own.st_mode) && own.st_size == 0;
+                        S_ISREG(own.st_mode) && own.st_size == 0 && IsThere();
     if (is_own) ::unlink(path_.c_str());
   }
   File(const File&) = delete;
@@ -51,11 +52,15 @@ class PrefixLock::File {
       if (errno == EACCES || errno == EAGAIN) ThrowInUse();
       return true;  // no locks here
     }
+    return is_held_ = IsThere();
+  }
+
+  // Whether the file that is open has the name.
+  bool IsThere() const {
     struct stat own {
     }, named{};
-    is_held_ = ::fstat(descriptor_->get(), &own) == 0 && ::stat(path_.c_str(), &named) == 0 &&
-               own.st_ino == named.st_ino && own.st_dev == named.st_dev;
-    return is_held_;
+    return ::fstat(descriptor_->get(), &own) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+           own.st_ino == named.st_ino && own.st_dev == named.st_dev;
   }
 
   [[noreturn]] void ThrowInUse() const {
