@@ -249,7 +249,7 @@ class NetSpec:
         super().__setattr__("tops", collections.OrderedDict())
 
     def __setattr__(self, name: str, value: Union[Top, Function]) -> None:
-        self.tops[name] = value
+        self[name] = value
 
     def __getattr__(self, name: str) -> Union[Top, Function]:
         # Also asked for "tops" itself while an object is being copied.
@@ -263,6 +263,10 @@ class NetSpec:
         del self.tops[name]
 
     def __setitem__(self, name: str, value: Union[Top, Function]) -> None:
+        if not isinstance(value, (Top, Function)):
+            if isinstance(value, tuple) and all(isinstance(top, Top) for top in value):
+                raise TypeError(f"{name!r} is one name for {len(value)} tops; give each its own, as in n.data, n.label = ...")
+            raise TypeError(f"{name!r} is {value!r}; a blob is set to what a layer returns")
         self.tops[name] = value
 
     def __getitem__(self, name: str) -> Union[Top, Function]:

@@ -254,6 +254,17 @@ def test_a_copy_is_apart():
     assert other.to_proto().layer[3].inner_product_param.num_output == 7
 
 
+def test_a_blob_is_a_top():
+    net = NetSpec()
+    with pytest.raises(TypeError, match=r"^'data' is one name for 2 tops; give each its own, as in n.data, n.label = ...$"):
+        net.data = L.Data(ntop=2)
+    with pytest.raises(TypeError, match="^'conv/1' is 3; a blob is set to what a layer returns$"):
+        net["conv/1"] = 3
+    net.data, net.label = L.Data(ntop=2)
+    net.silence = L.Silence(net.data, net.label, ntop=0)
+    assert len(net.to_proto().layer) == 2
+
+
 def test_verbose_prints_what_is_written(capsys):
     lenet().to_proto(verbose=True)
     assert capsys.readouterr().out.splitlines()[2] == "conv1 Convolution"
