@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "caffe/core/saturating_product.hpp"
@@ -19,7 +21,7 @@ namespace {
 
 constexpr char kWall = 0x5A;
 constexpr size_t kThinnestWall = 64 << 10, kThickestWall = 4 << 20;
-// A larger batch is checked with fewer items.
+// A larger batch is computed in parts.
 constexpr size_t kMostTrialBytes = size_t{256} << 20;
 // Products that are summed up for comparison.
 constexpr int64_t kMostProducts = 1 << 24, kFewestSamples = 16, kMostSamples = 4096;
@@ -280,52 +282,92 @@ bool HasNan(const TensorView& view) {
   });
 }
 
-// The request with fewer items, so that its operands take less memory.
-class Reduced {
+// A request whose batch is divided into equal parts, so that the operands of one take less memory.
+class Parts {
  public:
-  explicit Reduced(const KernelRequest& request)
+  explicit Parts(const KernelRequest& request)
       : inputs_(request.inputs.begin(), request.inputs.end()),
         outputs_(request.outputs.begin(), request.outputs.end()),
-        request_{request.op, inputs_, outputs_, request.device, request.settings} {
+        of_one_{request.op, inputs_, outputs_, request.device, request.settings} {
+    const int64_t items = inputs_[0].shape[0];
+    count_ = CountOf(items);
+    if (count_ == 1) return;
+    const bool is_of_weights = request.op.As<ops::ConvGradWeights>() != nullptr;
+    const auto divide = [&](OperandDesc* operand) {
+      std::vector<int64_t> dims = operand->shape.dims();
+      dims[0] = items / count_;
+      operand->shape = Shape(dims);
+    };
+    const Shape result = outputs_[0].shape;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      // All operands but weights and biases: images, and what epilogues add.
+      const bool has_items =
+          i == 0 || is_of_weights || (i != ops::Conv::kW && inputs_[i].shape == result);
+      if (!has_items) continue;
+      divide(&inputs_[i]);
+      divided_.insert(i);
+    }
+    sums_up_ = is_of_weights;
+    if (!sums_up_) divide(&outputs_[0]);
+    // Those of parts are added up, which packed ones cannot be.
+    for (OperandDesc& output : outputs_) output.may_be_packed = false;
+  }
+  Parts(const Parts&) = delete;
+
+  bool are_several() const { return count_ > 1; }
+  const KernelRequest& of_one() const { return of_one_; }
+
+  // A kernel for all of them by one for a part: what runs is what was checked.
+  Kernel InTurn(Kernel kernel) const {
+    CAFFE_ASSERT(!kernel.packed_gradient);
+    kernel.run = [run = kernel.run, divided = divided_, count = count_,
+                  sums_up = sums_up_](const KernelContext& whole) {
+      KernelContext context = whole;
+      for (int64_t part = 0; part < count; ++part) {
+        std::vector<TensorView> inputs(whole.inputs.begin(), whole.inputs.end());
+        std::vector<TensorView> outputs(whole.outputs.begin(), whole.outputs.end());
+        for (size_t i = 0; i < inputs.size(); ++i) {
+          if (divided.contains(i)) Take(part, count, &inputs[i]);
+        }
+        if (!sums_up) Take(part, count, &outputs[0]);
+        if (sums_up && part > 0) context.accumulated = OperandSet::All();
+        context.inputs = inputs;
+        context.outputs = outputs;
+        run(context);
+      }
+    };
+    return kernel;
+  }
+
+ private:
+  int64_t CountOf(int64_t items) const {
     size_t bytes = 0;
     const auto count = [&](const OperandDesc& operand) {
       bytes += operand.present ? operand.bytes() : 0;
     };
     std::ranges::for_each(inputs_, count);
     std::ranges::for_each(outputs_, count);
-    const int64_t items = inputs_[0].shape[0];
-    const auto wanted =
-        static_cast<int64_t>(static_cast<double>(items) *
-                             (static_cast<double>(kMostTrialBytes) / static_cast<double>(bytes)));
-    if (bytes <= kMostTrialBytes || items == 1) return;
-    is_smaller_ = true;
-    const bool is_of_weights = request.op.As<ops::ConvGradWeights>() != nullptr;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      // All operands but weights and biases: images, and what epilogues add.
-      if (i == 0 || is_of_weights || (i != ops::Conv::kW && inputs_[i].shape == outputs_[0].shape))
-        SetItems(std::max<int64_t>(wanted, 1), &inputs_[i]);
-    }
-    if (!is_of_weights) SetItems(std::max<int64_t>(wanted, 1), &outputs_[0]);
+    auto parts = static_cast<int64_t>((bytes + kMostTrialBytes - 1) / kMostTrialBytes);
+    while (0 < parts && parts < items && items % parts != 0) ++parts;
+    return std::clamp<int64_t>(parts, 1, std::max<int64_t>(items, 1));
   }
-  Reduced(const Reduced&) = delete;
-  bool is_smaller() const { return is_smaller_; }
-  const KernelRequest& request() const { return request_; }
-
- private:
-  static void SetItems(int64_t items, OperandDesc* operand) {
-    std::vector<int64_t> dims = operand->shape.dims();
-    dims[0] = items;
-    operand->shape = Shape(dims);
+  static void Take(int64_t part, int64_t count, TensorView* view) {
+    std::vector<int64_t> dims = view->shape.dims();
+    dims[0] /= count;
+    view->shape = Shape(dims);
+    if (view->data != nullptr) view->data = view->as<char>() + part * view->bytes();
   }
 
   std::vector<OperandDesc> inputs_, outputs_;
-  KernelRequest request_;
-  bool is_smaller_ = false;
+  KernelRequest of_one_;
+  int64_t count_ = 1;
+  std::set<size_t> divided_;  // inputs
+  bool sums_up_ = false;
 };
 
 std::string KeyOf(const std::string& library, const KernelRequest& request) {
-  std::string key = StrCat(library, '|', request.op.name(), ' ', request.op.Attributes(), ' ',
-                           request.device.num_threads(), " threads");
+  std::string key = StrCat(library, '|', request.op.name(), ' ', request.op.Attributes(), " on ",
+                           request.device.description());
   const auto add = [&](const OperandDesc& operand) {
     if (!operand.present) return void(key += " -");
     key +=
@@ -394,16 +436,14 @@ ConvFindings*& KeptConvFindings() {
 
 KernelOrRefusal MakeIfRight(const std::string& library, const KernelRequest& request,
                             const ConvFactory& make) {
-  KernelOrRefusal answer = make(request);
+  const Parts parts(request);
+  KernelOrRefusal answer = make(parts.of_one());
   if (std::holds_alternative<Refusal>(answer)) return answer;
-  const Reduced reduced(request);
-  KernelOrRefusal tried = reduced.is_smaller() ? make(reduced.request()) : answer;
-  if (std::holds_alternative<Refusal>(tried)) return tried;
-  const std::string fault =
-      Finding(KeyOf(library, reduced.request()), reduced.request(), std::get<Kernel>(tried));
+  Kernel& kernel = std::get<Kernel>(answer);
+  const std::string fault = Finding(KeyOf(library, parts.of_one()), parts.of_one(), kernel);
   if (!fault.empty())
     return Refusal{StrCat(library, " computes this convolution wrongly: ", fault)};
-  return answer;
+  return parts.are_several() ? parts.InTurn(std::move(kernel)) : answer;
 }
 
 }  // namespace caffe::cpu

@@ -37,8 +37,9 @@ ConvFindings*& KeptConvFindings();
 
 using ConvFactory = std::function<KernelOrRefusal(const KernelRequest&)>;
 // What `make` makes for the request, unless it is found at fault. `library` names whose kernels
-// these are, with version and instruction set; findings are kept for it, the request and the number
-// of threads. Large batches are checked with fewer items.
+// these are, with version and instruction set; findings are kept for it, the request, the
+// processor, whose caches decide on blocks, and the number of threads. A large batch is
+// computed in parts, of which one is checked.
 KernelOrRefusal MakeIfRight(const std::string& library, const KernelRequest& request,
                             const ConvFactory& make);
 
