@@ -15,6 +15,7 @@
 
 #include "caffe/distributed/handshake.hpp"
 #include "caffe/error.hpp"
+#include "tests/support/error_text.hpp"
 
 namespace caffe {
 namespace {
@@ -87,6 +88,31 @@ TEST(ArrivalsInTime, ARankSaysWhyItCouldNotEnter) {
   AwaitConnection(&port);
   EXPECT_EQ(entering.get(),
             "connections are taken there and closed, as a proxy does with nobody behind it");
+}
+
+// What Enter() throws where a server listens that greets everybody with this text.
+std::string ErrorAt(const std::string& greeting) {
+  Socket port = Socket::Listen({"127.0.0.1", 0});
+  const Address address{"127.0.0.1", port.port()};
+  const auto deadline = greeting.empty() ? Socket::Clock::now() : InAMinute();
+  std::string why;
+  auto entering = std::async(std::launch::async, [&] {
+    MessageStream stream(*Socket::TryConnect(address, InAMinute(), &why));
+    return testing::ErrorText<DeviceError>([&] { Greet(&stream, kSecret, {}, deadline, [] {}); });
+  });
+  Socket server = AwaitConnection(&port);
+  server.Send(greeting);
+  return entering.get();
+}
+
+TEST(ArrivalsInTime, AnotherProgramOnThePortIsNamed) {
+  EXPECT_EQ(
+      ErrorAt("SSH-2.0-OpenSSH_9.2\r\n"),
+      "another program listens on that port (what came is no message of a rank); give the run "
+      "another one");
+  EXPECT_EQ(ErrorAt(""),
+            "it takes the connection, but says nothing; its process is stopped, or another program "
+            "listens on that port: give the run another one");
 }
 
 // The last attempt has hardly any time, so that it says nothing of the other end.

@@ -65,8 +65,15 @@ void Arrival::Refuse(const std::string& why) {
 void Greet(MessageStream* stream, const std::string& secret, distributed::Hello hello,
            Socket::Clock::time_point deadline, const std::function<void()>& check) {
   const auto await = [&](google::protobuf::MessageLite* message) {
-    if (stream->Await(message, deadline, check)) return;
-    throw DeviceError("it takes the connection, but says nothing");
+    try {
+      if (stream->Await(message, deadline, check)) return;
+    } catch (const IoError& error) {
+      throw DeviceError(StrCat("another program listens on that port (", error.what(),
+                               "); give the run another one"));
+    }
+    throw DeviceError(
+        "it takes the connection, but says nothing; its process is stopped, or another program "
+        "listens on that port: give the run another one");
   };
   distributed::Challenge challenge;
   await(&challenge);
