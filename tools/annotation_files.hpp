@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 namespace caffe::tools {
@@ -86,6 +87,7 @@ inline ImageAnnotation ReadTextAnnotation(const std::string& path) {
 
 // `type`: xml, json or txt. Throws IoError naming the file.
 inline ImageAnnotation ReadAnnotation(const std::string& path, const std::string& type) {
+  RequireNoPipe(path);
   try {
     return WithContext(path, [&] {
       if (type == "xml") return ReadXmlAnnotation(path);

@@ -8,6 +8,7 @@
 
 #include "caffe/data/readers/record_reader.hpp"
 #include "caffe/error.hpp"
+#include "caffe/io/atomic_file.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "tools/interruption.hpp"
 #include "tools/tool_main.hpp"
@@ -25,6 +26,7 @@ class IdxFile {
  public:
   explicit IdxFile(const std::string& name) : path_(name) {
     if (!std::filesystem::exists(path_) && std::filesystem::exists(path_ + ".gz")) path_ += ".gz";
+    RequireNoPipe(path_);
     file_.reset(gzopen(path_.c_str(), "rb"));
     if (!file_) throw IoError(StrCat(path_, ": cannot open; does the file exist?"));
   }

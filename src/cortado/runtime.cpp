@@ -1,5 +1,6 @@
 #include "cortado/runtime.h"
 
+#include <fcntl.h>
 #include <omp.h>
 
 #include <algorithm>
@@ -47,7 +48,11 @@ Result Guard(Result failed, const Fn& fn) noexcept {
 
 // Errors are without the path, which the caller adds.
 std::string ReadFile(const std::string& path) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
+  // Whoever opens a pipe waits for somebody who writes to it, but not for one who has it open.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) throw IoError(StrCat("cannot open: ", std::strerror(errno)));
+  ::fcntl(descriptor, F_SETFL, O_RDONLY);
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(::fdopen(descriptor, "rb"), std::fclose);
   if (!file) throw IoError(StrCat("cannot open: ", std::strerror(errno)));
   std::string bytes;
   char block[1 << 16];

@@ -128,6 +128,20 @@ layer { name: "loss" type: "Reduction" bottom: "y" top: "loss" loss_weight: 1 }"
     assert done.returncode == 1 and "pipe" in done.stderr and "is a pipe" in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize("arguments", [["caffe", "plan", "net", "--plugin=./pipe.so"], ["cortado_run", "pipe"],
+                                       ["convert_mnist_data", "pipe", "pipe", "db"],
+                                       ["convert_annoset", "--anno_type=detection", "--label_map_file=map", "./", "list", "db"]])
+def test_programs_do_not_wait_for_pipes(arguments, tmp_path, program):
+    for name in ("pipe", "pipe.so", "pipe.xml"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "net").write_text('layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 } } }')
+    (tmp_path / "map").write_text('item { name: "none" label: 0 display_name: "none" }')
+    (tmp_path / "a.png").write_bytes(png())
+    (tmp_path / "list").write_text("a.png pipe.xml\n")
+    done = subprocess.run([program(arguments[0]), *arguments[1:]], cwd=tmp_path, text=True, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 1 and "pipe" in done.stderr, done.stderr
+
+
 def test_a_folder_of_the_user_is_not_taken_for_a_leftover(tmp_path, program, run):
     (tmp_path / "images" / "cat").mkdir(parents=True)
     (tmp_path / "images" / "cat" / "a.png").write_bytes(png())

@@ -79,6 +79,9 @@ std::string LoadersReason() {
 void* Open(const std::string& file, Registrations* registrations,
            std::map<void*, std::string>* refused) {
   const std::string path = PathOf(file);
+  std::error_code ignored;  // the loader has the reason
+  Require(!std::filesystem::is_fifo(path, ignored), "plug-in '", file,
+          "' is a pipe; give the shared library");
   const KeepingBack keeping_back(registrations);
   // Its header says that dlopen never throws, and the compiler would leave the handler out.
   void* (*const volatile open_library)(const char*, int) = dlopen;
