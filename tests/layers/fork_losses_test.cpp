@@ -72,6 +72,56 @@ TEST(SmoothL1LossTest, WeighsInsideAndOutside) {
   ExpectNumbersNear(net.Gradient(1), {-0.5, -2 * 9 * 0.05 / 2, 3 * 0.5 / 2, 0});
 }
 
+TEST(SmoothL1LossTest, GivesTheLossOfEachPosition) {
+  const std::vector<std::string> shapes(3, "dim: 2 dim: 2 dim: 1 dim: 2");
+  const std::string tops = "top: 'each' loss_weight: 1 loss_weight: 0 ";
+  for (const std::string type : {"SmoothL1Loss", "SmoothL1LossOHEM"}) {
+    LossNet net(shapes, tops + "type: '" + type +
+                            "' loss_param { normalization: PRE_FIXED pre_fixed_normalizer: 8 }");
+    net.Set(0, {2, 1, 0, 0.5f, -3, 0, 1, 1}).Set(1, Numbers(8, 0)).Set(2, {1, 1, 1, 1, 1, 1, 0, 1});
+    // Position 0 of item 0 has channels 2 and 0, position 1 has 1 and 0.5.
+    EXPECT_NEAR(net.Loss(), (1.5 + 0.5 + 0.125 + 2.5 + 0.5) / 8, 1e-6) << type;
+    const Blob& each = *net.net().blob_by_name("each");
+    EXPECT_EQ(each.shape(), (Shape{2, 1, 1, 2}));
+    ExpectNumbersNear({each.cpu_data<float>(), each.cpu_data<float>() + 4}, {1.5, 0.625, 2.5, 0.5});
+    EXPECT_NEAR(net.Gradient(0)[3], 0.5 / 8, 1e-6) << type;
+  }
+}
+
+TEST(SmoothL1LossTest, DividesAsLossParamSaysInRFCNs) {
+  const auto loss_of = [](const std::string& type) {
+    LossNet net(std::vector<std::string>(2, "dim: 2 dim: 1 dim: 1 dim: 3"), "type: '" + type + "'");
+    return net.Set(0, Numbers(6, 2)).Set(1, Numbers(6, 0)).Loss();
+  };
+  EXPECT_FLOAT_EQ(loss_of("SmoothL1Loss"), 6 * 1.5f / 2);      // items
+  EXPECT_FLOAT_EQ(loss_of("SmoothL1LossOHEM"), 6 * 1.5f / 6);  // positions
+}
+
+TEST(SoftmaxWithLossTest, GivesTheLossOfEachLabel) {
+  for (const std::string type : {"SoftmaxWithLoss", "SoftmaxWithLossOHEM"}) {
+    LossNet net({"dim: 3 dim: 2", "dim: 3 dim: 1"},
+                "top: 'p' top: 'each' loss_weight: 1 loss_weight: 0 loss_weight: 0 type: '" + type +
+                    "' loss_param { ignore_label: -1 normalization: PRE_FIXED "
+                    "pre_fixed_normalizer: 4 }");
+    net.Set(0, {0, 0, std::log(3.0f), 0, 5, 5}).Set(1, {1, 0, -1});
+    EXPECT_NEAR(net.Loss(), (std::log(2.0) + std::log(4 / 3.0)) / 4, 1e-6) << type;
+    const Blob& each = *net.net().blob_by_name("each");
+    EXPECT_EQ(each.shape(), (Shape{3, 1}));
+    ExpectNumbersNear({each.cpu_data<float>(), each.cpu_data<float>() + 3},
+                      {std::log(2.0), std::log(4 / 3.0), 0});
+    ExpectNumbersNear(net.Gradient(0), {0.125, -0.125, -0.0625, 0.0625, 0, 0});
+  }
+}
+
+TEST(SoftmaxWithLossTest, RefusesADivisorBelow1) {
+  EXPECT_THAT(ErrorText<InvalidArgument>([] {
+                LossNet({"dim: 2 dim: 3", "dim: 2"},
+                        "type: 'SoftmaxWithLoss' loss_param { normalization: PRE_FIXED "
+                        "pre_fixed_normalizer: 0 }");
+              }),
+              HasSubstr("pre_fixed_normalizer is 0; it must be at least 1"));
+}
+
 TEST(FocalLossTest, CountsWhatIsRightLess) {
   for (const std::string type : {"FocalLoss", "SoftmaxWithFocalLoss"}) {
     LossNet net({"dim: 3 dim: 2", "dim: 3"},

@@ -361,6 +361,9 @@ std::vector<GradientCase> Cases() {
   loss("SmoothL1LossWeighted", "SmoothL1Loss", "4x3 4x3", "4x3", "").classes = 2;
   loss("SmoothL1LossSigma", "SmoothL1Loss", "4x3 4x3", "4x3 4x3",
        "smooth_l1_loss_param { sigma: 1.5 }");
+  const std::string pre_fixed = "loss_param { normalization: PRE_FIXED pre_fixed_normalizer: 1.5 }";
+  loss("SmoothL1LossOHEM", "SmoothL1LossOHEM", "2x3x1x2 2x3x1x2", "", pre_fixed).high = 3;
+  loss("SoftmaxWithLossOHEM", "SoftmaxWithLossOHEM", "4x3x2", "4x2", pre_fixed);
   loss("SoftmaxWithLossWeighted", "SoftmaxWithLoss", "4x3x2", "4x2",
        "loss_param { ignore_label: 1 weight_by_label_freqs: true class_weighting: [0.5, 1, 3] }");
   for (const std::string type : {"FocalLoss", "SoftmaxWithFocalLoss"}) {

@@ -36,7 +36,12 @@ void AddTermLossCases(std::vector<OpCase>* cases) {
   add("SmoothL1LossTwoWeights", ops::SmoothL1Loss{2}, {x, p, weight, weight}, loss);
   add("SmoothL1LossGradTwoWeights", ops::SmoothL1LossGrad{-1, 2, true},
       {x, p, dloss, weight, weight}, x);
+  add("SmoothL1LossOfDivisor", ops::SmoothL1Loss{.divisor = 4.0}, {x, p}, loss);
+  add("SmoothL1LossGradOfDivisor", ops::SmoothL1LossGrad{.divisor = 4.0}, {x, p, dloss}, x);
   const ops::LabelRule rule{1, 2, ops::Normalization::kValid};
+  add("SoftmaxLossOfDivisor",
+      ops::SoftmaxLoss{{.normalization = ops::Normalization::kPreFixed, .pre_fixed_normalizer = 4}},
+      {p.Wide(), labels}, loss);
   add("SoftmaxLossFocused", ops::SoftmaxLoss{rule, {2, 0.25f}}, {p.Wide(), labels}, loss);
   const ops::Focus linear = {.gamma = 1.5f, .alpha = 0.5f, .is_linear = true, .beta = 0.75f};
   add("SoftmaxLossLinear", ops::SoftmaxLoss{rule, linear}, {p.Wide(), labels}, loss);

@@ -19,6 +19,9 @@ ops::LabelRule ParseLabelRule(const LossParameter& loss, int axis, ops::Normaliz
   } else {
     rule.normalization = by_default;
   }
+  rule.pre_fixed_normalizer = loss.pre_fixed_normalizer();
+  Require(rule.pre_fixed_normalizer >= 1, "pre_fixed_normalizer is ", rule.pre_fixed_normalizer,
+          "; it must be at least 1");
   return rule;
 }
 

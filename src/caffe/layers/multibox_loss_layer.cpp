@@ -255,6 +255,9 @@ class Computation {
       case LossParameter::BATCH_SIZE:
         divisor = static_cast<double>(items_);
         break;
+      case LossParameter::PRE_FIXED:
+        divisor = loss.pre_fixed_normalizer();
+        break;
       case LossParameter::NONE:
         break;
     }

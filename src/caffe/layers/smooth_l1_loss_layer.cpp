@@ -1,13 +1,15 @@
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
+#include "caffe/layers/item_losses.hpp"
 #include "caffe/layers/loss_layer.hpp"
-#include "caffe/ops/pair_losses.hpp"
 
 namespace caffe {
 namespace {
 
 // Smooth L1 distance per item. Differences are multiplied by bottom 2 (inside weights), terms by
-// bottom 3 (outside weights) where they are given.
+// bottom 3 (outside weights) where they are given. Top 1, if given, holds each position's loss
+// before the division, summed over axis 1, by which R-FCN chooses hard examples; it has no
+// gradient.
 class SmoothL1LossLayer final : public LossLayer {
  public:
   explicit SmoothL1LossLayer(const LayerParameter& param)
@@ -16,28 +18,38 @@ class SmoothL1LossLayer final : public LossLayer {
   }
 
   LayerTraits traits() const override {
-    return {.min_bottoms = 2, .max_bottoms = 4, .num_tops = 1, .is_loss = true};
+    return {.min_bottoms = 2, .max_bottoms = 4, .min_tops = 1, .max_tops = 2, .is_loss = true};
   }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
     for (const Shape& bottom : bottoms) RequireEqualCounts(bottoms[0], bottom);
-    return LossLayer::InferTopShapes(bottoms);
+    std::vector<Shape> tops = LossLayer::InferTopShapes(bottoms);
+    if (param().top_size() > 1) {
+      const Shape& x = bottoms[0];
+      Require(x.num_axes() >= 2, "bottom 0 has shape ", x,
+              "; the loss of each position (top 1) is a sum over axis 1");
+      tops.push_back(x.With(1, 1));
+    }
+    return tops;
   }
 
   void EmitForward(GraphBuilder& graph) const override {
     std::vector<Value*> inputs = {graph.bottom(0), graph.bottom(1)};
     AddWeights(graph, &inputs);
-    graph.Emit(ops::SmoothL1Loss{sigma_}, inputs, {graph.top(0)});
+    const ops::SmoothL1Loss op{sigma_, Divisor(graph.shape(graph.bottom(0)))};
+    graph.Emit(op, inputs, {graph.top(0)});
+    if (graph.num_tops() > 1) EmitLossOfEachPosition(graph, op, inputs, graph.top(1));
   }
 
   void EmitBackward(GraphBuilder& graph) const override {
     std::vector<Value*> inputs = {graph.bottom(0), graph.bottom(1), graph.top_diff(0)};
     AddWeights(graph, &inputs);
     for (const int i : {0, 1}) {
-      graph.Emit(
-          ops::SmoothL1LossGrad{
-              .sign = i == 0 ? 1 : -1, .sigma = sigma_, .applies_weight = IsFasterRCNNs(graph)},
-          inputs, {graph.bottom_diff(i)});
+      graph.Emit(ops::SmoothL1LossGrad{.sign = i == 0 ? 1 : -1,
+                                       .sigma = sigma_,
+                                       .applies_weight = IsFasterRCNNs(graph),
+                                       .divisor = Divisor(graph.shape(graph.bottom(0)))},
+                 inputs, {graph.bottom_diff(i)});
     }
   }
 
@@ -53,10 +65,23 @@ class SmoothL1LossLayer final : public LossLayer {
     return param().has_smooth_l1_loss_param() || graph.num_bottoms() > 3;
   }
 
+  // R-FCN divides as loss_param says. Others divide by the number of items, whatever it says, but
+  // PRE_FIXED is R-FCN's alone.
+  std::optional<double> Divisor(const Shape& x) const {
+    const ops::LabelRule rule = ParseLabelRule(param().loss_param(), 1, ops::Normalization::kValid);
+    if (param().type() != "SmoothL1LossOHEM" && rule.normalization != ops::Normalization::kPreFixed)
+      return std::nullopt;
+    const int64_t items = x.LegacyExtent(0), positions = x.num_axes() > 2 ? x.count(2) : 1;
+    return rule.Divisor(items, positions, items * positions);
+  }
+
   const float sigma_;
 };
 
-REGISTER_LAYER_CLASS(SmoothL1Loss);
+using SmoothL1LossOHEMLayer = SmoothL1LossLayer;  // R-FCN's name
+
+REGISTER_LAYER_CLASS(SmoothL1Loss, "loss_param");
+REGISTER_LAYER_CLASS(SmoothL1LossOHEM, "smooth_l1_loss_param", "loss_param");
 
 }  // namespace
 }  // namespace caffe

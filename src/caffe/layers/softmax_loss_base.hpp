@@ -7,17 +7,19 @@
 #include <memory>
 #include <vector>
 
+#include "caffe/layers/item_losses.hpp"
 #include "caffe/layers/loss_layer.hpp"
 #include "caffe/ops/constant.hpp"
 
 namespace caffe {
 
 // Cross-entropy of softmax scores with integer labels, weighted by class if loss_param says so. Top
-// 1, if given, holds the probabilities.
+// 1, if given, holds the probabilities. Top 2, if given, holds each label's loss before the
+// division, by which R-FCN chooses hard examples; it has no gradient.
 class SoftmaxLossBase : public LossLayer {
  public:
   LayerTraits traits() const override {
-    return {.num_bottoms = 2, .min_tops = 1, .max_tops = 2, .is_loss = true};
+    return {.num_bottoms = 2, .min_tops = 1, .max_tops = 3, .is_loss = true};
   }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>& bottoms) const override {
@@ -28,6 +30,7 @@ class SoftmaxLossBase : public LossLayer {
             bottoms[0][axis], " classes; give one factor for each");
     std::vector<Shape> tops = {Shape{}};
     if (param().top_size() > 1) tops.push_back(bottoms[0]);
+    if (param().top_size() > 2) tops.push_back(bottoms[1]);
     return tops;
   }
 
@@ -36,8 +39,9 @@ class SoftmaxLossBase : public LossLayer {
     const int axis = Axis(graph.shape(graph.bottom(0)));
     graph.Emit(ops::Softmax{.axis = axis}, {graph.bottom(0)}, {probabilities});
     if (weights_) graph.Emit(ops::Constant{weights_}, {}, {Weights(graph)});
-    graph.Emit(ops::SoftmaxLoss{Rule(axis), focus_},
-               WithWeights(graph, {probabilities, graph.bottom(1)}), {graph.top(0)});
+    const std::vector<Value*> inputs = WithWeights(graph, {probabilities, graph.bottom(1)});
+    graph.Emit(ops::SoftmaxLoss{Rule(axis), focus_}, inputs, {graph.top(0)});
+    if (graph.num_tops() > 2) EmitLossOfEachLabel(graph, Rule(axis), focus_, inputs, graph.top(2));
   }
 
   void EmitBackward(GraphBuilder& graph) const override {

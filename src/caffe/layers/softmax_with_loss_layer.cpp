@@ -17,7 +17,10 @@ class SoftmaxWithLossLayer final : public SoftmaxLossBase {
   }
 };
 
+using SoftmaxWithLossOHEMLayer = SoftmaxWithLossLayer;  // R-FCN's name
+
 REGISTER_LAYER_CLASS(SoftmaxWithLoss, "softmax_param", "loss_param");
+REGISTER_LAYER_CLASS(SoftmaxWithLossOHEM, "softmax_param", "loss_param");
 
 }  // namespace
 }  // namespace caffe

@@ -45,15 +45,17 @@ struct SoftmaxGrad {
 };
 
 // How a sum of losses becomes a loss; LossParameter.NormalizationMode's numbers.
-enum class Normalization { kFull = 0, kValid = 1, kBatchSize = 2, kNone = 3 };
+enum class Normalization { kFull = 0, kValid = 1, kBatchSize = 2, kNone = 3, kPreFixed = 1003 };
 
 struct LabelRule {
   int axis = 1;                     // the class axis
   std::optional<int> ignore_label;  // items with this label count nowhere
   Normalization normalization = Normalization::kValid;
+  float pre_fixed_normalizer = 1;
 
   // The divisor for `outer` items of `inner` positions, `valid` of which are not ignored; >= 1.
   CAFFE_HOST_DEVICE double Divisor(int64_t outer, int64_t inner, int64_t valid) const {
+    if (normalization == Normalization::kPreFixed) return pre_fixed_normalizer;
     const int64_t count = normalization == Normalization::kFull        ? outer * inner
                           : normalization == Normalization::kValid     ? valid
                           : normalization == Normalization::kBatchSize ? outer

@@ -1,6 +1,8 @@
 // Losses between two tensors of one shape.
 #pragma once
 
+#include <optional>
+
 #include "caffe/ops/loss.hpp"
 
 namespace caffe::ops {
@@ -19,11 +21,12 @@ struct L1LossGrad {
 };
 
 // (a, b[, w[, v]]) -> (loss):  d = w (a - b); loss = sum of v times sigma^2 d^2 / 2 where |d| <
-// 1 / sigma^2, |d| - 1 / (2 sigma^2) elsewhere, / N (Girshick 2015, "Fast R-CNN").
+// 1 / sigma^2, |d| - 1 / (2 sigma^2) elsewhere, / divisor (Girshick 2015, "Fast R-CNN").
 struct SmoothL1Loss {
   static constexpr std::string_view kName = "SmoothL1Loss";
   static constexpr NumericRule kNumericRule = NumericRule::kAsStored;
   float sigma = 1;
+  std::optional<double> divisor = {};  // N, the number of items, where there is none
 
   CAFFE_HOST_DEVICE inline double Of(double d) const {
     const double square = static_cast<double>(sigma) * sigma, size = d < 0 ? -d : d;
@@ -31,7 +34,8 @@ struct SmoothL1Loss {
   }
 };
 
-// (a, b, dloss[, w[, v]]) -> (dx):  dx = sign * dloss * v * w * (sigma^2 d limited to [-1, 1]) / N.
+// (a, b, dloss[, w[, v]]) -> (dx):  dx = sign * dloss * v * w * (sigma^2 d limited to [-1, 1]) /
+// divisor.
 // Without `applies_weight` w is left out here, as in NVCaffe; that is the derivative for weights of
 // 0 and 1.
 struct SmoothL1LossGrad {
@@ -40,6 +44,7 @@ struct SmoothL1LossGrad {
   int sign = 1;
   float sigma = 1;
   bool applies_weight = false;
+  std::optional<double> divisor = {};
 
   // `weight` is w.
   CAFFE_HOST_DEVICE inline double Of(double d, double weight) const {

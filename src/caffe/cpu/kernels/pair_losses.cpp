@@ -67,13 +67,13 @@ double WeightAt(const KernelContext& ctx, int weights, int64_t i) {
 }
 
 void SmoothL1Loss(const ops::SmoothL1Loss& op, const KernelContext& ctx) {
-  StoreSum(ctx, Items(ctx), [&](int64_t i) {
+  StoreSum(ctx, op.divisor.value_or(Items(ctx)), [&](int64_t i) {
     return WeightAt(ctx, 3, i) * op.Of(Difference(ctx, i) * WeightAt(ctx, 2, i));
   });
 }
 
 void SmoothL1LossGrad(const ops::SmoothL1LossGrad& op, const KernelContext& ctx) {
-  const double factor = op.sign * Scalar(ctx, 2) / Items(ctx);
+  const double factor = op.sign * Scalar(ctx, 2) / op.divisor.value_or(Items(ctx));
   StoreGradient(ctx, [&](int64_t i) {
     const double weight = WeightAt(ctx, 3, i);
     return factor * WeightAt(ctx, 4, i) * op.Of(Difference(ctx, i) * weight, weight);

@@ -107,12 +107,12 @@ struct AddSmoothL1 {
 
 KernelOrRefusal MakeSmoothL1Loss(const ops::SmoothL1Loss& op, const KernelRequest& request) {
   const Covered all = Everything(request.inputs[0].count());
-  const double items = Items(request.inputs[0]);
+  const double divisor = op.divisor.value_or(Items(request.inputs[0]));
   return Kernel{"",
                 [=](const KernelContext& ctx) {
                   SumCovered<1, double>(ctx, all, ctx.workspace,
                                         AddSmoothL1{op, {ctx, 2}, InputNumbers(ctx, 3)},
-                                        StoreMean{items, OutputNumbers(ctx, 0)});
+                                        StoreMean{divisor, OutputNumbers(ctx, 0)});
                 },
                 SumWorkspace<1, double>(all)};
 }
@@ -136,7 +136,7 @@ void SmoothL1LossGrad(const ops::SmoothL1LossGrad& op, const KernelContext& ctx)
                            InputNumbers(ctx, 4),
                            InputNumbers(ctx, 2),
                            OutputNumbers(ctx, 0),
-                           op.sign / Items(ctx.input(0))});
+                           op.sign / op.divisor.value_or(Items(ctx.input(0)))});
 }
 
 struct AddCrossEntropy {
