@@ -115,6 +115,17 @@ TEST_F(ImageSegDataTest, HedsLabelsAre0And1) {
   EXPECT_THAT(Get(*net, "label"), ElementsAre(0, 1, 0));
 }
 
+TEST_F(ImageSegDataTest, LabelsOfDSSAreNormalizedOrGrey) {
+  const auto labels_of = [&](const std::string& options) {
+    const auto net = NetOf("layer { name: 'd' type: 'ImageLabelmapData' top: 'data' top: 'label' " +
+                           Options(options) + " }");
+    net->Forward();
+    return Get(*net, "label");
+  };
+  EXPECT_THAT(labels_of("normalize: true"), ElementsAre(0, 1, 0));
+  EXPECT_THAT(labels_of("normalize: false"), ElementsAre(0, 200, 3));
+}
+
 TEST_F(ImageSegDataTest, SaysWhatIsWrong) {
   const auto error_of = [&](const std::string& options) {
     return ErrorText<Error>([&] {

@@ -6,7 +6,7 @@ namespace caffe {
 namespace {
 
 // HED's batches of images and of edge maps (Xie and Tu 2015), (N,1,H,W): 1 where the map is 128 or
-// more of 255, else 0.
+// more of 255, else 0. With normalize: false, the map's grey values.
 class ImageLabelmapDataLayer final : public BatchDataLayer {
  public:
   using BatchDataLayer::BatchDataLayer;
@@ -14,7 +14,8 @@ class ImageLabelmapDataLayer final : public BatchDataLayer {
  private:
   std::unique_ptr<data::RecordSource> MakeRecords(
       const data::BatchSourceOptions& options) const override {
-    return data::MakeImagePairSource(param().image_data_param(), options, {.is_binary = true});
+    const ImageDataParameter& images = param().image_data_param();
+    return data::MakeImagePairSource(images, options, {.is_binary = images.normalize()});
   }
 };
 
