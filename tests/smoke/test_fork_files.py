@@ -24,6 +24,11 @@ UNSUPPORTED = {
     "VIDEO_DATA": "layers { name: 'l' type: VIDEO_DATA }",
     "CONVOLUTION3D": "layers { name: 'l' type: CONVOLUTION3D }",
     "CROP": "layers { name: 'l' type: CROP }",
+    "INTERP": "layers { name: 'l' type: INTERP }",
+    "PADDING": "layers { name: 'l' type: PADDING }",
+    "strict_dim": "layers { name: 'l' type: CONVOLUTION strict_dim: false }",
+    "has_label": "layers { name: 'l' type: IMAGE_SEG_DATA image_data_param { has_label: false } }",
+    "softmaxloss_param": "layers { name: 'l' type: SOFTMAX_LOSS softmaxloss_param { } }",
 }
 
 
