@@ -15,10 +15,11 @@ import os
 
 from .net_spec import layers as L
 from .net_spec import params as P
+from .proto import caffe_pb2
 from .proto.caffe_pb2 import TEST, TRAIN
 
-__all__ = ["L", "P", "CreateAnnotatedDataLayer", "CreateMultiBoxHead", "ConvBNLayer", "ResBody", "ResNet101Body", "ResNet152Body",
-           "UnpackVariable", "VGGNetBody", "ZFNetBody", "check_if_exist", "make_if_not_exist"]
+__all__ = ["L", "P", "caffe_pb2", "CreateAnnotatedDataLayer", "CreateMultiBoxHead", "ConvBNLayer", "ResBody",
+           "ResNet101Body", "ResNet152Body", "UnpackVariable", "VGGNetBody", "ZFNetBody", "check_if_exist", "make_if_not_exist"]
 
 
 def check_if_exist(path):

@@ -6,7 +6,6 @@ from google.protobuf import text_format
 import caffe
 from built_package import ROOT
 from caffe.model_libs import *  # noqa: F403  pylint: disable=wildcard-import,unused-wildcard-import
-from caffe.proto import caffe_pb2
 
 SSD_300 = dict(num_classes=21, from_layers=["conv4_3", "fc7", "conv6_2", "conv7_2", "conv8_2", "conv9_2"],
                min_sizes=[30, 60, 111, 162, 213, 264], max_sizes=[60, 111, 162, 213, 264, 315],
@@ -48,6 +47,12 @@ def layers_by_name(net):
             layer.ClearField("convolution_param")
         found[layer.name] = text_format.MessageToString(layer)
     return found
+
+
+def test_generators_find_the_messages():
+    names = {}
+    exec("from caffe.model_libs import *", names)  # pylint: disable=exec-used
+    assert names["caffe_pb2"].SolverParameter(base_lr=1).base_lr == 1 and {"L", "P"} <= names.keys()
 
 
 def test_the_net_is_the_published_one():
