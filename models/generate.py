@@ -12,41 +12,13 @@ import importlib
 import pathlib
 import sys
 
-from google.protobuf import text_format
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "models")]
 
 import caffe_definitions  # noqa: E402
 
 caffe_definitions.provide()
-from caffe.net_spec import is_repeated  # noqa: E402
-
-WIDTH = 100
-
-
-def lines(message, indent=""):
-    """The text form of a message: a line for each field, and for each message that fits on one."""
-    for field, value in message.ListFields():
-        for item in value if is_repeated(field) else [value]:
-            if field.message_type is None:
-                text = text_format.MessageToString(type(message)(**{
-                    field.name: [item] if is_repeated(field) else item}), as_one_line=True)
-                yield f"{indent}{text.strip()}"
-                continue
-            body = text_format.MessageToString(item, as_one_line=True).strip()
-            whole = f"{indent}{field.name} {{ {body} }}" if body else f"{indent}{field.name} {{}}"
-            if indent and len(whole) <= WIDTH:
-                yield whole
-            else:
-                yield f"{indent}{field.name} {{"
-                yield from lines(item, indent + "  ")
-                yield f"{indent}}}"
-
-
-def text_of(message, comment):
-    head = [f"# {line}".rstrip() for line in comment.strip().splitlines()]
-    return "\n".join([*head, *lines(message)]) + "\n"
+from caffe.prototxt import text_of  # noqa: E402
 
 
 def files():

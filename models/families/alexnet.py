@@ -3,7 +3,7 @@ from typing import NamedTuple
 
 from caffe.net_spec import layers as L
 
-from .common import (FLOAT16, FLOAT16_MATH, TEST, TRAIN, Head, Images, Model, benchmark, deploy, gaussian, solver,
+from caffe.zoo.common import (FLOAT16, FLOAT16_MATH, TEST, TRAIN, Head, Images, Model, benchmark, deploy, gaussian, solver,
                      train_val, write)
 
 SHAPE = (3, 227, 227)

@@ -1,7 +1,7 @@
 """The larger of the two CIFAR-10 nets that go back to cuda-convnet (Krizhevsky 2012)."""
 from caffe.net_spec import NetSpec, layers as L, params as P
 
-from .common import TEST, TRAIN, constant, gaussian, solver, write
+from caffe.zoo.common import TEST, TRAIN, constant, gaussian, solver, write
 
 FOLDER = "examples/cifar10"
 MEAN = dict(mean_file=f"{FOLDER}/mean.binaryproto")

@@ -1,5 +1,5 @@
 """Convolutions alone for CIFAR-10: ConvPool-CNN-C (Springenberg et al. 2015), normalised where that drops out."""
-from .common import Head, Images, deploy, solver, train_val
+from caffe.zoo.common import Head, Images, deploy, solver, train_val
 
 FOLDER = "models/cifar10_nv"
 IMAGES = Images((3, 28, 28), "examples/cifar10/cifar10_train_lmdb", "examples/cifar10/cifar10_test_lmdb",

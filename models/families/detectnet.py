@@ -2,7 +2,7 @@
 from caffe.net_spec import NetSpec, layers as L, params as P
 
 from . import googlenet
-from .common import TEST, TRAIN, Model, solver, write
+from caffe.zoo.common import TEST, TRAIN, Model, solver, write
 
 FOLDER = "models/kitti_detectnet"
 WIDTH, HEIGHT, STRIDE = 1248, 384, 16

@@ -1,5 +1,5 @@
 """GoogLeNet (Szegedy et al. 2015)."""
-from .common import FLOAT16, Head, Images, benchmark, deploy, solver, train_val
+from caffe.zoo.common import FLOAT16, Head, Images, benchmark, deploy, solver, train_val
 
 BIAS = 0.2
 

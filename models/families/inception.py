@@ -1,5 +1,5 @@
 """Inception with batch normalisation: version 2 (Ioffe and Szegedy 2015) and 3 (Szegedy et al. 2016)."""
-from .common import FLOAT16, FLOAT_MATH, Head, Images, deploy, solver, train_val
+from caffe.zoo.common import FLOAT16, FLOAT_MATH, Head, Images, deploy, solver, train_val
 
 
 def unit(model, name, bottom, outputs, kernel, stride=1, pad=0):

@@ -1,5 +1,5 @@
 """LeNet (LeCun et al. 1998, as Caffe's MNIST example simplifies it), for benchmarks; to train it see examples/mnist."""
-from .common import Head, benchmark
+from caffe.zoo.common import Head, benchmark
 
 
 def lenet(model, data):

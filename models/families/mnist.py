@@ -4,7 +4,7 @@ LeNet itself is in lenet.py and, written by hand to be read, in examples/mnist.
 """
 from caffe.net_spec import NetSpec, layers as L, params as P
 
-from .common import TEST, TRAIN, XAVIER, constant, solver, write
+from caffe.zoo.common import TEST, TRAIN, XAVIER, constant, solver, write
 
 DATABASE = "examples/mnist/mnist_{}_lmdb"
 

@@ -1,9 +1,10 @@
 """The single shot face detector (Zhang et al. 2017) on VGG-16: SSD for small faces, with the names of its published weights."""
 from caffe.net_spec import layers as L, params as P
 from caffe.proto import caffe_pb2
+from caffe.zoo import boxes, vgg
+from caffe.zoo.common import FLOAT16, FLOAT16_MATH, Model, solver, write
 
-from . import ssd, vgg
-from .common import FLOAT16, FLOAT16_MATH, Model, solver, write
+from . import ssd
 
 FOLDER, NAME = "models/WIDER_FACE/SFD", "VGG_WIDER_FACE_SFD"
 LABEL_MAP = "models/WIDER_FACE/labelmap_face.prototxt"
@@ -45,9 +46,9 @@ def body(model, data, max_out, **priors):
     for i, (name, x) in enumerate(maps(model, vgg.stages(model, data, 16)).items()):
         several = dict(scores=BACKGROUNDS + 1, change=largest_background(model)) if max_out and i == 0 else dict(
             scores=CLASSES)
-        predicted.append(ssd.predict(model, name, x, data, 1, prior=dict(min_size=16 << i, step=4 << i, **priors),
+        predicted.append(boxes.predict(model, name, x, data, 1, prior=dict(min_size=16 << i, step=4 << i, **priors),
                                      **several))
-    return ssd.join(model, predicted)
+    return boxes.join(model, predicted)
 
 
 def train(name, max_out=False, boxes_in=None, **header):
@@ -55,15 +56,15 @@ def train(name, max_out=False, boxes_in=None, **header):
     model, fields = Model(), boxes_in or {}
     data, label = model.spec.data, model.spec.label = ssd.training_data(
         "examples/WIDER_FACE/WIDER_FACE_train_lmdb", LABEL_MAP, 16, SIDE,
-        ssd.samplers(ssd.OVERLAPS, min_aspect_ratio=1, max_aspect_ratio=1))
-    ssd.loss(model, body(model, data, max_out, **fields), label, CLASSES, 0.35, 0.35, **fields)
+        boxes.samplers(ssd.OVERLAPS, min_aspect_ratio=1, max_aspect_ratio=1))
+    boxes.loss(model, body(model, data, max_out, **fields), label, CLASSES, 0.35, 0.35, **fields)
     return write(model.spec, name, **header)
 
 
 def for_use(name, max_out):
     model = Model()
     model.spec.data = L.Input(shape=dict(dim=[1, 3, SIDE, SIDE]))
-    ssd.detections(model, CLASSES, body(model, model.spec.data, max_out), overlap=0.3, top_k=5000, keep=750,
+    boxes.detections(model, CLASSES, body(model, model.spec.data, max_out), overlap=0.3, top_k=5000, keep=750,
                    confidence=0.05)
     return write(model.spec, name)
 

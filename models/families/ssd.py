@@ -6,11 +6,11 @@ from typing import NamedTuple, Tuple
 from caffe.net_spec import layers as L, params as P
 from caffe.proto import caffe_pb2
 
-from . import vgg
-from .common import Model, constant, solver, write
+from caffe.zoo import vgg
+from caffe.zoo.boxes import detections, join, loss, predict, samplers
+from caffe.zoo.common import Model, constant, solver, write
 
 MEAN = [104, 117, 123]
-VARIANCE = [0.1, 0.1, 0.2, 0.2]
 OVERLAPS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
@@ -77,26 +77,6 @@ def extra_layers(model, x):
     return maps
 
 
-def predict(model, name, x, data, count, scores, prior, change=lambda tag, y: y):
-    """From a map, for `count` boxes a cell: offsets, `scores` numbers that `change` may combine, and the boxes themselves."""
-    parts = []
-    for kind, outputs in (("loc", 4 * count), ("conf", scores * count)):
-        tag = f"{name}_mbox_{kind}"
-        y = model.conv(tag, x, outputs, 3, pad=1)
-        y = change(tag, y) if kind == "conf" else y
-        y = model.add(f"{tag}_perm", L.Permute(y, order=[0, 2, 3, 1]))
-        parts.append(model.add(f"{tag}_flat", L.Flatten(y, axis=1)))
-    parts.append(model.add(f"{name}_mbox_priorbox", L.PriorBox(
-        x, data, clip=False, variance=VARIANCE, offset=0.5, **prior)))
-    return parts
-
-
-def join(model, predicted):
-    """What `predict` says of each map, as one."""
-    return [model.add(f"mbox_{kind}", L.Concat(*parts, axis=2 if kind == "priorbox" else 1))
-            for kind, parts in zip(("loc", "conf", "priorbox"), zip(*predicted))]
-
-
 def boxes(model, task, data, maps):
     """For all default boxes: offsets, scores of the classes, and the boxes themselves."""
     names = ("conv4_3_norm", "fc7", "conv6_2", "conv7_2", "conv8_2", "conv9_2")
@@ -111,14 +91,6 @@ def boxes(model, task, data, maps):
 def body(model, task, data):
     x = vgg.stages(model, data, 16)
     return boxes(model, task, data, extra_layers(model, x))
-
-
-def samplers(overlaps, **shape):
-    """The whole image, or a part that overlaps an object by at least so much, or any part."""
-    constraints = [dict(min_jaccard_overlap=overlap) for overlap in overlaps] + [dict(max_jaccard_overlap=1)]
-    return [dict(use_original_image=True, max_sample=1, max_trials=1)] + [
-        dict(sampler=dict(min_scale=0.3, max_scale=1, **shape), sample_constraint=constraint, max_sample=1, max_trials=50)
-        for constraint in constraints]
 
 
 def training_data(source, label_map, batch, side, batch_sampler):
@@ -142,27 +114,6 @@ def test_data(task, batch):
         annotated_data_param=dict(batch_sampler=[{}], label_map_file=task.label_map),
         transform_param=dict(mean_value=MEAN, resize_param=dict(
             prob=1, resize_mode=P.Resize.WARP, height=300, width=300, interp_mode=[P.Resize.LINEAR])))
-
-
-def loss(model, predicted, label, classes, overlap, negative_overlap, **options):
-    return model.add("mbox_loss", L.MultiBoxLoss(
-        *predicted, label, propagate_down=[True, True, False, False],
-        loss_param=dict(normalization=P.Loss.VALID), num_classes=classes, share_location=True,
-        match_type=P.MultiBoxLoss.PER_PREDICTION, overlap_threshold=overlap, use_prior_for_matching=True,
-        background_label_id=0, use_difficult_gt=True, neg_pos_ratio=3, neg_overlap=negative_overlap,
-        code_type=P.PriorBox.CENTER_SIZE, mining_type=P.MultiBoxLoss.MAX_NEGATIVE, **options))
-
-
-def detections(model, classes, predicted, overlap=0.45, top_k=400, keep=200, confidence=0.01):
-    """Of the `top_k` surest boxes of each class those that overlap no surer one, `keep` in all."""
-    location, scores, priors = predicted
-    x = model.add("mbox_conf_reshape", L.Reshape(scores, shape=dict(dim=[0, -1, classes])))
-    x = model.add("mbox_conf_softmax", L.Softmax(x, axis=2))
-    x = model.add("mbox_conf_flatten", L.Flatten(x, axis=1))
-    return model.add("detection_out", L.DetectionOutput(
-        location, x, priors, num_classes=classes, share_location=True, background_label_id=0,
-        nms_param=dict(nms_threshold=overlap, top_k=top_k), code_type=P.PriorBox.CENTER_SIZE,
-        keep_top_k=keep, confidence_threshold=confidence))
 
 
 def train(task):

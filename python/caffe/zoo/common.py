@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Tuple
 
-from caffe.net_spec import NetSpec, Top, assign_proto, layers as L, params as P
-from caffe.proto import caffe_pb2
+from ..net_spec import NetSpec, Top, assign_proto, layers as L, params as P
+from ..proto import caffe_pb2
 
 TRAIN, TEST = dict(phase=caffe_pb2.TRAIN), dict(phase=caffe_pb2.TEST)
 XAVIER, MSRA = dict(type="xavier"), dict(type="msra")
@@ -33,10 +33,19 @@ class Head(NamedTuple):
 
 
 class Model:
-    """A NetSpec with a method for each kind of layer; each method returns the new top."""
+    """A NetSpec with a method for each kind of layer; each method returns the new top.
 
-    def __init__(self) -> None:
+    classes: how many the net tells apart. The layer that makes their scores is called as in the
+    published weights where there are as many as those have, so that it takes no weights of others.
+    """
+
+    def __init__(self, classes: int = 1000) -> None:
         self.spec = NetSpec()
+        self.classes = classes
+
+    def scores_name(self, name: str, classes: int = 1000) -> str:
+        """`name` for so many classes, else another one."""
+        return name if self.classes == classes else f"{name}_{self.classes}_classes"
 
     def add(self, name: str, top: Any) -> Any:
         self.spec[name] = top
@@ -99,6 +108,9 @@ def learning(bias: bool, rate: float = 1) -> List[dict]:
     return specs + ([dict(lr_mult=2 * rate, decay_mult=0)] if bias else [])
 
 
+# How nets are trained where nobody says otherwise: the rate rises for a short time, and then falls to 0.
+FALLING = dict(type="Nesterov", momentum=0.9, lr_policy="poly", power=1, rampup_interval=300, weight_decay=0.0005)
+
 Body = Callable[[Model, Top], List[Head]]
 
 
@@ -134,9 +146,9 @@ def write(spec: NetSpec, name: str, **header: Any) -> Any:
     return net
 
 
-def train_val(name: str, body: Body, images: Images, batch: int, test_batch: int, **header: Any) -> Any:
+def train_val(name: str, body: Body, images: Images, batch: int, test_batch: int, classes: int = 1000, **header: Any) -> Any:
     """The net for training and testing: data by phase, losses, and accuracies while testing."""
-    model, test = Model(), NetSpec()
+    model, test = Model(classes), NetSpec()
     model.spec.data, model.spec.label = images.layers(TRAIN, batch)
     test.data, test.label = images.layers(TEST, test_batch)
     heads = body(model, model.spec.data)
@@ -157,9 +169,9 @@ def losses(model: Model, heads: Iterable[Head]) -> None:
 
 
 def deploy(name: str, body: Body, shape: Tuple[int, int, int], batch: int = 10, softmax: bool = True,
-           **header: Any) -> Any:
+           classes: int = 1000, **header: Any) -> Any:
     """The net for use: images in, probabilities (or scores) out."""
-    model = Model()
+    model = Model(classes)
     model.spec.data = L.Input(shape=dict(dim=[batch, *shape]))
     heads = body(model, model.spec.data)
     if softmax:
