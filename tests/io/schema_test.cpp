@@ -147,7 +147,8 @@ TEST(SchemaTest, HasEveryFieldOfBothForks) {
 
 TEST(SchemaTest, HasNoOtherFieldBelowItsOwnNumbers) {
   std::set<const Descriptor*> own_messages = {DataCursor::descriptor(),
-                                              GradientScaleState::descriptor()};
+                                              GradientScaleState::descriptor(),
+                                              UserConfig::descriptor(), FlagDefault::descriptor()};
   std::set<std::string> known;
   for (const Row& row : SchemaRows()) known.insert(row.message + "." + row.field);
   const FileDescriptor* file = NetParameter::descriptor()->file();
@@ -160,9 +161,15 @@ TEST(SchemaTest, HasNoOtherFieldBelowItsOwnNumbers) {
     return is_ceil_mode || (field.containing_type() == LayerParameter::descriptor() &&
                             field.number() >= 2001 && field.number() <= 2999);
   };
-  for (int i = 0; i < LayerParameter::descriptor()->field_count(); ++i) {
-    const FieldDescriptor* field = LayerParameter::descriptor()->field(i);
-    if (is_of_forks(*field)) own_messages.insert(field->message_type());
+  // Messages that only fields of our own hold are ours as a whole.
+  for (const Descriptor* message : messages) {
+    for (int i = 0; i < message->field_count(); ++i) {
+      const FieldDescriptor* field = message->field(i);
+      const bool is_own = field->number() >= kOwnNumbers || is_of_forks(*field);
+      const bool is_known = known.count(WithoutPackage(field->full_name())) > 0;
+      if (is_own && !is_known && field->message_type() != nullptr)
+        own_messages.insert(field->message_type());
+    }
   }
   for (const Descriptor* message : messages) {
     if (own_messages.count(message) != 0) continue;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -55,6 +56,36 @@ std::vector<float> AccuracyOf(const std::vector<float>& scores, const std::strin
   net->Forward();
   EXPECT_EQ(net->blob_by_name("class")->cpu_data()[1], net->blob_by_name("acc")->cpu_data()[0]);
   return {net->blob_by_name("acc")->cpu_data()[0], net->blob_by_name("class")->cpu_data()[1]};
+}
+
+// Of three items, whose labels are 0, `label` and 1, all scored as class 0.
+std::string AccuracyBesideALoss(int label, const std::string& options) {
+  const auto net = testing::NetOf(StrCat(R"(
+    layer { name: 'in' type: 'Input' top: 'scores' top: 'labels'
+            input_param { shape { dim: 3 dim: 3 } shape { dim: 3 } } }
+    layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'scores' bottom: 'labels' top: 'loss'
+            loss_param { ignore_label: )",
+                                         label, R"( } }
+    layer { name: 'acc' type: 'Accuracy' bottom: 'scores' bottom: 'labels' top: 'acc'
+            accuracy_param { )",
+                                         options, " } }"));
+  for (int item = 0; item < 3; ++item)
+    net->blob_by_name("scores")->mutable_cpu_data()[3 * item] = 1;
+  const float labels[] = {0, static_cast<float>(label), 1};
+  std::ranges::copy(labels, net->blob_by_name("labels")->mutable_cpu_data());
+  net->Forward();
+  return StrCat(std::lround(6 * net->blob_by_name("acc")->cpu_data()[0]), "/6");
+}
+
+// SegNet's nets say so of their losses alone.
+TEST(AccuracyLayerTest, ALabelBeyondTheClassesThatTheLossIgnoresDoesNotCount) {
+  EXPECT_EQ(AccuracyBesideALoss(3, ""), "3/6");
+  EXPECT_EQ(AccuracyBesideALoss(255, ""), "3/6");
+  // A class counts, as in BVLC Caffe, unless the layer says otherwise.
+  EXPECT_EQ(AccuracyBesideALoss(2, ""), "2/6");
+  EXPECT_EQ(AccuracyBesideALoss(2, "ignore_label: 2"), "3/6");
+  // Another number that is no class is still an error.
+  EXPECT_THROW(AccuracyBesideALoss(4, "void_label: 5"), InvalidArgument);
 }
 
 constexpr float kNaNScore = std::numeric_limits<float>::quiet_NaN();

@@ -31,7 +31,13 @@ class AccuracyLayer final : public Layer {
     ops::Accuracy op{.axis = graph.shape(graph.bottom(0)).CanonicalAxis(options_.axis()),
                      .top_k = static_cast<int>(options_.top_k()),
                      .nan_is_right = options_.nan_is_right()};
-    if (options_.has_ignore_label()) op.ignore_label = options_.ignore_label();
+    if (options_.has_ignore_label()) {
+      op.ignore_label = options_.ignore_label();
+    } else if (options_.has_void_label()) {
+      const int64_t classes = graph.shape(graph.bottom(0))[op.axis];
+      const int64_t label = options_.void_label();
+      if (label < 0 || label >= classes) op.ignore_label = options_.void_label();
+    }
     std::vector<Value*> tops = {graph.top(0)};
     if (graph.num_tops() > 1) tops.push_back(graph.top(1));
     graph.Emit(op, {graph.bottom(0), graph.bottom(1)}, tops);

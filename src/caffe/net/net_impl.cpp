@@ -12,6 +12,7 @@
 #include "caffe/net/filter_net.hpp"
 #include "caffe/net/needed_ranges.hpp"
 #include "caffe/net/unknown_layers.hpp"
+#include "caffe/net/void_labels.hpp"
 #include "caffe/plugin.hpp"
 #include "caffe/trace.hpp"
 
@@ -37,6 +38,7 @@ NetParameter Filtered(const NetParameter& definition) {
           definition.layer_size(), " layers in phase ", Phase_Name(param.state().phase()),
           "; check their include rules");
   CheckNoBottomWasLeftOut(definition, param);
+  TakeVoidLabels(&param);
   return param;
 }
 
