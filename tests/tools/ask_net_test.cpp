@@ -68,6 +68,41 @@ TEST_F(AskNetTest, ClassifyPrintsTheLikeliestClassesOfEachImage) {
                                         "240.0000 - \"red\"\n60.0000 - \"green\"\n"));
 }
 
+TEST_F(AskNetTest, WhatTheNetKnowsNeedsNoFlags) {
+  Write("known.prototxt", std::string("model_info { label: 'blue' label: 'green' label: 'red' "
+                                      "mean_value: 100 mean_value: 10 mean_value: 20 scale: 0.5 } ") +
+                              kColors);
+  const Outcome outcome = Run("classify known.prototxt blue.png --top=1");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("50.0000 - \"blue\""));
+  // What the user says counts.
+  EXPECT_THAT(Run("classify known.prototxt blue.png --top=1 --mean_values=0 --scale=1").output,
+              HasSubstr("200.0000 - \"blue\""));
+  Write("names.txt", "a\nb\nc\n");
+  EXPECT_THAT(Run("classify known.prototxt blue.png --top=1 --labels=names.txt").output,
+              HasSubstr("50.0000 - \"a\""));
+}
+
+TEST_F(AskNetTest, ImagesAreResizedAsTheNetKnows) {
+  // The left half is blue; the centre of 4x6 of an image of 4x12 is half of each half.
+  cv::Mat image(32, 96, CV_8UC3, cv::Scalar(240, 0, 0));
+  image.colRange(48, 96).setTo(cv::Scalar(0, 0, 240));
+  cv::imwrite(folder_.path("halves.png"), image);
+  const std::string resize = "model_info { resize { resize_mode: FIT_SMALL_SIZE height: HEIGHT } } ";
+  const auto run = [&](const char* height) {
+    std::string known = resize;
+    Write("known.prototxt", known.replace(known.find("HEIGHT"), 6, height) + kColors);
+    return Run("classify known.prototxt halves.png --top=3");
+  };
+  EXPECT_THAT(run("4").output, HasSubstr("120.0000 - \"0\"\n120.0000 - \"2\""));
+  EXPECT_THAT(run("2").output, HasSubstr("the shorter side is 2, less than the net's input of 4x6"));
+}
+
+TEST_F(AskNetTest, AFolderWithoutAModelIsRefused) {
+  EXPECT_THAT(Run("classify . blue.png").output,
+              HasSubstr("is a folder without a solver.prototxt, so it holds no model; `caffe new`"));
+}
+
 TEST_F(AskNetTest, BatchesGiveWhatSingleImagesGive) {
   const std::string rest = " --minloglevel=2 blue.png red.png blue.png";
   const Outcome one = Run("classify colors.prototxt" + rest);

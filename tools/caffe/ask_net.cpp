@@ -8,6 +8,7 @@
 
 #include "caffe/error.hpp"
 #include "tools/caffe/devices.hpp"
+#include "tools/caffe/model_folder.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -32,7 +33,8 @@ void Resize(Net& net, int64_t images) {
 }  // namespace
 
 AskCommand::AskCommand(CLI::App& app) {
-  AddModel(app, &model_)->description("The net's deploy.prototxt, with one input");
+  AddModel(app, &model_)
+      ->description("The net's deploy.prototxt, with one input, or the folder of a model");
   AddWeights(app, &weights_);
   image_flags_.Add(app);
   app.add_option("--labels", labels_,
@@ -50,9 +52,15 @@ AskCommand::AskCommand(CLI::App& app) {
 void AskCommand::Run() {
   RequireModel(model_);
   image_flags_.Check();
-  names_ = std::make_unique<ClassNames>(labels_);
+  if (!labels_.empty()) names_ = ClassNames(labels_);
+  TakeFolder();
   UseDevice(gpu_);
   const std::unique_ptr<Net> net = net_flags_.MakeTrainedNet(model_, weights_);
+  image_flags_.info = MergedModelInfo(ModelInfoOfWeights(weights_), net->definition().model_info());
+  if (labels_.empty()) {
+    const auto& labels = image_flags_.info.label();
+    names_ = ClassNames(std::vector<std::string>(labels.begin(), labels.end()));
+  }
   ImageFeed::Extents extents = ExtentsOf(*net, model_);
   extents.batch = std::max(image_flags_.batch, 1);
   Prepare(*net);
@@ -65,6 +73,13 @@ void AskCommand::Run() {
     throw IoError(
         StrCat(feed.num_failed(), " of the images could not be read or transformed; see above"));
   }
+}
+
+void AskCommand::TakeFolder() {
+  if (!ModelFolder::Is(model_)) return;
+  const ModelFolder folder(model_);
+  model_ = folder.deploy();
+  if (weights_.empty()) weights_ = folder.Weights();
 }
 
 void AskCommand::Ask(Net& net, ImageFeed& feed, JsonObject* root) {

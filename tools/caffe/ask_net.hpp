@@ -4,9 +4,10 @@
 #include <memory>
 #include <string>
 
+#include "caffe/io/class_names.hpp"
 #include "caffe/io/json.hpp"
+#include "caffe/model_info.hpp"
 #include "caffe/net.hpp"
-#include "tools/caffe/class_names.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/image_feed.hpp"
 #include "tools/caffe/options.hpp"
@@ -25,17 +26,18 @@ class AskCommand : public Command {
   virtual void Prepare(const Net& /*net*/) {}
   // Image `index` of those that have just gone through the net.
   virtual void Report(const Net& net, int index, const ShownImage& image, JsonObject* result) = 0;
-  const ClassNames& names() const { return *names_; }
+  const ClassNames& names() const { return names_; }
   bool prints_json() const { return json_; }
 
  private:
+  void TakeFolder();
   void Ask(Net& net, ImageFeed& feed, JsonObject* root);
 
   std::string model_, weights_, gpu_, labels_;
   NetFlags net_flags_;
   ImageFlags image_flags_;
   bool json_ = false;
-  std::unique_ptr<ClassNames> names_;
+  ClassNames names_;
 };
 
 }  // namespace caffe::tools

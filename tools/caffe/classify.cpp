@@ -42,9 +42,10 @@ class Classify : public AskCommand {
             "' has the shape ", blob->shape(), " for ", images,
             " images; its first axis has to be theirs");
     const int64_t classes = blob->count() / images;
-    Require(names().num_lines() == 0 || names().num_lines() >= classes, "--labels has ",
-            names().num_lines(), " names, but output '", output_, "' has ", classes,
-            " classes; give a line for each");
+    const auto lines = static_cast<int64_t>(names().names().size());
+    Require(lines == 0 || names().is_map() || lines >= classes, "there are ", lines,
+            " names of classes, but output '", output_, "' has ", classes,
+            " classes; give a file with a line for each by --labels");
     const float* const scores = blob->cpu_data<float>() + index * classes;
     if (!prints_json()) std::cout << "---------- " << Printable(image.name) << " ----------\n";
     for (const int number : Likeliest(scores, static_cast<int>(classes))) {

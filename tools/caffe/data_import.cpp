@@ -9,6 +9,7 @@
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
 #include "caffe/io/binary_format.hpp"
+#include "caffe/io/text_format.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/image_set.hpp"
 #include "tools/caffe/import_report.hpp"
@@ -146,6 +147,21 @@ class DataImport : public Command {
   // A list has numbers only, not necessarily all from 0 on.
   void WriteNames(const ImageSet& set, const std::string& database) const {
     if (!is_list()) WriteFileAtomically(database + "/labels.txt", NamesOf(set));
+    WriteTextProto(database + "/model_info.prototxt", InfoOf(set));
+  }
+
+  // What a net that is trained with the database has to know when it is asked about an image.
+  ModelInfo InfoOf(const ImageSet& set) const {
+    ModelInfo info;
+    for (const auto& [label, name] : set.names) {
+      if (!is_list()) info.add_label(name);
+    }
+    if (options_.height > 0) {
+      info.mutable_resize()->set_resize_mode(ResizeParameter::WARP);
+      info.mutable_resize()->set_height(static_cast<uint32_t>(options_.height));
+      info.mutable_resize()->set_width(static_cast<uint32_t>(options_.width));
+    }
+    return info;
   }
 
   [[noreturn]] void ThrowNoImage(const ImageSet& set, const ImportReport& report) const {

@@ -112,6 +112,15 @@ data::Image Gray(const data::Image& color) {
   return gray;
 }
 
+// By the shorter side, or, with a height and width, stretched; neither where nothing is said.
+ResizeParameter ResizeOf(const ImageFlags& flags) {
+  if (flags.short_side == 0) return flags.info.resize();
+  ResizeParameter resize;
+  resize.set_resize_mode(ResizeParameter::FIT_SMALL_SIZE);
+  resize.set_height(static_cast<uint32_t>(flags.short_side));
+  return resize;
+}
+
 data::ColorMode ColorFor(int channels) {
   Require(channels == 1 || channels == 3, "the net reads ", channels,
           " channels; an image has 1 or 3");
@@ -167,6 +176,8 @@ void ImageFlags::Check() const {
 
 TransformationParameter ImageFlags::Transform(int height, int width) const {
   TransformationParameter param;
+  param.set_scale(info.scale());
+  if (!says_mean()) *param.mutable_mean_value() = info.mean_value();
   if (!data.empty()) {
     const TransformationParameter of_data = TransformOfData(data);
     param.set_scale(of_data.scale());
@@ -191,21 +202,22 @@ TransformationParameter ImageFlags::Transform(int height, int width) const {
 
 ImageFeed::ImageFeed(const ImageFlags& flags, const Extents& extents)
     : extents_(extents),
-      short_side_(flags.short_side),
+      resize_(ResizeOf(flags)),
       transformer_(flags.Transform(extents.height, extents.width), /*train=*/false, /*seed=*/0,
-                   "images"),
+                   "images", flags.mean_image()),
       last_frame_(flags.frames) {
   ColorFor(extents.channels);
-  Require(short_side_ == 0 || short_side_ >= std::min(extents.height, extents.width),
-          "--short_side is ", short_side_, ", less than the net's input of ", extents.height, "x",
-          extents.width);
+  CheckResize();
   const data::MeanImage mean = transformer_.Mean(extents.channels);
   if (mean.extents.height > 1 || mean.extents.width > 1) mean_ = mean.extents;
   Require(mean_.count() == 0 || (mean_.height >= extents.height && mean_.width >= extents.width),
-          "mean image '", flags.Transform(extents.height, extents.width).mean_file(), "' is of ",
-          mean_.height, "x", mean_.width, ", smaller than the net's input of ", extents.height, "x",
-          extents.width, "; give the mean image that belongs to this net, or --mean_values");
-  Require(mean_.count() == 0 || short_side_ == 0,
+          "mean image '",
+          flags.mean_image() == nullptr ? flags.Transform(extents.height, extents.width).mean_file()
+                                        : std::string("of the weights"),
+          "' is of ", mean_.height, "x", mean_.width, ", smaller than the net's input of ",
+          extents.height, "x", extents.width,
+          "; give the mean image that belongs to this net, or --mean_values");
+  Require(mean_.count() == 0 || !keeps_proportions(),
           "--short_side gives images of different sizes, of which one mean image cannot be "
           "subtracted; use --mean_values");
   if (!flags.video.empty() || flags.camera >= 0) {
@@ -216,6 +228,19 @@ ImageFeed::ImageFeed(const ImageFlags& flags, const Extents& extents)
     files_ = FilesOf(flags);
   }
   next_ = std::async(std::launch::async, [this] { return Prepare(); });
+}
+
+void ImageFeed::CheckResize() const {
+  const int height = static_cast<int>(resize_.height()), width = static_cast<int>(resize_.width());
+  if (keeps_proportions()) {
+    Require(height >= std::min(extents_.height, extents_.width), "the shorter side is ", height,
+            ", less than the net's input of ", extents_.height, "x", extents_.width);
+  } else if (height > 0) {
+    Require(height >= extents_.height && width >= extents_.width,
+            "the model's images are resized to ", height, "x", width,
+            ", smaller than the net's input of ", extents_.height, "x", extents_.width,
+            "; mend `resize` in model_info of the net, or give --short_side");
+  }
 }
 
 ImageFeed::~ImageFeed() {
@@ -304,20 +329,24 @@ std::vector<ShownImage> ImageFeed::ReadFrames() {
   return images;
 }
 
-// Stretched to the mean image or the net's input, or resized by the shorter side; the rest is the
-// transformer's.
+// Stretched, or resized by the shorter side; the rest is the transformer's.
 void ImageFeed::Transform(const data::Image& image, float* values) const {
-  int height = mean_.count() > 0 ? mean_.height : extents_.height;
-  int width = mean_.count() > 0 ? mean_.width : extents_.width;
-  if (short_side_ > 0) {
+  int height = extents_.height, width = extents_.width;
+  if (mean_.count() > 0) {
+    height = mean_.height;
+    width = mean_.width;
+  } else if (keeps_proportions()) {
     const data::ImageExtents& from = image.extents;
     // Of an image that is narrow where the net is long, its other side decides.
     const double factor =
-        std::max({static_cast<double>(short_side_) / std::min(from.height, from.width),
+        std::max({static_cast<double>(resize_.height()) / std::min(from.height, from.width),
                   static_cast<double>(extents_.height) / from.height,
                   static_cast<double>(extents_.width) / from.width});
     height = static_cast<int>(std::lround(from.height * factor));
     width = static_cast<int>(std::lround(from.width * factor));
+  } else if (resize_.height() > 0) {
+    height = static_cast<int>(resize_.height());
+    width = static_cast<int>(resize_.width());
   }
   const data::Image resized = Resized(image, height, width);
   transformer_.Transform(resized.view(), /*draw_index=*/0, values);

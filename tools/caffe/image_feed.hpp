@@ -24,12 +24,18 @@ struct ImageFlags {
   int short_side = 0;
   int batch = 0;
   CLI::Option* scale_option = nullptr;
+  ModelInfo info;  // holds where no flag says otherwise
 
   void Add(CLI::App& app);
   // Throws InvalidArgument where they contradict each other.
   void Check() const;
-  // For a net whose input has this height and width.
+  // For a net whose input has this height and width. What `info` says is in it, but for its mean
+  // image.
   TransformationParameter Transform(int height, int width) const;
+  bool says_mean() const { return !data.empty() || !mean_file.empty() || !mean_values.empty(); }
+  const BlobProto* mean_image() const {
+    return info.has_mean() && !says_mean() ? &info.mean() : nullptr;
+  }
 };
 
 struct ShownImage {
@@ -57,6 +63,10 @@ class ImageFeed {
   int64_t num_failed() const { return num_failed_; }
 
  private:
+  void CheckResize() const;
+  bool keeps_proportions() const {
+    return resize_.resize_mode() == ResizeParameter::FIT_SMALL_SIZE;
+  }
   std::vector<ShownImage> Read();
   std::vector<ShownImage> ReadFiles();
   std::vector<ShownImage> ReadFrames();
@@ -65,7 +75,7 @@ class ImageFeed {
   void Transform(const data::Image& image, float* values) const;
 
   const Extents extents_;
-  const int short_side_;
+  const ResizeParameter resize_;
   const data::DatumTransformer transformer_;
   data::ImageExtents mean_;  // of the mean image, if there is one
   std::vector<std::string> files_;

@@ -32,8 +32,8 @@ std::string WithoutLastSlash(const std::string& path) {
 // Whether LMDB, LevelDB or a converter gives its files such names. A power cut may leave any of
 // them.
 bool IsOfDatabase(const std::string& name) {
-  static const std::set<std::string> kNames = {"LOCK",    "LOG",        "LOG.old",
-                                               "CURRENT", "labels.txt", "mean.binaryproto"};
+  static const std::set<std::string> kNames = {
+      "LOCK", "LOG", "LOG.old", "CURRENT", "labels.txt", "mean.binaryproto", "model_info.prototxt"};
   static const std::set<std::string> kEndings = {".mdb", ".ldb", ".sst", ".log", ".dbtmp"};
   return kNames.count(name) > 0 || kEndings.count(fs::path(name).extension().string()) > 0 ||
          name.starts_with("MANIFEST-") || name.find(".tmp.") != name.npos;

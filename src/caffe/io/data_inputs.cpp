@@ -144,6 +144,11 @@ BlobDims DimsByOptions(const LayerParameter& layer) {
   return dims;
 }
 
+std::string SourceOf(const LayerParameter& layer) {
+  const Message* const options = FileOptions(layer);
+  return options == nullptr ? "" : Source(*options);
+}
+
 std::vector<std::string> ReplaceMissingData(NetParameter* net) {
   std::vector<std::string> assumed;
   for (LayerParameter& layer : *net->mutable_layer()) {

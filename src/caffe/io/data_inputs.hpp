@@ -27,6 +27,9 @@ CAFFE_EXPORT void ReplaceByInputs(const BlobDims& dims, NetParameter* net);
 // crop or resize them, and a label each. Empty where the options do not say the size.
 CAFFE_EXPORT BlobDims DimsByOptions(const LayerParameter& layer);
 
+// The database or list that a layer reads; empty where it reads none.
+CAFFE_EXPORT std::string SourceOf(const LayerParameter& layer);
+
 // The same replacement for each layer whose source (a database or list) is not there, by its
 // options. Returns what was assumed, a sentence per layer. Throws InvalidArgument, with what to
 // give, where the options do not say the size.

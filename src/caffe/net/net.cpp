@@ -281,6 +281,8 @@ std::unique_ptr<Net> Net::Impl::WithSameWeights(const Net& self, const NetOption
 void Net::ToProto(NetParameter* param, bool write_diff) const {
   param->Clear();
   param->set_name(impl_->source.param.name());
+  if (impl_->source.param.has_model_info())
+    *param->mutable_model_info() = impl_->source.param.model_info();
   for (size_t i = 0; i < impl_->source.layers.size(); ++i) {
     LayerParameter* layer = param->add_layer();
     *layer = impl_->source.layers[i]->param();

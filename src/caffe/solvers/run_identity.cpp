@@ -90,7 +90,9 @@ std::string SolverIdentity(const SolverParameter& param) {
 }
 
 uint64_t NetIdentity(const Net& net) {
-  const std::string text = net.definition().DebugString();
+  NetParameter definition = net.definition();
+  definition.clear_model_info();
+  const std::string text = definition.DebugString();
   WordHash hash;
   // By hand: a stream that gets no memory ends early, and keeps that to itself.
   for (size_t begin = 0; begin < text.size();) {

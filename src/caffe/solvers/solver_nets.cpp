@@ -11,6 +11,7 @@
 #include "caffe/io/layer_position.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/io/text_format.hpp"
+#include "caffe/model_info.hpp"
 #include "caffe/net/weights.hpp"
 #include "caffe/plugin.hpp"
 #include "caffe/solver_factory.hpp"
@@ -27,6 +28,18 @@ void MergeState(Phase phase, const NetState& from_solver, NetParameter* net) {
   state.MergeFrom(from_solver);
   if (!from_solver.has_phase() && !net->state().has_phase()) state.set_phase(phase);
   *net->mutable_state() = state;
+}
+
+// What snapshots tell of the net beside its weights. That the names of classes cannot be read is no
+// reason not to train.
+void PutModelInfo(const std::string& file, NetParameter* net) {
+  try {
+    const ModelInfo info = DescribeModel(*net);
+    if (info.ByteSizeLong() > 0) *net->mutable_model_info() = info;
+  } catch (const Error& error) {
+    LOG(WARNING) << file << ": the weights will not say what the net's input and answers mean: "
+                 << error.what();
+  }
 }
 
 }  // namespace
@@ -52,6 +65,7 @@ std::unique_ptr<Net> MakeTrainNet(const SolverParameter& param, const NetOptions
     net = ReadNetOfSolver(param.has_train_net() ? "train_net" : "net", named);
   }
   MergeState(TRAIN, param.train_state(), &net);
+  if (options.allocate) PutModelInfo(file, &net);
   if (options.ranks > 1) {
     net = Net::FilterNet(net);
     const std::string reason = WhyBatchIsOfAll(param, net);

@@ -66,7 +66,7 @@ DatumTransformer::OrderedMean DatumTransformer::InBothOrders(MeanImage mean) {
 }
 
 DatumTransformer::DatumTransformer(const TransformationParameter& param, bool train, uint64_t seed,
-                                   const std::string& stream)
+                                   const std::string& stream, const BlobProto* mean)
     : param_(param),
       train_(train),
       random_(param.random_seed() >= 0 ? static_cast<uint64_t>(param.random_seed()) : seed,
@@ -79,11 +79,14 @@ DatumTransformer::DatumTransformer(const TransformationParameter& param, bool tr
           param.crop_h(), " and crop_w ", param.crop_w(), "; give both, or crop_size for a square");
   crop_height_ = static_cast<int>(param.crop_h() > 0 ? param.crop_h() : param.crop_size());
   crop_width_ = static_cast<int>(param.crop_w() > 0 ? param.crop_w() : param.crop_size());
-  if (param.has_mean_file()) ReadMean();
+  if (mean != nullptr) {
+    SetMean(MeanImageOf(*mean));
+  } else if (param.has_mean_file()) {
+    SetMean(ReadMeanImage(param_.mean_file()));
+  }
 }
 
-void DatumTransformer::ReadMean() {
-  MeanImage mean = ReadMeanImage(param_.mean_file());
+void DatumTransformer::SetMean(MeanImage mean) {
   is_mean_of_window_ = ResizesAtRandom(param_);
   if (is_mean_of_window_) {
     Require(crop_height_ > 0,

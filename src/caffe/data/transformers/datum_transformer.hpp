@@ -27,9 +27,10 @@ namespace caffe::data {
 class CAFFE_EXPORT DatumTransformer {
  public:
   // Reads the mean file. Throws InvalidArgument for options that exclude each other.
-  // transform_param.random_seed, when given, takes the place of `seed`.
+  // transform_param.random_seed, when given, takes the place of `seed`, and `mean` that of a mean
+  // file.
   DatumTransformer(const TransformationParameter& param, bool train, uint64_t seed,
-                   const std::string& stream);
+                   const std::string& stream, const BlobProto* mean = nullptr);
 
   // Extents of what Transform() writes for an image. Throws InvalidArgument when the crop is larger
   // than the image or the mean does not fit it.
@@ -78,7 +79,7 @@ class CAFFE_EXPORT DatumTransformer {
     bool mirror = false;
   };
 
-  void ReadMean();
+  void SetMean(MeanImage mean);
   // Throws InvalidArgument unless there is none, one, or one mean_value for each channel.
   void CheckMeanValues(int channels) const;
   Window ChooseWindow(const ImageExtents& image, uint64_t draw_index) const;

@@ -8,21 +8,23 @@
 
 namespace caffe::data {
 
+MeanImage MeanImageOf(const BlobProto& blob) {
+  const Shape shape = ShapeOf(blob);
+  const int axes = shape.num_axes();
+  Require(axes == 3 || (axes == 4 && shape[0] == 1), "a mean of shape ", shape,
+          "; it has to be one image (1xCxHxW)");
+  Require(shape.count() > 0, "a mean of shape ", shape, " has no pixels");
+  return {{static_cast<int>(shape[axes - 3]), static_cast<int>(shape[axes - 2]),
+           static_cast<int>(shape[axes - 1])},
+          ReadBlobFloats(blob)};
+}
+
 MeanImage ReadMeanImage(const std::string& file) {
-  MeanImage mean;
-  WithContext("mean_file", [&] {
+  return WithContext("mean_file", [&] {
     BlobProto blob;
     ReadBinaryProto(file, &blob);
-    const Shape shape = ShapeOf(blob);
-    const int axes = shape.num_axes();
-    Require(axes == 3 || (axes == 4 && shape[0] == 1), file, ": a mean of shape ", shape,
-            "; it has to be one image (1xCxHxW)");
-    Require(shape.count() > 0, file, ": a mean of shape ", shape, " has no pixels");
-    mean.values = ReadBlobFloats(blob);
-    mean.extents = {static_cast<int>(shape[axes - 3]), static_cast<int>(shape[axes - 2]),
-                    static_cast<int>(shape[axes - 1])};
+    return WithContext(file, [&] { return MeanImageOf(blob); });
   });
-  return mean;
 }
 
 MeanImage CentreOf(const MeanImage& mean, int height, int width) {

@@ -13,6 +13,8 @@ struct MeanImage {
   std::vector<float> values;  // in planes
 };
 
+// Throws InvalidArgument where it is not one image.
+MeanImage MeanImageOf(const BlobProto& blob);
 // Reads mean_file. Throws IoError or InvalidArgument naming it.
 MeanImage ReadMeanImage(const std::string& file);
 // The part of that height and width in the middle of `mean`, which must not be smaller.

@@ -1,0 +1,73 @@
+// caffe deploy: a net for inference, of the net that was trained.
+#include "caffe/deploy.hpp"
+
+#include <filesystem>
+#include <iostream>
+#include <string>
+
+#include "caffe/core/split.hpp"
+#include "caffe/error.hpp"
+#include "caffe/io/text_format.hpp"
+#include "caffe/model_info.hpp"
+#include "tools/caffe/command.hpp"
+#include "tools/caffe/options.hpp"
+
+namespace caffe::tools {
+namespace {
+
+class Deploy : public Command {
+ public:
+  explicit Deploy(CLI::App& app) {
+    AddModel(app, &model_)->description("The net that was trained: train_val.prototxt");
+    app.add_option("--output", output_, "The prototxt to write")->type_name("FILE.prototxt");
+    app.add_option("--inputs", inputs_,
+                   "Which tops of data layers the net is asked about; the others are labels")
+        ->type_name("BLOB,...")
+        ->default_str("the first");
+    app.add_flag("--force", force_, "Write over a file that is there");
+    net_flags_.AddState(app);
+    net_flags_.AddForeign(app);
+    net_flags_.AddOverrides(app, "layer[data].data_param.source=photos_lmdb");
+    net_flags_.AddInputs(app);
+  }
+
+  void Run() override {
+    RequireModel(model_);
+    Require(!output_.empty(), "--output is missing; give the file to write");
+    Require(force_ || !std::filesystem::exists(output_), output_,
+            ": is there already; give --force to write over it");
+    NetOptions options = net_flags_.ToNetOptions(/*with_backward=*/false);
+    options.allocate = false;
+    // What replaced missing data would tell nothing of its files.
+    ModelInfo info;
+    const auto net = net_flags_.MakeNet(model_, TEST, options, nullptr, [&](NetParameter* param) {
+      info = DescribeModel(*param);
+      if (info.ByteSizeLong() > 0) *param->mutable_model_info() = info;
+    });
+    const NetParameter deploy = DeployNet(*net, SplitByComma(inputs_));
+    WriteTextProto(output_, deploy);
+    std::cout << output_ << ": " << deploy.layer_size() << " layers";
+    if (info.label_size() > 0) std::cout << ", " << info.label_size() << " classes";
+    std::cout << "\n";
+  }
+
+ private:
+  std::string model_, output_, inputs_;
+  bool force_ = false;
+  NetFlags net_flags_;
+};
+
+const CommandRegistrar<Deploy> deploy_registrar(
+    "deploy",
+    {.summary = "make a net for inference of the net that was trained",
+     .about =
+         "Writes the net of phase TEST with an input in the place of its data and without what "
+         "needs labels; scores of a softmax loss become probabilities. Mean, scale and the "
+         "names of the classes come along, so that caffe classify and caffe detect need no "
+         "flags for them.",
+     .examples =
+         "caffe deploy train_val.prototxt --output=deploy.prototxt\n"
+         "caffe deploy faster_rcnn.prototxt --output=deploy.prototxt --inputs=data,im_info"});
+
+}  // namespace
+}  // namespace caffe::tools

@@ -1,0 +1,71 @@
+#include "tools/caffe/model_folder.hpp"
+
+#include <filesystem>
+#include <system_error>
+
+#include "caffe/core/split.hpp"
+#include "caffe/error.hpp"
+#include "caffe/io/net_files.hpp"
+#include "caffe/solver_factory.hpp"
+
+namespace caffe::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsFile(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+std::string Absolute(const std::string& list) {
+  std::string paths;
+  for (const std::string& path : SplitByComma(list))
+    paths += (paths.empty() ? "" : ",") + fs::absolute(path).string();
+  return paths;
+}
+
+}  // namespace
+
+bool ModelFolder::Is(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+ModelFolder::ModelFolder(const std::string& path) : path_(path) {
+  Require(IsFile(PathOf("solver.prototxt")), path,
+          ": is a folder without a solver.prototxt, so it holds no model; `caffe new` makes one of "
+          "a folder of images");
+}
+
+std::string ModelFolder::PathOf(const std::string& name) const {
+  return (fs::path(path_) / name).string();
+}
+
+std::string ModelFolder::deploy() const {
+  const std::string file = PathOf("deploy.prototxt");
+  Require(IsFile(file), path_,
+          ": has no deploy.prototxt; make it of the net that was trained: caffe deploy ",
+          PathOf("train_val.prototxt"), " --output=", file);
+  return file;
+}
+
+std::string ModelFolder::Weights() const {
+  SolverParameter solver = ReadSolverText(PathOf("solver.prototxt"));
+  const fs::path prefix = solver.has_snapshot_prefix() ? solver.snapshot_prefix() : "solver";
+  solver.set_snapshot_prefix((fs::path(path_) / prefix).string());
+  std::string state = NewestSnapshot(solver, PathOf("solver.prototxt"));
+  const size_t at = state.rfind(".solverstate");
+  Require(at != std::string::npos, path_, ": holds no weights yet; train the model: caffe train ",
+          path_);
+  return state.replace(at, std::string(".solverstate").size(), ".caffemodel");
+}
+
+void ModelFolder::Enter(const std::vector<std::string*>& given) const {
+  for (std::string* path : given) *path = Absolute(*path);
+  std::error_code error;
+  fs::current_path(path_, error);
+  if (error) throw IoError(StrCat(path_, ": ", error.message()));
+}
+
+}  // namespace caffe::tools
