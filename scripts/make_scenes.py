@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Draws scenes of simple things, for detectors and segmentation nets that learn without a download.
+
+  scripts/make_scenes.py FOLDER [--images N] [--side PIXELS] [--seed N]
+
+FOLDER/boxes has images and instances.json, as COCO has them; FOLDER/masks has images, masks (a class
+for each pixel) and classes.txt, of the same scenes. `caffe new` takes either. Scenes have one to five
+discs, squares and triangles of any colour and size, which may cover each other in part, on grounds of
+two colours with noise. The same N, side and seed give the same scenes.
+"""
+import argparse
+import json
+import pathlib
+import sys
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+CLASSES = ("disc", "square", "triangle")
+MOST = 5
+SMALLEST, LARGEST = 0.15, 0.4  # sides, of the scene's
+LEAST_SEEN = 0.4  # of a thing's area; what is covered more is no thing to be found
+
+
+def outline(kind, centre, size, turn):
+    """Corners of a thing; a disc has 40."""
+    corners = {"disc": 40, "square": 4, "triangle": 3}[kind]
+    angles = turn + np.arange(corners) * 2 * np.pi / corners
+    return [(centre[0] + size / 2 * np.cos(angle), centre[1] + size / 2 * np.sin(angle)) for angle in angles]
+
+
+def ground(random, side):
+    """Two colours that flow into each other, and noise."""
+    first, second = random.uniform(30, 225, (2, 3))
+    angle = random.uniform(0, 2 * np.pi)
+    y, x = np.mgrid[:side, :side] / side - 0.5
+    share = np.clip(0.5 + np.cos(angle) * x + np.sin(angle) * y, 0, 1)[..., None]
+    pixels = first * share + second * (1 - share) + random.normal(0, 6, (side, side, 1))
+    return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
+
+
+def far(colour, others):
+    """Whether a colour is told apart from others."""
+    return all(np.abs(colour - other).sum() > 120 for other in others)
+
+
+def scene(random, side):
+    """An image, its mask, and (class, box in pixels) of each thing."""
+    image = ground(random, side)
+    drawn = []
+    for _ in range(random.randint(1, MOST + 1)):
+        label = random.randint(len(CLASSES))
+        size = side * random.uniform(SMALLEST, LARGEST)
+        centre = random.uniform(size / 2, side - size / 2, 2)
+        near = np.asarray(image, dtype=float)[int(centre[1]), int(centre[0])]
+        colour = random.uniform(0, 255, 3)
+        while not far(colour, [near]):
+            colour = random.uniform(0, 255, 3)
+        corners = outline(CLASSES[label], centre, size, random.uniform(0, 2 * np.pi))
+        ImageDraw.Draw(image).polygon(corners, fill=tuple(int(value) for value in colour))
+        own = Image.new("1", (side, side))
+        ImageDraw.Draw(own).polygon(corners, fill=1)
+        drawn.append((label, np.asarray(own)))
+    return image, *seen(drawn, side)
+
+
+def seen(drawn, side):
+    """What later things leave of earlier ones: the mask, and the boxes of those that can be told."""
+    mask, boxes = np.zeros((side, side), np.uint8), []
+    free = np.ones((side, side), bool)
+    for label, own in reversed(drawn):
+        left = own & free
+        mask[left] = label + 1
+        free &= ~own
+        if left.sum() >= LEAST_SEEN * max(own.sum(), 1):
+            rows, columns = np.where(left.any(1))[0], np.where(left.any(0))[0]
+            boxes.append((label, (int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1)))
+    return Image.fromarray(mask), boxes
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--images", type=int, default=1200, help="how many (1200)")
+    parser.add_argument("--side", type=int, default=128, help="height and width in pixels (128)")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    if options.images < 2 or options.side < 32:
+        sys.exit(f"make_scenes.py: --images is {options.images} and --side {options.side}; give 2 images and 32 pixels or more")
+    for name in ("boxes", "masks/images", "masks/masks"):
+        (options.folder / name).mkdir(parents=True, exist_ok=False)
+    random = np.random.RandomState(options.seed)
+    images, annotations = [], []
+    for number in range(options.images):
+        image, mask, boxes = scene(random, options.side)
+        name = f"{number:05}.png"
+        image.save(options.folder / "boxes" / name)
+        image.save(options.folder / "masks" / "images" / name)
+        mask.save(options.folder / "masks" / "masks" / name)
+        images.append({"id": number, "file_name": name, "width": options.side, "height": options.side})
+        for label, (left, top, right, bottom) in boxes:
+            annotations.append({"id": len(annotations) + 1, "image_id": number, "category_id": label + 1, "iscrowd": 0,
+                                "bbox": [left, top, right - left, bottom - top], "area": (right - left) * (bottom - top)})
+    categories = [{"id": label, "name": name} for label, name in enumerate(CLASSES, start=1)]
+    (options.folder / "boxes" / "instances.json").write_text(
+        json.dumps({"images": images, "annotations": annotations, "categories": categories}))
+    (options.folder / "masks" / "classes.txt").write_text("".join(f"{name}\n" for name in ("ground", *CLASSES)))
+    print(f"{options.folder}: {options.images} scenes with {len(annotations)} things")
+
+
+if __name__ == "__main__":
+    main()
