@@ -32,6 +32,8 @@ done
 [ -z "$install" ] || bash scripts/install_dependencies.sh test
 # Interpreters would otherwise leave caches in the source tree.
 export PYTHONDONTWRITEBYTECODE=1
+# Nor do they run with what a user has as defaults.
+export CAFFE_CONFIG=
 python=$(find_python tomllib pytest numpy google.protobuf)
 [ -n "$python" ] || { echo "no Python 3.11 or newer with pytest, NumPy and protobuf (scripts/install_dependencies.sh test)" >&2; exit 1; }
 exec "$python" scripts/run_proofs.py ${options[@]:+"${options[@]}"}

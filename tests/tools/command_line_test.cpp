@@ -92,6 +92,31 @@ TEST_F(CommandLineTest, EachCommandExplainsItself) {
                                               HasSubstr("--memory_limit=MIB")));
 }
 
+TEST_F(CommandLineTest, AUsersDefaultsHoldWhereNothingElseIsGiven) {
+  Write("config.prototxt", R"(
+    flag { command: "train" name: "precision" value: "bf16" }
+    flag { name: "json" value: "true" }
+    solver { base_lr: 7 momentum: 0.5 })");
+  ::setenv("CAFFE_CONFIG", folder_.path("config.prototxt").c_str(), /*overwrite=*/1);
+  const Outcome train = Run("train solver.prototxt");
+  EXPECT_EQ(train.status, 0) << train.output;
+  EXPECT_THAT(train.output,
+              AllOf(HasSubstr("config.prototxt: --precision=bf16"),
+                    HasSubstr("config.prototxt: momentum: 0.5"), Not(HasSubstr("base_lr: 7"))));
+  EXPECT_THAT(Run("train solver.prototxt --precision=fp32").output, Not(HasSubstr("--precision=")));
+  EXPECT_THAT(Run("version").output, HasSubstr("{"));
+  EXPECT_THAT(Run("config").output,
+              AllOf(HasSubstr("config.prototxt (CAFFE_CONFIG)"),
+                    HasSubstr("caffe train --precision=bf16"), HasSubstr("solver: base_lr: 7")));
+  Write("config.prototxt", "flag { command: 'train' name: 'precison' value: 'bf16' }");
+  EXPECT_THAT(
+      Run("train solver.prototxt").output,
+      HasSubstr("config.prototxt: caffe train has no flag --precison; see caffe help train"));
+  Write("config.prototxt", "flags {}");
+  EXPECT_THAT(Run("version").output, HasSubstr("config.prototxt:1:1: "));
+  ::unsetenv("CAFFE_CONFIG");
+}
+
 TEST_F(CommandLineTest, HelpIsNoError) {
   const Outcome help = Run("help");
   for (const char* words : {"", "-h", "-help", "--help"}) {
@@ -105,7 +130,7 @@ TEST_F(CommandLineTest, SuggestsCommandsAndFlags) {
   ExpectFailure("trian", "Unknown action: trian; did you mean 'train'?");
   ExpectFailure("predict", "Unknown action: predict; that is caffe classify, or caffe detect");
   ExpectFailure("help trian", "did you mean 'train'?");
-  ExpectFailure("xyzzy", "help, import, layers, plan, test");
+  ExpectFailure("xyzzy", "help, import, layers, new, plan, test");
   ExpectFailure("train --slover=x", "unknown flag --slover; did you mean '--solver'?");
   ExpectFailure("train -slover x", "unknown flag --slover; did you mean '--solver'?");
   ExpectFailure("train -minloglevl=1", "did you mean '--minloglevel'?");

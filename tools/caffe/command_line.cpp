@@ -14,6 +14,7 @@
 #include "tools/caffe/help_format.hpp"
 #include "tools/caffe/log_flags.hpp"
 #include "tools/caffe/options.hpp"
+#include "tools/caffe/user_defaults.hpp"
 #include "tools/final_error.hpp"
 
 namespace caffe::tools {
@@ -168,6 +169,25 @@ void CommandLine::FindCommand() {
   command_app_ = app_.get_subcommand(plain_words_[0]);
 }
 
+// What the user's configuration says of the command's flags comes first, so that what is given
+// counts.
+void CommandLine::AddDefaults(std::vector<std::string>* for_command) {
+  if (command_app_ == nullptr) return;
+  for (const FlagDefault& flag : UserDefaults::Get().content().flag()) {
+    const bool is_for_all = flag.command().empty();
+    if (!is_for_all && flag.command() != WordsOf(command_app_->get_name())) continue;
+    const CLI::Option* const option = FindOption(*command_app_, "--" + flag.name());
+    Require(option != nullptr || is_for_all, UserDefaults::Get().file(), ": caffe ", flag.command(),
+            " has no flag --", flag.name(), "; see caffe help ", flag.command());
+    const bool is_given = std::any_of(flags_.begin(), flags_.end(), [&](const Flag& given) {
+      return option != nullptr && option->check_name("--" + given.name);
+    });
+    if (option == nullptr || is_given) continue;
+    for_command->push_back("--" + flag.name() + "=" + flag.value());
+    notes_.push_back(StrCat(UserDefaults::Get().file(), ": --", flag.name(), "=", flag.value()));
+  }
+}
+
 // "-n 3" for the word 3, where the command has one flag that takes a number; else empty.
 std::string CommandLine::FlagOfNumber(const std::string& word) const {
   if (word.find_first_not_of("0123456789") != std::string::npos) return "";
@@ -267,6 +287,7 @@ void CommandLine::Parse(const std::vector<std::string>& given) {
   Separate(words);
   FindCommand();
   std::vector<std::string> line, for_command;
+  AddDefaults(&for_command);
   for (const Flag& flag : flags_) AddFlag(flag, &line, &for_command);
   if (command_app_ != nullptr) {
     CheckPlainWords();

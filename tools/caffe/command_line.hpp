@@ -26,6 +26,8 @@ class CommandLine {
 
   // What Parse ignored, a sentence each.
   const std::vector<std::string>& warnings() const { return warnings_; }
+  // What the user's configuration has added, a line each.
+  const std::vector<std::string>& notes() const { return notes_; }
   // Runs the command, or prints the help or version that was asked for. Returns the exit status.
   int Run();
 
@@ -43,6 +45,7 @@ class CommandLine {
   void JoinWords(size_t first);
   void FindCommand();
   std::string FlagOfNumber(const std::string& word) const;
+  void AddDefaults(std::vector<std::string>* for_command);
   void CheckPlainWords() const;
   void AddFlag(const Flag& flag, std::vector<std::string>* for_all,
                std::vector<std::string>* for_command);
@@ -54,7 +57,7 @@ class CommandLine {
   std::map<std::string, std::unique_ptr<Command>> commands_;
   std::vector<Flag> flags_;
   std::vector<std::string> plain_words_;  // neither flags nor their values; first the command
-  std::vector<std::string> warnings_;
+  std::vector<std::string> warnings_, notes_;
   std::string answer_;  // to --help or --version
 };
 

@@ -47,6 +47,7 @@ int Main(int argc, char** argv) {
     return 1;
   }
   for (const std::string& warning : line.warnings()) LOG(WARNING) << warning;
+  for (const std::string& note : line.notes()) LOG(INFO) << note;
   return line.Run();
 }
 

@@ -20,6 +20,7 @@
 #include "caffe/layer_factory.hpp"
 #include "caffe/plugin.hpp"
 #include "caffe/solver_factory.hpp"
+#include "tools/caffe/user_defaults.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -120,7 +121,8 @@ CLI::Option* AddModel(CLI::App& app, std::string* model) {
 }
 
 CLI::Option* AddSolver(CLI::App& app, std::string* solver) {
-  return app.add_option("--solver,SOLVER", *solver, "The solver prototxt")
+  return app
+      .add_option("--solver,SOLVER", *solver, "The solver prototxt, or the folder of a model")
       ->type_name("FILE.prototxt");
 }
 
@@ -330,6 +332,7 @@ SolverParameter NetFlags::ReadSolver(const std::string& file, std::string* net_f
           file, "\" base_lr: 0.01 lr_policy: \"fixed\" max_iter: 1000");
   const LenientReading reading(lenient);
   SolverParameter param = ReadSolverText(file);
+  for (const std::string& note : UserDefaults::Get().PutInto(&param)) LOG(INFO) << note;
   WithSolverPosition(file, [&] {
     for (const std::string& text : overrides) OverrideSolver(text, &param, net_file);
   });
