@@ -24,6 +24,7 @@ void BindSettings(py::module_& module);
 void BindBlob(py::module_& module);
 void BindLayer(py::module_& module);
 void BindNet(py::module_& module);
+void BindModelInfo(py::module_& module);
 void BindSolver(py::module_& module);
 
 // The parameter blobs of one layer.

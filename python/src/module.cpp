@@ -45,6 +45,7 @@ PYBIND11_MODULE(_caffe, module) {
   caffe::python::BindBlob(module);
   caffe::python::BindLayer(module);
   caffe::python::BindNet(module);
+  caffe::python::BindModelInfo(module);
   caffe::python::BindSolver(module);
   caffe::python::RefuseUnmadeObjects(module);
 }

@@ -7,9 +7,10 @@ import onnx
 
 from .._caffe import InvalidArgument, Net, Unsupported, __version__
 from .._output import require_place, weights_beside
+from ..deployment import model_info
 from ..calibration import Calibration
 from ..proto import caffe_pb2
-from . import caffe_files
+from . import caffe_files, metadata
 from . import layers  # noqa: F401  (registers the writers)
 from .builder import Builder, newest_opset
 from .check import compare, compare_numbers, note_missing_numbers, require_near
@@ -36,6 +37,7 @@ class Request:
     detection: str = None
     profile: Profile = None
     allow_unsupported: bool = False
+    info: object = None  # ModelInfo of the net
 
     def __post_init__(self):
         profile = self.profile if self.profile and self.profile.format == "onnx" else None
@@ -126,6 +128,7 @@ def export(net, file=None, weights=None, *, opset=None, detection=None, check=No
         raise InvalidArgument("weights go with a prototxt; load them into the net (net.copy_from)")
     elif batch is not None:
         raise InvalidArgument("a batch goes with a prototxt; reshape the net's inputs (net.blobs[...].reshape, net.reshape)")
+    request.info = _info_of(net, weights)
     if net.phase != caffe_pb2.TEST:
         raise InvalidArgument("the net has phase TRAIN; make it with caffe.TEST, in which dropout and statistics are those of "
                               "inference")
@@ -146,6 +149,12 @@ def export(net, file=None, weights=None, *, opset=None, detection=None, check=No
         else:
             stored.embed()
     return report
+
+
+def _info_of(net, weights):
+    """What the net says of itself, else what its weights do."""
+    info = model_info(net)
+    return info if info.ByteSize() > 0 or weights is None else model_info(weights)
 
 
 def _quantize(net, report, request, storage, stored, int8, keep_float, inputs, find_sensitive):
@@ -241,7 +250,9 @@ class _Exporter:
         self.onnx.drop_unread(outputs)
         read = {name for node in self.onnx.nodes for name in node.input}
         inputs = OrderedDict((name, shape) for name, shape in self.inputs.items() if name in read)
-        stored = storage.store(self.onnx.model(self.net.name, inputs, outputs, __version__), self.onnx.weights)
+        model = self.onnx.model(self.net.name, inputs, outputs, __version__)
+        metadata.put(self.request.info, model)
+        stored = storage.store(model, self.onnx.weights)
         return Report(stored.model, inputs, outputs, blobs, self.left_out, decisions=self.decisions_for(blobs.values()),
                       rewritten=fitted.rewritten,
                       problems=[str(problem) for problem in fitted.problems]), stored

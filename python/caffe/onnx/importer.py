@@ -7,6 +7,7 @@ import numpy as np
 from .._caffe import InvalidArgument, Net, Unsupported
 from .._output import require_place
 from ..proto import caffe_pb2
+from . import metadata
 from . import nodes  # noqa: F401  (registers the readers)
 from .check import Mismatch
 from .decisions import Decisions, tops_that_decide
@@ -112,6 +113,9 @@ class _Importer:
         if refused:
             raise Unsupported("cannot import " + "; ".join(refused))
         self.keep_outputs()
+        info = metadata.take(self.source.proto)
+        if info.ByteSize() > 0:
+            self.net.model_info.CopyFrom(info)
         return self.net, self.arrays
 
     def keep_outputs(self):
