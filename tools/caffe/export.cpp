@@ -6,6 +6,7 @@
 
 #include "caffe/error.hpp"
 #include "tools/caffe/command.hpp"
+#include "tools/caffe/model_folder.hpp"
 #include "tools/caffe/options.hpp"
 #include "tools/caffe/python_program.hpp"
 
@@ -17,7 +18,7 @@ class Export : public Command {
  public:
   // Options are named by pointers: CLI11 ends the program where it looks for a name without memory.
   explicit Export(CLI::App& app) {
-    AddModel(app, &model_)->description("The net prototxt, for phase TEST");
+    AddModel(app, &model_)->description("The net prototxt, for phase TEST, or a model's folder");
     AddWeights(app, &weights_);
     app.add_flag("--onnx", is_onnx_,
                  "Write an ONNX model; a profile may ask for Caffe's files instead");
@@ -69,6 +70,7 @@ class Export : public Command {
   void Run() override {
     if (lists_profiles_) BecomePython("export", "caffe.onnx", {"profiles"});
     RequireModel(model_);
+    TakeFolder();
     Require(!output_.empty(), "--output is missing; give the file to write");
     std::vector<std::string> words = {"export", model_};
     if (!weights_.empty()) words.push_back(weights_);
@@ -91,6 +93,14 @@ class Export : public Command {
   }
 
  private:
+  void TakeFolder() {
+    if (!ModelFolder::Is(model_)) return;
+    const ModelFolder folder(model_);
+    if (weights_.empty()) weights_ = folder.Weights();
+    if (output_.empty()) output_ = model_ + "/model.onnx";
+    model_ = folder.deploy();
+  }
+
   std::string model_, weights_, output_, inputs_, profile_, detection_;
   std::string int8_, keep_float_;
   std::string check_ = "auto", tolerance_ = "1e-5";

@@ -1,5 +1,7 @@
 #include "tools/caffe/run_dir.hpp"
 
+#include <filesystem>
+
 #include "caffe/error.hpp"
 
 namespace caffe::tools {
@@ -21,7 +23,16 @@ std::unique_ptr<RunFolder> RunDirFlags::Open(bool resumes) const {
           "--histograms is given without --run_dir, where they would be written");
   if (!is_given()) return nullptr;
   return std::make_unique<RunFolder>(
-      folder_, RunFolder::Options{.resumes = resumes, .histograms = histograms_});
+      folder_.empty() ? NumberedFolder(resumes) : folder_,
+      RunFolder::Options{.resumes = resumes, .histograms = histograms_});
+}
+
+std::string RunDirFlags::NumberedFolder(bool resumes) const {
+  const auto path_of = [&](int number) { return parent_ + "/" + std::to_string(number); };
+  int number = 1;
+  std::error_code ignored;
+  while (std::filesystem::exists(path_of(number), ignored)) ++number;
+  return path_of(resumes && number > 1 ? number - 1 : number);
 }
 
 }  // namespace caffe::tools

@@ -14,12 +14,19 @@ class RunDirFlags {
   // --run_dir, --histograms
   void Add(CLI::App& app);
 
-  bool is_given() const { return !folder_.empty(); }
-  // Null without --run_dir. `resumes`: see RunFolder.
+  // The folder, for who changes the working folder.
+  std::string* folder() { return &folder_; }
+  // Without --run_dir each run gets a folder of its number below `parent`: the newest one if it
+  // resumes, else the next.
+  void NumberRuns(const std::string& parent) { parent_ = parent; }
+  bool is_given() const { return !folder_.empty() || !parent_.empty(); }
+  // Null where none is given. `resumes`: see RunFolder.
   std::unique_ptr<RunFolder> Open(bool resumes) const;
 
  private:
-  std::string folder_;
+  std::string NumberedFolder(bool resumes) const;
+
+  std::string folder_, parent_;
   int histograms_ = 0;
 };
 

@@ -14,6 +14,7 @@
 #include "caffe/training_plan.hpp"
 #include "tools/caffe/command.hpp"
 #include "tools/caffe/devices.hpp"
+#include "tools/caffe/model_folder.hpp"
 #include "tools/caffe/options.hpp"
 #include "tools/caffe/rank_options.hpp"
 #include "tools/caffe/run_dir.hpp"
@@ -66,6 +67,7 @@ class Train : public Command {
         "to finetune, not both");
     Require(snapshot_.empty() || !auto_resume_,
             "--snapshot and --auto_resume are both given; --auto_resume finds the snapshot itself");
+    TakeFolder();
     std::string net_file;
     SolverParameter param = net_flags_.ReadSolver(solver_, &net_file);
     std::optional<RankOptions> ranks = ranks_.Options();
@@ -121,6 +123,16 @@ class Train : public Command {
   }
 
  private:
+  // A model's folder: its solver, with a folder for the run. What was begun goes on.
+  void TakeFolder() {
+    if (!ModelFolder::Is(solver_)) return;
+    const ModelFolder folder(solver_);
+    folder.Enter({&snapshot_, &weights_, &trace_, run_dir_.folder()});
+    solver_ = "solver.prototxt";
+    auto_resume_ = snapshot_.empty() && weights_.empty();
+    run_dir_.NumberRuns("runs");
+  }
+
   // As in Caffe, --gpu takes precedence over the solver's solver_mode.
   // One of several processes takes the GPU of its number among those of its machine.
   void TakeDeviceFrom(const SolverParameter& param, bool is_one_of_several) {

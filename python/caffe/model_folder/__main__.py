@@ -1,0 +1,54 @@
+"""python -m caffe.model_folder PHOTOS: see `caffe help new`."""
+import argparse
+import sys
+from pathlib import Path
+
+from .. import Error, zoo
+from .new import Wishes, make
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="caffe new", description=__doc__)
+    parser.add_argument("photographs", nargs="?", type=Path)
+    parser.add_argument("--program", required=True, type=Path, help="the program caffe")
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--net")
+    parser.add_argument("--from", dest="weights", type=Path)
+    parser.add_argument("--size", type=int)
+    parser.add_argument("--epochs", type=float)
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--val", type=float, default=15, help="percent")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--nets", action="store_true")
+    return parser
+
+
+def _list_nets():
+    for net in zoo.nets().values():
+        least, usual, most = net.sides
+        print(f"{net.name:14} {net.task:15} {least} to {most} pixels, usually {usual:4}  {net.summary}")
+
+
+def main(words=None):
+    """Returns the exit status."""
+    options = _parser().parse_args(words)
+    if options.nets:
+        _list_nets()
+        return 0
+    photographs = options.photographs
+    output = options.output or Path(f"{photographs.resolve().stem}_model")
+    wishes = Wishes(options.net, options.weights, options.size, options.epochs, options.val / 100, options.seed, options.batch)
+    try:
+        plan = make(photographs, output, wishes, options.program)
+    except Error as error:
+        print(f"caffe new: {error}", file=sys.stderr)
+        return 1
+    print(f"{output}: {plan.dataset.task} of {len(plan.dataset.classes)} classes ({plan.dataset.kind}), "
+          f"{plan.halves.train_count} images for training and {plan.halves.val_count} for testing")
+    print(f"net {plan.net.name} on {plan.side}x{plan.side} pixels, {plan.epochs:g} epochs in batches of {plan.batch}")
+    print(f"\nnext:  caffe train {output}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Databases of images, made by the programs that lie beside `caffe`."""
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, Optional, Tuple
+
+from .. import Error
+from .datasets import Halves, ImportOptions
+
+
+def run(program: Path, *words: object, cwd: Optional[Path] = None) -> str:
+    """What a program prints on standard output. Raises Error with its last line where it fails."""
+    done = subprocess.run([str(program), *map(str, words)], capture_output=True, text=True, check=False, cwd=cwd)
+    if done.returncode != 0:
+        last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or [f"{program}: status {done.returncode}"]
+        raise Error(last[0].partition("] ")[2] or last[0])
+    return done.stdout
+
+
+def import_report(options: ImportOptions, *words: object) -> Dict[str, Any]:
+    """The report of `caffe data import`; what it left out and warns of is printed."""
+    report = json.loads(run(options.program, *words))
+    for warning in report["warnings"]:
+        print(f"warning: {warning}", file=sys.stderr)
+    for file in report["left_out"]:
+        print(f"left out: {file['file']}: {file['reason']}", file=sys.stderr)
+    return report
+
+
+def import_split(options: ImportOptions, folder: Path, *words: object) -> Halves:
+    """Imports one set into train and val below `folder`, by the share of the options."""
+    report = import_report(options, *words, f"--val={100 * options.val:g}%")
+    (folder / "train_val").rename(folder / "val")
+    if report["validation_images"] == 0:
+        raise Error(f"{words[2]}: of {report['images']} images none was kept for testing, because each class has one alone; add "
+                    "images, or give a larger --val")
+    return Halves("data/train", "data/val", report["images"], report["validation_images"], mean=mean_of(report))
+
+
+def mean_of(report: Dict[str, Any]) -> Tuple[float, ...]:
+    """Of each channel, with one digit behind the point."""
+    return tuple(round(value, 1) for value in report["mean_values"])

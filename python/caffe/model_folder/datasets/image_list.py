@@ -1,0 +1,58 @@
+"""A text file with lines `path label`, the paths from its folder on."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import List, Optional
+
+from ... import InvalidArgument
+from ..databases import import_split
+from . import Dataset, Halves, ImportOptions
+
+KIND = "a list, a text file with lines 'path label'"
+
+
+def find(path: Path) -> Optional[Dataset]:
+    return ImageList(path) if path.is_file() and path.suffix.lower() != ".json" else None
+
+
+class ImageList(Dataset):
+    kind = "a list of images"
+    task = "classification"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._paths: List[Path] = []
+        labels = set()
+        for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), start=1):
+            if not line.strip():
+                continue
+            name, _, label = line.strip().rpartition(" ")
+            if not name or not label.isdigit():
+                raise InvalidArgument(f"{path}:{number}: '{line.strip()}' is no line 'path label'; labels are numbers from 0 on")
+            self._paths.append(path.parent / name.strip())
+            labels.add(int(label))
+        if len(labels) < 2:
+            raise InvalidArgument(f"{path}: has {len(labels)} classes; there is nothing to tell apart: list images of two classes or more")
+        self.classes = self._names(max(labels) + 1)
+
+    def _names(self, count: int) -> List[str]:
+        """Those of a file classes.txt or labels.txt beside the list; else the labels."""
+        for name in ("classes.txt", "labels.txt"):
+            file = self.path.parent / name
+            if file.is_file():
+                lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+                if len(lines) != count:
+                    raise InvalidArgument(f"{file}: has {len(lines)} names, but the labels of {self.path.name} go to {count - 1}; give "
+                                          f"{count} names, or remove the file")
+                return lines
+        return [str(label) for label in range(count)]
+
+    def images(self) -> List[Path]:
+        return self._paths
+
+    def import_into(self, folder: Path, options: ImportOptions) -> Halves:
+        halves = import_split(options, folder, "data", "import", self.path, folder / "train", "--shuffle",
+                              f"--resize={options.side}x{options.side}", f"--seed={options.seed}", "--json")
+        for half in ("train", "val"):
+            (folder / half / "labels.txt").write_text("".join(f"{name}\n" for name in self.classes), encoding="utf-8")
+        return halves

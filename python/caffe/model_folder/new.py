@@ -1,0 +1,143 @@
+"""Makes a model's folder."""
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+from .. import InvalidArgument, IoError, zoo
+from ..prototxt import text_of
+from . import recipes
+from .annotated import size_of
+from .databases import run
+from .datasets import Dataset, Halves, ImportOptions, open_dataset
+
+_LOOKED_AT = 200  # images whose sizes decide the net
+
+
+@dataclass
+class Wishes:
+    """What the user may say; None: chosen.
+
+    val: share of the images that is kept for testing. side: of the net's input, in pixels.
+    weights: a .caffemodel to start from.
+    """
+
+    net: Optional[str] = None
+    weights: Optional[Path] = None
+    side: Optional[int] = None
+    epochs: Optional[float] = None
+    val: float = 0.15
+    seed: int = 1
+    batch: Optional[int] = None
+
+
+def make(photographs: Path, output: Path, wishes: Wishes, program: Path) -> recipes.Plan:
+    """Makes the folder `output`, whole or not at all, and returns what it is made for.
+
+    program: the program `caffe`. Raises InvalidArgument where the folder is there, where the set of
+    images or a wish does not fit; Error where an image cannot be stored.
+    """
+    if output.exists():
+        raise InvalidArgument(f"{output}: is there already; give another --output, or remove it")
+    if not 0 < wishes.val < 1:
+        raise InvalidArgument(f"--val is {100 * wishes.val:g}%; give a share above 0% and below 100%")
+    if wishes.weights is not None and not wishes.weights.is_file():
+        raise InvalidArgument(f"--from is {wishes.weights}, which is no file; give a .caffemodel")
+    dataset = open_dataset(photographs)
+    usual = _usual_side(dataset)
+    net = zoo.net_named(wishes.net, dataset.task) if wishes.net else zoo.choose(dataset.task, usual)
+    side = _side(net, usual, wishes.side)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
+    try:
+        partial.chmod(0o755)
+        plan = _fill(partial, output.name, dataset, net, side, wishes, program)
+        os.rename(partial, output)
+    except OSError as error:
+        raise IoError(f"{output}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return plan
+
+
+def _fill(folder: Path, name: str, dataset: Dataset, net: zoo.Net, side: int, wishes: Wishes, program: Path) -> recipes.Plan:
+    data = folder / "data"
+    data.mkdir()
+    # Stored a little larger than the net's input, which is another part of an image each time.
+    stored = side * 8 // 7 if dataset.task == "classification" else side
+    halves = dataset.import_into(data, ImportOptions(stored, wishes.val, wishes.seed, program))
+    weights = ""
+    if wishes.weights is not None:
+        weights = f"pretrained{wishes.weights.suffix}"
+        shutil.copyfile(wishes.weights, folder / weights)
+    epochs = wishes.epochs or min(200, max(5, round(net.images / halves.train_count)))
+    batch = min(wishes.batch or net.batch, halves.train_count)
+    plan = recipes.Plan(name, net, dataset, halves, side, stored, batch, epochs, wishes.seed, weights)
+    _write(folder / "train_val.prototxt", recipes.train_val(plan), f"{net.name} for {len(dataset.classes)} classes.")
+    _write(folder / "solver.prototxt", recipes.solver(plan), "Paths begin at this folder: caffe train FOLDER.")
+    _deploy(folder, program)
+    (folder / "README.md").write_text(_readme(plan), encoding="utf-8")
+    return plan
+
+
+def _write(file: Path, message: object, comment: str) -> None:
+    file.write_text(text_of(message, comment), encoding="utf-8")
+
+
+def _deploy(folder: Path, program: Path) -> None:
+    run(program, "deploy", "train_val.prototxt", "--output=deploy.prototxt", cwd=folder)
+
+
+def _usual_side(dataset: Dataset) -> int:
+    """The median of the images' shorter sides."""
+    files = dataset.images()
+    step = max(1, len(files) // _LOOKED_AT)
+    sides = []
+    for file in files[::step]:
+        try:
+            sides.append(min(size_of(file)))
+        except InvalidArgument:
+            continue  # what cannot be read is named when it is imported
+    if not sides:
+        raise InvalidArgument(f"{dataset.path}: none of the {len(files)} images that it names can be read")
+    return int(statistics.median(sides))
+
+
+def _side(net: zoo.Net, usual: int, wished: Optional[int]) -> int:
+    least, normal, most = net.sides
+    if wished is not None:
+        if not least <= wished <= most or wished % net.multiple:
+            raise InvalidArgument(f"--size is {wished}; net '{net.name}' takes multiples of {net.multiple} from {least} to {most}")
+        return wished
+    return max(least, min(normal, usual) // net.multiple * net.multiple)
+
+
+def _readme(plan: recipes.Plan) -> str:
+    dataset, halves = plan.dataset, plan.halves
+    names = ", ".join(dataset.classes[:20]) + (", ..." if len(dataset.classes) > 20 else "")
+    ask = "detect" if dataset.task == "detection" else "classify"
+    asked = f"caffe {ask} {plan.name} IMAGE.jpg        # what an image shows\n" if dataset.task != "segmentation" else ""
+    return f"""# {plan.name}
+
+A net for {dataset.task}, `{plan.net.name}` ({plan.net.summary}), on images of {plan.side}x{plan.side} pixels.
+{halves.train_count} images are for training, {halves.val_count} for testing; {len(dataset.classes)} classes: {names}.
+
+```sh
+caffe train {plan.name}                     # {plan.epochs:g} passes over the images; run it again to go on
+{asked}caffe export {plan.name} --onnx             # for other programs
+```
+
+| file | what |
+|---|---|
+| `solver.prototxt` | how it is trained; its paths begin at this folder |
+| `train_val.prototxt` | the net for training and testing |
+| `deploy.prototxt` | the net for use; `caffe deploy` makes it of the one above |
+| `data` | the images, as databases or lists |
+| `snapshots` | weights; the newest are those that the commands above take |
+| `runs` | a folder for each training, with its curves |
+"""

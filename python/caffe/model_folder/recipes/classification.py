@@ -1,0 +1,35 @@
+"""A class for each image."""
+from __future__ import annotations
+
+from typing import Any
+
+from ...net_spec import NetSpec
+from ...net_spec import layers as L
+from ...net_spec import params as P
+from ...zoo.common import TEST, TRAIN, Model, write
+from . import Plan, test_batch
+
+SOLVER: dict = {}
+
+
+def train_val(plan: Plan) -> Any:
+    model, test = Model(len(plan.dataset.classes)), NetSpec()
+    model.spec.data, model.spec.label = _data(plan, TRAIN)
+    test.data, test.label = _data(plan, TEST)
+    head = plan.net.body(model, model.spec.data)[-1]
+    model.add("loss", L.SoftmaxWithLoss(head.scores, model.spec.label))
+    model.add("accuracy", L.Accuracy(head.scores, model.spec.label, include=TEST))
+    net = write(model.spec, plan.name)
+    net.layer.insert(1, test.to_proto().layer[0])
+    return net
+
+
+def _data(plan: Plan, phase: dict) -> Any:
+    """Training sees parts of the images, mirrored half of the time; testing the centre of each."""
+    transform: dict = dict(mean_value=list(plan.halves.mean), scale=1 / 64, crop_size=plan.side)
+    if phase is TRAIN:
+        transform["mirror"] = True
+    source = plan.halves.train if phase is TRAIN else plan.halves.val
+    options = dict(shuffle=True) if phase is TRAIN else {}
+    return L.Data(ntop=2, name="data", include=phase, transform_param=transform,
+                  data_param=dict(source=source, batch_size=plan.batch if phase is TRAIN else test_batch(plan), backend=P.Data.LMDB, **options))

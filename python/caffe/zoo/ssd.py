@@ -1,0 +1,39 @@
+"""A small detector (Liu et al. 2016, "SSD: Single shot multibox detector") on convolutions with
+normalisation, which learns from nothing."""
+from . import Net
+from .boxes import join, predict
+from .common import MSRA
+
+# Channels at each halving of the image; boxes are predicted from the third on.
+WIDTHS = (32, 64, 128, 256, 256, 256)
+FIRST = 3
+RATIOS = [2, 3]
+
+
+def unit(model, name, x, outputs, stride=1):
+    x = model.conv(name, x, outputs, 3, stride, 1, bias=None, weight=MSRA)
+    return model.relu(f"{name}_relu", model.norm_and_scale(f"{name}_bn", f"{name}_scale", x))
+
+
+def small_ssd(model, data, side):
+    """Of all default boxes: offsets, scores of model.classes classes (0: background), and the boxes."""
+    x, predicted = data, []
+    maps = [depth for depth in range(FIRST, len(WIDTHS) + 1) if side >> depth >= 1]
+    # Sides of the default boxes, as shares of the image's.
+    scales = [0.1 + 0.8 * i / max(len(maps) - 1, 1) for i in range(len(maps) + 1)]
+    for depth, width in enumerate(WIDTHS, start=1):
+        if depth > maps[-1]:
+            break
+        x = unit(model, f"conv{depth}_2", unit(model, f"conv{depth}_1", x, width, 2), width)
+        if depth in maps:
+            i = maps.index(depth)
+            predicted.append(predict(model, f"map{depth}", x, data, 2 + 2 * len(RATIOS), model.classes, dict(
+                min_size=side * scales[i], max_size=side * scales[i + 1], aspect_ratio=RATIOS, flip=True, step=2 ** depth)))
+    return join(model, predicted)
+
+
+NETS = [
+    Net("ssd_small", "detection", small_ssd, "boxes around things: 3.5 million weights", (64, 128, 512), 64, 16,
+        dict(type="Adam", momentum=0.9, lr_policy="poly", power=1, base_lr=0.001, weight_decay=0.0005, rampup_interval=100), 120_000,
+        is_default=True),
+]

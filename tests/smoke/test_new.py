@@ -1,0 +1,207 @@
+"""caffe new: from a folder of images to a model's folder."""
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from google.protobuf import text_format
+from PIL import Image, ImageDraw
+
+from caffe.proto import caffe_pb2
+from programs import BINARIES, need_program
+
+COLOURS = {"blue": (30, 40, 220), "green": (20, 200, 40), "red": (230, 30, 20)}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    need_program("caffe")
+    return tmp_path
+
+
+def caffe(folder, *words, status=0):
+    done = subprocess.run([BINARIES / "caffe", *map(str, words)], cwd=folder, text=True, check=False, capture_output=True,
+                          stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": "", "PYTHON": sys.executable})
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def classes(folder, count=8, side=24, names=COLOURS):
+    """A folder of images of one colour for each class."""
+    for name in names:
+        (folder / name).mkdir(parents=True)
+        for number in range(count):
+            Image.new("RGB", (side, side + number), COLOURS.get(name, (9, 9, 9))).save(folder / name / f"{number}.png")
+    return folder
+
+
+def with_boxes(folder, count=8):
+    """Images of 96x64 pixels with one red box each, and where it is."""
+    (folder / "pictures").mkdir(parents=True)
+    found = []
+    for number in range(count):
+        image = Image.new("RGB", (96, 64), (90, 90, 90))
+        box = (8 + 4 * number, 10, 40 + 4 * number, 50)
+        ImageDraw.Draw(image).rectangle(box, fill=COLOURS["red"])
+        image.save(folder / "pictures" / f"{number}.png")
+        found.append((f"{number}.png", box))
+    return found
+
+
+def voc(folder, **changes):
+    for name, box in with_boxes(folder):
+        root = ElementTree.Element("annotation")
+        size = ElementTree.SubElement(root, "size")
+        for tag, value in (("width", 96), ("height", 64)):
+            ElementTree.SubElement(size, tag).text = str(value)
+        node = ElementTree.SubElement(root, "object")
+        ElementTree.SubElement(node, "name").text = "brick"
+        corners = ElementTree.SubElement(node, "bndbox")
+        for tag, value in zip(("xmin", "ymin", "xmax", "ymax"), changes.get("box", box)):
+            ElementTree.SubElement(corners, tag).text = str(value)
+        ElementTree.ElementTree(root).write(folder / "pictures" / f"{name[:-4]}.xml")
+    return folder
+
+
+def coco(folder, **changes):
+    found = with_boxes(folder)
+    content = {"images": [{"id": i, "file_name": name, "width": 96, "height": 64} for i, (name, _) in enumerate(found)],
+               "categories": [{"id": 7, "name": "brick"}],
+               "annotations": [{"image_id": i, "category_id": 7, "bbox": [x0, y0, x1 - x0, y1 - y0]}
+                               for i, (_, (x0, y0, x1, y1)) in enumerate(found)]}
+    content.update(changes)
+    (folder / "instances.json").write_text(json.dumps(content))
+    return folder
+
+
+def masks(folder, side=48, mask_side=48, count=8):
+    for kind in ("images", "masks"):
+        (folder / kind).mkdir(parents=True)
+    for number in range(count):
+        image, mask = Image.new("RGB", (side, side), (90, 90, 90)), Image.new("L", (mask_side, mask_side), 0)
+        box = (number, 10, number + 20, 30)
+        ImageDraw.Draw(image).ellipse(box, fill=COLOURS["blue"])
+        ImageDraw.Draw(mask).ellipse(box, fill=1)
+        image.save(folder / "images" / f"{number}.jpg")
+        mask.save(folder / "masks" / f"{number}.png")
+    return folder
+
+
+def read(file, kind):
+    return text_format.Parse(file.read_text(), getattr(caffe_pb2, kind)())
+
+
+def types(file):
+    return [layer.type for layer in read(file, "NetParameter").layer]
+
+
+def test_folders_of_classes(folder):
+    classes(folder / "photos")
+    said = caffe(folder, "new", "photos")
+    assert "classification of 3 classes" in said and "next:  caffe train photos_model" in said
+    model = folder / "photos_model"
+    deploy = read(model / "deploy.prototxt", "NetParameter")
+    assert list(deploy.model_info.label) == ["blue", "green", "red"]
+    assert deploy.layer[0].type == "Input" and deploy.layer[-1].type == "Softmax"
+    assert [round(mean) for mean in deploy.model_info.mean_value] == [93, 90, 93]
+    solver = read(model / "solver.prototxt", "SolverParameter")
+    assert (solver.net, solver.snapshot_prefix) == ("train_val.prototxt", "snapshots/photos_model")
+    assert "caffe train photos_model" in (model / "README.md").read_text()
+    # All is within the folder, so it may move.
+    model.rename(folder / "moved")
+    assert "Data" in caffe(folder / "moved", "plan", "train_val.prototxt")
+
+
+def test_halves_that_are_there(folder):
+    classes(folder / "photos/train")
+    classes(folder / "photos/val", count=2)
+    assert "24 images for training and 6 for testing" in caffe(folder, "new", "photos", "--output=m")
+
+
+def test_lists(folder):
+    classes(folder / "photos")
+    lines = [f"photos/{name}/{number}.png {label}\n" for label, name in enumerate(COLOURS) for number in range(8)]
+    (folder / "list.txt").write_text("".join(lines))
+    (folder / "classes.txt").write_text("b\ng\nr\n")
+    caffe(folder, "new", "list.txt", "--output=m", "--val=25%")
+    assert list(read(folder / "m/deploy.prototxt", "NetParameter").model_info.label) == ["b", "g", "r"]
+    (folder / "classes.txt").write_text("b\ng\n")
+    assert "has 2 names, but the labels of list.txt go to 2" in caffe(folder, "new", "list.txt", "--output=n", status=1)
+
+
+@pytest.mark.parametrize("make", [voc, coco])
+def test_boxes(folder, make):
+    make(folder / "scenes")
+    assert "detection of 2 classes" in caffe(folder, "new", "scenes", "--output=m", "--size=64")
+    assert "MultiBoxLoss" in types(folder / "m/train_val.prototxt")
+    deploy = read(folder / "m/deploy.prototxt", "NetParameter")
+    assert deploy.layer[-1].type == "DetectionOutput" and list(deploy.model_info.label) == ["background", "brick"]
+    assert (deploy.model_info.resize.height, deploy.model_info.resize.width) == (64, 64)
+
+
+def test_masks(folder):
+    masks(folder / "cells")
+    (folder / "cells/classes.txt").write_text("ground\nblob\n")
+    assert "segmentation of 2 classes" in caffe(folder, "new", "cells", "--output=m")
+    deploy = read(folder / "m/deploy.prototxt", "NetParameter")
+    assert "Deconvolution" in types(folder / "m/deploy.prototxt") and list(deploy.model_info.label) == ["ground", "blob"]
+
+
+def wrong(what):
+    return {
+        "nothing": (lambda f: None, "photos: no such file or folder; give the folder of the images"),
+        "an empty folder": (lambda f: f.mkdir(), "holds no set of images that is known; give one of these:"),
+        "one class": (lambda f: classes(f, names=["red"]), "has one class, 'red'; there is nothing to tell apart"),
+        "an empty class": (lambda f: (classes(f) / "none").mkdir(), "the folder 'none' holds no image; fill it, or remove it"),
+        "other classes in a half": (lambda f: (classes(f / "train"), classes(f / "val", names=["red", "white"])),
+                                    "is in one of them alone; both need the same folders"),
+        "a box outside": (lambda f: voc(f, box=(200, 10, 240, 50)), "lies outside of the image of 96x64; mend it, or remove it"),
+        "an empty box": (lambda f: voc(f, box=(40, 10, 40, 50)), "is empty; mend it, or remove it"),
+        "no box": (lambda f: coco(f, annotations=[]), "and no box; there is nothing to learn"),
+        "an image that is not there": (lambda f: coco(f, images=[{"id": 0, "file_name": "x.png"}]),
+                                       "names the image 'x.png', which is not there"),
+        "a field that is missing": (lambda f: coco(f, categories=[{"name": "x"}]), "is not as COCO's files are: KeyError: 'id'"),
+        "a mask of another size": (lambda f: masks(f, mask_side=40), "is of 40x40, but its image of 48x48"),
+        "a mask without a class": (lambda f: [Image.new("L", (48, 48)).save(file) for file in (masks(f) / "masks").iterdir()],
+                                   "all pixels have the class 0; there is nothing to tell apart"),
+        "a mask in colours": (lambda f: Image.new("RGB", (48, 48)).save(masks(f) / "masks/0.png"), "is a colour image (RGB)"),
+        "a broken image": (lambda f: (masks(f) / "images/0.jpg").write_bytes(b"no image"), "cannot be read as an image"),
+    }[what]
+
+
+@pytest.mark.parametrize("what", ["nothing", "an empty folder", "one class", "an empty class", "other classes in a half", "a box outside",
+                                  "an empty box", "no box", "an image that is not there", "a field that is missing",
+                                  "a mask of another size", "a mask without a class", "a mask in colours", "a broken image"])
+def test_sets_that_are_none(folder, what):
+    make, text = wrong(what)
+    make(folder / "photos")
+    said = caffe(folder, "new", "photos", "--output=m", status=1)
+    assert text in said and "Traceback" not in said
+    # Nothing half made stays.
+    assert [entry.name for entry in folder.iterdir() if entry.name != "photos"] == []
+
+
+def test_images_that_cannot_be_read_are_named(folder):
+    (classes(folder / "photos") / "red/broken.png").write_bytes(b"no image")
+    said = caffe(folder, "new", "photos", "--output=m")
+    assert "left out: red/broken.png: " in said and "classification of 3 classes" in said
+
+
+def test_wishes_that_do_not_fit(folder):
+    classes(folder / "photos")
+    for words, text in ((["--net=resnet"], "net 'resnet' is not there; for classification there are mobilenet_v2, resnet18"),
+                        (["--net=unet"], "net 'unet' is for segmentation; for classification there are"),
+                        (["--size=30"], "--size is 30; net 'resnet20' takes multiples of 4 from 16 to 96"),
+                        (["--val=0%"], "--val is 0%; give a share above 0% and below 100%"),
+                        (["--val=5"], "--val is '5'; give a share of the images, as in 15%"),
+                        (["--from=x.caffemodel"], "--from is x.caffemodel, which is no file; give a .caffemodel")):
+        assert text in caffe(folder, "new", "photos", *words, status=1)
+    (folder / "photos_model").mkdir()
+    assert "photos_model: is there already; give another --output, or remove it" in caffe(folder, "new", "photos", status=1)
+
+
+def test_nets_are_listed(folder):
+    said = caffe(folder, "new", "--nets")
+    assert all(name in said for name in ("resnet18", "unet", "ssd_small"))

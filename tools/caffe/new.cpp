@@ -1,0 +1,92 @@
+// caffe new: a model's folder, of a folder of images.
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "caffe/error.hpp"
+#include "tools/caffe/command.hpp"
+#include "tools/caffe/python_program.hpp"
+
+namespace caffe::tools {
+namespace {
+
+// The work is package caffe.model_folder (python/caffe/model_folder), so this hands over the
+// options.
+class New : public Command {
+ public:
+  explicit New(CLI::App& app) {
+    app.add_option("IMAGES", images_,
+                   "A folder with a folder of images for each class; a list; images with boxes as "
+                   "VOC or COCO have them; or folders 'images' and 'masks'")
+        ->type_name("FOLDER");
+    app.add_option("--output", output_, "The folder to make")
+        ->type_name("FOLDER")
+        ->default_str("IMAGES_model");
+    app.add_option("--net", net_,
+                   "A net of those that --nets lists; else one for the task and size")
+        ->type_name("NAME");
+    app.add_option(
+           "--from", from_,
+           "Weights to start from; layers that the net has not, or of other sizes, are left "
+           "out")
+        ->type_name("FILE.caffemodel");
+    app.add_option("--size", size_, "Height and width of the net's input")->type_name("PIXELS");
+    app.add_option("--epochs", epochs_, "Passes over the images")->type_name("N");
+    app.add_option("--batch", batch_, "Images that are trained on together")->type_name("N");
+    app.add_option_function<std::string>(
+           "--val",
+           [this](const std::string& text) {
+             Require(text.size() > 1 && text.ends_with('%'), "--val is '", text,
+                     "'; give a share of the images, as in 15%");
+             val_ = text.substr(0, text.size() - 1);
+           },
+           "Share of the images that is kept for testing, where the set does not say itself")
+        ->type_name("N%")
+        ->default_str("15%");
+    app.add_option("--seed", seed_, "What the choice of these, and training, draw from")
+        ->type_name("N");
+    app.add_flag("--nets", lists_nets_, "List the nets that there are");
+  }
+
+  void Run() override {
+    const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+    std::vector<std::string> words = {"--program", program, "--seed", StrCat(seed_)};
+    if (lists_nets_) {
+      words.push_back("--nets");
+      BecomePython("new", "caffe.model_folder", std::move(words));
+    }
+    Require(!images_.empty(), "give the folder of the images: caffe new photos");
+    for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{
+             {"--output", output_}, {"--net", net_}, {"--from", from_}, {"--val", val_}}) {
+      if (!value.empty()) words.insert(words.end(), {option, value});
+    }
+    if (size_) words.insert(words.end(), {"--size", StrCat(*size_)});
+    if (batch_) words.insert(words.end(), {"--batch", StrCat(*batch_)});
+    if (epochs_) words.insert(words.end(), {"--epochs", StrCat(*epochs_)});
+    words.insert(words.end(), {"--", images_});
+    BecomePython("new", "caffe.model_folder", std::move(words));
+  }
+
+ private:
+  std::string images_, output_, net_, from_, val_;
+  std::optional<int> size_, batch_;
+  std::optional<double> epochs_;
+  int seed_ = 1;
+  bool lists_nets_ = false;
+};
+
+const CommandRegistrar<New> new_registrar(
+    "new",
+    {.summary = "make a model's folder of a folder of images",
+     .about = "Imports images, chooses a net for what they are (classes, boxes or masks) and for "
+              "their size, and writes the net, its solver and all that training needs into one "
+              "folder, which caffe train, classify, detect and export take. Needs Python "
+              "with Pillow.",
+     .examples = "caffe new photos\n"
+                 "caffe new photos --net=resnet50 --from=resnet50.caffemodel --output=flowers\n"
+                 "caffe new --nets"});
+
+}  // namespace
+}  // namespace caffe::tools
