@@ -37,12 +37,12 @@ def train_val(plan: Plan) -> Any:
 
 
 def solver(plan: Plan) -> Any:
-    """The SolverParameter. An epoch goes from one test, which sees the test half once, and snapshot to
-    the next."""
+    """The SolverParameter. An epoch, or 50 iterations of a small set, goes from one test, which sees the
+    test half once, and snapshot to the next; the last one is at the end."""
     epoch = max(1, math.ceil(plan.halves.train_count / plan.batch))
-    iterations = max(1, round(plan.epochs * plan.halves.train_count / plan.batch))
     # Tests of a small set would take longer than training.
     between = max(epoch, 50)
+    iterations = math.ceil(plan.epochs * plan.halves.train_count / plan.batch / between) * between
     settings: Dict[str, Any] = dict(
         net="train_val.prototxt", max_iter=iterations, display=max(1, min(50, epoch)), test_initialization=False,
         test_iter=math.ceil(plan.halves.val_count / test_batch(plan)), test_interval=between, average_loss=max(1, min(20, epoch)),
