@@ -54,7 +54,8 @@ const CommandRegistrar<Config> config_registrar(
      .about = "Shows the file of the user's defaults (CAFFE_CONFIG, or cortado/config.prototxt in "
               "~/.config), the flags and fields of solvers that it sets, and the variables of the "
               "environment that change what the program does.",
-     .examples = "caffe config"});
+     .examples = "caffe config\n"
+                 "CAFFE_CONFIG=team.prototxt caffe config"});
 
 }  // namespace
 }  // namespace caffe::tools

@@ -15,16 +15,17 @@ namespace {
 
 // Element, in memory order, of the first NaN or infinity; bytes (masks, packed weights) have none.
 // Memory that the host cannot read is copied piece by piece.
-std::optional<int64_t> FirstNonFinite(const TensorView& view, Device& device) {
-  if (view.data == nullptr || view.dtype == DType::kUInt8) return std::nullopt;
+// Needs no memory of its own where the host can read the device's.
+std::optional<int64_t> FirstNonFinite(DType dtype, const void* data, size_t bytes, Device& device) {
+  if (data == nullptr || dtype == DType::kUInt8) return std::nullopt;
   constexpr size_t kPiece = size_t{16} << 20;
-  const auto* const all = static_cast<const char*>(view.data);
+  const auto* const all = static_cast<const char*>(data);
   std::vector<char> copy;
-  if (!device.is_host_accessible()) copy.resize(std::min(view.bytes(), kPiece));
+  if (!device.is_host_accessible()) copy.resize(std::min(bytes, kPiece));
   std::optional<int64_t> found;
-  VisitFloat(view.dtype, [&]<typename T>(TypeTag<T>) {
-    for (size_t begin = 0; begin < view.bytes() && !found; begin += kPiece) {
-      const size_t size = std::min(kPiece, view.bytes() - begin);
+  VisitFloat(dtype, [&]<typename T>(TypeTag<T>) {
+    for (size_t begin = 0; begin < bytes && !found; begin += kPiece) {
+      const size_t size = std::min(kPiece, bytes - begin);
       if (!copy.empty()) device.CopyToHost(copy.data(), all + begin, size);
       const T* elements = reinterpret_cast<const T*>(copy.empty() ? all + begin : copy.data());
       for (size_t i = 0; i < size / sizeof(T) && !found; ++i) {
@@ -60,7 +61,8 @@ std::string DescribeNonFiniteParameter(
   for (const Net::LearnableParam& param : params.learnable()) {
     if (!is_asked(param)) continue;
     SyncedTensor& tensor = param.blob->data_tensor();
-    if (const auto at = FirstNonFinite({tensor.desc(), tensor.data()}, device))
+    if (const auto at =
+            FirstNonFinite(tensor.desc().dtype, tensor.data(), tensor.desc().bytes(), device))
       return StrCat("parameter ", param.name, " is not finite at element ", *at, why_parameter);
   }
   return "";
@@ -77,7 +79,8 @@ std::string DescribeFirstNonFinite(const NetSource& source, const NetParams& par
   run.inspect = [&](const Program::Step& step, std::span<const TensorView> outputs) {
     for (size_t i = 0; i < outputs.size() && found.empty(); ++i) {
       if (step.outputs[i] < 0 || outputs[i].count() == 0) continue;
-      if (const std::optional<int64_t> at = FirstNonFinite(outputs[i], device))
+      if (const std::optional<int64_t> at =
+              FirstNonFinite(outputs[i].dtype, outputs[i].data, outputs[i].bytes(), device))
         found = Describe(step, plan.executor().program().tensors[step.outputs[i]].name, *at);
     }
   };
