@@ -71,14 +71,14 @@ class Page:
 
     def prototxt(self, line, argument, source):
         errors = []
-        for message in (caffe_pb2.NetParameter, caffe_pb2.SolverParameter):
+        for message in (caffe_pb2.NetParameter, caffe_pb2.SolverParameter, caffe_pb2.UserConfig):
             try:
                 text_format.Parse(source, message())
                 break
             except text_format.ParseError as error:
                 errors.append(f"{message.DESCRIPTOR.name}: {error}")
         else:
-            pytest.fail(f"{self.name}:{line}: neither a net nor a solver: {'; '.join(errors)}")
+            pytest.fail(f"{self.name}:{line}: neither a net nor a solver nor defaults: {'; '.join(errors)}")
         self._write(argument, source)
 
     def json(self, line, argument, source):

@@ -27,6 +27,8 @@ class AskCommand : public Command {
   // Image `index` of those that have just gone through the net.
   virtual void Report(const Net& net, int index, const ShownImage& image, JsonObject* result) = 0;
   const ClassNames& names() const { return names_; }
+  // Whether the user gave the names.
+  bool has_labels() const { return !labels_.empty(); }
   bool prints_json() const { return json_; }
 
  private:

@@ -43,9 +43,10 @@ class Classify : public AskCommand {
             " images; its first axis has to be theirs");
     const int64_t classes = blob->count() / images;
     const auto lines = static_cast<int64_t>(names().names().size());
-    Require(lines == 0 || names().is_map() || lines >= classes, "there are ", lines,
-            " names of classes, but output '", output_, "' has ", classes,
-            " classes; give a file with a line for each by --labels");
+    Require(lines == 0 || names().is_map() || lines >= classes,
+            has_labels() ? "--labels" : "what the model knows of its classes", " has ", lines,
+            " names, but output '", output_, "' has ", classes, " classes; give a line for each",
+            has_labels() ? "" : " in a file, by --labels");
     const float* const scores = blob->cpu_data<float>() + index * classes;
     if (!prints_json()) std::cout << "---------- " << Printable(image.name) << " ----------\n";
     for (const int number : Likeliest(scores, static_cast<int>(classes))) {
