@@ -19,6 +19,10 @@ CAFFE_EXPORT ModelInfo DescribeModel(const NetParameter& net);
 // that has it. Empty where none has it, as files of other programs and HDF5 files. Throws IoError.
 CAFFE_EXPORT ModelInfo ModelInfoOfWeights(const std::string& files);
 
+// `net` for people to read: without the mean image in its model_info, a line for each pixel, which
+// training finds again beside the data.
+CAFFE_EXPORT NetParameter WithoutMeanImage(NetParameter net);
+
 // The fields that `over` has, and those of `info` that it has not.
 CAFFE_EXPORT ModelInfo MergedModelInfo(const ModelInfo& info, const ModelInfo& over);
 

@@ -79,6 +79,14 @@ TEST_F(ModelInfoTest, AMeanImageIsPartOfIt) {
   EXPECT_FALSE(MergedModelInfo(info, over).has_mean());
 }
 
+TEST_F(ModelInfoTest, PeopleAreNotShownThePixelsOfTheMean) {
+  NetParameter net;
+  ParseTextProto("name: 'n' model_info { label: 'cat' mean { data: 1 data: 2 } }", "test", &net);
+  EXPECT_EQ(WithoutMeanImage(net).ShortDebugString(), "name: \"n\" model_info { label: \"cat\" }");
+  net.mutable_model_info()->clear_label();
+  EXPECT_FALSE(WithoutMeanImage(net).has_model_info());
+}
+
 TEST_F(ModelInfoTest, WithoutDataNothingIsKnown) {
   EXPECT_EQ(InfoOf("").ByteSizeLong(), 0);
   EXPECT_EQ(DescribeModel(NetParameter()).ByteSizeLong(), 0);

@@ -169,6 +169,7 @@ layer { name: "l" type: "SoftmaxWithLoss" bottom: "y" bottom: "t" top: "l" }
             assert status == 1 and "rank 1 differs from rank 0 in what the files hold" in text and said[differs] in text, text
         else:
             assert status == 0, text
+        assert "mean {" not in text, "the log has a line for each pixel of the mean"
 
 
 def test_the_log_tells_what_reductions_cost(tmp_path, program, run, solver):

@@ -83,6 +83,13 @@ ModelInfo MergedModelInfo(const ModelInfo& info, const ModelInfo& over) {
   return merged;
 }
 
+NetParameter WithoutMeanImage(NetParameter net) {
+  if (!net.model_info().has_mean()) return net;
+  net.mutable_model_info()->clear_mean();
+  if (net.model_info().ByteSizeLong() == 0) net.clear_model_info();
+  return net;
+}
+
 ModelInfo DescribeModel(const NetParameter& net) {
   NetParameter filtered = OfPhase(TEST, net);
   const LayerParameter* layer = DataLayer(filtered);

@@ -10,6 +10,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/io/atomic_file.hpp"
+#include "caffe/model_info.hpp"
 #include "caffe/net/training_net.hpp"
 #include "caffe/plan_report.hpp"
 #include "caffe/runs/append_file.hpp"
@@ -155,7 +156,7 @@ class RunFolder::Impl {
   }
 
   void WriteNet(const std::string& stem, const Net& net) {
-    NetParameter definition = net.definition();
+    NetParameter definition = WithoutMeanImage(net.definition());
     for (LayerParameter& layer : *definition.mutable_layer()) layer.clear_blobs();
     WriteText(stem, definition);
   }

@@ -9,6 +9,7 @@
 #include "caffe/core/printable.hpp"
 #include "caffe/error.hpp"
 #include "caffe/graph/graph.hpp"
+#include "caffe/model_info.hpp"
 #include "caffe/plan_report.hpp"
 
 namespace caffe {
@@ -78,7 +79,7 @@ std::vector<Fact> FactsAboutStart(const SolverParameter& param, const Net& net) 
   }
   return {{"the version", Version()},
           {"the solver", alike.DebugString()},
-          {"the net", net.definition().DebugString()},
+          {"the net", WithoutMeanImage(net.definition()).DebugString()},
           {"the net's plan (are the processors of one kind?)", plan}};
 }
 

@@ -5,6 +5,7 @@
 
 #include "caffe/error.hpp"
 #include "caffe/graph/graph.hpp"
+#include "caffe/model_info.hpp"
 #include "caffe/plan_report.hpp"
 
 namespace caffe {
@@ -50,7 +51,7 @@ void LogSolver(const SolverParameter& param) {
 void LogNet(const Net& net, const std::string& source, int solver_states) {
   const auto& calls = net.graph().calls;
   LOG(INFO) << "Creating " << source;
-  LOG(INFO) << "Initializing net from parameters: \n" << Text(net.definition());
+  LOG(INFO) << "Initializing net from parameters: \n" << Text(WithoutMeanImage(net.definition()));
   int64_t bytes = 0;
   for (const LayerCall& call : calls) {
     LogLayer(call);
