@@ -76,10 +76,30 @@ void AddNote(const py::error_already_set& error, const std::string& note) {
   if (py::hasattr(error.value(), "add_note")) error.value().attr("add_note")(note);
 }
 
+// Why h5py's wheel fails in a program: it calls the HDF5 that the program has loaded, not its own.
+// Empty where h5py has found the version that it was built for.
+std::string HintOnHdf5() {
+  const py::object version =
+      py::module_::import("sys").attr("modules").attr("get")("h5py.version", py::none());
+  const auto tuple = [&](const char* name) { return py::getattr(version, name, py::none()); };
+  const py::object built = tuple("hdf5_built_version_tuple"), found = tuple("hdf5_version_tuple");
+  if (built.is_none() || found.is_none() || built.equal(found)) return "";
+  const auto text = [](const py::object& numbers) {
+    std::string joined;
+    for (const py::handle number : numbers)
+      joined += (joined.empty() ? "" : ".") + py::str(number).cast<std::string>();
+    return joined;
+  };
+  return StrCat("\nh5py was built for HDF5 ", text(built), " and calls HDF5 ", text(found),
+                ", which this program has loaded; install Debian's python3-h5py instead of the "
+                "wheel, or train from Python (caffe.train)");
+}
+
 std::string TextOf(const py::error_already_set& error) {
   std::string text = error.what();
   const py::object notes = py::getattr(error.value(), "__notes__", py::tuple());
   for (const py::handle note : notes) text += "\n" + py::cast<std::string>(py::str(note));
+  if (text.find("h5py") != std::string::npos) text += HintOnHdf5();
   return text;
 }
 

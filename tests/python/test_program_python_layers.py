@@ -51,6 +51,15 @@ def test_the_example_learns_its_line():
     assert loss < 0.01
 
 
+def test_a_wheel_of_h5py_is_told_whose_hdf5_it_calls(forward, tmp_path):
+    """In the program h5py's functions are those of the HDF5 that the program is linked with."""
+    (tmp_path / "h5py").mkdir()
+    (tmp_path / "h5py" / "version.py").write_text("hdf5_version_tuple = (1, 10, 8)\nhdf5_built_version_tuple = (2, 0, 0)\n")
+    (tmp_path / "h5py" / "__init__.py").write_text("from . import version\nraise ValueError('Not a datatype')\n")
+    message = forward("import h5py", status=1)
+    assert "h5py was built for HDF5 2.0.0 and calls HDF5 1.10.8" in message and "python3-h5py" in message, message
+
+
 def test_permission_is_asked_for(forward):
     """A net's file names code; a program that was not told so runs none of it."""
     message = forward("open('ran', 'w')", status=1, flags=())
