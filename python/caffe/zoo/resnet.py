@@ -14,9 +14,11 @@ def conv_norm(model, tag, bottom, outputs, kernel, stride=1, pad=0, relu=True):
     return model.relu(f"{name}_relu", x) if relu else x
 
 
-def block_name(stage, block, blocks):
-    """3a, 3b, ... in short stages; 4a, 4b1, 4b2, ... in long ones, as in the published weights."""
-    return f"{stage}{'abcdef'[block]}" if blocks <= 6 else f"{stage}a" if block == 0 else f"{stage}b{block}"
+def block_name(depth, stage, block):
+    """3a, 3b, ...; in the two middle stages of the deep nets 3a, 3b1, 3b2, ..., as in the published weights."""
+    if depth < 101 or stage not in (3, 4):
+        return f"{stage}{'abcdef'[block]}"
+    return f"{stage}b{block}" if block else f"{stage}a"
 
 
 def resnet(depth):
@@ -28,7 +30,7 @@ def resnet(depth):
             width = 32 * 2 ** (stage - 1)
             outputs = 4 * width if bottleneck else width
             for block in range(blocks):
-                tag = block_name(stage, block, blocks)
+                tag = block_name(depth, stage, block)
                 stride = 2 if stage > 2 and block == 0 else 1
                 shortcut = x
                 if block == 0 and (bottleneck or stride == 2):
