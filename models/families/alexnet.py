@@ -116,6 +116,7 @@ PER_STEP = "The rate falls by 10 each 100,000 iterations of 256 images."
 def files():
     yield "models/bvlc_alexnet/train_val.prototxt", train_val("AlexNet", alexnet, IMAGES, 256, 50), ""
     yield "models/bvlc_alexnet/deploy.prototxt", deploy("AlexNet", alexnet, SHAPE), ""
+    yield "models/bvlc_alexnet/model_info.prototxt", IMAGES.info(), ""
     yield "models/bvlc_alexnet/solver.prototxt", solver("models/bvlc_alexnet", prefix="alexnet", **STEPS), PER_STEP
     yield "models/bvlc_alexnet/train_val_fp16.prototxt", train_val(
         "AlexNet-fp16", alexnet, IMAGES, 1024, 50, **FLOAT16, global_grad_scale_adaptive=True), ""
@@ -130,6 +131,7 @@ def files():
     folder = "models/bvlc_reference_caffenet"
     yield f"{folder}/train_val.prototxt", train_val("CaffeNet", caffenet, IMAGES, 256, 50), ""
     yield f"{folder}/deploy.prototxt", deploy("CaffeNet", caffenet, SHAPE), ""
+    yield f"{folder}/model_info.prototxt", IMAGES.info(), ""
     yield f"{folder}/solver.prototxt", solver(folder, prefix="caffenet", **STEPS), PER_STEP
 
     yield "examples/feature_extraction/imagenet_val.prototxt", feature_extraction(), ""

@@ -78,6 +78,7 @@ def files():
     common = dict(test_interval=4000, display=40, average_loss=40, snapshot=40000)
     yield f"{folder}/train_val.prototxt", train_val("GoogleNet", googlenet, images, 32, 50), ""
     yield f"{folder}/deploy.prototxt", deploy("GoogleNet", for_use, images.shape), ""
+    yield f"{folder}/model_info.prototxt", images.info(), ""
     yield f"{folder}/solver.prototxt", solver(
         folder, prefix="googlenet_slow", base_lr=0.01, lr_policy="step", gamma=0.96, stepsize=320000,
         max_iter=10000000, weight_decay=0.0002, **common), "The paper's schedule: 4 % less each 8 epochs of batches of 32."

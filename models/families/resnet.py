@@ -12,6 +12,7 @@ def files():
         batch = 128 if depth == 18 else 32
         yield f"{folder}/train_val.prototxt", train_val(name, body, images, batch, 50), ""
         yield f"{folder}/deploy.prototxt", deploy(name, body, images.shape), ""
+        yield f"{folder}/model_info.prototxt", images.info(), ""
         if depth > 18:
             yield f"{folder}/solver.prototxt", solver(
                 folder, base_lr=0.1, lr_policy="multistep", gamma=0.1, stepvalue=[150000, 300000], max_iter=600000,

@@ -10,6 +10,7 @@ def files():
         folder, name = f"models/vgg{depth}", f"VGG-{depth}"
         yield f"{folder}/train_val.prototxt", train_val(name, vgg(depth), images, 32, 50), ""
         yield f"{folder}/deploy.prototxt", deploy(name, vgg(depth), images.shape), ""
+        yield f"{folder}/model_info.prototxt", images.info(), ""
         yield f"{folder}/solver.prototxt", solver(folder, **recipe), "60 epochs of batches of 32."
     yield "models/vgg16/train_val_fp16.prototxt", train_val("VGG-16-fp16", vgg(16), images, 32, 50, **FLOAT16, **FLOAT_MATH), ""
     yield "models/vgg16/solver_fp16.prototxt", solver(

@@ -134,6 +134,38 @@ def test_refuses_a_wrong_sum(tmp_path, server):
     assert model.file.read_bytes() == b"other weights"
 
 
+def test_a_git_blob_is_as_good_a_sum(tmp_path, server):
+    """Repositories list files by it; it is the SHA-1 of "blob SIZE", a zero and the file."""
+    model = Model(tmp_path, server.url)
+    readme = model.folder / "README.md"
+    blob = hashlib.sha1(b"blob 300000\0" + WEIGHTS).hexdigest()
+    readme.write_text(readme.read_text(encoding="utf-8").replace(f"sha1: {model.sha1}", f"git_blob: {blob}"), encoding="utf-8")
+    status, output = model.fetch()
+    assert status == 0 and "downloaded, git blob is right" in output, output
+    model.file.write_bytes(WEIGHTS[:-1])
+    status, output = model.fetch()
+    assert status == 1 and f"has {blob}; remove the file" in output, output
+
+
+def test_other_addresses_are_tried_in_turn(tmp_path, server):
+    model = Model(tmp_path, f"{server.url}x\ncaffemodel_url: {server.url}")
+    status, output = model.fetch()
+    assert status == 0 and "status 404" in output and f"trying {server.url}" in output, output
+    assert model.file.read_bytes() == WEIGHTS
+    model = Model(tmp_path / "other", f"{server.url}x\ncaffemodel_url: {server.url}y")
+    model.expect_failure(f"{server.url}y: the server answers with status 404")
+
+
+def test_the_models_here_say_what_their_input_is():
+    """Each with published weights for ImageNet: classes, preprocessing, and a right sum."""
+    named = [readme for readme in (ROOT / "models").glob("*/README.md") if "labels:" in readme.read_text(encoding="utf-8")]
+    assert len(named) >= 11
+    for readme in named:
+        labels = re.search(r"^labels: (.*)$", readme.read_text(encoding="utf-8"), re.MULTILINE)[1]
+        assert len((readme.parent / labels).read_text(encoding="utf-8").splitlines()) == 1000
+        assert "mean_value" in (readme.parent / "model_info.prototxt").read_text(encoding="utf-8")
+
+
 def test_says_what_the_server_answers(tmp_path, server):
     model = Model(tmp_path, server.url + "x")
     model.expect_failure("the server answers with status 404", "README.md may be out of date")

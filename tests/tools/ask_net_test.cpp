@@ -2,10 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
 
+#include "caffe/io/binary_format.hpp"
+#include "caffe/proto/caffe.pb.h"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/tools/run_program.hpp"
 
@@ -96,6 +99,22 @@ TEST_F(AskNetTest, ImagesAreResizedAsTheNetKnows) {
   };
   EXPECT_THAT(run("4").output, HasSubstr("120.0000 - \"0\"\n120.0000 - \"2\""));
   EXPECT_THAT(run("2").output, HasSubstr("the shorter side is 2, less than the net's input of 4x6"));
+}
+
+TEST_F(AskNetTest, AModelOfTheZooKnowsItsClassesAndItsInput) {
+  std::filesystem::create_directory(folder_.path("zoo"));
+  Write("zoo/deploy.prototxt", kColors);
+  Write("zoo/model_info.prototxt", "mean_value: 100 mean_value: 10 mean_value: 20");
+  Write("zoo/README.md",
+        "---\ncaffemodel: w.caffemodel\ncaffemodel_url: http://127.0.0.1/w\nsha1: "
+        "9116a64c0fbe4459d18f4bb6b56d647b63920377\nlabels: ../colors.txt\n---\n");
+  EXPECT_THAT(Run("classify zoo blue.png").output,
+              HasSubstr("zoo: holds no weights yet; get those that are published: caffe "
+                        "fetch-weights zoo"));
+  NetParameter weights;
+  weights.add_layer()->set_name("pool");
+  WriteBinaryProto(folder_.path("zoo/w.caffemodel"), weights);
+  EXPECT_THAT(Run("classify zoo blue.png --top=1").output, HasSubstr("100.0000 - \"blue\""));
 }
 
 TEST_F(AskNetTest, AFolderWithoutAModelIsRefused) {

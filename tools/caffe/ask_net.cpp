@@ -56,11 +56,10 @@ void AskCommand::Run() {
   TakeFolder();
   UseDevice(gpu_);
   const std::unique_ptr<Net> net = net_flags_.MakeTrainedNet(model_, weights_);
-  image_flags_.info = MergedModelInfo(ModelInfoOfWeights(weights_), net->definition().model_info());
-  if (labels_.empty()) {
-    const auto& labels = image_flags_.info.label();
-    names_ = ClassNames(std::vector<std::string>(labels.begin(), labels.end()));
-  }
+  image_flags_.info = MergedModelInfo(
+      image_flags_.info,
+      MergedModelInfo(ModelInfoOfWeights(weights_), net->definition().model_info()));
+  if (labels_.empty()) TakeNames();
   ImageFeed::Extents extents = ExtentsOf(*net, model_);
   extents.batch = std::max(image_flags_.batch, 1);
   Prepare(*net);
@@ -80,6 +79,17 @@ void AskCommand::TakeFolder() {
   const ModelFolder folder(model_);
   model_ = folder.deploy();
   if (weights_.empty()) weights_ = folder.Weights();
+  image_flags_.info = folder.Info();
+  folder_labels_ = folder.Labels();
+}
+
+void AskCommand::TakeNames() {
+  const auto& labels = image_flags_.info.label();
+  if (labels.empty() && !folder_labels_.empty()) {
+    names_ = ClassNames(folder_labels_);
+  } else {
+    names_ = ClassNames(std::vector<std::string>(labels.begin(), labels.end()));
+  }
 }
 
 void AskCommand::Ask(Net& net, ImageFeed& feed, JsonObject* root) {

@@ -33,9 +33,12 @@ class AskCommand : public Command {
 
  private:
   void TakeFolder();
+  // Those that the weights, the net or the folder tell.
+  void TakeNames();
   void Ask(Net& net, ImageFeed& feed, JsonObject* root);
 
   std::string model_, weights_, gpu_, labels_;
+  std::string folder_labels_;  // a file, of a model of the zoo
   NetFlags net_flags_;
   ImageFlags image_flags_;
   bool json_ = false;

@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 #include <fcntl.h>
+#include <glog/logging.h>
 #include <openssl/evp.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -34,11 +35,15 @@ struct Close {
 };
 using File = std::unique_ptr<std::FILE, Close>;
 
-std::string Sha1Of(const std::string& path) {
+std::string ChecksumOf(const std::string& path, Checksum::Kind kind) {
   const File file(std::fopen(path.c_str(), "rb"));
   if (!file) throw IoError(StrCat(path, ": cannot open: ", ErrnoText(errno)));
   const std::unique_ptr<EVP_MD_CTX, Close> context(EVP_MD_CTX_new());
   EVP_DigestInit_ex(context.get(), EVP_sha1(), nullptr);
+  if (kind == Checksum::GIT_BLOB) {
+    const std::string head = StrCat("blob ", fs::file_size(path));
+    EVP_DigestUpdate(context.get(), head.c_str(), head.size() + 1);  // with its zero
+  }
   char block[1 << 16];
   for (size_t count; (count = std::fread(block, 1, sizeof block, file.get())) > 0;) {
     EVP_DigestUpdate(context.get(), block, count);
@@ -223,28 +228,41 @@ void Download(const std::string& url, PartFile* part) {
   }
 }
 
-}  // namespace
-
-bool FetchFile(const std::string& url, const std::string& sha1, const std::string& path) {
-  for (const std::string& one : {path, path + ".part"}) RequireNoPipe(one);
-  if (fs::exists(path)) {
-    const std::string found = Sha1Of(path);
-    if (found == sha1) return false;
-    throw IoError(StrCat(path, ": is there with SHA-1 ", found, ", but ", url, " has ", sha1,
-                         "; remove the file to download it again"));
-  }
+void FetchFrom(const std::string& url, const Checksum& wanted, const std::string& path) {
   const std::string part_path = path + ".part";
   PartFile part(part_path);
-  if (part.size() == 0 || Sha1Of(part_path) != sha1) Download(url, &part);
-  const std::string found = Sha1Of(part_path);
-  if (found != sha1) {
+  if (part.size() == 0 || ChecksumOf(part_path, wanted.kind) != wanted.digits) Download(url, &part);
+  const std::string found = ChecksumOf(part_path, wanted.kind);
+  if (found != wanted.digits) {
     part.Remove();
-    throw IoError(StrCat(url, ": what was downloaded has SHA-1 ", found, " in place of ", sha1,
+    throw IoError(StrCat(url, ": what was downloaded has ", wanted.name(), " ", found,
+                         " in place of ", wanted.digits,
                          "; it was removed. Run the command again; if the sum stays, the file "
                          "there is not the published one"));
   }
   part.Rename(path);
-  return true;
+}
+
+}  // namespace
+
+bool FetchFile(const std::vector<std::string>& urls, const Checksum& wanted,
+               const std::string& path) {
+  for (const std::string& one : {path, path + ".part"}) RequireNoPipe(one);
+  if (fs::exists(path)) {
+    const std::string found = ChecksumOf(path, wanted.kind);
+    if (found == wanted.digits) return false;
+    throw IoError(StrCat(path, ": is there with ", wanted.name(), " ", found, ", but ", urls.at(0),
+                         " has ", wanted.digits, "; remove the file to download it again"));
+  }
+  for (size_t i = 0;; ++i) {
+    try {
+      FetchFrom(urls.at(i), wanted, path);
+      return true;
+    } catch (const IoError& error) {
+      if (i + 1 == urls.size()) throw;
+      LOG(WARNING) << error.what() << "; trying " << urls[i + 1];
+    }
+  }
 }
 
 }  // namespace caffe::tools

@@ -4,11 +4,11 @@
 
 namespace caffe::tools {
 
-bool FetchFile(const std::string& url, const std::string&, const std::string& path) {
+bool FetchFile(const std::vector<std::string>& urls, const Checksum&, const std::string& path) {
   throw Unsupported(
       "this build has no libcurl; install libcurl4-openssl-dev and build again, or "
       "download " +
-      url + " to " + path);
+      urls.at(0) + " to " + path);
 }
 
 }  // namespace caffe::tools

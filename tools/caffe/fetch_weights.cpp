@@ -16,7 +16,7 @@ void PrintModels() {
     const bool is_there = std::filesystem::exists(card.path());
     std::cout << std::left << std::setw(32)
               << std::filesystem::path(card.folder).filename().string()
-              << (is_there ? card.path() : card.url) << "\n";
+              << (is_there ? card.path() : card.urls[0]) << "\n";
   }
 }
 
@@ -32,9 +32,9 @@ class FetchWeights : public Command {
     if (list_) return PrintModels();
     Require(!model_.empty(), "give a model's name or folder; --list names those with weights");
     const ModelCard card = ReadModelCard(model_);
-    const bool is_new = FetchFile(card.url, card.sha1, card.path());
-    std::cout << card.path() << (is_new ? ": downloaded" : ": was there already")
-              << ", SHA-1 is right\n";
+    const bool is_new = FetchFile(card.urls, card.checksum, card.path());
+    std::cout << card.path() << (is_new ? ": downloaded" : ": was there already") << ", "
+              << card.checksum.name() << " is right\n";
   }
 
  private:
@@ -46,8 +46,9 @@ const CommandRegistrar<FetchWeights> fetch_weights_registrar(
     "fetch-weights",
     {.summary = "download a model's published weights",
      .about = "Downloads the weights whose address and SHA-1 the head of models/NAME/README.md "
-              "gives, into that folder. A download that was cut off goes on where it stopped.",
-     .examples = "caffe fetch-weights bvlc_alexnet\n"
+              "gives, into that folder. A download that was cut off goes on where it stopped. "
+              "Then `caffe classify models/NAME photo.jpg` names what a photograph shows.",
+     .examples = "caffe fetch-weights resnet50\n"
                  "caffe fetch-weights --list"});
 
 }  // namespace

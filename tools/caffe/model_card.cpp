@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFields[] = {"caffemodel", "caffemodel_url", "sha1"};
+// Of a head, in its order.
+using Fields = std::multimap<std::string, std::string>;
 
 std::string Trim(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r'\""), last = text.find_last_not_of(" \t\r'\"");
@@ -24,16 +25,16 @@ std::string Trim(const std::string& text) {
 }
 
 // "key: value" lines between two lines of dashes; empty without those.
-std::map<std::string, std::string> ReadHead(const fs::path& path) {
+Fields ReadHead(const fs::path& path) {
   RequireNoPipe(path);
   std::ifstream file(path);
-  std::map<std::string, std::string> head;
+  Fields head;
   std::string line;
   if (!std::getline(file, line) || Trim(line) != "---") return head;
   while (std::getline(file, line) && Trim(line) != "---") {
     const size_t colon = line.find(':');
     if (colon != std::string::npos)
-      head[Trim(line.substr(0, colon))] = Trim(line.substr(colon + 1));
+      head.emplace(Trim(line.substr(0, colon)), Trim(line.substr(colon + 1)));
   }
   return head;
 }
@@ -47,25 +48,36 @@ bool IsSha1(const std::string& text) {
   return text.size() == 40 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
+Checksum ReadChecksum(const Fields& head, const std::string& readme) {
+  const bool has_sha1 = head.count("sha1") > 0;
+  const char* const field = has_sha1 ? "sha1" : "git_blob";
+  Checksum checksum{has_sha1 ? Checksum::SHA1 : Checksum::GIT_BLOB, head.find(field)->second};
+  std::transform(checksum.digits.begin(), checksum.digits.end(), checksum.digits.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  Require(IsSha1(checksum.digits), readme, ": ", field, " is '", checksum.digits,
+          "'; a SHA-1 has 40 hexadecimal digits");
+  return checksum;
+}
+
 // Throws InvalidArgument for fields that are missing or cannot be right.
 ModelCard ParseCard(const fs::path& folder) {
-  const fs::path readme = ReadmeOf(folder);
-  const std::map<std::string, std::string> head = ReadHead(readme);
-  for (const char* field : kFields) {
-    Require(head.count(field) > 0, readme.string(), ": its head has no '", field,
+  const std::string readme = ReadmeOf(folder).string();
+  const Fields head = ReadHead(readme);
+  const char* const sum = head.count("git_blob") > 0 ? "git_blob" : "sha1";
+  for (const char* field : {"caffemodel", "caffemodel_url", sum}) {
+    Require(head.count(field) > 0, readme, ": its head has no '", field,
             ":', so that nobody knows where weights are published; caffe fetch-weights --list "
             "names the models with weights");
   }
   ModelCard card{.folder = folder.string(),
-                 .caffemodel = head.at("caffemodel"),
-                 .url = head.at("caffemodel_url"),
-                 .sha1 = head.at("sha1")};
-  std::transform(card.sha1.begin(), card.sha1.end(), card.sha1.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  Require(IsSha1(card.sha1), readme.string(), ": sha1 is '", card.sha1,
-          "'; a SHA-1 has 40 hexadecimal digits");
+                 .caffemodel = head.find("caffemodel")->second,
+                 .urls = {},
+                 .checksum = ReadChecksum(head, readme),
+                 .labels = head.count("labels") > 0 ? head.find("labels")->second : ""};
+  const auto [first, last] = head.equal_range("caffemodel_url");
+  for (auto url = first; url != last; ++url) card.urls.push_back(url->second);
   Require(!card.caffemodel.empty() && fs::path(card.caffemodel).filename() == card.caffemodel,
-          readme.string(), ": caffemodel is '", card.caffemodel,
+          readme, ": caffemodel is '", card.caffemodel,
           "'; give the name of a file in this folder");
   return card;
 }
@@ -100,12 +112,16 @@ ModelCard ReadModelCard(const std::string& name_or_folder) {
                                names.empty() ? "give a model's folder" : "there are " + names));
 }
 
+bool HasModelCard(const std::string& folder) {
+  return ReadHead(ReadmeOf(folder)).count("caffemodel_url") > 0;
+}
+
 std::vector<ModelCard> PublishedModels() {
   std::map<std::string, ModelCard> cards;
   for (const fs::path& models : ModelFolders()) {
     std::error_code ignored;
     for (const fs::directory_entry& entry : fs::directory_iterator(models, ignored)) {
-      if (ReadHead(ReadmeOf(entry.path())).count("caffemodel_url") == 0) continue;
+      if (!HasModelCard(entry.path().string())) continue;
       cards.emplace(entry.path().filename().string(), ParseCard(entry.path()));
     }
   }

@@ -6,7 +6,9 @@
 #include "caffe/core/split.hpp"
 #include "caffe/error.hpp"
 #include "caffe/io/net_files.hpp"
+#include "caffe/io/text_format.hpp"
 #include "caffe/solver_factory.hpp"
+#include "tools/caffe/model_card.hpp"
 
 namespace caffe::tools {
 namespace {
@@ -33,7 +35,7 @@ bool ModelFolder::Is(const std::string& path) {
 }
 
 ModelFolder::ModelFolder(const std::string& path) : path_(path) {
-  Require(IsFile(PathOf("solver.prototxt")), path,
+  Require(IsFile(PathOf("solver.prototxt")) || HasModelCard(path), path,
           ": is a folder without a solver.prototxt, so it holds no model; `caffe new` makes one of "
           "a folder of images");
 }
@@ -50,14 +52,37 @@ std::string ModelFolder::deploy() const {
   return file;
 }
 
+ModelInfo ModelFolder::Info() const {
+  ModelInfo info;
+  if (const std::string file = PathOf("model_info.prototxt"); IsFile(file))
+    ReadTextProto(file, &info);
+  return info;
+}
+
+std::string ModelFolder::Labels() const {
+  return HasModelCard(path_) ? ReadModelCard(path_).labels_path() : "";
+}
+
 std::string ModelFolder::Weights() const {
+  const std::string snapshot = IsFile(PathOf("solver.prototxt")) ? NewestWeights() : "";
+  if (!snapshot.empty()) return snapshot;
+  Require(HasModelCard(path_), path_, ": holds no weights yet; train the model: caffe train ",
+          path_);
+  const ModelCard card = ReadModelCard(path_);
+  Require(IsFile(card.path()), path_,
+          ": holds no weights yet; get those that are published: "
+          "caffe fetch-weights ",
+          path_);
+  return card.path();
+}
+
+std::string ModelFolder::NewestWeights() const {
   SolverParameter solver = ReadSolverText(PathOf("solver.prototxt"));
   const fs::path prefix = solver.has_snapshot_prefix() ? solver.snapshot_prefix() : "solver";
   solver.set_snapshot_prefix((fs::path(path_) / prefix).string());
   std::string state = NewestSnapshot(solver, PathOf("solver.prototxt"));
   const size_t at = state.rfind(".solverstate");
-  Require(at != std::string::npos, path_, ": holds no weights yet; train the model: caffe train ",
-          path_);
+  if (at == std::string::npos) return "";
   return state.replace(at, std::string(".solverstate").size(), ".caffemodel");
 }
 

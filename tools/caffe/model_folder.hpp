@@ -4,22 +4,30 @@
 #include <string>
 #include <vector>
 
+#include "caffe/proto/caffe.pb.h"
+
 namespace caffe::tools {
 
 // solver.prototxt, whose paths begin at the folder, and the nets that it names; deploy.prototxt;
-// snapshots where the solver puts them. See docs/model_folders.md.
+// snapshots where the solver puts them. See docs/model_folders.md. Or a model of the zoo, whose
+// README.md says where its weights are published.
 class ModelFolder {
  public:
   // Whether a command's file is a folder.
   static bool Is(const std::string& path);
 
-  // Throws InvalidArgument where it holds no solver.prototxt.
+  // Throws InvalidArgument where it holds no model.
   explicit ModelFolder(const std::string& path);
 
   // Throws InvalidArgument where the file is not there.
   std::string deploy() const;
-  // Those of the newest snapshot. Throws InvalidArgument where nothing was trained yet.
+  // Those of the newest snapshot, else the published ones. Throws InvalidArgument where nothing was
+  // trained or fetched yet.
   std::string Weights() const;
+  // What model_info.prototxt says; empty where there is none.
+  ModelInfo Info() const;
+  // The file of the classes' names that the model's README.md gives; empty where it gives none.
+  std::string Labels() const;
 
   // Makes the folder the working folder, so that paths in its files are found. Paths that the
   // user gave, and lists of them with commas, stay what they were. Throws IoError.
@@ -27,6 +35,8 @@ class ModelFolder {
 
  private:
   std::string PathOf(const std::string& name) const;
+  // Empty where nothing was trained yet.
+  std::string NewestWeights() const;
 
   const std::string path_;
 };

@@ -139,6 +139,11 @@ class Images(NamedTuple):
             options = dict(data_param=dict(source=source, batch_size=batch, backend=P.Data.LMDB))
         return getattr(L, self.layer)(ntop=2, name="data", include=phase, transform_param=transform, **options)
 
+    def info(self) -> Any:
+        """What a model's folder says of its input: the shorter side becomes 256 pixels, the centre is cut out."""
+        resize = dict(resize_mode="FIT_SMALL_SIZE", height=256, width=256)
+        return caffe_pb2.ModelInfo(mean_value=self.mean, scale=None if self.scale == 1 else self.scale, resize=resize)
+
 
 def write(spec: NetSpec, name: str, **header: Any) -> Any:
     net = spec.to_proto()
