@@ -19,7 +19,8 @@ def pages_of_the_navigation():
 
 
 def test_the_navigation_has_every_page():
-    pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")}
+    # docs/layers.md lists those of docs/layers.
+    pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "layers"}
     named = pages_of_the_navigation()
     assert pages | {"README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} <= set(named)
     assert len(named) == len(set(named)) and all((ROOT / page).exists() for page in named)
