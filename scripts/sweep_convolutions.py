@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tries each convolution kernel with random geometries, under each instruction set that oneDNN knows and this processor has.
 
-    scripts/sweep_convolutions.py [--geometries N] [--newest N] [--seed N] [--build FOLDER]
+    scripts/sweep_convolutions.py [--geometries N] [--newest N] [--sets NAMES] [--seed N] [--build FOLDER]
 
 Prints the processor, and for each set and type how many geometries each kernel computed, how many wrongly, and how many
 were refused because a check found oneDNN wrong. The exit status is 1 where one is wrong.
@@ -53,6 +53,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--geometries", type=int, default=2000, help="of each type, under each set (2000)")
     parser.add_argument("--newest", type=int, default=10000, help="of bfloat16 and 8 bits, under the newest set (10000)")
+    parser.add_argument("--sets", help=f"only these, in this order, of {','.join(name for name, _ in SETS)}")
     parser.add_argument("--seed", type=int, default=1, help="of the geometries (1)")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "cpu-release", help="folder of the build")
     options = parser.parse_args()
@@ -61,8 +62,11 @@ def main():
         sys.exit(f"{program}: no such file; build it (ninja -C {options.build} conformance_test) or give --build")
     name, features = processor()
     sets = [instructions for instructions, feature in SETS if feature in features] or ["ALL"]
+    wanted = options.sets.split(",") if options.sets else sets
+    if set(wanted) - set(sets):
+        parser.error(f"--sets {options.sets}: this processor has {','.join(sets)}")
     print(f"{name}: {', '.join(sets)}", flush=True)
-    right = [sweep(program, one, "*ConvSweep*", options.geometries, options.seed) for one in sets]
+    right = [sweep(program, one, "*ConvSweep*", options.geometries, options.seed) for one in wanted]
     few = ":".join(f"*ConvSweep*/{dtype}" for dtype in FEW_BITS)
     right.append(sweep(program, sets[-1], few, options.newest, options.seed + 1))
     sys.exit(not all(right))
