@@ -35,7 +35,7 @@ environment() {
 }
 
 environment build/docs-venv docs/site/requirements.txt
-build/docs-venv/bin/mkdocs build --strict  # --quiet would hide the warnings that strictness counts
+SITE_HAS_API=$api build/docs-venv/bin/mkdocs build --strict  # --quiet would hide the warnings that strictness counts
 
 if [ -n "$api" ]; then
   version=$(scripts/release.sh version)

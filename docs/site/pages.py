@@ -1,9 +1,10 @@
 """MkDocs hook: the site mirrors the repository, so that a page's links hold in both.
 
-Pages are the Markdown files of the repository under their own paths. What they link to (notebooks,
+Links that show a page's file name show its title instead. Pages are the Markdown files of the repository under their own paths. What they link to (notebooks,
 pictures, the licence) and the API references of scripts/docs_site.sh are copied. The Markdown files
 stand next to the pages, where llms.txt points, and docs/all.md has all of them.
 """
+import os
 import pathlib
 import re
 import shutil
@@ -17,6 +18,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("docs", "models", "examples", "benchmarks", "src")
 LINK = re.compile(r"\]\(([^)\s#]+)")
 # What stands in a fence after its language is for tests/smoke/test_code_blocks.py; a file's name is shown.
+# A link whose text is the file's name.
+NAMED = re.compile(r"\[`?[\w/.]+\.md`?\]\((?!\w+:)([^)#\s]+\.md)(#[^)\s]*)?\)")
+STYLE = "docs/site/style.css"
 FENCE = re.compile(r"^```(\w+) +(\S+)$", re.MULTILINE)
 API = {"Python": "api/python/caffe.html", "C++": "api/cpp/index.html"}
 
@@ -37,19 +41,26 @@ def linked_files(page):
 def on_files(files, config):
     mirror = Files([file for file in files if file.generated_by or file.src_dir != config.docs_dir])
     pages = sources()
-    for path in [*pages, *sorted(set().union(*map(linked_files, pages)))]:
+    for path in [*pages, ROOT / STYLE, *sorted(set().union(*map(linked_files, pages)))]:
         mirror.append(File.generated(config, str(path.relative_to(ROOT)), abs_src_path=str(path)))
     return mirror
 
 
-def on_page_markdown(markdown, **_):
+def title_of(page):
+    heading = re.search(r"^# (.*)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return heading[1] if heading else page.name
+
+
+def on_page_markdown(markdown, page, **_):
+    folder = (ROOT / page.file.src_uri).parent
+    markdown = NAMED.sub(lambda link: f"[{title_of(folder / link[1])}]({link[1]}{link[2] or ''})", markdown)
     return FENCE.sub(lambda fence: f"```{fence[1]}" + (f' title="{fence[2]}"' if "." in fence[2] else ""), markdown)
 
 
 def on_nav(nav, **_):
-    """Adds the API references, which are no pages, to their sections."""
+    """Adds the API references, which are no pages, to their sections, where scripts/docs_site.sh makes them."""
     for section in nav.items:
-        if section.title in API:
+        if section.title in API and os.environ.get("SITE_HAS_API"):
             section.children.append(Link("API reference", API[section.title]))
     return nav
 
