@@ -44,6 +44,37 @@ def test_export_import_export_is_a_fixed_point(name):
     assert len(weights[0]) == len(weights[1])
 
 
+def _two_convolutions(groups=1):
+    """Both read the input, which they pad."""
+    return _model([_node("Conv", "x v", "a", pads=[1, 1, 1, 1]), _node("Conv", "x w b", "c", group=groups), _node("Relu", "a", "r"),
+                   _node("GlobalAveragePool", "r", "p"), _node("GlobalAveragePool", "c", "q"), _node("Concat", "p q", axis=1)],
+                  (1, 3, 9, 9), [("v", _draw(4, 3, 3, 3)), ("w", _draw(6, 3 // groups, 2, 2)), ("b", _draw(6))])
+
+
+@pytest.mark.parametrize("name, mean, deviation", [
+    ("torchvision", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)), ("0..1", (0, 0, 0), (1, 1, 1)), ("-1..1", (0.5,) * 3, (0.5,) * 3)])
+def test_preprocessing_goes_into_the_filters(name, mean, deviation):
+    model = _two_convolutions()
+    plain, pixels = caffe.onnx.import_model(model).net, caffe.onnx.import_model(model, preprocessing=name)
+    image = np.random.default_rng(1).integers(0, 256, (9, 9, 3)).astype(np.float32)  # red, green, blue
+    expected = plain.forward(x=((image / 255 - mean) / deviation).transpose(2, 0, 1)[None])["y"].copy()
+    known = list(pixels.definition.model_info.mean_value)
+    found = pixels.net.forward(x=(image[:, :, ::-1] - known).transpose(2, 0, 1)[None])["y"]
+    assert np.abs(found - expected).max() <= 2e-6 * np.abs(expected).max()
+    assert pixels.definition.model_info.resize.height == 10
+
+
+def test_preprocessing_that_cannot_go_there_is_refused():
+    with pytest.raises(caffe.Unsupported, match=r"layer '.*' \(Convolution\): the input must be read by convolutions without groups"):
+        caffe.onnx.import_model(_two_convolutions(3), preprocessing="torchvision")
+    with pytest.raises(caffe.Unsupported, match=r"layer '.*' \(ReLU\)"):
+        caffe.onnx.import_model(_model([_node("Relu", "x")], (1, 3, 4, 4)), preprocessing="0..1")
+    with pytest.raises(caffe.Unsupported, match="one input of Nx3xHxW"):
+        caffe.onnx.import_model(_model([_node("Relu", "x")], (1, 4, 4, 4)), preprocessing="0..1")
+    with pytest.raises(caffe.InvalidArgument, match="must be one of torchvision"):
+        caffe.onnx.import_model(_two_convolutions(), preprocessing="caffe")
+
+
 _SIXTHS = [("a", np.float32(3)), ("b", np.float32(0)), ("c", np.float32(6)), ("d", np.float32(1 / 6))]
 
 # Nodes, the input's shape, weights, the layers that they become.

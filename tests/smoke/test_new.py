@@ -1,6 +1,7 @@
 """caffe new: from a folder of images to a model's folder."""
 import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -187,6 +188,62 @@ def test_images_that_cannot_be_read_are_named(folder):
     (classes(folder / "photos") / "red/broken.png").write_bytes(b"no image")
     said = caffe(folder, "new", "photos", "--output=m")
     assert "left out: red/broken.png: " in said and "classification of 3 classes" in said
+
+
+OWN = """
+model_info { MEAN }
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 16 dim: 16 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+        convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "msra" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "fc" type: "InnerProduct" bottom: "conv" top: "fc"
+        inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
+"""
+
+
+def test_a_net_of_a_file_learns_other_classes(folder):
+    """Fine-tuning: its last layer begins again, the others take the weights, and images are those that it knows."""
+    classes(folder / "photos")
+    (folder / "own.prototxt").write_text(OWN.replace("MEAN", "mean_value: 1 mean_value: 2 mean_value: 3 scale: 0.5"))
+    conv = caffe_pb2.LayerParameter(name="conv", type="Convolution", blobs=[
+        caffe_pb2.BlobProto(shape=caffe_pb2.BlobShape(dim=[4, 3, 3, 3]), data=[0.25] * 108),
+        caffe_pb2.BlobProto(shape=caffe_pb2.BlobShape(dim=[4]), data=[0] * 4)])
+    (folder / "own.caffemodel").write_bytes(caffe_pb2.NetParameter(layer=[conv]).SerializeToString())
+    caffe(folder, "new", "photos", "--net=own.prototxt", "--from=own.caffemodel", "--epochs=1")
+    net = text_format.Parse((folder / "photos_model/train_val.prototxt").read_text(), caffe_pb2.NetParameter())
+    kinds = [layer.type for layer in net.layer]
+    assert kinds == ["Data", "Data", "Convolution", "ReLU", "InnerProduct", "SoftmaxWithLoss", "Accuracy"]
+    assert net.layer[4].name == "fc_3_classes" and net.layer[4].inner_product_param.num_output == 3
+    assert net.layer[3].bottom == net.layer[3].top  # in place, as the file has it
+    transform = net.layer[0].transform_param
+    assert (list(transform.mean_value), transform.scale, transform.crop_size) == ([1, 2, 3], 0.5, 16)
+    said = caffe(folder, "train", "photos_model")
+    assert re.search(r"conv +copied +2 blobs", said), said
+    assert "red" in caffe(folder, "classify", "photos_model", "photos/red/1.png")
+
+
+@pytest.mark.parametrize("old, new, said", [
+    ('bottom: "fc" top: "prob"', 'bottom: "conv" top: "prob"', "has 1 inputs and 2 outputs"),
+    ("dim: 3 dim: 16 dim: 16", "dim: 3 dim: 16 dim: 17", "whose input has the shape 1x3x16x17, not Nx3xSxS"),
+    ('type: "InnerProduct"', 'type: "Softmax"', "whose last layer with num_output, 'conv', does not make its output"),
+    ("MEAN", "", "does not say what images it was trained on; write their mean and scale into the net: model_info")])
+def test_a_net_of_a_file_that_does_not_fit_is_refused(folder, old, new, said):
+    classes(folder / "photos")
+    (folder / "own.prototxt").write_text(OWN.replace(old, new).replace("MEAN", "mean_value: 1"))
+    (folder / "own.caffemodel").write_bytes(caffe_pb2.NetParameter(name="none").SerializeToString())
+    text = caffe(folder, "new", "photos", "--net=own.prototxt", "--from=own.caffemodel", status=1)
+    assert said in text and not (folder / "photos_model").exists(), text
+
+
+def test_published_weights_keep_their_images(folder):
+    """They were not trained on (pixel - mean of these images) / 64."""
+    classes(folder / "photos")
+    (folder / "w.caffemodel").write_bytes(caffe_pb2.NetParameter(name="none").SerializeToString())
+    caffe(folder, "new", "photos", "--net=mobilenet_v2", "--from=w.caffemodel")
+    net = text_format.Parse((folder / "photos_model/train_val.prototxt").read_text(), caffe_pb2.NetParameter())
+    transform = net.layer[0].transform_param
+    assert list(transform.mean_value) == pytest.approx([103.94, 116.78, 123.68]) and transform.scale == pytest.approx(0.017)
 
 
 def test_wishes_that_do_not_fit(folder):

@@ -22,6 +22,10 @@ class Import : public Command {
     app.add_option("--shape", shapes_, "Shape of an input that has none in the model")
         ->type_name("INPUT=N,C,H,W")
         ->default_str("");
+    app.add_option("--preprocessing", preprocessing_,
+                   "What the model's users do to images; the net then takes them as Caffe's data "
+                   "layers give them, and knows its mean")
+        ->type_name("torchvision|0..1|-1..1");
     app.add_option("--tolerance", tolerance_,
                    "Largest difference from onnxruntime's outputs, relative to the largest number")
         ->type_name("X")
@@ -32,11 +36,13 @@ class Import : public Command {
     std::vector<std::string> words = {"import", model_,        "--output",
                                       output_,  "--tolerance", tolerance_};
     for (const std::string& shape : shapes_) words.insert(words.end(), {"--shape", shape});
+    if (!preprocessing_.empty())
+      words.push_back("--preprocessing=" + preprocessing_);  // "-1..1" is no flag
     BecomePython("import", "caffe.onnx", std::move(words));
   }
 
  private:
-  std::string model_, output_, tolerance_ = "1e-4";
+  std::string model_, output_, preprocessing_, tolerance_ = "1e-4";
   std::vector<std::string> shapes_;
   bool is_onnx_ = true;
 };
@@ -49,7 +55,8 @@ const CommandRegistrar<Import> import_registrar(
               "named. Needs Python with packages onnx and onnxruntime (pip install onnx "
               "onnxruntime).",
      .examples =
-         "caffe import --onnx resnet18.onnx --output resnet18.prototxt\n"
+         "caffe import --onnx resnet18.onnx --output resnet18.prototxt --preprocessing "
+         "torchvision\n"
          "caffe import --onnx model.onnx --output model.prototxt --shape input=1,3,224,224"});
 
 }  // namespace

@@ -24,9 +24,11 @@ class New : public Command {
     app.add_option("--output", output_, "The folder to make")
         ->type_name("FOLDER")
         ->default_str("IMAGES_model");
-    app.add_option("--net", net_,
-                   "A net of those that --nets lists; else one for the task and size")
-        ->type_name("NAME");
+    app.add_option(
+           "--net", net_,
+           "A net of those that --nets lists, or a deploy prototxt for classification; else "
+           "one for the task and size")
+        ->type_name("NAME|FILE.prototxt");
     app.add_option(
            "--from", from_,
            "Weights to start from; layers that the net has not, or of other sizes, are left "

@@ -7,9 +7,9 @@ import statistics
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
+from typing import Optional, Tuple
 
-from .. import InvalidArgument, IoError, zoo
+from .. import InvalidArgument, IoError, model_info, zoo
 from ..prototxt import text_of
 from . import recipes
 from .annotated import size_of
@@ -77,12 +77,27 @@ def _fill(folder: Path, name: str, dataset: Dataset, net: zoo.Net, side: int, wi
         shutil.copyfile(wishes.weights, folder / weights)
     epochs = wishes.epochs or min(200, max(5, round(net.images / halves.train_count)))
     batch = min(wishes.batch or net.batch, halves.train_count)
-    plan = recipes.Plan(name, net, dataset, halves, side, stored, batch, epochs, wishes.seed, weights)
+    mean, scale = _pixels(net, wishes.weights, halves)
+    plan = recipes.Plan(name, net, dataset, halves, side, stored, batch, epochs, wishes.seed, weights, mean, scale)
     _write(folder / "train_val.prototxt", recipes.train_val(plan), f"{net.name} for {len(dataset.classes)} classes.")
     _write(folder / "solver.prototxt", recipes.solver(plan), "Paths begin at this folder: caffe train FOLDER.")
     _deploy(folder, program)
     (folder / "README.md").write_text(_readme(plan), encoding="utf-8")
     return plan
+
+
+def _pixels(net: zoo.Net, weights: Optional[Path], halves: Halves) -> Tuple[Tuple[float, ...], float]:
+    """Mean and scale of the net's input: those that its weights know, else of these images."""
+    if weights is None:
+        return halves.mean, 1 / 64
+    info = model_info(weights)
+    if info.mean_value:
+        return tuple(info.mean_value), info.scale
+    mean, scale = net.pixels
+    if mean is None:
+        raise InvalidArgument(f"--from is {weights}, which does not say what images it was trained on; write their mean and "
+                              "scale into the net: model_info { mean_value: 104 mean_value: 117 mean_value: 123 scale: 1 }")
+    return mean, scale
 
 
 def _write(file: Path, message: object, comment: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from .. import Error, InvalidArgument, IoError
 from .._output import start_log, weights_beside, with_extension
 from . import DEFAULT_OPSET, OLDEST_OPSET, export, import_model, load_profile, profile_names
+from .pixels import PREPROCESSINGS
 
 
 def _parser():
@@ -54,6 +55,8 @@ def _add_import(parser):
                         help="of an input that has no fixed shape in the model")
     parser.add_argument("--tolerance", type=float, default=1e-4,
                         help="largest difference from onnxruntime's outputs, relative to the largest number (default: 1e-4)")
+    parser.add_argument("--preprocessing", choices=tuple(PREPROCESSINGS),
+                        help="what the model's users do to images; the net then takes them as Caffe's data layers give them")
     parser.set_defaults(run=_import)
 
 
@@ -135,7 +138,8 @@ def _import(options):
     shapes = dict(_shape_given(text) for text in options.shape)
     net = with_extension(options.output, ".prototxt")
     weights = weights_beside(net)
-    result = import_model(options.model, net, weights, shapes=shapes, tolerance=options.tolerance)
+    result = import_model(options.model, net, weights, shapes=shapes, tolerance=options.tolerance,
+                          preprocessing=options.preprocessing)
     for name, difference in result.differences.items():
         print(f"output {name} {_shape(result.net.blobs[name].shape)}, largest difference {difference:.2g}")
     print(f"wrote {net} and {weights}: {len(result.net.layers)} layers")

@@ -13,6 +13,7 @@ from .check import Mismatch
 from .decisions import Decisions, tops_that_decide
 from .model import Model, load
 from .names import Names
+from .pixels import take_pixels
 from .nodes.registry import NodeView, reader_of
 
 
@@ -26,12 +27,14 @@ class Import:
     differences: dict = field(default_factory=dict)
 
 
-def import_model(model, prototxt=None, weights=None, *, shapes=None, tolerance=1e-4):
+def import_model(model, prototxt=None, weights=None, *, shapes=None, tolerance=1e-4, preprocessing=None):
     """Makes a net for inference of an ONNX model, and compares both.
 
     model: a file, or an onnx.ModelProto. prototxt, weights: where to write the net and its
     .caffemodel; None: nowhere. shapes: of inputs that have no fixed shape in the model, by name.
     tolerance: largest difference of an output from onnxruntime's, relative to its largest number.
+    preprocessing: what the model's users do to images, a name of pixels.PREPROCESSINGS; after the
+    comparison the net takes images as Caffe's data layers give them (pixels.take_pixels).
 
     Returns an Import. Raises Unsupported with all nodes that no layer can express, by name,
     InvalidArgument where a shape is missing, and Mismatch where the comparison fails; then no file
@@ -57,6 +60,8 @@ def import_model(model, prototxt=None, weights=None, *, shapes=None, tolerance=1
     if wrong:
         raise Mismatch(f"the net's outputs differ from onnxruntime's by more than {tolerance:g} of the largest number; "
                        f"{'; '.join(wrong)}. Allow more where a deep model rounds (--tolerance)")
+    if preprocessing is not None:
+        take_pixels(net, definition, preprocessing)
     result = Import(net, definition, {name: difference.relative for name, difference in found.items()})
     if prototxt is not None:
         _write(os.fspath(prototxt), str(definition))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from pathlib import Path
 from typing import Any, Callable, Dict, NamedTuple, Tuple
 
 
@@ -18,7 +19,8 @@ class Net(NamedTuple):
     usual and the largest height and width of its input, in pixels. multiple: a side is a multiple of
     this. batch: images of a training batch. solver: fields of SolverParameter. images: how many a
     training sees in all, from which follows the number of passes over a set. is_default: taken for
-    its task where its sizes fit.
+    its task where its sizes fit. pixels: mean of blue, green and red, and scale, of the images that
+    its published weights know, (pixel - mean) * scale; a mean of None: not known.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Net(NamedTuple):
     solver: Dict[str, Any]
     images: int
     is_default: bool = False
+    pixels: Tuple[Any, float] = ((104.0, 117.0, 123.0), 1.0)
 
 
 def nets() -> Dict[str, Net]:
@@ -51,9 +54,15 @@ def choose(task: str, side: int) -> Net:
 
 
 def net_named(name: str, task: str) -> Net:
-    """Raises InvalidArgument, with those that there are, where no net for the task has the name."""
+    """The net of the zoo with the name, or of the file NAME.prototxt. Raises InvalidArgument, with
+    those that there are, where no net for the task has the name."""
     from .. import InvalidArgument  # not at the top: models/generate.py has no compiled package
 
+    if name.endswith(".prototxt"):
+        if task != "classification":
+            raise InvalidArgument(f"--net is {name}, a net of a file, which is for classification; the images are for {task}")
+        from .of_file import net_of_file
+        return net_of_file(Path(name))
     all_nets = nets()
     if name not in all_nets or all_nets[name].task != task:
         there = ", ".join(net.name for net in all_nets.values() if net.task == task)

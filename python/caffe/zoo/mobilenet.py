@@ -50,5 +50,5 @@ def mobilenet_v2(model, data):
 
 NETS = [
     Net("mobilenet_v2", "classification", mobilenet_v2, "photographs, for small machines: 2.3 million weights", (64, 128, 512), 32, 32,
-        dict(FALLING, base_lr=0.05, weight_decay=0.00004), 300_000),
+        dict(FALLING, base_lr=0.05, weight_decay=0.00004), 300_000, pixels=((103.94, 116.78, 123.68), 0.017)),
 ]

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from typing import Any, Dict, NamedTuple
+from typing import Any, Dict, NamedTuple, Tuple
 
 from ...net_spec import assign_proto
 from ...net_spec import params as P
@@ -16,7 +16,7 @@ class Plan(NamedTuple):
     """What a model's folder is made for.
 
     side: of the net's input, in pixels. stored: of the images in a database. epochs: passes over the training half. seed: of training.
-    weights: file of weights to start from, from the folder on, or "".
+    weights: file of weights to start from, from the folder on, or "". mean, scale: a net's input is (pixel - mean) * scale.
     """
 
     name: str
@@ -29,6 +29,8 @@ class Plan(NamedTuple):
     epochs: float
     seed: int
     weights: str
+    mean: Tuple[float, ...]
+    scale: float
 
 
 def train_val(plan: Plan) -> Any:

@@ -32,7 +32,7 @@ def train_val(plan: Plan) -> Any:
 
 
 def _data(plan: Plan, phase: dict) -> Any:
-    transform: dict = dict(mean_value=list(plan.halves.mean), scale=1 / 64, resize_param=dict(
+    transform: dict = dict(mean_value=list(plan.mean), scale=plan.scale, resize_param=dict(
         prob=1, resize_mode=P.Resize.WARP, height=plan.side, width=plan.side, interp_mode=[P.Resize.LINEAR]))
     annotated: dict = dict(label_map_file=plan.halves.more["label_map"], batch_sampler=[{}])
     if phase is TRAIN:

@@ -26,7 +26,7 @@ def train_val(plan: Plan) -> Any:
 
 
 def _data(plan: Plan, phase: dict) -> Any:
-    transform: dict = dict(mean_value=list(plan.halves.mean), scale=1 / 64, crop_size=plan.side)
+    transform: dict = dict(mean_value=list(plan.mean), scale=plan.scale, crop_size=plan.side)
     if phase is TRAIN:
         transform["mirror"] = True
     source = plan.halves.train if phase is TRAIN else plan.halves.val
