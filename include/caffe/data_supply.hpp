@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace caffe {
 
@@ -14,6 +15,13 @@ struct SupplyMemory {
   // Pages of a database's file that have been read. Two layers that read one file share them.
   std::string mapped_file;
   int64_t mapped = 0;
+};
+
+// A record of a batch.
+struct SuppliedRecord {
+  uint64_t index = 0;  // in the data, from 0 on
+  // Its key in a database; "LINE: path" of a list; empty: it has none. Any bytes.
+  std::string name;
 };
 
 // A second base class of such layers. In the thread that runs the net.
@@ -27,6 +35,9 @@ class DataSupply {
   // the last, or the program that makes them. Reads a few of them. Empty: unknown, or told by the
   // files that the layer names.
   virtual std::string content() const { return ""; }
+  // The records of the batch that the last forward pass read, in order. With skip_broken a record
+  // that replaced a broken one stands in its place. Empty: unknown, or nothing was read yet.
+  virtual std::vector<SuppliedRecord> records_of_batch() const { return {}; }
   // Time that forward passes have waited for batches since the data was opened. Empty: not
   // measured.
   virtual std::optional<double> wait_seconds() const = 0;

@@ -2,6 +2,7 @@
 #include "caffe/net.hpp"
 
 #include "bindings.hpp"
+#include "caffe/data_supply.hpp"
 #include "caffe/io/net_files.hpp"
 #include "caffe/io/upgrade_net.hpp"
 #include "caffe/memory_data_layer.hpp"
@@ -133,6 +134,19 @@ py::list Params(const Net& net) {
   return params;
 }
 
+// (records of the data, (index, name) of those of the last batch) of a layer that reads records;
+// else None. Names that are no UTF-8 come with surrogates.
+py::object RecordsOf(const Net& net, int layer) {
+  const int count = static_cast<int>(net.layers().size());
+  Require(0 <= layer && layer < count, "layer ", layer, ": the net has layers 0 to ", count - 1);
+  const auto supply = std::dynamic_pointer_cast<const DataSupply>(net.layers()[layer]);
+  if (supply == nullptr) return py::none();
+  py::list records;
+  for (const SuppliedRecord& record : supply->records_of_batch())
+    records.append(py::make_tuple(record.index, TextOf(record.name)));
+  return py::make_tuple(supply->records_per_epoch(), records);
+}
+
 std::vector<float> LossWeights(const Net& net) {
   std::vector<float> weights;
   for (const std::string& name : net.blob_names()) weights.push_back(net.loss_weight(name));
@@ -209,6 +223,7 @@ void BindNet(py::module_& module) {
       .def_property_readonly("_outputs",
                              [](const Net& self) { return TextsOf(self.output_names()); })
       .def_property_readonly("_blob_loss_weights", LossWeights)
+      .def("_records", RecordsOf, py::arg("layer"))
       .def("_top_ids", [](const Net& self, int layer) { return Ids(self, layer, true); })
       .def("_bottom_ids", [](const Net& self, int layer) { return Ids(self, layer, false); })
       .def("_forward", Method<Net>(&Net::ForwardFromTo), py::arg("start"), py::arg("end"),

@@ -400,6 +400,28 @@ TEST_F(BatchSourceTest, BrokenJpegIsAnErrorOrSkipped) {
   }
 }
 
+std::vector<uint64_t> IndexesOfBatch(const BatchSource& source) {
+  std::vector<uint64_t> indexes;
+  for (const RecordSequence::Item& item : source.RecordsOfBatch()) indexes.push_back(item.index);
+  return indexes;
+}
+
+TEST_F(BatchSourceTest, SaysWhichRecordsABatchHas) {
+  std::vector<std::string> records = NumberedRecords(5, 1, 4, 4);
+  records[3] = "broken";
+  WriteDatabase(database(), records);
+  DatumBatches source(Options("batch_size: 3 skip_broken: true"));
+  EXPECT_TRUE(source.RecordsOfBatch().empty());
+  source.Next();
+  EXPECT_THAT(IndexesOfBatch(source), ElementsAre(0, 1, 2));
+  EXPECT_EQ(source.RecordsOfBatch()[2].record.key, "00000002");
+  source.Next();
+  EXPECT_THAT(IndexesOfBatch(source), ElementsAre(4, 4, 0));
+  source.Repeat();
+  source.Next();
+  EXPECT_THAT(IndexesOfBatch(source), ElementsAre(4, 4, 0));
+}
+
 TEST_F(BatchSourceTest, AJpegCannotPromiseMorePixelsThanItsBytesHold) {
   std::string file = JpegOf(0, 16, 16);
   const size_t frame = file.find("\xff\xc0");  // marker, length, precision, height, width

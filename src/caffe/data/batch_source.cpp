@@ -126,6 +126,11 @@ class BatchSource::Impl {
 
   void Repeat() { repeats_ = current_ != nullptr; }
 
+  std::span<const RecordSequence::Item> RecordsOfBatch() const {
+    if (current_ == nullptr) return {};
+    return current_->items;
+  }
+
   uint64_t records_consumed() const { return start_record_ + stats_.batches * records_per_batch_; }
 
   Memory MemoryAfter(uint64_t batches) const {
@@ -210,6 +215,9 @@ void BatchSource::LendUntil(std::shared_ptr<Event> fetched) {
 }
 void BatchSource::Repeat() {
   impl_->Repeat();
+}
+std::span<const RecordSequence::Item> BatchSource::RecordsOfBatch() const {
+  return impl_->RecordsOfBatch();
 }
 uint64_t BatchSource::records_consumed() const {
   return impl_->records_consumed();

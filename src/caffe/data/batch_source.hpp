@@ -7,11 +7,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "caffe/core/fork.hpp"
 #include "caffe/data/batch.hpp"
 #include "caffe/data/batch_source_options.hpp"
+#include "caffe/data/record_sequence.hpp"
 #include "caffe/data/record_source.hpp"
 #include "caffe/device/stream.hpp"
 #include "caffe/shape.hpp"
@@ -60,6 +62,8 @@ class BatchSource {
   // Lets the next Next() give the current batch again; before the first, nothing changes.
   void Repeat();
 
+  // The records of the current batch, in order; empty before the first.
+  std::span<const RecordSequence::Item> RecordsOfBatch() const;
   // How far the batches handed out reach, counted over all ranks: the cursor to resume at.
   uint64_t records_consumed() const;
   Stats stats() const;

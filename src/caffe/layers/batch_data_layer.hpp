@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "caffe/data/batch_source.hpp"
@@ -49,6 +50,12 @@ class BatchDataLayer : public Layer, public DataSupply {
   uint64_t records_delivered() const override { return stream_->source.records_consumed(); }
 
   uint64_t records_per_epoch() const override { return stream_->source.stats().records_per_epoch; }
+  std::vector<SuppliedRecord> records_of_batch() const override {
+    std::vector<SuppliedRecord> records;
+    for (const data::RecordSequence::Item& item : stream_->source.RecordsOfBatch())
+      records.push_back({item.index, std::string(item.record.key)});
+    return records;
+  }
   std::string content() const override { return stream_->source.content(); }
   std::optional<double> wait_seconds() const override {
     return stream_->source.stats().wait_seconds;

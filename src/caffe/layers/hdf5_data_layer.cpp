@@ -29,6 +29,7 @@ class HDF5DataLayer final : public Layer, public DataSupply {
 
   void Prepare(const DataPlace& place) override {
     rows_.reset();  // a source is open once
+    is_shared_ = place.ranks > 1;
     rows_ = std::make_shared<data::Hdf5Rows>(
         data::Hdf5RowsOptions{.list = options_.source(),
                               .datasets = {param().top().begin(), param().top().end()},
@@ -43,6 +44,15 @@ class HDF5DataLayer final : public Layer, public DataSupply {
 
   uint64_t records_delivered() const override { return rows_->rows_consumed(); }
   uint64_t records_per_epoch() const override { return rows_->count(); }
+  // Rows have no names. Their order is known without shuffling only.
+  std::vector<SuppliedRecord> records_of_batch() const override {
+    std::vector<SuppliedRecord> records;
+    const uint64_t end = rows_->rows_consumed(), batch = options_.batch_size();
+    if (options_.shuffle() || is_shared_ || end < batch) return records;
+    for (uint64_t row = end - batch; row < end; ++row)
+      records.push_back({.index = row % rows_->count(), .name = ""});
+    return records;
+  }
   std::optional<double> wait_seconds() const override { return std::nullopt; }
 
   std::vector<Shape> InferTopShapes(const std::vector<Shape>&) const override {
@@ -85,6 +95,7 @@ class HDF5DataLayer final : public Layer, public DataSupply {
 
   const HDF5DataParameter options_;
   std::shared_ptr<data::Hdf5Rows> rows_;
+  bool is_shared_ = false;  // ranks take turns
 };
 
 REGISTER_LAYER_CLASS(HDF5Data);
