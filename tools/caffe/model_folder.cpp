@@ -63,6 +63,16 @@ std::string ModelFolder::Labels() const {
   return HasModelCard(path_) ? ReadModelCard(path_).labels_path() : "";
 }
 
+std::string ModelFolder::test_net() const {
+  const SolverParameter solver = ReadSolverText(PathOf("solver.prototxt"));
+  const std::string net = solver.test_net_size() > 0 ? solver.test_net(0) : solver.net();
+  Require(!net.empty(), PathOf("solver.prototxt"),
+          ": names no net in `net` or `test_net`; name one, whose path begins at the folder");
+  Require(IsFile(PathOf(net)), PathOf("solver.prototxt"), ": names the net '", net,
+          "', which is not there; paths begin at the folder ", path_);
+  return net;
+}
+
 std::string ModelFolder::Weights() const {
   const std::string snapshot = IsFile(PathOf("solver.prototxt")) ? NewestWeights() : "";
   if (!snapshot.empty()) return snapshot;
@@ -79,7 +89,12 @@ std::string ModelFolder::Weights() const {
 std::string ModelFolder::NewestWeights() const {
   SolverParameter solver = ReadSolverText(PathOf("solver.prototxt"));
   const fs::path prefix = solver.has_snapshot_prefix() ? solver.snapshot_prefix() : "solver";
-  solver.set_snapshot_prefix((fs::path(path_) / prefix).string());
+  const fs::path whole = fs::path(path_) / prefix;
+  for (const char* ending : {".caffemodel", ".caffemodel.h5"}) {
+    const fs::path best = (Is(whole.string()) ? whole / "solver" : whole).string() + "_best";
+    if (IsFile(best.string() + ending)) return best.string() + ending;
+  }
+  solver.set_snapshot_prefix(whole.string());
   std::string state = NewestSnapshot(solver, PathOf("solver.prototxt"));
   const size_t at = state.rfind(".solverstate");
   if (at == std::string::npos) return "";

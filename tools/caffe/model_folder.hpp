@@ -21,8 +21,12 @@ class ModelFolder {
 
   // Throws InvalidArgument where the file is not there.
   std::string deploy() const;
-  // Those of the newest snapshot, else the published ones. Throws InvalidArgument where nothing was
-  // trained or fetched yet.
+  // The net that solver.prototxt names for testing, a path from the folder on. Throws
+  // InvalidArgument where it names none, or the file is not there.
+  std::string test_net() const;
+  // The best ones (PREFIX_best.caffemodel) where training has kept them, else those of the newest
+  // snapshot, else the published ones. Throws InvalidArgument where nothing was trained or fetched
+  // yet.
   std::string Weights() const;
   // What model_info.prototxt says; empty where there is none.
   ModelInfo Info() const;
