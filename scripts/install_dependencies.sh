@@ -34,7 +34,8 @@ build=(
 )
 test=(
   python3-pytest python3-pytest-xdist python3-lmdb python3-h5py python3-pil python3-pydot graphviz
-  python3-tqdm python3-matplotlib python3-nbclient python3-ipykernel python3-yaml python3-venv
+  python3-tqdm python3-matplotlib python3-sklearn python3-jinja2 python3-nbclient python3-ipykernel python3-yaml
+  python3-venv
   openmpi-bin libopenmpi-dev iproute2 shellcheck faketime stress-ng
   g++-aarch64-linux-gnu qemu-user
 )

@@ -1,0 +1,115 @@
+"""python -m caffe.evaluation NET: see `caffe help evaluate`."""
+import argparse
+import os
+import sys
+
+from google.protobuf import text_format
+
+from .. import Error, InvalidArgument, IoError, set_device, set_mode_gpu
+from .._output import start_log
+from ..proto import caffe_pb2
+from . import outputs
+from .packages import need
+from .run import evaluate
+from .subject import NetWish, open_subject
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="caffe evaluate", description=__doc__)
+    parser.add_argument("net", help="prototxt with a data layer of phase TEST")
+    parser.add_argument("--weights", default="", help="files separated by commas")
+    parser.add_argument("--name", default="", help="what to call the model")
+    parser.add_argument("--page", default="", metavar="FILE.html")
+    parser.add_argument("--metrics", default="", metavar="FILE.json")
+    parser.add_argument("--labels", default="", metavar="FILE")
+    parser.add_argument("--scores", default="", metavar="BLOB")
+    parser.add_argument("--worst", type=int, default=24)
+    parser.add_argument("--gpu")
+    parser.add_argument("--level", type=int, default=0)
+    parser.add_argument("--stages", default="")
+    parser.add_argument("--precision")
+    parser.add_argument("--lenient", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print all figures as JSON")
+    return parser
+
+
+def read_names(file):
+    """Names of classes by label: of a text file, a line for each, or of a LabelMap prototxt."""
+    try:
+        with open(file, encoding="utf-8-sig") as lines:
+            text = lines.read()
+    except OSError as error:
+        raise IoError(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(f"{file}: is no text in UTF-8 ({error.reason} at byte {error.start})") from None
+    if not file.endswith(".prototxt"):
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    names = caffe_pb2.LabelMap()
+    try:
+        text_format.Parse(text, names)
+    except text_format.ParseError as error:
+        raise InvalidArgument(f"{file}:{error}") from None
+    found = {item.label: item.display_name or item.name for item in names.item}
+    return [found.get(label, str(label)) for label in range(max(found, default=-1) + 1)]
+
+
+def _gpu(text):
+    if not text.isdigit():
+        raise InvalidArgument(f"--gpu is '{text}'; give the number of one GPU")
+    set_mode_gpu()
+    set_device(int(text))
+
+
+def _shown(file, folder):
+    """A file within the model's folder, which is the working folder, as the user named that."""
+    within = os.path.relpath(file)
+    return os.path.join(folder, within) if folder and not within.startswith("..") else file
+
+
+def _run(options):
+    # What would stop it at the end is said at the beginning.
+    for file, flag in ((options.page, "--page"), (options.metrics, "--metrics")):
+        if file:
+            outputs.require_own(file, flag)
+    if options.page:
+        need("jinja2")
+        need("PIL")
+    names = read_names(options.labels) if options.labels else []
+    if options.gpu:
+        _gpu(options.gpu)
+    wish = NetWish(options.level, [stage for stage in options.stages.split(",") if stage], options.lenient,
+                   options.precision.lower() if options.precision else None)
+    subject = open_subject(options.net, options.weights, names, options.scores, options.name, wish)
+    if options.name:
+        subject.weights = ", ".join(os.path.relpath(file) for file in options.weights.split(",") if file)
+    done = evaluate(subject, options.worst, pictures=bool(options.page), progress=True)
+    left_out = done.figures["left_out"]
+    if left_out:
+        print(f"warning: {len(left_out)} of {subject.supply.count} records cannot be read and are left out; see above", file=sys.stderr)
+    if options.metrics:
+        outputs.write_whole(options.metrics, outputs.json_text(done.figures))
+    if options.page:
+        outputs.write_whole(options.page, done.page())
+    if options.json:
+        print(outputs.json_text(done.figures), end="")
+        return
+    print(f"{subject.title}: {done.figures['records']} records, each once\n{done.text}", end="")
+    written = [_shown(file, options.name) for file in (options.page, options.metrics) if file]
+    if written:
+        print("\nwritten: " + " ".join(written))
+
+
+def main(words=None):
+    """Returns the exit status."""
+    options = _parser().parse_args(words)
+    start_log()
+    try:
+        _run(options)
+    except Error as error:
+        print(f"caffe evaluate: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""Figures of detectors of boxes, by VOC's rules (Everingham et al. 2010 and 2012).
+
+Truths are rows (image, class, xmin, ymin, xmax, ymax, difficult), detections rows (image, class, score,
+xmin, ymin, xmax, ymax). Images are any whole numbers. Boxes are in units of the image's width and
+height, as SSD's layers have them; overlaps are the same in pixels.
+"""
+from __future__ import annotations
+
+from typing import Any, Dict, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from .. import InvalidArgument
+
+TRUTH, DETECTION = 7, 7  # numbers of a row
+RULES = ("voc2007", "voc2012", "integral")
+_CURVE_POINTS = 200
+
+
+class Matches(NamedTuple):
+    """Of one class, detections with the best scores first.
+
+    rows: (D,), their numbers among all detections. scores: (D,). is_right: (D,), bool: found an
+    object that none before found. counts: (D,), bool: False for those that found a difficult object.
+    objects: how many are to be found.
+    """
+
+    rows: np.ndarray
+    scores: np.ndarray
+    is_right: np.ndarray
+    counts: np.ndarray
+    objects: int
+
+
+def overlaps(box: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Intersection over union of a box (4,) with others (K, 4): (xmin, ymin, xmax, ymax). Returns (K,)."""
+    low, high = np.maximum(box[:2], others[:, :2]), np.minimum(box[2:], others[:, 2:])
+    common = np.prod(np.maximum(high - low, 0), axis=1)
+    area = np.prod(np.maximum(box[2:] - box[:2], 0)) + np.prod(np.maximum(others[:, 2:] - others[:, :2], 0), axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(common > 0, common / (area - common), 0.0)
+
+
+def match_boxes(truths: np.ndarray, detections: np.ndarray, label: int, overlap: float = 0.5) -> Matches:
+    """Compares the detections of a class with its objects, as the layer DetectionEvaluate does.
+
+    Each detection, clipped to the image, finds the object of its image that it overlaps most, if by
+    `overlap` at least, in (0, 1]. The first one to find an object is right, later ones are wrong;
+    those that find a difficult object count as neither.
+    """
+    truths, detections = _rows(truths, TRUTH, "truths"), _rows(detections, DETECTION, "detections")
+    truths = truths[truths[:, 1] == label]
+    rows = np.flatnonzero(detections[:, 1] == label)
+    scores = np.where(np.isnan(detections[rows, 2]), -np.inf, detections[rows, 2])
+    rows = rows[np.argsort(-scores, kind="stable")]
+    of_image: Dict[float, np.ndarray] = {image: np.flatnonzero(truths[:, 0] == image) for image in np.unique(truths[:, 0])}
+    is_taken = np.zeros(len(truths), bool)
+    is_right, counts = np.zeros(len(rows), bool), np.ones(len(rows), bool)
+    for k, row in enumerate(rows):
+        objects = of_image.get(detections[row, 0])
+        if objects is None or np.isnan(detections[row, 2]):
+            continue
+        common = overlaps(np.clip(detections[row, 3:7], 0, 1), truths[objects, 2:6])
+        best = int(common.argmax())
+        if common[best] < overlap:
+            continue
+        found = objects[best]
+        if truths[found, 6]:
+            counts[k] = False
+        else:
+            is_right[k] = not is_taken[found]
+            is_taken[found] = True
+    return Matches(rows, detections[rows, 2], is_right, counts, int((truths[:, 6] == 0).sum()))
+
+
+def precision_recall(matches: Matches):
+    """Precision and recall after each detection that counts, (D',) each; recall only grows. Without
+    objects recall is 0."""
+    right = np.cumsum(matches.is_right[matches.counts])
+    return right / np.arange(1, len(right) + 1), right / max(matches.objects, 1)
+
+
+def average_precision(precision: np.ndarray, recall: np.ndarray, rule: str = "voc2012") -> float:
+    """precision, recall: of precision_recall. rule:
+
+    voc2007   mean of the largest precision at recall >= 0, 0.1, ..., 1 (caffe test_detection's 11point)
+    voc2012   area below the largest precision at any higher recall (MaxIntegral)
+    integral  area below the precision itself (Integral, Caffe's own)
+    """
+    if rule not in RULES:
+        raise InvalidArgument(f"rule is '{rule}'; use {', '.join(RULES)}")
+    if len(precision) == 0:
+        return 0.0
+    envelope = np.maximum.accumulate(precision[::-1])[::-1]
+    if rule == "voc2007":
+        places = np.searchsorted(recall, np.arange(11) / 10, side="left")
+        return float(sum(envelope[place] for place in places if place < len(envelope)) / 11)
+    steps = np.diff(np.concatenate([[0.0], recall]))
+    return float(((envelope if rule == "voc2012" else precision) * steps).sum())
+
+
+def score_boxes(truths: np.ndarray, detections: np.ndarray, labels: Sequence[int], names: Optional[Sequence[str]] = None,
+                overlap: float = 0.5, threshold: float = 0.5) -> Dict[str, Any]:
+    """Mean average precision by VOC's rules, and figures of each class.
+
+    labels: the classes, without the background. names: by label. A class without objects has no
+    figures (None) and is no part of the means, which are None where no class has objects.
+    "precision" and "recall" of a class are those of detections whose score is `threshold` or more.
+    "curve" has at most 200 points (recall, precision).
+    """
+    truths, detections = _rows(truths, TRUTH, "truths"), _rows(detections, DETECTION, "detections")
+    rows = []
+    for label in labels:
+        matches = match_boxes(truths, detections, label, overlap)
+        precision, recall = precision_recall(matches)
+        row: Dict[str, Any] = dict(label=int(label), name=names[label] if names else str(label), objects=matches.objects,
+                                   detections=len(matches.rows), **{rule: None for rule in RULES}, precision=None, recall=None, curve=[])
+        if matches.objects:
+            row.update({rule: average_precision(precision, recall, rule) for rule in RULES})
+            shown = int((matches.scores[matches.counts] >= threshold).sum())
+            row.update(recall=float(recall[shown - 1]) if shown else 0.0, precision=float(precision[shown - 1]) if shown else None,
+                       curve=_thinned(recall, precision))
+        rows.append(row)
+    known = [row for row in rows if row["objects"]]
+    return dict(overlap=overlap, threshold=threshold, objects=sum(row["objects"] for row in rows), detections=len(detections),
+                **{rule: float(np.mean([row[rule] for row in known])) if known else None for rule in RULES}, classes=rows)
+
+
+def _thinned(recall, precision):
+    places = np.unique(np.linspace(0, len(recall) - 1, min(len(recall), _CURVE_POINTS)).round().astype(int)) if len(recall) else []
+    return [[round(float(recall[place]), 5), round(float(precision[place]), 5)] for place in places]
+
+
+def _rows(values, numbers, what) -> np.ndarray:
+    rows = np.asarray(values, np.float64)
+    if rows.size == 0:
+        return np.zeros((0, numbers))
+    if rows.ndim != 2 or rows.shape[1] != numbers:
+        raise InvalidArgument(f"{what} have shape {rows.shape}; give rows of {numbers} numbers")
+    return rows

@@ -1,0 +1,90 @@
+"""Figures of detectors by COCO's rules, which pycocotools computes (Lin et al. 2014, "Microsoft COCO")."""
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import Any, Dict, Optional, Sequence
+
+import numpy as np
+
+INSTALL = "pip install pycocotools (or faster-coco-eval)"
+
+
+def _library():
+    """(COCO, COCOeval) of whichever package is there; None where none is."""
+    try:
+        from pycocotools.coco import COCO
+        from pycocotools.cocoeval import COCOeval
+        return COCO, COCOeval
+    except ImportError:
+        pass
+    try:
+        from faster_coco_eval import COCO, COCOeval_faster
+        return COCO, COCOeval_faster
+    except ImportError:
+        return None
+
+
+def score_by_coco(truths: np.ndarray, detections: np.ndarray, labels: Sequence[int], images: Sequence[int],
+                  names: Optional[Sequence[str]] = None) -> Optional[Dict[str, Any]]:
+    """"ap" is the mean over overlaps 0.5, 0.55, ..., 0.95 and classes, "ap50" and "ap75" are of one
+    overlap; None for what has no objects. Of each image the 100 surest detections of a class count.
+
+    Rows as in `boxes`; images: the numbers of all images, also of those without rows. Difficult
+    objects are crowds: what finds them counts as neither right nor wrong. Precision by sizes of
+    objects is left out, because boxes are in units of the image.
+
+    Returns None where neither pycocotools nor faster-coco-eval is installed.
+    """
+    library = _library()
+    if library is None:
+        return None
+    coco_class, eval_class = library
+    truths, detections = np.asarray(truths, np.float64).reshape(-1, 7), np.asarray(detections, np.float64).reshape(-1, 7)
+    detections = detections[np.isin(detections[:, 1], labels) & ~np.isnan(detections[:, 2])]
+    boxes = np.clip(detections[:, 3:7], 0, 1)
+    truth_boxes = truths[:, 2:6]
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints its progress
+        truth = coco_class()
+        truth.dataset = dict(
+            info={}, images=[dict(id=int(image), width=1, height=1) for image in images],
+            categories=[dict(id=int(label), name=str(label)) for label in labels],
+            annotations=[dict(id=k + 1, image_id=int(row[0]), category_id=int(row[1]), bbox=_corner_and_size(box), iscrowd=int(row[6] != 0),
+                              area=float(_area(box))) for k, (row, box) in enumerate(zip(truths, truth_boxes))])
+        truth.createIndex()
+        answers = [dict(image_id=int(row[0]), category_id=int(row[1]), score=float(row[2]), bbox=_corner_and_size(box))
+                   for row, box in zip(detections, boxes)]
+        run = eval_class(truth, truth.loadRes(answers) if answers else coco_class(), "bbox")
+        run.params.imgIds, run.params.catIds = [int(image) for image in images], [int(label) for label in labels]
+        run.params.areaRng, run.params.areaRngLbl = [[0, 1e10]], ["all"]
+        run.params.maxDets = [100]
+        if answers:
+            run.evaluate()
+            run.accumulate()
+    precision = np.asarray(run.eval["precision"])[..., 0, 0] if answers else _nothing_found(truths, labels)
+    rows = [dict(label=int(label), name=names[label] if names else str(label), **_figures(precision[:, :, [k]]))
+            for k, label in enumerate(labels)]
+    return dict(**_figures(precision), classes=rows)
+
+
+def _nothing_found(truths, labels) -> np.ndarray:
+    """Overlap x recall x class, as COCOeval's: 0 for classes that have objects, else -1."""
+    has = [bool(((truths[:, 1] == label) & (truths[:, 6] == 0)).any()) for label in labels]
+    return np.broadcast_to(np.where(has, 0.0, -1.0), (10, 101, len(has)))
+
+
+def _figures(precision: np.ndarray) -> Dict[str, Optional[float]]:
+    return dict(ap=_mean(precision), ap50=_mean(precision[0]), ap75=_mean(precision[5]))
+
+
+def _mean(precision: np.ndarray) -> Optional[float]:
+    known = precision[precision > -1]
+    return float(known.mean()) if known.size else None
+
+
+def _corner_and_size(box) -> list:
+    return [float(box[0]), float(box[1]), float(box[2] - box[0]), float(box[3] - box[1])]
+
+
+def _area(box) -> float:
+    return max(box[2] - box[0], 0) * max(box[3] - box[1], 0)

@@ -1,0 +1,54 @@
+"""Figures of nets that give each pixel a class."""
+from __future__ import annotations
+
+from typing import Any, Dict, Optional, Sequence
+
+import numpy as np
+
+from .. import InvalidArgument
+
+
+def confusion_of_masks(labels: np.ndarray, predicted: np.ndarray, classes: int, ignored: Optional[int] = None) -> np.ndarray:
+    """Counts pixels: row i, column j those of class i that were taken for class j.
+
+    labels, predicted: whole numbers of equal shapes, from 0 to classes - 1; pixels whose label is
+    `ignored` do not count. Returns (classes, classes), int64; matrices of several images add up.
+    """
+    labels, predicted = np.asarray(labels).ravel(), np.asarray(predicted).ravel()
+    if labels.shape != predicted.shape:
+        raise InvalidArgument(f"there are {labels.size} labels for {predicted.size} pixels; both need the same shape")
+    if ignored is not None:
+        counted = labels != ignored
+        labels, predicted = labels[counted], predicted[counted]
+    whole = labels.astype(np.int64)
+    wrong = (whole != labels) | (whole < 0) | (whole >= classes)
+    if wrong.any():
+        raise InvalidArgument(f"a pixel has the label {labels[wrong.argmax()]:g}, but there are scores for classes 0 to {classes - 1}; "
+                              "labels are whole numbers in this range, or the one that the loss ignores")
+    return np.bincount(classes * whole + predicted.astype(np.int64), minlength=classes * classes).reshape(classes, classes)
+
+
+def score_masks(confusion: np.ndarray, names: Optional[Sequence[str]] = None) -> Dict[str, Any]:
+    """Intersection over union, and accuracy of pixels (Long et al. 2015, "Fully convolutional networks").
+
+    confusion: (C, C) of confusion_of_masks. A class that no pixel has and no pixel was taken for has
+    no "iou" (None) and is no part of "mean_iou". "mean_accuracy" is the mean of the classes'
+    "accuracy", the share of their pixels that were found.
+    """
+    confusion = np.asarray(confusion, np.int64)
+    right, has, taken = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
+    union = has + taken - right
+    if union.sum() == 0:
+        raise InvalidArgument("no pixel has a label; all of them are ignored")
+    names = names or [str(label) for label in range(len(confusion))]
+    rows = [dict(label=k, name=names[k], iou=float(right[k] / union[k]) if union[k] else None,
+                 accuracy=float(right[k] / has[k]) if has[k] else None, pixels=int(has[k]), predicted=int(taken[k]))
+            for k in range(len(confusion))]
+    return dict(mean_iou=_mean(row["iou"] for row in rows), pixel_accuracy=float(right.sum() / has.sum()),
+                mean_accuracy=_mean(row["accuracy"] for row in rows), pixels=int(has.sum()), classes=rows,
+                confusion_matrix=confusion.tolist())
+
+
+def _mean(values) -> float:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known))

@@ -1,0 +1,92 @@
+"""Reads each record of a net's data exactly once."""
+from __future__ import annotations
+
+import re
+import sys
+from typing import Iterator, List, NamedTuple, Tuple
+
+from .. import InvalidArgument, Net
+
+_NUMBERED_KEY = re.compile(r"^\d{8}_(?=.)")  # of convert_imageset and caffe data import
+_NUMBERED_LINE = re.compile(r"^\d+: ")  # of lists of images
+
+
+class Record(NamedTuple):
+    """slot: place in the batch. index: in the data, from 0 on. name: its file, or its key."""
+
+    slot: int
+    index: int
+    name: str
+
+
+class Supply(NamedTuple):
+    """layer: number of the data layer whose records count. count: how many it has."""
+
+    layer: int
+    count: int
+
+
+def find_supply(net: Net) -> Supply:
+    """The data layer of a net. Raises InvalidArgument where there is none that knows how many records
+    there are, or where two read different numbers of them."""
+    found: List[Tuple[int, int]] = []
+    for number in range(len(net.layers)):
+        records = net._records(number)
+        if records is not None and records[0] > 0:
+            found.append((number, records[0]))
+    if not found:
+        raise InvalidArgument("the net has no data layer of phase TEST that says how many records it has; give one with a layer "
+                              "Data, AnnotatedData, ImageData, ImageSegData or HDF5Data, as the net that was trained has")
+    for number, count in found[1:]:
+        if count != found[0][1]:
+            first, other = net._layer_names[found[0][0]], net._layer_names[number]
+            raise InvalidArgument(f"layer '{first}' has {found[0][1]} records and layer '{other}' {count}; both need as many, in one order")
+    return Supply(*found[0])
+
+
+def each_record_once(net: Net, progress: bool = False) -> Iterator[List[Record]]:
+    """Runs a new net of phase TEST until each record of its data was read, and yields after each
+    batch those that it read for the first time; their answers are in the net's blobs.
+
+    What a last batch reads again from the beginning is left out, as is what replaces a broken record
+    (data_param.skip_broken). The net must not shuffle: open_subject sees to that. progress: counts on
+    standard error, where that is a terminal. Raises InvalidArgument where the records are not known,
+    IoError for a record that cannot be read.
+    """
+    supply = find_supply(net)
+    shows = progress and sys.stderr.isatty()
+    seen, read = set(), 0
+    while read < supply.count:
+        batch = _next_batch(net, supply)
+        if not batch:
+            raise InvalidArgument(f"layer '{net._layer_names[supply.layer]}' does not say which records it has read; it must not shuffle")
+        read += len(batch)
+        fresh = []
+        for slot, (index, name) in enumerate(batch):
+            if index not in seen:
+                seen.add(index)
+                fresh.append(Record(slot, index, display_name(name) or f"record {index}"))
+        if shows:
+            print(f"\r{min(read, supply.count)} of {supply.count} records", end="", file=sys.stderr, flush=True)
+        yield fresh
+    if shows:
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def _next_batch(net: Net, supply: Supply) -> List[Tuple[int, str]]:
+    """(index, key) of the records that a forward pass reads. Errors say where in the data they are."""
+    try:
+        net.forward()
+    except InvalidArgument as error:
+        batch = net._records(supply.layer)[1]
+        if not batch:
+            raise
+        raise InvalidArgument(f"{error}; position 0 is record {batch[0][0]}, '{display_name(batch[0][1])}'") from None
+    return net._records(supply.layer)[1]
+
+
+def display_name(key: str) -> str:
+    """Without what databases and lists put before a file's name; bytes that are no text are shown as
+    escapes."""
+    name = _NUMBERED_LINE.sub("", _NUMBERED_KEY.sub("", key))
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name)

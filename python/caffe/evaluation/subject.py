@@ -1,0 +1,172 @@
+"""The net that is evaluated: its definition for one pass over the data, and what its blobs mean."""
+from __future__ import annotations
+
+from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+from google.protobuf import text_format
+
+from .. import TEST, InvalidArgument, Net, model_info
+from .. import io as caffe_io
+from ..proto import caffe_pb2
+from .records import Supply, find_supply
+
+_SOFTMAX_LOSSES = ("SoftmaxWithLoss", "FocalLoss", "InfogainLoss")
+_COMPARISONS = ("Accuracy", "MultinomialLogisticLoss", "HingeLoss", *_SOFTMAX_LOSSES)
+_DETECTORS = ("DetectionOutput", "YoloDetectionOutput", "Yolov3DetectionOutput")
+
+
+class Subject:
+    """A trained net of phase TEST, and what is known of its answers.
+
+    names: of the classes by label, or empty. title: what pages call it. weights: files that were
+    loaded. scores_blob: what the user named, or "".
+    """
+
+    def __init__(self, net: Net, title: str, weights: str, names: Sequence[str] = (), scores_blob: str = "") -> None:
+        self.net, self.title, self.weights, self.names, self.scores_blob = net, title, weights, list(names), scores_blob
+        self.definition = net.definition
+        self.supply: Supply = find_supply(net)
+        self._info = model_info(net)
+
+    def layers(self, *types: str) -> Iterator[Any]:
+        """LayerParameters of these types, the last first."""
+        return (layer for layer in reversed(self.definition.layer) if layer.type in types)
+
+    @property
+    def data_layer(self) -> Any:
+        name = self.net._layer_names[self.supply.layer]
+        return next(layer for layer in self.definition.layer if layer.name == name)
+
+    def comparison(self) -> Any:
+        """The layer that compares scores with labels: the last Accuracy, else the last loss. Raises
+        InvalidArgument where there is none, or none that reads the blob that the user named."""
+        found = [layer for layer in self.layers(*_COMPARISONS) if len(layer.bottom) >= 2]
+        if self.scores_blob:
+            found = [layer for layer in found if layer.bottom[0] == self.scores_blob]
+            if not found:
+                raise InvalidArgument(f"--scores is '{self.scores_blob}', which no Accuracy and no loss reads; they read "
+                                      f"{self._compared() or 'nothing'}")
+        if not found:
+            raise InvalidArgument("nothing in the net compares scores with labels (Accuracy, SoftmaxWithLoss, DetectionEvaluate), so there "
+                                  "are no labels to score it by; give the net that was trained, train_val.prototxt")
+        return next((layer for layer in found if layer.type == "Accuracy"), found[0])
+
+    def _compared(self) -> str:
+        return ", ".join(f"'{layer.bottom[0]}'" for layer in self.layers(*_COMPARISONS) if len(layer.bottom) >= 2)
+
+    def detector(self) -> Optional[Tuple[str, str, Any]]:
+        """(blob of detections, blob of truths, the layer that says more of them) of a detector."""
+        for layer in self.layers("DetectionEvaluate"):
+            return layer.bottom[0], layer.bottom[1], layer
+        for layer in self.layers(*_DETECTORS):
+            if len(self.data_layer.top) > 1:
+                return layer.top[0], self.data_layer.top[1], layer
+        return None
+
+    def ignored_label(self) -> Optional[int]:
+        """The label of what is not scored, or None."""
+        for layer in self.layers(*_COMPARISONS):
+            for field in (layer.loss_param, layer.accuracy_param):
+                if field.HasField("ignore_label"):
+                    return field.ignore_label
+        return None
+
+    def makes_probabilities(self, blob: str) -> Optional[bool]:
+        """Whether a blob of scores holds probabilities; None: neither these nor what a softmax makes
+        probabilities of."""
+        makers = [layer.type for layer in self.definition.layer if blob in layer.top]
+        if makers and makers[-1] == "Softmax":
+            return True
+        readers = [layer.type for layer in self.definition.layer if layer.bottom and layer.bottom[0] == blob]
+        if any(reader in ("Softmax", *_SOFTMAX_LOSSES) for reader in readers):
+            return False
+        return True if "MultinomialLogisticLoss" in readers else None
+
+    def picture(self, slot: int) -> Optional[np.ndarray]:
+        """What the net saw of an item of the batch, without mean and scale: (H, W, 3), uint8, red, green
+        and blue; None where that is no image."""
+        pixels = np.array(self.net.blobs[self.data_layer.top[0]].data[slot], np.float32)
+        if pixels.ndim != 3 or pixels.shape[0] not in (1, 3) or min(pixels.shape[1:]) < 2:
+            return None
+        pixels = pixels / (self._info.scale or 1) + self._mean(pixels.shape)
+        return np.clip(np.rint(pixels[::-1].transpose(1, 2, 0)), 0, 255).astype(np.uint8).repeat(3 // pixels.shape[0], axis=2)
+
+    def _mean(self, shape: Tuple[int, ...]) -> Any:
+        if self._info.HasField("mean"):
+            mean = caffe_io.blobproto_to_array(self._info.mean).reshape(-1, *self._info.mean.shape.dim[-2:] or
+                                                                        (self._info.mean.height, self._info.mean.width))
+            top, left = ((have - want) // 2 for have, want in zip(mean.shape[1:], shape[1:]))
+            if top >= 0 and left >= 0 and mean.shape[0] == shape[0]:
+                return mean[:, top:top + shape[1], left:left + shape[2]]
+            return mean.mean()
+        values = np.array(self._info.mean_value or [0], np.float32)
+        return values.reshape(-1, 1, 1) if len(values) in (1, shape[0]) else values.mean()
+
+
+class NetWish(NamedTuple):
+    """For which state, and how, the net is built: as the flags of `caffe test`."""
+
+    level: int = 0
+    stages: Sequence[str] = ()
+    lenient: bool = False
+    precision: Optional[str] = None
+
+
+def open_subject(model: str, weights: str = "", labels: Sequence[str] = (), scores: str = "", title: str = "",
+                 wish: NetWish = NetWish()) -> Subject:
+    """Builds the net of a prototxt for one pass over its TEST data, with weights of files separated by commas.
+
+    Data layers read in order from the first record on, and records that cannot be read are left out.
+    labels: names of the classes; by default those that the weights or the data know. scores: the
+    blob with the scores, where the net has several. Raises IoError for files that cannot be read,
+    InvalidArgument for a net that is wrong, has weights of another, or has no data.
+    """
+    net = Net(_prepared(_definition(model, wish)), TEST, level=wish.level, stages=list(wish.stages), lenient=wish.lenient,
+              precision=wish.precision)
+    files = [file.strip() for file in weights.split(",") if file.strip()]
+    if not files and net.params:
+        raise InvalidArgument("--weights is missing; give the .caffemodel with the net's weights")
+    for file in files:
+        net.copy_from(file)
+    names = list(labels) or _names_of_model(net, files)
+    return Subject(net, title or model, ", ".join(files), names, scores)
+
+
+def _names_of_model(net: Net, files: List[str]) -> List[str]:
+    for file in reversed(files):
+        if not file.endswith(".h5"):
+            names = list(model_info(file).label)
+            if names:
+                return names
+    return list(model_info(net).label)
+
+
+def _definition(model: str, wish: NetWish) -> Any:
+    message = caffe_pb2.NetParameter()
+    try:
+        with open(model, encoding="utf-8", errors="surrogateescape") as file:
+            text_format.Parse(file.read(), message)
+        if not message.layers and not message.input and not wish.lenient:
+            return message
+    except (OSError, UnicodeError, text_format.ParseError):
+        pass
+    # Definitions of older Caffes; and what is wrong is said with its line.
+    return Net(model, TEST, level=wish.level, stages=list(wish.stages), lenient=wish.lenient, keep_all=False).definition
+
+
+def _prepared(net: Any) -> Any:
+    """A copy whose data layers read in order, and leave out what is broken."""
+    prepared = caffe_pb2.NetParameter()
+    prepared.CopyFrom(net)
+    for layer in prepared.layer:
+        if layer.type in ("Data", "AnnotatedData"):
+            layer.data_param.skip_broken = True
+        for name in ("data_param", "image_data_param", "dense_image_data_param", "hdf5_data_param"):
+            if not layer.HasField(name):
+                continue
+            options = getattr(layer, name)
+            for field in ("shuffle", "rand_skip", "cache"):
+                if field in options.DESCRIPTOR.fields_by_name:
+                    options.ClearField(field)
+    return prepared
