@@ -3,9 +3,11 @@
 
   scripts/docs_images.py [NAME...]
 
-NAMES: plan, train, net, curve, trace, tensorboard, site; default all. train, curve and tensorboard
-show one training, which is kept in build/pictures-run until the folder is removed. Needs a build, the databases of
-examples/mnist/create_mnist.sh and scripts/install_dependencies.sh docs; tensorboard and site need
+NAMES: plan, train, net, curve, trace, evaluation, tensorboard, site; default all. train, curve and tensorboard
+show one training, which is kept in build/pictures-run until the folder is removed; that of evaluation is in
+build/pictures-evaluation. Needs a build, the databases of
+examples/mnist/create_mnist.sh and scripts/install_dependencies.sh docs; evaluation needs CIFAR-10 in CAFFE_TEST_DATA and
+scripts/install_dependencies.sh test; evaluation, tensorboard and site need
 chromium too (Debian's package), and site what scripts/docs_site.sh has built. What comes from PyPI
 goes into build/pictures-venv (docs/images/requirements.txt).
 """
@@ -25,6 +27,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import termios
 import threading
@@ -169,7 +172,7 @@ def shrink(name):
     Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
 
 
-def screenshot(name, url, wait_for):
+def screenshot(name, url, wait_for, width=1400):
     """The page, once a selector of it is there."""
     from playwright.sync_api import sync_playwright
 
@@ -178,13 +181,42 @@ def screenshot(name, url, wait_for):
         sys.exit(f"{name}: no chromium; on Debian: apt-get install chromium")
     with sync_playwright() as playwright:
         program = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--enable-unsafe-swiftshader"])
-        page = program.new_page(viewport={"width": 1400, "height": 800})
+        page = program.new_page(viewport={"width": width, "height": 800})
         page.goto(url)
         page.wait_for_selector(wait_for, timeout=60_000)
         page.wait_for_timeout(3000)  # for what moves
         page.screenshot(path=IMAGES / f"{name}.png")
         program.close()
     shrink(name)
+
+
+def cifar_photographs(folder):
+    """A folder for each class of CIFAR-10 in `train`, of 500 images, and in `val`, of 100."""
+    data = pathlib.Path(os.environ.get("CAFFE_TEST_DATA", "")) / "cifar10" / "test.tar.gz"
+    if not data.exists():
+        sys.exit("evaluation: CAFFE_TEST_DATA names no folder with cifar10/test.tar.gz in it")
+    count = {}
+    with tarfile.open(data) as archive:
+        for member in sorted((one for one in archive if one.isfile()), key=lambda one: one.name):
+            name, file = member.name.split("/")[-2:]
+            number = count[name] = count.get(name, 0) + 1
+            if number <= 600:
+                place = folder / ("train" if number <= 500 else "val") / name / file
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(archive.extractfile(member).read())
+
+
+def evaluation():
+    """The page of `caffe evaluate` for a net that was trained on 5,000 images of CIFAR-10."""
+    folder = ROOT / "build" / "pictures-evaluation"
+    model = folder / "photos_model"
+    if not model.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        cifar_photographs(folder / "photos")
+        for words in (["new", "photos", "--epochs=12"], ["train", "photos_model"]):
+            subprocess.run([BINARIES / "caffe", *words], cwd=folder, check=True, stderr=subprocess.DEVNULL)
+    subprocess.run([BINARIES / "caffe", "evaluate", "photos_model"], cwd=folder, check=True)
+    screenshot("evaluation", (model / "evaluation.html").as_uri(), "main", width=1100)
 
 
 def free_port():
@@ -225,7 +257,7 @@ def site():
         server.shutdown()
 
 
-PICTURES = {make.__name__: make for make in (plan, train, net, curve, trace, tensorboard, site)}
+PICTURES = {make.__name__: make for make in (plan, train, net, curve, trace, evaluation, tensorboard, site)}
 
 
 def main():

@@ -144,6 +144,7 @@ A net for {dataset.task}, `{plan.net.name}` ({plan.net.summary}), on images of {
 
 ```sh
 caffe train {plan.name}                     # {plan.epochs:g} passes over the images; run it again to go on
+caffe evaluate {plan.name}                  # what it gets wrong: evaluation.html
 {asked}caffe export {plan.name} --onnx             # for other programs
 ```
 
@@ -153,6 +154,7 @@ caffe train {plan.name}                     # {plan.epochs:g} passes over the im
 | `train_val.prototxt` | the net for training and testing |
 | `deploy.prototxt` | the net for use; `caffe deploy` makes it of the one above |
 | `data` | the images, as databases or lists |
-| `snapshots` | weights; the newest are those that the commands above take |
+| `snapshots` | weights; the commands above take the best ones, else the newest |
+| `evaluation.html` | what `caffe evaluate` has found |
 | `runs` | a folder for each training, with its curves |
 """
