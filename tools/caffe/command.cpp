@@ -16,7 +16,6 @@ std::map<std::string, CommandEntry>& MutableCommands() {
 // What other tools call it; empty for all else.
 std::string HintFor(const std::string& name) {
   static const std::map<std::string, std::string> hints = {
-      {"evaluate", "caffe test"},
       {"finetune", "caffe train --weights=FILE"},
       {"predict", "caffe classify, or caffe detect"},
       {"quantize", "caffe calibrate"},
