@@ -65,6 +65,16 @@ def test_python_finds_the_library_beside_it(install):
     assert {pathlib.Path(name).parent for name in re.findall(r"\S+/libcaffe\.so\S*", printed)} == {site.parents[1]}
 
 
+def test_python_has_all_that_it_reads(install):
+    """A wheel takes the folder as it is; the build copies files by their endings."""
+    if not list(BINARIES.glob("python/caffe/_caffe*.so")):
+        pytest.skip("a build without the Python package")
+    site = install("python") / "lib" / "python3" / "dist-packages"
+    sources = {path.relative_to(ROOT / "python") for path in (ROOT / "python" / "caffe").rglob("*.*")
+               if "__pycache__" not in path.parts and path.suffix not in (".so", ".md")}
+    assert sources <= {path.relative_to(site) for path in site.rglob("*.*")}
+
+
 def test_a_wheel_has_the_reader_of_hdf5_files(tmp_path):
     """It lies beside libcaffe.so, and only the rules for wheels put both into the package."""
     cache = (BINARIES / "CMakeCache.txt").read_text() if (BINARIES / "CMakeCache.txt").exists() else ""
