@@ -55,6 +55,10 @@ class TestClasses:
         figures = evaluation.score_classes([0, 0, 0, 1, 2, 2], scores[[1, 1, 2, 1, 0, 2]])
         assert [(one["label"], one["taken_for"], one["count"]) for one in figures["confusions"]] == [(0, 1, 2), (0, 2, 1), (2, 0, 1)]
 
+    def test_of_equal_scores_the_first_classes_are_the_best_five(self):
+        labels = list(range(7))
+        assert evaluation.score_classes(labels, np.full((7, 7), 1 / 7))["top5_accuracy"] == pytest.approx(5 / 7)
+
     def test_scores_that_are_no_probabilities(self):
         figures = evaluation.score_classes([0, 1], np.array([[5.0, -3], [2, 1]]), are_probabilities=False)
         assert (figures["accuracy"], figures["log_loss"], figures["calibration"]) == (0.5, None, None)

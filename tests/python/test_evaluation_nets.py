@@ -31,7 +31,7 @@ def image(channel, brightness=200):
     return pixels
 
 
-# Of ten, the last two are labelled as what they are not.
+# The last two of ten have wrong labels.
 SHOWN = [k % 3 for k in range(10)]
 LABELS = SHOWN[:8] + [0, 1]
 

@@ -1,4 +1,4 @@
-"""What a model gets wrong: figures of answers, as pure functions on arrays, and of whole nets.
+"""Scores models: figures of answers, as pure functions on arrays, and of whole nets.
 
     from caffe import evaluation
 

@@ -67,7 +67,7 @@ def _shown(file, folder):
 
 
 def _run(options):
-    # What would stop it at the end is said at the beginning.
+    # Fail now, not after the whole data set was read.
     for file, flag in ((options.page, "--page"), (options.metrics, "--metrics")):
         if file:
             outputs.require_own(file, flag)

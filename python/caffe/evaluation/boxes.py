@@ -18,7 +18,7 @@ _CURVE_POINTS = 200
 
 
 class Matches(NamedTuple):
-    """Of one class, detections with the best scores first.
+    """The detections of one class, with the best scores first.
 
     rows: (D,), their numbers among all detections. scores: (D,). is_right: (D,), bool: found an
     object that none before found. counts: (D,), bool: False for those that found a difficult object.

@@ -91,8 +91,9 @@ def score_classes(labels: np.ndarray, scores: np.ndarray, names: Optional[Sequen
         macro={name: float(values[has_items].mean()) for name, values in (("precision", precision), ("recall", recall), ("f1", f1))},
         classes=rows, confusions=_confusions(matrix, names), confusion_matrix=matrix.tolist())
     if classes > 5:
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :5]
-        figures["top5_accuracy"] = float((best == labels[:, None]).any(axis=1).mean())
+        own = scores[np.arange(count), labels][:, None]
+        better = (scores > own) | ((scores == own) & (every < labels[:, None]))
+        figures["top5_accuracy"] = float((better.sum(axis=1) < 5).mean())
     if are_probabilities:
         figures["log_loss"] = log_loss(labels, scores)
         figures["calibration"] = calibration(scores.max(axis=1), predicted == labels)

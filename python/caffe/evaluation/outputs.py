@@ -9,7 +9,7 @@ from .. import InvalidArgument, IoError
 from .._output import require_place
 
 MADE_BY = "caffe evaluate"
-# What the beginning of a file of our own has in it.
+# Marks at the beginning of the files that we write, by which they are known.
 _MARKS = (f'"made_by": "{MADE_BY}"', f'<meta name="generator" content="{MADE_BY}">')
 _BEGINNING = 1024  # bytes
 
@@ -30,7 +30,7 @@ def require_own(file: str, flag: str) -> None:
 
 
 def write_whole(file: str, text: str) -> None:
-    """Writes a file beside the place and moves it there. Raises IoError."""
+    """Writes a temporary file in the same folder and renames it. Raises IoError."""
     content = text.encode("utf-8")
     partial = os.path.join(os.path.dirname(file), f".{os.path.basename(file)}.{os.getpid()}.partial")
     try:

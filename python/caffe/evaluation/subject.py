@@ -1,4 +1,4 @@
-"""The net that is evaluated: its definition for one pass over the data, and what its blobs mean."""
+"""The net that is evaluated: its definition for one pass over the data, and the meaning of its blobs."""
 from __future__ import annotations
 
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -73,8 +73,8 @@ class Subject:
         return None
 
     def makes_probabilities(self, blob: str) -> Optional[bool]:
-        """Whether a blob of scores holds probabilities; None: neither these nor what a softmax makes
-        probabilities of."""
+        """True where a blob of scores holds probabilities, False where a softmax makes probabilities of it,
+        None for other scores, such as those of a hinge loss."""
         makers = [layer.type for layer in self.definition.layer if blob in layer.top]
         if makers and makers[-1] == "Softmax":
             return True
@@ -84,8 +84,8 @@ class Subject:
         return True if "MultinomialLogisticLoss" in readers else None
 
     def picture(self, slot: int) -> Optional[np.ndarray]:
-        """What the net saw of an item of the batch, without mean and scale: (H, W, 3), uint8, red, green
-        and blue; None where that is no image."""
+        """The net's input of an item of the batch as an image, with mean and scale undone: (H, W, 3), uint8,
+        red, green and blue. None where the input is no image."""
         pixels = np.array(self.net.blobs[self.data_layer.top[0]].data[slot], np.float32)
         if pixels.ndim != 3 or pixels.shape[0] not in (1, 3) or min(pixels.shape[1:]) < 2:
             return None

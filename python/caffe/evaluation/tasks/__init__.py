@@ -1,5 +1,5 @@
-"""What nets answer: a module for each task, with `find(subject)`, which returns a Task where the net
-has its answers, else None. Modules are asked in the order of their ORDER; adding one edits no list."""
+"""Tasks: a module for each kind of answers, with `find(subject)`, which returns a Task where the net gives
+such answers, else None. Modules are asked in the order of their ORDER; adding one edits no list."""
 from __future__ import annotations
 
 import importlib
@@ -40,7 +40,7 @@ class Task:
         raise NotImplementedError
 
     def shown(self, figures: Dict[str, Any]) -> Dict[str, Any]:
-        """What the page's template needs beside the figures."""
+        """Returns the variables of the page's template, apart from the figures."""
         raise NotImplementedError
 
     def blob(self, name: str) -> Any:
@@ -48,7 +48,7 @@ class Task:
         return self.subject.net.blobs[name].data
 
     def names(self, classes: int) -> List[str]:
-        """Of so many classes; those that have none are numbers. Raises InvalidArgument where there are
+        """Names of so many classes; without names, their numbers. Raises InvalidArgument where there are
         names, but fewer than classes."""
         names = self.subject.names
         if names and len(names) < classes:

@@ -45,7 +45,7 @@ class Classes(Task):
         kept = np.ones(len(labels), bool) if self._ignored is None else labels != self._ignored
         self._unlabelled += int((~kept).sum())
         self._labels.append(labels[kept].astype(np.int64))
-        self._scores.append(np.array(scores[kept], np.float32 if not self._needs_softmax else np.float64))
+        self._scores.append(np.array(scores[kept], np.float32))
         predicted = scores.argmax(axis=1)
         for k in np.flatnonzero(kept & (predicted != labels)):
             self.worst.offer(float(scores[k, predicted[k]]), lambda k=k: self._mistake(records[k], int(labels[k]), scores[k]))
