@@ -142,7 +142,13 @@ class TestBoxes:
         assert figures["integral"] == pytest.approx(0.5 + 0.5 * 2 / 3)
         row = figures["classes"][0]
         assert (row["objects"], row["recall"], row["precision"]) == (2, 1, pytest.approx(2 / 3))
+        assert (row["best_f1"], row["best_threshold"]) == (pytest.approx(0.8), 0.7)
         assert row["curve"] == [[0.5, 1.0], [0.5, 0.5], [1.0, 0.66667]]
+
+    def test_equal_scores_are_shown_together(self):
+        detections = [[0, 1, 0.9, 0, 0, 0.5, 0.5], [0, 1, 0.9, 0, 0, 0.1, 0.1]]
+        row = evaluation.score_boxes([[0, 1, 0, 0, 0.5, 0.5, 0]], detections, [1])["classes"][0]
+        assert (row["best_f1"], row["best_threshold"]) == (pytest.approx(2 / 3), 0.9)
 
     def test_difficult_objects_count_as_neither(self):
         truths = [[0, 1, 0, 0, 0.5, 0.5, 1], [0, 1, 0.6, 0.6, 1, 1, 0]]

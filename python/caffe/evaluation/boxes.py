@@ -105,7 +105,8 @@ def score_boxes(truths: np.ndarray, detections: np.ndarray, labels: Sequence[int
 
     labels: the classes, without the background. names: by label. A class without objects has no
     figures (None) and is no part of the means, which are None where no class has objects.
-    "precision" and "recall" of a class are those of detections whose score is `threshold` or more.
+    "precision" and "recall" of a class are those of detections whose score is `threshold` or more;
+    "best_f1" is the largest harmonic mean of both, of scores from "best_threshold" on.
     "curve" has at most 200 points (recall, precision).
     """
     truths, detections = _rows(truths, TRUTH, "truths"), _rows(detections, DETECTION, "detections")
@@ -114,16 +115,26 @@ def score_boxes(truths: np.ndarray, detections: np.ndarray, labels: Sequence[int
         matches = match_boxes(truths, detections, label, overlap)
         precision, recall = precision_recall(matches)
         row: Dict[str, Any] = dict(label=int(label), name=names[label] if names else str(label), objects=matches.objects,
-                                   detections=len(matches.rows), **{rule: None for rule in RULES}, precision=None, recall=None, curve=[])
+                                   detections=len(matches.rows), **{rule: None for rule in RULES}, precision=None, recall=None, best_f1=None,
+                                   best_threshold=None, curve=[])
         if matches.objects:
             row.update({rule: average_precision(precision, recall, rule) for rule in RULES})
             shown = int((matches.scores[matches.counts] >= threshold).sum())
             row.update(recall=float(recall[shown - 1]) if shown else 0.0, precision=float(precision[shown - 1]) if shown else None,
-                       curve=_thinned(recall, precision))
+                       curve=_thinned(recall, precision), **_best_f1(precision, recall, matches.scores[matches.counts]))
         rows.append(row)
     known = [row for row in rows if row["objects"]]
     return dict(overlap=overlap, threshold=threshold, objects=sum(row["objects"] for row in rows), detections=len(detections),
                 **{rule: float(np.mean([row[rule] for row in known])) if known else None for rule in RULES}, classes=rows)
+
+
+def _best_f1(precision, recall, scores) -> Dict[str, Optional[float]]:
+    # Detections of one score are shown together or not at all.
+    is_last = np.append(scores[1:] != scores[:-1], True)[:len(scores)]
+    f1 = np.where(is_last, 2 * precision * recall / np.maximum(precision + recall, 1e-12), 0)
+    if len(f1) == 0 or f1.max() == 0:
+        return dict(best_f1=0.0, best_threshold=None)
+    return dict(best_f1=float(f1.max()), best_threshold=float(scores[f1.argmax()]))
 
 
 def _thinned(recall, precision):

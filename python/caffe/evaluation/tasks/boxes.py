@@ -104,9 +104,10 @@ class Boxes(Task):
         else:
             found.append(f"COCO's figures need pycocotools: {INSTALL}")
         threshold = f"{figures['threshold']:g}"
-        head = ["class", "VOC 2007", "VOC 2012", f"precision at {threshold}", f"recall at {threshold}", "objects"]
+        head = ["class", "VOC 2007", "VOC 2012", f"precision at {threshold}", f"recall at {threshold}", "best F1", "at score",
+                "objects"]
         rows = [[printable(row["name"]), number(row["voc2007"]), number(row["voc2012"]), number(row["precision"]), number(row["recall"]),
-                 str(row["objects"])] for row in figures["classes"]]
+                 number(row["best_f1"]), number(row["best_threshold"], 2), str(row["objects"])] for row in figures["classes"]]
         if coco is not None:
             head.insert(1, "AP")
             for row, of_coco in zip(rows, coco["classes"]):
