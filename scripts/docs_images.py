@@ -4,11 +4,9 @@
   scripts/docs_images.py [NAME...]
 
 NAMES: plan, train, net, curve, trace, evaluation, tensorboard, site; default all. train, curve and tensorboard
-show one training, which is kept in build/pictures-run until the folder is removed; that of evaluation is in
-build/pictures-evaluation. Needs a build, the databases of
-examples/mnist/create_mnist.sh and scripts/install_dependencies.sh docs; evaluation needs CIFAR-10 in CAFFE_TEST_DATA and
-scripts/install_dependencies.sh test; evaluation, tensorboard and site need
-chromium too (Debian's package), and site what scripts/docs_site.sh has built. What comes from PyPI
+show one training, which is kept in build/pictures-run until the folder is removed. Needs a build, the databases of
+examples/mnist/create_mnist.sh and scripts/install_dependencies.sh docs; evaluation, tensorboard and site need
+chromium too (Debian's package), evaluation scikit-learn and Jinja2, and site what scripts/docs_site.sh has built. What comes from PyPI
 goes into build/pictures-venv (docs/images/requirements.txt).
 """
 import argparse
@@ -27,7 +25,6 @@ import socket
 import struct
 import subprocess
 import sys
-import tarfile
 import tempfile
 import termios
 import threading
@@ -190,33 +187,15 @@ def screenshot(name, url, wait_for, width=1400):
     shrink(name)
 
 
-def cifar_photographs(folder):
-    """A folder for each class of CIFAR-10 in `train`, of 500 images, and in `val`, of 100."""
-    data = pathlib.Path(os.environ.get("CAFFE_TEST_DATA", "")) / "cifar10" / "test.tar.gz"
-    if not data.exists():
-        sys.exit("evaluation: CAFFE_TEST_DATA names no folder with cifar10/test.tar.gz in it")
-    count = {}
-    with tarfile.open(data) as archive:
-        for member in sorted((one for one in archive if one.isfile()), key=lambda one: one.name):
-            name, file = member.name.split("/")[-2:]
-            number = count[name] = count.get(name, 0) + 1
-            if number <= 600:
-                place = folder / ("train" if number <= 500 else "val") / name / file
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(archive.extractfile(member).read())
-
-
 def evaluation():
-    """The page of `caffe evaluate` for a net that was trained on 5,000 images of CIFAR-10."""
-    folder = ROOT / "build" / "pictures-evaluation"
-    model = folder / "photos_model"
-    if not model.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        cifar_photographs(folder / "photos")
-        for words in (["new", "photos", "--epochs=12"], ["train", "photos_model"]):
-            subprocess.run([BINARIES / "caffe", *words], cwd=folder, check=True, stderr=subprocess.DEVNULL)
-    subprocess.run([BINARIES / "caffe", "evaluate", "photos_model"], cwd=folder, check=True)
-    screenshot("evaluation", (model / "evaluation.html").as_uri(), "main", width=1100)
+    """The page of `caffe evaluate` for a LeNet that was trained for a few seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        weights, file = pathlib.Path(folder, "lenet"), pathlib.Path(folder, "lenet.html")
+        for words in (["train", "examples/mnist/lenet_solver.prototxt", "--set", "max_iter=150", "--set", f"snapshot_prefix={weights}"],
+                      ["evaluate", LENET, f"--weights={weights}_iter_150.caffemodel", f"--page={file}"]):
+            subprocess.run([BINARIES / "caffe", *words], cwd=ROOT, check=True, stderr=subprocess.DEVNULL)
+        file.write_text(file.read_text().replace(f"{folder}/", ""))
+        screenshot("evaluation", file.as_uri(), "main", width=1100)
 
 
 def free_port():
