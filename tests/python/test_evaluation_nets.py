@@ -11,7 +11,7 @@ import pytest
 import built_package  # noqa: F401 # pylint: disable=unused-import
 import caffe
 from caffe import evaluation
-from caffe.evaluation import outputs
+from caffe.evaluation import outputs, pictures
 from caffe.evaluation.records import display_name
 from caffe.proto import caffe_pb2
 
@@ -266,6 +266,12 @@ class TestPages:
             hdf5_data_param {{ source: '{tmp_path}/list.txt' batch_size: 2 }} }}
             layer {{ name: 'loss' type: 'SoftmaxWithLoss' bottom: 'data' bottom: 'label' top: 'loss' }}"""))).page()
         assert "the net's input is no image" in page.replace("&#39;", "'")
+
+
+def test_masks_cover_a_grey_image_with_the_colours_of_classes():
+    pixels = np.full((1, 3, 3), (200, 0, 0), np.uint8)
+    covered = pictures.with_mask(pixels, np.array([[0, 1, 255]]), [(0, 0, 0), (0, 0, 100)], share=0.5)
+    assert covered.tolist() == [[[30, 30, 30], [30, 30, 80], [200, 0, 0]]]
 
 
 class TestFiles:

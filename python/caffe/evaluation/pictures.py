@@ -89,12 +89,15 @@ def colours(count: int) -> List[Tuple[int, int, int]]:
     return found
 
 
-def with_mask(pixels: np.ndarray, mask: np.ndarray, palette: Sequence[Tuple[int, int, int]], share: float = 0.55) -> np.ndarray:
-    """The image, half covered with the colour of each pixel's class; pixels of other classes stay.
+def with_mask(pixels: np.ndarray, mask: np.ndarray, palette: Sequence[Tuple[int, int, int]], share: float = 0.6) -> np.ndarray:
+    """The image in grey, covered to `share` with the colour of each pixel's class. Pixels without a class
+    of the palette keep their own colours.
 
     pixels: (H, W, 3), uint8. mask: (H, W), whole numbers. Returns (H, W, 3), uint8.
     """
     covered = pixels.astype(np.float32)
+    has_class = np.isin(mask, np.arange(len(palette)))
+    covered[has_class] = (covered[has_class] @ np.array([0.299, 0.587, 0.114], np.float32))[:, None]
     for label, colour in enumerate(palette):
         covered[mask == label] = (1 - share) * covered[mask == label] + share * np.array(colour, np.float32)
     return np.rint(covered).astype(np.uint8)
