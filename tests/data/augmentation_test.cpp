@@ -63,7 +63,7 @@ void ForManyRecords(const Augmentation& step, const Picture& picture, const Fn& 
 }
 
 TEST(RandomResizeTest, IsOffByDefault) {
-  EXPECT_TRUE(MakeAugmentations(Parse("crop_size: 3 mirror: true"), {}).empty());
+  EXPECT_TRUE(MakeAugmentations(Parse("crop_size: 3 mirror: true"), {}, /*train=*/true).empty());
 }
 
 TEST(RandomResizeTest, DrawsTheShorterSide) {

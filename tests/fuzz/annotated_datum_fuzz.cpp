@@ -26,7 +26,7 @@ FUZZ_TARGET(annotated_datum) {
   }();
   static const source::DatumTransformer transformer(transform, /*train=*/true, /*seed=*/1, "fuzz");
   static const source::AugmentingLoader::Steps steps =
-      source::MakeAugmentations(transform, annotated);
+      source::MakeAugmentations(transform, annotated, /*train=*/true);
   static source::AugmentingLoader loader(
       std::make_unique<source::AnnotatedLoader>(annotated, source::ColorMode::kColor), steps,
       caffe::RandomStream(1, 2));

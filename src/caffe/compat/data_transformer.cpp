@@ -6,6 +6,7 @@
 #include "caffe/compat/caffe/util/rng.hpp"
 #include "caffe/data/parsers/datum_view.hpp"
 #include "caffe/data/transformers/datum_transformer.hpp"
+#include "caffe/data/transformers/single_label.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::bvlc {
@@ -44,7 +45,10 @@ struct DataTransformer<Dtype>::Work {
 
 template <typename Dtype>
 DataTransformer<Dtype>::DataTransformer(const TransformationParameter& param, Phase phase)
-    : param_(param), phase_(phase), work_(new Work(param, phase, /*seed=*/0)) {}
+    : param_(param), phase_(phase), work_(new Work(param, phase, /*seed=*/0)) {
+  data::RefuseSingleLabelAugmentation(
+      param, "DataTransformer does not have it; use a Data or ImageData layer");
+}
 
 template <typename Dtype>
 DataTransformer<Dtype>::~DataTransformer() = default;

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "caffe/data/transformers/erasing.hpp"
 #include "caffe/data/transformers/transform_rows.hpp"
 #include "caffe/error.hpp"
 #include "caffe/ops/images.hpp"
@@ -128,13 +129,13 @@ void BatchFiller::FillImage(const RecordLoader::Sample& sample, BatchBuffer* buf
   const int64_t count = buffer->extents.count();
   char* const place =
       static_cast<char*>(buffer->data.get()) + count * slot * int64_t(SizeOf(batch.dtype));
-  if (batch.dtype == DType::kFloat) {
-    transformer.Transform(sample.image, number, reinterpret_cast<float*>(place), batch.layout);
-    return;
-  }
-  floats->resize(count);
-  transformer.Transform(sample.image, number, floats->data(), batch.layout);
-  ConvertFloats(floats->data(), count, batch.dtype, place);
+  const bool is_float = batch.dtype == DType::kFloat;
+  if (!is_float) floats->resize(count);
+  float* const image = is_float ? reinterpret_cast<float*>(place) : floats->data();
+  transformer.Transform(sample.image, number, image, batch.layout);
+  if (source_.erasing() != nullptr)
+    source_.erasing()->Apply(buffer->extents, batch.layout, number, image);
+  if (!is_float) ConvertFloats(image, count, batch.dtype, place);
 }
 
 void BatchFiller::FillLabel(RecordLoader::Sample* sample, BatchBuffer* buffer, int slot) const {

@@ -2,6 +2,7 @@
 
 #include "caffe/data/augmenting_loader.hpp"
 #include "caffe/data/transformers/augmentation.hpp"
+#include "caffe/data/transformers/erasing.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
@@ -17,10 +18,18 @@ const DataParameter& Checked(const DataParameter& reading, const char* message) 
 }
 
 RandomStream AugmentationRandom(const TransformationParameter& transform,
-                                const BatchSourceOptions& options) {
+                                const BatchSourceOptions& options, const char* stream) {
   const int64_t own_seed = transform.random_seed();
   return {own_seed >= 0 ? static_cast<uint64_t>(own_seed) : options.seed,
-          StreamOf(options.layer + "/augment")};
+          StreamOf(options.layer + stream)};
+}
+
+std::unique_ptr<const Erasing> MakeErasing(const TransformationParameter& transform,
+                                           const BatchSourceOptions& options) {
+  if (!transform.has_erasing()) return nullptr;
+  auto erasing = std::make_unique<const Erasing>(
+      transform, AugmentationRandom(transform, options, "/erasing"));
+  return options.train ? std::move(erasing) : nullptr;
 }
 
 }  // namespace
@@ -28,8 +37,9 @@ RandomStream AugmentationRandom(const TransformationParameter& transform,
 RecordSource::RecordSource(const Definition& definition, const BatchSourceOptions& options)
     : reading_(Checked(definition.reading, definition.message)),
       transformer_(definition.transform, options.train, options.seed, options.layer + "/transform"),
-      augmentations_(MakeAugmentations(definition.transform, definition.annotated)),
-      augmentation_random_(AugmentationRandom(definition.transform, options)) {}
+      augmentations_(MakeAugmentations(definition.transform, definition.annotated, options.train)),
+      augmentation_random_(AugmentationRandom(definition.transform, options, "/augment")),
+      erasing_(MakeErasing(definition.transform, options)) {}
 
 RecordSource::~RecordSource() = default;
 
@@ -46,8 +56,8 @@ std::unique_ptr<RecordLoader> RecordSource::MakeLoader() const {
 }
 
 std::string RecordSource::WhyHostTransforms() const {
-  if (augmentations_.empty()) return "";
-  return "resizing, distortion, expansion, sampling and noise happen there";
+  if (augmentations_.empty() && erasing_ == nullptr) return "";
+  return "resizing, distortion, expansion, sampling, noise, turning and erasing happen there";
 }
 
 DataParameter ReadingOfDatabase(const DataParameter& data, bool train) {

@@ -15,6 +15,7 @@
 namespace caffe::data {
 
 class Augmentation;  // transformers/augmentation.hpp, which needs OpenCV
+class Erasing;
 
 // Opens the records, and makes the loaders that turn one into an image and its label. All calls may
 // come from several threads.
@@ -29,6 +30,8 @@ class RecordSource {
   const DataParameter& reading() const { return reading_; }
   // Crop, mirror, mean and scale: what happens to an image after its loader.
   const DatumTransformer& transformer() const { return transformer_; }
+  // What follows the transformer; null: nothing.
+  const Erasing* erasing() const { return erasing_.get(); }
   // How encoded images are decoded.
   ColorMode color_mode() const;
 
@@ -70,6 +73,7 @@ class RecordSource {
   const DatumTransformer transformer_;
   const std::vector<std::unique_ptr<Augmentation>> augmentations_;
   const RandomStream augmentation_random_;
+  const std::unique_ptr<const Erasing> erasing_;
 };
 
 // data_param of a database, of which only training uses shuffle and cache. Throws InvalidArgument

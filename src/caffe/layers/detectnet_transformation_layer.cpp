@@ -1,5 +1,6 @@
 #include "caffe/core/philox.hpp"
 #include "caffe/data/transformers/detectnet_transformer.hpp"
+#include "caffe/data/transformers/single_label.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/store_batch.hpp"
@@ -20,6 +21,8 @@ class DetectNetTransformationLayer final : public Layer {
         transformer_(param.detectnet_groundtruth_param(), param.detectnet_augmentation_param(),
                      {param.transform_param().mean_value().begin(),
                       param.transform_param().mean_value().end()}) {
+    data::RefuseSingleLabelAugmentation(
+        param.transform_param(), "objects would not follow; use detectnet_augmentation_param");
     if (param.transform_param().has_mean_file()) {
       throw Unsupported("transform_param { mean_file } is not available here; give mean_value");
     }

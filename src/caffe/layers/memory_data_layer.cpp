@@ -1,5 +1,6 @@
 #include "caffe/memory_data_layer.hpp"
 
+#include "caffe/data/transformers/single_label.hpp"
 #include "caffe/error.hpp"
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/store_batch.hpp"
@@ -10,6 +11,9 @@ MemoryDataLayer::MemoryDataLayer(const LayerParameter& param)
     : Layer(param), arrays_(std::make_shared<Arrays>()) {
   const MemoryDataParameter& options = param.memory_data_param();
   shape_ = Shape{options.batch_size(), options.channels(), options.height(), options.width()};
+  data::RefuseSingleLabelAugmentation(
+      param.transform_param(),
+      "this layer gives arrays as they are; use a Data or ImageData layer");
   Require(shape_.count() > 0, "memory_data_param gives the shape ", shape_,
           "; batch_size, channels, height and width must all be at least 1");
 }

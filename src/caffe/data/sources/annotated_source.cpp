@@ -1,16 +1,24 @@
 #include "caffe/data/sources/annotated_source.hpp"
 
 #include "caffe/data/annotated_loader.hpp"
+#include "caffe/data/transformers/single_label.hpp"
 
 namespace caffe::data {
 namespace {
+
+const TransformationParameter& TransformOfBoxes(const TransformationParameter& transform) {
+  RefuseSingleLabelAugmentation(transform,
+                                "boxes would not follow; use annotated_data_param { batch_sampler "
+                                "}, expand_param and distort_param");
+  return transform;
+}
 
 class AnnotatedSource final : public RecordSource {
  public:
   AnnotatedSource(const DataParameter& data, const AnnotatedDataParameter& annotated,
                   const BatchSourceOptions& options)
       : RecordSource({.reading = ReadingOfDatabase(data, options.train),
-                      .transform = options.transform,
+                      .transform = TransformOfBoxes(options.transform),
                       .annotated = annotated},
                      options),
         annotated_(annotated) {}

@@ -2,6 +2,7 @@
 
 #include "caffe/data/readers/image_list_reader.hpp"
 #include "caffe/data/transformers/mean_image.hpp"
+#include "caffe/data/transformers/single_label.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
@@ -24,6 +25,8 @@ TransformationParameter TransformOf(const DenseImageDataParameter& images,
               images.crop_size() == transform.crop_size(),
           "dense_image_data_param.crop_size is ", images.crop_size(),
           " and transform_param.crop_size ", transform.crop_size(), "; keep one");
+  RefuseSingleLabelAugmentation(transform,
+                                "labels of pixels would not follow; use crop_size and mirror");
   TransformationParameter merged = transform;
   if (images.crop_size() > 0) merged.set_crop_size(images.crop_size());
   if (images.mirror()) merged.set_mirror(true);

@@ -1,5 +1,6 @@
 #include "caffe/data/sources/window_source.hpp"
 
+#include "caffe/data/transformers/single_label.hpp"
 #include "caffe/data/window_loader.hpp"
 
 namespace caffe::data {
@@ -20,12 +21,18 @@ uint64_t RanksPerBatch(const BatchSourceOptions& options) {
 
 // The loader cuts, scales and mirrors windows and subtracts their mean, so that nothing is left to
 // the transformer.
+const TransformationParameter& TransformOfWindows(const TransformationParameter& transform) {
+  RefuseSingleLabelAugmentation(transform, "this layer cuts windows itself; use mirror");
+  return transform;
+}
+
 class WindowSource final : public RecordSource {
  public:
   WindowSource(const WindowDataParameter& windows, const BatchSourceOptions& options)
       : RecordSource({.message = "window_data_param", .reading = ReadingOf(windows)}, options),
-        windows_(std::make_shared<WindowSet>(windows, options.transform, RanksPerBatch(options),
-                                             options.seed, options.layer + "/windows")) {}
+        windows_(std::make_shared<WindowSet>(windows, TransformOfWindows(options.transform),
+                                             RanksPerBatch(options), options.seed,
+                                             options.layer + "/windows")) {}
 
   std::unique_ptr<RecordReader> Open() const override { return OpenNumbers(windows_->count()); }
   std::string WhyHostTransforms() const override {

@@ -87,7 +87,7 @@ DatumTransformer::DatumTransformer(const TransformationParameter& param, bool tr
 }
 
 void DatumTransformer::SetMean(MeanImage mean) {
-  is_mean_of_window_ = ResizesAtRandom(param_);
+  is_mean_of_window_ = ResizesAtRandom(param_) || param_.has_random_resized_crop();
   if (is_mean_of_window_) {
     Require(crop_height_ > 0,
             "transform_param resizes images at random and subtracts mean_file, which then fits no "

@@ -20,8 +20,8 @@ namespace caffe::data {
 
 // Computes y = (x - mean) * scale on a window of the image: a random one in training, the centre
 // in testing. A mean image is read at the pixel's place in the whole image, before mirroring; where
-// images are resized at random before (ResizesAtRandom), its centre is subtracted from the window,
-// as in NVCaffe.
+// images are resized at random before (ResizesAtRandom, random_resized_crop), its centre is
+// subtracted from the window, as in NVCaffe; in testing, too.
 // Random choices depend on (seed, stream, draw_index) alone; Transform() may be called from any
 // number of threads.
 class CAFFE_EXPORT DatumTransformer {

@@ -1,6 +1,6 @@
+#include "caffe/data/transformers/affine.hpp"
 #include "caffe/data/transformers/augmentation.hpp"
 #include "caffe/data/transformers/boxes_in_window.hpp"
-#include "caffe/data/transformers/mean_image.hpp"
 #include "caffe/error.hpp"
 
 namespace caffe::data {
@@ -9,7 +9,7 @@ namespace {
 class Expansion final : public Augmentation {
  public:
   explicit Expansion(const TransformationParameter& param)
-      : param_(param), background_(ChannelMeans(param)) {
+      : param_(param), background_(MeanColor(param)) {
     Require(param.expand_param().max_expand_ratio() >= 1, "expand_param: max_expand_ratio is ",
             param.expand_param().max_expand_ratio(), "; it must be at least 1");
   }
@@ -21,7 +21,7 @@ class Expansion final : public Augmentation {
     const int height = static_cast<int>(static_cast<float>(rows) * ratio),
               width = static_cast<int>(static_cast<float>(columns) * ratio);
     const int top = draws.Below(height - rows + 1), left = draws.Below(width - columns + 1);
-    cv::Mat canvas(height, width, picture->image.type(), Background());
+    cv::Mat canvas(height, width, picture->image.type(), background_);
     picture->image.copyTo(canvas(cv::Rect(left, top, columns, rows)));
     picture->image = canvas;
     // The canvas in the frame of the image.
@@ -35,19 +35,8 @@ class Expansion final : public Augmentation {
   }
 
  private:
-  cv::Scalar Background() const {
-    cv::Scalar color;
-    for (int channel = 0; channel < 4; ++channel) {
-      if (background_.empty()) break;
-      color[channel] = background_.size() == 1                          ? background_[0]
-                       : channel < static_cast<int>(background_.size()) ? background_[channel]
-                                                                        : 0;
-    }
-    return color;
-  }
-
   const TransformationParameter param_;
-  const std::vector<float> background_;
+  const cv::Scalar background_;
 };
 
 }  // namespace
